@@ -1,0 +1,1 @@
+//! Receiver and sender agents: one algorithm, one file.

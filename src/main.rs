@@ -1,0 +1,3 @@
+//! The `hopwise` command.
+
+fn main() {}

@@ -1,0 +1,42 @@
+//! How a connection comes by its agents.
+
+use super::{ReceiverAgent, SenderAgent};
+
+/// Makes agents. Core knows none by name: an endpoint is given a maker and asks it once per connection, at SYN.
+/// Specs were checked when the rules were read, so making cannot fail.
+pub trait AgentMaker: Send {
+    fn receiver(&self, spec: &str) -> Box<dyn ReceiverAgent>;
+    /// Agents that watch a live connection's arrivals and say what they would have done.
+    fn shadows(&self, spec: &str) -> Vec<Box<dyn ReceiverAgent>>;
+    fn senders(&self, spec: &str) -> Vec<Box<dyn SenderAgent>>;
+}
+
+/// What an agent asks for on SYN. What the peer lacks is traced once, and the agent follows its written
+/// fallback.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Needs {
+    /// The peer tells its congestion window (receiver agents), or we tell ours (sender agents).
+    pub peer_cwnd: bool,
+    /// ACKs carry the number of duplicate ACKs that this hole caused.
+    pub dup_count: bool,
+    /// ACK-rate requests (TARR).
+    pub rate_request: bool,
+    /// Segments of a train say how many are still to come.
+    pub told: bool,
+    pub hops: bool,
+    pub rtt: bool,
+}
+
+impl Needs {
+    #[must_use]
+    pub fn union(self, other: Needs) -> Needs {
+        Needs {
+            peer_cwnd: self.peer_cwnd || other.peer_cwnd,
+            dup_count: self.dup_count || other.dup_count,
+            rate_request: self.rate_request || other.rate_request,
+            told: self.told || other.told,
+            hops: self.hops || other.hops,
+            rtt: self.rtt || other.rtt,
+        }
+    }
+}

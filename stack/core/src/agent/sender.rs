@@ -1,0 +1,171 @@
+//! How much may be in flight, and not before when.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use super::{Needs, Path, PathEvent, PathReaction};
+use crate::{Instant, Seq};
+
+/// A list of these runs a connection's sending: the first owns cwnd and ssthresh, the others narrow what it
+/// allows. `not before` instants, freezing and the RTO are the connection's, so no agent has a timer.
+pub trait SenderAgent: Debug + Send {
+    fn needs(&self) -> Needs;
+    /// Once, at SYN.
+    fn tune(&self, tunables: &mut Tunables);
+    fn on_sent(&mut self, sent: &Sent, view: &SendView<'_>);
+    fn on_acked(&mut self, acked: &Acked, view: &SendView<'_>);
+    /// A fast retransmit that the agent asks for is honoured once a window.
+    fn on_dup_ack(&mut self, dup: &DupAck, view: &SendView<'_>) -> Option<FastRetransmit>;
+    /// `Some` from the owner of cwnd alone (asserted).
+    fn on_loss(&mut self, loss: &Loss, view: &SendView<'_>) -> Option<Reduction>;
+    fn on_recovered(&mut self, end: Recovered, view: &SendView<'_>);
+    /// `view.path` is already the new one.
+    fn on_path(&mut self, event: &PathEvent, view: &SendView<'_>) -> PathReaction;
+    /// Pure; may only narrow (asserted).
+    fn narrow(&self, now: Instant, view: &SendView<'_>, so_far: Allowance) -> Allowance;
+    /// What the segment that begins at `first` tells the peer; `allowed` is what the whole list left.
+    fn note(&self, first: Seq, view: &SendView<'_>, allowed: &Allowance, note: &mut DataNote);
+    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64));
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    pub segments: u32,
+    pub bytes: u64,
+}
+
+/// `flight` is RFC 6675's pipe. Nothing below `highest_ack` is sent again: it is `snd_una`, or what a routing
+/// message raised it to.
+#[derive(Clone, Copy, Debug)]
+pub struct SendView<'a> {
+    pub mss: u32,
+    pub snd_una: Seq,
+    pub highest_ack: Seq,
+    pub snd_nxt: Seq,
+    pub flight: Count,
+    pub unsent: Count,
+    pub snd_wnd: u32,
+    pub path: &'a Path,
+    pub recovering: Option<Recovering>,
+    /// The application, not the window, limits what is in flight: growing cwnd now would prove nothing.
+    pub app_limited: bool,
+}
+
+/// In `Fast`, PRR (or RFC 6582 inflation in the compatible profile) is what `so_far` starts from, and the owner
+/// of cwnd returns it unchanged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovering {
+    Fast { ssthresh: u64 },
+    AfterTimeout,
+}
+
+/// What may leave: at most `flight_bytes` in flight, new data not before `new_from`, data sent again not before
+/// `resend_from`, at most `burst_bytes` back to back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Allowance {
+    pub flight_bytes: u64,
+    pub new_from: Instant,
+    pub resend_from: Instant,
+    pub burst_bytes: u32,
+}
+
+impl Allowance {
+    /// Where every list begins.
+    pub const UNLIMITED: Allowance = Allowance {
+        flight_bytes: u64::MAX,
+        new_from: Instant::ZERO,
+        resend_from: Instant::ZERO,
+        burst_bytes: u32::MAX,
+    };
+
+    /// Whether this allows nothing that `wider` forbids.
+    pub fn is_within(&self, wider: &Allowance) -> bool {
+        self.flight_bytes <= wider.flight_bytes
+            && self.new_from >= wider.new_from
+            && self.resend_from >= wider.resend_from
+            && self.burst_bytes <= wider.burst_bytes
+    }
+}
+
+/// One call per transmit: a bundle that a link cuts up carries several segments.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    pub now: Instant,
+    pub carried: Count,
+    pub kind: SentKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SentKind {
+    New,
+    Resent,
+    AfterTimeout,
+    Probe,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Acked {
+    pub now: Instant,
+    pub newly: Count,
+    pub sacked: Count,
+    pub rtt: Option<Duration>,
+    pub ece: bool,
+    pub flight_before: Count,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct DupAck {
+    pub now: Instant,
+    pub seen: u32,
+    pub dup_count: Option<u8>,
+    pub newly_sacked: Count,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Loss {
+    pub now: Instant,
+    pub kind: LossKind,
+    pub flight_before: Count,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LossKind {
+    Fast,
+    Timeout {
+        nth: u32,
+    },
+    /// The network marked a segment instead of dropping it (ECN).
+    Marked,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Recovered {
+    Full,
+    /// The loss was none (Eifel, F-RTO, D-SACK): give back what `on_loss` took.
+    Undone,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FastRetransmit;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Reduction {
+    pub ssthresh: u64,
+}
+
+/// What a data segment tells the peer, in our own TCP options.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DataNote {
+    pub cwnd: Option<u16>,
+    pub ask_rate: Option<u8>,
+    pub told: Option<u8>,
+}
+
+/// Recovery settings that belong to an agent's spec.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Tunables {
+    pub dup_threshold: u8,
+    pub rto_min: Duration,
+    pub rto_factor: u8,
+    pub rto_backoff: bool,
+}

@@ -1,0 +1,16 @@
+//! A TCP/IP that does no I/O, reads no clock and knows no ACK policy.
+//!
+//! Everything that handles packets is a [`Machine`]; [`Endpoint`] is the one that hosts connections. When to
+//! acknowledge and how much to send are decided by [agents](agent), which are given a view and return a value.
+//! `stack/ARCHITECTURE.md` has the map and the invariants.
+
+pub mod agent;
+mod machine;
+mod seq;
+mod time;
+pub mod trace;
+pub mod wire;
+
+pub use machine::{Cast, LinkEvent, LinkId, Machine, NextHop, QueueClass, Rx, Transmit};
+pub use seq::Seq;
+pub use time::Instant;

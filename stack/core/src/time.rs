@@ -1,0 +1,89 @@
+//! Time as machines know it: nanoseconds since the run began, told by whoever drives them.
+
+use std::fmt;
+use std::ops::{Add, AddAssign, Sub};
+use std::time::Duration;
+
+/// A point in time. Never read from a clock here: 584 years fit, and arithmetic saturates at [`Instant::FAR`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Instant(pub u64);
+
+impl Instant {
+    /// The beginning of the run.
+    pub const ZERO: Instant = Instant(0);
+    /// Later than anything that happens: "never".
+    pub const FAR: Instant = Instant(u64::MAX);
+
+    pub const fn from_micros(us: u64) -> Instant {
+        Instant(us.saturating_mul(1_000))
+    }
+
+    pub const fn from_millis(ms: u64) -> Instant {
+        Instant(ms.saturating_mul(1_000_000))
+    }
+
+    pub const fn from_secs(s: u64) -> Instant {
+        Instant(s.saturating_mul(1_000_000_000))
+    }
+
+    /// How long after `earlier` this is; zero when it is not after it.
+    pub const fn since(self, earlier: Instant) -> Duration {
+        Duration::from_nanos(self.0.saturating_sub(earlier.0))
+    }
+
+    pub const fn as_millis(self) -> u64 {
+        self.0 / 1_000_000
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Instant;
+
+    fn add(self, rhs: Duration) -> Instant {
+        Instant(self.0.saturating_add(nanos(rhs)))
+    }
+}
+
+impl AddAssign<Duration> for Instant {
+    fn add_assign(&mut self, rhs: Duration) {
+        *self = *self + rhs;
+    }
+}
+
+impl Sub<Duration> for Instant {
+    type Output = Instant;
+
+    fn sub(self, rhs: Duration) -> Instant {
+        Instant(self.0.saturating_sub(nanos(rhs)))
+    }
+}
+
+/// Seconds with nine decimals, as traces print it.
+impl fmt::Display for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Instant::FAR {
+            return f.write_str("never");
+        }
+        write!(f, "{}.{:09}", self.0 / 1_000_000_000, self.0 % 1_000_000_000)
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn far_stays_far_whatever_is_added() {
+        assert_eq!(Instant::FAR + Duration::from_secs(1), Instant::FAR);
+        assert_eq!(Instant(5).since(Instant(9)), Duration::ZERO);
+    }
+
+    #[test]
+    fn prints_seconds_with_nine_decimals() {
+        assert_eq!(Instant::from_micros(1_500_001).to_string(), "1.500001000");
+    }
+}

@@ -1,0 +1,178 @@
+//! The one observable: what a machine did and why, as small integer events in a bounded ring.
+//!
+//! Text, CSV, plots, metrics and capture comments are made from this stream and from nothing else.
+
+mod drop_reason;
+mod ring;
+
+pub use drop_reason::DropReason;
+pub use ring::TraceRing;
+
+use crate::agent::{By, Why};
+use crate::{Instant, Seq};
+
+/// One fact. `conn` is 0 where no connection is concerned; `packet` is the id of the transmit, or the running
+/// number of the packet handed in, that the fact belongs to (0: neither).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceEvent {
+    pub now: Instant,
+    pub conn: u32,
+    pub packet: u64,
+    pub kind: TraceKind,
+}
+
+/// One variant a fact.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TraceKind {
+    /// The connection entered a state of RFC 9293 §3.3.2.
+    State(StateName),
+    /// A segment came in and was looked at. `len` counts payload bytes, `flags` is the header's octet.
+    Received {
+        seq: Seq,
+        ack: Seq,
+        len: u32,
+        flags: u8,
+    },
+    /// A segment that carries data, SYN, FIN or RST left.
+    Sent {
+        seq: Seq,
+        ack: Seq,
+        len: u32,
+        flags: u8,
+        what: SentWhat,
+    },
+    /// A pure ACK left.
+    AckSent {
+        number: Seq,
+        repeat: bool,
+    },
+    /// An ACK of `number` was decided, by whom and why; it leaves as soon as the link has room.
+    AckDecided {
+        number: Seq,
+        by: By,
+        why: Why,
+    },
+    /// In-order data was not acknowledged yet, and why.
+    AckHeld {
+        why: Why,
+    },
+    /// More ACKs waited than fit: the oldest in-order one went into its successor.
+    AckMerged {
+        number: Seq,
+    },
+    /// A second full-sized segment was left unacknowledged, which RFC 9293 SHLD-19 would not (running count).
+    SecondHeld {
+        count: u32,
+    },
+    /// What a shadow agent would have done.
+    ShadowAck {
+        seat: u8,
+        why: Why,
+    },
+    ShadowHeld {
+        seat: u8,
+        why: Why,
+    },
+    /// A packet went no further.
+    Dropped(DropReason),
+    /// The retransmission timer ran out for the `nth` time in a row.
+    Timeout {
+        nth: u32,
+        rto_us: u32,
+    },
+    /// Fast recovery began: the loss was found, and the window goes to `ssthresh`.
+    RecoveryBegan {
+        ssthresh: u32,
+        flight: u32,
+        point: Seq,
+    },
+    RecoveryEnded,
+    /// The loss was none: by what that was seen.
+    Undone(UndoneBy),
+    /// The network marked instead of dropping; the window was reduced.
+    Marked,
+    /// A round trip was measured.
+    Rtt {
+        sample_us: u32,
+        srtt_us: u32,
+        rto_us: u32,
+    },
+    /// What the sender agents allow in flight, when it changed.
+    Window {
+        allowed: u32,
+        flight: u32,
+    },
+    /// The path carries packets of this size and no larger ones.
+    PathMtu {
+        bytes: u16,
+        how: MtuHow,
+    },
+    /// Something that an agent wants and the peer does not offer: it follows its written fallback.
+    Fallback(Lacking),
+    /// An ICMP error was heard: advice only, never the end of a connection by itself.
+    IcmpError {
+        kind: u8,
+        code: u8,
+    },
+    /// The route failed: RTO and cwnd are frozen until something is acknowledged.
+    Frozen,
+    Thawed,
+    /// A routing message moved highest_ack up.
+    HighestAckRaised {
+        to: Seq,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SentWhat {
+    New,
+    /// Sent again in fast recovery.
+    Resent,
+    /// Sent again after a timeout.
+    AfterTimeout,
+    /// A window probe, a keep-alive, or a probe of a frozen path.
+    Probe,
+    /// Sent early to find the loss of a window's tail (RFC 8985 §7).
+    TailProbe,
+    /// SYN, FIN or RST without data.
+    Control,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UndoneBy {
+    Timestamps,
+    Dsack,
+    Frto,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MtuHow {
+    Icmp,
+    BlackHole,
+    Probe,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lacking {
+    PeerCwnd,
+    DupCount,
+    Told,
+    RateRequest,
+    /// The handshake went through a SYN cookie, which has room for MSS, window scale and SACK only.
+    OptionsUnderCookie,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StateName {
+    Closed,
+    Listen,
+    SynSent,
+    SynReceived,
+    Established,
+    FinWait1,
+    FinWait2,
+    CloseWait,
+    Closing,
+    LastAck,
+    TimeWait,
+}

@@ -1,0 +1,95 @@
+//! Why a packet went no further. From the network there is never an error, only a counted, traced drop.
+
+macro_rules! drop_reasons {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)?) => {
+        /// Every reason has a counter; the names are what traces and metrics print.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum DropReason { $($(#[$doc])* $variant),+ }
+
+        impl DropReason {
+            pub const ALL: &[DropReason] = &[$(DropReason::$variant),+];
+
+            pub const fn name(self) -> &'static str {
+                match self { $(DropReason::$variant => $name),+ }
+            }
+        }
+    };
+}
+
+drop_reasons! {
+    /// Shorter than its headers say, or than any header.
+    Truncated = "truncated",
+    /// The version nibble is neither 4 nor 6.
+    IpVersion = "ip-version",
+    /// A header field contradicts another (header length, total length, option length).
+    IpMalformed = "ip-malformed",
+    IpChecksum = "ip-checksum",
+    /// More or longer extension headers than we walk.
+    IpExtensions = "ip-extensions",
+    /// Source routed, and the endpoint does not take those (RFC 7126).
+    SourceRoute = "source-route",
+    /// A source address that nothing can be answered to.
+    BadSource = "bad-source",
+    /// Not for an address of ours.
+    NotOurs = "not-ours",
+    /// A protocol that nobody here speaks.
+    NoProtocol = "no-protocol",
+    /// A fragment that overlaps another differently, or is out of bounds (RFC 5722).
+    FragmentInvalid = "fragment-invalid",
+    /// No room to keep another incomplete datagram.
+    FragmentsFull = "fragments-full",
+    /// The rest of the datagram did not come in time.
+    FragmentTimeout = "fragment-timeout",
+    IcmpMalformed = "icmp-malformed",
+    /// An ICMP error that quotes nothing of ours that is in flight (RFC 5927).
+    IcmpUnverified = "icmp-unverified",
+    /// More echo requests or errors than we answer.
+    IcmpRateLimited = "icmp-rate-limited",
+    UdpMalformed = "udp-malformed",
+    UdpChecksum = "udp-checksum",
+    UdpNoSocket = "udp-no-socket",
+    UdpQueueFull = "udp-queue-full",
+    TcpMalformed = "tcp-malformed",
+    TcpChecksum = "tcp-checksum",
+    /// Addressed to a broadcast or multicast address (MUST-57).
+    TcpNotUnicast = "tcp-not-unicast",
+    /// No connection and no listener.
+    TcpNoConnection = "tcp-no-connection",
+    /// The listener's queue is full and it may not use cookies.
+    SynQueueFull = "syn-queue-full",
+    /// An ACK to a listener whose cookie is not ours, or is too old.
+    BadCookie = "bad-cookie",
+    /// The accept queue is full.
+    AcceptQueueFull = "accept-queue-full",
+    /// The table of connections is full.
+    TableFull = "table-full",
+    /// Outside the receive window.
+    OutOfWindow = "out-of-window",
+    /// An older timestamp than the last in sequence (RFC 7323 §5).
+    Paws = "paws",
+    /// A RST whose number is not exactly the next one (RFC 5961 §3).
+    RstNotExact = "rst-not-exact",
+    /// A SYN inside a connection (RFC 5961 §4).
+    SynInConnection = "syn-in-connection",
+    /// Without ACK where every segment has one.
+    NoAck = "no-ack",
+    /// Acknowledges what was never sent (RFC 5961 §5).
+    AckOfUnsent = "ack-of-unsent",
+    /// Acknowledges what is longer ago than the largest window.
+    AckTooOld = "ack-too-old",
+    /// Data after the FIN, or after the reader is gone.
+    DataAfterClose = "data-after-close",
+    /// More stretches of out-of-order data than we keep.
+    TooManyHoles = "too-many-holes",
+    /// No buffer space left; only a peer that ignores the window meets this.
+    NoBuffer = "no-buffer",
+    /// A challenge ACK, or a repeated answer, that the rate limit swallowed.
+    AnswerRateLimited = "answer-rate-limited",
+    /// No link to send it on.
+    NoRoute = "no-route",
+    /// Our own queue of control packets is full.
+    ControlQueueFull = "control-queue-full",
+    /// Too large for the link and not to be fragmented.
+    TooBig = "too-big",
+}
