@@ -7,7 +7,10 @@
 pub mod agent;
 mod machine;
 mod seq;
+mod tcp;
 mod time;
+#[allow(dead_code)] // Until the endpoint uses it.
+mod timer_heap;
 pub mod trace;
 pub mod wire;
 

@@ -1,0 +1,151 @@
+//! Which stretches of data lie above the first hole, and in which order they last changed.
+
+use std::ops::Range;
+
+use arrayvec::ArrayVec;
+
+/// Separate stretches that are remembered; data that would start another is refused.
+pub(super) const MOST_RANGES: usize = 32;
+/// The SACK blocks that fit beside no other option (RFC 2018 §3).
+pub(super) const MOST_BLOCKS: usize = 4;
+
+/// Offsets from `rcv_nxt`; the end is the first byte that is not held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stretch {
+    start: u32,
+    end: u32,
+    /// The value of [`Ranges::changes`] when this was last added to, or data that it holds came again.
+    changed: u32,
+}
+
+/// 1. Sorted, disjoint and with a gap between any two: touching ranges have become one.
+/// 2. None starts at 0: what begins there is in order and no longer kept here.
+#[derive(Debug, Default)]
+pub(super) struct Ranges {
+    list: Vec<Stretch>,
+    changes: u32,
+}
+
+/// How a new segment lies among the ranges held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Meeting {
+    /// The segment.
+    start: u32,
+    end: u32,
+    /// The ranges that it overlaps or touches.
+    touched: Range<usize>,
+    /// The first part of it that is held already (RFC 2883 §4 reports no more).
+    pub(super) duplicate: Option<(u32, u32)>,
+}
+
+impl Ranges {
+    pub(super) fn is_empty(&self) -> bool {
+        self.list.is_empty()
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        self.list.len() as u32
+    }
+
+    /// The end of the highest range; 0 when there is none.
+    pub(super) fn highest_end(&self) -> u32 {
+        self.list.last().map_or(0, |last| last.end)
+    }
+
+    pub(super) fn bytes(&self) -> u32 {
+        self.list.iter().map(|held| held.end - held.start).sum()
+    }
+
+    pub(super) fn meet(&self, start: u32, end: u32) -> Meeting {
+        let first = self.list.partition_point(|held| held.end < start);
+        let count = self.list[first..].partition_point(|held| held.start <= end);
+        let touched = first..first + count;
+        let mut overlaps =
+            self.list[touched.clone()].iter().map(|held| (held.start.max(start), held.end.min(end)));
+        let duplicate = overlaps.find(|(from, to)| from < to);
+        Meeting { start, end, touched, duplicate }
+    }
+
+    /// Whether the segment would need a range of its own when no more are allowed.
+    pub(super) fn is_full_for(&self, meeting: &Meeting) -> bool {
+        meeting.touched.is_empty() && self.list.len() >= MOST_RANGES
+    }
+
+    /// The parts of the segment that are not held yet, in order.
+    pub(super) fn gaps(&self, meeting: &Meeting) -> impl Iterator<Item = (u32, u32)> {
+        let touched = &self.list[meeting.touched.clone()];
+        let starts = std::iter::once(meeting.start).chain(touched.iter().map(|held| held.end));
+        let ends = touched.iter().map(|held| held.start).chain(std::iter::once(meeting.end));
+        starts.zip(ends).filter(|(from, to)| from < to)
+    }
+
+    /// Adds a segment above the hole: it and all that it touches become one range, the newest.
+    pub(super) fn join(&mut self, meeting: &Meeting) {
+        self.changes = self.changes.wrapping_add(1);
+        let (start, end) = self.union(meeting);
+        let joined = Stretch { start, end, changed: self.changes };
+        let touched = meeting.touched.clone();
+        if touched.is_empty() {
+            self.list.insert(touched.start, joined);
+        } else {
+            self.list[touched.start] = joined;
+            self.list.drain(touched.start + 1..touched.end);
+        }
+    }
+
+    /// `rcv_nxt` moves over a segment that begins at it, and over all that the segment touches. Returns by how
+    /// much; what remains is counted from the new `rcv_nxt`.
+    pub(super) fn pass(&mut self, meeting: &Meeting) -> u32 {
+        let (_, advanced) = self.union(meeting);
+        self.list.drain(meeting.touched.clone());
+        for held in &mut self.list {
+            held.start -= advanced;
+            held.end -= advanced;
+        }
+        advanced
+    }
+
+    fn union(&self, meeting: &Meeting) -> (u32, u32) {
+        let touched = &self.list[meeting.touched.clone()];
+        let start = touched.first().map_or(meeting.start, |held| held.start.min(meeting.start));
+        let end = touched.last().map_or(meeting.end, |held| held.end.max(meeting.end));
+        (start, end)
+    }
+
+    /// The ranges that changed last, newest first (RFC 2018 §4).
+    pub(super) fn newest(&self) -> ArrayVec<(u32, u32), MOST_BLOCKS> {
+        let age = |held: &Stretch| self.changes.wrapping_sub(held.changed);
+        let mut newest: ArrayVec<&Stretch, MOST_BLOCKS> = ArrayVec::new();
+        for held in &self.list {
+            let place = newest.partition_point(|other| age(other) < age(held));
+            if place == MOST_BLOCKS {
+                continue;
+            }
+            if newest.is_full() {
+                newest.pop();
+            }
+            newest.insert(place, held);
+        }
+        newest.iter().map(|held| (held.start, held.end)).collect()
+    }
+
+    /// Gives the list's memory back when it is empty.
+    pub(super) fn relax(&mut self) {
+        if self.list.is_empty() {
+            *self = Ranges::default();
+        }
+    }
+
+    /// Bytes of heap in use.
+    pub(super) fn allocated(&self) -> usize {
+        self.list.capacity() * size_of::<Stretch>()
+    }
+}
+
+impl Meeting {
+    /// Whether the segment closes a gap from end to end: it reaches a range, and on its other side a second one
+    /// or `rcv_nxt`.
+    pub(super) fn closes_gap(&self) -> bool {
+        self.touched.len() + usize::from(self.start == 0) >= 2
+    }
+}

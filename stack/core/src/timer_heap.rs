@@ -1,0 +1,103 @@
+//! The next deadline among very many: a heap in which each slot's entry can be found and moved.
+
+use crate::Instant;
+
+/// Children of an entry. Four make the heap half as deep as two, and 16-byte siblings share a cache line.
+const ARITY: usize = 4;
+/// In `places`: the slot has no deadline.
+const ABSENT: u32 = u32::MAX;
+
+/// At most one deadline for each slot (a small number that names a connection). Equal deadlines are due in the
+/// order of their slots, so that a run does not depend on the order in which they were set.
+///
+/// 1. No entry is before its parent, the entry at (index - 1) / 4.
+/// 2. `places[slot]` is the index of that slot's entry.
+#[derive(Debug, Default)]
+pub(crate) struct TimerHeap {
+    entries: Vec<(Instant, u32)>,
+    places: Vec<u32>,
+}
+
+impl TimerHeap {
+    pub(crate) fn new() -> TimerHeap {
+        TimerHeap::default()
+    }
+
+    /// The earliest deadline and its slot.
+    pub(crate) fn peek(&self) -> Option<(Instant, u32)> {
+        self.entries.first().copied()
+    }
+
+    /// How many slots have a deadline.
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Sets, moves or (with `None` or [`Instant::FAR`]) removes the deadline of `slot`. The cost grows with the
+    /// logarithm of the number of deadlines; an unchanged one costs nothing.
+    pub(crate) fn set(&mut self, slot: u32, deadline: Option<Instant>) {
+        let place = self.places.get(slot as usize).copied().unwrap_or(ABSENT);
+        match deadline.filter(|at| *at != Instant::FAR) {
+            Some(at) if place == ABSENT => self.insert(slot, at),
+            Some(at) => self.replace(place as usize, (at, slot)),
+            None if place == ABSENT => {}
+            None => self.remove(place as usize, slot),
+        }
+    }
+
+    fn insert(&mut self, slot: u32, at: Instant) {
+        if self.places.len() <= slot as usize {
+            self.places.resize(slot as usize + 1, ABSENT);
+        }
+        self.entries.push((at, slot));
+        self.sift_up(self.entries.len() - 1, (at, slot));
+    }
+
+    fn remove(&mut self, place: usize, slot: u32) {
+        self.places[slot as usize] = ABSENT;
+        let Some(last) = self.entries.pop() else { return };
+        if place < self.entries.len() {
+            self.replace(place, last);
+        }
+    }
+
+    /// Puts `entry` where another one stood, or as far up or down from there as it belongs.
+    fn replace(&mut self, place: usize, entry: (Instant, u32)) {
+        if entry <= self.entries[place] {
+            self.sift_up(place, entry);
+        } else {
+            self.sift_down(place, entry);
+        }
+    }
+
+    fn sift_up(&mut self, mut place: usize, entry: (Instant, u32)) {
+        while place > 0 {
+            let parent = (place - 1) / ARITY;
+            if self.entries[parent] <= entry {
+                break;
+            }
+            self.put(place, self.entries[parent]);
+            place = parent;
+        }
+        self.put(place, entry);
+    }
+
+    fn sift_down(&mut self, mut place: usize, entry: (Instant, u32)) {
+        loop {
+            let first = place * ARITY + 1;
+            let last = (first + ARITY).min(self.entries.len());
+            let Some(child) = (first..last).min_by_key(|child| self.entries[*child]) else { break };
+            if entry <= self.entries[child] {
+                break;
+            }
+            self.put(place, self.entries[child]);
+            place = child;
+        }
+        self.put(place, entry);
+    }
+
+    fn put(&mut self, place: usize, entry: (Instant, u32)) {
+        self.entries[place] = entry;
+        self.places[entry.1 as usize] = place as u32;
+    }
+}
