@@ -1,2 +1,20 @@
 //! Bytes to values and back. Packet views and address types are smoltcp's; TCP options, flags and checksums are
 //! ours.
+//!
+//! Parsing borrows and never allocates; emitting appends to the caller's buffer and copies payload and sums it in
+//! one go. What cannot be parsed is a [`DropReason`](crate::trace::DropReason), never a panic.
+
+pub mod checksum;
+pub mod icmp;
+pub mod ip;
+pub mod tcp;
+pub mod udp;
+
+pub use checksum::{Checksums, Sum};
+pub use icmp::{IcmpKind, IcmpView, QuotedTcp, QuotedUdp};
+pub use ip::{Ecn, FragmentInfo, IpHeader, IpView, RouteKind, SourceRoute, protocol};
+pub use tcp::{
+    Flags, HopwiseOption, Notes, OfferFlags, RateRequest, SackBlock, TcpHeader, TcpOptions, TcpView,
+    Timestamps,
+};
+pub use udp::UdpView;

@@ -1,0 +1,142 @@
+//! The Internet checksum (RFC 1071), summed in the machine's own byte order and chained over pieces of any length.
+
+use std::net::IpAddr;
+
+/// Whether checksums are computed and verified here, or by the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Checksums {
+    Verify,
+    Trust,
+}
+
+/// A partial ones-complement sum. It remembers whether an odd number of bytes went in, so that the pieces of a
+/// segment may be split anywhere.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sum {
+    /// Congruent modulo 2^16 - 1 to the sum of the 16-bit words in native byte order: RFC 1071 §2(B) allows any
+    /// order as long as the result is stored the way the words were loaded.
+    words: u64,
+    /// The next byte is the second one of its word.
+    odd: bool,
+}
+
+impl Sum {
+    /// RFC 9293 §3.1 and RFC 8200 §8.1: the two pseudo-headers have the same sum, as the upper half of the length
+    /// is zero in IPv4.
+    #[inline]
+    pub fn pseudo_header(src: IpAddr, dst: IpAddr, protocol: u8, len: u32) -> Sum {
+        let words = address_words(src)
+            + address_words(dst)
+            + u64::from(u32::from(protocol).to_be())
+            + u64::from(len.to_be());
+        Sum { words, odd: false }
+    }
+
+    #[inline]
+    #[must_use]
+    #[expect(clippy::should_implement_trait, reason = "`+` between a sum and bytes would read as arithmetic")]
+    pub fn add(self, bytes: &[u8]) -> Sum {
+        self.chain(sum_words(bytes), bytes.len())
+    }
+
+    /// Copies `src` to `dst`, which is as long, and sums it on the way.
+    #[inline]
+    #[must_use]
+    pub fn copy(self, src: &[u8], dst: &mut [u8]) -> Sum {
+        assert_eq!(src.len(), dst.len(), "both ends of a copy are equally long");
+        dst.copy_from_slice(src);
+        self.add(src)
+    }
+
+    /// Appends `src` to `out` and sums it on the way.
+    #[inline]
+    #[must_use]
+    pub fn append(self, src: &[u8], out: &mut Vec<u8>) -> Sum {
+        out.extend_from_slice(src);
+        self.add(src)
+    }
+
+    /// The sum as it is, not complemented: what checksum offload wants to find in the field.
+    #[inline]
+    pub fn fold(self) -> u16 {
+        fold(self.words).to_be()
+    }
+
+    /// The checksum, to be written with `to_be_bytes`; 0 over bytes that hold a correct one.
+    #[inline]
+    pub fn finish(self) -> u16 {
+        !self.fold()
+    }
+
+    /// RFC 1071 §2(B): words that begin at an odd byte sum to the byte-swapped value.
+    #[inline]
+    fn chain(self, words: u64, len: usize) -> Sum {
+        let piece = if self.odd { u64::from(fold(words).swap_bytes()) } else { u64::from(fold(words)) };
+        Sum { words: self.words + piece, odd: self.odd ^ (len % 2 == 1) }
+    }
+}
+
+#[inline]
+fn fold(words: u64) -> u16 {
+    let sum = (words >> 32) + (words & 0xffff_ffff);
+    let sum = (sum >> 16) + (sum & 0xffff);
+    let sum = (sum >> 16) + (sum & 0xffff);
+    ((sum >> 16) + (sum & 0xffff)) as u16
+}
+
+#[inline]
+fn address_words(address: IpAddr) -> u64 {
+    match address {
+        IpAddr::V4(address) => u64::from(u32::from_ne_bytes(address.octets())),
+        IpAddr::V6(address) => sum_short(&address.octets()),
+    }
+}
+
+const BLOCK: usize = 32;
+
+/// The sum of a piece's words, at most 2^62 for any piece shorter than 4 GiB.
+#[inline]
+fn sum_words(bytes: &[u8]) -> u64 {
+    let (blocks, rest) = bytes.as_chunks::<BLOCK>();
+    let mut lanes = Lanes::default();
+    for block in blocks {
+        lanes.take(block);
+    }
+    lanes.total() + sum_short(rest)
+}
+
+#[inline]
+fn sum_short(bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<4>();
+    let sum: u64 = words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
+    let mut last = [0; 4];
+    last[..rest.len()].copy_from_slice(rest);
+    sum + u64::from(u32::from_ne_bytes(last))
+}
+
+/// Sums 64-bit words without carries: `whole` wraps, but what it lost can be told from `high`, the sum of the
+/// upper halves, which cannot wrap. One addition and one shift less per word than summing both halves, and every
+/// 128-bit vector unit can do it.
+#[derive(Default)]
+struct Lanes {
+    whole: [u64; BLOCK / 8],
+    high: [u64; BLOCK / 8],
+}
+
+impl Lanes {
+    #[inline(always)]
+    fn take(&mut self, block: &[u8; BLOCK]) {
+        let (words, _) = block.as_chunks::<8>();
+        for (lane, word) in words.iter().enumerate() {
+            let word = u64::from_ne_bytes(*word);
+            self.whole[lane] = self.whole[lane].wrapping_add(word);
+            self.high[lane] += word >> 32;
+        }
+    }
+
+    #[inline]
+    fn total(&self) -> u64 {
+        let lows = self.whole.iter().zip(self.high).map(|(whole, high)| whole.wrapping_sub(high << 32));
+        lows.sum::<u64>() + self.high.iter().sum::<u64>()
+    }
+}

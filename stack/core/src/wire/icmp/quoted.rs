@@ -1,0 +1,106 @@
+//! What an ICMP error tells about the packet that caused it. Routers guarantee 8 bytes behind the IP header, and may
+//! have changed lengths and checksums on the way, so nothing here is verified.
+
+use std::net::{IpAddr, Ipv6Addr};
+
+use crate::Seq;
+use crate::wire::ip::{final_destination_v4, v6};
+use crate::wire::protocol::{TCP, UDP};
+
+/// The connection and the segment that an error is about. The packet was ours: `src` is our side.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuotedTcp {
+    pub src: IpAddr,
+    pub dst: IpAddr,
+    pub src_port: u16,
+    pub dst_port: u16,
+    pub seq: Seq,
+}
+
+/// The datagram that an error is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QuotedUdp {
+    pub src: IpAddr,
+    pub dst: IpAddr,
+    pub src_port: u16,
+    pub dst_port: u16,
+}
+
+impl QuotedTcp {
+    /// `None` when the quoted packet is no TCP segment, or a later fragment of one.
+    pub fn read(quoted: &[u8]) -> Option<QuotedTcp> {
+        let packet = QuotedPacket::read(quoted)?;
+        let [a, b, c, d, seq @ ..] = *packet.of(TCP)?;
+        Some(QuotedTcp {
+            src: packet.src,
+            dst: packet.dst,
+            src_port: u16::from_be_bytes([a, b]),
+            dst_port: u16::from_be_bytes([c, d]),
+            seq: Seq(u32::from_be_bytes(seq)),
+        })
+    }
+}
+
+impl QuotedUdp {
+    /// `None` when the quoted packet is no UDP datagram, or a later fragment of one.
+    pub fn read(quoted: &[u8]) -> Option<QuotedUdp> {
+        let packet = QuotedPacket::read(quoted)?;
+        let [a, b, c, d, ..] = *packet.of(UDP)?;
+        Some(QuotedUdp {
+            src: packet.src,
+            dst: packet.dst,
+            src_port: u16::from_be_bytes([a, b]),
+            dst_port: u16::from_be_bytes([c, d]),
+        })
+    }
+}
+
+struct QuotedPacket<'a> {
+    src: IpAddr,
+    dst: IpAddr,
+    protocol: u8,
+    payload: &'a [u8],
+}
+
+impl QuotedPacket<'_> {
+    fn read(quoted: &[u8]) -> Option<QuotedPacket<'_>> {
+        match quoted.first()? >> 4 {
+            4 => QuotedPacket::read_v4(quoted),
+            6 => QuotedPacket::read_v6(quoted),
+            _ => None,
+        }
+    }
+
+    fn read_v4(quoted: &[u8]) -> Option<QuotedPacket<'_>> {
+        let header_len = usize::from(quoted[0] & 0xf) * 4;
+        let (header, payload) = quoted.split_at_checked(header_len)?;
+        let fixed = header.first_chunk::<20>()?;
+        let offset = u16::from_be_bytes([fixed[6], fixed[7]]) & 0x1fff;
+        let src = *fixed[12..].first_chunk::<4>()?;
+        let dst = final_destination_v4(header)?;
+        (offset == 0).then_some(QuotedPacket {
+            src: IpAddr::from(src),
+            dst: IpAddr::V4(dst),
+            protocol: fixed[9],
+            payload,
+        })
+    }
+
+    fn read_v6(quoted: &[u8]) -> Option<QuotedPacket<'_>> {
+        let (header, payload) = quoted.split_first_chunk::<{ v6::HEADER_LEN }>()?;
+        let src = Ipv6Addr::from(*header[8..].first_chunk::<16>()?);
+        let dst = Ipv6Addr::from(*header[24..].first_chunk::<16>()?);
+        let walk = v6::walk(header[6], payload).ok()?;
+        let first = walk.fragment.is_none_or(|fragment| fragment.offset == 0);
+        first.then_some(QuotedPacket {
+            src: IpAddr::V6(src),
+            dst: IpAddr::V6(dst),
+            protocol: walk.protocol,
+            payload: walk.payload,
+        })
+    }
+
+    fn of(&self, protocol: u8) -> Option<&[u8; 8]> {
+        if self.protocol == protocol { self.payload.first_chunk() } else { None }
+    }
+}

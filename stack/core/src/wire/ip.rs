@@ -1,0 +1,162 @@
+//! IPv4 and IPv6 as one: what the layers above need to know of a packet, whichever version carried it.
+
+mod source_route;
+mod v4;
+pub(super) mod v6;
+
+pub use source_route::{RouteKind, SourceRoute};
+pub(super) use v4::final_destination as final_destination_v4;
+
+use std::net::IpAddr;
+
+use crate::trace::DropReason;
+
+/// Protocol and next-header numbers.
+pub mod protocol {
+    pub const HOP_BY_HOP: u8 = 0;
+    pub const ICMP: u8 = 1;
+    pub const TCP: u8 = 6;
+    pub const UDP: u8 = 17;
+    pub const ROUTING: u8 = 43;
+    pub const FRAGMENT: u8 = 44;
+    pub const ESP: u8 = 50;
+    pub const AH: u8 = 51;
+    pub const ICMPV6: u8 = 58;
+    pub const NO_NEXT_HEADER: u8 = 59;
+    pub const DESTINATION_OPTIONS: u8 = 60;
+}
+
+/// The two bits of RFC 3168 §5.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+#[repr(u8)]
+pub enum Ecn {
+    #[default]
+    NotEct = 0,
+    Ect1 = 1,
+    Ect0 = 2,
+    Ce = 3,
+}
+
+impl Ecn {
+    /// From the low two bits of the traffic class.
+    pub const fn from_bits(bits: u8) -> Ecn {
+        match bits & 3 {
+            0 => Ecn::NotEct,
+            1 => Ecn::Ect1,
+            2 => Ecn::Ect0,
+            _ => Ecn::Ce,
+        }
+    }
+
+    pub const fn bits(self) -> u8 {
+        self as u8
+    }
+}
+
+/// A received packet, its headers read and checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IpView<'a> {
+    pub src: IpAddr,
+    pub dst: IpAddr,
+    /// What `payload` is: the protocol after the extension headers. In a fragment it is what the whole datagram's
+    /// payload begins with.
+    pub protocol: u8,
+    pub hop_limit: u8,
+    pub ecn: Ecn,
+    pub dscp: u8,
+    /// Always true of IPv6, which routers never fragment.
+    pub dont_fragment: bool,
+    /// `payload` is a piece of a datagram. An IPv6 fragment that is a whole datagram (RFC 6946) is none.
+    pub fragment: Option<FragmentInfo>,
+    /// The way back, when the packet came by a source route.
+    pub source_route: Option<SourceRoute>,
+    /// Bytes before `payload`: header, options and extension headers.
+    pub header_len: usize,
+    pub payload: &'a [u8],
+}
+
+/// Where a fragment belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FragmentInfo {
+    pub id: u32,
+    /// In bytes, a multiple of 8.
+    pub offset: u16,
+    /// This is not the last one.
+    pub more: bool,
+}
+
+impl<'a> IpView<'a> {
+    /// Reads all headers of a whole packet; link padding behind it is cut off.
+    #[inline]
+    pub fn parse(packet: &'a [u8]) -> Result<IpView<'a>, DropReason> {
+        match packet.first().map(|byte| byte >> 4) {
+            Some(4) => v4::parse(packet),
+            Some(6) => v6::parse(packet),
+            Some(_) => Err(DropReason::IpVersion),
+            None => Err(DropReason::Truncated),
+        }
+    }
+
+    /// The datagram that fragments like this one made up. In IPv6 more extension headers may have hidden in
+    /// `payload`; they are walked now.
+    pub fn reassembled<'b>(&self, payload: &'b [u8]) -> Result<IpView<'b>, DropReason> {
+        let (protocol, payload, walked) = match self.src {
+            IpAddr::V4(_) => (self.protocol, payload, 0),
+            IpAddr::V6(_) => {
+                let walk = v6::walk_after_fragment(self.protocol, payload)?;
+                (walk.protocol, walk.payload, payload.len() - walk.payload.len())
+            }
+        };
+        Ok(IpView {
+            protocol,
+            payload,
+            fragment: None,
+            header_len: self.header_len + walked,
+            source_route: self.source_route.clone(),
+            ..*self
+        })
+    }
+}
+
+/// A header to be written. Source and destination are of one family.
+#[derive(Clone, Copy, Debug)]
+pub struct IpHeader<'a> {
+    pub src: IpAddr,
+    pub dst: IpAddr,
+    pub protocol: u8,
+    pub hop_limit: u8,
+    pub ecn: Ecn,
+    pub dscp: u8,
+    /// IPv4 only, as are `id` and `source_route`.
+    pub dont_fragment: bool,
+    pub id: u16,
+    pub source_route: Option<&'a SourceRoute>,
+}
+
+impl IpHeader<'_> {
+    #[inline]
+    #[expect(clippy::len_without_is_empty, reason = "a header is never empty")]
+    pub fn len(&self) -> usize {
+        match self.dst {
+            IpAddr::V4(_) => v4::header_len(self),
+            IpAddr::V6(_) => v6::HEADER_LEN,
+        }
+    }
+
+    /// Appends the header of a packet with `payload_len` bytes after it. With a source route the destination field
+    /// is the first hop and the option lists the rest; checksums of the layers above take `dst` all the same
+    /// (RFC 9293 §3.1).
+    #[inline]
+    pub fn emit(&self, payload_len: usize, out: &mut Vec<u8>) {
+        match (self.src, self.dst) {
+            (IpAddr::V4(src), IpAddr::V4(dst)) => v4::emit(self, src, dst, payload_len, out),
+            (IpAddr::V6(src), IpAddr::V6(dst)) => v6::emit(self, src, dst, payload_len, out),
+            _ => panic!("source and destination are of one family"),
+        }
+    }
+
+    #[inline]
+    fn traffic_class(&self) -> u8 {
+        self.dscp << 2 | self.ecn.bits()
+    }
+}

@@ -1,0 +1,153 @@
+//! IPv4 headers and their options (RFC 791, RFC 1122 §3.2.1).
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use smoltcp::wire::Ipv4Packet;
+
+use super::{Ecn, FragmentInfo, IpHeader, IpView, SourceRoute};
+use crate::trace::DropReason;
+use crate::wire::Sum;
+
+pub(super) const HEADER_LEN: usize = 20;
+const MAX_HEADER_LEN: usize = 60;
+
+const OPTION_END: u8 = 0;
+const OPTION_NOP: u8 = 1;
+
+#[inline]
+pub(super) fn parse(packet: &[u8]) -> Result<IpView<'_>, DropReason> {
+    if packet.len() < HEADER_LEN {
+        return Err(DropReason::Truncated);
+    }
+    let header = Ipv4Packet::new_unchecked(packet);
+    let header_len = usize::from(header.header_len());
+    if header_len < HEADER_LEN {
+        return Err(DropReason::IpMalformed);
+    }
+    if packet.len() < header_len {
+        return Err(DropReason::Truncated);
+    }
+    if Sum::default().add(&packet[..header_len]).finish() != 0 {
+        return Err(DropReason::IpChecksum);
+    }
+    let total_len = usize::from(header.total_len());
+    if total_len < header_len {
+        return Err(DropReason::IpMalformed);
+    }
+    if packet.len() < total_len {
+        return Err(DropReason::Truncated);
+    }
+    let options = &packet[HEADER_LEN..header_len];
+    let source_route = if options.is_empty() { None } else { walk_options(options, header.src_addr())? };
+    Ok(IpView {
+        src: IpAddr::V4(header.src_addr()),
+        dst: IpAddr::V4(header.dst_addr()),
+        protocol: header.next_header().into(),
+        hop_limit: header.hop_limit(),
+        ecn: Ecn::from_bits(header.ecn()),
+        dscp: header.dscp(),
+        dont_fragment: header.dont_frag(),
+        fragment: fragment(&header),
+        source_route,
+        header_len,
+        payload: &packet[header_len..total_len],
+    })
+}
+
+#[inline]
+fn fragment(header: &Ipv4Packet<&[u8]>) -> Option<FragmentInfo> {
+    let (offset, more) = (header.frag_offset(), header.more_frags());
+    (more || offset > 0).then(|| FragmentInfo { id: u32::from(header.ident()), offset, more })
+}
+
+/// Unknown options are passed over (RFC 1122 §3.2.1.8); one that contradicts the header condemns the packet. The
+/// result is the way back by the source route that the packet came by.
+#[cold]
+fn walk_options(mut options: &[u8], src: Ipv4Addr) -> Result<Option<SourceRoute>, DropReason> {
+    let mut way_back = None;
+    let mut seen = false;
+    while let [kind, tail @ ..] = options {
+        match *kind {
+            OPTION_END => break,
+            OPTION_NOP => options = tail,
+            kind => {
+                let len = usize::from(*tail.first().ok_or(DropReason::IpMalformed)?);
+                if len < 2 || len > options.len() {
+                    return Err(DropReason::IpMalformed);
+                }
+                if SourceRoute::is_source_route(kind) {
+                    if seen {
+                        return Err(DropReason::IpMalformed);
+                    }
+                    seen = true;
+                    way_back = SourceRoute::way_back(&options[..len], src)?;
+                }
+                options = &options[len..];
+            }
+        }
+    }
+    Ok(way_back)
+}
+
+/// Where a packet that a router quotes was going: while a source route is not completed, the destination field
+/// holds only the next hop.
+pub(in crate::wire) fn final_destination(header: &[u8]) -> Option<Ipv4Addr> {
+    let destination = Ipv4Addr::from(*header.get(16..)?.first_chunk::<4>()?);
+    let mut options = header.get(HEADER_LEN..)?;
+    while let [kind, tail @ ..] = options {
+        match *kind {
+            OPTION_END => break,
+            OPTION_NOP => options = tail,
+            kind => {
+                let option = options.get(..usize::from(*tail.first()?)).filter(|option| option.len() >= 2)?;
+                if SourceRoute::is_source_route(kind) {
+                    return Some(SourceRoute::remaining_destination(option).unwrap_or(destination));
+                }
+                options = &options[option.len()..];
+            }
+        }
+    }
+    Some(destination)
+}
+
+#[inline]
+pub(super) fn header_len(header: &IpHeader<'_>) -> usize {
+    let option_len = header.source_route.map_or(0, SourceRoute::option_len);
+    HEADER_LEN + option_len.next_multiple_of(4)
+}
+
+#[inline]
+pub(super) fn emit(
+    header: &IpHeader<'_>,
+    src: Ipv4Addr,
+    dst: Ipv4Addr,
+    payload_len: usize,
+    out: &mut Vec<u8>,
+) {
+    let header_len = header_len(header);
+    let total_len = header_len + payload_len;
+    assert!(total_len <= usize::from(u16::MAX), "an IPv4 packet has at most 65535 bytes");
+    let mut bytes = [0; MAX_HEADER_LEN];
+    let destination = match header.source_route {
+        Some(route) => {
+            route.write_option(dst, &mut bytes[HEADER_LEN..]);
+            route.first_hop()
+        }
+        None => dst,
+    };
+    let mut packet = Ipv4Packet::new_unchecked(&mut bytes[..header_len]);
+    packet.set_version(4);
+    packet.set_header_len(header_len as u8);
+    packet.set_dscp(header.dscp);
+    packet.set_ecn(header.ecn.bits());
+    packet.set_total_len(total_len as u16);
+    packet.set_ident(header.id);
+    packet.set_dont_frag(header.dont_fragment);
+    packet.set_hop_limit(header.hop_limit);
+    packet.set_next_header(header.protocol.into());
+    packet.set_src_addr(src);
+    packet.set_dst_addr(destination);
+    let checksum = Sum::default().add(&bytes[..header_len]).finish();
+    bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
+    out.extend_from_slice(&bytes[..header_len]);
+}

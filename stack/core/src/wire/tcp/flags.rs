@@ -1,0 +1,91 @@
+//! The control bits of RFC 9293 §3.1, with the two of RFC 3168.
+
+use std::fmt;
+use std::ops::{BitOr, BitOrAssign};
+
+/// The flags octet as it stands in the header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Flags(pub u8);
+
+impl Flags {
+    pub const FIN: Flags = Flags(0x01);
+    pub const SYN: Flags = Flags(0x02);
+    pub const RST: Flags = Flags(0x04);
+    pub const PSH: Flags = Flags(0x08);
+    pub const ACK: Flags = Flags(0x10);
+    pub const URG: Flags = Flags(0x20);
+    pub const ECE: Flags = Flags(0x40);
+    pub const CWR: Flags = Flags(0x80);
+
+    /// All of `other` are set.
+    pub const fn contains(self, other: Flags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// At least one of `other` is set.
+    pub const fn intersects(self, other: Flags) -> bool {
+        self.0 & other.0 != 0
+    }
+}
+
+impl BitOr for Flags {
+    type Output = Flags;
+
+    fn bitor(self, rhs: Flags) -> Flags {
+        Flags(self.0 | rhs.0)
+    }
+}
+
+impl BitOrAssign for Flags {
+    fn bitor_assign(&mut self, rhs: Flags) {
+        *self = *self | rhs;
+    }
+}
+
+/// As packet dumps write them: `S.` is SYN and ACK, `none` is none.
+impl fmt::Display for Flags {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const LETTERS: [(Flags, &str); 8] = [
+            (Flags::SYN, "S"),
+            (Flags::FIN, "F"),
+            (Flags::RST, "R"),
+            (Flags::PSH, "P"),
+            (Flags::ACK, "."),
+            (Flags::URG, "U"),
+            (Flags::ECE, "E"),
+            (Flags::CWR, "W"),
+        ];
+        if *self == Flags::default() {
+            return f.pad("none");
+        }
+        LETTERS
+            .iter()
+            .filter(|(flag, _)| self.contains(*flag))
+            .try_for_each(|(_, letter)| f.write_str(letter))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_print_as_packet_dumps_write_them() {
+        assert_eq!((Flags::SYN | Flags::ACK).to_string(), "S.");
+        assert_eq!((Flags::ACK | Flags::PSH).to_string(), "P.");
+        assert_eq!((Flags::FIN | Flags::PSH | Flags::ACK | Flags::URG).to_string(), "FP.U");
+        assert_eq!((Flags::SYN | Flags::ECE | Flags::CWR).to_string(), "SEW");
+        assert_eq!(Flags::RST.to_string(), "R");
+        assert_eq!(Flags::default().to_string(), "none");
+    }
+
+    #[test]
+    fn contains_asks_for_all_and_intersects_for_one() {
+        let mut flags = Flags::SYN;
+        flags |= Flags::ACK;
+        assert!(flags.contains(Flags::SYN | Flags::ACK));
+        assert!(!flags.contains(Flags::SYN | Flags::FIN));
+        assert!(flags.intersects(Flags::SYN | Flags::FIN));
+        assert!(!flags.intersects(Flags::RST | Flags::FIN));
+    }
+}

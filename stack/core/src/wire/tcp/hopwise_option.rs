@@ -1,0 +1,199 @@
+//! What the two ends' agents tell each other, in the experimental options of RFC 6994: ours (kind 253, ExID 0x4857)
+//! and the ACK-rate request (kind 254, ExID 0x00AC).
+
+use super::Flags;
+
+pub(super) const KIND_HOPWISE: u8 = 253;
+pub(super) const KIND_RATE_REQUEST: u8 = 254;
+const EXID_HOPWISE: [u8; 2] = [0x48, 0x57];
+const EXID_RATE_REQUEST: [u8; 2] = [0x00, 0xac];
+
+/// Kind, length, ExID and the octet of bits.
+const HOPWISE_FIXED_LEN: usize = 5;
+pub(super) const MAX_HOPWISE_LEN: usize = HOPWISE_FIXED_LEN + 4;
+pub(super) const MAX_RATE_REQUEST_LEN: usize = 5;
+
+/// A SYN says what each end can do, later segments say it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HopwiseOption {
+    Offer(OfferFlags),
+    Notes(Notes),
+}
+
+/// What one end is ready to tell and able to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub struct OfferFlags(pub u8);
+
+impl OfferFlags {
+    pub const TELL_CWND: OfferFlags = OfferFlags(1);
+    pub const USE_CWND: OfferFlags = OfferFlags(2);
+    pub const TELL_DUP_COUNT: OfferFlags = OfferFlags(4);
+    pub const USE_DUP_COUNT: OfferFlags = OfferFlags(8);
+    pub const TELL_TOLD: OfferFlags = OfferFlags(16);
+    pub const USE_TOLD: OfferFlags = OfferFlags(32);
+
+    /// All of `other` are set.
+    pub const fn contains(self, other: OfferFlags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    #[must_use]
+    pub const fn union(self, other: OfferFlags) -> OfferFlags {
+        OfferFlags(self.0 | other.0)
+    }
+
+    #[must_use]
+    pub const fn intersection(self, other: OfferFlags) -> OfferFlags {
+        OfferFlags(self.0 & other.0)
+    }
+}
+
+impl std::ops::BitOr for OfferFlags {
+    type Output = OfferFlags;
+
+    fn bitor(self, rhs: OfferFlags) -> OfferFlags {
+        self.union(rhs)
+    }
+}
+
+/// What one end tells; each field only when it was negotiated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub struct Notes {
+    /// The sender's window in segments.
+    pub cwnd: Option<u16>,
+    /// Duplicate ACKs in a row, so that a lost one does not matter.
+    pub dup_count: Option<u8>,
+    /// What is left of a train, in segments.
+    pub told: Option<u8>,
+}
+
+/// The peer's wish for how often to acknowledge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RateRequest {
+    /// On a SYN: requests are understood here.
+    Offer,
+    /// One ACK per this many segments, at most 127; 0 asks for a single ACK at once.
+    Ask(u8),
+}
+
+const NOTE_CWND: u8 = 1;
+const NOTE_DUP_COUNT: u8 = 2;
+const NOTE_TOLD: u8 = 4;
+
+impl HopwiseOption {
+    /// `option` is whole, kind and length included. Which of the two forms is meant depends on SYN alone.
+    pub(super) fn parse(option: &[u8], flags: Flags) -> Option<HopwiseOption> {
+        let [_, _, exid0, exid1, bits, fields @ ..] = option else { return None };
+        if [*exid0, *exid1] != EXID_HOPWISE {
+            return None;
+        }
+        if flags.contains(Flags::SYN) {
+            return fields.is_empty().then_some(HopwiseOption::Offer(OfferFlags(*bits)));
+        }
+        Notes::parse(*bits, fields).map(HopwiseOption::Notes)
+    }
+
+    pub(super) fn len(self) -> usize {
+        HOPWISE_FIXED_LEN
+            + match self {
+                HopwiseOption::Offer(_) => 0,
+                HopwiseOption::Notes(notes) => notes.len(),
+            }
+    }
+
+    /// The option and how many of the bytes it takes.
+    pub(super) fn bytes(self) -> ([u8; MAX_HOPWISE_LEN], usize) {
+        let mut bytes = [0; MAX_HOPWISE_LEN];
+        let len = self.len();
+        let [exid0, exid1] = EXID_HOPWISE;
+        bytes[..4].copy_from_slice(&[KIND_HOPWISE, len as u8, exid0, exid1]);
+        match self {
+            HopwiseOption::Offer(flags) => bytes[4] = flags.0,
+            HopwiseOption::Notes(notes) => {
+                bytes[4] = notes.present();
+                notes.write(&mut bytes[HOPWISE_FIXED_LEN..]);
+            }
+        }
+        (bytes, len)
+    }
+}
+
+impl Notes {
+    /// The fields stand in the order of their bits, and nothing else may be there.
+    fn parse(present: u8, mut fields: &[u8]) -> Option<Notes> {
+        if present & !(NOTE_CWND | NOTE_DUP_COUNT | NOTE_TOLD) != 0 {
+            return None;
+        }
+        let mut notes = Notes::default();
+        if present & NOTE_CWND != 0 {
+            let (cwnd, rest) = fields.split_first_chunk::<2>()?;
+            notes.cwnd = Some(u16::from_be_bytes(*cwnd));
+            fields = rest;
+        }
+        if present & NOTE_DUP_COUNT != 0 {
+            let (dup_count, rest) = fields.split_first()?;
+            notes.dup_count = Some(*dup_count);
+            fields = rest;
+        }
+        if present & NOTE_TOLD != 0 {
+            let (told, rest) = fields.split_first()?;
+            notes.told = Some(*told);
+            fields = rest;
+        }
+        fields.is_empty().then_some(notes)
+    }
+
+    fn present(self) -> u8 {
+        let bit = |is_there: bool, bit: u8| if is_there { bit } else { 0 };
+        bit(self.cwnd.is_some(), NOTE_CWND)
+            | bit(self.dup_count.is_some(), NOTE_DUP_COUNT)
+            | bit(self.told.is_some(), NOTE_TOLD)
+    }
+
+    fn len(self) -> usize {
+        2 * usize::from(self.cwnd.is_some())
+            + usize::from(self.dup_count.is_some())
+            + usize::from(self.told.is_some())
+    }
+
+    fn write(self, fields: &mut [u8]) {
+        let cwnd = self.cwnd.map(u16::to_be_bytes);
+        let values = cwnd.iter().flatten().chain(&self.dup_count).chain(&self.told);
+        for (place, value) in fields.iter_mut().zip(values) {
+            *place = *value;
+        }
+    }
+}
+
+impl RateRequest {
+    /// `option` is whole, kind and length included.
+    pub(super) fn parse(option: &[u8], flags: Flags) -> Option<RateRequest> {
+        let [_, _, exid0, exid1, rate @ ..] = option else { return None };
+        if [*exid0, *exid1] != EXID_RATE_REQUEST {
+            return None;
+        }
+        match (flags.contains(Flags::SYN), rate) {
+            (true, []) => Some(RateRequest::Offer),
+            // The high bit is no part of the rate.
+            (false, [rate]) => Some(RateRequest::Ask(rate & 0x7f)),
+            _ => None,
+        }
+    }
+
+    pub(super) fn len(self) -> usize {
+        match self {
+            RateRequest::Offer => 4,
+            RateRequest::Ask(_) => 5,
+        }
+    }
+
+    /// The option and how many of the bytes it takes.
+    pub(super) fn bytes(self) -> ([u8; MAX_RATE_REQUEST_LEN], usize) {
+        let [exid0, exid1] = EXID_RATE_REQUEST;
+        let rate = match self {
+            RateRequest::Offer => 0,
+            RateRequest::Ask(rate) => rate & 0x7f,
+        };
+        ([KIND_RATE_REQUEST, self.len() as u8, exid0, exid1, rate], self.len())
+    }
+}

@@ -1,0 +1,232 @@
+//! TCP options: lenient in, one fixed order out.
+
+use arrayvec::ArrayVec;
+
+use super::hopwise_option::{KIND_HOPWISE, KIND_RATE_REQUEST};
+use super::{Flags, HopwiseOption, MAX_OPTIONS_LEN, RateRequest};
+use crate::Seq;
+
+const END: u8 = 0;
+const NOP: u8 = 1;
+const MSS: u8 = 2;
+const WINDOW_SCALE: u8 = 3;
+const SACK_PERMITTED: u8 = 4;
+const SACK: u8 = 5;
+const TIMESTAMPS: u8 = 8;
+
+const MSS_LEN: usize = 4;
+const WINDOW_SCALE_LEN: usize = 3;
+const SACK_PERMITTED_LEN: usize = 2;
+const TIMESTAMPS_LEN: usize = 10;
+const SACK_FIXED_LEN: usize = 2;
+const SACK_BLOCK_LEN: usize = 8;
+const MAX_SACK_BLOCKS: usize = 4;
+
+/// RFC 7323 §2.3: a larger shift is used as this one.
+const MAX_WINDOW_SCALE: u8 = 14;
+
+/// RFC 7323 §3.2.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Timestamps {
+    /// TSval.
+    pub value: u32,
+    /// TSecr.
+    pub echo: u32,
+}
+
+/// Bytes that were received, from `left` to just before `right` (RFC 2018 §3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SackBlock {
+    pub left: Seq,
+    pub right: Seq,
+}
+
+/// All options that we read and write.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct TcpOptions {
+    pub mss: Option<u16>,
+    pub window_scale: Option<u8>,
+    pub sack_permitted: bool,
+    pub timestamps: Option<Timestamps>,
+    pub sack: ArrayVec<SackBlock, MAX_SACK_BLOCKS>,
+    pub hopwise: Option<HopwiseOption>,
+    pub rate_request: Option<RateRequest>,
+}
+
+impl TcpOptions {
+    /// Reads what it can and never fails: an option of a length that cannot be ends the reading (RFC 9293 §3.1,
+    /// MUST-7), one that is unknown, of a wrong length or on a segment where it means nothing is passed over.
+    #[inline]
+    pub fn parse(bytes: &[u8], flags: Flags) -> TcpOptions {
+        let mut options = TcpOptions::default();
+        match bytes {
+            [] => {}
+            // What most segments carry, in the layout that RFC 7323 appendix A recommends.
+            [NOP, NOP, TIMESTAMPS, 10, body @ ..] if body.len() == 8 => {
+                options.timestamps = read_timestamps(body);
+            }
+            _ => options.walk(bytes, flags),
+        }
+        options
+    }
+
+    fn walk(&mut self, mut bytes: &[u8], flags: Flags) {
+        while let [kind, tail @ ..] = bytes {
+            match *kind {
+                END => return,
+                NOP => bytes = tail,
+                kind => {
+                    let Some(len) = tail.first().map(|len| usize::from(*len)) else { return };
+                    if len < 2 || len > bytes.len() {
+                        return;
+                    }
+                    let (option, rest) = bytes.split_at(len);
+                    self.take(kind, option, flags);
+                    bytes = rest;
+                }
+            }
+        }
+    }
+
+    /// An option that comes twice counts as it came last.
+    fn take(&mut self, kind: u8, option: &[u8], flags: Flags) {
+        let body = &option[2..];
+        let on_syn = flags.contains(Flags::SYN);
+        match (kind, body) {
+            (MSS, [high, low]) if on_syn => self.mss = Some(u16::from_be_bytes([*high, *low])),
+            (WINDOW_SCALE, [shift]) if on_syn => self.window_scale = Some((*shift).min(MAX_WINDOW_SCALE)),
+            (SACK_PERMITTED, []) if on_syn => self.sack_permitted = true,
+            (SACK, _) if !on_syn => self.take_sack(body),
+            (TIMESTAMPS, _) => self.timestamps = read_timestamps(body).or(self.timestamps),
+            (KIND_HOPWISE, _) => self.hopwise = HopwiseOption::parse(option, flags).or(self.hopwise),
+            (KIND_RATE_REQUEST, _) => {
+                self.rate_request = RateRequest::parse(option, flags).or(self.rate_request);
+            }
+            _ => {}
+        }
+    }
+
+    fn take_sack(&mut self, body: &[u8]) {
+        let (blocks, rest) = body.as_chunks::<SACK_BLOCK_LEN>();
+        if !rest.is_empty() || blocks.is_empty() || blocks.len() > MAX_SACK_BLOCKS {
+            return;
+        }
+        self.sack = blocks
+            .iter()
+            .map(|[a, b, c, d, right @ ..]| SackBlock {
+                left: Seq(u32::from_be_bytes([*a, *b, *c, *d])),
+                right: Seq(u32::from_be_bytes(*right)),
+            })
+            .collect();
+    }
+
+    /// How many bytes these options take in a header, padding included.
+    #[inline]
+    pub fn emitted_len(&self) -> usize {
+        let len = self.len_without_sack();
+        let blocks = self.sack_blocks_that_fit(len);
+        let end = if blocks == 0 { len } else { sack_start(len) + SACK_FIXED_LEN + blocks * SACK_BLOCK_LEN };
+        end.next_multiple_of(4)
+    }
+
+    /// SACK comes last and gets what room is left: a block not told now is told by a later ACK, while the other
+    /// options cannot be put off.
+    fn sack_blocks_that_fit(&self, used: usize) -> usize {
+        let room = MAX_OPTIONS_LEN.saturating_sub(used + SACK_FIXED_LEN);
+        self.sack.len().min(room / SACK_BLOCK_LEN)
+    }
+
+    #[inline]
+    fn len_without_sack(&self) -> usize {
+        let padded = |is_there: bool, len: usize| if is_there { len.next_multiple_of(4) } else { 0 };
+        // SACK-permitted takes the place of the two NOPs before timestamps.
+        let alone = self.sack_permitted && self.timestamps.is_none();
+        padded(self.mss.is_some(), MSS_LEN)
+            + padded(alone, SACK_PERMITTED_LEN)
+            + padded(self.timestamps.is_some(), TIMESTAMPS_LEN)
+            + padded(self.window_scale.is_some(), WINDOW_SCALE_LEN)
+            + self.hopwise.map_or(0, HopwiseOption::len)
+            + self.rate_request.map_or(0, RateRequest::len)
+    }
+
+    /// Writes the options and their padding and returns their length. `out` is zeroed, so the padding after the
+    /// last option is the END that RFC 9293 §3.1 asks for (MUST-69).
+    #[inline]
+    pub(super) fn write(&self, out: &mut [u8]) -> usize {
+        let mut writer = Writer { out, len: 0 };
+        if let Some(mss) = self.mss {
+            let [high, low] = mss.to_be_bytes();
+            writer.put(&[MSS, MSS_LEN as u8, high, low]);
+        }
+        self.write_timestamps(&mut writer);
+        if let Some(shift) = self.window_scale {
+            writer.put(&[NOP, WINDOW_SCALE, WINDOW_SCALE_LEN as u8, shift]);
+        }
+        if let Some(hopwise) = self.hopwise {
+            let (bytes, len) = hopwise.bytes();
+            writer.put(&bytes[..len]);
+        }
+        if let Some(rate_request) = self.rate_request {
+            let (bytes, len) = rate_request.bytes();
+            writer.put(&bytes[..len]);
+        }
+        self.write_sack(&mut writer);
+        writer.len.next_multiple_of(4)
+    }
+
+    #[inline]
+    fn write_timestamps(&self, writer: &mut Writer<'_>) {
+        let lead = if self.sack_permitted { [SACK_PERMITTED, SACK_PERMITTED_LEN as u8] } else { [NOP, NOP] };
+        match self.timestamps {
+            Some(timestamps) => {
+                let ([a, b, c, d], [e, f, g, h]) =
+                    (timestamps.value.to_be_bytes(), timestamps.echo.to_be_bytes());
+                writer.put(&[lead[0], lead[1], TIMESTAMPS, TIMESTAMPS_LEN as u8, a, b, c, d, e, f, g, h]);
+            }
+            None if self.sack_permitted => writer.put(&[NOP, NOP, lead[0], lead[1]]),
+            None => {}
+        }
+    }
+
+    #[inline]
+    fn write_sack(&self, writer: &mut Writer<'_>) {
+        let blocks = self.sack_blocks_that_fit(writer.len);
+        if blocks == 0 {
+            return;
+        }
+        while writer.len < sack_start(writer.len) {
+            writer.put(&[NOP]);
+        }
+        writer.put(&[SACK, (SACK_FIXED_LEN + blocks * SACK_BLOCK_LEN) as u8]);
+        for block in &self.sack[..blocks] {
+            writer.put(&block.left.0.to_be_bytes());
+            writer.put(&block.right.0.to_be_bytes());
+        }
+    }
+}
+
+#[inline]
+fn read_timestamps(body: &[u8]) -> Option<Timestamps> {
+    let [value, echo] = *body.as_chunks::<4>().0 else { return None };
+    (body.len() == TIMESTAMPS_LEN - 2)
+        .then_some(Timestamps { value: u32::from_be_bytes(value), echo: u32::from_be_bytes(echo) })
+}
+
+/// Where SACK begins so that its blocks are aligned. This never costs a block, as the room ends aligned too.
+#[inline]
+fn sack_start(used: usize) -> usize {
+    (used + SACK_FIXED_LEN).next_multiple_of(4) - SACK_FIXED_LEN
+}
+
+struct Writer<'a> {
+    out: &'a mut [u8],
+    len: usize,
+}
+
+impl Writer<'_> {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        self.out[self.len..self.len + bytes.len()].copy_from_slice(bytes);
+        self.len += bytes.len();
+    }
+}
