@@ -101,3 +101,67 @@ impl TimerHeap {
         self.places[entry.1 as usize] = place as u32;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn equal_deadlines_are_due_by_slot_whatever_the_order_of_setting() {
+        for order in [[3, 1, 2], [1, 2, 3], [2, 3, 1]] {
+            let mut heap = TimerHeap::new();
+            for slot in order {
+                heap.set(slot, Some(Instant(5)));
+            }
+            let mut due = Vec::new();
+            while let Some((_, slot)) = heap.peek() {
+                due.push(slot);
+                heap.set(slot, None);
+            }
+            assert_eq!(due, [1, 2, 3]);
+        }
+    }
+
+    #[test]
+    fn a_deadline_that_never_comes_is_none() {
+        let mut heap = TimerHeap::new();
+        heap.set(7, Some(Instant::FAR));
+        heap.set(9, None);
+        assert_eq!((heap.peek(), heap.len()), (None, 0));
+        heap.set(7, Some(Instant(1)));
+        heap.set(7, Some(Instant::FAR));
+        assert_eq!(heap.peek(), None);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+
+        #[test]
+        fn agrees_with_a_sorted_set(
+            steps in prop::collection::vec((0..40_u32, prop::option::weighted(0.7, 0..50_u64)), 1..300),
+        ) {
+            let mut heap = TimerHeap::new();
+            let mut by_slot = BTreeMap::new();
+            for (slot, at) in steps {
+                heap.set(slot, at.map(Instant));
+                match at {
+                    Some(at) => by_slot.insert(slot, at),
+                    None => by_slot.remove(&slot),
+                };
+                let sorted: BTreeSet<_> = by_slot.iter().map(|(slot, at)| (Instant(*at), *slot)).collect();
+                prop_assert_eq!(heap.peek(), sorted.first().copied());
+                prop_assert_eq!(heap.len(), sorted.len());
+                for (place, entry) in heap.entries.iter().enumerate() {
+                    prop_assert_eq!(heap.places[entry.1 as usize] as usize, place);
+                    prop_assert!(place == 0 || heap.entries[(place - 1) / ARITY] < *entry);
+                }
+                let present = heap.places.iter().filter(|place| **place != ABSENT).count();
+                prop_assert_eq!(present, sorted.len());
+            }
+        }
+    }
+}

@@ -149,3 +149,96 @@ impl Meeting {
         self.touched.len() + usize::from(self.start == 0) >= 2
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn add(ranges: &mut Ranges, start: u32, end: u32) -> Meeting {
+        let meeting = ranges.meet(start, end);
+        ranges.join(&meeting);
+        meeting
+    }
+
+    fn all(ranges: &Ranges) -> Vec<(u32, u32)> {
+        ranges.list.iter().map(|held| (held.start, held.end)).collect()
+    }
+
+    #[test]
+    fn touching_ranges_become_one() {
+        let mut ranges = Ranges::default();
+        add(&mut ranges, 10, 20);
+        add(&mut ranges, 30, 40);
+        assert!(!add(&mut ranges, 40, 50).closes_gap());
+        assert_eq!(all(&ranges), [(10, 20), (30, 50)]);
+        assert!(add(&mut ranges, 20, 30).closes_gap());
+        assert_eq!(all(&ranges), [(10, 50)]);
+    }
+
+    #[test]
+    fn gaps_and_first_duplicate_of_a_segment_over_several_ranges() {
+        let mut ranges = Ranges::default();
+        add(&mut ranges, 10, 20);
+        add(&mut ranges, 30, 40);
+        let meeting = ranges.meet(15, 45);
+        assert_eq!(meeting.duplicate, Some((15, 20)));
+        assert_eq!(ranges.gaps(&meeting).collect::<Vec<_>>(), [(20, 30), (40, 45)]);
+        let inside = ranges.meet(31, 39);
+        assert_eq!(inside.duplicate, Some((31, 39)));
+        assert_eq!(ranges.gaps(&inside).count(), 0);
+    }
+
+    #[test]
+    fn a_segment_that_only_touches_duplicates_nothing() {
+        let mut ranges = Ranges::default();
+        add(&mut ranges, 10, 20);
+        assert_eq!(ranges.meet(20, 30).duplicate, None);
+        assert_eq!(ranges.meet(5, 10).duplicate, None);
+    }
+
+    #[test]
+    fn passing_the_first_hole_leaves_the_rest_counted_from_the_new_next() {
+        let mut ranges = Ranges::default();
+        for (start, end) in [(10, 20), (30, 40), (50, 60)] {
+            add(&mut ranges, start, end);
+        }
+        let meeting = ranges.meet(0, 35);
+        assert!(meeting.closes_gap());
+        assert_eq!(ranges.pass(&meeting), 40);
+        assert_eq!(all(&ranges), [(10, 20)]);
+    }
+
+    #[test]
+    fn newest_come_first_and_a_repeat_makes_a_range_new() {
+        let mut ranges = Ranges::default();
+        for start in [10, 30, 50, 70, 90] {
+            add(&mut ranges, start, start + 10);
+        }
+        assert_eq!(ranges.newest()[..], [(90, 100), (70, 80), (50, 60), (30, 40)]);
+        add(&mut ranges, 12, 15);
+        add(&mut ranges, 60, 62);
+        assert_eq!(ranges.newest()[..], [(50, 62), (10, 20), (90, 100), (70, 80)]);
+    }
+
+    #[test]
+    fn order_survives_the_wrap_of_the_count_of_changes() {
+        let mut ranges = Ranges { list: Vec::new(), changes: u32::MAX - 1 };
+        for start in [30, 50, 10] {
+            add(&mut ranges, start, start + 10);
+        }
+        assert_eq!(ranges.newest()[..], [(10, 20), (50, 60), (30, 40)]);
+    }
+
+    #[test]
+    fn an_empty_list_is_given_back_and_a_filled_one_is_not() {
+        let mut ranges = Ranges::default();
+        add(&mut ranges, 10, 20);
+        ranges.relax();
+        assert!(ranges.allocated() > 0);
+        let meeting = ranges.meet(0, 10);
+        ranges.pass(&meeting);
+        assert!(ranges.is_empty() && ranges.allocated() > 0);
+        ranges.relax();
+        assert_eq!(ranges.allocated(), 0);
+    }
+}

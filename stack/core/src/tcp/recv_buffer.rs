@@ -199,3 +199,288 @@ impl RecvBuffer {
         self.readable + self.ranges.highest_end()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::super::ranges::MOST_RANGES;
+    use super::*;
+
+    fn read_all(buffer: &mut RecvBuffer) -> Vec<u8> {
+        let mut out = vec![0; buffer.readable() as usize + 1];
+        let bytes = buffer.read(&mut out);
+        out.truncate(bytes);
+        out
+    }
+
+    #[test]
+    fn a_filled_hole_releases_what_waited_above_it() {
+        let mut buffer = RecvBuffer::new(100);
+        assert_eq!(buffer.insert(3, b"def").verdict, InsertVerdict::OutOfOrder);
+        assert_eq!((buffer.readable(), buffer.holes(), buffer.out_of_order_bytes()), (0, 1, 3));
+        let filled = buffer.insert(0, b"abc");
+        assert_eq!(
+            filled,
+            Inserted {
+                advanced: 6,
+                new_bytes: 3,
+                filled_hole: true,
+                verdict: InsertVerdict::FillsHole,
+                duplicate: None
+            }
+        );
+        assert_eq!((buffer.holes(), read_all(&mut buffer)), (0, b"abcdef".to_vec()));
+    }
+
+    #[test]
+    fn part_of_a_gap_counts_as_filling_a_hole_that_stays_open() {
+        let mut buffer = RecvBuffer::new(100);
+        buffer.insert(10, b"later");
+        let part = buffer.insert(0, b"abc");
+        assert_eq!((part.verdict, part.filled_hole, part.advanced), (InsertVerdict::FillsHole, false, 3));
+        assert_eq!(buffer.sack_ranges()[..], [(7, 12)]);
+    }
+
+    #[test]
+    fn a_partly_known_segment_reports_the_known_part_from_the_old_next() {
+        let mut buffer = RecvBuffer::new(100);
+        buffer.insert(2, b"cd");
+        let over = buffer.insert(0, b"abcdef");
+        assert_eq!((over.advanced, over.new_bytes, over.duplicate), (6, 4, Some((2, 4))));
+    }
+
+    #[test]
+    fn a_segment_held_above_a_hole_is_a_duplicate() {
+        let mut buffer = RecvBuffer::new(100);
+        buffer.insert(10, b"abcdef");
+        let again = buffer.insert(12, b"cd");
+        assert_eq!((again.verdict, again.duplicate), (InsertVerdict::Duplicate, Some((12, 14))));
+        assert_eq!((again.new_bytes, again.filled_hole, buffer.holes()), (0, false, 1));
+    }
+
+    #[test]
+    fn bytes_stay_as_they_came_first() {
+        let mut buffer = RecvBuffer::new(100);
+        buffer.insert(2, b"cd");
+        buffer.insert(0, b"ABCDEF");
+        assert_eq!(read_all(&mut buffer), b"ABcdEF");
+    }
+
+    #[test]
+    fn what_lies_beyond_the_limit_is_cut_off() {
+        let mut buffer = RecvBuffer::new(4);
+        assert_eq!(buffer.insert(4, b"x").verdict, InsertVerdict::NoRoom);
+        let cut = buffer.insert(0, b"abcdef");
+        assert_eq!((cut.verdict, cut.advanced), (InsertVerdict::InOrder, 4));
+        assert_eq!(buffer.free_from_nxt(), 0);
+        assert_eq!(buffer.insert(0, b"x").verdict, InsertVerdict::NoRoom);
+        assert_eq!(read_all(&mut buffer), b"abcd");
+        assert_eq!(buffer.free_from_nxt(), 4);
+    }
+
+    #[test]
+    fn the_limit_is_raised_and_never_lowered() {
+        let mut buffer = RecvBuffer::new(4);
+        buffer.set_limit(2);
+        assert_eq!(buffer.limit(), 4);
+        buffer.set_limit(8);
+        assert_eq!(buffer.insert(0, b"abcdefghi").advanced, 8);
+    }
+
+    #[test]
+    fn one_stretch_too_many_is_refused_and_the_others_can_still_grow() {
+        let mut buffer = RecvBuffer::new(1000);
+        for hole in 1..=MOST_RANGES as u32 {
+            assert_eq!(buffer.insert(hole * 10, b"ab").verdict, InsertVerdict::OutOfOrder);
+        }
+        let beyond = (MOST_RANGES as u32 + 1) * 10;
+        assert_eq!(buffer.insert(beyond, b"ab"), Inserted::refused(InsertVerdict::TooManyHoles));
+        assert_eq!(buffer.insert(5, b"ab").verdict, InsertVerdict::TooManyHoles);
+        assert_eq!(buffer.insert(beyond - 8, b"ab").verdict, InsertVerdict::OutOfOrder);
+        assert_eq!(
+            buffer.insert(0, b"ab").verdict,
+            InsertVerdict::FillsHole,
+            "in-order data has no need of one"
+        );
+        assert_eq!(buffer.holes(), MOST_RANGES as u32);
+    }
+
+    #[test]
+    fn an_empty_segment_changes_nothing() {
+        let mut buffer = RecvBuffer::new(100);
+        buffer.insert(10, b"ab");
+        for offset in [0, 5, 10, 11] {
+            assert_eq!(buffer.insert(offset, b""), Inserted::refused(InsertVerdict::Duplicate));
+        }
+        assert_eq!(buffer.sack_ranges()[..], [(10, 12)]);
+    }
+
+    #[test]
+    fn memory_comes_with_data_and_goes_when_idle() {
+        let mut buffer = RecvBuffer::new(1 << 20);
+        assert_eq!(buffer.allocated(), 0);
+        buffer.insert(100_000, b"far");
+        assert!(buffer.allocated() >= 128 * 1024, "a far segment is covered");
+        buffer.insert(0, &[1; 100_000]);
+        read_all(&mut buffer);
+        buffer.relax();
+        assert_eq!(buffer.allocated(), 0);
+    }
+
+    #[test]
+    fn a_steady_flow_with_a_hole_now_and_then_stays_within_the_memory_it_has() {
+        let mut buffer = RecvBuffer::new(1 << 20);
+        let mut sink = [0; 2920];
+        let mut once = || {
+            buffer.insert(1460, &[2; 1460]);
+            buffer.insert(0, &[1; 1460]);
+            assert_eq!(buffer.read(&mut sink), 2920);
+            buffer.allocated()
+        };
+        let first = once();
+        assert!((0..1000).all(|_| once() == first));
+    }
+
+    #[derive(Clone, Debug)]
+    enum Op {
+        Insert { offset: u32, len: u32 },
+        Read(u32),
+        Raise(u32),
+        Relax,
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        // Coarse segments meet end to end; fine ones overlap in every way; many begin at `rcv_nxt`.
+        let coarse = (0..20_u32, 1..4_u32).prop_map(|(at, len)| (at * 1000, len * 1000));
+        let fine = (0..21_000_u32, 0..2500_u32);
+        let next = (Just(0), 1..3000_u32);
+        prop_oneof![
+            8 => prop_oneof![coarse, fine, next].prop_map(|(offset, len)| Op::Insert { offset, len }),
+            4 => (0..20_000_u32).prop_map(Op::Read),
+            1 => (0..20_000_u32).prop_map(Op::Raise),
+            1 => Just(Op::Relax),
+        ]
+    }
+
+    fn stream_byte(at: usize) -> u8 {
+        (at ^ (at >> 7)) as u8
+    }
+
+    const MOST_LIMIT: usize = 20_000;
+
+    /// The stream as single bytes: for each, when it last came, 0 meaning never.
+    struct Model {
+        came: Vec<u32>,
+        clock: u32,
+        read: usize,
+        next: usize,
+        limit: usize,
+    }
+
+    impl Model {
+        fn ranges(&self) -> Vec<(u32, u32, u32)> {
+            let above = &self.came[self.next..self.next + MOST_LIMIT];
+            let mut ranges = Vec::new();
+            let mut at = 0;
+            while let Some(gap) = above[at..].iter().position(|came| *came > 0) {
+                let start = at + gap;
+                let len = above[start..].iter().position(|came| *came == 0).unwrap_or(above.len() - start);
+                let newest = above[start..start + len].iter().max().copied().unwrap_or(0);
+                at = start + len;
+                ranges.push((start as u32, at as u32, newest));
+            }
+            ranges
+        }
+
+        fn insert(&mut self, offset: u32, len: u32) -> Inserted {
+            let before = self.ranges();
+            let room = self.limit - (self.next - self.read);
+            let (start, end) = (offset as usize, (offset + len) as usize);
+            if start >= room {
+                return Inserted::refused(InsertVerdict::NoRoom);
+            } else if len == 0 {
+                return Inserted::refused(InsertVerdict::Duplicate);
+            }
+            let held = self.came[self.next..self.next + room].to_vec();
+            self.clock += 1;
+            let segment = start..end.min(room);
+            self.came[self.next..][segment.clone()].fill(self.clock);
+            if offset > 0 && self.ranges().len() > MOST_RANGES {
+                self.came[self.next..][..room].copy_from_slice(&held);
+                return Inserted::refused(InsertVerdict::TooManyHoles);
+            }
+            let known = |at: &usize| held[*at] > 0;
+            let new_bytes = segment.clone().filter(|at| !known(at)).count() as u32;
+            let duplicate = segment.clone().find(known).map(|from| {
+                let to = (from..segment.end).find(|at| !known(at)).unwrap_or(segment.end);
+                (from as u32, to as u32)
+            });
+            let advanced = self.came[self.next..].iter().take_while(|came| **came > 0).count() as u32;
+            let verdict = match (offset, new_bytes) {
+                (_, 0) => InsertVerdict::Duplicate,
+                (0, _) if before.is_empty() => InsertVerdict::InOrder,
+                (0, _) => InsertVerdict::FillsHole,
+                _ => InsertVerdict::OutOfOrder,
+            };
+            self.next += advanced as usize;
+            // Gaps before: one below each range. A new range adds one, unless it begins at `rcv_nxt`.
+            let filled_hole = match offset {
+                0 => self.ranges().len() < before.len(),
+                _ => new_bytes > 0 && self.ranges().len() < before.len(),
+            };
+            Inserted { advanced, new_bytes, filled_hole, verdict, duplicate }
+        }
+
+        fn check(&self, buffer: &RecvBuffer) -> Result<(), TestCaseError> {
+            let mut ranges = self.ranges();
+            prop_assert_eq!(buffer.readable() as usize, self.next - self.read);
+            prop_assert_eq!(buffer.holes() as usize, ranges.len());
+            prop_assert_eq!(
+                buffer.out_of_order_bytes(),
+                ranges.iter().map(|(from, to, _)| to - from).sum::<u32>()
+            );
+            ranges.sort_by_key(|(_, _, newest)| std::cmp::Reverse(*newest));
+            let blocks: Vec<_> = ranges.iter().take(MOST_BLOCKS).map(|(from, to, _)| (*from, *to)).collect();
+            prop_assert_eq!(&buffer.sack_ranges()[..], &blocks[..]);
+            let (head, tail) = buffer.peek();
+            let expected: Vec<u8> = (self.read..self.next).map(stream_byte).collect();
+            prop_assert_eq!([head, tail].concat(), expected);
+            Ok(())
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(96))]
+
+        #[test]
+        fn any_order_overlap_and_repetition_yields_the_stream(ops in prop::collection::vec(op(), 1..80)) {
+            let mut buffer = RecvBuffer::new(10_000);
+            let came = vec![0; 400_000];
+            let mut model = Model { came, clock: 0, read: 0, next: 0, limit: 10_000 };
+            for op in ops {
+                match op {
+                    Op::Insert { offset, len } => {
+                        let at = model.next + offset as usize;
+                        let data: Vec<u8> = (at..at + len as usize).map(stream_byte).collect();
+                        prop_assert_eq!(buffer.insert(offset, &data), model.insert(offset, len));
+                    }
+                    Op::Read(bytes) => {
+                        let mut out = vec![0; bytes as usize];
+                        let got = buffer.read(&mut out);
+                        prop_assert_eq!(got, out.len().min(model.next - model.read));
+                        let expected: Vec<u8> = (model.read..model.read + got).map(stream_byte).collect();
+                        prop_assert_eq!(&out[..got], &expected[..]);
+                        model.read += got;
+                    }
+                    Op::Raise(bytes) => {
+                        buffer.set_limit(bytes);
+                        model.limit = model.limit.max(bytes as usize);
+                    }
+                    Op::Relax => buffer.relax(),
+                }
+                model.check(&buffer)?;
+            }
+        }
+    }
+}

@@ -10,7 +10,7 @@ const AFTER_SYN_TIMEOUT_NS: u64 = 3_000_000_000;
 /// Longer samples count as this (18 minutes), so that sums of them fit whatever a peer echoes.
 const LONGEST_SAMPLE_NS: u64 = 1 << 40;
 /// Finer sharing of one round trip among samples would round every change to nothing.
-const MOST_SHARING_SHIFT: u32 = 10;
+const MOST_SHARING: u32 = 1024;
 /// With ticks, an RTO doubled so often shows that the estimate is of another path: the next sample replaces it.
 const BACKOFF_FORGETS: u8 = 4;
 /// 2^42 µs is beyond every ceiling.
@@ -114,8 +114,8 @@ impl RttEstimator {
         let rtt_ns = nanos(rtt).clamp(1, LONGEST_SAMPLE_NS);
         match self.clock {
             Clock::Nanoseconds { granularity } => {
-                let sharing = samples_per_rtt.max(1).next_power_of_two().trailing_zeros();
-                self.take_nanoseconds(rtt_ns, u64::from(granularity), sharing.min(MOST_SHARING_SHIFT));
+                let sharing = samples_per_rtt.clamp(1, MOST_SHARING).next_power_of_two().trailing_zeros();
+                self.take_nanoseconds(rtt_ns, u64::from(granularity), sharing);
             }
             Clock::Ticks { tick_ns, phase_ns } => {
                 let tick_ns = u64::from(tick_ns);
@@ -261,4 +261,208 @@ fn short_nanos(duration: Duration) -> u32 {
 
 fn micros(duration: Duration) -> u32 {
     u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn modern(min_ms: u64) -> RttEstimator {
+        let bounds = RtoBounds { min: ms(min_ms), max: ms(60_000), initial: ms(1000) };
+        RttEstimator::new(RttMode::Modern { granularity: ms(1) }, bounds)
+    }
+
+    fn ticking(phase_ms: u64) -> RttEstimator {
+        let bounds = RtoBounds { min: ms(200), max: ms(60_000), initial: ms(3000) };
+        RttEstimator::new(RttMode::Ticks { tick: ms(10), phase: ms(phase_ms) }, bounds)
+    }
+
+    fn sample(estimator: &mut RttEstimator, rtt_ms: u64) {
+        estimator.on_sample(Instant::from_secs(100), ms(rtt_ms));
+    }
+
+    #[test]
+    fn before_any_sample_the_initial_rto_holds_and_nothing_is_known() {
+        let estimator = modern(1);
+        assert_eq!(estimator.rto(), ms(1000));
+        assert_eq!((estimator.smoothed(), estimator.latest(), estimator.min()), (None, None, None));
+        assert_eq!(ticking(0).rto(), ms(3000));
+    }
+
+    #[test]
+    fn first_and_later_samples_follow_rfc_6298() {
+        let mut estimator = modern(1);
+        sample(&mut estimator, 80);
+        assert_eq!((estimator.smoothed(), estimator.variance()), (Some(ms(80)), ms(40)));
+        assert_eq!(estimator.rto(), ms(80 + 4 * 40));
+        sample(&mut estimator, 160);
+        // RTTVAR = 3/4 40 + 1/4 |80 - 160|, with the SRTT of before; SRTT = 7/8 80 + 1/8 160.
+        assert_eq!((estimator.smoothed(), estimator.variance()), (Some(ms(90)), ms(50)));
+        assert_eq!(estimator.rto(), ms(90 + 4 * 50));
+        assert_eq!((estimator.latest(), estimator.min()), (Some(ms(160)), Some(ms(80))));
+    }
+
+    #[test]
+    fn a_steady_rtt_keeps_the_granularity_above_it() {
+        let mut estimator = modern(1);
+        for _ in 0..200 {
+            sample(&mut estimator, 50);
+        }
+        assert_eq!(estimator.rto(), ms(51));
+    }
+
+    #[test]
+    fn samples_that_share_a_round_trip_remember_as_long_as_one() {
+        let mut shared = modern(1);
+        let mut single = modern(1);
+        sample(&mut shared, 100);
+        sample(&mut single, 100);
+        for _ in 0..4 {
+            sample(&mut single, 200);
+            for _ in 0..32 {
+                shared.on_sample_among(Instant::ZERO, ms(200), 32);
+            }
+        }
+        let (shared, single) = (shared.smoothed().expect("sampled"), single.smoothed().expect("sampled"));
+        assert!(shared.abs_diff(single) < ms(3), "{shared:?} against {single:?}");
+    }
+
+    #[test]
+    fn timeouts_double_up_to_the_ceiling_and_a_sample_ends_that() {
+        let mut estimator = modern(200);
+        sample(&mut estimator, 10);
+        let mut seen = Vec::new();
+        for _ in 0..12 {
+            seen.push(estimator.rto().as_millis());
+            estimator.on_timeout();
+        }
+        assert_eq!(seen, [200, 400, 800, 1600, 3200, 6400, 12_800, 25_600, 51_200, 60_000, 60_000, 60_000]);
+        assert_eq!((estimator.backoff(), estimator.base_rto()), (9, ms(200)));
+        sample(&mut estimator, 10);
+        assert_eq!((estimator.backoff(), estimator.rto()), (0, ms(200)));
+    }
+
+    #[test]
+    fn a_spurious_timeout_is_taken_back() {
+        let mut estimator = modern(200);
+        estimator.on_timeout();
+        let before = estimator.backoff();
+        estimator.on_timeout();
+        assert_eq!(estimator.rto(), ms(4000));
+        estimator.restore_backoff(before);
+        assert_eq!(estimator.rto(), ms(2000));
+        estimator.reset_backoff();
+        assert_eq!(estimator.rto(), ms(1000));
+    }
+
+    #[test]
+    fn the_factor_multiplies_after_the_floor() {
+        let mut estimator = modern(200);
+        estimator.set_factor(5);
+        sample(&mut estimator, 10);
+        assert_eq!(estimator.rto(), ms(1000));
+        estimator.on_timeout();
+        assert_eq!((estimator.rto(), estimator.base_rto()), (ms(2000), ms(1000)));
+    }
+
+    #[test]
+    fn after_a_lost_syn_data_waits_three_seconds_until_the_next_sample() {
+        let mut estimator = modern(200);
+        estimator.on_timeout();
+        sample(&mut estimator, 10);
+        estimator.after_syn_timeout();
+        assert_eq!(estimator.rto(), ms(3000));
+        sample(&mut estimator, 10);
+        assert_eq!(estimator.rto(), ms(200));
+    }
+
+    #[test]
+    fn a_tick_counts_when_it_ends_within_the_round_trip() {
+        // Sent at 105 ms, back at 132 ms: the ticks at 110, 120 and 130 ms lie between.
+        let mut estimator = ticking(0);
+        estimator.on_sample(Instant::from_millis(132), ms(27));
+        assert_eq!(estimator.smoothed(), Some(ms(30)));
+        // With phase 7 ms the ticks end at 113 and 123 ms.
+        let mut estimator = ticking(7);
+        estimator.on_sample(Instant::from_millis(132), ms(27));
+        assert_eq!(estimator.smoothed(), Some(ms(20)));
+        assert_eq!(estimator.latest(), Some(ms(27)));
+    }
+
+    #[test]
+    fn ticks_are_smoothed_in_whole_eighths_and_quarters() {
+        let mut estimator = ticking(0);
+        sample(&mut estimator, 300);
+        assert_eq!((estimator.srtt, estimator.rttvar, estimator.base_ns), (240, 60, 900_000_000));
+        sample(&mut estimator, 500);
+        // SRTT 240 + (50 - 30); RTTVAR 60 + (20 - 15); the RTO is (260 + 8 * 65) / 8 = 97.5 ticks, cut to 97.
+        assert_eq!((estimator.srtt, estimator.rttvar, estimator.rto()), (260, 65, ms(970)));
+    }
+
+    #[test]
+    fn a_round_trip_within_one_tick_counts_as_one() {
+        let mut estimator = ticking(0);
+        estimator.on_sample(Instant::from_millis(105), ms(3));
+        assert_eq!((estimator.smoothed(), estimator.rto()), (Some(ms(10)), ms(200)));
+    }
+
+    #[test]
+    fn with_ticks_the_fourth_timeout_makes_the_next_sample_the_first() {
+        let mut estimator = ticking(0);
+        sample(&mut estimator, 300);
+        for (timeouts, known) in [(3, Known::Estimate), (1, Known::Stale)] {
+            (0..timeouts).for_each(|_| estimator.on_timeout());
+            assert_eq!(estimator.known, known);
+        }
+        assert_eq!(estimator.smoothed(), Some(ms(300)), "agents keep the old one meanwhile");
+        sample(&mut estimator, 1000);
+        assert_eq!((estimator.smoothed(), estimator.variance()), (Some(ms(1000)), ms(500)));
+    }
+
+    #[test]
+    fn a_new_path_has_a_minimum_of_its_own() {
+        let mut estimator = modern(1);
+        sample(&mut estimator, 10);
+        estimator.restart_min();
+        assert_eq!(estimator.min(), None);
+        sample(&mut estimator, 30);
+        assert_eq!(estimator.as_path_rtt().min, Some(ms(30)));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+
+        #[test]
+        fn the_rto_stays_within_its_bounds_whatever_is_measured(
+            steps in prop::collection::vec((any::<u64>(), any::<u64>(), any::<u32>(), any::<bool>()), 1..50),
+            bounds in any::<(u64, u64, u64)>(),
+            ticks: bool,
+        ) {
+            let [min, max, initial] = [bounds.0, bounds.1, bounds.2].map(Duration::from_nanos);
+            let mode = if ticks {
+                RttMode::Ticks { tick: ms(10), phase: ms(3) }
+            } else {
+                RttMode::Modern { granularity: Duration::ZERO }
+            };
+            let mut estimator = RttEstimator::new(mode, RtoBounds { min, max, initial });
+            let top = Duration::from_micros(micros(max).into());
+            let bottom = Duration::from_micros(micros(min).into()).min(top);
+            for (now, rtt, among, timeout) in steps {
+                if timeout {
+                    estimator.on_timeout();
+                } else {
+                    estimator.on_sample_among(Instant(now), Duration::from_nanos(rtt), among);
+                }
+                prop_assert!(estimator.rto() >= bottom && estimator.rto() <= top);
+                prop_assert!(estimator.base_rto() <= estimator.rto());
+                prop_assert!(estimator.min() <= estimator.latest());
+            }
+        }
+    }
 }

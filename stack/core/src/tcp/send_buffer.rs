@@ -79,3 +79,120 @@ impl SendBuffer {
         self.ring.capacity() as usize
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn joined((head, tail): (&[u8], &[u8])) -> Vec<u8> {
+        [head, tail].concat()
+    }
+
+    #[test]
+    fn an_idle_connection_holds_no_memory() {
+        let mut buffer = SendBuffer::new(1 << 20);
+        assert_eq!(buffer.allocated(), 0);
+        buffer.write(&[7; 5000]);
+        assert_eq!(buffer.allocated(), 8192);
+        buffer.consume(5000);
+        assert_eq!(buffer.allocated(), 8192, "only relax gives memory back");
+        buffer.relax();
+        assert_eq!(buffer.allocated(), 0);
+    }
+
+    #[test]
+    fn a_steady_flow_stays_within_the_memory_it_has() {
+        let mut buffer = SendBuffer::new(1 << 20);
+        buffer.write(&[1; 8192]);
+        for _ in 0..1000 {
+            buffer.consume(1460);
+            assert_eq!(buffer.write(&[2; 1460]), 1460);
+            assert_eq!(buffer.allocated(), 8192);
+        }
+    }
+
+    #[test]
+    fn write_takes_what_the_limit_leaves() {
+        let mut buffer = SendBuffer::new(10_000);
+        assert_eq!(buffer.write(&[1; 9_999]), 9_999);
+        assert_eq!(buffer.write(b"ab"), 1);
+        assert_eq!((buffer.free(), buffer.allocated()), (0, 10_000));
+        assert_eq!(joined(buffer.slices(9_998, 2)), [1, b'a']);
+    }
+
+    #[test]
+    fn a_lowered_limit_discards_nothing_and_stops_writes() {
+        let mut buffer = SendBuffer::new(100);
+        buffer.write(b"0123456789");
+        buffer.set_limit(4);
+        assert_eq!((buffer.len(), buffer.free(), buffer.write(b"x")), (10, 0, 0));
+        buffer.consume(8);
+        assert_eq!(buffer.write(b"xyz"), 2);
+        assert_eq!(joined(buffer.slices(0, 4)), b"89xy");
+    }
+
+    #[test]
+    #[should_panic(expected = "only what is held can be sent")]
+    fn bytes_beyond_the_end_are_never_sent() {
+        SendBuffer::new(100).slices(u32::MAX, 2);
+    }
+
+    #[derive(Clone, Debug)]
+    enum Op {
+        Write(usize),
+        Consume(u32),
+        Limit(u32),
+        Relax,
+    }
+
+    fn op() -> impl Strategy<Value = Op> {
+        prop_oneof![
+            4 => (0..9000_usize).prop_map(Op::Write),
+            4 => (0..9000_u32).prop_map(Op::Consume),
+            1 => (0..40_000_u32).prop_map(Op::Limit),
+            1 => Just(Op::Relax),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+
+        #[test]
+        fn what_is_held_is_what_was_written_less_what_was_acknowledged(
+            ops in prop::collection::vec(op(), 1..60),
+            probe in any::<(u32, u32)>(),
+        ) {
+            let mut buffer = SendBuffer::new(20_000);
+            let mut model = VecDeque::new();
+            let mut written = 0_u32;
+            for op in ops {
+                match op {
+                    Op::Write(len) => {
+                        let data: Vec<u8> = (written..).map(|at| (at % 251) as u8).take(len).collect();
+                        let taken = buffer.write(&data);
+                        prop_assert_eq!(taken, len.min((buffer.limit() as usize).saturating_sub(model.len())));
+                        model.extend(&data[..taken]);
+                        written += taken as u32;
+                    }
+                    Op::Consume(bytes) => {
+                        let bytes = bytes.min(buffer.len());
+                        buffer.consume(bytes);
+                        model.drain(..bytes as usize);
+                    }
+                    Op::Limit(bytes) => buffer.set_limit(bytes),
+                    Op::Relax => buffer.relax(),
+                }
+                prop_assert_eq!(buffer.len() as usize, model.len());
+                prop_assert!(buffer.allocated() >= model.len());
+                let offset = probe.0 % (buffer.len() + 1);
+                let len = probe.1 % (buffer.len() - offset + 1);
+                let expected: Vec<u8> = model.range(offset as usize..).take(len as usize).copied().collect();
+                prop_assert_eq!(joined(buffer.slices(offset, len)), expected);
+            }
+        }
+    }
+}

@@ -99,3 +99,62 @@ impl Timers {
         self.deadlines.iter().copied().fold(Instant::FAR, Instant::min)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn every_timer_has_its_own_place_in_the_order_of_handling() {
+        for (place, timer) in Timer::ALL.into_iter().enumerate() {
+            assert_eq!(timer as usize, place);
+        }
+    }
+
+    #[test]
+    fn nothing_is_due_before_the_earliest_deadline() {
+        let mut timers = Timers::new();
+        assert_eq!((timers.next(), timers.expired(Instant::FAR)), (None, None));
+        timers.arm(Timer::Ack, Instant(20));
+        timers.arm(Timer::Retransmit, Instant(30));
+        assert_eq!((timers.next(), timers.expired(Instant(19))), (Some(Instant(20)), None));
+        assert_eq!(timers.expired(Instant(20)), Some(Timer::Ack));
+    }
+
+    #[test]
+    fn of_several_due_the_first_in_order_is_told_until_it_is_disarmed() {
+        let mut timers = Timers::new();
+        timers.arm(Timer::Ack, Instant(10));
+        timers.arm(Timer::Retransmit, Instant(20));
+        for _ in 0..2 {
+            assert_eq!(timers.expired(Instant(25)), Some(Timer::Retransmit));
+        }
+        timers.disarm(Timer::Retransmit);
+        assert_eq!(timers.expired(Instant(25)), Some(Timer::Ack));
+        timers.disarm(Timer::Ack);
+        assert_eq!((timers.next(), timers.expired(Instant(25))), (None, None));
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+
+        #[test]
+        fn next_and_expired_agree_with_a_search_of_all(
+            steps in prop::collection::vec((0..12_usize, prop_oneof![0..20_u64, Just(u64::MAX)], 0..20_u64), 1..80),
+        ) {
+            let mut timers = Timers::new();
+            let mut model = [u64::MAX; 12];
+            for (timer, at, now) in steps {
+                timers.arm(Timer::ALL[timer], Instant(at));
+                model[timer] = at;
+                let earliest = model.iter().copied().min().filter(|at| *at != u64::MAX);
+                prop_assert_eq!(timers.next(), earliest.map(Instant));
+                let due = model.iter().position(|at| *at <= now).map(|place| Timer::ALL[place]);
+                prop_assert_eq!(timers.expired(Instant(now)), due);
+                prop_assert_eq!(timers.deadline(Timer::ALL[timer]), Some(Instant(at)).filter(|at| at.0 != u64::MAX));
+            }
+        }
+    }
+}
