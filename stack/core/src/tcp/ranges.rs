@@ -152,6 +152,8 @@ impl Meeting {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn add(ranges: &mut Ranges, start: u32, end: u32) -> Meeting {
@@ -240,5 +242,32 @@ mod tests {
         assert!(ranges.is_empty() && ranges.allocated() > 0);
         ranges.relax();
         assert_eq!(ranges.allocated(), 0);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(128))]
+
+        #[test]
+        fn ranges_are_the_longest_runs_of_what_came(
+            segments in prop::collection::vec((0..60_u32, 1..12_u32), 1..60),
+        ) {
+            let mut ranges = Ranges::default();
+            let mut came = [false; 80];
+            for (start, len) in segments {
+                let meeting = ranges.meet(start, start + len);
+                came[start as usize..(start + len) as usize].fill(true);
+                if start == 0 {
+                    let advanced = ranges.pass(&meeting) as usize;
+                    prop_assert_eq!(advanced, came.iter().take_while(|came| **came).count());
+                    came.rotate_left(advanced);
+                    came[80 - advanced..].fill(false);
+                } else {
+                    ranges.join(&meeting);
+                }
+                let edges: Vec<u32> = (1..80).filter(|at| came[at - 1] != came[*at]).map(|at| at as u32).collect();
+                prop_assert_eq!(edges, all(&ranges).iter().flat_map(|(from, to)| [*from, *to]).collect::<Vec<_>>());
+                prop_assert_eq!(ranges.bytes() as usize, came.iter().filter(|came| **came).count());
+            }
+        }
     }
 }

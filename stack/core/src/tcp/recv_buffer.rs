@@ -137,8 +137,13 @@ impl RecvBuffer {
             (0, if new_bytes == 0 { InsertVerdict::Duplicate } else { InsertVerdict::OutOfOrder })
         };
         self.readable += advanced;
-        let filled_hole = new_bytes > 0 && meeting.closes_gap();
-        Inserted { advanced, new_bytes, filled_hole, verdict, duplicate: meeting.duplicate }
+        Inserted {
+            advanced,
+            new_bytes,
+            filled_hole: meeting.closes_gap(),
+            verdict,
+            duplicate: meeting.duplicate,
+        }
     }
 
     /// Separate stretches of data above the first hole.
@@ -424,11 +429,8 @@ mod tests {
                 _ => InsertVerdict::OutOfOrder,
             };
             self.next += advanced as usize;
-            // Gaps before: one below each range. A new range adds one, unless it begins at `rcv_nxt`.
-            let filled_hole = match offset {
-                0 => self.ranges().len() < before.len(),
-                _ => new_bytes > 0 && self.ranges().len() < before.len(),
-            };
+            // One gap below each range: only a closed one lets their number fall.
+            let filled_hole = self.ranges().len() < before.len();
             Inserted { advanced, new_bytes, filled_hole, verdict, duplicate }
         }
 

@@ -375,9 +375,12 @@ mod tests {
     fn after_a_lost_syn_data_waits_three_seconds_until_the_next_sample() {
         let mut estimator = modern(200);
         estimator.on_timeout();
-        sample(&mut estimator, 10);
+        estimator.on_timeout();
         estimator.after_syn_timeout();
         assert_eq!(estimator.rto(), ms(3000));
+        sample(&mut estimator, 10);
+        estimator.after_syn_timeout();
+        assert_eq!(estimator.rto(), ms(3000), "even if the SYN's answer gave a sample");
         sample(&mut estimator, 10);
         assert_eq!(estimator.rto(), ms(200));
     }

@@ -116,6 +116,16 @@ mod tests {
     }
 
     #[test]
+    fn an_emptied_buffer_begins_at_the_front_where_nothing_wraps() {
+        let mut buffer = SendBuffer::new(4096);
+        buffer.write(&[1; 3000]);
+        buffer.consume(2000);
+        buffer.consume(1000);
+        buffer.write(&[2; 4096]);
+        assert_eq!(buffer.slices(0, 4096), (&[2; 4096][..], &[][..]));
+    }
+
+    #[test]
     fn write_takes_what_the_limit_leaves() {
         let mut buffer = SendBuffer::new(10_000);
         assert_eq!(buffer.write(&[1; 9_999]), 9_999);
