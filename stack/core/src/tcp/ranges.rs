@@ -116,14 +116,15 @@ impl Ranges {
     pub(super) fn newest(&self) -> ArrayVec<(u32, u32), MOST_BLOCKS> {
         let age = |held: &Stretch| self.changes.wrapping_sub(held.changed);
         let mut newest: ArrayVec<&Stretch, MOST_BLOCKS> = ArrayVec::new();
-        for held in &self.list {
-            let place = newest.partition_point(|other| age(other) < age(held));
-            if place == MOST_BLOCKS {
-                continue;
-            }
+        // From the highest down: where data still arrives, so that nearly all the others are passed over.
+        for held in self.list.iter().rev() {
             if newest.is_full() {
+                if newest.last().is_some_and(|oldest| age(oldest) <= age(held)) {
+                    continue;
+                }
                 newest.pop();
             }
+            let place = newest.partition_point(|other| age(other) < age(held));
             newest.insert(place, held);
         }
         newest.iter().map(|held| (held.start, held.end)).collect()
