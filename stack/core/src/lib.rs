@@ -5,7 +5,9 @@
 //! `stack/ARCHITECTURE.md` has the map and the invariants.
 
 pub mod agent;
+pub mod ip;
 mod machine;
+pub mod secrets;
 mod seq;
 mod tcp;
 mod time;

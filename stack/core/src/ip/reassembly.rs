@@ -1,0 +1,325 @@
+//! Fragments put together again, in bounded memory (RFC 791 §3.2, RFC 815, RFC 8200 §4.5).
+//!
+//! A datagram whose fragments overlap is given up whole, whatever it carried (RFC 5722). RFC 791 would let the
+//! later fragment win in IPv4; no honest sender depends on that, and it is how filters are fooled, so IPv4 is
+//! treated the same. An exact copy of a fragment is no overlap: networks duplicate packets.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use crate::Instant;
+use crate::trace::DropReason;
+
+/// A datagram of 65,515 bytes over the least MTU that IPv4 hosts may count on (576) comes in 119 fragments.
+const MAX_FRAGMENTS: usize = 128;
+/// What a fragment costs besides its bytes: its entry, the spare room of the list, the allocator's header.
+/// Without it, a flood of eight-byte fragments would be nearly free.
+const FRAGMENT_OVERHEAD_BYTES: usize = 64;
+/// An ICMPv6 error of at most 1,280 bytes has room for this much of the packet it is about (RFC 4443 §2.4 c).
+const MAX_QUOTE_BYTES: usize = 1232;
+
+/// What the fragments of one datagram have in common (RFC 791 §3.2, RFC 8200 §4.5).
+///
+/// In IPv6 `protocol` is the fragment header's Next Header. Fragments that disagree about it stay apart and time
+/// out, so that the protocol of a whole datagram is never in doubt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FragmentKey {
+    pub src: IpAddr,
+    pub dst: IpAddr,
+    pub protocol: u8,
+    pub id: u32,
+}
+
+/// How much may wait, and how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Incomplete datagrams at once.
+    pub datagrams: usize,
+    /// Bytes held for all of them.
+    pub bytes: usize,
+    /// Counted from the fragment that came first. RFC 8200 §4.5 says 60 s and RFC 1122 §3.3.2 60 to 120 s; half
+    /// of that keeps 16-bit identifications from meeting their successors (RFC 4963).
+    pub timeout: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { datagrams: 16, bytes: 256 * 1024, timeout: Duration::from_secs(30) }
+    }
+}
+
+/// Incomplete datagrams, oldest first.
+///
+/// 1. `partials` is in the order of `deadline`, for `now` never decreases and the timeout is one value.
+/// 2. The fragments of a datagram do not overlap; so it is complete when their lengths add up to its end.
+/// 3. `held_bytes` is the cost of all partials, and at most `limits.bytes`.
+#[derive(Debug)]
+pub struct Reassembler {
+    limits: Limits,
+    partials: Vec<Partial>,
+    held_bytes: usize,
+    gave_way: u32,
+}
+
+impl Reassembler {
+    pub fn new(limits: Limits) -> Reassembler {
+        Reassembler { limits, partials: Vec::new(), held_bytes: 0, gave_way: 0 }
+    }
+
+    /// Takes a fragment whose payload begins at `offset` bytes (not eight-byte units) of its datagram, and gives
+    /// the datagram's payload when nothing is missing any more. `quote` is what an ICMP error would quote; it is
+    /// kept from the first fragment only.
+    ///
+    /// When there is no room, the oldest other datagram gives way: see [`take_gave_way`](Self::take_gave_way).
+    pub fn insert(
+        &mut self,
+        now: Instant,
+        key: FragmentKey,
+        offset: u16,
+        more: bool,
+        payload: &[u8],
+        quote: &[u8],
+    ) -> Result<Option<Vec<u8>>, DropReason> {
+        let piece = Span::check(key, offset, more, payload.len())?;
+        if piece.is_atomic() {
+            // It is whole by itself and must not meet others of the same identification (RFC 6946 §4).
+            return Ok(Some(payload.to_vec()));
+        }
+        let index = self.find_or_open(now, key)?;
+        let partial = &mut self.partials[index];
+        if now >= partial.deadline {
+            return Err(DropReason::FragmentTimeout);
+        }
+        match partial.fit(piece, payload) {
+            Fit::Copy => return Ok(None),
+            Fit::Conflict => {
+                self.held_bytes -= partial.spoil();
+                return Err(DropReason::FragmentInvalid);
+            }
+            Fit::New => {}
+        }
+        let quote: &[u8] = if offset == 0 { &quote[..quote.len().min(MAX_QUOTE_BYTES)] } else { &[] };
+        let index = self.make_room(index, payload.len() + quote.len() + FRAGMENT_OVERHEAD_BYTES)?;
+        self.held_bytes += self.partials[index].add(piece, payload, quote);
+        assert!(self.held_bytes <= self.limits.bytes, "invariant 3");
+        if !self.partials[index].is_complete() {
+            return Ok(None);
+        }
+        let whole = self.remove(index);
+        Ok(Some(whole.join()))
+    }
+
+    /// When [`expire`](Self::expire) has something to do.
+    pub fn next_deadline(&self) -> Option<Instant> {
+        self.partials.first().map(|partial| partial.deadline)
+    }
+
+    /// Gives up what has waited too long. The sink gets each such datagram's key and, if its first fragment
+    /// came, that one's quote: only then a Time Exceeded may be sent (RFC 792, RFC 8200 §4.5). Datagrams given
+    /// up for an overlap were reported when that happened, and leave silently.
+    pub fn expire(&mut self, now: Instant, sink: &mut dyn FnMut(FragmentKey, Option<&[u8]>)) {
+        while self.partials.first().is_some_and(|oldest| oldest.deadline <= now) {
+            let partial = self.remove(0);
+            if partial.health == Health::Collecting {
+                sink(partial.key, partial.quote.as_deref());
+            }
+        }
+    }
+
+    /// How many datagrams gave way to newer ones since the last call: each is a
+    /// [`FragmentsFull`](DropReason::FragmentsFull) to be counted.
+    pub fn take_gave_way(&mut self) -> u32 {
+        std::mem::take(&mut self.gave_way)
+    }
+
+    /// What is held for all incomplete datagrams, with what each fragment costs besides its payload.
+    pub fn held_bytes(&self) -> usize {
+        self.held_bytes
+    }
+
+    /// Incomplete datagrams, with those that were given up and are remembered until their time is over.
+    pub fn datagrams(&self) -> usize {
+        self.partials.len()
+    }
+
+    fn find_or_open(&mut self, now: Instant, key: FragmentKey) -> Result<usize, DropReason> {
+        if let Some(index) = self.partials.iter().position(|partial| partial.key == key) {
+            return Ok(index);
+        }
+        if self.limits.datagrams == 0 {
+            return Err(DropReason::FragmentsFull);
+        }
+        while self.partials.len() >= self.limits.datagrams {
+            self.give_way(0);
+        }
+        self.partials.push(Partial::new(key, now + self.limits.timeout));
+        Ok(self.partials.len() - 1)
+    }
+
+    /// Frees `cost` bytes by giving up others, oldest first; returns where the datagram at `index` is now. One
+    /// that would not fit even alone is given up itself.
+    fn make_room(&mut self, mut index: usize, cost: usize) -> Result<usize, DropReason> {
+        if self.partials[index].cost_bytes + cost > self.limits.bytes {
+            self.remove(index);
+            return Err(DropReason::FragmentsFull);
+        }
+        while self.held_bytes + cost > self.limits.bytes {
+            // A spoiled one holds no bytes, and forgetting it would let its overlap through.
+            let oldest = (0..self.partials.len())
+                .find(|&other| other != index && self.partials[other].cost_bytes > 0)
+                .expect("this one fits alone, so others hold what is too much");
+            self.give_way(oldest);
+            index -= usize::from(oldest < index);
+        }
+        Ok(index)
+    }
+
+    fn give_way(&mut self, index: usize) {
+        let partial = self.remove(index);
+        if partial.health == Health::Collecting {
+            self.gave_way = self.gave_way.saturating_add(1);
+        }
+    }
+
+    fn remove(&mut self, index: usize) -> Partial {
+        let partial = self.partials.remove(index);
+        self.held_bytes -= partial.cost_bytes;
+        partial
+    }
+}
+
+/// Where a fragment's payload belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Span {
+    start: u32,
+    end: u32,
+    more: bool,
+}
+
+impl Span {
+    /// Refuses what no sender that knows RFC 791 §3.2 or RFC 8200 §4.5 makes.
+    fn check(key: FragmentKey, offset: u16, more: bool, len: usize) -> Result<Span, DropReason> {
+        // IPv4 counts its own header, of 20 bytes at least, in the 65,535.
+        let longest: u32 = if key.dst.is_ipv4() { 65_515 } else { 65_535 };
+        let len = u32::try_from(len).map_err(|_| DropReason::FragmentInvalid)?;
+        let start = u32::from(offset);
+        let in_units = start.is_multiple_of(8) && (!more || len.is_multiple_of(8));
+        match start.checked_add(len) {
+            Some(end) if in_units && len > 0 && end <= longest => Ok(Span { start, end, more }),
+            _ => Err(DropReason::FragmentInvalid),
+        }
+    }
+
+    fn is_atomic(self) -> bool {
+        self.start == 0 && !self.more
+    }
+}
+
+/// What becomes of a fragment beside those that came before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fit {
+    New,
+    /// One of them came again.
+    Copy,
+    /// It overlaps one of them, or contradicts where the datagram ends, or there are too many.
+    Conflict,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Health {
+    Collecting,
+    /// Given up, but remembered: else the fragments still under way would begin it anew, and could be completed
+    /// by whoever caused the overlap (RFC 5722 §3 discards them too).
+    Spoiled,
+}
+
+#[derive(Debug)]
+struct Partial {
+    key: FragmentKey,
+    deadline: Instant,
+    health: Health,
+    /// In order of `span.start`.
+    pieces: Vec<Piece>,
+    payload_bytes: u32,
+    cost_bytes: usize,
+    quote: Option<Box<[u8]>>,
+}
+
+#[derive(Debug)]
+struct Piece {
+    span: Span,
+    bytes: Box<[u8]>,
+}
+
+impl Partial {
+    fn new(key: FragmentKey, deadline: Instant) -> Partial {
+        Partial {
+            key,
+            deadline,
+            health: Health::Collecting,
+            pieces: Vec::new(),
+            payload_bytes: 0,
+            cost_bytes: 0,
+            quote: None,
+        }
+    }
+
+    fn fit(&self, span: Span, payload: &[u8]) -> Fit {
+        if self.health == Health::Spoiled {
+            return Fit::Conflict;
+        }
+        let at = self.pieces.partition_point(|piece| piece.span.end <= span.start);
+        match self.pieces.get(at) {
+            Some(piece) if piece.span == span && *piece.bytes == *payload => return Fit::Copy,
+            Some(piece) if piece.span.start < span.end => return Fit::Conflict,
+            _ => {}
+        }
+        let full = self.pieces.len() >= MAX_FRAGMENTS;
+        if full || self.is_beyond_end(span) { Fit::Conflict } else { Fit::New }
+    }
+
+    /// Whether something would lie behind the last fragment. It is the highest that came, if it came at all.
+    fn is_beyond_end(&self, span: Span) -> bool {
+        self.pieces.last().is_some_and(|highest| {
+            let behind_last = !highest.span.more && span.start >= highest.span.end;
+            let last_before = !span.more && span.end <= highest.span.start;
+            behind_last || last_before
+        })
+    }
+
+    fn add(&mut self, span: Span, payload: &[u8], quote: &[u8]) -> usize {
+        let at = self.pieces.partition_point(|piece| piece.span.end <= span.start);
+        self.pieces.insert(at, Piece { span, bytes: payload.into() });
+        if span.start == 0 {
+            self.quote = Some(quote.into());
+        }
+        let cost = payload.len() + quote.len() + FRAGMENT_OVERHEAD_BYTES;
+        self.cost_bytes += cost;
+        self.payload_bytes += span.end - span.start;
+        cost
+    }
+
+    fn is_complete(&self) -> bool {
+        self.pieces.last().is_some_and(|highest| !highest.span.more && highest.span.end == self.payload_bytes)
+    }
+
+    fn join(&self) -> Vec<u8> {
+        let mut whole = Vec::with_capacity(self.pieces.iter().map(|piece| piece.bytes.len()).sum());
+        for piece in &self.pieces {
+            whole.extend_from_slice(&piece.bytes);
+        }
+        whole
+    }
+
+    /// Forgets everything but that there was such a datagram; returns the bytes that this frees.
+    fn spoil(&mut self) -> usize {
+        self.health = Health::Spoiled;
+        self.pieces = Vec::new();
+        self.payload_bytes = 0;
+        self.quote = None;
+        std::mem::take(&mut self.cost_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests;

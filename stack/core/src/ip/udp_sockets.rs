@@ -1,0 +1,298 @@
+//! UDP as routing daemons need it: bind, receive with the link and hop limit, send on a chosen link.
+//!
+//! Headers and checksums are the caller's; here are only the sockets and their queues, all bounded.
+
+mod error;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+
+pub use error::UdpError;
+
+use super::addresses::is_unicast_destination;
+use crate::trace::DropReason;
+use crate::{LinkId, QueueClass};
+
+/// A socket; numbers are not used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UdpId(u64);
+
+/// How much there may be. The queue limits hold for each direction of each socket.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UdpLimits {
+    pub sockets: usize,
+    pub groups_per_socket: usize,
+    pub queue_datagrams: usize,
+    pub queue_bytes: usize,
+}
+
+impl Default for UdpLimits {
+    fn default() -> UdpLimits {
+        UdpLimits { sockets: 64, groups_per_socket: 16, queue_datagrams: 64, queue_bytes: 128 * 1024 }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UdpOptions {
+    /// Addresses besides the local one whose datagrams are taken: multicast groups, or the broadcast address
+    /// for a socket with a local address (one without takes broadcasts anyway).
+    pub groups: Vec<IpAddr>,
+    pub hop_limit: u8,
+    pub class: QueueClass,
+}
+
+impl Default for UdpOptions {
+    fn default() -> UdpOptions {
+        UdpOptions { groups: Vec::new(), hop_limit: 64, class: QueueClass::Data }
+    }
+}
+
+/// A datagram as the network hands it in; its checksum is verified.
+#[derive(Clone, Copy, Debug)]
+pub struct UdpArrival<'a> {
+    pub from: SocketAddr,
+    pub to: SocketAddr,
+    pub link: LinkId,
+    pub hop_limit: u8,
+    pub payload: &'a [u8],
+}
+
+/// A datagram as the socket's owner gets it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Datagram {
+    pub from: SocketAddr,
+    pub to: IpAddr,
+    pub link: LinkId,
+    pub hop_limit: u8,
+    pub payload: Vec<u8>,
+}
+
+/// A datagram that is to leave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutgoingDatagram {
+    pub socket: UdpId,
+    /// `None`: whoever routes it chooses the source.
+    pub from: Option<IpAddr>,
+    pub from_port: u16,
+    pub to: SocketAddr,
+    /// `None`: the routes decide.
+    pub via: Option<LinkId>,
+    pub hop_limit: u8,
+    pub class: QueueClass,
+    pub payload: Vec<u8>,
+}
+
+/// All UDP sockets of an endpoint.
+///
+/// 1. `by_port` has exactly one entry for each of `sockets`.
+/// 2. A socket's `sending` counts its datagrams in `outgoing`.
+#[derive(Debug)]
+pub struct UdpSockets {
+    limits: UdpLimits,
+    next_id: u64,
+    sockets: BTreeMap<UdpId, Socket>,
+    by_port: BTreeMap<(u16, Option<IpAddr>), UdpId>,
+    /// Of all sockets, in the order in which they were sent.
+    outgoing: VecDeque<OutgoingDatagram>,
+}
+
+#[derive(Debug)]
+struct Socket {
+    local: Option<IpAddr>,
+    port: u16,
+    options: UdpOptions,
+    received: VecDeque<Datagram>,
+    receiving: Load,
+    sending: Load,
+}
+
+/// What waits in a queue.
+#[derive(Clone, Copy, Debug, Default)]
+struct Load {
+    datagrams: usize,
+    bytes: usize,
+}
+
+impl Load {
+    fn has_room(self, limits: UdpLimits, len: usize) -> bool {
+        self.datagrams < limits.queue_datagrams && self.bytes + len <= limits.queue_bytes
+    }
+
+    fn add(&mut self, len: usize) {
+        self.datagrams += 1;
+        self.bytes += len;
+    }
+
+    fn remove(&mut self, len: usize) {
+        self.datagrams -= 1;
+        self.bytes -= len;
+    }
+}
+
+impl Socket {
+    fn takes_group(&self, group: IpAddr) -> bool {
+        self.options.groups.contains(&group)
+    }
+
+    fn receive(&mut self, limits: UdpLimits, arrival: &UdpArrival<'_>) -> Result<(), DropReason> {
+        if !self.receiving.has_room(limits, arrival.payload.len()) {
+            return Err(DropReason::UdpQueueFull);
+        }
+        self.receiving.add(arrival.payload.len());
+        self.received.push_back(Datagram {
+            from: arrival.from,
+            to: arrival.to.ip(),
+            link: arrival.link,
+            hop_limit: arrival.hop_limit,
+            payload: arrival.payload.to_vec(),
+        });
+        Ok(())
+    }
+}
+
+impl Default for UdpSockets {
+    fn default() -> UdpSockets {
+        UdpSockets::new(UdpLimits::default())
+    }
+}
+
+impl UdpSockets {
+    pub fn new(limits: UdpLimits) -> UdpSockets {
+        UdpSockets {
+            limits,
+            next_id: 1,
+            sockets: BTreeMap::new(),
+            by_port: BTreeMap::new(),
+            outgoing: VecDeque::new(),
+        }
+    }
+
+    /// `local: None` takes datagrams to any address of ours, of both families. A socket with that very address
+    /// and one without may share a port; the one with it is asked first.
+    pub fn bind(&mut self, local: Option<IpAddr>, port: u16, options: UdpOptions) -> Result<UdpId, UdpError> {
+        if port == 0 {
+            return Err(UdpError::PortZero);
+        }
+        if local.is_some_and(|local| !is_unicast_destination(local)) {
+            return Err(UdpError::LocalNotUnicast);
+        }
+        if options.groups.len() > self.limits.groups_per_socket {
+            return Err(UdpError::TooManyGroups { most: self.limits.groups_per_socket });
+        }
+        if self.by_port.contains_key(&(port, local)) {
+            return Err(UdpError::PortInUse { port });
+        }
+        if self.sockets.len() >= self.limits.sockets {
+            return Err(UdpError::TooManySockets { most: self.limits.sockets });
+        }
+        let id = UdpId(self.next_id);
+        self.next_id += 1;
+        self.by_port.insert((port, local), id);
+        let (receiving, sending) = (Load::default(), Load::default());
+        let received = VecDeque::new();
+        self.sockets.insert(id, Socket { local, port, options, received, receiving, sending });
+        Ok(id)
+    }
+
+    /// What was received and not read is gone; what was sent still leaves.
+    pub fn close(&mut self, id: UdpId) -> Result<(), UdpError> {
+        let socket = self.sockets.remove(&id).ok_or(UdpError::Closed)?;
+        self.by_port.remove(&(socket.port, socket.local));
+        Ok(())
+    }
+
+    /// Whether some socket wants what is sent to that group.
+    pub fn is_member(&self, group: IpAddr) -> bool {
+        self.sockets.values().any(|socket| socket.takes_group(group))
+    }
+
+    /// Hands a datagram to the socket that is meant: the one bound to its very address, else the one bound to
+    /// none; and to each socket on the port that has joined that address. It counts as taken if one took it.
+    ///
+    /// The caller has checked that the address is ours, a broadcast, or a group that
+    /// [`is_member`](Self::is_member).
+    pub fn deliver(&mut self, arrival: &UdpArrival<'_>) -> Result<(), DropReason> {
+        let (to, port) = (arrival.to.ip(), arrival.to.port());
+        let bound = self.by_port.get(&(port, Some(to))).or_else(|| self.by_port.get(&(port, None)));
+        let bound = bound.copied().filter(|_| !to.is_multicast());
+        let on_port = self.by_port.range((port, None)..).take_while(|((at, _), _)| *at == port);
+        let mut outcome = Err(DropReason::UdpNoSocket);
+        for (_, id) in on_port {
+            let socket = self.sockets.get_mut(id).expect("invariant 1");
+            if bound == Some(*id) || socket.takes_group(to) {
+                let one = socket.receive(self.limits, arrival);
+                outcome = if outcome.is_ok() { outcome } else { one };
+            }
+        }
+        outcome
+    }
+
+    /// The oldest datagram that was received and not yet read.
+    pub fn recv(&mut self, id: UdpId) -> Option<Datagram> {
+        let socket = self.sockets.get_mut(&id)?;
+        let datagram = socket.received.pop_front()?;
+        socket.receiving.remove(datagram.payload.len());
+        Some(datagram)
+    }
+
+    /// Queues a datagram to leave.
+    pub fn send(
+        &mut self,
+        id: UdpId,
+        to: SocketAddr,
+        via: Option<LinkId>,
+        payload: &[u8],
+    ) -> Result<(), UdpError> {
+        let socket = self.sockets.get_mut(&id).ok_or(UdpError::Closed)?;
+        check_send(socket.local, to, payload.len())?;
+        if !socket.sending.has_room(self.limits, payload.len()) {
+            return Err(UdpError::QueueFull);
+        }
+        socket.sending.add(payload.len());
+        self.outgoing.push_back(OutgoingDatagram {
+            socket: id,
+            from: socket.local,
+            from_port: socket.port,
+            to,
+            via,
+            hop_limit: socket.options.hop_limit,
+            class: socket.options.class,
+            payload: payload.to_vec(),
+        });
+        Ok(())
+    }
+
+    /// The datagram that has waited longest.
+    pub fn poll_send(&mut self) -> Option<OutgoingDatagram> {
+        self.poll_send_if(&mut |_| true)
+    }
+
+    /// The one that has waited longest of those that `may_leave` accepts: so a link that is full does not hold
+    /// up what leaves by another.
+    pub fn poll_send_if(
+        &mut self,
+        may_leave: &mut dyn FnMut(&OutgoingDatagram) -> bool,
+    ) -> Option<OutgoingDatagram> {
+        let at = self.outgoing.iter().position(may_leave)?;
+        let datagram = self.outgoing.remove(at)?;
+        if let Some(socket) = self.sockets.get_mut(&datagram.socket) {
+            socket.sending.remove(datagram.payload.len());
+        }
+        Some(datagram)
+    }
+}
+
+fn check_send(local: Option<IpAddr>, to: SocketAddr, len: usize) -> Result<(), UdpError> {
+    if to.port() == 0 || to.ip().is_unspecified() {
+        return Err(UdpError::NoDestination);
+    }
+    if local.is_some_and(|local| local.is_ipv4() != to.is_ipv4()) {
+        return Err(UdpError::OtherFamily);
+    }
+    // 65,535 less the UDP header, and in IPv4 less its own header.
+    let most = if to.is_ipv4() { 65_507 } else { 65_527 };
+    if len > most { Err(UdpError::TooLong { most }) } else { Ok(()) }
+}
+
+#[cfg(test)]
+mod tests;

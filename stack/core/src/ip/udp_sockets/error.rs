@@ -1,0 +1,62 @@
+//! What the owner of a UDP socket did that cannot be done, and what to do instead.
+
+use std::fmt;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UdpError {
+    PortZero,
+    PortInUse {
+        port: u16,
+    },
+    LocalNotUnicast,
+    TooManyGroups {
+        most: usize,
+    },
+    TooManySockets {
+        most: usize,
+    },
+    /// No socket, or no socket any more, has that id.
+    Closed,
+    NoDestination,
+    OtherFamily,
+    TooLong {
+        most: usize,
+    },
+    QueueFull,
+}
+
+impl fmt::Display for UdpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            UdpError::PortZero => f.write_str("port 0 cannot be bound: name the protocol's port"),
+            UdpError::PortInUse { port } => {
+                write!(
+                    f,
+                    "port {port} is bound already at this address: close that socket or take another port"
+                )
+            }
+            UdpError::LocalNotUnicast => {
+                f.write_str("a socket is bound to an address of one host: name groups in the options instead")
+            }
+            UdpError::TooManyGroups { most } => {
+                write!(f, "a socket joins at most {most} groups: bind another socket for the rest")
+            }
+            UdpError::TooManySockets { most } => {
+                write!(f, "there are {most} UDP sockets already: close one, or raise the limit")
+            }
+            UdpError::Closed => f.write_str("this UDP socket is closed: bind a new one"),
+            UdpError::NoDestination => f.write_str("the destination has no address or no port: name both"),
+            UdpError::OtherFamily => {
+                f.write_str("the socket's address is of the other IP version: bind one of the destination's")
+            }
+            UdpError::TooLong { most } => {
+                write!(f, "a datagram carries at most {most} bytes there: send less at once")
+            }
+            UdpError::QueueFull => {
+                f.write_str("too many datagrams wait to leave: send again after the next poll")
+            }
+        }
+    }
+}
+
+impl std::error::Error for UdpError {}

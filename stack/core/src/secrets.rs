@@ -1,0 +1,107 @@
+//! What must not be guessed from outside, all made from one key and no randomness: initial sequence numbers,
+//! ports, timestamp offsets, SYN cookies and the order of the connection table.
+
+mod cookie;
+mod keyed_state;
+mod ports;
+
+use std::fmt;
+use std::hash::Hasher;
+use std::net::{IpAddr, SocketAddr};
+
+use siphasher::sip::SipHasher24;
+
+pub use cookie::{COOKIE_MSS, CookieFlow, CookieOptions, cookie_timestamp};
+pub use keyed_state::KeyedState;
+pub use ports::{PortPicker, PortRange};
+
+use crate::{Instant, Seq};
+
+/// The clock of initial sequence numbers ticks every 4 µs (RFC 9293 §3.4.1).
+const ISN_TICK_NS: u64 = 4_000;
+
+/// A key a purpose, so that what one reveals says nothing about another.
+///
+/// Whoever makes an endpoint gives a new random key each time: the clock begins at zero again, and with the
+/// same key the same sequence numbers would come again.
+#[derive(Clone)]
+pub struct Secrets {
+    table: (u64, u64),
+    isn: SipHasher24,
+    timestamp: SipHasher24,
+    port_offset: SipHasher24,
+    port_counter: SipHasher24,
+    cookie_mask: SipHasher24,
+    cookie_mac: SipHasher24,
+}
+
+impl Secrets {
+    pub fn new(key: [u8; 32]) -> Secrets {
+        let (left, right) = key.split_at(16);
+        let halves =
+            [left, right].map(|half| SipHasher24::new_with_key(half.try_into().expect("half of 32")));
+        let subkey = |purpose: &[u8]| halves.map(|half| half.hash(purpose));
+        let hasher = |purpose: &[u8]| {
+            let [key0, key1] = subkey(purpose);
+            SipHasher24::new_with_keys(key0, key1)
+        };
+        Secrets {
+            table: subkey(b"connection table").into(),
+            isn: hasher(b"initial sequence number"),
+            timestamp: hasher(b"timestamp offset"),
+            port_offset: hasher(b"port offset"),
+            port_counter: hasher(b"port counter"),
+            cookie_mask: hasher(b"cookie mask"),
+            cookie_mac: hasher(b"cookie mac"),
+        }
+    }
+
+    /// For the maps that peers can fill: they cannot make all their keys meet in one bucket.
+    pub fn keyed_state(&self) -> KeyedState {
+        KeyedState::new(self.table.0, self.table.1)
+    }
+
+    /// A clock plus a secret of the four numbers (RFC 6528 §3, RFC 9293 §3.4.1): an old connection's successor
+    /// begins above it, and nobody else can tell where.
+    pub fn isn(&self, now: Instant, local: SocketAddr, remote: SocketAddr) -> Seq {
+        let clock = (now.0 / ISN_TICK_NS) as u32;
+        Seq(clock) + hash_flow(&self.isn, local, remote, &[]) as u32
+    }
+
+    /// Added to the clock that timestamps show, so that they tell neither uptime nor that two connections have
+    /// the same host behind them (RFC 7323 §5.4). The same for each incarnation of a connection, whose
+    /// timestamps must grow.
+    pub fn ts_offset(&self, local: SocketAddr, remote: SocketAddr) -> u32 {
+        hash_flow(&self.timestamp, local, remote, &[]) as u32
+    }
+}
+
+/// The keys are no business of a log.
+impl fmt::Debug for Secrets {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secrets").finish_non_exhaustive()
+    }
+}
+
+fn hash_flow(keyed: &SipHasher24, local: SocketAddr, remote: SocketAddr, more: &[u8]) -> u64 {
+    let mut hasher = *keyed;
+    write_ip(&mut hasher, local.ip());
+    hasher.write(&local.port().to_be_bytes());
+    write_ip(&mut hasher, remote.ip());
+    hasher.write(&remote.port().to_be_bytes());
+    hasher.write(more);
+    hasher.finish()
+}
+
+/// Always 16 octets, so that no two flows are written alike; a mapped IPv6 address never gets here, since
+/// [`is_valid_source`](crate::ip::is_valid_source) refuses it.
+fn write_ip(hasher: &mut SipHasher24, address: IpAddr) {
+    let octets = match address {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+        IpAddr::V6(v6) => v6.octets(),
+    };
+    hasher.write(&octets);
+}
+
+#[cfg(test)]
+mod tests;

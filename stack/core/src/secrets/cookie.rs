@@ -1,0 +1,104 @@
+//! SYN cookies: a handshake that is remembered by the peer instead of by us (RFC 4987 §3.6).
+//!
+//! The initial sequence number of the SYN-ACK is `[age:5 | MSS:3] + mask` and 24 bits that only we can compute,
+//! over the four numbers, the peer's initial sequence number, the full age and the MSS. The mask hides age and
+//! MSS from those who do not see our answers; such a one guesses right once in 2^28, and who knows the mask of
+//! his own flow once in 2^24. Window scale, SACK and ECN ride in the timestamp, if there is one.
+
+use std::net::SocketAddr;
+
+use super::{Secrets, hash_flow};
+use crate::{Instant, Seq};
+
+/// The MSS that a cookie can remember. Nobody asks for less than the least: an IPv4 path of 68 bytes has that
+/// much left for data.
+pub const COOKIE_MSS: [u16; 8] = [28, 256, 536, 1000, 1220, 1360, 1440, 1460];
+/// A cookie is good until the end of the period after its own: between 64 and 128 s.
+const PERIOD_NS: u64 = 64_000_000_000;
+const AGES: u64 = 2;
+
+/// The handshake that a cookie belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CookieFlow {
+    pub local: SocketAddr,
+    pub remote: SocketAddr,
+    /// The sequence number of the peer's SYN; that of its ACK less one.
+    pub peer_isn: Seq,
+}
+
+impl CookieFlow {
+    /// The initial sequence number to answer the SYN with. The connection will have the greatest MSS of
+    /// [`COOKIE_MSS`] that is not above the peer's.
+    pub fn encode(&self, secrets: &Secrets, now: Instant, mss: u16) -> Seq {
+        let class = COOKIE_MSS.iter().rposition(|&class| class <= mss).unwrap_or(0) as u8;
+        let period = now.0 / PERIOD_NS;
+        let top = self.mask(secrets).wrapping_add((period as u8) << 3 | class);
+        Seq(u32::from(top) << 24 | self.mac(secrets, period, class))
+    }
+
+    /// The MSS, if `cookie`, which is the acknowledgment number less one, is ours and not too old.
+    pub fn decode(&self, secrets: &Secrets, now: Instant, cookie: Seq) -> Option<u16> {
+        let top = ((cookie.0 >> 24) as u8).wrapping_sub(self.mask(secrets));
+        let class = top & 7;
+        let current = now.0 / PERIOD_NS;
+        let age = (current as u8).wrapping_sub(top >> 3) & 0x1f;
+        let period = current.checked_sub(u64::from(age)).filter(|_| u64::from(age) < AGES)?;
+        let genuine = self.mac(secrets, period, class) == cookie.0 & 0x00ff_ffff;
+        genuine.then(|| COOKIE_MSS[usize::from(class)])
+    }
+
+    fn mask(&self, secrets: &Secrets) -> u8 {
+        hash_flow(&secrets.cookie_mask, self.local, self.remote, &self.peer_isn.0.to_be_bytes()) as u8
+    }
+
+    fn mac(&self, secrets: &Secrets, period: u64, class: u8) -> u32 {
+        let mut message = [0; 13];
+        message[..4].copy_from_slice(&self.peer_isn.0.to_be_bytes());
+        message[4..12].copy_from_slice(&period.to_be_bytes());
+        message[12] = class;
+        hash_flow(&secrets.cookie_mac, self.local, self.remote, &message) as u32 & 0x00ff_ffff
+    }
+}
+
+const OPTION_BITS: u32 = 6;
+const OPTION_MASK: u32 = (1 << OPTION_BITS) - 1;
+const NO_SCALE: u8 = 0xf;
+const SACK: u32 = 1 << 4;
+const ECN: u32 = 1 << 5;
+
+/// What the timestamp of a SYN-ACK remembers. The peer can write what it likes into its echo; it would only lie
+/// about itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CookieOptions {
+    /// The shift that the peer's SYN offered; above 14 counts as 14 (RFC 7323 §2.3).
+    pub wscale: Option<u8>,
+    pub sack: bool,
+    pub ecn: bool,
+}
+
+impl CookieOptions {
+    /// From the TSecr of the ACK that brings the cookie, as [`cookie_timestamp`] wrote it.
+    pub fn decode(ts_echo: u32) -> CookieOptions {
+        let shift = (ts_echo & 0xf) as u8;
+        CookieOptions {
+            wscale: (shift != NO_SCALE).then_some(shift.min(14)),
+            sack: ts_echo & SACK != 0,
+            ecn: ts_echo & ECN != 0,
+        }
+    }
+
+    fn bits(self) -> u32 {
+        let shift = self.wscale.map_or(NO_SCALE, |shift| shift.min(14));
+        u32::from(shift) | if self.sack { SACK } else { 0 } | if self.ecn { ECN } else { 0 }
+    }
+}
+
+/// The newest TSval with the options in its low bits that is not ahead of the clock: what the connection sends
+/// later must not look older to the peer (RFC 7323 §5.3). At most 63 ticks behind.
+pub fn cookie_timestamp(ts_clock: u32, options: CookieOptions) -> u32 {
+    let behind = ts_clock.wrapping_sub(options.bits()) & OPTION_MASK;
+    ts_clock.wrapping_sub(behind)
+}
+
+#[cfg(test)]
+mod tests;
