@@ -1,1 +1,81 @@
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use super::*;
+
+fn secrets(key: u8) -> Secrets {
+    Secrets::new([key; 32])
+}
+
+fn local() -> IpAddr {
+    "10.0.0.1".parse().unwrap()
+}
+
+fn remote(port: u16) -> SocketAddr {
+    SocketAddr::new("10.0.0.2".parse().unwrap(), port)
+}
+
+fn picks(key: u8, range: PortRange, to: SocketAddr, count: usize) -> Vec<u16> {
+    let secrets = secrets(key);
+    let mut picker = PortPicker::new(&secrets, range);
+    (0..count).map(|_| picker.next(&secrets, local(), to, &|_| false).unwrap()).collect()
+}
+
+#[test]
+fn a_port_comes_again_only_when_all_others_have_come() {
+    for range in [PortRange::default(), PortRange::new(5000, 5999), PortRange::new(1, u16::MAX)] {
+        let count = range.len() as usize;
+        let ports = picks(1, range, remote(80), 2 * count);
+        for round in ports.chunks(count) {
+            let different: BTreeSet<u16> = round.iter().copied().collect();
+            assert_eq!(different.len(), count);
+            assert_eq!((different.first(), different.last()), (Some(&range.first), Some(&range.last)));
+        }
+    }
+}
+
+#[test]
+fn ports_in_use_are_skipped() {
+    let secrets = secrets(1);
+    let mut picker = PortPicker::new(&secrets, PortRange::new(5000, 5009));
+    let used = RefCell::new(BTreeSet::new());
+    for _ in 0..10 {
+        let port = picker.next(&secrets, local(), remote(80), &|port| used.borrow().contains(&port)).unwrap();
+        assert!(used.borrow_mut().insert(port));
+    }
+    assert_eq!(picker.next(&secrets, local(), remote(80), &|port| used.borrow().contains(&port)), None);
+    used.borrow_mut().remove(&5007);
+    let next = picker.next(&secrets, local(), remote(80), &|port| used.borrow().contains(&port));
+    assert_eq!(next, Some(5007));
+}
+
+#[test]
+fn one_destination_says_nothing_about_another() {
+    let first: BTreeSet<u16> =
+        (1..=64).map(|port| picks(1, PortRange::default(), remote(port), 1)[0]).collect();
+    assert!(first.len() > 60, "64 destinations begin at {} places", first.len());
+    let by_key: BTreeSet<u16> =
+        (1..=64).map(|key| picks(key, PortRange::default(), remote(80), 1)[0]).collect();
+    assert!(by_key.len() > 60, "64 keys begin at {} places", by_key.len());
+}
+
+#[test]
+fn traffic_to_others_does_not_move_a_destinations_ports() {
+    let secrets = secrets(1);
+    let mut picker = PortPicker::new(&secrets, PortRange::default());
+    let mut pick = |port| picker.next(&secrets, local(), remote(port), &|_| false).unwrap();
+    let before = pick(80);
+    for other in 81..90 {
+        pick(other);
+    }
+    // Of nine others, none shares a counter of 1024 under this key.
+    assert_eq!(pick(80).wrapping_sub(before), 1);
+}
+
+#[test]
+fn a_range_has_both_its_ends_and_no_zero() {
+    assert_eq!(PortRange::new(9, 3), PortRange::new(3, 9));
+    assert_eq!(PortRange::new(0, 0), PortRange::new(1, 1));
+    assert_eq!(picks(1, PortRange::new(7, 7), remote(80), 2), [7, 7]);
+    assert_eq!(PortRange::default().len(), 16_384);
+}
