@@ -61,15 +61,15 @@ impl Secrets {
         KeyedState::new(self.table.0, self.table.1)
     }
 
-    /// A clock plus a secret of the four numbers (RFC 6528 §3, RFC 9293 §3.4.1): an old connection's successor
-    /// begins above it, and nobody else can tell where.
+    /// A clock plus a secret of the four numbers (RFC 6528 §3, RFC 9293 §3.4.1): an old connection's
+    /// successor begins above it, and nobody else can tell where.
     pub fn isn(&self, now: Instant, local: SocketAddr, remote: SocketAddr) -> Seq {
         let clock = (now.0 / ISN_TICK_NS) as u32;
         Seq(clock) + hash_flow(&self.isn, local, remote, &[]) as u32
     }
 
-    /// Added to the clock that timestamps show, so that they tell neither uptime nor that two connections have
-    /// the same host behind them (RFC 7323 §5.4). The same for each incarnation of a connection, whose
+    /// Added to the clock that timestamps show, so that they tell neither uptime nor that two connections
+    /// have the same host behind them (RFC 7323 §5.4). The same for each incarnation of a connection, whose
     /// timestamps must grow.
     pub fn ts_offset(&self, local: SocketAddr, remote: SocketAddr) -> u32 {
         hash_flow(&self.timestamp, local, remote, &[]) as u32

@@ -2,20 +2,22 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Whether 127/8 and ::1 are taken as sources: only from a link that stays within the host (RFC 1122 §3.2.1.3).
+/// Whether 127/8 and ::1 are taken as sources: only from a link that stays within the host (RFC 1122
+/// §3.2.1.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Loopback {
     Refused,
     Allowed,
 }
 
-/// Whether a packet from there can be answered: the address names one host (RFC 1122 §3.2.1.3, RFC 4291 §2.5).
+/// Whether a packet from there can be answered: the address names one host (RFC 1122 §3.2.1.3, RFC 4291
+/// §2.5).
 pub fn is_valid_source(address: IpAddr, loopback: Loopback) -> bool {
     is_unicast_destination(address) && (loopback == Loopback::Allowed || !address.is_loopback())
 }
 
-/// Whether the address names one host, as far as it tells by itself. The broadcast address of a subnet does not:
-/// see [`Prefix::is_broadcast`](super::Prefix::is_broadcast).
+/// Whether the address names one host, as far as it tells by itself. The broadcast address of a subnet does
+/// not: see [`Prefix::is_broadcast`](super::Prefix::is_broadcast).
 pub fn is_unicast_destination(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => !is_this_network(v4) && !v4.is_multicast() && !is_reserved(v4),

@@ -62,8 +62,8 @@ fn is_about_error(packet: &Offender<'_>) -> bool {
     }
 }
 
-/// To us alone, by frame and by address. In IPv6 two errors may follow a packet to a group: path MTU discovery
-/// for multicast needs the one, and the option's own type asks for the other (RFC 4443 §2.4 e.3).
+/// To us alone, by frame and by address. In IPv6 two errors may follow a packet to a group: path MTU
+/// discovery for multicast needs the one, and the option's own type asks for the other (RFC 4443 §2.4 e.3).
 fn is_addressed_well(packet: &Offender<'_>, error: ErrorKind) -> bool {
     let to_one = is_unicast_destination(packet.dst) && !is_broadcast(packet, packet.dst);
     match packet.cast {
@@ -174,6 +174,7 @@ mod tests {
         for dst in ["224.0.0.5", "255.255.255.255", "0.0.0.0"] {
             assert!(never(&udp("10.0.0.1", dst)), "{dst}");
         }
+        assert!(never(&udp("fd00::1", "::")), "nobody is no group");
         assert!(never(&Offender { cast: Cast::ToAll, ..udp("10.0.0.1", "10.0.0.2") }));
     }
 

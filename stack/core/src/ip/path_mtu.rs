@@ -57,11 +57,11 @@ impl PathMtuCache {
         self.entries.get(&dst).filter(|entry| entry.is_fresh(now)).map(|entry| entry.mtu)
     }
 
-    /// Something was too big; `mtu` is what the router said, or [`plateau_below`] the quoted length if it said 0.
-    /// Gives the new value if it is lower than what was known. Verify the quote first (RFC 5927 §7).
+    /// Something was too big; `mtu` is what the router said, or [`plateau_below`] the quoted length if it
+    /// said 0. Gives the new value if it is lower than what was known. Verify the quote first (RFC 5927 §7).
     ///
-    /// IPv4 goes no lower than 68 (RFC 1191 §3). An IPv6 router that says less than 1280 is not believed at all
-    /// (RFC 8201 §4): such a message can only be forged.
+    /// IPv4 goes no lower than 68 (RFC 1191 §3). An IPv6 router that says less than 1280 is not believed at
+    /// all (RFC 8201 §4): such a message can only be forged.
     pub fn lower(&mut self, now: Instant, dst: IpAddr, mtu: u16) -> Option<u16> {
         if dst.is_ipv6() && mtu < FLOOR_V6 {
             return None;
@@ -171,6 +171,7 @@ mod tests {
         assert_eq!(cache.raise(NOW, V4, 1400), None);
         assert_eq!(cache.lower(NOW, V4, 1000), Some(1000));
         assert_eq!(cache.raise(NOW, V4, 900), None);
+        assert_eq!(cache.raise(NOW, V4, 1000), None);
         assert_eq!(cache.raise(NOW, V4, 1200), Some(1200));
         assert_eq!(cache.get(NOW, V4), Some(1200));
     }
@@ -185,6 +186,13 @@ mod tests {
         assert_eq!(cache.get(Instant::from_secs(3), dst(9)), None);
         assert_eq!(cache.get(Instant::from_secs(3), dst(1)), Some(1000));
         assert_eq!(cache.get(Instant::from_secs(3), dst(5)), Some(1000));
+    }
+
+    #[test]
+    fn a_cache_without_room_remembers_nothing() {
+        let mut cache = PathMtuCache::new(0);
+        assert_eq!(cache.lower(NOW, V4, 1000), Some(1000));
+        assert_eq!(cache.get(NOW, V4), None);
     }
 
     #[test]

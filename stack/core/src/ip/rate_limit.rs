@@ -14,8 +14,8 @@ pub enum Taken {
 
 /// Tokens come at a steady rate and up to `burst` of them wait. It begins full.
 ///
-/// The credit is counted in billionths of a token, and a nanosecond brings `per_second` of those; so nothing is
-/// rounded, however often it is asked.
+/// The credit is counted in billionths of a token, and a nanosecond brings `per_second` of those; so nothing
+/// is rounded, however often it is asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TokenBucket {
     per_second: u32,

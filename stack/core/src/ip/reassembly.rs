@@ -1,8 +1,8 @@
 //! Fragments put together again, in bounded memory (RFC 791 §3.2, RFC 815, RFC 8200 §4.5).
 //!
-//! A datagram whose fragments overlap is given up whole, whatever it carried (RFC 5722). RFC 791 would let the
-//! later fragment win in IPv4; no honest sender depends on that, and it is how filters are fooled, so IPv4 is
-//! treated the same. An exact copy of a fragment is no overlap: networks duplicate packets.
+//! A datagram whose fragments overlap is given up whole, whatever it carried (RFC 5722). RFC 791 would let
+//! the later fragment win in IPv4; no honest sender depends on that, and it is how filters are fooled, so
+//! IPv4 is treated the same. An exact copy of a fragment is no overlap: networks duplicate packets.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -20,8 +20,8 @@ const MAX_QUOTE_BYTES: usize = 1232;
 
 /// What the fragments of one datagram have in common (RFC 791 §3.2, RFC 8200 §4.5).
 ///
-/// In IPv6 `protocol` is the fragment header's Next Header. Fragments that disagree about it stay apart and time
-/// out, so that the protocol of a whole datagram is never in doubt.
+/// In IPv6 `protocol` is the fragment header's Next Header. Fragments that disagree about it stay apart and
+/// time out, so that the protocol of a whole datagram is never in doubt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FragmentKey {
     pub src: IpAddr,
@@ -37,8 +37,8 @@ pub struct Limits {
     pub datagrams: usize,
     /// Bytes held for all of them.
     pub bytes: usize,
-    /// Counted from the fragment that came first. RFC 8200 §4.5 says 60 s and RFC 1122 §3.3.2 60 to 120 s; half
-    /// of that keeps 16-bit identifications from meeting their successors (RFC 4963).
+    /// Counted from the fragment that came first. RFC 8200 §4.5 says 60 s and RFC 1122 §3.3.2 60 to 120 s;
+    /// half of that keeps 16-bit identifications from meeting their successors (RFC 4963).
     pub timeout: Duration,
 }
 
@@ -66,11 +66,12 @@ impl Reassembler {
         Reassembler { limits, partials: Vec::new(), held_bytes: 0, gave_way: 0 }
     }
 
-    /// Takes a fragment whose payload begins at `offset` bytes (not eight-byte units) of its datagram, and gives
-    /// the datagram's payload when nothing is missing any more. `quote` is what an ICMP error would quote; it is
-    /// kept from the first fragment only.
+    /// Takes a fragment whose payload begins at `offset` bytes (not eight-byte units) of its datagram, and
+    /// gives the datagram's payload when nothing is missing any more. `quote` is what an ICMP error would
+    /// quote; it is kept from the first fragment only.
     ///
-    /// When there is no room, the oldest other datagram gives way: see [`take_gave_way`](Self::take_gave_way).
+    /// When there is no room, the oldest other datagram gives way: see
+    /// [`take_gave_way`](Self::take_gave_way).
     pub fn insert(
         &mut self,
         now: Instant,
@@ -115,8 +116,8 @@ impl Reassembler {
     }
 
     /// Gives up what has waited too long. The sink gets each such datagram's key and, if its first fragment
-    /// came, that one's quote: only then a Time Exceeded may be sent (RFC 792, RFC 8200 §4.5). Datagrams given
-    /// up for an overlap were reported when that happened, and leave silently.
+    /// came, that one's quote: only then a Time Exceeded may be sent (RFC 792, RFC 8200 §4.5). Datagrams
+    /// given up for an overlap were reported when that happened, and leave silently.
     pub fn expire(&mut self, now: Instant, sink: &mut dyn FnMut(FragmentKey, Option<&[u8]>)) {
         while self.partials.first().is_some_and(|oldest| oldest.deadline <= now) {
             let partial = self.remove(0);
@@ -156,8 +157,8 @@ impl Reassembler {
         Ok(self.partials.len() - 1)
     }
 
-    /// Frees `cost` bytes by giving up others, oldest first; returns where the datagram at `index` is now. One
-    /// that would not fit even alone is given up itself.
+    /// Frees `cost` bytes by giving up others, oldest first; returns where the datagram at `index` is now.
+    /// One that would not fit even alone is given up itself.
     fn make_room(&mut self, mut index: usize, cost: usize) -> Result<usize, DropReason> {
         if self.partials[index].cost_bytes + cost > self.limits.bytes {
             self.remove(index);
@@ -228,8 +229,8 @@ enum Fit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Health {
     Collecting,
-    /// Given up, but remembered: else the fragments still under way would begin it anew, and could be completed
-    /// by whoever caused the overlap (RFC 5722 §3 discards them too).
+    /// Given up, but remembered: else the fragments still under way would begin it anew, and could be
+    /// completed by whoever caused the overlap (RFC 5722 §3 discards them too).
     Spoiled,
 }
 

@@ -167,8 +167,8 @@ impl UdpSockets {
         }
     }
 
-    /// `local: None` takes datagrams to any address of ours, of both families. A socket with that very address
-    /// and one without may share a port; the one with it is asked first.
+    /// `local: None` takes datagrams to any address of ours, of both families. A socket with that very
+    /// address and one without may share a port; the one with it is asked first.
     pub fn bind(&mut self, local: Option<IpAddr>, port: u16, options: UdpOptions) -> Result<UdpId, UdpError> {
         if port == 0 {
             return Err(UdpError::PortZero);
@@ -267,8 +267,8 @@ impl UdpSockets {
         self.poll_send_if(&mut |_| true)
     }
 
-    /// The one that has waited longest of those that `may_leave` accepts: so a link that is full does not hold
-    /// up what leaves by another.
+    /// The one that has waited longest of those that `may_leave` accepts: so a link that is full does not
+    /// hold up what leaves by another.
     pub fn poll_send_if(
         &mut self,
         may_leave: &mut dyn FnMut(&OutgoingDatagram) -> bool,

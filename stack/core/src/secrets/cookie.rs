@@ -1,9 +1,10 @@
 //! SYN cookies: a handshake that is remembered by the peer instead of by us (RFC 4987 §3.6).
 //!
-//! The initial sequence number of the SYN-ACK is `[age:5 | MSS:3] + mask` and 24 bits that only we can compute,
-//! over the four numbers, the peer's initial sequence number, the full age and the MSS. The mask hides age and
-//! MSS from those who do not see our answers; such a one guesses right once in 2^28, and who knows the mask of
-//! his own flow once in 2^24. Window scale, SACK and ECN ride in the timestamp, if there is one.
+//! The initial sequence number of the SYN-ACK is `[age:5 | MSS:3] + mask` and 24 bits that only we can
+//! compute, over the four numbers, the peer's initial sequence number, the full age and the MSS. The mask
+//! hides age and MSS from those who do not see our answers; such a one guesses right once in 2^28, and who
+//! knows the mask of his own flow once in 2^24. Window scale, SACK and ECN ride in the timestamp, if there is
+//! one.
 
 use std::net::SocketAddr;
 
@@ -66,8 +67,8 @@ const NO_SCALE: u8 = 0xf;
 const SACK: u32 = 1 << 4;
 const ECN: u32 = 1 << 5;
 
-/// What the timestamp of a SYN-ACK remembers. The peer can write what it likes into its echo; it would only lie
-/// about itself.
+/// What the timestamp of a SYN-ACK remembers. The peer can write what it likes into its echo; it would only
+/// lie about itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CookieOptions {
     /// The shift that the peer's SYN offered; above 14 counts as 14 (RFC 7323 §2.3).
@@ -93,8 +94,8 @@ impl CookieOptions {
     }
 }
 
-/// The newest TSval with the options in its low bits that is not ahead of the clock: what the connection sends
-/// later must not look older to the peer (RFC 7323 §5.3). At most 63 ticks behind.
+/// The newest TSval with the options in its low bits that is not ahead of the clock: what the connection
+/// sends later must not look older to the peer (RFC 7323 §5.3). At most 63 ticks behind.
 pub fn cookie_timestamp(ts_clock: u32, options: CookieOptions) -> u32 {
     let behind = ts_clock.wrapping_sub(options.bits()) & OPTION_MASK;
     ts_clock.wrapping_sub(behind)

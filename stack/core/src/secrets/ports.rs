@@ -34,8 +34,8 @@ impl Default for PortRange {
     }
 }
 
-/// Ports for active opens. To each destination they go up one by one from a secret place, so that a port comes
-/// again as late as possible; and each destination's place says nothing about another's.
+/// Ports for active opens. To each destination they go up one by one from a secret place, so that a port
+/// comes again as late as possible; and each destination's place says nothing about another's.
 #[derive(Clone, Debug)]
 pub struct PortPicker {
     range: PortRange,

@@ -60,6 +60,17 @@ fn one_destination_says_nothing_about_another() {
 }
 
 #[test]
+fn destinations_that_share_a_counter_begin_at_unrelated_places() {
+    let secrets = secrets(1);
+    let fresh = PortPicker::new(&secrets, PortRange::default());
+    let places: BTreeSet<u16> = (1..=3000)
+        .filter_map(|port| fresh.clone().next(&secrets, local(), remote(port), &|_| false))
+        .collect();
+    // By chance 2,740; by the counters alone there could be no more than there are counters.
+    assert!(places.len() > 2600, "3000 destinations begin at {} places", places.len());
+}
+
+#[test]
 fn traffic_to_others_does_not_move_a_destinations_ports() {
     let secrets = secrets(1);
     let mut picker = PortPicker::new(&secrets, PortRange::default());
