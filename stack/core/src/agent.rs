@@ -9,7 +9,7 @@ mod path;
 mod receiver;
 mod sender;
 
-pub use maker::{AgentMaker, Needs};
+pub use maker::{AgentMaker, AgentSpecs, Needs};
 pub use path::{HopSource, Path, PathEvent, PathReaction, Rtt};
 pub use receiver::{
     AckDecided, AckNote, AckVerdict, Arrival, By, Class, Owed, ReceiverAgent, RecvView, Rule, Why,

@@ -5,17 +5,18 @@
 //! `stack/ARCHITECTURE.md` has the map and the invariants.
 
 pub mod agent;
+pub mod endpoint;
 pub mod ip;
 mod machine;
 pub mod secrets;
 mod seq;
-mod tcp;
+pub mod tcp;
 mod time;
-#[allow(dead_code)] // Until the endpoint uses it.
 mod timer_heap;
 pub mod trace;
 pub mod wire;
 
+pub use endpoint::Endpoint;
 pub use machine::{Cast, LinkEvent, LinkId, Machine, NextHop, QueueClass, Rx, Transmit};
 pub use seq::Seq;
 pub use time::Instant;

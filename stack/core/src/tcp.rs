@@ -1,9 +1,21 @@
 //! One TCP connection and what it is made of.
-#![allow(dead_code)] // Until the connection uses every part.
 
+mod config;
+pub(crate) mod connection;
+pub(crate) mod cx;
+mod ledger;
+mod mtu;
 mod ranges;
+mod recovery;
 mod recv_buffer;
 mod ring;
 mod rtt;
+mod scoreboard;
 mod send_buffer;
+mod senders;
 mod timers;
+
+pub use config::{
+    AckMerge, BufferLimits, KeepAlive, NS2_WINDOW_SEGMENTS, RecoveryStyle, RtoConfig, RttMeasure, TcpConfig,
+};
+pub use connection::{CloseReason, ConnectionStats, Flow, Info, Options};

@@ -176,3 +176,27 @@ pub enum StateName {
     LastAck,
     TimeWait,
 }
+
+impl StateName {
+    /// Both sides know each other's numbers.
+    pub const fn is_synchronized(self) -> bool {
+        !matches!(self, StateName::Closed | StateName::Listen | StateName::SynSent | StateName::SynReceived)
+    }
+
+    /// New data may leave: our FIN has not.
+    pub const fn may_send_data(self) -> bool {
+        matches!(self, StateName::Established | StateName::CloseWait)
+    }
+
+    /// The peer's FIN was taken: it sends no more.
+    pub const fn peer_has_closed(self) -> bool {
+        matches!(
+            self,
+            StateName::CloseWait
+                | StateName::Closing
+                | StateName::LastAck
+                | StateName::TimeWait
+                | StateName::Closed
+        )
+    }
+}

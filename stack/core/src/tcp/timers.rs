@@ -13,9 +13,6 @@ pub(crate) enum Timer {
     Reorder,
     /// When to probe a window that the peer has closed (RFC 9293 §3.8.6.1), or override silly-window avoidance.
     Persist,
-    /// When to send the ACK that a receiver agent holds back, at the latest when its hold or the ledger's
-    /// ceiling is over.
-    Ack,
     /// When the next segment may leave that pacing holds back.
     Pace,
     /// When to ask a silent peer whether it is still there (RFC 9293 §3.8.4).
@@ -34,12 +31,11 @@ pub(crate) enum Timer {
 }
 
 impl Timer {
-    pub(crate) const ALL: [Timer; 12] = [
+    pub(crate) const ALL: [Timer; 11] = [
         Timer::Retransmit,
         Timer::TailProbe,
         Timer::Reorder,
         Timer::Persist,
-        Timer::Ack,
         Timer::Pace,
         Timer::KeepAlive,
         Timer::UserTimeout,
@@ -117,23 +113,23 @@ mod tests {
     fn nothing_is_due_before_the_earliest_deadline() {
         let mut timers = Timers::new();
         assert_eq!((timers.next(), timers.expired(Instant::FAR)), (None, None));
-        timers.arm(Timer::Ack, Instant(20));
+        timers.arm(Timer::Pace, Instant(20));
         timers.arm(Timer::Retransmit, Instant(30));
         assert_eq!((timers.next(), timers.expired(Instant(19))), (Some(Instant(20)), None));
-        assert_eq!(timers.expired(Instant(20)), Some(Timer::Ack));
+        assert_eq!(timers.expired(Instant(20)), Some(Timer::Pace));
     }
 
     #[test]
     fn of_several_due_the_first_in_order_is_told_until_it_is_disarmed() {
         let mut timers = Timers::new();
-        timers.arm(Timer::Ack, Instant(10));
+        timers.arm(Timer::Pace, Instant(10));
         timers.arm(Timer::Retransmit, Instant(20));
         for _ in 0..2 {
             assert_eq!(timers.expired(Instant(25)), Some(Timer::Retransmit));
         }
         timers.disarm(Timer::Retransmit);
-        assert_eq!(timers.expired(Instant(25)), Some(Timer::Ack));
-        timers.disarm(Timer::Ack);
+        assert_eq!(timers.expired(Instant(25)), Some(Timer::Pace));
+        timers.disarm(Timer::Pace);
         assert_eq!((timers.next(), timers.expired(Instant(25))), (None, None));
     }
 
@@ -142,10 +138,10 @@ mod tests {
 
         #[test]
         fn next_and_expired_agree_with_a_search_of_all(
-            steps in prop::collection::vec((0..12_usize, prop_oneof![0..20_u64, Just(u64::MAX)], 0..20_u64), 1..80),
+            steps in prop::collection::vec((0..11_usize, prop_oneof![0..20_u64, Just(u64::MAX)], 0..20_u64), 1..80),
         ) {
             let mut timers = Timers::new();
-            let mut model = [u64::MAX; 12];
+            let mut model = [u64::MAX; 11];
             for (timer, at, now) in steps {
                 timers.arm(Timer::ALL[timer], Instant(at));
                 model[timer] = at;

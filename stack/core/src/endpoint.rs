@@ -1,0 +1,249 @@
+//! A host: many connections, their listeners, UDP sockets and ICMP, over one or more links, as one [`Machine`].
+//!
+//! Invariants
+//! - E1: the timer heap holds exactly each connection's own deadline.
+//! - E2: a connection that may have something to send stands in its link's queue.
+//! - E3: everything that grows by what the network sends is bounded.
+
+mod api;
+mod config;
+mod events;
+mod icmp;
+mod input;
+mod links;
+mod listen;
+mod path_seam;
+mod rules;
+mod table;
+mod udp;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::error::Error;
+use std::fmt;
+use std::net::IpAddr;
+
+pub use api::{
+    AbortError, ConnId, ConnectError, ConnectOptions, ListenError, ListenOptions, ListenerId, RecvError,
+    SendError,
+};
+pub use config::{EndpointConfig, LinkConfig, Neighbours, Route, SourceRoutes};
+pub use events::{Event, EventKind};
+pub use listen::Cookies;
+pub use path_seam::PathSeam;
+pub use rules::{AgentChoice, Direction, Match, Rule};
+pub use udp::UdpSendError;
+
+use crate::agent::AgentMaker;
+use crate::ip::{PathMtuCache, Reassembler, TokenBucket, UdpSockets};
+use crate::secrets::{PortPicker, Secrets};
+use crate::tcp::cx::Cx;
+use crate::timer_heap::TimerHeap;
+use crate::trace::{DropReason, TraceEvent, TraceKind, TraceRing};
+use crate::{Instant, LinkEvent, LinkId, Machine, Rx, Transmit};
+
+use links::Links;
+use listen::Listener;
+use rules::Rules;
+use table::{Owner, Table};
+
+/// Echo requests answered in a second.
+const ECHO_PER_SECOND: u32 = 100;
+
+pub struct Endpoint {
+    config: EndpointConfig,
+    rules: Rules,
+    maker: Box<dyn AgentMaker>,
+    secrets: Secrets,
+    ports: PortPicker,
+    table: Table,
+    /// By port, and by address where one is given.
+    listeners: BTreeMap<(u16, Option<IpAddr>), Listener>,
+    next_listener: u32,
+    links: Links,
+    timers: TimerHeap,
+    news: VecDeque<events::News>,
+    udp: UdpSockets,
+    fragments: Reassembler,
+    path_mtus: PathMtuCache,
+    icmp_errors: TokenBucket,
+    echoes: TokenBucket,
+    trace: TraceRing,
+    packets_in: u64,
+    packets_out: u64,
+    connections: u32,
+}
+
+impl Endpoint {
+    /// Refuses rules whose specs the maker does not know.
+    pub fn new(
+        config: EndpointConfig,
+        maker: Box<dyn AgentMaker>,
+    ) -> Result<Endpoint, Box<dyn Error + Send + Sync>> {
+        let rules = Rules::new(&config);
+        for specs in rules.all() {
+            maker.check(specs)?;
+        }
+        let secrets = Secrets::new(config.key);
+        Ok(Endpoint {
+            rules,
+            maker,
+            ports: PortPicker::new(&secrets, config.ports),
+            table: Table::new(secrets.keyed_state()),
+            secrets,
+            listeners: BTreeMap::new(),
+            next_listener: 0,
+            links: Links::new(&config),
+            timers: TimerHeap::new(),
+            news: VecDeque::new(),
+            udp: UdpSockets::new(config.udp),
+            fragments: Reassembler::new(config.fragments),
+            path_mtus: PathMtuCache::default(),
+            icmp_errors: TokenBucket::for_icmp_errors(),
+            echoes: TokenBucket::new(ECHO_PER_SECOND, ECHO_PER_SECOND),
+            trace: TraceRing::new(config.trace_events),
+            packets_in: 0,
+            packets_out: 0,
+            connections: 0,
+            config,
+        })
+    }
+
+    /// How often a packet was dropped for this reason.
+    pub fn drops(&self, reason: DropReason) -> u64 {
+        self.trace.drops(reason)
+    }
+
+    /// Trace events that were overwritten before anyone drained them.
+    pub fn forgotten_events(&self) -> u64 {
+        self.trace.forgotten()
+    }
+
+    pub fn connections(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Bytes of heap and connection state behind one connection, agents not counted.
+    pub fn allocated(&self, id: ConnId) -> Option<usize> {
+        let slot = self.table.resolve(id)?;
+        self.table.get(slot).map(|entry| entry.conn.allocated() + size_of::<table::Entry>())
+    }
+
+    fn dropped(&mut self, now: Instant, reason: DropReason) {
+        self.trace.push(now, 0, self.packets_in, TraceKind::Dropped(reason));
+    }
+
+    /// After anything happened to a connection: its deadline is filed, what it wants to send or to tell is
+    /// queued, and it is forgotten when it is over.
+    fn touch(&mut self, now: Instant, slot: u32) {
+        self.hand_over(now, slot);
+        let Some(entry) = self.table.get_mut(slot) else { return };
+        self.timers.set(slot, entry.conn.deadline());
+        if !entry.is_queued {
+            entry.is_queued = true;
+            self.links.queue(entry.link, slot);
+        }
+        if entry.owner == Owner::Application && entry.conn.events.any() && !entry.is_reported {
+            entry.is_reported = true;
+            self.news.push_back(events::News::Connection(slot, entry.generation));
+        }
+        self.forget_if_spent(slot);
+    }
+
+    fn forget_if_spent(&mut self, slot: u32) {
+        let is_spent = self
+            .table
+            .get(slot)
+            .is_some_and(|entry| entry.owner != Owner::Application && entry.conn.is_spent());
+        if is_spent {
+            self.forget(slot);
+        }
+    }
+
+    fn forget(&mut self, slot: u32) {
+        self.timers.set(slot, None);
+        self.release_half_open(slot);
+        self.table.remove(slot);
+    }
+
+    fn on_connection_timeout(&mut self, now: Instant, slot: u32) {
+        let Some(entry) = self.table.get_mut(slot) else { return };
+        let mut cx = Cx { now, conn: entry.conn.number, packet: 0, ring: &mut self.trace };
+        entry.conn.handle_timeout(&mut cx);
+        assert!(
+            entry.conn.deadline().is_none_or(|next| next > now),
+            "E1: a deadline that stays due never ends"
+        );
+        self.touch(now, slot);
+    }
+
+    /// One segment of one of the link's connections, in turn.
+    fn transmit_segment(&mut self, now: Instant, link: usize, out: &mut Vec<u8>) -> Option<Transmit> {
+        while let Some(slot) = self.links.next_queued(link) {
+            let Some(entry) = self.table.get_mut(slot) else { continue };
+            if !entry.is_queued || entry.link != link {
+                continue; // The slot was used again by a connection that is queued elsewhere.
+            }
+            let mut cx =
+                Cx { now, conn: entry.conn.number, packet: self.packets_out + 1, ring: &mut self.trace };
+            let has_left = entry.conn.poll_transmit(&mut cx, self.config.checksums, out);
+            self.timers.set(slot, entry.conn.deadline());
+            if has_left {
+                self.links.queue(link, slot);
+                self.packets_out += 1;
+                let remote = entry.conn.flow.remote.ip();
+                return Some(self.links.transmit(link, remote, self.packets_out));
+            }
+            entry.is_queued = false;
+            self.forget_if_spent(slot);
+        }
+        None
+    }
+}
+
+impl Machine for Endpoint {
+    fn handle_packet(&mut self, now: Instant, rx: &Rx<'_>) {
+        self.packets_in += 1;
+        if let Err(reason) = self.take_packet(now, rx) {
+            self.dropped(now, reason);
+        }
+    }
+
+    fn handle_link_event(&mut self, now: Instant, _link: LinkId, event: &LinkEvent<'_>) {
+        self.on_link_event(now, event);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        while let Some((due, slot)) = self.timers.peek()
+            && due <= now
+        {
+            self.on_connection_timeout(now, slot);
+        }
+        self.expire_fragments(now);
+    }
+
+    fn poll_transmit(&mut self, now: Instant, link: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
+        let link = self.links.index(link)?;
+        if let Some(transmit) = self.links.next_control(link, &mut self.packets_out, out) {
+            return Some(transmit);
+        }
+        self.transmit_datagram(now, link, out).or_else(|| self.transmit_segment(now, link, out))
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let connections = self.timers.peek().map(|(at, _)| at);
+        [connections, self.fragments.next_deadline()].into_iter().flatten().min()
+    }
+
+    fn drain_trace(&mut self, sink: &mut dyn FnMut(&TraceEvent)) {
+        self.trace.drain(sink);
+    }
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint")
+            .field("connections", &self.table.len())
+            .field("listeners", &self.listeners.len())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,457 @@
+//! What a program calls. Every refusal is a small enum whose text says what to do.
+
+use std::error::Error;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use super::rules::{AgentChoice, Direction};
+use super::table::{Entry, Owner};
+use super::{Endpoint, listen::Listener};
+use crate::agent::AgentSpecs;
+use crate::ip::is_unicast_destination;
+use crate::tcp::connection::{Connection, Opening};
+use crate::tcp::cx::Cx;
+use crate::tcp::{Flow, Info, Options, TcpConfig};
+use crate::wire::SourceRoute;
+use crate::{Instant, Seq};
+
+/// Names a connection. Once the application has let go of it, the name means nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConnId {
+    pub(super) slot: u32,
+    pub(super) generation: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ListenerId(pub(super) u32);
+
+/// How to open a connection; everything has a default.
+#[derive(Clone, Debug, Default)]
+pub struct ConnectOptions {
+    /// Our address and port; what is absent is chosen.
+    pub local_ip: Option<IpAddr>,
+    pub local_port: Option<u16>,
+    /// Agents for this connection alone, before every rule.
+    pub agents: AgentChoice,
+    pub tcp: Option<Arc<TcpConfig>>,
+    /// Goes before what the peer's packets say (RFC 9293 MUST-51, MUST-52). IPv4 only.
+    pub source_route: Option<SourceRoute>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ListenOptions {
+    /// Connections that may wait to be accepted.
+    pub backlog: usize,
+    /// Handshakes under way; beyond it SYN cookies are sent, or SYNs dropped.
+    pub half_open: usize,
+    pub cookies: super::listen::Cookies,
+    pub agents: AgentChoice,
+    pub tcp: Option<Arc<TcpConfig>>,
+}
+
+impl Default for ListenOptions {
+    fn default() -> ListenOptions {
+        ListenOptions {
+            backlog: 128,
+            half_open: 256,
+            cookies: super::listen::Cookies::WhenFull,
+            agents: AgentChoice::default(),
+            tcp: None,
+        }
+    }
+}
+
+macro_rules! errors {
+    ($($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal),+ $(,)? })+) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $($variant),+ }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $($name::$variant => $text),+ })
+            }
+        }
+
+        impl Error for $name {}
+    )+ };
+}
+
+errors! {
+    /// Why nothing was sent.
+    SendError {
+        NoConnection = "there is no such connection any more: it was closed or aborted by this side",
+        NotOpen = "this side has closed, or the connection is over: open another one to send",
+    }
+    /// Why nothing was read.
+    RecvError {
+        NoConnection = "there is no such connection any more: it was closed or aborted by this side",
+        Finished = "the peer has closed and everything was read",
+        Over = "the connection is over and everything was read: its Closed event says why",
+    }
+    /// Why there was nothing to abort, close or ask.
+    AbortError {
+        NoConnection = "there is no such connection any more: it was closed or aborted by this side",
+    }
+}
+
+/// Why no connection was opened.
+#[derive(Debug)]
+pub enum ConnectError {
+    /// No link and no route leads there.
+    NoRoute(IpAddr),
+    /// Neither this host nor that link has the address, or none of the peer's family.
+    NoLocalAddress,
+    /// Broadcast, multicast, unspecified, or port 0 (MUST-46).
+    NotUnicast(SocketAddr),
+    /// That pair of sockets has a connection already.
+    InUse(SocketAddr),
+    NoFreePort,
+    TableFull {
+        most: usize,
+    },
+    /// A source route to an IPv6 peer.
+    SourceRouteNeedsIpv4,
+    Agents(Box<dyn Error + Send + Sync>),
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConnectError::NoRoute(to) => write!(f, "no route to {to}: add one, or an address in its subnet"),
+            ConnectError::NoLocalAddress => {
+                f.write_str("no local address to connect from: give the link one of the peer's family")
+            }
+            ConnectError::NotUnicast(to) => write!(f, "{to} is not one host's address and port"),
+            ConnectError::InUse(local) => {
+                write!(f, "{local} is connected to that peer already: choose another port, or none")
+            }
+            ConnectError::NoFreePort => {
+                f.write_str("every port to that peer is in use: close connections, or widen `ports`")
+            }
+            ConnectError::TableFull { most } => {
+                write!(f, "{most} connections are open: close some, or raise `most_connections`")
+            }
+            ConnectError::SourceRouteNeedsIpv4 => f.write_str("source routes exist in IPv4 only"),
+            ConnectError::Agents(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl Error for ConnectError {}
+
+/// Why there is no listener.
+#[derive(Debug)]
+pub enum ListenError {
+    PortInUse(u16),
+    PortZero,
+    /// The address is none of ours.
+    NotOurs(IpAddr),
+    Agents(Box<dyn Error + Send + Sync>),
+}
+
+impl fmt::Display for ListenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ListenError::PortInUse(port) => {
+                write!(f, "port {port} has a listener already: close it, or choose another port")
+            }
+            ListenError::PortZero => f.write_str("port 0 cannot be listened on: choose one from 1 to 65535"),
+            ListenError::NotOurs(address) => {
+                write!(f, "{address} is no address of ours: give it to a link, or listen on every address")
+            }
+            ListenError::Agents(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl Error for ListenError {}
+
+impl Endpoint {
+    /// Opens a connection; the event [`Connected`](super::EventKind::Connected) says when it stands.
+    pub fn connect(
+        &mut self,
+        now: Instant,
+        to: SocketAddr,
+        options: &ConnectOptions,
+    ) -> Result<ConnId, ConnectError> {
+        if !is_unicast_destination(to.ip()) || to.port() == 0 || self.links.is_broadcast(to.ip()) {
+            return Err(ConnectError::NotUnicast(to));
+        }
+        if options.source_route.is_some() && to.is_ipv6() {
+            return Err(ConnectError::SourceRouteNeedsIpv4);
+        }
+        let link = self.links.towards(to.ip()).ok_or(ConnectError::NoRoute(to.ip()))?;
+        let local = self.local_socket(link, to, options)?;
+        if self.table.len() >= self.config.most_connections {
+            return Err(ConnectError::TableFull { most: self.config.most_connections });
+        }
+        let flow = Flow { local, remote: to };
+        let specs = self.rules.resolve(&flow, Direction::Outgoing, &options.agents);
+        if !options.agents.is_default() {
+            self.maker.check(&specs).map_err(ConnectError::Agents)?;
+        }
+        let iss = self.secrets.isn(now, local, to);
+        let mut opening = self.opening(now, flow, link, &specs, iss, options.tcp.clone());
+        opening.source_route = options.source_route.clone().map(Box::new);
+        let mut cx = Cx { now, conn: opening.number, packet: 0, ring: &mut self.trace };
+        let conn = Connection::open_active(&mut cx, opening);
+        let slot = self.table.insert(|generation| Entry {
+            conn,
+            specs,
+            link,
+            generation,
+            listener: None,
+            owner: Owner::Application,
+            is_half_open: false,
+            is_queued: false,
+            is_reported: false,
+        });
+        self.touch(now, slot);
+        Ok(self.id_of(slot))
+    }
+
+    fn local_socket(
+        &mut self,
+        link: usize,
+        to: SocketAddr,
+        options: &ConnectOptions,
+    ) -> Result<SocketAddr, ConnectError> {
+        let ip = match options.local_ip {
+            Some(ip) if self.links.is_ours(ip) && ip.is_ipv4() == to.is_ipv4() => ip,
+            Some(_) => return Err(ConnectError::NoLocalAddress),
+            None => self.links.source_for(link, to.ip()).ok_or(ConnectError::NoLocalAddress)?,
+        };
+        if let Some(port) = options.local_port.filter(|port| *port != 0) {
+            let local = SocketAddr::new(ip, port);
+            let is_taken = self.table.slot_of(&Flow { local, remote: to }).is_some() || local == to;
+            return if is_taken { Err(ConnectError::InUse(local)) } else { Ok(local) };
+        }
+        let (table, listeners) = (&self.table, &self.listeners);
+        let in_use = |port: u16| {
+            let local = SocketAddr::new(ip, port);
+            table.slot_of(&Flow { local, remote: to }).is_some()
+                || listeners.contains_key(&(port, None))
+                || listeners.contains_key(&(port, Some(ip)))
+        };
+        let port = self.ports.next(&self.secrets, ip, to, &in_use).ok_or(ConnectError::NoFreePort)?;
+        Ok(SocketAddr::new(ip, port))
+    }
+
+    /// What every new connection is made of.
+    pub(super) fn opening(
+        &mut self,
+        now: Instant,
+        flow: Flow,
+        link: usize,
+        specs: &AgentSpecs,
+        iss: Seq,
+        tcp: Option<Arc<TcpConfig>>,
+    ) -> Opening {
+        self.connections = self.connections.wrapping_add(1).max(1);
+        let config = tcp.unwrap_or_else(|| Arc::clone(&self.config.tcp));
+        Opening {
+            number: self.connections,
+            flow,
+            options: Options::from_config(&config),
+            config,
+            receiver: self.maker.receiver(&specs.receiver),
+            shadows: self.maker.shadows(&specs.shadows),
+            senders: self.maker.senders(&specs.senders),
+            iss,
+            ts_offset: self.secrets.ts_offset(flow.local, flow.remote),
+            link_mtu: self.links.config(link).mtu,
+            path_mtu: self.path_mtus.get(now, flow.remote.ip()),
+            source_route: None,
+        }
+    }
+
+    pub(super) fn id_of(&self, slot: u32) -> ConnId {
+        ConnId { slot, generation: self.table.get(slot).map_or(0, |entry| entry.generation) }
+    }
+
+    /// Waits for connections to `port`, at one of our addresses or at all of them.
+    pub fn listen(
+        &mut self,
+        local: Option<IpAddr>,
+        port: u16,
+        options: ListenOptions,
+    ) -> Result<ListenerId, ListenError> {
+        if port == 0 {
+            return Err(ListenError::PortZero);
+        }
+        if let Some(address) = local.filter(|address| !self.links.is_ours(*address)) {
+            return Err(ListenError::NotOurs(address));
+        }
+        if self.listeners.contains_key(&(port, local)) {
+            return Err(ListenError::PortInUse(port));
+        }
+        if !options.agents.is_default() {
+            self.maker.check(&self.rules.complete(&options.agents)).map_err(ListenError::Agents)?;
+        }
+        let id = ListenerId(self.next_listener);
+        self.next_listener += 1;
+        self.listeners.insert((port, local), Listener::new(id, options));
+        Ok(id)
+    }
+
+    /// The next connection that has come in. From now on it is the application's.
+    pub fn accept(&mut self, now: Instant, listener: ListenerId) -> Option<ConnId> {
+        let id = self.take_waiting(listener)?;
+        let slot = self.table.resolve(id)?;
+        let entry = self.table.get_mut(slot)?;
+        entry.owner = Owner::Application;
+        entry.listener = None;
+        entry.conn.events.connected = false;
+        self.touch(now, slot);
+        Some(id)
+    }
+
+    /// Listens no more; connections that nobody accepted are aborted.
+    pub fn stop_listening(&mut self, now: Instant, listener: ListenerId) {
+        let Some(key) = self.listeners.iter().find(|(_, l)| l.id() == listener).map(|(key, _)| *key) else {
+            return;
+        };
+        self.listeners.remove(&key);
+        let orphans: Vec<u32> = self
+            .table
+            .iter()
+            .filter(|(_, entry)| entry.listener == Some(listener))
+            .map(|(slot, _)| slot)
+            .collect();
+        for slot in orphans {
+            self.with(now, slot, |conn, cx| conn.abort(cx));
+        }
+    }
+
+    /// Takes as much as there is room for, perhaps nothing; the event `Writable` says when to go on.
+    pub fn send(&mut self, now: Instant, id: ConnId, data: &[u8]) -> Result<usize, SendError> {
+        let slot = self.table.resolve(id).ok_or(SendError::NoConnection)?;
+        let entry = self.table.get(slot).ok_or(SendError::NoConnection)?;
+        if !entry.conn.may_write() {
+            return Err(SendError::NotOpen);
+        }
+        Ok(self.with(now, slot, |conn, cx| conn.write(cx, data)).unwrap_or(0))
+    }
+
+    /// Sends data whose end the peer shall hear of before it reads that far (RFC 9293 §3.8.5; new programs should
+    /// not use it).
+    pub fn send_urgent(&mut self, now: Instant, id: ConnId, data: &[u8]) -> Result<usize, SendError> {
+        let taken = self.send(now, id, data)?;
+        let slot = self.table.resolve(id).ok_or(SendError::NoConnection)?;
+        self.with(now, slot, |conn, _| conn.mark_urgent());
+        Ok(taken)
+    }
+
+    /// Reads what has arrived in order: 0 bytes when nothing has.
+    pub fn recv(&mut self, now: Instant, id: ConnId, out: &mut [u8]) -> Result<usize, RecvError> {
+        let slot = self.table.resolve(id).ok_or(RecvError::NoConnection)?;
+        let entry = self.table.get(slot).ok_or(RecvError::NoConnection)?;
+        if entry.conn.readable() == 0 {
+            return match (entry.conn.is_at_end(), entry.conn.close_reason()) {
+                (true, _) => Err(RecvError::Finished),
+                (false, Some(_)) => Err(RecvError::Over),
+                (false, None) => Ok(0),
+            };
+        }
+        Ok(self.with(now, slot, |conn, cx| conn.read(cx, out)).unwrap_or(0))
+    }
+
+    /// In-order bytes that wait to be read.
+    pub fn readable(&self, id: ConnId) -> u32 {
+        self.conn(id).map_or(0, Connection::readable)
+    }
+
+    /// Room for more to send.
+    pub fn writable(&self, id: ConnId) -> u32 {
+        self.conn(id).filter(|conn| conn.may_write()).map_or(0, Connection::send_room)
+    }
+
+    /// Bytes up to the end of the peer's urgent data that are still to be read (RFC 9293 MUST-33).
+    pub fn urgent_unread(&self, id: ConnId) -> u32 {
+        self.conn(id).map_or(0, Connection::urgent_unread)
+    }
+
+    /// This side sends no more; the other may go on (half-close).
+    pub fn shutdown(&mut self, now: Instant, id: ConnId) -> Result<(), AbortError> {
+        self.with_id(now, id, |conn, cx| conn.shutdown_write(cx))
+    }
+
+    /// The application lets go: what it sent is still delivered, and the connection ends by itself. With data left
+    /// unread the peer is told by a RST that it was lost.
+    pub fn close(&mut self, now: Instant, id: ConnId) -> Result<(), AbortError> {
+        self.let_go(id)?;
+        self.with_id(now, id, |conn, cx| conn.leave(cx))
+    }
+
+    /// Ends it at once, by a RST.
+    pub fn abort(&mut self, now: Instant, id: ConnId) -> Result<(), AbortError> {
+        self.let_go(id)?;
+        self.with_id(now, id, |conn, cx| conn.abort(cx))
+    }
+
+    fn let_go(&mut self, id: ConnId) -> Result<(), AbortError> {
+        let slot = self.table.resolve(id).ok_or(AbortError::NoConnection)?;
+        if let Some(entry) = self.table.get_mut(slot) {
+            entry.owner = Owner::Nobody;
+        }
+        Ok(())
+    }
+
+    pub fn options(&self, id: ConnId) -> Result<Options, AbortError> {
+        self.conn(id).map(|conn| conn.options).ok_or(AbortError::NoConnection)
+    }
+
+    pub fn set_options(&mut self, now: Instant, id: ConnId, options: Options) -> Result<(), AbortError> {
+        self.with_id(now, id, |conn, cx| conn.set_options(cx, options))
+    }
+
+    /// What is known of a connection.
+    pub fn info(&self, now: Instant, id: ConnId) -> Result<Info, AbortError> {
+        let entry =
+            self.table.resolve(id).and_then(|slot| self.table.get(slot)).ok_or(AbortError::NoConnection)?;
+        Ok(entry.conn.info(now, &entry.specs))
+    }
+
+    /// All connections that belong to the application.
+    pub fn ids(&self) -> impl Iterator<Item = ConnId> + '_ {
+        self.table
+            .iter()
+            .filter(|(_, entry)| entry.owner == Owner::Application)
+            .map(|(slot, entry)| ConnId { slot, generation: entry.generation })
+    }
+
+    /// The connection's number in the trace.
+    pub fn trace_number(&self, id: ConnId) -> Option<u32> {
+        self.conn(id).map(|conn| conn.number)
+    }
+
+    fn conn(&self, id: ConnId) -> Option<&Connection> {
+        self.table.resolve(id).and_then(|slot| self.table.get(slot)).map(|entry| &entry.conn)
+    }
+
+    fn with_id(
+        &mut self,
+        now: Instant,
+        id: ConnId,
+        act: impl FnOnce(&mut Connection, &mut Cx<'_>),
+    ) -> Result<(), AbortError> {
+        let slot = self.table.resolve(id).ok_or(AbortError::NoConnection)?;
+        self.with(now, slot, act).ok_or(AbortError::NoConnection)
+    }
+
+    /// Does something to a connection, and files what follows from it.
+    pub(super) fn with<T>(
+        &mut self,
+        now: Instant,
+        slot: u32,
+        act: impl FnOnce(&mut Connection, &mut Cx<'_>) -> T,
+    ) -> Option<T> {
+        let entry = self.table.get_mut(slot)?;
+        let mut cx = Cx { now, conn: entry.conn.number, packet: self.packets_in, ring: &mut self.trace };
+        let done = act(&mut entry.conn, &mut cx);
+        self.touch(now, slot);
+        Some(done)
+    }
+}

@@ -1,0 +1,98 @@
+//! What an endpoint is made from.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::rules::Rule;
+use crate::agent::AgentSpecs;
+use crate::ip::{Limits, Prefix, UdpLimits};
+use crate::secrets::PortRange;
+use crate::tcp::TcpConfig;
+use crate::wire::Checksums;
+use crate::{LinkId, NextHop};
+
+/// Settings of an [`Endpoint`](super::Endpoint). Nothing in it is random: the key comes from whoever makes it.
+#[derive(Clone, Debug)]
+pub struct EndpointConfig {
+    pub links: Vec<LinkConfig>,
+    /// Longest prefix first; a link's own subnets need no route.
+    pub routes: Vec<Route>,
+    pub tcp: Arc<TcpConfig>,
+    /// Which agents a connection gets: the first rule that matches, else `agents`.
+    pub rules: Vec<Rule>,
+    pub agents: AgentSpecs,
+    /// For initial sequence numbers, ports, cookies and the connection table. A key used twice repeats them.
+    pub key: [u8; 32],
+    /// Events kept until they are drained.
+    pub trace_events: usize,
+    pub most_connections: usize,
+    pub checksums: Checksums,
+    /// Whether packets that came by a source route are taken (RFC 7126 advises against).
+    pub source_routes: SourceRoutes,
+    pub ports: PortRange,
+    pub fragments: Limits,
+    pub udp: UdpLimits,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkConfig {
+    pub id: LinkId,
+    pub mtu: u16,
+    /// Our addresses there, with their subnets.
+    pub addresses: Vec<Prefix>,
+    /// How the link finds who is next: a TUN decides itself, a radio wants a neighbour.
+    pub neighbours: Neighbours,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Neighbours {
+    /// The link delivers by itself (TUN, a wire with one other end).
+    Implied,
+    /// Packets are handed to a neighbour by its address.
+    Named,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Route {
+    pub to: Prefix,
+    pub link: LinkId,
+    pub via: NextHop,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SourceRoutes {
+    Refuse,
+    Accept,
+}
+
+impl LinkConfig {
+    /// A link that delivers by itself.
+    pub fn wire(id: u16, mtu: u16, addresses: Vec<Prefix>) -> LinkConfig {
+        LinkConfig { id: LinkId(id), mtu, addresses, neighbours: Neighbours::Implied }
+    }
+
+    pub(super) fn has_address(&self, address: IpAddr) -> bool {
+        self.addresses.iter().any(|prefix| prefix.address() == address)
+    }
+}
+
+impl EndpointConfig {
+    /// One link, the default agents, the modern TCP.
+    pub fn new(link: LinkConfig, key: [u8; 32]) -> EndpointConfig {
+        EndpointConfig {
+            links: vec![link],
+            routes: Vec::new(),
+            tcp: Arc::new(TcpConfig::modern()),
+            rules: Vec::new(),
+            agents: AgentSpecs::default(),
+            key,
+            trace_events: 4096,
+            most_connections: 1 << 20,
+            checksums: Checksums::Verify,
+            source_routes: SourceRoutes::Refuse,
+            ports: PortRange::default(),
+            fragments: Limits::default(),
+            udp: UdpLimits::default(),
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! What the application is told. Each kind of news stands at most once per connection, so the queue is bounded by
+//! the number of connections.
+
+use super::Endpoint;
+use super::api::{ConnId, ListenerId};
+use super::table::Owner;
+use crate::tcp::CloseReason;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A connection waits to be [accepted](Endpoint::accept).
+    Incoming(ListenerId),
+    Connection(ConnId, EventKind),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EventKind {
+    /// The handshake is over.
+    Connected,
+    Readable,
+    /// There is room again after a send that did not fit.
+    Writable,
+    /// Urgent data is on its way, or here: [`Endpoint::urgent_unread`] says how much (RFC 9293 MUST-32).
+    Urgent,
+    /// The peer sends no more.
+    PeerClosed,
+    /// Segments are sent again and again without an answer (RFC 9293 §3.8.3, R1).
+    Struggling,
+    /// An ICMP error was heard; the connection lives on (type and code as in IPv4).
+    SoftError {
+        icmp_type: u8,
+        code: u8,
+    },
+    /// It is over, and why.
+    Closed(CloseReason),
+}
+
+pub(super) enum News {
+    Listener(ListenerId),
+    Connection(u32, u32),
+}
+
+impl Endpoint {
+    /// The next thing that happened. Call it until it answers `None`.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        while let Some(news) = self.news.pop_front() {
+            match news {
+                News::Listener(id) => {
+                    if self.has_waiting(id) {
+                        return Some(Event::Incoming(id));
+                    }
+                }
+                News::Connection(slot, generation) => {
+                    if let Some(event) = self.next_event_of(slot, generation) {
+                        return Some(event);
+                    }
+                }
+            }
+        }
+        None
+    }
+
+    fn next_event_of(&mut self, slot: u32, generation: u32) -> Option<Event> {
+        let entry = self.table.get_mut(slot).filter(|entry| entry.generation == generation)?;
+        if entry.owner != Owner::Application {
+            return None;
+        }
+        let events = &mut entry.conn.events;
+        let kind = if std::mem::take(&mut events.connected) {
+            EventKind::Connected
+        } else if std::mem::take(&mut events.urgent) {
+            EventKind::Urgent
+        } else if std::mem::take(&mut events.readable) {
+            EventKind::Readable
+        } else if std::mem::take(&mut events.writable) {
+            EventKind::Writable
+        } else if std::mem::take(&mut events.peer_closed) {
+            EventKind::PeerClosed
+        } else if std::mem::take(&mut events.struggling) {
+            EventKind::Struggling
+        } else if let Some((icmp_type, code)) = events.icmp.take() {
+            EventKind::SoftError { icmp_type, code }
+        } else {
+            entry.is_reported = false;
+            if !std::mem::take(&mut events.closed) {
+                return None;
+            }
+            EventKind::Closed(entry.conn.close_reason().unwrap_or(CloseReason::Finished))
+        };
+        if entry.is_reported {
+            self.news.push_front(News::Connection(slot, generation));
+        }
+        Some(Event::Connection(ConnId { slot, generation }, kind))
+    }
+}

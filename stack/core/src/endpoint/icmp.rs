@@ -1,0 +1,176 @@
+//! ICMP at the endpoint: echo is answered, errors are handed to the connection they quote, and our own errors are
+//! few (RFC 1122 §3.2.2, RFC 4443 §2.4, RFC 5927).
+
+use std::net::{IpAddr, SocketAddr};
+
+use super::Endpoint;
+use crate::ip::{ErrorKind, Loopback, Offender, Prefix, Taken, may_answer_with_error, plateau_below};
+use crate::tcp::Flow;
+use crate::trace::DropReason;
+use crate::wire::{Ecn, IcmpKind, IcmpView, IpHeader, IpView, QuotedTcp, icmp, protocol};
+use crate::{Instant, LinkEvent, Rx};
+
+/// Code 2 of "destination unreachable": nobody speaks that protocol.
+const PROTOCOL_UNREACHABLE: u8 = 2;
+/// ICMPv6 parameter problem, code 1: unrecognized next header.
+const NEXT_HEADER_UNKNOWN: u8 = 1;
+const REASSEMBLY_TIMEOUT: u8 = 1;
+
+impl Endpoint {
+    pub(super) fn take_icmp(
+        &mut self,
+        now: Instant,
+        link: usize,
+        view: &IpView<'_>,
+    ) -> Result<(), DropReason> {
+        match IcmpView::parse(view.src, view.dst, view.protocol, view.payload)? {
+            IcmpView::EchoRequest { id, seq, data } => self.answer_echo(now, link, view, (id, seq), data),
+            IcmpView::Error { kind, quoted } => self.take_icmp_error(now, kind, quoted),
+            IcmpView::EchoReply { .. } | IcmpView::Other { .. } => Ok(()),
+        }
+    }
+
+    /// Not to groups: that would let one packet raise many (RFC 1122 §3.2.2.6 allows silence).
+    fn answer_echo(
+        &mut self,
+        now: Instant,
+        link: usize,
+        view: &IpView<'_>,
+        (id, seq): (u16, u16),
+        data: &[u8],
+    ) -> Result<(), DropReason> {
+        if !self.links.is_ours(view.dst) {
+            return Err(DropReason::NotOurs);
+        }
+        if self.echoes.take(now) == Taken::Refused {
+            return Err(DropReason::IcmpRateLimited);
+        }
+        let mut message = Vec::with_capacity(data.len() + 8);
+        icmp::emit_echo_reply(view.dst, view.src, id, seq, data, &mut message);
+        self.send_icmp(link, view.dst, view.src, &message)
+    }
+
+    fn send_icmp(&mut self, link: usize, src: IpAddr, dst: IpAddr, message: &[u8]) -> Result<(), DropReason> {
+        let ip = IpHeader {
+            src,
+            dst,
+            protocol: if dst.is_ipv4() { protocol::ICMP } else { protocol::ICMPV6 },
+            hop_limit: self.config.tcp.hop_limit,
+            ecn: Ecn::NotEct,
+            dscp: 0,
+            dont_fragment: true,
+            id: 0,
+            source_route: None,
+        };
+        if ip.len() + message.len() > usize::from(self.links.config(link).mtu) {
+            return Err(DropReason::TooBig);
+        }
+        let mut packet = Vec::with_capacity(ip.len() + message.len());
+        ip.emit(message.len(), &mut packet);
+        packet.extend_from_slice(message);
+        self.enqueue_control(link, dst, packet)
+    }
+
+    /// An error is advice to the connection whose segment it quotes; that one checks the number.
+    fn take_icmp_error(&mut self, now: Instant, kind: IcmpKind, quoted: &[u8]) -> Result<(), DropReason> {
+        let Some(tcp) = QuotedTcp::read(quoted) else { return Ok(()) };
+        let flow = Flow {
+            local: SocketAddr::new(tcp.src, tcp.src_port),
+            remote: SocketAddr::new(tcp.dst, tcp.dst_port),
+        };
+        let slot = self.table.slot_of(&flow).ok_or(DropReason::IcmpUnverified)?;
+        let lowered = lowered_mtu(kind, quoted);
+        let before = self.table.get(slot).map(|entry| entry.conn.path_mtu());
+        self.with(now, slot, |conn, cx| conn.handle_icmp(cx, kind, tcp.seq, lowered));
+        let after = self.table.get(slot).map(|entry| entry.conn.path_mtu());
+        // Only what the connection believed is kept for the next one to that destination.
+        if let (Some(after), true) = (after, after < before) {
+            self.path_mtus.lower(now, tcp.dst, after);
+        }
+        Ok(())
+    }
+
+    pub(super) fn refuse_protocol(&mut self, now: Instant, rx: &Rx<'_>, link: usize, view: &IpView<'_>) {
+        let kind = if view.src.is_ipv4() {
+            IcmpKind::Unreachable { code: PROTOCOL_UNREACHABLE }
+        } else {
+            // The pointer names the next-header field of the last header walked; its place is not kept.
+            IcmpKind::ParameterProblem { code: NEXT_HEADER_UNKNOWN, pointer: 6 }
+        };
+        self.send_error(now, rx, link, view, kind);
+    }
+
+    /// An ICMP error about a packet, if such may be sent at all, and not too many have been.
+    pub(super) fn send_error(
+        &mut self,
+        now: Instant,
+        rx: &Rx<'_>,
+        link: usize,
+        view: &IpView<'_>,
+        kind: IcmpKind,
+    ) {
+        let subnets: Vec<Prefix> = self.links.subnets().copied().collect();
+        let offender = Offender {
+            src: view.src,
+            dst: view.dst,
+            cast: rx.cast,
+            protocol: view.protocol,
+            icmp_type: view.payload.first().copied(),
+            fragment_offset_bytes: view.fragment.map_or(0, |fragment| fragment.offset),
+            subnets: &subnets,
+            loopback: Loopback::Refused,
+        };
+        if !may_answer_with_error(&offender, ErrorKind::Other) {
+            return;
+        }
+        self.emit_error(now, link, (view.dst, view.src), kind, rx.packet);
+    }
+
+    fn emit_error(
+        &mut self,
+        now: Instant,
+        link: usize,
+        (src, dst): (IpAddr, IpAddr),
+        kind: IcmpKind,
+        quoted: &[u8],
+    ) {
+        if self.icmp_errors.take(now) == Taken::Refused {
+            self.dropped(now, DropReason::IcmpRateLimited);
+            return;
+        }
+        let mut message = Vec::new();
+        icmp::emit_error(src, dst, kind, quoted, &mut message);
+        if let Err(reason) = self.send_icmp(link, src, dst, &message) {
+            self.dropped(now, reason);
+        }
+    }
+
+    /// Datagrams whose rest did not come in time; their senders are told if the first piece did.
+    pub(super) fn expire_fragments(&mut self, now: Instant) {
+        let mut expired = Vec::new();
+        self.fragments.expire(now, &mut |key, quote| expired.push((key, quote.map(<[u8]>::to_vec))));
+        for (key, quote) in expired {
+            self.dropped(now, DropReason::FragmentTimeout);
+            let (Some(quote), Some(link)) = (quote, self.links.towards(key.src)) else { continue };
+            if self.links.is_ours(key.dst) {
+                let kind = IcmpKind::TimeExceeded { code: REASSEMBLY_TIMEOUT };
+                self.emit_error(now, link, (key.dst, key.src), kind, &quote);
+            }
+        }
+    }
+
+    /// The endpoint has no use for what links say of frames; a mesh node has.
+    #[expect(clippy::unused_self, reason = "part of the machine's contract")]
+    pub(super) fn on_link_event(&mut self, _now: Instant, _event: &LinkEvent<'_>) {}
+}
+
+/// The size that an ICMP message allows. Routers older than RFC 1191 leave it out: then the next plateau below
+/// what was too large.
+fn lowered_mtu(kind: IcmpKind, quoted: &[u8]) -> Option<u16> {
+    let IcmpKind::PacketTooBig { mtu } = kind else { return None };
+    if mtu > 0 {
+        return Some(u16::try_from(mtu).unwrap_or(u16::MAX));
+    }
+    let total = quoted.get(2..4).map(|len| u16::from_be_bytes([len[0], len[1]]))?;
+    Some(plateau_below(total))
+}

@@ -1,0 +1,215 @@
+//! A packet comes in: IP, then whoever it is for.
+
+use std::net::SocketAddr;
+
+use super::Endpoint;
+use super::config::SourceRoutes;
+use super::links::Enqueued;
+use crate::ip::{FragmentKey, Loopback, is_unicast_destination, is_valid_source};
+use crate::tcp::Flow;
+use crate::tcp::connection::{Arrived, Disposition};
+use crate::tcp::cx::Cx;
+use crate::trace::DropReason;
+use crate::wire::{Ecn, Flags, IpHeader, IpView, TcpHeader, TcpOptions, TcpView, protocol};
+use crate::{Cast, Instant, Rx, Seq};
+
+/// A segment, and the connection that it is for.
+pub(super) struct Incoming<'a> {
+    pub(super) flow: Flow,
+    pub(super) link: usize,
+    pub(super) arrived: Arrived<'a>,
+}
+
+/// A segment without a connection behind it.
+pub(super) struct Bare<'a> {
+    pub(super) seq: Seq,
+    pub(super) ack: Seq,
+    pub(super) flags: Flags,
+    pub(super) window: u16,
+    pub(super) options: &'a TcpOptions,
+}
+
+impl Endpoint {
+    pub(super) fn take_packet(&mut self, now: Instant, rx: &Rx<'_>) -> Result<(), DropReason> {
+        let link = self.links.index(rx.link).ok_or(DropReason::NoRoute)?;
+        if rx.cast == Cast::Overheard {
+            return Err(DropReason::NotOurs);
+        }
+        let view = IpView::parse(rx.packet)?;
+        self.check_addresses(&view)?;
+        if view.source_route.is_some() && self.config.source_routes == SourceRoutes::Refuse {
+            return Err(DropReason::SourceRoute);
+        }
+        let Some(fragment) = view.fragment else {
+            return self.take_datagram(now, rx, link, &view);
+        };
+        let key = FragmentKey { src: view.src, dst: view.dst, protocol: view.protocol, id: fragment.id };
+        let whole = self.fragments.insert(now, key, fragment.offset, fragment.more, view.payload, rx.packet);
+        for _ in 0..self.fragments.take_gave_way() {
+            self.dropped(now, DropReason::FragmentsFull);
+        }
+        match whole? {
+            Some(datagram) => self.take_datagram(now, rx, link, &view.reassembled(&datagram)?),
+            None => Ok(()),
+        }
+    }
+
+    fn check_addresses(&self, view: &IpView<'_>) -> Result<(), DropReason> {
+        // A martian source can be answered to by nobody (RFC 9293 MUST-63).
+        if !is_valid_source(view.src, Loopback::Allowed) || self.links.is_broadcast(view.src) {
+            return Err(DropReason::BadSource);
+        }
+        let is_for_us = self.links.is_ours(view.dst) || self.is_group_address(view.dst);
+        if is_for_us { Ok(()) } else { Err(DropReason::NotOurs) }
+    }
+
+    fn is_group_address(&self, address: std::net::IpAddr) -> bool {
+        !is_unicast_destination(address) || self.links.is_broadcast(address)
+    }
+
+    fn take_datagram(
+        &mut self,
+        now: Instant,
+        rx: &Rx<'_>,
+        link: usize,
+        view: &IpView<'_>,
+    ) -> Result<(), DropReason> {
+        match (view.protocol, view.src.is_ipv4()) {
+            (protocol::TCP, _) => self.take_tcp(now, rx, link, view),
+            (protocol::UDP, _) => self.take_udp(now, rx, link, view),
+            (protocol::ICMP, true) | (protocol::ICMPV6, false) => self.take_icmp(now, link, view),
+            _ => {
+                self.refuse_protocol(now, rx, link, view);
+                Err(DropReason::NoProtocol)
+            }
+        }
+    }
+
+    fn take_tcp(
+        &mut self,
+        now: Instant,
+        rx: &Rx<'_>,
+        link: usize,
+        view: &IpView<'_>,
+    ) -> Result<(), DropReason> {
+        if rx.cast == Cast::ToAll || self.is_group_address(view.dst) {
+            return Err(DropReason::TcpNotUnicast); // MUST-57: silently.
+        }
+        let segment = TcpView::parse(view.src, view.dst, view.payload, self.config.checksums)?;
+        let flow = Flow {
+            local: SocketAddr::new(view.dst, segment.dst_port),
+            remote: SocketAddr::new(view.src, segment.src_port),
+        };
+        let arrived = Arrived {
+            segment,
+            ecn: view.ecn,
+            segment_bytes: rx.segment_bytes,
+            source_route: view.source_route.clone(),
+        };
+        let incoming = Incoming { flow, link, arrived };
+        match self.table.slot_of(&flow) {
+            Some(slot) => {
+                self.deliver_segment(now, slot, &incoming);
+                Ok(())
+            }
+            None => self.take_stray(now, &incoming),
+        }
+    }
+
+    fn take_stray(&mut self, now: Instant, incoming: &Incoming<'_>) -> Result<(), DropReason> {
+        if let Some(listener) = self.listener_for(incoming.flow.local) {
+            let id = listener.id();
+            return self.handle_in_listen(now, incoming, id);
+        }
+        self.refuse(now, incoming)?;
+        Err(DropReason::TcpNoConnection)
+    }
+
+    pub(super) fn deliver_segment(&mut self, now: Instant, slot: u32, incoming: &Incoming<'_>) {
+        let Some(entry) = self.table.get_mut(slot) else { return };
+        let mut cx = Cx { now, conn: entry.conn.number, packet: self.packets_in, ring: &mut self.trace };
+        match entry.conn.handle_segment(&mut cx, &incoming.arrived) {
+            Disposition::Done => self.touch(now, slot),
+            Disposition::Forget => self.forget(slot),
+            Disposition::Refuse => {
+                self.touch(now, slot);
+                if let Err(reason) = self.refuse(now, incoming) {
+                    self.dropped(now, reason);
+                }
+            }
+            Disposition::Reopen => self.reopen(now, slot, incoming),
+        }
+    }
+
+    /// TIME-WAIT ends early for a SYN that is surely new. The old connection leaves the table even if the
+    /// application still holds its name.
+    fn reopen(&mut self, now: Instant, slot: u32, incoming: &Incoming<'_>) {
+        self.forget(slot);
+        if let Err(reason) = self.take_stray(now, incoming) {
+            self.dropped(now, reason);
+        }
+    }
+
+    /// A RST for a segment that no connection wants (RFC 9293 §3.10.7.1), never for a RST.
+    pub(super) fn refuse(&mut self, now: Instant, incoming: &Incoming<'_>) -> Result<(), DropReason> {
+        let segment = &incoming.arrived.segment;
+        if segment.flags.contains(Flags::RST) {
+            return Ok(());
+        }
+        let (seq, ack, flags) = if segment.flags.contains(Flags::ACK) {
+            (segment.ack, Seq(0), Flags::RST)
+        } else {
+            (Seq(0), segment.seq + segment.sequence_len(), Flags::RST | Flags::ACK)
+        };
+        let link = self.links.towards(incoming.flow.remote.ip()).unwrap_or(incoming.link);
+        let options = TcpOptions::default();
+        self.send_bare(now, &incoming.flow, link, Bare { seq, ack, flags, window: 0, options: &options })
+    }
+
+    /// A segment that belongs to no connection: a RST, or a SYN-ACK with a cookie.
+    pub(super) fn send_bare(
+        &mut self,
+        _now: Instant,
+        flow: &Flow,
+        link: usize,
+        bare: Bare<'_>,
+    ) -> Result<(), DropReason> {
+        let header = TcpHeader {
+            src_port: flow.local.port(),
+            dst_port: flow.remote.port(),
+            seq: bare.seq,
+            ack: bare.ack,
+            flags: bare.flags,
+            window: bare.window,
+            urgent: 0,
+            options: bare.options,
+        };
+        let ip = IpHeader {
+            src: flow.local.ip(),
+            dst: flow.remote.ip(),
+            protocol: protocol::TCP,
+            hop_limit: self.config.tcp.hop_limit,
+            ecn: Ecn::NotEct,
+            dscp: self.config.tcp.dscp,
+            dont_fragment: true,
+            id: 0,
+            source_route: None,
+        };
+        let mut packet = Vec::with_capacity(ip.len() + header.len());
+        ip.emit(header.len(), &mut packet);
+        header.emit(ip.src, ip.dst, (&[], &[]), self.config.checksums, &mut packet);
+        self.enqueue_control(link, flow.remote.ip(), packet)
+    }
+
+    pub(super) fn enqueue_control(
+        &mut self,
+        link: usize,
+        to: std::net::IpAddr,
+        packet: Vec<u8>,
+    ) -> Result<(), DropReason> {
+        match self.links.push_control(link, to, packet) {
+            Enqueued::Yes => Ok(()),
+            Enqueued::Full => Err(DropReason::ControlQueueFull),
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! The endpoint's links: which one a packet takes, who is next on it, and what waits for room.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use super::config::{EndpointConfig, LinkConfig, Neighbours, Route};
+use crate::ip::{Prefix, longest_match};
+use crate::{LinkId, NextHop, QueueClass, Transmit};
+
+/// RSTs, SYN-ACKs with cookies and ICMP messages that may wait on one link.
+const CONTROL_QUEUE: usize = 64;
+
+pub(super) struct Links {
+    links: Vec<Link>,
+    routes: Vec<Route>,
+}
+
+struct Link {
+    config: LinkConfig,
+    /// Slots of connections that may have something to send, each once.
+    queued: VecDeque<u32>,
+    control: VecDeque<Control>,
+}
+
+/// A whole packet that belongs to no connection.
+struct Control {
+    to: NextHop,
+    packet: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Enqueued {
+    Yes,
+    Full,
+}
+
+impl Links {
+    pub(super) fn new(config: &EndpointConfig) -> Links {
+        let links = config.links.iter().map(|link| Link {
+            config: link.clone(),
+            queued: VecDeque::new(),
+            control: VecDeque::new(),
+        });
+        Links { links: links.collect(), routes: config.routes.clone() }
+    }
+
+    pub(super) fn index(&self, id: LinkId) -> Option<usize> {
+        self.links.iter().position(|link| link.config.id == id)
+    }
+
+    pub(super) fn config(&self, link: usize) -> &LinkConfig {
+        &self.links[link].config
+    }
+
+    pub(super) fn is_ours(&self, address: IpAddr) -> bool {
+        self.links.iter().any(|link| link.config.has_address(address))
+    }
+
+    /// All subnets that we are in.
+    pub(super) fn subnets(&self) -> impl Iterator<Item = &Prefix> {
+        self.links.iter().flat_map(|link| &link.config.addresses)
+    }
+
+    pub(super) fn is_broadcast(&self, address: IpAddr) -> bool {
+        self.subnets().any(|subnet| subnet.is_broadcast(address))
+    }
+
+    /// The link that leads to an address: one that has it in a subnet, or a route; the longest prefix wins.
+    pub(super) fn towards(&self, to: IpAddr) -> Option<usize> {
+        let own =
+            self.links.iter().enumerate().flat_map(|(index, link)| {
+                link.config.addresses.iter().map(move |prefix| (prefix, Some(index)))
+            });
+        let routes = self.routes.iter().map(|route| (&route.to, self.index(route.link)));
+        longest_match(own.chain(routes), to).and_then(|(_, link)| link)
+    }
+
+    /// The address that a connection over this link comes from (MUST-44).
+    pub(super) fn source_for(&self, link: usize, to: IpAddr) -> Option<IpAddr> {
+        let addresses = &self.links[link].config.addresses;
+        let same_family = addresses.iter().filter(|prefix| prefix.address().is_ipv4() == to.is_ipv4());
+        let in_subnet = same_family.clone().find(|prefix| prefix.contains(to));
+        in_subnet.or_else(|| same_family.clone().next()).map(Prefix::address)
+    }
+
+    fn next_hop(&self, link: usize, to: IpAddr) -> NextHop {
+        let config = &self.links[link].config;
+        if config.neighbours == Neighbours::Implied {
+            return NextHop::Link;
+        }
+        if to.is_multicast() || self.is_everyone(to) {
+            return NextHop::All;
+        }
+        let own = config.addresses.iter().map(|prefix| (prefix, NextHop::Neighbour(to)));
+        let routes =
+            self.routes.iter().filter(|route| route.link == config.id).map(|route| (&route.to, route.via));
+        longest_match(own.chain(routes), to).map_or(NextHop::Neighbour(to), |(_, hop)| hop)
+    }
+
+    fn is_everyone(&self, to: IpAddr) -> bool {
+        matches!(to, IpAddr::V4(v4) if v4.is_broadcast()) || self.is_broadcast(to)
+    }
+
+    pub(super) fn transmit(&self, link: usize, to: IpAddr, id: u64) -> Transmit {
+        Transmit { to: self.next_hop(link, to), class: QueueClass::Data, segment_bytes: None, id }
+    }
+
+    /// A connection may have something to send. The caller keeps each slot in at most once.
+    pub(super) fn queue(&mut self, link: usize, slot: u32) {
+        self.links[link].queued.push_back(slot);
+    }
+
+    pub(super) fn next_queued(&mut self, link: usize) -> Option<u32> {
+        self.links[link].queued.pop_front()
+    }
+
+    pub(super) fn push_control(&mut self, link: usize, to: IpAddr, packet: Vec<u8>) -> Enqueued {
+        let to = self.next_hop(link, to);
+        let queue = &mut self.links[link].control;
+        if queue.len() >= CONTROL_QUEUE {
+            return Enqueued::Full;
+        }
+        queue.push_back(Control { to, packet });
+        Enqueued::Yes
+    }
+
+    pub(super) fn next_control(&mut self, link: usize, id: &mut u64, out: &mut Vec<u8>) -> Option<Transmit> {
+        let control = self.links[link].control.pop_front()?;
+        out.extend_from_slice(&control.packet);
+        *id += 1;
+        Some(Transmit { to: control.to, class: QueueClass::Data, segment_bytes: None, id: *id })
+    }
+}

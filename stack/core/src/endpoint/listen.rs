@@ -1,0 +1,257 @@
+//! Passive opens: listeners with bounded queues, and SYN cookies (RFC 4987 §3.6) when a queue is full.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use super::api::{ConnId, ListenOptions, ListenerId};
+use super::events::News;
+use super::rules::Direction;
+use super::table::{Entry, Owner};
+use super::{Endpoint, input::Incoming};
+use crate::Instant;
+use crate::secrets::{CookieFlow, CookieOptions, cookie_timestamp};
+use crate::tcp::connection::{Connection, CookieOpening, own_shift};
+use crate::tcp::cx::Cx;
+use crate::tcp::{Flow, TcpConfig};
+use crate::trace::DropReason;
+use crate::wire::{Flags, TcpOptions, TcpView, Timestamps};
+
+/// When a listener answers a SYN without keeping anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cookies {
+    Never,
+    WhenFull,
+    Always,
+}
+
+pub(super) struct Listener {
+    id: ListenerId,
+    options: ListenOptions,
+    half_open: usize,
+    waiting: VecDeque<ConnId>,
+}
+
+impl Listener {
+    pub(super) fn new(id: ListenerId, options: ListenOptions) -> Listener {
+        Listener { id, options, half_open: 0, waiting: VecDeque::new() }
+    }
+
+    pub(super) fn id(&self) -> ListenerId {
+        self.id
+    }
+}
+
+impl Endpoint {
+    /// The listener for a segment: the one at its very address goes before the one at all.
+    pub(super) fn listener_for(&self, local: SocketAddr) -> Option<&Listener> {
+        let at_address = self.listeners.get(&(local.port(), Some(local.ip())));
+        at_address.or_else(|| self.listeners.get(&(local.port(), None)))
+    }
+
+    fn listener_mut(&mut self, id: ListenerId) -> Option<&mut Listener> {
+        self.listeners.values_mut().find(|listener| listener.id == id)
+    }
+
+    pub(super) fn has_waiting(&self, id: ListenerId) -> bool {
+        self.listeners.values().any(|listener| listener.id == id && !listener.waiting.is_empty())
+    }
+
+    pub(super) fn take_waiting(&mut self, id: ListenerId) -> Option<ConnId> {
+        loop {
+            let next = self.listener_mut(id)?.waiting.pop_front()?;
+            if self.table.resolve(next).is_some() {
+                return Some(next);
+            }
+        }
+    }
+
+    /// RFC 9293 §3.10.7.2.
+    pub(super) fn handle_in_listen(
+        &mut self,
+        now: Instant,
+        incoming: &Incoming<'_>,
+        id: ListenerId,
+    ) -> Result<(), DropReason> {
+        let segment = &incoming.arrived.segment;
+        if segment.flags.contains(Flags::RST) {
+            return Err(DropReason::TcpNoConnection);
+        }
+        if segment.flags.contains(Flags::ACK) {
+            return self.take_cookie_ack(now, incoming, id);
+        }
+        if !segment.flags.contains(Flags::SYN) {
+            return Err(DropReason::NoAck);
+        }
+        let Some(listener) = self.listener_mut(id) else { return Err(DropReason::TcpNoConnection) };
+        if listener.waiting.len() >= listener.options.backlog {
+            return Err(DropReason::AcceptQueueFull);
+        }
+        let is_full = listener.half_open >= listener.options.half_open;
+        match listener.options.cookies {
+            Cookies::Always => self.answer_with_cookie(now, incoming),
+            Cookies::WhenFull if is_full => self.answer_with_cookie(now, incoming),
+            Cookies::Never if is_full => Err(DropReason::SynQueueFull),
+            Cookies::WhenFull | Cookies::Never => self.open_half(now, incoming, id),
+        }
+    }
+
+    fn open_half(&mut self, now: Instant, incoming: &Incoming<'_>, id: ListenerId) -> Result<(), DropReason> {
+        let flow = incoming.flow;
+        let iss = self.secrets.isn(now, flow.local, flow.remote);
+        let slot = self.insert_incoming(now, incoming, id, iss, |cx, opening| {
+            Connection::open_passive(cx, opening, &incoming.arrived.segment)
+        })?;
+        self.touch(now, slot);
+        Ok(())
+    }
+
+    fn insert_incoming(
+        &mut self,
+        now: Instant,
+        incoming: &Incoming<'_>,
+        id: ListenerId,
+        iss: crate::Seq,
+        open: impl FnOnce(&mut Cx<'_>, crate::tcp::connection::Opening) -> Connection,
+    ) -> Result<u32, DropReason> {
+        if self.table.len() >= self.config.most_connections {
+            return Err(DropReason::TableFull);
+        }
+        let flow = incoming.flow;
+        let link = self.links.towards(flow.remote.ip()).unwrap_or(incoming.link);
+        let (choice, tcp) = match self.listener_mut(id) {
+            Some(listener) => (listener.options.agents.clone(), listener.options.tcp.clone()),
+            None => return Err(DropReason::TcpNoConnection),
+        };
+        let specs = self.rules.resolve(&flow, Direction::Incoming, &choice);
+        let mut opening = self.opening(now, flow, link, &specs, iss, tcp);
+        opening.source_route = incoming.arrived.source_route.clone().map(Box::new);
+        let mut cx = Cx { now, conn: opening.number, packet: self.packets_in, ring: &mut self.trace };
+        let conn = open(&mut cx, opening);
+        if let Some(listener) = self.listener_mut(id) {
+            listener.half_open += 1;
+        }
+        Ok(self.table.insert(|generation| Entry {
+            conn,
+            specs,
+            link,
+            generation,
+            listener: Some(id),
+            owner: Owner::Listener,
+            is_half_open: true,
+            is_queued: false,
+            is_reported: false,
+        }))
+    }
+
+    /// A handshake that is over moves its connection from the half-open ones to those that wait for `accept`.
+    pub(super) fn hand_over(&mut self, _now: Instant, slot: u32) {
+        let Some(entry) = self.table.get_mut(slot) else { return };
+        let is_done =
+            entry.owner == Owner::Listener && entry.is_half_open && entry.conn.state().is_synchronized();
+        if !is_done {
+            return;
+        }
+        entry.is_half_open = false;
+        let Some(id) = entry.listener else { return };
+        let conn = ConnId { slot, generation: entry.generation };
+        if let Some(listener) = self.listener_mut(id) {
+            listener.half_open = listener.half_open.saturating_sub(1);
+            listener.waiting.push_back(conn);
+            self.news.push_back(News::Listener(id));
+        }
+    }
+
+    /// A half-open connection that is forgotten makes room for another.
+    pub(super) fn release_half_open(&mut self, slot: u32) {
+        let Some(entry) = self.table.get(slot) else { return };
+        let (is_half_open, id) = (entry.is_half_open, entry.listener);
+        if is_half_open && let Some(listener) = id.and_then(|id| self.listener_mut(id)) {
+            listener.half_open = listener.half_open.saturating_sub(1);
+        }
+    }
+
+    /// Answers a SYN and keeps nothing: our initial number says what has to be remembered.
+    fn answer_with_cookie(&mut self, now: Instant, incoming: &Incoming<'_>) -> Result<(), DropReason> {
+        let (flow, syn) = (incoming.flow, &incoming.arrived.segment);
+        let config = Arc::clone(&self.config.tcp);
+        let link = self.links.towards(flow.remote.ip()).unwrap_or(incoming.link);
+        let headers = if flow.remote.is_ipv4() { 40 } else { 60 };
+        let own_mss = self.links.config(link).mtu.saturating_sub(headers);
+        let default_mss = if flow.remote.is_ipv4() { 536 } else { 1220 };
+        let cookie = cookie_flow(&flow, syn.seq);
+        let seq = cookie.encode(&self.secrets, now, syn.options.mss.unwrap_or(default_mss));
+        let offered = cookie_options(&config, syn);
+        let options = TcpOptions {
+            mss: Some(own_mss),
+            window_scale: offered.and_then(|offered| offered.wscale).map(|_| own_shift(&config)),
+            sack_permitted: offered.is_some_and(|offered| offered.sack),
+            timestamps: syn.options.timestamps.zip(offered).map(|(theirs, offered)| Timestamps {
+                value: cookie_timestamp(self.ts_clock(now, &flow), offered),
+                echo: theirs.value,
+            }),
+            ..TcpOptions::default()
+        };
+        let mut flags = Flags::SYN | Flags::ACK;
+        if offered.is_some_and(|offered| offered.ecn) {
+            flags = flags | Flags::ECE;
+        }
+        let window = u16::try_from(config.recv_buffer.initial).unwrap_or(u16::MAX);
+        self.send_bare(
+            now,
+            &flow,
+            link,
+            super::input::Bare { seq, ack: syn.seq + 1, flags, window, options: &options },
+        )
+    }
+
+    fn ts_clock(&self, now: Instant, flow: &Flow) -> u32 {
+        (now.as_millis() as u32).wrapping_add(self.secrets.ts_offset(flow.local, flow.remote))
+    }
+
+    /// An ACK for which there is no connection may bring a cookie back.
+    fn take_cookie_ack(
+        &mut self,
+        now: Instant,
+        incoming: &Incoming<'_>,
+        id: ListenerId,
+    ) -> Result<(), DropReason> {
+        let (flow, ack) = (incoming.flow, &incoming.arrived.segment);
+        let listener = self.listener_for(flow.local);
+        let expects = listener.is_some_and(|listener| listener.options.cookies != Cookies::Never);
+        let cookie = ack.ack - 1;
+        let known = cookie_flow(&flow, ack.seq - 1).decode(&self.secrets, now, cookie);
+        let Some(mss) = known.filter(|_| expects && !ack.flags.contains(Flags::SYN)) else {
+            self.refuse(now, incoming)?;
+            return Err(DropReason::BadCookie);
+        };
+        if self.listener_mut(id).is_none_or(|l| l.waiting.len() >= l.options.backlog) {
+            return Err(DropReason::AcceptQueueFull);
+        }
+        let echoed = ack.options.timestamps.map(|ts| CookieOptions::decode(ts.echo));
+        let opening = CookieOpening {
+            mss,
+            window_scale: echoed.and_then(|options| options.wscale),
+            sack: echoed.is_some_and(|options| options.sack),
+            ecn: echoed.is_some_and(|options| options.ecn),
+        };
+        let slot = self.insert_incoming(now, incoming, id, cookie, |cx, parts| {
+            Connection::open_from_cookie(cx, parts, opening, ack)
+        })?;
+        self.deliver_segment(now, slot, incoming);
+        Ok(())
+    }
+}
+
+fn cookie_flow(flow: &Flow, peer_isn: crate::Seq) -> CookieFlow {
+    CookieFlow { local: flow.local, remote: flow.remote, peer_isn }
+}
+
+/// What the cookie can carry of the SYN's offer: nothing without timestamps.
+fn cookie_options(config: &TcpConfig, syn: &TcpView<'_>) -> Option<CookieOptions> {
+    syn.options.timestamps.filter(|_| config.timestamps).map(|_| CookieOptions {
+        wscale: syn.options.window_scale.filter(|_| config.window_scale),
+        sack: config.sack && syn.options.sack_permitted,
+        ecn: config.ecn && syn.flags.contains(Flags::ECE | Flags::CWR),
+    })
+}

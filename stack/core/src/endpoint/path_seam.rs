@@ -1,0 +1,66 @@
+//! How routing and an endpoint on the same node talk: routing tells of routes and of what has arrived at a peer,
+//! the endpoint tells what has arrived here.
+
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use super::Endpoint;
+use crate::agent::{Path, PathEvent};
+use crate::{Instant, Seq};
+
+/// Implemented by [`Endpoint`], called by the node that routes for it.
+pub trait PathSeam {
+    /// `ports` (the peer's, ours) name one connection and go with `AckSeq` alone; without them every connection
+    /// to the peer hears of it. `path` is what routing knows now.
+    fn handle_path(
+        &mut self,
+        now: Instant,
+        peer: IpAddr,
+        ports: Option<(u16, u16)>,
+        event: &PathEvent,
+        path: &Path,
+    );
+    /// `rcv_nxt` of the flows from that peer that received data lately, with their ports (the peer's, ours).
+    fn ack_hints(&self, now: Instant, peer: IpAddr, sink: &mut dyn FnMut((u16, u16), Seq));
+}
+
+/// Flows that a routing message speaks of.
+const MOST_HINTS: usize = 8;
+/// A flow that has been silent longer has nothing under way worth a hint.
+const LATELY: Duration = Duration::from_secs(10);
+
+impl PathSeam for Endpoint {
+    fn handle_path(
+        &mut self,
+        now: Instant,
+        peer: IpAddr,
+        ports: Option<(u16, u16)>,
+        event: &PathEvent,
+        path: &Path,
+    ) {
+        let concerned: Vec<u32> = self
+            .table
+            .iter()
+            .filter(|(_, entry)| entry.conn.flow.remote.ip() == peer)
+            .filter(|(_, entry)| ports.is_none_or(|ports| ports == port_pair(entry.conn.flow)))
+            .map(|(slot, _)| slot)
+            .collect();
+        for slot in concerned {
+            self.with(now, slot, |conn, cx| conn.handle_path(cx, event, path));
+        }
+    }
+
+    fn ack_hints(&self, now: Instant, peer: IpAddr, sink: &mut dyn FnMut((u16, u16), Seq)) {
+        let lately = self.table.iter().filter(|(_, entry)| entry.conn.flow.remote.ip() == peer).filter_map(
+            |(_, entry)| Some((port_pair(entry.conn.flow), entry.conn.received_since(now, LATELY)?)),
+        );
+        for (ports, rcv_nxt) in lately.take(MOST_HINTS) {
+            sink(ports, rcv_nxt);
+        }
+    }
+}
+
+fn port_pair(flow: crate::tcp::Flow) -> (u16, u16) {
+    let port = |socket: SocketAddr| socket.port();
+    (port(flow.remote), port(flow.local))
+}

@@ -1,0 +1,113 @@
+//! The connections of an endpoint: by handle, and by flow. Keyed hashing, so that nobody outside can choose
+//! flows that collide; no iteration in hash order.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::api::{ConnId, ListenerId};
+use crate::agent::AgentSpecs;
+use crate::secrets::KeyedState;
+use crate::tcp::Flow;
+use crate::tcp::connection::Connection;
+
+/// A connection with what the endpoint keeps beside it.
+pub(super) struct Entry {
+    pub(super) conn: Connection,
+    pub(super) specs: Arc<AgentSpecs>,
+    pub(super) link: usize,
+    pub(super) generation: u32,
+    /// The listener that has not handed it out yet.
+    pub(super) listener: Option<ListenerId>,
+    pub(super) owner: Owner,
+    /// Its handshake is under way and counts against the listener's queue.
+    pub(super) is_half_open: bool,
+    /// It stands in its link's queue of those that may have something to send.
+    pub(super) is_queued: bool,
+    /// It stands in the queue of those with news for the application.
+    pub(super) is_reported: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Owner {
+    /// The handshake is under way, or nobody has accepted it.
+    Listener,
+    Application,
+    /// The application has left; it ends by itself.
+    Nobody,
+}
+
+pub(super) struct Table {
+    slots: Vec<Slot>,
+    free: Vec<u32>,
+    by_flow: HashMap<Flow, u32, KeyedState>,
+}
+
+enum Slot {
+    Free { next_generation: u32 },
+    Used(Box<Entry>),
+}
+
+impl Table {
+    pub(super) fn new(hasher: KeyedState) -> Table {
+        Table { slots: Vec::new(), free: Vec::new(), by_flow: HashMap::with_hasher(hasher) }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.by_flow.len()
+    }
+
+    pub(super) fn insert(&mut self, make: impl FnOnce(u32) -> Entry) -> u32 {
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(Slot::Free { next_generation: 1 });
+            u32::try_from(self.slots.len() - 1).unwrap_or(u32::MAX)
+        });
+        let generation = match &self.slots[slot as usize] {
+            Slot::Free { next_generation } => *next_generation,
+            Slot::Used(_) => unreachable!("a free slot is free"),
+        };
+        let entry = Box::new(make(generation));
+        let earlier = self.by_flow.insert(entry.conn.flow, slot);
+        assert!(earlier.is_none(), "a flow has one connection");
+        self.slots[slot as usize] = Slot::Used(entry);
+        slot
+    }
+
+    pub(super) fn remove(&mut self, slot: u32) {
+        let Slot::Used(entry) = &self.slots[slot as usize] else { return };
+        self.by_flow.remove(&entry.conn.flow);
+        let next_generation = entry.generation.wrapping_add(1);
+        self.slots[slot as usize] = Slot::Free { next_generation };
+        self.free.push(slot);
+    }
+
+    pub(super) fn slot_of(&self, flow: &Flow) -> Option<u32> {
+        self.by_flow.get(flow).copied()
+    }
+
+    pub(super) fn get(&self, slot: u32) -> Option<&Entry> {
+        match self.slots.get(slot as usize) {
+            Some(Slot::Used(entry)) => Some(entry),
+            _ => None,
+        }
+    }
+
+    pub(super) fn get_mut(&mut self, slot: u32) -> Option<&mut Entry> {
+        match self.slots.get_mut(slot as usize) {
+            Some(Slot::Used(entry)) => Some(entry),
+            _ => None,
+        }
+    }
+
+    /// The slot of a handle, unless the connection it named is gone.
+    pub(super) fn resolve(&self, id: ConnId) -> Option<u32> {
+        self.get(id.slot).filter(|entry| entry.generation == id.generation).map(|_| id.slot)
+    }
+
+    /// In the order of slots.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Entry)> {
+        (0u32..).zip(&self.slots).filter_map(|(slot, entry)| match entry {
+            Slot::Used(entry) => Some((slot, &**entry)),
+            Slot::Free { .. } => None,
+        })
+    }
+}

@@ -1,0 +1,144 @@
+//! UDP at the endpoint: enough for routing daemons and name look-ups.
+
+use std::error::Error;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+use super::Endpoint;
+use crate::ip::{Datagram, OutgoingDatagram, UdpArrival, UdpError, UdpId, UdpOptions};
+use crate::trace::DropReason;
+use crate::wire::{Ecn, IcmpKind, IpHeader, IpView, UdpView, protocol, udp};
+use crate::{Instant, LinkId, QueueClass, Rx, Transmit};
+
+const UDP_HEADER: usize = 8;
+
+/// Why a datagram was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UdpSendError {
+    Socket(UdpError),
+    NoRoute(IpAddr),
+    /// It does not fit the link, and we do not fragment.
+    TooBig {
+        most: usize,
+    },
+}
+
+impl fmt::Display for UdpSendError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            UdpSendError::Socket(error) => write!(f, "{error}"),
+            UdpSendError::NoRoute(to) => write!(f, "no route to {to}: name a link, or add a route"),
+            UdpSendError::TooBig { most } => write!(f, "too long for the link: at most {most} bytes"),
+        }
+    }
+}
+
+impl Error for UdpSendError {}
+
+impl Endpoint {
+    pub fn udp_bind(
+        &mut self,
+        local: Option<IpAddr>,
+        port: u16,
+        options: UdpOptions,
+    ) -> Result<UdpId, UdpError> {
+        self.udp.bind(local, port, options)
+    }
+
+    pub fn udp_close(&mut self, id: UdpId) -> Result<(), UdpError> {
+        self.udp.close(id)
+    }
+
+    pub fn udp_recv(&mut self, id: UdpId) -> Option<Datagram> {
+        self.udp.recv(id)
+    }
+
+    /// `via` names a link where the address does not, as for groups.
+    pub fn udp_send(
+        &mut self,
+        id: UdpId,
+        to: SocketAddr,
+        via: Option<LinkId>,
+        payload: &[u8],
+    ) -> Result<(), UdpSendError> {
+        let link = match via {
+            Some(via) => self.links.index(via),
+            None => self.links.towards(to.ip()),
+        };
+        let link = link.ok_or(UdpSendError::NoRoute(to.ip()))?;
+        let headers = UDP_HEADER + if to.is_ipv4() { 20 } else { 40 };
+        let most = usize::from(self.links.config(link).mtu).saturating_sub(headers);
+        if payload.len() > most {
+            return Err(UdpSendError::TooBig { most });
+        }
+        self.udp.send(id, to, via, payload).map_err(UdpSendError::Socket)
+    }
+
+    pub(super) fn take_udp(
+        &mut self,
+        now: Instant,
+        rx: &Rx<'_>,
+        link: usize,
+        view: &IpView<'_>,
+    ) -> Result<(), DropReason> {
+        let datagram = UdpView::parse(view.src, view.dst, view.payload)?;
+        if !self.links.is_ours(view.dst)
+            && !self.links.is_broadcast(view.dst)
+            && !self.udp.is_member(view.dst)
+        {
+            let is_limited_broadcast = matches!(view.dst, IpAddr::V4(v4) if v4.is_broadcast());
+            if !is_limited_broadcast {
+                return Err(DropReason::NotOurs);
+            }
+        }
+        let delivered = self.udp.deliver(&UdpArrival {
+            from: SocketAddr::new(view.src, datagram.src_port),
+            to: SocketAddr::new(view.dst, datagram.dst_port),
+            link: rx.link,
+            hop_limit: view.hop_limit,
+            payload: datagram.payload,
+        });
+        if delivered == Err(DropReason::UdpNoSocket) {
+            self.send_error(now, rx, link, view, IcmpKind::port_unreachable(view.src));
+        }
+        delivered
+    }
+
+    pub(super) fn transmit_datagram(
+        &mut self,
+        _now: Instant,
+        link: usize,
+        out: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let links = &self.links;
+        let goes_here = |datagram: &OutgoingDatagram| {
+            let at = match datagram.via {
+                Some(via) => links.index(via),
+                None => links.towards(datagram.to.ip()),
+            };
+            at == Some(link)
+        };
+        let datagram = self.udp.poll_send_if(&mut |datagram| goes_here(datagram))?;
+        let src = datagram.from.or_else(|| self.links.source_for(link, datagram.to.ip()))?;
+        let dst = datagram.to.ip();
+        let ip = IpHeader {
+            src,
+            dst,
+            protocol: protocol::UDP,
+            hop_limit: datagram.hop_limit,
+            ecn: Ecn::NotEct,
+            dscp: if datagram.class == QueueClass::Routing { INTERNETWORK_CONTROL } else { 0 },
+            dont_fragment: true,
+            id: 0,
+            source_route: None,
+        };
+        ip.emit(UDP_HEADER + datagram.payload.len(), out);
+        udp::emit(src, dst, (datagram.from_port, datagram.to.port()), &datagram.payload, out);
+        self.packets_out += 1;
+        let transmit = self.links.transmit(link, dst, self.packets_out);
+        Some(Transmit { class: datagram.class, ..transmit })
+    }
+}
+
+/// The code point of routing protocols (RFC 4594 §3.2, CS6).
+const INTERNETWORK_CONTROL: u8 = 48;

@@ -1,0 +1,157 @@
+//! Settings of a connection, and the two profiles they start from.
+
+use std::time::Duration;
+
+/// Everything about a TCP that is not an agent's. A profile sets all keys; single keys may then be overridden.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TcpConfig {
+    /// Largest payload of a segment; the link's MTU may allow less.
+    pub segment_bytes: u16,
+    pub sack: bool,
+    pub timestamps: bool,
+    pub window_scale: bool,
+    pub ecn: bool,
+    /// RACK-TLP (RFC 8985); works only where SACK was negotiated.
+    pub rack: bool,
+    pub recovery: RecoveryStyle,
+    /// Takes a reduction back when the loss was none (Eifel, F-RTO, D-SACK).
+    pub undo: bool,
+    pub limited_transmit: bool,
+    pub nagle: bool,
+    pub path_mtu_discovery: bool,
+    pub send_buffer: BufferLimits,
+    pub recv_buffer: BufferLimits,
+    pub rto: RtoConfig,
+    pub keep_alive: Option<KeepAlive>,
+    /// How long sent data may stay unacknowledged before the connection is given up (RFC 9293 §3.8.3, R2).
+    pub user_timeout: Duration,
+    /// The same for SYN; RFC 9293 MUST-23 wants at least 3 minutes.
+    pub syn_timeout: Duration,
+    /// Maximum segment lifetime; TIME-WAIT lasts twice that.
+    pub msl: Duration,
+    /// How long a connection that the application has left waits for the peer's FIN.
+    pub fin_wait_2: Duration,
+    pub hop_limit: u8,
+    pub dscp: u8,
+    pub ack_merge: AckMerge,
+    /// Allowed for tests of the ceiling alone; RFC 9293 MUST-40 wants less than 500 ms.
+    pub ack_ceiling: Duration,
+}
+
+/// A buffer begins with `initial` bytes of window and is tuned up to `max` as the connection shows a need.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BufferLimits {
+    pub initial: u32,
+    pub max: u32,
+}
+
+/// How much leaves during fast recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RecoveryStyle {
+    /// RFC 6937.
+    Prr,
+    /// RFC 6582 window inflation with partial deflation: at most `per_ack` segments leave for an ACK, and only
+    /// the first partial ACK restarts the retransmission timer.
+    Inflate { per_ack: u8 },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RtoConfig {
+    pub min: Duration,
+    pub max: Duration,
+    pub initial: Duration,
+    pub measure: RttMeasure,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RttMeasure {
+    /// Every ACK of new data gives a sample (RFC 7323, RFC 6298).
+    EveryAck,
+    /// One segment a round trip is timed, in whole ticks, as older stacks and ns-2 do.
+    OneTimed { tick: Duration },
+}
+
+/// Off unless asked for (RFC 9293 MUST-25); `idle` is at least two hours unless set (MUST-28).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeepAlive {
+    pub idle: Duration,
+    pub interval: Duration,
+    pub probes: u8,
+}
+
+impl Default for KeepAlive {
+    fn default() -> KeepAlive {
+        KeepAlive { idle: Duration::from_secs(7200), interval: Duration::from_secs(75), probes: 9 }
+    }
+}
+
+/// What happens to several ACKs decided within one read of a link that coalesces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AckMerge {
+    Off,
+    /// They leave as the last of them.
+    Read,
+}
+
+impl TcpConfig {
+    /// What trials and hosts use.
+    pub fn modern() -> TcpConfig {
+        TcpConfig {
+            segment_bytes: 65_495,
+            sack: true,
+            timestamps: true,
+            window_scale: true,
+            ecn: true,
+            rack: true,
+            recovery: RecoveryStyle::Prr,
+            undo: true,
+            limited_transmit: true,
+            nagle: true,
+            path_mtu_discovery: true,
+            send_buffer: BufferLimits { initial: 64 << 10, max: 4 << 20 },
+            recv_buffer: BufferLimits { initial: 64 << 10, max: 6 << 20 },
+            rto: RtoConfig {
+                min: Duration::from_millis(200),
+                max: Duration::from_secs(60),
+                initial: Duration::from_secs(1),
+                measure: RttMeasure::EveryAck,
+            },
+            keep_alive: None,
+            user_timeout: Duration::from_secs(900),
+            syn_timeout: Duration::from_secs(180),
+            msl: Duration::from_secs(30),
+            fin_wait_2: Duration::from_secs(60),
+            hop_limit: 64,
+            dscp: 0,
+            ack_merge: AckMerge::Off,
+            ack_ceiling: Duration::from_millis(490),
+        }
+    }
+
+    /// Behaves as the TCP of the papers' simulator, for calibration against its figures.
+    pub fn ns2(segment_bytes: u16) -> TcpConfig {
+        let window = u32::from(segment_bytes) * NS2_WINDOW_SEGMENTS;
+        TcpConfig {
+            segment_bytes,
+            sack: false,
+            timestamps: false,
+            ecn: false,
+            rack: false,
+            recovery: RecoveryStyle::Inflate { per_ack: 2 },
+            undo: false,
+            nagle: false,
+            send_buffer: BufferLimits { initial: 2 * window, max: 2 * window },
+            recv_buffer: BufferLimits { initial: window, max: window },
+            rto: RtoConfig {
+                min: Duration::from_millis(200),
+                max: Duration::from_secs(60),
+                initial: Duration::from_secs(3),
+                measure: RttMeasure::OneTimed { tick: Duration::from_millis(10) },
+            },
+            ..TcpConfig::modern()
+        }
+    }
+}
+
+/// The fixed window of the papers' simulator.
+pub const NS2_WINDOW_SEGMENTS: u32 = 2000;

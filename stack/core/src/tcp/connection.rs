@@ -1,0 +1,432 @@
+//! One TCP connection: its state, and the parts that each do one thing with it.
+//!
+//! Packets come in through [`ingress`], segments go out through [`egress`] and are written by [`emit`] alone;
+//! [`acks`] digests what the peer acknowledges, [`loss`] decides what to send again, [`deadlines`] acts when a
+//! timer runs out, [`application`] is what the program calls.
+//!
+//! Invariants (checked after every event in debug builds)
+//! - C1: `snd.una <= snd.nxt <= snd.max`, and the scoreboard spans exactly una..nxt (less the SYN).
+//! - C2: the advertised edge never moves left.
+//! - C3: whatever waits to be sent has a timer, or waits for room on the link.
+
+mod acks;
+mod application;
+mod deadlines;
+mod egress;
+mod emit;
+mod handshake;
+mod info;
+mod ingress;
+mod loss;
+mod path_events;
+mod window;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+pub(crate) use handshake::{CookieOpening, Opening, own_shift};
+pub use info::{ConnectionStats, Info};
+pub(crate) use ingress::{Arrived, Disposition};
+
+use super::config::{RttMeasure, TcpConfig};
+use super::cx::Cx;
+use super::ledger::{AckLedger, Facts};
+use super::mtu::MtuSearch;
+use super::recovery::Phase;
+use super::recovery::Recovery;
+use super::recv_buffer::RecvBuffer;
+use super::rtt::RttEstimator;
+use super::scoreboard::Scoreboard;
+use super::send_buffer::SendBuffer;
+use super::senders::Senders;
+use super::timers::{Timer, Timers};
+use crate::agent::{Allowance, Count, Path, Recovering, SendView, Tunables};
+use crate::trace::{StateName, TraceKind};
+use crate::wire::SourceRoute;
+use crate::{Instant, Seq};
+
+/// Which connection: the two sockets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Flow {
+    pub local: SocketAddr,
+    pub remote: SocketAddr,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    Active,
+    Passive,
+}
+
+/// Why a connection is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CloseReason {
+    /// Both sides have closed and everything was delivered.
+    Finished,
+    /// The peer reset the connection.
+    Reset,
+    /// The peer refused to open it.
+    Refused,
+    /// Nothing was heard for the user timeout, or the keep-alives went unanswered.
+    TimedOut,
+    /// This side aborted.
+    Aborted,
+    /// ICMP said that the peer cannot be reached, and it was believed (only before the handshake ends).
+    Unreachable,
+}
+
+pub(crate) struct Connection {
+    pub(crate) number: u32,
+    pub(crate) flow: Flow,
+    pub(crate) config: Arc<TcpConfig>,
+    pub(crate) options: Options,
+    state: StateName,
+    origin: Origin,
+    closed: Option<CloseReason>,
+    snd: Snd,
+    rcv: Rcv,
+    peer: Negotiated,
+    ledger: AckLedger,
+    senders: Senders,
+    tunables: Tunables,
+    board: Scoreboard,
+    /// The highest number that a SACK block ever reported above `snd.una`.
+    highest_sacked: Option<Seq>,
+    recovery: Recovery,
+    rtt: RttEstimator,
+    timers: Timers,
+    path: Path,
+    mtu: MtuSearch,
+    ecn: Ecn,
+    urges: Urges,
+    pub(crate) events: Events,
+    stats: ConnectionStats,
+    ts_offset: u32,
+    source_route: Option<Box<SourceRoute>>,
+    /// How often a frozen path is probed.
+    probe_every: std::time::Duration,
+}
+
+/// What the application may change while the connection lives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options {
+    pub nagle: bool,
+    pub keep_alive: Option<super::config::KeepAlive>,
+    pub user_timeout: std::time::Duration,
+    pub hop_limit: u8,
+    pub dscp: u8,
+    /// Soft errors (ICMP, many retransmissions) become events (RFC 9293 §3.9.1.8: a program may turn them off).
+    pub report_errors: bool,
+}
+
+impl Options {
+    pub(crate) fn from_config(config: &TcpConfig) -> Options {
+        Options {
+            nagle: config.nagle,
+            keep_alive: config.keep_alive,
+            user_timeout: config.user_timeout,
+            hop_limit: config.hop_limit,
+            dscp: config.dscp,
+            report_errors: true,
+        }
+    }
+}
+
+/// The send sequence space (RFC 9293 §3.3.1).
+#[derive(Debug)]
+struct Snd {
+    iss: Seq,
+    una: Seq,
+    nxt: Seq,
+    /// The highest number ever sent; above `nxt` only after a window probe was taken back.
+    max: Seq,
+    wnd: u32,
+    wl1: Seq,
+    wl2: Seq,
+    /// The largest window the peer ever offered, for sender SWS avoidance and RFC 5961's ACK check.
+    max_wnd: u32,
+    /// Nothing below is sent again: `una`, or what routing raised it to.
+    highest_ack: Seq,
+    /// Timeouts since `highest_ack` was raised above `una`.
+    timeouts_above: u8,
+    /// End of the urgent data that the application gave.
+    urgent_end: Option<Seq>,
+    buffer: SendBuffer,
+    /// The application has closed: FIN follows the last byte.
+    fin_wanted: bool,
+    fin_sent: bool,
+    /// Payload of a full segment, options taken off.
+    mss: u32,
+    peer_mss: u16,
+    last_sent_at: Option<Instant>,
+    /// Since when something has been unacknowledged, for the user timeout.
+    waiting_since: Option<Instant>,
+    /// The one segment that is timed when timestamps of segments do not count (`RttMeasure::OneTimed`).
+    timed: Option<(Seq, Instant)>,
+    app_limited: bool,
+    /// What the agents allowed when last asked, for the trace and for buffer tuning.
+    last_allowed: u64,
+}
+
+/// The receive sequence space.
+#[derive(Debug)]
+struct Rcv {
+    irs: Seq,
+    nxt: Seq,
+    /// The right edge that was advertised.
+    edge: Seq,
+    buffer: RecvBuffer,
+    /// Where the peer's FIN stands.
+    fin: Option<Seq>,
+    /// End of the peer's urgent data.
+    urgent_end: Option<Seq>,
+    ts_recent: u32,
+    ts_recent_at: Instant,
+    /// Moves when an ACK is decided (RFC 7323 §4.3).
+    last_ack_decided: Seq,
+    peer_cwnd: Option<u16>,
+    last_arrival: Option<Instant>,
+    /// A stretch received twice, to be reported first (RFC 2883).
+    dsack: Option<(Seq, Seq)>,
+    tuning: window::Tuning,
+    /// The application will read no more.
+    is_deaf: bool,
+}
+
+/// What both sides agreed on in the handshake.
+#[derive(Clone, Copy, Debug, Default)]
+struct Negotiated {
+    timestamps: bool,
+    sack: bool,
+    ecn: bool,
+    scale: Option<Scale>,
+    tell_cwnd: bool,
+    use_cwnd: bool,
+    tell_dup_count: bool,
+    use_dup_count: bool,
+    tell_told: bool,
+    use_told: bool,
+    rate_request: bool,
+}
+
+/// Window scaling (RFC 7323 §2): on when both sides offered it.
+#[derive(Clone, Copy, Debug)]
+struct Scale {
+    /// For the windows that the peer tells us.
+    snd: u8,
+    /// For the windows that we tell.
+    rcv: u8,
+}
+
+/// RFC 3168 §6.1.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ecn {
+    /// A mark was seen: every ACK says so until the peer says CWR.
+    echo: bool,
+    /// We reduced: the next new segment says so.
+    cwr: bool,
+}
+
+/// What must leave that is neither data nor an owed ACK.
+#[derive(Debug, Default)]
+struct Urges {
+    syn: bool,
+    /// The connection was aborted and says so.
+    rst: bool,
+    /// What routing said has arrived leaves nothing above it to send: the last segment asks again.
+    below_highest_ack: bool,
+    window_probe: bool,
+    keep_alive: bool,
+    frozen_probe: bool,
+    tail_probe: bool,
+    keep_alives_sent: u8,
+    /// When a challenge or a repeated answer last left (RFC 5961 §7).
+    answered_at: Option<Instant>,
+    syns_sent: u8,
+    window_probes_sent: u8,
+}
+
+/// News for the application; each kind is reported once until it is fetched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Events {
+    pub(crate) connected: bool,
+    pub(crate) readable: bool,
+    pub(crate) writable: bool,
+    pub(crate) peer_closed: bool,
+    pub(crate) closed: bool,
+    pub(crate) urgent: bool,
+    pub(crate) struggling: bool,
+    pub(crate) icmp: Option<(u8, u8)>,
+    /// The application found the send buffer full and wants to hear of room.
+    pub(crate) wants_room: bool,
+}
+
+impl Events {
+    pub(crate) fn any(&self) -> bool {
+        self.connected
+            || self.readable
+            || self.writable
+            || self.peer_closed
+            || self.closed
+            || self.urgent
+            || self.struggling
+            || self.icmp.is_some()
+    }
+}
+
+impl Connection {
+    pub(crate) fn state(&self) -> StateName {
+        self.state
+    }
+
+    pub(crate) fn close_reason(&self) -> Option<CloseReason> {
+        self.closed
+    }
+
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let ack = self.ledger.deadline();
+        let timer = self.timers.next();
+        match (ack, timer) {
+            (Some(a), Some(b)) => Some(a.min(b)),
+            (a, b) => a.or(b),
+        }
+    }
+
+    fn enter(&mut self, cx: &mut Cx<'_>, state: StateName) {
+        if self.state != state {
+            self.state = state;
+            cx.trace(TraceKind::State(state));
+        }
+    }
+
+    /// The end: nothing leaves any more, what was received may still be read.
+    fn finish(&mut self, cx: &mut Cx<'_>, reason: CloseReason) {
+        if self.closed.is_some() {
+            return;
+        }
+        self.closed = Some(reason);
+        self.enter(cx, StateName::Closed);
+        self.timers = Timers::new();
+        self.ledger.clear();
+        self.board.clear();
+        self.board.relax();
+        self.snd.buffer = SendBuffer::new(0);
+        let rst = self.urges.rst;
+        self.urges = Urges { rst, ..Urges::default() };
+        self.events.closed = true;
+        self.events.writable = false;
+    }
+
+    /// RFC 6675's pipe; without SACK, duplicate ACKs stand for segments that have left the network.
+    fn flight(&self) -> Count {
+        flight(&self.board, &self.recovery)
+    }
+
+    /// Timestamp clock: one tick a millisecond, beginning somewhere else for each connection.
+    fn ts_now(&self, now: Instant) -> u32 {
+        (now.as_millis() as u32).wrapping_add(self.ts_offset)
+    }
+
+    /// The first number that the send buffer holds.
+    fn buffer_start(&self) -> Seq {
+        if self.snd.una == self.snd.iss { self.snd.iss + 1 } else { self.snd.una }
+    }
+
+    /// Bytes that the application gave and that never left.
+    fn unsent(&self) -> u32 {
+        let end = self.buffer_start() + self.snd.buffer.len();
+        end.bytes_since(self.snd.nxt)
+    }
+
+    fn allowance(&self, now: Instant) -> Allowance {
+        let mut from = Allowance::UNLIMITED;
+        if self.recovery.phase == Phase::Fast {
+            from.flight_bytes = self.recovery.window;
+        }
+        self.senders.narrow(now, &self.send_view(), from)
+    }
+
+    fn send_view(&self) -> SendView<'_> {
+        send_view(&self.snd, &self.path, &self.board, &self.recovery)
+    }
+
+    /// Keeps the allocation-free promise honest: heap bytes that hang on this connection's own fields.
+    pub(crate) fn allocated(&self) -> usize {
+        size_of::<Connection>()
+            + self.snd.buffer.allocated()
+            + self.rcv.buffer.allocated()
+            + self.board.allocated()
+    }
+
+    fn uses_one_timed(&self) -> bool {
+        matches!(self.config.rto.measure, RttMeasure::OneTimed { .. })
+    }
+
+    #[cfg(debug_assertions)]
+    pub(crate) fn check(&self) {
+        self.board.check();
+        assert!(self.snd.una <= self.snd.nxt && self.snd.nxt <= self.snd.max, "C1");
+        if let (Some(front), Some(back)) = (self.board.front(), self.board.back()) {
+            assert_eq!(back.end(), self.snd.nxt, "C1");
+            assert_eq!(front.seq, self.snd.una.max(self.snd.iss + 1), "C1");
+        }
+    }
+
+    #[cfg(not(debug_assertions))]
+    #[expect(clippy::unused_self, reason = "the checks are for debug builds")]
+    pub(crate) fn check(&self) {}
+}
+
+fn facts<'a>(rcv: &Rcv, path: &'a Path, mss: u32) -> Facts<'a> {
+    Facts {
+        path,
+        peer_cwnd: rcv.peer_cwnd,
+        mss,
+        advertised: rcv.edge.bytes_since(rcv.nxt),
+        holes: rcv.buffer.holes(),
+        rcv_nxt: rcv.nxt,
+        ts_recent: rcv.ts_recent,
+    }
+}
+
+fn flight(board: &Scoreboard, recovery: &Recovery) -> Count {
+    let mut flight = board.flight();
+    let assumed = recovery.assumed_arrived.min(flight.segments);
+    if assumed > 0 {
+        // Whole segments, the last of which may be short: an average keeps bytes and segments in step.
+        flight.bytes -= flight.bytes * u64::from(assumed) / u64::from(flight.segments);
+        flight.segments -= assumed;
+    }
+    flight
+}
+
+fn send_view<'a>(snd: &Snd, path: &'a Path, board: &Scoreboard, recovery: &Recovery) -> SendView<'a> {
+    let unsent_bytes = (snd.una.max(snd.iss + 1) + snd.buffer.len()).bytes_since(snd.nxt);
+    SendView {
+        mss: snd.mss,
+        snd_una: snd.una,
+        highest_ack: snd.highest_ack,
+        snd_nxt: snd.nxt,
+        flight: flight(board, recovery),
+        unsent: Count { segments: unsent_bytes.div_ceil(snd.mss.max(1)), bytes: u64::from(unsent_bytes) },
+        snd_wnd: snd.wnd,
+        path,
+        recovering: match recovery.phase {
+            Phase::Open => None,
+            Phase::Fast => Some(Recovering::Fast { ssthresh: recovery.ssthresh }),
+            Phase::AfterTimeout => Some(Recovering::AfterTimeout),
+        },
+        app_limited: snd.app_limited,
+    }
+}
+
+impl Connection {
+    fn arm_retransmit(&mut self, now: Instant) {
+        let rto = self.rto();
+        self.timers.arm(Timer::Retransmit, now + rto);
+    }
+
+    fn rto(&self) -> std::time::Duration {
+        self.rtt.rto()
+    }
+}

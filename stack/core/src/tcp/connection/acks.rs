@@ -1,0 +1,269 @@
+//! What the peer acknowledges: it moves `snd_una`, measures the path, feeds loss detection, and is told to the
+//! sender agents.
+
+use std::time::Duration;
+
+use super::ingress::{Arrived, Disposition, Step};
+use super::window::WindowNews;
+use super::{CloseReason, Connection};
+use crate::agent::{Acked, Count, DupAck, Recovered};
+use crate::tcp::cx::Cx;
+use crate::tcp::ledger::AckKind;
+use crate::tcp::scoreboard::Delivered;
+use crate::tcp::timers::Timer;
+use crate::trace::{MtuHow, StateName, TraceKind};
+use crate::wire::{Flags, HopwiseOption, TcpView};
+use crate::{Instant, Seq};
+
+/// One ACK, digested: what loss detection and the agents are told.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct AckNews {
+    /// Sequence space that is newly acknowledged cumulatively.
+    pub(super) advanced: u32,
+    pub(super) delivered: Delivered,
+    pub(super) flight_before: Count,
+    /// RFC 5681 §2: says nothing new but that something else arrived.
+    pub(super) is_dup: bool,
+    pub(super) dsack: bool,
+    pub(super) ece: bool,
+    /// Our timestamp that came back.
+    pub(super) echo: Option<u32>,
+    pub(super) dup_count: Option<u8>,
+    pub(super) rtt: Option<Duration>,
+}
+
+impl Connection {
+    /// Fifth, continued: digests an acceptable ACK.
+    pub(super) fn take_ack(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
+        let segment = &arrived.segment;
+        let window = self.take_window(cx, segment);
+        let news = self.digest(cx, segment, window);
+        self.thaw_on(cx, &news);
+        let ended = self.judge(cx, &news);
+        self.tell_senders(cx, &news, ended);
+        self.restart_timers(cx, &news);
+        self.step_state(cx)
+    }
+
+    fn digest(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>, window: WindowNews) -> AckNews {
+        let flight_before = self.flight();
+        let mut delivered = Delivered::default();
+        let highest_sacked = self.highest_sacked;
+        let advanced = segment.ack.bytes_since(self.snd.una);
+        let dsack = self.take_sacks(segment, &mut delivered);
+        if advanced > 0 {
+            self.board.ack(segment.ack, highest_sacked, &mut delivered);
+            self.advance_una(cx, segment.ack);
+        }
+        let says_only_ack = segment.payload.is_empty() && !segment.flags.intersects(Flags::SYN | Flags::FIN);
+        let is_repeat = segment.ack == self.snd.una && says_only_ack && window == WindowNews::Same;
+        let is_dup = advanced == 0
+            && !self.board.is_empty()
+            && if self.peer.sack { delivered.sacked.bytes > 0 } else { is_repeat };
+        let echo = segment.options.timestamps.filter(|_| self.peer.timestamps).map(|ts| ts.echo);
+        let dup_count = match segment.options.hopwise {
+            Some(HopwiseOption::Notes(notes)) if self.peer.use_dup_count => notes.dup_count,
+            _ => None,
+        };
+        let rtt = self.take_samples(cx, &delivered, segment.ack, advanced);
+        if self.mtu.on_acked(self.snd.una) {
+            self.update_mss();
+            cx.trace(TraceKind::PathMtu { bytes: self.mtu.size(), how: MtuHow::Probe });
+        }
+        let ece = self.peer.ecn && segment.flags.contains(Flags::ECE);
+        AckNews { advanced, delivered, flight_before, is_dup, dsack, ece, echo, dup_count, rtt }
+    }
+
+    /// Marks what SACK blocks report. Answers whether the first block is a D-SACK (RFC 2883 §4).
+    fn take_sacks(&mut self, segment: &TcpView<'_>, delivered: &mut Delivered) -> bool {
+        if !self.peer.sack {
+            return false;
+        }
+        let blocks = &segment.options.sack;
+        let dsack = match blocks.as_slice() {
+            [first, ..] if first.right <= segment.ack => true,
+            [first, second, ..] => second.left <= first.left && first.right <= second.right,
+            _ => false,
+        };
+        for block in blocks.iter().skip(usize::from(dsack)) {
+            let is_sane =
+                block.left < block.right && segment.ack < block.right && block.right <= self.snd.nxt;
+            if is_sane && self.snd.una <= block.left {
+                self.board.sack(block.left, block.right, self.highest_sacked, delivered);
+                let highest = self.highest_sacked.map_or(block.right, |highest| highest.max(block.right));
+                self.highest_sacked = Some(highest);
+            }
+        }
+        dsack
+    }
+
+    fn advance_una(&mut self, cx: &Cx<'_>, ack: Seq) {
+        let start = self.buffer_start();
+        let data = ack.bytes_since(start).min(self.snd.buffer.len());
+        self.snd.buffer.consume(data);
+        self.stats.bytes_acked += u64::from(data);
+        self.snd.una = ack;
+        if self.snd.nxt < ack {
+            // Acknowledges a probe byte that was taken back: it had arrived after all.
+            self.snd.nxt = ack;
+            self.board.clear();
+        }
+        self.snd.highest_ack = self.snd.highest_ack.max(ack);
+        self.snd.timeouts_above = 0;
+        self.urges.below_highest_ack = false;
+        self.urges.window_probes_sent = 0;
+        self.highest_sacked = self.highest_sacked.filter(|highest| ack < *highest);
+        self.snd.waiting_since = (self.snd.una != self.snd.nxt).then_some(cx.now);
+        if self.events.wants_room && self.send_room() > 0 {
+            self.events.wants_room = false;
+            self.events.writable = true;
+        }
+    }
+
+    /// RTO hears of the oldest segment delivered, holds and all; agents hear of the newest, which tells the path.
+    fn take_samples(
+        &mut self,
+        cx: &mut Cx<'_>,
+        delivered: &Delivered,
+        ack: Seq,
+        advanced: u32,
+    ) -> Option<Duration> {
+        let for_rto = if self.uses_one_timed() {
+            let timed = self.snd.timed.filter(|(end, _)| *end <= ack && advanced > 0);
+            if timed.is_some() {
+                self.snd.timed = None;
+            }
+            timed.map(|(_, sent_at)| sent_at)
+        } else {
+            delivered.first_sent
+        };
+        let newest = delivered.last_sent.map(|sent_at| cx.now.since(sent_at));
+        if let Some(sent_at) = for_rto {
+            self.take_rtt(cx, cx.now.since(sent_at), newest);
+        }
+        newest
+    }
+
+    /// `path`: a sample that leaves out what the peer waited, where there is one.
+    fn take_rtt(&mut self, cx: &mut Cx<'_>, sample: Duration, path: Option<Duration>) {
+        self.rtt.on_sample(cx.now, sample);
+        let min = [path, self.path.rtt.min, Some(sample)].into_iter().flatten().min();
+        self.path.rtt = crate::agent::Rtt { min, latest: path.or(Some(sample)), ..self.rtt.as_path_rtt() };
+        cx.trace(TraceKind::Rtt {
+            sample_us: micros(sample),
+            srtt_us: micros(self.rtt.smoothed().unwrap_or_default()),
+            rto_us: micros(self.rtt.rto()),
+        });
+    }
+
+    /// The handshake measures the path too, for the receiver as well, unless a SYN was sent twice (Karn).
+    pub(super) fn sample_handshake(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>) {
+        let echoed = segment
+            .options
+            .timestamps
+            .filter(|_| self.peer.timestamps)
+            .map(|ts| Duration::from_millis(u64::from(self.ts_now(cx.now).wrapping_sub(ts.echo))));
+        let sample = match (self.snd.last_sent_at, self.urges.syns_sent) {
+            (Some(sent_at), 1) => Some(cx.now.since(sent_at)),
+            (_, 0) => None, // Under a SYN cookie nothing of the SYN-ACK is known.
+            _ => echoed.filter(|sample| *sample < MOST_BELIEVABLE),
+        };
+        if let Some(sample) = sample.filter(|_| !self.uses_one_timed()) {
+            self.take_rtt(cx, sample, None);
+        }
+        if self.urges.syns_sent > 1 {
+            self.rtt.after_syn_timeout();
+        }
+    }
+
+    fn tell_senders(&mut self, cx: &mut Cx<'_>, news: &AckNews, ended: Option<Recovered>) {
+        let view = super::send_view(&self.snd, &self.path, &self.board, &self.recovery);
+        if news.advanced > 0 || news.delivered.sacked.bytes > 0 {
+            let acked = Acked {
+                now: cx.now,
+                newly: news.delivered.acked,
+                sacked: news.delivered.sacked,
+                rtt: news.rtt,
+                ece: news.ece,
+                flight_before: news.flight_before,
+            };
+            self.senders.on_acked(&acked, &view);
+        }
+        if let Some(end) = ended {
+            self.end_recovery(cx, end);
+        }
+    }
+
+    /// RFC 6298 §5.3: what is newly acknowledged restarts the timer; with nothing in flight there is none.
+    fn restart_timers(&mut self, cx: &Cx<'_>, news: &AckNews) {
+        if self.board.is_empty() {
+            if self.snd.una != self.snd.iss {
+                self.timers.disarm(Timer::Retransmit);
+                self.timers.disarm(Timer::TailProbe);
+                self.timers.disarm(Timer::Reorder);
+                self.timers.disarm(Timer::UserTimeout);
+            }
+        } else if news.advanced > 0 {
+            if self.partial_ack_restarts_timer() {
+                self.arm_retransmit(cx.now);
+            }
+            self.arm_tail_probe(cx.now);
+        }
+    }
+
+    /// The states that end when our FIN is acknowledged.
+    fn step_state(&mut self, cx: &mut Cx<'_>) -> Step {
+        let is_fin_acked = self.snd.fin_sent && self.snd.una == self.snd.nxt && self.board.is_empty();
+        if !is_fin_acked {
+            return Step::Next;
+        }
+        match self.state {
+            StateName::FinWait1 => {
+                self.enter(cx, StateName::FinWait2);
+                if self.rcv.is_deaf {
+                    self.timers.arm(Timer::Linger, cx.now + self.config.fin_wait_2);
+                }
+                Step::Next
+            }
+            StateName::Closing => {
+                self.enter_time_wait(cx);
+                Step::Next
+            }
+            StateName::LastAck => {
+                self.finish(cx, CloseReason::Finished);
+                Step::End(Disposition::Done)
+            }
+            _ => Step::Next,
+        }
+    }
+
+    /// An ACK that no agent may withhold.
+    pub(super) fn force_ack(&mut self, cx: &mut Cx<'_>, kind: AckKind, why: crate::agent::Why) {
+        let facts = super::facts(&self.rcv, &self.path, self.snd.mss);
+        self.ledger.force(cx, kind, why, &facts);
+        self.note_decision();
+    }
+
+    /// Last.ACK.sent of RFC 7323 moves when an ACK is decided: when nothing is owed, everything has been.
+    pub(super) fn note_decision(&mut self) {
+        if self.ledger.owed().segments == 0 {
+            self.rcv.last_ack_decided = self.rcv.nxt;
+        }
+    }
+
+    pub(super) fn dup_ack(&self, now: Instant, news: &AckNews) -> DupAck {
+        DupAck {
+            now,
+            seen: self.recovery.dup_acks,
+            dup_count: news.dup_count,
+            newly_sacked: news.delivered.sacked,
+        }
+    }
+}
+
+/// An echoed timestamp older than this is a peer's error, or an attack on our RTO.
+const MOST_BELIEVABLE: Duration = Duration::from_secs(300);
+
+pub(super) fn micros(duration: Duration) -> u32 {
+    u32::try_from(duration.as_micros()).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,119 @@
+//! What the program does with a connection: write, read, close, abort.
+
+use super::{CloseReason, Connection, Options};
+use crate::tcp::cx::Cx;
+use crate::tcp::timers::Timer;
+use crate::trace::StateName;
+
+impl Connection {
+    /// Room that the application may fill; it follows what may be in flight.
+    pub(crate) fn send_room(&self) -> u32 {
+        self.snd.buffer.free()
+    }
+
+    pub(crate) fn may_write(&self) -> bool {
+        let is_open = matches!(
+            self.state,
+            StateName::SynSent | StateName::SynReceived | StateName::Established | StateName::CloseWait
+        );
+        is_open && !self.snd.fin_wanted
+    }
+
+    /// Takes as much as fits.
+    pub(crate) fn write(&mut self, cx: &Cx<'_>, data: &[u8]) -> usize {
+        let taken = self.snd.buffer.write(data);
+        if taken < data.len() {
+            self.events.wants_room = true;
+        }
+        self.arm_relax(cx);
+        taken
+    }
+
+    /// Marks everything written so far as urgent: the pointer names the first octet after it (MUST-62).
+    pub(crate) fn mark_urgent(&mut self) {
+        self.snd.urgent_end = Some(self.buffer_start() + self.snd.buffer.len());
+    }
+
+    /// Urgent bytes from the peer that have not been read.
+    pub(crate) fn urgent_unread(&self) -> u32 {
+        let read_to = self.rcv.nxt - self.rcv.buffer.readable();
+        self.rcv.urgent_end.map_or(0, |end| end.bytes_since(read_to))
+    }
+
+    pub(crate) fn readable(&self) -> u32 {
+        self.rcv.buffer.readable()
+    }
+
+    pub(crate) fn read(&mut self, cx: &mut Cx<'_>, out: &mut [u8]) -> usize {
+        let read = self.rcv.buffer.read(out);
+        if read > 0 {
+            self.after_read(cx, read as u32);
+        }
+        read
+    }
+
+    /// The peer's FIN has come and everything before it was read.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.rcv.buffer.readable() == 0 && self.rcv.fin.is_some_and(|fin| fin < self.rcv.nxt)
+    }
+
+    /// No more will be written: FIN follows the last byte.
+    pub(crate) fn shutdown_write(&mut self, cx: &mut Cx<'_>) {
+        match self.state {
+            StateName::SynSent if self.urges.syns_sent == 0 => self.finish(cx, CloseReason::Aborted),
+            _ => self.snd.fin_wanted = true,
+        }
+    }
+
+    /// The application has gone. What it leaves unread was lost to it, and the peer is told so (SHLD-3).
+    pub(crate) fn leave(&mut self, cx: &mut Cx<'_>) {
+        if self.closed.is_some() {
+            return;
+        }
+        if self.readable() > 0 && self.state.is_synchronized() && self.state != StateName::TimeWait {
+            self.abort(cx);
+            return;
+        }
+        match self.state {
+            StateName::SynSent => self.finish(cx, CloseReason::Aborted),
+            _ => {
+                self.rcv.is_deaf = true;
+                self.snd.fin_wanted = true;
+                if self.state == StateName::FinWait2 {
+                    self.timers.arm(Timer::Linger, cx.now + self.config.fin_wait_2);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn abort(&mut self, cx: &mut Cx<'_>) {
+        // RFC 9293 §3.10.5: a RST from every state in which the peer knows of us and may still wait.
+        self.urges.rst = match self.state {
+            StateName::Closed | StateName::Listen | StateName::SynSent | StateName::TimeWait => false,
+            StateName::Closing | StateName::LastAck => false,
+            _ => true,
+        };
+        self.finish(cx, CloseReason::Aborted);
+    }
+
+    pub(crate) fn set_options(&mut self, cx: &Cx<'_>, options: Options) {
+        let keep_alive_changed = self.options.keep_alive != options.keep_alive;
+        self.options = options;
+        if keep_alive_changed {
+            match options.keep_alive {
+                Some(keep_alive) if self.state.is_synchronized() => {
+                    self.timers.arm(Timer::KeepAlive, cx.now + keep_alive.idle);
+                }
+                _ => self.timers.disarm(Timer::KeepAlive),
+            }
+        }
+        if let Some(since) = self.snd.waiting_since {
+            self.timers.arm(Timer::UserTimeout, since + self.patience());
+        }
+    }
+
+    /// It may be forgotten: nothing is left to say, and nobody will ask.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.closed.is_some() && !self.urges.rst
+    }
+}

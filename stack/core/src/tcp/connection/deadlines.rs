@@ -1,0 +1,152 @@
+//! A timer runs out. Each deadline may come early, late or twice; what is not due does nothing.
+
+use std::time::Duration;
+
+use super::{CloseReason, Connection};
+use crate::Instant;
+use crate::tcp::cx::Cx;
+use crate::tcp::timers::Timer;
+use crate::trace::{MtuHow, StateName, TraceKind};
+
+/// Probes of a closed window are never further apart than this (RFC 9293 §3.8.6.1 lets them back off).
+const PERSIST_MOST: Duration = Duration::from_secs(60);
+/// After this long without an event the buffers give their memory back.
+pub(super) const RELAX_AFTER: Duration = Duration::from_secs(1);
+
+impl Connection {
+    pub(crate) fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
+        if self.ledger.deadline().is_some_and(|due| due <= cx.now) {
+            let facts = super::facts(&self.rcv, &self.path, self.snd.mss);
+            self.ledger.on_deadline(cx, &facts);
+            self.note_decision();
+        }
+        while let Some(timer) = self.timers.expired(cx.now) {
+            self.timers.disarm(timer);
+            self.on_timer(cx, timer);
+        }
+        self.check();
+    }
+
+    fn on_timer(&mut self, cx: &mut Cx<'_>, timer: Timer) {
+        match timer {
+            Timer::Retransmit => self.on_retransmit_timer(cx),
+            Timer::TailProbe => self.on_tail_probe_due(),
+            Timer::Reorder => {
+                let flight = self.flight();
+                self.detect(cx, flight);
+            }
+            Timer::Persist => self.on_persist_timer(cx),
+            Timer::Pace => {} // It only wakes the sender: what may leave is asked anew.
+            Timer::KeepAlive => self.on_keep_alive_timer(cx),
+            Timer::UserTimeout => self.on_user_timeout(cx),
+            Timer::Linger => self.finish(cx, CloseReason::Finished),
+            Timer::Frozen => self.on_frozen_timer(cx.now),
+            Timer::MtuProbe => self.mtu.retry(),
+            Timer::Relax => self.relax(cx.now),
+        }
+    }
+
+    fn on_retransmit_timer(&mut self, cx: &mut Cx<'_>) {
+        match self.state {
+            StateName::SynSent | StateName::SynReceived => {
+                self.recovery.timeouts += 1;
+                self.stats.timeouts += 1;
+                let nth = self.recovery.timeouts;
+                cx.trace(TraceKind::Timeout { nth, rto_us: super::acks::micros(self.rto()) });
+                self.note_struggle(nth);
+                self.back_off();
+                self.urges.syn = true;
+                self.arm_retransmit(cx.now);
+            }
+            _ if !self.board.is_empty() => self.on_retransmission_timeout(cx),
+            _ => {}
+        }
+    }
+
+    /// RFC 9293 §3.8.6.1: the window is closed and something waits: ask, at growing intervals, for as long as the
+    /// peer answers (MUST-36, MUST-37).
+    fn on_persist_timer(&mut self, cx: &mut Cx<'_>) {
+        if !self.is_blocked_by_window() {
+            return;
+        }
+        self.urges.window_probe = true;
+        self.urges.window_probes_sent = self.urges.window_probes_sent.saturating_add(1);
+        self.arm_persist(cx.now);
+    }
+
+    /// First after an RTO (SHLD-29), then twice as long each time (SHLD-30).
+    pub(super) fn arm_persist(&mut self, now: Instant) {
+        let doublings = u32::from(self.urges.window_probes_sent.min(10));
+        let wait = (self.rtt.base_rto() * (1 << doublings)).min(PERSIST_MOST);
+        self.timers.arm(Timer::Persist, now + wait);
+    }
+
+    fn on_keep_alive_timer(&mut self, cx: &mut Cx<'_>) {
+        let Some(keep_alive) = self.options.keep_alive else { return };
+        if !matches!(self.state, StateName::Established | StateName::CloseWait) {
+            return;
+        }
+        if !self.board.is_empty() || self.unsent() > 0 {
+            // Data under way asks the same question (MUST-26: only when idle).
+            self.timers.arm(Timer::KeepAlive, cx.now + keep_alive.idle);
+            return;
+        }
+        if self.urges.keep_alives_sent >= keep_alive.probes {
+            self.give_up(cx);
+            return;
+        }
+        self.urges.keep_alives_sent += 1;
+        self.urges.keep_alive = true;
+        self.timers.arm(Timer::KeepAlive, cx.now + keep_alive.interval);
+    }
+
+    /// R2 of RFC 9293 §3.8.3: nothing that we sent has been acknowledged for too long.
+    fn on_user_timeout(&mut self, cx: &mut Cx<'_>) {
+        let Some(since) = self.snd.waiting_since else { return };
+        let due = since + self.patience();
+        if due <= cx.now {
+            self.give_up(cx);
+        } else {
+            self.timers.arm(Timer::UserTimeout, due);
+        }
+    }
+
+    /// How long to wait for an acknowledgment before giving up; three minutes at least for a SYN (MUST-23).
+    pub(super) fn patience(&self) -> Duration {
+        if self.state.is_synchronized() { self.options.user_timeout } else { self.config.syn_timeout }
+    }
+
+    fn give_up(&mut self, cx: &mut Cx<'_>) {
+        self.urges.rst = self.state.is_synchronized();
+        self.finish(cx, CloseReason::TimedOut);
+    }
+
+    /// A full-sized segment that keeps vanishing may be too large for a path that does not say so.
+    pub(super) fn suspect_mtu(&mut self, cx: &mut Cx<'_>, nth: u32) {
+        let is_full = self.board.front().is_some_and(|front| front.payload_len() >= self.snd.mss);
+        if is_full && self.mtu.on_full_sized_timeout(nth) {
+            self.path_mtu_changed(cx, MtuHow::BlackHole);
+        }
+    }
+
+    pub(super) fn path_mtu_changed(&mut self, cx: &mut Cx<'_>, how: MtuHow) {
+        self.update_mss();
+        cx.trace(TraceKind::PathMtu { bytes: self.mtu.size(), how });
+        if self.mtu.is_below_link() {
+            self.timers.arm(Timer::MtuProbe, cx.now + crate::tcp::mtu::RETRY_AFTER);
+        }
+    }
+
+    fn relax(&mut self, now: Instant) {
+        let quiet_since = self.snd.last_sent_at.max(self.rcv.last_arrival);
+        if let Some(since) = quiet_since
+            && now.since(since) < RELAX_AFTER
+        {
+            self.timers.arm(Timer::Relax, since + RELAX_AFTER);
+            return;
+        }
+        self.snd.buffer.relax();
+        self.rcv.buffer.relax();
+        self.board.relax();
+    }
+}

@@ -1,0 +1,116 @@
+//! What leaves next: a ladder whose rungs each say what they would send, or nothing. [`emit`](super::emit) writes
+//! it; the bookkeeping of what has left is at the end of this file's `commit` functions.
+
+mod commit;
+mod rungs;
+
+use super::Connection;
+use crate::agent::{Allowance, SentKind};
+use crate::tcp::cx::Cx;
+use crate::tcp::ledger::DecidedAck;
+use crate::trace::SentWhat;
+use crate::wire::{Checksums, Flags};
+use crate::{Instant, Seq};
+
+/// A segment that is to leave.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SegmentPlan {
+    pub(super) what: What,
+    pub(super) seq: Seq,
+    /// Payload bytes, taken from the send buffer at `seq`.
+    pub(super) len: u32,
+    pub(super) flags: Flags,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    Reset,
+    Syn,
+    /// A pure ACK, decided by the ledger.
+    Ack,
+    /// The segment at this place of the scoreboard, once more.
+    Again {
+        index: usize,
+        kind: SentKind,
+    },
+    New,
+    /// New data in a packet larger than the path is known to carry.
+    MtuProbe {
+        size: u16,
+    },
+    /// One byte, or none, that asks the peer for its window.
+    WindowProbe,
+    KeepAlive,
+    /// New data, or the last segment again, to find a lost tail.
+    TailProbe {
+        again: Option<usize>,
+    },
+}
+
+impl What {
+    fn traced(self) -> SentWhat {
+        match self {
+            What::Reset | What::Syn | What::Ack => SentWhat::Control,
+            What::Again { kind: SentKind::AfterTimeout, .. } => SentWhat::AfterTimeout,
+            What::Again { kind: SentKind::Probe, .. } | What::WindowProbe | What::KeepAlive => {
+                SentWhat::Probe
+            }
+            What::Again { .. } => SentWhat::Resent,
+            What::New | What::MtuProbe { .. } => SentWhat::New,
+            What::TailProbe { .. } => SentWhat::TailProbe,
+        }
+    }
+}
+
+impl Connection {
+    /// Writes the next segment's packet to `out`, if there is one. Called until it answers `false`.
+    pub(crate) fn poll_transmit(&mut self, cx: &mut Cx<'_>, checksums: Checksums, out: &mut Vec<u8>) -> bool {
+        let allowed = self.allowance(cx.now);
+        let Some(plan) = self.next_segment(cx.now, &allowed) else {
+            self.settle(cx, &allowed);
+            return false;
+        };
+        let plan = self.prepare(plan);
+        let ack = self.ack_for(cx, &plan);
+        self.write_segment(cx, &plan, ack.as_ref(), &allowed, checksums, out);
+        self.commit(cx, &plan, ack.as_ref());
+        self.check();
+        true
+    }
+
+    /// The ladder, top rung first.
+    fn next_segment(&self, now: Instant, allowed: &Allowance) -> Option<SegmentPlan> {
+        if let Some(plan) = self.plan_reset().or_else(|| self.plan_syn()) {
+            return Some(plan);
+        }
+        if !self.state.is_synchronized() {
+            return None;
+        }
+        let data = || {
+            self.plan_retransmission(now, allowed)
+                .or_else(|| self.plan_new_data(now, allowed))
+                .or_else(|| self.plan_fin())
+                .or_else(|| self.plan_probe())
+                .or_else(|| self.plan_keep_alive())
+        };
+        // An owed ACK rides on a segment that leaves now, and goes alone when none may.
+        if self.ledger.goes_alone() {
+            return Some(self.plan_ack());
+        }
+        data().or_else(|| self.ledger.is_waiting().then(|| self.plan_ack()))
+    }
+
+    /// The ACK that the segment carries: the one that was decided, or where we are now.
+    fn ack_for(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan) -> Option<DecidedAck> {
+        if !plan.flags.contains(Flags::ACK) {
+            return None;
+        }
+        if plan.what == What::Ack {
+            return self.ledger.pop();
+        }
+        let facts = super::facts(&self.rcv, &self.path, self.snd.mss);
+        let ride = self.ledger.ride(cx, &facts);
+        self.note_decision();
+        ride
+    }
+}

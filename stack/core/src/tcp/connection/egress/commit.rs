@@ -1,0 +1,233 @@
+//! What changes when a segment has left, and what is armed when nothing may leave.
+
+use super::{SegmentPlan, What};
+use crate::agent::{Allowance, Count, Sent, SentKind};
+use crate::tcp::connection::deadlines::RELAX_AFTER;
+use crate::tcp::connection::{CloseReason, Connection, Phase, send_view};
+use crate::tcp::cx::Cx;
+use crate::tcp::ledger::DecidedAck;
+use crate::tcp::recovery::{Frto, Gauge, TailProbe};
+use crate::tcp::timers::Timer;
+use crate::trace::{StateName, TraceKind};
+use crate::wire::Flags;
+
+impl Connection {
+    /// A segment to be sent again that is larger than the path now carries goes as two.
+    pub(super) fn prepare(&mut self, plan: SegmentPlan) -> SegmentPlan {
+        let index = match plan.what {
+            What::Again { index, .. } | What::TailProbe { again: Some(index) } => index,
+            _ => return plan,
+        };
+        if plan.len < self.board.get(index).payload_len() {
+            self.board.split(index, plan.len);
+        }
+        plan
+    }
+
+    pub(super) fn commit(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan, ack: Option<&DecidedAck>) {
+        self.trace_sent(cx, plan, ack);
+        match plan.what {
+            What::Reset => self.urges.rst = false,
+            What::Syn => self.commit_syn(cx),
+            What::Ack => self.stats.acks_sent += 1,
+            What::Again { index, kind } => self.commit_again(cx, plan, index, kind),
+            What::New => self.commit_new(cx, plan),
+            What::MtuProbe { size } => {
+                self.mtu.probe_sent(plan.seq, plan.len, size);
+                self.commit_new(cx, plan);
+            }
+            What::WindowProbe => self.commit_window_probe(cx, plan),
+            What::KeepAlive => self.urges.keep_alive = false,
+            What::TailProbe { again } => self.commit_tail_probe(cx, plan, again),
+        }
+        if plan.len > 0 {
+            self.stats.segments_sent += 1;
+            self.stats.bytes_sent += u64::from(plan.len);
+        }
+    }
+
+    fn trace_sent(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan, ack: Option<&DecidedAck>) {
+        if plan.what == What::Ack {
+            let repeat = ack.is_some_and(DecidedAck::is_repeat);
+            self.stats.acks_repeated += u64::from(repeat);
+            let number = ack.map_or(self.rcv.nxt, |ack| ack.number);
+            cx.trace(TraceKind::AckSent { number, repeat });
+            return;
+        }
+        cx.trace(TraceKind::Sent {
+            seq: plan.seq,
+            ack: self.rcv.nxt,
+            len: plan.len,
+            flags: plan.flags.0,
+            what: plan.what.traced(),
+        });
+    }
+
+    fn commit_syn(&mut self, cx: &Cx<'_>) {
+        self.urges.syn = false;
+        self.urges.syns_sent = self.urges.syns_sent.saturating_add(1);
+        self.snd.nxt = self.snd.nxt.max(self.snd.iss + 1);
+        self.snd.max = self.snd.max.max(self.snd.nxt);
+        self.snd.last_sent_at = Some(cx.now);
+        if self.timers.deadline(Timer::Retransmit).is_none() {
+            self.arm_retransmit(cx.now);
+        }
+    }
+
+    fn commit_new(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan) {
+        let fin = plan.flags.contains(Flags::FIN);
+        let was_empty = self.board.is_empty();
+        if self.uses_one_timed() && self.snd.timed.is_none() && plan.len > 0 {
+            self.snd.timed = Some((plan.seq + plan.len, cx.now));
+        }
+        self.board.push(plan.seq, plan.len + u32::from(fin), fin, cx.now);
+        self.snd.nxt = plan.seq + plan.len + u32::from(fin);
+        self.snd.max = self.snd.max.max(self.snd.nxt);
+        self.snd.app_limited = false;
+        self.urges.window_probe = false;
+        if plan.flags.contains(Flags::CWR) {
+            self.ecn.cwr = false;
+        }
+        if let Frto::SecondAck { new_left } = &mut self.recovery.frto {
+            *new_left = new_left.saturating_sub(1);
+        }
+        self.note_left(cx, plan.len, SentKind::New);
+        if was_empty || self.timers.deadline(Timer::Retransmit).is_none() {
+            self.arm_retransmit(cx.now);
+        }
+        self.arm_tail_probe(cx.now);
+        if fin {
+            self.fin_left(cx);
+        }
+    }
+
+    /// Whatever is sent: PRR counts it, the agents hear of it, the user timeout begins.
+    fn note_left(&mut self, cx: &mut Cx<'_>, len: u32, kind: SentKind) {
+        if self.recovery.phase == Phase::Fast {
+            match &mut self.recovery.gauge {
+                Gauge::Prr(prr) => prr.on_sent(u64::from(len)),
+                Gauge::Inflate(inflate) => inflate.on_sent(),
+            }
+        }
+        self.snd.last_sent_at = Some(cx.now);
+        if self.snd.waiting_since.is_none() {
+            self.snd.waiting_since = Some(cx.now);
+            self.timers.arm(Timer::UserTimeout, cx.now + self.patience());
+        }
+        self.arm_relax(cx);
+        let carried = Count { segments: 1, bytes: u64::from(len) };
+        let view = send_view(&self.snd, &self.path, &self.board, &self.recovery);
+        self.senders.on_sent(&Sent { now: cx.now, carried, kind }, &view);
+    }
+
+    /// Armed once; when it runs out it looks whether the connection is quiet.
+    pub(in crate::tcp::connection) fn arm_relax(&mut self, cx: &Cx<'_>) {
+        if self.timers.deadline(Timer::Relax).is_none() {
+            self.timers.arm(Timer::Relax, cx.now + RELAX_AFTER);
+        }
+    }
+
+    fn fin_left(&mut self, cx: &mut Cx<'_>) {
+        self.snd.fin_sent = true;
+        match self.state {
+            StateName::CloseWait => self.enter(cx, StateName::LastAck),
+            _ => self.enter(cx, StateName::FinWait1),
+        }
+    }
+
+    fn commit_again(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan, index: usize, kind: SentKind) {
+        self.board.resent(index, cx.now);
+        self.urges.below_highest_ack = false;
+        if kind == SentKind::Probe {
+            self.urges.frozen_probe = false;
+        }
+        let ts = self.ts_now(cx.now);
+        self.recovery.undo.on_resent(ts);
+        self.stats.segments_retransmitted += 1;
+        self.note_left(cx, plan.len, kind);
+        if self.timers.deadline(Timer::Retransmit).is_none() && !self.is_frozen() {
+            self.arm_retransmit(cx.now);
+        }
+    }
+
+    fn commit_window_probe(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan) {
+        self.urges.window_probe = false;
+        if plan.seq == self.snd.nxt {
+            self.board.push(plan.seq, plan.len, false, cx.now);
+            self.snd.nxt += plan.len;
+            self.snd.max = self.snd.max.max(self.snd.nxt);
+        }
+        self.stats.window_probes += 1;
+        self.snd.waiting_since = None;
+        self.note_left(cx, plan.len, SentKind::Probe);
+        self.arm_persist(cx.now);
+    }
+
+    fn commit_tail_probe(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan, again: Option<usize>) {
+        self.urges.tail_probe = false;
+        match again {
+            Some(index) => self.commit_again(cx, plan, index, SentKind::Probe),
+            None => self.commit_new(cx, plan),
+        }
+        self.recovery.tail_probe = Some(TailProbe { end: self.snd.nxt, was_resent: again.is_some() });
+        self.stats.tail_probes += 1;
+        self.timers.disarm(Timer::TailProbe);
+        self.arm_retransmit(cx.now);
+    }
+
+    /// Nothing leaves: whatever holds it back gets a timer (C3), and the agents' window is judged.
+    pub(super) fn settle(&mut self, cx: &mut Cx<'_>, allowed: &Allowance) {
+        if self.closed == Some(CloseReason::Finished) || !self.state.is_synchronized() {
+            return;
+        }
+        self.urges.tail_probe &= !self.board.is_empty();
+        self.note_limits(cx, allowed);
+        if self.is_blocked_by_window() {
+            if self.timers.deadline(Timer::Persist).is_none() {
+                self.arm_persist(cx.now);
+            }
+        } else {
+            self.timers.disarm(Timer::Persist);
+        }
+        self.arm_pace(cx, allowed);
+    }
+
+    fn note_limits(&mut self, cx: &mut Cx<'_>, allowed: &Allowance) {
+        let flight = self.flight().bytes;
+        let has_room = flight + u64::from(self.snd.mss) <= allowed.flight_bytes;
+        self.snd.app_limited = has_room && self.board.lost().segments == 0;
+        if self.snd.last_allowed != allowed.flight_bytes {
+            self.snd.last_allowed = allowed.flight_bytes;
+            self.tune_send_buffer();
+            cx.trace(TraceKind::Window {
+                allowed: u32::try_from(allowed.flight_bytes).unwrap_or(u32::MAX),
+                flight: u32::try_from(flight).unwrap_or(u32::MAX),
+            });
+        }
+    }
+
+    /// Room for twice what may be in flight, so that the application keeps the window full.
+    fn tune_send_buffer(&mut self) {
+        let limits = self.config.send_buffer;
+        let wanted = u32::try_from(2 * self.snd.last_allowed.min(1 << 30)).unwrap_or(u32::MAX);
+        let limit = wanted.min(limits.max);
+        if limit > self.snd.buffer.limit() {
+            self.snd.buffer.set_limit(limit);
+        }
+    }
+
+    fn arm_pace(&mut self, cx: &Cx<'_>, allowed: &Allowance) {
+        let resend_waits = self.board.lost().segments > 0;
+        let new_waits = self.unsent() > 0;
+        let until = [(resend_waits, allowed.resend_from), (new_waits, allowed.new_from)]
+            .into_iter()
+            .filter(|(waits, _)| *waits)
+            .map(|(_, from)| self.paced_until(from))
+            .filter(|until| *until > cx.now)
+            .min();
+        match until {
+            Some(until) => self.timers.arm(Timer::Pace, until),
+            None => self.timers.disarm(Timer::Pace),
+        }
+    }
+}

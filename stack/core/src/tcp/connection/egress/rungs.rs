@@ -1,0 +1,239 @@
+//! The rungs: each looks at one reason to send, and changes nothing.
+
+use std::time::Duration;
+
+use super::{SegmentPlan, What};
+use crate::Instant;
+use crate::agent::{Allowance, SentKind};
+use crate::tcp::connection::{Connection, Phase};
+use crate::tcp::recovery::{Frto, Gauge};
+use crate::tcp::timers::Timer;
+use crate::trace::StateName;
+use crate::wire::Flags;
+
+/// Pacing never holds a segment longer than this, or an RTO if that is longer.
+const PACE_MOST: Duration = Duration::from_secs(1);
+
+impl Connection {
+    pub(super) fn plan_reset(&self) -> Option<SegmentPlan> {
+        self.urges.rst.then(|| SegmentPlan {
+            what: What::Reset,
+            seq: self.snd.nxt,
+            len: 0,
+            flags: Flags::RST | Flags::ACK,
+        })
+    }
+
+    pub(super) fn plan_syn(&self) -> Option<SegmentPlan> {
+        let is_opening = matches!(self.state, StateName::SynSent | StateName::SynReceived);
+        if !self.urges.syn || !is_opening {
+            return None;
+        }
+        let mut flags = Flags::SYN;
+        if self.state == StateName::SynReceived {
+            flags = flags | Flags::ACK;
+            if self.peer.ecn {
+                flags = flags | Flags::ECE;
+            }
+        } else if self.config.ecn && self.urges.syns_sent < 2 {
+            // A SYN that vanishes twice may have met a box that dislikes ECN (RFC 3168 §6.1.1.1).
+            flags = flags | Flags::ECE | Flags::CWR;
+        }
+        Some(SegmentPlan { what: What::Syn, seq: self.snd.iss, len: 0, flags })
+    }
+
+    pub(super) fn plan_ack(&self) -> SegmentPlan {
+        SegmentPlan { what: What::Ack, seq: self.snd.nxt, len: 0, flags: Flags::ACK }
+    }
+
+    /// Lost segments first, the lowest first.
+    pub(super) fn plan_retransmission(&self, now: Instant, allowed: &Allowance) -> Option<SegmentPlan> {
+        if self.urges.frozen_probe && !self.board.is_empty() {
+            return Some(self.plan_again(0, SentKind::Probe));
+        }
+        if self.is_frozen() || matches!(self.recovery.frto, Frto::SecondAck { .. }) {
+            return None;
+        }
+        let index = self.next_to_resend()?;
+        let segment = self.board.get(index);
+        let flight = self.flight().bytes;
+        let fits = flight == 0 || flight + u64::from(segment.len) <= allowed.flight_bytes;
+        if !fits || !self.has_credit() || self.paced_until(allowed.resend_from) > now {
+            return None;
+        }
+        let kind = match self.recovery.phase {
+            Phase::AfterTimeout => SentKind::AfterTimeout,
+            Phase::Open | Phase::Fast => SentKind::Resent,
+        };
+        Some(self.plan_again(index, kind))
+    }
+
+    /// Nothing below highest_ack goes again; when nothing is left above it, the last segment asks (after a
+    /// timeout).
+    fn next_to_resend(&self) -> Option<usize> {
+        let above = self.board.next_lost(self.snd.highest_ack);
+        if above.is_none() && self.urges.below_highest_ack {
+            return self.board.at_or_before(self.snd.highest_ack);
+        }
+        above
+    }
+
+    fn plan_again(&self, index: usize, kind: SentKind) -> SegmentPlan {
+        let segment = self.board.get(index);
+        let len = segment.payload_len().min(self.snd.mss);
+        let is_whole = len == segment.payload_len();
+        let mut flags = Flags::ACK;
+        if segment.fin && is_whole {
+            flags = flags | Flags::FIN;
+        }
+        if len > 0 {
+            flags = flags | Flags::PSH;
+        }
+        SegmentPlan { what: What::Again { index, kind }, seq: segment.seq, len, flags }
+    }
+
+    pub(super) fn plan_new_data(&self, now: Instant, allowed: &Allowance) -> Option<SegmentPlan> {
+        if !self.state.may_send_data() || self.is_frozen() || self.snd.fin_sent {
+            return None;
+        }
+        let unsent = self.unsent();
+        if unsent == 0 {
+            return None;
+        }
+        if self.urges.tail_probe {
+            return self.new_data(unsent.min(self.snd.mss), What::TailProbe { again: None });
+        }
+        if self.paced_until(allowed.new_from) > now || !self.has_credit() || self.frto_is_done() {
+            return None;
+        }
+        if let Some(plan) = self.plan_mtu_probe(unsent, allowed) {
+            return Some(plan);
+        }
+        let len = unsent.min(self.snd.mss).min(self.usable_window());
+        let flight = self.flight().bytes;
+        let fits = flight == 0 || flight + u64::from(len) <= allowed.flight_bytes;
+        if len == 0 || !fits || !self.is_worth_sending(len, unsent) {
+            return None;
+        }
+        self.new_data(len, What::New)
+    }
+
+    fn new_data(&self, len: u32, what: What) -> Option<SegmentPlan> {
+        let len = len.min(self.usable_window());
+        if len == 0 {
+            return None;
+        }
+        let mut flags = Flags::ACK;
+        if len == self.unsent() {
+            // The last that we have: the peer need not wait for more (MUST-61).
+            flags = flags | Flags::PSH;
+            if self.snd.fin_wanted {
+                flags = flags | Flags::FIN;
+            }
+        }
+        if self.ecn.cwr {
+            flags = flags | Flags::CWR;
+        }
+        Some(SegmentPlan { what, seq: self.snd.nxt, len, flags })
+    }
+
+    /// Sender's silly-window avoidance (RFC 9293 §3.8.6.2.1) and Nagle's rule (§3.7.4).
+    fn is_worth_sending(&self, len: u32, unsent: u32) -> bool {
+        if len >= self.snd.mss {
+            return true;
+        }
+        let is_all = len == unsent;
+        let is_idle = self.snd.una == self.snd.nxt;
+        if is_all && (is_idle || !self.options.nagle || self.snd.fin_wanted) {
+            return true;
+        }
+        len >= self.snd.max_wnd / 2 && (is_idle || !self.options.nagle)
+    }
+
+    fn plan_mtu_probe(&self, unsent: u32, allowed: &Allowance) -> Option<SegmentPlan> {
+        let size = self.mtu.wanted_probe()?;
+        let len =
+            self.payload_of(size).min(u32::from(self.config.segment_bytes)).min(u32::from(self.snd.peer_mss));
+        let may_leave = len > self.snd.mss
+            && unsent >= len
+            && self.usable_window() >= len
+            && self.recovery.phase == Phase::Open
+            && self.flight().bytes + u64::from(len) <= allowed.flight_bytes;
+        if may_leave { self.new_data(len, What::MtuProbe { size }) } else { None }
+    }
+
+    pub(super) fn plan_fin(&self) -> Option<SegmentPlan> {
+        let is_due = self.snd.fin_wanted && !self.snd.fin_sent && self.unsent() == 0;
+        (is_due && self.state.may_send_data() && !self.is_frozen()).then(|| SegmentPlan {
+            what: What::New,
+            seq: self.snd.nxt,
+            len: 0,
+            flags: Flags::ACK | Flags::FIN,
+        })
+    }
+
+    pub(super) fn plan_probe(&self) -> Option<SegmentPlan> {
+        if self.urges.tail_probe && !self.board.is_empty() && !self.is_frozen() {
+            let index = self.board.len() - 1;
+            let again = self.plan_again(index, SentKind::Probe);
+            return Some(SegmentPlan { what: What::TailProbe { again: Some(index) }, ..again });
+        }
+        if !self.urges.window_probe || !self.state.is_synchronized() {
+            return None;
+        }
+        if self.usable_window() > 0 {
+            // Overrides silly-window avoidance: what fits goes, before both ends wait for ever.
+            return self.new_data(self.unsent().min(self.snd.mss), What::New);
+        }
+        let has_probed = self.has_probe_out();
+        let len = u32::from(self.unsent() > 0 || has_probed);
+        let seq = if has_probed { self.snd.una } else { self.snd.nxt };
+        (len > 0).then_some(SegmentPlan { what: What::WindowProbe, seq, len, flags: Flags::ACK | Flags::PSH })
+    }
+
+    /// One number below what is expected, and no data: whoever lives has to answer (SHLD-12).
+    pub(super) fn plan_keep_alive(&self) -> Option<SegmentPlan> {
+        self.urges.keep_alive.then(|| SegmentPlan {
+            what: What::KeepAlive,
+            seq: self.snd.nxt - 1,
+            len: 0,
+            flags: Flags::ACK,
+        })
+    }
+
+    /// In the compatible profile only so many segments leave for an ACK.
+    fn has_credit(&self) -> bool {
+        match (&self.recovery.gauge, self.recovery.phase) {
+            (Gauge::Inflate(inflate), Phase::Fast) => inflate.may_send(),
+            _ => true,
+        }
+    }
+
+    fn frto_is_done(&self) -> bool {
+        self.recovery.frto == Frto::SecondAck { new_left: 0 }
+    }
+
+    /// Pacing may space segments, not starve a connection.
+    pub(super) fn paced_until(&self, from: Instant) -> Instant {
+        let since = self.snd.last_sent_at.unwrap_or(Instant::ZERO);
+        from.min(since + self.rto().max(PACE_MOST))
+    }
+
+    /// Something waits, nothing but a probe is in flight, and the window is what holds it.
+    pub(in crate::tcp::connection) fn is_blocked_by_window(&self) -> bool {
+        let waits = self.unsent() > 0 || self.has_probe_out();
+        let is_quiet = self.board.is_empty() || self.has_probe_out();
+        let wanted = self.snd.mss.min(self.unsent().max(1));
+        waits && is_quiet && self.state.may_send_data() && self.usable_window() < wanted
+    }
+
+    /// The byte at `snd_una` left to probe a closed window, and nothing followed it.
+    pub(in crate::tcp::connection) fn has_probe_out(&self) -> bool {
+        self.urges.window_probes_sent > 0
+            && self.board.back().is_some_and(|last| last.len == 1 && last.seq == self.snd.una && !last.fin)
+    }
+
+    pub(in crate::tcp::connection) fn is_frozen(&self) -> bool {
+        self.timers.deadline(Timer::Frozen).is_some()
+    }
+}

@@ -1,0 +1,173 @@
+//! Writes segments: the one place that builds a TCP header for a connection, ACKs included.
+
+use super::Connection;
+use super::egress::{SegmentPlan, What};
+use crate::agent::{AckNote, Allowance, DataNote};
+use crate::tcp::cx::Cx;
+use crate::tcp::ledger::DecidedAck;
+use crate::wire::{
+    Checksums, Ecn, Flags, HopwiseOption, IpHeader, Notes, RateRequest, SackBlock, TcpHeader, TcpOptions,
+    Timestamps, protocol,
+};
+use crate::{Instant, Seq};
+
+impl Connection {
+    /// Number, timestamp echo and note are those of the decided ACK; window and SACK blocks are read now.
+    pub(super) fn write_segment(
+        &mut self,
+        cx: &Cx<'_>,
+        plan: &SegmentPlan,
+        ack: Option<&DecidedAck>,
+        allowed: &Allowance,
+        checksums: Checksums,
+        out: &mut Vec<u8>,
+    ) {
+        let has_ack = plan.flags.contains(Flags::ACK);
+        let number = if has_ack { self.ack_number(ack) } else { Seq(0) };
+        if has_ack {
+            self.rcv.edge = self.window_edge();
+        }
+        let options = self.options_for(cx.now, plan, ack, allowed);
+        let (urgent_flag, urgent) = self.urgent_for(plan);
+        let mut flags = plan.flags | urgent_flag;
+        if self.ecn.echo && has_ack && plan.what != What::Syn {
+            flags = flags | Flags::ECE;
+        }
+        let header = TcpHeader {
+            src_port: self.flow.local.port(),
+            dst_port: self.flow.remote.port(),
+            seq: plan.seq,
+            ack: number,
+            flags,
+            window: self.window_for(plan, number),
+            urgent,
+            options: &options,
+        };
+        let payload = self.payload_at(plan.seq, plan.len);
+        self.ip_header(cx, plan).emit(header.len() + plan.len as usize, out);
+        header.emit(self.flow.local.ip(), self.flow.remote.ip(), payload, checksums, out);
+        if plan.what == What::Ack {
+            self.rcv.dsack = None; // Reported once (RFC 2883 §4).
+        }
+    }
+
+    fn ack_number(&self, ack: Option<&DecidedAck>) -> Seq {
+        // A segment that carries more than the frozen number says so: a newer number is never wrong.
+        ack.map_or(self.rcv.nxt, |ack| ack.number)
+    }
+
+    fn payload_at(&self, seq: Seq, len: u32) -> (&[u8], &[u8]) {
+        if len == 0 {
+            return (&[], &[]);
+        }
+        self.snd.buffer.slices(seq - self.buffer_start(), len)
+    }
+
+    fn window_for(&self, plan: &SegmentPlan, number: Seq) -> u16 {
+        match plan.what {
+            What::Reset => 0,
+            // Never scaled on a SYN (RFC 7323 §2.2); what it promises is kept.
+            What::Syn => u16::try_from(self.rcv.buffer.limit()).unwrap_or(u16::MAX),
+            _ => self.window_field(number),
+        }
+    }
+
+    fn options_for(
+        &self,
+        now: Instant,
+        plan: &SegmentPlan,
+        ack: Option<&DecidedAck>,
+        allowed: &Allowance,
+    ) -> TcpOptions {
+        if plan.what == What::Syn {
+            return self.syn_options(now);
+        }
+        let mut options = TcpOptions::default();
+        if self.peer.timestamps {
+            let echo = ack.map_or(self.rcv.ts_recent, |ack| ack.echo);
+            options.timestamps = Some(Timestamps { value: self.ts_now(now), echo });
+        }
+        if plan.what == What::Reset {
+            return options;
+        }
+        self.add_notes(plan, ack, allowed, &mut options);
+        if self.peer.sack && (self.rcv.dsack.is_some() || self.rcv.buffer.holes() > 0) {
+            self.add_sack_blocks(plan, &mut options);
+        }
+        options
+    }
+
+    fn add_notes(
+        &self,
+        plan: &SegmentPlan,
+        ack: Option<&DecidedAck>,
+        allowed: &Allowance,
+        options: &mut TcpOptions,
+    ) {
+        let data = if plan.len > 0 && self.tells_on_data() {
+            self.senders.note(plan.seq, &self.send_view(), allowed)
+        } else {
+            DataNote::default()
+        };
+        let note: AckNote = ack.map_or_else(AckNote::default, |ack| ack.note);
+        let notes = Notes {
+            cwnd: data.cwnd.filter(|_| self.peer.tell_cwnd),
+            dup_count: note.dup_count.filter(|_| self.peer.tell_dup_count),
+            told: data.told.filter(|_| self.peer.tell_told),
+        };
+        if notes != Notes::default() {
+            options.hopwise = Some(HopwiseOption::Notes(notes));
+        }
+        options.rate_request = data.ask_rate.filter(|_| self.peer.rate_request).map(RateRequest::Ask);
+    }
+
+    fn tells_on_data(&self) -> bool {
+        self.peer.tell_cwnd || self.peer.tell_told || self.peer.rate_request
+    }
+
+    /// D-SACK first (RFC 2883), then the stretches above the hole, the newest first (RFC 2018 §4). On a segment
+    /// that is full of data they give way.
+    fn add_sack_blocks(&self, plan: &SegmentPlan, options: &mut TcpOptions) {
+        if let Some((left, right)) = self.rcv.dsack {
+            options.sack.push(SackBlock { left, right });
+        }
+        for (from, to) in self.rcv.buffer.sack_ranges() {
+            let block = SackBlock { left: self.rcv.nxt + from, right: self.rcv.nxt + to };
+            if options.sack.try_push(block).is_err() {
+                break;
+            }
+        }
+        let most =
+            usize::from(self.mtu.size().saturating_sub(self.ip_header_len() + super::handshake::TCP_HEADER));
+        while !options.sack.is_empty() && options.emitted_len() + plan.len as usize > most {
+            options.sack.pop();
+        }
+    }
+
+    /// URG as long as the segment begins before the end of urgent data.
+    fn urgent_for(&self, plan: &SegmentPlan) -> (Flags, u16) {
+        match self.snd.urgent_end {
+            Some(end) if plan.len > 0 && plan.seq < end => {
+                (Flags::URG, u16::try_from(end - plan.seq).unwrap_or(u16::MAX))
+            }
+            _ => (Flags(0), 0),
+        }
+    }
+
+    fn ip_header(&self, cx: &Cx<'_>, plan: &SegmentPlan) -> IpHeader<'_> {
+        // Only new data may be marked instead of dropped (RFC 3168 §6.1.4, 6.1.5).
+        let is_new = matches!(plan.what, What::New | What::MtuProbe { .. }) && plan.len > 0;
+        IpHeader {
+            src: self.flow.local.ip(),
+            dst: self.flow.remote.ip(),
+            protocol: protocol::TCP,
+            hop_limit: self.options.hop_limit,
+            ecn: if is_new && self.peer.ecn { Ecn::Ect0 } else { Ecn::NotEct },
+            dscp: self.options.dscp,
+            dont_fragment: self.mtu.discovers(),
+            // Only a packet that may be fragmented needs one of its own (RFC 6864).
+            id: if self.mtu.discovers() { 0 } else { cx.packet as u16 },
+            source_route: self.source_route.as_deref(),
+        }
+    }
+}

@@ -1,0 +1,397 @@
+//! How a connection begins: actively, from a SYN, or from a SYN cookie; and what both sides agree on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::{Connection, Ecn, Events, Flow, Negotiated, Options, Origin, Rcv, Scale, Snd, Urges, window};
+use crate::agent::{Needs, Path, ReceiverAgent, SenderAgent, Tunables};
+use crate::tcp::config::{RttMeasure, TcpConfig};
+use crate::tcp::cx::Cx;
+use crate::tcp::ledger::AckLedger;
+use crate::tcp::mtu::{Discovery, MtuSearch};
+use crate::tcp::recovery::Recovery;
+use crate::tcp::recv_buffer::RecvBuffer;
+use crate::tcp::rtt::{RtoBounds, RttEstimator, RttMode};
+use crate::tcp::scoreboard::Scoreboard;
+use crate::tcp::send_buffer::SendBuffer;
+use crate::tcp::senders::Senders;
+use crate::tcp::timers::{Timer, Timers};
+use crate::trace::{Lacking, StateName, TraceKind};
+use crate::wire::{
+    Flags, HopwiseOption, OfferFlags, RateRequest, SourceRoute, TcpOptions, TcpView, Timestamps,
+};
+use crate::{Instant, Seq};
+
+/// What a peer that names no MSS can take (RFC 9293 MUST-15).
+const DEFAULT_MSS_V4: u16 = 536;
+const DEFAULT_MSS_V6: u16 = 1220;
+/// Fixed part of a TCP header.
+pub(super) const TCP_HEADER: u16 = 20;
+/// Timestamps with their padding.
+const TIMESTAMPS_LEN: u32 = 12;
+
+/// Everything that a new connection is made of.
+pub(crate) struct Opening {
+    pub(crate) number: u32,
+    pub(crate) flow: Flow,
+    pub(crate) config: Arc<TcpConfig>,
+    pub(crate) options: Options,
+    pub(crate) receiver: Box<dyn ReceiverAgent>,
+    pub(crate) shadows: Vec<Box<dyn ReceiverAgent>>,
+    pub(crate) senders: Vec<Box<dyn SenderAgent>>,
+    pub(crate) iss: Seq,
+    pub(crate) ts_offset: u32,
+    pub(crate) link_mtu: u16,
+    pub(crate) path_mtu: Option<u16>,
+    pub(crate) source_route: Option<Box<SourceRoute>>,
+}
+
+/// What a SYN cookie had room for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CookieOpening {
+    pub(crate) mss: u16,
+    pub(crate) window_scale: Option<u8>,
+    pub(crate) sack: bool,
+    pub(crate) ecn: bool,
+}
+
+impl Connection {
+    pub(crate) fn open_active(cx: &mut Cx<'_>, opening: Opening) -> Connection {
+        let mut connection = Connection::new(opening, Origin::Active);
+        connection.enter(cx, StateName::SynSent);
+        connection.begin_syn(cx.now);
+        connection
+    }
+
+    /// A SYN came to a listener.
+    pub(crate) fn open_passive(cx: &mut Cx<'_>, opening: Opening, syn: &TcpView<'_>) -> Connection {
+        let mut connection = Connection::new(opening, Origin::Passive);
+        connection.enter(cx, StateName::SynReceived);
+        connection.take_syn(cx, syn);
+        connection.begin_syn(cx.now);
+        connection
+    }
+
+    /// An ACK brought back a valid cookie: the handshake is over, and it could carry little.
+    pub(crate) fn open_from_cookie(
+        cx: &mut Cx<'_>,
+        opening: Opening,
+        cookie: CookieOpening,
+        ack: &TcpView<'_>,
+    ) -> Connection {
+        let mut connection = Connection::new(opening, Origin::Passive);
+        let needs = connection.needs();
+        let options = TcpOptions {
+            mss: Some(cookie.mss),
+            window_scale: cookie.window_scale,
+            sack_permitted: cookie.sack,
+            timestamps: ack.options.timestamps,
+            ..TcpOptions::default()
+        };
+        let mut flags = Flags::SYN;
+        if cookie.ecn {
+            flags = flags | Flags::ECE | Flags::CWR;
+        }
+        let syn = TcpView { seq: ack.seq - 1, flags, options, payload: &[], ..*ack };
+        connection.enter(cx, StateName::SynReceived);
+        connection.take_syn(cx, &syn);
+        connection.snd.nxt = connection.snd.iss + 1;
+        connection.snd.max = connection.snd.nxt;
+        if needs.peer_cwnd || needs.dup_count || needs.told || needs.rate_request {
+            cx.trace(TraceKind::Fallback(Lacking::OptionsUnderCookie));
+        }
+        connection
+    }
+
+    fn new(opening: Opening, origin: Origin) -> Connection {
+        let config = opening.config;
+        let senders = Senders::new(opening.senders);
+        let tunables = tuned(&config, &senders);
+        let peer_ip = opening.flow.remote.ip();
+        let discovery = if config.path_mtu_discovery { Discovery::On } else { Discovery::Off };
+        let iss = opening.iss;
+        Connection {
+            number: opening.number,
+            flow: opening.flow,
+            options: opening.options,
+            state: StateName::Closed,
+            origin,
+            closed: None,
+            snd: Snd::new(iss, config.send_buffer.initial, default_mss(&opening.flow)),
+            rcv: Rcv::new(config.recv_buffer.initial),
+            peer: Negotiated::default(),
+            ledger: AckLedger::new(opening.receiver, opening.shadows, config.ack_ceiling, config.ack_merge),
+            tunables,
+            board: Scoreboard::default(),
+            highest_sacked: None,
+            recovery: Recovery::new(iss),
+            rtt: rtt_estimator(&config, &tunables, iss),
+            timers: Timers::new(),
+            path: Path::default(),
+            mtu: MtuSearch::new(peer_ip, opening.link_mtu, opening.path_mtu, discovery),
+            ecn: Ecn::default(),
+            urges: Urges::default(),
+            events: Events::default(),
+            stats: super::ConnectionStats::default(),
+            ts_offset: opening.ts_offset,
+            source_route: opening.source_route,
+            probe_every: Duration::ZERO,
+            senders,
+            config,
+        }
+    }
+
+    fn begin_syn(&mut self, now: Instant) {
+        self.urges.syn = true;
+        self.snd.waiting_since = Some(now);
+        self.timers.arm(Timer::UserTimeout, now + self.config.syn_timeout.max(self.options.user_timeout));
+    }
+
+    fn needs(&self) -> Needs {
+        self.ledger.needs().union(self.senders.needs())
+    }
+
+    /// The SYN's own options (`reply`: what the peer offered, when this is a SYN-ACK).
+    pub(super) fn syn_options(&self, now: Instant) -> TcpOptions {
+        let is_reply = self.state == StateName::SynReceived;
+        let offer = if is_reply { self.agreed_offer() } else { self.own_offer() };
+        let timestamps = if is_reply { self.peer.timestamps } else { self.config.timestamps };
+        let sack = if is_reply { self.peer.sack } else { self.config.sack };
+        let scale = if is_reply { self.peer.scale.is_some() } else { self.config.window_scale };
+        let rate = if is_reply { self.peer.rate_request } else { self.needs().rate_request };
+        TcpOptions {
+            mss: Some(self.own_mss()),
+            window_scale: scale.then_some(own_shift(&self.config)),
+            sack_permitted: sack,
+            timestamps: timestamps.then(|| Timestamps {
+                value: self.ts_now(now),
+                echo: if is_reply { self.rcv.ts_recent } else { 0 },
+            }),
+            hopwise: (offer != OfferFlags::default()).then_some(HopwiseOption::Offer(offer)),
+            rate_request: rate.then_some(RateRequest::Offer),
+            ..TcpOptions::default()
+        }
+    }
+
+    /// What the largest packet that reaches us may carry (RFC 9293 MUST-67, RFC 6691).
+    fn own_mss(&self) -> u16 {
+        self.mtu.link().saturating_sub(self.ip_header_len() + TCP_HEADER)
+    }
+
+    pub(super) fn ip_header_len(&self) -> u16 {
+        if self.flow.remote.is_ipv4() { 20 } else { 40 }
+    }
+
+    fn own_offer(&self) -> OfferFlags {
+        let (receiver, sender) = (self.ledger.needs(), self.senders.needs());
+        offer_flags([
+            (sender.peer_cwnd, OfferFlags::TELL_CWND),
+            (receiver.peer_cwnd, OfferFlags::USE_CWND),
+            (receiver.dup_count, OfferFlags::TELL_DUP_COUNT),
+            (sender.dup_count, OfferFlags::USE_DUP_COUNT),
+            (sender.told, OfferFlags::TELL_TOLD),
+            (receiver.told, OfferFlags::USE_TOLD),
+        ])
+    }
+
+    /// The intersection: I tell what you use, I use what you tell.
+    fn agreed_offer(&self) -> OfferFlags {
+        let agreed = self.peer;
+        offer_flags([
+            (agreed.tell_cwnd, OfferFlags::TELL_CWND),
+            (agreed.use_cwnd, OfferFlags::USE_CWND),
+            (agreed.tell_dup_count, OfferFlags::TELL_DUP_COUNT),
+            (agreed.use_dup_count, OfferFlags::USE_DUP_COUNT),
+            (agreed.tell_told, OfferFlags::TELL_TOLD),
+            (agreed.use_told, OfferFlags::USE_TOLD),
+        ])
+    }
+
+    /// Takes the peer's SYN or SYN-ACK: its number and everything that it offers.
+    pub(super) fn take_syn(&mut self, cx: &mut Cx<'_>, syn: &TcpView<'_>) {
+        let options = &syn.options;
+        self.rcv.irs = syn.seq;
+        self.rcv.nxt = syn.seq + 1;
+        self.rcv.edge = self.rcv.nxt + self.rcv.buffer.limit().min(u32::from(u16::MAX));
+        self.rcv.last_ack_decided = self.rcv.nxt;
+        self.peer = self.negotiate(syn);
+        self.trace_fallbacks(cx);
+        if let Some(timestamps) = options.timestamps.filter(|_| self.peer.timestamps) {
+            self.rcv.ts_recent = timestamps.value;
+            self.rcv.ts_recent_at = cx.now;
+        }
+        self.snd.peer_mss = options.mss.unwrap_or_else(|| default_mss(&self.flow));
+        self.update_mss();
+        // The window of a SYN is never scaled (RFC 7323 §2.2).
+        self.snd.wnd = u32::from(syn.window);
+        self.snd.max_wnd = self.snd.wnd;
+        self.snd.wl1 = syn.seq;
+        self.snd.wl2 = if syn.flags.contains(Flags::ACK) { syn.ack } else { self.snd.iss };
+    }
+
+    fn negotiate(&self, syn: &TcpView<'_>) -> Negotiated {
+        let (config, options) = (&self.config, &syn.options);
+        let is_reply = syn.flags.contains(Flags::ACK);
+        let scale = options.window_scale.filter(|_| config.window_scale);
+        let theirs = match options.hopwise {
+            Some(HopwiseOption::Offer(flags)) => flags,
+            _ => OfferFlags::default(),
+        };
+        let mine = self.own_offer();
+        let both = |own, other| mine.contains(own) && theirs.contains(other);
+        let asks_ecn = if is_reply {
+            syn.flags.contains(Flags::ECE) && !syn.flags.contains(Flags::CWR)
+        } else {
+            syn.flags.contains(Flags::ECE | Flags::CWR)
+        };
+        Negotiated {
+            timestamps: config.timestamps && options.timestamps.is_some(),
+            sack: config.sack && options.sack_permitted,
+            ecn: config.ecn && asks_ecn,
+            scale: scale.map(|snd| Scale { snd, rcv: own_shift(config) }),
+            tell_cwnd: both(OfferFlags::TELL_CWND, OfferFlags::USE_CWND),
+            use_cwnd: both(OfferFlags::USE_CWND, OfferFlags::TELL_CWND),
+            tell_dup_count: both(OfferFlags::TELL_DUP_COUNT, OfferFlags::USE_DUP_COUNT),
+            use_dup_count: both(OfferFlags::USE_DUP_COUNT, OfferFlags::TELL_DUP_COUNT),
+            tell_told: both(OfferFlags::TELL_TOLD, OfferFlags::USE_TOLD),
+            use_told: both(OfferFlags::USE_TOLD, OfferFlags::TELL_TOLD),
+            rate_request: self.needs().rate_request && options.rate_request.is_some(),
+        }
+    }
+
+    fn trace_fallbacks(&self, cx: &mut Cx<'_>) {
+        let (receiver, sender) = (self.ledger.needs(), self.senders.needs());
+        let lacking = [
+            (receiver.peer_cwnd && !self.peer.use_cwnd, Lacking::PeerCwnd),
+            (sender.dup_count && !self.peer.use_dup_count, Lacking::DupCount),
+            (receiver.told && !self.peer.use_told, Lacking::Told),
+            (receiver.rate_request && !self.peer.rate_request, Lacking::RateRequest),
+        ];
+        for (_, what) in lacking.iter().filter(|(lacks, _)| *lacks) {
+            cx.trace(TraceKind::Fallback(*what));
+        }
+    }
+
+    /// RFC 9293 §3.7.1: what fits the peer, the path and our own setting, less the options that every segment
+    /// carries (RFC 6691).
+    pub(super) fn update_mss(&mut self) {
+        let from_path = self.payload_of(self.mtu.size());
+        let peer = u32::from(self.snd.peer_mss).saturating_sub(self.option_bytes());
+        let configured = u32::from(self.config.segment_bytes);
+        self.snd.mss = from_path.min(peer).min(configured).max(MIN_MSS);
+    }
+
+    /// Payload of a packet of `size` octets.
+    pub(super) fn payload_of(&self, size: u16) -> u32 {
+        let route = self.source_route.as_ref().map_or(0, |_| SOURCE_ROUTE_MOST);
+        u32::from(size)
+            .saturating_sub(u32::from(self.ip_header_len() + TCP_HEADER) + route + self.option_bytes())
+    }
+
+    /// Options on every data segment.
+    fn option_bytes(&self) -> u32 {
+        let timestamps = if self.peer.timestamps { TIMESTAMPS_LEN } else { 0 };
+        timestamps + self.notes_len()
+    }
+
+    /// The most that our own option takes, padded to whole words.
+    fn notes_len(&self) -> u32 {
+        let fields = 2 * u32::from(self.peer.tell_cwnd)
+            + u32::from(self.peer.tell_dup_count)
+            + u32::from(self.peer.tell_told);
+        let notes = if fields > 0 { 5 + fields } else { 0 };
+        let rate = if self.peer.rate_request { 5 } else { 0 };
+        (notes + rate).next_multiple_of(4)
+    }
+}
+
+/// Smaller segments than this are not worth their headers, whatever a peer or a path says (RFC 9293 §3.7.1 knows
+/// no floor; attackers do).
+const MIN_MSS: u32 = 48;
+/// An IPv4 header has 40 octets of options at most.
+const SOURCE_ROUTE_MOST: u32 = 40;
+
+fn default_mss(flow: &Flow) -> u16 {
+    if flow.remote.is_ipv4() { DEFAULT_MSS_V4 } else { DEFAULT_MSS_V6 }
+}
+
+fn offer_flags<const N: usize>(bits: [(bool, OfferFlags); N]) -> OfferFlags {
+    bits.iter().filter(|(on, _)| *on).fold(OfferFlags::default(), |flags, (_, bit)| flags.union(*bit))
+}
+
+/// The shift that lets the largest window we may ever offer fit in 16 bits (RFC 7323 §2.3).
+pub(crate) fn own_shift(config: &TcpConfig) -> u8 {
+    let mut shift = 0;
+    while shift < 14 && (config.recv_buffer.max >> shift) > u32::from(u16::MAX) {
+        shift += 1;
+    }
+    shift
+}
+
+fn tuned(config: &TcpConfig, senders: &Senders) -> Tunables {
+    let mut tunables =
+        Tunables { dup_threshold: 3, rto_min: config.rto.min, rto_factor: 1, rto_backoff: true };
+    senders.tune(&mut tunables);
+    tunables
+}
+
+fn rtt_estimator(config: &TcpConfig, tunables: &Tunables, iss: Seq) -> RttEstimator {
+    let mode = match config.rto.measure {
+        RttMeasure::EveryAck => RttMode::Modern { granularity: Duration::from_millis(1) },
+        // The phase of the tick clock is as random as the initial sequence number.
+        RttMeasure::OneTimed { tick } => RttMode::Ticks { tick, phase: tick * (iss.0 % 1000) / 1000 },
+    };
+    let bounds = RtoBounds { min: tunables.rto_min, max: config.rto.max, initial: config.rto.initial };
+    let mut rtt = RttEstimator::new(mode, bounds);
+    rtt.set_factor(tunables.rto_factor);
+    rtt
+}
+
+impl Snd {
+    fn new(iss: Seq, buffer_bytes: u32, peer_mss: u16) -> Snd {
+        Snd {
+            iss,
+            una: iss,
+            nxt: iss,
+            max: iss,
+            wnd: 0,
+            wl1: Seq(0),
+            wl2: Seq(0),
+            max_wnd: 0,
+            highest_ack: iss,
+            timeouts_above: 0,
+            urgent_end: None,
+            buffer: SendBuffer::new(buffer_bytes),
+            fin_wanted: false,
+            fin_sent: false,
+            mss: u32::from(peer_mss),
+            peer_mss,
+            last_sent_at: None,
+            waiting_since: None,
+            timed: None,
+            app_limited: false,
+            last_allowed: 0,
+        }
+    }
+}
+
+impl Rcv {
+    fn new(buffer_bytes: u32) -> Rcv {
+        Rcv {
+            irs: Seq(0),
+            nxt: Seq(0),
+            edge: Seq(0),
+            buffer: RecvBuffer::new(buffer_bytes),
+            fin: None,
+            urgent_end: None,
+            ts_recent: 0,
+            ts_recent_at: Instant::ZERO,
+            last_ack_decided: Seq(0),
+            peer_cwnd: None,
+            last_arrival: None,
+            dsack: None,
+            tuning: window::Tuning::default(),
+            is_deaf: false,
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What a connection tells about itself: what Linux's `TCP_INFO` gives, and what our agents do.
+
+use std::time::Duration;
+
+use super::{CloseReason, Connection, Flow};
+use crate::agent::{AgentSpecs, Count, Path};
+use crate::tcp::recovery::Phase;
+use crate::tcp::timers::Timer;
+use crate::trace::StateName;
+use crate::{Instant, Seq};
+
+/// Counters since the connection began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ConnectionStats {
+    /// Segments with data, those sent again among them.
+    pub segments_sent: u64,
+    pub segments_retransmitted: u64,
+    pub bytes_sent: u64,
+    pub bytes_acked: u64,
+    /// Segments of any kind that came in for this connection.
+    pub segments_received: u64,
+    pub segments_in_order: u64,
+    pub segments_out_of_order: u64,
+    pub segments_duplicate: u64,
+    /// In-order payload.
+    pub bytes_received: u64,
+    /// Pure ACKs, repeats among them.
+    pub acks_sent: u64,
+    pub acks_repeated: u64,
+    pub timeouts: u32,
+    pub fast_retransmits: u32,
+    pub tail_probes: u32,
+    pub window_probes: u32,
+    /// Reductions that were taken back.
+    pub undone: u32,
+}
+
+/// A snapshot.
+#[derive(Clone, Debug)]
+pub struct Info {
+    pub flow: Flow,
+    pub state: StateName,
+    pub closed: Option<CloseReason>,
+    /// Specs of the agents, in their canonical form.
+    pub receiver: String,
+    pub senders: String,
+    pub shadows: String,
+    pub stats: ConnectionStats,
+    pub path: Path,
+    pub rto: Duration,
+    pub backoff: u8,
+    pub snd_una: Seq,
+    pub snd_nxt: Seq,
+    pub rcv_nxt: Seq,
+    pub snd_mss: u32,
+    pub peer_mss: u32,
+    pub path_mtu: u16,
+    /// What the sender agents allow in flight.
+    pub allowed_bytes: u64,
+    /// `u64::MAX` while none was ever set.
+    pub ssthresh_bytes: u64,
+    pub flight: Count,
+    pub lost: Count,
+    pub sacked: Count,
+    pub is_recovering: bool,
+    pub snd_wnd: u32,
+    pub rcv_wnd: u32,
+    pub unsent_bytes: u32,
+    pub unread_bytes: u32,
+    pub out_of_order_bytes: u32,
+    pub owed_segments: u32,
+    /// Second full-sized segments that the receiver agent left open (RFC 9293 SHLD-19).
+    pub seconds_held: u32,
+    pub has_sack: bool,
+    pub has_timestamps: bool,
+    pub has_ecn: bool,
+    pub window_scales: Option<(u8, u8)>,
+    pub is_frozen: bool,
+    pub since_last_sent: Option<Duration>,
+    pub since_last_received: Option<Duration>,
+    /// ACKs that each shadow would have sent.
+    pub shadow_acks: Vec<u64>,
+    /// What the agents measure themselves by.
+    pub gauges: Vec<(&'static str, u64)>,
+}
+
+impl Connection {
+    pub(crate) fn info(&self, now: Instant, specs: &AgentSpecs) -> Info {
+        let mut gauges = Vec::new();
+        self.senders.gauges(&mut |name, value| gauges.push((name, value)));
+        self.ledger.gauges(&mut |name, value| gauges.push((name, value)));
+        Info {
+            flow: self.flow,
+            state: self.state,
+            closed: self.closed,
+            receiver: specs.receiver.clone(),
+            senders: specs.senders.clone(),
+            shadows: specs.shadows.clone(),
+            stats: self.stats,
+            path: self.path,
+            rto: self.rtt.rto(),
+            backoff: self.rtt.backoff(),
+            snd_una: self.snd.una,
+            snd_nxt: self.snd.nxt,
+            rcv_nxt: self.rcv.nxt,
+            snd_mss: self.snd.mss,
+            peer_mss: u32::from(self.snd.peer_mss),
+            path_mtu: self.mtu.size(),
+            allowed_bytes: self.allowance(now).flight_bytes,
+            ssthresh_bytes: self.recovery.ssthresh,
+            flight: self.flight(),
+            lost: self.board.lost(),
+            sacked: self.board.sacked(),
+            is_recovering: self.recovery.phase != Phase::Open,
+            snd_wnd: self.snd.wnd,
+            rcv_wnd: self.rcv.edge.bytes_since(self.rcv.nxt),
+            unsent_bytes: self.unsent(),
+            unread_bytes: self.rcv.buffer.readable(),
+            out_of_order_bytes: self.rcv.buffer.out_of_order_bytes(),
+            owed_segments: self.ledger.owed().segments,
+            seconds_held: self.ledger.seconds_held(),
+            has_sack: self.peer.sack,
+            has_timestamps: self.peer.timestamps,
+            has_ecn: self.peer.ecn,
+            window_scales: self.peer.scale.map(|scale| (scale.snd, scale.rcv)),
+            is_frozen: self.timers.deadline(Timer::Frozen).is_some(),
+            since_last_sent: self.snd.last_sent_at.map(|at| now.since(at)),
+            since_last_received: self.rcv.last_arrival.map(|at| now.since(at)),
+            shadow_acks: self.ledger.shadow_acks().collect(),
+            gauges,
+        }
+    }
+}

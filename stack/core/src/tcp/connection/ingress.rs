@@ -1,0 +1,144 @@
+//! A segment comes in: RFC 9293 §3.10.7 as a list of named steps.
+//!
+//! Each step looks at one thing and says whether the next one is due. What the peer acknowledges is digested in
+//! `acks.rs`.
+
+mod checks;
+mod data;
+mod syn_sent;
+
+use super::Connection;
+use crate::agent::Why;
+use crate::tcp::cx::Cx;
+use crate::tcp::ledger::AckKind;
+use crate::tcp::timers::Timer;
+use crate::trace::{DropReason, StateName, TraceKind};
+use crate::wire::{Ecn, SourceRoute, TcpView};
+
+/// A segment with what its packet said around it.
+#[derive(Debug)]
+pub(crate) struct Arrived<'a> {
+    pub(crate) segment: TcpView<'a>,
+    pub(crate) ecn: Ecn,
+    /// Payload bytes per segment when the link coalesced several.
+    pub(crate) segment_bytes: Option<u16>,
+    /// The way back, when the packet came by a source route.
+    pub(crate) source_route: Option<SourceRoute>,
+}
+
+/// What the endpoint has to do about the segment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Disposition {
+    Done,
+    /// Answer it with a RST, as though there were no connection.
+    Refuse,
+    /// A passive open came to nothing: forget the connection (RFC 9293 MUST-11).
+    Forget,
+    /// A new connection begins in the place of one in TIME-WAIT: forget this one and treat the SYN as new.
+    Reopen,
+}
+
+/// What a step says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    Next,
+    Drop(DropReason),
+    /// Dropped, and answered with an ACK of where we are.
+    Answer(DropReason, Answer),
+    End(Disposition),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Answer {
+    Always,
+    /// At most one in [`ANSWER_EVERY`]: neither attackers nor two confused ends may start a storm (RFC 5961 §7).
+    Limited,
+}
+
+/// Interval of limited answers, per connection: a limit shared by all of them would tell an attacker about
+/// connections that are not its own.
+const ANSWER_EVERY: std::time::Duration = std::time::Duration::from_millis(500);
+
+type StepFn = fn(&mut Connection, &mut Cx<'_>, &Arrived<'_>) -> Step;
+
+/// RFC 9293 §3.10.7.4, in its order.
+const STEPS: [StepFn; 8] = [
+    Connection::check_seq,
+    Connection::check_rst,
+    Connection::check_syn,
+    Connection::check_ack,
+    Connection::take_ack,
+    Connection::take_urgent,
+    Connection::take_data,
+    Connection::take_fin,
+];
+
+impl Connection {
+    pub(crate) fn handle_segment(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Disposition {
+        let segment = &arrived.segment;
+        self.stats.segments_received += 1;
+        self.rcv.last_arrival = Some(cx.now);
+        self.arm_relax(cx);
+        cx.trace(TraceKind::Received {
+            seq: segment.seq,
+            ack: segment.ack,
+            len: segment.payload.len() as u32,
+            flags: segment.flags.0,
+        });
+        let disposition = match self.state {
+            StateName::Closed => Disposition::Refuse,
+            StateName::SynSent => self.handle_in_syn_sent(cx, arrived),
+            _ => self.handle_synchronized(cx, arrived),
+        };
+        self.check();
+        disposition
+    }
+
+    fn handle_synchronized(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Disposition {
+        for step in STEPS {
+            match step(self, cx, arrived) {
+                Step::Next => {}
+                other => return self.conclude(cx, other),
+            }
+        }
+        self.note_alive(cx);
+        Disposition::Done
+    }
+
+    fn conclude(&mut self, cx: &mut Cx<'_>, step: Step) -> Disposition {
+        match step {
+            Step::Next => Disposition::Done,
+            Step::Drop(reason) => {
+                cx.dropped(reason);
+                Disposition::Done
+            }
+            Step::Answer(reason, answer) => {
+                cx.dropped(reason);
+                self.answer(cx, answer);
+                Disposition::Done
+            }
+            Step::End(disposition) => disposition,
+        }
+    }
+
+    fn answer(&mut self, cx: &mut Cx<'_>, answer: Answer) {
+        let is_too_soon = self.urges.answered_at.is_some_and(|at| cx.now.since(at) < ANSWER_EVERY);
+        if answer == Answer::Limited {
+            if is_too_soon {
+                cx.dropped(DropReason::AnswerRateLimited);
+                return;
+            }
+            self.urges.answered_at = Some(cx.now);
+        }
+        self.force_ack(cx, AckKind::Duplicate, Why::plain(crate::agent::Rule::Forced));
+    }
+
+    /// The peer lives: keep-alives begin anew.
+    fn note_alive(&mut self, cx: &Cx<'_>) {
+        let Some(keep_alive) = self.options.keep_alive else { return };
+        self.urges.keep_alives_sent = 0;
+        if self.state == StateName::Established || self.state == StateName::CloseWait {
+            self.timers.arm(Timer::KeepAlive, cx.now + keep_alive.idle);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! The checks of RFC 9293 §3.10.7.4, with the hardening of RFC 5961 and PAWS (RFC 7323 §5).
+
+use std::time::Duration;
+
+use super::{Answer, Arrived, Connection, Disposition, Step};
+use crate::Seq;
+use crate::tcp::connection::{CloseReason, Origin};
+use crate::tcp::cx::Cx;
+use crate::tcp::timers::Timer;
+use crate::trace::{DropReason, StateName};
+use crate::wire::{Flags, TcpView};
+
+/// An old timestamp says nothing after so long a silence: its clock may have wrapped (RFC 7323 §5.5).
+const PAWS_IDLE: Duration = Duration::from_secs(24 * 24 * 3600);
+
+impl Connection {
+    /// First: is the segment in the window, and not an old duplicate?
+    pub(super) fn check_seq(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
+        let segment = &arrived.segment;
+        if let Some(step) = self.check_repeated_syn(segment) {
+            return step;
+        }
+        if let Some(step) = self.check_paws(cx, segment) {
+            return step;
+        }
+        if self.is_acceptable(segment) {
+            self.take_timestamp(cx, segment);
+            self.take_source_route(arrived);
+            return Step::Next;
+        }
+        if segment.flags.contains(Flags::RST) {
+            return Step::Drop(DropReason::OutOfWindow);
+        }
+        if self.state == StateName::TimeWait && segment.flags.contains(Flags::FIN) {
+            self.timers.arm(Timer::Linger, cx.now + 2 * self.config.msl);
+        }
+        if segment.payload.is_empty() && !segment.flags.contains(Flags::FIN) {
+            return Step::Answer(DropReason::OutOfWindow, Answer::Limited);
+        }
+        // Data or FIN that comes again: our ACK of it was lost.
+        self.note_old_duplicate(segment);
+        Step::Answer(DropReason::OutOfWindow, Answer::Always)
+    }
+
+    /// In SYN-RECEIVED the peer's SYN may come again, or its half of a simultaneous open.
+    fn check_repeated_syn(&mut self, segment: &TcpView<'_>) -> Option<Step> {
+        let is_again = self.state == StateName::SynReceived
+            && segment.flags.contains(Flags::SYN)
+            && !segment.flags.contains(Flags::RST)
+            && segment.seq == self.rcv.irs;
+        if !is_again {
+            return None;
+        }
+        if segment.flags.contains(Flags::ACK) {
+            return Some(Step::Next); // check_syn lets it pass, and its ACK counts.
+        }
+        self.urges.syn = true;
+        Some(Step::Drop(DropReason::SynInConnection))
+    }
+
+    fn check_paws(&mut self, cx: &Cx<'_>, segment: &TcpView<'_>) -> Option<Step> {
+        if !self.peer.timestamps || segment.flags.contains(Flags::RST) {
+            return None;
+        }
+        let Some(timestamps) = segment.options.timestamps else {
+            return Some(Step::Drop(DropReason::Paws)); // RFC 7323 §3.2: once agreed, on every segment.
+        };
+        let is_old = (timestamps.value.wrapping_sub(self.rcv.ts_recent) as i32) < 0;
+        let is_idle = cx.now.since(self.rcv.ts_recent_at) > PAWS_IDLE;
+        let may_reopen = self.state == StateName::TimeWait && segment.flags.contains(Flags::SYN);
+        if is_old && !is_idle && !may_reopen {
+            self.note_old_duplicate(segment);
+            let answer = if segment.payload.is_empty() { Answer::Limited } else { Answer::Always };
+            return Some(Step::Answer(DropReason::Paws, answer));
+        }
+        None
+    }
+
+    /// The four cases of RFC 9293 §3.4. A zero window still lets ACK, RST and URG through (MUST-66), so a
+    /// segment that begins exactly where we are is looked at; its data finds no room.
+    fn is_acceptable(&self, segment: &TcpView<'_>) -> bool {
+        let (seq, len) = (segment.seq, segment.sequence_len());
+        let (nxt, edge) = (self.rcv.nxt, self.rcv.edge);
+        if seq == nxt {
+            return true;
+        }
+        let in_window = |number: Seq| nxt <= number && number < edge;
+        in_window(seq) || (len > 0 && in_window(seq + (len - 1)))
+    }
+
+    fn take_timestamp(&mut self, cx: &Cx<'_>, segment: &TcpView<'_>) {
+        let Some(timestamps) = segment.options.timestamps.filter(|_| self.peer.timestamps) else { return };
+        let is_newer = (timestamps.value.wrapping_sub(self.rcv.ts_recent) as i32) >= 0;
+        let is_idle = cx.now.since(self.rcv.ts_recent_at) > PAWS_IDLE;
+        if (is_newer || is_idle) && segment.seq <= self.rcv.last_ack_decided {
+            self.rcv.ts_recent = timestamps.value;
+            self.rcv.ts_recent_at = cx.now;
+        }
+    }
+
+    /// RFC 9293 MUST-53, SHLD-24: a passive connection answers by the way that the newest segment came. A route
+    /// that the application chose stays (MUST-52).
+    fn take_source_route(&mut self, arrived: &Arrived<'_>) {
+        if self.origin == Origin::Passive
+            && let Some(route) = &arrived.source_route
+            && self.source_route.as_deref() != Some(route)
+        {
+            self.source_route = Some(Box::new(route.clone()));
+            self.update_mss();
+        }
+    }
+
+    /// Data that we have seen already: the peer learns of it by D-SACK (RFC 2883).
+    pub(super) fn note_old_duplicate(&mut self, segment: &TcpView<'_>) {
+        let end = segment.seq + segment.payload.len() as u32;
+        if self.peer.sack && !segment.payload.is_empty() && end <= self.rcv.nxt {
+            self.rcv.dsack = Some((segment.seq, end));
+        }
+    }
+
+    /// Second: RST. Only the exact next number is believed (RFC 5961 §3.2).
+    pub(super) fn check_rst(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
+        let segment = &arrived.segment;
+        if !segment.flags.contains(Flags::RST) {
+            return Step::Next;
+        }
+        if segment.seq != self.rcv.nxt {
+            return Step::Answer(DropReason::RstNotExact, Answer::Limited);
+        }
+        match (self.state, self.origin) {
+            (StateName::SynReceived, Origin::Passive) => {
+                self.finish(cx, CloseReason::Reset);
+                return Step::End(Disposition::Forget);
+            }
+            (StateName::SynReceived, Origin::Active) => self.finish(cx, CloseReason::Refused),
+            // Everything that was sent has been acknowledged: the peer merely skipped the courtesies.
+            (StateName::TimeWait, _) => self.finish(cx, CloseReason::Finished),
+            _ => self.finish(cx, CloseReason::Reset),
+        }
+        Step::End(Disposition::Done)
+    }
+
+    /// Fourth: SYN (the third check, security, is empty). Challenged, never believed (RFC 5961 §4.2).
+    pub(super) fn check_syn(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
+        let segment = &arrived.segment;
+        if !segment.flags.contains(Flags::SYN) {
+            return Step::Next;
+        }
+        let is_other_half = self.state == StateName::SynReceived
+            && segment.seq == self.rcv.irs
+            && segment.flags.contains(Flags::ACK);
+        if is_other_half {
+            return Step::Next;
+        }
+        if self.state == StateName::TimeWait && self.is_surely_new(segment) {
+            self.finish(cx, CloseReason::Finished);
+            return Step::End(Disposition::Reopen);
+        }
+        Step::Answer(DropReason::SynInConnection, Answer::Limited)
+    }
+
+    /// A SYN that cannot be an old duplicate of the connection in TIME-WAIT (RFC 6191, RFC 9293 SHLD-4).
+    fn is_surely_new(&self, syn: &TcpView<'_>) -> bool {
+        match syn.options.timestamps {
+            Some(timestamps) if self.peer.timestamps => {
+                let ahead = timestamps.value.wrapping_sub(self.rcv.ts_recent) as i32;
+                ahead > 0 || (ahead == 0 && self.rcv.nxt < syn.seq)
+            }
+            _ => self.rcv.nxt < syn.seq,
+        }
+    }
+
+    /// Fifth: is the ACK about something that we sent, and not too old (RFC 5961 §5.2)?
+    pub(super) fn check_ack(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
+        let segment = &arrived.segment;
+        if !segment.flags.contains(Flags::ACK) {
+            return Step::Drop(DropReason::NoAck);
+        }
+        if self.state == StateName::SynReceived {
+            if !(self.snd.una < segment.ack && segment.ack <= self.snd.nxt) {
+                cx.dropped(DropReason::AckOfUnsent);
+                return Step::End(Disposition::Refuse);
+            }
+            self.establish(cx, segment);
+        }
+        if self.snd.max < segment.ack {
+            return Step::Answer(DropReason::AckOfUnsent, Answer::Limited);
+        }
+        let oldest = self.snd.una - self.snd.max_wnd.max(u32::from(u16::MAX));
+        if segment.ack < oldest {
+            return Step::Answer(DropReason::AckTooOld, Answer::Limited);
+        }
+        Step::Next
+    }
+}

@@ -1,0 +1,202 @@
+//! Seventh and eighth: the segment's data and its FIN; and what is urgent among it.
+
+use super::{Arrived, Connection, Disposition, Step};
+use crate::Seq;
+use crate::agent::{Class, Rule, Why};
+use crate::tcp::connection::CloseReason;
+use crate::tcp::cx::Cx;
+use crate::tcp::ledger::{AckKind, Heard};
+use crate::tcp::recv_buffer::{InsertVerdict, Inserted};
+use crate::tcp::timers::Timer;
+use crate::trace::{DropReason, StateName};
+use crate::wire::{Ecn, Flags, HopwiseOption, RateRequest, TcpView};
+
+impl Connection {
+    /// Sixth: URG. The data stays in line; the application learns how far it reaches (MUST-31, MUST-32).
+    pub(super) fn take_urgent(&mut self, _: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
+        let segment = &arrived.segment;
+        if !segment.flags.contains(Flags::URG) || self.state.peer_has_closed() {
+            return Step::Next;
+        }
+        // The pointer names the first octet that is not urgent any more (MUST-62).
+        let end = segment.seq + u32::from(segment.urgent);
+        if self.rcv.urgent_end.is_none_or(|known| known < end) {
+            self.rcv.urgent_end = Some(end);
+            self.events.urgent = true;
+        }
+        Step::Next
+    }
+
+    pub(super) fn take_data(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
+        let segment = &arrived.segment;
+        self.take_ecn_mark(arrived);
+        self.take_notes(segment);
+        if segment.payload.is_empty() {
+            return Step::Next;
+        }
+        if self.state.peer_has_closed() {
+            return Step::Drop(DropReason::DataAfterClose);
+        }
+        if self.rcv.is_deaf {
+            return self.refuse_data(cx);
+        }
+        let (start, payload) = self.cut_to_window(segment);
+        let is_beyond = payload.is_empty();
+        if is_beyond {
+            // A probe of a closed window, or data that we have: either way the peer has to hear where we are.
+            self.note_old_duplicate(segment);
+            let reason =
+                if self.rcv.edge <= self.rcv.nxt { DropReason::NoBuffer } else { DropReason::OutOfWindow };
+            cx.dropped(reason);
+            self.force_ack(cx, AckKind::Duplicate, Why::plain(Rule::Forced));
+            return Step::Next;
+        }
+        let inserted = self.rcv.buffer.insert(start.bytes_since(self.rcv.nxt), payload);
+        self.note_inserted(cx, segment, &inserted, payload.len() as u32);
+        self.report_arrival(cx, arrived, &inserted);
+        Step::Next
+    }
+
+    /// What of the payload is new and fits the window that was promised.
+    fn cut_to_window<'a>(&self, segment: &TcpView<'a>) -> (Seq, &'a [u8]) {
+        let start = segment.seq + u32::from(segment.flags.contains(Flags::SYN));
+        let old = (self.rcv.nxt.bytes_since(start) as usize).min(segment.payload.len());
+        let payload = &segment.payload[old..];
+        let start = start.max(self.rcv.nxt);
+        let room = self.rcv.edge.bytes_since(start) as usize;
+        (start, &payload[..payload.len().min(room)])
+    }
+
+    /// Data for an application that has gone: it must not be acknowledged as though someone had it (SHLD-3).
+    fn refuse_data(&mut self, cx: &mut Cx<'_>) -> Step {
+        cx.dropped(DropReason::DataAfterClose);
+        self.urges.rst = true;
+        self.finish(cx, CloseReason::Aborted);
+        Step::End(Disposition::Done)
+    }
+
+    fn note_inserted(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>, inserted: &Inserted, len: u32) {
+        let nxt = self.rcv.nxt;
+        self.rcv.nxt += inserted.advanced;
+        if inserted.advanced > 0 {
+            self.events.readable = true;
+            self.stats.bytes_received += u64::from(inserted.advanced);
+        }
+        self.rcv.edge = self.rcv.edge.max(self.rcv.nxt);
+        if self.peer.sack {
+            let old_part = nxt.bytes_since(segment.seq).min(segment.payload.len() as u32);
+            if old_part > 0 {
+                self.rcv.dsack = Some((segment.seq, segment.seq + old_part));
+            } else if let Some((from, to)) = inserted.duplicate {
+                self.rcv.dsack = Some((nxt + from, nxt + to));
+            }
+        }
+        match inserted.verdict {
+            InsertVerdict::TooManyHoles => cx.dropped(DropReason::TooManyHoles),
+            InsertVerdict::NoRoom => cx.dropped(DropReason::NoBuffer),
+            InsertVerdict::OutOfOrder => self.stats.segments_out_of_order += 1,
+            InsertVerdict::Duplicate => self.stats.segments_duplicate += 1,
+            InsertVerdict::InOrder | InsertVerdict::FillsHole => {
+                self.stats.segments_in_order += u64::from(len > 0)
+            }
+        }
+    }
+
+    /// The receiver agent hears of it, once a segment.
+    fn report_arrival(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>, inserted: &Inserted) {
+        let segment = &arrived.segment;
+        let class = match inserted.verdict {
+            InsertVerdict::InOrder => Class::InOrder,
+            InsertVerdict::FillsHole => Class::FillsHole,
+            InsertVerdict::OutOfOrder => Class::OutOfOrder,
+            InsertVerdict::Duplicate => Class::Duplicate,
+            InsertVerdict::TooManyHoles | InsertVerdict::NoRoom => {
+                return self.force_ack(cx, AckKind::Duplicate, Why::plain(Rule::Forced));
+            }
+        };
+        let told = match segment.options.hopwise {
+            Some(HopwiseOption::Notes(notes)) if self.peer.use_told => notes.told,
+            _ => None,
+        };
+        let rate_asked = match segment.options.rate_request {
+            Some(RateRequest::Ask(rate)) if self.peer.rate_request => Some(rate),
+            _ => None,
+        };
+        let bytes = if inserted.advanced > 0 { inserted.advanced } else { segment.payload.len() as u32 };
+        let heard = Heard {
+            class,
+            bytes,
+            push: segment.flags.contains(Flags::PSH),
+            ce: arrived.ecn == Ecn::Ce,
+            rate_asked,
+            told,
+        };
+        let each = arrived.segment_bytes.map_or(segment.payload.len(), usize::from).max(1);
+        let count = segment.payload.len().div_ceil(each).max(1) as u32;
+        let facts = super::super::facts(&self.rcv, &self.path, self.snd.mss);
+        self.ledger.on_arrival(cx, &heard, count, &facts);
+        self.note_decision();
+    }
+
+    /// RFC 3168 §6.1.3: a mark is echoed until the peer says that it slowed down.
+    fn take_ecn_mark(&mut self, arrived: &Arrived<'_>) {
+        if !self.peer.ecn {
+            return;
+        }
+        if arrived.segment.flags.contains(Flags::CWR) {
+            self.ecn.echo = false;
+        }
+        if arrived.ecn == Ecn::Ce {
+            self.ecn.echo = true;
+        }
+    }
+
+    fn take_notes(&mut self, segment: &TcpView<'_>) {
+        if self.peer.use_cwnd
+            && let Some(HopwiseOption::Notes(notes)) = segment.options.hopwise
+            && notes.cwnd.is_some()
+        {
+            self.rcv.peer_cwnd = notes.cwnd;
+        }
+    }
+
+    /// Eighth: FIN, whether it stands in this segment or was waiting for the data before it.
+    pub(super) fn take_fin(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
+        let segment = &arrived.segment;
+        if segment.flags.contains(Flags::FIN) && self.rcv.fin.is_none() {
+            let at = segment.seq + (segment.sequence_len() - 1);
+            // Its place must be within what we promised; else the data before it was cut, and it comes again.
+            if at <= self.rcv.edge && self.rcv.nxt <= at {
+                self.rcv.fin = Some(at);
+            }
+        }
+        if self.rcv.fin != Some(self.rcv.nxt) || self.state.peer_has_closed() {
+            return Step::Next;
+        }
+        self.rcv.nxt += 1;
+        self.rcv.edge = self.rcv.edge.max(self.rcv.nxt);
+        self.events.peer_closed = true;
+        self.events.readable = true;
+        self.force_ack(cx, AckKind::InOrder, Why::plain(Rule::Forced));
+        match self.state {
+            StateName::FinWait1 => self.enter(cx, StateName::Closing),
+            StateName::FinWait2 => self.enter_time_wait(cx),
+            _ => self.enter(cx, StateName::CloseWait),
+        }
+        Step::Next
+    }
+
+    /// Only 2 MSL are left to wait (MUST-13); the buffers are not needed for that.
+    pub(in crate::tcp::connection) fn enter_time_wait(&mut self, cx: &mut Cx<'_>) {
+        self.enter(cx, StateName::TimeWait);
+        for timer in Timer::ALL {
+            self.timers.disarm(timer);
+        }
+        self.timers.arm(Timer::Linger, cx.now + 2 * self.config.msl);
+        self.snd.buffer.relax();
+        self.board.relax();
+        if self.closed.is_none() {
+            self.events.closed = true;
+        }
+    }
+}

@@ -1,0 +1,74 @@
+//! RFC 9293 §3.10.7.3: an answer to our SYN, or the peer's own SYN when both open at once.
+
+use super::{Arrived, Connection, Disposition};
+use crate::agent::{Rule, Why};
+use crate::tcp::connection::CloseReason;
+use crate::tcp::cx::Cx;
+use crate::tcp::ledger::AckKind;
+use crate::tcp::timers::Timer;
+use crate::trace::{DropReason, StateName};
+use crate::wire::{Flags, TcpView};
+
+impl Connection {
+    pub(super) fn handle_in_syn_sent(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Disposition {
+        let segment = &arrived.segment;
+        let has_ack = segment.flags.contains(Flags::ACK);
+        let is_our_ack = has_ack && segment.ack == self.snd.nxt && self.snd.nxt != self.snd.iss;
+        if segment.flags.contains(Flags::RST) {
+            if is_our_ack {
+                self.finish(cx, CloseReason::Refused);
+            } else {
+                cx.dropped(DropReason::RstNotExact);
+            }
+            return Disposition::Done;
+        }
+        if has_ack && !is_our_ack {
+            cx.dropped(DropReason::AckOfUnsent);
+            return Disposition::Refuse;
+        }
+        if !segment.flags.contains(Flags::SYN) {
+            cx.dropped(DropReason::NoAck);
+            return Disposition::Done;
+        }
+        self.take_syn(cx, segment);
+        if is_our_ack {
+            self.complete_open(cx, arrived);
+        } else {
+            // Both sides opened at once (MUST-10): our SYN goes again, now with an ACK.
+            self.enter(cx, StateName::SynReceived);
+            self.urges.syn = true;
+        }
+        Disposition::Done
+    }
+
+    fn complete_open(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) {
+        self.establish(cx, &arrived.segment);
+        self.force_ack(cx, AckKind::InOrder, Why::plain(Rule::Forced));
+        if arrived.segment.sequence_len() > 1 {
+            self.take_data(cx, arrived);
+            self.take_fin(cx, arrived);
+        }
+    }
+
+    /// The handshake is over: our SYN is acknowledged.
+    pub(super) fn establish(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>) {
+        self.snd.una = self.snd.iss + 1;
+        self.snd.highest_ack = self.snd.una;
+        self.snd.nxt = self.snd.nxt.max(self.snd.una);
+        self.snd.max = self.snd.max.max(self.snd.nxt);
+        self.recovery.timeouts = 0;
+        self.snd.waiting_since = None;
+        self.timers.disarm(Timer::UserTimeout);
+        self.timers.disarm(Timer::Retransmit);
+        self.sample_handshake(cx, segment);
+        self.enter(cx, StateName::Established);
+        self.events.connected = true;
+        self.events.writable = true;
+        self.urges.syn = false;
+        // The first window after the handshake counts even though wl1 and wl2 have not moved.
+        self.snd.wl1 = segment.seq - 1;
+        self.snd.wl2 = segment.ack;
+        self.take_window(cx, segment);
+        self.note_alive(cx);
+    }
+}

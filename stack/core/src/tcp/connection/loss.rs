@@ -1,0 +1,402 @@
+//! What is lost, and what follows: fast recovery (RFC 6582, 6675, 8985), timeouts (RFC 6298, 5682), tail loss
+//! probes (RFC 8985 §7), and taking it all back when the loss was none (RFC 3522, 3708).
+
+use std::time::Duration;
+
+use super::acks::{AckNews, micros};
+use super::{Connection, send_view};
+use crate::Instant;
+use crate::agent::{Count, Loss, LossKind, Recovered};
+use crate::tcp::config::RecoveryStyle;
+use crate::tcp::cx::Cx;
+use crate::tcp::recovery::{Certainty, Frto, Gauge, Inflate, Phase, Prr, Undo};
+use crate::tcp::scoreboard::SegmentState;
+use crate::tcp::timers::Timer;
+use crate::trace::{TraceKind, UndoneBy};
+
+/// Retransmissions after which the application and the path are told (RFC 9293 §3.8.3, R1).
+const R1: u32 = 3;
+/// A tail probe without any RTT sample waits this long (RFC 8985 §7.2).
+const PROBE_WITHOUT_RTT: Duration = Duration::from_secs(1);
+/// What a lone segment's probe adds for a peer that delays its ACK (RFC 8985 §7.2).
+const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
+
+impl Connection {
+    /// Weighs one ACK. Answers how a recovery ended, when this ACK ended it.
+    pub(super) fn judge(&mut self, cx: &mut Cx<'_>, news: &AckNews) -> Option<Recovered> {
+        if self.uses_rack() {
+            self.recovery.rack.on_delivered(cx.now, &news.delivered, self.path.rtt.min);
+        }
+        self.react_to_mark(cx, news);
+        if let Some(by) = self.is_denied(news) {
+            cx.trace(TraceKind::Undone(by));
+            return Some(Recovered::Undone);
+        }
+        if news.advanced > 0 {
+            self.recovery.dup_acks = 0;
+            self.resolve_tail_probe(cx, news);
+        }
+        let ended = self.weigh_advance(cx, news);
+        if ended.is_none() {
+            self.weigh_duplicate(cx, news);
+            self.detect(cx, news.flight_before);
+            self.gauge(news);
+        }
+        ended
+    }
+
+    /// ECN (RFC 3168 §6.1.2): once a round trip, as though something had been lost, but nothing is sent again.
+    fn react_to_mark(&mut self, cx: &mut Cx<'_>, news: &AckNews) {
+        let is_new_window = self.recovery.reduced_at.is_none_or(|at| at <= self.snd.una);
+        if !news.ece || !is_new_window || self.recovery.phase != Phase::Open {
+            return;
+        }
+        self.recovery.reduced_at = Some(self.snd.nxt);
+        self.ecn.cwr = true;
+        cx.trace(TraceKind::Marked);
+        self.ask_for_reduction(cx, LossKind::Marked, news.flight_before);
+    }
+
+    fn ask_for_reduction(&mut self, cx: &Cx<'_>, kind: LossKind, flight_before: Count) {
+        let view = send_view(&self.snd, &self.path, &self.board, &self.recovery);
+        let reduction = self.senders.on_loss(&Loss { now: cx.now, kind, flight_before }, &view);
+        self.recovery.ssthresh = reduction.ssthresh;
+    }
+
+    /// Does this ACK show that the last loss was none?
+    fn is_denied(&mut self, news: &AckNews) -> Option<UndoneBy> {
+        if !self.config.undo {
+            return None;
+        }
+        if news.dsack {
+            self.recovery.rack.on_dsack(self.snd.una, self.snd.nxt);
+            if self.recovery.undo.is_denied_by_dsack() {
+                return Some(UndoneBy::Dsack);
+            }
+        }
+        let is_recovering = self.recovery.phase != Phase::Open;
+        if is_recovering
+            && news.advanced > 0
+            && news.echo.is_some_and(|echo| self.recovery.undo.is_denied_by_echo(echo))
+        {
+            return Some(UndoneBy::Timestamps);
+        }
+        self.step_frto(news)
+    }
+
+    fn step_frto(&mut self, news: &AckNews) -> Option<UndoneBy> {
+        match self.recovery.frto {
+            Frto::Off => None,
+            Frto::FirstAck
+                if news.advanced > 0 && self.snd.una < self.recovery.point && self.unsent() > 0 =>
+            {
+                self.recovery.frto = Frto::SecondAck { new_left: 2 };
+                None
+            }
+            Frto::SecondAck { new_left } if news.advanced > 0 && new_left < 2 => Some(UndoneBy::Frto),
+            Frto::SecondAck { new_left: 2 } if !news.is_dup => None,
+            _ => {
+                self.recovery.frto = Frto::Off;
+                None
+            }
+        }
+    }
+
+    fn weigh_advance(&mut self, cx: &mut Cx<'_>, news: &AckNews) -> Option<Recovered> {
+        if news.advanced == 0 {
+            return None;
+        }
+        let segments = news.delivered.acked.segments;
+        let covers_point = self.recovery.point <= self.snd.una;
+        match self.recovery.phase {
+            Phase::Open => {
+                self.recovery.assumed_arrived = 0;
+                self.recovery.timeouts = 0;
+                None
+            }
+            Phase::Fast | Phase::AfterTimeout if covers_point => Some(Recovered::Full),
+            Phase::AfterTimeout => {
+                self.recovery.assumed_arrived = 0;
+                self.recovery.timeouts = 0;
+                None
+            }
+            Phase::Fast => {
+                // A partial ACK: the segment it stops at is lost too (RFC 6582 §3.2).
+                let assumed = self.recovery.assumed_arrived;
+                self.recovery.assumed_arrived = assumed.saturating_sub(segments.saturating_sub(1));
+                if !self.peer.sack {
+                    self.board.mark_first_lost();
+                }
+                let mss = u64::from(self.snd.mss);
+                if let Gauge::Inflate(inflate) = &mut self.recovery.gauge {
+                    inflate.on_partial_ack(news.delivered.acked.bytes, mss);
+                }
+                cx.trace(TraceKind::Window {
+                    allowed: u32::try_from(self.recovery.window).unwrap_or(u32::MAX),
+                    flight: self.flight().bytes as u32,
+                });
+                None
+            }
+        }
+    }
+
+    fn weigh_duplicate(&mut self, cx: &mut Cx<'_>, news: &AckNews) {
+        if !news.is_dup {
+            return;
+        }
+        self.recovery.dup_acks += 1;
+        let mss = u64::from(self.snd.mss);
+        match (&mut self.recovery.gauge, self.recovery.phase) {
+            (Gauge::Inflate(inflate), Phase::Fast) => inflate.on_dup_ack(mss),
+            _ if !self.peer.sack => self.assume_one_arrived(),
+            _ => {}
+        }
+        let dup = self.dup_ack(cx.now, news);
+        let view = send_view(&self.snd, &self.path, &self.board, &self.recovery);
+        let asks = self.senders.on_dup_ack(&dup, &view).is_some();
+        let is_new_window = self.recovery.asked_at.is_none_or(|at| at <= self.snd.una);
+        if asks && is_new_window && self.recovery.phase == Phase::Open {
+            self.recovery.asked_at = Some(self.snd.nxt);
+            self.board.mark_first_lost();
+            self.enter_fast(cx, news.flight_before);
+        }
+    }
+
+    /// A duplicate ACK without SACK stands for one segment that left the network: all of them in recovery (as
+    /// RFC 6937 counts), the first two outside of it (limited transmit, RFC 3042).
+    fn assume_one_arrived(&mut self) {
+        let most = self.board.flight().segments.saturating_sub(1);
+        let limit = match self.recovery.phase {
+            Phase::Open if !self.config.limited_transmit => 0,
+            Phase::Open => u32::from(self.tunables.dup_threshold).saturating_sub(1),
+            Phase::AfterTimeout => 0,
+            Phase::Fast => u32::MAX,
+        };
+        if self.recovery.assumed_arrived < most.min(limit) {
+            self.recovery.assumed_arrived += 1;
+        }
+    }
+
+    /// Looks for lost segments by the rule in force: time (RACK), SACKed bytes above, or duplicate ACKs.
+    pub(super) fn detect(&mut self, cx: &mut Cx<'_>, flight_before: Count) {
+        let found = if self.uses_rack() {
+            self.detect_by_time(cx.now)
+        } else if self.peer.sack {
+            self.board.sacked().segments > 0
+                && self.board.mark_lost_by_sack(self.tunables.dup_threshold, self.snd.mss)
+        } else {
+            // RFC 6582 §3.2 step 1: not for duplicates that our own resends caused.
+            self.recovery.phase == Phase::Open
+                && self.recovery.dup_acks >= u32::from(self.tunables.dup_threshold)
+                && self.recovery.point < self.snd.una
+                && self.board.mark_first_lost()
+        };
+        if !found || self.is_only_probe_lost() {
+            return;
+        }
+        if self.recovery.phase == Phase::Open {
+            self.enter_fast(cx, flight_before);
+        }
+    }
+
+    pub(super) fn uses_rack(&self) -> bool {
+        self.peer.sack && self.config.rack
+    }
+
+    fn detect_by_time(&mut self, now: Instant) -> bool {
+        let enough_sacked = self.board.sacked().segments >= u32::from(self.tunables.dup_threshold);
+        let certain = if self.recovery.phase != Phase::Open || enough_sacked {
+            Certainty::Enough
+        } else {
+            Certainty::Little
+        };
+        let rack = &self.recovery.rack;
+        let Some(newest) = rack.newest().copied() else { return false };
+        let window = rack.window(certain, self.path.rtt.min, self.path.rtt.smoothed);
+        let (found, wait) = self.board.mark_lost_by_time(now, &newest, rack.rtt() + window);
+        match wait {
+            Some(wait) => self.timers.arm(Timer::Reorder, now + wait),
+            None => self.timers.disarm(Timer::Reorder),
+        }
+        found
+    }
+
+    /// A larger segment than the path was known to carry is lost: that is news of its size, not of congestion.
+    fn is_only_probe_lost(&mut self) -> bool {
+        let Some(probe) = self.mtu.probe() else { return false };
+        let lost = self.board.lost();
+        let Some(index) = self.board.next_lost(self.snd.una) else { return false };
+        if self.board.get(index).seq != probe.seq {
+            return false;
+        }
+        self.mtu.probe_lost();
+        lost.segments == 1
+    }
+
+    pub(super) fn enter_fast(&mut self, cx: &mut Cx<'_>, flight_before: Count) {
+        self.ask_for_reduction(cx, LossKind::Fast, flight_before);
+        let mss = u64::from(self.snd.mss);
+        let recovery = &mut self.recovery;
+        recovery.phase = Phase::Fast;
+        recovery.point = self.snd.nxt;
+        recovery.undo = Undo::begin();
+        recovery.tail_probe = None;
+        recovery.gauge = match self.config.recovery {
+            RecoveryStyle::Prr => Gauge::Prr(Prr::begin(flight_before.bytes)),
+            RecoveryStyle::Inflate { per_ack } => {
+                recovery.assumed_arrived = 0;
+                Gauge::Inflate(Inflate::begin(recovery.dup_acks, mss, per_ack))
+            }
+        };
+        self.snd.timed = None;
+        self.timers.disarm(Timer::TailProbe);
+        self.arm_retransmit(cx.now);
+        self.stats.fast_retransmits += 1;
+        cx.trace(TraceKind::RecoveryBegan {
+            ssthresh: u32::try_from(self.recovery.ssthresh).unwrap_or(u32::MAX),
+            flight: u32::try_from(flight_before.bytes).unwrap_or(u32::MAX),
+            point: self.recovery.point,
+        });
+    }
+
+    /// How much may be in flight until the next ACK.
+    fn gauge(&mut self, news: &AckNews) {
+        if self.recovery.phase != Phase::Fast {
+            return;
+        }
+        let (pipe, mss) = (self.flight().bytes, u64::from(self.snd.mss));
+        let delivered = match (self.peer.sack, news.is_dup, news.advanced > 0) {
+            (true, ..) => news.delivered.bytes(),
+            (false, true, _) | (false, _, true) => mss,
+            _ => 0,
+        };
+        let ssthresh = self.recovery.ssthresh;
+        self.recovery.window = match &mut self.recovery.gauge {
+            Gauge::Prr(prr) => prr.on_ack(delivered, pipe, ssthresh, mss),
+            Gauge::Inflate(inflate) => inflate.window(ssthresh),
+        };
+    }
+
+    pub(super) fn partial_ack_restarts_timer(&self) -> bool {
+        match (&self.recovery.gauge, self.recovery.phase) {
+            (Gauge::Inflate(inflate), Phase::Fast) => inflate.restarts_timer(),
+            _ => true,
+        }
+    }
+
+    /// Recovery is over: everything arrived, or nothing had been lost.
+    pub(super) fn end_recovery(&mut self, cx: &mut Cx<'_>, end: Recovered) {
+        let was = self.recovery.phase;
+        self.recovery.phase = Phase::Open;
+        self.recovery.assumed_arrived = 0;
+        self.recovery.dup_acks = 0;
+        self.recovery.timeouts = 0;
+        self.recovery.frto = Frto::Off;
+        if end == Recovered::Undone {
+            self.recovery.undo.close();
+            self.board.unmark_lost();
+            self.rtt.reset_backoff();
+            self.stats.undone += 1;
+        }
+        if was == Phase::Fast {
+            self.recovery.rack.on_recovered();
+        }
+        // After a timeout the window grows on from where slow start has brought it: nothing to hand back.
+        if was == Phase::Fast || end == Recovered::Undone {
+            let view = send_view(&self.snd, &self.path, &self.board, &self.recovery);
+            self.senders.on_recovered(end, &view);
+        }
+        if was != Phase::Open {
+            cx.trace(TraceKind::RecoveryEnded);
+        }
+    }
+
+    /// RFC 6298 §5.4 to 5.6: send the first unacknowledged segment again, and wait twice as long.
+    pub(super) fn on_retransmission_timeout(&mut self, cx: &mut Cx<'_>) {
+        let flight_before = self.flight();
+        let rto = self.rto();
+        self.recovery.timeouts += 1;
+        let nth = self.recovery.timeouts;
+        self.stats.timeouts += 1;
+        cx.trace(TraceKind::Timeout { nth, rto_us: micros(rto) });
+        self.note_struggle(nth);
+        self.suspect_mtu(cx, nth);
+        self.reset_for_timeout(nth);
+        self.ask_for_reduction(cx, LossKind::Timeout { nth }, flight_before);
+        self.back_off();
+        self.lower_highest_ack();
+        self.arm_retransmit(cx.now);
+    }
+
+    fn reset_for_timeout(&mut self, nth: u32) {
+        // A first segment that is SACKed but not acknowledged: the peer threw it away (RFC 2018 §8).
+        if self.board.front().is_some_and(|front| front.state == SegmentState::Sacked) {
+            self.board.forget_sacks();
+            self.highest_sacked = None;
+        }
+        self.board.mark_all_lost();
+        let may_be_spurious = nth == 1 && self.recovery.phase == Phase::Open;
+        let recovery = &mut self.recovery;
+        recovery.frto = if may_be_spurious && self.config.undo && !self.peer.timestamps {
+            Frto::FirstAck
+        } else {
+            Frto::Off
+        };
+        if nth == 1 {
+            recovery.undo = Undo::begin();
+        }
+        recovery.phase = Phase::AfterTimeout;
+        recovery.point = self.snd.nxt;
+        recovery.dup_acks = 0;
+        recovery.assumed_arrived = 0;
+        recovery.tail_probe = None;
+        self.snd.timed = None;
+        self.timers.disarm(Timer::TailProbe);
+        self.timers.disarm(Timer::Reorder);
+    }
+
+    pub(super) fn back_off(&mut self) {
+        if self.tunables.rto_backoff {
+            self.rtt.on_timeout();
+        }
+    }
+
+    pub(super) fn note_struggle(&mut self, nth: u32) {
+        if nth == R1 && self.options.report_errors {
+            self.events.struggling = true;
+        }
+    }
+
+    /// When to send a tail loss probe: later than an ACK could take, earlier than the RTO.
+    pub(super) fn arm_tail_probe(&mut self, now: Instant) {
+        let is_quiet = self.recovery.phase == Phase::Open
+            && self.recovery.tail_probe.is_none()
+            && self.board.sacked().segments == 0;
+        if !self.uses_rack() || !is_quiet || self.board.is_empty() {
+            self.timers.disarm(Timer::TailProbe);
+            return;
+        }
+        let mut wait = self.path.rtt.smoothed.map_or(PROBE_WITHOUT_RTT, |srtt| 2 * srtt);
+        if self.board.flight().segments <= 1 {
+            wait += MAX_ACK_DELAY;
+        }
+        let rto_at = self.timers.deadline(Timer::Retransmit).unwrap_or(now + self.rto());
+        self.timers.arm(Timer::TailProbe, (now + wait).min(rto_at));
+    }
+
+    pub(super) fn on_tail_probe_due(&mut self) {
+        if self.recovery.phase == Phase::Open && self.recovery.tail_probe.is_none() && !self.board.is_empty()
+        {
+            self.urges.tail_probe = true;
+        }
+    }
+
+    /// RFC 8985 §7.4: a probe that repaired a loss hides it from the window; reduce as though it had been seen.
+    fn resolve_tail_probe(&mut self, cx: &mut Cx<'_>, news: &AckNews) {
+        let Some(probe) = self.recovery.tail_probe.filter(|probe| probe.end <= self.snd.una) else { return };
+        self.recovery.tail_probe = None;
+        if probe.was_resent && !news.dsack && self.recovery.phase == Phase::Open {
+            self.ask_for_reduction(cx, LossKind::Marked, news.flight_before);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What is heard of the path from outside: ICMP errors (RFC 5927), and routing, which may freeze a connection or
+//! say what has arrived (`elfn`, TCP-pgy).
+//!
+//! None of it ends an established connection, and none of it moves `snd_una`.
+
+use std::time::Duration;
+
+use super::acks::AckNews;
+use super::{CloseReason, Connection};
+use crate::agent::{Path, PathEvent, PathReaction};
+use crate::tcp::cx::Cx;
+use crate::tcp::timers::Timer;
+use crate::trace::{DropReason, MtuHow, StateName, TraceKind};
+use crate::wire::IcmpKind;
+use crate::{Instant, Seq};
+
+impl Connection {
+    /// An ICMP error quotes a segment of ours. It is advice, when the quoted number is one in flight (RFC 5927
+    /// §4.1): a blind attacker has to guess it.
+    pub(crate) fn handle_icmp(
+        &mut self,
+        cx: &mut Cx<'_>,
+        kind: IcmpKind,
+        quoted: Seq,
+        lowered_mtu: Option<u16>,
+    ) {
+        let is_in_flight = self.snd.una <= quoted && quoted < self.snd.max;
+        if !is_in_flight || self.state == StateName::Closed {
+            cx.dropped(DropReason::IcmpUnverified);
+            return;
+        }
+        match kind {
+            IcmpKind::PacketTooBig { .. } => self.lower_mtu(cx, lowered_mtu),
+            // Source quench says nothing that loss does not (RFC 6633, MUST-55).
+            IcmpKind::SourceQuench => {}
+            IcmpKind::Unreachable { code } => {
+                cx.trace(TraceKind::IcmpError { kind: 3, code });
+                let is_hard = self.flow.remote.is_ipv4() && matches!(code, 2 | 3) || self.is_v6_port(code);
+                self.note_icmp(cx, (3, code), is_hard);
+            }
+            IcmpKind::TimeExceeded { code } => {
+                cx.trace(TraceKind::IcmpError { kind: 11, code });
+                self.note_icmp(cx, (11, code), false);
+            }
+            IcmpKind::ParameterProblem { code, .. } => {
+                cx.trace(TraceKind::IcmpError { kind: 12, code });
+                self.note_icmp(cx, (12, code), false);
+            }
+        }
+    }
+
+    fn is_v6_port(&self, code: u8) -> bool {
+        self.flow.remote.is_ipv6() && code == 4
+    }
+
+    /// "No such protocol or port" ends an attempt to open (SHLD-26); everything else is passed on as a soft error
+    /// (MUST-56, RFC 5461).
+    fn note_icmp(&mut self, cx: &mut Cx<'_>, error: (u8, u8), is_hard: bool) {
+        if is_hard && self.state == StateName::SynSent {
+            self.finish(cx, CloseReason::Unreachable);
+        } else if self.options.report_errors {
+            self.events.icmp = Some(error);
+        }
+    }
+
+    /// What is too large is sent again in smaller pieces at once, and cwnd is left alone (RFC 1191 §6.5).
+    fn lower_mtu(&mut self, cx: &mut Cx<'_>, lowered: Option<u16>) {
+        let Some(size) = lowered.filter(|size| *size >= smallest_mtu(&self.flow)) else {
+            cx.dropped(DropReason::IcmpUnverified);
+            return;
+        };
+        if self.mtu.on_icmp(size) {
+            self.path_mtu_changed(cx, MtuHow::Icmp);
+            self.board.mark_larger_lost(self.snd.mss);
+        }
+    }
+
+    pub(crate) fn path_mtu(&self) -> u16 {
+        self.mtu.size()
+    }
+
+    /// `rcv_nxt`, if in-order data came within the last `window`.
+    pub(crate) fn received_since(&self, now: Instant, window: Duration) -> Option<Seq> {
+        let is_recent = self.rcv.last_arrival.is_some_and(|at| now.since(at) <= window);
+        (is_recent && self.stats.bytes_received > 0).then_some(self.rcv.nxt)
+    }
+
+    /// Routing speaks.
+    pub(crate) fn handle_path(&mut self, cx: &mut Cx<'_>, event: &PathEvent, path: &Path) {
+        self.path.hops_to_peer = path.hops_to_peer;
+        self.path.hops_from_peer = path.hops_from_peer;
+        self.path.link_bps = path.link_bps;
+        if !self.state.is_synchronized() {
+            return;
+        }
+        let view = super::send_view(&self.snd, &self.path, &self.board, &self.recovery);
+        for reaction in self.senders.on_path(event, &view) {
+            match reaction {
+                PathReaction::None => {}
+                PathReaction::Freeze { probe_every } => self.freeze(cx, probe_every),
+                PathReaction::RaiseHighestAck(seq) => self.raise_highest_ack(cx, seq),
+            }
+        }
+        if *event == PathEvent::RouteFound && self.is_frozen() {
+            self.urges.frozen_probe = true;
+        }
+    }
+
+    fn freeze(&mut self, cx: &mut Cx<'_>, probe_every: Duration) {
+        if self.board.is_empty() {
+            return; // Nothing is under way that a timeout could punish.
+        }
+        if !self.is_frozen() {
+            cx.trace(TraceKind::Frozen);
+        }
+        for timer in [Timer::Retransmit, Timer::TailProbe, Timer::Reorder, Timer::Persist] {
+            self.timers.disarm(timer);
+        }
+        self.probe_every = probe_every.max(SHORTEST_PROBE);
+        self.timers.arm(Timer::Frozen, cx.now + self.probe_every);
+    }
+
+    pub(super) fn on_frozen_timer(&mut self, now: Instant) {
+        self.urges.frozen_probe = true;
+        self.timers.arm(Timer::Frozen, now + self.probe_every);
+    }
+
+    /// Any acceptable ACK shows that the path is back; the RTO is what it was.
+    pub(super) fn thaw_on(&mut self, cx: &mut Cx<'_>, news: &AckNews) {
+        if !self.is_frozen() || (news.advanced == 0 && !news.is_dup) {
+            return;
+        }
+        self.timers.disarm(Timer::Frozen);
+        self.urges.frozen_probe = false;
+        cx.trace(TraceKind::Thawed);
+        if !self.board.is_empty() {
+            self.arm_retransmit(cx.now);
+        }
+    }
+
+    /// Believed only within what is in flight; nothing is sampled and nothing grows by it.
+    fn raise_highest_ack(&mut self, cx: &mut Cx<'_>, seq: Seq) {
+        if self.snd.una < seq && seq <= self.snd.nxt && self.snd.highest_ack < seq {
+            self.snd.highest_ack = seq;
+            self.snd.timeouts_above = 0;
+            cx.trace(TraceKind::HighestAckRaised { to: seq });
+        }
+    }
+
+    /// After a timeout: once, something above or the last segment below asks; if that stays unanswered the raised
+    /// number is given up, else a lost last ACK would leave both sides waiting for ever.
+    pub(super) fn lower_highest_ack(&mut self) {
+        if self.snd.highest_ack <= self.snd.una {
+            return;
+        }
+        if self.snd.timeouts_above == 0 {
+            self.snd.timeouts_above = 1;
+            self.urges.below_highest_ack = self.board.next_lost(self.snd.highest_ack).is_none();
+        } else {
+            self.snd.highest_ack = self.snd.una;
+            self.snd.timeouts_above = 0;
+            self.urges.below_highest_ack = false;
+        }
+    }
+}
+
+/// Faster probing than this would be a flood.
+const SHORTEST_PROBE: Duration = Duration::from_millis(10);
+
+fn smallest_mtu(flow: &super::Flow) -> u16 {
+    if flow.remote.is_ipv4() { 68 } else { 1280 }
+}

@@ -1,0 +1,133 @@
+//! Flow control in both directions: what the peer lets us send, and what we let it send.
+
+use std::time::Duration;
+
+use super::Connection;
+use crate::agent::{Rule, Why};
+use crate::tcp::cx::Cx;
+use crate::tcp::ledger::AckKind;
+use crate::tcp::timers::Timer;
+use crate::wire::{Flags, TcpView};
+use crate::{Instant, Seq};
+
+/// A receiver that knows no RTT yet tunes its buffer this often.
+const TUNING_WITHOUT_RTT: Duration = Duration::from_millis(100);
+
+/// Receive-buffer tuning: the window follows twice what the application reads in a round trip, so that it never
+/// limits a sender that is only beginning to grow.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Tuning {
+    since: Instant,
+    read_bytes: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WindowNews {
+    Same,
+    Moved,
+}
+
+impl Connection {
+    /// RFC 9293 §3.10.7.4: the newest segment tells the window.
+    pub(super) fn take_window(&mut self, cx: &Cx<'_>, segment: &TcpView<'_>) -> WindowNews {
+        let is_newer =
+            self.snd.wl1 < segment.seq || (self.snd.wl1 == segment.seq && self.snd.wl2 <= segment.ack);
+        if !is_newer {
+            return WindowNews::Same;
+        }
+        let window = self.scaled(segment);
+        let was = self.snd.wnd;
+        self.snd.wnd = window;
+        self.snd.max_wnd = self.snd.max_wnd.max(window);
+        self.snd.wl1 = segment.seq;
+        self.snd.wl2 = segment.ack;
+        if window > was {
+            self.window_opened(cx.now);
+        }
+        if window == was { WindowNews::Same } else { WindowNews::Moved }
+    }
+
+    fn scaled(&self, segment: &TcpView<'_>) -> u32 {
+        let shift =
+            if segment.flags.contains(Flags::SYN) { 0 } else { self.peer.scale.map_or(0, |scale| scale.snd) };
+        u32::from(segment.window) << shift
+    }
+
+    /// A probe byte that the peer refused goes out again with what follows it, not alone.
+    fn window_opened(&mut self, now: Instant) {
+        self.timers.disarm(Timer::Persist);
+        let has_probe_out = self.has_probe_out();
+        self.urges.window_probes_sent = 0;
+        self.urges.window_probe = false;
+        if has_probe_out {
+            let byte = self.board.unsend_last();
+            self.snd.nxt = byte.map_or(self.snd.nxt, |byte| byte.seq);
+            self.timers.disarm(Timer::Retransmit);
+            self.snd.last_sent_at = Some(now);
+        }
+    }
+
+    /// What the peer's window still takes.
+    pub(super) fn usable_window(&self) -> u32 {
+        (self.snd.una + self.snd.wnd).bytes_since(self.snd.nxt)
+    }
+
+    /// The right edge that may be promised now. It never moves left, and moves right by a worthwhile step only
+    /// (RFC 9293 §3.8.6.2.2).
+    pub(super) fn window_edge(&self) -> Seq {
+        let free = self.rcv.buffer.free_from_nxt();
+        let reachable = self.rcv.nxt + self.whole_units(free);
+        let step = (self.rcv.buffer.limit() / 2).min(self.recv_mss());
+        if reachable.bytes_since(self.rcv.edge) >= step { reachable } else { self.rcv.edge.max(self.rcv.nxt) }
+    }
+
+    /// Windows are told in units of the scale; promising less than a unit more than there is room for is not
+    /// possible, so what is over is kept back.
+    fn whole_units(&self, bytes: u32) -> u32 {
+        let shift = self.peer.scale.map_or(0, |scale| scale.rcv);
+        let most = u32::from(u16::MAX) << shift;
+        (bytes >> shift << shift).min(most)
+    }
+
+    /// The header's field for an ACK of `number`. Rounded up, so that an edge once promised stays promised.
+    pub(super) fn window_field(&self, number: Seq) -> u16 {
+        let shift = self.peer.scale.map_or(0, |scale| scale.rcv);
+        let units = u64::from(self.rcv.edge.bytes_since(number)).div_ceil(1 << shift);
+        u16::try_from(units).unwrap_or(u16::MAX)
+    }
+
+    /// Segments that come in are about as large as those that go out.
+    pub(super) fn recv_mss(&self) -> u32 {
+        self.snd.mss.max(1)
+    }
+
+    /// The application read: the window may have to reopen, and the buffer may have to grow.
+    pub(super) fn after_read(&mut self, cx: &mut Cx<'_>, bytes: u32) {
+        self.tune_recv_buffer(cx.now, bytes);
+        let promised = self.rcv.edge.bytes_since(self.rcv.nxt);
+        let gain = self.window_edge().bytes_since(self.rcv.edge);
+        // Only a peer that may be stuck is told at once; else the next ACK says it, whenever the agent sends one.
+        if gain > 0
+            && promised < 2 * self.recv_mss()
+            && self.state.is_synchronized()
+            && self.rcv.fin.is_none()
+        {
+            let why = Why::plain(Rule::Window);
+            self.force_ack(cx, AckKind::Duplicate, why);
+        }
+    }
+
+    fn tune_recv_buffer(&mut self, now: Instant, bytes: u32) {
+        let tuning = &mut self.rcv.tuning;
+        tuning.read_bytes = tuning.read_bytes.saturating_add(bytes);
+        let rtt = self.path.rtt.smoothed.unwrap_or(TUNING_WITHOUT_RTT);
+        if now.since(tuning.since) < rtt {
+            return;
+        }
+        let wanted = tuning.read_bytes.saturating_mul(2).saturating_add(16 * self.snd.mss);
+        *tuning = Tuning { since: now, read_bytes: 0 };
+        if wanted > self.rcv.buffer.limit() && self.rcv.buffer.limit() < self.config.recv_buffer.max {
+            self.rcv.buffer.set_limit(wanted.min(self.config.recv_buffer.max));
+        }
+    }
+}

@@ -1,0 +1,411 @@
+//! The ACK ledger: stands between the receiver agent and the wire, and owns the MUSTs.
+//!
+//! It has one seat for the live agent and one for each shadow. Each seat counts what it has not acknowledged, so
+//! a shadow judges what *it* would have left open, not what the live agent did. A decided ACK is frozen (number,
+//! timestamp echo, note) and waits in a short queue until the link has room.
+//!
+//! Invariants
+//! - L1: in-order data is acknowledged at the latest `ceiling` after the first unacknowledged segment arrived,
+//!   whatever the agent says (RFC 9293 MUST-40).
+//! - L2: after `on_deadline` an agent's deadline lies in the future; else it would be asked for ever.
+//! - L3: at most [`QUEUE`] ACKs wait.
+
+use std::fmt;
+use std::time::Duration;
+
+use arrayvec::ArrayVec;
+
+use super::config::AckMerge;
+use super::cx::Cx;
+use crate::agent::{
+    AckDecided, AckNote, AckVerdict, Arrival, By, Class, Needs, Owed, Path, ReceiverAgent, RecvView, Rule,
+    Why,
+};
+use crate::trace::TraceKind;
+use crate::{Instant, Seq};
+
+/// ACKs that may wait for the link at a time.
+pub(crate) const QUEUE: usize = 8;
+/// Agents that may watch a connection beside the live one.
+pub(crate) const SHADOWS: usize = 8;
+
+/// What the connection knows at an arrival and the agents may see.
+#[derive(Clone, Copy)]
+pub(crate) struct Facts<'a> {
+    pub(crate) path: &'a Path,
+    pub(crate) peer_cwnd: Option<u16>,
+    pub(crate) mss: u32,
+    pub(crate) advertised: u32,
+    pub(crate) holes: u32,
+    /// Goes out as the ACK's number.
+    pub(crate) rcv_nxt: Seq,
+    /// Goes out as its timestamp echo.
+    pub(crate) ts_recent: u32,
+}
+
+/// An ACK that was decided and has not left: number, echo and note are those of the decision.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DecidedAck {
+    pub(crate) number: Seq,
+    pub(crate) echo: u32,
+    pub(crate) note: AckNote,
+    pub(crate) kind: AckKind,
+    /// The read it was decided in.
+    read: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AckKind {
+    /// Says that data arrived in order; the newest of these may ride on a data segment.
+    InOrder,
+    /// A duplicate ACK or a forced answer: each must be seen, so it goes alone.
+    Duplicate,
+    Repeat,
+}
+
+/// One segment's worth of news for the seats.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Heard {
+    pub(crate) class: Class,
+    pub(crate) bytes: u32,
+    pub(crate) push: bool,
+    pub(crate) ce: bool,
+    pub(crate) rate_asked: Option<u8>,
+    pub(crate) told: Option<u8>,
+}
+
+pub(crate) struct AckLedger {
+    live: Seat,
+    shadows: Vec<Seat>,
+    queue: ArrayVec<DecidedAck, QUEUE>,
+    last_arrival: Option<Instant>,
+    last_in_order: Option<Instant>,
+    ceiling: Duration,
+    merge: AckMerge,
+    /// Second full-sized segments left open, against SHLD-19.
+    seconds_held: u32,
+}
+
+struct Seat {
+    agent: Box<dyn ReceiverAgent>,
+    owed: Owed,
+    acks: u64,
+}
+
+impl AckLedger {
+    pub(crate) fn new(
+        agent: Box<dyn ReceiverAgent>,
+        shadows: Vec<Box<dyn ReceiverAgent>>,
+        ceiling: Duration,
+        merge: AckMerge,
+    ) -> AckLedger {
+        assert!(shadows.len() <= SHADOWS, "a connection has at most {SHADOWS} shadows");
+        AckLedger {
+            live: Seat::new(agent),
+            shadows: shadows.into_iter().map(Seat::new).collect(),
+            queue: ArrayVec::new(),
+            last_arrival: None,
+            last_in_order: None,
+            ceiling,
+            merge,
+            seconds_held: 0,
+        }
+    }
+
+    /// What the live agent and its shadows ask the peer for.
+    pub(crate) fn needs(&self) -> Needs {
+        self.seats().fold(Needs::default(), |needs, seat| needs.union(seat.agent.needs()))
+    }
+
+    /// Data arrived as `count` segments of one read; the gap is shared out evenly among them.
+    pub(crate) fn on_arrival(&mut self, cx: &mut Cx<'_>, heard: &Heard, count: u32, facts: &Facts<'_>) {
+        let gap = self.last_arrival.map(|last| cx.now.since(last) / count.max(1));
+        let gap_in_order = self.last_in_order.map(|last| cx.now.since(last) / count.max(1));
+        for nth in 0..count {
+            let is_last = nth + 1 == count;
+            let arrival = Arrival {
+                now: cx.now,
+                class: heard.class,
+                bytes: share(heard.bytes, count, is_last),
+                gap,
+                gap_in_order,
+                push: heard.push && is_last,
+                ce: heard.ce,
+                rate_asked: heard.rate_asked.filter(|_| is_last),
+                told: heard.told.map(|told| told.saturating_add(clamp_u8(count - 1 - nth))),
+            };
+            self.on_segment(cx, &arrival, facts);
+        }
+        self.last_arrival = Some(cx.now);
+        if matches!(heard.class, Class::InOrder | Class::FillsHole) {
+            self.last_in_order = Some(cx.now);
+        }
+    }
+
+    fn on_segment(&mut self, cx: &mut Cx<'_>, arrival: &Arrival, facts: &Facts<'_>) {
+        for (nth, seat) in self.shadows.iter_mut().enumerate() {
+            seat.note_arrival(arrival);
+            let verdict = seat.agent.on_arrival(arrival, &facts.view(seat.owed));
+            seat.shadow_verdict(cx, nth, verdict, facts);
+        }
+        self.live.note_arrival(arrival);
+        let verdict = self.live.agent.on_arrival(arrival, &facts.view(self.live.owed));
+        let kind = match arrival.class {
+            Class::InOrder | Class::FillsHole => AckKind::InOrder,
+            Class::OutOfOrder | Class::Duplicate => AckKind::Duplicate,
+        };
+        self.live_verdict(cx, verdict, kind, facts);
+    }
+
+    fn live_verdict(&mut self, cx: &mut Cx<'_>, verdict: AckVerdict, kind: AckKind, facts: &Facts<'_>) {
+        match verdict {
+            AckVerdict::Now(why) => {
+                let note = self.live.settle(cx, By::Agent, facts);
+                self.enqueue(cx, kind, By::Agent, why, note, facts);
+            }
+            AckVerdict::Repeat(why) => {
+                let note = self.live.settle(cx, By::Repeat, facts);
+                self.enqueue(cx, AckKind::Repeat, By::Repeat, why, note, facts);
+            }
+            AckVerdict::Hold(why) => {
+                cx.trace(TraceKind::AckHeld { why });
+                let owed = self.live.owed;
+                // Counted when the second segment, and every second one after it, is left open.
+                if owed.segments >= 2 && owed.segments.is_multiple_of(2) && owed.bytes >= 2 * facts.mss {
+                    self.seconds_held += 1;
+                    cx.trace(TraceKind::SecondHeld { count: self.seconds_held });
+                }
+            }
+        }
+    }
+
+    /// Earliest instant at which a seat wants to be asked, or the ceiling ends a hold.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.seats().filter_map(|seat| seat.deadline(self.ceiling)).min()
+    }
+
+    /// Asks every seat that is due.
+    pub(crate) fn on_deadline(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) {
+        for (nth, seat) in self.shadows.iter_mut().enumerate() {
+            if let Some(verdict) = seat.ask_if_due(cx.now, facts) {
+                seat.shadow_verdict(cx, nth, verdict, facts);
+            }
+            if seat.is_over_ceiling(cx.now, self.ceiling) {
+                seat.shadow_verdict(cx, nth, AckVerdict::Now(Why::plain(Rule::Ceiling)), facts);
+            }
+        }
+        if let Some(verdict) = self.live.ask_if_due(cx.now, facts) {
+            self.live_verdict(cx, verdict, AckKind::InOrder, facts);
+        }
+        if self.live.is_over_ceiling(cx.now, self.ceiling) {
+            let note = self.live.settle(cx, By::Forced, facts);
+            let why = Why::plain(Rule::Ceiling);
+            self.enqueue(cx, AckKind::InOrder, By::Forced, why, note, facts);
+        }
+    }
+
+    /// An ACK that no agent may withhold: SYN, FIN, out-of-window segments, probes, a window that reopens.
+    pub(crate) fn force(&mut self, cx: &mut Cx<'_>, kind: AckKind, why: Why, facts: &Facts<'_>) {
+        for seat in &mut self.shadows {
+            seat.settle(cx, By::Forced, facts);
+        }
+        let note = self.live.settle(cx, By::Forced, facts);
+        self.enqueue(cx, kind, By::Forced, why, note, facts);
+    }
+
+    /// A segment leaves and carries `facts.rcv_nxt`: whoever still owed an ACK has given it. Answers the note
+    /// that goes with it, or nothing when no ACK was due.
+    pub(crate) fn ride(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> Option<DecidedAck> {
+        let waiting = self.queue.iter().rposition(|ack| ack.kind == AckKind::InOrder);
+        let waiting = waiting.map(|at| self.queue.remove(at));
+        for seat in self.shadows.iter_mut().filter(|seat| seat.owed.segments > 0) {
+            seat.settle(cx, By::Piggyback, facts);
+        }
+        if self.live.owed.segments == 0 {
+            return waiting;
+        }
+        let note = self.live.settle(cx, By::Piggyback, facts);
+        let why = Why::plain(Rule::Forced);
+        cx.trace(TraceKind::AckDecided { number: facts.rcv_nxt, by: By::Piggyback, why });
+        Some(DecidedAck::new(cx, AckKind::InOrder, note, facts))
+    }
+
+    fn enqueue(
+        &mut self,
+        cx: &mut Cx<'_>,
+        kind: AckKind,
+        by: By,
+        why: Why,
+        note: AckNote,
+        facts: &Facts<'_>,
+    ) {
+        cx.trace(TraceKind::AckDecided { number: facts.rcv_nxt, by, why });
+        let ack = DecidedAck::new(cx, kind, note, facts);
+        if let Some(last) = self.queue.last_mut()
+            && self.merge == AckMerge::Read
+            && (last.kind, kind, last.read) == (AckKind::InOrder, AckKind::InOrder, ack.read)
+        {
+            cx.trace(TraceKind::AckMerged { number: last.number });
+            *last = ack;
+            return;
+        }
+        if self.queue.is_full() {
+            let oldest = self.queue.iter().position(|ack| ack.kind == AckKind::InOrder).unwrap_or(0);
+            let merged = self.queue.remove(oldest);
+            cx.trace(TraceKind::AckMerged { number: merged.number });
+        }
+        self.queue.push(ack);
+    }
+
+    /// Whether the ACK at the head must not wait for data to ride on: it is not the newest in-order one.
+    pub(crate) fn goes_alone(&self) -> bool {
+        match self.queue.as_slice() {
+            [] => false,
+            [only] => only.kind != AckKind::InOrder,
+            _ => true,
+        }
+    }
+
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<DecidedAck> {
+        self.queue.pop_at(0)
+    }
+
+    /// The connection ended: nothing is owed to anyone.
+    pub(crate) fn clear(&mut self) {
+        self.queue.clear();
+        for seat in self.shadows.iter_mut().chain([&mut self.live]) {
+            seat.owed = Owed { in_order_total: seat.owed.in_order_total, ..Owed::default() };
+        }
+    }
+
+    pub(crate) fn owed(&self) -> Owed {
+        self.live.owed
+    }
+
+    pub(crate) fn seconds_held(&self) -> u32 {
+        self.seconds_held
+    }
+
+    /// ACKs that each shadow would have sent.
+    pub(crate) fn shadow_acks(&self) -> impl Iterator<Item = u64> + '_ {
+        self.shadows.iter().map(|seat| seat.acks)
+    }
+
+    pub(crate) fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        self.live.agent.gauges(sink);
+    }
+
+    fn seats(&self) -> impl Iterator<Item = &Seat> {
+        std::iter::once(&self.live).chain(&self.shadows)
+    }
+}
+
+impl fmt::Debug for AckLedger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AckLedger")
+            .field("agent", &self.live.agent)
+            .field("owed", &self.live.owed)
+            .field("queue", &self.queue)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a> Facts<'a> {
+    fn view(&self, owed: Owed) -> RecvView<'a> {
+        RecvView {
+            owed,
+            path: self.path,
+            peer_cwnd: self.peer_cwnd,
+            mss: self.mss,
+            advertised: self.advertised,
+            holes: self.holes,
+        }
+    }
+}
+
+impl DecidedAck {
+    pub(crate) fn is_repeat(&self) -> bool {
+        self.kind == AckKind::Repeat
+    }
+
+    fn new(cx: &Cx<'_>, kind: AckKind, note: AckNote, facts: &Facts<'_>) -> DecidedAck {
+        DecidedAck { number: facts.rcv_nxt, echo: facts.ts_recent, note, kind, read: cx.packet }
+    }
+}
+
+impl Seat {
+    fn new(agent: Box<dyn ReceiverAgent>) -> Seat {
+        Seat { agent, owed: Owed::default(), acks: 0 }
+    }
+
+    fn note_arrival(&mut self, arrival: &Arrival) {
+        if matches!(arrival.class, Class::InOrder | Class::FillsHole) {
+            self.owed.segments += 1;
+            self.owed.bytes = self.owed.bytes.saturating_add(arrival.bytes);
+            self.owed.since.get_or_insert(arrival.now);
+            self.owed.in_order_total += 1;
+        }
+    }
+
+    /// Books an ACK: nothing is owed any more, and the agent hears of it. The note is the one before it heard.
+    fn settle(&mut self, cx: &Cx<'_>, by: By, facts: &Facts<'_>) -> AckNote {
+        let note = self.agent.note();
+        let decided = AckDecided { now: cx.now, by, segments: self.owed.segments, bytes: self.owed.bytes };
+        self.owed = Owed {
+            segments: 0,
+            bytes: 0,
+            since: None,
+            last_ack: Some(cx.now),
+            in_order_total: self.owed.in_order_total,
+        };
+        self.acks += 1;
+        self.agent.on_ack(&decided, &facts.view(self.owed));
+        note
+    }
+
+    fn shadow_verdict(&mut self, cx: &mut Cx<'_>, nth: usize, verdict: AckVerdict, facts: &Facts<'_>) {
+        let seat = clamp_u8(u32::try_from(nth).unwrap_or(u32::MAX));
+        match verdict {
+            AckVerdict::Hold(why) => cx.trace(TraceKind::ShadowHeld { seat, why }),
+            AckVerdict::Now(why) | AckVerdict::Repeat(why) => {
+                let by = match (verdict, why.rule) {
+                    (AckVerdict::Repeat(_), _) => By::Repeat,
+                    (_, Rule::Ceiling) => By::Forced,
+                    _ => By::Agent,
+                };
+                self.settle(cx, by, facts);
+                cx.trace(TraceKind::ShadowAck { seat, why });
+            }
+        }
+    }
+
+    fn deadline(&self, ceiling: Duration) -> Option<Instant> {
+        let forced = self.owed.since.map(|since| since + ceiling);
+        [self.agent.deadline(), forced].into_iter().flatten().min()
+    }
+
+    fn ask_if_due(&mut self, now: Instant, facts: &Facts<'_>) -> Option<AckVerdict> {
+        self.agent.deadline().filter(|due| *due <= now)?;
+        let verdict = self.agent.on_deadline(now, &facts.view(self.owed));
+        assert!(self.agent.deadline().is_none_or(|next| next > now), "L2: {:?} stays due", self.agent);
+        Some(verdict)
+    }
+
+    fn is_over_ceiling(&self, now: Instant, ceiling: Duration) -> bool {
+        self.owed.since.is_some_and(|since| since + ceiling <= now)
+    }
+}
+
+/// An even share of `bytes`; the last segment takes what is left.
+fn share(bytes: u32, count: u32, is_last: bool) -> u32 {
+    let each = bytes.div_ceil(count.max(1));
+    if is_last { bytes.saturating_sub(each * (count - 1)) } else { each }
+}
+
+fn clamp_u8(value: u32) -> u8 {
+    u8::try_from(value).unwrap_or(u8::MAX)
+}

@@ -1,0 +1,171 @@
+//! How large packets may be on this path: what ICMP says (RFC 1191, 8201), what swallowed segments suggest when it
+//! says nothing, and probes with real segments that find the way back up (RFC 4821).
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use crate::Seq;
+
+/// How long a smaller size is kept before a larger one is tried again (RFC 1191 §6.3).
+pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(600);
+
+/// Sizes tried when large packets vanish without a word, and on the way up again.
+const LADDER: [u16; 6] = [576, 1280, 1400, 1492, 1500, 9000];
+
+/// Timeouts in a row of a full-sized segment before the size is suspected.
+const SUSPICIOUS_TIMEOUTS: u32 = 2;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MtuSearch {
+    size: u16,
+    /// The link's own, never exceeded.
+    link: u16,
+    floor: u16,
+    is_on: bool,
+    /// A larger size is to be tried with the next segment that can fill it.
+    wants_probe: bool,
+    probe: Option<MtuProbe>,
+}
+
+/// A segment larger than the proven size is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct MtuProbe {
+    pub(crate) seq: Seq,
+    pub(crate) end: Seq,
+    size: u16,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Discovery {
+    On,
+    Off,
+}
+
+impl MtuSearch {
+    pub(crate) fn new(peer: IpAddr, link: u16, known: Option<u16>, discovery: Discovery) -> MtuSearch {
+        // A path that cannot carry 576 octets (RFC 1191's plateau for such is 296) is lowered to by ICMP alone.
+        let floor = if peer.is_ipv4() { 576 } else { 1280 };
+        let size = known.map_or(link, |known| known.min(link));
+        MtuSearch { size, link, floor, is_on: discovery == Discovery::On, wants_probe: false, probe: None }
+    }
+
+    pub(crate) fn size(&self) -> u16 {
+        self.size
+    }
+
+    pub(crate) fn link(&self) -> u16 {
+        self.link
+    }
+
+    pub(crate) fn discovers(&self) -> bool {
+        self.is_on
+    }
+
+    /// ICMP says that `size` is the most; it was verified to be about us. Answers whether that is news.
+    pub(crate) fn on_icmp(&mut self, size: u16) -> bool {
+        if !self.is_on || size >= self.size {
+            return false;
+        }
+        self.size = size;
+        self.probe = None;
+        true
+    }
+
+    /// A full-sized segment timed out `nth` times in a row. Answers whether a smaller size is tried.
+    pub(crate) fn on_full_sized_timeout(&mut self, nth: u32) -> bool {
+        if !self.is_on || nth < SUSPICIOUS_TIMEOUTS || self.size <= self.floor {
+            return false;
+        }
+        let below = LADDER.iter().rev().find(|step| **step < self.size && **step <= 1280);
+        self.size = below.copied().unwrap_or(self.floor).max(self.floor);
+        true
+    }
+
+    pub(crate) fn is_below_link(&self) -> bool {
+        self.is_on && self.size < self.link
+    }
+
+    /// It has been long enough: try larger again.
+    pub(crate) fn retry(&mut self) {
+        self.wants_probe = self.is_below_link();
+    }
+
+    /// The packet size that the next new segment is to try.
+    pub(crate) fn wanted_probe(&self) -> Option<u16> {
+        if !self.wants_probe || self.probe.is_some() {
+            return None;
+        }
+        let above = LADDER.iter().find(|step| **step > self.size && **step < self.link);
+        Some(above.copied().unwrap_or(self.link))
+    }
+
+    pub(crate) fn probe_sent(&mut self, seq: Seq, len: u32, size: u16) {
+        self.probe = Some(MtuProbe { seq, end: seq + len, size });
+    }
+
+    pub(crate) fn probe(&self) -> Option<MtuProbe> {
+        self.probe
+    }
+
+    /// Everything below `una` arrived. Answers whether that proves a larger size.
+    pub(crate) fn on_acked(&mut self, una: Seq) -> bool {
+        let Some(probe) = self.probe.filter(|probe| probe.end <= una) else { return false };
+        self.probe = None;
+        self.size = probe.size;
+        self.wants_probe = self.is_below_link();
+        true
+    }
+
+    /// The probe was lost: that size is too large, and the loss says nothing of congestion.
+    pub(crate) fn probe_lost(&mut self) {
+        self.probe = None;
+        self.wants_probe = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use super::*;
+
+    fn search() -> MtuSearch {
+        MtuSearch::new(Ipv4Addr::LOCALHOST.into(), 1500, None, Discovery::On)
+    }
+
+    #[test]
+    fn silence_lowers_the_size_step_by_step_and_not_below_the_floor() {
+        let mut mtu = search();
+        assert!(!mtu.on_full_sized_timeout(1));
+        assert!(mtu.on_full_sized_timeout(2));
+        assert_eq!(mtu.size(), 1280);
+        assert!(mtu.on_full_sized_timeout(3));
+        assert_eq!(mtu.size(), 576);
+        assert!(!mtu.on_full_sized_timeout(4));
+    }
+
+    #[test]
+    fn a_probe_that_arrives_raises_the_size_and_one_that_is_lost_does_not() {
+        let mut mtu = search();
+        mtu.on_icmp(1280);
+        assert_eq!(mtu.wanted_probe(), None);
+        mtu.retry();
+        assert_eq!(mtu.wanted_probe(), Some(1400));
+        mtu.probe_sent(Seq(100), 1360, 1400);
+        assert_eq!(mtu.wanted_probe(), None);
+        assert!(!mtu.on_acked(Seq(1000)));
+        assert!(mtu.on_acked(Seq(1460)));
+        assert_eq!((mtu.size(), mtu.wanted_probe()), (1400, Some(1492)));
+        mtu.probe_sent(Seq(2000), 1452, 1492);
+        mtu.probe_lost();
+        assert_eq!((mtu.size(), mtu.wanted_probe()), (1400, None));
+    }
+
+    #[test]
+    fn icmp_never_raises() {
+        let mut mtu = search();
+        assert!(mtu.on_icmp(1000));
+        assert!(!mtu.on_icmp(1400));
+        assert_eq!(mtu.size(), 1000);
+    }
+}

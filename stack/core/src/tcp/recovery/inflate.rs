@@ -1,0 +1,73 @@
+//! Window inflation of RFC 6582 §3.2, for the compatible profile: each duplicate ACK inflates the window by the
+//! segment that left the network, and a partial ACK deflates it by what it acknowledged, less one segment.
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Inflate {
+    inflation: u64,
+    per_ack: u8,
+    /// Segments that may still leave for the ACK at hand.
+    credit: u8,
+    /// Only the first partial ACK restarts the retransmission timer ("impatient", RFC 6582 §4).
+    partial_acks: u32,
+}
+
+impl Inflate {
+    pub(crate) fn begin(dup_acks: u32, mss: u64, per_ack: u8) -> Inflate {
+        Inflate { inflation: u64::from(dup_acks) * mss, per_ack, credit: per_ack, partial_acks: 0 }
+    }
+
+    pub(crate) fn on_dup_ack(&mut self, mss: u64) {
+        self.inflation += mss;
+        self.credit = self.per_ack;
+    }
+
+    pub(crate) fn on_partial_ack(&mut self, acked: u64, mss: u64) {
+        self.inflation = self.inflation.saturating_sub(acked.saturating_sub(mss));
+        self.partial_acks += 1;
+        self.credit = self.per_ack;
+    }
+
+    pub(crate) fn on_sent(&mut self) {
+        self.credit = self.credit.saturating_sub(1);
+    }
+
+    pub(crate) fn window(&self, ssthresh: u64) -> u64 {
+        ssthresh.saturating_add(self.inflation)
+    }
+
+    pub(crate) fn may_send(&self) -> bool {
+        self.credit > 0
+    }
+
+    pub(crate) fn restarts_timer(&self) -> bool {
+        self.partial_acks == 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partial_ack_takes_off_what_it_acknowledged_less_one() {
+        let mut inflate = Inflate::begin(3, 1000, 2);
+        assert_eq!(inflate.window(5000), 8000);
+        inflate.on_partial_ack(3000, 1000);
+        assert_eq!(inflate.window(5000), 6000);
+        assert!(inflate.restarts_timer());
+        inflate.on_partial_ack(1000, 1000);
+        assert_eq!(inflate.window(5000), 6000);
+        assert!(!inflate.restarts_timer());
+    }
+
+    #[test]
+    fn two_segments_leave_for_an_ack() {
+        let mut inflate = Inflate::begin(3, 1000, 2);
+        inflate.on_sent();
+        assert!(inflate.may_send());
+        inflate.on_sent();
+        assert!(!inflate.may_send());
+        inflate.on_dup_ack(1000);
+        assert!(inflate.may_send());
+    }
+}

@@ -1,0 +1,87 @@
+//! RACK (RFC 8985 §6): a segment is lost when one that was sent sufficiently later has arrived.
+
+use std::time::Duration;
+
+use crate::tcp::scoreboard::{Delivered, Newest};
+use crate::{Instant, Seq};
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Rack {
+    /// The most recently sent segment of all that were delivered.
+    newest: Option<Newest>,
+    rtt: Duration,
+    reordering_seen: bool,
+    /// Reordering window in quarters of the least RTT.
+    quarters: u8,
+    /// Recoveries for which a widened window is kept.
+    persist: u8,
+    /// `snd_nxt` at the last widening: once a round trip.
+    widened_at: Option<Seq>,
+}
+
+/// Recoveries without a D-SACK after which the window returns to a quarter (RFC 8985 §6.2 step 4).
+const PERSIST: u8 = 16;
+
+impl Rack {
+    pub(crate) fn newest(&self) -> Option<&Newest> {
+        self.newest.as_ref()
+    }
+
+    pub(crate) fn rtt(&self) -> Duration {
+        self.rtt
+    }
+
+    /// Steps 1 to 3: takes up what an ACK delivered.
+    pub(crate) fn on_delivered(&mut self, now: Instant, delivered: &Delivered, min_rtt: Option<Duration>) {
+        self.reordering_seen |= delivered.reordered;
+        let Some(newest) = delivered.newest else { return };
+        let rtt = now.since(newest.sent_at);
+        // A resent segment whose ACK comes too early was acknowledged for its first copy: no evidence.
+        if newest.was_resent && min_rtt.is_some_and(|min| rtt < min) {
+            return;
+        }
+        if self.newest.is_none_or(|last| newest.is_after(last.sent_at, last.end)) {
+            self.newest = Some(newest);
+            self.rtt = rtt;
+        }
+    }
+
+    /// A D-SACK says that something was sent again in vain: wait longer (step 4).
+    pub(crate) fn on_dsack(&mut self, snd_una: Seq, snd_nxt: Seq) {
+        if self.widened_at.is_none_or(|at| at <= snd_una) {
+            self.widened_at = Some(snd_nxt);
+            self.quarters = self.quarters.max(1).saturating_add(1);
+            self.persist = PERSIST;
+        }
+    }
+
+    pub(crate) fn on_recovered(&mut self) {
+        self.persist = self.persist.saturating_sub(1);
+        if self.persist == 0 {
+            self.quarters = 1;
+        }
+    }
+
+    /// How much later the delivered segment must have been sent. None at all while nothing was ever reordered and
+    /// either recovery runs or enough is SACKed for the classic rule.
+    pub(crate) fn window(
+        &self,
+        certain: Certainty,
+        min_rtt: Option<Duration>,
+        srtt: Option<Duration>,
+    ) -> Duration {
+        if !self.reordering_seen && certain == Certainty::Enough {
+            return Duration::ZERO;
+        }
+        let quarter = min_rtt.unwrap_or_default() / 4;
+        let window = quarter * u32::from(self.quarters.max(1));
+        srtt.map_or(window, |srtt| window.min(srtt))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Certainty {
+    /// In recovery, or the duplicate threshold is reached.
+    Enough,
+    Little,
+}

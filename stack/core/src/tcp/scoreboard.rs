@@ -1,0 +1,408 @@
+//! What was sent and not yet acknowledged, segment by segment: one entry per transmitted segment, in sequence
+//! order, from `snd_una` to `snd_nxt`.
+//!
+//! Invariants (checked by [`Scoreboard::check`] in debug builds)
+//! - S1: entries are contiguous and none is empty.
+//! - S2: `flight`, `lost` and `sacked` count exactly the entries in that state.
+//! - S3: no entry before `first_lost` is lost.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use crate::agent::Count;
+use crate::{Instant, Seq};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SegmentState {
+    /// Believed to be in the network.
+    Flight,
+    /// Believed lost, and not sent again yet.
+    Lost,
+    /// Reported by a SACK block.
+    Sacked,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SentSegment {
+    pub(crate) seq: Seq,
+    /// Sequence space: payload bytes, and one for FIN.
+    pub(crate) len: u32,
+    pub(crate) sent_at: Instant,
+    pub(crate) state: SegmentState,
+    pub(crate) fin: bool,
+    /// How often it was sent again.
+    pub(crate) resent: u8,
+}
+
+impl SentSegment {
+    pub(crate) fn end(&self) -> Seq {
+        self.seq + self.len
+    }
+
+    pub(crate) fn payload_len(&self) -> u32 {
+        self.len - u32::from(self.fin)
+    }
+}
+
+#[derive(Debug, Default)]
+pub(crate) struct Scoreboard {
+    segments: VecDeque<SentSegment>,
+    flight: Count,
+    lost: Count,
+    sacked: Count,
+    first_lost: usize,
+}
+
+/// What an ACK delivered, cumulatively or by SACK. RTT comes from segments that were sent once only (Karn).
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Delivered {
+    pub(crate) acked: Count,
+    pub(crate) sacked: Count,
+    /// Sent times of the first and the last segment delivered that were never sent again.
+    pub(crate) first_sent: Option<Instant>,
+    pub(crate) last_sent: Option<Instant>,
+    /// The most recently sent segment of all delivered (RFC 8985: `RACK.segment`).
+    pub(crate) newest: Option<Newest>,
+    /// A segment below an earlier delivered one that was never sent again: the network reordered.
+    pub(crate) reordered: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Newest {
+    pub(crate) sent_at: Instant,
+    pub(crate) end: Seq,
+    pub(crate) was_resent: bool,
+}
+
+impl Newest {
+    /// RFC 8985 `RACK_sent_after`: later, or at the same instant and higher.
+    pub(crate) fn is_after(&self, sent_at: Instant, end: Seq) -> bool {
+        self.sent_at > sent_at || (self.sent_at == sent_at && end < self.end)
+    }
+}
+
+impl Delivered {
+    pub(crate) fn bytes(&self) -> u64 {
+        self.acked.bytes + self.sacked.bytes
+    }
+
+    fn note(&mut self, segment: &SentSegment, highest_delivered: Option<Seq>) {
+        if segment.resent == 0 {
+            self.first_sent = Some(self.first_sent.map_or(segment.sent_at, |at| at.min(segment.sent_at)));
+            self.last_sent = Some(self.last_sent.map_or(segment.sent_at, |at| at.max(segment.sent_at)));
+            self.reordered |= highest_delivered.is_some_and(|high| segment.end() < high);
+        }
+        if self.newest.is_none_or(|newest| !newest.is_after(segment.sent_at, segment.end())) {
+            self.newest =
+                Some(Newest { sent_at: segment.sent_at, end: segment.end(), was_resent: segment.resent > 0 });
+        }
+    }
+}
+
+impl Scoreboard {
+    pub(crate) fn flight(&self) -> Count {
+        self.flight
+    }
+
+    pub(crate) fn lost(&self) -> Count {
+        self.lost
+    }
+
+    pub(crate) fn sacked(&self) -> Count {
+        self.sacked
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.segments.is_empty()
+    }
+
+    pub(crate) fn front(&self) -> Option<&SentSegment> {
+        self.segments.front()
+    }
+
+    pub(crate) fn back(&self) -> Option<&SentSegment> {
+        self.segments.back()
+    }
+
+    pub(crate) fn get(&self, index: usize) -> &SentSegment {
+        &self.segments[index]
+    }
+
+    /// A new segment left.
+    pub(crate) fn push(&mut self, seq: Seq, len: u32, fin: bool, now: Instant) {
+        debug_assert!(self.back().is_none_or(|last| last.end() == seq), "S1");
+        debug_assert!(len > 0, "S1");
+        let segment = SentSegment { seq, len, sent_at: now, state: SegmentState::Flight, fin, resent: 0 };
+        add(&mut self.flight, len);
+        self.segments.push_back(segment);
+    }
+
+    /// Takes back the last segment, as though it had never left (a window probe that the peer refused).
+    pub(crate) fn unsend_last(&mut self) -> Option<SentSegment> {
+        let last = self.segments.pop_back()?;
+        *self.counter(last.state) = less(*self.counter(last.state), last.len);
+        self.first_lost = self.first_lost.min(self.segments.len());
+        Some(last)
+    }
+
+    /// Everything below `una` arrived.
+    pub(crate) fn ack(&mut self, una: Seq, highest_sacked: Option<Seq>, delivered: &mut Delivered) {
+        while let Some(front) = self.segments.front_mut() {
+            if front.end() <= una {
+                let segment = *front;
+                self.segments.pop_front();
+                self.first_lost = self.first_lost.saturating_sub(1);
+                *self.counter(segment.state) = less(*self.counter(segment.state), segment.len);
+                if segment.state != SegmentState::Sacked {
+                    add(&mut delivered.acked, segment.len);
+                    delivered.note(&segment, highest_sacked);
+                }
+            } else {
+                let partial = una.bytes_since(front.seq);
+                if partial > 0 {
+                    front.seq += partial;
+                    front.len -= partial;
+                    let state = front.state;
+                    self.counter(state).bytes -= u64::from(partial);
+                    delivered.acked.bytes += u64::from(partial);
+                }
+                break;
+            }
+        }
+    }
+
+    /// A SACK block: the whole segments in it arrived. A block that cuts a segment leaves it unmarked, since only
+    /// whole segments are sent again.
+    pub(crate) fn sack(&mut self, left: Seq, right: Seq, highest: Option<Seq>, delivered: &mut Delivered) {
+        let from = self.segments.partition_point(|segment| segment.seq < left);
+        for index in from..self.segments.len() {
+            let segment = self.segments[index];
+            if segment.end() > right {
+                break;
+            }
+            if segment.state != SegmentState::Sacked {
+                delivered.note(&segment, highest);
+                add(&mut delivered.sacked, segment.len);
+                self.set_state(index, SegmentState::Sacked);
+            }
+        }
+    }
+
+    fn set_state(&mut self, index: usize, state: SegmentState) {
+        let segment = &mut self.segments[index];
+        let (len, old) = (segment.len, segment.state);
+        segment.state = state;
+        *self.counter(old) = less(*self.counter(old), len);
+        add(self.counter(state), len);
+        if state == SegmentState::Lost {
+            self.first_lost = self.first_lost.min(index);
+        }
+    }
+
+    fn counter(&mut self, state: SegmentState) -> &mut Count {
+        match state {
+            SegmentState::Flight => &mut self.flight,
+            SegmentState::Lost => &mut self.lost,
+            SegmentState::Sacked => &mut self.sacked,
+        }
+    }
+
+    /// The first segment not delivered is lost (NewReno). Answers whether that is news.
+    pub(crate) fn mark_first_lost(&mut self) -> bool {
+        match self.segments.iter().position(|segment| segment.state != SegmentState::Sacked) {
+            Some(index) if self.segments[index].state == SegmentState::Flight => {
+                self.set_state(index, SegmentState::Lost);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// After a timeout nothing is believed to be in flight.
+    pub(crate) fn mark_all_lost(&mut self) {
+        for index in 0..self.segments.len() {
+            if self.segments[index].state == SegmentState::Flight {
+                self.set_state(index, SegmentState::Lost);
+            }
+        }
+    }
+
+    /// The path carries only smaller segments: those that are too large have not arrived.
+    pub(crate) fn mark_larger_lost(&mut self, mss: u32) {
+        for index in 0..self.segments.len() {
+            let segment = self.segments[index];
+            if segment.state == SegmentState::Flight && segment.payload_len() > mss {
+                self.set_state(index, SegmentState::Lost);
+            }
+        }
+    }
+
+    /// The peer forgot what it had reported (RFC 2018 §8: a receiver may discard SACKed data).
+    pub(crate) fn forget_sacks(&mut self) {
+        for index in 0..self.segments.len() {
+            if self.segments[index].state == SegmentState::Sacked {
+                self.set_state(index, SegmentState::Flight);
+            }
+        }
+    }
+
+    /// The loss was none: what was marked and not sent again is in flight after all.
+    pub(crate) fn unmark_lost(&mut self) {
+        for index in 0..self.segments.len() {
+            if self.segments[index].state == SegmentState::Lost {
+                self.set_state(index, SegmentState::Flight);
+            }
+        }
+        self.first_lost = self.segments.len();
+    }
+
+    /// RFC 6675 `IsLost`: enough was SACKed above it. With at least `dup_threshold` segments, or more than one
+    /// fewer full ones' bytes. Answers whether something new was found.
+    pub(crate) fn mark_lost_by_sack(&mut self, dup_threshold: u8, mss: u32) -> bool {
+        let (mut segments_above, mut bytes_above, mut found) = (0u32, 0u32, false);
+        let byte_threshold = u32::from(dup_threshold).saturating_sub(1) * mss;
+        for index in (0..self.segments.len()).rev() {
+            let segment = self.segments[index];
+            match segment.state {
+                SegmentState::Sacked => {
+                    segments_above += 1;
+                    bytes_above = bytes_above.saturating_add(segment.len);
+                }
+                // What was sent again is judged by the timer, not by SACKs that its first copy caused.
+                SegmentState::Flight if segment.resent == 0 => {
+                    if segments_above >= u32::from(dup_threshold) || bytes_above > byte_threshold {
+                        self.set_state(index, SegmentState::Lost);
+                        found = true;
+                    }
+                }
+                SegmentState::Flight | SegmentState::Lost => {}
+            }
+        }
+        found
+    }
+
+    /// RFC 8985 §6.2 step 5: whatever was sent `window` and more before the newest delivered segment is lost.
+    /// Answers whether something was found, and how long until the next one has to be judged again.
+    pub(crate) fn mark_lost_by_time(
+        &mut self,
+        now: Instant,
+        newest: &Newest,
+        rtt_and_window: Duration,
+    ) -> (bool, Option<Duration>) {
+        let (mut found, mut wait) = (false, None::<Duration>);
+        for index in 0..self.segments.len() {
+            let segment = self.segments[index];
+            if !newest.is_after(segment.sent_at, segment.end()) {
+                if segment.resent == 0 {
+                    break; // What was sent once is in order of time: all that follows is younger.
+                }
+                continue;
+            }
+            if segment.state != SegmentState::Flight {
+                continue;
+            }
+            let due = segment.sent_at + rtt_and_window;
+            if due <= now {
+                self.set_state(index, SegmentState::Lost);
+                found = true;
+            } else {
+                let remaining = due.since(now);
+                wait = Some(wait.map_or(remaining, |longest| longest.max(remaining)));
+            }
+        }
+        (found, wait)
+    }
+
+    /// The first lost segment that reaches above `floor`.
+    pub(crate) fn next_lost(&self, floor: Seq) -> Option<usize> {
+        if self.lost.segments == 0 {
+            return None;
+        }
+        (self.first_lost..self.segments.len()).find(|index| {
+            self.segments[*index].state == SegmentState::Lost && self.segments[*index].end() > floor
+        })
+    }
+
+    /// The first segment that begins at or above `floor`, else the last one below it.
+    pub(crate) fn at_or_before(&self, floor: Seq) -> Option<usize> {
+        if self.segments.is_empty() {
+            return None;
+        }
+        let index = self.segments.partition_point(|segment| segment.seq < floor);
+        Some(index.min(self.segments.len() - 1))
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.segments.len()
+    }
+
+    /// The segment left once more.
+    pub(crate) fn resent(&mut self, index: usize, now: Instant) {
+        self.set_state(index, SegmentState::Flight);
+        let segment = &mut self.segments[index];
+        segment.sent_at = now;
+        segment.resent = segment.resent.saturating_add(1);
+        if index == self.first_lost {
+            let next = (index..self.segments.len()).find(|i| self.segments[*i].state == SegmentState::Lost);
+            self.first_lost = next.unwrap_or(self.segments.len());
+        }
+    }
+
+    /// The packet size shrank: the segment is to be sent as two, the first of `first_len`.
+    pub(crate) fn split(&mut self, index: usize, first_len: u32) {
+        let segment = self.segments[index];
+        assert!(first_len > 0 && first_len < segment.len, "S1: a split leaves two pieces");
+        let rest = SentSegment { seq: segment.seq + first_len, len: segment.len - first_len, ..segment };
+        self.segments[index].len = first_len;
+        self.segments[index].fin = false;
+        self.segments.insert(index + 1, rest);
+        self.counter(segment.state).segments += 1;
+        if self.first_lost > index {
+            self.first_lost += 1;
+        }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        *self = Scoreboard::default();
+    }
+
+    /// Gives the heap back while nothing is in flight.
+    pub(crate) fn relax(&mut self) {
+        if self.segments.is_empty() {
+            self.segments = VecDeque::new();
+        }
+    }
+
+    pub(crate) fn allocated(&self) -> usize {
+        self.segments.capacity() * size_of::<SentSegment>()
+    }
+
+    #[cfg(any(test, debug_assertions))]
+    pub(crate) fn check(&self) {
+        let (mut flight, mut lost, mut sacked) = (Count::default(), Count::default(), Count::default());
+        for (index, segment) in self.segments.iter().enumerate() {
+            assert!(segment.len > 0, "S1");
+            if let Some(next) = self.segments.get(index + 1) {
+                assert_eq!(segment.end(), next.seq, "S1");
+            }
+            match segment.state {
+                SegmentState::Flight => add(&mut flight, segment.len),
+                SegmentState::Lost => {
+                    assert!(index >= self.first_lost, "S3");
+                    add(&mut lost, segment.len);
+                }
+                SegmentState::Sacked => add(&mut sacked, segment.len),
+            }
+        }
+        assert_eq!((flight, lost, sacked), (self.flight, self.lost, self.sacked), "S2");
+    }
+}
+
+fn add(count: &mut Count, len: u32) {
+    count.segments += 1;
+    count.bytes += u64::from(len);
+}
+
+fn less(count: Count, len: u32) -> Count {
+    Count { segments: count.segments - 1, bytes: count.bytes - u64::from(len) }
+}
