@@ -36,7 +36,7 @@ impl Sum {
     #[must_use]
     #[expect(clippy::should_implement_trait, reason = "`+` between a sum and bytes would read as arithmetic")]
     pub fn add(self, bytes: &[u8]) -> Sum {
-        self.chain(sum_words(bytes), bytes.len())
+        bytes.chunks(STRETCH).fold(self, Sum::chain)
     }
 
     /// Copies `src` to `dst`, which is as long, and sums it on the way.
@@ -44,16 +44,28 @@ impl Sum {
     #[must_use]
     pub fn copy(self, src: &[u8], dst: &mut [u8]) -> Sum {
         assert_eq!(src.len(), dst.len(), "both ends of a copy are equally long");
-        dst.copy_from_slice(src);
-        self.add(src)
+        src.chunks(STRETCH).zip(dst.chunks_mut(STRETCH)).fold(self, |sum, (src, dst)| {
+            dst.copy_from_slice(src);
+            sum.chain(src)
+        })
     }
 
     /// Appends `src` to `out` and sums it on the way.
     #[inline]
     #[must_use]
     pub fn append(self, src: &[u8], out: &mut Vec<u8>) -> Sum {
-        out.extend_from_slice(src);
-        self.add(src)
+        src.chunks(STRETCH).fold(self, |sum, src| {
+            out.extend_from_slice(src);
+            sum.chain(src)
+        })
+    }
+
+    /// `add` for a header, which is a few words long and of even length.
+    #[inline]
+    #[must_use]
+    pub(super) fn add_header(self, header: &[u8]) -> Sum {
+        debug_assert!(header.len() < BLOCK && header.len().is_multiple_of(2) && !self.odd);
+        Sum { words: self.words + sum_short(header), odd: false }
     }
 
     /// The sum as it is, not complemented: what checksum offload wants to find in the field.
@@ -70,9 +82,10 @@ impl Sum {
 
     /// RFC 1071 §2(B): words that begin at an odd byte sum to the byte-swapped value.
     #[inline]
-    fn chain(self, words: u64, len: usize) -> Sum {
-        let piece = if self.odd { u64::from(fold(words).swap_bytes()) } else { u64::from(fold(words)) };
-        Sum { words: self.words + piece, odd: self.odd ^ (len % 2 == 1) }
+    fn chain(self, stretch: &[u8]) -> Sum {
+        let words = sum_words(stretch);
+        let words = if self.odd { u64::from(fold(words).swap_bytes()) } else { words };
+        Sum { words: self.words + words, odd: self.odd ^ (stretch.len() % 2 == 1) }
     }
 }
 
@@ -92,11 +105,19 @@ fn address_words(address: IpAddr) -> u64 {
     }
 }
 
-const BLOCK: usize = 32;
+/// What is copied and then summed at a time: small enough to be still in the first cache, and even, so that only
+/// the last stretch of a piece can be odd. It also keeps [`Lanes`] from running over.
+const STRETCH: usize = 8192;
+const BLOCK: usize = 64;
+const LANES: usize = 8;
 
-/// The sum of a piece's words, at most 2^62 for any piece shorter than 4 GiB.
+/// The sum of the words of at most a stretch; it is below 2^37, so that a `Sum` has room for 2^27 of them.
 #[inline]
 fn sum_words(bytes: &[u8]) -> u64 {
+    debug_assert!(bytes.len() <= STRETCH);
+    if bytes.len() < BLOCK {
+        return sum_short(bytes);
+    }
     let (blocks, rest) = bytes.as_chunks::<BLOCK>();
     let mut lanes = Lanes::default();
     for block in blocks {
@@ -109,34 +130,41 @@ fn sum_words(bytes: &[u8]) -> u64 {
 fn sum_short(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<4>();
     let sum: u64 = words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
-    let mut last = [0; 4];
-    last[..rest.len()].copy_from_slice(rest);
-    sum + u64::from(u32::from_ne_bytes(last))
+    sum + match *rest {
+        [] => 0,
+        [a] => u64::from(u16::from_ne_bytes([a, 0])),
+        [a, b] => u64::from(u16::from_ne_bytes([a, b])),
+        [a, b, c, ..] => u64::from(u32::from_ne_bytes([a, b, c, 0])),
+    }
 }
 
-/// Sums 64-bit words without carries: `whole` wraps, but what it lost can be told from `high`, the sum of the
-/// upper halves, which cannot wrap. One addition and one shift less per word than summing both halves, and every
-/// 128-bit vector unit can do it.
+/// Sums the 16-bit words in vectors of 32-bit ones. `whole` wraps, but what it lost can be told from `high`, the
+/// sum of the upper halves, which does not: one operation less per vector than summing both halves apart, and no
+/// more than any 128-bit vector unit can do.
 #[derive(Default)]
 struct Lanes {
-    whole: [u64; BLOCK / 8],
-    high: [u64; BLOCK / 8],
+    whole: [u32; LANES],
+    high: [u32; LANES],
 }
 
 impl Lanes {
     #[inline(always)]
     fn take(&mut self, block: &[u8; BLOCK]) {
-        let (words, _) = block.as_chunks::<8>();
-        for (lane, word) in words.iter().enumerate() {
-            let word = u64::from_ne_bytes(*word);
+        let (words, _) = block.as_chunks::<4>();
+        for (index, word) in words.iter().enumerate() {
+            let (lane, word) = (index % LANES, u32::from_ne_bytes(*word));
             self.whole[lane] = self.whole[lane].wrapping_add(word);
-            self.high[lane] += word >> 32;
+            self.high[lane] += word >> 16;
         }
     }
 
-    #[inline]
+    /// Not inlined, as the compiler would order the lanes to suit this sum, and the loads in the loop pay for it.
+    #[inline(never)]
     fn total(&self) -> u64 {
-        let lows = self.whole.iter().zip(self.high).map(|(whole, high)| whole.wrapping_sub(high << 32));
-        lows.sum::<u64>() + self.high.iter().sum::<u64>()
+        let halves = self.whole.iter().zip(self.high).map(|(whole, high)| {
+            let low = whole.wrapping_sub(high << 16);
+            u64::from(low) + u64::from(high)
+        });
+        halves.sum()
     }
 }

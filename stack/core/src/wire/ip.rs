@@ -87,7 +87,7 @@ pub struct FragmentInfo {
 
 impl<'a> IpView<'a> {
     /// Reads all headers of a whole packet; link padding behind it is cut off.
-    #[inline]
+    #[inline(always)]
     pub fn parse(packet: &'a [u8]) -> Result<IpView<'a>, DropReason> {
         match packet.first().map(|byte| byte >> 4) {
             Some(4) => v4::parse(packet),

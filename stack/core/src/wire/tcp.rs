@@ -7,6 +7,7 @@ mod options;
 pub use super::checksum::Checksums;
 pub use flags::Flags;
 pub use hopwise_option::{HopwiseOption, Notes, OfferFlags, RateRequest};
+use options::TIMESTAMPS_ALONE_LEN;
 pub use options::{SackBlock, TcpOptions, Timestamps};
 
 use std::net::IpAddr;
@@ -38,7 +39,7 @@ pub struct TcpView<'a> {
 }
 
 impl<'a> TcpView<'a> {
-    #[inline]
+    #[inline(always)]
     pub fn parse(
         src: IpAddr,
         dst: IpAddr,
@@ -106,7 +107,7 @@ impl TcpHeader<'_> {
 
     /// Appends the segment. Its payload is in two pieces because it comes from a ring. With
     /// [`Checksums::Trust`] the link finishes the checksum, and wants the pseudo-header's sum in its place.
-    #[inline]
+    #[inline(always)]
     pub fn emit(
         &self,
         src: IpAddr,
@@ -115,39 +116,56 @@ impl TcpHeader<'_> {
         checksums: Checksums,
         out: &mut Vec<u8>,
     ) {
-        let mut header = [0; HEADER_LEN + MAX_OPTIONS_LEN];
-        let header = self.write(&mut header);
-        let segment_len = header.len() + payload.0.len() + payload.1.len();
+        let segment_len = self.len() + payload.0.len() + payload.1.len();
         let pseudo_header = Sum::pseudo_header(src, dst, TCP, segment_len as u32);
-        let start = out.len();
         out.reserve(segment_len);
-        let checksum = match checksums {
-            Checksums::Verify => {
-                pseudo_header.append(header, out).append(payload.0, out).append(payload.1, out).finish()
-            }
-            Checksums::Trust => {
-                out.extend_from_slice(header);
-                out.extend_from_slice(payload.0);
-                out.extend_from_slice(payload.1);
-                pseudo_header.fold()
-            }
-        };
-        out[start + 16..start + 18].copy_from_slice(&checksum.to_be_bytes());
+        if let Some(timestamps) = self.options.only_timestamps() {
+            let mut header = [0; HEADER_LEN + TIMESTAMPS_ALONE_LEN];
+            header[HEADER_LEN..].copy_from_slice(&timestamps.aligned());
+            self.write_fixed(&mut header);
+            append(&header, payload, pseudo_header, checksums, out);
+        } else {
+            let mut header = [0; HEADER_LEN + MAX_OPTIONS_LEN];
+            let len = HEADER_LEN + self.options.write(&mut header[HEADER_LEN..]);
+            self.write_fixed(&mut header[..len]);
+            append(&header[..len], payload, pseudo_header, checksums, out);
+        }
     }
 
-    /// The header with a zero checksum.
+    /// Fills in all of a header as long as `bytes`, but for its options and the checksum.
     #[inline]
-    fn write<'b>(&self, bytes: &'b mut [u8; HEADER_LEN + MAX_OPTIONS_LEN]) -> &'b [u8] {
-        let (fixed, options) = bytes.split_at_mut(HEADER_LEN);
-        let header_len = HEADER_LEN + self.options.write(options);
-        fixed[0..2].copy_from_slice(&self.src_port.to_be_bytes());
-        fixed[2..4].copy_from_slice(&self.dst_port.to_be_bytes());
-        fixed[4..8].copy_from_slice(&self.seq.0.to_be_bytes());
-        fixed[8..12].copy_from_slice(&self.ack.0.to_be_bytes());
-        fixed[12] = (header_len as u8 / 4) << 4;
-        fixed[13] = self.flags.0;
-        fixed[14..16].copy_from_slice(&self.window.to_be_bytes());
-        fixed[18..20].copy_from_slice(&self.urgent.to_be_bytes());
-        &bytes[..header_len]
+    fn write_fixed(&self, bytes: &mut [u8]) {
+        bytes[0..2].copy_from_slice(&self.src_port.to_be_bytes());
+        bytes[2..4].copy_from_slice(&self.dst_port.to_be_bytes());
+        bytes[4..8].copy_from_slice(&self.seq.0.to_be_bytes());
+        bytes[8..12].copy_from_slice(&self.ack.0.to_be_bytes());
+        bytes[12] = (bytes.len() as u8 / 4) << 4;
+        bytes[13] = self.flags.0;
+        bytes[14..16].copy_from_slice(&self.window.to_be_bytes());
+        bytes[18..20].copy_from_slice(&self.urgent.to_be_bytes());
     }
+}
+
+/// The only place where a segment's bytes come together and get their checksum.
+#[inline]
+fn append(
+    header: &[u8],
+    payload: (&[u8], &[u8]),
+    pseudo_header: Sum,
+    checksums: Checksums,
+    out: &mut Vec<u8>,
+) {
+    let start = out.len();
+    out.extend_from_slice(header);
+    let checksum = match checksums {
+        Checksums::Verify => {
+            pseudo_header.add_header(header).append(payload.0, out).append(payload.1, out).finish()
+        }
+        Checksums::Trust => {
+            out.extend_from_slice(payload.0);
+            out.extend_from_slice(payload.1);
+            pseudo_header.fold()
+        }
+    };
+    out[start + 16..start + 18].copy_from_slice(&checksum.to_be_bytes());
 }

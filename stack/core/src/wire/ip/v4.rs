@@ -14,7 +14,7 @@ const MAX_HEADER_LEN: usize = 60;
 const OPTION_END: u8 = 0;
 const OPTION_NOP: u8 = 1;
 
-#[inline]
+#[inline(always)]
 pub(super) fn parse(packet: &[u8]) -> Result<IpView<'_>, DropReason> {
     if packet.len() < HEADER_LEN {
         return Err(DropReason::Truncated);
@@ -27,7 +27,7 @@ pub(super) fn parse(packet: &[u8]) -> Result<IpView<'_>, DropReason> {
     if packet.len() < header_len {
         return Err(DropReason::Truncated);
     }
-    if Sum::default().add(&packet[..header_len]).finish() != 0 {
+    if Sum::default().add_header(&packet[..header_len]).finish() != 0 {
         return Err(DropReason::IpChecksum);
     }
     let total_len = usize::from(header.total_len());
@@ -54,7 +54,7 @@ pub(super) fn parse(packet: &[u8]) -> Result<IpView<'_>, DropReason> {
     })
 }
 
-#[inline]
+#[inline(always)]
 fn fragment(header: &Ipv4Packet<&[u8]>) -> Option<FragmentInfo> {
     let (offset, more) = (header.frag_offset(), header.more_frags());
     (more || offset > 0).then(|| FragmentInfo { id: u32::from(header.ident()), offset, more })
@@ -124,20 +124,38 @@ pub(super) fn emit(
     payload_len: usize,
     out: &mut Vec<u8>,
 ) {
-    let header_len = header_len(header);
-    let total_len = header_len + payload_len;
-    assert!(total_len <= usize::from(u16::MAX), "an IPv4 packet has at most 65535 bytes");
+    if let Some(route) = header.source_route {
+        return emit_with_route(header, route, (src, dst), payload_len, out);
+    }
+    let mut bytes = [0; HEADER_LEN];
+    write(header, (src, dst), payload_len, &mut bytes);
+    out.extend_from_slice(&bytes);
+}
+
+#[cold]
+fn emit_with_route(
+    header: &IpHeader<'_>,
+    route: &SourceRoute,
+    (src, dst): (Ipv4Addr, Ipv4Addr),
+    payload_len: usize,
+    out: &mut Vec<u8>,
+) {
     let mut bytes = [0; MAX_HEADER_LEN];
-    let destination = match header.source_route {
-        Some(route) => {
-            route.write_option(dst, &mut bytes[HEADER_LEN..]);
-            route.first_hop()
-        }
-        None => dst,
-    };
-    let mut packet = Ipv4Packet::new_unchecked(&mut bytes[..header_len]);
+    let bytes = &mut bytes[..header_len(header)];
+    route.write_option(dst, &mut bytes[HEADER_LEN..]);
+    write(header, (src, route.first_hop()), payload_len, bytes);
+    out.extend_from_slice(bytes);
+}
+
+/// Fills in the fixed part of a header as long as `bytes`, whose options are there already.
+#[inline]
+fn write(header: &IpHeader<'_>, (src, dst): (Ipv4Addr, Ipv4Addr), payload_len: usize, bytes: &mut [u8]) {
+    let total_len = bytes.len() + payload_len;
+    assert!(total_len <= usize::from(u16::MAX), "an IPv4 packet has at most 65535 bytes");
+    let header_len = bytes.len() as u8;
+    let mut packet = Ipv4Packet::new_unchecked(&mut *bytes);
     packet.set_version(4);
-    packet.set_header_len(header_len as u8);
+    packet.set_header_len(header_len);
     packet.set_dscp(header.dscp);
     packet.set_ecn(header.ecn.bits());
     packet.set_total_len(total_len as u16);
@@ -146,8 +164,6 @@ pub(super) fn emit(
     packet.set_hop_limit(header.hop_limit);
     packet.set_next_header(header.protocol.into());
     packet.set_src_addr(src);
-    packet.set_dst_addr(destination);
-    let checksum = Sum::default().add(&bytes[..header_len]).finish();
-    bytes[10..12].copy_from_slice(&checksum.to_be_bytes());
-    out.extend_from_slice(&bytes[..header_len]);
+    packet.set_dst_addr(dst);
+    packet.set_checksum(Sum::default().add_header(packet.as_ref()).finish());
 }

@@ -24,7 +24,7 @@ pub(in crate::wire) struct Walk<'a> {
     pub(in crate::wire) payload: &'a [u8],
 }
 
-#[inline]
+#[inline(always)]
 pub(super) fn parse(packet: &[u8]) -> Result<IpView<'_>, DropReason> {
     if packet.len() < HEADER_LEN {
         return Err(DropReason::Truncated);
@@ -51,7 +51,7 @@ pub(super) fn parse(packet: &[u8]) -> Result<IpView<'_>, DropReason> {
 }
 
 /// Everything from the fixed header on.
-#[inline]
+#[inline(always)]
 pub(in crate::wire) fn walk(first: u8, payload: &[u8]) -> Result<Walk<'_>, DropReason> {
     if is_extension(first) {
         return walk_extensions(first, payload, Place::First);

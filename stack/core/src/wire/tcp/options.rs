@@ -22,6 +22,9 @@ const SACK_FIXED_LEN: usize = 2;
 const SACK_BLOCK_LEN: usize = 8;
 const MAX_SACK_BLOCKS: usize = 4;
 
+/// Timestamps with the two NOPs before them that RFC 7323 appendix A recommends.
+pub(super) const TIMESTAMPS_ALONE_LEN: usize = 12;
+
 /// RFC 7323 §2.3: a larger shift is used as this one.
 const MAX_WINDOW_SCALE: u8 = 14;
 
@@ -32,6 +35,15 @@ pub struct Timestamps {
     pub value: u32,
     /// TSecr.
     pub echo: u32,
+}
+
+impl Timestamps {
+    #[inline]
+    pub(super) fn aligned(self) -> [u8; TIMESTAMPS_ALONE_LEN] {
+        let [a, b, c, d] = self.value.to_be_bytes();
+        let [e, f, g, h] = self.echo.to_be_bytes();
+        [NOP, NOP, TIMESTAMPS, TIMESTAMPS_LEN as u8, a, b, c, d, e, f, g, h]
+    }
 }
 
 /// Bytes that were received, from `left` to just before `right` (RFC 2018 §3).
@@ -61,7 +73,7 @@ impl TcpOptions {
         let mut options = TcpOptions::default();
         match bytes {
             [] => {}
-            // What most segments carry, in the layout that RFC 7323 appendix A recommends.
+            // What most segments carry.
             [NOP, NOP, TIMESTAMPS, 10, body @ ..] if body.len() == 8 => {
                 options.timestamps = read_timestamps(body);
             }
@@ -118,6 +130,18 @@ impl TcpOptions {
                 right: Seq(u32::from_be_bytes(*right)),
             })
             .collect();
+    }
+
+    #[inline]
+    pub(super) fn only_timestamps(&self) -> Option<Timestamps> {
+        let TcpOptions { mss, window_scale, sack_permitted, timestamps, sack, hopwise, rate_request } = self;
+        let nothing_else = mss.is_none()
+            && window_scale.is_none()
+            && !sack_permitted
+            && sack.is_empty()
+            && hopwise.is_none()
+            && rate_request.is_none();
+        timestamps.filter(|_| nothing_else)
     }
 
     /// How many bytes these options take in a header, padding included.
