@@ -10,7 +10,11 @@
 pub mod checksum;
 pub mod icmp;
 pub mod ip;
+#[cfg(test)]
+mod oracle;
 pub mod tcp;
+#[cfg(test)]
+mod testing;
 pub mod udp;
 
 pub use checksum::{Checksums, Sum};

@@ -168,3 +168,109 @@ impl Lanes {
         halves.sum()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::wire::testing;
+
+    /// RFC 1071 §1 word by word: pad, add, carry around, complement.
+    fn reference(bytes: &[u8]) -> u16 {
+        let mut sum = 0u64;
+        for pair in bytes.chunks(2) {
+            sum += u64::from(pair[0]) << 8 | u64::from(pair.get(1).copied().unwrap_or(0));
+        }
+        while sum > 0xffff {
+            sum = (sum >> 16) + (sum & 0xffff);
+        }
+        !(sum as u16)
+    }
+
+    fn pieces(bytes: &[u8], cuts: &[prop::sample::Index]) -> Vec<Vec<u8>> {
+        let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+        places.extend([0, bytes.len()]);
+        places.sort_unstable();
+        places.windows(2).map(|ends| bytes[ends[0]..ends[1]].to_vec()).collect()
+    }
+
+    #[test]
+    fn example_of_rfc_1071_sums_to_ddf2() {
+        let sum = Sum::default().add(&[0x00, 0x01, 0xf2, 0x03, 0xf4, 0xf5, 0xf6, 0xf7]);
+        assert_eq!(sum.fold(), 0xddf2);
+        assert_eq!(sum.finish(), !0xddf2);
+    }
+
+    #[test]
+    fn lanes_hold_the_largest_words_of_several_stretches() {
+        for len in [STRETCH - 1, STRETCH, STRETCH + 1, 3 * STRETCH + BLOCK + 3] {
+            let bytes = vec![0xff; len];
+            assert_eq!(Sum::default().add(&bytes).finish(), reference(&bytes), "{len}");
+        }
+    }
+
+    #[test]
+    fn every_length_around_a_block_sums_as_the_reference() {
+        let bytes: Vec<u8> = (0..4 * BLOCK).map(|index| (index * 151 + 7) as u8).collect();
+        for len in 0..=bytes.len() {
+            assert_eq!(Sum::default().add(&bytes[..len]).finish(), reference(&bytes[..len]), "{len}");
+        }
+    }
+
+    #[test]
+    fn pseudo_header_is_that_of_each_family() {
+        let v4 = [192, 0, 2, 1, 192, 0, 2, 2, 0, 6, 0x12, 0x34];
+        let sum = Sum::pseudo_header(testing::v4(1), testing::v4(2), 6, 0x1234);
+        assert_eq!(sum.finish(), reference(&v4));
+
+        let (src, dst) = (testing::v6(1), testing::v6(2));
+        let mut v6 = Vec::new();
+        for address in [src, dst] {
+            let IpAddr::V6(address) = address else { unreachable!("made so above") };
+            v6.extend(address.octets());
+        }
+        v6.extend([0x00, 0x01, 0x12, 0x34, 0, 0, 0, 17]);
+        assert_eq!(Sum::pseudo_header(src, dst, 17, 0x0001_1234).finish(), reference(&v6));
+    }
+
+    proptest! {
+        #![proptest_config(testing::cases(256))]
+
+        #[test]
+        fn pieces_of_any_length_sum_as_the_whole(
+            bytes in testing::bytes(700),
+            cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..5),
+        ) {
+            let expected = reference(&bytes);
+            let pieces = pieces(&bytes, &cuts);
+            let added = pieces.iter().fold(Sum::default(), |sum, piece| sum.add(piece));
+            prop_assert_eq!(added.finish(), expected);
+
+            let mut appended = Vec::new();
+            let sum = pieces.iter().fold(Sum::default(), |sum, piece| sum.append(piece, &mut appended));
+            prop_assert_eq!(sum.finish(), expected);
+            prop_assert_eq!(&appended, &bytes);
+
+            let mut copied = vec![0; bytes.len()];
+            let mut at = 0;
+            let sum = pieces.iter().fold(Sum::default(), |sum, piece| {
+                let place = &mut copied[at..at + piece.len()];
+                at += piece.len();
+                sum.copy(piece, place)
+            });
+            prop_assert_eq!(sum.finish(), expected);
+            prop_assert_eq!(&copied, &bytes);
+        }
+
+        #[test]
+        fn stretches_join_at_any_offset(head in testing::bytes(3), len in STRETCH - 3..3 * STRETCH) {
+            let tail: Vec<u8> = (0..len).map(|index| (index * 31 + len) as u8).collect();
+            let whole = [head.as_slice(), &tail].concat();
+            prop_assert_eq!(Sum::default().add(&head).add(&tail).finish(), reference(&whole));
+            let mut out = Vec::new();
+            prop_assert_eq!(Sum::default().append(&head, &mut out).append(&tail, &mut out).finish(), reference(&whole));
+            prop_assert_eq!(out, whole);
+        }
+    }
+}

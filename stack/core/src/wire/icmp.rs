@@ -223,3 +223,6 @@ fn message_sum(src: IpAddr, dst: IpAddr, len: usize) -> Sum {
         IpAddr::V6(_) => Sum::pseudo_header(src, dst, protocol::ICMPV6, len as u32),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -160,3 +160,6 @@ impl IpHeader<'_> {
         self.dscp << 2 | self.ecn.bits()
     }
 }
+
+#[cfg(test)]
+mod tests;

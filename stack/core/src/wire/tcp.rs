@@ -169,3 +169,6 @@ fn append(
     };
     out[start + 16..start + 18].copy_from_slice(&checksum.to_be_bytes());
 }
+
+#[cfg(test)]
+mod tests;

@@ -254,3 +254,6 @@ impl Writer<'_> {
         self.len += bytes.len();
     }
 }
+
+#[cfg(test)]
+mod tests;
