@@ -3,7 +3,9 @@
 //! Text, CSV, plots, metrics and capture comments are made from this stream and from nothing else.
 
 mod drop_reason;
+mod names;
 mod ring;
+pub mod text;
 
 pub use drop_reason::DropReason;
 pub use ring::TraceRing;

@@ -1,0 +1,78 @@
+//! The words that traces, metrics and captures print for the facts' values.
+
+use super::{Lacking, MtuHow, SentWhat, StateName, UndoneBy};
+use crate::agent::By;
+
+impl StateName {
+    pub const fn name(self) -> &'static str {
+        match self {
+            StateName::Closed => "closed",
+            StateName::Listen => "listen",
+            StateName::SynSent => "syn-sent",
+            StateName::SynReceived => "syn-received",
+            StateName::Established => "established",
+            StateName::FinWait1 => "fin-wait-1",
+            StateName::FinWait2 => "fin-wait-2",
+            StateName::CloseWait => "close-wait",
+            StateName::Closing => "closing",
+            StateName::LastAck => "last-ack",
+            StateName::TimeWait => "time-wait",
+        }
+    }
+}
+
+impl SentWhat {
+    pub const fn name(self) -> &'static str {
+        match self {
+            SentWhat::New => "new",
+            SentWhat::Resent => "resent",
+            SentWhat::AfterTimeout => "after-timeout",
+            SentWhat::Probe => "probe",
+            SentWhat::TailProbe => "tail-probe",
+            SentWhat::Control => "control",
+        }
+    }
+}
+
+impl UndoneBy {
+    pub const fn name(self) -> &'static str {
+        match self {
+            UndoneBy::Timestamps => "timestamps",
+            UndoneBy::Dsack => "d-sack",
+            UndoneBy::Frto => "f-rto",
+        }
+    }
+}
+
+impl MtuHow {
+    pub const fn name(self) -> &'static str {
+        match self {
+            MtuHow::Icmp => "icmp",
+            MtuHow::BlackHole => "black-hole",
+            MtuHow::Probe => "probe",
+        }
+    }
+}
+
+impl Lacking {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Lacking::PeerCwnd => "peer-cwnd",
+            Lacking::DupCount => "dup-count",
+            Lacking::Told => "told",
+            Lacking::RateRequest => "rate-request",
+            Lacking::OptionsUnderCookie => "options-under-cookie",
+        }
+    }
+}
+
+impl By {
+    pub const fn name(self) -> &'static str {
+        match self {
+            By::Agent => "agent",
+            By::Repeat => "repeat",
+            By::Forced => "forced",
+            By::Piggyback => "piggyback",
+        }
+    }
+}

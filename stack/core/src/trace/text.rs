@@ -1,0 +1,218 @@
+//! Trace events as lines of text, and back.
+//!
+//! A trace begins with [`FIRST_LINE`] and [`COLUMN_NAMES`]; then comes one line an event, its columns separated
+//! by tabs:
+//!
+//! | column | meaning |
+//! |---|---|
+//! | `time_s` | seconds since the run began, nine decimals |
+//! | `conn` | the connection's number in its endpoint; 0: none is concerned |
+//! | `packet` | the transmit, or the packet handed in, that the fact belongs to; 0: neither |
+//! | `event` | one of [`EVENT_NAMES`] |
+//! | `details` | `key=value` pairs separated by spaces; empty where the event says it all |
+//!
+//! The pairs, by event: `rule`, `have` and `want` say why an ACK was sent or held ("count 3 of 5"), `reason` why a
+//! packet was dropped; names that end in `_us` are microseconds, lengths and windows are bytes, `flags` are the
+//! header's, joined by commas.
+
+use std::fmt::Write as _;
+
+use super::{TraceEvent, TraceKind};
+use crate::agent::Why;
+use crate::{Instant, Seq};
+
+mod read;
+
+pub use read::{TraceLine, TraceParseError, TraceReader, parse_line};
+
+/// What every trace begins with; another number means that columns or pairs changed their meaning.
+pub const FIRST_LINE: &str = "# hopwise-trace 1";
+/// The second line.
+pub const COLUMN_NAMES: &str = "time_s\tconn\tpacket\tevent\tdetails";
+
+/// Collects the lines of a trace until whoever drives the machine writes them somewhere.
+#[derive(Debug)]
+pub struct TraceText {
+    text: String,
+}
+
+impl TraceText {
+    /// Begins with the two header lines.
+    pub fn new() -> TraceText {
+        TraceText { text: format!("{FIRST_LINE}\n{COLUMN_NAMES}\n") }
+    }
+
+    pub fn push(&mut self, event: &TraceEvent) {
+        write_line(event, &mut self.text);
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Forgets what was written so far, so that a long run needs no more memory than one drain of the ring.
+    pub fn clear(&mut self) {
+        self.text.clear();
+    }
+}
+
+impl Default for TraceText {
+    fn default() -> TraceText {
+        TraceText::new()
+    }
+}
+
+/// Appends one event as a line, with its newline.
+pub fn write_line(event: &TraceEvent, out: &mut String) {
+    let TraceEvent { now: Instant(nanos), conn, packet, kind } = event;
+    let (seconds, rest) = (nanos / NANOS, nanos % NANOS);
+    // Writing to a String cannot fail.
+    let _ = write!(out, "{seconds}.{rest:09}\t{conn}\t{packet}\t{}\t", kind.name());
+    let mut details = Details { out, first: true };
+    details.of(kind);
+    out.push('\n');
+}
+
+const NANOS: u64 = 1_000_000_000;
+
+macro_rules! event_names {
+    ($($pattern:pat => $name:literal),+ $(,)?) => {
+        /// The names of all events, as the `event` column has them.
+        pub const EVENT_NAMES: &[&str] = &[$($name),+];
+
+        impl TraceKind {
+            pub const fn name(&self) -> &'static str {
+                match self { $($pattern => $name),+ }
+            }
+        }
+    };
+}
+
+event_names! {
+    TraceKind::State(_) => "state",
+    TraceKind::Received { .. } => "received",
+    TraceKind::Sent { .. } => "sent",
+    TraceKind::AckSent { .. } => "ack-sent",
+    TraceKind::AckDecided { .. } => "ack-decided",
+    TraceKind::AckHeld { .. } => "ack-held",
+    TraceKind::AckMerged { .. } => "ack-merged",
+    TraceKind::SecondHeld { .. } => "second-held",
+    TraceKind::ShadowAck { .. } => "shadow-ack",
+    TraceKind::ShadowHeld { .. } => "shadow-held",
+    TraceKind::Dropped(_) => "dropped",
+    TraceKind::Timeout { .. } => "timeout",
+    TraceKind::RecoveryBegan { .. } => "recovery-began",
+    TraceKind::RecoveryEnded => "recovery-ended",
+    TraceKind::Undone(_) => "undone",
+    TraceKind::Marked => "marked",
+    TraceKind::Rtt { .. } => "rtt",
+    TraceKind::Window { .. } => "window",
+    TraceKind::PathMtu { .. } => "path-mtu",
+    TraceKind::Fallback(_) => "fallback",
+    TraceKind::IcmpError { .. } => "icmp-error",
+    TraceKind::Frozen => "frozen",
+    TraceKind::Thawed => "thawed",
+    TraceKind::HighestAckRaised { .. } => "highest-ack-raised",
+}
+
+/// The `details` column while it is being written.
+struct Details<'a> {
+    out: &'a mut String,
+    first: bool,
+}
+
+impl Details<'_> {
+    fn of(&mut self, kind: &TraceKind) {
+        match *kind {
+            TraceKind::State(state) => self.word("state", state.name()),
+            TraceKind::Received { seq, ack, len, flags } => self.segment(seq, ack, len, flags),
+            TraceKind::Sent { seq, ack, len, flags, what } => {
+                self.segment(seq, ack, len, flags).word("what", what.name())
+            }
+            TraceKind::AckSent { number, repeat } => {
+                self.seq("number", number).word("repeat", if repeat { "yes" } else { "no" })
+            }
+            TraceKind::AckDecided { number, by, why } => {
+                self.seq("number", number).word("by", by.name()).why(why)
+            }
+            TraceKind::AckHeld { why } => self.why(why),
+            TraceKind::AckMerged { number } => self.seq("number", number),
+            TraceKind::SecondHeld { count } => self.number("count", count),
+            TraceKind::ShadowAck { seat, why } | TraceKind::ShadowHeld { seat, why } => {
+                self.number("seat", seat).why(why)
+            }
+            TraceKind::Dropped(reason) => self.word("reason", reason.name()),
+            TraceKind::Timeout { nth, rto_us } => self.number("nth", nth).number("rto_us", rto_us),
+            TraceKind::RecoveryBegan { ssthresh, flight, point } => {
+                self.number("ssthresh", ssthresh).number("flight", flight).seq("point", point)
+            }
+            TraceKind::Undone(by) => self.word("by", by.name()),
+            TraceKind::Rtt { sample_us, srtt_us, rto_us } => {
+                self.number("sample_us", sample_us).number("srtt_us", srtt_us).number("rto_us", rto_us)
+            }
+            TraceKind::Window { allowed, flight } => self.number("allowed", allowed).number("flight", flight),
+            TraceKind::PathMtu { bytes, how } => self.number("bytes", bytes).word("how", how.name()),
+            TraceKind::Fallback(lacking) => self.word("lacking", lacking.name()),
+            TraceKind::IcmpError { kind, code } => self.number("kind", kind).number("code", code),
+            TraceKind::HighestAckRaised { to } => self.seq("to", to),
+            TraceKind::RecoveryEnded | TraceKind::Marked | TraceKind::Frozen | TraceKind::Thawed => self,
+        };
+    }
+
+    fn segment(&mut self, seq: Seq, ack: Seq, len: u32, flags: u8) -> &mut Self {
+        self.seq("seq", seq).seq("ack", ack).number("len", len).flags(flags)
+    }
+
+    fn why(&mut self, why: Why) -> &mut Self {
+        let Why { rule, have, want } = why;
+        self.word("rule", rule.name());
+        if want > 0 { self.number("have", have).number("want", want) } else { self }
+    }
+
+    fn flags(&mut self, flags: u8) -> &mut Self {
+        self.key("flags");
+        let mut separator = "";
+        for (bit, name) in FLAG_NAMES.iter().enumerate() {
+            if flags & (1 << bit) != 0 {
+                self.out.push_str(separator);
+                self.out.push_str(name);
+                separator = ",";
+            }
+        }
+        if flags == 0 {
+            self.out.push_str("none");
+        }
+        self
+    }
+
+    fn seq(&mut self, key: &str, seq: Seq) -> &mut Self {
+        self.number(key, seq.0)
+    }
+
+    fn number(&mut self, key: &str, value: impl Into<u64>) -> &mut Self {
+        self.key(key);
+        let _ = write!(self.out, "{}", value.into());
+        self
+    }
+
+    fn word(&mut self, key: &str, value: &str) -> &mut Self {
+        self.key(key);
+        self.out.push_str(value);
+        self
+    }
+
+    fn key(&mut self, key: &str) {
+        if !self.first {
+            self.out.push(' ');
+        }
+        self.first = false;
+        self.out.push_str(key);
+        self.out.push('=');
+    }
+}
+
+/// From the lowest bit of the header's octet up (RFC 9293 §3.1, RFC 3168 §6.1).
+const FLAG_NAMES: [&str; 8] = ["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"];
+
+#[cfg(test)]
+mod tests;

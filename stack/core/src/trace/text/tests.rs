@@ -1,0 +1,185 @@
+//! Every event survives the way into a line and back, and a broken line names its place.
+
+use proptest::prelude::*;
+
+use super::super::{DropReason, Lacking, MtuHow, SentWhat, StateName, UndoneBy};
+use super::*;
+use crate::agent::{By, Rule};
+
+const COUNT: Why = Why::new(Rule::Count, 3, 5);
+
+/// One event of every kind with the details that it must print.
+fn samples() -> Vec<(TraceKind, &'static str)> {
+    let (seq, ack, number) = (Seq(4_294_967_295), Seq(7), Seq(9));
+    vec![
+        (TraceKind::State(StateName::FinWait1), "state=fin-wait-1"),
+        (
+            TraceKind::Received { seq, ack, len: 1000, flags: 0x18 },
+            "seq=4294967295 ack=7 len=1000 flags=psh,ack",
+        ),
+        (
+            TraceKind::Sent { seq, ack, len: 0, flags: 0, what: SentWhat::TailProbe },
+            "seq=4294967295 ack=7 len=0 flags=none what=tail-probe",
+        ),
+        (TraceKind::AckSent { number, repeat: true }, "number=9 repeat=yes"),
+        (
+            TraceKind::AckDecided { number, by: By::Piggyback, why: COUNT },
+            "number=9 by=piggyback rule=count have=3 want=5",
+        ),
+        (TraceKind::AckHeld { why: Why::plain(Rule::NotInOrder) }, "rule=not-in-order"),
+        (TraceKind::AckMerged { number }, "number=9"),
+        (TraceKind::SecondHeld { count: 12 }, "count=12"),
+        (TraceKind::ShadowAck { seat: 2, why: COUNT }, "seat=2 rule=count have=3 want=5"),
+        (TraceKind::ShadowHeld { seat: 7, why: COUNT }, "seat=7 rule=count have=3 want=5"),
+        (TraceKind::Dropped(DropReason::Paws), "reason=paws"),
+        (TraceKind::Timeout { nth: 1, rto_us: 200_000 }, "nth=1 rto_us=200000"),
+        (
+            TraceKind::RecoveryBegan { ssthresh: 4380, flight: 8760, point: number },
+            "ssthresh=4380 flight=8760 point=9",
+        ),
+        (TraceKind::RecoveryEnded, ""),
+        (TraceKind::Undone(UndoneBy::Dsack), "by=d-sack"),
+        (TraceKind::Marked, ""),
+        (TraceKind::Rtt { sample_us: 1, srtt_us: 2, rto_us: 3 }, "sample_us=1 srtt_us=2 rto_us=3"),
+        (TraceKind::Window { allowed: 14_600, flight: 0 }, "allowed=14600 flight=0"),
+        (TraceKind::PathMtu { bytes: 1280, how: MtuHow::BlackHole }, "bytes=1280 how=black-hole"),
+        (TraceKind::Fallback(Lacking::PeerCwnd), "lacking=peer-cwnd"),
+        (TraceKind::IcmpError { kind: 3, code: 4 }, "kind=3 code=4"),
+        (TraceKind::Frozen, ""),
+        (TraceKind::Thawed, ""),
+        (TraceKind::HighestAckRaised { to: number }, "to=9"),
+    ]
+}
+
+fn line_of(event: &TraceEvent) -> String {
+    let mut line = String::new();
+    write_line(event, &mut line);
+    assert_eq!(line.pop(), Some('\n'));
+    line
+}
+
+#[test]
+fn every_event_survives_the_way_into_a_line_and_back() {
+    for (kind, details) in samples() {
+        let event = TraceEvent { now: Instant(1_500_000_001), conn: 3, packet: u64::MAX, kind };
+        let line = line_of(&event);
+        let read = parse_line(&line).unwrap();
+        let wanted =
+            TraceLine { now: event.now, conn: event.conn, packet: event.packet, event: kind.name(), details };
+        assert_eq!(read, wanted, "{line}");
+        let again: Vec<String> = read.pairs().map(|(key, value)| format!("{key}={value}")).collect();
+        assert_eq!(again.join(" "), details);
+    }
+}
+
+#[test]
+fn every_name_has_a_sample_and_every_name_is_used_once() {
+    let sampled: Vec<_> = samples().iter().map(|(kind, _)| kind.name()).collect();
+    assert_eq!(sampled, EVENT_NAMES);
+    for (place, name) in EVENT_NAMES.iter().enumerate() {
+        assert!(!EVENT_NAMES[..place].contains(name), "{name}");
+    }
+}
+
+#[test]
+fn every_decision_about_an_ack_and_every_drop_says_why() {
+    for (kind, _) in samples() {
+        let line = line_of(&TraceEvent { now: Instant::ZERO, conn: 0, packet: 0, kind });
+        let read = parse_line(&line).unwrap();
+        match kind {
+            TraceKind::AckDecided { why, .. }
+            | TraceKind::AckHeld { why }
+            | TraceKind::ShadowAck { why, .. }
+            | TraceKind::ShadowHeld { why, .. } => assert_eq!(read.value("rule"), Some(why.rule.name())),
+            TraceKind::Dropped(reason) => assert_eq!(read.value("reason"), Some(reason.name())),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn a_written_trace_reads_from_its_first_line_on() {
+    let mut text = TraceText::new();
+    text.push(&TraceEvent { now: Instant::from_millis(20), conn: 1, packet: 2, kind: TraceKind::Marked });
+    assert_eq!(
+        text.as_str(),
+        "# hopwise-trace 1\ntime_s\tconn\tpacket\tevent\tdetails\n0.020000000\t1\t2\tmarked\t\n"
+    );
+    let mut reader = TraceReader::new();
+    let events: Vec<_> = text.as_str().lines().filter_map(|line| reader.line(line).unwrap()).collect();
+    assert_eq!((events.len(), events[0].event, reader.lines()), (1, "marked", 3));
+    text.clear();
+    assert_eq!(text.as_str(), "");
+}
+
+#[test]
+fn a_file_that_is_no_trace_is_refused_at_its_header() {
+    let refused = TraceReader::new().line("# hopwise-trace 2").unwrap_err();
+    assert_eq!((refused.line, refused.column), (1, 1));
+    let mut reader = TraceReader::new();
+    reader.line(FIRST_LINE).unwrap();
+    assert_eq!(reader.line("time conn").unwrap_err().line, 2);
+    reader.line("1.0\t0\t0\tmarked\t").unwrap();
+    assert_eq!(reader.line("x").unwrap_err().line, 4);
+}
+
+#[test]
+fn a_broken_line_names_the_column_and_what_would_be_accepted() {
+    for (line, column, expected) in [
+        ("", 1, "seconds"),
+        ("1.x\t0\t0\tmarked\t", 1, "seconds"),
+        ("1.\t0\t0\tmarked\t", 1, "seconds"),
+        ("1.0000000000\t0\t0\tmarked\t", 1, "seconds"),
+        ("18446744074.0\t0\t0\tmarked\t", 1, "seconds"),
+        ("1.5", 4, "connection"),
+        ("1.5\t-1\t0\tmarked\t", 5, "connection"),
+        ("1.5\t4294967296\t0\tmarked\t", 5, "connection"),
+        ("1.5\t1\t+3\tmarked\t", 7, "packet"),
+        ("1.5\t1\t3\tMarked\t", 9, "event"),
+        ("1.5\t1\t3\tmarked", 15, "key=value"),
+        ("1.5\t1\t3\trtt\ta=1  b=2", 17, "key=value"),
+        ("1.5\t1\t3\trtt\ta=1 b", 17, "key=value"),
+        ("1.5\t1\t3\trtt\tµ=1", 13, "key=value"),
+        ("1.5\t1\t3\trtt\ta=µ \t", 17, "key=value"),
+        ("1.5\t1\t3\trtt\ta=1\tmore", 17, "nothing"),
+    ] {
+        let refused = parse_line(line).unwrap_err();
+        assert_eq!(refused.column, column, "{line:?}: {refused}");
+        assert!(refused.expected.contains(expected), "{line:?}: {refused}");
+    }
+}
+
+#[test]
+fn a_refusal_prints_its_place() {
+    let refused = TraceParseError { line: 0, column: 5, expected: "a word" };
+    assert_eq!(refused.to_string(), "column 5: expected a word");
+    assert_eq!(TraceParseError { line: 3, ..refused }.to_string(), "line 3, column 5: expected a word");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn numbers_survive_the_way_into_a_line_and_back(
+        nanos: u64, conn: u32, packet: u64, seq: u32, len: u32, flags: u8,
+    ) {
+        let kind = TraceKind::Received { seq: Seq(seq), ack: Seq(!seq), len, flags };
+        let event = TraceEvent { now: Instant(nanos), conn, packet, kind };
+        let line = line_of(&event);
+        let read = parse_line(&line).unwrap();
+        prop_assert_eq!((read.now, read.conn, read.packet), (event.now, conn, packet));
+        let expected = format!("seq={seq} ack={} len={len} flags=", !seq);
+        prop_assert!(read.details.starts_with(&expected), "{}", line);
+        let bits = read.value("flags").unwrap().split(',').filter_map(|name| {
+            FLAG_NAMES.iter().position(|flag| *flag == name)
+        });
+        prop_assert_eq!(bits.fold(0, |sum, bit| sum | 1 << bit), flags);
+    }
+
+    #[test]
+    fn any_text_is_read_or_refused_inside_the_line(text in "\\PC{0,40}|[0-9.\t=a-z ]{0,40}") {
+        if let Err(refused) = parse_line(&text) {
+            prop_assert!(refused.column <= text.chars().count() + 1);
+        }
+    }
+}
