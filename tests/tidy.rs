@@ -1,0 +1,192 @@
+//! House rules that a compiler does not hold: sizes, names, headers, arrows between crates.
+
+#[path = "tidy/lexer.rs"]
+mod lexer;
+#[path = "tidy/limits.rs"]
+mod limits;
+#[path = "tidy/measure.rs"]
+mod measure;
+#[path = "tidy/tree.rs"]
+mod tree;
+
+use tree::{File, files};
+
+const WIDEST_LINE: usize = 120;
+
+/// What each crate may depend on; the root package, the command, may depend on all of them.
+const ARROWS: [(&str, &[&str]); 2] = [
+    ("stack/core/Cargo.toml", &["arrayvec", "siphasher", "smoltcp"]),
+    ("agents/Cargo.toml", &["hopwise-core"]),
+];
+
+/// Fails with every finding, not with the first.
+fn nothing(findings: impl IntoIterator<Item = String>) {
+    let findings: Vec<_> = findings.into_iter().collect();
+    assert!(findings.is_empty(), "\n{}\n", findings.join("\n"));
+}
+
+/// Lines of the files that `wanted` picks for which `broken` says what is wrong.
+fn lines_where(wanted: impl Fn(&File) -> bool, broken: impl Fn(&str) -> Option<String>) -> Vec<String> {
+    let mut findings = Vec::new();
+    for file in files().iter().filter(|file| wanted(file)) {
+        for (number, line) in file.lines() {
+            findings.extend(broken(line).map(|what| format!("{}:{number}: {what}", file.path)));
+        }
+    }
+    findings
+}
+
+#[test]
+fn functions_and_files_keep_to_their_limits() {
+    nothing(limits::findings(&files()));
+}
+
+#[test]
+fn lines_are_no_wider_than_120_columns() {
+    let wanted = |file: &File| file.is_rust() || file.is_script() || file.path.ends_with(".pkt");
+    nothing(lines_where(wanted, |line| {
+        let width = line.chars().count();
+        (width > WIDEST_LINE).then(|| format!("{width} columns wide, at most {WIDEST_LINE}"))
+    }));
+}
+
+#[test]
+fn landing_files_stand_beside_their_folder() {
+    let named_mod = files().into_iter().filter(|file| file.path.ends_with("/mod.rs"));
+    nothing(named_mod.map(|file| format!("{}: foo.rs beside foo/, never mod.rs", file.path)));
+}
+
+#[test]
+fn every_rust_file_begins_by_saying_what_it_is() {
+    let silent = files().into_iter().filter(|file| file.is_rust() && !file.text.starts_with("//! "));
+    nothing(silent.map(|file| format!("{}: begin with a //! line that says what the file is", file.path)));
+}
+
+#[test]
+fn no_test_is_ignored() {
+    let mut findings = Vec::new();
+    for file in files().iter().filter(|file| file.is_rust()) {
+        for window in lexer::tokens(&file.text).windows(3) {
+            if window[0].text == "#" && window[1].text == "[" && window[2].text == "ignore" {
+                findings
+                    .push(format!("{}:{}: print a skip with its reason instead", file.path, window[0].line));
+            }
+        }
+    }
+    nothing(findings);
+}
+
+#[test]
+fn tests_are_named_after_what_they_claim() {
+    let mut findings = Vec::new();
+    for file in files().iter().filter(|file| file.is_rust()) {
+        let named_test = measure::functions(&file.text).into_iter().filter(|f| f.name.starts_with("test_"));
+        findings.extend(named_test.map(|f| format!("{}:{}: {} says no claim", file.path, f.line, f.name)));
+    }
+    nothing(findings);
+}
+
+#[test]
+fn nothing_is_left_for_later() {
+    // Put together here, so that this file does not find itself.
+    let marks = [["TO", "DO"].concat(), ["FIX", "ME"].concat(), ["XX", "X"].concat()];
+    nothing(lines_where(
+        |file| file.path != "LICENSE-APACHE",
+        |line| {
+            let mut words = line.split(|c: char| !c.is_alphanumeric() && c != '_');
+            words.find(|word| marks.iter().any(|mark| mark == word)).map(|word| format!("{word} is left"))
+        },
+    ));
+}
+
+#[test]
+fn no_file_knows_the_machine_it_was_written_on() {
+    let folders = ["root", "home", "work", "tmp"].map(|name| format!("/{name}/"));
+    nothing(lines_where(
+        |_| true,
+        |line| {
+            let absolute = |folder: &&String| {
+                line.match_indices(folder.as_str()).any(|(at, _)| begins_a_path(&line[..at]))
+            };
+            folders.iter().find(absolute).map(|folder| format!("a path of one machine: {folder}"))
+        },
+    ));
+}
+
+/// Whether a slash after this text begins an absolute path and does not go on with a path or an address.
+fn begins_a_path(before: &str) -> bool {
+    let continues = |last: char| last.is_alphanumeric() || "._-~}*/".contains(last);
+    !before.ends_with(continues)
+}
+
+#[test]
+fn a_slash_begins_a_path_only_where_nothing_goes_on() {
+    assert!(begins_a_path("") && begins_a_path("\"") && begins_a_path("cd ") && begins_a_path("DIR="));
+    assert!(!begins_a_path("$HOME") && !begins_a_path("frame") && !begins_a_path("${ROOT}"));
+}
+
+#[test]
+fn every_package_comes_from_the_public_index() {
+    let public = "source = \"registry+https://github.com/rust-lang/crates.io-index\"";
+    let locks = |file: &File| file.path.ends_with("Cargo.lock");
+    nothing(lines_where(locks, |line| {
+        (line.starts_with("source = ") && line != public).then(|| "not from crates.io".to_owned())
+    }));
+    let settings = |file: &File| file.path.contains(".cargo/");
+    nothing(lines_where(settings, |line| {
+        let names_one = line.contains("registr") || line.starts_with("[source");
+        names_one.then(|| "which registry is used is for each machine to say".to_owned())
+    }));
+}
+
+#[test]
+fn every_crate_inherits_the_lints() {
+    let own = |file: &File| file.is_manifest() && !file.is_fuzz();
+    let without =
+        files().into_iter().filter(|file| own(file) && !file.text.contains("[lints]\nworkspace = true"));
+    nothing(without.map(|file| format!("{}: add [lints] workspace = true", file.path)));
+}
+
+#[test]
+fn arrows_between_crates_point_one_way() {
+    let mut findings = Vec::new();
+    for file in files().iter().filter(|file| file.is_manifest() && !file.is_fuzz()) {
+        if file.path == "Cargo.toml" {
+            continue;
+        }
+        let Some((_, allowed)) = ARROWS.iter().find(|(path, _)| *path == file.path) else {
+            findings.push(format!("{}: say in tests/tidy.rs what it may depend on", file.path));
+            continue;
+        };
+        let extra = dependencies(&file.text).into_iter().filter(|name| !allowed.contains(&name.as_str()));
+        findings.extend(extra.map(|name| format!("{}: may not depend on {name}", file.path)));
+    }
+    nothing(findings);
+}
+
+/// The names under `[dependencies]`, `[build-dependencies]` and their per-target kin, without those for tests.
+fn dependencies(manifest: &str) -> Vec<String> {
+    let mut names = Vec::new();
+    let mut inside = false;
+    for line in manifest.lines().map(str::trim) {
+        if let Some(section) = line.strip_prefix('[') {
+            let section = section.trim_end_matches(']');
+            inside = section.ends_with("dependencies") && !section.ends_with("dev-dependencies");
+            let table = section.split_once("dependencies.").filter(|(before, _)| !before.ends_with("dev-"));
+            names.extend(table.map(|(_, name)| name.to_owned()));
+        } else if inside && !line.is_empty() && !line.starts_with('#') {
+            let name = line.split(|c: char| c == '=' || c == '.' || c.is_whitespace()).next();
+            names.extend(name.map(str::to_owned));
+        }
+    }
+    names
+}
+
+#[test]
+fn dependencies_are_found_however_they_are_written() {
+    let manifest = "[package]\nname = \"x\"\n[dependencies]\na.workspace = true\n# b = 1\nc = \"1\"\n\
+                    [dev-dependencies]\nd = \"1\"\n[build-dependencies]\ne = \"1\"\n\
+                    [target.'cfg(unix)'.dependencies]\nf = { version = \"1\" }\n[dependencies.g]\nversion = \"1\"\n\
+                    [dev-dependencies.h]\n[lints]\nworkspace = true\n";
+    assert_eq!(dependencies(manifest), ["a", "c", "e", "f", "g"]);
+}
