@@ -132,11 +132,6 @@ fn every_package_comes_from_the_public_index() {
     nothing(lines_where(locks, |line| {
         (line.starts_with("source = ") && line != public).then(|| "not from crates.io".to_owned())
     }));
-    let settings = |file: &File| file.path.contains(".cargo/");
-    nothing(lines_where(settings, |line| {
-        let names_one = line.contains("registr") || line.starts_with("[source");
-        names_one.then(|| "which registry is used is for each machine to say".to_owned())
-    }));
 }
 
 #[test]

@@ -40,7 +40,7 @@ impl File {
     }
 }
 
-/// What builds, runs and editors leave behind, and the fuzzers' bytes.
+/// What belongs to one machine, what builds and runs leave behind, and the fuzzers' bytes.
 const SKIPPED: [&str; 7] =
     [".git", "target", "results", "corpus", "artifacts", "coverage", "proptest-regressions"];
 
