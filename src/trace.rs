@@ -1,0 +1,123 @@
+//! `hopwise trace`: reads a trace, keeps what was asked for, and prints it for people or programs.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use hopwise_core::Instant;
+use hopwise_core::trace::text::{EVENT_NAMES, TraceLine, TraceReader};
+
+use crate::failure::Failure;
+
+mod print;
+mod time;
+
+use time::parse_time;
+
+/// Print a trace: what an endpoint did and why, one line an event
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hopwise trace trace.txt --conn 1 --since 200ms --until 1.5s
+  hopwise trace trace.txt --event ack-held --event ack-decided
+  hopwise trace trace.txt --event dropped --json | jq .details.reason")]
+pub(crate) struct Arguments {
+    /// The trace; - reads standard input
+    file: PathBuf,
+    /// Only this connection; 0 stands for what concerns none
+    #[arg(long, value_name = "N")]
+    conn: Option<u32>,
+    /// Only from this time on: 1.5s, 200ms, 300us, or plain seconds
+    #[arg(long, value_name = "T", value_parser = parse_time)]
+    since: Option<Instant>,
+    /// Only up to this time
+    #[arg(long, value_name = "T", value_parser = parse_time)]
+    until: Option<Instant>,
+    /// Only these events; may be given several times
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(EVENT_NAMES))]
+    event: Vec<String>,
+    /// One JSON object a line
+    #[arg(long)]
+    json: bool,
+}
+
+impl Arguments {
+    fn wants(&self, line: &TraceLine<'_>) -> bool {
+        self.conn.is_none_or(|conn| conn == line.conn)
+            && self.since.is_none_or(|since| since <= line.now)
+            && self.until.is_none_or(|until| line.now <= until)
+            && (self.event.is_empty() || self.event.iter().any(|name| name == line.event))
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    if let (Some(since), Some(until)) = (arguments.since, arguments.until)
+        && until < since
+    {
+        return Err(Failure::refused("--until", format_args!("expected a time not before --since {since}s")));
+    }
+    let out = &mut BufWriter::new(io::stdout().lock());
+    if arguments.file.as_os_str() == "-" {
+        return copy(arguments, "standard input", &mut io::stdin().lock(), out);
+    }
+    let name = arguments.file.display().to_string();
+    let file = File::open(&arguments.file).map_err(|error| Failure::refused(&name, error))?;
+    copy(arguments, &name, &mut BufReader::new(file), out)
+}
+
+/// No line of a trace comes near this; a file without newlines must not fill the memory.
+const LONGEST_LINE: u64 = 64 * 1024;
+
+fn copy(
+    arguments: &Arguments,
+    name: &str,
+    input: &mut dyn BufRead,
+    out: &mut dyn Write,
+) -> Result<(), Failure> {
+    let mut reader = TraceReader::new();
+    let mut bytes = Vec::new();
+    let mut written = if arguments.json { Ok(()) } else { print::head(out) };
+    while written.is_ok() {
+        bytes.clear();
+        let read = input.take(LONGEST_LINE).read_until(b'\n', &mut bytes);
+        if read.map_err(|error| Failure::refused(name, error))? == 0 {
+            break;
+        }
+        let next = reader.lines() + 1;
+        let Some(text) = text_of(&bytes) else {
+            return Err(Failure::refused(name, format_args!("line {next}: expected a line of UTF-8 text")));
+        };
+        match reader.line(text).map_err(|error| Failure::refused(name, error))? {
+            Some(line) if arguments.wants(&line) => written = print::line(&line, arguments.json, out),
+            _ => {}
+        }
+    }
+    finish(written.and_then(|()| out.flush()))?;
+    if reader.lines() < 2 {
+        return Err(Failure::refused(name, "expected a trace, beginning with the line `# hopwise-trace 1`"));
+    }
+    Ok(())
+}
+
+/// The line without its ending; `None` when it is no text, or longer than any line.
+fn text_of(bytes: &[u8]) -> Option<&str> {
+    let whole = bytes.ends_with(b"\n") || (bytes.len() as u64) < LONGEST_LINE;
+    let text = str::from_utf8(bytes).ok().filter(|_| whole)?;
+    let text = text.strip_suffix('\n').unwrap_or(text);
+    Some(text.strip_suffix('\r').unwrap_or(text))
+}
+
+/// A reader that has seen enough, such as `head`, closes the pipe; that is no failure.
+fn finish(written: io::Result<()>) -> Result<(), Failure> {
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::Failed { doing: "writing to standard output", problem: error.to_string() })
+        }
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

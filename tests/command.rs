@@ -1,0 +1,90 @@
+//! The command as a shell sees it: exit status, streams, pipes.
+
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+const HEAD: &str = "# hopwise-trace 1\ntime_s\tconn\tpacket\tevent\tdetails\n";
+
+fn hopwise(words: &[&str], input: &str) -> Output {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_hopwise"))
+        .args(words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command was built with the tests");
+    let mut stdin = child.stdin.take().expect("standard input is a pipe");
+    // A command that refuses its options closes the pipe unread.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    child.wait_with_output().expect("the command ends")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn a_trace_on_standard_input_is_printed() {
+    let done = hopwise(&["trace", "-"], &format!("{HEAD}0.5\t1\t0\tmarked\t\n"));
+    assert_eq!(done.status.code(), Some(0));
+    assert!(text(&done.stdout).contains("0.500000000     1        -  marked"), "{}", text(&done.stdout));
+}
+
+#[test]
+fn refused_input_ends_with_status_2_and_names_its_place() {
+    for (words, input, wanted) in [
+        (&["trace", "-"][..], "nonsense\n", "standard input: line 1, column 1: expected"),
+        (&["trace", "no-such-file"], "", "no-such-file: "),
+        (
+            &["trace", "-", "--since", "2s", "--until", "1s"],
+            HEAD,
+            "--until: expected a time not before --since",
+        ),
+        (&["trace", "-", "--event", "x"], HEAD, "possible values"),
+        (&["fly"], "", "unrecognized subcommand"),
+        (&[], "", "Usage: hopwise <COMMAND>"),
+    ] {
+        let done = hopwise(words, input);
+        assert_eq!(done.status.code(), Some(2), "{words:?}");
+        assert!(text(&done.stderr).contains(wanted), "{words:?}: {}", text(&done.stderr));
+        assert!(done.stdout.is_empty() || words.len() == 2, "{words:?}");
+    }
+}
+
+#[test]
+fn a_reader_that_has_seen_enough_is_no_failure() {
+    let mut input = HEAD.to_owned();
+    input.push_str(&"0.5\t1\t0\tmarked\t\n".repeat(50_000));
+    let mut child = Command::new(env!("CARGO_BIN_EXE_hopwise"))
+        .args(["trace", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command was built with the tests");
+    drop(child.stdout.take());
+    let mut stdin = child.stdin.take().expect("standard input is a pipe");
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    let done = child.wait_with_output().expect("the command ends");
+    assert_eq!((done.status.code(), text(&done.stderr)), (Some(0), String::new()));
+}
+
+#[test]
+fn help_has_an_example_of_every_subcommand() {
+    let all = text(&hopwise(&["--help"], "").stdout);
+    let names = all
+        .lines()
+        .skip_while(|line| *line != "Commands:")
+        .skip(1)
+        .map_while(|line| line.strip_prefix("  ").and_then(|line| line.split_whitespace().next()));
+    let mut seen = 0;
+    for name in names.filter(|name| *name != "help") {
+        let help = hopwise(&[name, "--help"], "");
+        assert_eq!(help.status.code(), Some(0), "{name}");
+        assert!(text(&help.stdout).contains(&format!("  hopwise {name} ")), "{name} --help shows no example");
+        seen += 1;
+    }
+    assert!(seen > 0, "{all}");
+}
