@@ -1,0 +1,80 @@
+# Sourced by the scripts: where things are, what is missing and how it gets here.
+# shellcheck shell=bash
+
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+cd "$root"
+build_dir="${CARGO_TARGET_DIR:-$root/target}"
+tools_dir="$build_dir/tools"
+# The last is rustup's place, which the shell that installed it does not know yet.
+PATH="$tools_dir/bin:$PATH:${CARGO_HOME:-${HOME:-}/.cargo}/bin"
+
+# Why the last need_… could not be met.
+missing=""
+
+say() { printf '%s\n' "$*"; }
+
+die() {
+    printf '%s: %s\n' "${0##*/}" "$*" >&2
+    exit 1
+}
+
+# What the user typed is not understood: exit status 2, as the command has it.
+refuse() {
+    printf '%s: %s\n' "${0##*/}" "$*" >&2
+    exit 2
+}
+
+# install_packages WHAT PACKAGE…: through apt when we may, otherwise says what to install.
+install_packages() {
+    local what="$1" as_root=()
+    shift
+    missing="$what is missing: install it (on Debian: apt-get install $*) and run this again"
+    command -v apt-get > /dev/null || return 1
+    if [ "$(id -u)" != 0 ]; then
+        sudo -n true 2> /dev/null || return 1
+        as_root=(sudo -n)
+    fi
+    say "installing $* with apt-get, for $what"
+    "${as_root[@]}" apt-get update -qq || say "apt-get update failed; trying with the lists that are there"
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "$@" > /dev/null
+}
+
+# A Rust toolchain that is new enough, and a linker.
+need_rust() {
+    command -v cargo > /dev/null || die "no Rust toolchain: install one (https://rustup.rs) and run this again"
+    local have need
+    have="$(rustc --version 2> /dev/null | cut -d ' ' -f 2)" || true
+    [ -n "$have" ] || die "rustc does not run; with rustup: rustup default stable"
+    need="$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)"
+    printf '%s\n%s\n' "$need" "$have" | sort -V -C \
+        || die "Rust $have is too old, $need or newer is needed; with rustup: rustup update stable"
+    command -v cc > /dev/null || install_packages "a linker (cc)" gcc libc6-dev || die "$missing"
+}
+
+# need_component COMPONENT SUBCOMMAND PACKAGE: part of the toolchain, from rustup or from the distribution.
+need_component() {
+    cargo "$2" --version > /dev/null 2>&1 && return
+    if command -v rustup > /dev/null; then
+        say "installing the toolchain's component $1 with rustup"
+        missing="rustup could not install $1"
+        rustup component add "$1"
+    else
+        install_packages "cargo $2" "$3" && cargo "$2" --version > /dev/null 2>&1
+    fi
+}
+
+# need_tool CRATE VERSION HOW_LONG: a cargo subcommand, built once into the build folder.
+need_tool() {
+    command -v "$1" > /dev/null && return
+    say "installing $1 $2 with cargo into the build folder ($3)"
+    missing="cargo could not install $1 $2"
+    local began=$SECONDS
+    # Its own build folder: what is asked of our code (flags, lints) is not asked of tools.
+    env -u RUSTFLAGS -u RUSTDOCFLAGS CARGO_TARGET_DIR="$tools_dir/build" \
+        cargo install --quiet --locked --root "$tools_dir" --version "$2" "$1" || return 1
+    rm -rf "$tools_dir/build"
+    say "installed $1 in $((SECONDS - began)) s"
+}
+
+# has_target KIND NAME: whether there is such an example or benchmark.
+has_target() { [ -f "$1/$2.rs" ] || [ -f "$1/$2/main.rs" ]; }
