@@ -2,7 +2,7 @@
 # shellcheck shell=bash
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
-cd "$root"
+cd "$root" || exit
 build_dir="${CARGO_TARGET_DIR:-$root/target}"
 tools_dir="$build_dir/tools"
 # The last is rustup's place, which the shell that installed it does not know yet.
@@ -58,8 +58,11 @@ need_component() {
         say "installing the toolchain's component $1 with rustup"
         missing="rustup could not install $1"
         rustup component add "$1"
-    else
+    elif [ "$(command -v cargo)" = /usr/bin/cargo ]; then
         install_packages "cargo $2" "$3" && cargo "$2" --version > /dev/null 2>&1
+    else
+        missing="this toolchain has no cargo $2 and there is no rustup to get it"
+        return 1
     fi
 }
 
@@ -71,9 +74,15 @@ need_tool() {
     local began=$SECONDS
     # Its own build folder: what is asked of our code (flags, lints) is not asked of tools.
     env -u RUSTFLAGS -u RUSTDOCFLAGS CARGO_TARGET_DIR="$tools_dir/build" \
-        cargo install --quiet --locked --root "$tools_dir" --version "$2" "$1" || return 1
+        cargo install --locked --root "$tools_dir" --version "$2" "$1" 2>&1 | only_progress || return 1
     rm -rf "$tools_dir/build"
     say "installed $1 in $((SECONDS - began)) s"
+}
+
+# Of cargo's output, every fiftieth crate and whatever went wrong.
+only_progress() {
+    awk '/^ +Compiling / { if (++crates % 50 == 0) { print "  " crates " crates compiled"; fflush() } }
+         /^(error|warning)|^Caused by|^  /{ if (!/^ +[A-Z][a-z]+ /) { print; fflush() } }'
 }
 
 # has_target KIND NAME: whether there is such an example or benchmark.
