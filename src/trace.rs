@@ -35,8 +35,13 @@ pub(crate) struct Arguments {
     /// Only up to this time
     #[arg(long, value_name = "T", value_parser = parse_time)]
     until: Option<Instant>,
-    /// Only these events; may be given several times
-    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(EVENT_NAMES))]
+    /// Only these events; may be given several times, and a wrong name lists them all
+    #[arg(
+        long,
+        value_name = "NAME",
+        value_parser = PossibleValuesParser::new(EVENT_NAMES),
+        hide_possible_values = true
+    )]
     event: Vec<String>,
     /// One JSON object a line
     #[arg(long)]
