@@ -108,7 +108,7 @@ fn copy(
 
 /// The line without its ending; `None` when it is no text, or longer than any line.
 fn text_of(bytes: &[u8]) -> Option<&str> {
-    let whole = bytes.ends_with(b"\n") || (bytes.len() as u64) < LONGEST_LINE;
+    let whole = (bytes.len() as u64) < LONGEST_LINE;
     let text = str::from_utf8(bytes).ok().filter(|_| whole)?;
     let text = text.strip_suffix('\n').unwrap_or(text);
     Some(text.strip_suffix('\r').unwrap_or(text))

@@ -30,7 +30,10 @@ fn samples() -> Vec<(TraceKind, &'static str)> {
         (TraceKind::AckMerged { number }, "number=9"),
         (TraceKind::SecondHeld { count: 12 }, "count=12"),
         (TraceKind::ShadowAck { seat: 2, why: COUNT }, "seat=2 rule=count have=3 want=5"),
-        (TraceKind::ShadowHeld { seat: 7, why: COUNT }, "seat=7 rule=count have=3 want=5"),
+        (
+            TraceKind::ShadowHeld { seat: 7, why: Why::new(Rule::Window, 0, 1) },
+            "seat=7 rule=window have=0 want=1",
+        ),
         (TraceKind::Dropped(DropReason::Paws), "reason=paws"),
         (TraceKind::Timeout { nth: 1, rto_us: 200_000 }, "nth=1 rto_us=200000"),
         (
@@ -139,6 +142,7 @@ fn a_broken_line_names_the_column_and_what_would_be_accepted() {
         ("1.5\t1\t3\tmarked", 15, "key=value"),
         ("1.5\t1\t3\trtt\ta=1  b=2", 17, "key=value"),
         ("1.5\t1\t3\trtt\ta=1 b", 17, "key=value"),
+        ("1.5\t1\t3\trtt\ta=", 13, "key=value"),
         ("1.5\t1\t3\trtt\tµ=1", 13, "key=value"),
         ("1.5\t1\t3\trtt\ta=µ \t", 17, "key=value"),
         ("1.5\t1\t3\trtt\ta=1\tmore", 17, "nothing"),
