@@ -1,1 +1,16 @@
 //! Receiver and sender agents: one algorithm, one file.
+//!
+//! A *receiver* agent decides when to acknowledge, a *sender* agent how much may be in flight. Each is named by a
+//! [spec](spec), such as `delayed:d=3` or `[cubic, limit:4]`, listed in the [registry], and made by
+//! [`StandardAgents`] once per connection. To add one: write its file and add its line in `registry.rs`.
+
+pub mod param;
+pub mod receiver;
+pub mod registry;
+pub mod sender;
+pub mod spec;
+#[cfg(test)]
+mod testkit;
+
+pub use registry::{Descriptor, Profile, StandardAgents};
+pub use spec::{SpecError, validate_receiver, validate_senders, validate_shadows};

@@ -1,0 +1,174 @@
+//! The parameters of an agent: name, unit, default, range and what they mean, in one table that specs, docs and
+//! results are made from.
+
+mod args;
+mod text;
+
+use std::fmt;
+use std::time::Duration;
+
+pub use args::Args;
+
+/// One parameter of an agent.
+#[derive(Debug)]
+pub struct Param {
+    pub name: &'static str,
+    pub form: Form,
+    pub default: DefaultValue,
+    /// What stands in for the default under [`Profile::Ns2`](crate::Profile::Ns2), where that differs.
+    pub ns2: Option<Value>,
+    pub doc: &'static str,
+}
+
+impl Param {
+    pub const fn new(name: &'static str, form: Form, default: Value, doc: &'static str) -> Param {
+        Param { name, form, default: DefaultValue::Is(default), ns2: None, doc }
+    }
+
+    /// A parameter that a spec has to give.
+    pub const fn required(name: &'static str, form: Form, doc: &'static str) -> Param {
+        Param { name, form, default: DefaultValue::Required, ns2: None, doc }
+    }
+
+    /// A parameter that may be absent; `means` says what holds then.
+    pub const fn optional(name: &'static str, form: Form, means: &'static str, doc: &'static str) -> Param {
+        Param { name, form, default: DefaultValue::Unset(means), ns2: None, doc }
+    }
+
+    /// The same, with another default under the profile that reproduces ns-2.
+    pub const fn ns2(mut self, value: Value) -> Param {
+        self.ns2 = Some(value);
+        self
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DefaultValue {
+    Is(Value),
+    Required,
+    Unset(&'static str),
+}
+
+/// What values a parameter takes, ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Count {
+        unit: &'static str,
+        min: u64,
+        max: u64,
+    },
+    Time {
+        min: Duration,
+        max: Duration,
+    },
+    Rate {
+        min_bps: u64,
+        max_bps: u64,
+    },
+    /// A number with up to three decimals, kept in thousandths.
+    Ratio {
+        min_milli: u32,
+        max_milli: u32,
+    },
+    Switch,
+    Choice(&'static [&'static str]),
+}
+
+impl Form {
+    pub const fn count(unit: &'static str, min: u64, max: u64) -> Form {
+        Form::Count { unit, min, max }
+    }
+
+    pub const fn millis(min: u64, max: u64) -> Form {
+        Form::Time { min: Duration::from_millis(min), max: Duration::from_millis(max) }
+    }
+
+    pub const fn ratio(min_milli: u32, max_milli: u32) -> Form {
+        Form::Ratio { min_milli, max_milli }
+    }
+
+    /// The value that `text` spells, when this form accepts it.
+    pub fn parse(&self, text: &str) -> Option<Value> {
+        match *self {
+            Form::Count { min, max, .. } => {
+                text::parse_count(text).filter(|n| (min..=max).contains(n)).map(Value::Count)
+            }
+            Form::Time { min, max } => {
+                text::parse_time(text).filter(|t| (min..=max).contains(t)).map(Value::Time)
+            }
+            Form::Rate { min_bps, max_bps } => {
+                text::parse_rate(text).filter(|r| (min_bps..=max_bps).contains(r)).map(Value::Rate)
+            }
+            Form::Ratio { min_milli, max_milli } => {
+                text::parse_milli(text).filter(|r| (min_milli..=max_milli).contains(r)).map(Value::Ratio)
+            }
+            Form::Switch => text::parse_switch(text).map(Value::Switch),
+            Form::Choice(names) => names.iter().find(|name| **name == text).map(|name| Value::Choice(name)),
+        }
+    }
+}
+
+/// What is accepted, for a message: "a whole number of segments from 2 to 255".
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Form::Count { unit, min, max } => write!(f, "a whole number of {unit} from {min} to {max}"),
+            Form::Time { min, max } => {
+                write!(f, "a time with its unit from {} to {}", Value::Time(min), Value::Time(max))
+            }
+            Form::Rate { min_bps, max_bps } => {
+                write!(f, "a rate with its unit from {} to {}", Value::Rate(min_bps), Value::Rate(max_bps))
+            }
+            Form::Ratio { min_milli, max_milli } => {
+                write!(f, "a number from {} to {}", Value::Ratio(min_milli), Value::Ratio(max_milli))
+            }
+            Form::Switch => f.write_str("`on` or `off`"),
+            Form::Choice(names) => {
+                f.write_str("one of ")?;
+                for (i, name) in names.iter().enumerate() {
+                    write!(f, "{}`{name}`", if i == 0 { "" } else { ", " })?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A value in force. Prints as a spec spells it, and reads back as the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    Count(u64),
+    Time(Duration),
+    /// Bits per second.
+    Rate(u64),
+    /// Thousandths.
+    Ratio(u32),
+    Switch(Switch),
+    Choice(&'static str),
+}
+
+impl Value {
+    pub const fn millis(ms: u64) -> Value {
+        Value::Time(Duration::from_millis(ms))
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Value::Count(n) => write!(f, "{n}"),
+            Value::Time(time) => text::print_time(f, time),
+            Value::Rate(bps) => text::print_rate(f, bps),
+            Value::Ratio(milli) => text::print_milli(f, milli),
+            Value::Switch(Switch::On) => f.write_str("on"),
+            Value::Switch(Switch::Off) => f.write_str("off"),
+            Value::Choice(name) => f.write_str(name),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Switch {
+    On,
+    Off,
+}

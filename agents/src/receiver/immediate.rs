@@ -1,0 +1,57 @@
+//! `immediate`: acknowledge every segment.
+//!
+//! Source: RFC 9293 §3.8.6.3 allows it, and the papers call it plain TCP. Every ACK competes for the channel with
+//! the data that it acknowledges, which is what all other agents here set out to change; it is their yardstick.
+//!
+//! Rule: each data segment is acknowledged when it arrives.
+//! Parameters: none. Deviations: none.
+
+use hopwise_core::Instant;
+use hopwise_core::agent::{AckNote, AckVerdict, Arrival, Class, Needs, ReceiverAgent, RecvView, Rule, Why};
+use hopwise_core::ignores;
+
+use crate::registry::{Descriptor, Make};
+
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "immediate",
+    rule: "acknowledges every segment",
+    source: "RFC 9293 §3.8.6.3",
+    params: &[],
+    shorthand: None,
+    make: Make::Receiver(|_| Box::new(Immediate)),
+};
+
+#[derive(Debug)]
+pub struct Immediate;
+
+impl ReceiverAgent for Immediate {
+    ignores!(on_ack);
+
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    fn on_arrival(&mut self, arrival: &Arrival, _: &RecvView<'_>) -> AckVerdict {
+        match arrival.class {
+            Class::InOrder => AckVerdict::Now(Why::plain(Rule::Each)),
+            Class::FillsHole | Class::OutOfOrder | Class::Duplicate => {
+                AckVerdict::Now(Why::plain(Rule::NotInOrder))
+            }
+        }
+    }
+
+    /// It never asks for one.
+    fn on_deadline(&mut self, _: Instant, _: &RecvView<'_>) -> AckVerdict {
+        AckVerdict::Hold(Why::plain(Rule::Deadline))
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    fn note(&self) -> AckNote {
+        AckNote::default()
+    }
+
+    fn gauges(&self, _: &mut dyn FnMut(&'static str, u64)) {}
+}

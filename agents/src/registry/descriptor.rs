@@ -1,0 +1,70 @@
+//! What is known of an agent without making one.
+
+use std::fmt;
+
+use hopwise_core::agent::{ReceiverAgent, SenderAgent};
+
+use crate::param::{Args, Param};
+
+/// One agent, as docs, specs and results know it.
+#[derive(Debug)]
+pub struct Descriptor {
+    pub name: &'static str,
+    /// What it does, in one line.
+    pub rule: &'static str,
+    /// The paper or RFC.
+    pub source: &'static str,
+    pub params: &'static [Param],
+    /// The parameter that `name:value` sets.
+    pub shorthand: Option<&'static str>,
+    pub make: Make,
+}
+
+/// How an agent is made, which also says what it is.
+#[derive(Clone, Copy, Debug)]
+pub enum Make {
+    Receiver(fn(&Args) -> Box<dyn ReceiverAgent>),
+    /// A receiver agent around another: `dup-count(delayed)`.
+    ReceiverAround(fn(&Args, Box<dyn ReceiverAgent>) -> Box<dyn ReceiverAgent>),
+    /// A sender agent that owns cwnd and ssthresh: the first of every list.
+    Owner(fn(&Args) -> Box<dyn SenderAgent>),
+    /// A sender agent that only narrows.
+    Narrower(fn(&Args) -> Box<dyn SenderAgent>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Receiver,
+    Sender,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Kind::Receiver => "receiver",
+            Kind::Sender => "sender",
+        })
+    }
+}
+
+impl Descriptor {
+    pub fn kind(&self) -> Kind {
+        match self.make {
+            Make::Receiver(_) | Make::ReceiverAround(_) => Kind::Receiver,
+            Make::Owner(_) | Make::Narrower(_) => Kind::Sender,
+        }
+    }
+
+    /// Whether it is written around another agent.
+    pub fn wraps(&self) -> bool {
+        matches!(self.make, Make::ReceiverAround(_))
+    }
+
+    pub fn owns_cwnd(&self) -> bool {
+        matches!(self.make, Make::Owner(_))
+    }
+
+    pub fn param(&self, name: &str) -> Option<&'static Param> {
+        self.params.iter().find(|param| param.name == name)
+    }
+}

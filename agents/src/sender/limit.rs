@@ -1,0 +1,50 @@
+//! `limit:n`: at most n segments in flight.
+//!
+//! Source: the papers run TCP with a window limit of 4 beside their own agents; Fu et al. showed that a chain of h
+//! hops carries no more than about h/4 segments at a time, and that what is beyond only collides.
+//!
+//! Rule: what the agents before it allow, but never more than n segments of the current MSS.
+//!
+//! | parameter | unit | default | meaning |
+//! |---|---|---|---|
+//! | n | segments | needed | the most that may be in flight |
+//!
+//! Deviations: none.
+
+use hopwise_core::Instant;
+use hopwise_core::agent::{Allowance, Needs, SendView, SenderAgent};
+use hopwise_core::ignores;
+
+use crate::param::{Form, Param};
+use crate::registry::{Descriptor, Make};
+
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "limit",
+    rule: "allows at most n segments in flight",
+    source: "the papers' window limit",
+    params: &[Param::required("n", Form::count("segments", 1, 65_535), "the most that may be in flight")],
+    shorthand: Some("n"),
+    make: Make::Narrower(|args| Box::new(Limit { segments: args.count("n") })),
+};
+
+#[derive(Debug)]
+pub struct Limit {
+    segments: u64,
+}
+
+impl SenderAgent for Limit {
+    ignores!(tune, on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note);
+
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    fn narrow(&self, _: Instant, view: &SendView<'_>, so_far: Allowance) -> Allowance {
+        let most_bytes = self.segments * u64::from(view.mss.max(1));
+        Allowance { flight_bytes: so_far.flight_bytes.min(most_bytes), ..so_far }
+    }
+
+    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("limit_segments", self.segments);
+    }
+}

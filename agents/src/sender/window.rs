@@ -1,0 +1,338 @@
+//! What every owner of a congestion window shares: slow start, its bounds after a loss, giving back what a loss
+//! that was none took, and the rule that a window nobody filled proves nothing.
+//!
+//! - Initial window: RFC 6928, as many segments as told, at most 1460 bytes each unless that is below two segments.
+//! - Slow start: RFC 5681 §3.1 adds at most a segment per ACK; byte counting (RFC 3465) adds what was acknowledged,
+//!   at most two segments, one after a timeout.
+//! - Validation (RFC 7661 in spirit): no growth while the application is the limit, or while less than half of cwnd
+//!   was in flight during the last two rounds. After an idle time longer than an RTO, cwnd falls back to the initial
+//!   window (RFC 5681 §4.1) and ssthresh remembers three quarters of it.
+//! - After fast recovery cwnd is ssthresh. With validation it is RFC 6582's min(ssthresh, max(flight, MSS) + MSS),
+//!   so that a window whose data has all left the network does not go out as one burst.
+
+use std::time::Duration;
+
+use hopwise_core::agent::{
+    Acked, Allowance, Loss, LossKind, Recovered, Recovering, Reduction, Rtt, SendView, Sent,
+};
+use hopwise_core::{Instant, Seq};
+
+use crate::param::{Args, Form, Param, Switch, Value};
+
+/// RFC 6298 §2.1 before a sample, and a floor for paths whose variance has died down.
+const FIRST_RTO: Duration = Duration::from_secs(1);
+const LEAST_RTO: Duration = Duration::from_millis(200);
+/// RFC 6928: a segment of the initial window counts as at most this much.
+const INITIAL_SEGMENT_BYTES: u64 = 1460;
+/// RFC 3465's L.
+const MOST_COUNTED_SEGMENTS: u64 = 2;
+
+pub(super) const IW: Param = Param::new(
+    "iw",
+    Form::count("segments", 1, 1_000),
+    Value::Count(10),
+    "initial window, and the window after an idle time",
+)
+.ns2(Value::Count(2));
+
+pub(super) const SSTHRESH: Param = Param::optional(
+    "ssthresh",
+    Form::count("segments", 2, 1_000_000),
+    "unlimited",
+    "slow-start threshold before the first loss",
+)
+.ns2(Value::Count(2_000));
+
+pub(super) const VALIDATE: Param = Param::new(
+    "validate",
+    Form::Switch,
+    Value::Switch(Switch::On),
+    "do not grow a window that is not filled; begin anew after an idle time",
+)
+.ns2(Value::Switch(Switch::Off));
+
+/// What slow start counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Counting {
+    /// An ACK counts as a segment at most.
+    Acks,
+    /// RFC 3465.
+    Bytes,
+}
+
+impl From<Switch> for Counting {
+    fn from(abc: Switch) -> Counting {
+        match abc {
+            Switch::On => Counting::Bytes,
+            Switch::Off => Counting::Acks,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Rules {
+    initial_segments: u64,
+    ssthresh_segments: Option<u64>,
+    counting: Counting,
+    validate: Switch,
+}
+
+/// cwnd and ssthresh, in bytes.
+///
+/// Invariant 1: `open` is none until the first event tells the MSS. 2: cwnd is never below one segment, and after
+/// a loss ssthresh is never below two.
+#[derive(Clone, Debug)]
+pub(super) struct Window {
+    rules: Rules,
+    open: Option<Open>,
+    /// What the last loss took.
+    before: Option<Open>,
+    recovery: Recovery,
+    used: Used,
+    last_sent: Option<Instant>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    cwnd: u64,
+    ssthresh: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Recovery {
+    None,
+    Fast,
+    AfterTimeout,
+}
+
+/// What an ACK did to the window, or left to congestion avoidance to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Growth {
+    /// Not now: recovery, or a window that is not filled.
+    None,
+    SlowStart,
+    Avoidance,
+}
+
+impl Window {
+    pub(super) fn new(args: &Args) -> Window {
+        let rules = Rules {
+            initial_segments: args.count(IW.name),
+            ssthresh_segments: args.optional_count(SSTHRESH.name),
+            counting: args.switch("abc").into(),
+            validate: args.switch(VALIDATE.name),
+        };
+        Window {
+            rules,
+            open: None,
+            before: None,
+            recovery: Recovery::None,
+            used: Used::default(),
+            last_sent: None,
+        }
+    }
+
+    pub(super) fn counting(&self) -> Counting {
+        self.rules.counting
+    }
+
+    pub(super) fn cwnd(&self, mss: u64) -> u64 {
+        self.opened(mss).cwnd
+    }
+
+    /// The most that lay in flight during the last two rounds, as far as cwnd allowed it.
+    pub(super) fn filled(&self, loss: &Loss, mss: u64) -> u64 {
+        self.used.most().max(loss.flight_before.bytes).min(self.cwnd(mss))
+    }
+
+    /// Congestion avoidance adds to cwnd by its own rule.
+    pub(super) fn grow(&mut self, bytes: u64, mss: u64) {
+        let open = self.open_mut(mss);
+        open.cwnd = open.cwnd.saturating_add(bytes);
+    }
+
+    pub(super) fn on_sent(&mut self, sent: &Sent, view: &SendView<'_>) {
+        let mss = mss_of(view);
+        let flight_before = view.flight.bytes.saturating_sub(sent.carried.bytes);
+        if self.is_idle(sent.now, flight_before, view) {
+            let restart = self.initial(mss);
+            let open = self.open_mut(mss);
+            // RFC 7661 §4.4: what the path carried before the pause is where slow start may end.
+            open.ssthresh = open.ssthresh.max(open.cwnd / 4 * 3);
+            open.cwnd = open.cwnd.min(restart);
+        }
+        self.last_sent = Some(sent.now);
+        self.used.on_sent(sent, view);
+    }
+
+    /// Slow start happens here; what is left to do is the caller's.
+    pub(super) fn on_acked(&mut self, acked: &Acked, view: &SendView<'_>) -> Growth {
+        let mss = mss_of(view);
+        self.used.take(acked.flight_before.bytes);
+        let filled = self.is_filled(view);
+        self.used.end_round(view);
+        // RFC 3168 §6.1.2: an ACK that echoes a mark does not open the window.
+        let fast = matches!(view.recovering, Some(Recovering::Fast { .. }));
+        if fast || !filled || acked.ece || acked.newly.bytes == 0 {
+            return Growth::None;
+        }
+        let open = self.opened(mss);
+        if open.cwnd >= open.ssthresh {
+            return Growth::Avoidance;
+        }
+        let counted = match (self.rules.counting, view.recovering) {
+            (Counting::Bytes, None) => MOST_COUNTED_SEGMENTS * mss,
+            // RFC 3465 §2.3: what one ACK covers after a timeout may have arrived long before.
+            (Counting::Bytes, Some(_)) | (Counting::Acks, _) => mss,
+        };
+        self.grow(acked.newly.bytes.min(counted), mss);
+        Growth::SlowStart
+    }
+
+    /// `reduced` is the new ssthresh, which the owner works out by its own rule.
+    pub(super) fn on_loss(&mut self, loss: &Loss, view: &SendView<'_>, reduced: u64) -> Reduction {
+        let mss = mss_of(view);
+        let open = *self.open_mut(mss);
+        let mut after = Open { cwnd: open.cwnd, ssthresh: reduced.max(2 * mss) };
+        match loss.kind {
+            LossKind::Fast => self.recovery = Recovery::Fast,
+            LossKind::Marked => {}
+            LossKind::Timeout { .. } => self.recovery = Recovery::AfterTimeout,
+        }
+        match loss.kind {
+            LossKind::Fast => after.cwnd = after.ssthresh,
+            LossKind::Marked => after.cwnd = open.cwnd.min(after.ssthresh),
+            LossKind::Timeout { .. } => after.cwnd = mss,
+        }
+        // RFC 5681 §3.1: a SYN that was lost leaves one segment to begin with, and says nothing of the path.
+        if is_of_syn(loss) {
+            after.ssthresh = open.ssthresh;
+        } else if !matches!(loss.kind, LossKind::Timeout { nth: 2.. }) {
+            self.before = Some(open);
+        }
+        self.open = Some(after);
+        Reduction { ssthresh: after.ssthresh }
+    }
+
+    /// ssthresh as it is, for a timeout that changes nothing about it.
+    pub(super) fn ssthresh(&self, mss: u64) -> u64 {
+        self.opened(mss).ssthresh
+    }
+
+    pub(super) fn on_recovered(&mut self, end: Recovered, view: &SendView<'_>) {
+        let mss = mss_of(view);
+        let recovery = std::mem::replace(&mut self.recovery, Recovery::None);
+        let open = self.opened(mss);
+        match end {
+            Recovered::Full if recovery == Recovery::Fast => {
+                let cwnd = match self.rules.validate {
+                    Switch::On => open.ssthresh.min(view.flight.bytes.max(mss) + mss),
+                    Switch::Off => open.ssthresh,
+                };
+                self.open = Some(Open { cwnd, ..open });
+            }
+            Recovered::Full => {}
+            Recovered::Undone => {
+                let before = self.before.take().unwrap_or(open);
+                let cwnd = open.cwnd.max(before.cwnd);
+                self.open = Some(Open { cwnd, ssthresh: open.ssthresh.max(before.ssthresh) });
+            }
+        }
+    }
+
+    pub(super) fn narrow(&self, now: Instant, view: &SendView<'_>, so_far: Allowance) -> Allowance {
+        if let Some(Recovering::Fast { .. }) = view.recovering {
+            return so_far;
+        }
+        let mss = mss_of(view);
+        let mut cwnd = self.cwnd(mss).max(mss);
+        if self.is_idle(now, view.flight.bytes, view) {
+            cwnd = cwnd.min(self.initial(mss));
+        }
+        Allowance { flight_bytes: so_far.flight_bytes.min(cwnd), ..so_far }
+    }
+
+    pub(super) fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        if let Some(open) = self.open {
+            sink("cwnd_bytes", open.cwnd);
+            sink("ssthresh_bytes", open.ssthresh);
+        }
+    }
+
+    fn is_filled(&self, view: &SendView<'_>) -> bool {
+        match self.rules.validate {
+            Switch::Off => true,
+            Switch::On => !view.app_limited && self.used.most() >= self.cwnd(mss_of(view)) / 2,
+        }
+    }
+
+    fn is_idle(&self, now: Instant, flight_bytes: u64, view: &SendView<'_>) -> bool {
+        let Some(last_sent) = self.last_sent else { return false };
+        self.rules.validate == Switch::On
+            && flight_bytes == 0
+            && now.since(last_sent) > expected_rto(&view.path.rtt)
+    }
+
+    fn initial(&self, mss: u64) -> u64 {
+        let segments = self.rules.initial_segments;
+        (segments * mss).min((2 * mss).max(segments * INITIAL_SEGMENT_BYTES)).max(mss)
+    }
+
+    fn opened(&self, mss: u64) -> Open {
+        self.open.unwrap_or_else(|| Open {
+            cwnd: self.initial(mss),
+            ssthresh: self.rules.ssthresh_segments.map_or(u64::MAX, |segments| segments * mss),
+        })
+    }
+
+    fn open_mut(&mut self, mss: u64) -> &mut Open {
+        let opened = self.opened(mss);
+        self.open.insert(opened)
+    }
+}
+
+/// The MSS as arithmetic wants it.
+pub(super) fn mss_of(view: &SendView<'_>) -> u64 {
+    u64::from(view.mss.max(1))
+}
+
+/// A timeout with no data in flight was a SYN's.
+pub(super) fn is_of_syn(loss: &Loss) -> bool {
+    matches!(loss.kind, LossKind::Timeout { .. }) && loss.flight_before.bytes == 0
+}
+
+fn expected_rto(rtt: &Rtt) -> Duration {
+    rtt.smoothed.map_or(FIRST_RTO, |srtt| (srtt + 4 * rtt.variance).max(LEAST_RTO))
+}
+
+/// The most that lay in flight in this round and in the one before: what the window was really worth, when the
+/// application, the receiver or another agent kept it from being filled.
+#[derive(Clone, Copy, Debug, Default)]
+struct Used {
+    this_round: u64,
+    last_round: u64,
+    /// The round is over when this is acknowledged.
+    until: Option<Seq>,
+}
+
+impl Used {
+    fn on_sent(&mut self, sent: &Sent, view: &SendView<'_>) {
+        self.take(view.flight.bytes.max(sent.carried.bytes));
+        self.until.get_or_insert(view.snd_nxt);
+    }
+
+    fn take(&mut self, flight_bytes: u64) {
+        self.this_round = self.this_round.max(flight_bytes);
+    }
+
+    fn end_round(&mut self, view: &SendView<'_>) {
+        if self.until.is_some_and(|until| until <= view.snd_una) {
+            self.last_round = std::mem::replace(&mut self.this_round, view.flight.bytes);
+            self.until = Some(view.snd_nxt);
+        }
+    }
+
+    fn most(&self) -> u64 {
+        self.this_round.max(self.last_round)
+    }
+}

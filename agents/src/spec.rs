@@ -1,0 +1,55 @@
+//! What names an agent: one language for YAML, the command line, the API and results.
+//!
+//! ```text
+//! spec  = name [ "(" spec ")" ] [ ":" arg { "," arg } ]     delayed:d=3,hold=200ms   dup-count(delayed)
+//! arg   = key "=" value | value | switch                    limit:4
+//! list  = spec | "[" [ item { "," item } ] "]"              [newreno, "limit:4"]
+//! item  = spec without a comma | quoted spec                ["delayed:d=3,hold=200ms", immediate]
+//! ```
+//!
+//! A value alone sets the parameter that the agent declares for it; a switch alone turns it on. Lists follow
+//! YAML, where a comma ends an item unless the item is quoted. Printing is canonical: parameters in the order of
+//! their table, defaults left out. A parameter whose default depends on the profile is never left out once given.
+
+mod error;
+mod list;
+mod one;
+mod parse;
+mod suggest;
+
+pub use error::{Problem, SpecError};
+pub use list::{MOST_SENDERS, MOST_SHADOWS, SenderList, ShadowList, join};
+pub use one::{AgentSpec, InForce, ReceiverSpec};
+
+/// Reads the spec of a receiver agent.
+pub fn parse_receiver(spec: &str) -> Result<ReceiverSpec, SpecError> {
+    ReceiverSpec::parse(spec)
+}
+
+/// Reads a list of sender agents; a spec without brackets is a list of one.
+pub fn parse_senders(spec: &str) -> Result<SenderList, SpecError> {
+    SenderList::parse(spec)
+}
+
+/// Reads a list of receiver agents that only watch. It may be empty.
+pub fn parse_shadows(spec: &str) -> Result<ShadowList, SpecError> {
+    ShadowList::parse(spec)
+}
+
+/// The canonical form of a receiver spec.
+pub fn validate_receiver(spec: &str) -> Result<String, SpecError> {
+    parse_receiver(spec).map(|parsed| parsed.to_string())
+}
+
+/// The canonical form of a list of senders, such as `[newreno, limit:4]`.
+pub fn validate_senders(spec: &str) -> Result<String, SpecError> {
+    parse_senders(spec).map(|parsed| parsed.to_string())
+}
+
+/// The canonical form of a list of shadows.
+pub fn validate_shadows(spec: &str) -> Result<String, SpecError> {
+    parse_shadows(spec).map(|parsed| parsed.to_string())
+}
+
+#[cfg(test)]
+mod tests;

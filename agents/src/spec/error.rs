@@ -1,0 +1,242 @@
+//! What is wrong with a spec, where, and what would be accepted.
+
+use std::error::Error;
+use std::fmt;
+use std::ops::Range;
+
+use crate::param::{DefaultValue, Form, Param};
+use crate::registry::{self, Descriptor, Kind};
+
+/// A spec that was refused. Prints as three lines: what is wrong, the spec with a caret under the place, and what
+/// is accepted there.
+#[derive(Clone, Debug)]
+pub struct SpecError {
+    spec: String,
+    place: Range<usize>,
+    problem: Problem,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub enum Problem {
+    /// Something else stands where the name of an agent belongs.
+    NoName(Kind),
+    UnknownAgent {
+        wanted: Kind,
+        nearest: Option<&'static str>,
+    },
+    /// A sender agent where a receiver is wanted, or the other way round.
+    OtherKind {
+        agent: &'static Descriptor,
+        wanted: Kind,
+    },
+    WrapsNothing(&'static Descriptor),
+    CannotWrap(&'static Descriptor),
+    WrappedTwice(&'static Descriptor),
+    UnknownParameter {
+        agent: &'static Descriptor,
+        nearest: Option<&'static str>,
+    },
+    /// Nothing where a parameter belongs.
+    NoParameter(&'static Descriptor),
+    NoValue(&'static Param),
+    Refused(&'static Param),
+    Repeated(&'static Param),
+    Missing {
+        agent: &'static Descriptor,
+        param: &'static Param,
+    },
+    /// `hold=200ms` as an item of a list: YAML cut a spec at its comma.
+    StrayKey,
+    /// A parenthesis, bracket or quote without its end.
+    Unclosed(char),
+    Trailing,
+    EmptyItem,
+    /// The first item does not own cwnd.
+    NoOwner,
+    TwoOwners {
+        first: &'static Descriptor,
+    },
+    AgentRepeated,
+    /// Two agents set a recovery setting differently.
+    Conflict {
+        first: &'static Descriptor,
+        tunable: &'static str,
+    },
+    TooMany {
+        most: usize,
+    },
+}
+
+impl SpecError {
+    pub(super) fn new(spec: &str, place: Range<usize>, problem: Problem) -> SpecError {
+        SpecError { spec: spec.to_owned(), place, problem }
+    }
+
+    pub fn problem(&self) -> Problem {
+        self.problem
+    }
+
+    /// The spec that was refused.
+    pub fn spec(&self) -> &str {
+        &self.spec
+    }
+
+    /// Where it is wrong, in bytes.
+    pub fn place(&self) -> Range<usize> {
+        self.place.clone()
+    }
+
+    fn found(&self) -> &str {
+        self.spec.get(self.place.clone()).unwrap_or_default()
+    }
+
+    fn write_wrong(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let found = Shown(self.found());
+        match self.problem {
+            Problem::NoName(wanted) => write!(f, "expected the name of a {wanted} agent"),
+            Problem::UnknownAgent { wanted, .. } => write!(f, "no {wanted} agent is called `{found}`"),
+            Problem::OtherKind { agent, wanted } => {
+                write!(f, "`{}` is a {} agent, and a {wanted} agent is wanted", agent.name, agent.kind())
+            }
+            Problem::WrapsNothing(agent) => write!(f, "`{}` needs an agent to wrap", agent.name),
+            Problem::CannotWrap(agent) => write!(f, "`{}` wraps no other agent", agent.name),
+            Problem::WrappedTwice(agent) => write!(f, "`{}` is already around this", agent.name),
+            Problem::UnknownParameter { agent, .. } => {
+                write!(f, "`{}` has no parameter `{found}`", agent.name)
+            }
+            Problem::NoParameter(agent) => write!(f, "expected a parameter of `{}`", agent.name),
+            Problem::NoValue(param) => write!(f, "`{}` has no value", param.name),
+            Problem::Refused(param) => write!(f, "`{}` cannot be `{found}`", param.name),
+            Problem::Repeated(param) => write!(f, "`{}` is set twice", param.name),
+            Problem::Missing { agent, param } => write!(f, "`{}` needs `{}`", agent.name, param.name),
+            Problem::StrayKey => write!(f, "`{found}` is a parameter without its agent"),
+            Problem::Unclosed(open) => write!(f, "this `{open}` is never closed"),
+            Problem::Trailing => write!(f, "`{found}` does not belong here"),
+            Problem::EmptyItem => write!(f, "an item of the list is empty"),
+            Problem::NoOwner => write!(f, "the first sender has to own the congestion window"),
+            Problem::TwoOwners { first } => {
+                write!(f, "`{found}` and `{}` both own the congestion window", first.name)
+            }
+            Problem::AgentRepeated => write!(f, "`{found}` stands in this list twice"),
+            Problem::Conflict { first, tunable } => {
+                write!(f, "`{found}` and `{}` set the {tunable} differently", first.name)
+            }
+            Problem::TooMany { most } => write!(f, "the list has more than {most} items"),
+        }
+    }
+
+    fn write_accepted(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.problem {
+            Problem::NoName(wanted) => write_names(f, wanted),
+            Problem::UnknownAgent { wanted, nearest } => {
+                write_nearest(f, nearest)?;
+                write_names(f, wanted)
+            }
+            Problem::OtherKind { wanted, .. } => write_names(f, wanted),
+            Problem::WrapsNothing(agent) => write!(f, "accepted: `{}(delayed)`", agent.name),
+            Problem::CannotWrap(agent) => write!(f, "accepted: `{}` alone", agent.name),
+            Problem::WrappedTwice(_) => f.write_str("accepted: once"),
+            Problem::UnknownParameter { agent, nearest } => {
+                write_nearest(f, nearest)?;
+                write_params(f, agent)
+            }
+            Problem::NoParameter(agent) => write_params(f, agent),
+            Problem::NoValue(param) | Problem::Refused(param) => {
+                write!(f, "accepted: {}", param.form)?;
+                write_example(f, param)
+            }
+            Problem::Repeated(_) | Problem::AgentRepeated => f.write_str("accepted: once"),
+            Problem::Missing { agent, param } => {
+                write!(f, "accepted: `{}:{}=…` with {}", agent.name, param.name, param.form)
+            }
+            Problem::StrayKey => {
+                f.write_str("in a list a comma ends an item: quote an item that has one, as in ")?;
+                f.write_str("[\"delayed:d=3,hold=200ms\"]")
+            }
+            Problem::Unclosed(open) => {
+                write!(f, "accepted: a matching `{}`", closing(open))?;
+                let advice = "; in a list an item with a comma has to be quoted";
+                f.write_str(if open == '(' { advice } else { "" })
+            }
+            Problem::Trailing => f.write_str("accepted: `name`, `name:value`, `name:key=value,key=value`"),
+            Problem::EmptyItem => f.write_str("accepted: one agent between two commas"),
+            Problem::NoOwner | Problem::TwoOwners { .. } => write_owners(f),
+            Problem::Conflict { .. } => f.write_str("accepted: one of the two"),
+            Problem::TooMany { most } => write!(f, "accepted: at most {most}"),
+        }
+    }
+}
+
+impl Error for SpecError {}
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write_wrong(f)?;
+        let before = self.spec.get(..self.place.start).unwrap_or_default().chars().count();
+        let width = self.found().chars().count().max(1);
+        write!(f, "\n  {}\n  {:before$}{:^<width$}\n", Shown(&self.spec), "", "")?;
+        self.write_accepted(f)
+    }
+}
+
+/// Text from outside, with what would move the cursor replaced, one column for each character.
+struct Shown<'a>(&'a str);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        use fmt::Write;
+        self.0.chars().try_for_each(|c| f.write_char(if c.is_control() { '\u{FFFD}' } else { c }))
+    }
+}
+
+fn write_nearest(f: &mut fmt::Formatter<'_>, nearest: Option<&str>) -> fmt::Result {
+    nearest.map_or(Ok(()), |name| write!(f, "did you mean `{name}`? "))
+}
+
+fn write_names(f: &mut fmt::Formatter<'_>, wanted: Kind) -> fmt::Result {
+    f.write_str("accepted: ")?;
+    write_listed(f, registry::all().iter().copied().filter(|agent| agent.kind() == wanted))
+}
+
+fn write_owners(f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    f.write_str("accepted: exactly one of these, first: ")?;
+    write_listed(f, registry::all().iter().copied().filter(|agent| agent.owns_cwnd()))
+}
+
+fn write_listed(
+    f: &mut fmt::Formatter<'_>,
+    agents: impl Iterator<Item = &'static Descriptor>,
+) -> fmt::Result {
+    for (i, agent) in agents.enumerate() {
+        let (comma, inner) = (if i == 0 { "" } else { ", " }, if agent.wraps() { "(…)" } else { "" });
+        write!(f, "{comma}{}{inner}", agent.name)?;
+    }
+    Ok(())
+}
+
+fn write_params(f: &mut fmt::Formatter<'_>, agent: &Descriptor) -> fmt::Result {
+    if agent.params.is_empty() {
+        return f.write_str("accepted: no parameters");
+    }
+    f.write_str("accepted: ")?;
+    for (i, param) in agent.params.iter().enumerate() {
+        write!(f, "{}{}", if i == 0 { "" } else { ", " }, param.name)?;
+    }
+    Ok(())
+}
+
+fn write_example(f: &mut fmt::Formatter<'_>, param: &Param) -> fmt::Result {
+    match (param.form, param.default) {
+        (Form::Switch | Form::Choice(_), _) => Ok(()),
+        (_, DefaultValue::Is(value)) => write!(f, ", as in `{}={value}`", param.name),
+        (_, DefaultValue::Required | DefaultValue::Unset(_)) => Ok(()),
+    }
+}
+
+fn closing(open: char) -> char {
+    match open {
+        '(' => ')',
+        '[' => ']',
+        quote => quote,
+    }
+}

@@ -1,0 +1,205 @@
+//! Lists of specs, with the quoting rules of a YAML flow sequence.
+
+use std::fmt;
+use std::ops::Range;
+
+use hopwise_core::agent::{ReceiverAgent, SenderAgent};
+
+use super::error::{Problem, SpecError};
+use super::one::{AgentSpec, InForce};
+use super::parse::spec_in;
+use crate::Profile;
+use crate::registry::Kind;
+
+/// The ledger has this many seats for agents that only watch.
+pub const MOST_SHADOWS: usize = 8;
+/// No list that makes sense is longer: every agent stands in it once at most.
+pub const MOST_SENDERS: usize = 16;
+
+const QUOTES: [char; 2] = ['"', '\''];
+
+/// The one string for the items of a YAML list: `[newreno, limit:4]`, with quotes where an item has a comma.
+pub fn join<S: AsRef<str>>(items: &[S]) -> String {
+    let mut list = String::from("[");
+    for (i, item) in items.iter().map(AsRef::as_ref).enumerate() {
+        let quote = if item.contains([',', '[', ']']) { "\"" } else { "" };
+        let comma = if i == 0 { "" } else { ", " };
+        list.extend([comma, quote, item, quote]);
+    }
+    list.push(']');
+    list
+}
+
+/// Sender agents, the owner of cwnd first.
+#[derive(Clone, Debug)]
+pub struct SenderList(Vec<AgentSpec>);
+
+impl SenderList {
+    pub fn parse(spec: &str) -> Result<SenderList, SpecError> {
+        let items = items(spec, Kind::Sender, MOST_SENDERS)?;
+        check_owner(spec, &items)?;
+        check_repeats(spec, &items)?;
+        Ok(SenderList(items.into_iter().map(|(_, item)| item).collect()))
+    }
+
+    pub fn specs(&self) -> &[AgentSpec] {
+        &self.0
+    }
+
+    pub fn parameters(&self, profile: Profile) -> Vec<InForce> {
+        self.0.iter().flat_map(|spec| spec.parameters(profile)).collect()
+    }
+
+    pub fn make(&self, profile: Profile) -> Vec<Box<dyn SenderAgent>> {
+        self.0.iter().map(|spec| spec.make_sender(profile)).collect()
+    }
+}
+
+impl fmt::Display for SenderList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&joined(&self.0))
+    }
+}
+
+/// Receiver agents that watch a connection and say what they would have done.
+#[derive(Clone, Debug, Default)]
+pub struct ShadowList(Vec<AgentSpec>);
+
+impl ShadowList {
+    pub fn parse(spec: &str) -> Result<ShadowList, SpecError> {
+        if spec.trim().is_empty() {
+            return Ok(ShadowList::default());
+        }
+        let items = items(spec, Kind::Receiver, MOST_SHADOWS)?;
+        Ok(ShadowList(items.into_iter().map(|(_, item)| item).collect()))
+    }
+
+    pub fn specs(&self) -> &[AgentSpec] {
+        &self.0
+    }
+
+    pub fn make(&self, profile: Profile) -> Vec<Box<dyn ReceiverAgent>> {
+        self.0.iter().map(|spec| spec.make_receiver(profile)).collect()
+    }
+}
+
+impl fmt::Display for ShadowList {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&joined(&self.0))
+    }
+}
+
+fn joined(specs: &[AgentSpec]) -> String {
+    join(&specs.iter().map(ToString::to_string).collect::<Vec<_>>())
+}
+
+type Item = (Range<usize>, AgentSpec);
+
+fn items(text: &str, wanted: Kind, most: usize) -> Result<Vec<Item>, SpecError> {
+    let mut items = Vec::new();
+    for span in spans(text)? {
+        if items.len() == most {
+            return Err(SpecError::new(text, span, Problem::TooMany { most }));
+        }
+        let spec = spec_in(text, span.clone(), wanted)?;
+        items.push((span, spec));
+    }
+    Ok(items)
+}
+
+/// Where the items of a list stand. Text without brackets is a list of one.
+fn spans(text: &str) -> Result<Vec<Range<usize>>, SpecError> {
+    let open = text.len() - text.trim_start().len();
+    if !text[open..].starts_with('[') {
+        return Ok(vec![trimmed(text, 0..text.len())]);
+    }
+    let mut spans = Vec::new();
+    let mut at = open + 1;
+    loop {
+        let (span, end) = item_from(text, at);
+        let Some(mark) = text[end..].chars().next() else {
+            if text[span.clone()].starts_with(QUOTES) {
+                unquoted(text, span, end)?;
+            }
+            return Err(SpecError::new(text, open..open + 1, Problem::Unclosed('[')));
+        };
+        let last = mark == ']';
+        if !(last && span.is_empty() && spans.is_empty()) {
+            spans.push(unquoted(text, span, end)?);
+        }
+        at = end + 1;
+        if last {
+            break;
+        }
+    }
+    let after = trimmed(text, at..text.len());
+    if !after.is_empty() {
+        return Err(SpecError::new(text, after, Problem::Trailing));
+    }
+    Ok(spans)
+}
+
+/// The item that begins at `at`, and where the `,` or `]` stands that ends it (the end of the text when none
+/// does). A quote hides both.
+fn item_from(text: &str, at: usize) -> (Range<usize>, usize) {
+    let mut quote = None;
+    for (i, c) in text[at..].char_indices() {
+        match (quote, c) {
+            (None, open) if QUOTES.contains(&open) => quote = Some(c),
+            (None, ',' | ']') => return (trimmed(text, at..at + i), at + i),
+            (Some(open), _) if c == open => quote = None,
+            _ => {}
+        }
+    }
+    (trimmed(text, at..text.len()), text.len())
+}
+
+/// The item without its quotes.
+fn unquoted(text: &str, span: Range<usize>, end: usize) -> Result<Range<usize>, SpecError> {
+    let item = &text[span.clone()];
+    let Some(quote) = item.chars().next() else {
+        return Err(SpecError::new(text, end..end + 1, Problem::EmptyItem));
+    };
+    if !QUOTES.contains(&quote) {
+        return Ok(span);
+    }
+    let inside = span.start + 1;
+    let Some(length) = text[inside..span.end].find(quote) else {
+        return Err(SpecError::new(text, span.start..inside, Problem::Unclosed(quote)));
+    };
+    let after = inside + length + 1;
+    if after < span.end {
+        return Err(SpecError::new(text, after..span.end, Problem::Trailing));
+    }
+    Ok(inside..inside + length)
+}
+
+fn trimmed(text: &str, span: Range<usize>) -> Range<usize> {
+    let inside = &text[span.clone()];
+    let start = span.start + (inside.len() - inside.trim_start().len());
+    start..(start + inside.trim().len())
+}
+
+fn check_owner(text: &str, items: &[Item]) -> Result<(), SpecError> {
+    let Some(((place, first), rest)) = items.split_first() else {
+        return Err(SpecError::new(text, 0..text.len(), Problem::NoOwner));
+    };
+    if !first.agent().owns_cwnd() {
+        return Err(SpecError::new(text, place.clone(), Problem::NoOwner));
+    }
+    match rest.iter().find(|(_, item)| item.agent().owns_cwnd()) {
+        Some((place, _)) => {
+            Err(SpecError::new(text, place.clone(), Problem::TwoOwners { first: first.agent() }))
+        }
+        None => Ok(()),
+    }
+}
+
+fn check_repeats(text: &str, items: &[Item]) -> Result<(), SpecError> {
+    for (i, (place, item)) in items.iter().enumerate() {
+        if items[..i].iter().any(|(_, earlier)| earlier.agent().name == item.agent().name) {
+            return Err(SpecError::new(text, place.clone(), Problem::AgentRepeated));
+        }
+    }
+    Ok(())
+}

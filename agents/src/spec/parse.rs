@@ -1,0 +1,213 @@
+//! Reads one spec out of a text, remembering where each part stood.
+
+use std::ops::Range;
+
+use super::error::{Problem, SpecError};
+use super::one::AgentSpec;
+use super::suggest::nearest;
+use crate::param::{DefaultValue, Form, Param, Switch, Value};
+use crate::registry::{self, Descriptor, Kind};
+
+/// What ends a word.
+const MARKS: [char; 10] = ['(', ')', '[', ']', '{', '}', ',', ':', '=', '"'];
+
+/// Reads what stands in `span` of `text` as one spec, and nothing after it.
+pub(super) fn spec_in(text: &str, span: Range<usize>, wanted: Kind) -> Result<AgentSpec, SpecError> {
+    let mut parser = Parser { text, at: span.start, end: span.end, around: Vec::new() };
+    let spec = parser.spec(wanted)?;
+    parser.skip_space();
+    if parser.at < parser.end {
+        return Err(parser.refuse(parser.at..parser.end, Problem::Trailing));
+    }
+    Ok(spec)
+}
+
+struct Parser<'a> {
+    text: &'a str,
+    at: usize,
+    end: usize,
+    /// The wrappers that we are inside of. None stands here twice, which bounds the recursion.
+    around: Vec<&'static str>,
+}
+
+impl Parser<'_> {
+    fn spec(&mut self, wanted: Kind) -> Result<AgentSpec, SpecError> {
+        let (agent, name) = self.agent(wanted)?;
+        let inner = self.inner(agent, &name)?;
+        let mut given = vec![None; agent.params.len()];
+        if self.take(':') {
+            self.args(agent, &mut given)?;
+        }
+        let required = |(param, given): &(&'static Param, &Option<Value>)| {
+            param.default == DefaultValue::Required && given.is_none()
+        };
+        if let Some((param, _)) = agent.params.iter().zip(&given).find(required) {
+            return Err(self.refuse(name, Problem::Missing { agent, param }));
+        }
+        Ok(AgentSpec::new(agent, given, inner.map(Box::new)))
+    }
+
+    fn agent(&mut self, wanted: Kind) -> Result<(&'static Descriptor, Range<usize>), SpecError> {
+        let place = self.word();
+        let name = &self.text[place.clone()];
+        if name.is_empty() {
+            return Err(self.refuse(self.next_char(), Problem::NoName(wanted)));
+        }
+        if self.peek() == Some('=') {
+            return Err(self.refuse(place.start..self.end, Problem::StrayKey));
+        }
+        let Some(agent) = registry::find(name) else {
+            let nearest = nearest(name, registry::names(wanted));
+            return Err(self.refuse(place, Problem::UnknownAgent { wanted, nearest }));
+        };
+        if agent.kind() != wanted {
+            return Err(self.refuse(place, Problem::OtherKind { agent, wanted }));
+        }
+        Ok((agent, place))
+    }
+
+    /// The `(SPEC)` of a wrapper.
+    fn inner(
+        &mut self,
+        agent: &'static Descriptor,
+        name: &Range<usize>,
+    ) -> Result<Option<AgentSpec>, SpecError> {
+        self.skip_space();
+        let open = self.next_char();
+        match (self.take('('), agent.wraps()) {
+            (false, false) => return Ok(None),
+            (false, true) => return Err(self.refuse(name.clone(), Problem::WrapsNothing(agent))),
+            (true, false) => return Err(self.refuse(open, Problem::CannotWrap(agent))),
+            (true, true) => {}
+        }
+        if self.around.contains(&agent.name) {
+            return Err(self.refuse(name.clone(), Problem::WrappedTwice(agent)));
+        }
+        self.around.push(agent.name);
+        let inner = self.spec(agent.kind())?;
+        self.around.pop();
+        self.skip_space();
+        if self.at == self.end {
+            return Err(self.refuse(open, Problem::Unclosed('(')));
+        }
+        if !self.take(')') {
+            return Err(self.refuse(self.next_char(), Problem::Trailing));
+        }
+        Ok(Some(inner))
+    }
+
+    fn args(&mut self, agent: &'static Descriptor, given: &mut [Option<Value>]) -> Result<(), SpecError> {
+        loop {
+            let (param, value, place) = self.arg(agent)?;
+            // Invariant: `param` comes out of `agent.params`, so this is its own place.
+            let Some(slot) = agent.params.iter().position(|p| p.name == param.name) else {
+                unreachable!("`{}` is a parameter of `{}`", param.name, agent.name)
+            };
+            if given[slot].replace(value).is_some() {
+                return Err(self.refuse(place, Problem::Repeated(param)));
+            }
+            if !self.take(',') {
+                return Ok(());
+            }
+        }
+    }
+
+    /// `key=value`, or a word alone.
+    fn arg(
+        &mut self,
+        agent: &'static Descriptor,
+    ) -> Result<(&'static Param, Value, Range<usize>), SpecError> {
+        let first = self.word();
+        if first.is_empty() {
+            return Err(self.refuse(self.next_char(), Problem::NoParameter(agent)));
+        }
+        if !self.take('=') {
+            let (param, value) = self.bare(agent, &first)?;
+            return Ok((param, value, first));
+        }
+        let key = &self.text[first.clone()];
+        let Some(param) = agent.param(key) else {
+            return Err(self.unknown_parameter(agent, first));
+        };
+        let value = self.word();
+        Ok((param, self.value(param, &value, &first)?, first))
+    }
+
+    /// A switch by its name turns it on; anything else is the value of the agent's shorthand.
+    fn bare(
+        &self,
+        agent: &'static Descriptor,
+        word: &Range<usize>,
+    ) -> Result<(&'static Param, Value), SpecError> {
+        let named = agent.param(&self.text[word.clone()]);
+        if let Some(param) = named.filter(|param| param.form == Form::Switch) {
+            return Ok((param, Value::Switch(Switch::On)));
+        }
+        if let Some(param) = named {
+            return Err(self.refuse(word.clone(), Problem::NoValue(param)));
+        }
+        let Some(param) = agent.shorthand.and_then(|name| agent.param(name)) else {
+            return Err(self.unknown_parameter(agent, word.clone()));
+        };
+        Ok((param, self.value(param, word, word)?))
+    }
+
+    fn unknown_parameter(&self, agent: &'static Descriptor, place: Range<usize>) -> SpecError {
+        let nearest = nearest(&self.text[place.clone()], agent.params.iter().map(|param| param.name));
+        self.refuse(place, Problem::UnknownParameter { agent, nearest })
+    }
+
+    /// `place` stands for a value that is missing.
+    fn value(
+        &self,
+        param: &'static Param,
+        value: &Range<usize>,
+        place: &Range<usize>,
+    ) -> Result<Value, SpecError> {
+        if value.is_empty() {
+            return Err(self.refuse(place.clone(), Problem::NoValue(param)));
+        }
+        let parsed = param.form.parse(&self.text[value.clone()]);
+        parsed.ok_or_else(|| self.refuse(value.clone(), Problem::Refused(param)))
+    }
+
+    fn refuse(&self, place: Range<usize>, problem: Problem) -> SpecError {
+        SpecError::new(self.text, place, problem)
+    }
+
+    /// A run of anything but marks and space; empty when a mark comes next.
+    fn word(&mut self) -> Range<usize> {
+        self.skip_space();
+        let start = self.at;
+        let ends = |c: char| MARKS.contains(&c) || c.is_whitespace();
+        self.at = self.rest().find(ends).map_or(self.end, |length| start + length);
+        start..self.at
+    }
+
+    fn take(&mut self, mark: char) -> bool {
+        let found = self.peek() == Some(mark);
+        if found {
+            self.at += mark.len_utf8();
+        }
+        found
+    }
+
+    fn peek(&mut self) -> Option<char> {
+        self.skip_space();
+        self.rest().chars().next()
+    }
+
+    /// Where the next character stands; nothing when the spec is over.
+    fn next_char(&self) -> Range<usize> {
+        self.at..self.at + self.rest().chars().next().map_or(0, char::len_utf8)
+    }
+
+    fn skip_space(&mut self) {
+        let rest = self.rest();
+        self.at += rest.len() - rest.trim_start().len();
+    }
+
+    fn rest(&self) -> &str {
+        &self.text[self.at..self.end]
+    }
+}

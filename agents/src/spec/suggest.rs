@@ -1,0 +1,54 @@
+//! The accepted name that comes nearest to a wrong one.
+
+/// At most this many letters are compared: longer texts resemble no name, and the work stays bounded.
+const LONGEST: usize = 32;
+
+/// The candidate that needs the fewest changes, when it needs few.
+pub(super) fn nearest(wrong: &str, candidates: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+    if wrong.chars().count() > LONGEST {
+        return None;
+    }
+    let enough = |(changes, name): &(usize, &str)| *changes <= name.len().div_ceil(3);
+    candidates.map(|name| (changes_between(wrong, name), name)).filter(enough).min().map(|(_, name)| name)
+}
+
+/// Letters to insert, delete or exchange, or neighbours to swap (optimal string alignment).
+fn changes_between(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut before_last = vec![0; b.len() + 1];
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i; b.len() + 1];
+        for j in 1..=b.len() {
+            let exchanged = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            row[j] = exchanged.min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                row[j] = row[j].min(before_last[j - 2] + 1);
+            }
+        }
+        before_last = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_slip_of_the_finger_is_one_change() {
+        assert_eq!(changes_between("delyed", "delayed"), 1);
+        assert_eq!(changes_between("dleayed", "delayed"), 1);
+        assert_eq!(changes_between("delayyed", "delayed"), 1);
+        assert_eq!(changes_between("delaxed", "delayed"), 1);
+        assert_eq!(changes_between("", "cubic"), 5);
+    }
+
+    #[test]
+    fn nothing_is_suggested_for_a_name_that_resembles_none() {
+        let names = || ["immediate", "delayed"].into_iter();
+        assert_eq!(nearest("imediate", names()), Some("immediate"));
+        assert_eq!(nearest("window", names()), None);
+        assert_eq!(nearest(&"delayed".repeat(9), names()), None);
+    }
+}
