@@ -6,6 +6,7 @@ mod standard;
 pub use descriptor::{Descriptor, Kind, Make};
 pub use standard::{Profile, StandardAgents};
 
+use crate::param::{DefaultValue, Param};
 use crate::{receiver, sender};
 
 /// What runs where a rule names no receiver.
@@ -14,12 +15,14 @@ pub const DEFAULT_RECEIVER: &str = "delayed";
 pub const DEFAULT_SENDERS: &str = "[cubic]";
 
 /// Adding an agent is its file and its line here.
-static ALL: [&Descriptor; 5] = [
+static ALL: [&Descriptor; 7] = [
     &receiver::immediate::DESCRIPTOR,
     &receiver::delayed::DESCRIPTOR,
     &receiver::dup_count::DESCRIPTOR,
     &sender::newreno::DESCRIPTOR,
+    &sender::cubic::DESCRIPTOR,
     &sender::limit::DESCRIPTOR,
+    &sender::paced::DESCRIPTOR,
 ];
 
 /// Every registered agent, receivers first.
@@ -34,4 +37,19 @@ pub fn find(name: &str) -> Option<&'static Descriptor> {
 /// The names that are accepted where an agent of this kind is wanted.
 pub fn names(kind: Kind) -> impl Iterator<Item = &'static str> {
     ALL.iter().filter(move |descriptor| descriptor.kind() == kind).map(|descriptor| descriptor.name)
+}
+
+/// The agent's row in the README's table: `| name | rule | source | parameters |`.
+pub fn readme_row(agent: &Descriptor) -> String {
+    let (inner, rule, source) = (if agent.wraps() { "(SPEC)" } else { "" }, agent.rule, agent.source);
+    let params: Vec<_> = agent.params.iter().map(readme_param).collect();
+    format!("| `{}{inner}` | {rule} | {source} | {} |", agent.name, params.join(", "))
+}
+
+fn readme_param(param: &Param) -> String {
+    match param.default {
+        DefaultValue::Is(value) => format!("`{}={value}`", param.name),
+        DefaultValue::Unset(means) => format!("`{}` ({means})", param.name),
+        DefaultValue::Required => format!("`{}` (needed)", param.name),
+    }
 }

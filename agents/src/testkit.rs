@@ -1,1 +1,8 @@
-//! What agents are tested with.
+//! What agents are tested with: a seat of the ledger that plays scripts, a miniature connection for senders, and
+//! one operation model of each, which every registered agent has to survive.
+
+mod model;
+pub(crate) mod receiver;
+mod registered;
+pub(crate) mod sender;
+mod specs;

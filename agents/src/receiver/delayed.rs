@@ -109,3 +109,84 @@ impl ReceiverAgent for Delayed {
         sink("d_segments", u64::from(self.d));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testkit::receiver::check;
+
+    #[test]
+    fn second_segment_is_not_held_by_default() {
+        check(
+            "delayed",
+            "0ms  in  -> hold (count 1 of 2)
+             10ms in  -> ack 2 (count 2 of 2)
+             20ms in  -> hold (count 1 of 2)
+             30ms in  -> ack 2 (count 2 of 2)",
+        );
+    }
+
+    #[test]
+    fn fourth_segment_is_not_held_when_d_is_four() {
+        check(
+            "delayed:d=4",
+            "0ms  in  -> hold (count 1 of 4)
+             10ms in  -> hold (count 2 of 4)
+             20ms in  -> hold (count 3 of 4)
+             30ms in  -> ack 4 (count 4 of 4)",
+        );
+    }
+
+    #[test]
+    fn hold_runs_from_the_first_segment_held() {
+        check(
+            "delayed:d=3",
+            "0ms   in     -> hold (count 1 of 3)
+             60ms  in     -> hold (count 2 of 3)
+             100ms timer  -> ack 2 (deadline)
+             101ms in     -> hold (count 1 of 3)
+             201ms timer  -> ack 1 (deadline)
+             900ms wait",
+        );
+    }
+
+    #[test]
+    fn a_segment_that_arrives_with_the_deadline_comes_too_late() {
+        check(
+            "delayed:hold=200ms",
+            "0ms   in    -> hold (count 1 of 2)
+             200ms timer -> ack 1 (deadline)
+             200ms in    -> hold (count 1 of 2)
+             400ms timer -> ack 1 (deadline)
+             400ms wait",
+        );
+    }
+
+    #[test]
+    fn what_is_not_in_order_is_acknowledged_at_once_with_what_is_held() {
+        check(
+            "delayed:d=3",
+            "0ms  in   -> hold (count 1 of 3)
+             5ms  ooo  -> ack 1 (not-in-order)
+             6ms  ooo  -> ack 0 (not-in-order)
+             7ms  dup  -> ack 0 (not-in-order)
+             8ms  fill -> ack 1 (not-in-order)
+             9ms  in   -> hold (count 1 of 3)
+             109ms timer -> ack 1 (deadline)
+             200ms wait",
+        );
+    }
+
+    #[test]
+    fn an_ack_that_somebody_else_decides_ends_the_hold() {
+        check(
+            "delayed",
+            "0ms   in        -> hold (count 1 of 2)
+             40ms  piggyback -> ack 1
+             50ms  in        -> hold (count 1 of 2)
+             60ms  forced    -> ack 1
+             140ms in        -> hold (count 1 of 2)
+             240ms timer     -> ack 1 (deadline)
+             300ms wait",
+        );
+    }
+}

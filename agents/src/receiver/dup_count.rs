@@ -64,3 +64,45 @@ impl ReceiverAgent for DupCount {
         self.inner.gauges(sink);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hopwise_core::agent::Class;
+
+    use crate::testkit::receiver::{Carried, Seat, check};
+
+    #[test]
+    fn the_count_is_one_more_out_of_order_and_nought_in_order() {
+        check(
+            "dup-count(delayed)",
+            "0ms  in   -> hold (count 1 of 2)
+             1ms  in   -> ack 2 (count 2 of 2) dup_count=0
+             2ms  ooo  -> ack 0 (not-in-order) dup_count=1
+             3ms  ooo  -> ack 0 (not-in-order) dup_count=2
+             4ms  dup  -> ack 0 (not-in-order) dup_count=2
+             5ms  ooo  -> ack 0 (not-in-order) dup_count=3
+             6ms  fill -> ack 1 (not-in-order) dup_count=0
+             7ms  ooo  -> ack 0 (not-in-order) dup_count=1
+             8ms  in   -> hold (count 1 of 2)
+             108ms timer -> ack 1 (deadline) dup_count=0
+             108ms forced -> ack 0 dup_count=0
+             900ms wait",
+        );
+    }
+
+    #[test]
+    fn the_count_stops_at_what_its_field_can_carry() {
+        let mut seat = Seat::new("dup-count(immediate)");
+        (0..300).for_each(|_| {
+            seat.arrive(Class::OutOfOrder, Carried::PLAIN);
+        });
+        assert_eq!(seat.agent.note().dup_count, Some(255));
+        assert_eq!(Seat::new("immediate").agent.note().dup_count, None);
+    }
+
+    #[test]
+    fn it_asks_for_the_option() {
+        assert!(Seat::new("dup-count(immediate)").agent.needs().dup_count);
+        assert!(!Seat::new("immediate").agent.needs().dup_count);
+    }
+}

@@ -55,3 +55,22 @@ impl ReceiverAgent for Immediate {
 
     fn gauges(&self, _: &mut dyn FnMut(&'static str, u64)) {}
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testkit::receiver::check;
+
+    #[test]
+    fn every_segment_is_acknowledged_when_it_arrives() {
+        check(
+            "immediate",
+            "0ms  in        -> ack 1 (each)
+             1ms  in        -> ack 1 (each)
+             1ms  in 1B     -> ack 1 (each)
+             2ms  ooo       -> ack 0 (not-in-order)
+             3ms  dup       -> ack 0 (not-in-order)
+             4ms  fill      -> ack 1 (not-in-order)
+             900ms wait",
+        );
+    }
+}

@@ -48,3 +48,34 @@ impl SenderAgent for Limit {
         sink("limit_segments", self.segments);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hopwise_core::agent::Allowance;
+
+    use crate::testkit::sender::Bench;
+
+    #[test]
+    fn the_window_opens_to_the_limit_and_no_further() {
+        let mut bench = Bench::new("[newreno, limit:4]");
+        assert_eq!(bench.allowed_segments(), 4);
+        assert_eq!(bench.fill(), 4);
+        assert_eq!(bench.fill(), 0);
+        bench.ack(1);
+        assert_eq!(bench.fill(), 1);
+    }
+
+    #[test]
+    fn a_narrower_window_stays_as_it_is() {
+        let mut bench = Bench::new("[newreno:iw=3, limit:4]");
+        assert_eq!(bench.allowed_segments(), 3);
+    }
+
+    #[test]
+    fn the_limit_follows_the_mss_and_leaves_pacing_alone() {
+        let mut bench = Bench::new("[newreno, limit:4]");
+        bench.mss = 500;
+        let so_far = Allowance { new_from: hopwise_core::Instant(7), ..Allowance::UNLIMITED };
+        assert_eq!(bench.narrowed(so_far), Allowance { flight_bytes: 2_000, ..so_far });
+    }
+}

@@ -206,7 +206,7 @@ impl Window {
         }
         // RFC 5681 §3.1: a SYN that was lost leaves one segment to begin with, and says nothing of the path.
         if is_of_syn(loss) {
-            after.ssthresh = open.ssthresh;
+            after.ssthresh = open.ssthresh.max(2 * mss);
         } else if !matches!(loss.kind, LossKind::Timeout { nth: 2.. }) {
             self.before = Some(open);
         }

@@ -1,0 +1,279 @@
+//! What may happen to an agent, in any order, and what has to hold after each step. Run against every registered
+//! agent; a case that fails is kept in `proptest-regressions` and replayed.
+
+use std::time::Duration;
+
+use hopwise_core::Instant;
+use hopwise_core::agent::{Allowance, By, Class, HopSource, LossKind, PathEvent, Recovered, SentKind};
+use proptest::prelude::*;
+
+use super::receiver::{Carried, Seat};
+use super::sender::Bench;
+use super::specs;
+use crate::registry::Kind;
+use crate::spec;
+
+#[derive(Clone, Debug)]
+enum Heard {
+    Arrival {
+        class: Class,
+        carried: Carried,
+        after: Duration,
+    },
+    /// The deadline that is due next, this much too late.
+    Deadline {
+        late: Duration,
+    },
+    /// A deadline that nobody asked for, before the real one.
+    Early {
+        after: Duration,
+    },
+    Decided {
+        by: By,
+        after: Duration,
+    },
+    Shown {
+        cwnd: Option<u16>,
+        hops: Option<u8>,
+        rtt: Option<Duration>,
+    },
+}
+
+fn any_time() -> impl Strategy<Value = Duration> {
+    prop_oneof![
+        Just(Duration::ZERO),
+        (0..2_000_000u64).prop_map(Duration::from_nanos),
+        (0..700u64).prop_map(Duration::from_millis),
+        (0..600u64).prop_map(Duration::from_secs),
+    ]
+}
+
+fn any_class() -> impl Strategy<Value = Class> {
+    prop_oneof![
+        6 => Just(Class::InOrder),
+        1 => Just(Class::FillsHole),
+        2 => Just(Class::OutOfOrder),
+        1 => Just(Class::Duplicate),
+    ]
+}
+
+fn any_carried() -> impl Strategy<Value = Carried> {
+    let parts = (1..=65_535u32, any::<bool>(), any::<bool>(), any::<Option<u8>>(), any::<Option<u8>>());
+    parts.prop_map(|(bytes, push, ce, rate_asked, told)| Carried { bytes, push, ce, rate_asked, told })
+}
+
+fn any_heard() -> impl Strategy<Value = Heard> {
+    let decided_by = prop_oneof![Just(By::Forced), Just(By::Piggyback)];
+    prop_oneof![
+        6 => (any_class(), any_carried(), any_time())
+            .prop_map(|(class, carried, after)| Heard::Arrival { class, carried, after }),
+        3 => any_time().prop_map(|late| Heard::Deadline { late }),
+        1 => any_time().prop_map(|after| Heard::Early { after }),
+        1 => (decided_by, any_time()).prop_map(|(by, after)| Heard::Decided { by, after }),
+        1 => (any::<Option<u16>>(), any::<Option<u8>>(), prop::option::of(any_time()))
+            .prop_map(|(cwnd, hops, rtt)| Heard::Shown { cwnd, hops, rtt }),
+    ]
+}
+
+impl Seat {
+    fn hear(&mut self, heard: &Heard) {
+        match *heard {
+            Heard::Arrival { class, carried, after } => {
+                self.pass(after);
+                self.arrive(class, carried);
+            }
+            Heard::Deadline { late } => {
+                if let Some((due, who)) = self.next_deadline() {
+                    self.now = self.now.max(due) + late;
+                    if who == "timer" {
+                        self.time_out()
+                    } else {
+                        self.force(By::Forced)
+                    };
+                }
+            }
+            Heard::Early { after } => {
+                self.pass(after);
+                let (acks, due) = (self.acks, self.agent.deadline());
+                self.time_out();
+                assert!(self.acks == acks || due.is_some_and(|due| due <= self.now), "nothing was due");
+            }
+            Heard::Decided { by, after } => {
+                self.pass(after);
+                self.force(by);
+            }
+            Heard::Shown { cwnd, hops, rtt } => {
+                self.peer_cwnd = cwnd;
+                self.path.hops_from_peer = hops.map(|hops| (hops, HopSource::Routing));
+                self.path.rtt.min = rtt;
+            }
+        }
+        let due = self.agent.deadline();
+        assert_eq!(due, self.agent.deadline(), "asking for the deadline changes it");
+        let begins = self.owed.since.unwrap_or(Instant::ZERO);
+        assert!(due.is_none_or(|due| due >= begins), "due {due:?} before what it waits for, {begins:?}");
+        self.agent.gauges(&mut |name, _| assert!(!name.is_empty()));
+    }
+
+    /// Time passes, but not beyond what is due.
+    fn pass(&mut self, time: Duration) {
+        let to = self.now + time;
+        self.now = self.next_deadline().map_or(to, |(due, _)| self.now.max(to.min(due)));
+    }
+
+    /// With nothing more to come an agent falls silent: what is held goes out, and repeats end.
+    fn falls_silent(&mut self) {
+        for _ in 0..16 {
+            let Some((due, who)) = self.next_deadline() else {
+                assert_eq!(self.owed.segments, 0, "silent with segments held");
+                return;
+            };
+            self.now = self.now.max(due);
+            if who == "timer" {
+                self.time_out()
+            } else {
+                self.force(By::Forced)
+            };
+        }
+        panic!("still acknowledging after 16 deadlines without a segment");
+    }
+}
+
+#[derive(Clone, Debug)]
+enum Felt {
+    Waits(Duration),
+    Fills,
+    Sends { segments: u32, kind: SentKind },
+    Acks { bytes: u64 },
+    DupAck { seen: u32 },
+    Loses(LossKind),
+    Recovers(Recovered),
+    Path { event: PathEvent, hops: Option<u8>, srtt: Option<Duration>, link_bps: Option<u64> },
+    Shown { mss: u32, snd_wnd: u32, app_limited: bool },
+}
+
+fn any_kind() -> impl Strategy<Value = SentKind> {
+    prop::sample::select(vec![SentKind::New, SentKind::Resent, SentKind::AfterTimeout, SentKind::Probe])
+}
+
+fn any_loss() -> impl Strategy<Value = LossKind> {
+    prop_oneof![
+        Just(LossKind::Fast),
+        Just(LossKind::Marked),
+        (1..20u32).prop_map(|nth| LossKind::Timeout { nth })
+    ]
+}
+
+fn any_path_event() -> impl Strategy<Value = Felt> {
+    let event =
+        prop::sample::select(vec![PathEvent::RouteFailed, PathEvent::RouteFound, PathEvent::HopsChanged]);
+    (event, any::<Option<u8>>(), prop::option::of(any_time()), any::<Option<u64>>())
+        .prop_map(|(event, hops, srtt, link_bps)| Felt::Path { event, hops, srtt, link_bps })
+}
+
+fn any_felt() -> impl Strategy<Value = Felt> {
+    prop_oneof![
+        2 => any_time().prop_map(Felt::Waits),
+        4 => Just(Felt::Fills),
+        1 => (1..45u32, any_kind()).prop_map(|(segments, kind)| Felt::Sends { segments, kind }),
+        6 => (0..100_000u64).prop_map(|bytes| Felt::Acks { bytes }),
+        1 => (1..300u32).prop_map(|seen| Felt::DupAck { seen }),
+        1 => any_loss().prop_map(Felt::Loses),
+        1 => prop_oneof![Just(Recovered::Full), Just(Recovered::Undone)].prop_map(Felt::Recovers),
+        1 => any_path_event(),
+        1 => (48..9_000u32, any::<u32>(), any::<bool>())
+            .prop_map(|(mss, snd_wnd, app_limited)| Felt::Shown { mss, snd_wnd, app_limited }),
+    ]
+}
+
+impl Bench {
+    fn feel(&mut self, felt: &Felt) {
+        match *felt {
+            Felt::Waits(time) => self.wait(time),
+            // The model's flight stays small whatever the window.
+            Felt::Fills => {
+                let room = self.allowed_segments().saturating_sub(u64::from(self.flight.segments));
+                (0..room.min(50)).for_each(|_| self.send(1));
+            }
+            Felt::Sends { segments, kind } => self.sent(self.count(segments), kind),
+            Felt::Acks { bytes } => self.ack_bytes(bytes),
+            Felt::DupAck { seen } => {
+                self.dup_ack(seen);
+            }
+            Felt::Loses(kind) => {
+                let reduction = self.lose(kind);
+                assert!(reduction.ssthresh >= 2 * u64::from(self.mss), "{reduction:?}");
+            }
+            Felt::Recovers(end) => self.recover(end),
+            Felt::Path { event, hops, srtt, link_bps } => {
+                self.path.hops_to_peer = hops.map(|hops| (hops, HopSource::Ttl));
+                self.path.rtt.smoothed = srtt;
+                self.path.link_bps = link_bps;
+                self.path_event(&event);
+            }
+            Felt::Shown { mss, snd_wnd, app_limited } => {
+                (self.mss, self.snd_wnd, self.app_limited) = (mss, snd_wnd, app_limited);
+            }
+        }
+        self.holds();
+    }
+
+    /// A segment may leave sooner or later, whatever happened. (That answers are pure and only narrow is asserted
+    /// wherever the bench asks.)
+    fn holds(&mut self) {
+        let mss = u64::from(self.mss);
+        let small = Allowance {
+            flight_bytes: 3 * mss,
+            new_from: self.now + Duration::from_millis(3),
+            resend_from: self.now + Duration::from_millis(2),
+            burst_bytes: self.mss,
+        };
+        for so_far in [Allowance::UNLIMITED, small] {
+            let allowed = self.narrowed(so_far);
+            assert!(allowed.flight_bytes >= mss, "{allowed:?} lets no segment leave");
+            assert!(allowed.burst_bytes >= self.mss, "{allowed:?} lets no segment leave");
+            assert!(allowed.new_from != Instant::FAR && allowed.resend_from != Instant::FAR);
+        }
+        self.note();
+        self.gauge("none is called this");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    #[test]
+    fn every_receiver_survives_any_order_of_events(
+        spec in specs::any_spec(Kind::Receiver),
+        events in prop::collection::vec(any_heard(), 0..120),
+    ) {
+        let mut seat = Seat::new(&spec);
+        events.iter().for_each(|heard| seat.hear(heard));
+        seat.falls_silent();
+    }
+
+    #[test]
+    fn every_sender_survives_any_order_of_events(
+        list in specs::any_spec(Kind::Sender),
+        events in prop::collection::vec(any_felt(), 0..120),
+    ) {
+        let mut bench = Bench::new(&list);
+        events.iter().for_each(|felt| bench.feel(felt));
+    }
+
+    #[test]
+    fn every_accepted_spec_prints_canonically(
+        receiver in specs::any_spec(Kind::Receiver),
+        senders in specs::any_spec(Kind::Sender),
+    ) {
+        let canonical = crate::validate_receiver(&receiver).unwrap();
+        prop_assert_eq!(&crate::validate_receiver(&canonical).unwrap(), &canonical);
+        let parameters = |text: &str| spec::parse_receiver(text).unwrap().parameters(crate::Profile::Ns2);
+        prop_assert_eq!(parameters(&receiver), parameters(&canonical));
+
+        let canonical = crate::validate_senders(&senders).unwrap();
+        prop_assert_eq!(&crate::validate_senders(&canonical).unwrap(), &canonical);
+        let parameters = |text: &str| spec::parse_senders(text).unwrap().parameters(crate::Profile::Ns2);
+        prop_assert_eq!(parameters(&senders), parameters(&canonical));
+    }
+}

@@ -1,0 +1,238 @@
+//! A seat of the ACK ledger in miniature, and the text in which receiver agents are tested:
+//!
+//! ```text
+//!   0ms in         -> hold (count 1 of 2)
+//!  20ms ooo        -> ack 1 (not-in-order)
+//!  50ms in         -> hold (count 1 of 2)
+//! 150ms timer      -> ack 1 (deadline)
+//! ```
+//!
+//! A line is a time, what happens then, and what comes of it: how many segments an ACK newly covers, and why.
+//! Events are `in`, `fill`, `ooo` and `dup` for arrivals, with `push`, `ce`, `told=N`, `rate=N` and `NB` (bytes)
+//! behind them; `forced` and `piggyback` for ACKs that the ledger decides; `set` with `cwnd=`, `hops=` or `rtt=`
+//! for what the agent is shown; `wait` for nothing. `timer` and `ceiling` are not played but found out.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use hopwise_core::Instant;
+use hopwise_core::agent::{
+    AckDecided, AckVerdict, Arrival, By, Class, HopSource, Owed, Path, ReceiverAgent, RecvView,
+};
+
+use crate::param::{Form, Value};
+use crate::{Profile, spec};
+
+/// What the ledger allows an in-order segment to wait.
+pub(crate) const CEILING: Duration = Duration::from_millis(490);
+pub(crate) const MSS: u32 = 1_000;
+
+/// Plays `script` on a new agent and compares it, line by line, with what really happened.
+pub(crate) fn check(spec: &str, script: &str) {
+    let mut seat = Seat::new(spec);
+    let mut played = String::new();
+    let mut expected = String::new();
+    for line in script.lines().map(str::trim).filter(|line| !line.is_empty()) {
+        expected.extend(line.split_whitespace().map(|word| format!("{word} ")));
+        expected.push('\n');
+        let (cause, _) = line.split_once("->").unwrap_or((line, ""));
+        let mut words = cause.split_whitespace();
+        let (time, event) = (words.next().expect("a time"), words.next().expect("an event"));
+        if matches!(event, "timer" | "ceiling") {
+            continue;
+        }
+        seat.wait_until(time_of(time), &mut |line| played.push_str(line));
+        let outcome = seat.play(event, words);
+        let arrow = if outcome.is_empty() { "" } else { "-> " };
+        writeln!(played, "{} {arrow}{outcome}", cause.split_whitespace().collect::<Vec<_>>().join(" "))
+            .unwrap();
+    }
+    let tidy = |text: &str| text.lines().map(str::trim).collect::<Vec<_>>().join("\n");
+    assert_eq!(tidy(&played), tidy(&expected), "`{spec}`: left is what happened");
+}
+
+fn time_of(text: &str) -> Instant {
+    let form = Form::Time { min: Duration::ZERO, max: Duration::MAX };
+    let Some(Value::Time(time)) = form.parse(text) else { panic!("`{text}` is no time") };
+    Instant::ZERO + time
+}
+
+/// One agent with what the ledger keeps for it.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub(crate) agent: Box<dyn ReceiverAgent>,
+    pub(crate) now: Instant,
+    pub(crate) owed: Owed,
+    pub(crate) path: Path,
+    pub(crate) peer_cwnd: Option<u16>,
+    pub(crate) acks: u64,
+    last_arrival: Option<Instant>,
+    last_in_order: Option<Instant>,
+}
+
+/// What an arrival carries beside its class.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Carried {
+    pub(crate) bytes: u32,
+    pub(crate) push: bool,
+    pub(crate) ce: bool,
+    pub(crate) rate_asked: Option<u8>,
+    pub(crate) told: Option<u8>,
+}
+
+impl Carried {
+    pub(crate) const PLAIN: Carried =
+        Carried { bytes: MSS, push: false, ce: false, rate_asked: None, told: None };
+}
+
+impl Seat {
+    pub(crate) fn new(spec: &str) -> Seat {
+        Seat {
+            agent: spec::parse_receiver(spec).expect("a spec in a test").make(Profile::Modern),
+            now: Instant::ZERO,
+            owed: Owed::default(),
+            path: Path::default(),
+            peer_cwnd: None,
+            acks: 0,
+            last_arrival: None,
+            last_in_order: None,
+        }
+    }
+
+    /// When the agent or the ledger acts next, and which of them.
+    pub(crate) fn next_deadline(&self) -> Option<(Instant, &'static str)> {
+        let ceiling = self.owed.since.map(|since| (since + CEILING, "ceiling"));
+        let agents = self.agent.deadline().map(|due| (due, "timer"));
+        agents.into_iter().chain(ceiling).min_by_key(|(due, _)| *due)
+    }
+
+    /// Lets time pass, and each deadline on the way.
+    fn wait_until(&mut self, until: Instant, log: &mut dyn FnMut(&str)) {
+        while let Some((due, who)) = self.next_deadline().filter(|(due, _)| *due <= until) {
+            self.now = self.now.max(due);
+            let outcome = if who == "timer" { self.time_out() } else { self.force(By::Forced) };
+            let time = Value::Time(self.now.since(Instant::ZERO));
+            log(&format!("{time} {who} -> {outcome}\n"));
+        }
+        assert!(self.now <= until, "a script goes forward");
+        self.now = until;
+    }
+
+    fn play<'a>(&mut self, event: &str, options: impl Iterator<Item = &'a str>) -> String {
+        let class = match event {
+            "in" => Class::InOrder,
+            "fill" => Class::FillsHole,
+            "ooo" => Class::OutOfOrder,
+            "dup" => Class::Duplicate,
+            "forced" => return self.force(By::Forced),
+            "piggyback" => return self.force(By::Piggyback),
+            "wait" => return String::new(),
+            "set" => {
+                options.for_each(|option| self.set(option));
+                return String::new();
+            }
+            _ => panic!("no event is called `{event}`"),
+        };
+        self.arrive(class, options.fold(Carried::PLAIN, carried))
+    }
+
+    fn set(&mut self, option: &str) {
+        let (key, value) = option.split_once('=').expect("key=value");
+        match key {
+            "cwnd" => self.peer_cwnd = value.parse().ok(),
+            "hops" => self.path.hops_from_peer = value.parse().ok().map(|hops| (hops, HopSource::Config)),
+            "rtt" => self.path.rtt.min = Some(time_of(value).since(Instant::ZERO)),
+            _ => panic!("nothing is called `{key}`"),
+        }
+    }
+
+    pub(crate) fn arrive(&mut self, class: Class, carried: Carried) -> String {
+        let now = self.now;
+        let in_order = matches!(class, Class::InOrder | Class::FillsHole);
+        let arrival = Arrival {
+            now,
+            class,
+            bytes: carried.bytes,
+            gap: self.last_arrival.map(|last| now.since(last)),
+            gap_in_order: self.last_in_order.filter(|_| in_order).map(|last| now.since(last)),
+            push: carried.push,
+            ce: carried.ce,
+            rate_asked: carried.rate_asked,
+            told: carried.told,
+        };
+        self.last_arrival = Some(now);
+        if in_order {
+            self.last_in_order = Some(now);
+            self.owed.segments += 1;
+            self.owed.bytes += carried.bytes;
+            self.owed.since.get_or_insert(now);
+            self.owed.in_order_total += 1;
+        }
+        let verdict = self.asked(|agent, view| agent.on_arrival(&arrival, view));
+        self.obey(verdict)
+    }
+
+    pub(crate) fn time_out(&mut self) -> String {
+        let now = self.now;
+        let verdict = self.asked(|agent, view| agent.on_deadline(now, view));
+        let outcome = self.obey(verdict);
+        let due = self.agent.deadline();
+        assert!(due.is_none_or(|due| due > now), "due again at {due:?} after a deadline at {now:?}");
+        outcome
+    }
+
+    /// An ACK that is not the agent's decision.
+    pub(crate) fn force(&mut self, by: By) -> String {
+        format!("ack {}{}", self.decide(by), self.noted())
+    }
+
+    fn obey(&mut self, verdict: AckVerdict) -> String {
+        match verdict {
+            AckVerdict::Hold(why) => format!("hold ({why})"),
+            AckVerdict::Now(why) => format!("ack {} ({why}){}", self.decide(By::Agent), self.noted()),
+            AckVerdict::Repeat(why) => {
+                self.decide(By::Repeat);
+                format!("repeat ({why}){}", self.noted())
+            }
+        }
+    }
+
+    fn noted(&self) -> String {
+        self.agent.note().dup_count.map_or(String::new(), |count| format!(" dup_count={count}"))
+    }
+
+    fn decide(&mut self, by: By) -> u32 {
+        self.acks += 1;
+        let (segments, bytes) = if by == By::Repeat { (0, 0) } else { (self.owed.segments, self.owed.bytes) };
+        if by != By::Repeat {
+            self.owed = Owed { segments: 0, bytes: 0, since: None, ..self.owed };
+        }
+        self.owed.last_ack = Some(self.now);
+        let ack = AckDecided { now: self.now, by, segments, bytes };
+        self.asked(|agent, view| agent.on_ack(&ack, view));
+        segments
+    }
+
+    pub(crate) fn asked<T>(&mut self, ask: impl FnOnce(&mut dyn ReceiverAgent, &RecvView<'_>) -> T) -> T {
+        let view = RecvView {
+            owed: self.owed,
+            path: &self.path,
+            peer_cwnd: self.peer_cwnd,
+            mss: MSS,
+            advertised: 65_535,
+            holes: 0,
+        };
+        ask(self.agent.as_mut(), &view)
+    }
+}
+
+fn carried(so_far: Carried, option: &str) -> Carried {
+    match option.split_once('=') {
+        Some(("told", n)) => Carried { told: n.parse().ok(), ..so_far },
+        Some(("rate", n)) => Carried { rate_asked: n.parse().ok(), ..so_far },
+        Some(_) => panic!("nothing is called `{option}`"),
+        None if option == "push" => Carried { push: true, ..so_far },
+        None if option == "ce" => Carried { ce: true, ..so_far },
+        None => Carried { bytes: option.trim_end_matches('B').parse().expect("bytes"), ..so_far },
+    }
+}

@@ -1,0 +1,205 @@
+//! A connection's sending side in miniature: it keeps what the view shows, and nothing is lost on its path but
+//! what a test says.
+
+use std::time::Duration;
+
+use hopwise_core::agent::{
+    Acked, Allowance, Count, DataNote, DupAck, FastRetransmit, Loss, LossKind, Path, PathEvent, Recovered,
+    Recovering, Reduction, SendView, SenderAgent, Sent, SentKind,
+};
+use hopwise_core::{Instant, Seq};
+
+use crate::{Profile, spec};
+
+pub(crate) const MSS: u32 = 1_000;
+
+/// A list of sender agents and the state of the connection that they serve.
+#[derive(Debug)]
+pub(crate) struct Bench {
+    agents: Vec<Box<dyn SenderAgent>>,
+    pub(crate) now: Instant,
+    pub(crate) mss: u32,
+    pub(crate) snd_una: Seq,
+    pub(crate) flight: Count,
+    pub(crate) snd_wnd: u32,
+    pub(crate) path: Path,
+    pub(crate) recovering: Option<Recovering>,
+    pub(crate) app_limited: bool,
+}
+
+impl Bench {
+    pub(crate) fn new(spec: &str) -> Bench {
+        Bench::with_profile(spec, Profile::Modern)
+    }
+
+    pub(crate) fn with_profile(spec: &str, profile: Profile) -> Bench {
+        Bench {
+            agents: spec::parse_senders(spec).expect("a spec in a test").make(profile),
+            now: Instant::ZERO,
+            mss: MSS,
+            snd_una: Seq(u32::MAX - 5_000),
+            flight: Count::default(),
+            snd_wnd: 10_000_000,
+            path: Path::default(),
+            recovering: None,
+            app_limited: false,
+        }
+    }
+
+    pub(crate) fn with_rtt(mut self, rtt: Duration) -> Bench {
+        self.path.rtt.smoothed = Some(rtt);
+        self.path.rtt.variance = rtt / 8;
+        self
+    }
+
+    pub(crate) fn wait(&mut self, time: Duration) {
+        self.now += time;
+    }
+
+    /// One transmit that carries so many segments.
+    pub(crate) fn send(&mut self, segments: u32) {
+        let carried = self.count(segments);
+        self.flight.segments += carried.segments;
+        self.flight.bytes += carried.bytes;
+        self.sent(carried, SentKind::New);
+    }
+
+    pub(crate) fn sent(&mut self, carried: Count, kind: SentKind) {
+        let sent = Sent { now: self.now, carried, kind };
+        self.each(|agent, view| agent.on_sent(&sent, view));
+    }
+
+    /// Sends segment by segment until the allowance is used up; how many that were.
+    pub(crate) fn fill(&mut self) -> u32 {
+        let room = self.allowed().flight_bytes.saturating_sub(self.flight.bytes) / u64::from(self.mss);
+        let room = u32::try_from(room).expect("a finite window");
+        (0..room).for_each(|_| self.send(1));
+        room
+    }
+
+    pub(crate) fn ack(&mut self, segments: u32) {
+        self.ack_bytes(u64::from(segments) * u64::from(self.mss));
+    }
+
+    pub(crate) fn ack_bytes(&mut self, bytes: u64) {
+        let flight_before = self.flight;
+        let bytes = bytes.min(self.flight.bytes);
+        self.flight.bytes -= bytes;
+        self.flight.segments =
+            u32::try_from(self.flight.bytes / u64::from(self.mss)).expect("a small flight");
+        self.snd_una += u32::try_from(bytes).expect("a small flight");
+        let newly = Count { segments: flight_before.segments.saturating_sub(self.flight.segments), bytes };
+        let acked = Acked {
+            now: self.now,
+            newly,
+            sacked: Count::default(),
+            rtt: self.path.rtt.smoothed,
+            ece: false,
+            flight_before,
+        };
+        self.each(|agent, view| agent.on_acked(&acked, view));
+    }
+
+    /// A round trip of a bulk transfer: everything allowed is sent, then acknowledged `per_ack` segments at a time.
+    pub(crate) fn round(&mut self, per_ack: u32) {
+        self.fill();
+        self.wait(self.path.rtt.smoothed.unwrap_or(Duration::from_millis(100)));
+        let mut left = self.flight.segments;
+        while left > 0 {
+            let segments = left.min(per_ack);
+            self.ack(segments);
+            self.fill();
+            left -= segments;
+        }
+    }
+
+    pub(crate) fn dup_ack(&mut self, seen: u32) -> Option<FastRetransmit> {
+        let dup = DupAck { now: self.now, seen, dup_count: None, newly_sacked: Count::default() };
+        self.each(|agent, view| agent.on_dup_ack(&dup, view)).into_iter().flatten().next()
+    }
+
+    /// The owner's answer; the others have none.
+    pub(crate) fn lose(&mut self, kind: LossKind) -> Reduction {
+        let loss = Loss { now: self.now, kind, flight_before: self.flight };
+        let answers = self.each(|agent, view| agent.on_loss(&loss, view));
+        let [Some(reduction), others @ ..] = answers.as_slice() else { panic!("the owner did not answer") };
+        assert!(others.iter().all(Option::is_none), "only the owner answers");
+        match kind {
+            LossKind::Fast => self.recovering = Some(Recovering::Fast { ssthresh: reduction.ssthresh }),
+            LossKind::Timeout { .. } => {
+                self.recovering = Some(Recovering::AfterTimeout);
+                self.flight = Count::default();
+            }
+            LossKind::Marked => {}
+        }
+        *reduction
+    }
+
+    pub(crate) fn recover(&mut self, end: Recovered) {
+        self.recovering = None;
+        self.each(|agent, view| agent.on_recovered(end, view));
+    }
+
+    pub(crate) fn allowed(&mut self) -> Allowance {
+        self.narrowed(Allowance::UNLIMITED)
+    }
+
+    pub(crate) fn allowed_segments(&mut self) -> u64 {
+        self.allowed().flight_bytes / u64::from(self.mss)
+    }
+
+    /// What the list leaves of `so_far`, each agent held to its contract on the way.
+    pub(crate) fn narrowed(&mut self, so_far: Allowance) -> Allowance {
+        let now = self.now;
+        let mut allowed = so_far;
+        self.each(|agent, view| {
+            let narrower = agent.narrow(now, view, allowed);
+            assert_eq!(narrower, agent.narrow(now, view, allowed), "asking changes the answer of {agent:?}");
+            assert!(narrower.is_within(&allowed), "{agent:?} widens {allowed:?} to {narrower:?}");
+            allowed = narrower;
+        });
+        allowed
+    }
+
+    pub(crate) fn note(&mut self) -> DataNote {
+        let (mut note, allowed, first) = (DataNote::default(), self.allowed(), self.snd_nxt());
+        self.each(|agent, view| agent.note(first, view, &allowed, &mut note));
+        note
+    }
+
+    pub(crate) fn path_event(&mut self, event: &PathEvent) {
+        self.each(|agent, view| agent.on_path(event, view));
+    }
+
+    pub(crate) fn gauge(&self, wanted: &str) -> Option<u64> {
+        let mut found = None;
+        for agent in &self.agents {
+            agent.gauges(&mut |name, value| found = found.or((name == wanted).then_some(value)));
+        }
+        found
+    }
+
+    pub(crate) fn count(&self, segments: u32) -> Count {
+        Count { segments, bytes: u64::from(segments) * u64::from(self.mss) }
+    }
+
+    fn snd_nxt(&self) -> Seq {
+        self.snd_una + u32::try_from(self.flight.bytes).expect("a small flight")
+    }
+
+    fn each<T>(&mut self, mut ask: impl FnMut(&mut dyn SenderAgent, &SendView<'_>) -> T) -> Vec<T> {
+        let view = SendView {
+            mss: self.mss,
+            snd_una: self.snd_una,
+            highest_ack: self.snd_una,
+            snd_nxt: self.snd_nxt(),
+            flight: self.flight,
+            unsent: Count { segments: 1, bytes: u64::from(self.mss) },
+            snd_wnd: self.snd_wnd,
+            path: &self.path,
+            recovering: self.recovering,
+            app_limited: self.app_limited,
+        };
+        self.agents.iter_mut().map(|agent| ask(agent.as_mut(), &view)).collect()
+    }
+}
