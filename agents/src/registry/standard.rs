@@ -1,6 +1,8 @@
 //! The maker of agents that an endpoint is given.
 
-use hopwise_core::agent::{AgentMaker, ReceiverAgent, SenderAgent};
+use std::error::Error;
+
+use hopwise_core::agent::{AgentMaker, AgentSpecs, ReceiverAgent, SenderAgent};
 
 use crate::spec::{self, SpecError};
 
@@ -32,6 +34,13 @@ impl StandardAgents {
 /// Panics on a spec that [`validate_receiver`](crate::validate_receiver) and its siblings would refuse: whoever
 /// takes specs from outside asks them first, since at a SYN there is nobody left to tell.
 impl AgentMaker for StandardAgents {
+    fn check(&self, agents: &AgentSpecs) -> Result<(), Box<dyn Error + Send + Sync>> {
+        spec::parse_receiver(&agents.receiver)?;
+        spec::parse_senders(&agents.senders)?;
+        spec::parse_shadows(&agents.shadows)?;
+        Ok(())
+    }
+
     fn receiver(&self, spec: &str) -> Box<dyn ReceiverAgent> {
         checked(spec::parse_receiver(spec)).make(self.profile)
     }

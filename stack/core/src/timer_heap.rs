@@ -29,6 +29,7 @@ impl TimerHeap {
     }
 
     /// How many slots have a deadline.
+    #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }

@@ -321,7 +321,7 @@ impl Endpoint {
             .map(|(slot, _)| slot)
             .collect();
         for slot in orphans {
-            self.with(now, slot, |conn, cx| conn.abort(cx));
+            self.with(now, slot, Connection::abort);
         }
     }
 
@@ -358,6 +358,16 @@ impl Endpoint {
         Ok(self.with(now, slot, |conn, cx| conn.read(cx, out)).unwrap_or(0))
     }
 
+    /// What waits to be read, where it lies: no copy. [`consume`](Endpoint::consume) says how much was taken.
+    pub fn peek(&self, id: ConnId) -> (&[u8], &[u8]) {
+        self.conn(id).map_or((&[], &[]), Connection::peek)
+    }
+
+    /// The first `bytes` of what [`peek`](Endpoint::peek) shows have been read.
+    pub fn consume(&mut self, now: Instant, id: ConnId, bytes: u32) -> Result<(), AbortError> {
+        self.with_id(now, id, |conn, cx| conn.consume(cx, bytes))
+    }
+
     /// In-order bytes that wait to be read.
     pub fn readable(&self, id: ConnId) -> u32 {
         self.conn(id).map_or(0, Connection::readable)
@@ -375,20 +385,20 @@ impl Endpoint {
 
     /// This side sends no more; the other may go on (half-close).
     pub fn shutdown(&mut self, now: Instant, id: ConnId) -> Result<(), AbortError> {
-        self.with_id(now, id, |conn, cx| conn.shutdown_write(cx))
+        self.with_id(now, id, Connection::shutdown_write)
     }
 
     /// The application lets go: what it sent is still delivered, and the connection ends by itself. With data left
     /// unread the peer is told by a RST that it was lost.
     pub fn close(&mut self, now: Instant, id: ConnId) -> Result<(), AbortError> {
         self.let_go(id)?;
-        self.with_id(now, id, |conn, cx| conn.leave(cx))
+        self.with_id(now, id, Connection::leave)
     }
 
     /// Ends it at once, by a RST.
     pub fn abort(&mut self, now: Instant, id: ConnId) -> Result<(), AbortError> {
         self.let_go(id)?;
-        self.with_id(now, id, |conn, cx| conn.abort(cx))
+        self.with_id(now, id, Connection::abort)
     }
 
     fn let_go(&mut self, id: ConnId) -> Result<(), AbortError> {

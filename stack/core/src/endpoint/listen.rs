@@ -194,7 +194,7 @@ impl Endpoint {
         };
         let mut flags = Flags::SYN | Flags::ACK;
         if offered.is_some_and(|offered| offered.ecn) {
-            flags = flags | Flags::ECE;
+            flags |= Flags::ECE;
         }
         let window = u16::try_from(config.recv_buffer.initial).unwrap_or(u16::MAX);
         self.send_bare(

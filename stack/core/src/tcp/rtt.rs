@@ -13,8 +13,6 @@ const LONGEST_SAMPLE_NS: u64 = 1 << 40;
 const MOST_SHARING: u32 = 1024;
 /// With ticks, an RTO doubled so often shows that the estimate is of another path: the next sample replaces it.
 const BACKOFF_FORGETS: u8 = 4;
-/// 2^42 µs is beyond every ceiling.
-const MOST_BACKOFF: u8 = 42;
 
 /// How round trips are measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,12 +176,6 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
-    /// Takes timeouts back that proved spurious: `backoff` is what [`backoff`](RttEstimator::backoff) said
-    /// before them.
-    pub(crate) fn restore_backoff(&mut self, backoff: u8) {
-        self.backoff = backoff.min(MOST_BACKOFF);
-    }
-
     /// How long to wait for an ACK.
     pub(crate) fn rto(&self) -> Duration {
         self.doubled(self.backoff)
@@ -226,14 +218,9 @@ impl RttEstimator {
         self.once_known(self.latest_ns)
     }
 
-    /// The smallest sample since the connection began, or since [`restart_min`](RttEstimator::restart_min).
+    /// The smallest sample since the connection began.
     pub(crate) fn min(&self) -> Option<Duration> {
         Some(self.min_ns).filter(|ns| *ns != u64::MAX).map(Duration::from_nanos)
-    }
-
-    /// The path is another one: what was shortest on the old one says nothing.
-    pub(crate) fn restart_min(&mut self) {
-        self.min_ns = u64::MAX;
     }
 
     /// What agents are shown.
@@ -352,11 +339,8 @@ mod tests {
     fn a_spurious_timeout_is_taken_back() {
         let mut estimator = modern(200);
         estimator.on_timeout();
-        let before = estimator.backoff();
         estimator.on_timeout();
         assert_eq!(estimator.rto(), ms(4000));
-        estimator.restore_backoff(before);
-        assert_eq!(estimator.rto(), ms(2000));
         estimator.reset_backoff();
         assert_eq!(estimator.rto(), ms(1000));
     }
@@ -426,16 +410,6 @@ mod tests {
         assert_eq!(estimator.smoothed(), Some(ms(300)), "agents keep the old one meanwhile");
         sample(&mut estimator, 1000);
         assert_eq!((estimator.smoothed(), estimator.variance()), (Some(ms(1000)), ms(500)));
-    }
-
-    #[test]
-    fn a_new_path_has_a_minimum_of_its_own() {
-        let mut estimator = modern(1);
-        sample(&mut estimator, 10);
-        estimator.restart_min();
-        assert_eq!(estimator.min(), None);
-        sample(&mut estimator, 30);
-        assert_eq!(estimator.as_path_rtt().min, Some(ms(30)));
     }
 
     proptest! {

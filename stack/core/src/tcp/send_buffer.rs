@@ -24,10 +24,6 @@ impl SendBuffer {
         self.len
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
     /// How many bytes [`write`](SendBuffer::write) would take now.
     pub(crate) fn free(&self) -> u32 {
         self.limit.saturating_sub(self.len)

@@ -52,6 +52,18 @@ impl Connection {
         read
     }
 
+    /// All in-order bytes, where they lie.
+    pub(crate) fn peek(&self) -> (&[u8], &[u8]) {
+        self.rcv.buffer.peek()
+    }
+
+    /// The first `bytes` of what `peek` shows have been read.
+    pub(crate) fn consume(&mut self, cx: &mut Cx<'_>, bytes: u32) {
+        let bytes = bytes.min(self.readable());
+        self.rcv.buffer.consume(bytes);
+        self.after_read(cx, bytes);
+    }
+
     /// The peer's FIN has come and everything before it was read.
     pub(crate) fn is_at_end(&self) -> bool {
         self.rcv.buffer.readable() == 0 && self.rcv.fin.is_some_and(|fin| fin < self.rcv.nxt)
@@ -88,11 +100,14 @@ impl Connection {
 
     pub(crate) fn abort(&mut self, cx: &mut Cx<'_>) {
         // RFC 9293 §3.10.5: a RST from every state in which the peer knows of us and may still wait.
-        self.urges.rst = match self.state {
-            StateName::Closed | StateName::Listen | StateName::SynSent | StateName::TimeWait => false,
-            StateName::Closing | StateName::LastAck => false,
-            _ => true,
-        };
+        self.urges.rst = matches!(
+            self.state,
+            StateName::SynReceived
+                | StateName::Established
+                | StateName::FinWait1
+                | StateName::FinWait2
+                | StateName::CloseWait
+        );
         self.finish(cx, CloseReason::Aborted);
     }
 

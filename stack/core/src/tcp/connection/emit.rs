@@ -31,7 +31,7 @@ impl Connection {
         let (urgent_flag, urgent) = self.urgent_for(plan);
         let mut flags = plan.flags | urgent_flag;
         if self.ecn.echo && has_ack && plan.what != What::Syn {
-            flags = flags | Flags::ECE;
+            flags |= Flags::ECE;
         }
         let header = TcpHeader {
             src_port: self.flow.local.port(),

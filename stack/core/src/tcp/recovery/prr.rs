@@ -44,8 +44,8 @@ mod tests {
     /// Twenty segments in flight, one lost, ssthresh at half: ACKs come for the other nineteen.
     #[test]
     fn half_of_what_arrives_leaves_while_the_pipe_is_above_ssthresh() {
-        let (ssthresh, mut pipe, mut sent) = (10 * MSS, 20 * MSS, 0);
-        let mut prr = Prr::begin(pipe);
+        let (ssthresh, mut pipe, mut sent) = (10 * MSS, 19 * MSS, 0);
+        let mut prr = Prr::begin(20 * MSS);
         for _ in 0..19 {
             pipe -= MSS;
             let allowed = prr.on_ack(MSS, pipe, ssthresh, MSS);

@@ -14,9 +14,8 @@ use crate::wire::Flags;
 impl Connection {
     /// A segment to be sent again that is larger than the path now carries goes as two.
     pub(super) fn prepare(&mut self, plan: SegmentPlan) -> SegmentPlan {
-        let index = match plan.what {
-            What::Again { index, .. } | What::TailProbe { again: Some(index) } => index,
-            _ => return plan,
+        let (What::Again { index, .. } | What::TailProbe { again: Some(index) }) = plan.what else {
+            return plan;
         };
         if plan.len < self.board.get(index).payload_len() {
             self.board.split(index, plan.len);

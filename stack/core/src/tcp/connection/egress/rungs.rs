@@ -31,9 +31,9 @@ impl Connection {
         }
         let mut flags = Flags::SYN;
         if self.state == StateName::SynReceived {
-            flags = flags | Flags::ACK;
+            flags |= Flags::ACK;
             if self.peer.ecn {
-                flags = flags | Flags::ECE;
+                flags |= Flags::ECE;
             }
         } else if self.config.ecn && self.urges.syns_sent < 2 {
             // A SYN that vanishes twice may have met a box that dislikes ECN (RFC 3168 §6.1.1.1).
@@ -84,10 +84,10 @@ impl Connection {
         let is_whole = len == segment.payload_len();
         let mut flags = Flags::ACK;
         if segment.fin && is_whole {
-            flags = flags | Flags::FIN;
+            flags |= Flags::FIN;
         }
         if len > 0 {
-            flags = flags | Flags::PSH;
+            flags |= Flags::PSH;
         }
         SegmentPlan { what: What::Again { index, kind }, seq: segment.seq, len, flags }
     }
@@ -126,13 +126,13 @@ impl Connection {
         let mut flags = Flags::ACK;
         if len == self.unsent() {
             // The last that we have: the peer need not wait for more (MUST-61).
-            flags = flags | Flags::PSH;
+            flags |= Flags::PSH;
             if self.snd.fin_wanted {
-                flags = flags | Flags::FIN;
+                flags |= Flags::FIN;
             }
         }
         if self.ecn.cwr {
-            flags = flags | Flags::CWR;
+            flags |= Flags::CWR;
         }
         Some(SegmentPlan { what, seq: self.snd.nxt, len, flags })
     }

@@ -97,7 +97,7 @@ impl Connection {
             InsertVerdict::OutOfOrder => self.stats.segments_out_of_order += 1,
             InsertVerdict::Duplicate => self.stats.segments_duplicate += 1,
             InsertVerdict::InOrder | InsertVerdict::FillsHole => {
-                self.stats.segments_in_order += u64::from(len > 0)
+                self.stats.segments_in_order += u64::from(len > 0);
             }
         }
     }

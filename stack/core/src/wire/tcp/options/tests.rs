@@ -335,7 +335,10 @@ proptest! {
 
     #[test]
     fn any_option_list_is_read_without_a_panic(
-        list in prop::collection::vec((prop::sample::select(vec![0u8, 1, 2, 3, 4, 5, 8, 30, 253, 254]), 0u8..12), 0..12),
+        list in prop::collection::vec(
+            (prop::sample::select(vec![0u8, 1, 2, 3, 4, 5, 8, 30, 253, 254]), 0u8..12),
+            0..12,
+        ),
         flags: u8,
     ) {
         let mut bytes = Vec::new();

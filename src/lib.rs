@@ -1,0 +1,3 @@
+//! What the command, the examples, the benches and the tests share.
+
+pub mod memory;

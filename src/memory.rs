@@ -1,0 +1,243 @@
+//! Two machines and a path in memory between them, in virtual time: the smallest world there is.
+//!
+//! The path delays, limits, loses, repeats, reorders and spoils packets as it is told to, by a seed, so that a run
+//! can be repeated to the byte. It knows nothing of TCP.
+
+mod path;
+mod random;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+pub use path::{Fate, LostTo, PathConfig};
+pub use random::Random;
+
+use hopwise_core::trace::TraceEvent;
+use hopwise_core::{Instant, LinkId, Machine, Rx};
+
+use path::Direction;
+
+/// The link that both ends have.
+pub const LINK: LinkId = LinkId(0);
+
+/// Which of the two machines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum End {
+    A,
+    B,
+}
+
+impl End {
+    pub fn other(self) -> End {
+        match self {
+            End::A => End::B,
+            End::B => End::A,
+        }
+    }
+}
+
+/// A packet on its way. The order of arrival is by time, then by when it left.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct InFlight {
+    at: Instant,
+    order: u64,
+    to: End,
+    packet: Vec<u8>,
+}
+
+/// Two machines, the path from A to B and the path from B to A.
+pub struct World<M: Machine> {
+    pub a: M,
+    pub b: M,
+    now: Instant,
+    directions: [Direction; 2],
+    in_flight: BinaryHeap<Reverse<InFlight>>,
+    order: u64,
+    spare: Vec<Vec<u8>>,
+    tap: Option<Tap>,
+    events: u64,
+}
+
+/// Sees every packet that an end hands to the path: when, who sent it, the packet, and what became of it.
+pub type Tap = Box<dyn FnMut(Instant, End, &[u8], Fate)>;
+
+impl<M: Machine> World<M> {
+    /// `to_b` and `to_a` are the two directions; both draw from `seed`, each from a stream of its own.
+    pub fn new(a: M, b: M, to_b: PathConfig, to_a: PathConfig, seed: u64) -> World<M> {
+        World {
+            a,
+            b,
+            now: Instant::ZERO,
+            directions: [
+                Direction::new(to_b, Random::new(seed, 1)),
+                Direction::new(to_a, Random::new(seed, 2)),
+            ],
+            in_flight: BinaryHeap::new(),
+            order: 0,
+            spare: Vec::new(),
+            tap: None,
+            events: 0,
+        }
+    }
+
+    #[must_use]
+    pub fn with_tap(mut self, tap: Tap) -> World<M> {
+        self.tap = Some(tap);
+        self
+    }
+
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Packets and timeouts handled so far.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    pub fn machine(&mut self, end: End) -> &mut M {
+        match end {
+            End::A => &mut self.a,
+            End::B => &mut self.b,
+        }
+    }
+
+    /// Changes the path that leads away from an end, for what leaves from now on.
+    pub fn path_from(&mut self, end: End) -> &mut PathConfig {
+        &mut self.directions[index(end)].config
+    }
+
+    /// Packets that the path from this end lost, to loss, a full queue or an outage.
+    pub fn lost_from(&self, end: End) -> u64 {
+        self.directions[index(end)].lost
+    }
+
+    /// Hands what both machines want to send to the path. Call it after doing anything to a machine.
+    pub fn flush(&mut self) {
+        for end in [End::A, End::B] {
+            self.flush_end(end);
+        }
+    }
+
+    fn flush_end(&mut self, end: End) {
+        loop {
+            let mut packet = self.spare.pop().unwrap_or_default();
+            packet.clear();
+            let now = self.now;
+            let machine = match end {
+                End::A => &mut self.a,
+                End::B => &mut self.b,
+            };
+            if machine.poll_transmit(now, LINK, &mut packet).is_none() {
+                self.spare.push(packet);
+                return;
+            }
+            self.launch(end, packet);
+        }
+    }
+
+    fn launch(&mut self, from: End, mut packet: Vec<u8>) {
+        let fate = self.directions[index(from)].decide(self.now, &mut packet);
+        if let Some(tap) = &mut self.tap {
+            tap(self.now, from, &packet, fate);
+        }
+        match fate {
+            Fate::Lost(_) => self.spare.push(packet),
+            Fate::Arrives { at, again } => {
+                if let Some(again) = again {
+                    let copy = packet.clone();
+                    self.put(again, from.other(), copy);
+                }
+                self.put(at, from.other(), packet);
+            }
+        }
+    }
+
+    fn put(&mut self, at: Instant, to: End, packet: Vec<u8>) {
+        self.order += 1;
+        self.in_flight.push(Reverse(InFlight { at, order: self.order, to, packet }));
+    }
+
+    /// Puts a packet of the caller's making before a machine, at once.
+    pub fn inject(&mut self, to: End, packet: &[u8]) {
+        let now = self.now;
+        self.machine(to).handle_packet(now, &Rx::new(LINK, packet));
+        self.flush_end(to);
+    }
+
+    /// When something happens next.
+    pub fn next_at(&self) -> Option<Instant> {
+        let arrival = self.in_flight.peek().map(|Reverse(flight)| flight.at);
+        [arrival, self.a.poll_timeout(), self.b.poll_timeout()].into_iter().flatten().min()
+    }
+
+    /// Lets the next thing happen, unless that is after `until`: then time goes on to `until` and the answer is
+    /// false. Packets that arrive go before timers that run out at the same instant.
+    pub fn step(&mut self, until: Instant) -> bool {
+        self.flush();
+        let Some(at) = self.next_at().filter(|at| *at <= until) else {
+            self.now = self.now.max(until);
+            return false;
+        };
+        self.now = self.now.max(at);
+        self.events += 1;
+        if self.in_flight.peek().is_some_and(|Reverse(flight)| flight.at <= self.now) {
+            self.deliver();
+        } else {
+            self.run_timers();
+        }
+        true
+    }
+
+    fn deliver(&mut self) {
+        let Some(Reverse(flight)) = self.in_flight.pop() else { return };
+        let now = self.now;
+        self.machine(flight.to).handle_packet(now, &Rx::new(LINK, &flight.packet));
+        self.spare.push(flight.packet);
+        self.flush_end(flight.to);
+    }
+
+    fn run_timers(&mut self) {
+        for end in [End::A, End::B] {
+            let now = self.now;
+            let machine = self.machine(end);
+            if machine.poll_timeout().is_some_and(|at| at <= now) {
+                machine.handle_timeout(now);
+                self.flush_end(end);
+            }
+        }
+    }
+
+    /// Steps until `done` says so or `until` is reached; answers whether it was done. `done` is asked before the
+    /// first step and after each, and may act on the machines.
+    pub fn run(&mut self, until: Instant, mut done: impl FnMut(&mut World<M>) -> bool) -> bool {
+        loop {
+            if done(self) {
+                return true;
+            }
+            if !self.step(until) {
+                return done(self);
+            }
+        }
+    }
+
+    pub fn drain_trace(&mut self, end: End, sink: &mut dyn FnMut(&TraceEvent)) {
+        self.machine(end).drain_trace(sink);
+    }
+}
+
+fn index(end: End) -> usize {
+    match end {
+        End::A => 0,
+        End::B => 1,
+    }
+}
+
+impl<M: Machine> std::fmt::Debug for World<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("World")
+            .field("now", &self.now)
+            .field("in_flight", &self.in_flight.len())
+            .finish_non_exhaustive()
+    }
+}
