@@ -1,23 +1,7 @@
-//! Any text is a spec or is refused inside the text; what is a spec prints as one that means the same.
+//! Feeds the spec parser; `tests/replay.rs` replays the corpus.
 #![no_main]
 
-use hopwise_agents::SpecError;
-use hopwise_agents::spec::{parse_receiver, parse_senders, parse_shadows};
-use libfuzzer_sys::fuzz_target;
+#[path = "../../tests/replay/spec.rs"]
+mod spec;
 
-fuzz_target!(|text: &str| {
-    replay(text, |text| parse_receiver(text).map(|spec| spec.to_string()));
-    replay(text, |text| parse_senders(text).map(|list| list.to_string()));
-    replay(text, |text| parse_shadows(text).map(|list| list.to_string()));
-});
-
-fn replay(text: &str, canonical: impl Fn(&str) -> Result<String, SpecError>) {
-    match canonical(text) {
-        Ok(printed) => assert_eq!(canonical(&printed).ok().as_ref(), Some(&printed), "{text:?}"),
-        Err(refused) => {
-            let place = refused.place();
-            assert!(text.get(place.clone()).is_some(), "{text:?}: {place:?} is not inside the text");
-            assert!(!refused.to_string().is_empty());
-        }
-    }
-}
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| spec::replay(bytes));
