@@ -117,16 +117,22 @@ impl AckLedger {
         self.seats().fold(Needs::default(), |needs, seat| needs.union(seat.agent.needs()))
     }
 
-    /// Data arrived as `count` segments of one read; the gap is shared out evenly among them.
+    /// Data arrived as `count` segments of one read (1 unless it came in order); the gap is shared out evenly.
     pub(crate) fn on_arrival(&mut self, cx: &mut Cx<'_>, heard: &Heard, count: u32, facts: &Facts<'_>) {
         let gap = self.last_arrival.map(|last| cx.now.since(last) / count.max(1));
         let gap_in_order = self.last_in_order.map(|last| cx.now.since(last) / count.max(1));
+        let mut to_come = heard.bytes;
         for nth in 0..count {
             let is_last = nth + 1 == count;
+            let bytes = share(heard.bytes, count, is_last);
+            to_come -= bytes;
+            // An ACK decided in the middle of a read names the segment that it is for; the same number twice
+            // would look like a duplicate ACK.
+            let facts = Facts { rcv_nxt: facts.rcv_nxt - to_come, ..*facts };
             let arrival = Arrival {
                 now: cx.now,
                 class: heard.class,
-                bytes: share(heard.bytes, count, is_last),
+                bytes,
                 gap,
                 gap_in_order,
                 push: heard.push && is_last,
@@ -134,7 +140,7 @@ impl AckLedger {
                 rate_asked: heard.rate_asked.filter(|_| is_last),
                 told: heard.told.map(|told| told.saturating_add(clamp_u8(count - 1 - nth))),
             };
-            self.on_segment(cx, &arrival, facts);
+            self.on_segment(cx, &arrival, &facts);
         }
         self.last_arrival = Some(cx.now);
         if matches!(heard.class, Class::InOrder | Class::FillsHole) {
@@ -409,3 +415,6 @@ fn share(bytes: u32, count: u32, is_last: bool) -> u32 {
 fn clamp_u8(value: u32) -> u8 {
     u8::try_from(value).unwrap_or(u8::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -406,3 +406,6 @@ fn add(count: &mut Count, len: u32) {
 fn less(count: Count, len: u32) -> Count {
     Count { segments: count.segments - 1, bytes: count.bytes - u64::from(len) }
 }
+
+#[cfg(test)]
+mod tests;

@@ -131,8 +131,10 @@ impl Connection {
             rate_asked,
             told,
         };
-        let each = arrived.segment_bytes.map_or(segment.payload.len(), usize::from).max(1);
-        let count = segment.payload.len().div_ceil(each).max(1) as u32;
+        let count = match class {
+            Class::InOrder => segments_in(inserted.advanced, arrived.segment_bytes),
+            _ => 1,
+        };
         let facts = super::super::facts(&self.rcv, &self.path, self.snd.mss);
         self.ledger.on_arrival(cx, &heard, count, &facts);
         self.note_decision();
@@ -199,4 +201,9 @@ impl Connection {
             self.events.closed = true;
         }
     }
+}
+
+/// How many segments a link put together into `bytes`.
+fn segments_in(bytes: u32, segment_bytes: Option<u16>) -> u32 {
+    segment_bytes.map_or(1, |each| bytes.div_ceil(u32::from(each).max(1))).max(1)
 }
