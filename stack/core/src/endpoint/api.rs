@@ -385,7 +385,7 @@ impl Endpoint {
 
     /// This side sends no more; the other may go on (half-close).
     pub fn shutdown(&mut self, now: Instant, id: ConnId) -> Result<(), AbortError> {
-        self.with_id(now, id, Connection::shutdown_write)
+        self.with_id(now, id, |conn, _| conn.shutdown_write())
     }
 
     /// The application lets go: what it sent is still delivered, and the connection ends by itself. With data left

@@ -305,6 +305,8 @@ impl Connection {
             return;
         }
         self.closed = Some(reason);
+        // In TIME-WAIT the application was told already.
+        self.events.closed |= self.state != StateName::TimeWait;
         self.enter(cx, StateName::Closed);
         self.timers = Timers::new();
         self.ledger.clear();
@@ -313,7 +315,6 @@ impl Connection {
         self.snd.buffer = SendBuffer::new(0);
         let rst = self.urges.rst;
         self.urges = Urges { rst, ..Urges::default() };
-        self.events.closed = true;
         self.events.writable = false;
     }
 

@@ -36,6 +36,10 @@ impl Connection {
     /// Fifth, continued: digests an acceptable ACK.
     pub(super) fn take_ack(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
         let segment = &arrived.segment;
+        if self.has_probe_out() {
+            // A peer that answers probes may keep its window closed for ever (RFC 9293 MUST-37).
+            self.snd.waiting_since = Some(cx.now);
+        }
         let window = self.take_window(cx, segment);
         let news = self.digest(cx, segment, window);
         self.thaw_on(cx, &news);
@@ -65,7 +69,7 @@ impl Connection {
             Some(HopwiseOption::Notes(notes)) if self.peer.use_dup_count => notes.dup_count,
             _ => None,
         };
-        let rtt = self.take_samples(cx, &delivered, segment.ack, advanced);
+        let rtt = self.take_samples(cx, &delivered, segment.ack, advanced, echo);
         if self.mtu.on_acked(self.snd.una) {
             self.update_mss();
             cx.trace(TraceKind::PathMtu { bytes: self.mtu.size(), how: MtuHow::Probe });
@@ -127,6 +131,7 @@ impl Connection {
         delivered: &Delivered,
         ack: Seq,
         advanced: u32,
+        echo: Option<u32>,
     ) -> Option<Duration> {
         let for_rto = if self.uses_one_timed() {
             let timed = self.snd.timed.filter(|(end, _)| *end <= ack && advanced > 0);
@@ -135,7 +140,9 @@ impl Connection {
             }
             timed.map(|(_, sent_at)| sent_at)
         } else {
-            delivered.first_sent
+            // Where everything was sent again, the echo still tells which copy is meant (RFC 7323 §4).
+            let echoed = echo.filter(|_| advanced > 0).and_then(|echo| self.echoed_rtt(cx.now, echo));
+            delivered.first_sent.or(echoed.map(|rtt| cx.now - rtt))
         };
         let newest = delivered.last_sent.map(|sent_at| cx.now.since(sent_at));
         if let Some(sent_at) = for_rto {
@@ -158,15 +165,12 @@ impl Connection {
 
     /// The handshake measures the path too, for the receiver as well, unless a SYN was sent twice (Karn).
     pub(super) fn sample_handshake(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>) {
-        let echoed = segment
-            .options
-            .timestamps
-            .filter(|_| self.peer.timestamps)
-            .map(|ts| Duration::from_millis(u64::from(self.ts_now(cx.now).wrapping_sub(ts.echo))));
+        let echo = segment.options.timestamps.filter(|_| self.peer.timestamps).map(|ts| ts.echo);
+        let echoed = echo.and_then(|echo| self.echoed_rtt(cx.now, echo));
         let sample = match (self.snd.last_sent_at, self.urges.syns_sent) {
             (Some(sent_at), 1) => Some(cx.now.since(sent_at)),
             (_, 0) => None, // Under a SYN cookie nothing of the SYN-ACK is known.
-            _ => echoed.filter(|sample| *sample < MOST_BELIEVABLE),
+            _ => echoed,
         };
         if let Some(sample) = sample.filter(|_| !self.uses_one_timed()) {
             self.take_rtt(cx, sample, None);
@@ -174,6 +178,13 @@ impl Connection {
         if self.urges.syns_sent > 1 {
             self.rtt.after_syn_timeout();
         }
+    }
+
+    /// In whole milliseconds, rounded up: the clock has ticked at most once more than it shows.
+    fn echoed_rtt(&self, now: Instant, echo: u32) -> Option<Duration> {
+        let ticks = self.ts_now(now).wrapping_sub(echo);
+        let rtt = Duration::from_millis(u64::from(ticks) + 1);
+        (echo != 0 && rtt < MOST_BELIEVABLE).then_some(rtt)
     }
 
     fn tell_senders(&mut self, cx: &mut Cx<'_>, news: &AckNews, ended: Option<Recovered>) {

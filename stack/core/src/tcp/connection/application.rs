@@ -70,11 +70,8 @@ impl Connection {
     }
 
     /// No more will be written: FIN follows the last byte.
-    pub(crate) fn shutdown_write(&mut self, cx: &mut Cx<'_>) {
-        match self.state {
-            StateName::SynSent if self.urges.syns_sent == 0 => self.finish(cx, CloseReason::Aborted),
-            _ => self.snd.fin_wanted = true,
-        }
+    pub(crate) fn shutdown_write(&mut self) {
+        self.snd.fin_wanted = true;
     }
 
     /// The application has gone. What it leaves unread was lost to it, and the peer is told so (SHLD-3).
@@ -86,15 +83,14 @@ impl Connection {
             self.abort(cx);
             return;
         }
-        match self.state {
-            StateName::SynSent => self.finish(cx, CloseReason::Aborted),
-            _ => {
-                self.rcv.is_deaf = true;
-                self.snd.fin_wanted = true;
-                if self.state == StateName::FinWait2 {
-                    self.timers.arm(Timer::Linger, cx.now + self.config.fin_wait_2);
-                }
-            }
+        if self.state == StateName::SynSent && self.snd.buffer.len() == 0 {
+            self.finish(cx, CloseReason::Aborted);
+            return;
+        }
+        self.rcv.is_deaf = true;
+        self.snd.fin_wanted = true;
+        if self.state == StateName::FinWait2 {
+            self.timers.arm(Timer::Linger, cx.now + self.config.fin_wait_2);
         }
     }
 

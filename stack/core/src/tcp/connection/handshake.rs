@@ -144,7 +144,7 @@ impl Connection {
     fn begin_syn(&mut self, now: Instant) {
         self.urges.syn = true;
         self.snd.waiting_since = Some(now);
-        self.timers.arm(Timer::UserTimeout, now + self.config.syn_timeout.max(self.options.user_timeout));
+        self.timers.arm(Timer::UserTimeout, now + self.patience());
     }
 
     fn needs(&self) -> Needs {

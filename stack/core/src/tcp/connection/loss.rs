@@ -248,6 +248,11 @@ impl Connection {
                 Gauge::Inflate(Inflate::begin(recovery.dup_acks, mss, per_ack))
             }
         };
+        // Until an ACK says more, the first lost segment may leave.
+        self.recovery.window = match &self.recovery.gauge {
+            Gauge::Prr(_) => self.flight().bytes + mss,
+            Gauge::Inflate(inflate) => inflate.window(self.recovery.ssthresh),
+        };
         self.snd.timed = None;
         self.timers.disarm(Timer::TailProbe);
         self.arm_retransmit(cx.now);

@@ -157,7 +157,6 @@ impl Connection {
             self.snd.max = self.snd.max.max(self.snd.nxt);
         }
         self.stats.window_probes += 1;
-        self.snd.waiting_since = None;
         self.note_left(cx, plan.len, SentKind::Probe);
         self.arm_persist(cx.now);
     }
@@ -194,7 +193,9 @@ impl Connection {
     fn note_limits(&mut self, cx: &mut Cx<'_>, allowed: &Allowance) {
         let flight = self.flight().bytes;
         let has_room = flight + u64::from(self.snd.mss) <= allowed.flight_bytes;
-        self.snd.app_limited = has_room && self.board.lost().segments == 0;
+        // What pacing holds back is the agents' doing, not the application's.
+        let is_held_elsewhere = self.unsent() == 0 || self.usable_window() < self.snd.mss;
+        self.snd.app_limited = has_room && is_held_elsewhere && self.board.lost().segments == 0;
         if self.snd.last_allowed != allowed.flight_bytes {
             self.snd.last_allowed = allowed.flight_bytes;
             self.tune_send_buffer();
