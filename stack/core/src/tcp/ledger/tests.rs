@@ -110,9 +110,9 @@ fn an_agent_that_holds_for_ever_is_overruled_at_the_ceiling() {
     bench.in_order(100);
     bench.in_order(300);
     assert_eq!(bench.ledger.deadline(), Some(Instant::from_millis(590)));
-    bench.with(589, |ledger, cx, facts| ledger.on_deadline(cx, facts));
+    bench.with(589, AckLedger::on_deadline);
     assert!(!bench.ledger.is_waiting());
-    bench.with(590, |ledger, cx, facts| ledger.on_deadline(cx, facts));
+    bench.with(590, AckLedger::on_deadline);
     assert_eq!(bench.numbers(), [2]);
     assert_eq!(bench.ledger.deadline(), None);
 }
@@ -156,11 +156,11 @@ fn the_ninth_waiting_ack_swallows_the_oldest_in_order_one() {
 fn data_that_leaves_carries_what_is_held_and_everyone_hears_of_it() {
     let mut bench = Bench::new(every(5), vec![every(9)]);
     bench.in_order(0);
-    let ride = bench.with(1, |ledger, cx, facts| ledger.ride(cx, facts));
+    let ride = bench.with(1, AckLedger::ride);
     assert_eq!(ride.map(|ack| ack.number), Some(Seq(1000)));
     assert_eq!(bench.ledger.owed().segments, 0);
     assert_eq!(bench.ledger.shadows[0].owed.segments, 0);
-    let none = bench.with(2, |ledger, cx, facts| ledger.ride(cx, facts));
+    let none = bench.with(2, AckLedger::ride);
     assert!(none.is_none(), "nothing was owed");
 }
 
@@ -252,5 +252,5 @@ fn an_agent_whose_deadline_stays_due_is_a_bug() {
     }
     let mut bench = Bench::new(Scripted::default(), vec![]);
     bench.ledger = AckLedger::new(Box::new(Stuck), vec![], Duration::from_millis(490), AckMerge::Off);
-    bench.with(1, |ledger, cx, facts| ledger.on_deadline(cx, facts));
+    bench.with(1, AckLedger::on_deadline);
 }
