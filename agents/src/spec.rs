@@ -16,6 +16,7 @@ mod list;
 mod one;
 mod parse;
 mod suggest;
+mod tune;
 
 pub use error::{Problem, SpecError};
 pub use list::{MOST_SENDERS, MOST_SHADOWS, SenderList, ShadowList, join};

@@ -8,6 +8,7 @@ use hopwise_core::agent::{ReceiverAgent, SenderAgent};
 use super::error::{Problem, SpecError};
 use super::one::{AgentSpec, InForce};
 use super::parse::spec_in;
+use super::tune::disagreement;
 use crate::Profile;
 use crate::registry::Kind;
 
@@ -22,7 +23,8 @@ const QUOTES: [char; 2] = ['"', '\''];
 pub fn join<S: AsRef<str>>(items: &[S]) -> String {
     let mut list = String::from("[");
     for (i, item) in items.iter().map(AsRef::as_ref).enumerate() {
-        let quote = if item.contains([',', '[', ']']) { "\"" } else { "" };
+        let bare = !item.trim().is_empty() && !item.contains([',', '[', ']']);
+        let quote = if bare { "" } else { "\"" };
         let comma = if i == 0 { "" } else { ", " };
         list.extend([comma, quote, item, quote]);
     }
@@ -39,6 +41,7 @@ impl SenderList {
         let items = items(spec, Kind::Sender, MOST_SENDERS)?;
         check_owner(spec, &items)?;
         check_repeats(spec, &items)?;
+        check_tunables(spec, &items)?;
         Ok(SenderList(items.into_iter().map(|(_, item)| item).collect()))
     }
 
@@ -199,6 +202,19 @@ fn check_repeats(text: &str, items: &[Item]) -> Result<(), SpecError> {
     for (i, (place, item)) in items.iter().enumerate() {
         if items[..i].iter().any(|(_, earlier)| earlier.agent().name == item.agent().name) {
             return Err(SpecError::new(text, place.clone(), Problem::AgentRepeated));
+        }
+    }
+    Ok(())
+}
+
+fn check_tunables(text: &str, items: &[Item]) -> Result<(), SpecError> {
+    let agents: Vec<_> = items.iter().map(|(_, item)| item.make_sender(Profile::Modern)).collect();
+    for (i, (place, _)) in items.iter().enumerate() {
+        for ((_, earlier), agent) in items.iter().zip(&agents).take(i) {
+            if let Some(tunable) = disagreement(agent.as_ref(), agents[i].as_ref()) {
+                let first = earlier.agent();
+                return Err(SpecError::new(text, place.clone(), Problem::Conflict { first, tunable }));
+            }
         }
     }
     Ok(())

@@ -1,0 +1,92 @@
+//! Which recovery settings an agent insists on, and whether two agents disagree.
+
+use std::time::Duration;
+
+use hopwise_core::agent::{SenderAgent, Tunables};
+
+/// Two settings that differ in every field: what an agent makes of both alike, it has set.
+const PROBES: [Tunables; 2] = [
+    Tunables { dup_threshold: 101, rto_min: Duration::from_secs(101), rto_factor: 101, rto_backoff: true },
+    Tunables { dup_threshold: 103, rto_min: Duration::from_secs(103), rto_factor: 103, rto_backoff: false },
+];
+
+/// The first setting on which the two disagree.
+pub(super) fn disagreement(one: &dyn SenderAgent, other: &dyn SenderAgent) -> Option<&'static str> {
+    let (one, other) = (probed(one), probed(other));
+    let differ = [
+        ("duplicate-ACK threshold", differs(one, other, |it| it.dup_threshold)),
+        ("least RTO", differs(one, other, |it| it.rto_min)),
+        ("RTO factor", differs(one, other, |it| it.rto_factor)),
+        ("RTO backoff", differs(one, other, |it| it.rto_backoff)),
+    ];
+    differ.into_iter().find(|(_, differ)| *differ).map(|(name, _)| name)
+}
+
+fn probed(agent: &dyn SenderAgent) -> [Tunables; 2] {
+    PROBES.map(|mut tunables| {
+        agent.tune(&mut tunables);
+        tunables
+    })
+}
+
+fn differs<T: PartialEq>(one: [Tunables; 2], other: [Tunables; 2], field: fn(&Tunables) -> T) -> bool {
+    let set = |probed: [Tunables; 2]| {
+        let [first, second] = probed.map(|tunables| field(&tunables));
+        (first == second).then_some(first)
+    };
+    matches!((set(one), set(other)), (Some(one), Some(other)) if one != other)
+}
+
+#[cfg(test)]
+mod tests {
+    use hopwise_core::Instant;
+    use hopwise_core::agent::{Allowance, Needs, SendView};
+    use hopwise_core::ignores;
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Insists(fn(&mut Tunables));
+
+    impl SenderAgent for Insists {
+        ignores!(on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note);
+
+        fn needs(&self) -> Needs {
+            Needs::default()
+        }
+
+        fn tune(&self, tunables: &mut Tunables) {
+            self.0(tunables);
+        }
+
+        fn narrow(&self, _: Instant, _: &SendView<'_>, so_far: Allowance) -> Allowance {
+            so_far
+        }
+
+        fn gauges(&self, _: &mut dyn FnMut(&'static str, u64)) {}
+    }
+
+    const NOTHING: Insists = Insists(|_| {});
+    const TWO: Insists = Insists(|it| it.dup_threshold = 2);
+    const NO_BACKOFF: Insists = Insists(|it| it.rto_backoff = false);
+
+    #[test]
+    fn agents_that_set_the_same_or_different_things_agree() {
+        for pair in [[NOTHING, TWO], [TWO, TWO], [TWO, NO_BACKOFF], [NO_BACKOFF, NO_BACKOFF]] {
+            assert_eq!(disagreement(&pair[0], &pair[1]), None, "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn each_setting_can_be_disagreed_on() {
+        let pairs: [[fn(&mut Tunables); 2]; 4] = [
+            [|it| it.dup_threshold = 2, |it| it.dup_threshold = 3],
+            [|it| it.rto_min = Duration::ZERO, |it| it.rto_min = Duration::from_secs(1)],
+            [|it| it.rto_factor = 5, |it| it.rto_factor = 1],
+            [|it| it.rto_backoff = false, |it| it.rto_backoff = true],
+        ];
+        let named: Vec<_> =
+            pairs.iter().filter_map(|[one, other]| disagreement(&Insists(*one), &Insists(*other))).collect();
+        assert_eq!(named, ["duplicate-ACK threshold", "least RTO", "RTO factor", "RTO backoff"]);
+    }
+}
