@@ -15,7 +15,7 @@ pub const DEFAULT_RECEIVER: &str = "delayed";
 pub const DEFAULT_SENDERS: &str = "[cubic]";
 
 /// Adding an agent is its file and its line here.
-static ALL: [&Descriptor; 7] = [
+static ALL: &[&Descriptor] = &[
     &receiver::immediate::DESCRIPTOR,
     &receiver::delayed::DESCRIPTOR,
     &receiver::dup_count::DESCRIPTOR,
@@ -27,7 +27,7 @@ static ALL: [&Descriptor; 7] = [
 
 /// Every registered agent, receivers first.
 pub fn all() -> &'static [&'static Descriptor] {
-    &ALL
+    ALL
 }
 
 pub fn find(name: &str) -> Option<&'static Descriptor> {

@@ -75,7 +75,7 @@ pub struct Cubic {
     fast_convergence: Switch,
     curve: Curve,
     /// The curve before the last loss, for a loss that was none.
-    curve_before: Curve,
+    curve_before: Option<Curve>,
 }
 
 /// Windows in segments.
@@ -110,7 +110,7 @@ impl Cubic {
             beta: f64::from(args.ratio_milli("beta")) / 1_000.0,
             fast_convergence: args.switch("fast-convergence"),
             curve,
-            curve_before: curve,
+            curve_before: None,
         }
     }
 
@@ -172,7 +172,7 @@ impl Cubic {
         let filled = self.window.filled(loss, mss);
         let lost_at = segments(filled, mss);
         let lower = self.fast_convergence == Switch::On && lost_at < self.curve.w_max;
-        self.curve_before = self.curve;
+        self.curve_before = (loss.kind != LossKind::Marked).then_some(self.curve);
         self.curve = Curve {
             w_max: if lower { lost_at * (1.0 + self.beta) / 2.0 } else { lost_at },
             w_prior: lost_at,
@@ -212,7 +212,7 @@ impl SenderAgent for Cubic {
     fn on_recovered(&mut self, end: Recovered, view: &SendView<'_>) {
         self.window.on_recovered(end, view);
         if end == Recovered::Undone {
-            self.curve = self.curve_before;
+            self.curve = self.curve_before.take().unwrap_or(self.curve);
         }
     }
 
@@ -384,6 +384,16 @@ mod tests {
         assert_ne!(curve(&bench), before);
         bench.recover(Recovered::Undone);
         assert_eq!(curve(&bench), before);
+    }
+
+    #[test]
+    fn what_a_mark_took_is_not_given_back() {
+        let mut bench = after_loss(100, Duration::from_millis(100));
+        bench.lose(LossKind::Marked);
+        let curve = |bench: &Bench| (bench.gauge("cwnd_bytes"), bench.gauge("w_max_milli_segments"));
+        let marked = curve(&bench);
+        bench.recover(Recovered::Undone);
+        assert_eq!(curve(&bench), marked);
     }
 
     #[test]

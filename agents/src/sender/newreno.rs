@@ -313,6 +313,16 @@ mod tests {
     }
 
     #[test]
+    fn what_a_mark_took_is_not_given_back() {
+        let mut bench = in_avoidance("", 20);
+        bench.lose(LossKind::Fast);
+        bench.lose(LossKind::Marked);
+        let marked = cwnd(&bench);
+        bench.recover(Recovered::Undone);
+        assert_eq!(cwnd(&bench), marked);
+    }
+
+    #[test]
     fn a_window_that_the_application_does_not_fill_stays() {
         let mut bench = Bench::new("newreno").with_rtt(RTT);
         bench.app_limited = true;

@@ -207,8 +207,13 @@ impl Window {
         // RFC 5681 §3.1: a SYN that was lost leaves one segment to begin with, and says nothing of the path.
         if is_of_syn(loss) {
             after.ssthresh = open.ssthresh.max(2 * mss);
-        } else if !matches!(loss.kind, LossKind::Timeout { nth: 2.. }) {
-            self.before = Some(open);
+        }
+        match loss.kind {
+            // Only the first timeout of a series took anything.
+            LossKind::Timeout { nth: 2.. } => {}
+            LossKind::Fast | LossKind::Timeout { .. } => self.before = Some(open),
+            // The network says itself that a mark is none of those losses that turn out to be none.
+            LossKind::Marked => self.before = None,
         }
         self.open = Some(after);
         Reduction { ssthresh: after.ssthresh }

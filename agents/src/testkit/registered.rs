@@ -51,7 +51,8 @@ fn every_agent_has_a_row_in_the_readme() {
     }
     let readme = fs::read_to_string(readme).expect("the README");
     for agent in registry::all() {
-        assert!(readme.contains(&registry::readme_row(agent)), "{} has no row, or another one", agent.name);
+        let row = registry::readme_row(agent);
+        assert!(readme.contains(&row), "the README lacks this row, or has another one:\n{row}");
     }
 }
 
