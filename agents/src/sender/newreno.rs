@@ -356,6 +356,18 @@ mod tests {
     }
 
     #[test]
+    fn how_long_idle_is_grows_with_the_rtt_and_its_variance() {
+        let mut bench = Bench::new("newreno").with_rtt(Duration::from_millis(400));
+        bench.round(1);
+        bench.ack(bench.flight.segments);
+        let flown = bench.allowed_segments();
+        bench.wait(Duration::from_millis(600));
+        assert_eq!(bench.allowed_segments(), flown, "400 ms + 4 × 50 ms");
+        bench.wait(Duration::from_millis(1));
+        assert_eq!(bench.allowed_segments(), 10);
+    }
+
+    #[test]
     fn ssthresh_remembers_the_window_that_an_idle_time_took() {
         let mut bench = Bench::new("newreno:ssthresh=12").with_rtt(RTT);
         (0..20).for_each(|_| bench.round(1));

@@ -9,6 +9,8 @@
 //! Parameters: none. Deviations: it does not pace before an RTT is known. In fast recovery the allowed flight is
 //! what recovery grants.
 
+use std::time::Duration;
+
 use hopwise_core::Instant;
 use hopwise_core::agent::{Allowance, Needs, SendView, SenderAgent, Sent};
 use hopwise_core::ignores;
@@ -45,9 +47,10 @@ impl SenderAgent for Paced {
             return so_far;
         };
         let mss = view.mss.max(1);
-        // A window larger than 2^32 segments is paced as that many.
-        let window = u32::try_from(so_far.flight_bytes / u64::from(mss)).unwrap_or(u32::MAX).max(1);
-        let from = sent_at + srtt.saturating_mul(segments) / window;
+        let window = (so_far.flight_bytes / u64::from(mss)).max(1);
+        let srtt_ns = u64::try_from(srtt.as_nanos()).unwrap_or(u64::MAX);
+        let wait_ns = srtt_ns.saturating_mul(u64::from(segments)) / window;
+        let from = sent_at + Duration::from_nanos(wait_ns);
         Allowance {
             new_from: so_far.new_from.max(from),
             resend_from: so_far.resend_from.max(from),
