@@ -1,11 +1,11 @@
-//! Bytes to values and back. Packet views and address types are smoltcp's; TCP options, flags and checksums are
-//! ours.
+//! Bytes to values and back. Packet views and address types are smoltcp's; TCP options, flags and checksums
+//! are ours.
 //!
-//! Parsing borrows and never allocates; emitting appends to the caller's buffer and copies payload and sums it in
-//! one go. What cannot be parsed is a [`DropReason`](crate::trace::DropReason), never a panic.
+//! Parsing borrows and never allocates; emitting appends to the caller's buffer and copies payload and sums
+//! it in one go. What cannot be parsed is a [`DropReason`](crate::trace::DropReason), never a panic.
 //!
-//! What every packet goes through is `inline(always)`: the views are large, and moved through memory at a call they
-//! cost as much again as reading the header does.
+//! What every packet goes through is `inline(always)`: the views are large, and moved through memory at a
+//! call they cost as much again as reading the header does.
 
 pub mod checksum;
 pub mod icmp;

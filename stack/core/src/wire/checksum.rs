@@ -1,4 +1,5 @@
-//! The Internet checksum (RFC 1071), summed in the machine's own byte order and chained over pieces of any length.
+//! The Internet checksum (RFC 1071), summed in the machine's own byte order and chained over pieces of any
+//! length.
 
 use std::net::IpAddr;
 
@@ -9,20 +10,20 @@ pub enum Checksums {
     Trust,
 }
 
-/// A partial ones-complement sum. It remembers whether an odd number of bytes went in, so that the pieces of a
-/// segment may be split anywhere.
+/// A partial ones-complement sum. It remembers whether an odd number of bytes went in, so that the pieces of
+/// a segment may be split anywhere.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sum {
-    /// Congruent modulo 2^16 - 1 to the sum of the 16-bit words in native byte order: RFC 1071 §2(B) allows any
-    /// order as long as the result is stored the way the words were loaded.
+    /// Congruent modulo 2^16 - 1 to the sum of the 16-bit words in native byte order: RFC 1071 §2(B) allows
+    /// any order as long as the result is stored the way the words were loaded.
     words: u64,
     /// The next byte is the second one of its word.
     odd: bool,
 }
 
 impl Sum {
-    /// RFC 9293 §3.1 and RFC 8200 §8.1: the two pseudo-headers have the same sum, as the upper half of the length
-    /// is zero in IPv4.
+    /// RFC 9293 §3.1 and RFC 8200 §8.1: the two pseudo-headers have the same sum, as the upper half of the
+    /// length is zero in IPv4.
     #[inline]
     pub fn pseudo_header(src: IpAddr, dst: IpAddr, protocol: u8, len: u32) -> Sum {
         let words = address_words(src)
@@ -105,8 +106,8 @@ fn address_words(address: IpAddr) -> u64 {
     }
 }
 
-/// What is copied and then summed at a time: small enough to be still in the first cache, and even, so that only
-/// the last stretch of a piece can be odd. It also keeps [`Lanes`] from running over.
+/// What is copied and then summed at a time: small enough to be still in the first cache, and even, so that
+/// only the last stretch of a piece can be odd. It also keeps [`Lanes`] from running over.
 const STRETCH: usize = 8192;
 const BLOCK: usize = 64;
 const LANES: usize = 8;
@@ -138,9 +139,9 @@ fn sum_short(bytes: &[u8]) -> u64 {
     }
 }
 
-/// Sums the 16-bit words in vectors of 32-bit ones. `whole` wraps, but what it lost can be told from `high`, the
-/// sum of the upper halves, which does not: one operation less per vector than summing both halves apart, and no
-/// more than any 128-bit vector unit can do.
+/// Sums the 16-bit words in vectors of 32-bit ones. `whole` wraps, but what it lost can be told from `high`,
+/// the sum of the upper halves, which does not: one operation less per vector than summing both halves apart,
+/// and no more than any 128-bit vector unit can do.
 #[derive(Default)]
 struct Lanes {
     whole: [u32; LANES],
@@ -158,7 +159,8 @@ impl Lanes {
         }
     }
 
-    /// Not inlined, as the compiler would order the lanes to suit this sum, and the loads in the loop pay for it.
+    /// Not inlined, as the compiler would order the lanes to suit this sum, and the loads in the loop pay for
+    /// it.
     #[inline(never)]
     fn total(&self) -> u64 {
         let halves = self.whole.iter().zip(self.high).map(|(whole, high)| {
@@ -269,7 +271,8 @@ mod tests {
             let whole = [head.as_slice(), &tail].concat();
             prop_assert_eq!(Sum::default().add(&head).add(&tail).finish(), reference(&whole));
             let mut out = Vec::new();
-            prop_assert_eq!(Sum::default().append(&head, &mut out).append(&tail, &mut out).finish(), reference(&whole));
+            let appended = Sum::default().append(&head, &mut out).append(&tail, &mut out);
+            prop_assert_eq!(appended.finish(), reference(&whole));
             prop_assert_eq!(out, whole);
         }
     }

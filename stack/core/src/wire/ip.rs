@@ -58,8 +58,8 @@ impl Ecn {
 pub struct IpView<'a> {
     pub src: IpAddr,
     pub dst: IpAddr,
-    /// What `payload` is: the protocol after the extension headers. In a fragment it is what the whole datagram's
-    /// payload begins with.
+    /// What `payload` is: the protocol after the extension headers. In a fragment it is what the whole
+    /// datagram's payload begins with.
     pub protocol: u8,
     pub hop_limit: u8,
     pub ecn: Ecn,
@@ -143,9 +143,9 @@ impl IpHeader<'_> {
         }
     }
 
-    /// Appends the header of a packet with `payload_len` bytes after it. With a source route the destination field
-    /// is the first hop and the option lists the rest; checksums of the layers above take `dst` all the same
-    /// (RFC 9293 §3.1).
+    /// Appends the header of a packet with `payload_len` bytes after it. With a source route the destination
+    /// field is the first hop and the option lists the rest; checksums of the layers above take `dst` all the
+    /// same (RFC 9293 §3.1).
     #[inline]
     pub fn emit(&self, payload_len: usize, out: &mut Vec<u8>) {
         match (self.src, self.dst) {

@@ -1,4 +1,5 @@
-//! What we write, etherparse reads; what etherparse writes, we read. It shares no code with us or with smoltcp.
+//! What we write, etherparse reads; what etherparse writes, we read. It shares no code with us or with
+//! smoltcp.
 
 use std::net::IpAddr;
 
@@ -207,7 +208,8 @@ proptest! {
         let ip = IpView::parse(&bytes).expect("we read the packet");
         prop_assert_eq!((ip.src, ip.dst, ip.protocol), (src, dst, protocol::TCP));
         prop_assert_eq!((ip.hop_limit, ip.ecn, ip.dscp), (61, Ecn::Ect1, 46));
-        let view = TcpView::parse(ip.src, ip.dst, ip.payload, Checksums::Verify).expect("we read the segment");
+        let view =
+            TcpView::parse(ip.src, ip.dst, ip.payload, Checksums::Verify).expect("we read the segment");
         let payload = payload.as_slice();
         let (seq, ack) = (Seq(seq), Seq(ack));
         prop_assert_eq!(

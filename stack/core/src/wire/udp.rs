@@ -30,7 +30,8 @@ impl<'a> UdpView<'a> {
             return Err(DropReason::UdpMalformed);
         }
         let datagram = bytes.get(..len).ok_or(DropReason::Truncated)?;
-        // RFC 8200 §8.1: without a header checksum of its own, IPv6 does not let the sender leave this one out.
+        // RFC 8200 §8.1: without a header checksum of its own, IPv6 does not let the sender leave this one
+        // out.
         let unsummed = header.checksum() == 0 && src.is_ipv4();
         if !unsummed && (header.checksum() == 0 || checksum(src, dst, datagram) != 0) {
             return Err(DropReason::UdpChecksum);

@@ -1,5 +1,5 @@
-//! What an ICMP error tells about the packet that caused it. Routers guarantee 8 bytes behind the IP header, and may
-//! have changed lengths and checksums on the way, so nothing here is verified.
+//! What an ICMP error tells about the packet that caused it. Routers guarantee 8 bytes behind the IP header,
+//! and may have changed lengths and checksums on the way, so nothing here is verified.
 
 use std::net::{IpAddr, Ipv6Addr};
 

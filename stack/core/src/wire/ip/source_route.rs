@@ -50,9 +50,9 @@ impl SourceRoute {
         kind == LOOSE || kind == STRICT
     }
 
-    /// From the option of a packet that arrived: the recorded hops, the last one first. The sender's own address
-    /// may have been recorded too, and is then no hop (RFC 1122 §3.2.1.8, case B). A route with hops left to
-    /// visit is not for us to forward.
+    /// From the option of a packet that arrived: the recorded hops, the last one first. The sender's own
+    /// address may have been recorded too, and is then no hop (RFC 1122 §3.2.1.8, case B). A route with hops
+    /// left to visit is not for us to forward.
     pub(super) fn way_back(option: &[u8], src: Ipv4Addr) -> Result<Option<SourceRoute>, DropReason> {
         let (kind, pointer, recorded) = read_option(option).ok_or(DropReason::IpMalformed)?;
         if pointer <= option.len() {

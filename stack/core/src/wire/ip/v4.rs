@@ -60,8 +60,8 @@ fn fragment(header: &Ipv4Packet<&[u8]>) -> Option<FragmentInfo> {
     (more || offset > 0).then(|| FragmentInfo { id: u32::from(header.ident()), offset, more })
 }
 
-/// Unknown options are passed over (RFC 1122 §3.2.1.8); one that contradicts the header condemns the packet. The
-/// result is the way back by the source route that the packet came by.
+/// Unknown options are passed over (RFC 1122 §3.2.1.8); one that contradicts the header condemns the packet.
+/// The result is the way back by the source route that the packet came by.
 #[cold]
 fn walk_options(mut options: &[u8], src: Ipv4Addr) -> Result<Option<SourceRoute>, DropReason> {
     let mut way_back = None;
@@ -89,8 +89,8 @@ fn walk_options(mut options: &[u8], src: Ipv4Addr) -> Result<Option<SourceRoute>
     Ok(way_back)
 }
 
-/// Where a packet that a router quotes was going: while a source route is not completed, the destination field
-/// holds only the next hop.
+/// Where a packet that a router quotes was going: while a source route is not completed, the destination
+/// field holds only the next hop.
 pub(in crate::wire) fn final_destination(header: &[u8]) -> Option<Ipv4Addr> {
     let destination = Ipv4Addr::from(*header.get(16..)?.first_chunk::<4>()?);
     let mut options = header.get(HEADER_LEN..)?;

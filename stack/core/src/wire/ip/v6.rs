@@ -9,7 +9,8 @@ use super::{Ecn, FragmentInfo, IpHeader, IpView};
 use crate::trace::DropReason;
 
 pub(in crate::wire) const HEADER_LEN: usize = 40;
-/// No honest packet comes near; each more costs time before anything is known about the sender (RFC 8504 §5.3).
+/// No honest packet comes near; each more costs time before anything is known about the sender (RFC 8504
+/// §5.3).
 const MAX_EXTENSIONS: usize = 8;
 const MAX_EXTENSION_BYTES: usize = 512;
 

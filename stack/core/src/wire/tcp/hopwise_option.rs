@@ -1,5 +1,5 @@
-//! What the two ends' agents tell each other, in the experimental options of RFC 6994: ours (kind 253, ExID 0x4857)
-//! and the ACK-rate request (kind 254, ExID 0x00AC).
+//! What the two ends' agents tell each other, in the experimental options of RFC 6994: ours (kind 253, ExID
+//! 0x4857) and the ACK-rate request (kind 254, ExID 0x00AC).
 
 use super::Flags;
 

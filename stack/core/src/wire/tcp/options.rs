@@ -66,8 +66,9 @@ pub struct TcpOptions {
 }
 
 impl TcpOptions {
-    /// Reads what it can and never fails: an option of a length that cannot be ends the reading (RFC 9293 §3.1,
-    /// MUST-7), one that is unknown, of a wrong length or on a segment where it means nothing is passed over.
+    /// Reads what it can and never fails: an option of a length that cannot be ends the reading (RFC 9293
+    /// §3.1, MUST-7), one that is unknown, of a wrong length or on a segment where it means nothing is passed
+    /// over.
     #[inline]
     pub fn parse(bytes: &[u8], flags: Flags) -> TcpOptions {
         let mut options = TcpOptions::default();
@@ -153,8 +154,8 @@ impl TcpOptions {
         end.next_multiple_of(4)
     }
 
-    /// SACK comes last and gets what room is left: a block not told now is told by a later ACK, while the other
-    /// options cannot be put off.
+    /// SACK comes last and gets what room is left: a block not told now is told by a later ACK, while the
+    /// other options cannot be put off.
     fn sack_blocks_that_fit(&self, used: usize) -> usize {
         let room = MAX_OPTIONS_LEN.saturating_sub(used + SACK_FIXED_LEN);
         self.sack.len().min(room / SACK_BLOCK_LEN)
@@ -173,8 +174,8 @@ impl TcpOptions {
             + self.rate_request.map_or(0, RateRequest::len)
     }
 
-    /// Writes the options and their padding and returns their length. `out` is zeroed, so the padding after the
-    /// last option is the END that RFC 9293 §3.1 asks for (MUST-69).
+    /// Writes the options and their padding and returns their length. `out` is zeroed, so the padding after
+    /// the last option is the END that RFC 9293 §3.1 asks for (MUST-69).
     #[inline]
     pub(super) fn write(&self, out: &mut [u8]) -> usize {
         let mut writer = Writer { out, len: 0 };
