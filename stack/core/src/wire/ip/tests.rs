@@ -179,7 +179,8 @@ fn ipv4_options_of_impossible_length_are_malformed() {
         &[1, 1, 1, 0x99],
         // Source routes: too short, addresses cut, pointer before or between them.
         &[131, 2, 1, 1],
-        &[131, 6, 7, 1, 2, 3],
+        &[131, 6, 8, 1, 2, 3],
+        &[131, 7, 0, 1, 2, 3, 4],
         &[131, 7, 3, 1, 2, 3, 4],
         &[131, 7, 5, 1, 2, 3, 4],
         &[131, 7, 9, 1, 2, 3, 4],
@@ -289,7 +290,8 @@ fn extension_headers_are_walked_to_the_protocol_behind_them() {
     // Router alert, an unknown option that may be skipped, padding.
     let hop_by_hop = options_header(protocol::ROUTING, &[5, 2, 0, 0, 0x1e, 1, 9, 1, 3, 0, 0, 0]);
     let routing = [protocol::DESTINATION_OPTIONS, 2, 0, 0].into_iter().chain([7; 20]).collect::<Vec<u8>>();
-    let destination = options_header(TCP, &[1, 4, 0, 0, 0, 0]);
+    // An unknown option and padding byte by byte, an odd number of them.
+    let destination = options_header(TCP, &[0x1e, 1, 9, 0, 0, 0]);
     let payload = [hop_by_hop.as_slice(), &routing, &destination, b"payload"].concat();
     let bytes = with_extensions(protocol::HOP_BY_HOP, &payload);
     let view = IpView::parse(&bytes).unwrap();
@@ -383,6 +385,14 @@ fn ipv6_fragments_keep_their_place_and_are_not_looked_into() {
         assert_eq!((view.protocol, view.payload), (protocol::DESTINATION_OPTIONS, [0xff; 16].as_slice()));
         assert_eq!(view.header_len, 48);
     }
+}
+
+#[test]
+fn reserved_fields_of_a_fragment_header_are_ignored() {
+    let bytes = with_extensions(protocol::FRAGMENT, &[TCP, 0xff, 0, 8 | 0b111, 0, 0, 0, 1, b'x']);
+    let view = IpView::parse(&bytes).unwrap();
+    assert_eq!(view.fragment, Some(FragmentInfo { id: 1, offset: 8, more: true }));
+    assert_eq!(view.payload, b"x");
 }
 
 #[test]

@@ -197,3 +197,29 @@ impl RateRequest {
         ([KIND_RATE_REQUEST, self.len() as u8, exid0, exid1, rate], self.len())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offers_are_bits_that_are_answered_by_what_both_have() {
+        let all = [
+            OfferFlags::TELL_CWND,
+            OfferFlags::USE_CWND,
+            OfferFlags::TELL_DUP_COUNT,
+            OfferFlags::USE_DUP_COUNT,
+            OfferFlags::TELL_TOLD,
+            OfferFlags::USE_TOLD,
+        ];
+        for (bit, flag) in all.into_iter().enumerate() {
+            assert_eq!(flag.0, 1 << bit);
+        }
+        let ours = OfferFlags::TELL_CWND | OfferFlags::USE_CWND;
+        let theirs = OfferFlags::USE_CWND | OfferFlags::USE_TOLD;
+        assert_eq!(ours.intersection(theirs), OfferFlags::USE_CWND);
+        assert!(ours.contains(OfferFlags::USE_CWND));
+        assert!(!ours.contains(theirs));
+        assert!(ours.contains(OfferFlags::default()));
+    }
+}

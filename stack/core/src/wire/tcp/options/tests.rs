@@ -284,8 +284,9 @@ fn experimental_options_of_others_or_of_a_wrong_length_are_passed_over() {
         assert_eq!(read(bytes, Flags::SYN), (None, None), "{bytes:?}");
     }
     for bytes in [
-        // One byte short of what the bits announce, one too many, and a bit that nobody knows.
-        [KIND_HOPWISE, 6, 0x48, 0x57, 1, 1].as_slice(),
+        // One byte short of what the bits announce, one too many, and a bit that nobody knows, alone or not.
+        [KIND_HOPWISE, 5, 0x48, 0x57, 8].as_slice(),
+        &[KIND_HOPWISE, 6, 0x48, 0x57, 1, 1],
         &[KIND_HOPWISE, 7, 0x48, 0x57, 2, 1, 1],
         &[KIND_HOPWISE, 8, 0x48, 0x57, 7, 1, 1, 1],
         &[KIND_HOPWISE, 6, 0x48, 0x57, 8, 1],
