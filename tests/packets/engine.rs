@@ -1,0 +1,91 @@
+//! Runs packet scripts: one endpoint in virtual time against a peer that the script plays. The dialect is in
+//! `tests/packets/README.md`.
+
+#[path = "engine/build.rs"]
+mod build;
+#[path = "engine/calls.rs"]
+mod calls;
+#[path = "engine/checks.rs"]
+mod checks;
+#[path = "engine/fields.rs"]
+mod fields;
+#[path = "engine/options.rs"]
+mod options;
+#[path = "engine/peer.rs"]
+mod peer;
+#[path = "engine/run.rs"]
+mod run;
+#[path = "engine/script.rs"]
+mod script;
+#[path = "engine/seen.rs"]
+mod seen;
+#[path = "engine/segment.rs"]
+mod segment;
+#[path = "engine/selftest.rs"]
+mod selftest;
+#[path = "engine/settings.rs"]
+mod settings;
+#[path = "engine/text.rs"]
+mod text;
+
+use hopwise_core::trace::TraceEvent;
+use run::{Manner, Run, trace_tail};
+use script::Line;
+use settings::Settings;
+use text::{Problem, problem};
+
+/// Lines of the trace that a report shows.
+const TRACE_LINES: usize = 20;
+
+/// What went wrong, where, and what led to it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Report(pub(crate) String);
+
+/// Runs a script under every manner of driving. `name` is for the report.
+pub(crate) fn run_script(name: &str, text: &str) -> Result<(), Report> {
+    let calm = run_once(name, text, Manner::Calm)?;
+    let nervous = run_once(name, text, Manner::Nervous)?;
+    if calm == nervous {
+        return Ok(());
+    }
+    let place = calm.iter().zip(&nervous).position(|(calm, nervous)| calm != nervous).unwrap_or(0);
+    Err(Report(format!(
+        "{name}: timeouts that come early and twice change what happens:\n  {:?}\n  {:?}",
+        calm.get(place),
+        nervous.get(place)
+    )))
+}
+
+fn run_once(name: &str, text: &str, manner: Manner) -> Result<Vec<TraceEvent>, Report> {
+    let at_line = |number: usize, problem: &Problem| Report(format!("{name}:{number}: {problem}"));
+    let lines = script::read(text).map_err(|(number, problem)| at_line(number, &problem))?;
+    let mut settings = Settings::new().map_err(|problem| at_line(1, &problem))?;
+    let mut body = lines.as_slice();
+    while let Some((first, rest)) = body.split_first() {
+        match settings.take(&mut first.words.clone()) {
+            Ok(true) => body = rest,
+            Ok(false) => break,
+            Err(problem) => return Err(at_line(first.number, &problem)),
+        }
+    }
+    let mut run = Run::new(settings, manner).map_err(|problem| at_line(1, &problem))?;
+    play(&mut run, body).map_err(|(line, problem)| report(name, &run, line.as_ref(), &problem))?;
+    Ok(run.trace)
+}
+
+fn play(run: &mut Run, lines: &[Line]) -> Result<(), (Option<Line>, Problem)> {
+    for line in lines {
+        run.line(line).map_err(|problem| (Some(line.clone()), problem))?;
+    }
+    let last = lines.last().ok_or_else(|| (None, problem!("the script does nothing")))?;
+    run.finish().map_err(|problem| (Some(last.clone()), problem))
+}
+
+fn report(name: &str, run: &Run, line: Option<&Line>, problem: &Problem) -> Report {
+    let (number, text) = line.map_or((1, ""), |line| (line.number, line.text.as_str()));
+    let time = text::show_time(run.now());
+    let trace = trace_tail(run, TRACE_LINES);
+    let trace = trace.replace('\n', "\n    ").replace('\t', "  ");
+    let trace = trace.trim_end();
+    Report(format!("{name}:{number}: at {time}\n    {text}\n  {problem}\n  the trace ends:\n    {trace}"))
+}

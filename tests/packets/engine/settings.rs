@@ -1,0 +1,337 @@
+//! The head of a script: how the endpoint is configured, which agents it has, and who its peers are.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hopwise_agents::{Profile, StandardAgents};
+use hopwise_core::agent::AgentSpecs;
+use hopwise_core::endpoint::{EndpointConfig, LinkConfig, SourceRoutes};
+use hopwise_core::ip::Prefix;
+use hopwise_core::secrets::{PortRange, Secrets};
+use hopwise_core::tcp::{AckMerge, BufferLimits, KeepAlive, RecoveryStyle, TcpConfig};
+use hopwise_core::{Endpoint, Instant};
+
+use super::peer::Peer;
+use super::text::{Problem, Range, Read, Words, field, number, pair, problem, switch, time};
+
+/// Our addresses; each family's subnet holds the peers too.
+const OURS: [&str; 2] = ["192.0.2.1/24", "2001:db8::1/64"];
+const PEERS: [&str; 2] = ["192.0.2.2:9000", "[2001:db8::2]:9000"];
+/// Where we listen, and where we connect from, unless a script says otherwise.
+pub(crate) const LISTEN_PORT: u16 = 80;
+pub(crate) const CONNECT_PORT: u16 = 40_000;
+/// The peer's initial sequence number: no round figure, so that absolute and relative ones are not confused.
+const PEER_ISN: u32 = 3_141_592_653;
+/// The clock of initial sequence numbers ticks every 4 µs.
+const ISN_TICK_NS: u64 = 4_000;
+
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) tcp: TcpConfig,
+    agents: AgentSpecs,
+    profile: Profile,
+    pub(crate) mtu: u16,
+    addresses: Vec<Prefix>,
+    pub(crate) is_v6: bool,
+    pub(crate) peers: Vec<Peer>,
+    start: Instant,
+    our_isn: Option<u32>,
+    most_connections: Option<usize>,
+    source_routes: SourceRoutes,
+    ports: PortRange,
+    key: [u8; 32],
+}
+
+impl Settings {
+    pub(crate) fn new() -> Read<Settings> {
+        let addresses = OURS.iter().map(|text| prefix(text)).collect::<Read<_>>()?;
+        Ok(Settings {
+            tcp: TcpConfig::modern(),
+            agents: AgentSpecs::default(),
+            profile: Profile::Modern,
+            mtu: 1500,
+            addresses,
+            is_v6: false,
+            peers: Vec::new(),
+            start: Instant::ZERO,
+            our_isn: None,
+            most_connections: None,
+            source_routes: SourceRoutes::Refuse,
+            ports: PortRange::default(),
+            key: [7; 32],
+        })
+    }
+
+    /// Takes a line of the head. Answers whether it was one.
+    pub(crate) fn take(&mut self, words: &mut Words) -> Read<bool> {
+        let kind = words.peek().unwrap_or_default().to_owned();
+        if !matches!(kind.as_str(), "config" | "agents" | "link" | "peer") {
+            return Ok(false);
+        }
+        words.next();
+        match kind.as_str() {
+            "peer" => self.take_peer(words)?,
+            "link" => self.take_link(words)?,
+            _ => {
+                while let Some(word) = words.next() {
+                    let (key, value) = pair(word)?;
+                    if kind == "agents" {
+                        self.take_agents(key, value)?;
+                    } else {
+                        self.take_config(key, value)?;
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    fn take_peer(&mut self, words: &mut Words) -> Read<()> {
+        let name = words.want("the peer's name")?.to_owned();
+        let remote = socket(words.want("the peer's address")?)?;
+        let isn = match words.next().map(pair).transpose()? {
+            None => PEER_ISN,
+            Some(("isn", value)) => field(value)?,
+            Some((key, _)) => return Err(problem!("`{key}`: a peer has `isn=`")),
+        };
+        let local = self.listening(remote.is_ipv6())?;
+        self.peers.push(Peer::new(&name, local, remote, isn));
+        words.finish()
+    }
+
+    fn take_link(&mut self, words: &mut Words) -> Read<()> {
+        while let Some(word) = words.next() {
+            match pair(word)? {
+                ("mtu", value) => self.mtu = field(value)?,
+                ("addresses", value) => {
+                    self.addresses = value.split(',').map(prefix).collect::<Read<_>>()?;
+                }
+                (key, _) => return Err(problem!("`{key}`: a link has mtu= and addresses=")),
+            }
+        }
+        Ok(())
+    }
+
+    fn take_agents(&mut self, key: &str, value: &str) -> Read<()> {
+        let specs = &mut self.agents;
+        let place = match key {
+            "receiver" => &mut specs.receiver,
+            "senders" => &mut specs.senders,
+            "shadows" => &mut specs.shadows,
+            other => return Err(problem!("`{other}`: agents are receiver=, senders= and shadows=")),
+        };
+        value.clone_into(place);
+        Ok(())
+    }
+
+    fn take_config(&mut self, key: &str, value: &str) -> Read<()> {
+        match key {
+            "profile" => self.take_profile(value)?,
+            "ip" => self.is_v6 = value == "6",
+            "start" => self.start = Instant(time(value)?),
+            "our_isn" => self.our_isn = Some(field(value)?),
+            "peer_isn" => {
+                let peer = self.default_peer(field(value)?)?;
+                self.peers.push(peer);
+            }
+            "key" => self.key = [field(value)?; 32],
+            "most_connections" => self.most_connections = Some(field(value)?),
+            "source_routes" => {
+                self.source_routes = if switch(value)? { SourceRoutes::Accept } else { SourceRoutes::Refuse };
+            }
+            "ports" => {
+                let range = Range::read(value)?;
+                self.ports = PortRange::new(range.least as u16, range.most as u16);
+            }
+            _ => return take_tcp(&mut self.tcp, key, value),
+        }
+        Ok(())
+    }
+
+    fn take_profile(&mut self, value: &str) -> Read<()> {
+        match value.split_once(':') {
+            None if value == "modern" => {
+                self.tcp = TcpConfig::modern();
+                self.profile = Profile::Modern;
+            }
+            Some(("ns2", segment_bytes)) => {
+                self.tcp = TcpConfig::ns2(field(segment_bytes)?);
+                self.profile = Profile::Ns2;
+            }
+            _ => return Err(problem!("`{value}`: the profiles are modern and ns2:SEGMENT_BYTES")),
+        }
+        Ok(())
+    }
+
+    fn listening(&self, is_v6: bool) -> Read<SocketAddr> {
+        let ours = self.addresses.iter().map(Prefix::address).find(|address| address.is_ipv6() == is_v6);
+        let ours = ours.ok_or_else(|| problem!("the link has no address of that family"))?;
+        Ok(SocketAddr::new(ours, LISTEN_PORT))
+    }
+
+    fn default_peer(&self, isn: u32) -> Read<Peer> {
+        let remote = socket(PEERS[usize::from(self.is_v6)])?;
+        Ok(Peer::new("peer", self.listening(self.is_v6)?, remote, isn))
+    }
+
+    /// The endpoint, and when the script's clock stands at 0.
+    pub(crate) fn finish(&mut self) -> Read<(Endpoint, Instant)> {
+        if self.peers.is_empty() {
+            let peer = self.default_peer(PEER_ISN)?;
+            self.peers.push(peer);
+        }
+        let mut config = EndpointConfig::new(LinkConfig::wire(0, self.mtu, self.addresses.clone()), self.key);
+        config.tcp = Arc::new(self.tcp.clone());
+        config.agents = self.agents.clone();
+        config.source_routes = self.source_routes;
+        config.ports = self.ports;
+        config.trace_events = 1 << 16;
+        if let Some(most) = self.most_connections {
+            config.most_connections = most;
+        }
+        let start = match self.our_isn {
+            Some(isn) => self.start_for(isn),
+            None => self.start,
+        };
+        let maker = StandardAgents::new(self.profile);
+        let endpoint = Endpoint::new(config, Box::new(maker)).map_err(|error| problem!("{error}"))?;
+        Ok((endpoint, start))
+    }
+
+    /// The clock of initial sequence numbers goes round in 4.8 hours: the script begins when a SYN to the first
+    /// peer, from the port that is usual, gets this number.
+    fn start_for(&self, isn: u32) -> Instant {
+        let peer = &self.peers[0];
+        let local = SocketAddr::new(peer.local.ip(), CONNECT_PORT);
+        let secret = Secrets::new(self.key).isn(Instant::ZERO, local, peer.remote);
+        Instant(u64::from(isn.wrapping_sub(secret.0)) * ISN_TICK_NS)
+    }
+}
+
+fn prefix(text: &str) -> Read<Prefix> {
+    text.parse().map_err(|error| problem!("`{text}`: {error}"))
+}
+
+fn socket(text: &str) -> Read<SocketAddr> {
+    text.parse().map_err(|_| problem!("`{text}`: expected address:port"))
+}
+
+pub(crate) fn duration(text: &str) -> Read<Duration> {
+    time(text).map(Duration::from_nanos)
+}
+
+/// A key of [`TcpConfig`].
+fn take_tcp(tcp: &mut TcpConfig, key: &str, value: &str) -> Read<()> {
+    if let Some(place) = switch_of(tcp, key) {
+        *place = switch(value)?;
+        return Ok(());
+    }
+    if let Some(place) = duration_of(tcp, key) {
+        *place = duration(value)?;
+        return Ok(());
+    }
+    match key {
+        "segment_bytes" => tcp.segment_bytes = field(value)?,
+        "send_buffer" => tcp.send_buffer = buffer(value)?,
+        "recv_buffer" => tcp.recv_buffer = buffer(value)?,
+        "keep_alive" => tcp.keep_alive = keep_alive(value)?,
+        "hop_limit" => tcp.hop_limit = field(value)?,
+        "dscp" => tcp.dscp = field(value)?,
+        "ack_merge" => tcp.ack_merge = if value == "read" { AckMerge::Read } else { AckMerge::Off },
+        "recovery" => {
+            tcp.recovery = match value.split_once(':') {
+                None if value == "prr" => RecoveryStyle::Prr,
+                Some(("inflate", per_ack)) => RecoveryStyle::Inflate { per_ack: field(per_ack)? },
+                _ => return Err(problem!("`{value}`: expected prr or inflate:N")),
+            }
+        }
+        other => return Err(problem!("`{other}` is no setting")),
+    }
+    Ok(())
+}
+
+fn switch_of<'a>(tcp: &'a mut TcpConfig, key: &str) -> Option<&'a mut bool> {
+    Some(match key {
+        "sack" => &mut tcp.sack,
+        "timestamps" => &mut tcp.timestamps,
+        "window_scale" => &mut tcp.window_scale,
+        "ecn" => &mut tcp.ecn,
+        "rack" => &mut tcp.rack,
+        "undo" => &mut tcp.undo,
+        "limited_transmit" => &mut tcp.limited_transmit,
+        "nagle" => &mut tcp.nagle,
+        "path_mtu_discovery" => &mut tcp.path_mtu_discovery,
+        _ => return None,
+    })
+}
+
+fn duration_of<'a>(tcp: &'a mut TcpConfig, key: &str) -> Option<&'a mut Duration> {
+    Some(match key {
+        "rto_min" => &mut tcp.rto.min,
+        "rto_max" => &mut tcp.rto.max,
+        "rto_initial" => &mut tcp.rto.initial,
+        "user_timeout" => &mut tcp.user_timeout,
+        "syn_timeout" => &mut tcp.syn_timeout,
+        "msl" => &mut tcp.msl,
+        "fin_wait_2" => &mut tcp.fin_wait_2,
+        "ack_ceiling" => &mut tcp.ack_ceiling,
+        _ => return None,
+    })
+}
+
+/// `BYTES`, or `FROM..TO` for one that is tuned.
+fn buffer(text: &str) -> Read<BufferLimits> {
+    let range = match text.split_once("..") {
+        Some(_) => Range::read(text)?,
+        None => Range { least: number(text)?, most: number(text)? },
+    };
+    let bytes = |number: u64| u32::try_from(number).map_err(|_| problem!("`{text}` is too large"));
+    Ok(BufferLimits { initial: bytes(range.least)?, max: bytes(range.most)? })
+}
+
+/// `IDLE/INTERVAL/PROBES`, `on` for the defaults, or `off`.
+pub(crate) fn keep_alive(text: &str) -> Read<Option<KeepAlive>> {
+    let wrong = || -> Problem { problem!("`{text}`: expected IDLE/INTERVAL/PROBES, on or off") };
+    let parts: Vec<&str> = text.split('/').collect();
+    match parts.as_slice() {
+        ["off"] => Ok(None),
+        ["on"] => Ok(Some(KeepAlive::default())),
+        [idle, interval, probes] => Ok(Some(KeepAlive {
+            idle: duration(idle)?,
+            interval: duration(interval)?,
+            probes: field(probes)?,
+        })),
+        _ => Err(wrong()),
+    }
+}
+
+#[test]
+fn every_setting_is_read_and_others_are_refused() {
+    let mut settings = Settings::new().unwrap();
+    let mut take = |line: &str| Words::split(line).and_then(|mut words| settings.take(&mut words));
+    for line in [
+        "config profile=ns2:1000 nagle=on msl=5s keep_alive=10s/1s/3 recv_buffer=1000..2000 our_isn=2^32-1",
+        "agents receiver=immediate senders=\"[newreno, limit:4]\"",
+        "link mtu=576",
+        "peer b 192.0.2.9:77 isn=5",
+    ] {
+        assert_eq!(take(line), Ok(true), "{line}");
+    }
+    assert_eq!(take("> S seq 0"), Ok(false));
+    for line in
+        ["config what=1", "config nagle=perhaps", "agents x=y", "link what=1", "peer b", "config profile=x"]
+    {
+        assert!(take(line).is_err(), "{line}");
+    }
+}
+
+#[test]
+fn our_initial_number_is_the_one_asked_for() {
+    let mut settings = Settings::new().unwrap();
+    settings.our_isn = Some(u32::MAX - 5);
+    let (_, start) = settings.finish().unwrap();
+    let local = SocketAddr::new(settings.peers[0].local.ip(), CONNECT_PORT);
+    let isn = Secrets::new(settings.key).isn(start, local, settings.peers[0].remote);
+    assert_eq!(isn.0, u32::MAX - 5);
+}
