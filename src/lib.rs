@@ -1,3 +1,4 @@
 //! What the command, the examples, the benches and the tests share.
 
 pub mod memory;
+pub mod swarm;

@@ -1,0 +1,80 @@
+//! The swarm: random pairs of endpoints on random paths that misbehave and then heal.
+//!
+//! A seed makes a [scenario](Scenario): two endpoints with their settings and agents, a path that delays, loses,
+//! repeats, reorders, spoils, shrinks and fails, drivers that call late, early and twice, and up to eight
+//! connections whose programs write, read, pause, close and abort. While it runs, safety holds: what arrives is
+//! exactly a beginning of what was sent, the end of it is announced only where it is, nothing panics, the contract
+//! of machines is kept, memory stays within what was configured. Once the path has healed, everything that was not
+//! ended on purpose is delivered within bounded virtual time, and both endpoints forget every connection.
+
+mod application;
+mod draw;
+mod mood;
+mod run;
+mod scenario;
+mod show;
+mod stream;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Once;
+
+pub use run::{Failure, Summary};
+pub use scenario::Scenario;
+
+/// Runs one seed. A panic is a failure like any other.
+pub fn run_seed(seed: u64) -> Result<Summary, Failure> {
+    guarded(|| run::run(&Scenario::draw(seed), None))
+}
+
+/// Runs one seed and tells everything: the scenario, each packet's fate and both ends' traces.
+pub fn replay(seed: u64, sink: &mut dyn FnMut(&str)) -> Result<Summary, Failure> {
+    let scenario = Scenario::draw(seed);
+    sink(&scenario.to_string());
+    guarded(|| run::run(&scenario, Some(sink)))
+}
+
+/// How to see a failure again.
+pub fn replay_command(seed: u64) -> String {
+    format!("cargo run --release -p hopwise --example swarm -- --seed {seed} --verbose")
+}
+
+fn guarded(run: impl FnOnce() -> Result<Summary, Failure>) -> Result<Summary, Failure> {
+    static QUIET: Once = Once::new();
+    QUIET.call_once(panics::keep_quiet);
+    match panics::watched(|| catch_unwind(AssertUnwindSafe(run))) {
+        Ok(result) => result,
+        Err(_) => Err(Failure::Panicked(panics::last())),
+    }
+}
+
+/// The message of a panic, kept instead of printed while a seed runs.
+mod panics {
+    use std::cell::{Cell, RefCell};
+
+    thread_local! {
+        static WATCHED: Cell<bool> = const { Cell::new(false) };
+        static LAST: RefCell<String> = const { RefCell::new(String::new()) };
+    }
+
+    pub(super) fn keep_quiet() {
+        let others = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if WATCHED.get() {
+                LAST.with_borrow_mut(|last| *last = info.to_string());
+            } else {
+                others(info);
+            }
+        }));
+    }
+
+    pub(super) fn watched<T>(run: impl FnOnce() -> T) -> T {
+        WATCHED.set(true);
+        let done = run();
+        WATCHED.set(false);
+        done
+    }
+
+    pub(super) fn last() -> String {
+        LAST.take()
+    }
+}

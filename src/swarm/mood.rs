@@ -1,0 +1,127 @@
+//! A driver in a bad mood around an endpoint: it calls late, early and twice, and its link has no room for a while.
+//! Whatever it does is allowed by the contract of machines, and it checks that the endpoint keeps its half.
+
+use std::time::Duration;
+
+use hopwise_core::trace::TraceEvent;
+use hopwise_core::{Endpoint, Instant, LinkEvent, LinkId, Machine, Rx, Transmit};
+
+use super::scenario::MoodPlan;
+use crate::memory::Random;
+
+/// More packets than any window of the scenarios holds, tiny segments and all.
+const MOST_AT_ONCE: u32 = 20_000;
+
+#[derive(Debug)]
+pub(super) struct Moody {
+    pub(super) endpoint: Endpoint,
+    plan: MoodPlan,
+    random: Random,
+    /// How late the next timeout will come.
+    late: Duration,
+    no_room_until: Option<Instant>,
+    link_mtu: u16,
+    /// Packets that left at `left_at`.
+    left: u32,
+    left_at: Instant,
+}
+
+impl Moody {
+    pub(super) fn new(endpoint: Endpoint, plan: MoodPlan, random: Random, link_mtu: u16) -> Moody {
+        Moody {
+            endpoint,
+            plan,
+            random,
+            late: Duration::ZERO,
+            no_room_until: None,
+            link_mtu,
+            left: 0,
+            left_at: Instant::ZERO,
+        }
+    }
+
+    /// From now on the driver does its work well.
+    pub(super) fn calm_down(&mut self) {
+        self.plan.stall_ppm = 0;
+        self.plan.late = Duration::ZERO;
+        self.late = Duration::ZERO;
+    }
+
+    fn time_out(&mut self, now: Instant) {
+        self.endpoint.handle_timeout(now);
+        let next = self.endpoint.poll_timeout();
+        assert!(
+            next.is_none_or(|next| next > now),
+            "contract: after handle_timeout({now}) the deadline is {next:?}"
+        );
+        assert_eq!(next, self.endpoint.poll_timeout(), "contract: poll_timeout is pure");
+    }
+
+    fn perhaps_stall(&mut self, now: Instant) {
+        if self.random.per_million(self.plan.stall_ppm) {
+            self.no_room_until = Some(now + self.plan.stall);
+        }
+    }
+
+    fn has_room(&self, now: Instant) -> bool {
+        self.no_room_until.is_none_or(|until| until <= now)
+    }
+
+    fn check_transmit(&mut self, now: Instant, packet: &[u8]) {
+        if self.left_at < now {
+            (self.left, self.left_at) = (0, now);
+        }
+        self.left += 1;
+        assert!(self.left < MOST_AT_ONCE, "contract: poll_transmit does not come to an end at {now}");
+        assert!(
+            !packet.is_empty() && packet.len() <= usize::from(self.link_mtu),
+            "a packet of {} bytes for a link that takes {}",
+            packet.len(),
+            self.link_mtu
+        );
+    }
+}
+
+impl Machine for Moody {
+    fn handle_packet(&mut self, now: Instant, rx: &Rx<'_>) {
+        if self.random.per_million(self.plan.early_ppm) {
+            self.time_out(now);
+        }
+        self.endpoint.handle_packet(now, rx);
+        self.perhaps_stall(now);
+    }
+
+    fn handle_link_event(&mut self, now: Instant, link: LinkId, event: &LinkEvent<'_>) {
+        self.endpoint.handle_link_event(now, link, event);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        if self.has_room(now) {
+            self.no_room_until = None;
+        }
+        self.time_out(now);
+        if self.random.per_million(self.plan.twice_ppm) {
+            self.time_out(now);
+        }
+        self.late = Duration::from_nanos(self.random.below(self.plan.late.as_nanos() as u64));
+        self.perhaps_stall(now);
+    }
+
+    fn poll_transmit(&mut self, now: Instant, link: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
+        if !self.has_room(now) {
+            return None;
+        }
+        let transmit = self.endpoint.poll_transmit(now, link, out)?;
+        self.check_transmit(now, out);
+        Some(transmit)
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let endpoint = self.endpoint.poll_timeout().map(|at| at + self.late);
+        [endpoint, self.no_room_until].into_iter().flatten().min()
+    }
+
+    fn drain_trace(&mut self, sink: &mut dyn FnMut(&TraceEvent)) {
+        self.endpoint.drain_trace(sink);
+    }
+}

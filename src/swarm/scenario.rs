@@ -1,0 +1,231 @@
+//! What a seed stands for.
+
+use std::time::Duration;
+
+use hopwise_core::Instant;
+use hopwise_core::agent::AgentSpecs;
+use hopwise_core::endpoint::Cookies;
+use hopwise_core::tcp::TcpConfig;
+
+use crate::memory::{End, PathConfig};
+
+/// Everything that a seed decides. Arrays of two are by end, A first; those of a connection, the opener's first.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    pub seed: u64,
+    pub family: Family,
+    pub hosts: [Host; 2],
+    /// The paths that lead away from A and from B, until they heal.
+    pub paths: [PathConfig; 2],
+    /// In the order of time, all before `heal_at`.
+    pub changes: Vec<Change>,
+    pub heal_at: Instant,
+    /// Whether the path from there keeps its MTU when it heals.
+    pub mtu_stays: [bool; 2],
+    pub connections: Vec<ConnectionPlan>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Family {
+    V4,
+    V6,
+}
+
+#[derive(Clone, Debug)]
+pub struct Host {
+    pub tcp: TcpConfig,
+    pub agents: AgentSpecs,
+    pub link_mtu: u16,
+    pub cookies: Cookies,
+    pub half_open: usize,
+    pub backlog: usize,
+    /// The program looks for new connections this often; at once when it is zero.
+    pub accept_every: Duration,
+    pub mood: MoodPlan,
+}
+
+/// How well the driver of an endpoint does its work, until the path heals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MoodPlan {
+    /// Timeouts come up to this much too late.
+    pub late: Duration,
+    /// In packets per million: a timeout is handled although none is due.
+    pub early_ppm: u32,
+    /// In timeouts per million: handled a second time.
+    pub twice_ppm: u32,
+    /// In packets and timeouts per million: from then on the link has no room for a while.
+    pub stall_ppm: u32,
+    pub stall: Duration,
+}
+
+/// Something happens to the path that leads away from an end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Change {
+    pub at: Instant,
+    pub from: End,
+    pub what: ChangeKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeKind {
+    Down,
+    Up,
+    /// The route changed: from now on another delay.
+    Delay(Duration),
+    /// A tunnel begins somewhere: larger packets vanish.
+    Mtu(u16),
+}
+
+#[derive(Clone, Debug)]
+pub struct ConnectionPlan {
+    pub opener: End,
+    pub opens_at: Instant,
+    pub opening: Opening,
+    /// The opener's program first.
+    pub sides: [SidePlan; 2],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// To a listener.
+    Ordinary,
+    /// Both ends open at once, to each other.
+    Simultaneous,
+    /// From the same port as that connection, as soon as the port is free.
+    AfterTheEndOf(usize),
+}
+
+/// What the program at one side of a connection does.
+#[derive(Clone, Debug)]
+pub struct SidePlan {
+    pub send_bytes: u64,
+    pub write_bytes: u64,
+    /// Between two writes.
+    pub think: Duration,
+    pub turn: Turn,
+    pub read: ReadPlan,
+    /// So many writes after another one is urgent; 0: none.
+    pub urgent_every: u64,
+    pub ending: Ending,
+    pub settings: Vec<Setting>,
+}
+
+/// When a write may follow the one before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    Free,
+    /// Not before `bytes` were read for each write, counting from `lead` writes ahead: requests and responses.
+    Alternate {
+        lead: u64,
+        bytes: u64,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReadPlan {
+    pub bytes: usize,
+    pub how: ReadHow,
+    /// Once so much was read, the program does something else for a while.
+    pub pause_at: u64,
+    pub pause: Duration,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ReadHow {
+    Copy,
+    InPlace,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Shuts down after its last byte, reads to the peer's end, waits to hear that it is over.
+    HalfClose,
+    /// Shuts down after its last byte, lets go as soon as the peer's end was read.
+    LetGo,
+    /// Shuts down only when the peer has.
+    AfterPeer,
+    /// Lets go right after the last write, when nothing is to come from the peer.
+    WriteAndGo,
+    /// Aborts once so much was read and written together.
+    Abort { after: u64 },
+    /// Lets go in the middle, whether or not there is something to read.
+    LeaveEarly { after: u64 },
+}
+
+/// The program changes its mind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Setting {
+    Nagle(bool),
+    KeepAlive { idle: Duration },
+    NoKeepAlive,
+    HopLimit(u8),
+    Dscp(u8),
+}
+
+impl Ending {
+    /// It may cost the other side data, or an error.
+    pub fn is_rude(self) -> bool {
+        matches!(self, Ending::Abort { .. } | Ending::LeaveEarly { .. })
+    }
+}
+
+impl SidePlan {
+    /// How long the program may keep itself busy with other things.
+    pub fn idle_time(&self) -> Duration {
+        let writes = self.send_bytes.div_ceil(self.write_bytes.max(1));
+        self.read.pause + self.think * u32::try_from(writes).unwrap_or(u32::MAX)
+    }
+}
+
+impl Scenario {
+    /// Nothing ever goes wrong on the path or at the drivers: no connection may fail.
+    pub fn is_faultless(&self) -> bool {
+        let is_smooth = |path: &PathConfig| {
+            path.loss_ppm == 0
+                && path.corrupt_ppm == 0
+                && path.bits_per_second == 0
+                && path.mtu == u16::MAX
+                && !path.is_down
+        };
+        let at_ease = |host: &Host| host.mood.stall_ppm == 0;
+        self.changes.is_empty() && self.paths.iter().all(is_smooth) && self.hosts.iter().all(at_ease)
+    }
+
+    /// A SYN cookie may stand for a connection at this end's listener.
+    pub fn may_use_cookies(&self, end: End) -> bool {
+        let host = &self.hosts[end as usize];
+        match host.cookies {
+            Cookies::Always => true,
+            Cookies::WhenFull => host.half_open <= self.connections.len(),
+            Cookies::Never => false,
+        }
+    }
+
+    /// Both hosts outwait every fault of this path.
+    pub fn is_patient(&self) -> bool {
+        let longest = Duration::from_nanos(self.heal_at.0) + PATIENCE;
+        self.hosts.iter().all(|host| {
+            let keep_alive = host.tcp.keep_alive.map(|keep| keep.interval * u32::from(keep.probes));
+            host.tcp.user_timeout >= longest
+                && host.tcp.syn_timeout >= longest
+                && keep_alive.is_none_or(|total| total >= longest)
+        })
+    }
+}
+
+impl PathConfig {
+    /// The same path without its faults: it keeps its delay and, widened a little, its rate. Nothing is lost any
+    /// more but where a queue is full or, if it stays, the MTU is exceeded.
+    pub(super) fn healed(&self, mtu_stays: bool) -> PathConfig {
+        PathConfig {
+            bits_per_second: if self.bits_per_second == 0 { 0 } else { self.bits_per_second.max(200_000) },
+            queue_packets: self.queue_packets.max(30),
+            mark_behind: self.mark_behind,
+            mtu: if mtu_stays { self.mtu } else { u16::MAX },
+            ..PathConfig::clean(self.delay)
+        }
+    }
+}
+
+/// Beyond the end of the last fault.
+const PATIENCE: Duration = Duration::from_secs(3600);
