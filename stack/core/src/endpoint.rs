@@ -149,12 +149,13 @@ impl Endpoint {
         self.forget_if_spent(slot);
     }
 
+    /// What is over may still be read by an application that has not let go; its sockets are free all the same.
     fn forget_if_spent(&mut self, slot: u32) {
-        let is_spent = self
-            .table
-            .get(slot)
-            .is_some_and(|entry| entry.owner != Owner::Application && entry.conn.is_spent());
-        if is_spent {
+        let Some(entry) = self.table.get(slot).filter(|entry| entry.conn.is_spent()) else { return };
+        if entry.owner == Owner::Application {
+            let flow = entry.conn.flow;
+            self.table.release_flow(&flow, slot);
+        } else {
             self.forget(slot);
         }
     }

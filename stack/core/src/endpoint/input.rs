@@ -141,10 +141,9 @@ impl Endpoint {
         }
     }
 
-    /// TIME-WAIT ends early for a SYN that is surely new. The old connection leaves the table even if the
-    /// application still holds its name.
+    /// TIME-WAIT ends early for a SYN that is surely new.
     fn reopen(&mut self, now: Instant, slot: u32, incoming: &Incoming<'_>) {
-        self.forget(slot);
+        self.touch(now, slot);
         if let Err(reason) = self.take_stray(now, incoming) {
             self.dropped(now, reason);
         }

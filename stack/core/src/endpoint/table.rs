@@ -53,7 +53,7 @@ impl Table {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.by_flow.len()
+        self.slots.len() - self.free.len()
     }
 
     pub(super) fn insert(&mut self, make: impl FnOnce(u32) -> Entry) -> u32 {
@@ -74,10 +74,18 @@ impl Table {
 
     pub(super) fn remove(&mut self, slot: u32) {
         let Slot::Used(entry) = &self.slots[slot as usize] else { return };
-        self.by_flow.remove(&entry.conn.flow);
-        let next_generation = entry.generation.wrapping_add(1);
+        let (flow, generation) = (entry.conn.flow, entry.generation);
+        self.release_flow(&flow, slot);
+        let next_generation = generation.wrapping_add(1);
         self.slots[slot as usize] = Slot::Free { next_generation };
         self.free.push(slot);
+    }
+
+    /// Another connection may have the flow from now on; the slot keeps its handle.
+    pub(super) fn release_flow(&mut self, flow: &Flow, slot: u32) {
+        if self.by_flow.get(flow) == Some(&slot) {
+            self.by_flow.remove(flow);
+        }
     }
 
     pub(super) fn slot_of(&self, flow: &Flow) -> Option<u32> {

@@ -34,7 +34,7 @@ pub(crate) enum Disposition {
     Refuse,
     /// A passive open came to nothing: forget the connection (RFC 9293 MUST-11).
     Forget,
-    /// A new connection begins in the place of one in TIME-WAIT: forget this one and treat the SYN as new.
+    /// A new connection begins in the place of one in TIME-WAIT, which is over: treat the SYN as new.
     Reopen,
 }
 
