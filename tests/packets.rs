@@ -22,6 +22,7 @@ behaviours! {
     agents,
     handshake,
     loss,
+    teardown,
 }
 
 fn root() -> PathBuf {

@@ -114,6 +114,7 @@ impl Run {
     /// From now on the peer's name means this connection.
     fn adopt(&mut self, peer: usize, conn: ConnId) -> Read<()> {
         let info = self.endpoint.info(self.instant(), conn).map_err(|error| problem!("{error}"))?;
+        self.turn_to(peer);
         let peer = &mut self.peers[peer];
         peer.conn = Some(conn);
         (peer.local, peer.remote) = (info.flow.local, info.flow.remote);
@@ -133,7 +134,7 @@ impl Run {
             (other, _) => return Err(problem!("accept gave {other:?}")),
         };
         let info = self.endpoint.info(self.instant(), conn).map_err(|error| problem!("{error}"))?;
-        let of_flow = self.peers.iter().position(|peer| peer.remote == info.flow.remote);
+        let of_flow = self.latest(|peer| peer.remote == info.flow.remote);
         let place = of_flow.ok_or_else(|| problem!("{} is no peer of this script", info.flow.remote))?;
         if place != peer && named {
             return Err(problem!("the connection is that of `{}`", self.peers[place].name));

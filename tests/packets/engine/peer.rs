@@ -52,6 +52,8 @@ pub(crate) struct Peer {
     pub(crate) sent: u32,
     pub(crate) read: u32,
     pub(crate) emitted: VecDeque<Vec<u8>>,
+    /// When the script last did something with it: of two peers at the same sockets, the later one is meant.
+    pub(crate) turn: u64,
 }
 
 impl Peer {
@@ -69,6 +71,7 @@ impl Peer {
             sent: 0,
             read: 0,
             emitted: VecDeque::new(),
+            turn: 0,
         }
     }
 

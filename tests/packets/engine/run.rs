@@ -43,6 +43,7 @@ pub(crate) struct Run {
     now: u64,
     pending: VecDeque<Emitted>,
     manner: Manner,
+    turns: u64,
 }
 
 /// A packet that left and that no line has asked for yet.
@@ -70,6 +71,7 @@ impl Run {
             now: 0,
             pending: VecDeque::new(),
             manner,
+            turns: 0,
         })
     }
 
@@ -172,6 +174,7 @@ impl Run {
 
     fn inject(&mut self, peer: usize, inbound: &Inbound) -> Read<()> {
         self.nothing_waits()?;
+        self.turn_to(peer);
         let now_ms = self.peer_ms();
         let (mut cast, mut segment_bytes) = (Cast::ToUs, None);
         let packet = match inbound {
@@ -226,15 +229,24 @@ impl Run {
         Ok(())
     }
 
+    /// The script does something with this peer.
+    pub(crate) fn turn_to(&mut self, peer: usize) {
+        self.turns += 1;
+        self.peers[peer].turn = self.turns;
+    }
+
+    /// Of the peers for which `is_it` holds, the one whose turn was last.
+    pub(crate) fn latest(&self, is_it: impl Fn(&Peer) -> bool) -> Option<usize> {
+        let those = self.peers.iter().enumerate().rev().filter(|(_, peer)| is_it(peer));
+        those.max_by_key(|(_, peer)| peer.turn).map(|(place, _)| place)
+    }
+
     fn peer_of(&self, seen: &Seen) -> usize {
         let place = match seen {
-            Seen::Tcp(segment) => {
-                let exact = |peer: &Peer| (peer.local, peer.remote) == (segment.src, segment.dst);
-                let same = |peer: &Peer| peer.remote == segment.dst;
-                let exact = self.peers.iter().position(exact);
-                exact.or_else(|| self.peers.iter().position(same))
-            }
-            Seen::Icmp { dst, .. } => self.peers.iter().position(|peer| peer.remote.ip() == *dst),
+            Seen::Tcp(segment) => self
+                .latest(|peer| (peer.local, peer.remote) == (segment.src, segment.dst))
+                .or_else(|| self.latest(|peer| peer.remote == segment.dst)),
+            Seen::Icmp { dst, .. } => self.latest(|peer| peer.remote.ip() == *dst),
         };
         place.unwrap_or(0)
     }

@@ -20,6 +20,9 @@ impl Connection {
         if let Some(step) = self.check_repeated_syn(segment) {
             return step;
         }
+        if self.is_succeeded_by(segment) {
+            return Step::Next; // check_syn makes way for it, wherever its number lies.
+        }
         if let Some(step) = self.check_paws(cx, segment) {
             return step;
         }
@@ -67,8 +70,7 @@ impl Connection {
         };
         let is_old = (timestamps.value.wrapping_sub(self.rcv.ts_recent) as i32) < 0;
         let is_idle = cx.now.since(self.rcv.ts_recent_at) > PAWS_IDLE;
-        let may_reopen = self.state == StateName::TimeWait && segment.flags.contains(Flags::SYN);
-        if is_old && !is_idle && !may_reopen {
+        if is_old && !is_idle {
             self.note_old_duplicate(segment);
             let answer = if segment.payload.is_empty() { Answer::Limited } else { Answer::Always };
             return Some(Step::Answer(DropReason::Paws, answer));
@@ -152,21 +154,27 @@ impl Connection {
         if is_other_half {
             return Step::Next;
         }
-        if self.state == StateName::TimeWait && self.is_surely_new(segment) {
+        if self.is_succeeded_by(segment) {
             self.finish(cx, CloseReason::Finished);
             return Step::End(Disposition::Reopen);
         }
         Step::Answer(DropReason::SynInConnection, Answer::Limited)
     }
 
-    /// A SYN that cannot be an old duplicate of the connection in TIME-WAIT (RFC 6191, RFC 9293 SHLD-4).
-    fn is_surely_new(&self, syn: &TcpView<'_>) -> bool {
-        match syn.options.timestamps {
+    /// A SYN that cannot be an old duplicate of the connection in TIME-WAIT, but begins the next one (RFC 6191,
+    /// RFC 9293 SHLD-4).
+    fn is_succeeded_by(&self, segment: &TcpView<'_>) -> bool {
+        let is_syn_alone =
+            segment.flags.contains(Flags::SYN) && !segment.flags.intersects(Flags::ACK | Flags::RST);
+        if self.state != StateName::TimeWait || !is_syn_alone {
+            return false;
+        }
+        match segment.options.timestamps {
             Some(timestamps) if self.peer.timestamps => {
                 let ahead = timestamps.value.wrapping_sub(self.rcv.ts_recent) as i32;
-                ahead > 0 || (ahead == 0 && self.rcv.nxt < syn.seq)
+                ahead > 0 || (ahead == 0 && self.rcv.nxt < segment.seq)
             }
-            _ => self.rcv.nxt < syn.seq,
+            _ => self.rcv.nxt < segment.seq,
         }
     }
 
