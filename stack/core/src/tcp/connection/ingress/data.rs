@@ -173,6 +173,7 @@ impl Connection {
             }
         }
         if self.rcv.fin != Some(self.rcv.nxt) || self.state.peer_has_closed() {
+            self.answer_early_fin(cx, segment);
             return Step::Next;
         }
         self.rcv.nxt += 1;
@@ -186,6 +187,14 @@ impl Connection {
             _ => self.enter(cx, StateName::CloseWait),
         }
         Step::Next
+    }
+
+    /// A FIN before the data in front of it is out of order, as data would be (RFC 5681 §4.2).
+    fn answer_early_fin(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>) {
+        let is_bare_fin = segment.flags.contains(Flags::FIN) && segment.payload.is_empty();
+        if is_bare_fin && self.rcv.nxt < segment.seq {
+            self.force_ack(cx, AckKind::Duplicate, Why::plain(Rule::NotInOrder));
+        }
     }
 
     /// Only 2 MSL are left to wait (MUST-13); the buffers are not needed for that.
