@@ -247,8 +247,9 @@ impl AckLedger {
     ) {
         cx.trace(TraceKind::AckDecided { number: facts.rcv_nxt, by, why });
         let ack = DecidedAck::new(cx, kind, note, facts);
+        // A FIN behind its data is one segment, and gets one ACK (RFC 9293 §3.10.7.4).
         if let Some(last) = self.queue.last_mut()
-            && self.merge == AckMerge::Read
+            && (self.merge == AckMerge::Read || by == By::Forced)
             && (last.kind, kind, last.read) == (AckKind::InOrder, AckKind::InOrder, ack.read)
         {
             cx.trace(TraceKind::AckMerged { number: last.number });
