@@ -43,11 +43,8 @@ fn main() -> ExitCode {
 
 /// Answers whether it failed.
 fn run_one(seed: u64, verbose: bool) -> bool {
-    let result = if verbose {
-        swarm::replay(seed, &mut |text| print!("{text}"))
-    } else {
-        swarm::run_seed(seed)
-    };
+    let result =
+        if verbose { swarm::replay(seed, &mut |text| print!("{text}")) } else { swarm::run_seed(seed) };
     match &result {
         Ok(summary) => println!("seed {seed}: {summary:?}"),
         Err(failure) => println!("seed {seed}: {failure}"),

@@ -89,7 +89,9 @@ impl fmt::Display for Violation {
             Violation::Refused { call, error } => write!(f, "{call}: {error}"),
             Violation::NoSuchConnection { call } => write!(f, "{call} does not know an open connection"),
             Violation::NoEnd { call } => write!(f, "{call} goes on for ever"),
-            Violation::UrgentAfterTheEnd { bytes } => write!(f, "{bytes} urgent bytes are left after the end"),
+            Violation::UrgentAfterTheEnd { bytes } => {
+                write!(f, "{bytes} urgent bytes are left after the end")
+            }
             Violation::PeekAndReadableDiffer => f.write_str("peek shows something else than readable says"),
             Violation::OptionNotKept => f.write_str("an option did not stay as it was set"),
         }
@@ -244,7 +246,12 @@ impl Side {
     }
 
     /// `None` at the peer's end.
-    fn read_copy(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnId) -> Result<Option<usize>, Violation> {
+    fn read_copy(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        id: ConnId,
+    ) -> Result<Option<usize>, Violation> {
         let mut buffer = [0; 16 << 10];
         let wanted = self.plan.read.bytes.min(buffer.len());
         match endpoint.recv(now, id, &mut buffer[..wanted]) {
@@ -329,7 +336,8 @@ impl Side {
 
     /// The peer may read to the end of what was sent.
     pub(super) fn has_made_an_end(&self) -> bool {
-        let has_left = self.outcome() == Some(Outcome::Left) && !matches!(self.plan.ending, Ending::Abort { .. });
+        let has_left =
+            self.outcome() == Some(Outcome::Left) && !matches!(self.plan.ending, Ending::Abort { .. });
         self.has_shut || has_left
     }
 
@@ -348,7 +356,12 @@ impl Side {
         endpoint.close(now, id).map_err(refused("close"))
     }
 
-    fn change_a_setting(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnId) -> Result<(), Violation> {
+    fn change_a_setting(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        id: ConnId,
+    ) -> Result<(), Violation> {
         let Some(left) = self.settings_left.checked_sub(1) else { return Ok(()) };
         self.settings_left = left;
         let old = endpoint.options(id).map_err(refused("options"))?;

@@ -47,34 +47,70 @@ pub struct Summary {
 #[derive(Clone, Debug)]
 pub enum Failure {
     Panicked(String),
-    Violated { connection: usize, end: End, what: Violation },
+    Violated {
+        connection: usize,
+        end: End,
+        what: Violation,
+    },
     /// Read to an end that the peer did not make, or other bytes than it sent.
-    WrongEnd { connection: usize, end: End, received: u64, sent: u64 },
+    WrongEnd {
+        connection: usize,
+        end: End,
+        received: u64,
+        sent: u64,
+    },
     /// The path has healed and it does not go on.
-    Stalled { connection: usize, what: String },
+    Stalled {
+        connection: usize,
+        what: String,
+    },
     /// It failed although nothing in the plan allows that.
-    Failed { connection: usize, outcomes: [Option<Outcome>; 2] },
-    NoConnection { connection: usize, what: String },
+    Failed {
+        connection: usize,
+        outcomes: [Option<Outcome>; 2],
+    },
+    NoConnection {
+        connection: usize,
+        what: String,
+    },
     /// Something came in that nobody had opened.
-    Ghost { end: End },
-    UnknownEvent { end: End },
+    Ghost {
+        end: End,
+    },
+    UnknownEvent {
+        end: End,
+    },
     /// Everything is over, and an endpoint still holds connections or wants to be called.
-    NotForgotten { connections: [usize; 2], deadlines: [Option<Instant>; 2] },
-    TooMuchMemory { connection: usize, end: End, bytes: usize, most: usize },
-    Storm { at: Instant },
+    NotForgotten {
+        connections: [usize; 2],
+        deadlines: [Option<Instant>; 2],
+    },
+    TooMuchMemory {
+        connection: usize,
+        end: End,
+        bytes: usize,
+        most: usize,
+    },
+    Storm {
+        at: Instant,
+    },
 }
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Panicked(message) => write!(f, "panic: {message}"),
-            Failure::Violated { connection, end, what } => write!(f, "connection {connection} at {end:?}: {what}"),
+            Failure::Violated { connection, end, what } => {
+                write!(f, "connection {connection} at {end:?}: {what}")
+            }
             Failure::WrongEnd { connection, end, received, sent } => write!(
                 f,
                 "connection {connection} at {end:?}: the end came after {received} bytes, {sent} were sent"
             ),
             Failure::Stalled { connection, what } => write!(f, "connection {connection} stalled: {what}"),
-            Failure::Failed { connection, outcomes } => write!(f, "connection {connection} ended as {outcomes:?}"),
+            Failure::Failed { connection, outcomes } => {
+                write!(f, "connection {connection} ended as {outcomes:?}")
+            }
             Failure::NoConnection { connection, what } => write!(f, "connection {connection}: {what}"),
             Failure::Ghost { end } => write!(f, "{end:?} accepted a connection that nobody had opened"),
             Failure::UnknownEvent { end } => write!(f, "an event at {end:?} for a connection that is closed"),

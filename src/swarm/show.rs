@@ -67,7 +67,9 @@ impl<'a> Watcher<'a> {
                 Fate::Arrives { again: Some(_), .. } => "goes twice".to_owned(),
                 Fate::Lost(how) => format!("lost: {how:?}"),
             };
-            packets.borrow_mut().push_str(&format!("{now}\tpath from {from:?}: {} bytes {told}\n", packet.len()));
+            packets
+                .borrow_mut()
+                .push_str(&format!("{now}\tpath from {from:?}: {} bytes {told}\n", packet.len()));
         })
     }
 

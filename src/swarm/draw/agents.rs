@@ -11,7 +11,8 @@ use crate::memory::Random;
 const TRIES: usize = 20;
 
 pub(super) fn draw(random: &mut Random) -> AgentSpecs {
-    let drawn = || AgentSpecs { receiver: receiver(random), senders: senders(random), shadows: shadows(random) };
+    let drawn =
+        || AgentSpecs { receiver: receiver(random), senders: senders(random), shadows: shadows(random) };
     let accepted = |specs: &AgentSpecs| StandardAgents::new(Profile::Modern).check(specs).is_ok();
     std::iter::repeat_with(drawn).take(TRIES).find(accepted).unwrap_or_default()
 }

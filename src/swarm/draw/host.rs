@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use hopwise_core::endpoint::Cookies;
-use hopwise_core::tcp::{
-    AckMerge, BufferLimits, KeepAlive, RecoveryStyle, RtoConfig, RttMeasure, TcpConfig,
-};
+use hopwise_core::tcp::{AckMerge, BufferLimits, KeepAlive, RecoveryStyle, RtoConfig, RttMeasure, TcpConfig};
 
 use super::{Purpose, Temper, agents, seconds};
 use crate::memory::Random;

@@ -83,13 +83,21 @@ fn side(random: &mut Random, scenario: &Scenario, end: End, most_segments: u64) 
     SidePlan {
         send_bytes,
         write_bytes,
-        think: if thinks { random.time_between(Duration::from_micros(1), seconds(60)) / writes } else { Duration::ZERO },
+        think: if thinks {
+            random.time_between(Duration::from_micros(1), seconds(60)) / writes
+        } else {
+            Duration::ZERO
+        },
         turn: Turn::Free,
         read: ReadPlan {
             bytes: random.log_between(1, 16 << 10).max(1 + MOST_BYTES / 2000) as usize,
             how: random.pick(&[ReadHow::Copy, ReadHow::InPlace]),
             pause_at: random.log_between(0, MOST_BYTES),
-            pause: if pauses { random.time_between(Duration::from_millis(1), seconds(300)) } else { Duration::ZERO },
+            pause: if pauses {
+                random.time_between(Duration::from_millis(1), seconds(300))
+            } else {
+                Duration::ZERO
+            },
         },
         urgent_every: if random.one_in(8) { random.between(1, 10) } else { 0 },
         ending: random.pick(&[Ending::HalfClose, Ending::LetGo]),

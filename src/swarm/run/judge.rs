@@ -53,8 +53,9 @@ impl Run<'_> {
     pub(super) fn judge_outcomes(&self) -> Result<(), Failure> {
         for (connection, pair) in self.programs.connections.iter().enumerate() {
             let outcomes = [0, 1].map(|side: usize| pair.sides[side].outcome());
-            let is_well = outcomes.iter().all(|outcome| matches!(outcome, Some(Outcome::Complete | Outcome::Left)))
-                && !pair.is_rude();
+            let is_well =
+                outcomes.iter().all(|outcome| matches!(outcome, Some(Outcome::Complete | Outcome::Left)))
+                    && !pair.is_rude();
             let is_wrong = if is_well { !pair.is_delivered() } else { !may_fail(self.scenario, pair) };
             if is_wrong {
                 return Err(Failure::Failed { connection, outcomes });

@@ -145,7 +145,8 @@ impl Programs {
         while let Some(id) = endpoint.accept(now, self.listeners[end as usize]) {
             let remote = endpoint.info(now, id).map(|info| info.flow.remote.port()).unwrap_or_default();
             let number = self.by_port.get(&(end.other(), remote)).copied();
-            let expected = number.filter(|number| self.connections[*number].sides[1].phase() == Phase::NotOpen);
+            let expected =
+                number.filter(|number| self.connections[*number].sides[1].phase() == Phase::NotOpen);
             let Some(number) = expected else {
                 if !scenario.may_use_cookies(end) {
                     return Err(Failure::Ghost { end });
@@ -257,7 +258,8 @@ impl Programs {
         let now = world.now();
         for pair in &mut self.connections {
             for side in [0, 1] {
-                let is_orphan = pair.sides[1 - side].outcome().is_some_and(|other| other != Outcome::Complete);
+                let is_orphan =
+                    pair.sides[1 - side].outcome().is_some_and(|other| other != Outcome::Complete);
                 if let (Phase::Open(id), true) = (pair.sides[side].phase(), is_orphan) {
                     pair.sides[side].end(Outcome::GaveUp);
                     let _ = world.machine(pair.end(side)).endpoint.abort(now, id);
