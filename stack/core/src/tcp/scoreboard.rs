@@ -79,6 +79,13 @@ impl Newest {
     pub(crate) fn is_after(&self, sent_at: Instant, end: Seq) -> bool {
         self.sent_at > sent_at || (self.sent_at == sent_at && end < self.end)
     }
+
+    /// What arrived tells nothing of a segment that was sent again within the same instant: ACKs that came at once
+    /// had let both leave, the new one perhaps before.
+    fn tells_of(&self, segment: &SentSegment) -> bool {
+        let is_tie = self.sent_at == segment.sent_at && segment.resent > 0 && !self.was_resent;
+        !is_tie && self.is_after(segment.sent_at, segment.end())
+    }
 }
 
 impl Delivered {
@@ -292,7 +299,7 @@ impl Scoreboard {
         let (mut found, mut wait) = (false, None::<Duration>);
         for index in 0..self.segments.len() {
             let segment = self.segments[index];
-            if !newest.is_after(segment.sent_at, segment.end()) {
+            if !newest.tells_of(&segment) {
                 if segment.resent == 0 {
                     break; // What was sent once is in order of time: all that follows is younger.
                 }

@@ -100,6 +100,20 @@ fn what_was_sent_again_is_judged_by_its_second_departure() {
 }
 
 #[test]
+fn new_data_of_the_same_instant_does_not_show_that_a_resent_segment_is_lost() {
+    let mut board = board(4);
+    board.mark_first_lost();
+    board.resent(0, Instant::from_millis(20));
+    board.push(Seq(4 * MSS), MSS, false, Instant::from_millis(20));
+    board.push(Seq(5 * MSS), MSS, false, Instant::from_millis(21));
+    for (segment, is_lost) in [(4, false), (5, true)] {
+        let newest = sack(&mut board, segment, segment + 1).newest.expect("something arrived");
+        board.mark_lost_by_time(Instant::from_millis(40), &newest, Duration::ZERO);
+        assert_eq!(states(&board).starts_with('L'), is_lost, "{segment}");
+    }
+}
+
+#[test]
 fn lost_segments_go_again_in_order_and_above_the_floor_only() {
     let mut board = board(4);
     board.mark_all_lost();
