@@ -248,11 +248,9 @@ impl Connection {
                 Gauge::Inflate(Inflate::begin(recovery.dup_acks, mss, per_ack))
             }
         };
-        // Until an ACK says more, the first lost segment may leave.
-        self.recovery.window = match &self.recovery.gauge {
-            Gauge::Prr(_) => self.flight().bytes + mss,
-            Gauge::Inflate(inflate) => inflate.window(self.recovery.ssthresh),
-        };
+        // When a timer found the loss no ACK comes along to set the window: the one of an earlier recovery must
+        // neither hold the first resend back nor let a burst out.
+        self.regauge(0);
         self.snd.timed = None;
         self.timers.disarm(Timer::TailProbe);
         self.arm_retransmit(cx.now);
@@ -269,12 +267,19 @@ impl Connection {
         if self.recovery.phase != Phase::Fast {
             return;
         }
-        let (pipe, mss) = (self.flight().bytes, u64::from(self.snd.mss));
         let delivered = match (self.peer.sack, news.is_dup, news.advanced > 0) {
             (true, ..) => news.delivered.bytes(),
-            (false, true, _) | (false, _, true) => mss,
+            (false, true, _) | (false, _, true) => u64::from(self.snd.mss),
             _ => 0,
         };
+        // What delivers nothing, such as the peer's own data, lets nothing out (packet conservation).
+        if delivered > 0 {
+            self.regauge(delivered);
+        }
+    }
+
+    fn regauge(&mut self, delivered: u64) {
+        let (pipe, mss) = (self.flight().bytes, u64::from(self.snd.mss));
         let ssthresh = self.recovery.ssthresh;
         self.recovery.window = match &mut self.recovery.gauge {
             Gauge::Prr(prr) => prr.on_ack(delivered, pipe, ssthresh, mss),

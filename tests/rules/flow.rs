@@ -1,0 +1,251 @@
+//! One bulk flow from A to B over a path in memory, and what is left to measure when it is over.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hopwise::memory::{End, PathConfig, Tap, World};
+use hopwise_agents::{Profile, StandardAgents};
+use hopwise_core::agent::AgentSpecs;
+use hopwise_core::endpoint::{ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, ListenerId};
+use hopwise_core::ip::Prefix;
+use hopwise_core::tcp::{Info, TcpConfig};
+use hopwise_core::trace::{TraceEvent, TraceKind};
+use hopwise_core::{Endpoint, Instant};
+
+pub(crate) const A: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
+pub(crate) const B: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
+pub(crate) const PORT: u16 = 7;
+
+/// What a flow is made from; tests change what they are about.
+#[derive(Clone)]
+pub(crate) struct Setup {
+    pub(crate) tcp: [TcpConfig; 2],
+    pub(crate) profile: Profile,
+    pub(crate) senders: &'static str,
+    pub(crate) receiver: &'static str,
+    pub(crate) shadows: &'static str,
+    pub(crate) mtu: [u16; 2],
+    pub(crate) to_b: PathConfig,
+    pub(crate) to_a: PathConfig,
+    pub(crate) seed: u64,
+    pub(crate) bytes: u64,
+    /// B reads this much every `read_every`; everything at once when it is 0.
+    pub(crate) read_bytes: usize,
+    pub(crate) read_every: Duration,
+}
+
+pub(crate) fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+impl Setup {
+    /// The defaults over a path of this round trip, 10 ms being the least that means something.
+    pub(crate) fn over(round_trip: Duration) -> Setup {
+        Setup {
+            tcp: [TcpConfig::modern(), TcpConfig::modern()],
+            profile: Profile::Modern,
+            senders: "[cubic]",
+            receiver: "delayed",
+            shadows: "[]",
+            mtu: [1500, 1500],
+            to_b: PathConfig::clean(round_trip / 2),
+            to_a: PathConfig::clean(round_trip / 2),
+            seed: 1,
+            bytes: 1_000_000,
+            read_bytes: 0,
+            read_every: Duration::ZERO,
+        }
+    }
+
+    pub(crate) fn rate(mut self, bits_per_second: u64, queue_packets: u32) -> Setup {
+        for path in [&mut self.to_b, &mut self.to_a] {
+            path.bits_per_second = bits_per_second;
+            path.queue_packets = queue_packets;
+        }
+        self
+    }
+
+    pub(crate) fn both(mut self, change: impl Fn(&mut TcpConfig)) -> Setup {
+        self.tcp.iter_mut().for_each(change);
+        self
+    }
+
+    fn endpoint(&self, which: usize, address: IpAddr) -> Endpoint {
+        let prefix = Prefix::new(address, 24).expect("a subnet");
+        let link = LinkConfig::wire(0, self.mtu[which], vec![prefix]);
+        let mut config = EndpointConfig::new(link, [which as u8 + 1; 32]);
+        config.tcp = Arc::new(self.tcp[which].clone());
+        config.agents = AgentSpecs {
+            receiver: self.receiver.into(),
+            senders: self.senders.into(),
+            shadows: self.shadows.into(),
+        };
+        config.trace_events = 1 << 22;
+        Endpoint::new(config, Box::new(StandardAgents::new(self.profile))).expect("specs are right")
+    }
+
+    pub(crate) fn world(&self) -> World<Endpoint> {
+        World::new(self.endpoint(0, A), self.endpoint(1, B), self.to_b, self.to_a, self.seed)
+    }
+
+    pub(crate) fn start(&self) -> Flow {
+        self.start_tapped(None)
+    }
+
+    pub(crate) fn start_tapped(&self, tap: Option<Tap>) -> Flow {
+        let mut world = self.world();
+        if let Some(tap) = tap {
+            world = world.with_tap(tap);
+        }
+        let listener = world.b.listen(None, PORT, ListenOptions::default()).expect("a free port");
+        let now = world.now();
+        let to = SocketAddr::new(B, PORT);
+        let client = world.a.connect(now, to, &ConnectOptions::default()).expect("a route");
+        Flow {
+            world,
+            setup: self.clone(),
+            listener,
+            client,
+            server: None,
+            written: 0,
+            received: 0,
+            next_read: Instant::ZERO,
+            ended: None,
+        }
+    }
+
+    /// Runs to the end of the transfer.
+    pub(crate) fn run(&self, until: Instant) -> Flow {
+        let mut flow = self.start();
+        flow.run(until);
+        flow
+    }
+}
+
+pub(crate) struct Flow {
+    pub(crate) world: World<Endpoint>,
+    setup: Setup,
+    listener: ListenerId,
+    pub(crate) client: ConnId,
+    pub(crate) server: Option<ConnId>,
+    pub(crate) written: u64,
+    pub(crate) received: u64,
+    next_read: Instant,
+    /// When B had read everything.
+    pub(crate) ended: Option<Instant>,
+}
+
+/// Byte at this place of the stream.
+fn byte_at(offset: u64) -> u8 {
+    (offset.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
+}
+
+impl Flow {
+    pub(crate) fn run(&mut self, until: Instant) -> bool {
+        loop {
+            self.act();
+            if self.ended.is_some() {
+                return true;
+            }
+            if self.world.now() >= until {
+                return false;
+            }
+            let pause = if self.setup.read_bytes > 0 { self.next_read.min(until) } else { until };
+            self.world.step(pause);
+        }
+    }
+
+    /// What both applications do whenever something may have changed.
+    pub(crate) fn act(&mut self) {
+        let now = self.world.now();
+        if self.server.is_none() {
+            self.server = self.world.b.accept(now, self.listener);
+        }
+        while self.written < self.setup.bytes {
+            let room = u64::from(self.world.a.writable(self.client));
+            let len = room.min(self.setup.bytes - self.written).min(65_536);
+            if len == 0 {
+                break;
+            }
+            let data: Vec<u8> = (self.written..self.written + len).map(byte_at).collect();
+            let taken = self.world.a.send(now, self.client, &data).expect("open");
+            self.written += taken as u64;
+            if taken == 0 {
+                break;
+            }
+        }
+        self.read();
+        if self.received == self.setup.bytes && self.ended.is_none() {
+            self.ended = Some(now);
+        }
+    }
+
+    /// A writes this much more as soon as there is room.
+    pub(crate) fn offer(&mut self, bytes: u64) {
+        self.setup.bytes = self.written + bytes;
+        self.act();
+        self.world.flush();
+    }
+
+    /// The same, and all that leaves for it is lost.
+    pub(crate) fn offer_and_lose(&mut self, bytes: u64) {
+        self.world.flush();
+        self.world.path_from(End::A).is_down = true;
+        self.offer(bytes);
+        self.world.path_from(End::A).is_down = false;
+    }
+
+    /// Lets time pass, whether or not everything has arrived.
+    pub(crate) fn wait(&mut self, time: Duration) {
+        let until = self.world.now() + time;
+        while self.world.now() < until {
+            self.act();
+            self.world.step(until);
+        }
+        self.act();
+        self.world.flush();
+    }
+
+    /// Runs until the connection stands at both ends and nothing is under way.
+    pub(crate) fn settle(&mut self) {
+        self.setup.bytes = self.written;
+        self.wait(Duration::from_secs(2));
+    }
+
+    fn read(&mut self) {
+        let Some(server) = self.server else { return };
+        let now = self.world.now();
+        if self.setup.read_bytes > 0 && now < self.next_read {
+            return;
+        }
+        self.next_read = now + self.setup.read_every;
+        let most = if self.setup.read_bytes > 0 { self.setup.read_bytes } else { usize::MAX };
+        let mut out = vec![0; (self.world.b.readable(server) as usize).min(most)];
+        let read = self.world.b.recv(now, server, &mut out).unwrap_or(0);
+        for (offset, byte) in (self.received..).zip(&out[..read]) {
+            assert_eq!(*byte, byte_at(offset), "byte {offset} of the stream");
+        }
+        self.received += read as u64;
+    }
+
+    pub(crate) fn sender(&self) -> Info {
+        self.world.a.info(self.world.now(), self.client).expect("a connection")
+    }
+
+    /// Payload bits per second until the end of the transfer, or until now.
+    pub(crate) fn goodput(&self) -> u64 {
+        let time = self.ended.unwrap_or(self.world.now()).since(Instant::ZERO);
+        (u128::from(self.received) * 8_000_000_000 / time.as_nanos().max(1)) as u64
+    }
+
+    pub(crate) fn trace(&mut self, end: End) -> Vec<TraceEvent> {
+        let mut events = Vec::new();
+        self.world.drain_trace(end, &mut |event| events.push(*event));
+        events
+    }
+
+    pub(crate) fn count(&mut self, end: End, wanted: impl Fn(&TraceKind) -> bool) -> usize {
+        self.trace(end).iter().filter(|event| wanted(&event.kind)).count()
+    }
+}

@@ -1,0 +1,33 @@
+//! Fast recovery and what enters it: RFC 6582, 6675, 6937, 8985.
+
+use hopwise::memory::End;
+use hopwise_core::trace::{SentWhat, TraceEvent, TraceKind};
+
+use super::flow::{Setup, ms};
+
+const MSS: u64 = 1448;
+
+fn segments_after_recovery_began(events: &[TraceEvent]) -> Vec<SentWhat> {
+    let began = events.iter().position(|event| matches!(event.kind, TraceKind::RecoveryBegan { .. }));
+    let events = &events[began.expect("a loss was found")..];
+    let at = events[0].now;
+    let what = |event: &TraceEvent| match event.kind {
+        TraceKind::Sent { what, .. } if event.now == at => Some(what),
+        _ => None,
+    };
+    events.iter().filter_map(what).collect()
+}
+
+/// Two SACKed segments above the hole are less than the threshold: RACK's timer finds the loss, not an ACK.
+#[test]
+fn a_loss_that_the_reordering_timer_finds_lets_out_the_resend_and_no_burst() {
+    let mut setup = Setup::over(ms(40));
+    setup.senders = "[newreno:iw=3]";
+    let mut flow = setup.start();
+    flow.settle();
+    flow.offer_and_lose(MSS);
+    flow.offer(100 * MSS);
+    flow.wait(ms(60));
+    let events = flow.trace(End::A);
+    assert_eq!(segments_after_recovery_began(&events), [SentWhat::Resent]);
+}
