@@ -136,6 +136,8 @@ impl Options {
 #[derive(Debug)]
 struct Snd {
     iss: Seq,
+    /// Our SYN is acknowledged. Asked of the numbers, it would come out wrong once they have wrapped.
+    opened: bool,
     una: Seq,
     nxt: Seq,
     /// The highest number ever sent; above `nxt` only after a window probe was taken back.
@@ -330,7 +332,7 @@ impl Connection {
 
     /// The first number that the send buffer holds.
     fn buffer_start(&self) -> Seq {
-        if self.snd.una == self.snd.iss { self.snd.iss + 1 } else { self.snd.una }
+        self.snd.first_held()
     }
 
     /// Bytes that the application gave and that never left.
@@ -369,7 +371,7 @@ impl Connection {
         assert!(self.snd.una <= self.snd.nxt && self.snd.nxt <= self.snd.max, "C1");
         if let (Some(front), Some(back)) = (self.board.front(), self.board.back()) {
             assert_eq!(back.end(), self.snd.nxt, "C1");
-            assert_eq!(front.seq, self.snd.una.max(self.snd.iss + 1), "C1");
+            assert_eq!(front.seq, self.snd.first_held(), "C1");
         }
     }
 
@@ -402,7 +404,7 @@ fn flight(board: &Scoreboard, recovery: &Recovery) -> Count {
 }
 
 fn send_view<'a>(snd: &Snd, path: &'a Path, board: &Scoreboard, recovery: &Recovery) -> SendView<'a> {
-    let unsent_bytes = (snd.una.max(snd.iss + 1) + snd.buffer.len()).bytes_since(snd.nxt);
+    let unsent_bytes = (snd.first_held() + snd.buffer.len()).bytes_since(snd.nxt);
     SendView {
         mss: snd.mss,
         snd_una: snd.una,
@@ -431,3 +433,6 @@ impl Connection {
         self.rtt.rto()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -208,7 +208,7 @@ impl Connection {
     /// RFC 6298 §5.3: what is newly acknowledged restarts the timer; with nothing in flight there is none.
     fn restart_timers(&mut self, cx: &Cx<'_>, news: &AckNews) {
         if self.board.is_empty() {
-            if self.snd.una != self.snd.iss {
+            if self.snd.opened {
                 self.timers.disarm(Timer::Retransmit);
                 self.timers.disarm(Timer::TailProbe);
                 self.timers.disarm(Timer::Reorder);

@@ -351,6 +351,7 @@ impl Snd {
     fn new(iss: Seq, buffer_bytes: u32, peer_mss: u16) -> Snd {
         Snd {
             iss,
+            opened: false,
             una: iss,
             nxt: iss,
             max: iss,
@@ -372,6 +373,11 @@ impl Snd {
             app_limited: false,
             last_allowed: 0,
         }
+    }
+
+    /// The number of the first byte that the send buffer holds.
+    pub(super) fn first_held(&self) -> Seq {
+        if self.opened { self.una } else { self.iss + 1 }
     }
 }
 

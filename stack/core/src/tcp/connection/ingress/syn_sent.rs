@@ -52,6 +52,7 @@ impl Connection {
 
     /// The handshake is over: our SYN is acknowledged.
     pub(super) fn establish(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>) {
+        self.snd.opened = true;
         self.snd.una = self.snd.iss + 1;
         self.snd.highest_ack = self.snd.una;
         self.snd.nxt = self.snd.nxt.max(self.snd.una);
