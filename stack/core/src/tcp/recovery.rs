@@ -80,4 +80,15 @@ impl Recovery {
             asked_at: None,
         }
     }
+
+    /// What `una` has passed says nothing any more, and two gibibytes on would seem to lie ahead of it.
+    pub(crate) fn passed(&mut self, una: Seq) {
+        let ahead = |at: &Seq| una < *at;
+        if self.phase == Phase::Open && self.point < una {
+            self.point = una - 1;
+        }
+        self.reduced_at = self.reduced_at.filter(ahead);
+        self.asked_at = self.asked_at.filter(ahead);
+        self.rack.passed(una);
+    }
 }

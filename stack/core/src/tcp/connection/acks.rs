@@ -113,6 +113,8 @@ impl Connection {
             self.board.clear();
         }
         self.snd.highest_ack = self.snd.highest_ack.max(ack);
+        self.snd.urgent_end = self.snd.urgent_end.filter(|end| ack < *end);
+        self.recovery.passed(ack);
         self.snd.timeouts_above = 0;
         self.urges.below_highest_ack = false;
         self.urges.window_probes_sent = 0;

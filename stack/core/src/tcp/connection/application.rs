@@ -1,6 +1,7 @@
 //! What the program does with a connection: write, read, close, abort.
 
 use super::{CloseReason, Connection, Options};
+use crate::Seq;
 use crate::tcp::cx::Cx;
 use crate::tcp::timers::Timer;
 use crate::trace::StateName;
@@ -36,8 +37,12 @@ impl Connection {
 
     /// Urgent bytes from the peer that have not been read.
     pub(crate) fn urgent_unread(&self) -> u32 {
-        let read_to = self.rcv.nxt - self.rcv.buffer.readable();
-        self.rcv.urgent_end.map_or(0, |end| end.bytes_since(read_to))
+        self.rcv.urgent_end.map_or(0, |end| end.bytes_since(self.read_to()))
+    }
+
+    /// The number of the first byte that the application has not read.
+    pub(super) fn read_to(&self) -> Seq {
+        self.rcv.nxt - self.rcv.buffer.readable()
     }
 
     pub(crate) fn readable(&self) -> u32 {

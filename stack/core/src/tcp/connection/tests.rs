@@ -62,6 +62,8 @@ struct Rig {
     now: Instant,
     /// The peer's next sequence number.
     peer: Seq,
+    /// The peer's urgent pointer.
+    urgent: u16,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -94,7 +96,7 @@ impl Rig {
         };
         let mut cx = Cx { now: Instant::ZERO, conn: 1, packet: 0, ring: &mut ring };
         let conn = Connection::open_active(&mut cx, opening);
-        Rig { conn, ring, now: Instant::ZERO, peer: Seq(5000) }
+        Rig { conn, ring, now: Instant::ZERO, peer: Seq(5000), urgent: 0 }
     }
 
     /// Without options, and with segments of [`MSS`].
@@ -124,7 +126,7 @@ impl Rig {
             ack,
             flags,
             window: u16::MAX,
-            urgent: 0,
+            urgent: self.urgent,
             options,
             payload,
         };
@@ -137,6 +139,11 @@ impl Rig {
     fn write(&mut self, data: &[u8]) {
         let cx = Cx { now: self.now, conn: 1, packet: 0, ring: &mut self.ring };
         assert_eq!(self.conn.write(&cx, data), data.len());
+    }
+
+    fn read(&mut self, bytes: usize) {
+        let mut cx = Cx { now: self.now, conn: 1, packet: 0, ring: &mut self.ring };
+        assert_eq!(self.conn.read(&mut cx, &mut vec![0; bytes]), bytes);
     }
 
     /// Everything that may leave now.
@@ -185,4 +192,74 @@ fn when_snd_una_meets_iss_again_the_stream_does_not_shift() {
     assert_eq!((left[0].seq, &left[0].payload[..]), (start, &b"stream"[..]));
     rig.hear(Flags::default(), start + 6, &[]);
     assert_eq!((rig.conn.snd.buffer.len(), rig.conn.timers.deadline(Timer::Retransmit)), (0, None));
+}
+
+/// Two segments more, and this number lies half of the sequence space back.
+fn long_before(number: Seq) -> Seq {
+    number - ((1 << 31) - 3 * MSS / 2)
+}
+
+fn ack_two_segments(rig: &mut Rig) {
+    for _ in 0..2 {
+        rig.write(&[1; MSS as usize]);
+        rig.leaves();
+        let nxt = rig.conn.snd.nxt;
+        rig.hear(Flags::default(), nxt, &[]);
+    }
+}
+
+#[test]
+fn a_recovery_two_gibibytes_ago_does_not_forbid_a_fast_retransmit() {
+    let mut rig = Rig::established();
+    rig.conn.recovery.point = long_before(rig.conn.snd.una);
+    ack_two_segments(&mut rig);
+    rig.write(&[1; 5 * MSS as usize]);
+    rig.leaves();
+    let una = rig.conn.snd.una;
+    for _ in 0..3 {
+        rig.hear(Flags::default(), una, &[]);
+    }
+    assert_eq!(rig.leaves()[0].seq, una);
+}
+
+#[test]
+fn a_mark_two_gibibytes_ago_does_not_hide_the_next_one() {
+    let mut rig = Rig::established();
+    rig.conn.peer.ecn = true;
+    rig.conn.recovery.reduced_at = Some(long_before(rig.conn.snd.una));
+    ack_two_segments(&mut rig);
+    rig.write(&[1; MSS as usize]);
+    rig.leaves();
+    let nxt = rig.conn.snd.nxt;
+    rig.hear(Flags::ECE, nxt, &[]);
+    assert!(rig.conn.ecn.cwr);
+}
+
+#[test]
+fn urgent_data_two_gibibytes_ago_is_not_pointed_at_again() {
+    let mut rig = Rig::established();
+    rig.conn.snd.urgent_end = Some(long_before(rig.conn.snd.una));
+    ack_two_segments(&mut rig);
+    rig.write(&[1; MSS as usize]);
+    assert!(!rig.leaves()[0].flags.contains(Flags::URG));
+}
+
+// shows: MUST-33
+#[test]
+fn urgent_data_is_unread_until_it_is_read_and_never_again() {
+    let mut rig = Rig::established();
+    let segment = |rig: &mut Rig, urgent: u16, payload: &[u8]| {
+        let una = rig.conn.snd.una;
+        rig.urgent = urgent;
+        rig.hear(Flags::URG, una, payload);
+    };
+    segment(&mut rig, 3, b"urgent");
+    assert_eq!((rig.conn.urgent_unread(), rig.conn.events.urgent), (3, true));
+    rig.conn.events.urgent = false;
+    rig.read(2);
+    assert_eq!(rig.conn.urgent_unread(), 1);
+    rig.read(4);
+    assert_eq!((rig.conn.urgent_unread(), rig.conn.rcv.urgent_end), (0, None));
+    segment(&mut rig, 0, b"more");
+    assert!(!rig.conn.events.urgent, "its end was read already");
 }

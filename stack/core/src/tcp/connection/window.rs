@@ -104,6 +104,8 @@ impl Connection {
     /// The application read: the window may have to reopen, and the buffer may have to grow.
     pub(super) fn after_read(&mut self, cx: &mut Cx<'_>, bytes: u32) {
         self.tune_recv_buffer(cx.now, bytes);
+        let read_to = self.read_to();
+        self.rcv.urgent_end = self.rcv.urgent_end.filter(|end| read_to < *end);
         let promised = self.rcv.edge.bytes_since(self.rcv.nxt);
         let gain = self.window_edge().bytes_since(self.rcv.edge);
         // Only a peer that may be stuck is told at once; else the next ACK says it, whenever the agent sends one.

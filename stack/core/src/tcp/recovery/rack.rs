@@ -55,6 +55,11 @@ impl Rack {
         }
     }
 
+    /// The round trip of the last widening is over.
+    pub(crate) fn passed(&mut self, una: Seq) {
+        self.widened_at = self.widened_at.filter(|at| una < *at);
+    }
+
     pub(crate) fn on_recovered(&mut self) {
         self.persist = self.persist.saturating_sub(1);
         if self.persist == 0 {

@@ -20,7 +20,8 @@ impl Connection {
         }
         // The pointer names the first octet that is not urgent any more (MUST-62).
         let end = segment.seq + u32::from(segment.urgent);
-        if self.rcv.urgent_end.is_none_or(|known| known < end) {
+        let is_news = self.rcv.urgent_end.map_or(self.read_to() < end, |known| known < end);
+        if is_news {
             self.rcv.urgent_end = Some(end);
             self.events.urgent = true;
         }
