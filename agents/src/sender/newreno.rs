@@ -278,6 +278,8 @@ mod tests {
         assert_eq!(bench.lose(LossKind::Timeout { nth: 1 }).ssthresh, u64::MAX);
         bench.recover(Recovered::Full);
         assert_eq!(bench.allowed_segments(), 1);
+        let mut bench = Bench::new("newreno:ssthresh=2").with_rtt(RTT);
+        assert_eq!(bench.lose(LossKind::Timeout { nth: 1 }).ssthresh, 2_000);
     }
 
     #[test]
@@ -289,6 +291,18 @@ mod tests {
         bench.send(1);
         bench.lose(LossKind::Marked);
         assert_eq!(bench.allowed_segments(), 1, "a mark never raises a window");
+    }
+
+    #[test]
+    fn an_ack_that_echoes_a_mark_grows_nothing() {
+        let mut bench = Bench::new("newreno").with_rtt(RTT);
+        bench.fill();
+        bench.ece = true;
+        bench.ack(1);
+        assert_eq!(bench.allowed_segments(), 10);
+        bench.ece = false;
+        bench.ack(1);
+        assert_eq!(bench.allowed_segments(), 11);
     }
 
     #[test]

@@ -25,6 +25,8 @@ pub(crate) struct Bench {
     pub(crate) path: Path,
     pub(crate) recovering: Option<Recovering>,
     pub(crate) app_limited: bool,
+    /// Whether ACKs echo a mark.
+    pub(crate) ece: bool,
 }
 
 impl Bench {
@@ -43,6 +45,7 @@ impl Bench {
             path: Path::default(),
             recovering: None,
             app_limited: false,
+            ece: false,
         }
     }
 
@@ -94,7 +97,7 @@ impl Bench {
             newly,
             sacked: Count::default(),
             rtt: self.path.rtt.smoothed,
-            ece: false,
+            ece: self.ece,
             flight_before,
         };
         self.each(|agent, view| agent.on_acked(&acked, view));
