@@ -349,6 +349,21 @@ mod tests {
     }
 
     #[test]
+    fn second_timeout_of_a_series_and_a_lost_syn_leave_the_curve_alone() {
+        let w_max = |bench: &Bench| bench.gauge("w_max_milli_segments").expect("a gauge");
+        let mut bench = after_loss(100, Duration::from_millis(50));
+        assert_eq!(bench.lose(LossKind::Timeout { nth: 1 }).ssthresh, 49_000);
+        let curve = w_max(&bench);
+        bench.send(1);
+        assert_eq!(bench.lose(LossKind::Timeout { nth: 2 }).ssthresh, 49_000);
+        assert_eq!(w_max(&bench), curve);
+
+        let mut bench = Bench::new("cubic");
+        assert_eq!(bench.lose(LossKind::Timeout { nth: 1 }).ssthresh, u64::MAX);
+        assert_eq!(w_max(&bench), 0);
+    }
+
+    #[test]
     fn slow_start_counts_bytes() {
         let mut bench = Bench::new("cubic").with_rtt(Duration::from_millis(50));
         bench.fill();
