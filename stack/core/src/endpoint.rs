@@ -7,11 +7,14 @@
 
 mod api;
 mod config;
+mod errors;
 mod events;
 mod icmp;
+mod ids;
 mod input;
 mod links;
 mod listen;
+mod options;
 mod path_seam;
 mod rules;
 mod table;
@@ -22,13 +25,11 @@ use std::error::Error;
 use std::fmt;
 use std::net::IpAddr;
 
-pub use api::{
-    AbortError, ConnId, ConnectError, ConnectOptions, ListenError, ListenOptions, ListenerId, RecvError,
-    SendError,
-};
 pub use config::{EndpointConfig, LinkConfig, Neighbours, Route, SourceRoutes};
+pub use errors::{AbortError, ConnectError, ListenError, RecvError, SendError};
 pub use events::{Event, EventKind};
-pub use listen::Cookies;
+pub use ids::{ConnId, ListenerId};
+pub use options::{ConnectOptions, Cookies, ListenOptions};
 pub use path_seam::PathSeam;
 pub use rules::{AgentChoice, Direction, Match, Rule};
 pub use udp::UdpSendError;
@@ -79,7 +80,7 @@ impl Endpoint {
         config: EndpointConfig,
         maker: Box<dyn AgentMaker>,
     ) -> Result<Endpoint, Box<dyn Error + Send + Sync>> {
-        let rules = Rules::new(&config);
+        let rules = Rules::new(&config.rules, &config.agents);
         for specs in rules.all() {
             maker.check(specs)?;
         }

@@ -2,7 +2,7 @@
 //! the number of connections.
 
 use super::Endpoint;
-use super::api::{ConnId, ListenerId};
+use super::ids::{ConnId, ListenerId};
 use super::table::Owner;
 use crate::tcp::CloseReason;
 

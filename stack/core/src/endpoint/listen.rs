@@ -4,8 +4,9 @@ use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use super::api::{ConnId, ListenOptions, ListenerId};
 use super::events::News;
+use super::ids::{ConnId, ListenerId};
+use super::options::{Cookies, ListenOptions};
 use super::rules::Direction;
 use super::table::{Entry, Owner};
 use super::{Endpoint, input::Incoming};
@@ -16,14 +17,6 @@ use crate::tcp::cx::Cx;
 use crate::tcp::{Flow, TcpConfig};
 use crate::trace::DropReason;
 use crate::wire::{Flags, TcpOptions, TcpView, Timestamps};
-
-/// When a listener answers a SYN without keeping anything.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cookies {
-    Never,
-    WhenFull,
-    Always,
-}
 
 pub(super) struct Listener {
     id: ListenerId,

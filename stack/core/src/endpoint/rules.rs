@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::config::EndpointConfig;
 use crate::agent::AgentSpecs;
 use crate::ip::Prefix;
 use crate::tcp::Flow;
@@ -71,18 +70,18 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    pub(super) fn new(config: &EndpointConfig) -> Rules {
+    pub(super) fn new(rules: &[Rule], default: &AgentSpecs) -> Rules {
         let complete = |rule: &Rule| {
             let choice = AgentChoice {
                 receiver: rule.receiver.clone(),
                 senders: rule.senders.clone(),
                 shadows: rule.shadows.clone(),
             };
-            Arc::new(chosen(&choice, &config.agents))
+            Arc::new(chosen(&choice, default))
         };
         Rules {
-            rules: config.rules.iter().map(|rule| (rule.matches, complete(rule))).collect(),
-            default: Arc::new(config.agents.clone()),
+            rules: rules.iter().map(|rule| (rule.matches, complete(rule))).collect(),
+            default: Arc::new(default.clone()),
         }
     }
 

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::api::{ConnId, ListenerId};
+use super::ids::{ConnId, ListenerId};
 use crate::agent::AgentSpecs;
 use crate::secrets::KeyedState;
 use crate::tcp::Flow;

@@ -1,0 +1,111 @@
+//! Why a call was refused: small enums whose text says what to do.
+
+use std::error::Error;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+
+macro_rules! errors {
+    ($($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal),+ $(,)? })+) => { $(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $($variant),+ }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $($name::$variant => $text),+ })
+            }
+        }
+
+        impl Error for $name {}
+    )+ };
+}
+
+errors! {
+    /// Why nothing was sent.
+    SendError {
+        NoConnection = "there is no such connection any more: it was closed or aborted by this side",
+        NotOpen = "this side has closed, or the connection is over: open another one to send",
+    }
+    /// Why nothing was read.
+    RecvError {
+        NoConnection = "there is no such connection any more: it was closed or aborted by this side",
+        Finished = "the peer has closed and everything was read",
+        Over = "the connection is over and everything was read: its Closed event says why",
+    }
+    /// Why there was nothing to abort, close or ask.
+    AbortError {
+        NoConnection = "there is no such connection any more: it was closed or aborted by this side",
+    }
+}
+
+/// Why no connection was opened.
+#[derive(Debug)]
+pub enum ConnectError {
+    /// No link and no route leads there.
+    NoRoute(IpAddr),
+    /// Neither this host nor that link has the address, or none of the peer's family.
+    NoLocalAddress,
+    /// Broadcast, multicast, unspecified, or port 0 (MUST-46).
+    NotUnicast(SocketAddr),
+    /// That pair of sockets has a connection already.
+    InUse(SocketAddr),
+    NoFreePort,
+    TableFull {
+        most: usize,
+    },
+    /// A source route to an IPv6 peer.
+    SourceRouteNeedsIpv4,
+    Agents(Box<dyn Error + Send + Sync>),
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConnectError::NoRoute(to) => write!(f, "no route to {to}: add one, or an address in its subnet"),
+            ConnectError::NoLocalAddress => {
+                f.write_str("no local address to connect from: give the link one of the peer's family")
+            }
+            ConnectError::NotUnicast(to) => write!(f, "{to} is not one host's address and port"),
+            ConnectError::InUse(local) => {
+                write!(f, "{local} is connected to that peer already: choose another port, or none")
+            }
+            ConnectError::NoFreePort => {
+                f.write_str("every port to that peer is in use: close connections, or widen `ports`")
+            }
+            ConnectError::TableFull { most } => {
+                write!(f, "{most} connections are open: close some, or raise `most_connections`")
+            }
+            ConnectError::SourceRouteNeedsIpv4 => f.write_str("source routes exist in IPv4 only"),
+            ConnectError::Agents(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl Error for ConnectError {}
+
+/// Why there is no listener.
+#[derive(Debug)]
+pub enum ListenError {
+    PortInUse(u16),
+    PortZero,
+    /// The address is none of ours.
+    NotOurs(IpAddr),
+    Agents(Box<dyn Error + Send + Sync>),
+}
+
+impl fmt::Display for ListenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ListenError::PortInUse(port) => {
+                write!(f, "port {port} has a listener already: close it, or choose another port")
+            }
+            ListenError::PortZero => f.write_str("port 0 cannot be listened on: choose one from 1 to 65535"),
+            ListenError::NotOurs(address) => {
+                write!(f, "{address} is no address of ours: give it to a link, or listen on every address")
+            }
+            ListenError::Agents(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl Error for ListenError {}

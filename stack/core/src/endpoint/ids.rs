@@ -1,0 +1,11 @@
+//! Names of connections and listeners.
+
+/// Names a connection. Once the application has let go of it, the name means nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ConnId {
+    pub(super) slot: u32,
+    pub(super) generation: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ListenerId(pub(super) u32);

@@ -1,0 +1,52 @@
+//! How to open a connection, and how to wait for one.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::rules::AgentChoice;
+use crate::tcp::TcpConfig;
+use crate::wire::SourceRoute;
+
+/// How to open a connection; everything has a default.
+#[derive(Clone, Debug, Default)]
+pub struct ConnectOptions {
+    /// Our address and port; what is absent is chosen.
+    pub local_ip: Option<IpAddr>,
+    pub local_port: Option<u16>,
+    /// Agents for this connection alone, before every rule.
+    pub agents: AgentChoice,
+    pub tcp: Option<Arc<TcpConfig>>,
+    /// Goes before what the peer's packets say (RFC 9293 MUST-51, MUST-52). IPv4 only.
+    pub source_route: Option<SourceRoute>,
+}
+
+#[derive(Clone, Debug)]
+pub struct ListenOptions {
+    /// Connections that may wait to be accepted.
+    pub backlog: usize,
+    /// Handshakes under way; beyond it SYN cookies are sent, or SYNs dropped.
+    pub half_open: usize,
+    pub cookies: Cookies,
+    pub agents: AgentChoice,
+    pub tcp: Option<Arc<TcpConfig>>,
+}
+
+impl Default for ListenOptions {
+    fn default() -> ListenOptions {
+        ListenOptions {
+            backlog: 128,
+            half_open: 256,
+            cookies: Cookies::WhenFull,
+            agents: AgentChoice::default(),
+            tcp: None,
+        }
+    }
+}
+
+/// When a listener answers a SYN without keeping anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cookies {
+    Never,
+    WhenFull,
+    Always,
+}
