@@ -79,6 +79,14 @@ pub struct KeepAlive {
     pub probes: u8,
 }
 
+impl KeepAlive {
+    /// Timers of no length would run out for ever at one instant.
+    pub(crate) fn with_time_between(self) -> KeepAlive {
+        let least = Duration::from_millis(1);
+        KeepAlive { idle: self.idle.max(least), interval: self.interval.max(least), ..self }
+    }
+}
+
 impl Default for KeepAlive {
     fn default() -> KeepAlive {
         KeepAlive { idle: Duration::from_secs(7200), interval: Duration::from_secs(75), probes: 9 }

@@ -28,7 +28,7 @@ pub(crate) use handshake::{CookieOpening, Opening, own_shift};
 pub use info::{ConnectionStats, Info};
 pub(crate) use ingress::{Arrived, Disposition};
 
-use super::config::{RttMeasure, TcpConfig};
+use super::config::{KeepAlive, RttMeasure, TcpConfig};
 use super::cx::Cx;
 use super::ledger::{AckLedger, Facts};
 use super::mtu::MtuSearch;
@@ -111,7 +111,7 @@ pub(crate) struct Connection {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
     pub nagle: bool,
-    pub keep_alive: Option<super::config::KeepAlive>,
+    pub keep_alive: Option<KeepAlive>,
     pub user_timeout: std::time::Duration,
     pub hop_limit: u8,
     pub dscp: u8,
@@ -123,7 +123,7 @@ impl Options {
     pub(crate) fn from_config(config: &TcpConfig) -> Options {
         Options {
             nagle: config.nagle,
-            keep_alive: config.keep_alive,
+            keep_alive: config.keep_alive.map(KeepAlive::with_time_between),
             user_timeout: config.user_timeout,
             hop_limit: config.hop_limit,
             dscp: config.dscp,

@@ -88,7 +88,8 @@ impl RttEstimator {
             base_ns: nanos(bounds.initial),
             clock,
             floor_us: micros(bounds.min.max(shortest)).max(1),
-            ceiling_us: micros(bounds.max),
+            // A timer of no length would run out for ever at one instant.
+            ceiling_us: micros(bounds.max).max(1),
             factor: 1,
             backoff: 0,
             known: Known::Nothing,
@@ -280,6 +281,13 @@ mod tests {
         assert_eq!(estimator.rto(), ms(1000));
         assert_eq!((estimator.smoothed(), estimator.latest(), estimator.min()), (None, None, None));
         assert_eq!(ticking(0).rto(), ms(3000));
+    }
+
+    #[test]
+    fn a_ceiling_of_nothing_still_lets_time_pass() {
+        let bounds = RtoBounds { min: Duration::ZERO, max: Duration::ZERO, initial: Duration::ZERO };
+        let estimator = RttEstimator::new(RttMode::Modern { granularity: ms(1) }, bounds);
+        assert!(estimator.rto() > Duration::ZERO);
     }
 
     #[test]

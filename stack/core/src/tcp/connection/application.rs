@@ -2,6 +2,7 @@
 
 use super::{CloseReason, Connection, Options};
 use crate::Seq;
+use crate::tcp::config::KeepAlive;
 use crate::tcp::cx::Cx;
 use crate::tcp::timers::Timer;
 use crate::trace::StateName;
@@ -113,6 +114,8 @@ impl Connection {
     }
 
     pub(crate) fn set_options(&mut self, cx: &Cx<'_>, options: Options) {
+        let keep_alive = options.keep_alive.map(KeepAlive::with_time_between);
+        let options = Options { keep_alive, ..options };
         let keep_alive_changed = self.options.keep_alive != options.keep_alive;
         self.options = options;
         if keep_alive_changed {

@@ -1,4 +1,5 @@
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use super::*;
 use crate::agent::{
@@ -146,6 +147,11 @@ impl Rig {
         assert_eq!(self.conn.read(&mut cx, &mut vec![0; bytes]), bytes);
     }
 
+    fn set_options(&mut self, options: Options) {
+        let cx = Cx { now: self.now, conn: 1, packet: 0, ring: &mut self.ring };
+        self.conn.set_options(&cx, options);
+    }
+
     /// Everything that may leave now.
     fn leaves(&mut self) -> Vec<Left> {
         let mut left = Vec::new();
@@ -262,4 +268,15 @@ fn urgent_data_is_unread_until_it_is_read_and_never_again() {
     assert_eq!((rig.conn.urgent_unread(), rig.conn.rcv.urgent_end), (0, None));
     segment(&mut rig, 0, b"more");
     assert!(!rig.conn.events.urgent, "its end was read already");
+}
+
+#[test]
+fn a_keep_alive_without_an_interval_still_lets_time_pass() {
+    let mut rig = Rig::established();
+    let zero = KeepAlive { idle: Duration::ZERO, interval: Duration::ZERO, probes: 3 };
+    rig.set_options(Options { keep_alive: Some(zero), ..rig.conn.options });
+    assert!(rig.conn.timers.deadline(Timer::KeepAlive) > Some(rig.now));
+    let una = rig.conn.snd.una;
+    rig.hear(Flags::default(), una, b"data");
+    assert!(rig.conn.timers.deadline(Timer::KeepAlive) > Some(rig.now));
 }
