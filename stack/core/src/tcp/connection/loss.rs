@@ -34,8 +34,8 @@ impl Connection {
         }
         if news.advanced > 0 {
             self.recovery.dup_acks = 0;
-            self.resolve_tail_probe(cx, news);
         }
+        self.resolve_tail_probe(cx, news);
         let ended = self.weigh_advance(cx, news);
         if ended.is_none() {
             self.weigh_duplicate(cx, news);
@@ -401,11 +401,17 @@ impl Connection {
         }
     }
 
-    /// RFC 8985 §7.4: a probe that repaired a loss hides it from the window; reduce as though it had been seen.
+    /// RFC 8985 §7.4: a probe that repaired a loss hides it from the window; reduce as though it had been seen. An
+    /// ACK that ends where the probe did leaves it open: a D-SACK may yet say that both copies arrived.
     fn resolve_tail_probe(&mut self, cx: &mut Cx<'_>, news: &AckNews) {
         let Some(probe) = self.recovery.tail_probe.filter(|probe| probe.end <= self.snd.una) else { return };
+        let arrived_once = probe.was_resent && !news.dsack;
+        let is_beyond = probe.end < self.snd.una;
+        if arrived_once && !is_beyond && news.advanced > 0 {
+            return;
+        }
         self.recovery.tail_probe = None;
-        if probe.was_resent && !news.dsack && self.recovery.phase == Phase::Open {
+        if arrived_once && is_beyond && self.recovery.phase == Phase::Open {
             self.ask_for_reduction(cx, LossKind::Marked, news.flight_before);
         }
     }
