@@ -1,7 +1,7 @@
 //! Receiver and sender agents: one algorithm, one file.
 //!
-//! A *receiver* agent decides when to acknowledge, a *sender* agent how much may be in flight. Each is named by a
-//! [spec], such as `delayed:d=3` or `[cubic, limit:4]`, listed in the [registry], and made by
+//! A *receiver* agent decides when to acknowledge, a *sender* agent how much may be in flight. Each is named
+//! by a [spec], such as `delayed:d=3` or `[cubic, limit:4]`, listed in the [registry], and made by
 //! [`StandardAgents`] once per connection. To add one: write its file and add its line in `registry.rs`.
 
 pub mod param;

@@ -1,5 +1,5 @@
-//! The parameters of an agent: name, unit, default, range and what they mean, in one table that specs, docs and
-//! results are made from.
+//! The parameters of an agent: name, unit, default, range and what they mean, in one table that specs, docs
+//! and results are made from.
 
 mod args;
 mod text;

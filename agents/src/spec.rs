@@ -8,8 +8,9 @@
 //! ```
 //!
 //! A value alone sets the parameter that the agent declares for it; a switch alone turns it on. Lists follow
-//! YAML, where a comma ends an item unless the item is quoted. Printing is canonical: parameters in the order of
-//! their table, defaults left out. A parameter whose default depends on the profile is never left out once given.
+//! YAML, where a comma ends an item unless the item is quoted. Printing is canonical: parameters in the order
+//! of their table, defaults left out. A parameter whose default depends on the profile is never left out once
+//! given.
 
 mod error;
 mod list;

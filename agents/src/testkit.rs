@@ -1,5 +1,5 @@
-//! What agents are tested with: a seat of the ledger that plays scripts, a miniature connection for senders, and
-//! one operation model of each, which every registered agent has to survive.
+//! What agents are tested with: a seat of the ledger that plays scripts, a miniature connection for senders,
+//! and one operation model of each, which every registered agent has to survive.
 
 mod model;
 pub(crate) mod receiver;

@@ -1,6 +1,7 @@
 //! `delayed`: acknowledge every d-th segment, or when a hold runs out.
 //!
-//! Source: RFC 9293 §3.8.6.3 with d = 2; Gupta and Bhawnani (delayed ACKs on a chain topology) vary d from 2 to 4.
+//! Source: RFC 9293 §3.8.6.3 with d = 2; Gupta and Bhawnani (delayed ACKs on a chain topology) vary d from 2
+//! to 4.
 //!
 //! Rule: an in-order segment is held until d of them are unacknowledged, or until `hold` has passed since the
 //! first of them. Segments that are out of order, duplicate, or fill a hole are acknowledged at once.
@@ -10,8 +11,9 @@
 //! | d | segments | 2 | acknowledge when so many in-order segments wait |
 //! | hold | time | 100ms | the longest that the first of them waits |
 //!
-//! Deviations: segments are counted, not full-sized segments; a hold of 100 ms is that of the papers' simulations,
-//! hosts often use 200 ms. With d > 2 SHLD-19 (an ACK for every second full-sized segment) is broken on purpose.
+//! Deviations: segments are counted, not full-sized segments; a hold of 100 ms is that of the papers'
+//! simulations, hosts often use 200 ms. With d > 2 SHLD-19 (an ACK for every second full-sized segment) is
+//! broken on purpose.
 
 use std::time::Duration;
 

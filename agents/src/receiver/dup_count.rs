@@ -1,13 +1,14 @@
 //! `dup-count(SPEC)`: tells the sender how many segments came out of order.
 //!
-//! Source: TCP-pgy, sender side S2. On a path that loses and reorders ACKs the sender counts too few duplicate
-//! ACKs, or too late; here the receiver counts and every ACK carries the count, so that any one of them will do.
+//! Source: TCP-pgy, sender side S2. On a path that loses and reorders ACKs the sender counts too few
+//! duplicate ACKs, or too late; here the receiver counts and every ACK carries the count, so that any one of
+//! them will do.
 //!
-//! Rule: the count is 0 after an in-order or hole-filling segment, one more after an out-of-order one, unchanged
-//! by a duplicate. When to acknowledge is left to the wrapped agent.
+//! Rule: the count is 0 after an in-order or hole-filling segment, one more after an out-of-order one,
+//! unchanged by a duplicate. When to acknowledge is left to the wrapped agent.
 //!
-//! Parameters: none. Deviations: the count stops at 255, which is all that the option carries. Without the peer's
-//! consent nothing is sent and the wrapped agent runs alone.
+//! Parameters: none. Deviations: the count stops at 255, which is all that the option carries. Without the
+//! peer's consent nothing is sent and the wrapped agent runs alone.
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{AckDecided, AckNote, AckVerdict, Arrival, Class, Needs, ReceiverAgent, RecvView};
@@ -16,7 +17,7 @@ use crate::registry::{Descriptor, Make};
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "dup-count",
-    rule: "tells the number of out-of-order segments since the last in-order one in every ACK of the agent inside",
+    rule: "every ACK of the agent inside tells how many segments came out of order since the last in-order one",
     source: "TCP-pgy (S2)",
     params: &[],
     shorthand: None,

@@ -1,7 +1,8 @@
 //! `immediate`: acknowledge every segment.
 //!
-//! Source: RFC 9293 §3.8.6.3 allows it, and the papers call it plain TCP. Every ACK competes for the channel with
-//! the data that it acknowledges, which is what all other agents here set out to change; it is their yardstick.
+//! Source: RFC 9293 §3.8.6.3 allows it, and the papers call it plain TCP. Every ACK competes for the channel
+//! with the data that it acknowledges, which is what all other agents here set out to change; it is their
+//! yardstick.
 //!
 //! Rule: each data segment is acknowledged when it arrives.
 //! Parameters: none. Deviations: none.

@@ -31,8 +31,8 @@ impl StandardAgents {
     }
 }
 
-/// Panics on a spec that [`validate_receiver`](crate::validate_receiver) and its siblings would refuse: whoever
-/// takes specs from outside asks them first, since at a SYN there is nobody left to tell.
+/// Panics on a spec that [`validate_receiver`](crate::validate_receiver) and its siblings would refuse:
+/// whoever takes specs from outside asks them first, since at a SYN there is nobody left to tell.
 impl AgentMaker for StandardAgents {
     fn check(&self, agents: &AgentSpecs) -> Result<(), Box<dyn Error + Send + Sync>> {
         spec::parse_receiver(&agents.receiver)?;

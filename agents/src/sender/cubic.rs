@@ -3,9 +3,10 @@
 //! Source: RFC 9438.
 //!
 //! Rule: after a loss the window is β of what it was. It then rises steeply, flattens where the loss happened
-//! (W_max) after K seconds, and steepens again beyond: W(t) = C·(t − K)³ + W_max segments, K = ∛((W_max − cwnd)/C).
-//! Where a standard sender with the same β would have more (W_est), the window follows that instead. A loss below
-//! the last W_max lowers W_max further, which leaves room for newcomers (fast convergence).
+//! (W_max) after K seconds, and steepens again beyond: W(t) = C·(t − K)³ + W_max segments, K = ∛((W_max −
+//! cwnd)/C). Where a standard sender with the same β would have more (W_est), the window follows that
+//! instead. A loss below the last W_max lowers W_max further, which leaves room for newcomers (fast
+//! convergence).
 //!
 //! | parameter | unit | default | ns2 | meaning |
 //! |---|---|---|---|---|
@@ -15,10 +16,11 @@
 //! | abc | switch | on | | slow start counts bytes, two segments an ACK at most (RFC 3465) |
 //! | iw, ssthresh, validate | | | | as for `newreno` |
 //!
-//! Deviations: (target − cwnd)/cwnd is added for each segment acknowledged, not for each ACK, since the agents on
-//! the other side thin ACKs out. A loss takes β of what really lay in flight during the last two rounds (at most
-//! cwnd), where §4.6 says flight size: the flight of the moment is short of what duplicate ACKs took off.
-//! HyStart++ (RFC 9406) is left out. Time in which the window is not filled does not count (§5.8).
+//! Deviations: (target − cwnd)/cwnd is added for each segment acknowledged, not for each ACK, since the
+//! agents on the other side thin ACKs out. A loss takes β of what really lay in flight during the last two
+//! rounds (at most cwnd), where §4.6 says flight size: the flight of the moment is short of what duplicate
+//! ACKs took off. HyStart++ (RFC 9406) is left out. Time in which the window is not filled does not count
+//! (§5.8).
 
 use std::time::Duration;
 

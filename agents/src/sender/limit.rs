@@ -1,7 +1,7 @@
 //! `limit:n`: at most n segments in flight.
 //!
-//! Source: the papers run TCP with a window limit of 4 beside their own agents; Fu et al. showed that a chain of h
-//! hops carries no more than about h/4 segments at a time, and that what is beyond only collides.
+//! Source: the papers run TCP with a window limit of 4 beside their own agents; Fu et al. showed that a chain
+//! of h hops carries no more than about h/4 segments at a time, and that what is beyond only collides.
 //!
 //! Rule: what the agents before it allow, but never more than n segments of the current MSS.
 //!

@@ -2,9 +2,9 @@
 //!
 //! Source: RFC 5681 for the window, RFC 6582 for the recovery that it serves, RFC 3465 for counting bytes.
 //!
-//! Rule: below ssthresh each ACK adds a segment; above it a window of ACKs does. A loss halves what was in flight,
-//! a timeout begins again with one segment. Which segment is sent again, and how many leave in fast recovery, is
-//! the connection's. What all owners share is in `window.rs`.
+//! Rule: below ssthresh each ACK adds a segment; above it a window of ACKs does. A loss halves what was in
+//! flight, a timeout begins again with one segment. Which segment is sent again, and how many leave in fast
+//! recovery, is the connection's. What all owners share is in `window.rs`.
 //!
 //! | parameter | unit | default | ns2 | meaning |
 //! |---|---|---|---|---|
@@ -14,10 +14,10 @@
 //! | half | choice | flight | window | what a loss halves: what is in flight, or the window |
 //! | validate | switch | on | off | do not grow a window that is not filled; begin anew after an idle time |
 //!
-//! Deviations: `half=window` is ns-2's: the least of cwnd, the receiver's window and what other agents let into
-//! the network, in whole segments, and halved by every timeout of a series. RFC 5681 keeps ssthresh after the
-//! first, as `half=flight` does. What is halved never exceeds cwnd, which leaves out the segments that limited
-//! transmit added.
+//! Deviations: `half=window` is ns-2's: the least of cwnd, the receiver's window and what other agents let
+//! into the network, in whole segments, and halved by every timeout of a series. RFC 5681 keeps ssthresh
+//! after the first, as `half=flight` does. What is halved never exceeds cwnd, which leaves out the segments
+//! that limited transmit added.
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{

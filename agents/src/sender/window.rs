@@ -1,14 +1,15 @@
-//! What every owner of a congestion window shares: slow start, its bounds after a loss, giving back what a loss
-//! that was none took, and the rule that a window nobody filled proves nothing.
+//! What every owner of a congestion window shares: slow start, its bounds after a loss, giving back what a
+//! loss that was none took, and the rule that a window nobody filled proves nothing.
 //!
-//! - Initial window: RFC 6928, as many segments as told, at most 1460 bytes each unless that is below two segments.
-//! - Slow start: RFC 5681 §3.1 adds at most a segment per ACK; byte counting (RFC 3465) adds what was acknowledged,
-//!   at most two segments, one after a timeout.
-//! - Validation (RFC 7661 in spirit): no growth while the application is the limit, or while less than half of cwnd
-//!   was in flight during the last two rounds. After an idle time longer than an RTO, cwnd falls back to the initial
-//!   window (RFC 5681 §4.1) and ssthresh remembers three quarters of it.
-//! - After fast recovery cwnd is ssthresh. With validation it is RFC 6582's min(ssthresh, max(flight, MSS) + MSS),
-//!   so that a window whose data has all left the network does not go out as one burst.
+//! - Initial window: RFC 6928, as many segments as told, at most 1460 bytes each unless that is below two
+//!   segments.
+//! - Slow start: RFC 5681 §3.1 adds at most a segment per ACK; byte counting (RFC 3465) adds what was
+//!   acknowledged, at most two segments, one after a timeout.
+//! - Validation (RFC 7661 in spirit): no growth while the application is the limit, or while less than half
+//!   of cwnd was in flight during the last two rounds. After an idle time longer than an RTO, cwnd falls back
+//!   to the initial window (RFC 5681 §4.1) and ssthresh remembers three quarters of it.
+//! - After fast recovery cwnd is ssthresh. With validation it is RFC 6582's min(ssthresh, max(flight, MSS) +
+//!   MSS), so that a window whose data has all left the network does not go out as one burst.
 
 use std::time::Duration;
 
@@ -79,8 +80,8 @@ struct Rules {
 
 /// cwnd and ssthresh, in bytes.
 ///
-/// Invariant 1: `open` is none until the first event tells the MSS. 2: cwnd is never below one segment, and after
-/// a loss ssthresh is never below two.
+/// Invariant 1: `open` is none until the first event tells the MSS. 2: cwnd is never below one segment, and
+/// after a loss ssthresh is never below two.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     rules: Rules,
@@ -310,8 +311,8 @@ fn expected_rto(rtt: &Rtt) -> Duration {
     rtt.smoothed.map_or(FIRST_RTO, |srtt| (srtt + 4 * rtt.variance).max(LEAST_RTO))
 }
 
-/// The most that lay in flight in this round and in the one before: what the window was really worth, when the
-/// application, the receiver or another agent kept it from being filled.
+/// The most that lay in flight in this round and in the one before: what the window was really worth, when
+/// the application, the receiver or another agent kept it from being filled.
 #[derive(Clone, Copy, Debug, Default)]
 struct Used {
     this_round: u64,

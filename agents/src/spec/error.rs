@@ -7,8 +7,8 @@ use std::ops::Range;
 use crate::param::{DefaultValue, Form, Param};
 use crate::registry::{self, Descriptor, Kind};
 
-/// A spec that was refused. Prints as four lines: what is wrong, the spec, a caret under the place, and what is
-/// accepted there.
+/// A spec that was refused. Prints as four lines: what is wrong, the spec, a caret under the place, and what
+/// is accepted there.
 #[derive(Clone, Debug)]
 pub struct SpecError {
     spec: String,

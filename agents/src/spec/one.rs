@@ -12,8 +12,8 @@ use crate::registry::{Descriptor, Kind, Make};
 
 /// One agent with the parameters that a spec gave it.
 ///
-/// Invariant 1: `inner` is there exactly for wrappers. 2: `given` has a place for each parameter, and none that
-/// is required is empty.
+/// Invariant 1: `inner` is there exactly for wrappers. 2: `given` has a place for each parameter, and none
+/// that is required is empty.
 #[derive(Clone, Debug)]
 pub struct AgentSpec {
     agent: &'static Descriptor,

@@ -1,5 +1,5 @@
-//! What may happen to an agent, in any order, and what has to hold after each step. Run against every registered
-//! agent; a case that fails is kept in `proptest-regressions` and replayed.
+//! What may happen to an agent, in any order, and what has to hold after each step. Run against every
+//! registered agent; a case that fails is kept in `proptest-regressions` and replayed.
 
 use std::time::Duration;
 
@@ -218,8 +218,8 @@ impl Bench {
         self.holds();
     }
 
-    /// A segment may leave sooner or later, whatever happened. (That answers are pure and only narrow is asserted
-    /// wherever the bench asks.)
+    /// A segment may leave sooner or later, whatever happened. (That answers are pure and only narrow is
+    /// asserted wherever the bench asks.)
     fn holds(&mut self) {
         let mss = u64::from(self.mss);
         let small = Allowance {

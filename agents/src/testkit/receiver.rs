@@ -8,9 +8,10 @@
 //! ```
 //!
 //! A line is a time, what happens then, and what comes of it: how many segments an ACK newly covers, and why.
-//! Events are `in`, `fill`, `ooo` and `dup` for arrivals, with `push`, `ce`, `told=N`, `rate=N` and `NB` (bytes)
-//! behind them; `forced` and `piggyback` for ACKs that the ledger decides; `set` with `cwnd=`, `hops=` or `rtt=`
-//! for what the agent is shown; `wait` for nothing. `timer` and `ceiling` are not played but found out.
+//! Events are `in`, `fill`, `ooo` and `dup` for arrivals, with `push`, `ce`, `told=N`, `rate=N` and `NB`
+//! (bytes) behind them; `forced` and `piggyback` for ACKs that the ledger decides; `set` with `cwnd=`,
+//! `hops=` or `rtt=` for what the agent is shown; `wait` for nothing. `timer` and `ceiling` are not played
+//! but found out.
 
 use std::fmt::Write;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! What every registered agent owes its readers: a doc header, a test case, a row in the README, and parameters
-//! that say what they are.
+//! What every registered agent owes its readers: a doc header, a test case, a row in the README, and
+//! parameters that say what they are.
 
 use std::collections::BTreeSet;
 use std::fs;

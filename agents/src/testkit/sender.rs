@@ -1,5 +1,5 @@
-//! A connection's sending side in miniature: it keeps what the view shows, and nothing is lost on its path but
-//! what a test says.
+//! A connection's sending side in miniature: it keeps what the view shows, and nothing is lost on its path
+//! but what a test says.
 
 use std::time::Duration;
 
@@ -103,7 +103,8 @@ impl Bench {
         self.each(|agent, view| agent.on_acked(&acked, view));
     }
 
-    /// A round trip of a bulk transfer: everything allowed is sent, then acknowledged `per_ack` segments at a time.
+    /// A round trip of a bulk transfer: everything allowed is sent, then acknowledged `per_ack` segments at a
+    /// time.
     pub(crate) fn round(&mut self, per_ack: u32) {
         self.fill();
         self.wait(self.path.rtt.smoothed.unwrap_or(Duration::from_millis(100)));
