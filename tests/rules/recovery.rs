@@ -31,3 +31,32 @@ fn a_loss_that_the_reordering_timer_finds_lets_out_the_resend_and_no_burst() {
     let events = flow.trace(End::A);
     assert_eq!(segments_after_recovery_began(&events), [SentWhat::Resent]);
 }
+
+/// RFC 3708: only a D-SACK for what was sent again speaks of the loss; the network doubles packets too.
+#[test]
+fn a_loss_stays_one_when_the_network_doubles_other_segments() {
+    let mut flow = Setup::over(ms(40)).start();
+    flow.settle();
+    flow.offer_and_lose(MSS);
+    flow.world.path_from(End::A).duplicate_ppm = 1_000_000;
+    flow.offer(6 * MSS);
+    flow.world.path_from(End::A).duplicate_ppm = 0;
+    flow.wait(ms(500));
+    let stats = flow.sender().stats;
+    assert_eq!((flow.received, stats.fast_retransmits, stats.undone), (7 * MSS, 1, 0));
+}
+
+/// The same when the D-SACK comes long after the recovery.
+#[test]
+fn a_loss_stays_one_when_the_network_doubles_segments_later() {
+    let mut flow = Setup::over(ms(40)).start();
+    flow.settle();
+    flow.offer_and_lose(MSS);
+    flow.offer(6 * MSS);
+    flow.wait(ms(500));
+    flow.world.path_from(End::A).duplicate_ppm = 1_000_000;
+    flow.offer(6 * MSS);
+    flow.wait(ms(500));
+    let stats = flow.sender().stats;
+    assert_eq!((flow.received, stats.fast_retransmits, stats.undone), (13 * MSS, 1, 0));
+}

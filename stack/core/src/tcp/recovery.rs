@@ -90,5 +90,6 @@ impl Recovery {
         self.reduced_at = self.reduced_at.filter(ahead);
         self.asked_at = self.asked_at.filter(ahead);
         self.rack.passed(una);
+        self.undo.passed(una);
     }
 }

@@ -24,7 +24,8 @@ pub(super) struct AckNews {
     pub(super) flight_before: Count,
     /// RFC 5681 §2: says nothing new but that something else arrived.
     pub(super) is_dup: bool,
-    pub(super) dsack: bool,
+    /// What the peer says came twice (RFC 2883).
+    pub(super) dsack: Option<(Seq, Seq)>,
     pub(super) ece: bool,
     /// Our timestamp that came back.
     pub(super) echo: Option<u32>,
@@ -78,18 +79,18 @@ impl Connection {
         AckNews { advanced, delivered, flight_before, is_dup, dsack, ece, echo, dup_count, rtt }
     }
 
-    /// Marks what SACK blocks report. Answers whether the first block is a D-SACK (RFC 2883 §4).
-    fn take_sacks(&mut self, segment: &TcpView<'_>, delivered: &mut Delivered) -> bool {
+    /// Marks what SACK blocks report. Answers the first block when it is a D-SACK (RFC 2883 §4).
+    fn take_sacks(&mut self, segment: &TcpView<'_>, delivered: &mut Delivered) -> Option<(Seq, Seq)> {
         if !self.peer.sack {
-            return false;
+            return None;
         }
         let blocks = &segment.options.sack;
         let dsack = match blocks.as_slice() {
-            [first, ..] if first.right <= segment.ack => true,
-            [first, second, ..] => second.left <= first.left && first.right <= second.right,
-            _ => false,
+            [first, ..] if first.right <= segment.ack => Some(first),
+            [first, second, ..] if second.left <= first.left && first.right <= second.right => Some(first),
+            _ => None,
         };
-        for block in blocks.iter().skip(usize::from(dsack)) {
+        for block in blocks.iter().skip(usize::from(dsack.is_some())) {
             let is_sane =
                 block.left < block.right && segment.ack < block.right && block.right <= self.snd.nxt;
             if is_sane && self.snd.una <= block.left {
@@ -98,7 +99,7 @@ impl Connection {
                 self.highest_sacked = Some(highest);
             }
         }
-        dsack
+        dsack.map(|block| (block.left, block.right))
     }
 
     fn advance_una(&mut self, cx: &Cx<'_>, ack: Seq) {

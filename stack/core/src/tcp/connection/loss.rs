@@ -68,9 +68,9 @@ impl Connection {
         if !self.config.undo {
             return None;
         }
-        if news.dsack {
+        if let Some(twice) = news.dsack {
             self.recovery.rack.on_dsack(self.snd.una, self.snd.nxt);
-            if self.recovery.undo.is_denied_by_dsack() {
+            if self.recovery.undo.is_denied_by_dsack(twice) {
                 return Some(UndoneBy::Dsack);
             }
         }
@@ -302,6 +302,7 @@ impl Connection {
         self.recovery.dup_acks = 0;
         self.recovery.timeouts = 0;
         self.recovery.frto = Frto::Off;
+        self.recovery.undo.keep_until(self.snd.nxt);
         if end == Recovered::Undone {
             self.recovery.undo.close();
             self.board.unmark_lost();
@@ -405,7 +406,7 @@ impl Connection {
     /// ACK that ends where the probe did leaves it open: a D-SACK may yet say that both copies arrived.
     fn resolve_tail_probe(&mut self, cx: &mut Cx<'_>, news: &AckNews) {
         let Some(probe) = self.recovery.tail_probe.filter(|probe| probe.end <= self.snd.una) else { return };
-        let arrived_once = probe.was_resent && !news.dsack;
+        let arrived_once = probe.was_resent && news.dsack.is_none();
         let is_beyond = probe.end < self.snd.una;
         if arrived_once && !is_beyond && news.advanced > 0 {
             return;

@@ -1,25 +1,35 @@
 //! What is remembered of a loss so that it can be taken back: Eifel detection by timestamps (RFC 3522), D-SACK
 //! (RFC 3708) and F-RTO (RFC 5682).
 
-#[derive(Clone, Copy, Debug, Default)]
+use arrayvec::ArrayVec;
+
+use crate::Seq;
+
+/// Segments sent again that are remembered one by one; with more of them D-SACK denies nothing.
+const MOST_UNEXPLAINED: usize = 8;
+
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Undo {
     /// Our timestamp on the first segment sent again since the loss was found.
     first_resend: Option<u32>,
-    /// Segments sent again that no D-SACK has named yet.
-    unexplained: u32,
+    /// First numbers of the segments sent again that no D-SACK has named yet.
+    unexplained: ArrayVec<Seq, MOST_UNEXPLAINED>,
+    has_more: bool,
     is_open: bool,
+    /// The recovery is over, and when this is acknowledged nothing that it sent can be under way any more.
+    until: Option<Seq>,
 }
 
 impl Undo {
     /// A loss was found: from now on it may turn out to be none.
     pub(crate) fn begin() -> Undo {
-        Undo { first_resend: None, unexplained: 0, is_open: true }
+        Undo { is_open: true, ..Undo::default() }
     }
 
-    pub(crate) fn on_resent(&mut self, ts_value: u32) {
-        if self.is_open {
+    pub(crate) fn on_resent(&mut self, seq: Seq, ts_value: u32) {
+        if self.is_open && self.until.is_none() {
             self.first_resend.get_or_insert(ts_value);
-            self.unexplained += 1;
+            self.has_more |= self.unexplained.try_push(seq).is_err();
         }
     }
 
@@ -28,17 +38,26 @@ impl Undo {
         self.is_open && self.first_resend.is_some_and(|first| (echo.wrapping_sub(first) as i32) < 0)
     }
 
-    /// A D-SACK names something sent again. Answers whether all that was sent again has now been named.
-    pub(crate) fn is_denied_by_dsack(&mut self) -> bool {
-        if !self.is_open || self.unexplained == 0 {
-            return false;
-        }
-        self.unexplained -= 1;
-        self.unexplained == 0
+    /// A D-SACK names what came twice. Answers whether all that was sent again has now been named; what the
+    /// network doubled by itself says nothing of the loss.
+    pub(crate) fn is_denied_by_dsack(&mut self, (left, right): (Seq, Seq)) -> bool {
+        let named = self.unexplained.iter().position(|seq| left <= *seq && *seq < right);
+        let Some(named) = named.filter(|_| self.is_open) else { return false };
+        self.unexplained.remove(named);
+        self.unexplained.is_empty() && !self.has_more
     }
 
     pub(crate) fn close(&mut self) {
         self.is_open = false;
+    }
+
+    /// The recovery is over; what is sent again from now on does not belong to it.
+    pub(crate) fn keep_until(&mut self, snd_nxt: Seq) {
+        self.until = Some(snd_nxt);
+    }
+
+    pub(crate) fn passed(&mut self, una: Seq) {
+        self.is_open &= self.until.is_none_or(|until| una <= until);
     }
 }
 
@@ -61,8 +80,8 @@ mod tests {
     #[test]
     fn an_older_echo_denies_the_loss() {
         let mut undo = Undo::begin();
-        undo.on_resent(1000);
-        undo.on_resent(1010);
+        undo.on_resent(Seq(1), 1000);
+        undo.on_resent(Seq(2), 1010);
         assert!(undo.is_denied_by_echo(999));
         assert!(!undo.is_denied_by_echo(1000));
         undo.close();
@@ -72,10 +91,33 @@ mod tests {
     #[test]
     fn the_loss_is_denied_when_every_resend_was_a_duplicate() {
         let mut undo = Undo::begin();
-        undo.on_resent(1);
-        undo.on_resent(2);
-        assert!(!undo.is_denied_by_dsack());
-        assert!(undo.is_denied_by_dsack());
-        assert!(!undo.is_denied_by_dsack());
+        undo.on_resent(Seq(100), 1);
+        undo.on_resent(Seq(200), 2);
+        assert!(!undo.is_denied_by_dsack((Seq(150), Seq(200))), "was sent once");
+        assert!(!undo.is_denied_by_dsack((Seq(100), Seq(150))));
+        assert!(!undo.is_denied_by_dsack((Seq(100), Seq(150))), "was named already");
+        assert!(undo.is_denied_by_dsack((Seq(200), Seq(250))));
+        assert!(!undo.is_denied_by_dsack((Seq(200), Seq(250))));
+    }
+
+    #[test]
+    fn more_resends_than_are_remembered_leave_the_loss_as_it_is() {
+        let mut undo = Undo::begin();
+        let seqs: Vec<Seq> = (0..=MOST_UNEXPLAINED as u32).map(|nth| Seq(nth * 100)).collect();
+        seqs.iter().for_each(|seq| undo.on_resent(*seq, 1));
+        assert!(seqs.iter().all(|seq| !undo.is_denied_by_dsack((*seq, *seq + 100))));
+    }
+
+    #[test]
+    fn a_recovery_that_lies_a_window_back_is_not_denied_any_more() {
+        let mut undo = Undo::begin();
+        undo.on_resent(Seq(100), 1);
+        undo.keep_until(Seq(1000));
+        undo.on_resent(Seq(900), 2);
+        undo.passed(Seq(1000));
+        let mut late = undo.clone();
+        assert!(undo.is_denied_by_dsack((Seq(100), Seq(150))));
+        late.passed(Seq(1001));
+        assert!(!late.is_denied_by_dsack((Seq(100), Seq(150))));
     }
 }
