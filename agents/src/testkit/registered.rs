@@ -13,7 +13,7 @@ use crate::registry::{self, Descriptor, Kind};
 use crate::{Profile, StandardAgents};
 
 /// Becomes true with the README's table of agents.
-const README_HAS_THE_TABLE: bool = false;
+const README_HAS_THE_TABLE: bool = true;
 
 fn source_of(agent: &Descriptor) -> String {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src").join(agent.kind().to_string());

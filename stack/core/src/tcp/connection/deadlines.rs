@@ -32,8 +32,8 @@ impl Connection {
             Timer::Retransmit => self.on_retransmit_timer(cx),
             Timer::TailProbe => self.on_tail_probe_due(),
             Timer::Reorder => {
-                let flight = self.flight();
-                self.detect(cx, flight);
+                let pipe = self.flight();
+                self.detect(cx, pipe);
             }
             Timer::Persist => self.on_persist_timer(cx),
             Timer::Pace => {} // It only wakes the sender: what may leave is asked anew.
@@ -54,6 +54,8 @@ impl Connection {
                 let nth = self.recovery.timeouts;
                 cx.trace(TraceKind::Timeout { nth, rto_us: super::acks::micros(self.rto()) });
                 self.note_struggle(nth);
+                // A lost SYN shrinks the initial window to one segment (RFC 6928 §2).
+                self.ask_for_reduction(cx, crate::agent::LossKind::Timeout { nth });
                 self.back_off();
                 self.urges.syn = true;
                 self.arm_retransmit(cx.now);

@@ -54,13 +54,23 @@ impl Connection {
         self.recovery.reduced_at = Some(self.snd.nxt);
         self.ecn.cwr = true;
         cx.trace(TraceKind::Marked);
-        self.ask_for_reduction(cx, LossKind::Marked, news.flight_before);
+        self.ask_for_reduction(cx, LossKind::Marked);
     }
 
-    fn ask_for_reduction(&mut self, cx: &Cx<'_>, kind: LossKind, flight_before: Count) {
+    pub(super) fn ask_for_reduction(&mut self, cx: &Cx<'_>, kind: LossKind) {
+        let flight_before = self.outstanding();
         let view = send_view(&self.snd, &self.path, &self.board, &self.recovery);
         let reduction = self.senders.on_loss(&Loss { now: cx.now, kind, flight_before }, &view);
         self.recovery.ssthresh = reduction.ssthresh;
+    }
+
+    /// RFC 5681's FlightSize: all that was sent and not cumulatively acknowledged.
+    fn outstanding(&self) -> Count {
+        let (flight, lost, sacked) = (self.board.flight(), self.board.lost(), self.board.sacked());
+        Count {
+            segments: flight.segments + lost.segments + sacked.segments,
+            bytes: flight.bytes + lost.bytes + sacked.bytes,
+        }
     }
 
     /// Does this ACK show that the last loss was none?
@@ -178,7 +188,7 @@ impl Connection {
     }
 
     /// Looks for lost segments by the rule in force: time (RACK), SACKed bytes above, or duplicate ACKs.
-    pub(super) fn detect(&mut self, cx: &mut Cx<'_>, flight_before: Count) {
+    pub(super) fn detect(&mut self, cx: &mut Cx<'_>, pipe_before: Count) {
         let found = if self.uses_rack() {
             self.detect_by_time(cx.now)
         } else if self.peer.sack {
@@ -195,7 +205,7 @@ impl Connection {
             return;
         }
         if self.recovery.phase == Phase::Open {
-            self.enter_fast(cx, flight_before);
+            self.enter_fast(cx, pipe_before);
         }
     }
 
@@ -233,8 +243,10 @@ impl Connection {
         lost.segments == 1
     }
 
-    pub(super) fn enter_fast(&mut self, cx: &mut Cx<'_>, flight_before: Count) {
-        self.ask_for_reduction(cx, LossKind::Fast, flight_before);
+    /// `pipe_before`: what was in flight before this ACK. What was SACKed earlier is not delivered once more, so PRR
+    /// must not wait for it (RFC 9937 counts so; RFC 6937 did not).
+    pub(super) fn enter_fast(&mut self, cx: &mut Cx<'_>, pipe_before: Count) {
+        self.ask_for_reduction(cx, LossKind::Fast);
         let mss = u64::from(self.snd.mss);
         let recovery = &mut self.recovery;
         recovery.phase = Phase::Fast;
@@ -242,7 +254,7 @@ impl Connection {
         recovery.undo = Undo::begin();
         recovery.tail_probe = None;
         recovery.gauge = match self.config.recovery {
-            RecoveryStyle::Prr => Gauge::Prr(Prr::begin(flight_before.bytes)),
+            RecoveryStyle::Prr => Gauge::Prr(Prr::begin(pipe_before.bytes)),
             RecoveryStyle::Inflate { per_ack } => {
                 recovery.assumed_arrived = 0;
                 Gauge::Inflate(Inflate::begin(recovery.dup_acks, mss, per_ack))
@@ -257,7 +269,7 @@ impl Connection {
         self.stats.fast_retransmits += 1;
         cx.trace(TraceKind::RecoveryBegan {
             ssthresh: u32::try_from(self.recovery.ssthresh).unwrap_or(u32::MAX),
-            flight: u32::try_from(flight_before.bytes).unwrap_or(u32::MAX),
+            flight: u32::try_from(pipe_before.bytes).unwrap_or(u32::MAX),
             point: self.recovery.point,
         });
     }
@@ -324,7 +336,6 @@ impl Connection {
 
     /// RFC 6298 §5.4 to 5.6: send the first unacknowledged segment again, and wait twice as long.
     pub(super) fn on_retransmission_timeout(&mut self, cx: &mut Cx<'_>) {
-        let flight_before = self.flight();
         let rto = self.rto();
         self.recovery.timeouts += 1;
         let nth = self.recovery.timeouts;
@@ -333,7 +344,7 @@ impl Connection {
         self.note_struggle(nth);
         self.suspect_mtu(cx, nth);
         self.reset_for_timeout(nth);
-        self.ask_for_reduction(cx, LossKind::Timeout { nth }, flight_before);
+        self.ask_for_reduction(cx, LossKind::Timeout { nth });
         self.back_off();
         self.lower_highest_ack();
         self.arm_retransmit(cx.now);
@@ -413,7 +424,7 @@ impl Connection {
         }
         self.recovery.tail_probe = None;
         if arrived_once && is_beyond && self.recovery.phase == Phase::Open {
-            self.ask_for_reduction(cx, LossKind::Marked, news.flight_before);
+            self.ask_for_reduction(cx, LossKind::Marked);
         }
     }
 }
