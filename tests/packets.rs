@@ -20,7 +20,9 @@ macro_rules! behaviours {
 
 behaviours! {
     agents,
+    flow,
     handshake,
+    keepalive,
     loss,
     teardown,
 }
