@@ -105,6 +105,13 @@ impl Connection {
             }
             Frto::SecondAck { new_left } if news.advanced > 0 && new_left < 2 => Some(UndoneBy::Frto),
             Frto::SecondAck { new_left: 2 } if !news.is_dup => None,
+            Frto::SecondAck { .. } if news.is_dup => {
+                // The loss was one. One of the new segments has arrived, and makes room for the next old one (step 3a).
+                self.recovery.frto = Frto::Off;
+                let in_flight = self.board.flight().segments;
+                self.recovery.assumed_arrived = in_flight.saturating_sub(1).min(1);
+                None
+            }
             _ => {
                 self.recovery.frto = Frto::Off;
                 None
