@@ -21,6 +21,7 @@ macro_rules! behaviours {
 behaviours! {
     agents,
     flow,
+    ecn,
     handshake,
     keepalive,
     loss,
