@@ -302,7 +302,7 @@ impl Connection {
         let ssthresh = self.recovery.ssthresh;
         self.recovery.window = match &mut self.recovery.gauge {
             Gauge::Prr(prr) => prr.on_ack(delivered, pipe, ssthresh, mss),
-            Gauge::Inflate(inflate) => inflate.window(ssthresh),
+            Gauge::Inflate(inflate) => inflate.window(ssthresh, pipe, mss),
         };
     }
 

@@ -9,11 +9,19 @@ pub(crate) struct Inflate {
     credit: u8,
     /// Only the first partial ACK restarts the retransmission timer ("impatient", RFC 6582 §4).
     partial_acks: u32,
+    /// The segment that was found lost goes at once, whatever the window says (RFC 5681 §3.2 step 3, RFC 6582 §3.2).
+    owes_resend: bool,
 }
 
 impl Inflate {
     pub(crate) fn begin(dup_acks: u32, mss: u64, per_ack: u8) -> Inflate {
-        Inflate { inflation: u64::from(dup_acks) * mss, per_ack, credit: per_ack, partial_acks: 0 }
+        Inflate {
+            inflation: u64::from(dup_acks) * mss,
+            per_ack,
+            credit: per_ack,
+            partial_acks: 0,
+            owes_resend: true,
+        }
     }
 
     pub(crate) fn on_dup_ack(&mut self, mss: u64) {
@@ -25,14 +33,17 @@ impl Inflate {
         self.inflation = self.inflation.saturating_sub(acked.saturating_sub(mss));
         self.partial_acks += 1;
         self.credit = self.per_ack;
+        self.owes_resend = true;
     }
 
     pub(crate) fn on_sent(&mut self) {
         self.credit = self.credit.saturating_sub(1);
+        self.owes_resend = false;
     }
 
-    pub(crate) fn window(&self, ssthresh: u64) -> u64 {
-        ssthresh.saturating_add(self.inflation)
+    pub(crate) fn window(&self, ssthresh: u64, pipe: u64, mss: u64) -> u64 {
+        let inflated = ssthresh.saturating_add(self.inflation);
+        if self.owes_resend { inflated.max(pipe + mss) } else { inflated }
     }
 
     pub(crate) fn may_send(&self) -> bool {
@@ -51,13 +62,23 @@ mod tests {
     #[test]
     fn a_partial_ack_takes_off_what_it_acknowledged_less_one() {
         let mut inflate = Inflate::begin(3, 1000, 2);
-        assert_eq!(inflate.window(5000), 8000);
+        assert_eq!(inflate.window(5000, 0, 1000), 8000);
         inflate.on_partial_ack(3000, 1000);
-        assert_eq!(inflate.window(5000), 6000);
+        assert_eq!(inflate.window(5000, 0, 1000), 6000);
         assert!(inflate.restarts_timer());
         inflate.on_partial_ack(1000, 1000);
-        assert_eq!(inflate.window(5000), 6000);
+        assert_eq!(inflate.window(5000, 0, 1000), 6000);
         assert!(!inflate.restarts_timer());
+    }
+
+    #[test]
+    fn what_was_found_lost_leaves_whatever_is_in_flight() {
+        let mut inflate = Inflate::begin(3, 1000, 2);
+        assert_eq!(inflate.window(5000, 9000, 1000), 10_000);
+        inflate.on_sent();
+        assert_eq!(inflate.window(5000, 10_000, 1000), 8000);
+        inflate.on_partial_ack(1000, 1000);
+        assert_eq!(inflate.window(5000, 9000, 1000), 10_000);
     }
 
     #[test]
