@@ -87,7 +87,7 @@ impl Recovery {
         if self.phase == Phase::Open && self.point < una {
             self.point = una - 1;
         }
-        self.reduced_at = self.reduced_at.filter(ahead);
+        self.reduced_at = self.reduced_at.filter(|at| una <= *at);
         self.asked_at = self.asked_at.filter(ahead);
         self.rack.passed(una);
         self.undo.passed(una);

@@ -47,17 +47,20 @@ impl Connection {
 
     /// ECN (RFC 3168 §6.1.2): once a round trip, as though something had been lost, but nothing is sent again.
     fn react_to_mark(&mut self, cx: &mut Cx<'_>, news: &AckNews) {
-        let is_new_window = self.recovery.reduced_at.is_none_or(|at| at <= self.snd.una);
+        // CWR goes with what begins at `reduced_at`: until that is acknowledged the peer goes on echoing.
+        let is_new_window = self.recovery.reduced_at.is_none_or(|at| at < self.snd.una);
         if !news.ece || !is_new_window || self.recovery.phase != Phase::Open {
             return;
         }
-        self.recovery.reduced_at = Some(self.snd.nxt);
-        self.ecn.cwr = true;
         cx.trace(TraceKind::Marked);
         self.ask_for_reduction(cx, LossKind::Marked);
     }
 
+    /// Whatever reduces the window, CWR says so with the next new data, and marks of what is in flight now ask for
+    /// nothing more (RFC 3168 §6.1.2).
     pub(super) fn ask_for_reduction(&mut self, cx: &Cx<'_>, kind: LossKind) {
+        self.recovery.reduced_at = Some(self.snd.nxt);
+        self.ecn.cwr = self.peer.ecn;
         let flight_before = self.outstanding();
         let view = send_view(&self.snd, &self.path, &self.board, &self.recovery);
         let reduction = self.senders.on_loss(&Loss { now: cx.now, kind, flight_before }, &view);
