@@ -5,3 +5,5 @@
 mod flow;
 #[path = "rules/recovery.rs"]
 mod recovery;
+#[path = "rules/timers.rs"]
+mod timers;

@@ -58,9 +58,11 @@ pub(crate) struct Scoreboard {
 pub(crate) struct Delivered {
     pub(crate) acked: Count,
     pub(crate) sacked: Count,
-    /// Sent times of the first and the last segment delivered that were never sent again.
-    pub(crate) first_sent: Option<Instant>,
+    /// Sent times of the first segment acknowledged and the last one delivered, of those never sent again.
+    pub(crate) first_acked: Option<Instant>,
     pub(crate) last_sent: Option<Instant>,
+    /// Something sent again is acknowledged: for how long the others have waited for it nobody knows.
+    pub(crate) covers_resent: bool,
     /// The most recently sent segment of all delivered (RFC 8985: `RACK.segment`).
     pub(crate) newest: Option<Newest>,
     /// A segment below an earlier delivered one that was never sent again: the network reordered.
@@ -95,7 +97,6 @@ impl Delivered {
 
     fn note(&mut self, segment: &SentSegment, highest_delivered: Option<Seq>) {
         if segment.resent == 0 {
-            self.first_sent = Some(self.first_sent.map_or(segment.sent_at, |at| at.min(segment.sent_at)));
             self.last_sent = Some(self.last_sent.map_or(segment.sent_at, |at| at.max(segment.sent_at)));
             self.reordered |= highest_delivered.is_some_and(|high| segment.end() < high);
         }
@@ -162,6 +163,11 @@ impl Scoreboard {
                 *self.counter(segment.state) = less(*self.counter(segment.state), segment.len);
                 if segment.state != SegmentState::Sacked {
                     add(&mut delivered.acked, segment.len);
+                    delivered.covers_resent |= segment.resent > 0;
+                    if segment.resent == 0 {
+                        // In the order in which they were sent: the first one is the oldest.
+                        delivered.first_acked.get_or_insert(segment.sent_at);
+                    }
                     delivered.note(&segment, highest_sacked);
                 }
             } else {

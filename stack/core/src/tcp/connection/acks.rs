@@ -9,6 +9,7 @@ use super::{CloseReason, Connection};
 use crate::agent::{Acked, Count, DupAck, Recovered};
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::AckKind;
+use crate::tcp::recovery::Phase;
 use crate::tcp::scoreboard::Delivered;
 use crate::tcp::timers::Timer;
 use crate::trace::{MtuHow, StateName, TraceKind};
@@ -128,7 +129,9 @@ impl Connection {
         }
     }
 
-    /// RTO hears of the oldest segment delivered, holds and all; agents hear of the newest, which tells the path.
+    /// RTO hears of the segment that the ACK waited for, holds and all; agents hear of the newest, which tells the
+    /// path. An ACK that covers what was sent again for a loss tells nothing (Karn, RFC 6298 §3); one that covers a
+    /// tail probe does, or else a receiver that holds its ACKs would be probed each time.
     fn take_samples(
         &mut self,
         cx: &mut Cx<'_>,
@@ -137,22 +140,37 @@ impl Connection {
         advanced: u32,
         echo: Option<u32>,
     ) -> Option<Duration> {
+        let is_ambiguous = delivered.covers_resent && self.recovery.phase != Phase::Open;
+        let newest = delivered.last_sent.filter(|_| !is_ambiguous);
+        let newest = newest.map(|sent_at| cx.now.since(sent_at));
         let for_rto = if self.uses_one_timed() {
-            let timed = self.snd.timed.filter(|(end, _)| *end <= ack && advanced > 0);
-            if timed.is_some() {
-                self.snd.timed = None;
-            }
-            timed.map(|(_, sent_at)| sent_at)
+            let timed = self.snd.timed.take_if(|(end, _)| *end <= ack);
+            timed.map(|(_, sent_at)| cx.now.since(sent_at))
         } else {
+            let oldest = delivered.first_acked.map(|sent_at| cx.now.since(sent_at));
             // Where everything was sent again, the echo still tells which copy is meant (RFC 7323 §4).
             let echoed = echo.filter(|_| advanced > 0).and_then(|echo| self.echoed_rtt(cx.now, echo));
-            delivered.first_sent.or(echoed.map(|rtt| cx.now - rtt))
+            newest
+                .map(|newest| oldest.map_or(newest, |oldest| self.waited_for(cx.now, (newest, oldest), echo)))
+                .or(echoed)
         };
-        let newest = delivered.last_sent.map(|sent_at| cx.now.since(sent_at));
-        if let Some(sent_at) = for_rto {
-            self.take_rtt(cx, cx.now.since(sent_at), newest);
+        if let Some(sample) = for_rto {
+            self.take_rtt(cx, sample, newest);
         }
         newest
+    }
+
+    /// The oldest segment that an ACK covers was what it waited for, unless an earlier ACK was lost: the echo tells
+    /// (RFC 7323 §4.1), as exactly as its clock ticks.
+    fn waited_for(
+        &self,
+        now: Instant,
+        (newest, oldest): (Duration, Duration),
+        echo: Option<u32>,
+    ) -> Duration {
+        let Some(echo) = echo else { return oldest };
+        let age_ms = u64::from(self.ts_now(now).wrapping_sub(echo));
+        oldest.min(Duration::from_millis(age_ms + 1)).max(newest)
     }
 
     /// `path`: a sample that leaves out what the peer waited, where there is one.
