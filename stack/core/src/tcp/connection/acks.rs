@@ -22,7 +22,7 @@ pub(super) struct AckNews {
     /// Sequence space that is newly acknowledged cumulatively.
     pub(super) advanced: u32,
     pub(super) delivered: Delivered,
-    pub(super) flight_before: Count,
+    pub(super) before: Before,
     /// RFC 5681 §2: says nothing new but that something else arrived.
     pub(super) is_dup: bool,
     /// What the peer says came twice (RFC 2883).
@@ -32,6 +32,15 @@ pub(super) struct AckNews {
     pub(super) echo: Option<u32>,
     pub(super) dup_count: Option<u8>,
     pub(super) rtt: Option<Duration>,
+}
+
+/// What was under way before an event.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Before {
+    /// RFC 6675's pipe.
+    pub(super) pipe: Count,
+    /// RFC 5681's FlightSize: all that was sent and not cumulatively acknowledged.
+    pub(super) outstanding: Count,
 }
 
 impl Connection {
@@ -53,7 +62,7 @@ impl Connection {
     }
 
     fn digest(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>, window: WindowNews) -> AckNews {
-        let flight_before = self.flight();
+        let before = self.before();
         let mut delivered = Delivered::default();
         let highest_sacked = self.highest_sacked;
         let advanced = segment.ack.bytes_since(self.snd.una);
@@ -72,13 +81,13 @@ impl Connection {
             Some(HopwiseOption::Notes(notes)) if self.peer.use_dup_count => notes.dup_count,
             _ => None,
         };
-        let rtt = self.take_samples(cx, &delivered, segment.ack, advanced, echo);
+        let rtt = self.take_samples(cx, &delivered, segment.ack, echo);
         if self.mtu.on_acked(self.snd.una) {
             self.update_mss();
             cx.trace(TraceKind::PathMtu { bytes: self.mtu.size(), how: MtuHow::Probe });
         }
         let ece = self.peer.ecn && segment.flags.contains(Flags::ECE);
-        AckNews { advanced, delivered, flight_before, is_dup, dsack, ece, echo, dup_count, rtt }
+        AckNews { advanced, delivered, before, is_dup, dsack, ece, echo, dup_count, rtt }
     }
 
     /// Marks what SACK blocks report. Answers the first block when it is a D-SACK (RFC 2883 §4).
@@ -137,7 +146,6 @@ impl Connection {
         cx: &mut Cx<'_>,
         delivered: &Delivered,
         ack: Seq,
-        advanced: u32,
         echo: Option<u32>,
     ) -> Option<Duration> {
         let is_ambiguous = delivered.covers_resent && self.recovery.phase != Phase::Open;
@@ -148,11 +156,8 @@ impl Connection {
             timed.map(|(_, sent_at)| cx.now.since(sent_at))
         } else {
             let oldest = delivered.first_acked.map(|sent_at| cx.now.since(sent_at));
-            // Where everything was sent again, the echo still tells which copy is meant (RFC 7323 §4).
-            let echoed = echo.filter(|_| advanced > 0).and_then(|echo| self.echoed_rtt(cx.now, echo));
             newest
                 .map(|newest| oldest.map_or(newest, |oldest| self.waited_for(cx.now, (newest, oldest), echo)))
-                .or(echoed)
         };
         if let Some(sample) = for_rto {
             self.take_rtt(cx, sample, newest);
@@ -218,7 +223,7 @@ impl Connection {
                 sacked: news.delivered.sacked,
                 rtt: news.rtt,
                 ece: news.ece,
-                flight_before: news.flight_before,
+                flight_before: news.before.pipe,
             };
             self.senders.on_acked(&acked, &view);
         }

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::{CloseReason, Connection};
 use crate::Instant;
+use crate::agent::{Count, LossKind};
 use crate::tcp::cx::Cx;
 use crate::tcp::timers::Timer;
 use crate::trace::{MtuHow, StateName, TraceKind};
@@ -32,8 +33,8 @@ impl Connection {
             Timer::Retransmit => self.on_retransmit_timer(cx),
             Timer::TailProbe => self.on_tail_probe_due(),
             Timer::Reorder => {
-                let pipe = self.flight();
-                self.detect(cx, pipe);
+                let before = self.before();
+                self.detect(cx, before);
             }
             Timer::Persist => self.on_persist_timer(cx),
             Timer::Pace => {} // It only wakes the sender: what may leave is asked anew.
@@ -55,7 +56,7 @@ impl Connection {
                 cx.trace(TraceKind::Timeout { nth, rto_us: super::acks::micros(self.rto()) });
                 self.note_struggle(nth);
                 // A lost SYN shrinks the initial window to one segment (RFC 6928 §2).
-                self.ask_for_reduction(cx, crate::agent::LossKind::Timeout { nth });
+                self.ask_for_reduction(cx, LossKind::Timeout { nth }, Count::default());
                 self.back_off();
                 self.urges.syn = true;
                 self.arm_retransmit(cx.now);

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::acks::{AckNews, micros};
+use super::acks::{AckNews, Before, micros};
 use super::{Connection, send_view};
 use crate::Instant;
 use crate::agent::{Count, Loss, LossKind, Recovered};
@@ -39,7 +39,7 @@ impl Connection {
         let ended = self.weigh_advance(cx, news);
         if ended.is_none() {
             self.weigh_duplicate(cx, news);
-            self.detect(cx, news.flight_before);
+            self.detect(cx, news.before);
             self.gauge(news);
         }
         ended
@@ -53,27 +53,26 @@ impl Connection {
             return;
         }
         cx.trace(TraceKind::Marked);
-        self.ask_for_reduction(cx, LossKind::Marked);
+        self.ask_for_reduction(cx, LossKind::Marked, news.before.outstanding);
     }
 
     /// Whatever reduces the window, CWR says so with the next new data, and marks of what is in flight now ask for
     /// nothing more (RFC 3168 §6.1.2).
-    pub(super) fn ask_for_reduction(&mut self, cx: &Cx<'_>, kind: LossKind) {
+    pub(super) fn ask_for_reduction(&mut self, cx: &Cx<'_>, kind: LossKind, flight_before: Count) {
         self.recovery.reduced_at = Some(self.snd.nxt);
         self.ecn.cwr = self.peer.ecn;
-        let flight_before = self.outstanding();
         let view = send_view(&self.snd, &self.path, &self.board, &self.recovery);
         let reduction = self.senders.on_loss(&Loss { now: cx.now, kind, flight_before }, &view);
         self.recovery.ssthresh = reduction.ssthresh;
     }
 
-    /// RFC 5681's FlightSize: all that was sent and not cumulatively acknowledged.
-    fn outstanding(&self) -> Count {
+    pub(super) fn before(&self) -> Before {
         let (flight, lost, sacked) = (self.board.flight(), self.board.lost(), self.board.sacked());
-        Count {
+        let outstanding = Count {
             segments: flight.segments + lost.segments + sacked.segments,
             bytes: flight.bytes + lost.bytes + sacked.bytes,
-        }
+        };
+        Before { pipe: self.flight(), outstanding }
     }
 
     /// Does this ACK show that the last loss was none?
@@ -178,7 +177,7 @@ impl Connection {
         if asks && is_new_window && self.recovery.phase == Phase::Open {
             self.recovery.asked_at = Some(self.snd.nxt);
             self.board.mark_first_lost();
-            self.enter_fast(cx, news.flight_before);
+            self.enter_fast(cx, news.before);
         }
     }
 
@@ -198,7 +197,7 @@ impl Connection {
     }
 
     /// Looks for lost segments by the rule in force: time (RACK), SACKed bytes above, or duplicate ACKs.
-    pub(super) fn detect(&mut self, cx: &mut Cx<'_>, pipe_before: Count) {
+    pub(super) fn detect(&mut self, cx: &mut Cx<'_>, before: Before) {
         let found = if self.uses_rack() {
             self.detect_by_time(cx.now)
         } else if self.peer.sack {
@@ -215,7 +214,7 @@ impl Connection {
             return;
         }
         if self.recovery.phase == Phase::Open {
-            self.enter_fast(cx, pipe_before);
+            self.enter_fast(cx, before);
         }
     }
 
@@ -253,10 +252,10 @@ impl Connection {
         lost.segments == 1
     }
 
-    /// `pipe_before`: what was in flight before this ACK. What was SACKed earlier is not delivered once more, so PRR
+    /// What was SACKed earlier is not delivered once more, so PRR
     /// must not wait for it (RFC 9937 counts so; RFC 6937 did not).
-    pub(super) fn enter_fast(&mut self, cx: &mut Cx<'_>, pipe_before: Count) {
-        self.ask_for_reduction(cx, LossKind::Fast);
+    pub(super) fn enter_fast(&mut self, cx: &mut Cx<'_>, before: Before) {
+        self.ask_for_reduction(cx, LossKind::Fast, before.outstanding);
         let mss = u64::from(self.snd.mss);
         let recovery = &mut self.recovery;
         recovery.phase = Phase::Fast;
@@ -264,7 +263,7 @@ impl Connection {
         recovery.undo = Undo::begin();
         recovery.tail_probe = None;
         recovery.gauge = match self.config.recovery {
-            RecoveryStyle::Prr => Gauge::Prr(Prr::begin(pipe_before.bytes)),
+            RecoveryStyle::Prr => Gauge::Prr(Prr::begin(before.pipe.bytes)),
             RecoveryStyle::Inflate { per_ack } => {
                 recovery.assumed_arrived = 0;
                 Gauge::Inflate(Inflate::begin(recovery.dup_acks, mss, per_ack))
@@ -279,7 +278,7 @@ impl Connection {
         self.stats.fast_retransmits += 1;
         cx.trace(TraceKind::RecoveryBegan {
             ssthresh: u32::try_from(self.recovery.ssthresh).unwrap_or(u32::MAX),
-            flight: u32::try_from(pipe_before.bytes).unwrap_or(u32::MAX),
+            flight: u32::try_from(before.pipe.bytes).unwrap_or(u32::MAX),
             point: self.recovery.point,
         });
     }
@@ -354,7 +353,7 @@ impl Connection {
         self.note_struggle(nth);
         self.suspect_mtu(cx, nth);
         self.reset_for_timeout(nth);
-        self.ask_for_reduction(cx, LossKind::Timeout { nth });
+        self.ask_for_reduction(cx, LossKind::Timeout { nth }, self.before().outstanding);
         self.back_off();
         self.lower_highest_ack();
         self.arm_retransmit(cx.now);
@@ -434,7 +433,7 @@ impl Connection {
         }
         self.recovery.tail_probe = None;
         if arrived_once && is_beyond && self.recovery.phase == Phase::Open {
-            self.ask_for_reduction(cx, LossKind::Marked);
+            self.ask_for_reduction(cx, LossKind::Marked, news.before.outstanding);
         }
     }
 }
