@@ -25,7 +25,10 @@ behaviours! {
     handshake,
     keepalive,
     loss,
+    options,
+    security,
     teardown,
+    urgent,
 }
 
 fn root() -> PathBuf {
