@@ -19,6 +19,7 @@ macro_rules! behaviours {
 }
 
 behaviours! {
+    addresses,
     agents,
     flow,
     ecn,
@@ -26,9 +27,11 @@ behaviours! {
     keepalive,
     loss,
     options,
+    pmtu,
     security,
     teardown,
     urgent,
+    wrap,
 }
 
 fn root() -> PathBuf {

@@ -201,13 +201,16 @@ impl Segment {
 
 impl Place {
     pub(crate) fn read(text: &str) -> Read<Place> {
-        if let Some(port) = text.strip_prefix(':') {
-            return Ok(Place { ip: None, port: Some(field(port)?) });
+        if let Ok(ip) = text.parse() {
+            return Ok(Place { ip: Some(ip), port: None });
         }
         if let Ok(socket) = text.parse::<SocketAddr>() {
             return Ok(Place { ip: Some(socket.ip()), port: Some(socket.port()) });
         }
-        Ok(Place { ip: Some(address(text)?), port: None })
+        match text.strip_prefix(':') {
+            Some(port) => Ok(Place { ip: None, port: Some(field(port)?) }),
+            None => Err(problem!("`{text}`: expected ADDRESS, :PORT, or both")),
+        }
     }
 
     pub(crate) fn or(self, socket: SocketAddr) -> SocketAddr {
