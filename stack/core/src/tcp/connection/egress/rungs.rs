@@ -55,17 +55,23 @@ impl Connection {
             return None;
         }
         let index = self.next_to_resend()?;
-        let segment = self.board.get(index);
-        let flight = self.flight().bytes;
-        let fits = flight == 0 || flight + u64::from(segment.len) <= allowed.flight_bytes;
-        if !fits || !self.has_credit() || self.paced_until(allowed.resend_from) > now {
-            return None;
-        }
         let kind = match self.recovery.phase {
             Phase::AfterTimeout => SentKind::AfterTimeout,
             Phase::Open | Phase::Fast => SentKind::Resent,
         };
-        Some(self.plan_again(index, kind))
+        let plan = self.plan_again(index, kind);
+        let flight = self.flight().bytes;
+        let fits = flight == 0 || flight + u64::from(plan.len) <= allowed.flight_bytes || self.inflates();
+        if !fits || !self.has_credit() || self.paced_until(allowed.resend_from) > now {
+            return None;
+        }
+        Some(plan)
+    }
+
+    /// RFC 6582 §3.2 steps 3 and 5: what a third duplicate or a partial ACK shows to be lost goes at once, however
+    /// full the window is.
+    fn inflates(&self) -> bool {
+        self.recovery.phase == Phase::Fast && matches!(self.recovery.gauge, Gauge::Inflate(_))
     }
 
     /// Nothing below highest_ack goes again; when nothing is left above it, the last segment asks (after a
@@ -103,7 +109,7 @@ impl Connection {
         if self.urges.tail_probe {
             return self.new_data(unsent.min(self.snd.mss), What::TailProbe { again: None });
         }
-        if self.paced_until(allowed.new_from) > now || !self.has_credit() || self.frto_is_done() {
+        if self.paced_until(allowed.new_from) > now || !self.has_credit() || self.is_resending() {
             return None;
         }
         if let Some(plan) = self.plan_mtu_probe(unsent, allowed) {
@@ -209,8 +215,12 @@ impl Connection {
         }
     }
 
-    fn frto_is_done(&self) -> bool {
-        self.recovery.frto == Frto::SecondAck { new_left: 0 }
+    /// New data would take the room of what is lost. Only F-RTO asks with two new segments first (RFC 5682 §2.1).
+    fn is_resending(&self) -> bool {
+        match self.recovery.frto {
+            Frto::SecondAck { new_left } => new_left == 0,
+            _ => self.next_to_resend().is_some(),
+        }
     }
 
     /// Pacing may space segments, not starve a connection.
