@@ -12,7 +12,7 @@ pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(600);
 /// Sizes tried when large packets vanish without a word, and on the way up again.
 const LADDER: [u16; 6] = [576, 1280, 1400, 1492, 1500, 9000];
 
-/// Timeouts in a row of a full-sized segment before the size is suspected.
+/// Timeouts in a row of a large segment before its size is suspected.
 const SUSPICIOUS_TIMEOUTS: u32 = 2;
 
 #[derive(Clone, Copy, Debug)]
@@ -71,12 +71,14 @@ impl MtuSearch {
         true
     }
 
-    /// A full-sized segment timed out `nth` times in a row. Answers whether a smaller size is tried.
-    pub(crate) fn on_full_sized_timeout(&mut self, nth: u32) -> bool {
-        if !self.is_on || nth < SUSPICIOUS_TIMEOUTS || self.size <= self.floor {
+    /// A packet of `size` octets timed out `nth` times in a row. Answers whether smaller ones are tried.
+    pub(crate) fn on_timeout_of(&mut self, size: u16, nth: u32) -> bool {
+        // Below this very packet: the peer's MSS may have kept it below our own size already.
+        let size = size.min(self.size);
+        if !self.is_on || nth < SUSPICIOUS_TIMEOUTS || size <= self.floor {
             return false;
         }
-        let below = LADDER.iter().rev().find(|step| **step < self.size && **step <= 1280);
+        let below = LADDER.iter().rev().find(|step| **step < size && **step <= 1280);
         self.size = below.copied().unwrap_or(self.floor).max(self.floor);
         true
     }
@@ -121,6 +123,13 @@ impl MtuSearch {
         self.probe = None;
         self.wants_probe = false;
     }
+
+    /// What begins at `seq` is sent again. Of a probe that arrives in smaller pieces nothing can be learned.
+    pub(crate) fn on_resent(&mut self, seq: Seq) {
+        if self.probe.is_some_and(|probe| probe.seq <= seq && seq < probe.end) {
+            self.probe_lost();
+        }
+    }
 }
 
 #[cfg(test)]
@@ -136,12 +145,19 @@ mod tests {
     #[test]
     fn silence_lowers_the_size_step_by_step_and_not_below_the_floor() {
         let mut mtu = search();
-        assert!(!mtu.on_full_sized_timeout(1));
-        assert!(mtu.on_full_sized_timeout(2));
+        assert!(!mtu.on_timeout_of(1500, 1));
+        assert!(mtu.on_timeout_of(1500, 2));
         assert_eq!(mtu.size(), 1280);
-        assert!(mtu.on_full_sized_timeout(3));
+        assert!(mtu.on_timeout_of(1280, 3));
         assert_eq!(mtu.size(), 576);
-        assert!(!mtu.on_full_sized_timeout(4));
+        assert!(!mtu.on_timeout_of(576, 4));
+    }
+
+    #[test]
+    fn a_packet_that_vanishes_below_the_size_known_is_made_smaller_too() {
+        let mut mtu = search();
+        assert!(mtu.on_timeout_of(1000, 2));
+        assert_eq!(mtu.size(), 576);
     }
 
     #[test]
@@ -159,6 +175,19 @@ mod tests {
         mtu.probe_sent(Seq(2000), 1452, 1492);
         mtu.probe_lost();
         assert_eq!((mtu.size(), mtu.wanted_probe()), (1400, None));
+    }
+
+    #[test]
+    fn a_probe_whose_bytes_were_sent_again_proves_nothing() {
+        let mut mtu = search();
+        mtu.on_icmp(1280);
+        mtu.retry();
+        mtu.probe_sent(Seq(100), 1360, 1400);
+        mtu.on_resent(Seq(99));
+        assert!(mtu.probe().is_some());
+        mtu.on_resent(Seq(100));
+        assert!(!mtu.on_acked(Seq(1460)));
+        assert_eq!((mtu.size(), mtu.wanted_probe()), (1280, None));
     }
 
     #[test]

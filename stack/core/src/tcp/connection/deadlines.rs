@@ -124,12 +124,13 @@ impl Connection {
         self.finish(cx, CloseReason::TimedOut);
     }
 
-    /// A full-sized segment that keeps vanishing may be too large for a path that does not say so.
+    /// A segment that keeps vanishing may be too large for a path that does not say so.
     pub(super) fn suspect_mtu(&mut self, cx: &mut Cx<'_>, nth: u32) {
-        let is_full = self.board.front().is_some_and(|front| front.payload_len() >= self.snd.mss);
+        let Some(front) = self.board.front() else { return };
+        let size = self.packet_of(front.payload_len());
         // Outside a window that shrank it was not taken, whatever the path carries.
-        let fits_window = self.snd.mss <= self.snd.wnd;
-        if is_full && fits_window && self.mtu.on_full_sized_timeout(nth) {
+        let fits_window = front.payload_len() <= self.snd.wnd;
+        if fits_window && self.mtu.on_timeout_of(size, nth) {
             self.path_mtu_changed(cx, MtuHow::BlackHole);
         }
     }

@@ -283,9 +283,17 @@ impl Connection {
 
     /// Payload of a packet of `size` octets.
     pub(super) fn payload_of(&self, size: u16) -> u32 {
+        u32::from(size).saturating_sub(self.header_bytes())
+    }
+
+    /// Size of a packet with `payload` octets.
+    pub(super) fn packet_of(&self, payload: u32) -> u16 {
+        u16::try_from(payload + self.header_bytes()).unwrap_or(u16::MAX)
+    }
+
+    fn header_bytes(&self) -> u32 {
         let route = self.source_route.as_ref().map_or(0, |_| SOURCE_ROUTE_MOST);
-        u32::from(size)
-            .saturating_sub(u32::from(self.ip_header_len() + TCP_HEADER) + route + self.option_bytes())
+        u32::from(self.ip_header_len() + TCP_HEADER) + route + self.option_bytes()
     }
 
     /// Options on every data segment.
