@@ -145,9 +145,14 @@ impl Connection {
         self.recovery.undo.on_resent(plan.seq, ts);
         self.stats.segments_retransmitted += 1;
         self.note_left(cx, plan.len, kind);
-        if self.timers.deadline(Timer::Retransmit).is_none() && !self.is_frozen() {
+        if self.is_frozen() {
+            return;
+        }
+        if self.timers.deadline(Timer::Retransmit).is_none() {
             self.arm_retransmit(cx.now);
         }
+        // Outside of recovery it goes again because of its size: its ACK is a round trip away again.
+        self.arm_tail_probe(cx.now);
     }
 
     fn commit_window_probe(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan) {
