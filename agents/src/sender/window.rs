@@ -91,6 +91,8 @@ pub(super) struct Window {
     recovery: Recovery,
     used: Used,
     last_sent: Option<Instant>,
+    /// RFC 5681 §3.1: it leaves one segment to begin with.
+    syn_was_lost: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -130,6 +132,7 @@ impl Window {
             recovery: Recovery::None,
             used: Used::default(),
             last_sent: None,
+            syn_was_lost: false,
         }
     }
 
@@ -193,6 +196,11 @@ impl Window {
     /// `reduced` is the new ssthresh, which the owner works out by its own rule.
     pub(super) fn on_loss(&mut self, loss: &Loss, view: &SendView<'_>, reduced: u64) -> Reduction {
         let mss = mss_of(view);
+        if is_of_syn(loss) {
+            // It says nothing of the path, and how large a segment is the peer has not told yet.
+            self.syn_was_lost = true;
+            return Reduction { ssthresh: self.ssthresh(mss).max(2 * mss) };
+        }
         let open = *self.open_mut(mss);
         let mut after = Open { cwnd: open.cwnd, ssthresh: reduced.max(2 * mss) };
         match loss.kind {
@@ -204,10 +212,6 @@ impl Window {
             LossKind::Fast => after.cwnd = after.ssthresh,
             LossKind::Marked => after.cwnd = open.cwnd.min(after.ssthresh),
             LossKind::Timeout { .. } => after.cwnd = mss,
-        }
-        // RFC 5681 §3.1: a SYN that was lost leaves one segment to begin with, and says nothing of the path.
-        if is_of_syn(loss) {
-            after.ssthresh = open.ssthresh.max(2 * mss);
         }
         match loss.kind {
             // Only the first timeout of a series took anything.
@@ -286,7 +290,7 @@ impl Window {
 
     fn opened(&self, mss: u64) -> Open {
         self.open.unwrap_or_else(|| Open {
-            cwnd: self.initial(mss),
+            cwnd: if self.syn_was_lost { mss } else { self.initial(mss) },
             ssthresh: self.rules.ssthresh_segments.map_or(u64::MAX, |segments| segments * mss),
         })
     }
