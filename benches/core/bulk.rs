@@ -1,0 +1,135 @@
+//! Bulk: as many bytes as fit from A to B, in full segments.
+
+use crate::clock::rate;
+use crate::ours::{Ours, Settings, Trace};
+use crate::pair::{Acks, End, Pair, SEGMENT_BYTES, Sums, settle};
+use crate::row::{Better, Row, SMOLTCP, in_turn, median_of};
+use crate::theirs::Theirs;
+
+/// Segments of one run.
+const SEGMENTS: u64 = 50_000;
+/// What the applications write and read at a time, at most.
+const CHUNK_BYTES: usize = 16 << 10;
+/// Virtual time of one turn.
+const TURN_US: u64 = 10;
+
+const UNIT: &str = "segments/s";
+
+/// How packets come to the other end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HandOver {
+    /// Each is handled, read and answered before the next one leaves: both stacks send as many ACKs.
+    Each,
+    /// A whole window at once. smoltcp then answers all of it with one ACK; ours keeps to what its agent decided.
+    Window,
+}
+
+/// What is measured of each stack.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Case {
+    pub(crate) sums: Sums,
+    pub(crate) acks: Acks,
+    pub(crate) hand_over: HandOver,
+}
+
+pub(crate) fn rows() -> Vec<Row> {
+    let plain = Case { sums: Sums::On, acks: Acks::Delayed, hand_over: HandOver::Each };
+    let cases = [
+        ("bulk", plain),
+        ("bulk, no checksums", Case { sums: Sums::Off, ..plain }),
+        ("bulk, an ACK each", Case { acks: Acks::Immediate, ..plain }),
+        ("bulk, window by window", Case { hand_over: HandOver::Window, ..plain }),
+    ];
+    let mut rows: Vec<Row> = cases.map(|(name, case)| beside_smoltcp(name, case)).into();
+    for (name, trace) in [("bulk, trace drained", Trace::Drained), ("bulk, no trace", Trace::Off)] {
+        let mut pair = ours(plain, trace);
+        rows.push(Row::alone(name, UNIT, median_of(|| transfer(&mut pair, HandOver::Each))));
+    }
+    rows
+}
+
+fn beside_smoltcp(name: &str, case: Case) -> Row {
+    let (mut ours, mut theirs) = (ours(case, Trace::Kept), theirs(case));
+    let (ours, theirs) =
+        in_turn(|| transfer(&mut ours, case.hand_over), || transfer(&mut theirs, case.hand_over));
+    Row::beside(name, UNIT, Better::More, ours, (SMOLTCP, theirs))
+}
+
+pub(crate) fn ours(case: Case, trace: Trace) -> Ours {
+    opened(Ours::new(Settings { sums: case.sums, acks: case.acks, trace }))
+}
+
+pub(crate) fn theirs(case: Case) -> Theirs {
+    opened(Theirs::new(case.sums, case.acks))
+}
+
+fn opened<P: Pair>(mut pair: P) -> P {
+    pair.open();
+    settle(&mut pair);
+    pair
+}
+
+/// One run on a connection that stays; answers full segments a second.
+pub(crate) fn transfer(pair: &mut impl Pair, hand_over: HandOver) -> f64 {
+    let (chunk, mut sink) = (vec![7; CHUNK_BYTES], vec![0; CHUNK_BYTES]);
+    let before = pair.full_packets();
+    let rate = rate(SEGMENTS, || {
+        let mut to_write = SEGMENTS as usize * SEGMENT_BYTES;
+        let mut to_read = to_write;
+        while to_read > 0 {
+            pair.wait_us(TURN_US);
+            to_write -= fill(pair, &chunk, to_write);
+            to_read -= match hand_over {
+                HandOver::Each => turn_of_packets(pair, &mut sink),
+                HandOver::Window => turn_of_a_window(pair, &mut sink),
+            };
+        }
+    });
+    let segments = pair.full_packets() - before;
+    assert!(segments.abs_diff(SEGMENTS) <= SEGMENTS / 30, "{segments} segments are not {SEGMENTS} full ones");
+    rate
+}
+
+/// The application writes until there is no room.
+fn fill(pair: &mut impl Pair, chunk: &[u8], most: usize) -> usize {
+    let mut written = 0;
+    while written < most {
+        let len = chunk.len().min(most - written);
+        let taken = pair.write(End::A, &chunk[..len]);
+        written += taken;
+        if taken < len {
+            break;
+        }
+    }
+    written
+}
+
+/// Everything that A may send goes to B, is read there, and is acknowledged. Answers how many bytes were read.
+fn turn_of_packets(pair: &mut impl Pair, sink: &mut [u8]) -> usize {
+    let mut read = 0;
+    while pair.give_one(End::A) {
+        pair.take(End::B);
+        read += pair.read(End::B, sink);
+        pair.give(End::B);
+        pair.take(End::A);
+    }
+    pair.give(End::B);
+    pair.take(End::A);
+    read
+}
+
+fn turn_of_a_window(pair: &mut impl Pair, sink: &mut [u8]) -> usize {
+    pair.give(End::A);
+    pair.take(End::B);
+    let mut read = 0;
+    loop {
+        let taken = pair.read(End::B, sink);
+        if taken == 0 {
+            break;
+        }
+        read += taken;
+    }
+    pair.give(End::B);
+    pair.take(End::A);
+    read
+}

@@ -1,0 +1,28 @@
+//! The real clock, which only benchmarks read.
+
+use std::time::{Duration, Instant};
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a benchmark measures real time; what it runs gets virtual time"
+)]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// How long `work` takes.
+pub(crate) fn time(work: impl FnOnce()) -> Duration {
+    let began = now();
+    work();
+    now().duration_since(began)
+}
+
+/// How often a second `work` does what it does `count` times.
+pub(crate) fn rate(count: u64, work: impl FnOnce()) -> f64 {
+    count as f64 / time(work).as_secs_f64()
+}
+
+/// What one of `count` costs, in nanoseconds.
+pub(crate) fn cost_ns(count: u64, work: impl FnOnce()) -> f64 {
+    time(work).as_secs_f64() * 1e9 / count as f64
+}

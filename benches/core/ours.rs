@@ -1,0 +1,201 @@
+//! Two of our endpoints.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hopwise_agents::StandardAgents;
+use hopwise_core::agent::AgentSpecs;
+use hopwise_core::endpoint::{
+    ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, ListenerId, SourceRoutes,
+};
+use hopwise_core::ip::Prefix;
+use hopwise_core::tcp::{BufferLimits, TcpConfig};
+use hopwise_core::wire::Checksums;
+use hopwise_core::{Endpoint, Instant, LinkId, Machine, Rx};
+
+use crate::pair::{Acks, BUFFER_BYTES, End, Pair, Queue, SEGMENT_BYTES, Sums};
+
+pub(crate) const PORT: u16 = 80;
+pub(crate) const LINK: LinkId = LinkId(0);
+/// IPv4, TCP and timestamps: what goes around the payload.
+const HEADERS: usize = 20 + 20 + 12;
+/// Longer than anything waits after a close.
+const AFTER_CLOSE: Duration = Duration::from_secs(61);
+
+/// What becomes of the trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Trace {
+    /// The default ring, and nobody reads it.
+    Kept,
+    /// Read by the driver after each turn, as the contract of machines has it.
+    Drained,
+    Off,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings {
+    pub(crate) sums: Sums,
+    pub(crate) acks: Acks,
+    pub(crate) trace: Trace,
+}
+
+pub(crate) fn address(end: End) -> IpAddr {
+    let last = match end {
+        End::A => 1,
+        End::B => 2,
+    };
+    Ipv4Addr::new(10, 0, 0, last).into()
+}
+
+/// SACK, timestamps, RACK and all else that is on by default, with buffers of a fixed size.
+pub(crate) fn tcp() -> TcpConfig {
+    let size = BUFFER_BYTES as u32;
+    let limits = BufferLimits { initial: size, max: size };
+    TcpConfig { send_buffer: limits, recv_buffer: limits, ..TcpConfig::modern() }
+}
+
+pub(crate) fn endpoint(end: End, settings: Settings, tcp: TcpConfig) -> Endpoint {
+    let subnet = Prefix::new(address(end), 24).expect("24 bits are fewer than 32");
+    let link = LinkConfig::wire(LINK.0, (SEGMENT_BYTES + HEADERS) as u16, vec![subnet]);
+    let mut config = EndpointConfig::new(link, [end as u8; 32]);
+    config.tcp = Arc::new(tcp);
+    config.source_routes = SourceRoutes::Refuse;
+    config.checksums = match settings.sums {
+        Sums::On => Checksums::Verify,
+        Sums::Off => Checksums::Trust,
+    };
+    if settings.trace == Trace::Off {
+        config.trace_events = 0;
+    }
+    let receiver = match settings.acks {
+        Acks::Delayed => "delayed",
+        Acks::Immediate => "immediate",
+    };
+    config.agents = AgentSpecs { receiver: receiver.into(), ..AgentSpecs::default() };
+    Endpoint::new(config, Box::new(StandardAgents::default())).expect("agents of the registry")
+}
+
+/// Hands all waiting packets in, and keeps their buffers.
+pub(crate) fn take(endpoint: &mut Endpoint, now: Instant, queue: &mut Queue) {
+    while let Some(packet) = queue.next() {
+        endpoint.handle_packet(now, &Rx::new(LINK, &packet));
+        queue.keep(packet);
+    }
+}
+
+/// Runs timers that are due, and puts the next packet that the endpoint has to send into the queue.
+pub(crate) fn give_one(endpoint: &mut Endpoint, now: Instant, queue: &mut Queue) -> bool {
+    if endpoint.poll_timeout().is_some_and(|at| at <= now) {
+        endpoint.handle_timeout(now);
+    }
+    let mut packet = queue.spare();
+    packet.clear();
+    let has_left = endpoint.poll_transmit(now, LINK, &mut packet).is_some();
+    if has_left {
+        queue.put(packet);
+    } else {
+        queue.keep(packet);
+    }
+    has_left
+}
+
+pub(crate) struct Ours {
+    ends: [Endpoint; 2],
+    ids: [Option<ConnId>; 2],
+    /// Packets to each end.
+    queues: [Queue; 2],
+    listener: ListenerId,
+    now: Instant,
+    trace: Trace,
+    pub(crate) events: u64,
+}
+
+impl Ours {
+    pub(crate) fn new(settings: Settings) -> Ours {
+        let mut ends = [End::A, End::B].map(|end| endpoint(end, settings, tcp()));
+        let listener = ends[1].listen(None, PORT, ListenOptions::default()).expect("no other listener");
+        Ours {
+            ends,
+            ids: [None; 2],
+            queues: Default::default(),
+            listener,
+            now: Instant::ZERO,
+            trace: settings.trace,
+            events: 0,
+        }
+    }
+
+    fn id(&self, end: End) -> ConnId {
+        self.ids[end as usize].expect("the connection was opened")
+    }
+
+    fn drain(&mut self, end: End) {
+        while self.ends[end as usize].poll_event().is_some() {}
+        if self.trace == Trace::Drained {
+            let events = &mut self.events;
+            self.ends[end as usize].drain_trace(&mut |event| *events += event.packet & 1);
+        }
+    }
+}
+
+impl Pair for Ours {
+    fn wait_us(&mut self, us: u64) {
+        self.now += Duration::from_micros(us);
+    }
+
+    fn open(&mut self) {
+        let to = SocketAddr::new(address(End::B), PORT);
+        let id = self.ends[0]
+            .connect(self.now, to, &ConnectOptions::default())
+            .expect("the peer is in our subnet");
+        self.ids[0] = Some(id);
+        for _ in 0..3 {
+            self.give(End::A);
+            self.take(End::B);
+            self.give(End::B);
+            self.take(End::A);
+        }
+        self.ids[1] = self.ends[1].accept(self.now, self.listener);
+    }
+
+    fn close(&mut self) {
+        for end in [End::A, End::B] {
+            let id = self.id(end);
+            self.ends[end as usize].close(self.now, id).expect("it was open");
+            self.give(end);
+            self.take(end.other());
+        }
+        self.give(End::A);
+        self.take(End::B);
+        self.now += AFTER_CLOSE;
+        self.give(End::A);
+        self.give(End::B);
+        assert!(self.ends.iter().all(|end| end.connections() == 0), "closed and forgotten");
+    }
+
+    fn write(&mut self, end: End, data: &[u8]) -> usize {
+        let id = self.id(end);
+        self.ends[end as usize].send(self.now, id, data).expect("it is open")
+    }
+
+    fn read(&mut self, end: End, out: &mut [u8]) -> usize {
+        let id = self.id(end);
+        self.ends[end as usize].recv(self.now, id, out).expect("it is open")
+    }
+
+    fn take(&mut self, end: End) {
+        take(&mut self.ends[end as usize], self.now, &mut self.queues[end as usize]);
+    }
+
+    fn give_one(&mut self, end: End) -> bool {
+        let to = end.other() as usize;
+        let has_left = give_one(&mut self.ends[end as usize], self.now, &mut self.queues[to]);
+        self.drain(end);
+        has_left
+    }
+
+    fn full_packets(&self) -> u64 {
+        self.queues.iter().map(Queue::full_packets).sum()
+    }
+}

@@ -1,0 +1,104 @@
+//! What a stack has to do to be measured: two ends of one connection, and packets that pass between them.
+
+use std::collections::VecDeque;
+
+/// The client is A, the server B.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    A,
+    B,
+}
+
+impl End {
+    pub(crate) fn other(self) -> End {
+        match self {
+            End::A => End::B,
+            End::B => End::A,
+        }
+    }
+}
+
+/// Time is virtual; both stacks are told the same.
+pub(crate) trait Pair {
+    /// Lets time go on.
+    fn wait_us(&mut self, us: u64);
+    /// Opens the connection, or the next one after it was closed.
+    fn open(&mut self);
+    /// Closes it from both sides, A first, and waits until both ends have forgotten it.
+    fn close(&mut self);
+    /// As much as there is room for.
+    fn write(&mut self, end: End, data: &[u8]) -> usize;
+    /// As much as is there and fits.
+    fn read(&mut self, end: End, out: &mut [u8]) -> usize;
+    /// This end handles all packets that wait for it.
+    fn take(&mut self, end: End);
+    /// This end puts the next packet that it has to send before the other, if there is one.
+    fn give_one(&mut self, end: End) -> bool;
+    /// This end puts all packets that it has to send before the other.
+    fn give(&mut self, end: End) {
+        while self.give_one(end) {}
+    }
+    /// Full-sized packets that have passed so far.
+    fn full_packets(&self) -> u64;
+}
+
+/// Checksums are computed and verified by both ends, or by neither.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sums {
+    On,
+    Off,
+}
+
+/// When in-order data is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Acks {
+    /// Every second segment, or after a while.
+    Delayed,
+    Immediate,
+}
+
+/// Payload of a full segment, for both stacks.
+pub(crate) const SEGMENT_BYTES: usize = 1460;
+/// Send and receive buffers, for both.
+pub(crate) const BUFFER_BYTES: usize = 64 << 10;
+
+/// Packets on their way to an end, and buffers that wait to be used again.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    packets: VecDeque<Vec<u8>>,
+    spare: Vec<Vec<u8>>,
+    full_packets: u64,
+}
+
+impl Queue {
+    pub(crate) fn spare(&mut self) -> Vec<u8> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    pub(crate) fn keep(&mut self, spare: Vec<u8>) {
+        self.spare.push(spare);
+    }
+
+    pub(crate) fn put(&mut self, packet: Vec<u8>) {
+        self.full_packets += u64::from(packet.len() >= SEGMENT_BYTES);
+        self.packets.push_back(packet);
+    }
+
+    pub(crate) fn next(&mut self) -> Option<Vec<u8>> {
+        self.packets.pop_front()
+    }
+
+    pub(crate) fn full_packets(&self) -> u64 {
+        self.full_packets
+    }
+}
+
+/// Lets both ends say all they have to say.
+pub(crate) fn settle(pair: &mut impl Pair) {
+    for _ in 0..8 {
+        for end in [End::A, End::B] {
+            pair.give(end);
+            pair.take(end.other());
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Small messages to and fro, one at a time.
+
+use crate::clock::rate;
+use crate::ours::{Ours, Settings, Trace};
+use crate::pair::{Acks, End, Pair, Sums, settle};
+use crate::row::{Better, Row, SMOLTCP, in_turn};
+use crate::theirs::Theirs;
+
+const MESSAGE_BYTES: usize = 64;
+/// Messages of one run, and as many answers.
+const MESSAGES: u64 = 100_000;
+
+pub(crate) fn rows() -> Vec<Row> {
+    let mut ours = Ours::new(Settings { sums: Sums::On, acks: Acks::Delayed, trace: Trace::Kept });
+    let mut theirs = Theirs::new(Sums::On, Acks::Delayed);
+    for pair in [&mut ours as &mut dyn Pair, &mut theirs] {
+        pair.open();
+    }
+    settle(&mut ours);
+    settle(&mut theirs);
+    let (ours, theirs) = in_turn(|| play(&mut ours), || play(&mut theirs));
+    vec![Row::beside("ping-pong", "round trips/s", Better::More, ours, (SMOLTCP, theirs))]
+}
+
+fn play(pair: &mut impl Pair) -> f64 {
+    let mut message = [7; MESSAGE_BYTES];
+    rate(MESSAGES, || {
+        for _ in 0..MESSAGES {
+            for end in [End::A, End::B] {
+                pair.wait_us(5);
+                assert_eq!(pair.write(end, &message), MESSAGE_BYTES, "one message always fits");
+                pair.give(end);
+                pair.take(end.other());
+                assert_eq!(pair.read(end.other(), &mut message), MESSAGE_BYTES, "it came in one piece");
+            }
+        }
+    })
+}

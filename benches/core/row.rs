@@ -1,0 +1,96 @@
+//! The rows of the report, and how they are made from several runs.
+
+use std::fmt::Write;
+
+/// Runs of each side; odd, so that the median is one of them.
+const RUNS: usize = 7;
+pub(crate) const SMOLTCP: &str = "smoltcp 0.14";
+
+/// Which figure is the better one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Better {
+    More,
+    Less,
+}
+
+#[derive(Debug)]
+pub(crate) struct Row {
+    name: String,
+    unit: &'static str,
+    ours: f64,
+    /// Who it is compared with, their figure, and the ratio, above 1 where ours is better.
+    peer: Option<(&'static str, f64, f64)>,
+}
+
+impl Row {
+    pub(crate) fn alone(name: impl Into<String>, unit: &'static str, ours: f64) -> Row {
+        Row { name: name.into(), unit, ours, peer: None }.told()
+    }
+
+    pub(crate) fn beside(
+        name: impl Into<String>,
+        unit: &'static str,
+        better: Better,
+        ours: f64,
+        (peer, theirs): (&'static str, f64),
+    ) -> Row {
+        let ratio = match better {
+            Better::More => ours / theirs,
+            Better::Less => theirs / ours,
+        };
+        Row { name: name.into(), unit, ours, peer: Some((peer, theirs, ratio)) }.told()
+    }
+
+    /// Progress, for whoever waits.
+    fn told(self) -> Row {
+        let Row { name, unit, ours, peer } = &self;
+        match peer {
+            Some((peer, theirs, ratio)) => {
+                eprintln!("  {name}: {ours:.1} {unit}, {peer} {theirs:.1}, ratio {ratio:.2}");
+            }
+            None => eprintln!("  {name}: {ours:.1} {unit}"),
+        }
+        self
+    }
+}
+
+/// The medians of two figures that are measured in turn, so that what the machine does meanwhile meets both.
+pub(crate) fn in_turn(mut ours: impl FnMut() -> f64, mut theirs: impl FnMut() -> f64) -> (f64, f64) {
+    let (mut a, mut b) = (Vec::new(), Vec::new());
+    // The first run of each warms up.
+    for run in 0..=RUNS {
+        let (one, other) = (ours(), theirs());
+        if run > 0 {
+            a.push(one);
+            b.push(other);
+        }
+    }
+    (median(a), median(b))
+}
+
+pub(crate) fn median_of(mut run: impl FnMut() -> f64) -> f64 {
+    run();
+    median((0..RUNS).map(|_| run()).collect())
+}
+
+fn median(mut figures: Vec<f64>) -> f64 {
+    figures.sort_by(f64::total_cmp);
+    figures[figures.len() / 2]
+}
+
+/// The one object that goes to standard output.
+pub(crate) fn object(bench: &str, rows: &[Row]) -> String {
+    let mut out = format!("{{\"bench\":\"{bench}\",\"rows\":[");
+    for (nth, row) in rows.iter().enumerate() {
+        let comma = if nth > 0 { "," } else { "" };
+        let Row { name, unit, ours, peer } = row;
+        write!(out, "{comma}{{\"name\":\"{name}\",\"unit\":\"{unit}\",\"ours\":{ours:.1}")
+            .expect("a String grows");
+        if let Some((peer, theirs, ratio)) = peer {
+            write!(out, ",\"peer\":\"{peer}\",\"theirs\":{theirs:.1},\"ratio\":{ratio:.3}")
+                .expect("a String grows");
+        }
+        out.push('}');
+    }
+    out + "]}"
+}

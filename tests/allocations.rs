@@ -1,0 +1,200 @@
+//! Where the heap is touched: not by segments once a transfer runs, and not by connections that are idle.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use allocation_counter::{AllocationInfo, measure};
+use hopwise::memory::{PathConfig, World};
+use hopwise_agents::StandardAgents;
+use hopwise_core::endpoint::{ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions};
+use hopwise_core::ip::Prefix;
+use hopwise_core::tcp::{BufferLimits, TcpConfig};
+use hopwise_core::trace::TraceEvent;
+use hopwise_core::{Endpoint, Instant, LinkEvent, LinkId, Machine, Rx, Transmit};
+
+const PORT: u16 = 80;
+const MTU: u16 = 1500;
+const SEGMENT_BYTES: u64 = 1448;
+/// Not to be waited for: only a transfer that has stopped takes so long.
+const FAR_AWAY: Duration = Duration::from_secs(100_000);
+
+/// An endpoint, and what its calls do to the heap; what the world around it does is not counted.
+struct Counted {
+    endpoint: Endpoint,
+    heap: AllocationInfo,
+}
+
+impl Counted {
+    fn new(last_octet: u8, tcp: &TcpConfig) -> Counted {
+        let address = IpAddr::from(Ipv4Addr::new(10, 0, 0, last_octet));
+        let link =
+            LinkConfig::wire(0, MTU, vec![Prefix::new(address, 24).expect("24 bits are fewer than 32")]);
+        let mut config = EndpointConfig::new(link, [last_octet; 32]);
+        config.tcp = Arc::new(tcp.clone());
+        let endpoint =
+            Endpoint::new(config, Box::new(StandardAgents::default())).expect("the default agents");
+        Counted { endpoint, heap: AllocationInfo::default() }
+    }
+
+    fn call<T>(&mut self, act: impl FnOnce(&mut Endpoint) -> T) -> T {
+        let mut done = None;
+        self.heap += measure(|| done = Some(act(&mut self.endpoint)));
+        done.expect("it was called")
+    }
+}
+
+impl Machine for Counted {
+    fn handle_packet(&mut self, now: Instant, rx: &Rx<'_>) {
+        self.call(|endpoint| endpoint.handle_packet(now, rx));
+    }
+
+    fn handle_link_event(&mut self, now: Instant, link: LinkId, event: &LinkEvent<'_>) {
+        self.call(|endpoint| endpoint.handle_link_event(now, link, event));
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.call(|endpoint| endpoint.handle_timeout(now));
+    }
+
+    fn poll_transmit(&mut self, now: Instant, link: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
+        out.reserve(usize::from(MTU));
+        self.call(|endpoint| endpoint.poll_transmit(now, link, out))
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.endpoint.poll_timeout()
+    }
+
+    fn drain_trace(&mut self, sink: &mut dyn FnMut(&TraceEvent)) {
+        self.call(|endpoint| endpoint.drain_trace(sink));
+    }
+}
+
+/// A connection over a path of 20 Mbit/s, and an application at each end.
+struct Transfer {
+    world: World<Counted>,
+    sender: ConnId,
+    receiver: ConnId,
+    read: u64,
+}
+
+impl Transfer {
+    fn open(tcp: &TcpConfig, loss_ppm: u32) -> Transfer {
+        let (client, mut server) = (Counted::new(1, tcp), Counted::new(2, tcp));
+        let listener =
+            server.endpoint.listen(None, PORT, ListenOptions::default()).expect("no other listener");
+        let path = PathConfig { bits_per_second: 20_000_000, ..PathConfig::clean(Duration::from_millis(5)) };
+        let mut world = World::new(client, server, PathConfig { loss_ppm, ..path }, path, 7);
+        let to = SocketAddr::from(([10, 0, 0, 2], PORT));
+        let sender = world
+            .a
+            .endpoint
+            .connect(Instant::ZERO, to, &ConnectOptions::default())
+            .expect("a subnet of ours");
+        let mut receiver = None;
+        assert!(world.run(Instant::from_secs(10), |world| {
+            let now = world.now();
+            receiver = receiver.or_else(|| world.b.endpoint.accept(now, listener));
+            receiver.is_some()
+        }));
+        Transfer { world, sender, receiver: receiver.expect("it was accepted"), read: 0 }
+    }
+
+    /// Lets `segments` more pass, or so many as fill the last one.
+    fn pass(&mut self, segments: u64) {
+        let Transfer { world, sender, receiver, read } = self;
+        let wanted = *read + segments * SEGMENT_BYTES;
+        let (data, mut sink) = ([7; 4096], [0; 4096]);
+        let is_done = world.run(world.now() + FAR_AWAY, |world| {
+            let now = world.now();
+            for end in [&mut world.a, &mut world.b] {
+                while end.call(Endpoint::poll_event).is_some() {}
+            }
+            while world.a.call(|endpoint| endpoint.send(now, *sender, &data).expect("it is open")) > 0 {}
+            loop {
+                match world.b.call(|endpoint| endpoint.recv(now, *receiver, &mut sink).expect("it is open")) {
+                    0 => break,
+                    bytes => *read += bytes as u64,
+                }
+            }
+            *read >= wanted
+        });
+        assert!(is_done);
+    }
+
+    /// Nobody writes; what is on its way arrives and is read.
+    fn rest(&mut self, time: Duration) {
+        let Transfer { world, receiver, .. } = self;
+        let mut sink = [0; 4096];
+        world.run(world.now() + time, |world| {
+            let now = world.now();
+            while world.b.call(|endpoint| endpoint.recv(now, *receiver, &mut sink).expect("it is open")) > 0 {
+            }
+            false
+        });
+    }
+
+    /// What the endpoints say that the two ends of the connection hold.
+    fn allocated(&self) -> [usize; 2] {
+        let Transfer { world, sender, receiver, .. } = self;
+        [world.a.endpoint.allocated(*sender), world.b.endpoint.allocated(*receiver)]
+            .map(|bytes| bytes.expect("it is open"))
+    }
+
+    /// What both endpoints did to the heap since they were asked last.
+    fn heap(&mut self) -> AllocationInfo {
+        let mut heap = AllocationInfo::default();
+        for end in [&mut self.world.a, &mut self.world.b] {
+            heap += std::mem::take(&mut end.heap);
+        }
+        heap
+    }
+}
+
+/// Buffers of one size, so that growing is over early.
+fn steady() -> TcpConfig {
+    let limits = BufferLimits { initial: 256 << 10, max: 256 << 10 };
+    TcpConfig { send_buffer: limits, recv_buffer: limits, ..TcpConfig::modern() }
+}
+
+#[test]
+fn segments_of_a_running_transfer_touch_no_heap() {
+    let mut transfer = Transfer::open(&steady(), 0);
+    transfer.pass(5_000);
+    assert!(transfer.heap().count_total > 0);
+    transfer.pass(10_000);
+    assert_eq!(transfer.heap(), AllocationInfo::default());
+}
+
+#[test]
+fn loss_recovery_touches_no_heap() {
+    let mut transfer = Transfer::open(&steady(), 10_000);
+    let recoveries = |transfer: &Transfer| {
+        let Transfer { world, sender, .. } = transfer;
+        world.a.endpoint.info(world.now(), *sender).expect("it is open").stats.fast_retransmits
+    };
+    transfer.pass(10_000);
+    let (before, _) = (recoveries(&transfer), transfer.heap());
+    transfer.pass(10_000);
+    assert!(recoveries(&transfer) > before + 10);
+    assert_eq!(transfer.heap(), AllocationInfo::default());
+}
+
+#[test]
+fn an_idle_connection_has_given_back_what_its_transfer_took() {
+    let mut transfer = Transfer::open(&TcpConfig::modern(), 0);
+    transfer.rest(Duration::from_secs(5));
+    let fresh = transfer.allocated();
+    transfer.pass(1_000);
+    assert!(transfer.allocated()[0] > fresh[0] + 4096);
+    transfer.rest(Duration::from_secs(5));
+    assert_eq!(transfer.allocated(), fresh);
+    // The endpoints' own tables have grown as far as they will.
+    transfer.heap();
+    transfer.pass(1_000);
+    transfer.rest(Duration::from_secs(5));
+    let heap = transfer.heap();
+    assert!(heap.count_total > 0, "{heap:?}");
+    assert_eq!(heap.bytes_current, 0, "{heap:?}");
+}
