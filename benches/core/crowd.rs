@@ -10,7 +10,7 @@ use hopwise_core::tcp::{KeepAlive, TcpConfig};
 use hopwise_core::{Endpoint, Instant, Machine, Rx};
 
 use crate::clock::{cost_ns, rate};
-use crate::ours::{self, LINK, Settings, Trace, address, endpoint, give_one, take};
+use crate::ours::{self, LINK, Settings, Trace, address, endpoint, give_one, run_timers, take};
 use crate::pair::{Acks, End, Queue, Sums};
 use crate::row::{Better, Row, in_turn, median_of};
 
@@ -103,6 +103,9 @@ impl Crowd {
     /// Packets go to and fro until there are none, and nobody reads the news.
     fn exchange(&mut self) {
         let mut is_over = false;
+        run_timers(&mut self.client, self.now);
+        let now = self.now;
+        self.counted(|server| run_timers(server, now));
         while !is_over {
             let has_asked = give_one(&mut self.client, self.now, &mut self.to_server);
             while let Some(packet) = self.to_server.next() {
@@ -138,6 +141,8 @@ impl Crowd {
     fn message(&mut self, nth: usize) {
         let ((client, server), mut message) = (self.ids[nth], [7; MESSAGE_BYTES]);
         self.now += Duration::from_micros(10);
+        run_timers(&mut self.client, self.now);
+        run_timers(&mut self.server, self.now);
         self.client.send(self.now, client, &message).expect("it is open");
         while give_one(&mut self.client, self.now, &mut self.to_server) {}
         take(&mut self.server, self.now, &mut self.to_server);

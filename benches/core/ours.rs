@@ -21,14 +21,14 @@ pub(crate) const LINK: LinkId = LinkId(0);
 /// IPv4, TCP and timestamps: what goes around the payload.
 const HEADERS: usize = 20 + 20 + 12;
 /// Longer than anything waits after a close.
-const AFTER_CLOSE: Duration = Duration::from_secs(61);
+const AFTER_CLOSE_US: u64 = 61_000_000;
 
 /// What becomes of the trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Trace {
     /// The default ring, and nobody reads it.
     Kept,
-    /// Read by the driver after each turn, as the contract of machines has it.
+    /// Read by the driver after each packet that was handled and each burst that has left.
     Drained,
     Off,
 }
@@ -84,11 +84,15 @@ pub(crate) fn take(endpoint: &mut Endpoint, now: Instant, queue: &mut Queue) {
     }
 }
 
-/// Runs timers that are due, and puts the next packet that the endpoint has to send into the queue.
-pub(crate) fn give_one(endpoint: &mut Endpoint, now: Instant, queue: &mut Queue) -> bool {
+/// Runs the timers that are due.
+pub(crate) fn run_timers(endpoint: &mut Endpoint, now: Instant) {
     if endpoint.poll_timeout().is_some_and(|at| at <= now) {
         endpoint.handle_timeout(now);
     }
+}
+
+/// Puts the next packet that the endpoint has to send into the queue.
+pub(crate) fn give_one(endpoint: &mut Endpoint, now: Instant, queue: &mut Queue) -> bool {
     let mut packet = queue.spare();
     packet.clear();
     let has_left = endpoint.poll_transmit(now, LINK, &mut packet).is_some();
@@ -130,11 +134,10 @@ impl Ours {
         self.ids[end as usize].expect("the connection was opened")
     }
 
-    fn drain(&mut self, end: End) {
-        while self.ends[end as usize].poll_event().is_some() {}
+    fn drain_trace(&mut self, end: End) {
         if self.trace == Trace::Drained {
             let events = &mut self.events;
-            self.ends[end as usize].drain_trace(&mut |event| *events += event.packet & 1);
+            self.ends[end as usize].drain_trace(&mut |_| *events += 1);
         }
     }
 }
@@ -142,6 +145,10 @@ impl Ours {
 impl Pair for Ours {
     fn wait_us(&mut self, us: u64) {
         self.now += Duration::from_micros(us);
+        for end in &mut self.ends {
+            run_timers(end, self.now);
+            while end.poll_event().is_some() {}
+        }
     }
 
     fn open(&mut self) {
@@ -168,7 +175,7 @@ impl Pair for Ours {
         }
         self.give(End::A);
         self.take(End::B);
-        self.now += AFTER_CLOSE;
+        self.wait_us(AFTER_CLOSE_US);
         self.give(End::A);
         self.give(End::B);
         assert!(self.ends.iter().all(|end| end.connections() == 0), "closed and forgotten");
@@ -186,12 +193,15 @@ impl Pair for Ours {
 
     fn take(&mut self, end: End) {
         take(&mut self.ends[end as usize], self.now, &mut self.queues[end as usize]);
+        self.drain_trace(end);
     }
 
     fn give_one(&mut self, end: End) -> bool {
         let to = end.other() as usize;
         let has_left = give_one(&mut self.ends[end as usize], self.now, &mut self.queues[to]);
-        self.drain(end);
+        if !has_left {
+            self.drain_trace(end);
+        }
         has_left
     }
 
