@@ -118,7 +118,7 @@ impl Connection {
             origin,
             closed: None,
             snd: Snd::new(iss, config.send_buffer.initial, default_mss(&opening.flow)),
-            rcv: Rcv::new(config.recv_buffer.initial),
+            rcv: Rcv::new(config.recv_buffer.initial.max(1 << own_shift(&config))),
             peer: Negotiated::default(),
             ledger: AckLedger::new(opening.receiver, opening.shadows, config.ack_ceiling, config.ack_merge),
             tunables,

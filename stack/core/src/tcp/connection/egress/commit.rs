@@ -161,6 +161,8 @@ impl Connection {
             self.board.push(plan.seq, plan.len, false, cx.now);
             self.snd.nxt += plan.len;
             self.snd.max = self.snd.max.max(self.snd.nxt);
+        } else {
+            self.board.resent(self.board.len() - 1, cx.now);
         }
         self.stats.window_probes += 1;
         self.note_left(cx, plan.len, SentKind::Probe);
