@@ -86,7 +86,8 @@ impl Connection {
             self.update_mss();
             cx.trace(TraceKind::PathMtu { bytes: self.mtu.size(), how: MtuHow::Probe });
         }
-        let ece = self.peer.ecn && segment.flags.contains(Flags::ECE);
+        // On a SYN it says what the peer can do, not that something was marked (RFC 3168 §6.1.1).
+        let ece = self.peer.ecn && segment.flags.contains(Flags::ECE) && !segment.flags.contains(Flags::SYN);
         AckNews { advanced, delivered, before, is_dup, dsack, ece, echo, dup_count, rtt }
     }
 
