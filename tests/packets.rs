@@ -22,6 +22,7 @@ behaviours! {
     addresses,
     agents,
     flow,
+    cookies,
     ecn,
     handshake,
     keepalive,

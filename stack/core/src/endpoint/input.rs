@@ -131,6 +131,12 @@ impl Endpoint {
         match entry.conn.handle_segment(&mut cx, &incoming.arrived) {
             Disposition::Done => self.touch(now, slot),
             Disposition::Forget => self.forget(slot),
+            Disposition::Refuse if self.is_cookie_of_half_open(now, slot, incoming) => {
+                self.forget(slot);
+                if let Err(reason) = self.take_stray(now, incoming) {
+                    self.dropped(now, reason);
+                }
+            }
             Disposition::Refuse => {
                 self.touch(now, slot);
                 if let Err(reason) = self.refuse(now, incoming) {

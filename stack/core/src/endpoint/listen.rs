@@ -202,6 +202,23 @@ impl Endpoint {
         (now.as_millis() as u32).wrapping_add(self.secrets.ts_offset(flow.local, flow.remote))
     }
 
+    /// The first copy of a SYN was answered with a cookie and the second one kept, as the queue had room by then:
+    /// the peer may go on from either answer.
+    pub(super) fn is_cookie_of_half_open(&self, now: Instant, slot: u32, incoming: &Incoming<'_>) -> bool {
+        let is_half_open = self.table.get(slot).is_some_and(|entry| entry.is_half_open);
+        is_half_open && self.cookie_of(now, incoming).is_some()
+    }
+
+    /// The MSS in the cookie that an ACK brings back, where the listener may have sent one.
+    fn cookie_of(&self, now: Instant, incoming: &Incoming<'_>) -> Option<u16> {
+        let (flow, ack) = (incoming.flow, &incoming.arrived.segment);
+        let listener = self.listener_for(flow.local)?;
+        let is_answer = ack.flags.contains(Flags::ACK) && !ack.flags.intersects(Flags::SYN | Flags::RST);
+        let expects = listener.options.cookies != Cookies::Never && is_answer;
+        let cookie = cookie_flow(&flow, ack.seq - 1);
+        expects.then(|| cookie.decode(&self.secrets, now, ack.ack - 1)).flatten()
+    }
+
     /// An ACK for which there is no connection may bring a cookie back.
     fn take_cookie_ack(
         &mut self,
@@ -209,12 +226,9 @@ impl Endpoint {
         incoming: &Incoming<'_>,
         id: ListenerId,
     ) -> Result<(), DropReason> {
-        let (flow, ack) = (incoming.flow, &incoming.arrived.segment);
-        let listener = self.listener_for(flow.local);
-        let expects = listener.is_some_and(|listener| listener.options.cookies != Cookies::Never);
+        let ack = &incoming.arrived.segment;
         let cookie = ack.ack - 1;
-        let known = cookie_flow(&flow, ack.seq - 1).decode(&self.secrets, now, cookie);
-        let Some(mss) = known.filter(|_| expects && !ack.flags.contains(Flags::SYN)) else {
+        let Some(mss) = self.cookie_of(now, incoming) else {
             self.refuse(now, incoming)?;
             return Err(DropReason::BadCookie);
         };
