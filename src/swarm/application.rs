@@ -25,6 +25,7 @@ pub(super) struct Side {
     pub(super) has_end: bool,
     has_shut: bool,
     has_paused: bool,
+    is_connected: bool,
     is_over: Option<CloseReason>,
     writes_again_at: Instant,
     reads_again_at: Instant,
@@ -121,6 +122,7 @@ impl Side {
             has_end: false,
             has_shut: false,
             has_paused: false,
+            is_connected: false,
             is_over: None,
             writes_again_at: Instant::ZERO,
             reads_again_at: Instant::ZERO,
@@ -128,8 +130,13 @@ impl Side {
         }
     }
 
-    pub(super) fn opened(&mut self, id: ConnId) {
+    pub(super) fn opens(&mut self, id: ConnId) {
         self.phase = Phase::Open(id);
+    }
+
+    pub(super) fn is_accepted(&mut self, id: ConnId) {
+        self.phase = Phase::Open(id);
+        self.is_connected = true;
     }
 
     pub(super) fn phase(&self) -> Phase {
@@ -154,8 +161,10 @@ impl Side {
     }
 
     pub(super) fn hear(&mut self, kind: EventKind) {
-        if let EventKind::Closed(reason) = kind {
-            self.is_over = Some(reason);
+        match kind {
+            EventKind::Connected => self.is_connected = true,
+            EventKind::Closed(reason) => self.is_over = Some(reason),
+            _ => {}
         }
     }
 
@@ -216,7 +225,9 @@ impl Side {
 
     fn read(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnId) -> Result<(), Violation> {
         for _ in 0..MOST_CALLS {
-            if self.has_end || self.pauses(now) || self.leaves_now() {
+            // What came before a connection broke off may still be read.
+            let is_busy = self.pauses(now) && self.is_over.is_none();
+            if self.has_end || is_busy || self.leaves_now() {
                 return Ok(());
             }
             let read = match self.plan.read.how {
@@ -303,9 +314,7 @@ impl Side {
 
     fn perhaps_end(&mut self, now: Instant, endpoint: &mut Endpoint, id: ConnId) -> Result<(), Violation> {
         if let Some(reason) = self.is_over.filter(|reason| *reason != CloseReason::Finished) {
-            let outcome = if self.is_complete() { Outcome::Complete } else { Outcome::Failed(reason) };
-            // What had arrived may still be read, and has been, unless the program is busy.
-            return self.let_go(now, endpoint, id, outcome);
+            return self.let_go(now, endpoint, id, Outcome::Failed(reason));
         }
         if self.leaves_now() {
             let ended = match self.plan.ending {
@@ -319,8 +328,9 @@ impl Side {
         if !has_written || self.plan.ending.is_rude() {
             return Ok(());
         }
+        // Before the handshake is over, letting go would take back what was written (RFC 9293 §3.10.4).
         if self.plan.ending == Ending::WriteAndGo {
-            return self.let_go(now, endpoint, id, Outcome::Left);
+            return if self.is_connected { self.let_go(now, endpoint, id, Outcome::Left) } else { Ok(()) };
         }
         let waits_for_peer = self.plan.ending == Ending::AfterPeer && !self.has_end;
         if !self.has_shut && !waits_for_peer {

@@ -175,12 +175,12 @@ impl<'a> Run<'a> {
         let delivered_by = self.scenario.delivered_by();
         self.go_on(delivered_by, Programs::are_done)?;
         let delivered_at = self.world.now();
-        if !self.programs.are_done() {
-            self.programs.give_up_orphans(&mut self.world);
-            self.judge_stalls()?;
-        }
-        let forgotten_by = self.world.now() + self.lingering();
-        self.go_on(forgotten_by, |_| false)?;
+        self.programs.give_up_orphans(self.scenario, &mut self.world);
+        self.judge_stalls()?;
+        self.go_on(self.world.now() + self.lingering(), |_| false)?;
+        // Whoever was accepted only now, after its opener had left, is one more.
+        self.programs.give_up_orphans(self.scenario, &mut self.world);
+        self.go_on(self.world.now() + self.lingering(), |_| false)?;
         self.judge_outcomes()?;
         self.judge_remains()?;
         Ok(self.summary(delivered_at))

@@ -182,6 +182,8 @@ impl Scenario {
     pub fn is_faultless(&self) -> bool {
         let is_smooth = |path: &PathConfig| {
             path.loss_ppm == 0
+                && path.duplicate_ppm == 0
+                && path.reorder_ppm == 0
                 && path.corrupt_ppm == 0
                 && path.bits_per_second == 0
                 && path.mtu == u16::MAX

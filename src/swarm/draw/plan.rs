@@ -152,7 +152,8 @@ fn endings(random: &mut Random, sides: &mut [SidePlan; 2]) {
 
 /// Where a handshake may have gone through a cookie, a lost last ACK is only made good by what the opener says.
 fn speak_first(opener: &mut SidePlan) {
-    if opener.send_bytes == 0 && opener.ending == Ending::AfterPeer {
+    let is_silent = opener.ending == Ending::AfterPeer || opener.ending.is_rude();
+    if opener.send_bytes == 0 && is_silent {
         opener.ending = Ending::HalfClose;
     }
 }

@@ -46,7 +46,11 @@ impl Pair {
     }
 
     fn are_done(&self) -> bool {
-        self.sides.iter().all(|side| side.outcome().is_some()) || self.was_never_accepted()
+        self.sides.iter().all(|side| side.outcome().is_some())
+    }
+
+    fn are_complete(&self) -> bool {
+        self.sides.iter().all(|side| side.outcome() == Some(Outcome::Complete))
     }
 
     /// The opener left before the other side heard of it.
@@ -156,7 +160,7 @@ impl Programs {
                 continue;
             };
             let pair = &mut self.connections[number];
-            pair.sides[1].opened(id);
+            pair.sides[1].is_accepted(id);
             pair.is_dirty[1] = true;
         }
         Ok(())
@@ -179,7 +183,7 @@ impl Programs {
                 self.connections[number].opens_at = Some(now + ASK_AGAIN);
                 return Ok(());
             }
-            if before.sides.iter().any(|side| side.outcome() != Some(Outcome::Complete)) {
+            if !before.are_complete() {
                 self.skip(number);
                 return Ok(());
             }
@@ -213,7 +217,7 @@ impl Programs {
             let remote = SocketAddr::new(address(scenario.family, end.other()), to);
             let options = ConnectOptions { local_port: Some(own), ..ConnectOptions::default() };
             match world.machine(end).endpoint.connect(now, remote, &options) {
-                Ok(id) => pair.sides[side].opened(id),
+                Ok(id) => pair.sides[side].opens(id),
                 Err(ConnectError::InUse(_)) if port.is_some() => {
                     pair.opens_at = Some(now + ASK_AGAIN);
                     return Ok(());
@@ -253,13 +257,21 @@ impl Programs {
         Ok(())
     }
 
-    /// Whoever waits for a side that has gone stops waiting.
-    pub(super) fn give_up_orphans(&mut self, world: &mut World<Moody>) {
+    /// Whoever waits for a side that has gone stops waiting. A program that lets go in good order has not gone
+    /// yet, unless its endpoint was impatient.
+    pub(super) fn give_up_orphans(&mut self, scenario: &Scenario, world: &mut World<Moody>) {
         let now = world.now();
-        for pair in &mut self.connections {
+        let has_gone = |outcome| outcome != Outcome::Complete || !scenario.is_patient();
+        for number in 0..self.connections.len() {
+            if let Opening::AfterTheEndOf(earlier) = self.connections[number].plan.opening
+                && self.connections[number].opens_at.is_some()
+                && !self.connections[earlier].are_complete()
+            {
+                self.skip(number);
+            }
+            let pair = &mut self.connections[number];
             for side in [0, 1] {
-                let is_orphan =
-                    pair.sides[1 - side].outcome().is_some_and(|other| other != Outcome::Complete);
+                let is_orphan = pair.sides[1 - side].outcome().is_some_and(has_gone);
                 if let (Phase::Open(id), true) = (pair.sides[side].phase(), is_orphan) {
                     pair.sides[side].end(Outcome::GaveUp);
                     let _ = world.machine(pair.end(side)).endpoint.abort(now, id);
