@@ -108,8 +108,10 @@ impl Connection {
         self.rcv.urgent_end = self.rcv.urgent_end.filter(|end| read_to < *end);
         let promised = self.rcv.edge.bytes_since(self.rcv.nxt);
         let gain = self.window_edge().bytes_since(self.rcv.edge);
-        // Only a peer that may be stuck is told at once; else the next ACK says it, whenever the agent sends one.
+        // Only a peer that may be stuck is told at once; else the next ACK says it, whenever the agent sends one. One
+        // that waits for the link will read the window when it leaves.
         if gain > 0
+            && !self.ledger.is_waiting()
             && promised < 2 * self.recv_mss()
             && self.state.is_synchronized()
             && self.rcv.fin.is_none()
