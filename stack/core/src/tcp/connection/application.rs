@@ -121,7 +121,7 @@ impl Connection {
         if keep_alive_changed {
             match options.keep_alive {
                 Some(keep_alive) if self.state.is_synchronized() => {
-                    self.timers.arm(Timer::KeepAlive, cx.now + keep_alive.idle);
+                    self.arm_keep_alive(cx.now, keep_alive.idle);
                 }
                 _ => self.timers.disarm(Timer::KeepAlive),
             }

@@ -11,6 +11,8 @@ use crate::trace::{MtuHow, StateName, TraceKind};
 
 /// Probes of a closed window are never further apart than this (RFC 9293 §3.8.6.1 lets them back off).
 const PERSIST_MOST: Duration = Duration::from_secs(60);
+/// Whatever the application asks for, asking more often would be a flood, and without a pause never end.
+const SHORTEST_KEEP_ALIVE: Duration = Duration::from_millis(10);
 /// After this long without an event the buffers give their memory back.
 pub(super) const RELAX_AFTER: Duration = Duration::from_secs(1);
 
@@ -91,7 +93,7 @@ impl Connection {
         }
         if !self.board.is_empty() || self.unsent() > 0 {
             // Data under way asks the same question (MUST-26: only when idle).
-            self.timers.arm(Timer::KeepAlive, cx.now + keep_alive.idle);
+            self.arm_keep_alive(cx.now, keep_alive.idle);
             return;
         }
         if self.urges.keep_alives_sent >= keep_alive.probes {
@@ -100,7 +102,11 @@ impl Connection {
         }
         self.urges.keep_alives_sent += 1;
         self.urges.keep_alive = true;
-        self.timers.arm(Timer::KeepAlive, cx.now + keep_alive.interval);
+        self.arm_keep_alive(cx.now, keep_alive.interval);
+    }
+
+    pub(super) fn arm_keep_alive(&mut self, now: Instant, wait: Duration) {
+        self.timers.arm(Timer::KeepAlive, now + wait.max(SHORTEST_KEEP_ALIVE));
     }
 
     /// R2 of RFC 9293 §3.8.3: nothing that we sent has been acknowledged for too long.

@@ -11,7 +11,6 @@ use super::Connection;
 use crate::agent::Why;
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::AckKind;
-use crate::tcp::timers::Timer;
 use crate::trace::{DropReason, StateName, TraceKind};
 use crate::wire::{Ecn, SourceRoute, TcpView};
 
@@ -138,7 +137,7 @@ impl Connection {
         let Some(keep_alive) = self.options.keep_alive else { return };
         self.urges.keep_alives_sent = 0;
         if self.state == StateName::Established || self.state == StateName::CloseWait {
-            self.timers.arm(Timer::KeepAlive, cx.now + keep_alive.idle);
+            self.arm_keep_alive(cx.now, keep_alive.idle);
         }
     }
 }
