@@ -137,8 +137,7 @@ impl Connection {
                 break;
             }
         }
-        let most =
-            usize::from(self.mtu.size().saturating_sub(self.ip_header_len() + super::handshake::TCP_HEADER));
+        let most = self.room_in(self.mtu.size()) as usize;
         while !options.sack.is_empty() && options.emitted_len() + plan.len as usize > most {
             options.sack.pop();
         }

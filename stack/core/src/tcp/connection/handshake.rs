@@ -26,7 +26,7 @@ use crate::{Instant, Seq};
 const DEFAULT_MSS_V4: u16 = 536;
 const DEFAULT_MSS_V6: u16 = 1220;
 /// Fixed part of a TCP header.
-pub(super) const TCP_HEADER: u16 = 20;
+const TCP_HEADER: u16 = 20;
 /// Timestamps with their padding.
 const TIMESTAMPS_LEN: u32 = 12;
 
@@ -278,22 +278,29 @@ impl Connection {
         let from_path = self.payload_of(self.mtu.size());
         let peer = u32::from(self.snd.peer_mss).saturating_sub(self.option_bytes());
         let configured = u32::from(self.config.segment_bytes);
-        self.snd.mss = from_path.min(peer).min(configured).max(MIN_MSS);
+        // The floor is for what others say; our own link is believed.
+        let from_link = self.payload_of(self.mtu.link()).max(1);
+        self.snd.mss = from_path.min(peer).min(configured).max(MIN_MSS).min(from_link);
     }
 
     /// Payload of a packet of `size` octets.
     pub(super) fn payload_of(&self, size: u16) -> u32 {
-        u32::from(size).saturating_sub(self.header_bytes())
+        self.room_in(size).saturating_sub(self.option_bytes())
+    }
+
+    /// Payload and TCP options of a packet of `size` octets.
+    pub(super) fn room_in(&self, size: u16) -> u32 {
+        u32::from(size).saturating_sub(self.fixed_header_bytes())
     }
 
     /// Size of a packet with `payload` octets.
     pub(super) fn packet_of(&self, payload: u32) -> u16 {
-        u16::try_from(payload + self.header_bytes()).unwrap_or(u16::MAX)
+        u16::try_from(payload + self.fixed_header_bytes() + self.option_bytes()).unwrap_or(u16::MAX)
     }
 
-    fn header_bytes(&self) -> u32 {
+    fn fixed_header_bytes(&self) -> u32 {
         let route = self.source_route.as_ref().map_or(0, |_| SOURCE_ROUTE_MOST);
-        u32::from(self.ip_header_len() + TCP_HEADER) + route + self.option_bytes()
+        u32::from(self.ip_header_len() + TCP_HEADER) + route
     }
 
     /// Options on every data segment.
