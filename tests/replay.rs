@@ -1,6 +1,8 @@
 //! What the fuzzers found worth keeping is replayed on every compiler. The body of each fuzz target stands in
 //! `tests/replay/`, once for both.
 
+#[path = "replay/handle_packet.rs"]
+mod handle_packet;
 #[path = "replay/spec.rs"]
 mod spec;
 
@@ -9,7 +11,7 @@ use std::path::Path;
 
 type Replay = fn(&[u8]);
 
-const TARGETS: [(&str, Replay); 1] = [("spec", spec::replay)];
+const TARGETS: [(&str, Replay); 2] = [("handle_packet", handle_packet::replay), ("spec", spec::replay)];
 
 #[test]
 fn every_input_that_the_fuzzers_kept_does_no_harm() {

@@ -1,0 +1,186 @@
+//! Agents that do whatever their contract lets them do. They stand beside the registered ones, because what the
+//! connection promises must not depend on an agent's good sense.
+
+use std::error::Error;
+use std::time::Duration;
+
+use hopwise_agents::StandardAgents;
+use hopwise_core::agent::{
+    AckNote, AckVerdict, AgentMaker, AgentSpecs, Allowance, Arrival, Class, DataNote, DupAck, FastRetransmit,
+    Needs, PathEvent, PathReaction, ReceiverAgent, RecvView, Rule, SendView, SenderAgent, Tunables, Why,
+};
+use hopwise_core::{Instant, Seq, ignores};
+
+use super::input::Bits;
+
+/// Makes registered agents, and beside or around them whimsical ones when the seed is not 0.
+pub(super) struct Whims {
+    seed: u8,
+    standard: StandardAgents,
+}
+
+impl Whims {
+    pub(super) fn new(seed: u8) -> Whims {
+        Whims { seed, standard: StandardAgents::default() }
+    }
+}
+
+impl AgentMaker for Whims {
+    fn check(&self, agents: &AgentSpecs) -> Result<(), Box<dyn Error + Send + Sync>> {
+        self.standard.check(agents)
+    }
+
+    fn receiver(&self, spec: &str) -> Box<dyn ReceiverAgent> {
+        match Bits(self.seed).has(0) {
+            true => Box::new(WhimsicalReceiver { mood: Mood::new(self.seed), deadline: None }),
+            false => self.standard.receiver(spec),
+        }
+    }
+
+    fn shadows(&self, spec: &str) -> Vec<Box<dyn ReceiverAgent>> {
+        self.standard.shadows(spec)
+    }
+
+    fn senders(&self, spec: &str) -> Vec<Box<dyn SenderAgent>> {
+        let mut list = self.standard.senders(spec);
+        if Bits(self.seed).has(1) {
+            list.push(Box::new(WhimsicalSender { mood: Mood::new(self.seed) }));
+        }
+        list
+    }
+}
+
+/// Changes with everything that happens, always in the same way.
+#[derive(Debug)]
+struct Mood(u64);
+
+impl Mood {
+    fn new(seed: u8) -> Mood {
+        Mood(u64::from(seed).wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
+    }
+
+    fn turn(&mut self, by: u64) -> u64 {
+        self.0 = (self.0 ^ by).wrapping_mul(0xd134_2543_de82_ef95).rotate_left(23) | 1;
+        self.now()
+    }
+
+    fn now(&self) -> u64 {
+        self.0 >> 20
+    }
+}
+
+fn needs(mood: &Mood) -> Needs {
+    let bits = Bits((mood.now() & 0xff) as u8);
+    Needs {
+        peer_cwnd: bits.has(0),
+        dup_count: bits.has(1),
+        rate_request: bits.has(2),
+        told: bits.has(3),
+        hops: bits.has(4),
+        rtt: bits.has(5),
+    }
+}
+
+#[derive(Debug)]
+struct WhimsicalReceiver {
+    mood: Mood,
+    deadline: Option<Instant>,
+}
+
+impl ReceiverAgent for WhimsicalReceiver {
+    ignores!(on_ack);
+
+    fn needs(&self) -> Needs {
+        needs(&self.mood)
+    }
+
+    fn on_arrival(&mut self, arrival: &Arrival, _: &RecvView<'_>) -> AckVerdict {
+        let whim = self.mood.turn(u64::from(arrival.bytes));
+        self.deadline = (whim & 1 == 0).then(|| arrival.now + Duration::from_micros(whim % 600_000 + 1));
+        match (whim >> 1) % 4 {
+            0 if arrival.class != Class::Duplicate => AckVerdict::Now(Why::plain(Rule::Each)),
+            1 => AckVerdict::Repeat(Why::plain(Rule::LostAck)),
+            _ => AckVerdict::Hold(Why::new(Rule::Count, 1, 2)),
+        }
+    }
+
+    fn on_deadline(&mut self, now: Instant, _: &RecvView<'_>) -> AckVerdict {
+        let whim = self.mood.turn(now.0);
+        self.deadline = (whim & 1 == 0).then(|| now + Duration::from_millis(whim % 900 + 1));
+        match whim >> 1 & 3 {
+            0 => AckVerdict::Hold(Why::plain(Rule::Deadline)),
+            1 => AckVerdict::Repeat(Why::plain(Rule::LostAck)),
+            _ => AckVerdict::Now(Why::plain(Rule::Deadline)),
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    fn note(&self) -> AckNote {
+        let whim = self.mood.now();
+        AckNote { dup_count: (whim & 1 == 0).then_some((whim >> 1 & 0xff) as u8) }
+    }
+
+    fn gauges(&self, _: &mut dyn FnMut(&'static str, u64)) {}
+}
+
+#[derive(Debug)]
+struct WhimsicalSender {
+    mood: Mood,
+}
+
+impl SenderAgent for WhimsicalSender {
+    ignores!(on_sent, on_acked, on_loss, on_recovered);
+
+    fn needs(&self) -> Needs {
+        needs(&self.mood)
+    }
+
+    fn tune(&self, tunables: &mut Tunables) {
+        let whim = self.mood.now();
+        tunables.dup_threshold = (whim % 5) as u8 + 1;
+        tunables.rto_factor = (whim % 3) as u8 + 1;
+        tunables.rto_backoff = whim & 8 == 0;
+    }
+
+    fn on_dup_ack(&mut self, dup: &DupAck, _: &SendView<'_>) -> Option<FastRetransmit> {
+        let whim = self.mood.turn(u64::from(dup.seen));
+        (whim & 3 == 0).then_some(FastRetransmit)
+    }
+
+    fn on_path(&mut self, event: &PathEvent, view: &SendView<'_>) -> PathReaction {
+        let whim = self.mood.turn(u64::from(view.snd_una.0));
+        match *event {
+            PathEvent::AckSeq(seq) => PathReaction::RaiseHighestAck(seq),
+            _ if whim & 3 == 0 => PathReaction::RaiseHighestAck(view.snd_una + (whim >> 2 & 0xffff) as u32),
+            _ if whim & 3 == 1 => PathReaction::None,
+            _ => PathReaction::Freeze { probe_every: Duration::from_millis(whim % 2000) },
+        }
+    }
+
+    fn narrow(&self, now: Instant, _: &SendView<'_>, so_far: Allowance) -> Allowance {
+        let whim = self.mood.now();
+        let wait = Duration::from_millis(whim >> 8 & 0x3ff);
+        Allowance {
+            flight_bytes: so_far.flight_bytes.min(whim & 0xffff),
+            new_from: if whim & 0x30 == 0 { so_far.new_from.max(now + wait) } else { so_far.new_from },
+            resend_from: if whim & 0xc0 == 0 {
+                so_far.resend_from.max(now + wait)
+            } else {
+                so_far.resend_from
+            },
+            burst_bytes: so_far.burst_bytes,
+        }
+    }
+
+    fn note(&self, first: Seq, _: &SendView<'_>, _: &Allowance, note: &mut DataNote) {
+        let whim = self.mood.now() ^ u64::from(first.0);
+        note.cwnd = (whim & 1 == 0).then_some(whim as u16);
+        note.ask_rate = (whim & 2 == 0).then_some(whim as u8 & 0x7f);
+        note.told = (whim & 4 == 0).then_some(whim as u8);
+    }
+
+    fn gauges(&self, _: &mut dyn FnMut(&'static str, u64)) {}
+}
