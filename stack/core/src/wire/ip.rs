@@ -104,6 +104,10 @@ impl<'a> IpView<'a> {
             IpAddr::V4(_) => (self.protocol, payload, 0),
             IpAddr::V6(_) => {
                 let walk = v6::walk_after_fragment(self.protocol, payload)?;
+                if walk.fragment.is_some() {
+                    // Else the piece would pass for a whole datagram; honest senders fragment once.
+                    return Err(DropReason::FragmentInvalid);
+                }
                 (walk.protocol, walk.payload, payload.len() - walk.payload.len())
             }
         };

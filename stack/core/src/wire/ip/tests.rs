@@ -425,6 +425,17 @@ fn reassembled_datagram_is_walked_on_from_where_its_fragments_began() {
 }
 
 #[test]
+fn fragment_within_a_reassembled_datagram_is_refused() {
+    let whole = [fragment_header(TCP, 5, true), b"12345678".to_vec()].concat();
+    let bytes =
+        with_extensions(protocol::FRAGMENT, &[fragment_header(protocol::FRAGMENT, 0, true), whole].concat());
+    let fragment = IpView::parse(&bytes).unwrap();
+    assert_eq!(fragment.reassembled(fragment.payload), Err(DropReason::FragmentInvalid));
+    let alone = [fragment_header(TCP, 0, false), b"12345678".to_vec()].concat();
+    assert_eq!(fragment.reassembled(&alone).map(|view| view.payload), Ok(b"12345678".as_slice()));
+}
+
+#[test]
 fn reassembled_ipv4_datagram_keeps_its_header() {
     let bytes = packet(&header(v4(1), v4(2)), b"12345678");
     let bytes = mended(&bytes, |bytes| bytes[6] = 0x20);
