@@ -70,9 +70,9 @@ fn what_was_sent_again_gives_no_rtt_sample() {
     board.resent(0, Instant::from_millis(50));
     let mut delivered = Delivered::default();
     board.ack(Seq(MSS), None, &mut delivered);
-    assert_eq!((delivered.first_sent, delivered.last_sent), (None, None));
+    assert_eq!((delivered.first_acked, delivered.last_sent), (None, None));
     board.ack(Seq(2 * MSS), None, &mut delivered);
-    assert_eq!(delivered.first_sent, Some(Instant::from_millis(1)));
+    assert_eq!(delivered.first_acked, Some(Instant::from_millis(1)));
 }
 
 #[test]
