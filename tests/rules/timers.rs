@@ -66,3 +66,52 @@ fn a_receiver_that_holds_is_waited_for() {
     assert!(info.rto >= ms(200) && info.path.rtt.smoothed > Some(ms(150)), "{:?}", info.path.rtt);
     assert_eq!((flow.world.now() > Instant::ZERO, info.stats.timeouts), (true, 0));
 }
+
+/// RFC 8985 §7.2: a probe that would come after the RTO takes its place.
+#[test]
+fn a_lost_tail_is_probed_also_where_the_rto_is_short() {
+    let mut flow = Setup::over(ms(400)).start();
+    flow.settle();
+    for _ in 0..30 {
+        flow.offer(2 * MSS);
+        flow.wait(ms(1000));
+    }
+    assert!(flow.sender().rto < ms(500));
+    flow.offer(3 * MSS);
+    flow.offer_and_lose(MSS);
+    flow.wait(ms(3000));
+    let stats = flow.sender().stats;
+    assert_eq!((flow.received, stats.tail_probes, stats.timeouts), (64 * MSS, 1, 0));
+}
+
+/// RFC 8985 §7.4: an ACK that was only held leaves before the probe comes, the D-SACK follows it.
+#[test]
+fn a_probe_that_was_not_needed_takes_nothing_from_the_window() {
+    let mut setup = Setup::over(ms(100));
+    setup.receiver = "delayed:d=8,hold=180ms";
+    let mut flow = setup.start();
+    flow.settle();
+    flow.offer(2 * MSS);
+    flow.wait(ms(1000));
+    let info = flow.sender();
+    assert_eq!((info.stats.tail_probes, info.stats.timeouts), (1, 0));
+    flow.offer(8 * MSS);
+    flow.wait(ms(1000));
+    assert_eq!((flow.received, flow.sender().ssthresh_bytes), (10 * MSS, u64::MAX));
+}
+
+/// RFC 8985 §7.4: a probe that repaired a loss hides it; the window is reduced as though it had been seen.
+#[test]
+fn a_probe_that_was_needed_reduces_the_window_once_more_is_acknowledged() {
+    let mut flow = Setup::over(ms(100)).start();
+    flow.settle();
+    flow.offer(3 * MSS);
+    flow.offer_and_lose(MSS);
+    flow.wait(ms(1000));
+    let info = flow.sender();
+    assert_eq!((info.stats.tail_probes, info.stats.timeouts), (1, 0));
+    flow.offer(2 * MSS);
+    flow.wait(ms(1000));
+    assert_eq!(flow.received, 6 * MSS);
+    assert!(flow.sender().ssthresh_bytes < 10 * MSS);
+}

@@ -5,10 +5,11 @@ use crate::Instant;
 /// What can become due. When several are, the one that stands first is handled first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Timer {
+    /// When to send the last segment once more because no ACK has come that would show its loss (RFC 8985 §7).
+    /// Where both are due the probe goes in place of the timeout, and the RTO begins anew.
+    TailProbe,
     /// When to send the first unacknowledged segment again (RFC 6298), SYN and FIN among them.
     Retransmit,
-    /// When to send the last segment once more because no ACK has come that would show its loss (RFC 8985 §7).
-    TailProbe,
     /// When to take segments for lost that may merely have been reordered (RFC 8985 §6.2).
     Reorder,
     /// When to probe a window that the peer has closed (RFC 9293 §3.8.6.1), or override silly-window avoidance.
@@ -32,8 +33,8 @@ pub(crate) enum Timer {
 
 impl Timer {
     pub(crate) const ALL: [Timer; 11] = [
-        Timer::Retransmit,
         Timer::TailProbe,
+        Timer::Retransmit,
         Timer::Reorder,
         Timer::Persist,
         Timer::Pace,

@@ -25,6 +25,8 @@ pub(super) struct AckNews {
     pub(super) before: Before,
     /// RFC 5681 §2: says nothing new but that something else arrived.
     pub(super) is_dup: bool,
+    /// It carries neither data nor SYN or FIN.
+    pub(super) says_only_ack: bool,
     /// What the peer says came twice (RFC 2883).
     pub(super) dsack: Option<(Seq, Seq)>,
     pub(super) ece: bool,
@@ -88,7 +90,7 @@ impl Connection {
         }
         // On a SYN it says what the peer can do, not that something was marked (RFC 3168 §6.1.1).
         let ece = self.peer.ecn && segment.flags.contains(Flags::ECE) && !segment.flags.contains(Flags::SYN);
-        AckNews { advanced, delivered, before, is_dup, dsack, ece, echo, dup_count, rtt }
+        AckNews { advanced, delivered, before, is_dup, says_only_ack, dsack, ece, echo, dup_count, rtt }
     }
 
     /// Marks what SACK blocks report. Answers the first block when it is a D-SACK (RFC 2883 §4).

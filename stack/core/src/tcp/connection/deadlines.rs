@@ -33,7 +33,7 @@ impl Connection {
     fn on_timer(&mut self, cx: &mut Cx<'_>, timer: Timer) {
         match timer {
             Timer::Retransmit => self.on_retransmit_timer(cx),
-            Timer::TailProbe => self.on_tail_probe_due(),
+            Timer::TailProbe => self.on_tail_probe_due(cx.now),
             Timer::Reorder => {
                 let before = self.before();
                 self.detect(cx, before);

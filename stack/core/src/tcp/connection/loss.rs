@@ -32,6 +32,7 @@ impl Connection {
             cx.trace(TraceKind::Undone(by));
             return Some(Recovered::Undone);
         }
+        self.resolve_tail_probe(cx, news);
         if news.advanced > 0 {
             self.recovery.dup_acks = 0;
         }
@@ -415,24 +416,25 @@ impl Connection {
         self.timers.arm(Timer::TailProbe, (now + wait).min(rto_at));
     }
 
-    pub(super) fn on_tail_probe_due(&mut self) {
+    pub(super) fn on_tail_probe_due(&mut self, now: Instant) {
         if self.recovery.phase == Phase::Open && self.recovery.tail_probe.is_none() && !self.board.is_empty()
         {
             self.urges.tail_probe = true;
+            self.arm_retransmit(now);
         }
     }
 
-    /// RFC 8985 §7.4: a probe that repaired a loss hides it from the window; reduce as though it had been seen. An
-    /// ACK that ends where the probe did leaves it open: a D-SACK may yet say that both copies arrived.
+    /// RFC 8985 §7.4: a probe that repaired a loss hides it from the window; reduce as though it had been seen. The
+    /// ACK that covers the probe does not tell: it may be the first copy's, with the D-SACK still to come.
     fn resolve_tail_probe(&mut self, cx: &mut Cx<'_>, news: &AckNews) {
         let Some(probe) = self.recovery.tail_probe.filter(|probe| probe.end <= self.snd.una) else { return };
-        let arrived_once = probe.was_resent && news.dsack.is_none();
-        let is_beyond = probe.end < self.snd.una;
-        if arrived_once && !is_beyond && news.advanced > 0 {
+        let came_twice = news.dsack.is_some() || (news.advanced == 0 && news.says_only_ack);
+        let is_more_acked = probe.end < self.snd.una;
+        if probe.was_resent && !came_twice && !is_more_acked {
             return;
         }
         self.recovery.tail_probe = None;
-        if arrived_once && is_beyond && self.recovery.phase == Phase::Open {
+        if probe.was_resent && !came_twice && self.recovery.phase == Phase::Open {
             self.ask_for_reduction(cx, LossKind::Marked, news.before.outstanding);
         }
     }
