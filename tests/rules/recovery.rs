@@ -1,6 +1,7 @@
 //! Fast recovery and what enters it: RFC 6582, 6675, 6937, 8985.
 
 use hopwise::memory::End;
+use hopwise_core::Instant;
 use hopwise_core::trace::{SentWhat, TraceEvent, TraceKind};
 
 use super::flow::{Setup, ms};
@@ -59,4 +60,18 @@ fn a_loss_stays_one_when_the_network_doubles_segments_later() {
     flow.wait(ms(500));
     let stats = flow.sender().stats;
     assert_eq!((flow.received, stats.fast_retransmits, stats.undone), (13 * MSS, 1, 0));
+}
+
+/// RFC 8985 §6.2: what reordering costs is one needless recovery, taken back; then RACK waits.
+#[test]
+fn reordering_is_taken_for_loss_a_few_times_at_most() {
+    for (by_ms, senders) in [(2, "[cubic]"), (5, "[cubic]"), (2, "[newreno]"), (5, "[newreno]")] {
+        let mut setup = Setup::over(ms(40)).rate(100_000_000, 1000);
+        (setup.senders, setup.bytes) = (senders, 10_000_000);
+        (setup.to_b.reorder_ppm, setup.to_b.reorder_by) = (30_000, ms(by_ms));
+        let flow = setup.run(Instant::from_secs(20));
+        let stats = flow.sender().stats;
+        assert!(flow.ended.is_some() && stats.fast_retransmits <= 3, "{by_ms} ms: {stats:?}");
+        assert_eq!((stats.undone, stats.timeouts), (stats.fast_retransmits, 0));
+    }
 }

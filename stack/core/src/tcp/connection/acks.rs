@@ -104,11 +104,13 @@ impl Connection {
             [first, second, ..] if second.left <= first.left && first.right <= second.right => Some(first),
             _ => None,
         };
+        // Out of order is what arrived after something higher that an earlier ACK told of.
+        let highest_before = self.highest_sacked;
         for block in blocks.iter().skip(usize::from(dsack.is_some())) {
             let is_sane =
                 block.left < block.right && segment.ack < block.right && block.right <= self.snd.nxt;
             if is_sane && self.snd.una <= block.left {
-                self.board.sack(block.left, block.right, self.highest_sacked, delivered);
+                self.board.sack(block.left, block.right, highest_before, delivered);
                 let highest = self.highest_sacked.map_or(block.right, |highest| highest.max(block.right));
                 self.highest_sacked = Some(highest);
             }

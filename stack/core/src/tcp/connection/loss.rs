@@ -332,7 +332,7 @@ impl Connection {
             self.stats.undone += 1;
         }
         if was == Phase::Fast {
-            self.recovery.rack.on_recovered();
+            self.recovery.rack.on_recovered(end);
         }
         // After a timeout the window grows on from where slow start has brought it: nothing to hand back.
         if was == Phase::Fast || end == Recovered::Undone {

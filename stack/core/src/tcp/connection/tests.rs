@@ -7,8 +7,9 @@ use crate::agent::{
     Why,
 };
 use crate::ignores;
+use crate::tcp::recovery::Certainty;
 use crate::trace::TraceRing;
-use crate::wire::{Checksums, Ecn as IpEcn, Flags, IpView, TcpOptions, TcpView};
+use crate::wire::{Checksums, Ecn as IpEcn, Flags, IpView, SackBlock, TcpOptions, TcpView};
 
 const MSS: u32 = 1000;
 
@@ -106,9 +107,10 @@ impl Rig {
     }
 
     fn established_with(config: TcpConfig) -> Rig {
+        let sack_permitted = config.sack;
         let mut rig = Rig::connecting(config);
         rig.leaves();
-        let syn = TcpOptions { mss: Some(MSS as u16), ..TcpOptions::default() };
+        let syn = TcpOptions { mss: Some(MSS as u16), sack_permitted, ..TcpOptions::default() };
         let iss = rig.conn.snd.iss;
         rig.hear_with(Flags::SYN | Flags::ACK, iss + 1, syn, &[]);
         rig.leaves();
@@ -279,4 +281,28 @@ fn a_keep_alive_without_an_interval_still_lets_time_pass() {
     let una = rig.conn.snd.una;
     rig.hear(Flags::default(), una, b"data");
     assert!(rig.conn.timers.deadline(Timer::KeepAlive) > Some(rig.now));
+}
+
+/// Segments from `from` to before `to`, counted from `snd_una`.
+fn block(rig: &Rig, from: u32, to: u32) -> SackBlock {
+    SackBlock { left: rig.conn.snd.una + from * MSS, right: rig.conn.snd.una + to * MSS }
+}
+
+/// The ACK for the lower block was lost; RFC 8985 §6.2 step 3 compares with what earlier ACKs delivered.
+#[test]
+fn two_blocks_that_one_ack_brings_are_not_out_of_order() {
+    let mut rig = Rig::established_with(TcpConfig { sack: true, ..plain() });
+    rig.now = Instant::from_millis(100);
+    rig.write(&[1; 6 * MSS as usize]);
+    rig.leaves();
+    rig.now = Instant::from_millis(200);
+    let sack = [block(&rig, 4, 5), block(&rig, 2, 3)].into_iter().collect();
+    let una = rig.conn.snd.una;
+    rig.hear_with(Flags::ACK, una, TcpOptions { sack, ..TcpOptions::default() }, &[]);
+    let rtt = Some(Duration::from_millis(100));
+    assert_eq!(rig.conn.board.sacked().segments, 2);
+    assert_eq!(rig.conn.recovery.rack.window(Certainty::Enough, rtt, rtt), Duration::ZERO);
+    let sack = [block(&rig, 1, 2)].into_iter().collect();
+    rig.hear_with(Flags::ACK, una, TcpOptions { sack, ..TcpOptions::default() }, &[]);
+    assert_eq!(rig.conn.recovery.rack.window(Certainty::Enough, rtt, rtt), Duration::from_millis(25));
 }

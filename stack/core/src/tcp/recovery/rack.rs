@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::agent::Recovered;
 use crate::tcp::scoreboard::{Delivered, Newest};
 use crate::{Instant, Seq};
 
@@ -60,7 +61,10 @@ impl Rack {
         self.widened_at = self.widened_at.filter(|at| una < *at);
     }
 
-    pub(crate) fn on_recovered(&mut self) {
+    /// A recovery that was needless shows reordering as well as a segment that comes late does: without this, a
+    /// path that reorders by more than a few segments would end in a recovery each time.
+    pub(crate) fn on_recovered(&mut self, end: Recovered) {
+        self.reordering_seen |= end == Recovered::Undone;
         self.persist = self.persist.saturating_sub(1);
         if self.persist == 0 {
             self.quarters = 1;
