@@ -56,6 +56,10 @@ impl Connection {
         }
         let window = self.take_window(cx, segment);
         let news = self.digest(cx, segment, window);
+        if self.snd.wnd == 0 {
+            // Whoever says that its window is closed is there: the wait begins anew (MUST-37, SHLD-17).
+            self.snd.waiting_since = None;
+        }
         self.thaw_on(cx, &news);
         let ended = self.judge(cx, &news);
         self.tell_senders(cx, &news, ended);
@@ -136,7 +140,10 @@ impl Connection {
         self.urges.below_highest_ack = false;
         self.urges.window_probes_sent = 0;
         self.highest_sacked = self.highest_sacked.filter(|highest| ack < *highest);
-        self.snd.waiting_since = (self.snd.una != self.snd.nxt).then_some(cx.now);
+        self.snd.waiting_since = None;
+        if self.snd.una != self.snd.nxt {
+            self.wait_for_ack(cx.now);
+        }
         if self.events.wants_room && self.send_room() > 0 {
             self.events.wants_room = false;
             self.events.writable = true;

@@ -109,6 +109,14 @@ impl Connection {
         self.timers.arm(Timer::KeepAlive, now + wait.max(SHORTEST_KEEP_ALIVE));
     }
 
+    /// From now on, unless something is waited for already.
+    pub(super) fn wait_for_ack(&mut self, now: Instant) {
+        if self.snd.waiting_since.is_none() {
+            self.snd.waiting_since = Some(now);
+            self.timers.arm(Timer::UserTimeout, now + self.patience());
+        }
+    }
+
     /// R2 of RFC 9293 §3.8.3: nothing that we sent has been acknowledged for too long.
     fn on_user_timeout(&mut self, cx: &mut Cx<'_>) {
         let Some(since) = self.snd.waiting_since else { return };

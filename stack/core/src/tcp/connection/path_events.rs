@@ -133,7 +133,7 @@ impl Connection {
         self.timers.disarm(Timer::Frozen);
         self.urges.frozen_probe = false;
         cx.trace(TraceKind::Thawed);
-        if !self.board.is_empty() {
+        if !self.board.is_empty() && !self.has_probe_out() {
             self.arm_retransmit(cx.now);
         }
     }

@@ -66,6 +66,8 @@ struct Rig {
     peer: Seq,
     /// The peer's urgent pointer.
     urgent: u16,
+    /// The peer's window.
+    window: u16,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -98,7 +100,7 @@ impl Rig {
         };
         let mut cx = Cx { now: Instant::ZERO, conn: 1, packet: 0, ring: &mut ring };
         let conn = Connection::open_active(&mut cx, opening);
-        Rig { conn, ring, now: Instant::ZERO, peer: Seq(5000), urgent: 0 }
+        Rig { conn, ring, now: Instant::ZERO, peer: Seq(5000), urgent: 0, window: u16::MAX }
     }
 
     /// Without options, and with segments of [`MSS`].
@@ -128,7 +130,7 @@ impl Rig {
             seq: self.peer,
             ack,
             flags,
-            window: u16::MAX,
+            window: self.window,
             urgent: self.urgent,
             options,
             payload,
@@ -152,6 +154,20 @@ impl Rig {
     fn set_options(&mut self, options: Options) {
         let cx = Cx { now: self.now, conn: 1, packet: 0, ring: &mut self.ring };
         self.conn.set_options(&cx, options);
+    }
+
+    fn shutdown(&mut self) {
+        let mut cx = Cx { now: self.now, conn: 1, packet: 0, ring: &mut self.ring };
+        self.conn.shutdown_write(&mut cx);
+    }
+
+    /// Lets the next deadline come, unless the connection is over.
+    fn wait_for_timer(&mut self) -> bool {
+        let Some(due) = self.conn.deadline() else { return false };
+        self.now = self.now.max(due);
+        let mut cx = Cx { now: self.now, conn: 1, packet: 0, ring: &mut self.ring };
+        self.conn.handle_timeout(&mut cx);
+        true
     }
 
     /// Everything that may leave now.
@@ -305,4 +321,85 @@ fn two_blocks_that_one_ack_brings_are_not_out_of_order() {
     let sack = [block(&rig, 1, 2)].into_iter().collect();
     rig.hear_with(Flags::ACK, una, TcpOptions { sack, ..TcpOptions::default() }, &[]);
     assert_eq!(rig.conn.recovery.rack.window(Certainty::Enough, rtt, rtt), Duration::from_millis(25));
+}
+
+/// A peer that has closed its window, and a FIN that waits behind it.
+fn with_fin_behind_closed_window() -> Rig {
+    let mut rig = Rig::established();
+    (rig.window, rig.now) = (0, Instant::from_secs(1));
+    let una = rig.conn.snd.una;
+    rig.hear(Flags::default(), una, &[]);
+    rig.shutdown();
+    rig
+}
+
+/// Runs the timers for this long; the peer answers each segment, or is gone.
+fn run(rig: &mut Rig, time: Duration, answers: bool) {
+    let until = rig.now + time;
+    while rig.now < until && rig.conn.closed.is_none() && rig.wait_for_timer() {
+        let left = rig.leaves();
+        if answers && !left.is_empty() {
+            let una = rig.conn.snd.una;
+            rig.hear(Flags::default(), una, &[]);
+        }
+        assert!(left.len() <= 1, "{left:?}");
+    }
+}
+
+// shows: MUST-36
+#[test]
+fn a_fin_waits_for_the_window_and_probes_it() {
+    let mut rig = with_fin_behind_closed_window();
+    let nxt = rig.conn.snd.nxt;
+    assert_eq!(rig.leaves(), []);
+    rig.wait_for_timer();
+    while rig.leaves().is_empty() {
+        assert!(rig.wait_for_timer());
+    }
+    assert_eq!((rig.conn.stats.window_probes, rig.conn.snd.nxt), (1, nxt), "a probe without data");
+    rig.window = 100;
+    rig.hear(Flags::default(), nxt, &[]);
+    let left = rig.leaves();
+    assert_eq!((left.len(), left[0].seq, left[0].flags.contains(Flags::FIN)), (1, nxt, true));
+}
+
+#[test]
+fn data_that_fills_the_window_leaves_its_fin_behind() {
+    let mut rig = Rig::established();
+    rig.window = MSS as u16;
+    let una = rig.conn.snd.una;
+    rig.hear(Flags::default(), una, &[]);
+    rig.write(&[1; MSS as usize]);
+    rig.shutdown();
+    let left = rig.leaves();
+    assert_eq!((left.len(), left[0].flags.contains(Flags::FIN)), (1, false));
+    rig.hear(Flags::default(), una + MSS, &[]);
+    assert!(rig.leaves()[0].flags.contains(Flags::FIN));
+}
+
+// shows: MUST-37
+#[test]
+fn a_closed_window_is_probed_for_as_long_as_the_peer_answers() {
+    for with_data in [false, true] {
+        let mut rig = with_fin_behind_closed_window();
+        if with_data {
+            rig.conn.snd.fin_wanted = false;
+            rig.write(b"data");
+        }
+        run(&mut rig, Duration::from_secs(20_000), true);
+        assert_eq!(rig.conn.closed, None, "with data: {with_data}");
+    }
+}
+
+#[test]
+fn a_closed_window_whose_peer_is_gone_is_given_up() {
+    for with_data in [false, true] {
+        let mut rig = with_fin_behind_closed_window();
+        if with_data {
+            rig.conn.snd.fin_wanted = false;
+            rig.write(b"data");
+        }
+        run(&mut rig, Duration::from_secs(20_000), false);
+        assert_eq!(rig.conn.closed, Some(CloseReason::TimedOut), "with data: {with_data}");
+    }
 }

@@ -109,10 +109,7 @@ impl Connection {
             }
         }
         self.snd.last_sent_at = Some(cx.now);
-        if self.snd.waiting_since.is_none() {
-            self.snd.waiting_since = Some(cx.now);
-            self.timers.arm(Timer::UserTimeout, cx.now + self.patience());
-        }
+        self.wait_for_ack(cx.now);
         self.arm_relax(cx);
         let carried = Count { segments: 1, bytes: u64::from(len) };
         let view = send_view(&self.snd, &self.path, &self.board, &self.recovery);

@@ -133,7 +133,8 @@ impl Connection {
         if len == self.unsent() {
             // The last that we have: the peer need not wait for more (MUST-61).
             flags |= Flags::PSH;
-            if self.snd.fin_wanted {
+            // FIN takes a number of its own, which has to fit the window too.
+            if self.snd.fin_wanted && len < self.usable_window() {
                 flags |= Flags::FIN;
             }
         }
@@ -169,13 +170,18 @@ impl Connection {
     }
 
     pub(super) fn plan_fin(&self) -> Option<SegmentPlan> {
-        let is_due = self.snd.fin_wanted && !self.snd.fin_sent && self.unsent() == 0;
-        (is_due && self.state.may_send_data() && !self.is_frozen()).then(|| SegmentPlan {
+        let may_leave = self.is_fin_due() && self.usable_window() > 0 && !self.is_frozen();
+        may_leave.then(|| SegmentPlan {
             what: What::New,
             seq: self.snd.nxt,
             len: 0,
             flags: Flags::ACK | Flags::FIN,
         })
+    }
+
+    /// All data has left, the FIN has not.
+    fn is_fin_due(&self) -> bool {
+        self.snd.fin_wanted && !self.snd.fin_sent && self.unsent() == 0 && self.state.may_send_data()
     }
 
     pub(super) fn plan_probe(&self) -> Option<SegmentPlan> {
@@ -191,10 +197,16 @@ impl Connection {
             // Overrides silly-window avoidance: what fits goes, before both ends wait for ever.
             return self.new_data(self.unsent().min(self.snd.mss), What::New);
         }
-        let has_probed = self.has_probe_out();
-        let len = u32::from(self.unsent() > 0 || has_probed);
-        let seq = if has_probed { self.snd.una } else { self.snd.nxt };
-        (len > 0).then_some(SegmentPlan { what: What::WindowProbe, seq, len, flags: Flags::ACK | Flags::PSH })
+        let probe =
+            |seq, len, flags| SegmentPlan { what: What::WindowProbe, seq, len, flags: Flags::ACK | flags };
+        if self.has_probe_out() {
+            Some(probe(self.snd.una, 1, Flags::PSH))
+        } else if self.unsent() > 0 {
+            Some(probe(self.snd.nxt, 1, Flags::PSH))
+        } else {
+            // Only a FIN waits: a number that was acknowledged asks as well as one that does not fit.
+            self.is_fin_due().then(|| probe(self.snd.nxt - 1, 0, Flags::default()))
+        }
     }
 
     /// One number below what is expected, and no data: whoever lives has to answer (SHLD-12).
@@ -231,7 +243,7 @@ impl Connection {
 
     /// Something waits, nothing but a probe is in flight, and the window is what holds it.
     pub(in crate::tcp::connection) fn is_blocked_by_window(&self) -> bool {
-        let waits = self.unsent() > 0 || self.has_probe_out();
+        let waits = self.unsent() > 0 || self.has_probe_out() || self.is_fin_due();
         let is_quiet = self.board.is_empty() || self.has_probe_out();
         let wanted = self.snd.mss.min(self.unsent().max(1));
         waits && is_quiet && self.state.may_send_data() && self.usable_window() < wanted
