@@ -3,6 +3,10 @@
 
 #[path = "rules/flow.rs"]
 mod flow;
+#[path = "rules/handshake.rs"]
+mod handshake;
+#[path = "rules/peer.rs"]
+mod peer;
 #[path = "rules/recovery.rs"]
 mod recovery;
 #[path = "rules/timers.rs"]

@@ -8,7 +8,7 @@ use super::Connection;
 use crate::agent::{Allowance, SentKind};
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::DecidedAck;
-use crate::trace::SentWhat;
+use crate::trace::{SentWhat, StateName};
 use crate::wire::{Checksums, Flags};
 use crate::{Instant, Seq};
 
@@ -84,7 +84,9 @@ impl Connection {
             return Some(plan);
         }
         if !self.state.is_synchronized() {
-            return None;
+            // Whatever did not fit is answered before the handshake is over, too.
+            let answers = self.state == StateName::SynReceived && self.ledger.is_waiting();
+            return answers.then(|| self.plan_ack());
         }
         let data = || {
             self.plan_retransmission(now, allowed)
