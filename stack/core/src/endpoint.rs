@@ -152,12 +152,11 @@ impl Endpoint {
 
     /// What is over may still be read by an application that has not let go; its sockets are free all the same.
     fn forget_if_spent(&mut self, slot: u32) {
-        let Some(entry) = self.table.get(slot).filter(|entry| entry.conn.is_spent()) else { return };
-        if entry.owner == Owner::Application {
-            let flow = entry.conn.flow;
-            self.table.release_flow(&flow, slot);
-        } else {
-            self.forget(slot);
+        match self.table.get(slot).filter(|entry| entry.conn.is_spent()).map(|entry| entry.owner) {
+            None => {}
+            // What is left unread can still be read; for the peer the connection is gone.
+            Some(Owner::Application) => self.table.detach(slot),
+            Some(Owner::Listener | Owner::Nobody) => self.forget(slot),
         }
     }
 

@@ -112,14 +112,20 @@ impl Endpoint {
                 self.deliver_segment(now, slot, &incoming);
                 Ok(())
             }
-            None => self.take_stray(now, &incoming),
+            None => self.take_stray(now, &incoming, None),
         }
     }
 
-    fn take_stray(&mut self, now: Instant, incoming: &Incoming<'_>) -> Result<(), DropReason> {
+    /// `above`: where the numbers of the connection end in whose place this one would begin.
+    fn take_stray(
+        &mut self,
+        now: Instant,
+        incoming: &Incoming<'_>,
+        above: Option<Seq>,
+    ) -> Result<(), DropReason> {
         if let Some(listener) = self.listener_for(incoming.flow.local) {
             let id = listener.id();
-            return self.handle_in_listen(now, incoming, id);
+            return self.handle_in_listen(now, incoming, id, above);
         }
         self.refuse(now, incoming)?;
         Err(DropReason::TcpNoConnection)
@@ -133,7 +139,7 @@ impl Endpoint {
             Disposition::Forget => self.forget(slot),
             Disposition::Refuse if self.is_cookie_of_half_open(now, slot, incoming) => {
                 self.forget(slot);
-                if let Err(reason) = self.take_stray(now, incoming) {
+                if let Err(reason) = self.take_stray(now, incoming, None) {
                     self.dropped(now, reason);
                 }
             }
@@ -147,10 +153,11 @@ impl Endpoint {
         }
     }
 
-    /// TIME-WAIT ends early for a SYN that is surely new.
+    /// TIME-WAIT ended early for a SYN that is surely new.
     fn reopen(&mut self, now: Instant, slot: u32, incoming: &Incoming<'_>) {
+        let above = self.table.get(slot).map(|entry| entry.conn.sent_up_to());
         self.touch(now, slot);
-        if let Err(reason) = self.take_stray(now, incoming) {
+        if let Err(reason) = self.take_stray(now, incoming, above) {
             self.dropped(now, reason);
         }
     }

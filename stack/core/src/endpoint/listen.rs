@@ -10,13 +10,16 @@ use super::options::{Cookies, ListenOptions};
 use super::rules::Direction;
 use super::table::{Entry, Owner};
 use super::{Endpoint, input::Incoming};
-use crate::Instant;
 use crate::secrets::{CookieFlow, CookieOptions, cookie_timestamp};
 use crate::tcp::connection::{Connection, CookieOpening, own_shift};
 use crate::tcp::cx::Cx;
 use crate::tcp::{Flow, TcpConfig};
 use crate::trace::DropReason;
 use crate::wire::{Flags, TcpOptions, TcpView, Timestamps};
+use crate::{Instant, Seq};
+
+/// How far above the numbers of the connection before it a new one in its place begins at least.
+const BEYOND: u32 = 1 << 17;
 
 pub(super) struct Listener {
     id: ListenerId,
@@ -65,6 +68,7 @@ impl Endpoint {
         now: Instant,
         incoming: &Incoming<'_>,
         id: ListenerId,
+        above: Option<Seq>,
     ) -> Result<(), DropReason> {
         let segment = &incoming.arrived.segment;
         if segment.flags.contains(Flags::RST) {
@@ -85,13 +89,21 @@ impl Endpoint {
             Cookies::Always => self.answer_with_cookie(now, incoming),
             Cookies::WhenFull if is_full => self.answer_with_cookie(now, incoming),
             Cookies::Never if is_full => Err(DropReason::SynQueueFull),
-            Cookies::WhenFull | Cookies::Never => self.open_half(now, incoming, id),
+            Cookies::WhenFull | Cookies::Never => self.open_half(now, incoming, id, above),
         }
     }
 
-    fn open_half(&mut self, now: Instant, incoming: &Incoming<'_>, id: ListenerId) -> Result<(), DropReason> {
+    fn open_half(
+        &mut self,
+        now: Instant,
+        incoming: &Incoming<'_>,
+        id: ListenerId,
+        above: Option<Seq>,
+    ) -> Result<(), DropReason> {
         let flow = incoming.flow;
-        let iss = self.secrets.isn(now, flow.local, flow.remote);
+        let by_clock = self.secrets.isn(now, flow.local, flow.remote);
+        // A fast connection outruns the clock of initial numbers (RFC 9293 §3.6.1).
+        let iss = above.map_or(by_clock, |above| by_clock.max(above + BEYOND));
         let slot = self.insert_incoming(now, incoming, id, iss, |cx, opening| {
             Connection::open_passive(cx, opening, &incoming.arrived.segment)
         })?;
@@ -104,7 +116,7 @@ impl Endpoint {
         now: Instant,
         incoming: &Incoming<'_>,
         id: ListenerId,
-        iss: crate::Seq,
+        iss: Seq,
         open: impl FnOnce(&mut Cx<'_>, crate::tcp::connection::Opening) -> Connection,
     ) -> Result<u32, DropReason> {
         if self.table.len() >= self.config.most_connections {
@@ -250,7 +262,7 @@ impl Endpoint {
     }
 }
 
-fn cookie_flow(flow: &Flow, peer_isn: crate::Seq) -> CookieFlow {
+fn cookie_flow(flow: &Flow, peer_isn: Seq) -> CookieFlow {
     CookieFlow { local: flow.local, remote: flow.remote, peer_isn }
 }
 

@@ -73,18 +73,18 @@ impl Table {
     }
 
     pub(super) fn remove(&mut self, slot: u32) {
+        self.detach(slot);
         let Slot::Used(entry) = &self.slots[slot as usize] else { return };
-        let (flow, generation) = (entry.conn.flow, entry.generation);
-        self.release_flow(&flow, slot);
-        let next_generation = generation.wrapping_add(1);
+        let next_generation = entry.generation.wrapping_add(1);
         self.slots[slot as usize] = Slot::Free { next_generation };
         self.free.push(slot);
     }
 
-    /// Another connection may have the flow from now on; the slot keeps its handle.
-    pub(super) fn release_flow(&mut self, flow: &Flow, slot: u32) {
-        if self.by_flow.get(flow) == Some(&slot) {
-            self.by_flow.remove(flow);
+    /// Packets find the connection no more, and its flow may have another one.
+    pub(super) fn detach(&mut self, slot: u32) {
+        let Some(Slot::Used(entry)) = self.slots.get(slot as usize) else { return };
+        if self.by_flow.get(&entry.conn.flow) == Some(&slot) {
+            self.by_flow.remove(&entry.conn.flow);
         }
     }
 

@@ -285,6 +285,11 @@ impl Connection {
         self.closed
     }
 
+    /// Beyond all numbers that were sent: a successor begins above it.
+    pub(crate) fn sent_up_to(&self) -> Seq {
+        self.snd.max
+    }
+
     pub(crate) fn deadline(&self) -> Option<Instant> {
         let ack = self.ledger.deadline();
         let timer = self.timers.next();

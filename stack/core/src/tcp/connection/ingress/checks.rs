@@ -17,11 +17,8 @@ impl Connection {
     /// First: is the segment in the window, and not an old duplicate?
     pub(super) fn check_seq(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
         let segment = &arrived.segment;
-        if let Some(step) = self.check_repeated_syn(segment) {
+        if let Some(step) = self.check_repeated_syn(segment).or_else(|| self.check_successor(cx, segment)) {
             return step;
-        }
-        if self.is_succeeded_by(segment) {
-            return Step::Next; // check_syn makes way for it, wherever its number lies.
         }
         if let Some(step) = self.check_paws(cx, segment) {
             return step;
@@ -61,12 +58,25 @@ impl Connection {
         Some(Step::Drop(DropReason::SynInConnection))
     }
 
+    /// TIME-WAIT gives way to a SYN that cannot be an old duplicate, whose number lies far from the window in
+    /// general (RFC 6191, RFC 9293 SHLD-4).
+    fn check_successor(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>) -> Option<Step> {
+        let is_syn = segment.flags.contains(Flags::SYN) && !segment.flags.intersects(Flags::RST | Flags::ACK);
+        if self.state != StateName::TimeWait || !is_syn || !self.is_surely_new(segment) {
+            return None;
+        }
+        self.finish(cx, CloseReason::Finished);
+        Some(Step::End(Disposition::Reopen))
+    }
+
     fn check_paws(&mut self, cx: &Cx<'_>, segment: &TcpView<'_>) -> Option<Step> {
         if !self.peer.timestamps || segment.flags.contains(Flags::RST) {
             return None;
         }
         let Some(timestamps) = segment.options.timestamps else {
-            return Some(Step::Drop(DropReason::Paws)); // RFC 7323 §3.2: once agreed, on every segment.
+            // RFC 7323 §3.2: once agreed, on every segment. A SYN is of another life, and is told of this one.
+            let is_syn = segment.flags.contains(Flags::SYN);
+            return (!is_syn).then_some(Step::Drop(DropReason::Paws));
         };
         let is_old = (timestamps.value.wrapping_sub(self.rcv.ts_recent) as i32) < 0;
         let is_idle = cx.now.since(self.rcv.ts_recent_at) > PAWS_IDLE;
@@ -143,7 +153,7 @@ impl Connection {
     }
 
     /// Fourth: SYN (the third check, security, is empty). Challenged, never believed (RFC 5961 §4.2).
-    pub(super) fn check_syn(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
+    pub(super) fn check_syn(&mut self, _: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
         let segment = &arrived.segment;
         if !segment.flags.contains(Flags::SYN) {
             return Step::Next;
@@ -154,27 +164,17 @@ impl Connection {
         if is_other_half {
             return Step::Next;
         }
-        if self.is_succeeded_by(segment) {
-            self.finish(cx, CloseReason::Finished);
-            return Step::End(Disposition::Reopen);
-        }
         Step::Answer(DropReason::SynInConnection, Answer::Limited)
     }
 
-    /// A SYN that cannot be an old duplicate of the connection in TIME-WAIT, but begins the next one (RFC 6191,
-    /// RFC 9293 SHLD-4).
-    fn is_succeeded_by(&self, segment: &TcpView<'_>) -> bool {
-        let is_syn_alone =
-            segment.flags.contains(Flags::SYN) && !segment.flags.intersects(Flags::ACK | Flags::RST);
-        if self.state != StateName::TimeWait || !is_syn_alone {
-            return false;
-        }
-        match segment.options.timestamps {
+    /// RFC 6191 §2.
+    fn is_surely_new(&self, syn: &TcpView<'_>) -> bool {
+        match syn.options.timestamps {
             Some(timestamps) if self.peer.timestamps => {
                 let ahead = timestamps.value.wrapping_sub(self.rcv.ts_recent) as i32;
-                ahead > 0 || (ahead == 0 && self.rcv.nxt < segment.seq)
+                ahead > 0 || (ahead == 0 && self.rcv.nxt < syn.seq)
             }
-            _ => self.rcv.nxt < segment.seq,
+            _ => self.rcv.nxt < syn.seq,
         }
     }
 
