@@ -143,3 +143,33 @@ fn the_end_is_told_once() {
     host.wait(secs(100));
     assert_eq!((closed, host.endpoint.poll_event()), (2, None));
 }
+
+const MSS_1000: fn() -> TcpOptions = || TcpOptions { mss: Some(1000), ..TcpOptions::default() };
+
+/// RFC 5681 §3.1: after a lost SYN one segment opens the window; RFC 6298 §5.7: and its RTO is 3 s.
+#[test]
+fn a_lost_syn_leaves_one_segment_to_begin_with() {
+    let (mut host, id) = Host::connecting(plain());
+    host.wait(Duration::from_millis(1500));
+    host.options = MSS_1000();
+    host.say(SYN | ACK, &[]);
+    host.options = TcpOptions::default();
+    host.endpoint.send(host.now, id, &[1; 20_000]).expect("open");
+    let lens: Vec<_> = host.hear().iter().map(|heard| heard.len).filter(|len| *len > 0).collect();
+    assert_eq!(lens, [1000]);
+    assert_eq!(host.endpoint.info(host.now, id).expect("known").rto, secs(3));
+}
+
+/// Two SYNs that cross make us send ours twice; nothing was lost.
+#[test]
+fn a_simultaneous_open_is_no_lost_syn() {
+    let (mut host, id) = Host::connecting(plain());
+    host.options = MSS_1000();
+    host.say(SYN, &[]);
+    assert_eq!(host.hear_one().flags, SYN | ACK);
+    host.say_at(host.seq - 1, SYN | ACK, &[]);
+    host.options = TcpOptions::default();
+    host.endpoint.send(host.now, id, &[1; 20_000]).expect("open");
+    assert_eq!(host.hear().iter().filter(|heard| heard.len == 1000).count(), 10);
+    assert!(host.endpoint.info(host.now, id).expect("known").rto <= secs(1));
+}

@@ -214,9 +214,6 @@ impl Connection {
         if let Some(sample) = sample.filter(|_| !self.uses_one_timed()) {
             self.take_rtt(cx, sample, None);
         }
-        if self.urges.syns_sent > 1 {
-            self.rtt.after_syn_timeout();
-        }
     }
 
     /// In whole milliseconds, rounded up: the clock has ticked at most once more than it shows.

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::{CloseReason, Connection};
 use crate::Instant;
-use crate::agent::{Count, LossKind};
 use crate::tcp::cx::Cx;
 use crate::tcp::timers::Timer;
 use crate::trace::{MtuHow, StateName, TraceKind};
@@ -57,8 +56,6 @@ impl Connection {
                 let nth = self.recovery.timeouts;
                 cx.trace(TraceKind::Timeout { nth, rto_us: super::acks::micros(self.rto()) });
                 self.note_struggle(nth);
-                // A lost SYN shrinks the initial window to one segment (RFC 6928 §2).
-                self.ask_for_reduction(cx, LossKind::Timeout { nth }, Count::default());
                 self.back_off();
                 self.urges.syn = true;
                 self.arm_retransmit(cx.now);

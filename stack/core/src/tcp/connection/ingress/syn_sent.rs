@@ -1,7 +1,7 @@
 //! RFC 9293 §3.10.7.3: an answer to our SYN, or the peer's own SYN when both open at once.
 
 use super::{Arrived, Connection, Disposition};
-use crate::agent::{Rule, Why};
+use crate::agent::{Count, LossKind, Rule, Why};
 use crate::tcp::connection::CloseReason;
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::AckKind;
@@ -57,11 +57,11 @@ impl Connection {
         self.snd.highest_ack = self.snd.una;
         self.snd.nxt = self.snd.nxt.max(self.snd.una);
         self.snd.max = self.snd.max.max(self.snd.nxt);
-        self.recovery.timeouts = 0;
         self.snd.waiting_since = None;
         self.timers.disarm(Timer::UserTimeout);
         self.timers.disarm(Timer::Retransmit);
         self.sample_handshake(cx, segment);
+        self.begin_after_lost_syn(cx);
         self.enter(cx, StateName::Established);
         self.events.connected = true;
         self.events.writable = true;
@@ -71,5 +71,15 @@ impl Connection {
         self.snd.wl2 = segment.ack;
         self.take_window(cx, segment);
         self.note_alive(cx);
+    }
+
+    /// A SYN that timed out leaves one segment to begin with (RFC 5681 §3.1) and three seconds to wait for its ACK
+    /// (RFC 6298 §5.7). Agents are told now, when the size of a segment is known.
+    fn begin_after_lost_syn(&mut self, cx: &Cx<'_>) {
+        let nth = std::mem::take(&mut self.recovery.timeouts);
+        if nth > 0 {
+            self.rtt.after_syn_timeout();
+            self.ask_for_reduction(cx, LossKind::Timeout { nth }, Count::default());
+        }
     }
 }
