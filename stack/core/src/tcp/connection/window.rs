@@ -32,7 +32,7 @@ impl Connection {
     pub(super) fn take_window(&mut self, cx: &Cx<'_>, segment: &TcpView<'_>) -> WindowNews {
         let is_newer =
             self.snd.wl1 < segment.seq || (self.snd.wl1 == segment.seq && self.snd.wl2 <= segment.ack);
-        if !is_newer {
+        if !is_newer || segment.ack < self.snd.una {
             return WindowNews::Same;
         }
         let window = self.scaled(segment);

@@ -24,8 +24,6 @@ impl Connection {
             return step;
         }
         if self.is_acceptable(segment) {
-            self.take_timestamp(cx, segment);
-            self.take_source_route(arrived);
             return Step::Next;
         }
         if segment.flags.contains(Flags::RST) {
@@ -198,6 +196,9 @@ impl Connection {
         if segment.ack < oldest {
             return Step::Answer(DropReason::AckTooOld, Answer::Limited);
         }
+        // Only now is the segment believed to be the peer's: a stranger's timestamp would silence it for good.
+        self.take_timestamp(cx, segment);
+        self.take_source_route(arrived);
         Step::Next
     }
 }

@@ -1,0 +1,44 @@
+//! What a stranger who guesses may not do: RFC 5961, RFC 7323 §5, RFC 5927.
+
+use hopwise_core::endpoint::ListenOptions;
+use hopwise_core::tcp::TcpConfig;
+use hopwise_core::wire::{Flags, TcpOptions, Timestamps};
+
+use super::peer::{ACK, Host, plain};
+
+fn stamped(value: u32) -> TcpOptions {
+    TcpOptions { timestamps: Some(Timestamps { value, echo: 0 }), ..TcpOptions::default() }
+}
+
+/// RFC 5961 §5: whose ACK is not believed, of him nothing is; a timestamp from the future would silence the peer.
+#[test]
+fn a_timestamp_is_not_taken_from_a_segment_whose_ack_is_not_believed() {
+    let mut host = Host::new(TcpConfig { timestamps: true, ..plain() });
+    let listener = host.listen(ListenOptions::default());
+    host.options = stamped(1000);
+    host.open();
+    let id = host.endpoint.accept(host.now, listener).expect("a connection");
+    let (seq, ack) = (host.seq, host.ack);
+    host.options = stamped(1_000_000_000);
+    host.ack = ack + 1_000_000_000;
+    host.say_at(seq, ACK, b"guess");
+    (host.options, host.ack) = (stamped(1001), ack);
+    host.say_at(seq, ACK, b"data");
+    assert_eq!(host.endpoint.readable(id), 4);
+}
+
+/// RFC 9293 §3.10.7.4: only what acknowledges `snd_una` or more tells the window.
+#[test]
+fn an_old_ack_does_not_move_the_window() {
+    let (mut host, id) = Host::accepted(plain());
+    host.endpoint.send(host.now, id, &[1; 100]).expect("open");
+    host.hear();
+    host.ack += 100;
+    host.say(ACK, &[]);
+    let window = |host: &Host| host.endpoint.info(host.now, id).expect("known").snd_wnd;
+    let before = window(&host);
+    (host.ack, host.window) = (host.ack - 50, 1);
+    host.say(ACK | Flags::PSH, b"new");
+    host.say(ACK | Flags::PSH, b"newer");
+    assert_eq!((window(&host), host.endpoint.readable(id)), (before, 8));
+}
