@@ -40,7 +40,7 @@ pub(crate) struct Recovery {
     pub(crate) frto: Frto,
     /// Retransmission timeouts in a row.
     pub(crate) timeouts: u32,
-    /// `snd_nxt` when the window was last reduced for an ECN mark: once a round trip is enough.
+    /// `snd_nxt` when the window was last reduced: marks of data before it are not counted again.
     pub(crate) reduced_at: Option<Seq>,
     pub(crate) tail_probe: Option<TailProbe>,
     /// The agent's own fast retransmit was honoured in this window already.

@@ -403,3 +403,24 @@ fn a_closed_window_whose_peer_is_gone_is_given_up() {
         assert_eq!(rig.conn.closed, Some(CloseReason::TimedOut), "with data: {with_data}");
     }
 }
+
+/// RFC 3168 §6.1.2: one reduction a window, whatever its reason, and CWR says that it was made.
+#[test]
+fn a_mark_in_a_window_that_lost_something_does_not_reduce_it_again() {
+    let mut rig = Rig::established();
+    rig.conn.peer.ecn = true;
+    rig.write(&[1; 12 * MSS as usize]);
+    rig.leaves();
+    let (una, nxt) = (rig.conn.snd.una, rig.conn.snd.nxt);
+    for _ in 0..3 {
+        rig.hear(Flags::default(), una, &[]);
+    }
+    rig.leaves();
+    rig.hear(Flags::ECE, nxt, &[]);
+    let left = rig.leaves();
+    assert_eq!((left.len(), left[0].flags.contains(Flags::CWR)), (2, true));
+    assert!(!left[1].flags.contains(Flags::CWR));
+    let mut marked = 0;
+    rig.ring.drain(&mut |event| marked += usize::from(event.kind == TraceKind::Marked));
+    assert_eq!(marked, 0);
+}
