@@ -162,7 +162,7 @@ impl Endpoint {
 
     fn forget(&mut self, slot: u32) {
         self.timers.set(slot, None);
-        self.release_half_open(slot);
+        self.leave_listener(slot);
         self.table.remove(slot);
     }
 

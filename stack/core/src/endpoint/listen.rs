@@ -167,12 +167,16 @@ impl Endpoint {
         }
     }
 
-    /// A half-open connection that is forgotten makes room for another.
-    pub(super) fn release_half_open(&mut self, slot: u32) {
+    /// A connection that is forgotten before anybody accepted it makes room for another.
+    pub(super) fn leave_listener(&mut self, slot: u32) {
         let Some(entry) = self.table.get(slot) else { return };
+        let conn = ConnId { slot, generation: entry.generation };
         let (is_half_open, id) = (entry.is_half_open, entry.listener);
-        if is_half_open && let Some(listener) = id.and_then(|id| self.listener_mut(id)) {
+        let Some(listener) = id.and_then(|id| self.listener_mut(id)) else { return };
+        if is_half_open {
             listener.half_open = listener.half_open.saturating_sub(1);
+        } else {
+            listener.waiting.retain(|waiting| *waiting != conn);
         }
     }
 
