@@ -13,6 +13,8 @@ pub(crate) struct RecvBuffer {
     ranges: Ranges,
     readable: u32,
     limit: u32,
+    /// Taken beyond the limit, because windows are told in whole units and rounded up.
+    slack: u32,
 }
 
 const _: () = assert!(size_of::<RecvBuffer>() <= 120);
@@ -70,7 +72,13 @@ impl RecvBuffer {
             ranges: Ranges::default(),
             readable: 0,
             limit: limit_bytes.min(LARGEST_BYTES),
+            slack: 0,
         }
+    }
+
+    /// Windows are told in units one byte larger than this.
+    pub(crate) fn set_slack(&mut self, bytes: u32) {
+        self.slack = bytes;
     }
 
     /// Bytes in order that have not been read.
@@ -87,15 +95,20 @@ impl RecvBuffer {
         self.limit = self.limit.max(limit_bytes.min(LARGEST_BYTES));
     }
 
-    /// How far beyond `rcv_nxt` data is accepted; the widest window that may be told.
+    /// The widest window that may be told, before it is rounded.
     pub(crate) fn free_from_nxt(&self) -> u32 {
-        self.limit - self.readable
+        self.limit.saturating_sub(self.readable)
     }
 
-    /// Takes the segment that begins at `offset_from_nxt`; what lies beyond the limit is cut off. Bytes held
+    /// How far beyond `rcv_nxt` data is accepted.
+    fn room(&self) -> u32 {
+        self.limit + self.slack - self.readable
+    }
+
+    /// Takes the segment that begins at `offset_from_nxt`; what lies beyond limit and slack is cut off. Bytes held
     /// already stay as they came first. The caller has cut off what lies before `rcv_nxt`.
     pub(crate) fn insert(&mut self, offset_from_nxt: u32, data: &[u8]) -> Inserted {
-        let room = self.free_from_nxt();
+        let room = self.room();
         if offset_from_nxt >= room {
             return Inserted::refused(InsertVerdict::NoRoom);
         }
@@ -112,7 +125,7 @@ impl RecvBuffer {
     /// The way of nearly every segment: in order, and no hole anywhere.
     fn append(&mut self, data: &[u8]) -> Inserted {
         let bytes = data.len() as u32;
-        self.ring.reserve(self.readable + bytes, self.readable, self.limit);
+        self.ring.reserve(self.readable + bytes, self.readable, self.limit + self.slack);
         self.ring.write(self.readable, data);
         self.readable += bytes;
         Inserted::in_order(bytes)
@@ -124,7 +137,7 @@ impl RecvBuffer {
         if start > 0 && self.ranges.is_full_for(&meeting) {
             return Inserted::refused(InsertVerdict::TooManyHoles);
         }
-        self.ring.reserve(self.readable + end, self.held(), self.limit);
+        self.ring.reserve(self.readable + end, self.held(), self.limit + self.slack);
         let mut new_bytes = 0;
         for (from, to) in self.ranges.gaps(&meeting) {
             self.ring.write(self.readable + from, &data[(from - start) as usize..(to - start) as usize]);

@@ -27,6 +27,7 @@ impl Connection {
         if has_ack {
             self.rcv.edge = self.window_edge();
         }
+        let window = self.window_for(plan, number);
         let options = self.options_for(cx.now, plan, ack, allowed);
         let (urgent_flag, urgent) = self.urgent_for(plan);
         let mut flags = plan.flags | urgent_flag;
@@ -39,7 +40,7 @@ impl Connection {
             seq: plan.seq,
             ack: number,
             flags,
-            window: self.window_for(plan, number),
+            window,
             urgent,
             options: &options,
         };
@@ -63,12 +64,12 @@ impl Connection {
         self.snd.buffer.slices(seq - self.buffer_start(), len)
     }
 
-    fn window_for(&self, plan: &SegmentPlan, number: Seq) -> u16 {
+    fn window_for(&mut self, plan: &SegmentPlan, number: Seq) -> u16 {
         match plan.what {
             What::Reset => 0,
             // Never scaled on a SYN (RFC 7323 §2.2); what it promises is kept.
             What::Syn => u16::try_from(self.rcv.buffer.limit()).unwrap_or(u16::MAX),
-            _ => self.window_field(number),
+            _ => self.promise_window(number),
         }
     }
 

@@ -215,6 +215,7 @@ impl Connection {
         self.rcv.edge = self.rcv.nxt + self.rcv.buffer.limit().min(u32::from(u16::MAX));
         self.rcv.last_ack_decided = self.rcv.nxt;
         self.peer = self.negotiate(syn);
+        self.rcv.buffer.set_slack((1 << self.peer.scale.map_or(0, |scale| scale.rcv)) - 1);
         self.trace_fallbacks(cx);
         if let Some(timestamps) = options.timestamps.filter(|_| self.peer.timestamps) {
             self.rcv.ts_recent = timestamps.value;

@@ -89,11 +89,14 @@ impl Connection {
         (bytes >> shift << shift).min(most)
     }
 
-    /// The header's field for an ACK of `number`. Rounded up, so that an edge once promised stays promised.
-    pub(super) fn window_field(&self, number: Seq) -> u16 {
+    /// The header's field for an ACK of `number`. Rounded up, so that an edge once promised stays promised; what
+    /// that adds is promised too.
+    pub(super) fn promise_window(&mut self, number: Seq) -> u16 {
         let shift = self.peer.scale.map_or(0, |scale| scale.rcv);
         let units = u64::from(self.rcv.edge.bytes_since(number)).div_ceil(1 << shift);
-        u16::try_from(units).unwrap_or(u16::MAX)
+        let field = u16::try_from(units).unwrap_or(u16::MAX);
+        self.rcv.edge = self.rcv.edge.max(number + (u32::from(field) << shift));
+        field
     }
 
     /// Segments that come in are about as large as those that go out.
