@@ -30,8 +30,11 @@ pub(super) enum WindowNews {
 impl Connection {
     /// RFC 9293 §3.10.7.4: the newest segment tells the window.
     pub(super) fn take_window(&mut self, cx: &Cx<'_>, segment: &TcpView<'_>) -> WindowNews {
-        let is_newer =
-            self.snd.wl1 < segment.seq || (self.snd.wl1 == segment.seq && self.snd.wl2 <= segment.ack);
+        // One that is sent again has an old number, but what it newly acknowledges shows that it is news: the window
+        // counts from there.
+        let is_newer = self.snd.wl1 < segment.seq
+            || (self.snd.wl1 == segment.seq && self.snd.wl2 <= segment.ack)
+            || self.snd.una < segment.ack;
         if !is_newer || segment.ack < self.snd.una {
             return WindowNews::Same;
         }
@@ -39,7 +42,7 @@ impl Connection {
         let was = self.snd.wnd;
         self.snd.wnd = window;
         self.snd.max_wnd = self.snd.max_wnd.max(window);
-        self.snd.wl1 = segment.seq;
+        self.snd.wl1 = self.snd.wl1.max(segment.seq);
         self.snd.wl2 = segment.ack;
         if window > was {
             self.window_opened(cx.now);
