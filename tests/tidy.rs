@@ -15,7 +15,7 @@ const WIDEST_LINE: usize = 120;
 
 /// What each crate may depend on; the root package, the command, may depend on all of them.
 const ARROWS: [(&str, &[&str]); 2] = [
-    ("stack/core/Cargo.toml", &["arrayvec", "siphasher", "smoltcp"]),
+    ("stack/core/Cargo.toml", &["arrayvec", "hashbrown", "siphasher", "smoltcp"]),
     ("agents/Cargo.toml", &["hopwise-core"]),
 ];
 

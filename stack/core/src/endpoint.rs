@@ -136,18 +136,23 @@ impl Endpoint {
     /// After anything happened to a connection: its deadline is filed, what it wants to send or to tell is
     /// queued, and it is forgotten when it is over.
     fn touch(&mut self, now: Instant, slot: u32) {
-        self.hand_over(now, slot);
         let Some(entry) = self.table.get_mut(slot) else { return };
         self.timers.set(slot, entry.conn.deadline());
         if !entry.is_queued {
             entry.is_queued = true;
             self.links.queue(entry.link, slot);
         }
+        let (is_half_open, is_spent) = (entry.is_half_open, entry.conn.is_spent());
         if entry.owner == Owner::Application && entry.conn.events.any() && !entry.is_reported {
             entry.is_reported = true;
             self.news.push_back(events::News::Connection(slot, entry.generation));
         }
-        self.forget_if_spent(slot);
+        if is_half_open {
+            self.hand_over(now, slot);
+        }
+        if is_spent {
+            self.forget_if_spent(slot);
+        }
     }
 
     /// What is over may still be read by an application that has not let go; its sockets are free all the same.

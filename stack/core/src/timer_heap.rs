@@ -40,6 +40,7 @@ impl TimerHeap {
         let place = self.places.get(slot as usize).copied().unwrap_or(ABSENT);
         match deadline.filter(|at| *at != Instant::FAR) {
             Some(at) if place == ABSENT => self.insert(slot, at),
+            Some(at) if self.entries[place as usize].0 == at => {}
             Some(at) => self.replace(place as usize, (at, slot)),
             None if place == ABSENT => {}
             None => self.remove(place as usize, slot),

@@ -36,13 +36,13 @@ impl Endpoint {
             return Err(DropReason::NotOurs);
         }
         let view = IpView::parse(rx.packet)?;
-        self.check_addresses(&view)?;
         if view.source_route.is_some() && self.config.source_routes == SourceRoutes::Refuse {
             return Err(DropReason::SourceRoute);
         }
         let Some(fragment) = view.fragment else {
             return self.take_datagram(now, rx, link, &view);
         };
+        self.check_addresses(&view)?;
         let key = FragmentKey { src: view.src, dst: view.dst, protocol: view.protocol, id: fragment.id };
         let whole = self.fragments.insert(now, key, fragment.offset, fragment.more, view.payload, rx.packet);
         for _ in 0..self.fragments.take_gave_way() {
@@ -74,8 +74,11 @@ impl Endpoint {
         link: usize,
         view: &IpView<'_>,
     ) -> Result<(), DropReason> {
+        if view.protocol == protocol::TCP {
+            return self.take_tcp(now, rx, link, view);
+        }
+        self.check_addresses(view)?;
         match (view.protocol, view.src.is_ipv4()) {
-            (protocol::TCP, _) => self.take_tcp(now, rx, link, view),
             (protocol::UDP, _) => self.take_udp(now, rx, link, view),
             (protocol::ICMP, true) | (protocol::ICMPV6, false) => self.take_icmp(now, link, view),
             _ => {
@@ -92,7 +95,7 @@ impl Endpoint {
         link: usize,
         view: &IpView<'_>,
     ) -> Result<(), DropReason> {
-        if rx.cast == Cast::ToAll || self.is_group_address(view.dst) {
+        if rx.cast == Cast::ToAll {
             return Err(DropReason::TcpNotUnicast); // MUST-57: silently.
         }
         let segment = TcpView::parse(view.src, view.dst, view.payload, self.config.checksums)?;
@@ -104,16 +107,19 @@ impl Endpoint {
             segment,
             ecn: view.ecn,
             segment_bytes: rx.segment_bytes,
-            source_route: view.source_route.clone(),
+            source_route: view.source_route.as_ref(),
         };
         let incoming = Incoming { flow, link, arrived };
-        match self.table.slot_of(&flow) {
-            Some(slot) => {
-                self.deliver_segment(now, slot, &incoming);
-                Ok(())
-            }
-            None => self.take_stray(now, &incoming, None),
+        // The addresses of a connection were looked at when it was opened.
+        if let Some(slot) = self.table.slot_of_packet(&flow) {
+            self.deliver_segment(now, slot, &incoming);
+            return Ok(());
         }
+        self.check_addresses(view)?;
+        if self.is_group_address(view.dst) {
+            return Err(DropReason::TcpNotUnicast);
+        }
+        self.take_stray(now, &incoming, None)
     }
 
     /// `above`: where the numbers of the connection end in whose place this one would begin.

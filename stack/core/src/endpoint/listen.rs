@@ -130,7 +130,7 @@ impl Endpoint {
         };
         let specs = self.rules.resolve(&flow, Direction::Incoming, &choice);
         let mut opening = self.opening(now, flow, link, &specs, iss, tcp);
-        opening.source_route = incoming.arrived.source_route.clone().map(Box::new);
+        opening.source_route = incoming.arrived.source_route.cloned().map(Box::new);
         let mut cx = Cx { now, conn: opening.number, packet: self.packets_in, ring: &mut self.trace };
         let conn = open(&mut cx, opening);
         if let Some(listener) = self.listener_mut(id) {

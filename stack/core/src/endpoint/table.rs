@@ -1,8 +1,10 @@
 //! The connections of an endpoint: by handle, and by flow. Keyed hashing, so that nobody outside can choose
 //! flows that collide; no iteration in hash order.
 
-use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::sync::Arc;
+
+use hashbrown::HashTable;
 
 use super::ids::{ConnId, ListenerId};
 use crate::agent::AgentSpecs;
@@ -39,7 +41,11 @@ pub(super) enum Owner {
 pub(super) struct Table {
     slots: Vec<Slot>,
     free: Vec<u32>,
-    by_flow: HashMap<Flow, u32, KeyedState>,
+    /// Slots by flow. The flow stands in the connection alone, which a packet comes to in any case.
+    by_flow: HashTable<u32>,
+    hasher: KeyedState,
+    /// Where the last packet belonged, as long as its slot is known by its flow.
+    last_found: Option<u32>,
 }
 
 enum Slot {
@@ -49,7 +55,7 @@ enum Slot {
 
 impl Table {
     pub(super) fn new(hasher: KeyedState) -> Table {
-        Table { slots: Vec::new(), free: Vec::new(), by_flow: HashMap::with_hasher(hasher) }
+        Table { slots: Vec::new(), free: Vec::new(), by_flow: HashTable::new(), hasher, last_found: None }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -66,9 +72,15 @@ impl Table {
             Slot::Used(_) => unreachable!("a free slot is free"),
         };
         let entry = Box::new(make(generation));
-        let earlier = self.by_flow.insert(entry.conn.flow, slot);
-        assert!(earlier.is_none(), "a flow has one connection");
+        let flow = entry.conn.flow;
+        assert!(self.slot_of(&flow).is_none(), "a flow has one connection");
         self.slots[slot as usize] = Slot::Used(entry);
+        let Table { slots, by_flow, hasher, .. } = self;
+        let rehash = |slot: &u32| match &slots[*slot as usize] {
+            Slot::Used(entry) => hasher.hash_one(entry.conn.flow),
+            Slot::Free { .. } => unreachable!("only used slots stand in the table"),
+        };
+        by_flow.insert_unique(rehash(&slot), slot, rehash);
         slot
     }
 
@@ -83,13 +95,31 @@ impl Table {
     /// Packets find the connection no more, and its flow may have another one.
     pub(super) fn detach(&mut self, slot: u32) {
         let Some(Slot::Used(entry)) = self.slots.get(slot as usize) else { return };
-        if self.by_flow.get(&entry.conn.flow) == Some(&slot) {
-            self.by_flow.remove(&entry.conn.flow);
+        let hash = self.hasher.hash_one(entry.conn.flow);
+        if let Ok(found) = self.by_flow.find_entry(hash, |other| *other == slot) {
+            found.remove();
+        }
+        if self.last_found == Some(slot) {
+            self.last_found = None;
         }
     }
 
     pub(super) fn slot_of(&self, flow: &Flow) -> Option<u32> {
-        self.by_flow.get(flow).copied()
+        let is_it = |slot: &u32| self.has_flow(*slot, flow);
+        self.by_flow.find(self.hasher.hash_one(flow), is_it).copied()
+    }
+
+    /// The same for a packet that came in, which often belongs where the one before it did.
+    pub(super) fn slot_of_packet(&mut self, flow: &Flow) -> Option<u32> {
+        if let Some(slot) = self.last_found.filter(|slot| self.has_flow(*slot, flow)) {
+            return Some(slot);
+        }
+        self.last_found = self.slot_of(flow);
+        self.last_found
+    }
+
+    fn has_flow(&self, slot: u32, flow: &Flow) -> bool {
+        self.get(slot).is_some_and(|entry| entry.conn.flow == *flow)
     }
 
     pub(super) fn get(&self, slot: u32) -> Option<&Entry> {

@@ -262,6 +262,11 @@ impl UdpSockets {
         Ok(())
     }
 
+    /// Whether a datagram waits to leave.
+    pub fn is_sending(&self) -> bool {
+        !self.outgoing.is_empty()
+    }
+
     /// The datagram that has waited longest.
     pub fn poll_send(&mut self) -> Option<OutgoingDatagram> {
         self.poll_send_if(&mut |_| true)

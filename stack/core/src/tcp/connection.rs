@@ -21,7 +21,8 @@ mod loss;
 mod path_events;
 mod window;
 
-use std::net::SocketAddr;
+use std::hash::{Hash, Hasher};
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 pub(crate) use handshake::{CookieOpening, Opening, own_shift};
@@ -46,10 +47,39 @@ use crate::wire::SourceRoute;
 use crate::{Instant, Seq};
 
 /// Which connection: the two sockets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
     pub local: SocketAddr,
     pub remote: SocketAddr,
+}
+
+/// In one piece, since every packet is looked up by this.
+impl Hash for Flow {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let (local, remote) = (self.local.port().to_be_bytes(), self.remote.port().to_be_bytes());
+        let mut bytes = [0; 36];
+        bytes[..2].copy_from_slice(&local);
+        bytes[2..4].copy_from_slice(&remote);
+        match (self.local.ip(), self.remote.ip()) {
+            (IpAddr::V4(local), IpAddr::V4(remote)) => {
+                bytes[4..8].copy_from_slice(&local.octets());
+                bytes[8..12].copy_from_slice(&remote.octets());
+                state.write(&bytes[..12]);
+            }
+            (local, remote) => {
+                bytes[4..20].copy_from_slice(&octets(local));
+                bytes[20..].copy_from_slice(&octets(remote));
+                state.write(&bytes);
+            }
+        }
+    }
+}
+
+fn octets(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
+        IpAddr::V6(v6) => v6.octets(),
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,7 +22,7 @@ pub(crate) struct Arrived<'a> {
     /// Payload bytes per segment when the link coalesced several.
     pub(crate) segment_bytes: Option<u16>,
     /// The way back, when the packet came by a source route.
-    pub(crate) source_route: Option<SourceRoute>,
+    pub(crate) source_route: Option<&'a SourceRoute>,
 }
 
 /// What the endpoint has to do about the segment.

@@ -112,7 +112,7 @@ impl Connection {
     /// that the application chose stays (MUST-52).
     fn take_source_route(&mut self, arrived: &Arrived<'_>) {
         if self.origin == Origin::Passive
-            && let Some(route) = &arrived.source_route
+            && let Some(route) = arrived.source_route
             && self.source_route.as_deref() != Some(route)
         {
             self.source_route = Some(Box::new(route.clone()));
