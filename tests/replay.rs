@@ -5,13 +5,22 @@
 mod handle_packet;
 #[path = "replay/spec.rs"]
 mod spec;
+#[path = "replay/trace.rs"]
+mod trace;
+#[path = "replay/wire.rs"]
+mod wire;
 
 use std::fs;
 use std::path::Path;
 
 type Replay = fn(&[u8]);
 
-const TARGETS: [(&str, Replay); 2] = [("handle_packet", handle_packet::replay), ("spec", spec::replay)];
+const TARGETS: [(&str, Replay); 4] = [
+    ("handle_packet", handle_packet::replay),
+    ("spec", spec::replay),
+    ("trace", trace::replay),
+    ("wire", wire::replay),
+];
 
 #[test]
 fn every_input_that_the_fuzzers_kept_does_no_harm() {
