@@ -157,8 +157,7 @@ impl Rig {
     }
 
     fn shutdown(&mut self) {
-        let mut cx = Cx { now: self.now, conn: 1, packet: 0, ring: &mut self.ring };
-        self.conn.shutdown_write(&mut cx);
+        self.conn.shutdown_write();
     }
 
     /// Lets the next deadline come, unless the connection is over.
