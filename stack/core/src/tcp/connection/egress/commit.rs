@@ -158,7 +158,7 @@ impl Connection {
             self.board.push(plan.seq, plan.len, false, cx.now);
             self.snd.nxt += plan.len;
             self.snd.max = self.snd.max.max(self.snd.nxt);
-        } else {
+        } else if plan.len > 0 {
             self.board.resent(self.board.len() - 1, cx.now);
         }
         self.stats.window_probes += 1;
