@@ -4,6 +4,7 @@
 
 use std::error::Error;
 use std::fs;
+use std::ops::Range;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -61,7 +62,7 @@ fn compare() -> Result<(), Failure> {
     println!(
         "receiver    goodput (least to most), kbit/s   segments   sent again   timeouts   ACKs   ACKs/segment"
     );
-    let mut means = Vec::new();
+    let mut arms = Vec::new();
     for arm in ARMS {
         let mut sum = Outcome::default();
         let (mut least, mut most) = (f64::MAX, 0.0_f64);
@@ -81,18 +82,26 @@ fn compare() -> Result<(), Failure> {
             mean.acks,
             mean.acks / mean.segments
         );
-        means.push(mean);
+        arms.push((mean, least..most));
     }
-    explain(&means[0], &means[1]);
+    explain(&arms[0], &arms[1]);
     Ok(())
 }
 
-fn explain(immediate: &Outcome, delayed: &Outcome) {
+/// A mean, and the goodputs between which all seeds lie.
+type Arm = (Outcome, Range<f64>);
+
+fn explain((immediate, range): &Arm, (delayed, other): &Arm) {
+    let overlap = if range.start <= other.end && other.start <= range.end {
+        "the ranges overlap: chance alone could do that"
+    } else {
+        "the ranges do not overlap"
+    };
     let fewer = 100.0 * (1.0 - delayed.acks / immediate.acks);
     let faster = 100.0 * (delayed.goodput_kbps / immediate.goodput_kbps - 1.0);
     println!(
-        "\n`delayed` sent {fewer:.0} % fewer ACKs for the same bytes; its mean goodput differs by {faster:+.1} %, which\n\
-         five seeds cannot tell from chance when the ranges overlap.\n\
+        "\n`delayed` sent {fewer:.0} % fewer ACKs for the same bytes; its mean goodput differs by {faster:+.1} %\n\
+         ({overlap}).\n\
          Here ACKs have a way of their own, so thinning them gains little. On a chain of radios they share the\n\
          channel with the data: that is what the agents are for, and it takes the 802.11 world to show it.\n\n\
          Why was each ACK sent, or held back?\n  \
