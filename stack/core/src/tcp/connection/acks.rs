@@ -55,6 +55,9 @@ impl Connection {
             self.snd.waiting_since = None;
         }
         let window = self.take_window(cx, segment);
+        if self.has_no_news(segment) {
+            return Step::Next;
+        }
         let news = self.digest(cx, segment, window);
         if self.snd.wnd == 0 {
             // Whoever says that its window is closed is there: the wait begins anew (MUST-37, SHLD-17).
@@ -65,6 +68,14 @@ impl Connection {
         self.tell_senders(cx, &news, ended);
         self.restart_timers(cx, &news);
         self.step_state(cx)
+    }
+
+    /// Whoever only receives has nothing under way that an ACK could speak of.
+    fn has_no_news(&self, segment: &TcpView<'_>) -> bool {
+        self.board.is_empty()
+            && segment.ack == self.snd.una
+            && segment.options.sack.is_empty()
+            && !segment.flags.contains(Flags::ECE)
     }
 
     fn digest(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>, window: WindowNews) -> AckNews {

@@ -65,21 +65,23 @@ impl What {
 impl Connection {
     /// Writes the next segment's packet to `out`, if there is one. Called until it answers `false`.
     pub(crate) fn poll_transmit(&mut self, cx: &mut Cx<'_>, checksums: Checksums, out: &mut Vec<u8>) -> bool {
-        let allowed = self.allowance(cx.now);
-        let Some(plan) = self.next_segment(cx.now, &allowed) else {
-            self.settle(cx, &allowed);
+        // With nothing in flight and nothing that waits, no agent has to be asked.
+        let is_at_rest = self.board.is_empty() && self.unsent() == 0;
+        let allowed = (!is_at_rest).then(|| self.allowance(cx.now));
+        let Some(plan) = self.next_segment(cx.now, allowed.as_ref()) else {
+            self.settle(cx, allowed.as_ref());
             return false;
         };
         let plan = self.prepare(plan);
         let ack = self.ack_for(cx, &plan);
-        self.write_segment(cx, &plan, ack.as_ref(), &allowed, checksums, out);
+        self.write_segment(cx, &plan, ack.as_ref(), allowed.as_ref(), checksums, out);
         self.commit(cx, &plan, ack.as_ref());
         self.check();
         true
     }
 
-    /// The ladder, top rung first.
-    fn next_segment(&self, now: Instant, allowed: &Allowance) -> Option<SegmentPlan> {
+    /// The ladder, top rung first; `allowed` is what the agents allow, if there is anything to allow.
+    fn next_segment(&self, now: Instant, allowed: Option<&Allowance>) -> Option<SegmentPlan> {
         if let Some(plan) = self.plan_reset().or_else(|| self.plan_syn()) {
             return Some(plan);
         }
@@ -89,8 +91,10 @@ impl Connection {
             return answers.then(|| self.plan_ack());
         }
         let data = || {
-            self.plan_retransmission(now, allowed)
-                .or_else(|| self.plan_new_data(now, allowed))
+            allowed
+                .and_then(|allowed| {
+                    self.plan_retransmission(now, allowed).or_else(|| self.plan_new_data(now, allowed))
+                })
                 .or_else(|| self.plan_fin())
                 .or_else(|| self.plan_probe())
                 .or_else(|| self.plan_keep_alive())

@@ -18,7 +18,7 @@ impl Connection {
         cx: &Cx<'_>,
         plan: &SegmentPlan,
         ack: Option<&DecidedAck>,
-        allowed: &Allowance,
+        allowed: Option<&Allowance>,
         checksums: Checksums,
         out: &mut Vec<u8>,
     ) {
@@ -78,7 +78,7 @@ impl Connection {
         now: Instant,
         plan: &SegmentPlan,
         ack: Option<&DecidedAck>,
-        allowed: &Allowance,
+        allowed: Option<&Allowance>,
     ) -> TcpOptions {
         if plan.what == What::Syn {
             return self.syn_options(now);
@@ -102,13 +102,14 @@ impl Connection {
         &self,
         plan: &SegmentPlan,
         ack: Option<&DecidedAck>,
-        allowed: &Allowance,
+        allowed: Option<&Allowance>,
         options: &mut TcpOptions,
     ) {
-        let data = if plan.len > 0 && self.tells_on_data() {
-            self.senders.note(plan.seq, &self.send_view(), allowed)
-        } else {
-            DataNote::default()
+        let data = match allowed {
+            Some(allowed) if plan.len > 0 && self.tells_on_data() => {
+                self.senders.note(plan.seq, &self.send_view(), allowed)
+            }
+            _ => DataNote::default(),
         };
         let note: AckNote = ack.map_or_else(AckNote::default, |ack| ack.note);
         let notes = Notes {

@@ -179,10 +179,11 @@ impl Connection {
     }
 
     /// Nothing leaves: whatever holds it back gets a timer (C3), and the agents' window is judged.
-    pub(super) fn settle(&mut self, cx: &mut Cx<'_>, allowed: &Allowance) {
+    pub(super) fn settle(&mut self, cx: &mut Cx<'_>, allowed: Option<&Allowance>) {
         if self.closed == Some(CloseReason::Finished) || !self.state.is_synchronized() {
             return;
         }
+        let Some(allowed) = allowed else { return self.settle_at_rest() };
         self.urges.tail_probe &= !self.board.is_empty();
         self.note_limits(cx, allowed);
         if self.is_blocked_by_window() {
@@ -193,6 +194,13 @@ impl Connection {
             self.timers.disarm(Timer::Persist);
         }
         self.arm_pace(cx, allowed);
+    }
+
+    fn settle_at_rest(&mut self) {
+        self.urges.tail_probe = false;
+        self.snd.app_limited = true;
+        self.timers.disarm(Timer::Persist);
+        self.timers.disarm(Timer::Pace);
     }
 
     fn note_limits(&mut self, cx: &mut Cx<'_>, allowed: &Allowance) {
