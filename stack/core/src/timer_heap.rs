@@ -34,16 +34,20 @@ impl TimerHeap {
         self.entries.len()
     }
 
-    /// Sets, moves or (with `None` or [`Instant::FAR`]) removes the deadline of `slot`. The cost grows with the
-    /// logarithm of the number of deadlines; an unchanged one costs nothing.
-    pub(crate) fn set(&mut self, slot: u32, deadline: Option<Instant>) {
+    /// Sets, moves or (with [`Instant::FAR`]) removes the deadline of `slot`. The cost grows with the logarithm of
+    /// the number of deadlines; an unchanged one costs nothing.
+    pub(crate) fn set(&mut self, slot: u32, at: Instant) {
         let place = self.places.get(slot as usize).copied().unwrap_or(ABSENT);
-        match deadline.filter(|at| *at != Instant::FAR) {
-            Some(at) if place == ABSENT => self.insert(slot, at),
-            Some(at) if self.entries[place as usize].0 == at => {}
-            Some(at) => self.replace(place as usize, (at, slot)),
-            None if place == ABSENT => {}
-            None => self.remove(place as usize, slot),
+        let Some(entry) = self.entries.get(place as usize) else {
+            if at != Instant::FAR {
+                self.insert(slot, at);
+            }
+            return;
+        };
+        if at == Instant::FAR {
+            self.remove(place as usize, slot);
+        } else if entry.0 != at {
+            self.replace(place as usize, (at, slot));
         }
     }
 
@@ -117,12 +121,12 @@ mod tests {
         for order in [[3, 1, 2], [1, 2, 3], [2, 3, 1]] {
             let mut heap = TimerHeap::new();
             for slot in order {
-                heap.set(slot, Some(Instant(5)));
+                heap.set(slot, Instant(5));
             }
             let mut due = Vec::new();
             while let Some((_, slot)) = heap.peek() {
                 due.push(slot);
-                heap.set(slot, None);
+                heap.set(slot, Instant::FAR);
             }
             assert_eq!(due, [1, 2, 3]);
         }
@@ -131,11 +135,10 @@ mod tests {
     #[test]
     fn a_deadline_that_never_comes_is_none() {
         let mut heap = TimerHeap::new();
-        heap.set(7, Some(Instant::FAR));
-        heap.set(9, None);
+        heap.set(7, Instant::FAR);
         assert_eq!((heap.peek(), heap.len()), (None, 0));
-        heap.set(7, Some(Instant(1)));
-        heap.set(7, Some(Instant::FAR));
+        heap.set(7, Instant(1));
+        heap.set(7, Instant::FAR);
         assert_eq!(heap.peek(), None);
     }
 
@@ -149,7 +152,7 @@ mod tests {
             let mut heap = TimerHeap::new();
             let mut by_slot = BTreeMap::new();
             for (slot, at) in steps {
-                heap.set(slot, at.map(Instant));
+                heap.set(slot, at.map_or(Instant::FAR, Instant));
                 match at {
                     Some(at) => by_slot.insert(slot, at),
                     None => by_slot.remove(&slot),

@@ -320,13 +320,9 @@ impl Connection {
         self.snd.max
     }
 
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        let ack = self.ledger.deadline();
-        let timer = self.timers.next();
-        match (ack, timer) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
-        }
+    /// When [`handle_timeout`](Connection::handle_timeout) has something to do next, or never.
+    pub(crate) fn deadline(&self) -> Instant {
+        self.ledger.deadline().min(self.timers.next())
     }
 
     fn enter(&mut self, cx: &mut Cx<'_>, state: StateName) {

@@ -84,6 +84,9 @@ pub(crate) struct AckLedger {
     merge: AckMerge,
     /// Second full-sized segments left open, against SHLD-19.
     seconds_held: u32,
+    /// When a seat wants to be asked, or the ceiling ends a hold: the earliest of all, kept because it is asked for
+    /// after every packet and changes after few.
+    due: Instant,
 }
 
 struct Seat {
@@ -109,6 +112,7 @@ impl AckLedger {
             ceiling,
             merge,
             seconds_held: 0,
+            due: Instant::FAR,
         }
     }
 
@@ -119,8 +123,11 @@ impl AckLedger {
 
     /// Data arrived as `count` segments of one read (1 unless it came in order); the gap is shared out evenly.
     pub(crate) fn on_arrival(&mut self, cx: &mut Cx<'_>, heard: &Heard, count: u32, facts: &Facts<'_>) {
-        let gap = self.last_arrival.map(|last| cx.now.since(last) / count.max(1));
-        let gap_in_order = self.last_in_order.map(|last| cx.now.since(last) / count.max(1));
+        let share_of = |last: Instant| match cx.now.since(last) {
+            gap if count <= 1 => gap,
+            gap => gap / count,
+        };
+        let (gap, gap_in_order) = (self.last_arrival.map(share_of), self.last_in_order.map(share_of));
         let mut to_come = heard.bytes;
         for nth in 0..count {
             let is_last = nth + 1 == count;
@@ -146,6 +153,7 @@ impl AckLedger {
         if matches!(heard.class, Class::InOrder | Class::FillsHole) {
             self.last_in_order = Some(cx.now);
         }
+        self.file_deadline();
     }
 
     fn on_segment(&mut self, cx: &mut Cx<'_>, arrival: &Arrival, facts: &Facts<'_>) {
@@ -185,9 +193,17 @@ impl AckLedger {
         }
     }
 
-    /// Earliest instant at which a seat wants to be asked, or the ceiling ends a hold.
-    pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.seats().filter_map(|seat| seat.deadline(self.ceiling)).min()
+    /// Earliest instant at which a seat wants to be asked, or the ceiling ends a hold; or never.
+    pub(crate) fn deadline(&self) -> Instant {
+        self.due
+    }
+
+    /// To be called after agents were: their deadlines change with what they hear, and with nothing else.
+    fn file_deadline(&mut self) {
+        self.due = self.live.deadline(self.ceiling);
+        for seat in &self.shadows {
+            self.due = self.due.min(seat.deadline(self.ceiling));
+        }
     }
 
     /// Asks every seat that is due.
@@ -208,6 +224,7 @@ impl AckLedger {
             let why = Why::plain(Rule::Ceiling);
             self.enqueue(cx, AckKind::InOrder, By::Forced, why, note, facts);
         }
+        self.file_deadline();
     }
 
     /// An ACK that no agent may withhold: SYN, FIN, out-of-window segments, probes, a window that reopens.
@@ -217,6 +234,7 @@ impl AckLedger {
         }
         let note = self.live.settle(cx, By::Forced, facts);
         self.enqueue(cx, kind, By::Forced, why, note, facts);
+        self.file_deadline();
     }
 
     /// A segment leaves and carries `facts.rcv_nxt`: whoever still owed an ACK has given it. Answers the note
@@ -224,16 +242,22 @@ impl AckLedger {
     pub(crate) fn ride(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> Option<DecidedAck> {
         let waiting = self.queue.iter().rposition(|ack| ack.kind == AckKind::InOrder);
         let waiting = waiting.map(|at| self.queue.remove(at));
+        if self.seats().all(|seat| seat.owed.segments == 0) {
+            return waiting;
+        }
         for seat in self.shadows.iter_mut().filter(|seat| seat.owed.segments > 0) {
             seat.settle(cx, By::Piggyback, facts);
         }
-        if self.live.owed.segments == 0 {
-            return waiting;
-        }
+        let ride = if self.live.owed.segments == 0 { waiting } else { Some(self.settle_riding(cx, facts)) };
+        self.file_deadline();
+        ride
+    }
+
+    fn settle_riding(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> DecidedAck {
         let note = self.live.settle(cx, By::Piggyback, facts);
         let why = Why::plain(Rule::Forced);
         cx.trace(TraceKind::AckDecided { number: facts.rcv_nxt, by: By::Piggyback, why });
-        Some(DecidedAck::new(cx, AckKind::InOrder, note, facts))
+        DecidedAck::new(cx, AckKind::InOrder, note, facts)
     }
 
     fn enqueue(
@@ -287,6 +311,7 @@ impl AckLedger {
         for seat in self.shadows.iter_mut().chain([&mut self.live]) {
             seat.owed = Owed { in_order_total: seat.owed.in_order_total, ..Owed::default() };
         }
+        self.due = Instant::FAR;
     }
 
     pub(crate) fn owed(&self) -> Owed {
@@ -390,9 +415,9 @@ impl Seat {
         }
     }
 
-    fn deadline(&self, ceiling: Duration) -> Option<Instant> {
-        let forced = self.owed.since.map(|since| since + ceiling);
-        [self.agent.deadline(), forced].into_iter().flatten().min()
+    fn deadline(&self, ceiling: Duration) -> Instant {
+        let forced = self.owed.since.map_or(Instant::FAR, |since| since + ceiling);
+        self.agent.deadline().map_or(forced, |asked| asked.min(forced))
     }
 
     fn ask_if_due(&mut self, now: Instant, facts: &Facts<'_>) -> Option<AckVerdict> {

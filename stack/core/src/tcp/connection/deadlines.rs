@@ -17,7 +17,7 @@ pub(super) const RELAX_AFTER: Duration = Duration::from_secs(1);
 
 impl Connection {
     pub(crate) fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
-        if self.ledger.deadline().is_some_and(|due| due <= cx.now) {
+        if self.ledger.deadline() <= cx.now {
             let facts = super::facts(&self.rcv, &self.path, self.snd.mss);
             self.ledger.on_deadline(cx, &facts);
             self.note_decision();

@@ -66,8 +66,7 @@ impl Connection {
     /// Writes the next segment's packet to `out`, if there is one. Called until it answers `false`.
     pub(crate) fn poll_transmit(&mut self, cx: &mut Cx<'_>, checksums: Checksums, out: &mut Vec<u8>) -> bool {
         // With nothing in flight and nothing that waits, no agent has to be asked.
-        let is_at_rest = self.board.is_empty() && self.unsent() == 0;
-        let allowed = (!is_at_rest).then(|| self.allowance(cx.now));
+        let allowed = (!self.is_at_rest()).then(|| self.allowance(cx.now));
         let Some(plan) = self.next_segment(cx.now, allowed.as_ref()) else {
             self.settle(cx, allowed.as_ref());
             return false;
@@ -78,6 +77,10 @@ impl Connection {
         self.commit(cx, &plan, ack.as_ref());
         self.check();
         true
+    }
+
+    fn is_at_rest(&self) -> bool {
+        self.board.is_empty() && self.unsent() == 0 && self.snd.fin_wanted == self.snd.fin_sent
     }
 
     /// The ladder, top rung first; `allowed` is what the agents allow, if there is anything to allow.

@@ -162,7 +162,10 @@ impl Rig {
 
     /// Lets the next deadline come, unless the connection is over.
     fn wait_for_timer(&mut self) -> bool {
-        let Some(due) = self.conn.deadline() else { return false };
+        let due = self.conn.deadline();
+        if due == Instant::FAR {
+            return false;
+        }
         self.now = self.now.max(due);
         let mut cx = Cx { now: self.now, conn: 1, packet: 0, ring: &mut self.ring };
         self.conn.handle_timeout(&mut cx);
