@@ -17,10 +17,11 @@ mod listen;
 mod options;
 mod path_seam;
 mod rules;
+mod swept;
 mod table;
 mod udp;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::error::Error;
 use std::fmt;
 use std::net::IpAddr;
@@ -45,6 +46,7 @@ use crate::{Instant, LinkEvent, LinkId, Machine, Rx, Transmit};
 use links::Links;
 use listen::Listener;
 use rules::Rules;
+use swept::Swept;
 use table::{Owner, Table};
 
 /// Echo requests answered in a second.
@@ -62,7 +64,7 @@ pub struct Endpoint {
     next_listener: u32,
     links: Links,
     timers: TimerHeap,
-    news: VecDeque<events::News>,
+    news: Swept<events::News>,
     udp: UdpSockets,
     fragments: Reassembler,
     path_mtus: PathMtuCache,
@@ -95,7 +97,7 @@ impl Endpoint {
             next_listener: 0,
             links: Links::new(&config),
             timers: TimerHeap::new(),
-            news: VecDeque::new(),
+            news: Swept::new(),
             udp: UdpSockets::new(config.udp),
             fragments: Reassembler::new(config.fragments),
             path_mtus: PathMtuCache::default(),
@@ -138,14 +140,17 @@ impl Endpoint {
     fn touch(&mut self, now: Instant, slot: u32) {
         let Some(entry) = self.table.get_mut(slot) else { return };
         self.timers.set(slot, entry.conn.deadline());
-        if !entry.is_queued {
-            entry.is_queued = true;
-            self.links.queue(entry.link, slot);
-        }
+        let (link, handle) = (entry.link, (slot, entry.generation));
         let (is_half_open, is_spent) = (entry.is_half_open, entry.conn.is_spent());
-        if entry.owner == Owner::Application && entry.conn.events.any() && !entry.is_reported {
-            entry.is_reported = true;
-            self.news.push_back(events::News::Connection(slot, entry.generation));
+        let joins_queue = !std::mem::replace(&mut entry.is_queued, true);
+        let has_news = entry.owner == Owner::Application
+            && entry.conn.events.any()
+            && !std::mem::replace(&mut entry.is_reported, true);
+        if joins_queue {
+            self.links.queue(link, handle, |handle| self.table.is_named(*handle));
+        }
+        if has_news {
+            self.push_news(events::News::Connection(handle.0, handle.1));
         }
         if is_half_open {
             self.hand_over(now, slot);
@@ -181,17 +186,15 @@ impl Endpoint {
 
     /// One segment of one of the link's connections, in turn.
     fn transmit_segment(&mut self, now: Instant, link: usize, out: &mut Vec<u8>) -> Option<Transmit> {
-        while let Some(slot) = self.links.next_queued(link) {
-            let Some(entry) = self.table.get_mut(slot) else { continue };
-            if !entry.is_queued || entry.link != link {
-                continue; // The slot was used again by a connection that is queued elsewhere.
-            }
+        while let Some((slot, generation)) = self.links.next_queued(link) {
+            let named = self.table.get_mut(slot).filter(|entry| entry.generation == generation);
+            let Some(entry) = named else { continue };
             let mut cx =
                 Cx { now, conn: entry.conn.number, packet: self.packets_out + 1, ring: &mut self.trace };
             let has_left = entry.conn.poll_transmit(&mut cx, self.config.checksums, out);
             self.timers.set(slot, entry.conn.deadline());
             if has_left {
-                self.links.queue(link, slot);
+                self.links.queue_again(link, (slot, generation));
                 self.packets_out += 1;
                 let remote = entry.conn.flow.remote.ip();
                 return Some(self.links.transmit(link, remote, self.packets_out));

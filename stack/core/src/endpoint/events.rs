@@ -1,5 +1,5 @@
-//! What the application is told. Each kind of news stands at most once per connection, so the queue is bounded by
-//! the number of connections.
+//! What the application is told. Each kind of news stands at most once per connection, and news of what is gone is
+//! swept out, so the queue is bounded by the number of connections.
 
 use super::Endpoint;
 use super::ids::{ConnId, ListenerId};
@@ -46,7 +46,7 @@ impl Endpoint {
         while let Some(news) = self.news.pop_front() {
             match news {
                 News::Listener(id) => {
-                    if self.has_waiting(id) {
+                    if self.hear_of_waiting(id) {
                         return Some(Event::Incoming(id));
                     }
                 }
@@ -58,6 +58,15 @@ impl Endpoint {
             }
         }
         None
+    }
+
+    /// A program that never asks is not kept news of connections that are gone.
+    pub(super) fn push_news(&mut self, news: News) {
+        let (table, listeners) = (&self.table, &self.listeners);
+        self.news.push_back(news, |news| match news {
+            News::Listener(id) => listeners.values().any(|listener| listener.id() == *id),
+            News::Connection(slot, generation) => table.is_named((*slot, *generation)),
+        });
     }
 
     fn next_event_of(&mut self, slot: u32, generation: u32) -> Option<Event> {
@@ -88,7 +97,7 @@ impl Endpoint {
             EventKind::Closed(entry.conn.close_reason().unwrap_or(CloseReason::Finished))
         };
         if entry.is_reported {
-            self.news.push_front(News::Connection(slot, generation));
+            self.news.put_first(News::Connection(slot, generation));
         }
         Some(Event::Connection(ConnId { slot, generation }, kind))
     }

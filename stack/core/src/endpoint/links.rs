@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use super::config::{EndpointConfig, LinkConfig, Neighbours, Route};
+use super::swept::Swept;
 use crate::ip::{Prefix, longest_match};
 use crate::{LinkId, NextHop, QueueClass, Transmit};
 
@@ -17,8 +18,8 @@ pub(super) struct Links {
 
 struct Link {
     config: LinkConfig,
-    /// Slots of connections that may have something to send, each once.
-    queued: VecDeque<u32>,
+    /// Connections that may have something to send, each once, as slot and generation.
+    queued: Swept<(u32, u32)>,
     control: VecDeque<Control>,
 }
 
@@ -38,7 +39,7 @@ impl Links {
     pub(super) fn new(config: &EndpointConfig) -> Links {
         let links = config.links.iter().map(|link| Link {
             config: link.clone(),
-            queued: VecDeque::new(),
+            queued: Swept::new(),
             control: VecDeque::new(),
         });
         Links { links: links.collect(), routes: config.routes.clone() }
@@ -105,12 +106,22 @@ impl Links {
         Transmit { to: self.next_hop(link, to), class: QueueClass::Data, segment_bytes: None, id }
     }
 
-    /// A connection may have something to send. The caller keeps each slot in at most once.
-    pub(super) fn queue(&mut self, link: usize, slot: u32) {
-        self.links[link].queued.push_back(slot);
+    /// A connection may have something to send. The caller keeps each in at most once.
+    pub(super) fn queue(
+        &mut self,
+        link: usize,
+        handle: (u32, u32),
+        is_alive: impl FnMut(&(u32, u32)) -> bool,
+    ) {
+        self.links[link].queued.push_back(handle, is_alive);
     }
 
-    pub(super) fn next_queued(&mut self, link: usize) -> Option<u32> {
+    /// The one that was next has sent, and comes after the others.
+    pub(super) fn queue_again(&mut self, link: usize, handle: (u32, u32)) {
+        self.links[link].queued.put_back(handle);
+    }
+
+    pub(super) fn next_queued(&mut self, link: usize) -> Option<(u32, u32)> {
         self.links[link].queued.pop_front()
     }
 

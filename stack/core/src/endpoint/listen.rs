@@ -26,11 +26,13 @@ pub(super) struct Listener {
     options: ListenOptions,
     half_open: usize,
     waiting: VecDeque<ConnId>,
+    /// Announcements among the news, never more than ever waited at once.
+    announced: usize,
 }
 
 impl Listener {
     pub(super) fn new(id: ListenerId, options: ListenOptions) -> Listener {
-        Listener { id, options, half_open: 0, waiting: VecDeque::new() }
+        Listener { id, options, half_open: 0, waiting: VecDeque::new(), announced: 0 }
     }
 
     pub(super) fn id(&self) -> ListenerId {
@@ -49,8 +51,11 @@ impl Endpoint {
         self.listeners.values_mut().find(|listener| listener.id == id)
     }
 
-    pub(super) fn has_waiting(&self, id: ListenerId) -> bool {
-        self.listeners.values().any(|listener| listener.id == id && !listener.waiting.is_empty())
+    /// One announcement has been heard. Answers whether it is still true.
+    pub(super) fn hear_of_waiting(&mut self, id: ListenerId) -> bool {
+        let Some(listener) = self.listener_mut(id) else { return false };
+        listener.announced = listener.announced.saturating_sub(1);
+        !listener.waiting.is_empty()
     }
 
     pub(super) fn take_waiting(&mut self, id: ListenerId) -> Option<ConnId> {
@@ -163,7 +168,10 @@ impl Endpoint {
         if let Some(listener) = self.listener_mut(id) {
             listener.half_open = listener.half_open.saturating_sub(1);
             listener.waiting.push_back(conn);
-            self.news.push_back(News::Listener(id));
+            if listener.announced < listener.waiting.len() {
+                listener.announced += 1;
+                self.push_news(News::Listener(id));
+            }
         }
     }
 

@@ -141,6 +141,11 @@ impl Table {
         self.get(id.slot).filter(|entry| entry.generation == id.generation).map(|_| id.slot)
     }
 
+    /// Whether that generation of the slot has not been forgotten.
+    pub(super) fn is_named(&self, (slot, generation): (u32, u32)) -> bool {
+        self.get(slot).is_some_and(|entry| entry.generation == generation)
+    }
+
     /// In the order of slots.
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &Entry)> {
         (0u32..).zip(&self.slots).filter_map(|(slot, entry)| match entry {
