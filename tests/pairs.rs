@@ -1,0 +1,231 @@
+//! Every receiver agent with every sender list: whatever is chosen, all bytes arrive, exactly, and in bounded time.
+
+use std::time::Duration;
+
+use hopwise::memory::{End, PathConfig, World};
+use hopwise_agents::StandardAgents;
+use hopwise_agents::registry::{self, Descriptor, Kind};
+use hopwise_core::endpoint::{
+    AgentChoice, ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, RecvError,
+};
+use hopwise_core::trace::TraceKind;
+use hopwise_core::{Endpoint, Instant};
+
+const BYTES: usize = 60_000;
+
+/// A spec of the agent that is complete: one with a needed parameter gets a value, a wrapper gets something inside.
+fn plain(agent: &Descriptor) -> String {
+    match agent.name {
+        "limit" => "limit:4".into(),
+        name if agent.wraps() => format!("{name}(delayed)"),
+        name => name.into(),
+    }
+}
+
+fn receivers() -> Vec<String> {
+    let plain =
+        registry::all().iter().filter(|agent| agent.kind() == Kind::Receiver).map(|agent| plain(agent));
+    plain.chain(["delayed:d=4,hold=400ms".into(), "dup-count(immediate)".into()]).collect()
+}
+
+/// Each owner of cwnd alone, with each narrower, and with all of them.
+fn sender_lists() -> Vec<String> {
+    let senders = registry::all().iter().copied().filter(|agent| agent.kind() == Kind::Sender);
+    let (owners, narrowers): (Vec<_>, Vec<_>) = senders.partition(|agent| agent.owns_cwnd());
+    let narrowers: Vec<String> = narrowers.iter().map(|agent| plain(agent)).collect();
+    let mut lists = Vec::new();
+    for owner in owners.iter().map(|agent| plain(agent)) {
+        lists.push(format!("[{owner}]"));
+        lists.extend(narrowers.iter().map(|narrower| format!("[{owner}, {narrower}]")));
+        lists.push(format!("[{owner}, {}]", narrowers.join(", ")));
+    }
+    lists
+}
+
+fn host(address: &str, key: u8) -> Endpoint {
+    let link = LinkConfig::wire(0, 1500, vec![address.parse().expect("a prefix")]);
+    Endpoint::new(EndpointConfig::new(link, [key; 32]), Box::new(StandardAgents::default()))
+        .expect("defaults")
+}
+
+/// Two hosts, both with the pair of agents under test, and a connection between them.
+struct Pair {
+    world: World<Endpoint>,
+    client: ConnId,
+    server: ConnId,
+    name: String,
+}
+
+impl Pair {
+    fn connect(receiver: &str, senders: &str, path: PathConfig, seed: u64) -> Pair {
+        let agents =
+            AgentChoice { receiver: Some(receiver.into()), senders: Some(senders.into()), shadows: None };
+        let mut world = World::new(host("10.0.0.1/24", 1), host("10.0.0.2/24", 2), path, path, seed);
+        let options = ListenOptions { agents: agents.clone(), ..ListenOptions::default() };
+        let listener = world.b.listen(None, 7, options).expect("the port is free");
+        let options = ConnectOptions { agents, ..ConnectOptions::default() };
+        let client = world.a.connect(Instant::ZERO, "10.0.0.2:7".parse().expect("a socket"), &options);
+        let client = client.expect("a route");
+        let name = format!("{receiver} with {senders}, seed {seed}");
+        let mut server = None;
+        world.run(Instant::from_secs(60), |world| {
+            server = server.or_else(|| world.b.accept(world.now(), listener));
+            server.is_some()
+        });
+        let server = server.unwrap_or_else(|| panic!("{name}: no handshake within a minute"));
+        Pair { world, client, server, name }
+    }
+
+    /// Both ends send `BYTES` at once and close; both must end with exactly what the other sent.
+    fn exchange(mut self, limit: Instant) {
+        let (client, server) = (self.client, self.server);
+        let mut ends = [Side::new(End::A, client), Side::new(End::B, server)];
+        let done = self.world.run(limit, |world| {
+            for side in &mut ends {
+                side.act(world);
+            }
+            ends.iter().all(|side| side.is_done)
+        });
+        assert!(
+            done,
+            "{}: {:?} at {}",
+            self.name,
+            ends.each_ref().map(|side| side.received),
+            self.world.now()
+        );
+    }
+}
+
+struct Side {
+    end: End,
+    id: ConnId,
+    sent: usize,
+    received: usize,
+    is_done: bool,
+}
+
+impl Side {
+    fn new(end: End, id: ConnId) -> Side {
+        Side { end, id, sent: 0, received: 0, is_done: false }
+    }
+
+    fn act(&mut self, world: &mut World<Endpoint>) {
+        let (now, id) = (world.now(), self.id);
+        let endpoint = world.machine(self.end);
+        if self.sent < BYTES {
+            let chunk: Vec<u8> =
+                (self.sent..BYTES.min(self.sent + 8192)).map(|at| byte(self.end, at)).collect();
+            self.sent += endpoint.send(now, id, &chunk).expect("open");
+            if self.sent == BYTES {
+                endpoint.shutdown(now, id).expect("open");
+            }
+        }
+        let mut buffer = [0; 4096];
+        while !self.is_done {
+            match endpoint.recv(now, id, &mut buffer) {
+                Ok(0) => break,
+                Ok(len) => {
+                    for got in &buffer[..len] {
+                        assert_eq!(*got, byte(self.end.other(), self.received), "at {}", self.received);
+                        self.received += 1;
+                    }
+                }
+                Err(RecvError::Finished) => self.is_done = self.received == BYTES,
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}
+
+/// What an end sends at a place of its stream.
+fn byte(from: End, at: usize) -> u8 {
+    (at as u8).wrapping_mul(31) ^ (at >> 8) as u8 ^ if from == End::A { 0x55 } else { 0xaa }
+}
+
+fn for_each_pair(path: PathConfig, limit: Instant) {
+    for receiver in receivers() {
+        for senders in sender_lists() {
+            Pair::connect(&receiver, &senders, path, 11).exchange(limit);
+        }
+    }
+}
+
+#[test]
+fn every_pair_finishes_over_a_clean_path() {
+    let path = PathConfig { bits_per_second: 2_000_000, ..PathConfig::clean(Duration::from_millis(10)) };
+    for_each_pair(path, Instant::from_secs(30));
+}
+
+#[test]
+fn every_pair_finishes_over_a_path_that_loses_one_in_a_hundred() {
+    let path = PathConfig { loss_ppm: 10_000, ..PathConfig::clean(Duration::from_millis(10)) };
+    for_each_pair(path, Instant::from_secs(60));
+}
+
+#[test]
+fn every_pair_finishes_over_a_path_that_loses_one_in_ten() {
+    let path = PathConfig { loss_ppm: 100_000, ..PathConfig::clean(Duration::from_millis(10)) };
+    for_each_pair(path, Instant::from_secs(300));
+}
+
+#[test]
+fn every_pair_finishes_over_a_path_that_reorders_and_repeats() {
+    let path = PathConfig {
+        reorder_ppm: 50_000,
+        reorder_by: Duration::from_millis(8),
+        duplicate_ppm: 20_000,
+        ..PathConfig::clean(Duration::from_millis(10))
+    };
+    for_each_pair(path, Instant::from_secs(60));
+}
+
+/// One segment each way, as requests and responses are: an agent may hold its ACK, and that must not hold the
+/// exchange.
+#[test]
+fn no_pair_delays_an_exchange_of_single_segments() {
+    let round_trip = Duration::from_millis(20);
+    for receiver in receivers() {
+        for senders in sender_lists() {
+            let mut pair = Pair::connect(&receiver, &senders, PathConfig::clean(round_trip / 2), 3);
+            for turn in 0..5 {
+                let (began, (client, server)) = (pair.world.now(), (pair.client, pair.server));
+                pair.world.a.send(began, client, &[turn; 100]).expect("open");
+                let mut answered = false;
+                pair.world.run(began + Duration::from_secs(5), |world| {
+                    let now = world.now();
+                    if !answered && world.b.readable(server) == 100 {
+                        answered = true;
+                        world.b.consume(now, server, 100).expect("open");
+                        world.b.send(now, server, &[turn; 100]).expect("open");
+                    }
+                    world.a.readable(client) == 100
+                });
+                let now = pair.world.now();
+                pair.world.a.consume(now, client, 100).expect("open");
+                let took = now.since(began);
+                assert!(took <= round_trip + Duration::from_millis(1), "{}: {took:?}", pair.name);
+            }
+        }
+    }
+}
+
+// shows: MUST-40
+#[test]
+fn no_receiver_holds_an_ack_beyond_the_ceiling() {
+    for receiver in receivers() {
+        let mut pair = Pair::connect(&receiver, "[newreno]", PathConfig::clean(Duration::from_millis(1)), 5);
+        let (began, client) = (pair.world.now(), pair.client);
+        pair.world.a.send(began, client, &[1; 100]).expect("open");
+        pair.world.drain_trace(End::B, &mut |_| {});
+        let acked = pair.world.run(began + Duration::from_millis(499), |world| {
+            let now = world.now();
+            world.a.info(now, client).expect("open").flight.bytes == 0 && now > began
+        });
+        assert!(acked, "{}", pair.name);
+        let mut decided = 0;
+        pair.world.drain_trace(End::B, &mut |event| {
+            decided += u32::from(matches!(event.kind, TraceKind::AckDecided { .. }));
+        });
+        assert_eq!(decided, 1, "{}", pair.name);
+    }
+}
