@@ -72,7 +72,7 @@ impl Connection {
 
     /// Whoever only receives has nothing under way that an ACK could speak of.
     fn has_no_news(&self, segment: &TcpView<'_>) -> bool {
-        self.board.is_empty()
+        self.is_at_rest()
             && segment.ack == self.snd.una
             && segment.options.sack.is_empty()
             && !segment.flags.contains(Flags::ECE)

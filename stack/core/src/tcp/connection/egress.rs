@@ -65,7 +65,7 @@ impl What {
 impl Connection {
     /// Writes the next segment's packet to `out`, if there is one. Called until it answers `false`.
     pub(crate) fn poll_transmit(&mut self, cx: &mut Cx<'_>, checksums: Checksums, out: &mut Vec<u8>) -> bool {
-        // With nothing in flight and nothing that waits, no agent has to be asked.
+        // At rest, no agent has to be asked.
         let allowed = (!self.is_at_rest()).then(|| self.allowance(cx.now));
         let Some(plan) = self.next_segment(cx.now, allowed.as_ref()) else {
             self.settle(cx, allowed.as_ref());
@@ -79,7 +79,8 @@ impl Connection {
         true
     }
 
-    fn is_at_rest(&self) -> bool {
+    /// Nothing of ours is in flight, and nothing waits to be.
+    pub(super) fn is_at_rest(&self) -> bool {
         self.board.is_empty() && self.unsent() == 0 && self.snd.fin_wanted == self.snd.fin_sent
     }
 
