@@ -61,7 +61,7 @@ struct Tally {
     bytes: u64,
     steps: u64,
     failures: Vec<u64>,
-    slowest: (u64, u64),
+    slowest: Vec<(u64, u64)>,
 }
 
 impl Tally {
@@ -74,7 +74,7 @@ impl Tally {
                 self.cut_short += summary.cut_short;
                 self.bytes += summary.bytes;
                 self.steps += summary.steps;
-                self.slowest = self.slowest.max((summary.healed_for_us, seed));
+                self.slowest.push((summary.slowness_milli, seed));
             }
             Err(failure) => {
                 self.failures.push(seed);
@@ -93,8 +93,8 @@ fn run_many(arguments: &Arguments) -> bool {
             scope.spawn(|| work(arguments, &next, &tally));
         }
     });
-    let tally = tally.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let (slowest_us, slowest) = tally.slowest;
+    let mut tally = tally.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+    tally.slowest.sort_unstable_by(|a, b| b.cmp(a));
     println!(
         "{} seeds: {} connections, {} complete, {} cut short as planned, {} kB, {} packets and timeouts",
         tally.seeds,
@@ -104,7 +104,9 @@ fn run_many(arguments: &Arguments) -> bool {
         tally.bytes / 1000,
         tally.steps
     );
-    println!("slowest to end after its path had healed: seed {slowest}, {} s", slowest_us / 1_000_000);
+    for (milli, seed) in tally.slowest.iter().take(3) {
+        println!("slow once its path had healed: seed {seed}, {} % of the time it was given", milli / 10);
+    }
     println!("{} failures", tally.failures.len());
     !tally.failures.is_empty()
 }

@@ -10,6 +10,7 @@
 mod application;
 mod draw;
 mod mood;
+mod observer;
 mod run;
 mod scenario;
 mod show;
@@ -60,7 +61,7 @@ mod panics {
         let others = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |info| {
             if WATCHED.get() {
-                LAST.with_borrow_mut(|last| *last = info.to_string());
+                LAST.with_borrow_mut(|last| *last = info.to_string().replace('\n', " "));
             } else {
                 others(info);
             }

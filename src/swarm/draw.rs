@@ -54,15 +54,21 @@ impl Scenario {
 
     /// By when everything must have been delivered, or ended in an error that the plan allows.
     pub(super) fn delivered_by(&self) -> Instant {
-        let opened = self.connections.iter().map(|plan| plan.opens_at).max().unwrap_or_default();
-        let idle: Duration = self.sides().map(super::scenario::SidePlan::idle_time).sum();
         let rounds: u64 = self.connections.iter().map(|plan| plan::rounds(self, plan)).sum();
         let each = 2 * path::lifetime(&self.paths, &self.changes) + Duration::from_secs(1);
         let bytes: u64 = self.sides().map(|side| side.send_bytes).sum();
         let slowest = self.paths.iter().map(|path| path.healed(false).bits()).min().unwrap_or(u64::MAX);
         let on_the_wire = Duration::from_secs(bytes * 8 * 4 / slowest.max(1));
         let rounds = u32::try_from(rounds).unwrap_or(u32::MAX);
-        self.heal_at.max(opened) + SETTLE + idle + each * rounds + on_the_wire
+        self.may_go_on_at() + SETTLE + each * rounds + on_the_wire
+    }
+
+    /// From when on nothing keeps connections from going on: the path has healed, the programs have had their
+    /// pauses.
+    pub(super) fn may_go_on_at(&self) -> Instant {
+        let opened = self.connections.iter().map(|plan| plan.opens_at).max().unwrap_or_default();
+        let idle: Duration = self.sides().map(super::scenario::SidePlan::idle_time).sum();
+        self.heal_at.max(opened) + idle
     }
 
     fn sides(&self) -> impl Iterator<Item = &super::scenario::SidePlan> {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Endpoint, Instant, LinkEvent, LinkId, Machine, Rx, Transmit};
 
+use super::observer::{Observer, Sight};
 use super::scenario::MoodPlan;
 use crate::memory::Random;
 
@@ -24,10 +25,19 @@ pub(super) struct Moody {
     /// Packets that left at `left_at`.
     left: u32,
     left_at: Instant,
+    observer: Option<Observer>,
 }
 
 impl Moody {
-    pub(super) fn new(endpoint: Endpoint, plan: MoodPlan, random: Random, link_mtu: u16) -> Moody {
+    /// With `observes`, what goes over the wire is judged too.
+    pub(super) fn new(
+        endpoint: Endpoint,
+        plan: MoodPlan,
+        random: Random,
+        link_mtu: u16,
+        observes: bool,
+    ) -> Moody {
+        let comes_in_time = plan.late.is_zero() && plan.stall_ppm == 0;
         Moody {
             endpoint,
             plan,
@@ -37,6 +47,7 @@ impl Moody {
             link_mtu,
             left: 0,
             left_at: Instant::ZERO,
+            observer: observes.then(|| Observer::new(comes_in_time)),
         }
     }
 
@@ -79,6 +90,14 @@ impl Moody {
             packet.len(),
             self.link_mtu
         );
+        let seen = self.observer.as_mut().map_or(Ok(()), |observer| observer.on_sent(now, packet));
+        judge(now, seen);
+    }
+}
+
+fn judge(now: Instant, seen: Result<(), Sight>) {
+    if let Err(sight) = seen {
+        panic!("{sight} at {now}");
     }
 }
 
@@ -87,6 +106,8 @@ impl Machine for Moody {
         if self.random.per_million(self.plan.early_ppm) {
             self.time_out(now);
         }
+        let seen = self.observer.as_mut().map_or(Ok(()), |observer| observer.on_received(now, rx.packet));
+        judge(now, seen);
         self.endpoint.handle_packet(now, rx);
         self.perhaps_stall(now);
     }

@@ -38,8 +38,9 @@ pub struct Summary {
     pub cut_short: u64,
     pub bytes: u64,
     pub steps: u64,
-    /// How long after everything was healed the last byte came.
-    pub healed_for_us: u64,
+    /// How long after its path had healed, and after its programs had had their pauses, a connection took to be
+    /// complete: in thousandths of what it was given.
+    pub slowness_milli: u64,
     pub ended_at_us: u64,
 }
 
@@ -174,7 +175,6 @@ impl<'a> Run<'a> {
     fn all(&mut self) -> Result<Summary, Failure> {
         let delivered_by = self.scenario.delivered_by();
         self.go_on(delivered_by, Programs::are_done)?;
-        let delivered_at = self.world.now();
         self.programs.give_up_orphans(self.scenario, &mut self.world);
         self.judge_stalls()?;
         self.go_on(self.world.now() + self.lingering(), |_| false)?;
@@ -183,7 +183,7 @@ impl<'a> Run<'a> {
         self.go_on(self.world.now() + self.lingering(), |_| false)?;
         self.judge_outcomes()?;
         self.judge_remains()?;
-        Ok(self.summary(delivered_at))
+        Ok(self.summary(delivered_by))
     }
 
     /// Until `is_done`, until nothing is left to happen, or until then.
@@ -274,7 +274,9 @@ fn host(scenario: &Scenario, end: End, trace_events: usize) -> (Moody, ListenerI
     let listener = listening.unwrap_or_else(|error| panic!("cannot listen: {error}"));
     let purpose = if end == End::A { Purpose::MoodA } else { Purpose::MoodB };
     let random = purpose.stream(scenario.seed);
-    (Moody::new(endpoint, host.mood, random, host.link_mtu), listener)
+    // Of a connection that a cookie brought back the observer has not seen the beginning.
+    let observes = !scenario.may_use_cookies(end);
+    (Moody::new(endpoint, host.mood, random, host.link_mtu, observes), listener)
 }
 
 fn address(family: Family, end: End) -> IpAddr {

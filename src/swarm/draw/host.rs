@@ -84,7 +84,7 @@ fn switches(random: &mut Random, segment_bytes: u16) -> TcpConfig {
     };
     tcp.rto = RtoConfig {
         min: random.time_between(Duration::from_millis(1), seconds(1)),
-        max: random.time_between(seconds(2), seconds(60)),
+        max: random.time_between(seconds(20), seconds(60)),
         initial: random.time_between(Duration::from_millis(100), seconds(3)),
         measure: if random.one_in(3) {
             RttMeasure::OneTimed { tick: random.pick(&[1, 10, 100, 500].map(Duration::from_millis)) }

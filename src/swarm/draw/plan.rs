@@ -12,8 +12,8 @@ use crate::swarm::scenario::{
 };
 
 /// Segments of one scenario, all connections and directions together.
-const MOST_SEGMENTS: u64 = 900;
-const MOST_BYTES: u64 = 300_000;
+const MOST_SEGMENTS: u64 = 2500;
+const MOST_BYTES: u64 = 800_000;
 const MOST_WRITES: u64 = 200;
 /// Smaller segments than TCP ever makes on purpose count as this.
 const LEAST_UNIT: u64 = 16;
@@ -74,7 +74,11 @@ fn opening(random: &mut Random, earlier: &[ConnectionPlan]) -> Opening {
 
 fn side(random: &mut Random, scenario: &Scenario, end: End, most_segments: u64) -> SidePlan {
     let unit = unit(&scenario.hosts[end as usize], &scenario.hosts[end.other() as usize]);
-    let segments = if random.one_in(5) { 0 } else { random.log_between(1, most_segments.max(1)) };
+    let segments = match random.below(10) {
+        0 | 1 => 0,
+        2..5 => random.between(1, most_segments),
+        _ => random.log_between(1, most_segments),
+    };
     let send_bytes = (segments * unit + random.below(unit)).min(MOST_BYTES) * u64::from(segments > 0);
     let write_bytes = random.log_between((send_bytes / MOST_WRITES).max(1), send_bytes.max(1));
     let writes = send_bytes.div_ceil(write_bytes) as u32;

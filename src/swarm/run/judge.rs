@@ -89,18 +89,23 @@ impl Run<'_> {
         Ok(())
     }
 
-    pub(super) fn summary(&self, delivered_at: Instant) -> Summary {
+    pub(super) fn summary(&self, delivered_by: Instant) -> Summary {
         let mut summary = Summary {
             steps: self.world.events(),
             ended_at_us: self.world.now().0 / 1000,
-            healed_for_us: delivered_at.since(self.scenario.heal_at).as_micros() as u64,
             ..Summary::default()
         };
+        let from = self.scenario.may_go_on_at();
+        let given = delivered_by.since(from).as_millis().max(1) as u64;
         for pair in &self.programs.connections {
             summary.connections += 1;
             let is_complete = pair.is_delivered();
             summary.complete += u64::from(is_complete);
             summary.cut_short += u64::from(!is_complete);
+            if is_complete {
+                let took = pair.done_at.since(from).as_millis() as u64;
+                summary.slowness_milli = summary.slowness_milli.max(took * 1000 / given);
+            }
             summary.bytes += pair.sides.iter().map(|side| side.received).sum::<u64>();
         }
         summary

@@ -38,6 +38,8 @@ pub(super) struct Pair {
     alarms: [Option<Instant>; 2],
     is_dirty: [bool; 2],
     pub(super) port: u16,
+    /// When the last of the sides was done.
+    pub(super) done_at: Instant,
 }
 
 impl Pair {
@@ -75,6 +77,7 @@ impl Programs {
                 alarms: [None; 2],
                 is_dirty: [false; 2],
                 port: OWN_PORTS + number as u16,
+                done_at: Instant::ZERO,
             }
         };
         Programs {
@@ -248,6 +251,7 @@ impl Programs {
         let visited = pair.sides[side].visit(now, &mut world.machine(end).endpoint);
         visited.map_err(|what| Failure::Violated { connection: number, end, what })?;
         pair.alarms[side] = pair.sides[side].alarm(now);
+        pair.done_at = now;
         let (this, other) = (&pair.sides[side], &pair.sides[1 - side]);
         let is_wrong = this.received > other.sent || (this.has_end && this.received != other.sent);
         if is_wrong || (this.has_end && !other.has_made_an_end()) {
