@@ -75,6 +75,15 @@ fn run_folder(folder: &str) {
 }
 
 #[test]
+fn every_script_begins_by_saying_what_it_is_about() {
+    for script in scripts(&root()) {
+        let text = fs::read_to_string(&script).expect("a script can be read");
+        let is_title = text.starts_with("# ") && !text.starts_with("# shows:");
+        assert!(is_title, "{}: begin with a comment that is no mark", script.display());
+    }
+}
+
+#[test]
 fn every_script_is_run_by_the_test_of_its_folder() {
     for script in scripts(&root()) {
         let below = script.strip_prefix(root()).expect("scripts stand below their root").to_owned();

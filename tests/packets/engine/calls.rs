@@ -220,7 +220,7 @@ impl Run {
         judge(self.endpoint.set_options(now, conn, options), outcome).map(|_| ())
     }
 
-    /// `link full`, `link room`; `link down`, which a link layer tells.
+    /// `link full`, `link room`; `link gone`: the link layer says that it lost the peer.
     fn link(&mut self, words: &mut Words) -> Read<()> {
         match words.want("full, room or gone")? {
             "full" => self.has_room = false,

@@ -37,6 +37,7 @@ pub(crate) struct Settings {
     pub(crate) peers: Vec<Peer>,
     start: Instant,
     our_isn: Option<u32>,
+    peer_isn: u32,
     most_connections: Option<usize>,
     source_routes: SourceRoutes,
     ports: PortRange,
@@ -56,6 +57,7 @@ impl Settings {
             peers: Vec::new(),
             start: Instant::ZERO,
             our_isn: None,
+            peer_isn: PEER_ISN,
             most_connections: None,
             source_routes: SourceRoutes::Refuse,
             ports: PortRange::default(),
@@ -91,7 +93,7 @@ impl Settings {
         let name = words.want("the peer's name")?.to_owned();
         let remote = socket(words.want("the peer's address")?)?;
         let isn = match words.next().map(pair).transpose()? {
-            None => PEER_ISN,
+            None => self.peer_isn,
             Some(("isn", value)) => field(value)?,
             Some((key, _)) => return Err(problem!("`{key}`: a peer has `isn=`")),
         };
@@ -131,10 +133,7 @@ impl Settings {
             "ip" => self.is_v6 = value == "6",
             "start" => self.start = Instant(time(value)?),
             "our_isn" => self.our_isn = Some(field(value)?),
-            "peer_isn" => {
-                let peer = self.default_peer(field(value)?)?;
-                self.peers.push(peer);
-            }
+            "peer_isn" => self.peer_isn = field(value)?,
             "key" => self.key = [field(value)?; 32],
             "most_connections" => self.most_connections = Some(field(value)?),
             "source_routes" => {
@@ -170,15 +169,15 @@ impl Settings {
         Ok(SocketAddr::new(ours, LISTEN_PORT))
     }
 
-    fn default_peer(&self, isn: u32) -> Read<Peer> {
+    fn default_peer(&self) -> Read<Peer> {
         let remote = socket(PEERS[usize::from(self.is_v6)])?;
-        Ok(Peer::new("peer", self.listening(self.is_v6)?, remote, isn))
+        Ok(Peer::new("peer", self.listening(self.is_v6)?, remote, self.peer_isn))
     }
 
     /// The endpoint, and when the script's clock stands at 0.
     pub(crate) fn finish(&mut self) -> Read<(Endpoint, Instant)> {
         if self.peers.is_empty() {
-            let peer = self.default_peer(PEER_ISN)?;
+            let peer = self.default_peer()?;
             self.peers.push(peer);
         }
         let mut config = EndpointConfig::new(LinkConfig::wire(0, self.mtu, self.addresses.clone()), self.key);
