@@ -175,7 +175,7 @@ impl Endpoint {
 
     /// Takes as much as there is room for, perhaps nothing; the event `Writable` says when to go on.
     pub fn send(&mut self, now: Instant, id: ConnId, data: &[u8]) -> Result<usize, SendError> {
-        let slot = self.table.resolve(id).ok_or(SendError::NoConnection)?;
+        let slot = self.held(id).ok_or(SendError::NoConnection)?;
         let entry = self.table.get(slot).ok_or(SendError::NoConnection)?;
         if !entry.conn.may_write() {
             return Err(SendError::NotOpen);
@@ -187,14 +187,14 @@ impl Endpoint {
     /// not use it).
     pub fn send_urgent(&mut self, now: Instant, id: ConnId, data: &[u8]) -> Result<usize, SendError> {
         let taken = self.send(now, id, data)?;
-        let slot = self.table.resolve(id).ok_or(SendError::NoConnection)?;
+        let slot = self.held(id).ok_or(SendError::NoConnection)?;
         self.with(now, slot, |conn, _| conn.mark_urgent());
         Ok(taken)
     }
 
     /// Reads what has arrived in order: 0 bytes when nothing has.
     pub fn recv(&mut self, now: Instant, id: ConnId, out: &mut [u8]) -> Result<usize, RecvError> {
-        let slot = self.table.resolve(id).ok_or(RecvError::NoConnection)?;
+        let slot = self.held(id).ok_or(RecvError::NoConnection)?;
         let entry = self.table.get(slot).ok_or(RecvError::NoConnection)?;
         if entry.conn.readable() == 0 {
             return match (entry.conn.is_at_end(), entry.conn.close_reason()) {
@@ -239,22 +239,25 @@ impl Endpoint {
     /// The application lets go: what it sent is still delivered, and the connection ends by itself. With data left
     /// unread the peer is told by a RST that it was lost.
     pub fn close(&mut self, now: Instant, id: ConnId) -> Result<(), AbortError> {
-        self.let_go(id)?;
-        self.with_id(now, id, Connection::leave)
+        self.let_go(now, id, Connection::leave)
     }
 
     /// Ends it at once, by a RST.
     pub fn abort(&mut self, now: Instant, id: ConnId) -> Result<(), AbortError> {
-        self.let_go(id)?;
-        self.with_id(now, id, Connection::abort)
+        self.let_go(now, id, Connection::abort)
     }
 
-    fn let_go(&mut self, id: ConnId) -> Result<(), AbortError> {
-        let slot = self.table.resolve(id).ok_or(AbortError::NoConnection)?;
+    fn let_go(
+        &mut self,
+        now: Instant,
+        id: ConnId,
+        act: impl FnOnce(&mut Connection, &mut Cx<'_>),
+    ) -> Result<(), AbortError> {
+        let slot = self.held(id).ok_or(AbortError::NoConnection)?;
         if let Some(entry) = self.table.get_mut(slot) {
             entry.owner = Owner::Nobody;
         }
-        Ok(())
+        self.with(now, slot, act).ok_or(AbortError::NoConnection)
     }
 
     pub fn options(&self, id: ConnId) -> Result<Options, AbortError> {
@@ -265,7 +268,7 @@ impl Endpoint {
         self.with_id(now, id, |conn, cx| conn.set_options(cx, options))
     }
 
-    /// What is known of a connection.
+    /// What is known of a connection, also of one that ends by itself after [`close`](Endpoint::close).
     pub fn info(&self, now: Instant, id: ConnId) -> Result<Info, AbortError> {
         let entry =
             self.table.resolve(id).and_then(|slot| self.table.get(slot)).ok_or(AbortError::NoConnection)?;
@@ -295,8 +298,14 @@ impl Endpoint {
         id: ConnId,
         act: impl FnOnce(&mut Connection, &mut Cx<'_>),
     ) -> Result<(), AbortError> {
-        let slot = self.table.resolve(id).ok_or(AbortError::NoConnection)?;
+        let slot = self.held(id).ok_or(AbortError::NoConnection)?;
         self.with(now, slot, act).ok_or(AbortError::NoConnection)
+    }
+
+    /// The slot of a connection that the application has not let go of.
+    fn held(&self, id: ConnId) -> Option<u32> {
+        let slot = self.table.resolve(id)?;
+        self.table.get(slot).filter(|entry| entry.owner == Owner::Application).map(|_| slot)
     }
 
     /// Does something to a connection, and files what follows from it.

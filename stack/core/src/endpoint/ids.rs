@@ -1,6 +1,7 @@
 //! Names of connections and listeners.
 
-/// Names a connection. Once the application has let go of it, the name means nothing.
+/// Names a connection. Once the application has let go of it, the name is good for questions alone, until the
+/// connection has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ConnId {
     pub(super) slot: u32,

@@ -1,0 +1,9 @@
+//! The endpoint as a program sees it: what each call answers, which events follow, and what is on the wire then.
+//! Each test is one claim, shown on two endpoints over a path in memory or with packets of its own making.
+
+#[path = "api/addresses.rs"]
+mod addresses;
+#[path = "api/net.rs"]
+mod net;
+#[path = "api/refusals.rs"]
+mod refusals;
