@@ -3,6 +3,8 @@
 
 #[path = "api/addresses.rs"]
 mod addresses;
+#[path = "api/events.rs"]
+mod events;
 #[path = "api/net.rs"]
 mod net;
 #[path = "api/refusals.rs"]

@@ -64,7 +64,6 @@ impl Connection {
         self.begin_after_lost_syn(cx);
         self.enter(cx, StateName::Established);
         self.events.connected = true;
-        self.events.writable = true;
         self.urges.syn = false;
         // The first window after the handshake counts even though wl1 and wl2 have not moved.
         self.snd.wl1 = segment.seq - 1;
