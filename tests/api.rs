@@ -3,9 +3,13 @@
 
 #[path = "api/addresses.rs"]
 mod addresses;
+#[path = "api/agents.rs"]
+mod agents;
 #[path = "api/events.rs"]
 mod events;
 #[path = "api/net.rs"]
 mod net;
+#[path = "api/options.rs"]
+mod options;
 #[path = "api/refusals.rs"]
 mod refusals;

@@ -1,0 +1,149 @@
+//! Which agents a connection gets.
+
+use hopwise::memory::End;
+use hopwise_core::agent::AgentSpecs;
+use hopwise_core::endpoint::{AgentChoice, ConnectOptions, Direction, ListenOptions, Match, Rule};
+
+use super::net::{Net, PORT, Pair, SERVER, prefix, secs};
+
+fn rule(matches: Match, receiver: &str) -> Rule {
+    Rule { matches, receiver: Some(receiver.into()), ..Rule::default() }
+}
+
+fn anything() -> Match {
+    Match::default()
+}
+
+/// Opens a connection from A to B where both have these rules, and answers the two sides' receivers.
+fn receivers_under(rules: &[Rule]) -> [String; 2] {
+    let mut pair = Net::with(|_, config| config.rules = rules.to_vec()).pair();
+    [pair.info(End::A).receiver, pair.info(End::B).receiver]
+}
+
+#[test]
+fn the_first_rule_that_matches_wins() {
+    let port = |port| Match { port: Some(port), ..anything() };
+    let rules = [
+        rule(port(9), "delayed:d=9"),
+        rule(port(PORT), "delayed:d=3"),
+        rule(port(PORT), "delayed:d=4"),
+        rule(anything(), "immediate"),
+    ];
+    assert_eq!(receivers_under(&rules), ["delayed:d=3", "delayed:d=3"]);
+    assert_eq!(receivers_under(&rules[2..]), ["delayed:d=4", "delayed:d=4"]);
+    assert_eq!(receivers_under(&rules[3..]), ["immediate", "immediate"]);
+    assert_eq!(receivers_under(&rules[..1]), ["delayed", "delayed"], "the default where none matches");
+}
+
+#[test]
+fn rules_ask_who_opened() {
+    let way = |direction| Match { direction: Some(direction), ..anything() };
+    let rules = [rule(way(Direction::Outgoing), "immediate"), rule(way(Direction::Incoming), "delayed:d=4")];
+    assert_eq!(receivers_under(&rules), ["immediate", "delayed:d=4"]);
+}
+
+/// `from` is who opened and `to` who was connected to, on both sides alike.
+#[test]
+fn rules_ask_for_both_addresses_in_the_direction_of_the_opening() {
+    let from = |text| Match { from: Some(prefix(text)), ..anything() };
+    let to = |text| Match { to: Some(prefix(text)), ..anything() };
+    for (matches, holds) in [
+        (from("10.0.0.1/32"), true),
+        (from("10.0.0.2/32"), false),
+        (from("10.0.0.0/24"), true),
+        (from("10.0.1.0/24"), false),
+        (from("fd00::/8"), false),
+        (to("10.0.0.2/32"), true),
+        (to("10.0.0.1/32"), false),
+        (to("0.0.0.0/0"), true),
+        (Match { to: Some(prefix("10.0.0.2/32")), ..from("10.0.0.1/32") }, true),
+        (Match { to: Some(prefix("10.0.0.3/32")), ..from("10.0.0.1/32") }, false),
+    ] {
+        let expected = if holds { "immediate" } else { "delayed" };
+        assert_eq!(receivers_under(&[rule(matches, "immediate")]), [expected; 2], "{matches:?}");
+    }
+}
+
+#[test]
+fn what_a_rule_leaves_out_stays_as_the_endpoint_has_it() {
+    let defaults = AgentSpecs {
+        receiver: "delayed:d=3".into(),
+        senders: "[newreno]".into(),
+        shadows: "[immediate]".into(),
+    };
+    let mut pair = Net::with(|_, config| {
+        config.agents = defaults.clone();
+        config.rules = vec![Rule { senders: Some("[cubic, limit:4]".into()), ..Rule::default() }];
+    })
+    .pair();
+    let info = pair.info(End::A);
+    assert_eq!(
+        (&*info.receiver, &*info.senders, &*info.shadows),
+        ("delayed:d=3", "[cubic, limit:4]", "[immediate]")
+    );
+}
+
+#[test]
+fn a_choice_for_one_connection_goes_before_every_rule_and_leaves_the_rest_to_it() {
+    let mut net = Net::with(|_, config| {
+        config.rules = vec![Rule { senders: Some("[newreno]".into()), ..rule(anything(), "delayed:d=3") }];
+    });
+    let choice = |receiver: &str| AgentChoice { receiver: Some(receiver.into()), ..AgentChoice::default() };
+    let listener = net.listen(ListenOptions { agents: choice("delayed:d=5"), ..ListenOptions::default() });
+    let client =
+        net.connect_with(&ConnectOptions { agents: choice("immediate"), ..ConnectOptions::default() });
+    let other = net.connect();
+    net.settle();
+    let server = net.accept(listener);
+    let (now, a) = (net.now(), &net.world.a);
+    let agents = |info: hopwise_core::tcp::Info| (info.receiver, info.senders);
+    let named = |receiver: &str| (receiver.to_owned(), "[newreno]".to_owned());
+    assert_eq!(agents(a.info(now, client).expect("open")), named("immediate"));
+    assert_eq!(agents(a.info(now, other).expect("open")), named("delayed:d=3"));
+    assert_eq!(agents(net.world.b.info(now, server).expect("open")), named("delayed:d=5"));
+}
+
+/// What a shadow counts is what it would have sent in the live agent's place.
+#[test]
+fn shadows_are_counted_and_change_nothing() {
+    let run = |shadows: &str| {
+        let mut net = Net::with(|_, config| config.agents.shadows = shadows.into());
+        let listener = net.listen(ListenOptions::default());
+        let client = net.connect();
+        net.settle();
+        let server = net.accept(listener);
+        let mut pair = Pair { net, listener, client, server };
+        pair.send(End::A, &[1; 60_000]);
+        pair.net.wait(secs(2));
+        assert_eq!(pair.read(End::B).len(), 60_000);
+        let packets: Vec<_> = pair.net.sent().into_iter().map(|sent| (sent.at, sent.packet)).collect();
+        (pair.info(End::B), packets)
+    };
+    let (alone, bare) = run("[]");
+    let (watched, same) = run("[immediate, delayed:d=4]");
+    assert_eq!(alone.shadow_acks, [0_u64; 0]);
+    assert!(bare == same, "a shadow puts nothing on the wire");
+    let [immediate, fourth] = watched.shadow_acks[..] else { panic!("{:?}", watched.shadow_acks) };
+    assert_eq!(immediate, watched.stats.segments_in_order, "one for each segment");
+    let live = watched.stats.acks_sent;
+    assert!(immediate > live && live > fourth && fourth > 0, "{immediate} {live} {fourth}");
+}
+
+#[test]
+fn what_the_receiver_agent_is_decides_how_many_acks_leave() {
+    let acks_of = |receiver: &str| {
+        let mut net = Net::with(|_, config| config.agents.receiver = receiver.into());
+        net.listen(ListenOptions::default());
+        let now = net.now();
+        let id = net.world.a.connect(now, SERVER, &ConnectOptions::default()).expect("a route");
+        net.settle();
+        let now = net.now();
+        assert_eq!(net.world.a.send(now, id, &[1; 28_960]), Ok(28_960));
+        net.sent();
+        net.wait(secs(2));
+        net.sent_by(End::B).len()
+    };
+    assert_eq!(acks_of("immediate"), 20);
+    assert_eq!(acks_of("delayed:d=2"), 10);
+    assert!(acks_of("delayed:d=4") < 10);
+}
