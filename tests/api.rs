@@ -5,6 +5,10 @@
 mod addresses;
 #[path = "api/agents.rs"]
 mod agents;
+#[path = "api/crowd.rs"]
+mod crowd;
+#[path = "api/endings.rs"]
+mod endings;
 #[path = "api/events.rs"]
 mod events;
 #[path = "api/net.rs"]
