@@ -2,7 +2,8 @@
 
 use hopwise::memory::End;
 use hopwise_core::Instant;
-use hopwise_core::trace::{SentWhat, TraceEvent, TraceKind};
+use hopwise_core::tcp::TcpConfig;
+use hopwise_core::trace::{DropReason, SentWhat, TraceEvent, TraceKind};
 
 use super::flow::{Setup, ms};
 
@@ -73,5 +74,21 @@ fn reordering_is_taken_for_loss_a_few_times_at_most() {
         let stats = flow.sender().stats;
         assert!(flow.ended.is_some() && stats.fast_retransmits <= 3, "{by_ms} ms: {stats:?}");
         assert_eq!((stats.undone, stats.timeouts), (stats.fast_retransmits, 0));
+    }
+}
+
+/// The queue of a path overflows in slow start: every other segment of a window is lost, the rest is kept.
+#[test]
+fn what_arrives_between_many_holes_is_kept() {
+    for sack in [true, false] {
+        let mut setup = Setup::over(ms(20)).rate(10_000_000, 300);
+        let tcp = TcpConfig { sack, ..TcpConfig::ns2(1000) };
+        (setup.senders, setup.tcp) = ("[newreno]", [tcp.clone(), tcp]);
+        setup.bytes = 4_000_000;
+        let mut flow = setup.run(Instant::from_secs(60));
+        let lost = flow.world.lost_from(End::A);
+        let refused = flow.count(End::B, |kind| *kind == TraceKind::Dropped(DropReason::TooManyHoles));
+        assert!(lost > 100, "{lost}");
+        assert_eq!(refused, 0);
     }
 }
