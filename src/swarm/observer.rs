@@ -212,6 +212,7 @@ impl Flow {
         let end = segment.seq + segment.sequence_len();
         let is_answer = segment.flags.contains(Flags::ACK);
         if segment.flags.contains(Flags::RST) {
+            self.owed_since = None; // It may have ended the connection.
             return;
         }
         if segment.flags.contains(Flags::SYN) {

@@ -262,10 +262,15 @@ impl Programs {
     }
 
     /// Whoever waits for a side that has gone stops waiting. A program that lets go in good order has not gone
-    /// yet, unless its endpoint was impatient.
+    /// yet, and one that was not reached yet will be, unless the endpoints are impatient.
     pub(super) fn give_up_orphans(&mut self, scenario: &Scenario, world: &mut World<Moody>) {
         let now = world.now();
-        let has_gone = |outcome| outcome != Outcome::Complete || !scenario.is_patient();
+        let is_patient = scenario.is_patient();
+        let has_gone = |side: &Side| match side.phase() {
+            Phase::NotOpen => !is_patient,
+            Phase::Open(_) => false,
+            Phase::Done(outcome) => outcome != Outcome::Complete || !is_patient,
+        };
         for number in 0..self.connections.len() {
             if let Opening::AfterTheEndOf(earlier) = self.connections[number].plan.opening
                 && self.connections[number].opens_at.is_some()
@@ -275,7 +280,7 @@ impl Programs {
             }
             let pair = &mut self.connections[number];
             for side in [0, 1] {
-                let is_orphan = pair.sides[1 - side].outcome().is_some_and(has_gone);
+                let is_orphan = has_gone(&pair.sides[1 - side]);
                 if let (Phase::Open(id), true) = (pair.sides[side].phase(), is_orphan) {
                     pair.sides[side].end(Outcome::GaveUp);
                     let _ = world.machine(pair.end(side)).endpoint.abort(now, id);
