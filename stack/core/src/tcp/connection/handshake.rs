@@ -276,12 +276,12 @@ impl Connection {
     /// RFC 9293 §3.7.1: what fits the peer, the path and our own setting, less the options that every segment
     /// carries (RFC 6691).
     pub(super) fn update_mss(&mut self) {
-        let from_path = self.payload_of(self.mtu.size());
-        let peer = u32::from(self.snd.peer_mss).saturating_sub(self.option_bytes());
         let configured = u32::from(self.config.segment_bytes);
+        let wanted = self.payload_of(self.mtu.size()).min(configured);
         // The floor is for what others say; our own link is believed.
-        let from_link = self.payload_of(self.mtu.link()).max(1);
-        self.snd.mss = from_path.min(peer).min(configured).max(MIN_MSS).min(from_link);
+        let headers = self.fixed_header_bytes() + self.option_bytes();
+        let from_link = u32::from(self.mtu.link()).saturating_sub(headers).max(1);
+        self.snd.mss = wanted.max(MIN_MSS).min(from_link);
     }
 
     /// Payload of a packet of `size` octets.
@@ -289,9 +289,11 @@ impl Connection {
         self.room_in(size).saturating_sub(self.option_bytes())
     }
 
-    /// Payload and TCP options of a packet of `size` octets.
+    /// Payload and TCP options of a packet of `size` octets. The peer's MSS leaves out what fixed headers take, and
+    /// nothing else.
     pub(super) fn room_in(&self, size: u16) -> u32 {
-        u32::from(size).saturating_sub(self.fixed_header_bytes())
+        let from_path = size.saturating_sub(self.ip_header_len() + TCP_HEADER);
+        u32::from(from_path.min(self.snd.peer_mss)).saturating_sub(self.route_bytes())
     }
 
     /// Size of a packet with `payload` octets.
@@ -300,8 +302,11 @@ impl Connection {
     }
 
     fn fixed_header_bytes(&self) -> u32 {
-        let route = self.source_route.as_ref().map_or(0, |_| SOURCE_ROUTE_MOST);
-        u32::from(self.ip_header_len() + TCP_HEADER) + route
+        u32::from(self.ip_header_len() + TCP_HEADER) + self.route_bytes()
+    }
+
+    fn route_bytes(&self) -> u32 {
+        self.source_route.as_ref().map_or(0, |_| SOURCE_ROUTE_MOST)
     }
 
     /// Options on every data segment.

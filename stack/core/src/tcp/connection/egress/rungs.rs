@@ -159,8 +159,7 @@ impl Connection {
 
     fn plan_mtu_probe(&self, unsent: u32, allowed: &Allowance) -> Option<SegmentPlan> {
         let size = self.mtu.wanted_probe()?;
-        let len =
-            self.payload_of(size).min(u32::from(self.config.segment_bytes)).min(u32::from(self.snd.peer_mss));
+        let len = self.payload_of(size).min(u32::from(self.config.segment_bytes));
         let may_leave = len > self.snd.mss
             && unsent >= len
             && self.usable_window() >= len
