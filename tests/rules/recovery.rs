@@ -92,3 +92,23 @@ fn what_arrives_between_many_holes_is_kept() {
         assert_eq!(refused, 0);
     }
 }
+
+/// RFC 6582 §3.2: only the first partial ACK restarts the timer, so that a window with many losses ends in a
+/// timeout and slow start rather than in a hole a round trip.
+#[test]
+fn without_sack_only_the_first_partial_ack_restarts_the_timer() {
+    let mut flow = Setup::over(ms(100)).both(|tcp| tcp.sack = false).start();
+    flow.settle();
+    flow.offer(40 * MSS);
+    flow.wait(ms(500));
+    let began = flow.world.now();
+    for _ in 0..10 {
+        flow.offer_and_lose(MSS);
+        flow.offer(MSS);
+    }
+    while flow.received < 60 * MSS {
+        flow.wait(ms(10));
+    }
+    assert_eq!(flow.sender().stats.timeouts, 1);
+    assert!(flow.world.now() < began + ms(900), "{}", flow.world.now());
+}

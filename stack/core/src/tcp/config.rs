@@ -50,8 +50,7 @@ pub struct BufferLimits {
 pub enum RecoveryStyle {
     /// RFC 6937.
     Prr,
-    /// RFC 6582 window inflation with partial deflation: at most `per_ack` segments leave for an ACK, and only
-    /// the first partial ACK restarts the retransmission timer.
+    /// RFC 6582 window inflation with partial deflation: at most `per_ack` segments leave for an ACK.
     Inflate { per_ack: u8 },
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Recovery {
     /// `snd_nxt` when the loss was found; RFC 6582's `recover` also when the phase is over.
     pub(crate) point: Seq,
     pub(crate) dup_acks: u32,
+    /// Of the fast recovery under way.
+    pub(crate) partial_acks: u32,
     /// Without SACK each duplicate ACK says that one segment arrived: how many are believed to have (RFC 6937
     /// counts them as delivered).
     pub(crate) assumed_arrived: u32,
@@ -67,6 +69,7 @@ impl Recovery {
             phase: Phase::Open,
             point: iss,
             dup_acks: 0,
+            partial_acks: 0,
             assumed_arrived: 0,
             ssthresh: u64::MAX,
             window: u64::MAX,

@@ -262,7 +262,7 @@ impl Connection {
                 self.timers.disarm(Timer::UserTimeout);
             }
         } else if news.advanced > 0 {
-            if self.partial_ack_restarts_timer() {
+            if self.ack_restarts_timer() {
                 self.arm_retransmit(cx.now);
             }
             self.arm_tail_probe(cx.now);

@@ -142,6 +142,7 @@ impl Connection {
             }
             Phase::Fast => {
                 // A partial ACK: the segment it stops at is lost too (RFC 6582 §3.2).
+                self.recovery.partial_acks += 1;
                 let assumed = self.recovery.assumed_arrived;
                 self.recovery.assumed_arrived = assumed.saturating_sub(segments.saturating_sub(1));
                 if !self.peer.sack {
@@ -263,6 +264,7 @@ impl Connection {
         recovery.point = self.snd.nxt;
         recovery.undo = Undo::begin();
         recovery.tail_probe = None;
+        recovery.partial_acks = 0;
         recovery.gauge = match self.config.recovery {
             RecoveryStyle::Prr => Gauge::Prr(Prr::begin(before.pipe.bytes)),
             RecoveryStyle::Inflate { per_ack } => {
@@ -309,11 +311,10 @@ impl Connection {
         };
     }
 
-    pub(super) fn partial_ack_restarts_timer(&self) -> bool {
-        match (&self.recovery.gauge, self.recovery.phase) {
-            (Gauge::Inflate(inflate), Phase::Fast) => inflate.restarts_timer(),
-            _ => true,
-        }
+    /// Without SACK a recovery mends one hole a round trip; only its first partial ACK restarts the timer, so that
+    /// slow start ends a long one ("impatient", RFC 6582 §3.2 and §4).
+    pub(super) fn ack_restarts_timer(&self) -> bool {
+        self.peer.sack || self.recovery.phase != Phase::Fast || self.recovery.partial_acks == 1
     }
 
     /// Recovery is over: everything arrived, or nothing had been lost.

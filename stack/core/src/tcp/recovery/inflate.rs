@@ -7,21 +7,13 @@ pub(crate) struct Inflate {
     per_ack: u8,
     /// Segments that may still leave for the ACK at hand.
     credit: u8,
-    /// Only the first partial ACK restarts the retransmission timer ("impatient", RFC 6582 §4).
-    partial_acks: u32,
     /// The segment that was found lost goes at once, whatever the window says (RFC 5681 §3.2 step 3, RFC 6582 §3.2).
     owes_resend: bool,
 }
 
 impl Inflate {
     pub(crate) fn begin(dup_acks: u32, mss: u64, per_ack: u8) -> Inflate {
-        Inflate {
-            inflation: u64::from(dup_acks) * mss,
-            per_ack,
-            credit: per_ack,
-            partial_acks: 0,
-            owes_resend: true,
-        }
+        Inflate { inflation: u64::from(dup_acks) * mss, per_ack, credit: per_ack, owes_resend: true }
     }
 
     pub(crate) fn on_dup_ack(&mut self, mss: u64) {
@@ -31,7 +23,6 @@ impl Inflate {
 
     pub(crate) fn on_partial_ack(&mut self, acked: u64, mss: u64) {
         self.inflation = self.inflation.saturating_sub(acked.saturating_sub(mss));
-        self.partial_acks += 1;
         self.credit = self.per_ack;
         self.owes_resend = true;
     }
@@ -49,10 +40,6 @@ impl Inflate {
     pub(crate) fn may_send(&self) -> bool {
         self.credit > 0
     }
-
-    pub(crate) fn restarts_timer(&self) -> bool {
-        self.partial_acks == 1
-    }
 }
 
 #[cfg(test)]
@@ -65,10 +52,8 @@ mod tests {
         assert_eq!(inflate.window(5000, 0, 1000), 8000);
         inflate.on_partial_ack(3000, 1000);
         assert_eq!(inflate.window(5000, 0, 1000), 6000);
-        assert!(inflate.restarts_timer());
         inflate.on_partial_ack(1000, 1000);
         assert_eq!(inflate.window(5000, 0, 1000), 6000);
-        assert!(!inflate.restarts_timer());
     }
 
     #[test]
