@@ -218,6 +218,8 @@ struct Rcv {
     last_ack_decided: Seq,
     peer_cwnd: Option<u16>,
     last_arrival: Option<Instant>,
+    /// The largest segment's payload.
+    largest: u32,
     /// A stretch received twice, to be reported first (RFC 2883).
     dsack: Option<(Seq, Seq)>,
     tuning: window::Tuning,

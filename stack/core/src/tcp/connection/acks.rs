@@ -297,7 +297,7 @@ impl Connection {
 
     /// An ACK that no agent may withhold.
     pub(super) fn force_ack(&mut self, cx: &mut Cx<'_>, kind: AckKind, why: crate::agent::Why) {
-        let facts = super::facts(&self.rcv, &self.path, self.snd.mss);
+        let facts = super::facts(&self.rcv, &self.path, self.recv_mss());
         self.ledger.force(cx, kind, why, &facts);
         self.note_decision();
     }

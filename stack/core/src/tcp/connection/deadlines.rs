@@ -18,7 +18,7 @@ pub(super) const RELAX_AFTER: Duration = Duration::from_secs(1);
 impl Connection {
     pub(crate) fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
         if self.ledger.deadline() <= cx.now {
-            let facts = super::facts(&self.rcv, &self.path, self.snd.mss);
+            let facts = super::facts(&self.rcv, &self.path, self.recv_mss());
             self.ledger.on_deadline(cx, &facts);
             self.note_decision();
         }

@@ -118,7 +118,7 @@ impl Connection {
         if plan.what == What::Ack {
             return self.ledger.pop();
         }
-        let facts = super::facts(&self.rcv, &self.path, self.snd.mss);
+        let facts = super::facts(&self.rcv, &self.path, self.recv_mss());
         let ride = self.ledger.ride(cx, &facts);
         self.note_decision();
         ride

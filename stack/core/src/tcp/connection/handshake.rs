@@ -416,6 +416,7 @@ impl Rcv {
             last_ack_decided: Seq(0),
             peer_cwnd: None,
             last_arrival: None,
+            largest: 0,
             dsack: None,
             tuning: window::Tuning::default(),
             is_deaf: false,

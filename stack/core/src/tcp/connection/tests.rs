@@ -7,6 +7,7 @@ use crate::agent::{
     Why,
 };
 use crate::ignores;
+use crate::tcp::config::BufferLimits;
 use crate::tcp::recovery::Certainty;
 use crate::trace::TraceRing;
 use crate::wire::{Checksums, Ecn as IpEcn, Flags, IpView, SackBlock, TcpOptions, TcpView};
@@ -425,4 +426,19 @@ fn a_mark_in_a_window_that_lost_something_does_not_reduce_it_again() {
     let mut marked = 0;
     rig.ring.drain(&mut |event| marked += usize::from(event.kind == TraceKind::Marked));
     assert_eq!(marked, 0);
+}
+
+/// The peer's segments may be larger than those that it takes: less than two of them left is a peer that may be
+/// stuck behind its own silly-window avoidance.
+#[test]
+fn a_window_that_reopens_is_told_to_a_peer_whose_segments_are_larger_than_ours() {
+    let limits = BufferLimits { initial: 4000, max: 4000 };
+    let mut rig = Rig::established_with(TcpConfig { recv_buffer: limits, segment_bytes: 200, ..plain() });
+    let una = rig.conn.snd.una;
+    for _ in 0..2 {
+        rig.hear(Flags::default(), una, &[1; 1448]);
+        rig.leaves();
+    }
+    rig.read(2896);
+    assert_eq!(rig.leaves().len(), 1);
 }

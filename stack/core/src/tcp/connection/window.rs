@@ -102,9 +102,9 @@ impl Connection {
         field
     }
 
-    /// Segments that come in are about as large as those that go out.
+    /// Segments that come in are about as large as those that go out, or as the largest that came.
     pub(super) fn recv_mss(&self) -> u32 {
-        self.snd.mss.max(1)
+        self.snd.mss.max(self.rcv.largest)
     }
 
     /// The application read: the window may have to reopen, and the buffer may have to grow.

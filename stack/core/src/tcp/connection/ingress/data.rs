@@ -41,6 +41,7 @@ impl Connection {
         if self.rcv.is_deaf {
             return self.refuse_data(cx);
         }
+        self.rcv.largest = self.rcv.largest.max(bytes_each(arrived) as u32);
         let (start, payload) = self.cut_to_window(segment);
         let is_beyond = payload.is_empty();
         if is_beyond {
@@ -136,7 +137,7 @@ impl Connection {
             Class::InOrder => segments_in(inserted.advanced, arrived.segment_bytes),
             _ => 1,
         };
-        let facts = super::super::facts(&self.rcv, &self.path, self.snd.mss);
+        let facts = super::super::facts(&self.rcv, &self.path, self.recv_mss());
         self.ledger.on_arrival(cx, &heard, count, &facts);
         self.note_decision();
     }
@@ -216,4 +217,10 @@ impl Connection {
 /// How many segments a link put together into `bytes`.
 fn segments_in(bytes: u32, segment_bytes: Option<u16>) -> u32 {
     segment_bytes.map_or(1, |each| bytes.div_ceil(u32::from(each).max(1))).max(1)
+}
+
+/// Payload of one segment, of those that a read may carry.
+fn bytes_each(arrived: &Arrived<'_>) -> usize {
+    let len = arrived.segment.payload.len();
+    arrived.segment_bytes.map_or(len, |each| len.min(each.into())).max(1)
 }
