@@ -7,10 +7,14 @@ mod addresses;
 mod agents;
 #[path = "api/crowd.rs"]
 mod crowd;
+#[path = "api/datagrams.rs"]
+mod datagrams;
 #[path = "api/endings.rs"]
 mod endings;
 #[path = "api/events.rs"]
 mod events;
+#[path = "api/facts.rs"]
+mod facts;
 #[path = "api/net.rs"]
 mod net;
 #[path = "api/options.rs"]

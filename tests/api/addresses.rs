@@ -257,7 +257,7 @@ fn a_connection_over_ipv6_carries_data_both_ways() {
     let client = net.world.a.connect(now, to, &ConnectOptions::default()).expect("a route");
     net.settle();
     let server = net.accept(listener);
-    let mut pair = Pair { net, listener, client, server };
+    let mut pair = Pair { net, client, server };
     pair.send(End::A, b"there");
     pair.send(End::B, b"and back");
     pair.net.settle();

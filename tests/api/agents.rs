@@ -112,7 +112,7 @@ fn shadows_are_counted_and_change_nothing() {
         let client = net.connect();
         net.settle();
         let server = net.accept(listener);
-        let mut pair = Pair { net, listener, client, server };
+        let mut pair = Pair { net, client, server };
         pair.send(End::A, &[1; 60_000]);
         pair.net.wait(secs(2));
         assert_eq!(pair.read(End::B).len(), 60_000);

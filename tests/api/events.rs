@@ -26,7 +26,7 @@ fn each_stage_of_a_connection_is_told_once_to_each_side() {
     assert_eq!(net.events(End::B), [Event::Incoming(listener)]);
     let server = net.accept(listener);
     assert_eq!(net.events(End::B), [], "accept has said already that it stands");
-    let mut pair = Pair { net, listener, client, server };
+    let mut pair = Pair { net, client, server };
     pair.send(End::A, b"one");
     pair.send(End::A, b"two");
     pair.net.settle();

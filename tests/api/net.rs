@@ -91,7 +91,6 @@ pub(crate) struct Net {
 /// A client at A and a server at B, connected.
 pub(crate) struct Pair {
     pub(crate) net: Net,
-    pub(crate) listener: ListenerId,
     pub(crate) client: ConnId,
     pub(crate) server: ConnId,
 }
@@ -164,7 +163,7 @@ impl Net {
         let client = self.connect_with(options);
         self.wait(2 * ROUND_TRIP);
         let server = self.accept(listener);
-        Pair { net: self, listener, client, server }
+        Pair { net: self, client, server }
     }
 
     /// All events of an end that nobody has fetched yet.
