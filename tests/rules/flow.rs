@@ -233,12 +233,6 @@ impl Flow {
         self.world.a.info(self.world.now(), self.client).expect("a connection")
     }
 
-    /// Payload bits per second until the end of the transfer, or until now.
-    pub(crate) fn goodput(&self) -> u64 {
-        let time = self.ended.unwrap_or(self.world.now()).since(Instant::ZERO);
-        (u128::from(self.received) * 8_000_000_000 / time.as_nanos().max(1)) as u64
-    }
-
     pub(crate) fn trace(&mut self, end: End) -> Vec<TraceEvent> {
         let mut events = Vec::new();
         self.world.drain_trace(end, &mut |event| events.push(*event));

@@ -111,7 +111,7 @@ fn what_a_connection_in_time_wait_has_left_unread_survives_its_successor() {
     assert_eq!(host.endpoint.connections(), 2);
     host.endpoint.close(host.now, id).expect("still named");
     assert_eq!(host.endpoint.connections(), 1);
-    host.ack = host.ack + 1;
+    host.ack += 1;
     host.say(ACK, &[]);
     assert_eq!(host.endpoint.connections(), 1, "the successor lives on");
 }

@@ -9,9 +9,7 @@ use hopwise_agents::StandardAgents;
 use hopwise_core::endpoint::{ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, ListenerId};
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::TcpConfig;
-use hopwise_core::wire::{
-    Checksums, Ecn, Flags, IpHeader, IpView, TcpHeader, TcpOptions, TcpView, Timestamps, protocol,
-};
+use hopwise_core::wire::{Checksums, Ecn, Flags, IpHeader, IpView, TcpHeader, TcpOptions, TcpView, protocol};
 use hopwise_core::{Endpoint, Instant, Machine, Rx, Seq};
 
 use super::flow::{A, B, PORT};
@@ -26,8 +24,6 @@ pub(crate) struct Heard {
     pub(crate) seq: Seq,
     pub(crate) ack: Seq,
     pub(crate) flags: Flags,
-    pub(crate) window: u16,
-    pub(crate) options: TcpOptions,
     pub(crate) len: usize,
 }
 
@@ -95,16 +91,6 @@ impl Host {
         answer
     }
 
-    /// The endpoint has connected to the peer.
-    pub(crate) fn connected(tcp: TcpConfig, syn: TcpOptions) -> (Host, ConnId) {
-        let (mut host, id) = Host::connecting(tcp);
-        host.options = syn;
-        host.say(SYN | ACK, &[]);
-        host.options = TcpOptions::default();
-        host.hear();
-        (host, id)
-    }
-
     /// The endpoint's SYN has come to the peer, which has not said anything.
     pub(crate) fn connecting(tcp: TcpConfig) -> (Host, ConnId) {
         let mut host = Host::new(tcp);
@@ -153,14 +139,7 @@ impl Host {
             }
             let ip = IpView::parse(&packet).expect("a packet");
             let tcp = TcpView::parse(ip.src, ip.dst, ip.payload, Checksums::Verify).expect("a segment");
-            heard.push(Heard {
-                seq: tcp.seq,
-                ack: tcp.ack,
-                flags: tcp.flags,
-                window: tcp.window,
-                options: tcp.options.clone(),
-                len: tcp.payload.len(),
-            });
+            heard.push(Heard { seq: tcp.seq, ack: tcp.ack, flags: tcp.flags, len: tcp.payload.len() });
         }
     }
 
@@ -181,10 +160,6 @@ impl Host {
         }
         self.now = until;
         heard
-    }
-
-    pub(crate) fn stamp(&mut self, value: u32, echo: u32) {
-        self.options.timestamps = Some(Timestamps { value, echo });
     }
 }
 
