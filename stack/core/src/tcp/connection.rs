@@ -243,6 +243,13 @@ struct Negotiated {
     rate_request: bool,
 }
 
+impl Negotiated {
+    /// Segments have notes for the peer.
+    fn tells_anything(&self) -> bool {
+        self.tell_cwnd || self.tell_dup_count || self.tell_told || self.rate_request
+    }
+}
+
 /// Window scaling (RFC 7323 §2): on when both sides offered it.
 #[derive(Clone, Copy, Debug)]
 struct Scale {

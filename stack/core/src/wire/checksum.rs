@@ -36,8 +36,12 @@ impl Sum {
     #[inline]
     #[must_use]
     #[expect(clippy::should_implement_trait, reason = "`+` between a sum and bytes would read as arithmetic")]
-    pub fn add(self, bytes: &[u8]) -> Sum {
-        bytes.chunks(STRETCH).fold(self, Sum::chain)
+    pub fn add(mut self, bytes: &[u8]) -> Sum {
+        let (stretches, rest) = bytes.as_chunks::<STRETCH>();
+        for stretch in stretches {
+            self = self.chain(stretch);
+        }
+        self.chain(rest)
     }
 
     /// Copies `src` to `dst`, which is as long, and sums it on the way.
@@ -54,11 +58,23 @@ impl Sum {
     /// Appends `src` to `out` and sums it on the way.
     #[inline]
     #[must_use]
-    pub fn append(self, src: &[u8], out: &mut Vec<u8>) -> Sum {
-        src.chunks(STRETCH).fold(self, |sum, src| {
-            out.extend_from_slice(src);
-            sum.chain(src)
-        })
+    pub fn append(mut self, src: &[u8], out: &mut Vec<u8>) -> Sum {
+        let (stretches, rest) = src.as_chunks::<STRETCH>();
+        for stretch in stretches {
+            out.extend_from_slice(stretch);
+            self = self.chain(stretch);
+        }
+        out.extend_from_slice(rest);
+        self.chain(rest)
+    }
+
+    /// `add` for a header that is a few words, before they are bytes.
+    #[inline]
+    #[must_use]
+    pub(super) fn add_words<const N: usize>(self, words: &[u32; N]) -> Sum {
+        debug_assert!(!self.odd);
+        let sum: u64 = words.iter().map(|word| u64::from(word.to_be())).sum();
+        Sum { words: self.words + sum, odd: false }
     }
 
     /// `add` for a header, which is a few words long and of even length.
@@ -129,8 +145,11 @@ fn sum_words(bytes: &[u8]) -> u64 {
 
 #[inline]
 fn sum_short(bytes: &[u8]) -> u64 {
-    let (words, rest) = bytes.as_chunks::<4>();
-    let sum: u64 = words.iter().map(|word| u64::from(u32::from_ne_bytes(*word))).sum();
+    let halves = |word: u64| (word >> 32) + (word & 0xffff_ffff);
+    let (words, rest) = bytes.as_chunks::<8>();
+    let sum: u64 = words.iter().map(|word| halves(u64::from_ne_bytes(*word))).sum();
+    let (word, rest) = rest.as_chunks::<4>();
+    let sum = sum + word.first().map_or(0, |word| u64::from(u32::from_ne_bytes(*word)));
     sum + match *rest {
         [] => 0,
         [a] => u64::from(u16::from_ne_bytes([a, 0])),

@@ -116,50 +116,72 @@ impl TcpHeader<'_> {
         checksums: Checksums,
         out: &mut Vec<u8>,
     ) {
-        let segment_len = self.len() + payload.0.len() + payload.1.len();
-        let pseudo_header = Sum::pseudo_header(src, dst, TCP, segment_len as u32);
+        let Some(timestamps) = self.options.only_timestamps() else {
+            return self.emit_with_options(src, dst, payload, checksums, out);
+        };
+        let fixed = self.fixed_words(HEADER_LEN + TIMESTAMPS_ALONE_LEN);
+        let [a, b, c, d, e] = fixed;
+        let words = [a, b, c, d, e, timestamps.lead(), timestamps.value, timestamps.echo];
+        let segment_len = size_of_val(&words) + payload.0.len() + payload.1.len();
+        let sum = Sum::pseudo_header(src, dst, TCP, segment_len as u32);
         out.reserve(segment_len);
-        if let Some(timestamps) = self.options.only_timestamps() {
-            let mut header = [0; HEADER_LEN + TIMESTAMPS_ALONE_LEN];
-            header[HEADER_LEN..].copy_from_slice(&timestamps.aligned());
-            self.write_fixed(&mut header);
-            append(&header, payload, pseudo_header, checksums, out);
-        } else {
-            let mut header = [0; HEADER_LEN + MAX_OPTIONS_LEN];
-            let len = HEADER_LEN + self.options.write(&mut header[HEADER_LEN..]);
-            self.write_fixed(&mut header[..len]);
-            append(&header[..len], payload, pseudo_header, checksums, out);
-        }
+        let start = out.len();
+        out.extend_from_slice(words.map(u32::to_be_bytes).as_flattened());
+        append_payload(start, sum, |sum| sum.add_words(&words), payload, checksums, out);
     }
 
-    /// Fills in all of a header as long as `bytes`, but for its options and the checksum.
+    fn emit_with_options(
+        &self,
+        src: IpAddr,
+        dst: IpAddr,
+        payload: (&[u8], &[u8]),
+        checksums: Checksums,
+        out: &mut Vec<u8>,
+    ) {
+        let mut header = [0; HEADER_LEN + MAX_OPTIONS_LEN];
+        let (fixed, options) = header.split_at_mut(HEADER_LEN);
+        let header_len = HEADER_LEN + self.options.write(options);
+        fixed.copy_from_slice(self.fixed_words(header_len).map(u32::to_be_bytes).as_flattened());
+        let segment_len = header_len + payload.0.len() + payload.1.len();
+        let sum = Sum::pseudo_header(src, dst, TCP, segment_len as u32);
+        out.reserve(segment_len);
+        let start = out.len();
+        out.extend_from_slice(&header[..header_len]);
+        append_payload(start, sum, |sum| sum.add_header(&header[..header_len]), payload, checksums, out);
+    }
+
+    /// All of a header as long as that, but for its options and the checksum.
     #[inline]
-    fn write_fixed(&self, bytes: &mut [u8]) {
-        bytes[0..2].copy_from_slice(&self.src_port.to_be_bytes());
-        bytes[2..4].copy_from_slice(&self.dst_port.to_be_bytes());
-        bytes[4..8].copy_from_slice(&self.seq.0.to_be_bytes());
-        bytes[8..12].copy_from_slice(&self.ack.0.to_be_bytes());
-        bytes[12] = (bytes.len() as u8 / 4) << 4;
-        bytes[13] = self.flags.0;
-        bytes[14..16].copy_from_slice(&self.window.to_be_bytes());
-        bytes[18..20].copy_from_slice(&self.urgent.to_be_bytes());
+    fn fixed_words(&self, header_len: usize) -> [u32; HEADER_LEN / 4] {
+        [
+            u32::from(self.src_port) << 16 | u32::from(self.dst_port),
+            self.seq.0,
+            self.ack.0,
+            (header_len as u32 / 4) << 28 | u32::from(self.flags.0) << 16 | u32::from(self.window),
+            u32::from(self.urgent),
+        ]
     }
 }
 
-/// The only place where a segment's bytes come together and get their checksum.
+/// The only place where a segment's bytes come together and get their checksum. The header stands at `start`.
 #[inline]
-fn append(
-    header: &[u8],
-    payload: (&[u8], &[u8]),
+fn append_payload(
+    start: usize,
     pseudo_header: Sum,
+    add_header: impl FnOnce(Sum) -> Sum,
+    payload: (&[u8], &[u8]),
     checksums: Checksums,
     out: &mut Vec<u8>,
 ) {
-    let start = out.len();
-    out.extend_from_slice(header);
     let checksum = match checksums {
         Checksums::Verify => {
-            pseudo_header.add_header(header).append(payload.0, out).append(payload.1, out).finish()
+            let mut sum = add_header(pseudo_header);
+            for piece in [payload.0, payload.1] {
+                if !piece.is_empty() {
+                    sum = sum.append(piece, out);
+                }
+            }
+            sum.finish()
         }
         Checksums::Trust => {
             out.extend_from_slice(payload.0);

@@ -28,7 +28,8 @@ impl Connection {
             self.rcv.edge = self.window_edge();
         }
         let window = self.window_for(plan, number);
-        let options = self.options_for(cx.now, plan, ack, allowed);
+        let mut options = TcpOptions::default();
+        self.put_options(cx.now, plan, ack, allowed, &mut options);
         let (urgent_flag, urgent) = self.urgent_for(plan);
         let mut flags = plan.flags | urgent_flag;
         if self.ecn.echo && has_ack && plan.what != What::Syn {
@@ -73,29 +74,31 @@ impl Connection {
         }
     }
 
-    fn options_for(
+    fn put_options(
         &self,
         now: Instant,
         plan: &SegmentPlan,
         ack: Option<&DecidedAck>,
         allowed: Option<&Allowance>,
-    ) -> TcpOptions {
+        options: &mut TcpOptions,
+    ) {
         if plan.what == What::Syn {
-            return self.syn_options(now);
+            *options = self.syn_options(now);
+            return;
         }
-        let mut options = TcpOptions::default();
         if self.peer.timestamps {
             let echo = ack.map_or(self.rcv.ts_recent, |ack| ack.echo);
             options.timestamps = Some(Timestamps { value: self.ts_now(now), echo });
         }
         if plan.what == What::Reset {
-            return options;
+            return;
         }
-        self.add_notes(plan, ack, allowed, &mut options);
+        if self.peer.tells_anything() {
+            self.add_notes(plan, ack, allowed, options);
+        }
         if self.peer.sack && (self.rcv.dsack.is_some() || self.rcv.buffer.holes() > 0) {
-            self.add_sack_blocks(plan, &mut options);
+            self.add_sack_blocks(plan, options);
         }
-        options
     }
 
     fn add_notes(
@@ -106,9 +109,7 @@ impl Connection {
         options: &mut TcpOptions,
     ) {
         let data = match allowed {
-            Some(allowed) if plan.len > 0 && self.tells_on_data() => {
-                self.senders.note(plan.seq, &self.send_view(), allowed)
-            }
+            Some(allowed) if plan.len > 0 => self.senders.note(plan.seq, &self.send_view(), allowed),
             _ => DataNote::default(),
         };
         let note: AckNote = ack.map_or_else(AckNote::default, |ack| ack.note);
@@ -121,10 +122,6 @@ impl Connection {
             options.hopwise = Some(HopwiseOption::Notes(notes));
         }
         options.rate_request = data.ask_rate.filter(|_| self.peer.rate_request).map(RateRequest::Ask);
-    }
-
-    fn tells_on_data(&self) -> bool {
-        self.peer.tell_cwnd || self.peer.tell_told || self.peer.rate_request
     }
 
     /// D-SACK first (RFC 2883), then the stretches above the hole, the newest first (RFC 2018 §4). On a segment

@@ -11,6 +11,9 @@ use crate::wire::Sum;
 pub(super) const HEADER_LEN: usize = 20;
 const MAX_HEADER_LEN: usize = 60;
 
+/// In the word of identification, flags and fragment offset.
+const DONT_FRAGMENT: u32 = 0x4000;
+
 const OPTION_END: u8 = 0;
 const OPTION_NOP: u8 = 1;
 
@@ -127,9 +130,21 @@ pub(super) fn emit(
     if let Some(route) = header.source_route {
         return emit_with_route(header, route, (src, dst), payload_len, out);
     }
-    let mut bytes = [0; HEADER_LEN];
-    write(header, (src, dst), payload_len, &mut bytes);
-    out.extend_from_slice(&bytes);
+    let total_len = checked_len(HEADER_LEN + payload_len);
+    let mut words = [
+        0x4500_0000 | u32::from(header.traffic_class()) << 16 | u32::from(total_len),
+        u32::from(header.id) << 16 | if header.dont_fragment { DONT_FRAGMENT } else { 0 },
+        u32::from(header.hop_limit) << 24 | u32::from(header.protocol) << 16,
+        src.to_bits(),
+        dst.to_bits(),
+    ];
+    words[2] |= u32::from(Sum::default().add_words(&words).finish());
+    out.extend_from_slice(words.map(u32::to_be_bytes).as_flattened());
+}
+
+fn checked_len(total_len: usize) -> u16 {
+    assert!(total_len <= usize::from(u16::MAX), "an IPv4 packet has at most 65535 bytes");
+    total_len as u16
 }
 
 #[cold]
@@ -150,15 +165,14 @@ fn emit_with_route(
 /// Fills in the fixed part of a header as long as `bytes`, whose options are there already.
 #[inline]
 fn write(header: &IpHeader<'_>, (src, dst): (Ipv4Addr, Ipv4Addr), payload_len: usize, bytes: &mut [u8]) {
-    let total_len = bytes.len() + payload_len;
-    assert!(total_len <= usize::from(u16::MAX), "an IPv4 packet has at most 65535 bytes");
+    let total_len = checked_len(bytes.len() + payload_len);
     let header_len = bytes.len() as u8;
     let mut packet = Ipv4Packet::new_unchecked(&mut *bytes);
     packet.set_version(4);
     packet.set_header_len(header_len);
     packet.set_dscp(header.dscp);
     packet.set_ecn(header.ecn.bits());
-    packet.set_total_len(total_len as u16);
+    packet.set_total_len(total_len);
     packet.set_ident(header.id);
     packet.set_dont_frag(header.dont_fragment);
     packet.set_hop_limit(header.hop_limit);

@@ -38,11 +38,10 @@ pub struct Timestamps {
 }
 
 impl Timestamps {
+    /// What stands before the two values when nothing else does.
     #[inline]
-    pub(super) fn aligned(self) -> [u8; TIMESTAMPS_ALONE_LEN] {
-        let [a, b, c, d] = self.value.to_be_bytes();
-        let [e, f, g, h] = self.echo.to_be_bytes();
-        [NOP, NOP, TIMESTAMPS, TIMESTAMPS_LEN as u8, a, b, c, d, e, f, g, h]
+    pub(super) fn lead(self) -> u32 {
+        u32::from_be_bytes([NOP, NOP, TIMESTAMPS, TIMESTAMPS_LEN as u8])
     }
 }
 
@@ -148,6 +147,9 @@ impl TcpOptions {
     /// How many bytes these options take in a header, padding included.
     #[inline]
     pub fn emitted_len(&self) -> usize {
+        if self.only_timestamps().is_some() {
+            return TIMESTAMPS_ALONE_LEN;
+        }
         let len = self.len_without_sack();
         let blocks = self.sack_blocks_that_fit(len);
         let end = if blocks == 0 { len } else { sack_start(len) + SACK_FIXED_LEN + blocks * SACK_BLOCK_LEN };
