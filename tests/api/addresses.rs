@@ -202,6 +202,7 @@ fn a_source_route_given_at_connect_goes_before_what_packets_say() {
     };
     let answer = routed(Flags::SYN | Flags::ACK, Seq(500), iss + 1, PORT, port, &HOPS[1..]);
     net.world.inject(End::A, &answer);
+    net.world.inject(End::A, &routed(Flags::ACK, Seq(501), iss + 1, PORT, port, &HOPS[..1]));
     let now = net.now();
     assert_eq!(net.world.a.send(now, id, b"by our way"), Ok(10));
     let sent = net.sent_by(End::A);

@@ -61,7 +61,10 @@ fn keep_alives_are_turned_on_and_off_for_one_connection() {
     assert_eq!(probes.len(), 3, "every 10 s, as the peer answers");
     let nxt = pair.info(End::A).snd_nxt;
     assert!(probes.iter().all(|probe| probe.tcp().seq == nxt - 1 && probe.tcp().flags == Flags::ACK));
+    pair.net.settle();
+    pair.net.sent();
     pair.change(End::A, |options| options.keep_alive = None);
+    assert_eq!(pair.net.world.next_at(), None, "not even a timer is left");
     pair.net.wait(secs(1000));
     assert!(pair.net.sent().is_empty());
 }
