@@ -112,3 +112,18 @@ fn without_sack_only_the_first_partial_ack_restarts_the_timer() {
     assert_eq!(flow.sender().stats.timeouts, 1);
     assert!(flow.world.now() < began + ms(900), "{}", flow.world.now());
 }
+
+/// RFC 3522 §3.2: the ACK has to be for what this recovery sent again. Resends of the one before are still under
+/// way when it begins, and their timestamps are older.
+#[test]
+fn a_resend_of_the_recovery_before_denies_nothing() {
+    for rate in [4_000_000, 10_000_000, 20_000_000] {
+        let mut setup = Setup::over(ms(100)).rate(rate, 100);
+        setup = setup.both(|tcp| tcp.recv_buffer.initial = tcp.recv_buffer.max);
+        setup.bytes = rate * 10 / 8;
+        let flow = setup.run(Instant::from_secs(60));
+        let stats = flow.sender().stats;
+        assert!(flow.ended.is_some() && stats.fast_retransmits < 10, "{rate}: {stats:?}");
+        assert_eq!((stats.undone, stats.timeouts), (0, 0), "{rate}");
+    }
+}

@@ -90,7 +90,7 @@ impl Connection {
         let is_recovering = self.recovery.phase != Phase::Open;
         if is_recovering
             && news.advanced > 0
-            && news.echo.is_some_and(|echo| self.recovery.undo.is_denied_by_echo(echo))
+            && news.echo.is_some_and(|echo| self.recovery.undo.is_denied_by_echo(self.snd.una, echo))
         {
             return Some(UndoneBy::Timestamps);
         }

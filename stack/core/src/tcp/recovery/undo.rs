@@ -10,8 +10,9 @@ const MOST_UNEXPLAINED: usize = 8;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Undo {
-    /// Our timestamp on the first segment sent again since the loss was found.
-    first_resend: Option<u32>,
+    /// Our timestamp on the segment at `snd_una`, if that was the first to be sent again since the loss was found.
+    first_resend: Option<(Seq, u32)>,
+    has_resent: bool,
     /// First numbers of the segments sent again that no D-SACK has named yet.
     unexplained: ArrayVec<Seq, MOST_UNEXPLAINED>,
     has_more: bool,
@@ -26,16 +27,22 @@ impl Undo {
         Undo { is_open: true, ..Undo::default() }
     }
 
-    pub(crate) fn on_resent(&mut self, seq: Seq, ts_value: u32) {
+    pub(crate) fn on_resent(&mut self, seq: Seq, snd_una: Seq, ts_value: u32) {
         if self.is_open && self.until.is_none() {
-            self.first_resend.get_or_insert(ts_value);
+            if !self.has_resent && seq == snd_una {
+                self.first_resend = Some((seq, ts_value));
+            }
+            self.has_resent = true;
             self.has_more |= self.unexplained.try_push(seq).is_err();
         }
     }
 
-    /// An ACK of new data echoes a timestamp older than the first resend: the first copy had arrived.
-    pub(crate) fn is_denied_by_echo(&self, echo: u32) -> bool {
-        self.is_open && self.first_resend.is_some_and(|first| (echo.wrapping_sub(first) as i32) < 0)
+    /// An ACK for the segment that was sent again first echoes an older timestamp: the first copy had arrived (RFC
+    /// 3522 §3.2). Where something else was sent again first, what `snd_una` waits for is a resend of an earlier
+    /// recovery, whose timestamp is older in any case.
+    pub(crate) fn is_denied_by_echo(&self, snd_una: Seq, echo: u32) -> bool {
+        let is_older = |(seq, ts): (Seq, u32)| seq < snd_una && (echo.wrapping_sub(ts) as i32) < 0;
+        self.is_open && self.first_resend.is_some_and(is_older)
     }
 
     /// A D-SACK names what came twice. Answers whether all that was sent again has now been named; what the
@@ -80,19 +87,28 @@ mod tests {
     #[test]
     fn an_older_echo_denies_the_loss() {
         let mut undo = Undo::begin();
-        undo.on_resent(Seq(1), 1000);
-        undo.on_resent(Seq(2), 1010);
-        assert!(undo.is_denied_by_echo(999));
-        assert!(!undo.is_denied_by_echo(1000));
+        undo.on_resent(Seq(1), Seq(1), 1000);
+        undo.on_resent(Seq(2), Seq(1), 1010);
+        assert!(undo.is_denied_by_echo(Seq(2), 999));
+        assert!(!undo.is_denied_by_echo(Seq(2), 1000));
+        assert!(!undo.is_denied_by_echo(Seq(1), 999), "not of what was sent again");
         undo.close();
-        assert!(!undo.is_denied_by_echo(999));
+        assert!(!undo.is_denied_by_echo(Seq(2), 999));
+    }
+
+    #[test]
+    fn an_echo_says_nothing_where_an_earlier_resend_is_waited_for() {
+        let mut undo = Undo::begin();
+        undo.on_resent(Seq(500), Seq(1), 1000);
+        undo.on_resent(Seq(1), Seq(1), 1010);
+        assert!(!undo.is_denied_by_echo(Seq(600), 999));
     }
 
     #[test]
     fn the_loss_is_denied_when_every_resend_was_a_duplicate() {
         let mut undo = Undo::begin();
-        undo.on_resent(Seq(100), 1);
-        undo.on_resent(Seq(200), 2);
+        undo.on_resent(Seq(100), Seq(100), 1);
+        undo.on_resent(Seq(200), Seq(100), 2);
         assert!(!undo.is_denied_by_dsack((Seq(150), Seq(200))), "was sent once");
         assert!(!undo.is_denied_by_dsack((Seq(100), Seq(150))));
         assert!(!undo.is_denied_by_dsack((Seq(100), Seq(150))), "was named already");
@@ -104,16 +120,16 @@ mod tests {
     fn more_resends_than_are_remembered_leave_the_loss_as_it_is() {
         let mut undo = Undo::begin();
         let seqs: Vec<Seq> = (0..=MOST_UNEXPLAINED as u32).map(|nth| Seq(nth * 100)).collect();
-        seqs.iter().for_each(|seq| undo.on_resent(*seq, 1));
+        seqs.iter().for_each(|seq| undo.on_resent(*seq, Seq(0), 1));
         assert!(seqs.iter().all(|seq| !undo.is_denied_by_dsack((*seq, *seq + 100))));
     }
 
     #[test]
     fn a_recovery_that_lies_a_window_back_is_not_denied_any_more() {
         let mut undo = Undo::begin();
-        undo.on_resent(Seq(100), 1);
+        undo.on_resent(Seq(100), Seq(100), 1);
         undo.keep_until(Seq(1000));
-        undo.on_resent(Seq(900), 2);
+        undo.on_resent(Seq(900), Seq(100), 2);
         undo.passed(Seq(1000));
         let mut late = undo.clone();
         assert!(undo.is_denied_by_dsack((Seq(100), Seq(150))));

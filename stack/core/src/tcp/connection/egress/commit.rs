@@ -139,7 +139,7 @@ impl Connection {
             self.urges.frozen_probe = false;
         }
         let ts = self.ts_now(cx.now);
-        self.recovery.undo.on_resent(plan.seq, ts);
+        self.recovery.undo.on_resent(plan.seq, self.snd.una, ts);
         self.stats.segments_retransmitted += 1;
         self.note_left(cx, plan.len, kind);
         if self.is_frozen() {
