@@ -41,7 +41,7 @@ fn ip(bytes: &[u8]) {
             IpView { fragment: None, source_route: None, header_len: header.len(), ..whole.clone() };
         assert_eq!(IpView::parse(&packet), Ok(expected));
     }
-    header.source_route = source_route.as_ref();
+    header.source_route = source_route.as_deref();
     assert!(header.len() <= 60, "a way back fits a header");
     header.emit(0, &mut packet);
 }

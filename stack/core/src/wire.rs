@@ -1,8 +1,8 @@
 //! Bytes to values and back. Packet views and address types are smoltcp's; TCP options, flags and checksums
 //! are ours.
 //!
-//! Parsing borrows and never allocates; emitting appends to the caller's buffer and copies payload and sums
-//! it in one go. What cannot be parsed is a [`DropReason`](crate::trace::DropReason), never a panic.
+//! Parsing borrows (the way back by a source route alone is allocated); emitting appends to the caller's buffer
+//! and copies payload and sums it in one go. What cannot be parsed is a [`DropReason`](crate::trace::DropReason), never a panic.
 //!
 //! What every packet goes through is `inline(always)`: the views are large, and moved through memory at a
 //! call they cost as much again as reading the header does.
@@ -21,7 +21,7 @@ pub use checksum::{Checksums, Sum};
 pub use icmp::{IcmpKind, IcmpView, QuotedTcp, QuotedUdp};
 pub use ip::{Ecn, FragmentInfo, IpHeader, IpView, RouteKind, SourceRoute, protocol};
 pub use tcp::{
-    Flags, HopwiseOption, Notes, OfferFlags, RateRequest, SackBlock, TcpHeader, TcpOptions, TcpView,
-    Timestamps,
+    Flags, HopwiseOption, Notes, OfferFlags, RateRequest, SackBlock, TcpBytes, TcpHeader, TcpOptions,
+    TcpView, Timestamps,
 };
 pub use udp::UdpView;

@@ -10,14 +10,14 @@ use crate::tcp::Flow;
 use crate::tcp::connection::{Arrived, Disposition};
 use crate::tcp::cx::Cx;
 use crate::trace::DropReason;
-use crate::wire::{Ecn, Flags, IpHeader, IpView, TcpHeader, TcpOptions, TcpView, protocol};
+use crate::wire::{Ecn, Flags, IpHeader, IpView, TcpBytes, TcpHeader, TcpOptions, TcpView, protocol};
 use crate::{Cast, Instant, Rx, Seq};
 
 /// A segment, and the connection that it is for.
 pub(super) struct Incoming<'a> {
     pub(super) flow: Flow,
     pub(super) link: usize,
-    pub(super) arrived: Arrived<'a>,
+    pub(super) arrived: &'a Arrived<'a>,
 }
 
 /// A segment without a connection behind it.
@@ -98,18 +98,18 @@ impl Endpoint {
         if rx.cast == Cast::ToAll {
             return Err(DropReason::TcpNotUnicast); // MUST-57: silently.
         }
-        let segment = TcpView::parse(view.src, view.dst, view.payload, self.config.checksums)?;
-        let flow = Flow {
-            local: SocketAddr::new(view.dst, segment.dst_port),
-            remote: SocketAddr::new(view.src, segment.src_port),
-        };
+        let checked = TcpBytes::check(view.src, view.dst, view.payload, self.config.checksums)?;
         let arrived = Arrived {
-            segment,
+            segment: TcpView::read(checked),
             ecn: view.ecn,
             segment_bytes: rx.segment_bytes,
-            source_route: view.source_route.as_ref(),
+            source_route: view.source_route.as_deref(),
         };
-        let incoming = Incoming { flow, link, arrived };
+        let flow = Flow {
+            local: SocketAddr::new(view.dst, arrived.segment.dst_port),
+            remote: SocketAddr::new(view.src, arrived.segment.src_port),
+        };
+        let incoming = Incoming { flow, link, arrived: &arrived };
         // The addresses of a connection were looked at when it was opened.
         if let Some(slot) = self.table.slot_of_packet(&flow) {
             self.deliver_segment(now, slot, &incoming);
@@ -140,7 +140,7 @@ impl Endpoint {
     pub(super) fn deliver_segment(&mut self, now: Instant, slot: u32, incoming: &Incoming<'_>) {
         let Some(entry) = self.table.get_mut(slot) else { return };
         let mut cx = Cx { now, conn: entry.conn.number, packet: self.packets_in, ring: &mut self.trace };
-        match entry.conn.handle_segment(&mut cx, &incoming.arrived) {
+        match entry.conn.handle_segment(&mut cx, incoming.arrived) {
             Disposition::Done => self.touch(now, slot),
             Disposition::Forget => self.forget(slot),
             Disposition::Refuse if self.is_cookie_of_half_open(now, slot, incoming) => {

@@ -69,7 +69,7 @@ pub struct IpView<'a> {
     /// `payload` is a piece of a datagram. An IPv6 fragment that is a whole datagram (RFC 6946) is none.
     pub fragment: Option<FragmentInfo>,
     /// The way back, when the packet came by a source route.
-    pub source_route: Option<SourceRoute>,
+    pub source_route: Option<Box<SourceRoute>>,
     /// Bytes before `payload`: header, options and extension headers.
     pub header_len: usize,
     pub payload: &'a [u8],

@@ -39,18 +39,63 @@ pub struct TcpView<'a> {
 }
 
 impl<'a> TcpView<'a> {
-    #[inline(always)]
+    #[inline]
     pub fn parse(
         src: IpAddr,
         dst: IpAddr,
         bytes: &'a [u8],
         checksums: Checksums,
     ) -> Result<TcpView<'a>, DropReason> {
+        Ok(TcpView::read(TcpBytes::check(src, dst, bytes, checksums)?))
+    }
+
+    /// The view of what was checked. It is large: apart from the checks, which may fail, it is made where it stays.
+    #[inline(always)]
+    pub fn read(checked: TcpBytes<'a>) -> TcpView<'a> {
+        let TcpBytes { bytes, header_len } = checked;
+        let header = TcpPacket::new_unchecked(bytes);
+        let flags = Flags(bytes[13]);
+        TcpView {
+            src_port: header.src_port(),
+            dst_port: header.dst_port(),
+            seq: Seq(header.seq_number().0 as u32),
+            ack: Seq(header.ack_number().0 as u32),
+            flags,
+            window: header.window_len(),
+            urgent: header.urgent_at(),
+            options: TcpOptions::parse(&bytes[HEADER_LEN..header_len], flags),
+            payload: &bytes[header_len..],
+        }
+    }
+
+    /// SEG.LEN: payload, SYN and FIN.
+    #[inline]
+    pub fn sequence_len(&self) -> u32 {
+        let controls =
+            u32::from(self.flags.contains(Flags::SYN)) + u32::from(self.flags.contains(Flags::FIN));
+        self.payload.len() as u32 + controls
+    }
+}
+
+/// The bytes of a segment whose header is whole and whose checksum is right.
+#[derive(Clone, Copy, Debug)]
+pub struct TcpBytes<'a> {
+    bytes: &'a [u8],
+    header_len: usize,
+}
+
+impl<'a> TcpBytes<'a> {
+    #[inline]
+    pub fn check(
+        src: IpAddr,
+        dst: IpAddr,
+        bytes: &'a [u8],
+        checksums: Checksums,
+    ) -> Result<TcpBytes<'a>, DropReason> {
         if bytes.len() < HEADER_LEN {
             return Err(DropReason::Truncated);
         }
-        let header = TcpPacket::new_unchecked(bytes);
-        let header_len = usize::from(header.header_len());
+        let header_len = usize::from(TcpPacket::new_unchecked(bytes).header_len());
         if header_len < HEADER_LEN {
             return Err(DropReason::TcpMalformed);
         }
@@ -62,26 +107,7 @@ impl<'a> TcpView<'a> {
         {
             return Err(DropReason::TcpChecksum);
         }
-        let flags = Flags(bytes[13]);
-        Ok(TcpView {
-            src_port: header.src_port(),
-            dst_port: header.dst_port(),
-            seq: Seq(header.seq_number().0 as u32),
-            ack: Seq(header.ack_number().0 as u32),
-            flags,
-            window: header.window_len(),
-            urgent: header.urgent_at(),
-            options: TcpOptions::parse(&bytes[HEADER_LEN..header_len], flags),
-            payload: &bytes[header_len..],
-        })
-    }
-
-    /// SEG.LEN: payload, SYN and FIN.
-    #[inline]
-    pub fn sequence_len(&self) -> u32 {
-        let controls =
-            u32::from(self.flags.contains(Flags::SYN)) + u32::from(self.flags.contains(Flags::FIN));
-        self.payload.len() as u32 + controls
+        Ok(TcpBytes { bytes, header_len })
     }
 }
 

@@ -66,7 +66,7 @@ fn fragment(header: &Ipv4Packet<&[u8]>) -> Option<FragmentInfo> {
 /// Unknown options are passed over (RFC 1122 §3.2.1.8); one that contradicts the header condemns the packet.
 /// The result is the way back by the source route that the packet came by.
 #[cold]
-fn walk_options(mut options: &[u8], src: Ipv4Addr) -> Result<Option<SourceRoute>, DropReason> {
+fn walk_options(mut options: &[u8], src: Ipv4Addr) -> Result<Option<Box<SourceRoute>>, DropReason> {
     let mut way_back = None;
     let mut seen = false;
     while let [kind, tail @ ..] = options {
@@ -89,7 +89,7 @@ fn walk_options(mut options: &[u8], src: Ipv4Addr) -> Result<Option<SourceRoute>
             }
         }
     }
-    Ok(way_back)
+    Ok(way_back.map(Box::new))
 }
 
 /// Where a packet that a router quotes was going: while a source route is not completed, the destination

@@ -68,17 +68,21 @@ impl TcpOptions {
     /// Reads what it can and never fails: an option of a length that cannot be ends the reading (RFC 9293
     /// §3.1, MUST-7), one that is unknown, of a wrong length or on a segment where it means nothing is passed
     /// over.
-    #[inline]
+    #[inline(always)]
     pub fn parse(bytes: &[u8], flags: Flags) -> TcpOptions {
-        let mut options = TcpOptions::default();
         match bytes {
-            [] => {}
             // What most segments carry.
             [NOP, NOP, TIMESTAMPS, 10, body @ ..] if body.len() == 8 => {
-                options.timestamps = read_timestamps(body);
+                TcpOptions { timestamps: read_timestamps(body), ..TcpOptions::default() }
             }
-            _ => options.walk(bytes, flags),
+            _ => TcpOptions::walked(bytes, flags),
         }
+    }
+
+    #[cold]
+    fn walked(bytes: &[u8], flags: Flags) -> TcpOptions {
+        let mut options = TcpOptions::default();
+        options.walk(bytes, flags);
         options
     }
 
