@@ -50,8 +50,8 @@ pub(crate) struct DecidedAck {
     pub(crate) echo: u32,
     pub(crate) note: AckNote,
     pub(crate) kind: AckKind,
-    /// The read it was decided in.
-    read: u64,
+    /// The read it was decided in; 32 bits tell neighbours apart, and eight of these are kept.
+    read: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -365,7 +365,7 @@ impl DecidedAck {
     }
 
     fn new(cx: &Cx<'_>, kind: AckKind, note: AckNote, facts: &Facts<'_>) -> DecidedAck {
-        DecidedAck { number: facts.rcv_nxt, echo: facts.ts_recent, note, kind, read: cx.packet }
+        DecidedAck { number: facts.rcv_nxt, echo: facts.ts_recent, note, kind, read: cx.packet as u32 }
     }
 }
 
