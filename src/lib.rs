@@ -2,3 +2,8 @@
 
 pub mod memory;
 pub mod swarm;
+
+/// The README's examples are compiled and run with the tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

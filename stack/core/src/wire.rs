@@ -2,7 +2,8 @@
 //! are ours.
 //!
 //! Parsing borrows (the way back by a source route alone is allocated); emitting appends to the caller's buffer
-//! and copies payload and sums it in one go. What cannot be parsed is a [`DropReason`](crate::trace::DropReason), never a panic.
+//! and copies payload and sums it in one go. What cannot be parsed is a
+//! [`DropReason`](crate::trace::DropReason), never a panic.
 //!
 //! What every packet goes through is `inline(always)`: the views are large, and moved through memory at a
 //! call they cost as much again as reading the header does.
