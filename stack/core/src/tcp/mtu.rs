@@ -45,7 +45,10 @@ impl MtuSearch {
     pub(crate) fn new(peer: IpAddr, link: u16, known: Option<u16>, discovery: Discovery) -> MtuSearch {
         // A path that cannot carry 576 octets (RFC 1191's plateau for such is 296) is lowered to by ICMP alone.
         let floor = if peer.is_ipv4() { 576 } else { 1280 };
-        let size = known.map_or(link, |known| known.min(link));
+        // Nobody cuts IPv6 packets on the way: who does not look for a path's size sends what every path carries
+        // (RFC 8200 §5).
+        let most = if peer.is_ipv6() && discovery == Discovery::Off { link.min(floor) } else { link };
+        let size = known.map_or(most, |known| known.min(most));
         MtuSearch { size, link, floor, is_on: discovery == Discovery::On, wants_probe: false, probe: None }
     }
 
@@ -188,6 +191,13 @@ mod tests {
         mtu.on_resent(Seq(100));
         assert!(!mtu.on_acked(Seq(1460)));
         assert_eq!((mtu.size(), mtu.wanted_probe()), (1280, None));
+    }
+
+    #[test]
+    fn without_discovery_ipv6_packets_are_as_small_as_every_path_carries() {
+        let size = |peer: IpAddr| MtuSearch::new(peer, 1500, None, Discovery::Off).size();
+        assert_eq!(size(std::net::Ipv6Addr::LOCALHOST.into()), 1280);
+        assert_eq!(size(Ipv4Addr::LOCALHOST.into()), 1500);
     }
 
     #[test]
