@@ -5,11 +5,12 @@
 
 mod path;
 mod random;
+mod router;
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-pub use path::{Fate, LostTo, PathConfig};
+pub use path::{Fate, Hop, LostTo, PathConfig};
 pub use random::Random;
 
 use hopwise_core::trace::TraceEvent;
@@ -142,7 +143,10 @@ impl<M: Machine> World<M> {
             tap(self.now, from, &packet, fate);
         }
         match fate {
-            Fate::Lost(_) => self.spare.push(packet),
+            Fate::Lost(lost_to) => {
+                self.answer(from, &packet, lost_to);
+                self.spare.push(packet);
+            }
             Fate::Arrives { at, again } => {
                 if let Some(again) = again {
                     let copy = packet.clone();
@@ -150,6 +154,22 @@ impl<M: Machine> World<M> {
                 }
                 self.put(at, from.other(), packet);
             }
+        }
+    }
+
+    /// A router does what it can for a packet that goes no further.
+    fn answer(&mut self, from: End, packet: &[u8], lost_to: LostTo) {
+        let config = *self.path_from(from);
+        if config.hop == Hop::Silent {
+            return;
+        }
+        if let (LostTo::Size, Some(pieces)) = (lost_to, router::fragments(packet, config.mtu)) {
+            for piece in pieces {
+                self.launch(from, piece);
+            }
+        } else if let Some(told) = router::told(packet, lost_to, config.mtu) {
+            let at = self.now + 2 * config.delay;
+            self.put(at, from, told);
         }
     }
 

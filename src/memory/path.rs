@@ -27,8 +27,18 @@ pub struct PathConfig {
     /// Instead of dropping, mark packets that wait behind this many others (needs ECT in the IP header).
     pub mark_behind: Option<u32>,
     pub is_down: bool,
-    /// Larger packets vanish without a word.
+    /// Larger packets go no further.
     pub mtu: u16,
+    pub hop: Hop,
+}
+
+/// What stands where the path is narrow or broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Hop {
+    /// What cannot go on vanishes without a word.
+    Silent,
+    /// A router: it cuts IPv4 packets that may be cut, and tells the sender of what is too large or meets an outage.
+    Router,
 }
 
 impl PathConfig {
@@ -47,6 +57,7 @@ impl PathConfig {
             mark_behind: None,
             is_down: false,
             mtu: u16::MAX,
+            hop: Hop::Silent,
         }
     }
 }

@@ -61,6 +61,8 @@ pub(super) struct Observer {
     syns: BTreeMap<(u16, u16), (Seq, Peer)>,
     /// Holds are not judged when the driver may be late.
     judges_holds: bool,
+    /// Fragments came; what is in them is not seen.
+    is_blind: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -136,6 +138,9 @@ impl Observer {
         }
         let Some(flow) = self.flows.get_mut(&key) else { return Ok(()) };
         let judges_holds = self.judges_holds;
+        if self.is_blind {
+            (flow.highest, flow.edge_in) = (None, None);
+        }
         flow.check_sent(&segment)?;
         flow.check_hold(now, judges_holds)?;
         flow.owed_since = None;
@@ -157,6 +162,7 @@ impl Observer {
     /// What is spoilt is not looked at: the endpoint has to drop it too.
     pub(super) fn on_received(&mut self, now: Instant, packet: &[u8]) -> Result<(), Sight> {
         let Ok(ip) = IpView::parse(packet) else { return Ok(()) };
+        self.is_blind |= ip.fragment.is_some();
         if ip.protocol != protocol::TCP {
             return Ok(());
         }

@@ -224,6 +224,7 @@ impl PathConfig {
             queue_packets: self.queue_packets.max(30),
             mark_behind: self.mark_behind,
             mtu: if mtu_stays { self.mtu } else { u16::MAX },
+            hop: self.hop,
             ..PathConfig::clean(self.delay)
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hopwise_core::Instant;
 
 use super::{Purpose, seconds};
-use crate::memory::{End, PathConfig, Random};
+use crate::memory::{End, Hop, PathConfig, Random};
 use crate::swarm::scenario::{Change, ChangeKind, Family, Host};
 
 pub(super) struct Drawn {
@@ -41,7 +41,10 @@ pub(super) fn draw(seed: u64, family: Family, hosts: &[Host; 2]) -> Drawn {
     let last = changes.last().map_or(Instant::ZERO, |change| change.at);
     let heal_at = last.max(Instant::ZERO + random.time_between(seconds(1), seconds(120)));
     // Who does not look for it will not find a small MTU.
-    let mtu_stays = [0, 1].map(|from: usize| hosts[from].tcp.path_mtu_discovery && random.one_in(2));
+    let mtu_stays = [0, 1].map(|from: usize| {
+        let finds_out = hosts[from].tcp.path_mtu_discovery || paths[from].hop == Hop::Router;
+        finds_out && random.one_in(2)
+    });
     Drawn { paths, changes, heal_at, mtu_stays }
 }
 
@@ -64,6 +67,7 @@ fn one_way(random: &mut Random) -> PathConfig {
         mark_behind: random.one_in(2).then(|| random.between(0, 20) as u32),
         is_down: false,
         mtu: u16::MAX,
+        hop: random.pick(&[Hop::Silent, Hop::Silent, Hop::Router]),
     }
 }
 
