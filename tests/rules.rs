@@ -11,5 +11,7 @@ mod handshake;
 mod peer;
 #[path = "rules/recovery.rs"]
 mod recovery;
+#[path = "rules/throughput.rs"]
+mod throughput;
 #[path = "rules/timers.rs"]
 mod timers;

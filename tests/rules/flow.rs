@@ -18,7 +18,7 @@ pub(crate) const B: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
 pub(crate) const PORT: u16 = 7;
 
 /// What a flow is made from; tests change what they are about.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Setup {
     pub(crate) tcp: [TcpConfig; 2],
     pub(crate) profile: Profile,

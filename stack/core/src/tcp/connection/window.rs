@@ -14,11 +14,14 @@ use crate::{Instant, Seq};
 const TUNING_WITHOUT_RTT: Duration = Duration::from_millis(100);
 
 /// Receive-buffer tuning: the window follows twice what the application reads in a round trip, so that it never
-/// limits a sender that is only beginning to grow.
+/// limits a sender that is only beginning to grow, and what the next one will bring while that still grows. A
+/// sender that loses something at the end of slow start needs room for one and a half windows above the hole.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Tuning {
     since: Instant,
     read_bytes: u32,
+    /// In the round trip before.
+    read_before: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,8 +137,10 @@ impl Connection {
         if now.since(tuning.since) < rtt {
             return;
         }
-        let wanted = tuning.read_bytes.saturating_mul(2).saturating_add(16 * self.snd.mss);
-        *tuning = Tuning { since: now, read_bytes: 0 };
+        let (read, grown) = (tuning.read_bytes, tuning.read_bytes.saturating_sub(tuning.read_before));
+        let wanted = read.saturating_add(grown.saturating_mul(2)).saturating_mul(2);
+        let wanted = wanted.saturating_add(16 * self.snd.mss);
+        *tuning = Tuning { since: now, read_bytes: 0, read_before: read };
         if wanted > self.rcv.buffer.limit() && self.rcv.buffer.limit() < self.config.recv_buffer.max {
             self.rcv.buffer.set_limit(wanted.min(self.config.recv_buffer.max));
         }

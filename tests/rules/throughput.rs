@@ -1,0 +1,64 @@
+//! What a flow makes of a path, compared with what theory says of its sender.
+
+use hopwise_core::Instant;
+
+use super::flow::{Setup, ms};
+
+const MSS: u64 = 1448;
+
+/// Percent of the rate, headers counted, from the third second on; nothing times out on the way.
+fn utilisation(setup: &Setup, bits_per_second: u64) -> u64 {
+    let mut flow = setup.start();
+    flow.offer(1 << 40);
+    flow.run(Instant::from_secs(3));
+    let before = flow.received;
+    flow.run(Instant::from_secs(9));
+    assert_eq!(flow.sender().stats.timeouts, 0, "{setup:?}");
+    (flow.received - before) * 8 * 1500 / MSS / 6 * 100 / bits_per_second
+}
+
+/// A queue of 0.3 bandwidth-delay products is full at the peak of the sawtooth and empty for half of it: a sender
+/// that halves reaches 90 %, one that keeps 0.7 more. A queue of three products never runs empty.
+#[test]
+fn a_clean_path_is_filled() {
+    let rate = 20_000_000;
+    for (senders, queue_packets, least) in
+        [("[cubic]", 10, 95), ("[newreno]", 10, 86), ("[cubic]", 100, 99), ("[newreno]", 100, 99)]
+    {
+        let mut setup = Setup::over(ms(20)).rate(rate, queue_packets);
+        setup.senders = senders;
+        let percent = utilisation(&setup, rate);
+        assert!(percent >= least, "{senders} over {queue_packets} packets: {percent} %");
+    }
+}
+
+/// The receiver's window is no reason to lose more than the queue cannot take: recovery needs room above the hole.
+#[test]
+fn slow_start_ends_in_one_recovery() {
+    let mut setup = Setup::over(ms(20)).rate(100_000_000, 50);
+    (setup.senders, setup.bytes) = ("[newreno]", 3_000_000);
+    let flow = setup.run(Instant::from_secs(20));
+    let stats = flow.sender().stats;
+    assert!(flow.ended.is_some());
+    assert_eq!((stats.fast_retransmits, stats.timeouts), (1, 0), "{stats:?}");
+}
+
+/// Mathis: MSS / RTT · √(3 / 2dp), of which timeouts and the round-up to whole segments may take a third.
+#[test]
+fn goodput_under_loss_follows_the_square_root() {
+    for (loss_ppm, receiver, per_rtt) in [
+        (10_000, "immediate", 122),
+        (10_000, "delayed", 87),
+        (1_000, "immediate", 387),
+        (1_000, "delayed:d=4", 194),
+    ] {
+        let mut setup = Setup::over(ms(40));
+        (setup.senders, setup.receiver, setup.to_b.loss_ppm) = ("[newreno]", receiver, loss_ppm);
+        setup.bytes = 20_000_000 / u64::from(loss_ppm / 1_000);
+        let flow = setup.run(Instant::from_secs(200));
+        // Tenths of a segment in a round trip, of which there are 25 a second.
+        let theory = per_rtt * MSS * 8 * 25 / 10;
+        let percent = flow.goodput() * 100 / theory;
+        assert!((65..=150).contains(&percent), "{receiver} at {loss_ppm} ppm: {percent} % of {theory}");
+    }
+}
