@@ -239,6 +239,12 @@ impl Flow {
         events
     }
 
+    /// Payload bits per second until the end of the transfer, or until now.
+    pub(crate) fn goodput(&self) -> u64 {
+        let time = self.ended.unwrap_or(self.world.now()).since(Instant::ZERO);
+        (u128::from(self.received) * 8_000_000_000 / time.as_nanos().max(1)) as u64
+    }
+
     pub(crate) fn count(&mut self, end: End, wanted: impl Fn(&TraceKind) -> bool) -> usize {
         self.trace(end).iter().filter(|event| wanted(&event.kind)).count()
     }

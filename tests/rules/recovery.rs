@@ -127,3 +127,16 @@ fn a_resend_of_the_recovery_before_denies_nothing() {
         assert_eq!((stats.undone, stats.timeouts), (0, 0), "{rate}");
     }
 }
+
+/// A timeout in the midst of a recovery finds segments that were just sent again: that the first of these arrives
+/// is no sign that nothing was lost.
+#[test]
+fn a_timeout_within_a_recovery_is_not_denied_by_what_that_sent_again() {
+    let mut setup = Setup::over(ms(20)).rate(100_000_000, 50).both(|tcp| tcp.sack = false);
+    (setup.senders, setup.bytes) = ("[newreno]", 3_000_000);
+    let flow = setup.run(Instant::from_secs(20));
+    let stats = flow.sender().stats;
+    assert!(flow.ended.is_some());
+    // Denied, it would be followed by one for every few segments of the window.
+    assert!(stats.undone == 0 && stats.timeouts <= 2, "{stats:?}");
+}

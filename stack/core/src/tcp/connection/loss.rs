@@ -375,7 +375,8 @@ impl Connection {
         } else {
             Frto::Off
         };
-        if nth == 1 {
+        // Within a fast recovery the first resend that counts is that recovery's.
+        if nth == 1 && recovery.phase != Phase::Fast {
             recovery.undo = Undo::begin();
         }
         recovery.phase = Phase::AfterTimeout;
