@@ -105,21 +105,18 @@ impl Endpoint {
             segment_bytes: rx.segment_bytes,
             source_route: view.source_route.as_deref(),
         };
-        let flow = Flow {
-            local: SocketAddr::new(view.dst, arrived.segment.dst_port),
-            remote: SocketAddr::new(view.src, arrived.segment.src_port),
-        };
-        let incoming = Incoming { flow, link, arrived: &arrived };
+        let (src, dst) = ((view.src, arrived.segment.src_port), (view.dst, arrived.segment.dst_port));
         // The addresses of a connection were looked at when it was opened.
-        if let Some(slot) = self.table.slot_of_packet(&flow) {
-            self.deliver_segment(now, slot, &incoming);
+        if let Some(slot) = self.table.slot_of_packet(src, dst) {
+            self.deliver_segment(now, slot, link, &arrived);
             return Ok(());
         }
         self.check_addresses(view)?;
         if self.is_group_address(view.dst) {
             return Err(DropReason::TcpNotUnicast);
         }
-        self.take_stray(now, &incoming, None)
+        let flow = Flow { local: SocketAddr::new(dst.0, dst.1), remote: SocketAddr::new(src.0, src.1) };
+        self.take_stray(now, &Incoming { flow, link, arrived: &arrived }, None)
     }
 
     /// `above`: where the numbers of the connection end in whose place this one would begin.
@@ -137,10 +134,19 @@ impl Endpoint {
         Err(DropReason::TcpNoConnection)
     }
 
-    pub(super) fn deliver_segment(&mut self, now: Instant, slot: u32, incoming: &Incoming<'_>) {
+    pub(super) fn deliver_segment(&mut self, now: Instant, slot: u32, link: usize, arrived: &Arrived<'_>) {
         let Some(entry) = self.table.get_mut(slot) else { return };
         let mut cx = Cx { now, conn: entry.conn.number, packet: self.packets_in, ring: &mut self.trace };
-        match entry.conn.handle_segment(&mut cx, incoming.arrived) {
+        let disposition = entry.conn.handle_segment(&mut cx, arrived);
+        if disposition == Disposition::Done {
+            return self.touch(now, slot);
+        }
+        let incoming = Incoming { flow: entry.conn.flow, link, arrived };
+        self.dispose(now, slot, &incoming, disposition);
+    }
+
+    fn dispose(&mut self, now: Instant, slot: u32, incoming: &Incoming<'_>, disposition: Disposition) {
+        match disposition {
             Disposition::Done => self.touch(now, slot),
             Disposition::Forget => self.forget(slot),
             Disposition::Refuse if self.is_cookie_of_half_open(now, slot, incoming) => {

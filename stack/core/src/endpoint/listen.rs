@@ -269,7 +269,7 @@ impl Endpoint {
         let slot = self.insert_incoming(now, incoming, id, cookie, |cx, parts| {
             Connection::open_from_cookie(cx, parts, opening, ack)
         })?;
-        self.deliver_segment(now, slot, incoming);
+        self.deliver_segment(now, slot, incoming.link, incoming.arrived);
         Ok(())
     }
 }

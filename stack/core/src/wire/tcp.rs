@@ -55,7 +55,7 @@ impl<'a> TcpView<'a> {
         let TcpBytes { bytes, header_len } = checked;
         let header = TcpPacket::new_unchecked(bytes);
         let flags = Flags(bytes[13]);
-        TcpView {
+        let mut view = TcpView {
             src_port: header.src_port(),
             dst_port: header.dst_port(),
             seq: Seq(header.seq_number().0 as u32),
@@ -63,9 +63,11 @@ impl<'a> TcpView<'a> {
             flags,
             window: header.window_len(),
             urgent: header.urgent_at(),
-            options: TcpOptions::parse(&bytes[HEADER_LEN..header_len], flags),
+            options: TcpOptions::default(),
             payload: &bytes[header_len..],
-        }
+        };
+        view.options.read(&bytes[HEADER_LEN..header_len], flags);
+        view
     }
 
     /// SEG.LEN: payload, SYN and FIN.

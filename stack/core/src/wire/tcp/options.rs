@@ -65,25 +65,23 @@ pub struct TcpOptions {
 }
 
 impl TcpOptions {
-    /// Reads what it can and never fails: an option of a length that cannot be ends the reading (RFC 9293
-    /// §3.1, MUST-7), one that is unknown, of a wrong length or on a segment where it means nothing is passed
-    /// over.
-    #[inline(always)]
     pub fn parse(bytes: &[u8], flags: Flags) -> TcpOptions {
+        let mut options = TcpOptions::default();
+        options.read(bytes, flags);
+        options
+    }
+
+    /// Reads what it can and never fails: an option of a length that cannot be ends the reading (RFC 9293 §3.1,
+    /// MUST-7), one that is unknown, of a wrong length or on a segment where it means nothing is passed over.
+    #[inline(always)]
+    pub(super) fn read(&mut self, bytes: &[u8], flags: Flags) {
         match bytes {
             // What most segments carry.
             [NOP, NOP, TIMESTAMPS, 10, body @ ..] if body.len() == 8 => {
-                TcpOptions { timestamps: read_timestamps(body), ..TcpOptions::default() }
+                self.timestamps = read_timestamps(body)
             }
-            _ => TcpOptions::walked(bytes, flags),
+            _ => self.walk(bytes, flags),
         }
-    }
-
-    #[cold]
-    fn walked(bytes: &[u8], flags: Flags) -> TcpOptions {
-        let mut options = TcpOptions::default();
-        options.walk(bytes, flags);
-        options
     }
 
     fn walk(&mut self, mut bytes: &[u8], flags: Flags) {
