@@ -139,10 +139,11 @@ impl Endpoint {
     /// queued, and it is forgotten when it is over.
     fn touch(&mut self, now: Instant, slot: u32) {
         let Some(entry) = self.table.get_mut(slot) else { return };
+        let has_something_to_say = !entry.conn.falls_silent();
         self.timers.set(slot, entry.conn.deadline());
         let (link, handle) = (entry.link, (slot, entry.generation));
         let (is_half_open, is_spent) = (entry.is_half_open, entry.conn.is_spent());
-        let joins_queue = !std::mem::replace(&mut entry.is_queued, true);
+        let joins_queue = has_something_to_say && !std::mem::replace(&mut entry.is_queued, true);
         let has_news = entry.owner == Owner::Application
             && entry.conn.events.any()
             && !std::mem::replace(&mut entry.is_reported, true);
@@ -192,15 +193,18 @@ impl Endpoint {
             let mut cx =
                 Cx { now, conn: entry.conn.number, packet: self.packets_out + 1, ring: &mut self.trace };
             let has_left = entry.conn.poll_transmit(&mut cx, self.config.checksums, out);
+            entry.is_queued = has_left && !entry.conn.falls_silent();
             self.timers.set(slot, entry.conn.deadline());
-            if has_left {
+            let (is_queued, remote) = (entry.is_queued, entry.conn.flow.remote.ip());
+            if is_queued {
                 self.links.queue_again(link, (slot, generation));
+            } else {
+                self.forget_if_spent(slot);
+            }
+            if has_left {
                 self.packets_out += 1;
-                let remote = entry.conn.flow.remote.ip();
                 return Some(self.links.transmit(link, remote, self.packets_out));
             }
-            entry.is_queued = false;
-            self.forget_if_spent(slot);
         }
         None
     }
@@ -232,7 +236,12 @@ impl Machine for Endpoint {
         if let Some(transmit) = self.links.next_control(link, &mut self.packets_out, out) {
             return Some(transmit);
         }
-        self.transmit_datagram(now, link, out).or_else(|| self.transmit_segment(now, link, out))
+        if self.udp.is_sending()
+            && let Some(transmit) = self.transmit_datagram(now, link, out)
+        {
+            return Some(transmit);
+        }
+        self.transmit_segment(now, link, out)
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -195,7 +195,7 @@ impl Endpoint {
     /// Reads what has arrived in order: 0 bytes when nothing has.
     pub fn recv(&mut self, now: Instant, id: ConnId, out: &mut [u8]) -> Result<usize, RecvError> {
         let slot = self.held(id).ok_or(RecvError::NoConnection)?;
-        let entry = self.table.get(slot).ok_or(RecvError::NoConnection)?;
+        let entry = self.table.get_mut(slot).ok_or(RecvError::NoConnection)?;
         if entry.conn.readable() == 0 {
             return match (entry.conn.is_at_end(), entry.conn.close_reason()) {
                 (true, _) => Err(RecvError::Finished),
@@ -203,7 +203,13 @@ impl Endpoint {
                 (false, None) => Ok(0),
             };
         }
-        Ok(self.with(now, slot, |conn, cx| conn.read(cx, out)).unwrap_or(0))
+        let mut cx = Cx { now, conn: entry.conn.number, packet: self.packets_in, ring: &mut self.trace };
+        let read = entry.conn.read(&mut cx, out);
+        // Reading has no other consequence than that a window may have to be told.
+        if entry.conn.has_ack_to_send() {
+            self.touch(now, slot);
+        }
+        Ok(read)
     }
 
     /// What waits to be read, where it lies: no copy. [`consume`](Endpoint::consume) says how much was taken.

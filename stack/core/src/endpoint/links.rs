@@ -135,6 +135,7 @@ impl Links {
         Enqueued::Yes
     }
 
+    #[inline]
     pub(super) fn next_control(&mut self, link: usize, id: &mut u64, out: &mut Vec<u8>) -> Option<Transmit> {
         let control = self.links[link].control.pop_front()?;
         out.extend_from_slice(&control.packet);

@@ -110,9 +110,6 @@ impl Endpoint {
         link: usize,
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
-        if !self.udp.is_sending() {
-            return None;
-        }
         let links = &self.links;
         let goes_here = |datagram: &OutgoingDatagram| {
             let at = match datagram.via {

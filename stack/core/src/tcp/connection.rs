@@ -287,6 +287,18 @@ struct Urges {
     window_probes_sent: u8,
 }
 
+impl Urges {
+    fn any(&self) -> bool {
+        self.syn
+            || self.rst
+            || self.below_highest_ack
+            || self.window_probe
+            || self.keep_alive
+            || self.frozen_probe
+            || self.tail_probe
+    }
+}
+
 /// News for the application; each kind is reported once until it is fetched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Events {

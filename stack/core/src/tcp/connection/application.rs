@@ -50,6 +50,10 @@ impl Connection {
         self.rcv.buffer.readable()
     }
 
+    pub(crate) fn has_ack_to_send(&self) -> bool {
+        self.ledger.is_waiting()
+    }
+
     pub(crate) fn read(&mut self, cx: &mut Cx<'_>, out: &mut [u8]) -> usize {
         let read = self.rcv.buffer.read(out);
         if read > 0 {

@@ -79,6 +79,15 @@ impl Connection {
         true
     }
 
+    /// Whether `poll_transmit` needs not be called. What it does at rest, when nothing leaves, is done.
+    pub(crate) fn falls_silent(&mut self) -> bool {
+        let is_silent = self.is_at_rest() && !self.ledger.is_waiting() && !self.urges.any();
+        if is_silent {
+            self.settle_at_rest();
+        }
+        is_silent
+    }
+
     /// Nothing of ours is in flight, and nothing waits to be.
     pub(super) fn is_at_rest(&self) -> bool {
         self.board.is_empty() && self.unsent() == 0 && self.snd.fin_wanted == self.snd.fin_sent

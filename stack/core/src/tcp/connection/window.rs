@@ -116,12 +116,11 @@ impl Connection {
         let read_to = self.read_to();
         self.rcv.urgent_end = self.rcv.urgent_end.filter(|end| read_to < *end);
         let promised = self.rcv.edge.bytes_since(self.rcv.nxt);
-        let gain = self.window_edge().bytes_since(self.rcv.edge);
         // Only a peer that may be stuck is told at once; else the next ACK says it, whenever the agent sends one. One
         // that waits for the link will read the window when it leaves.
-        if gain > 0
+        if promised < 2 * self.recv_mss()
             && !self.ledger.is_waiting()
-            && promised < 2 * self.recv_mss()
+            && self.rcv.edge < self.window_edge()
             && self.state.is_synchronized()
             && self.rcv.fin.is_none()
         {

@@ -196,7 +196,7 @@ impl Connection {
         self.arm_pace(cx, allowed);
     }
 
-    fn settle_at_rest(&mut self) {
+    pub(super) fn settle_at_rest(&mut self) {
         self.urges.tail_probe = false;
         self.snd.app_limited = true;
         self.timers.disarm(Timer::Persist);
