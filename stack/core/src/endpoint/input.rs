@@ -99,15 +99,17 @@ impl Endpoint {
             return Err(DropReason::TcpNotUnicast); // MUST-57: silently.
         }
         let checked = TcpBytes::check(view.src, view.dst, view.payload, self.config.checksums)?;
+        let segment = TcpView::read(checked);
         let arrived = Arrived {
-            segment: TcpView::read(checked),
+            segment: &segment,
             ecn: view.ecn,
             segment_bytes: rx.segment_bytes,
             source_route: view.source_route.as_deref(),
         };
-        let (src, dst) = ((view.src, arrived.segment.src_port), (view.dst, arrived.segment.dst_port));
         // The addresses of a connection were looked at when it was opened.
-        if let Some(slot) = self.table.slot_of_packet(src, dst) {
+        if let Some(slot) =
+            self.table.slot_of_packet((&view.src, segment.src_port), (&view.dst, segment.dst_port))
+        {
             self.deliver_segment(now, slot, link, &arrived);
             return Ok(());
         }
@@ -115,7 +117,10 @@ impl Endpoint {
         if self.is_group_address(view.dst) {
             return Err(DropReason::TcpNotUnicast);
         }
-        let flow = Flow { local: SocketAddr::new(dst.0, dst.1), remote: SocketAddr::new(src.0, src.1) };
+        let flow = Flow {
+            local: SocketAddr::new(view.dst, segment.dst_port),
+            remote: SocketAddr::new(view.src, segment.src_port),
+        };
         self.take_stray(now, &Incoming { flow, link, arrived: &arrived }, None)
     }
 

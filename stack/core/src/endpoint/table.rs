@@ -111,17 +111,18 @@ impl Table {
     }
 
     /// The same for a packet that came in, which often belongs where the one before it did.
-    pub(super) fn slot_of_packet(&mut self, src: (IpAddr, u16), dst: (IpAddr, u16)) -> Option<u32> {
+    pub(super) fn slot_of_packet(&mut self, src: (&IpAddr, u16), dst: (&IpAddr, u16)) -> Option<u32> {
         let is_it = |slot: &u32| {
             self.get(*slot).is_some_and(|entry| {
                 let Flow { local, remote } = &entry.conn.flow;
-                (local.port(), remote.port()) == (dst.1, src.1) && (local.ip(), remote.ip()) == (dst.0, src.0)
+                (local.port(), remote.port()) == (dst.1, src.1)
+                    && (local.ip(), remote.ip()) == (*dst.0, *src.0)
             })
         };
         if self.last_found.as_ref().is_some_and(is_it) {
             return self.last_found;
         }
-        let (local, remote) = (SocketAddr::new(dst.0, dst.1), SocketAddr::new(src.0, src.1));
+        let (local, remote) = (SocketAddr::new(*dst.0, dst.1), SocketAddr::new(*src.0, src.1));
         self.last_found = self.slot_of(&Flow { local, remote });
         self.last_found
     }

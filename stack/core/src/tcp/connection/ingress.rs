@@ -17,7 +17,7 @@ use crate::wire::{Ecn, SourceRoute, TcpView};
 /// A segment with what its packet said around it.
 #[derive(Debug)]
 pub(crate) struct Arrived<'a> {
-    pub(crate) segment: TcpView<'a>,
+    pub(crate) segment: &'a TcpView<'a>,
     pub(crate) ecn: Ecn,
     /// Payload bytes per segment when the link coalesced several.
     pub(crate) segment_bytes: Option<u16>,
@@ -74,7 +74,7 @@ const STEPS: [StepFn; 8] = [
 
 impl Connection {
     pub(crate) fn handle_segment(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Disposition {
-        let segment = &arrived.segment;
+        let segment = arrived.segment;
         self.stats.segments_received += 1;
         self.rcv.last_arrival = Some(cx.now);
         self.arm_relax(cx);

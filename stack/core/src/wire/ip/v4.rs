@@ -11,6 +11,8 @@ use crate::wire::Sum;
 pub(super) const HEADER_LEN: usize = 20;
 const MAX_HEADER_LEN: usize = 60;
 
+/// Where the protocol stands; smoltcp's view would turn it into an enum and back.
+const PROTOCOL: usize = 9;
 /// In the word of identification, flags and fragment offset.
 const DONT_FRAGMENT: u32 = 0x4000;
 
@@ -45,7 +47,7 @@ pub(super) fn parse(packet: &[u8]) -> Result<IpView<'_>, DropReason> {
     Ok(IpView {
         src: IpAddr::V4(header.src_addr()),
         dst: IpAddr::V4(header.dst_addr()),
-        protocol: header.next_header().into(),
+        protocol: packet[PROTOCOL],
         hop_limit: header.hop_limit(),
         ecn: Ecn::from_bits(header.ecn()),
         dscp: header.dscp(),

@@ -16,7 +16,7 @@ const PAWS_IDLE: Duration = Duration::from_secs(24 * 24 * 3600);
 impl Connection {
     /// First: is the segment in the window, and not an old duplicate?
     pub(super) fn check_seq(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
-        let segment = &arrived.segment;
+        let segment = arrived.segment;
         if let Some(step) = self.check_repeated_syn(segment).or_else(|| self.check_successor(cx, segment)) {
             return step;
         }
@@ -130,7 +130,7 @@ impl Connection {
 
     /// Second: RST. Only the exact next number is believed (RFC 5961 §3.2).
     pub(super) fn check_rst(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
-        let segment = &arrived.segment;
+        let segment = arrived.segment;
         if !segment.flags.contains(Flags::RST) {
             return Step::Next;
         }
@@ -152,7 +152,7 @@ impl Connection {
 
     /// Fourth: SYN (the third check, security, is empty). Challenged, never believed (RFC 5961 §4.2).
     pub(super) fn check_syn(&mut self, _: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
-        let segment = &arrived.segment;
+        let segment = arrived.segment;
         if !segment.flags.contains(Flags::SYN) {
             return Step::Next;
         }
@@ -178,7 +178,7 @@ impl Connection {
 
     /// Fifth: is the ACK about something that we sent, and not too old (RFC 5961 §5.2)?
     pub(super) fn check_ack(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
-        let segment = &arrived.segment;
+        let segment = arrived.segment;
         if !segment.flags.contains(Flags::ACK) {
             return Step::Drop(DropReason::NoAck);
         }

@@ -14,7 +14,7 @@ use crate::wire::{Ecn, Flags, HopwiseOption, RateRequest, TcpView};
 impl Connection {
     /// Sixth: URG. The data stays in line; the application learns how far it reaches (MUST-31, MUST-32).
     pub(super) fn take_urgent(&mut self, _: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
-        let segment = &arrived.segment;
+        let segment = arrived.segment;
         if !segment.flags.contains(Flags::URG) || self.state.peer_has_closed() {
             return Step::Next;
         }
@@ -29,7 +29,7 @@ impl Connection {
     }
 
     pub(super) fn take_data(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
-        let segment = &arrived.segment;
+        let segment = arrived.segment;
         self.take_ecn_mark(arrived);
         self.take_notes(segment);
         if segment.payload.is_empty() {
@@ -106,7 +106,7 @@ impl Connection {
 
     /// The receiver agent hears of it, once a segment.
     fn report_arrival(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>, inserted: &Inserted) {
-        let segment = &arrived.segment;
+        let segment = arrived.segment;
         let class = match inserted.verdict {
             InsertVerdict::InOrder => Class::InOrder,
             InsertVerdict::FillsHole => Class::FillsHole,
@@ -166,7 +166,7 @@ impl Connection {
 
     /// Eighth: FIN, whether it stands in this segment or was waiting for the data before it.
     pub(super) fn take_fin(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
-        let segment = &arrived.segment;
+        let segment = arrived.segment;
         if segment.flags.contains(Flags::FIN) && self.rcv.fin.is_none() {
             let at = segment.seq + (segment.sequence_len() - 1);
             // Its place must be within what we promised; else the data before it was cut, and it comes again.

@@ -11,7 +11,7 @@ use crate::wire::{Flags, TcpView};
 
 impl Connection {
     pub(super) fn handle_in_syn_sent(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Disposition {
-        let segment = &arrived.segment;
+        let segment = arrived.segment;
         let has_ack = segment.flags.contains(Flags::ACK);
         let is_our_ack = has_ack && segment.ack == self.snd.nxt && self.snd.nxt != self.snd.iss;
         if segment.flags.contains(Flags::RST) {
@@ -42,7 +42,7 @@ impl Connection {
     }
 
     fn complete_open(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) {
-        self.establish(cx, &arrived.segment);
+        self.establish(cx, arrived.segment);
         self.force_ack(cx, AckKind::InOrder, Why::plain(Rule::Forced));
         if arrived.segment.sequence_len() > 1 {
             self.take_data(cx, arrived);
