@@ -110,7 +110,7 @@ impl Endpoint {
         // A fast connection outruns the clock of initial numbers (RFC 9293 §3.6.1).
         let iss = above.map_or(by_clock, |above| by_clock.max(above + BEYOND));
         let slot = self.insert_incoming(now, incoming, id, iss, |cx, opening| {
-            Connection::open_passive(cx, opening, &incoming.arrived.segment)
+            Connection::open_passive(cx, opening, incoming.arrived.segment)
         })?;
         self.touch(now, slot);
         Ok(())

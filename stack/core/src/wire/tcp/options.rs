@@ -78,7 +78,7 @@ impl TcpOptions {
         match bytes {
             // What most segments carry.
             [NOP, NOP, TIMESTAMPS, 10, body @ ..] if body.len() == 8 => {
-                self.timestamps = read_timestamps(body)
+                self.timestamps = read_timestamps(body);
             }
             _ => self.walk(bytes, flags),
         }
