@@ -139,9 +139,10 @@ impl Connection {
     pub(super) fn suspect_mtu(&mut self, cx: &mut Cx<'_>, nth: u32) {
         let Some(front) = self.board.front() else { return };
         let size = self.packet_of(front.payload_len());
-        // Outside a window that shrank it was not taken, whatever the path carries.
-        let fits_window = front.payload_len() <= self.snd.wnd;
-        if fits_window && self.mtu.on_timeout_of(size, nth) {
+        // Outside a window that shrank it was refused, whatever the path carries: then it was answered.
+        let was_answered = self.snd.last_sent_at < self.rcv.last_arrival;
+        let was_refused = self.snd.wnd < front.payload_len() && was_answered;
+        if !was_refused && self.mtu.on_timeout_of(size, nth) {
             self.path_mtu_changed(cx, MtuHow::BlackHole);
         }
     }
