@@ -32,6 +32,11 @@ pub(super) enum Sight {
         ack: Seq,
         highest: Seq,
     },
+    /// Data is reported that never came (RFC 2018 §3).
+    SackOfNothing {
+        right: Seq,
+        highest: Seq,
+    },
     AckWentBack {
         ack: Seq,
         from: Seq,
@@ -195,6 +200,12 @@ impl Flow {
         if let Some(highest) = self.highest.filter(|highest| *highest < segment.ack) {
             return Err(Sight::AckOfNothing { ack: segment.ack, highest });
         }
+        let mut reported = segment.options.sack.iter().map(|block| block.right);
+        if let Some(highest) = self.highest
+            && let Some(right) = reported.find(|right| highest < *right)
+        {
+            return Err(Sight::SackOfNothing { right, highest });
+        }
         if let Some(from) = self.ack_out.replace(segment.ack).filter(|from| segment.ack < *from) {
             return Err(Sight::AckWentBack { ack: segment.ack, from });
         }
@@ -252,7 +263,7 @@ impl Flow {
 mod tests {
     use std::net::Ipv4Addr;
 
-    use hopwise_core::wire::{Ecn, IpHeader, TcpHeader, TcpOptions};
+    use hopwise_core::wire::{Ecn, IpHeader, SackBlock, TcpHeader, TcpOptions};
 
     use super::*;
 
@@ -336,6 +347,19 @@ mod tests {
             sends(&mut observer, 1, 501, 510, 0),
             Err(Sight::AckWentBack { ack: Seq(501), from: Seq(511) })
         );
+    }
+
+    #[test]
+    fn a_sack_block_beyond_what_came_is_seen() {
+        let mut observer = met(false);
+        let data = packet(THEIRS, 601, 1, Flags::ACK, 1000, 10, &TcpOptions::default());
+        assert_eq!(observer.on_received(Instant::ZERO, &data), Ok(()));
+        for (right, fine) in [(611, true), (612, false)] {
+            let mut options = TcpOptions::default();
+            options.sack.push(SackBlock { left: Seq(601), right: Seq(right) });
+            let ack = packet(OURS, 1, 501, Flags::ACK, 500, 0, &options);
+            assert_eq!(observer.on_sent(Instant::ZERO, &ack).is_ok(), fine, "{right}");
+        }
     }
 
     #[test]
