@@ -7,6 +7,8 @@ mod attacks;
 mod flow;
 #[path = "rules/handshake.rs"]
 mod handshake;
+#[path = "rules/mtu.rs"]
+mod mtu;
 #[path = "rules/peer.rs"]
 mod peer;
 #[path = "rules/recovery.rs"]

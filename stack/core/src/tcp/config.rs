@@ -147,6 +147,7 @@ impl TcpConfig {
             recovery: RecoveryStyle::Inflate { per_ack: 2 },
             undo: false,
             nagle: false,
+            path_mtu_discovery: false,
             send_buffer: BufferLimits { initial: 2 * window, max: 2 * window },
             recv_buffer: BufferLimits { initial: window, max: window },
             rto: RtoConfig {

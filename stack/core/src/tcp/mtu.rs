@@ -7,7 +7,10 @@ use std::time::Duration;
 use crate::Seq;
 
 /// How long a smaller size is kept before a larger one is tried again (RFC 1191 §6.3).
-pub(crate) const RETRY_AFTER: Duration = Duration::from_secs(600);
+const RETRY_AFTER: Duration = Duration::from_secs(600);
+/// The same when nobody said that packets were too large: they merely vanished, as in an outage. Doubles with each
+/// probe that vanishes too.
+const RETRY_AFTER_SILENCE: Duration = Duration::from_secs(10);
 
 /// Sizes tried when large packets vanish without a word, and on the way up again.
 const LADDER: [u16; 6] = [576, 1280, 1400, 1492, 1500, 9000];
@@ -25,6 +28,7 @@ pub(crate) struct MtuSearch {
     /// A larger size is to be tried with the next segment that can fill it.
     wants_probe: bool,
     probe: Option<MtuProbe>,
+    retry_after: Duration,
 }
 
 /// A segment larger than the proven size is under way.
@@ -49,7 +53,15 @@ impl MtuSearch {
         // (RFC 8200 §5).
         let most = if peer.is_ipv6() && discovery == Discovery::Off { link.min(floor) } else { link };
         let size = known.map_or(most, |known| known.min(most));
-        MtuSearch { size, link, floor, is_on: discovery == Discovery::On, wants_probe: false, probe: None }
+        MtuSearch {
+            size,
+            link,
+            floor,
+            is_on: discovery == Discovery::On,
+            wants_probe: false,
+            probe: None,
+            retry_after: RETRY_AFTER,
+        }
     }
 
     pub(crate) fn size(&self) -> u16 {
@@ -71,6 +83,7 @@ impl MtuSearch {
         }
         self.size = size;
         self.probe = None;
+        self.retry_after = RETRY_AFTER;
         true
     }
 
@@ -83,7 +96,13 @@ impl MtuSearch {
         }
         let below = LADDER.iter().rev().find(|step| **step < size && **step <= 1280);
         self.size = below.copied().unwrap_or(self.floor).max(self.floor);
+        self.retry_after = RETRY_AFTER_SILENCE;
         true
+    }
+
+    /// When to try a larger size again.
+    pub(crate) fn retry_after(&self) -> Duration {
+        self.retry_after
     }
 
     pub(crate) fn is_below_link(&self) -> bool {
@@ -125,13 +144,17 @@ impl MtuSearch {
     pub(crate) fn probe_lost(&mut self) {
         self.probe = None;
         self.wants_probe = false;
+        self.retry_after = (2 * self.retry_after).min(RETRY_AFTER);
     }
 
     /// What begins at `seq` is sent again. Of a probe that arrives in smaller pieces nothing can be learned.
-    pub(crate) fn on_resent(&mut self, seq: Seq) {
-        if self.probe.is_some_and(|probe| probe.seq <= seq && seq < probe.end) {
+    /// Answers whether that ends one.
+    pub(crate) fn on_resent(&mut self, seq: Seq) -> bool {
+        let ends = self.probe.is_some_and(|probe| probe.seq <= seq && seq < probe.end);
+        if ends {
             self.probe_lost();
         }
+        ends
     }
 }
 
@@ -154,6 +177,23 @@ mod tests {
         assert!(mtu.on_timeout_of(1280, 3));
         assert_eq!(mtu.size(), 576);
         assert!(!mtu.on_timeout_of(576, 4));
+    }
+
+    #[test]
+    fn after_silence_a_larger_size_is_tried_soon_and_then_ever_later() {
+        let mut mtu = search();
+        mtu.on_timeout_of(1500, 3);
+        let waits: Vec<u64> = (0..8)
+            .map(|_| {
+                let wait = mtu.retry_after().as_secs();
+                mtu.probe_lost();
+                wait
+            })
+            .collect();
+        assert_eq!(waits, [10, 20, 40, 80, 160, 320, 600, 600]);
+        mtu.on_timeout_of(1280, 3);
+        mtu.on_icmp(500);
+        assert_eq!(mtu.retry_after(), RETRY_AFTER);
     }
 
     #[test]

@@ -151,8 +151,12 @@ impl Connection {
         self.update_mss();
         cx.trace(TraceKind::PathMtu { bytes: self.mtu.size(), how });
         if self.mtu.is_below_link() {
-            self.timers.arm(Timer::MtuProbe, cx.now + crate::tcp::mtu::RETRY_AFTER);
+            self.arm_mtu_probe(cx.now);
         }
+    }
+
+    pub(super) fn arm_mtu_probe(&mut self, now: Instant) {
+        self.timers.arm(Timer::MtuProbe, now + self.mtu.retry_after());
     }
 
     fn relax(&mut self, now: Instant) {

@@ -212,7 +212,7 @@ impl Connection {
                 && self.recovery.point < self.snd.una
                 && self.board.mark_first_lost()
         };
-        if !found || self.is_only_probe_lost() {
+        if !found || self.is_only_probe_lost(cx.now) {
             return;
         }
         if self.recovery.phase == Phase::Open {
@@ -243,7 +243,7 @@ impl Connection {
     }
 
     /// A larger segment than the path was known to carry is lost: that is news of its size, not of congestion.
-    fn is_only_probe_lost(&mut self) -> bool {
+    fn is_only_probe_lost(&mut self, now: Instant) -> bool {
         let Some(probe) = self.mtu.probe() else { return false };
         let lost = self.board.lost();
         let Some(index) = self.board.next_lost(self.snd.una) else { return false };
@@ -251,6 +251,7 @@ impl Connection {
             return false;
         }
         self.mtu.probe_lost();
+        self.arm_mtu_probe(now);
         lost.segments == 1
     }
 

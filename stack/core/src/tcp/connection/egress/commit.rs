@@ -133,7 +133,9 @@ impl Connection {
 
     fn commit_again(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan, index: usize, kind: SentKind) {
         self.board.resent(index, cx.now);
-        self.mtu.on_resent(plan.seq);
+        if self.mtu.on_resent(plan.seq) {
+            self.arm_mtu_probe(cx.now);
+        }
         self.urges.below_highest_ack = false;
         if kind == SentKind::Probe {
             self.urges.frozen_probe = false;
