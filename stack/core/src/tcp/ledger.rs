@@ -297,6 +297,11 @@ impl AckLedger {
         }
     }
 
+    /// Whether a segment that leaves has an ACK to take along, or settles what a shadow would owe.
+    pub(crate) fn is_owing(&self) -> bool {
+        self.is_waiting() || self.seats().any(|seat| seat.owed.segments > 0)
+    }
+
     pub(crate) fn is_waiting(&self) -> bool {
         !self.queue.is_empty()
     }

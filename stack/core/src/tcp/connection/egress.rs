@@ -30,7 +30,7 @@ pub(super) enum What {
     Ack,
     /// The segment at this place of the scoreboard, once more.
     Again {
-        index: usize,
+        index: u32,
         kind: SentKind,
     },
     New,
@@ -42,8 +42,9 @@ pub(super) enum What {
     WindowProbe,
     KeepAlive,
     /// New data, or the last segment again, to find a lost tail.
-    TailProbe {
-        again: Option<usize>,
+    TailProbe,
+    TailProbeAgain {
+        index: u32,
     },
 }
 
@@ -57,7 +58,7 @@ impl What {
             }
             What::Again { .. } => SentWhat::Resent,
             What::New | What::MtuProbe { .. } => SentWhat::New,
-            What::TailProbe { .. } => SentWhat::TailProbe,
+            What::TailProbe | What::TailProbeAgain { .. } => SentWhat::TailProbe,
         }
     }
 }
@@ -103,20 +104,18 @@ impl Connection {
             let answers = self.state == StateName::SynReceived && self.ledger.is_waiting();
             return answers.then(|| self.plan_ack());
         }
-        let data = || {
-            allowed
-                .and_then(|allowed| {
-                    self.plan_retransmission(now, allowed).or_else(|| self.plan_new_data(now, allowed))
-                })
-                .or_else(|| self.plan_fin())
-                .or_else(|| self.plan_probe())
-                .or_else(|| self.plan_keep_alive())
-        };
         // An owed ACK rides on a segment that leaves now, and goes alone when none may.
         if self.ledger.goes_alone() {
             return Some(self.plan_ack());
         }
-        data().or_else(|| self.ledger.is_waiting().then(|| self.plan_ack()))
+        let data = allowed.and_then(|allowed| {
+            self.plan_retransmission(now, allowed).or_else(|| self.plan_new_data(now, allowed))
+        });
+        if data.is_some() {
+            return data;
+        }
+        let request = self.plan_fin().or_else(|| self.plan_probe()).or_else(|| self.plan_keep_alive());
+        request.or_else(|| self.ledger.is_waiting().then(|| self.plan_ack()))
     }
 
     /// The ACK that the segment carries: the one that was decided, or where we are now.
@@ -126,6 +125,9 @@ impl Connection {
         }
         if plan.what == What::Ack {
             return self.ledger.pop();
+        }
+        if !self.ledger.is_owing() {
+            return None;
         }
         let facts = super::facts(&self.rcv, &self.path, self.recv_mss());
         let ride = self.ledger.ride(cx, &facts);

@@ -415,7 +415,7 @@ impl Connection {
         if self.board.flight().segments <= 1 {
             wait += MAX_ACK_DELAY;
         }
-        let rto_at = self.timers.deadline(Timer::Retransmit).unwrap_or(now + self.rto());
+        let rto_at = self.timers.deadline(Timer::Retransmit).unwrap_or_else(|| now + self.rto());
         self.timers.arm(Timer::TailProbe, (now + wait).min(rto_at));
     }
 

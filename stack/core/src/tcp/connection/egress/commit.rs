@@ -14,11 +14,11 @@ use crate::wire::Flags;
 impl Connection {
     /// A segment to be sent again that is larger than the path now carries goes as two.
     pub(super) fn prepare(&mut self, plan: SegmentPlan) -> SegmentPlan {
-        let (What::Again { index, .. } | What::TailProbe { again: Some(index) }) = plan.what else {
+        let (What::Again { index, .. } | What::TailProbeAgain { index }) = plan.what else {
             return plan;
         };
-        if plan.len < self.board.get(index).payload_len() {
-            self.board.split(index, plan.len);
+        if plan.len < self.board.get(index as usize).payload_len() {
+            self.board.split(index as usize, plan.len);
         }
         plan
     }
@@ -37,7 +37,8 @@ impl Connection {
             }
             What::WindowProbe => self.commit_window_probe(cx, plan),
             What::KeepAlive => self.urges.keep_alive = false,
-            What::TailProbe { again } => self.commit_tail_probe(cx, plan, again),
+            What::TailProbe => self.commit_tail_probe(cx, plan, None),
+            What::TailProbeAgain { index } => self.commit_tail_probe(cx, plan, Some(index)),
         }
         if plan.len > 0 {
             self.stats.segments_sent += 1;
@@ -131,8 +132,8 @@ impl Connection {
         }
     }
 
-    fn commit_again(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan, index: usize, kind: SentKind) {
-        self.board.resent(index, cx.now);
+    fn commit_again(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan, index: u32, kind: SentKind) {
+        self.board.resent(index as usize, cx.now);
         if self.mtu.on_resent(plan.seq) {
             self.arm_mtu_probe(cx.now);
         }
@@ -168,7 +169,7 @@ impl Connection {
         self.arm_persist(cx.now);
     }
 
-    fn commit_tail_probe(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan, again: Option<usize>) {
+    fn commit_tail_probe(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan, again: Option<u32>) {
         self.urges.tail_probe = false;
         match again {
             Some(index) => self.commit_again(cx, plan, index, SentKind::Probe),

@@ -62,7 +62,7 @@ impl Connection {
         let plan = self.plan_again(index, kind);
         let flight = self.flight().bytes;
         let fits = flight == 0 || flight + u64::from(plan.len) <= allowed.flight_bytes || self.inflates();
-        if !fits || !self.has_credit() || self.paced_until(allowed.resend_from) > now {
+        if !fits || !self.has_credit() || self.is_held_until(allowed.resend_from, now) {
             return None;
         }
         Some(plan)
@@ -95,7 +95,7 @@ impl Connection {
         if len > 0 {
             flags |= Flags::PSH;
         }
-        SegmentPlan { what: What::Again { index, kind }, seq: segment.seq, len, flags }
+        SegmentPlan { what: What::Again { index: index as u32, kind }, seq: segment.seq, len, flags }
     }
 
     pub(super) fn plan_new_data(&self, now: Instant, allowed: &Allowance) -> Option<SegmentPlan> {
@@ -107,9 +107,9 @@ impl Connection {
             return None;
         }
         if self.urges.tail_probe {
-            return self.new_data(unsent.min(self.snd.mss), What::TailProbe { again: None });
+            return self.new_data(unsent.min(self.snd.mss), What::TailProbe);
         }
-        if self.paced_until(allowed.new_from) > now || !self.has_credit() || self.is_resending() {
+        if self.is_held_until(allowed.new_from, now) || !self.has_credit() || self.is_resending() {
             return None;
         }
         if let Some(plan) = self.plan_mtu_probe(unsent, allowed) {
@@ -187,7 +187,7 @@ impl Connection {
         if self.urges.tail_probe && !self.board.is_empty() && !self.is_frozen() {
             let index = self.board.len() - 1;
             let again = self.plan_again(index, SentKind::Probe);
-            return Some(SegmentPlan { what: What::TailProbe { again: Some(index) }, ..again });
+            return Some(SegmentPlan { what: What::TailProbeAgain { index: index as u32 }, ..again });
         }
         if !self.urges.window_probe || !self.state.is_synchronized() {
             return None;
@@ -232,6 +232,10 @@ impl Connection {
             Frto::SecondAck { new_left } => new_left == 0,
             _ => self.next_to_resend().is_some(),
         }
+    }
+
+    fn is_held_until(&self, from: Instant, now: Instant) -> bool {
+        now < from && now < self.paced_until(from)
     }
 
     /// Pacing may space segments, not starve a connection.
