@@ -78,6 +78,10 @@ fn what_cannot_be_bound_says_why() {
     assert!(refusal.to_string().contains("take another port"), "{refusal}");
     let group = "224.0.0.9".parse().expect("an address");
     assert_eq!(bind(&mut net, Some(group), PORT), Err(UdpError::LocalNotUnicast));
+    let refusal = bind(&mut net, Some(B), PORT + 1).expect_err("the other end's address");
+    assert_eq!(refusal, UdpError::NotOurs { address: B });
+    assert!(refusal.to_string().contains("give it to a link, or bind without an address"), "{refusal}");
+    bind(&mut net, Some(A), PORT + 1).expect("ours");
     net.world.a.udp_close(id).expect("open");
     bind(&mut net, None, PORT).expect("free again");
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use super::Endpoint;
-use crate::ip::{Datagram, OutgoingDatagram, UdpArrival, UdpError, UdpId, UdpOptions};
+use crate::ip::{Datagram, OutgoingDatagram, UdpArrival, UdpError, UdpId, UdpOptions, is_unicast_destination};
 use crate::trace::DropReason;
 use crate::wire::{Ecn, IcmpKind, IpHeader, IpView, UdpView, protocol, udp};
 use crate::{Instant, LinkId, QueueClass, Rx, Transmit};
@@ -36,12 +36,17 @@ impl fmt::Display for UdpSendError {
 impl Error for UdpSendError {}
 
 impl Endpoint {
+    /// Takes what comes to `local`, or without it to any address of ours.
     pub fn udp_bind(
         &mut self,
         local: Option<IpAddr>,
         port: u16,
         options: UdpOptions,
     ) -> Result<UdpId, UdpError> {
+        let is_foreign = |address: &IpAddr| is_unicast_destination(*address) && !self.links.is_ours(*address);
+        if let Some(address) = local.filter(is_foreign) {
+            return Err(UdpError::NotOurs { address });
+        }
         self.udp.bind(local, port, options)
     }
 

@@ -1,6 +1,7 @@
 //! What the owner of a UDP socket did that cannot be done, and what to do instead.
 
 use std::fmt;
+use std::net::IpAddr;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UdpError {
@@ -9,6 +10,9 @@ pub enum UdpError {
         port: u16,
     },
     LocalNotUnicast,
+    NotOurs {
+        address: IpAddr,
+    },
     TooManyGroups {
         most: usize,
     },
@@ -37,6 +41,9 @@ impl fmt::Display for UdpError {
             }
             UdpError::LocalNotUnicast => {
                 f.write_str("a socket is bound to an address of one host: name groups in the options instead")
+            }
+            UdpError::NotOurs { address } => {
+                write!(f, "{address} is no address of ours: give it to a link, or bind without an address")
             }
             UdpError::TooManyGroups { most } => {
                 write!(f, "a socket joins at most {most} groups: bind another socket for the rest")
