@@ -5,7 +5,9 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 use super::Endpoint;
-use crate::ip::{Datagram, OutgoingDatagram, UdpArrival, UdpError, UdpId, UdpOptions, is_unicast_destination};
+use crate::ip::{
+    Datagram, OutgoingDatagram, UdpArrival, UdpError, UdpId, UdpOptions, is_unicast_destination,
+};
 use crate::trace::DropReason;
 use crate::wire::{Ecn, IcmpKind, IpHeader, IpView, UdpView, protocol, udp};
 use crate::{Instant, LinkId, QueueClass, Rx, Transmit};

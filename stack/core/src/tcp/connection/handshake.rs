@@ -262,11 +262,17 @@ impl Connection {
 
     fn trace_fallbacks(&self, cx: &mut Cx<'_>) {
         let (receiver, sender) = (self.ledger.needs(), self.senders.needs());
+        let peer = &self.peer;
+        // One end tells and the other uses: each is told when the peer does not do its part.
+        let lacks_cwnd = receiver.peer_cwnd && !peer.use_cwnd || sender.peer_cwnd && !peer.tell_cwnd;
+        let lacks_count =
+            receiver.dup_count && !peer.tell_dup_count || sender.dup_count && !peer.use_dup_count;
+        let lacks_told = receiver.told && !peer.use_told || sender.told && !peer.tell_told;
         let lacking = [
-            (receiver.peer_cwnd && !self.peer.use_cwnd, Lacking::PeerCwnd),
-            (sender.dup_count && !self.peer.use_dup_count, Lacking::DupCount),
-            (receiver.told && !self.peer.use_told, Lacking::Told),
-            (receiver.rate_request && !self.peer.rate_request, Lacking::RateRequest),
+            (lacks_cwnd, Lacking::PeerCwnd),
+            (lacks_count, Lacking::DupCount),
+            (lacks_told, Lacking::Told),
+            (self.needs().rate_request && !peer.rate_request, Lacking::RateRequest),
         ];
         for (_, what) in lacking.iter().filter(|(lacks, _)| *lacks) {
             cx.trace(TraceKind::Fallback(*what));
