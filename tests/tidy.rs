@@ -14,8 +14,25 @@ use tree::{File, files};
 const WIDEST_LINE: usize = 120;
 
 /// What each crate may depend on; the root package, the command, may depend on all of them.
-const ARROWS: [(&str, &[&str]); 2] = [
+const ARROWS: [(&str, &[&str]); 3] = [
     ("stack/core/Cargo.toml", &["arrayvec", "hashbrown", "siphasher", "smoltcp"]),
+    (
+        "stack/host/Cargo.toml",
+        &[
+            "getrandom",
+            "hopwise-core",
+            "libc",
+            "netlink-packet-route",
+            "parking_lot",
+            "pcap",
+            "rtnetlink",
+            "rustix",
+            "tokio",
+            "tracing",
+            "tun-rs",
+            "tun-tap",
+        ],
+    ),
     ("agents/Cargo.toml", &["hopwise-core"]),
 ];
 
@@ -142,6 +159,19 @@ fn every_crate_inherits_the_lints() {
     let without =
         files().into_iter().filter(|file| own(file) && !file.text.contains("[lints]\nworkspace = true"));
     nothing(without.map(|file| format!("{}: add [lints] workspace = true", file.path)));
+}
+
+#[test]
+fn only_the_host_may_be_unsafe() {
+    let mut findings = Vec::new();
+    for file in files().iter().filter(|file| file.is_rust() && !file.path.starts_with("stack/host/")) {
+        for token in lexer::tokens(&file.text) {
+            if token.text == "unsafe" || token.text == "unsafe_code" {
+                findings.push(format!("{}:{}: unsafe code belongs into stack/host", file.path, token.line));
+            }
+        }
+    }
+    nothing(findings);
 }
 
 #[test]

@@ -7,6 +7,7 @@
 
 mod api;
 mod config;
+mod endings;
 mod errors;
 mod events;
 mod icmp;

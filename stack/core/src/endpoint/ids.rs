@@ -2,7 +2,7 @@
 
 /// Names a connection. Once the application has let go of it, the name is good for questions alone, until the
 /// connection has ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnId {
     pub(super) slot: u32,
     pub(super) generation: u32,

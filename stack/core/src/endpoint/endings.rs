@@ -1,0 +1,42 @@
+//! How a host ends all its connections at once, in order or by force.
+
+use super::Endpoint;
+use super::table::Owner;
+use crate::Instant;
+use crate::tcp::connection::Connection;
+use crate::trace::StateName;
+
+impl Endpoint {
+    /// Where each connection stands, also those that end by themselves.
+    pub fn states(&self) -> impl Iterator<Item = StateName> + '_ {
+        self.table.iter().map(|(_, entry)| entry.conn.state())
+    }
+
+    /// Listens no more, and lets go of every connection: what was sent is still delivered.
+    pub fn close_all(&mut self, now: Instant) {
+        let listeners: Vec<_> = self.listeners.values().map(super::listen::Listener::id).collect();
+        for listener in listeners {
+            self.stop_listening(now, listener);
+        }
+        let held: Vec<_> = self.ids().collect();
+        for id in held {
+            // Named a moment ago.
+            let _ = self.close(now, id);
+        }
+    }
+
+    /// Ends what is left, by a RST where the peer may still wait; answers how many that were.
+    pub fn abort_all(&mut self, now: Instant) -> usize {
+        let slots: Vec<u32> = self.table.iter().map(|(slot, _)| slot).collect();
+        let mut aborted = 0;
+        for slot in slots {
+            if let Some(entry) = self.table.get_mut(slot) {
+                entry.owner = Owner::Nobody;
+                let state = entry.conn.state();
+                aborted += usize::from(!matches!(state, StateName::TimeWait | StateName::Closed));
+            }
+            self.with(now, slot, Connection::abort);
+        }
+        aborted
+    }
+}

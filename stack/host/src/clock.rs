@@ -1,0 +1,30 @@
+//! The one place that reads a clock.
+
+use std::time::{Duration, SystemTime};
+
+use hopwise_core::Instant;
+
+/// Counts nanoseconds since it was made; copies agree.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    began: std::time::Instant,
+    began_wall: SystemTime,
+}
+
+impl Clock {
+    #[expect(clippy::disallowed_methods, reason = "machines are told the time that is read here")]
+    pub fn start() -> Clock {
+        Clock { began: std::time::Instant::now(), began_wall: SystemTime::now() }
+    }
+
+    /// Never decreases; on Linux this is CLOCK_MONOTONIC.
+    pub fn now(&self) -> Instant {
+        Instant::ZERO + self.began.elapsed()
+    }
+
+    /// The time of day at which the clock was started, after 1970: what captures add to an [`Instant`]. Steps of
+    /// the system's clock since then are not followed, so that a capture's times never jump.
+    pub fn wall_offset(&self) -> Duration {
+        self.began_wall.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+    }
+}

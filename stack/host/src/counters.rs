@@ -1,0 +1,108 @@
+//! What a link counts: nothing is lost silently.
+
+use std::collections::BTreeMap;
+
+macro_rules! link_drops {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal),+ $(,)?) => {
+        /// Why a link let a packet go; the names are what metrics print.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum LinkDrop { $($(#[$doc])* $variant),+ }
+
+        impl LinkDrop {
+            pub const ALL: &[LinkDrop] = &[$(LinkDrop::$variant),+];
+
+            pub const fn name(self) -> &'static str {
+                match self { $(LinkDrop::$variant => $name),+ }
+            }
+        }
+    };
+}
+
+link_drops! {
+    /// Longer than a read buffer; the rest of it was lost.
+    Oversized = "oversized",
+    /// Shorter than its link layer's header, or than any IP header.
+    Truncated = "truncated",
+    /// Neither IPv4 nor IPv6.
+    NotIp = "not-ip",
+    /// Longer than the link carries.
+    TooBig = "too-big",
+    /// The device is down.
+    Down = "down",
+    /// The device does not exist any more.
+    Gone = "gone",
+    /// The kernel refused the packet for another reason.
+    Refused = "refused",
+    /// The kernel's buffers overflowed before it was read.
+    Overrun = "overrun",
+    /// Nobody answered for the next hop's address.
+    Unresolved = "unresolved",
+    /// Too many packets waited for an address, or for their time.
+    QueueFull = "queue-full",
+    /// A link that only listens does not send.
+    ReceiveOnly = "receive-only",
+    /// Lost on purpose.
+    FaultLost = "fault-lost",
+    /// Lost on purpose, because the bottleneck's queue was full.
+    FaultRate = "fault-rate",
+}
+
+/// Packets and bytes, IP headers counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    pub packets: u64,
+    pub bytes: u64,
+}
+
+impl Traffic {
+    pub fn count(&mut self, bytes: usize) {
+        self.packets += 1;
+        self.bytes += bytes as u64;
+    }
+}
+
+/// What came, what left and what was dropped since the link was opened.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounters {
+    pub name: String,
+    pub received: Traffic,
+    pub sent: Traffic,
+    pub drops: BTreeMap<LinkDrop, u64>,
+    /// The device does not exist any more.
+    pub is_gone: bool,
+}
+
+/// The counters as a link keeps them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tally {
+    pub(crate) received: Traffic,
+    pub(crate) sent: Traffic,
+    drops: [u64; LinkDrop::ALL.len()],
+}
+
+impl Tally {
+    pub(crate) const fn new() -> Tally {
+        let none = Traffic { packets: 0, bytes: 0 };
+        Tally { received: none, sent: none, drops: [0; LinkDrop::ALL.len()] }
+    }
+
+    pub(crate) fn dropped(&mut self, reason: LinkDrop) {
+        self.dropped_many(reason, 1);
+    }
+
+    pub(crate) fn dropped_many(&mut self, reason: LinkDrop, packets: u64) {
+        self.drops[reason as usize] += packets;
+    }
+
+    pub(crate) fn show(&self, name: &str) -> LinkCounters {
+        let drops = LinkDrop::ALL.iter().map(|reason| (*reason, self.drops[*reason as usize]));
+        LinkCounters {
+            name: name.to_owned(),
+            received: self.received,
+            sent: self.sent,
+            drops: drops.filter(|(_, packets)| *packets > 0).collect(),
+            is_gone: false,
+        }
+    }
+}

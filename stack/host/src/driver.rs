@@ -1,0 +1,308 @@
+//! The poll loop's body: one mutation, what follows from it to every link that has room, the trace; and again.
+//!
+//! Invariants
+//! - D1: after every mutation each link was asked until it was full or the machine had nothing more for it.
+//! - D2: a packet that a full link would not take is kept, alone, and is the first to leave when there is room.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use hopwise_core::{Instant, LinkId, Machine, Rx, Transmit};
+
+use crate::clock::Clock;
+use crate::counters::LinkCounters;
+use crate::link::{Arrived, Link, MAX_PACKET, Received, Sent};
+use crate::observer::{Direction, Observer, SeenPacket};
+use crate::poller::{Interest, Poller};
+
+/// Packets read from one link before the others, and before programs, have their turn.
+const MOST_AT_ONCE: usize = 64;
+
+/// Drives one machine. It does not know what the machine is, and allocates nothing per packet.
+pub struct Driver<M: Machine> {
+    machine: M,
+    ports: Vec<Port>,
+    observers: Vec<Box<dyn Observer>>,
+    clock: Clock,
+    poller: Arc<Poller>,
+    buffer: Box<[u8]>,
+    packets_in: u64,
+}
+
+/// A link, and what waits for it.
+struct Port {
+    id: LinkId,
+    link: Box<dyn Link>,
+    /// What the link would not take, with its packet in `packet` (D2).
+    held: Option<Transmit>,
+    packet: Vec<u8>,
+    is_gone: bool,
+}
+
+/// Whether there was more than one turn takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    Idle,
+    MoreToRead,
+}
+
+impl<M: Machine> Driver<M> {
+    /// Links are numbered in order, from `LinkId(0)`.
+    pub fn new(
+        machine: M,
+        links: Vec<Box<dyn Link>>,
+        observers: Vec<Box<dyn Observer>>,
+    ) -> io::Result<Driver<M>> {
+        let poller = Poller::new()?;
+        let mut ports = Vec::with_capacity(links.len());
+        for (id, link) in (0..).map(LinkId).zip(links) {
+            if let Some(fd) = link.descriptor() {
+                poller.add(fd, usize::from(id.0))?;
+            }
+            ports.push(Port { id, link, held: None, packet: Vec::with_capacity(MAX_PACKET), is_gone: false });
+        }
+        Ok(Driver {
+            machine,
+            ports,
+            observers,
+            clock: Clock::start(),
+            poller: Arc::new(poller),
+            buffer: vec![0; MAX_PACKET].into_boxed_slice(),
+            packets_in: 0,
+        })
+    }
+
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Wakes whoever waits in [`wait`](Driver::wait).
+    pub fn poller(&self) -> Arc<Poller> {
+        Arc::clone(&self.poller)
+    }
+
+    pub fn machine(&self) -> &M {
+        &self.machine
+    }
+
+    /// For what leads to no packet; everything else goes through [`act`](Driver::act).
+    pub fn machine_mut(&mut self) -> &mut M {
+        &mut self.machine
+    }
+
+    pub fn counters(&self) -> Vec<LinkCounters> {
+        self.ports.iter().map(|port| port.link.counters()).collect()
+    }
+
+    /// One mutation of the machine by a program, and what follows from it.
+    pub fn act<R>(&mut self, act: impl FnOnce(Instant, &mut M) -> R) -> R {
+        let now = self.clock.now();
+        let done = act(now, &mut self.machine);
+        self.pump(now);
+        done
+    }
+
+    /// Reads the links that are ready, and runs the timers that are due.
+    pub fn turn(&mut self, ready: &[usize]) -> Turn {
+        let mut turn = Turn::Idle;
+        for index in ready {
+            if self.read(*index) == Turn::MoreToRead {
+                turn = Turn::MoreToRead;
+            }
+        }
+        let now = self.clock.now();
+        for index in 0..self.ports.len() {
+            let link = &mut self.ports[index].link;
+            if link.poll_timeout().is_some_and(|at| at <= now) {
+                link.handle_timeout(now);
+                if self.read(index) == Turn::MoreToRead {
+                    turn = Turn::MoreToRead;
+                }
+            }
+        }
+        let now = self.clock.now();
+        if self.machine.poll_timeout().is_some_and(|at| at <= now) {
+            self.machine.handle_timeout(now);
+        }
+        self.pump(now);
+        turn
+    }
+
+    /// When there is something to do without any packet.
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        let links = self.ports.iter().filter_map(|port| port.link.poll_timeout());
+        links.chain(self.machine.poll_timeout()).min()
+    }
+
+    /// Waits for packets, room, the next deadline, or to be woken; then [`turn`](Driver::turn) with what is ready.
+    pub fn wait(&self, ready: &mut Vec<usize>) -> io::Result<()> {
+        self.poller.wait(&self.clock, self.poll_timeout(), ready)
+    }
+
+    fn read(&mut self, index: usize) -> Turn {
+        let Some(port) = self.ports.get(index).filter(|port| !port.is_gone) else { return Turn::Idle };
+        if port.held.is_some() {
+            let now = self.clock.now();
+            self.send(now, index);
+        }
+        for _ in 0..MOST_AT_ONCE {
+            let now = self.clock.now();
+            match self.ports[index].link.receive(now, &mut self.buffer) {
+                Received::Packet(arrived) => self.deliver(now, index, &arrived),
+                Received::Dropped => {}
+                Received::Nothing => {
+                    self.hear(now, index);
+                    return Turn::Idle;
+                }
+                Received::Gone => {
+                    self.on_gone(index);
+                    return Turn::Idle;
+                }
+            }
+        }
+        Turn::MoreToRead
+    }
+
+    fn deliver(&mut self, now: Instant, index: usize, arrived: &Arrived) {
+        self.packets_in += 1;
+        let link = self.ports[index].id;
+        let packet = &self.buffer[..arrived.bytes];
+        for observer in &mut self.observers {
+            observer.on_packet(&SeenPacket {
+                at: now,
+                link,
+                direction: Direction::In,
+                id: self.packets_in,
+                segment_bytes: arrived.segment_bytes,
+                packet,
+            });
+        }
+        let Arrived { from, cast, segment_bytes, .. } = *arrived;
+        self.machine.handle_packet(now, &Rx { link, from, cast, segment_bytes, packet });
+        self.pump(now);
+    }
+
+    /// What the link layer has to tell.
+    fn hear(&mut self, now: Instant, index: usize) {
+        let Driver { machine, ports, .. } = self;
+        let port = &mut ports[index];
+        let mut heard = false;
+        port.link.drain_events(&mut |event| {
+            heard = true;
+            machine.handle_link_event(now, port.id, event);
+        });
+        if heard {
+            self.pump(now);
+        }
+    }
+
+    fn on_gone(&mut self, index: usize) {
+        let port = &mut self.ports[index];
+        if !std::mem::replace(&mut port.is_gone, true) {
+            tracing::warn!(link = port.link.name(), "the device is gone");
+            if let Some(fd) = port.link.descriptor() {
+                // A descriptor without a device would be ready for ever.
+                let _ = self.poller.remove(fd);
+            }
+        }
+    }
+
+    /// D1.
+    fn pump(&mut self, now: Instant) {
+        self.drain_trace();
+        for index in 0..self.ports.len() {
+            if self.ports[index].held.is_none() {
+                self.send(now, index);
+            }
+        }
+        self.drain_trace();
+    }
+
+    fn send(&mut self, now: Instant, index: usize) {
+        let mut has_sent = false;
+        while self.send_one(now, index) {
+            has_sent = true;
+        }
+        if has_sent {
+            self.ports[index].link.flush(now);
+        }
+    }
+
+    /// Whether a packet left, or was let go, and another may be asked for.
+    fn send_one(&mut self, now: Instant, index: usize) -> bool {
+        let port = &mut self.ports[index];
+        let was_held = port.held.take();
+        let transmit = match was_held {
+            Some(transmit) => transmit,
+            None => {
+                port.packet.clear();
+                let Some(transmit) = self.machine.poll_transmit(now, port.id, &mut port.packet) else {
+                    return false;
+                };
+                transmit
+            }
+        };
+        match port.link.transmit(now, &transmit, &port.packet) {
+            Sent::Taken => self.show_sent(now, index, &transmit),
+            Sent::Refused(_) => {}
+            Sent::Full => {
+                port.held = Some(transmit);
+                if was_held.is_none() {
+                    self.change_interest(index, Interest::ReadAndRoom);
+                }
+                return false;
+            }
+        }
+        if was_held.is_some() {
+            self.change_interest(index, Interest::Read);
+        }
+        true
+    }
+
+    fn change_interest(&self, index: usize, interest: Interest) {
+        let port = &self.ports[index];
+        if let (false, Some(fd)) = (port.is_gone, port.link.descriptor())
+            && let Err(error) = self.poller.change(fd, index, interest)
+        {
+            tracing::error!(link = port.link.name(), %error, "epoll does not watch it");
+        }
+    }
+
+    fn show_sent(&mut self, now: Instant, index: usize, transmit: &Transmit) {
+        if self.observers.is_empty() {
+            return;
+        }
+        self.drain_trace();
+        let port = &self.ports[index];
+        for observer in &mut self.observers {
+            observer.on_packet(&SeenPacket {
+                at: now,
+                link: port.id,
+                direction: Direction::Out,
+                id: transmit.id,
+                segment_bytes: transmit.segment_bytes,
+                packet: &port.packet,
+            });
+        }
+    }
+
+    /// The ring is bounded and forgets by itself what nobody wants to see.
+    fn drain_trace(&mut self) {
+        let Driver { machine, observers, .. } = self;
+        if observers.is_empty() {
+            return;
+        }
+        machine.drain_trace(&mut |event| {
+            for observer in observers.iter_mut() {
+                observer.on_trace(event);
+            }
+        });
+    }
+}
+
+impl<M: Machine> fmt::Debug for Driver<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver").field("links", &self.ports.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,33 @@
+//! Drives machines on Linux: links over file descriptors, the clock, the poll loop, and streams for programs.
+//!
+//! A [`Link`] carries whole IP packets. A [`Driver`] moves them between links and one
+//! [`Machine`](hopwise_core::Machine). A [`Stack`] is an endpoint with a driver on a thread of its own, and
+//! [`TcpStream`] and [`TcpListener`] are tokio's traits over it. This is the only crate that reads a clock.
+
+mod clock;
+mod counters;
+mod driver;
+mod link;
+pub mod netlink;
+mod observer;
+mod poller;
+mod stack;
+mod stream;
+mod tun;
+
+pub use clock::Clock;
+pub use counters::{LinkCounters, LinkDrop, Traffic};
+pub use driver::{Driver, Turn};
+pub use link::{Arrived, Link, LinkError, MAX_PACKET, Received, Sent, describe};
+pub use observer::{Direction, Observer, SeenPacket};
+pub use poller::Poller;
+pub use stack::{ConnectError, Stack, StackConfig, StackError, Stopped};
+pub use stream::{OwnedReadHalf, OwnedWriteHalf, TcpListener, TcpStream};
+pub use tun::{Tun, TunConfig};
+
+/// Bytes for a key that nobody can guess, from the kernel.
+pub fn random_key() -> std::io::Result<[u8; 32]> {
+    let mut key = [0; 32];
+    getrandom::fill(&mut key)?;
+    Ok(key)
+}

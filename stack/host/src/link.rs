@@ -1,0 +1,137 @@
+//! What carries packets: one trait, and what it answers.
+
+use std::error::Error;
+use std::fmt::{self, Debug};
+use std::io;
+use std::net::IpAddr;
+use std::os::fd::BorrowedFd;
+
+use hopwise_core::endpoint::{LinkConfig, Neighbours};
+use hopwise_core::ip::Prefix;
+use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Transmit};
+
+use crate::counters::{LinkCounters, LinkDrop};
+
+/// A packet is never longer than its 16-bit length field says.
+pub const MAX_PACKET: usize = 65_535 + 40;
+
+/// Reads and writes whole IP packets without ever blocking. What a link changes in the system it takes back when it
+/// is dropped.
+pub trait Link: Send + Debug {
+    fn name(&self) -> &str;
+    fn mtu(&self) -> u16;
+    /// Whether packets need a neighbour's address.
+    fn neighbours(&self) -> Neighbours;
+    /// What becomes readable when a packet has come, and writable when there is room again; a link without one is
+    /// asked again when its [`poll_timeout`](Link::poll_timeout) says so.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>>;
+    /// The next packet, written to the beginning of `into`, which has room for [`MAX_PACKET`] bytes. Links that read
+    /// batches keep the rest of one.
+    fn receive(&mut self, now: Instant, into: &mut [u8]) -> Received;
+    /// A link that answers [`Sent::Full`] has not taken the packet; it is offered again when there is room.
+    fn transmit(&mut self, now: Instant, transmit: &Transmit, packet: &[u8]) -> Sent;
+    /// No more packets for now: what was gathered into a batch leaves. Room that a full batch lacked may come of it.
+    fn flush(&mut self, now: Instant);
+    /// When [`handle_timeout`](Link::handle_timeout) is due, after which [`receive`](Link::receive) is tried.
+    fn poll_timeout(&self) -> Option<Instant>;
+    fn handle_timeout(&mut self, now: Instant);
+    /// What the link layer tells the machine.
+    fn drain_events(&mut self, sink: &mut dyn FnMut(&LinkEvent<'_>));
+    fn counters(&self) -> LinkCounters;
+}
+
+/// What a link had to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Received {
+    Packet(Arrived),
+    /// Something came and was dropped, and counted; more may be there.
+    Dropped,
+    Nothing,
+    /// The device does not exist any more.
+    Gone,
+}
+
+/// What goes with a packet that came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrived {
+    pub bytes: usize,
+    pub from: Option<IpAddr>,
+    pub cast: Cast,
+    /// Payload bytes per segment of a coalesced read.
+    pub segment_bytes: Option<u16>,
+}
+
+impl Arrived {
+    /// From a link that names no neighbours.
+    pub fn new(bytes: usize) -> Arrived {
+        Arrived { bytes, from: None, cast: Cast::ToUs, segment_bytes: None }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    Taken,
+    Full,
+    /// Dropped and counted.
+    Refused(LinkDrop),
+}
+
+/// The part of an endpoint's configuration that describes a link.
+pub fn describe(link: &dyn Link, id: LinkId, addresses: Vec<Prefix>) -> LinkConfig {
+    LinkConfig { id, mtu: link.mtu(), addresses, neighbours: link.neighbours() }
+}
+
+/// Why a link could not be opened.
+#[derive(Debug)]
+pub enum LinkError {
+    /// What was attempted, on which device, and what the system said.
+    System {
+        doing: &'static str,
+        device: String,
+        error: io::Error,
+    },
+    Configure {
+        device: String,
+        error: crate::netlink::NetlinkError,
+    },
+    /// A setting that cannot work.
+    Setting {
+        device: String,
+        what: &'static str,
+    },
+}
+
+impl LinkError {
+    pub(crate) fn system(doing: &'static str, device: &str, error: impl Into<io::Error>) -> LinkError {
+        LinkError::System { doing, device: device.to_owned(), error: error.into() }
+    }
+}
+
+impl fmt::Display for LinkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LinkError::System { doing, device, error } => {
+                write!(f, "{device}: {doing}: {error}")?;
+                match error.kind() {
+                    io::ErrorKind::PermissionDenied => {
+                        f.write_str(" (it takes CAP_NET_ADMIN and CAP_NET_RAW)")
+                    }
+                    io::ErrorKind::ResourceBusy => f.write_str(" (another process has it open)"),
+                    _ => Ok(()),
+                }
+            }
+            LinkError::Configure { device, error } => write!(f, "{device}: {error}"),
+            LinkError::Setting { device, what } => write!(f, "{device}: {what}"),
+        }
+    }
+}
+
+impl Error for LinkError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            LinkError::System { error, .. } => Some(error),
+            LinkError::Configure { error, .. } => Some(error),
+            LinkError::Setting { .. } => None,
+        }
+    }
+}

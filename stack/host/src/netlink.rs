@@ -1,0 +1,157 @@
+//! Devices, addresses and routes, told to the kernel over rtnetlink.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::AsFd;
+use std::thread;
+
+use rtnetlink::{Handle, LinkUnspec, RouteMessageBuilder};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
+
+use hopwise_core::ip::Prefix;
+
+/// What a device shall have; what it has already stays.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct DeviceSettings {
+    pub mtu: Option<u16>,
+    /// The kernel's own addresses there.
+    pub addresses: Vec<Prefix>,
+    /// What the kernel sends there.
+    pub routes: Vec<Prefix>,
+}
+
+/// What the kernel would not do.
+#[derive(Debug)]
+pub enum NetlinkError {
+    NoDevice(io::Error),
+    System { doing: &'static str, error: io::Error },
+    Kernel { doing: String, error: Box<rtnetlink::Error> },
+}
+
+impl fmt::Display for NetlinkError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NetlinkError::NoDevice(error) => write!(f, "there is no such device: {error}"),
+            NetlinkError::System { doing, error } => write!(f, "{doing}: {error}"),
+            NetlinkError::Kernel { doing, error } => write!(f, "{doing}: {error}"),
+        }
+    }
+}
+
+impl Error for NetlinkError {}
+
+/// Sets MTU, addresses and routes of a device and takes it up.
+pub fn configure(device: &str, settings: &DeviceSettings) -> Result<(), NetlinkError> {
+    let index = index_of(device)?;
+    blocking(async move |handle| {
+        let mut link = LinkUnspec::new_with_index(index).up();
+        if let Some(mtu) = settings.mtu {
+            link = link.mtu(u32::from(mtu));
+        }
+        let request = handle.link().set(link.build()).execute().await;
+        request.map_err(|error| kernel("take it up", error))?;
+        for address in &settings.addresses {
+            let request = handle.address().add(index, address.address(), address.bits()).replace();
+            request.execute().await.map_err(|error| kernel(&format!("add address {address}"), error))?;
+        }
+        for route in &settings.routes {
+            let request = handle.route().add(route_message(index, route)?).replace();
+            request.execute().await.map_err(|error| kernel(&format!("add a route to {route}"), error))?;
+        }
+        Ok(())
+    })
+}
+
+/// Takes a device up or down.
+pub fn set_up(device: &str, is_up: bool) -> Result<(), NetlinkError> {
+    let index = index_of(device)?;
+    blocking(async move |handle| {
+        let link = LinkUnspec::new_with_index(index);
+        let link = if is_up { link.up() } else { link.down() };
+        handle.link().set(link.build()).execute().await.map_err(|error| kernel("set its state", error))
+    })
+}
+
+/// The device's number.
+pub fn index_of(device: &str) -> Result<u32, NetlinkError> {
+    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+        .map_err(|error| NetlinkError::System { doing: "open a socket", error: error.into() })?;
+    netdevice::name_to_index(socket.as_fd(), device).map_err(|error| NetlinkError::NoDevice(error.into()))
+}
+
+fn route_message(
+    index: u32,
+    route: &Prefix,
+) -> Result<netlink_packet_route::route::RouteMessage, NetlinkError> {
+    let bits = route.bits();
+    let network = network_of(route);
+    RouteMessageBuilder::<IpAddr>::new()
+        .destination_prefix(network, bits)
+        .map(|builder| builder.output_interface(index).build())
+        .map_err(|error| NetlinkError::System {
+            doing: "write a route",
+            error: io::Error::new(io::ErrorKind::InvalidInput, error.to_string()),
+        })
+}
+
+/// The kernel refuses routes with host bits.
+fn network_of(prefix: &Prefix) -> IpAddr {
+    match prefix.address() {
+        IpAddr::V4(address) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(prefix.bits())).unwrap_or(0);
+            IpAddr::V4(Ipv4Addr::from_bits(address.to_bits() & mask))
+        }
+        IpAddr::V6(address) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(prefix.bits())).unwrap_or(0);
+            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & mask))
+        }
+    }
+}
+
+fn kernel(doing: &str, error: rtnetlink::Error) -> NetlinkError {
+    NetlinkError::Kernel { doing: doing.to_owned(), error: Box::new(error) }
+}
+
+/// rtnetlink is asynchronous and this is called from anywhere, also from inside a runtime; so it gets a thread and a
+/// runtime of its own. Threads inherit the network namespace of the one that made them.
+fn blocking<T: Send>(
+    work: impl AsyncFnOnce(Handle) -> Result<T, NetlinkError> + Send,
+) -> Result<T, NetlinkError> {
+    let system = |doing| move |error| NetlinkError::System { doing, error };
+    thread::scope(|scope| {
+        let worker = thread::Builder::new().name("netlink".into());
+        let running = worker.spawn_scoped(scope, || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+            let runtime = runtime.map_err(system("start a runtime"))?;
+            runtime.block_on(async {
+                let (connection, handle, _) =
+                    rtnetlink::new_connection().map_err(system("open a netlink socket"))?;
+                tokio::spawn(connection);
+                work(handle).await
+            })
+        });
+        let running = running.map_err(system("start a thread"))?;
+        running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_route_has_no_host_bits() {
+        let network = |text: &str| network_of(&text.parse().unwrap()).to_string();
+        assert_eq!(network("10.7.3.9/24"), "10.7.3.0");
+        assert_eq!(network("10.7.3.9/0"), "0.0.0.0");
+        assert_eq!(network("fd07::1:2/64"), "fd07::");
+        assert_eq!(network("fd07::1/128"), "fd07::1");
+    }
+
+    #[test]
+    fn a_device_that_is_not_there_is_named_as_such() {
+        assert!(matches!(index_of("nosuchdevice"), Err(NetlinkError::NoDevice(_))));
+    }
+}

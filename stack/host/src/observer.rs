@@ -1,0 +1,31 @@
+//! Who may watch a driver at work: captures and metrics.
+
+use hopwise_core::trace::TraceEvent;
+use hopwise_core::{Instant, LinkId};
+
+/// Sees each packet and each trace event on the driver's thread, or on that of a program that sends. It must be quick
+/// and must not wait: copy into a bounded queue, and count what does not fit.
+///
+/// Trace events of a packet that leaves come before it; those of one that came, after it.
+pub trait Observer: Send {
+    fn on_packet(&mut self, seen: &SeenPacket<'_>);
+    fn on_trace(&mut self, event: &TraceEvent);
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct SeenPacket<'a> {
+    pub at: Instant,
+    pub link: LinkId,
+    pub direction: Direction,
+    /// The number by which [`TraceEvent::packet`] names it: of those that came, or of those that left.
+    pub id: u64,
+    /// Payload bytes per segment, of a coalesced read or write.
+    pub segment_bytes: Option<u16>,
+    pub packet: &'a [u8],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    In,
+    Out,
+}

@@ -1,0 +1,185 @@
+//! An endpoint with a driver on a thread of its own; programs hold a handle and call it from anywhere.
+//!
+//! Invariants
+//! - H1: whoever has changed the endpoint also sends what follows from it, before the lock is given back; the
+//!   driver's thread is woken only when it would sleep too long.
+//! - H2: wakers are called without the lock.
+
+mod errors;
+mod shared;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use hopwise_core::agent::AgentMaker;
+use hopwise_core::endpoint::{ConnId, ConnectOptions, EndpointConfig, ListenOptions};
+use hopwise_core::tcp::Info;
+use hopwise_core::{Endpoint, Instant};
+
+pub(crate) use errors::kind_of;
+pub use errors::{ConnectError, StackError};
+pub(crate) use shared::{Shared, Side};
+
+use crate::clock::Clock;
+use crate::counters::LinkCounters;
+use crate::driver::Driver;
+use crate::link::Link;
+use crate::observer::Observer;
+use crate::stream::{TcpListener, TcpStream, connecting};
+
+/// What a stack is made from besides its links and agents.
+pub struct StackConfig {
+    /// Its links stand in the order in which they are given to [`Stack::start`], numbered from 0;
+    /// [`describe`](crate::describe) writes their entries.
+    pub endpoint: EndpointConfig,
+    pub observers: Vec<Box<dyn Observer>>,
+    /// How long the driver's thread goes on looking after the last packet before it sleeps: it costs a core and
+    /// saves the time that waking takes. Zero turns it off.
+    pub busy_poll: Duration,
+    /// Of the driver's thread; at most 15 bytes.
+    pub thread_name: String,
+}
+
+impl StackConfig {
+    pub fn new(endpoint: EndpointConfig) -> StackConfig {
+        StackConfig {
+            endpoint,
+            observers: Vec::new(),
+            busy_poll: Duration::ZERO,
+            thread_name: "hopwise".to_owned(),
+        }
+    }
+}
+
+impl std::fmt::Debug for StackConfig {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StackConfig").field("endpoint", &self.endpoint).finish_non_exhaustive()
+    }
+}
+
+/// A handle; all copies lead to one endpoint. When the last is dropped, streams and listeners among them, the driver's
+/// thread ends, and the links with it.
+#[derive(Clone, Debug)]
+pub struct Stack {
+    alive: Arc<Alive>,
+}
+
+/// Held by every handle, and not by the driver's thread.
+#[derive(Debug)]
+struct Alive {
+    shared: Arc<Shared>,
+    thread: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// How a stack came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopped {
+    /// Connections that were still under way when the time was up, and were reset.
+    pub reset: usize,
+}
+
+impl Stack {
+    pub fn start(
+        config: StackConfig,
+        links: Vec<Box<dyn Link>>,
+        maker: Box<dyn AgentMaker>,
+    ) -> Result<Stack, StackError> {
+        let described: Vec<_> = config.endpoint.links.iter().map(|link| link.id).collect();
+        if !described.iter().copied().eq((0..links.len() as u16).map(hopwise_core::LinkId)) {
+            return Err(StackError::Links { given: links.len(), described });
+        }
+        let endpoint = Endpoint::new(config.endpoint, maker).map_err(StackError::Agents)?;
+        let driver = Driver::new(endpoint, links, config.observers).map_err(StackError::System)?;
+        let shared = Arc::new(Shared::new(driver));
+        let driven = Arc::clone(&shared);
+        let thread = thread::Builder::new()
+            .name(config.thread_name)
+            .spawn(move || driven.run(config.busy_poll))
+            .map_err(StackError::System)?;
+        Ok(Stack { alive: Arc::new(Alive { shared, thread: Mutex::new(Some(thread)) }) })
+    }
+
+    /// Runs `act` with the endpoint, and sends what follows from it. It holds the lock: it must be short and must not
+    /// wait. News of connections goes to streams and listeners, so `poll_event` has nothing to tell here.
+    pub fn with<R>(&self, act: impl FnOnce(Instant, &mut Endpoint) -> R) -> R {
+        self.shared().act(|now, endpoint, _| act(now, endpoint))
+    }
+
+    /// Opens a connection and waits until it stands. Dropping the future gives it up.
+    pub async fn connect(
+        &self,
+        remote: SocketAddr,
+        options: &ConnectOptions,
+    ) -> Result<TcpStream, ConnectError> {
+        connecting(self.clone(), remote, options)?.await
+    }
+
+    /// Waits for connections to `port`, at one address or at all.
+    pub fn listen(
+        &self,
+        address: Option<IpAddr>,
+        port: u16,
+        options: ListenOptions,
+    ) -> Result<TcpListener, hopwise_core::endpoint::ListenError> {
+        let id = self.with(|_, endpoint| endpoint.listen(address, port, options))?;
+        Ok(TcpListener::new(self.clone(), id, port))
+    }
+
+    pub fn info(&self, id: ConnId) -> Option<Info> {
+        self.shared().look(|now, endpoint| endpoint.info(now, id).ok())
+    }
+
+    /// What each link has counted.
+    pub fn counters(&self) -> Vec<LinkCounters> {
+        self.shared().counters()
+    }
+
+    /// Whether a link's device has vanished.
+    pub fn has_lost_a_link(&self) -> bool {
+        self.counters().iter().any(|link| link.is_gone)
+    }
+
+    pub fn clock(&self) -> Clock {
+        self.shared().clock()
+    }
+
+    /// Add it to an [`Instant`] for the time since 1970.
+    pub fn wall_clock_offset(&self) -> Duration {
+        self.clock().wall_offset()
+    }
+
+    /// Listens no more, closes every connection, waits until all have ended in order, and resets those that have not
+    /// by the deadline. It blocks: call it from a thread that may wait.
+    pub fn stop(self, deadline: Duration) -> Stopped {
+        let reset = self.shared().finish(deadline);
+        self.alive.end();
+        Stopped { reset }
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.alive.shared
+    }
+}
+
+impl Alive {
+    /// Ends the thread and waits for it.
+    fn end(&self) {
+        self.shared.end();
+        if let Some(thread) = self.thread.lock().take()
+            && thread.thread().id() != thread::current().id()
+            && thread.join().is_err()
+        {
+            tracing::error!("the driver's thread has panicked");
+        }
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,0 +1,92 @@
+//! Why a stack did not start, and why a connection did not come to stand.
+
+use std::error::Error;
+use std::fmt;
+use std::io;
+
+use hopwise_core::LinkId;
+use hopwise_core::tcp::CloseReason;
+
+#[derive(Debug)]
+pub enum StackError {
+    /// The endpoint's configuration and the links that were given do not agree.
+    Links {
+        given: usize,
+        described: Vec<LinkId>,
+    },
+    /// A rule names agents that there are not.
+    Agents(Box<dyn Error + Send + Sync>),
+    System(io::Error),
+}
+
+impl fmt::Display for StackError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StackError::Links { given, described } => write!(
+                f,
+                "{given} links were given and {} described: describe each in order, numbered from 0",
+                described.len()
+            ),
+            StackError::Agents(error) => write!(f, "{error}"),
+            StackError::System(error) => write!(f, "the poll loop could not be set up: {error}"),
+        }
+    }
+}
+
+impl Error for StackError {}
+
+/// Why there is no connection.
+#[derive(Debug)]
+pub enum ConnectError {
+    /// It was not even tried.
+    Refused(hopwise_core::endpoint::ConnectError),
+    /// It was tried, and came to nothing.
+    Failed(CloseReason),
+    /// The stack has been stopped.
+    Stopped,
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ConnectError::Refused(error) => write!(f, "{error}"),
+            ConnectError::Failed(CloseReason::Refused) => f.write_str("the peer refused the connection"),
+            ConnectError::Failed(CloseReason::TimedOut) => f.write_str("the peer did not answer"),
+            ConnectError::Failed(CloseReason::Unreachable) => f.write_str("the peer cannot be reached"),
+            ConnectError::Failed(reason) => write!(f, "the connection ended before it stood: {reason:?}"),
+            ConnectError::Stopped => f.write_str("the stack has been stopped"),
+        }
+    }
+}
+
+impl Error for ConnectError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
+        match self {
+            ConnectError::Refused(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<ConnectError> for io::Error {
+    fn from(error: ConnectError) -> io::Error {
+        let kind = match &error {
+            ConnectError::Failed(reason) => kind_of(*reason),
+            ConnectError::Refused(_) => io::ErrorKind::AddrNotAvailable,
+            ConnectError::Stopped => io::ErrorKind::NotConnected,
+        };
+        io::Error::new(kind, error)
+    }
+}
+
+/// What a socket would have said.
+pub(crate) fn kind_of(reason: CloseReason) -> io::ErrorKind {
+    match reason {
+        CloseReason::Reset => io::ErrorKind::ConnectionReset,
+        CloseReason::Refused => io::ErrorKind::ConnectionRefused,
+        CloseReason::TimedOut => io::ErrorKind::TimedOut,
+        CloseReason::Aborted => io::ErrorKind::ConnectionAborted,
+        CloseReason::Unreachable => io::ErrorKind::HostUnreachable,
+        CloseReason::Finished => io::ErrorKind::BrokenPipe,
+    }
+}

@@ -1,0 +1,184 @@
+//! tokio's streams over a stack.
+
+mod connecting;
+mod halves;
+mod listener;
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use hopwise_core::endpoint::{ConnId, RecvError};
+use hopwise_core::tcp::{CloseReason, Info};
+
+pub(crate) use connecting::connecting;
+pub use halves::{OwnedReadHalf, OwnedWriteHalf};
+pub use listener::TcpListener;
+
+use crate::stack::{Shared, Side, Stack, kind_of};
+
+/// A connection of a [`Stack`], like tokio's stream of the same name. Shutting it down ends this side alone
+/// (half-close); dropping it closes it: what was written is still delivered, but unread data makes it a reset.
+#[derive(Debug)]
+pub struct TcpStream {
+    held: Arc<Held>,
+}
+
+/// A connection that lives as long as anyone holds it.
+pub(crate) struct Held {
+    stack: Stack,
+    id: ConnId,
+    local: SocketAddr,
+    remote: SocketAddr,
+}
+
+impl TcpStream {
+    pub(crate) fn new(stack: Stack, id: ConnId) -> Option<TcpStream> {
+        let flow = stack.info(id)?.flow;
+        Some(TcpStream { held: Arc::new(Held { stack, id, local: flow.local, remote: flow.remote }) })
+    }
+
+    pub fn peer_addr(&self) -> SocketAddr {
+        self.held.remote
+    }
+
+    pub fn local_addr(&self) -> SocketAddr {
+        self.held.local
+    }
+
+    pub fn id(&self) -> ConnId {
+        self.held.id
+    }
+
+    pub fn stack(&self) -> &Stack {
+        &self.held.stack
+    }
+
+    /// What is known of the connection, its agents among it; nothing once it is forgotten.
+    pub fn info(&self) -> Option<Info> {
+        self.held.stack.info(self.held.id)
+    }
+
+    /// Ends the connection at once, by a reset.
+    pub fn abort(self) {
+        // What is gone needs no end.
+        let _ = self.held.stack.with(|now, endpoint| endpoint.abort(now, self.held.id));
+    }
+
+    /// Two halves for two tasks. The connection closes when both are dropped; dropping the half that writes ends this
+    /// side.
+    pub fn into_split(self) -> (OwnedReadHalf, OwnedWriteHalf) {
+        (OwnedReadHalf { held: Arc::clone(&self.held) }, OwnedWriteHalf { held: self.held })
+    }
+}
+
+impl Held {
+    fn shared(&self) -> &Shared {
+        self.stack.shared()
+    }
+
+    fn poll_read(&self, cx: &Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        if buffer.remaining() == 0 {
+            return Poll::Ready(Ok(()));
+        }
+        let read = ready!(self.poll_recv(cx, buffer.initialize_unfilled()))?;
+        buffer.advance(read);
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_recv(&self, cx: &Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
+        let shared = self.shared();
+        shared.act(|now, endpoint, waiting| match endpoint.recv(now, self.id, into) {
+            Ok(0) if shared.is_over() => Poll::Ready(Err(stopped())),
+            Ok(0) => {
+                waiting.join(self.id, Side::Reader, cx);
+                Poll::Pending
+            }
+            Ok(read) => Poll::Ready(Ok(read)),
+            Err(RecvError::Finished) => Poll::Ready(Ok(0)),
+            Err(RecvError::Over | RecvError::NoConnection) => {
+                let reason = endpoint.info(now, self.id).ok().and_then(|info| info.closed);
+                Poll::Ready(end_of(reason))
+            }
+        })
+    }
+
+    fn poll_write(&self, cx: &Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        if data.is_empty() {
+            return Poll::Ready(Ok(0));
+        }
+        let shared = self.shared();
+        shared.act(|now, endpoint, waiting| match endpoint.send(now, self.id, data) {
+            Ok(0) if shared.is_over() => Poll::Ready(Err(stopped())),
+            Ok(0) => {
+                waiting.join(self.id, Side::Writer, cx);
+                Poll::Pending
+            }
+            Ok(written) => Poll::Ready(Ok(written)),
+            Err(_) => {
+                let reason = endpoint.info(now, self.id).ok().and_then(|info| info.closed);
+                Poll::Ready(Err(kind_of(reason.unwrap_or(CloseReason::Finished)).into()))
+            }
+        })
+    }
+
+    fn shutdown(&self) -> Poll<io::Result<()>> {
+        // A connection that is over has been shut down, too.
+        let _ = self.shared().act(|now, endpoint, _| endpoint.shutdown(now, self.id));
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// What a reader is told when there will be no more.
+fn end_of(reason: Option<CloseReason>) -> io::Result<usize> {
+    match reason {
+        None | Some(CloseReason::Finished) => Ok(0),
+        Some(reason) => Err(kind_of(reason).into()),
+    }
+}
+
+fn stopped() -> io::Error {
+    io::Error::new(io::ErrorKind::NotConnected, "the stack has been stopped")
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.shared().act(|now, endpoint, waiting| {
+            waiting.leave(self.id);
+            // What is gone needs no end.
+            let _ = endpoint.close(now, self.id);
+        });
+    }
+}
+
+impl fmt::Debug for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} to {}", self.local, self.remote)
+    }
+}
+
+impl AsyncRead for TcpStream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        self.held.poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for TcpStream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        self.held.poll_write(cx, buf)
+    }
+
+    /// What was written is with the stack, which sends it as windows allow.
+    fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.held.shutdown()
+    }
+}

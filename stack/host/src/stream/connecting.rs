@@ -1,0 +1,61 @@
+//! A connection that is being opened.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use hopwise_core::endpoint::ConnectOptions;
+use hopwise_core::tcp::CloseReason;
+use hopwise_core::trace::StateName;
+
+use super::TcpStream;
+use crate::stack::{ConnectError, Side, Stack};
+
+/// Given up when it is dropped: the stream inside closes.
+#[derive(Debug)]
+pub(crate) struct Connecting {
+    stream: Option<TcpStream>,
+}
+
+pub(crate) fn connecting(
+    stack: Stack,
+    remote: SocketAddr,
+    options: &ConnectOptions,
+) -> Result<Connecting, ConnectError> {
+    if stack.shared().is_over() {
+        return Err(ConnectError::Stopped);
+    }
+    let id = stack.with(|now, endpoint| endpoint.connect(now, remote, options));
+    let id = id.map_err(ConnectError::Refused)?;
+    let stream = TcpStream::new(stack, id).ok_or(ConnectError::Failed(CloseReason::Aborted))?;
+    Ok(Connecting { stream: Some(stream) })
+}
+
+impl Future for Connecting {
+    type Output = Result<TcpStream, ConnectError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Some(stream) = &self.stream else { return Poll::Pending };
+        let (id, shared) = (stream.id(), stream.stack().shared());
+        let stands = shared.act(|now, endpoint, waiting| {
+            let Ok(info) = endpoint.info(now, id) else {
+                return Poll::Ready(Err(ConnectError::Failed(CloseReason::Aborted)));
+            };
+            match (info.closed, info.state) {
+                (Some(reason), _) => Poll::Ready(Err(ConnectError::Failed(reason))),
+                (None, StateName::SynSent | StateName::SynReceived) if shared.is_over() => {
+                    Poll::Ready(Err(ConnectError::Stopped))
+                }
+                (None, StateName::SynSent | StateName::SynReceived) => {
+                    waiting.join(id, Side::Writer, cx);
+                    Poll::Pending
+                }
+                (None, _) => Poll::Ready(Ok(())),
+            }
+        });
+        let Poll::Ready(stands) = stands else { return Poll::Pending };
+        let stream = self.stream.take();
+        Poll::Ready(stands.and(stream.ok_or(ConnectError::Stopped)))
+    }
+}

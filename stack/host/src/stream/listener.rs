@@ -1,0 +1,72 @@
+//! Waits for connections.
+
+use std::future::poll_fn;
+use std::io;
+use std::task::{Context, Poll};
+
+use hopwise_core::endpoint::ListenerId;
+
+use super::{TcpStream, stopped};
+use crate::stack::Stack;
+
+/// A port that is listened on; dropping it ends that, and resets connections that nobody has accepted.
+#[derive(Debug)]
+pub struct TcpListener {
+    stack: Stack,
+    id: ListenerId,
+    port: u16,
+}
+
+impl TcpListener {
+    pub(crate) fn new(stack: Stack, id: ListenerId, port: u16) -> TcpListener {
+        TcpListener { stack, id, port }
+    }
+
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    pub fn stack(&self) -> &Stack {
+        &self.stack
+    }
+
+    /// The next connection that has come in. Several tasks may wait, and a wait may be given up.
+    pub async fn accept(&self) -> io::Result<TcpStream> {
+        poll_fn(|cx| self.poll_accept(cx)).await
+    }
+
+    pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<TcpStream>> {
+        loop {
+            let shared = self.stack.shared();
+            let accepted = shared.act(|now, endpoint, waiting| match endpoint.accept(now, self.id) {
+                Some(id) => {
+                    waiting.call_listener(self.id);
+                    Poll::Ready(Ok(id))
+                }
+                None if shared.is_over() => Poll::Ready(Err(stopped())),
+                None => {
+                    waiting.join_listener(self.id, cx);
+                    Poll::Pending
+                }
+            });
+            let id = match accepted {
+                Poll::Ready(Ok(id)) => id,
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error)),
+                Poll::Pending => return Poll::Pending,
+            };
+            // One that was forgotten between the two calls has nobody to talk to.
+            if let Some(stream) = TcpStream::new(self.stack.clone(), id) {
+                return Poll::Ready(Ok(stream));
+            }
+        }
+    }
+}
+
+impl Drop for TcpListener {
+    fn drop(&mut self) {
+        self.stack.shared().act(|now, endpoint, waiting| {
+            waiting.leave_listener(self.id);
+            endpoint.stop_listening(now, self.id);
+        });
+    }
+}

@@ -1,0 +1,178 @@
+//! `tun`: a TUN device, one packet a system call. The default, and the one that works everywhere.
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+
+use hopwise_core::endpoint::Neighbours;
+use hopwise_core::ip::Prefix;
+use hopwise_core::{Instant, LinkEvent, Transmit};
+use tun_tap::{Iface, Mode};
+
+use crate::counters::{LinkCounters, LinkDrop, Tally};
+use crate::link::{Arrived, Link, LinkError, Received, Sent};
+use crate::netlink::{self, DeviceSettings};
+
+/// A TUN device and what the kernel shall know of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TunConfig {
+    /// At most 15 bytes; `hop%d` lets the kernel choose a number.
+    pub name: String,
+    pub mtu: u16,
+    /// The kernel's own addresses there, not the stack's.
+    pub kernel_addresses: Vec<Prefix>,
+    /// What the kernel sends there besides the subnets of its addresses.
+    pub routes: Vec<Prefix>,
+}
+
+impl TunConfig {
+    pub fn new(name: &str) -> TunConfig {
+        TunConfig { name: name.to_owned(), mtu: 1500, kernel_addresses: Vec::new(), routes: Vec::new() }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), LinkError> {
+        let what = if self.name.is_empty() || self.name.len() > 15 || self.name.contains(['/', ' ']) {
+            "a device's name has 1 to 15 bytes, without slash and space"
+        } else if self.mtu < 68 {
+            "an MTU is at least 68 (1280 for IPv6)"
+        } else {
+            return Ok(());
+        };
+        Err(LinkError::Setting { device: self.name.clone(), what })
+    }
+
+    pub(crate) fn settings(&self) -> DeviceSettings {
+        DeviceSettings {
+            mtu: Some(self.mtu),
+            addresses: self.kernel_addresses.clone(),
+            routes: self.routes.clone(),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Tun {
+    fd: OwnedFd,
+    name: String,
+    mtu: u16,
+    tally: Tally,
+    is_gone: bool,
+}
+
+impl Tun {
+    /// Creates the device, or attaches to one of that name that nobody else has open, and configures it. The kernel
+    /// removes what was created here when the link is dropped, addresses and routes with it.
+    pub fn open(config: &TunConfig) -> Result<Tun, LinkError> {
+        config.check()?;
+        let iface = Iface::without_packet_info(&config.name, Mode::Tun)
+            .map_err(|error| LinkError::system("open a TUN device", &config.name, error))?;
+        let name = iface.name().to_owned();
+        iface.set_non_blocking().map_err(|error| LinkError::system("make it non-blocking", &name, error))?;
+        let fd = owned(iface);
+        rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC)
+            .map_err(|error| LinkError::system("keep it from child processes", &name, error))?;
+        netlink::configure(&name, &config.settings())
+            .map_err(|error| LinkError::Configure { device: name.clone(), error })?;
+        Ok(Tun { fd, name, mtu: config.mtu, tally: Tally::new(), is_gone: false })
+    }
+}
+
+/// The crate hands its descriptor out raw.
+#[expect(unsafe_code, reason = "a raw descriptor becomes an owned one")]
+fn owned(iface: Iface) -> OwnedFd {
+    debug_assert!(iface.as_raw_fd() >= 0);
+    // SAFETY: `into_raw_fd` gives up an open descriptor that nobody else owns.
+    unsafe { OwnedFd::from_raw_fd(iface.into_raw_fd()) }
+}
+
+impl Link for Tun {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn mtu(&self) -> u16 {
+        self.mtu
+    }
+
+    fn neighbours(&self) -> Neighbours {
+        Neighbours::Implied
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        use std::os::fd::AsFd;
+        Some(self.fd.as_fd())
+    }
+
+    fn receive(&mut self, _now: Instant, into: &mut [u8]) -> Received {
+        match rustix::io::read(&self.fd, &mut *into) {
+            Ok(bytes) => check_ip(&into[..bytes], &mut self.tally),
+            Err(error) => on_read_error(error.into(), &mut self.is_gone),
+        }
+    }
+
+    fn transmit(&mut self, _now: Instant, _transmit: &Transmit, packet: &[u8]) -> Sent {
+        match rustix::io::write(&self.fd, packet) {
+            Ok(_) => {
+                self.tally.sent.count(packet.len());
+                Sent::Taken
+            }
+            Err(error) => on_write_error(error.into(), &mut self.is_gone, &mut self.tally),
+        }
+    }
+
+    fn flush(&mut self, _now: Instant) {}
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    fn handle_timeout(&mut self, _now: Instant) {}
+
+    fn drain_events(&mut self, _sink: &mut dyn FnMut(&LinkEvent<'_>)) {}
+
+    fn counters(&self) -> LinkCounters {
+        LinkCounters { is_gone: self.is_gone, ..self.tally.show(&self.name) }
+    }
+}
+
+/// What is no IP packet at all goes no further than the link.
+pub(crate) fn check_ip(packet: &[u8], tally: &mut Tally) -> Received {
+    let reason = match packet.first().map(|first| first >> 4) {
+        None => LinkDrop::Truncated,
+        Some(4) if packet.len() < 20 => LinkDrop::Truncated,
+        Some(6) if packet.len() < 40 => LinkDrop::Truncated,
+        Some(4 | 6) => {
+            tally.received.count(packet.len());
+            return Received::Packet(Arrived::new(packet.len()));
+        }
+        Some(_) => LinkDrop::NotIp,
+    };
+    tally.dropped(reason);
+    Received::Dropped
+}
+
+pub(crate) fn on_read_error(error: io::Error, is_gone: &mut bool) -> Received {
+    match error.raw_os_error() {
+        // The device was deleted under us.
+        Some(libc::EBADFD | libc::ENODEV | libc::ENXIO) => {
+            *is_gone = true;
+            Received::Gone
+        }
+        _ => Received::Nothing,
+    }
+}
+
+pub(crate) fn on_write_error(error: io::Error, is_gone: &mut bool, tally: &mut Tally) -> Sent {
+    let reason = match error.raw_os_error() {
+        Some(libc::EAGAIN) => return Sent::Full,
+        Some(libc::ENOBUFS | libc::ENOMEM) => LinkDrop::QueueFull,
+        Some(libc::EBADFD | libc::ENODEV | libc::ENXIO) => {
+            *is_gone = true;
+            LinkDrop::Gone
+        }
+        Some(libc::EIO | libc::ENETDOWN) => LinkDrop::Down,
+        Some(libc::EMSGSIZE) => LinkDrop::TooBig,
+        _ => LinkDrop::Refused,
+    };
+    tally.dropped(reason);
+    Sent::Refused(reason)
+}

@@ -1,0 +1,95 @@
+//! The smallest live world: a namespace, the kernel at one end of a TUN device, the stack at the other.
+
+use std::future::Future;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
+use std::time::Duration;
+
+use hopwise_agents::StandardAgents;
+use hopwise_core::LinkId;
+use hopwise_core::endpoint::{ConnectOptions, EndpointConfig};
+use hopwise_core::ip::Prefix;
+use hopwise_host::{Link, Stack, StackConfig, Tun, TunConfig, describe};
+
+use crate::namespace::Namespace;
+
+pub(crate) const OURS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 7, 0, 1));
+pub(crate) const KERNELS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 7, 0, 2));
+pub(crate) const OURS_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd07, 0, 0, 0, 0, 0, 0, 1));
+pub(crate) const KERNELS_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd07, 0, 0, 0, 0, 0, 0, 2));
+
+/// No wait in these tests is longer; a transfer under faults may take a while on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+
+#[derive(Debug)]
+pub(crate) struct World {
+    // First, so that it is dropped before the namespace goes.
+    pub(crate) stack: Stack,
+    pub(crate) namespace: Namespace,
+}
+
+fn prefix(address: IpAddr) -> Prefix {
+    Prefix::new(address, if address.is_ipv4() { 24 } else { 64 }).expect("within the family's bits")
+}
+
+pub(crate) fn tun_config() -> TunConfig {
+    TunConfig { kernel_addresses: vec![prefix(KERNELS), prefix(KERNELS_V6)], ..TunConfig::new("hop0") }
+}
+
+impl World {
+    pub(crate) fn new() -> World {
+        World::with(|_| {}, |link| link)
+    }
+
+    /// A world whose configuration is changed, and whose link is wrapped.
+    pub(crate) fn with(
+        change: impl FnOnce(&mut StackConfig),
+        wrap: impl FnOnce(Box<dyn Link>) -> Box<dyn Link>,
+    ) -> World {
+        let namespace = Namespace::new();
+        let tun = namespace.run(|| Tun::open(&tun_config())).expect("root may open a TUN device");
+        World::over(namespace, wrap(Box::new(tun)), change)
+    }
+
+    pub(crate) fn over(
+        namespace: Namespace,
+        link: Box<dyn Link>,
+        change: impl FnOnce(&mut StackConfig),
+    ) -> World {
+        let described = describe(&*link, LinkId(0), vec![prefix(OURS), prefix(OURS_V6)]);
+        let key = hopwise_host::random_key().expect("the kernel has randomness");
+        let mut config = StackConfig::new(EndpointConfig::new(described, key));
+        change(&mut config);
+        let stack = Stack::start(config, vec![link], Box::new(StandardAgents::default()));
+        World { stack: stack.expect("the stack starts"), namespace }
+    }
+
+    /// A socket of the kernel's that listens.
+    pub(crate) fn kernel_listener(&self, at: IpAddr) -> (TcpListener, SocketAddr) {
+        let listener =
+            self.namespace.run(|| TcpListener::bind((at, 0))).expect("the address is the kernel's");
+        let address = listener.local_addr().expect("it is bound");
+        (listener, address)
+    }
+
+    /// A connection of the kernel's to the stack.
+    pub(crate) fn kernel_connects(&self, to: SocketAddr) -> std::io::Result<TcpStream> {
+        self.namespace.run(|| {
+            let stream = TcpStream::connect_timeout(&to, PATIENCE)?;
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))?;
+            Ok(stream)
+        })
+    }
+
+    pub(crate) async fn connect(&self, to: SocketAddr) -> hopwise_host::TcpStream {
+        self.stack.connect(to, &ConnectOptions::default()).await.expect("the kernel accepts")
+    }
+}
+
+/// Runs a test's future, which may not take longer than a wait in these tests does.
+pub(crate) fn within_patience<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let runtime = runtime.expect("a runtime starts");
+    let done = runtime.block_on(async { tokio::time::timeout(PATIENCE, work).await });
+    done.expect("it takes no longer than the tests' patience")
+}
