@@ -147,3 +147,27 @@ fn what_the_receiver_agent_is_decides_how_many_acks_leave() {
     assert_eq!(acks_of("delayed:d=2"), 10);
     assert!(acks_of("delayed:d=4") < 10);
 }
+
+#[test]
+fn rules_set_later_hold_for_connections_that_begin_later() {
+    let mut net = Net::new();
+    let listener = net.listen(ListenOptions::default());
+    let before = net.connect();
+    net.settle();
+    net.accept(listener);
+    net.world.a.set_rules(vec![rule(anything(), "delayed:d=5")]).expect("the spec is right");
+    let after = net.connect();
+    net.settle();
+    net.accept(listener);
+    let now = net.now();
+    let receiver = |id| net.world.a.info(now, id).expect("still named").receiver;
+    assert_eq!([receiver(before), receiver(after)], ["delayed", "delayed:d=5"]);
+}
+
+#[test]
+fn rules_with_a_wrong_spec_change_nothing() {
+    let mut net = Net::with(|_, config| config.rules = vec![rule(anything(), "immediate")]);
+    net.world.a.set_rules(vec![rule(anything(), "sometimes")]).expect_err("no such agent");
+    let mut pair = net.pair();
+    assert_eq!(pair.info(End::A).receiver, "immediate");
+}

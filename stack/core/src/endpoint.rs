@@ -83,10 +83,7 @@ impl Endpoint {
         config: EndpointConfig,
         maker: Box<dyn AgentMaker>,
     ) -> Result<Endpoint, Box<dyn Error + Send + Sync>> {
-        let rules = Rules::new(&config.rules, &config.agents);
-        for specs in rules.all() {
-            maker.check(specs)?;
-        }
+        let rules = checked_rules(&config, &*maker)?;
         let secrets = Secrets::new(config.key);
         Ok(Endpoint {
             rules,
@@ -110,6 +107,15 @@ impl Endpoint {
             connections: 0,
             config,
         })
+    }
+
+    /// From now on connections get their agents by these rules; those that exist keep theirs. Rules with a spec that
+    /// the maker does not know change nothing.
+    pub fn set_rules(&mut self, rules: Vec<Rule>) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let config = EndpointConfig { rules, ..self.config.clone() };
+        self.rules = checked_rules(&config, &*self.maker)?;
+        self.config = config;
+        Ok(())
     }
 
     /// How often a packet was dropped for this reason.
@@ -209,6 +215,17 @@ impl Endpoint {
         }
         None
     }
+}
+
+fn checked_rules(
+    config: &EndpointConfig,
+    maker: &dyn AgentMaker,
+) -> Result<Rules, Box<dyn Error + Send + Sync>> {
+    let rules = Rules::new(&config.rules, &config.agents);
+    for specs in rules.all() {
+        maker.check(specs)?;
+    }
+    Ok(rules)
 }
 
 impl Machine for Endpoint {
