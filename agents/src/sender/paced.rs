@@ -43,20 +43,15 @@ impl SenderAgent for Paced {
     }
 
     fn narrow(&self, _: Instant, view: &SendView<'_>, so_far: Allowance) -> Allowance {
-        let (Some(srtt), Some((sent_at, segments))) = (view.path.rtt.smoothed, self.last) else {
-            return so_far;
-        };
+        let Some(srtt) = view.path.rtt.smoothed else { return so_far };
         let mss = view.mss.max(1);
+        let so_far = Allowance { burst_bytes: so_far.burst_bytes.min(mss), ..so_far };
+        let Some((sent_at, segments)) = self.last else { return so_far };
         let window = (so_far.flight_bytes / u64::from(mss)).max(1);
         let srtt_ns = u64::try_from(srtt.as_nanos()).unwrap_or(u64::MAX);
         let wait_ns = srtt_ns.saturating_mul(u64::from(segments)) / window;
         let from = sent_at + Duration::from_nanos(wait_ns);
-        Allowance {
-            new_from: so_far.new_from.max(from),
-            resend_from: so_far.resend_from.max(from),
-            burst_bytes: so_far.burst_bytes.min(mss),
-            ..so_far
-        }
+        Allowance { new_from: so_far.new_from.max(from), resend_from: so_far.resend_from.max(from), ..so_far }
     }
 
     fn gauges(&self, _: &mut dyn FnMut(&'static str, u64)) {}
@@ -77,7 +72,8 @@ mod tests {
     fn segments_are_spaced_by_a_share_of_the_round_trip() {
         let mut bench = Bench::new("[newreno, limit:4, paced]").with_rtt(RTT);
         bench.wait(Duration::from_millis(7));
-        assert_eq!(bench.allowed().new_from, Instant::ZERO, "nothing was sent yet");
+        let first = bench.allowed();
+        assert_eq!((first.new_from, first.burst_bytes), (Instant::ZERO, MSS), "nothing was sent yet");
         bench.send(1);
         let allowed = bench.allowed();
         assert_eq!(
