@@ -21,6 +21,7 @@ macro_rules! behaviours {
 behaviours! {
     addresses,
     agents,
+    bundles,
     flow,
     cookies,
     ecn,

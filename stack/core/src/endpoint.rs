@@ -27,7 +27,7 @@ use std::error::Error;
 use std::fmt;
 use std::net::IpAddr;
 
-pub use config::{EndpointConfig, LinkConfig, Neighbours, Route, SourceRoutes};
+pub use config::{EndpointConfig, LinkConfig, Neighbours, Offload, Route, SourceRoutes};
 pub use errors::{AbortError, ConnectError, ListenError, RecvError, SendError};
 pub use events::{Event, EventKind};
 pub use ids::{ConnId, ListenerId};
@@ -39,6 +39,7 @@ pub use udp::UdpSendError;
 use crate::agent::AgentMaker;
 use crate::ip::{PathMtuCache, Reassembler, TokenBucket, UdpSockets};
 use crate::secrets::{PortPicker, Secrets};
+use crate::tcp::connection::Left;
 use crate::tcp::cx::Cx;
 use crate::timer_heap::TimerHeap;
 use crate::trace::{DropReason, TraceEvent, TraceKind, TraceRing};
@@ -192,14 +193,15 @@ impl Endpoint {
         self.touch(now, slot);
     }
 
-    /// One segment of one of the link's connections, in turn.
+    /// One segment, or a bundle, of one of the link's connections, in turn.
     fn transmit_segment(&mut self, now: Instant, link: usize, out: &mut Vec<u8>) -> Option<Transmit> {
         while let Some((slot, generation)) = self.links.next_queued(link) {
             let named = self.table.get_mut(slot).filter(|entry| entry.generation == generation);
             let Some(entry) = named else { continue };
             let mut cx =
                 Cx { now, conn: entry.conn.number, packet: self.packets_out + 1, ring: &mut self.trace };
-            let has_left = entry.conn.poll_transmit(&mut cx, self.config.checksums, out);
+            let left = entry.conn.poll_transmit(&mut cx, self.links.help(link), out);
+            let has_left = left != Left::Nothing;
             entry.is_queued = has_left && !entry.conn.falls_silent();
             self.timers.set(slot, entry.conn.deadline());
             let (is_queued, remote) = (entry.is_queued, entry.conn.flow.remote.ip());
@@ -210,7 +212,8 @@ impl Endpoint {
             }
             if has_left {
                 self.packets_out += 1;
-                return Some(self.links.transmit(link, remote, self.packets_out));
+                let transmit = self.links.transmit(link, remote, self.packets_out);
+                return Some(Transmit { segment_bytes: left.segment_bytes(), ..transmit });
             }
         }
         None

@@ -28,18 +28,21 @@ pub struct TraceEvent {
 pub enum TraceKind {
     /// The connection entered a state of RFC 9293 §3.3.2.
     State(StateName),
-    /// A segment came in and was looked at. `len` counts payload bytes, `flags` is the header's octet.
+    /// A segment came in and was looked at. `len` counts payload bytes, `flags` is the header's octet. A read that
+    /// joined `segments` of them is one event.
     Received {
         seq: Seq,
         ack: Seq,
         len: u32,
+        segments: u16,
         flags: u8,
     },
-    /// A segment that carries data, SYN, FIN or RST left.
+    /// A segment that carries data, SYN, FIN or RST left. A bundle of `segments` of them is one event.
     Sent {
         seq: Seq,
         ack: Seq,
         len: u32,
+        segments: u16,
         flags: u8,
         what: SentWhat,
     },

@@ -8,6 +8,7 @@
 //! What every packet goes through is `inline(always)`: the views are large, and moved through memory at a
 //! call they cost as much again as reading the header does.
 
+pub mod bundle;
 pub mod checksum;
 pub mod icmp;
 pub mod ip;

@@ -78,7 +78,7 @@ pub enum Sent {
 
 /// The part of an endpoint's configuration that describes a link.
 pub fn describe(link: &dyn Link, id: LinkId, addresses: Vec<Prefix>) -> LinkConfig {
-    LinkConfig { id, mtu: link.mtu(), addresses, neighbours: link.neighbours() }
+    LinkConfig { neighbours: link.neighbours(), ..LinkConfig::wire(id.0, link.mtu(), addresses) }
 }
 
 /// Why a link could not be opened.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use hopwise_core::endpoint::{Event, ListenerId};
 use hopwise_core::trace::TraceEvent;
+use hopwise_core::wire::bundle::Cutter;
 use hopwise_core::{Cast, Endpoint, Instant, LinkId, Machine, Rx};
 
 use super::build;
@@ -21,6 +22,8 @@ pub(crate) enum Manner {
     Calm,
     /// They come early and twice as well.
     Nervous,
+    /// The link takes bundles and cuts them up: what a peer sees is the same.
+    Cutting,
 }
 
 pub(crate) struct Run {
@@ -55,6 +58,9 @@ struct Emitted {
 
 impl Run {
     pub(crate) fn new(mut settings: Settings, manner: Manner) -> Read<Run> {
+        if manner == Manner::Cutting {
+            settings.takes_bundles();
+        }
         let (endpoint, start) = settings.finish()?;
         Ok(Run {
             endpoint,
@@ -197,10 +203,11 @@ impl Run {
         let mut packet = Vec::new();
         while self.has_room {
             packet.clear();
-            if self.endpoint.poll_transmit(now, LinkId(0), &mut packet).is_none() {
-                break;
+            let Some(transmit) = self.endpoint.poll_transmit(now, LinkId(0), &mut packet) else { break };
+            match transmit.segment_bytes {
+                Some(segment_bytes) if self.manner == Manner::Cutting => self.cut(&packet, segment_bytes)?,
+                segment_bytes => self.emitted(&packet, segment_bytes)?,
             }
-            self.emitted(&packet)?;
         }
         let trace = &mut self.trace;
         self.endpoint.drain_trace(&mut |event| trace.push(*event));
@@ -214,11 +221,24 @@ impl Run {
         Ok(())
     }
 
-    fn emitted(&mut self, packet: &[u8]) -> Read<()> {
-        let mut seen = Seen::read(packet, self.settings.mtu)
+    /// Does what a network card would.
+    fn cut(&mut self, bundle: &[u8], segment_bytes: u16) -> Read<()> {
+        let cutter = Cutter::new(bundle, segment_bytes);
+        let mut cutter = cutter.map_err(|reason| problem!("a bundle cannot be cut: {reason:?}"))?;
+        let mut packet = Vec::new();
+        while cutter.cut(&mut packet) {
+            self.emitted(&packet, None)?;
+            packet.clear();
+        }
+        Ok(())
+    }
+
+    fn emitted(&mut self, packet: &[u8], segment_bytes: Option<u16>) -> Read<()> {
+        let mut seen = Seen::read(packet, self.settings.most_bytes(segment_bytes))
             .map_err(|problem| problem!("a packet left that may not: {problem}: {packet:02x?}"))?;
         let peer = self.peer_of(&seen);
         if let Seen::Tcp(segment) = &mut seen {
+            segment.segment_bytes = segment_bytes;
             self.peers[peer].remember(packet);
             let met = segment.meet(&mut self.peers[peer]);
             met.map_err(|problem| {
@@ -330,7 +350,7 @@ impl Run {
         let Some(emitted) = self.pending.pop_front() else {
             return Err(problem!("nothing came until {}", show_time(most)));
         };
-        let mut differences = emitted.seen.differences(wanted, &self.peers[peer]);
+        let mut differences = emitted.seen.differences(&self.as_cut(wanted), &self.peers[peer]);
         if emitted.peer != peer {
             differences.push(format!("it goes to another peer, `{}`", self.peers[emitted.peer].name));
         }
@@ -341,6 +361,15 @@ impl Run {
             return Ok(());
         }
         Err(problem!("there came{}\n  {}", self.show(&emitted), differences.join("\n  ")))
+    }
+
+    /// A network card leaves PSH to the last segment of a bundle; ours has it on everything that is sent again.
+    fn as_cut(&self, wanted: &Outbound) -> Outbound {
+        let mut wanted = wanted.clone();
+        if let (Manner::Cutting, Outbound::Tcp(segment)) = (self.manner, &mut wanted) {
+            segment.ignores_push = true;
+        }
+        wanted
     }
 
     /// What has to hold at the end of every script.

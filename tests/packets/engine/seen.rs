@@ -40,6 +40,8 @@ pub(crate) struct SeenTcp {
     ecn: Ecn,
     dont_fragment: bool,
     route: Option<Route>,
+    /// It is a bundle of segments with that much payload.
+    pub(crate) segment_bytes: Option<u16>,
 }
 
 /// What the IP header says.
@@ -181,6 +183,7 @@ fn read_tcp(ip: Around<'_>) -> Read<SeenTcp> {
         ecn: ip.ecn,
         dont_fragment: ip.dont_fragment,
         route: ip.route,
+        segment_bytes: None,
     })
 }
 
@@ -228,12 +231,14 @@ impl SeenTcp {
                 found.push(format!("{what} is {is}, not {should}"));
             }
         };
-        compare("flags", self.flags.to_string(), wanted.flags.to_string());
+        let ignored = if wanted.ignores_push { Flags::PSH } else { Flags::default() };
+        compare("flags", (self.flags | ignored).to_string(), (wanted.flags | ignored).to_string());
         compare("seq", show_sequence(peer.our_script(self.seq)), show_sequence(wanted.seq));
         compare("length", self.payload.len().to_string(), wanted.len.to_string());
         if let Some(ack) = wanted.ack {
             compare("ack", show_sequence(peer.its_script(self.ack)), show_sequence(ack));
         }
+        compare("bundle", format!("{:?}", self.segment_bytes), format!("{:?}", wanted.bundle));
         let mut optional = |what: &str, is: String, should: Option<String>| {
             if let Some(should) = should {
                 compare(what, is, should);
@@ -271,6 +276,9 @@ impl SeenTcp {
             let _ = write!(text, " ack {}", show_sequence(peer.its_script(self.ack)));
         }
         let _ = write!(text, " win {}", self.window);
+        if let Some(segment_bytes) = self.segment_bytes {
+            let _ = write!(text, " bundle {segment_bytes}");
+        }
         if self.urgent > 0 {
             let _ = write!(text, " urg {}", self.urgent);
         }

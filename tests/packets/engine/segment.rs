@@ -24,6 +24,9 @@ pub(crate) struct Segment {
     pub(crate) route: Option<Route>,
     pub(crate) from: Option<Place>,
     pub(crate) to: Option<Place>,
+    /// Leaves as one packet, to be cut into segments of that much payload.
+    pub(crate) bundle: Option<u16>,
+    pub(crate) ignores_push: bool,
     pub(crate) tricks: Tricks,
 }
 
@@ -192,6 +195,7 @@ impl Segment {
             "reserved" => self.tricks.reserved = field(value)?,
             "ip_options" => self.tricks.ip_options = bytes(value)?,
             "cast" => self.tricks.cast = Some(read_cast(value)?),
+            "bundle" => self.bundle = Some(field(value)?),
             "coalesced" => self.tricks.coalesced = Some(field(value)?),
             other => return Err(problem!("`{other}` is nothing that a segment has")),
         }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hopwise_agents::{Profile, StandardAgents};
 use hopwise_core::agent::AgentSpecs;
-use hopwise_core::endpoint::{EndpointConfig, LinkConfig, SourceRoutes};
+use hopwise_core::endpoint::{EndpointConfig, LinkConfig, Offload, SourceRoutes};
 use hopwise_core::ip::Prefix;
 use hopwise_core::secrets::{PortRange, Secrets};
 use hopwise_core::tcp::{AckMerge, BufferLimits, KeepAlive, RecoveryStyle, TcpConfig};
@@ -32,6 +32,7 @@ pub(crate) struct Settings {
     agents: AgentSpecs,
     profile: Profile,
     pub(crate) mtu: u16,
+    offload: Offload,
     addresses: Vec<Prefix>,
     pub(crate) is_v6: bool,
     pub(crate) peers: Vec<Peer>,
@@ -52,6 +53,7 @@ impl Settings {
             agents: AgentSpecs::default(),
             profile: Profile::Modern,
             mtu: 1500,
+            offload: Offload::None,
             addresses,
             is_v6: false,
             peers: Vec::new(),
@@ -106,13 +108,29 @@ impl Settings {
         while let Some(word) = words.next() {
             match pair(word)? {
                 ("mtu", value) => self.mtu = field(value)?,
+                ("cut", value) => self.offload = Offload::Cut { most_bytes: field(value)? },
                 ("addresses", value) => {
                     self.addresses = value.split(',').map(prefix).collect::<Read<_>>()?;
                 }
-                (key, _) => return Err(problem!("`{key}`: a link has mtu= and addresses=")),
+                (key, _) => return Err(problem!("`{key}`: a link has mtu=, cut= and addresses=")),
             }
         }
         Ok(())
+    }
+
+    /// The link takes bundles, unless the script says how large they may be.
+    pub(crate) fn takes_bundles(&mut self) {
+        if self.offload == Offload::None {
+            self.offload = Offload::Cut { most_bytes: 65_535 };
+        }
+    }
+
+    /// What one packet has at most.
+    pub(crate) fn most_bytes(&self, segment_bytes: Option<u16>) -> u16 {
+        match self.offload {
+            Offload::Cut { most_bytes } if segment_bytes.is_some() => most_bytes as u16,
+            _ => self.mtu,
+        }
     }
 
     fn take_agents(&mut self, key: &str, value: &str) -> Read<()> {
@@ -180,7 +198,9 @@ impl Settings {
             let peer = self.default_peer()?;
             self.peers.push(peer);
         }
-        let mut config = EndpointConfig::new(LinkConfig::wire(0, self.mtu, self.addresses.clone()), self.key);
+        let link =
+            LinkConfig { offload: self.offload, ..LinkConfig::wire(0, self.mtu, self.addresses.clone()) };
+        let mut config = EndpointConfig::new(link, self.key);
         config.tcp = Arc::new(self.tcp.clone());
         config.agents = self.agents.clone();
         config.source_routes = self.source_routes;

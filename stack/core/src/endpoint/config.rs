@@ -26,6 +26,7 @@ pub struct EndpointConfig {
     /// Events kept until they are drained.
     pub trace_events: usize,
     pub most_connections: usize,
+    /// `Trust` goes for every link; a single one may be trusted by its own setting.
     pub checksums: Checksums,
     /// Whether packets that came by a source route are taken (RFC 7126 advises against).
     pub source_routes: SourceRoutes,
@@ -42,6 +43,22 @@ pub struct LinkConfig {
     pub addresses: Vec<Prefix>,
     /// How the link finds who is next: a TUN decides itself, a radio wants a neighbour.
     pub neighbours: Neighbours,
+    pub offload: Offload,
+    /// With [`Checksums::Trust`] the link finishes those of TCP segments that leave, whose field holds the sum of the
+    /// pseudo-header, and vouches for those of the packets it hands in. Fragments are verified all the same.
+    pub checksums: Checksums,
+}
+
+/// What a link does with TCP segments for us.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Offload {
+    /// A packet is a segment.
+    #[default]
+    None,
+    /// It takes [bundles](crate::wire::bundle) in packets of up to `most_bytes`, headers and all, and cuts them up as
+    /// [`Transmit::segment_bytes`](crate::Transmit::segment_bytes) says, or hands them on to who takes them whole. At
+    /// most 65,535 bytes are made use of.
+    Cut { most_bytes: u32 },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,9 +83,16 @@ pub enum SourceRoutes {
 }
 
 impl LinkConfig {
-    /// A link that delivers by itself.
+    /// A link that delivers by itself, and does nothing else for us.
     pub fn wire(id: u16, mtu: u16, addresses: Vec<Prefix>) -> LinkConfig {
-        LinkConfig { id: LinkId(id), mtu, addresses, neighbours: Neighbours::Implied }
+        LinkConfig {
+            id: LinkId(id),
+            mtu,
+            addresses,
+            neighbours: Neighbours::Implied,
+            offload: Offload::None,
+            checksums: Checksums::Verify,
+        }
     }
 
     pub(super) fn has_address(&self, address: IpAddr) -> bool {

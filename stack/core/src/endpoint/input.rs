@@ -10,7 +10,9 @@ use crate::tcp::Flow;
 use crate::tcp::connection::{Arrived, Disposition};
 use crate::tcp::cx::Cx;
 use crate::trace::DropReason;
-use crate::wire::{Ecn, Flags, IpHeader, IpView, TcpBytes, TcpHeader, TcpOptions, TcpView, protocol};
+use crate::wire::{
+    Checksums, Ecn, Flags, IpHeader, IpView, TcpBytes, TcpHeader, TcpOptions, TcpView, protocol,
+};
 use crate::{Cast, Instant, Rx, Seq};
 
 /// A segment, and the connection that it is for.
@@ -40,7 +42,7 @@ impl Endpoint {
             return Err(DropReason::SourceRoute);
         }
         let Some(fragment) = view.fragment else {
-            return self.take_datagram(now, rx, link, &view);
+            return self.take_datagram(now, rx, link, &view, self.links.help(link).checksums);
         };
         self.check_addresses(&view)?;
         let key = FragmentKey { src: view.src, dst: view.dst, protocol: view.protocol, id: fragment.id };
@@ -49,7 +51,10 @@ impl Endpoint {
             self.dropped(now, DropReason::FragmentsFull);
         }
         match whole? {
-            Some(datagram) => self.take_datagram(now, rx, link, &view.reassembled(&datagram)?),
+            // No link looks into fragments.
+            Some(datagram) => {
+                self.take_datagram(now, rx, link, &view.reassembled(&datagram)?, self.config.checksums)
+            }
             None => Ok(()),
         }
     }
@@ -73,9 +78,10 @@ impl Endpoint {
         rx: &Rx<'_>,
         link: usize,
         view: &IpView<'_>,
+        checksums: Checksums,
     ) -> Result<(), DropReason> {
         if view.protocol == protocol::TCP {
-            return self.take_tcp(now, rx, link, view);
+            return self.take_tcp(now, rx, link, view, checksums);
         }
         self.check_addresses(view)?;
         match (view.protocol, view.src.is_ipv4()) {
@@ -94,11 +100,12 @@ impl Endpoint {
         rx: &Rx<'_>,
         link: usize,
         view: &IpView<'_>,
+        checksums: Checksums,
     ) -> Result<(), DropReason> {
         if rx.cast == Cast::ToAll {
             return Err(DropReason::TcpNotUnicast); // MUST-57: silently.
         }
-        let checked = TcpBytes::check(view.src, view.dst, view.payload, self.config.checksums)?;
+        let checked = TcpBytes::check(view.src, view.dst, view.payload, checksums)?;
         let segment = TcpView::read(checked);
         let arrived = Arrived {
             segment: &segment,
@@ -226,7 +233,7 @@ impl Endpoint {
         };
         let mut packet = Vec::with_capacity(ip.len() + header.len());
         ip.emit(header.len(), &mut packet);
-        header.emit(ip.src, ip.dst, (&[], &[]), self.config.checksums, &mut packet);
+        header.emit(ip.src, ip.dst, (&[], &[]), self.links.help(link).checksums, &mut packet);
         self.enqueue_control(link, flow.remote.ip(), packet)
     }
 

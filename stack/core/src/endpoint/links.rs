@@ -3,9 +3,11 @@
 use std::collections::VecDeque;
 use std::net::IpAddr;
 
-use super::config::{EndpointConfig, LinkConfig, Neighbours, Route};
+use super::config::{EndpointConfig, LinkConfig, Neighbours, Offload, Route};
 use super::swept::Swept;
 use crate::ip::{Prefix, longest_match};
+use crate::tcp::connection::LinkHelp;
+use crate::wire::Checksums;
 use crate::{LinkId, NextHop, QueueClass, Transmit};
 
 /// RSTs, SYN-ACKs with cookies and ICMP messages that may wait on one link.
@@ -18,6 +20,7 @@ pub(super) struct Links {
 
 struct Link {
     config: LinkConfig,
+    help: LinkHelp,
     /// Connections that may have something to send, each once, as slot and generation.
     queued: Swept<(u32, u32)>,
     control: VecDeque<Control>,
@@ -39,6 +42,7 @@ impl Links {
     pub(super) fn new(config: &EndpointConfig) -> Links {
         let links = config.links.iter().map(|link| Link {
             config: link.clone(),
+            help: help(config, link),
             queued: Swept::new(),
             control: VecDeque::new(),
         });
@@ -102,6 +106,11 @@ impl Links {
         matches!(to, IpAddr::V4(v4) if v4.is_broadcast()) || self.is_broadcast(to)
     }
 
+    /// What the link does for TCP segments.
+    pub(super) fn help(&self, link: usize) -> &LinkHelp {
+        &self.links[link].help
+    }
+
     pub(super) fn transmit(&self, link: usize, to: IpAddr, id: u64) -> Transmit {
         Transmit { to: self.next_hop(link, to), class: QueueClass::Data, segment_bytes: None, id }
     }
@@ -141,5 +150,16 @@ impl Links {
         out.extend_from_slice(&control.packet);
         *id += 1;
         Some(Transmit { to: control.to, class: QueueClass::Data, segment_bytes: None, id: *id })
+    }
+}
+
+fn help(config: &EndpointConfig, link: &LinkConfig) -> LinkHelp {
+    let is_trusted = config.checksums == Checksums::Trust || link.checksums == Checksums::Trust;
+    LinkHelp {
+        checksums: if is_trusted { Checksums::Trust } else { Checksums::Verify },
+        most_bytes: match link.offload {
+            Offload::None => None,
+            Offload::Cut { most_bytes } => Some(most_bytes),
+        },
     }
 }

@@ -25,6 +25,7 @@ use std::hash::{Hash, Hasher};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+pub(crate) use egress::{Left, LinkHelp};
 pub(crate) use handshake::{CookieOpening, Opening, own_shift};
 pub use info::{ConnectionStats, Info};
 pub(crate) use ingress::{Arrived, Disposition};

@@ -63,11 +63,13 @@ pub(crate) enum AckKind {
     Repeat,
 }
 
-/// One segment's worth of news for the seats.
+/// News for the seats, of a segment or of several that a link joined.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heard {
     pub(crate) class: Class,
     pub(crate) bytes: u32,
+    /// The share of each segment but the last, which has what is left.
+    pub(crate) each: u32,
     pub(crate) push: bool,
     pub(crate) ce: bool,
     pub(crate) rate_asked: Option<u8>,
@@ -121,21 +123,23 @@ impl AckLedger {
         self.seats().fold(Needs::default(), |needs, seat| needs.union(seat.agent.needs()))
     }
 
-    /// Data arrived as `count` segments of one read (1 unless it came in order); the gap is shared out evenly.
+    /// Data arrived as `count` segments of one read; the gap is shared out evenly.
     pub(crate) fn on_arrival(&mut self, cx: &mut Cx<'_>, heard: &Heard, count: u32, facts: &Facts<'_>) {
         let share_of = |last: Instant| match cx.now.since(last) {
             gap if count <= 1 => gap,
             gap => gap / count,
         };
         let (gap, gap_in_order) = (self.last_arrival.map(share_of), self.last_in_order.map(share_of));
+        let advances = matches!(heard.class, Class::InOrder | Class::FillsHole);
         let mut to_come = heard.bytes;
         for nth in 0..count {
             let is_last = nth + 1 == count;
-            let bytes = share(heard.bytes, count, is_last);
+            let bytes = if is_last { to_come } else { heard.each.min(to_come) };
             to_come -= bytes;
             // An ACK decided in the middle of a read names the segment that it is for; the same number twice
             // would look like a duplicate ACK.
-            let facts = Facts { rcv_nxt: facts.rcv_nxt - to_come, ..*facts };
+            let ahead = if advances { to_come } else { 0 };
+            let facts = Facts { rcv_nxt: facts.rcv_nxt - ahead, ..*facts };
             let arrival = Arrival {
                 now: cx.now,
                 class: heard.class,
@@ -150,7 +154,7 @@ impl AckLedger {
             self.on_segment(cx, &arrival, &facts);
         }
         self.last_arrival = Some(cx.now);
-        if matches!(heard.class, Class::InOrder | Class::FillsHole) {
+        if advances {
             self.last_in_order = Some(cx.now);
         }
         self.file_deadline();
@@ -435,12 +439,6 @@ impl Seat {
     fn is_over_ceiling(&self, now: Instant, ceiling: Duration) -> bool {
         self.owed.since.is_some_and(|since| since + ceiling <= now)
     }
-}
-
-/// An even share of `bytes`; the last segment takes what is left.
-fn share(bytes: u32, count: u32, is_last: bool) -> u32 {
-    let each = bytes.div_ceil(count.max(1));
-    if is_last { bytes.saturating_sub(each * (count - 1)) } else { each }
 }
 
 fn clamp_u8(value: u32) -> u8 {

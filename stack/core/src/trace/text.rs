@@ -125,9 +125,11 @@ impl Details<'_> {
     fn of(&mut self, kind: &TraceKind) {
         match *kind {
             TraceKind::State(state) => self.word("state", state.name()),
-            TraceKind::Received { seq, ack, len, flags } => self.segment(seq, ack, len, flags),
-            TraceKind::Sent { seq, ack, len, flags, what } => {
-                self.segment(seq, ack, len, flags).word("what", what.name())
+            TraceKind::Received { seq, ack, len, segments, flags } => {
+                self.segment(seq, ack, len, flags).bundle(segments)
+            }
+            TraceKind::Sent { seq, ack, len, segments, flags, what } => {
+                self.segment(seq, ack, len, flags).word("what", what.name()).bundle(segments)
             }
             TraceKind::AckSent { number, repeat } => {
                 self.seq("number", number).word("repeat", if repeat { "yes" } else { "no" })
@@ -161,6 +163,11 @@ impl Details<'_> {
 
     fn segment(&mut self, seq: Seq, ack: Seq, len: u32, flags: u8) -> &mut Self {
         self.seq("seq", seq).seq("ack", ack).number("len", len).flags(flags)
+    }
+
+    /// How many segments it is, where it is more than one.
+    fn bundle(&mut self, segments: u16) -> &mut Self {
+        if segments > 1 { self.number("segments", segments) } else { self }
     }
 
     fn why(&mut self, why: Why) -> &mut Self {

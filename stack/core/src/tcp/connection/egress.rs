@@ -1,24 +1,29 @@
 //! What leaves next: a ladder whose rungs each say what they would send, or nothing. [`emit`](super::emit) writes
 //! it; the bookkeeping of what has left is at the end of this file's `commit` functions.
 
+mod bundle;
 mod commit;
 mod rungs;
+
+pub(crate) use bundle::{Left, LinkHelp};
 
 use super::Connection;
 use crate::agent::{Allowance, SentKind};
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::DecidedAck;
 use crate::trace::{SentWhat, StateName};
-use crate::wire::{Checksums, Flags};
+use crate::wire::Flags;
 use crate::{Instant, Seq};
 
-/// A segment that is to leave.
+/// A segment that is to leave, or a bundle of them.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SegmentPlan {
     pub(super) what: What,
     pub(super) seq: Seq,
     /// Payload bytes, taken from the send buffer at `seq`.
     pub(super) len: u32,
+    /// Payload of each segment of a bundle but the last one; of one segment, all of it.
+    pub(super) each: u32,
     pub(super) flags: Flags,
 }
 
@@ -28,7 +33,7 @@ pub(super) enum What {
     Syn,
     /// A pure ACK, decided by the ledger.
     Ack,
-    /// The segment at this place of the scoreboard, once more.
+    /// The segment at this place of the scoreboard, once more; of a bundle, the first one.
     Again {
         index: u32,
         kind: SentKind,
@@ -64,20 +69,20 @@ impl What {
 }
 
 impl Connection {
-    /// Writes the next segment's packet to `out`, if there is one. Called until it answers `false`.
-    pub(crate) fn poll_transmit(&mut self, cx: &mut Cx<'_>, checksums: Checksums, out: &mut Vec<u8>) -> bool {
+    /// Writes the next segment's packet to `out`, if there is one. Called until it answers [`Left::Nothing`].
+    pub(crate) fn poll_transmit(&mut self, cx: &mut Cx<'_>, link: &LinkHelp, out: &mut Vec<u8>) -> Left {
         // At rest, no agent has to be asked.
         let allowed = (!self.is_at_rest()).then(|| self.allowance(cx.now));
         let Some(plan) = self.next_segment(cx.now, allowed.as_ref()) else {
             self.settle(cx, allowed.as_ref());
-            return false;
+            return Left::Nothing;
         };
-        let plan = self.prepare(plan);
+        let plan = self.prepare(self.bundled(plan, allowed.as_ref(), link));
         let ack = self.ack_for(cx, &plan);
-        self.write_segment(cx, &plan, ack.as_ref(), allowed.as_ref(), checksums, out);
+        self.write_segment(cx, &plan, ack.as_ref(), allowed.as_ref(), link.checksums, out);
         self.commit(cx, &plan, ack.as_ref());
         self.check();
-        true
+        plan.left()
     }
 
     /// Whether `poll_transmit` needs not be called. What it does at rest, when nothing leaves, is done.

@@ -137,7 +137,7 @@ impl Connection {
             }
         }
         let most = self.room_in(self.mtu.size()) as usize;
-        while !options.sack.is_empty() && options.emitted_len() + plan.len as usize > most {
+        while !options.sack.is_empty() && options.emitted_len() + plan.each as usize > most {
             options.sack.pop();
         }
     }

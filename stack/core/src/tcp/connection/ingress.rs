@@ -25,6 +25,17 @@ pub(crate) struct Arrived<'a> {
     pub(crate) source_route: Option<&'a SourceRoute>,
 }
 
+impl Arrived<'_> {
+    /// Segments that came as one; one without payload counts too.
+    fn segments(&self) -> u32 {
+        segments_in(self.segment.payload.len() as u32, self.segment_bytes)
+    }
+}
+
+fn segments_in(bytes: u32, segment_bytes: Option<u16>) -> u32 {
+    segment_bytes.map_or(1, |each| bytes.div_ceil(u32::from(each).max(1))).max(1)
+}
+
 /// What the endpoint has to do about the segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Disposition {
@@ -75,13 +86,14 @@ const STEPS: [StepFn; 8] = [
 impl Connection {
     pub(crate) fn handle_segment(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Disposition {
         let segment = arrived.segment;
-        self.stats.segments_received += 1;
+        self.stats.segments_received += u64::from(arrived.segments());
         self.rcv.last_arrival = Some(cx.now);
         self.arm_relax(cx);
         cx.trace(TraceKind::Received {
             seq: segment.seq,
             ack: segment.ack,
             len: segment.payload.len() as u32,
+            segments: arrived.segments() as u16,
             flags: segment.flags.0,
         });
         let disposition = match self.state {

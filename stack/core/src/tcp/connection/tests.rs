@@ -181,7 +181,8 @@ impl Rig {
         loop {
             packet.clear();
             let mut cx = Cx { now: self.now, conn: 1, packet: 0, ring: &mut self.ring };
-            if !self.conn.poll_transmit(&mut cx, Checksums::Verify, &mut packet) {
+            let link = LinkHelp { checksums: Checksums::Verify, most_bytes: None };
+            if self.conn.poll_transmit(&mut cx, &link, &mut packet) == super::Left::Nothing {
                 return left;
             }
             let ip = IpView::parse(&packet).expect("a packet");

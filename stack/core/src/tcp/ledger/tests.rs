@@ -84,7 +84,8 @@ impl Bench {
     }
 
     fn arrives(&mut self, ms: u64, class: Class, bytes: u32, count: u32) {
-        let heard = Heard { class, bytes, push: false, ce: false, rate_asked: None, told: Some(1) };
+        let heard =
+            Heard { class, bytes, each: MSS, push: false, ce: false, rate_asked: None, told: Some(1) };
         self.with(ms, |ledger, cx, facts| ledger.on_arrival(cx, &heard, count, facts));
     }
 
@@ -196,7 +197,19 @@ fn a_coalesced_read_reaches_the_agent_as_its_segments() {
     // One was owed before: the first of the three completes a pair, the next two are another.
     assert_eq!(bench.ledger.owed().in_order_total, 4);
     let numbers: Vec<u32> = std::iter::from_fn(|| bench.ledger.pop()).map(|ack| ack.number.0).collect();
-    assert_eq!(numbers, [1834, 3500], "each names its own segment");
+    assert_eq!(numbers, [2000, 3500], "each names its own segment");
+}
+
+#[test]
+fn every_segment_of_a_read_out_of_order_gets_its_duplicate_ack() {
+    let mut bench = Bench::new(every(1), vec![]);
+    bench.in_order(0);
+    bench.ledger.pop();
+    bench.arrives(1, Class::OutOfOrder, 3 * MSS, 3);
+    assert_eq!(bench.numbers(), [1, 1, 1], "a sender without SACK counts them");
+    bench.rcv_nxt += 5 * MSS;
+    bench.arrives(2, Class::FillsHole, 5 * MSS, 2);
+    assert_eq!(bench.numbers(), [2, 6], "the last one names what was there already");
 }
 
 #[test]

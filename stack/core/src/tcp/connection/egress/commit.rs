@@ -1,6 +1,7 @@
 //! What changes when a segment has left, and what is armed when nothing may leave.
 
 use super::{SegmentPlan, What};
+use crate::Instant;
 use crate::agent::{Allowance, Count, Sent, SentKind};
 use crate::tcp::connection::deadlines::RELAX_AFTER;
 use crate::tcp::connection::{CloseReason, Connection, Phase, send_view};
@@ -41,7 +42,7 @@ impl Connection {
             What::TailProbeAgain { index } => self.commit_tail_probe(cx, plan, Some(index)),
         }
         if plan.len > 0 {
-            self.stats.segments_sent += 1;
+            self.stats.segments_sent += u64::from(plan.segments());
             self.stats.bytes_sent += u64::from(plan.len);
         }
     }
@@ -58,6 +59,7 @@ impl Connection {
             seq: plan.seq,
             ack: self.rcv.nxt,
             len: plan.len,
+            segments: plan.segments() as u16,
             flags: plan.flags.0,
             what: plan.what.traced(),
         });
@@ -78,10 +80,9 @@ impl Connection {
         let fin = plan.flags.contains(Flags::FIN);
         let was_empty = self.board.is_empty();
         if self.uses_one_timed() && self.snd.timed.is_none() && plan.len > 0 {
-            self.snd.timed = Some((plan.seq + plan.len, cx.now));
+            self.snd.timed = Some((plan.seq + plan.each, cx.now));
         }
-        self.board.push(plan.seq, plan.len + u32::from(fin), fin, cx.now);
-        self.snd.nxt = plan.seq + plan.len + u32::from(fin);
+        self.book_new(plan, cx.now);
         self.snd.max = self.snd.max.max(self.snd.nxt);
         self.snd.app_limited = false;
         self.urges.window_probe = false;
@@ -91,7 +92,7 @@ impl Connection {
         if let Frto::SecondAck { new_left } = &mut self.recovery.frto {
             *new_left = new_left.saturating_sub(1);
         }
-        self.note_left(cx, plan.len, SentKind::New);
+        self.note_left(cx, plan, SentKind::New);
         if was_empty || self.timers.deadline(Timer::Retransmit).is_none() {
             self.arm_retransmit(cx.now);
         }
@@ -101,18 +102,31 @@ impl Connection {
         }
     }
 
+    /// Each segment of a bundle stands for itself: it may be lost alone.
+    fn book_new(&mut self, plan: &SegmentPlan, now: Instant) {
+        let fin = plan.flags.contains(Flags::FIN);
+        let end = plan.seq + plan.len;
+        let mut seq = plan.seq;
+        while plan.each < end.bytes_since(seq) {
+            self.board.push(seq, plan.each, false, now);
+            seq += plan.each;
+        }
+        self.board.push(seq, end.bytes_since(seq) + u32::from(fin), fin, now);
+        self.snd.nxt = end + u32::from(fin);
+    }
+
     /// Whatever is sent: PRR counts it, the agents hear of it, the user timeout begins.
-    fn note_left(&mut self, cx: &mut Cx<'_>, len: u32, kind: SentKind) {
+    fn note_left(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan, kind: SentKind) {
         if self.recovery.phase == Phase::Fast {
             match &mut self.recovery.gauge {
-                Gauge::Prr(prr) => prr.on_sent(u64::from(len)),
+                Gauge::Prr(prr) => prr.on_sent(u64::from(plan.len)),
                 Gauge::Inflate(inflate) => inflate.on_sent(),
             }
         }
         self.snd.last_sent_at = Some(cx.now);
         self.wait_for_ack(cx.now);
         self.arm_relax(cx);
-        let carried = Count { segments: 1, bytes: u64::from(len) };
+        let carried = Count { segments: plan.segments(), bytes: u64::from(plan.len) };
         let view = send_view(&self.snd, &self.path, &self.board, &self.recovery);
         self.senders.on_sent(&Sent { now: cx.now, carried, kind }, &view);
     }
@@ -133,18 +147,15 @@ impl Connection {
     }
 
     fn commit_again(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan, index: u32, kind: SentKind) {
-        self.board.resent(index as usize, cx.now);
-        if self.mtu.on_resent(plan.seq) {
-            self.arm_mtu_probe(cx.now);
+        for nth in 0..plan.segments() {
+            self.book_again(cx.now, (index + nth) as usize);
         }
         self.urges.below_highest_ack = false;
         if kind == SentKind::Probe {
             self.urges.frozen_probe = false;
         }
-        let ts = self.ts_now(cx.now);
-        self.recovery.undo.on_resent(plan.seq, self.snd.una, ts);
-        self.stats.segments_retransmitted += 1;
-        self.note_left(cx, plan.len, kind);
+        self.stats.segments_retransmitted += u64::from(plan.segments());
+        self.note_left(cx, plan, kind);
         if self.is_frozen() {
             return;
         }
@@ -153,6 +164,16 @@ impl Connection {
         }
         // Outside of recovery it goes again because of its size: its ACK is a round trip away again.
         self.arm_tail_probe(cx.now);
+    }
+
+    fn book_again(&mut self, now: Instant, index: usize) {
+        let seq = self.board.get(index).seq;
+        self.board.resent(index, now);
+        if self.mtu.on_resent(seq) {
+            self.arm_mtu_probe(now);
+        }
+        let ts = self.ts_now(now);
+        self.recovery.undo.on_resent(seq, self.snd.una, ts);
     }
 
     fn commit_window_probe(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan) {
@@ -165,7 +186,7 @@ impl Connection {
             self.board.resent(self.board.len() - 1, cx.now);
         }
         self.stats.window_probes += 1;
-        self.note_left(cx, plan.len, SentKind::Probe);
+        self.note_left(cx, plan, SentKind::Probe);
         self.arm_persist(cx.now);
     }
 

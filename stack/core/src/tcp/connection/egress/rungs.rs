@@ -20,6 +20,7 @@ impl Connection {
             what: What::Reset,
             seq: self.snd.nxt,
             len: 0,
+            each: 0,
             flags: Flags::RST | Flags::ACK,
         })
     }
@@ -39,11 +40,11 @@ impl Connection {
             // A SYN that vanishes twice may have met a box that dislikes ECN (RFC 3168 §6.1.1.1).
             flags = flags | Flags::ECE | Flags::CWR;
         }
-        Some(SegmentPlan { what: What::Syn, seq: self.snd.iss, len: 0, flags })
+        Some(SegmentPlan { what: What::Syn, seq: self.snd.iss, len: 0, each: 0, flags })
     }
 
     pub(super) fn plan_ack(&self) -> SegmentPlan {
-        SegmentPlan { what: What::Ack, seq: self.snd.nxt, len: 0, flags: Flags::ACK }
+        SegmentPlan { what: What::Ack, seq: self.snd.nxt, len: 0, each: 0, flags: Flags::ACK }
     }
 
     /// Lost segments first, the lowest first.
@@ -95,7 +96,13 @@ impl Connection {
         if len > 0 {
             flags |= Flags::PSH;
         }
-        SegmentPlan { what: What::Again { index: index as u32, kind }, seq: segment.seq, len, flags }
+        SegmentPlan {
+            what: What::Again { index: index as u32, kind },
+            seq: segment.seq,
+            len,
+            each: len,
+            flags,
+        }
     }
 
     pub(super) fn plan_new_data(&self, now: Instant, allowed: &Allowance) -> Option<SegmentPlan> {
@@ -131,17 +138,20 @@ impl Connection {
         }
         let mut flags = Flags::ACK;
         if len == self.unsent() {
-            // The last that we have: the peer need not wait for more (MUST-61).
-            flags |= Flags::PSH;
-            // FIN takes a number of its own, which has to fit the window too.
-            if self.snd.fin_wanted && len < self.usable_window() {
-                flags |= Flags::FIN;
-            }
+            flags |= self.flags_of_the_last(len);
         }
         if self.ecn.cwr {
             flags |= Flags::CWR;
         }
-        Some(SegmentPlan { what, seq: self.snd.nxt, len, flags })
+        Some(SegmentPlan { what, seq: self.snd.nxt, len, each: len, flags })
+    }
+
+    /// Of a segment that ends with the last byte that we have: the peer need not wait for more (MUST-61). `len` are all
+    /// the bytes that leave.
+    pub(super) fn flags_of_the_last(&self, len: u32) -> Flags {
+        // FIN takes a number of its own, which has to fit the window too.
+        let has_fin = self.snd.fin_wanted && len < self.usable_window();
+        if has_fin { Flags::PSH | Flags::FIN } else { Flags::PSH }
     }
 
     /// Sender's silly-window avoidance (RFC 9293 §3.8.6.2.1) and Nagle's rule (§3.7.4).
@@ -174,6 +184,7 @@ impl Connection {
             what: What::New,
             seq: self.snd.nxt,
             len: 0,
+            each: 0,
             flags: Flags::ACK | Flags::FIN,
         })
     }
@@ -196,8 +207,13 @@ impl Connection {
             // Overrides silly-window avoidance: what fits goes, before both ends wait for ever.
             return self.new_data(self.unsent().min(self.snd.mss), What::New);
         }
-        let probe =
-            |seq, len, flags| SegmentPlan { what: What::WindowProbe, seq, len, flags: Flags::ACK | flags };
+        let probe = |seq, len, flags| SegmentPlan {
+            what: What::WindowProbe,
+            seq,
+            len,
+            each: len,
+            flags: Flags::ACK | flags,
+        };
         if self.has_probe_out() {
             Some(probe(self.snd.una, 1, Flags::PSH))
         } else if self.unsent() > 0 {
@@ -214,6 +230,7 @@ impl Connection {
             what: What::KeepAlive,
             seq: self.snd.nxt - 1,
             len: 0,
+            each: 0,
             flags: Flags::ACK,
         })
     }

@@ -1,6 +1,6 @@
 //! Seventh and eighth: the segment's data and its FIN; and what is urgent among it.
 
-use super::{Arrived, Connection, Disposition, Step};
+use super::{Arrived, Connection, Disposition, Step, segments_in};
 use crate::Seq;
 use crate::agent::{Class, Rule, Why};
 use crate::tcp::connection::CloseReason;
@@ -54,8 +54,8 @@ impl Connection {
             return Step::Next;
         }
         let inserted = self.rcv.buffer.insert(start.bytes_since(self.rcv.nxt), payload);
-        self.note_inserted(cx, segment, &inserted, payload.len() as u32);
-        self.report_arrival(cx, arrived, &inserted);
+        self.note_inserted(cx, arrived, &inserted, payload.len() as u32);
+        self.report_arrival(cx, arrived, &inserted, payload.len() as u32);
         Step::Next
     }
 
@@ -77,7 +77,9 @@ impl Connection {
         Step::End(Disposition::Done)
     }
 
-    fn note_inserted(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>, inserted: &Inserted, len: u32) {
+    fn note_inserted(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>, inserted: &Inserted, len: u32) {
+        let segment = arrived.segment;
+        let count = u64::from(segments_in(len, arrived.segment_bytes));
         let nxt = self.rcv.nxt;
         self.rcv.nxt += inserted.advanced;
         if inserted.advanced > 0 {
@@ -96,16 +98,16 @@ impl Connection {
         match inserted.verdict {
             InsertVerdict::TooManyHoles => cx.dropped(DropReason::TooManyHoles),
             InsertVerdict::NoRoom => cx.dropped(DropReason::NoBuffer),
-            InsertVerdict::OutOfOrder => self.stats.segments_out_of_order += 1,
-            InsertVerdict::Duplicate => self.stats.segments_duplicate += 1,
+            InsertVerdict::OutOfOrder => self.stats.segments_out_of_order += count,
+            InsertVerdict::Duplicate => self.stats.segments_duplicate += count,
             InsertVerdict::InOrder | InsertVerdict::FillsHole => {
-                self.stats.segments_in_order += u64::from(len > 0);
+                self.stats.segments_in_order += count;
             }
         }
     }
 
-    /// The receiver agent hears of it, once a segment.
-    fn report_arrival(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>, inserted: &Inserted) {
+    /// The receiver agent hears of it, once a segment. `len` counts the bytes that were looked at.
+    fn report_arrival(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>, inserted: &Inserted, len: u32) {
         let segment = arrived.segment;
         let class = match inserted.verdict {
             InsertVerdict::InOrder => Class::InOrder,
@@ -124,19 +126,20 @@ impl Connection {
             Some(RateRequest::Ask(rate)) if self.peer.rate_request => Some(rate),
             _ => None,
         };
-        let bytes = if inserted.advanced > 0 { inserted.advanced } else { segment.payload.len() as u32 };
+        let (bytes, read) = match inserted.advanced {
+            0 => (segment.payload.len() as u32, len),
+            advanced => (advanced, advanced.min(len)),
+        };
         let heard = Heard {
             class,
             bytes,
+            each: arrived.segment_bytes.map_or(bytes, |each| u32::from(each).max(1)),
             push: segment.flags.contains(Flags::PSH),
             ce: arrived.ecn == Ecn::Ce,
             rate_asked,
             told,
         };
-        let count = match class {
-            Class::InOrder => segments_in(inserted.advanced, arrived.segment_bytes),
-            _ => 1,
-        };
+        let count = segments_in(read, arrived.segment_bytes);
         let facts = super::super::facts(&self.rcv, &self.path, self.recv_mss());
         self.ledger.on_arrival(cx, &heard, count, &facts);
         self.note_decision();
@@ -212,11 +215,6 @@ impl Connection {
             self.events.closed = true;
         }
     }
-}
-
-/// How many segments a link put together into `bytes`.
-fn segments_in(bytes: u32, segment_bytes: Option<u16>) -> u32 {
-    segment_bytes.map_or(1, |each| bytes.div_ceil(u32::from(each).max(1))).max(1)
 }
 
 /// Payload of one segment, of those that a read may carry.

@@ -1,0 +1,126 @@
+//! Several segments in one packet, for a link that cuts it up: those that would leave one after the other anyway.
+
+use super::{SegmentPlan, What};
+use crate::agent::{Allowance, SentKind};
+use crate::tcp::connection::Connection;
+use crate::tcp::recovery::{Frto, Gauge, Phase};
+use crate::tcp::scoreboard::SegmentState;
+use crate::wire::bundle::{MOST_HEADER_BYTES, MOST_PACKET_BYTES};
+use crate::wire::{Checksums, Flags};
+
+/// What the link does for segments that leave by it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkHelp {
+    pub(crate) checksums: Checksums,
+    /// The largest packet that it cuts up, if it cuts any.
+    pub(crate) most_bytes: Option<u32>,
+}
+
+/// What `poll_transmit` wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    Nothing,
+    Segment,
+    /// Several, each but the last with that much payload.
+    Bundle {
+        segment_bytes: u16,
+    },
+}
+
+impl Connection {
+    /// The plan with as many segments after its own as the ladder would let follow at once.
+    pub(super) fn bundled(
+        &self,
+        plan: SegmentPlan,
+        allowed: Option<&Allowance>,
+        link: &LinkHelp,
+    ) -> SegmentPlan {
+        let (Some(allowed), Some(most_bytes)) = (allowed, link.most_bytes) else { return plan };
+        if plan.len != self.snd.mss || !self.may_bundle(&plan) {
+            return plan;
+        }
+        let room = allowed.flight_bytes.saturating_sub(self.flight().bytes);
+        let most = most_bytes.min(MOST_PACKET_BYTES).saturating_sub(MOST_HEADER_BYTES);
+        let most = most.min(allowed.burst_bytes).min(u32::try_from(room).unwrap_or(u32::MAX));
+        if most < 2 * plan.len {
+            return plan;
+        }
+        match plan.what {
+            What::New => self.with_more_new(plan, most),
+            What::Again { index, kind: SentKind::Resent | SentKind::AfterTimeout } => {
+                self.with_more_again(plan, index as usize, most)
+            }
+            _ => plan,
+        }
+    }
+
+    /// A link repeats the first segment's header: what may differ between segments keeps them apart. So does what
+    /// counts segments one by one.
+    fn may_bundle(&self, plan: &SegmentPlan) -> bool {
+        let is_urgent = self.snd.urgent_end.is_some_and(|end| plan.seq < end);
+        let counts = self.recovery.phase == Phase::Fast && matches!(self.recovery.gauge, Gauge::Inflate(_))
+            || matches!(self.recovery.frto, Frto::SecondAck { .. });
+        // Of packets that may be fragmented each has an identification of its own (RFC 6864).
+        self.mtu.discovers()
+            && self.source_route.is_none()
+            && !plan.flags.contains(Flags::CWR)
+            && !is_urgent
+            && !counts
+            && !self.peer.tell_told
+            && !self.peer.rate_request
+    }
+
+    fn with_more_new(&self, plan: SegmentPlan, most: u32) -> SegmentPlan {
+        let unsent = self.unsent();
+        let most = most.min(self.usable_window());
+        // What is left over goes with the others where it would not wait for their ACK.
+        let takes_rest = unsent <= most && (!self.options.nagle || self.snd.fin_wanted);
+        let len = if takes_rest { unsent } else { most.min(unsent) / plan.each * plan.each };
+        let mut flags = Flags::ACK;
+        if len == unsent {
+            flags |= self.flags_of_the_last(len);
+        }
+        SegmentPlan { len, flags, ..plan }
+    }
+
+    /// What follows in the scoreboard and is lost too, as long as it is cut where a link would cut.
+    fn with_more_again(&self, mut plan: SegmentPlan, index: usize, most: u32) -> SegmentPlan {
+        let is_whole = self.board.get(index).payload_len() == plan.len;
+        let mut next = index + 1;
+        while is_whole && plan.len.is_multiple_of(plan.each) && next < self.board.len() {
+            let segment = self.board.get(next);
+            let len = segment.payload_len();
+            let is_next = segment.state == SegmentState::Lost && (1..=plan.each).contains(&len);
+            if !is_next || plan.len + len > most {
+                break;
+            }
+            plan.len += len;
+            if segment.fin {
+                plan.flags |= Flags::FIN;
+                break;
+            }
+            next += 1;
+        }
+        plan
+    }
+}
+
+impl Left {
+    /// For [`Transmit`](crate::Transmit).
+    pub(crate) fn segment_bytes(self) -> Option<u16> {
+        match self {
+            Left::Bundle { segment_bytes } => Some(segment_bytes),
+            Left::Segment | Left::Nothing => None,
+        }
+    }
+}
+
+impl SegmentPlan {
+    pub(super) fn segments(&self) -> u32 {
+        if self.len <= self.each { 1 } else { self.len.div_ceil(self.each) }
+    }
+
+    pub(super) fn left(&self) -> Left {
+        if self.len <= self.each { Left::Segment } else { Left::Bundle { segment_bytes: self.each as u16 } }
+    }
+}
