@@ -7,17 +7,21 @@
 mod clock;
 mod counters;
 mod driver;
+mod fault;
 mod link;
 pub mod netlink;
 mod observer;
 mod poller;
 mod stack;
 mod stream;
+#[cfg(test)]
+mod testing;
 mod tun;
 
 pub use clock::Clock;
 pub use counters::{LinkCounters, LinkDrop, Traffic};
 pub use driver::{Driver, Turn};
+pub use fault::{Fault, FaultConfig};
 pub use link::{Arrived, Link, LinkError, MAX_PACKET, Received, Sent, describe};
 pub use observer::{Direction, Observer, SeenPacket};
 pub use poller::Poller;

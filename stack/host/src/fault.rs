@@ -1,0 +1,227 @@
+//! Faults on purpose: wraps any link and loses, delays, reorders, repeats, spoils and slows what passes, by a seed.
+//!
+//! Machines without a traffic-control discipline for it are tested with this. The packets it draws for depend on the
+//! seed and on their order alone; the times on the clock.
+
+mod lane;
+
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use hopwise_core::endpoint::Neighbours;
+use hopwise_core::{Instant, LinkEvent, Transmit};
+
+use crate::counters::{LinkCounters, LinkDrop};
+use crate::link::{Arrived, Link, LinkError, Received, Sent};
+
+use lane::{Fate, Lane};
+
+/// How long a packet whose time has come waits for a full link.
+const RETRY: Duration = Duration::from_millis(1);
+
+/// What happens to packets of one direction. Shares are in parts per million.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FaultConfig {
+    pub loss_ppm: u32,
+    pub duplicate_ppm: u32,
+    /// One bit is turned over.
+    pub corrupt_ppm: u32,
+    /// Packets that come late by `reorder_by`, so that others overtake them.
+    pub reorder_ppm: u32,
+    pub reorder_by: Duration,
+    pub delay: Duration,
+    /// Of the bottleneck; 0 for none.
+    pub bits_per_second: u64,
+    /// Packets that may be under way or wait for the bottleneck; more are lost.
+    pub queue_packets: usize,
+}
+
+impl Default for FaultConfig {
+    fn default() -> FaultConfig {
+        FaultConfig {
+            loss_ppm: 0,
+            duplicate_ppm: 0,
+            corrupt_ppm: 0,
+            reorder_ppm: 0,
+            reorder_by: Duration::from_millis(5),
+            delay: Duration::ZERO,
+            bits_per_second: 0,
+            queue_packets: 1000,
+        }
+    }
+}
+
+impl FaultConfig {
+    fn check(&self) -> Result<(), &'static str> {
+        let shares = [self.loss_ppm, self.duplicate_ppm, self.corrupt_ppm, self.reorder_ppm];
+        if shares.iter().any(|share| *share > 1_000_000) {
+            return Err("a share is at most 1000000 parts per million");
+        }
+        if self.queue_packets == 0 {
+            return Err("a queue of 0 packets lets nothing through");
+        }
+        Ok(())
+    }
+}
+
+/// A link with faults.
+#[derive(Debug)]
+pub struct Fault {
+    inner: Box<dyn Link>,
+    incoming: Lane<Arrived>,
+    outgoing: Lane<Transmit>,
+    /// A packet that was spoiled on its way out, and is not the driver's to change.
+    spoilt: Vec<u8>,
+}
+
+impl Fault {
+    pub fn wrap(
+        inner: Box<dyn Link>,
+        incoming: FaultConfig,
+        outgoing: FaultConfig,
+        seed: u64,
+    ) -> Result<Fault, LinkError> {
+        for config in [&incoming, &outgoing] {
+            config.check().map_err(|what| LinkError::Setting { device: inner.name().to_owned(), what })?;
+        }
+        Ok(Fault {
+            inner,
+            incoming: Lane::new(incoming, seed),
+            outgoing: Lane::new(outgoing, !seed),
+            spoilt: Vec::new(),
+        })
+    }
+
+    /// The next one whose time has come.
+    fn due(&mut self, now: Instant, into: &mut [u8]) -> Option<Arrived> {
+        let (packet, arrived) = self.incoming.take_due(now)?;
+        into[..packet.len()].copy_from_slice(&packet);
+        self.incoming.give_back(packet);
+        Some(arrived)
+    }
+
+    fn release_outgoing(&mut self, now: Instant) {
+        while let Some((packet, transmit)) = self.outgoing.take_due(now) {
+            if self.inner.transmit(now, &transmit, &packet) == Sent::Full {
+                self.outgoing.keep_until(now + RETRY, packet, transmit);
+                break;
+            }
+            self.outgoing.give_back(packet);
+        }
+        self.inner.flush(now);
+    }
+}
+
+impl Link for Fault {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn mtu(&self) -> u16 {
+        self.inner.mtu()
+    }
+
+    fn neighbours(&self) -> Neighbours {
+        self.inner.neighbours()
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.inner.descriptor()
+    }
+
+    fn receive(&mut self, now: Instant, into: &mut [u8]) -> Received {
+        if let Some(arrived) = self.due(now, into) {
+            return Received::Packet(arrived);
+        }
+        let received = self.inner.receive(now, into);
+        let Received::Packet(arrived) = received else { return received };
+        let packet = &mut into[..arrived.bytes];
+        match self.incoming.decide(now, packet.len()) {
+            Fate::Lost(_) => Received::Dropped,
+            Fate::Passes { at, again, spoils } => {
+                if let Some(bit) = spoils.filter(|_| arrived.segment_bytes.is_none()) {
+                    turn_over(packet, bit);
+                }
+                if let Some(again) = again {
+                    self.incoming.put(again, packet, arrived);
+                }
+                if at <= now && !self.incoming.is_busy(now) {
+                    return Received::Packet(arrived);
+                }
+                self.incoming.put(at, packet, arrived);
+                self.due(now, into).map_or(Received::Dropped, Received::Packet)
+            }
+        }
+    }
+
+    fn transmit(&mut self, now: Instant, transmit: &Transmit, packet: &[u8]) -> Sent {
+        if self.outgoing.is_busy(now) {
+            self.release_outgoing(now);
+        }
+        match self.outgoing.decide(now, packet.len()) {
+            Fate::Lost(_) => Sent::Taken,
+            Fate::Passes { at, again, spoils } => {
+                let mut packet = packet;
+                // The device writes the checksums of what it cuts, so that a bundle cannot be spoilt visibly.
+                if let Some(bit) = spoils.filter(|_| transmit.segment_bytes.is_none()) {
+                    self.spoilt.clear();
+                    self.spoilt.extend_from_slice(packet);
+                    turn_over(&mut self.spoilt, bit);
+                    packet = &self.spoilt;
+                }
+                if let Some(again) = again {
+                    self.outgoing.put(again, packet, *transmit);
+                }
+                if at <= now && !self.outgoing.is_busy(now) {
+                    return self.inner.transmit(now, transmit, packet);
+                }
+                self.outgoing.put(at, packet, *transmit);
+                Sent::Taken
+            }
+        }
+    }
+
+    fn flush(&mut self, now: Instant) {
+        self.release_outgoing(now);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let lanes = [self.incoming.next_at(), self.outgoing.next_at(), self.inner.poll_timeout()];
+        lanes.into_iter().flatten().min()
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.release_outgoing(now);
+        if self.inner.poll_timeout().is_some_and(|at| at <= now) {
+            self.inner.handle_timeout(now);
+        }
+    }
+
+    fn drain_events(&mut self, sink: &mut dyn FnMut(&LinkEvent<'_>)) {
+        self.inner.drain_events(sink);
+    }
+
+    fn counters(&self) -> LinkCounters {
+        let mut counters = self.inner.counters();
+        for lane in [self.incoming.lost(), self.outgoing.lost()] {
+            for (reason, packets) in lane {
+                *counters.drops.entry(reason).or_default() += packets;
+            }
+        }
+        counters.drops.retain(|_, packets| *packets > 0);
+        counters
+    }
+}
+
+fn turn_over(packet: &mut [u8], bit: u64) {
+    let bits = packet.len() as u64 * 8;
+    if let Some(at) = bit.checked_rem(bits) {
+        packet[(at / 8) as usize] ^= 1 << (at % 8);
+    }
+}
+
+/// What a lane counts.
+type Lost = [(LinkDrop, u64); 2];
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,162 @@
+//! One direction of a faulty link: what becomes of each packet, and those whose time has not come.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+use hopwise_core::Instant;
+
+use super::{FaultConfig, Lost};
+use crate::counters::LinkDrop;
+
+#[derive(Debug)]
+pub(super) struct Lane<T> {
+    config: FaultConfig,
+    random: Random,
+    waiting: BinaryHeap<Reverse<Waiting<T>>>,
+    order: u64,
+    /// When the bottleneck has sent what it was given.
+    free_at: Instant,
+    spare: Vec<Vec<u8>>,
+    lost: u64,
+    overflowed: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fate {
+    Lost(LinkDrop),
+    Passes {
+        at: Instant,
+        /// When a copy follows.
+        again: Option<Instant>,
+        /// Which bit is turned over, counted round and round.
+        spoils: Option<u64>,
+    },
+}
+
+/// In the order of their time, then of their coming.
+#[derive(Debug)]
+struct Waiting<T> {
+    at: Instant,
+    order: u64,
+    packet: Vec<u8>,
+    rest: T,
+}
+
+impl<T> PartialEq for Waiting<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.order == other.order
+    }
+}
+
+impl<T> Eq for Waiting<T> {}
+
+impl<T> PartialOrd for Waiting<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl<T> Ord for Waiting<T> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.at, self.order).cmp(&(other.at, other.order))
+    }
+}
+
+impl<T: Copy> Lane<T> {
+    pub(super) fn new(config: FaultConfig, seed: u64) -> Lane<T> {
+        Lane {
+            config,
+            random: Random(seed),
+            waiting: BinaryHeap::new(),
+            order: 0,
+            free_at: Instant::ZERO,
+            spare: Vec::new(),
+            lost: 0,
+            overflowed: 0,
+        }
+    }
+
+    /// Every packet draws the same number of times, so that one setting does not change what another one does.
+    pub(super) fn decide(&mut self, now: Instant, bytes: usize) -> Fate {
+        let config = self.config;
+        let [loss, twice, spoils, late] =
+            [config.loss_ppm, config.duplicate_ppm, config.corrupt_ppm, config.reorder_ppm]
+                .map(|share| self.random.happens(share));
+        let bit = self.random.next();
+        if loss {
+            self.lost += 1;
+            return Fate::Lost(LinkDrop::FaultLost);
+        }
+        if self.waiting.len() >= config.queue_packets {
+            self.overflowed += 1;
+            return Fate::Lost(LinkDrop::FaultRate);
+        }
+        let mut at = now + config.delay;
+        if config.bits_per_second > 0 {
+            let nanos = bytes as u128 * 8 * 1_000_000_000 / u128::from(config.bits_per_second);
+            let took = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+            self.free_at = self.free_at.max(now) + took;
+            at = self.free_at + config.delay;
+        }
+        let again = twice.then_some(at);
+        if late {
+            at += config.reorder_by;
+        }
+        Fate::Passes { at, again, spoils: spoils.then_some(bit) }
+    }
+
+    pub(super) fn put(&mut self, at: Instant, packet: &[u8], rest: T) {
+        let mut copy = self.spare.pop().unwrap_or_default();
+        copy.clear();
+        copy.extend_from_slice(packet);
+        self.keep_until(at, copy, rest);
+    }
+
+    pub(super) fn keep_until(&mut self, at: Instant, packet: Vec<u8>, rest: T) {
+        self.order += 1;
+        self.waiting.push(Reverse(Waiting { at, order: self.order, packet, rest }));
+    }
+
+    pub(super) fn take_due(&mut self, now: Instant) -> Option<(Vec<u8>, T)> {
+        if !self.is_busy(now) {
+            return None;
+        }
+        self.waiting.pop().map(|Reverse(waiting)| (waiting.packet, waiting.rest))
+    }
+
+    /// Whether one that came earlier is due.
+    pub(super) fn is_busy(&self, now: Instant) -> bool {
+        self.next_at().is_some_and(|at| at <= now)
+    }
+
+    pub(super) fn next_at(&self) -> Option<Instant> {
+        self.waiting.peek().map(|Reverse(waiting)| waiting.at)
+    }
+
+    pub(super) fn give_back(&mut self, packet: Vec<u8>) {
+        self.spare.push(packet);
+    }
+
+    pub(super) fn lost(&self) -> Lost {
+        [(LinkDrop::FaultLost, self.lost), (LinkDrop::FaultRate, self.overflowed)]
+    }
+}
+
+/// SplitMix64: small, and good enough to draw faults.
+#[derive(Debug)]
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn happens(&mut self, ppm: u32) -> bool {
+        self.next() % 1_000_000 < u64::from(ppm)
+    }
+}
