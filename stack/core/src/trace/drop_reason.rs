@@ -92,4 +92,12 @@ drop_reasons! {
     ControlQueueFull = "control-queue-full",
     /// Too large for the link and not to be fragmented.
     TooBig = "too-big",
+    /// A packet on its way through a node whose hop limit has run out.
+    HopLimit = "hop-limit",
+    /// The interface queue is full.
+    QueueFull = "queue-full",
+    /// Taken out of the interface queue because its next hop is gone.
+    Purged = "purged",
+    /// The link gave it up: the next hop does not answer.
+    Undelivered = "undelivered",
 }
