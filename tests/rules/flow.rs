@@ -151,7 +151,8 @@ impl Flow {
             if self.world.now() >= until {
                 return false;
             }
-            let pause = if self.setup.read_bytes > 0 { self.next_read.min(until) } else { until };
+            let reads_by_the_clock = self.setup.read_bytes > 0 && self.server.is_some();
+            let pause = if reads_by_the_clock { self.next_read.min(until) } else { until };
             self.world.step(pause);
         }
     }

@@ -43,6 +43,20 @@ fn slow_start_ends_in_one_recovery() {
     assert_eq!((stats.fast_retransmits, stats.timeouts), (1, 0), "{stats:?}");
 }
 
+/// Whatever the window promised finds room, however many ACKs rounded it up: what is refused would have to be sent
+/// again.
+#[test]
+fn a_reader_that_takes_little_at_a_time_lets_nothing_be_sent_twice() {
+    for round_trip_ms in [10, 20, 50, 100] {
+        let mut setup = Setup::over(ms(round_trip_ms));
+        (setup.read_bytes, setup.read_every, setup.bytes) = (100, ms(40), 80_000);
+        let flow = setup.run(Instant::from_secs(60));
+        let stats = flow.sender().stats;
+        assert!(flow.ended.is_some());
+        assert_eq!((stats.segments_retransmitted, stats.timeouts), (0, 0), "{round_trip_ms} ms: {stats:?}");
+    }
+}
+
 /// Mathis: MSS / RTT · √(3 / 2dp), of which timeouts and the round-up to whole segments may take a third.
 #[test]
 fn goodput_under_loss_follows_the_square_root() {

@@ -6,7 +6,7 @@
 //!
 //! Invariants (checked after every event in debug builds)
 //! - C1: `snd.una <= snd.nxt <= snd.max`, and the scoreboard spans exactly una..nxt (less the SYN).
-//! - C2: the advertised edge never moves left.
+//! - C2: the advertised edge never moves left, and all that lies before it finds room.
 //! - C3: whatever waits to be sent has a timer, or waits for room on the link.
 
 mod acks;
@@ -206,8 +206,10 @@ struct Snd {
 struct Rcv {
     irs: Seq,
     nxt: Seq,
-    /// The right edge that was advertised.
+    /// The rightmost edge that was ever advertised.
     edge: Seq,
+    /// The edge that the newest segment advertised, left of `edge` by less than a unit of the scale.
+    told: Seq,
     buffer: RecvBuffer,
     /// Where the peer's FIN stands.
     fin: Option<Seq>,
@@ -422,6 +424,7 @@ impl Connection {
     pub(crate) fn check(&self) {
         self.board.check();
         assert!(self.snd.una <= self.snd.nxt && self.snd.nxt <= self.snd.max, "C1");
+        assert!(self.rcv.edge <= self.rcv.nxt + self.rcv.buffer.room(), "C2");
         if let (Some(front), Some(back)) = (self.board.front(), self.board.back()) {
             assert_eq!(back.end(), self.snd.nxt, "C1");
             assert_eq!(front.seq, self.snd.first_held(), "C1");

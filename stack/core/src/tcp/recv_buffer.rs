@@ -101,7 +101,7 @@ impl RecvBuffer {
     }
 
     /// How far beyond `rcv_nxt` data is accepted.
-    fn room(&self) -> u32 {
+    pub(crate) fn room(&self) -> u32 {
         self.limit + self.slack - self.readable
     }
 

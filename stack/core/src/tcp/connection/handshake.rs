@@ -213,6 +213,7 @@ impl Connection {
         self.rcv.irs = syn.seq;
         self.rcv.nxt = syn.seq + 1;
         self.rcv.edge = self.rcv.nxt + self.rcv.buffer.limit().min(u32::from(u16::MAX));
+        self.rcv.told = self.rcv.edge;
         self.rcv.last_ack_decided = self.rcv.nxt;
         self.peer = self.negotiate(syn);
         self.rcv.buffer.set_slack((1 << self.peer.scale.map_or(0, |scale| scale.rcv)) - 1);
@@ -414,6 +415,7 @@ impl Rcv {
             irs: Seq(0),
             nxt: Seq(0),
             edge: Seq(0),
+            told: Seq(0),
             buffer: RecvBuffer::new(buffer_bytes),
             fin: None,
             urgent_end: None,

@@ -81,10 +81,17 @@ impl Connection {
     /// The right edge that may be promised now. It never moves left, and moves right by a worthwhile step only
     /// (RFC 9293 §3.8.6.2.2).
     pub(super) fn window_edge(&self) -> Seq {
-        let free = self.rcv.buffer.free_from_nxt();
-        let reachable = self.rcv.nxt + self.whole_units(free);
+        let edge = self.rcv.edge.max(self.rcv.nxt);
+        if self.is_wider_by_a_step() { edge.max(self.reachable_edge()) } else { edge }
+    }
+
+    fn is_wider_by_a_step(&self) -> bool {
         let step = (self.rcv.buffer.limit() / 2).min(self.recv_mss());
-        if reachable.bytes_since(self.rcv.edge) >= step { reachable } else { self.rcv.edge.max(self.rcv.nxt) }
+        self.reachable_edge().bytes_since(self.rcv.told) >= step
+    }
+
+    fn reachable_edge(&self) -> Seq {
+        self.rcv.nxt + self.whole_units(self.rcv.buffer.free_from_nxt())
     }
 
     /// Windows are told in units of the scale; promising less than a unit more than there is room for is not
@@ -96,12 +103,19 @@ impl Connection {
     }
 
     /// The header's field for an ACK of `number`. Rounded up, so that an edge once promised stays promised; what
-    /// that adds is promised too.
+    /// that adds is promised too. Where it would promise more than is taken it is rounded down, since many such
+    /// steps add up: then the edge that the peer sees moves back by less than a unit (RFC 7323 §2.4).
     pub(super) fn promise_window(&mut self, number: Seq) -> u16 {
         let shift = self.peer.scale.map_or(0, |scale| scale.rcv);
-        let units = u64::from(self.rcv.edge.bytes_since(number)).div_ceil(1 << shift);
+        let promised = self.rcv.edge.bytes_since(number);
+        let taken = (self.rcv.nxt + self.rcv.buffer.room()).bytes_since(number);
+        let mut units = u64::from(promised).div_ceil(1 << shift);
+        if u64::from(taken) < units << shift {
+            units = u64::from(promised >> shift);
+        }
         let field = u16::try_from(units).unwrap_or(u16::MAX);
-        self.rcv.edge = self.rcv.edge.max(number + (u32::from(field) << shift));
+        self.rcv.told = number + (u32::from(field) << shift);
+        self.rcv.edge = self.rcv.edge.max(self.rcv.told);
         field
     }
 
@@ -115,12 +129,12 @@ impl Connection {
         self.tune_recv_buffer(cx.now, bytes);
         let read_to = self.read_to();
         self.rcv.urgent_end = self.rcv.urgent_end.filter(|end| read_to < *end);
-        let promised = self.rcv.edge.bytes_since(self.rcv.nxt);
+        let promised = self.rcv.told.bytes_since(self.rcv.nxt);
         // Only a peer that may be stuck is told at once; else the next ACK says it, whenever the agent sends one. One
         // that waits for the link will read the window when it leaves.
         if promised < 2 * self.recv_mss()
             && !self.ledger.is_waiting()
-            && self.rcv.edge < self.window_edge()
+            && self.is_wider_by_a_step()
             && self.state.is_synchronized()
             && self.rcv.fin.is_none()
         {
