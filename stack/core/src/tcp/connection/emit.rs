@@ -154,7 +154,7 @@ impl Connection {
 
     fn ip_header(&self, cx: &Cx<'_>, plan: &SegmentPlan) -> IpHeader<'_> {
         // Only new data may be marked instead of dropped (RFC 3168 §6.1.4, 6.1.5).
-        let is_new = matches!(plan.what, What::New | What::MtuProbe { .. }) && plan.len > 0;
+        let is_new = matches!(plan.what, What::New | What::MtuProbe { .. } | What::TailProbe) && plan.len > 0;
         IpHeader {
             src: self.flow.local.ip(),
             dst: self.flow.remote.ip(),
