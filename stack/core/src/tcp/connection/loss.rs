@@ -32,7 +32,6 @@ impl Connection {
             cx.trace(TraceKind::Undone(by));
             return Some(Recovered::Undone);
         }
-        self.resolve_tail_probe(cx, news);
         if news.advanced > 0 {
             self.recovery.dup_acks = 0;
         }
@@ -255,8 +254,8 @@ impl Connection {
         lost.segments == 1
     }
 
-    /// What was SACKed earlier is not delivered once more, so PRR
-    /// must not wait for it (RFC 9937 counts so; RFC 6937 did not).
+    /// What was SACKed earlier is not delivered once more, so PRR must not wait for it (RFC 9937 counts so; RFC 6937
+    /// did not).
     pub(super) fn enter_fast(&mut self, cx: &mut Cx<'_>, before: Before) {
         self.ask_for_reduction(cx, LossKind::Fast, before.outstanding);
         let mss = u64::from(self.snd.mss);
