@@ -408,8 +408,10 @@ mod tests {
         let mut bench = Bench::with_profile("newreno", Profile::Ns2).with_rtt(RTT);
         assert_eq!(bench.allowed_segments(), 2);
         assert_eq!(bench.gauge("ssthresh_bytes"), None, "no event told the MSS yet");
-        (0..5).for_each(|_| bench.round(1));
+        bench.fill();
+        assert_eq!(bench.gauge("cwnd_bytes"), Some(2 * u64::from(MSS)));
         assert_eq!(bench.gauge("ssthresh_bytes"), Some(2_000 * u64::from(MSS)));
+        (0..5).for_each(|_| bench.round(1));
         assert_eq!(bench.allowed_segments(), 64);
         bench.flight = Count::default();
         bench.wait(Duration::from_secs(60));

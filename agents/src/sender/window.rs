@@ -14,7 +14,8 @@
 use std::time::Duration;
 
 use hopwise_core::agent::{
-    Acked, Allowance, Loss, LossKind, Recovered, Recovering, Reduction, Rtt, SendView, Sent,
+    Acked, Allowance, CWND_GAUGE, Loss, LossKind, Recovered, Recovering, Reduction, Rtt, SSTHRESH_GAUGE,
+    SendView, Sent,
 };
 use hopwise_core::{Instant, Seq};
 
@@ -80,7 +81,7 @@ struct Rules {
 
 /// cwnd and ssthresh, in bytes.
 ///
-/// Invariant 1: `open` is none until the first event tells the MSS. 2: cwnd is never below one segment, and
+/// Invariant 1: `open` is none until something changes the window; before that it follows the MSS. 2: cwnd is never below one segment, and
 /// after a loss ssthresh is never below two.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
@@ -93,6 +94,8 @@ pub(super) struct Window {
     last_sent: Option<Instant>,
     /// RFC 5681 §3.1: it leaves one segment to begin with.
     syn_was_lost: bool,
+    /// What a segment is, for gauges; 0 before one was sent.
+    newest_mss: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -133,6 +136,7 @@ impl Window {
             used: Used::default(),
             last_sent: None,
             syn_was_lost: false,
+            newest_mss: 0,
         }
     }
 
@@ -157,6 +161,7 @@ impl Window {
 
     pub(super) fn on_sent(&mut self, sent: &Sent, view: &SendView<'_>) {
         let mss = mss_of(view);
+        self.newest_mss = view.mss;
         let flight_before = view.flight.bytes.saturating_sub(sent.carried.bytes);
         if self.is_idle(sent.now, flight_before, view) {
             let restart = self.initial(mss);
@@ -263,9 +268,10 @@ impl Window {
     }
 
     pub(super) fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        if let Some(open) = self.open {
-            sink("cwnd_bytes", open.cwnd);
-            sink("ssthresh_bytes", open.ssthresh);
+        if self.open.is_some() || self.newest_mss > 0 {
+            let open = self.opened(self.newest_mss.max(1).into());
+            sink(CWND_GAUGE, open.cwnd);
+            sink(SSTHRESH_GAUGE, open.ssthresh);
         }
     }
 

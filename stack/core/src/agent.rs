@@ -15,8 +15,8 @@ pub use receiver::{
     AckDecided, AckNote, AckVerdict, Arrival, By, Class, Owed, ReceiverAgent, RecvView, Rule, Why,
 };
 pub use sender::{
-    Acked, Allowance, Count, DataNote, DupAck, FastRetransmit, Loss, LossKind, Recovered, Recovering,
-    Reduction, SendView, SenderAgent, Sent, SentKind, Tunables,
+    Acked, Allowance, CWND_GAUGE, Count, DataNote, DupAck, FastRetransmit, Loss, LossKind, Recovered,
+    Recovering, Reduction, SSTHRESH_GAUGE, SendView, SenderAgent, Sent, SentKind, Tunables,
 };
 
 /// Writes the empty bodies of the events that an agent does not listen to, so that ignoring one is a line that

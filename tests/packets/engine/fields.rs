@@ -91,6 +91,7 @@ fn amounts(info: &Info) -> Fields {
         ("peer_mss", Value::Number(info.peer_mss.into())),
         ("path_mtu", Value::Number(info.path_mtu.into())),
         ("allowed", Value::Number(info.allowed_bytes)),
+        ("cwnd", info.cwnd_bytes.map_or_else(|| word("none"), Value::Number)),
         ("ssthresh", Value::Number(info.ssthresh_bytes)),
         ("flight", Value::Number(info.flight.bytes)),
         ("flight_segments", segments(info.flight.segments)),

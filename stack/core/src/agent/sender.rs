@@ -25,8 +25,12 @@ pub trait SenderAgent: Debug + Send {
     fn narrow(&self, now: Instant, view: &SendView<'_>, so_far: Allowance) -> Allowance;
     /// What the segment that begins at `first` tells the peer; `allowed` is what the whole list left.
     fn note(&self, first: Seq, view: &SendView<'_>, allowed: &Allowance, note: &mut DataNote);
+    /// The owner calls its window [`CWND_GAUGE`] and its threshold [`SSTHRESH_GAUGE`].
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64));
 }
+
+pub const CWND_GAUGE: &str = "cwnd_bytes";
+pub const SSTHRESH_GAUGE: &str = "ssthresh_bytes";
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Count {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{CloseReason, Connection, Flow};
-use crate::agent::{AgentSpecs, Count, Path};
+use crate::agent::{AgentSpecs, CWND_GAUGE, Count, Path, SSTHRESH_GAUGE};
 use crate::tcp::recovery::Phase;
 use crate::tcp::timers::Timer;
 use crate::trace::StateName;
@@ -57,6 +57,8 @@ pub struct Info {
     pub path_mtu: u16,
     /// What the sender agents allow in flight.
     pub allowed_bytes: u64,
+    /// The window of the agent that owns it, from the first data sent on; others may allow less.
+    pub cwnd_bytes: Option<u64>,
     /// `u64::MAX` while none was ever set.
     pub ssthresh_bytes: u64,
     pub flight: Count,
@@ -89,7 +91,10 @@ impl Connection {
         let mut gauges = Vec::new();
         self.senders.gauges(&mut |name, value| gauges.push((name, value)));
         self.ledger.gauges(&mut |name, value| gauges.push((name, value)));
+        let gauge = |wanted| gauges.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value);
         Info {
+            cwnd_bytes: gauge(CWND_GAUGE),
+            ssthresh_bytes: gauge(SSTHRESH_GAUGE).unwrap_or(self.recovery.ssthresh),
             flow: self.flow,
             state: self.state,
             closed: self.closed,
@@ -107,7 +112,6 @@ impl Connection {
             peer_mss: u32::from(self.snd.peer_mss),
             path_mtu: self.mtu.size(),
             allowed_bytes: self.allowance(now).flight_bytes,
-            ssthresh_bytes: self.recovery.ssthresh,
             flight: self.flight(),
             lost: self.board.lost(),
             sacked: self.board.sacked(),
