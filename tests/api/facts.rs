@@ -15,7 +15,7 @@ fn assert_consistent(info: &Info) {
     assert!(u64::from(info.flight.segments) <= info.flight.bytes, "{info:?}");
     let stats = &info.stats;
     assert!(stats.segments_retransmitted <= stats.segments_sent, "{info:?}");
-    assert!(stats.bytes_acked <= stats.bytes_sent, "{info:?}");
+    assert!(stats.bytes_acked + stats.bytes_retransmitted <= stats.bytes_sent, "{info:?}");
     assert!(stats.acks_repeated <= stats.acks_sent, "{info:?}");
     let classed = stats.segments_in_order + stats.segments_out_of_order + stats.segments_duplicate;
     assert!(classed <= stats.segments_received, "{info:?}");
@@ -61,6 +61,11 @@ fn a_transfer_is_seen_as_tcp_info_would_show_it() {
     assert_eq!((sender.flow.local, sender.flow.remote), (receiver.flow.remote, receiver.flow.local));
     assert_eq!((sender.snd_mss, sender.peer_mss, sender.path_mtu), (1448, 1460, 1500));
     assert!(sender.has_sack && sender.has_timestamps && sender.has_ecn && sender.window_scales.is_some());
+    assert_eq!((receiver.rcv_mss, receiver.told_mss), (1448, 1460));
+    assert!(busiest.send_buffer_bytes > TcpConfig::modern().send_buffer.initial, "tuned");
+    assert!(
+        receiver.recv_buffer_bytes >= receiver.rcv_wnd && busiest.cwnd_bytes == Some(busiest.allowed_bytes)
+    );
     let (snd, rcv) = sender.window_scales.expect("agreed");
     assert_eq!(receiver.window_scales, Some((rcv, snd)));
     let smoothed = sender.path.rtt.smoothed.expect("measured");

@@ -81,8 +81,8 @@ struct Rules {
 
 /// cwnd and ssthresh, in bytes.
 ///
-/// Invariant 1: `open` is none until something changes the window; before that it follows the MSS. 2: cwnd is never below one segment, and
-/// after a loss ssthresh is never below two.
+/// Invariant 1: `open` is none until something changes the window; before that it follows the MSS. 2: cwnd is never
+/// below one segment, and after a loss ssthresh is never below two.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     rules: Rules,

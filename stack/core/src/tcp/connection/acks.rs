@@ -84,6 +84,7 @@ impl Connection {
         let highest_sacked = self.highest_sacked;
         let advanced = segment.ack.bytes_since(self.snd.una);
         let dsack = self.take_sacks(segment, &mut delivered);
+        self.stats.dsacks += u32::from(dsack.is_some());
         if advanced > 0 {
             self.board.ack(segment.ack, highest_sacked, &mut delivered);
             self.advance_una(cx, segment.ack);

@@ -174,7 +174,7 @@ impl Connection {
     }
 
     /// What the largest packet that reaches us may carry (RFC 9293 MUST-67, RFC 6691).
-    fn own_mss(&self) -> u16 {
+    pub(super) fn own_mss(&self) -> u16 {
         self.mtu.link().saturating_sub(self.ip_header_len() + TCP_HEADER)
     }
 

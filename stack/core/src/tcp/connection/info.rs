@@ -16,6 +16,7 @@ pub struct ConnectionStats {
     pub segments_sent: u64,
     pub segments_retransmitted: u64,
     pub bytes_sent: u64,
+    pub bytes_retransmitted: u64,
     pub bytes_acked: u64,
     /// Segments of any kind that came in for this connection.
     pub segments_received: u64,
@@ -33,6 +34,8 @@ pub struct ConnectionStats {
     pub window_probes: u32,
     /// Reductions that were taken back.
     pub undone: u32,
+    /// How often the peer said that something came twice (RFC 2883).
+    pub dsacks: u32,
 }
 
 /// A snapshot.
@@ -54,6 +57,10 @@ pub struct Info {
     pub rcv_nxt: Seq,
     pub snd_mss: u32,
     pub peer_mss: u32,
+    /// Payload of the peer's full segments, as far as any came.
+    pub rcv_mss: u32,
+    /// What our SYN told the peer.
+    pub told_mss: u32,
     pub path_mtu: u16,
     /// What the sender agents allow in flight.
     pub allowed_bytes: u64,
@@ -67,6 +74,9 @@ pub struct Info {
     pub is_recovering: bool,
     pub snd_wnd: u32,
     pub rcv_wnd: u32,
+    /// What the buffers may hold now; both are tuned.
+    pub send_buffer_bytes: u32,
+    pub recv_buffer_bytes: u32,
     pub unsent_bytes: u32,
     pub unread_bytes: u32,
     pub out_of_order_bytes: u32,
@@ -78,6 +88,8 @@ pub struct Info {
     pub has_ecn: bool,
     pub window_scales: Option<(u8, u8)>,
     pub is_frozen: bool,
+    /// Probes since the window closed, or since the peer fell silent.
+    pub probes: u8,
     pub since_last_sent: Option<Duration>,
     pub since_last_received: Option<Duration>,
     /// ACKs that each shadow would have sent.
@@ -110,6 +122,8 @@ impl Connection {
             rcv_nxt: self.rcv.nxt,
             snd_mss: self.snd.mss,
             peer_mss: u32::from(self.snd.peer_mss),
+            rcv_mss: self.recv_mss(),
+            told_mss: u32::from(self.own_mss()),
             path_mtu: self.mtu.size(),
             allowed_bytes: self.allowance(now).flight_bytes,
             flight: self.flight(),
@@ -118,6 +132,8 @@ impl Connection {
             is_recovering: self.recovery.phase != Phase::Open,
             snd_wnd: self.snd.wnd,
             rcv_wnd: self.rcv.edge.bytes_since(self.rcv.nxt),
+            send_buffer_bytes: self.snd.buffer.limit(),
+            recv_buffer_bytes: self.rcv.buffer.limit(),
             unsent_bytes: self.unsent(),
             unread_bytes: self.rcv.buffer.readable(),
             out_of_order_bytes: self.rcv.buffer.out_of_order_bytes(),
@@ -128,6 +144,7 @@ impl Connection {
             has_ecn: self.peer.ecn,
             window_scales: self.peer.scale.map(|scale| (scale.snd, scale.rcv)),
             is_frozen: self.timers.deadline(Timer::Frozen).is_some(),
+            probes: self.urges.window_probes_sent.max(self.urges.keep_alives_sent),
             since_last_sent: self.snd.last_sent_at.map(|at| now.since(at)),
             since_last_received: self.rcv.last_arrival.map(|at| now.since(at)),
             shadow_acks: self.ledger.shadow_acks().collect(),
