@@ -3,9 +3,19 @@
 
 #[path = "live/bulk.rs"]
 mod bulk;
+#[path = "live/crowd.rs"]
+mod crowd;
+#[path = "live/endings.rs"]
+mod endings;
+#[path = "live/handshake.rs"]
+mod handshake;
 #[path = "live/namespace.rs"]
 mod namespace;
+#[path = "live/path.rs"]
+mod path;
 #[path = "live/stream.rs"]
 mod stream;
+#[path = "live/window.rs"]
+mod window;
 #[path = "live/world.rs"]
 mod world;

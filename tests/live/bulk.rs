@@ -1,48 +1,109 @@
-//! Whole transfers, checked by their SHA-256.
+//! Whole transfers, checked by their SHA-256: clean, over IPv6, and under faults. `HOPWISE_LONG=1` makes the long
+//! ones ten times as long.
+
+use std::net::IpAddr;
+use std::time::Duration;
 
 use hopwise_core::endpoint::ListenOptions;
+use hopwise_host::{Fault, FaultConfig, Link};
 use tokio::io::AsyncWriteExt;
 
 use crate::namespace::can_run;
 use crate::stream::{read_all, receive_all, send_all, write_all};
-use crate::world::{KERNELS, OURS, World, within_patience};
+use crate::world::{KERNELS, KERNELS_V6, OURS, OURS_V6, World, is_long, within_patience};
 
 const BYTES: u64 = 20_000_000;
 
-#[test]
-fn what_we_send_the_kernel_receives() {
-    if !can_run("what_we_send_the_kernel_receives", &[]) {
-        return;
-    }
-    let world = World::new();
-    let (listener, address) = world.kernel_listener(KERNELS);
+fn we_send(world: &World, to: IpAddr, bytes: u64) {
+    let (listener, address) = world.kernel_listener(to);
     let reader = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept()?;
         read_all(&mut stream)
     });
     let sent = within_patience(async {
         let mut stream = world.connect(address).await;
-        let sent = send_all(&mut stream, 1, BYTES).await.expect("the connection holds");
+        let sent = send_all(&mut stream, 1, bytes).await.expect("the connection holds");
         stream.shutdown().await.expect("the connection holds");
         sent
     });
     let received = reader.join().expect("the reader ends").expect("the kernel reads");
-    assert_eq!(received, (BYTES, sent));
+    assert_eq!(received, (bytes, sent));
 }
 
-#[test]
-fn what_the_kernel_sends_we_receive() {
-    if !can_run("what_the_kernel_sends_we_receive", &[]) {
-        return;
-    }
-    let world = World::new();
+fn the_kernel_sends(world: &World, to: IpAddr, bytes: u64) {
     let listener = world.stack.listen(None, 80, ListenOptions::default()).expect("the port is free");
-    let mut stream = world.kernel_connects((OURS, 80).into()).expect("we listen");
-    let writer = std::thread::spawn(move || write_all(&mut stream, 2, BYTES));
+    let mut stream = world.kernel_connects((to, 80).into()).expect("we listen");
+    let writer = std::thread::spawn(move || write_all(&mut stream, 2, bytes));
     let received = within_patience(async {
         let mut stream = listener.accept().await.expect("the stack lives");
         receive_all(&mut stream).await.expect("the connection holds")
     });
     let sent = writer.join().expect("the writer ends").expect("the kernel writes");
-    assert_eq!(received, (BYTES, sent));
+    assert_eq!(received, (bytes, sent));
+}
+
+#[test]
+fn what_we_send_the_kernel_receives() {
+    if can_run("what_we_send_the_kernel_receives", &[]) {
+        we_send(&World::new(), KERNELS, BYTES);
+    }
+}
+
+#[test]
+fn what_the_kernel_sends_we_receive() {
+    if can_run("what_the_kernel_sends_we_receive", &[]) {
+        the_kernel_sends(&World::new(), OURS, BYTES);
+    }
+}
+
+#[test]
+fn ipv6_carries_both_directions() {
+    if can_run("ipv6_carries_both_directions", &[]) {
+        let world = World::new();
+        we_send(&world, KERNELS_V6, BYTES);
+        the_kernel_sends(&world, OURS_V6, BYTES);
+    }
+}
+
+/// One packet in a hundred is lost and one in a hundred late, both ways, over 2 ms each way.
+fn lossy(link: Box<dyn Link>) -> Box<dyn Link> {
+    let faults = FaultConfig {
+        loss_ppm: 10_000,
+        reorder_ppm: 10_000,
+        reorder_by: Duration::from_millis(1),
+        delay: Duration::from_millis(2),
+        ..FaultConfig::default()
+    };
+    Box::new(Fault::wrap(link, faults, faults, 42).expect("the settings are sound"))
+}
+
+fn lossy_bytes() -> u64 {
+    if is_long() { 1_000_000_000 } else { 100_000_000 }
+}
+
+#[test]
+fn a_large_transfer_of_ours_survives_loss_and_reordering() {
+    if can_run("a_large_transfer_of_ours_survives_loss_and_reordering", &[]) {
+        we_send(&World::with(|_| {}, lossy), KERNELS, lossy_bytes());
+    }
+}
+
+#[test]
+fn a_large_transfer_of_the_kernels_survives_loss_and_reordering() {
+    if can_run("a_large_transfer_of_the_kernels_survives_loss_and_reordering", &[]) {
+        the_kernel_sends(&World::with(|_| {}, lossy), OURS, lossy_bytes());
+    }
+}
+
+#[test]
+fn bits_that_turn_over_are_noticed() {
+    if can_run("bits_that_turn_over_are_noticed", &[]) {
+        let spoils = |link| -> Box<dyn Link> {
+            let faults = FaultConfig { corrupt_ppm: 5_000, duplicate_ppm: 5_000, ..FaultConfig::default() };
+            Box::new(Fault::wrap(link, faults, faults, 7).expect("the settings are sound"))
+        };
+        let world = World::with(|_| {}, spoils);
+        we_send(&world, KERNELS, BYTES);
+        the_kernel_sends(&world, OURS, BYTES);
+    }
 }

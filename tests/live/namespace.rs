@@ -63,6 +63,28 @@ impl Namespace {
         ip(&[&["-n", &self.name], arguments].concat());
     }
 
+    /// A wire between two namespaces, with a device of this name at both ends.
+    pub(crate) fn join(&self, other: &Namespace, device: &str, address: &str, others: &str) {
+        ip(&[
+            "link",
+            "add",
+            device,
+            "netns",
+            &self.name,
+            "type",
+            "veth",
+            "peer",
+            "name",
+            device,
+            "netns",
+            &other.name,
+        ]);
+        for (namespace, address) in [(self, address), (other, others)] {
+            namespace.ip(&["addr", "add", address, "dev", device]);
+            namespace.ip(&["link", "set", device, "up"]);
+        }
+    }
+
     /// A command inside, run to its end.
     pub(crate) fn output<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Output {
         self.command(arguments).output().expect("ip netns exec runs")

@@ -86,6 +86,11 @@ impl World {
     }
 }
 
+/// Whether `scripts/test --long` asked for what takes over a minute.
+pub(crate) fn is_long() -> bool {
+    std::env::var_os("HOPWISE_LONG").is_some()
+}
+
 /// Runs a test's future, which may not take longer than a wait in these tests does.
 pub(crate) fn within_patience<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();

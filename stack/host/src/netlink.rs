@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsFd;
 use std::thread;
 
+use netlink_packet_route::address::{AddressAttribute, AddressFlags};
 use rtnetlink::{Handle, LinkUnspec, RouteMessageBuilder};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 
@@ -53,7 +54,12 @@ pub fn configure(device: &str, settings: &DeviceSettings) -> Result<(), NetlinkE
         let request = handle.link().set(link.build()).execute().await;
         request.map_err(|error| kernel("take it up", error))?;
         for address in &settings.addresses {
-            let request = handle.address().add(index, address.address(), address.bits()).replace();
+            let mut request = handle.address().add(index, address.address(), address.bits()).replace();
+            if address.address().is_ipv6() {
+                // There is nobody on a new device to have the address already, and waiting for that would hold up
+                // whoever wants to use it now.
+                request.message_mut().attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
+            }
             request.execute().await.map_err(|error| kernel(&format!("add address {address}"), error))?;
         }
         for route in &settings.routes {

@@ -1,0 +1,157 @@
+//! What happens to the path during a transfer: the device goes down and comes back, vanishes, and carries less.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hopwise_core::LinkId;
+use hopwise_core::NextHop;
+use hopwise_core::endpoint::{ListenOptions, Route};
+use hopwise_host::{LinkDrop, Tun};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::namespace::{Namespace, can_run};
+use crate::stream::{Stream, read_all, send_all, write_all};
+use crate::world::{KERNELS, OURS, World, tun_config, within_patience};
+
+const BYTES: u64 = 50_000_000;
+
+/// Waits for something to become true that other threads bring about.
+async fn until(mut is_true: impl FnMut() -> bool) {
+    while !is_true() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
+#[test]
+fn a_device_that_goes_down_and_comes_back_interrupts_and_does_not_end_our_sending() {
+    if !can_run("a_device_that_goes_down_and_comes_back_interrupts_and_does_not_end_our_sending", &[]) {
+        return;
+    }
+    let world = World::new();
+    let (listener, address) = world.kernel_listener(KERNELS);
+    let reader = std::thread::spawn(move || read_all(&mut listener.accept()?.0));
+    let sent = within_patience(async {
+        let mut stream = world.connect(address).await;
+        let id = stream.id();
+        let sending = async {
+            let sent = send_all(&mut stream, 3, BYTES).await.expect("the connection holds");
+            stream.shutdown().await.expect("the connection holds");
+            sent
+        };
+        let interrupting = async {
+            until(|| world.stack.info(id).is_some_and(|info| info.stats.bytes_acked > 1_000_000)).await;
+            world.namespace.ip(&["link", "set", "hop0", "down"]);
+            until(|| world.stack.counters()[0].drops.contains_key(&LinkDrop::Down)).await;
+            until(|| world.stack.info(id).is_none_or(|info| info.stats.timeouts > 0)).await;
+            world.namespace.ip(&["link", "set", "hop0", "up"]);
+        };
+        tokio::join!(sending, interrupting).0
+    });
+    assert_eq!(reader.join().expect("the reader ends").expect("the kernel reads"), (BYTES, sent));
+}
+
+#[test]
+fn a_device_that_goes_down_and_comes_back_interrupts_and_does_not_end_the_kernels_sending() {
+    if !can_run("a_device_that_goes_down_and_comes_back_interrupts_and_does_not_end_the_kernels_sending", &[])
+    {
+        return;
+    }
+    let world = World::new();
+    let listener = world.stack.listen(None, 80, ListenOptions::default()).expect("the port is free");
+    let mut stream = world.kernel_connects((OURS, 80).into()).expect("we listen");
+    let writer = std::thread::spawn(move || write_all(&mut stream, 4, BYTES));
+    let received = within_patience(async {
+        let mut stream = listener.accept().await.expect("the stack lives");
+        let mut before = vec![0; 1_000_000];
+        stream.read_exact(&mut before).await.expect("the connection holds");
+        world.namespace.ip(&["link", "set", "hop0", "down"]);
+        // What was on its way is read, and then nothing comes any more.
+        let mut rest = vec![0; 1 << 16];
+        let silence = Duration::from_millis(100);
+        while let Ok(read) = tokio::time::timeout(silence, stream.read(&mut rest)).await {
+            before.extend_from_slice(&rest[..read.expect("the connection holds")]);
+        }
+        world.namespace.ip(&["link", "set", "hop0", "up"]);
+        stream.read_to_end(&mut before).await.expect("the connection holds");
+        before
+    });
+    writer.join().expect("the writer ends").expect("the kernel writes");
+    let mut expected = vec![0; BYTES as usize];
+    Stream::new(4, BYTES).next(&mut expected);
+    assert!(received == expected, "{} bytes came", received.len());
+}
+
+#[test]
+fn a_device_that_vanishes_is_told_of_and_the_stack_still_stops() {
+    if !can_run("a_device_that_vanishes_is_told_of_and_the_stack_still_stops", &[]) {
+        return;
+    }
+    let world = World::new();
+    let (listener, address) = world.kernel_listener(KERNELS);
+    let mut stream = within_patience(world.connect(address));
+    world.namespace.ip(&["link", "del", "hop0"]);
+    within_patience(async {
+        until(|| world.stack.has_lost_a_link()).await;
+        stream.write_all(b"nobody hears this").await.expect("the buffer takes it");
+        until(|| world.stack.counters()[0].drops.contains_key(&LinkDrop::Gone)).await;
+    });
+    let stopped = world.stack.stop(Duration::from_millis(50));
+    assert_eq!(stopped.reset, 1);
+    drop((listener, stream));
+}
+
+#[test]
+fn a_second_user_of_a_device_is_refused() {
+    if !can_run("a_second_user_of_a_device_is_refused", &[]) {
+        return;
+    }
+    let world = World::new();
+    let second = world.namespace.run(|| Tun::open(&tun_config()));
+    let said = second.map(drop).expect_err("one is enough").to_string();
+    assert!(said.contains("another process has it open"), "{said}");
+}
+
+#[test]
+fn a_smaller_mtu_further_on_is_found_and_kept_to() {
+    if !can_run("a_smaller_mtu_further_on_is_found_and_kept_to", &[]) {
+        return;
+    }
+    let far = Namespace::new();
+    let route = Route { to: "10.8.0.0/24".parse().expect("a prefix"), link: LinkId(0), via: NextHop::Link };
+    let world = World::with(|config| config.endpoint.routes.push(route), |link| link);
+    world.namespace.sysctl("ipv4/ip_forward", "1");
+    world.namespace.join(&far, "wire", "10.8.0.1/24", "10.8.0.2/24");
+    far.ip(&["route", "add", "10.7.0.0/24", "via", "10.8.0.1"]);
+    let listener = far.run(|| std::net::TcpListener::bind("10.8.0.2:0")).expect("the address is there");
+    let address = listener.local_addr().expect("it is bound");
+    let reader = std::thread::spawn(move || read_all(&mut listener.accept()?.0));
+    let is_shrunk = Arc::new(AtomicBool::new(false));
+    let sent = within_patience(async {
+        let mut stream = world.connect(address).await;
+        let id = stream.id();
+        let sending = async {
+            let mut sent = Stream::new(5, BYTES);
+            let mut buffer = vec![0; 1 << 16];
+            loop {
+                let length = sent.next(&mut buffer);
+                if length == 0 {
+                    break;
+                }
+                stream.write_all(&buffer[..length]).await.expect("the connection holds");
+            }
+            let path_mtu = stream.info().expect("it is open").path_mtu;
+            stream.shutdown().await.expect("the connection holds");
+            (sent.hash(), path_mtu)
+        };
+        let shrinking = async {
+            until(|| world.stack.info(id).is_some_and(|info| info.stats.bytes_acked > 1_000_000)).await;
+            world.namespace.ip(&["link", "set", "wire", "mtu", "1000"]);
+            is_shrunk.store(true, Ordering::Relaxed);
+        };
+        tokio::join!(sending, shrinking).0
+    });
+    assert!(is_shrunk.load(Ordering::Relaxed));
+    assert_eq!(sent.1, 1000);
+    assert_eq!(reader.join().expect("the reader ends").expect("the far kernel reads"), (BYTES, sent.0));
+}
