@@ -14,7 +14,7 @@ use tree::{File, files};
 const WIDEST_LINE: usize = 120;
 
 /// What each crate may depend on; the root package, the command, may depend on all of them.
-const ARROWS: [(&str, &[&str]); 3] = [
+const ARROWS: [(&str, &[&str]); 5] = [
     ("stack/core/Cargo.toml", &["arrayvec", "hashbrown", "siphasher", "smoltcp"]),
     (
         "stack/host/Cargo.toml",
@@ -33,6 +33,8 @@ const ARROWS: [(&str, &[&str]); 3] = [
             "tun-tap",
         ],
     ),
+    ("stack/mesh/Cargo.toml", &["hopwise-core"]),
+    ("stack/air/Cargo.toml", &["hopwise-core"]),
     ("agents/Cargo.toml", &["hopwise-core"]),
 ];
 

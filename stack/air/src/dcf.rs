@@ -1,0 +1,228 @@
+//! The distributed coordination function of 802.11, for all stations of one medium.
+//!
+//! Two events a frame: its start is applied to all who hear it, each with its own instant of arrival, and its end
+//! settles all receptions that it ended. A station waits for one thing at a time, so it has one deadline; the NAV
+//! has none, since a backoff that goes on is put off to after it.
+//!
+//! What is applied ahead of its instant stays invisible until then. A first bit that arrives at the very instant
+//! when a backoff runs out was not heard: both send, and collide.
+//!
+//! [`Rules::Ns2`] are those of the papers' simulator; where they differ from the standard's the code names the rule.
+//! Not modelled: fragmentation, power saving, EDCA, beacons.
+
+mod backoff;
+mod exchange;
+mod reception;
+mod station;
+mod stats;
+mod transmission;
+
+pub use stats::{FrameCounts, StationStats};
+
+use std::collections::VecDeque;
+
+use hopwise_core::Cast;
+
+use crate::deadlines::{Deadlines, NEVER};
+use crate::medium::{Medium, Place, Radio};
+use crate::phy::Phy;
+use crate::random::{Purpose, Stream};
+use station::{Service, Station, Wait};
+
+/// Whose rules a station follows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Rules {
+    #[default]
+    Standard,
+    Ns2,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MacConfig {
+    pub rules: Rules,
+    /// Packets of at least this many bytes are announced by RTS; `None`: none is.
+    pub rts_threshold: Option<u32>,
+    /// Transmissions of an RTS, or of a packet without RTS.
+    pub short_retries: u8,
+    /// Transmissions of a packet that was announced.
+    pub long_retries: u8,
+}
+
+impl Default for MacConfig {
+    fn default() -> MacConfig {
+        MacConfig { rules: Rules::Standard, rts_threshold: Some(0), short_retries: 7, long_retries: 4 }
+    }
+}
+
+/// The receiver of a frame that is for everyone.
+pub const EVERYONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameKind {
+    Rts,
+    Cts,
+    Data,
+    Ack,
+}
+
+/// What happened to the packets that stations were given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum News {
+    /// `to` has the packet that `from` was given.
+    Arrived { from: u32, to: u32, cast: Cast },
+    /// The station has room again.
+    Done { station: u32, outcome: Outcome },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Acknowledged,
+    /// A broadcast: nobody says whether it arrived.
+    Sent,
+    GivenUp,
+}
+
+/// A frame on the air.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    pub kind: FrameKind,
+    pub to: u32,
+    /// What its duration field says.
+    pub duration_ns: u64,
+    pub airtime_ns: u64,
+    /// Bytes of the packet within; 0 for control frames.
+    pub bytes: u32,
+    pub is_announced: bool,
+    pub is_repeat: bool,
+}
+
+/// Times that every exchange needs.
+#[derive(Clone, Copy, Debug)]
+struct Times {
+    slot: u32,
+    sifs: u64,
+    difs: u64,
+    eifs: u64,
+    rts: u64,
+    cts: u64,
+    ack: u64,
+    /// By how much an answer may be overdue.
+    patience: u64,
+    /// An RTS that is followed by nothing holds the medium no longer (`rules: standard`).
+    rts_alone: u64,
+}
+
+#[derive(Debug)]
+pub struct Dcf {
+    phy: Phy,
+    mac: MacConfig,
+    radio: Radio,
+    times: Times,
+    medium: Medium,
+    stations: Vec<Station>,
+    stats: Vec<StationStats>,
+    deadlines: Deadlines,
+    news: VecDeque<News>,
+    events: u64,
+}
+
+impl Dcf {
+    pub fn new(phy: Phy, mac: MacConfig, radio: Radio, places: &[Place], seed: u64) -> Dcf {
+        let medium = Medium::new(&radio, places);
+        let stations =
+            (0..medium.stations() as u32).map(|n| Station::new(&phy, Stream::new(seed, n, Purpose::Backoff)));
+        Dcf {
+            times: times(&phy, mac.rules),
+            stations: stations.collect(),
+            stats: vec![StationStats::default(); medium.stations()],
+            deadlines: Deadlines::new(medium.stations()),
+            news: VecDeque::new(),
+            events: 0,
+            phy,
+            mac,
+            radio,
+            medium,
+        }
+    }
+
+    pub fn has_room(&self, station: u32) -> bool {
+        self.stations[station as usize].service.is_none()
+    }
+
+    /// Gives a packet to a station that has room. The caller keeps it until it hears that it is done.
+    pub fn offer(&mut self, now: u64, station: u32, to: u32, bytes: u32) {
+        let n = station as usize;
+        assert!(self.stations[n].service.is_none(), "one frame in service");
+        let is_announced = to != EVERYONE && self.mac.rts_threshold.is_some_and(|least| bytes >= least);
+        let number = self.stations[n].next_number();
+        self.stations[n].service = Some(Service::new(to, bytes, number, is_announced));
+        self.contend_for_new(now, n);
+    }
+
+    /// When something happens next; `u64::MAX` when nothing does.
+    #[inline]
+    pub fn next(&self) -> u64 {
+        self.deadlines.next()
+    }
+
+    /// Lets that happen. Afterwards there may be news.
+    pub fn fire(&mut self) {
+        let (now, n) = (self.deadlines.next(), self.deadlines.first());
+        self.events += 1;
+        let wait = std::mem::replace(&mut self.stations[n].wait, Wait::Nothing);
+        self.deadlines.set(n, NEVER);
+        match wait {
+            Wait::Nothing => panic!("a deadline is waited for"),
+            Wait::Backoff => self.on_backoff_over(now, n),
+            Wait::FrameEnd => self.on_frame_end(now, n),
+            Wait::ToAnswer => self.on_time_to_answer(now, n),
+            Wait::ToSendData => self.on_time_to_send_data(now, n),
+            Wait::Answer => self.on_no_answer(now, n),
+        }
+        debug_assert!(self.stations[n].wait == Wait::Nothing || self.deadlines.of(n) >= now);
+    }
+
+    pub fn next_news(&mut self) -> Option<News> {
+        self.news.pop_front()
+    }
+
+    pub fn stats(&self, station: u32) -> &StationStats {
+        &self.stats[station as usize]
+    }
+
+    pub fn stations(&self) -> u32 {
+        self.medium.stations() as u32
+    }
+
+    /// Frame starts, frame ends and timers so far.
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    fn wait(&mut self, n: usize, wait: Wait, until: u64) {
+        self.stations[n].wait = wait;
+        self.deadlines.set(n, until);
+    }
+}
+
+fn times(phy: &Phy, rules: Rules) -> Times {
+    let patience = match rules {
+        Rules::Ns2 => 4_000,
+        Rules::Standard => phy.slot_ns,
+    };
+    Times {
+        slot: phy.slot_ns as u32,
+        sifs: phy.sifs_ns,
+        difs: phy.difs_ns(),
+        eifs: phy.eifs_ns(),
+        rts: phy.rts_ns(),
+        cts: phy.cts_ns(),
+        ack: phy.ack_ns(),
+        patience,
+        // IEEE 802.11-2016 §10.3.2.4: 2 SIFS, a CTS, the PHY's delay of a first bit, 2 slots.
+        rts_alone: 2 * phy.sifs_ns + phy.cts_ns() + phy.airtime_ns(0, phy.basic) + 2 * phy.slot_ns,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! When a station may begin an exchange: backoffs drawn, interrupted and resumed.
+
+use super::station::{Backoff, Hears, Phase, Wait};
+use super::{Dcf, Rules};
+use crate::deadlines::NEVER;
+
+impl Dcf {
+    /// A packet came to a station that had none.
+    pub(super) fn contend_for_new(&mut self, now: u64, n: usize) {
+        let st = &mut self.stations[n];
+        // In the middle of an exchange: `proceed` draws when it is over.
+        if st.backoff != Backoff::None || st.phase != Phase::Idle || st.wait != Wait::Nothing {
+            return;
+        }
+        let is_idle = st.reception.hears == Hears::Nothing && st.nav_end() <= now && st.busy_until <= now;
+        st.is_undrawn = self.mac.rules == Rules::Standard && is_idle;
+        // Access at once on a medium that has been idle for DIFS is the standard's; ns-2 draws always.
+        st.slots = if st.is_undrawn { 0 } else { st.draw() };
+        st.backoff = Backoff::Paused;
+        let from = if st.is_undrawn { now.saturating_sub(self.times.difs) } else { now };
+        self.resume(n, from);
+    }
+
+    pub(super) fn draw_backoff(&mut self, n: usize) {
+        let st = &mut self.stations[n];
+        st.slots = st.draw();
+        st.is_undrawn = false;
+        st.backoff = Backoff::Paused;
+    }
+
+    /// The exchange that a station was in is over: what it has goes on.
+    pub(super) fn proceed(&mut self, n: usize) {
+        let st = &self.stations[n];
+        if st.service.is_some() && st.backoff == Backoff::None {
+            self.draw_backoff(n);
+        }
+        self.resume(n, 0);
+    }
+
+    /// Lets a paused backoff go on, when nothing is heard and nothing else is to be done: DIFS after carrier and NAV
+    /// are idle.
+    #[inline]
+    pub(super) fn resume(&mut self, n: usize, not_before: u64) {
+        let st = &mut self.stations[n];
+        let may = st.backoff == Backoff::Paused
+            && st.phase == Phase::Idle
+            && st.wait == Wait::Nothing
+            && st.reception.hears == Hears::Nothing;
+        if !may {
+            return;
+        }
+        let idle_from = st.busy_until.max(st.nav_end()).max(not_before);
+        st.slots_from = (idle_from + self.times.difs).max(st.eifs_until);
+        st.backoff = Backoff::Running;
+        let until = st.slots_from + u64::from(st.slots) * u64::from(self.times.slot);
+        self.wait(n, Wait::Backoff, until);
+    }
+
+    /// The medium gets busy at `at`. A backoff that runs out by then has not heard it; else only the whole slots that
+    /// have passed are taken off.
+    #[inline]
+    pub(super) fn interrupt(&mut self, n: usize, at: u64) {
+        let st = &mut self.stations[n];
+        if st.backoff != Backoff::Running || self.deadlines.of(n) <= at {
+            return;
+        }
+        if at > st.slots_from {
+            st.slots -= (at - st.slots_from) as u32 / self.times.slot;
+        }
+        if st.is_undrawn {
+            st.is_undrawn = false;
+            st.slots = st.draw();
+        }
+        st.backoff = Backoff::Paused;
+        st.wait = Wait::Nothing;
+        self.deadlines.set(n, NEVER);
+    }
+
+    pub(super) fn on_backoff_over(&mut self, now: u64, n: usize) {
+        let st = &mut self.stations[n];
+        st.backoff = Backoff::None;
+        st.is_undrawn = false;
+        let Some(service) = st.service else { return };
+        if service.is_announced && !service.is_cleared {
+            self.send_rts(now, n);
+        } else {
+            self.send_data(now, n);
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! RTS, CTS, data, ACK: what a station answers, what it waits for, and what it does when nothing comes.
+
+use hopwise_core::Cast;
+
+use super::station::{Hears, Owed, Phase, Reception, Wait};
+use super::transmission::whole_us;
+use super::{Dcf, Frame, FrameKind, News, Outcome, Rules};
+
+impl Dcf {
+    /// A frame for this station was understood.
+    pub(super) fn take_own(&mut self, n: usize, heard: &Reception, frame: &Frame) {
+        match frame.kind {
+            FrameKind::Rts => self.take_rts(n, heard, frame),
+            FrameKind::Cts => self.take_cts(n, heard),
+            FrameKind::Data => self.take_data(n, heard, frame),
+            FrameKind::Ack => self.take_ack(n),
+        }
+    }
+
+    fn take_rts(&mut self, n: usize, heard: &Reception, frame: &Frame) {
+        let st = &self.stations[n];
+        if st.phase != Phase::Idle || st.wait != Wait::Nothing {
+            return;
+        }
+        let duration_ns = whole_us(frame.duration_ns - self.times.sifs - self.times.cts);
+        self.owe(n, heard, FrameKind::Cts, duration_ns);
+    }
+
+    fn owe(&mut self, n: usize, heard: &Reception, kind: FrameKind, duration_ns: u64) {
+        let to = self.medium.links[heard.link as usize].from;
+        self.stations[n].owed = Some(Owed { kind, to, duration_ns });
+        self.wait(n, Wait::ToAnswer, heard.until + self.times.sifs);
+    }
+
+    fn take_cts(&mut self, n: usize, heard: &Reception) {
+        let st = &mut self.stations[n];
+        let (Phase::AwaitsCts, Some(service)) = (st.phase, &mut st.service) else { return };
+        service.is_cleared = true;
+        st.short_tries = 0;
+        st.phase = Phase::Idle;
+        self.wait(n, Wait::ToSendData, heard.until + self.times.sifs);
+    }
+
+    fn take_data(&mut self, n: usize, heard: &Reception, frame: &Frame) {
+        let st = &mut self.stations[n];
+        let is_expected = match (frame.is_announced, st.phase) {
+            (true, Phase::AwaitsData) => true,
+            (false, Phase::Idle) => st.wait == Wait::Nothing,
+            _ => false,
+        };
+        if !is_expected {
+            return;
+        }
+        st.phase = Phase::Idle;
+        self.owe(n, heard, FrameKind::Ack, 0);
+        let link = &mut self.medium.links[heard.link as usize];
+        let Some(service) = self.stations[link.from as usize].service else { return };
+        // An ACK that was lost brings the same frame again.
+        if std::mem::replace(&mut link.delivered, service.number) != service.number {
+            let (from, to) = (link.from, n as u32);
+            self.news.push_back(News::Arrived { from, to, cast: Cast::ToUs });
+        }
+    }
+
+    fn take_ack(&mut self, n: usize) {
+        let st = &mut self.stations[n];
+        let (Phase::AwaitsAck, Some(service)) = (st.phase, st.service) else { return };
+        *(if service.is_announced { &mut st.long_tries } else { &mut st.short_tries }) = 0;
+        st.phase = Phase::Idle;
+        st.wait = Wait::Nothing;
+        self.deadlines.set(n, crate::deadlines::NEVER);
+        self.finish(n, Outcome::Acknowledged);
+        self.draw_backoff(n);
+    }
+
+    /// SIFS has passed since the frame that is to be answered.
+    pub(super) fn on_time_to_answer(&mut self, now: u64, n: usize) {
+        let Some(owed) = self.stations[n].owed.take() else { return };
+        self.settle_what_is_over(now, n);
+        let st = &self.stations[n];
+        let is_held_up = match (owed.kind, self.mac.rules) {
+            // ns-2 wants carrier and NAV idle, the standard the NAV alone.
+            (FrameKind::Cts, Rules::Ns2) => st.nav > now || st.hears_anything(now),
+            (FrameKind::Cts, Rules::Standard) => st.nav_end() > now,
+            _ => false,
+        };
+        if is_held_up {
+            self.proceed(n);
+            return;
+        }
+        let (airtime_ns, phase) = match owed.kind {
+            FrameKind::Cts => (self.times.cts, Phase::AwaitsData),
+            _ => (self.times.ack, Phase::Sends),
+        };
+        self.stations[n].phase = phase;
+        let frame = Frame {
+            kind: owed.kind,
+            to: owed.to,
+            duration_ns: owed.duration_ns,
+            airtime_ns,
+            bytes: 0,
+            is_announced: false,
+            is_repeat: false,
+        };
+        self.transmit(now, n, frame);
+    }
+
+    /// SIFS has passed since the CTS. On a medium that got busy the station begins again with an RTS.
+    pub(super) fn on_time_to_send_data(&mut self, now: u64, n: usize) {
+        self.settle_what_is_over(now, n);
+        let st = &mut self.stations[n];
+        let is_busy = self.mac.rules == Rules::Ns2 && (st.nav > now || st.hears_anything(now));
+        if !is_busy {
+            self.send_data(now, n);
+            return;
+        }
+        if let Some(service) = &mut st.service {
+            service.is_cleared = false;
+        }
+        st.widen();
+        self.draw_backoff(n);
+        self.proceed(n);
+    }
+
+    /// What was waited for did not come.
+    pub(super) fn on_no_answer(&mut self, now: u64, n: usize) {
+        self.stations[n].wait = Wait::Answer;
+        self.settle_what_is_over(now, n);
+        let st = &mut self.stations[n];
+        if st.wait != Wait::Answer {
+            return;
+        }
+        st.wait = Wait::Nothing;
+        // Waiting counts as busy.
+        st.busy_until = st.busy_until.max(now);
+        match std::mem::replace(&mut st.phase, Phase::Idle) {
+            Phase::AwaitsCts => self.try_again(n, Tries::Short),
+            Phase::AwaitsAck if st.service.is_some_and(|service| service.is_announced) => {
+                self.try_again(n, Tries::Long);
+            }
+            Phase::AwaitsAck => self.try_again(n, Tries::Short),
+            // The announced data, or nothing at all.
+            Phase::AwaitsData | Phase::Idle | Phase::Sends => {}
+        }
+        self.proceed(n);
+    }
+
+    fn try_again(&mut self, n: usize, tries: Tries) {
+        let st = &mut self.stations[n];
+        let (tries, most) = match tries {
+            Tries::Short => (&mut st.short_tries, self.mac.short_retries),
+            Tries::Long => (&mut st.long_tries, self.mac.long_retries),
+        };
+        *tries += 1;
+        if *tries >= most {
+            *tries = 0;
+            self.finish(n, Outcome::GivenUp);
+        } else {
+            st.widen();
+            if let Some(service) = &mut st.service {
+                service.is_cleared = false;
+                service.is_repeat = true;
+            }
+        }
+        self.draw_backoff(n);
+    }
+
+    pub(super) fn on_broadcast_sent(&mut self, n: usize) {
+        self.stations[n].phase = Phase::Idle;
+        self.finish(n, Outcome::Sent);
+        self.draw_backoff(n);
+        self.proceed(n);
+    }
+
+    fn finish(&mut self, n: usize, outcome: Outcome) {
+        let st = &mut self.stations[n];
+        st.reset_cw();
+        st.service = None;
+        if outcome == Outcome::GivenUp {
+            self.stats[n].retry_drops += 1;
+        }
+        self.news.push_back(News::Done { station: n as u32, outcome });
+    }
+
+    fn settle_what_is_over(&mut self, now: u64, n: usize) {
+        let reception = &self.stations[n].reception;
+        if reception.hears != Hears::Nothing && reception.until <= now {
+            self.settle(n);
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Tries {
+    Short,
+    Long,
+}

@@ -1,0 +1,159 @@
+//! Frames arrive: what a receiver makes of one frame, and of several at once.
+
+use hopwise_core::Cast;
+
+use super::station::{Hears, Reception};
+use super::{Dcf, EVERYONE, Frame, FrameKind, News, Rules};
+
+impl Dcf {
+    /// The first bit of a frame is on its way to one who will hear it.
+    #[inline]
+    pub(super) fn arrive(&mut self, now: u64, link_index: usize, frame: &Frame) {
+        let link = self.medium.links[link_index];
+        let n = link.to as usize;
+        let from = now + u64::from(link.delay_ns);
+        let st = &mut self.stations[n];
+        // A reception that ends before: what it brought is settled first.
+        if st.reception.hears != Hears::Nothing && st.reception.until <= from {
+            self.settle(n);
+        }
+        let st = &self.stations[n];
+        let is_spoiled = from < st.sends_until && st.sends_from <= from;
+        let hears = if link.is_decodable && !is_spoiled { Hears::Frame } else { Hears::Noise };
+        let until = from + frame.airtime_ns;
+        let new = Reception { hears, link: link_index as u32, from, until, power_w: link.power_w };
+        match self.mac.rules {
+            Rules::Ns2 => self.hear_ns2(n, new),
+            Rules::Standard => self.hear_standard(n, new),
+        }
+        self.interrupt(n, from);
+    }
+
+    /// Pair by pair: the later of two is never captured, and what is weaker by the capture ratio is ignored, but for
+    /// the NAV that it leaves behind.
+    #[inline]
+    fn hear_ns2(&mut self, n: usize, new: Reception) {
+        let st = &mut self.stations[n];
+        if st.reception.hears == Hears::Nothing {
+            st.reception = new;
+            return;
+        }
+        // Applied in the order of sending, heard in the order of arrival.
+        let (first, later) =
+            if new.from < st.reception.from { (new, st.reception) } else { (st.reception, new) };
+        if first.power_w >= self.radio.capture * later.power_w {
+            st.extend_nav(later.until + self.times.eifs);
+            st.reception = first;
+            self.count_lost(n, &later);
+            return;
+        }
+        let lasts = if later.until > first.until { later } else { first };
+        st.reception = Reception { hears: Hears::Collision, from: first.from, ..lasts };
+        self.count_lost(n, &first);
+        self.count_lost(n, &later);
+    }
+
+    /// A reception lost to another frame, if it was for this station.
+    fn count_lost(&mut self, n: usize, lost: &Reception) {
+        if lost.hears == Hears::Frame {
+            let from = self.medium.links[lost.link as usize].from as usize;
+            let frame = &self.stations[from].frame;
+            if frame.to as usize == n {
+                self.stats[n].collisions += 1;
+            }
+        }
+    }
+
+    /// A frame is taken when it exceeds the sum of all others by what its rate takes, also a later one.
+    fn hear_standard(&mut self, n: usize, new: Reception) {
+        let st = &mut self.stations[n];
+        st.overlapping.retain(|(until, _)| *until > new.from);
+        let others: f64 = st.overlapping.iter().map(|(_, power_w)| power_w).sum();
+        st.overlapping.push((new.until, new.power_w));
+        if new.from <= st.nav_unless_followed {
+            st.nav_unless_followed = u64::MAX;
+        } else {
+            st.nav = st.nav.min(st.nav_unless_followed);
+            st.nav_unless_followed = u64::MAX;
+        }
+        let old = st.reception;
+        if old.hears == Hears::Frame {
+            let all_others = others - old.power_w + new.power_w;
+            if old.power_w >= self.needed_ratio(&old) * all_others {
+                let st = &mut self.stations[n];
+                st.busy_until = st.busy_until.max(new.until);
+                self.count_lost(n, &new);
+                return;
+            }
+            self.count_lost(n, &old);
+        }
+        let is_taken = new.hears == Hears::Frame
+            && (others == 0.0 || new.power_w >= self.needed_ratio(&new).max(self.radio.capture) * others);
+        if !is_taken && others > 0.0 {
+            self.count_lost(n, &new);
+        }
+        let st = &mut self.stations[n];
+        st.reception = if old.hears == Hears::Nothing {
+            Reception { hears: if is_taken { Hears::Frame } else { Hears::Noise }, ..new }
+        } else if is_taken {
+            // What it outdoes may last longer: the carrier stays busy.
+            st.busy_until = st.busy_until.max(old.until);
+            Reception { from: old.from, ..new }
+        } else {
+            let lasts = if new.until > old.until { new } else { old };
+            Reception { hears: Hears::Collision, from: old.from, ..lasts }
+        };
+    }
+
+    fn needed_ratio(&self, reception: &Reception) -> f64 {
+        let from = self.medium.links[reception.link as usize].from as usize;
+        match self.stations[from].frame.kind {
+            FrameKind::Data if self.stations[from].frame.to != EVERYONE => self.phy.data.sinr,
+            _ => self.phy.basic.sinr,
+        }
+    }
+
+    /// What a station heard has ended.
+    pub(super) fn settle(&mut self, n: usize) {
+        let st = &mut self.stations[n];
+        let heard = st.reception;
+        st.reception.hears = Hears::Nothing;
+        st.busy_until = st.busy_until.max(heard.until);
+        // A frame that ends while the station itself sends leaves no trace.
+        if !st.was_sending_at(heard.until) {
+            if heard.hears == Hears::Frame {
+                self.take(n, &heard);
+            } else if self.mac.rules == Rules::Ns2 {
+                st.extend_nav(heard.until + self.times.eifs);
+            } else {
+                st.eifs_until = heard.until + self.times.eifs;
+            }
+        }
+        self.resume(n, 0);
+    }
+
+    /// A frame was decoded.
+    fn take(&mut self, n: usize, heard: &Reception) {
+        let from = self.medium.links[heard.link as usize].from;
+        let frame = self.stations[from as usize].frame;
+        let st = &mut self.stations[n];
+        // ns-2 lets an EIFS stand; the standard ends it with the next frame that is understood.
+        st.eifs_until = 0;
+        if frame.to as usize == n {
+            self.take_own(n, heard, &frame);
+            return;
+        }
+        let is_longer = heard.until + frame.duration_ns > st.nav_end();
+        if is_longer && frame.duration_ns > 0 {
+            st.nav = heard.until + frame.duration_ns;
+            // The standard takes the NAV of an RTS back when nothing follows it.
+            let is_rts = frame.kind == FrameKind::Rts && self.mac.rules == Rules::Standard;
+            st.nav_unless_followed = if is_rts { heard.until + self.times.rts_alone } else { u64::MAX };
+        }
+        let hears_all = st.hears_all;
+        if frame.kind == FrameKind::Data && (frame.to == EVERYONE || hears_all) {
+            let cast = if frame.to == EVERYONE { Cast::ToAll } else { Cast::Overheard };
+            self.news.push_back(News::Arrived { from, to: n as u32, cast });
+        }
+    }
+}

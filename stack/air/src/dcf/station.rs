@@ -1,0 +1,204 @@
+//! What a station remembers.
+
+use crate::phy::Phy;
+use crate::random::Stream;
+
+/// What the one deadline is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wait {
+    Nothing,
+    /// When the backoff runs out.
+    Backoff,
+    /// When all who hear our frame have heard its end.
+    FrameEnd,
+    /// SIFS after what is to be answered.
+    ToAnswer,
+    /// SIFS after the CTS.
+    ToSendData,
+    /// When a CTS, an ACK or the announced data is overdue.
+    Answer,
+}
+
+/// What a station is in the middle of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Idle,
+    /// An RTS is out.
+    AwaitsCts,
+    /// A CTS is out.
+    AwaitsData,
+    /// Data is out.
+    AwaitsAck,
+    /// An ACK or a broadcast is on the air.
+    Sends,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Backoff {
+    None,
+    /// The medium is busy, or something else goes first.
+    Paused,
+    Running,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Hears {
+    Nothing,
+    /// A frame that can be decoded so far.
+    Frame,
+    /// One that cannot: too weak, or sent into while it came.
+    Noise,
+    /// Several on top of each other.
+    Collision,
+}
+
+/// What a station's receiver is at.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reception {
+    pub(super) hears: Hears,
+    pub(super) link: u32,
+    pub(super) from: u64,
+    pub(super) until: u64,
+    pub(super) power_w: f64,
+}
+
+/// The packet that a station was given.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Service {
+    pub(super) to: u32,
+    pub(super) bytes: u32,
+    pub(super) number: u32,
+    pub(super) is_announced: bool,
+    /// The CTS was heard: data is next.
+    pub(super) is_cleared: bool,
+    pub(super) is_repeat: bool,
+}
+
+impl Service {
+    pub(super) fn new(to: u32, bytes: u32, number: u32, is_announced: bool) -> Service {
+        Service { to, bytes, number, is_announced, is_cleared: false, is_repeat: false }
+    }
+}
+
+/// A CTS or an ACK that is owed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Owed {
+    pub(super) kind: super::FrameKind,
+    pub(super) to: u32,
+    pub(super) duration_ns: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Station {
+    pub(super) reception: Reception,
+    pub(super) sends_from: u64,
+    pub(super) sends_until: u64,
+    /// Until when the last frame that was heard or sent lasted.
+    pub(super) busy_until: u64,
+    pub(super) nav: u64,
+    /// `rules: standard`: the NAV holds no longer than this unless a frame follows the RTS that set it.
+    pub(super) nav_unless_followed: u64,
+    /// `rules: standard`: backoff goes on no earlier, because of a frame that was not understood.
+    pub(super) eifs_until: u64,
+    /// When the first slot of a running backoff begins.
+    pub(super) slots_from: u64,
+    pub(super) slots: u32,
+    pub(super) backoff: Backoff,
+    /// `rules: standard`: nothing was drawn since the medium was idle; drawn when it gets busy.
+    pub(super) is_undrawn: bool,
+    pub(super) phase: Phase,
+    pub(super) wait: Wait,
+    pub(super) cw: u16,
+    pub(super) cw_range: (u16, u16),
+    pub(super) short_tries: u8,
+    pub(super) long_tries: u8,
+    pub(super) owed: Option<Owed>,
+    pub(super) service: Option<Service>,
+    pub(super) frame: super::Frame,
+    /// `rules: standard`: all that is on the air here, with its end.
+    pub(super) overlapping: Vec<(u64, f64)>,
+    pub(super) hears_all: bool,
+    number: u32,
+    stream: Stream,
+}
+
+impl Station {
+    pub(super) fn new(phy: &Phy, stream: Stream) -> Station {
+        Station {
+            reception: Reception { hears: Hears::Nothing, link: 0, from: 0, until: 0, power_w: 0.0 },
+            sends_from: 0,
+            sends_until: 0,
+            busy_until: 0,
+            nav: 0,
+            nav_unless_followed: u64::MAX,
+            eifs_until: 0,
+            slots_from: 0,
+            slots: 0,
+            backoff: Backoff::None,
+            is_undrawn: false,
+            phase: Phase::Idle,
+            wait: Wait::Nothing,
+            cw: phy.cw.0,
+            cw_range: phy.cw,
+            short_tries: 0,
+            long_tries: 0,
+            owed: None,
+            service: None,
+            frame: super::Frame {
+                kind: super::FrameKind::Ack,
+                to: super::EVERYONE,
+                duration_ns: 0,
+                airtime_ns: 0,
+                bytes: 0,
+                is_announced: false,
+                is_repeat: false,
+            },
+            overlapping: Vec::new(),
+            hears_all: false,
+            number: 0,
+            stream,
+        }
+    }
+
+    pub(super) fn next_number(&mut self) -> u32 {
+        self.number += 1;
+        self.number
+    }
+
+    /// Draws from 0..cw − 1.
+    #[inline]
+    pub(super) fn draw(&mut self) -> u32 {
+        self.stream.below(u32::from(self.cw))
+    }
+
+    /// 31, 63, … up to the end of the range.
+    pub(super) fn widen(&mut self) {
+        self.cw = (2 * self.cw + 1).min(self.cw_range.1);
+    }
+
+    pub(super) fn reset_cw(&mut self) {
+        self.cw = self.cw_range.0;
+    }
+
+    /// When the NAV ends, as far as is known.
+    #[inline]
+    pub(super) fn nav_end(&self) -> u64 {
+        self.nav.min(self.nav_unless_followed)
+    }
+
+    #[inline]
+    pub(super) fn extend_nav(&mut self, until: u64) {
+        self.nav = self.nav.max(until);
+    }
+
+    /// Whether the receiver hears something; equal instants count as not yet heard.
+    #[inline]
+    pub(super) fn hears_anything(&self, now: u64) -> bool {
+        self.reception.hears != Hears::Nothing && self.reception.from < now
+    }
+
+    #[inline]
+    pub(super) fn was_sending_at(&self, at: u64) -> bool {
+        self.sends_from < at && at < self.sends_until
+    }
+}

@@ -1,0 +1,42 @@
+//! What is counted of each station.
+
+use super::{Frame, FrameKind};
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FrameCounts {
+    pub rts: u64,
+    pub cts: u64,
+    pub data: u64,
+    pub ack: u64,
+}
+
+impl FrameCounts {
+    pub fn total(&self) -> u64 {
+        self.rts + self.cts + self.data + self.ack
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StationStats {
+    pub frames_sent: FrameCounts,
+    /// Sum of transmission times.
+    pub airtime_ns: u64,
+    /// Receptions of frames for this station that were lost to another frame.
+    pub collisions: u64,
+    /// Packets given up.
+    pub retry_drops: u64,
+}
+
+impl StationStats {
+    #[inline]
+    pub(super) fn on_sent(&mut self, frame: &Frame) {
+        let count = match frame.kind {
+            FrameKind::Rts => &mut self.frames_sent.rts,
+            FrameKind::Cts => &mut self.frames_sent.cts,
+            FrameKind::Data => &mut self.frames_sent.data,
+            FrameKind::Ack => &mut self.frames_sent.ack,
+        };
+        *count += 1;
+        self.airtime_ns += frame.airtime_ns;
+    }
+}

@@ -1,0 +1,162 @@
+use super::*;
+
+/// Stations that always have a packet of 1,028 B for the first one, and what arrived of each in 250 s.
+struct Cell {
+    dcf: Dcf,
+    arrived: Vec<u64>,
+    senders: std::ops::Range<u32>,
+}
+
+const SECOND: u64 = 1_000_000_000;
+
+impl Cell {
+    fn new(profile: &str, mac: MacConfig, radio: Radio, places: &[Place], seed: u64) -> Cell {
+        let phy = Phy::named(profile).expect("a profile");
+        let dcf = Dcf::new(phy, mac, radio, places, seed);
+        Cell { dcf, arrived: vec![0; places.len()], senders: 1..places.len() as u32 }
+    }
+
+    fn kbps_each(mut self, seconds: u64) -> Vec<f64> {
+        for station in self.senders.clone() {
+            self.dcf.offer(u64::from(station) * 1_000_000, station, 0, 1_028);
+        }
+        while self.dcf.next() < seconds * SECOND {
+            let now = self.dcf.next();
+            self.dcf.fire();
+            while let Some(news) = self.dcf.next_news() {
+                match news {
+                    News::Arrived { from, .. } => self.arrived[from as usize] += 1,
+                    News::Done { station, .. } => self.dcf.offer(now, station, 0, 1_028),
+                }
+            }
+        }
+        let kbps = |packets: &u64| *packets as f64 * 8.0 / seconds as f64;
+        self.arrived[1..].iter().map(kbps).collect()
+    }
+}
+
+fn circle(stations: u32) -> Vec<Place> {
+    let on_circle = |n: u32| {
+        let angle = f64::from(n) * std::f64::consts::TAU / f64::from(stations);
+        Place { x: 100.0 * angle.cos(), y: 100.0 * angle.sin() }
+    };
+    std::iter::once(Place::default()).chain((0..stations).map(on_circle)).collect()
+}
+
+fn ns2(rts_threshold: Option<u32>) -> MacConfig {
+    MacConfig { rules: Rules::Ns2, rts_threshold, ..MacConfig::default() }
+}
+
+/// Within `percent` of what was expected, and the figure when it is not.
+fn is_near(got: f64, expected: f64, percent: f64) -> bool {
+    let near = (got / expected - 1.0).abs() * 100.0 <= percent;
+    if !near {
+        eprintln!("{got:.1} against {expected:.1}");
+    }
+    near
+}
+
+#[test]
+fn saturated_cells_carry_what_ns2_measured() {
+    for (profile, rows) in [
+        ("dsss-2mbps", [(1, 1383.9, 1567.4), (2, 1409.1, 1558.3), (5, 1413.4, 1474.1), (20, 1386.9, 1264.7)]),
+        (
+            "dsss-11mbps",
+            [(1, 3470.4, 4911.8), (2, 3633.9, 5177.4), (5, 3662.7, 5081.9), (10, 3596.8, 4810.4)],
+        ),
+    ] {
+        for (stations, with_rts, without) in rows {
+            for (threshold, expected) in [(Some(0), with_rts), (None, without)] {
+                let cell = Cell::new(profile, ns2(threshold), Radio::default(), &circle(stations), 1);
+                let total: f64 = cell.kbps_each(60).iter().sum();
+                assert!(is_near(total, expected, 1.0), "{profile} {stations} {threshold:?}");
+            }
+        }
+    }
+}
+
+fn line(to_b_m: f64, to_c_m: f64) -> [Place; 3] {
+    let at = |x| Place { x, y: 0.0 };
+    [at(to_b_m), at(0.0), at(to_b_m + to_c_m)]
+}
+
+/// Receives only what it can decode, so that A and C do not hear each other.
+fn deaf() -> Radio {
+    Radio { sense_w: Radio::default().receive_w, ..Radio::default() }
+}
+
+#[test]
+fn hidden_stations_fare_as_ns2_measured() {
+    for (threshold, radio, to_b_m, expected) in [
+        (Some(0), deaf(), 200.0, 1334.4),
+        (Some(0), Radio::default(), 200.0, 1413.3),
+        (None, deaf(), 200.0, 385.5),
+        (None, Radio::default(), 200.0, 1605.4),
+    ] {
+        let cell = Cell::new("dsss-2mbps", ns2(threshold), radio, &line(to_b_m, 200.0), 1);
+        let total: f64 = cell.kbps_each(250).iter().sum();
+        assert!(is_near(total, expected, 2.0), "{threshold:?}");
+    }
+}
+
+#[test]
+fn the_stronger_of_two_hidden_stations_takes_all_by_capture() {
+    let each = Cell::new("dsss-2mbps", ns2(None), deaf(), &line(100.0, 200.0), 1).kbps_each(100);
+    assert!(is_near(each[0], 1483.8, 2.0) && each[1] < 10.0, "{each:?}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes() {
+    let run = |seed| Cell::new("dsss-11mbps", ns2(Some(0)), Radio::default(), &circle(5), seed).kbps_each(5);
+    assert_eq!(run(3), run(3));
+    assert_ne!(run(3), run(4));
+}
+
+#[test]
+fn one_exchange_takes_the_time_of_its_frames() {
+    for (profile, bytes, us) in [
+        ("dsss-11mbps", 40, 1_236),
+        ("dsss-11mbps", 1_040, 1_963),
+        ("dsss-2mbps", 40, 1_478),
+        ("dsss-2mbps", 1_040, 5_478),
+    ] {
+        let phy = Phy::named(profile).expect("a profile");
+        let mut dcf = Dcf::new(phy, ns2(Some(0)), Radio::default(), &line(200.0, 200.0), 1);
+        dcf.offer(0, 1, 0, bytes);
+        let (rts_at, mut done_at) = (dcf.next(), 0);
+        while dcf.next_news().is_none_or(|news| !matches!(news, News::Done { .. })) {
+            done_at = dcf.next();
+            dcf.fire();
+        }
+        // Four times 667 ns through the air.
+        let spent_us = (done_at - rts_at - 4 * 667 + 500) / 1_000;
+        assert_eq!(spent_us, us, "{profile} {bytes}");
+    }
+}
+
+#[test]
+fn a_packet_to_nobody_is_given_up_after_seven_announcements() {
+    let phy = Phy::named("dsss-2mbps").expect("a profile");
+    let places = [Place::default(), Place { x: 300.0, y: 0.0 }];
+    for rules in [Rules::Ns2, Rules::Standard] {
+        let mac = MacConfig { rules, ..MacConfig::default() };
+        let mut dcf = Dcf::new(phy, mac, Radio::default(), &places, 1);
+        dcf.offer(0, 0, 1, 1_000);
+        while dcf.next() != u64::MAX {
+            dcf.fire();
+        }
+        assert_eq!(dcf.next_news(), Some(News::Done { station: 0, outcome: Outcome::GivenUp }));
+        assert_eq!((dcf.stats(0).frames_sent.rts, dcf.stats(0).retry_drops), (7, 1));
+    }
+}
+
+#[test]
+fn standard_rules_let_an_idle_medium_be_used_at_once() {
+    let phy = Phy::named("dsss-2mbps").expect("a profile");
+    let mut dcf = Dcf::new(phy, MacConfig::default(), Radio::default(), &line(200.0, 200.0), 1);
+    dcf.offer(SECOND, 1, 0, 100);
+    assert_eq!(dcf.next(), SECOND);
+    let mut dcf = Dcf::new(phy, ns2(Some(0)), Radio::default(), &line(200.0, 200.0), 1);
+    dcf.offer(SECOND, 1, 0, 100);
+    assert!(dcf.next() >= SECOND + 50_000);
+}

@@ -1,0 +1,98 @@
+//! Frames go on the air.
+
+use super::station::{Hears, Phase, Wait};
+use super::{Dcf, EVERYONE, Frame, FrameKind};
+
+impl Dcf {
+    pub(super) fn send_rts(&mut self, now: u64, n: usize) {
+        let Some(service) = self.stations[n].service else { return };
+        let (times, data) = (&self.times, self.phy.data_ns(service.bytes));
+        let frame = Frame {
+            kind: FrameKind::Rts,
+            to: service.to,
+            duration_ns: whole_us(3 * times.sifs + times.cts + data + times.ack),
+            airtime_ns: times.rts,
+            bytes: 0,
+            is_announced: false,
+            is_repeat: service.is_repeat,
+        };
+        self.stations[n].phase = Phase::AwaitsCts;
+        self.transmit(now, n, frame);
+    }
+
+    pub(super) fn send_data(&mut self, now: u64, n: usize) {
+        let Some(service) = self.stations[n].service else { return };
+        let (airtime_ns, duration_ns, phase) = if service.to == EVERYONE {
+            (self.phy.broadcast_ns(service.bytes), 0, Phase::Sends)
+        } else {
+            let duration = whole_us(self.times.sifs + self.times.ack);
+            (self.phy.data_ns(service.bytes), duration, Phase::AwaitsAck)
+        };
+        let frame = Frame {
+            kind: FrameKind::Data,
+            to: service.to,
+            duration_ns,
+            airtime_ns,
+            bytes: service.bytes,
+            is_announced: service.is_announced,
+            is_repeat: service.is_repeat,
+        };
+        self.stations[n].phase = phase;
+        self.transmit(now, n, frame);
+    }
+
+    /// The start of a frame, applied to all who will hear it.
+    pub(super) fn transmit(&mut self, now: u64, n: usize, frame: Frame) {
+        let until = now + frame.airtime_ns;
+        let st = &mut self.stations[n];
+        debug_assert!(st.sends_until <= now, "a station sends one frame at a time");
+        if st.reception.hears == Hears::Frame {
+            // Sending spoils what comes in meanwhile.
+            st.reception.hears = Hears::Noise;
+        }
+        st.frame = frame;
+        (st.sends_from, st.sends_until) = (now, until);
+        st.busy_until = st.busy_until.max(until);
+        self.stats[n].on_sent(&frame);
+        self.wait(n, Wait::FrameEnd, until + self.medium.longest_ns(n));
+        for link in self.medium.of(n) {
+            self.arrive(now, link, &frame);
+        }
+    }
+
+    /// All who heard a frame have heard its end.
+    pub(super) fn on_frame_end(&mut self, now: u64, n: usize) {
+        for link in self.medium.of(n) {
+            let to = self.medium.links[link].to as usize;
+            let reception = &self.stations[to].reception;
+            if reception.hears != Hears::Nothing && reception.until <= now {
+                self.settle(to);
+            }
+        }
+        self.after_own_frame(n);
+    }
+
+    fn after_own_frame(&mut self, n: usize) {
+        let st = &self.stations[n];
+        let (end, times, frame) = (st.sends_until, self.times, st.frame);
+        match (frame.kind, frame.to) {
+            (FrameKind::Rts, _) => self.wait(n, Wait::Answer, end + times.sifs + times.cts + times.patience),
+            (FrameKind::Data, EVERYONE) => self.on_broadcast_sent(n),
+            (FrameKind::Data, _) => self.wait(n, Wait::Answer, end + times.sifs + times.ack + times.patience),
+            // Its duration is SIFS, the data, SIFS, the ACK.
+            (FrameKind::Cts, _) => {
+                let data_end = end + frame.duration_ns - times.sifs - times.ack;
+                self.wait(n, Wait::Answer, data_end + times.patience);
+            }
+            (FrameKind::Ack, _) => {
+                self.stations[n].phase = Phase::Idle;
+                self.proceed(n);
+            }
+        }
+    }
+}
+
+/// Durations on the air are whole microseconds.
+pub(super) fn whole_us(ns: u64) -> u64 {
+    (ns + 500) / 1_000 * 1_000
+}

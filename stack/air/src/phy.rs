@@ -1,0 +1,182 @@
+//! What a physical layer costs: slots, gaps, preambles and rates.
+//!
+//! Not modelled: EDCA, A-MPDU, 802.11n and later, and rates that change while a frame is on the air.
+
+/// A rate, with what it takes to hear a frame at it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rate {
+    pub bits_per_second: u64,
+    /// By how much a frame must exceed all others that overlap it, as a ratio of powers (`rules: standard`).
+    pub sinr: f64,
+}
+
+/// How the bits of a frame become time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Coding {
+    /// DSSS and CCK: a preamble with its header, then bits at the rate.
+    Dsss { preamble_ns: u64 },
+    /// ERP-OFDM: 20 µs of preamble and SIGNAL, symbols of 4 µs, 6 µs of signal extension.
+    ErpOfdm,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Phy {
+    pub name: &'static str,
+    pub coding: Coding,
+    pub slot_ns: u64,
+    pub sifs_ns: u64,
+    pub data: Rate,
+    /// For RTS, CTS, ACK and broadcasts.
+    pub basic: Rate,
+    /// Backoffs are drawn from 0..cw − 1, with cw from the first to the second.
+    pub cw: (u16, u16),
+}
+
+const DSSS_1: Rate = Rate { bits_per_second: 1_000_000, sinr: 2.511_886_431_509_58 };
+const DSSS_2: Rate = Rate { bits_per_second: 2_000_000, sinr: 5.011_872_336_272_72 };
+const CCK_5: Rate = Rate { bits_per_second: 5_500_000, sinr: 7.943_282_347_242_82 };
+const CCK_11: Rate = Rate { bits_per_second: 11_000_000, sinr: 10.0 };
+const OFDM_6: Rate = Rate { bits_per_second: 6_000_000, sinr: 3.981_071_705_534_97 };
+
+/// Every profile by its name. SINR in dB: 4, 7, 9, 10 for DSSS and CCK; 6, 7.8, 9, 10.8, 14, 17, 22, 24 for OFDM.
+static PROFILES: [Phy; 15] = [
+    dsss("dsss-1mbps", DSSS_1, LONG_NS),
+    dsss("dsss-2mbps", DSSS_2, LONG_NS),
+    dsss("dsss-5.5mbps", CCK_5, LONG_NS),
+    dsss("dsss-11mbps", CCK_11, LONG_NS),
+    // A short preamble has no form at 1 Mbit/s, so control frames take the long one's rate no lower than 2.
+    short("dsss-2mbps-short", DSSS_2),
+    short("dsss-5.5mbps-short", CCK_5),
+    short("dsss-11mbps-short", CCK_11),
+    ofdm("ofdm-6mbps", OFDM_6),
+    ofdm("ofdm-9mbps", Rate { bits_per_second: 9_000_000, sinr: 6.025_595_860_743_58 }),
+    ofdm("ofdm-12mbps", Rate { bits_per_second: 12_000_000, sinr: 7.943_282_347_242_82 }),
+    ofdm("ofdm-18mbps", Rate { bits_per_second: 18_000_000, sinr: 12.022_644_346_174_1 }),
+    ofdm("ofdm-24mbps", Rate { bits_per_second: 24_000_000, sinr: 25.118_864_315_095_8 }),
+    ofdm("ofdm-36mbps", Rate { bits_per_second: 36_000_000, sinr: 50.118_723_362_727_2 }),
+    ofdm("ofdm-48mbps", Rate { bits_per_second: 48_000_000, sinr: 158.489_319_246_111 }),
+    ofdm("ofdm-54mbps", Rate { bits_per_second: 54_000_000, sinr: 251.188_643_150_958 }),
+];
+
+const LONG_NS: u64 = 192_000;
+const SHORT_NS: u64 = 96_000;
+
+const fn dsss(name: &'static str, data: Rate, preamble_ns: u64) -> Phy {
+    let coding = Coding::Dsss { preamble_ns };
+    Phy { name, coding, slot_ns: 20_000, sifs_ns: 10_000, data, basic: DSSS_1, cw: (31, 1023) }
+}
+
+const fn short(name: &'static str, data: Rate) -> Phy {
+    Phy { basic: DSSS_2, ..dsss(name, data, SHORT_NS) }
+}
+
+/// In ad hoc mode ERP stations keep the long slot.
+const fn ofdm(name: &'static str, data: Rate) -> Phy {
+    let coding = Coding::ErpOfdm;
+    Phy { name, coding, slot_ns: 20_000, sifs_ns: 10_000, data, basic: OFDM_6, cw: (15, 1023) }
+}
+
+/// Header and FCS of a data frame.
+pub(crate) const DATA_OVERHEAD: u32 = 34;
+const RTS_BYTES: u32 = 20;
+const CTS_BYTES: u32 = 14;
+const ACK_BYTES: u32 = 14;
+
+impl Phy {
+    pub fn named(name: &str) -> Option<Phy> {
+        PROFILES.iter().find(|phy| phy.name == name).copied()
+    }
+
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        PROFILES.iter().map(|phy| phy.name)
+    }
+
+    pub fn difs_ns(&self) -> u64 {
+        self.sifs_ns + 2 * self.slot_ns
+    }
+
+    /// SIFS, an ACK at the basic rate, DIFS.
+    pub fn eifs_ns(&self) -> u64 {
+        self.sifs_ns + self.ack_ns() + self.difs_ns()
+    }
+
+    /// A frame of `bytes` on the air.
+    pub fn airtime_ns(&self, bytes: u32, rate: Rate) -> u64 {
+        let bits = u64::from(bytes) * 8;
+        match self.coding {
+            Coding::Dsss { preamble_ns } => {
+                preamble_ns + (bits * 1_000_000_000 + rate.bits_per_second / 2) / rate.bits_per_second
+            }
+            Coding::ErpOfdm => {
+                let bits_per_symbol = rate.bits_per_second / 250_000;
+                20_000 + 4_000 * (16 + bits + 6).div_ceil(bits_per_symbol) + 6_000
+            }
+        }
+    }
+
+    /// A data frame around a packet of `bytes`.
+    pub fn data_ns(&self, bytes: u32) -> u64 {
+        self.airtime_ns(bytes + DATA_OVERHEAD, self.data)
+    }
+
+    pub fn broadcast_ns(&self, bytes: u32) -> u64 {
+        self.airtime_ns(bytes + DATA_OVERHEAD, self.basic)
+    }
+
+    pub fn rts_ns(&self) -> u64 {
+        self.airtime_ns(RTS_BYTES, self.basic)
+    }
+
+    pub fn cts_ns(&self) -> u64 {
+        self.airtime_ns(CTS_BYTES, self.basic)
+    }
+
+    pub fn ack_ns(&self) -> u64 {
+        self.airtime_ns(ACK_BYTES, self.basic)
+    }
+
+    /// From the RTS's first bit to the ACK's last: without DIFS, backoff and propagation.
+    pub fn exchange_ns(&self, bytes: u32) -> u64 {
+        self.rts_ns() + self.cts_ns() + self.data_ns(bytes) + self.ack_ns() + 3 * self.sifs_ns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn exchange_us(profile: &str, bytes: u32) -> u64 {
+        let phy = Phy::named(profile).expect("a profile");
+        (phy.exchange_ns(bytes) + 500) / 1_000
+    }
+
+    #[test]
+    fn exchanges_take_what_their_frames_and_gaps_take() {
+        assert_eq!(exchange_us("dsss-11mbps", 40), 1_236);
+        assert_eq!(exchange_us("dsss-11mbps", 1_040), 1_963);
+        assert_eq!(exchange_us("dsss-2mbps", 40), 1_478);
+        assert_eq!(exchange_us("dsss-2mbps", 1_040), 5_478);
+    }
+
+    #[test]
+    fn eifs_is_364_us_at_1_mbit_per_second() {
+        assert_eq!(Phy::named("dsss-2mbps").map(|phy| phy.eifs_ns()), Some(364_000));
+    }
+
+    #[test]
+    fn ofdm_frames_end_with_whole_symbols_and_their_extension() {
+        let phy = Phy::named("ofdm-54mbps").expect("a profile");
+        // 22 bits of service and tail with 1534 B are 57 symbols of 216 bits.
+        assert_eq!(phy.data_ns(1_500), 20_000 + 57 * 4_000 + 6_000);
+        assert_eq!(phy.ack_ns(), 20_000 + 6 * 4_000 + 6_000);
+    }
+
+    #[test]
+    fn names_of_profiles_are_their_own() {
+        let mut names: Vec<_> = Phy::names().collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), PROFILES.len());
+        assert_eq!(Phy::named("dsss-3mbps"), None);
+    }
+}

@@ -1,0 +1,77 @@
+//! Random numbers: one stream per (seed, station, purpose), so that what one station draws moves no other's numbers.
+
+/// What a stream is drawn for. A new purpose is added at the end: the numbers of the others stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purpose {
+    Backoff = 1,
+    Placement,
+    Movement,
+    Shadowing,
+    Fading,
+    FrameLoss,
+    Traffic,
+}
+
+/// SplitMix64: small, and the same everywhere. Nothing secret is made from it.
+#[derive(Clone, Debug)]
+pub struct Stream(u64);
+
+impl Stream {
+    pub fn new(seed: u64, station: u32, purpose: Purpose) -> Stream {
+        let mut stream = Stream(seed);
+        let seeded = stream.next_u64() ^ (u64::from(station) << 8 | purpose as u64);
+        let mut stream = Stream(seeded);
+        stream.0 = stream.next_u64();
+        stream
+    }
+
+    #[inline]
+    pub fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// From 0 to `bound - 1`; 0 when `bound` is 0.
+    #[inline]
+    pub fn below(&mut self, bound: u32) -> u32 {
+        (((self.next_u64() >> 32) * u64::from(bound)) >> 32) as u32
+    }
+
+    /// From 0 to 1, without 1.
+    pub fn unit(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_of_neighbours_seeds_and_purposes_have_nothing_in_common() {
+        let first = |seed, station, purpose| Stream::new(seed, station, purpose).next_u64();
+        let mut drawn = Vec::new();
+        for seed in 0..8 {
+            for station in 0..8 {
+                for purpose in [Purpose::Backoff, Purpose::Placement, Purpose::Fading] {
+                    drawn.push(first(seed, station, purpose));
+                }
+            }
+        }
+        drawn.sort_unstable();
+        drawn.dedup();
+        assert_eq!(drawn.len(), 8 * 8 * 3);
+    }
+
+    #[test]
+    fn every_slot_of_a_window_is_as_likely_as_any_other() {
+        let mut stream = Stream::new(1, 1, Purpose::Backoff);
+        let mut slots = [0_u32; 31];
+        (0..310_000).for_each(|_| slots[stream.below(31) as usize] += 1);
+        assert!(slots.iter().all(|n| (9_500..10_500).contains(n)), "{slots:?}");
+        assert_eq!(stream.below(0), 0);
+    }
+}

@@ -1,0 +1,355 @@
+//! The node: packets come in, go up or on, and wait in the queue of an interface.
+//!
+//! Invariants
+//! - N1: a packet is in one place: a queue, the link, the endpoint or the routing protocol.
+//! - N2: what is dropped is counted and traced with its reason.
+
+use std::fmt;
+use std::net::IpAddr;
+
+use hopwise_core::agent::{Path, PathEvent};
+use hopwise_core::endpoint::PathSeam;
+use hopwise_core::trace::{DropReason, TraceEvent, TraceKind, TraceRing};
+use hopwise_core::wire::{IpView, UdpView, protocol};
+use hopwise_core::{Cast, Endpoint, Instant, LinkEvent, LinkId, Machine, NextHop, QueueClass, Rx, Transmit};
+
+use crate::forward::take_one_hop;
+use crate::queue::{InterfaceQueue, Queued, WhenFull};
+use crate::routing::{Control, Order, Routed, Routing, Undelivered, Verdict};
+
+/// The endpoint's one link: the node itself, which finds the way for it.
+pub const OWN_LINK: LinkId = LinkId(0);
+
+/// Ids of packets that are not the endpoint's have this bit.
+const FORWARDED: u64 = 1 << 63;
+/// Buffers kept for packets to come.
+const SPARE: usize = 64;
+
+/// One of the node's links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interface {
+    pub link: LinkId,
+    /// The packet that the link holds is one of them.
+    pub queue_packets: usize,
+    pub when_full: WhenFull,
+    /// Whether a packet for everyone leaves here.
+    pub is_shared: bool,
+}
+
+#[derive(Debug)]
+pub struct NodeConfig {
+    pub interfaces: Vec<Interface>,
+    pub addresses: Vec<IpAddr>,
+    pub routing: Box<dyn Routing>,
+    /// Events kept until they are drained, beside the endpoint's own.
+    pub trace_events: usize,
+}
+
+pub struct Node {
+    endpoint: Endpoint,
+    addresses: Vec<IpAddr>,
+    interfaces: Vec<(Interface, InterfaceQueue)>,
+    routing: Box<dyn Routing>,
+    trace: TraceRing,
+    spare: Vec<Vec<u8>>,
+    forwarded: u64,
+}
+
+impl Node {
+    /// `endpoint` has one link, [`OWN_LINK`], that delivers by itself.
+    pub fn new(config: NodeConfig, endpoint: Endpoint) -> Node {
+        let queue = |interface: Interface| (interface, InterfaceQueue::new(interface.queue_packets));
+        Node {
+            endpoint,
+            addresses: config.addresses,
+            interfaces: config.interfaces.into_iter().map(queue).collect(),
+            routing: config.routing,
+            trace: TraceRing::new(config.trace_events),
+            spare: Vec::new(),
+            forwarded: 0,
+        }
+    }
+
+    pub fn endpoint(&self) -> &Endpoint {
+        &self.endpoint
+    }
+
+    /// Does something with the endpoint, and queues what it then wants to send.
+    pub fn with_endpoint<T>(&mut self, now: Instant, act: impl FnOnce(&mut Endpoint) -> T) -> T {
+        let done = act(&mut self.endpoint);
+        self.pull(now);
+        done
+    }
+
+    pub fn routing(&self) -> &dyn Routing {
+        &*self.routing
+    }
+
+    /// Tells connections to `peer` what routing knows of the path. Call it when one was opened or accepted.
+    pub fn tell_path(&mut self, now: Instant, peer: IpAddr) {
+        let path = self.routing.path(peer);
+        if path.hops_to_peer.is_some() {
+            self.endpoint.handle_path(now, peer, None, &PathEvent::HopsChanged, &path);
+        }
+    }
+
+    pub fn path(&self, peer: IpAddr) -> Path {
+        self.routing.path(peer)
+    }
+
+    pub fn queue(&self, link: LinkId) -> Option<&InterfaceQueue> {
+        self.interfaces.iter().find(|(interface, _)| interface.link == link).map(|(_, queue)| queue)
+    }
+
+    /// Packets that found an interface queue full.
+    pub fn queue_drops(&self) -> u64 {
+        self.interfaces.iter().map(|(_, queue)| queue.drops).sum()
+    }
+
+    pub fn drops(&self, reason: DropReason) -> u64 {
+        self.trace.drops(reason) + self.endpoint.drops(reason)
+    }
+
+    fn dropped(&mut self, now: Instant, id: u64, reason: DropReason) {
+        self.trace.push(now, 0, id, TraceKind::Dropped(reason));
+    }
+
+    fn is_ours(&self, address: IpAddr) -> bool {
+        self.addresses.contains(&address)
+    }
+
+    fn take_packet(&mut self, now: Instant, rx: &Rx<'_>) -> Result<(), DropReason> {
+        let view = IpView::parse(rx.packet)?;
+        if let Some(port) = self.routing.port()
+            && view.protocol == protocol::UDP
+            && view.fragment.is_none()
+            && let Ok(udp) = UdpView::parse(view.src, view.dst, view.payload)
+            && udp.dst_port == port
+        {
+            let control = Control {
+                link: rx.link,
+                from: rx.from,
+                cast: rx.cast,
+                src: view.src,
+                dst: view.dst,
+                hop_limit: view.hop_limit,
+                message: udp.payload,
+            };
+            self.routing.handle_control(now, &control);
+        } else if self.is_ours(view.dst) || rx.cast == Cast::ToAll || !is_unicast(view.dst) {
+            self.endpoint.handle_packet(now, &Rx { link: OWN_LINK, ..*rx });
+            self.pull(now);
+        } else {
+            self.forward(now, rx, &view)?;
+        }
+        Ok(())
+    }
+
+    fn forward(&mut self, now: Instant, rx: &Rx<'_>, view: &IpView<'_>) -> Result<(), DropReason> {
+        if view.hop_limit <= 1 {
+            return Err(DropReason::HopLimit);
+        }
+        let mut packet = self.spare.pop().unwrap_or_default();
+        packet.clear();
+        packet.extend_from_slice(rx.packet);
+        take_one_hop(&mut packet);
+        self.forwarded += 1;
+        let id = FORWARDED | self.forwarded;
+        let way = Ends { src: view.src, dst: view.dst, from: rx.from, hop_limit: view.hop_limit - 1 };
+        self.send_on(now, way, id, packet);
+        Ok(())
+    }
+
+    /// Asks routing, and does what it says.
+    fn send_on(&mut self, now: Instant, way: Ends, id: u64, packet: Vec<u8>) {
+        let Ends { src, dst, from, hop_limit } = way;
+        let routed = Routed { src, dst, from, hop_limit, id, packet: &packet };
+        match self.routing.route(now, &routed) {
+            Verdict::Forward { link, via } => {
+                self.enqueue(now, link, Queued { to: via, class: QueueClass::Data, id, packet });
+            }
+            Verdict::Keep => self.keep_buffer(packet),
+            Verdict::Drop(reason) => {
+                self.dropped(now, id, reason);
+                self.keep_buffer(packet);
+            }
+        }
+    }
+
+    fn enqueue(&mut self, now: Instant, link: LinkId, queued: Queued) {
+        let Some((_, queue)) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)
+        else {
+            self.dropped(now, queued.id, DropReason::NoRoute);
+            return;
+        };
+        if let Some(lost) = queue.push(queued) {
+            self.dropped(now, lost.id, DropReason::QueueFull);
+            self.keep_buffer(lost.packet);
+        }
+    }
+
+    fn keep_buffer(&mut self, buffer: Vec<u8>) {
+        if self.spare.len() < SPARE {
+            self.spare.push(buffer);
+        }
+    }
+
+    /// Queues what the endpoint wants to send. With `hold` it is asked only while there is room.
+    fn pull(&mut self, now: Instant) {
+        loop {
+            let is_held = self
+                .interfaces
+                .iter()
+                .any(|(interface, queue)| interface.when_full == WhenFull::Hold && queue.is_full());
+            if is_held {
+                return;
+            }
+            let mut packet = self.spare.pop().unwrap_or_default();
+            packet.clear();
+            let Some(transmit) = self.endpoint.poll_transmit(now, OWN_LINK, &mut packet) else {
+                self.keep_buffer(packet);
+                return;
+            };
+            self.send_own(now, &transmit, packet);
+        }
+    }
+
+    fn send_own(&mut self, now: Instant, transmit: &Transmit, packet: Vec<u8>) {
+        let Ok(view) = IpView::parse(&packet) else {
+            self.dropped(now, transmit.id, DropReason::IpMalformed);
+            return;
+        };
+        if is_unicast(view.dst) {
+            let way = Ends { src: view.src, dst: view.dst, from: None, hop_limit: view.hop_limit };
+            self.send_on(now, way, transmit.id, packet);
+            return;
+        }
+        let shared: Vec<_> =
+            self.interfaces.iter().filter(|(i, _)| i.is_shared).map(|(i, _)| i.link).collect();
+        for link in shared {
+            let copy = packet.clone();
+            let queued = Queued { to: NextHop::All, class: transmit.class, id: transmit.id, packet: copy };
+            self.enqueue(now, link, queued);
+        }
+    }
+
+    fn obey_routing(&mut self, now: Instant) {
+        let mut has_told = false;
+        while let Some(order) = self.routing.poll_order(now) {
+            match order {
+                Order::Send { link, to, class, packet } => {
+                    self.forwarded += 1;
+                    let id = FORWARDED | self.forwarded;
+                    self.enqueue(now, link, Queued { to, class, id, packet });
+                }
+                Order::Purge { link, via, dst } => self.purge(now, link, via, dst),
+                Order::Tell { peer, event, path } => {
+                    self.endpoint.handle_path(now, peer, None, &event, &path);
+                    has_told = true;
+                }
+                Order::Dropped { reason, id } => self.dropped(now, id, reason),
+            }
+        }
+        if has_told {
+            self.pull(now);
+        }
+    }
+
+    fn purge(&mut self, now: Instant, link: LinkId, via: IpAddr, dst: Option<IpAddr>) {
+        let Some((_, queue)) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)
+        else {
+            return;
+        };
+        let is_for =
+            |packet: &[u8]| dst.is_none_or(|dst| IpView::parse(packet).is_ok_and(|view| view.dst == dst));
+        for gone in queue.purge(via, is_for) {
+            self.dropped(now, gone.id, DropReason::Purged);
+            self.keep_buffer(gone.packet);
+        }
+    }
+
+    fn on_undelivered(&mut self, now: Instant, link: LinkId, to: IpAddr, id: u64, packet: &[u8]) {
+        let Ok(view) = IpView::parse(packet) else { return };
+        let is_own = self.is_ours(view.src);
+        let from = if is_own { None } else { Some(view.src) };
+        let routed = Routed { src: view.src, dst: view.dst, from, hop_limit: view.hop_limit, id, packet };
+        if self.routing.on_undelivered(now, link, to, &routed) == Undelivered::Drop {
+            self.dropped(now, id, DropReason::Undelivered);
+        }
+    }
+}
+
+/// What routing asks of a packet beside its bytes.
+struct Ends {
+    src: IpAddr,
+    dst: IpAddr,
+    from: Option<IpAddr>,
+    hop_limit: u8,
+}
+
+fn is_unicast(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => !v4.is_multicast() && !v4.is_broadcast(),
+        IpAddr::V6(v6) => !v6.is_multicast(),
+    }
+}
+
+impl Machine for Node {
+    fn handle_packet(&mut self, now: Instant, rx: &Rx<'_>) {
+        if rx.cast == Cast::Overheard {
+            self.routing.on_overheard(now, rx);
+        } else if let Err(reason) = self.take_packet(now, rx) {
+            self.dropped(now, 0, reason);
+        }
+        self.obey_routing(now);
+    }
+
+    fn handle_link_event(&mut self, now: Instant, link: LinkId, event: &LinkEvent<'_>) {
+        match *event {
+            LinkEvent::NotDelivered { to, id, packet } => self.on_undelivered(now, link, to, id, packet),
+            LinkEvent::Delivered { id } => self.routing.on_delivered(now, id),
+            _ => self.endpoint.handle_link_event(now, OWN_LINK, event),
+        }
+        self.obey_routing(now);
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.endpoint.handle_timeout(now);
+        self.pull(now);
+        self.routing.handle_timeout(now);
+        self.obey_routing(now);
+    }
+
+    fn poll_transmit(&mut self, now: Instant, link: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
+        let (interface, queue) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)?;
+        let mut queued = queue.pop()?;
+        let is_held = interface.when_full == WhenFull::Hold;
+        std::mem::swap(out, &mut queued.packet);
+        self.keep_buffer(queued.packet);
+        if is_held {
+            self.pull(now);
+        }
+        Some(Transmit { to: queued.to, class: queued.class, segment_bytes: None, id: queued.id })
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        match (self.endpoint.poll_timeout(), self.routing.poll_timeout()) {
+            (Some(own), Some(routing)) => Some(own.min(routing)),
+            (own, routing) => own.or(routing),
+        }
+    }
+
+    fn drain_trace(&mut self, sink: &mut dyn FnMut(&TraceEvent)) {
+        self.endpoint.drain_trace(sink);
+        self.trace.drain(sink);
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node")
+            .field("addresses", &self.addresses)
+            .field("endpoint", &self.endpoint)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,140 @@
+//! The interface queue: drop-tail, routing packets at the head, purged by next hop.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use hopwise_core::{NextHop, QueueClass};
+
+/// What happens to a packet of the node's own when the queue is full. Forwarded ones are dropped in either case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum WhenFull {
+    /// It is lost, as under ns-2, TUN and kernel radios.
+    #[default]
+    Drop,
+    /// It stays in the sender until there is room.
+    Hold,
+}
+
+/// A packet that waits for its link.
+#[derive(Debug)]
+pub struct Queued {
+    pub to: NextHop,
+    pub class: QueueClass,
+    pub id: u64,
+    pub packet: Vec<u8>,
+}
+
+#[derive(Debug)]
+pub struct InterfaceQueue {
+    waiting: VecDeque<Queued>,
+    most: usize,
+    /// Packets that found no room.
+    pub drops: u64,
+}
+
+impl InterfaceQueue {
+    /// A queue of `packets`, of which the link itself holds one.
+    pub fn new(packets: usize) -> InterfaceQueue {
+        let most = packets.saturating_sub(1).max(1);
+        InterfaceQueue { waiting: VecDeque::with_capacity(most.min(64)), most, drops: 0 }
+    }
+
+    pub fn is_full(&self) -> bool {
+        self.waiting.len() >= self.most
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Answers what found no room: a data packet itself, or the last in the queue for a routing packet.
+    #[must_use]
+    pub fn push(&mut self, queued: Queued) -> Option<Queued> {
+        let is_full = self.is_full();
+        self.drops += u64::from(is_full);
+        if queued.class == QueueClass::Data {
+            if is_full {
+                return Some(queued);
+            }
+            self.waiting.push_back(queued);
+            return None;
+        }
+        let lost = if is_full { self.waiting.pop_back() } else { None };
+        let behind = self.waiting.iter().take_while(|other| other.class == QueueClass::Routing).count();
+        self.waiting.insert(behind, queued);
+        lost
+    }
+
+    pub fn pop(&mut self) -> Option<Queued> {
+        self.waiting.pop_front()
+    }
+
+    /// Takes out every data packet for this next hop that `unwanted` picks.
+    pub fn purge(&mut self, via: IpAddr, mut unwanted: impl FnMut(&[u8]) -> bool) -> Vec<Queued> {
+        let (mut gone, mut kept) = (Vec::new(), VecDeque::with_capacity(self.waiting.len()));
+        for queued in self.waiting.drain(..) {
+            let is_data = queued.class == QueueClass::Data && queued.to == NextHop::Neighbour(via);
+            if is_data && unwanted(&queued.packet) {
+                gone.push(queued);
+            } else {
+                kept.push_back(queued);
+            }
+        }
+        self.waiting = kept;
+        gone
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn queued(id: u64, class: QueueClass, via: [u8; 4]) -> Queued {
+        Queued { to: NextHop::Neighbour(via.into()), class, id, packet: vec![id as u8] }
+    }
+
+    fn data(id: u64) -> Queued {
+        queued(id, QueueClass::Data, [10, 0, 0, 1])
+    }
+
+    fn ids(queue: &mut InterfaceQueue) -> Vec<u64> {
+        std::iter::from_fn(|| queue.pop()).map(|queued| queued.id).collect()
+    }
+
+    #[test]
+    fn a_queue_of_50_lets_49_wait_and_drops_the_next() {
+        let mut queue = InterfaceQueue::new(50);
+        let lost: Vec<_> = (0..51).filter_map(|id| queue.push(data(id))).map(|lost| lost.id).collect();
+        assert_eq!((lost, queue.len(), queue.drops), (vec![49, 50], 49, 2));
+    }
+
+    #[test]
+    fn routing_packets_go_before_data_in_their_own_order_and_push_the_last_out() {
+        let mut queue = InterfaceQueue::new(4);
+        (0..3).for_each(|id| assert!(queue.push(data(id)).is_none()));
+        let routing = |id| queued(id, QueueClass::Routing, [10, 0, 0, 2]);
+        assert_eq!(queue.push(routing(7)).map(|lost| lost.id), Some(2));
+        assert_eq!(queue.push(routing(8)).map(|lost| lost.id), Some(1));
+        assert_eq!(ids(&mut queue), [7, 8, 0]);
+    }
+
+    #[test]
+    fn purging_takes_data_for_that_next_hop_alone() {
+        let mut queue = InterfaceQueue::new(9);
+        for (id, class, last) in [
+            (1, QueueClass::Data, 1),
+            (2, QueueClass::Data, 2),
+            (3, QueueClass::Routing, 1),
+            (4, QueueClass::Data, 1),
+        ] {
+            assert!(queue.push(queued(id, class, [10, 0, 0, last])).is_none());
+        }
+        let gone = queue.purge(IpAddr::from([10, 0, 0, 1]), |packet| packet[0] != 4);
+        assert_eq!(gone.iter().map(|queued| queued.id).collect::<Vec<_>>(), [1]);
+        assert_eq!(ids(&mut queue), [3, 2, 4]);
+    }
+}

@@ -1,0 +1,86 @@
+//! The seam where a routing protocol plugs in: what it is told, and what it may ask for.
+
+use std::fmt::Debug;
+use std::net::IpAddr;
+
+use hopwise_core::agent::{Path, PathEvent};
+use hopwise_core::trace::DropReason;
+use hopwise_core::{Cast, Instant, LinkId, NextHop, QueueClass, Rx};
+
+/// A packet that looks for its way.
+#[derive(Clone, Copy, Debug)]
+pub struct Routed<'a> {
+    pub src: IpAddr,
+    pub dst: IpAddr,
+    /// The neighbour that sent it; `None` when it is the node's own.
+    pub from: Option<IpAddr>,
+    /// As it will leave.
+    pub hop_limit: u8,
+    pub id: u64,
+    pub packet: &'a [u8],
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Forward {
+        link: LinkId,
+        via: NextHop,
+    },
+    /// The protocol has kept a copy, until it knows the way.
+    Keep,
+    Drop(DropReason),
+}
+
+/// What becomes of a packet that a link gave up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Undelivered {
+    Drop,
+    /// The protocol has kept a copy.
+    Kept,
+}
+
+/// A message of the protocol's own that came in.
+#[derive(Clone, Copy, Debug)]
+pub struct Control<'a> {
+    pub link: LinkId,
+    pub from: Option<IpAddr>,
+    pub cast: Cast,
+    pub src: IpAddr,
+    pub dst: IpAddr,
+    pub hop_limit: u8,
+    /// The UDP payload, or all after the IP header where the protocol has its own number.
+    pub message: &'a [u8],
+}
+
+/// What a protocol wants done; the node asks until there is nothing more.
+#[derive(Debug)]
+pub enum Order {
+    /// A whole IP packet: a message of the protocol's, or one that it kept.
+    Send { link: LinkId, to: NextHop, class: QueueClass, packet: Vec<u8> },
+    /// Data packets for this next hop leave the queue; with `dst`, those for that destination alone.
+    Purge { link: LinkId, via: IpAddr, dst: Option<IpAddr> },
+    /// For the node's own connections to that peer.
+    Tell { peer: IpAddr, event: PathEvent, path: Path },
+    /// Counts and traces a packet that it had kept.
+    Dropped { reason: DropReason, id: u64 },
+}
+
+/// A routing protocol. It sees no connection but through the path seam, and no link but by its number.
+pub trait Routing: Debug + Send {
+    /// The UDP port of its messages, for those that have one.
+    fn port(&self) -> Option<u16>;
+    fn route(&mut self, now: Instant, packet: &Routed<'_>) -> Verdict;
+    fn handle_control(&mut self, now: Instant, control: &Control<'_>);
+    /// A packet between others, for protocols that asked to hear them.
+    fn on_overheard(&mut self, now: Instant, rx: &Rx<'_>);
+    fn on_delivered(&mut self, now: Instant, id: u64);
+    /// The link gave the packet up.
+    fn on_undelivered(&mut self, now: Instant, link: LinkId, to: IpAddr, packet: &Routed<'_>) -> Undelivered;
+    fn handle_timeout(&mut self, now: Instant);
+    fn poll_timeout(&self) -> Option<Instant>;
+    fn poll_order(&mut self, now: Instant) -> Option<Order>;
+    /// What connections to `peer` may know of the path.
+    fn path(&self, peer: IpAddr) -> Path;
+    /// Counters for results: discoveries and route failures.
+    fn counts(&self) -> (u64, u64);
+}
