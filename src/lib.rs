@@ -1,6 +1,7 @@
 //! What the command, the examples, the benches and the tests share.
 
 pub mod memory;
+pub mod sim;
 pub mod swarm;
 
 /// The README's examples are compiled and run with the tests.

@@ -127,7 +127,8 @@ pub struct Dcf {
 }
 
 impl Dcf {
-    pub fn new(phy: Phy, mac: MacConfig, radio: Radio, places: &[Place], seed: u64) -> Dcf {
+    /// Stations without a place have no radio.
+    pub fn new(phy: Phy, mac: MacConfig, radio: Radio, places: &[Option<Place>], seed: u64) -> Dcf {
         let medium = Medium::new(&radio, places);
         let stations =
             (0..medium.stations() as u32).map(|n| Station::new(&phy, Stream::new(seed, n, Purpose::Backoff)));
@@ -145,6 +146,12 @@ impl Dcf {
         }
     }
 
+    /// Packets between others are told of too.
+    pub fn set_hears_all(&mut self, station: u32, hears_all: bool) {
+        self.stations[station as usize].hears_all = hears_all;
+    }
+
+    #[inline]
     pub fn has_room(&self, station: u32) -> bool {
         self.stations[station as usize].service.is_none()
     }

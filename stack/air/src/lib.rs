@@ -5,3 +5,8 @@ mod deadlines;
 pub mod medium;
 pub mod phy;
 pub mod random;
+mod wire;
+mod world;
+
+pub use wire::WireConfig;
+pub use world::{Seat, TraceSink, World, WorldConfig};

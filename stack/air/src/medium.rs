@@ -83,13 +83,15 @@ pub(crate) struct Medium {
 }
 
 impl Medium {
-    pub(crate) fn new(radio: &Radio, places: &[Place]) -> Medium {
+    pub(crate) fn new(radio: &Radio, places: &[Option<Place>]) -> Medium {
         let mut medium = Medium { links: Vec::new(), first: vec![0], longest_ns: Vec::new() };
         let grid = Grid::new(places, reach_m(radio));
         for from in 0..places.len() {
             let mut longest = 0;
-            for to in grid.around(places[from]) {
-                let distance_m = places[from].distance_m(places[to as usize]);
+            let near = places[from].map(|place| (place, grid.around(place)));
+            for (here, to) in near.iter().flat_map(|(place, near)| near.iter().map(move |to| (*place, *to))) {
+                let Some(there) = places[to as usize] else { continue };
+                let distance_m = here.distance_m(there);
                 let power_w = radio.power_w(distance_m);
                 if to as usize == from || power_w < radio.sense_w {
                     continue;
@@ -143,10 +145,11 @@ struct Grid {
 }
 
 impl Grid {
-    fn new(places: &[Place], width_m: f64) -> Grid {
+    fn new(places: &[Option<Place>], width_m: f64) -> Grid {
         let mut grid = Grid { cells: std::collections::BTreeMap::new(), width_m };
         for (station, place) in places.iter().enumerate() {
-            grid.cells.entry(grid.cell(*place)).or_default().push(station as u32);
+            let Some(place) = *place else { continue };
+            grid.cells.entry(grid.cell(place)).or_default().push(station as u32);
         }
         grid
     }
@@ -169,8 +172,8 @@ impl Grid {
 mod tests {
     use super::*;
 
-    fn chain(spacing_m: f64, nodes: u32) -> Vec<Place> {
-        (0..nodes).map(|n| Place { x: f64::from(n) * spacing_m, y: 0.0 }).collect()
+    fn chain(spacing_m: f64, nodes: u32) -> Vec<Option<Place>> {
+        (0..nodes).map(|n| Some(Place { x: f64::from(n) * spacing_m, y: 0.0 })).collect()
     }
 
     #[test]

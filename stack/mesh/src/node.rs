@@ -8,7 +8,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use hopwise_core::agent::{Path, PathEvent};
-use hopwise_core::endpoint::PathSeam;
+use hopwise_core::endpoint::{Event, PathSeam};
 use hopwise_core::trace::{DropReason, TraceEvent, TraceKind, TraceRing};
 use hopwise_core::wire::{IpView, UdpView, protocol};
 use hopwise_core::{Cast, Endpoint, Instant, LinkEvent, LinkId, Machine, NextHop, QueueClass, Rx, Transmit};
@@ -79,6 +79,11 @@ impl Node {
         let done = act(&mut self.endpoint);
         self.pull(now);
         done
+    }
+
+    /// The next thing that a program on this node should know of.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.endpoint.poll_event()
     }
 
     pub fn routing(&self) -> &dyn Routing {

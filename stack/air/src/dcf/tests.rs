@@ -10,7 +10,7 @@ struct Cell {
 const SECOND: u64 = 1_000_000_000;
 
 impl Cell {
-    fn new(profile: &str, mac: MacConfig, radio: Radio, places: &[Place], seed: u64) -> Cell {
+    fn new(profile: &str, mac: MacConfig, radio: Radio, places: &[Option<Place>], seed: u64) -> Cell {
         let phy = Phy::named(profile).expect("a profile");
         let dcf = Dcf::new(phy, mac, radio, places, seed);
         Cell { dcf, arrived: vec![0; places.len()], senders: 1..places.len() as u32 }
@@ -35,12 +35,12 @@ impl Cell {
     }
 }
 
-fn circle(stations: u32) -> Vec<Place> {
+fn circle(stations: u32) -> Vec<Option<Place>> {
     let on_circle = |n: u32| {
         let angle = f64::from(n) * std::f64::consts::TAU / f64::from(stations);
         Place { x: 100.0 * angle.cos(), y: 100.0 * angle.sin() }
     };
-    std::iter::once(Place::default()).chain((0..stations).map(on_circle)).collect()
+    std::iter::once(Place::default()).chain((0..stations).map(on_circle)).map(Some).collect()
 }
 
 fn ns2(rts_threshold: Option<u32>) -> MacConfig {
@@ -75,8 +75,8 @@ fn saturated_cells_carry_what_ns2_measured() {
     }
 }
 
-fn line(to_b_m: f64, to_c_m: f64) -> [Place; 3] {
-    let at = |x| Place { x, y: 0.0 };
+fn line(to_b_m: f64, to_c_m: f64) -> [Option<Place>; 3] {
+    let at = |x| Some(Place { x, y: 0.0 });
     [at(to_b_m), at(0.0), at(to_b_m + to_c_m)]
 }
 
@@ -137,7 +137,7 @@ fn one_exchange_takes_the_time_of_its_frames() {
 #[test]
 fn a_packet_to_nobody_is_given_up_after_seven_announcements() {
     let phy = Phy::named("dsss-2mbps").expect("a profile");
-    let places = [Place::default(), Place { x: 300.0, y: 0.0 }];
+    let places = [Some(Place::default()), Some(Place { x: 300.0, y: 0.0 })];
     for rules in [Rules::Ns2, Rules::Standard] {
         let mac = MacConfig { rules, ..MacConfig::default() };
         let mut dcf = Dcf::new(phy, mac, Radio::default(), &places, 1);

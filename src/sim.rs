@@ -1,0 +1,48 @@
+//! Flows over mesh nodes in the radio world: what a scenario comes down to, and one run of it.
+
+mod build;
+mod host;
+mod plan;
+mod results;
+
+pub use build::address_of;
+pub use host::{Flow, Host, Traffic};
+pub use plan::{Arm, FlowPlan, Plan, TrafficPlan, WirePlan};
+pub use results::{AirTotals, FlowResult, Results};
+
+use hopwise_air::World;
+use hopwise_core::Instant;
+
+/// One run of a plan, from its beginning to its end.
+pub fn run(plan: &Plan) -> Result<Results, Unbuildable> {
+    let mut simulation = Simulation::new(plan)?;
+    simulation.run_until(plan.end());
+    Ok(simulation.results())
+}
+
+pub use build::Unbuildable;
+
+/// A plan in progress.
+#[derive(Debug)]
+pub struct Simulation {
+    plan: Plan,
+    world: World<Host>,
+}
+
+impl Simulation {
+    pub fn new(plan: &Plan) -> Result<Simulation, Unbuildable> {
+        Ok(Simulation { plan: plan.clone(), world: build::world(plan)? })
+    }
+
+    pub fn world(&mut self) -> &mut World<Host> {
+        &mut self.world
+    }
+
+    pub fn run_until(&mut self, until: Instant) {
+        self.world.run_until(until);
+    }
+
+    pub fn results(&self) -> Results {
+        results::of(&self.plan, &self.world)
+    }
+}

@@ -1,0 +1,146 @@
+//! From a plan to a world.
+
+use std::error::Error;
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use hopwise_agents::StandardAgents;
+use hopwise_air::{Seat, WireConfig, World, WorldConfig};
+use hopwise_core::agent::AgentSpecs;
+use hopwise_core::endpoint::{EndpointConfig, LinkConfig, Route};
+use hopwise_core::ip::Prefix;
+use hopwise_core::wire::Checksums;
+use hopwise_core::{Endpoint, LinkId, NextHop};
+use hopwise_mesh::{Interface, Node, NodeConfig, OWN_LINK, StaticRoutes};
+
+use super::host::{Flow, Host};
+use super::plan::Plan;
+
+/// Every node's name for its radio; wires follow.
+pub(super) const RADIO: LinkId = LinkId(0);
+const MTU: u16 = 1500;
+
+/// Why a plan is none.
+#[derive(Debug)]
+pub struct Unbuildable(Box<dyn Error + Send + Sync>);
+
+impl fmt::Display for Unbuildable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Error for Unbuildable {}
+
+/// 10.0.0.1 is the first node.
+pub fn address_of(node: u32) -> IpAddr {
+    let number = 0x0a00_0001 + node;
+    IpAddr::from(number.to_be_bytes())
+}
+
+pub(super) fn world(plan: &Plan) -> Result<World<Host>, Unbuildable> {
+    let count = plan.places.len() as u32;
+    let neighbours = neighbours(plan);
+    let addresses: Vec<_> = (0..count).map(address_of).collect();
+    let mut hosts = Vec::new();
+    for node in 0..count {
+        let routes = StaticRoutes::shortest(node as usize, &neighbours, &addresses);
+        let endpoint = endpoint(plan, node).map_err(Unbuildable)?;
+        let config = NodeConfig {
+            interfaces: interfaces(plan, node),
+            addresses: vec![address_of(node)],
+            routing: Box::new(routes),
+            trace_events: 0,
+        };
+        hosts.push(Host::new(Node::new(config, endpoint), flows_of(plan, node)));
+    }
+    let seat = |(place, node)| Seat { place, radio: RADIO, address: address_of(node), hears_all: false };
+    let config = WorldConfig {
+        phy: plan.phy,
+        mac: plan.mac,
+        radio: plan.radio,
+        seats: plan.places.iter().copied().zip(0..).map(seat).collect(),
+        wires: wires(plan),
+        seed: plan.seed,
+    };
+    Ok(World::new(config, hosts))
+}
+
+fn flows_of(plan: &Plan, node: u32) -> Vec<Flow> {
+    let of = |(index, flow): (usize, _)| Flow::of(plan, index as u16, flow, node);
+    plan.flows.iter().enumerate().filter_map(of).collect()
+}
+
+/// The same end of a wire has one name: the radio's is 0, wires count on from 1.
+fn wire_links(plan: &Plan, node: u32) -> impl Iterator<Item = (usize, LinkId)> + '_ {
+    let mine = plan.wires.iter().enumerate().filter(move |(_, w)| w.ends.0 == node || w.ends.1 == node);
+    mine.zip(1..).map(|((wire, _), link)| (wire, LinkId(link)))
+}
+
+fn link_of(plan: &Plan, node: u32, wire: usize) -> LinkId {
+    wire_links(plan, node).find(|(index, _)| *index == wire).map_or(RADIO, |(_, link)| link)
+}
+
+fn wires(plan: &Plan) -> Vec<WireConfig> {
+    let config = |(index, wire): (usize, &super::WirePlan)| WireConfig {
+        ends: [wire.ends.0, wire.ends.1].map(|node| (node, link_of(plan, node, index))),
+        bits_per_second: wire.bits_per_second,
+        delay: wire.delay,
+    };
+    plan.wires.iter().enumerate().map(config).collect()
+}
+
+fn interfaces(plan: &Plan, node: u32) -> Vec<Interface> {
+    let interface = |link, is_shared| Interface {
+        link,
+        queue_packets: plan.queue_packets,
+        when_full: plan.when_full,
+        is_shared,
+    };
+    let radio = plan.places[node as usize].map(|_| interface(RADIO, true));
+    radio.into_iter().chain(wire_links(plan, node).map(|(_, link)| interface(link, false))).collect()
+}
+
+/// Whom each node reaches in one step: over wires, and by radio where frames can be decoded.
+fn neighbours(plan: &Plan) -> Vec<Vec<(usize, LinkId, NextHop)>> {
+    let reach = |a: u32, b: u32| match (plan.places[a as usize], plan.places[b as usize]) {
+        (Some(here), Some(there)) => plan.radio.power_w(here.distance_m(there)) >= plan.radio.receive_w,
+        _ => false,
+    };
+    let count = plan.places.len() as u32;
+    let of = |node: u32| {
+        let by_wire = wire_links(plan, node).map(|(wire, link)| {
+            let ends = plan.wires[wire].ends;
+            let other = if ends.0 == node { ends.1 } else { ends.0 };
+            (other as usize, link, NextHop::Link)
+        });
+        let by_radio = (0..count).filter(|other| *other != node && reach(node, *other));
+        let by_radio = by_radio.map(|other| (other as usize, RADIO, NextHop::Neighbour(address_of(other))));
+        by_wire.chain(by_radio).collect()
+    };
+    (0..count).map(of).collect()
+}
+
+fn endpoint(plan: &Plan, node: u32) -> Result<Endpoint, Box<dyn Error + Send + Sync>> {
+    let address = Prefix::host(address_of(node));
+    let everywhere = Prefix::new(IpAddr::from([0, 0, 0, 0]), 0)?;
+    let link = LinkConfig::wire(OWN_LINK.0, MTU, vec![address]);
+    let mut key = [0; 32];
+    key[..8].copy_from_slice(&plan.seed.to_be_bytes());
+    key[8..12].copy_from_slice(&node.to_be_bytes());
+    let config = EndpointConfig {
+        routes: vec![Route { to: everywhere, link: OWN_LINK, via: NextHop::Link }],
+        tcp: Arc::clone(&plan.tcp),
+        agents: AgentSpecs {
+            receiver: plan.arm.receiver.clone(),
+            senders: plan.arm.senders.clone(),
+            ..AgentSpecs::default()
+        },
+        trace_events: 0,
+        // Frames that were not understood never come this far.
+        checksums: Checksums::Trust,
+        ..EndpointConfig::new(link, key)
+    };
+    Endpoint::new(config, Box::new(StandardAgents::new(plan.profile)))
+}

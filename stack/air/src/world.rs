@@ -1,0 +1,330 @@
+//! The world: machines, the medium between them, wires, and virtual time.
+//!
+//! What happens at one instant goes in a fixed order: the radio (lowest station first), then what was filed for that
+//! instant, in the order of filing, then timers (lowest machine first).
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::fmt;
+use std::net::IpAddr;
+
+use hopwise_core::trace::TraceEvent;
+use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Machine, NextHop, Rx};
+
+use crate::dcf::{Dcf, EVERYONE, MacConfig, News, Outcome, StationStats};
+use crate::deadlines::{Deadlines, NEVER};
+use crate::medium::{Place, Radio};
+use crate::phy::Phy;
+use crate::wire::{Wire, WireConfig};
+
+/// Timers of one instant, before it is taken for certain that one never ends.
+const MOST_AT_ONCE: u32 = 1_000_000;
+
+/// Where a machine is, and how others name it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Seat {
+    /// `None`: it has no radio.
+    pub place: Option<Place>,
+    /// The machine's own name for its radio.
+    pub radio: LinkId,
+    pub address: IpAddr,
+    /// Packets between others are handed to it too.
+    pub hears_all: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct WorldConfig {
+    pub phy: Phy,
+    pub mac: MacConfig,
+    pub radio: Radio,
+    /// One for each machine.
+    pub seats: Vec<Seat>,
+    pub wires: Vec<WireConfig>,
+    pub seed: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Filed {
+    /// From this end of the wire.
+    WireFree {
+        wire: u32,
+        end: u8,
+    },
+    WireArrival {
+        wire: u32,
+        end: u8,
+    },
+}
+
+/// Sees every trace event, with the machine that it is of.
+pub type TraceSink = Box<dyn FnMut(u32, &TraceEvent)>;
+
+/// A packet in the hands of a machine's radio.
+#[derive(Debug, Default)]
+struct Held {
+    packet: Vec<u8>,
+    to: Option<IpAddr>,
+    id: u64,
+}
+
+pub struct World<M: Machine> {
+    machines: Vec<M>,
+    seats: Vec<Seat>,
+    by_address: BTreeMap<IpAddr, u32>,
+    dcf: Dcf,
+    held: Vec<Held>,
+    wires: Vec<Wire>,
+    /// The wires' ends at each machine.
+    wires_of: Vec<Vec<(u32, u8)>>,
+    filed: BinaryHeap<Reverse<(u64, u64, Filed)>>,
+    order: u64,
+    timers: Deadlines,
+    now: u64,
+    at_once: u32,
+    events: u64,
+    /// Packets for a neighbour that no station has the address of.
+    unresolved: u64,
+    trace: Option<TraceSink>,
+    spare: Vec<Vec<u8>>,
+}
+
+impl<M: Machine> World<M> {
+    pub fn new(config: WorldConfig, machines: Vec<M>) -> World<M> {
+        assert_eq!(config.seats.len(), machines.len(), "every machine has a seat");
+        let places: Vec<_> = config.seats.iter().map(|seat| seat.place).collect();
+        let mut dcf = Dcf::new(config.phy, config.mac, config.radio, &places, config.seed);
+        let mut wires_of = vec![Vec::new(); machines.len()];
+        for (wire, config) in config.wires.iter().enumerate() {
+            for (end, (machine, _)) in config.ends.iter().enumerate() {
+                wires_of[*machine as usize].push((wire as u32, end as u8));
+            }
+        }
+        for (station, seat) in config.seats.iter().enumerate() {
+            dcf.set_hears_all(station as u32, seat.hears_all);
+        }
+        let mut world = World {
+            by_address: config.seats.iter().zip(0..).map(|(seat, n)| (seat.address, n)).collect(),
+            held: machines.iter().map(|_| Held::default()).collect(),
+            timers: Deadlines::new(machines.len()),
+            wires: config.wires.into_iter().map(Wire::new).collect(),
+            seats: config.seats,
+            machines,
+            dcf,
+            wires_of,
+            filed: BinaryHeap::new(),
+            order: 0,
+            now: 0,
+            at_once: 0,
+            events: 0,
+            unresolved: 0,
+            trace: None,
+            spare: Vec::new(),
+        };
+        (0..world.machines.len()).for_each(|n| world.serve(n));
+        world
+    }
+
+    pub fn set_trace(&mut self, sink: TraceSink) {
+        self.trace = Some(sink);
+    }
+
+    pub fn now(&self) -> Instant {
+        Instant(self.now)
+    }
+
+    pub fn machines(&self) -> &[M] {
+        &self.machines
+    }
+
+    pub fn stats(&self, station: u32) -> &StationStats {
+        self.dcf.stats(station)
+    }
+
+    /// What the radio, the wires and the timers did so far.
+    pub fn events(&self) -> u64 {
+        self.events + self.dcf.events()
+    }
+
+    /// Packets for a neighbour that no station has the address of.
+    pub fn unresolved(&self) -> u64 {
+        self.unresolved
+    }
+
+    /// Does something with a machine, and takes what it then wants to send.
+    pub fn with<T>(&mut self, machine: u32, act: impl FnOnce(Instant, &mut M) -> T) -> T {
+        let done = act(Instant(self.now), &mut self.machines[machine as usize]);
+        self.serve(machine as usize);
+        done
+    }
+
+    /// Lets everything happen up to `until`, itself included.
+    pub fn run_until(&mut self, until: Instant) {
+        while self.step(until.0) {}
+        self.now = self.now.max(until.0);
+    }
+
+    fn step(&mut self, until: u64) -> bool {
+        let (radio, timer) = (self.dcf.next(), self.timers.next());
+        let filed = self.filed.peek().map_or(NEVER, |Reverse((at, ..))| *at);
+        let at = radio.min(timer).min(filed);
+        if at > until || at == NEVER {
+            return false;
+        }
+        if at > self.now {
+            self.at_once = 0;
+            self.now = at;
+        }
+        if radio <= self.now {
+            self.dcf.fire();
+            while let Some(news) = self.dcf.next_news() {
+                self.take(news);
+            }
+        } else if filed <= self.now {
+            self.run_filed();
+        } else {
+            self.run_timer();
+        }
+        true
+    }
+
+    fn take(&mut self, news: News) {
+        let now = Instant(self.now);
+        match news {
+            News::Arrived { from, to, cast } => {
+                let n = to as usize;
+                let rx = Rx {
+                    link: self.seats[n].radio,
+                    from: Some(self.seats[from as usize].address),
+                    cast,
+                    segment_bytes: None,
+                    packet: &self.held[from as usize].packet,
+                };
+                self.machines[n].handle_packet(now, &rx);
+                self.serve(n);
+            }
+            News::Done { station, outcome } => {
+                let n = station as usize;
+                let held = &self.held[n];
+                let event = match (outcome, held.to) {
+                    (Outcome::GivenUp, Some(to)) => {
+                        LinkEvent::NotDelivered { to, id: held.id, packet: &held.packet }
+                    }
+                    _ => LinkEvent::Delivered { id: held.id },
+                };
+                self.machines[n].handle_link_event(now, self.seats[n].radio, &event);
+                self.serve(n);
+            }
+        }
+    }
+
+    fn run_filed(&mut self) {
+        let Some(Reverse((_, _, filed))) = self.filed.pop() else { return };
+        self.events += 1;
+        let now = Instant(self.now);
+        match filed {
+            Filed::WireFree { wire, end } => {
+                let (machine, _) = self.wires[wire as usize].config.ends[usize::from(end)];
+                self.serve(machine as usize);
+            }
+            Filed::WireArrival { wire, end } => {
+                let wire = &mut self.wires[wire as usize];
+                let (machine, link) = wire.config.ends[usize::from(1 - end)];
+                let Some(packet) = wire.arrive(usize::from(end)) else { return };
+                let rx = Rx { link, from: None, cast: Cast::ToUs, segment_bytes: None, packet: &packet };
+                self.machines[machine as usize].handle_packet(now, &rx);
+                self.spare.push(packet);
+                self.serve(machine as usize);
+            }
+        }
+    }
+
+    fn run_timer(&mut self) {
+        let n = self.timers.first();
+        self.events += 1;
+        self.at_once += 1;
+        assert!(self.at_once < MOST_AT_ONCE, "machine {n} has a timer that stays due");
+        self.machines[n].handle_timeout(Instant(self.now));
+        self.serve(n);
+    }
+
+    /// After a mutation: takes what the machine wants to send where there is room, its trace, its next deadline.
+    fn serve(&mut self, n: usize) {
+        if self.seats[n].place.is_some() {
+            self.serve_radio(n);
+        }
+        for index in 0..self.wires_of[n].len() {
+            let (wire, end) = self.wires_of[n][index];
+            self.serve_wire(n, wire, end);
+        }
+        if let Some(sink) = &mut self.trace {
+            self.machines[n].drain_trace(&mut |event| sink(n as u32, event));
+        }
+        self.timers.set(n, self.machines[n].poll_timeout().map_or(NEVER, |at| at.0));
+    }
+
+    fn serve_radio(&mut self, n: usize) {
+        while self.dcf.has_room(n as u32) {
+            let (now, held) = (Instant(self.now), &mut self.held[n]);
+            held.packet.clear();
+            let Some(transmit) = self.machines[n].poll_transmit(now, self.seats[n].radio, &mut held.packet)
+            else {
+                return;
+            };
+            held.id = transmit.id;
+            let station = match transmit.to {
+                NextHop::All | NextHop::Link => Some(EVERYONE),
+                NextHop::Neighbour(address) => self.by_address.get(&address).copied(),
+            };
+            held.to = match transmit.to {
+                NextHop::Neighbour(address) => Some(address),
+                NextHop::All | NextHop::Link => None,
+            };
+            let bytes = held.packet.len() as u32;
+            match station {
+                Some(to) => self.dcf.offer(self.now, n as u32, to, bytes),
+                None => self.refuse(n),
+            }
+        }
+    }
+
+    /// Nobody has the address, so nobody would answer.
+    fn refuse(&mut self, n: usize) {
+        self.unresolved += 1;
+        let held = std::mem::take(&mut self.held[n]);
+        if let Some(to) = held.to {
+            let event = LinkEvent::NotDelivered { to, id: held.id, packet: &held.packet };
+            self.machines[n].handle_link_event(Instant(self.now), self.seats[n].radio, &event);
+        }
+    }
+
+    fn serve_wire(&mut self, n: usize, wire: u32, end: u8) {
+        let side = usize::from(end);
+        if !self.wires[wire as usize].has_room(side, self.now) {
+            return;
+        }
+        let mut packet = self.spare.pop().unwrap_or_default();
+        packet.clear();
+        let (_, link) = self.wires[wire as usize].config.ends[side];
+        if self.machines[n].poll_transmit(Instant(self.now), link, &mut packet).is_none() {
+            self.spare.push(packet);
+            return;
+        }
+        let (free_at, arrives_at) = self.wires[wire as usize].send(side, self.now, packet);
+        self.file(free_at, Filed::WireFree { wire, end });
+        self.file(arrives_at, Filed::WireArrival { wire, end });
+    }
+
+    fn file(&mut self, at: u64, what: Filed) {
+        self.order += 1;
+        self.filed.push(Reverse((at, self.order, what)));
+    }
+}
+
+impl<M: Machine> fmt::Debug for World<M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("World")
+            .field("now", &Instant(self.now))
+            .field("machines", &self.machines.len())
+            .finish_non_exhaustive()
+    }
+}
