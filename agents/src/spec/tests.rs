@@ -2,6 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::Profile;
+use crate::registry::{self, Descriptor, Kind};
 
 fn refused(parsed: Result<String, SpecError>) -> String {
     parsed.expect_err("a refusal").to_string()
@@ -49,6 +50,12 @@ fn a_default_that_depends_on_the_profile_is_kept_when_it_was_given() {
     assert_eq!(validate_senders("[newreno:iw=2]").unwrap(), "[newreno:iw=2]");
 }
 
+fn all_receivers() -> String {
+    let receivers = registry::all().iter().filter(|agent| agent.kind() == Kind::Receiver);
+    let written = |agent: &&Descriptor| format!("{}{}", agent.name, if agent.wraps() { "(…)" } else { "" });
+    receivers.map(written).collect::<Vec<_>>().join(", ")
+}
+
 #[test]
 fn an_unknown_name_is_shown_with_the_nearest_one() {
     assert_eq!(
@@ -56,15 +63,17 @@ fn an_unknown_name_is_shown_with_the_nearest_one() {
         "no receiver agent is called `delyed`\n  \
            delyed:d=3\n  \
            ^^^^^^\n\
-         did you mean `delayed`? accepted: immediate, delayed, dup-count(…)"
+         did you mean `delayed`? accepted: NAMES"
+            .replace("NAMES", &all_receivers())
     );
     assert_eq!(
         refused(validate_receiver("dup-count(Immediate)")),
         "no receiver agent is called `Immediate`\n  \
            dup-count(Immediate)\n  \
            ··········^^^^^^^^^\n\
-         did you mean `immediate`? accepted: immediate, delayed, dup-count(…)"
+         did you mean `immediate`? accepted: NAMES"
             .replace('·', " ")
+            .replace("NAMES", &all_receivers())
     );
 }
 

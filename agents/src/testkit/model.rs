@@ -103,9 +103,8 @@ impl Seat {
                 self.force(by);
             }
             Heard::Shown { cwnd, hops, rtt } => {
-                self.peer_cwnd = cwnd;
-                self.path.hops_from_peer = hops.map(|hops| (hops, HopSource::Routing));
-                self.path.rtt.min = rtt;
+                self.show(cwnd, hops, rtt);
+                self.path.rtt.smoothed = rtt;
             }
         }
         let due = self.agent.deadline();

@@ -10,8 +10,8 @@
 //! A line is a time, what happens then, and what comes of it: how many segments an ACK newly covers, and why.
 //! Events are `in`, `fill`, `ooo` and `dup` for arrivals, with `push`, `ce`, `told=N`, `rate=N` and `NB`
 //! (bytes) behind them; `forced` and `piggyback` for ACKs that the ledger decides; `set` with `cwnd=`,
-//! `hops=` or `rtt=` for what the agent is shown; `wait` for nothing. `timer` and `ceiling` are not played
-//! but found out.
+//! `hops=`, `rtt=` (the least), `srtt=`, `rttvar=` or `window=` for what the agent is shown; `wait` for
+//! nothing. `timer` and `ceiling` are not played but found out.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -66,6 +66,7 @@ pub(crate) struct Seat {
     pub(crate) owed: Owed,
     pub(crate) path: Path,
     pub(crate) peer_cwnd: Option<u16>,
+    advertised: u32,
     pub(crate) acks: u64,
     last_arrival: Option<Instant>,
     last_in_order: Option<Instant>,
@@ -94,6 +95,7 @@ impl Seat {
             owed: Owed::default(),
             path: Path::default(),
             peer_cwnd: None,
+            advertised: 65_535,
             acks: 0,
             last_arrival: None,
             last_in_order: None,
@@ -137,12 +139,26 @@ impl Seat {
         self.arrive(class, options.fold(Carried::PLAIN, carried))
     }
 
+    /// An event alone, without time passing.
+    pub(crate) fn play_line(&mut self, event: &str) -> String {
+        self.play(event, std::iter::empty())
+    }
+
+    pub(crate) fn show(&mut self, cwnd: Option<u16>, hops: Option<u8>, rtt: Option<Duration>) {
+        self.peer_cwnd = cwnd;
+        self.path.hops_from_peer = hops.map(|hops| (hops, HopSource::Routing));
+        self.path.rtt.min = rtt;
+    }
+
     fn set(&mut self, option: &str) {
         let (key, value) = option.split_once('=').expect("key=value");
         match key {
             "cwnd" => self.peer_cwnd = value.parse().ok(),
             "hops" => self.path.hops_from_peer = value.parse().ok().map(|hops| (hops, HopSource::Config)),
             "rtt" => self.path.rtt.min = Some(time_of(value).since(Instant::ZERO)),
+            "srtt" => self.path.rtt.smoothed = Some(time_of(value).since(Instant::ZERO)),
+            "rttvar" => self.path.rtt.variance = time_of(value).since(Instant::ZERO),
+            "window" => self.advertised = value.parse().expect("bytes"),
             _ => panic!("nothing is called `{key}`"),
         }
     }
@@ -220,7 +236,7 @@ impl Seat {
             path: &self.path,
             peer_cwnd: self.peer_cwnd,
             mss: MSS,
-            advertised: 65_535,
+            advertised: self.advertised,
             holes: 0,
         };
         ask(self.agent.as_mut(), &view)
