@@ -1,5 +1,7 @@
 //! Agents that decide when to acknowledge.
 
+pub mod daa;
 pub mod delayed;
 pub mod dup_count;
+mod hold;
 pub mod immediate;

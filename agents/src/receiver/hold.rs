@@ -1,0 +1,120 @@
+//! What agents that hold share: one deadline, and an average of the gaps between segments.
+
+use std::time::Duration;
+
+use hopwise_core::Instant;
+
+/// The longest hold that a setting may name: what the ledger allows anyway.
+pub(super) const LONGEST_MS: u64 = 490;
+
+/// When held data is acknowledged at the latest, by the agent's own rule.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Hold {
+    due: Option<Instant>,
+}
+
+impl Hold {
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// Set once: a hold that runs already keeps its end.
+    pub(super) fn begin(&mut self, until: Instant) {
+        self.due.get_or_insert(until);
+    }
+
+    pub(super) fn restart(&mut self, until: Instant) {
+        self.due = Some(until);
+    }
+
+    pub(super) fn end(&mut self) {
+        self.due = None;
+    }
+
+    /// Whether it has run out. It is over then.
+    pub(super) fn take_due(&mut self, now: Instant) -> bool {
+        self.due.take_if(|due| *due <= now).is_some()
+    }
+}
+
+/// A longer silence says nothing of the path.
+const LONGEST_GAP_NS: u64 = 600_000_000_000;
+
+/// An exponentially weighted average of gaps.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GapAverage {
+    ns: Option<u64>,
+    /// What a new gap counts, in thousandths.
+    weight_milli: u64,
+}
+
+impl GapAverage {
+    pub(super) fn new(weight_milli: u32) -> GapAverage {
+        GapAverage { ns: None, weight_milli: u64::from(weight_milli) }
+    }
+
+    pub(super) fn take(&mut self, gap: Option<Duration>) {
+        let Some(gap_ns) = gap.map(nanos) else { return };
+        let before = self.ns.unwrap_or(gap_ns);
+        self.ns = Some((before * (1_000 - self.weight_milli) + gap_ns * self.weight_milli) / 1_000);
+    }
+
+    /// So many thousandths of the average, or nothing before the first gap.
+    pub(super) fn times_milli(&self, milli: u64) -> Option<Duration> {
+        self.ns.map(|ns| Duration::from_nanos(scaled(ns, milli)))
+    }
+
+    pub(super) fn gauge(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("gap_average_us", self.ns.unwrap_or(0) / 1_000);
+    }
+}
+
+pub(super) fn nanos(gap: Duration) -> u64 {
+    u64::try_from(gap.as_nanos()).unwrap_or(u64::MAX).min(LONGEST_GAP_NS)
+}
+
+fn scaled(ns: u64, milli: u64) -> u64 {
+    ns.saturating_mul(milli) / 1_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    #[test]
+    fn the_first_gap_is_the_average_and_later_ones_count_their_weight() {
+        let mut average = GapAverage::new(200);
+        assert_eq!(average.times_milli(1_000), None);
+        average.take(None);
+        assert_eq!(average.times_milli(1_000), None);
+        average.take(Some(ms(10)));
+        assert_eq!(average.times_milli(1_000), Some(ms(10)));
+        average.take(Some(ms(20)));
+        assert_eq!(average.times_milli(1_500), Some(ms(18)));
+    }
+
+    #[test]
+    fn a_gap_of_ages_neither_overflows_nor_counts_for_more_than_minutes() {
+        let mut average = GapAverage::new(999);
+        average.take(Some(Duration::MAX));
+        average.take(Some(Duration::MAX));
+        assert_eq!(average.times_milli(1_000), Some(Duration::from_secs(600)));
+        assert!(average.times_milli(u64::MAX).is_some());
+    }
+
+    #[test]
+    fn a_hold_is_over_once() {
+        let mut hold = Hold::default();
+        hold.begin(Instant(5));
+        hold.begin(Instant(9));
+        assert!(!hold.take_due(Instant(4)));
+        assert!(hold.take_due(Instant(5)) && !hold.take_due(Instant(5)));
+        hold.restart(Instant(7));
+        hold.restart(Instant(8));
+        assert_eq!(hold.due(), Some(Instant(8)));
+    }
+}
