@@ -18,6 +18,7 @@ pub const DEFAULT_SENDERS: &str = "[cubic]";
 static ALL: &[&Descriptor] = &[
     &receiver::immediate::DESCRIPTOR,
     &receiver::delayed::DESCRIPTOR,
+    &receiver::altman_jimenez::DESCRIPTOR,
     &receiver::daa::DESCRIPTOR,
     &receiver::dup_count::DESCRIPTOR,
     &sender::newreno::DESCRIPTOR,

@@ -1,0 +1,172 @@
+//! `altman-jimenez`: the more segments have come, the more of them share an ACK.
+//!
+//! Source: Altman and Jiménez, *Novel Delayed ACK Techniques for Improving TCP Performance in Multihop
+//! Wireless Networks* (2003).
+//!
+//! Rule: with N in-order segments received since the connection began, an ACK waits for one segment while
+//! N < l1, for two while N < l2, for three while N < l3, and for four after that; or until `hold` has passed
+//! since the first segment that waits. The window of a young connection is small, so that holding many ACKs
+//! would stop it. Segments that are out of order, duplicate, or fill a hole are acknowledged at once.
+//!
+//! | parameter | unit | default | meaning |
+//! |---|---|---|---|
+//! | l1 | segments | 2 | from here on two segments share an ACK |
+//! | l2 | segments | 5 | from here on three |
+//! | l3 | segments | 9 | from here on four |
+//! | hold | time | 100ms | the longest that the first of them waits |
+//!
+//! Deviations: N counts the segments that arrived in order, where the paper takes the segment's number. A
+//! bound below the one before it leaves its step out.
+
+use std::time::Duration;
+
+use hopwise_core::Instant;
+use hopwise_core::agent::{
+    AckDecided, AckNote, AckVerdict, Arrival, By, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
+};
+
+use super::hold::{Hold, LONGEST_MS};
+use crate::param::{Args, Form, Param, Value};
+use crate::registry::{Descriptor, Make};
+
+const BOUND: Form = Form::count("segments", 0, 1_000_000);
+
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "altman-jimenez",
+    rule: "acknowledges every segment at first, then every second, third and fourth",
+    source: "Altman and Jiménez 2003",
+    params: &[
+        Param::new("l1", BOUND, Value::Count(2), "from this in-order segment on, two share an ACK"),
+        Param::new("l2", BOUND, Value::Count(5), "from this in-order segment on, three share an ACK"),
+        Param::new("l3", BOUND, Value::Count(9), "from this in-order segment on, four share an ACK"),
+        Param::new(
+            "hold",
+            Form::millis(1, LONGEST_MS),
+            Value::millis(100),
+            "the longest that an in-order segment waits for its ACK",
+        ),
+    ],
+    shorthand: None,
+    make: Make::Receiver(|args| Box::new(AltmanJimenez::new(args))),
+};
+
+#[derive(Debug)]
+pub struct AltmanJimenez {
+    bounds: [u64; 3],
+    longest: Duration,
+    hold: Hold,
+}
+
+impl AltmanJimenez {
+    fn new(args: &Args) -> AltmanJimenez {
+        let bounds = ["l1", "l2", "l3"].map(|name| args.count(name));
+        AltmanJimenez { bounds, longest: args.time("hold"), hold: Hold::default() }
+    }
+
+    fn wanted(&self, received: u64) -> u32 {
+        let [l1, l2, l3] = self.bounds;
+        match received {
+            n if n < l1 => 1,
+            n if n < l2 => 2,
+            n if n < l3 => 3,
+            _ => 4,
+        }
+    }
+
+    fn take_in_order(&mut self, now: Instant, view: &RecvView<'_>) -> AckVerdict {
+        let wanted = self.wanted(view.owed.in_order_total);
+        let why = Why::new(Rule::Count, view.owed.segments, wanted);
+        if view.owed.segments >= wanted {
+            return AckVerdict::Now(why);
+        }
+        self.hold.begin(view.owed.since.unwrap_or(now) + self.longest);
+        AckVerdict::Hold(why)
+    }
+}
+
+impl ReceiverAgent for AltmanJimenez {
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    fn on_arrival(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
+        match arrival.class {
+            Class::InOrder => self.take_in_order(arrival.now, view),
+            Class::FillsHole | Class::OutOfOrder | Class::Duplicate => {
+                AckVerdict::Now(Why::plain(Rule::NotInOrder))
+            }
+        }
+    }
+
+    fn on_deadline(&mut self, now: Instant, _: &RecvView<'_>) -> AckVerdict {
+        let why = Why::plain(Rule::Deadline);
+        if self.hold.take_due(now) { AckVerdict::Now(why) } else { AckVerdict::Hold(why) }
+    }
+
+    fn on_ack(&mut self, ack: &AckDecided, _: &RecvView<'_>) {
+        if ack.by != By::Repeat {
+            self.hold.end();
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.hold.due()
+    }
+
+    fn note(&self) -> AckNote {
+        AckNote::default()
+    }
+
+    fn gauges(&self, _: &mut dyn FnMut(&'static str, u64)) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testkit::receiver::check;
+
+    #[test]
+    fn the_first_is_acknowledged_then_two_then_three_then_four_share_an_ack() {
+        check(
+            "altman-jimenez",
+            "0ms  in -> ack 1 (count 1 of 1)
+             10ms in -> hold (count 1 of 2)
+             11ms in -> ack 2 (count 2 of 2)
+             20ms in -> hold (count 1 of 2)
+             21ms in -> hold (count 2 of 3)
+             22ms in -> ack 3 (count 3 of 3)
+             30ms in -> hold (count 1 of 3)
+             31ms in -> hold (count 2 of 3)
+             32ms in -> hold (count 3 of 4)
+             33ms in -> ack 4 (count 4 of 4)
+             40ms in -> hold (count 1 of 4)
+             140ms timer -> ack 1 (deadline)
+             900ms wait",
+        );
+    }
+
+    #[test]
+    fn what_is_not_in_order_is_acknowledged_at_once_and_only_a_filled_hole_counts() {
+        check(
+            "altman-jimenez",
+            "0ms ooo  -> ack 0 (not-in-order)
+             1ms dup  -> ack 0 (not-in-order)
+             2ms fill -> ack 1 (not-in-order)
+             3ms in   -> hold (count 1 of 2)
+             5ms ooo  -> ack 1 (not-in-order)
+             9ms in   -> hold (count 1 of 2)
+             10ms forced -> ack 1
+             900ms wait",
+        );
+    }
+
+    #[test]
+    fn the_bounds_are_settings() {
+        check(
+            "altman-jimenez:l1=0,l2=0,l3=0,hold=50ms",
+            "0ms in -> hold (count 1 of 4)
+             1ms in -> hold (count 2 of 4)
+             50ms timer -> ack 2 (deadline)
+             50ms wait",
+        );
+    }
+}
