@@ -2,7 +2,9 @@
 
 pub mod altman_jimenez;
 pub mod daa;
+pub mod dca;
 pub mod delayed;
 pub mod dup_count;
 mod hold;
 pub mod immediate;
+mod repeat;

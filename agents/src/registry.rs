@@ -20,6 +20,7 @@ static ALL: &[&Descriptor] = &[
     &receiver::delayed::DESCRIPTOR,
     &receiver::altman_jimenez::DESCRIPTOR,
     &receiver::daa::DESCRIPTOR,
+    &receiver::dca::DESCRIPTOR,
     &receiver::dup_count::DESCRIPTOR,
     &sender::newreno::DESCRIPTOR,
     &sender::cubic::DESCRIPTOR,

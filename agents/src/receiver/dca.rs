@@ -1,0 +1,452 @@
+//! `dca` (TCP-DCA): a whole window shares an ACK on a short path, a few segments on a long one.
+//!
+//! Source: Chen, Lee, Gerla and Sanadidi, *TCP with Delayed Ack for Wireless Networks* (TCP-DCA).
+//!
+//! Rule: an ACK leaves when w in-order segments wait. `rule=hops` takes w from the hops h that data crosses:
+//! the sender's window up to `near` hops, `far-limit` from `far` hops on, `mid-limit` between, and never more
+//! than the sender's window; 2 when h is unknown. `rule=rtt` takes the sender's window, or at most `mid-limit`
+//! of it where the least RTT is above `rtt-limit`; `rule=hybrid` the smaller of both. When the sender does not
+//! tell its window, 2 stands for it on the short path, and the limits stand alone. The hold is `factor`·w
+//! average gaps (`first` before there is one), set when the first segment is held and not moved after that;
+//! gaps are those between any two segments. An ACK that no data follows within an RTO (SRTT + 4·RTTVAR, 1 s at
+//! least) is sent again, twice at most, each time after twice the wait. Segments that are out of order,
+//! duplicate, or fill a hole are acknowledged at once.
+//!
+//! | parameter | unit | default | meaning |
+//! |---|---|---|---|
+//! | rule | choice | hops | what limits w: hops, rtt, or hybrid |
+//! | again | switch | on | send an ACK again that no data follows |
+//! | near | hops | 3 | up to here w is the sender's window |
+//! | far | hops | 10 | from here on w is at most far-limit |
+//! | mid-limit | segments | 5 | the limit between, and that of a long RTT |
+//! | far-limit | segments | 3 | the limit of a long path |
+//! | rtt-limit | time | 80ms | a longer RTT limits w |
+//! | factor | gaps | 1.5 | the hold is so many average gaps for each segment of w |
+//! | memory | fraction | 0.8 | what the average gap keeps at each new one |
+//! | first | time | 200ms | the hold before a gap is known |
+//! | hold | time | 490ms | the longest hold |
+//!
+//! Deviations: "RTO" is what the paper's misprinted "SRTO" means. The window comes in our own TCP option, and
+//! in the window field of data segments, as in the paper, only where both ends agreed (`tell-cwnd:window`). A
+//! path of 10 hops has an RTT of about 80 ms of its own, so that `hybrid` lets the RTT lower a limit and never
+//! raise one; there, an RTT that nobody measured limits nothing, while alone it counts as unknown: 2. With
+//! P(w) = ∏ f(i), i = 2..w, as the product that eq. 5 means, P(6)² = .926 and P(7)² = .810 (printed is the
+//! product to w − 1).
+
+use std::time::Duration;
+
+use hopwise_core::Instant;
+use hopwise_core::agent::{
+    AckDecided, AckNote, AckVerdict, Arrival, By, Class, Needs, Path, ReceiverAgent, RecvView, Rule, Why,
+};
+
+use super::hold::{GapAverage, Hold, LONGEST_MS};
+use super::repeat::Repeats;
+use crate::param::{Args, Form, Param, Switch, Value};
+use crate::registry::{Descriptor, Make};
+
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "dca",
+    rule: "acknowledges once a sender's window up to 3 hops, every 5 segments up to 9, every 3 beyond",
+    source: "TCP-DCA (Chen, Lee, Gerla, Sanadidi)",
+    params: &[
+        Param::new(
+            "rule",
+            Form::Choice(&["hops", "rtt", "hybrid"]),
+            Value::Choice("hops"),
+            "what limits how many segments share an ACK",
+        ),
+        Param::new(
+            "again",
+            Form::Switch,
+            Value::Switch(Switch::On),
+            "send an ACK again that no data follows",
+        ),
+        Param::new("near", HOPS, Value::Count(3), "up to so many hops a whole window shares an ACK"),
+        Param::new("far", HOPS, Value::Count(10), "from so many hops on far-limit segments do"),
+        Param::new("mid-limit", LIMIT, Value::Count(5), "the most between near and far, and of a long RTT"),
+        Param::new("far-limit", LIMIT, Value::Count(3), "the most on a long path"),
+        Param::new(
+            "rtt-limit",
+            Form::millis(1, 10_000),
+            Value::millis(80),
+            "a least RTT above this allows mid-limit",
+        ),
+        Param::new(
+            "factor",
+            Form::ratio(100, 10_000),
+            Value::Ratio(1_500),
+            "average gaps that the hold is long, for each segment that shares the ACK",
+        ),
+        Param::new(
+            "memory",
+            Form::ratio(0, 999),
+            Value::Ratio(800),
+            "what the average gap keeps at each new one",
+        ),
+        Param::new(
+            "first",
+            Form::millis(1, LONGEST_MS),
+            Value::millis(200),
+            "the hold before a gap is known",
+        ),
+        Param::new("hold", Form::millis(1, LONGEST_MS), Value::millis(LONGEST_MS), "the longest hold"),
+    ],
+    shorthand: Some("rule"),
+    make: Make::Receiver(|args| Box::new(Dca::new(args))),
+};
+
+const HOPS: Form = Form::count("hops", 0, 255);
+const LIMIT: Form = Form::count("segments", 1, 65_535);
+/// Where nothing says how many would be right: RFC 9293 §3.8.6.3.
+const UNKNOWN: u32 = 2;
+const MOST_REPEATS: u32 = 2;
+const LEAST_RTO: Duration = Duration::from_secs(1);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LimitBy {
+    Hops,
+    Rtt,
+    Both,
+}
+
+#[derive(Debug)]
+pub struct Dca {
+    limit_by: LimitBy,
+    near: u8,
+    far: u8,
+    mid_limit: u32,
+    far_limit: u32,
+    long_rtt: Duration,
+    factor_milli: u64,
+    first: Duration,
+    longest: Duration,
+    gaps: GapAverage,
+    hold: Hold,
+    repeats: Repeats,
+    /// w as last worked out, for the gauges.
+    last_wanted: u32,
+}
+
+impl Dca {
+    fn new(args: &Args) -> Dca {
+        let hops = |name: &str| u8::try_from(args.count(name)).unwrap_or(u8::MAX);
+        let repeats = if args.switch("again") == Switch::On { MOST_REPEATS } else { 0 };
+        Dca {
+            limit_by: match args.choice("rule") {
+                "rtt" => LimitBy::Rtt,
+                "hybrid" => LimitBy::Both,
+                _ => LimitBy::Hops,
+            },
+            near: hops("near"),
+            far: hops("far"),
+            mid_limit: args.count_u32("mid-limit"),
+            far_limit: args.count_u32("far-limit"),
+            long_rtt: args.time("rtt-limit"),
+            factor_milli: u64::from(args.ratio_milli("factor")),
+            first: args.time("first"),
+            longest: args.time("hold"),
+            gaps: GapAverage::new(1_000 - args.ratio_milli("memory")),
+            hold: Hold::default(),
+            repeats: Repeats::new(repeats, LEAST_RTO),
+            last_wanted: 0,
+        }
+    }
+
+    /// w: how many in-order segments share an ACK.
+    fn wanted(&self, view: &RecvView<'_>) -> u32 {
+        let cwnd = view.peer_cwnd.map(|cwnd| u32::from(cwnd).max(1));
+        match self.limit_by {
+            LimitBy::Hops => self.by_hops(view.path, cwnd),
+            LimitBy::Rtt => self.by_rtt(view.path, cwnd).unwrap_or(UNKNOWN),
+            LimitBy::Both => {
+                let by_hops = self.by_hops(view.path, cwnd);
+                self.by_rtt(view.path, cwnd).map_or(by_hops, |by_rtt| by_rtt.min(by_hops))
+            }
+        }
+    }
+
+    fn by_hops(&self, path: &Path, cwnd: Option<u32>) -> u32 {
+        let Some((hops, _)) = path.hops_from_peer.or(path.hops_to_peer) else {
+            return UNKNOWN;
+        };
+        if hops <= self.near {
+            cwnd.unwrap_or(UNKNOWN)
+        } else if hops < self.far {
+            limited(self.mid_limit, cwnd)
+        } else {
+            limited(self.far_limit, cwnd)
+        }
+    }
+
+    fn by_rtt(&self, path: &Path, cwnd: Option<u32>) -> Option<u32> {
+        let is_long = path.rtt.min? > self.long_rtt;
+        Some(if is_long { limited(self.mid_limit, cwnd) } else { cwnd.unwrap_or(UNKNOWN) })
+    }
+
+    fn take_in_order(&mut self, now: Instant, view: &RecvView<'_>) -> AckVerdict {
+        let wanted = self.wanted(view);
+        self.last_wanted = wanted;
+        let why = Why::new(Rule::Count, view.owed.segments, wanted);
+        if view.owed.segments >= wanted {
+            return AckVerdict::Now(why);
+        }
+        if self.hold.due().is_none() {
+            let gaps = self.factor_milli * u64::from(wanted);
+            let wait = self.gaps.times_milli(gaps).unwrap_or(self.first).min(self.longest);
+            self.hold.begin(view.owed.since.unwrap_or(now) + wait);
+        }
+        AckVerdict::Hold(why)
+    }
+}
+
+fn limited(limit: u32, cwnd: Option<u32>) -> u32 {
+    cwnd.map_or(limit, |cwnd| cwnd.min(limit))
+}
+
+impl ReceiverAgent for Dca {
+    fn needs(&self) -> Needs {
+        let hops = self.limit_by != LimitBy::Rtt;
+        Needs { peer_cwnd: true, hops, rtt: true, ..Needs::default() }
+    }
+
+    fn on_arrival(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
+        self.repeats.on_arrival();
+        self.gaps.take(arrival.gap);
+        match arrival.class {
+            Class::InOrder => self.take_in_order(arrival.now, view),
+            Class::FillsHole | Class::OutOfOrder | Class::Duplicate => {
+                AckVerdict::Now(Why::plain(Rule::NotInOrder))
+            }
+        }
+    }
+
+    fn on_deadline(&mut self, now: Instant, _: &RecvView<'_>) -> AckVerdict {
+        if self.hold.take_due(now) {
+            AckVerdict::Now(Why::plain(Rule::Deadline))
+        } else if self.repeats.is_due(now) {
+            AckVerdict::Repeat(Why::plain(Rule::LostAck))
+        } else {
+            AckVerdict::Hold(Why::plain(Rule::Deadline))
+        }
+    }
+
+    fn on_ack(&mut self, ack: &AckDecided, view: &RecvView<'_>) {
+        if ack.by != By::Repeat {
+            self.hold.end();
+        }
+        self.repeats.on_ack(ack, &view.path.rtt);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.hold.due().or(self.repeats.due())
+    }
+
+    fn note(&self) -> AckNote {
+        AckNote::default()
+    }
+
+    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("w_segments", u64::from(self.last_wanted));
+        self.gaps.gauge(sink);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testkit::receiver::{CEILING, Seat, check};
+
+    #[test]
+    fn up_to_three_hops_a_whole_window_shares_an_ack() {
+        check(
+            "dca",
+            "0ms set cwnd=4 hops=3
+             0ms in -> hold (count 1 of 4)
+             1ms in -> hold (count 2 of 4)
+             2ms in -> hold (count 3 of 4)
+             3ms in -> ack 4 (count 4 of 4)
+             3ms set cwnd=1
+             9ms in -> ack 1 (count 1 of 1)
+             900ms wait",
+        );
+    }
+
+    /// Table I, with a window that is larger than every limit, one that is smaller, and one that is not told.
+    #[test]
+    fn the_limits_are_those_of_the_paper() {
+        let wanted = |spec: &str, cwnd: Option<u16>, hops: Option<u8>| {
+            let mut seat = Seat::new(spec);
+            seat.show(cwnd, hops, None);
+            seat.play_line("in")
+        };
+        for (hops, large, small, untold) in
+            [(1, 40, 2, 2), (3, 40, 2, 2), (4, 5, 2, 5), (9, 5, 2, 5), (10, 3, 2, 3)]
+        {
+            let held = |w: u32| format!("hold (count 1 of {w})");
+            assert_eq!(wanted("dca", Some(40), Some(hops)), held(large), "{hops} hops");
+            assert_eq!(wanted("dca", Some(2), Some(hops)), held(small), "{hops} hops");
+            assert_eq!(wanted("dca", None, Some(hops)), held(untold), "{hops} hops");
+        }
+        assert_eq!(wanted("dca", Some(40), None), "hold (count 1 of 2)", "hops unknown");
+        assert_eq!(wanted("dca", None, None), "hold (count 1 of 2)", "nothing known");
+        assert_eq!(wanted("dca", Some(0), Some(1)), "ack 1 (count 1 of 1)", "no window is empty");
+    }
+
+    #[test]
+    fn a_long_rtt_limits_what_shares_an_ack_and_hybrid_takes_the_smaller_limit() {
+        let wanted = |spec: &str, cwnd: Option<u16>, hops: Option<u8>, rtt_ms: Option<u64>| {
+            let mut seat = Seat::new(spec);
+            seat.show(cwnd, hops, rtt_ms.map(std::time::Duration::from_millis));
+            seat.play_line("in").trim_start_matches("hold (count 1 of ").trim_end_matches(')').to_owned()
+        };
+        for (cwnd, rtt, expected) in [
+            (Some(40), Some(80), "40"),
+            (Some(40), Some(81), "5"),
+            (Some(3), Some(81), "3"),
+            (None, Some(81), "5"),
+            (None, Some(80), "2"),
+            (Some(40), None, "2"),
+        ] {
+            assert_eq!(wanted("dca:rtt", cwnd, Some(12), rtt), expected, "{cwnd:?} {rtt:?}");
+        }
+        for (cwnd, hops, rtt, expected) in [
+            (Some(40), Some(2), Some(20), "40"),
+            (Some(40), Some(2), Some(120), "5"),
+            (Some(40), Some(10), Some(120), "3"),
+            (Some(40), Some(10), Some(20), "3"),
+            (Some(40), Some(6), None, "5"),
+            (Some(40), None, Some(120), "2"),
+        ] {
+            assert_eq!(wanted("dca:hybrid", cwnd, hops, rtt), expected, "{cwnd:?} {hops:?} {rtt:?}");
+        }
+    }
+
+    /// Gaps of 10 ms at w = 5: 1.5 · 5 · 10 ms from the first segment held, whatever comes after it.
+    #[test]
+    fn the_hold_is_set_once_with_the_window_and_the_gap_of_that_moment() {
+        check(
+            "dca",
+            "0ms  set cwnd=9 hops=5
+             0ms  ooo    -> ack 0 (not-in-order)
+             10ms in     -> hold (count 1 of 5)
+             40ms in     -> hold (count 2 of 5)
+             50ms set cwnd=4
+             60ms in     -> hold (count 3 of 4)
+             85ms timer  -> ack 3 (deadline)
+             99ms wait",
+        );
+    }
+
+    #[test]
+    fn the_average_gap_is_that_of_any_two_segments() {
+        // 10 ms, then .8·10 + .2·20 = 12 ms; 1.5 · 2 · 12 = 36 ms.
+        check(
+            "dca:again=off",
+            "0ms  ooo   -> ack 0 (not-in-order)
+             10ms dup   -> ack 0 (not-in-order)
+             30ms in    -> hold (count 1 of 2)
+             66ms timer -> ack 1 (deadline)
+             99s wait",
+        );
+    }
+
+    #[test]
+    fn before_the_first_gap_the_hold_is_200_ms() {
+        check("dca:again=off", "0ms in -> hold (count 1 of 2)\n200ms timer -> ack 1 (deadline)\n99s wait");
+    }
+
+    #[test]
+    fn no_hold_is_longer_than_the_ledger_allows() {
+        assert_eq!(CEILING.as_millis(), 490);
+        check(
+            "dca:again=off",
+            "0ms    set cwnd=9 hops=1
+             0ms    ooo   -> ack 0 (not-in-order)
+             100ms  in    -> hold (count 1 of 9)
+             590ms  timer -> ack 1 (deadline)
+             99s wait",
+        );
+    }
+
+    /// A window that is told too late, or larger than what is in flight, costs the hold and no more.
+    #[test]
+    fn a_stale_window_never_stalls_beyond_the_hold() {
+        check(
+            "dca:again=off",
+            "0ms  set cwnd=20 hops=2
+             0ms  dup   -> ack 0 (not-in-order)
+             1ms  in    -> hold (count 1 of 20)
+             2ms  in    -> hold (count 2 of 20)
+             3ms  in    -> hold (count 3 of 20)
+             31ms timer -> ack 3 (deadline)
+             99s wait",
+        );
+    }
+
+    #[test]
+    fn a_route_that_changes_while_segments_wait_changes_how_many() {
+        check(
+            "dca:again=off",
+            "0ms  set cwnd=20 hops=2
+             0ms  in  -> hold (count 1 of 20)
+             10ms in  -> hold (count 2 of 20)
+             20ms in  -> hold (count 3 of 20)
+             20ms set hops=12
+             30ms in  -> ack 4 (count 4 of 3)
+             99s wait",
+        );
+    }
+
+    #[test]
+    fn what_is_not_in_order_is_acknowledged_at_once_with_what_waits() {
+        check(
+            "dca:again=off",
+            "0ms set cwnd=9 hops=2
+             0ms in   -> hold (count 1 of 9)
+             1ms ooo  -> ack 1 (not-in-order)
+             2ms dup  -> ack 0 (not-in-order)
+             3ms fill -> ack 1 (not-in-order)
+             99s wait",
+        );
+    }
+
+    /// SRTT 200 ms + 4 · 300 ms; the second wait is twice the first.
+    #[test]
+    fn an_ack_that_no_data_follows_is_said_again_twice() {
+        check(
+            "dca",
+            "0ms    set srtt=200ms rttvar=300ms
+             0ms    ooo   -> ack 0 (not-in-order)
+             1400ms timer -> repeat (lost-ack)
+             4200ms timer -> repeat (lost-ack)
+             999s   wait",
+        );
+    }
+
+    #[test]
+    fn any_data_ends_the_repeats_and_their_rto_is_a_second_at_least() {
+        check(
+            "dca",
+            "0ms    set srtt=20ms rttvar=3ms
+             0ms    ooo    -> ack 0 (not-in-order)
+             999ms  dup    -> ack 0 (not-in-order)
+             1999ms timer  -> repeat (lost-ack)
+             2050ms in     -> hold (count 1 of 2)
+             2540ms timer  -> ack 1 (deadline)
+             3540ms timer  -> repeat (lost-ack)
+             3600ms forced -> ack 0
+             4600ms timer  -> repeat (lost-ack)
+             6600ms timer  -> repeat (lost-ack)
+             999s   wait",
+        );
+    }
+
+    /// The loss law of the paper: a burst of w crosses with ∏ f(i), i = 2..w (errata: not w − 1).
+    #[test]
+    fn the_arithmetic_of_the_docs_is_that_of_the_paper() {
+        let f = [0.999_999, 0.999_846, 0.998_215, 0.991_262, 0.972_701, 0.935_198, 0.871_609];
+        let squared = |w: usize| f[..w - 1].iter().product::<f64>().powi(2);
+        assert!((squared(6) - 0.926).abs() < 5e-4, "{}", squared(6));
+        assert!((squared(7) - 0.810).abs() < 5e-4, "{}", squared(7));
+    }
+}
