@@ -8,3 +8,4 @@ pub mod dup_count;
 mod hold;
 pub mod immediate;
 mod repeat;
+pub mod tda;

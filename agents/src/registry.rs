@@ -21,6 +21,7 @@ static ALL: &[&Descriptor] = &[
     &receiver::altman_jimenez::DESCRIPTOR,
     &receiver::daa::DESCRIPTOR,
     &receiver::dca::DESCRIPTOR,
+    &receiver::tda::DESCRIPTOR,
     &receiver::dup_count::DESCRIPTOR,
     &sender::newreno::DESCRIPTOR,
     &sender::cubic::DESCRIPTOR,

@@ -1,0 +1,283 @@
+//! `tda` (TCP-TDA): one ACK for the sender's whole window.
+//!
+//! Source: Chen, Marsic and Miller, *Issues and Improvements in TCP Performance over Multihop Wireless
+//! Networks* (TCP-TDA).
+//!
+//! Rule: an ACK leaves when as many in-order segments wait as the sender's window has (less `early`, never
+//! below one), when `most` wait, or when `hold` has passed since the first of them. With `repeat` the last ACK
+//! is said once more when no data follows it within an RTO (SRTT + 4·RTTVAR, 1 s at least). Segments that are
+//! out of order, duplicate, or fill a hole are acknowledged at once. A sender that does not tell its window is
+//! answered as by `delayed:d=2` with the same hold.
+//!
+//! | parameter | unit | default | meaning |
+//! |---|---|---|---|
+//! | early | segments | 0 | acknowledge so many segments before the window is complete |
+//! | repeat | switch | off | say the last ACK once more when no data follows |
+//! | most | segments | 25 | the window limit |
+//! | hold | time | 200ms | the longest that an in-order segment waits |
+//!
+//! Deviations: the paper asks whether as many wait as cwnd has; a window that shrank while they waited counts
+//! as reached. `early` and `repeat` are what the paper leaves for the future. The printed capture distance,
+//! 15.82 m, is 15.96 m by its own equation.
+
+use std::time::Duration;
+
+use hopwise_core::Instant;
+use hopwise_core::agent::{
+    AckDecided, AckNote, AckVerdict, Arrival, By, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
+};
+
+use super::hold::{Hold, LONGEST_MS};
+use super::repeat::Repeats;
+use crate::param::{Args, Form, Param, Switch, Value};
+use crate::registry::{Descriptor, Make};
+
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "tda",
+    rule: "acknowledges when the sender's whole window has come, or when the hold of its first segment runs out",
+    source: "TCP-TDA (Chen, Marsic, Miller)",
+    params: &[
+        Param::new(
+            "early",
+            Form::count("segments", 0, 65_535),
+            Value::Count(0),
+            "acknowledge so many segments before the window is complete",
+        ),
+        Param::new(
+            "repeat",
+            Form::Switch,
+            Value::Switch(Switch::Off),
+            "say the last ACK once more when no data follows",
+        ),
+        Param::new(
+            "most",
+            Form::count("segments", 1, 65_535),
+            Value::Count(25),
+            "the most in-order segments that share an ACK",
+        ),
+        Param::new(
+            "hold",
+            Form::millis(1, LONGEST_MS),
+            Value::millis(200),
+            "the longest that an in-order segment waits for its ACK",
+        ),
+    ],
+    shorthand: None,
+    make: Make::Receiver(|args| Box::new(Tda::new(args))),
+};
+
+/// What stands for a window that is not told.
+const UNTOLD: u32 = 2;
+const LEAST_RTO: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub struct Tda {
+    early: u32,
+    most: u32,
+    longest: Duration,
+    hold: Hold,
+    repeats: Repeats,
+}
+
+impl Tda {
+    fn new(args: &Args) -> Tda {
+        let repeats = u32::from(args.switch("repeat") == Switch::On);
+        Tda {
+            early: args.count_u32("early"),
+            most: args.count_u32("most"),
+            longest: args.time("hold"),
+            hold: Hold::default(),
+            repeats: Repeats::new(repeats, LEAST_RTO),
+        }
+    }
+
+    fn take_in_order(&mut self, now: Instant, view: &RecvView<'_>) -> AckVerdict {
+        let (rule, wanted) = match view.peer_cwnd {
+            Some(cwnd) => (Rule::Window, u32::from(cwnd).saturating_sub(self.early).clamp(1, self.most)),
+            None => (Rule::Count, UNTOLD),
+        };
+        let why = Why::new(rule, view.owed.segments, wanted);
+        if view.owed.segments >= wanted {
+            return AckVerdict::Now(why);
+        }
+        self.hold.begin(view.owed.since.unwrap_or(now) + self.longest);
+        AckVerdict::Hold(why)
+    }
+}
+
+impl ReceiverAgent for Tda {
+    fn needs(&self) -> Needs {
+        Needs { peer_cwnd: true, ..Needs::default() }
+    }
+
+    fn on_arrival(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
+        self.repeats.on_arrival();
+        match arrival.class {
+            Class::InOrder => self.take_in_order(arrival.now, view),
+            Class::FillsHole | Class::OutOfOrder | Class::Duplicate => {
+                AckVerdict::Now(Why::plain(Rule::NotInOrder))
+            }
+        }
+    }
+
+    fn on_deadline(&mut self, now: Instant, _: &RecvView<'_>) -> AckVerdict {
+        if self.hold.take_due(now) {
+            AckVerdict::Now(Why::plain(Rule::Deadline))
+        } else if self.repeats.is_due(now) {
+            AckVerdict::Repeat(Why::plain(Rule::LostAck))
+        } else {
+            AckVerdict::Hold(Why::plain(Rule::Deadline))
+        }
+    }
+
+    fn on_ack(&mut self, ack: &AckDecided, view: &RecvView<'_>) {
+        if ack.by != By::Repeat {
+            self.hold.end();
+        }
+        self.repeats.on_ack(ack, &view.path.rtt);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.hold.due().or(self.repeats.due())
+    }
+
+    fn note(&self) -> AckNote {
+        AckNote::default()
+    }
+
+    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("most_segments", u64::from(self.most));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testkit::receiver::check;
+
+    #[test]
+    fn a_whole_window_gets_one_ack() {
+        check(
+            "tda",
+            "0ms set cwnd=4
+             0ms in -> hold (window 1 of 4)
+             1ms in -> hold (window 2 of 4)
+             2ms in -> hold (window 3 of 4)
+             3ms in -> ack 4 (window 4 of 4)
+             900ms wait",
+        );
+    }
+
+    /// Waiting for more than the sender may send would stop it.
+    #[test]
+    fn windows_of_one_and_two_segments_are_not_waited_beyond() {
+        check(
+            "tda",
+            "0ms set cwnd=1
+             0ms in -> ack 1 (window 1 of 1)
+             1ms in -> ack 1 (window 1 of 1)
+             1ms set cwnd=2
+             2ms in -> hold (window 1 of 2)
+             3ms in -> ack 2 (window 2 of 2)
+             3ms set cwnd=0
+             4ms in -> ack 1 (window 1 of 1)
+             900ms wait",
+        );
+    }
+
+    #[test]
+    fn what_waits_is_acknowledged_200_ms_after_its_first_segment() {
+        check(
+            "tda",
+            "0ms   set cwnd=40
+             0ms   in    -> hold (window 1 of 25)
+             150ms in    -> hold (window 2 of 25)
+             200ms timer -> ack 2 (deadline)
+             900ms wait",
+        );
+    }
+
+    #[test]
+    fn no_more_than_25_segments_share_an_ack() {
+        let mut script = String::from("0ms set cwnd=40\n");
+        for n in 1..25 {
+            script += &format!("{n}ms in -> hold (window {n} of 25)\n");
+        }
+        check("tda", &(script + "25ms in -> ack 25 (window 25 of 25)"));
+    }
+
+    #[test]
+    fn a_window_that_shrinks_while_segments_wait_counts_as_reached() {
+        check(
+            "tda",
+            "0ms set cwnd=10
+             0ms in -> hold (window 1 of 10)
+             1ms in -> hold (window 2 of 10)
+             2ms in -> hold (window 3 of 10)
+             2ms set cwnd=2
+             3ms in -> ack 4 (window 4 of 2)
+             900ms wait",
+        );
+    }
+
+    #[test]
+    fn a_window_that_is_not_told_is_two_segments() {
+        check(
+            "tda",
+            "0ms   in    -> hold (count 1 of 2)
+             1ms   in    -> ack 2 (count 2 of 2)
+             10ms  in    -> hold (count 1 of 2)
+             210ms timer -> ack 1 (deadline)
+             900ms wait",
+        );
+    }
+
+    #[test]
+    fn early_acknowledges_before_the_window_is_complete_and_never_before_a_segment() {
+        check(
+            "tda:early=2",
+            "0ms set cwnd=5
+             0ms in -> hold (window 1 of 3)
+             1ms in -> hold (window 2 of 3)
+             2ms in -> ack 3 (window 3 of 3)
+             2ms set cwnd=2
+             3ms in -> ack 1 (window 1 of 1)
+             900ms wait",
+        );
+    }
+
+    #[test]
+    fn what_is_not_in_order_is_acknowledged_at_once_with_what_waits() {
+        check(
+            "tda",
+            "0ms set cwnd=9
+             0ms in   -> hold (window 1 of 9)
+             1ms ooo  -> ack 1 (not-in-order)
+             2ms dup  -> ack 0 (not-in-order)
+             3ms fill -> ack 1 (not-in-order)
+             900ms wait",
+        );
+    }
+
+    #[test]
+    fn repeat_says_the_last_ack_once_more_after_an_rto() {
+        check(
+            "tda:repeat",
+            "0ms    set cwnd=1 srtt=400ms rttvar=200ms
+             0ms    in    -> ack 1 (window 1 of 1)
+             1200ms timer -> repeat (lost-ack)
+             1300ms in    -> ack 1 (window 1 of 1)
+             2000ms in    -> ack 1 (window 1 of 1)
+             2500ms dup   -> ack 0 (not-in-order)
+             3700ms timer -> repeat (lost-ack)
+             99s    wait",
+        );
+        check(
+            "tda:repeat",
+            "0ms set cwnd=1 srtt=10ms rttvar=2ms
+             0ms in   -> ack 1 (window 1 of 1)
+             1s timer -> repeat (lost-ack)
+             99s wait",
+        );
+        check("tda", "0ms in 1000B -> hold (count 1 of 2)\n200ms timer -> ack 1 (deadline)\n99s wait");
+    }
+}
