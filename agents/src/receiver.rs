@@ -1,5 +1,6 @@
 //! Agents that decide when to acknowledge.
 
+pub mod ada;
 pub mod altman_jimenez;
 pub mod daa;
 pub mod dca;

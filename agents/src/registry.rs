@@ -22,6 +22,7 @@ static ALL: &[&Descriptor] = &[
     &receiver::daa::DESCRIPTOR,
     &receiver::dca::DESCRIPTOR,
     &receiver::tda::DESCRIPTOR,
+    &receiver::ada::DESCRIPTOR,
     &receiver::dup_count::DESCRIPTOR,
     &sender::newreno::DESCRIPTOR,
     &sender::cubic::DESCRIPTOR,
