@@ -1,6 +1,7 @@
 //! Agents that decide when to acknowledge.
 
 pub mod ada;
+pub mod adw;
 pub mod altman_jimenez;
 pub mod daa;
 pub mod dca;
@@ -8,5 +9,6 @@ pub mod delayed;
 pub mod dup_count;
 mod hold;
 pub mod immediate;
+mod quick_gaps;
 mod repeat;
 pub mod tda;

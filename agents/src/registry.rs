@@ -23,6 +23,7 @@ static ALL: &[&Descriptor] = &[
     &receiver::dca::DESCRIPTOR,
     &receiver::tda::DESCRIPTOR,
     &receiver::ada::DESCRIPTOR,
+    &receiver::adw::DESCRIPTOR,
     &receiver::dup_count::DESCRIPTOR,
     &sender::newreno::DESCRIPTOR,
     &sender::cubic::DESCRIPTOR,

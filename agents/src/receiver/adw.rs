@@ -1,0 +1,269 @@
+//! `adw`: a byte window for ACKs that follows the sender's window and the gaps between segments.
+//!
+//! Source: TCP-ADW, the adaptive delay window of Al-Zubi, Krunz, Al-Sukkar, Hawa and Darabkh, *Packet Recycling
+//! and Delayed ACK for Improving the Performance of TCP over MANETs*.
+//!
+//! Rule: an ACK leaves when the in-order bytes that wait reach a window w, which is never larger than the
+//! sender's, or when nothing came in order for 3·(¾ base + ¼ gap), `hold` at most; base is the shortest gap
+//! so far, a gap at least 50 µs, and before one is known the timer is `first`. 1 − θ = gap/(3·base), 1 at
+//! most, says how slow the newest segment came.
+//! When the sender's window rises, w grows by (1 − θ)·MSS, up to that window and the one that we advertise;
+//! when it falls, or a segment comes out of order, w is 3·MSS; when the timer runs out w shrinks by
+//! (1 − θ)·MSS, 3·MSS at least. Segments that are out of order, duplicate, or fill a hole are acknowledged at
+//! once.
+//!
+//! | parameter | unit | default | meaning |
+//! |---|---|---|---|
+//! | least | segments | 3 | w at first, after a loss, and the least that the timer leaves |
+//! | first | time | 100ms | the timer before a gap is known |
+//! | hold | time | 490ms | the longest timer |
+//!
+//! Deviations: where the sender does not tell its window, w stays as it is at first. Before a gap is known
+//! 1 − θ is 1, and the timer `first`.
+
+use std::time::Duration;
+
+use hopwise_core::Instant;
+use hopwise_core::agent::{
+    AckDecided, AckNote, AckVerdict, Arrival, By, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
+};
+
+use super::hold::{Hold, LONGEST_MS};
+use super::quick_gaps::QuickGaps;
+use crate::param::{Args, Form, Param, Value};
+use crate::registry::{Descriptor, Make};
+
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "adw",
+    rule: "acknowledges when a window of bytes waits that follows the sender's window and the gaps",
+    source: "TCP-ADW (Al-Zubi et al.)",
+    params: &[
+        Param::new(
+            "least",
+            Form::count("segments", 1, 1_000),
+            Value::Count(3),
+            "the window at first, after a loss, and the least that the timer leaves",
+        ),
+        Param::new(
+            "first",
+            Form::millis(1, LONGEST_MS),
+            Value::millis(100),
+            "the timer before a gap is known",
+        ),
+        Param::new("hold", Form::millis(1, LONGEST_MS), Value::millis(LONGEST_MS), "the longest timer"),
+    ],
+    shorthand: None,
+    make: Make::Receiver(|args| Box::new(Adw::new(args))),
+};
+
+#[derive(Debug)]
+pub struct Adw {
+    least: u32,
+    first: Duration,
+    longest: Duration,
+    /// w; none before the first segment tells the MSS.
+    window_bytes: Option<u32>,
+    last_cwnd: Option<u16>,
+    gaps: QuickGaps,
+    hold: Hold,
+}
+
+impl Adw {
+    fn new(args: &Args) -> Adw {
+        Adw {
+            least: args.count_u32("least"),
+            first: args.time("first"),
+            longest: args.time("hold"),
+            window_bytes: None,
+            last_cwnd: None,
+            gaps: QuickGaps::new(None),
+            hold: Hold::default(),
+        }
+    }
+
+    fn least_bytes(&self, view: &RecvView<'_>) -> u32 {
+        self.least.saturating_mul(view.mss.max(1))
+    }
+
+    /// (1 − θ)·MSS.
+    fn step(&self, view: &RecvView<'_>) -> u32 {
+        self.gaps.slowness().map_or(view.mss, |slowness| slowness.of(view.mss))
+    }
+
+    /// Follows the sender's window, and answers w as it holds for this segment.
+    fn follow(&mut self, view: &RecvView<'_>) -> u32 {
+        let mut window = self.window_bytes.unwrap_or(self.least_bytes(view));
+        let most = view.peer_cwnd.map(|cwnd| u32::from(cwnd.max(1)).saturating_mul(view.mss.max(1)));
+        match (self.last_cwnd, view.peer_cwnd) {
+            (Some(before), Some(cwnd)) if cwnd > before => {
+                let most = most.unwrap_or(u32::MAX).min(view.advertised);
+                window = window.saturating_add(self.step(view)).min(most);
+            }
+            (Some(before), Some(cwnd)) if cwnd < before => window = self.least_bytes(view),
+            _ => {}
+        }
+        self.last_cwnd = view.peer_cwnd.or(self.last_cwnd);
+        self.window_bytes = Some(window);
+        window.min(most.unwrap_or(u32::MAX)).max(1)
+    }
+
+    fn take_in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
+        self.gaps.take(arrival.now, arrival.gap_in_order);
+        let wanted = self.follow(view);
+        let why = Why::new(Rule::Window, view.owed.bytes, wanted);
+        if view.owed.bytes >= wanted {
+            return AckVerdict::Now(why);
+        }
+        let wait = self.gaps.timer(arrival.gap_in_order).unwrap_or(self.first);
+        self.hold.restart(arrival.now + wait.min(self.longest));
+        AckVerdict::Hold(why)
+    }
+}
+
+impl ReceiverAgent for Adw {
+    fn needs(&self) -> Needs {
+        Needs { peer_cwnd: true, ..Needs::default() }
+    }
+
+    fn on_arrival(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
+        match arrival.class {
+            Class::InOrder => return self.take_in_order(arrival, view),
+            Class::OutOfOrder => self.window_bytes = Some(self.least_bytes(view)),
+            Class::FillsHole | Class::Duplicate => {}
+        }
+        AckVerdict::Now(Why::plain(Rule::NotInOrder))
+    }
+
+    fn on_deadline(&mut self, now: Instant, view: &RecvView<'_>) -> AckVerdict {
+        let why = Why::plain(Rule::Deadline);
+        if !self.hold.take_due(now) {
+            return AckVerdict::Hold(why);
+        }
+        let window = self.window_bytes.unwrap_or(0).saturating_sub(self.step(view));
+        self.window_bytes = Some(window.max(self.least_bytes(view)));
+        AckVerdict::Now(why)
+    }
+
+    fn on_ack(&mut self, ack: &AckDecided, _: &RecvView<'_>) {
+        if ack.by != By::Repeat {
+            self.hold.end();
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.hold.due()
+    }
+
+    fn note(&self) -> AckNote {
+        AckNote::default()
+    }
+
+    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("ack_window_bytes", u64::from(self.window_bytes.unwrap_or(0)));
+        self.gaps.gauge(sink);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testkit::receiver::check;
+
+    #[test]
+    fn three_segments_share_an_ack_while_the_sender_does_not_tell_its_window() {
+        check(
+            "adw",
+            "0ms  in -> hold (window 1000 of 3000)
+             10ms in -> hold (window 2000 of 3000)
+             20ms in -> ack 3 (window 3000 of 3000)
+             900ms wait",
+        );
+    }
+
+    /// Gaps of 10 ms: 1 − θ = 1/3, so that w grows by a third of a segment each time the window rises.
+    #[test]
+    fn the_window_grows_when_the_senders_does_by_less_the_faster_segments_come() {
+        check(
+            "adw",
+            "0ms  set cwnd=5
+             0ms  in -> hold (window 1000 of 3000)
+             10ms set cwnd=6
+             10ms in -> hold (window 2000 of 3333)
+             20ms set cwnd=7
+             20ms in -> hold (window 3000 of 3666)
+             35ms set cwnd=8
+             35ms in -> ack 4 (window 4000 of 4166)
+             900ms wait"
+                .replace(
+                    "ack 4 (window 4000 of 4166)",
+                    "hold (window 4000 of 4166)\n68750us timer -> ack 4 (deadline)",
+                )
+                .as_str(),
+        );
+    }
+
+    #[test]
+    fn the_window_is_never_above_the_senders_nor_what_we_advertise() {
+        check(
+            "adw",
+            "0ms set cwnd=1
+             0ms in -> ack 1 (window 1000 of 1000)
+             1ms set cwnd=2
+             1ms in -> hold (window 1000 of 2000)
+             2ms in -> ack 2 (window 2000 of 2000)
+             2ms set cwnd=9 window=1500
+             3ms in -> hold (window 1000 of 1500)
+             4ms in -> ack 2 (window 2000 of 1500)
+             900ms wait",
+        );
+    }
+
+    #[test]
+    fn a_window_that_fell_and_a_segment_out_of_order_leave_three_segments() {
+        check(
+            "adw",
+            "0ms  set cwnd=5
+             0ms  in  -> hold (window 1000 of 3000)
+             50ms set cwnd=6
+             50ms in  -> hold (window 2000 of 3333)
+             60ms set cwnd=5
+             60ms in  -> ack 3 (window 3000 of 3000)
+             60ms set cwnd=7
+             70ms in  -> hold (window 1000 of 3333)
+             71ms ooo -> ack 1 (not-in-order)
+             72ms in  -> hold (window 1000 of 3000)
+             73ms fill -> ack 2 (not-in-order)
+             900ms wait",
+        );
+    }
+
+    #[test]
+    fn the_timer_leans_on_the_shortest_gap_and_ends_at_the_hold() {
+        check(
+            "adw:hold=100ms",
+            "0ms     in    -> hold (window 1000 of 3000)
+             10ms    in    -> hold (window 2000 of 3000)
+             40ms    timer -> ack 2 (deadline)
+             50ms    in    -> hold (window 1000 of 3000)
+             102500us timer -> ack 1 (deadline)
+             500ms   in    -> hold (window 1000 of 3000)
+             600ms   timer -> ack 1 (deadline)
+             900ms   wait",
+        );
+    }
+
+    #[test]
+    fn when_the_timer_runs_out_the_window_shrinks_to_three_segments_at_least() {
+        check(
+            "adw",
+            "0ms   set cwnd=5
+             0ms   in    -> hold (window 1000 of 3000)
+             10ms  set cwnd=6
+             10ms  in    -> hold (window 2000 of 3333)
+             40ms  timer -> ack 2 (deadline)
+             50ms  in    -> hold (window 1000 of 3000)
+             110ms wait"
+                .replace("110ms wait", "102500us timer -> ack 1 (deadline)\n110ms wait")
+                .as_str(),
+        );
+    }
+}

@@ -1,0 +1,125 @@
+//! What `adw` and `aad` share: the shortest gap between in-order segments, how far the newest one is from it,
+//! and the timer that both lead to.
+
+use std::time::Duration;
+
+use hopwise_core::Instant;
+
+use super::hold::nanos;
+
+/// A shorter gap says that segments shared a read, not how fast the path is.
+const SHORTEST_NS: u64 = 50_000;
+/// A gap is slow from three times the shortest on.
+const SLOW: u64 = 3;
+
+/// How far a gap is from the shortest one: 1 − θ as a fraction of two whole numbers, with θ = (r + 2)/3 and
+/// r = (base − gap)/base, or −2 from three bases on. So 1 − θ = gap/(3·base), 1 at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Slowness {
+    gap_ns: u64,
+    slow_ns: u64,
+}
+
+impl Slowness {
+    /// That share of `bytes`.
+    pub(super) fn of(self, bytes: u32) -> u32 {
+        let share = u64::from(bytes) * self.gap_ns / self.slow_ns;
+        u32::try_from(share).unwrap_or(bytes).min(bytes)
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct QuickGaps {
+    /// The shortest gap is forgotten after this long, if ever.
+    memory: Option<Duration>,
+    base_ns: Option<u64>,
+    /// Since when `base_ns` counts.
+    since: Instant,
+    newest: Option<Slowness>,
+}
+
+impl QuickGaps {
+    pub(super) fn new(memory: Option<Duration>) -> QuickGaps {
+        QuickGaps { memory, base_ns: None, since: Instant::ZERO, newest: None }
+    }
+
+    pub(super) fn take(&mut self, now: Instant, gap: Option<Duration>) {
+        let Some(gap) = gap else { return };
+        let gap_ns = nanos(gap).max(SHORTEST_NS);
+        if self.memory.is_some_and(|memory| now.since(self.since) >= memory) {
+            self.base_ns = None;
+        }
+        if self.base_ns.is_none() {
+            self.since = now;
+        }
+        let base_ns = self.base_ns.unwrap_or(gap_ns).min(gap_ns);
+        self.base_ns = Some(base_ns);
+        let slow_ns = SLOW * base_ns;
+        self.newest = Some(Slowness { gap_ns: gap_ns.min(slow_ns), slow_ns });
+    }
+
+    /// Of the newest gap, or of the last one when a timer asks.
+    pub(super) fn slowness(&self) -> Option<Slowness> {
+        self.newest
+    }
+
+    /// 3·(¾ base + ¼ gap).
+    pub(super) fn timer(&self, gap: Option<Duration>) -> Option<Duration> {
+        let base_ns = self.base_ns?;
+        let gap_ns = gap.map_or(base_ns, |gap| nanos(gap).max(SHORTEST_NS));
+        Some(Duration::from_nanos((9 * base_ns + 3 * gap_ns) / 4))
+    }
+
+    pub(super) fn gauge(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("shortest_gap_us", self.base_ns.unwrap_or(0) / 1_000);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(ms: u64) -> Option<Duration> {
+        Some(Duration::from_millis(ms))
+    }
+
+    #[test]
+    fn slowness_is_a_third_at_the_shortest_gap_and_whole_from_three_of_them_on() {
+        let mut gaps = QuickGaps::new(None);
+        assert_eq!(gaps.slowness(), None);
+        let mut slowness = |gap| {
+            gaps.take(Instant::ZERO, gap);
+            gaps.slowness().expect("a gap").of(900)
+        };
+        assert_eq!(slowness(ms(10)), 300);
+        assert_eq!(slowness(ms(15)), 450);
+        assert_eq!(slowness(ms(29)), 870);
+        assert_eq!((slowness(ms(30)), slowness(ms(500))), (900, 900));
+        assert_eq!(slowness(ms(5)), 300);
+        assert_eq!(slowness(Some(Duration::ZERO)), 300, "50 µs at least");
+        assert_eq!(slowness(Some(Duration::from_micros(100))), 600);
+    }
+
+    #[test]
+    fn the_timer_is_three_times_a_mean_that_leans_on_the_shortest_gap() {
+        let mut gaps = QuickGaps::new(None);
+        assert_eq!(gaps.timer(ms(1)), None);
+        gaps.take(Instant::ZERO, ms(10));
+        assert_eq!(gaps.timer(ms(10)), ms(30));
+        gaps.take(Instant::ZERO, ms(20));
+        assert_eq!(gaps.timer(ms(20)), Some(Duration::from_micros(37_500)));
+    }
+
+    #[test]
+    fn the_shortest_gap_is_forgotten_after_a_second_where_it_is_to_be() {
+        let [mut lasting, mut passing] = [None, ms(1_000)].map(QuickGaps::new);
+        for gaps in [&mut lasting, &mut passing] {
+            gaps.take(Instant::from_millis(10), ms(1));
+            gaps.take(Instant::from_millis(1_009), ms(20));
+            assert_eq!(gaps.slowness().expect("a gap").of(900), 900);
+            gaps.take(Instant::from_millis(1_010), ms(20));
+        }
+        assert_eq!(lasting.slowness().expect("a gap").of(900), 900);
+        assert_eq!(passing.slowness().expect("a gap").of(900), 300);
+    }
+}
