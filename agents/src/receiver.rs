@@ -1,5 +1,6 @@
 //! Agents that decide when to acknowledge.
 
+pub mod aad;
 pub mod ada;
 pub mod adw;
 pub mod altman_jimenez;

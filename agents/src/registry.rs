@@ -24,6 +24,7 @@ static ALL: &[&Descriptor] = &[
     &receiver::tda::DESCRIPTOR,
     &receiver::ada::DESCRIPTOR,
     &receiver::adw::DESCRIPTOR,
+    &receiver::aad::DESCRIPTOR,
     &receiver::dup_count::DESCRIPTOR,
     &sender::newreno::DESCRIPTOR,
     &sender::cubic::DESCRIPTOR,

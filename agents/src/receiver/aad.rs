@@ -1,0 +1,167 @@
+//! `aad`: waits as long as segments keep coming quickly, without counting them.
+//!
+//! Source: TCP-AAD, TCP with adaptive delay for links that put frames together.
+//!
+//! Rule: an ACK leaves when nothing came in order for 3·(¾ base + ¼ gap), `hold` at most; base is the shortest
+//! gap of the last `memory`, a gap at least 50 µs. There is no limit to how many segments share an ACK but
+//! the ledger's ceiling. Before a gap is known the timer is `first`. Segments that are out of order, duplicate,
+//! or fill a hole are acknowledged at once.
+//!
+//! | parameter | unit | default | meaning |
+//! |---|---|---|---|
+//! | memory | time | 1s | the shortest gap is forgotten after this |
+//! | first | time | 100ms | the timer before a gap is known |
+//! | hold | time | 490ms | the longest timer |
+//!
+//! Deviations: `first` is ours.
+
+use std::time::Duration;
+
+use hopwise_core::Instant;
+use hopwise_core::agent::{
+    AckDecided, AckNote, AckVerdict, Arrival, By, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
+};
+
+use super::hold::{Hold, LONGEST_MS};
+use super::quick_gaps::QuickGaps;
+use crate::param::{Args, Form, Param, Value};
+use crate::registry::{Descriptor, Make};
+
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "aad",
+    rule: "acknowledges when segments cease to come as quickly as the quickest of the last second",
+    source: "TCP-AAD",
+    params: &[
+        Param::new(
+            "memory",
+            Form::millis(1, 60_000),
+            Value::millis(1_000),
+            "the shortest gap is forgotten after this",
+        ),
+        Param::new(
+            "first",
+            Form::millis(1, LONGEST_MS),
+            Value::millis(100),
+            "the timer before a gap is known",
+        ),
+        Param::new("hold", Form::millis(1, LONGEST_MS), Value::millis(LONGEST_MS), "the longest timer"),
+    ],
+    shorthand: None,
+    make: Make::Receiver(|args| Box::new(Aad::new(args))),
+};
+
+#[derive(Debug)]
+pub struct Aad {
+    first: Duration,
+    longest: Duration,
+    gaps: QuickGaps,
+    hold: Hold,
+}
+
+impl Aad {
+    fn new(args: &Args) -> Aad {
+        let gaps = QuickGaps::new(Some(args.time("memory")));
+        Aad { first: args.time("first"), longest: args.time("hold"), gaps, hold: Hold::default() }
+    }
+
+    fn take_in_order(&mut self, arrival: &Arrival) -> AckVerdict {
+        self.gaps.take(arrival.now, arrival.gap_in_order);
+        let wait = self.gaps.timer(arrival.gap_in_order).unwrap_or(self.first);
+        self.hold.restart(arrival.now + wait.min(self.longest));
+        AckVerdict::Hold(Why::plain(Rule::Deadline))
+    }
+}
+
+impl ReceiverAgent for Aad {
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    fn on_arrival(&mut self, arrival: &Arrival, _: &RecvView<'_>) -> AckVerdict {
+        match arrival.class {
+            Class::InOrder => self.take_in_order(arrival),
+            Class::FillsHole | Class::OutOfOrder | Class::Duplicate => {
+                AckVerdict::Now(Why::plain(Rule::NotInOrder))
+            }
+        }
+    }
+
+    fn on_deadline(&mut self, now: Instant, _: &RecvView<'_>) -> AckVerdict {
+        let why = Why::plain(Rule::Deadline);
+        if self.hold.take_due(now) { AckVerdict::Now(why) } else { AckVerdict::Hold(why) }
+    }
+
+    fn on_ack(&mut self, ack: &AckDecided, _: &RecvView<'_>) {
+        if ack.by != By::Repeat {
+            self.hold.end();
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.hold.due()
+    }
+
+    fn note(&self) -> AckNote {
+        AckNote::default()
+    }
+
+    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        self.gaps.gauge(sink);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testkit::receiver::check;
+
+    #[test]
+    fn the_ack_leaves_when_segments_cease_to_come() {
+        check(
+            "aad",
+            "0ms     in    -> hold (deadline)
+             10ms    in    -> hold (deadline)
+             20ms    in    -> hold (deadline)
+             40ms    in    -> hold (deadline)
+             77500us timer -> ack 4 (deadline)
+             900ms   wait",
+        );
+    }
+
+    #[test]
+    fn a_stream_that_never_ceases_is_acknowledged_at_the_ceiling() {
+        let mut script = String::from("0ms in -> hold (deadline)\n");
+        for n in 1..=9 {
+            script += &format!("{}ms in -> hold (deadline)\n", 50 * n);
+        }
+        check("aad", &(script + "490ms ceiling -> ack 10\n495ms wait"));
+    }
+
+    #[test]
+    fn before_a_gap_is_known_the_timer_is_the_hold_and_never_longer_after_that() {
+        check(
+            "aad:hold=100ms",
+            "0ms   in    -> hold (deadline)
+             100ms timer -> ack 1 (deadline)
+             400ms in    -> hold (deadline)
+             500ms timer -> ack 1 (deadline)
+             900ms wait",
+        );
+    }
+
+    #[test]
+    fn the_shortest_gap_is_forgotten_after_a_second() {
+        check(
+            "aad",
+            "0ms    in    -> hold (deadline)
+             1ms    in    -> hold (deadline)
+             4ms    timer -> ack 2 (deadline)
+             21ms   in    -> hold (deadline)
+             38250us timer -> ack 1 (deadline)
+             981ms  ooo   -> ack 0 (not-in-order)
+             1000ms in    -> hold (deadline)
+             1010ms in    -> hold (deadline)
+             1040ms timer -> ack 2 (deadline)
+             2000ms wait",
+        );
+    }
+}
