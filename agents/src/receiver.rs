@@ -12,4 +12,5 @@ mod hold;
 pub mod immediate;
 mod quick_gaps;
 mod repeat;
+pub mod tack;
 pub mod tda;

@@ -25,6 +25,7 @@ static ALL: &[&Descriptor] = &[
     &receiver::ada::DESCRIPTOR,
     &receiver::adw::DESCRIPTOR,
     &receiver::aad::DESCRIPTOR,
+    &receiver::tack::DESCRIPTOR,
     &receiver::dup_count::DESCRIPTOR,
     &sender::newreno::DESCRIPTOR,
     &sender::cubic::DESCRIPTOR,

@@ -1,0 +1,283 @@
+//! `tack` (TACK): acknowledges at a rate that the path's bandwidth and its RTT bound.
+//!
+//! Source: Li et al., *TACK: Improving Wireless Transport Performance by Taming Acknowledgments* (SIGCOMM
+//! 2020).
+//!
+//! Rule: ACKs leave at most at the rate f = min(bandwidth/(l·MSS), beta/RTT_min): one for l segments while the
+//! path holds little, beta for a round trip when it holds much. A segment that comes sooner than 1/f after the
+//! last ACK waits until then, `hold` at most. Bandwidth is the largest of the last ten round trips, each sample
+//! the in-order bytes of max(RTT_min, `span`) over that time. Segments that are out of order, duplicate, or
+//! fill a hole are acknowledged at once.
+//!
+//! | parameter | unit | default | meaning |
+//! |---|---|---|---|
+//! | l | segments | 2 | so many share an ACK on a path that holds little |
+//! | beta | ACKs | 4 | at most so many in a round trip |
+//! | span | time | 100ms | the shortest time over which bandwidth is measured |
+//! | hold | time | 490ms | the longest that an in-order segment waits |
+//!
+//! Deviations: only the ACK rate is TACK's; its loss reports are SACK's here. Where no RTT is known l segments
+//! share an ACK. A silence longer than a sample is none of the path's, and the sample begins anew after it.
+
+use std::time::Duration;
+
+use hopwise_core::Instant;
+use hopwise_core::agent::{
+    AckDecided, AckNote, AckVerdict, Arrival, By, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
+};
+
+use super::hold::{Hold, LONGEST_MS};
+use crate::param::{Args, Form, Param, Value};
+use crate::registry::{Descriptor, Make};
+
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "tack",
+    rule: "acknowledges at min(bandwidth/2 segments, 4/RTT_min), and losses at once",
+    source: "TACK (Li et al. 2020)",
+    params: &[
+        Param::new(
+            "l",
+            Form::count("segments", 1, 1_000),
+            Value::Count(2),
+            "how many segments share an ACK on a path that holds little",
+        ),
+        Param::new("beta", Form::count("ACKs", 1, 1_000), Value::Count(4), "the most ACKs in a round trip"),
+        Param::new(
+            "span",
+            Form::millis(1, 10_000),
+            Value::millis(100),
+            "the shortest time over which bandwidth is measured",
+        ),
+        Param::new(
+            "hold",
+            Form::millis(1, LONGEST_MS),
+            Value::millis(LONGEST_MS),
+            "the longest that an in-order segment waits for its ACK",
+        ),
+    ],
+    shorthand: None,
+    make: Make::Receiver(|args| Box::new(Tack::new(args))),
+};
+
+/// Round trips that the largest bandwidth is taken of.
+const ROUNDS: u32 = 10;
+/// A sample is a round trip long at least, so that no more than these lie within ten.
+const SAMPLES: usize = 10;
+
+#[derive(Debug)]
+pub struct Tack {
+    l: u32,
+    beta: u32,
+    longest: Duration,
+    bandwidth: Bandwidth,
+    hold: Hold,
+}
+
+impl Tack {
+    fn new(args: &Args) -> Tack {
+        Tack {
+            l: args.count_u32("l"),
+            beta: args.count_u32("beta"),
+            longest: args.time("hold"),
+            bandwidth: Bandwidth::new(args.time("span")),
+            hold: Hold::default(),
+        }
+    }
+
+    /// 1/f; none while the RTT is unknown.
+    fn interval(&self, now: Instant, view: &RecvView<'_>) -> Option<Duration> {
+        let rtt_min = view.path.rtt.min?;
+        let bytes = u64::from(self.l) * u64::from(view.mss.max(1));
+        let by_bytes = self.bandwidth.time_for(bytes, now, rtt_min).unwrap_or(Duration::ZERO);
+        Some(by_bytes.max(rtt_min / self.beta))
+    }
+
+    fn take_in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
+        let now = arrival.now;
+        self.bandwidth.take(arrival, view.path.rtt.min.unwrap_or_default());
+        let latest = view.owed.since.unwrap_or(now) + self.longest;
+        let Some(interval) = self.interval(now, view) else {
+            let why = Why::new(Rule::Count, view.owed.segments, self.l);
+            self.hold.begin(latest);
+            return if view.owed.segments >= self.l { AckVerdict::Now(why) } else { AckVerdict::Hold(why) };
+        };
+        let from = view.owed.last_ack.map_or(now, |last| last + interval);
+        if from <= now {
+            return AckVerdict::Now(Why::plain(Rule::Rate));
+        }
+        self.hold.restart(from.min(latest));
+        AckVerdict::Hold(Why::plain(Rule::Rate))
+    }
+}
+
+impl ReceiverAgent for Tack {
+    fn needs(&self) -> Needs {
+        Needs { rtt: true, ..Needs::default() }
+    }
+
+    fn on_arrival(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
+        match arrival.class {
+            Class::InOrder => self.take_in_order(arrival, view),
+            Class::FillsHole | Class::OutOfOrder | Class::Duplicate => {
+                AckVerdict::Now(Why::plain(Rule::NotInOrder))
+            }
+        }
+    }
+
+    fn on_deadline(&mut self, now: Instant, _: &RecvView<'_>) -> AckVerdict {
+        let why = Why::plain(Rule::Rate);
+        if self.hold.take_due(now) { AckVerdict::Now(why) } else { AckVerdict::Hold(why) }
+    }
+
+    fn on_ack(&mut self, ack: &AckDecided, _: &RecvView<'_>) {
+        if ack.by != By::Repeat {
+            self.hold.end();
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.hold.due()
+    }
+
+    fn note(&self) -> AckNote {
+        AckNote::default()
+    }
+
+    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("bandwidth_bytes_per_s", self.bandwidth.newest.map_or(0, |sample| sample.bytes_per_s));
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    at: Instant,
+    bytes_per_s: u64,
+}
+
+/// The largest rate of the last ten round trips.
+#[derive(Debug)]
+struct Bandwidth {
+    span: Duration,
+    began: Option<Instant>,
+    bytes: u64,
+    samples: [Option<Sample>; SAMPLES],
+    next: usize,
+    newest: Option<Sample>,
+}
+
+impl Bandwidth {
+    fn new(span: Duration) -> Bandwidth {
+        Bandwidth { span, began: None, bytes: 0, samples: [None; SAMPLES], next: 0, newest: None }
+    }
+
+    fn take(&mut self, arrival: &Arrival, rtt_min: Duration) {
+        let span = rtt_min.max(self.span);
+        let is_after_silence = arrival.gap_in_order.is_none_or(|gap| gap > span);
+        let began = self.began.filter(|_| !is_after_silence);
+        let Some(began) = began else {
+            self.began = Some(arrival.now);
+            self.bytes = 0;
+            return;
+        };
+        self.bytes += u64::from(arrival.bytes);
+        let taken = arrival.now.since(began);
+        if taken < span {
+            return;
+        }
+        let us = u64::try_from(taken.as_micros()).unwrap_or(u64::MAX).max(1);
+        let sample = Sample { at: arrival.now, bytes_per_s: self.bytes.saturating_mul(1_000_000) / us };
+        self.samples[self.next] = Some(sample);
+        self.next = (self.next + 1) % SAMPLES;
+        self.newest = Some(sample);
+        self.began = Some(arrival.now);
+        self.bytes = 0;
+    }
+
+    /// How long `bytes` take at the largest rate, once there is one.
+    fn time_for(&self, bytes: u64, now: Instant, rtt_min: Duration) -> Option<Duration> {
+        let newest = self.newest?.bytes_per_s;
+        let lately = rtt_min.saturating_mul(ROUNDS);
+        let recent = self.samples.iter().flatten().filter(|sample| now.since(sample.at) <= lately);
+        let largest = recent.map(|sample| sample.bytes_per_s).fold(newest, u64::max);
+        Some(Duration::from_nanos(bytes.saturating_mul(1_000_000_000) / largest.max(1)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testkit::receiver::check;
+
+    #[test]
+    fn four_acks_share_a_round_trip_on_a_path_that_holds_much() {
+        check(
+            "tack",
+            "0ms   set rtt=400ms
+             0ms   in    -> ack 1 (rate)
+             30ms  in    -> hold (rate)
+             60ms  in    -> hold (rate)
+             100ms timer -> ack 2 (rate)
+             130ms in    -> hold (rate)
+             200ms timer -> ack 1 (rate)
+             350ms in    -> ack 1 (rate)
+             900ms wait",
+        );
+    }
+
+    /// 1000 bytes each 20 ms are 50 kB/s: two segments take 40 ms, while a quarter of the RTT is 5 ms.
+    #[test]
+    fn two_segments_share_an_ack_on_a_path_that_holds_little() {
+        check(
+            "tack",
+            "0ms   set rtt=20ms
+             0ms   in -> ack 1 (rate)
+             20ms  in -> ack 1 (rate)
+             40ms  in -> ack 1 (rate)
+             60ms  in -> ack 1 (rate)
+             80ms  in -> ack 1 (rate)
+             100ms in -> hold (rate)
+             120ms timer -> ack 1 (rate)
+             120ms in -> hold (rate)
+             140ms in -> hold (rate)
+             160ms timer -> ack 2 (rate)
+             900ms wait",
+        );
+    }
+
+    #[test]
+    fn without_an_rtt_two_segments_share_an_ack() {
+        check(
+            "tack:hold=100ms",
+            "0ms   in    -> hold (count 1 of 2)
+             10ms  in    -> ack 2 (count 2 of 2)
+             20ms  in    -> hold (count 1 of 2)
+             120ms timer -> ack 1 (rate)
+             900ms wait",
+        );
+    }
+
+    #[test]
+    fn a_silence_says_nothing_of_the_bandwidth_and_the_segment_after_it_is_not_held() {
+        check(
+            "tack",
+            "0ms   set rtt=20ms
+             0ms   in -> ack 1 (rate)
+             500ms in -> ack 1 (rate)
+             999ms in -> ack 1 (rate)
+             5s    wait",
+        );
+    }
+
+    #[test]
+    fn a_loss_is_acknowledged_at_once() {
+        check(
+            "tack",
+            "0ms  set rtt=400ms
+             0ms  in   -> ack 1 (rate)
+             10ms in   -> hold (rate)
+             20ms ooo  -> ack 1 (not-in-order)
+             21ms dup  -> ack 0 (not-in-order)
+             22ms fill -> ack 1 (not-in-order)
+             900ms wait",
+        );
+    }
+}
