@@ -13,4 +13,5 @@ pub mod immediate;
 mod quick_gaps;
 mod repeat;
 pub mod tack;
+pub mod tarr;
 pub mod tda;

@@ -26,6 +26,7 @@ static ALL: &[&Descriptor] = &[
     &receiver::adw::DESCRIPTOR,
     &receiver::aad::DESCRIPTOR,
     &receiver::tack::DESCRIPTOR,
+    &receiver::tarr::DESCRIPTOR,
     &receiver::dup_count::DESCRIPTOR,
     &sender::newreno::DESCRIPTOR,
     &sender::cubic::DESCRIPTOR,

@@ -1,0 +1,162 @@
+//! `tarr`: acknowledges as often as the sender asks.
+//!
+//! Source: the TCP ACK Rate Request option (draft-ietf-tcpm-ack-rate-request).
+//!
+//! Rule: the sender's request R stands until the next one: an ACK leaves when R in-order segments wait, or
+//! when `hold` has passed since the first of them. R = 0 asks for one ACK at once and changes nothing after
+//! that. Before any request, `d` segments share an ACK. Segments that are out of order, duplicate, or fill a
+//! hole are acknowledged at once.
+//!
+//! | parameter | unit | default | meaning |
+//! |---|---|---|---|
+//! | d | segments | 2 | what holds until the sender asks |
+//! | hold | time | 100ms | the longest that an in-order segment waits |
+//!
+//! Deviations: segments are counted, not full-sized segments. A peer that does not ask is answered as by
+//! `delayed`.
+
+use std::time::Duration;
+
+use hopwise_core::Instant;
+use hopwise_core::agent::{
+    AckDecided, AckNote, AckVerdict, Arrival, By, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
+};
+
+use super::hold::{Hold, LONGEST_MS};
+use crate::param::{Args, Form, Param, Value};
+use crate::registry::{Descriptor, Make};
+
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "tarr",
+    rule: "acknowledges every R-th segment, R as the sender asks, and at once when it asks for that",
+    source: "draft-ietf-tcpm-ack-rate-request",
+    params: &[
+        Param::new(
+            "d",
+            Form::count("segments", 1, 127),
+            Value::Count(2),
+            "how many in-order segments share an ACK until the sender asks",
+        ),
+        Param::new(
+            "hold",
+            Form::millis(1, LONGEST_MS),
+            Value::millis(100),
+            "the longest that an in-order segment waits for its ACK",
+        ),
+    ],
+    shorthand: Some("d"),
+    make: Make::Receiver(|args| Box::new(Tarr::new(args))),
+};
+
+#[derive(Debug)]
+pub struct Tarr {
+    wanted: u32,
+    longest: Duration,
+    hold: Hold,
+}
+
+impl Tarr {
+    fn new(args: &Args) -> Tarr {
+        Tarr { wanted: args.count_u32("d"), longest: args.time("hold"), hold: Hold::default() }
+    }
+
+    fn take_in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
+        if arrival.rate_asked == Some(0) {
+            return AckVerdict::Now(Why::plain(Rule::Asked));
+        }
+        let why = Why::new(Rule::Rate, view.owed.segments, self.wanted);
+        if view.owed.segments >= self.wanted {
+            return AckVerdict::Now(why);
+        }
+        self.hold.begin(view.owed.since.unwrap_or(arrival.now) + self.longest);
+        AckVerdict::Hold(why)
+    }
+}
+
+impl ReceiverAgent for Tarr {
+    fn needs(&self) -> Needs {
+        Needs { rate_request: true, ..Needs::default() }
+    }
+
+    fn on_arrival(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
+        if let Some(rate @ 1..) = arrival.rate_asked {
+            self.wanted = u32::from(rate);
+        }
+        match arrival.class {
+            Class::InOrder => self.take_in_order(arrival, view),
+            Class::FillsHole | Class::OutOfOrder | Class::Duplicate => {
+                AckVerdict::Now(Why::plain(Rule::NotInOrder))
+            }
+        }
+    }
+
+    fn on_deadline(&mut self, now: Instant, _: &RecvView<'_>) -> AckVerdict {
+        let why = Why::plain(Rule::Deadline);
+        if self.hold.take_due(now) { AckVerdict::Now(why) } else { AckVerdict::Hold(why) }
+    }
+
+    fn on_ack(&mut self, ack: &AckDecided, _: &RecvView<'_>) {
+        if ack.by != By::Repeat {
+            self.hold.end();
+        }
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.hold.due()
+    }
+
+    fn note(&self) -> AckNote {
+        AckNote::default()
+    }
+
+    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("r_segments", u64::from(self.wanted));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testkit::receiver::check;
+
+    #[test]
+    fn a_request_stands_until_the_next_one() {
+        check(
+            "tarr",
+            "0ms  in        -> hold (rate 1 of 2)
+             1ms  in        -> ack 2 (rate 2 of 2)
+             10ms in rate=3 -> hold (rate 1 of 3)
+             11ms in        -> hold (rate 2 of 3)
+             12ms in        -> ack 3 (rate 3 of 3)
+             20ms in        -> hold (rate 1 of 3)
+             21ms in rate=1 -> ack 2 (rate 2 of 1)
+             22ms in        -> ack 1 (rate 1 of 1)
+             900ms wait",
+        );
+    }
+
+    #[test]
+    fn a_request_for_one_ack_at_once_changes_no_rate() {
+        check(
+            "tarr:d=4",
+            "0ms in        -> hold (rate 1 of 4)
+             1ms in rate=0 -> ack 2 (asked)
+             2ms in        -> hold (rate 1 of 4)
+             102ms timer   -> ack 1 (deadline)
+             900ms wait",
+        );
+    }
+
+    #[test]
+    fn what_is_not_in_order_is_acknowledged_at_once_and_its_request_counts() {
+        check(
+            "tarr",
+            "0ms in         -> hold (rate 1 of 2)
+             1ms ooo rate=3 -> ack 1 (not-in-order)
+             2ms dup        -> ack 0 (not-in-order)
+             3ms fill       -> ack 1 (not-in-order)
+             4ms in         -> hold (rate 1 of 3)
+             5ms forced     -> ack 1
+             900ms wait",
+        );
+    }
+}
