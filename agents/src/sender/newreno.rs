@@ -25,7 +25,7 @@ use hopwise_core::agent::{
 };
 use hopwise_core::ignores;
 
-use super::window::{Counting, Growth, IW, SSTHRESH, VALIDATE, Window, mss_of};
+use super::window::{Growth, IW, Linear, SSTHRESH, VALIDATE, Window, mss_of};
 use crate::param::{Args, Form, Param, Switch, Value};
 use crate::registry::{Descriptor, Make};
 
@@ -65,29 +65,13 @@ enum Half {
 pub struct NewReno {
     window: Window,
     half: Half,
-    /// RFC 3465: acknowledged since cwnd last grew by counting bytes.
-    counted_bytes: u64,
+    growth: Linear,
 }
 
 impl NewReno {
     fn new(args: &Args) -> NewReno {
         let half = if args.choice("half") == "window" { Half::Window } else { Half::Flight };
-        NewReno { window: Window::new(args), half, counted_bytes: 0 }
-    }
-
-    /// RFC 5681 §3.1 eq. 3 for each ACK, or a segment for each window of bytes.
-    fn avoid(&mut self, newly_bytes: u64, mss: u64) {
-        let cwnd = self.window.cwnd(mss);
-        match self.window.counting() {
-            Counting::Acks => self.window.grow((newly_bytes.min(mss) * mss / cwnd).max(1), mss),
-            Counting::Bytes => {
-                self.counted_bytes = self.counted_bytes.saturating_add(newly_bytes);
-                if self.counted_bytes >= cwnd {
-                    self.counted_bytes -= cwnd;
-                    self.window.grow(mss, mss);
-                }
-            }
-        }
+        NewReno { window: Window::new(args), half, growth: Linear::default() }
     }
 
     fn reduced(&self, loss: &Loss, view: &SendView<'_>) -> u64 {
@@ -117,12 +101,12 @@ impl SenderAgent for NewReno {
 
     fn on_acked(&mut self, acked: &Acked, view: &SendView<'_>) {
         if self.window.on_acked(acked, view) == Growth::Avoidance {
-            self.avoid(acked.newly.bytes, mss_of(view));
+            self.growth.avoid(&mut self.window, acked.newly.bytes, mss_of(view));
         }
     }
 
     fn on_loss(&mut self, loss: &Loss, view: &SendView<'_>) -> Option<Reduction> {
-        self.counted_bytes = 0;
+        self.growth.on_loss();
         let reduced = self.reduced(loss, view);
         Some(self.window.on_loss(loss, view, reduced))
     }

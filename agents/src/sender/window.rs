@@ -111,6 +111,34 @@ enum Recovery {
     AfterTimeout,
 }
 
+/// Congestion avoidance of RFC 5681: a segment for each window that is acknowledged.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Linear {
+    /// RFC 3465: acknowledged since cwnd last grew by counting bytes.
+    counted_bytes: u64,
+}
+
+impl Linear {
+    /// Eq. 3 of §3.1 for each ACK, or a segment for each window of bytes.
+    pub(super) fn avoid(&mut self, window: &mut Window, newly_bytes: u64, mss: u64) {
+        let cwnd = window.cwnd(mss);
+        match window.rules.counting {
+            Counting::Acks => window.grow((newly_bytes.min(mss) * mss / cwnd).max(1), mss),
+            Counting::Bytes => {
+                self.counted_bytes = self.counted_bytes.saturating_add(newly_bytes);
+                if self.counted_bytes >= cwnd {
+                    self.counted_bytes -= cwnd;
+                    window.grow(mss, mss);
+                }
+            }
+        }
+    }
+
+    pub(super) fn on_loss(&mut self) {
+        self.counted_bytes = 0;
+    }
+}
+
 /// What an ACK did to the window, or left to congestion avoidance to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Growth {
@@ -138,10 +166,6 @@ impl Window {
             syn_was_lost: false,
             newest_mss: 0,
         }
-    }
-
-    pub(super) fn counting(&self) -> Counting {
-        self.rules.counting
     }
 
     pub(super) fn cwnd(&self, mss: u64) -> u64 {

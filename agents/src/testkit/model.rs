@@ -3,8 +3,8 @@
 
 use std::time::Duration;
 
-use hopwise_core::Instant;
 use hopwise_core::agent::{Allowance, By, Class, HopSource, LossKind, PathEvent, Recovered, SentKind};
+use hopwise_core::{Instant, Seq};
 use proptest::prelude::*;
 
 use super::receiver::{Carried, Seat};
@@ -144,7 +144,7 @@ enum Felt {
     Fills,
     Sends { segments: u32, kind: SentKind },
     Acks { bytes: u64 },
-    DupAck { seen: u32 },
+    DupAck { seen: u32, dup_count: Option<u8> },
     Loses(LossKind),
     Recovers(Recovered),
     Path { event: PathEvent, hops: Option<u8>, srtt: Option<Duration>, link_bps: Option<u64> },
@@ -164,8 +164,12 @@ fn any_loss() -> impl Strategy<Value = LossKind> {
 }
 
 fn any_path_event() -> impl Strategy<Value = Felt> {
-    let event =
-        prop::sample::select(vec![PathEvent::RouteFailed, PathEvent::RouteFound, PathEvent::HopsChanged]);
+    let event = prop_oneof![
+        Just(PathEvent::RouteFailed),
+        Just(PathEvent::RouteFound),
+        Just(PathEvent::HopsChanged),
+        any::<u32>().prop_map(|seq| PathEvent::AckSeq(Seq(seq))),
+    ];
     (event, any::<Option<u8>>(), prop::option::of(any_time()), any::<Option<u64>>())
         .prop_map(|(event, hops, srtt, link_bps)| Felt::Path { event, hops, srtt, link_bps })
 }
@@ -176,7 +180,7 @@ fn any_felt() -> impl Strategy<Value = Felt> {
         4 => Just(Felt::Fills),
         1 => (1..45u32, any_kind()).prop_map(|(segments, kind)| Felt::Sends { segments, kind }),
         6 => (0..100_000u64).prop_map(|bytes| Felt::Acks { bytes }),
-        1 => (1..300u32).prop_map(|seen| Felt::DupAck { seen }),
+        1 => (1..300u32, any::<Option<u8>>()).prop_map(|(seen, dup_count)| Felt::DupAck { seen, dup_count }),
         1 => any_loss().prop_map(Felt::Loses),
         1 => prop_oneof![Just(Recovered::Full), Just(Recovered::Undone)].prop_map(Felt::Recovers),
         1 => any_path_event(),
@@ -196,8 +200,8 @@ impl Bench {
             }
             Felt::Sends { segments, kind } => self.sent(self.count(segments), kind),
             Felt::Acks { bytes } => self.ack_bytes(bytes),
-            Felt::DupAck { seen } => {
-                self.dup_ack(seen);
+            Felt::DupAck { seen, dup_count } => {
+                self.dup_ack(seen, dup_count);
             }
             Felt::Loses(kind) => {
                 let reduction = self.lose(kind);
@@ -206,6 +210,7 @@ impl Bench {
             Felt::Recovers(end) => self.recover(end),
             Felt::Path { event, hops, srtt, link_bps } => {
                 self.path.hops_to_peer = hops.map(|hops| (hops, HopSource::Ttl));
+                self.path.hops_from_peer = self.path.hops_to_peer.filter(|(hops, _)| hops.is_multiple_of(2));
                 self.path.rtt.smoothed = srtt;
                 self.path.link_bps = link_bps;
                 self.path_event(&event);

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use hopwise_core::agent::{
-    Acked, Allowance, Count, DataNote, DupAck, FastRetransmit, Loss, LossKind, Path, PathEvent, Recovered,
-    Recovering, Reduction, SendView, SenderAgent, Sent, SentKind,
+    Acked, Allowance, Count, DataNote, DupAck, FastRetransmit, Loss, LossKind, Path, PathEvent, PathReaction,
+    Recovered, Recovering, Reduction, SendView, SenderAgent, Sent, SentKind, Tunables,
 };
 use hopwise_core::{Instant, Seq};
 
@@ -21,6 +21,7 @@ pub(crate) struct Bench {
     pub(crate) mss: u32,
     pub(crate) snd_una: Seq,
     pub(crate) flight: Count,
+    pub(crate) unsent_bytes: u64,
     pub(crate) snd_wnd: u32,
     pub(crate) path: Path,
     pub(crate) recovering: Option<Recovering>,
@@ -41,6 +42,7 @@ impl Bench {
             mss: MSS,
             snd_una: Seq(u32::MAX - 5_000),
             flight: Count::default(),
+            unsent_bytes: u64::from(MSS),
             snd_wnd: 10_000_000,
             path: Path::default(),
             recovering: None,
@@ -117,8 +119,8 @@ impl Bench {
         }
     }
 
-    pub(crate) fn dup_ack(&mut self, seen: u32) -> Option<FastRetransmit> {
-        let dup = DupAck { now: self.now, seen, dup_count: None, newly_sacked: Count::default() };
+    pub(crate) fn dup_ack(&mut self, seen: u32, dup_count: Option<u8>) -> Option<FastRetransmit> {
+        let dup = DupAck { now: self.now, seen, dup_count, newly_sacked: Count::default() };
         self.each(|agent, view| agent.on_dup_ack(&dup, view)).into_iter().flatten().next()
     }
 
@@ -171,8 +173,21 @@ impl Bench {
         note
     }
 
-    pub(crate) fn path_event(&mut self, event: &PathEvent) {
-        self.each(|agent, view| agent.on_path(event, view));
+    /// What each agent of the list makes of it.
+    pub(crate) fn path_event(&mut self, event: &PathEvent) -> Vec<PathReaction> {
+        self.each(|agent, view| agent.on_path(event, view))
+    }
+
+    /// The recovery settings that the list leaves.
+    pub(crate) fn tunables(&mut self) -> Tunables {
+        let rto_min = Duration::from_millis(200);
+        let mut tunables = Tunables { dup_threshold: 3, rto_min, rto_factor: 1, rto_backoff: true };
+        self.each(|agent, _| agent.tune(&mut tunables));
+        tunables
+    }
+
+    pub(crate) fn snd_nxt(&self) -> Seq {
+        self.snd_una + u32::try_from(self.flight.bytes).expect("a small flight")
     }
 
     pub(crate) fn gauge(&self, wanted: &str) -> Option<u64> {
@@ -187,10 +202,6 @@ impl Bench {
         Count { segments, bytes: u64::from(segments) * u64::from(self.mss) }
     }
 
-    fn snd_nxt(&self) -> Seq {
-        self.snd_una + u32::try_from(self.flight.bytes).expect("a small flight")
-    }
-
     fn each<T>(&mut self, mut ask: impl FnMut(&mut dyn SenderAgent, &SendView<'_>) -> T) -> Vec<T> {
         let view = SendView {
             mss: self.mss,
@@ -198,7 +209,7 @@ impl Bench {
             highest_ack: self.snd_una,
             snd_nxt: self.snd_nxt(),
             flight: self.flight,
-            unsent: Count { segments: 1, bytes: u64::from(self.mss) },
+            unsent: Count { segments: 1, bytes: self.unsent_bytes },
             snd_wnd: self.snd_wnd,
             path: &self.path,
             recovering: self.recovering,
