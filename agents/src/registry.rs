@@ -30,6 +30,7 @@ static ALL: &[&Descriptor] = &[
     &receiver::dup_count::DESCRIPTOR,
     &sender::newreno::DESCRIPTOR,
     &sender::cubic::DESCRIPTOR,
+    &sender::westwood::DESCRIPTOR,
     &sender::limit::DESCRIPTOR,
     &sender::paced::DESCRIPTOR,
 ];

@@ -4,4 +4,5 @@ pub mod cubic;
 pub mod limit;
 pub mod newreno;
 pub mod paced;
+pub mod westwood;
 mod window;
