@@ -32,6 +32,7 @@ static ALL: &[&Descriptor] = &[
     &sender::cubic::DESCRIPTOR,
     &sender::westwood::DESCRIPTOR,
     &sender::limit::DESCRIPTOR,
+    &sender::cwl::DESCRIPTOR,
     &sender::paced::DESCRIPTOR,
 ];
 

@@ -1,6 +1,7 @@
 //! Agents that decide how much may be in flight, and not before when.
 
 pub mod cubic;
+pub mod cwl;
 pub mod limit;
 pub mod newreno;
 pub mod paced;
