@@ -34,6 +34,7 @@ static ALL: &[&Descriptor] = &[
     &sender::limit::DESCRIPTOR,
     &sender::cwl::DESCRIPTOR,
     &sender::paced::DESCRIPTOR,
+    &sender::tcp_ap::DESCRIPTOR,
 ];
 
 /// Every registered agent, receivers first.

@@ -5,5 +5,6 @@ pub mod cwl;
 pub mod limit;
 pub mod newreno;
 pub mod paced;
+pub mod tcp_ap;
 pub mod westwood;
 mod window;
