@@ -35,6 +35,7 @@ static ALL: &[&Descriptor] = &[
     &sender::cwl::DESCRIPTOR,
     &sender::paced::DESCRIPTOR,
     &sender::tcp_ap::DESCRIPTOR,
+    &sender::elfn::DESCRIPTOR,
 ];
 
 /// Every registered agent, receivers first.

@@ -1,0 +1,101 @@
+//! `elfn`: stands still while there is no route.
+//!
+//! Source: Holland and Vaidya, *Analysis of TCP Performance over Mobile Ad Hoc Networks* (MobiCom 1999):
+//! explicit link failure notification.
+//!
+//! Rule: when routing says that the route failed, the RTO and cwnd are frozen and nothing new leaves; the
+//! segment at snd_una probes every `probe`, and at once when routing says that a route was found. The first
+//! acceptable ACK thaws the connection, with the RTO that it had.
+//!
+//! | parameter | unit | default | meaning |
+//! |---|---|---|---|
+//! | probe | time | 2s | how often the frozen path is probed |
+//!
+//! Deviations: with nothing in flight nothing is frozen, since no timeout could punish it. Without routing that
+//! speaks to it the agent does nothing.
+
+use std::time::Duration;
+
+use hopwise_core::agent::{Needs, PathEvent, PathReaction, SendView, SenderAgent};
+use hopwise_core::ignores;
+
+use crate::param::{Args, Form, Param, Value};
+use crate::registry::{Descriptor, Make};
+
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "elfn",
+    rule: "freezes RTO and window while there is no route, and probes every 2 s",
+    source: "ELFN (Holland and Vaidya 1999)",
+    params: &[Param::new(
+        "probe",
+        Form::millis(10, 60_000),
+        Value::millis(2_000),
+        "how often a frozen path is probed",
+    )],
+    shorthand: Some("probe"),
+    make: Make::Narrower(|args| Box::new(Elfn::new(args))),
+};
+
+#[derive(Debug)]
+pub struct Elfn {
+    probe_every: Duration,
+    failures: u64,
+}
+
+impl Elfn {
+    fn new(args: &Args) -> Elfn {
+        Elfn { probe_every: args.time("probe"), failures: 0 }
+    }
+}
+
+impl SenderAgent for Elfn {
+    ignores!(tune, on_sent, on_acked, on_dup_ack, on_loss, on_recovered, narrow, note);
+
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    fn on_path(&mut self, event: &PathEvent, _: &SendView<'_>) -> PathReaction {
+        match event {
+            PathEvent::RouteFailed => {
+                self.failures += 1;
+                PathReaction::Freeze { probe_every: self.probe_every }
+            }
+            // Probing at once is what the connection does with the news.
+            PathEvent::RouteFound | PathEvent::HopsChanged | PathEvent::AckSeq(_) => PathReaction::None,
+        }
+    }
+
+    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("route_failures", self.failures);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use hopwise_core::Seq;
+    use hopwise_core::agent::{PathEvent, PathReaction};
+
+    use crate::testkit::sender::Bench;
+
+    #[test]
+    fn a_failed_route_freezes_and_is_probed_every_two_seconds() {
+        let mut bench = Bench::new("[newreno, elfn]");
+        bench.fill();
+        let freeze = |s| [PathReaction::None, PathReaction::Freeze { probe_every: Duration::from_secs(s) }];
+        assert_eq!(bench.path_event(&PathEvent::RouteFailed), freeze(2));
+        assert_eq!(Bench::new("[newreno, elfn:5s]").path_event(&PathEvent::RouteFailed), freeze(5));
+    }
+
+    #[test]
+    fn no_other_news_of_the_path_freezes_anything() {
+        let mut bench = Bench::new("[newreno, elfn]");
+        bench.fill();
+        for event in [PathEvent::RouteFound, PathEvent::HopsChanged, PathEvent::AckSeq(Seq(7))] {
+            assert_eq!(bench.path_event(&event), [PathReaction::None; 2]);
+        }
+        assert_eq!(bench.allowed_segments(), 10);
+    }
+}
