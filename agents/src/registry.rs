@@ -36,6 +36,7 @@ static ALL: &[&Descriptor] = &[
     &sender::paced::DESCRIPTOR,
     &sender::tcp_ap::DESCRIPTOR,
     &sender::elfn::DESCRIPTOR,
+    &sender::pgy::DESCRIPTOR,
 ];
 
 /// Every registered agent, receivers first.

@@ -6,6 +6,7 @@ pub mod elfn;
 pub mod limit;
 pub mod newreno;
 pub mod paced;
+pub mod pgy;
 pub mod tcp_ap;
 pub mod westwood;
 mod window;
