@@ -37,6 +37,7 @@ static ALL: &[&Descriptor] = &[
     &sender::tcp_ap::DESCRIPTOR,
     &sender::elfn::DESCRIPTOR,
     &sender::pgy::DESCRIPTOR,
+    &sender::daa_peer::DESCRIPTOR,
 ];
 
 /// Every registered agent, receivers first.

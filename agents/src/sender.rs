@@ -2,6 +2,7 @@
 
 pub mod cubic;
 pub mod cwl;
+pub mod daa_peer;
 pub mod elfn;
 pub mod limit;
 pub mod newreno;
