@@ -38,6 +38,7 @@ static ALL: &[&Descriptor] = &[
     &sender::elfn::DESCRIPTOR,
     &sender::pgy::DESCRIPTOR,
     &sender::daa_peer::DESCRIPTOR,
+    &sender::tell_cwnd::DESCRIPTOR,
 ];
 
 /// Every registered agent, receivers first.

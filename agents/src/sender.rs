@@ -9,5 +9,6 @@ pub mod newreno;
 pub mod paced;
 pub mod pgy;
 pub mod tcp_ap;
+pub mod tell_cwnd;
 pub mod westwood;
 mod window;

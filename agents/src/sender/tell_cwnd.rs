@@ -1,0 +1,125 @@
+//! `tell-cwnd`: tells the receiver how many segments it can expect before it acknowledges.
+//!
+//! Source: Chen, Lee, Gerla and Sanadidi (TCP-DCA) and Chen, Marsic and Miller (TCP-TDA): a receiver that holds
+//! ACKs for a whole window has to know how large it is.
+//!
+//! Rule: each data segment tells max(1, ⌊min(allowance, receiver's window, in flight + ready to send)/MSS⌋)
+//! segments, the allowance being what the whole list of senders leaves. The last term is what the papers do
+//! not have: a receiver that is told 40 while one segment is coming would hold every exchange of single
+//! segments until its timer runs out. `raw` leaves it out.
+//!
+//! | parameter | unit | default | meaning |
+//! |---|---|---|---|
+//! | raw | switch | off | tell the window, however little there is to send (as in the papers) |
+//!
+//! Deviations: TCP-DCA writes the number into the window field of data segments; here it goes in our own TCP
+//! option, which a peer that does not know it never sees.
+
+use hopwise_core::agent::{Allowance, DataNote, Needs, SendView, SenderAgent};
+use hopwise_core::{Seq, ignores};
+
+use crate::param::{Args, Form, Param, Switch, Value};
+use crate::registry::{Descriptor, Make};
+
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "tell-cwnd",
+    rule: "tells the receiver how many segments it can expect",
+    source: "TCP-DCA, TCP-TDA",
+    params: &[Param::new(
+        "raw",
+        Form::Switch,
+        Value::Switch(Switch::Off),
+        "tell the window, however little there is to send",
+    )],
+    shorthand: None,
+    make: Make::Narrower(|args| Box::new(TellCwnd::new(args))),
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Told {
+    /// What the window allows and there is to send.
+    Expected,
+    /// What the window allows.
+    Raw,
+}
+
+#[derive(Debug)]
+pub struct TellCwnd {
+    told: Told,
+}
+
+impl TellCwnd {
+    fn new(args: &Args) -> TellCwnd {
+        TellCwnd { told: if args.switch("raw") == Switch::On { Told::Raw } else { Told::Expected } }
+    }
+}
+
+impl SenderAgent for TellCwnd {
+    ignores!(tune, on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, narrow);
+
+    fn needs(&self) -> Needs {
+        Needs { peer_cwnd: true, ..Needs::default() }
+    }
+
+    fn note(&self, _: Seq, view: &SendView<'_>, allowed: &Allowance, note: &mut DataNote) {
+        let window = allowed.flight_bytes.min(u64::from(view.snd_wnd));
+        let bytes = match self.told {
+            Told::Raw => window,
+            Told::Expected => window.min(view.flight.bytes.saturating_add(view.unsent.bytes)),
+        };
+        let segments = (bytes / u64::from(view.mss.max(1))).max(1);
+        note.cwnd = Some(u16::try_from(segments).unwrap_or(u16::MAX));
+    }
+
+    fn gauges(&self, _: &mut dyn FnMut(&'static str, u64)) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testkit::sender::Bench;
+
+    #[test]
+    fn the_window_is_told_that_the_whole_list_leaves() {
+        for (list, expected) in [
+            ("[newreno, tell-cwnd]", 10),
+            ("[newreno, tell-cwnd, limit:4]", 4),
+            ("[newreno, limit:4, tell-cwnd]", 4),
+        ] {
+            let mut bench = Bench::new(list);
+            bench.unsent_bytes = 1_000_000;
+            assert_eq!(bench.note().cwnd, Some(expected), "{list}");
+        }
+    }
+
+    #[test]
+    fn no_more_is_told_than_is_under_way_or_waits_to_be() {
+        let mut bench = Bench::new("[newreno, tell-cwnd]");
+        bench.unsent_bytes = 100;
+        assert_eq!(bench.note().cwnd, Some(1), "one segment at least");
+        bench.unsent_bytes = 3_000;
+        assert_eq!(bench.note().cwnd, Some(3));
+        bench.send(2);
+        bench.unsent_bytes = 1_999;
+        assert_eq!(bench.note().cwnd, Some(3), "2 in flight and 1.999 to come");
+    }
+
+    #[test]
+    fn raw_tells_the_window_whatever_there_is_to_send() {
+        let mut bench = Bench::new("[newreno, tell-cwnd:raw]");
+        bench.unsent_bytes = 100;
+        assert_eq!(bench.note().cwnd, Some(10));
+    }
+
+    #[test]
+    fn the_receivers_window_and_the_field_bound_what_is_told() {
+        let mut bench = Bench::new("[newreno:iw=1000, tell-cwnd:raw]");
+        bench.snd_wnd = 3_500;
+        assert_eq!(bench.note().cwnd, Some(3));
+        bench.snd_wnd = 0;
+        assert_eq!(bench.note().cwnd, Some(1));
+        let mut bench = Bench::new("[newreno:iw=1000, tell-cwnd:raw]");
+        bench.mss = 1;
+        bench.snd_wnd = u32::MAX;
+        assert_eq!(bench.note().cwnd, Some(1_000));
+    }
+}
