@@ -39,6 +39,7 @@ static ALL: &[&Descriptor] = &[
     &sender::pgy::DESCRIPTOR,
     &sender::daa_peer::DESCRIPTOR,
     &sender::tell_cwnd::DESCRIPTOR,
+    &sender::ask_rate::DESCRIPTOR,
 ];
 
 /// Every registered agent, receivers first.

@@ -1,5 +1,6 @@
 //! Agents that decide how much may be in flight, and not before when.
 
+pub mod ask_rate;
 pub mod cubic;
 pub mod cwl;
 pub mod daa_peer;

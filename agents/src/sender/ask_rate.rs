@@ -1,0 +1,117 @@
+//! `ask-rate:r=n`: asks the receiver for an ACK for every n segments.
+//!
+//! Source: the TCP ACK Rate Request option (draft-ietf-tcpm-ack-rate-request). Who obeys is `tarr`.
+//!
+//! Rule: the first data segment asks, every `every`-th after it asks again, and so does whatever is sent again;
+//! a request that is lost is made good so. n = 0 asks for one ACK at once each time.
+//!
+//! | parameter | unit | default | meaning |
+//! |---|---|---|---|
+//! | r | segments | needed | how many segments are to share an ACK |
+//! | every | segments | 32 | how often it asks again |
+//!
+//! Deviations: none. A peer that does not know the option is not asked.
+
+use hopwise_core::agent::{Allowance, DataNote, Needs, SendView, SenderAgent, Sent, SentKind};
+use hopwise_core::{Seq, ignores};
+
+use crate::param::{Args, Form, Param, Value};
+use crate::registry::{Descriptor, Make};
+
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "ask-rate",
+    rule: "asks the receiver for one ACK for every r segments",
+    source: "draft-ietf-tcpm-ack-rate-request",
+    params: &[
+        Param::required("r", Form::count("segments", 0, 127), "how many segments are to share an ACK"),
+        Param::new("every", Form::count("segments", 1, 65_535), Value::Count(32), "how often it asks again"),
+    ],
+    shorthand: Some("r"),
+    make: Make::Narrower(|args| Box::new(AskRate::new(args))),
+};
+
+#[derive(Debug)]
+pub struct AskRate {
+    rate: u8,
+    every: u32,
+    /// Segments that have left since one that asked.
+    since_asked: Option<u32>,
+}
+
+impl AskRate {
+    fn new(args: &Args) -> AskRate {
+        let rate = u8::try_from(args.count("r")).unwrap_or(u8::MAX);
+        AskRate { rate, every: args.count_u32("every"), since_asked: None }
+    }
+
+    fn is_due(&self) -> bool {
+        self.since_asked.is_none_or(|segments| segments >= self.every)
+    }
+}
+
+impl SenderAgent for AskRate {
+    ignores!(tune, on_acked, on_dup_ack, on_loss, on_recovered, on_path, narrow);
+
+    fn needs(&self) -> Needs {
+        Needs { rate_request: true, ..Needs::default() }
+    }
+
+    fn on_sent(&mut self, sent: &Sent, _: &SendView<'_>) {
+        if sent.carried.bytes == 0 {
+            return;
+        }
+        let segments = sent.carried.segments;
+        self.since_asked = match sent.kind {
+            // It may have carried the request itself.
+            SentKind::Resent | SentKind::AfterTimeout => None,
+            SentKind::New | SentKind::Probe if self.is_due() => Some(segments),
+            SentKind::New | SentKind::Probe => self.since_asked.map(|since| since.saturating_add(segments)),
+        };
+    }
+
+    fn note(&self, _: Seq, _: &SendView<'_>, _: &Allowance, note: &mut DataNote) {
+        if self.is_due() {
+            note.ask_rate = Some(self.rate);
+        }
+    }
+
+    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("asked_segments", u64::from(self.rate));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hopwise_core::agent::SentKind;
+
+    use crate::testkit::sender::Bench;
+
+    #[test]
+    fn the_first_segment_asks_and_every_32nd_after_it() {
+        let mut bench = Bench::new("[newreno:iw=200, ask-rate:4]");
+        let asked: Vec<_> = (1..=70)
+            .filter(|_| {
+                let asks = bench.note().ask_rate == Some(4);
+                bench.send(1);
+                asks
+            })
+            .collect();
+        assert_eq!(asked, [1, 33, 65]);
+    }
+
+    #[test]
+    fn what_follows_something_sent_again_asks_again() {
+        let mut bench = Bench::new("[newreno:iw=200, \"ask-rate:r=0,every=1000\"]");
+        bench.send(1);
+        assert_eq!(bench.note().ask_rate, None);
+        bench.sent(bench.count(1), SentKind::AfterTimeout);
+        assert_eq!(bench.note().ask_rate, Some(0));
+        bench.send(1);
+        assert_eq!(bench.note().ask_rate, None);
+    }
+
+    #[test]
+    fn it_narrows_nothing() {
+        assert_eq!(Bench::new("[newreno:iw=7, ask-rate:4]").allowed_segments(), 7);
+    }
+}
