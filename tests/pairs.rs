@@ -17,6 +17,7 @@ const BYTES: usize = 60_000;
 fn plain(agent: &Descriptor) -> String {
     match agent.name {
         "limit" => "limit:4".into(),
+        "ask-rate" => "ask-rate:4".into(),
         name if agent.wraps() => format!("{name}(delayed)"),
         name => name.into(),
     }
