@@ -224,7 +224,7 @@ impl ReceiverAgent for Dca {
     fn on_deadline(&mut self, now: Instant, _: &RecvView<'_>) -> AckVerdict {
         if self.hold.take_due(now) {
             AckVerdict::Now(Why::plain(Rule::Deadline))
-        } else if self.repeats.is_due(now) {
+        } else if self.repeats.take_due(now) {
             AckVerdict::Repeat(Why::plain(Rule::LostAck))
         } else {
             AckVerdict::Hold(Why::plain(Rule::Deadline))

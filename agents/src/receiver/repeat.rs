@@ -9,7 +9,7 @@ use hopwise_core::agent::{AckDecided, By, Rtt};
 const WITHOUT_RTT: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Invariant 1: `next` is set only while the last thing that happened is an ACK.
+/// Invariant 1: `next` is set only while the last thing that happened is an ACK. 2: its `left` is above zero.
 #[derive(Debug)]
 pub(super) struct Repeats {
     most: u32,
@@ -35,22 +35,25 @@ impl Repeats {
         self.next = None;
     }
 
-    /// A repeat waits twice as long as what it repeated.
     pub(super) fn on_ack(&mut self, ack: &AckDecided, rtt: &Rtt) {
-        let (wait, left) = match (ack.by, self.next) {
-            (By::Repeat, Some(next)) => ((next.wait * 2).min(LONGEST), next.left.saturating_sub(1)),
-            (By::Repeat, None) => return,
-            (By::Agent | By::Forced | By::Piggyback, _) => (self.rto(rtt), self.most),
-        };
-        self.next = (left > 0).then_some(Next { due: ack.now + wait, wait, left });
+        if ack.by != By::Repeat {
+            self.begin(ack.now, self.rto(rtt), self.most);
+        }
     }
 
     pub(super) fn due(&self) -> Option<Instant> {
         self.next.map(|next| next.due)
     }
 
-    pub(super) fn is_due(&self, now: Instant) -> bool {
-        self.next.is_some_and(|next| next.due <= now)
+    /// Whether the last ACK is to be said again now. The next wait is twice as long.
+    pub(super) fn take_due(&mut self, now: Instant) -> bool {
+        let Some(next) = self.next.filter(|next| next.due <= now) else { return false };
+        self.begin(now, (next.wait * 2).min(LONGEST), next.left - 1);
+        true
+    }
+
+    fn begin(&mut self, now: Instant, wait: Duration, left: u32) {
+        self.next = (left > 0).then_some(Next { due: now + wait, wait, left });
     }
 
     fn rto(&self, rtt: &Rtt) -> Duration {

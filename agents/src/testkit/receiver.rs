@@ -192,10 +192,9 @@ impl Seat {
     pub(crate) fn time_out(&mut self) -> String {
         let now = self.now;
         let verdict = self.asked(|agent, view| agent.on_deadline(now, view));
-        let outcome = self.obey(verdict);
         let due = self.agent.deadline();
         assert!(due.is_none_or(|due| due > now), "due again at {due:?} after a deadline at {now:?}");
-        outcome
+        self.obey(verdict)
     }
 
     /// An ACK that is not the agent's decision.
