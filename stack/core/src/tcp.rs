@@ -16,6 +16,7 @@ mod senders;
 mod timers;
 
 pub use config::{
-    AckMerge, BufferLimits, KeepAlive, NS2_WINDOW_SEGMENTS, RecoveryStyle, RtoConfig, RttMeasure, TcpConfig,
+    AckMerge, BufferLimits, HopCounting, KeepAlive, NS2_WINDOW_SEGMENTS, RecoveryStyle, RtoConfig,
+    RttMeasure, TcpConfig,
 };
 pub use connection::{CloseReason, ConnectionStats, Flow, Info, Options};

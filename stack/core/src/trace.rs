@@ -10,7 +10,7 @@ pub mod text;
 pub use drop_reason::DropReason;
 pub use ring::TraceRing;
 
-use crate::agent::{By, Why};
+use crate::agent::{By, HopSource, Why};
 use crate::{Instant, Seq};
 
 /// One fact. `conn` is 0 where no connection is concerned; `packet` is the id of the transmit, or the running
@@ -118,6 +118,11 @@ pub enum TraceKind {
     IcmpError {
         kind: u8,
         code: u8,
+    },
+    /// How many links the data of the peer crosses, and who says so; none when nobody knows any more.
+    Hops {
+        from_peer: u8,
+        source: Option<HopSource>,
     },
     /// The route failed: RTO and cwnd are frozen until something is acknowledged.
     Frozen,

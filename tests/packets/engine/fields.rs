@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use hopwise_core::agent::HopSource;
 use hopwise_core::tcp::Info;
 
 use super::checks::show_reason;
@@ -52,6 +53,11 @@ fn nanos(duration: Option<Duration>) -> Value {
     duration.map_or_else(|| word("none"), |duration| Value::Time(duration.as_nanos() as u64))
 }
 
+/// `4-ttl`: how many, and who says so.
+fn hops(hops: Option<(u8, HopSource)>) -> Value {
+    hops.map_or_else(|| word("none"), |(hops, source)| word(format!("{hops}-{}", source.name())))
+}
+
 fn state(info: &Info, peer: &Peer) -> Fields {
     let ours = |number: hopwise_core::Seq| word(show_sequence(peer.our_script(number.0)));
     let scales = info.window_scales.map_or_else(|| "none".to_owned(), |(snd, rcv)| format!("{snd}/{rcv}"));
@@ -73,6 +79,8 @@ fn state(info: &Info, peer: &Peer) -> Fields {
         ("ecn", yes(info.has_ecn)),
         ("window_scales", word(scales)),
         ("frozen", yes(info.is_frozen)),
+        ("hops_to_peer", hops(info.path.hops_to_peer)),
+        ("hops_from_peer", hops(info.path.hops_from_peer)),
     ]
 }
 

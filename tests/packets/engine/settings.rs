@@ -256,6 +256,9 @@ fn take_tcp(tcp: &mut TcpConfig, key: &str, value: &str) -> Read<()> {
         "recv_buffer" => tcp.recv_buffer = buffer(value)?,
         "keep_alive" => tcp.keep_alive = keep_alive(value)?,
         "hop_limit" => tcp.hop_limit = field(value)?,
+        "peers_hop_limit" => tcp.hops.peers_hop_limit = field(value)?,
+        "crossings" => tcp.hops.crossings = field(value)?,
+        "hops" => tcp.hops.configured = Some(field(value)?),
         "dscp" => tcp.dscp = field(value)?,
         "ack_merge" => tcp.ack_merge = if value == "read" { AckMerge::Read } else { AckMerge::Off },
         "recovery" => {

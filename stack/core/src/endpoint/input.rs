@@ -110,6 +110,7 @@ impl Endpoint {
         let arrived = Arrived {
             segment: &segment,
             ecn: view.ecn,
+            hop_limit: view.hop_limit,
             segment_bytes: rx.segment_bytes,
             source_route: view.source_route.as_deref(),
         };

@@ -32,6 +32,7 @@ pub struct TcpConfig {
     /// How long a connection that the application has left waits for the peer's FIN.
     pub fin_wait_2: Duration,
     pub hop_limit: u8,
+    pub hops: HopCounting,
     pub dscp: u8,
     pub ack_merge: AckMerge,
     /// Allowed for tests of the ceiling alone; RFC 9293 MUST-40 wants less than 500 ms.
@@ -68,6 +69,33 @@ pub enum RttMeasure {
     EveryAck,
     /// One segment a round trip is timed, in whole ticks, as older stacks and ns-2 do.
     OneTimed { tick: Duration },
+}
+
+/// How many links a path has, where no routing tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HopCounting {
+    /// Known beforehand: the hop limits of packets are not looked at.
+    pub configured: Option<u8>,
+    /// What peers write into packets that they send.
+    pub peers_hop_limit: u8,
+    /// Steps on the way that are no link of the path: a kernel that forwards between a TUN device and the radio takes
+    /// one off at each end.
+    pub crossings: u8,
+}
+
+impl HopCounting {
+    /// Neighbours are one hop apart, and whoever forwards takes one off. None where the peer began with another
+    /// number.
+    pub(crate) fn hops(&self, hop_limit: u8) -> Option<u8> {
+        let steps = self.peers_hop_limit.checked_sub(hop_limit)?;
+        steps.checked_sub(self.crossings)?.checked_add(1)
+    }
+}
+
+impl Default for HopCounting {
+    fn default() -> HopCounting {
+        HopCounting { configured: None, peers_hop_limit: 64, crossings: 0 }
+    }
 }
 
 /// Off unless asked for (RFC 9293 MUST-25); `idle` is at least two hours unless set (MUST-28).
@@ -129,6 +157,7 @@ impl TcpConfig {
             msl: Duration::from_secs(30),
             fin_wait_2: Duration::from_secs(60),
             hop_limit: 64,
+            hops: HopCounting::default(),
             dscp: 0,
             ack_merge: AckMerge::Off,
             ack_ceiling: Duration::from_millis(490),

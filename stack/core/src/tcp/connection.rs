@@ -221,6 +221,8 @@ struct Rcv {
     last_ack_decided: Seq,
     peer_cwnd: Option<u16>,
     last_arrival: Option<Instant>,
+    /// Of the last segment that was accepted.
+    hop_limit: Option<u8>,
     /// The largest segment's payload.
     largest: u32,
     /// A stretch received twice, to be reported first (RFC 2883).

@@ -1,7 +1,7 @@
 //! The words that traces, metrics and captures print for the facts' values.
 
 use super::{Lacking, MtuHow, SentWhat, StateName, UndoneBy};
-use crate::agent::By;
+use crate::agent::{By, HopSource};
 
 impl StateName {
     pub const fn name(self) -> &'static str {
@@ -62,6 +62,16 @@ impl Lacking {
             Lacking::Told => "told",
             Lacking::RateRequest => "rate-request",
             Lacking::OptionsUnderCookie => "options-under-cookie",
+        }
+    }
+}
+
+impl HopSource {
+    pub const fn name(self) -> &'static str {
+        match self {
+            HopSource::Routing => "routing",
+            HopSource::Ttl => "ttl",
+            HopSource::Config => "config",
         }
     }
 }

@@ -18,7 +18,7 @@
 use std::fmt::Write as _;
 
 use super::{TraceEvent, TraceKind};
-use crate::agent::Why;
+use crate::agent::{HopSource, Why};
 use crate::{Instant, Seq};
 
 mod read;
@@ -110,6 +110,7 @@ event_names! {
     TraceKind::PathMtu { .. } => "path-mtu",
     TraceKind::Fallback(_) => "fallback",
     TraceKind::IcmpError { .. } => "icmp-error",
+    TraceKind::Hops { .. } => "hops",
     TraceKind::Frozen => "frozen",
     TraceKind::Thawed => "thawed",
     TraceKind::HighestAckRaised { .. } => "highest-ack-raised",
@@ -156,6 +157,9 @@ impl Details<'_> {
             TraceKind::PathMtu { bytes, how } => self.number("bytes", bytes).word("how", how.name()),
             TraceKind::Fallback(lacking) => self.word("lacking", lacking.name()),
             TraceKind::IcmpError { kind, code } => self.number("kind", kind).number("code", code),
+            TraceKind::Hops { from_peer, source } => {
+                self.number("from_peer", from_peer).word("source", source.map_or("none", HopSource::name))
+            }
             TraceKind::HighestAckRaised { to } => self.seq("to", to),
             TraceKind::RecoveryEnded | TraceKind::Marked | TraceKind::Frozen | TraceKind::Thawed => self,
         };

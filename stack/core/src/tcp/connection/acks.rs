@@ -49,6 +49,7 @@ impl Connection {
     /// Fifth, continued: digests an acceptable ACK.
     pub(super) fn take_ack(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
         let segment = arrived.segment;
+        self.count_hops(cx, arrived.hop_limit);
         if self.snd.una + self.snd.wnd < self.snd.nxt {
             // A probe, or what a shrinking window left outside: a peer that answers may keep its window closed for
             // ever (RFC 9293 MUST-37, SHLD-17). What is sent next waits for an answer again.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Connection, Ecn, Events, Flow, Negotiated, Options, Origin, Rcv, Scale, Snd, Urges, window};
-use crate::agent::{Needs, Path, ReceiverAgent, SenderAgent, Tunables};
+use crate::agent::{HopSource, Needs, Path, ReceiverAgent, SenderAgent, Tunables};
 use crate::tcp::config::{RttMeasure, TcpConfig};
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::AckLedger;
@@ -110,6 +110,7 @@ impl Connection {
         let peer_ip = opening.flow.remote.ip();
         let discovery = if config.path_mtu_discovery { Discovery::On } else { Discovery::Off };
         let iss = opening.iss;
+        let hops = config.hops.configured.map(|hops| (hops, HopSource::Config));
         Connection {
             number: opening.number,
             flow: opening.flow,
@@ -127,7 +128,7 @@ impl Connection {
             recovery: Recovery::new(iss),
             rtt: rtt_estimator(&config, &tunables, iss),
             timers: Timers::new(),
-            path: Path::default(),
+            path: Path { hops_to_peer: hops, hops_from_peer: hops, ..Path::default() },
             mtu: MtuSearch::new(peer_ip, opening.link_mtu, opening.path_mtu, discovery),
             ecn: Ecn::default(),
             urges: Urges::default(),
@@ -424,6 +425,7 @@ impl Rcv {
             last_ack_decided: Seq(0),
             peer_cwnd: None,
             last_arrival: None,
+            hop_limit: None,
             largest: 0,
             dsack: None,
             tuning: window::Tuning::default(),

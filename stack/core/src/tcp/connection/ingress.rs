@@ -19,6 +19,8 @@ use crate::wire::{Ecn, SourceRoute, TcpView};
 pub(crate) struct Arrived<'a> {
     pub(crate) segment: &'a TcpView<'a>,
     pub(crate) ecn: Ecn,
+    /// As it was when the packet came here.
+    pub(crate) hop_limit: u8,
     /// Payload bytes per segment when the link coalesced several.
     pub(crate) segment_bytes: Option<u16>,
     /// The way back, when the packet came by a source route.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::acks::AckNews;
 use super::{CloseReason, Connection};
-use crate::agent::{Path, PathEvent, PathReaction};
+use crate::agent::{HopSource, Path, PathEvent, PathReaction};
 use crate::tcp::cx::Cx;
 use crate::tcp::timers::Timer;
 use crate::trace::{DropReason, MtuHow, StateName, TraceKind};
@@ -87,8 +87,12 @@ impl Connection {
 
     /// Routing speaks.
     pub(crate) fn handle_path(&mut self, cx: &mut Cx<'_>, event: &PathEvent, path: &Path) {
-        self.path.hops_to_peer = path.hops_to_peer;
-        self.path.hops_from_peer = path.hops_from_peer;
+        self.path.hops_to_peer = path.hops_to_peer.or(self.path.hops_to_peer.filter(not_by_routing));
+        let from_peer = path.hops_from_peer.or(self.path.hops_from_peer.filter(not_by_routing));
+        self.set_hops_from_peer(cx, from_peer);
+        if from_peer.is_none() {
+            self.rcv.hop_limit = None; // The next segment tells.
+        }
         self.path.link_bps = path.link_bps;
         if !self.state.is_synchronized() {
             return;
@@ -103,6 +107,30 @@ impl Connection {
         }
         if *event == PathEvent::RouteFound && self.is_frozen() {
             self.urges.frozen_probe = true;
+        }
+    }
+
+    /// Only routing and the configuration know better than the hop limit of what came.
+    #[inline]
+    pub(super) fn count_hops(&mut self, cx: &mut Cx<'_>, hop_limit: u8) {
+        if self.rcv.hop_limit != Some(hop_limit) {
+            self.rcv.hop_limit = Some(hop_limit);
+            self.recount_hops(cx, hop_limit);
+        }
+    }
+
+    fn recount_hops(&mut self, cx: &mut Cx<'_>, hop_limit: u8) {
+        if self.path.hops_from_peer.is_none_or(|(_, source)| source == HopSource::Ttl) {
+            let counted = self.config.hops.hops(hop_limit);
+            self.set_hops_from_peer(cx, counted.map(|hops| (hops, HopSource::Ttl)));
+        }
+    }
+
+    fn set_hops_from_peer(&mut self, cx: &mut Cx<'_>, hops: Option<(u8, HopSource)>) {
+        if self.path.hops_from_peer != hops {
+            self.path.hops_from_peer = hops;
+            let (hops, source) = hops.map_or((0, None), |(hops, source)| (hops, Some(source)));
+            cx.trace(TraceKind::Hops { from_peer: hops, source });
         }
     }
 
@@ -166,6 +194,10 @@ impl Connection {
 
 /// Faster probing than this would be a flood.
 const SHORTEST_PROBE: Duration = Duration::from_millis(10);
+
+fn not_by_routing((_, source): &(u8, HopSource)) -> bool {
+    *source != HopSource::Routing
+}
 
 fn smallest_mtu(flow: &super::Flow) -> u16 {
     if flow.remote.is_ipv4() { 68 } else { 1280 }

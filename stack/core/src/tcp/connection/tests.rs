@@ -137,8 +137,13 @@ impl Rig {
             payload,
         };
         self.peer += segment.sequence_len();
-        let arrived =
-            Arrived { segment: &segment, ecn: IpEcn::NotEct, segment_bytes: None, source_route: None };
+        let arrived = Arrived {
+            segment: &segment,
+            ecn: IpEcn::NotEct,
+            hop_limit: 64,
+            segment_bytes: None,
+            source_route: None,
+        };
         let mut cx = Cx { now: self.now, conn: 1, packet: 0, ring: &mut self.ring };
         self.conn.handle_segment(&mut cx, &arrived);
     }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::super::{DropReason, Lacking, MtuHow, SentWhat, StateName, UndoneBy};
 use super::*;
-use crate::agent::{By, Rule};
+use crate::agent::{By, HopSource, Rule};
 
 const COUNT: Why = Why::new(Rule::Count, 3, 5);
 
@@ -56,6 +56,8 @@ fn samples() -> Vec<(TraceKind, &'static str)> {
         (TraceKind::PathMtu { bytes: 1280, how: MtuHow::BlackHole }, "bytes=1280 how=black-hole"),
         (TraceKind::Fallback(Lacking::PeerCwnd), "lacking=peer-cwnd"),
         (TraceKind::IcmpError { kind: 3, code: 4 }, "kind=3 code=4"),
+        (TraceKind::Hops { from_peer: 4, source: Some(HopSource::Ttl) }, "from_peer=4 source=ttl"),
+        (TraceKind::Hops { from_peer: 0, source: None }, "from_peer=0 source=none"),
         (TraceKind::Frozen, ""),
         (TraceKind::Thawed, ""),
         (TraceKind::HighestAckRaised { to: number }, "to=9"),

@@ -43,6 +43,7 @@ impl Connection {
 
     fn complete_open(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) {
         self.establish(cx, arrived.segment);
+        self.count_hops(cx, arrived.hop_limit);
         self.force_ack(cx, AckKind::InOrder, Why::plain(Rule::Forced));
         if arrived.segment.sequence_len() > 1 {
             self.take_data(cx, arrived);
