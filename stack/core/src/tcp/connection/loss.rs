@@ -161,15 +161,14 @@ impl Connection {
     }
 
     fn weigh_duplicate(&mut self, cx: &mut Cx<'_>, news: &AckNews) {
-        if !news.is_dup {
+        // Where the peer counts, an ACK that is no duplicate may be the first to tell of a hole: those before it
+        // were lost.
+        let tells_of_hole = news.dup_count.is_some_and(|count| count > 0) && !self.board.is_empty();
+        if !news.is_dup && !tells_of_hole {
             return;
         }
-        self.recovery.dup_acks += 1;
-        let mss = u64::from(self.snd.mss);
-        match (&mut self.recovery.gauge, self.recovery.phase) {
-            (Gauge::Inflate(inflate), Phase::Fast) => inflate.on_dup_ack(mss),
-            _ if !self.peer.sack => self.assume_one_arrived(),
-            _ => {}
+        if news.is_dup {
+            self.count_duplicate();
         }
         let dup = self.dup_ack(cx.now, news);
         let view = send_view(&self.snd, &self.path, &self.board, &self.recovery);
@@ -179,6 +178,16 @@ impl Connection {
             self.recovery.asked_at = Some(self.snd.nxt);
             self.board.mark_first_lost();
             self.enter_fast(cx, news.before);
+        }
+    }
+
+    fn count_duplicate(&mut self) {
+        self.recovery.dup_acks += 1;
+        let mss = u64::from(self.snd.mss);
+        match (&mut self.recovery.gauge, self.recovery.phase) {
+            (Gauge::Inflate(inflate), Phase::Fast) => inflate.on_dup_ack(mss),
+            _ if !self.peer.sack => self.assume_one_arrived(),
+            _ => {}
         }
     }
 
