@@ -4,6 +4,7 @@
 //! by a [spec], such as `delayed:d=3` or `[cubic, limit:4]`, listed in the [registry], and made by
 //! [`StandardAgents`] once per connection. To add one: write its file and add its line in `registry.rs`.
 
+pub mod descriptor;
 pub mod param;
 pub mod receiver;
 pub mod registry;
@@ -12,5 +13,6 @@ pub mod spec;
 #[cfg(test)]
 mod testkit;
 
-pub use registry::{Descriptor, Profile, StandardAgents};
+pub use descriptor::Descriptor;
+pub use registry::{Profile, StandardAgents};
 pub use spec::{SpecError, validate_receiver, validate_senders, validate_shadows};

@@ -1,11 +1,10 @@
 //! Every agent by name: the one table that specs, `hopwise agents` and the README are made from.
 
-mod descriptor;
 mod standard;
 
-pub use descriptor::{Descriptor, Kind, Make};
 pub use standard::{Profile, StandardAgents};
 
+pub use crate::descriptor::{Descriptor, Kind, Make};
 use crate::param::{DefaultValue, Param};
 use crate::{receiver, sender};
 

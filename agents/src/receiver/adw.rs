@@ -30,8 +30,8 @@ use hopwise_core::agent::{
 
 use super::hold::{Hold, LONGEST_MS};
 use super::quick_gaps::QuickGaps;
+use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, Param, Value};
-use crate::registry::{Descriptor, Make};
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "adw",

@@ -26,8 +26,8 @@ use hopwise_core::agent::{
 };
 
 use super::hold::{Hold, LONGEST_MS};
+use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, Param, Value};
-use crate::registry::{Descriptor, Make};
 
 const BOUND: Form = Form::count("segments", 0, 1_000_000);
 

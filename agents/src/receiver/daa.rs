@@ -28,8 +28,8 @@ use hopwise_core::agent::{
 };
 
 use super::hold::{GapAverage, Hold, LONGEST_MS};
+use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, Param, Value};
-use crate::registry::{Descriptor, Make};
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "daa",

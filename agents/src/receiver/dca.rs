@@ -42,8 +42,8 @@ use hopwise_core::agent::{
 
 use super::hold::{GapAverage, Hold, LONGEST_MS};
 use super::repeat::Repeats;
+use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, Param, Switch, Value};
-use crate::registry::{Descriptor, Make};
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "dca",

@@ -13,7 +13,7 @@
 use hopwise_core::Instant;
 use hopwise_core::agent::{AckDecided, AckNote, AckVerdict, Arrival, Class, Needs, ReceiverAgent, RecvView};
 
-use crate::registry::{Descriptor, Make};
+use crate::descriptor::{Descriptor, Make};
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "dup-count",

@@ -11,7 +11,7 @@ use hopwise_core::Instant;
 use hopwise_core::agent::{AckNote, AckVerdict, Arrival, Class, Needs, ReceiverAgent, RecvView, Rule, Why};
 use hopwise_core::ignores;
 
-use crate::registry::{Descriptor, Make};
+use crate::descriptor::{Descriptor, Make};
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "immediate",

@@ -15,8 +15,8 @@
 use hopwise_core::agent::{Allowance, DataNote, Needs, SendView, SenderAgent, Sent, SentKind};
 use hopwise_core::{Seq, ignores};
 
+use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, Param, Value};
-use crate::registry::{Descriptor, Make};
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "ask-rate",

@@ -31,8 +31,8 @@ use hopwise_core::agent::{
 use hopwise_core::ignores;
 
 use super::window::{Growth, IW, SSTHRESH, VALIDATE, Window, is_of_syn, mss_of};
+use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, Param, Switch, Value};
-use crate::registry::{Descriptor, Make};
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "cubic",

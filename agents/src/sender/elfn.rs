@@ -19,8 +19,8 @@ use std::time::Duration;
 use hopwise_core::agent::{Needs, PathEvent, PathReaction, SendView, SenderAgent};
 use hopwise_core::ignores;
 
+use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, Param, Value};
-use crate::registry::{Descriptor, Make};
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "elfn",

@@ -15,8 +15,8 @@ use hopwise_core::Instant;
 use hopwise_core::agent::{Allowance, Needs, SendView, SenderAgent};
 use hopwise_core::ignores;
 
+use crate::descriptor::{Descriptor, Make};
 use crate::param::{Form, Param};
-use crate::registry::{Descriptor, Make};
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "limit",

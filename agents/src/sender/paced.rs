@@ -15,7 +15,7 @@ use hopwise_core::Instant;
 use hopwise_core::agent::{Allowance, Needs, SendView, SenderAgent, Sent};
 use hopwise_core::ignores;
 
-use crate::registry::{Descriptor, Make};
+use crate::descriptor::{Descriptor, Make};
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "paced",

@@ -19,8 +19,8 @@
 use hopwise_core::agent::{DupAck, FastRetransmit, Needs, PathEvent, PathReaction, SendView, SenderAgent};
 use hopwise_core::ignores;
 
+use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, Param, Value};
-use crate::registry::{Descriptor, Make};
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "pgy",

@@ -25,8 +25,8 @@ use hopwise_core::Instant;
 use hopwise_core::agent::{Acked, Allowance, Needs, Path, SendView, SenderAgent, Sent, SentKind, Tunables};
 use hopwise_core::ignores;
 
+use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, Param, Value};
-use crate::registry::{Descriptor, Make};
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "tcp-ap",

@@ -18,8 +18,8 @@
 use hopwise_core::agent::{Allowance, DataNote, Needs, SendView, SenderAgent};
 use hopwise_core::{Seq, ignores};
 
+use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, Param, Switch, Value};
-use crate::registry::{Descriptor, Make};
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "tell-cwnd",

@@ -4,8 +4,9 @@ use std::error::Error;
 use std::fmt;
 use std::ops::Range;
 
+use crate::descriptor::{Descriptor, Kind};
 use crate::param::{DefaultValue, Form, Param};
-use crate::registry::{self, Descriptor, Kind};
+use crate::registry;
 
 /// A spec that was refused. Prints as four lines: what is wrong, the spec, a caret under the place, and what
 /// is accepted there.

@@ -10,7 +10,7 @@ use super::one::{AgentSpec, InForce};
 use super::parse::spec_in;
 use super::tune::disagreement;
 use crate::Profile;
-use crate::registry::Kind;
+use crate::descriptor::Kind;
 
 /// The ledger has this many seats for agents that only watch.
 pub const MOST_SHADOWS: usize = 8;

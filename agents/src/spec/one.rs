@@ -7,8 +7,8 @@ use hopwise_core::agent::{ReceiverAgent, SenderAgent};
 use super::error::SpecError;
 use super::parse::spec_in;
 use crate::Profile;
+use crate::descriptor::{Descriptor, Kind, Make};
 use crate::param::{Args, DefaultValue, Value};
-use crate::registry::{Descriptor, Kind, Make};
 
 /// One agent with the parameters that a spec gave it.
 ///

@@ -5,8 +5,9 @@ use std::ops::Range;
 use super::error::{Problem, SpecError};
 use super::one::AgentSpec;
 use super::suggest::nearest;
+use crate::descriptor::{Descriptor, Kind};
 use crate::param::{DefaultValue, Form, Param, Switch, Value};
-use crate::registry::{self, Descriptor, Kind};
+use crate::registry;
 
 /// What ends a word.
 const MARKS: [char; 10] = ['(', ')', '[', ']', '{', '}', ',', ':', '=', '"'];

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::receiver::{Carried, Seat};
 use super::sender::Bench;
 use super::specs;
-use crate::registry::Kind;
+use crate::descriptor::Kind;
 use crate::spec;
 
 #[derive(Clone, Debug)]

@@ -8,8 +8,9 @@ use std::path::PathBuf;
 use hopwise_core::agent::AgentMaker;
 
 use super::specs;
+use crate::descriptor::{Descriptor, Kind};
 use crate::param::{DefaultValue, Param};
-use crate::registry::{self, Descriptor, Kind};
+use crate::registry;
 use crate::{Profile, StandardAgents};
 
 /// Becomes true with the README's table of agents.

@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 
+use crate::descriptor::{Descriptor, Kind};
 use crate::param::{DefaultValue, Form, Param};
-use crate::registry::{self, Descriptor, Kind};
+use crate::registry;
 
 /// A spec of each agent of this kind, with as few parameters as it accepts. Senders come as lists.
 pub(crate) fn shortest(kind: Kind) -> Vec<String> {
