@@ -7,7 +7,7 @@ use hopwise_agents::StandardAgents;
 use hopwise_core::endpoint::{Cookies, EndpointConfig, LinkConfig, ListenOptions, ListenerId};
 use hopwise_core::ip::{Prefix, UdpOptions};
 use hopwise_core::wire::{
-    Checksums, Ecn, Flags, IcmpKind, IpHeader, TcpHeader, TcpOptions, TcpView, icmp, protocol, udp,
+    Checksums, Flags, IcmpKind, IpHeader, TcpHeader, TcpOptions, TcpView, icmp, protocol, udp,
 };
 use hopwise_core::{Endpoint, Instant, LinkId, Machine, Rx, Seq};
 
@@ -74,17 +74,7 @@ fn sender(nth: u32) -> SocketAddr {
 }
 
 fn around(src: IpAddr, protocol: u8, payload: &[u8]) -> Vec<u8> {
-    let header = IpHeader {
-        src,
-        dst: HOST,
-        protocol,
-        hop_limit: 64,
-        ecn: Ecn::NotEct,
-        dscp: 0,
-        dont_fragment: true,
-        id: 0,
-        source_route: None,
-    };
+    let header = IpHeader::plain(src, HOST, protocol);
     let mut packet = Vec::new();
     header.emit(payload.len(), &mut packet);
     packet.extend(payload);

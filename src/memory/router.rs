@@ -3,7 +3,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use hopwise_core::wire::{Ecn, IcmpKind, IpHeader, IpView, Sum, icmp, protocol};
+use hopwise_core::wire::{IcmpKind, IpHeader, IpView, Sum, icmp, protocol};
 
 use super::LostTo;
 
@@ -54,17 +54,8 @@ pub(super) fn told(packet: &[u8], lost_to: LostTo, mtu: u16) -> Option<Vec<u8>> 
     };
     let mut message = Vec::new();
     icmp::emit_error(router, view.src, kind, packet, &mut message);
-    let header = IpHeader {
-        src: router,
-        dst: view.src,
-        protocol: if router.is_ipv4() { protocol::ICMP } else { protocol::ICMPV6 },
-        hop_limit: 64,
-        ecn: Ecn::NotEct,
-        dscp: 0,
-        dont_fragment: true,
-        id: 0,
-        source_route: None,
-    };
+    let number = if router.is_ipv4() { protocol::ICMP } else { protocol::ICMPV6 };
+    let header = IpHeader::plain(router, view.src, number);
     let mut told = Vec::new();
     header.emit(message.len(), &mut told);
     told.extend_from_slice(&message);
@@ -87,17 +78,7 @@ mod tests {
     fn packet(payload: usize, dont_fragment: bool, is_v4: bool) -> Vec<u8> {
         let (v4, v6) = ([1, 2].map(|n| Ipv4Addr::new(10, 0, 0, n)), [1, 2].map(Ipv6Addr::from_bits));
         let [src, dst] = if is_v4 { v4.map(IpAddr::V4) } else { v6.map(IpAddr::V6) };
-        let header = IpHeader {
-            src,
-            dst,
-            protocol: protocol::TCP,
-            hop_limit: 64,
-            ecn: Ecn::NotEct,
-            dscp: 0,
-            dont_fragment,
-            id: 77,
-            source_route: None,
-        };
+        let header = IpHeader { dont_fragment, id: 77, ..IpHeader::plain(src, dst, protocol::TCP) };
         let mut packet = Vec::new();
         header.emit(payload, &mut packet);
         packet.extend((0..payload).map(|at| at as u8));

@@ -263,7 +263,7 @@ impl Flow {
 mod tests {
     use std::net::Ipv4Addr;
 
-    use hopwise_core::wire::{Ecn, IpHeader, SackBlock, TcpHeader, TcpOptions};
+    use hopwise_core::wire::{IpHeader, SackBlock, TcpHeader, TcpOptions};
 
     use super::*;
 
@@ -290,17 +290,7 @@ mod tests {
             urgent: 0,
             options,
         };
-        let ip = IpHeader {
-            src,
-            dst,
-            protocol: protocol::TCP,
-            hop_limit: 64,
-            ecn: Ecn::NotEct,
-            dscp: 0,
-            dont_fragment: true,
-            id: 0,
-            source_route: None,
-        };
+        let ip = IpHeader::plain(src, dst, protocol::TCP);
         let mut packet = Vec::new();
         ip.emit(header.len() + len, &mut packet);
         header.emit(src, dst, (&vec![7; len], &[]), Checksums::Verify, &mut packet);

@@ -9,10 +9,12 @@ use hopwise_core::endpoint::{
 };
 use hopwise_core::secrets::PortRange;
 use hopwise_core::trace::DropReason;
-use hopwise_core::wire::{Checksums, Flags, RouteKind, SourceRoute, TcpHeader, TcpOptions, protocol};
+use hopwise_core::wire::{
+    Checksums, Flags, IpHeader, RouteKind, SourceRoute, TcpHeader, TcpOptions, protocol,
+};
 use hopwise_core::{LinkId, NextHop};
 
-use super::net::{A, A2, A6, B, B2, B6, Net, PORT, Pair, SERVER, ip_header, prefix, v4};
+use super::net::{A, A2, A6, B, B2, B6, Net, PORT, Pair, SERVER, prefix, v4};
 
 fn from(local_ip: Option<IpAddr>, local_port: Option<u16>) -> ConnectOptions {
     ConnectOptions { local_ip, local_port, ..ConnectOptions::default() }
@@ -163,7 +165,7 @@ fn routed(flags: Flags, seq: Seq, ack: Seq, src_port: u16, dst_port: u16, hops: 
     let mut packet = Vec::new();
     let route = way(hops);
     // The option leaves room for as many hops as there are; what the sender writes is what is yet to visit.
-    let mut ip = ip_header(B, A, protocol::TCP);
+    let mut ip = IpHeader::plain(B, A, protocol::TCP);
     ip.source_route = Some(&route);
     ip.emit(header.len(), &mut packet);
     header.emit(B, A, (&[], &[]), Checksums::Verify, &mut packet);

@@ -13,7 +13,7 @@ use hopwise_core::endpoint::{
 };
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{Info, Options, TcpConfig};
-use hopwise_core::wire::{Checksums, Ecn, Flags, IpHeader, IpView, TcpHeader, TcpOptions, TcpView, protocol};
+use hopwise_core::wire::{Checksums, Flags, IpHeader, IpView, TcpHeader, TcpOptions, TcpView, protocol};
 use hopwise_core::{Endpoint, Instant, Seq};
 
 pub(crate) const PORT: u16 = 7;
@@ -260,25 +260,10 @@ impl Pair {
     }
 }
 
-/// An IP header of a test's making.
-pub(crate) fn ip_header(src: IpAddr, dst: IpAddr, protocol: u8) -> IpHeader<'static> {
-    IpHeader {
-        src,
-        dst,
-        protocol,
-        hop_limit: 64,
-        ecn: Ecn::NotEct,
-        dscp: 0,
-        dont_fragment: true,
-        id: 0,
-        source_route: None,
-    }
-}
-
 /// A packet of a protocol with a payload that is whole already.
 pub(crate) fn packet(src: IpAddr, dst: IpAddr, protocol: u8, payload: &[u8]) -> Vec<u8> {
     let mut packet = Vec::new();
-    ip_header(src, dst, protocol).emit(payload.len(), &mut packet);
+    IpHeader::plain(src, dst, protocol).emit(payload.len(), &mut packet);
     packet.extend_from_slice(payload);
     packet
 }
@@ -297,7 +282,7 @@ pub(crate) fn segment(from: SocketAddr, to: SocketAddr, flags: Flags, seq: Seq, 
         options: &options,
     };
     let mut packet = Vec::new();
-    ip_header(from.ip(), to.ip(), protocol::TCP).emit(header.len(), &mut packet);
+    IpHeader::plain(from.ip(), to.ip(), protocol::TCP).emit(header.len(), &mut packet);
     header.emit(from.ip(), to.ip(), (&[], &[]), Checksums::Verify, &mut packet);
     packet
 }

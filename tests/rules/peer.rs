@@ -164,17 +164,7 @@ impl Host {
 }
 
 fn packet((src, dst): (IpAddr, IpAddr), ecn: Ecn, header: &TcpHeader<'_>, payload: &[u8]) -> Vec<u8> {
-    let ip = IpHeader {
-        src,
-        dst,
-        protocol: protocol::TCP,
-        hop_limit: 64,
-        ecn,
-        dscp: 0,
-        dont_fragment: true,
-        id: 0,
-        source_route: None,
-    };
+    let ip = IpHeader { ecn, ..IpHeader::plain(src, dst, protocol::TCP) };
     let mut packet = Vec::new();
     ip.emit(header.len() + payload.len(), &mut packet);
     header.emit(src, dst, (payload, &[]), Checksums::Verify, &mut packet);

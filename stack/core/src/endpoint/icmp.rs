@@ -7,7 +7,7 @@ use super::Endpoint;
 use crate::ip::{ErrorKind, Loopback, Offender, Prefix, Taken, may_answer_with_error, plateau_below};
 use crate::tcp::Flow;
 use crate::trace::DropReason;
-use crate::wire::{Ecn, IcmpKind, IcmpView, IpHeader, IpView, QuotedTcp, icmp, protocol};
+use crate::wire::{IcmpKind, IcmpView, IpHeader, IpView, QuotedTcp, icmp, protocol};
 use crate::{Instant, LinkEvent, Rx};
 
 /// Code 2 of "destination unreachable": nobody speaks that protocol.
@@ -51,17 +51,9 @@ impl Endpoint {
     }
 
     fn send_icmp(&mut self, link: usize, src: IpAddr, dst: IpAddr, message: &[u8]) -> Result<(), DropReason> {
-        let ip = IpHeader {
-            src,
-            dst,
-            protocol: if dst.is_ipv4() { protocol::ICMP } else { protocol::ICMPV6 },
-            hop_limit: self.config.tcp.hop_limit,
-            ecn: Ecn::NotEct,
-            dscp: 0,
-            dont_fragment: true,
-            id: 0,
-            source_route: None,
-        };
+        let number = if dst.is_ipv4() { protocol::ICMP } else { protocol::ICMPV6 };
+        let plain = IpHeader::plain(src, dst, number);
+        let ip = IpHeader { hop_limit: self.config.tcp.hop_limit, ..plain };
         if ip.len() + message.len() > usize::from(self.links.config(link).mtu) {
             return Err(DropReason::TooBig);
         }

@@ -10,9 +10,7 @@ use crate::tcp::Flow;
 use crate::tcp::connection::{Arrived, Disposition};
 use crate::tcp::cx::Cx;
 use crate::trace::DropReason;
-use crate::wire::{
-    Checksums, Ecn, Flags, IpHeader, IpView, TcpBytes, TcpHeader, TcpOptions, TcpView, protocol,
-};
+use crate::wire::{Checksums, Flags, IpHeader, IpView, TcpBytes, TcpHeader, TcpOptions, TcpView, protocol};
 use crate::{Cast, Instant, Rx, Seq};
 
 /// A segment, and the connection that it is for.
@@ -222,15 +220,9 @@ impl Endpoint {
             options: bare.options,
         };
         let ip = IpHeader {
-            src: flow.local.ip(),
-            dst: flow.remote.ip(),
-            protocol: protocol::TCP,
             hop_limit: self.config.tcp.hop_limit,
-            ecn: Ecn::NotEct,
             dscp: self.config.tcp.dscp,
-            dont_fragment: true,
-            id: 0,
-            source_route: None,
+            ..IpHeader::plain(flow.local.ip(), flow.remote.ip(), protocol::TCP)
         };
         let mut packet = Vec::with_capacity(ip.len() + header.len());
         ip.emit(header.len(), &mut packet);

@@ -9,7 +9,7 @@ use crate::ip::{
     Datagram, OutgoingDatagram, UdpArrival, UdpError, UdpId, UdpOptions, is_unicast_destination,
 };
 use crate::trace::DropReason;
-use crate::wire::{Ecn, IcmpKind, IpHeader, IpView, UdpView, protocol, udp};
+use crate::wire::{IcmpKind, IpHeader, IpView, UdpView, protocol, udp};
 use crate::{Instant, LinkId, QueueClass, Rx, Transmit};
 
 const UDP_HEADER: usize = 8;
@@ -129,15 +129,9 @@ impl Endpoint {
         let src = datagram.from.or_else(|| self.links.source_for(link, datagram.to.ip()))?;
         let dst = datagram.to.ip();
         let ip = IpHeader {
-            src,
-            dst,
-            protocol: protocol::UDP,
             hop_limit: datagram.hop_limit,
-            ecn: Ecn::NotEct,
             dscp: if datagram.class == QueueClass::Routing { INTERNETWORK_CONTROL } else { 0 },
-            dont_fragment: true,
-            id: 0,
-            source_route: None,
+            ..IpHeader::plain(src, dst, protocol::UDP)
         };
         ip.emit(UDP_HEADER + datagram.payload.len(), out);
         udp::emit(src, dst, (datagram.from_port, datagram.to.port()), &datagram.payload, out);

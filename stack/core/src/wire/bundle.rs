@@ -125,17 +125,8 @@ mod tests {
             urgent: 0,
             options: &options,
         };
-        let ip = IpHeader {
-            src,
-            dst,
-            protocol: protocol::TCP,
-            hop_limit: 64,
-            ecn: Ecn::Ect0,
-            dscp: 0,
-            dont_fragment: true,
-            id: u16::MAX,
-            source_route: None,
-        };
+        let plain = IpHeader::plain(src, dst, protocol::TCP);
+        let ip = IpHeader { ecn: Ecn::Ect0, id: u16::MAX, ..plain };
         let mut packet = Vec::new();
         ip.emit(header.len() + payload.len(), &mut packet);
         header.emit(src, dst, (payload, &[]), checksums, &mut packet);

@@ -137,6 +137,23 @@ pub struct IpHeader<'a> {
     pub source_route: Option<&'a SourceRoute>,
 }
 
+impl IpHeader<'static> {
+    /// As a host sends it that asks for nothing special; other fields go before `..IpHeader::plain(…)`.
+    pub const fn plain(src: IpAddr, dst: IpAddr, protocol: u8) -> IpHeader<'static> {
+        IpHeader {
+            src,
+            dst,
+            protocol,
+            hop_limit: 64,
+            ecn: Ecn::NotEct,
+            dscp: 0,
+            dont_fragment: true,
+            id: 0,
+            source_route: None,
+        }
+    }
+}
+
 impl IpHeader<'_> {
     #[inline]
     #[expect(clippy::len_without_is_empty, reason = "a header is never empty")]

@@ -3,26 +3,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::Seq;
 use crate::wire::testing::{self, v4, v6};
-use crate::wire::{
-    Checksums, Ecn, Flags, IpHeader, IpView, RouteKind, SourceRoute, TcpHeader, TcpOptions, udp,
-};
+use crate::wire::{Checksums, Flags, IpHeader, IpView, RouteKind, SourceRoute, TcpHeader, TcpOptions, udp};
 
 fn families() -> [(IpAddr, IpAddr, u8); 2] {
     [(v4(1), v4(2), protocol::ICMP), (v6(1), v6(2), protocol::ICMPV6)]
-}
-
-fn ip_header(src: IpAddr, dst: IpAddr, protocol: u8) -> IpHeader<'static> {
-    IpHeader {
-        src,
-        dst,
-        protocol,
-        hop_limit: 64,
-        ecn: Ecn::NotEct,
-        dscp: 0,
-        dont_fragment: true,
-        id: 0,
-        source_route: None,
-    }
 }
 
 fn tcp_packet(header: &IpHeader<'_>, payload: &[u8]) -> Vec<u8> {
@@ -103,7 +87,7 @@ fn error_with_its_ip_header_fits_what_every_path_takes() {
     for ((src, dst, _), largest) in families().into_iter().zip([576, 1280]) {
         let mut bytes = Vec::new();
         emit_error(src, dst, IcmpKind::TimeExceeded { code: 0 }, &packet, &mut bytes);
-        assert_eq!(ip_header(src, dst, 0).len() + bytes.len(), largest);
+        assert_eq!(IpHeader::plain(src, dst, 0).len() + bytes.len(), largest);
         let mut bytes = Vec::new();
         emit_error(src, dst, IcmpKind::TimeExceeded { code: 0 }, &packet[..100], &mut bytes);
         assert_eq!(bytes.len(), HEADER_LEN + 100);
@@ -135,7 +119,7 @@ fn source_quench_does_not_exist_in_icmpv6() {
 #[test]
 fn eight_bytes_behind_the_ip_header_name_the_segment() {
     for (src, dst) in [(v4(1), v4(2)), (v6(1), v6(2))] {
-        let header = ip_header(src, dst, protocol::TCP);
+        let header = IpHeader::plain(src, dst, protocol::TCP);
         let packet = tcp_packet(&header, b"payload");
         let enough = header.len() + 8;
         for len in 0..packet.len() {
@@ -147,7 +131,7 @@ fn eight_bytes_behind_the_ip_header_name_the_segment() {
 
 #[test]
 fn quoted_packet_needs_no_right_checksum_or_length() {
-    let mut packet = tcp_packet(&ip_header(v4(1), v4(2), protocol::TCP), b"payload");
+    let mut packet = tcp_packet(&IpHeader::plain(v4(1), v4(2), protocol::TCP), b"payload");
     packet[2..4].fill(0xff);
     packet[8] = 0;
     packet[10..12].fill(0);
@@ -159,7 +143,7 @@ fn quoted_packet_on_a_source_route_names_its_last_destination() {
     let hops = [1, 2].map(|last| std::net::Ipv4Addr::new(198, 51, 100, last));
     for kind in [RouteKind::Loose, RouteKind::Strict] {
         let route = SourceRoute::new(kind, &hops).unwrap();
-        let header = IpHeader { source_route: Some(&route), ..ip_header(v4(1), v4(2), protocol::TCP) };
+        let header = IpHeader { source_route: Some(&route), ..IpHeader::plain(v4(1), v4(2), protocol::TCP) };
         let mut packet = tcp_packet(&header, b"");
         assert_ne!(packet[16..20], [192, 0, 2, 2]);
         assert_eq!(QuotedTcp::read(&packet), Some(quoted_tcp(v4(1), v4(2))));
@@ -172,7 +156,7 @@ fn quoted_packet_on_a_source_route_names_its_last_destination() {
 
 #[test]
 fn quoted_ipv4_options_are_skipped_and_broken_ones_read_as_nothing() {
-    let packet = tcp_packet(&ip_header(v4(1), v4(2), protocol::TCP), b"");
+    let packet = tcp_packet(&IpHeader::plain(v4(1), v4(2), protocol::TCP), b"");
     let with_options = |options: [u8; 4]| {
         let mut packet = packet.clone();
         packet[0] = 0x46;
@@ -189,17 +173,17 @@ fn quoted_ipv4_options_are_skipped_and_broken_ones_read_as_nothing() {
 
 #[test]
 fn later_fragments_and_other_protocols_name_nothing() {
-    let mut packet = tcp_packet(&ip_header(v4(1), v4(2), protocol::TCP), b"");
+    let mut packet = tcp_packet(&IpHeader::plain(v4(1), v4(2), protocol::TCP), b"");
     assert_eq!(QuotedUdp::read(&packet), None);
     packet[6] = 0x20;
     assert!(QuotedTcp::read(&packet).is_some(), "a first fragment has the ports");
     packet[7] = 1;
     assert_eq!(QuotedTcp::read(&packet), None);
 
-    let segment = &tcp_packet(&ip_header(v6(1), v6(2), protocol::TCP), b"")[40..];
+    let segment = &tcp_packet(&IpHeader::plain(v6(1), v6(2), protocol::TCP), b"")[40..];
     for (offset, expected) in [(0, Some(quoted_tcp(v6(1), v6(2)))), (8, None)] {
         let mut packet = Vec::new();
-        ip_header(v6(1), v6(2), protocol::FRAGMENT).emit(8 + segment.len(), &mut packet);
+        IpHeader::plain(v6(1), v6(2), protocol::FRAGMENT).emit(8 + segment.len(), &mut packet);
         packet.extend([protocol::TCP, 0, 0, offset | 1, 0, 0, 0, 1]);
         packet.extend(segment);
         assert_eq!(QuotedTcp::read(&packet), expected);
@@ -209,7 +193,7 @@ fn later_fragments_and_other_protocols_name_nothing() {
 #[test]
 fn quoted_datagram_names_its_ports() {
     for (src, dst) in [(v4(1), v4(2)), (v6(1), v6(2))] {
-        let header = ip_header(src, dst, protocol::UDP);
+        let header = IpHeader::plain(src, dst, protocol::UDP);
         let mut packet = Vec::new();
         header.emit(8 + 3, &mut packet);
         udp::emit(src, dst, (654, 269), b"abc", &mut packet);
