@@ -10,10 +10,11 @@ mod router;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-pub use path::{Fate, Hop, LostTo, PathConfig};
+pub use path::{Bundles, Fate, Hop, LostTo, PathConfig};
 pub use random::Random;
 
 use hopwise_core::trace::TraceEvent;
+use hopwise_core::wire::bundle::Cutter;
 use hopwise_core::{Instant, LinkId, Machine, Rx};
 
 use path::Direction;
@@ -44,6 +45,7 @@ struct InFlight {
     order: u64,
     to: End,
     packet: Vec<u8>,
+    segment_bytes: Option<u16>,
 }
 
 /// Two machines, the path from A to B and the path from B to A.
@@ -129,16 +131,37 @@ impl<M: Machine> World<M> {
                 End::A => &mut self.a,
                 End::B => &mut self.b,
             };
-            if machine.poll_transmit(now, LINK, &mut packet).is_none() {
+            let Some(transmit) = machine.poll_transmit(now, LINK, &mut packet) else {
                 self.spare.push(packet);
                 return;
+            };
+            match transmit.segment_bytes {
+                Some(segment_bytes) if self.path_from(end).bundles == Bundles::Cut => {
+                    self.launch_segments(end, packet, segment_bytes);
+                }
+                segment_bytes => self.launch(end, packet, segment_bytes),
             }
-            self.launch(end, packet);
         }
     }
 
-    fn launch(&mut self, from: End, mut packet: Vec<u8>) {
-        let fate = self.directions[index(from)].decide(self.now, &mut packet);
+    /// Does what a network card would.
+    fn launch_segments(&mut self, from: End, bundle: Vec<u8>, segment_bytes: u16) {
+        let mut cutter = Cutter::new(&bundle, segment_bytes).expect("only whole TCP packets are bundles");
+        loop {
+            let mut packet = self.spare.pop().unwrap_or_default();
+            packet.clear();
+            if !cutter.cut(&mut packet) {
+                self.spare.push(packet);
+                break;
+            }
+            self.launch(from, packet, None);
+        }
+        self.spare.push(bundle);
+    }
+
+    fn launch(&mut self, from: End, mut packet: Vec<u8>, segment_bytes: Option<u16>) {
+        let size = segment_bytes.map_or(packet.len(), |each| segment_size(&packet, each));
+        let fate = self.directions[index(from)].decide(self.now, &mut packet, size);
         if let Some(tap) = &mut self.tap {
             tap(self.now, from, &packet, fate);
         }
@@ -150,9 +173,9 @@ impl<M: Machine> World<M> {
             Fate::Arrives { at, again } => {
                 if let Some(again) = again {
                     let copy = packet.clone();
-                    self.put(again, from.other(), copy);
+                    self.put(again, from.other(), copy, segment_bytes);
                 }
-                self.put(at, from.other(), packet);
+                self.put(at, from.other(), packet, segment_bytes);
             }
         }
     }
@@ -165,17 +188,17 @@ impl<M: Machine> World<M> {
         }
         if let (LostTo::Size, Some(pieces)) = (lost_to, router::fragments(packet, config.mtu)) {
             for piece in pieces {
-                self.launch(from, piece);
+                self.launch(from, piece, None);
             }
         } else if let Some(told) = router::told(packet, lost_to, config.mtu) {
             let at = self.now + 2 * config.delay;
-            self.put(at, from, told);
+            self.put(at, from, told, None);
         }
     }
 
-    fn put(&mut self, at: Instant, to: End, packet: Vec<u8>) {
+    fn put(&mut self, at: Instant, to: End, packet: Vec<u8>, segment_bytes: Option<u16>) {
         self.order += 1;
-        self.in_flight.push(Reverse(InFlight { at, order: self.order, to, packet }));
+        self.in_flight.push(Reverse(InFlight { at, order: self.order, to, packet, segment_bytes }));
     }
 
     /// Puts a packet of the caller's making before a machine, at once.
@@ -212,7 +235,8 @@ impl<M: Machine> World<M> {
     fn deliver(&mut self) {
         let Some(Reverse(flight)) = self.in_flight.pop() else { return };
         let now = self.now;
-        self.machine(flight.to).handle_packet(now, &Rx::new(LINK, &flight.packet));
+        let rx = Rx { segment_bytes: flight.segment_bytes, ..Rx::new(LINK, &flight.packet) };
+        self.machine(flight.to).handle_packet(now, &rx);
         self.spare.push(flight.packet);
         self.flush_end(flight.to);
     }
@@ -244,6 +268,15 @@ impl<M: Machine> World<M> {
     pub fn drain_trace(&mut self, end: End, sink: &mut dyn FnMut(&TraceEvent)) {
         self.machine(end).drain_trace(sink);
     }
+}
+
+/// The size of a bundle's first segment, with its headers.
+fn segment_size(bundle: &[u8], segment_bytes: u16) -> usize {
+    let mut segment = Vec::new();
+    if let Ok(mut cutter) = Cutter::new(bundle, segment_bytes) {
+        cutter.cut(&mut segment);
+    }
+    segment.len()
 }
 
 fn index(end: End) -> usize {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use allocation_counter::{AllocationInfo, measure};
-use hopwise::memory::{PathConfig, World};
+use hopwise::memory::{Bundles, PathConfig, World};
 use hopwise_agents::StandardAgents;
-use hopwise_core::endpoint::{ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions};
+use hopwise_core::endpoint::{ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, Offload};
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{BufferLimits, TcpConfig};
 use hopwise_core::trace::TraceEvent;
@@ -16,6 +16,7 @@ use hopwise_core::{Endpoint, Instant, LinkEvent, LinkId, Machine, Rx, Transmit};
 const PORT: u16 = 80;
 const MTU: u16 = 1500;
 const SEGMENT_BYTES: u64 = 1448;
+const LARGEST_PACKET: usize = 65_535;
 /// Not to be waited for: only a transfer that has stopped takes so long.
 const FAR_AWAY: Duration = Duration::from_secs(100_000);
 
@@ -26,10 +27,10 @@ struct Counted {
 }
 
 impl Counted {
-    fn new(last_octet: u8, tcp: &TcpConfig) -> Counted {
+    fn new(last_octet: u8, tcp: &TcpConfig, offload: Offload) -> Counted {
         let address = IpAddr::from(Ipv4Addr::new(10, 0, 0, last_octet));
-        let link =
-            LinkConfig::wire(0, MTU, vec![Prefix::new(address, 24).expect("24 bits are fewer than 32")]);
+        let subnet = Prefix::new(address, 24).expect("24 bits are fewer than 32");
+        let link = LinkConfig { offload, ..LinkConfig::wire(0, MTU, vec![subnet]) };
         let mut config = EndpointConfig::new(link, [last_octet; 32]);
         config.tcp = Arc::new(tcp.clone());
         let endpoint =
@@ -58,7 +59,7 @@ impl Machine for Counted {
     }
 
     fn poll_transmit(&mut self, now: Instant, link: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
-        out.reserve(usize::from(MTU));
+        out.reserve(LARGEST_PACKET);
         self.call(|endpoint| endpoint.poll_transmit(now, link, out))
     }
 
@@ -81,10 +82,19 @@ struct Transfer {
 
 impl Transfer {
     fn open(tcp: &TcpConfig, loss_ppm: u32) -> Transfer {
-        let (client, mut server) = (Counted::new(1, tcp), Counted::new(2, tcp));
+        Transfer::open_over(tcp, Offload::None, loss_ppm)
+    }
+
+    /// Where the links take bundles, the path carries them.
+    fn open_over(tcp: &TcpConfig, offload: Offload, loss_ppm: u32) -> Transfer {
+        let (client, mut server) = (Counted::new(1, tcp, offload), Counted::new(2, tcp, offload));
         let listener =
             server.endpoint.listen(None, PORT, ListenOptions::default()).expect("no other listener");
-        let path = PathConfig { bits_per_second: 20_000_000, ..PathConfig::clean(Duration::from_millis(5)) };
+        let path = PathConfig {
+            bits_per_second: 20_000_000,
+            bundles: Bundles::Carry,
+            ..PathConfig::clean(Duration::from_millis(5))
+        };
         let mut world = World::new(client, server, PathConfig { loss_ppm, ..path }, path, 7);
         let to = SocketAddr::from(([10, 0, 0, 2], PORT));
         let sender = world
@@ -178,6 +188,15 @@ fn loss_recovery_touches_no_heap() {
     let (before, _) = (recoveries(&transfer), transfer.heap());
     transfer.pass(10_000);
     assert!(recoveries(&transfer) > before + 10);
+    assert_eq!(transfer.heap(), AllocationInfo::default());
+}
+
+#[test]
+fn bundles_touch_no_heap() {
+    let mut transfer = Transfer::open_over(&steady(), Offload::Cut { most_bytes: 65_535 }, 10_000);
+    transfer.pass(10_000);
+    assert!(transfer.heap().count_total > 0);
+    transfer.pass(10_000);
     assert_eq!(transfer.heap(), AllocationInfo::default());
 }
 

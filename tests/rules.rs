@@ -3,6 +3,8 @@
 
 #[path = "rules/attacks.rs"]
 mod attacks;
+#[path = "rules/bundles.rs"]
+mod bundles;
 #[path = "rules/flow.rs"]
 mod flow;
 #[path = "rules/handshake.rs"]

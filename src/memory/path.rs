@@ -29,7 +29,17 @@ pub struct PathConfig {
     pub is_down: bool,
     /// Larger packets go no further.
     pub mtu: u16,
+    pub bundles: Bundles,
     pub hop: Hop,
+}
+
+/// What becomes of several segments in one packet (`Transmit::segment_bytes`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bundles {
+    /// They are cut where the path begins, and each segment has a fate of its own.
+    Cut,
+    /// They arrive, or are lost, as one; the MTU goes for the segments in them.
+    Carry,
 }
 
 /// What stands where the path is narrow or broken.
@@ -57,6 +67,7 @@ impl PathConfig {
             mark_behind: None,
             is_down: false,
             mtu: u16::MAX,
+            bundles: Bundles::Cut,
             hop: Hop::Silent,
         }
     }
@@ -93,15 +104,16 @@ impl Direction {
         Direction { config, lost: 0, random, departures: VecDeque::new(), latest: Instant::ZERO }
     }
 
-    /// Every chance is drawn for every packet, so that changing one does not move the others.
-    pub(super) fn decide(&mut self, now: Instant, packet: &mut [u8]) -> Fate {
+    /// Every chance is drawn for every packet, so that changing one does not move the others. `size` is what the MTU
+    /// goes for.
+    pub(super) fn decide(&mut self, now: Instant, packet: &mut [u8], size: usize) -> Fate {
         let config = self.config;
         let is_lost = self.random.per_million(config.loss_ppm);
         let is_twice = self.random.per_million(config.duplicate_ppm);
         let is_late = self.random.per_million(config.reorder_ppm);
         let is_spoilt = self.random.per_million(config.corrupt_ppm);
         let (jitter, which_bit) = (self.random.next_u64(), self.random.next_u64());
-        if let Some(lost_to) = self.refuses(now, packet, is_lost) {
+        if let Some(lost_to) = self.refuses(now, packet, size, is_lost) {
             self.lost += 1;
             return Fate::Lost(lost_to);
         }
@@ -121,12 +133,12 @@ impl Direction {
         Fate::Arrives { at, again: is_twice.then(|| at + config.delay / 8) }
     }
 
-    fn refuses(&mut self, now: Instant, packet: &mut [u8], is_lost: bool) -> Option<LostTo> {
+    fn refuses(&mut self, now: Instant, packet: &mut [u8], size: usize, is_lost: bool) -> Option<LostTo> {
         let config = self.config;
         if config.is_down {
             return Some(LostTo::Outage);
         }
-        if packet.len() > usize::from(config.mtu) {
+        if size > usize::from(config.mtu) {
             return Some(LostTo::Size);
         }
         if is_lost {

@@ -26,6 +26,8 @@ pub(super) enum Purpose {
     MoodA,
     MoodB,
     World,
+    /// What links and paths do with several segments in one packet.
+    Bundles,
 }
 
 impl Purpose {

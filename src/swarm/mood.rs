@@ -3,11 +3,13 @@
 
 use std::time::Duration;
 
+use hopwise_core::endpoint::Offload;
 use hopwise_core::trace::TraceEvent;
+use hopwise_core::wire::bundle::Cutter;
 use hopwise_core::{Endpoint, Instant, LinkEvent, LinkId, Machine, Rx, Transmit};
 
 use super::observer::{Observer, Sight};
-use super::scenario::MoodPlan;
+use super::scenario::{Host, MoodPlan};
 use crate::memory::Random;
 
 /// More packets than any window of the scenarios holds, tiny segments and all.
@@ -22,6 +24,7 @@ pub(super) struct Moody {
     late: Duration,
     no_room_until: Option<Instant>,
     link_mtu: u16,
+    offload: Offload,
     /// Packets that left at `left_at`.
     left: u32,
     left_at: Instant,
@@ -30,13 +33,8 @@ pub(super) struct Moody {
 
 impl Moody {
     /// With `observes`, what goes over the wire is judged too.
-    pub(super) fn new(
-        endpoint: Endpoint,
-        plan: MoodPlan,
-        random: Random,
-        link_mtu: u16,
-        observes: bool,
-    ) -> Moody {
+    pub(super) fn new(endpoint: Endpoint, host: &Host, random: Random, observes: bool) -> Moody {
+        let plan = host.mood;
         let comes_in_time = plan.late.is_zero() && plan.stall_ppm == 0;
         Moody {
             endpoint,
@@ -44,7 +42,8 @@ impl Moody {
             random,
             late: Duration::ZERO,
             no_room_until: None,
-            link_mtu,
+            link_mtu: host.link_mtu,
+            offload: host.offload,
             left: 0,
             left_at: Instant::ZERO,
             observer: observes.then(|| Observer::new(comes_in_time)),
@@ -76,6 +75,19 @@ impl Moody {
 
     fn has_room(&self, now: Instant) -> bool {
         self.no_room_until.is_none_or(|until| until <= now)
+    }
+
+    /// The link takes it, and each segment in it is one that may leave.
+    fn check_bundle(&mut self, now: Instant, bundle: &[u8], segment_bytes: u16) {
+        let Offload::Cut { most_bytes } = self.offload else { panic!("a bundle for a link that cuts none") };
+        let bytes = bundle.len();
+        assert!(bytes <= most_bytes as usize, "{bytes} bytes for a link that takes {most_bytes}");
+        let mut cutter = Cutter::new(bundle, segment_bytes).expect("contract: bundles are TCP packets");
+        let mut segment = Vec::new();
+        while cutter.cut(&mut segment) {
+            self.check_transmit(now, &segment);
+            segment.clear();
+        }
     }
 
     fn check_transmit(&mut self, now: Instant, packet: &[u8]) {
@@ -133,7 +145,10 @@ impl Machine for Moody {
             return None;
         }
         let transmit = self.endpoint.poll_transmit(now, link, out)?;
-        self.check_transmit(now, out);
+        match transmit.segment_bytes {
+            None => self.check_transmit(now, out),
+            Some(segment_bytes) => self.check_bundle(now, out, segment_bytes),
+        }
         Some(transmit)
     }
 

@@ -255,7 +255,10 @@ fn host(scenario: &Scenario, end: End, trace_events: usize) -> (Moody, ListenerI
     let host = &scenario.hosts[end as usize];
     let mut keys = Purpose::Host.stream(!scenario.seed);
     let key = [0; 32].map(|_: u8| keys.next_u64() as u8 ^ end as u8);
-    let link = LinkConfig::wire(0, host.link_mtu, vec![subnet(scenario.family, end)]);
+    let link = LinkConfig {
+        offload: host.offload,
+        ..LinkConfig::wire(0, host.link_mtu, vec![subnet(scenario.family, end)])
+    };
     let config = EndpointConfig {
         tcp: Arc::new(host.tcp.clone()),
         agents: host.agents.clone(),
@@ -276,7 +279,7 @@ fn host(scenario: &Scenario, end: End, trace_events: usize) -> (Moody, ListenerI
     let random = purpose.stream(scenario.seed);
     // Of a connection that a cookie brought back the observer has not seen the beginning.
     let observes = !scenario.may_use_cookies(end);
-    (Moody::new(endpoint, host.mood, random, host.link_mtu, observes), listener)
+    (Moody::new(endpoint, host, random, observes), listener)
 }
 
 fn address(family: Family, end: End) -> IpAddr {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_core::agent::AgentSpecs;
-use hopwise_core::endpoint::Cookies;
+use hopwise_core::endpoint::{Cookies, Offload};
 use hopwise_core::tcp::TcpConfig;
 
 use crate::memory::{End, PathConfig};
@@ -36,6 +36,7 @@ pub struct Host {
     pub tcp: TcpConfig,
     pub agents: AgentSpecs,
     pub link_mtu: u16,
+    pub offload: Offload,
     pub cookies: Cookies,
     pub half_open: usize,
     pub backlog: usize,
@@ -224,6 +225,7 @@ impl PathConfig {
             queue_packets: self.queue_packets.max(30),
             mark_behind: self.mark_behind,
             mtu: if mtu_stays { self.mtu } else { u16::MAX },
+            bundles: self.bundles,
             hop: self.hop,
             ..PathConfig::clean(self.delay)
         }

@@ -16,6 +16,7 @@ impl fmt::Display for Scenario {
         for (name, host) in ["A", "B"].iter().zip(&self.hosts) {
             let agents = &host.agents;
             writeln!(f, "host {name}: MTU {}, cookies {:?}", host.link_mtu, host.cookies)?;
+            writeln!(f, "  offload {:?}", host.offload)?;
             writeln!(f, "  receiver {}  senders {}", agents.receiver, agents.senders)?;
             writeln!(f, "  shadows {}", agents.shadows)?;
             writeln!(f, "  half-open {}, backlog {}", host.half_open, host.backlog)?;

@@ -7,7 +7,9 @@ use std::time::Duration;
 use hopwise::memory::{End, PathConfig, Tap, World};
 use hopwise_agents::{Profile, StandardAgents};
 use hopwise_core::agent::AgentSpecs;
-use hopwise_core::endpoint::{ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, ListenerId};
+use hopwise_core::endpoint::{
+    ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, ListenerId, Offload,
+};
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{Info, TcpConfig};
 use hopwise_core::trace::{TraceEvent, TraceKind};
@@ -26,6 +28,8 @@ pub(crate) struct Setup {
     pub(crate) receiver: &'static str,
     pub(crate) shadows: &'static str,
     pub(crate) mtu: [u16; 2],
+    /// Of A's link.
+    pub(crate) offload: Offload,
     pub(crate) to_b: PathConfig,
     pub(crate) to_a: PathConfig,
     pub(crate) seed: u64,
@@ -49,6 +53,7 @@ impl Setup {
             receiver: "delayed",
             shadows: "[]",
             mtu: [1500, 1500],
+            offload: Offload::None,
             to_b: PathConfig::clean(round_trip / 2),
             to_a: PathConfig::clean(round_trip / 2),
             seed: 1,
@@ -73,7 +78,8 @@ impl Setup {
 
     fn endpoint(&self, which: usize, address: IpAddr) -> Endpoint {
         let prefix = Prefix::new(address, 24).expect("a subnet");
-        let link = LinkConfig::wire(0, self.mtu[which], vec![prefix]);
+        let offload = if which == 0 { self.offload } else { Offload::None };
+        let link = LinkConfig { offload, ..LinkConfig::wire(0, self.mtu[which], vec![prefix]) };
         let mut config = EndpointConfig::new(link, [which as u8 + 1; 32]);
         config.tcp = Arc::new(self.tcp[which].clone());
         config.agents = AgentSpecs {

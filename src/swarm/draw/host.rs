@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hopwise_core::endpoint::Cookies;
+use hopwise_core::endpoint::{Cookies, Offload};
 use hopwise_core::tcp::{AckMerge, BufferLimits, KeepAlive, RecoveryStyle, RtoConfig, RttMeasure, TcpConfig};
 
 use super::{Purpose, Temper, agents, seconds};
@@ -12,16 +12,26 @@ use crate::swarm::scenario::{Family, Host, MoodPlan};
 pub(super) fn draw(seed: u64, family: Family, temper: Temper) -> [Host; 2] {
     let mut random = Purpose::Host.stream(seed);
     let mut agents = Purpose::Agents.stream(seed);
+    let mut bundles = Purpose::Bundles.stream(seed);
     [(), ()].map(|()| Host {
         tcp: tcp(&mut random, temper),
         agents: agents::draw(&mut agents),
         link_mtu: mtu(&mut random, family),
+        offload: offload(&mut bundles),
         cookies: random.pick(&[Cookies::WhenFull, Cookies::WhenFull, Cookies::Never, Cookies::Always]),
         half_open: random.pick(&[256, 256, 1, 2]),
         backlog: random.pick(&[128, 128, 1, 3]),
         accept_every: random.pick(&[Duration::ZERO, Duration::ZERO, seconds(1), seconds(5)]),
         mood: mood(&mut random),
     })
+}
+
+fn offload(random: &mut Random) -> Offload {
+    match random.below(4) {
+        0 | 1 => Offload::None,
+        2 => Offload::Cut { most_bytes: 65_535 },
+        _ => Offload::Cut { most_bytes: random.log_between(100, 100_000) as u32 },
+    }
 }
 
 fn mtu(random: &mut Random, family: Family) -> u16 {

@@ -5,7 +5,7 @@ use std::time::Duration;
 use hopwise_core::Instant;
 
 use super::{Purpose, seconds};
-use crate::memory::{End, Hop, PathConfig, Random};
+use crate::memory::{Bundles, End, Hop, PathConfig, Random};
 use crate::swarm::scenario::{Change, ChangeKind, Family, Host};
 
 pub(super) struct Drawn {
@@ -18,11 +18,15 @@ pub(super) struct Drawn {
 pub(super) fn draw(seed: u64, family: Family, hosts: &[Host; 2]) -> Drawn {
     let mut random = Purpose::Path.stream(seed);
     let base = one_way(&mut random);
-    let paths = match random.below(10) {
+    let mut paths = match random.below(10) {
         0 => [PathConfig::clean(base.delay); 2],
         1..6 => [base; 2],
         _ => [base, one_way(&mut random)],
     };
+    let mut bundles = Purpose::Bundles.stream(!seed);
+    for path in &mut paths {
+        path.bundles = bundles.pick(&[Bundles::Cut, Bundles::Carry]);
+    }
     let mut changes = Vec::new();
     for _ in 0..random.pick(&[0, 0, 0, 1, 1, 3]) {
         outage(&mut random, &mut changes);
@@ -67,6 +71,7 @@ fn one_way(random: &mut Random) -> PathConfig {
         mark_behind: random.one_in(2).then(|| random.between(0, 20) as u32),
         is_down: false,
         mtu: u16::MAX,
+        bundles: Bundles::Cut,
         hop: random.pick(&[Hop::Silent, Hop::Silent, Hop::Router]),
     }
 }
@@ -96,7 +101,10 @@ pub(super) fn lifetime(paths: &[PathConfig; 2], changes: &[Change]) -> Duration 
     let slowest = paths.iter().map(|path| {
         let waits = match path.bits_per_second {
             0 => Duration::ZERO,
-            rate => Duration::from_micros((u64::from(path.queue_packets) + 2) * 9000 * 8 * 1_000_000 / rate),
+            rate => {
+                let largest = if path.bundles == Bundles::Carry { 1 << 16 } else { 9000 };
+                Duration::from_micros((u64::from(path.queue_packets) + 2) * largest * 8 * 1_000_000 / rate)
+            }
         };
         2 * path.delay + path.jitter + path.reorder_by + waits
     });

@@ -1,0 +1,107 @@
+//! Several segments in one packet: the network and the agents notice no difference.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use hopwise::memory::{Bundles, End, Fate};
+use hopwise_core::Instant;
+use hopwise_core::endpoint::Offload;
+use hopwise_core::tcp::{ConnectionStats, TcpConfig};
+use hopwise_core::wire::{Checksums, Flags, IpView, TcpView};
+
+use super::flow::{Flow, Setup, ms};
+
+const BUNDLES: Offload = Offload::Cut { most_bytes: 65_535 };
+
+/// What someone who looks at the path sees of a packet; a link that cuts leaves PSH to the last segment.
+fn seen(at: Instant, from: End, packet: &[u8], fate: Fate) -> String {
+    let ip = IpView::parse(packet).expect("a packet");
+    let tcp = TcpView::parse(ip.src, ip.dst, ip.payload, Checksums::Verify).expect("a segment");
+    let flags = tcp.flags | Flags::PSH;
+    let (seq, ack, window, payload) = (tcp.seq, tcp.ack, tcp.window, tcp.payload);
+    let options = &tcp.options;
+    format!("{at} {from:?} {seq:?} {ack:?} {flags:?} {window} {options:?} {payload:?} {fate:?} {:?}", ip.ecn)
+}
+
+/// The flow, and everything that went over the path.
+fn observed(setup: &Setup) -> (Flow, Vec<String>) {
+    let log = Rc::new(RefCell::new(Vec::new()));
+    let writer = Rc::clone(&log);
+    let tap = move |at: Instant, from: End, packet: &[u8], fate: Fate| {
+        writer.borrow_mut().push(seen(at, from, packet, fate));
+    };
+    let mut flow = setup.start_tapped(Some(Box::new(tap)));
+    assert!(flow.run(Instant::from_secs(600)), "{setup:?}");
+    let log = log.take();
+    (flow, log)
+}
+
+fn stats(flow: &Flow) -> [ConnectionStats; 2] {
+    let server = flow.server.expect("it was accepted");
+    let info = flow.world.b.info(flow.world.now(), server).expect("it is open");
+    [flow.sender().stats, info.stats]
+}
+
+fn paths() -> Vec<Setup> {
+    let mut clean = Setup::over(ms(20));
+    clean.bytes = 400_000;
+    let mut lossy = clean.clone();
+    lossy.to_b.loss_ppm = 20_000;
+    lossy.to_a.loss_ppm = 10_000;
+    let mut rough = lossy.clone();
+    (rough.to_b.reorder_ppm, rough.to_b.reorder_by, rough.to_b.duplicate_ppm) = (50_000, ms(5), 20_000);
+    let mut marking = clean.clone().rate(20_000_000, 50);
+    marking.to_b.mark_behind = Some(10);
+    let mut slow_reader = clean.clone();
+    (slow_reader.read_bytes, slow_reader.read_every) = (3_000, ms(7));
+    let no_sack = lossy.clone().both(|tcp| (tcp.sack, tcp.timestamps) = (false, false));
+    let ns2 = Setup { tcp: [TcpConfig::ns2(1000), TcpConfig::ns2(1000)], ..lossy.clone() };
+    let paced = Setup { senders: "[newreno, paced]", ..lossy.clone() };
+    let limited = Setup { senders: "[newreno, \"limit:7\"]", receiver: "delayed:d=4", ..lossy.clone() };
+    vec![clean, lossy, rough, marking, slow_reader, no_sack, ns2, paced, limited]
+}
+
+#[test]
+fn a_link_that_cuts_puts_the_very_same_segments_on_the_path() {
+    for setup in paths() {
+        let (one_by_one, wanted) = observed(&setup);
+        let (bundled, is) = observed(&Setup { offload: BUNDLES, ..setup.clone() });
+        let place = wanted.iter().zip(&is).position(|(wanted, is)| wanted != is);
+        assert!(
+            place.is_none() && wanted.len() == is.len(),
+            "{setup:?}\n{:?}\n{:?}",
+            place.map(|place| &wanted[place]),
+            place.map(|place| &is[place])
+        );
+        assert_eq!(stats(&one_by_one), stats(&bundled), "{setup:?}");
+    }
+}
+
+#[test]
+fn a_path_that_carries_bundles_delivers_every_byte() {
+    for setup in paths() {
+        let mut setup = Setup { offload: BUNDLES, ..setup };
+        (setup.to_b.bundles, setup.to_a.bundles) = (Bundles::Carry, Bundles::Carry);
+        let mut flow = setup.start();
+        assert!(flow.run(Instant::from_secs(600)), "{setup:?}");
+    }
+}
+
+/// Segments of 1448 bytes, an initial window of ten, an ACK for every second one: the agents count what they would
+/// have counted one by one.
+#[test]
+fn agents_at_both_ends_count_segments_and_not_packets() {
+    let mut setup = Setup { offload: BUNDLES, senders: "[newreno]", ..Setup::over(ms(20)) };
+    setup.bytes = 100 * 1448;
+    let (mut carried, packets) = {
+        setup.to_b.bundles = Bundles::Carry;
+        observed(&setup)
+    };
+    let [sender, receiver] = stats(&carried);
+    assert_eq!((sender.segments_sent, receiver.segments_in_order), (100, 100));
+    let from_a = packets.iter().filter(|line| line.contains(" A ")).count();
+    assert!(from_a < 40, "{from_a} packets carried them");
+    assert_eq!(receiver.acks_sent, 50);
+    let held = carried.count(End::B, |kind| matches!(kind, hopwise_core::trace::TraceKind::AckHeld { .. }));
+    assert_eq!(held, 50);
+}
