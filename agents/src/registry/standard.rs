@@ -1,10 +1,11 @@
 //! The maker of agents that an endpoint is given.
 
+use std::cell::RefCell;
 use std::error::Error;
 
 use hopwise_core::agent::{AgentMaker, AgentSpecs, ReceiverAgent, SenderAgent};
 
-use crate::spec::{self, SpecError};
+use crate::spec::{self, ReceiverSpec, SenderList, ShadowList, SpecError};
 
 /// Which defaults are in force where a spec is silent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,15 +16,51 @@ pub enum Profile {
     Ns2,
 }
 
+/// Specs of a kind that are kept read. A program that makes up more is served all the same.
+const MOST_KEPT: usize = 64;
+
 /// Makes every agent of the [registry](crate::registry) by its spec.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct StandardAgents {
     profile: Profile,
+    receivers: Kept<ReceiverSpec>,
+    senders: Kept<SenderList>,
+    shadows: Kept<ShadowList>,
+}
+
+/// What was read once: reading a spec costs more than the rest of a handshake.
+#[derive(Clone, Debug)]
+struct Kept<T>(RefCell<Vec<(String, T)>>);
+
+impl<T> Default for Kept<T> {
+    fn default() -> Kept<T> {
+        Kept(RefCell::new(Vec::new()))
+    }
+}
+
+impl<T> Kept<T> {
+    fn make<R>(
+        &self,
+        spec: &str,
+        parse: impl FnOnce(&str) -> Result<T, SpecError>,
+        make: impl FnOnce(&T) -> R,
+    ) -> R {
+        let mut kept = self.0.borrow_mut();
+        if let Some((_, parsed)) = kept.iter().find(|(known, _)| known == spec) {
+            return make(parsed);
+        }
+        let parsed = checked(parse(spec));
+        let made = make(&parsed);
+        if kept.len() < MOST_KEPT {
+            kept.push((spec.to_owned(), parsed));
+        }
+        made
+    }
 }
 
 impl StandardAgents {
-    pub const fn new(profile: Profile) -> StandardAgents {
-        StandardAgents { profile }
+    pub fn new(profile: Profile) -> StandardAgents {
+        StandardAgents { profile, ..StandardAgents::default() }
     }
 
     pub const fn profile(&self) -> Profile {
@@ -42,15 +79,15 @@ impl AgentMaker for StandardAgents {
     }
 
     fn receiver(&self, spec: &str) -> Box<dyn ReceiverAgent> {
-        checked(spec::parse_receiver(spec)).make(self.profile)
+        self.receivers.make(spec, spec::parse_receiver, |parsed| parsed.make(self.profile))
     }
 
     fn shadows(&self, spec: &str) -> Vec<Box<dyn ReceiverAgent>> {
-        checked(spec::parse_shadows(spec)).make(self.profile)
+        self.shadows.make(spec, spec::parse_shadows, |parsed| parsed.make(self.profile))
     }
 
     fn senders(&self, spec: &str) -> Vec<Box<dyn SenderAgent>> {
-        checked(spec::parse_senders(spec)).make(self.profile)
+        self.senders.make(spec, spec::parse_senders, |parsed| parsed.make(self.profile))
     }
 }
 
@@ -58,5 +95,39 @@ fn checked<T>(parsed: Result<T, SpecError>) -> T {
     match parsed {
         Ok(spec) => spec,
         Err(error) => panic!("invariant: specs are validated when rules are read\n{error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_read_once_makes_the_same_agents_again() {
+        let agents = StandardAgents::default();
+        let made = || {
+            let receiver = agents.receiver("delayed:d=3");
+            format!(
+                "{receiver:?} {:?} {:?}",
+                agents.senders("[newreno, limit:4]"),
+                agents.shadows("[immediate]")
+            )
+        };
+        assert_eq!(made(), made());
+        assert_eq!(agents.receivers.0.borrow().len(), 1);
+        assert_ne!(
+            format!("{:?}", agents.receiver("delayed:d=4")),
+            format!("{:?}", agents.receiver("delayed:d=3"))
+        );
+    }
+
+    #[test]
+    fn no_more_than_so_many_specs_are_kept() {
+        let agents = StandardAgents::default();
+        for n in 1..=2 * MOST_KEPT {
+            let made = agents.senders(&format!("[newreno, limit:{n}]"));
+            assert!(format!("{made:?}").contains(&n.to_string()));
+        }
+        assert_eq!(agents.senders.0.borrow().len(), MOST_KEPT);
     }
 }
