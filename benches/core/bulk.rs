@@ -2,13 +2,13 @@
 
 use crate::clock::rate;
 use crate::ours::{Ours, Settings, Trace};
-use crate::pair::{Acks, End, Pair, SEGMENT_BYTES, Sums, settle};
+use crate::pair::{Acks, BUFFER_BYTES, End, Packets, Pair, SEGMENT_BYTES, Sums, settle};
 use crate::row::{Better, Row, SMOLTCP, in_turn, median_of};
 use crate::theirs::Theirs;
 
 /// Segments of one run.
 const SEGMENTS: u64 = 50_000;
-/// What the applications write and read at a time, at most.
+/// What the application writes at a time, at most; the other one reads all that is there.
 const CHUNK_BYTES: usize = 16 << 10;
 /// Virtual time of one turn.
 const TURN_US: u64 = 10;
@@ -29,16 +29,21 @@ pub(crate) enum HandOver {
 pub(crate) struct Case {
     pub(crate) sums: Sums,
     pub(crate) acks: Acks,
+    pub(crate) packets: Packets,
     pub(crate) hand_over: HandOver,
 }
 
 pub(crate) fn rows() -> Vec<Row> {
-    let plain = Case { sums: Sums::On, acks: Acks::Delayed, hand_over: HandOver::Each };
+    let plain =
+        Case { sums: Sums::On, acks: Acks::Delayed, packets: Packets::Segments, hand_over: HandOver::Each };
+    let bundles = Case { packets: Packets::Bundles, ..plain };
     let cases = [
         ("bulk", plain),
         ("bulk, no checksums", Case { sums: Sums::Off, ..plain }),
         ("bulk, an ACK each", Case { acks: Acks::Immediate, ..plain }),
         ("bulk, window by window", Case { hand_over: HandOver::Window, ..plain }),
+        ("bulk, in bundles", bundles),
+        ("bulk, in bundles, no checksums", Case { sums: Sums::Off, ..bundles }),
     ];
     let mut rows: Vec<Row> = cases.map(|(name, case)| beside_smoltcp(name, case)).into();
     for (name, trace) in [("bulk, trace drained", Trace::Drained), ("bulk, no trace", Trace::Off)] {
@@ -56,11 +61,11 @@ fn beside_smoltcp(name: &str, case: Case) -> Row {
 }
 
 pub(crate) fn ours(case: Case, trace: Trace) -> Ours {
-    opened(Ours::new(Settings { sums: case.sums, acks: case.acks, trace }))
+    opened(Ours::new(Settings { sums: case.sums, acks: case.acks, packets: case.packets, trace }))
 }
 
 pub(crate) fn theirs(case: Case) -> Theirs {
-    opened(Theirs::new(case.sums, case.acks))
+    opened(Theirs::new(case.sums, case.acks, case.packets))
 }
 
 fn opened<P: Pair>(mut pair: P) -> P {
@@ -71,8 +76,8 @@ fn opened<P: Pair>(mut pair: P) -> P {
 
 /// One run on a connection that stays; answers full segments a second.
 pub(crate) fn transfer(pair: &mut impl Pair, hand_over: HandOver) -> f64 {
-    let (chunk, mut sink) = (vec![7; CHUNK_BYTES], vec![0; CHUNK_BYTES]);
-    let before = pair.full_packets();
+    let (chunk, mut sink) = (vec![7; CHUNK_BYTES], vec![0; BUFFER_BYTES]);
+    let before = pair.full_segments();
     let rate = rate(SEGMENTS, || {
         let mut to_write = SEGMENTS as usize * SEGMENT_BYTES;
         let mut to_read = to_write;
@@ -85,7 +90,7 @@ pub(crate) fn transfer(pair: &mut impl Pair, hand_over: HandOver) -> f64 {
             };
         }
     });
-    let segments = pair.full_packets() - before;
+    let segments = pair.full_segments() - before;
     assert!(segments.abs_diff(SEGMENTS) <= SEGMENTS / 30, "{segments} segments are not {SEGMENTS} full ones");
     rate
 }

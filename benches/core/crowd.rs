@@ -10,8 +10,8 @@ use hopwise_core::tcp::{KeepAlive, TcpConfig};
 use hopwise_core::{Endpoint, Instant, Machine, Rx};
 
 use crate::clock::{cost_ns, rate};
-use crate::ours::{self, LINK, Settings, Trace, address, endpoint, give_one, run_timers, take};
-use crate::pair::{Acks, End, Queue, Sums};
+use crate::ours::{self, LINK, Settings, address, endpoint, give_one, run_timers, take};
+use crate::pair::{End, Queue};
 use crate::row::{Better, Row, in_turn, median_of};
 
 const CONNECTIONS: u32 = 100_000;
@@ -23,7 +23,6 @@ const FIRST_CLIENT_PORT: u16 = 20_000;
 const MOST_BYTES: f64 = 2048.0;
 const MESSAGE_BYTES: usize = 1460;
 const MESSAGES: u64 = 20_000;
-const SETTINGS: Settings = Settings { sums: Sums::On, acks: Acks::Delayed, trace: Trace::Kept };
 
 pub(crate) fn rows() -> Vec<Row> {
     let rss_before = rss_bytes();
@@ -61,8 +60,8 @@ impl Crowd {
     fn new(connections: u32) -> Crowd {
         let tcp = TcpConfig { keep_alive: Some(KeepAlive::default()), ..ours::tcp() };
         let mut crowd = Crowd {
-            client: endpoint(End::A, SETTINGS, tcp.clone()),
-            server: endpoint(End::B, SETTINGS, tcp),
+            client: endpoint(End::A, Settings::default(), tcp.clone()),
+            server: endpoint(End::B, Settings::default(), tcp),
             ids: Vec::with_capacity(connections as usize),
             to_client: Queue::default(),
             to_server: Queue::default(),
@@ -108,7 +107,7 @@ impl Crowd {
         self.counted(|server| run_timers(server, now));
         while !is_over {
             let has_asked = give_one(&mut self.client, self.now, &mut self.to_server);
-            while let Some(packet) = self.to_server.next() {
+            while let Some(packet) = self.to_server.next().map(|arriving| arriving.packet) {
                 let now = self.now;
                 self.counted(|server| server.handle_packet(now, &Rx::new(LINK, &packet)));
                 self.to_server.keep(packet);

@@ -1,8 +1,8 @@
 //! Connections opened and closed, one after the other.
 
 use crate::clock::rate;
-use crate::ours::{Ours, Settings, Trace};
-use crate::pair::{Acks, Pair, Sums};
+use crate::ours::{Ours, Settings};
+use crate::pair::{Acks, Packets, Pair, Sums};
 use crate::row::{Better, Row, SMOLTCP, in_turn};
 use crate::theirs::Theirs;
 
@@ -10,9 +10,9 @@ use crate::theirs::Theirs;
 const CONNECTIONS: u64 = 10_000;
 
 pub(crate) fn rows() -> Vec<Row> {
-    let mut ours = Ours::new(Settings { sums: Sums::On, acks: Acks::Delayed, trace: Trace::Kept });
+    let mut ours = Ours::new(Settings::default());
     // One socket, opened again and again: smoltcp has its buffers already.
-    let mut theirs = Theirs::new(Sums::On, Acks::Delayed);
+    let mut theirs = Theirs::new(Sums::On, Acks::Delayed, Packets::Segments);
     let (ours, theirs) = in_turn(|| open_and_close(&mut ours), || open_and_close(&mut theirs));
     vec![Row::beside("open and close", "connections/s", Better::More, ours, (SMOLTCP, theirs))]
 }

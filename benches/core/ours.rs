@@ -7,14 +7,16 @@ use std::time::Duration;
 use hopwise_agents::StandardAgents;
 use hopwise_core::agent::AgentSpecs;
 use hopwise_core::endpoint::{
-    ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, ListenerId, SourceRoutes,
+    ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, ListenerId, Offload, SourceRoutes,
 };
 use hopwise_core::ip::Prefix;
-use hopwise_core::tcp::{BufferLimits, TcpConfig};
+use hopwise_core::tcp::{AckMerge, BufferLimits, TcpConfig};
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Endpoint, Instant, LinkId, Machine, Rx};
 
-use crate::pair::{Acks, BUFFER_BYTES, End, Pair, Queue, SEGMENT_BYTES, Sums};
+use crate::pair::{
+    Acks, Arriving, BUFFER_BYTES, BUNDLE_BYTES, End, Packets, Pair, Queue, SEGMENT_BYTES, Sums,
+};
 
 pub(crate) const PORT: u16 = 80;
 pub(crate) const LINK: LinkId = LinkId(0);
@@ -37,7 +39,14 @@ pub(crate) enum Trace {
 pub(crate) struct Settings {
     pub(crate) sums: Sums,
     pub(crate) acks: Acks,
+    pub(crate) packets: Packets,
     pub(crate) trace: Trace,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings { sums: Sums::On, acks: Acks::Delayed, packets: Packets::Segments, trace: Trace::Kept }
+    }
 }
 
 pub(crate) fn address(end: End) -> IpAddr {
@@ -57,9 +66,16 @@ pub(crate) fn tcp() -> TcpConfig {
 
 pub(crate) fn endpoint(end: End, settings: Settings, tcp: TcpConfig) -> Endpoint {
     let subnet = Prefix::new(address(end), 24).expect("24 bits are fewer than 32");
-    let link = LinkConfig::wire(LINK.0, (SEGMENT_BYTES + HEADERS) as u16, vec![subnet]);
+    let offload = match settings.packets {
+        Packets::Segments => Offload::None,
+        Packets::Bundles => Offload::Cut { most_bytes: BUNDLE_BYTES as u32 },
+    };
+    let mtu = (SEGMENT_BYTES + HEADERS) as u16;
+    let link = LinkConfig { offload, ..LinkConfig::wire(LINK.0, mtu, vec![subnet]) };
     let mut config = EndpointConfig::new(link, [end as u8; 32]);
-    config.tcp = Arc::new(tcp);
+    // As on a TUN that joins segments: one ACK for a read.
+    let ack_merge = if settings.packets == Packets::Bundles { AckMerge::Read } else { tcp.ack_merge };
+    config.tcp = Arc::new(TcpConfig { ack_merge, ..tcp });
     config.source_routes = SourceRoutes::Refuse;
     config.checksums = match settings.sums {
         Sums::On => Checksums::Verify,
@@ -78,8 +94,8 @@ pub(crate) fn endpoint(end: End, settings: Settings, tcp: TcpConfig) -> Endpoint
 
 /// Hands all waiting packets in, and keeps their buffers.
 pub(crate) fn take(endpoint: &mut Endpoint, now: Instant, queue: &mut Queue) {
-    while let Some(packet) = queue.next() {
-        endpoint.handle_packet(now, &Rx::new(LINK, &packet));
+    while let Some(Arriving { packet, segment_bytes }) = queue.next() {
+        endpoint.handle_packet(now, &Rx { segment_bytes, ..Rx::new(LINK, &packet) });
         queue.keep(packet);
     }
 }
@@ -95,13 +111,12 @@ pub(crate) fn run_timers(endpoint: &mut Endpoint, now: Instant) {
 pub(crate) fn give_one(endpoint: &mut Endpoint, now: Instant, queue: &mut Queue) -> bool {
     let mut packet = queue.spare();
     packet.clear();
-    let has_left = endpoint.poll_transmit(now, LINK, &mut packet).is_some();
-    if has_left {
-        queue.put(packet);
-    } else {
-        queue.keep(packet);
+    let left = endpoint.poll_transmit(now, LINK, &mut packet);
+    match left {
+        Some(transmit) => queue.put(packet, transmit.segment_bytes),
+        None => queue.keep(packet),
     }
-    has_left
+    left.is_some()
 }
 
 pub(crate) struct Ours {
@@ -205,7 +220,7 @@ impl Pair for Ours {
         has_left
     }
 
-    fn full_packets(&self) -> u64 {
-        self.queues.iter().map(Queue::full_packets).sum()
+    fn full_segments(&self) -> u64 {
+        self.queues.iter().map(Queue::full_segments).sum()
     }
 }

@@ -38,8 +38,8 @@ pub(crate) trait Pair {
     fn give(&mut self, end: End) {
         while self.give_one(end) {}
     }
-    /// Full-sized packets that have passed so far.
-    fn full_packets(&self) -> u64;
+    /// Full-sized segments that have passed so far.
+    fn full_segments(&self) -> u64;
 }
 
 /// Checksums are computed and verified by both ends, or by neither.
@@ -57,17 +57,34 @@ pub(crate) enum Acks {
     Immediate,
 }
 
+/// What the wire takes as one packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packets {
+    Segments,
+    /// Up to 64 KiB of segments, which it hands to the other end as they are.
+    Bundles,
+}
+
 /// Payload of a full segment, for both stacks.
 pub(crate) const SEGMENT_BYTES: usize = 1460;
+/// The largest packet of several segments.
+pub(crate) const BUNDLE_BYTES: usize = 65_535;
 /// Send and receive buffers, for both.
 pub(crate) const BUFFER_BYTES: usize = 64 << 10;
+
+/// A packet, and how long the segments of a bundle are.
+#[derive(Debug)]
+pub(crate) struct Arriving {
+    pub(crate) packet: Vec<u8>,
+    pub(crate) segment_bytes: Option<u16>,
+}
 
 /// Packets on their way to an end, and buffers that wait to be used again.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    packets: VecDeque<Vec<u8>>,
+    packets: VecDeque<Arriving>,
     spare: Vec<Vec<u8>>,
-    full_packets: u64,
+    full_segments: u64,
 }
 
 impl Queue {
@@ -79,17 +96,18 @@ impl Queue {
         self.spare.push(spare);
     }
 
-    pub(crate) fn put(&mut self, packet: Vec<u8>) {
-        self.full_packets += u64::from(packet.len() >= SEGMENT_BYTES);
-        self.packets.push_back(packet);
+    pub(crate) fn put(&mut self, packet: Vec<u8>, segment_bytes: Option<u16>) {
+        // Headers are far from making up a segment.
+        self.full_segments += (packet.len() / SEGMENT_BYTES) as u64;
+        self.packets.push_back(Arriving { packet, segment_bytes });
     }
 
-    pub(crate) fn next(&mut self) -> Option<Vec<u8>> {
+    pub(crate) fn next(&mut self) -> Option<Arriving> {
         self.packets.pop_front()
     }
 
-    pub(crate) fn full_packets(&self) -> u64 {
-        self.full_packets
+    pub(crate) fn full_segments(&self) -> u64 {
+        self.full_segments
     }
 }
 

@@ -1,8 +1,8 @@
 //! Small messages to and fro, one at a time.
 
 use crate::clock::rate;
-use crate::ours::{Ours, Settings, Trace};
-use crate::pair::{Acks, End, Pair, Sums, settle};
+use crate::ours::{Ours, Settings};
+use crate::pair::{Acks, End, Packets, Pair, Sums, settle};
 use crate::row::{Better, Row, SMOLTCP, in_turn};
 use crate::theirs::Theirs;
 
@@ -11,8 +11,8 @@ const MESSAGE_BYTES: usize = 64;
 const MESSAGES: u64 = 100_000;
 
 pub(crate) fn rows() -> Vec<Row> {
-    let mut ours = Ours::new(Settings { sums: Sums::On, acks: Acks::Delayed, trace: Trace::Kept });
-    let mut theirs = Theirs::new(Sums::On, Acks::Delayed);
+    let mut ours = Ours::new(Settings::default());
+    let mut theirs = Theirs::new(Sums::On, Acks::Delayed, Packets::Segments);
     for pair in [&mut ours as &mut dyn Pair, &mut theirs] {
         pair.open();
     }

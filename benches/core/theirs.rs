@@ -1,14 +1,16 @@
 //! Two of smoltcp's interfaces with a TCP socket each, as they come: no congestion control, no timestamps, an ACK
 //! at the latest after 10 ms.
 
+use std::num::NonZeroUsize;
+
 use smoltcp::iface::{Config, Interface, PollIngressSingleResult, PollResult, SocketHandle, SocketSet};
-use smoltcp::phy::{self, ChecksumCapabilities, Device, DeviceCapabilities, Medium};
+use smoltcp::phy::{self, Checksum, ChecksumCapabilities, Device, DeviceCapabilities, Medium};
 use smoltcp::socket::tcp::{Socket, SocketBuffer, State};
 use smoltcp::time::{Duration, Instant};
-use smoltcp::wire::{HardwareAddress, IpCidr};
+use smoltcp::wire::{HardwareAddress, IpCidr, Ipv4Packet, TcpPacket};
 
 use crate::ours::{PORT, address};
-use crate::pair::{Acks, BUFFER_BYTES, End, Pair, Queue, SEGMENT_BYTES, Sums};
+use crate::pair::{Acks, BUFFER_BYTES, BUNDLE_BYTES, End, Packets, Pair, Queue, SEGMENT_BYTES, Sums};
 
 /// IPv4 and TCP: what goes around the payload.
 const HEADERS: usize = 20 + 20;
@@ -27,12 +29,19 @@ struct Host {
     interface: Interface,
     sockets: SocketSet<'static>,
     socket: SocketHandle,
+    link: Link,
+}
+
+/// What the wire does for a host.
+#[derive(Clone, Copy, Debug)]
+struct Link {
     sums: Sums,
+    packets: Packets,
 }
 
 impl Host {
-    fn new(end: End, sums: Sums, acks: Acks) -> Host {
-        let mut wire = Wire { input: &mut Queue::default(), output: &mut Queue::default(), sums };
+    fn new(end: End, link: Link, acks: Acks) -> Host {
+        let mut wire = Wire { input: &mut Queue::default(), output: &mut Queue::default(), link };
         let mut config = Config::new(HardwareAddress::Ip);
         config.random_seed = end as u64 + 1;
         let mut interface = Interface::new(config, &mut wire, Instant::ZERO);
@@ -46,7 +55,7 @@ impl Host {
         }
         let mut sockets = SocketSet::new(vec![]);
         let socket = sockets.add(socket);
-        Host { interface, sockets, socket, sums }
+        Host { interface, sockets, socket, link }
     }
 
     fn socket(&mut self) -> &mut Socket<'static> {
@@ -55,9 +64,10 @@ impl Host {
 }
 
 impl Theirs {
-    pub(crate) fn new(sums: Sums, acks: Acks) -> Theirs {
+    pub(crate) fn new(sums: Sums, acks: Acks, packets: Packets) -> Theirs {
+        let link = Link { sums, packets };
         Theirs {
-            ends: [End::A, End::B].map(|end| Host::new(end, sums, acks)),
+            ends: [End::A, End::B].map(|end| Host::new(end, link, acks)),
             queues: Default::default(),
             now: Instant::ZERO,
             next_port: 49_152,
@@ -72,8 +82,8 @@ impl Theirs {
             End::B => (to_b, to_a),
         };
         let host = &mut self.ends[end as usize];
-        let sums = host.sums;
-        (host, Wire { input, output, sums })
+        let link = host.link;
+        (host, Wire { input, output, link })
     }
 }
 
@@ -136,8 +146,8 @@ impl Pair for Theirs {
         host.interface.poll_egress(now, &mut wire, &mut host.sockets) != PollResult::None
     }
 
-    fn full_packets(&self) -> u64 {
-        self.queues.iter().map(Queue::full_packets).sum()
+    fn full_segments(&self) -> u64 {
+        self.queues.iter().map(Queue::full_segments).sum()
     }
 }
 
@@ -145,12 +155,12 @@ impl Pair for Theirs {
 struct Wire<'q> {
     input: &'q mut Queue,
     output: &'q mut Queue,
-    sums: Sums,
+    link: Link,
 }
 
 impl Device for Wire<'_> {
     type RxToken<'t>
-        = Arriving<'t>
+        = Received<'t>
     where
         Self: 't;
     type TxToken<'t>
@@ -158,32 +168,40 @@ impl Device for Wire<'_> {
     where
         Self: 't;
 
-    fn receive(&mut self, _: Instant) -> Option<(Arriving<'_>, Leaving<'_>)> {
-        let packet = self.input.next()?;
-        Some((Arriving { packet, queue: self.input }, Leaving { queue: self.output }))
+    fn receive(&mut self, _: Instant) -> Option<(Received<'_>, Leaving<'_>)> {
+        let packet = self.input.next()?.packet;
+        Some((Received { packet, queue: self.input }, Leaving { queue: self.output, link: self.link }))
     }
 
     fn transmit(&mut self, _: Instant) -> Option<Leaving<'_>> {
-        Some(Leaving { queue: self.output })
+        Some(Leaving { queue: self.output, link: self.link })
     }
 
     fn capabilities(&self) -> DeviceCapabilities {
         let mut capabilities = DeviceCapabilities::default();
         capabilities.medium = Medium::Ip;
         capabilities.max_transmission_unit = SEGMENT_BYTES + HEADERS;
-        if self.sums == Sums::Off {
+        if self.link.sums == Sums::Off {
             capabilities.checksum = ChecksumCapabilities::ignored();
+        }
+        if self.link.packets == Packets::Bundles {
+            capabilities.segmentation.tcpv4 = NonZeroUsize::new(BUNDLE_BYTES);
+            // smoltcp leaves the sums of such packets to the device, which computes them below.
+            capabilities.checksum.tcp = match self.link.sums {
+                Sums::On => Checksum::Rx,
+                Sums::Off => Checksum::None,
+            };
         }
         capabilities
     }
 }
 
-struct Arriving<'q> {
+struct Received<'q> {
     packet: Vec<u8>,
     queue: &'q mut Queue,
 }
 
-impl phy::RxToken for Arriving<'_> {
+impl phy::RxToken for Received<'_> {
     fn consume<R, F: FnOnce(&[u8]) -> R>(self, handle: F) -> R {
         let handled = handle(&self.packet);
         self.queue.keep(self.packet);
@@ -193,6 +211,7 @@ impl phy::RxToken for Arriving<'_> {
 
 struct Leaving<'q> {
     queue: &'q mut Queue,
+    link: Link,
 }
 
 impl phy::TxToken for Leaving<'_> {
@@ -201,7 +220,17 @@ impl phy::TxToken for Leaving<'_> {
         // Buffers stay as long as they have been, so that nearly none is filled with zeroes first.
         packet.resize(len, 0);
         let filled = fill(&mut packet);
-        self.queue.put(packet);
+        if self.link.packets == Packets::Bundles && self.link.sums == Sums::On {
+            finish_checksum(&mut packet);
+        }
+        self.queue.put(packet, None);
         filled
     }
+}
+
+/// With smoltcp's own routine: what its sender would have spent.
+fn finish_checksum(packet: &mut [u8]) {
+    let mut ip = Ipv4Packet::new_unchecked(packet);
+    let (src, dst) = (ip.src_addr(), ip.dst_addr());
+    TcpPacket::new_unchecked(ip.payload_mut()).fill_checksum(&src.into(), &dst.into());
 }
