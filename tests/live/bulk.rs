@@ -5,12 +5,12 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use hopwise_core::endpoint::ListenOptions;
-use hopwise_host::{Fault, FaultConfig, Link};
+use hopwise_host::{Fault, FaultConfig, Link, TunFast};
 use tokio::io::AsyncWriteExt;
 
-use crate::namespace::can_run;
+use crate::namespace::{Namespace, can_run};
 use crate::stream::{read_all, receive_all, send_all, write_all};
-use crate::world::{KERNELS, KERNELS_V6, OURS, OURS_V6, World, is_long, within_patience};
+use crate::world::{KERNELS, KERNELS_V6, OURS, OURS_V6, World, is_long, tun_config, within_patience};
 
 const BYTES: u64 = 20_000_000;
 
@@ -63,6 +63,41 @@ fn ipv6_carries_both_directions() {
         we_send(&world, KERNELS_V6, BYTES);
         the_kernel_sends(&world, OURS_V6, BYTES);
     }
+}
+
+#[test]
+fn bundles_carry_both_directions_and_both_families() {
+    if can_run("bundles_carry_both_directions_and_both_families", &[]) {
+        let world = World::fast();
+        world.namespace.sysctl("ipv4/tcp_ecn", "1");
+        for (ours, kernels) in [(OURS, KERNELS), (OURS_V6, KERNELS_V6)] {
+            we_send(&world, kernels, 5 * BYTES);
+            the_kernel_sends(&world, ours, 5 * BYTES);
+        }
+        let counters = &world.stack.counters()[0];
+        assert!(counters.drops.is_empty(), "{counters:?}");
+        for traffic in [counters.sent, counters.received] {
+            assert!(traffic.bytes / traffic.packets > 1500, "no bundles: {counters:?}");
+        }
+    }
+}
+
+#[test]
+fn a_device_that_outlives_its_fast_user_is_plain_again() {
+    if !can_run("a_device_that_outlives_its_fast_user_is_plain_again", &["ethtool"]) {
+        return;
+    }
+    let namespace = Namespace::new();
+    namespace.ip(&["tuntap", "add", "hop0", "mode", "tun"]);
+    let offloads = || {
+        let shown = namespace.output(&["ethtool", "-k", "hop0"]);
+        let shown = String::from_utf8_lossy(&shown.stdout).into_owned();
+        shown.lines().any(|line| line.trim() == "tx-tcp-segmentation: on")
+    };
+    let fast = namespace.run(|| TunFast::open(&tun_config())).expect("root may open a TUN device");
+    assert!(offloads());
+    drop(fast);
+    assert!(!offloads());
 }
 
 /// One packet in a hundred is lost and one in a hundred late, both ways, over 2 ms each way.

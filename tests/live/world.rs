@@ -8,7 +8,7 @@ use hopwise_agents::StandardAgents;
 use hopwise_core::LinkId;
 use hopwise_core::endpoint::{ConnectOptions, EndpointConfig};
 use hopwise_core::ip::Prefix;
-use hopwise_host::{Link, Stack, StackConfig, Tun, TunConfig, describe};
+use hopwise_host::{Link, Stack, StackConfig, Tun, TunConfig, TunFast, describe};
 
 use crate::namespace::Namespace;
 
@@ -48,6 +48,13 @@ impl World {
         let namespace = Namespace::new();
         let tun = namespace.run(|| Tun::open(&tun_config())).expect("root may open a TUN device");
         World::over(namespace, wrap(Box::new(tun)), change)
+    }
+
+    /// Over a TUN device that takes bundles.
+    pub(crate) fn fast() -> World {
+        let namespace = Namespace::new();
+        let tun = namespace.run(|| TunFast::open(&tun_config())).expect("root may open a TUN device");
+        World::over(namespace, Box::new(tun), |_| {})
     }
 
     pub(crate) fn over(

@@ -26,6 +26,10 @@ link_drops! {
     Truncated = "truncated",
     /// Neither IPv4 nor IPv6.
     NotIp = "not-ip",
+    /// The link layer's description of the packet contradicts it.
+    Malformed = "malformed",
+    /// A checksum that the link vouches for is wrong.
+    Checksum = "checksum",
     /// Longer than the link carries.
     TooBig = "too-big",
     /// The device is down.

@@ -8,7 +8,8 @@ mod lane;
 use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use hopwise_core::endpoint::Neighbours;
+use hopwise_core::endpoint::{Neighbours, Offload};
+use hopwise_core::wire::Checksums;
 use hopwise_core::{Instant, LinkEvent, Transmit};
 
 use crate::counters::{LinkCounters, LinkDrop};
@@ -24,7 +25,7 @@ const RETRY: Duration = Duration::from_millis(1);
 pub struct FaultConfig {
     pub loss_ppm: u32,
     pub duplicate_ppm: u32,
-    /// One bit is turned over.
+    /// One bit is turned over; not on links that see to checksums themselves.
     pub corrupt_ppm: u32,
     /// Packets that come late by `reorder_by`, so that others overtake them.
     pub reorder_ppm: u32,
@@ -100,6 +101,11 @@ impl Fault {
         Some(arrived)
     }
 
+    /// Where the link vouches for checksums and finishes them, nobody could notice what was spoilt.
+    fn may_spoil(&self) -> bool {
+        self.inner.checksums() == Checksums::Verify
+    }
+
     fn release_outgoing(&mut self, now: Instant) {
         while let Some((packet, transmit)) = self.outgoing.take_due(now) {
             if self.inner.transmit(now, &transmit, &packet) == Sent::Full {
@@ -125,6 +131,14 @@ impl Link for Fault {
         self.inner.neighbours()
     }
 
+    fn offload(&self) -> Offload {
+        self.inner.offload()
+    }
+
+    fn checksums(&self) -> Checksums {
+        self.inner.checksums()
+    }
+
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.inner.descriptor()
     }
@@ -139,7 +153,7 @@ impl Link for Fault {
         match self.incoming.decide(now, packet.len()) {
             Fate::Lost(_) => Received::Dropped,
             Fate::Passes { at, again, spoils } => {
-                if let Some(bit) = spoils.filter(|_| arrived.segment_bytes.is_none()) {
+                if let Some(bit) = spoils.filter(|_| self.may_spoil()) {
                     turn_over(packet, bit);
                 }
                 if let Some(again) = again {
@@ -162,8 +176,7 @@ impl Link for Fault {
             Fate::Lost(_) => Sent::Taken,
             Fate::Passes { at, again, spoils } => {
                 let mut packet = packet;
-                // The device writes the checksums of what it cuts, so that a bundle cannot be spoilt visibly.
-                if let Some(bit) = spoils.filter(|_| transmit.segment_bytes.is_none()) {
+                if let Some(bit) = spoils.filter(|_| self.may_spoil()) {
                     self.spoilt.clear();
                     self.spoilt.extend_from_slice(packet);
                     turn_over(&mut self.spoilt, bit);

@@ -14,9 +14,11 @@ mod observer;
 mod poller;
 mod stack;
 mod stream;
+mod sys;
 #[cfg(test)]
 mod testing;
 mod tun;
+mod tun_fast;
 
 pub use clock::Clock;
 pub use counters::{LinkCounters, LinkDrop, Traffic};
@@ -28,6 +30,7 @@ pub use poller::Poller;
 pub use stack::{ConnectError, Stack, StackConfig, StackError, Stopped};
 pub use stream::{OwnedReadHalf, OwnedWriteHalf, TcpListener, TcpStream};
 pub use tun::{Tun, TunConfig};
+pub use tun_fast::TunFast;
 
 /// Bytes for a key that nobody can guess, from the kernel.
 pub fn random_key() -> std::io::Result<[u8; 32]> {

@@ -6,8 +6,9 @@ use std::io;
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
 
-use hopwise_core::endpoint::{LinkConfig, Neighbours};
+use hopwise_core::endpoint::{LinkConfig, Neighbours, Offload};
 use hopwise_core::ip::Prefix;
+use hopwise_core::wire::Checksums;
 use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Transmit};
 
 use crate::counters::{LinkCounters, LinkDrop};
@@ -22,6 +23,14 @@ pub trait Link: Send + Debug {
     fn mtu(&self) -> u16;
     /// Whether packets need a neighbour's address.
     fn neighbours(&self) -> Neighbours;
+    /// Whether it cuts bundles of segments for us.
+    fn offload(&self) -> Offload {
+        Offload::None
+    }
+    /// Whether it finishes the checksums of TCP segments that leave, and vouches for those that come.
+    fn checksums(&self) -> Checksums {
+        Checksums::Verify
+    }
     /// What becomes readable when a packet has come, and writable when there is room again; a link without one is
     /// asked again when its [`poll_timeout`](Link::poll_timeout) says so.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
@@ -78,7 +87,12 @@ pub enum Sent {
 
 /// The part of an endpoint's configuration that describes a link.
 pub fn describe(link: &dyn Link, id: LinkId, addresses: Vec<Prefix>) -> LinkConfig {
-    LinkConfig { neighbours: link.neighbours(), ..LinkConfig::wire(id.0, link.mtu(), addresses) }
+    LinkConfig {
+        neighbours: link.neighbours(),
+        offload: link.offload(),
+        checksums: link.checksums(),
+        ..LinkConfig::wire(id.0, link.mtu(), addresses)
+    }
 }
 
 /// Why a link could not be opened.

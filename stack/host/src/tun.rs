@@ -1,7 +1,7 @@
 //! `tun`: a TUN device, one packet a system call. The default, and the one that works everywhere.
 
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use hopwise_core::endpoint::Neighbours;
 use hopwise_core::ip::Prefix;
@@ -11,6 +11,7 @@ use tun_tap::{Iface, Mode};
 use crate::counters::{LinkCounters, LinkDrop, Tally};
 use crate::link::{Arrived, Link, LinkError, Received, Sent};
 use crate::netlink::{self, DeviceSettings};
+use crate::sys;
 
 /// A TUN device and what the kernel shall know of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -67,21 +68,16 @@ impl Tun {
             .map_err(|error| LinkError::system("open a TUN device", &config.name, error))?;
         let name = iface.name().to_owned();
         iface.set_non_blocking().map_err(|error| LinkError::system("make it non-blocking", &name, error))?;
-        let fd = owned(iface);
+        let fd = sys::owned(iface);
+        // A user with offload who was killed has left its flags to a device that outlives its users.
+        sys::clear_tun_offloads(fd.as_fd())
+            .map_err(|error| LinkError::system("turn offload off", &name, error))?;
         rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC)
             .map_err(|error| LinkError::system("keep it from child processes", &name, error))?;
         netlink::configure(&name, &config.settings())
             .map_err(|error| LinkError::Configure { device: name.clone(), error })?;
         Ok(Tun { fd, name, mtu: config.mtu, tally: Tally::new(), is_gone: false })
     }
-}
-
-/// The crate hands its descriptor out raw.
-#[expect(unsafe_code, reason = "a raw descriptor becomes an owned one")]
-fn owned(iface: Iface) -> OwnedFd {
-    debug_assert!(iface.as_raw_fd() >= 0);
-    // SAFETY: `into_raw_fd` gives up an open descriptor that nobody else owns.
-    unsafe { OwnedFd::from_raw_fd(iface.into_raw_fd()) }
 }
 
 impl Link for Tun {
@@ -98,7 +94,6 @@ impl Link for Tun {
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        use std::os::fd::AsFd;
         Some(self.fd.as_fd())
     }
 

@@ -1,0 +1,21 @@
+//! The few calls into the system that nothing safe wraps.
+#![expect(unsafe_code, reason = "ioctls and raw descriptors have no types")]
+
+use std::io;
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+
+/// From a type that gives its descriptor out raw.
+pub(crate) fn owned(fd: impl IntoRawFd) -> OwnedFd {
+    let fd = fd.into_raw_fd();
+    assert!(fd >= 0, "a descriptor that is open");
+    // SAFETY: `into_raw_fd` gives up an open descriptor that nobody else owns.
+    unsafe { OwnedFd::from_raw_fd(fd) }
+}
+
+/// Tells a TUN device that its user takes whole segments with their checksums, and nothing else. The setting belongs
+/// to the device and outlives whoever made it.
+pub(crate) fn clear_tun_offloads(fd: BorrowedFd<'_>) -> io::Result<()> {
+    // SAFETY: TUNSETOFFLOAD takes its flags by value and touches no memory of ours.
+    let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETOFFLOAD as libc::Ioctl, 0_usize) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
