@@ -9,10 +9,14 @@ mod crowd;
 mod endings;
 #[path = "live/handshake.rs"]
 mod handshake;
+#[path = "live/hostile.rs"]
+mod hostile;
 #[path = "live/namespace.rs"]
 mod namespace;
 #[path = "live/path.rs"]
 mod path;
+#[path = "live/programs.rs"]
+mod programs;
 #[path = "live/stream.rs"]
 mod stream;
 #[path = "live/window.rs"]

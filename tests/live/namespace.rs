@@ -157,6 +157,15 @@ impl Drop for Namespace {
 #[derive(Debug)]
 pub(crate) struct Running(pub(crate) Child);
 
+impl Running {
+    /// Asks it to end, and waits until it has.
+    pub(crate) fn interrupt(&mut self) {
+        let id = rustix::process::Pid::from_child(&self.0);
+        let _ = rustix::process::kill_process(id, rustix::process::Signal::INT);
+        let _ = self.0.wait();
+    }
+}
+
 impl Drop for Running {
     fn drop(&mut self) {
         let _ = self.0.kill();

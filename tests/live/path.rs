@@ -12,16 +12,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::namespace::{Namespace, can_run};
 use crate::stream::{Stream, read_all, send_all, write_all};
-use crate::world::{KERNELS, OURS, World, tun_config, within_patience};
+use crate::world::{KERNELS, OURS, World, tun_config, until, within_patience};
 
 const BYTES: u64 = 50_000_000;
-
-/// Waits for something to become true that other threads bring about.
-async fn until(mut is_true: impl FnMut() -> bool) {
-    while !is_true() {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
-}
 
 #[test]
 fn a_device_that_goes_down_and_comes_back_interrupts_and_does_not_end_our_sending() {

@@ -98,6 +98,13 @@ pub(crate) fn is_long() -> bool {
     std::env::var_os("HOPWISE_LONG").is_some()
 }
 
+/// Waits for something to become true that other threads bring about.
+pub(crate) async fn until(mut is_true: impl FnMut() -> bool) {
+    while !is_true() {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
 /// Runs a test's future, which may not take longer than a wait in these tests does.
 pub(crate) fn within_patience<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();

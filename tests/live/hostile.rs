@@ -1,0 +1,201 @@
+//! Input that means no good: packets that are no packets, and a flood of SYNs from addresses that are made up.
+
+use std::io::Read;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use hopwise_core::endpoint::ListenOptions;
+use hopwise_core::trace::DropReason;
+use rustix::net::{AddressFamily, Protocol, SendFlags, SocketFlags, SocketType, sendto, socket_with};
+use tokio::io::AsyncReadExt;
+
+use crate::namespace::{Namespace, can_run};
+use crate::world::{KERNELS, OURS, PATIENCE, World, until, within_patience};
+
+/// A device is written to as a neighbour would: whole frames, whatever is in them.
+const SEND_JUNK: &str = r"
+import random, socket, sys
+random.seed(int(sys.argv[2]))
+s = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)
+def frame(protocol, data):
+    try:
+        s.sendto(data, (sys.argv[1], protocol))
+    except OSError:
+        pass
+head = bytes.fromhex('450000280001400040060000') + socket.inet_aton('10.7.0.2') + socket.inet_aton('10.7.0.1')
+for i in range(5000):
+    size = random.choice([0, 1, 19, 20, 21, 39, 40, 60, 576, 1499, 1500])
+    junk = random.randbytes(size)
+    frame(0x0800, junk)
+    frame(0x86dd, junk)
+    frame(0x88b5, junk)
+    broken = bytearray(head + random.randbytes(random.randrange(60)))
+    for _ in range(random.randrange(4)):
+        broken[random.randrange(len(broken))] ^= 1 << random.randrange(8)
+    frame(0x0800, bytes(broken))
+";
+
+#[test]
+fn junk_on_the_device_is_counted_and_hurts_nobody() {
+    if !can_run("junk_on_the_device_is_counted_and_hurts_nobody", &["python3"]) {
+        return;
+    }
+    for world in [World::new(), World::fast()] {
+        let (listener, address) = world.kernel_listener(KERNELS);
+        let mut stream = within_patience(world.connect(address));
+        let (kernel, _) = listener.accept().expect("we connected");
+        let done = world.namespace.output(&["python3", "-c", SEND_JUNK, "hop0", "1"]);
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        let echo = std::thread::spawn(move || std::io::Write::write_all(&mut &kernel, b"still here"));
+        within_patience(async {
+            let mut said = [0; 10];
+            stream.read_exact(&mut said).await.expect("the connection holds");
+            assert_eq!(&said, b"still here");
+            let dropped = || {
+                let by_link: u64 = world.stack.counters()[0].drops.values().sum();
+                let by_us = |endpoint: &hopwise_core::Endpoint| -> u64 {
+                    DropReason::ALL.iter().map(|reason| endpoint.drops(*reason)).sum()
+                };
+                by_link + world.stack.with(|_, endpoint| by_us(endpoint))
+            };
+            // What the kernel would not send, it told its program; nearly all the rest makes no sense.
+            until(|| dropped() > 1000).await;
+        });
+        echo.join().expect("the kernel's end ends").expect("the kernel writes");
+    }
+}
+
+/// Sends SYNs from made-up addresses until it is told to stop, about `per_second` of them; counts them.
+fn flood(namespace: &Namespace, per_second: u64, sent: &Arc<AtomicU64>, stop: &Arc<AtomicBool>) -> Flood {
+    let (count, is_over) = (Arc::clone(sent), Arc::clone(stop));
+    let thread = namespace.spawn(move || {
+        let raw = Protocol::from_raw(std::num::NonZero::new(255).expect("not zero"));
+        let socket = socket_with(AddressFamily::INET, SocketType::RAW, SocketFlags::CLOEXEC, Some(raw));
+        let socket = socket.expect("root may open a raw socket");
+        let clock = hopwise_host::Clock::start();
+        while !is_over.load(Ordering::Relaxed) {
+            let due = clock.now().0 / 1000 * per_second / 1_000_000;
+            let mut at = count.load(Ordering::Relaxed);
+            while at < due {
+                let packet = syn(at as u32);
+                let to = SocketAddr::new(OURS, 0);
+                // A full queue of the kernel's is a SYN that was not sent.
+                let _ = sendto(&socket, &packet, SendFlags::empty(), &to);
+                at += 1;
+            }
+            count.store(at, Ordering::Relaxed);
+            std::thread::yield_now();
+        }
+    });
+    Flood { thread: Some(thread), stop: Arc::clone(stop) }
+}
+
+/// Ends with its guard.
+struct Flood {
+    thread: Option<std::thread::JoinHandle<()>>,
+    stop: Arc<AtomicBool>,
+}
+
+impl Drop for Flood {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("the flood ends");
+        }
+    }
+}
+
+/// To port 80 of ours, from somewhere in 10.0.0.0/8; the kernel fills in what belongs to IP.
+fn syn(number: u32) -> Vec<u8> {
+    let mixed = number.wrapping_mul(0x9e37_79b1);
+    let src = [10, (mixed >> 8) as u8 | 0x80, (mixed >> 16) as u8, (mixed >> 24) as u8];
+    let IpAddr::V4(dst) = OURS else { return Vec::new() };
+    let mut packet = vec![0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 0, 0];
+    packet.extend_from_slice(&src);
+    packet.extend_from_slice(&dst.octets());
+    packet.extend_from_slice(&[(mixed >> 24) as u8 | 4, mixed as u8, 0, 80]);
+    packet.extend_from_slice(&mixed.to_be_bytes());
+    packet.extend_from_slice(&[0, 0, 0, 0, 0x50, 2, 0xff, 0xff, 0, 0, 0, 0]);
+    let sum =
+        hopwise_core::wire::Sum::pseudo_header(src.into(), dst.into(), 6, 20).add(&packet[20..]).finish();
+    packet[36..38].copy_from_slice(&sum.to_be_bytes());
+    packet
+}
+
+/// Bytes that arrive in this time.
+async fn rate(stream: &mut hopwise_host::TcpStream, time: Duration) -> u64 {
+    let mut buffer = vec![0; 1 << 16];
+    let mut bytes = 0;
+    let reading = async {
+        loop {
+            bytes += stream.read(&mut buffer).await.expect("the connection holds") as u64;
+        }
+    };
+    let _ = tokio::time::timeout(time, reading).await;
+    bytes
+}
+
+fn resident_bytes() -> u64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").expect("it is always there");
+    let pages: u64 = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("the second field");
+    pages * 4096
+}
+
+const PER_SECOND: u64 = 100_000;
+
+/// Whether a transfer is at least half as fast under a flood as before it; memory is held to its bounds.
+async fn keeps_half(world: &World, stream: &mut hopwise_host::TcpStream) -> bool {
+    const TIME: Duration = Duration::from_secs(2);
+    let calm = rate(stream, TIME).await;
+    let (memory_before, sent) = (resident_bytes(), Arc::new(AtomicU64::new(0)));
+    let running = flood(&world.namespace, PER_SECOND, &sent, &Arc::new(AtomicBool::new(false)));
+    let flooded = rate(stream, TIME).await;
+    drop(running);
+    let grown = resident_bytes().saturating_sub(memory_before);
+    let sent = sent.load(Ordering::Relaxed);
+    println!(
+        "{} SYNs a second; {} MB/s before and {} MB/s under them; {} KiB more memory",
+        sent / TIME.as_secs(),
+        calm / 2_000_000,
+        flooded / 2_000_000,
+        grown / 1024
+    );
+    assert!(grown < 32 << 20, "{grown} bytes more");
+    flooded * 2 >= calm && sent > PER_SECOND
+}
+
+#[test]
+fn a_flood_of_syns_takes_neither_memory_nor_the_transfer() {
+    if !can_run("a_flood_of_syns_takes_neither_memory_nor_the_transfer", &[]) {
+        return;
+    }
+    let world = World::new();
+    // Answers go nowhere, as they would in the real world.
+    world.namespace.ip(&["route", "add", "blackhole", "10.128.0.0/9"]);
+    world.namespace.sysctl("ipv4/conf/all/rp_filter", "0");
+    let _listener = world.stack.listen(None, 80, ListenOptions::default()).expect("the port is free");
+    let (listener, address) = world.kernel_listener(KERNELS);
+    let stop_writing = Arc::new(AtomicBool::new(false));
+    let is_over = Arc::clone(&stop_writing);
+    let writer = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("we connect");
+        stream.set_write_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        let data = vec![0; 1 << 16];
+        while !is_over.load(Ordering::Relaxed) && std::io::Write::write_all(&mut stream, &data).is_ok() {}
+        let _ = stream.read(&mut [0; 1]);
+    });
+    within_patience(async {
+        let mut stream = world.connect(address).await;
+        // Other work on a small machine takes from one half and not from the other; three tries are fair.
+        let mut kept_half = false;
+        for _ in 0..3 {
+            kept_half = kept_half || keeps_half(&world, &mut stream).await;
+        }
+        assert!(kept_half, "never half as fast under the flood as before it");
+        stop_writing.store(true, Ordering::Relaxed);
+        drop(stream);
+    });
+    writer.join().expect("the writer ends");
+}

@@ -1,0 +1,152 @@
+//! Programs that know nothing of us at the other end: curl, nginx, and what tshark thinks of our packets.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use hopwise_core::endpoint::ListenOptions;
+use hopwise_host::{Fault, FaultConfig, Link};
+use sha2::{Digest, Sha256};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::namespace::can_run;
+use crate::stream::{Stream, read_all, send_all};
+use crate::world::{KERNELS, OURS, World, until, within_patience};
+
+const BYTES: u64 = 10_000_000;
+
+/// A folder that is removed with its guard.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("hoplive-{}-{name}", std::process::id()));
+        fs::create_dir_all(&path).expect("the temporary folder can be written");
+        Folder(path)
+    }
+
+    fn file(&self, name: &str) -> String {
+        self.0.join(name).to_string_lossy().into_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn curl_fetches_a_page_from_us() {
+    if !can_run("curl_fetches_a_page_from_us", &["curl"]) {
+        return;
+    }
+    let world = World::new();
+    let listener = world.stack.listen(None, 80, ListenOptions::default()).expect("the port is free");
+    let namespace = &world.namespace;
+    let fetched = std::thread::scope(|scope| {
+        let url = format!("http://{OURS}/page");
+        let curl = scope.spawn(move || namespace.output(&["curl", "-s", "--max-time", "60", &url]));
+        within_patience(async {
+            let mut stream = listener.accept().await.expect("the stack lives");
+            let mut request = vec![0; 4096];
+            let length = stream.read(&mut request).await.expect("curl asks");
+            assert!(request[..length].starts_with(b"GET /page HTTP/1.1\r\n"));
+            let head = format!("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {BYTES}\r\n\r\n");
+            stream.write_all(head.as_bytes()).await.expect("the connection holds");
+            send_all(&mut stream, 9, BYTES).await.expect("the connection holds");
+            stream.shutdown().await.expect("the connection holds");
+        });
+        curl.join().expect("curl ends")
+    });
+    assert!(fetched.status.success());
+    let mut expected = vec![0; BYTES as usize];
+    Stream::new(9, BYTES).next(&mut expected);
+    assert!(fetched.stdout == expected, "{} bytes came", fetched.stdout.len());
+}
+
+#[test]
+fn nginx_serves_us_a_file() {
+    if !can_run("nginx_serves_us_a_file", &["nginx"]) {
+        return;
+    }
+    let world = World::new();
+    let folder = Folder::new("nginx");
+    let mut file = vec![0; BYTES as usize];
+    Stream::new(10, BYTES).next(&mut file);
+    fs::write(folder.file("file"), &file).expect("the folder can be written");
+    let root = folder.file("");
+    let config = format!(
+        "user root;\ndaemon off;\nerror_log stderr;\npid {root}nginx.pid;\nevents {{}}\nhttp {{\n\
+         access_log off;\nclient_body_temp_path {root};\nproxy_temp_path {root};\nfastcgi_temp_path {root};\n\
+         uwsgi_temp_path {root};\nscgi_temp_path {root};\nserver {{ listen {KERNELS}:80; root {root}; }}\n}}\n"
+    );
+    fs::write(folder.file("nginx.conf"), config).expect("the folder can be written");
+    let _nginx = world.namespace.start(&["nginx", "-p", &root, "-c", &folder.file("nginx.conf")]);
+    let body = within_patience(async {
+        let options = hopwise_core::endpoint::ConnectOptions::default();
+        let mut stream = loop {
+            match world.stack.connect((KERNELS, 80).into(), &options).await {
+                Ok(stream) => break stream,
+                Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
+            }
+        };
+        let request = "GET /file HTTP/1.1\r\nHost: nginx\r\nConnection: close\r\n\r\n";
+        stream.write_all(request.as_bytes()).await.expect("the connection holds");
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.expect("nginx answers");
+        let end = answer.windows(4).position(|window| window == b"\r\n\r\n").expect("a head");
+        answer.split_off(end + 4)
+    });
+    assert!(Sha256::digest(&body) == Sha256::digest(&file), "{} bytes came", body.len());
+}
+
+/// Lines that tshark prints for the frames of a file that a filter shows.
+fn frames(file: &str, filter: &str) -> Vec<String> {
+    let mut tshark = Command::new("tshark");
+    tshark.args(["-r", file, "-o", "tcp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE", "-Y", filter]);
+    let output = tshark.stderr(Stdio::null()).output().expect("tshark runs");
+    assert!(output.status.success(), "tshark reads the file");
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn tshark_finds_nothing_malformed_in_what_we_send() {
+    if !can_run("tshark_finds_nothing_malformed_in_what_we_send", &["tcpdump", "tshark"]) {
+        return;
+    }
+    let faults = FaultConfig { loss_ppm: 10_000, reorder_ppm: 10_000, ..FaultConfig::default() };
+    let lossy = |link| -> Box<dyn Link> {
+        Box::new(Fault::wrap(link, faults, FaultConfig::default(), 11).expect("the settings are sound"))
+    };
+    let world = World::with(|_| {}, lossy);
+    let folder = Folder::new("tshark");
+    let file = folder.file("wire.pcap");
+    let mut tcpdump =
+        world.namespace.start(&["tcpdump", "-i", "hop0", "-s", "200", "-B", "16384", "-U", "-w", &file]);
+    let is_written = || fs::metadata(&file).is_ok_and(|file| file.len() >= 24);
+    within_patience(until(is_written));
+    let (listener, address) = world.kernel_listener(KERNELS);
+    let reader = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept()?;
+        let read = read_all(&mut stream)?;
+        std::io::Write::write_all(&mut stream, &vec![1; 1_000_000]).map(|()| read)
+    });
+    within_patience(async {
+        let mut stream = world.connect(address).await;
+        send_all(&mut stream, 12, 3_000_000).await.expect("the connection holds");
+        stream.shutdown().await.expect("the connection holds");
+        let mut back = Vec::new();
+        stream.read_to_end(&mut back).await.expect("the kernel answers");
+        assert_eq!(back.len(), 1_000_000);
+    });
+    reader.join().expect("the reader ends").expect("the kernel reads");
+    tcpdump.interrupt();
+    let ours = format!("ip.src == {OURS}");
+    assert!(frames(&file, &ours).len() > 1000, "the capture has our packets");
+    let wrong = "(_ws.malformed || tcp.checksum.status == 0 || ip.checksum.status == 0)";
+    let severe = "_ws.expert.severity == error";
+    let found = frames(&file, &format!("{ours} && ({wrong} || {severe})"));
+    assert!(found.is_empty(), "{}", found.join("\n"));
+}
