@@ -1,8 +1,10 @@
 //! What the command, the examples, the benches and the tests share.
 
+pub mod located;
 pub mod memory;
 pub mod sim;
 pub mod swarm;
+pub mod units;
 
 /// The README's examples are compiled and run with the tests.
 #[cfg(doctest)]

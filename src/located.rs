@@ -1,0 +1,214 @@
+//! YAML files with places: what is refused is shown where it stands, with what would be accepted there.
+//!
+//! serde's YAML loses line and column wherever a value goes through `Value` (which `--set` needs). So a file is
+//! read twice: by serde, which says *which* value is wrong as a path, and by a parser that keeps marks, which says
+//! *where* that path stands.
+
+use std::fmt;
+use std::ops::Range;
+use std::path::Path;
+
+use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
+use serde::de::DeserializeOwned;
+use serde_path_to_error::Segment;
+
+mod tree;
+
+use tree::Node;
+
+/// No configuration comes near this; a device or a disk image must not fill the memory.
+const LARGEST_FILE: u64 = 16 << 20;
+
+/// A YAML file that was read, with the place of everything in it.
+#[derive(Debug)]
+pub struct Document {
+    name: String,
+    text: String,
+    root: Node,
+    value: serde_yaml::Value,
+}
+
+/// The way to a value: keys and indices from the root.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Place(Vec<Step>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Step {
+    Key(String),
+    Index(usize),
+}
+
+impl Place {
+    pub fn root() -> Place {
+        Place::default()
+    }
+
+    #[must_use]
+    pub fn key(&self, key: &str) -> Place {
+        self.step(Step::Key(key.to_owned()))
+    }
+
+    #[must_use]
+    pub fn index(&self, index: usize) -> Place {
+        self.step(Step::Index(index))
+    }
+
+    fn step(&self, step: Step) -> Place {
+        let mut steps = self.0.clone();
+        steps.push(step);
+        Place(steps)
+    }
+}
+
+/// Written as `--set` takes it: `links.0.name`.
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (nth, step) in self.0.iter().enumerate() {
+            let dot = if nth > 0 { "." } else { "" };
+            match step {
+                Step::Key(key) => write!(f, "{dot}{key}")?,
+                Step::Index(index) => write!(f, "{dot}{index}")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What is wrong in a file, where, and what would be accepted. Shown through miette.
+#[derive(Debug)]
+pub struct Refusal {
+    problem: String,
+    accepted: Option<String>,
+    source: NamedSource<String>,
+    span: Range<usize>,
+    line: usize,
+    column: usize,
+}
+
+impl Refusal {
+    fn new(name: &str, text: &str, span: Range<usize>, problem: String, accepted: Option<String>) -> Refusal {
+        let before = &text[..span.start.min(text.len())];
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        let source = NamedSource::new(name, text.to_owned()).with_language("YAML");
+        Refusal { problem, accepted, source, span, line, column }
+    }
+
+    pub fn line(&self) -> usize {
+        self.line
+    }
+
+    pub fn column(&self) -> usize {
+        self.column
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}: {}", self.source.name(), self.line, self.column, self.problem)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+impl Diagnostic for Refusal {
+    fn help<'a>(&'a self) -> Option<Box<dyn fmt::Display + 'a>> {
+        self.accepted.as_ref().map(|accepted| Box::new(accepted) as Box<dyn fmt::Display>)
+    }
+
+    fn source_code(&self) -> Option<&dyn SourceCode> {
+        Some(&self.source)
+    }
+
+    fn labels(&self) -> Option<Box<dyn Iterator<Item = LabeledSpan> + '_>> {
+        let label = LabeledSpan::new_with_span(Some("here".to_owned()), self.span.clone());
+        Some(Box::new(std::iter::once(label)))
+    }
+}
+
+/// Why there is no document.
+#[derive(Debug)]
+pub enum LoadError {
+    /// The file could not be read.
+    Unreadable {
+        name: String,
+        problem: String,
+    },
+    Refused(Box<Refusal>),
+}
+
+impl Document {
+    pub fn load(path: &Path) -> Result<Document, LoadError> {
+        let name = path.display().to_string();
+        let unreadable = |problem: String| LoadError::Unreadable { name: name.clone(), problem };
+        let facts = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
+        if facts.len() > LARGEST_FILE {
+            let problem = format!("{} bytes are too many for a YAML file of ours", facts.len());
+            return Err(unreadable(problem));
+        }
+        let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+        Document::parse(&name, &text).map_err(LoadError::Refused)
+    }
+
+    /// Refuses what is no YAML.
+    pub fn parse(name: &str, text: &str) -> Result<Document, Box<Refusal>> {
+        let refuse = |span, problem| Box::new(Refusal::new(name, text, span, problem, None));
+        let root = tree::parse(text).map_err(|(at, problem)| refuse(at, problem))?;
+        let value: serde_yaml::Value = serde_yaml::from_str(text).map_err(|error| {
+            let at = error.location().map_or(0, |location| location.index()).min(text.len());
+            let at = (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+            refuse(at..at, without_place(&error.to_string()))
+        })?;
+        Ok(Document { name: name.to_owned(), text: text.to_owned(), root, value })
+    }
+
+    /// What the file says, as a `T`; refuses unknown keys and wrong values at their place.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, Box<Refusal>> {
+        serde_path_to_error::deserialize(self.value.clone()).map_err(|error| {
+            let place = place_of(error.path());
+            let problem = error.inner().to_string();
+            // serde names what it wants in the same sentence: "unknown field `x`, expected one of `a`, `b`".
+            match problem.split_once(", expected ") {
+                Some((wrong, wanted)) if wrong.starts_with("unknown field") => {
+                    let accepted = format!("expected {wanted}");
+                    self.refuse_span(self.root.key_span(&place.0), wrong.to_owned(), Some(accepted))
+                }
+                Some((wrong, wanted)) => self.refuse(&place, wrong, &format!("expected {wanted}")),
+                None => self.refuse_span(self.root.span(&place.0), problem, None),
+            }
+        })
+    }
+
+    /// Refuses the value at `place`, for a reason that serde does not know.
+    pub fn refuse(&self, place: &Place, problem: impl fmt::Display, accepted: &str) -> Box<Refusal> {
+        let span = self.root.span(&place.0);
+        self.refuse_span(span, problem.to_string(), Some(accepted.to_owned()))
+    }
+
+    /// Refuses that `place` is there at all: shown at its key.
+    pub fn refuse_key(&self, place: &Place, problem: impl fmt::Display, accepted: &str) -> Box<Refusal> {
+        let span = self.root.key_span(&place.0);
+        self.refuse_span(span, problem.to_string(), Some(accepted.to_owned()))
+    }
+
+    fn refuse_span(&self, span: Range<usize>, problem: String, accepted: Option<String>) -> Box<Refusal> {
+        Box::new(Refusal::new(&self.name, &self.text, span, problem, accepted))
+    }
+}
+
+fn place_of(path: &serde_path_to_error::Path) -> Place {
+    let steps = path.iter().map_while(|segment| match segment {
+        Segment::Seq { index } => Some(Step::Index(*index)),
+        Segment::Map { key } | Segment::Enum { variant: key } => Some(Step::Key(key.clone())),
+        Segment::Unknown => None,
+    });
+    Place(steps.collect())
+}
+
+/// The parser's message without its own words for line and column, which are shown another way.
+fn without_place(message: &str) -> String {
+    message.split(" at line ").next().unwrap_or(message).to_owned()
+}
+
+#[cfg(test)]
+mod tests;

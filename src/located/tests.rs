@@ -1,0 +1,95 @@
+use proptest::prelude::*;
+use serde::Deserialize;
+
+use super::*;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code, reason = "read by serde alone")]
+struct Plan {
+    name: String,
+    links: Vec<Link>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code, reason = "read by serde alone")]
+struct Link {
+    kind: Kind,
+    #[serde(default)]
+    mtu: u16,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Kind {
+    Tun,
+    TunFast,
+}
+
+fn refused(text: &str) -> Refusal {
+    let document = match Document::parse("plan.yaml", text) {
+        Ok(document) => document,
+        Err(refusal) => return *refusal,
+    };
+    *document.read::<Plan>().expect_err("the plan is refused")
+}
+
+#[test]
+fn a_wrong_value_is_refused_at_its_line_and_column() {
+    for (text, place, problem) in [
+        ("name: a\nlinks:\n  - kind: tin\n", "plan.yaml:3:11", "unknown variant `tin`"),
+        ("name: a\nlinks:\n  - { kind: tun, mtu: big }\n", "plan.yaml:3:23", "invalid type: string \"big\""),
+        ("name: µµ\nlinks: [{ kind: tun, mtu: 70000 }]\n", "plan.yaml:2:27", "invalid value"),
+        ("name: a\nlinks:\n  - mtu: 5\n", "plan.yaml:3:5", "missing field `kind`"),
+        ("links: []\n", "plan.yaml:1:1", "missing field `name`"),
+        ("", "plan.yaml:1:1", "missing field `name`"),
+    ] {
+        let text = refused(text).to_string();
+        assert!(text.starts_with(&format!("{place}: {problem}")), "{text}");
+    }
+}
+
+#[test]
+fn an_unknown_key_is_refused_at_the_key_with_what_is_accepted() {
+    let refusal = refused("name: a\nlinks:\n  - kind: tun-fast\n    mut: 1500\n");
+    assert_eq!(refusal.to_string(), "plan.yaml:4:5: unknown field `mut`");
+    assert_eq!(refusal.help().map(|help| help.to_string()).as_deref(), Some("expected `kind` or `mtu`"));
+}
+
+#[test]
+fn what_is_no_yaml_is_refused_where_it_breaks() {
+    let refusal = refused("name: [a\nlinks: ]]\n");
+    assert!(refusal.line() >= 2, "{refusal}");
+    let refusal = refused("name: a\nname: b\nlinks: []\n");
+    assert!(refusal.to_string().contains("duplicate"), "{refusal}");
+}
+
+#[test]
+fn a_place_that_is_not_there_is_shown_by_what_is() {
+    let document = Document::parse("plan.yaml", "a:\n  b: [1, 2]\n").expect("it is YAML");
+    let place = Place::root().key("a").key("b").index(1);
+    assert_eq!(document.refuse(&place, "no", "").to_string(), "plan.yaml:2:10: no");
+    let missing = Place::root().key("a").key("c").key("d");
+    assert_eq!(document.refuse(&missing, "no", "").to_string(), "plan.yaml:2:3: no");
+    assert_eq!(place.to_string(), "a.b.1");
+}
+
+#[test]
+fn deep_nesting_is_refused_and_not_followed() {
+    for levels in [100, 100_000] {
+        let deep = format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        let refusal = refused(&deep).to_string();
+        assert!(refusal.contains("levels deep") || refusal.contains("recursion"), "{refusal}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+    #[test]
+    fn any_text_is_read_or_refused(text in "[-a-c:{}\\[\\],&*!|>#'\"% \nµ]{0,60}") {
+        if let Ok(document) = Document::parse("any", &text) {
+            let _ = document.read::<Plan>();
+        }
+    }
+}

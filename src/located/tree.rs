@@ -1,0 +1,149 @@
+//! Where everything in a YAML text stands.
+
+use std::ops::Range;
+
+use saphyr_parser::{Event, Parser, Span, StrInput};
+
+use super::Step;
+
+/// Deeper than any file of ours; a hostile one must not overflow the stack.
+const DEEPEST: usize = 64;
+
+#[derive(Debug)]
+pub(super) struct Node {
+    /// In bytes.
+    span: Range<usize>,
+    inner: Inner,
+}
+
+#[derive(Debug)]
+enum Inner {
+    /// A scalar, or an alias of something that stands elsewhere.
+    Leaf,
+    List(Vec<Node>),
+    Map(Vec<(String, Range<usize>, Node)>),
+}
+
+impl Node {
+    /// The place of the value there; of what is not there, the place of the last that is.
+    pub(super) fn span(&self, steps: &[Step]) -> Range<usize> {
+        self.find(steps).1
+    }
+
+    /// The place of the value's key.
+    pub(super) fn key_span(&self, steps: &[Step]) -> Range<usize> {
+        self.find(steps).0
+    }
+
+    fn find(&self, steps: &[Step]) -> (Range<usize>, Range<usize>) {
+        let mut found = (self, self.span.clone());
+        for step in steps {
+            let next = match (&found.0.inner, step) {
+                (Inner::Map(entries), Step::Key(wanted)) => entries
+                    .iter()
+                    .find(|(key, ..)| key == wanted)
+                    .map(|(_, span, value)| (value, span.clone())),
+                (Inner::List(items), Step::Index(index)) => {
+                    items.get(*index).map(|item| (item, item.span.clone()))
+                }
+                _ => None,
+            };
+            let Some(next) = next else { break };
+            found = next;
+        }
+        (found.1, found.0.span.clone())
+    }
+}
+
+/// A list or a map that has begun, with the key that waits for its value.
+struct Open {
+    node: Node,
+    key: Option<(String, Range<usize>)>,
+}
+
+/// The tree of the first document; a text without one is an empty map.
+pub(super) fn parse(text: &str) -> Result<Node, (Range<usize>, String)> {
+    let bytes = Bytes::new(text);
+    let mut parser = Parser::new(StrInput::new(text));
+    let mut open: Vec<Open> = Vec::new();
+    let mut root = None;
+    while let Some(next) = parser.next_event() {
+        let (event, span) = next.map_err(|error| {
+            let at = bytes.at(error.marker().index());
+            (at..at, error.info().to_owned())
+        })?;
+        let span = bytes.span(&span);
+        let done = match event {
+            Event::Scalar(value, ..) => leaf(&mut open, Some(&value), span),
+            Event::Alias(_) => leaf(&mut open, None, span),
+            Event::SequenceStart(..) | Event::MappingStart(..) => {
+                if open.len() >= DEEPEST {
+                    return Err((span, format!("more than {DEEPEST} levels deep")));
+                }
+                let is_list = matches!(event, Event::SequenceStart(..));
+                let inner = if is_list { Inner::List(Vec::new()) } else { Inner::Map(Vec::new()) };
+                open.push(Open { node: Node { span: bytes.first_line(span.start), inner }, key: None });
+                None
+            }
+            Event::SequenceEnd | Event::MappingEnd => open.pop().map(|closed| closed.node),
+            Event::DocumentEnd => break,
+            _ => None,
+        };
+        if let Some(node) = done {
+            root = attach(&mut open, node).or(root);
+        }
+    }
+    Ok(root.unwrap_or(Node { span: 0..0, inner: Inner::Map(Vec::new()) }))
+}
+
+/// A scalar: the key of the map that is open, where none waits; else a value.
+fn leaf(open: &mut [Open], text: Option<&str>, span: Range<usize>) -> Option<Node> {
+    if let Some(Open { node: Node { inner: Inner::Map(_), .. }, key: key @ None }) = open.last_mut() {
+        *key = Some((text.unwrap_or_default().to_owned(), span));
+        return None;
+    }
+    Some(Node { span, inner: Inner::Leaf })
+}
+
+/// Puts a finished value into what it stands in; answers it when that is nothing.
+fn attach(open: &mut [Open], node: Node) -> Option<Node> {
+    let Some(parent) = open.last_mut() else { return Some(node) };
+    match &mut parent.node.inner {
+        Inner::List(items) => items.push(node),
+        Inner::Map(entries) => match parent.key.take() {
+            Some((key, span)) => entries.push((key, span, node)),
+            // A key that is no scalar: nothing of ours has one, and serde refuses it.
+            None => parent.key = Some((String::new(), node.span)),
+        },
+        Inner::Leaf => {}
+    }
+    None
+}
+
+/// From characters, which the parser counts, to bytes.
+struct Bytes<'a> {
+    text: &'a str,
+    starts: Vec<usize>,
+}
+
+impl Bytes<'_> {
+    fn new(text: &str) -> Bytes<'_> {
+        Bytes { text, starts: text.char_indices().map(|(at, _)| at).collect() }
+    }
+
+    fn at(&self, index: usize) -> usize {
+        self.starts.get(index).copied().unwrap_or(self.text.len())
+    }
+
+    fn span(&self, span: &Span) -> Range<usize> {
+        let (start, end) = (self.at(span.start.index()), self.at(span.end.index()));
+        start..end.max(start)
+    }
+
+    /// A list or map is shown by its first line alone.
+    fn first_line(&self, start: usize) -> Range<usize> {
+        let rest = &self.text[start..];
+        let end = rest.find('\n').unwrap_or(rest.len());
+        start..start + rest[..end].trim_end().len()
+    }
+}

@@ -1,0 +1,148 @@
+//! Values with their units, as people write them in files and on the command line.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+
+/// A length of time: `100ms`, `1.5s`. The unit must be there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Time(pub Duration);
+
+/// An amount of data in bytes: `1500B`, `64KiB`, `10MB`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Size(pub u64);
+
+/// A rate in bits a second: `11mbit`, `2gbit`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Rate(pub u64);
+
+/// A share in millionths: `1%`, `0.05%`, `20ppm`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Share(pub u32);
+
+/// A text that is no value of its kind; says what would be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnitError {
+    text: String,
+    wanted: &'static str,
+}
+
+impl fmt::Display for UnitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}`, expected {}", self.text, self.wanted)
+    }
+}
+
+impl std::error::Error for UnitError {}
+
+type Units = &'static [(&'static str, u64)];
+
+/// Nanoseconds; longer names come first where one ends another.
+const TIMES: Units = &[
+    ("ns", 1),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("min", 60_000_000_000),
+    ("s", 1_000_000_000),
+    ("h", 3_600_000_000_000),
+];
+const SIZES: Units = &[
+    ("KiB", 1 << 10),
+    ("MiB", 1 << 20),
+    ("GiB", 1 << 30),
+    ("kB", 1_000),
+    ("MB", 1_000_000),
+    ("GB", 1_000_000_000),
+    ("B", 1),
+];
+const RATES: Units = &[("kbit", 1_000), ("mbit", 1_000_000), ("gbit", 1_000_000_000), ("bit", 1)];
+const SHARES: Units = &[("ppm", 1), ("%", 10_000)];
+
+/// A decimal number before one of the units, exactly; what is finer than one is cut off.
+fn scaled(text: &str, units: Units) -> Option<u64> {
+    let (amount, unit) = units.iter().find_map(|(name, one)| Some((text.strip_suffix(name)?, *one)))?;
+    let amount = amount.trim_end();
+    let (whole, decimals) = amount.split_once('.').unwrap_or((amount, "0"));
+    let scale = 10_u64.checked_pow(u32::try_from(decimals.len()).ok()?)?;
+    let part = u128::from(digits(decimals)?) * u128::from(unit) / u128::from(scale);
+    digits(whole)?.checked_mul(unit)?.checked_add(u64::try_from(part).ok()?)
+}
+
+fn digits(text: &str) -> Option<u64> {
+    let sound = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if sound { text.parse().ok() } else { None }
+}
+
+macro_rules! readable {
+    ($($name:ident: $wanted:literal, $read:expr;)+) => { $(
+        impl FromStr for $name {
+            type Err = UnitError;
+
+            fn from_str(text: &str) -> Result<$name, UnitError> {
+                let read: fn(&str) -> Option<$name> = $read;
+                read(text).ok_or_else(|| UnitError { text: text.to_owned(), wanted: $wanted })
+            }
+        }
+
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(from: D) -> Result<$name, D::Error> {
+                text(from)?.parse().map_err(D::Error::custom)
+            }
+        }
+    )+ };
+}
+
+readable! {
+    Time: "a time with its unit, such as 100ms, 1.5s, 300us or 2min",
+        |text| scaled(text, TIMES).map(|nanos| Time(Duration::from_nanos(nanos)));
+    Size: "a size with its unit, such as 1500B, 64KiB or 10MB", |text| scaled(text, SIZES).map(Size);
+    Rate: "a rate with its unit, such as 11mbit or 2gbit", |text| scaled(text, RATES).map(Rate);
+    Share: "a share from 0% to 100%, such as 1%, 0.05% or 20ppm",
+        |text| scaled(text, SHARES).filter(|ppm| *ppm <= 1_000_000).and_then(|ppm| u32::try_from(ppm).ok()).map(Share);
+}
+
+/// A number without a unit is read as its text, so that what is said of it names the units.
+fn text<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Scalar {
+        Text(String),
+        Integer(u64),
+        Decimal(f64),
+    }
+    Ok(
+        match Scalar::deserialize(from)
+            .map_err(|_| D::Error::custom("expected a text such as 100ms or 1%"))?
+        {
+            Scalar::Text(text) => text,
+            Scalar::Integer(number) => number.to_string(),
+            Scalar::Decimal(number) => number.to_string(),
+        },
+    )
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.0)
+    }
+}
+
+/// In the largest binary unit that reaches it, with one decimal.
+impl fmt::Display for Size {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let unit = SIZES[..3].iter().rev().find(|(_, one)| self.0 >= *one);
+        match unit {
+            Some((name, one)) => {
+                let tenths = u128::from(self.0) * 10 / u128::from(*one);
+                write!(f, "{}.{} {name}", tenths / 10, tenths % 10)
+            }
+            None => write!(f, "{} B", self.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
