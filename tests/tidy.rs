@@ -25,6 +25,7 @@ const ARROWS: [(&str, &[&str]); 5] = [
             "netlink-packet-route",
             "parking_lot",
             "pcap",
+            "pcap-file",
             "rtnetlink",
             "rustix",
             "tokio",

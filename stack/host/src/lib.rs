@@ -4,6 +4,7 @@
 //! [`Machine`](hopwise_core::Machine). A [`Stack`] is an endpoint with a driver on a thread of its own, and
 //! [`TcpStream`] and [`TcpListener`] are tokio's traits over it. This is the only crate that reads a clock.
 
+mod capture;
 mod clock;
 mod counters;
 mod driver;
@@ -20,6 +21,7 @@ mod testing;
 mod tun;
 mod tun_fast;
 
+pub use capture::{Capture, CaptureCounts, CaptureError, CaptureSettings, ConnNames, Tap};
 pub use clock::Clock;
 pub use counters::{LinkCounters, LinkDrop, Traffic};
 pub use driver::{Driver, Turn};

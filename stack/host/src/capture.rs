@@ -1,0 +1,208 @@
+//! Captures: every packet of every link in pcapng, each of ours with the reason why it left.
+//!
+//! A [`Tap`] observes a driver: it copies into a bounded queue and counts what does not fit. A thread of its own joins
+//! packets with the trace and writes them, so that neither a slow disk nor a full one is felt by a connection.
+
+mod file;
+mod joiner;
+mod queue;
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use hopwise_core::LinkId;
+use hopwise_core::trace::TraceEvent;
+
+use crate::observer::{Observer, SeenPacket};
+
+use file::CaptureFile;
+use joiner::Joiner;
+use queue::Queue;
+
+/// How long the writer waits for more before it writes what it has.
+const WRITE_EVERY: Duration = Duration::from_millis(200);
+
+/// What a capture needs to know.
+pub struct CaptureSettings {
+    pub path: PathBuf,
+    /// A new file begins when this one has as many bytes.
+    pub rotate_bytes: Option<u64>,
+    /// How many files stay: the one being written and the older ones, which get a number.
+    pub files: u32,
+    /// The links' names, by their numbers.
+    pub links: Vec<String>,
+    /// Which of them to capture.
+    pub wanted: Vec<LinkId>,
+    /// What makes the time of day of an [`Instant`](hopwise_core::Instant): [`Stack::wall_clock_offset`].
+    ///
+    /// [`Stack::wall_clock_offset`]: crate::Stack::wall_clock_offset
+    pub wall_clock_offset: Duration,
+    /// Says what is known of a connection by its number in the trace; asked once a connection, by the writer's thread.
+    pub names: Box<dyn FnMut(u32) -> Option<ConnNames> + Send>,
+}
+
+impl fmt::Debug for CaptureSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CaptureSettings").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+/// What the trace does not say of a connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConnNames {
+    pub receiver: String,
+    pub senders: String,
+    pub hops: Option<u8>,
+}
+
+/// What became of what the links carried.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CaptureCounts {
+    pub packets_written: u64,
+    pub bytes_written: u64,
+    /// Packets and trace events that found the queue full.
+    pub packets_missed: u64,
+    pub events_missed: u64,
+    /// Packets that the disk did not take.
+    pub packets_unwritten: u64,
+    /// What the system said last about that.
+    pub last_error: Option<String>,
+}
+
+/// Begins and ends captures; copies lead to one [`Tap`].
+#[derive(Clone, Debug)]
+pub struct Capture {
+    queue: Arc<Queue>,
+    running: Arc<Mutex<Option<Running>>>,
+}
+
+#[derive(Debug)]
+struct Running {
+    path: PathBuf,
+    counts: Arc<Mutex<CaptureCounts>>,
+    writer: JoinHandle<()>,
+}
+
+/// Why no capture began or ended.
+#[derive(Debug)]
+pub enum CaptureError {
+    AlreadyRuns(PathBuf),
+    NoneRuns,
+    File { path: PathBuf, error: io::Error },
+}
+
+impl fmt::Display for CaptureError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            CaptureError::AlreadyRuns(path) => {
+                write!(f, "a capture into {} is running: stop it first", path.display())
+            }
+            CaptureError::NoneRuns => f.write_str("no capture is running"),
+            CaptureError::File { path, error } => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for CaptureError {}
+
+/// Sees everything while a capture runs, and costs one load of a flag while none does.
+#[derive(Debug)]
+pub struct Tap {
+    queue: Arc<Queue>,
+}
+
+impl Capture {
+    /// The tap goes to the driver.
+    pub fn new() -> (Capture, Tap) {
+        let queue = Arc::new(Queue::new());
+        let tap = Tap { queue: Arc::clone(&queue) };
+        (Capture { queue, running: Arc::default() }, tap)
+    }
+
+    /// Creates the file and begins. An older file of that name is replaced.
+    pub fn start(&self, settings: CaptureSettings) -> Result<(), CaptureError> {
+        let mut running = self.running.lock();
+        if let Some(Running { path, .. }) = &*running {
+            return Err(CaptureError::AlreadyRuns(path.clone()));
+        }
+        let path = settings.path.clone();
+        let file_error = |error| CaptureError::File { path: path.clone(), error };
+        let file = CaptureFile::create(&settings).map_err(file_error)?;
+        let counts = Arc::new(Mutex::new(CaptureCounts::default()));
+        let (queue, told) = (Arc::clone(&self.queue), Arc::clone(&counts));
+        self.queue.open(&settings.wanted);
+        let writer = thread::Builder::new()
+            .name("capture".to_owned())
+            .spawn(move || write_all(&queue, Joiner::new(settings.names), file, &told))
+            .map_err(|error| {
+                self.queue.close();
+                file_error(error)
+            })?;
+        *running = Some(Running { path, counts, writer });
+        Ok(())
+    }
+
+    /// Ends the capture; what the queue holds is written first. It blocks for that long.
+    pub fn stop(&self) -> Result<(PathBuf, CaptureCounts), CaptureError> {
+        let ended = self.running.lock().take().ok_or(CaptureError::NoneRuns)?;
+        self.queue.close();
+        if ended.writer.join().is_err() {
+            tracing::error!("the capture's thread has panicked");
+        }
+        let counts = ended.counts.lock().clone();
+        Ok((ended.path, counts))
+    }
+
+    /// Of the capture that is running.
+    pub fn running(&self) -> Option<(PathBuf, CaptureCounts)> {
+        let running = self.running.lock();
+        running.as_ref().map(|running| (running.path.clone(), running.counts.lock().clone()))
+    }
+}
+
+/// The writer's thread.
+fn write_all(queue: &Queue, mut joiner: Joiner, mut file: CaptureFile, counts: &Mutex<CaptureCounts>) {
+    let mut batch = queue::Batch::default();
+    loop {
+        let is_over = queue.take(&mut batch, WRITE_EVERY);
+        for record in batch.records() {
+            joiner.take(record, &mut |packet| file.push(packet));
+        }
+        if is_over || batch.is_empty() {
+            joiner.finish(&mut |packet| file.push(packet));
+        }
+        let outcome = file.write();
+        let mut counts = counts.lock();
+        file.report(&mut counts);
+        (counts.packets_missed, counts.events_missed) = queue.missed();
+        if let Err(error) = outcome {
+            counts.last_error = Some(error.to_string());
+        }
+        if is_over {
+            return;
+        }
+    }
+}
+
+impl Observer for Tap {
+    fn on_packet(&mut self, seen: &SeenPacket<'_>) {
+        if self.queue.is_open() {
+            self.queue.push_packet(seen);
+        }
+    }
+
+    fn on_trace(&mut self, event: &TraceEvent) {
+        if self.queue.is_open() {
+            self.queue.push_event(event);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,222 @@
+//! Joins packets with the trace, by the ids that both carry, into comments.
+//!
+//! The trace of a packet that leaves comes before the packet, and that of one that came, after it: so an arrival waits
+//! until the next packet.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use hopwise_core::agent::{By, Why};
+use hopwise_core::trace::{SentWhat, TraceEvent, TraceKind};
+use hopwise_core::{Instant, Seq};
+
+use super::ConnNames;
+use super::queue::{Head, Record};
+use crate::observer::Direction;
+
+/// ACKs of a connection that were decided and have not left; the ledger lets 8 wait.
+const MOST_DECIDED: usize = 16;
+/// Connections that are remembered; the oldest is forgotten first.
+const MOST_CONNECTIONS: usize = 4096;
+
+/// A packet with what is to be said of it.
+#[derive(Debug)]
+pub(super) struct Commented<'a> {
+    pub(super) head: Head,
+    pub(super) packet: &'a [u8],
+    /// Empty where there is nothing to say.
+    pub(super) comment: &'a str,
+}
+
+type Names = Box<dyn FnMut(u32) -> Option<ConnNames> + Send>;
+
+pub(super) struct Joiner {
+    names: Names,
+    connections: BTreeMap<u32, Conn>,
+    /// The arrival that waits for its trace.
+    arrival: Option<(Head, Vec<u8>)>,
+    said_of_arrival: String,
+    /// By the id of a packet that will leave.
+    leaving: Option<(u64, String)>,
+}
+
+/// What the trace has said of a connection.
+#[derive(Debug, Default)]
+struct Conn {
+    names: ConnNames,
+    decided: VecDeque<Decided>,
+    held_since: Option<Instant>,
+    window: Option<(u32, u32)>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Decided {
+    number: Seq,
+    by: By,
+    why: Why,
+    held: Option<Duration>,
+}
+
+impl Joiner {
+    pub(super) fn new(names: Names) -> Joiner {
+        Joiner {
+            names,
+            connections: BTreeMap::new(),
+            arrival: None,
+            said_of_arrival: String::new(),
+            leaving: None,
+        }
+    }
+
+    /// Hands on what is complete.
+    pub(super) fn take(&mut self, record: Record<'_>, sink: &mut dyn FnMut(&Commented<'_>)) {
+        match record {
+            Record::Event(event) => self.hear(&event),
+            Record::Packet(head, packet) => {
+                self.finish(sink);
+                if head.direction == Direction::In {
+                    self.arrival = Some((head, packet.to_vec()));
+                    return;
+                }
+                let said = self.leaving.take().filter(|(id, _)| *id == head.id);
+                let comment = said.as_ref().map_or("", |(_, comment)| comment);
+                sink(&Commented { head, packet, comment });
+            }
+        }
+    }
+
+    /// The arrival that waits will hear no more of itself.
+    pub(super) fn finish(&mut self, sink: &mut dyn FnMut(&Commented<'_>)) {
+        if let Some((head, packet)) = self.arrival.take() {
+            sink(&Commented { head, packet: &packet, comment: &self.said_of_arrival });
+        }
+        self.said_of_arrival.clear();
+    }
+
+    fn hear(&mut self, event: &TraceEvent) {
+        match event.kind {
+            TraceKind::Dropped(reason) => {
+                self.say_of_arrival(event, format_args!("dropped: {}", reason.name()))
+            }
+            TraceKind::AckHeld { why } => {
+                let conn = self.conn(event.conn);
+                conn.held_since.get_or_insert(event.now);
+                let receiver = conn.names.receiver.clone();
+                self.say_of_arrival(event, format_args!("ACK withheld by {receiver}: {why}"));
+            }
+            TraceKind::AckDecided { number, by, why } => {
+                let conn = self.conn(event.conn);
+                let held = conn.held_since.take().map(|since| event.now.since(since));
+                if conn.decided.len() == MOST_DECIDED {
+                    conn.decided.pop_front();
+                }
+                conn.decided.push_back(Decided { number, by, why, held });
+            }
+            TraceKind::Window { allowed, flight } => self.conn(event.conn).window = Some((allowed, flight)),
+            TraceKind::AckSent { number, repeat } => {
+                let comment = self.conn(event.conn).on_ack(number, repeat);
+                self.leaving = Some((event.packet, comment));
+            }
+            TraceKind::Sent { ack, len, what, .. } => {
+                let comment = self.conn(event.conn).on_sent(ack, len, what);
+                self.leaving = Some((event.packet, comment));
+            }
+            _ => {}
+        }
+    }
+
+    fn say_of_arrival(&mut self, event: &TraceEvent, what: std::fmt::Arguments<'_>) {
+        if self.arrival.as_ref().is_some_and(|(head, _)| head.id == event.packet) {
+            if !self.said_of_arrival.is_empty() {
+                self.said_of_arrival.push_str("; ");
+            }
+            // Writing to a String cannot fail.
+            let _ = self.said_of_arrival.write_fmt(what);
+        }
+    }
+
+    fn conn(&mut self, number: u32) -> &mut Conn {
+        if !self.connections.contains_key(&number) {
+            if self.connections.len() >= MOST_CONNECTIONS {
+                self.connections.pop_first();
+            }
+            let names = (self.names)(number).unwrap_or_else(ConnNames::unknown);
+            self.connections.insert(number, Conn { names, ..Conn::default() });
+        }
+        self.connections.entry(number).or_default()
+    }
+}
+
+impl ConnNames {
+    /// Of a connection that was over before anyone asked.
+    fn unknown() -> ConnNames {
+        ConnNames { receiver: "the receiver agent".into(), senders: "the sender agents".into(), hops: None }
+    }
+}
+
+impl Conn {
+    /// The decision behind an ACK that leaves; older ones went into it.
+    fn decision(&mut self, number: Seq) -> Option<Decided> {
+        let place = self.decided.iter().position(|decided| decided.number == number)?;
+        self.decided.drain(..=place).next_back()
+    }
+
+    fn on_ack(&mut self, number: Seq, repeat: bool) -> String {
+        let receiver = self.names.receiver.clone();
+        let mut text = match self.decision(number) {
+            None => format!("ACK {}: in answer to a segment", number.0),
+            Some(Decided { by, why, held, .. }) => {
+                let head = if repeat { "duplicate ACK" } else { "ACK" };
+                let mut text = format!("{head} {}: {}", number.0, reason(by, why, &receiver));
+                if let Some(held) = held {
+                    let _ = write!(text, ", {} after the first segment it held", millis(held));
+                }
+                text
+            }
+        };
+        self.add_hops(&mut text);
+        text
+    }
+
+    fn on_sent(&mut self, ack: Seq, len: u32, what: SentWhat) -> String {
+        let mut text = match what {
+            SentWhat::New => format!("{len} bytes, new"),
+            SentWhat::Resent => format!("{len} bytes, sent again in fast recovery"),
+            SentWhat::AfterTimeout => format!("{len} bytes, sent again after a timeout"),
+            SentWhat::Probe => format!("{len} bytes, a probe"),
+            SentWhat::TailProbe => format!("{len} bytes, a probe for the loss of the window's tail"),
+            SentWhat::Control => "opens or ends the connection".to_owned(),
+        };
+        if let Some((allowed, flight)) = self.window.filter(|_| what != SentWhat::Control) {
+            let senders = &self.names.senders;
+            let _ = write!(text, ": {senders} allows {allowed} bytes in flight, {flight} were");
+        }
+        if let Some(Decided { number, by, why, .. }) = self.decision(ack) {
+            let reason = reason(by, why, &self.names.receiver);
+            let _ = write!(text, "; with ACK {}: {reason}", number.0);
+        }
+        self.add_hops(&mut text);
+        text
+    }
+
+    fn add_hops(&self, text: &mut String) {
+        if let Some(hops) = self.names.hops {
+            let _ = write!(text, "; {hops} hops");
+        }
+    }
+}
+
+fn reason(by: By, why: Why, receiver: &str) -> String {
+    match by {
+        By::Agent => format!("{receiver} decided it, {why}"),
+        By::Repeat => format!("{receiver} repeats it, {why}"),
+        By::Forced => format!("the protocol demands it, {why}, whatever {receiver} says"),
+        By::Piggyback => "it rides on data that leaves anyway".to_owned(),
+    }
+}
+
+fn millis(time: Duration) -> String {
+    let micros = time.as_micros();
+    format!("{}.{:03} ms", micros / 1000, micros % 1000)
+}

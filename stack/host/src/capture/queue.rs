@@ -1,0 +1,164 @@
+//! The bounded queue between a driver and a capture's writer: two buffers that change places.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+
+use hopwise_core::trace::TraceEvent;
+use hopwise_core::{Instant, LinkId};
+
+use crate::observer::{Direction, SeenPacket};
+
+/// What waits to be written at most, in each of the two buffers.
+const MOST_BYTES: usize = 16 << 20;
+const MOST_RECORDS: usize = 128 << 10;
+
+#[derive(Debug)]
+pub(super) struct Queue {
+    filling: Mutex<Batch>,
+    /// Told when a buffer has something, and when the capture ends.
+    changed: Condvar,
+    is_open: AtomicBool,
+    /// One bit a link; links beyond the last bit share it.
+    wanted: AtomicU64,
+    packets_missed: AtomicU64,
+    events_missed: AtomicU64,
+}
+
+/// Records in the order in which they were seen; the packets' bytes lie in one buffer.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    records: Vec<Stored>,
+    bytes: Vec<u8>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Stored {
+    Packet { head: Head, end: usize },
+    Event(TraceEvent),
+}
+
+/// What is known of a packet besides its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head {
+    pub(super) at: Instant,
+    pub(super) link: LinkId,
+    pub(super) direction: Direction,
+    pub(super) id: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Record<'a> {
+    Packet(Head, &'a [u8]),
+    Event(TraceEvent),
+}
+
+impl Queue {
+    pub(super) fn new() -> Queue {
+        Queue {
+            filling: Mutex::default(),
+            changed: Condvar::new(),
+            is_open: AtomicBool::new(false),
+            wanted: AtomicU64::new(0),
+            packets_missed: AtomicU64::new(0),
+            events_missed: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn open(&self, wanted: &[LinkId]) {
+        let bits = wanted.iter().fold(0, |bits, link| bits | bit(*link));
+        self.wanted.store(bits, Ordering::Relaxed);
+        self.packets_missed.store(0, Ordering::Relaxed);
+        self.events_missed.store(0, Ordering::Relaxed);
+        self.filling.lock().clear();
+        self.is_open.store(true, Ordering::Release);
+    }
+
+    pub(super) fn close(&self) {
+        let _filling = self.filling.lock();
+        self.is_open.store(false, Ordering::Release);
+        self.changed.notify_one();
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Acquire)
+    }
+
+    pub(super) fn missed(&self) -> (u64, u64) {
+        (self.packets_missed.load(Ordering::Relaxed), self.events_missed.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn push_packet(&self, seen: &SeenPacket<'_>) {
+        if self.wanted.load(Ordering::Relaxed) & bit(seen.link) == 0 {
+            return;
+        }
+        let mut filling = self.filling.lock();
+        if filling.records.len() >= MOST_RECORDS || filling.bytes.len() + seen.packet.len() > MOST_BYTES {
+            self.packets_missed.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        filling.bytes.extend_from_slice(seen.packet);
+        let SeenPacket { at, link, direction, id, .. } = *seen;
+        let end = filling.bytes.len();
+        filling.records.push(Stored::Packet { head: Head { at, link, direction, id }, end });
+        self.tell(&filling);
+    }
+
+    pub(super) fn push_event(&self, event: &TraceEvent) {
+        let mut filling = self.filling.lock();
+        if filling.records.len() >= MOST_RECORDS {
+            self.events_missed.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        filling.records.push(Stored::Event(*event));
+        self.tell(&filling);
+    }
+
+    /// The writer waits for the first record alone.
+    fn tell(&self, filling: &Batch) {
+        if filling.records.len() == 1 {
+            self.changed.notify_one();
+        }
+    }
+
+    /// Swaps the full buffer for `batch`; an empty one comes back when nothing came in time. Answers whether the
+    /// capture is over.
+    pub(super) fn take(&self, batch: &mut Batch, within: Duration) -> bool {
+        batch.clear();
+        let mut filling = self.filling.lock();
+        if filling.is_empty() && self.is_open() {
+            self.changed.wait_for(&mut filling, within);
+        }
+        std::mem::swap(&mut *filling, batch);
+        !self.is_open()
+    }
+}
+
+fn bit(link: LinkId) -> u64 {
+    1 << link.0.min(63)
+}
+
+impl Batch {
+    pub(super) fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// Keeps the allocation.
+    fn clear(&mut self) {
+        self.records.clear();
+        self.bytes.clear();
+    }
+
+    pub(super) fn records(&self) -> impl Iterator<Item = Record<'_>> {
+        let mut start = 0;
+        self.records.iter().map(move |stored| match *stored {
+            Stored::Packet { head, end } => {
+                let packet = &self.bytes[start..end];
+                start = end;
+                Record::Packet(head, packet)
+            }
+            Stored::Event(event) => Record::Event(event),
+        })
+    }
+}

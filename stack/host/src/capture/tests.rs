@@ -1,0 +1,187 @@
+use std::fs;
+use std::path::Path;
+
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::{Block, PcapNgReader};
+
+use hopwise_core::agent::{By, Rule, Why};
+use hopwise_core::trace::{DropReason, SentWhat, TraceKind};
+use hopwise_core::{Instant, Seq};
+
+use super::*;
+use crate::observer::Direction;
+
+/// A folder of a test's own that goes with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(test: &str) -> Folder {
+        let folder = std::env::temp_dir().join(format!("hopwise-{test}-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        Folder(folder)
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn settings(path: &Path) -> CaptureSettings {
+    CaptureSettings {
+        path: path.to_owned(),
+        rotate_bytes: None,
+        files: 1,
+        links: vec!["hw0".into(), "hw1".into()],
+        wanted: vec![LinkId(0)],
+        wall_clock_offset: Duration::from_secs(1_000_000_000),
+        names: Box::new(|conn| {
+            let (receiver, senders) = ("delayed:d=3".into(), "[cubic]".into());
+            (conn == 1).then_some(ConnNames { receiver, senders, hops: Some(2) })
+        }),
+    }
+}
+
+fn packet(tap: &mut Tap, direction: Direction, link: u16, id: u64, bytes: &[u8]) {
+    let seen =
+        SeenPacket { at: Instant(id), link: LinkId(link), direction, id, segment_bytes: None, packet: bytes };
+    tap.on_packet(&seen);
+}
+
+fn event(tap: &mut Tap, millis: u64, packet: u64, kind: TraceKind) {
+    tap.on_trace(&TraceEvent { now: Instant::from_millis(millis), conn: 1, packet, kind });
+}
+
+/// The packets of a file with their comments.
+fn read(path: &Path) -> Vec<(Vec<u8>, String)> {
+    let bytes = fs::read(path).expect("the file is there");
+    let mut reader = PcapNgReader::new(&bytes[..]).expect("it begins with a section");
+    let mut packets = Vec::new();
+    while let Some(block) = reader.next_block() {
+        if let Block::EnhancedPacket(EnhancedPacketBlock { data, options, .. }) = block.expect("whole blocks")
+        {
+            let comment = options.iter().find_map(|option| match option {
+                EnhancedPacketOption::Comment(text) => Some(text.to_string()),
+                _ => None,
+            });
+            packets.push((data.to_vec(), comment.unwrap_or_default()));
+        }
+    }
+    packets
+}
+
+#[test]
+fn packets_say_why_they_left_and_why_they_were_not_acknowledged() {
+    let folder = Folder::new("capture-why");
+    let (capture, mut tap) = Capture::new();
+    capture.start(settings(&folder.file("a.pcapng"))).expect("it starts");
+    let why = |have| Why::new(Rule::Count, have, 3);
+    packet(&mut tap, Direction::In, 0, 1, b"first");
+    event(&mut tap, 10, 1, TraceKind::AckHeld { why: why(1) });
+    packet(&mut tap, Direction::In, 0, 2, b"second");
+    event(&mut tap, 25, 2, TraceKind::AckDecided { number: Seq(9), by: By::Agent, why: why(3) });
+    event(&mut tap, 25, 1, TraceKind::AckSent { number: Seq(9), repeat: false });
+    packet(&mut tap, Direction::Out, 0, 1, b"ack");
+    event(&mut tap, 30, 0, TraceKind::Window { allowed: 14_600, flight: 1460 });
+    let (seq, ack, what) = (Seq(1), Seq(9), SentWhat::New);
+    event(&mut tap, 30, 2, TraceKind::Sent { seq, ack, len: 1460, flags: 16, what });
+    packet(&mut tap, Direction::Out, 0, 2, b"data");
+    packet(&mut tap, Direction::In, 0, 3, b"bad");
+    event(&mut tap, 31, 3, TraceKind::Dropped(DropReason::OutOfWindow));
+    let (_, counts) = capture.stop().expect("it runs");
+    let comments: Vec<_> = read(&folder.file("a.pcapng")).into_iter().map(|(_, comment)| comment).collect();
+    assert_eq!(
+        comments,
+        [
+            "ACK withheld by delayed:d=3: count 1 of 3",
+            "",
+            "ACK 9: delayed:d=3 decided it, count 3 of 3, 15.000 ms after the first segment it held; 2 hops",
+            "1460 bytes, new: [cubic] allows 14600 bytes in flight, 1460 were; 2 hops",
+            "dropped: out-of-window",
+        ]
+    );
+    assert_eq!((counts.packets_written, counts.packets_missed, counts.last_error), (5, 0, None));
+}
+
+#[test]
+fn links_that_are_not_wanted_are_left_out() {
+    let folder = Folder::new("capture-links");
+    let (capture, mut tap) = Capture::new();
+    packet(&mut tap, Direction::In, 0, 1, b"before");
+    capture.start(settings(&folder.file("a.pcapng"))).expect("it starts");
+    packet(&mut tap, Direction::In, 1, 2, b"other");
+    packet(&mut tap, Direction::In, 0, 3, b"wanted");
+    capture.stop().expect("it runs");
+    packet(&mut tap, Direction::In, 0, 4, b"after");
+    let packets: Vec<_> = read(&folder.file("a.pcapng")).into_iter().map(|(bytes, _)| bytes).collect();
+    assert_eq!(packets, [b"wanted"]);
+    assert!(matches!(capture.stop(), Err(CaptureError::NoneRuns)));
+}
+
+#[test]
+fn a_full_file_makes_room_for_the_next_and_the_oldest_goes() {
+    let folder = Folder::new("capture-rotate");
+    let (capture, mut tap) = Capture::new();
+    let path = folder.file("a.pcapng");
+    let rotated = CaptureSettings { rotate_bytes: Some(1), files: 3, ..settings(&path) };
+    capture.start(rotated).expect("it starts");
+    for id in 1..=5 {
+        packet(&mut tap, Direction::Out, 0, id, &[u8::try_from(id).expect("small")]);
+        // One write each: the writer hands over when it has what was there.
+        let written = |counts: CaptureCounts| counts.packets_written >= id;
+        while !capture.running().is_some_and(|(_, counts)| written(counts)) {
+            thread::yield_now();
+        }
+    }
+    capture.stop().expect("it runs");
+    let of = |name: &str| read(&folder.file(name)).into_iter().map(|(bytes, _)| bytes[0]).collect::<Vec<_>>();
+    assert_eq!((of("a.pcapng"), of("a.1.pcapng"), of("a.2.pcapng")), (vec![], vec![5], vec![4]));
+    assert!(!folder.file("a.3.pcapng").exists());
+}
+
+#[test]
+fn a_disk_that_takes_nothing_is_counted_and_survived() {
+    let (capture, mut tap) = Capture::new();
+    // Every write to this device fails as if the disk were full.
+    match capture.start(settings(Path::new("/dev/full"))) {
+        Err(CaptureError::File { error, .. }) => {
+            assert_eq!(error.kind(), io::ErrorKind::StorageFull, "{error}");
+        }
+        other => panic!("the section's header cannot be written: {other:?}"),
+    }
+    packet(&mut tap, Direction::Out, 0, 1, b"x");
+    assert!(capture.running().is_none());
+}
+
+#[test]
+fn what_does_not_fit_the_queue_is_counted() {
+    let queue = Queue::new();
+    queue.open(&[LinkId(0)]);
+    let large = vec![0; 65_000];
+    let (at, direction) = (Instant::ZERO, Direction::Out);
+    for id in 0..300 {
+        let seen = SeenPacket { at, link: LinkId(0), direction, id, segment_bytes: None, packet: &large };
+        queue.push_packet(&seen);
+    }
+    let kept = 16 * 1024 * 1024 / 65_000;
+    assert!(kept < 300);
+    assert_eq!(queue.missed(), (300 - kept, 0));
+    let mut batch = queue::Batch::default();
+    assert!(!queue.take(&mut batch, Duration::ZERO));
+    assert_eq!(batch.records().count() as u64, kept);
+}
+
+#[test]
+fn a_second_capture_is_refused_while_one_runs() {
+    let folder = Folder::new("capture-twice");
+    let (capture, _tap) = Capture::new();
+    capture.start(settings(&folder.file("a.pcapng"))).expect("it starts");
+    let second = capture.start(settings(&folder.file("b.pcapng")));
+    assert!(matches!(second, Err(CaptureError::AlreadyRuns(path)) if path == folder.file("a.pcapng")));
+    capture.stop().expect("it runs");
+}
