@@ -294,6 +294,12 @@ impl Endpoint {
         self.conn(id).map(|conn| conn.number)
     }
 
+    /// The connection of that number in the trace, whoever it belongs to. It looks through all of them.
+    pub fn by_trace_number(&self, number: u32) -> Option<ConnId> {
+        let mut numbered = self.table.iter().filter(|(_, entry)| entry.conn.number == number);
+        numbered.next().map(|(slot, entry)| ConnId { slot, generation: entry.generation })
+    }
+
     fn conn(&self, id: ConnId) -> Option<&Connection> {
         self.table.resolve(id).and_then(|slot| self.table.get(slot)).map(|entry| &entry.conn)
     }

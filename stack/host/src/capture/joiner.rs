@@ -20,6 +20,9 @@ const MOST_DECIDED: usize = 16;
 /// Connections that are remembered; the oldest is forgotten first.
 const MOST_CONNECTIONS: usize = 4096;
 
+/// Times that a connection's names are asked for, as long as its hops are unknown.
+const MOST_ASKED: u8 = 8;
+
 /// A packet with what is to be said of it.
 #[derive(Debug)]
 pub(super) struct Commented<'a> {
@@ -45,6 +48,8 @@ pub(super) struct Joiner {
 #[derive(Debug, Default)]
 struct Conn {
     names: ConnNames,
+    /// How often someone was asked for the names: hops are known only after some packets.
+    asked: u8,
     decided: VecDeque<Decided>,
     held_since: Option<Instant>,
     window: Option<(u32, u32)>,
@@ -97,7 +102,7 @@ impl Joiner {
     fn hear(&mut self, event: &TraceEvent) {
         match event.kind {
             TraceKind::Dropped(reason) => {
-                self.say_of_arrival(event, format_args!("dropped: {}", reason.name()))
+                self.say_of_arrival(event, format_args!("dropped: {}", reason.name()));
             }
             TraceKind::AckHeld { why } => {
                 let conn = self.conn(event.conn);
@@ -141,10 +146,14 @@ impl Joiner {
             if self.connections.len() >= MOST_CONNECTIONS {
                 self.connections.pop_first();
             }
-            let names = (self.names)(number).unwrap_or_else(ConnNames::unknown);
-            self.connections.insert(number, Conn { names, ..Conn::default() });
+            self.connections.insert(number, Conn { names: ConnNames::unknown(), ..Conn::default() });
         }
-        self.connections.entry(number).or_default()
+        let conn = self.connections.entry(number).or_default();
+        if conn.names.hops.is_none() && conn.asked < MOST_ASKED {
+            conn.asked += 1;
+            conn.names = (self.names)(number).unwrap_or_else(|| conn.names.clone());
+        }
+        conn
     }
 }
 
@@ -188,10 +197,15 @@ impl Conn {
             SentWhat::TailProbe => format!("{len} bytes, a probe for the loss of the window's tail"),
             SentWhat::Control => "opens or ends the connection".to_owned(),
         };
-        if let Some((allowed, flight)) = self.window.filter(|_| what != SentWhat::Control) {
-            let senders = &self.names.senders;
-            let _ = write!(text, ": {senders} allows {allowed} bytes in flight, {flight} were");
-        }
+        let senders = &self.names.senders;
+        // Writing to a String cannot fail.
+        let _ = match self.window {
+            _ if what == SentWhat::Control => Ok(()),
+            Some((allowed, flight)) => {
+                write!(text, ": {senders} allows {allowed} bytes in flight, {flight} were")
+            }
+            None => write!(text, ": within what {senders} allows at first"),
+        };
         if let Some(Decided { number, by, why, .. }) = self.decision(ack) {
             let reason = reason(by, why, &self.names.receiver);
             let _ = write!(text, "; with ACK {}: {reason}", number.0);
