@@ -1,12 +1,17 @@
 //! How a subcommand ends when it does not end well.
 
 use std::fmt;
+use std::io;
 use std::process::ExitCode;
+
+use hopwise::located::{LoadError, Refusal};
 
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// The input is at fault: where, and what would be accepted.
     Refused { place: String, problem: String },
+    /// A file is at fault, and can be shown.
+    Located(Box<Refusal>),
     /// The input was fine, but the work could not be done.
     Failed { doing: &'static str, problem: String },
 }
@@ -16,9 +21,21 @@ impl Failure {
         Failure::Refused { place: place.into(), problem: problem.to_string() }
     }
 
+    pub(crate) fn failed(doing: &'static str, problem: impl fmt::Display) -> Failure {
+        Failure::Failed { doing, problem: problem.to_string() }
+    }
+
+    /// Says it on standard error.
+    pub(crate) fn print(self) {
+        match self {
+            Failure::Located(refusal) => eprintln!("{:?}", miette::Report::new(*refusal)),
+            other => eprintln!("hopwise: {other}"),
+        }
+    }
+
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
-            Failure::Refused { .. } => ExitCode::from(2),
+            Failure::Refused { .. } | Failure::Located(_) => ExitCode::from(2),
             Failure::Failed { .. } => ExitCode::from(1),
         }
     }
@@ -27,6 +44,7 @@ impl Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Failure::Located(refusal) => write!(f, "{refusal}"),
             Failure::Refused { place, problem } => write!(f, "{place}: {problem}"),
             Failure::Failed { doing, problem } => write!(f, "{doing}: {problem}"),
         }
@@ -34,3 +52,22 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+impl From<LoadError> for Failure {
+    fn from(error: LoadError) -> Failure {
+        match error {
+            LoadError::Unreadable { name, problem } => Failure::refused(name, problem),
+            LoadError::Refused(refusal) => Failure::Located(refusal),
+        }
+    }
+}
+
+/// A reader that has seen enough, such as `head`, closes the pipe; that is no failure.
+pub(crate) fn printed(written: io::Result<()>) -> Result<(), Failure> {
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::failed("writing to standard output", error))
+        }
+        _ => Ok(()),
+    }
+}

@@ -6,7 +6,17 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+mod agents;
+mod capture;
+mod doctor;
 mod failure;
+mod measure;
+mod node;
+mod recv;
+mod send;
+mod status;
+mod table;
+mod top;
 mod trace;
 
 /// A user-level TCP for multi-hop 802.11, with the ACK decision and the sending decision chosen per connection.
@@ -19,19 +29,36 @@ struct Command {
 
 #[derive(Debug, Subcommand)]
 enum Sub {
+    Node(node::Arguments),
+    Status(status::Arguments),
+    Top(top::Arguments),
+    Capture(capture::Arguments),
+    Send(send::Arguments),
+    Recv(recv::Arguments),
+    Agents(agents::Arguments),
+    Doctor(doctor::Arguments),
     Trace(trace::Arguments),
 }
 
 fn main() -> ExitCode {
     let Command { subcommand } = Command::parse();
     let done = match subcommand {
+        Sub::Node(arguments) => node::run(&arguments),
+        Sub::Status(arguments) => status::run(&arguments),
+        Sub::Top(arguments) => top::run(&arguments),
+        Sub::Capture(arguments) => capture::run(&arguments),
+        Sub::Send(arguments) => send::run(&arguments),
+        Sub::Recv(arguments) => recv::run(&arguments),
+        Sub::Agents(arguments) => agents::run(&arguments),
+        Sub::Doctor(arguments) => doctor::run(&arguments),
         Sub::Trace(arguments) => trace::run(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("hopwise: {failure}");
-            failure.exit_code()
+            let exit_code = failure.exit_code();
+            failure.print();
+            exit_code
         }
     }
 }

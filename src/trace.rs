@@ -9,7 +9,7 @@ use clap::builder::PossibleValuesParser;
 use hopwise_core::Instant;
 use hopwise_core::trace::text::{EVENT_NAMES, TraceLine, TraceReader};
 
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 
 mod print;
 mod time;
@@ -99,7 +99,7 @@ fn copy(
             _ => {}
         }
     }
-    finish(written.and_then(|()| out.flush()))?;
+    failure::printed(written.and_then(|()| out.flush()))?;
     if reader.lines() < 2 {
         return Err(Failure::refused(name, "expected a trace, beginning with the line `# hopwise-trace 1`"));
     }
@@ -112,16 +112,6 @@ fn text_of(bytes: &[u8]) -> Option<&str> {
     let text = str::from_utf8(bytes).ok().filter(|_| whole)?;
     let text = text.strip_suffix('\n').unwrap_or(text);
     Some(text.strip_suffix('\r').unwrap_or(text))
-}
-
-/// A reader that has seen enough, such as `head`, closes the pipe; that is no failure.
-fn finish(written: io::Result<()>) -> Result<(), Failure> {
-    match written {
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            Err(Failure::Failed { doing: "writing to standard output", problem: error.to_string() })
-        }
-        _ => Ok(()),
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,109 @@
+//! `hopwise capture`: begins and ends captures on a running node, and says why a packet in one left.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+use hopwise::units::Size;
+
+use crate::failure::Failure;
+use crate::node::control::client::Control;
+use crate::node::control::{Request, Response};
+use crate::node::snapshot::CaptureSnapshot;
+
+mod why;
+
+/// Capture what a running node's links carry, with the reason of each packet; or ask a capture
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hopwise capture start n2.pcapng --rotate 64MiB --files 8
+  hopwise capture stop
+  hopwise capture why n2.pcapng 17
+  wireshark n2.pcapng         # the reasons are the packets' comments")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    control: Control,
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Begin to write a file (pcapng); the daemon's user must be allowed to
+    Start {
+        file: PathBuf,
+        /// Only this link; may be given several times
+        #[arg(long, value_name = "NAME")]
+        link: Vec<String>,
+        /// Begin a new file when this one has SIZE
+        #[arg(long, value_name = "SIZE")]
+        rotate: Option<Size>,
+        /// How many files stay when they rotate
+        #[arg(long, value_name = "N", default_value_t = 8)]
+        files: u32,
+    },
+    /// End it and say what was written and what was lost
+    Stop,
+    /// Say in a sentence why a packet of ours left, or what became of one that came
+    Why {
+        file: PathBuf,
+        /// The packet's number, as Wireshark counts
+        #[arg(value_parser = clap::value_parser!(u64).range(1..))]
+        frame: u64,
+    },
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    match &arguments.action {
+        Action::Why { file, frame } => {
+            println!("{}", why::sentence(file, *frame)?);
+            Ok(())
+        }
+        Action::Start { file, link, rotate, files } => {
+            let request = Request::CaptureStart {
+                file: absolute(file)?,
+                links: link.clone(),
+                rotate_bytes: rotate.map(|size| size.0),
+                files: *files,
+            };
+            let begun = ask(&arguments.control, &request)?;
+            println!("capturing into {}", begun.file);
+            Ok(())
+        }
+        Action::Stop => {
+            let ended = ask(&arguments.control, &Request::CaptureStop)?;
+            println!("{}", summary(&ended));
+            Ok(())
+        }
+    }
+}
+
+/// The daemon stands in another folder.
+fn absolute(file: &Path) -> Result<PathBuf, Failure> {
+    std::path::absolute(file).map_err(|error| Failure::refused(file.display().to_string(), error))
+}
+
+fn ask(control: &Control, request: &Request) -> Result<CaptureSnapshot, Failure> {
+    match control.ask(request)? {
+        Response::Capture(snapshot) => Ok(snapshot),
+        _ => Err(Failure::failed("ask the daemon", "it answered another question")),
+    }
+}
+
+fn summary(capture: &CaptureSnapshot) -> String {
+    let CaptureSnapshot { file, packets_written, bytes_written, .. } = capture;
+    let mut text = format!("{file}: {packets_written} packets, {}", Size(*bytes_written));
+    for (count, why) in [
+        (capture.packets_missed, "packets came too fast for the queue"),
+        (capture.events_missed, "trace events came too fast, so some packets have no reason"),
+        (capture.packets_unwritten, "packets did not fit on the disk"),
+    ] {
+        if count > 0 {
+            text.push_str(&format!("\n  {count} {why}"));
+        }
+    }
+    if let Some(error) = &capture.last_error {
+        text.push_str(&format!("\n  last error: {error}"));
+    }
+    text
+}

@@ -1,0 +1,151 @@
+//! `hopwise doctor`: what on this machine stands in the way of a node, and what to do about it.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde::Serialize;
+
+use crate::failure::{self, Failure};
+use crate::node::config::{self, NodeConfig};
+
+mod links;
+mod machine;
+
+/// Find what stands in a node's way on this machine, each with its remedy
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hopwise doctor
+  hopwise doctor --config configs/node.yaml     # also looks at the links it names
+  hopwise doctor --json | jq '.findings[] | select(.verdict != \"ok\")'
+
+It changes nothing. Exit status 1 when something would keep a node from working.")]
+pub(crate) struct Arguments {
+    /// A node's configuration: its links are looked at, too
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Verdict {
+    Ok,
+    /// It works, but worse or otherwise than one might think.
+    Warning,
+    /// A node cannot work like this.
+    Failure,
+    /// It could not be looked at.
+    Skipped,
+}
+
+impl Verdict {
+    fn name(self) -> &'static str {
+        match self {
+            Verdict::Ok => "ok",
+            Verdict::Warning => "warning",
+            Verdict::Failure => "FAILURE",
+            Verdict::Skipped => "skipped",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Finding {
+    check: &'static str,
+    verdict: Verdict,
+    found: String,
+    /// What to do about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    fix: Option<String>,
+}
+
+impl Finding {
+    fn ok(check: &'static str, found: impl Into<String>) -> Finding {
+        Finding { check, verdict: Verdict::Ok, found: found.into(), fix: None }
+    }
+
+    fn skipped(check: &'static str, why: impl Into<String>) -> Finding {
+        Finding { verdict: Verdict::Skipped, ..Finding::ok(check, why) }
+    }
+
+    fn warning(check: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Finding {
+        Finding { verdict: Verdict::Warning, fix: Some(fix.into()), ..Finding::ok(check, found) }
+    }
+
+    fn failure(check: &'static str, found: impl Into<String>, fix: impl Into<String>) -> Finding {
+        Finding { verdict: Verdict::Failure, fix: Some(fix.into()), ..Finding::ok(check, found) }
+    }
+}
+
+/// The files under which the kernel shows itself; another folder in tests.
+#[derive(Debug)]
+struct System {
+    root: PathBuf,
+}
+
+impl System {
+    fn path(&self, path: &str) -> PathBuf {
+        self.root.join(path)
+    }
+
+    /// A file's text without its newline.
+    fn read(&self, path: &str) -> Option<String> {
+        std::fs::read_to_string(self.path(path)).ok().map(|text| text.trim().to_owned())
+    }
+
+    fn has(&self, path: &str) -> bool {
+        self.path(path).exists()
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let config = arguments.config.as_deref().map(config::load).transpose().map_err(Failure::from)?;
+    let system = System { root: Path::new("/").to_owned() };
+    let findings = examine(&system, config.as_ref());
+    let text = if arguments.json {
+        serde_json::json!({ "findings": findings }).to_string() + "\n"
+    } else {
+        findings.iter().map(line).collect()
+    };
+    failure::printed(io::stdout().lock().write_all(text.as_bytes()))?;
+    let failures = findings.iter().filter(|finding| finding.verdict == Verdict::Failure).count();
+    match failures {
+        0 => Ok(()),
+        several => {
+            Err(Failure::failed("doctor", format_args!("{several} of the findings keep a node from working")))
+        }
+    }
+}
+
+fn examine(system: &System, config: Option<&NodeConfig>) -> Vec<Finding> {
+    let mut findings = vec![
+        machine::tun(system),
+        machine::capability(
+            "net-admin",
+            caps::Capability::CAP_NET_ADMIN,
+            "TUN devices, addresses and routes",
+        ),
+        machine::capability("net-raw", caps::Capability::CAP_NET_RAW, "raw links and live captures"),
+        machine::rp_filter(system),
+        machine::forwarding(system),
+        machine::clock_source(system),
+    ];
+    match config {
+        Some(config) => findings.extend(links::examine(system, config)),
+        None => findings.push(Finding::skipped("links", "no --config names any")),
+    }
+    findings
+}
+
+fn line(finding: &Finding) -> String {
+    let Finding { check, verdict, found, fix } = finding;
+    let fix = fix.as_ref().map_or(String::new(), |fix| format!("\n{:22}fix: {fix}", ""));
+    format!("{:8} {check:12} {found}{fix}\n", verdict.name())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,86 @@
+//! What holds for every node on this machine.
+
+use std::fs::OpenOptions;
+use std::io;
+
+use caps::{CapSet, Capability};
+
+use super::{Finding, System};
+
+pub(super) fn tun(system: &System) -> Finding {
+    const CHECK: &str = "tun";
+    let device = system.path("dev/net/tun");
+    match OpenOptions::new().read(true).write(true).open(&device) {
+        Ok(_) => Finding::ok(CHECK, "/dev/net/tun can be opened"),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Finding::failure(
+            CHECK,
+            "there is no /dev/net/tun",
+            "modprobe tun; in a container, pass the device in with --device=/dev/net/tun",
+        ),
+        Err(error) => Finding::failure(
+            CHECK,
+            format!("/dev/net/tun: {error}"),
+            "run as root, or chmod 0666 /dev/net/tun",
+        ),
+    }
+}
+
+pub(super) fn capability(check: &'static str, capability: Capability, what_for: &str) -> Finding {
+    match caps::has_cap(None, CapSet::Effective, capability) {
+        Ok(true) => Finding::ok(check, format!("{capability} is there")),
+        Ok(false) => {
+            let name = capability.to_string().to_lowercase();
+            let fix = format!("run as root, or: setcap {name}+ep $(command -v hopwise)");
+            Finding::failure(check, format!("{capability} is missing, which {what_for} need"), fix)
+        }
+        Err(error) => Finding::skipped(check, error.to_string()),
+    }
+}
+
+/// A strict filter drops what comes in over another interface than the answer would leave by.
+pub(super) fn rp_filter(system: &System) -> Finding {
+    const CHECK: &str = "rp-filter";
+    match system.read("proc/sys/net/ipv4/conf/all/rp_filter").as_deref() {
+        None => Finding::skipped(CHECK, "the kernel does not show it"),
+        Some("1") => Finding::warning(
+            CHECK,
+            "strict: packets from a node's address are dropped unless the way back is the TUN they came from",
+            "sysctl -w net.ipv4.conf.all.rp_filter=2",
+        ),
+        Some(value) => Finding::ok(CHECK, format!("{value}, not strict")),
+    }
+}
+
+/// Without it nobody beyond this machine can be reached through a TUN.
+pub(super) fn forwarding(system: &System) -> Finding {
+    const CHECK: &str = "forwarding";
+    match system.read("proc/sys/net/ipv4/ip_forward").as_deref() {
+        None => Finding::skipped(CHECK, "the kernel does not show it"),
+        Some("0") => Finding::warning(
+            CHECK,
+            "off: a node on a TUN reaches this machine alone",
+            "sysctl -w net.ipv4.ip_forward=1",
+        ),
+        Some(_) => Finding::ok(CHECK, "on"),
+    }
+}
+
+/// Some clocks take a system call and a device access for every reading.
+pub(super) fn clock_source(system: &System) -> Finding {
+    const CHECK: &str = "clock";
+    const FOLDER: &str = "sys/devices/system/clocksource/clocksource0";
+    let Some(current) = system.read(&format!("{FOLDER}/current_clocksource")) else {
+        return Finding::skipped(CHECK, "the kernel does not show it");
+    };
+    let slow = ["hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"];
+    if !slow.contains(&current.as_str()) {
+        return Finding::ok(CHECK, current);
+    }
+    let available = system.read(&format!("{FOLDER}/available_clocksource")).unwrap_or_default();
+    let better = available.split_whitespace().find(|name| !slow.contains(name));
+    let fix = better.map_or_else(
+        || "none here is quick; timers and rates will be coarse".to_owned(),
+        |better| format!("echo {better} > /{FOLDER}/current_clocksource"),
+    );
+    Finding::warning(CHECK, format!("{current} is slow to read, and it is read for every packet"), fix)
+}

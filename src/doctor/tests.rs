@@ -1,0 +1,98 @@
+use std::fs;
+
+use super::*;
+
+/// A machine made of files.
+struct Machine(System);
+
+impl Machine {
+    fn new(test: &str, files: &[(&str, &str)]) -> Machine {
+        let root = std::env::temp_dir().join(format!("hopwise-doctor-{test}-{}", std::process::id()));
+        for (path, text) in files {
+            let path = root.join(path);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(path, format!("{text}\n")).expect("a file");
+        }
+        Machine(System { root })
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0.root);
+    }
+}
+
+const CLOCK: &str = "sys/devices/system/clocksource/clocksource0/current_clocksource";
+const CLOCKS: &str = "sys/devices/system/clocksource/clocksource0/available_clocksource";
+
+fn verdict(findings: &[Finding], check: &str) -> Verdict {
+    let found = findings.iter().find(|finding| finding.check == check);
+    found.map(|finding| finding.verdict).expect("it was looked at")
+}
+
+#[test]
+fn a_machine_in_order_has_nothing_to_mend() {
+    let machine = Machine::new(
+        "order",
+        &[
+            ("dev/net/tun", ""),
+            ("proc/sys/net/ipv4/conf/all/rp_filter", "2"),
+            ("proc/sys/net/ipv4/ip_forward", "1"),
+            (CLOCK, "tsc"),
+        ],
+    );
+    let findings = examine(&machine.0, None);
+    for check in ["tun", "rp-filter", "forwarding", "clock"] {
+        assert_eq!(verdict(&findings, check), Verdict::Ok, "{check}");
+    }
+    assert_eq!(verdict(&findings, "links"), Verdict::Skipped);
+}
+
+#[test]
+fn what_is_wrong_is_found_with_its_remedy() {
+    let machine = Machine::new(
+        "wrong",
+        &[
+            ("proc/sys/net/ipv4/conf/all/rp_filter", "1"),
+            ("proc/sys/net/ipv4/ip_forward", "0"),
+            (CLOCK, "acpi_pm"),
+            (CLOCKS, "tsc acpi_pm"),
+        ],
+    );
+    let findings = examine(&machine.0, None);
+    assert_eq!(verdict(&findings, "tun"), Verdict::Failure);
+    for check in ["rp-filter", "forwarding", "clock"] {
+        assert_eq!(verdict(&findings, check), Verdict::Warning, "{check}");
+    }
+    let lines: String = findings.iter().map(line).collect();
+    for fix in ["modprobe tun", "rp_filter=2", "ip_forward=1", "echo tsc > /sys/devices"] {
+        assert!(lines.contains(fix), "{lines}");
+    }
+    let worse = findings.iter().filter(|finding| finding.verdict != Verdict::Ok && finding.fix.is_none());
+    assert!(worse.clone().all(|finding| finding.verdict == Verdict::Skipped), "{worse:?}");
+}
+
+#[test]
+fn the_links_of_a_configuration_are_looked_at() {
+    let machine = Machine::new(
+        "links",
+        &[
+            ("sys/class/net/hw0/tun_flags", "0x1001"),
+            ("sys/class/net/eth0/operstate", "up"),
+            ("sys/class/net/eth0/mtu", "1400"),
+        ],
+    );
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/configs/node.yaml");
+    let config = config::load(Path::new(path)).expect("the example");
+    let findings = links::examine(&machine.0, &config);
+    assert_eq!(verdict(&findings, "device"), Verdict::Warning);
+    let mtu = findings.iter().find(|finding| finding.check == "mtu").expect("it was looked at");
+    assert!(mtu.found.contains("eth0 carries only 1400"), "{mtu:?}");
+}
+
+#[test]
+fn offloads_are_read_from_what_ethtool_prints() {
+    let text = "Features for eth0:\n\tgeneric-receive-offload: on\nlarge-receive-offload: off [fixed]\n";
+    assert_eq!(links::offloads_in(text), [("generic-receive-offload", "gro")]);
+}

@@ -1,0 +1,238 @@
+//! On what a measurement runs: a stack of its own over its own links, or the kernel's TCP for comparison.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use clap::Args;
+use hopwise_agents::StandardAgents;
+use hopwise_core::endpoint::{AgentChoice, ConnectOptions, EndpointConfig, ListenOptions, Route};
+use hopwise_core::ip::Prefix;
+use hopwise_core::tcp::Options;
+use hopwise_core::{LinkId, NextHop};
+use hopwise_host::{Link, Stack, StackConfig, Tun, TunConfig, describe, random_key};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::report::SideReport;
+use crate::failure::Failure;
+use crate::node::{config, links};
+
+/// Where to run, and with which agents
+#[derive(Args, Clone, Debug)]
+pub(crate) struct Place {
+    /// Use the links, routes, rules and TCP of a node's configuration; no node may be running on them
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["address", "kernel_tcp"])]
+    config: Option<PathBuf>,
+    /// Run on a TUN device of its own with this address, such as 10.7.0.2/24
+    #[arg(long, value_name = "ADDRESS", conflicts_with = "kernel_tcp")]
+    address: Option<Prefix>,
+    /// The kernel's address on that TUN
+    #[arg(long, value_name = "ADDRESS", requires = "address")]
+    kernel: Option<Prefix>,
+    /// The TUN's name; %d is a number that the kernel chooses
+    #[arg(long, value_name = "NAME", default_value = "hwm%d")]
+    tun: String,
+    #[arg(long, value_name = "BYTES", default_value_t = 1500)]
+    mtu: u16,
+    /// Use the kernel's own TCP, to compare with
+    #[arg(long)]
+    kernel_tcp: bool,
+    /// When this side acknowledges, such as delayed:d=3
+    #[arg(long, value_name = "SPEC", conflicts_with = "kernel_tcp")]
+    receiver: Option<String>,
+    /// How much this side sends, such as '[newreno, limit:4]'
+    #[arg(long, value_name = "SPECS", conflicts_with = "kernel_tcp")]
+    sender: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Carrier {
+    Hopwise { stack: Stack, agents: AgentChoice },
+    Kernel,
+}
+
+impl Place {
+    /// Makes the stack; its devices go with it.
+    pub(crate) fn open(&self) -> Result<Carrier, Failure> {
+        if self.kernel_tcp {
+            return Ok(Carrier::Kernel);
+        }
+        let agents = self.agents()?;
+        let (endpoint, links) = match (&self.config, self.address) {
+            (Some(path), _) => {
+                let config = config::load(path).map_err(Failure::from)?;
+                let links =
+                    links::open_all(&config).map_err(|error| Failure::failed("open a link", error))?;
+                (config.endpoint(links::describe_all(&config, &links), key()?), links)
+            }
+            (None, Some(address)) => self.tun(address)?,
+            (None, None) => {
+                let wanted =
+                    "expected --address ADDRESS for a TUN of its own, --config FILE, or --kernel-tcp";
+                return Err(Failure::refused("where to run", wanted));
+            }
+        };
+        let stack = Stack::start(StackConfig::new(endpoint), links, Box::new(StandardAgents::default()))
+            .map_err(|error| Failure::failed("start the stack", error))?;
+        Ok(Carrier::Hopwise { stack, agents })
+    }
+
+    fn agents(&self) -> Result<AgentChoice, Failure> {
+        if let Some(spec) = &self.receiver {
+            hopwise_agents::validate_receiver(spec)
+                .map_err(|error| Failure::refused("--receiver", format_args!("\n{error}")))?;
+        }
+        if let Some(specs) = &self.sender {
+            hopwise_agents::validate_senders(specs)
+                .map_err(|error| Failure::refused("--sender", format_args!("\n{error}")))?;
+        }
+        Ok(AgentChoice { receiver: self.receiver.clone(), senders: self.sender.clone(), shadows: None })
+    }
+
+    /// One TUN, beyond which lies everything.
+    fn tun(&self, address: Prefix) -> Result<(EndpointConfig, Vec<Box<dyn Link>>), Failure> {
+        let (kernel_addresses, routes) = match self.kernel {
+            Some(kernel) => (vec![kernel], Vec::new()),
+            None => (Vec::new(), vec![address]),
+        };
+        let settings = TunConfig { mtu: self.mtu, kernel_addresses, routes, ..TunConfig::new(&self.tun) };
+        let link = Tun::open(&settings).map_err(|error| Failure::failed("open a link", error))?;
+        let everything = Prefix::new(if address.address().is_ipv4() { any_v4() } else { any_v6() }, 0);
+        let everything = everything.map_err(|error| Failure::failed("route", error))?;
+        let route = Route { to: everything, link: LinkId(0), via: NextHop::Link };
+        let described = describe(&link, LinkId(0), vec![address]);
+        let endpoint = EndpointConfig { routes: vec![route], ..EndpointConfig::new(described, key()?) };
+        Ok((endpoint, vec![Box::new(link)]))
+    }
+}
+
+fn any_v4() -> IpAddr {
+    IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED)
+}
+
+fn any_v6() -> IpAddr {
+    IpAddr::V6(std::net::Ipv6Addr::UNSPECIFIED)
+}
+
+fn key() -> Result<[u8; 32], Failure> {
+    random_key().map_err(|error| Failure::failed("draw a key", error))
+}
+
+impl Carrier {
+    pub(crate) async fn connect(&self, to: SocketAddr) -> io::Result<Stream> {
+        match self {
+            Carrier::Kernel => Ok(Stream::Kernel(tokio::net::TcpStream::connect(to).await?)),
+            Carrier::Hopwise { stack, agents } => {
+                let options = ConnectOptions { agents: agents.clone(), ..ConnectOptions::default() };
+                Ok(Stream::Hopwise(stack.connect(to, &options).await?))
+            }
+        }
+    }
+
+    pub(crate) async fn listen(&self, port: u16) -> io::Result<Listener> {
+        match self {
+            Carrier::Kernel => Ok(Listener::Kernel(tokio::net::TcpListener::bind((any_v6(), port)).await?)),
+            Carrier::Hopwise { stack, agents } => {
+                let options = ListenOptions { agents: agents.clone(), ..ListenOptions::default() };
+                let listener = stack.listen(None, port, options);
+                Ok(Listener::Hopwise(listener.map_err(|error| io::Error::other(error.to_string()))?))
+            }
+        }
+    }
+
+    /// Ends the stack in order.
+    pub(crate) async fn stop(self) {
+        const WITHIN: Duration = Duration::from_secs(3);
+        if let Carrier::Hopwise { stack, .. } = self {
+            // The links go with the stack even where it ends badly.
+            let _ = tokio::task::spawn_blocking(move || stack.stop(WITHIN)).await;
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum Listener {
+    Hopwise(hopwise_host::TcpListener),
+    Kernel(tokio::net::TcpListener),
+}
+
+impl Listener {
+    pub(crate) async fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Listener::Hopwise(listener) => Ok(Stream::Hopwise(listener.accept().await?)),
+            Listener::Kernel(listener) => Ok(Stream::Kernel(listener.accept().await?.0)),
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(crate) enum Stream {
+    Hopwise(hopwise_host::TcpStream),
+    Kernel(tokio::net::TcpStream),
+}
+
+impl Stream {
+    /// Small messages leave at once: a question must not wait for the ACK of what went before it.
+    pub(crate) fn set_nodelay(&self) {
+        // A connection that is gone already says so when it is written to.
+        let _ = match self {
+            Stream::Kernel(stream) => stream.set_nodelay(true).is_ok(),
+            Stream::Hopwise(stream) => stream.stack().with(|now, endpoint| {
+                let id = stream.id();
+                let options = endpoint.options(id).map(|options| Options { nagle: false, ..options });
+                options.is_ok_and(|options| endpoint.set_options(now, id, options).is_ok())
+            }),
+        };
+    }
+
+    /// What this side knows of the connection; the kernel does not tell.
+    pub(crate) fn report(&self) -> SideReport {
+        match self {
+            Stream::Hopwise(stream) => {
+                stream.info().map_or_else(SideReport::default, |info| SideReport::of(&info))
+            }
+            Stream::Kernel(stream) => {
+                let text = |address: io::Result<SocketAddr>| {
+                    address.map_or_else(|_| String::new(), |a| a.to_string())
+                };
+                let local = text(stream.local_addr());
+                SideReport { local, remote: text(stream.peer_addr()), ..SideReport::default() }
+            }
+        }
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Hopwise(stream) => Pin::new(stream).poll_read(cx, into),
+            Stream::Kernel(stream) => Pin::new(stream).poll_read(cx, into),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Stream::Hopwise(stream) => Pin::new(stream).poll_write(cx, data),
+            Stream::Kernel(stream) => Pin::new(stream).poll_write(cx, data),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Hopwise(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Kernel(stream) => Pin::new(stream).poll_flush(cx),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Stream::Hopwise(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Kernel(stream) => Pin::new(stream).poll_shutdown(cx),
+        }
+    }
+}

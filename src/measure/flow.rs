@@ -1,0 +1,248 @@
+//! One flow of a measurement: writes or reads payload and counts it.
+
+use std::io;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use tokio::fs::File;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::{Instant, timeout_at};
+
+use super::carrier::Stream;
+use super::protocol::{FlowSeen, Work};
+
+const CHUNK: usize = 128 << 10;
+
+/// What a flow sends.
+#[derive(Clone, Debug)]
+pub(crate) enum Source<'a> {
+    Until(Instant),
+    Bytes(u64),
+    File(&'a Path),
+}
+
+impl Source<'_> {
+    /// Of a plan without a file.
+    pub(crate) fn of(work: Work) -> Source<'static> {
+        match work {
+            Work::BulkFor { micros } => Source::Until(Instant::now() + Duration::from_micros(micros)),
+            Work::Bytes { bytes } | Work::File { bytes } => Source::Bytes(bytes),
+            Work::Requests { .. } => Source::Bytes(0),
+        }
+    }
+}
+
+/// Sends it all, closes this side, and waits until the other has read it and closed too. `moved` counts along.
+pub(crate) async fn send(stream: &mut Stream, source: Source<'_>, moved: &AtomicU64) -> FlowSeen {
+    let began = Instant::now();
+    let mut seen = FlowSeen::default();
+    let sent = match source {
+        Source::Until(until) => send_until(stream, until, moved, &mut seen).await,
+        Source::Bytes(bytes) => send_bytes(stream, bytes, moved, &mut seen).await,
+        Source::File(path) => send_file(stream, path, moved, &mut seen).await,
+    };
+    let ended = match sent {
+        Ok(()) => finish(stream).await,
+        Err(error) => Err(error),
+    };
+    close(seen, began, ended, stream)
+}
+
+/// Reads to the end; keeps a copy where one is wanted.
+pub(crate) async fn receive(
+    stream: &mut Stream,
+    wants_sha256: bool,
+    copy: Option<&Path>,
+    moved: &AtomicU64,
+) -> FlowSeen {
+    let began = Instant::now();
+    let mut seen = FlowSeen::default();
+    let ended = receive_all(stream, wants_sha256, copy, moved, &mut seen).await;
+    let ended = match ended {
+        Ok(()) => stream.shutdown().await,
+        Err(error) => Err(error),
+    };
+    close(seen, began, ended, stream)
+}
+
+/// Answers each question until the asker closes.
+pub(crate) async fn answer(stream: &mut Stream, request_bytes: u32, response_bytes: u32) -> FlowSeen {
+    let began = Instant::now();
+    let mut seen = FlowSeen::default();
+    stream.set_nodelay();
+    let mut request = vec![0; size(request_bytes)];
+    let response = vec![b'r'; size(response_bytes)];
+    let ended = loop {
+        match stream.read_exact(&mut request).await {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break stream.shutdown().await,
+            Err(error) => break Err(error),
+            Ok(_) => seen.bytes += u64::from(request_bytes),
+        }
+        if let Err(error) = stream.write_all(&response).await {
+            break Err(error);
+        }
+    };
+    close(seen, began, ended, stream)
+}
+
+/// When an asker stops.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Enough {
+    Asked(u64),
+    At(Instant),
+}
+
+/// Asks one question after the other; `took` gets each one's microseconds, as many as it has room for.
+pub(crate) async fn ask(
+    stream: &mut Stream,
+    (request_bytes, response_bytes): (u32, u32),
+    enough: Enough,
+    moved: &AtomicU64,
+    took: &mut Vec<u32>,
+) -> FlowSeen {
+    let began = Instant::now();
+    let mut seen = FlowSeen::default();
+    stream.set_nodelay();
+    let request = vec![b'q'; size(request_bytes)];
+    let mut response = vec![0; size(response_bytes)];
+    let mut asked = 0;
+    let ended = loop {
+        let is_enough = match enough {
+            Enough::Asked(most) => asked >= most,
+            Enough::At(at) => Instant::now() >= at,
+        };
+        if is_enough {
+            break finish(stream).await;
+        }
+        let at = Instant::now();
+        if let Err(error) = stream.write_all(&request).await {
+            break Err(error);
+        }
+        if let Err(error) = stream.read_exact(&mut response).await {
+            break Err(error);
+        }
+        asked += 1;
+        seen.bytes += u64::from(request_bytes) + u64::from(response_bytes);
+        moved.fetch_add(u64::from(response_bytes), Ordering::Relaxed);
+        if took.len() < took.capacity() {
+            took.push(u32::try_from(at.elapsed().as_micros()).unwrap_or(u32::MAX));
+        }
+    };
+    close(seen, began, ended, stream)
+}
+
+fn size(bytes: u32) -> usize {
+    usize::try_from(bytes).unwrap_or(usize::MAX)
+}
+
+fn close(mut seen: FlowSeen, began: Instant, ended: io::Result<()>, stream: &Stream) -> FlowSeen {
+    seen.micros = u64::try_from(began.elapsed().as_micros()).unwrap_or(u64::MAX);
+    seen.side = stream.report();
+    seen.problem = ended.err().map(|error| error.to_string());
+    seen
+}
+
+/// This side has sent all; the other closes when it has read all.
+async fn finish(stream: &mut Stream) -> io::Result<()> {
+    stream.shutdown().await?;
+    let mut nothing = [0; 1];
+    match stream.read(&mut nothing).await? {
+        0 => Ok(()),
+        _ => Err(io::Error::new(io::ErrorKind::InvalidData, "the peer sent what nobody asked for")),
+    }
+}
+
+fn count(bytes: usize, moved: &AtomicU64, seen: &mut FlowSeen) {
+    let bytes = u64::try_from(bytes).unwrap_or(0);
+    seen.bytes += bytes;
+    moved.fetch_add(bytes, Ordering::Relaxed);
+}
+
+async fn send_until(
+    stream: &mut Stream,
+    until: Instant,
+    moved: &AtomicU64,
+    seen: &mut FlowSeen,
+) -> io::Result<()> {
+    let chunk = vec![b'h'; CHUNK];
+    while Instant::now() < until {
+        // A write that does not come about in time has taken nothing.
+        let Ok(written) = timeout_at(until, stream.write(&chunk)).await else { break };
+        count(written?, moved, seen);
+    }
+    Ok(())
+}
+
+async fn send_bytes(
+    stream: &mut Stream,
+    bytes: u64,
+    moved: &AtomicU64,
+    seen: &mut FlowSeen,
+) -> io::Result<()> {
+    let chunk = vec![b'h'; CHUNK];
+    while seen.bytes < bytes {
+        let left = usize::try_from(bytes - seen.bytes).unwrap_or(CHUNK).min(CHUNK);
+        let written = stream.write(&chunk[..left]).await?;
+        count(written, moved, seen);
+    }
+    Ok(())
+}
+
+async fn send_file(
+    stream: &mut Stream,
+    path: &Path,
+    moved: &AtomicU64,
+    seen: &mut FlowSeen,
+) -> io::Result<()> {
+    let mut file = File::open(path).await?;
+    let (mut chunk, mut sha256) = (vec![0; CHUNK], Sha256::new());
+    loop {
+        let read = file.read(&mut chunk).await?;
+        if read == 0 {
+            break;
+        }
+        sha256.update(&chunk[..read]);
+        stream.write_all(&chunk[..read]).await?;
+        count(read, moved, seen);
+    }
+    seen.sha256 = Some(hex(&sha256.finalize()));
+    Ok(())
+}
+
+async fn receive_all(
+    stream: &mut Stream,
+    wants_sha256: bool,
+    copy: Option<&Path>,
+    moved: &AtomicU64,
+    seen: &mut FlowSeen,
+) -> io::Result<()> {
+    let mut file = match copy {
+        Some(path) => Some(File::create(path).await?),
+        None => None,
+    };
+    let (mut chunk, mut sha256) = (vec![0; CHUNK], Sha256::new());
+    loop {
+        let read = stream.read(&mut chunk).await?;
+        if read == 0 {
+            break;
+        }
+        count(read, moved, seen);
+        if wants_sha256 {
+            sha256.update(&chunk[..read]);
+        }
+        if let Some(file) = &mut file {
+            file.write_all(&chunk[..read]).await?;
+        }
+    }
+    if let Some(file) = &mut file {
+        file.flush().await?;
+    }
+    seen.sha256 = wants_sha256.then(|| hex(&sha256.finalize()));
+    Ok(())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

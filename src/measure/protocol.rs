@@ -1,0 +1,177 @@
+//! How the two ends of a measurement talk.
+//!
+//! A control connection carries one line of JSON each way before and after: the plan, that the other is ready, and what
+//! it saw. Each flow is a connection of its own that begins with a fixed header; then there is nothing but payload.
+
+use std::io;
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::report::SideReport;
+
+/// Another number means that the two ends do not understand each other.
+pub(crate) const VERSION: u32 = 1;
+/// A plan or a result of 128 flows is below this.
+const LONGEST_LINE: usize = 256 << 10;
+pub(crate) const MOST_FLOWS: u32 = 128;
+/// Of a question or an answer; whoever is connected to keeps one of each.
+pub(crate) const LARGEST_MESSAGE: u32 = 1 << 20;
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Plan {
+    pub(crate) version: u32,
+    /// Names the measurement in the flows' headers.
+    pub(crate) id: u64,
+    pub(crate) flows: u32,
+    /// Data flows from who was connected to.
+    pub(crate) reverse: bool,
+    pub(crate) work: Work,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Work {
+    /// As much as goes in this time.
+    BulkFor { micros: u64 },
+    /// So many bytes over each flow.
+    Bytes { bytes: u64 },
+    /// A file, over one flow.
+    File { bytes: u64 },
+    /// A question, an answer, the next question; until the asker closes.
+    Requests { request_bytes: u32, response_bytes: u32 },
+}
+
+impl Work {
+    /// Questions and answers of nothing would never end, and huge ones need huge buffers.
+    pub(crate) fn is_sound(self) -> bool {
+        let fits = |bytes| (1..=LARGEST_MESSAGE).contains(&bytes);
+        match self {
+            Work::Requests { request_bytes, response_bytes } => fits(request_bytes) && fits(response_bytes),
+            _ => true,
+        }
+    }
+}
+
+/// What the end that was connected to tells: first that it is ready, then what it saw.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Answer {
+    Ready,
+    Refused { problem: String },
+    Saw { flows: Vec<FlowSeen> },
+}
+
+/// One end's view of one flow.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct FlowSeen {
+    pub(crate) flow: u32,
+    /// Payload that this end wrote or read.
+    pub(crate) bytes: u64,
+    /// From its beginning to its end.
+    pub(crate) micros: u64,
+    /// Of a file.
+    pub(crate) sha256: Option<String>,
+    pub(crate) side: SideReport,
+    /// Why it broke off.
+    pub(crate) problem: Option<String>,
+}
+
+impl FlowSeen {
+    pub(crate) fn time(&self) -> Duration {
+        Duration::from_micros(self.micros)
+    }
+}
+
+/// What a flow's connection begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Opening {
+    Control,
+    Flow { id: u64, flow: u32 },
+}
+
+const MAGIC: [u8; 4] = *b"HWM1";
+const OPENING_BYTES: usize = 16;
+
+impl Opening {
+    fn bytes(self) -> [u8; OPENING_BYTES] {
+        let (id, flow) = match self {
+            Opening::Control => (0, u32::MAX),
+            Opening::Flow { id, flow } => (id, flow),
+        };
+        let mut bytes = [0; OPENING_BYTES];
+        bytes[..4].copy_from_slice(&MAGIC);
+        bytes[4..12].copy_from_slice(&id.to_be_bytes());
+        bytes[12..].copy_from_slice(&flow.to_be_bytes());
+        bytes
+    }
+
+    pub(crate) async fn write(self, to: &mut (impl AsyncWrite + Unpin)) -> io::Result<()> {
+        to.write_all(&self.bytes()).await
+    }
+
+    pub(crate) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Opening> {
+        let mut magic = [0; 4];
+        from.read_exact(&mut magic).await?;
+        if magic != MAGIC {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "no hopwise send is talking there"));
+        }
+        let id = from.read_u64().await?;
+        Ok(match from.read_u32().await? {
+            u32::MAX => Opening::Control,
+            flow => Opening::Flow { id, flow },
+        })
+    }
+}
+
+pub(crate) async fn write_line<T: Serialize>(
+    to: &mut (impl AsyncWrite + Unpin),
+    value: &T,
+) -> io::Result<()> {
+    let mut line = serde_json::to_vec(value).map_err(io::Error::other)?;
+    line.push(b'\n');
+    to.write_all(&line).await
+}
+
+/// Byte by byte, since lines are few and what follows belongs to someone else.
+pub(crate) async fn read_line<T: DeserializeOwned>(from: &mut (impl AsyncRead + Unpin)) -> io::Result<T> {
+    let mut line = Vec::new();
+    loop {
+        match from.read_u8().await? {
+            b'\n' => return serde_json::from_slice(&line).map_err(io::Error::other),
+            _ if line.len() >= LONGEST_LINE => {
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "a line without an end"));
+            }
+            byte => line.push(byte),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn openings_and_lines_are_read_back() {
+        let (mut a, mut b) = tokio::io::duplex(4096);
+        for opening in [Opening::Control, Opening::Flow { id: u64::MAX, flow: 7 }] {
+            opening.write(&mut a).await.expect("open");
+            assert_eq!(Opening::read(&mut b).await.expect("an opening"), opening);
+        }
+        let work = Work::Requests { request_bytes: 1, response_bytes: 2 };
+        let plan = Plan { version: VERSION, id: 9, flows: 2, reverse: true, work };
+        write_line(&mut a, &plan).await.expect("open");
+        assert_eq!(read_line::<Plan>(&mut b).await.expect("a plan"), plan);
+    }
+
+    #[tokio::test]
+    async fn anything_else_is_refused() {
+        let (mut a, mut b) = tokio::io::duplex(4096);
+        a.write_all(b"GET / HTTP/1.1\r\n\r\n").await.expect("open");
+        let error = Opening::read(&mut b).await.expect_err("it is no opening");
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        read_line::<Plan>(&mut b).await.expect_err("it is no plan");
+    }
+}

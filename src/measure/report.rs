@@ -1,0 +1,370 @@
+//! What a measurement found: rows for people, one JSON object for programs.
+
+use std::time::Duration;
+
+use hopwise::units::Size;
+use hopwise_core::tcp::Info;
+use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeValLike;
+use serde::{Deserialize, Serialize};
+
+use super::protocol::{FlowSeen, Work};
+
+/// What one end's TCP knows of a connection; nothing where it is the kernel's.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct SideReport {
+    pub(crate) local: String,
+    pub(crate) remote: String,
+    pub(crate) tcp: Option<TcpReport>,
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct TcpReport {
+    pub(crate) receiver: String,
+    pub(crate) senders: String,
+    pub(crate) hops: Option<u8>,
+    pub(crate) rtt_us: Option<u64>,
+    pub(crate) segments_sent: u64,
+    pub(crate) segments_retransmitted: u64,
+    pub(crate) timeouts: u32,
+    pub(crate) fast_retransmits: u32,
+    pub(crate) acks_sent: u64,
+    pub(crate) acks_repeated: u64,
+}
+
+impl SideReport {
+    pub(crate) fn of(info: &Info) -> SideReport {
+        let stats = &info.stats;
+        let tcp = TcpReport {
+            receiver: info.receiver.clone(),
+            senders: info.senders.clone(),
+            hops: info.path.hops_to_peer.map(|(hops, _)| hops),
+            rtt_us: info.path.rtt.smoothed.and_then(|rtt| u64::try_from(rtt.as_micros()).ok()),
+            segments_sent: stats.segments_sent,
+            segments_retransmitted: stats.segments_retransmitted,
+            timeouts: stats.timeouts,
+            fast_retransmits: stats.fast_retransmits,
+            acks_sent: stats.acks_sent,
+            acks_repeated: stats.acks_repeated,
+        };
+        let (local, remote) = (info.flow.local.to_string(), info.flow.remote.to_string());
+        SideReport { local, remote, tcp: Some(tcp) }
+    }
+}
+
+/// One flow as both ends saw it. What the kernel's TCP does not tell is left out.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct FlowReport {
+    id: String,
+    from: String,
+    to: String,
+    hops: Option<u8>,
+    /// The receiver agent of the end that data went to, and the sender agents of the end it came from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    receiver: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sender: Option<Vec<String>>,
+    pub(crate) goodput_kbps: f64,
+    pub(crate) bytes_delivered: u64,
+    #[serde(flatten)]
+    sent: Option<SentCounts>,
+    #[serde(flatten)]
+    acked: Option<AckCounts>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) problem: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct SentCounts {
+    segments_sent: u64,
+    segments_retransmitted: u64,
+    timeouts: u32,
+    fast_retransmits: u32,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct AckCounts {
+    acks_sent: u64,
+    acks_repeated: u64,
+}
+
+impl FlowReport {
+    pub(crate) fn new(nth: u32, source: &FlowSeen, sink: &FlowSeen) -> FlowReport {
+        let (from, to) = (source.side.tcp.as_ref(), sink.side.tcp.as_ref());
+        FlowReport {
+            id: format!("f{nth}"),
+            from: source.side.local.clone(),
+            to: source.side.remote.clone(),
+            hops: from.and_then(|tcp| tcp.hops),
+            receiver: to.map(|tcp| tcp.receiver.clone()),
+            sender: from.map(|tcp| agents_of(&tcp.senders)),
+            goodput_kbps: kbps(sink.bytes, sink.time()),
+            bytes_delivered: sink.bytes,
+            sent: from.map(|tcp| SentCounts {
+                segments_sent: tcp.segments_sent,
+                segments_retransmitted: tcp.segments_retransmitted,
+                timeouts: tcp.timeouts,
+                fast_retransmits: tcp.fast_retransmits,
+            }),
+            acked: to.map(|tcp| AckCounts { acks_sent: tcp.acks_sent, acks_repeated: tcp.acks_repeated }),
+            problem: source.problem.clone().or_else(|| sink.problem.clone()),
+        }
+    }
+
+    fn row(&self) -> Vec<String> {
+        let or_dash = |value: Option<String>| value.unwrap_or_else(|| "-".to_owned());
+        vec![
+            self.id.clone(),
+            self.from.clone(),
+            self.to.clone(),
+            Size(self.bytes_delivered).to_string(),
+            rate(self.goodput_kbps),
+            or_dash(
+                self.sent
+                    .as_ref()
+                    .map(|sent| format!("{}/{}", sent.segments_retransmitted, sent.segments_sent)),
+            ),
+            or_dash(self.acked.as_ref().map(|acked| acked.acks_sent.to_string())),
+            or_dash(self.receiver.clone()),
+            or_dash(self.sender.as_ref().map(|sender| sender.join(" "))),
+        ]
+    }
+}
+
+const COLUMNS: [&str; 9] =
+    ["flow", "from", "to", "delivered", "goodput", "resent", "acks", "receiver", "sender"];
+
+/// The items of a canonical list, as YAML would give them.
+fn agents_of(senders: &str) -> Vec<String> {
+    serde_yaml::from_str(senders).unwrap_or_else(|_| vec![senders.to_owned()])
+}
+
+/// Round trips of questions and answers.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Requests {
+    count: u64,
+    per_s: f64,
+    mean_us: f64,
+    p50_us: u32,
+    p90_us: u32,
+    p99_us: u32,
+    max_us: u32,
+}
+
+impl Requests {
+    /// From each one's microseconds.
+    pub(crate) fn of(mut took: Vec<u32>, counted: Duration) -> Option<Requests> {
+        took.sort_unstable();
+        let count = u64::try_from(took.len()).ok()?;
+        let (last, sum) = (*took.last()?, took.iter().map(|us| u64::from(*us)).sum::<u64>());
+        let at = |share: usize| took[(took.len() * share / 100).min(took.len() - 1)];
+        Some(Requests {
+            count,
+            per_s: to_f64(count) / counted.as_secs_f64().max(f64::MIN_POSITIVE),
+            mean_us: to_f64(sum) / to_f64(count),
+            p50_us: at(50),
+            p90_us: at(90),
+            p99_us: at(99),
+            max_us: last,
+        })
+    }
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Total {
+    goodput_kbps: f64,
+    /// Jain's index: 1 when all flows got the same.
+    jain: f64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Sha256 {
+    sent: String,
+    received: Option<String>,
+    matches: bool,
+}
+
+/// What this process spent.
+#[derive(Clone, Debug, Serialize)]
+struct Cost {
+    cpu_s: f64,
+    wall_s: f64,
+    peak_rss_mib: f64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Report {
+    scenario: &'static str,
+    world: &'static str,
+    reverse: bool,
+    counted_s: f64,
+    pub(crate) flows: Vec<FlowReport>,
+    total: Total,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    requests: Option<Requests>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sha256: Option<Sha256>,
+    cost: Cost,
+}
+
+impl Report {
+    /// From pairs of what each flow's source and its sink saw.
+    pub(crate) fn new(work: Work, reverse: bool, flows: &[(FlowSeen, FlowSeen)], took: Vec<u32>) -> Report {
+        let counted = flows.iter().map(|(_, sink)| sink.time()).max().unwrap_or_default();
+        let numbered = (0..).zip(flows);
+        let reports: Vec<_> = numbered.map(|(nth, (from, to))| FlowReport::new(nth, from, to)).collect();
+        let rates: Vec<f64> = reports.iter().map(|flow| flow.goodput_kbps).collect();
+        let delivered = reports.iter().map(|flow| flow.bytes_delivered).sum();
+        let sha256 = flows.iter().find_map(|(from, to)| {
+            let sent = from.sha256.clone()?;
+            let matches = to.sha256.as_ref() == Some(&sent);
+            Some(Sha256 { sent, received: to.sha256.clone(), matches })
+        });
+        Report {
+            scenario: match work {
+                Work::BulkFor { .. } => "bulk",
+                Work::Bytes { .. } => "bytes",
+                Work::File { .. } => "file",
+                Work::Requests { .. } => "requests",
+            },
+            world: "host",
+            reverse,
+            counted_s: counted.as_secs_f64(),
+            flows: reports,
+            total: Total { goodput_kbps: kbps(delivered, counted), jain: jain(&rates) },
+            requests: Requests::of(took, counted),
+            sha256,
+            cost: Cost::so_far(counted),
+        }
+    }
+
+    /// Why the measurement counts for nothing, if so.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let broken = self.flows.iter().find_map(|flow| flow.problem.clone());
+        let spoilt = self.sha256.as_ref().filter(|sha256| !sha256.matches);
+        broken.or_else(|| spoilt.map(|_| "the file arrived with another SHA-256".to_owned()))
+    }
+
+    pub(crate) fn page(&self) -> String {
+        let rows: Vec<_> = self.flows.iter().map(FlowReport::row).collect();
+        let mut lines = crate::table::lines(&COLUMNS, &rows);
+        if self.flows.len() > 1 {
+            let Total { goodput_kbps, jain } = self.total;
+            lines.push(format!("total {}, Jain's index {jain:.3}", rate(goodput_kbps)));
+        }
+        if let Some(Requests { count, per_s, mean_us, p50_us, p99_us, max_us, .. }) = self.requests {
+            lines.push(format!(
+                "{count} round trips, {per_s:.0}/s, mean {mean_us:.0} µs, median {p50_us} µs, p99 {p99_us} µs, max {max_us} µs"
+            ));
+        }
+        if let Some(sha256) = &self.sha256 {
+            let verdict = if sha256.matches { "the same at both ends" } else { "DIFFERENT at the other end" };
+            lines.push(format!("SHA-256 {}, {verdict}", sha256.sent));
+        }
+        let Cost { cpu_s, peak_rss_mib, .. } = self.cost;
+        lines.push(format!(
+            "{:.2} s, this end used {cpu_s:.2} s of CPU and {peak_rss_mib:.1} MiB",
+            self.counted_s
+        ));
+        lines.join("\n") + "\n"
+    }
+}
+
+impl Cost {
+    fn so_far(wall: Duration) -> Cost {
+        let (cpu_us, rss_kib) = getrusage(UsageWho::RUSAGE_SELF).map_or((0, 0), |usage| {
+            let cpu = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();
+            (cpu.max(0).unsigned_abs(), usage.max_rss().max(0).unsigned_abs())
+        });
+        Cost {
+            cpu_s: Duration::from_micros(cpu_us).as_secs_f64(),
+            wall_s: wall.as_secs_f64(),
+            peak_rss_mib: to_f64(rss_kib) / 1024.0,
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "figures that are shown with a few digits")]
+fn to_f64(value: u64) -> f64 {
+    value as f64
+}
+
+fn kbps(bytes: u64, time: Duration) -> f64 {
+    if time.is_zero() { 0.0 } else { to_f64(bytes) * 8.0 / time.as_secs_f64() / 1000.0 }
+}
+
+fn jain(rates: &[f64]) -> f64 {
+    let sum: f64 = rates.iter().sum();
+    let squares: f64 = rates.iter().map(|rate| rate * rate).sum();
+    let n = rates.len().max(1);
+    if squares > 0.0 { sum * sum / (to_f64(u64::try_from(n).unwrap_or(1)) * squares) } else { 1.0 }
+}
+
+pub(crate) fn rate(kbps: f64) -> String {
+    match kbps {
+        _ if kbps >= 1e6 => format!("{:.2} Gbit/s", kbps / 1e6),
+        _ if kbps >= 1e3 => format!("{:.1} Mbit/s", kbps / 1e3),
+        _ => format!("{kbps:.0} kbit/s"),
+    }
+}
+
+/// The rate of bytes that moved in a time.
+pub(crate) fn rate_of(bytes: u64, time: Duration) -> String {
+    rate(kbps(bytes, time))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(bytes: u64, tcp: Option<TcpReport>) -> FlowSeen {
+        let side = SideReport { local: "a:1".into(), remote: "b:2".into(), tcp };
+        FlowSeen { bytes, micros: 1_000_000, side, ..FlowSeen::default() }
+    }
+
+    #[test]
+    fn a_report_has_the_names_that_results_have() {
+        let tcp =
+            TcpReport { senders: "[newreno, limit:4]".into(), segments_sent: 9, ..TcpReport::default() };
+        let flows = [(seen(1000, Some(tcp.clone())), seen(1000, Some(tcp)))];
+        let report = Report::new(Work::Bytes { bytes: 1000 }, false, &flows, Vec::new());
+        let json = serde_json::to_value(&report).expect("it is JSON");
+        assert_eq!(json["flows"][0]["id"], "f0");
+        assert_eq!(json["flows"][0]["sender"], serde_json::json!(["newreno", "limit:4"]));
+        assert_eq!(json["flows"][0]["goodput_kbps"], 8.0);
+        assert_eq!(json["flows"][0]["segments_sent"], 9);
+        assert_eq!(json["total"]["jain"], 1.0);
+        assert!(json["cost"]["cpu_s"].is_number() && json.get("requests").is_none());
+    }
+
+    #[test]
+    fn what_the_kernel_does_not_tell_is_left_out() {
+        let report =
+            Report::new(Work::BulkFor { micros: 1 }, true, &[(seen(5, None), seen(5, None))], Vec::new());
+        let json = serde_json::to_value(&report).expect("it is JSON");
+        assert!(json["flows"][0].get("segments_sent").is_none());
+        assert!(report.page().contains("40 bit") || report.page().contains("0 kbit/s"), "{}", report.page());
+    }
+
+    #[test]
+    fn a_file_that_arrives_otherwise_is_a_failure() {
+        let with = |sha: &str| FlowSeen { sha256: Some(sha.into()), ..seen(1, None) };
+        let report = |a, b| Report::new(Work::File { bytes: 1 }, false, &[(with(a), with(b))], Vec::new());
+        assert_eq!(report("x", "x").problem(), None);
+        assert!(report("x", "y").problem().is_some_and(|problem| problem.contains("SHA-256")));
+    }
+
+    #[test]
+    fn percentiles_are_taken_from_the_sorted_times() {
+        let requests =
+            Requests::of((1..=100).rev().collect(), Duration::from_secs(1)).expect("there are some");
+        assert_eq!((requests.p50_us, requests.p99_us, requests.max_us), (51, 100, 100));
+        assert!(Requests::of(Vec::new(), Duration::ZERO).is_none());
+    }
+
+    #[test]
+    fn jains_index_falls_with_unfairness() {
+        assert!((jain(&[1.0, 1.0]) - 1.0).abs() < 1e-9);
+        assert!((jain(&[1.0, 0.0]) - 0.5).abs() < 1e-9);
+    }
+}

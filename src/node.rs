@@ -1,0 +1,46 @@
+//! `hopwise node`: a TCP/IP host of its own as a daemon.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::failure::Failure;
+
+pub(crate) mod config;
+pub(crate) mod control;
+mod daemon;
+mod forward;
+pub(crate) mod links;
+mod metrics;
+mod names;
+mod privileges;
+mod relay;
+pub(crate) mod snapshot;
+mod socks5;
+
+/// Run a node: its own TCP/IP on a TUN device or an interface, with SOCKS5 and forwards for other programs
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hopwise node configs/node.yaml
+  hopwise node configs/node.yaml --check
+  kill -HUP $(pidof hopwise)     # reads the rules anew, for connections that begin afterwards
+
+It ends on SIGTERM and SIGINT, when connections have finished or `stop_within` is over.")]
+pub(crate) struct Arguments {
+    /// The configuration, in YAML
+    config: PathBuf,
+    /// Only say whether the configuration is accepted
+    #[arg(long)]
+    check: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let config = config::load(&arguments.config).map_err(Failure::from)?;
+    if arguments.check {
+        println!("{}: accepted", arguments.config.display());
+        return Ok(());
+    }
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).without_time().init();
+    daemon::run(config, &arguments.config)
+}

@@ -1,0 +1,349 @@
+//! What `hopwise node` reads: the keys, their meaning, and what no key can say alone.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hopwise::located::{Document, LoadError, Refusal};
+use hopwise::units::{Rate, Share, Size, Time};
+use hopwise_core::ip::Prefix;
+use serde::{Deserialize, Deserializer};
+
+mod check;
+mod endpoint;
+
+pub(crate) use endpoint::link_id;
+
+/// A node's configuration as it stands in the file; [`load`] has checked what serde cannot.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct NodeConfig {
+    pub(crate) node: Node,
+    pub(crate) links: Vec<Link>,
+    #[serde(default)]
+    pub(crate) routes: Vec<Route>,
+    #[serde(default)]
+    pub(crate) rules: Vec<Rule>,
+    /// Names that SOCKS5 and forwards know before the system's.
+    #[serde(default)]
+    pub(crate) hosts: BTreeMap<String, IpAddr>,
+    #[serde(default)]
+    pub(crate) forwards: Vec<Forward>,
+    pub(crate) socks5: Option<Socks5>,
+    pub(crate) metrics: Option<Metrics>,
+    pub(crate) capture: Option<Capture>,
+    /// Where the control socket stands.
+    pub(crate) control: Option<PathBuf>,
+    /// Whom the daemon becomes once it has its links.
+    pub(crate) user: Option<String>,
+    #[serde(default)]
+    pub(crate) tcp: Tcp,
+    /// How long connections may take to finish when the daemon is told to end.
+    #[serde(default = "stop_within")]
+    pub(crate) stop_within: Time,
+}
+
+fn stop_within() -> Time {
+    Time(Duration::from_secs(5))
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Node {
+    pub(crate) name: String,
+    /// Our own address with its subnet, or a list of them.
+    #[serde(deserialize_with = "one_or_more")]
+    pub(crate) address: Vec<Address>,
+}
+
+/// An address with the length of its subnet: `10.7.0.2/24`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Address(pub(crate) Prefix);
+
+impl<'de> Deserialize<'de> for Address {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Address, D::Error> {
+        let text = String::deserialize(from)?;
+        let wanted = "an address with its subnet, such as 10.7.0.2/24";
+        text.parse()
+            .map(Address)
+            .map_err(|error| serde::de::Error::custom(format_args!("`{text}`: {error}, expected {wanted}")))
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum LinkKind {
+    Tun,
+    TunFast,
+    Raw,
+    Pcap,
+}
+
+/// One link; which keys it needs and takes depends on its kind.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Link {
+    pub(crate) kind: LinkKind,
+    /// The TUN device to make, or the interface to use.
+    pub(crate) name: String,
+    #[serde(default = "mtu")]
+    pub(crate) mtu: u16,
+    /// The address that the kernel has on its end of a TUN.
+    pub(crate) kernel: Option<Address>,
+    /// Our addresses on this link, where they are not the node's.
+    #[serde(default, deserialize_with = "one_or_more")]
+    pub(crate) address: Vec<Address>,
+    pub(crate) fault: Option<Fault>,
+}
+
+fn mtu() -> u16 {
+    1500
+}
+
+/// What a link is made to do to packets, each way; for tests.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Fault {
+    pub(crate) seed: u64,
+    pub(crate) drop: Share,
+    pub(crate) duplicate: Share,
+    pub(crate) corrupt: Share,
+    pub(crate) reorder: Share,
+    /// How late a packet comes that others overtake.
+    pub(crate) reorder_by: Option<Time>,
+    pub(crate) delay: Option<Time>,
+    pub(crate) rate: Option<Rate>,
+    /// What may wait for the rate, or be on its way.
+    pub(crate) queue_packets: Option<usize>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Route {
+    pub(crate) to: Address,
+    pub(crate) link: String,
+    /// The neighbour that takes it on; a TUN needs none.
+    pub(crate) via: Option<IpAddr>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Rule {
+    #[serde(default, rename = "match")]
+    pub(crate) matches: Match,
+    pub(crate) receiver: Option<String>,
+    /// A list of specs, or one.
+    #[serde(default, deserialize_with = "specs")]
+    pub(crate) sender: Option<String>,
+    #[serde(default, deserialize_with = "specs")]
+    pub(crate) shadows: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Match {
+    pub(crate) direction: Option<Direction>,
+    pub(crate) port: Option<u16>,
+    pub(crate) from: Option<Network>,
+    pub(crate) to: Option<Network>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Direction {
+    /// We open the connection.
+    Out,
+    /// The peer opens it.
+    In,
+}
+
+/// A network, or a single address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Network(pub(crate) Prefix);
+
+impl<'de> Deserialize<'de> for Network {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Network, D::Error> {
+        let text = String::deserialize(from)?;
+        let read = text.parse::<IpAddr>().map(Prefix::host).or_else(|_| text.parse());
+        let wanted = "a network or an address, such as 10.7.0.0/16 or 10.7.0.2";
+        read.map(Network)
+            .map_err(|error| serde::de::Error::custom(format_args!("`{text}`: {error}, expected {wanted}")))
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Forward {
+    pub(crate) listen: Side,
+    pub(crate) to: Side,
+}
+
+/// One end of a forward: on this machine's own TCP, or over Hopwise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Local(HostPort),
+    Mesh(HostPort),
+}
+
+/// `10.7.0.2:80`, `[fd07::2]:80`, `name:80`; where something listens, `:80` means every address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HostPort {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+}
+
+impl HostPort {
+    pub(crate) fn parse(text: &str) -> Option<HostPort> {
+        let (host, port) = text.rsplit_once(':')?;
+        let port = port.parse().ok().filter(|port| *port != 0)?;
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        let is_name = |host: &str| host.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
+        match bare {
+            Some(v6) if v6.parse::<std::net::Ipv6Addr>().is_ok() => {
+                Some(HostPort { host: v6.to_owned(), port })
+            }
+            None if is_name(host) => Some(HostPort { host: host.to_owned(), port }),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn ip(&self) -> Option<IpAddr> {
+        self.host.parse().ok()
+    }
+}
+
+impl<'de> Deserialize<'de> for Side {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Side, D::Error> {
+        let text = String::deserialize(from)?;
+        let read = match text.strip_prefix("mesh:") {
+            Some(rest) => {
+                HostPort::parse(rest).or_else(|| HostPort::parse(&format!(":{rest}"))).map(Side::Mesh)
+            }
+            None => HostPort::parse(&text).map(Side::Local),
+        };
+        read.ok_or_else(|| {
+            let wanted = "expected 127.0.0.1:8080 on this machine or mesh:10.7.0.2:80 over Hopwise";
+            serde::de::Error::custom(format_args!("`{text}`, {wanted}"))
+        })
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Socks5 {
+    pub(crate) listen: SocketAddr,
+    /// Connections at a time.
+    #[serde(default = "socks5_connections")]
+    pub(crate) connections: usize,
+    /// How long a client may take to say where it wants to go.
+    #[serde(default = "handshake_within")]
+    pub(crate) handshake_within: Time,
+}
+
+fn socks5_connections() -> usize {
+    1024
+}
+
+fn handshake_within() -> Time {
+    Time(Duration::from_secs(10))
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Metrics {
+    pub(crate) listen: SocketAddr,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Capture {
+    pub(crate) file: PathBuf,
+    /// Which links; all where none is named.
+    #[serde(default)]
+    pub(crate) links: Vec<String>,
+    /// A new file begins when this one is as large.
+    pub(crate) rotate: Option<Size>,
+    /// How many rotated files stay.
+    #[serde(default = "capture_files")]
+    pub(crate) files: u32,
+}
+
+fn capture_files() -> u32 {
+    8
+}
+
+/// A profile, and single keys over it.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Tcp {
+    pub(crate) profile: TcpProfile,
+    pub(crate) segment_bytes: Option<u16>,
+    pub(crate) sack: Option<bool>,
+    pub(crate) timestamps: Option<bool>,
+    pub(crate) window_scale: Option<bool>,
+    pub(crate) ecn: Option<bool>,
+    pub(crate) nagle: Option<bool>,
+    pub(crate) send_buffer: Option<Size>,
+    pub(crate) recv_buffer: Option<Size>,
+    pub(crate) rto_min: Option<Time>,
+    pub(crate) keep_alive: Option<Time>,
+    pub(crate) user_timeout: Option<Time>,
+    pub(crate) ack_merge: Option<AckMerge>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum TcpProfile {
+    #[default]
+    Modern,
+    Ns2,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum AckMerge {
+    Off,
+    Read,
+}
+
+/// Reads and checks a configuration.
+pub(crate) fn load(path: &Path) -> Result<NodeConfig, LoadError> {
+    let document = Document::load(path)?;
+    read(&document).map_err(LoadError::Refused)
+}
+
+fn read(document: &Document) -> Result<NodeConfig, Box<Refusal>> {
+    let config: NodeConfig = document.read()?;
+    check::all(document, &config)?;
+    Ok(config)
+}
+
+fn one_or_more<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Address>, D::Error> {
+    match serde_yaml::Value::deserialize(from)? {
+        serde_yaml::Value::Sequence(items) => items
+            .into_iter()
+            .map(|item| Address::deserialize(item).map_err(serde::de::Error::custom))
+            .collect(),
+        one => Ok(vec![Address::deserialize(one).map_err(serde::de::Error::custom)?]),
+    }
+}
+
+/// YAML's list of specs as the spec language writes it.
+fn specs<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum Specs {
+        One(String),
+        Many(Vec<String>),
+    }
+    let wanted = "expected a spec such as cubic, or a list such as [newreno, \"limit:4\"]; a spec with a comma or \
+                  a colon inside [ ] must be quoted";
+    Ok(match Specs::deserialize(from).map_err(|_| serde::de::Error::custom(wanted))? {
+        Specs::One(spec) => Some(spec),
+        Specs::Many(specs) => Some(hopwise_agents::spec::join(&specs)),
+    })
+}
+
+#[cfg(test)]
+mod tests;

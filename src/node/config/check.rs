@@ -1,0 +1,252 @@
+//! What is wrong with a configuration although each of its keys is sound: refused at its place.
+
+use std::collections::BTreeMap;
+use std::fmt::Display;
+use std::net::IpAddr;
+
+use hopwise::located::{Document, Place, Refusal};
+use hopwise_agents::SpecError;
+use hopwise_agents::registry::{self, Kind};
+
+use super::{Address, HostPort, Link, LinkKind, NodeConfig, Rule, Side};
+
+type Checked = Result<(), Box<Refusal>>;
+
+/// Linux' limit for the name of an interface.
+const LONGEST_NAME: usize = 15;
+/// RFC 791 wants every host to take this much; IPv6 wants 1280.
+const SMALLEST_MTU: u16 = 576;
+const SMALLEST_MTU_V6: u16 = 1280;
+
+pub(super) fn all(document: &Document, config: &NodeConfig) -> Checked {
+    let root = Place::root();
+    if config.node.address.is_empty() {
+        let place = root.key("node").key("address");
+        return Err(document.refuse(&place, "no address", "at least one, such as 10.7.0.2/24"));
+    }
+    if config.links.is_empty() {
+        return Err(document.refuse(
+            &root.key("links"),
+            "no link",
+            "at least one, such as { kind: tun, name: hw0 }",
+        ));
+    }
+    links(document, config)?;
+    addresses(document, config)?;
+    routes(document, config)?;
+    for (nth, rule) in config.rules.iter().enumerate() {
+        agents(document, &root.key("rules").index(nth), rule)?;
+    }
+    forwards(document, config)?;
+    captured(document, config)?;
+    tcp(document, config)
+}
+
+fn links(document: &Document, config: &NodeConfig) -> Checked {
+    let place = Place::root().key("links");
+    let mut names = BTreeMap::new();
+    for (nth, link) in config.links.iter().enumerate() {
+        let place = place.index(nth);
+        if let Some(first) = names.insert(&link.name, nth) {
+            let problem = format!("the name `{}` is links.{first}'s already", link.name);
+            return Err(document.refuse(&place.key("name"), problem, "a name of its own for each link"));
+        }
+        one_link(document, config, &place, link)?;
+    }
+    Ok(())
+}
+
+fn one_link(document: &Document, config: &NodeConfig, place: &Place, link: &Link) -> Checked {
+    let is_interface = link.kind != LinkKind::Pcap;
+    let bytes = link.name.len();
+    let sound = !link.name.contains(|c: char| c == '/' || c.is_whitespace());
+    if is_interface && (bytes == 0 || bytes > LONGEST_NAME || !sound) {
+        let problem = format!("`{}` names no interface", link.name);
+        return Err(document.refuse(&place.key("name"), problem, "1 to 15 bytes without spaces and slashes"));
+    }
+    let is_tun = matches!(link.kind, LinkKind::Tun | LinkKind::TunFast);
+    if link.kernel.is_some() && !is_tun {
+        let problem = "`kernel` is the kernel's address on its end of a TUN, which this link is not";
+        return Err(document.refuse_key(
+            &place.key("kernel"),
+            problem,
+            "kind: tun or tun-fast, or no `kernel`",
+        ));
+    }
+    let of_link = if link.address.is_empty() { &config.node.address } else { &link.address };
+    let has_v6 = of_link.iter().any(|address| address.0.address().is_ipv6());
+    let least = if has_v6 { SMALLEST_MTU_V6 } else { SMALLEST_MTU };
+    if link.mtu < least {
+        let accepted = format!("{least} to 65535 bytes");
+        return Err(document.refuse(&place.key("mtu"), format!("{} is too small", link.mtu), &accepted));
+    }
+    Ok(())
+}
+
+/// Each address once, and each one a host's.
+fn addresses(document: &Document, config: &NodeConfig) -> Checked {
+    let root = Place::root();
+    let mut seen: BTreeMap<IpAddr, Place> = BTreeMap::new();
+    let mut one = |address: &Address, place: Place| {
+        let ip = address.0.address();
+        if ip.is_unspecified() || ip.is_multicast() || address.0.is_broadcast(ip) {
+            return Err(document.refuse(
+                &place,
+                format!("{ip} is no host's address"),
+                "an address in the subnet",
+            ));
+        }
+        match seen.insert(ip, place.clone()) {
+            Some(first) => {
+                let problem = format!("{ip} stands at `{first}` already");
+                Err(document.refuse(&place, problem, "each address once"))
+            }
+            None => Ok(()),
+        }
+    };
+    for address in &config.node.address {
+        one(address, root.key("node").key("address"))?;
+    }
+    for (nth, link) in config.links.iter().enumerate() {
+        let place = root.key("links").index(nth);
+        for address in &link.address {
+            one(address, place.key("address"))?;
+        }
+        if let Some(address) = &link.kernel {
+            one(address, place.key("kernel"))?;
+        }
+    }
+    Ok(())
+}
+
+fn routes(document: &Document, config: &NodeConfig) -> Checked {
+    for (nth, route) in config.routes.iter().enumerate() {
+        let place = Place::root().key("routes").index(nth);
+        let Some(link) = config.links.iter().find(|link| link.name == route.link) else {
+            return Err(no_such_link(document, &place.key("link"), config, &route.link));
+        };
+        let names_neighbours = matches!(link.kind, LinkKind::Raw | LinkKind::Pcap);
+        if route.via.is_some() && !names_neighbours {
+            let problem = format!("a TUN has no neighbours, so `{}` needs no via", link.name);
+            return Err(document.refuse_key(&place.key("via"), problem, "no `via` here"));
+        }
+    }
+    Ok(())
+}
+
+fn no_such_link(document: &Document, place: &Place, config: &NodeConfig, name: &str) -> Box<Refusal> {
+    let names: Vec<_> = config.links.iter().map(|link| format!("`{}`", link.name)).collect();
+    document.refuse(place, format!("no link is named `{name}`"), &format!("expected {}", names.join(" or ")))
+}
+
+/// Specs as the agents' own language checks them.
+fn agents(document: &Document, place: &Place, rule: &Rule) -> Checked {
+    let refused = |key: &str, kind: Kind, error: &SpecError| {
+        let text = error.to_string();
+        let mut lines = text.lines();
+        let problem = lines.next().unwrap_or_default().to_owned();
+        let names: Vec<_> = registry::names(kind).collect();
+        let accepted = lines.last().map_or_else(|| names.join(", "), str::to_owned);
+        document.refuse(&place.key(key), problem, accepted.trim())
+    };
+    if let Some(spec) = &rule.receiver {
+        hopwise_agents::validate_receiver(spec)
+            .map_err(|error| refused("receiver", Kind::Receiver, &error))?;
+    }
+    if let Some(specs) = &rule.sender {
+        hopwise_agents::validate_senders(specs).map_err(|error| refused("sender", Kind::Sender, &error))?;
+    }
+    if let Some(specs) = &rule.shadows {
+        hopwise_agents::validate_shadows(specs)
+            .map_err(|error| refused("shadows", Kind::Receiver, &error))?;
+    }
+    Ok(())
+}
+
+fn forwards(document: &Document, config: &NodeConfig) -> Checked {
+    let mut seen = BTreeMap::new();
+    for (nth, forward) in config.forwards.iter().enumerate() {
+        let place = Place::root().key("forwards").index(nth);
+        let both =
+            "one end on this machine, such as 127.0.0.1:8080, and the other over Hopwise, such as mesh:80";
+        let ends = (&forward.listen, &forward.to);
+        let ((Side::Local(listen), Side::Mesh(to)) | (Side::Mesh(listen), Side::Local(to))) = ends else {
+            return Err(document.refuse(&place, "both ends are on the same side", both));
+        };
+        let is_mesh = matches!(forward.listen, Side::Mesh(_));
+        listen_address(document, config, &place.key("listen"), listen, is_mesh)?;
+        if to.host.is_empty() {
+            return Err(document.refuse(
+                &place.key("to"),
+                "it does not say which host",
+                "an address or a name",
+            ));
+        }
+        if let Some(first) = seen.insert((is_mesh, listen.host.clone(), listen.port), nth) {
+            let problem = format!("forwards.{first} listens there already");
+            return Err(document.refuse(&place.key("listen"), problem, "another address or port"));
+        }
+    }
+    Ok(())
+}
+
+fn listen_address(
+    document: &Document,
+    config: &NodeConfig,
+    place: &Place,
+    listen: &HostPort,
+    is_mesh: bool,
+) -> Checked {
+    let mut own = config.links.iter().flat_map(|link| &link.address).chain(&config.node.address);
+    match listen.ip() {
+        Some(ip) if is_mesh && !own.any(|address| address.0.address() == ip) => Err(document.refuse(
+            place,
+            format!("{ip} is no address of this node"),
+            "mesh:PORT, or one of its addresses",
+        )),
+        Some(_) => Ok(()),
+        None if is_mesh && listen.host.is_empty() => Ok(()),
+        None => Err(document.refuse(place, "it does not say at which address", "an address and a port")),
+    }
+}
+
+fn captured(document: &Document, config: &NodeConfig) -> Checked {
+    let Some(capture) = &config.capture else { return Ok(()) };
+    let place = Place::root().key("capture");
+    for (nth, name) in capture.links.iter().enumerate() {
+        if !config.links.iter().any(|link| &link.name == name) {
+            return Err(no_such_link(document, &place.key("links").index(nth), config, name));
+        }
+    }
+    const SMALLEST: u64 = 64 << 10;
+    if capture.rotate.is_some_and(|size| size.0 < SMALLEST) {
+        return Err(document.refuse(&place.key("rotate"), "too small for a file", "64KiB or more"));
+    }
+    Ok(())
+}
+
+fn tcp(document: &Document, config: &NodeConfig) -> Checked {
+    let place = Place::root().key("tcp");
+    let check = |key: &str, sound: bool, problem: &dyn Display, accepted: &str| {
+        if sound { Ok(()) } else { Err(document.refuse(&place.key(key), problem, accepted)) }
+    };
+    let tcp = &config.tcp;
+    let in_range = |bytes: u64| (4 << 10..=1 << 30).contains(&bytes);
+    check(
+        "segment_bytes",
+        tcp.segment_bytes.is_none_or(|bytes| bytes >= 64),
+        &"too small",
+        "64 to 65495 bytes",
+    )?;
+    let buffers = [("send_buffer", tcp.send_buffer), ("recv_buffer", tcp.recv_buffer)];
+    for (key, size) in buffers {
+        check(key, size.is_none_or(|size| in_range(size.0)), &"no sound buffer", "4KiB to 1GiB")?;
+    }
+    let least = std::time::Duration::from_millis(1);
+    let times =
+        [("rto_min", tcp.rto_min), ("keep_alive", tcp.keep_alive), ("user_timeout", tcp.user_timeout)];
+    for (key, time) in times {
+        check(key, time.is_none_or(|time| time.0 >= least), &"too short", "1ms or more")?;
+    }
+    Ok(())
+}

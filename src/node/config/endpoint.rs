@@ -1,0 +1,128 @@
+//! From the file's words to the core's.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hopwise_core::endpoint::{self, EndpointConfig, LinkConfig};
+use hopwise_core::ip::Prefix;
+use hopwise_core::tcp::{self, BufferLimits, KeepAlive, TcpConfig};
+use hopwise_core::{LinkId, NextHop};
+
+use super::{AckMerge, Address, Direction, Link, LinkKind, NodeConfig, Rule, Tcp, TcpProfile};
+
+/// Payload of a segment of the `ns2` profile, unless `segment_bytes` says another.
+const NS2_SEGMENT_BYTES: u16 = 1000;
+
+impl NodeConfig {
+    /// The endpoint's configuration; links are numbered as they stand in the file, and describe themselves once they
+    /// are open.
+    pub(crate) fn endpoint(&self, links: Vec<LinkConfig>, key: [u8; 32]) -> EndpointConfig {
+        let first = LinkConfig::wire(0, 1500, Vec::new());
+        EndpointConfig {
+            links,
+            routes: self.routes.iter().filter_map(|route| self.route(route)).collect(),
+            rules: self.core_rules(),
+            tcp: Arc::new(self.tcp.config()),
+            ..EndpointConfig::new(first, key)
+        }
+    }
+
+    pub(crate) fn core_rules(&self) -> Vec<endpoint::Rule> {
+        self.rules.iter().map(Rule::core).collect()
+    }
+
+    /// A link's own addresses, or the node's: with their subnet on the first link that has none of its own, as
+    /// single addresses on the others, so that one subnet is not on two links.
+    pub(crate) fn addresses_of(&self, nth: usize) -> Vec<Prefix> {
+        let prefix = |address: &Address| address.0;
+        let Some(link) = self.links.get(nth).filter(|link| link.address.is_empty()) else {
+            return self.links.get(nth).map_or(Vec::new(), |link| link.address.iter().map(prefix).collect());
+        };
+        let first = self.links.iter().find(|link| link.address.is_empty());
+        let is_first = first.is_some_and(|first| first.name == link.name);
+        let of_node = self.node.address.iter().map(prefix);
+        of_node.map(|own| if is_first { own } else { Prefix::host(own.address()) }).collect()
+    }
+
+    fn route(&self, route: &super::Route) -> Option<endpoint::Route> {
+        let nth = self.link_by_name(&route.link)?;
+        let via = route.via.map_or(NextHop::Link, NextHop::Neighbour);
+        Some(endpoint::Route { to: route.to.0, link: link_id(nth), via })
+    }
+
+    pub(crate) fn link_by_name(&self, name: &str) -> Option<usize> {
+        self.links.iter().position(|link| link.name == name)
+    }
+}
+
+pub(crate) fn link_id(nth: usize) -> LinkId {
+    LinkId(u16::try_from(nth).unwrap_or(u16::MAX))
+}
+
+impl Link {
+    /// Whether the kernel is at the other end.
+    pub(crate) fn is_tun(&self) -> bool {
+        matches!(self.kind, LinkKind::Tun | LinkKind::TunFast)
+    }
+}
+
+impl Rule {
+    fn core(&self) -> endpoint::Rule {
+        let direction = self.matches.direction.map(|direction| match direction {
+            Direction::Out => endpoint::Direction::Outgoing,
+            Direction::In => endpoint::Direction::Incoming,
+        });
+        endpoint::Rule {
+            matches: endpoint::Match {
+                direction,
+                port: self.matches.port,
+                from: self.matches.from.map(|network| network.0),
+                to: self.matches.to.map(|network| network.0),
+            },
+            receiver: self.receiver.clone(),
+            senders: self.sender.clone(),
+            shadows: self.shadows.clone(),
+        }
+    }
+}
+
+impl Tcp {
+    pub(crate) fn config(&self) -> TcpConfig {
+        let mut config = match self.profile {
+            TcpProfile::Modern => TcpConfig::modern(),
+            TcpProfile::Ns2 => TcpConfig::ns2(self.segment_bytes.unwrap_or(NS2_SEGMENT_BYTES)),
+        };
+        set(&mut config.segment_bytes, self.segment_bytes);
+        set(&mut config.sack, self.sack);
+        set(&mut config.timestamps, self.timestamps);
+        set(&mut config.window_scale, self.window_scale);
+        set(&mut config.ecn, self.ecn);
+        set(&mut config.nagle, self.nagle);
+        set(&mut config.user_timeout, self.user_timeout.map(|time| time.0));
+        set(&mut config.rto.min, self.rto_min.map(|time| time.0));
+        for (limits, size) in
+            [(&mut config.send_buffer, self.send_buffer), (&mut config.recv_buffer, self.recv_buffer)]
+        {
+            let max = size.and_then(|size| u32::try_from(size.0).ok()).unwrap_or(limits.max);
+            *limits = BufferLimits { initial: limits.initial.min(max), max };
+        }
+        if let Some(idle) = self.keep_alive {
+            let interval = (idle.0 / 8).max(Duration::from_millis(1));
+            config.keep_alive = Some(KeepAlive { idle: idle.0, interval, ..KeepAlive::default() });
+        }
+        set(
+            &mut config.ack_merge,
+            self.ack_merge.map(|merge| match merge {
+                AckMerge::Off => tcp::AckMerge::Off,
+                AckMerge::Read => tcp::AckMerge::Read,
+            }),
+        );
+        config
+    }
+}
+
+fn set<T>(key: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *key = value;
+    }
+}

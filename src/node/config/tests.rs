@@ -1,0 +1,130 @@
+use std::fs;
+
+use miette::Diagnostic;
+
+use super::*;
+
+const LEAST: &str = "node: { name: a, address: 10.7.0.2/24 }\nlinks: [{ kind: tun, name: hw0 }]\n";
+
+fn parsed(text: &str) -> Result<NodeConfig, Box<Refusal>> {
+    Document::parse("node.yaml", text).and_then(|document| read(&document))
+}
+
+fn refused(text: &str) -> String {
+    let refusal = parsed(text).expect_err("it is refused");
+    let help = refusal.help().map_or(String::new(), |help| help.to_string());
+    format!("{refusal} | {help}")
+}
+
+#[test]
+fn two_keys_are_enough() {
+    let config = parsed(LEAST).expect("the least configuration");
+    assert_eq!(config.addresses_of(0), ["10.7.0.2/24".parse().expect("a prefix")]);
+    assert!(config.socks5.is_none() && config.metrics.is_none());
+}
+
+#[test]
+fn every_node_file_in_configs_is_accepted() {
+    let mut seen = 0;
+    for entry in fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/configs")).expect("the folder is there") {
+        let path = entry.expect("an entry").path();
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        if path.extension().is_some_and(|end| end == "yaml") && text.contains("\nnode:") {
+            load(&path).expect("the file is accepted");
+            seen += 1;
+        }
+    }
+    assert!(seen > 0);
+}
+
+#[test]
+fn the_commented_example_says_what_it_says() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/configs/node.yaml");
+    let config = load(Path::new(path)).expect("the example is accepted");
+    assert_eq!(config.forwards.len(), 2);
+    assert_eq!(config.forwards[0].to, Side::Mesh(HostPort { host: "gateway".into(), port: 80 }));
+    assert_eq!(config.forwards[1].listen, Side::Mesh(HostPort { host: String::new(), port: 8022 }));
+    let rules = config.core_rules();
+    assert_eq!(rules[1].senders.as_deref(), Some("[newreno, limit:40]"));
+    assert_eq!(rules[0].matches.direction, Some(hopwise_core::endpoint::Direction::Incoming));
+    assert_eq!(config.endpoint(Vec::new(), [1; 32]).routes.len(), 1);
+}
+
+#[test]
+fn what_is_wrong_is_refused_at_its_place_with_what_is_accepted() {
+    for (more, wanted) in [
+        ("socks: {}", "3:1: unknown field `socks` | expected one of `node`, `links`"),
+        ("socks5: { listen: 1080 }", "3:19: invalid"),
+        ("stop_within: 5", "3:14: `5` | expected a time with its unit"),
+        ("links: []", "duplicate"),
+        ("routes: [{ to: 0.0.0.0/0, link: hw1 }]", "3:33: no link is named `hw1` | expected `hw0`"),
+        ("routes: [{ to: 0.0.0.0/0, link: hw0, via: 10.7.0.1 }]", "3:38: a TUN has no neighbours"),
+        ("routes: [{ to: 0.0.0.0, link: hw0 }]", "3:16: `0.0.0.0`: "),
+        ("rules: [{ receiver: delaid }]", "3:21: "),
+        ("rules: [{ sender: [newreno, hold: 3] }]", "3:19: expected a spec"),
+        ("rules: [{ sender: [limit:3] }]", "3:19: "),
+        ("rules: [{ match: { port: 70000 } }]", "3:26: invalid"),
+        ("rules: [{ match: { direction: up } }]", "3:31: unknown variant `up` | expected `out` or `in`"),
+        ("forwards: [{ listen: 127.0.0.1:80, to: 127.0.0.1:81 }]", "3:12: both ends are on the same side"),
+        (
+            "forwards: [{ listen: mesh:10.9.0.1:80, to: 127.0.0.1:81 }]",
+            "3:22: 10.9.0.1 is no address of this",
+        ),
+        ("forwards: [{ listen: 80, to: mesh:n:80 }]", "3:22: invalid type"),
+        ("forwards: [{ listen: a.b, to: mesh:n:80 }]", "3:22: `a.b` | expected 127.0.0.1:8080"),
+        ("capture: { file: a.pcapng, links: [hw2] }", "3:36: no link is named `hw2`"),
+        ("capture: { file: a.pcapng, rotate: 1KiB }", "3:36: too small for a file | 64KiB or more"),
+        ("tcp: { profile: reno }", "3:17: unknown variant `reno` | expected `modern` or `ns2`"),
+        ("tcp: { recv_buffer: 1KiB }", "3:21: no sound buffer"),
+    ] {
+        let text = refused(&format!("{LEAST}{more}\n"));
+        assert!(text.contains(wanted), "{more}: {text}");
+    }
+}
+
+#[test]
+fn links_are_checked_with_their_addresses() {
+    let with =
+        |links: &str| refused(&format!("node: {{ name: a, address: 10.7.0.2/24 }}\nlinks:\n{links}\n"));
+    for (links, wanted) in [
+        (
+            "  - { kind: tun, name: hw0, kernel: 10.7.0.2/24 }",
+            "3:37: 10.7.0.2 stands at `node.address` already",
+        ),
+        ("  - { kind: raw, name: eth0, kernel: 10.7.0.1/24 }", "3:30: `kernel` is the kernel's address"),
+        ("  - { kind: tun, name: hw0 }\n  - { kind: raw, name: hw0 }", "4:24: the name `hw0` is links.0's"),
+        ("  - { kind: tun, name: much-too-long-a-name }", "3:24: `much-too-long-a-name` names no interface"),
+        ("  - { kind: tun, name: hw0, mtu: 500 }", "3:34: 500 is too small | 576 to 65535 bytes"),
+        ("  - { kind: tun, name: hw0, kernel: 10.7.0.255/24 }", "3:37: 10.7.0.255 is no host's address"),
+        ("  - { kind: tun, name: hw0, fault: { drop: 5 } }", "3:44: `5` | expected a share from 0% to 100%"),
+    ] {
+        let text = with(links);
+        assert!(text.contains(wanted), "{links}: {text}");
+    }
+}
+
+#[test]
+fn a_node_on_two_links_has_its_subnet_on_the_first() {
+    let text = "node: { name: a, address: 10.7.0.2/24 }\nlinks: [{ kind: tun, name: a0 }, { kind: raw, name: b0 }]\n";
+    let config = parsed(text).expect("it is accepted");
+    assert_eq!(config.addresses_of(0)[0].to_string(), "10.7.0.2/24");
+    assert_eq!(config.addresses_of(1)[0].to_string(), "10.7.0.2/32");
+}
+
+#[test]
+fn single_tcp_keys_go_over_the_profile() {
+    let config = parsed(&format!("{LEAST}tcp: {{ profile: ns2, nagle: true, recv_buffer: 8KiB }}\n"));
+    let tcp = config.expect("it is accepted").tcp.config();
+    assert!(tcp.nagle && !tcp.sack);
+    assert_eq!((tcp.recv_buffer.initial, tcp.recv_buffer.max), (8192, 8192));
+}
+
+#[test]
+fn hosts_and_ports_are_taken_apart() {
+    let host = |text: &str| HostPort::parse(text).map(|found| (found.host, found.port));
+    assert_eq!(host("[fd07::2]:80"), Some(("fd07::2".into(), 80)));
+    assert_eq!(host("name:80"), Some(("name".into(), 80)));
+    for text in ["name", "name:", "name:0", "name:65536", "fd07::2:80", "[x]:80", "a b:80"] {
+        assert_eq!(host(text), None, "{text}");
+    }
+}

@@ -1,0 +1,366 @@
+//! The daemon's life: links, privileges, the stack, its services, and an end in order.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener as StdListener};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use caps::Capability;
+use hopwise_agents::StandardAgents;
+use hopwise_core::LinkId;
+use hopwise_host::{
+    Capture, CaptureCounts, CaptureSettings, ConnNames, Link, Observer, Stack, StackConfig, random_key,
+};
+use sd_notify::NotifyState;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep, timeout};
+
+use super::config::{self, NodeConfig};
+use super::control::{self, Request, Response};
+use super::metrics::{self, Adder, Sums};
+use super::names::Names;
+use super::relay::Relayed;
+use super::snapshot::{CaptureSnapshot, Snapshot};
+use super::socks5::{self, Server, Socks5Counts};
+use super::{forward, links, privileges};
+use crate::failure::Failure;
+
+/// How often the links are looked after.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// What the stack may take for the last segments when relays have used up their time.
+const LEAST_FOR_STACK: Duration = Duration::from_millis(500);
+
+/// What was opened as root, and is served as whoever the daemon becomes.
+struct Opened {
+    links: Vec<Box<dyn Link>>,
+    control: Option<control::Bound>,
+    socks5: Option<StdListener>,
+    metrics: Option<StdListener>,
+    forwards: Vec<forward::Bound>,
+}
+
+/// What the services share.
+struct Daemon {
+    config: NodeConfig,
+    path: PathBuf,
+    stack: Stack,
+    capture: Capture,
+    sums: Arc<Sums>,
+    relayed: Arc<Relayed>,
+    socks5: Arc<Socks5Counts>,
+}
+
+pub(super) fn run(config: NodeConfig, path: &Path) -> Result<(), Failure> {
+    let someone = config.user.as_deref().map(privileges::find).transpose();
+    let someone = someone.map_err(|error| Failure::refused(path.display().to_string(), error))?;
+    let opened = open(&config)?;
+    if let Some(someone) = &someone {
+        if let Some(control) = &opened.control {
+            let given = control.give_to(someone.uid.as_raw(), someone.gid.as_raw());
+            given.map_err(|error| Failure::failed("give the control socket away", error))?;
+        }
+        privileges::become_only(someone, kept(&config))
+            .map_err(|error| Failure::failed("drop privileges", error))?;
+        tracing::info!(user = someone.name, "privileges dropped");
+    }
+    let key = random_key().map_err(|error| Failure::failed("draw a key", error))?;
+    let (capture, tap) = Capture::new();
+    let sums = Arc::new(Sums::new());
+    let mut observers: Vec<Box<dyn Observer>> = vec![Box::new(tap)];
+    if config.metrics.is_some() {
+        observers.push(Box::new(Adder(Arc::clone(&sums))));
+    }
+    let Opened { links, control, socks5, metrics, forwards } = opened;
+    let described = links::describe_all(&config, &links);
+    let of_stack = StackConfig { observers, ..StackConfig::new(config.endpoint(described, key)) };
+    let stack = Stack::start(of_stack, links, Box::new(StandardAgents::default()))
+        .map_err(|error| Failure::failed("start the stack", error))?;
+    let (relayed, counts) = (Arc::default(), Arc::default());
+    let path = path.to_owned();
+    let daemon = Arc::new(Daemon { config, path, stack, capture, sums, relayed, socks5: counts });
+    let runtime =
+        tokio::runtime::Runtime::new().map_err(|error| Failure::failed("start a runtime", error))?;
+    let ended = runtime.block_on(daemon.serve(control.as_ref(), socks5, metrics, forwards));
+    runtime.shutdown_timeout(Duration::from_secs(1));
+    drop(control);
+    ended
+}
+
+/// What stays possible after root is gone: only raw links have something to take back at the end.
+fn kept(config: &NodeConfig) -> &'static [Capability] {
+    if config.links.iter().all(config::Link::is_tun) {
+        &[]
+    } else {
+        &[Capability::CAP_NET_ADMIN, Capability::CAP_NET_RAW]
+    }
+}
+
+fn open(config: &NodeConfig) -> Result<Opened, Failure> {
+    let links = links::open_all(config).map_err(|error| Failure::failed("open a link", error))?;
+    let control = config.control.as_deref().map(|path| {
+        let shown = path.display().to_string();
+        control::Bound::new(path)
+            .map_err(|error| Failure::failed("make the control socket", format_args!("{shown}: {error}")))
+    });
+    Ok(Opened {
+        links,
+        control: control.transpose()?,
+        socks5: config.socks5.as_ref().map(|socks5| bind(socks5.listen)).transpose()?,
+        metrics: config.metrics.as_ref().map(|metrics| bind(metrics.listen)).transpose()?,
+        forwards: forward::bind_all(config)?,
+    })
+}
+
+pub(super) fn bind(address: SocketAddr) -> Result<StdListener, Failure> {
+    let bound = StdListener::bind(address).and_then(|listener| {
+        listener.set_nonblocking(true)?;
+        Ok(listener)
+    });
+    bound.map_err(|error| Failure::failed("listen", format_args!("{address}: {error}")))
+}
+
+/// Tells systemd, where there is one.
+fn tell(state: NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(&[state]) {
+        tracing::warn!(%error, "systemd was not told");
+    }
+}
+
+struct Signals {
+    term: Signal,
+    int: Signal,
+    hup: Signal,
+}
+
+impl Signals {
+    fn new() -> io::Result<Signals> {
+        Ok(Signals {
+            term: signal(SignalKind::terminate())?,
+            int: signal(SignalKind::interrupt())?,
+            hup: signal(SignalKind::hangup())?,
+        })
+    }
+}
+
+impl Daemon {
+    async fn serve(
+        self: &Arc<Self>,
+        control: Option<&control::Bound>,
+        socks5: Option<StdListener>,
+        metrics: Option<StdListener>,
+        forwards: Vec<forward::Bound>,
+    ) -> Result<(), Failure> {
+        let system = |error| Failure::failed("serve", error);
+        let mut signals = Signals::new().map_err(system)?;
+        let (end, ending) = watch::channel(false);
+        let mut relays = JoinSet::new();
+        let mut helpers = JoinSet::new();
+        if let Some(control) = control {
+            let listener = control.listener.try_clone().and_then(UnixListener::from_std).map_err(system)?;
+            let daemon = Arc::clone(self);
+            helpers.spawn(control::serve(listener, move |request| daemon.answer(request)));
+        }
+        if let Some(metrics) = metrics {
+            let listener = TcpListener::from_std(metrics).map_err(system)?;
+            let daemon = Arc::clone(self);
+            helpers.spawn(metrics::serve(listener, move || metrics::text(&daemon.sums, &daemon.snapshot())));
+        }
+        if let Some(socks5) = socks5 {
+            let listener = TcpListener::from_std(socks5).map_err(system)?;
+            relays.spawn(socks5::serve(Arc::new(self.socks5_server()), listener, ending.clone()));
+        }
+        for bound in forwards {
+            forward::start(bound, &self.forward_context(), &mut relays, &ending)?;
+        }
+        self.begin_capture()?;
+        tell(NotifyState::Ready);
+        tracing::info!(node = self.config.node.name, "ready");
+        let ended = self.watch(&mut signals).await;
+        tell(NotifyState::Stopping);
+        let _ = end.send(true);
+        self.finish(&mut signals, &mut relays).await;
+        helpers.shutdown().await;
+        ended
+    }
+
+    /// Until a signal says that it is over, or a link is lost.
+    async fn watch(&self, signals: &mut Signals) -> Result<(), Failure> {
+        loop {
+            tokio::select! {
+                _ = signals.term.recv() => return Ok(()),
+                _ = signals.int.recv() => return Ok(()),
+                _ = signals.hup.recv() => self.reload(),
+                () = sleep(LOOK_EVERY) => {
+                    if let Some(lost) = self.stack.counters().into_iter().find(|link| link.is_gone) {
+                        let problem = format_args!("the device is gone; whoever removed it also ended this node");
+                        return Err(Failure::failed("link lost", format_args!("{}: {problem}", lost.name)));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Relays may finish, then the stack's own connections; another signal cuts that short.
+    async fn finish(self: &Arc<Self>, signals: &mut Signals, relays: &mut JoinSet<()>) {
+        let within = self.config.stop_within.0;
+        let until = Instant::now() + within;
+        tokio::select! {
+            _ = timeout(within, async { while relays.join_next().await.is_some() {} }) => {}
+            _ = signals.term.recv() => {}
+            _ = signals.int.recv() => {}
+        }
+        relays.shutdown().await;
+        let left = until.saturating_duration_since(Instant::now()).max(LEAST_FOR_STACK);
+        let daemon = Arc::clone(self);
+        let stopped = tokio::task::spawn_blocking(move || {
+            let stopped = daemon.stack.clone().stop(left);
+            if daemon.capture.running().is_some() {
+                let _ = daemon.capture.stop();
+            }
+            stopped
+        });
+        match stopped.await {
+            Ok(stopped) if stopped.reset > 0 => {
+                tracing::warn!(connections = stopped.reset, "reset at the deadline");
+            }
+            Ok(_) => tracing::info!("ended in order"),
+            Err(error) => tracing::error!(%error, "the stack did not stop"),
+        }
+    }
+
+    /// New rules for connections that begin from now on; a file that is refused changes nothing.
+    fn reload(&self) {
+        let outcome = config::load(&self.path).map_err(Failure::from).and_then(|config| {
+            let set = self.stack.with(|_, endpoint| endpoint.set_rules(config.core_rules()));
+            set.map_err(|error| Failure::failed("set the rules", error))
+        });
+        match outcome {
+            Ok(()) => tracing::info!("rules reloaded"),
+            Err(failure) => tracing::error!(%failure, "the old rules stay"),
+        }
+    }
+
+    fn socks5_server(&self) -> Server {
+        let config = self.config.socks5.as_ref();
+        Server {
+            stack: self.stack.clone(),
+            names: Names::new(&self.config.hosts),
+            handshake_within: config.map_or(Duration::ZERO, |socks5| socks5.handshake_within.0),
+            seats: Arc::new(Semaphore::new(config.map_or(0, |socks5| socks5.connections))),
+            counts: Arc::clone(&self.socks5),
+            relayed: Arc::clone(&self.relayed),
+        }
+    }
+
+    fn forward_context(&self) -> forward::Context {
+        let names = Names::new(&self.config.hosts);
+        forward::Context { stack: self.stack.clone(), names, relayed: Arc::clone(&self.relayed) }
+    }
+
+    fn begin_capture(&self) -> Result<(), Failure> {
+        let Some(capture) = &self.config.capture else { return Ok(()) };
+        let request =
+            (capture.file.clone(), &capture.links[..], capture.rotate.map(|size| size.0), capture.files);
+        self.start_capture(request).map(|_| ()).map_err(|problem| Failure::failed("capture", problem))
+    }
+
+    fn start_capture(
+        &self,
+        (path, links, rotate_bytes, files): (PathBuf, &[String], Option<u64>, u32),
+    ) -> Result<CaptureSnapshot, String> {
+        let unknown = links.iter().find(|name| self.config.link_by_name(name).is_none());
+        if let Some(unknown) = unknown {
+            return Err(format!("no link is named `{unknown}`"));
+        }
+        let wanted = self
+            .config
+            .links
+            .iter()
+            .enumerate()
+            .filter(|(_, link)| links.is_empty() || links.contains(&link.name));
+        let wanted: Vec<LinkId> = wanted.map(|(nth, _)| config::link_id(nth)).collect();
+        let stack = self.stack.clone();
+        let settings = CaptureSettings {
+            path: path.clone(),
+            rotate_bytes,
+            files,
+            links: self.config.links.iter().map(|link| link.name.clone()).collect(),
+            wanted,
+            wall_clock_offset: self.stack.wall_clock_offset(),
+            names: Box::new(move |conn| names_of(&stack, conn)),
+        };
+        self.capture.start(settings).map_err(|error| error.to_string())?;
+        Ok(capture_snapshot(&path, &CaptureCounts::default()))
+    }
+
+    fn answer(&self, request: Request) -> Response {
+        let outcome = match request {
+            Request::Status => return Response::Status(Box::new(self.snapshot())),
+            Request::CaptureStart { file, links, rotate_bytes, files } => {
+                self.start_capture((file, &links, rotate_bytes, files))
+            }
+            Request::CaptureStop => self
+                .capture
+                .stop()
+                .map(|(path, counts)| capture_snapshot(&path, &counts))
+                .map_err(|error| error.to_string()),
+        };
+        outcome.map_or_else(|problem| Response::Refused { problem }, Response::Capture)
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
+        let socks5 = &self.socks5;
+        let relays = [
+            ("bytes-to-mesh", count(&self.relayed.to_mesh)),
+            ("bytes-from-mesh", count(&self.relayed.from_mesh)),
+            ("socks5-accepted", count(&socks5.accepted)),
+            ("socks5-refused", count(&socks5.refused)),
+            ("socks5-too-slow", count(&socks5.too_slow)),
+            ("socks5-not-connected", count(&socks5.not_connected)),
+            ("socks5-open", count(&socks5.open)),
+        ];
+        let running = self.capture.running();
+        Snapshot {
+            node: self.config.node.name.clone(),
+            addresses: self.config.node.address.iter().map(|address| address.0.to_string()).collect(),
+            relays: relays.into_iter().map(|(what, count)| (what.to_owned(), count)).collect(),
+            capture: running.map(|(path, counts)| capture_snapshot(&path, &counts)),
+            ..Snapshot::of_stack(&self.stack)
+        }
+    }
+}
+
+fn names_of(stack: &Stack, conn: u32) -> Option<ConnNames> {
+    stack.with(|now, endpoint| {
+        let id = endpoint.by_trace_number(conn)?;
+        let info = endpoint.info(now, id).ok()?;
+        let hops = info.path.hops_to_peer.map(|(hops, _)| hops);
+        Some(ConnNames { receiver: info.receiver, senders: info.senders, hops })
+    })
+}
+
+fn capture_snapshot(path: &Path, counts: &CaptureCounts) -> CaptureSnapshot {
+    let CaptureCounts {
+        packets_written,
+        bytes_written,
+        packets_missed,
+        events_missed,
+        packets_unwritten,
+        ..
+    } = *counts;
+    CaptureSnapshot {
+        file: path.display().to_string(),
+        packets_written,
+        bytes_written,
+        packets_missed,
+        events_missed,
+        packets_unwritten,
+        last_error: counts.last_error.clone(),
+    }
+}

@@ -1,0 +1,66 @@
+//! Opens the links that a configuration names.
+
+use std::time::Duration;
+
+use hopwise_core::endpoint::LinkConfig;
+use hopwise_core::ip::Prefix;
+use hopwise_host::{Fault, FaultConfig, Link, LinkError, Tun, TunConfig, TunFast, describe};
+
+use super::config::{self, LinkKind, NodeConfig, link_id};
+
+pub(crate) fn open_all(config: &NodeConfig) -> Result<Vec<Box<dyn Link>>, LinkError> {
+    (0..config.links.len()).map(|nth| open(config, nth)).collect()
+}
+
+/// As the endpoint is to see them.
+pub(crate) fn describe_all(config: &NodeConfig, links: &[Box<dyn Link>]) -> Vec<LinkConfig> {
+    let numbered = links.iter().enumerate();
+    numbered.map(|(nth, link)| describe(&**link, link_id(nth), config.addresses_of(nth))).collect()
+}
+
+fn open(config: &NodeConfig, nth: usize) -> Result<Box<dyn Link>, LinkError> {
+    let link = &config.links[nth];
+    let opened: Box<dyn Link> = match link.kind {
+        LinkKind::Tun => Box::new(Tun::open(&tun(link, &config.addresses_of(nth)))?),
+        LinkKind::TunFast => Box::new(TunFast::open(&tun(link, &config.addresses_of(nth)))?),
+        LinkKind::Raw | LinkKind::Pcap => {
+            return Err(LinkError::Setting { device: link.name.clone(), what: "this kind is not built" });
+        }
+    };
+    match &link.fault {
+        None => Ok(opened),
+        Some(fault) => {
+            let lane = lane(fault);
+            Ok(Box::new(Fault::wrap(opened, lane, lane, fault.seed)?))
+        }
+    }
+}
+
+/// Where the kernel has no address on a TUN, it still sends there what is for us.
+fn tun(link: &config::Link, ours: &[Prefix]) -> TunConfig {
+    let (kernel_addresses, routes) = match &link.kernel {
+        Some(kernel) => (vec![kernel.0], routes_beside(kernel.0, ours)),
+        None => (Vec::new(), ours.to_vec()),
+    };
+    TunConfig { mtu: link.mtu, kernel_addresses, routes, ..TunConfig::new(&link.name) }
+}
+
+/// Our addresses that do not lie in the subnet which the kernel's address brings.
+fn routes_beside(kernel: Prefix, ours: &[Prefix]) -> Vec<Prefix> {
+    ours.iter().copied().filter(|own| !kernel.contains(own.address())).collect()
+}
+
+fn lane(fault: &config::Fault) -> FaultConfig {
+    let none = FaultConfig::default();
+    let or = |time: Option<hopwise::units::Time>, default: Duration| time.map_or(default, |time| time.0);
+    FaultConfig {
+        loss_ppm: fault.drop.0,
+        duplicate_ppm: fault.duplicate.0,
+        corrupt_ppm: fault.corrupt.0,
+        reorder_ppm: fault.reorder.0,
+        reorder_by: or(fault.reorder_by, none.reorder_by),
+        delay: or(fault.delay, none.delay),
+        bits_per_second: fault.rate.map_or(none.bits_per_second, |rate| rate.0),
+        queue_packets: fault.queue_packets.unwrap_or(none.queue_packets),
+    }
+}

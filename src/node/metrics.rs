@@ -1,0 +1,301 @@
+//! Prometheus' text format over HTTP: what the trace and the counters say, summed up.
+//!
+//! Every name and label is bounded: no address and no port of a connection becomes a label.
+
+use std::fmt::{self, Write as _};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use hopwise_core::agent::{By, Rule};
+use hopwise_core::trace::text::EVENT_NAMES;
+use hopwise_core::trace::{TraceEvent, TraceKind};
+use hopwise_host::{Observer, SeenPacket};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::snapshot::Snapshot;
+
+const RULES: [Rule; 12] = [
+    Rule::Each,
+    Rule::Count,
+    Rule::Window,
+    Rule::Rate,
+    Rule::Deadline,
+    Rule::NotInOrder,
+    Rule::Push,
+    Rule::Marked,
+    Rule::Asked,
+    Rule::LostAck,
+    Rule::Forced,
+    Rule::Ceiling,
+];
+const DECIDERS: [By; 4] = [By::Agent, By::Repeat, By::Forced, By::Piggyback];
+/// Upper bounds of the round-trip histogram, in microseconds.
+const RTT_BOUNDS_US: [u32; 12] =
+    [100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000];
+
+/// Sums over the trace; the driver's thread adds and the endpoint reads.
+#[derive(Debug)]
+pub(super) struct Sums {
+    events: [AtomicU64; EVENT_NAMES.len()],
+    decided: [[AtomicU64; RULES.len()]; DECIDERS.len()],
+    held: [AtomicU64; RULES.len()],
+    rtt_counts: [AtomicU64; RTT_BOUNDS_US.len() + 1],
+    rtt_sum_us: AtomicU64,
+}
+
+/// Adds up every event.
+#[derive(Debug)]
+pub(super) struct Adder(pub(super) Arc<Sums>);
+
+impl Sums {
+    pub(super) fn new() -> Sums {
+        let zeros = || std::array::from_fn(|_| AtomicU64::new(0));
+        Sums {
+            events: std::array::from_fn(|_| AtomicU64::new(0)),
+            decided: std::array::from_fn(|_| zeros()),
+            held: zeros(),
+            rtt_counts: std::array::from_fn(|_| AtomicU64::new(0)),
+            rtt_sum_us: AtomicU64::new(0),
+        }
+    }
+
+    fn add(&self, event: &TraceEvent) {
+        let name = event.kind.name();
+        if let Some(counter) = EVENT_NAMES.iter().position(|known| *known == name).map(|at| &self.events[at])
+        {
+            one(counter);
+        }
+        let rule_of = |rule| RULES.iter().position(|known| *known == rule);
+        match event.kind {
+            TraceKind::AckDecided { by, why, .. } => {
+                let decider = DECIDERS.iter().position(|known| *known == by);
+                if let Some((decider, rule)) = decider.zip(rule_of(why.rule)) {
+                    one(&self.decided[decider][rule]);
+                }
+            }
+            TraceKind::AckHeld { why } => {
+                if let Some(rule) = rule_of(why.rule) {
+                    one(&self.held[rule]);
+                }
+            }
+            TraceKind::Rtt { sample_us, .. } => {
+                let bucket = RTT_BOUNDS_US.iter().position(|bound| sample_us <= *bound);
+                one(&self.rtt_counts[bucket.unwrap_or(RTT_BOUNDS_US.len())]);
+                self.rtt_sum_us.fetch_add(u64::from(sample_us), Ordering::Relaxed);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn one(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+fn value(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}
+
+impl Observer for Adder {
+    fn on_packet(&mut self, _seen: &SeenPacket<'_>) {}
+
+    fn on_trace(&mut self, event: &TraceEvent) {
+        self.0.add(event);
+    }
+}
+
+/// The text that a scrape gets.
+pub(super) fn text(sums: &Sums, snapshot: &Snapshot) -> String {
+    let mut page = Page::default();
+    page.family("hopwise_trace_events_total", "counter", "Trace events, by name.");
+    for (name, counter) in EVENT_NAMES.iter().zip(&sums.events) {
+        page.line("hopwise_trace_events_total", format_args!("event=\"{name}\""), value(counter));
+    }
+    acks(&mut page, sums);
+    rtt(&mut page, sums);
+    page.family("hopwise_drops_total", "counter", "Packets that went no further, by reason.");
+    for (reason, count) in &snapshot.drops {
+        page.line("hopwise_drops_total", format_args!("reason=\"{reason}\""), *count);
+    }
+    links(&mut page, snapshot);
+    page.family("hopwise_connections", "gauge", "Connections in the table.");
+    page.line("hopwise_connections", format_args!(""), snapshot.connections_open as u64);
+    page.family("hopwise_relay_total", "counter", "What SOCKS5 and forwards counted.");
+    for (what, count) in &snapshot.relays {
+        page.line("hopwise_relay_total", format_args!("what=\"{what}\""), *count);
+    }
+    page.0
+}
+
+fn acks(page: &mut Page, sums: &Sums) {
+    page.family("hopwise_acks_decided_total", "counter", "ACKs decided, by whom and by which rule.");
+    for (by, rules) in DECIDERS.iter().zip(&sums.decided) {
+        for (rule, counter) in RULES.iter().zip(rules).filter(|(_, counter)| value(counter) > 0) {
+            let labels = format_args!("by=\"{}\",rule=\"{}\"", by.name(), rule.name());
+            page.line("hopwise_acks_decided_total", labels, value(counter));
+        }
+    }
+    page.family("hopwise_acks_held_total", "counter", "Segments not acknowledged at once, by rule.");
+    for (rule, counter) in RULES.iter().zip(&sums.held).filter(|(_, counter)| value(counter) > 0) {
+        page.line("hopwise_acks_held_total", format_args!("rule=\"{}\"", rule.name()), value(counter));
+    }
+}
+
+fn rtt(page: &mut Page, sums: &Sums) {
+    page.family("hopwise_rtt_seconds", "histogram", "Round trips measured.");
+    let mut below = 0;
+    for (bound, counter) in RTT_BOUNDS_US.iter().zip(&sums.rtt_counts) {
+        below += value(counter);
+        let seconds = f64::from(*bound) / 1e6;
+        page.line("hopwise_rtt_seconds_bucket", format_args!("le=\"{seconds}\""), below);
+    }
+    let all = below + value(&sums.rtt_counts[RTT_BOUNDS_US.len()]);
+    page.line("hopwise_rtt_seconds_bucket", format_args!("le=\"+Inf\""), all);
+    let sum = Duration::from_micros(value(&sums.rtt_sum_us)).as_secs_f64();
+    page.line("hopwise_rtt_seconds_sum", format_args!(""), sum);
+    page.line("hopwise_rtt_seconds_count", format_args!(""), all);
+}
+
+fn links(page: &mut Page, snapshot: &Snapshot) {
+    page.family("hopwise_link_packets_total", "counter", "Packets over each link.");
+    page.family("hopwise_link_bytes_total", "counter", "Bytes over each link, IP headers counted.");
+    page.family("hopwise_link_drops_total", "counter", "Packets that a link let go, by reason.");
+    for link in &snapshot.links {
+        let name = escaped(&link.name);
+        for (way, packets, bytes) in
+            [("in", link.received_packets, link.received_bytes), ("out", link.sent_packets, link.sent_bytes)]
+        {
+            let labels = format!("link=\"{name}\",direction=\"{way}\"");
+            page.line("hopwise_link_packets_total", format_args!("{labels}"), packets);
+            page.line("hopwise_link_bytes_total", format_args!("{labels}"), bytes);
+        }
+        for (reason, count) in &link.drops {
+            let labels = format_args!("link=\"{name}\",reason=\"{reason}\"");
+            page.line("hopwise_link_drops_total", labels, *count);
+        }
+    }
+}
+
+fn escaped(label: &str) -> String {
+    label.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+}
+
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn family(&mut self, name: &str, kind: &str, help: &str) {
+        // Writing to a String cannot fail.
+        let _ = writeln!(self.0, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    }
+
+    fn line(&mut self, name: &str, labels: fmt::Arguments<'_>, value: impl fmt::Display) {
+        let labels = labels.to_string();
+        let (open, close) = if labels.is_empty() { ("", "") } else { ("{", "}") };
+        let _ = writeln!(self.0, "{name}{open}{labels}{close} {value}");
+    }
+}
+
+/// Scrapers at a time, how long one may take to ask, and how much it may say.
+const MOST_SCRAPERS: usize = 16;
+const ASK_WITHIN: Duration = Duration::from_secs(5);
+const LONGEST_QUESTION: usize = 8 << 10;
+
+/// Answers `GET /metrics`, one question a connection.
+pub(super) async fn serve(listener: TcpListener, page: impl Fn() -> String + Send + Sync + 'static) {
+    let (page, seats) = (Arc::new(page), Arc::new(Semaphore::new(MOST_SCRAPERS)));
+    loop {
+        let Ok(seat) = Arc::clone(&seats).acquire_owned().await else { return };
+        let Ok((client, _)) = listener.accept().await else {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            continue;
+        };
+        let page = Arc::clone(&page);
+        tokio::spawn(async move {
+            let _seat = seat;
+            // Who is too slow or gone gets nothing.
+            let _ = timeout(ASK_WITHIN, answer(client, &*page)).await;
+        });
+    }
+}
+
+async fn answer(mut client: TcpStream, page: &(impl Fn() -> String + Sync)) -> std::io::Result<()> {
+    let mut asked = Vec::new();
+    while !asked.windows(4).any(|end| end == b"\r\n\r\n") {
+        let mut chunk = [0; 1024];
+        let read = client.read(&mut chunk).await?;
+        if read == 0 || asked.len() + read > LONGEST_QUESTION {
+            return Ok(());
+        }
+        asked.extend_from_slice(&chunk[..read]);
+    }
+    let (status, body) = match asked.strip_prefix(b"GET ").map(|rest| rest.split(|byte| *byte == b' ').next())
+    {
+        Some(Some(b"/metrics")) => ("200 OK", page()),
+        Some(_) => ("404 Not Found", "the metrics are at /metrics\n".to_owned()),
+        None => ("405 Method Not Allowed", "only GET is answered\n".to_owned()),
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        body.len()
+    );
+    client.write_all(head.as_bytes()).await?;
+    client.write_all(body.as_bytes()).await?;
+    client.shutdown().await
+}
+
+#[cfg(test)]
+mod tests {
+    use hopwise_core::Instant;
+    use hopwise_core::Seq;
+    use hopwise_core::agent::Why;
+
+    use super::*;
+
+    #[test]
+    fn events_become_lines_of_the_text_format() {
+        let sums = Sums::new();
+        let event = |kind| TraceEvent { now: Instant::ZERO, conn: 1, packet: 1, kind };
+        let why = Why::new(Rule::Count, 2, 2);
+        sums.add(&event(TraceKind::AckDecided { number: Seq(1), by: By::Agent, why }));
+        sums.add(&event(TraceKind::AckHeld { why }));
+        sums.add(&event(TraceKind::Rtt { sample_us: 2000, srtt_us: 2000, rto_us: 200_000 }));
+        let snapshot = Snapshot { connections_open: 3, ..Snapshot::default() };
+        let text = text(&sums, &snapshot);
+        for line in [
+            "hopwise_trace_events_total{event=\"ack-decided\"} 1",
+            "hopwise_acks_decided_total{by=\"agent\",rule=\"count\"} 1",
+            "hopwise_acks_held_total{rule=\"count\"} 1",
+            "hopwise_rtt_seconds_bucket{le=\"0.001\"} 0",
+            "hopwise_rtt_seconds_bucket{le=\"0.003\"} 1",
+            "hopwise_rtt_seconds_bucket{le=\"+Inf\"} 1",
+            "hopwise_rtt_seconds_sum 0.002",
+            "hopwise_connections 3",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn only_the_page_is_served() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let address = listener.local_addr().expect("bound");
+        let server = tokio::spawn(serve(listener, || "page\n".to_owned()));
+        for (asked, wanted) in [
+            ("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 200"),
+            ("GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 404"),
+            ("POST /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 405"),
+        ] {
+            let mut client = TcpStream::connect(address).await.expect("it listens");
+            client.write_all(asked.as_bytes()).await.expect("open");
+            let mut heard = String::new();
+            client.read_to_string(&mut heard).await.expect("an answer");
+            assert!(heard.starts_with(wanted), "{heard}");
+        }
+        server.abort();
+    }
+}

@@ -1,0 +1,121 @@
+//! Carries bytes between two streams, each way until its sender has closed.
+
+use std::io;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+/// What one direction reads before it writes; with the sockets' own buffers this is all a slow reader ties up.
+const CHUNK: usize = 64 << 10;
+
+/// Bytes that went through relays.
+#[derive(Debug, Default)]
+pub(crate) struct Relayed {
+    pub(crate) to_mesh: AtomicU64,
+    pub(crate) from_mesh: AtomicU64,
+}
+
+/// Ends when both sides have closed, or when one breaks: then the other is dropped, which resets it where data is
+/// still unread. A side that closes for writing only (half-close) goes on reading.
+pub(crate) async fn relay<L, M>(local: L, mesh: M, relayed: &Relayed) -> io::Result<()>
+where
+    L: AsyncRead + AsyncWrite,
+    M: AsyncRead + AsyncWrite,
+{
+    let (mut local_in, mut local_out) = tokio::io::split(local);
+    let (mut mesh_in, mut mesh_out) = tokio::io::split(mesh);
+    let out = one_way(&mut local_in, &mut mesh_out, &relayed.to_mesh);
+    let back = one_way(&mut mesh_in, &mut local_out, &relayed.from_mesh);
+    tokio::try_join!(out, back).map(|((), ())| ())
+}
+
+async fn one_way<R, W>(from: &mut R, to: &mut W, count: &AtomicU64) -> io::Result<()>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let mut chunk = vec![0; CHUNK];
+    loop {
+        let read = from.read(&mut chunk).await?;
+        if read == 0 {
+            return to.shutdown().await;
+        }
+        // The next read waits until this is written: a reader that is slow stops its sender.
+        to.write_all(&chunk[..read]).await?;
+        count.fetch_add(u64::try_from(read).unwrap_or(0), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::io::duplex;
+    use tokio::time::timeout;
+
+    use super::*;
+
+    const SOON: Duration = Duration::from_secs(10);
+
+    #[tokio::test]
+    async fn a_side_that_closed_for_writing_still_hears_the_other() {
+        let (mut client, local) = duplex(64);
+        let (mut server, mesh) = duplex(64);
+        let relayed = Relayed::default();
+        let talk = async {
+            client.write_all(b"question").await.expect("open");
+            client.shutdown().await.expect("open");
+            let mut asked = String::new();
+            server.read_to_string(&mut asked).await.expect("its end arrives");
+            server.write_all(b"answer").await.expect("open");
+            server.shutdown().await.expect("open");
+            let mut answered = String::new();
+            client.read_to_string(&mut answered).await.expect("its end arrives");
+            (asked, answered)
+        };
+        let both = async { tokio::join!(relay(local, mesh, &relayed), talk) };
+        let (ended, heard) = timeout(SOON, both).await.expect("it ends");
+        ended.expect("both sides closed in order");
+        assert_eq!(heard, ("question".to_owned(), "answer".to_owned()));
+        assert_eq!(relayed.to_mesh.load(Ordering::Relaxed), 8);
+        assert_eq!(relayed.from_mesh.load(Ordering::Relaxed), 6);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_does_not_read_stops_its_sender() {
+        let (mut client, local) = duplex(1024);
+        let (_server, mesh) = duplex(1024);
+        let relayed = Relayed::default();
+        let endless = async {
+            let mut written = 0_usize;
+            loop {
+                written += client.write(&[7; 1024]).await.expect("open");
+                assert!(written <= CHUNK + 16 * 1024, "nothing holds the sender back");
+            }
+        };
+        tokio::select! {
+            _ = relay(local, mesh, &relayed) => panic!("nobody closed"),
+            () = endless => {}
+            () = tokio::time::sleep(Duration::from_secs(60)) => {}
+        }
+    }
+
+    #[tokio::test]
+    async fn a_side_that_breaks_ends_the_other() {
+        let (client, local) = duplex(64);
+        let (mut server, mesh) = duplex(64);
+        drop(client);
+        let relayed = Relayed::default();
+        let talk = async {
+            // The client is gone: writing to it fails, and the relay ends.
+            for _ in 0..64 {
+                if server.write_all(&[1; 64]).await.is_err() {
+                    break;
+                }
+            }
+        };
+        let both = async { tokio::join!(relay(local, mesh, &relayed), talk) };
+        let (ended, ()) = timeout(SOON, both).await.expect("it ends");
+        assert!(ended.is_err());
+    }
+}

@@ -1,0 +1,300 @@
+//! A SOCKS5 server: programs that know nothing of Hopwise connect through it.
+
+mod protocol;
+
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use hopwise_core::endpoint::{ConnectError as CoreConnectError, ConnectOptions};
+use hopwise_core::tcp::CloseReason;
+use hopwise_host::{ConnectError, Stack, TcpStream as MeshStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::timeout;
+
+use super::names::Names;
+use super::relay::{Relayed, relay};
+
+use protocol::{LONGEST_MESSAGE, Read, Refused, Reply, Target};
+
+/// Clients that have not yet said where they want to go; the oldest gives way to the next.
+const MOST_HANDSHAKES: usize = 256;
+/// A client does not wait longer for a connection than this.
+const CONNECT_WITHIN: Duration = Duration::from_secs(60);
+
+/// What the server counts.
+#[derive(Debug, Default)]
+pub(super) struct Socks5Counts {
+    pub(super) accepted: AtomicU64,
+    /// Spoke nonsense, wanted what is not served, or found every seat taken.
+    pub(super) refused: AtomicU64,
+    /// Too slow to say where they want to go.
+    pub(super) too_slow: AtomicU64,
+    /// Connections that did not come to stand.
+    pub(super) not_connected: AtomicU64,
+    pub(super) open: AtomicU64,
+}
+
+pub(super) struct Server {
+    pub(super) stack: Stack,
+    pub(super) names: Names,
+    pub(super) handshake_within: Duration,
+    pub(super) seats: Arc<Semaphore>,
+    pub(super) counts: Arc<Socks5Counts>,
+    pub(super) relayed: Arc<Relayed>,
+}
+
+/// A client that has said where it wants to go.
+type Asked = Result<(TcpStream, Target), Missed>;
+
+/// Why there is none.
+#[derive(Debug)]
+enum Missed {
+    TooSlow,
+    Refused,
+}
+
+/// Serves until it is told to end, and then those that it has; when it is dropped, its clients go with it.
+pub(super) async fn serve(server: Arc<Server>, listener: TcpListener, mut ending: watch::Receiver<bool>) {
+    let mut handshakes: JoinSet<Asked> = JoinSet::new();
+    let mut by_age: VecDeque<AbortHandle> = VecDeque::new();
+    let mut relays = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((client, _)) => {
+                    count(&server.counts.accepted);
+                    by_age.push_back(handshakes.spawn(hear(client, server.handshake_within)));
+                    give_way(&mut by_age);
+                }
+                Err(error) => {
+                    // Too many open files, or a client that is gone already: the next may do.
+                    tracing::warn!(%error, "socks5: a client was not accepted");
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            },
+            Some(asked) = handshakes.join_next() => match asked {
+                Ok(Ok((client, target))) => seat(&server, &mut relays, client, target),
+                Ok(Err(Missed::Refused)) => count(&server.counts.refused),
+                Ok(Err(Missed::TooSlow)) | Err(_) => count(&server.counts.too_slow),
+            },
+            Some(_) = relays.join_next() => {}
+            _ = ending.changed() => break,
+        }
+    }
+    drop(listener);
+    handshakes.shutdown().await;
+    while relays.join_next().await.is_some() {}
+}
+
+fn count(counter: &AtomicU64) {
+    counter.fetch_add(1, Ordering::Relaxed);
+}
+
+/// A slow reader ties up a handshake until its time is over, so many of them must not keep others out.
+fn give_way(by_age: &mut VecDeque<AbortHandle>) {
+    if by_age.len() > MOST_HANDSHAKES {
+        by_age.retain(|handle| !handle.is_finished());
+    }
+    if by_age.len() > MOST_HANDSHAKES
+        && let Some(oldest) = by_age.pop_front()
+    {
+        oldest.abort();
+    }
+}
+
+fn seat(server: &Arc<Server>, relays: &mut JoinSet<()>, client: TcpStream, target: Target) {
+    let server = Arc::clone(server);
+    let seat = Arc::clone(&server.seats).try_acquire_owned().ok();
+    relays.spawn(async move { serve_one(&server, client, target, seat).await });
+}
+
+async fn serve_one(
+    server: &Server,
+    mut client: TcpStream,
+    target: Target,
+    seat: Option<OwnedSemaphorePermit>,
+) {
+    let connected = match seat {
+        Some(_) => connect(server, &target).await,
+        None => {
+            count(&server.counts.refused);
+            Err(Reply::Failure)
+        }
+    };
+    let (reply, bound) = match &connected {
+        Ok(mesh) => (Reply::Succeeded, Some(mesh.local_addr())),
+        Err(reply) => {
+            count(&server.counts.not_connected);
+            (*reply, None)
+        }
+    };
+    let told = timeout(server.handshake_within, client.write_all(&protocol::answer(reply, bound))).await;
+    if let (Ok(mesh), Ok(Ok(()))) = (connected, told) {
+        count(&server.counts.open);
+        // Either side may break off at any time; the streams tell the other by ending.
+        let _ = relay(client, mesh, &server.relayed).await;
+        server.counts.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Reads a client's two messages, and answers the first; bounded by time and by the longest messages there are.
+async fn hear<S: AsyncRead + AsyncWrite + Unpin>(client: S, within: Duration) -> Result<(S, Target), Missed> {
+    timeout(within, handshake(client)).await.map_err(|_| Missed::TooSlow)?
+}
+
+async fn handshake<S: AsyncRead + AsyncWrite + Unpin>(mut client: S) -> Result<(S, Target), Missed> {
+    let mut bytes = Vec::with_capacity(LONGEST_MESSAGE);
+    let heard = read_message(&mut client, &mut bytes, protocol::greeting).await;
+    answered(&mut client, heard).await?;
+    client.write_all(&protocol::greeted()).await.map_err(|_| Missed::Refused)?;
+    let heard = read_message(&mut client, &mut bytes, protocol::request).await;
+    let target = answered(&mut client, heard).await?;
+    if bytes.is_empty() { Ok((client, target)) } else { Err(Missed::Refused) }
+}
+
+/// Byte by byte where nothing else ends a message: what follows the request is data, and stays in the socket.
+async fn read_message<S: AsyncRead + Unpin, T>(
+    client: &mut S,
+    bytes: &mut Vec<u8>,
+    parse: impl Fn(&[u8]) -> Result<Read<T>, Refused>,
+) -> Result<Result<T, Refused>, io::Error> {
+    loop {
+        match parse(bytes) {
+            Err(refused) => return Ok(Err(refused)),
+            Ok(Read::Done(message, taken)) => {
+                bytes.drain(..taken);
+                return Ok(Ok(message));
+            }
+            Ok(Read::More) => bytes.push(client.read_u8().await?),
+        }
+    }
+}
+
+/// Tells a client why it is not served.
+async fn answered<S: AsyncWrite + Unpin, T>(
+    client: &mut S,
+    heard: Result<Result<T, Refused>, io::Error>,
+) -> Result<T, Missed> {
+    match heard {
+        Ok(Ok(message)) => Ok(message),
+        Ok(Err(refused)) => {
+            // It may have gone already.
+            let _ = client.write_all(&refused.answer()).await;
+            Err(Missed::Refused)
+        }
+        Err(_) => Err(Missed::Refused),
+    }
+}
+
+async fn connect(server: &Server, target: &Target) -> Result<MeshStream, Reply> {
+    let addresses = match target {
+        Target::Address(address) => vec![*address],
+        Target::Name(name, port) => {
+            server.names.resolve(name, *port).await.map_err(|_| Reply::HostUnreachable)?
+        }
+    };
+    let mut last = Reply::HostUnreachable;
+    for address in addresses {
+        match connect_one(&server.stack, address).await {
+            Ok(stream) => return Ok(stream),
+            Err(reply) => last = reply,
+        }
+    }
+    Err(last)
+}
+
+async fn connect_one(stack: &Stack, address: SocketAddr) -> Result<MeshStream, Reply> {
+    let options = ConnectOptions::default();
+    let connecting = timeout(CONNECT_WITHIN, stack.connect(address, &options)).await;
+    connecting.map_err(|_| Reply::TimedOut)?.map_err(|error| reply_to(&error))
+}
+
+fn reply_to(error: &ConnectError) -> Reply {
+    match error {
+        ConnectError::Refused(CoreConnectError::NoRoute(_) | CoreConnectError::NoLocalAddress) => {
+            Reply::NetworkUnreachable
+        }
+        ConnectError::Failed(CloseReason::Refused) => Reply::Refused,
+        ConnectError::Failed(CloseReason::TimedOut) => Reply::TimedOut,
+        ConnectError::Failed(CloseReason::Unreachable) => Reply::HostUnreachable,
+        ConnectError::Refused(_) | ConnectError::Failed(_) | ConnectError::Stopped => Reply::Failure,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::duplex;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_client_is_heard_and_its_data_stays_unread() {
+        let (mut client, server) = duplex(1024);
+        let said = [&[5, 2, 2, 0][..], &[5, 1, 0, 1, 10, 7, 0, 2, 0, 80], b"data"].concat();
+        client.write_all(&said).await.expect("open");
+        let (mut server, target) = hear(server, CONNECT_WITHIN).await.expect("it is served");
+        assert_eq!(target, Target::Address("10.7.0.2:80".parse().expect("an address")));
+        let mut rest = [0; 4];
+        server.read_exact(&mut rest).await.expect("the data is there");
+        assert_eq!(&rest, b"data");
+        let mut answer = [0; 2];
+        client.read_exact(&mut answer).await.expect("an answer");
+        assert_eq!(answer, [5, 0]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_sends_a_byte_now_and_then_is_given_up() {
+        let (mut client, server) = duplex(1024);
+        let slowly = async {
+            for byte in [5, 200].into_iter().chain(std::iter::repeat_n(7, 200)) {
+                if client.write_u8(byte).await.is_err() {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+        };
+        let began = tokio::time::Instant::now();
+        let (heard, ()) = tokio::join!(hear(server, Duration::from_secs(10)), slowly);
+        assert!(matches!(heard, Err(Missed::TooSlow)));
+        assert!(began.elapsed() < Duration::from_secs(15));
+    }
+
+    #[tokio::test]
+    async fn what_is_not_served_is_told_so() {
+        for (said, answer) in [
+            (&[5, 1, 2][..], &[5, 0xff][..]),
+            (&[5, 1, 0, 5, 3, 0, 1], &[5, 0, 5, 7, 0, 1, 0, 0, 0, 0, 0, 0]),
+            (b"GET / HTTP/1.1\r\n", b""),
+        ] {
+            let (mut client, server) = duplex(1024);
+            client.write_all(said).await.expect("open");
+            assert!(matches!(hear(server, CONNECT_WITHIN).await, Err(Missed::Refused)));
+            let mut heard = Vec::new();
+            client.read_to_end(&mut heard).await.expect("its end");
+            assert_eq!(heard, answer);
+        }
+    }
+
+    #[test]
+    fn the_oldest_handshake_gives_way() {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+        runtime.block_on(async {
+            let mut tasks = JoinSet::new();
+            let mut by_age = VecDeque::new();
+            for _ in 0..=MOST_HANDSHAKES {
+                by_age.push_back(tasks.spawn(std::future::pending::<()>()));
+                give_way(&mut by_age);
+            }
+            assert_eq!(by_age.len(), MOST_HANDSHAKES);
+            let gone = tasks.join_next().await.expect("one has ended");
+            assert!(gone.expect_err("it was aborted").is_cancelled());
+        });
+    }
+}

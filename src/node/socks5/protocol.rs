@@ -1,0 +1,218 @@
+//! SOCKS version 5 (RFC 1928) as seen by a server that knows CONNECT without authentication: bytes to requests,
+//! and replies to bytes.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+
+pub(super) const VERSION: u8 = 5;
+const NO_AUTHENTICATION: u8 = 0;
+const NOTHING_ACCEPTABLE: u8 = 0xff;
+const CONNECT: u8 = 1;
+const IPV4: u8 = 1;
+const NAME: u8 = 3;
+const IPV6: u8 = 4;
+
+/// The longest message that a client may send before data flows: a request with a name of 255 bytes.
+pub(super) const LONGEST_MESSAGE: usize = 4 + 1 + 255 + 2;
+
+/// Where a client wants to go.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    Address(SocketAddr),
+    Name(String, u16),
+}
+
+/// What a server answers to a request (RFC 1928 §6).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Reply {
+    Succeeded = 0,
+    Failure = 1,
+    NetworkUnreachable = 3,
+    HostUnreachable = 4,
+    Refused = 5,
+    TimedOut = 6,
+    CommandUnknown = 7,
+    AddressTypeUnknown = 8,
+}
+
+/// Why a client is not served, and what it is told before the connection ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refused {
+    /// Not SOCKS5 at all: nothing we could say would be understood.
+    NotSocks5,
+    /// It wants to authenticate, which nobody here can judge.
+    Method,
+    Request(Reply),
+}
+
+impl Refused {
+    pub(super) fn answer(self) -> Vec<u8> {
+        match self {
+            Refused::NotSocks5 => Vec::new(),
+            Refused::Method => vec![VERSION, NOTHING_ACCEPTABLE],
+            Refused::Request(reply) => answer(reply, None),
+        }
+    }
+}
+
+/// What reading a message came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Read<T> {
+    /// More bytes are needed.
+    More,
+    /// The message, and how many bytes it took.
+    Done(T, usize),
+}
+
+/// The client's first message: the ways in which it could authenticate.
+pub(super) fn greeting(bytes: &[u8]) -> Result<Read<()>, Refused> {
+    match bytes {
+        [version, ..] if *version != VERSION => Err(Refused::NotSocks5),
+        [_, count, rest @ ..] => match rest.get(..usize::from(*count)) {
+            None => Ok(Read::More),
+            Some(methods) if methods.contains(&NO_AUTHENTICATION) => Ok(Read::Done((), 2 + methods.len())),
+            Some(_) => Err(Refused::Method),
+        },
+        _ => Ok(Read::More),
+    }
+}
+
+/// The answer to a greeting that offers what we take.
+pub(super) fn greeted() -> [u8; 2] {
+    [VERSION, NO_AUTHENTICATION]
+}
+
+/// The client's second message.
+pub(super) fn request(bytes: &[u8]) -> Result<Read<Target>, Refused> {
+    match bytes {
+        [version, ..] if *version != VERSION => return Err(Refused::NotSocks5),
+        [_, command, ..] if *command != CONNECT => return Err(Refused::Request(Reply::CommandUnknown)),
+        [_, _, _, kind, ..] if ![IPV4, NAME, IPV6].contains(kind) => {
+            return Err(Refused::Request(Reply::AddressTypeUnknown));
+        }
+        _ => {}
+    }
+    let Some((kind, rest)) = bytes.get(3).zip(bytes.get(4..)) else { return Ok(Read::More) };
+    let host_bytes = match (*kind, rest.first()) {
+        (IPV4, _) => 4,
+        (IPV6, _) => 16,
+        (_, Some(len)) => 1 + usize::from(*len),
+        (_, None) => return Ok(Read::More),
+    };
+    let Some((host, after)) = rest.split_at_checked(host_bytes) else { return Ok(Read::More) };
+    let [high, low, ..] = after else { return Ok(Read::More) };
+    let port = u16::from_be_bytes([*high, *low]);
+    let target = target(host, *kind, port).ok_or(Refused::Request(Reply::Failure))?;
+    Ok(Read::Done(target, 4 + host_bytes + 2))
+}
+
+fn target(host: &[u8], kind: u8, port: u16) -> Option<Target> {
+    let address = |ip: IpAddr| Target::Address(SocketAddr::new(ip, port));
+    if kind == IPV4 {
+        return <[u8; 4]>::try_from(host).ok().map(|octets| address(Ipv4Addr::from(octets).into()));
+    }
+    if kind == IPV6 {
+        return <[u8; 16]>::try_from(host).ok().map(|octets| address(Ipv6Addr::from(octets).into()));
+    }
+    let name = std::str::from_utf8(host.get(1..)?).ok()?;
+    // Some clients send an address as a name.
+    if let Ok(ip) = name.parse::<IpAddr>() {
+        return Some(address(ip));
+    }
+    let sound = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
+    sound.then(|| Target::Name(name.to_owned(), port))
+}
+
+/// A reply, with the address that the connection comes from where there is one.
+pub(super) fn answer(reply: Reply, bound: Option<SocketAddr>) -> Vec<u8> {
+    let bound = bound.unwrap_or(SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)));
+    let mut bytes = vec![VERSION, reply as u8, 0];
+    match bound.ip() {
+        IpAddr::V4(v4) => {
+            bytes.push(IPV4);
+            bytes.extend(v4.octets());
+        }
+        IpAddr::V6(v6) => {
+            bytes.push(IPV6);
+            bytes.extend(v6.octets());
+        }
+    }
+    bytes.extend(bound.port().to_be_bytes());
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn named(name: &[u8]) -> Vec<u8> {
+        let mut bytes = vec![5, 1, 0, 3, u8::try_from(name.len()).expect("short")];
+        bytes.extend(name);
+        bytes.extend([0, 80]);
+        bytes
+    }
+
+    #[test]
+    fn every_kind_of_address_is_understood() {
+        let v4 = [5, 1, 0, 1, 10, 7, 0, 2, 0x1f, 0x90];
+        let at = |text: &str| Target::Address(text.parse().expect("an address"));
+        assert_eq!(request(&v4), Ok(Read::Done(at("10.7.0.2:8080"), 10)));
+        let mut v6 = vec![5, 1, 0, 4];
+        v6.extend("fd07::2".parse::<Ipv6Addr>().expect("an address").octets());
+        v6.extend([0, 80, 0xaa]);
+        assert_eq!(request(&v6), Ok(Read::Done(at("[fd07::2]:80"), 22)), "what follows is data");
+        assert_eq!(request(&named(b"a.b")), Ok(Read::Done(Target::Name("a.b".into(), 80), 10)));
+        assert_eq!(request(&named(b"10.7.0.2")), Ok(Read::Done(at("10.7.0.2:80"), 15)));
+    }
+
+    #[test]
+    fn a_message_in_pieces_is_waited_for() {
+        for whole in [named(b"host.mesh"), vec![5, 1, 0, 1, 10, 7, 0, 2, 0, 80]] {
+            for cut in 0..whole.len() {
+                assert_eq!(request(&whole[..cut]), Ok(Read::More), "{cut} bytes");
+            }
+        }
+        for cut in 0..4 {
+            assert_eq!(greeting(&[5, 2, 2, 0][..cut]), Ok(Read::More));
+        }
+        assert_eq!(greeting(&[5, 2, 2, 0]), Ok(Read::Done((), 4)));
+    }
+
+    #[test]
+    fn what_is_not_served_is_refused_in_the_protocols_words() {
+        assert_eq!(greeting(b"GET / HTTP/1.1"), Err(Refused::NotSocks5));
+        assert_eq!(greeting(&[4, 1]), Err(Refused::NotSocks5));
+        assert_eq!(greeting(&[5, 1, 2]).map_err(Refused::answer), Err(vec![5, 0xff]));
+        assert_eq!(greeting(&[5, 0]), Err(Refused::Method));
+        let bind = request(&[5, 2, 0, 1]).map_err(Refused::answer);
+        assert_eq!(bind, Err(vec![5, 7, 0, 1, 0, 0, 0, 0, 0, 0]));
+        assert_eq!(request(&[5, 1, 0, 9]), Err(Refused::Request(Reply::AddressTypeUnknown)));
+        for name in [&b""[..], b"a b", b"\xff", b"a/b"] {
+            assert_eq!(request(&named(name)), Err(Refused::Request(Reply::Failure)), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn a_success_names_the_address_it_comes_from() {
+        let bound = "[fd07::2]:4000".parse().ok();
+        assert_eq!(answer(Reply::Succeeded, bound).len(), 22);
+        let bound = "10.7.0.2:4000".parse().ok();
+        assert_eq!(answer(Reply::Succeeded, bound), [5, 0, 0, 1, 10, 7, 0, 2, 0x0f, 0xa0]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(256))]
+        #[test]
+        fn any_bytes_are_decided_within_the_longest_message(bytes in prop::collection::vec(0..7_u8, 0..300)) {
+            let _ = greeting(&bytes);
+            if let Ok(Read::Done(_, taken)) = request(&bytes) {
+                prop_assert!(taken <= bytes.len() && taken <= LONGEST_MESSAGE);
+            }
+            if bytes.len() >= LONGEST_MESSAGE {
+                prop_assert_ne!(request(&bytes), Ok(Read::More));
+            }
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! `hopwise recv`: the end of a measurement that waits for the other.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use clap::Args;
+use hopwise::units::Size;
+use parking_lot::Mutex;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use crate::failure::Failure;
+use crate::measure::carrier::{Listener, Place, Stream};
+use crate::measure::flow::{self, Source};
+use crate::measure::protocol::{
+    self, Answer, FlowSeen, LARGEST_MESSAGE, MOST_FLOWS, Opening, Plan, VERSION, Work,
+};
+use crate::measure::report::rate_of;
+
+/// Where measurements meet, as iperf3's do.
+pub(crate) const PORT: u16 = 5201;
+
+/// Wait for a `hopwise send` and receive, or with its --reverse send
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hopwise recv --address 10.7.0.3/24 --kernel 10.7.0.1/24
+  hopwise recv --config configs/node.yaml --receiver delayed:d=3 --once --json
+  hopwise recv --kernel-tcp --port 5202
+
+It runs on a stack of its own: on a TUN device that it makes (--address), on a node's links (--config, while no
+node runs on them), or with --kernel-tcp on the kernel's TCP to compare. It ends with Ctrl-C.")]
+pub(crate) struct Arguments {
+    #[arg(long, value_name = "PORT", default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
+    port: u16,
+    /// End after one measurement
+    #[arg(long)]
+    once: bool,
+    /// Keep what comes over the first flow
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print one JSON object for each measurement
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: Place,
+}
+
+const OPENING_WITHIN: Duration = Duration::from_secs(10);
+/// Between the plan and its last flow.
+const FLOWS_WITHIN: Duration = Duration::from_secs(60);
+/// Measurements at a time.
+const MOST_MEASUREMENTS: usize = 64;
+
+/// Flows go to the measurement that they name.
+type Expected = Arc<Mutex<BTreeMap<u64, mpsc::Sender<(u32, Stream)>>>>;
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let carrier = arguments.place.open()?;
+    let runtime =
+        tokio::runtime::Runtime::new().map_err(|error| Failure::failed("start a runtime", error))?;
+    runtime.block_on(async {
+        let served = match carrier.listen(arguments.port).await {
+            Ok(listener) => arguments.serve(listener).await,
+            Err(error) => Err(Failure::failed("listen", format_args!("port {}: {error}", arguments.port))),
+        };
+        carrier.stop().await;
+        served
+    })
+}
+
+impl Arguments {
+    async fn serve(&self, listener: Listener) -> Result<(), Failure> {
+        let expected = Expected::default();
+        let mut clients = JoinSet::new();
+        if !self.json {
+            println!("waiting at port {}", self.port);
+        }
+        loop {
+            tokio::select! {
+                accepted = listener.accept() => {
+                    let stream = accepted.map_err(|error| Failure::failed("accept", error))?;
+                    clients.spawn(client(stream, Arc::clone(&expected), self.output.clone()));
+                }
+                Some(ended) = clients.join_next() => {
+                    if let Ok(Some((plan, flows))) = ended {
+                        self.print(&plan, &flows)?;
+                        if self.once {
+                            return Ok(());
+                        }
+                    }
+                }
+                _ = tokio::signal::ctrl_c() => return Ok(()),
+            }
+        }
+    }
+
+    fn print(&self, plan: &Plan, flows: &[FlowSeen]) -> Result<(), Failure> {
+        let text = if self.json {
+            let json = serde_json::json!({ "plan": plan, "flows": flows });
+            json.to_string() + "\n"
+        } else {
+            flows.iter().map(row).collect()
+        };
+        let mut out = io::stdout().lock();
+        crate::failure::printed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+    }
+}
+
+fn row(seen: &FlowSeen) -> String {
+    let FlowSeen { flow, bytes, side, sha256, problem, .. } = seen;
+    let mut row = format!("f{flow}  {}  {}  {}", side.remote, Size(*bytes), rate_of(*bytes, seen.time()));
+    if let Some(sha256) = sha256 {
+        row.push_str(&format!("  SHA-256 {sha256}"));
+    }
+    if let Some(problem) = problem {
+        row.push_str(&format!("  ended early: {problem}"));
+    }
+    row + "\n"
+}
+
+/// One connection: of a flow, which is handed on, or of a measurement's control, which is seen through.
+async fn client(
+    mut stream: Stream,
+    expected: Expected,
+    output: Option<PathBuf>,
+) -> Option<(Plan, Vec<FlowSeen>)> {
+    match timeout(OPENING_WITHIN, Opening::read(&mut stream)).await.ok()?.ok()? {
+        Opening::Flow { id, flow } => {
+            let to = expected.lock().get(&id).cloned()?;
+            // A measurement that is over takes no more flows.
+            let _ = to.send((flow, stream)).await;
+            None
+        }
+        Opening::Control => {
+            let plan: Plan = timeout(OPENING_WITHIN, protocol::read_line(&mut stream)).await.ok()?.ok()?;
+            measurement(stream, plan, &expected, output).await
+        }
+    }
+}
+
+async fn measurement(
+    mut control: Stream,
+    plan: Plan,
+    expected: &Expected,
+    output: Option<PathBuf>,
+) -> Option<(Plan, Vec<FlowSeen>)> {
+    let (to, mut coming) = mpsc::channel(1);
+    if let Err(problem) = register(&plan, expected, to) {
+        let _ = protocol::write_line(&mut control, &Answer::Refused { problem }).await;
+        return None;
+    }
+    let seen = match protocol::write_line(&mut control, &Answer::Ready).await {
+        Ok(()) => all_flows(&plan, &mut coming, output).await,
+        Err(_) => Vec::new(),
+    };
+    expected.lock().remove(&plan.id);
+    // Who began it may be gone; what was seen is told here all the same.
+    let _ = protocol::write_line(&mut control, &Answer::Saw { flows: seen.clone() }).await;
+    Some((plan, seen))
+}
+
+fn register(plan: &Plan, expected: &Expected, to: mpsc::Sender<(u32, Stream)>) -> Result<(), String> {
+    if plan.version != VERSION {
+        return Err(format!("it speaks version {}, and this end version {VERSION}", plan.version));
+    }
+    if plan.flows == 0 || plan.flows > MOST_FLOWS {
+        return Err(format!("{} flows, expected 1 to {MOST_FLOWS}", plan.flows));
+    }
+    if !plan.work.is_sound() {
+        return Err(format!("questions and answers have 1 to {LARGEST_MESSAGE} bytes"));
+    }
+    let mut expected = expected.lock();
+    if expected.len() >= MOST_MEASUREMENTS {
+        return Err("too many measurements are under way: try again later".to_owned());
+    }
+    match expected.insert(plan.id, to) {
+        None => Ok(()),
+        Some(other) => {
+            expected.insert(plan.id, other);
+            Err("a measurement of that number is under way".to_owned())
+        }
+    }
+}
+
+async fn all_flows(
+    plan: &Plan,
+    coming: &mut mpsc::Receiver<(u32, Stream)>,
+    output: Option<PathBuf>,
+) -> Vec<FlowSeen> {
+    let mut flows = JoinSet::new();
+    for _ in 0..plan.flows {
+        let Ok(Some((nth, stream))) = timeout(FLOWS_WITHIN, coming.recv()).await else { break };
+        let copy = output.clone().filter(|_| nth == 0);
+        flows.spawn(one_flow(stream, nth, plan.work, plan.reverse, copy));
+    }
+    let mut seen: Vec<FlowSeen> = flows.join_all().await;
+    seen.sort_by_key(|seen| seen.flow);
+    seen
+}
+
+async fn one_flow(
+    mut stream: Stream,
+    nth: u32,
+    work: Work,
+    reverse: bool,
+    copy: Option<PathBuf>,
+) -> FlowSeen {
+    let moved = AtomicU64::new(0);
+    let seen = match work {
+        Work::Requests { request_bytes, response_bytes } => {
+            flow::answer(&mut stream, request_bytes, response_bytes).await
+        }
+        work if reverse => flow::send(&mut stream, Source::of(work), &moved).await,
+        work => {
+            let is_file = matches!(work, Work::File { .. });
+            flow::receive(&mut stream, is_file, copy.as_deref(), &moved).await
+        }
+    };
+    FlowSeen { flow: nth, ..seen }
+}

@@ -1,0 +1,289 @@
+//! `hopwise send`: the end of a measurement that begins it.
+
+use std::io::{self, IsTerminal, Write};
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use clap::Args;
+use hopwise::units::{Size, Time};
+use indicatif::{ProgressBar, ProgressStyle};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+
+use crate::failure::Failure;
+use crate::measure::carrier::{Carrier, Place, Stream};
+use crate::measure::flow::{self, Enough, Source};
+use crate::measure::protocol::{self, Answer, FlowSeen, LARGEST_MESSAGE, Opening, Plan, VERSION, Work};
+use crate::measure::report::{Report, rate_of};
+
+/// Measure a path: send to, or with --reverse receive from, a `hopwise recv`
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hopwise send 10.7.0.3 --address 10.7.0.2/24 --kernel 10.7.0.1/24 --time 10s
+  hopwise send 10.7.0.3 --config configs/node.yaml --parallel 4 --sender '[newreno, limit:8]' --json
+  hopwise send 10.7.0.3 --address 10.7.0.2/24 --file disk.img        # says whether its SHA-256 arrived
+  hopwise send 10.7.0.3 --address 10.7.0.2/24 --requests 10000 --reverse
+
+It runs on a stack of its own: on a TUN device that it makes (--address), on a node's links (--config, while no
+node runs on them), or with --kernel-tcp on the kernel's TCP to compare.")]
+pub(crate) struct Arguments {
+    /// Where a `hopwise recv` waits: an address, or an address and a port
+    #[arg(value_parser = target)]
+    to: SocketAddr,
+    /// Send for this long
+    #[arg(long, value_name = "TIME", conflicts_with_all = ["bytes", "file"])]
+    time: Option<Time>,
+    /// Send so much over each flow
+    #[arg(long, value_name = "SIZE", conflicts_with_all = ["file", "requests"])]
+    bytes: Option<Size>,
+    /// Send a file, and compare its SHA-256
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["requests", "reverse", "parallel"])]
+    file: Option<PathBuf>,
+    /// Ask so many questions one after the other, and time the answers; with --time as many as fit into it
+    #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10000")]
+    requests: Option<u64>,
+    /// Bytes of a question
+    #[arg(long, value_name = "BYTES", default_value_t = 64)]
+    request_bytes: u32,
+    /// Bytes of an answer
+    #[arg(long, value_name = "BYTES", default_value_t = 64)]
+    response_bytes: u32,
+    /// Data flows from the other end to this one
+    #[arg(long, conflicts_with = "requests")]
+    reverse: bool,
+    /// Flows at a time
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=128))]
+    parallel: u32,
+    /// How often to print a row; 0s prints none
+    #[arg(long, value_name = "TIME", default_value = "1s")]
+    interval: Time,
+    /// Print one JSON object, and nothing else
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: Place,
+}
+
+const DEFAULT_TIME: Duration = Duration::from_secs(10);
+const CONNECT_WITHIN: Duration = Duration::from_secs(30);
+/// What the other end may take to tell what it saw.
+const RESULT_WITHIN: Duration = Duration::from_secs(60);
+/// Round trips whose times are kept, over all flows.
+const MOST_TIMES: usize = 4 << 20;
+
+fn target(text: &str) -> Result<SocketAddr, String> {
+    let with_port = text.parse().or_else(|_| text.parse().map(|ip| SocketAddr::new(ip, crate::recv::PORT)));
+    with_port.map_err(|_| "expected an address such as 10.7.0.3, 10.7.0.3:5201 or [fd07::3]:5201".to_owned())
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let plan = arguments.plan()?;
+    let carrier = arguments.place.open()?;
+    let runtime =
+        tokio::runtime::Runtime::new().map_err(|error| Failure::failed("start a runtime", error))?;
+    let report = runtime.block_on(async {
+        let report = tokio::select! {
+            report = arguments.measure(&carrier, plan) => report,
+            _ = tokio::signal::ctrl_c() => Err(Failure::failed("measure", "interrupted")),
+        };
+        carrier.stop().await;
+        report
+    })?;
+    let text = if arguments.json {
+        serde_json::to_string(&report).map_err(|error| Failure::failed("write JSON", error))? + "\n"
+    } else {
+        report.page()
+    };
+    crate::failure::printed(io::stdout().lock().write_all(text.as_bytes()))?;
+    report.problem().map_or(Ok(()), |problem| Err(Failure::failed("measure", problem)))
+}
+
+impl Arguments {
+    fn plan(&self) -> Result<Plan, Failure> {
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let time = self.time.map_or(DEFAULT_TIME, |time| time.0);
+        let work = match (self.requests, self.bytes, &self.file) {
+            (Some(_), ..) => {
+                if self.request_bytes == 0 || self.response_bytes == 0 {
+                    return Err(Failure::refused(
+                        "--requests",
+                        "a question and an answer have at least 1 byte",
+                    ));
+                }
+                Work::Requests { request_bytes: self.request_bytes, response_bytes: self.response_bytes }
+            }
+            (None, Some(size), _) => Work::Bytes { bytes: size.0 },
+            (None, None, Some(path)) => {
+                let facts = std::fs::metadata(path)
+                    .map_err(|error| Failure::refused(path.display().to_string(), error))?;
+                Work::File { bytes: facts.len() }
+            }
+            (None, None, None) => Work::BulkFor { micros: micros(time) },
+        };
+        if !work.is_sound() {
+            let wanted =
+                format_args!("expected 1 to {LARGEST_MESSAGE} bytes for a question and for an answer");
+            return Err(Failure::refused("--request-bytes, --response-bytes", wanted));
+        }
+        let key = hopwise_host::random_key().map_err(|error| Failure::failed("draw a number", error))?;
+        let id = key.iter().take(8).fold(0, |id, byte| id << 8 | u64::from(*byte));
+        Ok(Plan { version: VERSION, id, flows: self.parallel, reverse: self.reverse, work })
+    }
+
+    async fn measure(&self, carrier: &Carrier, plan: Plan) -> Result<Report, Failure> {
+        let mut control = self.connect(carrier, Opening::Control).await?;
+        let talk = |error: io::Error| Failure::failed("talk to the other end", error);
+        protocol::write_line(&mut control, &plan).await.map_err(talk)?;
+        match protocol::read_line(&mut control).await.map_err(talk)? {
+            Answer::Ready => {}
+            Answer::Refused { problem } => return Err(Failure::failed("the other end refused", problem)),
+            Answer::Saw { .. } => {
+                return Err(Failure::failed("talk to the other end", "it spoke out of turn"));
+            }
+        }
+        let moved = Arc::new(AtomicU64::new(0));
+        let mut flows = JoinSet::new();
+        for nth in 0..plan.flows {
+            let stream = self.connect(carrier, Opening::Flow { id: plan.id, flow: nth }).await?;
+            let (plan, file, moved) = (plan.clone(), self.file.clone(), Arc::clone(&moved));
+            let enough = self.enough();
+            flows.spawn(async move { one_flow(stream, nth, &plan, file, enough, &moved).await });
+        }
+        let (ours, took) = self.watch(&plan, &mut flows, &moved).await;
+        let answer = timeout(RESULT_WITHIN, protocol::read_line(&mut control)).await;
+        let answer =
+            answer.map_err(|_| Failure::failed("talk to the other end", "it did not tell what it saw"))?;
+        let Answer::Saw { flows: theirs } = answer.map_err(talk)? else {
+            return Err(Failure::failed("talk to the other end", "it did not tell what it saw"));
+        };
+        Ok(Report::new(plan.work, plan.reverse, &paired(ours, &theirs, plan.reverse), took))
+    }
+
+    fn enough(&self) -> Enough {
+        match (self.requests, self.time) {
+            (Some(most), None) => Enough::Asked(most),
+            (_, time) => Enough::At(Instant::now() + time.map_or(DEFAULT_TIME, |time| time.0)),
+        }
+    }
+
+    async fn connect(&self, carrier: &Carrier, opening: Opening) -> Result<Stream, Failure> {
+        let to = self.to;
+        let failed =
+            |error: &dyn std::fmt::Display| Failure::failed("connect", format_args!("{to}: {error}"));
+        let connected = timeout(CONNECT_WITHIN, carrier.connect(to)).await;
+        let mut stream = connected
+            .map_err(|_| failed(&"nobody answers: is `hopwise recv` running there?"))?
+            .map_err(|error| failed(&error))?;
+        opening.write(&mut stream).await.map_err(|error| failed(&error))?;
+        Ok(stream)
+    }
+
+    /// Until all flows have ended; shows how it goes.
+    async fn watch(
+        &self,
+        plan: &Plan,
+        flows: &mut JoinSet<(FlowSeen, Vec<u32>)>,
+        moved: &AtomicU64,
+    ) -> (Vec<FlowSeen>, Vec<u32>) {
+        let (mut seen, mut took) = (Vec::new(), Vec::new());
+        let (began, mut last) = (Instant::now(), (Instant::now(), 0));
+        let bar = self.bar(plan);
+        let rows = !self.json && !self.interval.0.is_zero();
+        let mut ticks = interval(self.interval.0.max(Duration::from_millis(50)));
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);
+        ticks.tick().await;
+        loop {
+            tokio::select! {
+                ended = flows.join_next() => match ended {
+                    None => break,
+                    Some(Ok((flow, times))) => {
+                        seen.push(flow);
+                        took.extend(times);
+                    }
+                    Some(Err(error)) => {
+                        let problem = Some(error.to_string());
+                        seen.push(FlowSeen { problem, ..FlowSeen::default() });
+                    }
+                },
+                now = ticks.tick() => {
+                    let total = moved.load(Ordering::Relaxed);
+                    bar.set_position(if bar_shows_bytes(plan) { total } else { elapsed_ms(began) });
+                    if rows {
+                        let rate = rate_of(total - last.1, now - last.0);
+                        let (from, to) = ((last.0 - began).as_secs_f64(), (now - began).as_secs_f64());
+                        bar.suspend(|| println!("{from:6.2}-{to:<6.2} s  {:>10}  {rate}", Size(total - last.1).to_string()));
+                    }
+                    last = (now, total);
+                }
+            }
+        }
+        bar.finish_and_clear();
+        (seen, took)
+    }
+
+    fn bar(&self, plan: &Plan) -> ProgressBar {
+        if self.json || !io::stderr().is_terminal() {
+            return ProgressBar::hidden();
+        }
+        let all = match plan.work {
+            Work::Bytes { bytes } => bytes.saturating_mul(u64::from(plan.flows)),
+            Work::File { bytes } => bytes,
+            Work::BulkFor { micros } => micros / 1000,
+            Work::Requests { .. } => return ProgressBar::new_spinner(),
+        };
+        let template = if bar_shows_bytes(plan) {
+            "{bar:40} {bytes}/{total_bytes} {binary_bytes_per_sec} {eta}"
+        } else {
+            "{bar:40} {elapsed} of the time"
+        };
+        let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+        ProgressBar::new(all).with_style(style)
+    }
+}
+
+fn bar_shows_bytes(plan: &Plan) -> bool {
+    matches!(plan.work, Work::Bytes { .. } | Work::File { .. })
+}
+
+fn elapsed_ms(began: Instant) -> u64 {
+    u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX)
+}
+
+async fn one_flow(
+    mut stream: Stream,
+    nth: u32,
+    plan: &Plan,
+    file: Option<PathBuf>,
+    enough: Enough,
+    moved: &AtomicU64,
+) -> (FlowSeen, Vec<u32>) {
+    let mut took = Vec::new();
+    let seen = match (plan.work, &file) {
+        (Work::Requests { request_bytes, response_bytes }, _) => {
+            took.reserve_exact(MOST_TIMES / usize::try_from(plan.flows).unwrap_or(1).max(1));
+            flow::ask(&mut stream, (request_bytes, response_bytes), enough, moved, &mut took).await
+        }
+        _ if plan.reverse => flow::receive(&mut stream, false, None, moved).await,
+        (_, Some(path)) => flow::send(&mut stream, Source::File(path), moved).await,
+        (work, None) => flow::send(&mut stream, Source::of(work), moved).await,
+    };
+    (FlowSeen { flow: nth, ..seen }, took)
+}
+
+/// Each flow's source and sink, in the flows' order; an end that told nothing of a flow is a problem of its own.
+fn paired(mut ours: Vec<FlowSeen>, theirs: &[FlowSeen], reverse: bool) -> Vec<(FlowSeen, FlowSeen)> {
+    ours.sort_by_key(|seen| seen.flow);
+    let pair = |our: FlowSeen| {
+        let their = theirs.iter().find(|their| their.flow == our.flow).cloned();
+        let their = their.unwrap_or_else(|| FlowSeen {
+            problem: Some("the other end never saw this flow".to_owned()),
+            ..FlowSeen::default()
+        });
+        if reverse { (their, our) } else { (our, their) }
+    };
+    ours.into_iter().map(pair).collect()
+}

@@ -1,0 +1,159 @@
+//! `hopwise status`: what a running node has to tell.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use clap::Args;
+use hopwise::units::Size;
+
+use crate::failure::Failure;
+use crate::node::control::client::Control;
+use crate::node::control::{Request, Response};
+use crate::node::snapshot::{ConnSnapshot, LinkSnapshot, Snapshot};
+
+/// Show what a running node does: links, connections and their agents, drops
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hopwise status
+  hopwise status --control /run/hopwise/n2.sock --json | jq .connections")]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    control: Control,
+    /// One JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let snapshot = ask(&arguments.control)?;
+    let text = if arguments.json {
+        let text = serde_json::to_string(&snapshot).map_err(|error| Failure::failed("write JSON", error))?;
+        text + "\n"
+    } else {
+        page(&snapshot)
+    };
+    crate::failure::printed(io::stdout().lock().write_all(text.as_bytes()))
+}
+
+pub(crate) fn ask(control: &Control) -> Result<Snapshot, Failure> {
+    match control.ask(&Request::Status)? {
+        Response::Status(snapshot) => Ok(*snapshot),
+        _ => Err(Failure::failed("ask the daemon", "it answered another question")),
+    }
+}
+
+fn page(snapshot: &Snapshot) -> String {
+    let Snapshot { node, addresses, pid, uptime_s, version, .. } = snapshot;
+    let mut lines =
+        vec![format!("{node} at {}, pid {pid}, up {uptime_s:.0} s, hopwise {version}", addresses.join(" "))];
+    lines.extend(snapshot.links.iter().map(link));
+    if !snapshot.drops.is_empty() {
+        lines.push(format!("drops: {}", counts(&snapshot.drops)));
+    }
+    let relays: BTreeMap<_, _> =
+        snapshot.relays.iter().filter(|(_, count)| **count > 0).map(|(k, v)| (k.clone(), *v)).collect();
+    if !relays.is_empty() {
+        lines.push(format!("relays: {}", counts(&relays)));
+    }
+    if let Some(capture) = &snapshot.capture {
+        let missed = capture.packets_missed + capture.packets_unwritten;
+        lines.push(format!("capture: {}, {} packets, {missed} lost", capture.file, capture.packets_written));
+    }
+    lines.push(format!("{} connections", snapshot.connections_open));
+    if !snapshot.connections.is_empty() {
+        lines.extend(crate::table::lines(
+            &COLUMNS,
+            &snapshot.connections.iter().map(cells).collect::<Vec<_>>(),
+        ));
+    }
+    lines.join("\n") + "\n"
+}
+
+fn link(link: &LinkSnapshot) -> String {
+    let gone = if link.gone { " (gone)" } else { "" };
+    let drops =
+        if link.drops.is_empty() { String::new() } else { format!("; dropped {}", counts(&link.drops)) };
+    format!(
+        "link {}{gone}: in {} packets, {}; out {} packets, {}{drops}",
+        link.name,
+        link.received_packets,
+        Size(link.received_bytes),
+        link.sent_packets,
+        Size(link.sent_bytes),
+    )
+}
+
+fn counts(counts: &BTreeMap<String, u64>) -> String {
+    let parts: Vec<_> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
+    parts.join(", ")
+}
+
+pub(crate) const COLUMNS: [&str; 12] = [
+    "id",
+    "local",
+    "remote",
+    "state",
+    "receiver",
+    "sender",
+    "cwnd",
+    "flight",
+    "rtt ms",
+    "resent",
+    "acks/seg",
+    "delivered",
+];
+
+pub(crate) fn cells(conn: &ConnSnapshot) -> Vec<String> {
+    vec![
+        conn.id.to_string(),
+        conn.local.clone(),
+        conn.remote.clone(),
+        conn.state.clone(),
+        conn.receiver.clone(),
+        conn.sender.clone(),
+        Size(conn.cwnd_bytes).to_string(),
+        Size(conn.flight_bytes).to_string(),
+        conn.rtt_ms.map_or_else(|| "-".to_owned(), |rtt| format!("{rtt:.1}")),
+        format!("{}/{}", conn.segments_retransmitted, conn.segments_sent),
+        conn.acks_per_segment.map_or_else(|| "-".to_owned(), |share| format!("{share:.2}")),
+        Size(conn.bytes_delivered).to_string(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_says_it_all_in_columns() {
+        let conn = ConnSnapshot {
+            id: 1,
+            local: "10.7.0.2:80".into(),
+            remote: "10.9.0.2:4000".into(),
+            state: "established".into(),
+            receiver: "delayed:d=3".into(),
+            sender: "[cubic]".into(),
+            cwnd_bytes: 14_600,
+            acks_per_segment: Some(0.34),
+            ..ConnSnapshot::default()
+        };
+        let snapshot = Snapshot {
+            node: "n2".into(),
+            addresses: vec!["10.7.0.2/24".into()],
+            links: vec![LinkSnapshot { name: "hw0".into(), received_bytes: 2048, ..LinkSnapshot::default() }],
+            connections_open: 1,
+            connections: vec![conn],
+            drops: BTreeMap::from([("paws".to_owned(), 2)]),
+            ..Snapshot::default()
+        };
+        let page = page(&snapshot);
+        assert!(page.starts_with("n2 at 10.7.0.2/24, pid 0, up 0 s"), "{page}");
+        assert!(
+            page.contains("link hw0: in 0 packets, 2.0 KiB; out 0 packets, 0 B\ndrops: paws 2\n"),
+            "{page}"
+        );
+        assert!(page.contains("\n1 connections\nid  local "), "{page}");
+        assert!(page.contains("delayed:d=3  [cubic]  14.2 KiB  0 B     -       0/0     0.34"), "{page}");
+    }
+}
