@@ -162,7 +162,16 @@ impl Dcf {
         assert!(self.stations[n].service.is_none(), "one frame in service");
         let is_announced = to != EVERYONE && self.mac.rts_threshold.is_some_and(|least| bytes >= least);
         let number = self.stations[n].next_number();
-        self.stations[n].service = Some(Service::new(to, bytes, number, is_announced));
+        let airtime_ns = if to == EVERYONE { self.phy.broadcast_ns(bytes) } else { self.phy.data_ns(bytes) };
+        self.stations[n].service = Some(Service {
+            to,
+            bytes,
+            number,
+            airtime_ns,
+            is_announced,
+            is_cleared: false,
+            is_repeat: false,
+        });
         self.contend_for_new(now, n);
     }
 
@@ -176,9 +185,7 @@ impl Dcf {
     pub fn fire(&mut self) {
         let (now, n) = (self.deadlines.next(), self.deadlines.first());
         self.events += 1;
-        let wait = std::mem::replace(&mut self.stations[n].wait, Wait::Nothing);
-        self.deadlines.set(n, NEVER);
-        match wait {
+        match std::mem::replace(&mut self.stations[n].wait, Wait::Nothing) {
             Wait::Nothing => panic!("a deadline is waited for"),
             Wait::Backoff => self.on_backoff_over(now, n),
             Wait::FrameEnd => self.on_frame_end(now, n),
@@ -186,7 +193,11 @@ impl Dcf {
             Wait::ToSendData => self.on_time_to_send_data(now, n),
             Wait::Answer => self.on_no_answer(now, n),
         }
-        debug_assert!(self.stations[n].wait == Wait::Nothing || self.deadlines.of(n) >= now);
+        // Most handlers file the next deadline themselves.
+        if self.stations[n].wait == Wait::Nothing {
+            self.deadlines.set(n, NEVER);
+        }
+        debug_assert!(self.deadlines.of(n) >= now, "a station's deadlines never go back");
     }
 
     pub fn next_news(&mut self) -> Option<News> {

@@ -64,6 +64,8 @@ pub type TraceSink = Box<dyn FnMut(u32, &TraceEvent)>;
 struct Held {
     packet: Vec<u8>,
     to: Option<IpAddr>,
+    /// The station with that address.
+    station: Option<u32>,
     id: u64,
 }
 
@@ -259,7 +261,10 @@ impl<M: Machine> World<M> {
         if let Some(sink) = &mut self.trace {
             self.machines[n].drain_trace(&mut |event| sink(n as u32, event));
         }
-        self.timers.set(n, self.machines[n].poll_timeout().map_or(NEVER, |at| at.0));
+        let due = self.machines[n].poll_timeout().map_or(NEVER, |at| at.0);
+        if due != self.timers.of(n) {
+            self.timers.set(n, due);
+        }
     }
 
     fn serve_radio(&mut self, n: usize) {
@@ -271,16 +276,17 @@ impl<M: Machine> World<M> {
                 return;
             };
             held.id = transmit.id;
-            let station = match transmit.to {
-                NextHop::All | NextHop::Link => Some(EVERYONE),
-                NextHop::Neighbour(address) => self.by_address.get(&address).copied(),
-            };
-            held.to = match transmit.to {
-                NextHop::Neighbour(address) => Some(address),
-                NextHop::All | NextHop::Link => None,
-            };
+            match transmit.to {
+                // Most packets take the way of the one before.
+                NextHop::Neighbour(address) if held.to == Some(address) => {}
+                NextHop::Neighbour(address) => {
+                    held.to = Some(address);
+                    held.station = self.by_address.get(&address).copied();
+                }
+                NextHop::All | NextHop::Link => (held.to, held.station) = (None, Some(EVERYONE)),
+            }
             let bytes = held.packet.len() as u32;
-            match station {
+            match held.station {
                 Some(to) => self.dcf.offer(self.now, n as u32, to, bytes),
                 None => self.refuse(n),
             }

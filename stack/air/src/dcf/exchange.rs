@@ -6,9 +6,17 @@ use super::station::{Hears, Owed, Phase, Reception, Wait};
 use super::transmission::whole_us;
 use super::{Dcf, Frame, FrameKind, News, Outcome, Rules};
 
+/// What a station reads of a frame that is for it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Own {
+    pub(super) kind: FrameKind,
+    pub(super) duration_ns: u64,
+    pub(super) is_announced: bool,
+}
+
 impl Dcf {
     /// A frame for this station was understood.
-    pub(super) fn take_own(&mut self, n: usize, heard: &Reception, frame: &Frame) {
+    pub(super) fn take_own(&mut self, n: usize, heard: &Reception, frame: Own) {
         match frame.kind {
             FrameKind::Rts => self.take_rts(n, heard, frame),
             FrameKind::Cts => self.take_cts(n, heard),
@@ -17,7 +25,7 @@ impl Dcf {
         }
     }
 
-    fn take_rts(&mut self, n: usize, heard: &Reception, frame: &Frame) {
+    fn take_rts(&mut self, n: usize, heard: &Reception, frame: Own) {
         let st = &self.stations[n];
         if st.phase != Phase::Idle || st.wait != Wait::Nothing {
             return;
@@ -41,7 +49,7 @@ impl Dcf {
         self.wait(n, Wait::ToSendData, heard.until + self.times.sifs);
     }
 
-    fn take_data(&mut self, n: usize, heard: &Reception, frame: &Frame) {
+    fn take_data(&mut self, n: usize, heard: &Reception, frame: Own) {
         let st = &mut self.stations[n];
         let is_expected = match (frame.is_announced, st.phase) {
             (true, Phase::AwaitsData) => true,
@@ -68,7 +76,6 @@ impl Dcf {
         *(if service.is_announced { &mut st.long_tries } else { &mut st.short_tries }) = 0;
         st.phase = Phase::Idle;
         st.wait = Wait::Nothing;
-        self.deadlines.set(n, crate::deadlines::NEVER);
         self.finish(n, Outcome::Acknowledged);
         self.draw_backoff(n);
     }

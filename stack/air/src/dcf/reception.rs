@@ -2,6 +2,7 @@
 
 use hopwise_core::Cast;
 
+use super::exchange::Own;
 use super::station::{Hears, Reception};
 use super::{Dcf, EVERYONE, Frame, FrameKind, News, Rules};
 
@@ -135,24 +136,24 @@ impl Dcf {
     /// A frame was decoded.
     fn take(&mut self, n: usize, heard: &Reception) {
         let from = self.medium.links[heard.link as usize].from;
-        let frame = self.stations[from as usize].frame;
+        let Frame { kind, to, duration_ns, is_announced, .. } = self.stations[from as usize].frame;
         let st = &mut self.stations[n];
         // ns-2 lets an EIFS stand; the standard ends it with the next frame that is understood.
         st.eifs_until = 0;
-        if frame.to as usize == n {
-            self.take_own(n, heard, &frame);
+        if to as usize == n {
+            self.take_own(n, heard, Own { kind, duration_ns, is_announced });
             return;
         }
-        let is_longer = heard.until + frame.duration_ns > st.nav_end();
-        if is_longer && frame.duration_ns > 0 {
-            st.nav = heard.until + frame.duration_ns;
+        let is_longer = heard.until + duration_ns > st.nav_end();
+        if is_longer && duration_ns > 0 {
+            st.nav = heard.until + duration_ns;
             // The standard takes the NAV of an RTS back when nothing follows it.
-            let is_rts = frame.kind == FrameKind::Rts && self.mac.rules == Rules::Standard;
+            let is_rts = kind == FrameKind::Rts && self.mac.rules == Rules::Standard;
             st.nav_unless_followed = if is_rts { heard.until + self.times.rts_alone } else { u64::MAX };
         }
         let hears_all = st.hears_all;
-        if frame.kind == FrameKind::Data && (frame.to == EVERYONE || hears_all) {
-            let cast = if frame.to == EVERYONE { Cast::ToAll } else { Cast::Overheard };
+        if kind == FrameKind::Data && (to == EVERYONE || hears_all) {
+            let cast = if to == EVERYONE { Cast::ToAll } else { Cast::Overheard };
             self.news.push_back(News::Arrived { from, to: n as u32, cast });
         }
     }

@@ -68,16 +68,11 @@ pub(super) struct Service {
     pub(super) to: u32,
     pub(super) bytes: u32,
     pub(super) number: u32,
+    pub(super) airtime_ns: u64,
     pub(super) is_announced: bool,
     /// The CTS was heard: data is next.
     pub(super) is_cleared: bool,
     pub(super) is_repeat: bool,
-}
-
-impl Service {
-    pub(super) fn new(to: u32, bytes: u32, number: u32, is_announced: bool) -> Service {
-        Service { to, bytes, number, is_announced, is_cleared: false, is_repeat: false }
-    }
 }
 
 /// A CTS or an ACK that is owed.

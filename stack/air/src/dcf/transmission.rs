@@ -6,7 +6,7 @@ use super::{Dcf, EVERYONE, Frame, FrameKind};
 impl Dcf {
     pub(super) fn send_rts(&mut self, now: u64, n: usize) {
         let Some(service) = self.stations[n].service else { return };
-        let (times, data) = (&self.times, self.phy.data_ns(service.bytes));
+        let (times, data) = (&self.times, service.airtime_ns);
         let frame = Frame {
             kind: FrameKind::Rts,
             to: service.to,
@@ -22,17 +22,16 @@ impl Dcf {
 
     pub(super) fn send_data(&mut self, now: u64, n: usize) {
         let Some(service) = self.stations[n].service else { return };
-        let (airtime_ns, duration_ns, phase) = if service.to == EVERYONE {
-            (self.phy.broadcast_ns(service.bytes), 0, Phase::Sends)
+        let (duration_ns, phase) = if service.to == EVERYONE {
+            (0, Phase::Sends)
         } else {
-            let duration = whole_us(self.times.sifs + self.times.ack);
-            (self.phy.data_ns(service.bytes), duration, Phase::AwaitsAck)
+            (whole_us(self.times.sifs + self.times.ack), Phase::AwaitsAck)
         };
         let frame = Frame {
             kind: FrameKind::Data,
             to: service.to,
             duration_ns,
-            airtime_ns,
+            airtime_ns: service.airtime_ns,
             bytes: service.bytes,
             is_announced: service.is_announced,
             is_repeat: service.is_repeat,
@@ -73,15 +72,15 @@ impl Dcf {
     }
 
     fn after_own_frame(&mut self, n: usize) {
-        let st = &self.stations[n];
-        let (end, times, frame) = (st.sends_until, self.times, st.frame);
-        match (frame.kind, frame.to) {
+        let (st, times) = (&self.stations[n], &self.times);
+        let (end, duration_ns) = (st.sends_until, st.frame.duration_ns);
+        match (st.frame.kind, st.frame.to) {
             (FrameKind::Rts, _) => self.wait(n, Wait::Answer, end + times.sifs + times.cts + times.patience),
             (FrameKind::Data, EVERYONE) => self.on_broadcast_sent(n),
             (FrameKind::Data, _) => self.wait(n, Wait::Answer, end + times.sifs + times.ack + times.patience),
             // Its duration is SIFS, the data, SIFS, the ACK.
             (FrameKind::Cts, _) => {
-                let data_end = end + frame.duration_ns - times.sifs - times.ack;
+                let data_end = end + duration_ns - times.sifs - times.ack;
                 self.wait(n, Wait::Answer, data_end + times.patience);
             }
             (FrameKind::Ack, _) => {

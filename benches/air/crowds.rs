@@ -1,0 +1,4 @@
+use crate::row::Row;
+pub(crate) fn rows() -> Vec<Row> {
+    vec![]
+}
