@@ -12,6 +12,7 @@ use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
+mod assign;
 mod tree;
 
 use tree::Node;
@@ -20,12 +21,14 @@ use tree::Node;
 const LARGEST_FILE: u64 = 16 << 20;
 
 /// A YAML file that was read, with the place of everything in it.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Document {
     name: String,
     text: String,
     root: Node,
     value: serde_yaml::Value,
+    /// What was set over the file's own values.
+    assigned: Vec<assign::Assigned>,
 }
 
 /// The way to a value: keys and indices from the root.
@@ -159,7 +162,7 @@ impl Document {
             let at = (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
             refuse(at..at, without_place(&error.to_string()))
         })?;
-        Ok(Document { name: name.to_owned(), text: text.to_owned(), root, value })
+        Ok(Document { name: name.to_owned(), text: text.to_owned(), root, value, assigned: Vec::new() })
     }
 
     /// What the file says, as a `T`; refuses unknown keys and wrong values at their place.
@@ -171,10 +174,10 @@ impl Document {
             match problem.split_once(", expected ") {
                 Some((wrong, wanted)) if wrong.starts_with("unknown field") => {
                     let accepted = format!("expected {wanted}");
-                    self.refuse_span(self.root.key_span(&place.0), wrong.to_owned(), Some(accepted))
+                    self.refuse_key(&place, wrong, &accepted)
                 }
                 Some((wrong, wanted)) => self.refuse(&place, wrong, &format!("expected {wanted}")),
-                None => self.refuse_span(self.root.span(&place.0), problem, None),
+                None => self.refuse_at(&place, self.root.span(&place.0), problem, None),
             }
         })
     }
@@ -182,16 +185,25 @@ impl Document {
     /// Refuses the value at `place`, for a reason that serde does not know.
     pub fn refuse(&self, place: &Place, problem: impl fmt::Display, accepted: &str) -> Box<Refusal> {
         let span = self.root.span(&place.0);
-        self.refuse_span(span, problem.to_string(), Some(accepted.to_owned()))
+        self.refuse_at(place, span, problem.to_string(), Some(accepted.to_owned()))
     }
 
     /// Refuses that `place` is there at all: shown at its key.
     pub fn refuse_key(&self, place: &Place, problem: impl fmt::Display, accepted: &str) -> Box<Refusal> {
         let span = self.root.key_span(&place.0);
-        self.refuse_span(span, problem.to_string(), Some(accepted.to_owned()))
+        self.refuse_at(place, span, problem.to_string(), Some(accepted.to_owned()))
     }
 
-    fn refuse_span(&self, span: Range<usize>, problem: String, accepted: Option<String>) -> Box<Refusal> {
+    fn refuse_at(
+        &self,
+        place: &Place,
+        span: Range<usize>,
+        problem: String,
+        accepted: Option<String>,
+    ) -> Box<Refusal> {
+        if let Some(assigned) = self.assigned_to(place) {
+            return Box::new(assigned.refuse(problem, accepted));
+        }
         Box::new(Refusal::new(&self.name, &self.text, span, problem, accepted))
     }
 }

@@ -9,14 +9,14 @@ use super::Step;
 /// Deeper than any file of ours; a hostile one must not overflow the stack.
 const DEEPEST: usize = 64;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Node {
     /// In bytes.
     span: Range<usize>,
     inner: Inner,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Inner {
     /// A scalar, or an alias of something that stands elsewhere.
     Leaf,

@@ -1,0 +1,154 @@
+//! Values set over a file's own: `--set topology.hops=7`. What is then refused is shown where it was set.
+
+use serde_yaml::Value;
+
+use super::{Document, Place, Refusal, Step};
+
+/// A list of a scenario's is never as long.
+const LONGEST_LIST: usize = 10_000;
+
+#[derive(Clone, Debug)]
+pub(super) struct Assigned {
+    place: Place,
+    /// Who set it, such as `--set`.
+    by: String,
+    text: String,
+    /// Where the value begins in it.
+    value_at: usize,
+}
+
+impl Assigned {
+    pub(super) fn refuse(&self, problem: String, accepted: Option<String>) -> Refusal {
+        Refusal::new(&self.by, &self.text, self.value_at..self.text.len(), problem, accepted)
+    }
+}
+
+impl Document {
+    /// Sets what `PATH=VALUE` says; VALUE is YAML. `by` is shown when it is refused.
+    pub fn set(&mut self, by: &str, assignment: &str) -> Result<(), Box<Refusal>> {
+        let whole = |problem: &str| {
+            let accepted = Some("PATH=VALUE, such as topology.hops=7".to_owned());
+            let span = 0..assignment.len();
+            Box::new(Refusal::new(by, assignment, span, problem.to_owned(), accepted))
+        };
+        let (path, value) = assignment.split_once('=').ok_or_else(|| whole("it has no `=`"))?;
+        let (path, value_at) = (path.trim(), path.len() + 1);
+        if path.is_empty() || path.split('.').any(str::is_empty) {
+            return Err(whole("the path has an empty step"));
+        }
+        let value: Value = serde_yaml::from_str(value).map_err(|error| whole(&error.to_string()))?;
+        let place = self.place_named(path);
+        put(&mut self.value, &place.0, value).map_err(|problem| whole(&problem))?;
+        let (by, text) = (by.to_owned(), assignment.to_owned());
+        self.assigned.push(Assigned { place, by, text, value_at });
+        Ok(())
+    }
+
+    /// Sets a value that stands elsewhere in the file.
+    pub fn set_value(&mut self, path: &str, value: &Value) -> Result<(), String> {
+        let place = self.place_named(path);
+        put(&mut self.value, &place.0, value.clone())
+    }
+
+    /// Numbers are indices where a list is, and keys elsewhere.
+    fn place_named(&self, path: &str) -> Place {
+        let (mut place, mut at) = (Place::root(), Some(&self.value));
+        for step in path.split('.') {
+            let index = step.parse().ok().filter(|_| matches!(at, Some(Value::Sequence(_))));
+            at = match (at, index) {
+                (Some(Value::Sequence(items)), Some(index)) => items.get::<usize>(index),
+                (Some(Value::Mapping(map)), _) => map.get(step),
+                _ => None,
+            };
+            place = match index {
+                Some(index) => place.index(index),
+                None => place.key(step),
+            };
+        }
+        place
+    }
+
+    /// The last assignment to this place, or to what it stands in.
+    pub(super) fn assigned_to(&self, place: &Place) -> Option<&Assigned> {
+        self.assigned.iter().rev().find(|assigned| place.0.starts_with(&assigned.place.0))
+    }
+}
+
+/// Maps that are not there are made; a list takes one more at its end.
+fn put(value: &mut Value, steps: &[Step], new: Value) -> Result<(), String> {
+    let Some((step, rest)) = steps.split_first() else {
+        *value = new;
+        return Ok(());
+    };
+    if value.is_null() {
+        *value = Value::Mapping(serde_yaml::Mapping::new());
+    }
+    match (value, step) {
+        (Value::Mapping(map), Step::Key(key)) => {
+            put(map.entry(Value::String(key.clone())).or_insert(Value::Null), rest, new)
+        }
+        (Value::Sequence(items), Step::Index(index)) if *index <= items.len() && *index < LONGEST_LIST => {
+            if *index == items.len() {
+                items.push(Value::Null);
+            }
+            put(&mut items[*index], rest, new)
+        }
+        (Value::Sequence(items), step) => {
+            let name = Place(vec![step.clone()]);
+            Err(format!("`{name}` is none of the {} places of the list", items.len()))
+        }
+        (_, step) => {
+            let name = Place(vec![step.clone()]);
+            Err(format!("there is nothing to put `{name}` into"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    const FILE: &str = "run: { seeds: 5 }\nlist: [1, 2]\n";
+
+    fn document() -> Document {
+        Document::parse("a.yaml", FILE).expect("it is YAML")
+    }
+
+    #[test]
+    fn values_are_replaced_and_made_by_their_path() {
+        let mut document = document();
+        for assignment in ["run.seeds=7", "run.more.deep=[a, 'b:c']", "list.2=9", "list.0=8"] {
+            document.set("--set", assignment).expect("it can be set");
+        }
+        let read: BTreeMap<String, Value> = document.read().expect("it reads");
+        let expected: Value =
+            serde_yaml::from_str("{ run: { seeds: 7, more: { deep: [a, 'b:c'] } }, list: [8, 2, 9] }")
+                .expect("it is YAML");
+        assert_eq!(serde_yaml::to_value(read).ok(), Some(expected));
+    }
+
+    #[test]
+    fn what_was_set_is_refused_where_it_was_set() {
+        let mut document = document();
+        document.set("--set", "run.seeds=many").expect("it can be set");
+        let refusal = document.refuse(&Place::root().key("run").key("seeds"), "no number", "a number");
+        assert_eq!(refusal.to_string(), "--set:1:11: no number");
+        let other = document.refuse(&Place::root().key("list"), "no", "yes");
+        assert_eq!(other.to_string(), "a.yaml:2:7: no");
+    }
+
+    #[test]
+    fn assignments_that_lead_nowhere_are_refused() {
+        for (assignment, problem) in [
+            ("run.seeds", "it has no `=`"),
+            ("run..seeds=1", "empty step"),
+            ("run.seeds.x=1", "nothing to put `x` into"),
+            ("list.9=1", "none of the 2 places"),
+            ("run.seeds=[", "line"),
+        ] {
+            let refused = document().set("--set", assignment).expect_err(assignment).to_string();
+            assert!(refused.contains(problem), "{assignment}: {refused}");
+        }
+    }
+}
