@@ -223,6 +223,8 @@ struct Rcv {
     last_arrival: Option<Instant>,
     /// Of the last segment that was accepted.
     hop_limit: Option<u8>,
+    /// Our timestamp that came back last.
+    last_echo: u32,
     /// The largest segment's payload.
     largest: u32,
     /// A stretch received twice, to be reported first (RFC 2883).

@@ -229,6 +229,21 @@ impl Connection {
         }
     }
 
+    /// Whoever only receives learns the shortest round trip from its own timestamps that come back with data. Each is
+    /// longer by what the peer waited, so that the least of them is all that they tell; one that comes back once more
+    /// tells less.
+    #[inline]
+    pub(super) fn hear_echo(&mut self, now: Instant, segment: &TcpView<'_>) {
+        if let Some(timestamps) = segment.options.timestamps
+            && timestamps.echo != self.rcv.last_echo
+            && self.peer.timestamps
+        {
+            self.rcv.last_echo = timestamps.echo;
+            let rtt = self.echoed_rtt(now, timestamps.echo);
+            self.path.rtt.min = [self.path.rtt.min, rtt].into_iter().flatten().min();
+        }
+    }
+
     /// In whole milliseconds, rounded up: the clock has ticked at most once more than it shows.
     fn echoed_rtt(&self, now: Instant, echo: u32) -> Option<Duration> {
         let ticks = self.ts_now(now).wrapping_sub(echo);

@@ -426,6 +426,7 @@ impl Rcv {
             peer_cwnd: None,
             last_arrival: None,
             hop_limit: None,
+            last_echo: 0,
             largest: 0,
             dsack: None,
             tuning: window::Tuning::default(),

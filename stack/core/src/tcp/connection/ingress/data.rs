@@ -35,6 +35,7 @@ impl Connection {
         if segment.payload.is_empty() {
             return Step::Next;
         }
+        self.hear_echo(cx.now, segment);
         if self.state.peer_has_closed() {
             return Step::Drop(DropReason::DataAfterClose);
         }
