@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use hopwise_core::wire::{Checksums, Flags, IpView, TcpView, protocol};
+use hopwise_core::wire::{Checksums, Flags, HopwiseOption, IpView, OfferFlags, TcpView, protocol};
 use hopwise_core::{Instant, Seq};
 
 /// RFC 9293 MUST-40, where the driver comes in time.
@@ -81,6 +81,8 @@ struct Flow {
     ack_out: Option<Seq>,
     /// What is acknowledged at most: the end of the highest segment that came.
     highest: Option<Seq>,
+    /// We agreed to find the peer's cwnd, and no window, in its data segments.
+    hears_cwnd: bool,
     /// Since when in-order data has been here without an answer, and where it ends.
     owed_since: Option<Instant>,
     next: Option<Seq>,
@@ -91,6 +93,22 @@ struct Flow {
 struct Peer {
     mss: u16,
     shift: Option<u8>,
+    /// It agreed to find our cwnd, and no window, in our data segments.
+    hears_cwnd: bool,
+}
+
+impl Peer {
+    fn of(syn: &TcpView<'_>) -> Peer {
+        Peer {
+            mss: syn.options.mss.unwrap_or(DEFAULT_MSS),
+            shift: syn.options.window_scale,
+            hears_cwnd: agrees_to_cwnd(syn),
+        }
+    }
+}
+
+fn agrees_to_cwnd(syn: &TcpView<'_>) -> bool {
+    matches!(syn.options.hopwise, Some(HopwiseOption::Offer(flags)) if flags.contains(OfferFlags::USE_IN_WINDOW))
 }
 
 impl Flow {
@@ -103,6 +121,7 @@ impl Flow {
             edge_out: None,
             ack_out: None,
             highest: None,
+            hears_cwnd: false,
             owed_since: None,
             next: None,
         }
@@ -148,13 +167,16 @@ impl Observer {
         }
         flow.check_sent(&segment)?;
         flow.check_hold(now, judges_holds)?;
-        flow.owed_since = None;
+        if !flow.tells_cwnd(&segment) {
+            flow.owed_since = None;
+        }
         Ok(())
     }
 
     fn on_own_syn(&mut self, key: (u16, u16), syn: &TcpView<'_>) {
         let known = self.flows.get(&key).filter(|flow| flow.iss == syn.seq).copied();
         let mut flow = known.unwrap_or_else(|| Flow::new(syn.seq, syn.options.window_scale));
+        flow.hears_cwnd = agrees_to_cwnd(syn);
         let answered = self.syns.get(&key).filter(|(irs, _)| *irs + 1 == syn.ack);
         if let (Some((irs, peer)), true, true) =
             (answered, syn.flags.contains(Flags::ACK), flow.peer.is_none())
@@ -176,8 +198,7 @@ impl Observer {
         };
         let key = (segment.dst_port, segment.src_port);
         if segment.flags.contains(Flags::SYN) {
-            let mss = segment.options.mss.unwrap_or(DEFAULT_MSS);
-            self.syns.insert(key, (segment.seq, Peer { mss, shift: segment.options.window_scale }));
+            self.syns.insert(key, (segment.seq, Peer::of(&segment)));
         }
         if let Some(flow) = self.flows.get_mut(&key) {
             flow.check_hold(now, self.judges_holds)?;
@@ -209,6 +230,9 @@ impl Flow {
         if let Some(from) = self.ack_out.replace(segment.ack).filter(|from| segment.ack < *from) {
             return Err(Sight::AckWentBack { ack: segment.ack, from });
         }
+        if self.tells_cwnd(segment) {
+            return Ok(());
+        }
         let step = self.own_step();
         let edge = segment.ack + (u32::from(segment.window) << step);
         let from = self.edge_out.unwrap_or(edge);
@@ -217,6 +241,11 @@ impl Flow {
             return Err(Sight::WindowWentBack { edge, from });
         }
         Ok(())
+    }
+
+    /// Its window field is no window.
+    fn tells_cwnd(&self, segment: &TcpView<'_>) -> bool {
+        !segment.payload.is_empty() && self.peer.is_some_and(|peer| peer.hears_cwnd)
     }
 
     fn meet(&mut self, next: Seq, peer: Peer) {
@@ -234,14 +263,13 @@ impl Flow {
         }
         if segment.flags.contains(Flags::SYN) {
             if self.peer.is_none() && is_answer && segment.ack == self.iss + 1 {
-                let mss = segment.options.mss.unwrap_or(DEFAULT_MSS);
-                self.meet(end, Peer { mss, shift: segment.options.window_scale });
+                self.meet(end, Peer::of(segment));
                 self.edge_in = Some(segment.ack + u32::from(segment.window));
             }
             return;
         }
         self.highest = Some(self.highest.map_or(end, |highest| highest.max(end)));
-        if is_answer {
+        if is_answer && (!self.hears_cwnd || segment.payload.is_empty()) {
             let edge = segment.ack + (u32::from(segment.window) << self.peer_step());
             self.edge_in = Some(self.edge_in.map_or(edge, |known| known.max(edge)));
         }

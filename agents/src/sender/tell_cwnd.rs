@@ -11,9 +11,11 @@
 //! | parameter | unit | default | meaning |
 //! |---|---|---|---|
 //! | raw | switch | off | tell the window, however little there is to send (as in the papers) |
+//! | window | switch | off | tell it in the window field of data segments, as TCP-DCA does |
 //!
-//! Deviations: TCP-DCA writes the number into the window field of data segments; here it goes in our own TCP
-//! option, which a peer that does not know it never sees.
+//! Deviations: TCP-DCA always writes the number into the window field of data segments, which breaks a peer
+//! that does not know. Here it goes in our own TCP option, and with `window` in that field only where we opened
+//! the connection and the peer agreed. Its ACKs then travel alone.
 
 use hopwise_core::agent::{Allowance, DataNote, Needs, SendView, SenderAgent};
 use hopwise_core::{Seq, ignores};
@@ -25,12 +27,20 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "tell-cwnd",
     rule: "tells the receiver how many segments it can expect",
     source: "TCP-DCA, TCP-TDA",
-    params: &[Param::new(
-        "raw",
-        Form::Switch,
-        Value::Switch(Switch::Off),
-        "tell the window, however little there is to send",
-    )],
+    params: &[
+        Param::new(
+            "raw",
+            Form::Switch,
+            Value::Switch(Switch::Off),
+            "tell the window, however little there is to send",
+        ),
+        Param::new(
+            "window",
+            Form::Switch,
+            Value::Switch(Switch::Off),
+            "tell it in the window field of data segments, where the peer agrees",
+        ),
+    ],
     shorthand: None,
     make: Make::Narrower(|args| Box::new(TellCwnd::new(args))),
 };
@@ -46,11 +56,13 @@ enum Told {
 #[derive(Debug)]
 pub struct TellCwnd {
     told: Told,
+    in_window: Switch,
 }
 
 impl TellCwnd {
     fn new(args: &Args) -> TellCwnd {
-        TellCwnd { told: if args.switch("raw") == Switch::On { Told::Raw } else { Told::Expected } }
+        let told = if args.switch("raw") == Switch::On { Told::Raw } else { Told::Expected };
+        TellCwnd { told, in_window: args.switch("window") }
     }
 }
 
@@ -58,7 +70,8 @@ impl SenderAgent for TellCwnd {
     ignores!(tune, on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, narrow);
 
     fn needs(&self) -> Needs {
-        Needs { peer_cwnd: true, ..Needs::default() }
+        let cwnd_in_window = self.in_window == Switch::On;
+        Needs { peer_cwnd: true, cwnd_in_window, ..Needs::default() }
     }
 
     fn note(&self, _: Seq, view: &SendView<'_>, allowed: &Allowance, note: &mut DataNote) {

@@ -165,6 +165,8 @@ pub enum MtuHow {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lacking {
     PeerCwnd,
+    /// It goes in the option instead, or not at all.
+    CwndInWindow,
     DupCount,
     Told,
     RateRequest,

@@ -227,8 +227,16 @@ fn read_block(text: &str) -> Read<(u32, u32)> {
     Ok((sequence(left)?, sequence(right)?))
 }
 
-const OFFERS: [&str; 6] =
-    ["tell_cwnd", "use_cwnd", "tell_dup_count", "use_dup_count", "tell_told", "use_told"];
+const OFFERS: [&str; 8] = [
+    "tell_cwnd",
+    "use_cwnd",
+    "tell_dup_count",
+    "use_dup_count",
+    "tell_told",
+    "use_told",
+    "tell_in_window",
+    "use_in_window",
+];
 
 fn read_offer(words: &[&str]) -> Read<u8> {
     let bit = |word: &&str| match OFFERS.iter().position(|name| name == word) {

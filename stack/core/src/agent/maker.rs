@@ -21,6 +21,8 @@ pub trait AgentMaker: Send {
 pub struct Needs {
     /// The peer tells its congestion window (receiver agents), or we tell ours (sender agents).
     pub peer_cwnd: bool,
+    /// A sender agent would tell it in the window field of data segments, where the peer agrees.
+    pub cwnd_in_window: bool,
     /// ACKs carry the number of duplicate ACKs that this hole caused.
     pub dup_count: bool,
     /// ACK-rate requests (TARR).
@@ -36,6 +38,7 @@ impl Needs {
     pub fn union(self, other: Needs) -> Needs {
         Needs {
             peer_cwnd: self.peer_cwnd || other.peer_cwnd,
+            cwnd_in_window: self.cwnd_in_window || other.cwnd_in_window,
             dup_count: self.dup_count || other.dup_count,
             rate_request: self.rate_request || other.rate_request,
             told: self.told || other.told,

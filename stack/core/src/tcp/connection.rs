@@ -219,6 +219,8 @@ struct Rcv {
     ts_recent_at: Instant,
     /// Moves when an ACK is decided (RFC 7323 §4.3).
     last_ack_decided: Seq,
+    /// The number of the last segment that told our window.
+    last_told: Seq,
     peer_cwnd: Option<u16>,
     last_arrival: Option<Instant>,
     /// Of the last segment that was accepted.
@@ -243,6 +245,11 @@ struct Negotiated {
     scale: Option<Scale>,
     tell_cwnd: bool,
     use_cwnd: bool,
+    /// Our data segments carry cwnd where others carry the window, and a number that was told before: what they say of
+    /// our receiving is what the last pure ACK said.
+    tell_in_window: bool,
+    /// The same of the peer's.
+    use_in_window: bool,
     tell_dup_count: bool,
     use_dup_count: bool,
     tell_told: bool,
@@ -253,7 +260,7 @@ struct Negotiated {
 impl Negotiated {
     /// Segments have notes for the peer.
     fn tells_anything(&self) -> bool {
-        self.tell_cwnd || self.tell_dup_count || self.tell_told || self.rate_request
+        self.tell_cwnd || self.tell_in_window || self.tell_dup_count || self.tell_told || self.rate_request
     }
 }
 

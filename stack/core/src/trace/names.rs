@@ -58,6 +58,7 @@ impl Lacking {
     pub const fn name(self) -> &'static str {
         match self {
             Lacking::PeerCwnd => "peer-cwnd",
+            Lacking::CwndInWindow => "cwnd-in-window",
             Lacking::DupCount => "dup-count",
             Lacking::Told => "told",
             Lacking::RateRequest => "rate-request",

@@ -110,7 +110,7 @@ impl Connection {
             return answers.then(|| self.plan_ack());
         }
         // An owed ACK rides on a segment that leaves now, and goes alone when none may.
-        if self.ledger.goes_alone() {
+        if self.ledger.goes_alone() || self.peer.tell_in_window && self.ledger.is_waiting() {
             return Some(self.plan_ack());
         }
         let data = allowed.and_then(|allowed| {
@@ -131,7 +131,7 @@ impl Connection {
         if plan.what == What::Ack {
             return self.ledger.pop();
         }
-        if !self.ledger.is_owing() {
+        if !self.ledger.is_owing() || self.carries_cwnd(plan) {
             return None;
         }
         let facts = super::facts(&self.rcv, &self.path, self.recv_mss());

@@ -23,13 +23,13 @@ impl Connection {
         out: &mut Vec<u8>,
     ) {
         let has_ack = plan.flags.contains(Flags::ACK);
-        let number = if has_ack { self.ack_number(ack) } else { Seq(0) };
-        if has_ack {
-            self.rcv.edge = self.window_edge();
-        }
-        let window = self.window_for(plan, number);
+        let data = self.data_note(plan, allowed);
+        let (number, window) = match data.cwnd.filter(|_| self.carries_cwnd(plan)) {
+            Some(cwnd) => (self.rcv.last_told, cwnd),
+            None => self.number_and_window(plan, ack),
+        };
         let mut options = TcpOptions::default();
-        self.put_options(cx.now, plan, ack, allowed, &mut options);
+        self.put_options(cx.now, plan, ack, &data, &mut options);
         let (urgent_flag, urgent) = self.urgent_for(plan);
         let mut flags = plan.flags | urgent_flag;
         if self.ecn.echo && has_ack && plan.what != What::Syn {
@@ -53,9 +53,30 @@ impl Connection {
         }
     }
 
-    fn ack_number(&self, ack: Option<&DecidedAck>) -> Seq {
+    fn number_and_window(&mut self, plan: &SegmentPlan, ack: Option<&DecidedAck>) -> (Seq, u16) {
+        if !plan.flags.contains(Flags::ACK) {
+            return (Seq(0), self.window_for(plan, Seq(0)));
+        }
         // A segment that carries more than the frozen number says so: a newer number is never wrong.
-        ack.map_or(self.rcv.nxt, |ack| ack.number)
+        let number = ack.map_or(self.rcv.nxt, |ack| ack.number);
+        self.rcv.edge = self.window_edge();
+        self.rcv.last_told = number;
+        (number, self.window_for(plan, number))
+    }
+
+    /// Its window field tells cwnd.
+    pub(super) fn carries_cwnd(&self, plan: &SegmentPlan) -> bool {
+        self.peer.tell_in_window && plan.len > 0
+    }
+
+    /// What the sender agents tell with this segment.
+    fn data_note(&self, plan: &SegmentPlan, allowed: Option<&Allowance>) -> DataNote {
+        match allowed {
+            Some(allowed) if plan.len > 0 && self.peer.tells_anything() => {
+                self.senders.note(plan.seq, &self.send_view(), allowed)
+            }
+            _ => DataNote::default(),
+        }
     }
 
     fn payload_at(&self, seq: Seq, len: u32) -> (&[u8], &[u8]) {
@@ -79,7 +100,7 @@ impl Connection {
         now: Instant,
         plan: &SegmentPlan,
         ack: Option<&DecidedAck>,
-        allowed: Option<&Allowance>,
+        data: &DataNote,
         options: &mut TcpOptions,
     ) {
         if plan.what == What::Syn {
@@ -94,27 +115,17 @@ impl Connection {
             return;
         }
         if self.peer.tells_anything() {
-            self.add_notes(plan, ack, allowed, options);
+            self.add_notes(ack, data, options);
         }
         if self.peer.sack && (self.rcv.dsack.is_some() || self.rcv.buffer.holes() > 0) {
             self.add_sack_blocks(plan, options);
         }
     }
 
-    fn add_notes(
-        &self,
-        plan: &SegmentPlan,
-        ack: Option<&DecidedAck>,
-        allowed: Option<&Allowance>,
-        options: &mut TcpOptions,
-    ) {
-        let data = match allowed {
-            Some(allowed) if plan.len > 0 => self.senders.note(plan.seq, &self.send_view(), allowed),
-            _ => DataNote::default(),
-        };
+    fn add_notes(&self, ack: Option<&DecidedAck>, data: &DataNote, options: &mut TcpOptions) {
         let note: AckNote = ack.map_or_else(AckNote::default, |ack| ack.note);
         let notes = Notes {
-            cwnd: data.cwnd.filter(|_| self.peer.tell_cwnd),
+            cwnd: data.cwnd.filter(|_| self.peer.tell_cwnd && !self.peer.tell_in_window),
             dup_count: note.dup_count.filter(|_| self.peer.tell_dup_count),
             told: data.told.filter(|_| self.peer.tell_told),
         };

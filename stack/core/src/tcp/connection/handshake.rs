@@ -187,6 +187,7 @@ impl Connection {
         let (receiver, sender) = (self.ledger.needs(), self.senders.needs());
         offer_flags([
             (sender.peer_cwnd, OfferFlags::TELL_CWND),
+            (sender.cwnd_in_window, OfferFlags::TELL_IN_WINDOW),
             (receiver.peer_cwnd, OfferFlags::USE_CWND),
             (receiver.dup_count, OfferFlags::TELL_DUP_COUNT),
             (sender.dup_count, OfferFlags::USE_DUP_COUNT),
@@ -200,6 +201,7 @@ impl Connection {
         let agreed = self.peer;
         offer_flags([
             (agreed.tell_cwnd, OfferFlags::TELL_CWND),
+            (agreed.use_in_window, OfferFlags::USE_IN_WINDOW),
             (agreed.use_cwnd, OfferFlags::USE_CWND),
             (agreed.tell_dup_count, OfferFlags::TELL_DUP_COUNT),
             (agreed.use_dup_count, OfferFlags::USE_DUP_COUNT),
@@ -216,6 +218,7 @@ impl Connection {
         self.rcv.edge = self.rcv.nxt + self.rcv.buffer.limit().min(u32::from(u16::MAX));
         self.rcv.told = self.rcv.edge;
         self.rcv.last_ack_decided = self.rcv.nxt;
+        self.rcv.last_told = self.rcv.nxt;
         self.peer = self.negotiate(syn);
         self.rcv.buffer.set_slack((1 << self.peer.scale.map_or(0, |scale| scale.rcv)) - 1);
         self.trace_fallbacks(cx);
@@ -254,6 +257,11 @@ impl Connection {
             scale: scale.map(|snd| Scale { snd, rcv: own_shift(config) }),
             tell_cwnd: both(OfferFlags::TELL_CWND, OfferFlags::USE_CWND),
             use_cwnd: both(OfferFlags::USE_CWND, OfferFlags::TELL_CWND),
+            // Whoever opens asks, and a listener agrees: nothing else shows both that the other one knows.
+            tell_in_window: is_reply && both(OfferFlags::TELL_IN_WINDOW, OfferFlags::USE_IN_WINDOW),
+            use_in_window: self.origin == Origin::Passive
+                && self.ledger.needs().peer_cwnd
+                && theirs.contains(OfferFlags::TELL_IN_WINDOW),
             tell_dup_count: both(OfferFlags::TELL_DUP_COUNT, OfferFlags::USE_DUP_COUNT),
             use_dup_count: both(OfferFlags::USE_DUP_COUNT, OfferFlags::TELL_DUP_COUNT),
             tell_told: both(OfferFlags::TELL_TOLD, OfferFlags::USE_TOLD),
@@ -271,6 +279,7 @@ impl Connection {
             receiver.dup_count && !peer.tell_dup_count || sender.dup_count && !peer.use_dup_count;
         let lacks_told = receiver.told && !peer.use_told || sender.told && !peer.tell_told;
         let lacking = [
+            (sender.cwnd_in_window && !peer.tell_in_window, Lacking::CwndInWindow),
             (lacks_cwnd, Lacking::PeerCwnd),
             (lacks_count, Lacking::DupCount),
             (lacks_told, Lacking::Told),
@@ -325,7 +334,7 @@ impl Connection {
 
     /// The most that our own option takes, padded to whole words.
     fn notes_len(&self) -> u32 {
-        let fields = 2 * u32::from(self.peer.tell_cwnd)
+        let fields = 2 * u32::from(self.peer.tell_cwnd && !self.peer.tell_in_window)
             + u32::from(self.peer.tell_dup_count)
             + u32::from(self.peer.tell_told);
         let notes = if fields > 0 { 5 + fields } else { 0 };
@@ -423,6 +432,7 @@ impl Rcv {
             ts_recent: 0,
             ts_recent_at: Instant::ZERO,
             last_ack_decided: Seq(0),
+            last_told: Seq(0),
             peer_cwnd: None,
             last_arrival: None,
             hop_limit: None,

@@ -31,8 +31,12 @@ pub(super) enum WindowNews {
 }
 
 impl Connection {
-    /// RFC 9293 §3.10.7.4: the newest segment tells the window.
+    /// RFC 9293 §3.10.7.4: the newest segment tells the window, unless its field carries the peer's cwnd.
     pub(super) fn take_window(&mut self, cx: &Cx<'_>, segment: &TcpView<'_>) -> WindowNews {
+        if self.peer.use_in_window && !segment.payload.is_empty() {
+            self.rcv.peer_cwnd = Some(segment.window);
+            return WindowNews::Same;
+        }
         // One that is sent again has an old number, but what it newly acknowledges shows that it is news: the window
         // counts from there.
         let is_newer = self.snd.wl1 < segment.seq

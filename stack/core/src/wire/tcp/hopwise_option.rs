@@ -31,6 +31,9 @@ impl OfferFlags {
     pub const USE_DUP_COUNT: OfferFlags = OfferFlags(8);
     pub const TELL_TOLD: OfferFlags = OfferFlags(16);
     pub const USE_TOLD: OfferFlags = OfferFlags(32);
+    /// The window field of data segments is to carry the sender's window (TCP-DCA). Only a SYN-ACK agrees.
+    pub const TELL_IN_WINDOW: OfferFlags = OfferFlags(64);
+    pub const USE_IN_WINDOW: OfferFlags = OfferFlags(128);
 
     /// All of `other` are set.
     pub const fn contains(self, other: OfferFlags) -> bool {
@@ -211,6 +214,8 @@ mod tests {
             OfferFlags::USE_DUP_COUNT,
             OfferFlags::TELL_TOLD,
             OfferFlags::USE_TOLD,
+            OfferFlags::TELL_IN_WINDOW,
+            OfferFlags::USE_IN_WINDOW,
         ];
         for (bit, flag) in all.into_iter().enumerate() {
             assert_eq!(flag.0, 1 << bit);
