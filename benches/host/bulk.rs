@@ -1,0 +1,188 @@
+//! Bulk transfers in both directions.
+
+use std::process::Command;
+use std::thread;
+
+use crate::kernel;
+use crate::mover::Mover;
+use crate::ours::{Ours, PORT};
+use crate::place::{Device, KERNELS, OURS, Other};
+use crate::row::{Better, Row, SMOLTCP};
+use crate::theirs::{BULK_BUFFER, Theirs};
+use crate::usage::measure;
+
+const RUNS: usize = 3;
+const MOVER: &str = "raw mover";
+const VETH: &str = "kernel, veth";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    ToKernel,
+    FromKernel,
+}
+
+/// What is carried how.
+#[derive(Clone, Copy, Debug)]
+struct Load {
+    direction: Direction,
+    device: Device,
+    connections: usize,
+}
+
+/// Megabytes a second, and CPU seconds a gigabyte.
+#[derive(Clone, Copy, Debug)]
+struct Figures {
+    rate: f64,
+    cpu: f64,
+}
+
+impl Load {
+    fn bytes_each(self) -> u64 {
+        let all = if self.device == Device::Mtu { 300_000_000 } else { 2_000_000_000 };
+        all / self.connections as u64
+    }
+
+    fn name(self) -> String {
+        let direction =
+            if self.direction == Direction::ToKernel { "to the kernel" } else { "from the kernel" };
+        let plural = if self.connections == 1 { "" } else { "s" };
+        format!("{direction}, {}, {} connection{plural}", self.device.name(), self.connections)
+    }
+
+    fn figures(self, work: impl FnOnce()) -> Figures {
+        let (took, cpu) = measure(work);
+        let bytes = (self.bytes_each() * self.connections as u64) as f64;
+        Figures { rate: bytes / took / 1e6, cpu: cpu / bytes * 1e9 }
+    }
+
+    fn ours(self) -> Figures {
+        let ours = Ours::start(self.device);
+        let figures = match self.direction {
+            Direction::ToKernel => {
+                let (to, sink) = kernel::sink(KERNELS, self.connections);
+                self.figures(|| {
+                    ours.send(to, self.connections, self.bytes_each());
+                    sink.join().expect("the sink ends");
+                })
+            }
+            Direction::FromKernel => {
+                let listener = ours.listen();
+                self.figures(|| {
+                    let source = kernel::source((OURS, PORT).into(), self.connections, self.bytes_each());
+                    ours.receive(&listener, self.connections);
+                    source.join().expect("the source ends");
+                })
+            }
+        };
+        ours.stop();
+        figures
+    }
+
+    fn theirs(self) -> Figures {
+        let mut theirs = Theirs::start(self.device, self.connections, BULK_BUFFER);
+        match self.direction {
+            Direction::ToKernel => {
+                let (to, sink) = kernel::sink(KERNELS, self.connections);
+                self.figures(|| {
+                    theirs.send(to, self.bytes_each());
+                    sink.join().expect("the sink ends");
+                })
+            }
+            Direction::FromKernel => {
+                theirs.ready();
+                self.figures(|| {
+                    let source = kernel::source((OURS, PORT).into(), self.connections, self.bytes_each());
+                    theirs.receive();
+                    source.join().expect("the source ends");
+                })
+            }
+        }
+    }
+
+    fn mover(self) -> Figures {
+        let mut mover = Mover::start(self.device);
+        match self.direction {
+            Direction::ToKernel => {
+                let (to, sink) = kernel::sink(KERNELS, 1);
+                self.figures(|| {
+                    mover.send(to, self.bytes_each());
+                    sink.join().expect("the sink ends");
+                })
+            }
+            Direction::FromKernel => self.figures(|| {
+                let source = kernel::source((OURS, PORT).into(), 1, self.bytes_each());
+                mover.receive();
+                source.join().expect("the source ends");
+            }),
+        }
+    }
+
+    /// The kernel with itself.
+    fn veth(self) -> Figures {
+        let other = Other::new();
+        if self.device == Device::Mtu {
+            for command in [&["ethtool"][..], &["ip", "netns", "exec", other.name(), "ethtool"]] {
+                let mut ethtool = Command::new(command[0]);
+                ethtool.args(&command[1..]).args(["-K", "wire", "tso", "off", "gso", "off", "gro", "off"]);
+                // Without ethtool the row is about what the device does as it comes.
+                let _ = ethtool.output();
+            }
+        }
+        let (to, sink) = thread::scope(|scope| {
+            let listening = scope.spawn(|| {
+                other.enter();
+                kernel::sink(other.address(), 1)
+            });
+            listening.join().expect("it listens")
+        });
+        self.figures(|| {
+            kernel::source(to, 1, self.bytes_each()).join().expect("the source ends");
+            sink.join().expect("the sink ends");
+        })
+    }
+
+    fn rows(self) -> Vec<Row> {
+        let is_alone = self.connections == 1;
+        let mut runs: [Vec<Figures>; 4] = Default::default();
+        for run in 0..=RUNS {
+            let mut figures = vec![self.ours(), self.theirs()];
+            if is_alone {
+                figures.extend([self.mover(), self.veth()]);
+            }
+            // The first run of each warms up.
+            if run > 0 {
+                runs.iter_mut().zip(figures).for_each(|(runs, figures)| runs.push(figures));
+            }
+        }
+        let [ours, theirs, mover, veth] = runs.map(median);
+        let ours = ours.expect("it ran");
+        let mut rows = Vec::new();
+        for (peer, figures) in [(SMOLTCP, theirs), (MOVER, mover), (VETH, veth)] {
+            let Some(figures) = figures else { continue };
+            rows.push(Row::beside(self.name(), "MB/s", Better::More, ours.rate, (peer, figures.rate)));
+            let cpu = format!("CPU, {}", self.name());
+            rows.push(Row::beside(cpu, "ms/GB", Better::Less, ours.cpu * 1e3, (peer, figures.cpu * 1e3)));
+        }
+        rows
+    }
+}
+
+fn median(mut figures: Vec<Figures>) -> Option<Figures> {
+    let middle = figures.len() / 2;
+    figures.sort_by(|a, b| a.rate.total_cmp(&b.rate));
+    let rate = figures.get(middle)?.rate;
+    figures.sort_by(|a, b| a.cpu.total_cmp(&b.cpu));
+    Some(Figures { rate, cpu: figures.get(middle)?.cpu })
+}
+
+pub(crate) fn rows() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for device in [Device::Mtu, Device::Offload] {
+        for connections in [1, 16] {
+            for direction in [Direction::ToKernel, Direction::FromKernel] {
+                rows.extend(Load { direction, device, connections }.rows());
+            }
+        }
+    }
+    rows
+}

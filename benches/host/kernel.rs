@@ -1,0 +1,84 @@
+//! The kernel's end of everything: threads with blocking sockets.
+
+use std::io::{Read, Write};
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::thread::{self, JoinHandle};
+
+const CHUNK: usize = 256 << 10;
+
+/// Reads `count` connections to their ends.
+pub(crate) fn sink(at: IpAddr, count: usize) -> (SocketAddr, JoinHandle<u64>) {
+    let listener = TcpListener::bind((at, 0)).expect("the address is the kernel's");
+    let address = listener.local_addr().expect("it is bound");
+    let accepting = thread::spawn(move || {
+        let readers: Vec<_> = (0..count)
+            .map(|_| {
+                let (stream, _) = listener.accept().expect("someone connects");
+                thread::spawn(move || drain(stream))
+            })
+            .collect();
+        readers.into_iter().map(|reader| reader.join().expect("it reads")).sum()
+    });
+    (address, accepting)
+}
+
+fn drain(mut stream: TcpStream) -> u64 {
+    let (mut buffer, mut bytes) = (vec![0; CHUNK], 0);
+    loop {
+        match stream.read(&mut buffer).expect("the connection holds") {
+            0 => return bytes,
+            read => bytes += read as u64,
+        }
+    }
+}
+
+/// Opens `count` connections and writes so much to each.
+pub(crate) fn source(to: SocketAddr, count: usize, bytes_each: u64) -> JoinHandle<()> {
+    thread::spawn(move || {
+        let writers: Vec<_> = (0..count)
+            .map(|_| {
+                let stream = TcpStream::connect(to).expect("someone listens");
+                thread::spawn(move || fill(stream, bytes_each))
+            })
+            .collect();
+        writers.into_iter().for_each(|writer| writer.join().expect("it writes"));
+    })
+}
+
+fn fill(mut stream: TcpStream, bytes: u64) {
+    let (chunk, mut rest) = (vec![0; CHUNK], bytes);
+    while rest > 0 {
+        let length = rest.min(CHUNK as u64) as usize;
+        stream.write_all(&chunk[..length]).expect("the connection holds");
+        rest -= length as u64;
+    }
+    // Whoever reads closes when it has everything; a reset instead is no news here.
+    let _ = stream.shutdown(std::net::Shutdown::Write);
+    let _ = stream.read(&mut [0; 1]);
+}
+
+/// One byte there and back, so many times, over one connection.
+pub(crate) fn ping_pong(to: SocketAddr, times: u64) {
+    let mut stream = TcpStream::connect(to).expect("someone listens");
+    stream.set_nodelay(true).expect("it can be set");
+    let mut byte = [7];
+    for _ in 0..times {
+        stream.write_all(&byte).expect("the connection holds");
+        stream.read_exact(&mut byte).expect("the connection holds");
+    }
+}
+
+/// Connections opened, used for a byte each way and closed, one after the other.
+pub(crate) fn open_and_close(to: SocketAddr, times: u64) {
+    for _ in 0..times {
+        let mut stream = TcpStream::connect(to).expect("someone listens");
+        let mut byte = [7];
+        stream.write_all(&byte).expect("the connection holds");
+        stream.read_exact(&mut byte).expect("the connection holds");
+    }
+}
+
+/// Connections that nothing happens on.
+pub(crate) fn idle(to: SocketAddr, count: usize) -> Vec<TcpStream> {
+    (0..count).map(|_| TcpStream::connect(to).expect("someone listens")).collect()
+}

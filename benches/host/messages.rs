@@ -1,0 +1,92 @@
+//! Small messages, short connections, and many that are idle.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use crate::kernel;
+use crate::ours::{Ours, PORT};
+use crate::place::{Device, OURS};
+use crate::row::{Better, Row, SMOLTCP};
+use crate::theirs::{IDLE_BUFFER, Theirs};
+use crate::usage::{measure, resident_mib};
+
+const RUNS: usize = 3;
+const ROUND_TRIPS: u64 = 20_000;
+const CONNECTIONS: u64 = 5_000;
+const IDLE: usize = 10_000;
+
+/// How often a second something happens that happens `times` in `work`.
+fn rate(times: u64, work: impl FnOnce()) -> f64 {
+    times as f64 / measure(work).0
+}
+
+/// What happens to a server, once it runs.
+fn with_ours<T>(work: impl FnOnce() -> T) -> T {
+    let ours = Ours::start(Device::Mtu);
+    let echo = ours.echo();
+    let done = work();
+    drop(echo);
+    ours.stop();
+    done
+}
+
+fn with_theirs<T: Send>(sockets: usize, idle: usize, work: impl FnOnce() -> T + Send) -> T {
+    let is_over = AtomicBool::new(false);
+    let mut theirs = Theirs::start(Device::Mtu, sockets, IDLE_BUFFER);
+    thread::scope(|scope| {
+        let working = scope.spawn(|| {
+            let done = work();
+            is_over.store(true, Ordering::Release);
+            done
+        });
+        theirs.echo(idle, || is_over.load(Ordering::Acquire));
+        working.join().expect("it works")
+    })
+}
+
+fn medians(mut ours: impl FnMut() -> f64, mut theirs: impl FnMut() -> f64) -> (f64, f64) {
+    let (mut a, mut b): (Vec<_>, Vec<_>) = (0..RUNS).map(|_| (ours(), theirs())).unzip();
+    a.sort_by(f64::total_cmp);
+    b.sort_by(f64::total_cmp);
+    (a[RUNS / 2], b[RUNS / 2])
+}
+
+fn round_trips() -> f64 {
+    kernel::ping_pong((OURS, PORT).into(), ROUND_TRIPS / 10);
+    rate(ROUND_TRIPS, || kernel::ping_pong((OURS, PORT).into(), ROUND_TRIPS))
+}
+
+fn opens() -> f64 {
+    rate(CONNECTIONS, || kernel::open_and_close((OURS, PORT).into(), CONNECTIONS))
+}
+
+pub(crate) fn rows() -> Vec<Row> {
+    let trips = medians(|| with_ours(round_trips), || with_theirs(8, 0, round_trips));
+    let opened = medians(|| with_ours(opens), || with_theirs(64, 0, opens));
+    vec![
+        Row::beside("round trips, alone", "1/s", Better::More, trips.0, (SMOLTCP, trips.1)),
+        Row::beside("connections opened and closed", "1/s", Better::More, opened.0, (SMOLTCP, opened.1)),
+    ]
+}
+
+/// Round trips beside connections that are idle, and what those take.
+fn beside_idle(times: u64, before: f64) -> (f64, f64) {
+    let idle = kernel::idle((OURS, PORT).into(), IDLE);
+    let memory = resident_mib() - before;
+    let trips = rate(times, || kernel::ping_pong((OURS, PORT).into(), times));
+    drop(idle);
+    (trips, memory)
+}
+
+pub(crate) fn crowd_rows() -> Vec<Row> {
+    let alone = with_ours(round_trips);
+    let before = resident_mib();
+    let (trips, memory) = with_ours(|| beside_idle(ROUND_TRIPS, before));
+    let before = resident_mib();
+    let (their_trips, their_memory) = with_theirs(IDLE + 8, IDLE, || beside_idle(ROUND_TRIPS / 20, before));
+    vec![
+        Row::beside("round trips beside 10,000 idle", "1/s", Better::More, trips, (SMOLTCP, their_trips)),
+        Row::beside("the same beside none", "1/s", Better::More, trips, ("ours alone", alone)),
+        Row::beside("memory of 10,000 idle", "MiB", Better::Less, memory, (SMOLTCP, their_memory)),
+    ]
+}

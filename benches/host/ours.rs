@@ -1,0 +1,143 @@
+//! The stack as programs use it: its driver on one thread, tokio's streams on another. SACK, timestamps and an agent
+//! are on, as they are by default.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::mpsc;
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use hopwise_agents::StandardAgents;
+use hopwise_core::LinkId;
+use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, ListenOptions};
+use hopwise_core::ip::Prefix;
+use hopwise_core::tcp::{AckMerge, TcpConfig};
+use hopwise_host::{Stack, StackConfig, TcpListener, TcpStream, describe};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::task::JoinSet;
+
+use crate::place::{Device, OURS};
+
+pub(crate) const PORT: u16 = 80;
+const CHUNK: usize = 256 << 10;
+
+pub(crate) struct Ours {
+    stack: Stack,
+}
+
+fn block_on<T>(work: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().build();
+    runtime.expect("a runtime starts").block_on(work)
+}
+
+impl Ours {
+    pub(crate) fn start(device: Device) -> Ours {
+        let link = device.open();
+        let prefix = Prefix::new(OURS, 24).expect("it fits");
+        let mut endpoint = EndpointConfig::new(describe(&*link, LinkId(0), vec![prefix]), [7; 32]);
+        if device == Device::Offload {
+            // What a read has coalesced is answered by one ACK.
+            endpoint.tcp = Arc::new(TcpConfig { ack_merge: AckMerge::Read, ..TcpConfig::modern() });
+        }
+        let config = StackConfig::new(endpoint);
+        let stack = Stack::start(config, vec![link], Box::new(StandardAgents::default()));
+        Ours { stack: stack.expect("the stack starts") }
+    }
+
+    /// Opens `count` connections and writes so much to each.
+    pub(crate) fn send(&self, to: SocketAddr, count: usize, bytes_each: u64) {
+        block_on(async {
+            let mut tasks = JoinSet::new();
+            for _ in 0..count {
+                let stack = self.stack.clone();
+                tasks.spawn(async move {
+                    let options = ConnectOptions::default();
+                    let mut stream = stack.connect(to, &options).await.expect("the kernel accepts");
+                    let (chunk, mut rest) = (vec![0; CHUNK], bytes_each);
+                    while rest > 0 {
+                        let length = rest.min(CHUNK as u64) as usize;
+                        stream.write_all(&chunk[..length]).await.expect("the connection holds");
+                        rest -= length as u64;
+                    }
+                    stream.shutdown().await.expect("the connection holds");
+                    // Until the kernel has read everything and closes, too.
+                    let _ = stream.read(&mut [0; 1]).await;
+                });
+            }
+            tasks.join_all().await;
+        });
+    }
+
+    pub(crate) fn listen(&self) -> TcpListener {
+        let options = ListenOptions { backlog: 20_000, half_open: 20_000, ..ListenOptions::default() };
+        self.stack.listen(None, PORT, options).expect("the port is free")
+    }
+
+    /// Reads `count` connections to their ends.
+    pub(crate) fn receive(&self, listener: &TcpListener, count: usize) {
+        block_on(async {
+            let mut tasks = JoinSet::new();
+            for _ in 0..count {
+                let mut stream = listener.accept().await.expect("the stack lives");
+                tasks.spawn(async move {
+                    let mut buffer = vec![0; CHUNK];
+                    while stream.read(&mut buffer).await.expect("the connection holds") > 0 {}
+                });
+            }
+            tasks.join_all().await;
+        });
+    }
+
+    /// Sends back what comes, on every connection, until it is stopped.
+    pub(crate) fn echo(&self) -> Echo {
+        let listener = self.listen();
+        let (stop, stopped) = tokio::sync::oneshot::channel();
+        let (ready, is_ready) = mpsc::channel();
+        let thread = thread::spawn(move || {
+            block_on(async move {
+                let serving = async {
+                    let mut tasks = JoinSet::new();
+                    ready.send(()).expect("the benchmark waits");
+                    loop {
+                        let stream = listener.accept().await.expect("the stack lives");
+                        tasks.spawn(serve(stream));
+                        while tasks.try_join_next().is_some() {}
+                    }
+                };
+                tokio::select! { () = serving => {}, _ = stopped => {} }
+            });
+        });
+        is_ready.recv().expect("the thread starts");
+        Echo { stop: Some(stop), thread: Some(thread) }
+    }
+
+    pub(crate) fn stop(self) {
+        self.stack.stop(Duration::ZERO);
+    }
+}
+
+async fn serve(mut stream: TcpStream) {
+    let mut buffer = [0; 64];
+    while let Ok(read @ 1..) = stream.read(&mut buffer).await {
+        if stream.write_all(&buffer[..read]).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// Stops with its guard.
+pub(crate) struct Echo {
+    stop: Option<tokio::sync::oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Drop for Echo {
+    fn drop(&mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("it stops");
+        }
+    }
+}

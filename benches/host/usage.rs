@@ -1,0 +1,31 @@
+//! Time, CPU time and memory of this process.
+
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+
+fn read(clock: ClockId) -> Duration {
+    let time = clock_gettime(clock);
+    Duration::new(time.tv_sec.unsigned_abs(), time.tv_nsec as u32)
+}
+
+/// How long something took, and how much CPU time all threads spent meanwhile, in seconds.
+pub(crate) fn measure(work: impl FnOnce()) -> (f64, f64) {
+    let began = (read(ClockId::Monotonic), read(ClockId::ProcessCPUTime));
+    work();
+    let took = read(ClockId::Monotonic) - began.0;
+    let cpu = read(ClockId::ProcessCPUTime) - began.1;
+    (took.as_secs_f64(), cpu.as_secs_f64())
+}
+
+/// Microseconds since some time in the past.
+pub(crate) fn now_us() -> i64 {
+    i64::try_from(read(ClockId::Monotonic).as_micros()).unwrap_or(i64::MAX)
+}
+
+/// Memory that is resident, in MiB.
+pub(crate) fn resident_mib() -> f64 {
+    let statm = std::fs::read_to_string("/proc/self/statm").expect("it is always there");
+    let pages: f64 = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).expect("the second field");
+    pages * 4096.0 / f64::from(1 << 20)
+}
