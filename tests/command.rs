@@ -88,3 +88,44 @@ fn help_has_an_example_of_every_subcommand() {
     }
     assert!(seen > 0, "{all}");
 }
+
+#[test]
+fn a_refused_configuration_is_shown_with_line_and_column() {
+    let folder = std::env::temp_dir().join(format!("hopwise-command-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let path = folder.join("node.yaml");
+    let least = "node: { name: a, address: 10.7.0.2/24 }\nlinks: [{ kind: tun, name: hw0 }]\n";
+    std::fs::write(&path, format!("{least}stop_within: 5\n")).expect("a file");
+    let named = path.to_string_lossy();
+    let done = hopwise(&["node", "--check", &named], "");
+    let shown = text(&done.stderr);
+    assert_eq!(done.status.code(), Some(2), "{shown}");
+    for part in ["node.yaml:3:14", "stop_within: 5", "expected a time with its unit"] {
+        assert!(shown.contains(part), "{part} is missing in {shown}");
+    }
+    std::fs::write(&path, least).expect("a file");
+    assert_eq!(hopwise(&["node", "--check", &named], "").status.code(), Some(0));
+    let _ = std::fs::remove_dir_all(&folder);
+}
+
+#[test]
+fn what_has_no_place_to_run_or_to_ask_is_refused() {
+    for (words, wanted) in [
+        (&["send", "10.7.0.3"][..], "expected --address ADDRESS"),
+        (&["send", "somewhere", "--kernel-tcp"], "expected an address such as 10.7.0.3"),
+        (&["send", "10.7.0.3", "--kernel-tcp", "--requests", "5", "--request-bytes", "0"], "expected 1 to"),
+        (&["recv", "--address", "10.7.0.3/24", "--receiver", "delaid"], "--receiver"),
+        (&["recv", "--kernel-tcp", "--receiver", "delayed"], "cannot be used with"),
+        (&["agents", "show", "delaid"], "expected one of immediate"),
+        (&["capture", "why", "no-such-file", "1"], "no-such-file: "),
+        (&["node", "no-such-file"], "no-such-file: "),
+        (&["top", "--every", "5"], "expected a time with its unit"),
+    ] {
+        let done = hopwise(words, "");
+        assert_eq!(done.status.code(), Some(2), "{words:?}: {}", text(&done.stderr));
+        assert!(text(&done.stderr).contains(wanted), "{words:?}: {}", text(&done.stderr));
+    }
+    let done = hopwise(&["status", "--control", "no-such-socket"], "");
+    assert_eq!(done.status.code(), Some(1));
+    assert!(text(&done.stderr).contains("is `hopwise node` running?"), "{}", text(&done.stderr));
+}

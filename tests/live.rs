@@ -13,6 +13,8 @@ mod handshake;
 mod hostile;
 #[path = "live/namespace.rs"]
 mod namespace;
+#[path = "live/node.rs"]
+mod node;
 #[path = "live/path.rs"]
 mod path;
 #[path = "live/programs.rs"]

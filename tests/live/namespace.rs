@@ -97,7 +97,7 @@ impl Namespace {
         Running(command.spawn().expect("ip netns exec runs"))
     }
 
-    fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
+    pub(crate) fn command<S: AsRef<OsStr>>(&self, arguments: &[S]) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.name]).args(arguments);
         command

@@ -1,0 +1,370 @@
+//! The command as a daemon and as a measuring pair, with programs and kernels around it.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::namespace::{Namespace, Running, can_run};
+use crate::world::{until, within_patience};
+
+const HOPWISE: &str = env!("CARGO_BIN_EXE_hopwise");
+const PAGE: &str = "hello from the kernel\n";
+
+/// A host with a node, and another with nothing but the kernel's TCP behind a wire.
+struct Field {
+    node: Namespace,
+    web: Namespace,
+    folder: PathBuf,
+}
+
+impl Field {
+    fn new(test: &str) -> Field {
+        let folder = std::env::temp_dir().join(format!("hoplive-{}-{test}", std::process::id()));
+        fs::create_dir_all(folder.join("www")).expect("the temporary folder can be written");
+        fs::write(folder.join("www/index.html"), PAGE).expect("the folder can be written");
+        let (node, web) = (Namespace::new(), Namespace::new());
+        node.join(&web, "wire0", "10.9.0.1/24", "10.9.0.2/24");
+        web.ip(&["route", "add", "10.7.0.0/24", "via", "10.9.0.1"]);
+        node.ip(&["route", "add", "10.8.0.0/24", "via", "10.9.0.2"]);
+        for namespace in [&node, &web] {
+            namespace.sysctl("ipv4/ip_forward", "1");
+        }
+        Field { node, web, folder }
+    }
+
+    fn path(&self, name: &str) -> String {
+        self.folder.join(name).to_string_lossy().into_owned()
+    }
+
+    /// A web server on the kernel's TCP.
+    fn serve(&self, namespace: &Namespace, address: &str, port: &str) -> Running {
+        let www = self.path("www");
+        let server = namespace.start(&["python3", "-m", "http.server", port, "-b", address, "-d", &www]);
+        let probe = || namespace.run(|| std::net::TcpStream::connect(format!("{address}:{port}")).is_ok());
+        within_patience(until(probe));
+        server
+    }
+
+    /// A daemon on hw0 with `more` in its configuration, which answers at its control socket.
+    fn daemon(&self, more: &str) -> Daemon {
+        let config = self.config(more);
+        let log = fs::File::create(self.path("log")).expect("the folder can be written");
+        let mut command = self.node.command(&[HOPWISE, "node", &config]);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        let daemon = Daemon(command.spawn().expect("ip netns exec runs"));
+        within_patience(until(|| self.log().contains("ready")));
+        daemon
+    }
+
+    fn config(&self, more: &str) -> String {
+        let path = self.path("node.yaml");
+        let socket = self.path("control.sock");
+        let text = format!(
+            "node: {{ name: n2, address: 10.7.0.2/24 }}\nlinks: [{{ kind: tun, name: hw0, kernel: 10.7.0.1/24 }}]\n\
+             routes: [{{ to: 0.0.0.0/0, link: hw0 }}]\ncontrol: {socket}\n{more}\n"
+        );
+        fs::write(&path, text).expect("the folder can be written");
+        path
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.path("log")).unwrap_or_default()
+    }
+
+    fn ask(&self, words: &[&str]) -> Output {
+        let socket = self.path("control.sock");
+        self.node.output(&[&[HOPWISE], words, &["--control", &socket]].concat())
+    }
+
+    fn status(&self) -> serde_json::Value {
+        let told = self.ask(&["status", "--json"]);
+        serde_json::from_slice(&told.stdout).unwrap_or_else(|error| panic!("{error}: {told:?}"))
+    }
+
+    fn curl(&self, words: &[&str]) -> Output {
+        self.node.output(&[&["curl", "-sS", "--max-time", "60"], words].concat())
+    }
+}
+
+impl Drop for Field {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A daemon that is told to end with its guard.
+struct Daemon(Child);
+
+impl Daemon {
+    fn tell(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.0), signal).expect("it is there");
+    }
+
+    fn ended(&mut self) -> Option<i32> {
+        let mut status = None;
+        within_patience(until(|| {
+            status = self.0.try_wait().expect("it is our child");
+            status.is_some()
+        }));
+        status.and_then(|status| status.code())
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+const SOCKS5: &str = "socks5: { listen: 127.0.0.1:1080, handshake_within: 2s }";
+const THROUGH: [&str; 2] = ["--socks5-hostname", "127.0.0.1:1080"];
+
+/// The commands stand in the README, and are run as they stand there.
+#[test]
+fn the_readmes_steps_fetch_a_page_from_a_kernel_in_another_namespace() {
+    if !can_run("the_readmes_steps_fetch_a_page", &["curl", "python3"]) {
+        return;
+    }
+    let readme = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/README.md")).expect("it is there");
+    let section = readme.split("\n## On Linux\n").nth(1).expect("the README shows it");
+    let steps =
+        section.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next()).expect("it has steps");
+    assert!(steps.lines().count() < 10, "the README promises under ten lines");
+    let host = Namespace::new();
+    let name = format!("hoplive-{}-web", std::process::id());
+    let folder = PathBuf::from(HOPWISE).parent().expect("a folder").to_string_lossy().into_owned();
+    let script = format!(
+        "set -e\nmkdir -p /run/hopwise\nmount -t tmpfs none /run/hopwise\nPATH={folder}:$PATH\n\
+         trap 'kill $(jobs -p) 2> /dev/null; wait; ip netns del {name}' EXIT\n{}",
+        steps.replace(" web", &format!(" {name}"))
+    );
+    let mut command = host.command(&["bash", "-c", &script]);
+    let done = command.current_dir(env!("CARGO_MANIFEST_DIR")).output().expect("bash runs");
+    let shown = text(&done.stdout);
+    assert!(done.status.success(), "{shown}{}", text(&done.stderr));
+    assert!(shown.contains("Directory listing for /"), "{shown}{}", text(&done.stderr));
+    assert!(shown.contains("n2 at 10.7.0.2/24"), "{shown}");
+}
+
+#[test]
+fn a_second_daemon_on_the_same_device_is_refused() {
+    if !can_run("a_second_daemon_on_the_same_device_is_refused", &[]) {
+        return;
+    }
+    let field = Field::new("second");
+    let _daemon = field.daemon("");
+    let second = field.node.output(&[HOPWISE, "node", &field.path("node.yaml")]);
+    assert_eq!(second.status.code(), Some(1));
+    assert!(text(&second.stderr).contains("hw0: "), "{}", text(&second.stderr));
+    assert!(text(&second.stderr).contains("another process has it open"), "{}", text(&second.stderr));
+}
+
+#[test]
+fn a_daemon_that_is_told_to_end_leaves_nothing_behind() {
+    if !can_run("a_daemon_that_is_told_to_end_leaves_nothing_behind", &["curl", "python3"]) {
+        return;
+    }
+    let field = Field::new("end");
+    let _server = field.serve(&field.web, "10.9.0.2", "80");
+    let mut daemon = field.daemon(SOCKS5);
+    let page = field.curl(&[&THROUGH[..], &["http://10.9.0.2/"]].concat());
+    assert_eq!(text(&page.stdout), PAGE, "{}", text(&page.stderr));
+    daemon.tell(Signal::TERM);
+    assert_eq!(daemon.ended(), Some(0), "{}", field.log());
+    assert!(!field.folder.join("control.sock").exists());
+    let device = field.node.output(&["ip", "link", "show", "hw0"]);
+    assert!(!device.status.success(), "{}", text(&device.stdout));
+    // A crash leaves a socket, and the next start clears it.
+    let killed = field.daemon(SOCKS5);
+    killed.tell(Signal::KILL);
+    drop(killed);
+    assert!(field.folder.join("control.sock").exists());
+    let _again = field.daemon(SOCKS5);
+    let page = field.curl(&[&THROUGH[..], &["http://10.9.0.2/"]].concat());
+    assert_eq!(text(&page.stdout), PAGE, "{}", text(&page.stderr));
+}
+
+#[test]
+fn a_device_that_vanishes_ends_the_daemon_with_an_error() {
+    if !can_run("a_device_that_vanishes_ends_the_daemon_with_an_error", &[]) {
+        return;
+    }
+    let field = Field::new("vanish");
+    let mut daemon = field.daemon("");
+    field.node.ip(&["link", "del", "hw0"]);
+    assert_eq!(daemon.ended(), Some(1));
+    assert!(field.log().contains("hw0: the device is gone"), "{}", field.log());
+}
+
+#[test]
+fn a_hangup_reads_the_rules_anew_and_a_wrong_file_changes_nothing() {
+    if !can_run("a_hangup_reads_the_rules_anew", &["curl", "python3"]) {
+        return;
+    }
+    let field = Field::new("hangup");
+    let _server = field.serve(&field.web, "10.9.0.2", "80");
+    let daemon = field.daemon(&format!("{SOCKS5}\nmetrics: {{ listen: 127.0.0.1:9184 }}"));
+    for (rules, logged) in [
+        ("rules: [{ receiver: immediate }]", "rules reloaded"),
+        ("rules: [{ receiver: sometimes }]", "the old rules stay"),
+    ] {
+        field.config(&format!("{SOCKS5}\n{rules}"));
+        daemon.tell(Signal::HUP);
+        within_patience(until(|| field.log().contains(logged)));
+    }
+    let page = field.curl(&[&THROUGH[..], &["http://10.9.0.2/"]].concat());
+    assert_eq!(text(&page.stdout), PAGE, "{}", text(&page.stderr));
+    let metrics = text(&field.curl(&["http://127.0.0.1:9184/metrics"]).stdout);
+    assert!(metrics.contains("hopwise_acks_decided_total{by=\"agent\",rule=\"each\"}"), "{metrics}");
+    assert!(metrics.contains("hopwise_relay_total{what=\"socks5-accepted\"} 1"), "{metrics}");
+}
+
+#[test]
+fn forwards_lead_both_ways() {
+    if !can_run("forwards_lead_both_ways", &["curl", "python3"]) {
+        return;
+    }
+    let field = Field::new("forwards");
+    let _there = field.serve(&field.web, "10.9.0.2", "80");
+    let _here = field.serve(&field.node, "127.0.0.1", "8000");
+    let _daemon = field.daemon(
+        "hosts: { web: 10.9.0.2 }\nforwards:\n  - { listen: 127.0.0.1:8080, to: mesh:web:80 }\n  \
+         - { listen: mesh:8022, to: 127.0.0.1:8000 }",
+    );
+    let outward = field.curl(&["http://127.0.0.1:8080/"]);
+    assert_eq!(text(&outward.stdout), PAGE, "{}", text(&outward.stderr));
+    let inward = field.web.output(&["curl", "-sS", "--max-time", "60", "http://10.7.0.2:8022/"]);
+    assert_eq!(text(&inward.stdout), PAGE, "{}", text(&inward.stderr));
+}
+
+#[test]
+fn a_daemon_with_a_user_works_without_any_capability() {
+    if !can_run("a_daemon_with_a_user_works_without_any_capability", &["curl", "python3"]) {
+        return;
+    }
+    let field = Field::new("user");
+    let _server = field.serve(&field.web, "10.9.0.2", "80");
+    let mut daemon = field.daemon(&format!("{SOCKS5}\nuser: nobody"));
+    let facts = fs::read_to_string(format!("/proc/{}/status", daemon.0.id())).expect("it lives");
+    let fact = |name: &str| {
+        let line = facts.lines().find_map(|line| line.strip_prefix(name));
+        line.expect("the kernel tells").trim().to_owned()
+    };
+    assert!(!fact("Uid:").contains("0\t"), "{facts}");
+    for set in ["CapInh:", "CapPrm:", "CapEff:"] {
+        assert_eq!(fact(set).trim_start_matches('0'), "", "{set} {facts}");
+    }
+    assert_eq!(fact("NoNewPrivs:"), "1");
+    let page = field.curl(&[&THROUGH[..], &["http://10.9.0.2/"]].concat());
+    assert_eq!(text(&page.stdout), PAGE, "{}", text(&page.stderr));
+    assert_eq!(field.status()["node"], "n2", "root may still ask");
+    daemon.tell(Signal::TERM);
+    assert_eq!(daemon.ended(), Some(0), "{}", field.log());
+}
+
+/// Each holds a connection to the proxy and says next to nothing.
+#[test]
+fn slow_clients_of_the_proxy_keep_nobody_out() {
+    if !can_run("slow_clients_of_the_proxy_keep_nobody_out", &["curl", "python3"]) {
+        return;
+    }
+    let field = Field::new("slow");
+    let _server = field.serve(&field.web, "10.9.0.2", "80");
+    let _daemon = field.daemon(SOCKS5);
+    let slow: Vec<_> = field.node.run(|| {
+        let connect = |_| {
+            use std::io::Write;
+            let mut client = std::net::TcpStream::connect("127.0.0.1:1080").expect("the proxy listens");
+            client.write_all(&[5]).expect("it is open");
+            client
+        };
+        (0..400).map(connect).collect()
+    });
+    let page = field.curl(&[&THROUGH[..], &["http://10.9.0.2/"]].concat());
+    assert_eq!(text(&page.stdout), PAGE, "{}", text(&page.stderr));
+    let count = |what: &str| field.status()["relays"][what].as_u64().expect("it is counted");
+    within_patience(until(|| count("socks5-too-slow") == 400));
+    assert_eq!((slow.len(), count("socks5-accepted")), (400, 401));
+}
+
+#[test]
+fn a_capture_of_a_node_gives_every_packet_of_ours_its_reason() {
+    if !can_run("a_capture_of_a_node_gives_every_packet_of_ours_its_reason", &["curl", "python3", "tshark"]) {
+        return;
+    }
+    let field = Field::new("capture");
+    fs::write(field.path("www/big"), vec![7; 2_000_000]).expect("the folder can be written");
+    let _server = field.serve(&field.web, "10.9.0.2", "80");
+    let _daemon = field.daemon(&format!("{SOCKS5}\nrules: [{{ receiver: \"delayed:d=4,hold=50ms\" }}]"));
+    let file = field.path("a.pcapng");
+    let began = field.ask(&["capture", "start", &file]);
+    assert!(began.status.success(), "{}", text(&began.stderr));
+    let page = field.curl(&[&THROUGH[..], &["http://10.9.0.2/big", "-o", "/dev/null"]].concat());
+    assert!(page.status.success(), "{}", text(&page.stderr));
+    let ended = field.ask(&["capture", "stop"]);
+    assert!(text(&ended.stdout).contains(" packets, "), "{}", text(&ended.stderr));
+    let shown = |filter: &str, fields: &[&str]| {
+        let told = field.node.output(&[&["tshark", "-r", &file, "-Y", filter], fields].concat());
+        text(&told.stdout)
+    };
+    assert_eq!(shown("ip.src == 10.7.0.2 && !frame.comment", &[]), "");
+    assert_eq!(shown("_ws.malformed || _ws.expert.severity == error", &[]), "");
+    let held = shown(
+        "frame.comment contains \"ACK withheld by delayed:d=4\"",
+        &["-T", "fields", "-e", "frame.number"],
+    );
+    let frame = held.lines().next().expect("some ACKs were withheld");
+    let why = field.node.output(&[HOPWISE, "capture", "why", &file, frame]);
+    assert!(
+        text(&why.stdout).contains("ACK withheld by delayed:d=4,hold=50ms: count"),
+        "{}",
+        text(&why.stdout)
+    );
+}
+
+#[test]
+fn send_and_recv_measure_between_two_namespaces() {
+    if !can_run("send_and_recv_measure_between_two_namespaces", &[]) {
+        return;
+    }
+    let field = Field::new("measure");
+    let file = field.path("file");
+    fs::write(&file, (0..3_000_000_u32).map(|nth| nth.to_le_bytes()[0] ^ 0x5a).collect::<Vec<_>>())
+        .expect("a file");
+    let output = field.path("copy");
+    let recv = ["recv", "--address", "10.8.0.2/24", "--kernel", "10.8.0.1/24", "--output", &output];
+    let _recv = field.web.start(&[&[HOPWISE], &recv[..]].concat());
+    within_patience(until(|| {
+        field.web.output(&["ip", "route", "get", "10.8.0.2"]).stdout.starts_with(b"10.8.0.2 dev hwm")
+    }));
+    let send = |words: &[&str]| {
+        let place =
+            [HOPWISE, "send", "10.8.0.2", "--address", "10.7.0.2/24", "--kernel", "10.7.0.1/24", "--json"];
+        let told = field.node.output(&[&place[..], words].concat());
+        assert!(told.status.success(), "{words:?}: {}", text(&told.stderr));
+        serde_json::from_slice::<serde_json::Value>(&told.stdout).expect("one object")
+    };
+    let of_file = send(&["--file", &file, "--sender", "[newreno, limit:20]"]);
+    assert_eq!(of_file["sha256"]["matches"], true, "{of_file}");
+    assert_eq!(of_file["flows"][0]["sender"], serde_json::json!(["newreno", "limit:20"]));
+    assert!(fs::read(&file).expect("it is there") == fs::read(&output).expect("it was kept"));
+    let bytes = send(&["--bytes", "1MB", "--reverse", "--parallel", "3", "--receiver", "immediate"]);
+    let flows = bytes["flows"].as_array().expect("flows");
+    assert_eq!(flows.len(), 3);
+    for flow in flows {
+        assert_eq!(
+            (&flow["bytes_delivered"], &flow["receiver"]),
+            (&1_000_000.into(), &"immediate".into()),
+            "{flow}"
+        );
+    }
+    let requests = send(&["--requests", "50"]);
+    assert_eq!(requests["requests"]["count"], 50, "{requests}");
+}
