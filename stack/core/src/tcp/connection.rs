@@ -18,6 +18,7 @@ mod handshake;
 mod info;
 mod ingress;
 mod loss;
+mod negotiated;
 mod path_events;
 mod window;
 
@@ -29,6 +30,7 @@ pub(crate) use egress::{Left, LinkHelp};
 pub(crate) use handshake::{CookieOpening, Opening, own_shift};
 pub use info::{ConnectionStats, Info};
 pub(crate) use ingress::{Arrived, Disposition};
+use negotiated::{Negotiated, Scale};
 
 use super::config::{KeepAlive, RttMeasure, TcpConfig};
 use super::cx::Cx;
@@ -234,43 +236,6 @@ struct Rcv {
     tuning: window::Tuning,
     /// The application will read no more.
     is_deaf: bool,
-}
-
-/// What both sides agreed on in the handshake.
-#[derive(Clone, Copy, Debug, Default)]
-struct Negotiated {
-    timestamps: bool,
-    sack: bool,
-    ecn: bool,
-    scale: Option<Scale>,
-    tell_cwnd: bool,
-    use_cwnd: bool,
-    /// Our data segments carry cwnd where others carry the window, and a number that was told before: what they say of
-    /// our receiving is what the last pure ACK said.
-    tell_in_window: bool,
-    /// The same of the peer's.
-    use_in_window: bool,
-    tell_dup_count: bool,
-    use_dup_count: bool,
-    tell_told: bool,
-    use_told: bool,
-    rate_request: bool,
-}
-
-impl Negotiated {
-    /// Segments have notes for the peer.
-    fn tells_anything(&self) -> bool {
-        self.tell_cwnd || self.tell_in_window || self.tell_dup_count || self.tell_told || self.rate_request
-    }
-}
-
-/// Window scaling (RFC 7323 §2): on when both sides offered it.
-#[derive(Clone, Copy, Debug)]
-struct Scale {
-    /// For the windows that the peer tells us.
-    snd: u8,
-    /// For the windows that we tell.
-    rcv: u8,
 }
 
 /// RFC 3168 §6.1.
