@@ -42,6 +42,7 @@ fn refused_input_ends_with_status_2_and_names_its_place() {
             "--until: expected a time not before --since",
         ),
         (&["trace", "-", "--event", "x"], HEAD, "possible values"),
+        (&["agents", "show", "dcaa"], "", "dcaa: no agent is called that; accepted: immediate, delayed"),
         (&["fly"], "", "unrecognized subcommand"),
         (&[], "", "Usage: hopwise <COMMAND>"),
     ] {

@@ -1,7 +1,9 @@
 //! Every agent by name: the one table that specs, `hopwise agents` and the README are made from.
 
+mod header;
 mod standard;
 
+pub use header::Header;
 pub use standard::{Profile, StandardAgents};
 
 pub use crate::descriptor::{Descriptor, Kind, Make};
@@ -13,33 +15,41 @@ pub const DEFAULT_RECEIVER: &str = "delayed";
 /// What runs where a rule names no senders.
 pub const DEFAULT_SENDERS: &str = "[cubic]";
 
-/// Adding an agent is its file and its line here.
-static ALL: &[&Descriptor] = &[
-    &receiver::immediate::DESCRIPTOR,
-    &receiver::delayed::DESCRIPTOR,
-    &receiver::altman_jimenez::DESCRIPTOR,
-    &receiver::daa::DESCRIPTOR,
-    &receiver::dca::DESCRIPTOR,
-    &receiver::tda::DESCRIPTOR,
-    &receiver::ada::DESCRIPTOR,
-    &receiver::adw::DESCRIPTOR,
-    &receiver::aad::DESCRIPTOR,
-    &receiver::tack::DESCRIPTOR,
-    &receiver::tarr::DESCRIPTOR,
-    &receiver::dup_count::DESCRIPTOR,
-    &sender::newreno::DESCRIPTOR,
-    &sender::cubic::DESCRIPTOR,
-    &sender::westwood::DESCRIPTOR,
-    &sender::limit::DESCRIPTOR,
-    &sender::cwl::DESCRIPTOR,
-    &sender::paced::DESCRIPTOR,
-    &sender::tcp_ap::DESCRIPTOR,
-    &sender::elfn::DESCRIPTOR,
-    &sender::pgy::DESCRIPTOR,
-    &sender::daa_peer::DESCRIPTOR,
-    &sender::tell_cwnd::DESCRIPTOR,
-    &sender::ask_rate::DESCRIPTOR,
-];
+/// Each agent, and the file that it stands in.
+macro_rules! agents {
+    ($($kind:ident::$name:ident),+ $(,)?) => {
+        static ALL: &[&Descriptor] = &[$(&$kind::$name::DESCRIPTOR),+];
+        static FILES: &[&str] = &[$(include_str!(concat!(stringify!($kind), "/", stringify!($name), ".rs"))),+];
+    };
+}
+
+// Adding an agent is its file and its line here.
+agents! {
+    receiver::immediate,
+    receiver::delayed,
+    receiver::altman_jimenez,
+    receiver::daa,
+    receiver::dca,
+    receiver::tda,
+    receiver::ada,
+    receiver::adw,
+    receiver::aad,
+    receiver::tack,
+    receiver::tarr,
+    receiver::dup_count,
+    sender::newreno,
+    sender::cubic,
+    sender::westwood,
+    sender::limit,
+    sender::cwl,
+    sender::paced,
+    sender::tcp_ap,
+    sender::elfn,
+    sender::pgy,
+    sender::daa_peer,
+    sender::tell_cwnd,
+    sender::ask_rate,
+}
 
 /// Every registered agent, receivers first.
 pub fn all() -> &'static [&'static Descriptor] {
@@ -53,6 +63,12 @@ pub fn find(name: &str) -> Option<&'static Descriptor> {
 /// The names that are accepted where an agent of this kind is wanted.
 pub fn names(kind: Kind) -> impl Iterator<Item = &'static str> {
     ALL.iter().filter(move |descriptor| descriptor.kind() == kind).map(|descriptor| descriptor.name)
+}
+
+/// What the header of the agent's file says of it.
+pub fn header(agent: &Descriptor) -> Header {
+    let file = ALL.iter().position(|one| one.name == agent.name).and_then(|place| FILES.get(place));
+    Header::read(file.copied().unwrap_or_default())
 }
 
 /// The agent's row in the README's table: `| name | rule | source | parameters |`.

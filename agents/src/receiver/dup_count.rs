@@ -7,7 +7,8 @@
 //! Rule: the count is 0 after an in-order or hole-filling segment, one more after an out-of-order one,
 //! unchanged by a duplicate. When to acknowledge is left to the wrapped agent.
 //!
-//! Parameters: none. Deviations: the count stops at 255, which is all that the option carries. Without the
+//! Parameters: none.
+//! Deviations: the count stops at 255, which is all that the option carries. Without the
 //! peer's consent nothing is sent and the wrapped agent runs alone.
 
 use hopwise_core::Instant;

@@ -5,7 +5,8 @@
 //! yardstick.
 //!
 //! Rule: each data segment is acknowledged when it arrives.
-//! Parameters: none. Deviations: none.
+//! Parameters: none.
+//! Deviations: none.
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{AckNote, AckVerdict, Arrival, Class, Needs, ReceiverAgent, RecvView, Rule, Why};

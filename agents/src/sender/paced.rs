@@ -6,7 +6,8 @@
 //! flight is what the agents before it in the list leave. A transmit that carried k segments is followed by k
 //! such waits. New data and data sent again are spaced alike.
 //!
-//! Parameters: none. Deviations: it does not pace before an RTT is known. In fast recovery the allowed flight
+//! Parameters: none.
+//! Deviations: it does not pace before an RTT is known. In fast recovery the allowed flight
 //! is what recovery grants.
 
 use std::time::Duration;

@@ -33,7 +33,11 @@ fn every_agent_has_a_file_with_a_doc_header_and_a_testkit_case() {
             "{}",
             agent.name
         );
-        assert!(says("Source:") && says("Rule:") && says("Deviations:"), "{}", agent.name);
+        let registry::Header { source: paper, rule, deviations } = registry::header(agent);
+        assert!(![&paper, &rule, &deviations].iter().any(|text| text.is_empty()), "{}", agent.name);
+        for text in [&paper, &rule, &deviations] {
+            assert!(!text.contains("//") && text.ends_with(['.', ':', ')']), "{}: {text}", agent.name);
+        }
         for param in agent.params {
             assert!(says(param.name), "{}: the header says nothing of `{}`", agent.name, param.name);
         }

@@ -1,0 +1,136 @@
+//! Agents for a reader, or for a program.
+
+use std::io::{self, Write};
+
+use hopwise_agents::Descriptor;
+use hopwise_agents::param::{DefaultValue, Param};
+use hopwise_agents::registry::{self, Kind};
+use serde_json::{Value, json};
+
+const WIDTH: usize = 100;
+const NAME_WIDTH: usize = 18;
+
+pub(super) fn list(agents: &[&Descriptor], out: &mut dyn Write) -> io::Result<()> {
+    let kinds = [
+        (Kind::Receiver, "Receiver agents: when to acknowledge"),
+        (Kind::Sender, "Sender agents: how much, and not before when"),
+    ];
+    for (nth, (kind, title)) in kinds.into_iter().enumerate() {
+        if nth > 0 {
+            writeln!(out)?;
+        }
+        writeln!(out, "{title}")?;
+        for agent in agents.iter().filter(|agent| agent.kind() == kind) {
+            hanging(out, &format!("  {:<NAME_WIDTH$}", written(agent)), agent.rule)?;
+        }
+    }
+    writeln!(out, "\nThe default is {} with {}.", registry::DEFAULT_RECEIVER, registry::DEFAULT_SENDERS)?;
+    writeln!(out, "`hopwise agents show NAME` tells more of one.")
+}
+
+/// As a spec begins: a wrapper with what it wraps.
+fn written(agent: &Descriptor) -> String {
+    format!("{}{}", agent.name, if agent.wraps() { "(SPEC)" } else { "" })
+}
+
+pub(super) fn one(agent: &Descriptor, out: &mut dyn Write) -> io::Result<()> {
+    let header = registry::header(agent);
+    writeln!(out, "{}: a {} agent{}", written(agent), agent.kind(), role(agent))?;
+    hanging(out, "  ", agent.rule)?;
+    for (title, text) in [("Rule", &header.rule), ("Source", &header.source)] {
+        writeln!(out, "\n{title}")?;
+        hanging(out, "  ", text)?;
+    }
+    writeln!(out, "\nParameters")?;
+    for param in agent.params {
+        parameter(agent, param, out)?;
+    }
+    if agent.params.is_empty() {
+        writeln!(out, "  none")?;
+    }
+    writeln!(out, "\nDeviations")?;
+    hanging(out, "  ", &header.deviations)
+}
+
+fn role(agent: &Descriptor) -> &'static str {
+    if agent.wraps() {
+        " around another"
+    } else if agent.owns_cwnd() {
+        " that owns the congestion window: the first of a list"
+    } else {
+        ""
+    }
+}
+
+fn parameter(agent: &Descriptor, param: &Param, out: &mut dyn Write) -> io::Result<()> {
+    let default = match param.default {
+        DefaultValue::Is(value) => format!("default {value}"),
+        DefaultValue::Required => "needed".to_owned(),
+        DefaultValue::Unset(means) => format!("default: {means}"),
+    };
+    let ns2 = param.ns2.map_or(String::new(), |value| format!(", under profile ns2 {value}"));
+    let alone = if agent.shorthand == Some(param.name) { "; its name may be left out" } else { "" };
+    let text = format!("{}: {} ({default}{ns2}{alone})", param.doc, param.form);
+    hanging(out, &format!("  {:<NAME_WIDTH$}", param.name), &text)
+}
+
+pub(super) fn array(agents: &[&Descriptor], out: &mut dyn Write) -> io::Result<()> {
+    let all: Vec<_> = agents.iter().map(|agent| value(agent)).collect();
+    writeln!(out, "{:#}", Value::Array(all))
+}
+
+pub(super) fn object(agent: &Descriptor, out: &mut dyn Write) -> io::Result<()> {
+    writeln!(out, "{:#}", value(agent))
+}
+
+fn value(agent: &Descriptor) -> Value {
+    let header = registry::header(agent);
+    json!({
+        "name": agent.name,
+        "kind": agent.kind().to_string(),
+        "wraps": agent.wraps(),
+        "owns_cwnd": agent.owns_cwnd(),
+        "summary": agent.rule,
+        "rule": header.rule,
+        "source": header.source,
+        "deviations": header.deviations,
+        "shorthand": agent.shorthand,
+        "parameters": agent.params.iter().map(parameter_value).collect::<Vec<_>>(),
+    })
+}
+
+fn parameter_value(param: &Param) -> Value {
+    let default = match param.default {
+        DefaultValue::Is(value) => Value::from(value.to_string()),
+        DefaultValue::Required => Value::Null,
+        DefaultValue::Unset(means) => Value::from(means),
+    };
+    json!({
+        "name": param.name,
+        "default": default,
+        "ns2_default": param.ns2.map(|value| value.to_string()),
+        "needed": param.default == DefaultValue::Required,
+        "accepted": param.form.to_string(),
+        "meaning": param.doc,
+    })
+}
+
+/// Wrapped, every line but the first indented as far as `lead` reaches.
+fn hanging(out: &mut dyn Write, lead: &str, text: &str) -> io::Result<()> {
+    let indent = " ".repeat(lead.chars().count());
+    let mut line = lead.to_owned();
+    let mut is_fresh = true;
+    for word in text.split_whitespace() {
+        if !is_fresh && line.chars().count() + 1 + word.chars().count() > WIDTH {
+            writeln!(out, "{line}")?;
+            line.clone_from(&indent);
+            is_fresh = true;
+        }
+        if !is_fresh {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_fresh = false;
+    }
+    writeln!(out, "{line}")
+}

@@ -1,0 +1,67 @@
+use super::*;
+
+fn printed(print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
+    let mut out = Vec::new();
+    print(&mut out).expect("memory is written to");
+    String::from_utf8(out).expect("text")
+}
+
+#[test]
+fn the_list_has_every_agent_once_under_its_kind() {
+    let text = printed(|out| print::list(registry::all(), out));
+    let (receivers, senders) = text.split_once("Sender agents").expect("both kinds");
+    for agent in registry::all() {
+        let part = if agent.kind() == Kind::Receiver { receivers } else { senders };
+        let begins = |line: &&str| {
+            line.strip_prefix("  ").and_then(|line| line.split([' ', '(']).next()) == Some(agent.name)
+        };
+        assert_eq!(part.lines().filter(begins).count(), 1, "{}", agent.name);
+    }
+    assert!(text.contains("The default is delayed with [cubic]."));
+}
+
+#[test]
+fn what_is_shown_has_the_rule_every_parameter_the_paper_and_the_deviations() {
+    for agent in registry::all() {
+        let text = printed(|out| print::one(agent, out));
+        for title in ["\nRule\n", "\nSource\n", "\nParameters\n", "\nDeviations\n"] {
+            assert!(text.contains(title), "{}: {title}", agent.name);
+        }
+        for param in agent.params {
+            assert!(text.contains(&format!("\n  {} ", param.name)), "{}: {}", agent.name, param.name);
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= 110), "{}", agent.name);
+    }
+}
+
+#[test]
+fn defaults_and_what_is_accepted_are_told_with_their_units() {
+    let text = printed(|out| print::one(find("delayed").expect("an agent"), out));
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        flat.contains("a whole number of segments from 2 to 65535 (default 2; its name may be left out)"),
+        "{text}"
+    );
+    assert!(flat.contains("a time with its unit from 1ms to 490ms (default 100ms)"), "{text}");
+    let text = printed(|out| print::one(find("newreno").expect("an agent"), out));
+    assert!(text.contains("that owns the congestion window"), "{text}");
+    assert!(text.contains("under profile ns2 2"), "{text}");
+}
+
+#[test]
+fn a_program_gets_the_same_as_objects() {
+    let text = printed(|out| print::array(registry::all(), out));
+    let all: Vec<serde_json::Value> = serde_json::from_str(&text).expect("an array");
+    assert_eq!(all.len(), registry::all().len());
+    let limit = all.iter().find(|agent| agent["name"] == "limit").expect("an agent");
+    assert_eq!(limit["kind"], "sender");
+    assert_eq!(limit["parameters"][0]["needed"], true);
+    assert_eq!(limit["deviations"], "none.");
+}
+
+#[test]
+fn an_unknown_name_is_refused_with_those_that_there_are() {
+    let Err(failure) = find("dcaa") else { panic!("no agent is called so") };
+    let text = failure.to_string();
+    assert!(text.starts_with("dcaa: no agent is called that; accepted: immediate, delayed,"), "{text}");
+}
