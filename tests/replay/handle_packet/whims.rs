@@ -73,6 +73,7 @@ fn needs(mood: &Mood) -> Needs {
     let bits = Bits((mood.now() & 0xff) as u8);
     Needs {
         peer_cwnd: bits.has(0),
+        cwnd_in_window: bits.has(6),
         dup_count: bits.has(1),
         rate_request: bits.has(2),
         told: bits.has(3),

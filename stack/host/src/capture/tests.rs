@@ -89,7 +89,7 @@ fn packets_say_why_they_left_and_why_they_were_not_acknowledged() {
     packet(&mut tap, Direction::Out, 0, 1, b"ack");
     event(&mut tap, 30, 0, TraceKind::Window { allowed: 14_600, flight: 1460 });
     let (seq, ack, what) = (Seq(1), Seq(9), SentWhat::New);
-    event(&mut tap, 30, 2, TraceKind::Sent { seq, ack, len: 1460, flags: 16, what });
+    event(&mut tap, 30, 2, TraceKind::Sent { seq, ack, len: 1460, segments: 1, flags: 16, what });
     packet(&mut tap, Direction::Out, 0, 2, b"data");
     packet(&mut tap, Direction::In, 0, 3, b"bad");
     event(&mut tap, 31, 3, TraceKind::Dropped(DropReason::OutOfWindow));
