@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand};
 use hopwise::units::Size;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, say};
 use crate::node::control::client::Control;
 use crate::node::control::{Request, Response};
 use crate::node::snapshot::CaptureSnapshot;
@@ -55,10 +55,7 @@ enum Action {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.action {
-        Action::Why { file, frame } => {
-            println!("{}", why::sentence(file, *frame)?);
-            Ok(())
-        }
+        Action::Why { file, frame } => say(&why::sentence(file, *frame)?),
         Action::Start { file, link, rotate, files } => {
             let request = Request::CaptureStart {
                 file: absolute(file)?,
@@ -67,13 +64,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
                 files: *files,
             };
             let begun = ask(&arguments.control, &request)?;
-            println!("capturing into {}", begun.file);
-            Ok(())
+            say(&format!("capturing into {}", begun.file))
         }
         Action::Stop => {
             let ended = ask(&arguments.control, &Request::CaptureStop)?;
-            println!("{}", summary(&ended));
-            Ok(())
+            say(&summary(&ended))
         }
     }
 }

@@ -1,7 +1,7 @@
 //! How a subcommand ends when it does not end well.
 
 use std::fmt;
-use std::io;
+use std::io::{self, Write};
 use std::process::ExitCode;
 
 use hopwise::located::{LoadError, Refusal};
@@ -60,6 +60,12 @@ impl From<LoadError> for Failure {
             LoadError::Refused(refusal) => Failure::Located(refusal),
         }
     }
+}
+
+/// One line on standard output.
+pub(crate) fn say(line: &str) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    printed(out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush()))
 }
 
 /// A reader that has seen enough, such as `head`, closes the pipe; that is no failure.

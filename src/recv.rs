@@ -79,7 +79,7 @@ impl Arguments {
         let expected = Expected::default();
         let mut clients = JoinSet::new();
         if !self.json {
-            println!("waiting at port {}", self.port);
+            crate::failure::say(&format!("waiting at port {}", self.port))?;
         }
         loop {
             tokio::select! {

@@ -108,13 +108,8 @@ impl Arguments {
         let time = self.time.map_or(DEFAULT_TIME, |time| time.0);
         let work = match (self.requests, self.bytes, &self.file) {
             (Some(_), ..) => {
-                if self.request_bytes == 0 || self.response_bytes == 0 {
-                    return Err(Failure::refused(
-                        "--requests",
-                        "a question and an answer have at least 1 byte",
-                    ));
-                }
-                Work::Requests { request_bytes: self.request_bytes, response_bytes: self.response_bytes }
+                let (request_bytes, response_bytes) = (self.request_bytes, self.response_bytes);
+                Work::Requests { request_bytes, response_bytes }
             }
             (None, Some(size), _) => Work::Bytes { bytes: size.0 },
             (None, None, Some(path)) => {
@@ -215,7 +210,10 @@ impl Arguments {
                     if rows {
                         let rate = rate_of(total - last.1, now - last.0);
                         let (from, to) = ((last.0 - began).as_secs_f64(), (now - began).as_secs_f64());
-                        bar.suspend(|| println!("{from:6.2}-{to:<6.2} s  {:>10}  {rate}", Size(total - last.1).to_string()));
+                        let size = Size(total - last.1).to_string();
+                        // Who reads no more of it still gets the measurement's exit status.
+                        let row = format!("{from:6.2}-{to:<6.2} s  {size:>10}  {rate}\n");
+                        bar.suspend(|| io::stdout().lock().write_all(row.as_bytes())).unwrap_or_default();
                     }
                     last = (now, total);
                 }

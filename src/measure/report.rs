@@ -254,7 +254,7 @@ impl Report {
         }
         if let Some(Requests { count, per_s, mean_us, p50_us, p99_us, max_us, .. }) = self.requests {
             lines.push(format!(
-                "{count} round trips, {per_s:.0}/s, mean {mean_us:.0} µs, median {p50_us} µs, p99 {p99_us} µs, max {max_us} µs"
+                "{count} round trips, {per_s:.0}/s; mean {mean_us:.0} µs, median {p50_us}, p99 {p99_us}, max {max_us}"
             ));
         }
         if let Some(sha256) = &self.sha256 {

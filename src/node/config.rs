@@ -252,7 +252,12 @@ fn handshake_within() -> Time {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Metrics {
+    #[serde(default = "metrics_listen")]
     pub(crate) listen: SocketAddr,
+}
+
+fn metrics_listen() -> SocketAddr {
+    SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 9184))
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -239,9 +239,9 @@ async fn answer(mut client: TcpStream, page: &(impl Fn() -> String + Sync)) -> s
         Some(_) => ("404 Not Found", "the metrics are at /metrics\n".to_owned()),
         None => ("405 Method Not Allowed", "only GET is answered\n".to_owned()),
     };
+    let (kind, bytes) = ("text/plain; version=0.0.4", body.len());
     let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
-        body.len()
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {bytes}\r\nConnection: close\r\n\r\n"
     );
     client.write_all(head.as_bytes()).await?;
     client.write_all(body.as_bytes()).await?;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 /// What one direction reads before it writes; with the sockets' own buffers this is all a slow reader ties up.
-const CHUNK: usize = 64 << 10;
+const CHUNK: usize = 32 << 10;
 
 /// Bytes that went through relays.
 #[derive(Debug, Default)]

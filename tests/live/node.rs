@@ -1,13 +1,14 @@
 //! The command as a daemon and as a measuring pair, with programs and kernels around it.
 
 use std::fs;
+use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
-use std::process::{Child, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::namespace::{Namespace, Running, can_run};
-use crate::world::{until, within_patience};
+use crate::world::{PATIENCE, until, within_patience};
 
 const HOPWISE: &str = env!("CARGO_BIN_EXE_hopwise");
 const PAGE: &str = "hello from the kernel\n";
@@ -52,6 +53,7 @@ impl Field {
         let config = self.config(more);
         let log = fs::File::create(self.path("log")).expect("the folder can be written");
         let mut command = self.node.command(&[HOPWISE, "node", &config]);
+        command.env("NOTIFY_SOCKET", self.path("notify"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let daemon = Daemon(command.spawn().expect("ip netns exec runs"));
         within_patience(until(|| self.log().contains("ready")));
@@ -90,6 +92,7 @@ impl Field {
 
 impl Drop for Field {
     fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.folder.join("small")).stderr(Stdio::null()).status();
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
@@ -189,6 +192,26 @@ fn a_daemon_that_is_told_to_end_leaves_nothing_behind() {
     let _again = field.daemon(SOCKS5);
     let page = field.curl(&[&THROUGH[..], &["http://10.9.0.2/"]].concat());
     assert_eq!(text(&page.stdout), PAGE, "{}", text(&page.stderr));
+}
+
+#[test]
+fn systemd_is_told_when_the_daemon_is_ready_and_when_it_ends() {
+    if !can_run("systemd_is_told_when_the_daemon_is_ready", &[]) {
+        return;
+    }
+    let field = Field::new("notify");
+    let systemd = UnixDatagram::bind(field.path("notify")).expect("the folder can be written");
+    systemd.set_read_timeout(Some(PATIENCE)).expect("it can wait");
+    let heard = || {
+        let mut told = [0; 64];
+        let bytes = systemd.recv(&mut told).expect("it is told");
+        text(&told[..bytes])
+    };
+    let mut daemon = field.daemon("");
+    assert_eq!(heard().trim(), "READY=1");
+    daemon.tell(Signal::TERM);
+    assert_eq!(heard().trim(), "STOPPING=1");
+    assert_eq!(daemon.ended(), Some(0), "{}", field.log());
 }
 
 #[test]
@@ -327,6 +350,31 @@ fn a_capture_of_a_node_gives_every_packet_of_ours_its_reason() {
         "{}",
         text(&why.stdout)
     );
+}
+
+#[test]
+fn a_full_disk_under_a_capture_is_survived_and_the_file_can_be_read() {
+    if !can_run("a_full_disk_under_a_capture_is_survived", &["curl", "python3", "tshark", "mount"]) {
+        return;
+    }
+    let field = Field::new("full");
+    fs::write(field.path("www/big"), vec![7; 3_000_000]).expect("the folder can be written");
+    let small = field.path("small");
+    fs::create_dir(&small).expect("the folder can be written");
+    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=512k", "none", &small]).status();
+    assert!(mounted.is_ok_and(|status| status.success()));
+    let _server = field.serve(&field.web, "10.9.0.2", "80");
+    let _daemon = field.daemon(SOCKS5);
+    let file = field.path("small/a.pcapng");
+    assert!(field.ask(&["capture", "start", &file]).status.success());
+    let page = field.curl(&[&THROUGH[..], &["http://10.9.0.2/big", "-o", "/dev/null"]].concat());
+    assert!(page.status.success(), "{}", text(&page.stderr));
+    let ended = text(&field.ask(&["capture", "stop"]).stdout);
+    assert!(ended.contains("did not fit on the disk") && ended.contains("No space left"), "{ended}");
+    let read = field.node.output(&["tshark", "-r", &file, "-T", "fields", "-e", "frame.number"]);
+    assert!(read.status.success() && read.stdout.len() > 2, "{}", text(&read.stderr));
+    let again = field.curl(&[&THROUGH[..], &["http://10.9.0.2/"]].concat());
+    assert_eq!(text(&again.stdout), PAGE, "{}", text(&again.stderr));
 }
 
 #[test]
