@@ -2,6 +2,7 @@
 
 pub mod located;
 pub mod memory;
+pub mod scenario;
 pub mod sim;
 pub mod swarm;
 pub mod units;

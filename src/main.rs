@@ -13,6 +13,7 @@ mod failure;
 mod measure;
 mod node;
 mod recv;
+mod run;
 mod send;
 mod status;
 mod table;
@@ -29,6 +30,7 @@ struct Command {
 
 #[derive(Debug, Subcommand)]
 enum Sub {
+    Run(run::Arguments),
     Node(node::Arguments),
     Status(status::Arguments),
     Top(top::Arguments),
@@ -43,6 +45,7 @@ enum Sub {
 fn main() -> ExitCode {
     let Command { subcommand } = Command::parse();
     let done = match subcommand {
+        Sub::Run(arguments) => run::run(&arguments),
         Sub::Node(arguments) => node::run(&arguments),
         Sub::Status(arguments) => status::run(&arguments),
         Sub::Top(arguments) => top::run(&arguments),

@@ -8,7 +8,7 @@ mod results;
 pub use build::address_of;
 pub use host::{Flow, Host, Traffic};
 pub use plan::{Arm, FlowPlan, Plan, TrafficPlan, WirePlan};
-pub use results::{AirTotals, FlowResult, Results};
+pub use results::{AirTotals, FlowResult, NodeResult, Results};
 
 use hopwise_air::World;
 use hopwise_core::Instant;

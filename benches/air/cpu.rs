@@ -12,3 +12,10 @@ pub(crate) fn seconds(work: impl FnOnce()) -> f64 {
     work();
     (cpu_ns() - began).max(1) as f64 / 1e9
 }
+
+/// The most memory that this process ever had.
+pub(crate) fn peak_rss_kib() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}

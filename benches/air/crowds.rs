@@ -1,4 +1,62 @@
+//! How cost grows with nodes: grids of one density, a bulk flow over three hops for every ten nodes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hopwise::sim::{Arm, FlowPlan, Plan, TrafficPlan};
+use hopwise_agents::Profile;
+use hopwise_air::dcf::MacConfig;
+use hopwise_air::medium::{Place, Radio};
+use hopwise_air::phy::Phy;
+use hopwise_core::tcp::TcpConfig;
+use hopwise_mesh::WhenFull;
+
+use crate::cpu;
 use crate::row::Row;
+
+const SECONDS: u64 = 10;
+
 pub(crate) fn rows() -> Vec<Row> {
-    vec![]
+    let (few, _) = cost(10, 10);
+    let (many, kib) = cost(40, 25);
+    vec![
+        Row::alone("100 nodes, 10 flows", "us/node-second", few),
+        Row::alone("1000 nodes, 100 flows", "us/node-second", many),
+        Row::alone("1000 nodes against 100", "times", many / few),
+        Row::alone("1000 nodes, memory", "KiB/node", kib),
+    ]
+}
+
+/// CPU microseconds for a second of a node, and the memory of one at the most.
+fn cost(columns: u32, rows: u32) -> (f64, f64) {
+    let nodes = columns * rows;
+    let plan = plan(columns, rows);
+    let seconds = cpu::seconds(|| drop(hopwise::sim::run(&plan).expect("a sound plan")));
+    let kib = cpu::peak_rss_kib() as f64 / f64::from(nodes);
+    (seconds * 1e6 / f64::from(nodes) / SECONDS as f64, kib)
+}
+
+fn plan(columns: u32, rows: u32) -> Plan {
+    let place = |n: u32| Place { x: 200.0 * f64::from(n % columns), y: 200.0 * f64::from(n / columns) };
+    let flow = |index: u32| {
+        let from = index * 10 / columns * columns + (index * 10 % columns + index % 3) % (columns - 3);
+        let traffic =
+            TrafficPlan::Bulk { tcp: Arc::new(TcpConfig { segment_bytes: 1000, ..TcpConfig::modern() }) };
+        FlowPlan { from, to: from + 3, start: Duration::from_millis(index.into()), traffic }
+    };
+    Plan {
+        places: (0..columns * rows).map(|n| Some(place(n))).collect(),
+        wires: Vec::new(),
+        phy: Phy::named("dsss-2mbps").expect("a profile"),
+        radio: Radio::default(),
+        mac: MacConfig::default(),
+        queue_packets: 50,
+        when_full: WhenFull::Drop,
+        profile: Profile::Modern,
+        flows: (0..columns * rows / 10).map(flow).collect(),
+        arm: Arm { name: "x".into(), receiver: "delayed".into(), senders: "[cubic]".into() },
+        duration: Duration::from_secs(SECONDS),
+        warmup: Duration::ZERO,
+        seed: 1,
+    }
 }

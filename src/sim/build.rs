@@ -1,18 +1,19 @@
 //! From a plan to a world.
 
+use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::Arc;
 
 use hopwise_agents::StandardAgents;
+use hopwise_air::medium;
 use hopwise_air::{Seat, WireConfig, World, WorldConfig};
 use hopwise_core::agent::AgentSpecs;
 use hopwise_core::endpoint::{EndpointConfig, LinkConfig, Route};
 use hopwise_core::ip::Prefix;
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Endpoint, LinkId, NextHop};
-use hopwise_mesh::{Interface, Node, NodeConfig, OWN_LINK, StaticRoutes};
+use hopwise_mesh::{Hop, Interface, Neighbour, Node, NodeConfig, OWN_LINK, StaticRoutes};
 
 use super::host::{Flow, Host};
 use super::plan::Plan;
@@ -41,16 +42,13 @@ pub fn address_of(node: u32) -> IpAddr {
 
 pub(super) fn world(plan: &Plan) -> Result<World<Host>, Unbuildable> {
     let count = plan.places.len() as u32;
-    let neighbours = neighbours(plan);
-    let addresses: Vec<_> = (0..count).map(address_of).collect();
     let mut hosts = Vec::new();
-    for node in 0..count {
-        let routes = StaticRoutes::shortest(node as usize, &neighbours, &addresses);
+    for (node, routes) in (0..count).zip(routes(plan)) {
         let endpoint = endpoint(plan, node).map_err(Unbuildable)?;
         let config = NodeConfig {
             interfaces: interfaces(plan, node),
             addresses: vec![address_of(node)],
-            routing: Box::new(routes),
+            routing: Box::new(StaticRoutes::new(routes)),
             trace_events: 0,
         };
         hosts.push(Host::new(Node::new(config, endpoint), flows_of(plan, node)));
@@ -103,23 +101,35 @@ fn interfaces(plan: &Plan, node: u32) -> Vec<Interface> {
 }
 
 /// Whom each node reaches in one step: over wires, and by radio where frames can be decoded.
-fn neighbours(plan: &Plan) -> Vec<Vec<(usize, LinkId, NextHop)>> {
-    let reach = |a: u32, b: u32| match (plan.places[a as usize], plan.places[b as usize]) {
-        (Some(here), Some(there)) => plan.radio.power_w(here.distance_m(there)) >= plan.radio.receive_w,
-        _ => false,
-    };
-    let count = plan.places.len() as u32;
-    let of = |node: u32| {
+fn neighbours(plan: &Plan) -> Vec<Vec<Neighbour>> {
+    let by_radio = medium::neighbours(&plan.radio, &plan.places);
+    let of = |(node, by_radio): (u32, Vec<u32>)| {
         let by_wire = wire_links(plan, node).map(|(wire, link)| {
             let ends = plan.wires[wire].ends;
             let other = if ends.0 == node { ends.1 } else { ends.0 };
-            (other as usize, link, NextHop::Link)
+            Neighbour { node: other as usize, link, via: NextHop::Link }
         });
-        let by_radio = (0..count).filter(|other| *other != node && reach(node, *other));
-        let by_radio = by_radio.map(|other| (other as usize, RADIO, NextHop::Neighbour(address_of(other))));
+        let by_radio = by_radio.into_iter().map(|other| Neighbour {
+            node: other as usize,
+            link: RADIO,
+            via: NextHop::Neighbour(address_of(other)),
+        });
         by_wire.chain(by_radio).collect()
     };
-    (0..count).map(of).collect()
+    (0..).zip(by_radio).map(of).collect()
+}
+
+/// Each node's first step towards every end of a flow.
+fn routes(plan: &Plan) -> Vec<Vec<(IpAddr, Hop)>> {
+    let neighbours = neighbours(plan);
+    let mut routes = vec![Vec::new(); plan.places.len()];
+    let ends: BTreeSet<u32> = plan.flows.iter().flat_map(|flow| [flow.from, flow.to]).collect();
+    for end in ends {
+        for (node, hop) in hopwise_mesh::towards(end as usize, &neighbours) {
+            routes[node].push((address_of(end), hop));
+        }
+    }
+    routes
 }
 
 fn endpoint(plan: &Plan, node: u32) -> Result<Endpoint, Box<dyn Error + Send + Sync>> {
@@ -131,7 +141,6 @@ fn endpoint(plan: &Plan, node: u32) -> Result<Endpoint, Box<dyn Error + Send + S
     key[8..12].copy_from_slice(&node.to_be_bytes());
     let config = EndpointConfig {
         routes: vec![Route { to: everywhere, link: OWN_LINK, via: NextHop::Link }],
-        tcp: Arc::clone(&plan.tcp),
         agents: AgentSpecs {
             receiver: plan.arm.receiver.clone(),
             senders: plan.arm.senders.clone(),

@@ -1,10 +1,11 @@
 //! A mesh node with the programs that run on it: sources and sinks.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use hopwise_core::endpoint::{ConnId, ConnectOptions, Event, EventKind, ListenOptions, ListenerId};
 use hopwise_core::ip::{UdpId, UdpOptions};
-use hopwise_core::tcp::ConnectionStats;
+use hopwise_core::tcp::{ConnectionStats, TcpConfig};
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Instant, LinkEvent, LinkId, Machine, Rx, Transmit};
 use hopwise_mesh::Node;
@@ -30,12 +31,14 @@ pub struct Flow {
 #[derive(Debug)]
 pub enum Traffic {
     BulkSource {
+        tcp: Arc<TcpConfig>,
         to: SocketAddr,
         start: Instant,
         conn: Option<ConnId>,
         has_failed: bool,
     },
     BulkSink {
+        tcp: Arc<TcpConfig>,
         listener: Option<ListenerId>,
         conn: Option<ConnId>,
         tally: Tally,
@@ -76,10 +79,15 @@ impl Flow {
         let to = SocketAddr::new(address_of(flow.to), PORT + index);
         let start = Instant::ZERO + flow.start;
         let tally = Tally { counts_from: plan.counts_from(), ..Tally::default() };
-        let traffic = match (flow.traffic, flow.from == node, flow.to == node) {
-            (TrafficPlan::Bulk, true, _) => Traffic::BulkSource { to, start, conn: None, has_failed: false },
-            (TrafficPlan::Bulk, _, true) => Traffic::BulkSink { listener: None, conn: None, tally },
-            (TrafficPlan::Datagrams { bytes, every }, true, _) => {
+        let traffic = match (&flow.traffic, flow.from == node, flow.to == node) {
+            (TrafficPlan::Bulk { tcp }, true, _) => {
+                let tcp = Arc::clone(tcp);
+                Traffic::BulkSource { tcp, to, start, conn: None, has_failed: false }
+            }
+            (TrafficPlan::Bulk { tcp }, _, true) => {
+                Traffic::BulkSink { tcp: Arc::clone(tcp), listener: None, conn: None, tally }
+            }
+            (&TrafficPlan::Datagrams { bytes, every }, true, _) => {
                 Traffic::DatagramSource { to, bytes, every, next: start, socket: None }
             }
             (TrafficPlan::Datagrams { .. }, _, true) => Traffic::DatagramSink { socket: None, tally },
@@ -150,8 +158,12 @@ impl Host {
                 node.with_endpoint(Instant::ZERO, |endpoint| act(endpoint));
             };
             match &mut flow.traffic {
-                Traffic::BulkSink { listener, .. } => endpoint(&mut self.node, &mut |endpoint| {
-                    *listener = endpoint.listen(None, port, ListenOptions::default()).ok();
+                Traffic::BulkSink { tcp, listener, .. } => endpoint(&mut self.node, &mut |endpoint| {
+                    *listener = {
+                        let tcp = Some(Arc::clone(tcp));
+                        let options = ListenOptions { tcp, ..ListenOptions::default() };
+                        endpoint.listen(None, port, options).ok()
+                    };
                 }),
                 Traffic::DatagramSource { socket, .. } => endpoint(&mut self.node, &mut |endpoint| {
                     *socket = endpoint.udp_bind(None, port, UdpOptions::default()).ok();
@@ -241,10 +253,10 @@ impl Host {
                 continue;
             }
             match &mut flow.traffic {
-                Traffic::BulkSource { to, conn, has_failed, .. } => {
-                    let opened = self.node.with_endpoint(now, |endpoint| {
-                        endpoint.connect(now, *to, &ConnectOptions::default())
-                    });
+                Traffic::BulkSource { tcp, to, conn, has_failed, .. } => {
+                    let options = ConnectOptions { tcp: Some(Arc::clone(tcp)), ..ConnectOptions::default() };
+                    let opened =
+                        self.node.with_endpoint(now, |endpoint| endpoint.connect(now, *to, &options));
                     *conn = opened.ok();
                     *has_failed = conn.is_none();
                     self.node.tell_path(now, to.ip());

@@ -21,7 +21,6 @@ pub struct Plan {
     pub mac: MacConfig,
     pub queue_packets: usize,
     pub when_full: WhenFull,
-    pub tcp: Arc<TcpConfig>,
     /// Which defaults the agents have.
     pub profile: Profile,
     pub flows: Vec<FlowPlan>,
@@ -56,10 +55,10 @@ pub struct FlowPlan {
     pub traffic: TrafficPlan,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrafficPlan {
     /// A TCP connection that never runs out of data.
-    Bulk,
+    Bulk { tcp: Arc<TcpConfig> },
     /// Datagrams of so many bytes, one each interval; none: as many as leave.
     Datagrams { bytes: u16, every: Option<Duration> },
 }

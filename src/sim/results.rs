@@ -1,6 +1,7 @@
 //! What a run came to.
 
 use hopwise_air::World;
+use hopwise_air::dcf::StationStats;
 use hopwise_core::tcp::ConnectionStats;
 
 use super::build::address_of;
@@ -12,7 +13,17 @@ pub struct Results {
     pub counted_s: f64,
     pub flows: Vec<FlowResult>,
     pub air: AirTotals,
+    pub nodes: Vec<NodeResult>,
+    /// Routes asked for, and routes that broke.
+    pub discoveries: u64,
+    pub route_failures: u64,
     pub events: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NodeResult {
+    pub stats: StationStats,
+    pub queue_drops: u64,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -77,7 +88,25 @@ pub(super) fn of(plan: &Plan, world: &World<Host>) -> Results {
             receiver,
         }
     });
-    Results { counted_s, flows: flows.collect(), air: air(world), events: world.events() }
+    let (mut discoveries, mut route_failures) = (0, 0);
+    for host in world.machines() {
+        let (found, broken) = host.node().routing().counts();
+        discoveries += found;
+        route_failures += broken;
+    }
+    let node = |(host, station): (&Host, u32)| NodeResult {
+        stats: *world.stats(station),
+        queue_drops: host.node().queue_drops(),
+    };
+    Results {
+        counted_s,
+        flows: flows.collect(),
+        air: air(world),
+        nodes: world.machines().iter().zip(0..).map(node).collect(),
+        discoveries,
+        route_failures,
+        events: world.events(),
+    }
 }
 
 fn air(world: &World<Host>) -> AirTotals {

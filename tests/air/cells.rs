@@ -168,7 +168,7 @@ fn cross(cell: &mut Cell) {
 /// The nth flow begins a tenth of a second after the one before.
 fn bulk(n: u32, from: u32, to: u32) -> FlowPlan {
     let start = Duration::from_millis(1_000 + 100 * u64::from(n));
-    FlowPlan { from, to, start, traffic: TrafficPlan::Bulk }
+    FlowPlan { from, to, start, traffic: TrafficPlan::Bulk { tcp: Arc::new(TcpConfig::ns2(1000)) } }
 }
 
 fn datagrams(n: u32, from: u32, to: u32) -> FlowPlan {
@@ -192,7 +192,6 @@ impl Cell {
             mac: MacConfig { rules: Rules::Ns2, rts_threshold: self.rts_threshold, ..MacConfig::default() },
             queue_packets: 50,
             when_full: WhenFull::Drop,
-            tcp: Arc::new(TcpConfig::ns2(1000)),
             profile: Profile::Ns2,
             flows: self.flows.clone(),
             arm: Arm { name: "x".into(), receiver: receiver.into(), senders: senders.into() },

@@ -129,6 +129,16 @@ impl Medium {
     }
 }
 
+/// Whose frames each station can decode.
+pub fn neighbours(radio: &Radio, places: &[Option<Place>]) -> Vec<Vec<u32>> {
+    let medium = Medium::new(radio, places);
+    let of = |station| {
+        let links = &medium.links[medium.of(station)];
+        links.iter().filter(|link| link.is_decodable).map(|link| link.to).collect()
+    };
+    (0..places.len()).map(of).collect()
+}
+
 /// Beyond this nobody senses anything.
 fn reach_m(radio: &Radio) -> f64 {
     let mut reach = 1.0;

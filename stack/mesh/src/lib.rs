@@ -10,4 +10,4 @@ mod static_routes;
 pub use node::{Interface, Node, NodeConfig, OWN_LINK};
 pub use queue::{InterfaceQueue, Queued, WhenFull};
 pub use routing::{Control, Order, Routed, Routing, Undelivered, Verdict};
-pub use static_routes::{Hop, StaticRoutes};
+pub use static_routes::{Hop, Neighbour, StaticRoutes, towards};

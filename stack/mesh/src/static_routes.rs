@@ -1,6 +1,6 @@
 //! Routes installed by hand: they never change and ask for nothing.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::net::IpAddr;
 
 use hopwise_core::agent::{HopSource, Path};
@@ -18,6 +18,34 @@ pub struct Hop {
     pub hops: u8,
 }
 
+/// A node that another one reaches in one step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Neighbour {
+    pub node: usize,
+    pub link: LinkId,
+    pub via: NextHop,
+}
+
+/// The first step of every node's shortest path to `end`, by breadth; links go both ways, and of equally short paths
+/// the neighbour wins that was reached first.
+pub fn towards(end: usize, neighbours: &[Vec<Neighbour>]) -> Vec<(usize, Hop)> {
+    let mut steps = Vec::new();
+    let mut seen = vec![false; neighbours.len()];
+    seen[end] = true;
+    let mut edge = VecDeque::from([(end, 0_u8)]);
+    while let Some((at, hops)) = edge.pop_front() {
+        for Neighbour { node, .. } in &neighbours[at] {
+            let back = neighbours[*node].iter().find(|back| back.node == at);
+            let (Some(back), false) = (back, seen[*node]) else { continue };
+            seen[*node] = true;
+            let hops = hops.saturating_add(1);
+            steps.push((*node, Hop { link: back.link, via: back.via, hops }));
+            edge.push_back((*node, hops));
+        }
+    }
+    steps
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct StaticRoutes {
     /// Sorted by destination.
@@ -29,31 +57,6 @@ impl StaticRoutes {
         let mut routes: Vec<_> = routes.into_iter().collect();
         routes.sort_unstable_by_key(|(to, _)| *to);
         StaticRoutes { routes }
-    }
-
-    /// Shortest paths from one node to all others, by breadth; of equally short ones the first neighbour listed wins.
-    /// `neighbours[n]` are the nodes that n reaches in one hop, with the link.
-    pub fn shortest(
-        from: usize,
-        neighbours: &[Vec<(usize, LinkId, NextHop)>],
-        addresses: &[IpAddr],
-    ) -> StaticRoutes {
-        let mut first: BTreeMap<usize, Hop> = BTreeMap::new();
-        let mut seen = vec![false; neighbours.len()];
-        seen[from] = true;
-        let mut edge = VecDeque::from([(from, None, 0_u8)]);
-        while let Some((at, step, hops)) = edge.pop_front() {
-            for (next, link, via) in &neighbours[at] {
-                if std::mem::replace(&mut seen[*next], true) {
-                    continue;
-                }
-                let (link, via) = step.unwrap_or((*link, *via));
-                let hops = hops.saturating_add(1);
-                first.insert(*next, Hop { link, via, hops });
-                edge.push_back((*next, Some((link, via)), hops));
-            }
-        }
-        StaticRoutes::new(first.into_iter().map(|(to, hop)| (addresses[to], hop)))
     }
 
     pub fn to(&self, dst: IpAddr) -> Option<&Hop> {
@@ -118,20 +121,14 @@ mod tests {
     }
 
     #[test]
-    fn shortest_paths_take_the_first_step_of_the_way_with_the_fewest_links() {
+    fn shortest_paths_take_the_way_with_the_fewest_links() {
         // 0-1-2-3 and a shortcut 0-3.
-        let radio = |n: usize| (n, LinkId(0), NextHop::Neighbour(address(n)));
-        let neighbours = [
-            vec![radio(1), radio(3)],
-            vec![radio(0), radio(2)],
-            vec![radio(1), radio(3)],
-            vec![radio(2), radio(0)],
-        ];
-        let addresses: Vec<_> = (0..4).map(address).collect();
-        let routes = StaticRoutes::shortest(0, &neighbours, &addresses);
-        let step = |n: usize| routes.to(address(n)).map(|hop| (hop.via, hop.hops));
-        assert_eq!(step(3), Some((NextHop::Neighbour(address(3)), 1)));
-        assert_eq!(step(2), Some((NextHop::Neighbour(address(1)), 2)));
-        assert_eq!(step(0), None);
+        let radio = |node: usize| Neighbour { node, link: LinkId(0), via: NextHop::Neighbour(address(node)) };
+        let neighbours = [[1, 3], [0, 2], [1, 3], [2, 0]].map(|near| near.map(radio).to_vec());
+        let steps = towards(3, &neighbours);
+        let step = |from| steps.iter().find(|(node, _)| *node == from).map(|(_, hop)| (hop.via, hop.hops));
+        assert_eq!(step(0), Some((NextHop::Neighbour(address(3)), 1)));
+        assert_eq!(step(1), Some((NextHop::Neighbour(address(2)), 2)));
+        assert_eq!(step(3), None);
     }
 }

@@ -1,0 +1,57 @@
+//! What a run cost. Nothing that is computed depends on it.
+
+use std::time::Instant;
+
+use serde::Serialize;
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Cost {
+    cpu_s: f64,
+    wall_s: f64,
+    events: u64,
+    peak_rss_mib: f64,
+}
+
+#[derive(Debug)]
+pub(crate) struct Meter {
+    began: Instant,
+    cpu_ns: u64,
+}
+
+impl Meter {
+    pub(crate) fn start() -> Meter {
+        Meter { began: wall(), cpu_ns: cpu_ns() }
+    }
+
+    pub(crate) fn stop(self, events: u64) -> Cost {
+        Cost {
+            cpu_s: (cpu_ns() - self.cpu_ns) as f64 / 1e9,
+            wall_s: wall().duration_since(self.began).as_secs_f64(),
+            events,
+            peak_rss_mib: peak_rss_kib() as f64 / 1024.0,
+        }
+    }
+}
+
+impl Cost {
+    pub(crate) fn cpu_s(&self) -> f64 {
+        self.cpu_s
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the cost of a run is real; the run has virtual time")]
+fn wall() -> Instant {
+    Instant::now()
+}
+
+/// Nanoseconds that this thread was on a CPU; 0 where the kernel does not tell.
+fn cpu_ns() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    text.split_whitespace().next().and_then(|first| first.parse().ok()).unwrap_or(0)
+}
+
+fn peak_rss_kib() -> u64 {
+    let text = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+}

@@ -1,0 +1,86 @@
+//! What a run leaves behind.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use hopwise::scenario::Prepared;
+use hopwise::sim::Results;
+
+use super::cost::Cost;
+use super::name_of;
+use super::report::Report;
+use crate::failure::Failure;
+
+/// run.json, flows.csv, air.csv and cost.json.
+pub(crate) fn write(
+    folder: &Path,
+    report: &Report,
+    cost: &Cost,
+    results: &Results,
+    prepared: &Prepared,
+) -> Result<(), Failure> {
+    let failed = |error: &dyn std::fmt::Display| {
+        Failure::failed("writing results", format_args!("{}: {error}", folder.display()))
+    };
+    fs::create_dir_all(folder).map_err(|error| failed(&error))?;
+    let mut run = Vec::new();
+    report.write(&mut run).map_err(|error| failed(&error))?;
+    let cost = serde_json::to_vec_pretty(cost).map_err(|error| failed(&error))?;
+    for (name, text) in [
+        ("run.json", run),
+        ("flows.csv", flows(results, prepared).into_bytes()),
+        ("air.csv", air(results, prepared).into_bytes()),
+        ("cost.json", cost),
+    ] {
+        fs::write(folder.join(name), text).map_err(|error| failed(&error))?;
+    }
+    Ok(())
+}
+
+fn flows(results: &Results, prepared: &Prepared) -> String {
+    let mut text =
+        "flow,from,to,hops,goodput_kbps,bytes_delivered,segments_sent,segments_retransmitted,timeouts,\
+                    fast_retransmits,acks_sent,acks_repeated\n"
+            .to_owned();
+    for (index, flow) in results.flows.iter().enumerate() {
+        let (from, to) = (name_of(prepared, flow.from), name_of(prepared, flow.to));
+        let hops = flow.hops.map_or(String::new(), |hops| hops.to_string());
+        let (sender, receiver) = (&flow.sender, &flow.receiver);
+        let _ = writeln!(
+            text,
+            "f{index},{from},{to},{hops},{:.3},{},{},{},{},{},{},{}",
+            flow.goodput_kbps,
+            flow.counted_bytes,
+            sender.segments_sent,
+            sender.segments_retransmitted,
+            sender.timeouts,
+            sender.fast_retransmits,
+            receiver.acks_sent,
+            receiver.acks_repeated
+        );
+    }
+    text
+}
+
+/// A row for each node.
+fn air(results: &Results, prepared: &Prepared) -> String {
+    let mut text = "node,rts,cts,data,ack,airtime_s,collisions,retry_drops,queue_drops\n".to_owned();
+    for (node, nodes) in results.nodes.iter().zip(0..) {
+        let (stats, name) = (&node.stats, name_of(prepared, nodes));
+        let sent = &stats.frames_sent;
+        let _ = writeln!(
+            text,
+            "{name},{},{},{},{},{:.6},{},{},{}",
+            sent.rts,
+            sent.cts,
+            sent.data,
+            sent.ack,
+            stats.airtime_ns as f64 / 1e9,
+            stats.collisions,
+            stats.retry_drops,
+            node.queue_drops
+        );
+    }
+    text
+}

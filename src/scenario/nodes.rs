@@ -1,0 +1,216 @@
+//! Where nodes stand, and what they are called: chains, crosses, grids, random fields, files.
+
+use std::path::Path;
+use std::time::Duration;
+
+use hopwise_air::medium::Place as Spot;
+use hopwise_air::random::{Purpose, Stream};
+
+use super::schema::{ScenarioFile, Shape, Topology};
+use crate::located::{Document, Place, Refusal};
+use crate::sim::WirePlan;
+
+/// Beyond this a run takes longer than anybody waits.
+const MOST_NODES: u32 = 10_000;
+const FARTHEST_M: f64 = 1e7;
+
+#[derive(Clone, Debug)]
+pub struct Nodes {
+    pub places: Vec<Option<Spot>>,
+    pub names: Vec<String>,
+    pub wires: Vec<WirePlan>,
+}
+
+impl Nodes {
+    pub fn last(&self) -> &str {
+        self.names.last().map_or("", String::as_str)
+    }
+
+    pub fn find(&self, name: &str) -> Option<u32> {
+        match name {
+            "first" => Some(0),
+            "last" => Some(self.names.len() as u32 - 1),
+            _ => self.names.iter().position(|known| known == name).map(|index| index as u32),
+        }
+    }
+}
+
+/// The topology's keys, with the place to refuse them at.
+struct Keys<'a> {
+    document: &'a Document,
+    topology: &'a Topology,
+    place: Place,
+}
+
+pub(super) fn place(document: &Document, file: &ScenarioFile, seed: u64) -> Result<Nodes, Box<Refusal>> {
+    let topology = &file.topology;
+    let keys = Keys { document, topology, place: Place::root().key("topology") };
+    keys.only_its_own()?;
+    let spots = match topology.kind {
+        Shape::Chain => keys.chain()?,
+        Shape::Cross => keys.cross()?,
+        Shape::Grid => keys.grid()?,
+        Shape::Random => keys.random(seed)?,
+        Shape::File => keys.file()?,
+    };
+    let names = (0..spots.len()).map(|n| format!("n{n}"));
+    let mut nodes =
+        Nodes { names: names.collect(), places: spots.into_iter().map(Some).collect(), wires: Vec::new() };
+    if let Some(wired) = topology.wired {
+        if wired.rate.0 == 0 || wired.delay.0 > Duration::from_secs(3600) {
+            let accepted = "a rate above 0 and a delay up to an hour";
+            return Err(document.refuse(&keys.place.key("wired"), "no wire is like that", accepted));
+        }
+        nodes.places.insert(0, None);
+        nodes.names.insert(0, "w0".to_owned());
+        let (bits_per_second, delay) = (wired.rate.0, wired.delay.0);
+        nodes.wires.push(WirePlan { ends: (0, 1), bits_per_second, delay });
+    }
+    Ok(nodes)
+}
+
+impl Keys<'_> {
+    /// Refuses keys that another shape has.
+    fn only_its_own(&self) -> Result<(), Box<Refusal>> {
+        let Topology { kind, hops, spacing_m, arm, rows, columns, nodes, width_m, height_m, file, .. } =
+            self.topology;
+        let (of_shape, needs) = match kind {
+            Shape::Chain => (&["hops", "spacing_m"][..], "kind: chain takes hops and spacing_m"),
+            Shape::Cross => (&["arm", "spacing_m"][..], "kind: cross takes arm and spacing_m"),
+            Shape::Grid => {
+                (&["rows", "columns", "spacing_m"][..], "kind: grid takes rows, columns and spacing_m")
+            }
+            Shape::Random => {
+                (&["nodes", "width_m", "height_m"][..], "kind: random takes nodes, width_m and height_m")
+            }
+            Shape::File => (&["file"][..], "kind: file takes file"),
+        };
+        let given = [
+            ("hops", hops.is_some()),
+            ("spacing_m", spacing_m.is_some()),
+            ("arm", arm.is_some()),
+            ("rows", rows.is_some()),
+            ("columns", columns.is_some()),
+            ("nodes", nodes.is_some()),
+            ("width_m", width_m.is_some()),
+            ("height_m", height_m.is_some()),
+            ("file", file.is_some()),
+        ];
+        match given.iter().find(|(key, is_given)| *is_given && !of_shape.contains(key)) {
+            Some((key, _)) => Err(self.document.refuse_key(
+                &self.place.key(key),
+                format!("`{key}` belongs to another kind"),
+                needs,
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn count(&self, key: &str, given: Option<u32>, least: u32) -> Result<u32, Box<Refusal>> {
+        let accepted = format!("a whole number from {least} to {MOST_NODES}");
+        match given {
+            Some(count) if (least..=MOST_NODES).contains(&count) => Ok(count),
+            Some(count) => {
+                Err(self.document.refuse(&self.place.key(key), format!("{key}: {count}"), &accepted))
+            }
+            None => Err(self.document.refuse_key(&self.place, format!("`{key}` is missing"), &accepted)),
+        }
+    }
+
+    fn length(&self, key: &str, given: Option<f64>, or: Option<f64>) -> Result<f64, Box<Refusal>> {
+        let accepted = "metres, above 0 and at most 10,000 km";
+        match given.or(or) {
+            Some(metres) if metres > 0.0 && metres <= FARTHEST_M => Ok(metres),
+            Some(metres) => {
+                Err(self.document.refuse(&self.place.key(key), format!("{key}: {metres}"), accepted))
+            }
+            None => Err(self.document.refuse_key(&self.place, format!("`{key}` is missing"), accepted)),
+        }
+    }
+
+    fn spacing(&self) -> Result<f64, Box<Refusal>> {
+        self.length("spacing_m", self.topology.spacing_m, Some(200.0))
+    }
+
+    fn at_most(&self, key: &str, nodes: u64) -> Result<(), Box<Refusal>> {
+        if nodes <= u64::from(MOST_NODES) {
+            return Ok(());
+        }
+        let accepted = format!("at most {MOST_NODES} nodes");
+        Err(self.document.refuse(&self.place.key(key), format!("that makes {nodes} nodes"), &accepted))
+    }
+
+    fn chain(&self) -> Result<Vec<Spot>, Box<Refusal>> {
+        let hops = self.count("hops", self.topology.hops, 1)?;
+        self.at_most("hops", u64::from(hops) + 1)?;
+        let spacing_m = self.spacing()?;
+        Ok((0..=hops).map(|n| Spot { x: spacing_m * f64::from(n), y: 0.0 }).collect())
+    }
+
+    /// West to east first, then south to north without the centre, which both share.
+    fn cross(&self) -> Result<Vec<Spot>, Box<Refusal>> {
+        let arm = self.count("arm", self.topology.arm, 1)?;
+        self.at_most("arm", 4 * u64::from(arm) + 1)?;
+        let spacing_m = self.spacing()?;
+        let steps = |n: u32| spacing_m * (f64::from(n) - f64::from(arm));
+        let row = (0..=2 * arm).map(|n| Spot { x: steps(n), y: 0.0 });
+        let column = (0..=2 * arm).filter(|n| *n != arm).map(|n| Spot { x: 0.0, y: steps(n) });
+        Ok(row.chain(column).collect())
+    }
+
+    /// Row by row.
+    fn grid(&self) -> Result<Vec<Spot>, Box<Refusal>> {
+        let rows = self.count("rows", self.topology.rows, 1)?;
+        let columns = self.count("columns", self.topology.columns, 1)?;
+        self.at_most("rows", u64::from(rows) * u64::from(columns))?;
+        let spacing_m = self.spacing()?;
+        let spot =
+            |n: u32| Spot { x: spacing_m * f64::from(n % columns), y: spacing_m * f64::from(n / columns) };
+        Ok((0..rows * columns).map(spot).collect())
+    }
+
+    /// Evenly over a rectangle, by the seed.
+    fn random(&self, seed: u64) -> Result<Vec<Spot>, Box<Refusal>> {
+        let nodes = self.count("nodes", self.topology.nodes, 2)?;
+        let width_m = self.length("width_m", self.topology.width_m, None)?;
+        let height_m = self.length("height_m", self.topology.height_m, None)?;
+        let spot = |n| {
+            let mut stream = Stream::new(seed, n, Purpose::Placement);
+            Spot { x: width_m * stream.unit(), y: height_m * stream.unit() }
+        };
+        Ok((0..nodes).map(spot).collect())
+    }
+
+    /// A line `x y` for each node, in metres; `#` begins a comment.
+    fn file(&self) -> Result<Vec<Spot>, Box<Refusal>> {
+        let accepted = "a file with a line `x y` for each node, in metres";
+        let Some(name) = &self.topology.file else {
+            return Err(self.document.refuse_key(&self.place, "`file` is missing", accepted));
+        };
+        let refuse = |problem: String| self.document.refuse(&self.place.key("file"), problem, accepted);
+        let text = std::fs::read_to_string(Path::new(name)).map_err(|error| refuse(error.to_string()))?;
+        let mut spots = Vec::new();
+        for (line, number) in text.lines().zip(1..) {
+            let line = line.split('#').next().unwrap_or_default().trim();
+            if line.is_empty() {
+                continue;
+            }
+            let metres: Vec<f64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+            match metres[..] {
+                [x, y]
+                    if x.abs() <= FARTHEST_M
+                        && y.abs() <= FARTHEST_M
+                        && line.split_whitespace().count() == 2 =>
+                {
+                    spots.push(Spot { x, y });
+                }
+                _ => return Err(refuse(format!("{name}:{number}: `{line}` is no place"))),
+            }
+        }
+        if spots.len() < 2 {
+            return Err(refuse(format!("{name} has {} nodes", spots.len())));
+        }
+        self.at_most("file", spots.len() as u64)?;
+        Ok(spots)
+    }
+}
