@@ -131,6 +131,7 @@ impl Endpoint {
     }
 
     /// `above`: where the numbers of the connection end in whose place this one would begin.
+    #[cold]
     fn take_stray(
         &mut self,
         now: Instant,
@@ -156,6 +157,7 @@ impl Endpoint {
         self.dispose(now, slot, &incoming, disposition);
     }
 
+    #[cold]
     fn dispose(&mut self, now: Instant, slot: u32, incoming: &Incoming<'_>, disposition: Disposition) {
         match disposition {
             Disposition::Done => self.touch(now, slot),
@@ -186,6 +188,7 @@ impl Endpoint {
     }
 
     /// A RST for a segment that no connection wants (RFC 9293 §3.10.7.1), never for a RST.
+    #[cold]
     pub(super) fn refuse(&mut self, now: Instant, incoming: &Incoming<'_>) -> Result<(), DropReason> {
         let segment = &incoming.arrived.segment;
         if segment.flags.contains(Flags::RST) {

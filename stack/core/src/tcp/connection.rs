@@ -333,6 +333,7 @@ impl Connection {
     }
 
     /// The end: nothing leaves any more, what was received may still be read.
+    #[cold]
     fn finish(&mut self, cx: &mut Cx<'_>, reason: CloseReason) {
         if self.closed.is_some() {
             return;

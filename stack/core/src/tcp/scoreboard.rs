@@ -294,6 +294,12 @@ impl Scoreboard {
         found
     }
 
+    /// Whether `newest` may say of anything that it is lost: not when the first segment was sent after it, as most
+    /// times.
+    pub(crate) fn may_show_loss(&self, newest: &Newest) -> bool {
+        self.front().is_some_and(|front| front.resent > 0 || newest.tells_of(front))
+    }
+
     /// RFC 8985 §6.2 step 5: whatever was sent `window` and more before the newest delivered segment is lost.
     /// Answers whether something was found, and how long until the next one has to be judged again.
     pub(crate) fn mark_lost_by_time(

@@ -216,6 +216,7 @@ impl Connection {
     }
 
     /// The handshake measures the path too, for the receiver as well, unless a SYN was sent twice (Karn).
+    #[cold]
     pub(super) fn sample_handshake(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>) {
         let echo = segment.options.timestamps.filter(|_| self.peer.timestamps).map(|ts| ts.echo);
         let echoed = echo.and_then(|echo| self.echoed_rtt(cx.now, echo));
@@ -313,6 +314,7 @@ impl Connection {
     }
 
     /// An ACK that no agent may withhold.
+    #[cold]
     pub(super) fn force_ack(&mut self, cx: &mut Cx<'_>, kind: AckKind, why: crate::agent::Why) {
         let facts = super::facts(&self.rcv, &self.path, self.recv_mss());
         self.ledger.force(cx, kind, why, &facts);

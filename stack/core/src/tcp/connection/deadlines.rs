@@ -77,6 +77,7 @@ impl Connection {
     }
 
     /// First after an RTO (SHLD-29), then twice as long each time (SHLD-30).
+    #[cold]
     pub(super) fn arm_persist(&mut self, now: Instant) {
         let doublings = u32::from(self.urges.window_probes_sent.min(10));
         let wait = (self.rtt.base_rto() * (1 << doublings)).min(PERSIST_MOST);

@@ -122,6 +122,7 @@ impl Connection {
         }
     }
 
+    #[inline(never)]
     fn add_notes(&self, ack: Option<&DecidedAck>, data: &DataNote, options: &mut TcpOptions) {
         let note: AckNote = ack.map_or_else(AckNote::default, |ack| ack.note);
         let notes = Notes {
@@ -137,6 +138,7 @@ impl Connection {
 
     /// D-SACK first (RFC 2883), then the stretches above the hole, the newest first (RFC 2018 §4). On a segment
     /// that is full of data they give way.
+    #[inline(never)]
     fn add_sack_blocks(&self, plan: &SegmentPlan, options: &mut TcpOptions) {
         if let Some((left, right)) = self.rcv.dsack {
             options.sack.push(SackBlock { left, right });

@@ -153,6 +153,7 @@ impl Connection {
     }
 
     /// The SYN's own options (`reply`: what the peer offered, when this is a SYN-ACK).
+    #[cold]
     pub(super) fn syn_options(&self, now: Instant) -> TcpOptions {
         let is_reply = self.state == StateName::SynReceived;
         let offer = if is_reply { self.agreed_offer() } else { self.own_offer() };
@@ -292,6 +293,7 @@ impl Connection {
 
     /// RFC 9293 §3.7.1: what fits the peer, the path and our own setting, less the options that every segment
     /// carries (RFC 6691).
+    #[cold]
     pub(super) fn update_mss(&mut self) {
         let configured = u32::from(self.config.segment_bytes);
         let wanted = self.payload_of(self.mtu.size()).min(configured);

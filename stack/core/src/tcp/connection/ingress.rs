@@ -134,6 +134,7 @@ impl Connection {
         }
     }
 
+    #[cold]
     fn answer(&mut self, cx: &mut Cx<'_>, answer: Answer) {
         let is_too_soon = self.urges.answered_at.is_some_and(|at| cx.now.since(at) < ANSWER_EVERY);
         if answer == Answer::Limited {

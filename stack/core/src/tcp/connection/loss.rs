@@ -35,7 +35,6 @@ impl Connection {
         if news.advanced > 0 {
             self.recovery.dup_acks = 0;
         }
-        self.resolve_tail_probe(cx, news);
         let ended = self.weigh_advance(cx, news);
         if ended.is_none() {
             self.weigh_duplicate(cx, news);
@@ -58,6 +57,7 @@ impl Connection {
 
     /// Whatever reduces the window, CWR says so with the next new data, and marks of what is in flight now ask for
     /// nothing more (RFC 3168 §6.1.2).
+    #[cold]
     pub(super) fn ask_for_reduction(&mut self, cx: &Cx<'_>, kind: LossKind, flight_before: Count) {
         self.recovery.reduced_at = Some(self.snd.nxt);
         self.ecn.cwr = self.peer.ecn;
@@ -240,7 +240,11 @@ impl Connection {
             Certainty::Little
         };
         let rack = &self.recovery.rack;
-        let Some(newest) = rack.newest().copied() else { return false };
+        let newest = rack.newest().copied().filter(|newest| self.board.may_show_loss(newest));
+        let Some(newest) = newest else {
+            self.timers.disarm(Timer::Reorder);
+            return false;
+        };
         let window = rack.window(certain, self.path.rtt.min, self.path.rtt.smoothed);
         let (found, wait) = self.board.mark_lost_by_time(now, &newest, rack.rtt() + window);
         match wait {
@@ -265,6 +269,7 @@ impl Connection {
 
     /// What was SACKed earlier is not delivered once more, so PRR must not wait for it (RFC 9937 counts so; RFC 6937
     /// did not).
+    #[cold]
     pub(super) fn enter_fast(&mut self, cx: &mut Cx<'_>, before: Before) {
         self.ask_for_reduction(cx, LossKind::Fast, before.outstanding);
         let mss = u64::from(self.snd.mss);
@@ -327,6 +332,7 @@ impl Connection {
     }
 
     /// Recovery is over: everything arrived, or nothing had been lost.
+    #[cold]
     pub(super) fn end_recovery(&mut self, cx: &mut Cx<'_>, end: Recovered) {
         let was = self.recovery.phase;
         self.recovery.phase = Phase::Open;
@@ -355,6 +361,7 @@ impl Connection {
     }
 
     /// RFC 6298 §5.4 to 5.6: send the first unacknowledged segment again, and wait twice as long.
+    #[cold]
     pub(super) fn on_retransmission_timeout(&mut self, cx: &mut Cx<'_>) {
         let rto = self.rto();
         self.recovery.timeouts += 1;

@@ -84,6 +84,7 @@ impl Connection {
     }
 
     /// What follows in the scoreboard and is lost too, as long as it is cut where a link would cut.
+    #[cold]
     fn with_more_again(&self, mut plan: SegmentPlan, index: usize, most: u32) -> SegmentPlan {
         let is_whole = self.board.get(index).payload_len() == plan.len;
         let mut next = index + 1;

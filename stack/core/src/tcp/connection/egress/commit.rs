@@ -65,6 +65,7 @@ impl Connection {
         });
     }
 
+    #[cold]
     fn commit_syn(&mut self, cx: &Cx<'_>) {
         self.urges.syn = false;
         self.urges.syns_sent = self.urges.syns_sent.saturating_add(1);
@@ -138,6 +139,7 @@ impl Connection {
         }
     }
 
+    #[cold]
     fn fin_left(&mut self, cx: &mut Cx<'_>) {
         self.snd.fin_sent = true;
         match self.state {
@@ -146,6 +148,7 @@ impl Connection {
         }
     }
 
+    #[cold]
     fn commit_again(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan, index: u32, kind: SentKind) {
         for nth in 0..plan.segments() {
             self.book_again(cx.now, (index + nth) as usize);
@@ -177,6 +180,7 @@ impl Connection {
         self.recovery.undo.on_resent(seq, self.snd.una, ts);
     }
 
+    #[cold]
     fn commit_window_probe(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan) {
         self.urges.window_probe = false;
         if plan.seq == self.snd.nxt {
@@ -191,6 +195,7 @@ impl Connection {
         self.arm_persist(cx.now);
     }
 
+    #[cold]
     fn commit_tail_probe(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan, again: Option<u32>) {
         self.urges.tail_probe = false;
         match again {

@@ -121,6 +121,7 @@ impl Connection {
     }
 
     /// Data that we have seen already: the peer learns of it by D-SACK (RFC 2883).
+    #[cold]
     pub(super) fn note_old_duplicate(&mut self, segment: &TcpView<'_>) {
         let end = segment.seq + segment.payload.len() as u32;
         if self.peer.sack && !segment.payload.is_empty() && end <= self.rcv.nxt {
@@ -166,6 +167,7 @@ impl Connection {
     }
 
     /// RFC 6191 §2.
+    #[cold]
     fn is_surely_new(&self, syn: &TcpView<'_>) -> bool {
         match syn.options.timestamps {
             Some(timestamps) if self.peer.timestamps => {

@@ -71,6 +71,7 @@ impl Connection {
     }
 
     /// Data for an application that has gone: it must not be acknowledged as though someone had it (SHLD-3).
+    #[cold]
     fn refuse_data(&mut self, cx: &mut Cx<'_>) -> Step {
         cx.dropped(DropReason::DataAfterClose);
         self.urges.rst = true;
@@ -204,6 +205,7 @@ impl Connection {
     }
 
     /// Only 2 MSL are left to wait (MUST-13); the buffers are not needed for that.
+    #[cold]
     pub(in crate::tcp::connection) fn enter_time_wait(&mut self, cx: &mut Cx<'_>) {
         self.enter(cx, StateName::TimeWait);
         for timer in Timer::ALL {

@@ -10,6 +10,7 @@ use crate::trace::{DropReason, StateName};
 use crate::wire::{Flags, TcpView};
 
 impl Connection {
+    #[cold]
     pub(super) fn handle_in_syn_sent(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Disposition {
         let segment = arrived.segment;
         let has_ack = segment.flags.contains(Flags::ACK);
@@ -52,6 +53,7 @@ impl Connection {
     }
 
     /// The handshake is over: our SYN is acknowledged.
+    #[cold]
     pub(super) fn establish(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>) {
         self.snd.opened = true;
         self.snd.una = self.snd.iss + 1;
