@@ -3,13 +3,16 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use hopwise::memory::{Bundles, End, Fate};
+use hopwise::memory::{Bundles, End, Fate, PathConfig};
 use hopwise_core::Instant;
-use hopwise_core::endpoint::Offload;
+use hopwise_core::endpoint::{EndpointConfig, ListenOptions, Offload};
 use hopwise_core::tcp::{ConnectionStats, TcpConfig};
-use hopwise_core::wire::{Checksums, Flags, IpView, TcpView};
+use hopwise_core::trace::{DropReason, TraceKind};
+use hopwise_core::wire::{Checksums, Flags, IpView, Sum, TcpView, protocol};
+use hopwise_core::{LinkId, Machine, Rx};
 
 use super::flow::{Flow, Setup, ms};
+use super::peer::{ACK, Host, plain};
 
 const BUNDLES: Offload = Offload::Cut { most_bytes: 65_535 };
 
@@ -102,6 +105,54 @@ fn agents_at_both_ends_count_segments_and_not_packets() {
     let from_a = packets.iter().filter(|line| line.contains(" A ")).count();
     assert!(from_a < 40, "{from_a} packets carried them");
     assert_eq!(receiver.acks_sent, 50);
-    let held = carried.count(End::B, |kind| matches!(kind, hopwise_core::trace::TraceKind::AckHeld { .. }));
+    let held = carried.count(End::B, |kind| matches!(kind, TraceKind::AckHeld { .. }));
     assert_eq!(held, 50);
+}
+
+#[test]
+fn a_link_that_finishes_checksums_finds_the_pseudo_headers_sum_in_their_place() {
+    let setup =
+        Setup { offload: BUNDLES, checksums: Checksums::Trust, bytes: 100_000, ..Setup::over(ms(20)) };
+    let setup = Setup { to_b: PathConfig { bundles: Bundles::Carry, ..setup.to_b }, ..setup };
+    let tap = |_: Instant, _: End, packet: &[u8], _: Fate| {
+        let ip = IpView::parse(packet).expect("a packet");
+        let field = u16::from_be_bytes([ip.payload[16], ip.payload[17]]);
+        let sum = Sum::pseudo_header(ip.src, ip.dst, protocol::TCP, ip.payload.len() as u32);
+        assert_eq!(field, sum.fold());
+    };
+    assert!(setup.start_tapped(Some(Box::new(tap))).run(Instant::from_secs(60)));
+}
+
+/// IPv4 packets of which the first carries `first` bytes, a multiple of 8.
+fn in_two(packet: &[u8], first: usize) -> [Vec<u8>; 2] {
+    let (header, payload) = packet.split_at(20);
+    let fragment = |offset: usize, more: u16, part: &[u8]| {
+        let mut piece = [header, part].concat();
+        let len = piece.len() as u16;
+        piece[2..4].copy_from_slice(&len.to_be_bytes());
+        piece[6..8].copy_from_slice(&(more << 13 | offset as u16 / 8).to_be_bytes());
+        piece[10..12].fill(0);
+        let checksum = Sum::default().add(&piece[..20]).finish();
+        piece[10..12].copy_from_slice(&checksum.to_be_bytes());
+        piece
+    };
+    [fragment(0, 1, &payload[..first]), fragment(first, 0, &payload[first..])]
+}
+
+#[test]
+fn a_link_vouches_for_whole_packets_and_never_for_fragments() {
+    let trusts = |config: &mut EndpointConfig| config.links[0].checksums = Checksums::Trust;
+    let mut host = Host::with(plain(), trusts);
+    host.listen(ListenOptions::default());
+    let mut syn = host.packet(Flags::SYN, &[]);
+    syn[36] ^= 1;
+    for piece in in_two(&syn, 8) {
+        host.endpoint.handle_packet(host.now, &Rx::new(LinkId(0), &piece));
+    }
+    assert_eq!(host.endpoint.drops(DropReason::TcpChecksum), 1);
+    host.endpoint.handle_packet(host.now, &Rx::new(LinkId(0), &syn));
+    assert_eq!(host.endpoint.drops(DropReason::TcpChecksum), 1);
+    let mut answer = Vec::new();
+    assert!(host.endpoint.poll_transmit(host.now, LinkId(0), &mut answer).is_some());
+    assert_eq!(answer[33] & ACK.0, ACK.0);
 }

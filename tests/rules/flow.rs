@@ -13,6 +13,7 @@ use hopwise_core::endpoint::{
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{Info, TcpConfig};
 use hopwise_core::trace::{TraceEvent, TraceKind};
+use hopwise_core::wire::Checksums;
 use hopwise_core::{Endpoint, Instant};
 
 pub(crate) const A: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
@@ -30,6 +31,8 @@ pub(crate) struct Setup {
     pub(crate) mtu: [u16; 2],
     /// Of A's link.
     pub(crate) offload: Offload,
+    /// Of both links.
+    pub(crate) checksums: Checksums,
     pub(crate) to_b: PathConfig,
     pub(crate) to_a: PathConfig,
     pub(crate) seed: u64,
@@ -54,6 +57,7 @@ impl Setup {
             shadows: "[]",
             mtu: [1500, 1500],
             offload: Offload::None,
+            checksums: Checksums::Verify,
             to_b: PathConfig::clean(round_trip / 2),
             to_a: PathConfig::clean(round_trip / 2),
             seed: 1,
@@ -79,7 +83,8 @@ impl Setup {
     fn endpoint(&self, which: usize, address: IpAddr) -> Endpoint {
         let prefix = Prefix::new(address, 24).expect("a subnet");
         let offload = if which == 0 { self.offload } else { Offload::None };
-        let link = LinkConfig { offload, ..LinkConfig::wire(0, self.mtu[which], vec![prefix]) };
+        let checksums = self.checksums;
+        let link = LinkConfig { offload, checksums, ..LinkConfig::wire(0, self.mtu[which], vec![prefix]) };
         let mut config = EndpointConfig::new(link, [which as u8 + 1; 32]);
         config.tcp = Arc::new(self.tcp[which].clone());
         config.agents = AgentSpecs {

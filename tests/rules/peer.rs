@@ -114,6 +114,16 @@ impl Host {
     }
 
     pub(crate) fn say_at(&mut self, seq: Seq, flags: Flags, payload: &[u8]) {
+        let packet = self.packet_at(seq, flags, payload);
+        self.endpoint.handle_packet(self.now, &Rx::new(LINK, &packet));
+    }
+
+    /// What the peer would say now.
+    pub(crate) fn packet(&self, flags: Flags, payload: &[u8]) -> Vec<u8> {
+        self.packet_at(self.seq, flags, payload)
+    }
+
+    fn packet_at(&self, seq: Seq, flags: Flags, payload: &[u8]) -> Vec<u8> {
         let header = TcpHeader {
             src_port: self.ports.0,
             dst_port: self.ports.1,
@@ -124,8 +134,7 @@ impl Host {
             urgent: 0,
             options: &self.options,
         };
-        let packet = packet((B, A), self.ecn, &header, payload);
-        self.endpoint.handle_packet(self.now, &Rx::new(LINK, &packet));
+        packet((B, A), self.ecn, &header, payload)
     }
 
     /// All that the endpoint sends now.

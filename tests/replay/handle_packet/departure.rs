@@ -1,9 +1,24 @@
 //! What every packet that an endpoint emits has to be.
 
 use hopwise_core::Seq;
+use hopwise_core::wire::bundle::Cutter;
 use hopwise_core::wire::{Checksums, Flags, IcmpView, IpView, TcpView, UdpView, protocol};
 
 use super::packet::{octet_at, reseal_v4};
+
+/// The packets that a link makes of what left.
+pub(super) fn cut(packet: &[u8], segment_bytes: Option<u16>) -> Vec<Vec<u8>> {
+    let Some(segment_bytes) = segment_bytes else { return vec![packet.to_vec()] };
+    let mut cutter = Cutter::new(packet, segment_bytes).expect("bundles are whole TCP packets");
+    let mut packets = Vec::new();
+    loop {
+        let mut packet = Vec::new();
+        if !cutter.cut(&mut packet) {
+            return packets;
+        }
+        packets.push(packet);
+    }
+}
 
 /// Calls `on_segment` for a TCP segment.
 pub(super) fn check(packet: &[u8], mtu: u16, on_segment: &mut dyn FnMut(&IpView<'_>, &TcpView<'_>)) {

@@ -154,15 +154,17 @@ impl Scene {
         let mut packet = Vec::new();
         for _ in 0..MOST_AT_ONCE {
             packet.clear();
-            if self.peer.endpoint.poll_transmit(self.now, LINK, &mut packet).is_none() {
+            let Some(transmit) = self.peer.endpoint.poll_transmit(self.now, LINK, &mut packet) else {
                 self.drain();
                 return;
-            }
-            departure::check(&packet, self.peer.mtu, &mut |_, _| {});
-            self.flows.note_from_peer(&packet);
-            self.packets += 1;
-            if goes_to(&packet, HOST_V4, HOST_V6) {
-                self.put(To::Host, packet.clone());
+            };
+            for packet in departure::cut(&packet, transmit.segment_bytes) {
+                departure::check(&packet, self.peer.mtu, &mut |_, _| {});
+                self.flows.note_from_peer(&packet);
+                self.packets += 1;
+                if goes_to(&packet, HOST_V4, HOST_V6) {
+                    self.put(To::Host, packet);
+                }
             }
         }
         panic!("the peer has more to send than it can have");
@@ -172,18 +174,20 @@ impl Scene {
         let mut packet = Vec::new();
         for _ in 0..MOST_AT_ONCE {
             packet.clear();
-            if self.host.endpoint.poll_transmit(self.now, LINK, &mut packet).is_none() {
+            let Some(transmit) = self.host.endpoint.poll_transmit(self.now, LINK, &mut packet) else {
                 return;
+            };
+            for packet in departure::cut(&packet, transmit.segment_bytes) {
+                let flows = &mut self.flows;
+                departure::check(&packet, self.host.mtu, &mut |view, segment| {
+                    flows.note_from_host(view, segment);
+                });
+                self.packets += 1;
+                if goes_to(&packet, PEER_V4, PEER_V6) {
+                    self.put(To::Peer, packet.clone());
+                }
+                keep(&mut self.sent, packet);
             }
-            let flows = &mut self.flows;
-            departure::check(&packet, self.host.mtu, &mut |view, segment| {
-                flows.note_from_host(view, segment);
-            });
-            self.packets += 1;
-            if goes_to(&packet, PEER_V4, PEER_V6) {
-                self.put(To::Peer, packet.clone());
-            }
-            keep(&mut self.sent, packet.clone());
         }
         panic!("the host has more to send than it can have");
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hopwise_core::agent::AgentSpecs;
 use hopwise_core::endpoint::{
-    Cookies, EndpointConfig, LinkConfig, ListenOptions, Neighbours, Route, SourceRoutes,
+    Cookies, EndpointConfig, LinkConfig, ListenOptions, Neighbours, Offload, Route, SourceRoutes,
 };
 use hopwise_core::ip::{Limits, Prefix, UdpLimits};
 use hopwise_core::tcp::{AckMerge, BufferLimits, KeepAlive, TcpConfig};
@@ -52,6 +52,7 @@ pub(super) fn make(v4: IpAddr, v6: IpAddr, key: u8, input: &mut Input<'_>) -> Ma
     let shape = Bits(input.octet());
     let link = LinkConfig {
         neighbours: if shape.has(0) { Neighbours::Named } else { Neighbours::Implied },
+        offload: if shape.has(6) { Offload::Cut { most_bytes: 16_384 } } else { Offload::None },
         ..LinkConfig::wire(LINK.0, mtu, addresses)
     };
     let mut config = EndpointConfig::new(link, [key; 32]);
