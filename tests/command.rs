@@ -117,7 +117,7 @@ fn what_has_no_place_to_run_or_to_ask_is_refused() {
         (&["send", "10.7.0.3", "--kernel-tcp", "--requests", "5", "--request-bytes", "0"], "expected 1 to"),
         (&["recv", "--address", "10.7.0.3/24", "--receiver", "delaid"], "--receiver"),
         (&["recv", "--kernel-tcp", "--receiver", "delayed"], "cannot be used with"),
-        (&["agents", "show", "delaid"], "expected one of immediate"),
+        (&["agents", "show", "delaid"], "accepted: immediate"),
         (&["capture", "why", "no-such-file", "1"], "no-such-file: "),
         (&["node", "no-such-file"], "no-such-file: "),
         (&["top", "--every", "5"], "expected a time with its unit"),

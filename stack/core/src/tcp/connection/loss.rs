@@ -35,6 +35,7 @@ impl Connection {
         if news.advanced > 0 {
             self.recovery.dup_acks = 0;
         }
+        self.resolve_tail_probe(cx, news);
         let ended = self.weigh_advance(cx, news);
         if ended.is_none() {
             self.weigh_duplicate(cx, news);
