@@ -45,7 +45,8 @@ pub(crate) fn rows() -> Vec<Row> {
         ("bulk, in bundles", bundles),
         ("bulk, in bundles, no checksums", Case { sums: Sums::Off, ..bundles }),
     ];
-    let mut rows: Vec<Row> = cases.map(|(name, case)| beside_smoltcp(name, case)).into();
+    let mut rows: Vec<Row> = cases.map(|(name, case)| beside_smoltcp(name, (case, case))).into();
+    rows.push(beside_smoltcp("bulk, bundles against segments", (bundles, plain)));
     for (name, trace) in [("bulk, trace drained", Trace::Drained), ("bulk, no trace", Trace::Off)] {
         let mut pair = ours(plain, trace);
         rows.push(Row::alone(name, UNIT, median_of(|| transfer(&mut pair, HandOver::Each))));
@@ -53,10 +54,11 @@ pub(crate) fn rows() -> Vec<Row> {
     rows
 }
 
-fn beside_smoltcp(name: &str, case: Case) -> Row {
-    let (mut ours, mut theirs) = (ours(case, Trace::Kept), theirs(case));
+/// Our case, and theirs.
+fn beside_smoltcp(name: &str, cases: (Case, Case)) -> Row {
+    let (mut ours, mut theirs) = (ours(cases.0, Trace::Kept), theirs(cases.1));
     let (ours, theirs) =
-        in_turn(|| transfer(&mut ours, case.hand_over), || transfer(&mut theirs, case.hand_over));
+        in_turn(|| transfer(&mut ours, cases.0.hand_over), || transfer(&mut theirs, cases.1.hand_over));
     Row::beside(name, UNIT, Better::More, ours, (SMOLTCP, theirs))
 }
 

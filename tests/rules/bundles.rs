@@ -130,7 +130,7 @@ fn in_two(packet: &[u8], first: usize) -> [Vec<u8>; 2] {
         let mut piece = [header, part].concat();
         let len = piece.len() as u16;
         piece[2..4].copy_from_slice(&len.to_be_bytes());
-        piece[6..8].copy_from_slice(&(more << 13 | offset as u16 / 8).to_be_bytes());
+        piece[6..8].copy_from_slice(&((more << 13) | (offset as u16 / 8)).to_be_bytes());
         piece[10..12].fill(0);
         let checksum = Sum::default().add(&piece[..20]).finish();
         piece[10..12].copy_from_slice(&checksum.to_be_bytes());
