@@ -4,6 +4,7 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use clap::Args;
 use hopwise_agents::StandardAgents;
 use hopwise_core::endpoint::{AgentChoice, ConnectOptions, EndpointConfig, ListenOptions, Route};
 use hopwise_core::ip::Prefix;
-use hopwise_core::tcp::Options;
+use hopwise_core::tcp::{KeepAlive, Options, TcpConfig};
 use hopwise_core::{LinkId, NextHop};
 use hopwise_host::{Link, Stack, StackConfig, Tun, TunConfig, describe, random_key};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -75,8 +76,9 @@ impl Place {
                 return Err(Failure::refused("where to run", wanted));
             }
         };
-        let stack = Stack::start(StackConfig::new(endpoint), links, Box::new(StandardAgents::default()))
-            .map_err(|error| Failure::failed("start the stack", error))?;
+        let stack =
+            Stack::start(StackConfig::new(noticing(endpoint)), links, Box::new(StandardAgents::default()))
+                .map_err(|error| Failure::failed("start the stack", error))?;
         Ok(Carrier::Hopwise { stack, agents })
     }
 
@@ -107,6 +109,14 @@ impl Place {
         let endpoint = EndpointConfig { routes: vec![route], ..EndpointConfig::new(described, key()?) };
         Ok((endpoint, vec![Box::new(link)]))
     }
+}
+
+/// Who only receives would never notice that its sender is gone.
+fn noticing(endpoint: EndpointConfig) -> EndpointConfig {
+    let seconds = Duration::from_secs;
+    let keep_alive = KeepAlive { idle: seconds(10), interval: seconds(5), probes: 4 };
+    let keep_alive = endpoint.tcp.keep_alive.or(Some(keep_alive));
+    EndpointConfig { tcp: Arc::new(TcpConfig { keep_alive, ..(*endpoint.tcp).clone() }), ..endpoint }
 }
 
 fn any_v4() -> IpAddr {

@@ -89,8 +89,9 @@ pub(crate) struct Link {
     pub(crate) name: String,
     #[serde(default = "mtu")]
     pub(crate) mtu: u16,
-    /// The address that the kernel has on its end of a TUN.
-    pub(crate) kernel: Option<Address>,
+    /// The addresses that the kernel has on its end of a TUN.
+    #[serde(default, deserialize_with = "one_or_more")]
+    pub(crate) kernel: Vec<Address>,
     /// Our addresses on this link, where they are not the node's.
     #[serde(default, deserialize_with = "one_or_more")]
     pub(crate) address: Vec<Address>,

@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 use super::config::{Forward, HostPort, NodeConfig, Side};
 use super::names::Names;
-use super::relay::{Relayed, relay};
+use super::relay::{Relayed, prepare, relay};
 use crate::failure::Failure;
 
 /// Connections of one forward at a time.
@@ -94,7 +94,10 @@ async fn outward(context: Context, listener: TcpListener, to: HostPort, mut endi
                 relays.spawn(async move {
                     let _seat = seat;
                     match connect_mesh(&context, &to).await {
-                        Ok(mesh) => drop(relay(client, mesh, &context.relayed).await),
+                        Ok(mesh) => {
+                            prepare(&client, &mesh);
+                            drop(relay(client, mesh, &context.relayed).await);
+                        }
                         Err(error) => tracing::warn!(%error, host = to.host, port = to.port, "forward"),
                     }
                 });
@@ -123,7 +126,10 @@ async fn inward(context: Context, listener: MeshListener, to: HostPort, mut endi
         relays.spawn(async move {
             let _seat = seat;
             match connect_local(&context, &to).await {
-                Ok(local) => drop(relay(local, mesh, &context.relayed).await),
+                Ok(local) => {
+                    prepare(&local, &mesh);
+                    drop(relay(local, mesh, &context.relayed).await);
+                }
                 Err(error) => {
                     tracing::warn!(%error, host = to.host, port = to.port, "forward");
                     mesh.abort();

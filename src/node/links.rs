@@ -36,18 +36,17 @@ fn open(config: &NodeConfig, nth: usize) -> Result<Box<dyn Link>, LinkError> {
     }
 }
 
-/// Where the kernel has no address on a TUN, it still sends there what is for us.
+/// What is for us the kernel sends there, also where it has no address of its own on it.
 fn tun(link: &config::Link, ours: &[Prefix]) -> TunConfig {
-    let (kernel_addresses, routes) = match &link.kernel {
-        Some(kernel) => (vec![kernel.0], routes_beside(kernel.0, ours)),
-        None => (Vec::new(), ours.to_vec()),
-    };
+    let kernel_addresses: Vec<Prefix> = link.kernel.iter().map(|address| address.0).collect();
+    let routes = routes_beside(&kernel_addresses, ours);
     TunConfig { mtu: link.mtu, kernel_addresses, routes, ..TunConfig::new(&link.name) }
 }
 
-/// Our addresses that do not lie in the subnet which the kernel's address brings.
-fn routes_beside(kernel: Prefix, ours: &[Prefix]) -> Vec<Prefix> {
-    ours.iter().copied().filter(|own| !kernel.contains(own.address())).collect()
+/// Our addresses that do not lie in a subnet which one of the kernel's addresses brings.
+fn routes_beside(kernel: &[Prefix], ours: &[Prefix]) -> Vec<Prefix> {
+    let is_beside = |own: &&Prefix| !kernel.iter().any(|subnet| subnet.contains(own.address()));
+    ours.iter().filter(is_beside).copied().collect()
 }
 
 fn lane(fault: &config::Fault) -> FaultConfig {

@@ -3,7 +3,10 @@
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use hopwise_core::tcp::{KeepAlive, Options};
+use hopwise_host::TcpStream as MeshStream;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 /// What one direction reads before it writes; with the sockets' own buffers this is all a slow reader ties up.
 const CHUNK: usize = 32 << 10;
@@ -13,6 +16,18 @@ const CHUNK: usize = 32 << 10;
 pub(crate) struct Relayed {
     pub(crate) to_mesh: AtomicU64,
     pub(crate) from_mesh: AtomicU64,
+}
+
+/// What programs wrote leaves at once, as they decided, and a peer that has vanished is noticed some day.
+pub(crate) fn prepare(local: &TcpStream, mesh: &MeshStream) {
+    // A connection that is over already says so when it is read.
+    let _ = local.set_nodelay(true);
+    mesh.stack().with(|now, endpoint| {
+        if let Ok(options) = endpoint.options(mesh.id()) {
+            let options = Options { nagle: false, keep_alive: Some(KeepAlive::default()), ..options };
+            let _ = endpoint.set_options(now, mesh.id(), options);
+        }
+    });
 }
 
 /// Ends when both sides have closed, or when one breaks: then the other is dropped, which resets it where data is

@@ -19,7 +19,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
 use super::names::Names;
-use super::relay::{Relayed, relay};
+use super::relay::{Relayed, prepare, relay};
 
 use protocol::{LONGEST_MESSAGE, Read, Refused, Reply, Target};
 
@@ -138,6 +138,7 @@ async fn serve_one(
     let told = timeout(server.handshake_within, client.write_all(&protocol::answer(reply, bound))).await;
     if let (Ok(mesh), Ok(Ok(()))) = (connected, told) {
         count(&server.counts.open);
+        prepare(&client, &mesh);
         // Either side may break off at any time; the streams tell the other by ending.
         let _ = relay(client, mesh, &server.relayed).await;
         server.counts.open.fetch_sub(1, Ordering::Relaxed);

@@ -43,7 +43,9 @@ impl Field {
     fn serve(&self, namespace: &Namespace, address: &str, port: &str) -> Running {
         let www = self.path("www");
         let server = namespace.start(&["python3", "-m", "http.server", port, "-b", address, "-d", &www]);
-        let probe = || namespace.run(|| std::net::TcpStream::connect(format!("{address}:{port}")).is_ok());
+        let ip: std::net::IpAddr = address.parse().expect("an address");
+        let port: u16 = port.parse().expect("a port");
+        let probe = || namespace.run(|| std::net::TcpStream::connect((ip, port)).is_ok());
         within_patience(until(probe));
         server
     }
@@ -64,7 +66,8 @@ impl Field {
         let path = self.path("node.yaml");
         let socket = self.path("control.sock");
         let text = format!(
-            "node: {{ name: n2, address: 10.7.0.2/24 }}\nlinks: [{{ kind: tun, name: hw0, kernel: 10.7.0.1/24 }}]\n\
+            "node: {{ name: n2, address: [10.7.0.2/24, \"fd07::2/64\"] }}\n\
+             links: [{{ kind: tun, name: hw0, kernel: [10.7.0.1/24, \"fd07::1/64\"] }}]\n\
              routes: [{{ to: 0.0.0.0/0, link: hw0 }}]\ncontrol: {socket}\n{more}\n"
         );
         fs::write(&path, text).expect("the folder can be written");
@@ -153,7 +156,19 @@ fn the_readmes_steps_fetch_a_page_from_a_kernel_in_another_namespace() {
     let shown = text(&done.stdout);
     assert!(done.status.success(), "{shown}{}", text(&done.stderr));
     assert!(shown.contains("Directory listing for /"), "{shown}{}", text(&done.stderr));
-    assert!(shown.contains("n2 at 10.7.0.2/24"), "{shown}");
+    assert!(shown.contains("n2 at 10.7.0.2/24 fd07::2/64, "), "{shown}");
+}
+
+#[test]
+fn a_page_comes_over_ipv6() {
+    if !can_run("a_page_comes_over_ipv6", &["curl", "python3"]) {
+        return;
+    }
+    let field = Field::new("v6");
+    let _daemon = field.daemon(SOCKS5);
+    let _server = field.serve(&field.node, "fd07::1", "8006");
+    let page = field.curl(&[&THROUGH[..], &["-g", "http://[fd07::1]:8006/"]].concat());
+    assert_eq!(text(&page.stdout), PAGE, "{}", text(&page.stderr));
 }
 
 #[test]

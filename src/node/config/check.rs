@@ -65,7 +65,7 @@ fn one_link(document: &Document, config: &NodeConfig, place: &Place, link: &Link
         return Err(document.refuse(&place.key("name"), problem, "1 to 15 bytes without spaces and slashes"));
     }
     let is_tun = matches!(link.kind, LinkKind::Tun | LinkKind::TunFast);
-    if link.kernel.is_some() && !is_tun {
+    if !link.kernel.is_empty() && !is_tun {
         let problem = "`kernel` is the kernel's address on its end of a TUN, which this link is not";
         return Err(document.refuse_key(
             &place.key("kernel"),
@@ -112,7 +112,7 @@ fn addresses(document: &Document, config: &NodeConfig) -> Checked {
         for address in &link.address {
             one(address, place.key("address"))?;
         }
-        if let Some(address) = &link.kernel {
+        for address in &link.kernel {
             one(address, place.key("kernel"))?;
         }
     }

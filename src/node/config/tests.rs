@@ -47,7 +47,7 @@ fn the_commented_example_says_what_it_says() {
     let rules = config.core_rules();
     assert_eq!(rules[1].senders.as_deref(), Some("[newreno, limit:40]"));
     assert_eq!(rules[0].matches.direction, Some(hopwise_core::endpoint::Direction::Incoming));
-    assert_eq!(config.endpoint(Vec::new(), [1; 32]).routes.len(), 1);
+    assert_eq!(config.endpoint(Vec::new(), [1; 32]).routes.len(), 2);
 }
 
 #[test]
