@@ -18,7 +18,7 @@ use super::relay::{Relayed, prepare, relay};
 use crate::failure::Failure;
 
 /// Connections of one forward at a time.
-const MOST_RELAYS: usize = 4096;
+const MOST_RELAYS: usize = 1024;
 const CONNECT_WITHIN: Duration = Duration::from_secs(60);
 
 /// A forward whose port on this machine is taken, while that is still allowed.

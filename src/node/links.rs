@@ -63,3 +63,38 @@ fn lane(fault: &config::Fault) -> FaultConfig {
         queue_packets: fault.queue_packets.unwrap_or(none.queue_packets),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use hopwise::units::{Rate, Share, Time};
+
+    use super::*;
+
+    #[test]
+    fn faults_mean_what_the_file_says() {
+        let fault = config::Fault {
+            drop: Share(10_000),
+            delay: Some(Time(Duration::from_millis(7))),
+            rate: Some(Rate(11_000_000)),
+            queue_packets: Some(50),
+            ..config::Fault::default()
+        };
+        let lane = lane(&fault);
+        let none = FaultConfig::default();
+        assert_eq!(
+            (lane.loss_ppm, lane.delay, lane.bits_per_second),
+            (10_000, Duration::from_millis(7), 11_000_000)
+        );
+        assert_eq!((lane.queue_packets, lane.reorder_by, lane.corrupt_ppm), (50, none.reorder_by, 0));
+    }
+
+    #[test]
+    fn the_kernel_gets_routes_to_what_its_own_subnets_leave_out() {
+        let prefixes = |texts: &[&str]| {
+            texts.iter().map(|text| text.parse().expect("a prefix")).collect::<Vec<Prefix>>()
+        };
+        let ours = prefixes(&["10.7.0.2/24", "fd07::2/64"]);
+        assert_eq!(routes_beside(&prefixes(&["10.7.0.1/24"]), &ours), ours[1..]);
+        assert_eq!(routes_beside(&[], &ours), ours);
+    }
+}

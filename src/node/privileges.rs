@@ -67,7 +67,9 @@ pub(super) fn become_only(someone: &Someone, kept: &[Capability]) -> Result<(), 
     let keep = failed("keep the capabilities that links need");
     caps::set(None, CapSet::Effective, &kept).map_err(|error| keep(&error))?;
     caps::set(None, CapSet::Permitted, &kept).map_err(|error| keep(&error))?;
-    caps::clear(None, CapSet::Inheritable).map_err(|error| keep(&error))?;
+    // What a link has changed in the system, a program such as nft takes back: it gets the same.
+    caps::set(None, CapSet::Inheritable, &kept).map_err(|error| keep(&error))?;
+    caps::set(None, CapSet::Ambient, &kept).map_err(|error| keep(&error))?;
     // Nothing that is executed from here on can give more.
     rustix::thread::set_no_new_privs(true)
         .map_err(|error| failed("give up new privileges")(&io::Error::from(error)))

@@ -52,7 +52,12 @@ impl Field {
 
     /// A daemon on hw0 with `more` in its configuration, which answers at its control socket.
     fn daemon(&self, more: &str) -> Daemon {
-        let config = self.config(more);
+        self.daemon_over("kind: tun", more)
+    }
+
+    /// The same over another kind of link.
+    fn daemon_over(&self, kind: &str, more: &str) -> Daemon {
+        let config = self.config_over(kind, more);
         let log = fs::File::create(self.path("log")).expect("the folder can be written");
         let mut command = self.node.command(&[HOPWISE, "node", &config]);
         command.env("NOTIFY_SOCKET", self.path("notify"));
@@ -63,11 +68,15 @@ impl Field {
     }
 
     fn config(&self, more: &str) -> String {
+        self.config_over("kind: tun", more)
+    }
+
+    fn config_over(&self, kind: &str, more: &str) -> String {
         let path = self.path("node.yaml");
         let socket = self.path("control.sock");
         let text = format!(
             "node: {{ name: n2, address: [10.7.0.2/24, \"fd07::2/64\"] }}\n\
-             links: [{{ kind: tun, name: hw0, kernel: [10.7.0.1/24, \"fd07::1/64\"] }}]\n\
+             links: [{{ {kind}, name: hw0, kernel: [10.7.0.1/24, \"fd07::1/64\"] }}]\n\
              routes: [{{ to: 0.0.0.0/0, link: hw0 }}]\ncontrol: {socket}\n{more}\n"
         );
         fs::write(&path, text).expect("the folder can be written");
@@ -280,6 +289,62 @@ fn forwards_lead_both_ways() {
     assert_eq!(text(&outward.stdout), PAGE, "{}", text(&outward.stderr));
     let inward = field.web.output(&["curl", "-sS", "--max-time", "60", "http://10.7.0.2:8022/"]);
     assert_eq!(text(&inward.stdout), PAGE, "{}", text(&inward.stderr));
+}
+
+#[test]
+fn a_bad_link_with_offload_still_carries_every_byte() {
+    if !can_run("a_bad_link_with_offload_still_carries_every_byte", &["curl", "python3"]) {
+        return;
+    }
+    let field = Field::new("bad");
+    let large: Vec<u8> =
+        (0..2_000_000_u32).map(|nth| nth.wrapping_mul(2_654_435_761).to_be_bytes()[0]).collect();
+    fs::write(field.path("www/large"), &large).expect("the folder can be written");
+    let _server = field.serve(&field.web, "10.9.0.2", "80");
+    let fault = "fault: { seed: 4, drop: 1%, duplicate: 1%, reorder: 1%, delay: 1ms }";
+    let _daemon = field.daemon_over(&format!("kind: tun-fast, {fault}"), SOCKS5);
+    let page = field.curl(&[&THROUGH[..], &["http://10.9.0.2/large"]].concat());
+    assert!(page.stdout == large, "{} bytes came: {}", page.stdout.len(), text(&page.stderr));
+}
+
+#[test]
+fn iperf3_and_ssh_run_through_forwards_unmodified() {
+    let commands = ["iperf3", "ssh", "ssh-keygen", "sshd"];
+    if !can_run("iperf3_and_ssh_run_through_forwards_unmodified", &commands) {
+        return;
+    }
+    let field = Field::new("programs");
+    let key = field.path("key");
+    let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f", &key]).status();
+    assert!(made.is_ok_and(|status| status.success()));
+    fs::copy(field.path("key.pub"), field.path("authorized")).expect("the folder can be written");
+    let settings = format!(
+        "Port 2222\nListenAddress 10.9.0.2\nHostKey {key}\nAuthorizedKeysFile {}\nPidFile none\nUsePAM no\n\
+         PermitRootLogin prohibit-password\nStrictModes no\n",
+        field.path("authorized")
+    );
+    fs::write(field.path("sshd"), settings).expect("the folder can be written");
+    fs::create_dir_all("/run/sshd").expect("sshd wants it");
+    let sshd = text(&field.web.output(&["sh", "-c", "command -v sshd"]).stdout);
+    let _sshd = field.web.start(&[sshd.trim(), "-D", "-f", &field.path("sshd")]);
+    let _iperf3 = field.web.start(&["iperf3", "-s", "-B", "10.9.0.2"]);
+    for port in [2222, 5201] {
+        within_patience(until(|| field.web.run(|| std::net::TcpStream::connect(("10.9.0.2", port)).is_ok())));
+    }
+    let _daemon = field.daemon(
+        "forwards:\n  - { listen: 127.0.0.1:8022, to: mesh:10.9.0.2:2222 }\n  \
+         - { listen: 127.0.0.1:5201, to: mesh:10.9.0.2:5201 }",
+    );
+    let known = format!("UserKnownHostsFile={}", field.path("known"));
+    let options = ["-o", "StrictHostKeyChecking=accept-new", "-o", &known, "-o", "BatchMode=yes"];
+    let what = ["-p", "8022", "-i", &key, "root@127.0.0.1", "head -c 1000000 /dev/zero | sha256sum"];
+    let told = field.node.output(&[&["ssh"], &options[..], &what].concat());
+    let expected = "d29751f2649b32ff572b5e0a9f541ea660a50f94ff0beedfb0b692b924cc8025";
+    assert!(text(&told.stdout).starts_with(expected), "{}{}", text(&told.stdout), text(&told.stderr));
+    for words in [&["-n", "20M"][..], &["-n", "20M", "-R"]] {
+        let told = field.node.output(&[&["iperf3", "-c", "127.0.0.1"], words].concat());
+        assert!(told.status.success(), "{}{}", text(&told.stdout), text(&told.stderr));
+    }
 }
 
 #[test]
