@@ -82,7 +82,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn out_folder(arguments: &Arguments, scenario: &Scenario) -> PathBuf {
-    if arguments.out == PathBuf::from("results/SCENARIO") {
+    if arguments.out.as_os_str() == "results/SCENARIO" {
         return PathBuf::from("results").join(&scenario.name);
     }
     arguments.out.clone()
