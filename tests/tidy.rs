@@ -35,7 +35,7 @@ const ARROWS: [(&str, &[&str]); 5] = [
         ],
     ),
     ("stack/mesh/Cargo.toml", &["hopwise-core"]),
-    ("stack/air/Cargo.toml", &["hopwise-core"]),
+    ("stack/air/Cargo.toml", &["hopwise-core", "libm"]),
     ("agents/Cargo.toml", &["hopwise-core"]),
 ];
 

@@ -16,6 +16,7 @@ mod reception;
 mod station;
 mod stats;
 mod transmission;
+mod written;
 
 pub use stats::{FrameCounts, StationStats};
 
@@ -24,6 +25,8 @@ use std::collections::VecDeque;
 use hopwise_core::Cast;
 
 use crate::deadlines::{Deadlines, NEVER};
+use crate::frames::FrameEvent;
+use crate::ledger::Ledger;
 use crate::medium::{Medium, Place, Radio};
 use crate::phy::Phy;
 use crate::random::{Purpose, Stream};
@@ -92,6 +95,8 @@ pub struct Frame {
     pub airtime_ns: u64,
     /// Bytes of the packet within; 0 for control frames.
     pub bytes: u32,
+    /// The packet's, counted by its sender.
+    pub number: u32,
     pub is_announced: bool,
     pub is_repeat: bool,
 }
@@ -124,6 +129,9 @@ pub struct Dcf {
     deadlines: Deadlines,
     news: VecDeque<News>,
     events: u64,
+    ledgers: Vec<Ledger>,
+    /// What stations see, where somebody writes it down.
+    seen: Option<Vec<FrameEvent>>,
 }
 
 impl Dcf {
@@ -139,6 +147,8 @@ impl Dcf {
             deadlines: Deadlines::new(medium.stations()),
             news: VecDeque::new(),
             events: 0,
+            ledgers: Vec::new(),
+            seen: None,
             phy,
             mac,
             radio,
@@ -202,6 +212,28 @@ impl Dcf {
 
     pub fn next_news(&mut self) -> Option<News> {
         self.news.pop_front()
+    }
+
+    /// Books where the time of every station goes, from now on.
+    pub fn keep_ledgers(&mut self) {
+        self.ledgers = vec![Ledger::default(); self.stations.len()];
+    }
+
+    /// A station's book as of now; `None` where none are kept.
+    pub fn ledger(&self, now: u64, station: u32) -> Option<Ledger> {
+        self.ledgers.get(station as usize).map(|ledger| ledger.closed_at(now))
+    }
+
+    /// Keeps what every station sees, until it is taken.
+    pub fn watch_frames(&mut self) {
+        self.seen = Some(Vec::new());
+    }
+
+    pub fn take_seen(&mut self, sink: &mut dyn FnMut(&FrameEvent)) {
+        if let Some(seen) = &mut self.seen {
+            seen.iter().for_each(sink);
+            seen.clear();
+        }
     }
 
     pub fn stats(&self, station: u32) -> &StationStats {

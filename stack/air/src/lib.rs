@@ -2,11 +2,14 @@
 
 pub mod dcf;
 mod deadlines;
+pub mod frames;
+pub mod ledger;
 pub mod medium;
 pub mod phy;
+pub mod radiotap;
 pub mod random;
 mod wire;
 mod world;
 
 pub use wire::WireConfig;
-pub use world::{Seat, TraceSink, World, WorldConfig};
+pub use world::{FrameSink, Seat, TraceSink, World, WorldConfig};

@@ -11,8 +11,10 @@ use std::net::IpAddr;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Machine, NextHop, Rx};
 
-use crate::dcf::{Dcf, EVERYONE, MacConfig, News, Outcome, StationStats};
+use crate::dcf::{Dcf, EVERYONE, FrameKind, MacConfig, News, Outcome, StationStats};
 use crate::deadlines::{Deadlines, NEVER};
+use crate::frames::FrameEvent;
+use crate::ledger::Ledger;
 use crate::medium::{Place, Radio};
 use crate::phy::Phy;
 use crate::wire::{Wire, WireConfig};
@@ -59,6 +61,9 @@ enum Filed {
 /// Sees every trace event, with the machine that it is of.
 pub type TraceSink = Box<dyn FnMut(u32, &TraceEvent)>;
 
+/// Sees what every station sees of every frame, with the packet that a data frame carries.
+pub type FrameSink = Box<dyn FnMut(&FrameEvent, &[u8])>;
+
 /// A packet in the hands of a machine's radio.
 #[derive(Debug, Default)]
 struct Held {
@@ -87,6 +92,7 @@ pub struct World<M: Machine> {
     /// Packets for a neighbour that no station has the address of.
     unresolved: u64,
     trace: Option<TraceSink>,
+    frames: Option<FrameSink>,
     spare: Vec<Vec<u8>>,
 }
 
@@ -120,6 +126,7 @@ impl<M: Machine> World<M> {
             events: 0,
             unresolved: 0,
             trace: None,
+            frames: None,
             spare: Vec::new(),
         };
         (0..world.machines.len()).for_each(|n| world.serve(n));
@@ -128,6 +135,21 @@ impl<M: Machine> World<M> {
 
     pub fn set_trace(&mut self, sink: TraceSink) {
         self.trace = Some(sink);
+    }
+
+    pub fn set_frames(&mut self, sink: FrameSink) {
+        self.dcf.watch_frames();
+        self.frames = Some(sink);
+    }
+
+    /// Books where the time of every station goes. Call it before anything has happened.
+    pub fn keep_ledgers(&mut self) {
+        self.dcf.keep_ledgers();
+    }
+
+    /// Where a station's time went until now, if that is booked.
+    pub fn ledger(&self, station: u32) -> Option<Ledger> {
+        self.dcf.ledger(self.now, station)
     }
 
     pub fn now(&self) -> Instant {
@@ -178,6 +200,10 @@ impl<M: Machine> World<M> {
         }
         if radio <= self.now {
             self.dcf.fire();
+            if let Some(sink) = &mut self.frames {
+                let held = &self.held;
+                self.dcf.take_seen(&mut |event| sink(event, packet_of(held, event)));
+            }
             while let Some(news) = self.dcf.next_news() {
                 self.take(news);
             }
@@ -324,6 +350,10 @@ impl<M: Machine> World<M> {
         self.order += 1;
         self.filed.push(Reverse((at, self.order, what)));
     }
+}
+
+fn packet_of<'a>(held: &'a [Held], event: &FrameEvent) -> &'a [u8] {
+    if event.frame.kind == FrameKind::Data { &held[event.sender as usize].packet } else { &[] }
 }
 
 impl<M: Machine> fmt::Debug for World<M> {

@@ -106,6 +106,7 @@ impl Dcf {
             duration_ns: owed.duration_ns,
             airtime_ns,
             bytes: 0,
+            number: 0,
             is_announced: false,
             is_repeat: false,
         };

@@ -120,6 +120,10 @@ impl Dcf {
         let heard = st.reception;
         st.reception.hears = Hears::Nothing;
         st.busy_until = st.busy_until.max(heard.until);
+        if self.is_written_down() {
+            self.write_heard(n, &heard);
+        }
+        let st = &mut self.stations[n];
         // A frame that ends while the station itself sends leaves no trace.
         if !st.was_sending_at(heard.until) {
             if heard.hears == Hears::Frame {

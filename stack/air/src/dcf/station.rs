@@ -145,6 +145,7 @@ impl Station {
                 duration_ns: 0,
                 airtime_ns: 0,
                 bytes: 0,
+                number: 0,
                 is_announced: false,
                 is_repeat: false,
             },

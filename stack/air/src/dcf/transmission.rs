@@ -13,6 +13,7 @@ impl Dcf {
             duration_ns: whole_us(3 * times.sifs + times.cts + data + times.ack),
             airtime_ns: times.rts,
             bytes: 0,
+            number: service.number,
             is_announced: false,
             is_repeat: service.is_repeat,
         };
@@ -33,6 +34,7 @@ impl Dcf {
             duration_ns,
             airtime_ns: service.airtime_ns,
             bytes: service.bytes,
+            number: service.number,
             is_announced: service.is_announced,
             is_repeat: service.is_repeat,
         };
@@ -43,6 +45,9 @@ impl Dcf {
     /// The start of a frame, applied to all who will hear it.
     pub(super) fn transmit(&mut self, now: u64, n: usize, frame: Frame) {
         let until = now + frame.airtime_ns;
+        if self.is_written_down() {
+            self.write_sent(now, n, &frame);
+        }
         let st = &mut self.stations[n];
         debug_assert!(st.sends_until <= now, "a station sends one frame at a time");
         if st.reception.hears == Hears::Frame {

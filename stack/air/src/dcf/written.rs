@@ -1,0 +1,72 @@
+//! What is written down while frames fly: ledgers, and what stations see.
+
+use super::station::{Hears, Reception};
+use super::{Dcf, EVERYONE, Frame, FrameKind};
+use crate::frames::{FrameEvent, Sees};
+use crate::ledger::Spent;
+
+impl Dcf {
+    #[inline]
+    pub(super) fn is_written_down(&self) -> bool {
+        !self.ledgers.is_empty() || self.seen.is_some()
+    }
+
+    pub(super) fn write_sent(&mut self, now: u64, n: usize, frame: &Frame) {
+        let until = now + frame.airtime_ns;
+        if let Some(ledger) = self.ledgers.get_mut(n) {
+            let reception = &self.stations[n].reception;
+            if reception.hears != Hears::Nothing && reception.from < now {
+                ledger.book(Spent::Noise, reception.from, now);
+            }
+            let spent = match frame.kind {
+                FrameKind::Rts => Spent::SendsRts,
+                FrameKind::Cts => Spent::SendsCts,
+                FrameKind::Data => Spent::SendsData,
+                FrameKind::Ack => Spent::SendsAck,
+            };
+            ledger.book(spent, now, until);
+        }
+        if let Some(seen) = &mut self.seen {
+            seen.push(FrameEvent {
+                from_ns: now,
+                until_ns: until,
+                station: n as u32,
+                sender: n as u32,
+                sees: Sees::Sends,
+                power_w: self.radio.transmit_w,
+                frame: *frame,
+            });
+        }
+    }
+
+    pub(super) fn write_heard(&mut self, n: usize, heard: &Reception) {
+        let sender = self.medium.links[heard.link as usize].from;
+        let frame = self.stations[sender as usize].frame;
+        if let Some(ledger) = self.ledgers.get_mut(n) {
+            let is_own = frame.to == n as u32 || frame.to == EVERYONE;
+            let spent = match heard.hears {
+                Hears::Frame if is_own => Spent::Receives,
+                Hears::Frame => Spent::Overhears,
+                Hears::Collision => Spent::Collision,
+                Hears::Noise | Hears::Nothing => Spent::Noise,
+            };
+            ledger.book(spent, heard.from, heard.until);
+        }
+        if let Some(seen) = &mut self.seen {
+            let sees = match heard.hears {
+                Hears::Frame => Sees::Decodes,
+                Hears::Collision => Sees::Collision,
+                Hears::Noise | Hears::Nothing => Sees::Noise,
+            };
+            seen.push(FrameEvent {
+                from_ns: heard.from,
+                until_ns: heard.until,
+                station: n as u32,
+                sender,
+                sees,
+                power_w: heard.power_w,
+                frame,
+            });
+        }
+    }
+}

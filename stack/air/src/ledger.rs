@@ -1,0 +1,107 @@
+//! Where a station's time goes. What is booked sums to the clock.
+
+/// What a station's time was spent on; the first that claims a moment has it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spent {
+    SendsRts,
+    SendsCts,
+    SendsData,
+    SendsAck,
+    /// A frame for this station, or for all.
+    Receives,
+    /// A frame between others, understood.
+    Overhears,
+    /// A frame too weak to understand, or sent into.
+    Noise,
+    Collision,
+    /// Nothing on the air here: backoff, NAV, or nothing to do.
+    Idle,
+}
+
+impl Spent {
+    pub const ALL: [Spent; 9] = [
+        Spent::SendsRts,
+        Spent::SendsCts,
+        Spent::SendsData,
+        Spent::SendsAck,
+        Spent::Receives,
+        Spent::Overhears,
+        Spent::Noise,
+        Spent::Collision,
+        Spent::Idle,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Spent::SendsRts => "sends-rts",
+            Spent::SendsCts => "sends-cts",
+            Spent::SendsData => "sends-data",
+            Spent::SendsAck => "sends-ack",
+            Spent::Receives => "receives",
+            Spent::Overhears => "overhears",
+            Spent::Noise => "noise",
+            Spent::Collision => "collision",
+            Spent::Idle => "idle",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ledger {
+    until: u64,
+    last: usize,
+    ns: [u64; Spent::ALL.len()],
+}
+
+impl Ledger {
+    /// Books a stretch, as far as it is not booked already; what lies between was idle.
+    pub(crate) fn book(&mut self, spent: Spent, from: u64, until: u64) {
+        let from = from.max(self.until);
+        if until <= from {
+            return;
+        }
+        self.ns[Spent::Idle as usize] += from - self.until;
+        self.ns[spent as usize] += until - from;
+        (self.until, self.last) = (until, spent as usize);
+    }
+
+    /// The book as of `now`, which is not earlier than anything that began.
+    #[must_use]
+    pub(crate) fn closed_at(mut self, now: u64) -> Ledger {
+        if now >= self.until {
+            self.ns[Spent::Idle as usize] += now - self.until;
+        } else {
+            self.ns[self.last] = self.ns[self.last].saturating_sub(self.until - now);
+        }
+        self.until = now;
+        self
+    }
+
+    pub fn ns(&self, spent: Spent) -> u64 {
+        self.ns[spent as usize]
+    }
+
+    pub fn total_ns(&self) -> u64 {
+        self.ns.iter().sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn overlapping_stretches_are_booked_once_and_all_sums_to_the_clock() {
+        let mut ledger = Ledger::default();
+        ledger.book(Spent::SendsData, 10, 20);
+        ledger.book(Spent::Noise, 15, 30);
+        ledger.book(Spent::Collision, 12, 18);
+        ledger.book(Spent::SendsAck, 40, 60);
+        let closed = ledger.closed_at(50);
+        assert_eq!(closed.total_ns(), 50);
+        let of = |spent| closed.ns(spent);
+        assert_eq!((of(Spent::SendsData), of(Spent::Noise), of(Spent::Collision)), (10, 10, 0));
+        assert_eq!((of(Spent::SendsAck), of(Spent::Idle)), (10, 20));
+        assert_eq!(ledger.closed_at(100).total_ns(), 100);
+    }
+}
