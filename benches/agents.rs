@@ -1,0 +1,49 @@
+//! What an agent costs for each segment, above the plainest agent of its kind: receivers above `immediate`, sender lists
+//! above `[newreno]`. `scripts/bench agents` runs it.
+//!
+//! Agents are driven through their contracts, as a connection does it, in virtual time and without a connection around.
+
+#[expect(dead_code, reason = "rates are the core's")]
+#[path = "core/clock.rs"]
+mod clock;
+#[path = "agents/receivers.rs"]
+mod receivers;
+#[expect(dead_code, reason = "nobody else has agents to compare with, and runs are counted otherwise")]
+#[path = "core/row.rs"]
+mod row;
+#[path = "agents/senders.rs"]
+mod senders;
+
+use row::Row;
+
+/// Runs of each agent. They are short, and the least of them is what the work costs: the others were disturbed.
+const RUNS: usize = 60;
+
+/// Two costs, measured in turn, so that what the machine does meanwhile meets both.
+fn least_in_turn(mut one: impl FnMut() -> f64, mut other: impl FnMut() -> f64) -> (f64, f64) {
+    let runs = (0..RUNS).map(|_| (one(), other()));
+    runs.fold((f64::MAX, f64::MAX), |least, run| (least.0.min(run.0), least.1.min(run.1)))
+}
+
+/// What `agent` costs more than `plainest`.
+fn more(agent: impl FnMut() -> f64, plainest: impl FnMut() -> f64) -> f64 {
+    let (agent, plainest) = least_in_turn(agent, plainest);
+    agent - plainest
+}
+
+/// A group of rows, by the word that selects it.
+type Group = (&'static str, fn() -> Vec<Row>);
+
+const GROUPS: [Group; 2] = [("receivers", receivers::rows), ("senders", senders::rows)];
+
+/// Words that are no options choose groups; without any, all run.
+fn main() {
+    let chosen: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
+    let is_chosen = |name: &str| chosen.is_empty() || chosen.iter().any(|word| word == name);
+    let mut rows = Vec::new();
+    for (name, run) in GROUPS.iter().filter(|(name, _)| is_chosen(name)) {
+        eprintln!("{name}:");
+        rows.extend(run());
+    }
+    println!("{}", row::object("agents", &rows));
+}

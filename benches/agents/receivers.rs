@@ -1,0 +1,123 @@
+//! Receiver agents on a steady flow over five hops, its window told: a segment a millisecond, one in 64 out of order.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use hopwise_agents::StandardAgents;
+use hopwise_agents::registry::{self, Kind};
+use hopwise_core::Instant;
+use hopwise_core::agent::{
+    AckDecided, AckVerdict, AgentMaker, Arrival, By, Class, HopSource, Owed, Path, ReceiverAgent, RecvView,
+};
+
+use crate::clock::cost_ns;
+use crate::row::Row;
+use crate::{least_in_turn, more};
+
+const SEGMENTS: u64 = 20_000;
+const BYTES: u32 = 1_000;
+const GAP: Duration = Duration::from_millis(1);
+/// What the ledger allows.
+const CEILING: Duration = Duration::from_millis(490);
+
+pub(crate) fn rows() -> Vec<Row> {
+    let plainest = || cost("immediate");
+    let mut rows = vec![Row::alone("immediate", "ns/segment", least_in_turn(plainest, plainest).0)];
+    for agent in registry::all().iter().filter(|agent| agent.kind() == Kind::Receiver).skip(1) {
+        let spec = if agent.wraps() { format!("{}(immediate)", agent.name) } else { agent.name.to_owned() };
+        rows.push(Row::alone(&*spec, "ns more", more(|| cost(&spec), plainest)));
+    }
+    rows
+}
+
+fn cost(spec: &str) -> f64 {
+    let mut seat = Seat::new(spec);
+    let cost = cost_ns(SEGMENTS, || {
+        for nth in 0..SEGMENTS {
+            seat.arrive(if nth % 64 == 63 { Class::OutOfOrder } else { Class::InOrder });
+        }
+    });
+    black_box(seat.acks);
+    cost
+}
+
+/// What the ledger keeps for an agent.
+struct Seat {
+    agent: Box<dyn ReceiverAgent>,
+    now: Instant,
+    owed: Owed,
+    path: Path,
+    acks: u64,
+}
+
+impl Seat {
+    fn new(spec: &str) -> Seat {
+        let mut path = Path { hops_from_peer: Some((5, HopSource::Routing)), ..Path::default() };
+        path.rtt.min = Some(Duration::from_millis(40));
+        path.rtt.smoothed = Some(Duration::from_millis(60));
+        Seat {
+            agent: StandardAgents::default().receiver(spec),
+            now: Instant::ZERO,
+            owed: Owed::default(),
+            path,
+            acks: 0,
+        }
+    }
+
+    fn arrive(&mut self, class: Class) {
+        self.now += GAP;
+        self.run_out();
+        let arrival = Arrival {
+            now: self.now,
+            class,
+            bytes: BYTES,
+            gap: Some(GAP),
+            gap_in_order: Some(GAP),
+            push: false,
+            ce: false,
+            rate_asked: None,
+            told: None,
+        };
+        if class == Class::InOrder {
+            self.owed.segments += 1;
+            self.owed.bytes += BYTES;
+            self.owed.since.get_or_insert(self.now);
+            self.owed.in_order_total += 1;
+        }
+        let verdict = self.agent.on_arrival(black_box(&arrival), &view(&self.path, self.owed));
+        self.obey(verdict);
+    }
+
+    /// Deadlines and the ceiling.
+    fn run_out(&mut self) {
+        if self.agent.deadline().is_some_and(|due| due <= self.now) {
+            let verdict = self.agent.on_deadline(self.now, &view(&self.path, self.owed));
+            self.obey(verdict);
+        }
+        if self.owed.since.is_some_and(|since| since + CEILING <= self.now) {
+            self.decide(By::Forced);
+        }
+    }
+
+    fn obey(&mut self, verdict: AckVerdict) {
+        match verdict {
+            AckVerdict::Hold(_) => {}
+            AckVerdict::Now(_) => self.decide(By::Agent),
+            AckVerdict::Repeat(_) => self.decide(By::Repeat),
+        }
+    }
+
+    fn decide(&mut self, by: By) {
+        black_box(self.agent.note());
+        let Owed { segments, bytes, .. } = self.owed;
+        let in_order_total = self.owed.in_order_total;
+        self.owed = Owed { last_ack: Some(self.now), in_order_total, ..Owed::default() };
+        self.acks += 1;
+        let decided = AckDecided { now: self.now, by, segments, bytes };
+        self.agent.on_ack(&decided, &view(&self.path, self.owed));
+    }
+}
+
+fn view(path: &Path, owed: Owed) -> RecvView<'_> {
+    RecvView { owed, path, peer_cwnd: Some(12), mss: BYTES, advertised: 65_535, holes: 0 }
+}

@@ -1,0 +1,102 @@
+//! Sender lists on a bulk transfer over five hops: each segment is allowed, noted, sent and acknowledged, one RTT sample
+//! for each.
+
+use std::hint::black_box;
+use std::time::Duration;
+
+use hopwise_agents::StandardAgents;
+use hopwise_agents::param::{DefaultValue, Param};
+use hopwise_agents::registry::{self, Kind};
+use hopwise_core::agent::{
+    Acked, AgentMaker, Allowance, Count, DataNote, HopSource, Path, SendView, SenderAgent, Sent, SentKind,
+};
+use hopwise_core::{Instant, Seq};
+
+use crate::clock::cost_ns;
+use crate::row::Row;
+use crate::{least_in_turn, more};
+
+const SEGMENTS: u64 = 20_000;
+const MSS: u32 = 1_000;
+const FLIGHT: Count = Count { segments: 10, bytes: 10_000 };
+const GAP: Duration = Duration::from_millis(4);
+
+pub(crate) fn rows() -> Vec<Row> {
+    let plainest = || cost("[newreno]");
+    let mut rows = vec![Row::alone("[newreno]", "ns/segment", least_in_turn(plainest, plainest).0)];
+    for agent in registry::all().iter().filter(|agent| agent.kind() == Kind::Sender).skip(1) {
+        let needed = if agent.params.iter().any(is_needed) { ":4" } else { "" };
+        let list = if agent.owns_cwnd() {
+            format!("[{}]", agent.name)
+        } else {
+            format!("[newreno, {}{needed}]", agent.name)
+        };
+        rows.push(Row::alone(&*list, "ns more", more(|| cost(&list), plainest)));
+    }
+    rows
+}
+
+fn cost(list: &str) -> f64 {
+    let mut sending = Sending::new(list);
+    cost_ns(SEGMENTS, || (0..SEGMENTS).for_each(|_| sending.segment()))
+}
+
+struct Sending {
+    agents: Vec<Box<dyn SenderAgent>>,
+    now: Instant,
+    snd_una: Seq,
+    path: Path,
+}
+
+impl Sending {
+    fn new(list: &str) -> Sending {
+        let hops = Some((5, HopSource::Routing));
+        let mut path = Path { hops_to_peer: hops, hops_from_peer: hops, ..Path::default() };
+        path.link_bps = Some(2_000_000);
+        path.rtt.min = Some(Duration::from_millis(40));
+        path.rtt.smoothed = Some(Duration::from_millis(60));
+        Sending { agents: StandardAgents::default().senders(list), now: Instant::ZERO, snd_una: Seq(0), path }
+    }
+
+    fn segment(&mut self) {
+        self.now += GAP;
+        let now = self.now;
+        let view = SendView {
+            mss: MSS,
+            snd_una: self.snd_una,
+            highest_ack: self.snd_una,
+            snd_nxt: self.snd_una + MSS * FLIGHT.segments,
+            flight: FLIGHT,
+            unsent: Count { segments: 100, bytes: 100_000 },
+            snd_wnd: 1_000_000,
+            path: &self.path,
+            recovering: None,
+            app_limited: false,
+        };
+        let one = Count { segments: 1, bytes: u64::from(MSS) };
+        let rtt = Duration::from_micros(60_000 + u64::from(self.snd_una.0 % 7_919));
+        let acked = Acked {
+            now,
+            newly: one,
+            sacked: Count::default(),
+            rtt: Some(rtt),
+            ece: false,
+            flight_before: FLIGHT,
+        };
+        self.agents.iter_mut().for_each(|agent| agent.on_acked(black_box(&acked), &view));
+        let allowed = self
+            .agents
+            .iter()
+            .fold(Allowance::UNLIMITED, |allowed, agent| agent.narrow(now, black_box(&view), allowed));
+        let mut note = DataNote::default();
+        self.agents.iter().for_each(|agent| agent.note(view.snd_nxt, &view, &allowed, &mut note));
+        black_box((allowed, note));
+        let sent = Sent { now, carried: one, kind: SentKind::New };
+        self.agents.iter_mut().for_each(|agent| agent.on_sent(black_box(&sent), &view));
+        self.snd_una += MSS;
+    }
+}
+
+fn is_needed(param: &Param) -> bool {
+    param.default == DefaultValue::Required
+}
