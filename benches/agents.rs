@@ -1,5 +1,5 @@
-//! What an agent costs for each segment, above the plainest agent of its kind: receivers above `immediate`, sender lists
-//! above `[newreno]`. `scripts/bench agents` runs it.
+//! What an agent costs for each segment, above the plainest agent of its kind: receivers above `immediate`, sender
+//! lists above `[newreno]`. `scripts/bench agents` runs it.
 //!
 //! Agents are driven through their contracts, as a connection does it, in virtual time and without a connection around.
 

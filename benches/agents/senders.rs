@@ -1,5 +1,5 @@
-//! Sender lists on a bulk transfer over five hops: each segment is allowed, noted, sent and acknowledged, one RTT sample
-//! for each.
+//! Sender lists on a bulk transfer over five hops: each segment is allowed, noted, sent and acknowledged, one RTT
+//! sample for each.
 
 use std::hint::black_box;
 use std::time::Duration;
