@@ -19,6 +19,8 @@ mod node;
 mod path;
 #[path = "live/programs.rs"]
 mod programs;
+#[path = "live/raw.rs"]
+mod raw;
 #[path = "live/stream.rs"]
 mod stream;
 #[path = "live/window.rs"]

@@ -1,5 +1,5 @@
 //! A mover of packets: it answers the kernel's TCP with packets that are right and knows next to nothing, so that what
-//! it reaches is what the device and the kernel allow. It loses nothing, since nothing is lost on a TUN that is read.
+//! it reaches is what the device and the kernel allow.
 
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -85,6 +85,13 @@ impl Mover {
         }
     }
 
+    fn wait_a_while(&mut self) -> Option<Seen> {
+        self.read().or_else(|| {
+            wait_readable(&*self.link, Some(Duration::from_millis(20)));
+            self.read()
+        })
+    }
+
     /// A segment with so much payload, all of it zeros, at `next`.
     fn write(&mut self, flags: u8, payload: usize) {
         let options: &[u8] = if flags & SYN != 0 { &[2, 4, 5, 0xb4, 1, 3, 3, SHIFT] } else { &[] };
@@ -142,11 +149,16 @@ impl Mover {
                 self.next = self.next.wrapping_add(payload as u32);
                 rest -= payload;
             }
-            let seen = if payload > 0 && payload <= room { self.read() } else { Some(self.wait()) };
+            let has_sent = payload > 0 && payload <= room;
+            let seen = if has_sent { self.read() } else { self.wait_a_while() };
             if let Some(seen) = seen
                 && seen.ack.wrapping_sub(begin) >= acked.wrapping_sub(begin)
             {
                 (acked, window) = (seen.ack, seen.window << shift);
+            } else if !has_sent {
+                // The kernel has dropped something: all of it again.
+                rest += u64::from(in_flight);
+                self.next = acked;
             }
         }
         self.write(FIN | ACK, 0);

@@ -3,9 +3,6 @@
 //! Before each packet goes a header (struct virtio_net_hdr) that says how it is to be cut and which checksum is still
 //! to be finished. TCP bundles go to the machine whole; UDP bundles are cut here, because nobody above knows them.
 
-mod header;
-mod incoming;
-
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -13,16 +10,14 @@ use std::sync::Arc;
 use hopwise_core::endpoint::{Neighbours, Offload};
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Instant, LinkEvent, Transmit};
-use tun_rs::{DeviceBuilder, VIRTIO_NET_HDR_LEN, VirtioNetHdr};
+use tun_rs::{DeviceBuilder, VIRTIO_NET_HDR_LEN};
 
 use crate::counters::{LinkCounters, LinkDrop, Tally};
 use crate::link::{Link, LinkError, Received, Sent};
 use crate::netlink;
 use crate::sys;
 use crate::tun::{TunConfig, check_ip, on_read_error, on_write_error};
-
-use header::header_for;
-use incoming::{Incoming, finish};
+use crate::vnet::{Incoming, finish, header_for, read_header};
 
 /// One queue of a TUN device with offload.
 #[derive(Debug)]
@@ -120,7 +115,7 @@ impl Link for TunFast {
         let Received::Packet(arrived) = check_ip(&into[..bytes], &mut self.tally) else {
             return Received::Dropped;
         };
-        let Ok(header) = VirtioNetHdr::decode(&header) else { return Received::Dropped };
+        let Some(header) = read_header(&header) else { return Received::Dropped };
         match finish(&header, &mut into[..bytes], &mut self.incoming) {
             Ok(Some(segment_bytes)) => {
                 Received::Packet(crate::link::Arrived { segment_bytes: segment_bytes.get(), ..arrived })

@@ -12,7 +12,7 @@ const UDP_HEADER: usize = 8;
 
 /// A bundle of UDP datagrams on its way to the machine.
 #[derive(Debug, Default)]
-pub(super) struct Incoming {
+pub(crate) struct Incoming {
     bundle: Vec<u8>,
     /// Where the payload begins, and where the next datagram's does.
     headers: usize,
@@ -22,13 +22,13 @@ pub(super) struct Incoming {
 
 /// How a packet goes to the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Whole {
+pub(crate) enum Whole {
     Single,
     Bundle(u16),
 }
 
 impl Whole {
-    pub(super) fn get(self) -> Option<u16> {
+    pub(crate) fn get(self) -> Option<u16> {
         match self {
             Whole::Single => None,
             Whole::Bundle(segment_bytes) => Some(segment_bytes),
@@ -38,7 +38,7 @@ impl Whole {
 
 /// Makes a packet what the link vouches for: TCP that was looked at by the kernel or here, everything else with its
 /// checksum. Nothing comes back for what was put into `incoming`.
-pub(super) fn finish(
+pub(crate) fn finish(
     header: &VirtioNetHdr,
     packet: &mut [u8],
     incoming: &mut Incoming,
@@ -105,7 +105,7 @@ impl Incoming {
     }
 
     /// The next datagram of the bundle, as a packet of its own; how long it is.
-    pub(super) fn next(&mut self, into: &mut [u8]) -> Option<usize> {
+    pub(crate) fn next(&mut self, into: &mut [u8]) -> Option<usize> {
         let headers = self.headers;
         let end = (self.at + self.each).min(self.bundle.len());
         if self.at >= end {

@@ -15,7 +15,7 @@ pub(super) const ECN: u8 = 0x80;
 pub(super) const TCP_CHECKSUM: u16 = 16;
 
 /// The machine leaves every TCP checksum to the link; what else it sends is finished.
-pub(super) fn header_for(packet: &[u8], segment_bytes: Option<u16>) -> VirtioNetHdr {
+pub(crate) fn header_for(packet: &[u8], segment_bytes: Option<u16>) -> VirtioNetHdr {
     let Some((tcp_at, gso_type)) = tcp(packet) else { return VirtioNetHdr::default() };
     let whole = VirtioNetHdr {
         flags: NEEDS_CHECKSUM,

@@ -1,0 +1,351 @@
+//! `raw`: an Ethernet device that the kernel goes on using, with addresses that are ours.
+//!
+//! Frames come and go through a packet socket in batches; neighbours are found by ARP and NDP of our own. Each frame
+//! has the header of `tun-fast` before it, since a packet socket too sees what the kernel has coalesced, and checksums
+//! that a device is still to finish. What the kernel would answer in our name is kept from it by a rule of nft.
+
+mod arp;
+mod ethernet;
+mod guard;
+mod ndp;
+mod neighbours;
+mod socket;
+
+use std::net::IpAddr;
+use std::os::fd::BorrowedFd;
+use std::time::Duration;
+
+use hopwise_core::endpoint::{Neighbours as Finding, Offload};
+use hopwise_core::ip::Prefix;
+use hopwise_core::wire::Checksums;
+use hopwise_core::{Cast, Instant, LinkEvent, NextHop, Transmit};
+use tun_rs::VIRTIO_NET_HDR_LEN;
+
+use crate::counters::{LinkCounters, LinkDrop, Tally};
+use crate::link::{Arrived, Link, LinkError, Received, Sent};
+use crate::tun::check_ip;
+use crate::vnet::{Incoming, Whole, finish, header_for, read_header};
+
+use ethernet::{ETHERNET, Frame, Mac, Protocol};
+use guard::Guard;
+use neighbours::{Found, Neighbours, Question};
+use socket::{PacketSocket, Taken};
+
+/// An Ethernet device, and who we are there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RawConfig {
+    pub device: String,
+    /// Ours alone, or the kernel's, too: then it is kept from resetting our connections, and the ports that it has
+    /// itself must not be used.
+    pub addresses: Vec<Prefix>,
+    /// Whether bundles may be handed to the device. Received ones are taken in any case.
+    pub offload: bool,
+}
+
+#[derive(Debug)]
+pub struct Raw {
+    // Last to go: until the socket is closed the kernel must keep quiet.
+    socket: PacketSocket,
+    _guard: Guard,
+    device: String,
+    mac: Mac,
+    mtu: u16,
+    offload: bool,
+    addresses: Vec<IpAddr>,
+    neighbours: Neighbours,
+    incoming: Incoming,
+    incoming_from: Option<IpAddr>,
+    /// A frame on its way out.
+    frame: Vec<u8>,
+    /// When frames that the socket had no room for are tried again.
+    retry_at: Option<Instant>,
+    tally: Tally,
+    is_gone: bool,
+}
+
+const RETRY: Duration = Duration::from_millis(1);
+
+impl Raw {
+    pub fn open(config: &RawConfig) -> Result<Raw, LinkError> {
+        let device = &config.device;
+        if config.addresses.is_empty() {
+            return Err(LinkError::Setting { device: device.clone(), what: "it needs an address of ours" });
+        }
+        let addresses: Vec<IpAddr> = config.addresses.iter().map(Prefix::address).collect();
+        let guard = Guard::set(device, &addresses)?;
+        let (socket, about) = PacketSocket::open(device)?;
+        Ok(Raw {
+            socket,
+            _guard: guard,
+            device: device.clone(),
+            mac: about.mac,
+            mtu: about.mtu,
+            offload: config.offload,
+            addresses,
+            neighbours: Neighbours::default(),
+            incoming: Incoming::default(),
+            incoming_from: None,
+            frame: Vec::new(),
+            retry_at: None,
+            tally: Tally::new(),
+            is_gone: false,
+        })
+    }
+
+    fn is_ours(&self, address: IpAddr) -> bool {
+        self.addresses.contains(&address)
+    }
+
+    /// Takes a frame apart. What is for the machine is in `into` then.
+    fn take_frame(&mut self, now: Instant, bytes: usize, cast: Cast, into: &mut [u8]) -> Received {
+        let Some(header) = read_header(&into[..bytes]) else { return self.drop_one(LinkDrop::Truncated) };
+        let Some(frame) = Frame::parse(&into[VIRTIO_NET_HDR_LEN..bytes]) else {
+            return self.drop_one(LinkDrop::Truncated);
+        };
+        let (from, protocol) = (frame.from, frame.protocol);
+        let packet_at = VIRTIO_NET_HDR_LEN + ETHERNET;
+        match protocol {
+            Protocol::Arp => self.take_arp(now, &into[packet_at..bytes]),
+            Protocol::Ipv4 | Protocol::Ipv6 => {
+                if protocol == Protocol::Ipv6 && self.take_ndp(now, from, &into[packet_at..bytes]) {
+                    return Received::Dropped;
+                }
+                into.copy_within(packet_at..bytes, 0);
+                return self.take_packet(now, &header, bytes - packet_at, (cast, from), into);
+            }
+            Protocol::Other => return self.drop_one(LinkDrop::NotIp),
+        }
+        Received::Dropped
+    }
+
+    fn drop_one(&mut self, reason: LinkDrop) -> Received {
+        self.tally.dropped(reason);
+        Received::Dropped
+    }
+
+    fn take_packet(
+        &mut self,
+        now: Instant,
+        header: &tun_rs::VirtioNetHdr,
+        bytes: usize,
+        (cast, from): (Cast, Mac),
+        into: &mut [u8],
+    ) -> Received {
+        let received = check_ip(&into[..bytes], &mut self.tally);
+        let Received::Packet(_) = received else { return received };
+        // Who sends us packets is there; whether he is the neighbour that he names is not sure.
+        let source = self.neighbours.named(from);
+        match finish(header, &mut into[..bytes], &mut self.incoming) {
+            Ok(Some(whole)) => {
+                if let Some(source) = source {
+                    self.neighbours.confirm(now, source, from);
+                }
+                Received::Packet(Arrived { bytes, from: source, cast, segment_bytes: Whole::get(whole) })
+            }
+            Ok(None) => {
+                self.incoming_from = source;
+                self.next_piece(into).unwrap_or(Received::Dropped)
+            }
+            Err(reason) => self.drop_one(reason),
+        }
+    }
+
+    fn next_piece(&mut self, into: &mut [u8]) -> Option<Received> {
+        let bytes = self.incoming.next(into)?;
+        Some(Received::Packet(Arrived { from: self.incoming_from, ..Arrived::new(bytes) }))
+    }
+
+    fn take_arp(&mut self, now: Instant, packet: &[u8]) {
+        let Some(seen) = arp::parse(packet) else { return self.tally.dropped(LinkDrop::Malformed) };
+        let is_for_us = self.is_ours(seen.target);
+        self.learn(now, seen.sender, seen.mac, is_for_us);
+        if is_for_us && seen.is_question {
+            let answer = arp::answer(self.mac, seen.target, seen.mac, seen.sender);
+            self.put_frame(seen.mac, Protocol::Arp, &answer);
+        }
+    }
+
+    /// Whether the packet was about neighbours, and is dealt with.
+    fn take_ndp(&mut self, now: Instant, from: Mac, packet: &[u8]) -> bool {
+        let Some(seen) = ndp::parse(packet) else { return false };
+        let target = IpAddr::V6(seen.target);
+        if let (Some(sender), Some(mac)) = (seen.sender, seen.mac) {
+            self.learn(now, IpAddr::V6(sender), mac, self.is_ours(target) || !seen.is_question);
+        }
+        if seen.is_question && self.is_ours(target) {
+            let answer = ndp::answer(self.mac, seen.target, seen.asker);
+            let to = if seen.asker.is_unspecified() { ethernet::multicast(ndp::ALL_NODES) } else { from };
+            self.put_frame(to, Protocol::Ipv6, &answer);
+        }
+        true
+    }
+
+    /// What waited for the address leaves.
+    fn learn(&mut self, now: Instant, sender: IpAddr, mac: Mac, is_for_us: bool) {
+        let waiting = self.neighbours.learn(now, sender, mac, is_for_us);
+        for (transmit, packet) in waiting {
+            // What the socket has no room for now is lost, as on any wire.
+            if self.put_packet(mac, &transmit, &packet) == Sent::Full {
+                self.tally.dropped(LinkDrop::QueueFull);
+            }
+        }
+        self.socket.flush(&mut self.tally);
+    }
+
+    fn put_frame(&mut self, to: Mac, protocol: Protocol, packet: &[u8]) {
+        self.frame.clear();
+        self.frame.extend_from_slice(&[0; VIRTIO_NET_HDR_LEN]);
+        ethernet::header(to, self.mac, protocol, &mut self.frame);
+        self.frame.extend_from_slice(packet);
+        if self.socket.put(&self.frame, &mut self.tally) == Taken::No {
+            self.tally.dropped(LinkDrop::QueueFull);
+        }
+        self.socket.flush(&mut self.tally);
+    }
+
+    fn put_packet(&mut self, to: Mac, transmit: &Transmit, packet: &[u8]) -> Sent {
+        let mut header = header_for(packet, transmit.segment_bytes);
+        if header.csum_offset > 0 {
+            header.csum_start += ETHERNET as u16;
+        }
+        if header.hdr_len > 0 {
+            header.hdr_len += ETHERNET as u16;
+        }
+        let protocol = if packet[0] >> 4 == 4 { Protocol::Ipv4 } else { Protocol::Ipv6 };
+        self.frame.resize(VIRTIO_NET_HDR_LEN, 0);
+        if header.encode(&mut self.frame).is_err() {
+            self.tally.dropped(LinkDrop::Refused);
+            return Sent::Refused(LinkDrop::Refused);
+        }
+        ethernet::header(to, self.mac, protocol, &mut self.frame);
+        self.frame.extend_from_slice(packet);
+        match self.socket.put(&self.frame, &mut self.tally) {
+            Taken::Yes => {
+                self.tally.sent.count(packet.len());
+                Sent::Taken
+            }
+            Taken::No => Sent::Full,
+        }
+    }
+
+    fn ask(&mut self, question: Question) {
+        let Some(source) = self.source_for(question.about) else { return };
+        match (source, question.about) {
+            (IpAddr::V4(source), IpAddr::V4(about)) => {
+                let asked = arp::question(self.mac, source.into(), about.into());
+                self.put_frame(question.to.unwrap_or(ethernet::BROADCAST), Protocol::Arp, &asked);
+            }
+            (IpAddr::V6(source), IpAddr::V6(about)) => {
+                let asked = ndp::question(self.mac, source, about);
+                let group = ethernet::multicast(ndp::solicited_node(about));
+                self.put_frame(question.to.unwrap_or(group), Protocol::Ipv6, &asked);
+            }
+            _ => {}
+        }
+    }
+
+    fn source_for(&self, about: IpAddr) -> Option<IpAddr> {
+        self.addresses.iter().copied().find(|address| address.is_ipv4() == about.is_ipv4())
+    }
+
+    fn work_on_neighbours(&mut self, now: Instant) {
+        while let Some(question) = self.neighbours.next_question(now) {
+            self.ask(question);
+        }
+        for _ in 0..self.neighbours.take_given_up() {
+            self.tally.dropped(LinkDrop::Unresolved);
+        }
+    }
+}
+
+impl Link for Raw {
+    fn name(&self) -> &str {
+        &self.device
+    }
+
+    fn mtu(&self) -> u16 {
+        self.mtu
+    }
+
+    fn neighbours(&self) -> Finding {
+        Finding::Named
+    }
+
+    fn offload(&self) -> Offload {
+        if self.offload { Offload::Cut { most_bytes: 65_535 } } else { Offload::None }
+    }
+
+    fn checksums(&self) -> Checksums {
+        Checksums::Trust
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.socket.descriptor())
+    }
+
+    fn receive(&mut self, now: Instant, into: &mut [u8]) -> Received {
+        if let Some(piece) = self.next_piece(into) {
+            return piece;
+        }
+        match self.socket.next(into) {
+            socket::Got::Frame { bytes, cast } => self.take_frame(now, bytes, cast, into),
+            socket::Got::Nothing => {
+                let lost = self.socket.take_overruns();
+                self.tally.dropped_many(LinkDrop::Overrun, lost);
+                Received::Nothing
+            }
+            socket::Got::Down => Received::Nothing,
+            socket::Got::Gone => {
+                self.is_gone = true;
+                Received::Gone
+            }
+        }
+    }
+
+    fn transmit(&mut self, now: Instant, transmit: &Transmit, packet: &[u8]) -> Sent {
+        let to = match transmit.to {
+            NextHop::Neighbour(to) => to,
+            NextHop::All => return self.put_packet(ethernet::everyone(packet), transmit, packet),
+            NextHop::Link => {
+                self.tally.dropped(LinkDrop::Unresolved);
+                return Sent::Refused(LinkDrop::Unresolved);
+            }
+        };
+        match self.neighbours.find(now, to) {
+            Found::At(mac) => self.put_packet(mac, transmit, packet),
+            Found::Sought => {
+                if !self.neighbours.hold(now, to, transmit, packet) {
+                    self.tally.dropped(LinkDrop::QueueFull);
+                    return Sent::Refused(LinkDrop::QueueFull);
+                }
+                self.work_on_neighbours(now);
+                Sent::Taken
+            }
+        }
+    }
+
+    fn flush(&mut self, now: Instant) {
+        self.work_on_neighbours(now);
+        self.socket.flush(&mut self.tally);
+        self.retry_at = (!self.socket.is_flushed()).then_some(now + RETRY);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        [self.neighbours.poll_timeout(), self.retry_at].into_iter().flatten().min()
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        self.neighbours.handle_timeout(now);
+        self.flush(now);
+    }
+
+    fn drain_events(&mut self, sink: &mut dyn FnMut(&LinkEvent<'_>)) {
+        self.neighbours.drain_failures(|to, transmit, packet| {
+            sink(&LinkEvent::NotDelivered { to, id: transmit.id, packet });
+        });
+    }
+
+    fn counters(&self) -> LinkCounters {
+        LinkCounters { is_gone: self.is_gone, ..self.tally.show(&self.device) }
+    }
+}

@@ -1,0 +1,136 @@
+//! Keeps the kernel from answering in our name, by an nft table whose name only Hopwise gives.
+//!
+//! Packets for addresses that are ours alone never reach the kernel's IP. Where the kernel has the address, too, it
+//! must not reset connections that it knows nothing of. The table goes when the link does; one that a crash left behind is
+//! replaced at the next start.
+
+use std::fmt::Write as _;
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::net::{IpAddr, UdpSocket};
+use std::os::fd::AsFd;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+use std::process::{Command, Stdio};
+use std::thread;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+use crate::link::LinkError;
+
+const OWN_NAMESPACE: &str = "/proc/thread-self/ns/net";
+
+#[derive(Debug)]
+pub(super) struct Guard {
+    table: String,
+    /// Where the table is: whoever drops the link may be on a thread that has moved elsewhere.
+    namespace: File,
+    /// One user a device and namespace; the name is free again however its holder ended.
+    _lock: UnixListener,
+}
+
+impl Guard {
+    pub(super) fn set(device: &str, addresses: &[IpAddr]) -> Result<Guard, LinkError> {
+        let failed = |doing| move |error| LinkError::system(doing, device, error);
+        let name = SocketAddr::from_abstract_name(format!("hopwise-raw-{device}"));
+        let lock = name.and_then(|name| UnixListener::bind_addr(&name)).map_err(|error| {
+            let is_held = error.kind() == io::ErrorKind::AddrInUse;
+            let kind = if is_held { io::ErrorKind::ResourceBusy } else { error.kind() };
+            LinkError::system("claim it", device, io::Error::new(kind, error))
+        })?;
+        let namespace = File::open(OWN_NAMESPACE).map_err(failed("name its namespace"))?;
+        let table = table_name(device);
+        let rules = rules(&table, device, addresses, has_kernel_address);
+        nft(&rules).map_err(failed("tell nft (package nftables) to keep the kernel quiet"))?;
+        Ok(Guard { table, namespace, _lock: lock })
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let script = format!("delete table inet {}\n", self.table);
+        if let Err(error) = nft_in(&self.namespace, &script) {
+            tracing::warn!(table = self.table, %error, "the nft table stays until the next start");
+        }
+    }
+}
+
+fn table_name(device: &str) -> String {
+    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
+    format!("hopwise_{}", device.chars().map(plain).collect::<String>())
+}
+
+/// Whether the kernel would take packets for it.
+fn has_kernel_address(address: IpAddr) -> bool {
+    UdpSocket::bind((address, 0)).is_ok()
+}
+
+/// Made, deleted and made again, so that a table that is there already is replaced in one step.
+fn rules(table: &str, device: &str, addresses: &[IpAddr], is_shared: impl Fn(IpAddr) -> bool) -> String {
+    let (mut arriving, mut leaving) = (String::new(), String::new());
+    for address in addresses {
+        let family = if address.is_ipv4() { "ip" } else { "ip6" };
+        // Writing to a String does not fail.
+        let _ = if is_shared(*address) {
+            writeln!(leaving, "    {family} saddr {address} tcp flags & rst == rst drop")
+        } else {
+            writeln!(arriving, "    iifname \"{device}\" {family} daddr {address} drop")
+        };
+    }
+    format!(
+        "table inet {table} {{}}\ndelete table inet {table}\ntable inet {table} {{\n  chain arriving {{\n    \
+         type filter hook prerouting priority raw; policy accept;\n{arriving}  }}\n  chain leaving {{\n    \
+         type filter hook output priority filter; policy accept;\n{leaving}  }}\n}}\n"
+    )
+}
+
+/// In that namespace: here, if it is this thread's, since moving takes more privileges than a daemon keeps, else on
+/// a thread of its own, which moves there.
+fn nft_in(namespace: &File, script: &str) -> io::Result<()> {
+    let (own, wanted) = (fs::metadata(OWN_NAMESPACE)?, namespace.metadata()?);
+    if (own.dev(), own.ino()) == (wanted.dev(), wanted.ino()) {
+        return nft(script);
+    }
+    thread::scope(|scope| {
+        let moved = scope.spawn(|| {
+            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+            nft(script)
+        });
+        moved.join().unwrap_or_else(|_| Err(io::Error::other("its thread has panicked")))
+    })
+}
+
+fn nft(script: &str) -> io::Result<()> {
+    let mut nft = Command::new("nft");
+    nft.args(["-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut running = nft.spawn()?;
+    if let Some(mut input) = running.stdin.take() {
+        input.write_all(script.as_bytes())?;
+    }
+    let done = running.wait_with_output()?;
+    if done.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&done.stderr);
+    Err(io::Error::other(said.lines().next().unwrap_or("it failed").to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_of_ours_alone_is_kept_from_the_kernel_and_a_shared_one_from_resets() {
+        let (ours, shared) = ("10.0.0.1".parse().unwrap(), "fd00::1".parse().unwrap());
+        let rules = rules("hopwise_eth0", "eth0", &[ours, shared], |address| address == shared);
+        assert!(rules.contains("iifname \"eth0\" ip daddr 10.0.0.1 drop"));
+        assert!(rules.contains("ip6 saddr fd00::1 tcp flags & rst == rst drop"));
+        assert!(!rules.contains("ip saddr 10.0.0.1") && !rules.contains("ip6 daddr"));
+    }
+
+    #[test]
+    fn a_table_is_named_after_its_device_without_what_nft_does_not_take() {
+        assert_eq!(table_name("wlan-0.1"), "hopwise_wlan_0_1");
+    }
+}

@@ -1,0 +1,301 @@
+//! A packet socket on one device: frames in batches of one system call each way.
+#![expect(unsafe_code, reason = "no crate wraps packet sockets with recvmmsg")]
+
+use std::ffi::c_int;
+use std::io;
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use hopwise_core::Cast;
+use tun_rs::VIRTIO_NET_HDR_LEN;
+
+use super::ethernet::{ETHERNET, Mac};
+use crate::counters::{LinkDrop, Tally};
+use crate::link::LinkError;
+use crate::netlink;
+
+/// Frames of one system call.
+const BATCH: usize = 16;
+const MOST_BYTES: usize = VIRTIO_NET_HDR_LEN + ETHERNET + 65_535;
+/// What may wait to be read; a burst that comes while the machine is busy has to fit.
+const BUFFER_BYTES: c_int = 8 << 20;
+
+#[derive(Debug)]
+pub(super) struct PacketSocket {
+    fd: OwnedFd,
+    device: String,
+    input: Vec<u8>,
+    arrived: Vec<(usize, Cast)>,
+    next: usize,
+    output: Vec<Vec<u8>>,
+    /// Frames of `output` that wait to leave.
+    waiting: usize,
+}
+
+/// What is to be known of a device.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct About {
+    pub(super) mac: Mac,
+    pub(super) mtu: u16,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Got {
+    Frame { bytes: usize, cast: Cast },
+    Nothing,
+    Down,
+    Gone,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    Yes,
+    No,
+}
+
+impl PacketSocket {
+    pub(super) fn open(device: &str) -> Result<(PacketSocket, About), LinkError> {
+        let failed = |doing| move |error| LinkError::system(doing, device, error);
+        let index = netlink::index_of(device)
+            .map_err(|error| LinkError::Configure { device: device.to_owned(), error })?;
+        let fd = socket().map_err(failed("open a packet socket"))?;
+        let about = ask_about(&fd, device).map_err(failed("ask for its address and MTU"))?;
+        let Some(about) = about else {
+            return Err(LinkError::Setting { device: device.to_owned(), what: "it is no Ethernet device" });
+        };
+        let membership = libc::packet_mreq {
+            mr_ifindex: index as c_int,
+            mr_type: libc::PACKET_MR_ALLMULTI as u16,
+            mr_alen: 0,
+            mr_address: [0; 8],
+        };
+        let packet = libc::SOL_PACKET;
+        set(&fd, packet, libc::PACKET_VNET_HDR, &1_i32).map_err(failed("ask for bundles"))?;
+        set(&fd, packet, PACKET_IGNORE_OUTGOING, &1_i32).map_err(failed("leave out what leaves"))?;
+        set(&fd, packet, libc::PACKET_ADD_MEMBERSHIP, &membership).map_err(failed("join all groups"))?;
+        // A smaller buffer than was asked for works, too.
+        let _ = set(&fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &BUFFER_BYTES)
+            .or_else(|_| set(&fd, libc::SOL_SOCKET, libc::SO_RCVBUF, &BUFFER_BYTES));
+        bind(&fd, index).map_err(failed("bind to it"))?;
+        let socket = PacketSocket {
+            fd,
+            device: device.to_owned(),
+            input: vec![0; BATCH * MOST_BYTES],
+            arrived: Vec::with_capacity(BATCH),
+            next: 0,
+            output: vec![Vec::new(); BATCH],
+            waiting: 0,
+        };
+        Ok((socket, about))
+    }
+
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+
+    /// The next frame, with its header, at the beginning of `into`.
+    pub(super) fn next(&mut self, into: &mut [u8]) -> Got {
+        if self.next == self.arrived.len() {
+            match self.read() {
+                Ok(()) if self.arrived.is_empty() => return Got::Nothing,
+                Ok(()) => {}
+                Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => {
+                    return if netlink::index_of(&self.device).is_ok() { Got::Down } else { Got::Gone };
+                }
+                Err(error) if matches!(error.raw_os_error(), Some(libc::ENXIO | libc::ENODEV)) => {
+                    return Got::Gone;
+                }
+                Err(_) => return Got::Nothing,
+            }
+        }
+        let (bytes, cast) = self.arrived[self.next];
+        let bytes = bytes.min(into.len());
+        let at = self.next * MOST_BYTES;
+        into[..bytes].copy_from_slice(&self.input[at..at + bytes]);
+        self.next += 1;
+        Got::Frame { bytes, cast }
+    }
+
+    fn read(&mut self) -> io::Result<()> {
+        self.arrived.clear();
+        self.next = 0;
+        // SAFETY: all three are plain data for which zeros are a value.
+        let (mut slices, mut names, mut headers): (
+            [libc::iovec; BATCH],
+            [libc::sockaddr_ll; BATCH],
+            [libc::mmsghdr; BATCH],
+        ) = unsafe { (mem::zeroed(), mem::zeroed(), mem::zeroed()) };
+        for (nth, buffer) in self.input.chunks_exact_mut(MOST_BYTES).enumerate() {
+            slices[nth] = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+            let header = &mut headers[nth].msg_hdr;
+            header.msg_iov = &raw mut slices[nth];
+            header.msg_iovlen = 1;
+            header.msg_name = (&raw mut names[nth]).cast();
+            header.msg_namelen = size_of::<libc::sockaddr_ll>() as u32;
+        }
+        // SAFETY: each header names one buffer of `input` and one of `names`, both with their true lengths, and all
+        // outlive the call.
+        let count = unsafe {
+            libc::recvmmsg(
+                self.fd.as_raw_fd(),
+                headers.as_mut_ptr(),
+                BATCH as u32,
+                libc::MSG_DONTWAIT,
+                std::ptr::null_mut(),
+            )
+        };
+        if count < 0 {
+            let error = io::Error::last_os_error();
+            return if error.kind() == io::ErrorKind::WouldBlock { Ok(()) } else { Err(error) };
+        }
+        let arrived = headers[..count as usize].iter().zip(&names);
+        self.arrived.extend(arrived.map(|(header, name)| (header.msg_len as usize, cast(name.sll_pkttype))));
+        Ok(())
+    }
+
+    /// Takes a frame, with its header, into the batch that leaves with the next flush.
+    pub(super) fn put(&mut self, frame: &[u8], tally: &mut Tally) -> Taken {
+        if self.waiting == BATCH {
+            self.flush(tally);
+        }
+        let Some(slot) = self.output.get_mut(self.waiting) else { return Taken::No };
+        slot.clear();
+        slot.extend_from_slice(frame);
+        self.waiting += 1;
+        Taken::Yes
+    }
+
+    pub(super) fn is_flushed(&self) -> bool {
+        self.waiting == 0
+    }
+
+    /// Sends the batch, or as much of it as there is room for.
+    pub(super) fn flush(&mut self, tally: &mut Tally) {
+        let mut sent = 0;
+        while sent < self.waiting {
+            match self.write(sent) {
+                Ok(count) => sent += count,
+                Err(error) => match reason(&error) {
+                    None => break,
+                    Some(reason) => {
+                        tally.dropped(reason);
+                        sent += 1;
+                    }
+                },
+            }
+        }
+        self.output[..self.waiting].rotate_left(sent);
+        self.waiting -= sent;
+    }
+
+    fn write(&mut self, from: usize) -> io::Result<usize> {
+        // SAFETY: both are plain data for which zeros are a value.
+        let (mut slices, mut headers): ([libc::iovec; BATCH], [libc::mmsghdr; BATCH]) =
+            unsafe { (mem::zeroed(), mem::zeroed()) };
+        let frames = &mut self.output[from..self.waiting];
+        for (nth, frame) in frames.iter_mut().enumerate() {
+            slices[nth] = libc::iovec { iov_base: frame.as_mut_ptr().cast(), iov_len: frame.len() };
+            headers[nth].msg_hdr.msg_iov = &raw mut slices[nth];
+            headers[nth].msg_hdr.msg_iovlen = 1;
+        }
+        let (fd, count) = (self.fd.as_raw_fd(), frames.len() as u32);
+        // SAFETY: the first `count` headers name one frame each with its true length, and all outlive the call.
+        let sent = unsafe { libc::sendmmsg(fd, headers.as_mut_ptr(), count, libc::MSG_DONTWAIT) };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
+    }
+
+    /// Frames that the kernel had no room for since this was last asked.
+    pub(super) fn take_overruns(&self) -> u64 {
+        let mut stats = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
+        let mut len = size_of_val(&stats) as libc::socklen_t;
+        let fd = self.fd.as_raw_fd();
+        // SAFETY: the kernel writes at most `len` bytes, which is what `stats` has.
+        let result = unsafe {
+            let stats = (&raw mut stats).cast();
+            libc::getsockopt(fd, libc::SOL_PACKET, libc::PACKET_STATISTICS, stats, &raw mut len)
+        };
+        if result == 0 { u64::from(stats.tp_drops) } else { 0 }
+    }
+}
+
+/// Since Linux 4.20; libc does not name it.
+const PACKET_IGNORE_OUTGOING: c_int = 23;
+
+/// Why a frame is let go; nothing where there is only no room.
+fn reason(error: &io::Error) -> Option<LinkDrop> {
+    match error.raw_os_error() {
+        Some(libc::EAGAIN) => None,
+        Some(libc::ENOBUFS | libc::ENOMEM) => Some(LinkDrop::QueueFull),
+        Some(libc::ENETDOWN) => Some(LinkDrop::Down),
+        Some(libc::ENXIO | libc::ENODEV) => Some(LinkDrop::Gone),
+        Some(libc::EMSGSIZE) => Some(LinkDrop::TooBig),
+        _ => Some(LinkDrop::Refused),
+    }
+}
+
+fn cast(kind: u8) -> Cast {
+    match kind {
+        libc::PACKET_HOST => Cast::ToUs,
+        libc::PACKET_BROADCAST | libc::PACKET_MULTICAST => Cast::ToAll,
+        _ => Cast::Overheard,
+    }
+}
+
+fn socket() -> io::Result<OwnedFd> {
+    let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
+    // SAFETY: it takes numbers only. Protocol 0 hears nothing until it is bound.
+    let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it was opened a moment ago, and nobody else knows of it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn set<T>(fd: &OwnedFd, level: c_int, name: c_int, value: &T) -> io::Result<()> {
+    let len = size_of::<T>() as libc::socklen_t;
+    let value: *const T = value;
+    // SAFETY: the kernel reads `len` bytes from a value of that size.
+    let result = unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, value.cast(), len) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn bind(fd: &OwnedFd, index: u32) -> io::Result<()> {
+    // SAFETY: it is plain data for which zeros are a value.
+    let mut name: libc::sockaddr_ll = unsafe { mem::zeroed() };
+    name.sll_family = libc::AF_PACKET as u16;
+    name.sll_protocol = (libc::ETH_P_ALL as u16).to_be();
+    name.sll_ifindex = index as c_int;
+    let len = size_of_val(&name) as libc::socklen_t;
+    // SAFETY: the kernel reads `len` bytes from a value of that size.
+    let result = unsafe { libc::bind(fd.as_raw_fd(), (&raw const name).cast(), len) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Its Ethernet address and MTU; nothing for what is no Ethernet device.
+fn ask_about(fd: &OwnedFd, device: &str) -> io::Result<Option<About>> {
+    let ask = |what: libc::Ioctl| {
+        // SAFETY: it is plain data for which zeros are a value.
+        let mut request: libc::ifreq = unsafe { mem::zeroed() };
+        for (to, from) in request.ifr_name.iter_mut().zip(device.bytes().take(libc::IFNAMSIZ - 1)) {
+            *to = from as libc::c_char;
+        }
+        // SAFETY: both requests read and write a `struct ifreq`, which this is.
+        let result = unsafe { libc::ioctl(fd.as_raw_fd(), what, &raw mut request) };
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(request) }
+    };
+    let hardware = ask(libc::SIOCGIFHWADDR as libc::Ioctl)?;
+    // SAFETY: the kernel has written this member of the union for that request.
+    let hardware = unsafe { hardware.ifr_ifru.ifru_hwaddr };
+    if hardware.sa_family != libc::ARPHRD_ETHER {
+        return Ok(None);
+    }
+    let mtu = ask(libc::SIOCGIFMTU as libc::Ioctl)?;
+    // SAFETY: the kernel has written this member of the union for that request.
+    let mtu = unsafe { mtu.ifr_ifru.ifru_mtu };
+    let mut mac = Mac::default();
+    for (to, from) in mac.iter_mut().zip(hardware.sa_data) {
+        *to = from.to_ne_bytes()[0];
+    }
+    Ok(Some(About { mac, mtu: u16::try_from(mtu).unwrap_or(u16::MAX) }))
+}

@@ -1,0 +1,14 @@
+//! The header (struct virtio_net_hdr) that goes before a packet where a device takes and gives bundles, and what has
+//! to be done to packets because of it.
+
+mod header;
+mod incoming;
+
+pub(crate) use header::header_for;
+pub(crate) use incoming::{Incoming, Whole, finish};
+
+use tun_rs::{VIRTIO_NET_HDR_LEN, VirtioNetHdr};
+
+pub(crate) fn read_header(bytes: &[u8]) -> Option<VirtioNetHdr> {
+    VirtioNetHdr::decode(bytes.get(..VIRTIO_NET_HDR_LEN)?).ok()
+}

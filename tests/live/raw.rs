@@ -1,0 +1,193 @@
+//! The stack on an Ethernet device, beside the kernel that has it: a neighbour's kernel is the peer.
+
+use std::net::{IpAddr, TcpListener, TcpStream};
+
+use hopwise_core::LinkId;
+use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, ListenOptions};
+use hopwise_core::ip::Prefix;
+use hopwise_host::{ConnectError, LinkError, Raw, RawConfig, Stack, StackConfig, describe};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::namespace::{Namespace, can_run};
+use crate::stream::{read_all, receive_all, send_all, write_all};
+use crate::world::within_patience;
+
+const BYTES: u64 = 20_000_000;
+
+/// Two namespaces on a wire; the stack is in the first, beside its kernel.
+struct Wired {
+    stack: Stack,
+    here: Namespace,
+    there: Namespace,
+}
+
+fn prefix(text: &str) -> Prefix {
+    text.parse().expect("a prefix")
+}
+
+fn config(addresses: &[&str], offload: bool) -> RawConfig {
+    RawConfig {
+        device: "wire".into(),
+        addresses: addresses.iter().map(|text| prefix(text)).collect(),
+        offload,
+    }
+}
+
+fn namespaces() -> (Namespace, Namespace) {
+    let (here, there) = (Namespace::new(), Namespace::new());
+    here.join(&there, "wire", "10.8.0.1/24", "10.8.0.2/24");
+    for (namespace, address) in [(&here, "fd08::1/64"), (&there, "fd08::2/64")] {
+        namespace.ip(&["addr", "add", address, "dev", "wire", "nodad"]);
+    }
+    (here, there)
+}
+
+impl Wired {
+    fn new(addresses: &[&str], offload: bool) -> Wired {
+        let (here, there) = namespaces();
+        let config = config(addresses, offload);
+        let link = Box::new(here.run(|| Raw::open(&config)).expect("root may open a packet socket"));
+        let described = describe(&*link, LinkId(0), config.addresses);
+        let key = hopwise_host::random_key().expect("the kernel has randomness");
+        let config = StackConfig::new(EndpointConfig::new(described, key));
+        let stack = Stack::start(config, vec![link], Box::new(hopwise_agents::StandardAgents::default()));
+        Wired { stack: stack.expect("the stack starts"), here, there }
+    }
+
+    fn we_send(&self, to: &str) {
+        let to: IpAddr = to.parse().expect("an address");
+        let listener = self.there.run(|| TcpListener::bind((to, 0))).expect("the address is the kernel's");
+        let address = listener.local_addr().expect("it is bound");
+        let reader = std::thread::spawn(move || read_all(&mut listener.accept()?.0));
+        let sent = within_patience(async {
+            let options = ConnectOptions::default();
+            let mut stream = self.stack.connect(address, &options).await.expect("the kernel accepts");
+            let sent = send_all(&mut stream, 1, BYTES).await.expect("the connection holds");
+            stream.shutdown().await.expect("the connection holds");
+            sent
+        });
+        assert_eq!(reader.join().expect("the reader ends").expect("the kernel reads"), (BYTES, sent));
+    }
+
+    fn the_kernel_sends(&self, to: &str) {
+        let to: IpAddr = to.parse().expect("an address");
+        let listener = self.stack.listen(Some(to), 80, ListenOptions::default()).expect("the port is free");
+        let mut stream = self.there.run(|| TcpStream::connect((to, 80))).expect("we listen");
+        let writer = std::thread::spawn(move || write_all(&mut stream, 2, BYTES));
+        let received = within_patience(async {
+            let mut stream = listener.accept().await.expect("the stack lives");
+            receive_all(&mut stream).await.expect("the connection holds")
+        });
+        let sent = writer.join().expect("the writer ends").expect("the kernel writes");
+        assert_eq!(received, (BYTES, sent));
+    }
+
+    fn tables(&self) -> String {
+        String::from_utf8_lossy(&self.here.output(&["nft", "list", "tables"]).stdout).into_owned()
+    }
+}
+
+#[test]
+fn addresses_of_our_own_carry_both_directions_with_and_without_bundles() {
+    if !can_run("addresses_of_our_own_carry_both_directions_with_and_without_bundles", &["nft"]) {
+        return;
+    }
+    for offload in [false, true] {
+        let wired = Wired::new(&["10.8.0.7/24", "fd08::7/64"], offload);
+        for (ours, theirs) in [("10.8.0.7", "10.8.0.2"), ("fd08::7", "fd08::2")] {
+            wired.we_send(theirs);
+            wired.the_kernel_sends(ours);
+        }
+        assert!(wired.tables().contains("hopwise_wire"));
+        let Wired { stack, here, .. } = wired;
+        stack.stop(std::time::Duration::ZERO);
+        let left = here.output(&["nft", "list", "tables"]);
+        assert_eq!(String::from_utf8_lossy(&left.stdout), "");
+    }
+}
+
+#[test]
+fn a_kernel_that_shares_our_address_does_not_reset_our_connections() {
+    if !can_run("a_kernel_that_shares_our_address_does_not_reset_our_connections", &["nft"]) {
+        return;
+    }
+    let wired = Wired::new(&["10.8.0.1/24"], false);
+    wired.we_send("10.8.0.2");
+    wired.the_kernel_sends("10.8.0.1");
+}
+
+#[test]
+fn a_table_that_a_crash_left_behind_is_replaced_and_a_second_user_is_refused() {
+    if !can_run("a_table_that_a_crash_left_behind_is_replaced_and_a_second_user_is_refused", &["nft"]) {
+        return;
+    }
+    let (here, _there) = namespaces();
+    let table = "add table inet hopwise_wire; add chain inet hopwise_wire stale";
+    assert!(here.output(&["nft", table]).status.success());
+    let config = config(&["10.8.0.7/24"], false);
+    let link = here.run(|| Raw::open(&config)).expect("root may open a packet socket");
+    let rules = || String::from_utf8_lossy(&here.output(&["nft", "list", "ruleset"]).stdout).into_owned();
+    assert!(rules().contains("ip daddr 10.8.0.7 drop") && !rules().contains("stale"), "{}", rules());
+    let second = here.run(|| Raw::open(&config)).map(drop);
+    assert!(matches!(&second, Err(LinkError::System { .. })), "{second:?}");
+    assert!(rules().contains("ip daddr 10.8.0.7 drop"), "the first one's table stays");
+    drop(link);
+    assert_eq!(rules(), "");
+}
+
+#[test]
+fn nobody_at_an_address_is_told_as_unreachable() {
+    if !can_run("nobody_at_an_address_is_told_as_unreachable", &["nft"]) {
+        return;
+    }
+    let wired = Wired::new(&["10.8.0.7/24"], false);
+    let connecting = async {
+        let options = ConnectOptions::default();
+        let to = "10.8.0.99:80".parse().expect("an address");
+        wired.stack.connect(to, &options).await.map(drop)
+    };
+    let said =
+        within_patience(async { tokio::time::timeout(std::time::Duration::from_secs(20), connecting).await });
+    match said {
+        Ok(Err(ConnectError::Failed(_))) | Err(_) => {}
+        other => panic!("{other:?}"),
+    }
+    assert!(wired.stack.counters()[0].drops.contains_key(&hopwise_host::LinkDrop::Unresolved));
+    drop(wired.there);
+}
+
+#[test]
+fn junk_on_an_ethernet_hurts_nobody() {
+    const SEND_JUNK: &str = r"
+import random, socket
+random.seed(2)
+s = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)
+s.bind(('wire', 0))
+for i in range(5000):
+    kind = random.choice([b'\x08\x06', b'\x08\x00', b'\x86\xdd', random.randbytes(2)])
+    arp, v4, v6 = bytes.fromhex('0001080006040001'), bytes.fromhex('45000028'), bytes.fromhex('6000000000183aff')
+    body = random.choice([b'', arp, v4, v6]) + random.randbytes(random.choice([0, 5, 20, 40, 1400]))
+    s.send(b'\xff' * 6 + random.randbytes(6) + kind + body)
+";
+    if !can_run("junk_on_an_ethernet_hurts_nobody", &["nft", "python3"]) {
+        return;
+    }
+    let wired = Wired::new(&["10.8.0.7/24", "fd08::7/64"], false);
+    let listener = wired.stack.listen(None, 7, ListenOptions::default()).expect("the port is free");
+    let kernel = wired.there.run(|| TcpStream::connect("10.8.0.7:7")).expect("we listen");
+    let done = wired.there.output(&["python3", "-c", SEND_JUNK]);
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let echo = std::thread::spawn(move || {
+        std::io::Write::write_all(&mut &kernel, b"still here")?;
+        let mut back = [0; 10];
+        std::io::Read::read_exact(&mut &kernel, &mut back).map(|()| back)
+    });
+    within_patience(async {
+        let mut stream = listener.accept().await.expect("the stack lives");
+        let mut said = [0; 10];
+        stream.read_exact(&mut said).await.expect("the connection holds");
+        stream.write_all(&said).await.expect("the connection holds");
+    });
+    assert_eq!(&echo.join().expect("the kernel's end ends").expect("it comes back"), b"still here");
+    assert!(!wired.stack.counters()[0].drops.is_empty());
+}
