@@ -1,5 +1,6 @@
 //! An 802.11 world in discrete events. It drives [machines](hopwise_core::Machine) and knows nothing above them.
 
+pub mod certificate;
 pub mod dcf;
 mod deadlines;
 pub mod frames;
@@ -8,6 +9,7 @@ pub mod medium;
 pub mod phy;
 pub mod radiotap;
 pub mod random;
+pub mod saturated;
 mod wire;
 mod world;
 

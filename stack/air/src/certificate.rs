@@ -1,0 +1,211 @@
+//! The radio certificate: probes of the world against what theory or arithmetic says of them.
+
+mod model;
+
+use std::fmt;
+
+use crate::dcf::{Dcf, MacConfig, News, Rules};
+use crate::medium::{Place, Radio};
+use crate::phy::Phy;
+use crate::saturated::{Saturated, jain};
+
+/// What a probe must come to.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Expected {
+    /// This, give or take so many per cent.
+    About {
+        value: f64,
+        percent: f64,
+    },
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Probe {
+    pub name: String,
+    pub unit: &'static str,
+    pub measured: f64,
+    pub expected: Expected,
+}
+
+impl Probe {
+    pub fn is_passed(&self) -> bool {
+        match self.expected {
+            Expected::About { value, percent } => {
+                (self.measured - value).abs() <= value.abs() * percent / 100.0
+            }
+            Expected::AtLeast(least) => self.measured >= least,
+            Expected::AtMost(most) => self.measured <= most,
+        }
+    }
+}
+
+/// `name   measured unit   expected   verdict`
+impl fmt::Display for Probe {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let expected = match self.expected {
+            Expected::About { value, percent } if percent > 0.0 => format!("{value:.1} ± {percent} %"),
+            Expected::About { value, .. } => format!("{value:.1}"),
+            Expected::AtLeast(least) => format!("at least {least:.2}"),
+            Expected::AtMost(most) => format!("at most {most:.2}"),
+        };
+        let verdict = if self.is_passed() { "passed" } else { "FAILED" };
+        write!(f, "{:<46} {:>9.2} {:<7} {expected:<22} {verdict}", self.name, self.measured, self.unit)
+    }
+}
+
+/// Every probe of a profile under one set of rules; `seconds` of saturation for each that has any.
+pub fn certify(phy: Phy, rules: Rules, seconds: u64) -> Vec<Probe> {
+    let mut probes = Vec::new();
+    exchanges(phy, rules, &mut probes);
+    tries(phy, rules, &mut probes);
+    saturation(phy, rules, seconds, &mut probes);
+    hidden(phy, rules, seconds, &mut probes);
+    reuse(phy, rules, seconds, &mut probes);
+    probes
+}
+
+fn with_rts(rules: Rules) -> MacConfig {
+    MacConfig { rules, ..MacConfig::default() }
+}
+
+fn without_rts(rules: Rules) -> MacConfig {
+    MacConfig { rts_threshold: None, ..with_rts(rules) }
+}
+
+fn about(name: String, unit: &'static str, measured: f64, value: f64, percent: f64) -> Probe {
+    Probe { name, unit, measured, expected: Expected::About { value, percent } }
+}
+
+/// From the RTS's first bit to the ACK's last, less what the air takes.
+fn exchanges(phy: Phy, rules: Rules, probes: &mut Vec<Probe>) {
+    for bytes in [40, 1_040] {
+        let places = [0.0, 150.0].map(|x| Some(Place { x, y: 0.0 }));
+        let mut dcf = Dcf::new(phy, with_rts(rules), Radio::default(), &places, 1);
+        dcf.offer(1_000_000, 0, 1, bytes);
+        let (began, mut ended) = (dcf.next(), 0);
+        while !matches!(dcf.next_news(), Some(News::Done { .. })) {
+            ended = dcf.next();
+            dcf.fire();
+        }
+        // 500 ns each way; four frames.
+        let took_us = ((ended - began - 4 * 500) as f64 / 1e3).round();
+        let expected_us = (phy.exchange_ns(bytes) as f64 / 1e3).round();
+        probes.push(about(format!("one exchange, {bytes} B"), "us", took_us, expected_us, 0.0));
+    }
+}
+
+/// A packet for nobody: so long do the tries take.
+fn tries(phy: Phy, rules: Rules, probes: &mut Vec<Probe>) {
+    const PACKETS: u64 = 2_000;
+    let mac = with_rts(rules);
+    let places = [0.0, 1_000.0].map(|x| Some(Place { x, y: 0.0 }));
+    let mut dcf = Dcf::new(phy, mac, Radio::default(), &places, 1);
+    let (mut now, mut done) = (0, 0);
+    dcf.offer(0, 0, 1, 1_000);
+    while done < PACKETS {
+        now = dcf.next();
+        dcf.fire();
+        while dcf.next_news().is_some() {
+            done += 1;
+            dcf.offer(now, 0, 1, 1_000);
+        }
+    }
+    let patience = if rules == Rules::Ns2 { 4_000 } else { phy.slot_ns };
+    let each = phy.rts_ns() + phy.sifs_ns + phy.cts_ns() + patience + phy.difs_ns();
+    let waited = now - PACKETS * u64::from(mac.short_retries) * each;
+    let slots = waited as f64 / phy.slot_ns as f64 / PACKETS as f64;
+    let expected = model::slots_of_all_tries(&phy, mac.short_retries);
+    probes.push(about("mean backoff over 7 RTS".into(), "slots", slots, expected, 2.0));
+}
+
+fn saturation(phy: Phy, rules: Rules, seconds: u64, probes: &mut Vec<Probe>) {
+    for (mac, how) in [(with_rts(rules), "with RTS"), (without_rts(rules), "without")] {
+        for stations in [1, 2, 5, 10, 20, 50] {
+            let cell = Saturated::cell(phy, mac, stations, 1);
+            let expected = model::saturation_kbps(&phy, &mac, stations);
+            let name = format!("saturation {how}, {stations} stations");
+            probes.push(about(name, "kbit/s", cell.kbps(seconds), expected, 3.0));
+            if stations == 10 {
+                // Shares even out more slowly than the sum does.
+                let each = cell.kbps_each(10 * seconds);
+                let expected = Expected::AtLeast(0.99);
+                let name = format!("sharing {how}, {stations} stations, Jain");
+                probes.push(Probe { name, unit: "", measured: jain(&each), expected });
+            }
+        }
+    }
+}
+
+/// Two that do not hear each other, beside two that do.
+fn hidden(phy: Phy, rules: Rules, seconds: u64, probes: &mut Vec<Probe>) {
+    let deaf = Radio { sense_w: Radio::default().receive_w, ..Radio::default() };
+    let line = |mac, radio, way| Saturated::line(phy, mac, radio, way, 1);
+    let (with, without) = (with_rts(rules), without_rts(rules));
+    let open = line(without, Radio::default(), (200.0, 200.0)).kbps(seconds);
+    let hidden = line(without, deaf, (200.0, 200.0)).kbps(seconds);
+    let cleared = line(with, deaf, (200.0, 200.0)).kbps(seconds);
+    let announced = line(with, Radio::default(), (200.0, 200.0)).kbps(seconds);
+    let at_most = Expected::AtMost(0.75);
+    probes.push(Probe {
+        name: "hidden stations without RTS, of open ones".into(),
+        unit: "",
+        measured: hidden / open,
+        expected: at_most,
+    });
+    probes.push(Probe {
+        name: "hidden stations with RTS, of open ones".into(),
+        unit: "",
+        measured: cleared / announced,
+        expected: Expected::AtLeast(0.85),
+    });
+    let each = line(without, deaf, (100.0, 200.0)).kbps_each(seconds);
+    probes.push(Probe {
+        name: "capture: the near one's share, hidden".into(),
+        unit: "",
+        measured: each[0] / (each[0] + each[1]),
+        expected: Expected::AtLeast(0.9),
+    });
+}
+
+/// Two links of a chain of nodes 200 m apart: next to each other but one they share the air, four hops on they do
+/// not know of each other.
+fn reuse(phy: Phy, rules: Rules, seconds: u64, probes: &mut Vec<Probe>) {
+    let places: Vec<_> = (0..8).map(|n| Some(Place { x: 200.0 * f64::from(n), y: 0.0 })).collect();
+    let chain = |flows: &[(u32, u32)]| {
+        let (places, flows) = (places.clone(), flows.to_vec());
+        let mac = with_rts(rules);
+        Saturated { phy, mac, radio: Radio::default(), places, flows, seed: 1 }.kbps(seconds)
+    };
+    let alone = chain(&[(0, 1)]);
+    let near = chain(&[(0, 1), (2, 3)]) / alone;
+    let far = chain(&[(0, 1), (5, 6)]) / alone;
+    probes.push(Probe {
+        name: "links 0 and 2 of a chain, of one alone".into(),
+        unit: "",
+        measured: near,
+        expected: Expected::AtMost(1.1),
+    });
+    probes.push(about("links 0 and 5 of a chain, of one alone".into(), "", far, 2.0, 1.0));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_profiles_pass_under_both_rules() {
+        for profile in ["dsss-2mbps", "dsss-11mbps"] {
+            for rules in [Rules::Ns2, Rules::Standard] {
+                let phy = Phy::named(profile).expect("a profile");
+                let probes = certify(phy, rules, 30);
+                let failed: Vec<_> = probes.iter().filter(|probe| !probe.is_passed()).collect();
+                for probe in &probes {
+                    println!("{probe}");
+                }
+                assert!(failed.is_empty(), "{profile} {rules:?}");
+            }
+        }
+    }
+}

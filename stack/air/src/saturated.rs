@@ -1,0 +1,92 @@
+//! Traffic at the MAC, for calibration: stations that always have a packet for somebody.
+
+use hopwise_core::Cast;
+
+use crate::dcf::{Dcf, MacConfig, News};
+use crate::medium::{Place, Radio};
+use crate::phy::Phy;
+
+const SECOND_NS: u64 = 1_000_000_000;
+/// Payload of a packet, and what UDP and IP add.
+pub const PAYLOAD: u32 = 1_000;
+pub const PACKET: u32 = PAYLOAD + 28;
+
+/// Who sends to whom, without end.
+#[derive(Clone, Debug)]
+pub struct Saturated {
+    pub phy: Phy,
+    pub mac: MacConfig,
+    pub radio: Radio,
+    pub places: Vec<Option<Place>>,
+    /// From and to.
+    pub flows: Vec<(u32, u32)>,
+    pub seed: u64,
+}
+
+impl Saturated {
+    /// Stations evenly on a circle of 100 m, all with packets for the one in its centre, which is the first.
+    pub fn cell(phy: Phy, mac: MacConfig, stations: u32, seed: u64) -> Saturated {
+        let on_circle = |n: u32| {
+            let angle = f64::from(n) * std::f64::consts::TAU / f64::from(stations);
+            Place { x: 100.0 * libm::cos(angle), y: 100.0 * libm::sin(angle) }
+        };
+        let places = std::iter::once(Place::default()).chain((0..stations).map(on_circle)).map(Some);
+        let flows = (1..=stations).map(|station| (station, 0)).collect();
+        Saturated { phy, mac, radio: Radio::default(), places: places.collect(), flows, seed }
+    }
+
+    /// A, B and C on a line; A and C have packets for B, which is the second.
+    pub fn line(
+        phy: Phy,
+        mac: MacConfig,
+        radio: Radio,
+        (to_b_m, to_c_m): (f64, f64),
+        seed: u64,
+    ) -> Saturated {
+        let places = [0.0, to_b_m, to_b_m + to_c_m].map(|x| Some(Place { x, y: 0.0 })).to_vec();
+        Saturated { phy, mac, radio, places, flows: vec![(0, 1), (2, 1)], seed }
+    }
+
+    /// What each flow brought to its end, in kbit/s of payload, after a second of warming up.
+    pub fn kbps_each(&self, seconds: u64) -> Vec<f64> {
+        let mut dcf = Dcf::new(self.phy, self.mac, self.radio, &self.places, self.seed);
+        let mut arrived = vec![0_u64; self.flows.len()];
+        let mut flow_of = vec![None; self.places.len()];
+        for (flow, (from, to)) in self.flows.iter().enumerate() {
+            flow_of[*from as usize] = Some((flow, *to));
+            dcf.offer(u64::from(*from) * 1_000_000, *from, *to, PACKET);
+        }
+        let end = (seconds + 1) * SECOND_NS;
+        while dcf.next() < end {
+            let now = dcf.next();
+            dcf.fire();
+            while let Some(news) = dcf.next_news() {
+                match news {
+                    News::Arrived { from, cast: Cast::ToUs, .. } => {
+                        if let Some((flow, _)) = flow_of[from as usize].filter(|_| now >= SECOND_NS) {
+                            arrived[flow] += 1;
+                        }
+                    }
+                    News::Arrived { .. } => {}
+                    News::Done { station, .. } => {
+                        if let Some((_, to)) = flow_of[station as usize] {
+                            dcf.offer(now, station, to, PACKET);
+                        }
+                    }
+                }
+            }
+        }
+        let kbps = |packets: &u64| (packets * u64::from(PAYLOAD) * 8) as f64 / seconds as f64 / 1e3;
+        arrived.iter().map(kbps).collect()
+    }
+
+    pub fn kbps(&self, seconds: u64) -> f64 {
+        self.kbps_each(seconds).iter().sum()
+    }
+}
+
+/// Jain's index: 1 for equal shares.
+pub fn jain(shares: &[f64]) -> f64 {
+    let (sum, squares): (f64, f64) = (shares.iter().sum(), shares.iter().map(|share| share * share).sum());
+    if squares == 0.0 { 1.0 } else { sum * sum / (shares.len() as f64 * squares) }
+}
