@@ -6,6 +6,7 @@ use std::time::Duration;
 use hopwise::memory::{End, PathConfig, World};
 use hopwise_agents::StandardAgents;
 use hopwise_agents::registry::{self, Descriptor, Kind};
+use hopwise_core::agent::{By, Rule, Why};
 use hopwise_core::endpoint::{
     AgentChoice, ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, RecvError,
 };
@@ -69,15 +70,20 @@ struct Pair {
 
 impl Pair {
     fn connect(receiver: &str, senders: &str, path: PathConfig, seed: u64) -> Pair {
+        let [receiver, senders] = [receiver, senders].map(str::to_owned);
+        let name = format!("{receiver} with {senders}, seed {seed}");
         let agents =
-            AgentChoice { receiver: Some(receiver.into()), senders: Some(senders.into()), shadows: None };
+            AgentChoice { receiver: Some(receiver), senders: Some(senders), ..AgentChoice::default() };
+        Pair::with(agents, path, name, seed)
+    }
+
+    fn with(agents: AgentChoice, path: PathConfig, name: String, seed: u64) -> Pair {
         let mut world = World::new(host("10.0.0.1/24", 1), host("10.0.0.2/24", 2), path, path, seed);
         let options = ListenOptions { agents: agents.clone(), ..ListenOptions::default() };
         let listener = world.b.listen(None, 7, options).expect("the port is free");
         let options = ConnectOptions { agents, ..ConnectOptions::default() };
         let client = world.a.connect(Instant::ZERO, "10.0.0.2:7".parse().expect("a socket"), &options);
         let client = client.expect("a route");
-        let name = format!("{receiver} with {senders}, seed {seed}");
         let mut server = None;
         world.run(Instant::from_secs(60), |world| {
             server = server.or_else(|| world.b.accept(world.now(), listener));
@@ -88,13 +94,19 @@ impl Pair {
     }
 
     /// Both ends send `BYTES` at once and close; both must end with exactly what the other sent.
-    fn exchange(mut self, limit: Instant) {
+    fn exchange(self, limit: Instant) {
+        self.exchange_and(limit, |_| {});
+    }
+
+    /// `watch` is called after each step.
+    fn exchange_and(mut self, limit: Instant, mut watch: impl FnMut(&mut World<Endpoint>)) {
         let (client, server) = (self.client, self.server);
         let mut ends = [Side::new(End::A, client), Side::new(End::B, server)];
         let done = self.world.run(limit, |world| {
             for side in &mut ends {
                 side.act(world);
             }
+            watch(world);
             ends.iter().all(|side| side.is_done)
         });
         assert!(
@@ -239,5 +251,63 @@ fn no_receiver_holds_an_ack_beyond_the_ceiling() {
             decided += u32::from(matches!(event.kind, TraceKind::AckDecided { .. }));
         });
         assert_eq!(decided, 1, "{}", pair.name);
+    }
+}
+
+/// What an agent decided, and why; the live agent's without what the ledger decided for all of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Decided {
+    Held(Why),
+    Acked(Why),
+}
+
+fn live(kind: &TraceKind) -> Option<Decided> {
+    match *kind {
+        TraceKind::AckHeld { why } => Some(Decided::Held(why)),
+        TraceKind::AckDecided { by: By::Agent | By::Repeat, why, .. } => Some(Decided::Acked(why)),
+        TraceKind::AckDecided { why, .. } => (why.rule == Rule::Ceiling).then_some(Decided::Acked(why)),
+        _ => None,
+    }
+}
+
+fn shadow(kind: &TraceKind) -> Option<Decided> {
+    match *kind {
+        TraceKind::ShadowHeld { seat: 0, why } => Some(Decided::Held(why)),
+        TraceKind::ShadowAck { seat: 0, why } => Some(Decided::Acked(why)),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_shadow_of_the_live_agent_agrees_with_it_decision_for_decision() {
+    let lossy = PathConfig {
+        loss_ppm: 30_000,
+        reorder_ppm: 30_000,
+        reorder_by: Duration::from_millis(8),
+        duplicate_ppm: 10_000,
+        bits_per_second: 5_000_000,
+        ..PathConfig::clean(Duration::from_millis(10))
+    };
+    for receiver in receivers() {
+        let agents = AgentChoice {
+            receiver: Some(receiver.clone()),
+            senders: Some("[newreno, tell-cwnd, ask-rate:4]".into()),
+            shadows: Some(format!("[{receiver:?}, immediate]")),
+        };
+        let (mut of_live, mut of_shadow) = (Vec::new(), Vec::new());
+        let pair = Pair::with(agents, lossy, receiver.clone(), 17);
+        pair.exchange_and(Instant::from_secs(300), |world| {
+            for (nth, end) in [End::A, End::B].into_iter().enumerate() {
+                world.drain_trace(end, &mut |event| {
+                    of_live.extend(live(&event.kind).map(|decided| (nth, event.now, decided)));
+                    of_shadow.extend(shadow(&event.kind).map(|decided| (nth, event.now, decided)));
+                });
+            }
+        });
+        assert!(of_live.len() > 40, "{receiver}: {}", of_live.len());
+        if let Some(at) = (0..of_live.len()).find(|at| of_shadow.get(*at) != of_live.get(*at)) {
+            panic!("{receiver}: decision {at} is {:?}, the shadow's {:?}", of_live[at], of_shadow.get(at));
+        }
+        assert_eq!(of_live.len(), of_shadow.len(), "{receiver}");
     }
 }
