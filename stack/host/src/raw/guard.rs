@@ -1,8 +1,8 @@
 //! Keeps the kernel from answering in our name, by an nft table whose name only Hopwise gives.
 //!
 //! Packets for addresses that are ours alone never reach the kernel's IP. Where the kernel has the address, too, it
-//! must not reset connections that it knows nothing of. The table goes when the link does; one that a crash left behind is
-//! replaced at the next start.
+//! must not reset connections that it knows nothing of. The table goes when the link does; one that a crash left
+//! behind is replaced at the next start.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
