@@ -3,7 +3,7 @@
 use std::process::Command;
 
 use super::{Finding, System};
-use crate::node::config::{Link, LinkKind, NodeConfig};
+use crate::node::config::{Link, LinkKind, MTU, NodeConfig};
 
 pub(super) fn examine(system: &System, config: &NodeConfig) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -18,7 +18,6 @@ pub(super) fn examine(system: &System, config: &NodeConfig) -> Vec<Finding> {
                 findings.push(offloads(link));
                 findings.push(reset(link));
             }
-            LinkKind::Pcap => {}
         }
     }
     findings
@@ -53,17 +52,19 @@ fn mtu(system: &System, link: &Link) -> Finding {
         let is_up =
             system.read(&format!("sys/class/net/{name}/operstate")).is_some_and(|state| state == "up");
         let mtu: u32 = system.read(&format!("sys/class/net/{name}/mtu"))?.parse().ok()?;
-        (is_up && mtu < u32::from(link.mtu)).then_some((mtu, name))
+        (is_up && mtu < u32::from(link.mtu.unwrap_or(MTU))).then_some((mtu, name))
     });
     match smaller.min() {
-        None => {
-            Finding::ok(CHECK, format!("{}: {} bytes fit every interface that is up", link.name, link.mtu))
-        }
+        None => Finding::ok(
+            CHECK,
+            format!("{}: {} bytes fit every interface that is up", link.name, link.mtu.unwrap_or(MTU)),
+        ),
         Some((mtu, name)) => Finding::warning(
             CHECK,
             format!(
                 "{}: {} bytes, but {name} carries only {mtu}: paths through it are found by trial",
-                link.name, link.mtu
+                link.name,
+                link.mtu.unwrap_or(MTU)
             ),
             format!("mtu: {mtu} for {} in the configuration", link.name),
         ),

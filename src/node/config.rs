@@ -77,7 +77,6 @@ pub(crate) enum LinkKind {
     Tun,
     TunFast,
     Raw,
-    Pcap,
 }
 
 /// One link; which keys it needs and takes depends on its kind.
@@ -87,8 +86,10 @@ pub(crate) struct Link {
     pub(crate) kind: LinkKind,
     /// The TUN device to make, or the interface to use.
     pub(crate) name: String,
-    #[serde(default = "mtu")]
-    pub(crate) mtu: u16,
+    /// Of a TUN; an interface has its own.
+    pub(crate) mtu: Option<u16>,
+    /// Whether an interface may be handed several segments at once.
+    pub(crate) offload: Option<bool>,
     /// The addresses that the kernel has on its end of a TUN.
     #[serde(default, deserialize_with = "one_or_more")]
     pub(crate) kernel: Vec<Address>,
@@ -98,9 +99,8 @@ pub(crate) struct Link {
     pub(crate) fault: Option<Fault>,
 }
 
-fn mtu() -> u16 {
-    1500
-}
+/// A TUN's, unless the file says another.
+pub(crate) const MTU: u16 = 1500;
 
 /// What a link is made to do to packets, each way; for tests.
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use hopwise_core::endpoint::LinkConfig;
 use hopwise_core::ip::Prefix;
-use hopwise_host::{Fault, FaultConfig, Link, LinkError, Tun, TunConfig, TunFast, describe};
+use hopwise_host::{Fault, FaultConfig, Link, LinkError, Raw, RawConfig, Tun, TunConfig, TunFast, describe};
 
-use super::config::{self, LinkKind, NodeConfig, link_id};
+use super::config::{self, LinkKind, MTU, NodeConfig, link_id};
 
 pub(crate) fn open_all(config: &NodeConfig) -> Result<Vec<Box<dyn Link>>, LinkError> {
     (0..config.links.len()).map(|nth| open(config, nth)).collect()
@@ -23,9 +23,11 @@ fn open(config: &NodeConfig, nth: usize) -> Result<Box<dyn Link>, LinkError> {
     let opened: Box<dyn Link> = match link.kind {
         LinkKind::Tun => Box::new(Tun::open(&tun(link, &config.addresses_of(nth)))?),
         LinkKind::TunFast => Box::new(TunFast::open(&tun(link, &config.addresses_of(nth)))?),
-        LinkKind::Raw | LinkKind::Pcap => {
-            return Err(LinkError::Setting { device: link.name.clone(), what: "this kind is not built" });
-        }
+        LinkKind::Raw => Box::new(Raw::open(&RawConfig {
+            device: link.name.clone(),
+            addresses: config.addresses_of(nth),
+            offload: link.offload.unwrap_or(true),
+        })?),
     };
     match &link.fault {
         None => Ok(opened),
@@ -40,7 +42,7 @@ fn open(config: &NodeConfig, nth: usize) -> Result<Box<dyn Link>, LinkError> {
 fn tun(link: &config::Link, ours: &[Prefix]) -> TunConfig {
     let kernel_addresses: Vec<Prefix> = link.kernel.iter().map(|address| address.0).collect();
     let routes = routes_beside(&kernel_addresses, ours);
-    TunConfig { mtu: link.mtu, kernel_addresses, routes, ..TunConfig::new(&link.name) }
+    TunConfig { mtu: link.mtu.unwrap_or(MTU), kernel_addresses, routes, ..TunConfig::new(&link.name) }
 }
 
 /// Our addresses that do not lie in a subnet which one of the kernel's addresses brings.

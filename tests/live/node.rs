@@ -58,8 +58,12 @@ impl Field {
     /// The same over another kind of link.
     fn daemon_over(&self, kind: &str, more: &str) -> Daemon {
         let config = self.config_over(kind, more);
+        self.spawn(&config)
+    }
+
+    fn spawn(&self, config: &str) -> Daemon {
         let log = fs::File::create(self.path("log")).expect("the folder can be written");
-        let mut command = self.node.command(&[HOPWISE, "node", &config]);
+        let mut command = self.node.command(&[HOPWISE, "node", config]);
         command.env("NOTIFY_SOCKET", self.path("notify"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let daemon = Daemon(command.spawn().expect("ip netns exec runs"));
@@ -305,6 +309,31 @@ fn a_bad_link_with_offload_still_carries_every_byte() {
     let _daemon = field.daemon_over(&format!("kind: tun-fast, {fault}"), SOCKS5);
     let page = field.curl(&[&THROUGH[..], &["http://10.9.0.2/large"]].concat());
     assert!(page.stdout == large, "{} bytes came: {}", page.stdout.len(), text(&page.stderr));
+}
+
+/// The wire's device is the kernel's as before, and a second host with its own address at the same time.
+#[test]
+fn a_raw_link_without_root_leaves_no_rule_behind() {
+    if !can_run("a_raw_link_without_root_leaves_no_rule_behind", &["curl", "python3", "nft"]) {
+        return;
+    }
+    let field = Field::new("raw");
+    let _server = field.serve(&field.web, "10.9.0.2", "80");
+    let path = field.path("node.yaml");
+    let socket = field.path("control.sock");
+    let text_of = format!(
+        "node: {{ name: n2, address: 10.9.0.7/24 }}\nlinks: [{{ kind: raw, name: wire0 }}]\n\
+         control: {socket}\nuser: nobody\n{SOCKS5}\n"
+    );
+    fs::write(&path, text_of).expect("the folder can be written");
+    let mut daemon = field.spawn(&path);
+    let page = field.curl(&[&THROUGH[..], &["http://10.9.0.2/"]].concat());
+    assert_eq!(text(&page.stdout), PAGE, "{}{}", text(&page.stderr), field.log());
+    let rules = |field: &Field| text(&field.node.output(&["nft", "list", "ruleset"]).stdout);
+    assert!(rules(&field).contains("10.9.0.7"), "the kernel is kept quiet: {}", rules(&field));
+    daemon.tell(Signal::TERM);
+    assert_eq!(daemon.ended(), Some(0), "{}", field.log());
+    assert_eq!(rules(&field), "", "{}", field.log());
 }
 
 #[test]

@@ -57,10 +57,9 @@ fn links(document: &Document, config: &NodeConfig) -> Checked {
 }
 
 fn one_link(document: &Document, config: &NodeConfig, place: &Place, link: &Link) -> Checked {
-    let is_interface = link.kind != LinkKind::Pcap;
     let bytes = link.name.len();
     let sound = !link.name.contains(|c: char| c == '/' || c.is_whitespace());
-    if is_interface && (bytes == 0 || bytes > LONGEST_NAME || !sound) {
+    if bytes == 0 || bytes > LONGEST_NAME || !sound {
         let problem = format!("`{}` names no interface", link.name);
         return Err(document.refuse(&place.key("name"), problem, "1 to 15 bytes without spaces and slashes"));
     }
@@ -73,12 +72,24 @@ fn one_link(document: &Document, config: &NodeConfig, place: &Place, link: &Link
             "kind: tun or tun-fast, or no `kernel`",
         ));
     }
+    if link.mtu.is_some() && !is_tun {
+        let problem = "an interface brings its own MTU";
+        return Err(document.refuse_key(&place.key("mtu"), problem, "kind: tun or tun-fast, or no `mtu`"));
+    }
+    if link.offload.is_some() && is_tun {
+        let problem = "whether a TUN offloads is its kind's to say";
+        return Err(document.refuse_key(
+            &place.key("offload"),
+            problem,
+            "kind: tun-fast for offload, tun for none",
+        ));
+    }
     let of_link = if link.address.is_empty() { &config.node.address } else { &link.address };
     let has_v6 = of_link.iter().any(|address| address.0.address().is_ipv6());
     let least = if has_v6 { SMALLEST_MTU_V6 } else { SMALLEST_MTU };
-    if link.mtu < least {
+    if let Some(mtu) = link.mtu.filter(|mtu| *mtu < least) {
         let accepted = format!("{least} to 65535 bytes");
-        return Err(document.refuse(&place.key("mtu"), format!("{} is too small", link.mtu), &accepted));
+        return Err(document.refuse(&place.key("mtu"), format!("{mtu} is too small"), &accepted));
     }
     Ok(())
 }
@@ -125,7 +136,7 @@ fn routes(document: &Document, config: &NodeConfig) -> Checked {
         let Some(link) = config.links.iter().find(|link| link.name == route.link) else {
             return Err(no_such_link(document, &place.key("link"), config, &route.link));
         };
-        let names_neighbours = matches!(link.kind, LinkKind::Raw | LinkKind::Pcap);
+        let names_neighbours = link.kind == LinkKind::Raw;
         if route.via.is_some() && !names_neighbours {
             let problem = format!("a TUN has no neighbours, so `{}` needs no via", link.name);
             return Err(document.refuse_key(&place.key("via"), problem, "no `via` here"));
