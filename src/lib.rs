@@ -2,6 +2,7 @@
 
 pub mod located;
 pub mod memory;
+pub mod parallel;
 pub mod scenario;
 pub mod sim;
 pub mod swarm;

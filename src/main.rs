@@ -8,6 +8,7 @@ use clap::{Parser, Subcommand};
 
 mod agents;
 mod capture;
+mod certify;
 mod doctor;
 mod failure;
 mod measure;
@@ -31,6 +32,7 @@ struct Command {
 #[derive(Debug, Subcommand)]
 enum Sub {
     Run(run::Arguments),
+    Certify(certify::Arguments),
     Node(node::Arguments),
     Status(status::Arguments),
     Top(top::Arguments),
@@ -46,6 +48,7 @@ fn main() -> ExitCode {
     let Command { subcommand } = Command::parse();
     let done = match subcommand {
         Sub::Run(arguments) => run::run(&arguments),
+        Sub::Certify(arguments) => certify::run(&arguments),
         Sub::Node(arguments) => node::run(&arguments),
         Sub::Status(arguments) => status::run(&arguments),
         Sub::Top(arguments) => top::run(&arguments),

@@ -1,16 +1,18 @@
 //! `hopwise run`: one run of one arm of a scenario.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use hopwise::scenario::{NoPlan, Prepared, Scenario};
-use hopwise::sim;
+use hopwise::sim::{Results, Simulation};
 
 use crate::failure::{Failure, printed};
 
+mod airtime;
 mod cost;
 mod files;
 mod report;
+mod watch;
 
 /// Run one arm of a scenario once, in virtual time
 #[derive(Args, Debug)]
@@ -18,6 +20,7 @@ mod report;
 Examples:
   hopwise run configs/calibration/ns2-chain.yaml --seed 1
   hopwise run configs/chain.yaml --arm delayed --set topology.hops=12 --set run.duration=60s
+  hopwise run configs/chain.yaml --arm every --airtime --capture
   hopwise run configs/calibration/ns2-chain.yaml --set 'arms.x.sender=[newreno, \"limit:4\"]' --json | jq .total
 
 The same seed gives the same figures on every machine.")]
@@ -42,6 +45,18 @@ pub(crate) struct Arguments {
     /// One JSON object on standard output, and nothing else
     #[arg(long)]
     json: bool,
+    /// Show where the time of every node's radio went
+    #[arg(long, conflicts_with = "json")]
+    airtime: bool,
+    /// Write what each radio sends and decodes to NODE.pcap, which Wireshark reads
+    #[arg(long)]
+    capture: bool,
+    /// Write what every radio sees of every frame to frames.csv
+    #[arg(long)]
+    frames: bool,
+    /// Write the traces of the flows' ends to NODE.trace.txt
+    #[arg(long)]
+    trace: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -59,7 +74,7 @@ impl World {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let scenario = Scenario::load(&arguments.scenario, &arguments.set)?;
-    let prepared =
+    let mut prepared =
         scenario.plan(arguments.arm.as_deref(), arguments.seed).map_err(|no_plan| match no_plan {
             NoPlan::Refused(refusal) => Failure::Located(refusal),
             NoPlan::WhichArm { arms } => {
@@ -71,14 +86,36 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
                 Failure::refused(arguments.scenario.display().to_string(), problem)
             }
         })?;
+    if arguments.trace {
+        prepared.plan.trace_events = TRACE_EVENTS;
+    }
+    let out = out_folder(arguments, &scenario);
     let meter = cost::Meter::start();
-    let results = sim::run(&prepared.plan).map_err(|error| Failure::failed("building the world", error))?;
+    let results = simulate(arguments, &prepared, &out)?;
     let world = arguments.world.unwrap_or(World::Sim).name();
     let report = report::Report::new(&scenario.name, world, &prepared, &results);
     let cost = meter.stop(results.events);
-    let out = out_folder(arguments, &scenario);
     files::write(&out, &report, &cost, &results, &prepared)?;
-    if arguments.json { printed(report.print_json(&cost)) } else { printed(report.print_text(&cost, &out)) }
+    if arguments.json {
+        return printed(report.print_json(&cost));
+    }
+    printed(report.print_text(&cost, &out))?;
+    if arguments.airtime { printed(airtime::print(&results, &prepared)) } else { Ok(()) }
+}
+
+/// Kept by each endpoint between two drains, which follow every packet.
+const TRACE_EVENTS: usize = 1024;
+
+fn simulate(arguments: &Arguments, prepared: &Prepared, out: &Path) -> Result<Results, Failure> {
+    let unbuilt = |error| Failure::failed("building the world", error);
+    let mut simulation = Simulation::new(&prepared.plan).map_err(unbuilt)?;
+    simulation.world().keep_ledgers();
+    let wanted =
+        watch::Wanted { capture: arguments.capture, frames: arguments.frames, trace: arguments.trace };
+    let watch = watch::Watch::begin(wanted, &mut simulation, prepared, out)?;
+    simulation.run_until(prepared.plan.end());
+    watch.end()?;
+    Ok(simulation.results())
 }
 
 fn out_folder(arguments: &Arguments, scenario: &Scenario) -> PathBuf {

@@ -156,6 +156,7 @@ fn plan_of(
         duration: duration.0,
         warmup: warmup.0,
         seed,
+        trace_events: 0,
     })
 }
 

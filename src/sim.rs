@@ -1,6 +1,7 @@
 //! Flows over mesh nodes in the radio world: what a scenario comes down to, and one run of it.
 
 mod build;
+pub mod calibration;
 mod host;
 mod plan;
 mod results;
@@ -32,6 +33,10 @@ pub struct Simulation {
 impl Simulation {
     pub fn new(plan: &Plan) -> Result<Simulation, Unbuildable> {
         Ok(Simulation { plan: plan.clone(), world: build::world(plan)? })
+    }
+
+    pub fn plan(&self) -> &Plan {
+        &self.plan
     }
 
     pub fn world(&mut self) -> &mut World<Host> {

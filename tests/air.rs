@@ -3,17 +3,9 @@
 //!
 //! By default fewer seeds than the tables have; with `HOPWISE_LONG` set, as many.
 
-#[path = "air/cells.rs"]
-mod cells;
-#[path = "air/parallel.rs"]
-mod parallel;
-
-use cells::{Cell, Row};
+use hopwise::parallel::in_parallel;
 use hopwise::sim::Results;
-use parallel::in_parallel;
-
-const CHAINS: &str = include_str!("air/ns2_chain.csv");
-const TOPOLOGIES: &str = include_str!("air/ns2_topologies.csv");
+use hopwise::sim::calibration::{self, Cell, Row};
 
 fn is_long() -> bool {
     std::env::var_os("HOPWISE_LONG").is_some()
@@ -40,7 +32,7 @@ fn means(cells: &[Cell], seeds: u64) -> Vec<Mean> {
 
 #[test]
 fn static_chains_carry_what_ns2_measured() {
-    let rows: Vec<Row> = cells::chain_rows(CHAINS).filter(|row| row.routing == "static").collect();
+    let rows: Vec<Row> = calibration::chains().filter(|row| row.routing == "static").collect();
     let cells: Vec<_> = rows.iter().map(Row::cell).collect();
     let (mut off, mut ratios) = (Vec::new(), Vec::new());
     for (row, mean) in rows.iter().zip(means(&cells, if is_long() { 5 } else { 2 })) {
@@ -59,7 +51,7 @@ fn static_chains_carry_what_ns2_measured() {
 
 #[test]
 fn other_topologies_carry_and_share_what_ns2_measured() {
-    let rows: Vec<Row> = cells::topology_rows(TOPOLOGIES).collect();
+    let rows: Vec<Row> = calibration::topologies().collect();
     let cells: Vec<_> = rows.iter().map(Row::cell).collect();
     let seeds = if is_long() { 10 } else { 3 };
     let mut off = Vec::new();

@@ -59,5 +59,6 @@ fn plan(profile: &str, hops: u32, seconds: u64) -> Plan {
         duration: Duration::from_secs(seconds),
         warmup: Duration::ZERO,
         seed: 1,
+        trace_events: 0,
     }
 }

@@ -58,5 +58,6 @@ fn plan(columns: u32, rows: u32) -> Plan {
         duration: Duration::from_secs(SECONDS),
         warmup: Duration::ZERO,
         seed: 1,
+        trace_events: 0,
     }
 }

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::Path;
 
 use hopwise::scenario::Prepared;
-use hopwise::sim::Results;
+use hopwise::sim::{NodeResult, Results};
+use hopwise_air::ledger::Spent;
 
 use super::cost::Cost;
 use super::name_of;
@@ -65,13 +66,17 @@ fn flows(results: &Results, prepared: &Prepared) -> String {
 
 /// A row for each node.
 fn air(results: &Results, prepared: &Prepared) -> String {
-    let mut text = "node,rts,cts,data,ack,airtime_s,collisions,retry_drops,queue_drops\n".to_owned();
+    let mut text = "node,rts,cts,data,ack,airtime_s,collisions,retry_drops,queue_drops".to_owned();
+    for spent in Spent::ALL {
+        let _ = write!(text, ",{}_s", spent.name().replace('-', "_"));
+    }
+    text.push('\n');
     for (node, nodes) in results.nodes.iter().zip(0..) {
         let (stats, name) = (&node.stats, name_of(prepared, nodes));
         let sent = &stats.frames_sent;
         let _ = writeln!(
             text,
-            "{name},{},{},{},{},{:.6},{},{},{}",
+            "{name},{},{},{},{},{:.6},{},{},{}{}",
             sent.rts,
             sent.cts,
             sent.data,
@@ -79,8 +84,14 @@ fn air(results: &Results, prepared: &Prepared) -> String {
             stats.airtime_ns as f64 / 1e9,
             stats.collisions,
             stats.retry_drops,
-            node.queue_drops
+            node.queue_drops,
+            spent(node)
         );
     }
     text
+}
+
+fn spent(node: &NodeResult) -> String {
+    let seconds = |spent| node.ledger.map_or(0.0, |ledger| ledger.ns(spent) as f64 / 1e9);
+    Spent::ALL.iter().map(|spent| format!(",{:.6}", seconds(*spent))).collect()
 }

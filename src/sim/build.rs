@@ -49,7 +49,7 @@ pub(super) fn world(plan: &Plan) -> Result<World<Host>, Unbuildable> {
             interfaces: interfaces(plan, node),
             addresses: vec![address_of(node)],
             routing: Box::new(StaticRoutes::new(routes)),
-            trace_events: 0,
+            trace_events: plan.trace_events,
         };
         hosts.push(Host::new(Node::new(config, endpoint), flows_of(plan, node)));
     }
@@ -146,7 +146,7 @@ fn endpoint(plan: &Plan, node: u32) -> Result<Endpoint, Box<dyn Error + Send + S
             senders: plan.arm.senders.clone(),
             ..AgentSpecs::default()
         },
-        trace_events: 0,
+        trace_events: plan.trace_events,
         // Frames that were not understood never come this far.
         checksums: Checksums::Trust,
         ..EndpointConfig::new(link, key)

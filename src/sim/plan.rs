@@ -30,6 +30,8 @@ pub struct Plan {
     /// Of which this is not counted.
     pub warmup: Duration,
     pub seed: u64,
+    /// Events that each endpoint keeps until they are drained; 0 when nobody reads them.
+    pub trace_events: usize,
 }
 
 /// The agents under trial.

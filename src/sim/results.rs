@@ -2,6 +2,7 @@
 
 use hopwise_air::World;
 use hopwise_air::dcf::StationStats;
+use hopwise_air::ledger::Ledger;
 use hopwise_core::tcp::ConnectionStats;
 
 use super::build::address_of;
@@ -24,6 +25,8 @@ pub struct Results {
 pub struct NodeResult {
     pub stats: StationStats,
     pub queue_drops: u64,
+    /// Where the station's time went, if that was booked.
+    pub ledger: Option<Ledger>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -97,6 +100,7 @@ pub(super) fn of(plan: &Plan, world: &World<Host>) -> Results {
     let node = |(host, station): (&Host, u32)| NodeResult {
         stats: *world.stats(station),
         queue_drops: host.node().queue_drops(),
+        ledger: world.ledger(station),
     };
     Results {
         counted_s,

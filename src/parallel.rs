@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::thread;
 
-pub(crate) fn in_parallel<T: Send, R: Send>(questions: Vec<T>, answer: impl Fn(T) -> R + Sync) -> Vec<R> {
+pub fn in_parallel<T: Send, R: Send>(questions: Vec<T>, answer: impl Fn(T) -> R + Sync) -> Vec<R> {
     let count = questions.len();
     let cores = thread::available_parallelism().map_or(1, usize::from).min(count.max(1));
     let left = Mutex::new(questions.into_iter().enumerate());

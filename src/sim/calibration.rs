@@ -1,9 +1,8 @@
-//! The rows of ns-2's tables as plans: where nodes stand, what flows, for how long.
+//! What ns-2 2.35 measured, as plans: where nodes stand, what flows, for how long. Nothing is tuned to a row.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use hopwise::sim::{Arm, FlowPlan, Plan, TrafficPlan, WirePlan};
 use hopwise_agents::Profile;
 use hopwise_air::dcf::{MacConfig, Rules};
 use hopwise_air::medium::{Place, Radio};
@@ -11,21 +10,30 @@ use hopwise_air::phy::Phy;
 use hopwise_core::tcp::TcpConfig;
 use hopwise_mesh::WhenFull;
 
+use super::{Arm, FlowPlan, Plan, TrafficPlan, WirePlan};
+
+/// Chains under static routes and AODV: `profile,routing,agent,hops,goodput_kbps`.
+const CHAINS: &str = include_str!("../../configs/calibration/ns2_chain.csv");
+/// Cells, hidden stations, parallel and crossing flows, wires before radios.
+const TOPOLOGIES: &str = include_str!("../../configs/calibration/ns2_topologies.csv");
+
 /// A cell of a table: its setting and ns-2's mean.
-pub(crate) struct Row {
-    pub(crate) name: String,
-    pub(crate) routing: String,
-    pub(crate) kbps: f64,
-    pub(crate) jain: f64,
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub name: String,
+    pub routing: String,
+    pub kbps: f64,
+    pub jain: f64,
     case: String,
-    profile: String,
-    agent: String,
+    pub profile: String,
+    pub agent: String,
     /// `hops:4/n:2` and the like.
-    detail: String,
+    pub detail: String,
 }
 
 /// What a row asks for.
-pub(crate) struct Cell {
+#[derive(Clone, Debug)]
+pub struct Cell {
     places: Vec<Option<Place>>,
     wires: Vec<WirePlan>,
     flows: Vec<FlowPlan>,
@@ -35,8 +43,9 @@ pub(crate) struct Cell {
     agent: String,
 }
 
-pub(crate) fn chain_rows(table: &str) -> impl Iterator<Item = Row> + '_ {
-    table.lines().skip(1).map(|line| {
+/// The chains' rows.
+pub fn chains() -> impl Iterator<Item = Row> {
+    CHAINS.lines().skip(1).map(|line| {
         let fields: Vec<_> = line.split(',').collect();
         let [profile, routing, agent, hops, kbps] = fields[..] else { panic!("five fields: {line}") };
         Row {
@@ -52,9 +61,9 @@ pub(crate) fn chain_rows(table: &str) -> impl Iterator<Item = Row> + '_ {
     })
 }
 
-/// The rows of totals.
-pub(crate) fn topology_rows(table: &str) -> impl Iterator<Item = Row> + '_ {
-    table.lines().skip(1).filter_map(|line| {
+/// The totals of the other topologies.
+pub fn topologies() -> impl Iterator<Item = Row> {
+    TOPOLOGIES.lines().skip(1).filter_map(|line| {
         let fields: Vec<_> = line.split(',').collect();
         let [case, profile, routing, agent, detail, flow, _, kbps, _, jain] = fields[..] else {
             panic!("ten fields: {line}")
@@ -73,7 +82,7 @@ pub(crate) fn topology_rows(table: &str) -> impl Iterator<Item = Row> + '_ {
 }
 
 impl Row {
-    pub(crate) fn cell(&self) -> Cell {
+    pub fn cell(&self) -> Cell {
         let mut cell = Cell {
             places: Vec::new(),
             wires: Vec::new(),
@@ -177,7 +186,7 @@ fn datagrams(n: u32, from: u32, to: u32) -> FlowPlan {
 }
 
 impl Cell {
-    pub(crate) fn plan(&self, seed: u64) -> Plan {
+    pub fn plan(&self, seed: u64) -> Plan {
         let (duration, warmup) = if self.profile == "dsss-2mbps" { (300, 50) } else { (100, 0) };
         let (receiver, senders) = match self.agent.as_str() {
             "delayed-2" => ("delayed", "[newreno]"),
@@ -198,6 +207,7 @@ impl Cell {
             duration: Duration::from_secs(duration),
             warmup: Duration::from_secs(warmup),
             seed,
+            trace_events: 0,
         }
     }
 }

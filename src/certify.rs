@@ -1,0 +1,88 @@
+//! `hopwise certify`: the radio world against theory, arithmetic and what ns-2 measured.
+
+use std::io::{self, Write};
+
+use clap::Args;
+use hopwise::parallel::in_parallel;
+use hopwise::sim::calibration;
+use hopwise_air::certificate::{self, Expected, Probe};
+use hopwise_air::dcf::Rules;
+use hopwise_air::phy::Phy;
+
+use crate::failure::{Failure, printed};
+
+/// Seconds of saturation in each probe that has any.
+const SECONDS: u64 = 60;
+const SEEDS: u64 = 5;
+
+/// Check the radio world: probes against Bianchi's model, arithmetic, and what ns-2 measured
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hopwise certify
+  hopwise certify --profile dsss-11mbps")]
+pub(crate) struct Arguments {
+    /// One radio profile; without it dsss-2mbps and dsss-11mbps
+    #[arg(long, value_name = "P")]
+    profile: Option<String>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let names = match &arguments.profile {
+        Some(name) => vec![name.as_str()],
+        None => vec!["dsss-2mbps", "dsss-11mbps"],
+    };
+    let mut failed = 0;
+    for name in names {
+        let phy = Phy::named(name).ok_or_else(|| {
+            let known: Vec<_> = Phy::names().collect();
+            Failure::refused("--profile", format!("no profile is called `{name}`: {}", known.join(", ")))
+        })?;
+        for rules in [Rules::Ns2, Rules::Standard] {
+            let mut probes = certificate::certify(phy, rules, SECONDS);
+            if rules == Rules::Ns2 {
+                probes.extend(agreement(name));
+            }
+            failed += probes.iter().filter(|probe| !probe.is_passed()).count();
+            printed(print(name, rules, &probes))?;
+        }
+    }
+    match failed {
+        0 => Ok(()),
+        _ => Err(Failure::failed("certifying the radio", format_args!("{failed} probes failed"))),
+    }
+}
+
+fn print(profile: &str, rules: Rules, probes: &[Probe]) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    let rules = match rules {
+        Rules::Ns2 => "ns2",
+        Rules::Standard => "standard",
+    };
+    writeln!(out, "{profile}, mac: {{ rules: {rules} }}")?;
+    probes.iter().try_for_each(|probe| writeln!(out, "  {probe}"))?;
+    writeln!(out)
+}
+
+/// The chains that ns-2 measured under static routes, with our TCP in the nodes.
+fn agreement(profile: &str) -> Vec<Probe> {
+    let rows: Vec<_> =
+        calibration::chains().filter(|row| row.routing == "static" && row.profile == profile).collect();
+    let plans = rows.iter().flat_map(|row| (1..=SEEDS).map(|seed| row.cell().plan(seed)));
+    let kbps = in_parallel(plans.collect(), |plan| hopwise::sim::run(&plan).map_or(0.0, |r| r.total_kbps()));
+    let mut probes = Vec::new();
+    let mut ratios = 0.0;
+    for (row, kbps) in rows.iter().zip(kbps.chunks(SEEDS as usize)) {
+        let measured = kbps.iter().sum::<f64>() / SEEDS as f64;
+        ratios += measured / row.kbps;
+        let expected = Expected::About { value: row.kbps, percent: 2.5 };
+        let name = format!("ns-2, {} {}", row.agent, row.detail.trim_end_matches("/n:1"));
+        probes.push(Probe { name, unit: "kbit/s", measured, expected });
+    }
+    if !rows.is_empty() {
+        let expected = Expected::About { value: 100.0, percent: 0.7 };
+        let measured = 100.0 * ratios / rows.len() as f64;
+        probes.push(Probe { name: "ns-2, mean of the ratios".into(), unit: "%", measured, expected });
+    }
+    probes
+}

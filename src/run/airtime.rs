@@ -1,0 +1,49 @@
+//! Where the time of every radio went, as a picture in text.
+
+use std::io::{self, Write};
+
+use hopwise::scenario::Prepared;
+use hopwise::sim::Results;
+use hopwise_air::ledger::{Ledger, Spent};
+
+use super::name_of;
+
+const WIDTH: usize = 60;
+
+const MARKS: [(Spent, char, &str); 9] = [
+    (Spent::SendsData, 'D', "sends data"),
+    (Spent::SendsAck, 'A', "sends ACKs"),
+    (Spent::SendsRts, 'r', "sends RTS"),
+    (Spent::SendsCts, 'c', "sends CTS"),
+    (Spent::Receives, '#', "receives"),
+    (Spent::Overhears, 'o', "overhears"),
+    (Spent::Noise, '~', "noise"),
+    (Spent::Collision, 'x', "collision"),
+    (Spent::Idle, '.', "idle"),
+];
+
+pub(super) fn print(results: &Results, prepared: &Prepared) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "\nairtime of each radio; a mark is {:.1} % of the time", 100.0 / WIDTH as f64)?;
+    for (node, number) in results.nodes.iter().zip(0..) {
+        if let Some(ledger) = node.ledger.filter(|_| prepared.plan.places[number as usize].is_some()) {
+            writeln!(out, "{:>5} {}", name_of(prepared, number), bar(&ledger))?;
+        }
+    }
+    let legend: Vec<_> = MARKS.iter().map(|(_, mark, name)| format!("{mark} {name}")).collect();
+    writeln!(out, "      {}", legend.join("  "))
+}
+
+/// Marks in proportion; each kind ends where its share of the whole ends.
+fn bar(ledger: &Ledger) -> String {
+    let total = ledger.total_ns().max(1);
+    let (mut bar, mut so_far) = (String::new(), 0);
+    for (spent, mark, _) in MARKS {
+        so_far += ledger.ns(spent);
+        let until = (u128::from(so_far) * WIDTH as u128 / u128::from(total)) as usize;
+        while bar.len() < until {
+            bar.push(mark);
+        }
+    }
+    bar
+}
