@@ -94,3 +94,38 @@ pub(crate) enum Certainty {
     Enough,
     Little,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIN_RTT: Option<Duration> = Some(Duration::from_millis(40));
+    const SRTT: Option<Duration> = Some(Duration::from_millis(100));
+
+    fn window_ms(rack: &Rack) -> u128 {
+        rack.window(Certainty::Little, MIN_RTT, SRTT).as_millis()
+    }
+
+    #[test]
+    fn every_round_with_a_dsack_waits_a_quarter_longer_up_to_an_srtt() {
+        let mut rack = Rack::default();
+        assert_eq!(window_ms(&rack), 10);
+        for (una, expected) in [(0, 20), (100, 30), (150, 30), (200, 40)] {
+            rack.passed(Seq(una));
+            rack.on_dsack(Seq(una), Seq(una + 100));
+            assert_eq!(window_ms(&rack), expected, "at {una}: a round ends at 100, at 200");
+        }
+        (3..20).for_each(|round| rack.on_dsack(Seq(round * 100), Seq(round * 100 + 100)));
+        assert_eq!(window_ms(&rack), 100);
+    }
+
+    #[test]
+    fn sixteen_recoveries_without_a_dsack_end_the_longer_wait() {
+        let mut rack = Rack::default();
+        rack.on_dsack(Seq(0), Seq(100));
+        (1..16).for_each(|_| rack.on_recovered(Recovered::Full));
+        assert_eq!(window_ms(&rack), 20);
+        rack.on_recovered(Recovered::Full);
+        assert_eq!(window_ms(&rack), 10);
+    }
+}
