@@ -15,7 +15,7 @@ fn assert_consistent(info: &Info) {
     assert!(u64::from(info.flight.segments) <= info.flight.bytes, "{info:?}");
     let stats = &info.stats;
     assert!(stats.segments_retransmitted <= stats.segments_sent, "{info:?}");
-    assert!(stats.bytes_acked + stats.bytes_retransmitted <= stats.bytes_sent, "{info:?}");
+    assert!(stats.bytes_acked + info.bytes_retransmitted <= stats.bytes_sent, "{info:?}");
     assert!(stats.acks_repeated <= stats.acks_sent, "{info:?}");
     let classed = stats.segments_in_order + stats.segments_out_of_order + stats.segments_duplicate;
     assert!(classed <= stats.segments_received, "{info:?}");

@@ -127,7 +127,7 @@ fn counters(info: &Info) -> Fields {
         ("segments_sent", Value::Number(stats.segments_sent)),
         ("segments_retransmitted", Value::Number(stats.segments_retransmitted)),
         ("bytes_sent", Value::Number(stats.bytes_sent)),
-        ("bytes_retransmitted", Value::Number(stats.bytes_retransmitted)),
+        ("bytes_retransmitted", Value::Number(info.bytes_retransmitted)),
         ("dsacks", small(stats.dsacks)),
         ("bytes_acked", Value::Number(stats.bytes_acked)),
         ("segments_received", Value::Number(stats.segments_received)),

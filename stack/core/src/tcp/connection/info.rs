@@ -16,7 +16,6 @@ pub struct ConnectionStats {
     pub segments_sent: u64,
     pub segments_retransmitted: u64,
     pub bytes_sent: u64,
-    pub bytes_retransmitted: u64,
     pub bytes_acked: u64,
     /// Segments of any kind that came in for this connection.
     pub segments_received: u64,
@@ -49,6 +48,8 @@ pub struct Info {
     pub senders: String,
     pub shadows: String,
     pub stats: ConnectionStats,
+    /// Of `bytes_sent`, those that were sent before.
+    pub bytes_retransmitted: u64,
     pub path: Path,
     pub rto: Duration,
     pub backoff: u8,
@@ -99,6 +100,12 @@ pub struct Info {
 }
 
 impl Connection {
+    /// Payload that has left and that nothing acknowledges.
+    fn outstanding(&self) -> u32 {
+        let sent = self.snd.nxt.bytes_since(self.buffer_start());
+        sent - u32::from(self.snd.fin_sent && sent > 0)
+    }
+
     pub(crate) fn info(&self, now: Instant, specs: &AgentSpecs) -> Info {
         let mut gauges = Vec::new();
         self.senders.gauges(&mut |name, value| gauges.push((name, value)));
@@ -114,6 +121,10 @@ impl Connection {
             senders: specs.senders.clone(),
             shadows: specs.shadows.clone(),
             stats: self.stats,
+            bytes_retransmitted: self
+                .stats
+                .bytes_sent
+                .saturating_sub(self.stats.bytes_acked + u64::from(self.outstanding())),
             path: self.path,
             rto: self.rtt.rto(),
             backoff: self.rtt.backoff(),

@@ -158,7 +158,6 @@ impl Connection {
             self.urges.frozen_probe = false;
         }
         self.stats.segments_retransmitted += u64::from(plan.segments());
-        self.stats.bytes_retransmitted += u64::from(plan.len);
         self.note_left(cx, plan, kind);
         if self.is_frozen() {
             return;
