@@ -449,3 +449,36 @@ fn a_window_that_reopens_is_told_to_a_peer_whose_segments_are_larger_than_ours()
     rig.read(2896);
     assert_eq!(rig.leaves().len(), 1);
 }
+
+/// Allows nothing, ever.
+#[derive(Debug)]
+struct Never;
+
+impl SenderAgent for Never {
+    ignores!(tune, on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note);
+
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+    fn narrow(&self, _: Instant, _: &SendView<'_>, so_far: Allowance) -> Allowance {
+        Allowance { flight_bytes: 0, new_from: Instant::FAR, resend_from: Instant::FAR, ..so_far }
+    }
+    fn gauges(&self, _: &mut dyn FnMut(&'static str, u64)) {}
+}
+
+#[test]
+fn an_agent_that_allows_nothing_slows_a_connection_down_and_does_not_stop_it() {
+    let mut rig = Rig::established();
+    rig.conn.senders = Senders::new(vec![Box::new(Ten), Box::new(Never)]);
+    rig.now = Instant::from_secs(10);
+    rig.write(&[7; 2 * MSS as usize]);
+    assert_eq!(rig.leaves().len(), 1, "with nothing in flight one segment may always leave");
+    let una = rig.conn.snd.una + MSS;
+    rig.now = rig.now + Duration::from_millis(10);
+    rig.hear(Flags::default(), una, &[]);
+    assert_eq!(rig.leaves(), []);
+    let due = Instant::from_secs(11);
+    assert!(rig.conn.deadline() <= due, "pacing holds nothing longer than max(RTO, 1 s)");
+    rig.now = due;
+    assert_eq!(rig.leaves().len(), 1);
+}
