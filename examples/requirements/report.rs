@@ -49,10 +49,10 @@ impl Report {
             let Clause { id, strength, section, title, reason } = clause;
             writeln!(out, "{id:<8} {strength:<11} {:<11} {title}", format!("§{section}"))?;
             for Mark { path, test, .. } in tests {
-                let name = test.as_deref().unwrap_or_default();
                 // A packet script's path says its name already.
-                let name = if path.ends_with(name) { "" } else { name };
-                writeln!(out, "{:33}{path} {name}", "")?;
+                let name = test.as_deref().filter(|name| !path.ends_with(name));
+                let name = name.map_or_else(String::new, |name| format!(" {name}"));
+                writeln!(out, "{:33}{path}{name}", "")?;
             }
             if tests.is_empty() {
                 let why = if reason.is_empty() { "NO TEST" } else { reason };
