@@ -35,6 +35,13 @@ pub(crate) fn tun_config() -> TunConfig {
     TunConfig { kernel_addresses: vec![prefix(KERNELS), prefix(KERNELS_V6)], ..TunConfig::new("hop0") }
 }
 
+/// Our addresses on that link, a key, and the defaults.
+pub(crate) fn stack_config(link: &dyn Link) -> StackConfig {
+    let described = describe(link, LinkId(0), vec![prefix(OURS), prefix(OURS_V6)]);
+    let key = hopwise_host::random_key().expect("the kernel has randomness");
+    StackConfig::new(EndpointConfig::new(described, key))
+}
+
 impl World {
     pub(crate) fn new() -> World {
         World::with(|_| {}, |link| link)
@@ -62,9 +69,7 @@ impl World {
         link: Box<dyn Link>,
         change: impl FnOnce(&mut StackConfig),
     ) -> World {
-        let described = describe(&*link, LinkId(0), vec![prefix(OURS), prefix(OURS_V6)]);
-        let key = hopwise_host::random_key().expect("the kernel has randomness");
-        let mut config = StackConfig::new(EndpointConfig::new(described, key));
+        let mut config = stack_config(&*link);
         change(&mut config);
         let stack = Stack::start(config, vec![link], Box::new(StandardAgents::default()));
         World { stack: stack.expect("the stack starts"), namespace }

@@ -12,8 +12,11 @@ mod fault;
 mod link;
 pub mod netlink;
 mod observer;
+#[cfg(feature = "pcap")]
+mod pcap;
 mod poller;
 mod raw;
+mod shards;
 mod stack;
 mod stream;
 mod sys;
@@ -30,8 +33,11 @@ pub use driver::{Driver, Turn};
 pub use fault::{Fault, FaultConfig};
 pub use link::{Arrived, Link, LinkError, MAX_PACKET, Received, Sent, describe};
 pub use observer::{Direction, Observer, SeenPacket};
+#[cfg(feature = "pcap")]
+pub use pcap::{LiveCapture, Pace, Replay};
 pub use poller::Poller;
 pub use raw::{Raw, RawConfig};
+pub use shards::{Shards, ShardsListener, shard_of};
 pub use stack::{ConnectError, Stack, StackConfig, StackError, Stopped};
 pub use stream::{OwnedReadHalf, OwnedWriteHalf, TcpListener, TcpStream};
 pub use tun::{Tun, TunConfig};

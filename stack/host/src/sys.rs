@@ -12,6 +12,14 @@ pub(crate) fn owned(fd: impl IntoRawFd) -> OwnedFd {
     unsafe { OwnedFd::from_raw_fd(fd) }
 }
 
+/// The descriptor of a value that hands it out raw and keeps it open as long as it lives.
+#[cfg(feature = "pcap")]
+pub(crate) fn borrowed<T>(_owner: &T, fd: std::os::fd::RawFd) -> BorrowedFd<'_> {
+    assert!(fd >= 0, "a descriptor that is open");
+    // SAFETY: the owner is borrowed for as long as its descriptor is.
+    unsafe { BorrowedFd::borrow_raw(fd) }
+}
+
 /// Tells a TUN device that its user takes whole segments with their checksums, and nothing else. The setting belongs
 /// to the device and outlives whoever made it.
 pub(crate) fn clear_tun_offloads(fd: BorrowedFd<'_>) -> io::Result<()> {

@@ -3,6 +3,8 @@
 //! Before each packet goes a header (struct virtio_net_hdr) that says how it is to be cut and which checksum is still
 //! to be finished. TCP bundles go to the machine whole; UDP bundles are cut here, because nobody above knows them.
 
+mod steer;
+
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -49,32 +51,65 @@ impl Drop for Offloads {
 impl TunFast {
     /// A device with one queue.
     pub fn open(config: &TunConfig) -> Result<TunFast, LinkError> {
-        let failed = |doing, error| LinkError::system(doing, &config.name, error);
+        let mut queues = TunFast::open_all(config, Queues::One)?;
+        queues
+            .pop()
+            .ok_or_else(|| LinkError::Setting { device: config.name.clone(), what: "it has no queue" })
+    }
+
+    /// A device with several queues, each for a stack of its own. The kernel puts a TCP packet into the queue that
+    /// [`shard_of`](crate::shard_of) says, and everything else into the first.
+    pub fn open_queues(config: &TunConfig, queues: u16) -> Result<Vec<TunFast>, LinkError> {
+        if queues == 0 || queues > 256 {
+            let what = "a device has 1 to 256 queues";
+            return Err(LinkError::Setting { device: config.name.clone(), what });
+        }
+        TunFast::open_all(config, Queues::Several(queues))
+    }
+
+    fn open_all(config: &TunConfig, queues: Queues) -> Result<Vec<TunFast>, LinkError> {
+        let failed = |doing| move |error| LinkError::system(doing, &config.name, error);
         config.check()?;
-        let device = DeviceBuilder::new()
+        let first = DeviceBuilder::new()
             .name(&config.name)
             .offload(true)
             .with(|builder| {
-                builder.packet_information(false);
+                builder.packet_information(false).multi_queue(queues != Queues::One);
             })
             .build_sync()
-            .map_err(|error| failed("open a TUN device with offload", error))?;
-        let name = device.name().map_err(|error| failed("ask for its name", error))?;
-        device.set_nonblocking(true).map_err(|error| failed("make it non-blocking", error))?;
-        let fd = sys::owned(device);
+            .map_err(failed("open a TUN device with offload"))?;
+        let name = first.name().map_err(failed("ask for its name"))?;
+        let mut devices = vec![first];
+        if let Queues::Several(count) = queues {
+            for _ in 1..count {
+                devices.push(devices[0].try_clone().map_err(failed("open another queue"))?);
+            }
+            steer::by_ports(devices[0].as_fd()).map_err(failed("tell the kernel which queue takes what"))?;
+        }
+        for device in &devices {
+            device.set_nonblocking(true).map_err(failed("make it non-blocking"))?;
+        }
+        let own = devices[0].as_fd().try_clone_to_owned().map_err(failed("copy its descriptor"))?;
+        let offloads = Arc::new(Offloads(own));
         netlink::configure(&name, &config.settings())
             .map_err(|error| LinkError::Configure { device: name.clone(), error })?;
-        let own = fd.try_clone().map_err(|error| failed("copy its descriptor", error))?;
-        Ok(TunFast {
-            _offloads: Arc::new(Offloads(own)),
-            fd,
-            name,
+        let queue = |device| TunFast {
+            _offloads: Arc::clone(&offloads),
+            fd: sys::owned(device),
+            name: name.clone(),
             mtu: config.mtu,
             tally: Tally::new(),
             incoming: Incoming::default(),
             is_gone: false,
-        })
+        };
+        Ok(devices.into_iter().map(queue).collect())
     }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Queues {
+    One,
+    Several(u16),
 }
 
 impl Link for TunFast {

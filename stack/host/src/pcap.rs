@@ -1,0 +1,229 @@
+//! `pcap`: what others send. Live capture with a filter, and captures played again, through libpcap. Neither sends.
+
+mod layer;
+
+use std::fmt;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use hopwise_core::endpoint::Neighbours;
+use hopwise_core::{Instant, LinkEvent, Transmit};
+use pcap::{Active, Capture, Error, Offline, PacketHeader};
+
+use crate::counters::{LinkCounters, LinkDrop, Tally};
+use crate::link::{Link, LinkError, Received, Sent};
+use crate::sys;
+use crate::tun::check_ip;
+
+use layer::Layer;
+
+/// What passes a device, without its taking part.
+pub struct LiveCapture {
+    capture: Capture<Active>,
+    device: String,
+    layer: Layer,
+    tally: Tally,
+    is_gone: bool,
+}
+
+/// A file of packets, as they came or as fast as they are taken.
+pub struct Replay {
+    capture: Capture<Offline>,
+    name: String,
+    layer: Layer,
+    pace: Pace,
+    /// The next packet, read ahead for its time, and when it is due.
+    next: Option<(Duration, Vec<u8>)>,
+    /// What the capture's clock and ours showed at the first packet.
+    began: Option<(Duration, Instant)>,
+    tally: Tally,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    AsRecorded,
+    AtOnce,
+}
+
+fn failed(doing: &'static str, device: &str) -> impl Fn(Error) -> LinkError {
+    move |error| LinkError::system(doing, device, std::io::Error::other(error.to_string()))
+}
+
+fn layer_of(number: i32, device: &str) -> Result<Layer, LinkError> {
+    let what = "its packets begin with a header that is not known here";
+    Layer::from_number(number).ok_or_else(|| LinkError::Setting { device: device.to_owned(), what })
+}
+
+impl LiveCapture {
+    /// `filter` in libpcap's language, such as `tcp port 80`.
+    pub fn open(device: &str, filter: Option<&str>) -> Result<LiveCapture, LinkError> {
+        let capture = Capture::from_device(device).map_err(failed("find it", device))?;
+        let capture = capture.snaplen(1 << 18).immediate_mode(true).promisc(false).open();
+        let capture = capture.map_err(failed("capture there", device))?;
+        let mut capture = capture.setnonblock().map_err(failed("make it non-blocking", device))?;
+        if let Some(filter) = filter {
+            capture.filter(filter, true).map_err(failed("take the filter", device))?;
+        }
+        let layer = layer_of(capture.get_datalink().0, device)?;
+        Ok(LiveCapture { capture, device: device.to_owned(), layer, tally: Tally::new(), is_gone: false })
+    }
+}
+
+impl Replay {
+    pub fn open(file: &Path, pace: Pace) -> Result<Replay, LinkError> {
+        let name = file.display().to_string();
+        let capture = Capture::from_file(file).map_err(failed("read the capture", &name))?;
+        let layer = layer_of(capture.get_datalink().0, &name)?;
+        let (next, began) = (None, None);
+        let mut replay = Replay { capture, name, layer, pace, next, began, tally: Tally::new() };
+        replay.read_ahead();
+        Ok(replay)
+    }
+
+    fn read_ahead(&mut self) {
+        // A file that breaks off ends there.
+        self.next = self.capture.next_packet().ok().map(|packet| (time(packet.header), packet.data.to_vec()));
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let (at, _) = self.next.as_ref()?;
+        match (self.pace, self.began) {
+            (Pace::AsRecorded, Some((first, began))) => Some(began + at.saturating_sub(first)),
+            _ => Some(Instant::ZERO),
+        }
+    }
+}
+
+fn time(header: &PacketHeader) -> Duration {
+    let seconds = u64::try_from(header.ts.tv_sec).unwrap_or(0);
+    Duration::from_secs(seconds) + Duration::from_micros(u64::try_from(header.ts.tv_usec).unwrap_or(0))
+}
+
+/// Without the link layer's header, at the beginning of `into`.
+fn take(layer: Layer, frame: &[u8], captured: usize, into: &mut [u8], tally: &mut Tally) -> Received {
+    let Some(packet) = layer.packet(frame) else {
+        tally.dropped(LinkDrop::NotIp);
+        return Received::Dropped;
+    };
+    if captured > frame.len() || packet.len() > into.len() {
+        tally.dropped(LinkDrop::Oversized);
+        return Received::Dropped;
+    }
+    into[..packet.len()].copy_from_slice(packet);
+    check_ip(&into[..packet.len()], tally)
+}
+
+fn refused(tally: &mut Tally) -> Sent {
+    tally.dropped(LinkDrop::ReceiveOnly);
+    Sent::Refused(LinkDrop::ReceiveOnly)
+}
+
+impl Link for LiveCapture {
+    fn name(&self) -> &str {
+        &self.device
+    }
+
+    fn mtu(&self) -> u16 {
+        u16::MAX
+    }
+
+    fn neighbours(&self) -> Neighbours {
+        Neighbours::Implied
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(sys::borrowed(self, self.capture.as_raw_fd()))
+    }
+
+    fn receive(&mut self, _now: Instant, into: &mut [u8]) -> Received {
+        let LiveCapture { capture, layer, tally, .. } = self;
+        match capture.next_packet() {
+            Ok(packet) => take(*layer, packet.data, packet.header.len as usize, into, tally),
+            Err(Error::TimeoutExpired | Error::NoMorePackets) => Received::Nothing,
+            Err(_) => {
+                self.is_gone = true;
+                Received::Gone
+            }
+        }
+    }
+
+    fn transmit(&mut self, _now: Instant, _transmit: &Transmit, _packet: &[u8]) -> Sent {
+        refused(&mut self.tally)
+    }
+
+    fn flush(&mut self, _now: Instant) {}
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    fn handle_timeout(&mut self, _now: Instant) {}
+
+    fn drain_events(&mut self, _sink: &mut dyn FnMut(&LinkEvent<'_>)) {}
+
+    fn counters(&self) -> LinkCounters {
+        LinkCounters { is_gone: self.is_gone, ..self.tally.show(&self.device) }
+    }
+}
+
+impl Link for Replay {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn mtu(&self) -> u16 {
+        u16::MAX
+    }
+
+    fn neighbours(&self) -> Neighbours {
+        Neighbours::Implied
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn receive(&mut self, now: Instant, into: &mut [u8]) -> Received {
+        if self.due().is_none_or(|due| due > now) {
+            return Received::Nothing;
+        }
+        let Some((at, frame)) = self.next.take() else { return Received::Nothing };
+        self.began.get_or_insert((at, now));
+        self.read_ahead();
+        take(self.layer, &frame, frame.len(), into, &mut self.tally)
+    }
+
+    fn transmit(&mut self, _now: Instant, _transmit: &Transmit, _packet: &[u8]) -> Sent {
+        refused(&mut self.tally)
+    }
+
+    fn flush(&mut self, _now: Instant) {}
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.due()
+    }
+
+    fn handle_timeout(&mut self, _now: Instant) {}
+
+    fn drain_events(&mut self, _sink: &mut dyn FnMut(&LinkEvent<'_>)) {}
+
+    fn counters(&self) -> LinkCounters {
+        self.tally.show(&self.name)
+    }
+}
+
+impl fmt::Debug for LiveCapture {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LiveCapture").field("device", &self.device).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Replay {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Replay").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;
