@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::namespace::{Namespace, can_run};
 use crate::stream::{read_all, receive_all, send_all, write_all};
-use crate::world::within_patience;
+use crate::world::{until, within_patience};
 
 const BYTES: u64 = 20_000_000;
 
@@ -133,6 +133,21 @@ fn a_table_that_a_crash_left_behind_is_replaced_and_a_second_user_is_refused() {
     assert!(rules().contains("ip daddr 10.8.0.7 drop"), "the first one's table stays");
     drop(link);
     assert_eq!(rules(), "");
+}
+
+#[test]
+fn an_ethernet_that_goes_down_comes_back_and_one_that_vanishes_is_told_of() {
+    if !can_run("an_ethernet_that_goes_down_comes_back_and_one_that_vanishes_is_told_of", &["nft"]) {
+        return;
+    }
+    let wired = Wired::new(&["10.8.0.7/24"], false);
+    wired.we_send("10.8.0.2");
+    wired.here.ip(&["link", "set", "wire", "down"]);
+    wired.here.ip(&["link", "set", "wire", "up"]);
+    wired.we_send("10.8.0.2");
+    assert!(!wired.stack.has_lost_a_link());
+    wired.here.ip(&["link", "del", "wire"]);
+    within_patience(until(|| wired.stack.has_lost_a_link()));
 }
 
 #[test]

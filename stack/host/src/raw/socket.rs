@@ -7,6 +7,7 @@ use std::mem;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use hopwise_core::Cast;
+use rustix::net::netdevice;
 use tun_rs::VIRTIO_NET_HDR_LEN;
 
 use super::ethernet::{ETHERNET, Mac};
@@ -100,7 +101,7 @@ impl PacketSocket {
                 Ok(()) if self.arrived.is_empty() => return Got::Nothing,
                 Ok(()) => {}
                 Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => {
-                    return if netlink::index_of(&self.device).is_ok() { Got::Down } else { Got::Gone };
+                    return if self.has_device() { Got::Down } else { Got::Gone };
                 }
                 Err(error) if matches!(error.raw_os_error(), Some(libc::ENXIO | libc::ENODEV)) => {
                     return Got::Gone;
@@ -114,6 +115,11 @@ impl PacketSocket {
         into[..bytes].copy_from_slice(&self.input[at..at + bytes]);
         self.next += 1;
         Got::Frame { bytes, cast }
+    }
+
+    /// Asked of the socket, which stays in its namespace wherever its thread has gone.
+    fn has_device(&self) -> bool {
+        netdevice::name_to_index(self.fd.as_fd(), &self.device).is_ok()
     }
 
     fn read(&mut self) -> io::Result<()> {
