@@ -1,5 +1,6 @@
 //! Scenarios: YAML files that say where nodes stand, what flows, and which agents are on trial.
 
+mod channel;
 mod check;
 mod nodes;
 mod schema;
@@ -137,6 +138,7 @@ fn plan_of(
         wires: nodes.wires.clone(),
         phy,
         radio: Radio::default(),
+        channel: channel::read(document, file, nodes)?,
         mac: MacConfig {
             rules: match file.mac.rules {
                 RulesName::Standard => Rules::Standard,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hopwise::sim::{Arm, FlowPlan, Plan, TrafficPlan};
 use hopwise_agents::Profile;
+use hopwise_air::channel::Channel;
 use hopwise_air::dcf::{MacConfig, Rules};
 use hopwise_air::medium::{Place, Radio};
 use hopwise_air::phy::Phy;
@@ -45,6 +46,7 @@ fn plan(profile: &str, hops: u32, seconds: u64) -> Plan {
         wires: Vec::new(),
         phy: Phy::named(profile).expect("a profile"),
         radio: Radio::default(),
+        channel: Channel::default(),
         mac: MacConfig { rules: Rules::Ns2, ..MacConfig::default() },
         queue_packets: 50,
         when_full: WhenFull::Drop,

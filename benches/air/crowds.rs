@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hopwise::sim::{Arm, FlowPlan, Plan, TrafficPlan};
 use hopwise_agents::Profile;
+use hopwise_air::channel::Channel;
 use hopwise_air::dcf::MacConfig;
 use hopwise_air::medium::{Place, Radio};
 use hopwise_air::phy::Phy;
@@ -49,6 +50,7 @@ fn plan(columns: u32, rows: u32) -> Plan {
         wires: Vec::new(),
         phy: Phy::named("dsss-2mbps").expect("a profile"),
         radio: Radio::default(),
+        channel: Channel::default(),
         mac: MacConfig::default(),
         queue_packets: 50,
         when_full: WhenFull::Drop,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Deserializer, de};
 
-use crate::units::{Rate, Time};
+use crate::units::{Rate, Share, Time};
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -18,6 +18,8 @@ pub(super) struct ScenarioFile {
     pub(super) topology: Topology,
     #[serde(default)]
     pub(super) radio: RadioConfig,
+    #[serde(default)]
+    pub(super) channel: ChannelConfig,
     #[serde(default)]
     pub(super) mac: Mac,
     #[serde(default)]
@@ -119,6 +121,54 @@ pub(super) enum WhenFullName {
     #[default]
     Drop,
     Hold,
+}
+
+/// What the air does beside the distance.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct ChannelConfig {
+    pub(super) path_loss: PathLossName,
+    /// Of log-distance.
+    pub(super) exponent: Option<f64>,
+    pub(super) shadowing_db: f64,
+    pub(super) asymmetric: bool,
+    pub(super) fading: FadingName,
+    /// How fast power changes; twice the speed over the wavelength at the most.
+    pub(super) doppler_hz: Option<f64>,
+    /// Of Rician fading: the direct ray's power over that of all others.
+    pub(super) k: Option<f64>,
+    pub(super) loss: Share,
+    pub(super) outages: Vec<OutageConfig>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum PathLossName {
+    #[default]
+    TwoRay,
+    LogDistance,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum FadingName {
+    #[default]
+    None,
+    Rayleigh,
+    Rician,
+}
+
+/// `{ from: n3, to: n4, begins: 10s, ends: 20s }`
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct OutageConfig {
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) begins: Time,
+    pub(super) ends: Time,
+    /// Frames the other way still arrive.
+    #[serde(default)]
+    pub(super) one_way: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]

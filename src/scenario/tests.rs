@@ -42,6 +42,10 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
         ("arms.x.sender=[\"limit:4\"]", "sender"),
         ("arms={}", "no arm"),
         ("mac.rule=ns2", "unknown field `rule`"),
+        ("channel={ shadowing_db: -1 }", "shadowing_db: -1"),
+        ("channel={ fading: rayleigh }", "`doppler_hz` is missing"),
+        ("channel={ outages: [{ from: n0, to: n9, begins: 1s, ends: 2s }] }", "no node is called `n9`"),
+        ("channel={ outages: [{ from: n0, to: n1, begins: 2s, ends: 1s }] }", "ends before it begins"),
     ] {
         let refused = refused(&[set]);
         assert!(refused.contains(problem), "{set}: {refused}");

@@ -58,6 +58,7 @@ pub(super) fn world(plan: &Plan) -> Result<World<Host>, Unbuildable> {
         phy: plan.phy,
         mac: plan.mac,
         radio: plan.radio,
+        channel: plan.channel.clone(),
         seats: plan.places.iter().copied().zip(0..).map(seat).collect(),
         wires: wires(plan),
         seed: plan.seed,
@@ -102,7 +103,7 @@ fn interfaces(plan: &Plan, node: u32) -> Vec<Interface> {
 
 /// Whom each node reaches in one step: over wires, and by radio where frames can be decoded.
 fn neighbours(plan: &Plan) -> Vec<Vec<Neighbour>> {
-    let by_radio = medium::neighbours(&plan.radio, &plan.places);
+    let by_radio = medium::neighbours(&plan.radio, &plan.channel, &plan.places, plan.seed);
     let of = |(node, by_radio): (u32, Vec<u32>)| {
         let by_wire = wire_links(plan, node).map(|(wire, link)| {
             let ends = plan.wires[wire].ends;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hopwise_agents::Profile;
+use hopwise_air::channel::Channel;
 use hopwise_air::dcf::{MacConfig, Rules};
 use hopwise_air::medium::{Place, Radio};
 use hopwise_air::phy::Phy;
@@ -198,6 +199,7 @@ impl Cell {
             wires: self.wires.clone(),
             phy: Phy::named(&self.profile).expect("a profile"),
             radio: self.radio,
+            channel: Channel::default(),
             mac: MacConfig { rules: Rules::Ns2, rts_threshold: self.rts_threshold, ..MacConfig::default() },
             queue_packets: 50,
             when_full: WhenFull::Drop,

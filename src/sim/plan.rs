@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hopwise_agents::Profile;
+use hopwise_air::channel::Channel;
 use hopwise_air::dcf::MacConfig;
 use hopwise_air::medium::{Place, Radio};
 use hopwise_air::phy::Phy;
@@ -18,6 +19,7 @@ pub struct Plan {
     pub wires: Vec<WirePlan>,
     pub phy: Phy,
     pub radio: Radio,
+    pub channel: Channel,
     pub mac: MacConfig,
     pub queue_packets: usize,
     pub when_full: WhenFull,

@@ -24,6 +24,7 @@ use std::collections::VecDeque;
 
 use hopwise_core::Cast;
 
+use crate::channel::Channel;
 use crate::deadlines::{Deadlines, NEVER};
 use crate::frames::FrameEvent;
 use crate::ledger::Ledger;
@@ -128,6 +129,8 @@ pub struct Dcf {
     stats: Vec<StationStats>,
     deadlines: Deadlines,
     news: VecDeque<News>,
+    /// The channel changes with time.
+    is_lively: bool,
     events: u64,
     ledgers: Vec<Ledger>,
     /// What stations see, where somebody writes it down.
@@ -137,7 +140,18 @@ pub struct Dcf {
 impl Dcf {
     /// Stations without a place have no radio.
     pub fn new(phy: Phy, mac: MacConfig, radio: Radio, places: &[Option<Place>], seed: u64) -> Dcf {
-        let medium = Medium::new(&radio, places);
+        Dcf::with_channel(phy, mac, radio, &Channel::default(), places, seed)
+    }
+
+    pub fn with_channel(
+        phy: Phy,
+        mac: MacConfig,
+        radio: Radio,
+        channel: &Channel,
+        places: &[Option<Place>],
+        seed: u64,
+    ) -> Dcf {
+        let medium = Medium::new(&radio, channel, places, seed);
         let stations =
             (0..medium.stations() as u32).map(|n| Station::new(&phy, Stream::new(seed, n, Purpose::Backoff)));
         Dcf {
@@ -146,6 +160,7 @@ impl Dcf {
             stats: vec![StationStats::default(); medium.stations()],
             deadlines: Deadlines::new(medium.stations()),
             news: VecDeque::new(),
+            is_lively: channel.is_lively(),
             events: 0,
             ledgers: Vec::new(),
             seen: None,

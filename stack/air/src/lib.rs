@@ -1,6 +1,7 @@
 //! An 802.11 world in discrete events. It drives [machines](hopwise_core::Machine) and knows nothing above them.
 
 pub mod certificate;
+pub mod channel;
 pub mod dcf;
 mod deadlines;
 pub mod frames;

@@ -1,5 +1,8 @@
 //! Who hears whom, how strongly, and how long it takes: two-ray ground over places on a plane.
 
+use crate::channel::{Channel, Fader, Fading};
+use crate::random::{Purpose, Stream};
+
 /// A place in metres.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Place {
@@ -44,6 +47,14 @@ impl Default for Radio {
 const LIGHT_M_PER_S: f64 = 3e8;
 
 impl Radio {
+    pub(crate) fn free_space_w(&self, distance_m: f64) -> f64 {
+        if distance_m <= 0.0 {
+            return self.transmit_w;
+        }
+        let m = LIGHT_M_PER_S / self.frequency_hz / (4.0 * std::f64::consts::PI * distance_m);
+        self.transmit_w * m * m
+    }
+
     /// Free space up to the crossover distance, beyond it the two rays cancel and power falls with d⁴.
     pub fn power_w(&self, distance_m: f64) -> f64 {
         let wavelength_m = LIGHT_M_PER_S / self.frequency_hz;
@@ -52,8 +63,7 @@ impl Radio {
         if distance_m <= 0.0 {
             self.transmit_w
         } else if distance_m < crossover_m {
-            let m = wavelength_m / (4.0 * std::f64::consts::PI * distance_m);
-            self.transmit_w * m * m
+            self.free_space_w(distance_m)
         } else {
             let squared = distance_m * distance_m;
             self.transmit_w * heights * heights / (squared * squared)
@@ -80,25 +90,43 @@ pub(crate) struct Medium {
     first: Vec<u32>,
     /// How long a station's frames are under way at most.
     longest_ns: Vec<u64>,
+    pub(crate) channel: Channel,
+    /// One for each link, where power changes with time.
+    faders: Vec<Fader>,
+    losses: Stream,
 }
 
 impl Medium {
-    pub(crate) fn new(radio: &Radio, places: &[Option<Place>]) -> Medium {
-        let mut medium = Medium { links: Vec::new(), first: vec![0], longest_ns: Vec::new() };
-        let grid = Grid::new(places, reach_m(radio));
+    pub(crate) fn new(radio: &Radio, channel: &Channel, places: &[Option<Place>], seed: u64) -> Medium {
+        let mut medium = Medium {
+            links: Vec::new(),
+            first: vec![0],
+            longest_ns: Vec::new(),
+            channel: channel.clone(),
+            faders: Vec::new(),
+            losses: Stream::new(seed, 0, Purpose::FrameLoss),
+        };
+        // What is mostly too weak may be heard for a moment.
+        let least_w = if channel.fading == Fading::None { radio.sense_w } else { radio.sense_w / 10.0 };
+        let grid = Grid::new(places, reach_m(radio, channel, least_w));
         for from in 0..places.len() {
             let mut longest = 0;
             let near = places[from].map(|place| (place, grid.around(place)));
             for (here, to) in near.iter().flat_map(|(place, near)| near.iter().map(move |to| (*place, *to))) {
                 let Some(there) = places[to as usize] else { continue };
                 let distance_m = here.distance_m(there);
-                let power_w = radio.power_w(distance_m);
-                if to as usize == from || power_w < radio.sense_w {
+                if to as usize == from {
+                    continue;
+                }
+                let ends = [(from as u32, here), (to, there)];
+                let power_w = channel.power_w(radio, ends, seed);
+                if power_w < least_w {
                     continue;
                 }
                 let delay_ns = (distance_m * 1e9 / LIGHT_M_PER_S + 0.5) as u32;
                 longest = longest.max(u64::from(delay_ns));
                 let is_decodable = power_w >= radio.receive_w;
+                medium.faders.extend(channel.fader(from as u32, to, seed));
                 medium.links.push(Link {
                     to,
                     from: from as u32,
@@ -124,14 +152,31 @@ impl Medium {
         self.longest_ns[station]
     }
 
+    /// A link as it is for a frame that begins at `at_ns`; `None`: nothing of it is heard.
+    pub(crate) fn at(&mut self, link: usize, radio: &Radio, at_ns: u64) -> Option<Link> {
+        let mut now = self.links[link];
+        if self.channel.is_out(now.from, now.to, at_ns) {
+            return None;
+        }
+        if let Some(fader) = self.faders.get(link) {
+            now.power_w *= fader.gain(at_ns);
+            now.is_decodable = now.power_w >= radio.receive_w;
+        }
+        let loss_ppm = self.channel.loss_ppm;
+        if loss_ppm > 0 && now.is_decodable && self.losses.below(1_000_000) < loss_ppm {
+            now.is_decodable = false;
+        }
+        Some(now).filter(|now| now.power_w >= radio.sense_w)
+    }
+
     pub(crate) fn stations(&self) -> usize {
         self.longest_ns.len()
     }
 }
 
 /// Whose frames each station can decode.
-pub fn neighbours(radio: &Radio, places: &[Option<Place>]) -> Vec<Vec<u32>> {
-    let medium = Medium::new(radio, places);
+pub fn neighbours(radio: &Radio, channel: &Channel, places: &[Option<Place>], seed: u64) -> Vec<Vec<u32>> {
+    let medium = Medium::new(radio, channel, places, seed);
     let of = |station| {
         let links = &medium.links[medium.of(station)];
         links.iter().filter(|link| link.is_decodable).map(|link| link.to).collect()
@@ -139,10 +184,13 @@ pub fn neighbours(radio: &Radio, places: &[Option<Place>]) -> Vec<Vec<u32>> {
     (0..places.len()).map(of).collect()
 }
 
-/// Beyond this nobody senses anything.
-fn reach_m(radio: &Radio) -> f64 {
+/// Beyond this nobody senses anything, but for shadows three times as bright as usual.
+fn reach_m(radio: &Radio, channel: &Channel, least_w: f64) -> f64 {
+    let plain = Channel { shadowing_db: 0.0, ..channel.clone() };
+    let least_w = least_w / libm::pow(10.0, 3.0 * channel.shadowing_db / 10.0);
+    let power_w = |m: f64| plain.power_w(radio, [(0, Place::default()), (1, Place { x: m, y: 0.0 })], 0);
     let mut reach = 1.0;
-    while radio.power_w(reach) >= radio.sense_w && reach < 1e7 {
+    while power_w(reach) >= least_w && reach < 1e7 {
         reach *= 1.1;
     }
     reach
@@ -207,7 +255,7 @@ mod tests {
 
     #[test]
     fn middle_of_a_chain_hears_two_on_either_side() {
-        let medium = Medium::new(&Radio::default(), &chain(200.0, 9));
+        let medium = Medium::new(&Radio::default(), &Channel::default(), &chain(200.0, 9), 1);
         let heard: Vec<_> = medium.links[medium.of(4)].iter().map(|l| (l.to, l.is_decodable)).collect();
         assert_eq!(heard, [(2, false), (3, true), (5, true), (6, false)]);
         assert_eq!((medium.longest_ns(4), medium.of(0).len()), (1_333, 2));

@@ -11,6 +11,7 @@ use std::net::IpAddr;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Machine, NextHop, Rx};
 
+use crate::channel::Channel;
 use crate::dcf::{Dcf, EVERYONE, FrameKind, MacConfig, News, Outcome, StationStats};
 use crate::deadlines::{Deadlines, NEVER};
 use crate::frames::FrameEvent;
@@ -39,6 +40,7 @@ pub struct WorldConfig {
     pub phy: Phy,
     pub mac: MacConfig,
     pub radio: Radio,
+    pub channel: Channel,
     /// One for each machine.
     pub seats: Vec<Seat>,
     pub wires: Vec<WireConfig>,
@@ -100,7 +102,8 @@ impl<M: Machine> World<M> {
     pub fn new(config: WorldConfig, machines: Vec<M>) -> World<M> {
         assert_eq!(config.seats.len(), machines.len(), "every machine has a seat");
         let places: Vec<_> = config.seats.iter().map(|seat| seat.place).collect();
-        let mut dcf = Dcf::new(config.phy, config.mac, config.radio, &places, config.seed);
+        let mut dcf =
+            Dcf::with_channel(config.phy, config.mac, config.radio, &config.channel, &places, config.seed);
         let mut wires_of = vec![Vec::new(); machines.len()];
         for (wire, config) in config.wires.iter().enumerate() {
             for (end, (machine, _)) in config.ends.iter().enumerate() {

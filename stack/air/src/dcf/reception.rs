@@ -10,7 +10,12 @@ impl Dcf {
     /// The first bit of a frame is on its way to one who will hear it.
     #[inline]
     pub(super) fn arrive(&mut self, now: u64, link_index: usize, frame: &Frame) {
-        let link = self.medium.links[link_index];
+        let link = if self.is_lively {
+            let Some(link) = self.medium.at(link_index, &self.radio, now) else { return };
+            link
+        } else {
+            self.medium.links[link_index]
+        };
         let n = link.to as usize;
         let from = now + u64::from(link.delay_ns);
         let st = &mut self.stations[n];

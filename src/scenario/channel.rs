@@ -1,0 +1,65 @@
+//! What the air does to frames beside the distance: `channel:`.
+
+use hopwise_air::channel::{Channel, Fading, Outage, PathLoss, Ways};
+
+use super::nodes::Nodes;
+use super::schema::{ChannelConfig, FadingName, PathLossName, ScenarioFile};
+use crate::located::{Document, Place, Refusal};
+
+pub(super) fn read(document: &Document, file: &ScenarioFile, nodes: &Nodes) -> Result<Channel, Box<Refusal>> {
+    let config = &file.channel;
+    let place = Place::root().key("channel");
+    let number = |key: &str, given: Option<f64>, least: f64, most: f64| {
+        let accepted = format!("a number from {least} to {most}");
+        match given {
+            Some(number) if (least..=most).contains(&number) => Ok(number),
+            Some(number) => Err(document.refuse(&place.key(key), format!("{key}: {number}"), &accepted)),
+            None => Err(document.refuse_key(&place, format!("`{key}` is missing"), &accepted)),
+        }
+    };
+    let path_loss = match config.path_loss {
+        PathLossName::TwoRay => PathLoss::TwoRay,
+        PathLossName::LogDistance => PathLoss::LogDistance {
+            exponent: number("exponent", config.exponent, 1.0, 8.0)?,
+            reference_m: 1.0,
+        },
+    };
+    let doppler = || number("doppler_hz", config.doppler_hz, 0.001, 10_000.0);
+    let fading = match config.fading {
+        FadingName::None => Fading::None,
+        FadingName::Rayleigh => Fading::Rayleigh { doppler_hz: doppler()? },
+        FadingName::Rician => Fading::Rician { k: number("k", config.k, 0.0, 1e6)?, doppler_hz: doppler()? },
+    };
+    Ok(Channel {
+        path_loss,
+        shadowing_db: number("shadowing_db", Some(config.shadowing_db), 0.0, 20.0)?,
+        is_asymmetric: config.asymmetric,
+        fading,
+        loss_ppm: config.loss.0,
+        outages: outages(document, config, nodes)?,
+    })
+}
+
+/// Times count from the run's beginning.
+fn outages(document: &Document, config: &ChannelConfig, nodes: &Nodes) -> Result<Vec<Outage>, Box<Refusal>> {
+    let mut outages = Vec::new();
+    for (nth, outage) in config.outages.iter().enumerate() {
+        let place = Place::root().key("channel").key("outages").index(nth);
+        let end = |key: &str, name: &str| {
+            let accepted = format!("first, last, or one of {} to {}", nodes.names[0], nodes.last());
+            let problem = format!("no node is called `{name}`");
+            nodes.find(name).ok_or_else(|| document.refuse(&place.key(key), problem, &accepted))
+        };
+        if outage.ends <= outage.begins {
+            return Err(document.refuse(&place.key("ends"), "it ends before it begins", "a later time"));
+        }
+        outages.push(Outage {
+            from: end("from", &outage.from)?,
+            to: end("to", &outage.to)?,
+            begins_ns: outage.begins.0.as_nanos() as u64,
+            ends_ns: outage.ends.0.as_nanos() as u64,
+            ways: if outage.one_way { Ways::One } else { Ways::Both },
+        });
+    }
+    Ok(outages)
+}

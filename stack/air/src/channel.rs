@@ -1,0 +1,215 @@
+//! What the air does to a frame beside two-ray ground: other path losses, shadowing, fading, loss, outages.
+
+use crate::medium::{Place, Radio};
+use crate::random::{Purpose, Stream};
+
+/// How power falls with distance.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum PathLoss {
+    /// Free space up to the crossover distance, two-ray ground beyond it, as ns-2.
+    #[default]
+    TwoRay,
+    /// Free space up to `reference_m`, from there on with the power of `exponent`.
+    LogDistance { exponent: f64, reference_m: f64 },
+}
+
+/// How power changes with time, about its mean. A wave comes in from many sides, from each with a Doppler shift of at
+/// most `doppler_hz` (Clarke's model as a sum of sinusoids), so that what is near in time is alike.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Fading {
+    #[default]
+    None,
+    Rayleigh {
+        doppler_hz: f64,
+    },
+    /// With a direct ray `k` times as strong as all others together.
+    Rician {
+        k: f64,
+        doppler_hz: f64,
+    },
+}
+
+/// Nothing of the one is heard by the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outage {
+    pub from: u32,
+    pub to: u32,
+    pub begins_ns: u64,
+    pub ends_ns: u64,
+    pub ways: Ways,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ways {
+    Both,
+    One,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Channel {
+    pub path_loss: PathLoss,
+    /// Standard deviation of each link's own gain; drawn once, the same both ways unless `is_asymmetric`.
+    pub shadowing_db: f64,
+    pub is_asymmetric: bool,
+    pub fading: Fading,
+    /// Of a million frames that would be understood, so many are not.
+    pub loss_ppm: u32,
+    pub outages: Vec<Outage>,
+}
+
+impl Channel {
+    /// Whether power changes with time or frames are lost: then every frame is looked at on every link.
+    pub(crate) fn is_lively(&self) -> bool {
+        self.fading != Fading::None || self.loss_ppm > 0 || !self.outages.is_empty()
+    }
+
+    /// The mean power of one station's frames at another.
+    pub(crate) fn power_w(&self, radio: &Radio, ends: [(u32, Place); 2], seed: u64) -> f64 {
+        let [(from, here), (to, there)] = ends;
+        let distance_m = here.distance_m(there);
+        let power_w = match self.path_loss {
+            PathLoss::TwoRay => radio.power_w(distance_m),
+            PathLoss::LogDistance { exponent, reference_m } => {
+                let near = radio.free_space_w(distance_m.min(reference_m));
+                near * libm::pow(distance_m.max(reference_m) / reference_m, -exponent)
+            }
+        };
+        if self.shadowing_db == 0.0 {
+            return power_w;
+        }
+        let mut stream = self.stream_of(from, to, seed, Purpose::Shadowing);
+        power_w * libm::pow(10.0, self.shadowing_db * normal(&mut stream) / 10.0)
+    }
+
+    /// A stream of the link's own.
+    fn stream_of(&self, from: u32, to: u32, seed: u64, purpose: Purpose) -> Stream {
+        let (a, b) = if self.is_asymmetric || from < to { (from, to) } else { (to, from) };
+        Stream::new(seed ^ (u64::from(a) + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15), b, purpose)
+    }
+
+    pub(crate) fn fader(&self, from: u32, to: u32, seed: u64) -> Option<Fader> {
+        let (k, doppler_hz) = match self.fading {
+            Fading::None => return None,
+            Fading::Rayleigh { doppler_hz } => (0.0, doppler_hz),
+            Fading::Rician { k, doppler_hz } => (k, doppler_hz),
+        };
+        Some(Fader::new(k, doppler_hz, &mut self.stream_of(from, to, seed, Purpose::Fading)))
+    }
+
+    pub(crate) fn is_out(&self, from: u32, to: u32, at_ns: u64) -> bool {
+        self.outages.iter().any(|outage| {
+            let same = (outage.from, outage.to) == (from, to);
+            let back = outage.ways == Ways::Both && (outage.from, outage.to) == (to, from);
+            (same || back) && (outage.begins_ns..outage.ends_ns).contains(&at_ns)
+        })
+    }
+}
+
+/// Mean 0, variance 1 (Box and Muller).
+fn normal(stream: &mut Stream) -> f64 {
+    let (u, v) = (1.0 - stream.unit(), stream.unit());
+    libm::sqrt(-2.0 * libm::log(u)) * libm::cos(std::f64::consts::TAU * v)
+}
+
+const RAYS: usize = 12;
+
+/// The gain of one link over time; its mean is 1.
+#[derive(Clone, Debug)]
+pub(crate) struct Fader {
+    /// Doppler shift and phases of each ray's two components.
+    rays: [(f64, f64, f64); RAYS],
+    direct: f64,
+    scattered: f64,
+}
+
+impl Fader {
+    fn new(k: f64, doppler_hz: f64, stream: &mut Stream) -> Fader {
+        let turn = std::f64::consts::TAU;
+        let offset = stream.unit();
+        let ray = |n: usize| {
+            let angle = turn * (n as f64 + offset) / (4 * RAYS) as f64;
+            (turn * doppler_hz * libm::cos(angle), turn * stream.unit(), turn * stream.unit())
+        };
+        let rays = std::array::from_fn(ray);
+        Fader {
+            rays,
+            direct: libm::sqrt(k / (k + 1.0)),
+            scattered: libm::sqrt(1.0 / (k + 1.0) / RAYS as f64),
+        }
+    }
+
+    pub(crate) fn gain(&self, at_ns: u64) -> f64 {
+        let t = at_ns as f64 / 1e9;
+        let (mut re, mut im) = (0.0, 0.0);
+        for (shift, one, other) in self.rays {
+            re += libm::cos(shift * t + one);
+            im += libm::cos(shift * t + other);
+        }
+        let (re, im) = (self.direct + self.scattered * re, self.scattered * im);
+        re * re + im * im
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn spots(distance_m: f64) -> [(u32, Place); 2] {
+        [(0, Place::default()), (1, Place { x: distance_m, y: 0.0 })]
+    }
+
+    #[test]
+    fn log_distance_falls_by_its_exponent() {
+        let path_loss = PathLoss::LogDistance { exponent: 3.0, reference_m: 1.0 };
+        let channel = Channel { path_loss, ..Channel::default() };
+        let at = |m| channel.power_w(&Radio::default(), spots(m), 1);
+        assert!((at(100.0) / at(200.0) - 8.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn shadowing_has_its_deviation_and_is_the_same_both_ways() {
+        let channel = Channel { shadowing_db: 6.0, ..Channel::default() };
+        let radio = Radio::default();
+        let mean_w = radio.power_w(100.0);
+        let drawn: Vec<f64> = (0..4_000)
+            .map(|to| channel.power_w(&radio, [(0, Place::default()), (to, Place { x: 100.0, y: 0.0 })], 7))
+            .map(|power_w| 10.0 * libm::log10(power_w / mean_w))
+            .collect();
+        let mean = drawn.iter().sum::<f64>() / drawn.len() as f64;
+        let deviation = libm::sqrt(drawn.iter().map(|db| db * db).sum::<f64>() / drawn.len() as f64);
+        assert!(mean.abs() < 0.3 && (deviation - 6.0).abs() < 0.3, "{mean} {deviation}");
+        let [a, b] = spots(100.0);
+        assert_eq!(channel.power_w(&radio, [a, b], 7), channel.power_w(&radio, [b, a], 7));
+    }
+
+    #[test]
+    fn fades_are_as_deep_as_rayleighs_and_last() {
+        let fading = Fading::Rayleigh { doppler_hz: 10.0 };
+        let channel = Channel { fading, ..Channel::default() };
+        let (mut sum, mut deep, mut jumps, mut count) = (0.0, 0_u32, 0.0, 0.0);
+        for link in 1..60 {
+            let fader = channel.fader(0, link, 3).expect("it fades");
+            for step in 0..500_u64 {
+                let gain = fader.gain(step * 37_000_000);
+                sum += gain;
+                count += 1.0;
+                deep += u32::from(gain < 0.1);
+                jumps += (fader.gain(step * 37_000_000 + 100_000) - gain).abs();
+            }
+        }
+        let (mean, deep) = (sum / count, f64::from(deep) / count);
+        assert!((mean - 1.0).abs() < 0.05, "{mean}");
+        // 1 − e^−0.1 of the time the gain is below a tenth.
+        assert!((deep - 0.095).abs() < 0.02, "{deep}");
+        assert!(jumps / count < 0.01, "a tenth of a millisecond changes little");
+    }
+
+    #[test]
+    fn outages_hold_for_their_time_and_their_ways() {
+        let outage = Outage { from: 3, to: 4, begins_ns: 10, ends_ns: 20, ways: Ways::Both };
+        let one_way = Outage { from: 5, to: 6, ways: Ways::One, ..outage };
+        let channel = Channel { outages: vec![outage, one_way], ..Channel::default() };
+        assert!(channel.is_out(3, 4, 10) && channel.is_out(4, 3, 19));
+        assert!(!channel.is_out(3, 4, 20) && !channel.is_out(6, 5, 15) && channel.is_out(5, 6, 15));
+    }
+}
