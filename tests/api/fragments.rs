@@ -44,7 +44,7 @@ fn v4(header: &[u8], offset: u16, more: bool, piece: &[u8]) -> Vec<u8> {
     let mut header = header.to_vec();
     header[2..4].copy_from_slice(&((V4_HEADER + piece.len()) as u16).to_be_bytes());
     header[4..6].copy_from_slice(&77_u16.to_be_bytes());
-    header[6..8].copy_from_slice(&(u16::from(more) << 13 | offset / 8).to_be_bytes());
+    header[6..8].copy_from_slice(&((u16::from(more) << 13) | (offset / 8)).to_be_bytes());
     header[10..12].fill(0);
     let sum = Sum::default().add(&header).finish();
     header[10..12].copy_from_slice(&sum.to_be_bytes());

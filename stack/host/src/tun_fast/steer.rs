@@ -94,6 +94,7 @@ const SET_STEERING: u32 = 0x8004_54e0;
 pub(super) fn by_ports(fd: BorrowedFd<'_>) -> io::Result<()> {
     let program = load()?;
     let number = program.as_raw_fd();
+    #[allow(clippy::cast_lossless, reason = "the type of a request differs between C libraries")]
     // SAFETY: the request reads one int, which `number` is.
     let result = unsafe { libc::ioctl(fd.as_raw_fd(), SET_STEERING as libc::Ioctl, &raw const number) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }

@@ -474,7 +474,7 @@ fn an_agent_that_allows_nothing_slows_a_connection_down_and_does_not_stop_it() {
     rig.write(&[7; 2 * MSS as usize]);
     assert_eq!(rig.leaves().len(), 1, "with nothing in flight one segment may always leave");
     let una = rig.conn.snd.una + MSS;
-    rig.now = rig.now + Duration::from_millis(10);
+    rig.now += Duration::from_millis(10);
     rig.hear(Flags::default(), una, &[]);
     assert_eq!(rig.leaves(), []);
     let due = Instant::from_secs(11);
