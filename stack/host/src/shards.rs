@@ -20,9 +20,10 @@ const TRIES: usize = 32;
 /// The ports that are meant for this (RFC 6335 §6).
 const FIRST_PORT: u16 = 49_152;
 
-/// Which of `shards` a connection belongs to; the queues of [`TunFast`](crate::TunFast) go by it, too.
+/// Which of `shards` a connection belongs to; the queues of [`TunFast`](crate::TunFast) go by it, too. The sum has 16
+/// bits, as the kernel's number of a queue has.
 pub fn shard_of(one_port: u16, other_port: u16, shards: usize) -> usize {
-    (usize::from(one_port) + usize::from(other_port)) % shards.max(1)
+    usize::from(one_port.wrapping_add(other_port)) % shards.max(1)
 }
 
 /// The stacks. Connections are dealt out in turn, and those that come in by their ports.
@@ -116,11 +117,10 @@ impl ShardsListener {
 
 /// A port of ours that leads to that shard.
 fn random_port(shard: usize, remote_port: u16, shards: usize) -> u16 {
-    let random = getrandom::u32().unwrap_or_default() as usize;
-    let span = usize::from(u16::MAX - FIRST_PORT) + 1;
-    let port = usize::from(FIRST_PORT) + random % (span - shards);
-    let is = shard_of(port as u16, remote_port, shards);
-    (port + (shard + shards - is) % shards) as u16
+    let random = getrandom::u32().unwrap_or_default() as u16 | FIRST_PORT;
+    // Where the sum wraps, neighbours may lead to the same shard; soon after, every shard has had its turn.
+    let upwards = (random..=u16::MAX).chain(FIRST_PORT..random);
+    upwards.into_iter().find(|port| shard_of(*port, remote_port, shards) == shard).unwrap_or(random)
 }
 
 #[cfg(test)]

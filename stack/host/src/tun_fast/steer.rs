@@ -39,8 +39,8 @@ const LOAD_HALF_AT: u8 = 0x48;
 
 const TCP: i32 = 6;
 
-/// The sum of both ports of a TCP packet; 0 for all else. The kernel divides it by the number of queues. Jumps count
-/// from the instruction after them.
+/// The sum of both ports of a TCP packet; 0 for all else. The kernel takes its last 16 bits and divides them by the
+/// number of queues. Jumps count from the instruction after them.
 const BY_PORTS: [Instruction; 24] = [
     op(MOVE, 6, 1, 0, 0),
     op(LOAD_BYTE, 0, 0, 0, 0),
