@@ -4,5 +4,6 @@
 mod model;
 pub(crate) mod receiver;
 mod registered;
+mod second_reading;
 pub(crate) mod sender;
 mod specs;

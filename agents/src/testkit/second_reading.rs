@@ -1,0 +1,253 @@
+//! The rules of `dca`, `tda` and `tcp-ap` read once more, as plainly as they can be written down, and held against the
+//! agents decision for decision. Where the two differ, one of them misreads its paper.
+
+use std::time::Duration;
+
+use hopwise_core::Instant;
+use hopwise_core::agent::{AckVerdict, Class, HopSource, Rule};
+use proptest::prelude::*;
+
+use super::receiver::{Carried, Seat};
+use super::sender::Bench;
+
+/// What a receiver does next, seen from outside.
+#[derive(Clone, Debug)]
+struct Step {
+    after_us: u64,
+    class: Class,
+    cwnd: Option<u16>,
+    hops: Option<u8>,
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    let class = prop_oneof![
+        12 => Just(Class::InOrder),
+        1 => Just(Class::OutOfOrder),
+        1 => Just(Class::Duplicate),
+        1 => Just(Class::FillsHole),
+    ];
+    let after = prop_oneof![8 => 0..40_000u64, 1 => 40_000..900_000u64, 1 => 900_000..20_000_000u64];
+    let hops = prop::option::of(prop_oneof![1..15u8, 1..=255u8]);
+    (after, class, prop::option::of(0..30u16), hops).prop_map(|(after_us, class, cwnd, hops)| Step {
+        after_us,
+        class,
+        cwnd,
+        hops,
+    })
+}
+
+/// An ACK: when, and how many segments it newly covers; none for a repeat.
+type Ack = (u64, Option<u32>);
+
+/// A receiver in microseconds and floating point.
+#[derive(Debug)]
+struct Plain {
+    rule: Plainly,
+    held: Vec<u64>,
+    timer: Option<f64>,
+    average_us: Option<f64>,
+    last_us: Option<u64>,
+    /// The wait for data after an ACK, when it is over, and how many repeats are left.
+    again: Option<(u64, u64, u32)>,
+    acks: Vec<Ack>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Plainly {
+    Dca,
+    Tda,
+}
+
+impl Plain {
+    fn new(rule: Plainly) -> Plain {
+        Plain { rule, held: vec![], timer: None, average_us: None, last_us: None, again: None, acks: vec![] }
+    }
+
+    /// How many segments an ACK waits for.
+    fn window(&self, step: &Step) -> u32 {
+        let cwnd = step.cwnd.map(|cwnd| u32::from(cwnd.max(1)));
+        match (self.rule, step.hops) {
+            (Plainly::Dca, None) => 2,
+            (Plainly::Dca, Some(0..=3)) => cwnd.unwrap_or(2),
+            (Plainly::Dca, Some(4..=9)) => cwnd.unwrap_or(5).min(5),
+            (Plainly::Dca, Some(10..)) => cwnd.unwrap_or(3).min(3),
+            (Plainly::Tda, _) => cwnd.unwrap_or(2).min(25),
+        }
+    }
+
+    fn run_until(&mut self, now_us: u64) {
+        loop {
+            let timer = self.timer.map(|at| at.floor() as u64).filter(|at| *at <= now_us);
+            let again = self.again.map(|(at, ..)| at).filter(|at| *at <= now_us);
+            match (timer, again) {
+                (Some(at), _) => self.acknowledge(at),
+                (None, Some(at)) => {
+                    self.acks.push((at, None));
+                    self.again = self.again.and_then(|(_, wait, left)| {
+                        (left > 1).then_some((at + 2 * wait, 2 * wait, left - 1))
+                    });
+                }
+                (None, None) => return,
+            }
+        }
+    }
+
+    fn acknowledge(&mut self, at_us: u64) {
+        self.acks.push((at_us, Some(self.held.len() as u32)));
+        self.held.clear();
+        self.timer = None;
+        let repeats = match self.rule {
+            Plainly::Dca => 2,
+            Plainly::Tda => 0,
+        };
+        self.again = (repeats > 0).then_some((at_us + 1_000_000, 1_000_000, repeats));
+    }
+
+    fn arrive(&mut self, now_us: u64, step: &Step) {
+        self.again = None;
+        if let Some(last) = self.last_us.replace(now_us) {
+            let gap = (now_us - last) as f64;
+            self.average_us = Some(self.average_us.map_or(gap, |average| 0.8 * average + 0.2 * gap));
+        }
+        if step.class == Class::InOrder || step.class == Class::FillsHole {
+            self.held.push(now_us);
+        }
+        let window = self.window(step);
+        if step.class != Class::InOrder || self.held.len() as u32 >= window {
+            return self.acknowledge(now_us);
+        }
+        if self.timer.is_none() {
+            let wait = match (self.rule, self.average_us) {
+                (Plainly::Tda, _) | (Plainly::Dca, None) => 200_000.0,
+                (Plainly::Dca, Some(average)) => (1.5 * f64::from(window) * average).min(490_000.0),
+            };
+            self.timer = Some(now_us as f64 + wait);
+        }
+    }
+}
+
+/// The agent on a seat of the ledger, as scripts play it.
+fn acks_of(spec: &str, steps: &[Step]) -> Vec<Ack> {
+    let mut seat = Seat::new(spec);
+    let mut acks = Vec::new();
+    let until = |seat: &mut Seat, at: Instant, acks: &mut Vec<Ack>| {
+        while let Some((due, who)) = seat.next_deadline().filter(|(due, _)| *due <= at) {
+            seat.now = seat.now.max(due);
+            assert_eq!(who, "timer", "the agent's own hold ends in time");
+            let outcome = seat.time_out();
+            acks.extend(read(seat.now, &outcome));
+        }
+        seat.now = at;
+    };
+    for step in steps {
+        let at = seat.now + Duration::from_micros(step.after_us);
+        until(&mut seat, at, &mut acks);
+        seat.show(step.cwnd, step.hops, None);
+        let outcome = seat.arrive(step.class, Carried::PLAIN);
+        acks.extend(read(seat.now, &outcome));
+    }
+    let end = seat.now + Duration::from_secs(60);
+    until(&mut seat, end, &mut acks);
+    acks
+}
+
+fn read(now: Instant, outcome: &str) -> Option<Ack> {
+    let us = now.0 / 1_000;
+    match outcome.split(' ').collect::<Vec<_>>()[..] {
+        ["ack", segments, ..] => Some((us, Some(segments.parse().expect("a number")))),
+        ["repeat", ..] => Some((us, None)),
+        _ => None,
+    }
+}
+
+/// Averages in whole nanoseconds and in floating point drift apart by less than this.
+const DRIFT_US: u64 = 3;
+
+fn agree(spec: &str, rule: Plainly, steps: &[Step]) -> Result<(), TestCaseError> {
+    let mut plain = Plain::new(rule);
+    let mut now_us = 0;
+    for step in steps {
+        now_us += step.after_us;
+        // A timer within the drift of an arrival may come before it or after.
+        let is_close = plain.timer.is_some_and(|at| (at - now_us as f64).abs() < 2.0 * DRIFT_US as f64);
+        prop_assume!(!is_close || matches!(rule, Plainly::Tda));
+        plain.run_until(now_us);
+        plain.arrive(now_us, step);
+    }
+    plain.run_until(now_us + 60_000_000);
+    let agents = acks_of(spec, steps);
+    prop_assert_eq!(agents.len(), plain.acks.len(), "{:?}\nplainly {:?}", &agents, &plain.acks);
+    for (agent, plainly) in agents.iter().zip(&plain.acks) {
+        prop_assert_eq!(agent.1, plainly.1, "{:?}\nplainly {:?}", &agents, &plain.acks);
+        prop_assert!(agent.0.abs_diff(plainly.0) <= 3 * DRIFT_US, "{:?} and {:?}", agent, plainly);
+    }
+    Ok(())
+}
+
+/// Tcp-ap's interval after these round trips, in seconds.
+fn spacing_s(rtts_us: &[u64], hops: u32, bits_per_s: f64) -> Option<f64> {
+    let (data, ack) = (f64::from((1_000 + 40 + 112) * 8), f64::from(112 * 8));
+    let (mut average_q, mut average, mut ring) = (None::<f64>, None::<f64>, Vec::new());
+    for rtt_us in rtts_us {
+        let rtt = *rtt_us as f64 / 1e6;
+        let mut q = (rtt / f64::from(hops) - (data + ack) / bits_per_s) / 2.0;
+        if q > 0.5 {
+            let Some(average_q) = average_q else { continue };
+            q = average_q;
+        } else {
+            average_q = Some(average_q.map_or(q, |average| 0.5 * average + 0.5 * q));
+        }
+        let hop = q + data / bits_per_s;
+        let delay = if hops >= 4 { 4.0 * hop } else { hop };
+        if delay > 0.0 && delay < 0.5 {
+            average = Some(average.map_or(delay, |average| 0.7 * average + 0.3 * delay));
+            ring.push(delay);
+        }
+    }
+    let recent = &ring[ring.len().saturating_sub(50)..];
+    let mean = recent.iter().sum::<f64>() / recent.len() as f64;
+    let deviation = recent.iter().map(|x| (x - mean).abs()).sum::<f64>() / recent.len() as f64;
+    average.map(|average| (1.0 + 2.0 * deviation / mean) * average)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    #[test]
+    fn dca_decides_as_its_paper_reads(steps in prop::collection::vec(any_step(), 0..60)) {
+        agree("dca", Plainly::Dca, &steps)?;
+    }
+
+    #[test]
+    fn tda_decides_as_its_paper_reads(steps in prop::collection::vec(any_step(), 0..60)) {
+        agree("tda", Plainly::Tda, &steps)?;
+    }
+
+    #[test]
+    fn tcp_ap_spaces_segments_as_its_paper_reads(
+        rtts_us in prop::collection::vec(prop_oneof![9 => 2_000..400_000u64, 1 => 400_000..9_000_000u64], 1..120),
+        hops in 1..20u8,
+        kbps in 1_000..54_000u64,
+    ) {
+        let mut bench = Bench::new(&format!("[newreno:iw=200, tcp-ap:{kbps}kbps]"));
+        bench.path.hops_to_peer = Some((hops, HopSource::Routing));
+        bench.send(rtts_us.len() as u32);
+        for rtt_us in &rtts_us {
+            bench.path.rtt.smoothed = Some(Duration::from_micros(*rtt_us));
+            bench.ack(1);
+        }
+        let expected_us = spacing_s(&rtts_us, hops.into(), kbps as f64 * 1e3).map_or(0.0, |s| s * 1e6);
+        let agents_us = bench.gauge("interval_us").expect("a gauge") as f64;
+        prop_assert!((agents_us - expected_us).abs() <= 2.0 + expected_us / 1e4, "{agents_us} for {expected_us}");
+    }
+}
+
+#[test]
+fn a_verdict_says_the_rule_that_the_paper_would_name() {
+    let mut seat = Seat::new("tda");
+    seat.show(Some(3), None, None);
+    assert_eq!(seat.arrive(Class::InOrder, Carried::PLAIN), "hold (window 1 of 3)");
+    let due = seat.next_deadline().expect("a hold").0;
+    let verdict = seat.asked(|agent, view| agent.on_deadline(due, view));
+    assert!(matches!(verdict, AckVerdict::Now(why) if why.rule == Rule::Deadline));
+}
