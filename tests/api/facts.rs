@@ -1,10 +1,13 @@
 //! What `info` says of a connection, and that it stays true.
 
+use std::net::SocketAddr;
+
 use hopwise::memory::End;
+use hopwise_core::endpoint::ConnectOptions;
 use hopwise_core::tcp::{Info, TcpConfig};
 use hopwise_core::trace::StateName;
 
-use super::net::{Net, Pair, ROUND_TRIP, ms, pattern, secs};
+use super::net::{B, B2, B6, Net, Pair, ROUND_TRIP, ms, pattern, secs, v4};
 
 /// What holds of every connection at every time.
 fn assert_consistent(info: &Info) {
@@ -187,4 +190,20 @@ fn each_connection_has_a_number_of_its_own_in_the_trace() {
     assert_eq!(numbers.len(), 3);
     assert_eq!(net.world.a.ids().collect::<Vec<_>>(), ids);
     assert!(net.world.a.allocated(ids[0]).is_some_and(|bytes| bytes > 0));
+}
+
+/// RFC 7323 §5.4: a clock that began with the host would tell its age, and one for all peers who else it talks to.
+#[test]
+fn timestamps_begin_somewhere_else_for_each_peer() {
+    let mut net = Net::new();
+    let mut first_to = |to| {
+        let now = net.now();
+        net.world.a.connect(now, SocketAddr::new(to, 7), &ConnectOptions::default()).expect("a route");
+        let syn = net.sent_by(End::A).pop().expect("a SYN");
+        syn.tcp().options.timestamps.expect("on a SYN").value
+    };
+    let mut values = [B, B2, v4(77), B6].map(&mut first_to).to_vec();
+    values.push(0);
+    values.sort_unstable();
+    assert!(values.windows(2).all(|pair| pair[1] - pair[0] > 100_000), "{values:?}");
 }
