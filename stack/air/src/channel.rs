@@ -1,6 +1,16 @@
 //! What the air does to a frame beside two-ray ground: other path losses, shadowing, fading, loss, outages.
+//!
+//! A frame keeps the gain of its first bit. Not modelled: fading that differs between subcarriers, shadowing that
+//! changes as nodes move, interference in the curves (frames that overlap are compared by their rates' SINR).
+
+mod curves;
+mod script;
+
+pub use curves::frame_error;
+pub use script::{Change, LinkChange, Said, ScriptError};
 
 use crate::medium::{Place, Radio};
+use crate::phy::{Phy, Rate};
 use crate::random::{Purpose, Stream};
 
 /// How power falls with distance.
@@ -55,12 +65,47 @@ pub struct Channel {
     /// Of a million frames that would be understood, so many are not.
     pub loss_ppm: u32,
     pub outages: Vec<Outage>,
+    /// What single links have of their own.
+    pub links: Vec<LinkChange>,
+    /// In watts: whether a frame is understood is then a matter of chance, by OFDM's curves, and not of
+    /// [`Radio::receive_w`]. The radio is to be [`Radio::over_noise`].
+    pub noise_w: Option<f64>,
+}
+
+/// A frame that begins.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct OnAir {
+    pub(crate) now: u64,
+    /// With header and FCS.
+    pub(crate) bytes: u32,
+    pub(crate) rate: Rate,
 }
 
 impl Channel {
     /// Whether power changes with time or frames are lost: then every frame is looked at on every link.
     pub(crate) fn is_lively(&self) -> bool {
-        self.fading != Fading::None || self.loss_ppm > 0 || !self.outages.is_empty()
+        self.fading != Fading::None
+            || self.loss_ppm > 0
+            || self.noise_w.is_some()
+            || !self.outages.is_empty()
+            || self.links.iter().any(LinkChange::is_lively)
+    }
+
+    /// How often a link loses a frame that would be understood; what is said of it last holds.
+    pub(crate) fn loss_of(&self, from: u32, to: u32) -> u32 {
+        let own = self.links.iter().rev().find_map(|link| match link.change {
+            Change::Loss { ppm } if link.is_of(from, to) => Some(ppm),
+            _ => None,
+        });
+        own.unwrap_or(self.loss_ppm)
+    }
+
+    /// By how much single links are stronger than others at the most.
+    pub(crate) fn most_gain_db(&self) -> f64 {
+        self.links.iter().fold(0.0, |most, link| match link.change {
+            Change::Gain { db } => most.max(db),
+            Change::Loss { .. } => most,
+        })
     }
 
     /// The mean power of one station's frames at another.
@@ -74,11 +119,21 @@ impl Channel {
                 near * libm::pow(distance_m.max(reference_m) / reference_m, -exponent)
             }
         };
+        let power_w = power_w * self.gain_of(from, to);
         if self.shadowing_db == 0.0 {
             return power_w;
         }
         let mut stream = self.stream_of(from, to, seed, Purpose::Shadowing);
         power_w * libm::pow(10.0, self.shadowing_db * normal(&mut stream) / 10.0)
+    }
+
+    fn gain_of(&self, from: u32, to: u32) -> f64 {
+        let gains =
+            self.links.iter().filter(|link| link.is_of(from, to)).filter_map(|link| match link.change {
+                Change::Gain { db } => Some(libm::pow(10.0, db / 10.0)),
+                Change::Loss { .. } => None,
+            });
+        gains.product()
     }
 
     /// A stream of the link's own.
@@ -102,6 +157,21 @@ impl Channel {
             let back = outage.ways == Ways::Both && (outage.from, outage.to) == (to, from);
             (same || back) && (outage.begins_ns..outage.ends_ns).contains(&at_ns)
         })
+    }
+}
+
+/// From this SNR on a preamble is noticed.
+const PREAMBLE_SNR: f64 = 2.511_886_431_509_58;
+
+impl Radio {
+    /// With curves: what can be noticed is sensed, and routes count on links that bring nine of ten packets of
+    /// 1,000 bytes.
+    #[must_use]
+    pub fn over_noise(self, noise_w: f64, phy: &Phy) -> Radio {
+        let tenths_of_db = (40..600).map(|tenths| libm::pow(10.0, f64::from(tenths) / 100.0));
+        let enough = |snr: &f64| frame_error(phy.data, *snr, 1_034) < 0.1;
+        let needed = tenths_of_db.into_iter().find(enough).unwrap_or(1e6);
+        Radio { sense_w: noise_w * PREAMBLE_SNR, receive_w: noise_w * needed, ..self }
     }
 }
 

@@ -29,7 +29,8 @@ use crate::deadlines::{Deadlines, NEVER};
 use crate::frames::FrameEvent;
 use crate::ledger::Ledger;
 use crate::medium::{Medium, Place, Radio};
-use crate::phy::Phy;
+use crate::motion::Track;
+use crate::phy::{ACK_BYTES, CTS_BYTES, DATA_OVERHEAD, Phy, RTS_BYTES};
 use crate::random::{Purpose, Stream};
 use station::{Service, Station, Wait};
 
@@ -102,6 +103,18 @@ pub struct Frame {
     pub is_repeat: bool,
 }
 
+impl Frame {
+    /// With header and FCS.
+    pub fn bytes_on_air(&self) -> u32 {
+        match self.kind {
+            FrameKind::Rts => RTS_BYTES,
+            FrameKind::Cts => CTS_BYTES,
+            FrameKind::Ack => ACK_BYTES,
+            FrameKind::Data => self.bytes + DATA_OVERHEAD,
+        }
+    }
+}
+
 /// Times that every exchange needs.
 #[derive(Clone, Copy, Debug)]
 struct Times {
@@ -169,6 +182,11 @@ impl Dcf {
             radio,
             medium,
         }
+    }
+
+    /// Stations go these ways from now on; who has none stays where it is. Call it before anything has happened.
+    pub fn set_motion(&mut self, places: &[Option<Place>], tracks: Vec<Option<Track>>) {
+        self.medium.set_motion(places, tracks);
     }
 
     /// Packets between others are told of too.
@@ -289,5 +307,7 @@ fn times(phy: &Phy, rules: Rules) -> Times {
     }
 }
 
+#[cfg(test)]
+mod links_tests;
 #[cfg(test)]
 mod tests;

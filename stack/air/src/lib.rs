@@ -7,6 +7,7 @@ mod deadlines;
 pub mod frames;
 pub mod ledger;
 pub mod medium;
+pub mod motion;
 pub mod phy;
 pub mod radiotap;
 pub mod random;

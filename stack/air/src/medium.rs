@@ -1,6 +1,9 @@
-//! Who hears whom, how strongly, and how long it takes: two-ray ground over places on a plane.
+//! Who hears whom, how strongly, and how long it takes, over places on a plane.
+//!
+//! A sender's links are looked at again when it sends, if nodes move; between its frames nobody refers to them.
 
-use crate::channel::{Channel, Fader, Fading};
+use crate::channel::{Channel, Fader, Fading, OnAir, frame_error};
+use crate::motion::{Moving, STALE_NS, Track};
 use crate::random::{Purpose, Stream};
 
 /// A place in metres.
@@ -83,68 +86,139 @@ pub(crate) struct Link {
     pub(crate) is_decodable: bool,
 }
 
+/// Where a sender's links are.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    first: u32,
+    end: u32,
+    /// Up to here there is room for more.
+    most: u32,
+}
+
 /// All links, those of one sender side by side.
 #[derive(Debug)]
 pub(crate) struct Medium {
     pub(crate) links: Vec<Link>,
-    first: Vec<u32>,
+    rooms: Vec<Room>,
     /// How long a station's frames are under way at most.
     longest_ns: Vec<u64>,
     pub(crate) channel: Channel,
     /// One for each link, where power changes with time.
     faders: Vec<Fader>,
     losses: Stream,
+    radio: Radio,
+    seed: u64,
+    moving: Option<Moving>,
+    /// Whoever may hear the sender at hand, and the links to them.
+    near: Vec<u32>,
+    fresh: Vec<(Link, Option<Fader>)>,
 }
 
 impl Medium {
     pub(crate) fn new(radio: &Radio, channel: &Channel, places: &[Option<Place>], seed: u64) -> Medium {
         let mut medium = Medium {
             links: Vec::new(),
-            first: vec![0],
+            rooms: Vec::new(),
             longest_ns: Vec::new(),
             channel: channel.clone(),
             faders: Vec::new(),
             losses: Stream::new(seed, 0, Purpose::FrameLoss),
+            radio: *radio,
+            seed,
+            moving: None,
+            near: Vec::new(),
+            fresh: Vec::new(),
         };
-        // What is mostly too weak may be heard for a moment.
-        let least_w = if channel.fading == Fading::None { radio.sense_w } else { radio.sense_w / 10.0 };
-        let grid = Grid::new(places, reach_m(radio, channel, least_w));
+        let grid = Grid::new(places, reach_m(radio, channel));
         for from in 0..places.len() {
-            let mut longest = 0;
-            let near = places[from].map(|place| (place, grid.around(place)));
-            for (here, to) in near.iter().flat_map(|(place, near)| near.iter().map(move |to| (*place, *to))) {
-                let Some(there) = places[to as usize] else { continue };
-                let distance_m = here.distance_m(there);
-                if to as usize == from {
-                    continue;
+            let first = medium.links.len() as u32;
+            if let Some(here) = places[from] {
+                for to in grid.around(here) {
+                    let Some(there) = places[to as usize] else { continue };
+                    let ends = [(from as u32, here), (to, there)];
+                    if let Some(link) = link(radio, channel, ends, seed) {
+                        medium.faders.extend(channel.fader(link.from, to, seed));
+                        medium.links.push(link);
+                    }
                 }
-                let ends = [(from as u32, here), (to, there)];
-                let power_w = channel.power_w(radio, ends, seed);
-                if power_w < least_w {
-                    continue;
-                }
-                let delay_ns = (distance_m * 1e9 / LIGHT_M_PER_S + 0.5) as u32;
-                longest = longest.max(u64::from(delay_ns));
-                let is_decodable = power_w >= radio.receive_w;
-                medium.faders.extend(channel.fader(from as u32, to, seed));
-                medium.links.push(Link {
-                    to,
-                    from: from as u32,
-                    delay_ns,
-                    delivered: 0,
-                    power_w,
-                    is_decodable,
-                });
             }
-            medium.first.push(medium.links.len() as u32);
-            medium.longest_ns.push(longest);
+            let end = medium.links.len() as u32;
+            medium.rooms.push(Room { first, end, most: end });
+            let delays = medium.links[first as usize..].iter().map(|link| u64::from(link.delay_ns));
+            medium.longest_ns.push(delays.max().unwrap_or(0));
         }
         medium
     }
 
+    /// From now on nodes go these ways; who has none stays.
+    pub(crate) fn set_motion(&mut self, places: &[Option<Place>], tracks: Vec<Option<Track>>) {
+        self.moving = Some(Moving::new(places, tracks, reach_m(&self.radio, &self.channel)));
+    }
+
+    /// Before a station sends: who hears it now. Nobody refers to its links then, so they may go elsewhere.
+    #[inline]
+    pub(crate) fn look(&mut self, station: usize, now: u64) {
+        if self.moving.is_some() {
+            self.look_again(station, now);
+        }
+    }
+
+    fn look_again(&mut self, station: usize, now: u64) {
+        let Some(moving) = &mut self.moving else { return };
+        let last = &mut moving.looked[station];
+        if *last != u64::MAX && now - *last < STALE_NS {
+            return;
+        }
+        *last = now;
+        moving.advance(now);
+        moving.around(station as u32, &mut self.near);
+        let Some(here) = moving.place(station as u32, now) else { return };
+        let Room { first, end, .. } = self.rooms[station];
+        let old = &self.links[first as usize..end as usize];
+        self.fresh.clear();
+        let mut longest_ns = 0;
+        for to in self.near.iter().copied() {
+            let Some(there) = moving.place(to, now) else { continue };
+            let ends = [(station as u32, here), (to, there)];
+            let Some(mut link) = link(&self.radio, &self.channel, ends, self.seed) else { continue };
+            longest_ns = longest_ns.max(u64::from(link.delay_ns));
+            let before = old.binary_search_by_key(&to, |link| link.to);
+            link.delivered = before.map_or(0, |index| old[index].delivered);
+            let fader = match before {
+                Ok(index) => self.faders.get(first as usize + index).cloned(),
+                Err(_) => self.channel.fader(station as u32, to, self.seed),
+            };
+            self.fresh.push((link, fader));
+        }
+        self.longest_ns[station] = longest_ns;
+        self.replace(station);
+    }
+
+    /// Puts the fresh links where the station's links were, or at the end where they are too many.
+    fn replace(&mut self, station: usize) {
+        let count = self.fresh.len() as u32;
+        let room = &mut self.rooms[station];
+        if room.first + count > room.most {
+            let first = self.links.len() as u32;
+            *room = Room { first, end: first, most: first + 2 * count };
+            self.links.resize(room.most as usize, self.fresh[0].0);
+            if let Some(fader) = &self.fresh[0].1 {
+                self.faders.resize(room.most as usize, fader.clone());
+            }
+        }
+        room.end = room.first + count;
+        for ((link, fader), index) in self.fresh.drain(..).zip(room.first as usize..) {
+            self.links[index] = link;
+            if let Some(fader) = fader {
+                self.faders[index] = fader;
+            }
+        }
+    }
+
     #[inline]
     pub(crate) fn of(&self, station: usize) -> std::ops::Range<usize> {
-        self.first[station] as usize..self.first[station + 1] as usize
+        let room = self.rooms[station];
+        room.first as usize..room.end as usize
     }
 
     #[inline]
@@ -152,21 +226,25 @@ impl Medium {
         self.longest_ns[station]
     }
 
-    /// A link as it is for a frame that begins at `at_ns`; `None`: nothing of it is heard.
-    pub(crate) fn at(&mut self, link: usize, radio: &Radio, at_ns: u64) -> Option<Link> {
+    /// A link as it is for a frame that begins; `None`: nothing of it is heard.
+    pub(crate) fn at(&mut self, link: usize, frame: &OnAir) -> Option<Link> {
         let mut now = self.links[link];
-        if self.channel.is_out(now.from, now.to, at_ns) {
+        if self.channel.is_out(now.from, now.to, frame.now) {
             return None;
         }
         if let Some(fader) = self.faders.get(link) {
-            now.power_w *= fader.gain(at_ns);
-            now.is_decodable = now.power_w >= radio.receive_w;
+            now.power_w *= fader.gain(frame.now);
+            now.is_decodable = now.power_w >= self.radio.receive_w;
         }
-        let loss_ppm = self.channel.loss_ppm;
+        if let Some(noise_w) = self.channel.noise_w {
+            let error = frame_error(frame.rate, now.power_w / noise_w, frame.bytes);
+            now.is_decodable = self.losses.unit() >= error;
+        }
+        let loss_ppm = self.channel.loss_of(now.from, now.to);
         if loss_ppm > 0 && now.is_decodable && self.losses.below(1_000_000) < loss_ppm {
             now.is_decodable = false;
         }
-        Some(now).filter(|now| now.power_w >= radio.sense_w)
+        Some(now).filter(|now| now.power_w >= self.radio.sense_w)
     }
 
     pub(crate) fn stations(&self) -> usize {
@@ -184,10 +262,41 @@ pub fn neighbours(radio: &Radio, channel: &Channel, places: &[Option<Place>], se
     (0..places.len()).map(of).collect()
 }
 
+/// At most so many links there are between these places, counted by squares and not one by one.
+pub fn most_links(radio: &Radio, channel: &Channel, places: &[Option<Place>]) -> u64 {
+    let grid = Grid::new(places, reach_m(radio, channel));
+    let near = |(x, y): (i64, i64)| {
+        let cells = (-1..=1).flat_map(|dx| (-1..=1).map(move |dy| (x + dx, y + dy)));
+        cells.filter_map(|cell| grid.cells.get(&cell)).map(|cell| cell.len() as u64).sum::<u64>()
+    };
+    grid.cells.iter().map(|(cell, stations)| stations.len() as u64 * near(*cell)).sum()
+}
+
+/// What there is between two stations; `None` where nothing is ever heard.
+fn link(radio: &Radio, channel: &Channel, ends: [(u32, Place); 2], seed: u64) -> Option<Link> {
+    let [(from, here), (to, there)] = ends;
+    if from == to {
+        return None;
+    }
+    let power_w = channel.power_w(radio, ends, seed);
+    if power_w < least_w(radio, channel) {
+        return None;
+    }
+    // Not at once, however near: what begins at an instant is not heard at that instant.
+    let delay_ns = ((here.distance_m(there) * 1e9 / LIGHT_M_PER_S + 0.5) as u32).max(1);
+    Some(Link { to, from, delay_ns, delivered: 0, power_w, is_decodable: power_w >= radio.receive_w })
+}
+
+/// What is mostly too weak may be heard for a moment.
+fn least_w(radio: &Radio, channel: &Channel) -> f64 {
+    if channel.fading == Fading::None { radio.sense_w } else { radio.sense_w / 10.0 }
+}
+
 /// Beyond this nobody senses anything, but for shadows three times as bright as usual.
-fn reach_m(radio: &Radio, channel: &Channel, least_w: f64) -> f64 {
-    let plain = Channel { shadowing_db: 0.0, ..channel.clone() };
-    let least_w = least_w / libm::pow(10.0, 3.0 * channel.shadowing_db / 10.0);
+fn reach_m(radio: &Radio, channel: &Channel) -> f64 {
+    let plain = Channel { path_loss: channel.path_loss, ..Channel::default() };
+    let most = 3.0 * channel.shadowing_db + channel.most_gain_db();
+    let least_w = least_w(radio, channel) / libm::pow(10.0, most / 10.0);
     let power_w = |m: f64| plain.power_w(radio, [(0, Place::default()), (1, Place { x: m, y: 0.0 })], 0);
     let mut reach = 1.0;
     while power_w(reach) >= least_w && reach < 1e7 {
@@ -213,7 +322,7 @@ impl Grid {
     }
 
     fn cell(&self, place: Place) -> (i64, i64) {
-        ((place.x / self.width_m).floor() as i64, (place.y / self.width_m).floor() as i64)
+        (libm::floor(place.x / self.width_m) as i64, libm::floor(place.y / self.width_m) as i64)
     }
 
     /// In the order of their numbers, so that nothing depends on where the grid's lines are.

@@ -78,9 +78,9 @@ const fn ofdm(name: &'static str, data: Rate) -> Phy {
 
 /// Header and FCS of a data frame.
 pub(crate) const DATA_OVERHEAD: u32 = 34;
-const RTS_BYTES: u32 = 20;
-const CTS_BYTES: u32 = 14;
-const ACK_BYTES: u32 = 14;
+pub(crate) const RTS_BYTES: u32 = 20;
+pub(crate) const CTS_BYTES: u32 = 14;
+pub(crate) const ACK_BYTES: u32 = 14;
 
 impl Phy {
     pub fn named(name: &str) -> Option<Phy> {

@@ -17,6 +17,7 @@ use crate::deadlines::{Deadlines, NEVER};
 use crate::frames::FrameEvent;
 use crate::ledger::Ledger;
 use crate::medium::{Place, Radio};
+use crate::motion::Track;
 use crate::phy::Phy;
 use crate::wire::{Wire, WireConfig};
 
@@ -143,6 +144,12 @@ impl<M: Machine> World<M> {
     pub fn set_frames(&mut self, sink: FrameSink) {
         self.dcf.watch_frames();
         self.frames = Some(sink);
+    }
+
+    /// Machines go these ways from now on; who has none stays where it is. Call it before anything has happened.
+    pub fn set_motion(&mut self, tracks: Vec<Option<Track>>) {
+        let places: Vec<_> = self.seats.iter().map(|seat| seat.place).collect();
+        self.dcf.set_motion(&places, tracks);
     }
 
     /// Books where the time of every station goes. Call it before anything has happened.

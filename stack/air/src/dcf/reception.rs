@@ -5,13 +5,17 @@ use hopwise_core::Cast;
 use super::exchange::Own;
 use super::station::{Hears, Reception};
 use super::{Dcf, EVERYONE, Frame, FrameKind, News, Rules};
+use crate::channel::OnAir;
 
 impl Dcf {
     /// The first bit of a frame is on its way to one who will hear it.
     #[inline]
     pub(super) fn arrive(&mut self, now: u64, link_index: usize, frame: &Frame) {
         let link = if self.is_lively {
-            let Some(link) = self.medium.at(link_index, &self.radio, now) else { return };
+            let is_data = frame.kind == FrameKind::Data && frame.to != EVERYONE;
+            let rate = if is_data { self.phy.data } else { self.phy.basic };
+            let on_air = OnAir { now, bytes: frame.bytes_on_air(), rate };
+            let Some(link) = self.medium.at(link_index, &on_air) else { return };
             link
         } else {
             self.medium.links[link_index]

@@ -8,7 +8,7 @@ struct Cell {
     senders: std::ops::Range<u32>,
 }
 
-const SECOND: u64 = 1_000_000_000;
+pub(super) const SECOND: u64 = 1_000_000_000;
 
 impl Cell {
     fn new(profile: &str, mac: MacConfig, radio: Radio, places: &[Option<Place>], seed: u64) -> Cell {

@@ -58,6 +58,7 @@ impl Dcf {
         (st.sends_from, st.sends_until) = (now, until);
         st.busy_until = st.busy_until.max(until);
         self.stats[n].on_sent(&frame);
+        self.medium.look(n, now);
         self.wait(n, Wait::FrameEnd, until + self.medium.longest_ns(n));
         for link in self.medium.of(n) {
             self.arrive(now, link, &frame);

@@ -1,0 +1,190 @@
+//! What is said of single links: `link n3-n4 down from 10 s to 20 s`.
+//!
+//! A dash means both directions, an arrow one. Nodes are named by who reads the script: its numbers come from there.
+
+use std::fmt;
+
+use super::{Outage, Ways};
+
+/// A sentence, as it was understood.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Said {
+    Outage(Outage),
+    Change(LinkChange),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Change {
+    /// So many of its frames are lost, in millionths, in place of what is lost everywhere.
+    Loss { ppm: u32 },
+    /// Every frame arrives stronger by so much, or weaker.
+    Gain { db: f64 },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinkChange {
+    pub ends: (u32, u32),
+    pub ways: Ways,
+    pub change: Change,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ScriptError {
+    /// Not of the form that is expected.
+    NotUnderstood,
+    NoNode(String),
+    NoValue(String),
+    /// It ends before it begins.
+    Backwards,
+    Itself,
+}
+
+impl fmt::Display for ScriptError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ScriptError::NotUnderstood => f.write_str("not understood"),
+            ScriptError::NoNode(name) => write!(f, "no node is called `{name}`"),
+            ScriptError::NoValue(text) => write!(f, "`{text}` is no value here"),
+            ScriptError::Backwards => f.write_str("it ends before it begins"),
+            ScriptError::Itself => f.write_str("a link has two ends"),
+        }
+    }
+}
+
+impl std::error::Error for ScriptError {}
+
+/// The largest gain that is believed, up or down.
+const MOST_DB: f64 = 200.0;
+
+impl Said {
+    /// What [`Said::parse`] takes.
+    pub const FORMS: &'static str = "`link n3-n4 down from 10 s to 20 s`, `link n3->n4 loses 5%` or \
+                                     `link n3->n4 gains -10 dB`; n3-n4 means both directions";
+
+    /// One sentence; `node` knows the names.
+    pub fn parse(text: &str, node: &dyn Fn(&str) -> Option<u32>) -> Result<Said, ScriptError> {
+        // Units may stand apart from their numbers.
+        let words: Vec<&str> = text.split_whitespace().collect();
+        let ["link", link, verb, ref rest @ ..] = words[..] else { return Err(ScriptError::NotUnderstood) };
+        let (ends, ways) = match (link.split_once("->"), link.split_once('-')) {
+            (Some(ends), _) => (ends, Ways::One),
+            (None, Some(ends)) => (ends, Ways::Both),
+            (None, None) => return Err(ScriptError::NotUnderstood),
+        };
+        let number = |name: &str| node(name).ok_or_else(|| ScriptError::NoNode(name.to_owned()));
+        let ends = (number(ends.0)?, number(ends.1)?);
+        if ends.0 == ends.1 {
+            return Err(ScriptError::Itself);
+        }
+        if verb == "down" {
+            let (begins_ns, ends_ns) = times(rest)?;
+            return Ok(Said::Outage(Outage { from: ends.0, to: ends.1, begins_ns, ends_ns, ways }));
+        }
+        Ok(Said::Change(LinkChange { ends, ways, change: change(verb, rest)? }))
+    }
+}
+
+impl LinkChange {
+    pub(super) fn is_of(&self, from: u32, to: u32) -> bool {
+        self.ends == (from, to) || (self.ways == Ways::Both && self.ends == (to, from))
+    }
+
+    /// Whether frames differ: a gain is the same for all of them.
+    pub(super) fn is_lively(&self) -> bool {
+        matches!(self.change, Change::Loss { .. })
+    }
+}
+
+/// `from 10 s to 20 s`
+fn times(words: &[&str]) -> Result<(u64, u64), ScriptError> {
+    let to = words.iter().position(|word| *word == "to").ok_or(ScriptError::NotUnderstood)?;
+    let (Some(&"from"), Some(begin)) = (words.first(), words.get(1..to)) else {
+        return Err(ScriptError::NotUnderstood);
+    };
+    let (begins_ns, ends_ns) = (nanos(&begin.concat())?, nanos(&words[to + 1..].concat())?);
+    if ends_ns > begins_ns { Ok((begins_ns, ends_ns)) } else { Err(ScriptError::Backwards) }
+}
+
+fn change(verb: &str, rest: &[&str]) -> Result<Change, ScriptError> {
+    match verb {
+        "loses" => {
+            let text = rest.concat();
+            let percent = number(&text, "%")?;
+            if !(0.0..=100.0).contains(&percent) {
+                return Err(ScriptError::NoValue(text));
+            }
+            Ok(Change::Loss { ppm: (percent * 10_000.0) as u32 })
+        }
+        "gains" => {
+            let text = rest.concat();
+            let db = number(&text, "dB")?;
+            if db.abs() > MOST_DB {
+                return Err(ScriptError::NoValue(text));
+            }
+            Ok(Change::Gain { db })
+        }
+        _ => Err(ScriptError::NotUnderstood),
+    }
+}
+
+fn number(text: &str, unit: &str) -> Result<f64, ScriptError> {
+    let value = text.strip_suffix(unit).and_then(|amount| amount.parse::<f64>().ok());
+    value.filter(|value| value.is_finite()).ok_or_else(|| ScriptError::NoValue(text.to_owned()))
+}
+
+/// `10s`, `1.5s`, `300ms`.
+fn nanos(text: &str) -> Result<u64, ScriptError> {
+    let seconds = number(text, "ms").map(|ms| ms / 1e3).or_else(|_| number(text, "s"))?;
+    if !(0.0..=1e9).contains(&seconds) {
+        return Err(ScriptError::NoValue(text.to_owned()));
+    }
+    Ok((seconds * 1e9) as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(name: &str) -> Option<u32> {
+        name.strip_prefix('n')?.parse().ok().filter(|n| *n < 9)
+    }
+
+    fn parse(text: &str) -> Result<Said, ScriptError> {
+        Said::parse(text, &node)
+    }
+
+    #[test]
+    fn sentences_say_which_link_and_what_of_it() {
+        let (begins_ns, ends_ns) = (10_000_000_000, 20_000_000_000);
+        let outage = Outage { from: 3, to: 4, begins_ns, ends_ns, ways: Ways::Both };
+        assert_eq!(parse("link n3-n4 down from 10 s to 20 s"), Ok(Said::Outage(outage)));
+        assert_eq!(parse("link n3-n4 down from 10s to 20000 ms"), Ok(Said::Outage(outage)));
+        let Ok(Said::Change(change)) = parse("link n3->n4 loses 5%") else { panic!("a loss") };
+        assert!(change.is_of(3, 4) && !change.is_of(4, 3));
+        assert_eq!(change.change, Change::Loss { ppm: 50_000 });
+        let Ok(Said::Change(change)) = parse("link n0-n1 gains -10 dB") else { panic!("a gain") };
+        assert!(change.is_of(1, 0) && change.is_of(0, 1));
+        assert_eq!(change.change, Change::Gain { db: -10.0 });
+    }
+
+    #[test]
+    fn what_is_no_such_sentence_is_refused() {
+        for (text, error) in [
+            ("link n3-n9 loses 1%", ScriptError::NoNode("n9".into())),
+            ("link n3-n3 loses 1%", ScriptError::Itself),
+            ("link n3-n4 loses 101%", ScriptError::NoValue("101%".into())),
+            ("link n3-n4 loses -1%", ScriptError::NoValue("-1%".into())),
+            ("link n3-n4 gains 999dB", ScriptError::NoValue("999dB".into())),
+            ("link n3-n4 gains infdB", ScriptError::NoValue("infdB".into())),
+            ("link n3-n4 down from 20 s to 10 s", ScriptError::Backwards),
+            ("link n3-n4 down from -1 s to 10 s", ScriptError::NoValue("-1s".into())),
+            ("link n3-n4 down from 1 s", ScriptError::NotUnderstood),
+            ("link n3-n4 down to 1 s", ScriptError::NotUnderstood),
+            ("link n3n4 loses 1%", ScriptError::NotUnderstood),
+            ("n3-n4 loses 1%", ScriptError::NotUnderstood),
+            ("", ScriptError::NotUnderstood),
+        ] {
+            assert_eq!(parse(text), Err(error), "{text}");
+        }
+    }
+}

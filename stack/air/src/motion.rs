@@ -1,0 +1,203 @@
+//! How nodes move: straight legs at a steady speed, with pauses between them.
+//!
+//! Places are as old as [`STALE_NS`] at most when a frame is sent: 20 cm at 20 m/s. Not modelled: height, obstacles,
+//! acceleration, a frame that lasts while its sender moves on, Doppler shifts (fading has a setting of its own).
+
+mod setdest;
+mod waypoint;
+
+pub use setdest::{MovementError, Movements, Problem};
+pub use waypoint::Waypoint;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+
+use crate::medium::Place;
+
+/// A sender's links are looked at again when they are older than this.
+pub(crate) const STALE_NS: u64 = 10_000_000;
+
+/// From one place to another, and still there until the next leg.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Leg {
+    pub from_ns: u64,
+    pub until_ns: u64,
+    pub start: Place,
+    pub end: Place,
+}
+
+impl Leg {
+    pub fn standing(at: Place) -> Leg {
+        Leg { from_ns: 0, until_ns: 0, start: at, end: at }
+    }
+
+    /// Leaves at `from_ns`; a speed of nothing means that it stays.
+    pub fn towards(from_ns: u64, start: Place, end: Place, speed_mps: f64) -> Leg {
+        let distance_m = start.distance_m(end);
+        let takes_ns = distance_m / speed_mps * 1e9;
+        if speed_mps <= 0.0 || takes_ns >= 1e18 {
+            return Leg { from_ns, until_ns: from_ns, start, end: start };
+        }
+        Leg { from_ns, until_ns: from_ns.saturating_add(takes_ns as u64), start, end }
+    }
+
+    pub fn at(&self, now: u64) -> Place {
+        if now >= self.until_ns {
+            return self.end;
+        }
+        let passed = now.saturating_sub(self.from_ns) as f64;
+        let share = passed / (self.until_ns - self.from_ns) as f64;
+        let along = |a: f64, b: f64| a + (b - a) * share;
+        Place { x: along(self.start.x, self.end.x), y: along(self.start.y, self.end.y) }
+    }
+}
+
+/// Where a node goes.
+#[derive(Clone, Debug)]
+pub enum Track {
+    /// These legs, in the order of their beginnings; then it stays.
+    Legs(VecDeque<Leg>),
+    Waypoint(Waypoint),
+}
+
+impl Track {
+    fn next_leg(&mut self) -> Option<Leg> {
+        match self {
+            Track::Legs(legs) => legs.pop_front(),
+            Track::Waypoint(waypoint) => Some(waypoint.next_leg()),
+        }
+    }
+}
+
+/// One node on its way.
+#[derive(Clone, Debug)]
+struct Mover {
+    leg: Leg,
+    following: Option<Leg>,
+    track: Track,
+    cell: Cell,
+}
+
+impl Mover {
+    fn advance(&mut self, now: u64) {
+        while let Some(leg) = self.following.filter(|leg| leg.from_ns <= now) {
+            self.leg = leg;
+            self.following = self.track.next_leg();
+        }
+    }
+
+    /// When it may have left its square: it crosses a border, or sets out on its next leg.
+    fn next_look(&self, now: u64, width_m: f64) -> Option<u64> {
+        let next_leg = self.following.map(|leg| leg.from_ns);
+        if now >= self.leg.until_ns || self.leg.from_ns == self.leg.until_ns {
+            return next_leg;
+        }
+        let here = self.leg.at(now);
+        let lasts_ns = (self.leg.until_ns - self.leg.from_ns) as f64;
+        let border = |at: f64, cell: i64, way: f64| {
+            let per_ns = way / lasts_ns;
+            let border = (cell + i64::from(per_ns > 0.0)) as f64 * width_m;
+            if per_ns == 0.0 { f64::INFINITY } else { ((border - at) / per_ns).max(0.0) }
+        };
+        let by_x = border(here.x, self.cell.0, self.leg.end.x - self.leg.start.x);
+        let by_y = border(here.y, self.cell.1, self.leg.end.y - self.leg.start.y);
+        // A microsecond beyond the border, so that rounding leaves nobody on it.
+        let crosses = now.saturating_add(by_x.min(by_y).min(1e18) as u64).saturating_add(1_000);
+        let crosses = Some(crosses).filter(|at| *at < self.leg.until_ns).unwrap_or(self.leg.until_ns);
+        Some(next_leg.map_or(crosses, |next| next.min(crosses)))
+    }
+}
+
+type Cell = (i64, i64);
+
+/// All nodes and the squares that they are in. A node is looked at when it changes its square or its leg, never
+/// because another one moved.
+#[derive(Clone, Debug)]
+pub(crate) struct Moving {
+    movers: Vec<Option<Mover>>,
+    cells: BTreeMap<Cell, Vec<u32>>,
+    width_m: f64,
+    looks: BinaryHeap<Reverse<(u64, u32)>>,
+    /// When each sender's links were looked at last; `u64::MAX`: never.
+    pub(crate) looked: Vec<u64>,
+}
+
+impl Moving {
+    /// Squares of `width_m`; whoever has no track stays.
+    pub(crate) fn new(places: &[Option<Place>], tracks: Vec<Option<Track>>, width_m: f64) -> Moving {
+        let mut moving = Moving {
+            movers: Vec::new(),
+            cells: BTreeMap::new(),
+            width_m,
+            looks: BinaryHeap::new(),
+            looked: vec![u64::MAX; places.len()],
+        };
+        let tracks = tracks.into_iter().chain(std::iter::repeat_with(|| None));
+        for ((place, track), node) in places.iter().zip(tracks).zip(0..) {
+            let mover = place.map(|place| {
+                let mut track = track.unwrap_or_else(|| Track::Legs(VecDeque::new()));
+                let following = track.next_leg();
+                let mut mover = Mover { leg: Leg::standing(place), following, track, cell: (0, 0) };
+                mover.advance(0);
+                mover.cell = moving.cell_of(mover.leg.at(0));
+                moving.cells.entry(mover.cell).or_default().push(node);
+                moving.looks.extend(mover.next_look(0, width_m).map(|at| Reverse((at, node))));
+                mover
+            });
+            moving.movers.push(mover);
+        }
+        moving
+    }
+
+    fn cell_of(&self, place: Place) -> Cell {
+        (libm::floor(place.x / self.width_m) as i64, libm::floor(place.y / self.width_m) as i64)
+    }
+
+    /// Puts everybody into the square of now.
+    pub(crate) fn advance(&mut self, now: u64) {
+        while let Some(Reverse((_, node))) = self.looks.peek().copied().filter(|Reverse((at, _))| *at <= now)
+        {
+            self.looks.pop();
+            let Some(mover) = &mut self.movers[node as usize] else { continue };
+            mover.advance(now);
+            let (old, place) = (mover.cell, mover.leg.at(now));
+            let new = self.cell_of(place);
+            if new != old {
+                if let Some(cell) = self.cells.get_mut(&old) {
+                    cell.retain(|other| *other != node);
+                    if cell.is_empty() {
+                        self.cells.remove(&old);
+                    }
+                }
+                self.cells.entry(new).or_default().push(node);
+            }
+            let Some(mover) = &mut self.movers[node as usize] else { continue };
+            mover.cell = new;
+            let next = mover.next_look(now, self.width_m);
+            self.looks.extend(next.map(|at| Reverse((at.max(now + 1), node))));
+        }
+    }
+
+    pub(crate) fn place(&self, node: u32, now: u64) -> Option<Place> {
+        let mover = self.movers[node as usize].as_ref()?;
+        // Its next leg may have begun since it was looked at.
+        match &mover.following {
+            Some(leg) if leg.from_ns <= now => Some(leg.at(now)),
+            _ => Some(mover.leg.at(now)),
+        }
+    }
+
+    /// Who is in the nine squares around a node, in the order of their numbers.
+    pub(crate) fn around(&self, node: u32, near: &mut Vec<u32>) {
+        near.clear();
+        let Some(mover) = &self.movers[node as usize] else { return };
+        let (x, y) = mover.cell;
+        for (dx, dy) in (-1..=1).flat_map(|dx| (-1..=1).map(move |dy| (dx, dy))) {
+            near.extend(self.cells.get(&(x + dx, y + dy)).into_iter().flatten());
+        }
+        near.sort_unstable();
+    }
+}
+
+#[cfg(test)]
+mod tests;
