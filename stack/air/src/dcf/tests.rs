@@ -202,3 +202,68 @@ fn what_flies_is_the_same_to_the_byte_on_every_machine() {
     let pinned = [16_660_669_396_343_485_351, 10_493_937_187_186_884_308, 9_462_970_992_669_247_825];
     assert_eq!(drawn, pinned);
 }
+
+/// Any number of stations anywhere, also on one spot or out of everyone's range, under any rules and channel.
+fn random_cell(seed: u64) -> Dcf {
+    let mut draw = Stream::new(seed, 0, Purpose::Traffic);
+    let profiles: Vec<_> = Phy::names().collect();
+    let phy = Phy::named(profiles[draw.below(profiles.len() as u32) as usize]).expect("a profile");
+    let side_m = [0.0, 150.0, 600.0, 2_000.0][draw.below(4) as usize];
+    let stations = 2 + draw.below(12);
+    let mut spot = |_| {
+        let place = Place { x: side_m * draw.unit(), y: side_m * draw.unit() };
+        Some(place).filter(|_| draw.below(12) > 0)
+    };
+    let places: Vec<_> = (0..stations).map(&mut spot).collect();
+    let rules = if draw.below(2) == 0 { Rules::Ns2 } else { Rules::Standard };
+    let rts_threshold = [Some(0), Some(500), None][draw.below(3) as usize];
+    let fading =
+        [Fading::None, Fading::Rayleigh { doppler_hz: 20.0 }, Fading::Rician { k: 4.0, doppler_hz: 3.0 }];
+    let channel = Channel {
+        fading: fading[draw.below(3) as usize],
+        shadowing_db: f64::from(draw.below(3) * 4),
+        is_asymmetric: draw.below(2) == 0,
+        loss_ppm: draw.below(3) * 100_000,
+        ..Channel::default()
+    };
+    let mac = MacConfig { rules, rts_threshold, ..MacConfig::default() };
+    Dcf::with_channel(phy, mac, Radio::default(), &channel, &places, seed)
+}
+
+#[test]
+fn every_packet_ends_and_time_goes_on_wherever_stations_stand() {
+    for seed in 0..400 {
+        let mut dcf = random_cell(seed);
+        dcf.keep_ledgers();
+        let mut draw = Stream::new(seed, 1, Purpose::Traffic);
+        let stations = dcf.stations();
+        let (mut given, mut done, mut last, mut at_once) = (0_u64, 0_u64, 0, 0);
+        let mut offer = |dcf: &mut Dcf, now, station| {
+            let to = if draw.below(10) == 0 { EVERYONE } else { draw.below(stations) };
+            let to = if to == station { EVERYONE } else { to };
+            dcf.offer(now, station, to, 28 + draw.below(1_472));
+            given += 1;
+        };
+        (0..stations).for_each(|station| offer(&mut dcf, 0, station));
+        while dcf.next() < SECOND / 5 {
+            let now = dcf.next();
+            at_once = if now == last { at_once + 1 } else { 0 };
+            assert!(now >= last && at_once < 1_000, "seed {seed}: time stands still");
+            last = now;
+            dcf.fire();
+            while let Some(news) = dcf.next_news() {
+                if let News::Done { station, .. } = news {
+                    done += 1;
+                    offer(&mut dcf, now, station);
+                }
+            }
+        }
+        // Whoever has a packet waits for something.
+        assert_eq!(given - done, u64::from(stations), "seed {seed}");
+        for station in 0..stations {
+            let booked = dcf.ledger(SECOND / 5, station).map(|ledger| ledger.total_ns());
+            assert_eq!(booked, Some(SECOND / 5), "seed {seed}");
+        }
+        assert!(done > 0, "seed {seed}: nothing was done by {stations} stations");
+    }
+}
