@@ -2,7 +2,9 @@
 
 mod channel;
 mod check;
+mod motion;
 mod nodes;
+mod reach;
 mod schema;
 
 use std::path::Path;
@@ -109,12 +111,22 @@ impl Scenario {
         }
         let file: ScenarioFile = document.read()?;
         check::all(&document, &file)?;
-        let nodes = nodes::place(&document, &file, seed)?;
         let agents = check::agents(&document, &file, arm)?;
-        let plan = plan_of(&document, &file, &nodes, agents.arm, seed)?;
-        Ok(Prepared { plan, names: nodes.names, senders: agents.senders })
+        for draw in 0..MOST_DRAWS {
+            let nodes = nodes::place(&document, &file, (seed, draw))?;
+            let plan = plan_of(&document, &file, &nodes, agents.arm.clone(), seed)?;
+            if reach::check(&document, &file, &plan)? == reach::Field::Usable {
+                return Ok(Prepared { plan, names: nodes.names, senders: agents.senders });
+            }
+        }
+        let problem = format!("{MOST_DRAWS} random fields were drawn, and none holds together");
+        let accepted = "more nodes, or a smaller field";
+        Err(document.refuse(&Place::root().key("topology"), problem, accepted))
     }
 }
+
+/// So many random fields are tried until one holds together.
+const MOST_DRAWS: u32 = 50;
 
 fn plan_of(
     document: &Document,
@@ -133,12 +145,15 @@ fn plan_of(
         TcpProfile::Modern => Profile::Modern,
         TcpProfile::Ns2 => Profile::Ns2,
     };
+    let channel = channel::read(document, file, nodes, &phy)?;
+    let radio = Radio::default();
     Ok(Plan {
         places: nodes.places.clone(),
+        tracks: nodes.tracks.clone(),
         wires: nodes.wires.clone(),
         phy,
-        radio: Radio::default(),
-        channel: channel::read(document, file, nodes)?,
+        radio: channel.noise_w.map_or(radio, |noise_w| radio.over_noise(noise_w, &phy)),
+        channel,
         mac: MacConfig {
             rules: match file.mac.rules {
                 RulesName::Standard => Rules::Standard,

@@ -4,11 +4,13 @@ mod build;
 pub mod calibration;
 mod host;
 mod plan;
+mod reach;
 mod results;
 
 pub use build::address_of;
 pub use host::{Flow, Host, Traffic};
 pub use plan::{Arm, FlowPlan, Plan, TrafficPlan, WirePlan};
+pub use reach::Reach;
 pub use results::{AirTotals, FlowResult, NodeResult, Results};
 
 use hopwise_air::World;

@@ -47,6 +47,7 @@ fn plan(profile: &str, hops: u32, seconds: u64) -> Plan {
         phy: Phy::named(profile).expect("a profile"),
         radio: Radio::default(),
         channel: Channel::default(),
+        tracks: Vec::new(),
         mac: MacConfig { rules: Rules::Ns2, ..MacConfig::default() },
         queue_packets: 50,
         when_full: WhenFull::Drop,

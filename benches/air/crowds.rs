@@ -51,6 +51,7 @@ fn plan(columns: u32, rows: u32) -> Plan {
         phy: Phy::named("dsss-2mbps").expect("a profile"),
         radio: Radio::default(),
         channel: Channel::default(),
+        tracks: Vec::new(),
         mac: MacConfig::default(),
         queue_packets: 50,
         when_full: WhenFull::Drop,

@@ -1,12 +1,18 @@
 //! What the air does to frames beside the distance: `channel:`.
 
-use hopwise_air::channel::{Channel, Fading, Outage, PathLoss, Ways};
+use hopwise_air::channel::{Channel, Fading, Outage, PathLoss, Said, Ways};
+use hopwise_air::phy::{Coding, Phy};
 
 use super::nodes::Nodes;
 use super::schema::{ChannelConfig, FadingName, PathLossName, ScenarioFile};
 use crate::located::{Document, Place, Refusal};
 
-pub(super) fn read(document: &Document, file: &ScenarioFile, nodes: &Nodes) -> Result<Channel, Box<Refusal>> {
+pub(super) fn read(
+    document: &Document,
+    file: &ScenarioFile,
+    nodes: &Nodes,
+    phy: &Phy,
+) -> Result<Channel, Box<Refusal>> {
     let config = &file.channel;
     let place = Place::root().key("channel");
     let number = |key: &str, given: Option<f64>, least: f64, most: f64| {
@@ -30,14 +36,56 @@ pub(super) fn read(document: &Document, file: &ScenarioFile, nodes: &Nodes) -> R
         FadingName::Rayleigh => Fading::Rayleigh { doppler_hz: doppler()? },
         FadingName::Rician => Fading::Rician { k: number("k", config.k, 0.0, 1e6)?, doppler_hz: doppler()? },
     };
-    Ok(Channel {
+    let mut channel = Channel {
         path_loss,
         shadowing_db: number("shadowing_db", Some(config.shadowing_db), 0.0, 20.0)?,
         is_asymmetric: config.asymmetric,
         fading,
         loss_ppm: config.loss.0,
         outages: outages(document, config, nodes)?,
-    })
+        noise_w: noise_w(document, config, phy)?,
+        links: Vec::new(),
+    };
+    say_of_links(document, config, nodes, &mut channel)?;
+    Ok(channel)
+}
+
+fn noise_w(document: &Document, config: &ChannelConfig, phy: &Phy) -> Result<Option<f64>, Box<Refusal>> {
+    let Some(dbm) = config.noise_dbm else { return Ok(None) };
+    let place = Place::root().key("channel").key("noise_dbm");
+    if phy.coding != Coding::ErpOfdm {
+        let problem = format!("no curves for `{}`", phy.name);
+        return Err(document.refuse_key(&place, problem, "an OFDM profile, such as ofdm-24mbps"));
+    }
+    if !(-150.0..=0.0).contains(&dbm) {
+        let accepted = "a number from -150 to 0; an ordinary card's is -94";
+        return Err(document.refuse(&place, format!("noise_dbm: {dbm}"), accepted));
+    }
+    Ok(Some(libm::pow(10.0, dbm / 10.0) / 1_000.0))
+}
+
+/// Each frame of a link that changes is held against every sentence.
+const MOST_SENTENCES: usize = 1_000;
+
+fn say_of_links(
+    document: &Document,
+    config: &ChannelConfig,
+    nodes: &Nodes,
+    channel: &mut Channel,
+) -> Result<(), Box<Refusal>> {
+    let place = Place::root().key("channel").key("links");
+    if config.links.len() > MOST_SENTENCES {
+        let problem = format!("{} sentences", config.links.len());
+        return Err(document.refuse(&place, problem, &format!("at most {MOST_SENTENCES}")));
+    }
+    for (nth, text) in config.links.iter().enumerate() {
+        let said = Said::parse(text, &|name| nodes.find(name));
+        match said.map_err(|error| document.refuse(&place.index(nth), error, Said::FORMS))? {
+            Said::Outage(outage) => channel.outages.push(outage),
+            Said::Change(change) => channel.links.push(change),
+        }
+    }
+    Ok(())
 }
 
 /// Times count from the run's beginning.

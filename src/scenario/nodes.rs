@@ -1,24 +1,27 @@
 //! Where nodes stand, and what they are called: chains, crosses, grids, random fields, files.
 
-use std::path::Path;
 use std::time::Duration;
 
 use hopwise_air::medium::Place as Spot;
+use hopwise_air::motion::{Movements, Track};
 use hopwise_air::random::{Purpose, Stream};
 
+use super::motion;
 use super::schema::{ScenarioFile, Shape, Topology};
 use crate::located::{Document, Place, Refusal};
 use crate::sim::WirePlan;
 
 /// Beyond this a run takes longer than anybody waits.
 const MOST_NODES: u32 = 10_000;
-const FARTHEST_M: f64 = 1e7;
+pub(super) const FARTHEST_M: f64 = 1e7;
 
 #[derive(Clone, Debug)]
 pub struct Nodes {
     pub places: Vec<Option<Spot>>,
     pub names: Vec<String>,
     pub wires: Vec<WirePlan>,
+    /// How they move; empty: nobody does.
+    pub tracks: Vec<Option<Track>>,
 }
 
 impl Nodes {
@@ -42,26 +45,43 @@ struct Keys<'a> {
     place: Place,
 }
 
-pub(super) fn place(document: &Document, file: &ScenarioFile, seed: u64) -> Result<Nodes, Box<Refusal>> {
+/// A random field may be drawn more than once.
+pub(super) fn place(
+    document: &Document,
+    file: &ScenarioFile,
+    (seed, draw): (u64, u32),
+) -> Result<Nodes, Box<Refusal>> {
     let topology = &file.topology;
     let keys = Keys { document, topology, place: Place::root().key("topology") };
     keys.only_its_own()?;
+    let mut tracks = Vec::new();
     let spots = match topology.kind {
         Shape::Chain => keys.chain()?,
         Shape::Cross => keys.cross()?,
         Shape::Grid => keys.grid()?,
-        Shape::Random => keys.random(seed)?,
+        Shape::Random => keys.random(seed, draw)?,
         Shape::File => keys.file()?,
+        Shape::Movements => {
+            let movements = keys.movements()?;
+            tracks = movements.tracks.into_iter().map(Some).collect();
+            movements.places
+        }
     };
-    let names = (0..spots.len()).map(|n| format!("n{n}"));
-    let mut nodes =
-        Nodes { names: names.collect(), places: spots.into_iter().map(Some).collect(), wires: Vec::new() };
+    let names = (0..spots.len()).map(|n| format!("n{n}")).collect();
+    let places: Vec<_> = spots.into_iter().map(Some).collect();
+    if file.mobility.is_some() {
+        tracks = motion::tracks(document, file, &places, seed)?;
+    }
+    let mut nodes = Nodes { names, places, tracks, wires: Vec::new() };
     if let Some(wired) = topology.wired {
         if wired.rate.0 == 0 || wired.delay.0 > Duration::from_secs(3600) {
             let accepted = "a rate above 0 and a delay up to an hour";
             return Err(document.refuse(&keys.place.key("wired"), "no wire is like that", accepted));
         }
         nodes.places.insert(0, None);
+        if !nodes.tracks.is_empty() {
+            nodes.tracks.insert(0, None);
+        }
         nodes.names.insert(0, "w0".to_owned());
         let (bits_per_second, delay) = (wired.rate.0, wired.delay.0);
         nodes.wires.push(WirePlan { ends: (0, 1), bits_per_second, delay });
@@ -84,6 +104,7 @@ impl Keys<'_> {
                 (&["nodes", "width_m", "height_m"][..], "kind: random takes nodes, width_m and height_m")
             }
             Shape::File => (&["file"][..], "kind: file takes file"),
+            Shape::Movements => (&["file"][..], "kind: movements takes file"),
         };
         let given = [
             ("hops", hops.is_some()),
@@ -170,25 +191,47 @@ impl Keys<'_> {
     }
 
     /// Evenly over a rectangle, by the seed.
-    fn random(&self, seed: u64) -> Result<Vec<Spot>, Box<Refusal>> {
+    fn random(&self, seed: u64, draw: u32) -> Result<Vec<Spot>, Box<Refusal>> {
         let nodes = self.count("nodes", self.topology.nodes, 2)?;
         let width_m = self.length("width_m", self.topology.width_m, None)?;
         let height_m = self.length("height_m", self.topology.height_m, None)?;
         let spot = |n| {
             let mut stream = Stream::new(seed, n, Purpose::Placement);
+            for _ in 0..2 * draw {
+                stream.next_u64();
+            }
             Spot { x: width_m * stream.unit(), y: height_m * stream.unit() }
         };
         Ok((0..nodes).map(spot).collect())
     }
 
-    /// A line `x y` for each node, in metres; `#` begins a comment.
-    fn file(&self) -> Result<Vec<Spot>, Box<Refusal>> {
-        let accepted = "a file with a line `x y` for each node, in metres";
+    /// The file's name and text.
+    fn text(&self, accepted: &str) -> Result<(&str, String), Box<Refusal>> {
         let Some(name) = &self.topology.file else {
             return Err(self.document.refuse_key(&self.place, "`file` is missing", accepted));
         };
+        let refuse = |error| self.document.refuse(&self.place.key("file"), error, accepted);
+        Ok((name, motion::read_text(name).map_err(refuse)?))
+    }
+
+    fn movements(&self) -> Result<Movements, Box<Refusal>> {
+        let accepted = "an ns-2 movement file, as setdest writes it";
+        let (name, text) = self.text(accepted)?;
         let refuse = |problem: String| self.document.refuse(&self.place.key("file"), problem, accepted);
-        let text = std::fs::read_to_string(Path::new(name)).map_err(|error| refuse(error.to_string()))?;
+        let movements =
+            Movements::parse(&text).map_err(|error| refuse(format!("{name}:{}: {error}", error.line)))?;
+        if movements.places.len() < 2 {
+            return Err(refuse(format!("{name} has {} nodes", movements.places.len())));
+        }
+        self.at_most("file", movements.places.len() as u64)?;
+        Ok(movements)
+    }
+
+    /// A line `x y` for each node, in metres; `#` begins a comment.
+    fn file(&self) -> Result<Vec<Spot>, Box<Refusal>> {
+        let accepted = "a file with a line `x y` for each node, in metres";
+        let (name, text) = self.text(accepted)?;
+        let refuse = |problem: String| self.document.refuse(&self.place.key("file"), problem, accepted);
         let mut spots = Vec::new();
         for (line, number) in text.lines().zip(1..) {
             let line = line.split('#').next().unwrap_or_default().trim();

@@ -16,6 +16,7 @@ pub(super) struct ScenarioFile {
     #[expect(dead_code, reason = "there is one world so far, and serde refuses others")]
     pub(super) world: World,
     pub(super) topology: Topology,
+    pub(super) mobility: Option<Mobility>,
     #[serde(default)]
     pub(super) radio: RadioConfig,
     #[serde(default)]
@@ -47,6 +48,8 @@ pub(super) enum Shape {
     Grid,
     Random,
     File,
+    /// An ns-2 movement file.
+    Movements,
 }
 
 /// Which keys a shape needs and takes is checked by hand: a tagged enum would lose their places.
@@ -65,6 +68,18 @@ pub(super) struct Topology {
     pub(super) height_m: Option<f64>,
     pub(super) file: Option<String>,
     pub(super) wired: Option<Wired>,
+}
+
+/// Random waypoint, in a rectangle from (0, 0) on; a random topology's own where none is given.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Mobility {
+    /// The slowest and the fastest.
+    pub(super) speed_mps: [f64; 2],
+    #[serde(default = "no_time")]
+    pub(super) pause: Time,
+    pub(super) width_m: Option<f64>,
+    pub(super) height_m: Option<f64>,
 }
 
 /// A node on a wire, before the first one that has a radio.
@@ -139,6 +154,10 @@ pub(super) struct ChannelConfig {
     pub(super) k: Option<f64>,
     pub(super) loss: Share,
     pub(super) outages: Vec<OutageConfig>,
+    /// Sentences such as `link n3-n4 down from 10 s to 20 s`.
+    pub(super) links: Vec<String>,
+    /// OFDM's frames are then understood by their SNR.
+    pub(super) noise_dbm: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]

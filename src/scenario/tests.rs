@@ -46,6 +46,23 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
         ("channel={ fading: rayleigh }", "`doppler_hz` is missing"),
         ("channel={ outages: [{ from: n0, to: n9, begins: 1s, ends: 2s }] }", "no node is called `n9`"),
         ("channel={ outages: [{ from: n0, to: n1, begins: 2s, ends: 1s }] }", "ends before it begins"),
+        ("channel={ outages: [{ from: n0, to: n1, begins: -2s, ends: 1s }] }", "`-2s`"),
+        ("channel={ links: [link n0-n9 loses 1%] }", "no node is called `n9`"),
+        ("channel={ links: [link n0-n1 breaks] }", "not understood"),
+        ("channel={ links: [link n0-n1 down from 2 s to 1 s] }", "it ends before it begins"),
+        ("channel={ noise_dbm: -94 }", "no curves for `dsss-2mbps`"),
+        ("topology.spacing_m=300", "no way leads from `first` to `last`: 300.0 m lie between"),
+        ("topology={ kind: grid, rows: 100, columns: 100, spacing_m: 1 }", "pairs of nodes would hear"),
+        ("topology={ kind: grid, rows: 1000, columns: 1000 }", "that makes 1000000 nodes"),
+        ("topology={ kind: random, nodes: 1000000, width_m: 9, height_m: 9 }", "nodes: 1000000"),
+        ("topology={ kind: random, nodes: 5, width_m: 90000, height_m: 9 }", "none holds together"),
+        ("topology={ kind: movements, file: nowhere.tcl }", "No such file"),
+        ("topology={ kind: movements, file: src }", "is no file"),
+        ("mobility={ speed_mps: [0, 5], width_m: 500, height_m: 500 }", "speeds from 0 to 5 m/s"),
+        ("mobility={ speed_mps: [5, 1], width_m: 500, height_m: 500 }", "speeds from 5 to 1 m/s"),
+        ("mobility={ speed_mps: [1, 5], width_m: 500 }", "`height_m` is missing"),
+        ("mobility={ speed_mps: [1, 5], width_m: -1, height_m: 5 }", "width_m: -1"),
+        ("mobility={ speed_mps: [1, 5], pause: -1s, width_m: 5, height_m: 5 }", "`-1s`"),
     ] {
         let refused = refused(&[set]);
         assert!(refused.contains(problem), "{set}: {refused}");
@@ -77,4 +94,71 @@ fn shapes_put_nodes_where_they_belong() {
     assert!(random.iter().flatten().all(|p| (0.0..1500.0).contains(&p.x) && (0.0..300.0).contains(&p.y)));
     let hybrid = places("{ kind: chain, hops: 2, wired: { rate: 10mbit, delay: 50ms } }");
     assert_eq!((hybrid.places.len(), hybrid.places[0], hybrid.wires.len()), (4, None, 1));
+}
+
+/// A file for the length of a test.
+fn with_file(name: &str, text: &str, test: impl FnOnce(&str)) {
+    let path = std::env::temp_dir().join(format!("hopwise-{}-{name}", std::process::id()));
+    std::fs::write(&path, text).expect("it is written");
+    test(&path.display().to_string());
+    std::fs::remove_file(&path).expect("it is removed");
+}
+
+const WALK: &str = "$node_(0) set X_ 0.0\n$node_(0) set Y_ 0.0\n$node_(1) set X_ 900.0\n$node_(1) set Y_ 0.0\n\
+                    $ns_ at 2.0 \"$node_(1) setdest 100.0 0.0 50.0\"\n";
+
+#[test]
+fn movement_files_are_read_and_refused_with_their_line() {
+    with_file("walk.tcl", WALK, |file| {
+        let sets = [format!("topology={{ kind: movements, file: \"{file}\" }}")];
+        let scenario = Scenario::parse("a", CHAIN, &sets).expect("it is read");
+        let plan = scenario.plan(None, 1).expect("a plan").plan;
+        assert_eq!((plan.places.len(), plan.tracks.len()), (2, 2));
+    });
+    let cut = &WALK[..WALK.len() - 8];
+    with_file("cut.tcl", cut, |file| {
+        let refused = refused(&[&format!("topology={{ kind: movements, file: \"{file}\" }}")]);
+        assert!(refused.contains(&format!("{file}:5: ")), "{refused}");
+    });
+    with_file("walk.xy", "0 0\n200 0\n200 x\n", |file| {
+        let refused = refused(&[&format!("topology={{ kind: file, file: \"{file}\" }}")]);
+        assert!(refused.contains(&format!("{file}:3: `200 x` is no place")), "{refused}");
+    });
+}
+
+#[test]
+fn who_moves_may_begin_out_of_range_and_static_routes_stay_those_of_the_beginning() {
+    with_file("near.tcl", WALK, |file| {
+        let sets =
+            [format!("topology={{ kind: movements, file: \"{file}\" }}"), "run={ duration: 60s }".to_owned()];
+        let scenario = Scenario::parse("a", CHAIN, &sets).expect("it is read");
+        let plan = scenario.plan(None, 1).expect("a plan").plan;
+        assert_eq!(crate::sim::run(&plan).expect("it runs").flows[0].bytes_delivered, 0);
+    });
+}
+
+#[test]
+fn flows_live_among_nodes_that_move_and_the_same_seed_moves_them_the_same_way() {
+    let sets = [
+        "topology.hops=1",
+        "run={ duration: 30s }",
+        "mobility={ speed_mps: [1, 5], pause: 1s, width_m: 150, height_m: 150 }",
+        "channel={ fading: rician, k: 4, doppler_hz: 3, links: [link n0->n1 loses 1%] }",
+    ];
+    let scenario = Scenario::parse("a", CHAIN, &sets.map(str::to_owned)).expect("it is read");
+    let run = |seed| crate::sim::run(&scenario.plan(None, seed).expect("a plan").plan).expect("it runs");
+    let first = run(1);
+    assert!(first.flows[0].bytes_delivered > 1_000_000, "{:?}", first.flows);
+    assert_eq!(first, run(1));
+    assert_ne!(first, run(2));
+}
+
+#[test]
+fn random_fields_hold_together() {
+    let set = "topology={ kind: random, nodes: 30, width_m: 1000, height_m: 700 }".to_owned();
+    let scenario = Scenario::parse("a", CHAIN, &[set]).expect("it is read");
+    for seed in 1..20 {
+        let plan = scenario.plan(None, seed).expect("a plan").plan;
+        assert!(crate::sim::Reach::of(&plan).is_connected(), "{seed}");
+    }
 }

@@ -63,7 +63,11 @@ pub(super) fn world(plan: &Plan) -> Result<World<Host>, Unbuildable> {
         wires: wires(plan),
         seed: plan.seed,
     };
-    Ok(World::new(config, hosts))
+    let mut world = World::new(config, hosts);
+    if !plan.tracks.is_empty() {
+        world.set_motion(plan.tracks.clone());
+    }
+    Ok(world)
 }
 
 fn flows_of(plan: &Plan, node: u32) -> Vec<Flow> {
@@ -102,7 +106,7 @@ fn interfaces(plan: &Plan, node: u32) -> Vec<Interface> {
 }
 
 /// Whom each node reaches in one step: over wires, and by radio where frames can be decoded.
-fn neighbours(plan: &Plan) -> Vec<Vec<Neighbour>> {
+pub(super) fn neighbours(plan: &Plan) -> Vec<Vec<Neighbour>> {
     let by_radio = medium::neighbours(&plan.radio, &plan.channel, &plan.places, plan.seed);
     let of = |(node, by_radio): (u32, Vec<u32>)| {
         let by_wire = wire_links(plan, node).map(|(wire, link)| {

@@ -200,6 +200,7 @@ impl Cell {
             phy: Phy::named(&self.profile).expect("a profile"),
             radio: self.radio,
             channel: Channel::default(),
+            tracks: Vec::new(),
             mac: MacConfig { rules: Rules::Ns2, rts_threshold: self.rts_threshold, ..MacConfig::default() },
             queue_packets: 50,
             when_full: WhenFull::Drop,

@@ -7,6 +7,7 @@ use hopwise_agents::Profile;
 use hopwise_air::channel::Channel;
 use hopwise_air::dcf::MacConfig;
 use hopwise_air::medium::{Place, Radio};
+use hopwise_air::motion::Track;
 use hopwise_air::phy::Phy;
 use hopwise_core::Instant;
 use hopwise_core::tcp::TcpConfig;
@@ -16,6 +17,8 @@ use hopwise_mesh::WhenFull;
 pub struct Plan {
     /// Where each node's radio stands; `None`: it has wires alone.
     pub places: Vec<Option<Place>>,
+    /// How nodes move; empty: nobody does.
+    pub tracks: Vec<Option<Track>>,
     pub wires: Vec<WirePlan>,
     pub phy: Phy,
     pub radio: Radio,

@@ -1,0 +1,65 @@
+//! Nodes that move: random waypoint (`mobility:`), and ns-2's movement files (`topology: { kind: movements }`).
+
+use std::fs;
+use std::io::{Error, ErrorKind};
+use std::path::Path;
+
+use hopwise_air::medium::Place as Spot;
+use hopwise_air::motion::{Track, Waypoint};
+
+use super::nodes::FARTHEST_M;
+use super::schema::{ScenarioFile, Shape};
+use crate::located::{Document, Place, Refusal};
+
+const FASTEST_MPS: f64 = 1_000.0;
+/// A device must not fill the memory.
+const LARGEST_FILE: u64 = 256 << 20;
+
+pub(super) fn read_text(name: &str) -> Result<String, Error> {
+    let facts = fs::metadata(Path::new(name))?;
+    if !facts.is_file() || facts.len() > LARGEST_FILE {
+        return Err(Error::new(ErrorKind::InvalidInput, format!("{name} is no file of at most 256 MiB")));
+    }
+    fs::read_to_string(Path::new(name))
+}
+
+/// A track for each place, or none where nobody moves.
+pub(super) fn tracks(
+    document: &Document,
+    file: &ScenarioFile,
+    places: &[Option<Spot>],
+    seed: u64,
+) -> Result<Vec<Option<Track>>, Box<Refusal>> {
+    let Some(mobility) = &file.mobility else { return Ok(Vec::new()) };
+    let place = Place::root().key("mobility");
+    if file.topology.kind == Shape::Movements {
+        let problem = "the movement file says already how nodes move";
+        return Err(document.refuse_key(&place, problem, "one of the two"));
+    }
+    let [slowest, fastest] = mobility.speed_mps;
+    if !(slowest > 0.0 && slowest <= fastest && fastest <= FASTEST_MPS) {
+        let problem = format!("speeds from {slowest} to {fastest} m/s");
+        let accepted =
+            "the slowest, above 0 or all would come to rest in the end, and the fastest, up to 1000";
+        return Err(document.refuse(&place.key("speed_mps"), problem, accepted));
+    }
+    let length = |key: &str, own: Option<f64>, of_topology: Option<f64>| {
+        let accepted = "metres, above 0 and at most 10,000 km";
+        match own.or(of_topology) {
+            Some(metres) if metres > 0.0 && metres <= FARTHEST_M => Ok(metres),
+            Some(metres) => Err(document.refuse(&place.key(key), format!("{key}: {metres}"), accepted)),
+            None => Err(document.refuse_key(&place, format!("`{key}` is missing"), accepted)),
+        }
+    };
+    let area = Spot {
+        x: length("width_m", mobility.width_m, file.topology.width_m)?,
+        y: length("height_m", mobility.height_m, file.topology.height_m)?,
+    };
+    let pause_ns = mobility.pause.0.as_nanos() as u64;
+    let track = |(place, node): (&Option<Spot>, u32)| {
+        place.map(|start| {
+            Track::Waypoint(Waypoint::new((seed, node), start, area, (slowest, fastest), pause_ns))
+        })
+    };
+    Ok(places.iter().zip(0..).map(track).collect())
+}

@@ -1,0 +1,66 @@
+//! Refuses flows between nodes that no way connects, and more links than a machine can hold.
+
+use hopwise_air::medium;
+
+use super::schema::{ScenarioFile, Shape};
+use crate::located::{Document, Place, Refusal};
+use crate::sim::{Plan, Reach};
+
+/// Some 32 bytes each, and ten times as much where they fade. It is a bound from above, about three times too high.
+const MOST_LINKS: u64 = 4_000_000;
+
+/// What a random field was found to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    Usable,
+    /// Another draw may do better.
+    Parted,
+}
+
+pub(super) fn check(document: &Document, file: &ScenarioFile, plan: &Plan) -> Result<Field, Box<Refusal>> {
+    let topology = Place::root().key("topology");
+    let links = medium::most_links(&plan.radio, &plan.channel, &plan.places);
+    if links > MOST_LINKS {
+        let problem = format!("up to {links} pairs of nodes would hear each other");
+        let accepted = format!("fewer nodes, or farther apart: at most {MOST_LINKS} pairs");
+        return Err(document.refuse(&topology, problem, &accepted));
+    }
+    // Who moves may come into range, and routes are found on the way.
+    if !plan.tracks.is_empty() {
+        return Ok(Field::Usable);
+    }
+    let reach = Reach::of(plan);
+    if file.topology.kind == Shape::Random {
+        return Ok(if reach.is_connected() { Field::Usable } else { Field::Parted });
+    }
+    let mut flow = 0;
+    for (nth, traffic) in file.traffic.iter().enumerate() {
+        let ends = &plan.flows[flow];
+        flow += traffic.flows as usize;
+        let reaches = reach.to(ends.to);
+        if !reaches[ends.from as usize] {
+            let place = Place::root().key("traffic").index(nth).key("to");
+            let problem =
+                format!("no way leads from `{}` to `{}`{}", traffic.from, traffic.to, gap(plan, &reaches));
+            let accepted =
+                "nodes within range of each other (two-ray ground: 250 m), one by one along the way";
+            return Err(document.refuse(&place, problem, accepted));
+        }
+    }
+    Ok(Field::Usable)
+}
+
+/// How far those that reach the end are from all others.
+fn gap(plan: &Plan, reaches: &[bool]) -> String {
+    let places =
+        || plan.places.iter().zip(reaches).filter_map(|(place, reaches)| Some(((*place)?, *reaches)));
+    let near = places().filter(|(_, reaches)| *reaches);
+    let distances = near.flat_map(|(here, _)| {
+        let others = places().filter(|(_, reaches)| !*reaches);
+        others.map(move |(there, _)| here.distance_m(there))
+    });
+    match distances.fold(f64::INFINITY, f64::min) {
+        least if least.is_finite() => format!(": {least:.1} m lie between"),
+        _ => String::new(),
+    }
+}
