@@ -88,7 +88,7 @@ struct LoadProgram {
 const PROGRAM_LOAD: libc::c_long = 5;
 const SOCKET_FILTER: u32 = 1;
 /// `_IOR('T', 224, int)`.
-const SET_STEERING: u32 = 0x8004_54e0;
+const SET_STEERING: libc::Ioctl = 0x8004_54e0;
 
 /// The device keeps the program; it ends with the device.
 pub(super) fn by_ports(fd: BorrowedFd<'_>) -> io::Result<()> {
@@ -96,7 +96,7 @@ pub(super) fn by_ports(fd: BorrowedFd<'_>) -> io::Result<()> {
     let number = program.as_raw_fd();
     #[allow(clippy::cast_lossless, reason = "the type of a request differs between C libraries")]
     // SAFETY: the request reads one int, which `number` is.
-    let result = unsafe { libc::ioctl(fd.as_raw_fd(), SET_STEERING as libc::Ioctl, &raw const number) };
+    let result = unsafe { libc::ioctl(fd.as_raw_fd(), SET_STEERING, &raw const number) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
