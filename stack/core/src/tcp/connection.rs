@@ -137,7 +137,7 @@ pub(crate) struct Connection {
     ts_offset: u32,
     source_route: Option<Box<SourceRoute>>,
     /// How often a frozen path is probed.
-    probe_every: std::time::Duration,
+    probe_every_us: u32,
 }
 
 /// What the application may change while the connection lives.
@@ -260,8 +260,8 @@ struct Urges {
     frozen_probe: bool,
     tail_probe: bool,
     keep_alives_sent: u8,
-    /// When a challenge or a repeated answer last left (RFC 5961 §7).
-    answered_at: Option<Instant>,
+    /// Before this no other challenge or repeated answer leaves (RFC 5961 §7).
+    answers_from: Instant,
     syns_sent: u8,
     window_probes_sent: u8,
 }

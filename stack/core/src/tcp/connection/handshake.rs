@@ -136,7 +136,7 @@ impl Connection {
             stats: super::ConnectionStats::default(),
             ts_offset: opening.ts_offset,
             source_route: opening.source_route,
-            probe_every: Duration::ZERO,
+            probe_every_us: 0,
             senders,
             config,
         }

@@ -136,13 +136,12 @@ impl Connection {
 
     #[cold]
     fn answer(&mut self, cx: &mut Cx<'_>, answer: Answer) {
-        let is_too_soon = self.urges.answered_at.is_some_and(|at| cx.now.since(at) < ANSWER_EVERY);
         if answer == Answer::Limited {
-            if is_too_soon {
+            if cx.now < self.urges.answers_from {
                 cx.dropped(DropReason::AnswerRateLimited);
                 return;
             }
-            self.urges.answered_at = Some(cx.now);
+            self.urges.answers_from = cx.now + ANSWER_EVERY;
         }
         self.force_ack(cx, AckKind::Duplicate, Why::plain(crate::agent::Rule::Forced));
     }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use super::acks::AckNews;
+use super::acks::{AckNews, micros};
 use super::{CloseReason, Connection};
 use crate::agent::{HopSource, Path, PathEvent, PathReaction};
 use crate::tcp::cx::Cx;
@@ -144,13 +144,17 @@ impl Connection {
         for timer in [Timer::Retransmit, Timer::TailProbe, Timer::Reorder, Timer::Persist] {
             self.timers.disarm(timer);
         }
-        self.probe_every = probe_every.max(SHORTEST_PROBE);
-        self.timers.arm(Timer::Frozen, cx.now + self.probe_every);
+        self.probe_every_us = micros(probe_every.max(SHORTEST_PROBE));
+        self.timers.arm(Timer::Frozen, cx.now + self.probe_every());
+    }
+
+    fn probe_every(&self) -> Duration {
+        Duration::from_micros(self.probe_every_us.into())
     }
 
     pub(super) fn on_frozen_timer(&mut self, now: Instant) {
         self.urges.frozen_probe = true;
-        self.timers.arm(Timer::Frozen, now + self.probe_every);
+        self.timers.arm(Timer::Frozen, now + self.probe_every());
     }
 
     /// Any acceptable ACK shows that the path is back; the RTO is what it was.
