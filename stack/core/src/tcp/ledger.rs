@@ -82,7 +82,7 @@ pub(crate) struct AckLedger {
     queue: ArrayVec<DecidedAck, QUEUE>,
     last_arrival: Option<Instant>,
     last_in_order: Option<Instant>,
-    ceiling: Duration,
+    ceiling_us: u32,
     merge: AckMerge,
     /// Second full-sized segments left open, against SHLD-19.
     seconds_held: u32,
@@ -111,7 +111,7 @@ impl AckLedger {
             queue: ArrayVec::new(),
             last_arrival: None,
             last_in_order: None,
-            ceiling,
+            ceiling_us: u32::try_from(ceiling.as_micros()).unwrap_or(u32::MAX),
             merge,
             seconds_held: 0,
             due: Instant::FAR,
@@ -202,28 +202,34 @@ impl AckLedger {
         self.due
     }
 
+    fn ceiling(&self) -> Duration {
+        Duration::from_micros(self.ceiling_us.into())
+    }
+
     /// To be called after agents were: their deadlines change with what they hear, and with nothing else.
     fn file_deadline(&mut self) {
-        self.due = self.live.deadline(self.ceiling);
+        let ceiling = self.ceiling();
+        self.due = self.live.deadline(ceiling);
         for seat in &self.shadows {
-            self.due = self.due.min(seat.deadline(self.ceiling));
+            self.due = self.due.min(seat.deadline(ceiling));
         }
     }
 
     /// Asks every seat that is due.
     pub(crate) fn on_deadline(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) {
+        let ceiling = self.ceiling();
         for (nth, seat) in self.shadows.iter_mut().enumerate() {
             if let Some(verdict) = seat.ask_if_due(cx.now, facts) {
                 seat.shadow_verdict(cx, nth, verdict, facts);
             }
-            if seat.is_over_ceiling(cx.now, self.ceiling) {
+            if seat.is_over_ceiling(cx.now, ceiling) {
                 seat.shadow_verdict(cx, nth, AckVerdict::Now(Why::plain(Rule::Ceiling)), facts);
             }
         }
         if let Some(verdict) = self.live.ask_if_due(cx.now, facts) {
             self.live_verdict(cx, verdict, AckKind::InOrder, facts);
         }
-        if self.live.is_over_ceiling(cx.now, self.ceiling) {
+        if self.live.is_over_ceiling(cx.now, ceiling) {
             let note = self.live.settle(cx, By::Forced, facts);
             let why = Why::plain(Rule::Ceiling);
             self.enqueue(cx, AckKind::InOrder, By::Forced, why, note, facts);
