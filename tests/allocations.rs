@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use allocation_counter::{AllocationInfo, measure};
 use hopwise::memory::{Bundles, PathConfig, World};
-use hopwise_agents::StandardAgents;
-use hopwise_core::endpoint::{ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, Offload};
+use hopwise_agents::registry::{self, Kind};
+use hopwise_agents::{Descriptor, StandardAgents};
+use hopwise_core::endpoint::{
+    AgentChoice, ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, Offload,
+};
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{BufferLimits, TcpConfig};
 use hopwise_core::trace::TraceEvent;
@@ -87,9 +90,17 @@ impl Transfer {
 
     /// Where the links take bundles, the path carries them.
     fn open_over(tcp: &TcpConfig, offload: Offload, loss_ppm: u32) -> Transfer {
+        Transfer::open_with(&AgentChoice::default(), tcp, offload, loss_ppm)
+    }
+
+    fn open_with(agents: &AgentChoice, tcp: &TcpConfig, offload: Offload, loss_ppm: u32) -> Transfer {
         let (client, mut server) = (Counted::new(1, tcp, offload), Counted::new(2, tcp, offload));
-        let listener =
-            server.endpoint.listen(None, PORT, ListenOptions::default()).expect("no other listener");
+        let listener = server.endpoint.listen(
+            None,
+            PORT,
+            ListenOptions { agents: agents.clone(), ..ListenOptions::default() },
+        );
+        let listener = listener.expect("no other listener");
         let path = PathConfig {
             bits_per_second: 20_000_000,
             bundles: Bundles::Carry,
@@ -100,7 +111,11 @@ impl Transfer {
         let sender = world
             .a
             .endpoint
-            .connect(Instant::ZERO, to, &ConnectOptions::default())
+            .connect(
+                Instant::ZERO,
+                to,
+                &ConnectOptions { agents: agents.clone(), ..ConnectOptions::default() },
+            )
             .expect("a subnet of ours");
         let mut receiver = None;
         assert!(world.run(Instant::from_secs(10), |world| {
@@ -189,6 +204,34 @@ fn loss_recovery_touches_no_heap() {
     transfer.pass(10_000);
     assert!(recoveries(&transfer) > before + 10);
     assert_eq!(transfer.heap(), AllocationInfo::default());
+}
+
+/// Every receiver, and every sender, that asks for what the other end tells and for the path's length.
+#[test]
+fn no_agent_touches_the_heap() {
+    let of = |kind| registry::all().iter().filter(move |agent: &&&Descriptor| agent.kind() == kind);
+    let written = |agent: &Descriptor| match agent.name {
+        "limit" | "ask-rate" => format!("{}:4", agent.name),
+        name if agent.wraps() => format!("{name}(dca)"),
+        name => name.to_owned(),
+    };
+    let receivers =
+        of(Kind::Receiver).map(|agent| (written(agent), "[newreno, tell-cwnd, ask-rate:4]".to_owned()));
+    let senders = of(Kind::Sender).map(|agent| {
+        let owner = if agent.owns_cwnd() { "" } else { "newreno, " };
+        ("dup-count(tarr)".to_owned(), format!("[{owner}{}]", written(agent)))
+    });
+    let mut tcp = steady();
+    tcp.hops.configured = Some(5);
+    for (receiver, senders) in receivers.chain(senders) {
+        let name = format!("{receiver} with {senders}");
+        let agents = AgentChoice { receiver: Some(receiver), senders: Some(senders), shadows: None };
+        let mut transfer = Transfer::open_with(&agents, &tcp, Offload::None, 5_000);
+        transfer.pass(3_000);
+        transfer.heap();
+        transfer.pass(1_000);
+        assert_eq!(transfer.heap(), AllocationInfo::default(), "{name}");
+    }
 }
 
 #[test]
