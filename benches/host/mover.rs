@@ -138,7 +138,7 @@ impl Mover {
         self.expected = answer.seq.wrapping_add(1);
         self.next = 2;
         self.write(ACK, 0);
-        let (begin, mut acked, mut window) = (self.next, self.next, 64_000);
+        let (begin, mut acked, mut window) = (self.next, self.next, answer.window);
         let mut rest = bytes;
         while rest > 0 || acked != self.next {
             let in_flight = self.next.wrapping_sub(acked);
