@@ -154,6 +154,17 @@ fn flows_live_among_nodes_that_move_and_the_same_seed_moves_them_the_same_way() 
 }
 
 #[test]
+fn the_file_that_shows_moving_nodes_makes_a_plan_for_any_seed() {
+    let text = include_str!("../../configs/moving.yaml");
+    let scenario = Scenario::parse("moving", text, &[]).expect("it is read");
+    for seed in 1..6 {
+        let plan = scenario.plan(Some("delayed"), seed).expect("a plan").plan;
+        assert_eq!((plan.places.len(), plan.tracks.len(), plan.channel.links.len()), (20, 20, 2));
+        assert_eq!(plan.channel.outages.len(), 1);
+    }
+}
+
+#[test]
 fn random_fields_hold_together() {
     let set = "topology={ kind: random, nodes: 30, width_m: 1000, height_m: 700 }".to_owned();
     let scenario = Scenario::parse("a", CHAIN, &[set]).expect("it is read");
