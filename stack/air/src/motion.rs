@@ -1,6 +1,6 @@
 //! How nodes move: straight legs at a steady speed, with pauses between them.
 //!
-//! Places are as old as [`STALE_NS`] at most when a frame is sent: 20 cm at 20 m/s. Not modelled: height, obstacles,
+//! Places are as old as `STALE_NS` at most when a frame is sent: 20 cm at 20 m/s. Not modelled: height, obstacles,
 //! acceleration, a frame that lasts while its sender moves on, Doppler shifts (fading has a setting of its own).
 
 mod setdest;
