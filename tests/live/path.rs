@@ -132,8 +132,6 @@ fn a_smaller_mtu_further_on_is_found_and_kept_to() {
                     break;
                 }
                 stream.write_all(&buffer[..length]).await.expect("the connection holds");
-                // A stack that keeps up would never let the other half have its turn.
-                tokio::task::yield_now().await;
             }
             let path_mtu = stream.info().expect("it is open").path_mtu;
             stream.shutdown().await.expect("the connection holds");

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::task::coop::{RestoreOnPending, poll_proceed};
 
 use hopwise_core::endpoint::{ConnId, RecvError};
 use hopwise_core::tcp::{CloseReason, Info};
@@ -82,7 +83,7 @@ impl Held {
         self.stack.shared()
     }
 
-    fn poll_read(&self, cx: &Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(&self, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         if buffer.remaining() == 0 {
             return Poll::Ready(Ok(()));
         }
@@ -91,9 +92,10 @@ impl Held {
         Poll::Ready(Ok(()))
     }
 
-    fn poll_recv(&self, cx: &Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
+    fn poll_recv(&self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
+        let turn = ready!(poll_proceed(cx));
         let shared = self.shared();
-        shared.act(|now, endpoint, waiting| match endpoint.recv(now, self.id, into) {
+        let read = shared.act(|now, endpoint, waiting| match endpoint.recv(now, self.id, into) {
             Ok(0) if shared.is_over() => Poll::Ready(Err(stopped())),
             Ok(0) => {
                 waiting.join(self.id, Side::Reader, cx);
@@ -105,15 +107,17 @@ impl Held {
                 let reason = endpoint.info(now, self.id).ok().and_then(|info| info.closed);
                 Poll::Ready(end_of(reason))
             }
-        })
+        });
+        taken(read, &turn)
     }
 
-    fn poll_write(&self, cx: &Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(&self, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
         if data.is_empty() {
             return Poll::Ready(Ok(0));
         }
+        let turn = ready!(poll_proceed(cx));
         let shared = self.shared();
-        shared.act(|now, endpoint, waiting| match endpoint.send(now, self.id, data) {
+        let written = shared.act(|now, endpoint, waiting| match endpoint.send(now, self.id, data) {
             Ok(0) if shared.is_over() => Poll::Ready(Err(stopped())),
             Ok(0) => {
                 waiting.join(self.id, Side::Writer, cx);
@@ -124,7 +128,8 @@ impl Held {
                 let reason = endpoint.info(now, self.id).ok().and_then(|info| info.closed);
                 Poll::Ready(Err(kind_of(reason.unwrap_or(CloseReason::Finished)).into()))
             }
-        })
+        });
+        taken(written, &turn)
     }
 
     fn shutdown(&self) -> Poll<io::Result<()>> {
@@ -132,6 +137,14 @@ impl Held {
         let _ = self.shared().act(|now, endpoint, _| endpoint.shutdown(now, self.id));
         Poll::Ready(Ok(()))
     }
+}
+
+/// What is ready uses up some of the task's turn: a stream that always is must not starve what shares its task.
+fn taken<T>(outcome: Poll<T>, turn: &RestoreOnPending) -> Poll<T> {
+    if outcome.is_ready() {
+        turn.made_progress();
+    }
+    outcome
 }
 
 /// What a reader is told when there will be no more.
