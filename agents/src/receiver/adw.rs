@@ -25,7 +25,7 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{
-    AckDecided, AckNote, AckVerdict, Arrival, By, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
+    AckDecided, AckNote, AckVerdict, Arrival, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
 };
 
 use super::hold::{Hold, LONGEST_MS};
@@ -145,9 +145,7 @@ impl ReceiverAgent for Adw {
     }
 
     fn on_ack(&mut self, ack: &AckDecided, _: &RecvView<'_>) {
-        if ack.by != By::Repeat {
-            self.hold.end();
-        }
+        self.hold.on_ack(ack);
     }
 
     fn deadline(&self) -> Option<Instant> {

@@ -37,7 +37,7 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{
-    AckDecided, AckNote, AckVerdict, Arrival, By, Class, Needs, Path, ReceiverAgent, RecvView, Rule, Why,
+    AckDecided, AckNote, AckVerdict, Arrival, Class, Needs, Path, ReceiverAgent, RecvView, Rule, Why,
 };
 
 use super::hold::{GapAverage, Hold, LONGEST_MS};
@@ -232,9 +232,7 @@ impl ReceiverAgent for Dca {
     }
 
     fn on_ack(&mut self, ack: &AckDecided, view: &RecvView<'_>) {
-        if ack.by != By::Repeat {
-            self.hold.end();
-        }
+        self.hold.on_ack(ack);
         self.repeats.on_ack(ack, &view.path.rtt);
     }
 

@@ -19,9 +19,10 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{
-    AckDecided, AckNote, AckVerdict, Arrival, By, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
+    AckDecided, AckNote, AckVerdict, Arrival, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
 };
 
+use super::hold::Hold;
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, Param, Value};
 
@@ -47,17 +48,17 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     make: Make::Receiver(|args| Box::new(Delayed::new(args))),
 };
 
-/// Invariant 1: `due` is set exactly while in-order segments are held.
+/// Invariant 1: `hold` runs exactly while in-order segments are held.
 #[derive(Debug)]
 pub struct Delayed {
     d: u32,
-    hold: Duration,
-    due: Option<Instant>,
+    longest: Duration,
+    hold: Hold,
 }
 
 impl Delayed {
     fn new(args: &Args) -> Delayed {
-        Delayed { d: args.count_u32("d"), hold: args.time("hold"), due: None }
+        Delayed { d: args.count_u32("d"), longest: args.time("hold"), hold: Hold::default() }
     }
 
     fn take_in_order(&mut self, now: Instant, view: &RecvView<'_>) -> AckVerdict {
@@ -65,7 +66,7 @@ impl Delayed {
         if view.owed.segments >= self.d {
             return AckVerdict::Now(why);
         }
-        self.due.get_or_insert(view.owed.since.unwrap_or(now) + self.hold);
+        self.hold.begin(view.owed.since.unwrap_or(now) + self.longest);
         AckVerdict::Hold(why)
     }
 }
@@ -85,22 +86,15 @@ impl ReceiverAgent for Delayed {
     }
 
     fn on_deadline(&mut self, now: Instant, _: &RecvView<'_>) -> AckVerdict {
-        let why = Why::plain(Rule::Deadline);
-        if self.due.is_none_or(|due| due > now) {
-            return AckVerdict::Hold(why);
-        }
-        self.due = None;
-        AckVerdict::Now(why)
+        self.hold.on_deadline(now, Rule::Deadline)
     }
 
     fn on_ack(&mut self, ack: &AckDecided, _: &RecvView<'_>) {
-        if ack.by != By::Repeat {
-            self.due = None;
-        }
+        self.hold.on_ack(ack);
     }
 
     fn deadline(&self) -> Option<Instant> {
-        self.due
+        self.hold.due()
     }
 
     fn note(&self) -> AckNote {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use hopwise_core::Instant;
+use hopwise_core::agent::{AckDecided, AckVerdict, By, Rule, Why};
 
 /// The longest hold that a setting may name: what the ledger allows anyway.
 pub(super) const LONGEST_MS: u64 = 490;
@@ -29,6 +30,19 @@ impl Hold {
 
     pub(super) fn end(&mut self) {
         self.due = None;
+    }
+
+    /// Any ACK but a repeat says what was held.
+    pub(super) fn on_ack(&mut self, ack: &AckDecided) {
+        if ack.by != By::Repeat {
+            self.end();
+        }
+    }
+
+    /// What agents say at a deadline that is nothing but the end of a hold.
+    pub(super) fn on_deadline(&mut self, now: Instant, rule: Rule) -> AckVerdict {
+        let why = Why::plain(rule);
+        if self.take_due(now) { AckVerdict::Now(why) } else { AckVerdict::Hold(why) }
     }
 
     /// Whether it has run out. It is over then.

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{
-    AckDecided, AckNote, AckVerdict, Arrival, By, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
+    AckDecided, AckNote, AckVerdict, Arrival, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
 };
 
 use super::hold::{Hold, LONGEST_MS};
@@ -91,14 +91,11 @@ impl ReceiverAgent for Tarr {
     }
 
     fn on_deadline(&mut self, now: Instant, _: &RecvView<'_>) -> AckVerdict {
-        let why = Why::plain(Rule::Deadline);
-        if self.hold.take_due(now) { AckVerdict::Now(why) } else { AckVerdict::Hold(why) }
+        self.hold.on_deadline(now, Rule::Deadline)
     }
 
     fn on_ack(&mut self, ack: &AckDecided, _: &RecvView<'_>) {
-        if ack.by != By::Repeat {
-            self.hold.end();
-        }
+        self.hold.on_ack(ack);
     }
 
     fn deadline(&self) -> Option<Instant> {

@@ -24,7 +24,7 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{
-    AckDecided, AckNote, AckVerdict, Arrival, By, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
+    AckDecided, AckNote, AckVerdict, Arrival, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
 };
 
 use super::hold::{Hold, LONGEST_MS};
@@ -131,9 +131,7 @@ impl ReceiverAgent for Tda {
     }
 
     fn on_ack(&mut self, ack: &AckDecided, view: &RecvView<'_>) {
-        if ack.by != By::Repeat {
-            self.hold.end();
-        }
+        self.hold.on_ack(ack);
         self.repeats.on_ack(ack, &view.path.rtt);
     }
 
