@@ -13,6 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
 mod assign;
+mod specs;
 mod tree;
 
 use tree::Node;

@@ -1,6 +1,6 @@
 //! What is wrong with a scenario although each of its keys is sound: refused at its place.
 
-use hopwise_agents::registry::{self, Kind};
+use hopwise_agents::registry::Kind;
 use hopwise_agents::{SpecError, validate_receiver, validate_senders};
 
 use super::schema::{ScenarioFile, TrafficKind};
@@ -84,14 +84,8 @@ fn run(document: &Document, file: &ScenarioFile) -> Checked {
 pub(super) fn agents(document: &Document, file: &ScenarioFile, arm: &str) -> Result<Agents, Box<Refusal>> {
     let config = &file.arms[arm];
     let place = Place::root().key("arms").key(arm);
-    let refused = |key: &str, kind: Kind, error: &SpecError| {
-        let text = error.to_string();
-        let mut lines = text.lines();
-        let problem = lines.next().unwrap_or_default().to_owned();
-        let names: Vec<_> = registry::names(kind).collect();
-        let accepted = lines.last().map_or_else(|| names.join(", "), str::to_owned);
-        document.refuse(&place.key(key), problem, accepted.trim())
-    };
+    let refused =
+        |key: &str, kind: Kind, error: &SpecError| document.refuse_spec(&place.key(key), kind, error);
     let receiver =
         validate_receiver(&config.receiver).map_err(|e| refused("receiver", Kind::Receiver, &e))?;
     let list = format!("[{}]", config.sender.join(", "));

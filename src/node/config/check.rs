@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use hopwise::located::{Document, Place, Refusal};
 use hopwise_agents::SpecError;
-use hopwise_agents::registry::{self, Kind};
+use hopwise_agents::registry::Kind;
 
 use super::{Address, HostPort, Link, LinkKind, NodeConfig, Rule, Side};
 
@@ -152,14 +152,8 @@ fn no_such_link(document: &Document, place: &Place, config: &NodeConfig, name: &
 
 /// Specs as the agents' own language checks them.
 fn agents(document: &Document, place: &Place, rule: &Rule) -> Checked {
-    let refused = |key: &str, kind: Kind, error: &SpecError| {
-        let text = error.to_string();
-        let mut lines = text.lines();
-        let problem = lines.next().unwrap_or_default().to_owned();
-        let names: Vec<_> = registry::names(kind).collect();
-        let accepted = lines.last().map_or_else(|| names.join(", "), str::to_owned);
-        document.refuse(&place.key(key), problem, accepted.trim())
-    };
+    let refused =
+        |key: &str, kind: Kind, error: &SpecError| document.refuse_spec(&place.key(key), kind, error);
     if let Some(spec) = &rule.receiver {
         hopwise_agents::validate_receiver(spec)
             .map_err(|error| refused("receiver", Kind::Receiver, &error))?;

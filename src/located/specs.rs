@@ -1,0 +1,18 @@
+//! Refuses a spec of agents at its place, in the words of the agents' own language.
+
+use hopwise_agents::SpecError;
+use hopwise_agents::registry::{self, Kind};
+
+use super::{Document, Place, Refusal};
+
+impl Document {
+    /// What `error` ends with is what would be accepted; a bare one is answered with the names that there are.
+    pub fn refuse_spec(&self, place: &Place, kind: Kind, error: &SpecError) -> Box<Refusal> {
+        let text = error.to_string();
+        let mut lines = text.lines();
+        let problem = lines.next().unwrap_or_default().to_owned();
+        let names: Vec<_> = registry::names(kind).collect();
+        let accepted = lines.last().map_or_else(|| names.join(", "), str::to_owned);
+        self.refuse(place, problem, accepted.trim())
+    }
+}
