@@ -21,5 +21,7 @@ mod fragments;
 mod net;
 #[path = "api/options.rs"]
 mod options;
+#[path = "api/progress.rs"]
+mod progress;
 #[path = "api/refusals.rs"]
 mod refusals;

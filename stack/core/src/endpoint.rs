@@ -147,7 +147,7 @@ impl Endpoint {
     /// queued, and it is forgotten when it is over.
     fn touch(&mut self, now: Instant, slot: u32) {
         let Some(entry) = self.table.get_mut(slot) else { return };
-        let has_something_to_say = !entry.conn.falls_silent();
+        let has_something_to_say = !entry.conn.falls_silent(now);
         self.timers.set(slot, entry.conn.deadline());
         let (link, handle) = (entry.link, (slot, entry.generation));
         let (is_half_open, is_spent) = (entry.is_half_open, entry.conn.is_spent());
@@ -202,7 +202,7 @@ impl Endpoint {
                 Cx { now, conn: entry.conn.number, packet: self.packets_out + 1, ring: &mut self.trace };
             let left = entry.conn.poll_transmit(&mut cx, self.links.help(link), out);
             let has_left = left != Left::Nothing;
-            entry.is_queued = has_left && !entry.conn.falls_silent();
+            entry.is_queued = has_left && !entry.conn.falls_silent(now);
             self.timers.set(slot, entry.conn.deadline());
             let (is_queued, remote) = (entry.is_queued, entry.conn.flow.remote.ip());
             if is_queued {

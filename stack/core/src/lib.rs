@@ -20,3 +20,4 @@ pub use endpoint::Endpoint;
 pub use machine::{Cast, LinkEvent, LinkId, Machine, NextHop, QueueClass, Rx, Transmit};
 pub use seq::Seq;
 pub use time::Instant;
+pub(crate) use time::Moment;

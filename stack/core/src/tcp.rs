@@ -5,6 +5,7 @@ pub(crate) mod connection;
 pub(crate) mod cx;
 mod ledger;
 mod mtu;
+mod progress;
 mod ranges;
 mod recovery;
 mod recv_buffer;
@@ -20,3 +21,4 @@ pub use config::{
     RttMeasure, TcpConfig,
 };
 pub use connection::{CloseReason, ConnectionStats, Flow, Info, Options};
+pub use progress::BusyTime;

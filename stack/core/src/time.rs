@@ -36,6 +36,29 @@ impl Instant {
     }
 }
 
+/// An instant, or never, in the room of an instant: connections hold many of them.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) struct Moment(u64);
+
+impl Moment {
+    /// Before every instant, as `None` is.
+    pub(crate) const NEVER: Moment = Moment(0);
+
+    pub(crate) const fn at(instant: Instant) -> Moment {
+        Moment(instant.0.saturating_add(1))
+    }
+
+    pub(crate) const fn get(self) -> Option<Instant> {
+        if self.0 == 0 { None } else { Some(Instant(self.0 - 1)) }
+    }
+}
+
+impl fmt::Debug for Moment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
+    }
+}
+
 impl Add<Duration> for Instant {
     type Output = Instant;
 

@@ -36,6 +36,7 @@ use super::config::{KeepAlive, RttMeasure, TcpConfig};
 use super::cx::Cx;
 use super::ledger::{AckLedger, Facts};
 use super::mtu::MtuSearch;
+use super::progress::Progress;
 use super::recovery::Phase;
 use super::recovery::Recovery;
 use super::recv_buffer::RecvBuffer;
@@ -47,7 +48,7 @@ use super::timers::{Timer, Timers};
 use crate::agent::{Allowance, Count, Path, Recovering, SendView, Tunables};
 use crate::trace::{StateName, TraceKind};
 use crate::wire::SourceRoute;
-use crate::{Instant, Seq};
+use crate::{Instant, Moment, Seq};
 
 /// Which connection: the two sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -134,6 +135,7 @@ pub(crate) struct Connection {
     urges: Urges,
     pub(crate) events: Events,
     stats: ConnectionStats,
+    progress: Progress,
     ts_offset: u32,
     source_route: Option<Box<SourceRoute>>,
     /// How often a frozen path is probed.
@@ -196,11 +198,11 @@ struct Snd {
     /// Payload of a full segment, options taken off.
     mss: u32,
     peer_mss: u16,
-    last_sent_at: Option<Instant>,
+    last_sent_at: Moment,
     /// Since when something has been unacknowledged, for the user timeout.
-    waiting_since: Option<Instant>,
+    waiting_since: Moment,
     /// The one segment that is timed when timestamps of segments do not count (`RttMeasure::OneTimed`).
-    timed: Option<(Seq, Instant)>,
+    timed: (Seq, Moment),
     app_limited: bool,
     /// What the agents allowed when last asked, for the trace and for buffer tuning.
     last_allowed: u64,
@@ -227,7 +229,7 @@ struct Rcv {
     /// The number of the last segment that told our window.
     last_told: Seq,
     peer_cwnd: Option<u16>,
-    last_arrival: Option<Instant>,
+    last_arrival: Moment,
     /// Of the last segment that was accepted.
     hop_limit: Option<u8>,
     /// Our timestamp that came back last.

@@ -22,7 +22,7 @@ use crate::agent::{
     Why,
 };
 use crate::trace::TraceKind;
-use crate::{Instant, Seq};
+use crate::{Instant, Moment, Seq};
 
 /// ACKs that may wait for the link at a time.
 pub(crate) const QUEUE: usize = 8;
@@ -80,8 +80,8 @@ pub(crate) struct AckLedger {
     live: Seat,
     shadows: Vec<Seat>,
     queue: ArrayVec<DecidedAck, QUEUE>,
-    last_arrival: Option<Instant>,
-    last_in_order: Option<Instant>,
+    last_arrival: Moment,
+    last_in_order: Moment,
     ceiling_us: u32,
     merge: AckMerge,
     /// Second full-sized segments left open, against SHLD-19.
@@ -109,8 +109,8 @@ impl AckLedger {
             live: Seat::new(agent),
             shadows: shadows.into_iter().map(Seat::new).collect(),
             queue: ArrayVec::new(),
-            last_arrival: None,
-            last_in_order: None,
+            last_arrival: Moment::NEVER,
+            last_in_order: Moment::NEVER,
             ceiling_us: u32::try_from(ceiling.as_micros()).unwrap_or(u32::MAX),
             merge,
             seconds_held: 0,
@@ -129,7 +129,8 @@ impl AckLedger {
             gap if count <= 1 => gap,
             gap => gap / count,
         };
-        let (gap, gap_in_order) = (self.last_arrival.map(share_of), self.last_in_order.map(share_of));
+        let (gap, gap_in_order) =
+            (self.last_arrival.get().map(share_of), self.last_in_order.get().map(share_of));
         let advances = matches!(heard.class, Class::InOrder | Class::FillsHole);
         let mut to_come = heard.bytes;
         for nth in 0..count {
@@ -153,9 +154,9 @@ impl AckLedger {
             };
             self.on_segment(cx, &arrival, &facts);
         }
-        self.last_arrival = Some(cx.now);
+        self.last_arrival = Moment::at(cx.now);
         if advances {
-            self.last_in_order = Some(cx.now);
+            self.last_in_order = Moment::at(cx.now);
         }
         self.file_deadline();
     }

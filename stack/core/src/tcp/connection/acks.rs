@@ -14,7 +14,7 @@ use crate::tcp::scoreboard::Delivered;
 use crate::tcp::timers::Timer;
 use crate::trace::{MtuHow, StateName, TraceKind};
 use crate::wire::{Flags, HopwiseOption, TcpView};
-use crate::{Instant, Seq};
+use crate::{Instant, Moment, Seq};
 
 /// One ACK, digested: what loss detection and the agents are told.
 #[derive(Clone, Copy, Debug)]
@@ -53,7 +53,7 @@ impl Connection {
         if self.snd.una + self.snd.wnd < self.snd.nxt {
             // A probe, or what a shrinking window left outside: a peer that answers may keep its window closed for
             // ever (RFC 9293 MUST-37, SHLD-17). What is sent next waits for an answer again.
-            self.snd.waiting_since = None;
+            self.snd.waiting_since = Moment::NEVER;
         }
         let window = self.take_window(cx, segment);
         if self.has_no_news(segment) {
@@ -62,7 +62,7 @@ impl Connection {
         let news = self.digest(cx, segment, window);
         if self.snd.wnd == 0 {
             // Whoever says that its window is closed is there: the wait begins anew (MUST-37, SHLD-17).
-            self.snd.waiting_since = None;
+            self.snd.waiting_since = Moment::NEVER;
         }
         self.thaw_on(cx, &news);
         let ended = self.judge(cx, &news);
@@ -95,6 +95,7 @@ impl Connection {
         let is_dup = advanced == 0
             && !self.board.is_empty()
             && if self.peer.sack { delivered.sacked.bytes > 0 } else { is_repeat };
+        self.progress.on_acked(cx.now, self.snd.una, self.snd.nxt, self.arrived_bytes());
         let echo = segment.options.timestamps.filter(|_| self.peer.timestamps).map(|ts| ts.echo);
         let dup_count = match segment.options.hopwise {
             Some(HopwiseOption::Notes(notes)) if self.peer.use_dup_count => notes.dup_count,
@@ -108,6 +109,11 @@ impl Connection {
         // On a SYN it says what the peer can do, not that something was marked (RFC 3168 §6.1.1).
         let ece = self.peer.ecn && segment.flags.contains(Flags::ECE) && !segment.flags.contains(Flags::SYN);
         AckNews { advanced, delivered, before, is_dup, says_only_ack, dsack, ece, echo, dup_count, rtt }
+    }
+
+    /// All that the peer is known to have of our payload.
+    pub(super) fn arrived_bytes(&self) -> u64 {
+        self.stats.bytes_acked + self.board.sacked().bytes
     }
 
     /// Marks what SACK blocks report. Answers the first block when it is a D-SACK (RFC 2883 §4).
@@ -153,7 +159,7 @@ impl Connection {
         self.urges.below_highest_ack = false;
         self.urges.window_probes_sent = 0;
         self.highest_sacked = self.highest_sacked.filter(|highest| ack < *highest);
-        self.snd.waiting_since = None;
+        self.snd.waiting_since = Moment::NEVER;
         if self.snd.una != self.snd.nxt {
             self.wait_for_ack(cx.now);
         }
@@ -177,8 +183,7 @@ impl Connection {
         let newest = delivered.last_sent.filter(|_| !is_ambiguous);
         let newest = newest.map(|sent_at| cx.now.since(sent_at));
         let for_rto = if self.uses_one_timed() {
-            let timed = self.snd.timed.take_if(|(end, _)| *end <= ack);
-            timed.map(|(_, sent_at)| cx.now.since(sent_at))
+            self.take_timed(ack).map(|sent_at| cx.now.since(sent_at))
         } else {
             let oldest = delivered.first_acked.map(|sent_at| cx.now.since(sent_at));
             newest
@@ -188,6 +193,16 @@ impl Connection {
             self.take_rtt(cx, sample, newest);
         }
         newest
+    }
+
+    /// The one timed segment is acknowledged.
+    fn take_timed(&mut self, ack: Seq) -> Option<Instant> {
+        let (end, sent_at) = self.snd.timed;
+        if ack < end {
+            return None;
+        }
+        self.snd.timed.1 = Moment::NEVER;
+        sent_at.get()
     }
 
     /// The oldest segment that an ACK covers was what it waited for, unless an earlier ACK was lost: the echo tells
@@ -220,7 +235,7 @@ impl Connection {
     pub(super) fn sample_handshake(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>) {
         let echo = segment.options.timestamps.filter(|_| self.peer.timestamps).map(|ts| ts.echo);
         let echoed = echo.and_then(|echo| self.echoed_rtt(cx.now, echo));
-        let sample = match (self.snd.last_sent_at, self.urges.syns_sent) {
+        let sample = match (self.snd.last_sent_at.get(), self.urges.syns_sent) {
             (Some(sent_at), 1) => Some(cx.now.since(sent_at)),
             (_, 0) => None, // Under a SYN cookie nothing of the SYN-ACK is known.
             _ => echoed,

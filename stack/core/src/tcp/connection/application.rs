@@ -130,7 +130,7 @@ impl Connection {
                 _ => self.timers.disarm(Timer::KeepAlive),
             }
         }
-        if let Some(since) = self.snd.waiting_since {
+        if let Some(since) = self.snd.waiting_since.get() {
             self.timers.arm(Timer::UserTimeout, since + self.patience());
         }
     }

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::{CloseReason, Connection};
-use crate::Instant;
 use crate::tcp::cx::Cx;
 use crate::tcp::timers::Timer;
 use crate::trace::{MtuHow, StateName, TraceKind};
+use crate::{Instant, Moment};
 
 /// Probes of a closed window are never further apart than this (RFC 9293 §3.8.6.1 lets them back off).
 const PERSIST_MOST: Duration = Duration::from_secs(60);
@@ -109,15 +109,15 @@ impl Connection {
 
     /// From now on, unless something is waited for already.
     pub(super) fn wait_for_ack(&mut self, now: Instant) {
-        if self.snd.waiting_since.is_none() {
-            self.snd.waiting_since = Some(now);
+        if self.snd.waiting_since == Moment::NEVER {
+            self.snd.waiting_since = Moment::at(now);
             self.timers.arm(Timer::UserTimeout, now + self.patience());
         }
     }
 
     /// R2 of RFC 9293 §3.8.3: nothing that we sent has been acknowledged for too long.
     fn on_user_timeout(&mut self, cx: &mut Cx<'_>) {
-        let Some(since) = self.snd.waiting_since else { return };
+        let Some(since) = self.snd.waiting_since.get() else { return };
         let due = since + self.patience();
         if due <= cx.now {
             self.give_up(cx);
@@ -162,7 +162,7 @@ impl Connection {
 
     fn relax(&mut self, now: Instant) {
         let quiet_since = self.snd.last_sent_at.max(self.rcv.last_arrival);
-        if let Some(since) = quiet_since
+        if let Some(since) = quiet_since.get()
             && now.since(since) < RELAX_AFTER
         {
             self.timers.arm(Timer::Relax, since + RELAX_AFTER);

@@ -86,10 +86,10 @@ impl Connection {
     }
 
     /// Whether `poll_transmit` needs not be called. What it does at rest, when nothing leaves, is done.
-    pub(crate) fn falls_silent(&mut self) -> bool {
+    pub(crate) fn falls_silent(&mut self, now: Instant) -> bool {
         let is_silent = self.is_at_rest() && !self.ledger.is_waiting() && !self.urges.any();
         if is_silent {
-            self.settle_at_rest();
+            self.settle_at_rest(now);
         }
         is_silent
     }

@@ -9,6 +9,7 @@ use crate::tcp::config::{RttMeasure, TcpConfig};
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::AckLedger;
 use crate::tcp::mtu::{Discovery, MtuSearch};
+use crate::tcp::progress::Progress;
 use crate::tcp::recovery::Recovery;
 use crate::tcp::recv_buffer::RecvBuffer;
 use crate::tcp::rtt::{RtoBounds, RttEstimator, RttMode};
@@ -20,7 +21,7 @@ use crate::trace::{Lacking, StateName, TraceKind};
 use crate::wire::{
     Flags, HopwiseOption, OfferFlags, RateRequest, SourceRoute, TcpOptions, TcpView, Timestamps,
 };
-use crate::{Instant, Seq};
+use crate::{Instant, Moment, Seq};
 
 /// What a peer that names no MSS can take (RFC 9293 MUST-15).
 const DEFAULT_MSS_V4: u16 = 536;
@@ -134,6 +135,7 @@ impl Connection {
             urges: Urges::default(),
             events: Events::default(),
             stats: super::ConnectionStats::default(),
+            progress: Progress::new(iss),
             ts_offset: opening.ts_offset,
             source_route: opening.source_route,
             probe_every_us: 0,
@@ -144,7 +146,7 @@ impl Connection {
 
     fn begin_syn(&mut self, now: Instant) {
         self.urges.syn = true;
-        self.snd.waiting_since = Some(now);
+        self.snd.waiting_since = Moment::at(now);
         self.timers.arm(Timer::UserTimeout, now + self.patience());
     }
 
@@ -407,9 +409,9 @@ impl Snd {
             fin_sent: false,
             mss: u32::from(peer_mss),
             peer_mss,
-            last_sent_at: None,
-            waiting_since: None,
-            timed: None,
+            last_sent_at: Moment::NEVER,
+            waiting_since: Moment::NEVER,
+            timed: (iss, Moment::NEVER),
             app_limited: false,
             last_allowed: 0,
         }
@@ -436,7 +438,7 @@ impl Rcv {
             last_ack_decided: Seq(0),
             last_told: Seq(0),
             peer_cwnd: None,
-            last_arrival: None,
+            last_arrival: Moment::NEVER,
             hop_limit: None,
             last_echo: 0,
             largest: 0,

@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use super::{CloseReason, Connection, Flow};
-use crate::agent::{AgentSpecs, CWND_GAUGE, Count, Path, SSTHRESH_GAUGE};
+use crate::agent::{AgentSpecs, Allowance, CWND_GAUGE, Count, Path, SSTHRESH_GAUGE};
+use crate::tcp::progress::BusyTime;
 use crate::tcp::recovery::Phase;
 use crate::tcp::timers::Timer;
 use crate::trace::StateName;
@@ -73,6 +74,11 @@ pub struct Info {
     pub lost: Count,
     pub sacked: Count,
     pub is_recovering: bool,
+    /// Bytes a second, over the last round trip that was full of data; before one was, the fastest.
+    pub delivery_rate: Option<u64>,
+    /// Bytes a second that the sender agents' pacing lets leave.
+    pub pacing_rate: Option<u64>,
+    pub busy_time: BusyTime,
     pub snd_wnd: u32,
     pub rcv_wnd: u32,
     /// What the buffers may hold now; both are tuned.
@@ -106,11 +112,20 @@ impl Connection {
         sent - u32::from(self.snd.fin_sent && sent > 0)
     }
 
+    /// What leaves at once, by the time that the agents then hold the next back.
+    fn pacing_rate(&self, allowed: &Allowance) -> Option<u64> {
+        let gap = allowed.new_from.since(self.snd.last_sent_at.get()?);
+        let bytes = allowed.burst_bytes.min(self.snd.mss);
+        let rate = u128::from(bytes) * 1_000_000_000 / Some(gap.as_nanos()).filter(|ns| *ns > 0)?;
+        u64::try_from(rate).ok()
+    }
+
     pub(crate) fn info(&self, now: Instant, specs: &AgentSpecs) -> Info {
         let mut gauges = Vec::new();
         self.senders.gauges(&mut |name, value| gauges.push((name, value)));
         self.ledger.gauges(&mut |name, value| gauges.push((name, value)));
         let gauge = |wanted| gauges.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value);
+        let allowed = self.allowance(now);
         Info {
             cwnd_bytes: gauge(CWND_GAUGE),
             ssthresh_bytes: gauge(SSTHRESH_GAUGE).unwrap_or(self.recovery.ssthresh),
@@ -136,11 +151,14 @@ impl Connection {
             rcv_mss: self.recv_mss(),
             told_mss: u32::from(self.own_mss()),
             path_mtu: self.mtu.size(),
-            allowed_bytes: self.allowance(now).flight_bytes,
+            allowed_bytes: allowed.flight_bytes,
             flight: self.flight(),
             lost: self.board.lost(),
             sacked: self.board.sacked(),
             is_recovering: self.recovery.phase != Phase::Open,
+            delivery_rate: self.progress.delivery_rate(),
+            pacing_rate: self.pacing_rate(&allowed),
+            busy_time: self.progress.busy_time(now),
             snd_wnd: self.snd.wnd,
             rcv_wnd: self.rcv.edge.bytes_since(self.rcv.nxt),
             send_buffer_bytes: self.snd.buffer.limit(),
@@ -156,8 +174,8 @@ impl Connection {
             window_scales: self.peer.scale.map(|scale| (scale.snd, scale.rcv)),
             is_frozen: self.timers.deadline(Timer::Frozen).is_some(),
             probes: self.urges.window_probes_sent.max(self.urges.keep_alives_sent),
-            since_last_sent: self.snd.last_sent_at.map(|at| now.since(at)),
-            since_last_received: self.rcv.last_arrival.map(|at| now.since(at)),
+            since_last_sent: self.snd.last_sent_at.get().map(|at| now.since(at)),
+            since_last_received: self.rcv.last_arrival.get().map(|at| now.since(at)),
             shadow_acks: self.ledger.shadow_acks().collect(),
             gauges,
         }

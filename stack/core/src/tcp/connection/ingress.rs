@@ -8,6 +8,7 @@ mod data;
 mod syn_sent;
 
 use super::Connection;
+use crate::Moment;
 use crate::agent::Why;
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::AckKind;
@@ -89,7 +90,7 @@ impl Connection {
     pub(crate) fn handle_segment(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Disposition {
         let segment = arrived.segment;
         self.stats.segments_received += u64::from(arrived.segments());
-        self.rcv.last_arrival = Some(cx.now);
+        self.rcv.last_arrival = Moment::at(cx.now);
         self.arm_relax(cx);
         cx.trace(TraceKind::Received {
             seq: segment.seq,

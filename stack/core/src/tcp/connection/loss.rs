@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::acks::{AckNews, Before, micros};
 use super::{Connection, send_view};
-use crate::Instant;
 use crate::agent::{Count, Loss, LossKind, Recovered};
 use crate::tcp::config::RecoveryStyle;
 use crate::tcp::cx::Cx;
@@ -13,6 +12,7 @@ use crate::tcp::recovery::{Certainty, Frto, Gauge, Inflate, Phase, Prr, Undo};
 use crate::tcp::scoreboard::SegmentState;
 use crate::tcp::timers::Timer;
 use crate::trace::{TraceKind, UndoneBy};
+use crate::{Instant, Moment};
 
 /// Retransmissions after which the application and the path are told (RFC 9293 §3.8.3, R1).
 const R1: u32 = 3;
@@ -290,7 +290,7 @@ impl Connection {
         // When a timer found the loss no ACK comes along to set the window: the one of an earlier recovery must
         // neither hold the first resend back nor let a burst out.
         self.regauge(0);
-        self.snd.timed = None;
+        self.snd.timed.1 = Moment::NEVER;
         self.timers.disarm(Timer::TailProbe);
         self.arm_retransmit(cx.now);
         self.stats.fast_retransmits += 1;
@@ -401,7 +401,7 @@ impl Connection {
         recovery.dup_acks = 0;
         recovery.assumed_arrived = 0;
         recovery.tail_probe = None;
-        self.snd.timed = None;
+        self.snd.timed.1 = Moment::NEVER;
         self.timers.disarm(Timer::TailProbe);
         self.timers.disarm(Timer::Reorder);
     }

@@ -81,7 +81,7 @@ impl Connection {
 
     /// `rcv_nxt`, if in-order data came within the last `window`.
     pub(crate) fn received_since(&self, now: Instant, window: Duration) -> Option<Seq> {
-        let is_recent = self.rcv.last_arrival.is_some_and(|at| now.since(at) <= window);
+        let is_recent = self.rcv.last_arrival.get().is_some_and(|at| now.since(at) <= window);
         (is_recent && self.stats.bytes_received > 0).then_some(self.rcv.nxt)
     }
 

@@ -8,7 +8,7 @@ use crate::tcp::cx::Cx;
 use crate::tcp::ledger::AckKind;
 use crate::tcp::timers::Timer;
 use crate::wire::{Flags, TcpView};
-use crate::{Instant, Seq};
+use crate::{Instant, Moment, Seq};
 
 /// A receiver that knows no RTT yet tunes its buffer this often.
 const TUNING_WITHOUT_RTT: Duration = Duration::from_millis(100);
@@ -73,7 +73,7 @@ impl Connection {
             let byte = self.board.unsend_last();
             self.snd.nxt = byte.map_or(self.snd.nxt, |byte| byte.seq);
             self.timers.disarm(Timer::Retransmit);
-            self.snd.last_sent_at = Some(now);
+            self.snd.last_sent_at = Moment::at(now);
         }
     }
 

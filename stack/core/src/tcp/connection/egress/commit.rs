@@ -1,16 +1,17 @@
 //! What changes when a segment has left, and what is armed when nothing may leave.
 
 use super::{SegmentPlan, What};
-use crate::Instant;
 use crate::agent::{Allowance, Count, Sent, SentKind};
 use crate::tcp::connection::deadlines::RELAX_AFTER;
 use crate::tcp::connection::{CloseReason, Connection, Phase, send_view};
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::DecidedAck;
+use crate::tcp::progress::HeldBy;
 use crate::tcp::recovery::{Frto, Gauge, TailProbe};
 use crate::tcp::timers::Timer;
 use crate::trace::{StateName, TraceKind};
 use crate::wire::Flags;
+use crate::{Instant, Moment};
 
 impl Connection {
     /// A segment to be sent again that is larger than the path now carries goes as two.
@@ -71,7 +72,7 @@ impl Connection {
         self.urges.syns_sent = self.urges.syns_sent.saturating_add(1);
         self.snd.nxt = self.snd.nxt.max(self.snd.iss + 1);
         self.snd.max = self.snd.max.max(self.snd.nxt);
-        self.snd.last_sent_at = Some(cx.now);
+        self.snd.last_sent_at = Moment::at(cx.now);
         if self.timers.deadline(Timer::Retransmit).is_none() {
             self.arm_retransmit(cx.now);
         }
@@ -80,10 +81,11 @@ impl Connection {
     fn commit_new(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan) {
         let fin = plan.flags.contains(Flags::FIN);
         let was_empty = self.board.is_empty();
-        if self.uses_one_timed() && self.snd.timed.is_none() && plan.len > 0 {
-            self.snd.timed = Some((plan.seq + plan.each, cx.now));
+        if self.uses_one_timed() && self.snd.timed.1 == Moment::NEVER && plan.len > 0 {
+            self.snd.timed = (plan.seq + plan.each, Moment::at(cx.now));
         }
         self.book_new(plan, cx.now);
+        self.progress.on_sent(cx.now, plan.seq, self.arrived_bytes());
         self.snd.max = self.snd.max.max(self.snd.nxt);
         self.snd.app_limited = false;
         self.urges.window_probe = false;
@@ -124,7 +126,7 @@ impl Connection {
                 Gauge::Inflate(inflate) => inflate.on_sent(),
             }
         }
-        self.snd.last_sent_at = Some(cx.now);
+        self.snd.last_sent_at = Moment::at(cx.now);
         self.wait_for_ack(cx.now);
         self.arm_relax(cx);
         let carried = Count { segments: plan.segments(), bytes: u64::from(plan.len) };
@@ -212,7 +214,7 @@ impl Connection {
         if self.closed == Some(CloseReason::Finished) || !self.state.is_synchronized() {
             return;
         }
-        let Some(allowed) = allowed else { return self.settle_at_rest() };
+        let Some(allowed) = allowed else { return self.settle_at_rest(cx.now) };
         self.urges.tail_probe &= !self.board.is_empty();
         self.note_limits(cx, allowed);
         if self.is_blocked_by_window() {
@@ -225,7 +227,8 @@ impl Connection {
         self.arm_pace(cx, allowed);
     }
 
-    pub(super) fn settle_at_rest(&mut self) {
+    pub(super) fn settle_at_rest(&mut self, now: Instant) {
+        self.progress.hold(now, HeldBy::Rest);
         self.urges.tail_probe = false;
         self.snd.app_limited = true;
         self.timers.disarm(Timer::Persist);
@@ -238,6 +241,10 @@ impl Connection {
         // What pacing holds back is the agents' doing, not the application's.
         let is_held_elsewhere = self.unsent() == 0 || self.usable_window() < self.snd.mss;
         self.snd.app_limited = has_room && is_held_elsewhere && self.board.lost().segments == 0;
+        self.progress.hold(cx.now, self.held_by(has_room));
+        if self.snd.app_limited {
+            self.progress.lacked_data();
+        }
         if self.snd.last_allowed != allowed.flight_bytes {
             self.snd.last_allowed = allowed.flight_bytes;
             self.tune_send_buffer();
@@ -245,6 +252,18 @@ impl Connection {
                 allowed: u32::try_from(allowed.flight_bytes).unwrap_or(u32::MAX),
                 flight: u32::try_from(flight).unwrap_or(u32::MAX),
             });
+        }
+    }
+
+    fn held_by(&self, agents_allow_more: bool) -> HeldBy {
+        if !agents_allow_more {
+            HeldBy::Path
+        } else if self.unsent() > 0 && self.usable_window() < self.snd.mss.min(self.unsent()) {
+            HeldBy::Window
+        } else if self.unsent() == 0 && self.events.wants_room {
+            HeldBy::Buffer
+        } else {
+            HeldBy::Path
         }
     }
 

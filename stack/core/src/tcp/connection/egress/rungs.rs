@@ -257,7 +257,7 @@ impl Connection {
 
     /// Pacing may space segments, not starve a connection.
     pub(super) fn paced_until(&self, from: Instant) -> Instant {
-        let since = self.snd.last_sent_at.unwrap_or(Instant::ZERO);
+        let since = self.snd.last_sent_at.get().unwrap_or(Instant::ZERO);
         from.min(since + self.rto().max(PACE_MOST))
     }
 

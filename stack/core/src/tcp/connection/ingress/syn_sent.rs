@@ -1,6 +1,7 @@
 //! RFC 9293 §3.10.7.3: an answer to our SYN, or the peer's own SYN when both open at once.
 
 use super::{Arrived, Connection, Disposition};
+use crate::Moment;
 use crate::agent::{Count, LossKind, Rule, Why};
 use crate::tcp::connection::CloseReason;
 use crate::tcp::cx::Cx;
@@ -60,7 +61,7 @@ impl Connection {
         self.snd.highest_ack = self.snd.una;
         self.snd.nxt = self.snd.nxt.max(self.snd.una);
         self.snd.max = self.snd.max.max(self.snd.nxt);
-        self.snd.waiting_since = None;
+        self.snd.waiting_since = Moment::NEVER;
         self.timers.disarm(Timer::UserTimeout);
         self.timers.disarm(Timer::Retransmit);
         self.sample_handshake(cx, segment);

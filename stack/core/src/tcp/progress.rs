@@ -1,0 +1,205 @@
+//! How fast the path takes what is sent, and what held sending back: Linux's `TCP_INFO` says the same.
+
+use std::time::Duration;
+
+use crate::{Instant, Seq};
+
+/// Why no more leaves just now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HeldBy {
+    /// Nothing is in flight, and nothing waits to be.
+    Rest,
+    /// The path, that is the agents' allowance, or nothing at all.
+    Path,
+    /// The peer's window has no room for what waits.
+    Window,
+    /// The program would write, but the send buffer is full of what is in flight.
+    Buffer,
+}
+
+/// What has passed since the connection began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BusyTime {
+    /// Something was in flight or waited to be; the two below are parts of it.
+    pub busy: Duration,
+    pub held_by_window: Duration,
+    pub held_by_buffer: Duration,
+}
+
+/// Small, since idle connections keep it: times are whole milliseconds (49 days), and what is left of one goes to what
+/// follows, so that nothing adds up to an error.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    /// Up to here the times are added up.
+    counted_to: Instant,
+    round_began: Instant,
+    /// The round is over when something is acknowledged that was sent after it began: above this.
+    round_end: Seq,
+    /// The low bits of what was delivered when it began.
+    round_from: u32,
+    /// Of the last round, in units of 16 bytes, so that 68 GB/s fit.
+    rate_16_bytes_per_s: u32,
+    path_ms: u32,
+    window_ms: u32,
+    buffer_ms: u32,
+    held_by: HeldBy,
+    /// In this round more could have been sent than the program gave.
+    round_lacked_data: bool,
+}
+
+const _: () = assert!(size_of::<Progress>() <= 48);
+
+impl Progress {
+    pub(crate) fn new(iss: Seq) -> Progress {
+        Progress {
+            counted_to: Instant::ZERO,
+            round_began: Instant::FAR,
+            round_end: iss,
+            round_from: 0,
+            rate_16_bytes_per_s: 0,
+            path_ms: 0,
+            window_ms: 0,
+            buffer_ms: 0,
+            held_by: HeldBy::Rest,
+            round_lacked_data: false,
+        }
+    }
+
+    /// Nothing more leaves now, and this is why.
+    #[inline]
+    pub(crate) fn hold(&mut self, now: Instant, by: HeldBy) {
+        if self.held_by == by {
+            return;
+        }
+        self.count(now);
+        self.held_by = by;
+    }
+
+    fn count(&mut self, now: Instant) {
+        let spent_ms = u32::try_from(now.since(self.counted_to).as_millis()).unwrap_or(u32::MAX);
+        let sum = match self.held_by {
+            HeldBy::Rest => {
+                self.counted_to = now;
+                return;
+            }
+            HeldBy::Path => &mut self.path_ms,
+            HeldBy::Window => &mut self.window_ms,
+            HeldBy::Buffer => &mut self.buffer_ms,
+        };
+        *sum = sum.saturating_add(spent_ms);
+        self.counted_to += Duration::from_millis(u64::from(spent_ms));
+    }
+
+    /// A rate taken while data was lacking says what the program gave, not what the path takes.
+    pub(crate) fn lacked_data(&mut self) {
+        self.round_lacked_data = true;
+    }
+
+    /// New data from `seq` on leaves; `delivered` is what has arrived so far.
+    #[inline]
+    pub(crate) fn on_sent(&mut self, now: Instant, seq: Seq, delivered: u64) {
+        if self.round_began == Instant::FAR {
+            self.begin_round(now, seq, delivered);
+        }
+    }
+
+    /// Everything below `una` has arrived, and `delivered` in all; `nxt` is where sending stands.
+    #[inline]
+    pub(crate) fn on_acked(&mut self, now: Instant, una: Seq, nxt: Seq, delivered: u64) {
+        let is_under_way = self.round_began != Instant::FAR;
+        if is_under_way && una > self.round_end {
+            self.end_round(now, delivered);
+            self.begin_round(now, nxt, delivered);
+        }
+        if una == nxt {
+            self.round_began = Instant::FAR;
+        }
+    }
+
+    fn end_round(&mut self, now: Instant, delivered: u64) {
+        let bytes = (delivered as u32).wrapping_sub(self.round_from);
+        let elapsed_us = now.since(self.round_began).as_micros().max(1);
+        let rate = u128::from(bytes) * 1_000_000 / elapsed_us / 16;
+        let rate = u32::try_from(rate).unwrap_or(u32::MAX);
+        if !self.round_lacked_data || rate > self.rate_16_bytes_per_s {
+            self.rate_16_bytes_per_s = rate;
+        }
+    }
+
+    fn begin_round(&mut self, now: Instant, nxt: Seq, delivered: u64) {
+        self.round_began = now;
+        self.round_end = nxt;
+        self.round_from = delivered as u32;
+        self.round_lacked_data = false;
+    }
+
+    /// Bytes a second, over the last round trip; of those in which the program gave too little, the fastest.
+    pub(crate) fn delivery_rate(&self) -> Option<u64> {
+        (self.rate_16_bytes_per_s > 0).then(|| u64::from(self.rate_16_bytes_per_s) * 16)
+    }
+
+    pub(crate) fn busy_time(&self, now: Instant) -> BusyTime {
+        let spent = |held_by, ms: u32| {
+            let current = if self.held_by == held_by { now.since(self.counted_to) } else { Duration::ZERO };
+            Duration::from_millis(u64::from(ms)) + current
+        };
+        let held_by_window = spent(HeldBy::Window, self.window_ms);
+        let held_by_buffer = spent(HeldBy::Buffer, self.buffer_ms);
+        BusyTime {
+            busy: spent(HeldBy::Path, self.path_ms) + held_by_window + held_by_buffer,
+            held_by_window,
+            held_by_buffer,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at_us(us: u64) -> Instant {
+        Instant::from_micros(us)
+    }
+
+    #[test]
+    fn times_of_parts_of_a_millisecond_add_up_to_whole_ones() {
+        let mut progress = Progress::new(Seq(0));
+        let mut now = 1_000_000;
+        progress.hold(at_us(now), HeldBy::Path);
+        for _ in 0..1_000 {
+            now += 300;
+            progress.hold(at_us(now), HeldBy::Window);
+            now += 400;
+            progress.hold(at_us(now), HeldBy::Path);
+        }
+        let spent = progress.busy_time(at_us(now));
+        assert!(spent.busy.abs_diff(Duration::from_millis(700)) <= Duration::from_millis(1), "{spent:?}");
+        let share = spent.held_by_window.as_secs_f64() / spent.busy.as_secs_f64();
+        assert!((0.4..0.75).contains(&share), "{share}");
+    }
+
+    #[test]
+    fn rest_is_not_counted_and_what_runs_is() {
+        let mut progress = Progress::new(Seq(0));
+        progress.hold(at_us(0), HeldBy::Buffer);
+        progress.hold(at_us(5_000), HeldBy::Rest);
+        progress.hold(at_us(90_000), HeldBy::Window);
+        let spent = progress.busy_time(at_us(97_000));
+        let ms = Duration::from_millis;
+        assert_eq!(spent, BusyTime { busy: ms(12), held_by_window: ms(7), held_by_buffer: ms(5) });
+    }
+
+    #[test]
+    fn a_round_that_lacked_data_only_raises_the_rate() {
+        let mut progress = Progress::new(Seq(0));
+        progress.on_sent(at_us(0), Seq(0), 0);
+        progress.on_acked(at_us(10_000), Seq(1_000), Seq(2_000), 1_000);
+        assert_eq!(progress.delivery_rate(), Some(100_000));
+        progress.lacked_data();
+        progress.on_acked(at_us(110_000), Seq(2_500), Seq(2_500), 2_500);
+        assert_eq!(progress.delivery_rate(), Some(100_000));
+        progress.on_sent(at_us(200_000), Seq(2_500), 2_500);
+        progress.on_acked(at_us(300_000), Seq(3_500), Seq(3_500), 3_500);
+        assert_eq!(progress.delivery_rate(), Some(10_000));
+    }
+}
