@@ -53,6 +53,13 @@ pub(crate) struct ConnSnapshot {
     pub(crate) flight_bytes: u64,
     pub(crate) rtt_ms: Option<f64>,
     pub(crate) rto_ms: f64,
+    /// Over the last round trip that was full of data.
+    pub(crate) delivery_kbps: Option<f64>,
+    pub(crate) pacing_kbps: Option<f64>,
+    /// Something was in flight; of this, held back by the peer's window, or by a full send buffer.
+    pub(crate) busy_s: f64,
+    pub(crate) held_by_window_s: f64,
+    pub(crate) held_by_buffer_s: f64,
     pub(crate) bytes_acked: u64,
     pub(crate) bytes_delivered: u64,
     pub(crate) segments_sent: u64,
@@ -125,6 +132,10 @@ impl LinkSnapshot {
     }
 }
 
+fn kbps(bytes_per_s: u64) -> f64 {
+    bytes_per_s as f64 * 8.0 / 1000.0
+}
+
 impl ConnSnapshot {
     pub(crate) fn of(id: u32, info: &Info) -> ConnSnapshot {
         let stats = &info.stats;
@@ -138,6 +149,11 @@ impl ConnSnapshot {
             sender: info.senders.clone(),
             hops: info.path.hops_to_peer.map(|(hops, _)| hops),
             cwnd_bytes: info.allowed_bytes,
+            delivery_kbps: info.delivery_rate.map(kbps),
+            pacing_kbps: info.pacing_rate.map(kbps),
+            busy_s: info.busy_time.busy.as_secs_f64(),
+            held_by_window_s: info.busy_time.held_by_window.as_secs_f64(),
+            held_by_buffer_s: info.busy_time.held_by_buffer.as_secs_f64(),
             flight_bytes: info.flight.bytes,
             rtt_ms: info.path.rtt.smoothed.map(millis),
             rto_ms: millis(info.rto),
