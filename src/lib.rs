@@ -1,5 +1,6 @@
 //! What the command, the examples, the benches and the tests share.
 
+pub mod lab;
 pub mod located;
 pub mod memory;
 pub mod parallel;

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use hopwise::lab::cost::Meter;
+use hopwise::lab::result::RunResult;
 use hopwise::scenario::{NoPlan, Prepared, Scenario};
 use hopwise::sim::{Results, Simulation};
 
 use crate::failure::{Failure, printed};
 
 mod airtime;
-mod cost;
 mod files;
 mod report;
 mod watch;
@@ -90,16 +91,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         prepared.plan.trace_events = TRACE_EVENTS;
     }
     let out = out_folder(arguments, &scenario);
-    let meter = cost::Meter::start();
+    let meter = Meter::start();
     let results = simulate(arguments, &prepared, &out)?;
     let world = arguments.world.unwrap_or(World::Sim).name();
-    let report = report::Report::new(&scenario.name, world, &prepared, &results);
+    let result = RunResult::new(&scenario.name, world, &prepared, &results);
     let cost = meter.stop(results.events);
-    files::write(&out, &report, &cost, &results, &prepared)?;
+    files::write(&out, &result, &cost, &results, &prepared)?;
     if arguments.json {
-        return printed(report.print_json(&cost));
+        return printed(report::print_json(&result, &cost));
     }
-    printed(report.print_text(&cost, &out))?;
+    printed(report::print_text(&result, &cost, &out))?;
     if arguments.airtime { printed(airtime::print(&results, &prepared)) } else { Ok(()) }
 }
 
@@ -123,9 +124,4 @@ fn out_folder(arguments: &Arguments, scenario: &Scenario) -> PathBuf {
         return PathBuf::from("results").join(&scenario.name);
     }
     arguments.out.clone()
-}
-
-/// What a node is called.
-fn name_of(prepared: &Prepared, node: u32) -> &str {
-    prepared.names.get(node as usize).map_or("", String::as_str)
 }

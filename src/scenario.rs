@@ -41,6 +41,13 @@ pub struct Prepared {
     pub senders: Vec<String>,
 }
 
+impl Prepared {
+    /// What a node is called.
+    pub fn name_of(&self, node: u32) -> &str {
+        self.names.get(node as usize).map_or("", String::as_str)
+    }
+}
+
 /// Why there is no plan.
 #[derive(Debug)]
 pub enum NoPlan {

@@ -6,8 +6,6 @@ use hopwise::scenario::Prepared;
 use hopwise::sim::Results;
 use hopwise_air::ledger::{Ledger, Spent};
 
-use super::name_of;
-
 const WIDTH: usize = 60;
 
 const MARKS: [(Spent, char, &str); 9] = [
@@ -27,7 +25,7 @@ pub(super) fn print(results: &Results, prepared: &Prepared) -> io::Result<()> {
     writeln!(out, "\nairtime of each radio; a mark is {:.1} % of the time", 100.0 / WIDTH as f64)?;
     for (node, number) in results.nodes.iter().zip(0..) {
         if let Some(ledger) = node.ledger.filter(|_| prepared.plan.places[number as usize].is_some()) {
-            writeln!(out, "{:>5} {}", name_of(prepared, number), bar(&ledger))?;
+            writeln!(out, "{:>5} {}", prepared.name_of(number), bar(&ledger))?;
         }
     }
     let legend: Vec<_> = MARKS.iter().map(|(_, mark, name)| format!("{mark} {name}")).collect();

@@ -4,19 +4,19 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
+use hopwise::lab::cost::Cost;
+use hopwise::lab::result::RunResult;
 use hopwise::scenario::Prepared;
 use hopwise::sim::{NodeResult, Results};
 use hopwise_air::ledger::Spent;
 
-use super::cost::Cost;
-use super::name_of;
-use super::report::Report;
+use super::report;
 use crate::failure::Failure;
 
 /// run.json, flows.csv, air.csv and cost.json.
 pub(crate) fn write(
     folder: &Path,
-    report: &Report,
+    result: &RunResult,
     cost: &Cost,
     results: &Results,
     prepared: &Prepared,
@@ -26,7 +26,7 @@ pub(crate) fn write(
     };
     fs::create_dir_all(folder).map_err(|error| failed(&error))?;
     let mut run = Vec::new();
-    report.write(&mut run).map_err(|error| failed(&error))?;
+    report::write(result, &mut run).map_err(|error| failed(&error))?;
     let cost = serde_json::to_vec_pretty(cost).map_err(|error| failed(&error))?;
     for (name, text) in [
         ("run.json", run),
@@ -45,7 +45,7 @@ fn flows(results: &Results, prepared: &Prepared) -> String {
                     fast_retransmits,acks_sent,acks_repeated\n"
             .to_owned();
     for (index, flow) in results.flows.iter().enumerate() {
-        let (from, to) = (name_of(prepared, flow.from), name_of(prepared, flow.to));
+        let (from, to) = (prepared.name_of(flow.from), prepared.name_of(flow.to));
         let hops = flow.hops.map_or(String::new(), |hops| hops.to_string());
         let (sender, receiver) = (&flow.sender, &flow.receiver);
         let _ = writeln!(
@@ -72,7 +72,7 @@ fn air(results: &Results, prepared: &Prepared) -> String {
     }
     text.push('\n');
     for (node, nodes) in results.nodes.iter().zip(0..) {
-        let (stats, name) = (&node.stats, name_of(prepared, nodes));
+        let (stats, name) = (&node.stats, prepared.name_of(nodes));
         let sent = &stats.frames_sent;
         let _ = writeln!(
             text,

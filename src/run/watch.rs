@@ -15,7 +15,6 @@ use hopwise_air::radiotap;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::trace::text::TraceText;
 
-use super::name_of;
 use crate::failure::Failure;
 
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +87,7 @@ impl Files {
         };
         if wanted.capture {
             for node in 0..count {
-                let mut file = open(format!("{}.pcap", name_of(prepared, node)))?;
+                let mut file = open(format!("{}.pcap", prepared.name_of(node)))?;
                 radiotap::write_header(&mut file)?;
                 files.captures.push(file);
             }
@@ -100,7 +99,7 @@ impl Files {
         }
         if wanted.trace {
             for node in plan.flows.iter().flat_map(|flow| [flow.from, flow.to]) {
-                let file = open(format!("{}.trace.txt", name_of(prepared, node)))?;
+                let file = open(format!("{}.trace.txt", prepared.name_of(node)))?;
                 files.traces[node as usize] = Some((file, TraceText::new()));
             }
         }

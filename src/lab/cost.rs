@@ -2,40 +2,34 @@
 
 use std::time::Instant;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-#[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct Cost {
-    cpu_s: f64,
-    wall_s: f64,
-    events: u64,
-    peak_rss_mib: f64,
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Cost {
+    pub cpu_s: f64,
+    pub wall_s: f64,
+    pub events: u64,
+    pub peak_rss_mib: f64,
 }
 
 #[derive(Debug)]
-pub(crate) struct Meter {
+pub struct Meter {
     began: Instant,
     cpu_ns: u64,
 }
 
 impl Meter {
-    pub(crate) fn start() -> Meter {
+    pub fn start() -> Meter {
         Meter { began: wall(), cpu_ns: cpu_ns() }
     }
 
-    pub(crate) fn stop(self, events: u64) -> Cost {
+    pub fn stop(self, events: u64) -> Cost {
         Cost {
             cpu_s: (cpu_ns() - self.cpu_ns) as f64 / 1e9,
             wall_s: wall().duration_since(self.began).as_secs_f64(),
             events,
             peak_rss_mib: peak_rss_kib() as f64 / 1024.0,
         }
-    }
-}
-
-impl Cost {
-    pub(crate) fn cpu_s(&self) -> f64 {
-        self.cpu_s
     }
 }
 

@@ -1,0 +1,5 @@
+//! The laboratory: what a run came to, what is kept of it, and what many runs say together.
+
+pub mod cost;
+pub mod record;
+pub mod result;

@@ -1,0 +1,73 @@
+//! What a trial leaves behind: its plan (`trial.json`) and one object a run (`records.jsonl`).
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::result::RunResult;
+
+/// A cell of a trial's matrix: the paths that vary, each with its value. Empty where there is no matrix.
+pub type Point = BTreeMap<String, Value>;
+
+/// The plan of a trial, as it stands in `trial.json`. Nothing in it depends on who runs it, or how far it came.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Trial {
+    /// Of the program that made it; another one's records are not mixed with ours.
+    pub version: String,
+    /// The hash of what the radio world's probes come to.
+    pub certificate: String,
+    /// The file's stem.
+    pub scenario: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    pub world: String,
+    /// By name, the baseline first, the others as the file has them.
+    pub arms: Vec<String>,
+    /// At least one.
+    pub points: Vec<Point>,
+    pub seeds: Vec<u64>,
+    /// Arms whose ratio is surely within `1 ± margin` do not differ.
+    pub margin: f64,
+    pub stop: Stop,
+    /// Which part of the trial this folder holds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<Shard>,
+}
+
+/// When a trial ends.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stop {
+    /// After all seeds.
+    #[default]
+    AllSeeds,
+    /// When there is a verdict on every arm, and after all seeds at the latest.
+    WhenSure,
+}
+
+/// Part `index` of `count`; counted from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shard {
+    pub index: u32,
+    pub count: u32,
+}
+
+/// One run: what determined it, and what it came to. Written once and never changed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Record {
+    /// The hash of everything that determined the run: settings, arm, seed, version, certificate.
+    pub id: String,
+    pub scenario: String,
+    pub point: Point,
+    pub arm: String,
+    pub seed: u64,
+    /// Runs of one block share channel, movement and traffic; counted from 1, the same for a seed at every point.
+    pub block: u32,
+    /// Every parameter in force.
+    pub settings: Value,
+    pub result: RunResult,
+    /// How windows and queues went, as a path below the trial's folder.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series: Option<String>,
+}
