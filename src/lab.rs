@@ -3,3 +3,4 @@
 pub mod cost;
 pub mod record;
 pub mod result;
+pub mod statistics;

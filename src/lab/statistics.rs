@@ -1,0 +1,191 @@
+//! What a trial knows, and how surely: means with intervals, paired comparisons, verdicts. Pure: it knows of no record.
+//!
+//! Arms are compared block by block, since a block's arms share their channel, mobility and traffic. A comparison is
+//! the ratio of two arms: the mean of the blocks' log ratios, with Student's t interval on the logs (`logs.rs`; why not
+//! a bootstrap is shown by `tests/coverage.rs`, which simulates both). Where a block delivered nothing there is no log,
+//! and the ratio of the means with Fieller's interval takes its place (`fieller.rs`).
+//!
+//! The verdict, in this order: the ratio lies within the margin by two one-sided tests at 5 % each ("no difference");
+//! else the arms differ by a paired t test at 5 % after Holm's correction over all arms ("faster", "slower"); else
+//! "undecided". A "no difference" has its 5 % for each comparison, since it claims each by itself.
+
+mod fieller;
+mod holm;
+mod location;
+mod logs;
+mod need;
+mod sequential;
+mod words;
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use location::Location;
+pub use sequential::{is_sure, watch};
+
+/// A ratio between 1/(1 + margin) and 1 + margin is no difference unless a trial says otherwise.
+pub const MARGIN: f64 = 0.03;
+/// How often a verdict may be wrong.
+const ALPHA: f64 = 0.05;
+
+/// What one arm came to in each block; a block stands once, and one that failed is left out.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Samples {
+    pub arm: String,
+    pub values: Vec<(u32, f64)>,
+}
+
+/// A mean, and where the true one lies with 95 % if runs scatter normally; unknown from one value.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    pub mean: f64,
+    pub ci95: Option<[f64; 2]>,
+    pub n: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Verdict {
+    #[serde(rename = "faster")]
+    Faster,
+    #[serde(rename = "slower")]
+    Slower,
+    #[serde(rename = "no difference")]
+    NoDifference,
+    #[serde(rename = "undecided")]
+    Undecided,
+}
+
+impl Verdict {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Verdict::Faster => "faster",
+            Verdict::Slower => "slower",
+            Verdict::NoDifference => "no difference",
+            Verdict::Undecided => "undecided",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// One arm against the baseline. What the blocks do not tell is `None`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Comparison {
+    pub arm: String,
+    pub against: String,
+    /// In which both arms have a value.
+    pub blocks: usize,
+    /// This arm over the baseline.
+    pub ratio: Option<f64>,
+    pub ci95: Option<[f64; 2]>,
+    /// How surprising the blocks were if the arms were equal.
+    pub p: Option<f64>,
+    /// The same, corrected for the number of arms.
+    pub p_holm: Option<f64>,
+    /// How surprising they were if the arms differed by the margin or more.
+    pub p_equivalence: Option<f64>,
+    pub verdict: Verdict,
+    pub sentence: String,
+}
+
+/// What pairs of values, (arm, baseline), say of a ratio.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Paired {
+    pub blocks: usize,
+    pub ratio: Option<f64>,
+    pub ci95: Option<[f64; 2]>,
+    pub p: Option<f64>,
+    pub p_equivalence: Option<f64>,
+    /// Blocks that would probably decide, where these do not.
+    pub need: Option<usize>,
+}
+
+/// What is no measurement is left out: negative values, infinities, NaN.
+fn is_sound(value: f64) -> bool {
+    value.is_finite() && value >= 0.0
+}
+
+/// `None` when no value is sound.
+pub fn summarize(values: &[f64]) -> Option<Summary> {
+    let sound: Vec<f64> = values.iter().copied().filter(|value| is_sound(*value)).collect();
+    let location = Location::of(&sound)?;
+    let ci95 = location.interval(1.0 - ALPHA).map(|[low, high]| [low.max(0.0), high]);
+    Some(Summary { mean: location.mean, ci95, n: location.n })
+}
+
+/// The blocks in which both have a sound value, in order of their numbers.
+fn pairs(baseline: &Samples, arm: &Samples) -> Vec<(f64, f64)> {
+    let by_block = |samples: &Samples| {
+        let sound = samples.values.iter().copied().filter(|(_, value)| is_sound(*value));
+        sound.rev().collect::<BTreeMap<u32, f64>>()
+    };
+    let baseline = by_block(baseline);
+    let both = by_block(arm).into_iter().filter_map(|(block, value)| Some((value, *baseline.get(&block)?)));
+    both.collect()
+}
+
+/// The ratio that pairs of (arm, baseline) tell; values are sound.
+pub fn paired(pairs: &[(f64, f64)], margin: f64) -> Paired {
+    if pairs.iter().all(|(arm, baseline)| *arm > 0.0 && *baseline > 0.0) {
+        logs::paired(pairs, margin)
+    } else {
+        fieller::paired(pairs, margin)
+    }
+}
+
+/// Each arm against the baseline, in the order given.
+pub fn compare(baseline: &Samples, others: &[Samples], margin: f64) -> Vec<Comparison> {
+    let found = others.iter().map(|arm| paired(&pairs(baseline, arm), margin)).collect();
+    judge(baseline, others, margin, found, words::Told::Once)
+}
+
+/// From what the blocks say to verdicts and words.
+fn judge(
+    baseline: &Samples,
+    others: &[Samples],
+    margin: f64,
+    found: Vec<Paired>,
+    told: words::Told,
+) -> Vec<Comparison> {
+    let corrected = holm::corrected(&found.iter().map(|paired| paired.p).collect::<Vec<_>>());
+    let each = others.iter().zip(found).zip(corrected);
+    each.map(|((arm, paired), p_holm)| {
+        let verdict = verdict(&paired, p_holm);
+        let names = words::Names { arm: &arm.arm, against: &baseline.arm };
+        Comparison {
+            arm: arm.arm.clone(),
+            against: baseline.arm.clone(),
+            blocks: paired.blocks,
+            ratio: paired.ratio,
+            ci95: paired.ci95,
+            p: paired.p,
+            p_holm,
+            p_equivalence: paired.p_equivalence,
+            verdict,
+            sentence: words::sentence(names, &paired, p_holm, verdict, margin, told),
+        }
+    })
+    .collect()
+}
+
+fn verdict(paired: &Paired, p_holm: Option<f64>) -> Verdict {
+    if paired.p_equivalence.is_some_and(|p| p <= ALPHA) {
+        return Verdict::NoDifference;
+    }
+    match (p_holm, paired.ratio) {
+        (Some(p), Some(ratio)) if p <= ALPHA && ratio > 1.0 => Verdict::Faster,
+        // Without a ratio the baseline delivered nothing, and this arm something.
+        (Some(p), None) if p <= ALPHA => Verdict::Faster,
+        (Some(p), Some(ratio)) if p <= ALPHA && ratio < 1.0 => Verdict::Slower,
+        _ => Verdict::Undecided,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! Thousands of trials in which the truth is known: how often is the verdict false, how often is a difference found?
+
+use super::super::{Comparison, MARGIN, Samples, Verdict, compare};
+use super::draw::{Draws, Scatter};
+
+/// A trial with arms that are alike but for a planted ratio, and a baseline.
+fn trial(seed: u64, blocks: u32, arms: usize, scatter: Scatter, ratio: f64) -> Vec<Comparison> {
+    let mut draws = Draws::new(seed);
+    let mut samples = |arm: String, ratio: f64| Samples {
+        arm,
+        values: (1..=blocks).map(|block| (block, ratio * draws.goodput(scatter))).collect(),
+    };
+    let baseline = samples("baseline".to_owned(), 1.0);
+    let others: Vec<_> = (0..arms).map(|arm| samples(format!("arm {arm}"), ratio)).collect();
+    compare(&baseline, &others, MARGIN)
+}
+
+fn count(trials: u64, of: impl Fn(u64) -> Vec<Comparison>, counts: impl Fn(&Comparison) -> bool) -> u64 {
+    (0..trials).filter(|seed| of(*seed).iter().any(&counts)).count() as u64
+}
+
+fn finds_a_difference(comparison: &Comparison) -> bool {
+    matches!(comparison.verdict, Verdict::Faster | Verdict::Slower)
+}
+
+#[test]
+fn of_1000_trials_of_equal_arms_at_most_64_have_a_false_verdict() {
+    for scatter in [Scatter::Even(0.03), Scatter::Even(0.15), Scatter::Stalls(0.03), Scatter::TwoWays(0.03)] {
+        for (blocks, arms) in [(5, 1), (5, 6), (20, 3)] {
+            let found = count(1_000, |seed| trial(seed, blocks, arms, scatter, 1.0), finds_a_difference);
+            println!("{blocks} blocks, {arms} arms, {scatter:?}: {found} of 1000");
+            assert!(found <= 64, "{found} false verdicts: {blocks} blocks, {arms} arms, {scatter:?}");
+        }
+    }
+}
+
+#[test]
+fn arms_at_the_margin_are_taken_for_equal_in_at_most_64_of_1000_trials() {
+    for scatter in [Scatter::Even(0.01), Scatter::Even(0.02), Scatter::Even(0.05)] {
+        for blocks in [5, 20] {
+            let of = |seed| trial(seed, blocks, 1, scatter, 1.0 + MARGIN);
+            let found = count(1_000, of, |comparison| comparison.verdict == Verdict::NoDifference);
+            println!("{blocks} blocks, {scatter:?}: {found} of 1000 taken for equal");
+            assert!(found <= 64, "{found} false verdicts: {blocks} blocks, {scatter:?}");
+        }
+    }
+}
+
+/// What docs/statistics.md states: scatter of single runs, blocks, share of trials that find a planted 5 %.
+const POWER: [(f64, u32, f64); 9] = [
+    (0.01, 5, 0.99),
+    (0.02, 5, 0.80),
+    (0.03, 5, 0.48),
+    (0.02, 10, 0.99),
+    (0.03, 10, 0.88),
+    (0.05, 10, 0.45),
+    (0.03, 20, 0.99),
+    (0.05, 20, 0.80),
+    (0.10, 20, 0.28),
+];
+
+#[test]
+fn a_planted_difference_of_5_percent_is_found_as_often_as_the_docs_say() {
+    for (deviation, blocks, stated) in POWER {
+        let of = |seed| trial(seed, blocks, 1, Scatter::Even(deviation), 1.05);
+        let found = count(1_000, of, |comparison| comparison.verdict == Verdict::Faster) as f64 / 1_000.0;
+        println!("{blocks} blocks that scatter by {deviation}: {found} find 5 %");
+        assert!(found >= stated, "{found} instead of {stated}: {blocks} blocks, deviation {deviation}");
+    }
+}
+
+#[test]
+fn the_blocks_that_an_undecided_trial_asks_for_usually_decide() {
+    let (mut asked, mut decided) = (0, 0);
+    for seed in 0..300 {
+        let ratio = [1.0, 1.01, 1.03, 1.06][(seed % 4) as usize];
+        let first = trial(seed, 5, 1, Scatter::Even(0.03), ratio).remove(0);
+        let Some(need) = first.sentence.split("; about ").nth(1).and_then(|rest| rest.split(' ').next())
+        else {
+            continue;
+        };
+        let need: u32 = need.parse().expect("a number of blocks");
+        let second = trial(seed + 10_000, need, 1, Scatter::Even(0.03), ratio).remove(0);
+        asked += 1;
+        decided += u32::from(second.verdict != Verdict::Undecided);
+    }
+    println!("{decided} of {asked} decided");
+    assert!(asked > 100 && decided * 4 > asked * 3, "{decided} of {asked}");
+}

@@ -1,0 +1,115 @@
+//! What a comparison comes to, as a sentence.
+
+use super::{Paired, Verdict};
+
+/// How often the blocks were looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    Once,
+    AfterEveryBlock,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Names<'a> {
+    pub(super) arm: &'a str,
+    pub(super) against: &'a str,
+}
+
+pub(super) fn sentence(
+    names: Names<'_>,
+    paired: &Paired,
+    p_holm: Option<f64>,
+    verdict: Verdict,
+    margin: f64,
+    told: Told,
+) -> String {
+    let Names { arm, against } = names;
+    let Some(ratio) = paired.ratio else { return without_ratio(names, paired, verdict, told) };
+    let known = known(paired, p_holm, told);
+    match verdict {
+        Verdict::Faster => format!("{arm} is {} {against} ({known}).", more(ratio)),
+        Verdict::Slower => format!("{arm} is {} slower than {against} ({known}).", percent(1.0 - ratio)),
+        Verdict::NoDifference => {
+            let within = percent(margin);
+            format!("{arm} and {against} do not differ by more than {within}: {} ({known}).", change(ratio))
+        }
+        Verdict::Undecided if paired.blocks == 1 => {
+            format!("One block says nothing of chance: {arm} had {} against {against} in it.", change(ratio))
+        }
+        Verdict::Undecided => {
+            let need = paired.need.map_or(String::new(), |need| format!("; about {need} would"));
+            let seen = change(ratio);
+            format!(
+                "{} blocks do not tell whether {arm} differs from {against}{need}: {seen} ({known}).",
+                paired.blocks
+            )
+        }
+    }
+}
+
+/// The baseline delivered nothing, there is no block, or a block of a watched trial has no ratio.
+fn without_ratio(names: Names<'_>, paired: &Paired, verdict: Verdict, told: Told) -> String {
+    let Names { arm, against } = names;
+    match (verdict, told, paired.blocks) {
+        (_, _, 0) => format!("{arm} and {against} have no finished block in common."),
+        (_, Told::AfterEveryBlock, _) => {
+            format!(
+                "In some block {arm} or {against} delivered nothing: looking at every block cannot decide."
+            )
+        }
+        (Verdict::Faster, ..) => {
+            format!("{arm} delivered data and {against} none, in all of {}.", blocks(paired.blocks))
+        }
+        _ if paired.p.is_none() && paired.blocks > 1 => {
+            format!("Neither {arm} nor {against} delivered anything.")
+        }
+        _ => format!("{against} delivered nothing, which leaves nothing to compare {arm} with."),
+    }
+}
+
+fn known(paired: &Paired, p_holm: Option<f64>, told: Told) -> String {
+    let mut parts = Vec::new();
+    if let Some([low, high]) = paired.ci95 {
+        parts.push(format!("95 % interval {} to {}", change(low), change(high)));
+    } else if paired.blocks > 1 {
+        parts.push("interval without an end".to_owned());
+    }
+    parts.push(blocks(paired.blocks));
+    if let Some(p) = p_holm {
+        parts.push(if p < 0.001 { "p < 0.001".to_owned() } else { format!("p = {p:.3}") });
+    }
+    if told == Told::AfterEveryBlock {
+        parts.push("valid after every block".to_owned());
+    }
+    parts.join(", ")
+}
+
+fn blocks(count: usize) -> String {
+    if count == 1 { "1 block".to_owned() } else { format!("{count} blocks") }
+}
+
+fn more(ratio: f64) -> String {
+    if ratio >= 2.0 {
+        return format!("{ratio:.2} times as fast as");
+    }
+    format!("{} faster than", percent(ratio - 1.0))
+}
+
+/// A share of 1 in percent, without a needless `.0`.
+fn percent(share: f64) -> String {
+    let tenths = format!("{:.1}", share * 100.0);
+    format!("{} %", tenths.strip_suffix(".0").unwrap_or(&tenths))
+}
+
+/// A ratio as what it adds or takes.
+fn change(ratio: f64) -> String {
+    let tenths = format!("{:.1}", (ratio - 1.0).abs() * 100.0);
+    let sign = if tenths == "0.0" {
+        "±"
+    } else if ratio < 1.0 {
+        "−"
+    } else {
+        "+"
+    };
+    format!("{sign}{tenths} %")
+}
