@@ -13,6 +13,7 @@ mod doctor;
 mod failure;
 mod measure;
 mod node;
+mod proxy;
 mod recv;
 mod run;
 mod send;
@@ -39,6 +40,7 @@ enum Sub {
     Capture(capture::Arguments),
     Send(send::Arguments),
     Recv(recv::Arguments),
+    Proxy(proxy::Arguments),
     Agents(agents::Arguments),
     Doctor(doctor::Arguments),
     Trace(trace::Arguments),
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Sub::Capture(arguments) => capture::run(&arguments),
         Sub::Send(arguments) => send::run(&arguments),
         Sub::Recv(arguments) => recv::run(&arguments),
+        Sub::Proxy(arguments) => proxy::run(&arguments),
         Sub::Agents(arguments) => agents::run(&arguments),
         Sub::Doctor(arguments) => doctor::run(&arguments),
         Sub::Trace(arguments) => trace::run(&arguments),

@@ -4,6 +4,7 @@
 //! by a [spec], such as `delayed:d=3` or `[cubic, limit:4]`, listed in the [registry], and made by
 //! [`StandardAgents`] once per connection. To add one: write its file and add its line in `registry.rs`.
 
+pub mod base_station;
 pub mod descriptor;
 pub mod param;
 pub mod receiver;

@@ -1,0 +1,3 @@
+//! Agents of a base station: what it does with the packets of a link that fades.
+
+pub mod plan;

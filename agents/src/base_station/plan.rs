@@ -1,0 +1,154 @@
+//! When held ACKs are released, so that a sender waits out a fade without a timeout: pure arithmetic.
+//!
+//! Source: Bhutani, A Near-Optimal Scheme for TCP ACK Pacing (ack holding), section V. With gains of 1/8 and 1/4, the
+//! first n ACKs each wait the RTO that the one before has left: RTO_n = μ0 + σ0(14/3·(7/4)^n − 2/3), and they last
+//! S(n) = nμ0 + σ0(56/9·[(7/4)^n − 1] − 2n/3). The others are spaced evenly, by θ = (T − S(n))/(N − n).
+//!
+//! Errata: the printed search stops where RTO_N stops falling for one step, which with the paper's own numbers is at
+//! n = 0, with θ beyond the RTO: a timeout at once. `corrected` takes the best n of all that cause none. The printed
+//! σ_(n+i) lacks the factor σ_n. And the paper takes the gap between two ACKs for an RTT sample, while real senders
+//! measure from when data was sent, which for all held ACKs was before the fade: that is `cumulative`.
+
+mod choose;
+mod search;
+mod timer;
+
+use std::fmt;
+
+pub use choose::{Choice, Stakes};
+pub use timer::{Sender, Timer};
+
+/// What a plan is asked for. Invariant 1: all of it is finite and above zero, and within its limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Ask {
+    acks: u32,
+    outage_s: f64,
+    rtt_s: f64,
+    rttvar_s: f64,
+    /// Which part of an RTO an ACK waits: 1 on paper, less where clocks and paths jitter.
+    margin: f64,
+}
+
+/// More are not held.
+pub const MOST_ACKS: u32 = 65_536;
+/// A day.
+pub const LONGEST_OUTAGE_S: f64 = 86_400.0;
+/// No sender waits longer between two tries.
+pub const LONGEST_RTO_S: f64 = 120.0;
+
+/// Which number of an [`Ask`] is none, and what would be accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AskError {
+    pub what: &'static str,
+    pub accepted: &'static str,
+}
+
+impl fmt::Display for AskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} has to be {}", self.what, self.accepted)
+    }
+}
+
+impl std::error::Error for AskError {}
+
+impl Ask {
+    pub fn new(acks: u32, outage_s: f64, rtt_s: f64, rttvar_s: f64) -> Result<Ask, AskError> {
+        let within = |value: f64, most: f64| value > 0.0 && value <= most;
+        let refused = |what, accepted| Err(AskError { what, accepted });
+        if acks == 0 || acks > MOST_ACKS {
+            return refused("the number of ACKs", "from 1 to 65536");
+        }
+        if !within(outage_s, LONGEST_OUTAGE_S) {
+            return refused("the outage", "above 0 and at most 86400 seconds");
+        }
+        if !within(rtt_s, LONGEST_RTO_S) {
+            return refused("the RTT", "above 0 and at most 120 seconds");
+        }
+        if !within(rttvar_s, LONGEST_RTO_S) {
+            return refused("the RTT's variation", "above 0 and at most 120 seconds");
+        }
+        Ok(Ask { acks, outage_s, rtt_s, rttvar_s, margin: 1.0 })
+    }
+
+    /// The same, with ACKs that wait for that part of an RTO.
+    pub fn with_margin(self, margin: f64) -> Result<Ask, AskError> {
+        if margin > 0.0 && margin <= 1.0 {
+            return Ok(Ask { margin, ..self });
+        }
+        Err(AskError { what: "the margin", accepted: "above 0 and at most 1" })
+    }
+
+    pub fn acks(&self) -> u32 {
+        self.acks
+    }
+
+    pub fn outage_s(&self) -> f64 {
+        self.outage_s
+    }
+}
+
+/// How a plan is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Mode {
+    /// As printed, with the printed search.
+    Paper,
+    /// The best of all n that cause no timeout, by the paper's samples.
+    Corrected,
+    /// The same, by the samples that real senders take.
+    Cumulative,
+    /// Nothing is held: when the link is back, the newest ACK goes out once more, and the cached data.
+    Kick,
+    /// Whichever loses least with this sender.
+    Hopwise,
+}
+
+impl Mode {
+    pub const ALL: [Mode; 5] = [Mode::Paper, Mode::Corrected, Mode::Cumulative, Mode::Kick, Mode::Hopwise];
+    pub const NAMES: &'static [&'static str] = &["paper", "corrected", "cumulative", "kick", "hopwise"];
+
+    pub fn name(self) -> &'static str {
+        Mode::NAMES[self as usize]
+    }
+
+    pub fn named(name: &str) -> Option<Mode> {
+        Mode::ALL.into_iter().find(|mode| mode.name() == name)
+    }
+}
+
+/// When each ACK is released, in seconds after the last one that was let through, and what that does to the sender.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    pub mode: Mode,
+    /// What is done; `hopwise` chooses, the others are what they are.
+    pub choice: Choice,
+    /// No timeout before the outage is over.
+    pub feasible: bool,
+    /// So many ACKs wait as long as they can.
+    pub n: u32,
+    /// Between the others.
+    pub theta_s: Option<f64>,
+    /// When the outage is over.
+    pub final_rto_s: f64,
+    /// The sender's timer does not run out before.
+    pub covers_s: f64,
+    /// How often it runs out before the outage is over.
+    pub timeouts: u32,
+    pub release_at_s: Vec<f64>,
+    /// The sender's RTO after each release.
+    pub rto_s: Vec<f64>,
+}
+
+/// A plan of this mode for this sender. `paper` and `corrected` know one sender, the paper's; what is at stake
+/// matters to `hopwise` alone.
+pub fn plan(mode: Mode, ask: &Ask, sender: Sender, stakes: &Stakes) -> Plan {
+    match mode {
+        Mode::Paper => search::paper(ask),
+        Mode::Corrected => search::best(mode, ask, Sender::Textbook, search::Samples::Gaps),
+        Mode::Cumulative => search::best(mode, ask, sender, search::Samples::SinceSent),
+        Mode::Kick => search::kick(mode, ask, sender),
+        Mode::Hopwise => choose::hopwise(ask, sender, stakes),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! Hold, pace or kick: whichever loses least with the sender at hand.
+
+use super::search::{self, Samples};
+use super::{Ask, Mode, Plan, Sender, Timer};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    /// Every ACK waits until the link is back.
+    Hold,
+    /// ACKs are released while it is away.
+    Pace,
+    /// None is held; the newest is said again when the link is back.
+    Kick,
+}
+
+impl Choice {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Choice::Hold => "hold",
+            Choice::Pace => "pace",
+            Choice::Kick => "kick",
+        }
+    }
+}
+
+/// What a choice puts at stake.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Stakes {
+    /// What the sender has in flight.
+    pub window_segments: u32,
+    /// What can be cached of it.
+    pub cache_segments: u32,
+}
+
+/// How likely a loss that only the retransmission timer finds is in the round trips after a fade, while the timer is
+/// still long from the ACKs that waited. One in a hundred: fades end on a link that has just been bad.
+const LATE_LOSS: f64 = 0.01;
+
+/// Segments that a sender would have sent and does not, by how it comes out of the fade.
+#[derive(Clone, Copy, Debug)]
+struct Losses {
+    hold: f64,
+    pace: f64,
+    kick: f64,
+}
+
+/// Those not sent while a window grows from one segment to half of what it was by doubling, and from there by one
+/// each round trip (RFC 5681).
+fn regrown(window: f64) -> f64 {
+    let mut lost = window * window / 8.0;
+    let mut now = 1.0;
+    while now < window / 2.0 {
+        lost += window - now;
+        now *= 2.0;
+    }
+    lost
+}
+
+fn expected(ask: &Ask, sender: Sender, stakes: &Stakes, kicked: &Plan, paced: &Plan) -> Losses {
+    let window = f64::from(stakes.window_segments);
+    let uncached = f64::from(stakes.window_segments.saturating_sub(stakes.cache_segments));
+    let after = |timeouts: u32| {
+        // Each timeout sends a segment for nothing.
+        let needless = f64::from(timeouts);
+        if sender.takes_back(timeouts) { needless } else { needless + regrown(window) }
+    };
+    // A fast recovery halves the window, which then grows by one each round trip.
+    let recovery = if uncached > 0.0 { uncached + window * window / 8.0 } else { 0.0 };
+    let usual_s = Timer::new(sender, ask.rtt_s, ask.rttvar_s).rto_s();
+    let longer_s = (paced.final_rto_s - usual_s).max(0.0);
+    Losses {
+        // What is held leaves nothing to cache; the way to the mobile is empty for half a round trip.
+        hold: after(kicked.timeouts) + window / 2.0,
+        pace: after(paced.timeouts) + recovery + LATE_LOSS * window * longer_s / ask.rtt_s,
+        kick: after(kicked.timeouts) + recovery,
+    }
+}
+
+pub(super) fn hopwise(ask: &Ask, sender: Sender, stakes: &Stakes) -> Plan {
+    let kicked = search::kick(Mode::Hopwise, ask, sender);
+    let paced = search::best(Mode::Hopwise, ask, sender, Samples::SinceSent);
+    let losses = expected(ask, sender, stakes, &kicked, &paced);
+    // What is within noise of a kick is a kick, which needs no forecast to be right.
+    if losses.kick <= 1.1 * losses.pace.min(losses.hold) {
+        kicked
+    } else if losses.pace <= losses.hold {
+        paced
+    } else {
+        Plan { choice: Choice::Hold, ..kicked }
+    }
+}

@@ -1,0 +1,188 @@
+//! The searches for n, each over the same walk through a plan.
+
+use super::{Ask, Choice, LONGEST_RTO_S, Mode, Plan, Sender, Timer};
+
+/// What a sender takes for a round trip when a held ACK comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Samples {
+    /// The time since the ACK before.
+    Gaps,
+    /// The time since the data was sent, all of it before the fade.
+    SinceSent,
+}
+
+/// A plan while it is being walked through, release by release.
+struct Walk {
+    timer: Timer,
+    samples: Samples,
+    rtt_s: f64,
+    now_s: f64,
+    releases: Vec<f64>,
+    rtos: Vec<f64>,
+    /// When the sender's timer ran out first, if it has.
+    ran_out_s: Option<f64>,
+}
+
+impl Walk {
+    fn new(ask: &Ask, sender: Sender, samples: Samples) -> Walk {
+        let timer = Timer::new(sender, ask.rtt_s, ask.rttvar_s);
+        let (releases, rtos) = (Vec::new(), Vec::new());
+        Walk { timer, samples, rtt_s: ask.rtt_s, now_s: 0.0, releases, rtos, ran_out_s: None }
+    }
+
+    /// The next ACK goes out after this gap.
+    fn release(&mut self, gap_s: f64) {
+        let rto_s = self.timer.rto_s();
+        if gap_s > rto_s && self.ran_out_s.is_none() {
+            self.ran_out_s = Some(self.now_s + rto_s);
+        }
+        self.now_s += gap_s;
+        self.timer.take(match self.samples {
+            Samples::Gaps => gap_s,
+            Samples::SinceSent => self.rtt_s + self.now_s,
+        });
+        self.releases.push(self.now_s);
+        self.rtos.push(self.timer.rto_s());
+    }
+
+    fn finish(self, mode: Mode, ask: &Ask, n: u32, theta_s: Option<f64>) -> Plan {
+        let covers_s = self.ran_out_s.unwrap_or(self.now_s + self.timer.rto_s());
+        // The evenly spaced ACKs end with the outage, but for rounding.
+        let is_reached = theta_s.is_some() || self.now_s >= ask.outage_s;
+        Plan {
+            mode,
+            choice: Choice::Pace,
+            feasible: self.ran_out_s.is_none() && is_reached,
+            n,
+            theta_s,
+            final_rto_s: self.timer.rto_s(),
+            covers_s,
+            timeouts: timeouts(covers_s, self.timer.rto_s(), ask.outage_s).0,
+            release_at_s: self.releases,
+            rto_s: self.rtos,
+        }
+    }
+}
+
+/// How often a timer that runs out at `at_s` for the first time does so until the outage is over, each time waiting
+/// twice as long, and what it is then set to.
+fn timeouts(at_s: f64, rto_s: f64, outage_s: f64) -> (u32, f64) {
+    let (mut count, mut at_s, mut rto_s) = (0, at_s, rto_s);
+    while at_s < outage_s {
+        count += 1;
+        rto_s = (2.0 * rto_s).min(LONGEST_RTO_S.max(rto_s));
+        at_s += rto_s;
+    }
+    (count, rto_s)
+}
+
+/// n ACKs that wait as long as they can, and the others evenly; `None` when the n last longer than the outage.
+fn with(mode: Mode, ask: &Ask, sender: Sender, samples: Samples, n: u32) -> Option<Plan> {
+    let mut walk = Walk::new(ask, sender, samples);
+    for _ in 0..n {
+        walk.release(ask.margin * walk.timer.rto_s());
+    }
+    let rest = ask.acks - n;
+    if rest == 0 {
+        return Some(walk.finish(mode, ask, n, None));
+    }
+    if walk.now_s > ask.outage_s {
+        return None;
+    }
+    let theta_s = (ask.outage_s - walk.now_s) / f64::from(rest);
+    for _ in 0..rest {
+        walk.release(theta_s);
+    }
+    Some(walk.finish(mode, ask, n, Some(theta_s)))
+}
+
+/// Of all n without a timeout the one with the smallest last RTO. Where there is none, all ACKs wait as long as they
+/// can, which covers most.
+pub(super) fn best(mode: Mode, ask: &Ask, sender: Sender, samples: Samples) -> Plan {
+    let mut best: Option<Plan> = None;
+    for n in 0..ask.acks {
+        // What n ACKs last only grows with n.
+        let Some(plan) = with(mode, ask, sender, samples, n) else { break };
+        if plan.feasible && best.as_ref().is_none_or(|best| plan.final_rto_s < best.final_rto_s) {
+            best = Some(plan);
+        }
+    }
+    best.unwrap_or_else(|| as_long_as_they_can(mode, ask, sender, samples))
+}
+
+fn as_long_as_they_can(mode: Mode, ask: &Ask, sender: Sender, samples: Samples) -> Plan {
+    let mut walk = Walk::new(ask, sender, samples);
+    let mut n = 0;
+    while n < ask.acks && walk.now_s <= ask.outage_s {
+        walk.release(ask.margin * walk.timer.rto_s());
+        n += 1;
+    }
+    Plan { feasible: false, ..walk.finish(mode, ask, n, None) }
+}
+
+/// The search as it is printed: forward, until a step is no higher than its two neighbours.
+pub(super) fn paper(ask: &Ask) -> Plan {
+    let (mut before, mut here) = (closed::rto_last_s(ask, 0), closed::rto_last_s(ask, 0));
+    let mut n = 0;
+    while n + 1 < ask.acks {
+        let after = closed::rto_last_s(ask, n + 1);
+        if (here <= before && here <= after) || !after.is_finite() {
+            break;
+        }
+        n += 1;
+        (before, here) = (here, after);
+    }
+    // The printed search does not look whether S(n) is within the outage.
+    let walked = with(Mode::Paper, ask, Sender::Textbook, Samples::Gaps, n);
+    walked.unwrap_or_else(|| as_long_as_they_can(Mode::Paper, ask, Sender::Textbook, Samples::Gaps))
+}
+
+/// Nothing is held: the sender's timer runs, and backs off.
+pub(super) fn kick(mode: Mode, ask: &Ask, sender: Sender) -> Plan {
+    let rto_s = Timer::new(sender, ask.rtt_s, ask.rttvar_s).rto_s();
+    let (timeouts, final_rto_s) = timeouts(rto_s, rto_s, ask.outage_s);
+    Plan {
+        mode,
+        choice: Choice::Kick,
+        feasible: timeouts == 0,
+        n: 0,
+        theta_s: None,
+        final_rto_s,
+        covers_s: rto_s,
+        timeouts,
+        release_at_s: Vec::new(),
+        rto_s: Vec::new(),
+    }
+}
+
+/// Equations 5 to 11, with the factor that the printed 10 has and the text before it lacks.
+pub(super) mod closed {
+    use super::Ask;
+
+    fn power(base: f64, exponent: u32) -> f64 {
+        (0..exponent).fold(1.0, |product, _| product * base)
+    }
+
+    #[cfg(test)]
+    pub(in super::super) fn rto_s(ask: &Ask, n: u32) -> f64 {
+        ask.rtt_s + ask.rttvar_s * (14.0 / 3.0 * power(1.75, n) - 2.0 / 3.0)
+    }
+
+    pub(in super::super) fn waited_s(ask: &Ask, n: u32) -> f64 {
+        let n_s = f64::from(n);
+        n_s * ask.rtt_s + ask.rttvar_s * (56.0 / 9.0 * (power(1.75, n) - 1.0) - 2.0 * n_s / 3.0)
+    }
+
+    /// RTO_N of a plan with n ACKs that wait; θ may come out negative.
+    pub(in super::super) fn rto_last_s(ask: &Ask, n: u32) -> f64 {
+        let rest = ask.acks - n;
+        let theta_s = (ask.outage_s - waited_s(ask, n)) / f64::from(rest);
+        let rttvar_s = power(1.75, n) * ask.rttvar_s;
+        let srtt_s = ask.rtt_s + 2.0 / 3.0 * ask.rttvar_s * (power(1.75, n) - 1.0);
+        let (slow, fast) = (power(0.875, rest), power(0.75, rest));
+        slow * srtt_s
+            + 4.0 * fast * rttvar_s
+            + (1.0 - slow) * theta_s
+            + 8.0 * (slow - fast) * (srtt_s - theta_s).abs()
+    }
+}

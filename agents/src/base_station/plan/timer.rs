@@ -1,0 +1,71 @@
+//! A sender's retransmission timer, as far as its ACKs move it.
+
+/// Whose rules turn SRTT and RTTVAR into an RTO, and what a sender does after a timeout that was none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sender {
+    /// SRTT + 4·RTTVAR and nothing else, as in the paper.
+    Textbook,
+    /// At least a second, at most two minutes; a timeout is never taken back.
+    Rfc6298,
+    /// RTTVAR's part is at least 200 ms; F-RTO, timestamps and D-SACK take every needless timeout back, TLP comes
+    /// before the first.
+    Linux,
+    /// 200 ms more than it came to, at least 30 ms; the first timeout in a row is taken back, by timestamps.
+    FreeBsd,
+}
+
+impl Sender {
+    pub const NAMES: &'static [&'static str] = &["textbook", "rfc6298", "linux", "freebsd"];
+    pub const ALL: [Sender; 4] = [Sender::Textbook, Sender::Rfc6298, Sender::Linux, Sender::FreeBsd];
+
+    pub fn name(self) -> &'static str {
+        Sender::NAMES[self as usize]
+    }
+
+    pub fn named(name: &str) -> Option<Sender> {
+        Sender::ALL.into_iter().find(|sender| sender.name() == name)
+    }
+
+    fn rto_s(self, srtt_s: f64, rttvar_s: f64) -> f64 {
+        let four = 4.0 * rttvar_s;
+        match self {
+            Sender::Textbook => srtt_s + four,
+            Sender::Rfc6298 => (srtt_s + four).clamp(1.0, super::LONGEST_RTO_S),
+            Sender::Linux => (srtt_s + four.max(0.2)).min(super::LONGEST_RTO_S),
+            Sender::FreeBsd => ((srtt_s + four).max(0.03) + 0.2).min(super::LONGEST_RTO_S),
+        }
+    }
+
+    /// Whether its window is what it was, once so many timeouts in a row turn out to have been needless.
+    pub fn takes_back(self, timeouts: u32) -> bool {
+        match self {
+            Sender::Textbook | Sender::Rfc6298 => timeouts == 0,
+            Sender::Linux => true,
+            Sender::FreeBsd => timeouts <= 1,
+        }
+    }
+}
+
+/// RFC 6298's two averages, and the RTO that a sender makes of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Timer {
+    sender: Sender,
+    srtt_s: f64,
+    rttvar_s: f64,
+}
+
+impl Timer {
+    pub fn new(sender: Sender, srtt_s: f64, rttvar_s: f64) -> Timer {
+        Timer { sender, srtt_s, rttvar_s }
+    }
+
+    pub fn take(&mut self, sample_s: f64) {
+        let off_s = sample_s - self.srtt_s;
+        self.srtt_s += off_s / 8.0;
+        self.rttvar_s += (off_s.abs() - self.rttvar_s) / 4.0;
+    }
+
+    pub fn rto_s(&self) -> f64 {
+        self.sender.rto_s(self.srtt_s, self.rttvar_s)
+    }
+}
