@@ -8,6 +8,9 @@ mod plan;
 
 /// Plan how a base station bridges a fade
 #[derive(Args, Debug)]
+#[command(after_help = "\
+Example:
+  hopwise proxy plan --acks 30 --outage 1000 --rtt 1 --rttvar .3")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     subcommand: Sub,

@@ -2,12 +2,14 @@
 
 mod build;
 pub mod calibration;
+mod certificate;
 mod host;
 mod plan;
 mod reach;
 mod results;
 
 pub use build::address_of;
+pub use certificate::{CERTIFICATE, certificate_hash};
 pub use host::{Flow, Host, Traffic};
 pub use plan::{Arm, FlowPlan, Plan, TrafficPlan, WirePlan};
 pub use reach::Reach;

@@ -130,3 +130,16 @@ fn what_has_no_place_to_run_or_to_ask_is_refused() {
     assert_eq!(done.status.code(), Some(1));
     assert!(text(&done.stderr).contains("is `hopwise node` running?"), "{}", text(&done.stderr));
 }
+
+/// Whoever changes the radio world changes what its results are worth: then the file is written anew, and read.
+#[test]
+fn the_certificate_that_results_name_is_the_one_that_certify_prints() {
+    let done = hopwise(&["certify"], "");
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stdout));
+    let (printed, kept) = (text(&done.stdout), hopwise::sim::CERTIFICATE);
+    let differing = printed.lines().zip(kept.lines()).find(|(printed, kept)| printed != kept);
+    assert!(
+        printed == kept,
+        "hopwise certify > configs/calibration/certificate.txt makes it anew: {differing:?}"
+    );
+}

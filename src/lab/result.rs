@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::Prepared;
-use crate::sim::Results;
+use crate::sim::{Results, certificate_hash};
 
 /// Its shape is fixed: programs outside this project read it. What a run cost is kept elsewhere, so that two runs of
 /// one seed are the same to the byte.
@@ -18,6 +18,8 @@ pub struct RunResult {
     pub total: Total,
     pub air: Air,
     pub routing: Routing,
+    /// The hash of what the radio world's probes come to.
+    pub certificate: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -95,6 +97,7 @@ impl RunResult {
                 airtime_s: air.airtime_s,
             },
             routing: Routing { discoveries: results.discoveries, route_failures: results.route_failures },
+            certificate: certificate_hash(),
         }
     }
 }
