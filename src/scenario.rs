@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use hopwise_agents::Profile;
-use hopwise_air::dcf::{MacConfig, Rules};
+use hopwise_air::dcf::{MacConfig, RateControl, Rules};
 use hopwise_air::medium::Radio;
 use hopwise_air::phy::Phy;
 use hopwise_core::tcp::TcpConfig;
@@ -19,7 +19,7 @@ use hopwise_mesh::WhenFull;
 
 use crate::located::{Document, LoadError, Place, Refusal};
 use crate::sim::{Arm, FlowPlan, Plan, TrafficPlan};
-use schema::{RulesName, RunConfig, ScenarioFile, TcpProfile, TrafficKind, WhenFullName};
+use schema::{RateName, RulesName, RunConfig, ScenarioFile, TcpProfile, TrafficKind, WhenFullName};
 
 pub use nodes::Nodes;
 
@@ -154,12 +154,16 @@ fn plan_of(
     };
     let channel = channel::read(document, file, nodes, &phy)?;
     let radio = Radio::default();
+    let slowest = match file.radio.rate {
+        RateName::Fixed => phy.data,
+        RateName::Arf => phy.basic,
+    };
     Ok(Plan {
         places: nodes.places.clone(),
         tracks: nodes.tracks.clone(),
         wires: nodes.wires.clone(),
         phy,
-        radio: channel.noise_w.map_or(radio, |noise_w| radio.over_noise(noise_w, &phy)),
+        radio: channel.noise_w.map_or(radio, |noise_w| radio.over_noise(noise_w, slowest)),
         channel,
         mac: MacConfig {
             rules: match file.mac.rules {
@@ -167,6 +171,10 @@ fn plan_of(
                 RulesName::Ns2 => Rules::Ns2,
             },
             rts_threshold: file.radio.rts_threshold.0,
+            rate: match file.radio.rate {
+                RateName::Fixed => RateControl::Fixed,
+                RateName::Arf => RateControl::Arf,
+            },
             ..MacConfig::default()
         },
         queue_packets: file.radio.queue_packets as usize,

@@ -8,9 +8,7 @@ use std::rc::Rc;
 
 use hopwise::scenario::Prepared;
 use hopwise::sim::Simulation;
-use hopwise_air::dcf::{EVERYONE, FrameKind};
 use hopwise_air::frames::{CSV_HEADER, FrameEvent};
-use hopwise_air::phy::Phy;
 use hopwise_air::radiotap;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::trace::text::TraceText;
@@ -30,7 +28,6 @@ pub(super) struct Watch {
 }
 
 struct Files {
-    phy: Phy,
     /// By station.
     captures: Vec<BufWriter<File>>,
     frames: Option<BufWriter<File>>,
@@ -79,7 +76,6 @@ impl Files {
         let open = |name: String| File::create(folder.join(name)).map(BufWriter::new);
         let (plan, count) = (&prepared.plan, prepared.plan.places.len() as u32);
         let mut files = Files {
-            phy: plan.phy,
             captures: Vec::new(),
             frames: None,
             traces: (0..count).map(|_| None).collect(),
@@ -114,10 +110,8 @@ impl Files {
 
     fn on_frame(&mut self, event: &FrameEvent, packet: &[u8]) {
         self.attempt(|files| {
-            let is_data = event.frame.kind == FrameKind::Data && event.frame.to != EVERYONE;
-            let rate = if is_data { files.phy.data } else { files.phy.basic };
             if let Some(capture) = files.captures.get_mut(event.station as usize) {
-                radiotap::write_frame(capture, event, rate.bits_per_second, packet)?;
+                radiotap::write_frame(capture, event, packet)?;
             }
             match &mut files.frames {
                 Some(frames) => writeln!(frames, "{event}"),

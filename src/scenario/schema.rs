@@ -97,6 +97,7 @@ pub(super) struct RadioConfig {
     pub(super) queue_packets: u32,
     pub(super) rts_threshold: Threshold,
     pub(super) when_full: WhenFullName,
+    pub(super) rate: RateName,
 }
 
 impl Default for RadioConfig {
@@ -106,6 +107,7 @@ impl Default for RadioConfig {
             queue_packets: 50,
             rts_threshold: Threshold(Some(0)),
             when_full: WhenFullName::Drop,
+            rate: RateName::Fixed,
         }
     }
 }
@@ -128,6 +130,15 @@ impl<'de> Deserialize<'de> for Threshold {
             _ => Err(de::Error::custom("wrong threshold, expected bytes, or off")),
         }
     }
+}
+
+/// `arf`: data takes the profile's rate or a slower one, by what became of the frames before.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum RateName {
+    #[default]
+    Fixed,
+    Arf,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]

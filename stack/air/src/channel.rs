@@ -10,7 +10,7 @@ pub use curves::frame_error;
 pub use script::{Change, LinkChange, Said, ScriptError};
 
 use crate::medium::{Place, Radio};
-use crate::phy::{Phy, Rate};
+use crate::phy::Rate;
 use crate::random::{Purpose, Stream};
 
 /// How power falls with distance.
@@ -165,11 +165,11 @@ const PREAMBLE_SNR: f64 = 2.511_886_431_509_58;
 
 impl Radio {
     /// With curves: what can be noticed is sensed, and routes count on links that bring nine of ten packets of
-    /// 1,000 bytes.
+    /// 1,000 bytes at the slowest rate that data takes.
     #[must_use]
-    pub fn over_noise(self, noise_w: f64, phy: &Phy) -> Radio {
+    pub fn over_noise(self, noise_w: f64, slowest: Rate) -> Radio {
         let tenths_of_db = (40..600).map(|tenths| libm::pow(10.0, f64::from(tenths) / 100.0));
-        let enough = |snr: &f64| frame_error(phy.data, *snr, 1_034) < 0.1;
+        let enough = |snr: &f64| frame_error(slowest, *snr, 1_034) < 0.1;
         let needed = tenths_of_db.into_iter().find(enough).unwrap_or(1e6);
         Radio { sense_w: noise_w * PREAMBLE_SNR, receive_w: noise_w * needed, ..self }
     }

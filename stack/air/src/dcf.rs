@@ -10,6 +10,7 @@
 //! [`Rules::Ns2`] are those of the papers' simulator; where they differ from the standard's the code names the rule.
 //! Not modelled: fragmentation, power saving, EDCA, beacons.
 
+mod arf;
 mod backoff;
 mod exchange;
 mod reception;
@@ -18,6 +19,7 @@ mod stats;
 mod transmission;
 mod written;
 
+pub use arf::RateControl;
 pub use stats::{FrameCounts, StationStats};
 
 use std::collections::VecDeque;
@@ -30,7 +32,7 @@ use crate::frames::FrameEvent;
 use crate::ledger::Ledger;
 use crate::medium::{Medium, Place, Radio};
 use crate::motion::Track;
-use crate::phy::{ACK_BYTES, CTS_BYTES, DATA_OVERHEAD, Phy, RTS_BYTES};
+use crate::phy::{ACK_BYTES, CTS_BYTES, DATA_OVERHEAD, Phy, RTS_BYTES, Rate};
 use crate::random::{Purpose, Stream};
 use station::{Service, Station, Wait};
 
@@ -51,11 +53,18 @@ pub struct MacConfig {
     pub short_retries: u8,
     /// Transmissions of a packet that was announced.
     pub long_retries: u8,
+    pub rate: RateControl,
 }
 
 impl Default for MacConfig {
     fn default() -> MacConfig {
-        MacConfig { rules: Rules::Standard, rts_threshold: Some(0), short_retries: 7, long_retries: 4 }
+        MacConfig {
+            rules: Rules::Standard,
+            rts_threshold: Some(0),
+            short_retries: 7,
+            long_retries: 4,
+            rate: RateControl::Fixed,
+        }
     }
 }
 
@@ -95,6 +104,7 @@ pub struct Frame {
     /// What its duration field says.
     pub duration_ns: u64,
     pub airtime_ns: u64,
+    pub rate: Rate,
     /// Bytes of the packet within; 0 for control frames.
     pub bytes: u32,
     /// The packet's, counted by its sender.
@@ -205,12 +215,13 @@ impl Dcf {
         assert!(self.stations[n].service.is_none(), "one frame in service");
         let is_announced = to != EVERYONE && self.mac.rts_threshold.is_some_and(|least| bytes >= least);
         let number = self.stations[n].next_number();
-        let airtime_ns = if to == EVERYONE { self.phy.broadcast_ns(bytes) } else { self.phy.data_ns(bytes) };
+        let rate = if to == EVERYONE { self.phy.basic } else { self.rate_to(n, to) };
         self.stations[n].service = Some(Service {
             to,
             bytes,
             number,
-            airtime_ns,
+            airtime_ns: self.phy.data_at_ns(bytes, rate),
+            rate,
             is_announced,
             is_cleared: false,
             is_repeat: false,

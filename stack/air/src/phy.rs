@@ -1,6 +1,6 @@
 //! What a physical layer costs: slots, gaps, preambles and rates.
 //!
-//! Not modelled: EDCA, A-MPDU, 802.11n and later, and rates that change while a frame is on the air.
+//! Not modelled: EDCA, A-MPDU, 802.11n and later.
 
 /// A rate, with what it takes to hear a frame at it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,6 +37,14 @@ const DSSS_2: Rate = Rate { bits_per_second: 2_000_000, sinr: 5.011_872_336_272_
 const CCK_5: Rate = Rate { bits_per_second: 5_500_000, sinr: 7.943_282_347_242_82 };
 const CCK_11: Rate = Rate { bits_per_second: 11_000_000, sinr: 10.0 };
 const OFDM_6: Rate = Rate { bits_per_second: 6_000_000, sinr: 3.981_071_705_534_97 };
+const OFDM_9: Rate = Rate { bits_per_second: 9_000_000, sinr: 6.025_595_860_743_58 };
+const OFDM_12: Rate = Rate { bits_per_second: 12_000_000, sinr: 7.943_282_347_242_82 };
+const OFDM_18: Rate = Rate { bits_per_second: 18_000_000, sinr: 12.022_644_346_174_1 };
+const OFDM_24: Rate = Rate { bits_per_second: 24_000_000, sinr: 25.118_864_315_095_8 };
+const OFDM_36: Rate = Rate { bits_per_second: 36_000_000, sinr: 50.118_723_362_727_2 };
+const OFDM_48: Rate = Rate { bits_per_second: 48_000_000, sinr: 158.489_319_246_111 };
+const OFDM_54: Rate = Rate { bits_per_second: 54_000_000, sinr: 251.188_643_150_958 };
+static OFDM: [Rate; 8] = [OFDM_6, OFDM_9, OFDM_12, OFDM_18, OFDM_24, OFDM_36, OFDM_48, OFDM_54];
 
 /// Every profile by its name. SINR in dB: 4, 7, 9, 10 for DSSS and CCK; 6, 7.8, 9, 10.8, 14, 17, 22, 24 for OFDM.
 static PROFILES: [Phy; 15] = [
@@ -49,13 +57,13 @@ static PROFILES: [Phy; 15] = [
     short("dsss-5.5mbps-short", CCK_5),
     short("dsss-11mbps-short", CCK_11),
     ofdm("ofdm-6mbps", OFDM_6),
-    ofdm("ofdm-9mbps", Rate { bits_per_second: 9_000_000, sinr: 6.025_595_860_743_58 }),
-    ofdm("ofdm-12mbps", Rate { bits_per_second: 12_000_000, sinr: 7.943_282_347_242_82 }),
-    ofdm("ofdm-18mbps", Rate { bits_per_second: 18_000_000, sinr: 12.022_644_346_174_1 }),
-    ofdm("ofdm-24mbps", Rate { bits_per_second: 24_000_000, sinr: 25.118_864_315_095_8 }),
-    ofdm("ofdm-36mbps", Rate { bits_per_second: 36_000_000, sinr: 50.118_723_362_727_2 }),
-    ofdm("ofdm-48mbps", Rate { bits_per_second: 48_000_000, sinr: 158.489_319_246_111 }),
-    ofdm("ofdm-54mbps", Rate { bits_per_second: 54_000_000, sinr: 251.188_643_150_958 }),
+    ofdm("ofdm-9mbps", OFDM_9),
+    ofdm("ofdm-12mbps", OFDM_12),
+    ofdm("ofdm-18mbps", OFDM_18),
+    ofdm("ofdm-24mbps", OFDM_24),
+    ofdm("ofdm-36mbps", OFDM_36),
+    ofdm("ofdm-48mbps", OFDM_48),
+    ofdm("ofdm-54mbps", OFDM_54),
 ];
 
 const LONG_NS: u64 = 192_000;
@@ -91,6 +99,16 @@ impl Phy {
         PROFILES.iter().map(|phy| phy.name)
     }
 
+    /// What data may be sent at, from the basic rate to the profile's own.
+    pub fn rates(&self) -> impl DoubleEndedIterator<Item = Rate> + use<> {
+        let all: &'static [Rate] = match self.coding {
+            Coding::Dsss { .. } => &[DSSS_1, DSSS_2, CCK_5, CCK_11],
+            Coding::ErpOfdm => &OFDM,
+        };
+        let (least, most) = (self.basic.bits_per_second, self.data.bits_per_second);
+        all.iter().copied().filter(move |rate| (least..=most).contains(&rate.bits_per_second))
+    }
+
     pub fn difs_ns(&self) -> u64 {
         self.sifs_ns + 2 * self.slot_ns
     }
@@ -114,9 +132,13 @@ impl Phy {
         }
     }
 
-    /// A data frame around a packet of `bytes`.
+    /// A data frame around a packet of `bytes`, at the profile's own rate.
     pub fn data_ns(&self, bytes: u32) -> u64 {
-        self.airtime_ns(bytes + DATA_OVERHEAD, self.data)
+        self.data_at_ns(bytes, self.data)
+    }
+
+    pub(crate) fn data_at_ns(&self, bytes: u32, rate: Rate) -> u64 {
+        self.airtime_ns(bytes + DATA_OVERHEAD, rate)
     }
 
     pub fn broadcast_ns(&self, bytes: u32) -> u64 {
@@ -169,6 +191,18 @@ mod tests {
         // 22 bits of service and tail with 1534 B are 57 symbols of 216 bits.
         assert_eq!(phy.data_ns(1_500), 20_000 + 57 * 4_000 + 6_000);
         assert_eq!(phy.ack_ns(), 20_000 + 6 * 4_000 + 6_000);
+    }
+
+    #[test]
+    fn data_may_go_at_every_rate_from_the_basic_one_to_the_profiles_own() {
+        let mbps = |name| -> Vec<_> {
+            let phy = Phy::named(name).expect("a profile");
+            phy.rates().map(|rate| rate.bits_per_second / 100_000).collect()
+        };
+        assert_eq!(mbps("dsss-11mbps"), [10, 20, 55, 110]);
+        assert_eq!(mbps("dsss-5.5mbps-short"), [20, 55]);
+        assert_eq!(mbps("ofdm-24mbps"), [60, 90, 120, 180, 240]);
+        assert_eq!(mbps("dsss-1mbps"), [10]);
     }
 
     #[test]

@@ -28,16 +28,11 @@ pub fn write_header(to: &mut dyn Write) -> io::Result<()> {
 
 /// A frame that was sent or decoded; others leave nothing that a receiver could write down. `packet` is what a data
 /// frame carries.
-pub fn write_frame(
-    to: &mut dyn Write,
-    event: &FrameEvent,
-    bits_per_second: u64,
-    packet: &[u8],
-) -> io::Result<()> {
+pub fn write_frame(to: &mut dyn Write, event: &FrameEvent, packet: &[u8]) -> io::Result<()> {
     if !matches!(event.sees, Sees::Sends | Sees::Decodes) {
         return Ok(());
     }
-    let mut bytes = radiotap(event, bits_per_second);
+    let mut bytes = radiotap(event);
     frame(event, packet, &mut bytes);
     to.write_all(&((event.from_ns / 1_000_000_000) as u32).to_le_bytes())?;
     to.write_all(&((event.from_ns % 1_000_000_000) as u32).to_le_bytes())?;
@@ -47,12 +42,12 @@ pub fn write_frame(
     to.write_all(&bytes)
 }
 
-fn radiotap(event: &FrameEvent, bits_per_second: u64) -> Vec<u8> {
+fn radiotap(event: &FrameEvent) -> Vec<u8> {
     let mut bytes = vec![0, 0];
     bytes.extend_from_slice(&RADIOTAP_LEN.to_le_bytes());
     bytes.extend_from_slice(&PRESENT.to_le_bytes());
     bytes.extend_from_slice(&(event.from_ns / 1_000).to_le_bytes());
-    bytes.push((bits_per_second / 500_000).min(255) as u8);
+    bytes.push((event.frame.rate.bits_per_second / 500_000).min(255) as u8);
     bytes.push(dbm(event.power_w) as u8);
     bytes
 }
@@ -113,6 +108,7 @@ mod tests {
             to: 1,
             duration_ns: 314_000,
             airtime_ns: 0,
+            rate: crate::phy::Phy::named("dsss-2mbps").expect("a profile").data,
             bytes: 0,
             number: 3,
             is_announced: true,
@@ -124,7 +120,7 @@ mod tests {
 
     fn written(event: &FrameEvent, packet: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        write_frame(&mut bytes, event, 2_000_000, packet).expect("memory takes everything");
+        write_frame(&mut bytes, event, packet).expect("memory takes everything");
         bytes
     }
 

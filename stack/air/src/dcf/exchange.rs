@@ -73,6 +73,8 @@ impl Dcf {
     fn take_ack(&mut self, n: usize) {
         let st = &mut self.stations[n];
         let (Phase::AwaitsAck, Some(service)) = (st.phase, st.service) else { return };
+        self.learn_rate(n, true);
+        let st = &mut self.stations[n];
         *(if service.is_announced { &mut st.long_tries } else { &mut st.short_tries }) = 0;
         st.phase = Phase::Idle;
         st.wait = Wait::Nothing;
@@ -105,6 +107,7 @@ impl Dcf {
             to: owed.to,
             duration_ns: owed.duration_ns,
             airtime_ns,
+            rate: self.phy.basic,
             bytes: 0,
             number: 0,
             is_announced: false,
@@ -141,6 +144,10 @@ impl Dcf {
         st.wait = Wait::Nothing;
         // Waiting counts as busy.
         st.busy_until = st.busy_until.max(now);
+        if st.phase == Phase::AwaitsAck {
+            self.learn_rate(n, false);
+        }
+        let st = &mut self.stations[n];
         match std::mem::replace(&mut st.phase, Phase::Idle) {
             Phase::AwaitsCts => self.try_again(n, Tries::Short),
             Phase::AwaitsAck if st.service.is_some_and(|service| service.is_announced) => {
@@ -169,6 +176,7 @@ impl Dcf {
                 service.is_cleared = false;
                 service.is_repeat = true;
             }
+            self.renew_rate(n);
         }
         self.draw_backoff(n);
     }

@@ -14,11 +14,21 @@ fn changed(text: &str) -> Channel {
 
 /// Packets of 1,000 B that station 1 got of station 0, which always has some, second by second.
 fn carried(channel: &Channel, profile: &str, spacing_m: f64, seconds: u64) -> Vec<u32> {
+    carried_with(RateControl::Fixed, channel, profile, spacing_m, seconds)
+}
+
+fn carried_with(
+    rate: RateControl,
+    channel: &Channel,
+    profile: &str,
+    spacing_m: f64,
+    seconds: u64,
+) -> Vec<u32> {
     let places = [Some(Place::default()), Some(Place { x: spacing_m, y: 0.0 })];
-    let mac = MacConfig { rts_threshold: None, ..MacConfig::default() };
+    let mac = MacConfig { rts_threshold: None, rate, ..MacConfig::default() };
     let phy = Phy::named(profile).expect("a profile");
-    let radio =
-        channel.noise_w.map_or(Radio::default(), |noise_w| Radio::default().over_noise(noise_w, &phy));
+    let over = |noise_w| Radio::default().over_noise(noise_w, phy.basic);
+    let radio = channel.noise_w.map_or(Radio::default(), over);
     let mut dcf = Dcf::with_channel(phy, mac, radio, channel, &places, 1);
     dcf.offer(0, 0, 1, 1_000);
     let mut each = vec![0; seconds as usize];
@@ -79,12 +89,32 @@ fn curves_let_slow_rates_reach_farther_than_fast_ones() {
     let [slow, middle, fast] = ["ofdm-6mbps", "ofdm-24mbps", "ofdm-54mbps"].map(reaches);
     assert!(slow > middle && middle > fast && fast > 0.0, "{slow} {middle} {fast}");
     let phy = Phy::named("ofdm-54mbps").expect("a profile");
-    let radio = Radio::default().over_noise(4e-13, &phy);
+    let radio = Radio::default().over_noise(4e-13, phy.data);
     let neighbours = |x| {
         let places = [Some(Place::default()), Some(Place { x, y: 0.0 })];
         crate::medium::neighbours(&radio, &channel, &places, 1)[0].len()
     };
     assert_eq!((neighbours(slow), neighbours(fast - 100.0)), (0, 1));
+}
+
+#[test]
+fn a_rate_that_falls_back_reaches_as_far_as_slow_ones_and_is_as_fast_as_fast_ones() {
+    let channel = Channel { noise_w: Some(4e-13), ..Channel::default() };
+    let total = |rate, profile, spacing_m| -> u32 {
+        carried_with(rate, &channel, profile, spacing_m, 2).iter().sum()
+    };
+    let fixed = |profile, spacing_m| total(RateControl::Fixed, profile, spacing_m);
+    let mut saved = 0;
+    for spacing_m in (1..24).map(|n| f64::from(n) * 50.0) {
+        let arf = total(RateControl::Arf, "ofdm-54mbps", spacing_m);
+        let best = ["ofdm-54mbps", "ofdm-36mbps", "ofdm-18mbps", "ofdm-6mbps"]
+            .map(|profile| fixed(profile, spacing_m))
+            .into_iter()
+            .max();
+        assert!(arf >= best.unwrap_or(0) * 7 / 10, "{spacing_m} m: {arf} of {best:?}");
+        saved += u32::from(fixed("ofdm-54mbps", spacing_m) == 0 && arf > 100);
+    }
+    assert!(saved >= 3, "{saved}");
 }
 
 #[test]

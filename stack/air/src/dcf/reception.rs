@@ -12,9 +12,7 @@ impl Dcf {
     #[inline]
     pub(super) fn arrive(&mut self, now: u64, link_index: usize, frame: &Frame) {
         let link = if self.is_lively {
-            let is_data = frame.kind == FrameKind::Data && frame.to != EVERYONE;
-            let rate = if is_data { self.phy.data } else { self.phy.basic };
-            let on_air = OnAir { now, bytes: frame.bytes_on_air(), rate };
+            let on_air = OnAir { now, bytes: frame.bytes_on_air(), rate: frame.rate };
             let Some(link) = self.medium.at(link_index, &on_air) else { return };
             link
         } else {
@@ -117,10 +115,7 @@ impl Dcf {
 
     fn needed_ratio(&self, reception: &Reception) -> f64 {
         let from = self.medium.links[reception.link as usize].from as usize;
-        match self.stations[from].frame.kind {
-            FrameKind::Data if self.stations[from].frame.to != EVERYONE => self.phy.data.sinr,
-            _ => self.phy.basic.sinr,
-        }
+        self.stations[from].frame.rate.sinr
     }
 
     /// What a station heard has ended.

@@ -1,6 +1,7 @@
 //! What a station remembers.
 
-use crate::phy::Phy;
+use super::arf::Ladder;
+use crate::phy::{Phy, Rate};
 use crate::random::Stream;
 
 /// What the one deadline is for.
@@ -69,6 +70,7 @@ pub(super) struct Service {
     pub(super) bytes: u32,
     pub(super) number: u32,
     pub(super) airtime_ns: u64,
+    pub(super) rate: Rate,
     pub(super) is_announced: bool,
     /// The CTS was heard: data is next.
     pub(super) is_cleared: bool,
@@ -113,6 +115,8 @@ pub(super) struct Station {
     /// `rules: standard`: all that is on the air here, with its end.
     pub(super) overlapping: Vec<(u64, f64)>,
     pub(super) hears_all: bool,
+    /// Of receivers that frames went to, under auto rate fallback.
+    pub(super) ladders: Vec<Ladder>,
     number: u32,
     stream: Stream,
 }
@@ -144,6 +148,7 @@ impl Station {
                 to: super::EVERYONE,
                 duration_ns: 0,
                 airtime_ns: 0,
+                rate: phy.basic,
                 bytes: 0,
                 number: 0,
                 is_announced: false,
@@ -151,6 +156,7 @@ impl Station {
             },
             overlapping: Vec::new(),
             hears_all: false,
+            ladders: Vec::new(),
             number: 0,
             stream,
         }
