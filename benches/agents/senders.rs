@@ -8,7 +8,8 @@ use hopwise_agents::StandardAgents;
 use hopwise_agents::param::{DefaultValue, Param};
 use hopwise_agents::registry::{self, Kind};
 use hopwise_core::agent::{
-    Acked, AgentMaker, Allowance, Count, DataNote, HopSource, Path, SendView, SenderAgent, Sent, SentKind,
+    Acked, AgentMaker, Allowance, Asking, Count, DataNote, HopSource, Path, SendView, SenderAgent, Sent,
+    SentKind,
 };
 use hopwise_core::{Instant, Seq};
 
@@ -71,6 +72,7 @@ impl Sending {
             snd_wnd: 1_000_000,
             path: &self.path,
             recovering: None,
+            asking: Asking::Told,
             app_limited: false,
         };
         let one = Count { segments: 1, bytes: u64::from(MSS) };

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use hopwise_core::agent::{
-    Acked, Allowance, Count, DataNote, DupAck, FastRetransmit, Loss, LossKind, Path, PathEvent, PathReaction,
-    Recovered, Recovering, Reduction, SendView, SenderAgent, Sent, SentKind, Tunables,
+    Acked, Allowance, Asking, Count, DataNote, DupAck, FastRetransmit, Loss, LossKind, Path, PathEvent,
+    PathReaction, Recovered, Recovering, Reduction, SendView, SenderAgent, Sent, SentKind, Tunables,
 };
 use hopwise_core::{Instant, Seq};
 
@@ -25,6 +25,7 @@ pub(crate) struct Bench {
     pub(crate) snd_wnd: u32,
     pub(crate) path: Path,
     pub(crate) recovering: Option<Recovering>,
+    pub(crate) asking: Asking,
     pub(crate) app_limited: bool,
     /// Whether ACKs echo a mark.
     pub(crate) ece: bool,
@@ -46,6 +47,7 @@ impl Bench {
             snd_wnd: 10_000_000,
             path: Path::default(),
             recovering: None,
+            asking: Asking::Told,
             app_limited: false,
             ece: false,
         }
@@ -168,7 +170,12 @@ impl Bench {
     }
 
     pub(crate) fn note(&mut self) -> DataNote {
-        let (mut note, allowed, first) = (DataNote::default(), self.allowed(), self.snd_nxt());
+        self.note_at(self.snd_nxt())
+    }
+
+    /// Of the segment that begins there, sent again where that is in flight.
+    pub(crate) fn note_at(&mut self, first: Seq) -> DataNote {
+        let (mut note, allowed) = (DataNote::default(), self.allowed());
         self.each(|agent, view| agent.note(first, view, &allowed, &mut note));
         note
     }
@@ -213,6 +220,7 @@ impl Bench {
             snd_wnd: self.snd_wnd,
             path: &self.path,
             recovering: self.recovering,
+            asking: self.asking,
             app_limited: self.app_limited,
         };
         self.agents.iter_mut().map(|agent| ask(agent.as_mut(), &view)).collect()

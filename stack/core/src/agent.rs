@@ -15,7 +15,7 @@ pub use receiver::{
     AckDecided, AckNote, AckVerdict, Arrival, By, Class, Owed, ReceiverAgent, RecvView, Rule, Why,
 };
 pub use sender::{
-    Acked, Allowance, CWND_GAUGE, Count, DataNote, DupAck, FastRetransmit, Loss, LossKind, Recovered,
+    Acked, Allowance, Asking, CWND_GAUGE, Count, DataNote, DupAck, FastRetransmit, Loss, LossKind, Recovered,
     Recovering, Reduction, SSTHRESH_GAUGE, SendView, SenderAgent, Sent, SentKind, Tunables,
 };
 

@@ -51,8 +51,20 @@ pub struct SendView<'a> {
     pub snd_wnd: u32,
     pub path: &'a Path,
     pub recovering: Option<Recovering>,
+    pub asking: Asking,
     /// The application, not the window, limits what is in flight: growing cwnd now would prove nothing.
     pub app_limited: bool,
+}
+
+/// How the peer agreed to be asked for an ACK. Who asks for nothing never learns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Asking {
+    #[default]
+    Never,
+    /// By ACK-rate requests.
+    Rate,
+    /// By what is left of a train.
+    Told,
 }
 
 /// In `Fast`, PRR (or RFC 6582 inflation in the compatible profile) is what `so_far` starts from, and the owner

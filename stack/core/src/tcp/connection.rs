@@ -45,7 +45,7 @@ use super::scoreboard::Scoreboard;
 use super::send_buffer::SendBuffer;
 use super::senders::Senders;
 use super::timers::{Timer, Timers};
-use crate::agent::{Allowance, Count, Path, Recovering, SendView, Tunables};
+use crate::agent::{Allowance, Asking, Count, Path, Recovering, SendView, Tunables};
 use crate::trace::{StateName, TraceKind};
 use crate::wire::SourceRoute;
 use crate::{Instant, Moment, Seq};
@@ -203,6 +203,8 @@ struct Snd {
     waiting_since: Moment,
     /// The one segment that is timed when timestamps of segments do not count (`RttMeasure::OneTimed`).
     timed: (Seq, Moment),
+    /// What was agreed on, for the agents.
+    asking: Asking,
     app_limited: bool,
     /// What the agents allowed when last asked, for the trace and for buffer tuning.
     last_allowed: u64,
@@ -457,6 +459,7 @@ fn send_view<'a>(snd: &Snd, path: &'a Path, board: &Scoreboard, recovery: &Recov
             Phase::Fast => Some(Recovering::Fast { ssthresh: recovery.ssthresh }),
             Phase::AfterTimeout => Some(Recovering::AfterTimeout),
         },
+        asking: snd.asking,
         app_limited: snd.app_limited,
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Connection, Ecn, Events, Flow, Negotiated, Options, Origin, Rcv, Scale, Snd, Urges, window};
-use crate::agent::{HopSource, Needs, Path, ReceiverAgent, SenderAgent, Tunables};
+use crate::agent::{Asking, HopSource, Needs, Path, ReceiverAgent, SenderAgent, Tunables};
 use crate::tcp::config::{RttMeasure, TcpConfig};
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::AckLedger;
@@ -223,6 +223,7 @@ impl Connection {
         self.rcv.last_ack_decided = self.rcv.nxt;
         self.rcv.last_told = self.rcv.nxt;
         self.peer = self.negotiate(syn);
+        self.snd.asking = self.peer.asking();
         self.rcv.buffer.set_slack((1 << self.peer.scale.map_or(0, |scale| scale.rcv)) - 1);
         self.trace_fallbacks(cx);
         if let Some(timestamps) = options.timestamps.filter(|_| self.peer.timestamps) {
@@ -286,7 +287,8 @@ impl Connection {
             (lacks_cwnd, Lacking::PeerCwnd),
             (lacks_count, Lacking::DupCount),
             (lacks_told, Lacking::Told),
-            (self.needs().rate_request && !peer.rate_request, Lacking::RateRequest),
+            // Whoever tells trains has asked already.
+            (self.needs().rate_request && !peer.rate_request && !peer.tell_told, Lacking::RateRequest),
         ];
         for (_, what) in lacking.iter().filter(|(lacks, _)| *lacks) {
             cx.trace(TraceKind::Fallback(*what));
@@ -412,6 +414,7 @@ impl Snd {
             last_sent_at: Moment::NEVER,
             waiting_since: Moment::NEVER,
             timed: (iss, Moment::NEVER),
+            asking: Asking::Never,
             app_limited: false,
             last_allowed: 0,
         }

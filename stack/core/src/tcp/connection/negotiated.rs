@@ -1,5 +1,7 @@
 //! What the handshake leaves.
 
+use crate::agent::Asking;
+
 /// What both sides agreed on in the handshake.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Negotiated {
@@ -22,6 +24,15 @@ pub(super) struct Negotiated {
 }
 
 impl Negotiated {
+    /// How sender agents may ask for an ACK.
+    pub(super) fn asking(&self) -> Asking {
+        match (self.tell_told, self.rate_request) {
+            (true, _) => Asking::Told,
+            (false, true) => Asking::Rate,
+            (false, false) => Asking::Never,
+        }
+    }
+
     /// Segments have notes for the peer.
     pub(super) fn tells_anything(&self) -> bool {
         self.tell_cwnd || self.tell_in_window || self.tell_dup_count || self.tell_told || self.rate_request
