@@ -20,7 +20,7 @@ Examples:
 pub(crate) struct Arguments {
     #[command(subcommand)]
     subcommand: Option<Sub>,
-    /// An array of objects, one an agent; with `show` that object
+    /// An array of objects, one an agent; with `show` that object, or both of a name that both kinds have
     #[arg(long, global = true)]
     json: bool,
 }
@@ -40,18 +40,22 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         (None, false) => print::list(registry::all(), out),
         (None, true) => print::array(registry::all(), out),
         (Some(Sub::Show { name }), json) => {
-            let agent = find(name)?;
-            if json { print::object(agent, out) } else { print::one(agent, out) }
+            let agents = find(name)?;
+            if json { print::objects(&agents, out) } else { print::each(&agents, out) }
         }
     };
     finish(written.and_then(|()| out.flush()))
 }
 
-fn find(name: &str) -> Result<&'static Descriptor, Failure> {
-    registry::find(name).ok_or_else(|| {
+/// A receiver agent, a sender agent, or one of each.
+fn find(name: &str) -> Result<Vec<&'static Descriptor>, Failure> {
+    let found: Vec<_> = registry::find(name).collect();
+    if found.is_empty() {
         let known: Vec<_> = [Kind::Receiver, Kind::Sender].into_iter().flat_map(registry::names).collect();
-        Failure::refused(name, format_args!("no agent is called that; accepted: {}", known.join(", ")))
-    })
+        let problem = format_args!("no agent is called that; accepted: {}", known.join(", "));
+        return Err(Failure::refused(name, problem));
+    }
+    Ok(found)
 }
 
 /// A reader that has seen enough, such as `head`, closes the pipe; that is no failure.

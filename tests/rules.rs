@@ -19,3 +19,5 @@ mod recovery;
 mod throughput;
 #[path = "rules/timers.rs"]
 mod timers;
+#[path = "rules/trains.rs"]
+mod trains;

@@ -15,3 +15,4 @@ mod repeat;
 pub mod tack;
 pub mod tarr;
 pub mod tda;
+pub mod train;

@@ -36,10 +36,12 @@ agents! {
     receiver::aad,
     receiver::tack,
     receiver::tarr,
+    receiver::train,
     receiver::dup_count,
     sender::newreno,
     sender::cubic,
     sender::westwood,
+    sender::train,
     sender::limit,
     sender::cwl,
     sender::paced,
@@ -56,8 +58,9 @@ pub fn all() -> &'static [&'static Descriptor] {
     ALL
 }
 
-pub fn find(name: &str) -> Option<&'static Descriptor> {
-    ALL.iter().copied().find(|descriptor| descriptor.name == name)
+/// Agents of this name: at most one of each kind.
+pub fn find(name: &str) -> impl Iterator<Item = &'static Descriptor> {
+    ALL.iter().copied().filter(move |descriptor| descriptor.name == name)
 }
 
 /// The names that are accepted where an agent of this kind is wanted.
@@ -67,7 +70,8 @@ pub fn names(kind: Kind) -> impl Iterator<Item = &'static str> {
 
 /// What the header of the agent's file says of it.
 pub fn header(agent: &Descriptor) -> Header {
-    let file = ALL.iter().position(|one| one.name == agent.name).and_then(|place| FILES.get(place));
+    let is_it = |one: &&Descriptor| (one.name, one.kind()) == (agent.name, agent.kind());
+    let file = ALL.iter().position(is_it).and_then(|place| FILES.get(place));
     Header::read(file.copied().unwrap_or_default())
 }
 

@@ -11,5 +11,6 @@ pub mod paced;
 pub mod pgy;
 pub mod tcp_ap;
 pub mod tell_cwnd;
+pub mod train;
 pub mod westwood;
 mod window;

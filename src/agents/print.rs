@@ -33,6 +33,17 @@ fn written(agent: &Descriptor) -> String {
     format!("{}{}", agent.name, if agent.wraps() { "(SPEC)" } else { "" })
 }
 
+/// Agents of one name, one after the other.
+pub(super) fn each(agents: &[&Descriptor], out: &mut dyn Write) -> io::Result<()> {
+    for (nth, agent) in agents.iter().enumerate() {
+        if nth > 0 {
+            writeln!(out)?;
+        }
+        one(agent, out)?;
+    }
+    Ok(())
+}
+
 pub(super) fn one(agent: &Descriptor, out: &mut dyn Write) -> io::Result<()> {
     let header = registry::header(agent);
     writeln!(out, "{}: a {} agent{}", written(agent), agent.kind(), role(agent))?;
@@ -79,8 +90,8 @@ pub(super) fn array(agents: &[&Descriptor], out: &mut dyn Write) -> io::Result<(
     writeln!(out, "{:#}", Value::Array(all))
 }
 
-pub(super) fn object(agent: &Descriptor, out: &mut dyn Write) -> io::Result<()> {
-    writeln!(out, "{:#}", value(agent))
+pub(super) fn objects(agents: &[&Descriptor], out: &mut dyn Write) -> io::Result<()> {
+    agents.iter().try_for_each(|agent| writeln!(out, "{:#}", value(agent)))
 }
 
 fn value(agent: &Descriptor) -> Value {

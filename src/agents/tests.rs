@@ -36,14 +36,14 @@ fn what_is_shown_has_the_rule_every_parameter_the_paper_and_the_deviations() {
 
 #[test]
 fn defaults_and_what_is_accepted_are_told_with_their_units() {
-    let text = printed(|out| print::one(find("delayed").expect("an agent"), out));
+    let text = printed(|out| print::each(&find("delayed").expect("an agent"), out));
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         flat.contains("a whole number of segments from 2 to 65535 (default 2; its name may be left out)"),
         "{text}"
     );
     assert!(flat.contains("a time with its unit from 1ms to 490ms (default 100ms)"), "{text}");
-    let text = printed(|out| print::one(find("newreno").expect("an agent"), out));
+    let text = printed(|out| print::each(&find("newreno").expect("an agent"), out));
     assert!(text.contains("that owns the congestion window"), "{text}");
     assert!(text.contains("under profile ns2 2"), "{text}");
 }
@@ -64,4 +64,19 @@ fn an_unknown_name_is_refused_with_those_that_there_are() {
     let Err(failure) = find("dcaa") else { panic!("no agent is called so") };
     let text = failure.to_string();
     assert!(text.starts_with("dcaa: no agent is called that; accepted: immediate, delayed,"), "{text}");
+}
+
+#[test]
+fn a_name_that_both_kinds_have_shows_both() {
+    let text = printed(|out| print::each(&find("train").expect("two agents"), out));
+    assert!(
+        text.contains("train: a receiver agent\n") && text.contains("train: a sender agent that owns"),
+        "{text}"
+    );
+    let text = printed(|out| print::objects(&find("train").expect("two agents"), out));
+    let kinds: Vec<_> = serde_json::Deserializer::from_str(&text)
+        .into_iter::<serde_json::Value>()
+        .map(|agent| agent.expect("an object")["kind"].clone())
+        .collect();
+    assert_eq!(kinds, ["receiver", "sender"]);
 }

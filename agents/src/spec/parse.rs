@@ -57,14 +57,14 @@ impl Parser<'_> {
         if self.peek() == Some('=') {
             return Err(self.refuse(place.start..self.end, Problem::StrayKey));
         }
-        let Some(agent) = registry::find(name) else {
-            let nearest = nearest(name, registry::names(wanted));
-            return Err(self.refuse(place, Problem::UnknownAgent { wanted, nearest }));
-        };
-        if agent.kind() != wanted {
-            return Err(self.refuse(place, Problem::OtherKind { agent, wanted }));
+        if let Some(agent) = registry::find(name).find(|agent| agent.kind() == wanted) {
+            return Ok((agent, place));
         }
-        Ok((agent, place))
+        let problem = match registry::find(name).next() {
+            Some(agent) => Problem::OtherKind { agent, wanted },
+            None => Problem::UnknownAgent { wanted, nearest: nearest(name, registry::names(wanted)) },
+        };
+        Err(self.refuse(place, problem))
     }
 
     /// The `(SPEC)` of a wrapper.

@@ -18,8 +18,11 @@ const README_HAS_THE_TABLE: bool = true;
 
 fn source_of(agent: &Descriptor) -> String {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src").join(agent.kind().to_string());
-    let file = folder.join(agent.name.replace('-', "_")).with_extension("rs");
-    fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()))
+    let stem = folder.join(agent.name.replace('-', "_"));
+    let file = stem.with_extension("rs");
+    let source = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+    // Many tests stand in a file of their own.
+    source + &fs::read_to_string(stem.join("tests.rs")).unwrap_or_default()
 }
 
 #[test]
@@ -76,10 +79,11 @@ fn every_agent_is_made_under_every_profile() {
 }
 
 #[test]
-fn names_are_unique_and_defaults_lie_within_their_own_ranges() {
+fn names_are_unique_in_a_kind_and_defaults_lie_within_their_own_ranges() {
     let mut names = BTreeSet::new();
     for agent in registry::all() {
-        assert!(names.insert(agent.name), "two agents are called {}", agent.name);
+        let name = (agent.name, agent.kind().to_string());
+        assert!(names.insert(name), "two agents of a kind are called {}", agent.name);
         assert!(agent.shorthand.is_none_or(|name| agent.param(name).is_some()), "{}", agent.name);
         let mut params = BTreeSet::new();
         for param in agent.params {

@@ -1,0 +1,263 @@
+//! `train`: one ACK for a train of segments, when its last one has come.
+//!
+//! Source: our own; `docs/train.md` says why it works, and the sender agent `train` how long a train is.
+//!
+//! Rule: each segment says how many of its train are still to come, itself included. The one that says 1 is
+//! acknowledged at once. So are the first `dups` segments behind a hole, a segment that opens another hole, one
+//! that fills a hole, and a duplicate; further segments behind a hole that was reported wait like those in order.
+//! What waits is acknowledged when twice the time is over that the train should have needed from its first held
+//! segment on (by the average gap, which keeps `memory` of itself), at the latest after `hold`. A sender that
+//! tells nothing is answered as by `delayed:d=2,hold=100ms`.
+//!
+//! | parameter | unit | default | meaning |
+//! |---|---|---|---|
+//! | hold | time | 485ms | the longest that a segment waits |
+//! | dups | segments | 3 | segments behind a new hole that are acknowledged at once |
+//! | memory | fraction | 0.8 | what the average gap keeps at each gap |
+//!
+//! Deviations: a number of 0 counts as 1. RFC 5681 §4.2 would have every segment behind a hole acknowledged at
+//! once; three tell a sender without SACK all that it asks for, and one a sender with SACK.
+
+use std::time::Duration;
+
+use hopwise_core::Instant;
+use hopwise_core::agent::{
+    AckDecided, AckNote, AckVerdict, Arrival, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
+};
+
+use super::hold::{GapAverage, Hold, LONGEST_MS};
+use crate::descriptor::{Descriptor, Make};
+use crate::param::{Args, Form, Param, Value};
+
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "train",
+    rule: "acknowledges once a train, when the segment has come that its sender `train` marks as the last",
+    source: "our own, see `docs/train.md`",
+    params: &[
+        Param::new(
+            "hold",
+            Form::millis(1, LONGEST_MS),
+            Value::millis(485),
+            "the longest that a segment waits for its ACK",
+        ),
+        Param::new(
+            "dups",
+            Form::count("segments", 1, 65_535),
+            Value::Count(3),
+            "segments behind a new hole that are acknowledged at once",
+        ),
+        Param::new(
+            "memory",
+            Form::ratio(0, 999),
+            Value::Ratio(800),
+            "what the average gap keeps at each gap",
+        ),
+    ],
+    shorthand: None,
+    make: Make::Receiver(|args| Box::new(Train::new(args))),
+};
+
+/// For a sender that tells nothing of trains.
+const UNTOLD_SEGMENTS: u32 = 2;
+const UNTOLD_HOLD: Duration = Duration::from_millis(100);
+/// A train may take so many thousandths of its expected time before what has come of it is acknowledged.
+const PATIENCE_MILLI: u64 = 2_000;
+
+#[derive(Debug)]
+pub struct Train {
+    longest: Duration,
+    dups: u32,
+    gap: GapAverage,
+    hold: Hold,
+    /// Segments behind the first hole that were acknowledged at once since something last came in order.
+    reported: u32,
+    /// Stretches behind the first hole when a segment last came.
+    holes: u32,
+}
+
+impl Train {
+    fn new(args: &Args) -> Train {
+        Train {
+            longest: args.time("hold"),
+            dups: args.count_u32("dups"),
+            gap: GapAverage::new(1_000 - args.ratio_milli("memory")),
+            hold: Hold::default(),
+            reported: 0,
+            holes: 0,
+        }
+    }
+
+    /// Whatever its place: the train may be over with it.
+    fn take(&mut self, told: u8, since: Instant) -> AckVerdict {
+        let why = Why::new(Rule::Asked, told.into(), 1);
+        if told <= 1 {
+            return AckVerdict::Now(why);
+        }
+        let expected = self.gap.times_milli(PATIENCE_MILLI * u64::from(told));
+        self.hold.begin(since + expected.unwrap_or(self.longest).min(self.longest));
+        AckVerdict::Hold(why)
+    }
+
+    fn take_in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
+        let since = view.owed.since.unwrap_or(arrival.now);
+        if let Some(told) = arrival.told {
+            return self.take(told, since);
+        }
+        let why = Why::new(Rule::Count, view.owed.segments, UNTOLD_SEGMENTS);
+        if view.owed.segments >= UNTOLD_SEGMENTS {
+            return AckVerdict::Now(why);
+        }
+        self.hold.begin(since + UNTOLD_HOLD.min(self.longest));
+        AckVerdict::Hold(why)
+    }
+
+    fn take_behind_hole(&mut self, arrival: &Arrival, is_new_hole: bool) -> AckVerdict {
+        match arrival.told {
+            Some(told) if !is_new_hole && self.reported >= self.dups => self.take(told, arrival.now),
+            _ => {
+                self.reported = self.reported.saturating_add(1);
+                AckVerdict::Now(Why::plain(Rule::NotInOrder))
+            }
+        }
+    }
+}
+
+impl ReceiverAgent for Train {
+    fn needs(&self) -> Needs {
+        Needs { told: true, ..Needs::default() }
+    }
+
+    fn on_arrival(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
+        self.gap.take(arrival.gap);
+        let is_new_hole = view.holes > self.holes;
+        self.holes = view.holes;
+        match arrival.class {
+            Class::InOrder => {
+                self.reported = 0;
+                self.take_in_order(arrival, view)
+            }
+            Class::OutOfOrder => self.take_behind_hole(arrival, is_new_hole),
+            Class::FillsHole => {
+                self.reported = 0;
+                AckVerdict::Now(Why::plain(Rule::NotInOrder))
+            }
+            Class::Duplicate => AckVerdict::Now(Why::plain(Rule::NotInOrder)),
+        }
+    }
+
+    fn on_deadline(&mut self, now: Instant, _: &RecvView<'_>) -> AckVerdict {
+        self.hold.on_deadline(now, Rule::Deadline)
+    }
+
+    fn on_ack(&mut self, ack: &AckDecided, _: &RecvView<'_>) {
+        self.hold.on_ack(ack);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.hold.due()
+    }
+
+    fn note(&self) -> AckNote {
+        AckNote::default()
+    }
+
+    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        self.gap.gauge(sink);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testkit::receiver::check;
+
+    #[test]
+    fn a_train_gets_one_ack_when_its_last_segment_has_come() {
+        check(
+            "train",
+            "0ms  in told=3 -> hold (asked 3 of 1)
+             20ms in told=2 -> hold (asked 2 of 1)
+             40ms in told=1 -> ack 3 (asked 1 of 1)
+             90ms in told=1 -> ack 1 (asked 1 of 1)
+             99s wait",
+        );
+    }
+
+    /// A number of 0 asks as 1 does: it must not hold anything.
+    #[test]
+    fn a_number_of_zero_asks_for_an_ack() {
+        check("train", "0ms in told=0 -> ack 1 (asked 0 of 1)\n9s wait");
+    }
+
+    #[test]
+    fn a_train_whose_end_is_lost_is_acknowledged_after_twice_the_time_that_it_should_take() {
+        check(
+            "train",
+            "0ms   in told=1 -> ack 1 (asked 1 of 1)
+             20ms  in told=4 -> hold (asked 4 of 1)
+             40ms  in told=3 -> hold (asked 3 of 1)
+             180ms timer     -> ack 2 (deadline)
+             9s    wait",
+        );
+    }
+
+    /// Told 255 for ever, or ever more: what waits goes out all the same.
+    #[test]
+    fn no_number_holds_anything_for_longer_than_the_hold() {
+        check(
+            "train",
+            "0ms   in told=255 -> hold (asked 255 of 1)
+             200ms in told=255 -> hold (asked 255 of 1)
+             400ms in told=255 -> hold (asked 255 of 1)
+             485ms timer       -> ack 3 (deadline)
+             500ms in told=7   -> hold (asked 7 of 1)
+             600ms in told=9   -> hold (asked 9 of 1)
+             985ms timer       -> ack 2 (deadline)
+             9s    wait",
+        );
+    }
+
+    #[test]
+    fn three_segments_behind_a_hole_are_acknowledged_at_once_and_the_rest_with_the_train() {
+        check(
+            "train",
+            "0ms  in told=9   -> hold (asked 9 of 1)
+             20ms ooo told=7  -> ack 1 (not-in-order)
+             40ms ooo told=6  -> ack 0 (not-in-order)
+             60ms ooo told=5  -> ack 0 (not-in-order)
+             80ms ooo told=4  -> hold (asked 4 of 1)
+             90ms fill told=8 -> ack 1 (not-in-order)
+             95ms ooo told=2  -> ack 0 (not-in-order)
+             99ms dup told=5  -> ack 0 (not-in-order)
+             9s   wait",
+        );
+    }
+
+    #[test]
+    fn what_waits_behind_a_hole_is_told_of_when_the_train_ends_or_should_have() {
+        check(
+            "train:dups=1",
+            "0ms   ooo told=4 -> ack 0 (not-in-order)
+             20ms  ooo told=3 -> hold (asked 3 of 1)
+             40ms  ooo told=1 -> ack 0 (asked 1 of 1)
+             60ms  ooo told=5 -> hold (asked 5 of 1)
+             260ms timer      -> ack 0 (deadline)
+             9s    wait",
+        );
+    }
+
+    #[test]
+    fn a_sender_that_tells_nothing_is_answered_as_by_delayed() {
+        check(
+            "train",
+            "0ms   in    -> hold (count 1 of 2)
+             1ms   in    -> ack 2 (count 2 of 2)
+             10ms  in    -> hold (count 1 of 2)
+             110ms timer -> ack 1 (deadline)
+             120ms ooo   -> ack 0 (not-in-order)
+             121ms ooo   -> ack 0 (not-in-order)
+             122ms ooo   -> ack 0 (not-in-order)
+             123ms ooo   -> ack 0 (not-in-order)
+             900ms wait",
+        );
+    }
+}

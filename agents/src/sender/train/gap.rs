@@ -1,0 +1,275 @@
+//! The gap between segments, steered by what each train came to.
+
+/// Nothing is sent faster: a driver's clock is no finer.
+const LEAST_S: f64 = 0.0001;
+const MOST_S: f64 = 2.0;
+/// A path without delay would divide by nothing.
+const LEAST_BASE_S: f64 = 1e-6;
+/// At the beginning each train is faster than the one before by this, as long as nothing queues.
+const QUICKER: f64 = 0.75;
+/// So many segments may queue before the beginning is over.
+const FULL_SEGMENTS: f64 = 4.4;
+const LOSS_SLOWS: f64 = 1.1;
+/// What queues at the end of a train may be (2.2 gap/base)² segments, within bounds.
+const QUEUE_FACTOR: f64 = 2.2;
+const LEAST_QUEUE: f64 = 0.5;
+const MOST_QUEUE: f64 = 6.0;
+/// How much of the difference is made good at once.
+const GAIN: f64 = 0.3;
+const LOSS_ADDS: f64 = 0.03;
+const MOST_DOWN: f64 = 0.02;
+const MOST_UP: f64 = 0.15;
+
+/// What a train came to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Outcome {
+    /// Of its last segment, where nothing made it longer than the path.
+    pub(super) rtt_s: Option<f64>,
+    pub(super) segments: f64,
+    pub(super) lost: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// No round trip is known.
+    Unknown,
+    /// Each train is quicker than the last.
+    Start,
+    Steady,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Gap {
+    phase: Phase,
+    seconds: f64,
+    /// The least round trip of all.
+    base_s: f64,
+    smoothed_s: f64,
+    crowd: Option<Crowd>,
+}
+
+impl Gap {
+    pub(super) fn new(competes: bool) -> Gap {
+        Gap {
+            phase: Phase::Unknown,
+            seconds: 0.0,
+            base_s: 0.0,
+            smoothed_s: 0.0,
+            crowd: competes.then(Crowd::default),
+        }
+    }
+
+    /// Nothing while no round trip is known.
+    pub(super) fn seconds(&self) -> f64 {
+        self.seconds
+    }
+
+    pub(super) fn base_s(&self) -> f64 {
+        self.base_s
+    }
+
+    pub(super) fn is_starting(&self) -> bool {
+        self.phase != Phase::Steady
+    }
+
+    /// The path is another one; the gap holds until something is known of it.
+    pub(super) fn begin_again(&mut self) {
+        *self = Gap { seconds: self.seconds, ..Gap::new(self.crowd.is_some()) };
+    }
+
+    pub(super) fn on_train(&mut self, train: &Outcome) {
+        if let Some(rtt_s) = train.rtt_s {
+            let is_first = self.phase == Phase::Unknown;
+            self.base_s = if is_first { rtt_s } else { self.base_s.min(rtt_s) }.max(LEAST_BASE_S);
+            self.smoothed_s =
+                if is_first { rtt_s } else { self.smoothed_s + (rtt_s - self.smoothed_s) / 8.0 };
+        }
+        match (self.phase, train.rtt_s) {
+            (Phase::Unknown, None) => return,
+            (Phase::Unknown, Some(rtt_s)) => {
+                self.seconds = rtt_s;
+                self.phase = Phase::Start;
+            }
+            (Phase::Start, _) => self.start(train),
+            (Phase::Steady, _) => self.steer(train),
+        }
+        if let (Some(rtt_s), Phase::Steady, Some(crowd)) = (train.rtt_s, self.phase, &mut self.crowd) {
+            self.seconds = crowd.take(self.seconds, rtt_s, self.smoothed_s, self.base_s);
+        }
+        self.seconds = self.seconds.clamp(LEAST_S, MOST_S);
+    }
+
+    fn start(&mut self, train: &Outcome) {
+        let queued_s = train.rtt_s.map_or(0.0, |rtt_s| rtt_s - self.base_s);
+        if !train.lost && queued_s <= FULL_SEGMENTS * self.seconds {
+            if train.rtt_s.is_some() {
+                self.seconds *= QUICKER;
+            }
+            return;
+        }
+        self.phase = Phase::Steady;
+        self.seconds += queued_s / train.segments;
+        if train.lost {
+            self.seconds *= LOSS_SLOWS;
+        }
+    }
+
+    /// All flows of a path see the same queue, and a gap for which this much may queue: so all come to the same gap.
+    fn steer(&mut self, train: &Outcome) {
+        let gap_s = self.seconds;
+        let ratio = QUEUE_FACTOR * gap_s / self.base_s;
+        let may_queue = (ratio * ratio).clamp(LEAST_QUEUE, MOST_QUEUE);
+        let mut change = train
+            .rtt_s
+            .map_or(0.0, |rtt_s| GAIN * (rtt_s - self.base_s - may_queue * gap_s) / train.segments);
+        if train.lost {
+            change = change.max(0.0) + LOSS_ADDS * gap_s;
+        }
+        self.seconds += change.clamp(-MOST_DOWN * gap_s, MOST_UP * gap_s);
+    }
+}
+
+/// Beside flows that fill every queue: from time to time it takes a share by force, and then looks whether they are
+/// still there. A mode that lasted as long as the RTT is high would keep itself alive.
+#[derive(Clone, Copy, Debug, Default)]
+struct Crowd {
+    /// Trains in a row whose round trip was far above the least.
+    slow: u32,
+    /// Trains that are still sent by force.
+    forced: u32,
+    calm_s: f64,
+}
+
+const SLOW_RATIO: f64 = 2.5;
+const SLOW_TRAINS: u32 = 5;
+const FORCED_TRAINS: u32 = 16;
+const FORCED_SHARE: f64 = 12.0;
+
+impl Crowd {
+    fn take(&mut self, gap_s: f64, rtt_s: f64, smoothed_s: f64, base_s: f64) -> f64 {
+        if self.forced > 0 {
+            self.forced -= 1;
+            let forced_s = gap_s.min(smoothed_s / FORCED_SHARE);
+            return if self.forced == 0 { forced_s.max(self.calm_s) } else { forced_s };
+        }
+        self.calm_s = gap_s;
+        self.slow = if rtt_s > SLOW_RATIO * base_s { self.slow + 1 } else { 0 };
+        if self.slow == SLOW_TRAINS {
+            self.slow = 0;
+            self.forced = FORCED_TRAINS;
+        }
+        gap_s
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn train(rtt_ms: f64, segments: f64) -> Outcome {
+        Outcome { rtt_s: Some(rtt_ms / 1_000.0), segments, lost: false }
+    }
+
+    fn begun(rtt_ms: f64) -> Gap {
+        let mut gap = Gap::new(false);
+        gap.on_train(&train(rtt_ms, 1.0));
+        gap
+    }
+
+    fn steady(rtt_ms: f64, lowered: u32) -> Gap {
+        let mut gap = begun(rtt_ms);
+        (0..lowered).for_each(|_| gap.on_train(&train(rtt_ms, 1.0)));
+        gap.on_train(&train(rtt_ms + FULL_SEGMENTS * 1_000.0 * gap.seconds + 0.001, 1e9));
+        assert!(!gap.is_starting());
+        gap
+    }
+
+    #[test]
+    fn the_first_round_trip_is_the_gap_and_each_further_train_is_quicker() {
+        let mut gap = begun(64.0);
+        assert_eq!(gap.seconds(), 0.064);
+        gap.on_train(&train(64.0, 2.0));
+        assert_eq!(gap.seconds(), 0.048);
+        gap.on_train(&Outcome { rtt_s: None, segments: 2.0, lost: false });
+        assert_eq!(gap.seconds(), 0.048, "a train without a round trip proves nothing");
+    }
+
+    /// The queue that a train left is what it was too quick by.
+    #[test]
+    fn the_beginning_ends_at_the_rate_that_the_path_showed() {
+        let mut gap = begun(64.0);
+        (0..3).for_each(|_| gap.on_train(&train(64.0, 4.0)));
+        assert!((gap.seconds() - 0.027).abs() < 1e-9);
+        gap.on_train(&train(64.0 + 160.0, 16.0));
+        assert!(!gap.is_starting());
+        assert!((gap.seconds - 0.037).abs() < 1e-9, "{gap:?}");
+        let mut lost = begun(64.0);
+        lost.on_train(&Outcome { lost: true, ..train(64.0, 1.0) });
+        assert!(!lost.is_starting() && (lost.seconds - 0.064 * 1.1).abs() < 1e-9, "{lost:?}");
+    }
+
+    #[test]
+    fn a_step_is_small_and_down_is_smaller_than_up() {
+        let mut gap = steady(64.0, 4);
+        let before = gap.seconds;
+        gap.on_train(&train(64.0, 1.0));
+        assert!((gap.seconds / before - 0.98).abs() < 1e-9, "{gap:?}");
+        let before = gap.seconds;
+        gap.on_train(&train(10_000.0, 1.0));
+        assert!((gap.seconds / before - 1.15).abs() < 1e-9, "{gap:?}");
+        let before = gap.seconds;
+        gap.on_train(&Outcome { rtt_s: None, segments: 1.0, lost: true });
+        assert!((gap.seconds / before - 1.03).abs() < 1e-9, "{gap:?}");
+    }
+
+    /// Two flows with different gaps see one queue, and meet.
+    #[test]
+    fn flows_of_one_path_come_to_one_gap() {
+        let (mut quick, mut slow) = (steady(60.0, 5), steady(60.0, 2));
+        assert!(slow.seconds > 2.0 * quick.seconds);
+        for _ in 0..400 {
+            let rate = 1.0 / quick.seconds + 1.0 / slow.seconds;
+            // A queue stands for as long as both together are quicker than 20 ms a segment.
+            let rtt_ms = 60.0 + 400.0 * (rate * 0.02 - 0.9).max(0.0);
+            quick.on_train(&train(rtt_ms, (0.46 / quick.seconds).floor()));
+            slow.on_train(&train(rtt_ms, (0.46 / slow.seconds).floor()));
+        }
+        assert!(slow.seconds / quick.seconds < 1.1, "{quick:?} {slow:?}");
+    }
+
+    #[test]
+    fn round_trips_of_nothing_and_of_minutes_leave_a_gap_within_its_bounds() {
+        let mut gap = begun(0.0);
+        assert_eq!(gap.seconds(), LEAST_S);
+        (0..99).for_each(|_| gap.on_train(&train(0.0, 64.0)));
+        assert_eq!(gap.seconds(), LEAST_S);
+        (0..99).for_each(|_| gap.on_train(&train(600_000.0, 1.0)));
+        assert!(gap.seconds > LEAST_S && gap.seconds <= MOST_S && gap.seconds.is_finite(), "{gap:?}");
+        let gap = begun(600_000.0);
+        assert_eq!(gap.seconds(), MOST_S);
+    }
+
+    #[test]
+    fn beside_a_queue_that_stays_it_takes_a_share_for_sixteen_trains_and_looks_again() {
+        let mut gap = Gap { crowd: Some(Crowd::default()), ..steady(60.0, 3) };
+        let mut forced = 0;
+        for _ in 0..60 {
+            gap.on_train(&train(600.0, 10.0));
+            forced += u32::from(gap.crowd.is_some_and(|crowd| crowd.forced > 0));
+        }
+        assert!((40..=48).contains(&forced), "{forced}");
+        let mut alone = Gap { crowd: Some(Crowd::default()), ..steady(60.0, 3) };
+        (0..200).for_each(|_| alone.on_train(&train(90.0, 10.0)));
+        assert_eq!(alone.crowd.map(|crowd| crowd.forced), Some(0));
+    }
+
+    #[test]
+    fn another_path_is_learnt_from_its_first_round_trip() {
+        let mut gap = steady(60.0, 3);
+        let before = gap.seconds();
+        gap.begin_again();
+        assert_eq!(gap.seconds(), before);
+        gap.on_train(&train(200.0, 1.0));
+        assert_eq!((gap.seconds(), gap.base_s()), (0.2, 0.2));
+    }
+}

@@ -1,0 +1,234 @@
+use std::time::Duration;
+
+use hopwise_core::agent::{Asking, LossKind, PathEvent, Recovered, SentKind};
+use hopwise_core::{Instant, Seq};
+
+use crate::testkit::sender::{Bench, MSS};
+
+const RTT: Duration = Duration::from_millis(64);
+
+fn bench() -> Bench {
+    let mut bench = Bench::new("train").with_rtt(RTT);
+    bench.unsent_bytes = 1_000_000;
+    bench
+}
+
+fn segments(bench: &Bench) -> u64 {
+    bench.gauge("train_segments").expect("a gauge")
+}
+
+fn gap_us(bench: &Bench) -> u64 {
+    bench.gauge("gap_us").expect("a gauge")
+}
+
+/// Whether a new segment may leave within a second.
+fn may_go_on(bench: &mut Bench) -> bool {
+    let now = bench.now;
+    bench.allowed().new_from <= now + Duration::from_secs(1)
+}
+
+/// What each segment of the next train tells; its ACK comes a round trip after the last one.
+fn train(bench: &mut Bench) -> Vec<u8> {
+    let mut told = Vec::new();
+    while may_go_on(bench) {
+        bench.now = bench.now.max(bench.allowed().new_from);
+        told.push(bench.note().told.expect("told"));
+        bench.send(1);
+    }
+    bench.wait(RTT);
+    bench.ack(bench.flight.segments);
+    told
+}
+
+#[test]
+fn the_first_train_is_a_segment_and_the_next_ones_double_until_they_take_the_span() {
+    let mut bench = bench();
+    assert_eq!(train(&mut bench), [1]);
+    assert_eq!(train(&mut bench), [2, 1]);
+    assert_eq!(train(&mut bench), [4, 3, 2, 1]);
+    assert_eq!((gap_us(&bench), segments(&bench)), (36_000, 8));
+    train(&mut bench);
+    assert_eq!((gap_us(&bench), segments(&bench)), (27_000, 16));
+    train(&mut bench);
+    assert_eq!((gap_us(&bench), segments(&bench)), (20_250, 22), "460 ms of 20.25 ms");
+}
+
+#[test]
+fn segments_leave_a_gap_apart_and_the_next_train_waits_for_the_ack() {
+    let mut bench = bench();
+    (0..3).for_each(|_| drop(train(&mut bench)));
+    let began = bench.now;
+    for nth in 0..8 {
+        assert_eq!(bench.allowed().new_from.max(began), began + nth * Duration::from_millis(36));
+        bench.now = bench.allowed().new_from.max(began);
+        bench.send(1);
+        assert_eq!(bench.allowed().burst_bytes, MSS);
+        assert_eq!(bench.allowed().resend_from, bench.now + Duration::from_millis(36));
+    }
+    assert!(!may_go_on(&mut bench));
+    bench.ack(3);
+    assert!(!may_go_on(&mut bench), "an ACK that was not asked for lets nothing leave");
+    bench.ack(5);
+    assert!(may_go_on(&mut bench));
+}
+
+#[test]
+fn what_is_sent_again_tells_what_is_left_behind_it() {
+    let mut bench = bench();
+    (0..2).for_each(|_| drop(train(&mut bench)));
+    (0..4).for_each(|_| bench.send(1));
+    let told: Vec<_> = (0..4).map(|nth| bench.note_at(bench.snd_una + nth * MSS).told).collect();
+    assert_eq!(told, [Some(4), Some(3), Some(2), Some(1)]);
+}
+
+/// Whoever has little to say waits for nothing: the last segment that there is asks.
+#[test]
+fn the_last_segment_that_is_ready_asks_and_more_may_follow_it() {
+    let mut bench = bench();
+    (0..3).for_each(|_| drop(train(&mut bench)));
+    bench.unsent_bytes = 2_500;
+    assert_eq!(bench.note().told, Some(2), "Nagle's rule may hold the rest");
+    bench.unsent_bytes = 1_000;
+    assert_eq!(bench.note().told, Some(1));
+    bench.unsent_bytes = 0;
+    bench.send(1);
+    bench.unsent_bytes = 9_000;
+    assert!(may_go_on(&mut bench));
+    assert_eq!(bench.note().told, Some(7));
+    bench.unsent_bytes = 0;
+    bench.send(1);
+    bench.ack(2);
+    assert_eq!(segments(&bench), 8, "two of eight prove nothing");
+    bench.unsent_bytes = 90_000;
+    assert_eq!(bench.note().told, Some(8), "a train of its own");
+}
+
+#[test]
+fn a_receivers_window_that_is_smaller_than_a_train_ends_it() {
+    let mut bench = bench();
+    (0..3).for_each(|_| drop(train(&mut bench)));
+    bench.snd_wnd = 3_500;
+    assert_eq!(bench.note().told, Some(3));
+    bench.send(3);
+    bench.ack(3);
+    assert!(may_go_on(&mut bench));
+    bench.snd_wnd = 0;
+    assert_eq!(bench.note().told, Some(1));
+}
+
+#[test]
+fn a_peer_that_knows_rate_requests_alone_is_asked_by_them() {
+    let mut bench = bench();
+    bench.asking = Asking::Rate;
+    train(&mut bench);
+    assert_eq!(bench.note().ask_rate, Some(2));
+    bench.send(1);
+    assert_eq!(bench.note().ask_rate, Some(0));
+    bench.asking = Asking::Told;
+    assert_eq!(bench.note().ask_rate, None);
+}
+
+#[test]
+fn under_a_peer_that_cannot_be_asked_a_window_of_one_train_slides() {
+    let mut bench = bench();
+    bench.asking = Asking::Never;
+    for _ in 0..200 {
+        while bench.flight.segments < bench.allowed_segments() as u32 {
+            bench.now = bench.now.max(bench.allowed().new_from);
+            bench.send(1);
+        }
+        bench.wait(RTT / 8);
+        bench.ack(2.min(bench.flight.segments));
+    }
+    assert!(segments(&bench) > 8, "{}", segments(&bench));
+    assert!(may_go_on(&mut bench));
+    assert_eq!(bench.allowed_segments(), segments(&bench));
+}
+
+#[test]
+fn a_lost_segment_slows_the_train_down_a_little_and_takes_no_window() {
+    let mut bench = bench();
+    (0..3).for_each(|_| drop(train(&mut bench)));
+    bench.send(8);
+    assert_eq!(bench.lose(LossKind::Fast).ssthresh, 8_000);
+    bench.sent(bench.count(1), SentKind::Resent);
+    bench.recover(Recovered::Full);
+    bench.ack(8);
+    assert_eq!(gap_us(&bench), 39_600, "a tenth, since it was the beginning");
+    assert_eq!(segments(&bench), 11);
+}
+
+#[test]
+fn a_loss_that_was_none_slows_nothing_down() {
+    let mut bench = bench();
+    (0..3).for_each(|_| drop(train(&mut bench)));
+    bench.send(8);
+    bench.lose(LossKind::Fast);
+    bench.recover(Recovered::Undone);
+    bench.wait(RTT);
+    bench.ack(8);
+    assert_eq!(gap_us(&bench), 27_000);
+}
+
+#[test]
+fn after_a_timeout_one_segment_goes_and_its_ack_lets_the_rest_follow() {
+    let mut bench = bench();
+    (0..3).for_each(|_| drop(train(&mut bench)));
+    bench.send(8);
+    bench.lose(LossKind::Timeout { nth: 1 });
+    assert_eq!(bench.allowed_segments(), 1);
+    bench.flight = bench.count(8);
+    bench.sent(bench.count(1), SentKind::AfterTimeout);
+    bench.ack(1);
+    assert_eq!(bench.allowed_segments(), 8);
+}
+
+/// The round trip of something that left twice may be that of its first copy: as the least of all it would stay.
+#[test]
+fn a_round_trip_that_may_be_of_another_copy_is_not_taken() {
+    let mut bench = bench();
+    train(&mut bench);
+    bench.send(2);
+    bench.sent(bench.count(1), SentKind::Probe);
+    bench.path.rtt.smoothed = Some(Duration::from_micros(10));
+    bench.ack(2);
+    assert_eq!(bench.gauge("least_rtt_us"), Some(64_000));
+}
+
+#[test]
+fn another_path_is_learnt_anew() {
+    let mut bench = bench();
+    (0..5).for_each(|_| drop(train(&mut bench)));
+    bench.path_event(&PathEvent::RouteFound);
+    assert_eq!(bench.gauge("least_rtt_us"), Some(64_000));
+    bench.path_event(&PathEvent::HopsChanged);
+    assert_eq!((bench.gauge("least_rtt_us"), gap_us(&bench)), (Some(0), 20_250), "the gap holds until then");
+    bench.path.rtt.smoothed = Some(Duration::from_millis(100));
+    train(&mut bench);
+    assert_eq!((bench.gauge("least_rtt_us"), gap_us(&bench), segments(&bench)), (Some(100_000), 100_000, 4));
+}
+
+#[test]
+fn a_lost_syn_is_no_loss() {
+    let mut bench = bench();
+    bench.lose(LossKind::Timeout { nth: 1 });
+    bench.recover(Recovered::Full);
+    assert_eq!(bench.allowed_segments(), 1);
+    bench.now = Instant::ZERO + RTT;
+    assert_eq!(train(&mut bench), [1]);
+    assert_eq!(gap_us(&bench), 64_000);
+}
+
+#[test]
+fn trains_go_on_where_numbers_wrap_and_segments_change_their_size() {
+    let mut bench = bench();
+    bench.snd_una = Seq(u32::MAX - 2_000);
+    for mss in [1_000, 1_460, 536, 9_000, 48] {
+        bench.mss = mss;
+        for _ in 0..6 {
+            let told = train(&mut bench);
+            assert_eq!(told.last(), Some(&1), "{told:?}");
+            assert!(told.len() <= 64, "{told:?}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! The agents `train` at both ends of a path: what they tell each other arrives, and bounds what is under way.
+
+use hopwise::memory::End;
+use hopwise_core::Instant;
+use hopwise_core::agent::{By, Rule};
+use hopwise_core::trace::{Lacking, TraceKind};
+
+use super::flow::{Flow, Setup, ms};
+
+/// 100 segments of 1448 bytes over 2 Mbit/s, the agents by name.
+fn run(senders: &'static str, receiver: &'static str, change: impl Fn(&mut Setup)) -> Flow {
+    let mut setup = Setup::over(ms(40)).rate(2_000_000, 50);
+    (setup.senders, setup.receiver, setup.bytes) = (senders, receiver, 144_800);
+    change(&mut setup);
+    let flow = setup.run(Instant::from_secs(60));
+    assert!(flow.ended.is_some(), "{setup:?}");
+    flow
+}
+
+fn acks(flow: &mut Flow, wanted: impl Fn(By, Rule) -> bool) -> usize {
+    flow.count(End::B, |kind| matches!(kind, TraceKind::AckDecided { by, why, .. } if wanted(*by, why.rule)))
+}
+
+#[test]
+fn every_ack_of_a_clean_path_was_asked_for() {
+    let mut flow = run("[train]", "train", |_| {});
+    let stats = flow.sender().stats;
+    assert_eq!((stats.segments_retransmitted, stats.timeouts, stats.tail_probes), (0, 0, 0), "{stats:?}");
+    let (all, asked) = {
+        let mut decided = Vec::new();
+        for event in flow.trace(End::B) {
+            if let TraceKind::AckDecided { by: By::Agent, why, .. } = event.kind {
+                decided.push(why.rule);
+            }
+        }
+        (decided.len(), decided.iter().filter(|rule| **rule == Rule::Asked).count())
+    };
+    assert_eq!(all, asked);
+    assert!((5..=12).contains(&asked), "{asked} trains");
+}
+
+#[test]
+fn a_peer_that_knows_rate_requests_alone_acknowledges_once_a_train_too() {
+    let mut flow = run("[train]", "tarr:hold=490ms", |_| {});
+    let lacks = |kind: &TraceKind| matches!(kind, TraceKind::Fallback(Lacking::RateRequest));
+    assert_eq!(flow.count(End::A, lacks), 0);
+    let asked = acks(&mut flow, |by, rule| by == By::Agent && rule == Rule::Asked);
+    assert!((5..=12).contains(&asked), "{asked} trains");
+}
+
+/// Told, nobody lacks rate requests: that would be a fallback that nothing falls back to.
+#[test]
+fn whoever_tells_trains_lacks_nothing() {
+    let mut flow = run("[train]", "train", |_| {});
+    for end in [End::A, End::B] {
+        assert_eq!(flow.count(end, |kind| matches!(kind, TraceKind::Fallback(_))), 0, "{end:?}");
+    }
+    let mut flow = run("[train]", "delayed", |_| {});
+    let told = |kind: &TraceKind| matches!(kind, TraceKind::Fallback(Lacking::Told));
+    assert_eq!((flow.count(End::A, told), flow.sender().stats.timeouts), (1, 0));
+}
+
+/// What the trace says of flight is the most that the agents saw, segment by segment.
+#[test]
+fn a_train_is_all_that_is_ever_in_flight() {
+    for loss_ppm in [0, 20_000, 200_000] {
+        let mut setup = Setup::over(ms(40)).rate(2_000_000, 50);
+        (setup.senders, setup.receiver, setup.bytes) = ("[train]", "train", 400_000);
+        setup.to_b.loss_ppm = loss_ppm;
+        let mut flow = setup.start();
+        let until = Instant::from_secs(300);
+        while flow.ended.is_none() && flow.world.now() < until {
+            flow.act();
+            flow.world.step(until);
+            let info = flow.sender();
+            let train = info.gauges.iter().find(|(name, _)| *name == "train_segments");
+            let train = train.map_or(64, |(_, segments)| *segments);
+            // A tail probe may go beyond it (RFC 8985 §7.3).
+            assert!(u64::from(info.flight.segments) <= train + 1, "{} of {train}", info.flight.segments);
+        }
+        assert!(flow.ended.is_some(), "{loss_ppm} ppm");
+    }
+}
+
+/// One lost in fifty is made good within its train: SACK tells of it, and no timer runs out.
+#[test]
+fn what_is_lost_within_a_train_needs_no_timeout() {
+    let mut flow = run("[train]", "train", |setup| {
+        (setup.to_b.loss_ppm, setup.bytes, setup.seed) = (20_000, 600_000, 5);
+    });
+    let stats = flow.sender().stats;
+    assert!(stats.segments_retransmitted >= 4, "{stats:?}");
+    assert_eq!(stats.timeouts, 0, "{stats:?}");
+    let waited = acks(&mut flow, |by, rule| by == By::Forced && rule == Rule::Ceiling);
+    assert_eq!(waited, 0, "the receiver's own hold ends before the ceiling");
+}
+
+/// Without SACK three ACKs behind a hole are what a sender needs. A train with two holes may end in a timeout.
+#[test]
+fn a_connection_without_sack_recovers_by_duplicate_acks() {
+    let flow = run("[train]", "train", |setup| {
+        *setup = setup.clone().both(|tcp| tcp.sack = false);
+        (setup.to_b.loss_ppm, setup.bytes, setup.seed) = (20_000, 600_000, 5);
+    });
+    let stats = flow.sender().stats;
+    assert!(stats.fast_retransmits >= 3, "{stats:?}");
+}
