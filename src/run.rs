@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use hopwise::lab::cost::Meter;
 use hopwise::lab::result::RunResult;
 use hopwise::scenario::{NoPlan, Prepared, Scenario};
-use hopwise::sim::{Results, Simulation};
+use hopwise::sim::{Results, Simulation, series};
 
 use crate::failure::{Failure, printed};
 
@@ -55,6 +55,9 @@ pub(crate) struct Arguments {
     /// Write what every radio sees of every frame to frames.csv
     #[arg(long)]
     frames: bool,
+    /// Write how windows and queues went, and the last frames, to series.csv
+    #[arg(long)]
+    series: bool,
     /// Write the traces of the flows' ends to NODE.trace.txt
     #[arg(long)]
     trace: bool,
@@ -114,7 +117,14 @@ fn simulate(arguments: &Arguments, prepared: &Prepared, out: &Path) -> Result<Re
     let wanted =
         watch::Wanted { capture: arguments.capture, frames: arguments.frames, trace: arguments.trace };
     let watch = watch::Watch::begin(wanted, &mut simulation, prepared, out)?;
-    simulation.run_until(prepared.plan.end());
+    if arguments.series {
+        // A run has one watcher of its frames.
+        let is_watched = arguments.capture || arguments.frames;
+        let frames = if is_watched { series::Frames::Leave } else { series::Frames::Keep };
+        files::write_series(out, &series::run(&mut simulation, &prepared.names, frames))?;
+    } else {
+        simulation.run_until(prepared.plan.end());
+    }
     watch.end()?;
     Ok(simulation.results())
 }

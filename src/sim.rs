@@ -7,6 +7,7 @@ mod host;
 mod plan;
 mod reach;
 mod results;
+pub mod series;
 
 pub use build::address_of;
 pub use certificate::{CERTIFICATE, certificate_hash};

@@ -39,6 +39,13 @@ pub(crate) fn write(
     Ok(())
 }
 
+/// series.csv.
+pub(crate) fn write_series(folder: &Path, series: &str) -> Result<(), Failure> {
+    let file = folder.join("series.csv");
+    let written = fs::create_dir_all(folder).and_then(|()| fs::write(&file, series));
+    written.map_err(|error| Failure::failed("writing results", format_args!("{}: {error}", file.display())))
+}
+
 fn flows(results: &Results, prepared: &Prepared) -> String {
     let mut text =
         "flow,from,to,hops,goodput_kbps,bytes_delivered,segments_sent,segments_retransmitted,timeouts,\

@@ -61,7 +61,8 @@ pub enum Track {
 }
 
 impl Track {
-    fn next_leg(&mut self) -> Option<Leg> {
+    /// Where it goes next; a copy of a track goes the same ways.
+    pub fn next_leg(&mut self) -> Option<Leg> {
         match self {
             Track::Legs(legs) => legs.pop_front(),
             Track::Waypoint(waypoint) => Some(waypoint.next_leg()),

@@ -1,0 +1,223 @@
+//! What happens over time in one run, sampled: windows, sequence numbers, queues, places, and the frames of its end.
+//!
+//! A sample looks and changes nothing, so that a run with a series is the run without it. Frames are watched in the
+//! last stretch alone, since watching them costs time; what a series holds is bounded whatever the run's length.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::rc::Rc;
+use std::time::Duration;
+
+use hopwise_air::dcf::{EVERYONE, FrameKind};
+use hopwise_air::frames::{FrameEvent, Sees};
+use hopwise_air::ledger::Spent;
+use hopwise_air::medium::Place;
+use hopwise_air::motion::{Leg, Track};
+use hopwise_core::Instant;
+
+use super::Simulation;
+use super::build::RADIO;
+
+/// The columns: what was seen, of which flow, node or link, when, and its value.
+pub const CSV_HEADER: &str = "what,who,at_s,value";
+
+const SAMPLES: u32 = 400;
+/// Of the flows and nodes beyond these there are no samples.
+const MOST_FLOWS: usize = 16;
+const MOST_NODES: usize = 64;
+/// The stretch at the end whose frames are kept, and how many at most.
+const STRETCH: Duration = Duration::from_millis(500);
+const MOST_FRAMES: usize = 3_000;
+
+/// Whether the end's frames are kept; somebody else may be watching them already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Frames {
+    Keep,
+    Leave,
+}
+
+/// Runs a simulation to its end and writes down what happens; `names` are the nodes'. Call it before anything has
+/// happened. The answer is a CSV under [`CSV_HEADER`], with rows only where a value has changed.
+pub fn run(simulation: &mut Simulation, names: &[String], frames: Frames) -> String {
+    let (begins, end) = (simulation.plan().begins(), simulation.plan().end());
+    simulation.world().keep_ledgers();
+    let mut writer = Writer::new(simulation, names);
+    let step = simulation.plan().duration / SAMPLES;
+    let stretch = simulation.plan().duration.min(STRETCH);
+    let mut seen = None;
+    for sample in 0..=SAMPLES {
+        let at = if sample == SAMPLES { end } else { begins + step * sample };
+        if frames == Frames::Keep && seen.is_none() && at + stretch > end {
+            simulation.run_until(begins + (simulation.plan().duration - stretch));
+            seen = Some(watch(simulation));
+        }
+        simulation.run_until(at);
+        writer.sample(simulation, at);
+    }
+    writer.airtime(simulation, end);
+    for event in seen.iter().flat_map(|seen| seen.take()) {
+        writer.frame(&event);
+    }
+    writer.text
+}
+
+fn watch(simulation: &mut Simulation) -> Rc<RefCell<Vec<FrameEvent>>> {
+    let seen = Rc::new(RefCell::new(Vec::new()));
+    let kept = Rc::clone(&seen);
+    let sink = move |event: &FrameEvent, _: &[u8]| {
+        let is_lost = event.sees == Sees::Collision && event.frame.to == event.station;
+        let mut kept = kept.borrow_mut();
+        if (is_lost || event.sees == Sees::Sends) && kept.len() < MOST_FRAMES {
+            kept.push(*event);
+        }
+    };
+    simulation.world().set_frames(Box::new(sink));
+    seen
+}
+
+struct Writer<'a> {
+    names: &'a [String],
+    /// The clock begins with the first flow.
+    begins: Instant,
+    /// What each row's last value was.
+    last: BTreeMap<(&'static str, String), String>,
+    ways: Vec<Option<Way>>,
+    text: String,
+}
+
+/// Where a node is, told from a copy of its track.
+struct Way {
+    leg: Leg,
+    following: Option<Leg>,
+    track: Track,
+}
+
+impl Way {
+    fn new(start: Place, mut track: Track) -> Way {
+        let following = track.next_leg();
+        Way { leg: Leg::standing(start), following, track }
+    }
+
+    fn at(&mut self, now: Instant) -> Place {
+        while let Some(leg) = self.following.filter(|leg| leg.from_ns <= now.0) {
+            self.leg = leg;
+            self.following = self.track.next_leg();
+        }
+        self.leg.at(now.0)
+    }
+}
+
+impl<'a> Writer<'a> {
+    fn new(simulation: &Simulation, names: &'a [String]) -> Writer<'a> {
+        let plan = simulation.plan();
+        let track = |node: usize| plan.tracks.get(node).cloned().flatten();
+        let way = |(node, place): (usize, &Option<Place>)| {
+            place.map(|place| Way::new(place, track(node).unwrap_or(Track::Legs([].into()))))
+        };
+        let ways = plan.places.iter().enumerate().map(way).collect();
+        let text = format!("{CSV_HEADER}\n");
+        let mut writer = Writer { names, begins: plan.begins(), last: BTreeMap::new(), ways, text };
+        for wire in &plan.wires {
+            let who = format!("{}>{}", writer.name(wire.ends.0), writer.name(wire.ends.1));
+            writer.write("wire", &who, Instant::ZERO, "1");
+        }
+        writer
+    }
+
+    fn name(&self, node: u32) -> &str {
+        self.names.get(node as usize).map_or("", String::as_str)
+    }
+
+    fn write(&mut self, what: &str, who: &str, at: Instant, value: &str) {
+        let since = at.0.saturating_sub(self.begins.0);
+        let _ = writeln!(
+            self.text,
+            "{what},{who},{}.{:06},{value}",
+            since / 1_000_000_000,
+            since % 1_000_000_000 / 1_000
+        );
+    }
+
+    /// Writes a value that is not what it was.
+    fn note(&mut self, what: &'static str, who: &str, at: Instant, value: String) {
+        let last = self.last.entry((what, who.to_owned())).or_default();
+        if *last != value {
+            last.clone_from(&value);
+            self.write(what, who, at, &value);
+        }
+    }
+
+    fn sample(&mut self, simulation: &Simulation, at: Instant) {
+        for (index, flow) in simulation.plan.flows.iter().enumerate().take(MOST_FLOWS) {
+            self.flow(simulation, at, index as u16, flow.from, &format!("f{index}"));
+            self.flow(simulation, at, index as u16, flow.to, &format!("f{index}-back"));
+        }
+        for node in 0..self.names.len().min(MOST_NODES) {
+            let name = self.names[node].clone();
+            let host = &simulation.world.machines()[node];
+            if let Some(queue) = host.node().queue(RADIO) {
+                self.note("queue_packets", &name, at, queue.len().to_string());
+            }
+            if let Some(place) = self.ways[node].as_mut().map(|way| way.at(at)) {
+                self.note("x_m", &name, at, format!("{:.1}", place.x));
+                self.note("y_m", &name, at, format!("{:.1}", place.y));
+            }
+        }
+    }
+
+    /// One end of a TCP flow, if it sends.
+    fn flow(&mut self, simulation: &Simulation, at: Instant, index: u16, node: u32, who: &str) {
+        let host = &simulation.world.machines()[node as usize];
+        let conn = host.flows().iter().find(|flow| flow.index == index).and_then(super::Flow::conn);
+        let Some(Ok(info)) = conn.map(|conn| host.node().endpoint().info(at, conn)) else { return };
+        if info.stats.bytes_sent == 0 {
+            return;
+        }
+        let segments = |bytes: u64| format!("{:.2}", bytes as f64 / f64::from(info.snd_mss.max(1)));
+        let stats = &info.stats;
+        self.note("cwnd_segments", who, at, info.cwnd_bytes.map_or(String::new(), segments));
+        let ssthresh = Some(info.ssthresh_bytes).filter(|bytes| *bytes < u64::from(u32::MAX));
+        self.note("ssthresh_segments", who, at, ssthresh.map_or(String::new(), segments));
+        self.note("flight_segments", who, at, info.flight.segments.to_string());
+        self.note("acked_bytes", who, at, stats.bytes_acked.to_string());
+        let sent_once = stats.bytes_sent.saturating_sub(info.bytes_retransmitted);
+        self.note("sent_bytes", who, at, sent_once.to_string());
+        self.note("sent_again_segments", who, at, stats.segments_retransmitted.to_string());
+        self.note("timeouts", who, at, stats.timeouts.to_string());
+    }
+
+    /// Where each radio's time went in the whole run.
+    fn airtime(&mut self, simulation: &Simulation, at: Instant) {
+        for node in 0..self.names.len().min(MOST_NODES) {
+            let Some(ledger) = simulation.world.ledger(node as u32) else { continue };
+            if simulation.plan.places[node].is_none() {
+                continue;
+            }
+            for spent in Spent::ALL {
+                let what = format!("airtime:{}", spent.name());
+                let seconds = format!("{:.3}", ledger.ns(spent) as f64 / 1e9);
+                let name = self.names[node].clone();
+                self.write(&what, &name, at, &seconds);
+            }
+        }
+    }
+
+    /// A frame on its way, with its microseconds, or one that was lost to another at its addressee.
+    fn frame(&mut self, event: &FrameEvent) {
+        let kind = match event.frame.kind {
+            FrameKind::Rts => "rts",
+            FrameKind::Cts => "cts",
+            FrameKind::Data => "data",
+            FrameKind::Ack => "ack",
+        };
+        let to = if event.frame.to == EVERYONE { "all" } else { self.name(event.frame.to) };
+        let who = format!("{}>{to}", self.name(event.sender));
+        let what = if event.sees == Sees::Collision { "lost" } else { "frame" };
+        let lasts_us = (event.until_ns - event.from_ns) / 1_000;
+        self.write(&format!("{what}:{kind}"), &who, Instant(event.from_ns), &lasts_us.to_string());
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+use super::*;
+use crate::scenario::{Prepared, Scenario};
+
+const CHAIN: &str = "
+topology: { kind: chain, hops: 4, spacing_m: 200 }
+traffic: [{ from: first, to: last, kind: bulk, flows: 2, start: 1s }]
+arms: { x: { receiver: delayed, sender: [newreno] } }
+run: { duration: 20s, warmup: 5s }
+";
+
+fn prepared(sets: &[&str]) -> Prepared {
+    let sets: Vec<_> = sets.iter().map(|set| (*set).to_owned()).collect();
+    let scenario = Scenario::parse("chain", CHAIN, &sets).expect("a scenario");
+    scenario.plan(None, 1).expect("a plan")
+}
+
+fn series(prepared: &Prepared, frames: Frames) -> (String, super::super::Results) {
+    let mut simulation = Simulation::new(&prepared.plan).expect("a world");
+    let text = run(&mut simulation, &prepared.names, frames);
+    (text, simulation.results())
+}
+
+/// The values of one row over time.
+fn values(text: &str, what: &str, who: &str) -> Vec<(f64, f64)> {
+    let fields = text.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
+    let wanted = fields.filter(|fields| fields[0] == what && fields[1] == who);
+    wanted.map(|fields| (fields[2].parse().expect("a time"), fields[3].parse().unwrap_or(f64::NAN))).collect()
+}
+
+#[test]
+fn a_run_with_a_series_is_the_run_without_it() {
+    let prepared = prepared(&[]);
+    let plain = super::super::run(&prepared.plan).expect("a world");
+    let (with_frames, results) = series(&prepared, Frames::Keep);
+    let ledgers = |mut results: super::super::Results| {
+        results.nodes.iter_mut().for_each(|node| node.ledger = None);
+        results
+    };
+    assert_eq!(ledgers(results), plain);
+    let (without, _) = series(&prepared, Frames::Leave);
+    let sampled: Vec<_> = with_frames.lines().filter(|line| !line.contains(':')).collect();
+    let left: Vec<_> = without.lines().filter(|line| !line.contains(':')).collect();
+    assert_eq!(sampled, left);
+}
+
+#[test]
+fn windows_and_sequence_numbers_tell_what_the_flow_came_to() {
+    let prepared = prepared(&[]);
+    let (text, results) = series(&prepared, Frames::Keep);
+    for (flow, who) in results.flows.iter().zip(["f0", "f1"]) {
+        let acked = values(&text, "acked_bytes", who);
+        let last = acked.last().expect("something was acknowledged");
+        assert_eq!(last.1 as u64, flow.sender.bytes_acked);
+        assert!(last.0 > 19.0 && acked.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 < pair[1].1));
+        let cwnd = values(&text, "cwnd_segments", who);
+        assert!(cwnd.len() > 20 && cwnd.iter().any(|(_, segments)| *segments > 2.0), "{cwnd:?}");
+        let timeouts = values(&text, "timeouts", who).last().map_or(0.0, |(_, count)| *count);
+        assert_eq!(timeouts as u32, flow.sender.timeouts);
+    }
+    let queue = values(&text, "queue_packets", "n0");
+    assert!(
+        queue.iter().any(|(_, packets)| *packets > 0.0) && queue.iter().all(|(_, packets)| *packets <= 50.0)
+    );
+}
+
+#[test]
+fn the_ends_frames_and_all_airtime_are_kept() {
+    let prepared = prepared(&[]);
+    let (text, results) = series(&prepared, Frames::Keep);
+    let frames: Vec<_> = text.lines().filter(|line| line.starts_with("frame:")).collect();
+    assert!(frames.len() > 50 && frames.len() <= MOST_FRAMES, "{}", frames.len());
+    let at = |line: &str| line.split(',').nth(2).and_then(|at| at.parse::<f64>().ok()).expect("a time");
+    assert!(frames.iter().all(|line| at(line) > 19.49 && at(line) <= 20.0));
+    assert!(text.lines().any(|line| line.starts_with("frame:data,n0>n1,")), "the first hop is on the air");
+    let sent: f64 = ["data", "rts", "cts", "ack"]
+        .iter()
+        .flat_map(|kind| (0..5).map(move |node| (format!("airtime:sends-{kind}"), format!("n{node}"))))
+        .flat_map(|(what, who)| values(&text, &what, &who))
+        .map(|(_, seconds)| seconds)
+        .sum();
+    assert!((sent - results.air.airtime_s).abs() < 0.05, "{sent} s of {}", results.air.airtime_s);
+}
+
+#[test]
+fn places_are_told_where_nodes_walk_as_where_they_stand() {
+    let still = prepared(&[]);
+    let (text, _) = series(&still, Frames::Leave);
+    assert_eq!(values(&text, "x_m", "n3"), [(0.0, 600.0)], "a value that stays is written once");
+    let walking =
+        prepared(&["mobility={ speed_mps: [1, 5], width_m: 800, height_m: 10 }", "run.duration=10s"]);
+    let (text, _) = series(&walking, Frames::Leave);
+    assert!(values(&text, "x_m", "n3").len() > 10);
+}
+
+#[test]
+fn a_series_is_bounded_whatever_the_length_of_a_run() {
+    let (short, _) = series(&prepared(&["run.duration=20s"]), Frames::Leave);
+    let (long, _) = series(&prepared(&["run.duration=120s"]), Frames::Leave);
+    assert!(long.lines().count() < 2 * short.lines().count() && long.lines().count() < 10_000);
+}
