@@ -174,38 +174,67 @@ impl Document {
             // serde names what it wants in the same sentence: "unknown field `x`, expected one of `a`, `b`".
             match problem.split_once(", expected ") {
                 Some((wrong, wanted)) if wrong.starts_with("unknown field") => {
-                    let accepted = format!("expected {wanted}");
-                    self.refuse_key(&place, wrong, &accepted)
+                    self.refuse_key(&place, wrong, &with_nearest(wrong, wanted))
                 }
-                Some((wrong, wanted)) => self.refuse(&place, wrong, &format!("expected {wanted}")),
-                None => self.refuse_at(&place, self.root.span(&place.0), problem, None),
+                Some((wrong, wanted)) => self.refuse(&place, wrong, &with_nearest(wrong, wanted)),
+                None => self.refuse_at(&place, Mark::Value, problem, None),
             }
         })
     }
 
     /// Refuses the value at `place`, for a reason that serde does not know.
     pub fn refuse(&self, place: &Place, problem: impl fmt::Display, accepted: &str) -> Box<Refusal> {
-        let span = self.root.span(&place.0);
-        self.refuse_at(place, span, problem.to_string(), Some(accepted.to_owned()))
+        self.refuse_at(place, Mark::Value, problem.to_string(), Some(accepted.to_owned()))
     }
 
     /// Refuses that `place` is there at all: shown at its key.
     pub fn refuse_key(&self, place: &Place, problem: impl fmt::Display, accepted: &str) -> Box<Refusal> {
-        let span = self.root.key_span(&place.0);
-        self.refuse_at(place, span, problem.to_string(), Some(accepted.to_owned()))
+        self.refuse_at(place, Mark::Key, problem.to_string(), Some(accepted.to_owned()))
     }
 
     fn refuse_at(
         &self,
         place: &Place,
-        span: Range<usize>,
+        mark: Mark,
         problem: String,
         accepted: Option<String>,
     ) -> Box<Refusal> {
-        if let Some(assigned) = self.assigned_to(place) {
-            return Box::new(assigned.refuse(problem, accepted));
+        let mut place = place.clone();
+        // What stands elsewhere may have been set itself; nothing of ours is set over more often.
+        for _ in 0..self.assigned.len() {
+            match self.assigned_to(&place).map(|assigned| assigned.shown(&place, &problem, accepted.as_ref()))
+            {
+                Some(assign::Shown::InText(refusal)) => return refusal,
+                Some(assign::Shown::At(elsewhere)) => place = elsewhere,
+                None => break,
+            }
         }
+        let span = match mark {
+            Mark::Value => self.root.span(&place.0),
+            Mark::Key => self.root.key_span(&place.0),
+        };
         Box::new(Refusal::new(&self.name, &self.text, span, problem, accepted))
+    }
+}
+
+/// What is underlined.
+#[derive(Clone, Copy)]
+enum Mark {
+    Key,
+    Value,
+}
+
+/// What serde wants, after the name among it that the wrong one comes nearest to.
+fn with_nearest(wrong: &str, wanted: &str) -> String {
+    let quoted = |text: &'_ str| text.split('`').skip(1).step_by(2).map(str::to_owned).collect::<Vec<_>>();
+    let (given, names) = (quoted(wrong), quoted(wanted));
+    let nearest = match &given[..] {
+        [given] => hopwise_agents::spec::nearest(given, names.iter().map(String::as_str)),
+        _ => None,
+    };
+    match nearest {
+        Some(name) => format!("did you mean `{name}`? expected {wanted}"),
+        None => format!("expected {wanted}"),
     }
 }
 

@@ -16,6 +16,7 @@ mod node;
 mod proxy;
 mod recv;
 mod run;
+mod schema;
 mod send;
 mod status;
 mod table;
@@ -42,6 +43,7 @@ enum Sub {
     Recv(recv::Arguments),
     Proxy(proxy::Arguments),
     Agents(agents::Arguments),
+    Schema(schema::Arguments),
     Doctor(doctor::Arguments),
     Trace(trace::Arguments),
 }
@@ -59,6 +61,7 @@ fn main() -> ExitCode {
         Sub::Recv(arguments) => recv::run(&arguments),
         Sub::Proxy(arguments) => proxy::run(&arguments),
         Sub::Agents(arguments) => agents::run(&arguments),
+        Sub::Schema(arguments) => schema::run(&arguments),
         Sub::Doctor(arguments) => doctor::run(&arguments),
         Sub::Trace(arguments) => trace::run(&arguments),
     };

@@ -2,26 +2,32 @@
 
 mod channel;
 mod check;
+mod flows;
+mod matrix;
 mod motion;
 mod nodes;
 mod reach;
+mod rules;
 mod schema;
+mod settings;
 
 use std::path::Path;
-use std::sync::Arc;
 
 use hopwise_agents::Profile;
 use hopwise_air::dcf::{MacConfig, RateControl, Rules};
 use hopwise_air::medium::Radio;
 use hopwise_air::phy::Phy;
-use hopwise_core::tcp::TcpConfig;
 use hopwise_mesh::WhenFull;
+use serde_json::Value;
 
+use crate::lab::record::Stop;
 use crate::located::{Document, LoadError, Place, Refusal};
-use crate::sim::{Arm, FlowPlan, Plan, TrafficPlan};
-use schema::{RateName, RulesName, RunConfig, ScenarioFile, TcpProfile, TrafficKind, WhenFullName};
+use crate::sim::{Arm, Plan};
+use schema::{RateName, RulesName, RunConfig, ScenarioFile, StopName, TcpProfile, WhenFullName};
 
+pub use matrix::{Cell, name_of};
 pub use nodes::Nodes;
+pub use settings::hex;
 
 /// A scenario that was read, with what was set over it.
 #[derive(Clone, Debug)]
@@ -37,8 +43,6 @@ pub struct Prepared {
     pub plan: Plan,
     /// What results call the nodes.
     pub names: Vec<String>,
-    /// Specs of the sender agents, one by one, in their canonical form.
-    pub senders: Vec<String>,
 }
 
 impl Prepared {
@@ -46,6 +50,19 @@ impl Prepared {
     pub fn name_of(&self, node: u32) -> &str {
         self.names.get(node as usize).map_or("", String::as_str)
     }
+}
+
+/// What a scenario asks of a trial.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub title: Option<String>,
+    pub world: &'static str,
+    /// The baseline first, the others as the file has them.
+    pub arms: Vec<String>,
+    pub cells: Vec<Cell>,
+    pub seeds: u32,
+    pub margin: f64,
+    pub stop: Stop,
 }
 
 /// Why there is no plan.
@@ -62,6 +79,11 @@ impl From<Box<Refusal>> for NoPlan {
     fn from(refusal: Box<Refusal>) -> NoPlan {
         NoPlan::Refused(refusal)
     }
+}
+
+/// The JSON Schema of scenarios, for editors.
+pub fn json_schema() -> Value {
+    schemars::schema_for!(ScenarioFile).to_value()
 }
 
 impl Scenario {
@@ -84,46 +106,102 @@ impl Scenario {
         Ok(Scenario { name, document })
     }
 
-    /// The arms' names and how many seeds the file asks for.
-    pub fn arms(&self) -> Result<(Vec<String>, u32), Box<Refusal>> {
+    /// What a trial of it is made of.
+    pub fn asked(&self) -> Result<Asked, Box<Refusal>> {
         let file: ScenarioFile = self.document.read()?;
-        Ok((file.arms.keys().cloned().collect(), file.run.seeds))
+        let mut arms = self.arms_of(&file)?;
+        check::run(&self.document, &file)?;
+        if let Some(baseline) = &file.run.baseline {
+            // Stable, so that the others stay in their order.
+            arms.sort_by_key(|arm| arm != baseline);
+        }
+        Ok(Asked {
+            title: file.title,
+            world: file.world.name(),
+            arms,
+            cells: matrix::cells(&self.document, file.matrix.as_ref())?,
+            seeds: file.run.seeds,
+            margin: f64::from(file.run.margin.0) / 1e6,
+            stop: match file.run.stop {
+                StopName::AllSeeds => Stop::AllSeeds,
+                StopName::WhenSure => Stop::WhenSure,
+            },
+        })
+    }
+
+    fn arms_of(&self, file: &ScenarioFile) -> Result<Vec<String>, Box<Refusal>> {
+        let arms: Vec<String> = file.arms.names().map(str::to_owned).collect();
+        if arms.is_empty() {
+            let wanted = "at least one, such as x: { receiver: delayed, sender: [cubic] }";
+            return Err(self.document.refuse_key(&Place::root().key("arms"), "no arm", wanted));
+        }
+        Ok(arms)
+    }
+
+    /// The scenario at one point of its matrix.
+    pub fn at(&self, cell: &Cell) -> Result<Scenario, Box<Refusal>> {
+        let mut there = self.clone();
+        cell.set_in(&mut there.document)?;
+        Ok(there)
+    }
+
+    /// The scenario as it stands, or at the only point that its matrix has left.
+    fn at_only_point(&self) -> Result<Scenario, Box<Refusal>> {
+        let file: ScenarioFile = self.document.read()?;
+        match &matrix::cells(&self.document, file.matrix.as_ref())?[..] {
+            [only] => self.at(only),
+            cells => {
+                let problem = format!("a run has one point, and the matrix has {}", cells.len());
+                let paths: Vec<_> = cells[0].point.keys().map(|path| format!("--set {path}=…")).collect();
+                Err(self.document.refuse_key(&Place::root().key("matrix"), problem, &paths.join(" ")))
+            }
+        }
     }
 
     /// The plan for one arm (which may be left out where there is one) and seed.
     pub fn plan(&self, arm: Option<&str>, seed: u64) -> Result<Prepared, NoPlan> {
         let file: ScenarioFile = self.document.read()?;
-        let arms: Vec<String> = file.arms.keys().cloned().collect();
+        let arms = self.arms_of(&file)?;
         let name = match (arm, &arms[..]) {
             (Some(arm), _) if arms.iter().any(|known| known == arm) => arm.to_owned(),
             (None, [only]) => only.clone(),
-            (None, []) => {
-                let wanted = "at least one, such as x: { receiver: delayed, sender: [cubic] }";
-                return Err(self.document.refuse_key(&Place::root().key("arms"), "no arm", wanted).into());
-            }
             _ => return Err(NoPlan::WhichArm { arms }),
         };
-        Ok(self.prepare(&name, seed)?)
+        Ok(self.at_only_point()?.prepare(&name, seed)?)
     }
 
-    fn prepare(&self, arm: &str, seed: u64) -> Result<Prepared, Box<Refusal>> {
+    /// Every parameter in force under an arm, whatever the seed.
+    pub fn settings(&self, arm: &str) -> Result<Value, Box<Refusal>> {
+        let (document, file) = self.under(arm)?;
+        check::all(&document, &file)?;
+        Ok(settings::in_force(&file, &check::agents(&document, &file, arm)?))
+    }
+
+    /// The file with what the arm sets over it.
+    fn under(&self, arm: &str) -> Result<(Document, ScenarioFile), Box<Refusal>> {
         let mut document = self.document.clone();
         let own: ScenarioFile = document.read()?;
         let place = Place::root().key("arms").key(arm).key("set");
-        for (path, value) in &own.arms[arm].set {
-            let set = document.set_value(path, value);
-            set.map_err(|problem| {
-                document.refuse(&place.key(path), problem, "a path such as topology.hops")
-            })?;
+        for (path, value) in own.arms.find(arm).iter().flat_map(|arm| &arm.set) {
+            let place = place.key(path);
+            check::settable(path)
+                .map_err(|problem| document.refuse_key(&place, problem, "a path such as topology.hops"))?;
+            document.set_value(path, value, &place)?;
         }
-        let file: ScenarioFile = document.read()?;
+        let file = document.read()?;
+        Ok((document, file))
+    }
+
+    /// The plan for an arm that there is, at the point where the scenario is.
+    pub fn prepare(&self, arm: &str, seed: u64) -> Result<Prepared, Box<Refusal>> {
+        let (document, file) = self.under(arm)?;
         check::all(&document, &file)?;
         let agents = check::agents(&document, &file, arm)?;
         for draw in 0..MOST_DRAWS {
             let nodes = nodes::place(&document, &file, (seed, draw))?;
             let plan = plan_of(&document, &file, &nodes, agents.arm.clone(), seed)?;
             if reach::check(&document, &file, &plan)? == reach::Field::Usable {
-                return Ok(Prepared { plan, names: nodes.names, senders: agents.senders });
+                return Ok(Prepared { plan, names: nodes.names });
             }
         }
         let problem = format!("{MOST_DRAWS} random fields were drawn, and none holds together");
@@ -148,10 +226,6 @@ fn plan_of(
         let names: Vec<_> = Phy::names().collect();
         document.refuse(&place, format!("no profile is called `{}`", file.radio.profile), &names.join(", "))
     })?;
-    let profile = match file.tcp.profile {
-        TcpProfile::Modern => Profile::Modern,
-        TcpProfile::Ns2 => Profile::Ns2,
-    };
     let channel = channel::read(document, file, nodes, &phy)?;
     let radio = Radio::default();
     let slowest = match file.radio.rate {
@@ -182,8 +256,9 @@ fn plan_of(
             WhenFullName::Drop => WhenFull::Drop,
             WhenFullName::Hold => WhenFull::Hold,
         },
-        profile,
-        flows: flows(document, file, nodes)?,
+        profile: profile_of(file),
+        flows: flows::read(document, file, nodes, seed)?,
+        rules: rules::read(document, file, nodes)?,
         arm,
         duration: duration.0,
         warmup: warmup.0,
@@ -192,54 +267,12 @@ fn plan_of(
     })
 }
 
-fn flows(document: &Document, file: &ScenarioFile, nodes: &Nodes) -> Result<Vec<FlowPlan>, Box<Refusal>> {
-    let mut flows = Vec::new();
-    for (nth, traffic) in file.traffic.iter().enumerate() {
-        let place = Place::root().key("traffic").index(nth);
-        let end = |key: &str, name: &str| {
-            nodes.find(name).ok_or_else(|| {
-                let accepted = format!("first, last, or one of {} to {}", nodes.names[0], nodes.last());
-                document.refuse(&place.key(key), format!("no node is called `{name}`"), &accepted)
-            })
-        };
-        let (from, to) = (end("from", &traffic.from)?, end("to", &traffic.to)?);
-        if from == to {
-            let problem = format!("`{}` and `{}` are the same node", traffic.from, traffic.to);
-            return Err(document.refuse(&place.key("to"), problem, "another node"));
-        }
-        let tcp = Arc::new(tcp_config(file, traffic.segment_bytes));
-        for copy in 0..traffic.flows {
-            let start = traffic.start.0 + traffic.apart.0 * copy;
-            let traffic = match traffic.kind {
-                TrafficKind::Bulk => TrafficPlan::Bulk { tcp: Arc::clone(&tcp) },
-                TrafficKind::Cbr => TrafficPlan::Datagrams {
-                    bytes: traffic.segment_bytes,
-                    every: traffic.every.map(|every| every.0),
-                },
-                TrafficKind::Saturated => {
-                    TrafficPlan::Datagrams { bytes: traffic.segment_bytes, every: None }
-                }
-            };
-            flows.push(FlowPlan { from, to, start, traffic });
-        }
+/// Which defaults the agents have.
+fn profile_of(file: &ScenarioFile) -> Profile {
+    match file.tcp.profile {
+        TcpProfile::Modern => Profile::Modern,
+        TcpProfile::Ns2 => Profile::Ns2,
     }
-    Ok(flows)
-}
-
-fn tcp_config(file: &ScenarioFile, segment_bytes: u16) -> TcpConfig {
-    let mut tcp = match file.tcp.profile {
-        TcpProfile::Modern => TcpConfig { segment_bytes, ..TcpConfig::modern() },
-        TcpProfile::Ns2 => TcpConfig::ns2(segment_bytes),
-    };
-    let set = |own: Option<bool>, value: &mut bool| *value = own.unwrap_or(*value);
-    set(file.tcp.sack, &mut tcp.sack);
-    set(file.tcp.timestamps, &mut tcp.timestamps);
-    set(file.tcp.ecn, &mut tcp.ecn);
-    set(file.tcp.nagle, &mut tcp.nagle);
-    if let Some(rto_min) = file.tcp.rto_min {
-        tcp.rto.min = rto_min.0;
-    }
-    tcp
 }
 
 #[cfg(test)]

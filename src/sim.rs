@@ -3,18 +3,22 @@
 mod build;
 pub mod calibration;
 mod certificate;
+mod draw;
 mod host;
 mod plan;
+mod programs;
 mod reach;
 mod results;
 pub mod series;
 
 pub use build::address_of;
 pub use certificate::{CERTIFICATE, certificate_hash};
-pub use host::{Flow, Host, Traffic};
-pub use plan::{Arm, FlowPlan, Plan, TrafficPlan, WirePlan};
+pub use draw::Amount;
+pub use host::Host;
+pub use plan::{Arm, FlowPlan, Plan, Talk, TcpPlan, TrafficPlan, Ways, WirePlan};
+pub use programs::{Completions, Flow, Tally};
 pub use reach::Reach;
-pub use results::{AirTotals, FlowResult, NodeResult, Results};
+pub use results::{AirTotals, FlowResult, NodeResult, Results, Way};
 
 use hopwise_air::World;
 use hopwise_core::Instant;

@@ -1,11 +1,13 @@
 //! Values with their units, as people write them in files and on the command line.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A length of time: `100ms`, `1.5s`. The unit must be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -49,6 +51,8 @@ const TIMES: Units = &[
     ("s", 1_000_000_000),
     ("h", 3_600_000_000_000),
 ];
+/// Longer units are not written.
+const WRITTEN_TIMES: Units = &[("ns", 1), ("us", 1_000), ("ms", 1_000_000), ("s", 1_000_000_000)];
 const SIZES: Units = &[
     ("KiB", 1 << 10),
     ("MiB", 1 << 20),
@@ -76,8 +80,15 @@ fn digits(text: &str) -> Option<u64> {
     if sound { text.parse().ok() } else { None }
 }
 
+/// In the largest unit that leaves nothing over, so that it is read as what it was.
+fn exact(amount: u64, units: Units) -> String {
+    let whole = units.iter().filter(|(_, one)| amount.is_multiple_of(*one));
+    let (name, one) = whole.max_by_key(|(_, one)| *one).copied().unwrap_or(("", 1));
+    format!("{}{name}", amount / one)
+}
+
 macro_rules! readable {
-    ($($name:ident: $wanted:literal, $read:expr;)+) => { $(
+    ($($name:ident: $wanted:literal, $units:ident, $written:ident, $read:expr, $amount:expr;)+) => { $(
         impl FromStr for $name {
             type Err = UnitError;
 
@@ -92,16 +103,38 @@ macro_rules! readable {
                 text(from)?.parse().map_err(D::Error::custom)
             }
         }
+
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+                let amount: fn(&$name) -> u64 = $amount;
+                to.serialize_str(&exact(amount(self), $written))
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                let units: Vec<_> = $units.iter().map(|(name, _)| *name).collect();
+                let pattern = format!("^[0-9]+(\\.[0-9]+)? *({})$", units.join("|"));
+                json_schema!({ "type": "string", "pattern": pattern, "description": $wanted })
+            }
+        }
     )+ };
 }
 
 readable! {
-    Time: "a time with its unit, such as 100ms, 1.5s, 300us or 2min",
-        |text| scaled(text, TIMES).map(|nanos| Time(Duration::from_nanos(nanos)));
-    Size: "a size with its unit, such as 1500B, 64KiB or 10MB", |text| scaled(text, SIZES).map(Size);
-    Rate: "a rate with its unit, such as 11mbit or 2gbit", |text| scaled(text, RATES).map(Rate);
-    Share: "a share from 0% to 100%, such as 1%, 0.05% or 20ppm",
-        |text| scaled(text, SHARES).filter(|ppm| *ppm <= 1_000_000).and_then(|ppm| u32::try_from(ppm).ok()).map(Share);
+    Time: "a time with its unit, such as 100ms, 1.5s, 300us or 2min", TIMES, WRITTEN_TIMES,
+        |text| scaled(text, TIMES).map(|nanos| Time(Duration::from_nanos(nanos))), |time| time.nanos();
+    Size: "a size with its unit, such as 1500B, 64KiB or 10MB", SIZES, SIZES,
+        |text| scaled(text, SIZES).map(Size), |size| size.0;
+    Rate: "a rate with its unit, such as 11mbit or 2gbit", RATES, RATES,
+        |text| scaled(text, RATES).map(Rate), |rate| rate.0;
+    Share: "a share from 0% to 100%, such as 1%, 0.05% or 20ppm", SHARES, SHARES,
+        |text| scaled(text, SHARES).filter(|ppm| *ppm <= 1_000_000).and_then(|ppm| u32::try_from(ppm).ok()).map(Share),
+        |share| u64::from(share.0);
 }
 
 /// A number without a unit is read as its text, so that what is said of it names the units.
@@ -122,6 +155,13 @@ fn text<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
             Scalar::Decimal(number) => number.to_string(),
         },
     )
+}
+
+impl Time {
+    /// Everything that is read fits.
+    pub fn nanos(&self) -> u64 {
+        u64::try_from(self.0.as_nanos()).unwrap_or(u64::MAX)
+    }
 }
 
 impl fmt::Display for Time {

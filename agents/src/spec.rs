@@ -22,6 +22,7 @@ mod tune;
 pub use error::{Problem, SpecError};
 pub use list::{MOST_SENDERS, MOST_SHADOWS, SenderList, ShadowList, join};
 pub use one::{AgentSpec, InForce, ReceiverSpec};
+pub use suggest::nearest;
 
 /// Reads the spec of a receiver agent.
 pub fn parse_receiver(spec: &str) -> Result<ReceiverSpec, SpecError> {

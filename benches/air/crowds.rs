@@ -41,9 +41,8 @@ fn plan(columns: u32, rows: u32) -> Plan {
     let place = |n: u32| Place { x: 200.0 * f64::from(n % columns), y: 200.0 * f64::from(n / columns) };
     let flow = |index: u32| {
         let from = index * 10 / columns * columns + (index * 10 % columns + index % 3) % (columns - 3);
-        let traffic =
-            TrafficPlan::Bulk { tcp: Arc::new(TcpConfig { segment_bytes: 1000, ..TcpConfig::modern() }) };
-        FlowPlan { from, to: from + 3, start: Duration::from_millis(index.into()), traffic }
+        let traffic = TrafficPlan::bulk(Arc::new(TcpConfig { segment_bytes: 1000, ..TcpConfig::modern() }));
+        FlowPlan::new(from, from + 3, Duration::from_millis(index.into()), traffic)
     };
     Plan {
         places: (0..columns * rows).map(|n| Some(place(n))).collect(),
@@ -57,6 +56,7 @@ fn plan(columns: u32, rows: u32) -> Plan {
         when_full: WhenFull::Drop,
         profile: Profile::Modern,
         flows: (0..columns * rows / 10).map(flow).collect(),
+        rules: Vec::new(),
         arm: Arm { name: "x".into(), receiver: "delayed".into(), senders: "[cubic]".into() },
         duration: Duration::from_secs(SECONDS),
         warmup: Duration::ZERO,

@@ -1,9 +1,10 @@
 //! What one run came to, as programs read it.
 
+use hopwise_agents::spec::parse_senders;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::Prepared;
-use crate::sim::{Results, certificate_hash};
+use crate::sim::{Completions, FlowResult, Results, Way, certificate_hash};
 
 /// Its shape is fixed: programs outside this project read it. What a run cost is kept elsewhere, so that two runs of
 /// one seed are the same to the byte.
@@ -38,6 +39,25 @@ pub struct FlowRow {
     pub fast_retransmits: u32,
     pub acks_sent: u64,
     pub acks_repeated: u64,
+    /// Of transfers and requests alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completed: Option<Completed>,
+    /// It stands in no total.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub background: bool,
+}
+
+/// Transfers or requests that ended in the counted time, and how long they took.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Completed {
+    pub count: u64,
+    pub mean_s: Option<f64>,
+    pub longest_s: f64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,13 +84,13 @@ pub struct Routing {
 impl RunResult {
     pub fn new(scenario: &str, world: &str, prepared: &Prepared, results: &Results) -> RunResult {
         let plan = &prepared.plan;
-        let flows = results.flows.iter().enumerate().map(|(index, flow)| FlowRow {
-            id: format!("f{index}"),
+        let flows = results.flows.iter().map(|flow| FlowRow {
+            id: id_of(flow),
             from: prepared.name_of(flow.from).to_owned(),
             to: prepared.name_of(flow.to).to_owned(),
             hops: flow.hops,
-            receiver: plan.arm.receiver.clone(),
-            sender: prepared.senders.clone(),
+            receiver: flow.agents.as_ref().map_or(&plan.arm.receiver, |(receiver, _)| receiver).clone(),
+            sender: each_of(flow.agents.as_ref().map_or(&plan.arm.senders, |(_, senders)| senders)),
             goodput_kbps: flow.goodput_kbps,
             bytes_delivered: flow.counted_bytes,
             segments_sent: flow.sender.segments_sent,
@@ -79,6 +99,8 @@ impl RunResult {
             fast_retransmits: flow.sender.fast_retransmits,
             acks_sent: flow.receiver.acks_sent,
             acks_repeated: flow.receiver.acks_repeated,
+            completed: flow.completions.as_ref().map(completed),
+            background: flow.is_background,
         });
         let air = &results.air;
         RunResult {
@@ -100,4 +122,24 @@ impl RunResult {
             certificate: certificate_hash(),
         }
     }
+}
+
+/// `f0`, and `f0-back` for what goes the other way on the same connection.
+fn id_of(flow: &FlowResult) -> String {
+    match flow.way {
+        Way::First => format!("f{}", flow.flow),
+        Way::Back => format!("f{}-back", flow.flow),
+    }
+}
+
+/// The specs of a list, one by one.
+fn each_of(senders: &str) -> Vec<String> {
+    let list = parse_senders(senders).expect("an endpoint accepted it");
+    list.specs().iter().map(ToString::to_string).collect()
+}
+
+fn completed(of: &Completions) -> Completed {
+    let seconds = |nanos: u64| nanos as f64 / 1e9;
+    let mean_s = (of.count > 0).then(|| seconds(of.total_ns) / of.count as f64);
+    Completed { count: of.count, mean_s, longest_s: seconds(of.longest_ns) }
 }

@@ -10,16 +10,42 @@ const LONGEST_LIST: usize = 10_000;
 #[derive(Clone, Debug)]
 pub(super) struct Assigned {
     place: Place,
-    /// Who set it, such as `--set`.
-    by: String,
-    text: String,
-    /// Where the value begins in it.
-    value_at: usize,
+    from: From,
+}
+
+/// Where a value comes from that was set.
+#[derive(Clone, Debug)]
+enum From {
+    Text {
+        /// Who set it, such as `--set`.
+        by: String,
+        text: String,
+        /// Where the value begins in it.
+        value_at: usize,
+    },
+    /// It stands elsewhere in the file.
+    Elsewhere(Place),
+}
+
+/// Where a refusal is shown in truth.
+pub(super) enum Shown {
+    InText(Box<Refusal>),
+    At(Place),
 }
 
 impl Assigned {
-    pub(super) fn refuse(&self, problem: String, accepted: Option<String>) -> Refusal {
-        Refusal::new(&self.by, &self.text, self.value_at..self.text.len(), problem, accepted)
+    /// Where `place`, which is the assigned one or within it, is shown.
+    pub(super) fn shown(&self, place: &Place, problem: &str, accepted: Option<&String>) -> Shown {
+        match &self.from {
+            From::Text { by, text, value_at } => {
+                let (problem, accepted) = (problem.to_owned(), accepted.cloned());
+                Shown::InText(Box::new(Refusal::new(by, text, *value_at..text.len(), problem, accepted)))
+            }
+            From::Elsewhere(from) => {
+                let within = &place.0[self.place.0.len()..];
+                Shown::At(Place(from.0.iter().chain(within).cloned().collect()))
+            }
+        }
     }
 }
 
@@ -39,15 +65,23 @@ impl Document {
         let value: Value = serde_yaml::from_str(value).map_err(|error| whole(&error.to_string()))?;
         let place = self.place_named(path);
         put(&mut self.value, &place.0, value).map_err(|problem| whole(&problem))?;
-        let (by, text) = (by.to_owned(), assignment.to_owned());
-        self.assigned.push(Assigned { place, by, text, value_at });
+        let from = From::Text { by: by.to_owned(), text: assignment.to_owned(), value_at };
+        self.assigned.push(Assigned { place, from });
         Ok(())
     }
 
-    /// Sets a value that stands elsewhere in the file.
-    pub fn set_value(&mut self, path: &str, value: &Value) -> Result<(), String> {
+    /// Sets a value that stands elsewhere in the file, where it is shown if it is refused.
+    pub fn set_value(&mut self, path: &str, value: &Value, elsewhere: &Place) -> Result<(), Box<Refusal>> {
         let place = self.place_named(path);
         put(&mut self.value, &place.0, value.clone())
+            .map_err(|problem| self.refuse_key(elsewhere, problem, "a path such as topology.hops"))?;
+        self.assigned.push(Assigned { place, from: From::Elsewhere(elsewhere.clone()) });
+        Ok(())
+    }
+
+    /// Whether something was set over the file's own value at that path, or over what it stands in.
+    pub fn is_set(&self, path: &str) -> bool {
+        self.assigned_to(&self.place_named(path)).is_some()
     }
 
     /// Numbers are indices where a list is, and keys elsewhere.

@@ -8,6 +8,8 @@ use super::Step;
 
 /// Deeper than any file of ours; a hostile one must not overflow the stack.
 const DEEPEST: usize = 64;
+/// No map of ours has as many keys.
+const MOST_COMPARED: usize = 1_000;
 
 #[derive(Clone, Debug)]
 pub(super) struct Node {
@@ -90,7 +92,7 @@ pub(super) fn parse(text: &str) -> Result<Node, (Range<usize>, String)> {
             _ => None,
         };
         if let Some(node) = done {
-            root = attach(&mut open, node).or(root);
+            root = attach(&mut open, node)?.or(root);
         }
     }
     Ok(root.unwrap_or(Node { span: 0..0, inner: Inner::Map(Vec::new()) }))
@@ -106,18 +108,24 @@ fn leaf(open: &mut [Open], text: Option<&str>, span: Range<usize>) -> Option<Nod
 }
 
 /// Puts a finished value into what it stands in; answers it when that is nothing.
-fn attach(open: &mut [Open], node: Node) -> Option<Node> {
-    let Some(parent) = open.last_mut() else { return Some(node) };
+fn attach(open: &mut [Open], node: Node) -> Result<Option<Node>, (Range<usize>, String)> {
+    let Some(parent) = open.last_mut() else { return Ok(Some(node)) };
     match &mut parent.node.inner {
         Inner::List(items) => items.push(node),
         Inner::Map(entries) => match parent.key.take() {
-            Some((key, span)) => entries.push((key, span, node)),
+            Some((key, span)) => {
+                // Serde refuses it as well, but does not say where; comparing all of a long map would take too long.
+                if entries.len() < MOST_COMPARED && entries.iter().any(|(known, ..)| *known == key) {
+                    return Err((span, format!("`{key}` stands there already")));
+                }
+                entries.push((key, span, node));
+            }
             // A key that is no scalar: nothing of ours has one, and serde refuses it.
             None => parent.key = Some((String::new(), node.span)),
         },
         Inner::Leaf => {}
     }
-    None
+    Ok(None)
 }
 
 /// From characters, which the parser counts, to bytes.

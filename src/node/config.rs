@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use hopwise::located::{Document, LoadError, Refusal};
+use hopwise::rules;
 use hopwise::units::{Rate, Share, Size, Time};
 use hopwise_core::ip::Prefix;
 use serde::{Deserialize, Deserializer};
@@ -128,36 +129,7 @@ pub(crate) struct Route {
     pub(crate) via: Option<IpAddr>,
 }
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Rule {
-    #[serde(default, rename = "match")]
-    pub(crate) matches: Match,
-    pub(crate) receiver: Option<String>,
-    /// A list of specs, or one.
-    #[serde(default, deserialize_with = "specs")]
-    pub(crate) sender: Option<String>,
-    #[serde(default, deserialize_with = "specs")]
-    pub(crate) shadows: Option<String>,
-}
-
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Match {
-    pub(crate) direction: Option<Direction>,
-    pub(crate) port: Option<u16>,
-    pub(crate) from: Option<Network>,
-    pub(crate) to: Option<Network>,
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Direction {
-    /// We open the connection.
-    Out,
-    /// The peer opens it.
-    In,
-}
+pub(crate) type Rule = rules::Rule<Network>;
 
 /// A network, or a single address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -333,22 +305,6 @@ fn one_or_more<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Address>, D::Er
             .collect(),
         one => Ok(vec![Address::deserialize(one).map_err(serde::de::Error::custom)?]),
     }
-}
-
-/// YAML's list of specs as the spec language writes it.
-fn specs<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Specs {
-        One(String),
-        Many(Vec<String>),
-    }
-    let wanted = "expected a spec such as cubic, or a list such as [newreno, \"limit:4\"]; a spec with a comma or \
-                  a colon inside [ ] must be quoted";
-    Ok(match Specs::deserialize(from).map_err(|_| serde::de::Error::custom(wanted))? {
-        Specs::One(spec) => Some(spec),
-        Specs::Many(specs) => Some(hopwise_agents::spec::join(&specs)),
-    })
 }
 
 #[cfg(test)]

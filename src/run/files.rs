@@ -30,7 +30,7 @@ pub(crate) fn write(
     let cost = serde_json::to_vec_pretty(cost).map_err(|error| failed(&error))?;
     for (name, text) in [
         ("run.json", run),
-        ("flows.csv", flows(results, prepared).into_bytes()),
+        ("flows.csv", flows(result).into_bytes()),
         ("air.csv", air(results, prepared).into_bytes()),
         ("cost.json", cost),
     ] {
@@ -46,26 +46,27 @@ pub(crate) fn write_series(folder: &Path, series: &str) -> Result<(), Failure> {
     written.map_err(|error| Failure::failed("writing results", format_args!("{}: {error}", file.display())))
 }
 
-fn flows(results: &Results, prepared: &Prepared) -> String {
+fn flows(result: &RunResult) -> String {
     let mut text =
         "flow,from,to,hops,goodput_kbps,bytes_delivered,segments_sent,segments_retransmitted,timeouts,\
                     fast_retransmits,acks_sent,acks_repeated\n"
             .to_owned();
-    for (index, flow) in results.flows.iter().enumerate() {
-        let (from, to) = (prepared.name_of(flow.from), prepared.name_of(flow.to));
+    for flow in &result.flows {
         let hops = flow.hops.map_or(String::new(), |hops| hops.to_string());
-        let (sender, receiver) = (&flow.sender, &flow.receiver);
         let _ = writeln!(
             text,
-            "f{index},{from},{to},{hops},{:.3},{},{},{},{},{},{},{}",
+            "{},{},{},{hops},{:.3},{},{},{},{},{},{},{}",
+            flow.id,
+            flow.from,
+            flow.to,
             flow.goodput_kbps,
-            flow.counted_bytes,
-            sender.segments_sent,
-            sender.segments_retransmitted,
-            sender.timeouts,
-            sender.fast_retransmits,
-            receiver.acks_sent,
-            receiver.acks_repeated
+            flow.bytes_delivered,
+            flow.segments_sent,
+            flow.segments_retransmitted,
+            flow.timeouts,
+            flow.fast_retransmits,
+            flow.acks_sent,
+            flow.acks_repeated
         );
     }
     text

@@ -1,9 +1,13 @@
 //! What is wrong with a scenario although each of its keys is sound: refused at its place.
 
-use hopwise_agents::registry::Kind;
-use hopwise_agents::{SpecError, validate_receiver, validate_senders};
+mod traffic;
 
-use super::schema::{ScenarioFile, TrafficKind};
+use hopwise_agents::SpecError;
+use hopwise_agents::registry::Kind;
+use hopwise_agents::spec::{ReceiverSpec, SenderList, parse_receiver, parse_senders};
+use hopwise_core::agent::AgentSpecs;
+
+use super::schema::ScenarioFile;
 use crate::located::{Document, Place, Refusal};
 use crate::sim::Arm;
 
@@ -12,13 +16,14 @@ type Checked = Result<(), Box<Refusal>>;
 /// Three days: the radio's clock holds more for every number of nodes that is accepted.
 const LONGEST_S: u64 = 3 * 24 * 3600;
 const MOST_FLOWS: u32 = 10_000;
-/// An Ethernet's packets less IP and TCP headers.
-const LARGEST_SEGMENT: u16 = 1_460;
+/// Beyond this nobody waits for the trial's end.
+const MOST_SEEDS: u32 = 100_000;
 
 /// The agents of an arm, in their canonical form.
 pub(super) struct Agents {
     pub(super) arm: Arm,
-    pub(super) senders: Vec<String>,
+    pub(super) receiver: ReceiverSpec,
+    pub(super) senders: SenderList,
 }
 
 pub(super) fn all(document: &Document, file: &ScenarioFile) -> Checked {
@@ -37,28 +42,15 @@ pub(super) fn all(document: &Document, file: &ScenarioFile) -> Checked {
             let accepted = format!("1 to {MOST_FLOWS} flows in all");
             return Err(document.refuse(&place.key("flows"), format!("{total} flows in all"), &accepted));
         }
-        if traffic.segment_bytes == 0 || traffic.segment_bytes > LARGEST_SEGMENT {
-            let accepted = format!("1 to {LARGEST_SEGMENT} bytes");
-            let problem = format!("segments of {} bytes", traffic.segment_bytes);
-            return Err(document.refuse(&place.key("segment_bytes"), problem, &accepted));
-        }
-        match (traffic.kind, traffic.every) {
-            (TrafficKind::Cbr, None) => {
-                return Err(document.refuse_key(&place, "`kind: cbr` needs `every`", "every: 10ms"));
-            }
-            (TrafficKind::Cbr, Some(every)) if every.0.is_zero() => {
-                return Err(document.refuse(&place.key("every"), "no time between datagrams", "1us or more"));
-            }
-            (TrafficKind::Bulk | TrafficKind::Saturated, Some(_)) => {
-                return Err(document.refuse_key(&place.key("every"), "only `kind: cbr` has it", "kind: cbr"));
-            }
-            _ => {}
-        }
+        traffic::check(document, &place, traffic)?;
+    }
+    for (nth, rule) in file.rules.iter().enumerate() {
+        rule.check(document, &Place::root().key("rules").index(nth))?;
     }
     Ok(())
 }
 
-fn run(document: &Document, file: &ScenarioFile) -> Checked {
+pub(super) fn run(document: &Document, file: &ScenarioFile) -> Checked {
     let place = Place::root().key("run");
     let duration = file.run.duration.0;
     if duration.is_zero() || duration.as_secs() > LONGEST_S {
@@ -69,30 +61,48 @@ fn run(document: &Document, file: &ScenarioFile) -> Checked {
         let problem = "the warm-up leaves nothing to count";
         return Err(document.refuse(&place.key("warmup"), problem, "less than `duration`"));
     }
-    if file.run.seeds == 0 {
-        return Err(document.refuse(&place.key("seeds"), "no seed, no run", "1 or more"));
+    if file.run.seeds == 0 || file.run.seeds > MOST_SEEDS {
+        let problem = if file.run.seeds == 0 { "no seed, no run" } else { "too many seeds" };
+        return Err(document.refuse(&place.key("seeds"), problem, &format!("1 to {MOST_SEEDS}")));
     }
-    let latest =
-        file.traffic.iter().map(|t| t.start.0.saturating_add(t.apart.0.saturating_mul(t.flows))).max();
-    if latest.is_some_and(|latest| latest.as_secs() > LONGEST_S) {
-        let problem = "a flow begins after every run has ended";
-        return Err(document.refuse(&Place::root().key("traffic"), problem, "a start within the run"));
+    if file.run.margin.0 >= 1_000_000 {
+        let problem = "no two arms would ever differ";
+        return Err(document.refuse(&place.key("margin"), problem, "less than 100%, such as 3%"));
     }
-    Ok(())
+    match &file.run.baseline {
+        Some(baseline) if file.arms.find(baseline).is_none() => {
+            let names: Vec<_> = file.arms.names().collect();
+            let problem = format!("no arm is called `{baseline}`");
+            Err(document.refuse(&place.key("baseline"), problem, &names.join(", ")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What an arm may change: what determines its runs.
+pub(super) fn settable(path: &str) -> Result<(), &'static str> {
+    let first = path.split('.').next().unwrap_or_default();
+    match (first, path) {
+        ("arms", _) => Err("the arms are what is compared"),
+        ("matrix", _) => Err("the matrix holds for all arms"),
+        ("title" | "world", _) => Err("it is the same for all arms"),
+        (_, "run.seeds" | "run.margin" | "run.stop" | "run.baseline" | "run") => {
+            Err("it says how the trial goes, for all arms")
+        }
+        _ => Ok(()),
+    }
 }
 
 pub(super) fn agents(document: &Document, file: &ScenarioFile, arm: &str) -> Result<Agents, Box<Refusal>> {
-    let config = &file.arms[arm];
+    let config = file.arms.find(arm).cloned().unwrap_or_default();
     let place = Place::root().key("arms").key(arm);
     let refused =
         |key: &str, kind: Kind, error: &SpecError| document.refuse_spec(&place.key(key), kind, error);
-    let receiver =
-        validate_receiver(&config.receiver).map_err(|e| refused("receiver", Kind::Receiver, &e))?;
-    let list = format!("[{}]", config.sender.join(", "));
-    let senders = validate_senders(&list).map_err(|e| refused("sender", Kind::Sender, &e))?;
-    let each = config.sender.iter().map(|spec| {
-        let one = validate_senders(&format!("[{spec}]")).unwrap_or_else(|_| spec.clone());
-        one.trim_start_matches('[').trim_end_matches(']').to_owned()
-    });
-    Ok(Agents { senders: each.collect(), arm: Arm { name: arm.to_owned(), receiver, senders } })
+    let default = AgentSpecs::default();
+    let receiver = parse_receiver(config.receiver.as_deref().unwrap_or(&default.receiver))
+        .map_err(|error| refused("receiver", Kind::Receiver, &error))?;
+    let senders = parse_senders(config.sender.as_deref().unwrap_or(&default.senders))
+        .map_err(|error| refused("sender", Kind::Sender, &error))?;
+    let arm = Arm { name: arm.to_owned(), receiver: receiver.to_string(), senders: senders.to_string() };
+    Ok(Agents { arm, receiver, senders })
 }

@@ -14,6 +14,8 @@ use crate::sim::WirePlan;
 /// Beyond this a run takes longer than anybody waits.
 const MOST_NODES: u32 = 10_000;
 pub(super) const FARTHEST_M: f64 = 1e7;
+/// Between neighbours, where nothing is said.
+pub(super) const SPACING_M: f64 = 200.0;
 
 #[derive(Clone, Debug)]
 pub struct Nodes {
@@ -150,7 +152,7 @@ impl Keys<'_> {
     }
 
     fn spacing(&self) -> Result<f64, Box<Refusal>> {
-        self.length("spacing_m", self.topology.spacing_m, Some(200.0))
+        self.length("spacing_m", self.topology.spacing_m, Some(SPACING_M))
     }
 
     fn at_most(&self, key: &str, nodes: u64) -> Result<(), Box<Refusal>> {

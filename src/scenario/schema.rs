@@ -1,19 +1,31 @@
-//! The keys of a scenario. What no key can say alone is checked in `check.rs`.
+//! The keys of a scenario, as files have them and as `hopwise schema` prints them. What no key can say alone is checked
+//! in `check.rs`.
 
-use std::collections::BTreeMap;
+mod arms;
+mod run;
+mod traffic;
+
+use std::borrow::Cow;
 use std::time::Duration;
 
-use serde::{Deserialize, Deserializer, de};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::rules::Rule;
 use crate::units::{Rate, Share, Time};
+pub(super) use arms::Arms;
+pub(super) use run::{MatrixConfig, RunConfig, StopName};
+pub(super) use traffic::{DirectionName, Drawn, Traffic, TrafficKind};
 
-#[derive(Clone, Debug, Deserialize)]
+/// A scenario: where nodes stand, what flows, and which agents are on trial.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(title = "A scenario of Hopwise")]
 pub(super) struct ScenarioFile {
-    #[expect(dead_code, reason = "for people")]
+    /// For people.
     pub(super) title: Option<String>,
+    /// Where it runs.
     #[serde(default)]
-    #[expect(dead_code, reason = "there is one world so far, and serde refuses others")]
     pub(super) world: World,
     pub(super) topology: Topology,
     pub(super) mobility: Option<Mobility>,
@@ -24,23 +36,34 @@ pub(super) struct ScenarioFile {
     #[serde(default)]
     pub(super) mac: Mac,
     #[serde(default)]
-    #[expect(dead_code, reason = "there is one protocol so far, and serde refuses others")]
     pub(super) routing: RoutingConfig,
     #[serde(default)]
     pub(super) tcp: Tcp,
     pub(super) traffic: Vec<Traffic>,
-    pub(super) arms: BTreeMap<String, ArmConfig>,
+    /// Which agents a connection gets before it comes to the arm's; peers are nodes, addresses or networks.
+    #[serde(default)]
+    pub(super) rules: Vec<Rule<String>>,
+    pub(super) arms: Arms,
     pub(super) run: RunConfig,
+    pub(super) matrix: Option<MatrixConfig>,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum World {
     #[default]
     Sim,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+impl World {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            World::Sim => "sim",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Shape {
     Chain,
@@ -52,12 +75,15 @@ pub(super) enum Shape {
     Movements,
 }
 
-/// Which keys a shape needs and takes is checked by hand: a tagged enum would lose their places.
-#[derive(Clone, Debug, Deserialize)]
+/// Where nodes stand. Which keys there are depends on the kind.
+// Checked by hand: a tagged enum would lose their places.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Topology {
     pub(super) kind: Shape,
+    /// Of a chain.
     pub(super) hops: Option<u32>,
+    /// Between neighbours; 200 where nothing is said.
     pub(super) spacing_m: Option<f64>,
     /// Hops from the centre of a cross to each of its ends.
     pub(super) arm: Option<u32>,
@@ -67,15 +93,17 @@ pub(super) struct Topology {
     pub(super) width_m: Option<f64>,
     pub(super) height_m: Option<f64>,
     pub(super) file: Option<String>,
+    /// A wire before the first node.
     pub(super) wired: Option<Wired>,
 }
 
 /// Random waypoint, in a rectangle from (0, 0) on; a random topology's own where none is given.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Mobility {
     /// The slowest and the fastest.
     pub(super) speed_mps: [f64; 2],
+    /// At each place.
     #[serde(default = "no_time")]
     pub(super) pause: Time,
     pub(super) width_m: Option<f64>,
@@ -83,14 +111,14 @@ pub(super) struct Mobility {
 }
 
 /// A node on a wire, before the first one that has a radio.
-#[derive(Clone, Copy, Debug, Deserialize)]
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Wired {
     pub(super) rate: Rate,
     pub(super) delay: Time,
 }
 
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RadioConfig {
     pub(super) profile: String,
@@ -132,8 +160,30 @@ impl<'de> Deserialize<'de> for Threshold {
     }
 }
 
+impl Serialize for Threshold {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Some(bytes) => to.serialize_u32(bytes),
+            None => to.serialize_str("off"),
+        }
+    }
+}
+
+impl JsonSchema for Threshold {
+    fn schema_name() -> Cow<'static, str> {
+        "Threshold".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "Packets of at least so many bytes are announced by RTS; off: none is.",
+            "anyOf": [{ "type": "integer", "minimum": 0, "maximum": u32::MAX }, { "enum": ["off", false] }],
+        })
+    }
+}
+
 /// `arf`: data takes the profile's rate or a slower one, by what became of the frames before.
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum RateName {
     #[default]
@@ -141,7 +191,7 @@ pub(super) enum RateName {
     Arf,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum WhenFullName {
     #[default]
@@ -150,7 +200,7 @@ pub(super) enum WhenFullName {
 }
 
 /// What the air does beside the distance.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ChannelConfig {
     pub(super) path_loss: PathLossName,
@@ -171,7 +221,7 @@ pub(super) struct ChannelConfig {
     pub(super) noise_dbm: Option<f64>,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum PathLossName {
     #[default]
@@ -179,7 +229,7 @@ pub(super) enum PathLossName {
     LogDistance,
 }
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum FadingName {
     #[default]
@@ -189,7 +239,7 @@ pub(super) enum FadingName {
 }
 
 /// `{ from: n3, to: n4, begins: 10s, ends: 20s }`
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OutageConfig {
     pub(super) from: String,
@@ -201,13 +251,13 @@ pub(super) struct OutageConfig {
     pub(super) one_way: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Mac {
     pub(super) rules: RulesName,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum RulesName {
     #[default]
@@ -215,20 +265,20 @@ pub(super) enum RulesName {
     Ns2,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RoutingConfig {
     pub(super) protocol: Protocol,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Protocol {
     #[default]
     Static,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Tcp {
     pub(super) profile: TcpProfile,
@@ -239,7 +289,7 @@ pub(super) struct Tcp {
     pub(super) rto_min: Option<Time>,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum TcpProfile {
     #[default]
@@ -247,89 +297,6 @@ pub(super) enum TcpProfile {
     Ns2,
 }
 
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Traffic {
-    pub(super) from: String,
-    pub(super) to: String,
-    pub(super) kind: TrafficKind,
-    /// Payload of a full segment, or of a datagram.
-    #[serde(default = "segment_bytes")]
-    pub(super) segment_bytes: u16,
-    /// So many alike, each beginning later than the one before.
-    #[serde(default = "one")]
-    pub(super) flows: u32,
-    #[serde(default = "apart")]
-    pub(super) apart: Time,
-    #[serde(default = "no_time")]
-    pub(super) start: Time,
-    /// Between datagrams (`kind: cbr`).
-    pub(super) every: Option<Time>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum TrafficKind {
-    Bulk,
-    Cbr,
-    Saturated,
-}
-
-fn segment_bytes() -> u16 {
-    1000
-}
-
-fn one() -> u32 {
-    1
-}
-
-fn apart() -> Time {
-    Time(Duration::from_millis(100))
-}
-
 fn no_time() -> Time {
     Time(Duration::ZERO)
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct ArmConfig {
-    pub(super) receiver: String,
-    #[serde(deserialize_with = "specs")]
-    pub(super) sender: Vec<String>,
-    /// What this arm changes elsewhere in the file, by path.
-    #[serde(default)]
-    pub(super) set: BTreeMap<String, serde_yaml::Value>,
-}
-
-/// A list of specs, or one.
-fn specs<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<String>, D::Error> {
-    let wrong = || {
-        de::Error::custom(
-            "wrong senders, expected a spec such as cubic, or a list such as [newreno, \"limit:4\"]; a spec with \
-             a comma or a colon inside [ ] must be quoted",
-        )
-    };
-    match serde_yaml::Value::deserialize(from)? {
-        serde_yaml::Value::String(one) => Ok(vec![one]),
-        serde_yaml::Value::Sequence(many) => {
-            many.iter().map(|one| one.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
-        }
-        _ => Err(wrong()),
-    }
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct RunConfig {
-    /// From the first flow's start.
-    pub(super) duration: Time,
-    #[serde(default = "no_time")]
-    pub(super) warmup: Time,
-    #[serde(default = "five")]
-    pub(super) seeds: u32,
-}
-
-fn five() -> u32 {
-    5
 }

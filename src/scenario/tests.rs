@@ -1,3 +1,7 @@
+mod matrix;
+mod schema;
+mod traffic;
+
 use super::*;
 
 const CHAIN: &str = include_str!("../../configs/calibration/ns2-chain.yaml");
@@ -7,18 +11,24 @@ fn refused(sets: &[&str]) -> String {
     let planned =
         Scenario::parse("a.yaml", CHAIN, &sets).map_err(NoPlan::Refused).and_then(|s| s.plan(None, 1));
     match planned {
-        Err(NoPlan::Refused(refusal)) => refusal.to_string(),
+        Err(NoPlan::Refused(refusal)) => shown(&refusal),
         other => panic!("{sets:?}: {other:?}"),
     }
+}
+
+/// What is wrong, and what would be accepted.
+fn shown(refusal: &Refusal) -> String {
+    let help = miette::Diagnostic::help(refusal).map_or(String::new(), |help| help.to_string());
+    format!("{refusal}; {help}")
 }
 
 #[test]
 fn calibration_file_gives_any_cell_by_what_is_set() {
     let sets = ["topology.hops=8", "radio.profile=dsss-11mbps", "arms.x.sender=[newreno, \"limit:4\"]"];
     let scenario = Scenario::parse("a", CHAIN, &sets.map(str::to_owned)).expect("it is read");
-    let Prepared { plan, names, senders } = scenario.plan(None, 3).expect("it is a plan");
+    let Prepared { plan, names } = scenario.plan(None, 3).expect("it is a plan");
     assert_eq!((plan.places.len(), names.len(), plan.phy.name), (9, 9, "dsss-11mbps"));
-    assert_eq!((senders, plan.seed), (vec!["newreno".to_owned(), "limit:4".to_owned()], 3));
+    assert_eq!((plan.arm.senders.as_str(), plan.seed), ("[newreno, limit:4]", 3));
     assert_eq!((plan.duration.as_secs(), plan.warmup.as_secs()), (300, 50));
 }
 
@@ -41,7 +51,17 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
         ("arms.x.receiver=imediate", "imediate"),
         ("arms.x.sender=[\"limit:4\"]", "sender"),
         ("arms={}", "no arm"),
-        ("mac.rule=ns2", "unknown field `rule`"),
+        ("mac.rule=ns2", "--set:1:10: unknown field `rule`"),
+        ("topology.hopps=3", "--set:1:16: unknown field `hopps`"),
+        ("run.seeds=0", "--set:1:11: no seed, no run"),
+        ("run.margin=100%", "no two arms would ever differ"),
+        ("run.baseline=y", "no arm is called `y`"),
+        ("run.stop=sometimes", "unknown variant `sometimes`"),
+        ("arms.x.set={ arms.x.receiver: dca }", "the arms are what is compared"),
+        ("arms.x.set={ run.seeds: 3 }", "how the trial goes"),
+        ("arms.x.set={ topology.hops: 0 }", "hops: 0"),
+        ("rules=[{ match: { from: n9 }, receiver: dca }]", "`n9` is no peer"),
+        ("rules=[{ receiver: dcaa }]", "dcaa"),
         ("channel={ shadowing_db: -1 }", "shadowing_db: -1"),
         ("channel={ fading: rayleigh }", "`doppler_hz` is missing"),
         ("channel={ outages: [{ from: n0, to: n9, begins: 1s, ends: 2s }] }", "no node is called `n9`"),
@@ -74,7 +94,7 @@ fn an_arm_must_be_named_where_there_are_several_and_changes_what_it_sets() {
     let text = include_str!("../../configs/chain.yaml");
     let scenario = Scenario::parse("chain", text, &[]).expect("it is read");
     let Err(NoPlan::WhichArm { arms }) = scenario.plan(None, 1) else { panic!("several arms") };
-    assert_eq!(arms, ["delayed", "every", "far"]);
+    assert_eq!(arms, ["every", "delayed", "far"]);
     let nodes = |arm| scenario.plan(Some(arm), 1).expect("a plan").plan.places.len();
     assert_eq!((nodes("every"), nodes("far")), (9, 13));
 }

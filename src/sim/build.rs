@@ -8,15 +8,15 @@ use std::net::IpAddr;
 use hopwise_agents::StandardAgents;
 use hopwise_air::medium;
 use hopwise_air::{Seat, WireConfig, World, WorldConfig};
-use hopwise_core::agent::AgentSpecs;
-use hopwise_core::endpoint::{EndpointConfig, LinkConfig, Route};
+use hopwise_core::endpoint::{EndpointConfig, LinkConfig, Route, Rule};
 use hopwise_core::ip::Prefix;
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Endpoint, LinkId, NextHop};
 use hopwise_mesh::{Hop, Interface, Neighbour, Node, NodeConfig, OWN_LINK, StaticRoutes};
 
-use super::host::{Flow, Host};
+use super::host::Host;
 use super::plan::Plan;
+use super::programs::Flow;
 
 /// Every node's name for its radio; wires follow.
 pub(super) const RADIO: LinkId = LinkId(0);
@@ -137,6 +137,16 @@ fn routes(plan: &Plan) -> Vec<Vec<(IpAddr, Hop)>> {
     routes
 }
 
+/// The arm's agents are the last rule.
+fn rules(plan: &Plan) -> Vec<Rule> {
+    let arm = Rule {
+        receiver: Some(plan.arm.receiver.clone()),
+        senders: Some(plan.arm.senders.clone()),
+        ..Rule::default()
+    };
+    plan.rules.iter().cloned().chain([arm]).collect()
+}
+
 fn endpoint(plan: &Plan, node: u32) -> Result<Endpoint, Box<dyn Error + Send + Sync>> {
     let address = Prefix::host(address_of(node));
     let everywhere = Prefix::new(IpAddr::from([0, 0, 0, 0]), 0)?;
@@ -146,11 +156,7 @@ fn endpoint(plan: &Plan, node: u32) -> Result<Endpoint, Box<dyn Error + Send + S
     key[8..12].copy_from_slice(&node.to_be_bytes());
     let config = EndpointConfig {
         routes: vec![Route { to: everywhere, link: OWN_LINK, via: NextHop::Link }],
-        agents: AgentSpecs {
-            receiver: plan.arm.receiver.clone(),
-            senders: plan.arm.senders.clone(),
-            ..AgentSpecs::default()
-        },
+        rules: rules(plan),
         trace_events: plan.trace_events,
         // Frames that were not understood never come this far.
         checksums: Checksums::Trust,

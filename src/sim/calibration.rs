@@ -178,12 +178,12 @@ fn cross(cell: &mut Cell) {
 /// The nth flow begins a tenth of a second after the one before.
 fn bulk(n: u32, from: u32, to: u32) -> FlowPlan {
     let start = Duration::from_millis(1_000 + 100 * u64::from(n));
-    FlowPlan { from, to, start, traffic: TrafficPlan::Bulk { tcp: Arc::new(TcpConfig::ns2(1000)) } }
+    FlowPlan::new(from, to, start, TrafficPlan::bulk(Arc::new(TcpConfig::ns2(1000))))
 }
 
 fn datagrams(n: u32, from: u32, to: u32) -> FlowPlan {
     let start = Duration::from_millis(1_000 + u64::from(n));
-    FlowPlan { from, to, start, traffic: TrafficPlan::Datagrams { bytes: 1_000, every: None } }
+    FlowPlan::new(from, to, start, TrafficPlan::Datagrams { bytes: 1_000, every: None })
 }
 
 impl Cell {
@@ -206,6 +206,7 @@ impl Cell {
             when_full: WhenFull::Drop,
             profile: Profile::Ns2,
             flows: self.flows.clone(),
+            rules: Vec::new(),
             arm: Arm { name: "x".into(), receiver: receiver.into(), senders: senders.into() },
             duration: Duration::from_secs(duration),
             warmup: Duration::from_secs(warmup),

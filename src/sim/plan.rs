@@ -10,8 +10,11 @@ use hopwise_air::medium::{Place, Radio};
 use hopwise_air::motion::Track;
 use hopwise_air::phy::Phy;
 use hopwise_core::Instant;
+use hopwise_core::endpoint::Rule;
 use hopwise_core::tcp::TcpConfig;
 use hopwise_mesh::WhenFull;
+
+use super::draw::Amount;
 
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -29,6 +32,8 @@ pub struct Plan {
     /// Which defaults the agents have.
     pub profile: Profile,
     pub flows: Vec<FlowPlan>,
+    /// Which agents a connection gets before it comes to the arm's.
+    pub rules: Vec<Rule>,
     pub arm: Arm,
     /// From the first flow's start.
     pub duration: Duration,
@@ -58,16 +63,86 @@ pub struct WirePlan {
 pub struct FlowPlan {
     pub from: u32,
     pub to: u32,
+    /// On the world's clock, as `stop` is.
     pub start: Duration,
+    /// Nothing new begins from then on, and what has no end is cut off.
+    pub stop: Option<Duration>,
+    /// What it carries stands in its own row and in no total.
+    pub is_background: bool,
     pub traffic: TrafficPlan,
+}
+
+impl FlowPlan {
+    /// In the foreground, to the end.
+    pub fn new(from: u32, to: u32, start: Duration, traffic: TrafficPlan) -> FlowPlan {
+        FlowPlan { from, to, start, stop: None, is_background: false, traffic }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TrafficPlan {
-    /// A TCP connection that never runs out of data.
-    Bulk { tcp: Arc<TcpConfig> },
-    /// Datagrams of so many bytes, one each interval; none: as many as leave.
-    Datagrams { bytes: u16, every: Option<Duration> },
+    Tcp(Arc<TcpPlan>),
+    Datagrams {
+        bytes: u16,
+        /// Nanoseconds from one to the next; none: as many as leave.
+        every: Option<Amount>,
+    },
+}
+
+/// What two programs do over TCP. The one at `from` opens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TcpPlan {
+    pub tcp: Arc<TcpConfig>,
+    pub talk: Talk,
+    /// Nanoseconds between the end of one transfer or request and the next.
+    pub think: Amount,
+    /// How many transfers or requests; none: until the end.
+    pub times: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Talk {
+    /// A connection that never runs out of data.
+    Endless(Ways),
+    /// A connection for each transfer.
+    Transfers { bytes: Amount, ways: Ways },
+    /// One connection, a question at a time.
+    Requests { request: Amount, response: Amount },
+}
+
+/// Which way data goes, seen from who opens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ways {
+    Forth,
+    Back,
+    Both,
+}
+
+impl Ways {
+    pub fn has_forth(self) -> bool {
+        self != Ways::Back
+    }
+
+    pub fn has_back(self) -> bool {
+        self != Ways::Forth
+    }
+}
+
+impl Talk {
+    pub fn ways(self) -> Ways {
+        match self {
+            Talk::Endless(ways) | Talk::Transfers { ways, .. } => ways,
+            Talk::Requests { .. } => Ways::Both,
+        }
+    }
+}
+
+impl TrafficPlan {
+    /// One connection that never runs out of data.
+    pub fn bulk(tcp: Arc<TcpConfig>) -> TrafficPlan {
+        let talk = Talk::Endless(Ways::Forth);
+        TrafficPlan::Tcp(Arc::new(TcpPlan { tcp, talk, think: Amount::NONE, times: Some(1) }))
+    }
 }
 
 impl Plan {

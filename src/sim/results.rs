@@ -6,8 +6,9 @@ use hopwise_air::ledger::Ledger;
 use hopwise_core::tcp::ConnectionStats;
 
 use super::build::address_of;
-use super::host::{Flow, Host, Traffic};
-use super::plan::Plan;
+use super::host::Host;
+use super::plan::{FlowPlan, Plan, TrafficPlan, Ways};
+use super::programs::{Completions, Flow};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
@@ -29,8 +30,13 @@ pub struct NodeResult {
     pub ledger: Option<Ledger>,
 }
 
+/// One direction of a flow's data.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowResult {
+    /// Its number in the plan.
+    pub flow: u16,
+    pub way: Way,
+    /// Where this data comes from, whoever opened.
     pub from: u32,
     pub to: u32,
     pub hops: Option<u8>,
@@ -40,6 +46,19 @@ pub struct FlowResult {
     pub goodput_kbps: f64,
     pub sender: ConnectionStats,
     pub receiver: ConnectionStats,
+    /// The specs of the agents that the last connection had: the receiver's at `to`, the senders' at `from`.
+    pub agents: Option<(String, String)>,
+    /// Of transfers and requests, with the first row of a flow.
+    pub completions: Option<Completions>,
+    pub is_background: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// The only direction that has data, or that of who opened.
+    First,
+    /// The other one.
+    Back,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -52,45 +71,45 @@ pub struct AirTotals {
 }
 
 impl Results {
-    pub fn total_kbps(&self) -> f64 {
-        self.flows.iter().map(|flow| flow.goodput_kbps).sum()
+    /// What stands in totals.
+    fn foreground(&self) -> impl Iterator<Item = &FlowResult> {
+        self.flows.iter().filter(|flow| !flow.is_background)
     }
 
-    /// Jain's index of the flows' goodputs; 1 for equal shares.
+    pub fn total_kbps(&self) -> f64 {
+        self.foreground().map(|flow| flow.goodput_kbps).sum()
+    }
+
+    /// Jain's index of the flows' goodputs, each both ways together; 1 for equal shares.
     pub fn jain(&self) -> f64 {
-        let squares: f64 = self.flows.iter().map(|flow| flow.goodput_kbps * flow.goodput_kbps).sum();
-        let total = self.total_kbps();
-        if squares == 0.0 { 1.0 } else { total * total / (self.flows.len() as f64 * squares) }
+        let mut shares: Vec<(u16, f64)> = Vec::new();
+        for row in self.foreground() {
+            match shares.last_mut() {
+                Some((flow, kbps)) if *flow == row.flow => *kbps += row.goodput_kbps,
+                _ => shares.push((row.flow, row.goodput_kbps)),
+            }
+        }
+        let squares: f64 = shares.iter().map(|(_, kbps)| kbps * kbps).sum();
+        let total: f64 = shares.iter().map(|(_, kbps)| kbps).sum();
+        if squares == 0.0 { 1.0 } else { total * total / (shares.len() as f64 * squares) }
     }
 }
 
 pub(super) fn of(plan: &Plan, world: &World<Host>) -> Results {
     let counted = plan.duration.saturating_sub(plan.warmup);
     let counted_s = counted.as_micros() as f64 / 1e6;
-    let flows = plan.flows.iter().zip(0..).map(|(flow, index)| {
-        let end = |node: u32, is_end: fn(&Traffic) -> bool| {
-            let host = &world.machines()[node as usize];
-            let found = host.flows().iter().find(|flow: &&Flow| flow.index == index && is_end(&flow.traffic));
-            let stats = found.and_then(|flow| host.stats(world.now(), flow)).unwrap_or_default();
-            (stats, found.and_then(Flow::tally).copied().unwrap_or_default())
+    let rows = |(flow, index): (&FlowPlan, u16)| {
+        let ways = match &flow.traffic {
+            TrafficPlan::Tcp(tcp) => tcp.talk.ways(),
+            TrafficPlan::Datagrams { .. } => Ways::Forth,
         };
-        let is_sink = |t: &Traffic| matches!(t, Traffic::BulkSink { .. } | Traffic::DatagramSink { .. });
-        let (sender, _) = end(flow.from, |t| matches!(t, Traffic::BulkSource { .. }));
-        let (receiver, tally) = end(flow.to, is_sink);
-        let goodput_kbps =
-            if counted_s > 0.0 { tally.counted_bytes as f64 * 8.0 / counted_s / 1000.0 } else { 0.0 };
-        let path = world.machines()[flow.from as usize].node().path(address_of(flow.to));
-        FlowResult {
-            from: flow.from,
-            to: flow.to,
-            hops: path.hops_to_peer.map(|(hops, _)| hops),
-            counted_bytes: tally.counted_bytes,
-            bytes_delivered: tally.bytes,
-            goodput_kbps,
-            sender,
-            receiver,
-        }
-    });
+        let forth = ways.has_forth().then(|| row(world, flow, index, (Way::First, counted_s)));
+        let second = if ways == Ways::Both { Way::Back } else { Way::First };
+        let turned = FlowPlan { from: flow.to, to: flow.from, ..flow.clone() };
+        let back = ways.has_back().then(|| row(world, &turned, index, (second, counted_s)));
+        forth.into_iter().chain(back)
+    };
+    let flows = plan.flows.iter().zip(0..).flat_map(rows);
     let (mut discoveries, mut route_failures) = (0, 0);
     for host in world.machines() {
         let (found, broken) = host.node().routing().counts();
@@ -110,6 +129,37 @@ pub(super) fn of(plan: &Plan, world: &World<Host>) -> Results {
         discoveries,
         route_failures,
         events: world.events(),
+    }
+}
+
+/// What went from `from` to `to`.
+fn row(world: &World<Host>, flow: &FlowPlan, index: u16, (way, counted_s): (Way, f64)) -> FlowResult {
+    let [from, to] = [flow.from, flow.to].map(|node| &world.machines()[node as usize]);
+    let end = |host: &'_ Host| host.flows().iter().position(|flow| flow.index == index);
+    let stats =
+        |host: &Host| end(host).map(|nth| host.stats(world.now(), &host.flows()[nth])).unwrap_or_default();
+    let [sends, receives]: [Option<&Flow>; 2] =
+        [from, to].map(|host| end(host).map(|nth| &host.flows()[nth]));
+    let tally = receives.map(Flow::tally).unwrap_or_default();
+    let goodput_kbps =
+        if counted_s > 0.0 { tally.counted_bytes as f64 * 8.0 / counted_s / 1000.0 } else { 0.0 };
+    let agents = receives.and_then(Flow::agents).zip(sends.and_then(Flow::agents));
+    let opener = [sends, receives].into_iter().flatten().find(|flow| flow.is_opener());
+    let completions = opener.filter(|_| way == Way::First).and_then(Flow::completions);
+    FlowResult {
+        flow: index,
+        way,
+        from: flow.from,
+        to: flow.to,
+        hops: from.node().path(address_of(flow.to)).hops_to_peer.map(|(hops, _)| hops),
+        counted_bytes: tally.counted_bytes,
+        bytes_delivered: tally.bytes,
+        goodput_kbps,
+        sender: stats(from),
+        receiver: stats(to),
+        agents: agents.map(|((receiver, _), (_, senders))| (receiver.clone(), senders.clone())),
+        completions,
+        is_background: flow.is_background,
     }
 }
 

@@ -42,8 +42,32 @@ fn sizes_are_printed_in_their_largest_unit() {
     assert_eq!(Size(3 << 30).to_string(), "3.0 GiB");
 }
 
+#[test]
+fn values_are_written_in_their_largest_unit_that_leaves_nothing_over() {
+    let time =
+        |text: &str| serde_json::to_string(&text.parse::<Time>().expect("a time")).expect("it is written");
+    assert_eq!(
+        [time("300s"), time("1.5s"), time("7ns"), time("0s")].join(" "),
+        r#""300s" "1500ms" "7ns" "0s""#
+    );
+    assert_eq!(serde_json::to_string(&Share(10_000)).ok().as_deref(), Some("\"1%\""));
+    assert_eq!(serde_json::to_string(&Share(500)).ok().as_deref(), Some("\"500ppm\""));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
+    #[test]
+    fn what_is_written_is_read_as_what_it_was(amount in any::<u64>(), ppm in 0..=1_000_000_u32) {
+        let time = Time(Duration::from_nanos(amount));
+        let written = |value: serde_json::Result<serde_json::Value>| {
+            value.expect("it is written").as_str().expect("a text").to_owned()
+        };
+        prop_assert_eq!(written(serde_json::to_value(time)).parse(), Ok(time));
+        prop_assert_eq!(written(serde_json::to_value(Size(amount))).parse(), Ok(Size(amount)));
+        prop_assert_eq!(written(serde_json::to_value(Rate(amount))).parse(), Ok(Rate(amount)));
+        prop_assert_eq!(written(serde_json::to_value(Share(ppm))).parse(), Ok(Share(ppm)));
+    }
+
     #[test]
     fn any_text_is_read_or_refused(text in "[0-9. ]{0,24}(ns|us|ms|s|h|B|KiB|%|ppm|mbit)?") {
         let _ = (text.parse::<Time>(), text.parse::<Size>(), text.parse::<Rate>(), text.parse::<Share>());

@@ -4,7 +4,7 @@
 const LONGEST: usize = 32;
 
 /// The candidate that needs the fewest changes, when it needs few.
-pub(super) fn nearest(wrong: &str, candidates: impl Iterator<Item = &'static str>) -> Option<&'static str> {
+pub fn nearest<'a>(wrong: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if wrong.chars().count() > LONGEST {
         return None;
     }

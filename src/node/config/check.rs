@@ -5,10 +5,8 @@ use std::fmt::Display;
 use std::net::IpAddr;
 
 use hopwise::located::{Document, Place, Refusal};
-use hopwise_agents::SpecError;
-use hopwise_agents::registry::Kind;
 
-use super::{Address, HostPort, Link, LinkKind, NodeConfig, Rule, Side};
+use super::{Address, HostPort, Link, LinkKind, NodeConfig, Side};
 
 type Checked = Result<(), Box<Refusal>>;
 
@@ -35,7 +33,7 @@ pub(super) fn all(document: &Document, config: &NodeConfig) -> Checked {
     addresses(document, config)?;
     routes(document, config)?;
     for (nth, rule) in config.rules.iter().enumerate() {
-        agents(document, &root.key("rules").index(nth), rule)?;
+        rule.check(document, &root.key("rules").index(nth))?;
     }
     forwards(document, config)?;
     captured(document, config)?;
@@ -148,24 +146,6 @@ fn routes(document: &Document, config: &NodeConfig) -> Checked {
 fn no_such_link(document: &Document, place: &Place, config: &NodeConfig, name: &str) -> Box<Refusal> {
     let names: Vec<_> = config.links.iter().map(|link| format!("`{}`", link.name)).collect();
     document.refuse(place, format!("no link is named `{name}`"), &format!("expected {}", names.join(" or ")))
-}
-
-/// Specs as the agents' own language checks them.
-fn agents(document: &Document, place: &Place, rule: &Rule) -> Checked {
-    let refused =
-        |key: &str, kind: Kind, error: &SpecError| document.refuse_spec(&place.key(key), kind, error);
-    if let Some(spec) = &rule.receiver {
-        hopwise_agents::validate_receiver(spec)
-            .map_err(|error| refused("receiver", Kind::Receiver, &error))?;
-    }
-    if let Some(specs) = &rule.sender {
-        hopwise_agents::validate_senders(specs).map_err(|error| refused("sender", Kind::Sender, &error))?;
-    }
-    if let Some(specs) = &rule.shadows {
-        hopwise_agents::validate_shadows(specs)
-            .map_err(|error| refused("shadows", Kind::Receiver, &error))?;
-    }
-    Ok(())
 }
 
 fn forwards(document: &Document, config: &NodeConfig) -> Checked {

@@ -8,7 +8,7 @@ use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{self, BufferLimits, KeepAlive, TcpConfig};
 use hopwise_core::{LinkId, NextHop};
 
-use super::{AckMerge, Address, Direction, Link, LinkKind, NodeConfig, Rule, Tcp, TcpProfile};
+use super::{AckMerge, Address, Link, LinkKind, NodeConfig, Tcp, TcpProfile};
 
 /// Payload of a segment of the `ns2` profile, unless `segment_bytes` says another.
 const NS2_SEGMENT_BYTES: u16 = 1000;
@@ -28,7 +28,7 @@ impl NodeConfig {
     }
 
     pub(crate) fn core_rules(&self) -> Vec<endpoint::Rule> {
-        self.rules.iter().map(Rule::core).collect()
+        self.rules.iter().map(|rule| rule.core(|network| network.0)).collect()
     }
 
     /// A link's own addresses, or the node's: with their subnet on the first link that has none of its own, as
@@ -63,26 +63,6 @@ impl Link {
     /// Whether the kernel is at the other end.
     pub(crate) fn is_tun(&self) -> bool {
         matches!(self.kind, LinkKind::Tun | LinkKind::TunFast)
-    }
-}
-
-impl Rule {
-    fn core(&self) -> endpoint::Rule {
-        let direction = self.matches.direction.map(|direction| match direction {
-            Direction::Out => endpoint::Direction::Outgoing,
-            Direction::In => endpoint::Direction::Incoming,
-        });
-        endpoint::Rule {
-            matches: endpoint::Match {
-                direction,
-                port: self.matches.port,
-                from: self.matches.from.map(|network| network.0),
-                to: self.matches.to.map(|network| network.0),
-            },
-            receiver: self.receiver.clone(),
-            senders: self.sender.clone(),
-            shadows: self.shadows.clone(),
-        }
     }
 }
 

@@ -53,15 +53,15 @@ fn the_commented_example_says_what_it_says() {
 #[test]
 fn what_is_wrong_is_refused_at_its_place_with_what_is_accepted() {
     for (more, wanted) in [
-        ("socks: {}", "3:1: unknown field `socks` | expected one of `node`, `links`"),
+        ("socks: {}", "3:1: unknown field `socks` | did you mean `socks5`? expected one of `node`, `links`"),
         ("socks5: { listen: 1080 }", "3:19: invalid"),
         ("stop_within: 5", "3:14: `5` | expected a time with its unit"),
-        ("links: []", "duplicate"),
+        ("links: []", "3:1: `links` stands there already"),
         ("routes: [{ to: 0.0.0.0/0, link: hw1 }]", "3:33: no link is named `hw1` | expected `hw0`"),
         ("routes: [{ to: 0.0.0.0/0, link: hw0, via: 10.7.0.1 }]", "3:38: a TUN has no neighbours"),
         ("routes: [{ to: 0.0.0.0, link: hw0 }]", "3:16: `0.0.0.0`: "),
         ("rules: [{ receiver: delaid }]", "3:21: "),
-        ("rules: [{ sender: [newreno, hold: 3] }]", "3:19: expected a spec"),
+        ("rules: [{ sender: [newreno, hold: 3] }]", "3:19: wrong specs"),
         ("rules: [{ sender: [limit:3] }]", "3:19: "),
         ("rules: [{ match: { port: 70000 } }]", "3:26: invalid"),
         ("rules: [{ match: { direction: up } }]", "3:31: unknown variant `up` | expected `out` or `in`"),

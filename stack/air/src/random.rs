@@ -9,7 +9,12 @@ pub enum Purpose {
     Shadowing,
     Fading,
     FrameLoss,
+    /// When flows begin.
     Traffic,
+    ThinkTime,
+    Size,
+    /// The order in which a trial's runs come.
+    Order,
 }
 
 /// SplitMix64: small, and the same everywhere. Nothing secret is made from it.

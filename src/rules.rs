@@ -1,0 +1,131 @@
+//! Rules in files: which agents a connection gets. Nodes and scenarios read the same.
+
+use hopwise_agents::SpecError;
+use hopwise_agents::registry::Kind;
+use hopwise_core::endpoint;
+use hopwise_core::ip::Prefix;
+use schemars::JsonSchema;
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+use crate::located::{Document, Place, Refusal};
+
+/// The first rule that matches wins; what it leaves out is the default's. `P` is how peers are named.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Rule<P> {
+    /// Which connections; all where nothing is said.
+    #[serde(default = "Match::<P>::every", rename = "match")]
+    pub matches: Match<P>,
+    /// When to acknowledge, such as `delayed`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receiver: Option<String>,
+    /// How much to send: a spec such as `cubic`, or a list of them.
+    #[serde(default, deserialize_with = "specs", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Specs>")]
+    pub sender: Option<String>,
+    /// Receiver agents that only watch.
+    #[serde(default, deserialize_with = "specs", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<Specs>")]
+    pub shadows: Option<String>,
+}
+
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct Match<P> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub direction: Option<Direction>,
+    /// The port that was connected to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub port: Option<u16>,
+    /// Who opened.
+    #[serde(default = "none::<P>", skip_serializing_if = "Option::is_none")]
+    pub from: Option<P>,
+    /// Who was connected to.
+    #[serde(default = "none::<P>", skip_serializing_if = "Option::is_none")]
+    pub to: Option<P>,
+}
+
+fn none<P>() -> Option<P> {
+    None
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Direction {
+    /// We open the connection.
+    Out,
+    /// The peer opens it.
+    In,
+}
+
+/// A spec of agents, or a list of them.
+#[derive(Clone, Debug, JsonSchema)]
+#[serde(untagged)]
+pub enum Specs {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl<P> Match<P> {
+    fn every() -> Match<P> {
+        Match { direction: None, port: None, from: None, to: None }
+    }
+}
+
+impl<P> Rule<P> {
+    /// In the core's words; `prefix` says which addresses a peer has.
+    pub fn core(&self, prefix: impl Fn(&P) -> Prefix) -> endpoint::Rule {
+        let direction = self.matches.direction.map(|direction| match direction {
+            Direction::Out => endpoint::Direction::Outgoing,
+            Direction::In => endpoint::Direction::Incoming,
+        });
+        endpoint::Rule {
+            matches: endpoint::Match {
+                direction,
+                port: self.matches.port,
+                from: self.matches.from.as_ref().map(&prefix),
+                to: self.matches.to.as_ref().map(&prefix),
+            },
+            receiver: self.receiver.clone(),
+            senders: self.sender.clone(),
+            shadows: self.shadows.clone(),
+        }
+    }
+
+    /// Specs as the agents' own language checks them.
+    pub fn check(&self, document: &Document, place: &Place) -> Result<(), Box<Refusal>> {
+        let refused =
+            |key: &str, kind: Kind, error: &SpecError| document.refuse_spec(&place.key(key), kind, error);
+        if let Some(spec) = &self.receiver {
+            hopwise_agents::validate_receiver(spec)
+                .map_err(|error| refused("receiver", Kind::Receiver, &error))?;
+        }
+        if let Some(specs) = &self.sender {
+            hopwise_agents::validate_senders(specs)
+                .map_err(|error| refused("sender", Kind::Sender, &error))?;
+        }
+        if let Some(specs) = &self.shadows {
+            hopwise_agents::validate_shadows(specs)
+                .map_err(|error| refused("shadows", Kind::Receiver, &error))?;
+        }
+        Ok(())
+    }
+}
+
+/// YAML's list of specs as the spec language writes it.
+pub fn specs<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    let wrong = || {
+        de::Error::custom(
+            "wrong specs, expected one such as cubic, or a list such as [newreno, \"limit:4\"]; a spec with a comma \
+             or a colon inside [ ] must be quoted",
+        )
+    };
+    match serde_yaml::Value::deserialize(from)? {
+        serde_yaml::Value::String(one) => Ok(Some(one)),
+        serde_yaml::Value::Sequence(many) => {
+            let each = many.iter().map(|one| one.as_str().ok_or_else(wrong));
+            Ok(Some(hopwise_agents::spec::join(&each.collect::<Result<Vec<_>, _>>()?)))
+        }
+        _ => Err(wrong()),
+    }
+}

@@ -1,0 +1,199 @@
+//! What is wrong with a flow although each of its keys is sound.
+
+use std::time::Duration;
+
+use super::{Checked, LONGEST_S};
+use crate::located::{Document, Place};
+use crate::scenario::schema::{Drawn, Traffic, TrafficKind};
+use crate::units::{Size, Time};
+
+/// An Ethernet's packets less IP and TCP headers.
+const LARGEST_SEGMENT: u16 = 1_460;
+const LARGEST_TRANSFER: u64 = 1 << 30;
+/// A request says in its first bytes what it asks for.
+const SMALLEST_REQUEST: u64 = 8;
+const SHORTEST_GAP: Duration = Duration::from_micros(1);
+
+/// A flow with the place to refuse it at.
+struct Keys<'a> {
+    document: &'a Document,
+    place: &'a Place,
+    traffic: &'a Traffic,
+}
+
+pub(super) fn check(document: &Document, place: &Place, traffic: &Traffic) -> Checked {
+    let keys = Keys { document, place, traffic };
+    if traffic.segment_bytes == 0 || traffic.segment_bytes > LARGEST_SEGMENT {
+        let accepted = format!("1 to {LARGEST_SEGMENT} bytes");
+        let problem = format!("segments of {} bytes", traffic.segment_bytes);
+        return Err(document.refuse(&place.key("segment_bytes"), problem, &accepted));
+    }
+    keys.only_its_own()?;
+    keys.times()?;
+    match traffic.kind {
+        TrafficKind::Bulk => keys.bulk(),
+        TrafficKind::Request => keys.request(),
+        TrafficKind::Cbr => keys.cbr(),
+        TrafficKind::Saturated => Ok(()),
+    }
+}
+
+impl Keys<'_> {
+    /// Refuses keys that another kind has.
+    fn only_its_own(&self) -> Checked {
+        let Traffic { direction, bytes, request, response, think, repeat, every, rate, .. } = self.traffic;
+        let (of_kind, needs) = match self.traffic.kind {
+            TrafficKind::Bulk => {
+                let keys = &["direction", "bytes", "think", "repeat"][..];
+                (keys, "kind: bulk takes direction, bytes, think and repeat")
+            }
+            TrafficKind::Request => {
+                let keys = &["request", "response", "think", "repeat"][..];
+                (keys, "kind: request takes request, response, think and repeat")
+            }
+            TrafficKind::Cbr => (&["every", "rate"][..], "kind: cbr takes every or rate"),
+            TrafficKind::Saturated => (&[][..], "kind: saturated sends as much as leaves"),
+        };
+        let given = [
+            ("direction", direction.is_some()),
+            ("bytes", bytes.is_some()),
+            ("request", request.is_some()),
+            ("response", response.is_some()),
+            ("think", think.is_some()),
+            ("repeat", repeat.is_some()),
+            ("every", every.is_some()),
+            ("rate", rate.is_some()),
+        ];
+        match given.iter().find(|(key, is_given)| *is_given && !of_kind.contains(key)) {
+            Some((key, _)) => {
+                let problem = format!("`{key}` belongs to another kind of traffic");
+                Err(self.document.refuse_key(&self.place.key(key), problem, needs))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn times(&self) -> Checked {
+        let Traffic { start, apart, flows, stop, think, repeat, .. } = self.traffic;
+        let latest = most(*start).0.saturating_add(apart.0.saturating_mul(*flows));
+        if latest.as_secs() > LONGEST_S {
+            let problem = "a flow begins after every run has ended";
+            return Err(self.document.refuse(&self.place.key("start"), problem, "a start within the run"));
+        }
+        self.sound("start", Some(*start))?;
+        self.sound("think", *think)?;
+        if stop.is_some_and(|stop| stop.0 <= least(*start).0) {
+            let problem = "it stops before it begins";
+            return Err(self.document.refuse(&self.place.key("stop"), problem, "later than `start`"));
+        }
+        if *repeat == Some(0) {
+            return Err(self.document.refuse(&self.place.key("repeat"), "nothing would flow", "1 or more"));
+        }
+        Ok(())
+    }
+
+    /// Bounds the right way round.
+    fn sound<T: Copy + PartialOrd>(&self, key: &str, drawn: Option<Drawn<T>>) -> Checked {
+        match drawn {
+            Some(Drawn::Between { from, to }) if to < from => {
+                let place = self.place.key(key).key("to");
+                Err(self.document.refuse(&place, "it is less than `from`", "as much as `from`, or more"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn size(&self, key: &str, drawn: Option<Drawn<Size>>, smallest: u64) -> Checked {
+        self.sound(key, drawn)?;
+        match drawn {
+            Some(drawn) if least(drawn).0 < smallest || most(drawn).0 > LARGEST_TRANSFER => {
+                let accepted = format!("{smallest}B to 1GiB");
+                Err(self.document.refuse(&self.place.key(key), "no size for this", &accepted))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn bulk(&self) -> Checked {
+        let Traffic { bytes, think, repeat, .. } = self.traffic;
+        for (key, is_given) in [("think", think.is_some()), ("repeat", repeat.is_some())] {
+            if is_given && bytes.is_none() {
+                let problem = format!("data without end leaves nothing to `{key}`");
+                return Err(self.document.refuse_key(
+                    &self.place.key(key),
+                    problem,
+                    "bytes: 100kB beside it",
+                ));
+            }
+        }
+        self.size("bytes", *bytes, 1)
+    }
+
+    fn request(&self) -> Checked {
+        for (key, size) in [("request", self.traffic.request), ("response", self.traffic.response)] {
+            if size.is_none() {
+                let problem = format!("`kind: request` needs `{key}`");
+                return Err(self.document.refuse_key(self.place, problem, &format!("{key}: 200B")));
+            }
+        }
+        self.size("request", self.traffic.request, SMALLEST_REQUEST)?;
+        self.size("response", self.traffic.response, 1)
+    }
+
+    fn cbr(&self) -> Checked {
+        let Traffic { every, rate, segment_bytes, .. } = self.traffic;
+        self.sound("every", *every)?;
+        match (every, rate) {
+            (None, None) => {
+                let problem = "`kind: cbr` needs `every` or `rate`";
+                Err(self.document.refuse_key(self.place, problem, "every: 10ms, or rate: 200kbit"))
+            }
+            (Some(_), Some(_)) => {
+                let problem = "`every` says already how much is sent";
+                Err(self.document.refuse_key(&self.place.key("rate"), problem, "one of the two"))
+            }
+            (Some(every), None) if most(*every).0 < SHORTEST_GAP => {
+                let problem = "no time between datagrams";
+                Err(self.document.refuse(&self.place.key("every"), problem, "1us or more"))
+            }
+            (None, Some(rate)) if rate.0 == 0 || rate.0 > u64::from(*segment_bytes) * 8_000_000 => {
+                let problem = "no rate for datagrams of this size";
+                let accepted = "more than nothing, and at most a datagram each 1us";
+                Err(self.document.refuse(&self.place.key("rate"), problem, accepted))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Of an exponential one, the mean.
+fn most<T>(drawn: Drawn<T>) -> T {
+    match drawn {
+        Drawn::Fixed(value) | Drawn::Mean { mean: value } | Drawn::Between { to: value, .. } => value,
+    }
+}
+
+fn least<T: Bounded>(drawn: Drawn<T>) -> T {
+    match drawn {
+        Drawn::Fixed(value) | Drawn::Between { from: value, .. } => value,
+        Drawn::Mean { mean } => mean.least(),
+    }
+}
+
+/// The least that an exponential value is taken to be: of times none, of sizes the mean's own, since what is drawn
+/// smaller is made as large as it must be.
+trait Bounded {
+    fn least(self) -> Self;
+}
+
+impl Bounded for Time {
+    fn least(self) -> Time {
+        Time(Duration::ZERO)
+    }
+}
+
+impl Bounded for Size {
+    fn least(self) -> Size {
+        self
+    }
+}

@@ -1,0 +1,79 @@
+//! The arms of a trial, in the order in which the file has them.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+
+use crate::rules::{Specs, specs};
+
+/// What an arm leaves out is `delayed` and `[cubic]`.
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(in crate::scenario) struct ArmConfig {
+    /// When to acknowledge, such as `delayed`.
+    pub(in crate::scenario) receiver: Option<String>,
+    /// How much to send: a spec such as `cubic`, or a list of them.
+    #[serde(deserialize_with = "specs")]
+    #[schemars(with = "Option<Specs>")]
+    pub(in crate::scenario) sender: Option<String>,
+    /// What this arm changes elsewhere in the file, by path, such as `topology.hops: 12`.
+    #[schemars(with = "BTreeMap<String, serde_json::Value>")]
+    pub(in crate::scenario) set: BTreeMap<String, serde_yaml::Value>,
+}
+
+#[derive(Clone, Debug)]
+pub(in crate::scenario) struct Arms(Vec<(String, ArmConfig)>);
+
+impl Arms {
+    pub(in crate::scenario) fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(name, _)| name.as_str())
+    }
+
+    pub(in crate::scenario) fn find(&self, wanted: &str) -> Option<&ArmConfig> {
+        self.0.iter().find(|(name, _)| name == wanted).map(|(_, arm)| arm)
+    }
+}
+
+impl<'de> Deserialize<'de> for Arms {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Arms, D::Error> {
+        struct InOrder;
+
+        impl<'de> Visitor<'de> for InOrder {
+            type Value = Arms;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("arms by their names, such as x: { receiver: delayed, sender: [cubic] }")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Arms, M::Error> {
+                let mut arms = Vec::new();
+                // An arm of which nothing is said has the defaults.
+                while let Some((name, arm)) = map.next_entry::<String, Option<ArmConfig>>()? {
+                    arms.push((name, arm.unwrap_or_default()));
+                }
+                Ok(Arms(arms))
+            }
+        }
+
+        from.deserialize_map(InOrder)
+    }
+}
+
+impl JsonSchema for Arms {
+    fn schema_name() -> Cow<'static, str> {
+        "Arms".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = generator.subschema_for::<BTreeMap<String, Option<ArmConfig>>>();
+        let text =
+            "The arms of the trial by name; the first is the baseline where `run.baseline` names none.";
+        schema.insert("description".to_owned(), text.into());
+        schema.insert("minProperties".to_owned(), 1.into());
+        schema
+    }
+}

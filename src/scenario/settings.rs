@@ -1,0 +1,159 @@
+//! Every parameter in force, so that "with which settings?" can be answered of any result.
+
+use std::collections::BTreeMap;
+
+use hopwise_agents::Profile;
+use hopwise_agents::spec::InForce;
+use hopwise_core::tcp::{BufferLimits, RecoveryStyle, RttMeasure, TcpConfig};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::check::Agents;
+use super::schema::{
+    ChannelConfig, Mac, Mobility, RadioConfig, RoutingConfig, ScenarioFile, Shape, Tcp, Topology, Traffic,
+    World,
+};
+use super::{flows, motion, nodes, profile_of};
+use crate::rules::Rule;
+use crate::units::Time;
+
+/// The file with its defaults, less what says nothing of a single run.
+#[derive(Serialize)]
+struct InFile<'a> {
+    world: World,
+    topology: &'a Topology,
+    mobility: Option<Mobility>,
+    radio: &'a RadioConfig,
+    channel: &'a ChannelConfig,
+    mac: Mac,
+    routing: &'a RoutingConfig,
+    tcp: Tcp,
+    traffic: &'a [Traffic],
+    rules: &'a [Rule<String>],
+    run: Run,
+}
+
+#[derive(Serialize)]
+struct Run {
+    duration: Time,
+    warmup: Time,
+}
+
+/// As JSON; keys are in the order of the alphabet, and what is absent is left out.
+pub(super) fn in_force(file: &ScenarioFile, agents: &Agents) -> Value {
+    let topology = topology(file);
+    let in_file = InFile {
+        world: file.world,
+        topology: &topology,
+        mobility: file.mobility.map(|mobility| Mobility {
+            width_m: mobility.width_m.or(topology.width_m),
+            height_m: mobility.height_m.or(topology.height_m),
+            ..mobility
+        }),
+        radio: &file.radio,
+        channel: &file.channel,
+        mac: file.mac,
+        routing: &file.routing,
+        tcp: file.tcp,
+        traffic: &file.traffic,
+        rules: &file.rules,
+        run: Run { duration: file.run.duration, warmup: file.run.warmup },
+    };
+    let mut settings = serde_json::to_value(in_file).expect("nothing in it but texts and numbers");
+    without_nulls(&mut settings);
+    let profile = profile_of(file);
+    settings["arm"] = json!({
+        "receiver": agents.arm.receiver,
+        "sender": agents.senders.specs().iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "parameters": {
+            "receiver": parameters(agents.receiver.parameters(profile)),
+            "sender": parameters(agents.senders.parameters(profile)),
+        },
+    });
+    settings["tcp"]["in_force"] = tcp(&flows::tcp_config(file, flows::SEGMENT_OF_EACH_FLOW), profile);
+    if let Some(hash) = file.topology.file.as_deref().and_then(hash_of) {
+        settings["topology"]["file_sha256"] = hash.into();
+    }
+    settings
+}
+
+fn topology(file: &ScenarioFile) -> Topology {
+    let mut topology = file.topology.clone();
+    if matches!(topology.kind, Shape::Chain | Shape::Cross | Shape::Grid) {
+        topology.spacing_m.get_or_insert(nodes::SPACING_M);
+    }
+    topology
+}
+
+/// What a file says determines the run as well as its name.
+fn hash_of(name: &str) -> Option<String> {
+    motion::read_text(name).ok().map(|text| hex(&Sha256::digest(text.as_bytes())))
+}
+
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn parameters(all: Vec<InForce>) -> BTreeMap<String, String> {
+    all.into_iter().map(|one| (format!("{}.{}", one.agent, one.name), one.value)).collect()
+}
+
+fn without_nulls(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            *map = std::mem::take(map).into_iter().filter(|(_, value)| !value.is_null()).collect();
+            map.values_mut().for_each(without_nulls);
+        }
+        Value::Array(items) => items.iter_mut().for_each(without_nulls),
+        _ => {}
+    }
+}
+
+/// All of a TCP that is not an agent's; a flow's segment size stands with the flow.
+fn tcp(config: &TcpConfig, profile: Profile) -> Value {
+    let TcpConfig { segment_bytes: _, sack, timestamps, window_scale, ecn, rack, recovery, undo, .. } =
+        *config;
+    let seconds = |time: std::time::Duration| Value::from(time.as_secs_f64());
+    let buffer = |limits: BufferLimits| json!({ "initial": limits.initial, "max": limits.max });
+    let entries = [
+        ("profile_of_agents", Value::from(format!("{profile:?}").to_lowercase())),
+        ("sack", sack.into()),
+        ("timestamps", timestamps.into()),
+        ("window_scale", window_scale.into()),
+        ("ecn", ecn.into()),
+        ("rack", rack.into()),
+        (
+            "recovery",
+            match recovery {
+                RecoveryStyle::Prr => "prr".into(),
+                RecoveryStyle::Inflate { per_ack } => json!({ "inflate": { "per_ack": per_ack } }),
+            },
+        ),
+        ("undo", undo.into()),
+        ("limited_transmit", config.limited_transmit.into()),
+        ("nagle", config.nagle.into()),
+        ("path_mtu_discovery", config.path_mtu_discovery.into()),
+        ("send_buffer", buffer(config.send_buffer)),
+        ("recv_buffer", buffer(config.recv_buffer)),
+        ("rto_min_s", seconds(config.rto.min)),
+        ("rto_max_s", seconds(config.rto.max)),
+        ("rto_initial_s", seconds(config.rto.initial)),
+        (
+            "rtt_tick_s",
+            match config.rto.measure {
+                RttMeasure::EveryAck => Value::Null,
+                RttMeasure::OneTimed { tick } => seconds(tick),
+            },
+        ),
+        ("keep_alive", config.keep_alive.is_some().into()),
+        ("user_timeout_s", seconds(config.user_timeout)),
+        ("syn_timeout_s", seconds(config.syn_timeout)),
+        ("hop_limit", config.hop_limit.into()),
+        ("dscp", config.dscp.into()),
+        ("ack_merge", format!("{:?}", config.ack_merge).to_lowercase().into()),
+        ("ack_ceiling_s", seconds(config.ack_ceiling)),
+    ];
+    let entries = entries.into_iter().filter(|(_, value)| !value.is_null());
+    Value::Object(entries.map(|(key, value)| (key.to_owned(), value)).collect::<Map<_, _>>())
+}

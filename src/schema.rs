@@ -1,0 +1,20 @@
+//! `hopwise schema`: what a scenario may say, for editors.
+
+use clap::Args;
+use hopwise::scenario::json_schema;
+
+use crate::failure::{Failure, say};
+
+/// Print the JSON Schema of scenarios, with which editors complete and check them
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hopwise schema > scenario.schema.json
+
+An editor with a YAML language server takes it from a first line in the scenario:
+  # yaml-language-server: $schema=scenario.schema.json")]
+pub(crate) struct Arguments {}
+
+pub(crate) fn run(_: &Arguments) -> Result<(), Failure> {
+    say(&format!("{:#}", json_schema()))
+}

@@ -1,0 +1,272 @@
+//! What runs on a node: the two ends of each flow.
+
+mod client;
+mod datagrams;
+mod message;
+mod server;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use hopwise_core::Instant;
+use hopwise_core::endpoint::{ConnId, EventKind, ListenerId};
+use hopwise_core::tcp::ConnectionStats;
+use hopwise_mesh::Node;
+
+use super::build::address_of;
+use super::plan::{FlowPlan, Plan, TrafficPlan};
+use client::Client;
+use datagrams::{Sink, Source};
+use server::Server;
+
+/// The first flow's port; others follow.
+const PORT: u16 = 5001;
+
+/// One end of a flow.
+#[derive(Debug)]
+pub struct Flow {
+    /// Its number in the plan.
+    pub index: u16,
+    end: End,
+}
+
+#[derive(Debug)]
+enum End {
+    Client(Client),
+    Server(Server),
+    Source(Source),
+    Sink(Sink),
+}
+
+/// What arrived, and what of it counts.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Tally {
+    pub counts_from: Instant,
+    pub counted_bytes: u64,
+    pub bytes: u64,
+}
+
+impl Tally {
+    fn add(&mut self, now: Instant, bytes: u64) {
+        self.bytes += bytes;
+        if now >= self.counts_from {
+            self.counted_bytes += bytes;
+        }
+    }
+}
+
+/// Transfers or requests that ended in the counted time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Completions {
+    pub count: u64,
+    pub total_ns: u64,
+    pub longest_ns: u64,
+}
+
+impl Completions {
+    fn add(&mut self, took_ns: u64) {
+        self.count += 1;
+        self.total_ns += took_ns;
+        self.longest_ns = self.longest_ns.max(took_ns);
+    }
+}
+
+/// What one end of a TCP flow has seen over all its connections.
+#[derive(Debug, Default)]
+struct Seen {
+    tally: Tally,
+    /// Of connections that are over.
+    past: ConnectionStats,
+    /// The specs of the last connection's agents: receiver and senders.
+    agents: Option<(String, String)>,
+}
+
+impl Seen {
+    fn new(counts_from: Instant) -> Seen {
+        Seen { tally: Tally { counts_from, ..Tally::default() }, ..Seen::default() }
+    }
+
+    /// A connection has begun.
+    fn note(&mut self, now: Instant, node: &Node, conn: ConnId) {
+        if let Ok(info) = node.endpoint().info(now, conn) {
+            self.agents = Some((info.receiver, info.senders));
+        }
+    }
+
+    /// A connection ends here, whatever its last segments may still do.
+    fn let_go(&mut self, now: Instant, node: &mut Node, conn: ConnId) {
+        add(&mut self.past, &stats_of(now, node, conn));
+        // One that has failed is gone already.
+        let _ = node.with_endpoint(now, |endpoint| endpoint.close(now, conn));
+    }
+
+    /// The same at once, with all that was written and has not left.
+    fn cut_off(&mut self, now: Instant, node: &mut Node, conn: ConnId) {
+        add(&mut self.past, &stats_of(now, node, conn));
+        let _ = node.with_endpoint(now, |endpoint| endpoint.abort(now, conn));
+    }
+}
+
+fn stats_of(now: Instant, node: &Node, conn: ConnId) -> ConnectionStats {
+    node.endpoint().info(now, conn).map_or_else(|_| ConnectionStats::default(), |info| info.stats)
+}
+
+fn add(to: &mut ConnectionStats, more: &ConnectionStats) {
+    to.segments_sent += more.segments_sent;
+    to.segments_retransmitted += more.segments_retransmitted;
+    to.bytes_sent += more.bytes_sent;
+    to.bytes_acked += more.bytes_acked;
+    to.segments_received += more.segments_received;
+    to.segments_in_order += more.segments_in_order;
+    to.segments_out_of_order += more.segments_out_of_order;
+    to.segments_duplicate += more.segments_duplicate;
+    to.bytes_received += more.bytes_received;
+    to.acks_sent += more.acks_sent;
+    to.acks_repeated += more.acks_repeated;
+    to.timeouts += more.timeouts;
+    to.fast_retransmits += more.fast_retransmits;
+    to.tail_probes += more.tail_probes;
+    to.window_probes += more.window_probes;
+    to.undone += more.undone;
+    to.dsacks += more.dsacks;
+}
+
+impl Flow {
+    /// The end of a flow that is at this node, if one is.
+    pub(super) fn of(plan: &Plan, index: u16, flow: &FlowPlan, node: u32) -> Option<Flow> {
+        let to = SocketAddr::new(address_of(flow.to), PORT + index);
+        let times = (Instant::ZERO + flow.start, flow.stop.map_or(Instant::FAR, |stop| Instant::ZERO + stop));
+        let seen = Seen::new(plan.counts_from());
+        let end = match (&flow.traffic, flow.from == node, flow.to == node) {
+            (TrafficPlan::Tcp(tcp), true, _) => {
+                End::Client(Client::new(Arc::clone(tcp), to, times, (plan.seed, index), seen))
+            }
+            (TrafficPlan::Tcp(tcp), _, true) => End::Server(Server::new(Arc::clone(tcp), seen)),
+            (&TrafficPlan::Datagrams { bytes, every }, true, _) => {
+                End::Source(Source::new(to, bytes, every, times, (plan.seed, index)))
+            }
+            (TrafficPlan::Datagrams { .. }, _, true) => End::Sink(Sink::new(seen.tally)),
+            _ => return None,
+        };
+        Some(Flow { index, end })
+    }
+
+    pub(super) fn open(&mut self, node: &mut Node) {
+        let port = PORT + self.index;
+        match &mut self.end {
+            End::Client(_) => {}
+            End::Server(server) => server.open(node, port),
+            End::Source(source) => source.open(node, port),
+            End::Sink(sink) => sink.open(node, port),
+        }
+    }
+
+    /// When the program does something of its own accord.
+    pub(super) fn next(&self) -> Instant {
+        match &self.end {
+            End::Client(client) => client.next(),
+            End::Source(source) => source.next(),
+            End::Server(_) | End::Sink(_) => Instant::FAR,
+        }
+    }
+
+    /// That time has come.
+    pub(super) fn begin(&mut self, now: Instant, node: &mut Node) {
+        match &mut self.end {
+            End::Client(client) => client.begin(now, node),
+            End::Source(source) => source.begin(now, node),
+            End::Server(_) | End::Sink(_) => {}
+        }
+    }
+
+    /// Whether this is the program's listener, and it takes what has come in.
+    pub(super) fn accept(&mut self, now: Instant, node: &mut Node, from: ListenerId) -> bool {
+        match &mut self.end {
+            End::Server(server) => server.accept(now, node, from),
+            _ => false,
+        }
+    }
+
+    /// Whether the connection is the program's own, and it has acted on what happened.
+    pub(super) fn on_event(&mut self, now: Instant, node: &mut Node, conn: ConnId, event: EventKind) -> bool {
+        match &mut self.end {
+            End::Client(client) => client.on_event(now, node, conn, event),
+            End::Server(server) => server.on_event(now, node, conn, event),
+            _ => false,
+        }
+    }
+
+    pub(super) fn read_datagrams(&mut self, now: Instant, node: &mut Node) {
+        if let End::Sink(sink) = &mut self.end {
+            sink.read(now, node);
+        }
+    }
+
+    /// A packet has left: a source that sends as much as leaves puts another behind the rest.
+    pub(super) fn refill(&mut self, now: Instant, node: &mut Node) {
+        if let End::Source(source) = &mut self.end {
+            source.refill(now, node);
+        }
+    }
+
+    pub(super) fn is_sink(&self) -> bool {
+        matches!(self.end, End::Sink(_))
+    }
+
+    pub(super) fn is_saturated(&self) -> bool {
+        matches!(&self.end, End::Source(source) if source.is_saturated())
+    }
+
+    /// Whether this end is the one at `from`.
+    pub fn is_opener(&self) -> bool {
+        matches!(self.end, End::Client(_) | End::Source(_))
+    }
+
+    /// What came in at this end.
+    pub fn tally(&self) -> Tally {
+        match &self.end {
+            End::Client(client) => client.seen.tally,
+            End::Server(server) => server.seen.tally,
+            End::Source(_) => Tally::default(),
+            End::Sink(sink) => sink.tally,
+        }
+    }
+
+    /// The connection at hand, if there is one.
+    pub fn conn(&self) -> Option<ConnId> {
+        match &self.end {
+            End::Client(client) => client.conn(),
+            End::Server(server) => server.conn(),
+            _ => None,
+        }
+    }
+
+    /// The specs of receiver and senders at this end of the last connection.
+    pub fn agents(&self) -> Option<&(String, String)> {
+        match &self.end {
+            End::Client(client) => client.seen.agents.as_ref(),
+            End::Server(server) => server.seen.agents.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Of a flow whose transfers or requests have an end.
+    pub fn completions(&self) -> Option<Completions> {
+        match &self.end {
+            End::Client(client) => client.completions(),
+            _ => None,
+        }
+    }
+
+    /// Counters of all its connections at this end; datagrams count as segments.
+    pub fn stats(&self, now: Instant, node: &Node) -> ConnectionStats {
+        match &self.end {
+            End::Client(client) => client.stats(now, node),
+            End::Server(server) => server.stats(now, node),
+            End::Source(source) => {
+                ConnectionStats { segments_sent: source.sent(), ..ConnectionStats::default() }
+            }
+            End::Sink(_) => ConnectionStats::default(),
+        }
+    }
+}

@@ -1,0 +1,235 @@
+//! The program that opens: it sends without end, transfers again and again, or asks and waits for the answer.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hopwise_air::random::{Purpose, Stream};
+use hopwise_core::Instant;
+use hopwise_core::endpoint::{ConnId, ConnectOptions, EventKind};
+use hopwise_core::tcp::ConnectionStats;
+use hopwise_mesh::Node;
+
+use super::message::{ENDLESS, HEADER, Header, Message, Then};
+use super::{Completions, Seen, add, stats_of};
+use crate::sim::plan::{Talk, TcpPlan, Ways};
+
+/// After a connection that failed, at least.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub(super) struct Client {
+    plan: Arc<TcpPlan>,
+    to: SocketAddr,
+    /// When it begins something.
+    next: Instant,
+    stop: Instant,
+    /// How many times more; none: for ever.
+    left: Option<u32>,
+    sizes: Stream,
+    thinks: Stream,
+    open: Option<Open>,
+    pub(super) seen: Seen,
+    completions: Completions,
+}
+
+#[derive(Debug)]
+struct Open {
+    conn: ConnId,
+    message: Message,
+    /// Of the answer to the question at hand.
+    awaits: u64,
+    /// The question at hand, or the transfer, began then.
+    began: Option<Instant>,
+    has_end: bool,
+}
+
+impl Client {
+    pub(super) fn new(
+        plan: Arc<TcpPlan>,
+        to: SocketAddr,
+        (start, stop): (Instant, Instant),
+        (seed, index): (u64, u16),
+        seen: Seen,
+    ) -> Client {
+        let stream = |purpose| Stream::new(seed, u32::from(index), purpose);
+        let left = match plan.talk {
+            Talk::Endless(_) => Some(1),
+            _ => plan.times,
+        };
+        Client {
+            to,
+            next: start,
+            stop,
+            left,
+            sizes: stream(Purpose::Size),
+            thinks: stream(Purpose::ThinkTime),
+            open: None,
+            seen,
+            completions: Completions::default(),
+            plan,
+        }
+    }
+
+    fn is_endless(&self) -> bool {
+        matches!(self.plan.talk, Talk::Endless(_))
+    }
+
+    pub(super) fn next(&self) -> Instant {
+        let stops = self.open.is_some() && self.is_endless();
+        if stops { self.next.min(self.stop) } else { self.next }
+    }
+
+    pub(super) fn completions(&self) -> Option<Completions> {
+        (!self.is_endless()).then_some(self.completions)
+    }
+
+    pub(super) fn conn(&self) -> Option<ConnId> {
+        self.open.as_ref().map(|open| open.conn)
+    }
+
+    pub(super) fn stats(&self, now: Instant, node: &Node) -> ConnectionStats {
+        let mut stats = self.seen.past;
+        if let Some(conn) = self.conn() {
+            add(&mut stats, &stats_of(now, node, conn));
+        }
+        stats
+    }
+
+    pub(super) fn begin(&mut self, now: Instant, node: &mut Node) {
+        if now >= self.stop {
+            self.end(now, node);
+            return;
+        }
+        self.next = Instant::FAR;
+        match &mut self.left {
+            Some(0) => return,
+            Some(left) => *left -= 1,
+            None => {}
+        }
+        let (message, awaits) = self.question();
+        match &mut self.open {
+            Some(open) => {
+                open.message = message;
+                (open.awaits, open.began) = (awaits, Some(now));
+                open.message.write(now, node, open.conn);
+            }
+            None => self.connect(now, node, message, awaits),
+        }
+    }
+
+    /// What is sent next, and how much shall come back for it.
+    fn question(&mut self) -> (Message, u64) {
+        let header = |bytes: u64, answer: u64| {
+            let fits = |bytes: u64| u32::try_from(bytes).unwrap_or(u32::MAX);
+            let (bytes, answer) = (fits(bytes.max(HEADER as u64)), fits(answer));
+            (Some(Header { bytes, answer }), u64::from(bytes), u64::from(answer))
+        };
+        match self.plan.talk {
+            Talk::Endless(ways) => {
+                let bytes = if ways.has_forth() { ENDLESS } else { 0 };
+                (Message::new(None, bytes, Then::StaysOpen), 0)
+            }
+            Talk::Transfers { bytes, ways } => {
+                let bytes = bytes.draw(&mut self.sizes).max(1);
+                match ways {
+                    Ways::Forth => (Message::new(None, bytes, Then::Shuts), 0),
+                    _ => {
+                        let forth = if ways == Ways::Both { bytes } else { 0 };
+                        let (header, len, answer) = header(forth, bytes);
+                        (Message::new(header, len, Then::Shuts), answer)
+                    }
+                }
+            }
+            Talk::Requests { request, response } => {
+                let sizes = (request.draw(&mut self.sizes), response.draw(&mut self.sizes).max(1));
+                let (header, len, answer) = header(sizes.0, sizes.1);
+                (Message::new(header, len, Then::StaysOpen), answer)
+            }
+        }
+    }
+
+    fn connect(&mut self, now: Instant, node: &mut Node, message: Message, awaits: u64) {
+        let options = ConnectOptions { tcp: Some(Arc::clone(&self.plan.tcp)), ..ConnectOptions::default() };
+        match node.with_endpoint(now, |endpoint| endpoint.connect(now, self.to, &options)) {
+            Ok(conn) => {
+                self.seen.note(now, node, conn);
+                self.open = Some(Open { conn, message, awaits, began: Some(now), has_end: false });
+            }
+            Err(_) => self.come_back(now, PATIENCE),
+        }
+        node.tell_path(now, self.to.ip());
+    }
+
+    /// Thinks, at least so long.
+    fn come_back(&mut self, now: Instant, least: Duration) {
+        let think = Duration::from_nanos(self.plan.think.draw(&mut self.thinks));
+        let is_over = self.is_endless() || self.left == Some(0);
+        self.next = if is_over { Instant::FAR } else { now + think.max(least) };
+    }
+
+    /// The time to stop has come: what has an end goes on to it.
+    fn end(&mut self, now: Instant, node: &mut Node) {
+        (self.next, self.stop) = (Instant::FAR, Instant::FAR);
+        self.left = Some(0);
+        if self.is_endless() {
+            if let Some(open) = self.open.take() {
+                self.seen.cut_off(now, node, open.conn);
+            }
+        } else {
+            self.settle(now, node);
+        }
+    }
+
+    pub(super) fn on_event(&mut self, now: Instant, node: &mut Node, conn: ConnId, event: EventKind) -> bool {
+        let Some(open) = self.open.as_mut().filter(|open| open.conn == conn) else { return false };
+        match event {
+            EventKind::Connected | EventKind::Writable => open.message.write(now, node, conn),
+            EventKind::Readable => self.read(now, node),
+            EventKind::PeerClosed => {
+                open.has_end = true;
+                self.read(now, node);
+            }
+            EventKind::Closed(_) if !self.is_endless() => {
+                self.seen.let_go(now, node, conn);
+                self.open = None;
+                self.come_back(now, PATIENCE);
+                return true;
+            }
+            _ => {}
+        }
+        self.settle(now, node);
+        true
+    }
+
+    fn read(&mut self, now: Instant, node: &mut Node) {
+        let Some(open) = &mut self.open else { return };
+        let bytes = node.endpoint().readable(open.conn);
+        if bytes > 0 && node.with_endpoint(now, |endpoint| endpoint.consume(now, open.conn, bytes)).is_ok() {
+            open.awaits = open.awaits.saturating_sub(u64::from(bytes));
+            self.seen.tally.add(now, u64::from(bytes));
+        }
+    }
+
+    /// Whether what was begun is complete, and the connection with it.
+    fn settle(&mut self, now: Instant, node: &mut Node) {
+        let Some(open) = &mut self.open else { return };
+        let is_done = open.message.is_done() && open.awaits == 0;
+        let (is_complete, is_over) = match self.plan.talk {
+            Talk::Endless(_) => (false, false),
+            Talk::Transfers { .. } => (is_done && open.has_end, is_done && open.has_end),
+            Talk::Requests { .. } => (is_done, is_done && self.left == Some(0)),
+        };
+        let conn = open.conn;
+        if is_complete && let Some(began) = open.began.take() {
+            if now >= self.seen.tally.counts_from {
+                self.completions.add(now.since(began).as_nanos() as u64);
+            }
+            self.come_back(now, Duration::ZERO);
+        }
+        if is_over {
+            self.seen.let_go(now, node, conn);
+            self.open = None;
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Datagrams at intervals, or as many as leave; and who counts them.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use hopwise_air::random::{Purpose, Stream};
+use hopwise_core::Instant;
+use hopwise_core::ip::{UdpId, UdpOptions};
+use hopwise_mesh::Node;
+
+use super::Tally;
+use crate::sim::build::RADIO;
+use crate::sim::draw::Amount;
+
+/// The largest datagram's payload.
+static PAYLOAD: [u8; 1 << 16] = [0; 1 << 16];
+/// A saturated source keeps this many packets waiting.
+const AHEAD: usize = 2;
+
+#[derive(Debug)]
+pub(super) struct Source {
+    to: SocketAddr,
+    bytes: u16,
+    every: Option<Amount>,
+    gaps: Stream,
+    next: Instant,
+    stop: Instant,
+    socket: Option<UdpId>,
+    sent: u64,
+}
+
+impl Source {
+    pub(super) fn new(
+        to: SocketAddr,
+        bytes: u16,
+        every: Option<Amount>,
+        (start, stop): (Instant, Instant),
+        (seed, index): (u64, u16),
+    ) -> Source {
+        let gaps = Stream::new(seed, u32::from(index), Purpose::ThinkTime);
+        Source { to, bytes, every, gaps, next: start, stop, socket: None, sent: 0 }
+    }
+
+    pub(super) fn open(&mut self, node: &mut Node, port: u16) {
+        self.socket = node
+            .with_endpoint(Instant::ZERO, |endpoint| endpoint.udp_bind(None, port, UdpOptions::default()))
+            .ok();
+    }
+
+    pub(super) fn is_saturated(&self) -> bool {
+        self.every.is_none()
+    }
+
+    pub(super) fn sent(&self) -> u64 {
+        self.sent
+    }
+
+    pub(super) fn next(&self) -> Instant {
+        if self.socket.is_some() { self.next } else { Instant::FAR }
+    }
+
+    pub(super) fn begin(&mut self, now: Instant, node: &mut Node) {
+        let gap = self.every.map(|every| Duration::from_nanos(every.draw(&mut self.gaps)));
+        self.next = gap.map_or(Instant::FAR, |gap| now + gap);
+        if now >= self.stop {
+            self.next = Instant::FAR;
+            return;
+        }
+        let count = if self.is_saturated() { AHEAD } else { 1 };
+        (0..count).for_each(|_| self.send(now, node));
+    }
+
+    /// What does not fit is lost, as it would be in any queue.
+    fn send(&mut self, now: Instant, node: &mut Node) {
+        let Some(socket) = self.socket else { return };
+        let payload = &PAYLOAD[..usize::from(self.bytes)];
+        let sent = node.with_endpoint(now, |endpoint| endpoint.udp_send(socket, self.to, None, payload));
+        self.sent += u64::from(sent.is_ok());
+    }
+
+    pub(super) fn refill(&mut self, now: Instant, node: &mut Node) {
+        if !self.is_saturated() || self.next != Instant::FAR || self.socket.is_none() || now >= self.stop {
+            return;
+        }
+        while node.queue(RADIO).is_some_and(|queue| queue.len() < AHEAD) {
+            self.send(now, node);
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Sink {
+    socket: Option<UdpId>,
+    pub(super) tally: Tally,
+}
+
+impl Sink {
+    pub(super) fn new(tally: Tally) -> Sink {
+        Sink { socket: None, tally }
+    }
+
+    pub(super) fn open(&mut self, node: &mut Node, port: u16) {
+        self.socket = node
+            .with_endpoint(Instant::ZERO, |endpoint| endpoint.udp_bind(None, port, UdpOptions::default()))
+            .ok();
+    }
+
+    pub(super) fn read(&mut self, now: Instant, node: &mut Node) {
+        let Some(socket) = self.socket else { return };
+        node.with_endpoint(now, |endpoint| {
+            while let Some(datagram) = endpoint.udp_recv(socket) {
+                self.tally.add(now, datagram.payload.len() as u64);
+            }
+        });
+    }
+}

@@ -1,0 +1,127 @@
+//! Bytes that a program sends: as many as it likes, after a header that tells the other end what is wanted of it.
+
+use hopwise_core::Instant;
+use hopwise_core::endpoint::ConnId;
+use hopwise_mesh::Node;
+
+/// Written at a time.
+static CHUNK: [u8; 1 << 16] = [0; 1 << 16];
+/// Of a request, so much is written with its header.
+const FIRST: usize = 1024;
+/// The length of the whole message, and of the answer that is wanted.
+pub(super) const HEADER: usize = 8;
+pub(super) const ENDLESS: u64 = u64::MAX;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Header {
+    /// With the header.
+    pub(super) bytes: u32,
+    pub(super) answer: u32,
+}
+
+impl Header {
+    pub(super) fn to_bytes(self) -> [u8; HEADER] {
+        let mut bytes = [0; HEADER];
+        bytes[..4].copy_from_slice(&self.bytes.to_be_bytes());
+        bytes[4..].copy_from_slice(&self.answer.to_be_bytes());
+        bytes
+    }
+
+    /// The first bytes of what has come in, which may lie in two pieces.
+    pub(super) fn read((first, second): (&[u8], &[u8])) -> Option<Header> {
+        let mut bytes = [0; HEADER];
+        if first.len() + second.len() < HEADER {
+            return None;
+        }
+        bytes.iter_mut().zip(first.iter().chain(second)).for_each(|(to, from)| *to = *from);
+        let [a, b, c, d, e, f, g, h] = bytes;
+        Some(Header { bytes: u32::from_be_bytes([a, b, c, d]), answer: u32::from_be_bytes([e, f, g, h]) })
+    }
+}
+
+/// What happens to the connection's sending side when all is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Then {
+    StaysOpen,
+    Shuts,
+}
+
+#[derive(Debug)]
+pub(super) struct Message {
+    header: Option<Header>,
+    len: u64,
+    written: u64,
+    then: Then,
+    has_shut: bool,
+}
+
+impl Message {
+    pub(super) fn new(header: Option<Header>, len: u64, then: Then) -> Message {
+        Message { header, len, written: 0, then, has_shut: false }
+    }
+
+    pub(super) fn nothing() -> Message {
+        Message::new(None, 0, Then::StaysOpen)
+    }
+
+    /// So much more follows.
+    pub(super) fn extend(&mut self, bytes: u64) {
+        self.len += bytes;
+    }
+
+    pub(super) fn shut(&mut self) {
+        self.then = Then::Shuts;
+    }
+
+    /// All was written, and the sending side is as it shall be.
+    pub(super) fn is_done(&self) -> bool {
+        self.written == self.len && (self.then == Then::StaysOpen || self.has_shut)
+    }
+
+    /// As much as there is room for.
+    pub(super) fn write(&mut self, now: Instant, node: &mut Node, conn: ConnId) {
+        node.with_endpoint(now, |endpoint| {
+            let mut first = [0; FIRST];
+            while self.written < self.len {
+                let offered = self.offer(&mut first);
+                let Ok(taken) = endpoint.send(now, conn, offered) else { return };
+                let is_full = taken < offered.len();
+                self.written += taken as u64;
+                if is_full {
+                    return;
+                }
+            }
+            if self.then == Then::Shuts && !self.has_shut {
+                self.has_shut = endpoint.shutdown(now, conn).is_ok();
+            }
+        });
+    }
+
+    fn offer<'a>(&self, first: &'a mut [u8; FIRST]) -> &'a [u8] {
+        let left = self.len - self.written;
+        let up_to = |most: usize| usize::try_from(left).unwrap_or(most).min(most);
+        match self.header {
+            Some(header) if self.written < HEADER as u64 => {
+                first[..HEADER].copy_from_slice(&header.to_bytes());
+                let from = self.written as usize;
+                &first[from..from + up_to(FIRST - from)]
+            }
+            _ => &CHUNK[..up_to(CHUNK.len())],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_read_wherever_the_buffer_wraps() {
+        let header = Header { bytes: 200, answer: 70_000 };
+        let bytes = header.to_bytes();
+        for cut in 0..=HEADER {
+            assert_eq!(Header::read(bytes.split_at(cut)), Some(header));
+        }
+        assert_eq!(Header::read((&bytes[..7], &[])), None);
+    }
+}

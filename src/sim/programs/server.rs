@@ -1,0 +1,140 @@
+//! The program that is connected to: it reads all, and sends what it was asked for.
+
+use std::sync::Arc;
+
+use hopwise_core::Instant;
+use hopwise_core::endpoint::{ConnId, EventKind, ListenOptions, ListenerId};
+use hopwise_core::tcp::ConnectionStats;
+use hopwise_mesh::Node;
+
+use super::message::{ENDLESS, Header, Message, Then};
+use super::{Seen, add, stats_of};
+use crate::sim::plan::{Talk, TcpPlan, Ways};
+
+#[derive(Debug)]
+pub(super) struct Server {
+    plan: Arc<TcpPlan>,
+    listener: Option<ListenerId>,
+    /// One after the other, so that there are more than one only while one ends.
+    open: Vec<Open>,
+    pub(super) seen: Seen,
+}
+
+#[derive(Debug)]
+struct Open {
+    conn: ConnId,
+    message: Message,
+    /// Of the question that comes in.
+    unread: u64,
+    /// What is sent when all of it is here.
+    answer: u64,
+    has_end: bool,
+}
+
+impl Server {
+    pub(super) fn new(plan: Arc<TcpPlan>, seen: Seen) -> Server {
+        Server { plan, listener: None, open: Vec::new(), seen }
+    }
+
+    pub(super) fn open(&mut self, node: &mut Node, port: u16) {
+        let options = ListenOptions { tcp: Some(Arc::clone(&self.plan.tcp)), ..ListenOptions::default() };
+        self.listener =
+            node.with_endpoint(Instant::ZERO, |endpoint| endpoint.listen(None, port, options)).ok();
+    }
+
+    pub(super) fn conn(&self) -> Option<ConnId> {
+        self.open.last().map(|open| open.conn)
+    }
+
+    pub(super) fn stats(&self, now: Instant, node: &Node) -> ConnectionStats {
+        let mut stats = self.seen.past;
+        for open in &self.open {
+            add(&mut stats, &stats_of(now, node, open.conn));
+        }
+        stats
+    }
+
+    pub(super) fn accept(&mut self, now: Instant, node: &mut Node, from: ListenerId) -> bool {
+        if self.listener != Some(from) {
+            return false;
+        }
+        let Some(conn) = node.with_endpoint(now, |endpoint| endpoint.accept(now, from)) else { return true };
+        self.seen.note(now, node, conn);
+        if let Ok(info) = node.endpoint().info(now, conn) {
+            node.tell_path(now, info.flow.remote.ip());
+        }
+        let message = match self.plan.talk {
+            Talk::Endless(ways) if ways.has_back() => Message::new(None, ENDLESS, Then::StaysOpen),
+            _ => Message::nothing(),
+        };
+        self.open.push(Open { conn, message, unread: 0, answer: 0, has_end: false });
+        let nth = self.open.len() - 1;
+        self.read(now, node, nth);
+        self.open[nth].message.write(now, node, conn);
+        true
+    }
+
+    pub(super) fn on_event(&mut self, now: Instant, node: &mut Node, conn: ConnId, event: EventKind) -> bool {
+        let Some(nth) = self.open.iter().position(|open| open.conn == conn) else { return false };
+        match event {
+            EventKind::Connected | EventKind::Writable => {}
+            EventKind::Readable => self.read(now, node, nth),
+            EventKind::PeerClosed => {
+                self.read(now, node, nth);
+                self.open[nth].has_end = true;
+            }
+            EventKind::Closed(_) if !matches!(self.plan.talk, Talk::Endless(_)) => {
+                self.seen.let_go(now, node, conn);
+                self.open.remove(nth);
+                return true;
+            }
+            _ => return true,
+        }
+        self.go_on(now, node, nth);
+        true
+    }
+
+    fn go_on(&mut self, now: Instant, node: &mut Node, nth: usize) {
+        let open = &mut self.open[nth];
+        if open.has_end && !matches!(self.plan.talk, Talk::Endless(_)) {
+            open.message.shut();
+        }
+        open.message.write(now, node, open.conn);
+        if open.has_end && open.message.is_done() {
+            self.seen.let_go(now, node, open.conn);
+            self.open.remove(nth);
+        }
+    }
+
+    /// Whether what comes in says what shall go back.
+    fn is_asked(&self) -> bool {
+        match self.plan.talk {
+            Talk::Endless(_) => false,
+            Talk::Transfers { ways, .. } => ways != Ways::Forth,
+            Talk::Requests { .. } => true,
+        }
+    }
+
+    fn read(&mut self, now: Instant, node: &mut Node, nth: usize) {
+        let is_asked = self.is_asked();
+        let open = &mut self.open[nth];
+        loop {
+            let readable = node.endpoint().readable(open.conn);
+            if is_asked && open.unread == 0 {
+                let Some(header) = Header::read(node.endpoint().peek(open.conn)) else { return };
+                (open.unread, open.answer) = (u64::from(header.bytes), u64::from(header.answer));
+            }
+            let wanted = if is_asked { open.unread } else { u64::from(readable) };
+            let bytes = u32::try_from(wanted).unwrap_or(u32::MAX).min(readable);
+            let consumed = |endpoint: &mut hopwise_core::Endpoint| endpoint.consume(now, open.conn, bytes);
+            if bytes == 0 || node.with_endpoint(now, consumed).is_err() {
+                return;
+            }
+            self.seen.tally.add(now, u64::from(bytes));
+            open.unread = open.unread.saturating_sub(u64::from(bytes));
+            if is_asked && open.unread == 0 {
+                open.message.extend(open.answer);
+            }
+        }
+    }
+}
