@@ -1,5 +1,8 @@
 //! Every receiver agent with every sender list: whatever is chosen, all bytes arrive, exactly, and in bounded time.
 
+#[path = "pairs/air.rs"]
+mod air;
+
 use std::sync::Arc;
 use std::time::Duration;
 
