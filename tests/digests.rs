@@ -1,0 +1,59 @@
+//! The same seed gives the same bytes, on every run and on every machine: the digest of all that happened on the air
+//! is pinned. Whoever changes what stations or connections do changes these, and says so in the commit.
+
+use std::cell::RefCell;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::rc::Rc;
+
+use hopwise::scenario::Scenario;
+use hopwise::sim::Simulation;
+use sha2::{Digest, Sha256};
+
+/// Of what every station saw of every frame, to the nanosecond, and of the packets within.
+fn digest(scenario: &str, arm: &str, changes: &[&str]) -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs").join(scenario);
+    let changes: Vec<_> = changes.iter().map(|change| (*change).to_owned()).collect();
+    let scenario = Scenario::load(&path, &changes).expect("a scenario");
+    let prepared = scenario.plan(Some(arm), 1).expect("an arm of it");
+    let mut simulation = Simulation::new(&prepared.plan).expect("a plan that can be built");
+    let hash = Rc::new(RefCell::new((Sha256::new(), 0)));
+    let sink = Rc::clone(&hash);
+    simulation.world().set_frames(Box::new(move |event, packet| {
+        let (hash, count) = &mut *sink.borrow_mut();
+        hash.update(event.to_string());
+        hash.update(packet);
+        *count += 1;
+    }));
+    simulation.run_until(prepared.plan.end());
+    let (hash, count) = hash.replace((Sha256::new(), 0));
+    assert!(count > 10_000, "{count} frames");
+    hash.finalize()[..8].iter().fold(String::new(), |mut digits, byte| {
+        let _ = write!(digits, "{byte:02x}");
+        digits
+    })
+}
+
+#[track_caller]
+fn assert_pinned(found: &str, pinned: &str) {
+    println!("{found}");
+    assert_eq!(found, pinned, "what happens on the air has changed");
+}
+
+#[test]
+fn a_chain_under_ns2s_rules() {
+    let changes = ["run.duration=20s", "run.warmup=5s", "topology.hops=5"];
+    assert_pinned(&digest("calibration/ns2-chain.yaml", "x", &changes), "75018e20f3382c30");
+}
+
+#[test]
+fn a_chain_under_the_standards_rules() {
+    let changes = ["run.duration=20s", "run.warmup=5s"];
+    assert_pinned(&digest("chain.yaml", "delayed", &changes), "20b9d1e6edd1b25b");
+}
+
+#[test]
+fn walkers_over_fading_links() {
+    let changes = ["run.duration=10s", "run.warmup=2s"];
+    assert_pinned(&digest("moving.yaml", "delayed", &changes), "66cb6a27af632dc4");
+}
