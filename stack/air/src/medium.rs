@@ -82,6 +82,8 @@ pub(crate) struct Link {
     pub(crate) delay_ns: u32,
     /// The number of the last data frame that was passed up, so that a repeated one is not.
     pub(crate) delivered: u32,
+    /// Frames that chance has decided on.
+    decided: u32,
     pub(crate) power_w: f64,
     pub(crate) is_decodable: bool,
 }
@@ -105,7 +107,6 @@ pub(crate) struct Medium {
     pub(crate) channel: Channel,
     /// One for each link, where power changes with time.
     faders: Vec<Fader>,
-    losses: Stream,
     radio: Radio,
     seed: u64,
     moving: Option<Moving>,
@@ -122,7 +123,6 @@ impl Medium {
             longest_ns: Vec::new(),
             channel: channel.clone(),
             faders: Vec::new(),
-            losses: Stream::new(seed, 0, Purpose::FrameLoss),
             radio: *radio,
             seed,
             moving: None,
@@ -183,7 +183,8 @@ impl Medium {
             let Some(mut link) = link(&self.radio, &self.channel, ends, self.seed) else { continue };
             longest_ns = longest_ns.max(u64::from(link.delay_ns));
             let before = old.binary_search_by_key(&to, |link| link.to);
-            link.delivered = before.map_or(0, |index| old[index].delivered);
+            (link.delivered, link.decided) =
+                before.map_or((0, 0), |index| (old[index].delivered, old[index].decided));
             let fader = match before {
                 Ok(index) => self.faders.get(first as usize + index).cloned(),
                 Err(_) => self.channel.fader(station as u32, to, self.seed),
@@ -236,13 +237,16 @@ impl Medium {
             now.power_w *= fader.gain(frame.now);
             now.is_decodable = now.power_w >= self.radio.receive_w;
         }
-        if let Some(noise_w) = self.channel.noise_w {
-            let error = frame_error(frame.rate, now.power_w / noise_w, frame.bytes);
-            now.is_decodable = self.losses.unit() >= error;
-        }
         let loss_ppm = self.channel.loss_of(now.from, now.to);
-        if loss_ppm > 0 && now.is_decodable && self.losses.below(1_000_000) < loss_ppm {
-            now.is_decodable = false;
+        if self.channel.noise_w.is_some() || loss_ppm > 0 {
+            // The nth frame of a link meets the same luck whatever other links carry.
+            let mut luck = luck(self.seed, &now);
+            self.links[link].decided = now.decided.wrapping_add(1);
+            if let Some(noise_w) = self.channel.noise_w {
+                let error = frame_error(frame.rate, now.power_w / noise_w, frame.bytes);
+                now.is_decodable = luck.unit() >= error;
+            }
+            now.is_decodable &= luck.below(1_000_000) >= loss_ppm;
         }
         Some(now).filter(|now| now.power_w >= self.radio.sense_w)
     }
@@ -250,6 +254,13 @@ impl Medium {
     pub(crate) fn stations(&self) -> usize {
         self.longest_ns.len()
     }
+}
+
+/// Of the next frame from one station to another.
+fn luck(seed: u64, link: &Link) -> Stream {
+    let of_sender = Stream::new(seed, link.from, Purpose::FrameLoss).next_u64();
+    let of_link = Stream::new(of_sender, link.to, Purpose::FrameLoss).next_u64();
+    Stream::new(of_link, link.decided, Purpose::FrameLoss)
 }
 
 /// Whose frames each station can decode.
@@ -284,7 +295,15 @@ fn link(radio: &Radio, channel: &Channel, ends: [(u32, Place); 2], seed: u64) ->
     }
     // Not at once, however near: what begins at an instant is not heard at that instant.
     let delay_ns = ((here.distance_m(there) * 1e9 / LIGHT_M_PER_S + 0.5) as u32).max(1);
-    Some(Link { to, from, delay_ns, delivered: 0, power_w, is_decodable: power_w >= radio.receive_w })
+    Some(Link {
+        to,
+        from,
+        delay_ns,
+        delivered: 0,
+        decided: 0,
+        power_w,
+        is_decodable: power_w >= radio.receive_w,
+    })
 }
 
 /// What is mostly too weak may be heard for a moment.
@@ -368,5 +387,28 @@ mod tests {
         let heard: Vec<_> = medium.links[medium.of(4)].iter().map(|l| (l.to, l.is_decodable)).collect();
         assert_eq!(heard, [(2, false), (3, true), (5, true), (6, false)]);
         assert_eq!((medium.longest_ns(4), medium.of(0).len()), (1_333, 2));
+    }
+    #[test]
+    fn a_link_loses_the_same_frames_whatever_others_carry() {
+        let channel = Channel { loss_ppm: 300_000, ..Channel::default() };
+        let lost = |others: usize| {
+            let mut medium = Medium::new(&Radio::default(), &channel, &chain(200.0, 3), 1);
+            let [first, second] = [medium.of(0).start, medium.of(1).start];
+            let decoded = |now| {
+                let frame = OnAir {
+                    now,
+                    rate: crate::phy::Phy::named("dsss-2mbps").expect("a profile").data,
+                    bytes: 1_000,
+                };
+                for _ in 0..others {
+                    medium.at(second, &frame);
+                }
+                medium.at(first, &frame).is_some_and(|link| link.is_decodable)
+            };
+            (0..1_000).map(decoded).collect::<Vec<_>>()
+        };
+        let alone = lost(0);
+        assert_eq!(alone, lost(3));
+        assert!((250..350).contains(&alone.iter().filter(|decoded| !**decoded).count()));
     }
 }

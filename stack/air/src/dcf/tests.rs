@@ -199,7 +199,7 @@ fn what_flies_is_the_same_to_the_byte_on_every_machine() {
         digest(Rules::Standard, &Channel::default(), 1),
         digest(Rules::Standard, &lively, 1),
     ];
-    let pinned = [16_660_669_396_343_485_351, 10_493_937_187_186_884_308, 9_462_970_992_669_247_825];
+    let pinned = [16_660_669_396_343_485_351, 10_493_937_187_186_884_308, 5_670_207_538_943_727_887];
     assert_eq!(drawn, pinned);
 }
 
