@@ -34,7 +34,7 @@ const ARROWS: [(&str, &[&str]); 5] = [
             "tun-tap",
         ],
     ),
-    ("stack/mesh/Cargo.toml", &["hopwise-core"]),
+    ("stack/mesh/Cargo.toml", &["hmac", "hopwise-core", "sha2"]),
     ("stack/air/Cargo.toml", &["hopwise-core", "libm"]),
     ("agents/Cargo.toml", &["hopwise-core"]),
 ];

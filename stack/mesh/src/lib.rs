@@ -1,6 +1,7 @@
 //! A mesh node without I/O: interfaces with their queues, forwarding, a routing protocol, and an endpoint for what is
 //! its own. It is a [`Machine`](hopwise_core::Machine) and may not know what a radio is.
 
+pub mod aodv;
 mod forward;
 mod node;
 mod queue;
@@ -9,5 +10,5 @@ mod static_routes;
 
 pub use node::{Interface, Node, NodeConfig, OWN_LINK};
 pub use queue::{InterfaceQueue, Queued, WhenFull};
-pub use routing::{Control, Order, Routed, Routing, Undelivered, Verdict};
+pub use routing::{Control, Cx, Order, Purged, Routed, Routing, Undelivered, Verdict};
 pub use static_routes::{Hop, Neighbour, StaticRoutes, towards};

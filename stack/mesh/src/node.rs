@@ -15,7 +15,7 @@ use hopwise_core::{Cast, Endpoint, Instant, LinkEvent, LinkId, Machine, NextHop,
 
 use crate::forward::take_one_hop;
 use crate::queue::{InterfaceQueue, Queued, WhenFull};
-use crate::routing::{Control, Order, Routed, Routing, Undelivered, Verdict};
+use crate::routing::{Control, Cx, Order, Purged, Routed, Routing, Undelivered, Verdict};
 
 /// The endpoint's one link: the node itself, which finds the way for it.
 pub const OWN_LINK: LinkId = LinkId(0);
@@ -78,6 +78,7 @@ impl Node {
     pub fn with_endpoint<T>(&mut self, now: Instant, act: impl FnOnce(&mut Endpoint) -> T) -> T {
         let done = act(&mut self.endpoint);
         self.pull(now);
+        self.obey_routing(now);
         done
     }
 
@@ -125,9 +126,11 @@ impl Node {
 
     fn take_packet(&mut self, now: Instant, rx: &Rx<'_>) -> Result<(), DropReason> {
         let view = IpView::parse(rx.packet)?;
+        let is_unicast = is_unicast(view.dst);
         if let Some(port) = self.routing.port()
             && view.protocol == protocol::UDP
             && view.fragment.is_none()
+            && (!is_unicast || self.is_ours(view.dst))
             && let Ok(udp) = UdpView::parse(view.src, view.dst, view.payload)
             && udp.dst_port == port
         {
@@ -140,8 +143,8 @@ impl Node {
                 hop_limit: view.hop_limit,
                 message: udp.payload,
             };
-            self.routing.handle_control(now, &control);
-        } else if self.is_ours(view.dst) || rx.cast == Cast::ToAll || !is_unicast(view.dst) {
+            self.routing.handle_control(&Cx { now, endpoint: &self.endpoint }, &control);
+        } else if self.is_ours(view.dst) || rx.cast == Cast::ToAll || !is_unicast {
             self.endpoint.handle_packet(now, &Rx { link: OWN_LINK, ..*rx });
             self.pull(now);
         } else {
@@ -153,6 +156,9 @@ impl Node {
     fn forward(&mut self, now: Instant, rx: &Rx<'_>, view: &IpView<'_>) -> Result<(), DropReason> {
         if view.hop_limit <= 1 {
             return Err(DropReason::HopLimit);
+        }
+        if self.is_ours(view.src) {
+            return Err(DropReason::Loop);
         }
         let mut packet = self.spare.pop().unwrap_or_default();
         packet.clear();
@@ -169,7 +175,7 @@ impl Node {
     fn send_on(&mut self, now: Instant, way: Ends, id: u64, packet: Vec<u8>) {
         let Ends { src, dst, from, hop_limit } = way;
         let routed = Routed { src, dst, from, hop_limit, id, packet: &packet };
-        match self.routing.route(now, &routed) {
+        match self.routing.route(&Cx { now, endpoint: &self.endpoint }, &routed) {
             Verdict::Forward { link, via } => {
                 self.enqueue(now, link, Queued { to: via, class: QueueClass::Data, id, packet });
             }
@@ -238,38 +244,58 @@ impl Node {
         }
     }
 
+    /// Does what routing wants done, and queues what the endpoint says to it.
     fn obey_routing(&mut self, now: Instant) {
-        let mut has_told = false;
-        while let Some(order) = self.routing.poll_order(now) {
-            match order {
-                Order::Send { link, to, class, packet } => {
-                    self.forwarded += 1;
-                    let id = FORWARDED | self.forwarded;
-                    self.enqueue(now, link, Queued { to, class, id, packet });
-                }
-                Order::Purge { link, via, dst } => self.purge(now, link, via, dst),
-                Order::Tell { peer, event, path } => {
-                    self.endpoint.handle_path(now, peer, None, &event, &path);
-                    has_told = true;
-                }
-                Order::Dropped { reason, id } => self.dropped(now, id, reason),
+        loop {
+            let mut has_told = false;
+            while let Some(order) = self.routing.poll_order(now) {
+                has_told |= matches!(order, Order::Tell { .. });
+                self.obey(now, order);
             }
-        }
-        if has_told {
+            if !has_told {
+                return;
+            }
             self.pull(now);
         }
     }
 
-    fn purge(&mut self, now: Instant, link: LinkId, via: IpAddr, dst: Option<IpAddr>) {
+    fn obey(&mut self, now: Instant, order: Order) {
+        match order {
+            Order::Send { link, to, class, packet } => {
+                self.forwarded += 1;
+                let id = FORWARDED | self.forwarded;
+                self.enqueue(now, link, Queued { to, class, id, packet });
+            }
+            Order::Purge { link, via, dst, what } => {
+                for gone in self.take_out(link, via, dst, what) {
+                    self.dropped(now, gone.id, DropReason::Purged);
+                    self.keep_buffer(gone.packet);
+                }
+            }
+            Order::Reroute { link, via } => self.reroute(now, link, via),
+            Order::Tell { peer, ports, event, path } => {
+                self.endpoint.handle_path(now, peer, ports, &event, &path);
+            }
+            Order::Dropped { reason, id } => self.dropped(now, id, reason),
+        }
+    }
+
+    fn take_out(&mut self, link: LinkId, via: IpAddr, dst: Option<IpAddr>, what: Purged) -> Vec<Queued> {
         let Some((_, queue)) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)
         else {
-            return;
+            return Vec::new();
         };
         let is_for =
             |packet: &[u8]| dst.is_none_or(|dst| IpView::parse(packet).is_ok_and(|view| view.dst == dst));
-        for gone in queue.purge(via, is_for) {
-            self.dropped(now, gone.id, DropReason::Purged);
-            self.keep_buffer(gone.packet);
+        queue.purge(via, what, is_for)
+    }
+
+    fn reroute(&mut self, now: Instant, link: LinkId, via: IpAddr) {
+        for Queued { id, packet, .. } in self.take_out(link, via, None, Purged::Data) {
+            let Ok(view) = IpView::parse(&packet) else { continue };
+            let from = (!self.is_ours(view.src)).then_some(view.src);
+            let way = Ends { src: view.src, dst: view.dst, from, hop_limit: view.hop_limit };
+            self.send_on(now, way, id, packet);
         }
     }
 
@@ -278,7 +304,8 @@ impl Node {
         let is_own = self.is_ours(view.src);
         let from = if is_own { None } else { Some(view.src) };
         let routed = Routed { src: view.src, dst: view.dst, from, hop_limit: view.hop_limit, id, packet };
-        if self.routing.on_undelivered(now, link, to, &routed) == Undelivered::Drop {
+        let cx = Cx { now, endpoint: &self.endpoint };
+        if self.routing.on_undelivered(&cx, link, to, &routed) == Undelivered::Drop {
             self.dropped(now, id, DropReason::Undelivered);
         }
     }
@@ -321,7 +348,7 @@ impl Machine for Node {
     fn handle_timeout(&mut self, now: Instant) {
         self.endpoint.handle_timeout(now);
         self.pull(now);
-        self.routing.handle_timeout(now);
+        self.routing.handle_timeout(&Cx { now, endpoint: &self.endpoint });
         self.obey_routing(now);
     }
 
@@ -333,6 +360,7 @@ impl Machine for Node {
         self.keep_buffer(queued.packet);
         if is_held {
             self.pull(now);
+            self.obey_routing(now);
         }
         Some(Transmit { to: queued.to, class: queued.class, segment_bytes: None, id: queued.id })
     }

@@ -5,6 +5,8 @@ use std::net::IpAddr;
 
 use hopwise_core::{NextHop, QueueClass};
 
+use crate::routing::Purged;
+
 /// What happens to a packet of the node's own when the queue is full. Forwarded ones are dropped in either case.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WhenFull {
@@ -73,12 +75,17 @@ impl InterfaceQueue {
         self.waiting.pop_front()
     }
 
-    /// Takes out every data packet for this next hop that `unwanted` picks.
-    pub fn purge(&mut self, via: IpAddr, mut unwanted: impl FnMut(&[u8]) -> bool) -> Vec<Queued> {
+    /// Takes out every packet for this next hop that `unwanted` picks.
+    pub fn purge(
+        &mut self,
+        via: IpAddr,
+        what: Purged,
+        mut unwanted: impl FnMut(&[u8]) -> bool,
+    ) -> Vec<Queued> {
         let (mut gone, mut kept) = (Vec::new(), VecDeque::with_capacity(self.waiting.len()));
         for queued in self.waiting.drain(..) {
-            let is_data = queued.class == QueueClass::Data && queued.to == NextHop::Neighbour(via);
-            if is_data && unwanted(&queued.packet) {
+            let is_meant = what == Purged::All || queued.class == QueueClass::Data;
+            if is_meant && queued.to == NextHop::Neighbour(via) && unwanted(&queued.packet) {
                 gone.push(queued);
             } else {
                 kept.push_back(queued);
@@ -133,8 +140,10 @@ mod tests {
         ] {
             assert!(queue.push(queued(id, class, [10, 0, 0, last])).is_none());
         }
-        let gone = queue.purge(IpAddr::from([10, 0, 0, 1]), |packet| packet[0] != 4);
+        let gone = queue.purge(IpAddr::from([10, 0, 0, 1]), Purged::Data, |packet| packet[0] != 4);
         assert_eq!(gone.iter().map(|queued| queued.id).collect::<Vec<_>>(), [1]);
-        assert_eq!(ids(&mut queue), [3, 2, 4]);
+        let all = queue.purge(IpAddr::from([10, 0, 0, 1]), Purged::All, |_| true);
+        assert_eq!(all.iter().map(|queued| queued.id).collect::<Vec<_>>(), [3, 4]);
+        assert_eq!(ids(&mut queue), [2]);
     }
 }

@@ -1,11 +1,20 @@
 //! The seam where a routing protocol plugs in: what it is told, and what it may ask for.
 
-use std::fmt::Debug;
+use std::fmt::{self, Debug, Formatter};
 use std::net::IpAddr;
 
 use hopwise_core::agent::{Path, PathEvent};
+use hopwise_core::endpoint::PathSeam;
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Cast, Instant, LinkId, NextHop, QueueClass, Rx};
+
+/// What goes with whatever a protocol is told.
+#[derive(Clone, Copy)]
+pub struct Cx<'a> {
+    pub now: Instant,
+    /// What has arrived at the node's own connections, for messages that carry it. Orders tell it what it should hear.
+    pub endpoint: &'a dyn PathSeam,
+}
 
 /// A packet that looks for its way.
 #[derive(Clone, Copy, Debug)]
@@ -57,30 +66,49 @@ pub struct Control<'a> {
 pub enum Order {
     /// A whole IP packet: a message of the protocol's, or one that it kept.
     Send { link: LinkId, to: NextHop, class: QueueClass, packet: Vec<u8> },
-    /// Data packets for this next hop leave the queue; with `dst`, those for that destination alone.
-    Purge { link: LinkId, via: IpAddr, dst: Option<IpAddr> },
-    /// For the node's own connections to that peer.
-    Tell { peer: IpAddr, event: PathEvent, path: Path },
+    /// Packets for this next hop are dropped from the queue; with `dst`, those for that destination alone.
+    Purge { link: LinkId, via: IpAddr, dst: Option<IpAddr>, what: Purged },
+    /// Data packets for this next hop leave the queue and look for their way again.
+    Reroute { link: LinkId, via: IpAddr },
+    /// For the node's own connections to that peer; with `ports` (the peer's, ours), for that one alone.
+    Tell { peer: IpAddr, ports: Option<(u16, u16)>, event: PathEvent, path: Path },
     /// Counts and traces a packet that it had kept.
     Dropped { reason: DropReason, id: u64 },
+}
+
+/// Which packets for a lost neighbour are dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Purged {
+    Data,
+    /// Messages of the protocol too.
+    All,
 }
 
 /// A routing protocol. It sees no connection but through the path seam, and no link but by its number.
 pub trait Routing: Debug + Send {
     /// The UDP port of its messages, for those that have one.
     fn port(&self) -> Option<u16>;
-    fn route(&mut self, now: Instant, packet: &Routed<'_>) -> Verdict;
-    fn handle_control(&mut self, now: Instant, control: &Control<'_>);
+    fn route(&mut self, cx: &Cx<'_>, packet: &Routed<'_>) -> Verdict;
+    fn handle_control(&mut self, cx: &Cx<'_>, control: &Control<'_>);
     /// A packet between others, for protocols that asked to hear them.
     fn on_overheard(&mut self, now: Instant, rx: &Rx<'_>);
     fn on_delivered(&mut self, now: Instant, id: u64);
     /// The link gave the packet up.
-    fn on_undelivered(&mut self, now: Instant, link: LinkId, to: IpAddr, packet: &Routed<'_>) -> Undelivered;
-    fn handle_timeout(&mut self, now: Instant);
+    fn on_undelivered(&mut self, cx: &Cx<'_>, link: LinkId, to: IpAddr, packet: &Routed<'_>) -> Undelivered;
+    fn handle_timeout(&mut self, cx: &Cx<'_>);
     fn poll_timeout(&self) -> Option<Instant>;
+    /// What it wants done by now.
     fn poll_order(&mut self, now: Instant) -> Option<Order>;
+    /// Where a packet would go now, if anywhere.
+    fn next_hop(&self, now: Instant, dst: IpAddr) -> Option<(LinkId, IpAddr)>;
     /// What connections to `peer` may know of the path.
     fn path(&self, peer: IpAddr) -> Path;
     /// Counters for results: discoveries and route failures.
     fn counts(&self) -> (u64, u64);
+}
+
+impl Debug for Cx<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cx").field("now", &self.now).finish_non_exhaustive()
+    }
 }

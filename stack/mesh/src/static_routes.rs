@@ -7,7 +7,7 @@ use hopwise_core::agent::{HopSource, Path};
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Instant, LinkId, NextHop, Rx};
 
-use crate::routing::{Control, Order, Routed, Routing, Undelivered, Verdict};
+use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
 
 /// The first step towards a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,14 +69,14 @@ impl Routing for StaticRoutes {
         None
     }
 
-    fn route(&mut self, _now: Instant, packet: &Routed<'_>) -> Verdict {
+    fn route(&mut self, _cx: &Cx<'_>, packet: &Routed<'_>) -> Verdict {
         match self.to(packet.dst) {
             Some(hop) => Verdict::Forward { link: hop.link, via: hop.via },
             None => Verdict::Drop(DropReason::NoRoute),
         }
     }
 
-    fn handle_control(&mut self, _now: Instant, _control: &Control<'_>) {}
+    fn handle_control(&mut self, _cx: &Cx<'_>, _control: &Control<'_>) {}
 
     fn on_overheard(&mut self, _now: Instant, _rx: &Rx<'_>) {}
 
@@ -84,7 +84,7 @@ impl Routing for StaticRoutes {
 
     fn on_undelivered(
         &mut self,
-        _now: Instant,
+        _cx: &Cx<'_>,
         _link: LinkId,
         _to: IpAddr,
         _packet: &Routed<'_>,
@@ -92,7 +92,7 @@ impl Routing for StaticRoutes {
         Undelivered::Drop
     }
 
-    fn handle_timeout(&mut self, _now: Instant) {}
+    fn handle_timeout(&mut self, _cx: &Cx<'_>) {}
 
     fn poll_timeout(&self) -> Option<Instant> {
         None
@@ -100,6 +100,13 @@ impl Routing for StaticRoutes {
 
     fn poll_order(&mut self, _now: Instant) -> Option<Order> {
         None
+    }
+
+    fn next_hop(&self, _now: Instant, dst: IpAddr) -> Option<(LinkId, IpAddr)> {
+        self.to(dst).map(|hop| match hop.via {
+            NextHop::Neighbour(via) => (hop.link, via),
+            NextHop::Link | NextHop::All => (hop.link, dst),
+        })
     }
 
     fn path(&self, peer: IpAddr) -> Path {

@@ -100,4 +100,16 @@ drop_reasons! {
     Purged = "purged",
     /// The link gave it up: the next hop does not answer.
     Undelivered = "undelivered",
+    /// A packet of our own that came back to us to be forwarded.
+    Loop = "loop",
+    /// A routing message with wrong lengths, or fields that cannot be.
+    RoutingMalformed = "routing-malformed",
+    /// A routing message from somebody whom we do not listen to, or without the key.
+    RoutingRefused = "routing-refused",
+    /// More routing messages than we pass on.
+    RoutingRateLimited = "routing-rate-limited",
+    /// No room among the packets that wait for a route.
+    RouteBufferFull = "route-buffer-full",
+    /// No route was found in time.
+    RouteBufferTimeout = "route-buffer-timeout",
 }

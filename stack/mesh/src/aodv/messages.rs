@@ -1,0 +1,219 @@
+//! AODV's messages (RFC 3561 §5), bit by bit, with the extensions that may follow them (§9).
+
+mod extensions;
+
+use std::net::Ipv4Addr;
+
+pub use extensions::{Extension, Extensions, HELLO_INTERVAL};
+
+const RREQ: u8 = 1;
+const RREP: u8 = 2;
+const RERR: u8 = 3;
+const RREP_ACK: u8 = 4;
+
+const RREQ_BYTES: usize = 24;
+const RREP_BYTES: usize = 20;
+const RERR_BYTES: usize = 4;
+/// A destination in a RERR.
+const UNREACHABLE_BYTES: usize = 8;
+
+/// RREQ flags.
+const JOIN: u8 = 0x80;
+const REPAIR: u8 = 0x40;
+const GRATUITOUS: u8 = 0x20;
+const DESTINATION_ONLY: u8 = 0x10;
+const UNKNOWN_SEQ: u8 = 0x08;
+/// RREP flags; REPAIR is the first of them here.
+const RREP_REPAIR: u8 = 0x80;
+const ACK_REQUIRED: u8 = 0x40;
+const PREFIX_SIZE: u8 = 0x1f;
+/// RERR flag.
+const NO_DELETE: u8 = 0x80;
+
+/// Why bytes are no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+/// Asks for a route (§5.1). `J` and `R` are multicast's, which this protocol does not speak: they are passed on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rreq {
+    pub is_join: bool,
+    pub is_repair: bool,
+    /// Who answers from its table also tells the destination.
+    pub is_gratuitous: bool,
+    /// Only the destination answers.
+    pub is_destination_only: bool,
+    pub hop_count: u8,
+    pub id: u32,
+    pub dst: Ipv4Addr,
+    /// The last that was known; `None` sets the U flag.
+    pub dst_seq: Option<u32>,
+    pub origin: Ipv4Addr,
+    pub origin_seq: u32,
+}
+
+/// Says that there is a route (§5.2); a hello is one too (§6.9).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rrep {
+    pub is_repair: bool,
+    /// Whoever takes it answers with a RREP-ACK.
+    pub wants_ack: bool,
+    pub prefix_size: u8,
+    pub hop_count: u8,
+    pub dst: Ipv4Addr,
+    pub dst_seq: u32,
+    pub origin: Ipv4Addr,
+    pub lifetime_ms: u32,
+}
+
+/// Says which routes are gone (§5.3). There is at least one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rerr {
+    /// The link was mended: keep the routes.
+    pub is_no_delete: bool,
+    pub unreachable: Vec<(Ipv4Addr, u32)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Message {
+    Rreq(Rreq),
+    Rrep(Rrep),
+    Rerr(Rerr),
+    RrepAck,
+}
+
+/// Destinations that one RERR has room for.
+pub const MOST_UNREACHABLE: usize = 255;
+/// No way is as long as this.
+pub const MOST_HOPS: u8 = 250;
+
+impl Message {
+    /// Reads a message and what follows it.
+    pub fn parse(bytes: &[u8]) -> Result<(Message, Extensions<'_>), Malformed> {
+        let (message, used) = match bytes.first() {
+            Some(&RREQ) => (Message::Rreq(Rreq::parse(bytes)?), RREQ_BYTES),
+            Some(&RREP) => (Message::Rrep(Rrep::parse(bytes)?), RREP_BYTES),
+            Some(&RERR) => {
+                let rerr = Rerr::parse(bytes)?;
+                let used = RERR_BYTES + UNREACHABLE_BYTES * rerr.unreachable.len();
+                (Message::Rerr(rerr), used)
+            }
+            Some(&RREP_ACK) if bytes.len() >= 2 => (Message::RrepAck, 2),
+            _ => return Err(Malformed),
+        };
+        Ok((message, Extensions::parse(&bytes[used..])?))
+    }
+
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        match self {
+            Message::Rreq(rreq) => rreq.emit(out),
+            Message::Rrep(rrep) => rrep.emit(out),
+            Message::Rerr(rerr) => rerr.emit(out),
+            Message::RrepAck => out.extend([RREP_ACK, 0]),
+        }
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+fn address(bytes: &[u8], at: usize) -> Ipv4Addr {
+    Ipv4Addr::from_bits(word(bytes, at))
+}
+
+fn flag(is_set: bool, bit: u8) -> u8 {
+    if is_set { bit } else { 0 }
+}
+
+impl Rreq {
+    fn parse(bytes: &[u8]) -> Result<Rreq, Malformed> {
+        if bytes.len() < RREQ_BYTES {
+            return Err(Malformed);
+        }
+        let flags = bytes[1];
+        Ok(Rreq {
+            is_join: flags & JOIN != 0,
+            is_repair: flags & REPAIR != 0,
+            is_gratuitous: flags & GRATUITOUS != 0,
+            is_destination_only: flags & DESTINATION_ONLY != 0,
+            hop_count: bytes[3],
+            id: word(bytes, 4),
+            dst: address(bytes, 8),
+            dst_seq: (flags & UNKNOWN_SEQ == 0).then(|| word(bytes, 12)),
+            origin: address(bytes, 16),
+            origin_seq: word(bytes, 20),
+        })
+    }
+
+    fn emit(&self, out: &mut Vec<u8>) {
+        let flags = flag(self.is_join, JOIN)
+            | flag(self.is_repair, REPAIR)
+            | flag(self.is_gratuitous, GRATUITOUS)
+            | flag(self.is_destination_only, DESTINATION_ONLY)
+            | flag(self.dst_seq.is_none(), UNKNOWN_SEQ);
+        out.extend([RREQ, flags, 0, self.hop_count]);
+        out.extend(self.id.to_be_bytes());
+        out.extend(self.dst.octets());
+        out.extend(self.dst_seq.unwrap_or(0).to_be_bytes());
+        out.extend(self.origin.octets());
+        out.extend(self.origin_seq.to_be_bytes());
+    }
+}
+
+impl Rrep {
+    fn parse(bytes: &[u8]) -> Result<Rrep, Malformed> {
+        if bytes.len() < RREP_BYTES {
+            return Err(Malformed);
+        }
+        Ok(Rrep {
+            is_repair: bytes[1] & RREP_REPAIR != 0,
+            wants_ack: bytes[1] & ACK_REQUIRED != 0,
+            prefix_size: bytes[2] & PREFIX_SIZE,
+            hop_count: bytes[3],
+            dst: address(bytes, 4),
+            dst_seq: word(bytes, 8),
+            origin: address(bytes, 12),
+            lifetime_ms: word(bytes, 16),
+        })
+    }
+
+    fn emit(&self, out: &mut Vec<u8>) {
+        let flags = flag(self.is_repair, RREP_REPAIR) | flag(self.wants_ack, ACK_REQUIRED);
+        out.extend([RREP, flags, self.prefix_size & PREFIX_SIZE, self.hop_count]);
+        out.extend(self.dst.octets());
+        out.extend(self.dst_seq.to_be_bytes());
+        out.extend(self.origin.octets());
+        out.extend(self.lifetime_ms.to_be_bytes());
+    }
+}
+
+impl Rerr {
+    fn parse(bytes: &[u8]) -> Result<Rerr, Malformed> {
+        if bytes.len() < RERR_BYTES {
+            return Err(Malformed);
+        }
+        let count = usize::from(bytes[3]);
+        let listed = bytes[RERR_BYTES..].get(..UNREACHABLE_BYTES * count).ok_or(Malformed)?;
+        if count == 0 {
+            return Err(Malformed);
+        }
+        let of = |chunk: &[u8]| (address(chunk, 0), word(chunk, 4));
+        Ok(Rerr {
+            is_no_delete: bytes[1] & NO_DELETE != 0,
+            unreachable: listed.chunks_exact(UNREACHABLE_BYTES).map(of).collect(),
+        })
+    }
+
+    fn emit(&self, out: &mut Vec<u8>) {
+        assert!(!self.unreachable.is_empty() && self.unreachable.len() <= MOST_UNREACHABLE, "RFC 3561 §5.3");
+        out.extend([RERR, flag(self.is_no_delete, NO_DELETE), 0, self.unreachable.len() as u8]);
+        for (dst, seq) in &self.unreachable {
+            out.extend(dst.octets());
+            out.extend(seq.to_be_bytes());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

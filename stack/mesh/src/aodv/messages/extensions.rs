@@ -1,0 +1,60 @@
+//! What may follow a message: type, length, bytes (RFC 3561 §9).
+
+use super::Malformed;
+
+/// How often a node says hello, in milliseconds.
+pub const HELLO_INTERVAL: u8 = 1;
+/// Types from here on may not be skipped by who does not know them.
+const MUST_KNOW: u8 = 128;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extension<'a> {
+    pub kind: u8,
+    pub data: &'a [u8],
+}
+
+/// Extensions whose lengths were checked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extensions<'a> {
+    bytes: &'a [u8],
+}
+
+impl<'a> Extensions<'a> {
+    pub(super) fn parse(bytes: &'a [u8]) -> Result<Extensions<'a>, Malformed> {
+        let mut rest = bytes;
+        while let [kind, len, behind @ ..] = rest {
+            if *kind >= MUST_KNOW {
+                return Err(Malformed);
+            }
+            rest = behind.get(usize::from(*len)..).ok_or(Malformed)?;
+        }
+        if rest.is_empty() { Ok(Extensions { bytes }) } else { Err(Malformed) }
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = Extension<'a>> {
+        let mut rest = self.bytes;
+        std::iter::from_fn(move || {
+            let [kind, len, behind @ ..] = rest else { return None };
+            let (data, behind) = behind.split_at_checked(usize::from(*len))?;
+            rest = behind;
+            Some(Extension { kind: *kind, data })
+        })
+    }
+
+    pub fn find(&self, kind: u8) -> Option<&'a [u8]> {
+        self.iter().find(|extension| extension.kind == kind).map(|extension| extension.data)
+    }
+
+    /// As they came, to be passed on.
+    pub fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+}
+
+impl Extension<'_> {
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        assert!(self.data.len() <= usize::from(u8::MAX), "an extension's length is one byte");
+        out.extend([self.kind, self.data.len() as u8]);
+        out.extend(self.data);
+    }
+}

@@ -1,0 +1,145 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn bytes_of(message: &Message) -> Vec<u8> {
+    let mut out = Vec::new();
+    message.emit(&mut out);
+    out
+}
+
+fn rreq() -> Rreq {
+    Rreq {
+        is_join: false,
+        is_repair: false,
+        is_gratuitous: true,
+        is_destination_only: false,
+        hop_count: 3,
+        id: 0x0102_0304,
+        dst: Ipv4Addr::new(10, 0, 0, 9),
+        dst_seq: Some(0xfffe_fdfc),
+        origin: Ipv4Addr::new(10, 0, 0, 1),
+        origin_seq: 7,
+    }
+}
+
+#[test]
+fn a_rreq_has_24_bytes_in_the_order_of_the_rfc() {
+    let bytes = bytes_of(&Message::Rreq(rreq()));
+    assert_eq!(
+        bytes,
+        [1, 0x20, 0, 3, 1, 2, 3, 4, 10, 0, 0, 9, 0xff, 0xfe, 0xfd, 0xfc, 10, 0, 0, 1, 0, 0, 0, 7]
+    );
+    let unknown = Rreq { dst_seq: None, is_destination_only: true, is_gratuitous: false, ..rreq() };
+    assert_eq!(bytes_of(&Message::Rreq(unknown))[..16], [1, 0x18, 0, 3, 1, 2, 3, 4, 10, 0, 0, 9, 0, 0, 0, 0]);
+}
+
+#[test]
+fn a_rrep_has_20_bytes_and_its_prefix_in_five_bits() {
+    let rrep = Rrep {
+        is_repair: false,
+        wants_ack: true,
+        prefix_size: 24,
+        hop_count: 2,
+        dst: Ipv4Addr::new(10, 0, 0, 9),
+        dst_seq: 8,
+        origin: Ipv4Addr::new(10, 0, 0, 1),
+        lifetime_ms: 6_000,
+    };
+    let bytes = bytes_of(&Message::Rrep(rrep));
+    assert_eq!(bytes, [2, 0x40, 24, 2, 10, 0, 0, 9, 0, 0, 0, 8, 10, 0, 0, 1, 0, 0, 0x17, 0x70]);
+}
+
+#[test]
+fn a_rerr_lists_its_destinations_and_a_rrep_ack_has_two_bytes() {
+    let unreachable = vec![(Ipv4Addr::new(10, 0, 0, 9), 5), (Ipv4Addr::new(10, 0, 0, 8), 6)];
+    let bytes = bytes_of(&Message::Rerr(Rerr { is_no_delete: true, unreachable }));
+    assert_eq!(bytes, [3, 0x80, 0, 2, 10, 0, 0, 9, 0, 0, 0, 5, 10, 0, 0, 8, 0, 0, 0, 6]);
+    assert_eq!(bytes_of(&Message::RrepAck), [4, 0]);
+}
+
+#[test]
+fn lengths_that_lie_make_no_message() {
+    let whole = bytes_of(&Message::Rreq(rreq()));
+    for len in 0..whole.len() {
+        assert_eq!(Message::parse(&whole[..len]), Err(Malformed), "{len} bytes");
+    }
+    for (what, tail) in [("cut type", vec![1]), ("cut data", vec![1, 4, 0, 0, 0]), ("unknown", vec![200, 0])]
+    {
+        let bytes = [whole.clone(), tail].concat();
+        assert_eq!(Message::parse(&bytes), Err(Malformed), "{what}");
+    }
+    assert_eq!(Message::parse(&[3, 0, 0, 0]), Err(Malformed), "an error about nothing");
+    assert_eq!(Message::parse(&[3, 0, 0, 2, 10, 0, 0, 9, 0, 0, 0, 5]), Err(Malformed), "one of two");
+    assert_eq!(Message::parse(&[5, 0]), Err(Malformed));
+}
+
+#[test]
+fn extensions_that_are_not_known_are_stepped_over() {
+    let mut bytes = bytes_of(&Message::Rreq(rreq()));
+    bytes.extend([99, 2, 7, 7]);
+    Extension { kind: HELLO_INTERVAL, data: &1_000_u32.to_be_bytes() }.emit(&mut bytes);
+    let (message, extensions) = Message::parse(&bytes).expect("a message");
+    assert_eq!(message, Message::Rreq(rreq()));
+    assert_eq!(extensions.find(HELLO_INTERVAL), Some(&[0, 0, 3, 0xe8][..]));
+    assert_eq!(extensions.bytes().len(), 10);
+}
+
+fn messages() -> impl Strategy<Value = Message> {
+    let address = || any::<u32>().prop_map(Ipv4Addr::from_bits);
+    let rreq = (any::<[bool; 4]>(), any::<(u8, u32, u32)>(), address(), any::<Option<u32>>(), address())
+        .prop_map(|(flags, (hop_count, id, origin_seq), dst, dst_seq, origin)| {
+            let [is_join, is_repair, is_gratuitous, is_destination_only] = flags;
+            Message::Rreq(Rreq {
+                is_join,
+                is_repair,
+                is_gratuitous,
+                is_destination_only,
+                hop_count,
+                id,
+                dst,
+                dst_seq,
+                origin,
+                origin_seq,
+            })
+        });
+    let rrep = (any::<[bool; 2]>(), 0..32_u8, any::<(u8, u32, u32)>(), address(), address()).prop_map(
+        |([is_repair, wants_ack], prefix_size, (hop_count, dst_seq, lifetime_ms), dst, origin)| {
+            Message::Rrep(Rrep {
+                is_repair,
+                wants_ack,
+                prefix_size,
+                hop_count,
+                dst,
+                dst_seq,
+                origin,
+                lifetime_ms,
+            })
+        },
+    );
+    let rerr = (any::<bool>(), prop::collection::vec((address(), any::<u32>()), 1..9))
+        .prop_map(|(is_no_delete, unreachable)| Message::Rerr(Rerr { is_no_delete, unreachable }));
+    prop_oneof![rreq, rrep, rerr, Just(Message::RrepAck)]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_written_is_read(message in messages(), extra in prop::collection::vec(any::<u8>(), 0..20)) {
+        let mut bytes = bytes_of(&message);
+        Extension { kind: 77, data: &extra }.emit(&mut bytes);
+        let (read, extensions) = Message::parse(&bytes).expect("a message");
+        prop_assert_eq!(read, message);
+        prop_assert_eq!(extensions.find(77), Some(&extra[..]));
+    }
+
+    #[test]
+    fn any_bytes_are_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+        if let Ok((message, extensions)) = Message::parse(&bytes) {
+            let mut again = bytes_of(&message);
+            again.extend(extensions.bytes());
+            prop_assert_eq!(again.len(), bytes.len());
+        }
+    }
+}

@@ -1,0 +1,273 @@
+//! AODV as ns-2 2.35 has it, whose figures the papers report: its constants, and what it does otherwise than RFC 3561.
+//!
+//! - One kind of number: a route that was never known has 0, one that is down keeps its number raised by one. Numbers
+//!   do not wrap.
+//! - The rule of the first request: the last known hop count begins at "infinite", so that the first request crosses
+//!   the whole network, and no ring is ever begun with 5.
+//! - The rule of the defective repair: see [`repair`].
+//! - The rule of the purge: a MAC that gives a data packet up takes all others for that next hop out of the queue.
+//! - The rule of jitter: what is passed on to everyone waits up to 10 ms, what a node begins leaves at once.
+//! - The rule of the ARP gap: packets of the buffer leave 10 ms apart, on the way that was known when it was found.
+//! - The rule of data alone: a lost RREP or broadcast says nothing of a link. No hello, no RREP-ACK, no blacklist.
+
+mod discovery;
+mod errors;
+mod repair;
+mod replies;
+mod requests;
+mod table;
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use hopwise_core::agent::Path;
+use hopwise_core::trace::DropReason;
+use hopwise_core::{Instant, LinkId, NextHop, QueueClass, Rx};
+
+use super::ack_seq::{AckSeqs, Said};
+use super::buffer::{Buffer, Waiting};
+use super::messages::{Extensions, MOST_HOPS, Message, Rrep, Rreq};
+use super::outbox::{Interface, Outbox, Receiver};
+use super::seen::Seen;
+use super::settings::Settings;
+use super::{Config, PORT, path_of, tell, v4};
+use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
+use table::{Entry, Flag, Table};
+
+/// A node that routes as ns-2 does.
+#[derive(Debug)]
+pub struct Ns2Aodv {
+    settings: Settings,
+    interfaces: Vec<Interface>,
+    own: Ipv4Addr,
+    seq: u32,
+    request_id: u32,
+    table: Table,
+    buffer: Buffer,
+    seen: Seen,
+    outbox: Outbox,
+    ack_seqs: AckSeqs,
+    next_sweep: Instant,
+    discoveries: u64,
+    failures: u64,
+}
+
+impl Ns2Aodv {
+    pub(super) fn new(config: Config) -> Ns2Aodv {
+        let Config { settings, interfaces, seed, counter, wakes_at: _ } = config;
+        let mut outbox = Outbox::new(seed);
+        let next_sweep = Instant::ZERO + outbox.chance.up_to(settings.sweep_interval);
+        Ns2Aodv {
+            own: super::first_address(&interfaces),
+            interfaces,
+            seq: 0,
+            request_id: 1,
+            table: Table::default(),
+            buffer: Buffer::new(settings.buffer_packets, settings.buffer_time),
+            seen: Seen::default(),
+            ack_seqs: AckSeqs::new(settings.ack_seq, settings.key.clone(), counter),
+            outbox,
+            next_sweep,
+            discoveries: 0,
+            failures: 0,
+            settings,
+        }
+    }
+
+    fn dropped(&mut self, reason: DropReason, id: u64) {
+        self.outbox.push(Order::Dropped { reason, id });
+    }
+
+    /// Keeps a packet until there is a route.
+    fn keep(&mut self, now: Instant, dst: Ipv4Addr, packet: &Routed<'_>) {
+        if let Some((id, reason)) = self.buffer.push(now, dst, packet.id, packet.packet) {
+            self.dropped(reason, id);
+        }
+    }
+
+    fn drop_waiting(&mut self, dst: Ipv4Addr) {
+        for Waiting { id, .. } in self.buffer.take(dst) {
+            self.dropped(DropReason::NoRoute, id);
+        }
+    }
+
+    /// Lets what waits for a route go, each packet later than the one before by `apart`.
+    fn release(&mut self, now: Instant, dst: Ipv4Addr, apart: std::time::Duration) {
+        let waiting = self.buffer.take(dst);
+        let Some(entry) = self.table.get_mut(dst).filter(|_| !waiting.is_empty()) else { return };
+        entry.expires = now + self.settings.active_route_timeout;
+        let (link, to) = (entry.link, NextHop::Neighbour(entry.next_hop.into()));
+        for (Waiting { packet, .. }, n) in waiting.into_iter().zip(0..) {
+            self.outbox.push_at(now + apart * n, Order::Send { link, to, class: QueueClass::Data, packet });
+        }
+    }
+
+    fn tell_everyone(&mut self, at: Option<Instant>, ttl: u8, message: &[u8]) {
+        for interface in &self.interfaces {
+            let order = self.outbox.order(interface, Receiver::Everyone, ttl, message);
+            match at {
+                Some(at) => self.outbox.push_at(at, order),
+                None => self.outbox.push(order),
+            }
+        }
+    }
+
+    /// The rule of jitter.
+    fn jittered(&mut self, now: Instant) -> Option<Instant> {
+        Some(now + self.outbox.chance.up_to(self.settings.jitter))
+    }
+
+    fn tell_neighbour(&mut self, link: LinkId, to: Ipv4Addr, message: &[u8]) {
+        if let Some(interface) = self.interfaces.iter().find(|interface| interface.link == link) {
+            let ttl = self.settings.net_diameter;
+            let order = self.outbox.order(interface, Receiver::Neighbour(to), ttl, message);
+            self.outbox.push(order);
+        }
+    }
+
+    fn believe(&mut self, peer: Ipv4Addr, extensions: &Extensions<'_>) {
+        match self.ack_seqs.read(self.own, peer, extensions) {
+            Ok(said) => said.into_iter().for_each(|said| self.tell_ack_seq(peer, said)),
+            Err(reason) => self.dropped(reason, 0),
+        }
+    }
+
+    fn tell_ack_seq(&mut self, peer: Ipv4Addr, ((ours, theirs), event): Said) {
+        let path = path_of(self.table.get(peer).and_then(Entry::usable_hops));
+        let order = Order::Tell { peer: peer.into(), ports: Some((theirs, ours)), event, path };
+        self.outbox.push(order);
+    }
+
+    /// Connections to a peer hear when its route comes, goes or gets longer.
+    fn tell_path(&mut self, dst: Ipv4Addr) {
+        let Some(entry) = self.table.get_mut(dst) else { return };
+        let hops = entry.usable_hops();
+        if entry.is_ours
+            && let Some(event) = super::news(&mut entry.told, hops)
+        {
+            self.outbox.push(tell(dst, event, hops));
+        }
+    }
+
+    /// Every half second: routes that nobody used go down, destinations that packets wait for are asked for again.
+    fn sweep(&mut self, cx: &Cx<'_>) {
+        let now = cx.now;
+        for dst in self.table.destinations() {
+            let Some(entry) = self.table.get_mut(dst) else { continue };
+            if entry.flag == Flag::Up && entry.expires < now {
+                entry.seq = entry.seq.wrapping_add(1);
+                entry.take_down();
+                self.drop_waiting(dst);
+                self.tell_path(dst);
+            } else if entry.flag == Flag::Up {
+                self.release(now, dst, self.settings.buffer_gap);
+            } else if self.buffer.has(dst) {
+                self.ask(cx, dst);
+            }
+        }
+    }
+}
+
+impl Routing for Ns2Aodv {
+    fn port(&self) -> Option<u16> {
+        Some(PORT)
+    }
+
+    fn route(&mut self, cx: &Cx<'_>, packet: &Routed<'_>) -> Verdict {
+        let Some(dst) = v4(packet.dst) else { return Verdict::Drop(DropReason::NoRoute) };
+        let is_own = packet.from.is_none();
+        let entry = self.table.entry(dst);
+        let is_first = is_own && !entry.is_ours;
+        entry.is_ours |= is_own;
+        match entry.flag {
+            Flag::Up => {
+                entry.expires = cx.now + self.settings.active_route_timeout;
+                let (link, via) = (entry.link, NextHop::Neighbour(entry.next_hop.into()));
+                if is_first {
+                    self.tell_path(dst);
+                }
+                Verdict::Forward { link, via }
+            }
+            _ if is_own => {
+                self.keep(cx.now, dst, packet);
+                self.ask(cx, dst);
+                Verdict::Keep
+            }
+            Flag::InRepair => {
+                self.keep(cx.now, dst, packet);
+                Verdict::Keep
+            }
+            Flag::Down => {
+                let unreachable = vec![(dst, entry.seq)];
+                self.send_error(None, unreachable);
+                Verdict::Drop(DropReason::NoRoute)
+            }
+        }
+    }
+
+    fn handle_control(&mut self, cx: &Cx<'_>, control: &Control<'_>) {
+        let (Some(from), Ok((message, extensions))) = (v4(control.src), Message::parse(control.message))
+        else {
+            self.dropped(DropReason::RoutingMalformed, 0);
+            return;
+        };
+        if control.from.is_some_and(|neighbour| neighbour != control.src) {
+            self.dropped(DropReason::RoutingRefused, 0);
+            return;
+        }
+        match message {
+            Message::Rreq(Rreq { hop_count, .. }) | Message::Rrep(Rrep { hop_count, .. })
+                if hop_count >= MOST_HOPS =>
+            {
+                self.dropped(DropReason::RoutingMalformed, 0);
+            }
+            Message::Rreq(rreq) => self.take_request(cx, from, control, &rreq, &extensions),
+            Message::Rrep(rrep) => self.take_reply(cx, from, control.link, &rrep, &extensions),
+            Message::Rerr(rerr) => self.take_error(cx.now, from, control.link, &rerr),
+            Message::RrepAck => {}
+        }
+    }
+
+    fn on_overheard(&mut self, _now: Instant, _rx: &Rx<'_>) {}
+
+    fn on_delivered(&mut self, _now: Instant, _id: u64) {}
+
+    fn on_undelivered(&mut self, cx: &Cx<'_>, link: LinkId, to: IpAddr, packet: &Routed<'_>) -> Undelivered {
+        let (Some(to), Some(dst)) = (v4(to), v4(packet.dst)) else { return Undelivered::Drop };
+        self.take_failure(cx, link, (to, dst), packet)
+    }
+
+    fn handle_timeout(&mut self, cx: &Cx<'_>) {
+        while let Some(id) = self.buffer.take_late(cx.now) {
+            self.dropped(DropReason::RouteBufferTimeout, id);
+        }
+        if self.next_sweep <= cx.now {
+            self.next_sweep = cx.now + self.settings.sweep_interval;
+            self.sweep(cx);
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let first = self.next_sweep.min(self.buffer.next().unwrap_or(Instant::FAR));
+        Some(first.min(self.outbox.next().unwrap_or(Instant::FAR)))
+    }
+
+    fn poll_order(&mut self, now: Instant) -> Option<Order> {
+        self.outbox.pop(now)
+    }
+
+    fn next_hop(&self, _now: Instant, dst: IpAddr) -> Option<(LinkId, IpAddr)> {
+        let entry = self.table.get(v4(dst)?)?;
+        (entry.flag == Flag::Up).then(|| (entry.link, entry.next_hop.into()))
+    }
+
+    fn path(&self, peer: IpAddr) -> Path {
+        path_of(v4(peer).and_then(|peer| self.table.get(peer)).and_then(Entry::usable_hops))
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        (self.discoveries, self.failures)
+    }
+}
+
+#[cfg(test)]
+mod tests;

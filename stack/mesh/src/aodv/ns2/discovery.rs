@@ -1,0 +1,64 @@
+//! Requests: when a destination is asked for, how far, and for how long nothing more is asked.
+
+use std::net::Ipv4Addr;
+
+use super::super::messages::{Message, Rreq};
+use super::super::outbox::bytes_of;
+use super::Ns2Aodv;
+use super::table::Flag;
+use crate::routing::Cx;
+
+impl Ns2Aodv {
+    /// Asks, unless it is too early. Every packet asks, and every sweep.
+    pub(super) fn ask(&mut self, cx: &Cx<'_>, dst: Ipv4Addr) {
+        let (now, own) = (cx.now, self.own);
+        let settings = &self.settings;
+        let Some(entry) = self.table.get_mut(dst) else { return };
+        if entry.flag == Flag::Up || entry.rests_until > now {
+            return;
+        }
+        if entry.wide_requests > settings.rreq_retries {
+            (entry.rests_until, entry.wide_requests) = (now + settings.rest, 0);
+            entry.is_asking = false;
+            self.drop_waiting(dst);
+            return;
+        }
+        // The rule of the first request: `last_hops` begins at infinity.
+        let known = entry.last_ttl.max(entry.last_hops);
+        let ttl = if known == 0 {
+            settings.ttl_start
+        } else if known < settings.ttl_threshold {
+            known.saturating_add(settings.ttl_increment)
+        } else {
+            entry.wide_requests = entry.wide_requests.saturating_add(1);
+            settings.net_diameter
+        };
+        entry.last_ttl = ttl;
+        let mut wait = 2 * u32::from(ttl) * entry.time_per_hop(settings.node_traversal_time);
+        if entry.wide_requests > 0 {
+            wait *= u32::from(entry.wide_requests);
+        }
+        entry.rests_until = now + wait.min(settings.rest);
+        entry.expires = hopwise_core::Instant::ZERO;
+        entry.asked_at = now;
+        self.discoveries += u64::from(!entry.is_asking);
+        entry.is_asking = true;
+        let dst_seq = Some(entry.seq);
+        self.seq = self.seq.wrapping_add(2);
+        let rreq = Rreq {
+            is_join: false,
+            is_repair: false,
+            is_gratuitous: settings.gratuitous,
+            is_destination_only: settings.destination_only,
+            hop_count: 0,
+            id: self.request_id,
+            dst,
+            dst_seq,
+            origin: own,
+            origin_seq: self.seq,
+        };
+        self.request_id = self.request_id.wrapping_add(1);
+        let extension = self.ack_seqs.write(cx, own, dst);
+        self.tell_everyone(None, ttl, &bytes_of(&Message::Rreq(rreq), &extension));
+    }
+}

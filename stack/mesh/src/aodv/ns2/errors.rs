@@ -1,0 +1,47 @@
+//! RERRs: always broadcast, at once by who noticed, later by who passes them on.
+
+use std::net::Ipv4Addr;
+
+use hopwise_core::{Instant, LinkId};
+
+use super::super::messages::{MOST_UNREACHABLE, Message, Rerr};
+use super::super::outbox::bytes_of;
+use super::Ns2Aodv;
+use super::table::INFINITE;
+use crate::routing::{Order, Purged};
+
+impl Ns2Aodv {
+    pub(super) fn send_error(&mut self, at: Option<Instant>, unreachable: Vec<(Ipv4Addr, u32)>) {
+        for part in unreachable.chunks(MOST_UNREACHABLE) {
+            let rerr = Rerr { is_no_delete: false, unreachable: part.to_vec() };
+            self.tell_everyone(at, 1, &bytes_of(&Message::Rerr(rerr), &[]));
+        }
+    }
+
+    /// Routes over the sender go down; the error goes on for those that somebody else routes through here.
+    pub(super) fn take_error(&mut self, now: Instant, from: Ipv4Addr, link: LinkId, rerr: &Rerr) {
+        let mut concerned = Vec::new();
+        let mut lost = Vec::new();
+        for (dst, seq) in &rerr.unreachable {
+            let Some(entry) = self.table.get_mut(*dst) else { continue };
+            if entry.hops == INFINITE || entry.next_hop != from || entry.seq > *seq {
+                continue;
+            }
+            entry.seq = *seq;
+            entry.take_down();
+            lost.push(*dst);
+            if !entry.precursors.is_empty() {
+                entry.precursors.clear();
+                concerned.push((*dst, *seq));
+            }
+        }
+        if !lost.is_empty() {
+            self.outbox.push(Order::Purge { link, via: from.into(), dst: None, what: Purged::All });
+        }
+        lost.into_iter().for_each(|dst| self.tell_path(dst));
+        if !concerned.is_empty() {
+            let at = self.jittered(now);
+            self.send_error(at, concerned);
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! A MAC gave a data packet up.
+//!
+//! The rule of the defective repair, which decides the papers' figures beyond 6 hops. A packet that has come more hops
+//! than its route has left starts a repair: the route keeps its hop count and its number, which is not raised, and a
+//! request with that number goes out. The next node downstream still has its route: it answers with the same number and
+//! the same hop count, which is not better, so that the answer is ignored. The end of a failed repair is scheduled an
+//! absolute time ahead, at twice the time at which it began, which is never in effect: it is left out here. So the flow
+//! stands still until that node's route has run out (10 s unused) or a newer number comes by.
+
+use std::net::Ipv4Addr;
+
+use hopwise_core::LinkId;
+
+use super::Ns2Aodv;
+use super::table::{Flag, INFINITE};
+use crate::routing::{Cx, Order, Purged, Routed, Undelivered};
+
+impl Ns2Aodv {
+    pub(super) fn take_failure(
+        &mut self,
+        cx: &Cx<'_>,
+        link: LinkId,
+        (to, dst): (Ipv4Addr, Ipv4Addr),
+        packet: &Routed<'_>,
+    ) -> Undelivered {
+        // The rule of data alone: messages are not even looked at.
+        let is_message =
+            packet.src == self.own && packet.dst == to && super::super::is_message(packet.packet);
+        if is_message {
+            return Undelivered::Drop;
+        }
+        let come = if packet.from.is_none() { 0 } else { self.hops_come(packet.hop_limit) };
+        let Some(entry) = self.table.get_mut(dst) else { return Undelivered::Drop };
+        self.failures += u64::from(entry.flag == Flag::Up);
+        if come > entry.hops {
+            entry.flag = Flag::InRepair;
+            self.tell_path(dst);
+            self.keep(cx.now, dst, packet);
+            self.ask(cx, dst);
+            return Undelivered::Kept;
+        }
+        // The rule of the purge.
+        self.outbox.push(Order::Purge { link, via: to.into(), dst: None, what: Purged::All });
+        self.lose_neighbour(to);
+        Undelivered::Drop
+    }
+
+    fn hops_come(&self, hop_limit: u8) -> u8 {
+        self.settings.data_hop_limit.saturating_sub(hop_limit)
+    }
+
+    /// All routes over a neighbour go down with their numbers raised, and one RERR says so at once.
+    fn lose_neighbour(&mut self, neighbour: Ipv4Addr) {
+        let mut unreachable = Vec::new();
+        for (dst, entry) in self.table.iter_mut() {
+            if entry.hops != INFINITE && entry.next_hop == neighbour {
+                entry.seq = entry.seq.wrapping_add(1);
+                unreachable.push((dst, entry.seq));
+                entry.take_down();
+            }
+            entry.precursors.retain(|precursor| *precursor != neighbour);
+        }
+        for (dst, _) in &unreachable {
+            self.tell_path(*dst);
+        }
+        if !unreachable.is_empty() {
+            self.send_error(None, unreachable);
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! RREQs come in: the way back is learned, then they are answered or passed on.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use hopwise_core::Instant;
+
+use super::super::messages::{Extensions, Message, Rrep, Rreq};
+use super::super::outbox::bytes_of;
+use super::super::seen::Request;
+use super::Ns2Aodv;
+use super::table::{Flag, INFINITE};
+use crate::routing::{Control, Cx};
+
+impl Ns2Aodv {
+    pub(super) fn take_request(
+        &mut self,
+        cx: &Cx<'_>,
+        from: Ipv4Addr,
+        control: &Control<'_>,
+        rreq: &Rreq,
+        extensions: &Extensions<'_>,
+    ) {
+        let memory = self.settings.path_discovery_time();
+        if rreq.origin == self.own
+            || self.seen.note(cx.now, (rreq.origin, rreq.id), memory, self.settings.relay_ratelimit)
+                != Request::New
+        {
+            return;
+        }
+        let hops = rreq.hop_count.saturating_add(1);
+        self.learn_way_back(cx.now, from, control, rreq, hops);
+        if rreq.dst == self.own {
+            self.believe(rreq.origin, extensions);
+            self.answer_as_destination(cx, rreq);
+        } else if !self.answer_from_table(cx.now, rreq, extensions) {
+            self.pass_on(cx.now, control, *rreq, hops, extensions);
+        }
+    }
+
+    fn learn_way_back(&mut self, now: Instant, from: Ipv4Addr, control: &Control<'_>, rreq: &Rreq, hops: u8) {
+        let entry = self.table.entry(rreq.origin);
+        entry.expires = entry.expires.max(now + self.settings.reverse_route_life);
+        if !entry.is_worse_than(rreq.origin_seq, hops) {
+            return;
+        }
+        entry.flag = Flag::Up;
+        (entry.seq, entry.hops, entry.next_hop, entry.link) = (rreq.origin_seq, hops, from, control.link);
+        if entry.rests_until > Instant::ZERO {
+            // Somebody here had asked for the origin: now it is known.
+            entry.found(hops);
+            entry.expires = now + self.settings.active_route_timeout;
+        }
+        self.tell_path(rreq.origin);
+        self.release(now, rreq.origin, Duration::ZERO);
+    }
+
+    fn answer_as_destination(&mut self, cx: &Cx<'_>, rreq: &Rreq) {
+        let raised = self.seq.max(rreq.dst_seq.unwrap_or(0)).wrapping_add(1);
+        self.seq = raised + raised % 2;
+        let rrep = Rrep {
+            is_repair: false,
+            wants_ack: false,
+            prefix_size: 0,
+            hop_count: 0,
+            dst: self.own,
+            dst_seq: self.seq,
+            origin: rreq.origin,
+            lifetime_ms: self.settings.my_route_timeout().as_millis() as u32,
+        };
+        let extension = self.ack_seqs.write(cx, self.own, rreq.origin);
+        self.reply(rreq.origin, &rrep, &extension);
+    }
+
+    /// Who has a route that is not down answers, also while it repairs it.
+    fn answer_from_table(&mut self, now: Instant, rreq: &Rreq, extensions: &Extensions<'_>) -> bool {
+        let asked = rreq.dst_seq.unwrap_or(0);
+        let back = self.table.get(rreq.origin).map(|back| back.next_hop);
+        let Some(entry) = self.table.get_mut(rreq.dst) else { return false };
+        if entry.hops == INFINITE || entry.seq < asked || rreq.is_destination_only {
+            return false;
+        }
+        // What is left of its life, in whole seconds; of one in repair a negative number, read as a huge one.
+        let is_over = entry.expires < now;
+        let left_s = if is_over { u64::from(u32::MAX / 1_000) } else { entry.expires.since(now).as_secs() };
+        let rrep = Rrep {
+            is_repair: false,
+            wants_ack: false,
+            prefix_size: 0,
+            hop_count: entry.hops,
+            dst: rreq.dst,
+            dst_seq: entry.seq,
+            origin: rreq.origin,
+            lifetime_ms: (left_s * 1_000) as u32,
+        };
+        let forth = entry.next_hop;
+        back.into_iter().for_each(|back| entry.add_precursor(back));
+        self.table.entry(rreq.origin).add_precursor(forth);
+        self.reply(rreq.origin, &rrep, &[]);
+        if rreq.is_gratuitous {
+            self.tell_destination(now, rreq, extensions);
+        }
+        true
+    }
+
+    /// The destination hears of who asked, and what the request said of arrivals.
+    fn tell_destination(&mut self, now: Instant, rreq: &Rreq, extensions: &Extensions<'_>) {
+        let Some(back) = self.table.get(rreq.origin) else { return };
+        let rrep = Rrep {
+            is_repair: false,
+            wants_ack: false,
+            prefix_size: 0,
+            hop_count: back.hops,
+            dst: rreq.origin,
+            dst_seq: rreq.origin_seq,
+            origin: rreq.dst,
+            lifetime_ms: back.expires.since(now).as_millis() as u32,
+        };
+        self.reply(rreq.dst, &rrep, extensions.bytes());
+    }
+
+    fn reply(&mut self, towards: Ipv4Addr, rrep: &Rrep, extension: &[u8]) {
+        if let Some(entry) = self.table.get(towards).filter(|entry| entry.hops != INFINITE) {
+            let (link, next_hop) = (entry.link, entry.next_hop);
+            self.tell_neighbour(link, next_hop, &bytes_of(&Message::Rrep(*rrep), extension));
+        }
+    }
+
+    fn pass_on(
+        &mut self,
+        now: Instant,
+        control: &Control<'_>,
+        rreq: Rreq,
+        hops: u8,
+        extensions: &Extensions<'_>,
+    ) {
+        if control.hop_limit <= 1 {
+            return;
+        }
+        // The highest number on the way goes on.
+        let known = self.table.get(rreq.dst).map(|entry| entry.seq);
+        let dst_seq = known.max(rreq.dst_seq);
+        let passed = Message::Rreq(Rreq { hop_count: hops, dst_seq, ..rreq });
+        let at = self.jittered(now);
+        self.tell_everyone(at, control.hop_limit - 1, &bytes_of(&passed, extensions.bytes()));
+    }
+}

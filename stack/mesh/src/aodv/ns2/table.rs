@@ -1,0 +1,139 @@
+//! The table as ns-2 keeps it: routes that were up, are in repair, or are down; nothing is ever forgotten.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use hopwise_core::{Instant, LinkId};
+
+/// A route that is down is this long.
+pub(super) const INFINITE: u8 = 255;
+/// Discoveries whose times are remembered.
+const HISTORY: usize = 3;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Flag {
+    Down,
+    Up,
+    InRepair,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    pub(super) flag: Flag,
+    pub(super) seq: u32,
+    pub(super) hops: u8,
+    /// Before it went down.
+    pub(super) last_hops: u8,
+    pub(super) link: LinkId,
+    pub(super) next_hop: Ipv4Addr,
+    pub(super) precursors: Vec<Ipv4Addr>,
+    pub(super) expires: Instant,
+    /// No request before.
+    pub(super) rests_until: Instant,
+    /// Requests across the whole network so far.
+    pub(super) wide_requests: u8,
+    pub(super) last_ttl: u8,
+    pub(super) asked_at: Instant,
+    pub(super) is_asking: bool,
+    /// Times of discoveries, per hop.
+    latencies: [Duration; HISTORY],
+    latency_index: usize,
+    /// Packets of this node's own have gone there.
+    pub(super) is_ours: bool,
+    /// What connections were told of it.
+    pub(super) told: Option<u8>,
+}
+
+impl Entry {
+    fn new() -> Entry {
+        Entry {
+            flag: Flag::Down,
+            seq: 0,
+            hops: INFINITE,
+            last_hops: INFINITE,
+            link: LinkId(0),
+            next_hop: Ipv4Addr::UNSPECIFIED,
+            precursors: Vec::new(),
+            expires: Instant::ZERO,
+            rests_until: Instant::ZERO,
+            wide_requests: 0,
+            last_ttl: 0,
+            asked_at: Instant::ZERO,
+            is_asking: false,
+            latencies: [Duration::ZERO; HISTORY],
+            latency_index: 0,
+            is_ours: false,
+            told: None,
+        }
+    }
+
+    pub(super) fn usable_hops(&self) -> Option<u8> {
+        (self.flag == Flag::Up).then_some(self.hops)
+    }
+
+    /// A newer number, or as new and fewer hops.
+    pub(super) fn is_worse_than(&self, seq: u32, hops: u8) -> bool {
+        seq > self.seq || (seq == self.seq && hops < self.hops)
+    }
+
+    pub(super) fn take_down(&mut self) {
+        if self.flag == Flag::Down {
+            return;
+        }
+        self.last_hops = self.hops;
+        self.hops = INFINITE;
+        self.flag = Flag::Down;
+        self.expires = Instant::ZERO;
+    }
+
+    /// A request was answered.
+    pub(super) fn found(&mut self, hops: u8) {
+        (self.wide_requests, self.rests_until, self.last_ttl) = (0, Instant::ZERO, hops);
+        self.is_asking = false;
+    }
+
+    pub(super) fn learn_latency(&mut self, per_hop: Duration) {
+        self.latencies[self.latency_index] = per_hop;
+        self.latency_index = (self.latency_index + 1) % HISTORY;
+    }
+
+    pub(super) fn time_per_hop(&self, before_any: Duration) -> Duration {
+        let known = || self.latencies.iter().filter(|latency| !latency.is_zero());
+        match known().count() {
+            0 => before_any,
+            n => known().sum::<Duration>() / n as u32,
+        }
+    }
+
+    pub(super) fn add_precursor(&mut self, neighbour: Ipv4Addr) {
+        if let Err(at) = self.precursors.binary_search(&neighbour) {
+            self.precursors.insert(at, neighbour);
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Table(BTreeMap<Ipv4Addr, Entry>);
+
+impl Table {
+    pub(super) fn get(&self, dst: Ipv4Addr) -> Option<&Entry> {
+        self.0.get(&dst)
+    }
+
+    pub(super) fn get_mut(&mut self, dst: Ipv4Addr) -> Option<&mut Entry> {
+        self.0.get_mut(&dst)
+    }
+
+    pub(super) fn entry(&mut self, dst: Ipv4Addr) -> &mut Entry {
+        self.0.entry(dst).or_insert_with(Entry::new)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (Ipv4Addr, &mut Entry)> {
+        self.0.iter_mut().map(|(dst, entry)| (*dst, entry))
+    }
+
+    pub(super) fn destinations(&self) -> Vec<Ipv4Addr> {
+        self.0.keys().copied().collect()
+    }
+}

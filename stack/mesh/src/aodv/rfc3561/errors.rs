@@ -1,0 +1,153 @@
+//! RERRs (RFC 3561 §6.11): a link broke, data came for which there is no route, or a neighbour says so.
+
+use std::net::Ipv4Addr;
+
+use hopwise_core::Instant;
+use hopwise_core::trace::DropReason;
+
+use super::super::messages::{MOST_UNREACHABLE, Message, Rerr};
+use super::super::outbox::{Receiver, bytes_of};
+use super::table::{State, is_newer};
+use super::{Aodv, Route, Via};
+
+/// Who is to hear of it, and what is gone.
+#[derive(Debug, Default)]
+struct Notice {
+    unreachable: Vec<(Ipv4Addr, u32)>,
+    precursors: Vec<(Ipv4Addr, hopwise_core::LinkId)>,
+}
+
+impl Aodv {
+    /// All routes over a neighbour are given up, and those who use them are told. `kept` is in repair.
+    pub(super) fn lose_neighbour(&mut self, now: Instant, via: Via, kept: Option<Ipv4Addr>) {
+        self.links.lost(via.from);
+        let until = now + self.settings.delete_period();
+        let mut gone = Vec::new();
+        for (dst, route) in self.table.iter_mut() {
+            if route.is_valid() && route.next_hop == via.from && Some(dst) != kept {
+                route.give_up(until);
+                gone.push(dst);
+            }
+            route.precursors.retain(|precursor| *precursor != via.from);
+        }
+        self.failures += u64::from(!gone.is_empty() || kept.is_some());
+        self.announce(now, &gone, false);
+    }
+
+    /// A neighbour's error: routes over it are given up. It is believed whatever its numbers say, and ours go on.
+    pub(super) fn take_error(&mut self, now: Instant, via: Via, rerr: &Rerr) {
+        let until = now + self.settings.delete_period();
+        let mut gone = Vec::new();
+        for (dst, seq) in &rerr.unreachable {
+            let Some(route) = self.table.valid(now, *dst) else { continue };
+            if route.next_hop != via.from || *dst == via.from {
+                continue;
+            }
+            if !rerr.is_no_delete {
+                let told = *seq;
+                route.give_up(until);
+                route.seq = route.seq.map(|own| if is_newer(told, own) { told } else { own });
+            }
+            gone.push(*dst);
+        }
+        if rerr.is_no_delete {
+            self.announce_mended(now, &gone);
+        } else {
+            self.announce(now, &gone, false);
+        }
+    }
+
+    /// Data came that goes no further.
+    pub(super) fn refuse_data(&mut self, now: Instant, dst: Ipv4Addr) {
+        if self.is_asleep(now) {
+            // §6.13: whoever still sends through here makes the wait begin again.
+            self.wakes_at = now + self.settings.delete_period();
+        }
+        let until = now + self.settings.delete_period();
+        let mut seq = 0;
+        if let Some(route) = self.table.get_mut(now, dst) {
+            // Once at one instant is enough: what was queued comes all at once.
+            if route.told_gone == now {
+                return;
+            }
+            route.told_gone = now;
+            if route.state == State::Invalid {
+                route.lives_at_least(until);
+            }
+            seq = route.seq.unwrap_or(0);
+        }
+        self.send_error(now, Receiver::Everyone, None, &[(dst, seq)], false);
+    }
+
+    /// Tells those who send through here which of these routes are gone, and our own connections.
+    pub(super) fn announce(&mut self, now: Instant, gone: &[Ipv4Addr], is_no_delete: bool) {
+        let mut notice = Notice::default();
+        for dst in gone {
+            self.tell_path(*dst);
+            self.note(now, *dst, &mut notice);
+        }
+        self.send_notice(now, notice, is_no_delete);
+    }
+
+    /// Routes that were mended, and are longer now.
+    pub(super) fn announce_mended(&mut self, now: Instant, longer: &[Ipv4Addr]) {
+        let mut notice = Notice::default();
+        for dst in longer {
+            if let Some(route) = self.table.get(*dst)
+                && let Some(seq) = route.seq
+            {
+                notice.unreachable.push((*dst, seq));
+                let known = route.precursors.iter().filter_map(|p| Some((*p, self.table.get(*p)?.link)));
+                notice.precursors.extend(known);
+            }
+        }
+        self.send_notice(now, notice, true);
+    }
+
+    fn note(&mut self, now: Instant, dst: Ipv4Addr, notice: &mut Notice) {
+        let Some(route) = self.table.get_mut(now, dst) else { return };
+        route.told_gone = now;
+        let (seq, users) = (route.seq.unwrap_or(0), std::mem::take(&mut route.precursors));
+        if users.is_empty() {
+            return;
+        }
+        notice.unreachable.push((dst, seq));
+        let link =
+            |user: Ipv4Addr| self.table.get(user).map_or(hopwise_core::LinkId(0), |route: &Route| route.link);
+        notice.precursors.extend(users.into_iter().map(|user| (user, link(user))));
+    }
+
+    fn send_notice(&mut self, now: Instant, mut notice: Notice, is_no_delete: bool) {
+        notice.precursors.sort_unstable();
+        notice.precursors.dedup();
+        let (to, link) = match notice.precursors[..] {
+            [] => return,
+            [(only, link)] => (Receiver::Neighbour(only), Some(link)),
+            _ => (Receiver::Everyone, None),
+        };
+        self.send_error(now, to, link, &notice.unreachable, is_no_delete);
+    }
+
+    fn send_error(
+        &mut self,
+        now: Instant,
+        to: Receiver,
+        link: Option<hopwise_core::LinkId>,
+        unreachable: &[(Ipv4Addr, u32)],
+        is_no_delete: bool,
+    ) {
+        for part in unreachable.chunks(MOST_UNREACHABLE) {
+            if self.errors.take(now).is_err() {
+                self.dropped(DropReason::RoutingRateLimited, 0);
+                return;
+            }
+            let rerr = Message::Rerr(Rerr { is_no_delete, unreachable: part.to_vec() });
+            match (to, link) {
+                (Receiver::Neighbour(one), Some(link)) => {
+                    self.tell_neighbour(link, one, &bytes_of(&rerr, &[]));
+                }
+                _ => self.tell_everyone(None, 1, &bytes_of(&rerr, &[])),
+            }
+        }
+    }
+}

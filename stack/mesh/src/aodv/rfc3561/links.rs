@@ -1,0 +1,118 @@
+//! What is known of neighbours: who was heard, who says hello, who owes an acknowledgement, who cannot hear us.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use hopwise_core::{Instant, LinkId};
+
+use super::super::settings::Settings;
+use super::{Aodv, Via};
+
+/// Neighbours that are remembered of each kind.
+const MOST: usize = 4_096;
+
+#[derive(Debug)]
+pub(super) struct Links {
+    /// Those who said hello, and until when they may be silent.
+    neighbours: BTreeMap<Ipv4Addr, (LinkId, Instant)>,
+    /// RREPs that are to be acknowledged.
+    owing: BTreeMap<Ipv4Addr, Instant>,
+    /// Those who do not hear us: their requests are not answered.
+    blacklist: BTreeMap<Ipv4Addr, Instant>,
+    next_hello: Instant,
+    /// When something was last said to everyone, which is as good as a hello.
+    spoke: Option<Instant>,
+}
+
+impl Links {
+    pub(super) fn new(first_hello: Duration) -> Links {
+        Links {
+            neighbours: BTreeMap::new(),
+            owing: BTreeMap::new(),
+            blacklist: BTreeMap::new(),
+            next_hello: Instant::ZERO + first_hello,
+            spoke: None,
+        }
+    }
+
+    pub(super) fn heard(&mut self, now: Instant, from: Ipv4Addr, life: Duration) {
+        if let Some((_, until)) = self.neighbours.get_mut(&from) {
+            *until = (*until).max(now + life);
+        }
+    }
+
+    pub(super) fn said_hello(&mut self, now: Instant, from: Ipv4Addr, link: LinkId, life: Duration) {
+        if self.neighbours.len() < MOST || self.neighbours.contains_key(&from) {
+            self.neighbours.insert(from, (link, now + life));
+        }
+    }
+
+    pub(super) fn spoke(&mut self, now: Instant) {
+        self.spoke = Some(now);
+    }
+
+    pub(super) fn await_ack(&mut self, from: Ipv4Addr, until: Instant) {
+        if self.owing.len() < MOST {
+            self.owing.entry(from).or_insert(until);
+        }
+    }
+
+    pub(super) fn acknowledged(&mut self, from: Ipv4Addr) {
+        self.owing.remove(&from);
+    }
+
+    pub(super) fn is_blacklisted(&self, now: Instant, neighbour: Ipv4Addr) -> bool {
+        self.blacklist.get(&neighbour).is_some_and(|until| *until > now)
+    }
+
+    pub(super) fn blacklist(&mut self, neighbour: Ipv4Addr, until: Instant) {
+        if self.blacklist.len() < MOST {
+            self.blacklist.insert(neighbour, until);
+        }
+    }
+
+    pub(super) fn lost(&mut self, neighbour: Ipv4Addr) {
+        self.neighbours.remove(&neighbour);
+        self.owing.remove(&neighbour);
+    }
+
+    pub(super) fn forget(&mut self, now: Instant) {
+        self.blacklist.retain(|_, until| *until > now);
+    }
+
+    pub(super) fn next(&self, settings: &Settings) -> Option<Instant> {
+        let silence = self.neighbours.values().map(|(_, until)| *until).min();
+        let ack = self.owing.values().min().copied();
+        let hello = settings.hello.then_some(self.next_hello);
+        [silence, ack, hello].into_iter().flatten().min()
+    }
+}
+
+impl Aodv {
+    /// Neighbours that fell silent, acknowledgements that did not come, and the next hello.
+    pub(super) fn watch_links(&mut self, now: Instant) {
+        let silent = |(from, (link, until)): (&Ipv4Addr, &(LinkId, Instant))| {
+            (*until <= now).then_some(Via { from: *from, link: *link })
+        };
+        let silent: Vec<_> = self.links.neighbours.iter().filter_map(silent).collect();
+        for via in silent {
+            self.lose_neighbour(now, via, None);
+        }
+        let late: Vec<_> =
+            self.links.owing.iter().filter(|(_, until)| **until <= now).map(|(from, _)| *from).collect();
+        for neighbour in late {
+            self.links.acknowledged(neighbour);
+            self.links.blacklist(neighbour, now + self.settings.blacklist_timeout());
+        }
+        if self.settings.hello && self.links.next_hello <= now {
+            self.links.next_hello = now + self.settings.hello_interval;
+            let has_spoken = self.links.spoke.is_some_and(|at| now.since(at) < self.settings.hello_interval);
+            // §6.9: only who is part of an active route says hello.
+            let is_on_route = self.routes(now).next().is_some();
+            if is_on_route && !has_spoken && !self.is_asleep(now) {
+                self.say_hello();
+            }
+        }
+    }
+}

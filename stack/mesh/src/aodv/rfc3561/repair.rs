@@ -1,0 +1,94 @@
+//! The link layer gave a packet up (RFC 3561 §6.12): the route is mended here where its end is near, else it is gone.
+
+use std::net::Ipv4Addr;
+
+use hopwise_core::{Instant, NextHop, QueueClass};
+
+use super::super::is_message;
+use super::table::State;
+use super::{Aodv, Cx, Order, Routed, Undelivered, Via, v4};
+
+impl Aodv {
+    pub(super) fn take_failure(
+        &mut self,
+        cx: &Cx<'_>,
+        via: Via,
+        dst: Ipv4Addr,
+        packet: &Routed<'_>,
+    ) -> Undelivered {
+        let now = cx.now;
+        if dst == via.from && is_message(packet.packet) {
+            // A RREP that does not arrive: the neighbour was heard, but does not hear us (§6.8).
+            self.links.blacklist(via.from, now + self.settings.blacklist_timeout());
+            self.break_link(now, via, None);
+            return Undelivered::Drop;
+        }
+        if let Some(route) = self.table.valid(now, dst)
+            && route.next_hop != via.from
+        {
+            let (link, to) = (route.link, NextHop::Neighbour(route.next_hop.into()));
+            let packet = packet.packet.to_vec();
+            self.outbox.push(Order::Send { link, to, class: QueueClass::Data, packet });
+            self.break_link(now, via, None);
+            return Undelivered::Kept;
+        }
+        if packet.from.is_none() {
+            self.table.want(now, dst);
+            self.keep(now, dst, packet);
+            self.break_link(now, via, None);
+            self.search(cx, dst);
+            return Undelivered::Kept;
+        }
+        let ttl = self.repair_ttl(now, dst, v4(packet.src));
+        if let Some(ttl) = ttl {
+            self.keep(now, dst, packet);
+            self.break_link(now, via, Some(dst));
+            self.search_to_repair(cx, dst, ttl);
+            return Undelivered::Kept;
+        }
+        self.break_link(now, via, None);
+        Undelivered::Drop
+    }
+
+    fn break_link(&mut self, now: Instant, via: Via, kept: Option<Ipv4Addr>) {
+        if let Some(dst) = kept
+            && let Some(route) = self.table.valid(now, dst)
+        {
+            route.give_up(now + self.settings.delete_period());
+            route.state = State::InRepair;
+        }
+        self.lose_neighbour(now, via, kept);
+        self.outbox.push(Order::Reroute { link: via.link, via: via.from.into() });
+    }
+
+    /// How far a repair looks, when one is to be tried.
+    fn repair_ttl(&mut self, now: Instant, dst: Ipv4Addr, src: Option<Ipv4Addr>) -> Option<u8> {
+        let settings = &self.settings;
+        let (add, most) = (settings.local_add_ttl, settings.max_repair_ttl());
+        let may = settings.local_repair;
+        let hops_back = src.and_then(|src| self.table.get(src)).map_or(0, |back| back.hops);
+        let route = self.table.valid(now, dst)?;
+        // MIN_REPAIR_TTL is the last known hop count.
+        (may && route.hops <= most).then(|| route.hops.max(hops_back / 2).saturating_add(add))
+    }
+
+    /// A repair that led farther is told to those who use the route, which they keep (N).
+    pub(super) fn mended(&mut self, now: Instant, dst: Ipv4Addr, before: Option<(State, u8)>) {
+        let hops = self.table.get(dst).map_or(0, |route| route.hops);
+        if let Some((State::InRepair, hops_before)) = before
+            && hops > hops_before
+        {
+            self.announce_mended(now, &[dst]);
+        }
+    }
+
+    pub(super) fn repair_failed(&mut self, now: Instant, dst: Ipv4Addr) {
+        if let Some(route) = self.table.get_mut(now, dst)
+            && route.state == State::InRepair
+        {
+            route.state = State::Invalid;
+            route.lives_until = now + self.settings.delete_period();
+            self.announce(now, &[dst], false);
+        }
+    }
+}

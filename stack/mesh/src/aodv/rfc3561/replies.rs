@@ -1,0 +1,119 @@
+//! RREPs come in (RFC 3561 §6.7), are acknowledged (§6.8) and passed on; hellos say that a neighbour is there (§6.9).
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use hopwise_core::Instant;
+use hopwise_core::trace::DropReason;
+
+use super::super::messages::{Extensions, HELLO_INTERVAL, Message, Rrep};
+use super::super::outbox::bytes_of;
+use super::requests::millis;
+use super::{Aodv, Cx, Offer, Taken, Via, is_host};
+
+impl Aodv {
+    /// Sends a RREP one step towards a node.
+    pub(super) fn send_reply(&mut self, now: Instant, towards: Ipv4Addr, rrep: Rrep, extension: &[u8]) {
+        let Some(back) = self.table.valid(now, towards) else { return };
+        back.lives_at_least(now + self.settings.active_route_timeout);
+        let (link, next_hop) = (back.link, back.next_hop);
+        let wants_ack = self.settings.rrep_ack;
+        if wants_ack {
+            self.links.await_ack(next_hop, now + self.settings.next_hop_wait());
+        }
+        let rrep = Message::Rrep(Rrep { wants_ack, ..rrep });
+        self.tell_neighbour(link, next_hop, &bytes_of(&rrep, extension));
+    }
+
+    pub(super) fn take_reply(&mut self, cx: &Cx<'_>, via: Via, rrep: &Rrep, extensions: &Extensions<'_>) {
+        let now = cx.now;
+        if !is_host(rrep.dst) || !is_host(rrep.origin) {
+            self.dropped(DropReason::RoutingRefused, 0);
+            return;
+        }
+        self.meet(now, via);
+        if rrep.wants_ack {
+            self.tell_neighbour(via.link, via.from, &bytes_of(&Message::RrepAck, &[]));
+        }
+        let is_for_us = self.is_mine(rrep.origin);
+        if is_for_us {
+            self.believe(rrep.dst, extensions);
+        }
+        if self.is_mine(rrep.dst) {
+            return;
+        }
+        let before = self.table.get(rrep.dst).map(|route| (route.state, route.hops));
+        let life = Duration::from_millis(rrep.lifetime_ms.into()).min(self.settings.delete_period());
+        let offer = Offer {
+            seq: Some(rrep.dst_seq),
+            hops: rrep.hop_count + 1,
+            link: via.link,
+            next_hop: via.from,
+            lives_until: now + life,
+        };
+        if self.table.offer(now, rrep.dst, &offer) == Taken::No {
+            return;
+        }
+        self.mended(now, rrep.dst, before);
+        self.found(now, rrep.dst);
+        if !is_for_us && !self.is_asleep(now) {
+            self.pass_reply_on(now, via, rrep, extensions);
+        }
+    }
+
+    fn pass_reply_on(&mut self, now: Instant, via: Via, rrep: &Rrep, extensions: &Extensions<'_>) {
+        let Some(back) = self.table.valid(now, rrep.origin).map(|back| back.next_hop) else { return };
+        for dst in [rrep.dst, via.from] {
+            if let Some(route) = self.table.valid(now, dst) {
+                route.add_precursor(back);
+            }
+        }
+        let passed = Rrep { hop_count: rrep.hop_count + 1, ..*rrep };
+        self.send_reply(now, rrep.origin, passed, extensions.bytes());
+    }
+
+    pub(super) fn take_hello(&mut self, now: Instant, via: Via, rrep: &Rrep, extensions: &Extensions<'_>) {
+        if rrep.dst != via.from || rrep.hop_count != 0 {
+            self.dropped(DropReason::RoutingRefused, 0);
+            return;
+        }
+        let interval = extensions.find(HELLO_INTERVAL).and_then(|data| data.try_into().ok());
+        let life = interval.map_or(self.settings.hello_life(), |ms| {
+            let interval = Duration::from_millis(u32::from_be_bytes(ms).into());
+            interval.min(self.settings.delete_period()) * u32::from(self.settings.allowed_hello_loss)
+        });
+        self.links.said_hello(now, via.from, via.link, life);
+        let lives_until = now + life;
+        let offer =
+            Offer { seq: Some(rrep.dst_seq), hops: 1, link: via.link, next_hop: via.from, lives_until };
+        if self.table.offer(now, via.from, &offer) == Taken::Yes {
+            self.found(now, via.from);
+        } else {
+            self.meet(now, via);
+            if let Some(route) = self.table.valid(now, via.from)
+                && route.next_hop == via.from
+            {
+                route.lives_at_least(lives_until);
+            }
+        }
+    }
+
+    pub(super) fn say_hello(&mut self) {
+        let rrep = Rrep {
+            is_repair: false,
+            wants_ack: false,
+            prefix_size: 0,
+            hop_count: 0,
+            dst: self.own,
+            dst_seq: self.seq,
+            origin: self.own,
+            lifetime_ms: millis(self.settings.hello_life()),
+        };
+        for interface in self.interfaces.clone() {
+            let rrep = Rrep { dst: interface.address, origin: interface.address, ..rrep };
+            let bytes = bytes_of(&Message::Rrep(rrep), &[]);
+            let order = self.outbox.order(&interface, super::Receiver::Everyone, 1, &bytes);
+            self.outbox.push(order);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! RREQs come in (RFC 3561 §6.5, §6.6): the way back is learned, then they are answered or passed on.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use hopwise_core::Instant;
+use hopwise_core::trace::DropReason;
+
+use super::super::messages::{Extensions, Message, Rrep, Rreq};
+use super::super::outbox::bytes_of;
+use super::super::seen::Request;
+use super::table::is_newer;
+use super::{Aodv, Cx, Offer, Taken, Via, is_host};
+
+impl Aodv {
+    pub(super) fn take_request(
+        &mut self,
+        cx: &Cx<'_>,
+        via: Via,
+        ttl: u8,
+        rreq: &Rreq,
+        extensions: &Extensions<'_>,
+    ) {
+        let now = cx.now;
+        if self.links.is_blacklisted(now, via.from) || !is_host(rreq.origin) || !is_host(rreq.dst) {
+            self.dropped(DropReason::RoutingRefused, 0);
+            return;
+        }
+        self.meet(now, via);
+        if self.is_mine(rreq.origin) {
+            return;
+        }
+        let memory = self.settings.path_discovery_time();
+        match self.seen.note(now, (rreq.origin, rreq.id), memory, self.settings.relay_ratelimit) {
+            Request::New => {}
+            Request::Repeated => return,
+            Request::Flood => {
+                self.dropped(DropReason::RoutingRateLimited, 0);
+                return;
+            }
+        }
+        let hops = rreq.hop_count + 1;
+        self.learn_way_back(now, via, rreq, hops);
+        if self.is_asleep(now) {
+            return;
+        }
+        if self.is_mine(rreq.dst) {
+            self.believe(rreq.origin, extensions);
+            self.answer_as_destination(cx, rreq);
+        } else if !self.answer_from_table(now, via, rreq, extensions) {
+            self.pass_on(now, ttl, *rreq, extensions);
+        }
+    }
+
+    pub(super) fn is_mine(&self, address: Ipv4Addr) -> bool {
+        self.interfaces.iter().any(|interface| interface.address == address)
+    }
+
+    /// Whoever speaks is a neighbour, whose number is not known by that.
+    pub(super) fn meet(&mut self, now: Instant, via: Via) {
+        let lives_until = now + self.settings.active_route_timeout;
+        let offer = Offer { seq: None, hops: 1, link: via.link, next_hop: via.from, lives_until };
+        if self.table.offer(now, via.from, &offer) == Taken::Yes {
+            self.found(now, via.from);
+        } else if let Some(route) = self.table.valid(now, via.from)
+            && route.next_hop == via.from
+        {
+            route.lives_at_least(lives_until);
+        }
+    }
+
+    fn learn_way_back(&mut self, now: Instant, via: Via, rreq: &Rreq, hops: u8) {
+        let settings = &self.settings;
+        let spent = 2 * u32::from(hops) * settings.node_traversal_time;
+        let lives_until = now + (2 * settings.net_traversal_time()).saturating_sub(spent);
+        let offer =
+            Offer { seq: Some(rreq.origin_seq), hops, link: via.link, next_hop: via.from, lives_until };
+        if self.table.offer(now, rreq.origin, &offer) == Taken::Yes {
+            self.found(now, rreq.origin);
+        } else if let Some(route) = self.table.valid(now, rreq.origin) {
+            route.lives_at_least(lives_until);
+        }
+    }
+
+    fn answer_as_destination(&mut self, cx: &Cx<'_>, rreq: &Rreq) {
+        // §6.6.1: the number is never older than the one asked for.
+        if let Some(asked) = rreq.dst_seq
+            && is_newer(asked, self.seq)
+        {
+            self.seq = asked;
+        }
+        let rrep = Rrep {
+            is_repair: false,
+            wants_ack: false,
+            prefix_size: 0,
+            hop_count: 0,
+            dst: rreq.dst,
+            dst_seq: self.seq,
+            origin: rreq.origin,
+            lifetime_ms: millis(self.settings.my_route_timeout()),
+        };
+        let extension = self.ack_seqs.write(cx, rreq.dst, rreq.origin);
+        self.send_reply(cx.now, rreq.origin, rrep, &extension);
+    }
+
+    /// §6.6.2, unless the route leads through who asks: its word would come back to it.
+    fn answer_from_table(
+        &mut self,
+        now: Instant,
+        via: Via,
+        rreq: &Rreq,
+        extensions: &Extensions<'_>,
+    ) -> bool {
+        let Some(back) = self.table.valid(now, rreq.origin).map(|back| back.next_hop) else { return false };
+        let Some(route) = self.table.valid(now, rreq.dst) else { return false };
+        let Some(seq) = route.seq else { return false };
+        let is_old = rreq.dst_seq.is_some_and(|asked| is_newer(asked, seq));
+        if is_old || rreq.is_destination_only || route.next_hop == via.from {
+            return false;
+        }
+        let rrep = Rrep {
+            is_repair: false,
+            wants_ack: false,
+            prefix_size: 0,
+            hop_count: route.hops,
+            dst: rreq.dst,
+            dst_seq: seq,
+            origin: rreq.origin,
+            lifetime_ms: millis(route.lives_until.since(now)),
+        };
+        route.add_precursor(back);
+        let forth = route.next_hop;
+        if let Some(back) = self.table.valid(now, rreq.origin) {
+            back.add_precursor(forth);
+        }
+        self.send_reply(now, rreq.origin, rrep, &[]);
+        if rreq.is_gratuitous {
+            self.tell_destination(now, rreq, extensions);
+        }
+        true
+    }
+
+    /// §6.6.3: the destination learns the way to who asked, and what its request said of arrivals.
+    fn tell_destination(&mut self, now: Instant, rreq: &Rreq, extensions: &Extensions<'_>) {
+        let Some(back) = self.table.valid(now, rreq.origin) else { return };
+        let rrep = Rrep {
+            is_repair: false,
+            wants_ack: false,
+            prefix_size: 0,
+            hop_count: back.hops,
+            dst: rreq.origin,
+            dst_seq: rreq.origin_seq,
+            origin: rreq.dst,
+            lifetime_ms: millis(back.lives_until.since(now)),
+        };
+        self.send_reply(now, rreq.dst, rrep, extensions.bytes());
+    }
+
+    fn pass_on(&mut self, now: Instant, ttl: u8, rreq: Rreq, extensions: &Extensions<'_>) {
+        if ttl <= 1 {
+            return;
+        }
+        // The newest number on the way goes on; the table keeps its own.
+        let known = self.table.get(rreq.dst).and_then(|route| route.seq);
+        let dst_seq = match (rreq.dst_seq, known) {
+            (Some(asked), Some(known)) if is_newer(known, asked) => Some(known),
+            (asked, known) => asked.or(known),
+        };
+        let passed = Message::Rreq(Rreq { hop_count: rreq.hop_count + 1, dst_seq, ..rreq });
+        let at = now + self.outbox.chance.up_to(self.settings.jitter);
+        self.links.spoke(now);
+        self.tell_everyone(Some(at), ttl - 1, &bytes_of(&passed, extensions.bytes()));
+    }
+}
+
+pub(super) fn millis(duration: Duration) -> u32 {
+    u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
+}

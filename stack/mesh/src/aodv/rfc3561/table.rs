@@ -1,0 +1,310 @@
+//! Routes (RFC 3561 §6.2), and the one rule by which they change.
+//!
+//! What keeps loops away: a number never falls, and whoever gives a route up raises its number first. So the next hop
+//! of a valid route has a number that is newer, or the same one and fewer hops. A route whose life runs out is given up
+//! like one that breaks, which the RFC leaves open: else a neighbour that still routes through us could answer us.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+use hopwise_core::{Instant, LinkId};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Valid,
+    Invalid,
+    /// Invalid, and a local repair is under way.
+    InRepair,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Route {
+    pub(super) state: State,
+    /// `None` of a neighbour that never told its number.
+    pub(super) seq: Option<u32>,
+    pub(super) hops: u8,
+    pub(super) link: LinkId,
+    pub(super) next_hop: Ipv4Addr,
+    /// Neighbours that send through here, sorted.
+    pub(super) precursors: Vec<Ipv4Addr>,
+    /// Until when it is valid; when it is not, until when its number is remembered.
+    pub(super) lives_until: Instant,
+    /// When somebody was last told that it is gone.
+    pub(super) told_gone: Instant,
+    /// Packets of this node's own have gone there.
+    pub(super) is_ours: bool,
+    /// What connections were told of it.
+    pub(super) told: Option<u8>,
+}
+
+/// A way that a message shows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Offer {
+    pub(super) seq: Option<u32>,
+    pub(super) hops: u8,
+    pub(super) link: LinkId,
+    pub(super) next_hop: Ipv4Addr,
+    pub(super) lives_until: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It is the route now.
+    Yes,
+    /// The route is as good, or there is no room for one more.
+    No,
+}
+
+/// Sequence numbers are compared around the circle (RFC 3561 §6.1).
+pub(super) fn is_newer(seq: u32, than: u32) -> bool {
+    seq.wrapping_sub(than) as i32 > 0
+}
+
+impl Route {
+    pub(super) fn is_valid(&self) -> bool {
+        self.state == State::Valid
+    }
+
+    pub(super) fn usable_hops(&self) -> Option<u8> {
+        self.is_valid().then_some(self.hops)
+    }
+
+    /// RFC 3561 §6.2 and §6.7: a newer number, the same one where the route was given up, or with fewer hops.
+    fn yields_to(&self, offer: &Offer) -> bool {
+        let Some(offered) = offer.seq else {
+            // A neighbour itself was heard: nothing is shorter.
+            return !self.is_valid() || self.hops > 1;
+        };
+        match self.seq {
+            None => true,
+            Some(known) if known == offered => !self.is_valid() || offer.hops < self.hops,
+            Some(known) => is_newer(offered, known),
+        }
+    }
+
+    /// Raises the number, so that nobody who routes through here can answer for it.
+    pub(super) fn give_up(&mut self, until: Instant) {
+        self.seq = self.seq.map(|seq| seq.wrapping_add(1));
+        self.state = State::Invalid;
+        self.lives_until = until;
+    }
+
+    pub(super) fn lives_at_least(&mut self, until: Instant) {
+        self.lives_until = self.lives_until.max(until);
+    }
+
+    pub(super) fn add_precursor(&mut self, neighbour: Ipv4Addr) {
+        if let Err(at) = self.precursors.binary_search(&neighbour) {
+            self.precursors.insert(at, neighbour);
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Table {
+    routes: BTreeMap<Ipv4Addr, Route>,
+    most: usize,
+    /// How long the number of a route that is gone is remembered.
+    remembers: std::time::Duration,
+}
+
+impl Table {
+    pub(super) fn new(most: u32, remembers: std::time::Duration) -> Table {
+        Table { routes: BTreeMap::new(), most: most as usize, remembers }
+    }
+
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.routes.len()
+    }
+
+    pub(super) fn get(&self, dst: Ipv4Addr) -> Option<&Route> {
+        self.routes.get(&dst)
+    }
+
+    /// A route as it was left, its life not looked at.
+    pub(super) fn peek_mut(&mut self, dst: Ipv4Addr) -> Option<&mut Route> {
+        self.routes.get_mut(&dst)
+    }
+
+    /// A route as it is now: one whose life has run out is given up first.
+    pub(super) fn get_mut(&mut self, now: Instant, dst: Ipv4Addr) -> Option<&mut Route> {
+        let route = self.routes.get_mut(&dst)?;
+        if route.is_valid() && route.lives_until < now {
+            route.give_up(now + self.remembers);
+        }
+        Some(route)
+    }
+
+    pub(super) fn valid(&mut self, now: Instant, dst: Ipv4Addr) -> Option<&mut Route> {
+        self.get_mut(now, dst).filter(|route| route.is_valid())
+    }
+
+    pub(super) fn offer(&mut self, now: Instant, dst: Ipv4Addr, offer: &Offer) -> Taken {
+        let most = self.most;
+        if let Some(route) = self.get_mut(now, dst) {
+            if !route.yields_to(offer) {
+                return Taken::No;
+            }
+            let still = if route.is_valid() { route.lives_until } else { Instant::ZERO };
+            route.state = State::Valid;
+            route.seq = offer.seq.or(route.seq);
+            (route.hops, route.link, route.next_hop) = (offer.hops, offer.link, offer.next_hop);
+            route.lives_until = offer.lives_until.max(still);
+            return Taken::Yes;
+        }
+        if self.routes.len() >= most {
+            self.sweep(now, &mut |_| {});
+            if self.routes.len() >= most {
+                return Taken::No;
+            }
+        }
+        let Offer { seq, hops, link, next_hop, lives_until } = *offer;
+        self.routes.insert(
+            dst,
+            Route {
+                state: State::Valid,
+                seq,
+                hops,
+                link,
+                next_hop,
+                precursors: Vec::new(),
+                lives_until,
+                told_gone: Instant::ZERO,
+                is_ours: false,
+                told: None,
+            },
+        );
+        Taken::Yes
+    }
+
+    /// A destination that nobody has heard of yet, to remember who asked for it.
+    pub(super) fn want(&mut self, now: Instant, dst: Ipv4Addr) {
+        let until = now + self.remembers;
+        if let Some(route) = self.get_mut(now, dst) {
+            route.is_ours = true;
+            if !route.is_valid() {
+                route.lives_at_least(until);
+            }
+        } else if self.routes.len() < self.most {
+            self.routes.insert(
+                dst,
+                Route {
+                    state: State::Invalid,
+                    seq: None,
+                    hops: 0,
+                    link: LinkId(0),
+                    next_hop: Ipv4Addr::UNSPECIFIED,
+                    precursors: Vec::new(),
+                    lives_until: until,
+                    told_gone: Instant::ZERO,
+                    is_ours: true,
+                    told: None,
+                },
+            );
+        }
+    }
+
+    /// Gives up what has lived its time, and forgets what was given up long ago. Says what was given up.
+    pub(super) fn sweep(&mut self, now: Instant, gone: &mut dyn FnMut(Ipv4Addr)) {
+        let until = now + self.remembers;
+        self.routes.retain(|dst, route| {
+            if route.is_valid() && route.lives_until < now {
+                route.give_up(until);
+                gone(*dst);
+            }
+            route.state != State::Invalid || route.lives_until >= now
+        });
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (Ipv4Addr, &mut Route)> {
+        self.routes.iter_mut().map(|(dst, route)| (*dst, route))
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (Ipv4Addr, &Route)> {
+        self.routes.iter().map(|(dst, route)| (*dst, route))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const DST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 9);
+    const VIA: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+    const OTHER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 3);
+
+    fn offer(seq: Option<u32>, hops: u8, next_hop: Ipv4Addr) -> Offer {
+        Offer { seq, hops, link: LinkId(0), next_hop, lives_until: Instant::from_secs(3) }
+    }
+
+    fn table(seq: Option<u32>, hops: u8) -> Table {
+        let mut table = Table::new(16, Duration::from_secs(15));
+        assert_eq!(table.offer(Instant::ZERO, DST, &offer(seq, hops, VIA)), Taken::Yes);
+        table
+    }
+
+    #[test]
+    fn a_route_changes_for_a_newer_number_or_the_same_one_with_fewer_hops() {
+        for (seq, hops, taken) in [
+            (11, 9, Taken::Yes),
+            (10, 3, Taken::Yes),
+            (10, 4, Taken::No),
+            (10, 5, Taken::No),
+            (9, 1, Taken::No),
+        ] {
+            let mut table = table(Some(10), 4);
+            assert_eq!(
+                table.offer(Instant::ZERO, DST, &offer(Some(seq), hops, OTHER)),
+                taken,
+                "{seq}/{hops}"
+            );
+        }
+        assert_eq!(table(None, 1).offer(Instant::ZERO, DST, &offer(Some(1), 5, OTHER)), Taken::Yes);
+    }
+
+    #[test]
+    fn numbers_are_newer_around_the_circle() {
+        for (seq, than, newer) in [
+            (0, u32::MAX, true),
+            (u32::MAX, 0, false),
+            (0x8000_0000, 1, true),
+            (0x8000_0001, 1, false),
+            (7, 7, false),
+        ] {
+            assert_eq!(is_newer(seq, than), newer, "{seq:x} than {than:x}");
+        }
+        let mut table = table(Some(u32::MAX), 4);
+        assert_eq!(table.offer(Instant::ZERO, DST, &offer(Some(0), 9, OTHER)), Taken::Yes);
+    }
+
+    #[test]
+    fn who_routes_through_us_cannot_answer_once_a_route_has_run_out() {
+        let mut table = table(Some(10), 4);
+        let now = Instant::from_secs(4);
+        assert_eq!(table.valid(now, DST).map(|route| route.hops), None);
+        assert_eq!(table.get(DST).and_then(|route| route.seq), Some(11));
+        assert_eq!(table.offer(now, DST, &offer(Some(10), 5, OTHER)), Taken::No);
+        assert_eq!(table.offer(now, DST, &offer(Some(11), 5, OTHER)), Taken::Yes);
+    }
+
+    #[test]
+    fn a_number_is_remembered_for_the_delete_period_and_then_forgotten() {
+        let mut table = table(Some(10), 4);
+        table.sweep(Instant::from_secs(4), &mut |dst| assert_eq!(dst, DST));
+        table.sweep(Instant::from_secs(19), &mut |_| panic!("given up once"));
+        assert_eq!(table.len(), 1);
+        table.sweep(Instant::from_secs(20), &mut |_| panic!("given up once"));
+        assert_eq!(table.len(), 0);
+    }
+
+    #[test]
+    fn a_full_table_takes_no_more_destinations() {
+        let mut table = table(Some(10), 4);
+        let taken =
+            (0..100).map(|n| table.offer(Instant::ZERO, Ipv4Addr::from_bits(n), &offer(Some(1), 1, VIA)));
+        assert_eq!(taken.filter(|taken| *taken == Taken::Yes).count(), 15);
+    }
+}
