@@ -4,6 +4,7 @@ pub mod lab;
 pub mod located;
 pub mod memory;
 pub mod parallel;
+pub mod routing;
 pub mod rules;
 pub mod scenario;
 pub mod sim;

@@ -7,6 +7,7 @@ mod matrix;
 mod motion;
 mod nodes;
 mod reach;
+mod routing;
 mod rules;
 mod schema;
 mod settings;
@@ -256,6 +257,7 @@ fn plan_of(
             WhenFullName::Drop => WhenFull::Drop,
             WhenFullName::Hold => WhenFull::Hold,
         },
+        routing: routing::read(document, &file.routing)?,
         profile: profile_of(file),
         flows: flows::read(document, file, nodes, seed)?,
         rules: rules::read(document, file, nodes)?,

@@ -15,7 +15,7 @@ pub use build::address_of;
 pub use certificate::{CERTIFICATE, certificate_hash};
 pub use draw::Amount;
 pub use host::Host;
-pub use plan::{Arm, FlowPlan, Plan, Talk, TcpPlan, TrafficPlan, Ways, WirePlan};
+pub use plan::{Arm, FlowPlan, Plan, RoutingPlan, Talk, TcpPlan, TrafficPlan, Ways, WirePlan};
 pub use programs::{Completions, Flow, Tally};
 pub use reach::Reach;
 pub use results::{AirTotals, FlowResult, NodeResult, Results, Way};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hopwise::sim::{Arm, FlowPlan, Plan, TrafficPlan};
+use hopwise::sim::{Arm, FlowPlan, Plan, RoutingPlan, TrafficPlan};
 use hopwise_agents::Profile;
 use hopwise_air::channel::Channel;
 use hopwise_air::dcf::{MacConfig, Rules};
@@ -51,6 +51,7 @@ fn plan(profile: &str, hops: u32, seconds: u64) -> Plan {
         mac: MacConfig { rules: Rules::Ns2, ..MacConfig::default() },
         queue_packets: 50,
         when_full: WhenFull::Drop,
+        routing: RoutingPlan::Static,
         profile: Profile::Ns2,
         flows: vec![FlowPlan::new(
             0,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hopwise::sim::{Arm, FlowPlan, Plan, TrafficPlan};
+use hopwise::sim::{Arm, FlowPlan, Plan, RoutingPlan, TrafficPlan};
 use hopwise_agents::Profile;
 use hopwise_air::channel::Channel;
 use hopwise_air::dcf::MacConfig;
@@ -54,6 +54,7 @@ fn plan(columns: u32, rows: u32) -> Plan {
         mac: MacConfig::default(),
         queue_packets: 50,
         when_full: WhenFull::Drop,
+        routing: RoutingPlan::Static,
         profile: Profile::Modern,
         flows: (0..columns * rows / 10).map(flow).collect(),
         rules: Vec::new(),

@@ -11,6 +11,7 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::routing::RoutingConfig;
 use crate::rules::Rule;
 use crate::units::{Rate, Share, Time};
 pub(super) use arms::Arms;
@@ -263,19 +264,6 @@ pub(super) enum RulesName {
     #[default]
     Standard,
     Ns2,
-}
-
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct RoutingConfig {
-    pub(super) protocol: Protocol,
-}
-
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum Protocol {
-    #[default]
-    Static,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]

@@ -11,10 +11,10 @@ use sha2::{Digest, Sha256};
 
 use super::check::Agents;
 use super::schema::{
-    ChannelConfig, Mac, Mobility, RadioConfig, RoutingConfig, ScenarioFile, Shape, Tcp, Topology, Traffic,
-    World,
+    ChannelConfig, Mac, Mobility, RadioConfig, ScenarioFile, Shape, Tcp, Topology, Traffic, World,
 };
 use super::{flows, motion, nodes, profile_of};
+use crate::routing::RoutingConfig;
 use crate::rules::Rule;
 use crate::units::Time;
 

@@ -3,19 +3,21 @@
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
 
 use hopwise_agents::StandardAgents;
 use hopwise_air::medium;
+use hopwise_air::random::{Purpose, Stream};
 use hopwise_air::{Seat, WireConfig, World, WorldConfig};
 use hopwise_core::endpoint::{EndpointConfig, LinkConfig, Route, Rule};
 use hopwise_core::ip::Prefix;
 use hopwise_core::wire::Checksums;
-use hopwise_core::{Endpoint, LinkId, NextHop};
-use hopwise_mesh::{Hop, Interface, Neighbour, Node, NodeConfig, OWN_LINK, StaticRoutes};
+use hopwise_core::{Endpoint, Instant, LinkId, NextHop};
+use hopwise_mesh::{Hop, Interface, Neighbour, Node, NodeConfig, OWN_LINK, Routing, StaticRoutes, aodv};
 
 use super::host::Host;
-use super::plan::Plan;
+use super::plan::{Plan, RoutingPlan, TrafficPlan};
 use super::programs::Flow;
 
 /// Every node's name for its radio; wires follow.
@@ -41,14 +43,15 @@ pub fn address_of(node: u32) -> IpAddr {
 }
 
 pub(super) fn world(plan: &Plan) -> Result<World<Host>, Unbuildable> {
+    let plan = &limit_hops(plan);
     let count = plan.places.len() as u32;
     let mut hosts = Vec::new();
-    for (node, routes) in (0..count).zip(routes(plan)) {
+    for (node, routing) in (0..count).zip(routing(plan)) {
         let endpoint = endpoint(plan, node).map_err(Unbuildable)?;
         let config = NodeConfig {
             interfaces: interfaces(plan, node),
             addresses: vec![address_of(node)],
-            routing: Box::new(StaticRoutes::new(routes)),
+            routing,
             trace_events: plan.trace_events,
         };
         hosts.push(Host::new(Node::new(config, endpoint), flows_of(plan, node)));
@@ -73,6 +76,21 @@ pub(super) fn world(plan: &Plan) -> Result<World<Host>, Unbuildable> {
 fn flows_of(plan: &Plan, node: u32) -> Vec<Flow> {
     let of = |(index, flow): (usize, _)| Flow::of(plan, index as u16, flow, node);
     plan.flows.iter().enumerate().filter_map(of).collect()
+}
+
+/// Who routes on demand says what packets set out with.
+fn limit_hops(plan: &Plan) -> Plan {
+    let mut plan = plan.clone();
+    if let RoutingPlan::Aodv(settings) = &plan.routing {
+        for flow in &mut plan.flows {
+            if let TrafficPlan::Tcp(tcp) = &mut flow.traffic {
+                let tcp = Arc::make_mut(&mut Arc::make_mut(tcp).tcp);
+                tcp.hop_limit = settings.data_hop_limit;
+                tcp.hops.peers_hop_limit = settings.data_hop_limit;
+            }
+        }
+    }
+    plan
 }
 
 /// The same end of a wire has one name: the radio's is 0, wires count on from 1.
@@ -124,6 +142,32 @@ pub(super) fn neighbours(plan: &Plan) -> Vec<Vec<Neighbour>> {
     (0..).zip(by_radio).map(of).collect()
 }
 
+fn routing(plan: &Plan) -> Vec<Box<dyn Routing>> {
+    match &plan.routing {
+        RoutingPlan::Static => {
+            let boxed = |routes| Box::new(StaticRoutes::new(routes)) as Box<dyn Routing>;
+            routes(plan).into_iter().map(boxed).collect()
+        }
+        RoutingPlan::Aodv(settings) => {
+            let of = |node| aodv::routing(aodv_config(plan, settings, node));
+            (0..plan.places.len() as u32).map(of).collect()
+        }
+    }
+}
+
+fn aodv_config(plan: &Plan, settings: &aodv::Settings, node: u32) -> aodv::Config {
+    let [a, b, c, d] = (0x0a00_0001 + node).to_be_bytes();
+    let address = Ipv4Addr::new(a, b, c, d);
+    let interface = |interface: Interface| aodv::Interface { link: interface.link, address };
+    aodv::Config {
+        settings: settings.clone(),
+        interfaces: interfaces(plan, node).into_iter().map(interface).collect(),
+        seed: Stream::new(plan.seed, node, Purpose::Routing).next_u64(),
+        counter: 0,
+        wakes_at: Instant::ZERO,
+    }
+}
+
 /// Each node's first step towards every end of a flow.
 fn routes(plan: &Plan) -> Vec<Vec<(IpAddr, Hop)>> {
     let neighbours = neighbours(plan);
@@ -154,7 +198,7 @@ fn endpoint(plan: &Plan, node: u32) -> Result<Endpoint, Box<dyn Error + Send + S
     let mut key = [0; 32];
     key[..8].copy_from_slice(&plan.seed.to_be_bytes());
     key[8..12].copy_from_slice(&node.to_be_bytes());
-    let config = EndpointConfig {
+    let mut config = EndpointConfig {
         routes: vec![Route { to: everywhere, link: OWN_LINK, via: NextHop::Link }],
         rules: rules(plan),
         trace_events: plan.trace_events,
@@ -162,5 +206,8 @@ fn endpoint(plan: &Plan, node: u32) -> Result<Endpoint, Box<dyn Error + Send + S
         checksums: Checksums::Trust,
         ..EndpointConfig::new(link, key)
     };
+    if let RoutingPlan::Aodv(settings) = &plan.routing {
+        Arc::make_mut(&mut config.tcp).hop_limit = settings.data_hop_limit;
+    }
     Endpoint::new(config, Box::new(StandardAgents::new(plan.profile)))
 }

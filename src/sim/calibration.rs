@@ -9,9 +9,9 @@ use hopwise_air::dcf::{MacConfig, Rules};
 use hopwise_air::medium::{Place, Radio};
 use hopwise_air::phy::Phy;
 use hopwise_core::tcp::TcpConfig;
-use hopwise_mesh::WhenFull;
+use hopwise_mesh::{WhenFull, aodv};
 
-use super::{Arm, FlowPlan, Plan, TrafficPlan, WirePlan};
+use super::{Arm, FlowPlan, Plan, RoutingPlan, TrafficPlan, WirePlan};
 
 /// Chains under static routes and AODV: `profile,routing,agent,hops,goodput_kbps`.
 const CHAINS: &str = include_str!("../../configs/calibration/ns2_chain.csv");
@@ -41,6 +41,7 @@ pub struct Cell {
     radio: Radio,
     rts_threshold: Option<u32>,
     profile: String,
+    routing: String,
     agent: String,
 }
 
@@ -91,6 +92,7 @@ impl Row {
             radio: Radio::default(),
             rts_threshold: Some(0),
             profile: self.profile.clone(),
+            routing: self.routing.clone(),
             agent: self.agent.clone(),
         };
         match self.case.as_str() {
@@ -111,6 +113,11 @@ impl Row {
             other => panic!("an unknown case: {other}"),
         }
         cell
+    }
+
+    /// Of a chain.
+    pub fn hops(&self) -> Option<u32> {
+        self.text("hops").and_then(|text| text.parse().ok())
     }
 
     fn text(&self, key: &str) -> Option<&str> {
@@ -204,6 +211,10 @@ impl Cell {
             mac: MacConfig { rules: Rules::Ns2, rts_threshold: self.rts_threshold, ..MacConfig::default() },
             queue_packets: 50,
             when_full: WhenFull::Drop,
+            routing: match self.routing.as_str() {
+                "aodv" => RoutingPlan::Aodv(Box::new(aodv::Settings::ns2())),
+                _ => RoutingPlan::Static,
+            },
             profile: Profile::Ns2,
             flows: self.flows.clone(),
             rules: Vec::new(),

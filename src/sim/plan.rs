@@ -12,7 +12,7 @@ use hopwise_air::phy::Phy;
 use hopwise_core::Instant;
 use hopwise_core::endpoint::Rule;
 use hopwise_core::tcp::TcpConfig;
-use hopwise_mesh::WhenFull;
+use hopwise_mesh::{WhenFull, aodv};
 
 use super::draw::Amount;
 
@@ -29,6 +29,7 @@ pub struct Plan {
     pub mac: MacConfig,
     pub queue_packets: usize,
     pub when_full: WhenFull,
+    pub routing: RoutingPlan,
     /// Which defaults the agents have.
     pub profile: Profile,
     pub flows: Vec<FlowPlan>,
@@ -42,6 +43,14 @@ pub struct Plan {
     pub seed: u64,
     /// Events that each endpoint keeps until they are drained; 0 when nobody reads them.
     pub trace_events: usize,
+}
+
+/// Who finds the ways.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RoutingPlan {
+    /// The shortest paths that there are at the beginning, installed by hand.
+    Static,
+    Aodv(Box<aodv::Settings>),
 }
 
 /// The agents under trial.

@@ -5,7 +5,7 @@ mod datagrams;
 mod message;
 mod server;
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use hopwise_core::Instant;
@@ -79,6 +79,8 @@ struct Seen {
     past: ConnectionStats,
     /// The specs of the last connection's agents: receiver and senders.
     agents: Option<(String, String)>,
+    /// To the peer, when the first connection could carry data.
+    hops: Option<u8>,
 }
 
 impl Seen {
@@ -91,6 +93,11 @@ impl Seen {
         if let Ok(info) = node.endpoint().info(now, conn) {
             self.agents = Some((info.receiver, info.senders));
         }
+    }
+
+    /// A connection can carry data.
+    fn note_hops(&mut self, node: &Node, peer: IpAddr) {
+        self.hops = self.hops.or(node.path(peer).hops_to_peer.map(|(hops, _)| hops));
     }
 
     /// A connection ends here, whatever its last segments may still do.
@@ -246,6 +253,15 @@ impl Flow {
         match &self.end {
             End::Client(client) => client.seen.agents.as_ref(),
             End::Server(server) => server.seen.agents.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// To the other end, as known when data could first leave.
+    pub fn hops(&self) -> Option<u8> {
+        match &self.end {
+            End::Client(client) => client.seen.hops,
+            End::Server(server) => server.seen.hops,
             _ => None,
         }
     }

@@ -146,12 +146,13 @@ fn row(world: &World<Host>, flow: &FlowPlan, index: u16, (way, counted_s): (Way,
     let agents = receives.and_then(Flow::agents).zip(sends.and_then(Flow::agents));
     let opener = [sends, receives].into_iter().flatten().find(|flow| flow.is_opener());
     let completions = opener.filter(|_| way == Way::First).and_then(Flow::completions);
+    let at_end = from.node().path(address_of(flow.to)).hops_to_peer.map(|(hops, _)| hops);
     FlowResult {
         flow: index,
         way,
         from: flow.from,
         to: flow.to,
-        hops: from.node().path(address_of(flow.to)).hops_to_peer.map(|(hops, _)| hops),
+        hops: sends.and_then(Flow::hops).or(at_end),
         counted_bytes: tally.counted_bytes,
         bytes_delivered: tally.bytes,
         goodput_kbps,

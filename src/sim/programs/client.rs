@@ -183,6 +183,9 @@ impl Client {
 
     pub(super) fn on_event(&mut self, now: Instant, node: &mut Node, conn: ConnId, event: EventKind) -> bool {
         let Some(open) = self.open.as_mut().filter(|open| open.conn == conn) else { return false };
+        if event == EventKind::Connected {
+            self.seen.note_hops(node, self.to.ip());
+        }
         match event {
             EventKind::Connected | EventKind::Writable => open.message.write(now, node, conn),
             EventKind::Readable => self.read(now, node),

@@ -61,7 +61,9 @@ impl Server {
         let Some(conn) = node.with_endpoint(now, |endpoint| endpoint.accept(now, from)) else { return true };
         self.seen.note(now, node, conn);
         if let Ok(info) = node.endpoint().info(now, conn) {
-            node.tell_path(now, info.flow.remote.ip());
+            let peer = info.flow.remote.ip();
+            node.tell_path(now, peer);
+            self.seen.note_hops(node, peer);
         }
         let message = match self.plan.talk {
             Talk::Endless(ways) if ways.has_back() => Message::new(None, ENDLESS, Then::StaysOpen),

@@ -15,6 +15,7 @@ pub enum Purpose {
     Size,
     /// The order in which a trial's runs come.
     Order,
+    Routing,
 }
 
 /// SplitMix64: small, and the same everywhere. Nothing secret is made from it.

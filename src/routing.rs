@@ -1,0 +1,219 @@
+//! `routing:` of scenarios and of `hopwise route`: which protocol, whose rules, and every constant.
+
+use std::time::Duration;
+
+use hopwise_mesh::aodv::{Key, Rules, Settings};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::located::{Document, Place, Refusal};
+use crate::units::Time;
+
+/// What is left out is as `rules` has it. The constants are AODV's, named as in RFC 3561.
+#[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct RoutingConfig {
+    pub protocol: Protocol,
+    pub rules: RulesName,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub active_route_timeout: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub my_route_timeout: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delete_period: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reverse_route_life: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path_discovery_time: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub net_diameter: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub node_traversal_time: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rreq_retries: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rreq_ratelimit: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rerr_ratelimit: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub relay_ratelimit: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ttl_start: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ttl_increment: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ttl_threshold: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_buffer: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rest: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sweep_interval: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub local_repair: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub local_add_ttl: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_repair_ttl: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hello: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hello_interval: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub allowed_hello_loss: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gratuitous: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub destination_only: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rrep_ack: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_hop_wait: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub blacklist_timeout: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffer_packets: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffer_time: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub buffer_gap: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub jitter: Option<Time>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub data_hop_limit: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub most_routes: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ack_seq: Option<bool>,
+    /// Any text; all nodes have the same.
+    #[serde(skip_serializing)]
+    pub key: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    #[default]
+    Static,
+    Aodv,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum RulesName {
+    #[default]
+    Rfc3561,
+    Ns2,
+}
+
+/// Beyond this a constant is a slip.
+const LONGEST: Duration = Duration::from_secs(3600);
+const SHORTEST: Duration = Duration::from_millis(1);
+const MOST_PACKETS: u32 = 1 << 16;
+const MOST_ROUTES: u32 = 1 << 20;
+
+fn set<T>(own: Option<T>, value: &mut T) {
+    if let Some(own) = own {
+        *value = own;
+    }
+}
+
+fn time(own: Option<Time>) -> Option<Duration> {
+    own.map(|time| time.0)
+}
+
+impl RoutingConfig {
+    /// The constants in force; `place` is where the section stands.
+    pub fn aodv(&self, document: &Document, place: &Place) -> Result<Settings, Box<Refusal>> {
+        self.check(document, place)?;
+        let mut settings = Settings::of(match self.rules {
+            RulesName::Rfc3561 => Rules::Rfc3561,
+            RulesName::Ns2 => Rules::Ns2,
+        });
+        self.set_times(&mut settings);
+        set(self.net_diameter, &mut settings.net_diameter);
+        set(self.rreq_retries, &mut settings.rreq_retries);
+        set(self.rreq_ratelimit, &mut settings.rreq_ratelimit);
+        set(self.rerr_ratelimit, &mut settings.rerr_ratelimit);
+        set(self.relay_ratelimit, &mut settings.relay_ratelimit);
+        set(self.ttl_start, &mut settings.ttl_start);
+        set(self.ttl_increment, &mut settings.ttl_increment);
+        set(self.ttl_threshold, &mut settings.ttl_threshold);
+        set(self.timeout_buffer, &mut settings.timeout_buffer);
+        set(self.local_repair, &mut settings.local_repair);
+        set(self.local_add_ttl, &mut settings.local_add_ttl);
+        set(self.max_repair_ttl.map(Some), &mut settings.max_repair_ttl);
+        set(self.hello, &mut settings.hello);
+        set(self.allowed_hello_loss, &mut settings.allowed_hello_loss);
+        set(self.gratuitous, &mut settings.gratuitous);
+        set(self.destination_only, &mut settings.destination_only);
+        set(self.rrep_ack, &mut settings.rrep_ack);
+        set(self.buffer_packets, &mut settings.buffer_packets);
+        set(self.data_hop_limit, &mut settings.data_hop_limit);
+        set(self.most_routes, &mut settings.most_routes);
+        set(self.ack_seq, &mut settings.ack_seq);
+        settings.key = self.key.as_ref().map(|text| Key::new(Sha256::digest(text.as_bytes()).into()));
+        Ok(settings)
+    }
+
+    fn set_times(&self, settings: &mut Settings) {
+        set(time(self.active_route_timeout), &mut settings.active_route_timeout);
+        set(time(self.my_route_timeout).map(Some), &mut settings.my_route_timeout);
+        set(time(self.delete_period).map(Some), &mut settings.delete_period);
+        set(time(self.reverse_route_life), &mut settings.reverse_route_life);
+        set(time(self.path_discovery_time).map(Some), &mut settings.path_discovery_time);
+        set(time(self.node_traversal_time), &mut settings.node_traversal_time);
+        set(time(self.rest), &mut settings.rest);
+        set(time(self.sweep_interval), &mut settings.sweep_interval);
+        set(time(self.hello_interval), &mut settings.hello_interval);
+        set(time(self.next_hop_wait).map(Some), &mut settings.next_hop_wait);
+        set(time(self.blacklist_timeout).map(Some), &mut settings.blacklist_timeout);
+        set(time(self.buffer_time), &mut settings.buffer_time);
+        set(time(self.buffer_gap), &mut settings.buffer_gap);
+        set(time(self.jitter), &mut settings.jitter);
+    }
+
+    fn check(&self, document: &Document, place: &Place) -> Result<(), Box<Refusal>> {
+        let times = [
+            ("active_route_timeout", self.active_route_timeout, SHORTEST),
+            ("my_route_timeout", self.my_route_timeout, SHORTEST),
+            ("delete_period", self.delete_period, SHORTEST),
+            ("reverse_route_life", self.reverse_route_life, SHORTEST),
+            ("path_discovery_time", self.path_discovery_time, SHORTEST),
+            ("node_traversal_time", self.node_traversal_time, SHORTEST),
+            ("rest", self.rest, Duration::ZERO),
+            ("sweep_interval", self.sweep_interval, SHORTEST),
+            ("hello_interval", self.hello_interval, SHORTEST),
+            ("next_hop_wait", self.next_hop_wait, SHORTEST),
+            ("blacklist_timeout", self.blacklist_timeout, Duration::ZERO),
+            ("buffer_time", self.buffer_time, SHORTEST),
+            ("buffer_gap", self.buffer_gap, Duration::ZERO),
+            ("jitter", self.jitter, Duration::ZERO),
+        ];
+        for (key, given, least) in times {
+            if given.is_some_and(|time| time.0 < least || time.0 > LONGEST) {
+                let accepted = format!("a time from {least:?} to an hour");
+                return Err(document.refuse(&place.key(key), format!("{key} is out of bounds"), &accepted));
+            }
+        }
+        let numbers = [
+            ("net_diameter", self.net_diameter.map(u32::from), 1, 250),
+            ("ttl_start", self.ttl_start.map(u32::from), 1, 250),
+            ("ttl_increment", self.ttl_increment.map(u32::from), 1, 250),
+            ("ttl_threshold", self.ttl_threshold.map(u32::from), 0, 250),
+            ("rreq_retries", self.rreq_retries.map(u32::from), 0, 10),
+            ("allowed_hello_loss", self.allowed_hello_loss.map(u32::from), 1, 250),
+            ("data_hop_limit", self.data_hop_limit.map(u32::from), 1, 255),
+            ("buffer_packets", self.buffer_packets, 1, MOST_PACKETS),
+            ("most_routes", self.most_routes, 16, MOST_ROUTES),
+        ];
+        for (key, given, least, most) in numbers {
+            if given.is_some_and(|number| !(least..=most).contains(&number)) {
+                let accepted = format!("a number from {least} to {most}");
+                return Err(document.refuse(&place.key(key), format!("{key} is out of bounds"), &accepted));
+            }
+        }
+        Ok(())
+    }
+}
