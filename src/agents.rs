@@ -1,4 +1,4 @@
-//! `hopwise agents`: which receiver and sender agents there are, and what each does, by what parameters and where from.
+//! `hopwise agents`: which agents there are, and what each does, by what parameters and where from.
 
 use std::io::{self, BufWriter, Write};
 
@@ -51,7 +51,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn find(name: &str) -> Result<Vec<&'static Descriptor>, Failure> {
     let found: Vec<_> = registry::find(name).collect();
     if found.is_empty() {
-        let known: Vec<_> = [Kind::Receiver, Kind::Sender].into_iter().flat_map(registry::names).collect();
+        let kinds = [Kind::Receiver, Kind::Sender, Kind::BaseStation];
+        let known: Vec<_> = kinds.into_iter().flat_map(registry::names).collect();
         let problem = format_args!("no agent is called that; accepted: {}", known.join(", "));
         return Err(Failure::refused(name, problem));
     }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hopwise_core::agent::{ReceiverAgent, SenderAgent};
+use hopwise_core::agent::{BaseStationAgent, ReceiverAgent, SenderAgent};
 
 use crate::param::{Args, Param};
 
@@ -30,12 +30,15 @@ pub enum Make {
     Owner(fn(&Args) -> Box<dyn SenderAgent>),
     /// A sender agent that only narrows.
     Narrower(fn(&Args) -> Box<dyn SenderAgent>),
+    /// What a base station does with a flow.
+    BaseStation(fn(&Args) -> Box<dyn BaseStationAgent>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Receiver,
     Sender,
+    BaseStation,
 }
 
 impl fmt::Display for Kind {
@@ -43,6 +46,7 @@ impl fmt::Display for Kind {
         f.write_str(match self {
             Kind::Receiver => "receiver",
             Kind::Sender => "sender",
+            Kind::BaseStation => "base-station",
         })
     }
 }
@@ -52,6 +56,7 @@ impl Descriptor {
         match self.make {
             Make::Receiver(_) | Make::ReceiverAround(_) => Kind::Receiver,
             Make::Owner(_) | Make::Narrower(_) => Kind::Sender,
+            Make::BaseStation(_) => Kind::BaseStation,
         }
     }
 

@@ -1,6 +1,7 @@
-//! Receiver and sender agents: one algorithm, one file.
+//! Receiver, sender and base-station agents: one algorithm, one file.
 //!
-//! A *receiver* agent decides when to acknowledge, a *sender* agent how much may be in flight. Each is named
+//! A *receiver* agent decides when to acknowledge, a *sender* agent how much may be in flight, and a
+//! *base-station* agent what is done for a link that fades. Each is named
 //! by a [spec], such as `delayed:d=3` or `[cubic, limit:4]`, listed in the [registry], and made by
 //! [`StandardAgents`] once per connection. To add one: write its file and add its line in `registry.rs`.
 
@@ -16,4 +17,4 @@ mod testkit;
 
 pub use descriptor::Descriptor;
 pub use registry::{Profile, StandardAgents};
-pub use spec::{SpecError, validate_receiver, validate_senders, validate_shadows};
+pub use spec::{SpecError, validate_base_station, validate_receiver, validate_senders, validate_shadows};

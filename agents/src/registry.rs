@@ -8,12 +8,15 @@ pub use standard::{Profile, StandardAgents};
 
 pub use crate::descriptor::{Descriptor, Kind, Make};
 use crate::param::{DefaultValue, Param};
-use crate::{receiver, sender};
+use crate::{base_station, receiver, sender};
 
 /// What runs where a rule names no receiver.
 pub const DEFAULT_RECEIVER: &str = "delayed";
 /// What runs where a rule names no senders.
 pub const DEFAULT_SENDERS: &str = "[cubic]";
+
+/// What a base station does where nothing else is said.
+pub const DEFAULT_BASE_STATION: &str = "none";
 
 /// Each agent, and the file that it stands in.
 macro_rules! agents {
@@ -51,9 +54,16 @@ agents! {
     sender::daa_peer,
     sender::tell_cwnd,
     sender::ask_rate,
+    base_station::none,
+    base_station::ack_hold,
+    base_station::snoop,
+    base_station::delayed_dupacks,
+    base_station::freeze,
+    base_station::m_tcp,
+    base_station::ack_filter,
 }
 
-/// Every registered agent, receivers first.
+/// Every registered agent, receivers first, then senders, then those of base stations.
 pub fn all() -> &'static [&'static Descriptor] {
     ALL
 }

@@ -21,12 +21,17 @@ mod tune;
 
 pub use error::{Problem, SpecError};
 pub use list::{MOST_SENDERS, MOST_SHADOWS, SenderList, ShadowList, join};
-pub use one::{AgentSpec, InForce, ReceiverSpec};
+pub use one::{AgentSpec, BaseStationSpec, InForce, ReceiverSpec};
 pub use suggest::nearest;
 
 /// Reads the spec of a receiver agent.
 pub fn parse_receiver(spec: &str) -> Result<ReceiverSpec, SpecError> {
     ReceiverSpec::parse(spec)
+}
+
+/// Reads the spec of a base-station agent.
+pub fn parse_base_station(spec: &str) -> Result<BaseStationSpec, SpecError> {
+    BaseStationSpec::parse(spec)
 }
 
 /// Reads a list of sender agents; a spec without brackets is a list of one.
@@ -42,6 +47,11 @@ pub fn parse_shadows(spec: &str) -> Result<ShadowList, SpecError> {
 /// The canonical form of a receiver spec.
 pub fn validate_receiver(spec: &str) -> Result<String, SpecError> {
     parse_receiver(spec).map(|parsed| parsed.to_string())
+}
+
+/// The canonical form of a base-station spec.
+pub fn validate_base_station(spec: &str) -> Result<String, SpecError> {
+    parse_base_station(spec).map(|parsed| parsed.to_string())
 }
 
 /// The canonical form of a list of senders, such as `[newreno, limit:4]`.

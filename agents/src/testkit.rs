@@ -1,6 +1,7 @@
 //! What agents are tested with: a seat of the ledger that plays scripts, a miniature connection for senders,
 //! and one operation model of each, which every registered agent has to survive.
 
+pub(crate) mod base_station;
 mod model;
 pub(crate) mod receiver;
 mod registered;

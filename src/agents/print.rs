@@ -14,6 +14,7 @@ pub(super) fn list(agents: &[&Descriptor], out: &mut dyn Write) -> io::Result<()
     let kinds = [
         (Kind::Receiver, "Receiver agents: when to acknowledge"),
         (Kind::Sender, "Sender agents: how much, and not before when"),
+        (Kind::BaseStation, "Base-station agents: what is done for a link that fades"),
     ];
     for (nth, (kind, title)) in kinds.into_iter().enumerate() {
         if nth > 0 {

@@ -9,9 +9,14 @@ fn printed(print: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> String {
 #[test]
 fn the_list_has_every_agent_once_under_its_kind() {
     let text = printed(|out| print::list(registry::all(), out));
-    let (receivers, senders) = text.split_once("Sender agents").expect("both kinds");
+    let (receivers, rest) = text.split_once("Sender agents").expect("all kinds");
+    let (senders, base_stations) = rest.split_once("Base-station agents").expect("all kinds");
     for agent in registry::all() {
-        let part = if agent.kind() == Kind::Receiver { receivers } else { senders };
+        let part = match agent.kind() {
+            Kind::Receiver => receivers,
+            Kind::Sender => senders,
+            Kind::BaseStation => base_stations,
+        };
         let begins = |line: &&str| {
             line.strip_prefix("  ").and_then(|line| line.split([' ', '(']).next()) == Some(agent.name)
         };

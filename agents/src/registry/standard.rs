@@ -3,9 +3,11 @@
 use std::cell::RefCell;
 use std::error::Error;
 
-use hopwise_core::agent::{AgentMaker, AgentSpecs, ReceiverAgent, SenderAgent};
+use hopwise_core::agent::{
+    AgentMaker, AgentSpecs, BaseStationAgent, BaseStationMaker, ReceiverAgent, SenderAgent,
+};
 
-use crate::spec::{self, ReceiverSpec, SenderList, ShadowList, SpecError};
+use crate::spec::{self, BaseStationSpec, ReceiverSpec, SenderList, ShadowList, SpecError};
 
 /// Which defaults are in force where a spec is silent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,6 +28,7 @@ pub struct StandardAgents {
     receivers: Kept<ReceiverSpec>,
     senders: Kept<SenderList>,
     shadows: Kept<ShadowList>,
+    base_stations: Kept<BaseStationSpec>,
 }
 
 /// What was read once: reading a spec costs more than the rest of a handshake.
@@ -88,6 +91,18 @@ impl AgentMaker for StandardAgents {
 
     fn senders(&self, spec: &str) -> Vec<Box<dyn SenderAgent>> {
         self.senders.make(spec, spec::parse_senders, |parsed| parsed.make(self.profile))
+    }
+}
+
+/// Panics as the other maker does.
+impl BaseStationMaker for StandardAgents {
+    fn check(&self, spec: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
+        spec::parse_base_station(spec)?;
+        Ok(())
+    }
+
+    fn base_station(&self, spec: &str) -> Box<dyn BaseStationAgent> {
+        self.base_stations.make(spec, spec::parse_base_station, |parsed| parsed.make(self.profile))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hopwise_core::agent::{ReceiverAgent, SenderAgent};
+use hopwise_core::agent::{BaseStationAgent, ReceiverAgent, SenderAgent};
 
 use super::error::SpecError;
 use super::parse::spec_in;
@@ -66,10 +66,17 @@ impl AgentSpec {
     pub(super) fn make_sender(&self, profile: Profile) -> Box<dyn SenderAgent> {
         match self.agent.make {
             Make::Owner(make) | Make::Narrower(make) => make(&self.args(profile)),
-            Make::Receiver(_) | Make::ReceiverAround(_) => {
+            Make::Receiver(_) | Make::ReceiverAround(_) | Make::BaseStation(_) => {
                 unreachable!("a parser accepted `{self}` as a sender")
             }
         }
+    }
+
+    fn make_base_station(&self, profile: Profile) -> Box<dyn BaseStationAgent> {
+        let Make::BaseStation(make) = self.agent.make else {
+            unreachable!("a parser accepted `{self}` for a base station")
+        };
+        make(&self.args(profile))
     }
 
     fn args(&self, profile: Profile) -> Args {
@@ -128,6 +135,34 @@ impl ReceiverSpec {
 }
 
 impl fmt::Display for ReceiverSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// A spec that names a base-station agent.
+#[derive(Clone, Debug)]
+pub struct BaseStationSpec(AgentSpec);
+
+impl BaseStationSpec {
+    pub fn parse(spec: &str) -> Result<BaseStationSpec, SpecError> {
+        spec_in(spec, 0..spec.len(), Kind::BaseStation).map(BaseStationSpec)
+    }
+
+    pub fn spec(&self) -> &AgentSpec {
+        &self.0
+    }
+
+    pub fn parameters(&self, profile: Profile) -> Vec<InForce> {
+        self.0.parameters(profile)
+    }
+
+    pub fn make(&self, profile: Profile) -> Box<dyn BaseStationAgent> {
+        self.0.make_base_station(profile)
+    }
+}
+
+impl fmt::Display for BaseStationSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
-use hopwise_core::agent::AgentMaker;
+use hopwise_core::agent::{AgentMaker, BaseStationMaker};
 
 use super::specs;
 use crate::descriptor::{Descriptor, Kind};
@@ -17,7 +17,9 @@ use crate::{Profile, StandardAgents};
 const README_HAS_THE_TABLE: bool = true;
 
 fn source_of(agent: &Descriptor) -> String {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src").join(agent.kind().to_string());
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("src")
+        .join(agent.kind().to_string().replace('-', "_"));
     let stem = folder.join(agent.name.replace('-', "_"));
     let file = stem.with_extension("rs");
     let source = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
@@ -46,7 +48,11 @@ fn every_agent_has_a_file_with_a_doc_header_and_a_testkit_case() {
         }
         let (_, tests) =
             source.split_once("mod tests").unwrap_or_else(|| panic!("{} has no tests", agent.name));
-        let kit = if agent.kind() == Kind::Receiver { "check(" } else { "Bench::" };
+        let kit = match agent.kind() {
+            Kind::Receiver => "check(",
+            Kind::Sender => "Bench::",
+            Kind::BaseStation => "Desk::",
+        };
         assert!(tests.contains(kit), "{} has no testkit case", agent.name);
     }
 }
@@ -71,6 +77,9 @@ fn every_agent_is_made_under_every_profile() {
         for spec in specs::shortest(Kind::Receiver) {
             maker.receiver(&spec);
             assert_eq!(maker.shadows(&format!("[{spec:?}, immediate]")).len(), 2);
+        }
+        for spec in specs::shortest(Kind::BaseStation) {
+            maker.base_station(&spec);
         }
         for list in specs::shortest(Kind::Sender) {
             assert!(!maker.senders(&list).is_empty());

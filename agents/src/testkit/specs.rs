@@ -41,7 +41,7 @@ fn with_args(agent: &Descriptor, args: impl Iterator<Item = String>) -> String {
 /// A narrowing sender stands behind an owner.
 fn placed(agent: &Descriptor, spec: String) -> String {
     match agent.kind() {
-        Kind::Receiver => spec,
+        Kind::Receiver | Kind::BaseStation => spec,
         Kind::Sender if agent.owns_cwnd() => format!("[\"{spec}\"]"),
         Kind::Sender => format!("[newreno, \"{spec}\"]"),
     }

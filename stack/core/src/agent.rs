@@ -4,11 +4,16 @@
 //! [sender agents](SenderAgent), which decide *how much may be in flight, and not before when*. No agent has a
 //! timer, a back-pointer or state of the connection; none builds a segment.
 
+mod base_station;
 mod maker;
 mod path;
 mod receiver;
 mod sender;
 
+pub use base_station::{
+    ALL_PACKETS, BaseStationAgent, BaseStationMaker, Because, Dialect, Fate, FlowView, Kind, LinkNews, Order,
+    Orders, Passing, Requires, Says, Side, Told,
+};
 pub use maker::{AgentMaker, AgentSpecs, Needs};
 pub use path::{HopSource, Path, PathEvent, PathReaction, Rtt};
 pub use receiver::{

@@ -10,7 +10,7 @@ pub mod text;
 pub use drop_reason::DropReason;
 pub use ring::TraceRing;
 
-use crate::agent::{By, HopSource, Why};
+use crate::agent::{Because, By, HopSource, LinkNews, Side, Why};
 use crate::{Instant, Seq};
 
 /// One fact. `conn` is 0 where no connection is concerned; `packet` is the id of the transmit, or the running
@@ -131,6 +131,30 @@ pub enum TraceKind {
     HighestAckRaised {
         to: Seq,
     },
+    /// A base station was told of the link to a mobile.
+    LinkTold {
+        news: LinkNews,
+    },
+    /// A base station keeps a packet, whole or as a copy: the number of data, or what a pure ACK acknowledges.
+    Kept {
+        from: Side,
+        number: Seq,
+        len: u32,
+        because: Because,
+    },
+    /// A base station sends what it had kept.
+    Released {
+        from: Side,
+        number: Seq,
+        len: u32,
+        because: Because,
+    },
+    /// A base station says an ACK of the mobile's once more, or with this window in its name.
+    Said {
+        number: Seq,
+        window: u16,
+        copies: u8,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -172,6 +196,12 @@ pub enum Lacking {
     RateRequest,
     /// The handshake went through a SYN cookie, which has room for MSS, window scale and SACK only.
     OptionsUnderCookie,
+    /// A flow without them passes a base station untouched.
+    Timestamps,
+    /// So does one whose SYN exchange was not seen, where an agent needs it.
+    Beginning,
+    /// A base station's memory has ended, and what it held went on.
+    Memory,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,11 +4,13 @@
 pub mod aodv;
 mod forward;
 mod node;
+mod proxy;
 mod queue;
 mod routing;
 mod static_routes;
 
 pub use node::{Interface, Node, NodeConfig, OWN_LINK};
+pub use proxy::{FlowKey, Proxy, ProxyConfig, ProxyCounts, ProxyRule};
 pub use queue::{InterfaceQueue, Queued, WhenFull};
 pub use routing::{Control, Cx, Order, Purged, Routed, Routing, Undelivered, Verdict};
 pub use static_routes::{Hop, Neighbour, StaticRoutes, towards};

@@ -44,16 +44,10 @@ struct Losses {
     kick: f64,
 }
 
-/// Those not sent while a window grows from one segment to half of what it was by doubling, and from there by one
-/// each round trip (RFC 5681).
+/// Those not sent while a window grows back from half of what it was by one each round trip (RFC 5681), and in the
+/// round trip before, in which the ACKs of the cached data open it that far.
 fn regrown(window: f64) -> f64 {
-    let mut lost = window * window / 8.0;
-    let mut now = 1.0;
-    while now < window / 2.0 {
-        lost += window - now;
-        now *= 2.0;
-    }
-    lost
+    window + window * window / 8.0
 }
 
 fn expected(ask: &Ask, sender: Sender, stakes: &Stakes, kicked: &Plan, paced: &Plan) -> Losses {

@@ -112,4 +112,10 @@ drop_reasons! {
     RouteBufferFull = "route-buffer-full",
     /// No route was found in time.
     RouteBufferTimeout = "route-buffer-timeout",
+    /// A base station has the same data already, and delivers that.
+    AlreadyKept = "already-kept",
+    /// A base station says the same in other words.
+    Replaced = "replaced",
+    /// A duplicate ACK for a hole that a base station fills itself.
+    Suppressed = "suppressed",
 }

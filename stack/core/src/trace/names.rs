@@ -63,6 +63,9 @@ impl Lacking {
             Lacking::Told => "told",
             Lacking::RateRequest => "rate-request",
             Lacking::OptionsUnderCookie => "options-under-cookie",
+            Lacking::Timestamps => "timestamps",
+            Lacking::Beginning => "beginning",
+            Lacking::Memory => "memory",
         }
     }
 }

@@ -16,9 +16,10 @@
 //! header's, joined by commas.
 
 use std::fmt::Write as _;
+use std::time::Duration;
 
 use super::{TraceEvent, TraceKind};
-use crate::agent::{HopSource, Why};
+use crate::agent::{HopSource, LinkNews, Why};
 use crate::{Instant, Seq};
 
 mod read;
@@ -114,6 +115,10 @@ event_names! {
     TraceKind::Frozen => "frozen",
     TraceKind::Thawed => "thawed",
     TraceKind::HighestAckRaised { .. } => "highest-ack-raised",
+    TraceKind::LinkTold { .. } => "link-told",
+    TraceKind::Kept { .. } => "kept",
+    TraceKind::Released { .. } => "released",
+    TraceKind::Said { .. } => "said",
 }
 
 /// The `details` column while it is being written.
@@ -161,6 +166,16 @@ impl Details<'_> {
                 self.number("from_peer", from_peer).word("source", source.map_or("none", HopSource::name))
             }
             TraceKind::HighestAckRaised { to } => self.seq("to", to),
+            TraceKind::LinkTold { news } => self.news(news),
+            TraceKind::Kept { from, number, len, because }
+            | TraceKind::Released { from, number, len, because } => self
+                .word("from", from.name())
+                .seq("number", number)
+                .number("len", len)
+                .word("because", because.name()),
+            TraceKind::Said { number, window, copies } => {
+                self.seq("number", number).number("window", window).number("copies", copies)
+            }
             TraceKind::RecoveryEnded | TraceKind::Marked | TraceKind::Frozen | TraceKind::Thawed => self,
         };
     }
@@ -172,6 +187,13 @@ impl Details<'_> {
     /// How many segments it is, where it is more than one.
     fn bundle(&mut self, segments: u16) -> &mut Self {
         if segments > 1 { self.number("segments", segments) } else { self }
+    }
+
+    fn news(&mut self, news: LinkNews) -> &mut Self {
+        self.word("news", news.name());
+        let LinkNews::GoingDown { rtt, outage } = news else { return self };
+        let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        self.number("rtt_us", micros(rtt)).number("outage_us", micros(outage))
     }
 
     fn why(&mut self, why: Why) -> &mut Self {

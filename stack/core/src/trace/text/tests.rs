@@ -4,9 +4,12 @@ use proptest::prelude::*;
 
 use super::super::{DropReason, Lacking, MtuHow, SentWhat, StateName, UndoneBy};
 use super::*;
-use crate::agent::{By, HopSource, Rule};
+use crate::agent::{Because, By, HopSource, Rule, Side};
 
 const COUNT: Why = Why::new(Rule::Count, 3, 5);
+const GONE: LinkNews = LinkNews::Gone;
+const GOING_DOWN: LinkNews =
+    LinkNews::GoingDown { rtt: Duration::from_millis(20), outage: Duration::from_secs(10) };
 
 /// One event of every kind with the details that it must print.
 fn samples() -> Vec<(TraceKind, &'static str)> {
@@ -61,6 +64,17 @@ fn samples() -> Vec<(TraceKind, &'static str)> {
         (TraceKind::Frozen, ""),
         (TraceKind::Thawed, ""),
         (TraceKind::HighestAckRaised { to: number }, "to=9"),
+        (TraceKind::LinkTold { news: GONE }, "news=gone"),
+        (TraceKind::LinkTold { news: GOING_DOWN }, "news=going-down rtt_us=20000 outage_us=10000000"),
+        (
+            TraceKind::Kept { from: Side::Mobile, number, len: 0, because: Because::GoingDown },
+            "from=mobile number=9 len=0 because=going-down",
+        ),
+        (
+            TraceKind::Released { from: Side::Fixed, number, len: 1448, because: Because::Up },
+            "from=fixed number=9 len=1448 because=up",
+        ),
+        (TraceKind::Said { number, window: 0, copies: 1 }, "number=9 window=0 copies=1"),
     ]
 }
 

@@ -1,0 +1,293 @@
+//! `ack-hold`: holds the mobile's ACKs when its link is about to fade, and releases them so that the sender waits.
+//!
+//! Source: Bhutani, A Near-Optimal Scheme for TCP ACK Pacing to Maintain Throughput in Wireless Networks (ack
+//! holding).
+//!
+//! Rule: when the link is going down, the mobile's ACKs are held and data for it is copied while it still goes on. When
+//! the link is gone, data is cached up to the window that the mobile has promised, and the held ACKs are released by a
+//! plan, so that the sender's timer never runs out. When it is back, what is left of the ACKs goes to the sender and
+//! the cached data to the mobile, both in order; where no ACK was left, the newest is said once more. In mode `kick`
+//! nothing is held: only the cache and that last step. In mode `hopwise` the sender's own rules say which of the two
+//! loses less. An ACK that rides on data, and every flag that may not wait, takes what is held along.
+//!
+//! | parameter | unit | default | meaning |
+//! |---|---|---|---|
+//! | mode | | hopwise | paper, corrected, cumulative, kick or hopwise |
+//! | margin | ratio | 0.8 | which part of an RTO an ACK waits |
+//! | over | ratio | 1.2 | a forecast outage is taken to be so many times as long |
+//! | patience | time | 2s | how long a link that is going down may take to be gone |
+//! | sender | | auto | whose rules its timer follows: textbook, rfc6298, linux or freebsd |
+//!
+//! Deviations: the printed search is mode `paper` alone, since it stops where the sender times out at once. An outage
+//! that runs longer than the plan is answered with a kick. A link that was said to go down and does not, by the time
+//! the sender would time out, gives all ACKs back.
+
+mod fade;
+mod learnt;
+
+use std::time::Duration;
+
+use hopwise_core::agent::{
+    BaseStationAgent, Because, Fate, FlowView, Kind, LinkNews, Order, Orders, Passing, Requires, Says, Side,
+};
+use hopwise_core::{Instant, Seq};
+
+use super::plan::{Mode, Sender};
+use crate::descriptor::{Descriptor, Make};
+use crate::param::{Args, Form, Param, Value};
+use fade::{Gone, Plans};
+use learnt::Learnt;
+
+const SENDERS: &[&str] = &["auto", "textbook", "rfc6298", "linux", "freebsd"];
+
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "ack-hold",
+    rule: "holds the mobile's ACKs through a fade and caches data for it, or says the newest ACK again after it",
+    source: "Bhutani, ACK holding",
+    params: &[
+        Param::new(
+            "mode",
+            Form::Choice(Mode::NAMES),
+            Value::Choice("hopwise"),
+            "how the release of held ACKs is planned",
+        ),
+        Param::new("margin", Form::ratio(100, 1_000), Value::Ratio(800), "which part of an RTO an ACK waits"),
+        Param::new(
+            "over",
+            Form::ratio(1_000, 10_000),
+            Value::Ratio(1_200),
+            "a forecast outage is taken to be so many times as long",
+        ),
+        Param::new(
+            "patience",
+            Form::millis(10, 60_000),
+            Value::millis(2_000),
+            "how long a link that is going down may take to be gone",
+        ),
+        Param::new(
+            "sender",
+            Form::Choice(SENDERS),
+            Value::Choice("auto"),
+            "whose rules its retransmission timer follows; auto: as its SYN and its behaviour say",
+        ),
+    ],
+    shorthand: None,
+    make: Make::BaseStation(|args| Box::new(AckHold::new(args))),
+};
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Holds {
+    Acks,
+    Nothing,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Clear,
+    /// The link still works. Copies are kept, and ACKs held or not, until then.
+    Going {
+        holds: Holds,
+        outage: Duration,
+        until: Instant,
+    },
+    Gone(Gone),
+}
+
+/// Invariant 1: ACKs wait only in `Going` with `Holds::Acks` and in `Gone`.
+#[derive(Debug)]
+pub struct AckHold {
+    plans: Plans,
+    patience: Duration,
+    phase: Phase,
+    learnt: Learnt,
+}
+
+impl AckHold {
+    fn new(args: &Args) -> AckHold {
+        let mode = Mode::named(args.choice("mode")).unwrap_or(Mode::Hopwise);
+        let ratio = |name| f64::from(args.ratio_milli(name)) / 1_000.0;
+        AckHold {
+            plans: Plans { mode, margin: ratio("margin"), over: ratio("over") },
+            patience: args.time("patience"),
+            phase: Phase::Clear,
+            learnt: Learnt::new(Sender::named(args.choice("sender"))),
+        }
+    }
+
+    fn take_mobile(&mut self, passing: &Passing<'_>, view: &FlowView, orders: &mut Orders) -> Fate {
+        if let (Some(acked), true) = (view.acked, view.cached_packets > 0) {
+            orders.give(Order::Forget { below: acked });
+        }
+        let Kind::Ack(says) = passing.kind else { return Fate::Forward };
+        if says == Says::Less {
+            return Fate::Forward;
+        }
+        match &mut self.phase {
+            Phase::Going { holds: Holds::Acks, .. } => Fate::Hold(Because::GoingDown),
+            Phase::Gone(gone) if gone.holds == Holds::Acks => {
+                let sender = self.learnt.sender(view);
+                gone.replan(passing.now, view.held_acks + 1, &self.plans, sender, view);
+                Fate::Hold(Because::Gone)
+            }
+            _ => Fate::Forward,
+        }
+    }
+
+    fn take_fixed(&mut self, passing: &Passing<'_>, view: &FlowView) -> Fate {
+        // Beyond what the mobile has promised nothing is cached: no honest sender sends it.
+        let is_promised = view.promised.is_none_or(|edge| passing.end() <= edge);
+        match &mut self.phase {
+            Phase::Going { .. } if passing.len > 0 && is_promised => Fate::Copy(Because::GoingDown),
+            Phase::Gone(_) if is_promised => {
+                self.learnt.see_in_fade(passing);
+                Fate::Hold(Because::Gone)
+            }
+            _ => Fate::Forward,
+        }
+    }
+
+    fn on_going_down(&mut self, now: Instant, rtt: Duration, outage: Duration, view: &FlowView) {
+        let sender = self.learnt.sender(view);
+        match &mut self.phase {
+            Phase::Gone(gone) => {
+                gone.forecast(now, outage, &self.plans);
+                if gone.holds == Holds::Acks {
+                    gone.replan(now, view.held_acks, &self.plans, sender, view);
+                }
+            }
+            Phase::Going { outage: known, .. } => *known = outage,
+            Phase::Clear => {
+                let holds = self.plans.worth_holding(outage, sender, rtt, view);
+                let until = match holds {
+                    Holds::Acks => self.plans.patient_until(now, sender, rtt, view).min(now + self.patience),
+                    Holds::Nothing => now + self.patience,
+                };
+                self.phase = Phase::Going { holds, outage, until };
+            }
+        }
+    }
+
+    fn on_gone(&mut self, now: Instant, view: &FlowView, orders: &mut Orders) {
+        let (holds, outage) = match self.phase {
+            // Sudden: nothing is held, and how long it lasts nobody has said.
+            Phase::Clear => (Holds::Nothing, Duration::ZERO),
+            Phase::Going { holds, outage, .. } => (holds, outage),
+            Phase::Gone(_) => return,
+        };
+        self.learnt.begin_fade(view);
+        let mut gone = Gone::new(now, holds, outage, &self.plans);
+        if holds == Holds::Acks {
+            let sender = self.learnt.sender(view);
+            gone.replan(now, view.held_acks, &self.plans, sender, view);
+            if gone.holds == Holds::Nothing {
+                orders.release_all(Side::Mobile, Because::Gone);
+            }
+        }
+        self.phase = Phase::Gone(gone);
+    }
+
+    fn on_up(&mut self, now: Instant, view: &FlowView, orders: &mut Orders) {
+        let phase = std::mem::replace(&mut self.phase, Phase::Clear);
+        if view.held_acks > 0 {
+            orders.release_all(Side::Mobile, Because::Up);
+        }
+        match phase {
+            Phase::Gone(_) => {
+                orders.release_all(Side::Fixed, Because::Up);
+                if view.held_acks == 0 {
+                    orders.give(Order::Repeat { because: Because::Up });
+                }
+                self.learnt.end_fade(now, view);
+            }
+            Phase::Going { .. } => forget_all(view.data_end, orders),
+            Phase::Clear => {}
+        }
+    }
+}
+
+fn forget_all(data_end: Option<Seq>, orders: &mut Orders) {
+    if let Some(below) = data_end {
+        orders.give(Order::Forget { below });
+    }
+}
+
+impl BaseStationAgent for AckHold {
+    fn requires(&self) -> Requires {
+        Requires { timestamps: true, beginning: false }
+    }
+
+    fn on_segment(&mut self, passing: &Passing<'_>, view: &FlowView, orders: &mut Orders) -> Fate {
+        match passing.from {
+            Side::Mobile => self.take_mobile(passing, view, orders),
+            Side::Fixed => self.take_fixed(passing, view),
+        }
+    }
+
+    fn on_link(&mut self, now: Instant, news: LinkNews, view: &FlowView, orders: &mut Orders) {
+        match news {
+            LinkNews::GoingDown { rtt, outage } => self.on_going_down(now, rtt, outage, view),
+            LinkNews::Gone => self.on_gone(now, view, orders),
+            LinkNews::Up => self.on_up(now, view, orders),
+        }
+    }
+
+    fn on_deadline(&mut self, now: Instant, view: &FlowView, orders: &mut Orders) {
+        self.learnt.on_deadline(now, view);
+        match &mut self.phase {
+            Phase::Gone(gone) => {
+                let packets = gone.take_due(now);
+                if packets > 0 {
+                    orders.give(Order::Release { of: Side::Mobile, packets, because: Because::Planned });
+                }
+            }
+            Phase::Going { holds, until, .. } if *until <= now => {
+                if *holds == Holds::Acks {
+                    orders.release_all(Side::Mobile, Because::FalseAlarm);
+                    // It may still come: copies are kept for a while, and nothing is held any more.
+                    (*holds, *until) = (Holds::Nothing, now + self.patience);
+                } else {
+                    forget_all(view.data_end, orders);
+                    self.phase = Phase::Clear;
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn on_overflow(&mut self, _now: Instant) {
+        match &mut self.phase {
+            Phase::Gone(gone) => gone.hold_nothing(),
+            Phase::Going { holds, .. } => *holds = Holds::Nothing,
+            Phase::Clear => {}
+        }
+    }
+
+    fn takes_back(&self) -> bool {
+        !matches!(self.phase, Phase::Clear)
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        let of_phase = match &self.phase {
+            Phase::Clear => None,
+            Phase::Going { until, .. } => Some(*until),
+            Phase::Gone(gone) => gone.next(),
+        };
+        match (of_phase, self.learnt.deadline()) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
+    }
+
+    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        let phase = match &self.phase {
+            Phase::Clear => 0,
+            Phase::Going { .. } => 1,
+            Phase::Gone(_) => 2,
+        };
+        sink("phase", phase);
+        self.learnt.gauges(sink);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,146 @@
+//! What is planned for a fade, and how far the plan has come.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use hopwise_core::Instant;
+use hopwise_core::agent::FlowView;
+
+use super::Holds;
+use crate::base_station::plan::{
+    self, Ask, Choice, LONGEST_OUTAGE_S, LONGEST_RTO_S, Mode, Sender, Stakes, Timer,
+};
+
+/// The settings of all plans.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Plans {
+    pub(super) mode: Mode,
+    pub(super) margin: f64,
+    pub(super) over: f64,
+}
+
+/// Clocks of senders tick no finer.
+const LEAST_S: f64 = 0.001;
+
+impl Plans {
+    /// The sender's RTT and its variation; the link layer's word where the flow has not shown them.
+    fn rtt_s(rtt: Duration, view: &FlowView) -> (f64, f64) {
+        let known = view.whole.smoothed.or(view.to_mobile.smoothed);
+        let rtt_s = known.unwrap_or(rtt).as_secs_f64();
+        let rttvar_s = if known.is_some() { view.whole.variance.as_secs_f64() } else { rtt_s / 2.0 };
+        (rtt_s.clamp(LEAST_S, LONGEST_RTO_S), rttvar_s.clamp(LEAST_S, LONGEST_RTO_S))
+    }
+
+    fn ask(&self, acks: u32, outage_s: f64, rtt: Duration, view: &FlowView) -> Option<Ask> {
+        let (rtt_s, rttvar_s) = Plans::rtt_s(rtt, view);
+        let ask =
+            Ask::new(acks.min(plan::MOST_ACKS), outage_s.clamp(LEAST_S, LONGEST_OUTAGE_S), rtt_s, rttvar_s);
+        ask.and_then(|ask| ask.with_margin(self.margin)).ok()
+    }
+
+    fn stakes(view: &FlowView) -> Stakes {
+        Stakes { window_segments: view.flight_segments().max(1), cache_segments: u32::MAX }
+    }
+
+    /// How long the outage is taken to be.
+    fn outage_s(&self, outage: Duration) -> f64 {
+        (outage.as_secs_f64() * self.over).min(LONGEST_OUTAGE_S)
+    }
+
+    /// Whether ACKs are to be held from now on; of those on their way half as many come as segments are in flight.
+    pub(super) fn worth_holding(
+        &self,
+        outage: Duration,
+        sender: Sender,
+        rtt: Duration,
+        view: &FlowView,
+    ) -> Holds {
+        match self.mode {
+            Mode::Kick => Holds::Nothing,
+            Mode::Paper | Mode::Corrected | Mode::Cumulative => Holds::Acks,
+            Mode::Hopwise => {
+                let acks = (view.flight_segments() / 2).max(1);
+                let ask = self.ask(acks, self.outage_s(outage), rtt, view);
+                let planned = ask.map(|ask| plan::plan(self.mode, &ask, sender, &Plans::stakes(view)));
+                match planned.map(|plan| plan.choice) {
+                    Some(Choice::Pace | Choice::Hold) => Holds::Acks,
+                    Some(Choice::Kick) | None => Holds::Nothing,
+                }
+            }
+        }
+    }
+
+    /// The first held ACK cannot wait longer than this.
+    pub(super) fn patient_until(
+        &self,
+        now: Instant,
+        sender: Sender,
+        rtt: Duration,
+        view: &FlowView,
+    ) -> Instant {
+        let (rtt_s, rttvar_s) = Plans::rtt_s(rtt, view);
+        let rto_s = Timer::new(sender, rtt_s, rttvar_s).rto_s();
+        now + seconds(rto_s * self.margin)
+    }
+}
+
+fn seconds(seconds: f64) -> Duration {
+    Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
+}
+
+/// A link that is gone.
+#[derive(Debug)]
+pub(super) struct Gone {
+    pub(super) holds: Holds,
+    /// When it is expected back.
+    ends: Instant,
+    releases: VecDeque<Instant>,
+}
+
+impl Gone {
+    pub(super) fn new(now: Instant, holds: Holds, outage: Duration, plans: &Plans) -> Gone {
+        let mut gone = Gone { holds, ends: now, releases: VecDeque::new() };
+        gone.forecast(now, outage, plans);
+        gone
+    }
+
+    /// It takes so long from now on.
+    pub(super) fn forecast(&mut self, now: Instant, outage: Duration, plans: &Plans) {
+        self.ends = now + seconds(plans.outage_s(outage));
+    }
+
+    /// `acks` wait, the last one that went on did so when the view says.
+    pub(super) fn replan(&mut self, now: Instant, acks: u32, plans: &Plans, sender: Sender, view: &FlowView) {
+        self.releases.clear();
+        if acks == 0 {
+            return;
+        }
+        let from = view.passed_at.unwrap_or(now);
+        let outage_s = self.ends.max(now).since(from).as_secs_f64();
+        let Some(ask) = plans.ask(acks, outage_s, Duration::ZERO, view) else { return };
+        let plan = plan::plan(plans.mode, &ask, sender, &Plans::stakes(view));
+        match plan.choice {
+            Choice::Pace => self.releases.extend(plan.release_at_s.iter().map(|at_s| from + seconds(*at_s))),
+            Choice::Hold => {}
+            Choice::Kick => self.holds = Holds::Nothing,
+        }
+    }
+
+    pub(super) fn hold_nothing(&mut self) {
+        self.holds = Holds::Nothing;
+        self.releases.clear();
+    }
+
+    pub(super) fn take_due(&mut self, now: Instant) -> u32 {
+        let mut due = 0;
+        while self.releases.front().is_some_and(|at| *at <= now) {
+            self.releases.pop_front();
+            due += 1;
+        }
+        due
+    }
+
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.releases.front().copied()
+    }
+}

@@ -1,0 +1,128 @@
+//! `freeze`: tells the sender a window of zero before a fade, and the old one three times after it.
+//!
+//! Source: Goff, Moronski, Phatak and Gupta, Freeze-TCP.
+//!
+//! Rule: when the link is going down, an ACK in the mobile's name closes the window, and ACKs of the mobile's are
+//! written anew with a window of zero. When it is up again, its newest number goes out three times with the window
+//! as it was.
+//!
+//! | parameter | unit | default | meaning |
+//! |---|---|---|---|
+//! | copies | ACKs | 3 | so many open the window again |
+//!
+//! Deviations: the original runs at the mobile, which knows its window; the base station writes ACKs in its name, and
+//! never with a number that it has not said. How early the window closes is the forecast's: the original asks for one
+//! RTT. This agent alters ACKs and says one more than twice, which `ack-hold` never does.
+
+use hopwise_core::Instant;
+use hopwise_core::agent::{
+    BaseStationAgent, Fate, FlowView, Kind, LinkNews, Order, Orders, Passing, Requires, Says, Side, Told,
+};
+use hopwise_core::trace::DropReason;
+
+use crate::descriptor::{Descriptor, Make};
+use crate::param::{Args, Form, Param, Value};
+
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "freeze",
+    rule: "closes the sender's window before a fade, and opens it with three duplicate ACKs after it",
+    source: "Goff et al., Freeze-TCP",
+    params: &[Param::new(
+        "copies",
+        Form::count("ACKs", 1, 10),
+        Value::Count(3),
+        "so many open the window again",
+    )],
+    shorthand: None,
+    make: Make::BaseStation(|args| Box::new(Freeze::new(args))),
+};
+
+#[derive(Debug)]
+pub struct Freeze {
+    copies: u8,
+    is_frozen: bool,
+}
+
+impl Freeze {
+    fn new(args: &Args) -> Freeze {
+        Freeze { copies: u8::try_from(args.count("copies")).unwrap_or(u8::MAX), is_frozen: false }
+    }
+}
+
+/// The mobile's newest number, with this window.
+fn say(view: &FlowView, window: Told, copies: u8, orders: &mut Orders) {
+    if let Some(number) = view.acked {
+        orders.give(Order::Acknowledge { number, window, copies });
+    }
+}
+
+impl BaseStationAgent for Freeze {
+    fn requires(&self) -> Requires {
+        Requires::default()
+    }
+
+    fn on_segment(&mut self, passing: &Passing<'_>, view: &FlowView, orders: &mut Orders) -> Fate {
+        match (passing.from, passing.kind) {
+            (Side::Mobile, Kind::Ack(says)) if self.is_frozen && says != Says::Less => {
+                say(view, Told::Zero, 1, orders);
+                Fate::Drop(DropReason::Replaced)
+            }
+            _ => Fate::Forward,
+        }
+    }
+
+    fn on_link(&mut self, _: Instant, news: LinkNews, view: &FlowView, orders: &mut Orders) {
+        match news {
+            LinkNews::GoingDown { .. } | LinkNews::Gone => {
+                if !std::mem::replace(&mut self.is_frozen, true) {
+                    say(view, Told::Zero, 1, orders);
+                }
+            }
+            LinkNews::Up => {
+                if std::mem::replace(&mut self.is_frozen, false) {
+                    say(view, Told::AsBefore, self.copies, orders);
+                }
+            }
+        }
+    }
+
+    fn on_deadline(&mut self, _: Instant, _: &FlowView, _: &mut Orders) {}
+
+    fn on_overflow(&mut self, _: Instant) {}
+
+    fn takes_back(&self) -> bool {
+        false
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("frozen", self.is_frozen.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testkit::base_station::Desk;
+
+    #[test]
+    fn the_window_closes_before_the_fade_and_opens_with_three_acks_after_it() {
+        let mut desk = Desk::new("freeze");
+        (1..=4).for_each(|packet| drop(desk.data(packet, packet)));
+        assert_eq!(desk.ack(10, 2), "forward");
+        assert_eq!(desk.going_down(20, 1_000), "say 2000 zero x1");
+        assert_eq!(desk.ack(25, 3), "say 3000 zero x1; drop (replaced)");
+        assert_eq!(desk.gone(30), "");
+        assert_eq!(desk.up(1_000), "say 3000 as-before x3");
+        assert_eq!(desk.ack(1_010, 5), "forward");
+    }
+
+    #[test]
+    fn a_flow_that_nobody_has_acknowledged_is_left_alone() {
+        let mut desk = Desk::new("freeze");
+        desk.data(1, 1);
+        assert_eq!([desk.gone(5), desk.up(9)], ["", ""]);
+    }
+}

@@ -1,0 +1,147 @@
+//! `m-tcp`: keeps the last acknowledged byte back, so that there is something to close the window with.
+//!
+//! Source: Brown and Singh, M-TCP: TCP for Mobile Cellular Networks.
+//!
+//! Rule: of what the mobile acknowledges, all but the last byte is acknowledged to the sender. When the link is gone,
+//! the last byte follows with a window of zero, which freezes the sender; when it is up, the window is told as it was.
+//! A last byte that nothing follows is acknowledged after `wait`.
+//!
+//! | parameter | unit | default | meaning |
+//! |---|---|---|---|
+//! | wait | time | 100ms | how long a last byte stays back when nothing follows |
+//!
+//! Deviations: the original splits the connection at the base station; here its ACKs are written anew in the mobile's
+//! name, never with a number that it has not said. `wait` is ours: without it a sender that pauses would time out.
+//! ACKs are altered, which `ack-hold` never does.
+
+use std::time::Duration;
+
+use hopwise_core::agent::{
+    BaseStationAgent, Fate, FlowView, Kind, LinkNews, Order, Orders, Passing, Requires, Says, Side, Told,
+};
+use hopwise_core::trace::DropReason;
+use hopwise_core::{Instant, Seq};
+
+use crate::descriptor::{Descriptor, Make};
+use crate::param::{Args, Form, Param, Value};
+
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "m-tcp",
+    rule: "keeps the last acknowledged byte back, and closes the window with it when the link is gone",
+    source: "Brown and Singh, M-TCP",
+    params: &[Param::new(
+        "wait",
+        Form::millis(1, 10_000),
+        Value::millis(100),
+        "how long a last byte stays back when nothing follows",
+    )],
+    shorthand: None,
+    make: Make::BaseStation(|args| Box::new(MTcp::new(args))),
+};
+
+/// Invariant 1: `due` is there exactly while a last byte is kept back and the link is not gone.
+#[derive(Debug)]
+pub struct MTcp {
+    wait: Duration,
+    due: Option<Instant>,
+    is_gone: bool,
+}
+
+impl MTcp {
+    fn new(args: &Args) -> MTcp {
+        MTcp { wait: args.time("wait"), due: None, is_gone: false }
+    }
+}
+
+fn say(number: Option<Seq>, window: Told, orders: &mut Orders) {
+    if let Some(number) = number {
+        orders.give(Order::Acknowledge { number, window, copies: 1 });
+    }
+}
+
+impl BaseStationAgent for MTcp {
+    fn requires(&self) -> Requires {
+        Requires::default()
+    }
+
+    fn on_segment(&mut self, passing: &Passing<'_>, view: &FlowView, orders: &mut Orders) -> Fate {
+        let (Side::Mobile, Kind::Ack(Says::More)) = (passing.from, passing.kind) else {
+            return Fate::Forward;
+        };
+        // Before the first byte of data there is none to keep back.
+        if view.mss == 0 {
+            return Fate::Forward;
+        }
+        if self.is_gone {
+            say(view.acked, Told::Zero, orders);
+        } else {
+            say(view.acked.map(|acked| acked - 1), Told::AsBefore, orders);
+            self.due = Some(passing.now + self.wait);
+        }
+        Fate::Drop(DropReason::Replaced)
+    }
+
+    fn on_link(&mut self, _: Instant, news: LinkNews, view: &FlowView, orders: &mut Orders) {
+        match news {
+            LinkNews::GoingDown { .. } => {}
+            LinkNews::Gone => {
+                if !std::mem::replace(&mut self.is_gone, true) {
+                    self.due = None;
+                    say(view.acked, Told::Zero, orders);
+                }
+            }
+            LinkNews::Up => {
+                if std::mem::replace(&mut self.is_gone, false) {
+                    say(view.acked, Told::AsBefore, orders);
+                }
+            }
+        }
+    }
+
+    fn on_deadline(&mut self, now: Instant, view: &FlowView, orders: &mut Orders) {
+        if self.due.is_some_and(|due| due <= now) {
+            self.due = None;
+            say(view.acked, Told::AsBefore, orders);
+        }
+    }
+
+    fn on_overflow(&mut self, _: Instant) {}
+
+    fn takes_back(&self) -> bool {
+        false
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.due
+    }
+
+    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        sink("gone", self.is_gone.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testkit::base_station::Desk;
+
+    #[test]
+    fn all_but_the_last_byte_is_acknowledged_and_the_last_one_when_nothing_follows() {
+        let mut desk = Desk::new("m-tcp");
+        desk.data(1, 1);
+        assert_eq!(desk.ack(10, 2), "say 1999 as-before x1; drop (replaced)");
+        assert_eq!(desk.deadline(), Some(110));
+        assert_eq!(desk.timer(110), "say 2000 as-before x1");
+        assert_eq!(desk.deadline(), None);
+    }
+
+    #[test]
+    fn the_last_byte_closes_the_window_when_the_link_is_gone() {
+        let mut desk = Desk::new("m-tcp");
+        desk.data(1, 1);
+        desk.ack(10, 2);
+        assert_eq!(desk.gone(20), "say 2000 zero x1");
+        assert_eq!([desk.gone(21), desk.going_down(22, 9)], ["", ""]);
+        assert_eq!(desk.deadline(), None);
+        assert_eq!(desk.up(500), "say 2000 as-before x1");
+    }
+}

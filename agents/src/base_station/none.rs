@@ -1,0 +1,66 @@
+//! `none`: forwards everything.
+//!
+//! Source: RFC 1812 §5, what a router does anyway.
+//!
+//! Rule: every packet goes on, in the order in which it came; what the link loses is lost.
+//!
+//! Deviations: none.
+
+use hopwise_core::Instant;
+use hopwise_core::agent::{BaseStationAgent, Fate, FlowView, LinkNews, Orders, Passing, Requires};
+
+use crate::descriptor::{Descriptor, Make};
+
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "none",
+    rule: "forwards everything, as a router does",
+    source: "RFC 1812 §5",
+    params: &[],
+    shorthand: None,
+    make: Make::BaseStation(|_| Box::new(Nothing)),
+};
+
+#[derive(Debug)]
+pub struct Nothing;
+
+impl BaseStationAgent for Nothing {
+    fn requires(&self) -> Requires {
+        Requires::default()
+    }
+
+    fn on_segment(&mut self, _: &Passing<'_>, _: &FlowView, _: &mut Orders) -> Fate {
+        Fate::Forward
+    }
+
+    fn on_link(&mut self, _: Instant, _: LinkNews, _: &FlowView, _: &mut Orders) {}
+
+    fn on_deadline(&mut self, _: Instant, _: &FlowView, _: &mut Orders) {}
+
+    fn on_overflow(&mut self, _: Instant) {}
+
+    fn takes_back(&self) -> bool {
+        false
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    fn gauges(&self, _: &mut dyn FnMut(&'static str, u64)) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testkit::base_station::Desk;
+
+    #[test]
+    fn everything_goes_on_whatever_the_link_does() {
+        let mut desk = Desk::new("none");
+        assert_eq!(desk.data(0, 1), "forward");
+        assert_eq!(desk.going_down(5, 1_000), "");
+        assert_eq!(desk.ack(10, 2), "forward");
+        assert_eq!(desk.gone(20), "");
+        assert_eq!(desk.data(30, 2), "forward");
+        assert_eq!(desk.up(40), "");
+    }
+}

@@ -1,0 +1,362 @@
+//! The base station's proxy: a machine between a link to the fixed side and a link to mobiles, which hosts an agent for
+//! each flow that crosses it.
+//!
+//! Invariant P5: where anything is not understood, or room ends, packets pass untouched.
+
+mod facts;
+mod flow;
+mod outbox;
+mod read;
+mod rtt;
+mod store;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error;
+use std::fmt;
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+use hopwise_core::agent::{BaseStationMaker, Because, LinkNews, Side};
+use hopwise_core::ip::Prefix;
+use hopwise_core::trace::{DropReason, TraceEvent, TraceKind};
+use hopwise_core::wire::{Checksums, Flags};
+use hopwise_core::{Instant, LinkEvent, LinkId, Machine, NextHop, QueueClass, Rx, Transmit};
+
+use flow::{AtHand, Flow};
+use outbox::Outbox;
+pub use read::FlowKey;
+use read::Read;
+
+/// A flow is forgotten when nothing has passed for so long, or so long after it has ended.
+const IDLE: Duration = Duration::from_secs(15 * 60);
+const ENDED: Duration = Duration::from_secs(30);
+/// Between two looks for flows to forget, when the table is full.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
+/// Mobiles whose links are known not to be up.
+const MOST_LINKS: usize = 4_096;
+/// An agent whose deadline stays due is asked again after this.
+const AT_THE_EARLIEST: Duration = Duration::from_millis(1);
+
+/// Which flows get which agent; the first rule that fits wins.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ProxyRule {
+    pub mobile: Option<Prefix>,
+    pub fixed: Option<Prefix>,
+    /// Of either end.
+    pub port: Option<u16>,
+    pub agent: String,
+}
+
+impl ProxyRule {
+    fn fits(&self, key: &FlowKey) -> bool {
+        let within = |prefix: &Option<Prefix>, ip: IpAddr| prefix.is_none_or(|prefix| prefix.contains(ip));
+        let ports = [key.mobile.port(), key.fixed.port()];
+        within(&self.mobile, key.mobile.ip())
+            && within(&self.fixed, key.fixed.ip())
+            && self.port.is_none_or(|port| ports.contains(&port))
+    }
+}
+
+#[derive(Clone, Debug)]
+pub struct ProxyConfig {
+    pub fixed: LinkId,
+    pub mobile: LinkId,
+    pub rules: Vec<ProxyRule>,
+    pub most_flows: usize,
+    /// Bytes of packets that wait, of all flows, and of one.
+    pub most_kept_bytes: usize,
+    pub most_kept_bytes_a_flow: usize,
+    /// Packets that have to leave and wait for room, on each side.
+    pub most_queued: usize,
+    pub checksums: Checksums,
+    pub trace_events: usize,
+}
+
+impl ProxyConfig {
+    /// One agent for all flows.
+    pub fn new(fixed: LinkId, mobile: LinkId, agent: &str) -> ProxyConfig {
+        ProxyConfig {
+            fixed,
+            mobile,
+            rules: vec![ProxyRule { agent: agent.to_owned(), ..ProxyRule::default() }],
+            most_flows: 10_000,
+            most_kept_bytes: 64 << 20,
+            most_kept_bytes_a_flow: 8 << 20,
+            most_queued: 65_536,
+            checksums: Checksums::Verify,
+            trace_events: 0,
+        }
+    }
+}
+
+/// How a proxy is doing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProxyCounts {
+    pub packets: u64,
+    pub flows: usize,
+    /// Packets that belong to no flow that is followed: no TCP, fragments, damaged, or beyond `most_flows`.
+    pub untouched: u64,
+    /// Packets that wait now, and what they take.
+    pub kept_packets: usize,
+    pub kept_bytes: usize,
+}
+
+pub struct Proxy {
+    config: ProxyConfig,
+    maker: Box<dyn BaseStationMaker>,
+    flows: BTreeMap<FlowKey, Flow>,
+    /// The agents' deadlines, as `Flow::due` has them.
+    deadlines: BTreeSet<(Instant, FlowKey)>,
+    /// Links that are not up, with the last that was told of them.
+    links: BTreeMap<IpAddr, LinkNews>,
+    out: Outbox,
+    numbers: u32,
+    swept_at: Option<Instant>,
+    packets: u64,
+    untouched: u64,
+}
+
+impl Proxy {
+    /// Refuses rules whose agents there are not.
+    pub fn new(
+        config: ProxyConfig,
+        maker: Box<dyn BaseStationMaker>,
+    ) -> Result<Proxy, Box<dyn Error + Send + Sync>> {
+        for rule in &config.rules {
+            maker.check(&rule.agent)?;
+        }
+        let out = Outbox::new(config.most_queued, config.most_kept_bytes, config.trace_events);
+        Ok(Proxy {
+            config,
+            maker,
+            flows: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
+            links: BTreeMap::new(),
+            out,
+            numbers: 0,
+            swept_at: None,
+            packets: 0,
+            untouched: 0,
+        })
+    }
+
+    pub fn counts(&self) -> ProxyCounts {
+        ProxyCounts {
+            packets: self.packets,
+            flows: self.flows.len(),
+            untouched: self.untouched,
+            kept_packets: self.flows.values().map(Flow::kept_packets).sum(),
+            kept_bytes: self.out.kept_bytes,
+        }
+    }
+
+    pub fn drops(&self, reason: DropReason) -> u64 {
+        self.out.trace.drops(reason)
+    }
+
+    /// What a flow's agent shows of itself.
+    pub fn gauges(&self, key: &FlowKey, sink: &mut dyn FnMut(&'static str, u64)) {
+        if let Some(flow) = self.flows.get(key) {
+            flow.gauges(sink);
+        }
+    }
+
+    /// Whether the next packet for this link has waited for nothing: whoever has a queue may drop it there.
+    pub fn next_is_passing(&mut self, link: LinkId) -> bool {
+        let Some(to) = self.side_of(link) else { return false };
+        self.out.queue(to).front().is_some_and(|leaving| leaving.is_passing)
+    }
+
+    /// Data that the link to the mobile has given up; whether it is kept.
+    pub fn take_back(&mut self, now: Instant, packet: &[u8]) -> bool {
+        let Some(read) = read::read(packet, Side::Fixed, self.config.checksums) else { return false };
+        let Some(flow) = self.flows.get_mut(&read.key) else { return false };
+        let id = self.out.next_id();
+        flow.take_back(now, &read, AtHand { id, packet, is_plain: false, link: None }, &mut self.out)
+    }
+
+    /// Lets everything go that waits: the proxy is about to end.
+    pub fn let_go(&mut self, now: Instant) {
+        for flow in self.flows.values_mut() {
+            flow.let_go(now, Because::NoRoom, &mut self.out);
+        }
+    }
+
+    fn side_of(&self, link: LinkId) -> Option<Side> {
+        if link == self.config.fixed {
+            Some(Side::Fixed)
+        } else if link == self.config.mobile {
+            Some(Side::Mobile)
+        } else {
+            None
+        }
+    }
+
+    fn take(&mut self, now: Instant, from: Side, packet: &[u8]) {
+        self.packets += 1;
+        let id = self.out.next_id();
+        let read = read::read(packet, from, self.config.checksums);
+        let Some(read) = read.filter(|read| self.follow(now, read)) else {
+            self.untouched += 1;
+            return self.out.pass(now, from.other(), id, packet);
+        };
+        let key = read.key;
+        let link = self.links.get(&key.mobile.ip()).copied();
+        let at_hand = AtHand { id, packet, is_plain: read.is_plain, link };
+        let Some(flow) = self.flows.get_mut(&key) else { unreachable!("it is followed") };
+        flow.take(now, from, &read, at_hand, &mut self.out);
+        Proxy::file(&mut self.deadlines, key, flow, now);
+    }
+
+    /// Whether the flow is in the table, or can be put there.
+    fn follow(&mut self, now: Instant, read: &Read<'_>) -> bool {
+        let flags = read.tcp.flags;
+        let is_opening = flags.contains(Flags::SYN) && !flags.contains(Flags::ACK);
+        if let Some(flow) = self.flows.get_mut(&read.key) {
+            let is_another = is_opening && flow.facts.opened != Some(read.tcp.seq);
+            if !is_another {
+                return true;
+            }
+            // The ports are used again: what waits of the old flow goes first.
+            flow.let_go(now, Because::NoWaiting, &mut self.out);
+            self.forget(&read.key);
+        } else if flags.contains(Flags::RST) {
+            return false;
+        }
+        if self.flows.len() >= self.config.most_flows {
+            self.sweep(now);
+        }
+        let rule = self.config.rules.iter().find(|rule| rule.fits(&read.key));
+        let (true, Some(rule)) = (self.flows.len() < self.config.most_flows, rule) else { return false };
+        let agent = self.maker.base_station(&rule.agent);
+        self.numbers = self.numbers.wrapping_add(1).max(1);
+        let flow = Flow::new(self.numbers, agent, self.config.most_kept_bytes_a_flow, now);
+        self.flows.insert(read.key, flow);
+        true
+    }
+
+    fn forget(&mut self, key: &FlowKey) {
+        if let Some(flow) = self.flows.remove(key)
+            && let Some(due) = flow.due
+        {
+            self.deadlines.remove(&(due, *key));
+        }
+    }
+
+    /// Forgets flows that are over. One that is open and busy is never given up for another.
+    fn sweep(&mut self, now: Instant) {
+        if self.swept_at.is_some_and(|at| now.since(at) < SWEEP_EVERY) {
+            return;
+        }
+        self.swept_at = Some(now);
+        let is_over = |flow: &Flow| {
+            now.since(flow.seen_at) >= IDLE || flow.ended_at.is_some_and(|at| now.since(at) >= ENDED)
+        };
+        let over: Vec<_> = self.flows.iter().filter(|(_, flow)| is_over(flow)).map(|(key, _)| *key).collect();
+        for key in over {
+            if let Some(flow) = self.flows.get_mut(&key) {
+                flow.let_go(now, Because::NoRoom, &mut self.out);
+            }
+            self.forget(&key);
+        }
+    }
+
+    fn file(deadlines: &mut BTreeSet<(Instant, FlowKey)>, key: FlowKey, flow: &mut Flow, now: Instant) {
+        let due = flow.deadline().map(|due| due.max(now));
+        if due == flow.due {
+            return;
+        }
+        if let Some(old) = flow.due {
+            deadlines.remove(&(old, key));
+        }
+        if let Some(due) = due {
+            deadlines.insert((due, key));
+        }
+        flow.due = due;
+    }
+
+    /// Tells every flow of that mobile. News may come out of order, twice, or of nobody.
+    fn tell(&mut self, now: Instant, peer: IpAddr, news: LinkNews) {
+        self.out.note(now, 0, 0, TraceKind::LinkTold { news });
+        if news == LinkNews::Up {
+            self.links.remove(&peer);
+        } else if self.links.len() < MOST_LINKS || self.links.contains_key(&peer) {
+            self.links.insert(peer, news);
+        }
+        let least = SocketAddr::new(IpAddr::from([0, 0, 0, 0]), 0);
+        let first = FlowKey { mobile: SocketAddr::new(peer, 0), fixed: least };
+        for (key, flow) in self.flows.range_mut(first..) {
+            if key.mobile.ip() != peer {
+                break;
+            }
+            flow.hear(now, news, &mut self.out);
+            Proxy::file(&mut self.deadlines, *key, flow, now);
+        }
+    }
+}
+
+impl Machine for Proxy {
+    fn handle_packet(&mut self, now: Instant, rx: &Rx<'_>) {
+        if let Some(from) = self.side_of(rx.link) {
+            self.take(now, from, rx.packet);
+        }
+    }
+
+    fn handle_link_event(&mut self, now: Instant, link: LinkId, event: &LinkEvent<'_>) {
+        if self.side_of(link) != Some(Side::Mobile) {
+            return;
+        }
+        match *event {
+            LinkEvent::GoingDown { peer, rtt, outage } => {
+                self.tell(now, peer, LinkNews::GoingDown { rtt, outage });
+            }
+            LinkEvent::Gone { peer } => self.tell(now, peer, LinkNews::Gone),
+            LinkEvent::Up { peer } => self.tell(now, peer, LinkNews::Up),
+            LinkEvent::NotDelivered { packet, .. } => {
+                self.take_back(now, packet);
+            }
+            LinkEvent::Delivered { .. } | LinkEvent::Signal { .. } => {}
+        }
+    }
+
+    fn handle_timeout(&mut self, now: Instant) {
+        while let Some((due, key)) = self.deadlines.first().copied().filter(|(due, _)| *due <= now) {
+            self.deadlines.remove(&(due, key));
+            let Some(flow) = self.flows.get_mut(&key) else { continue };
+            flow.due = None;
+            flow.handle_deadline(now, &mut self.out);
+            Proxy::file(&mut self.deadlines, key, flow, now);
+            if let Some(due) = flow.due.filter(|due| *due <= now) {
+                self.deadlines.remove(&(due, key));
+                let later = now + AT_THE_EARLIEST;
+                self.deadlines.insert((later, key));
+                flow.due = Some(later);
+            }
+        }
+    }
+
+    fn poll_transmit(&mut self, _now: Instant, link: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
+        let to = self.side_of(link)?;
+        let mut leaving = self.out.queue(to).pop_front()?;
+        std::mem::swap(out, &mut leaving.packet);
+        self.out.recycle(leaving.packet);
+        Some(Transmit { to: NextHop::Link, class: QueueClass::Data, segment_bytes: None, id: leaving.id })
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(due, _)| *due)
+    }
+
+    fn drain_trace(&mut self, sink: &mut dyn FnMut(&TraceEvent)) {
+        self.out.trace.drain(sink);
+    }
+}
+
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Proxy").field("flows", &self.flows.len()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

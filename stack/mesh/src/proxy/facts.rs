@@ -1,0 +1,172 @@
+//! What a base station has seen of a flow, by its packets alone.
+
+use hopwise_core::agent::{Dialect, FlowView, Kind, Passing, Says, Side};
+use hopwise_core::wire::{Flags, SackBlock, TcpView};
+use hopwise_core::{Instant, Seq};
+
+use super::read::Read;
+use super::rtt::RoundTrips;
+
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    pub(super) has_timestamps: bool,
+    has_sack: bool,
+    dialect: Dialect,
+    /// The first number of the side that opened.
+    pub(super) opened: Option<Seq>,
+    mobile_shift: Option<u8>,
+    fixed_has_shift: bool,
+    answered: bool,
+    pub(super) acked: Option<Seq>,
+    pub(super) passed: Option<Seq>,
+    pub(super) passed_at: Option<Instant>,
+    promised: Option<Seq>,
+    data_end: Option<Seq>,
+    mss: u32,
+    window: u16,
+    blocks: Vec<SackBlock>,
+    pub(super) trips: RoundTrips,
+}
+
+/// Flags that no choice may keep waiting.
+const CONTROLS: Flags = Flags(0x01 | 0x02 | 0x04 | 0x20 | 0x40 | 0x80);
+
+impl Facts {
+    /// Takes note of a segment, and says what it is.
+    pub(super) fn see<'a>(&mut self, now: Instant, from: Side, read: &'a Read<'_>) -> Passing<'a> {
+        let tcp = &read.tcp;
+        if tcp.flags.contains(Flags::SYN) {
+            self.see_syn(from, read);
+        }
+        let kind = match from {
+            Side::Fixed => self.see_fixed(now, tcp),
+            Side::Mobile => self.see_mobile(now, tcp),
+        };
+        Passing {
+            now,
+            from,
+            seq: tcp.seq,
+            ack: ack_of(tcp),
+            len: tcp.payload.len() as u32,
+            flags: tcp.flags,
+            window: self.scaled(from, tcp),
+            sack: &tcp.options.sack,
+            ce: read.ce,
+            kind,
+        }
+    }
+
+    fn see_syn(&mut self, from: Side, read: &Read<'_>) {
+        let (options, is_answer) = (&read.tcp.options, read.tcp.flags.contains(Flags::ACK));
+        self.answered |= is_answer;
+        if !is_answer {
+            self.opened = Some(read.tcp.seq);
+        }
+        self.has_sack = options.sack_permitted && (self.has_sack || !is_answer);
+        match from {
+            Side::Fixed => {
+                self.dialect = read.dialect;
+                self.fixed_has_shift = options.window_scale.is_some();
+            }
+            Side::Mobile => self.mobile_shift = Some(options.window_scale.unwrap_or(0)),
+        }
+    }
+
+    fn see_fixed(&mut self, now: Instant, tcp: &TcpView<'_>) -> Kind {
+        if let Some(timestamps) = tcp.options.timestamps {
+            self.trips.on_fixed(now, timestamps);
+        }
+        let len = tcp.payload.len() as u32;
+        self.mss = self.mss.max(len);
+        let end = tcp.seq + tcp.sequence_len();
+        if !tcp.flags.contains(Flags::RST) {
+            self.data_end = Some(self.data_end.map_or(end, |known| known.max(end)));
+        }
+        match (tcp.flags.intersects(CONTROLS), len) {
+            (true, _) => Kind::Control,
+            (false, 0) => Kind::Ack(Says::More),
+            (false, _) => Kind::Data,
+        }
+    }
+
+    fn see_mobile(&mut self, now: Instant, tcp: &TcpView<'_>) -> Kind {
+        if let Some(timestamps) = tcp.options.timestamps {
+            self.trips.on_mobile(now, timestamps);
+        }
+        let says = self.says(tcp);
+        if let Some(ack) = ack_of(tcp) {
+            self.acked = Some(self.acked.map_or(ack, |known| known.max(ack)));
+            let scaled = self.scaled(Side::Mobile, tcp);
+            let is_whole = self.is_whole() && !tcp.flags.contains(Flags::SYN);
+            if is_whole {
+                let edge = ack + scaled;
+                self.promised = Some(self.promised.map_or(edge, |known| known.max(edge)));
+            }
+            if says != Says::Less {
+                self.window = tcp.window;
+                self.blocks.clear();
+                self.blocks.extend_from_slice(&tcp.options.sack);
+            }
+        }
+        match (tcp.flags.intersects(CONTROLS) || !tcp.flags.contains(Flags::ACK), tcp.payload.len()) {
+            (true, _) => Kind::Control,
+            (false, 0) => Kind::Ack(says),
+            (false, _) => Kind::Data,
+        }
+    }
+
+    fn says(&self, tcp: &TcpView<'_>) -> Says {
+        match self.acked {
+            Some(known) if tcp.ack < known => Says::Less,
+            Some(known) if tcp.ack > known => Says::More,
+            None => Says::More,
+            Some(_) if tcp.window != self.window => Says::Window,
+            Some(_) if tcp.options.sack[..] != self.blocks[..] => Says::Blocks,
+            Some(_) => Says::Again,
+        }
+    }
+
+    /// RFC 7323 §2.2: both ends have to offer a scale, and a SYN's window is never scaled.
+    fn scaled(&self, from: Side, tcp: &TcpView<'_>) -> u32 {
+        let window = u32::from(tcp.window);
+        match (from, self.mobile_shift) {
+            (Side::Mobile, Some(shift)) if self.fixed_has_shift && !tcp.flags.contains(Flags::SYN) => {
+                window << shift.min(14)
+            }
+            _ => window,
+        }
+    }
+
+    /// Both SYNs were seen.
+    pub(super) fn is_whole(&self) -> bool {
+        self.opened.is_some() && self.answered
+    }
+
+    /// A number of the mobile's goes on.
+    pub(super) fn note_passed(&mut self, now: Instant, ack: Seq) {
+        self.passed = Some(self.passed.map_or(ack, |known| known.max(ack)));
+        self.passed_at = Some(now);
+    }
+
+    pub(super) fn view(&self) -> FlowView {
+        FlowView {
+            has_timestamps: self.has_timestamps,
+            has_sack: self.has_sack,
+            is_whole: self.is_whole(),
+            dialect: self.dialect,
+            acked: self.acked,
+            passed: self.passed,
+            passed_at: self.passed_at,
+            promised: self.promised,
+            data_end: self.data_end,
+            mss: self.mss,
+            to_mobile: self.trips.to_mobile(),
+            whole: self.trips.whole(),
+            ..FlowView::default()
+        }
+    }
+}
+
+fn ack_of(tcp: &TcpView<'_>) -> Option<Seq> {
+    tcp.flags.contains(Flags::ACK).then_some(tcp.ack)
+}

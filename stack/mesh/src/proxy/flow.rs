@@ -1,0 +1,450 @@
+//! One flow at a base station: its agent, what waits of it, and how orders are obeyed.
+//!
+//! Invariants
+//! - P2: no ACK leaves in the mobile's name with a number that the mobile has not said.
+//! - P3: of each ACK at most two copies leave, and of what agents let through no byte is altered.
+//! - P4: nothing overtakes what waits on the same side, but an ACK that says less than one before.
+
+use hopwise_core::agent::{
+    BaseStationAgent, Because, Fate, FlowView, Kind, LinkNews, Order, Orders, Passing, Says, Side, Told,
+};
+use hopwise_core::trace::{DropReason, Lacking, TraceKind};
+use hopwise_core::wire::{Checksums, Flags, IpHeader, IpView, TcpHeader, TcpOptions, TcpView, protocol};
+use hopwise_core::{Instant, Seq};
+
+use super::facts::Facts;
+use super::outbox::{Label, Leaving, Outbox};
+use super::read::Read;
+use super::store::{Kept, Store};
+
+/// Of each ACK, the mobile's own among them.
+const MOST_COPIES: u8 = 2;
+
+/// Whether the agent sees the flow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Attention {
+    NotYet,
+    Given,
+    /// The flow lacks what the agent needs, or passes until the link is up again.
+    Withdrawn,
+}
+
+#[derive(Debug)]
+pub(super) struct Flow {
+    pub(super) number: u32,
+    agent: Box<dyn BaseStationAgent>,
+    attention: Attention,
+    pub(super) facts: Facts,
+    acks: Store,
+    data: Store,
+    /// What one flow may keep.
+    most_bytes: usize,
+    /// The mobile's newest pure ACK that went on, and how often.
+    newest: Vec<u8>,
+    newest_copies: u8,
+    has_overflowed: bool,
+    pub(super) seen_at: Instant,
+    pub(super) ended_at: Option<Instant>,
+    /// The agent's deadline, as the table has it.
+    pub(super) due: Option<Instant>,
+}
+
+/// A packet at hand.
+#[derive(Clone, Copy)]
+pub(super) struct AtHand<'a> {
+    pub(super) id: u64,
+    pub(super) packet: &'a [u8],
+    /// It can serve as a pattern for ACKs.
+    pub(super) is_plain: bool,
+    /// The last that was told of the mobile's link, where it is not up.
+    pub(super) link: Option<LinkNews>,
+}
+
+impl Flow {
+    pub(super) fn new(
+        number: u32,
+        agent: Box<dyn BaseStationAgent>,
+        most_bytes: usize,
+        now: Instant,
+    ) -> Flow {
+        Flow {
+            number,
+            agent,
+            attention: Attention::NotYet,
+            facts: Facts::default(),
+            acks: Store::default(),
+            data: Store::default(),
+            most_bytes,
+            newest: Vec::new(),
+            newest_copies: 0,
+            has_overflowed: false,
+            seen_at: now,
+            ended_at: None,
+            due: None,
+        }
+    }
+
+    pub(super) fn is_attended(&self) -> bool {
+        self.attention == Attention::Given
+    }
+
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        if self.is_attended() { self.agent.deadline() } else { None }
+    }
+
+    pub(super) fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        self.agent.gauges(sink);
+    }
+
+    pub(super) fn kept_packets(&self) -> usize {
+        self.acks.len() + self.data.len()
+    }
+
+    fn store(&mut self, of: Side) -> &mut Store {
+        match of {
+            Side::Mobile => &mut self.acks,
+            Side::Fixed => &mut self.data,
+        }
+    }
+
+    fn view(&self) -> FlowView {
+        let count = |store: &Store| u32::try_from(store.len()).unwrap_or(u32::MAX);
+        FlowView {
+            held_acks: count(&self.acks),
+            cached_packets: count(&self.data),
+            cached_bytes: self.data.payload_bytes(),
+            ..self.facts.view()
+        }
+    }
+
+    /// A segment of the flow came in.
+    pub(super) fn take(
+        &mut self,
+        now: Instant,
+        from: Side,
+        read: &Read<'_>,
+        at_hand: AtHand<'_>,
+        out: &mut Outbox,
+    ) {
+        self.seen_at = now;
+        let passing = self.facts.see(now, from, read);
+        if passing.flags.contains(Flags::RST) {
+            self.ended_at = Some(now);
+        } else if passing.flags.contains(Flags::FIN) {
+            self.ended_at = self.ended_at.or(Some(now));
+        }
+        if self.attention == Attention::NotYet {
+            self.look(now, &passing, read.tcp.options.timestamps.is_some(), out);
+            if let (true, Some(news)) = (self.is_attended(), at_hand.link) {
+                self.hear(now, news, out);
+            }
+        }
+        if !self.is_attended() {
+            return self.forward(&passing, at_hand, out);
+        }
+        let mut orders = Orders::new();
+        let view = self.view();
+        let fate = self.agent.on_segment(&passing, &view, &mut orders);
+        let is_newest = matches!(passing.kind, Kind::Ack(says) if says != Says::Less);
+        if let (Side::Mobile, Fate::Drop(_), true) = (from, fate, at_hand.is_plain && is_newest) {
+            // What is said in its place takes after it.
+            self.remember(at_hand.packet);
+        }
+        self.obey(now, &orders, out);
+        self.settle(&passing, fate, at_hand, out);
+    }
+
+    /// The first segment that shows whether the flow has what the agent needs.
+    fn look(&mut self, now: Instant, passing: &Passing<'_>, has_timestamps: bool, out: &mut Outbox) {
+        if passing.ack.is_none() || passing.flags.contains(Flags::RST) {
+            return;
+        }
+        self.facts.has_timestamps = has_timestamps;
+        let requires = self.agent.requires();
+        let lacking = if requires.timestamps && !has_timestamps {
+            Lacking::Timestamps
+        } else if requires.beginning && !self.facts.is_whole() {
+            Lacking::Beginning
+        } else {
+            self.attention = Attention::Given;
+            return;
+        };
+        self.attention = Attention::Withdrawn;
+        out.note(now, self.number, 0, TraceKind::Fallback(lacking));
+    }
+
+    pub(super) fn hear(&mut self, now: Instant, news: LinkNews, out: &mut Outbox) {
+        if !self.is_attended() {
+            return;
+        }
+        let mut orders = Orders::new();
+        let view = self.view();
+        self.agent.on_link(now, news, &view, &mut orders);
+        self.obey(now, &orders, out);
+        if news == LinkNews::Up {
+            self.has_overflowed = false;
+        }
+    }
+
+    pub(super) fn handle_deadline(&mut self, now: Instant, out: &mut Outbox) {
+        let mut orders = Orders::new();
+        let view = self.view();
+        self.agent.on_deadline(now, &view, &mut orders);
+        self.obey(now, &orders, out);
+    }
+
+    /// The link gave this data up; whether it is kept.
+    pub(super) fn take_back(
+        &mut self,
+        now: Instant,
+        read: &Read<'_>,
+        at_hand: AtHand<'_>,
+        out: &mut Outbox,
+    ) -> bool {
+        let tcp = &read.tcp;
+        let end = tcp.seq + tcp.payload.len() as u32;
+        if !self.is_attended() || !self.agent.takes_back() || tcp.payload.is_empty() {
+            return false;
+        }
+        if self.data.has(tcp.seq, end) || self.facts.acked.is_some_and(|acked| end <= acked) {
+            return true;
+        }
+        let cost = Store::cost(at_hand.packet);
+        if !self.fits(Side::Fixed, cost, out) {
+            return false;
+        }
+        let packet = out.copy(at_hand.packet);
+        let kept = Kept { id: at_hand.id, seq: tcp.seq, end, ack: None, was_sent: false, packet };
+        let because = Because::Gone;
+        let label = Label { from: Side::Fixed, number: tcp.seq, len: kept.len(), because };
+        out.note(now, self.number, at_hand.id, label.kept());
+        self.put(Side::Fixed, kept, out);
+        true
+    }
+
+    /// Everything that waits goes on.
+    pub(super) fn let_go(&mut self, now: Instant, because: Because, out: &mut Outbox) {
+        for of in [Side::Mobile, Side::Fixed] {
+            self.release(now, of, u32::MAX, because, out);
+        }
+    }
+
+    fn obey(&mut self, now: Instant, orders: &Orders, out: &mut Outbox) {
+        for order in orders.iter() {
+            match order {
+                Order::Release { of, packets, because } => self.release(now, of, packets, because, out),
+                Order::Discard { of, reason } => self.discard(now, of, reason, out),
+                Order::Forget { below } => {
+                    while let Some(kept) = self.data.pop_below(below) {
+                        out.kept_bytes -= Store::cost(&kept.packet);
+                        out.recycle(kept.packet);
+                    }
+                }
+                Order::Repeat { because } => self.repeat(now, because, out),
+                Order::Resend { seq, because } => self.resend(now, seq, because, out),
+                Order::Acknowledge { number, window, copies } => {
+                    self.acknowledge(now, number, window, copies, out);
+                }
+            }
+        }
+    }
+
+    fn pop(&mut self, of: Side, out: &mut Outbox) -> Option<Kept> {
+        let kept = self.store(of).pop()?;
+        out.kept_bytes -= Store::cost(&kept.packet);
+        Some(kept)
+    }
+
+    fn put(&mut self, of: Side, kept: Kept, out: &mut Outbox) {
+        out.kept_bytes += Store::cost(&kept.packet);
+        self.store(of).put(kept);
+    }
+
+    fn release(&mut self, now: Instant, of: Side, packets: u32, because: Because, out: &mut Outbox) {
+        let mut left = packets;
+        while left > 0 {
+            let Some(kept) = self.pop(of, out) else { return };
+            let is_known = kept.len() > 0 && self.facts.acked.is_some_and(|acked| kept.end <= acked);
+            if of == Side::Fixed && is_known {
+                out.recycle(kept.packet);
+                continue;
+            }
+            left -= 1;
+            let label = Label { from: of, number: kept.number(), len: kept.len(), because };
+            out.note(now, self.number, kept.id, label.released());
+            if let (Side::Mobile, Some(ack)) = (of, kept.ack) {
+                self.facts.note_passed(now, ack);
+                self.remember(&kept.packet);
+            }
+            let Kept { id, packet, .. } = kept;
+            out.send(now, of.other(), Leaving { id, is_passing: false, replaceable: None, packet });
+        }
+    }
+
+    fn discard(&mut self, now: Instant, of: Side, reason: DropReason, out: &mut Outbox) {
+        while let Some(kept) = self.pop(of, out) {
+            out.dropped(now, self.number, kept.id, reason);
+            out.recycle(kept.packet);
+        }
+    }
+
+    fn remember(&mut self, packet: &[u8]) {
+        self.newest.clear();
+        self.newest.extend_from_slice(packet);
+        self.newest_copies = 1;
+    }
+
+    /// P3.
+    fn repeat(&mut self, now: Instant, because: Because, out: &mut Outbox) {
+        let (false, Some(number)) = (self.newest.is_empty(), self.facts.passed) else { return };
+        if self.newest_copies >= MOST_COPIES {
+            return;
+        }
+        self.newest_copies += 1;
+        let id = out.next_id();
+        let label = Label { from: Side::Mobile, number, len: 0, because };
+        out.note(now, self.number, id, label.released());
+        let packet = out.copy(&self.newest);
+        out.send(now, Side::Fixed, Leaving { id, is_passing: false, replaceable: None, packet });
+    }
+
+    fn resend(&mut self, now: Instant, seq: Seq, because: Because, out: &mut Outbox) {
+        let Some(kept) = self.data.find(seq) else { return };
+        let label = Label { from: Side::Fixed, number: kept.seq, len: kept.len(), because };
+        let packet = out.copy(&kept.packet);
+        let id = out.next_id();
+        out.note(now, self.number, id, label.released());
+        out.send(now, Side::Mobile, Leaving { id, is_passing: false, replaceable: None, packet });
+    }
+
+    /// P2. Written anew from the mobile's newest ACK: its addresses, ports, number and timestamps.
+    fn acknowledge(&mut self, now: Instant, number: Seq, window: Told, copies: u8, out: &mut Outbox) {
+        let is_said = self.facts.acked.is_some_and(|acked| number <= acked);
+        let Ok(ip) = IpView::parse(&self.newest) else { return };
+        let Ok(tcp) = TcpView::parse(ip.src, ip.dst, ip.payload, Checksums::Trust) else { return };
+        if !is_said {
+            return;
+        }
+        let window = match window {
+            Told::Zero => 0,
+            Told::AsBefore => tcp.window,
+        };
+        let options = TcpOptions { timestamps: tcp.options.timestamps, ..TcpOptions::default() };
+        let header = TcpHeader {
+            src_port: tcp.src_port,
+            dst_port: tcp.dst_port,
+            seq: tcp.seq,
+            ack: number,
+            flags: Flags::ACK,
+            window,
+            urgent: 0,
+            options: &options,
+        };
+        let mut packet = Vec::new();
+        let hop_limit = ip.hop_limit;
+        IpHeader { hop_limit, ..IpHeader::plain(ip.src, ip.dst, protocol::TCP) }
+            .emit(header.len(), &mut packet);
+        header.emit(ip.src, ip.dst, (&[], &[]), Checksums::Verify, &mut packet);
+        let id = out.next_id();
+        out.note(now, self.number, id, TraceKind::Said { number, window, copies });
+        for _ in 0..copies {
+            let packet = packet.clone();
+            out.send(now, Side::Fixed, Leaving { id, is_passing: false, replaceable: None, packet });
+        }
+        self.facts.note_passed(now, number);
+    }
+
+    fn fits(&self, of: Side, cost: usize, out: &Outbox) -> bool {
+        let own = match of {
+            Side::Mobile => self.acks.bytes(),
+            Side::Fixed => self.data.bytes(),
+        };
+        !self.has_overflowed && own + cost <= self.most_bytes && out.has_room(cost)
+    }
+
+    fn settle(&mut self, passing: &Passing<'_>, fate: Fate, at_hand: AtHand<'_>, out: &mut Outbox) {
+        let (now, from) = (passing.now, passing.from);
+        match fate {
+            Fate::Forward => {
+                // P4.
+                let may_overtake = passing.kind == Kind::Ack(Says::Less);
+                if self.store(from).withholds() && !may_overtake {
+                    self.release(now, from, u32::MAX, Because::NoWaiting, out);
+                }
+                self.forward(passing, at_hand, out);
+            }
+            Fate::Replace(_) => {
+                self.note_gone(passing, at_hand);
+                out.replace(now, self.number, from.other(), at_hand.id, at_hand.packet);
+            }
+            Fate::Drop(reason) => out.dropped(now, self.number, at_hand.id, reason),
+            Fate::Hold(because) => self.keep(passing, because, Keeps::Original, at_hand, out),
+            Fate::Copy(because) => self.keep(passing, because, Keeps::Copy, at_hand, out),
+        }
+    }
+
+    fn keep(
+        &mut self,
+        passing: &Passing<'_>,
+        because: Because,
+        keeps: Keeps,
+        at_hand: AtHand<'_>,
+        out: &mut Outbox,
+    ) {
+        let (now, from) = (passing.now, passing.from);
+        let is_here = passing.len > 0 && self.store(from).has(passing.seq, passing.end());
+        match (is_here, keeps) {
+            (true, Keeps::Original) => {
+                return out.dropped(now, self.number, at_hand.id, DropReason::AlreadyKept);
+            }
+            (true, Keeps::Copy) => return self.forward(passing, at_hand, out),
+            (false, _) => {}
+        }
+        if !self.fits(from, Store::cost(at_hand.packet), out) {
+            self.overflow(now, from, out);
+            return self.forward(passing, at_hand, out);
+        }
+        let packet = out.copy(at_hand.packet);
+        let kept = Kept::new(at_hand.id, passing, packet, keeps == Keeps::Copy);
+        let label = Label { from, number: kept.number(), len: kept.len(), because };
+        out.note(now, self.number, at_hand.id, label.kept());
+        self.put(from, kept, out);
+        match keeps {
+            Keeps::Copy => self.forward(passing, at_hand, out),
+            Keeps::Original => self.facts.trips.pause(),
+        }
+    }
+
+    /// Fails open: what was held of the mobile's goes on; the cache stays as it is, since where it would go is away.
+    fn overflow(&mut self, now: Instant, from: Side, out: &mut Outbox) {
+        if !self.has_overflowed {
+            self.has_overflowed = true;
+            out.note(now, self.number, 0, TraceKind::Fallback(Lacking::Memory));
+            self.agent.on_overflow(now);
+        }
+        if from == Side::Mobile {
+            self.release(now, Side::Mobile, u32::MAX, Because::NoRoom, out);
+        }
+    }
+
+    fn note_gone(&mut self, passing: &Passing<'_>, at_hand: AtHand<'_>) {
+        if let (Side::Mobile, Some(ack)) = (passing.from, passing.ack) {
+            self.facts.note_passed(passing.now, ack);
+            let is_newest = matches!(passing.kind, Kind::Ack(says) if says != Says::Less);
+            if is_newest && at_hand.is_plain {
+                self.remember(at_hand.packet);
+            }
+        }
+    }
+
+    fn forward(&mut self, passing: &Passing<'_>, at_hand: AtHand<'_>, out: &mut Outbox) {
+        self.note_gone(passing, at_hand);
+        out.pass(passing.now, passing.from.other(), at_hand.id, at_hand.packet);
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Keeps {
+    Original,
+    Copy,
+}

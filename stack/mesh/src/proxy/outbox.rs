@@ -1,0 +1,136 @@
+//! What leaves a base station: one queue a side, the memory that all flows share, and the trace.
+
+use std::collections::VecDeque;
+
+use hopwise_core::agent::{Because, Side};
+use hopwise_core::trace::{DropReason, TraceKind, TraceRing};
+use hopwise_core::{Instant, Seq};
+
+/// Buffers kept for packets to come.
+const SPARE: usize = 256;
+
+/// A packet that leaves as soon as its link is asked.
+#[derive(Debug)]
+pub(super) struct Leaving {
+    pub(super) id: u64,
+    /// It has waited for nothing, and a router would put it into a full queue all the same.
+    pub(super) is_passing: bool,
+    /// The flow, where a newer pure ACK of it may take this one's place.
+    pub(super) replaceable: Option<u32>,
+    pub(super) packet: Vec<u8>,
+}
+
+#[derive(Debug)]
+pub(super) struct Outbox {
+    to_fixed: VecDeque<Leaving>,
+    to_mobile: VecDeque<Leaving>,
+    most_queued: usize,
+    pub(super) trace: TraceRing,
+    spare: Vec<Vec<u8>>,
+    ids: u64,
+    /// What all stores take, and may take.
+    pub(super) kept_bytes: usize,
+    pub(super) most_kept_bytes: usize,
+}
+
+impl Outbox {
+    pub(super) fn new(most_queued: usize, most_kept_bytes: usize, trace_events: usize) -> Outbox {
+        Outbox {
+            to_fixed: VecDeque::new(),
+            to_mobile: VecDeque::new(),
+            most_queued,
+            trace: TraceRing::new(trace_events),
+            spare: Vec::new(),
+            ids: 0,
+            kept_bytes: 0,
+            most_kept_bytes,
+        }
+    }
+
+    pub(super) fn next_id(&mut self) -> u64 {
+        self.ids += 1;
+        self.ids
+    }
+
+    pub(super) fn copy(&mut self, packet: &[u8]) -> Vec<u8> {
+        let mut copy = self.spare.pop().unwrap_or_default();
+        copy.clear();
+        copy.extend_from_slice(packet);
+        copy
+    }
+
+    pub(super) fn recycle(&mut self, buffer: Vec<u8>) {
+        if self.spare.len() < SPARE {
+            self.spare.push(buffer);
+        }
+    }
+
+    pub(super) fn queue(&mut self, to: Side) -> &mut VecDeque<Leaving> {
+        match to {
+            Side::Fixed => &mut self.to_fixed,
+            Side::Mobile => &mut self.to_mobile,
+        }
+    }
+
+    pub(super) fn send(&mut self, now: Instant, to: Side, leaving: Leaving) {
+        if self.queue(to).len() >= self.most_queued {
+            self.dropped(now, 0, leaving.id, DropReason::QueueFull);
+            self.recycle(leaving.packet);
+            return;
+        }
+        self.queue(to).push_back(leaving);
+    }
+
+    /// Untouched and at once.
+    pub(super) fn pass(&mut self, now: Instant, to: Side, id: u64, packet: &[u8]) {
+        let packet = self.copy(packet);
+        self.send(now, to, Leaving { id, is_passing: true, replaceable: None, packet });
+    }
+
+    /// In the place of the flow's last pure ACK that still waits, or at the end.
+    pub(super) fn replace(&mut self, now: Instant, flow: u32, to: Side, id: u64, packet: &[u8]) {
+        let mut packet = self.copy(packet);
+        let older = self.queue(to).iter_mut().rev().find(|other| other.replaceable == Some(flow));
+        if let Some(older) = older {
+            std::mem::swap(&mut older.packet, &mut packet);
+            let replaced = std::mem::replace(&mut older.id, id);
+            self.dropped(now, flow, replaced, DropReason::Replaced);
+            self.recycle(packet);
+            return;
+        }
+        self.send(now, to, Leaving { id, is_passing: false, replaceable: Some(flow), packet });
+    }
+
+    pub(super) fn dropped(&mut self, now: Instant, flow: u32, id: u64, reason: DropReason) {
+        self.trace.push(now, flow, id, TraceKind::Dropped(reason));
+    }
+
+    pub(super) fn note(&mut self, now: Instant, flow: u32, id: u64, kind: TraceKind) {
+        self.trace.push(now, flow, id, kind);
+    }
+
+    pub(super) fn has_room(&self, bytes: usize) -> bool {
+        self.kept_bytes + bytes <= self.most_kept_bytes
+    }
+}
+
+/// What the trace says of a packet that is kept or released.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Label {
+    pub(super) from: Side,
+    pub(super) number: Seq,
+    pub(super) len: u32,
+    pub(super) because: Because,
+}
+
+impl Label {
+    pub(super) fn kept(self) -> TraceKind {
+        let Label { from, number, len, because } = self;
+        TraceKind::Kept { from, number, len, because }
+    }
+
+    pub(super) fn released(self) -> TraceKind {
+        let Label { from, number, len, because } = self;
+        TraceKind::Released { from, number, len, because }
+    }
+}

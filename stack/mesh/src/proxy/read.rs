@@ -1,0 +1,93 @@
+//! What a base station reads of a packet.
+
+use std::net::SocketAddr;
+
+use hopwise_core::agent::{Dialect, Side};
+use hopwise_core::wire::{Checksums, Ecn, Flags, IpView, TcpView, protocol};
+
+/// Names a flow; the mobile comes first, so that all flows of one are neighbours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct FlowKey {
+    pub mobile: SocketAddr,
+    pub fixed: SocketAddr,
+}
+
+pub(super) struct Read<'a> {
+    pub(super) key: FlowKey,
+    pub(super) tcp: TcpView<'a>,
+    pub(super) ce: bool,
+    /// The packet has no options or extension headers before TCP, so that it can serve as a pattern.
+    pub(super) is_plain: bool,
+    pub(super) dialect: Dialect,
+}
+
+/// `None`: no whole TCP segment, and none of a base station's business.
+pub(super) fn read(packet: &[u8], from: Side, checksums: Checksums) -> Option<Read<'_>> {
+    let ip = IpView::parse(packet).ok()?;
+    if ip.protocol != protocol::TCP || ip.fragment.is_some() || ip.source_route.is_some() {
+        return None;
+    }
+    let tcp = TcpView::parse(ip.src, ip.dst, ip.payload, checksums).ok()?;
+    let (src, dst) = (SocketAddr::new(ip.src, tcp.src_port), SocketAddr::new(ip.dst, tcp.dst_port));
+    let key = match from {
+        Side::Fixed => FlowKey { mobile: dst, fixed: src },
+        Side::Mobile => FlowKey { mobile: src, fixed: dst },
+    };
+    let is_plain = ip.header_len == if ip.src.is_ipv4() { 20 } else { 40 };
+    let dialect = if tcp.flags.contains(Flags::SYN) { dialect(ip.payload) } else { Dialect::Other };
+    Some(Read { key, ce: ip.ecn == Ecn::Ce, tcp, is_plain, dialect })
+}
+
+const END: u8 = 0;
+const NOP: u8 = 1;
+
+/// By the order of the options that every modern stack offers.
+fn dialect(segment: &[u8]) -> Dialect {
+    let header_len = usize::from(segment[12] >> 4) * 4;
+    let mut rest = segment.get(20..header_len).unwrap_or_default();
+    let mut order = [0; 4];
+    let mut count = 0;
+    while let [kind, after @ ..] = rest {
+        if *kind == END || count == order.len() {
+            break;
+        }
+        if *kind == NOP {
+            rest = after;
+            continue;
+        }
+        order[count] = *kind;
+        count += 1;
+        let Some(next) = after.first().and_then(|len| rest.get(usize::from((*len).max(2))..)) else { break };
+        rest = next;
+    }
+    match order {
+        [2, 4, 8, 3] => Dialect::Linux,
+        [2, 3, 4, 8] => Dialect::Bsd,
+        _ => Dialect::Other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn syn(options: &[u8]) -> Vec<u8> {
+        let mut segment = vec![0; 20];
+        segment.extend_from_slice(options);
+        segment.resize(segment.len().next_multiple_of(4), 0);
+        segment[12] = (segment.len() as u8 / 4) << 4;
+        segment
+    }
+
+    #[test]
+    fn stacks_are_told_by_the_order_of_their_options() {
+        let linux = [2, 4, 5, 180, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7];
+        let bsd = [2, 4, 5, 180, 1, 3, 3, 6, 4, 2, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0];
+        let old = [2, 4, 5, 180, 1, 1, 8, 10, 0, 0, 0, 1, 0, 0, 0, 0, 1, 3, 3, 7];
+        assert_eq!(dialect(&syn(&linux)), Dialect::Linux);
+        assert_eq!(dialect(&syn(&bsd)), Dialect::Bsd);
+        for other in [&old[..], &[], &[2], &[2, 0], &[8, 200, 1, 2]] {
+            assert_eq!(dialect(&syn(other)), Dialect::Other, "{other:?}");
+        }
+    }
+}

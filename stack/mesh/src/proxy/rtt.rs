@@ -1,0 +1,123 @@
+//! Round trips on both sides of a base station, by the timestamps that pass it.
+
+use std::time::Duration;
+
+use hopwise_core::Instant;
+use hopwise_core::agent::Rtt;
+use hopwise_core::wire::Timestamps;
+
+/// One way's sample in progress: a TSval that went out, and when. One at a time is enough, and costs no memory.
+#[derive(Debug, Default)]
+struct Probe {
+    under_way: Option<(u32, Instant)>,
+    rtt: Rtt,
+}
+
+impl Probe {
+    /// A packet with this TSval goes out. A value that stays the same is an old one's.
+    fn went(&mut self, now: Instant, value: u32) {
+        if self.under_way.is_none() {
+            self.under_way = Some((value, now));
+        }
+    }
+
+    /// The other end echoes this one. An echo of something later also ends the wait, without a sample.
+    fn came(&mut self, now: Instant, echo: u32) -> Option<Duration> {
+        let (value, at) = self.under_way?;
+        if (echo.wrapping_sub(value) as i32) < 0 {
+            return None;
+        }
+        self.under_way = None;
+        if echo != value {
+            return None;
+        }
+        let sample = now.since(at);
+        take(&mut self.rtt, sample);
+        Some(sample)
+    }
+}
+
+/// RFC 6298 §2.
+fn take(rtt: &mut Rtt, sample: Duration) {
+    match rtt.smoothed {
+        None => {
+            rtt.smoothed = Some(sample);
+            rtt.variance = sample / 2;
+        }
+        Some(smoothed) => {
+            rtt.variance = (3 * rtt.variance + smoothed.abs_diff(sample)) / 4;
+            rtt.smoothed = Some((7 * smoothed + sample) / 8);
+        }
+    }
+    rtt.latest = Some(sample);
+    rtt.min = Some(rtt.min.map_or(sample, |min| min.min(sample)));
+}
+
+/// Both sides, and the sum that the fixed end sees.
+#[derive(Debug, Default)]
+pub(super) struct RoundTrips {
+    to_fixed: Probe,
+    to_mobile: Probe,
+    whole: Rtt,
+}
+
+impl RoundTrips {
+    pub(super) fn on_fixed(&mut self, now: Instant, timestamps: Timestamps) {
+        self.to_fixed.came(now, timestamps.echo);
+        self.to_mobile.went(now, timestamps.value);
+    }
+
+    pub(super) fn on_mobile(&mut self, now: Instant, timestamps: Timestamps) {
+        if let Some(sample) = self.to_mobile.came(now, timestamps.echo) {
+            take(&mut self.whole, sample + self.to_fixed.rtt.latest.unwrap_or_default());
+        }
+        self.to_fixed.went(now, timestamps.value);
+    }
+
+    /// What waits at the base station makes no sample.
+    pub(super) fn pause(&mut self) {
+        self.to_fixed.under_way = None;
+        self.to_mobile.under_way = None;
+    }
+
+    pub(super) fn to_mobile(&self) -> Rtt {
+        self.to_mobile.rtt
+    }
+
+    pub(super) fn whole(&self) -> Rtt {
+        self.whole
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stamps(value: u32, echo: u32) -> Timestamps {
+        Timestamps { value, echo }
+    }
+
+    #[test]
+    fn the_whole_round_trip_is_the_sum_of_both_parts() {
+        let mut trips = RoundTrips::default();
+        let at = Instant::from_millis;
+        trips.on_mobile(at(0), stamps(500, 90));
+        trips.on_fixed(at(30), stamps(100, 500));
+        trips.on_fixed(at(31), stamps(101, 500));
+        trips.on_mobile(at(50), stamps(520, 100));
+        assert_eq!(trips.to_mobile().smoothed, Some(Duration::from_millis(20)));
+        assert_eq!(trips.whole().latest, Some(Duration::from_millis(50)));
+        assert_eq!(trips.whole().variance, Duration::from_millis(25));
+    }
+
+    #[test]
+    fn an_echo_that_is_older_or_newer_is_no_sample() {
+        let mut probe = Probe::default();
+        probe.went(Instant::ZERO, u32::MAX);
+        assert_eq!(probe.came(Instant::from_millis(5), u32::MAX - 1), None);
+        assert_eq!(probe.came(Instant::from_millis(9), 3), None);
+        assert_eq!(probe.came(Instant::from_millis(9), 3), None);
+        probe.went(Instant::from_millis(10), 4);
+        assert_eq!(probe.came(Instant::from_millis(19), 4), Some(Duration::from_millis(9)));
+    }
+}

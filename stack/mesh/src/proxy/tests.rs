@@ -1,0 +1,462 @@
+use hopwise_agents::StandardAgents;
+use hopwise_core::Seq;
+use hopwise_core::trace::Lacking;
+use hopwise_core::wire::{Flags, IpHeader, SackBlock, TcpHeader, TcpOptions, Timestamps, protocol};
+use proptest::prelude::*;
+
+use super::*;
+
+const FIXED: LinkId = LinkId(0);
+const MOBILE: LinkId = LinkId(1);
+const SEGMENT: usize = 1_000;
+/// All that an ACK may be told apart by here: number, window, timestamp.
+const WINDOW: u16 = 1_000;
+
+/// Two hosts and a base station between them. The fixed end opened the connection; segment n begins at n·1000.
+struct Path {
+    proxy: Proxy,
+    fixed: SocketAddr,
+    mobile: SocketAddr,
+    clock: u32,
+    has_timestamps: bool,
+}
+
+impl Path {
+    fn new(agent: &str) -> Path {
+        Path::with(agent, |_| {})
+    }
+
+    fn with(agent: &str, change: impl FnOnce(&mut ProxyConfig)) -> Path {
+        let mut config = ProxyConfig { trace_events: 10_000, ..ProxyConfig::new(FIXED, MOBILE, agent) };
+        change(&mut config);
+        let proxy = Proxy::new(config, Box::new(StandardAgents::default())).expect("an agent that there is");
+        let end = |last, port| SocketAddr::from(([10, 0, 0, last], port));
+        Path { proxy, fixed: end(1, 5001), mobile: end(2, 40_000), clock: 0, has_timestamps: true }
+    }
+
+    fn v6(agent: &str) -> Path {
+        let end = |last, port| SocketAddr::from(([0xfd, 0, 0, 0, 0, 0, 0, last], port));
+        Path { fixed: end(1, 5001), mobile: end(2, 40_000), ..Path::new(agent) }
+    }
+
+    fn segment(&mut self, from: Side, seq: u32, ack: u32, flags: Flags, len: usize) -> Vec<u8> {
+        self.clock += 1;
+        let (src, dst) =
+            if from == Side::Fixed { (self.fixed, self.mobile) } else { (self.mobile, self.fixed) };
+        let timestamps =
+            self.has_timestamps.then_some(Timestamps { value: self.clock, echo: self.clock.max(1) - 1 });
+        let is_syn = flags.contains(Flags::SYN);
+        let options = TcpOptions {
+            timestamps,
+            mss: is_syn.then_some(1460),
+            sack_permitted: is_syn,
+            window_scale: is_syn.then_some(7),
+            ..TcpOptions::default()
+        };
+        packet(src, dst, (seq, ack), flags, &options, &vec![self.clock as u8; len])
+    }
+
+    fn syns(&mut self, now: Instant) {
+        let syn = self.segment(Side::Fixed, 999, 0, Flags::SYN, 0);
+        self.carry(now, Side::Fixed, &syn);
+        let answer = self.segment(Side::Mobile, 0, 1_000, Flags::SYN | Flags::ACK, 0);
+        self.carry(now, Side::Mobile, &answer);
+    }
+
+    fn data(&mut self, nth: u32) -> Vec<u8> {
+        self.segment(Side::Fixed, nth * SEGMENT as u32, 1, Flags::ACK, SEGMENT)
+    }
+
+    fn ack(&mut self, nth: u32) -> Vec<u8> {
+        self.segment(Side::Mobile, 1, nth * SEGMENT as u32, Flags::ACK, 0)
+    }
+
+    /// Hands a packet in, and takes out what then leaves.
+    fn carry(&mut self, now: Instant, from: Side, packet: &[u8]) -> Vec<(Side, Vec<u8>)> {
+        let link = if from == Side::Fixed { FIXED } else { MOBILE };
+        self.proxy.handle_packet(now, &Rx::new(link, packet));
+        self.take_out(now)
+    }
+
+    fn take_out(&mut self, now: Instant) -> Vec<(Side, Vec<u8>)> {
+        let mut left = Vec::new();
+        for (link, to) in [(FIXED, Side::Fixed), (MOBILE, Side::Mobile)] {
+            let mut packet = Vec::new();
+            while self.proxy.poll_transmit(now, link, &mut packet).is_some() {
+                left.push((to, std::mem::take(&mut packet)));
+            }
+        }
+        left
+    }
+
+    fn tell(&mut self, now: Instant, event: &LinkEvent<'_>) -> Vec<(Side, Vec<u8>)> {
+        self.proxy.handle_link_event(now, MOBILE, event);
+        self.take_out(now)
+    }
+
+    fn going_down(&mut self, now: Instant, outage: Duration) -> Vec<(Side, Vec<u8>)> {
+        let (peer, rtt) = (self.mobile.ip(), Duration::from_millis(10));
+        self.tell(now, &LinkEvent::GoingDown { peer, rtt, outage })
+    }
+
+    fn gone(&mut self, now: Instant) -> Vec<(Side, Vec<u8>)> {
+        let peer = self.mobile.ip();
+        self.tell(now, &LinkEvent::Gone { peer })
+    }
+
+    fn up(&mut self, now: Instant) -> Vec<(Side, Vec<u8>)> {
+        let peer = self.mobile.ip();
+        self.tell(now, &LinkEvent::Up { peer })
+    }
+
+    fn trace(&mut self) -> Vec<TraceKind> {
+        let mut kinds = Vec::new();
+        self.proxy.drain_trace(&mut |event| kinds.push(event.kind));
+        kinds
+    }
+}
+
+fn packet(
+    src: SocketAddr,
+    dst: SocketAddr,
+    (seq, ack): (u32, u32),
+    flags: Flags,
+    options: &TcpOptions,
+    payload: &[u8],
+) -> Vec<u8> {
+    let header = TcpHeader {
+        src_port: src.port(),
+        dst_port: dst.port(),
+        seq: Seq(seq),
+        ack: Seq(ack),
+        flags,
+        window: WINDOW,
+        urgent: 0,
+        options,
+    };
+    let mut packet = Vec::new();
+    IpHeader::plain(src.ip(), dst.ip(), protocol::TCP).emit(header.len() + payload.len(), &mut packet);
+    header.emit(src.ip(), dst.ip(), (payload, &[]), Checksums::Verify, &mut packet);
+    packet
+}
+
+fn ms(ms: u64) -> Instant {
+    Instant::from_millis(ms)
+}
+
+const SECONDS_10: Duration = Duration::from_secs(10);
+
+#[test]
+fn a_kick_keeps_data_through_the_fade_and_then_delivers_it_in_order_and_unaltered() {
+    for mut path in [Path::new("ack-hold:mode=kick"), Path::v6("ack-hold:mode=kick")] {
+        path.syns(ms(0));
+        let (data, ack) = (path.data(1), path.ack(2));
+        assert_eq!(path.carry(ms(1), Side::Fixed, &data), [(Side::Mobile, data)]);
+        assert_eq!(path.carry(ms(2), Side::Mobile, &ack), [(Side::Fixed, ack.clone())]);
+        assert!(path.gone(ms(3)).is_empty());
+        let cached = [2, 3, 4].map(|nth| path.data(nth));
+        for data in &cached {
+            assert!(path.carry(ms(4), Side::Fixed, data).is_empty());
+        }
+        let again = path.data(2);
+        assert!(path.carry(ms(500), Side::Fixed, &again).is_empty());
+        let mut wanted = vec![(Side::Fixed, ack.clone())];
+        wanted.extend(cached.map(|data| (Side::Mobile, data)));
+        assert_eq!(path.up(ms(9_000)), wanted);
+        // Said twice, and no third time.
+        path.gone(ms(9_100));
+        assert!(path.up(ms(9_200)).is_empty());
+        assert_eq!(path.proxy.counts().kept_bytes, 0);
+        assert_eq!(path.proxy.drops(DropReason::AlreadyKept), 1);
+    }
+}
+
+#[test]
+fn held_acks_leave_by_the_plan_and_the_rest_when_the_link_is_up() {
+    let mut path = Path::new("ack-hold:mode=cumulative,sender=linux");
+    path.syns(ms(0));
+    for nth in 1..=20 {
+        let data = path.data(nth);
+        path.carry(ms(1), Side::Fixed, &data);
+    }
+    let first = path.ack(2);
+    path.carry(ms(2), Side::Mobile, &first);
+    path.going_down(ms(3), SECONDS_10);
+    let held = [3, 4, 5, 6, 7, 8, 9, 10, 11].map(|nth| path.ack(nth));
+    for ack in &held {
+        assert!(path.carry(ms(4), Side::Mobile, ack).is_empty());
+    }
+    path.gone(ms(5));
+    let mut released = Vec::new();
+    while let Some(due) = path.proxy.poll_timeout().filter(|due| *due < ms(5_000)) {
+        path.proxy.handle_timeout(due);
+        released.extend(path.take_out(due));
+    }
+    assert!(!released.is_empty() && released.len() < held.len(), "{}", released.len());
+    let up = path.up(ms(5_000));
+    released.extend(up.into_iter().filter(|(to, _)| *to == Side::Fixed));
+    assert_eq!(released, held.map(|ack| (Side::Fixed, ack)));
+}
+
+#[test]
+fn a_flow_without_timestamps_passes_untouched_and_the_trace_says_so_once() {
+    let mut path = Path { has_timestamps: false, ..Path::new("ack-hold:mode=cumulative") };
+    path.syns(ms(0));
+    path.going_down(ms(1), SECONDS_10);
+    path.gone(ms(2));
+    for nth in 1..9 {
+        let (data, ack) = (path.data(nth), path.ack(nth));
+        assert_eq!(path.carry(ms(3), Side::Fixed, &data).len(), 1);
+        assert_eq!(path.carry(ms(4), Side::Mobile, &ack).len(), 1);
+    }
+    let said = path.trace().into_iter().filter(|kind| *kind == TraceKind::Fallback(Lacking::Timestamps));
+    assert_eq!(said.count(), 1);
+}
+
+#[test]
+fn what_is_no_whole_tcp_segment_passes_untouched() {
+    let mut path = Path::new("ack-hold:mode=cumulative");
+    path.gone(ms(0));
+    let mut damaged = path.data(1);
+    *damaged.last_mut().expect("payload") ^= 1;
+    let mut esp = path.data(1);
+    esp[9] = protocol::ESP;
+    let mut fragment = path.data(1);
+    fragment[6] = 0x20;
+    for packet in [&damaged[..], &esp, &fragment, &[], &[0x45], &[0xff; 60]] {
+        assert_eq!(path.carry(ms(1), Side::Fixed, packet), [(Side::Mobile, packet.to_vec())]);
+    }
+    assert_eq!(path.proxy.counts().untouched, 6);
+    assert_eq!(path.proxy.counts().flows, 0);
+}
+
+#[test]
+fn when_memory_ends_in_the_middle_of_a_hold_everything_goes_on() {
+    let mut path = Path::with("ack-hold:mode=cumulative", |config| config.most_kept_bytes_a_flow = 1_000);
+    path.syns(ms(0));
+    path.going_down(ms(1), SECONDS_10);
+    let acks = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map(|nth| path.ack(nth));
+    let mut left = Vec::new();
+    for ack in &acks {
+        left.extend(path.carry(ms(2), Side::Mobile, ack));
+    }
+    assert_eq!(left, acks.map(|ack| (Side::Fixed, ack)));
+    assert!(path.trace().contains(&TraceKind::Fallback(Lacking::Memory)));
+}
+
+#[test]
+fn what_may_not_wait_takes_along_what_was_held() {
+    for flags in [Flags::FIN, Flags::RST, Flags::ECE, Flags::URG] {
+        let mut path = Path::new("ack-hold:mode=cumulative");
+        path.syns(ms(0));
+        path.going_down(ms(1), SECONDS_10);
+        let (first, second) = (path.ack(1), path.ack(2));
+        assert!(path.carry(ms(2), Side::Mobile, &first).is_empty());
+        assert!(path.carry(ms(2), Side::Mobile, &second).is_empty());
+        let last = path.segment(Side::Mobile, 1, 2_000, flags | Flags::ACK, 0);
+        let wanted = [first, second, last.clone()].map(|packet| (Side::Fixed, packet));
+        assert_eq!(path.carry(ms(3), Side::Mobile, &last), wanted, "{flags}");
+    }
+}
+
+#[test]
+fn a_flow_picked_up_in_the_middle_of_a_fade_is_served_too() {
+    let mut path = Path::new("ack-hold:mode=kick");
+    path.gone(ms(0));
+    let data = path.data(7);
+    assert!(path.carry(ms(1), Side::Fixed, &data).is_empty());
+    assert_eq!(path.up(ms(2)), [(Side::Mobile, data)]);
+}
+
+#[test]
+fn ports_that_are_used_again_begin_a_flow_of_their_own() {
+    let mut path = Path::new("ack-hold:mode=kick");
+    path.syns(ms(0));
+    path.gone(ms(1));
+    let data = path.data(1);
+    assert!(path.carry(ms(2), Side::Fixed, &data).is_empty());
+    let syn = path.segment(Side::Fixed, 77, 0, Flags::SYN, 0);
+    let left = path.carry(ms(3), Side::Fixed, &syn);
+    assert_eq!(left, [(Side::Mobile, data), (Side::Mobile, syn)]);
+    assert_eq!(path.proxy.counts().kept_bytes, 0);
+}
+
+#[test]
+fn data_that_the_link_gives_up_is_taken_back_in_its_place_while_the_link_is_not_up() {
+    let mut path = Path::new("ack-hold:mode=kick");
+    path.syns(ms(0));
+    let lost = [1, 2].map(|nth| path.data(nth));
+    assert!(!path.proxy.take_back(ms(0), &lost[0]), "the link is up: TCP's own business");
+    path.gone(ms(1));
+    let cached = path.data(3);
+    path.carry(ms(2), Side::Fixed, &cached);
+    assert!(path.proxy.take_back(ms(3), &lost[1]));
+    assert!(path.proxy.take_back(ms(4), &lost[0]));
+    let left: Vec<_> = path.up(ms(5)).into_iter().filter(|(to, _)| *to == Side::Mobile).collect();
+    let [first, second] = lost;
+    assert_eq!(left, [first, second, cached].map(|data| (Side::Mobile, data)));
+}
+
+#[test]
+fn a_zero_window_in_the_mobile_s_name_has_its_newest_number_and_a_right_checksum() {
+    for mut path in [Path::new("freeze"), Path::v6("freeze")] {
+        path.syns(ms(0));
+        let ack = path.ack(3);
+        path.carry(ms(1), Side::Mobile, &ack);
+        let left = path.going_down(ms(2), SECONDS_10);
+        let [(Side::Fixed, closing)] = &left[..] else { panic!("{left:?}") };
+        let read = read::read(closing, Side::Mobile, Checksums::Verify).expect("a segment that is whole");
+        assert_eq!((read.tcp.ack, read.tcp.window), (Seq(3_000), 0));
+        assert_eq!((read.key.mobile, read.key.fixed), (path.mobile, path.fixed));
+        path.gone(ms(3));
+        assert_eq!(path.up(ms(4)).len(), 3);
+    }
+}
+
+#[test]
+fn only_an_ack_that_waits_for_room_is_replaced_by_a_newer_one() {
+    let mut path = Path::new("ack-filter");
+    path.syns(ms(0));
+    let acks = [2, 3, 4].map(|nth| path.ack(nth));
+    for ack in &acks {
+        path.proxy.handle_packet(ms(1), &Rx::new(MOBILE, ack));
+    }
+    assert_eq!(path.take_out(ms(2)), [(Side::Fixed, acks[2].clone())]);
+    assert_eq!(path.proxy.drops(DropReason::Replaced), 2);
+}
+
+#[test]
+fn flows_beyond_the_table_pass_and_those_that_are_over_make_room() {
+    let mut path = Path::with("ack-hold:mode=kick", |config| config.most_flows = 1);
+    path.syns(ms(0));
+    let mut other = Path { mobile: SocketAddr::from(([10, 0, 0, 3], 1)), ..Path::new("none") };
+    let (data, fin) = (other.data(1), path.segment(Side::Mobile, 1, 1, Flags::RST, 0));
+    assert_eq!(path.carry(ms(1), Side::Fixed, &data).len(), 1);
+    assert_eq!((path.proxy.counts().flows, path.proxy.counts().untouched), (1, 1));
+    path.carry(ms(2), Side::Mobile, &fin);
+    path.carry(ms(60_000), Side::Fixed, &data);
+    assert_eq!(path.proxy.counts().untouched, 1);
+}
+
+#[test]
+fn the_first_rule_that_fits_says_which_agent() {
+    let rule = |port, agent: &str| ProxyRule { port, agent: agent.to_owned(), ..ProxyRule::default() };
+    let mut path = Path::with("none", |config| {
+        config.rules = vec![rule(Some(5001), "freeze"), rule(None, "none")];
+    });
+    path.syns(ms(0));
+    let ack = path.ack(2);
+    path.carry(ms(1), Side::Mobile, &ack);
+    assert_eq!(path.gone(ms(2)).len(), 1);
+    let maker = Box::new(StandardAgents::default());
+    let error = Proxy::new(ProxyConfig::new(FIXED, MOBILE, "ack-hild"), maker).expect_err("no such agent");
+    assert!(error.to_string().contains("did you mean `ack-hold`?"), "{error}");
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Data(u32),
+    Ack(u32, u8),
+    Flag(u8),
+    Down(u64),
+    Gone,
+    Up,
+    Wait,
+}
+
+fn any_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        4 => (1_u32..40).prop_map(Step::Data),
+        4 => (1_u32..40, 0_u8..3).prop_map(|(nth, blocks)| Step::Ack(nth, blocks)),
+        1 => prop::sample::select(&[0x01_u8, 0x02, 0x04, 0x40, 0x08][..]).prop_map(Step::Flag),
+        1 => prop::sample::select(&[0_u64, 300, 10_000, u64::MAX / 2_000_000][..]).prop_map(Step::Down),
+        1 => Just(Step::Gone),
+        1 => Just(Step::Up),
+        2 => Just(Step::Wait),
+    ]
+}
+
+/// Agents that alter nothing, with as many copies of an ACK as each may send.
+const HONEST: [(&str, usize); 9] = [
+    ("none", 1),
+    ("ack-hold:mode=paper", 2),
+    ("ack-hold:mode=corrected", 2),
+    ("ack-hold:mode=cumulative", 2),
+    ("ack-hold:mode=kick", 2),
+    ("ack-hold", 2),
+    ("snoop", 1),
+    ("delayed-dupacks", 1),
+    ("ack-filter", 1),
+];
+
+fn with_blocks(path: &mut Path, nth: u32, blocks: u8) -> Vec<u8> {
+    path.clock += 1;
+    let block =
+        |n: u32| SackBlock { left: Seq((nth + 2 * n) * 1_000), right: Seq((nth + 2 * n + 1) * 1_000) };
+    let options = TcpOptions {
+        timestamps: Some(Timestamps { value: path.clock, echo: path.clock - 1 }),
+        sack: (1..=u32::from(blocks)).map(block).collect(),
+        ..TcpOptions::default()
+    };
+    packet(path.mobile, path.fixed, (1, nth * 1_000), Flags::ACK, &options, &[])
+}
+
+/// The TCP acknowledgment number, by its place in an IPv4 packet without options.
+fn number_in(packet: &[u8]) -> u32 {
+    u32::from_be_bytes([packet[28], packet[29], packet[30], packet[31]])
+}
+
+proptest! {
+    /// Whatever happens, nothing is altered, invented, said too often or before the mobile said it, or kept for ever.
+    #[test]
+    fn what_leaves_came_in(
+        agent in prop::sample::select(&HONEST[..]),
+        steps in prop::collection::vec((any_step(), 0_u64..400), 1..80),
+    ) {
+        let (spec, most_copies) = agent;
+        let mut path = Path::new(spec);
+        path.syns(ms(0));
+        let (mut came, mut left, mut now, mut said) = (Vec::new(), Vec::new(), ms(0), 1_000);
+        for (step, later) in steps {
+            now += Duration::from_millis(later);
+            let mut out = Vec::new();
+            while let Some(due) = path.proxy.poll_timeout().filter(|due| *due <= now) {
+                path.proxy.handle_timeout(due);
+                out.extend(path.take_out(due));
+            }
+            let handed = match step {
+                Step::Data(nth) => Some((Side::Fixed, path.data(nth))),
+                Step::Ack(nth, blocks) => Some((Side::Mobile, with_blocks(&mut path, nth, blocks))),
+                Step::Flag(flag) => {
+                    Some((Side::Mobile, path.segment(Side::Mobile, 1, said, Flags(flag) | Flags::ACK, 0)))
+                }
+                Step::Down(outage_ms) => { out.extend(path.going_down(now, Duration::from_millis(outage_ms))); None }
+                Step::Gone => { out.extend(path.gone(now)); None }
+                Step::Up => { out.extend(path.up(now)); None }
+                Step::Wait => None,
+            };
+            if let Some((from, packet)) = handed {
+                if from == Side::Mobile { said = said.max(number_in(&packet)); }
+                out.extend(path.carry(now, from, &packet));
+                came.push((from.other(), packet));
+            }
+            for (to, packet) in &out {
+                prop_assert!(*to == Side::Mobile || number_in(packet) <= said);
+            }
+            left.extend(out);
+        }
+        path.gone(now);
+        left.extend(path.up(now));
+        for packet in &left {
+            prop_assert!(came.contains(packet), "{spec} sent what nobody handed in");
+        }
+        for packet in came.iter().filter(|(to, _)| *to == Side::Fixed) {
+            let copies = left.iter().filter(|other| *other == packet).count();
+            prop_assert!(copies <= most_copies, "{spec} said an ACK {copies} times");
+        }
+        if spec.starts_with("ack-hold") {
+            prop_assert_eq!(path.proxy.counts().kept_packets, 0);
+            prop_assert_eq!(path.proxy.counts().kept_bytes, 0);
+        }
+    }
+}
