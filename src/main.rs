@@ -15,6 +15,7 @@ mod measure;
 mod node;
 mod proxy;
 mod recv;
+mod report;
 mod run;
 mod schema;
 mod send;
@@ -42,6 +43,7 @@ enum Sub {
     Send(send::Arguments),
     Recv(recv::Arguments),
     Proxy(proxy::Arguments),
+    Report(report::Arguments),
     Agents(agents::Arguments),
     Schema(schema::Arguments),
     Doctor(doctor::Arguments),
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         Sub::Send(arguments) => send::run(&arguments),
         Sub::Recv(arguments) => recv::run(&arguments),
         Sub::Proxy(arguments) => proxy::run(&arguments),
+        Sub::Report(arguments) => report::run(&arguments),
         Sub::Agents(arguments) => agents::run(&arguments),
         Sub::Schema(arguments) => schema::run(&arguments),
         Sub::Doctor(arguments) => doctor::run(&arguments),

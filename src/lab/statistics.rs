@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 use location::Location;
 pub use sequential::{is_sure, watch};
+pub use words::change;
 
 /// A ratio between 1/(1 + margin) and 1 + margin is no difference unless a trial says otherwise.
 pub const MARGIN: f64 = 0.03;

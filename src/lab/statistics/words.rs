@@ -102,7 +102,7 @@ fn percent(share: f64) -> String {
 }
 
 /// A ratio as what it adds or takes.
-fn change(ratio: f64) -> String {
+pub fn change(ratio: f64) -> String {
     let tenths = format!("{:.1}", (ratio - 1.0).abs() * 100.0);
     let sign = if tenths == "0.0" {
         "±"

@@ -1,0 +1,157 @@
+//! What a trial's records say: at every point of its matrix each arm's goodput, and how it compares with the baseline.
+//! Points are questions of their own: Holm's correction is over the arms of one.
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+
+use super::record::{Point, Record, Stop, Trial};
+use super::statistics::{Comparison, Samples, Summary, change, compare, summarize, watch};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Findings {
+    pub points: Vec<PointFindings>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct PointFindings {
+    pub point: Point,
+    /// In the trial's order, the baseline first.
+    pub arms: Vec<ArmFindings>,
+    /// Of all arms but the baseline.
+    pub comparisons: Vec<Comparison>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ArmFindings {
+    pub samples: Samples,
+    /// None while there is no run.
+    pub summary: Option<Summary>,
+}
+
+impl Findings {
+    /// Of the goodputs.
+    pub fn of(trial: &Trial, records: &[Record]) -> Findings {
+        Findings::by(trial, records, &|record| Some(record.result.total.goodput_kbps))
+    }
+
+    /// Of anything that a run comes to and that is not below zero.
+    pub fn by(trial: &Trial, records: &[Record], value: &dyn Fn(&Record) -> Option<f64>) -> Findings {
+        let at = |point: &Point| {
+            let arms: Vec<_> =
+                trial.arms.iter().map(|arm| ArmFindings::of(arm, point, records, value)).collect();
+            let samples: Vec<_> = arms.iter().map(|arm| arm.samples.clone()).collect();
+            let comparisons = match (samples.split_first(), trial.stop) {
+                (None, _) => Vec::new(),
+                (Some((baseline, others)), Stop::AllSeeds) => compare(baseline, others, trial.margin),
+                (Some((baseline, others)), Stop::WhenSure) => watch(baseline, others, trial.margin),
+            };
+            PointFindings { point: point.clone(), arms, comparisons }
+        };
+        Findings { points: trial.points.iter().map(at).collect() }
+    }
+
+    /// As text: a table for each point, and its sentences.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        for point in &self.points {
+            if !point.point.is_empty() {
+                let _ = writeln!(text, "{}", label(&point.point));
+            }
+            text.push_str(&point.table());
+            for comparison in &point.comparisons {
+                let _ = writeln!(text, "{}", comparison.sentence);
+            }
+            text.push('\n');
+        }
+        text
+    }
+}
+
+impl ArmFindings {
+    fn of(
+        arm: &str,
+        point: &Point,
+        records: &[Record],
+        value: &dyn Fn(&Record) -> Option<f64>,
+    ) -> ArmFindings {
+        let mine = records.iter().filter(|record| record.arm == arm && record.point == *point);
+        let values: Vec<_> = mine.filter_map(|record| Some((record.block, value(record)?))).collect();
+        let summary = summarize(&values.iter().map(|(_, value)| *value).collect::<Vec<_>>());
+        ArmFindings { samples: Samples { arm: arm.to_owned(), values }, summary }
+    }
+}
+
+impl PointFindings {
+    pub fn comparison(&self, arm: &str) -> Option<&Comparison> {
+        self.comparisons.iter().find(|comparison| comparison.arm == arm)
+    }
+
+    fn table(&self) -> String {
+        let against = self.arms.first().map_or("", |arm| arm.samples.arm.as_str());
+        let mut rows = vec![
+            [
+                "arm",
+                "kbit/s",
+                "95 % interval",
+                "runs",
+                &format!("against {against}"),
+                "95 % interval",
+                "verdict",
+            ]
+            .map(str::to_owned),
+        ];
+        for arm in &self.arms {
+            let name = &arm.samples.arm;
+            let (mean, interval, runs) = told(arm.summary.as_ref());
+            let comparison = self.comparison(name);
+            let ratio = comparison.and_then(|c| c.ratio).map_or(String::new(), change);
+            let ends = comparison.and_then(|c| c.ci95);
+            let ends =
+                ends.map_or(String::new(), |[low, high]| format!("{} to {}", change(low), change(high)));
+            let verdict = comparison.map_or("(baseline)".to_owned(), |c| c.verdict.to_string());
+            rows.push([name.clone(), mean, interval, runs, ratio, ends, verdict]);
+        }
+        columns(&rows)
+    }
+}
+
+/// A summary as its mean, interval and number of runs.
+pub fn told(summary: Option<&Summary>) -> (String, String, String) {
+    let Some(summary) = summary else { return ("none".to_owned(), String::new(), "0".to_owned()) };
+    let interval = summary.ci95.map_or(String::new(), |[low, high]| format!("{low:.1} to {high:.1}"));
+    (format!("{:.1}", summary.mean), interval, summary.n.to_string())
+}
+
+/// The paths that a point sets, with their values.
+pub fn label(point: &Point) -> String {
+    let set = point.iter().map(|(path, value)| format!("{path} = {}", plain(value)));
+    set.collect::<Vec<_>>().join(", ")
+}
+
+/// A value as people write it.
+pub fn plain(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// The first and the last column to the left, figures to the right.
+fn columns<const N: usize>(rows: &[[String; N]]) -> String {
+    let width = |nth: usize| rows.iter().map(|row| row[nth].chars().count()).max().unwrap_or(0);
+    let widths: [usize; N] = std::array::from_fn(width);
+    let mut text = String::new();
+    for row in rows {
+        let cell = |(nth, cell): (usize, &String)| {
+            let width = widths[nth];
+            if nth == 0 || nth == N - 1 { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+        };
+        let line: Vec<_> = row.iter().enumerate().map(cell).collect();
+        let _ = writeln!(text, "{}", line.join("  ").trim_end());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,95 @@
+//! `report.html`: what a trial found, as one file that needs no network, and for all but the map's motion no scripts.
+//!
+//! The same records give the same bytes: nothing in it is of the host, the clock, the cost or the order of the runs.
+//! Figures are drawn here as SVG, with axes that are the same for all arms, so that arms can be laid over each other.
+
+mod bundle;
+mod chart;
+mod figures;
+mod page;
+mod series;
+mod tables;
+
+pub use bundle::{Bundle, ReadError};
+pub use series::{FrameRow, Points, Series};
+
+use super::findings::{Findings, label};
+use super::record::{Point, Record};
+use chart::escape;
+
+/// The whole file.
+pub fn html(bundle: &Bundle) -> String {
+    let view = View { bundle, findings: Findings::of(&bundle.trial, &bundle.records) };
+    page::whole(&view)
+}
+
+/// What figures are drawn from.
+pub(crate) struct View<'a> {
+    bundle: &'a Bundle,
+    findings: Findings,
+}
+
+/// Points whose runs are shown over time.
+const MOST_POINTS: usize = 4;
+
+impl View<'_> {
+    /// The class of an arm's elements; the baseline is the first.
+    fn class(&self, arm: &str) -> String {
+        let nth = self.bundle.trial.arms.iter().position(|known| known == arm).unwrap_or(0);
+        format!("a{nth}")
+    }
+
+    /// Arms at points, with the name that a row of a figure has.
+    fn rows(&self) -> Vec<(&Point, &str, String)> {
+        let trial = &self.bundle.trial;
+        let named = |point: &Point, arm: &str| match trial.points.len() {
+            0 | 1 => arm.to_owned(),
+            _ => format!("{arm}, {}", short(point)),
+        };
+        let at = |point| trial.arms.iter().map(move |arm| (point, arm.as_str(), named(point, arm)));
+        trial.points.iter().flat_map(at).collect()
+    }
+
+    fn runs<'b>(&'b self, point: &'b Point, arm: &'b str) -> impl Iterator<Item = &'b Record> {
+        self.bundle.records.iter().filter(move |record| record.point == *point && record.arm == arm)
+    }
+
+    /// Of each arm the run of the first block that has a series.
+    fn shown(&self, point: &Point) -> Vec<(&str, &Record, &Series)> {
+        let first = |arm: &'_ String| {
+            let mut runs = self.bundle.records.iter().filter(|r| r.point == *point && r.arm == *arm);
+            runs.find_map(|record| Some((record, self.bundle.series.get(&record.id)?)))
+        };
+        let arms = self.bundle.trial.arms.iter();
+        arms.filter_map(|arm| first(arm).map(|(record, series)| (arm.as_str(), record, series))).collect()
+    }
+
+    /// Those points that are shown over time: the first and the last among them.
+    fn points_shown(&self) -> Vec<&Point> {
+        let points = &self.bundle.trial.points;
+        let with: Vec<_> = points.iter().filter(|point| !self.shown(point).is_empty()).collect();
+        if with.len() <= MOST_POINTS {
+            return with;
+        }
+        (0..MOST_POINTS).map(|nth| with[nth * (with.len() - 1) / (MOST_POINTS - 1)]).collect()
+    }
+}
+
+/// The values of a point without the folders of their paths.
+fn short(point: &Point) -> String {
+    let bare =
+        point.iter().map(|(path, value)| (path.rsplit('.').next().unwrap_or(path).to_owned(), value.clone()));
+    label(&bare.collect())
+}
+
+/// A figure with the sentence that says how to read it.
+fn figure(id: &str, title: &str, body: &str, reading: &str) -> String {
+    format!(
+        "<figure id=\"{id}\"><h3>{}</h3>{body}<figcaption>{}</figcaption></figure>\n",
+        escape(title),
+        escape(reading)
+    )
+}
+
+#[cfg(test)]
+pub(crate) mod tests;

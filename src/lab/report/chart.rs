@@ -1,0 +1,288 @@
+//! Charts as SVG text: scales that are fixed by whoever draws, so that charts of several arms lie over each other.
+
+use std::fmt::Write as _;
+
+/// Room for labels: left, right, top, bottom.
+const LEFT: f64 = 46.0;
+const RIGHT: f64 = 10.0;
+const TOP: f64 = 8.0;
+const BOTTOM: f64 = 34.0;
+
+/// Where a value stands in the picture.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scale {
+    low: f64,
+    high: f64,
+    from: f64,
+    to: f64,
+}
+
+impl Scale {
+    fn px(&self, value: f64) -> f64 {
+        let span = if self.high > self.low { self.high - self.low } else { 1.0 };
+        let at = (value.clamp(self.low, self.high) - self.low) / span;
+        self.from + at * (self.to - self.from)
+    }
+
+    /// Round values, four to seven of them.
+    fn ticks(&self) -> Vec<f64> {
+        let step = step(self.high - self.low);
+        let first = (self.low / step).ceil() as i64;
+        let last = (self.high / step + 1e-9).floor() as i64;
+        (first..=last).map(|nth| nth as f64 * step).collect()
+    }
+}
+
+/// 1, 2 or 5 times a power of ten, a fifth of the span or so.
+fn step(span: f64) -> f64 {
+    let mut step = 1e-9;
+    for factor in [2.0, 2.5, 2.0].into_iter().cycle().take(60) {
+        if span / step <= 6.0 {
+            break;
+        }
+        step *= factor;
+    }
+    step
+}
+
+/// What an axis shows.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Axis<'a> {
+    pub(super) label: &'a str,
+    pub(super) low: f64,
+    pub(super) high: f64,
+}
+
+impl<'a> Axis<'a> {
+    /// From zero to a little more than the largest value.
+    pub(super) fn to_most(label: &'a str, values: impl Iterator<Item = f64>) -> Axis<'a> {
+        let most = values.fold(0.0_f64, f64::max);
+        Axis { label, low: 0.0, high: if most > 0.0 { most * 1.05 } else { 1.0 } }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Chart {
+    width: f64,
+    height: f64,
+    x: Scale,
+    y: Scale,
+    body: String,
+}
+
+impl Chart {
+    pub(super) fn new(size: (f64, f64), x: Axis<'_>, y: Axis<'_>) -> Chart {
+        let mut chart = Chart::bare(size, x, y);
+        chart.ticks_across(&chart.x.ticks());
+        chart
+    }
+
+    fn bare((width, height): (f64, f64), x: Axis<'_>, y: Axis<'_>) -> Chart {
+        let across = Scale { low: x.low, high: x.high, from: LEFT, to: width - RIGHT };
+        let up = Scale { low: y.low, high: y.high, from: height - BOTTOM, to: TOP };
+        let mut chart = Chart { width, height, x: across, y: up, body: String::new() };
+        for tick in up.ticks() {
+            let at = up.px(tick);
+            chart.rule((LEFT, at), (width - RIGHT, at), "grid");
+            chart.text((LEFT - 5.0, at + 3.5), "end", &number(tick));
+        }
+        chart.frame(x.label, y.label);
+        chart
+    }
+
+    fn ticks_across(&mut self, ticks: &[f64]) {
+        for tick in ticks {
+            self.text((self.x.px(*tick), self.height - BOTTOM + 14.0), "middle", &number(*tick));
+        }
+    }
+
+    /// With ticks where somebody wants them.
+    pub(super) fn with_ticks(size: (f64, f64), x: Axis<'_>, y: Axis<'_>, ticks: &[f64]) -> Chart {
+        let mut chart = Chart::bare(size, x, y);
+        chart.ticks_across(ticks);
+        chart
+    }
+
+    /// Rows with names instead of an axis upwards.
+    pub(super) fn rows(width: f64, row: f64, names: &[&str], x: Axis<'_>) -> (Chart, Vec<f64>) {
+        let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
+        let left = (longest as f64 * 6.6 + 12.0).clamp(LEFT, width / 2.5);
+        let height = TOP + row * names.len() as f64 + BOTTOM;
+        let across = Scale { low: x.low, high: x.high, from: left, to: width - RIGHT };
+        let up = Scale { low: 0.0, high: 1.0, from: height - BOTTOM, to: TOP };
+        let mut chart = Chart { width, height, x: across, y: up, body: String::new() };
+        for tick in across.ticks() {
+            let at = across.px(tick);
+            chart.rule((at, TOP), (at, height - BOTTOM), "grid");
+            chart.text((at, height - BOTTOM + 14.0), "middle", &number(tick));
+        }
+        let middles: Vec<f64> = (0..names.len()).map(|nth| TOP + row * (nth as f64 + 0.5)).collect();
+        for (name, middle) in names.iter().zip(&middles) {
+            chart.text((left - 6.0, middle + 3.5), "end", name);
+        }
+        chart.label_below(x.label);
+        (chart, middles)
+    }
+
+    fn frame(&mut self, below: &str, beside: &str) {
+        let (bottom, right) = (self.height - BOTTOM, self.width - RIGHT);
+        self.rule((LEFT, bottom), (right, bottom), "axis");
+        self.label_below(below);
+        let middle = TOP.midpoint(bottom);
+        let _ = write!(
+            self.body,
+            "<text class=\"label\" text-anchor=\"middle\" transform=\"translate(11 {middle:.1}) rotate(-90)\">{}\
+             </text>",
+            escape(beside)
+        );
+    }
+
+    fn label_below(&mut self, label: &str) {
+        let middle = self.x.from.midpoint(self.x.to);
+        let _ = write!(
+            self.body,
+            "<text class=\"label\" text-anchor=\"middle\" x=\"{middle:.1}\" y=\"{:.1}\">{}</text>",
+            self.height - 5.0,
+            escape(label)
+        );
+    }
+
+    fn rule(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
+        let _ = write!(
+            self.body,
+            "<line class=\"{class}\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\"/>",
+            from.0, from.1, to.0, to.1
+        );
+    }
+
+    /// At a place in the picture.
+    pub(super) fn text(&mut self, (x, y): (f64, f64), anchor: &str, text: &str) {
+        let _ = write!(
+            self.body,
+            "<text text-anchor=\"{anchor}\" x=\"{x:.1}\" y=\"{y:.1}\">{}</text>",
+            escape(text)
+        );
+    }
+
+    pub(super) fn at(&self, (x, y): (f64, f64)) -> (f64, f64) {
+        (self.x.px(x), self.y.px(y))
+    }
+
+    pub(super) fn across(&self, x: f64) -> f64 {
+        self.x.px(x)
+    }
+
+    pub(super) fn line(&mut self, points: &[(f64, f64)], class: &str) {
+        let path = path(points.iter().map(|point| self.at(*point)));
+        let _ = write!(self.body, "<path class=\"{class}\" d=\"{path}\"/>");
+    }
+
+    /// A value that holds until the next one.
+    pub(super) fn steps(&mut self, points: &[(f64, f64)], until: f64, class: &str) {
+        let mut corners = Vec::with_capacity(points.len() * 2 + 1);
+        for (nth, point) in points.iter().enumerate() {
+            corners.push(*point);
+            corners.push((points.get(nth + 1).map_or(until, |next| next.0), point.1));
+        }
+        self.line(&corners, class);
+    }
+
+    /// What lies between two lines over the same places.
+    pub(super) fn band(&mut self, low: &[(f64, f64)], high: &[(f64, f64)], class: &str) {
+        let around = low.iter().chain(high.iter().rev()).map(|point| self.at(*point));
+        let path = path(around.collect::<Vec<_>>().into_iter());
+        let _ = write!(self.body, "<path class=\"{class}\" d=\"{path}Z\"/>");
+    }
+
+    pub(super) fn dot(&mut self, at: (f64, f64), radius: f64, class: &str, title: &str) {
+        let (x, y) = self.at(at);
+        self.spot((x, y), radius, class, title);
+    }
+
+    /// A dot at a place in the picture.
+    pub(super) fn spot(&mut self, (x, y): (f64, f64), radius: f64, class: &str, title: &str) {
+        let title =
+            if title.is_empty() { String::new() } else { format!("<title>{}</title>", escape(title)) };
+        let _ = write!(
+            self.body,
+            "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\">{title}</circle>"
+        );
+    }
+
+    /// Across, at a height in the picture.
+    pub(super) fn bar(
+        &mut self,
+        (from, to): (f64, f64),
+        (top, height): (f64, f64),
+        class: &str,
+        title: &str,
+    ) {
+        let (left, right) = (self.x.px(from), self.x.px(to));
+        let _ = write!(
+            self.body,
+            "<rect class=\"{class}\" x=\"{left:.1}\" y=\"{top:.1}\" width=\"{:.1}\" height=\"{height:.1}\">\
+             <title>{}</title></rect>",
+            (right - left).max(0.0),
+            escape(title)
+        );
+    }
+
+    pub(super) fn whisker(&mut self, (from, to): (f64, f64), middle: f64, class: &str) {
+        let (left, right) = (self.x.px(from), self.x.px(to));
+        self.rule((left, middle), (right, middle), class);
+        for end in [left, right] {
+            self.rule((end, middle - 4.0), (end, middle + 4.0), class);
+        }
+    }
+
+    /// Upwards.
+    pub(super) fn upright(&mut self, x: f64, class: &str) {
+        let (at, top, bottom) = (self.x.px(x), self.y.to, self.y.from);
+        self.rule((at, top), (at, bottom), class);
+    }
+
+    /// Elements that this file does not know.
+    pub(super) fn raw(&mut self, svg: &str) {
+        self.body.push_str(svg);
+    }
+
+    /// `what` is read out to those who do not see it.
+    pub(super) fn finish(self, what: &str) -> String {
+        format!(
+            "<svg viewBox=\"0 0 {:.0} {:.0}\" role=\"img\" aria-label=\"{}\">{}</svg>",
+            self.width,
+            self.height,
+            escape(what),
+            self.body
+        )
+    }
+}
+
+/// With a tenth of a unit, which is finer than any screen.
+fn path(points: impl Iterator<Item = (f64, f64)>) -> String {
+    let mut path = String::new();
+    let mut last = String::new();
+    for (x, y) in points {
+        let point = format!("{x:.1} {y:.1}");
+        if point != last {
+            let _ = write!(path, "{}{point}", if path.is_empty() { 'M' } else { 'L' });
+            last = point;
+        }
+    }
+    path
+}
+
+/// A tick's number, with the digits that it needs.
+pub(super) fn number(value: f64) -> String {
+    let text = if value.abs() >= 1e4 { format!("{:.0}k", value / 1e3) } else { format!("{value:.4}") };
+    if !text.contains('.') {
+        return text;
+    }
+    let text = text.trim_end_matches('0').trim_end_matches('.');
+    if text == "-0" { "0".to_owned() } else { text.replace('-', "−") }
+}
+
+/// Text between tags or quotes.
+pub(super) fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}

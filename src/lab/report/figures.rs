@@ -1,0 +1,25 @@
+//! The figures, in the order of the page.
+
+mod air;
+mod map;
+mod ratios;
+mod sweep;
+mod time;
+
+use super::View;
+
+pub(super) use map::data as map_data;
+
+/// Of the whole trial.
+pub(super) fn overall(view: &View<'_>) -> String {
+    [ratios::ratios(view), ratios::goodputs(view), sweep::all(view), ratios::acks(view), air::times(view)]
+        .concat()
+}
+
+/// Of single runs over time.
+pub(super) fn runs(view: &View<'_>) -> String {
+    let points = view.points_shown();
+    let count = points.len();
+    let of = |(nth, point)| time::point(view, point, nth, nth + 1 == count);
+    points.into_iter().enumerate().map(of).collect()
+}

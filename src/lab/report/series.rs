@@ -1,0 +1,70 @@
+//! A run's series, read back from the CSV that `sim::series` writes.
+
+use std::collections::BTreeMap;
+
+/// Values over seconds since the first flow began.
+pub type Points = Vec<(f64, f64)>;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Series {
+    /// By what and whose.
+    lines: BTreeMap<(String, String), Points>,
+    pub frames: Vec<FrameRow>,
+}
+
+/// A frame on the air, or lost to another at its addressee.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FrameRow {
+    pub at_s: f64,
+    pub lasts_us: f64,
+    pub from: String,
+    pub to: String,
+    pub kind: String,
+    pub is_lost: bool,
+}
+
+impl Series {
+    /// Rows that are none are left out: a series illustrates and decides nothing.
+    pub fn parse(text: &str) -> Series {
+        let mut series = Series::default();
+        for line in text.lines().skip(1) {
+            let fields: Vec<&str> = line.split(',').collect();
+            let [what, who, at, value] = fields[..] else { continue };
+            let (Ok(at_s), Ok(value)) = (at.parse(), value.parse()) else { continue };
+            match (what.split_once(':'), who.split_once('>')) {
+                (Some(("frame" | "lost", kind)), Some((from, to))) => series.frames.push(FrameRow {
+                    at_s,
+                    lasts_us: value,
+                    from: from.to_owned(),
+                    to: to.to_owned(),
+                    kind: kind.to_owned(),
+                    is_lost: what.starts_with("lost"),
+                }),
+                _ => series.lines.entry((what.to_owned(), who.to_owned())).or_default().push((at_s, value)),
+            }
+        }
+        series
+    }
+
+    pub fn line(&self, what: &str, who: &str) -> &[(f64, f64)] {
+        self.lines.get(&(what.to_owned(), who.to_owned())).map_or(&[], Vec::as_slice)
+    }
+
+    /// Of whom there is such a line; names that end in numbers count.
+    pub fn whose(&self, what: &str) -> Vec<&str> {
+        let mut names: Vec<&str> =
+            self.lines.keys().filter(|(known, _)| known == what).map(|(_, who)| who.as_str()).collect();
+        names.sort_by_key(|name| (name.trim_end_matches(|c: char| c.is_ascii_digit()), number_in(name)));
+        names
+    }
+
+    /// The last value, which holds to the end.
+    pub fn last(&self, what: &str, who: &str) -> Option<f64> {
+        self.line(what, who).last().map(|(_, value)| *value)
+    }
+}
+
+fn number_in(name: &str) -> u64 {
+    let digits: String = name.chars().filter(char::is_ascii_digit).collect();
+    digits.parse().unwrap_or(0)
+}

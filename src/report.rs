@@ -1,0 +1,45 @@
+//! `hopwise report`: the report of a trial, made again from its records, or of its shards together.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use clap::Args;
+use hopwise::lab::findings::Findings;
+use hopwise::lab::report::{Bundle, html};
+
+use crate::failure::{Failure, printed};
+
+/// Make report.html again from a trial's records; several folders are shards of one trial
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hopwise report results/chain
+  hopwise report results/chain-1 results/chain-2 --out chain.html
+
+The same records give the same bytes, whoever made them and in whatever order.")]
+pub(crate) struct Arguments {
+    /// What hopwise trial has written
+    #[arg(required = true, value_name = "DIR")]
+    folders: Vec<PathBuf>,
+    /// Where the report goes; without it report.html in the first folder
+    #[arg(long, value_name = "FILE")]
+    out: Option<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let bundle = read(&arguments.folders)?;
+    let out = arguments.out.clone().unwrap_or_else(|| arguments.folders[0].join("report.html"));
+    fs::write(&out, html(&bundle))
+        .map_err(|error| Failure::failed("writing the report", format_args!("{}: {error}", out.display())))?;
+    let text = Findings::of(&bundle.trial, &bundle.records).text();
+    let (planned, there) = bundle.runs();
+    let missing =
+        if there < planned { format!("{there} of {planned} runs are there\n") } else { String::new() };
+    printed(writeln!(std::io::stdout().lock(), "{text}{missing}The report is {}", out.display()))
+}
+
+/// Reads trial folders back; what is none is refused.
+pub(crate) fn read(folders: &[PathBuf]) -> Result<Bundle, Failure> {
+    Bundle::read(folders).map_err(|error| Failure::refused(error.place, error.problem))
+}

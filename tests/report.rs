@@ -1,0 +1,129 @@
+//! The report of real runs, opened in a browser.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use hopwise::lab::record::{Point, Record, Stop, Trial};
+use hopwise::lab::report::{Bundle, Series, html};
+use hopwise::lab::result::RunResult;
+use hopwise::scenario::Scenario;
+use hopwise::sim::{Simulation, series};
+
+const SCENARIO: &str = "
+topology: { kind: chain, hops: 6, spacing_m: 200 }
+radio: { profile: dsss-2mbps, rts_threshold: 0 }
+traffic: [{ from: first, to: last, kind: bulk, segment_bytes: 1000 }]
+arms:
+  every:   { receiver: immediate, sender: [newreno] }
+  delayed: { receiver: delayed, sender: [newreno] }
+  dca:     { receiver: dca, sender: [newreno, tell-cwnd] }
+  tda:     { receiver: tda, sender: [newreno, tell-cwnd] }
+run: { duration: 40s, warmup: 5s, seeds: 3 }
+";
+const ARMS: [&str; 4] = ["every", "delayed", "dca", "tda"];
+const HOPS: [u32; 3] = [2, 4, 6];
+const SEEDS: u64 = 3;
+
+/// A trial as `hopwise trial` would leave it behind.
+fn bundle() -> Bundle {
+    let (mut records, mut shown) = (Vec::new(), BTreeMap::new());
+    let point = |hops: u32| Point::from([("topology.hops".to_owned(), hops.into())]);
+    for hops in HOPS {
+        let scenario =
+            Scenario::parse("chain", SCENARIO, &[format!("topology.hops={hops}")]).expect("a scenario");
+        for seed in 1..=SEEDS {
+            for arm in ARMS {
+                let prepared = scenario.plan(Some(arm), seed).expect("a plan");
+                let mut simulation = Simulation::new(&prepared.plan).expect("a world");
+                let text = series::run(&mut simulation, &prepared.names, series::Frames::Keep);
+                let id = format!("{hops}-{arm}-{seed}");
+                if seed == 1 {
+                    shown.insert(id.clone(), Series::parse(&text));
+                }
+                records.push(Record {
+                    id,
+                    scenario: "chain".into(),
+                    point: point(hops),
+                    arm: arm.into(),
+                    seed,
+                    block: seed as u32,
+                    settings: serde_json::json!({ "topology": { "hops": hops }, "receiver": arm }),
+                    result: RunResult::new("chain", "sim", &prepared, &simulation.results()),
+                    series: None,
+                });
+            }
+        }
+    }
+    let trial = Trial {
+        version: env!("CARGO_PKG_VERSION").into(),
+        certificate: "of a test".into(),
+        scenario: "chain".into(),
+        title: Some("ACK thinning on chains".into()),
+        world: "sim".into(),
+        arms: ARMS.map(str::to_owned).to_vec(),
+        points: HOPS.map(point).to_vec(),
+        seeds: (1..=SEEDS).collect(),
+        margin: 0.03,
+        stop: Stop::AllSeeds,
+        shard: None,
+    };
+    Bundle::new(trial, records, shown)
+}
+
+fn figures() -> Vec<String> {
+    let mut ids: Vec<String> =
+        ["ratios", "goodput", "sweep", "acks", "airtime"].map(|name| format!("fig-{name}")).to_vec();
+    for nth in 0..HOPS.len() {
+        ids.extend([format!("fig-cwnd-{nth}-f0"), format!("fig-seq-{nth}-f0")]);
+        ids.extend([format!("fig-queue-{nth}"), format!("fig-map-{nth}")]);
+    }
+    ids
+}
+
+fn browser() -> Option<&'static str> {
+    let is_there =
+        |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success());
+    ["chromium", "chromium-browser", "google-chrome"].into_iter().find(is_there)
+}
+
+fn run_browser(browser: &str, profile: &Path, arguments: &[&str], file: &Path) -> (String, String) {
+    let output = Command::new(browser)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--v=0"])
+        .arg(format!("--user-data-dir={}", profile.display()))
+        .args(arguments)
+        .arg(format!("file://{}", file.display()))
+        .output()
+        .expect("the browser starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    (text(&output.stdout), text(&output.stderr))
+}
+
+#[test]
+fn a_browser_shows_all_figures_and_meets_no_error() {
+    let bundle = bundle();
+    let page = html(&bundle);
+    assert!(page.len() < 3_000_000, "{} bytes", page.len());
+    for id in figures() {
+        assert!(page.contains(&format!("<figure id=\"{id}\">")), "{id} is drawn");
+    }
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("report");
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("report.html");
+    std::fs::write(&file, &page).expect("a file");
+    let Some(browser) = browser() else {
+        println!("skipped: a report in a browser: no chromium (on Debian: apt-get install chromium)");
+        return;
+    };
+    let profile = folder.join("profile");
+    let (dom, log) = run_browser(browser, &profile, &["--dump-dom"], &file);
+    assert!(dom.contains("data-ready=\"yes\""), "the script ran to its end: {log}");
+    let errors: Vec<_> = log.lines().filter(|line| line.contains("CONSOLE")).collect();
+    assert!(errors.is_empty(), "{errors:?}");
+    for id in figures() {
+        assert!(dom.contains(&format!("<figure id=\"{id}\">")), "{id} is in the page");
+    }
+    let players = dom.matches("class=\"player\"").count();
+    assert_eq!((players, dom.matches(" hidden=\"\"").count()), (HOPS.len(), 0), "every map can be played");
+    let _ = std::fs::remove_dir_all(&profile);
+}
