@@ -55,5 +55,5 @@ fn a_chain_under_the_standards_rules() {
 #[test]
 fn walkers_over_fading_links() {
     let changes = ["run.duration=10s", "run.warmup=2s"];
-    assert_pinned(&digest("moving.yaml", "delayed", &changes), "66cb6a27af632dc4");
+    assert_pinned(&digest("moving.yaml", "delayed", &changes), "6244d155f21643de");
 }
