@@ -17,6 +17,9 @@ mod namespace;
 mod node;
 #[path = "live/path.rs"]
 mod path;
+#[cfg(feature = "pcap")]
+#[path = "live/pcap.rs"]
+mod pcap;
 #[path = "live/programs.rs"]
 mod programs;
 #[path = "live/raw.rs"]

@@ -18,6 +18,8 @@ pub(super) fn examine(system: &System, config: &NodeConfig) -> Vec<Finding> {
                 findings.push(offloads(link));
                 findings.push(reset(link));
             }
+            LinkKind::Pcap => findings.push(interface(system, link)),
+            LinkKind::Replay => findings.push(recording(link)),
         }
     }
     findings
@@ -68,6 +70,16 @@ fn mtu(system: &System, link: &Link) -> Finding {
             ),
             format!("mtu: {mtu} for {} in the configuration", link.name),
         ),
+    }
+}
+
+fn recording(link: &Link) -> Finding {
+    const CHECK: &str = "capture";
+    let file = link.file.clone().unwrap_or_default();
+    let shown = file.display();
+    match std::fs::File::open(&file) {
+        Ok(_) => Finding::ok(CHECK, format!("{shown} can be read")),
+        Err(error) => Finding::failure(CHECK, format!("{shown}: {error}"), "name a capture that is there"),
     }
 }
 

@@ -78,6 +78,10 @@ pub(crate) enum LinkKind {
     Tun,
     TunFast,
     Raw,
+    /// What passes an interface, without taking part.
+    Pcap,
+    /// A capture played again.
+    Replay,
 }
 
 /// One link; which keys it needs and takes depends on its kind.
@@ -85,12 +89,18 @@ pub(crate) enum LinkKind {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Link {
     pub(crate) kind: LinkKind,
-    /// The TUN device to make, or the interface to use.
+    /// The TUN device to make, or the interface to use; a replay is called so.
     pub(crate) name: String,
     /// Of a TUN; an interface has its own.
     pub(crate) mtu: Option<u16>,
     /// Whether an interface may be handed several segments at once.
     pub(crate) offload: Option<bool>,
+    /// Of `pcap`: what is wanted, in libpcap's language.
+    pub(crate) filter: Option<String>,
+    /// Of `replay`: the capture.
+    pub(crate) file: Option<PathBuf>,
+    /// Of `replay`: as recorded, unless the file says another.
+    pub(crate) pace: Option<PaceName>,
     /// The addresses that the kernel has on its end of a TUN.
     #[serde(default, deserialize_with = "one_or_more")]
     pub(crate) kernel: Vec<Address>,
@@ -98,6 +108,13 @@ pub(crate) struct Link {
     #[serde(default, deserialize_with = "one_or_more")]
     pub(crate) address: Vec<Address>,
     pub(crate) fault: Option<Fault>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum PaceName {
+    AsRecorded,
+    AtOnce,
 }
 
 /// A TUN's, unless the file says another.

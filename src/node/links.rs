@@ -28,6 +28,7 @@ fn open(config: &NodeConfig, nth: usize) -> Result<Box<dyn Link>, LinkError> {
             addresses: config.addresses_of(nth),
             offload: link.offload.unwrap_or(true),
         })?),
+        LinkKind::Pcap | LinkKind::Replay => captured::open(link)?,
     };
     match &link.fault {
         None => Ok(opened),
@@ -35,6 +36,37 @@ fn open(config: &NodeConfig, nth: usize) -> Result<Box<dyn Link>, LinkError> {
             let lane = lane(fault);
             Ok(Box::new(Fault::wrap(opened, lane, lane, fault.seed)?))
         }
+    }
+}
+
+#[cfg(feature = "pcap")]
+mod captured {
+    use hopwise_host::{Link, LinkError, LiveCapture, Pace, Replay};
+
+    use super::config::{self, PaceName};
+
+    /// A link with a file plays it, one without listens.
+    pub(super) fn open(link: &config::Link) -> Result<Box<dyn Link>, LinkError> {
+        let pace = match link.pace {
+            Some(PaceName::AtOnce) => Pace::AtOnce,
+            Some(PaceName::AsRecorded) | None => Pace::AsRecorded,
+        };
+        Ok(match &link.file {
+            Some(file) => Box::new(Replay::open(file, pace)?),
+            None => Box::new(LiveCapture::open(&link.name, link.filter.as_deref())?),
+        })
+    }
+}
+
+#[cfg(not(feature = "pcap"))]
+mod captured {
+    use hopwise_host::{Link, LinkError};
+
+    use super::config;
+
+    /// Refused already when the configuration was checked.
+    pub(super) fn open(link: &config::Link) -> Result<Box<dyn Link>, LinkError> {
+        Err(LinkError::Setting { device: link.name.clone(), what: "this build is without libpcap" })
     }
 }
 

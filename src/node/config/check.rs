@@ -82,12 +82,42 @@ fn one_link(document: &Document, config: &NodeConfig, place: &Place, link: &Link
             "kind: tun-fast for offload, tun for none",
         ));
     }
+    captures(document, place, link)?;
     let of_link = if link.address.is_empty() { &config.node.address } else { &link.address };
     let has_v6 = of_link.iter().any(|address| address.0.address().is_ipv6());
     let least = if has_v6 { SMALLEST_MTU_V6 } else { SMALLEST_MTU };
     if let Some(mtu) = link.mtu.filter(|mtu| *mtu < least) {
         let accepted = format!("{least} to 65535 bytes");
         return Err(document.refuse(&place.key("mtu"), format!("{mtu} is too small"), &accepted));
+    }
+    Ok(())
+}
+
+/// The keys of links that only listen.
+fn captures(document: &Document, place: &Place, link: &Link) -> Checked {
+    let is_capture = matches!(link.kind, LinkKind::Pcap | LinkKind::Replay);
+    if is_capture && !cfg!(feature = "pcap") {
+        let accepted = "tun, tun-fast or raw, or a build with --features pcap";
+        return Err(document.refuse(&place.key("kind"), "this build is without libpcap", accepted));
+    }
+    let plays = link.kind == LinkKind::Replay;
+    let refuse_key = |key: &str, problem: &str, accepted: &str| {
+        Err(document.refuse_key(&place.key(key), problem, accepted))
+    };
+    if link.filter.is_some() && link.kind != LinkKind::Pcap {
+        return refuse_key("filter", "only a live capture takes a filter", "kind: pcap, or no `filter`");
+    }
+    if link.file.is_some() && !plays {
+        return refuse_key("file", "only a replay has a file", "kind: replay, or no `file`");
+    }
+    if link.pace.is_some() && !plays {
+        return refuse_key("pace", "only a replay has a pace", "kind: replay, or no `pace`");
+    }
+    if plays && link.file.is_none() {
+        return Err(document.refuse(place, "a replay of no file", "file: a capture, such as run.pcap"));
+    }
+    if is_capture && link.offload.is_some() {
+        return refuse_key("offload", "nothing is sent there", "no `offload` here");
     }
     Ok(())
 }
@@ -136,7 +166,7 @@ fn routes(document: &Document, config: &NodeConfig) -> Checked {
         };
         let names_neighbours = link.kind == LinkKind::Raw;
         if route.via.is_some() && !names_neighbours {
-            let problem = format!("a TUN has no neighbours, so `{}` needs no via", link.name);
+            let problem = format!("`{}` has no neighbours to name, so it needs no via", link.name);
             return Err(document.refuse_key(&place.key("via"), problem, "no `via` here"));
         }
     }

@@ -58,7 +58,7 @@ fn what_is_wrong_is_refused_at_its_place_with_what_is_accepted() {
         ("stop_within: 5", "3:14: `5` | expected a time with its unit"),
         ("links: []", "3:1: `links` stands there already"),
         ("routes: [{ to: 0.0.0.0/0, link: hw1 }]", "3:33: no link is named `hw1` | expected `hw0`"),
-        ("routes: [{ to: 0.0.0.0/0, link: hw0, via: 10.7.0.1 }]", "3:38: a TUN has no neighbours"),
+        ("routes: [{ to: 0.0.0.0/0, link: hw0, via: 10.7.0.1 }]", "3:38: `hw0` has no neighbours"),
         ("routes: [{ to: 0.0.0.0, link: hw0 }]", "3:16: `0.0.0.0`: "),
         ("rules: [{ receiver: delaid }]", "3:21: "),
         ("rules: [{ sender: [newreno, hold: 3] }]", "3:19: wrong specs"),
@@ -94,13 +94,38 @@ fn links_are_checked_with_their_addresses() {
         ("  - { kind: raw, name: eth0, kernel: 10.7.0.1/24 }", "3:30: `kernel` is the kernel's address"),
         ("  - { kind: tun, name: hw0 }\n  - { kind: raw, name: hw0 }", "4:24: the name `hw0` is links.0's"),
         ("  - { kind: raw, name: eth0, mtu: 1400 }", "3:30: an interface brings its own MTU"),
-        ("  - { kind: pcap, name: a }", "unknown variant `pcap` | expected one of `tun`, `tun-fast`, `raw`"),
+        ("  - { kind: wifi, name: a }", "unknown variant `wifi` | expected one of `tun`, `tun-fast`, `raw`"),
+        ("  - { kind: tun, name: hw0, filter: tcp }", "3:29: only a live capture takes a filter"),
+        ("  - { kind: raw, name: eth0, file: a.pcap }", "3:30: only a replay has a file"),
+        ("  - { kind: raw, name: eth0, pace: at-once }", "3:30: only a replay has a pace"),
         ("  - { kind: tun, name: much-too-long-a-name }", "3:24: `much-too-long-a-name` names no interface"),
         ("  - { kind: tun, name: hw0, mtu: 500 }", "3:34: 500 is too small | 576 to 65535 bytes"),
         ("  - { kind: tun, name: hw0, kernel: 10.7.0.255/24 }", "3:37: 10.7.0.255 is no host's address"),
         ("  - { kind: tun, name: hw0, fault: { drop: 5 } }", "3:44: `5` | expected a share from 0% to 100%"),
     ] {
         let text = with(links);
+        assert!(text.contains(wanted), "{links}: {text}");
+    }
+}
+
+/// Links that only listen take libpcap.
+#[test]
+fn captures_are_links_where_the_build_has_them() {
+    let config = |links: &str| format!("node: {{ name: a, address: 10.7.0.2/24 }}\nlinks:\n  - {links}\n");
+    let live = config("{ kind: pcap, name: wlan0, filter: tcp port 80 }");
+    let played = config("{ kind: replay, name: old, file: run.pcap, pace: at-once }");
+    if !cfg!(feature = "pcap") {
+        assert!(refused(&live).contains("3:13: this build is without libpcap"), "{}", refused(&live));
+        return;
+    }
+    assert_eq!(parsed(&live).expect("accepted").links[0].filter.as_deref(), Some("tcp port 80"));
+    assert_eq!(parsed(&played).expect("accepted").links[0].pace, Some(PaceName::AtOnce));
+    for (links, wanted) in [
+        ("{ kind: replay, name: old }", "3:5: a replay of no file"),
+        ("{ kind: pcap, name: wlan0, file: run.pcap }", "3:32: only a replay has a file"),
+        ("{ kind: pcap, name: wlan0, offload: true }", "3:32: nothing is sent there"),
+    ] {
+        let text = refused(&config(links));
         assert!(text.contains(wanted), "{links}: {text}");
     }
 }
