@@ -1,8 +1,13 @@
 //! The laboratory: what a run came to, what is kept of it, and what many runs say together.
 
+pub mod campaign;
 pub mod cost;
+pub mod csv;
 pub mod findings;
+pub mod metric;
 pub mod record;
 pub mod report;
 pub mod result;
 pub mod statistics;
+pub mod store;
+pub mod summary;

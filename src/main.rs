@@ -23,6 +23,7 @@ mod status;
 mod table;
 mod top;
 mod trace;
+mod trial;
 
 /// A user-level TCP for multi-hop 802.11, with the ACK decision and the sending decision chosen per connection.
 #[derive(Debug, Parser)]
@@ -35,6 +36,7 @@ struct Command {
 #[derive(Debug, Subcommand)]
 enum Sub {
     Run(run::Arguments),
+    Trial(trial::Arguments),
     Certify(certify::Arguments),
     Node(node::Arguments),
     Status(status::Arguments),
@@ -54,6 +56,7 @@ fn main() -> ExitCode {
     let Command { subcommand } = Command::parse();
     let done = match subcommand {
         Sub::Run(arguments) => run::run(&arguments),
+        Sub::Trial(arguments) => trial::run(&arguments),
         Sub::Certify(arguments) => certify::run(&arguments),
         Sub::Node(arguments) => node::run(&arguments),
         Sub::Status(arguments) => status::run(&arguments),

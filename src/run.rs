@@ -13,7 +13,7 @@ use crate::failure::{Failure, printed};
 mod airtime;
 mod files;
 mod report;
-mod watch;
+pub(crate) mod watch;
 
 /// Run one arm of a scenario once, in virtual time
 #[derive(Args, Debug)]
@@ -64,7 +64,7 @@ pub(crate) struct Arguments {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum World {
+pub(crate) enum World {
     Sim,
 }
 

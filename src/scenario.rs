@@ -26,7 +26,7 @@ use crate::located::{Document, LoadError, Place, Refusal};
 use crate::sim::{Arm, Plan};
 use schema::{RateName, RulesName, RunConfig, ScenarioFile, StopName, TcpProfile, WhenFullName};
 
-pub use matrix::{Cell, name_of};
+pub use matrix::Cell;
 pub use nodes::Nodes;
 pub use settings::hex;
 
@@ -115,6 +115,14 @@ impl Scenario {
         if let Some(baseline) = &file.run.baseline {
             // Stable, so that the others stay in their order.
             arms.sort_by_key(|arm| arm != baseline);
+        }
+        if file.run.stop == StopName::WhenSure && arms.len() < 2 {
+            let place = Place::root().key("run").key("stop");
+            return Err(self.document.refuse(
+                &place,
+                "one arm is compared with nothing",
+                "two arms, or all-seeds",
+            ));
         }
         Ok(Asked {
             title: file.title,

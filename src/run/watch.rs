@@ -16,14 +16,14 @@ use hopwise_core::trace::text::TraceText;
 use crate::failure::Failure;
 
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wanted {
-    pub(super) capture: bool,
-    pub(super) frames: bool,
-    pub(super) trace: bool,
+pub(crate) struct Wanted {
+    pub(crate) capture: bool,
+    pub(crate) frames: bool,
+    pub(crate) trace: bool,
 }
 
 /// The files, shared with the world while it runs.
-pub(super) struct Watch {
+pub(crate) struct Watch {
     files: Rc<RefCell<Files>>,
 }
 
@@ -38,7 +38,7 @@ struct Files {
 }
 
 impl Watch {
-    pub(super) fn begin(
+    pub(crate) fn begin(
         wanted: Wanted,
         simulation: &mut Simulation,
         prepared: &Prepared,
@@ -60,7 +60,7 @@ impl Watch {
         Ok(Watch { files })
     }
 
-    pub(super) fn end(self) -> Result<(), Failure> {
+    pub(crate) fn end(self) -> Result<(), Failure> {
         let mut files = self.files.borrow_mut();
         files.flush();
         match files.problem.take() {

@@ -169,18 +169,4 @@ impl Cell {
     pub(super) fn set_in(&self, document: &mut Document) -> Result<(), Box<Refusal>> {
         self.values.iter().try_for_each(|given| document.set_value(&given.path, &given.value, &given.place))
     }
-
-    /// The point for people: `topology.hops 8, radio.profile dsss-2mbps`.
-    pub fn name(&self) -> String {
-        name_of(&self.point)
-    }
-}
-
-/// A point for people: `topology.hops 8, radio.profile dsss-2mbps`; nothing where nothing varies.
-pub fn name_of(point: &Point) -> String {
-    let each = point.iter().map(|(path, value)| match value.as_str() {
-        Some(text) => format!("{path} {text}"),
-        None => format!("{path} {value}"),
-    });
-    each.collect::<Vec<_>>().join(", ")
 }

@@ -1,6 +1,7 @@
 //! Points of a matrix, and what is no matrix.
 
 use super::{CHAIN, Scenario, shown};
+use crate::lab::findings::label;
 
 fn with_matrix(matrix: &str, sets: &[&str]) -> Scenario {
     let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
@@ -8,7 +9,7 @@ fn with_matrix(matrix: &str, sets: &[&str]) -> Scenario {
 }
 
 fn points(scenario: &Scenario) -> Vec<String> {
-    scenario.asked().expect("it can be asked").cells.iter().map(super::Cell::name).collect()
+    scenario.asked().expect("it can be asked").cells.iter().map(|cell| label(&cell.point)).collect()
 }
 
 const CROSSED: &str = "  topology.hops: [1, 4]\n  radio.profile: [dsss-2mbps, dsss-11mbps]\n";
@@ -17,11 +18,11 @@ const CROSSED: &str = "  topology.hops: [1, 4]\n  radio.profile: [dsss-2mbps, ds
 fn paths_are_crossed_the_last_fastest() {
     let scenario = with_matrix(CROSSED, &[]);
     let expected =
-        ["dsss-2mbps, topology.hops 1", "dsss-11mbps, topology.hops 1", "dsss-2mbps, topology.hops 4"];
+        ["dsss-2mbps, topology.hops = 1", "dsss-11mbps, topology.hops = 1", "dsss-2mbps, topology.hops = 4"];
     let points = points(&scenario);
     assert_eq!(points.len(), 4);
     for (point, expected) in points.iter().zip(expected) {
-        assert_eq!(point, &format!("radio.profile {expected}"));
+        assert_eq!(point, &format!("radio.profile = {expected}"));
     }
     let cells = scenario.asked().expect("it can be asked").cells;
     let there = scenario.at(&cells[3]).expect("it is a point").prepare("x", 1).expect("a plan").plan;
@@ -39,14 +40,14 @@ fn groups_go_together_and_excluded_points_are_left_out() {
 ";
     let names = points(&with_matrix(together, &[]));
     assert_eq!(names.len(), 3, "{names:?}");
-    assert_eq!(names[1], "arms.x.receiver immediate, radio.profile dsss-11mbps, run.duration 100s");
+    assert_eq!(names[1], "arms.x.receiver = immediate, radio.profile = dsss-11mbps, run.duration = 100s");
 }
 
 #[test]
 fn what_is_set_varies_no_more_and_a_run_needs_one_point() {
     assert_eq!(
         points(&with_matrix(CROSSED, &["topology.hops=7"])),
-        ["radio.profile dsss-2mbps", "radio.profile dsss-11mbps"]
+        ["radio.profile = dsss-2mbps", "radio.profile = dsss-11mbps"]
     );
     let Err(super::NoPlan::Refused(refusal)) = with_matrix(CROSSED, &[]).plan(None, 1) else {
         panic!("four points")

@@ -177,7 +177,7 @@ fn what_serde_accepts_the_schema_accepts_as_well() {
         ("rts_threshold: 0", "rts_threshold: off"),
         ("receiver: immediate, sender: [newreno]", "sender: cubic"),
         ("receiver: immediate", "receiver: immediate, set: { topology.hops: 2 }"),
-        ("seeds: 5", "seeds: 5, margin: 5%, stop: when-sure, baseline: x"),
+        ("seeds: 5", "seeds: 5, margin: 5%, stop: all-seeds, baseline: x"),
         ("run:", "rules: [{ match: { direction: in, port: 5001, from: n1 }, receiver: delayed }]\nrun:"),
         ("run:", "matrix: { topology.hops: [1, 2], exclude: [{ topology.hops: 1 }] }\nrun:"),
     ] {

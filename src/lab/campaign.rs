@@ -1,0 +1,172 @@
+//! The runs of a trial: which there are, what each is called, and in which order they come.
+
+use std::sync::Arc;
+
+use hopwise_air::random::{Purpose, Stream};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+use super::record::{Record, Shard, Trial};
+use super::result::RunResult;
+use super::statistics::{Samples, is_sure, watch};
+use crate::located::Refusal;
+use crate::scenario::{Asked, Prepared, Scenario, hex};
+use crate::sim::certificate_hash;
+
+/// Of a hash's digits, so many are a name that no two runs share.
+const NAME_DIGITS: usize = 32;
+
+#[derive(Debug)]
+pub struct Campaign {
+    pub trial: Trial,
+    /// In the order of results: by point, block, arm. Of a shard, its own alone.
+    pub runs: Vec<Planned>,
+    /// One for each point.
+    scenarios: Vec<Scenario>,
+}
+
+/// A run that is to be.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    pub id: String,
+    /// Which point, and which arm, by their places in the trial.
+    pub point: usize,
+    pub arm: usize,
+    pub seed: u64,
+    pub block: u32,
+    settings: Arc<Value>,
+}
+
+impl Campaign {
+    /// Refuses a scenario of which any run could not be planned. `seeds` goes before what the file asks for.
+    pub fn new(
+        scenario: &Scenario,
+        seeds: Option<u32>,
+        shard: Option<Shard>,
+    ) -> Result<Campaign, Box<Refusal>> {
+        let Asked { title, world, arms, cells, seeds: asked, margin, stop } = scenario.asked()?;
+        let seeds = (1..=u64::from(seeds.unwrap_or(asked))).collect();
+        let points = cells.iter().map(|cell| cell.point.clone()).collect();
+        let trial = Trial {
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            certificate: certificate_hash(),
+            scenario: scenario.name.clone(),
+            title,
+            world: world.to_owned(),
+            arms,
+            points,
+            seeds,
+            margin,
+            stop,
+            shard,
+        };
+        let scenarios = cells.iter().map(|cell| scenario.at(cell)).collect::<Result<Vec<_>, _>>()?;
+        let mut campaign = Campaign { trial, runs: Vec::new(), scenarios };
+        campaign.runs = campaign.planned()?;
+        Ok(campaign)
+    }
+
+    fn planned(&self) -> Result<Vec<Planned>, Box<Refusal>> {
+        let trial = &self.trial;
+        let mut runs = Vec::new();
+        for (point, scenario) in self.scenarios.iter().enumerate() {
+            let mut settings = Vec::new();
+            for arm in &trial.arms {
+                settings.push(Arc::new(scenario.settings(arm)?));
+                // What no seed can change is refused before anything runs.
+                scenario.prepare(arm, trial.seeds[0])?;
+            }
+            for (seed, block) in
+                trial.seeds.iter().copied().zip(1..).filter(|(_, block)| self.has(point, *block))
+            {
+                for (arm, settings) in settings.iter().enumerate() {
+                    let id = self.id_of(point, arm, seed, settings);
+                    runs.push(Planned { id, point, arm, seed, block, settings: Arc::clone(settings) });
+                }
+            }
+        }
+        Ok(runs)
+    }
+
+    /// Blocks are dealt out to shards one by one; the arms of a block stay together.
+    fn has(&self, point: usize, block: u32) -> bool {
+        let Some(shard) = self.trial.shard else { return true };
+        let nth = u64::from(block - 1) * self.trial.points.len() as u64 + point as u64;
+        nth % u64::from(shard.count) == u64::from(shard.index - 1)
+    }
+
+    /// The hash of everything that determines the run.
+    fn id_of(&self, point: usize, arm: usize, seed: u64, settings: &Value) -> String {
+        let trial = &self.trial;
+        let determined = json!({
+            "version": trial.version,
+            "certificate": trial.certificate,
+            "scenario": trial.scenario,
+            "point": trial.points[point],
+            "arm": trial.arms[arm],
+            "seed": seed,
+            "settings": settings,
+        });
+        let mut id = hex(&Sha256::digest(determined.to_string().as_bytes()));
+        id.truncate(NAME_DIGITS);
+        id
+    }
+
+    /// The runs, by their places, in the order in which they are made: block by block, and within a block by chance.
+    pub fn order(&self) -> Vec<usize> {
+        let mut order: Vec<usize> = (0..self.runs.len()).collect();
+        // A key for each run, drawn by what names its block: the order is the same for whoever asks.
+        let key = |nth: &usize| {
+            let run = &self.runs[*nth];
+            let of_point = Stream::new(run.seed, run.point as u32, Purpose::Order).next_u64();
+            let of_arm = Stream::new(of_point, run.arm as u32, Purpose::Order).next_u64();
+            (run.block, of_point, run.point, of_arm, run.arm)
+        };
+        order.sort_by_key(key);
+        order
+    }
+
+    pub fn prepare(&self, run: &Planned) -> Result<Prepared, Box<Refusal>> {
+        self.scenarios[run.point].prepare(&self.trial.arms[run.arm], run.seed)
+    }
+
+    pub fn record(&self, run: &Planned, result: RunResult, series: Option<String>) -> Record {
+        Record {
+            id: run.id.clone(),
+            scenario: self.trial.scenario.clone(),
+            point: self.trial.points[run.point].clone(),
+            arm: self.trial.arms[run.arm].clone(),
+            seed: run.seed,
+            block: run.block,
+            settings: Value::clone(&run.settings),
+            result,
+            series,
+        }
+    }
+
+    /// Whether all runs up to that block are there; `goodput` is that of a run by its place, where it is known.
+    pub fn is_complete(&self, upto: u32, goodput: &dyn Fn(usize) -> Option<f64>) -> bool {
+        let mut runs = self.runs.iter().enumerate().filter(|(_, run)| run.block <= upto);
+        runs.all(|(nth, _)| goodput(nth).is_some())
+    }
+
+    /// Whether the blocks so far give a verdict on every arm at every point, however often that is asked.
+    pub fn is_sure(&self, upto: u32, goodput: &dyn Fn(usize) -> Option<f64>) -> bool {
+        let arms = self.trial.arms.iter().enumerate();
+        (0..self.trial.points.len()).all(|point| {
+            let samples = |(arm, name): (usize, &String)| {
+                let runs = self.runs.iter().enumerate();
+                let mine = runs.filter(|(_, run)| run.point == point && run.arm == arm && run.block <= upto);
+                let values = mine.filter_map(|(nth, run)| Some((run.block, goodput(nth)?))).collect();
+                Samples { arm: name.clone(), values }
+            };
+            let samples: Vec<Samples> = arms.clone().map(samples).collect();
+            samples
+                .split_first()
+                .is_none_or(|(baseline, others)| is_sure(&watch(baseline, others, self.trial.margin)))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

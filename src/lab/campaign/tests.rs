@@ -1,0 +1,106 @@
+use std::collections::BTreeSet;
+
+use super::*;
+
+const TEXT: &str = "topology: { kind: chain, hops: 2 }\n\
+    traffic: [{ from: first, to: last, kind: bulk }]\n\
+    arms:\n  every: { receiver: immediate }\n  plain:\n  dca: { receiver: dca, sender: [newreno, tell-cwnd] }\n\
+    run: { duration: 10s, seeds: 4, baseline: plain }\n\
+    matrix: { topology.hops: [1, 2], radio.rts_threshold: [0, off] }\n";
+
+fn campaign(sets: &[&str], shard: Option<Shard>) -> Campaign {
+    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+    let scenario = Scenario::parse("a", TEXT, &sets).expect("it is read");
+    Campaign::new(&scenario, None, shard).expect("a campaign")
+}
+
+fn ids(campaign: &Campaign) -> BTreeSet<String> {
+    campaign.runs.iter().map(|run| run.id.clone()).collect()
+}
+
+#[test]
+fn every_arm_runs_at_every_point_with_every_seed_and_the_baseline_is_first() {
+    let campaign = campaign(&[], None);
+    assert_eq!(campaign.trial.arms, ["plain", "every", "dca"]);
+    assert_eq!((campaign.runs.len(), ids(&campaign).len()), (4 * 4 * 3, 4 * 4 * 3));
+    let order = campaign.order();
+    let blocks: Vec<u32> = order.iter().map(|nth| campaign.runs[*nth].block).collect();
+    assert!(blocks.is_sorted());
+    // The arms of a block stand together, and not always in the same order.
+    let arms: BTreeSet<Vec<usize>> = order
+        .chunks(3)
+        .map(|chunk| {
+            let points: BTreeSet<_> = chunk.iter().map(|nth| campaign.runs[*nth].point).collect();
+            assert_eq!(points.len(), 1);
+            chunk.iter().map(|nth| campaign.runs[*nth].arm).collect()
+        })
+        .collect();
+    assert!(arms.len() > 2, "{arms:?}");
+}
+
+#[test]
+fn a_run_is_named_by_what_determines_it_and_by_nothing_else() {
+    let plain = ids(&campaign(&[], None));
+    for same in
+        ["run.margin=5%", "run.stop=when-sure", "run.baseline=dca", "title=another", "traffic.0.flows=1"]
+    {
+        assert_eq!(ids(&campaign(&[same], None)), plain, "{same}");
+    }
+    let more = ids(&campaign(&["run.seeds=5"], None));
+    assert!(more.is_superset(&plain) && more.len() > plain.len());
+    for other in
+        ["run.duration=11s", "tcp.nagle=false", "radio.queue_packets=40", "traffic.0.segment_bytes=900"]
+    {
+        assert!(ids(&campaign(&[other], None)).is_disjoint(&plain), "{other}");
+    }
+    // An arm's own change renames its own runs.
+    let one = ids(&campaign(&["arms.every.receiver=delayed:3"], None));
+    assert_eq!(one.intersection(&plain).count(), plain.len() * 2 / 3);
+}
+
+#[test]
+fn shards_are_parts_of_whole_blocks_and_make_up_the_whole() {
+    let whole = ids(&campaign(&[], None));
+    let mut joined = BTreeSet::new();
+    for index in 1..=3 {
+        let part = campaign(&[], Some(Shard { index, count: 3 }));
+        let blocks: BTreeSet<_> = part.runs.iter().map(|run| (run.point, run.block)).collect();
+        assert_eq!(part.runs.len(), blocks.len() * 3);
+        assert!((5..=6).contains(&blocks.len()));
+        for id in ids(&part) {
+            assert!(joined.insert(id), "no run is in two parts");
+        }
+    }
+    assert_eq!(joined, whole);
+}
+
+#[test]
+fn every_parameter_in_force_stands_in_the_settings() {
+    let campaign = campaign(&[], None);
+    let dca = campaign.runs.iter().find(|run| run.arm == 2).expect("a run");
+    let settings = &dca.settings;
+    assert_eq!(settings["arm"]["receiver"], "dca");
+    assert_eq!(settings["arm"]["parameters"]["receiver"]["dca.far-limit"], "3");
+    assert_eq!(settings["tcp"]["in_force"]["sack"], true);
+    assert_eq!(settings["topology"]["spacing_m"], 200.0);
+    assert_eq!(settings["radio"]["profile"], "dsss-2mbps");
+    assert_eq!(settings["run"]["duration"], "10s");
+}
+
+#[test]
+fn a_trial_is_sure_when_all_its_blocks_say_so() {
+    let campaign = campaign(&["run.stop=when-sure", "run.seeds=40"], None);
+    let goodput = |gain: f64| {
+        let runs = &campaign.runs;
+        move |nth: usize| {
+            let run = &runs[nth];
+            let scatter = (run.seed * 7 % 5) as f64 + 0.3 * ((run.seed * 3 + run.arm as u64) % 4) as f64;
+            Some((100.0 + scatter) * if run.arm == 0 { 1.0 } else { gain })
+        }
+    };
+    let sure = |gain: f64| (2..=40).find(|block| campaign.is_sure(*block, &goodput(gain)));
+    assert!(sure(1.3).is_some_and(|block| block < 10), "{:?}", sure(1.3));
+    assert!(campaign.is_complete(40, &goodput(1.0)));
+    let without_one = |nth: usize| goodput(1.0)(nth).filter(|_| nth != 5);
+    assert!(!campaign.is_complete(40, &without_one));
+}

@@ -1,0 +1,51 @@
+//! What a run comes to, figure by figure.
+
+use super::result::RunResult;
+
+/// A figure of a run, over all its flows.
+#[derive(Clone, Copy, Debug)]
+pub struct Metric {
+    pub name: &'static str,
+    /// None where the run has no such figure.
+    pub of: fn(&RunResult) -> Option<f64>,
+}
+
+/// The first is what arms are compared by.
+pub const METRICS: [Metric; 17] = [
+    Metric { name: "goodput_kbps", of: |run| Some(run.total.goodput_kbps) },
+    Metric { name: "jain", of: |run| Some(run.total.jain) },
+    Metric { name: "segments_sent", of: |run| sum(run, |flow| flow.segments_sent) },
+    Metric { name: "segments_retransmitted", of: |run| sum(run, |flow| flow.segments_retransmitted) },
+    Metric { name: "timeouts", of: |run| sum(run, |flow| flow.timeouts.into()) },
+    Metric { name: "fast_retransmits", of: |run| sum(run, |flow| flow.fast_retransmits.into()) },
+    Metric { name: "acks_sent", of: |run| sum(run, |flow| flow.acks_sent) },
+    Metric { name: "acks_repeated", of: |run| sum(run, |flow| flow.acks_repeated) },
+    Metric { name: "acks_per_segment", of: acks_per_segment },
+    Metric { name: "completion_s", of: completion_s },
+    Metric { name: "frames_sent", of: |run| Some(run.air.frames_sent as f64) },
+    Metric { name: "collisions", of: |run| Some(run.air.collisions as f64) },
+    Metric { name: "retry_drops", of: |run| Some(run.air.retry_drops as f64) },
+    Metric { name: "queue_drops", of: |run| Some(run.air.queue_drops as f64) },
+    Metric { name: "airtime_s", of: |run| Some(run.air.airtime_s) },
+    Metric { name: "route_discoveries", of: |run| Some(run.routing.discoveries as f64) },
+    Metric { name: "route_failures", of: |run| Some(run.routing.route_failures as f64) },
+];
+
+fn sum(run: &RunResult, of: fn(&super::result::FlowRow) -> u64) -> Option<f64> {
+    let foreground = run.flows.iter().filter(|flow| !flow.background);
+    Some(foreground.map(of).sum::<u64>() as f64)
+}
+
+fn acks_per_segment(run: &RunResult) -> Option<f64> {
+    let (acks, segments) = (sum(run, |flow| flow.acks_sent)?, sum(run, |flow| flow.segments_sent)?);
+    (segments > 0.0).then(|| acks / segments)
+}
+
+/// Of transfers and requests, all alike.
+fn completion_s(run: &RunResult) -> Option<f64> {
+    let completed: Vec<_> =
+        run.flows.iter().filter(|flow| !flow.background).filter_map(|f| f.completed).collect();
+    let count: u64 = completed.iter().map(|completed| completed.count).sum();
+    let total: f64 = completed.iter().filter_map(|c| Some(c.mean_s? * c.count as f64)).sum();
+    (count > 0).then(|| total / count as f64)
+}

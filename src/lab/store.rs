@@ -1,0 +1,284 @@
+//! A trial's folder: a file for each run, written once and whole, and at the end all of them in one.
+//!
+//! Whatever kills the program, what stands under a record's name is a whole record. Two programs never write one
+//! folder, and what a run cost stands apart, so that the same trial leaves the same files.
+
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FlockOperation, flock};
+use serde::Serialize;
+
+use super::cost::Cost;
+use super::record::{Record, Trial};
+
+#[derive(Debug)]
+pub struct Store {
+    folder: PathBuf,
+    /// Held while there is a store; whoever dies lets go of it.
+    _lock: File,
+}
+
+/// What to do with what a folder holds already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// A finished trial gives way, under another name.
+    Fresh,
+    /// Its runs are taken over.
+    Resume,
+}
+
+/// Why the folder does not serve.
+#[derive(Debug)]
+pub enum StoreError {
+    /// Another folder, or another way to ask, would.
+    Refused { folder: PathBuf, problem: String },
+    /// The system does not do what it must.
+    Failed { path: PathBuf, error: io::Error },
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StoreError::Refused { folder, problem } => write!(f, "{}: {problem}", folder.display()),
+            StoreError::Failed { path, error } => write!(f, "{}: {error}", path.display()),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+const PLAN: &str = "trial.json";
+const LOCK: &str = "lock";
+const RECORDS: &str = "records.jsonl";
+/// Of single runs, and what they cost.
+const RUNS: &str = "runs";
+const COSTS: &str = "costs";
+const SERIES: &str = "series";
+/// What is not whole yet ends so.
+const UNFINISHED: &str = ".part";
+
+impl Store {
+    /// Opens or makes the folder; answers the name under which an older trial is kept, if there was one.
+    pub fn open(folder: &Path, trial: &Trial, mode: Mode) -> Result<(Store, Option<PathBuf>), StoreError> {
+        let mut store = Store::locked(folder)?;
+        let plan = store.plan()?;
+        let mut kept = None;
+        match (plan, mode) {
+            (None, _) => store.check_foreign()?,
+            (Some(plan), Mode::Resume) => store.check_same(&plan, trial)?,
+            (Some(_), Mode::Fresh) if store.folder.join(RECORDS).exists() => {
+                kept = Some(store.make_way()?);
+                store = Store::locked(folder)?;
+            }
+            (Some(_), Mode::Fresh) => {
+                let problem = "it holds a trial that has not finished: --resume goes on with it, --out DIR begins \
+                               another one elsewhere";
+                return Err(store.refuse(problem));
+            }
+        }
+        for name in [RUNS, COSTS, SERIES] {
+            let path = store.folder.join(name);
+            fs::create_dir_all(&path).map_err(|error| failed(&path, error))?;
+            store.sweep(&path)?;
+        }
+        store.write(PLAN, &pretty(trial))?;
+        Ok((store, kept))
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    fn locked(folder: &Path) -> Result<Store, StoreError> {
+        let refuse = |error: io::Error| StoreError::Refused {
+            folder: folder.to_owned(),
+            problem: format!("no trial can be written there: {error}; choose another --out"),
+        };
+        fs::create_dir_all(folder).map_err(refuse)?;
+        let path = folder.join(LOCK);
+        let lock = File::options().create(true).append(true).open(&path).map_err(refuse)?;
+        match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
+            Ok(()) => Ok(Store { folder: folder.to_owned(), _lock: lock }),
+            Err(rustix::io::Errno::WOULDBLOCK) => Err(StoreError::Refused {
+                folder: folder.to_owned(),
+                problem: "another trial is being written there: wait for it, or choose another --out"
+                    .to_owned(),
+            }),
+            Err(error) => Err(failed(&path, error.into())),
+        }
+    }
+
+    fn refuse(&self, problem: impl Into<String>) -> StoreError {
+        StoreError::Refused { folder: self.folder.clone(), problem: problem.into() }
+    }
+
+    /// The plan of the trial that is there.
+    fn plan(&self) -> Result<Option<Trial>, StoreError> {
+        let path = self.folder.join(PLAN);
+        match fs::read(&path) {
+            Ok(text) => serde_json::from_slice(&text).map(Some).map_err(|error| {
+                self.refuse(format!("its {PLAN} is not understood ({error}): choose another --out"))
+            }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(failed(&path, error)),
+        }
+    }
+
+    /// Files of others stay alone; single runs of the same scenario may stand beside a trial.
+    fn check_foreign(&self) -> Result<(), StoreError> {
+        if self.folder.join("run.json").exists() {
+            return Ok(());
+        }
+        let entries = fs::read_dir(&self.folder).map_err(|error| failed(&self.folder, error))?;
+        let mut names =
+            entries.filter_map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned()));
+        match names.find(|name| name != LOCK && !name.ends_with(UNFINISHED)) {
+            Some(name) => {
+                let _ = fs::remove_file(self.folder.join(LOCK));
+                Err(self.refuse(format!("it holds what is no trial's, such as {name}: choose another --out")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn check_same(&self, plan: &Trial, ours: &Trial) -> Result<(), StoreError> {
+        let problem = if plan.version != ours.version {
+            format!("its trial was made by hopwise {}, and this is {}", plan.version, ours.version)
+        } else if plan.certificate != ours.certificate {
+            "its trial was made by a radio world with another certificate".to_owned()
+        } else if plan.scenario != ours.scenario {
+            format!("it holds a trial of `{}`, not of `{}`", plan.scenario, ours.scenario)
+        } else if plan.shard != ours.shard {
+            "it holds another shard of the trial".to_owned()
+        } else {
+            return Ok(());
+        };
+        Err(self.refuse(format!("{problem}: choose another --out")))
+    }
+
+    /// An older trial goes to the first free name with a number.
+    fn make_way(&self) -> Result<PathBuf, StoreError> {
+        let named = |nth: u32| {
+            let mut name = self.folder.as_os_str().to_owned();
+            name.push(format!(".{nth}"));
+            PathBuf::from(name)
+        };
+        let free = (1..).map(named).find(|path| !path.exists()).expect("numbers do not end");
+        fs::rename(&self.folder, &free).map_err(|error| failed(&self.folder, error))?;
+        Ok(free)
+    }
+
+    /// Whoever was killed may have left half a file behind.
+    fn sweep(&self, folder: &Path) -> Result<(), StoreError> {
+        let entries = fs::read_dir(folder).map_err(|error| failed(folder, error))?;
+        for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+            if path.to_string_lossy().ends_with(UNFINISHED) {
+                fs::remove_file(&path).map_err(|error| failed(&path, error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The run's record, if it is there and whole.
+    pub fn find(&self, id: &str) -> Option<Record> {
+        let record: Record = serde_json::from_str(&self.line(id)?).ok()?;
+        (record.id == id).then_some(record)
+    }
+
+    fn line(&self, id: &str) -> Option<String> {
+        fs::read_to_string(self.folder.join(RUNS).join(format!("{id}.json"))).ok()
+    }
+
+    /// A run has ended. Its record comes last: where it is, the rest is too.
+    pub fn keep(&self, record: &Record, cost: &Cost, series: Option<&str>) -> Result<(), StoreError> {
+        if let (Some(name), Some(series)) = (&record.series, series) {
+            self.write(name, series.as_bytes())?;
+        }
+        let spent = Spent { id: &record.id, host: host(), cost };
+        self.write(&format!("{COSTS}/{}.json", record.id), &line(&spent))?;
+        self.write(&format!("{RUNS}/{}.json", record.id), &line(record))
+    }
+
+    /// Where a run's series stands.
+    pub fn series_of(id: &str) -> String {
+        format!("{SERIES}/{id}.csv")
+    }
+
+    /// The trial goes on: what was said of all its runs is not true any more.
+    pub fn reopen(&self) -> Result<(), StoreError> {
+        let path = self.folder.join(RECORDS);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(&path, error)),
+            _ => Ok(()),
+        }
+    }
+
+    /// All runs in one file each way; answers them as they were read back.
+    pub fn finish<'a>(&self, ids: impl Iterator<Item = &'a str>) -> Result<Vec<Record>, StoreError> {
+        let (mut lines, mut costs, mut records) = (String::new(), String::new(), Vec::new());
+        for id in ids {
+            let missing = || failed(&self.folder, io::Error::other(format!("the record {id} has gone")));
+            let line = self.line(id).ok_or_else(missing)?;
+            records.push(serde_json::from_str(&line).map_err(|_| missing())?);
+            lines.push_str(&line);
+            costs +=
+                &fs::read_to_string(self.folder.join(COSTS).join(format!("{id}.json"))).unwrap_or_default();
+        }
+        self.write("costs.jsonl", costs.as_bytes())?;
+        self.write("records.csv", super::csv::table(&records).as_bytes())?;
+        self.write(RECORDS, lines.as_bytes())?;
+        Ok(records)
+    }
+
+    /// Writes a file of the folder so that it is there as a whole or not at all.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        let path = self.folder.join(name);
+        let mut part = path.clone().into_os_string();
+        part.push(UNFINISHED);
+        let part = PathBuf::from(part);
+        let written = File::create(&part).and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.sync_all()?;
+            fs::rename(&part, &path)?;
+            // The new name lasts when its folder does.
+            path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
+        });
+        written.map_err(|error| {
+            let _ = fs::remove_file(&part);
+            failed(&path, error)
+        })
+    }
+}
+
+/// What a run cost, and where. It stands in no report.
+#[derive(Serialize)]
+struct Spent<'a> {
+    id: &'a str,
+    host: String,
+    #[serde(flatten)]
+    cost: &'a Cost,
+}
+
+fn host() -> String {
+    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
+}
+
+fn line(value: &impl Serialize) -> Vec<u8> {
+    let mut line = serde_json::to_vec(value).expect("nothing in it but texts and numbers");
+    line.push(b'\n');
+    line
+}
+
+fn pretty(value: &impl Serialize) -> Vec<u8> {
+    let mut text = serde_json::to_vec_pretty(value).expect("nothing in it but texts and numbers");
+    text.push(b'\n');
+    text
+}
+
+fn failed(path: &Path, error: io::Error) -> StoreError {
+    StoreError::Failed { path: path.to_owned(), error }
+}

@@ -1,0 +1,82 @@
+//! What a trial came to, in a shape that is fixed: programs outside this project read it.
+
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+
+use super::findings::{Findings, PointFindings};
+use super::metric::METRICS;
+use super::record::{Point, Record, Trial};
+use super::statistics::{self, Comparison, summarize};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    pub scenario: String,
+    pub points: Vec<PointSummary>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct PointSummary {
+    pub point: Point,
+    pub arms: InOrder<InOrder<statistics::Summary>>,
+    /// Of all arms but the baseline.
+    pub comparisons: Vec<Comparison>,
+}
+
+/// An object whose keys stay in their order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InOrder<T>(pub Vec<(String, T)>);
+
+impl<T: Serialize> Serialize for InOrder<T> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(self.0.iter().map(|(key, value)| (key, value)))
+    }
+}
+
+impl Summary {
+    pub fn of(trial: &Trial, records: &[Record], findings: &Findings) -> Summary {
+        let points = findings.points.iter().map(|point| PointSummary::of(trial, point, records));
+        Summary { scenario: trial.scenario.clone(), points: points.collect() }
+    }
+
+    /// One line.
+    pub fn json(&self) -> String {
+        serde_json::to_string(self).expect("nothing in it but texts and numbers")
+    }
+}
+
+/// A trial of one point has its arms and comparisons at the top; of more, each point has its own.
+impl Serialize for Summary {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        map.serialize_entry("scenario", &self.scenario)?;
+        match &self.points[..] {
+            [only] => {
+                map.serialize_entry("arms", &only.arms)?;
+                map.serialize_entry("comparisons", &only.comparisons)?;
+            }
+            points => map.serialize_entry("points", points)?,
+        }
+        map.end()
+    }
+}
+
+impl PointSummary {
+    fn of(trial: &Trial, found: &PointFindings, records: &[Record]) -> PointSummary {
+        let of_arm = |arm: &'_ String| -> Vec<&Record> {
+            records.iter().filter(|record| record.point == found.point && record.arm == *arm).collect()
+        };
+        let figures = |arm: &String| {
+            let figure = |metric: &super::metric::Metric| {
+                let values: Vec<f64> =
+                    of_arm(arm).into_iter().filter_map(|record| (metric.of)(&record.result)).collect();
+                Some((metric.name.to_owned(), summarize(&values)?))
+            };
+            (arm.clone(), InOrder(METRICS.iter().filter_map(figure).collect()))
+        };
+        PointSummary {
+            point: found.point.clone(),
+            arms: InOrder(trial.arms.iter().map(figures).collect()),
+            comparisons: found.comparisons.clone(),
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! `hopwise trial`: all arms of a scenario over many seeds, and what is known of them then.
+
+use std::io::{self, IsTerminal, Write};
+use std::num::NonZero;
+use std::path::{Path, PathBuf};
+use std::thread;
+
+use clap::Args;
+use hopwise::lab::campaign::Campaign;
+use hopwise::lab::findings::Findings;
+use hopwise::lab::record::{Record, Shard, Stop, Trial};
+use hopwise::lab::report::{Bundle, html};
+use hopwise::lab::store::{Mode, Store, StoreError};
+use hopwise::lab::summary::Summary;
+use hopwise::scenario::Scenario;
+
+use crate::failure::{Failure, printed};
+use crate::run::World;
+use progress::Progress;
+
+mod progress;
+mod runner;
+
+/// Run all arms of a scenario over many seeds, and say which is faster and how surely
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hopwise trial configs/chain.yaml
+  hopwise trial configs/chain.yaml --seeds 20 --set topology.hops=12 --out results/chain-12
+  hopwise trial configs/chain.yaml --resume
+  hopwise trial configs/chain.yaml --json | jq '.comparisons[] | {arm, ratio, verdict}'
+  hopwise trial configs/chain.yaml --shard 2/8 --out results/chain-2
+
+Every arm of a block meets the same channel, movement and traffic. What is killed goes on with --resume, and comes to
+the same results to the byte.")]
+pub(crate) struct Arguments {
+    /// The scenario, in YAML
+    scenario: PathBuf,
+    /// Where it runs; so far there is one world
+    #[arg(long, value_name = "W")]
+    world: Option<World>,
+    /// Sets a value over the file's, such as topology.hops=7; VALUE is YAML; may be given several times
+    #[arg(long, value_name = "PATH=VALUE")]
+    set: Vec<String>,
+    /// Runs of each arm, instead of what the scenario says
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    seeds: Option<u32>,
+    /// Runs at a time; without it as many as there are cores
+    #[arg(long, value_name = "N")]
+    jobs: Option<NonZero<usize>>,
+    /// Go on with the trial that is in the folder: only what is missing is run
+    #[arg(long)]
+    resume: bool,
+    /// Run part I of N alone, such as 2/8; `hopwise report` joins the parts
+    #[arg(long, value_name = "I/N", value_parser = shard)]
+    shard: Option<Shard>,
+    /// Where results go
+    #[arg(long, value_name = "DIR", default_value = "results/SCENARIO", hide_default_value = true)]
+    out: PathBuf,
+    /// One JSON object on standard output, and nothing else
+    #[arg(long)]
+    json: bool,
+    /// Write what each radio sends and decodes to captures/RUN/NODE.pcap
+    #[arg(long)]
+    capture: bool,
+}
+
+fn shard(text: &str) -> Result<Shard, String> {
+    let wanted = || "expected a part and their number, such as 2/8".to_owned();
+    let (index, count) = text.split_once('/').ok_or_else(wanted)?;
+    match (index.parse(), count.parse()) {
+        (Ok(index), Ok(count)) if index > 0 && index <= count => Ok(Shard { index, count }),
+        _ => Err(wanted()),
+    }
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let scenario = Scenario::load(&arguments.scenario, &arguments.set)?;
+    let campaign = Campaign::new(&scenario, arguments.seeds, arguments.shard).map_err(Failure::Located)?;
+    if campaign.trial.stop == Stop::WhenSure && arguments.shard.is_some() {
+        let problem = "a part does not know when the whole is sure: --set run.stop=all-seeds";
+        return Err(Failure::refused("--shard", problem));
+    }
+    let folder = if arguments.out.as_os_str() == "results/SCENARIO" {
+        PathBuf::from("results").join(&scenario.name)
+    } else {
+        arguments.out.clone()
+    };
+    let mode = if arguments.resume { Mode::Resume } else { Mode::Fresh };
+    let (store, kept) = Store::open(&folder, &campaign.trial, mode)?;
+    if let Some(kept) = kept {
+        eprintln!("hopwise: the trial that was in {} is in {} now", folder.display(), kept.display());
+    }
+    let records = records(arguments, &campaign, &store)?;
+    let findings = Findings::of(&campaign.trial, &records);
+    let summary = Summary::of(&campaign.trial, &records, &findings).json();
+    store.write("summary.json", format!("{summary}\n").as_bytes())?;
+    report(&store)?;
+    printed(match arguments.json {
+        true => writeln!(io::stdout().lock(), "{summary}"),
+        false => print(&campaign.trial, &records, &findings, store.folder()),
+    })
+}
+
+/// Runs what is missing, and writes down the whole.
+fn records(arguments: &Arguments, campaign: &Campaign, store: &Store) -> Result<Vec<Record>, Failure> {
+    let mut runs = runner::Runs::new(campaign, store);
+    if runs.missing() > 0 {
+        store.reopen()?;
+    }
+    let cores = || thread::available_parallelism().map_or(1, usize::from);
+    let how =
+        runner::How { jobs: arguments.jobs.map_or_else(cores, usize::from), capture: arguments.capture };
+    let mut progress = Progress::new(campaign, runs.goodputs(), io::stderr().is_terminal());
+    let ran = runs.run(&how, &mut |nth, goodput| progress.on_run(nth, goodput));
+    progress.end();
+    ran?;
+    Ok(store.finish(runs.wanted().map(|run| run.id.as_str()))?)
+}
+
+fn print(trial: &Trial, records: &[Record], findings: &Findings, folder: &Path) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{}: {}", trial.scenario, trial.title.as_deref().unwrap_or("a trial"))?;
+    let blocks = records.iter().map(|record| record.block).max().unwrap_or(0);
+    if let Some(shard) = trial.shard {
+        writeln!(out, "part {} of {}: {} runs", shard.index, shard.count, records.len())?;
+    } else if blocks < trial.seeds.len() as u32 {
+        writeln!(out, "sure after {blocks} of {} seeds", trial.seeds.len())?;
+    }
+    write!(out, "\n{}", findings.text())?;
+    writeln!(
+        out,
+        "{} shows it all; records, tables and settings are beside it",
+        folder.join(REPORT).display()
+    )
+}
+
+const REPORT: &str = "report.html";
+
+fn report(store: &Store) -> Result<(), Failure> {
+    let failed = |error| Failure::failed("making the report", error);
+    let bundle = Bundle::read(&[store.folder().to_owned()]).map_err(failed)?;
+    Ok(store.write(REPORT, html(&bundle).as_bytes())?)
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Failure {
+        match error {
+            StoreError::Refused { folder, problem } => {
+                Failure::refused(folder.display().to_string(), problem)
+            }
+            StoreError::Failed { path, error } => {
+                let problem =
+                    format!("{}: {error}; what is written stays whole, and --resume goes on", path.display());
+                Failure::failed("writing records", problem)
+            }
+        }
+    }
+}

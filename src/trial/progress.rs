@@ -1,0 +1,127 @@
+//! How far a trial has come: a bar and a table that lives on a terminal, and plain lines elsewhere.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use hopwise::lab::campaign::Campaign;
+use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+/// Between two plain lines, after the first.
+const PAUSE: Duration = Duration::from_secs(10);
+
+pub(super) struct Progress<'a> {
+    campaign: &'a Campaign,
+    total: usize,
+    /// Before this program came.
+    there: usize,
+    done: usize,
+    began: Instant,
+    told: Instant,
+    /// Sum and number of goodputs by point and arm.
+    means: BTreeMap<(usize, usize), (f64, u32)>,
+    terminal: Option<Terminal>,
+}
+
+struct Terminal {
+    bar: ProgressBar,
+    /// A line for each arm.
+    arms: Vec<ProgressBar>,
+}
+
+impl<'a> Progress<'a> {
+    pub(super) fn new(campaign: &'a Campaign, known: &[Option<f64>], is_terminal: bool) -> Progress<'a> {
+        let there = known.iter().flatten().count();
+        let terminal = is_terminal.then(|| Terminal::new(campaign, there));
+        let now = clock();
+        let (means, total) = (BTreeMap::new(), known.len());
+        let mut progress =
+            Progress { campaign, total, there, done: 0, began: now, told: now, means, terminal };
+        for (nth, goodput) in known.iter().enumerate() {
+            goodput.iter().for_each(|goodput| progress.count(nth, *goodput));
+        }
+        if there > 0 {
+            progress.say(&format!("{there} of {total} runs are there already"));
+        }
+        progress
+    }
+
+    fn count(&mut self, nth: usize, goodput: f64) {
+        let run = &self.campaign.runs[nth];
+        let (sum, number) = self.means.entry((run.point, run.arm)).or_default();
+        *sum += goodput;
+        *number += 1;
+    }
+
+    pub(super) fn on_run(&mut self, nth: usize, goodput: f64) {
+        self.done += 1;
+        self.count(nth, goodput);
+        if let Some(terminal) = &self.terminal {
+            terminal.bar.inc(1);
+            for (arm, line) in terminal.arms.iter().enumerate() {
+                line.set_message(self.line(arm));
+            }
+        } else if self.done == 1 || clock().duration_since(self.told) >= PAUSE {
+            self.told = clock();
+            self.say(&self.state());
+        }
+    }
+
+    /// `12 of 40 runs, about 30 s left`
+    fn state(&self) -> String {
+        let left = self.total - self.there - self.done;
+        let each_s = self.began.elapsed().as_secs_f64() / self.done.max(1) as f64;
+        let done = self.there + self.done;
+        format!("{done} of {} runs, about {:.0} s left", self.total, each_s * left as f64)
+    }
+
+    /// An arm with its means at each point, the first few of them.
+    fn line(&self, arm: usize) -> String {
+        const MOST: usize = 8;
+        let points = self.campaign.trial.points.len();
+        let mean = |point: usize| match self.means.get(&(point, arm)) {
+            Some((sum, number)) => format!("{:>8.1}", sum / f64::from(*number)),
+            None => format!("{:>8}", "-"),
+        };
+        let means: Vec<_> = (0..points.min(MOST)).map(mean).collect();
+        let more = if points > MOST { " …" } else { "" };
+        format!("{:<16} {}{more} kbit/s", self.campaign.trial.arms[arm], means.join(" "))
+    }
+
+    fn say(&self, what: &str) {
+        match &self.terminal {
+            Some(terminal) => terminal.bar.println(what),
+            None => eprintln!("hopwise: {what}"),
+        }
+    }
+
+    pub(super) fn end(&self) {
+        if let Some(terminal) = &self.terminal {
+            terminal.arms.iter().for_each(ProgressBar::finish_and_clear);
+            terminal.bar.finish_and_clear();
+        } else if self.done > 0 {
+            self.say(&self.state());
+        }
+    }
+}
+
+impl Terminal {
+    fn new(campaign: &Campaign, there: usize) -> Terminal {
+        let both = MultiProgress::new();
+        let bar = both.add(ProgressBar::new(campaign.runs.len() as u64).with_position(there as u64));
+        bar.reset_eta();
+        let style = "{bar:40} {pos} of {len} runs, {eta} left";
+        bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.enable_steady_tick(Duration::from_millis(500));
+        let plain = || ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
+        let line = |_: &String| both.add(ProgressBar::new(0).with_style(plain()));
+        Terminal { bar, arms: campaign.trial.arms.iter().map(line).collect() }
+    }
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "who waits lives in real time; nothing that is kept depends on it"
+)]
+fn clock() -> Instant {
+    Instant::now()
+}

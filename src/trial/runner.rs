@@ -1,0 +1,192 @@
+//! The runs of a trial, so many at a time.
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+
+use hopwise::lab::campaign::{Campaign, Planned};
+use hopwise::lab::cost::Meter;
+use hopwise::lab::record::Stop;
+use hopwise::lab::result::RunResult;
+use hopwise::lab::store::Store;
+use hopwise::scenario::Prepared;
+use hopwise::sim::{Simulation, series};
+
+use crate::failure::Failure;
+use crate::run::watch::{Wanted, Watch};
+
+#[derive(Debug)]
+pub(super) struct How {
+    pub(super) jobs: usize,
+    pub(super) capture: bool,
+}
+
+/// Of the first block, how windows and queues went is kept as well.
+const WITH_SERIES: u32 = 1;
+
+/// What is known of each run of a campaign.
+pub(super) struct Runs<'a> {
+    campaign: &'a Campaign,
+    store: &'a Store,
+    /// By their place in the campaign.
+    goodputs: Vec<Option<f64>>,
+    /// The trial is sure after this block, and ends with it.
+    last: Option<u32>,
+    /// Blocks up to this one have been looked at.
+    looked: u32,
+}
+
+/// What one run came to, by its place.
+type Ran = (usize, Result<f64, Failure>);
+
+impl<'a> Runs<'a> {
+    /// What the store has already.
+    pub(super) fn new(campaign: &'a Campaign, store: &'a Store) -> Runs<'a> {
+        let known = |run: &Planned| Some(store.find(&run.id)?.result.total.goodput_kbps);
+        let goodputs = campaign.runs.iter().map(known).collect();
+        let mut runs = Runs { campaign, store, goodputs, last: None, looked: 1 };
+        runs.look();
+        runs
+    }
+
+    pub(super) fn goodputs(&self) -> &[Option<f64>] {
+        &self.goodputs
+    }
+
+    fn is_wanted(&self, nth: usize) -> bool {
+        self.last.is_none_or(|last| self.campaign.runs[nth].block <= last)
+    }
+
+    /// In the order of results.
+    pub(super) fn wanted(&self) -> impl Iterator<Item = &Planned> {
+        let runs = self.campaign.runs.iter().enumerate();
+        runs.filter(|(nth, _)| self.is_wanted(*nth)).map(|(_, run)| run)
+    }
+
+    pub(super) fn missing(&self) -> usize {
+        (0..self.goodputs.len()).filter(|nth| self.is_wanted(*nth) && self.goodputs[*nth].is_none()).count()
+    }
+
+    /// Whether the trial is sure by now. Blocks are looked at in their order, so that runs that are ahead of others
+    /// change nothing.
+    fn look(&mut self) {
+        if self.campaign.trial.stop == Stop::AllSeeds {
+            return;
+        }
+        let blocks = self.campaign.runs.iter().map(|run| run.block).max().unwrap_or(0);
+        let goodput = |nth: usize| self.goodputs[nth];
+        while self.last.is_none()
+            && self.looked < blocks
+            && self.campaign.is_complete(self.looked + 1, &goodput)
+        {
+            self.looked += 1;
+            self.last = self.campaign.is_sure(self.looked, &goodput).then_some(self.looked);
+        }
+    }
+
+    /// Makes all that is missing; `on_run` hears of each with its goodput.
+    pub(super) fn run(&mut self, how: &How, on_run: &mut dyn FnMut(usize, f64)) -> Result<(), Failure> {
+        let order = self.campaign.order();
+        let missing: Vec<usize> =
+            order.into_iter().filter(|nth| self.is_wanted(*nth) && self.goodputs[*nth].is_none()).collect();
+        let jobs = how.jobs.min(missing.len());
+        let work = Work {
+            campaign: self.campaign,
+            store: self.store,
+            how,
+            left: Mutex::new(missing.into_iter()),
+            has_enough: AtomicBool::new(false),
+        };
+        let (say, hear) = mpsc::channel();
+        let mut failure = None;
+        thread::scope(|scope| {
+            for _ in 0..jobs {
+                let (work, say) = (&work, say.clone());
+                scope.spawn(move || work.go_on(&say));
+            }
+            drop(say);
+            for (nth, ran) in hear {
+                match ran {
+                    Ok(goodput) => {
+                        self.goodputs[nth] = Some(goodput);
+                        on_run(nth, goodput);
+                        self.look();
+                    }
+                    Err(error) => failure = failure.take().or(Some(error)),
+                }
+                if failure.is_some() || self.last.is_some() {
+                    work.has_enough.store(true, Ordering::Relaxed);
+                }
+            }
+        });
+        failure.map_or(Ok(()), Err)
+    }
+}
+
+/// What threads share.
+struct Work<'a> {
+    campaign: &'a Campaign,
+    store: &'a Store,
+    how: &'a How,
+    left: Mutex<std::vec::IntoIter<usize>>,
+    has_enough: AtomicBool,
+}
+
+/// A thread that panics takes the others along.
+struct Alarm<'a>(&'a AtomicBool);
+
+impl Drop for Alarm<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Work<'_> {
+    fn go_on(&self, say: &Sender<Ran>) {
+        let _alarm = Alarm(&self.has_enough);
+        while !self.has_enough.load(Ordering::Relaxed) {
+            let next = self.left.lock().expect("no thread panics with it").next();
+            let Some(nth) = next else { return };
+            if say.send((nth, self.one(&self.campaign.runs[nth]))).is_err() {
+                return;
+            }
+        }
+    }
+
+    /// One run, from its plan to its record. Answers its goodput.
+    fn one(&self, run: &Planned) -> Result<f64, Failure> {
+        let unbuilt = |error| Failure::failed("building the world", error);
+        let prepared = self.campaign.prepare(run).map_err(Failure::Located)?;
+        if self.how.capture {
+            self.capture(run, &prepared)?;
+        }
+        let meter = Meter::start();
+        let mut simulation = Simulation::new(&prepared.plan).map_err(unbuilt)?;
+        let series = (run.block == WITH_SERIES)
+            .then(|| series::run(&mut simulation, &prepared.names, series::Frames::Keep));
+        simulation.run_until(prepared.plan.end());
+        let results = simulation.results();
+        let trial = &self.campaign.trial;
+        let result = RunResult::new(&trial.scenario, &trial.world, &prepared, &results);
+        let goodput = result.total.goodput_kbps;
+        let name = series.as_ref().map(|_| Store::series_of(&run.id));
+        let record = self.campaign.record(run, result, name);
+        self.store.keep(&record, &meter.stop(results.events), series.as_deref())?;
+        Ok(goodput)
+    }
+
+    /// The same run once more, so that a capture changes nothing of what is kept.
+    fn capture(&self, run: &Planned, prepared: &Prepared) -> Result<(), Failure> {
+        let unbuilt = |error| Failure::failed("building the world", error);
+        let folder: PathBuf = self.store.folder().join("captures").join(&run.id);
+        let mut simulation = Simulation::new(&prepared.plan).map_err(unbuilt)?;
+        let wanted = Wanted { capture: true, frames: false, trace: false };
+        let watch = Watch::begin(wanted, &mut simulation, prepared, &folder)?;
+        simulation.run_until(prepared.plan.end());
+        watch.end()
+    }
+}

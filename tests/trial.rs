@@ -1,0 +1,8 @@
+//! `hopwise trial` as a shell sees it: what it prints and keeps, what it goes on with, and what it refuses.
+
+#[path = "trial/folder.rs"]
+mod folder;
+#[path = "trial/refusals.rs"]
+mod refusals;
+#[path = "trial/results.rs"]
+mod results;

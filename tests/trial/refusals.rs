@@ -1,0 +1,145 @@
+//! What a trial refuses, and how it says so.
+
+use std::fs::File;
+use std::process::{Command, Stdio};
+
+use rustix::fs::{FlockOperation, flock};
+
+use crate::folder::{Folder, SCENARIO, text};
+
+/// Exit status 2, a sentence, and nothing on standard output.
+fn refused(folder: &Folder, words: &[&str], wanted: &[&str]) {
+    let done = folder.trial(words);
+    let shown = text(&done.stderr);
+    assert_eq!(done.status.code(), Some(2), "{words:?}: {shown}");
+    assert!(done.stdout.is_empty(), "{words:?}");
+    for part in wanted {
+        assert!(shown.contains(part), "{words:?}: {part} is missing in {shown}");
+    }
+}
+
+#[test]
+fn a_scenario_that_makes_no_sense_is_refused_with_its_line_and_column() {
+    let folder = Folder::new("scenarios");
+    for (from, to, wanted) in [
+        ("title:", "titel:", &["small.yaml:1:1", "did you mean `title`?"][..]),
+        ("receiver: delayed", "reciever: delayed", &["small.yaml:8:14", "did you mean `receiver`?"]),
+        ("  dca:", "  every:", &["small.yaml:9:3", "`every` stands there already"]),
+        ("seeds: 4", "seeds: 0", &["small.yaml:10:42", "no seed, no run"]),
+        ("to: last", "to: n3", &["small.yaml:5:24", "no node is called `n3`", "n0 to n2"]),
+        ("hops: 2", "hops: 20000", &["small.yaml:2:32", "a whole number from 1 to"]),
+        (
+            "topology:",
+            "world: hwsim\ntopology:",
+            &["small.yaml:2:8", "unknown variant `hwsim`", "expected `sim`"],
+        ),
+        (
+            "topology:",
+            "routing: { protocol: olsr }\ntopology:",
+            &["small.yaml:2:22", "unknown variant `olsr`"],
+        ),
+        ("seeds: 4", "seeds: 4, margin: 3", &["small.yaml:10:53", "a share from 0% to 100%"]),
+        ("  every: {", "  every: { set: { topology.hops: 0 },", &["small.yaml:7:34", "hops: 0"]),
+    ] {
+        assert!(SCENARIO.contains(from), "{from}");
+        folder.write("small.yaml", &SCENARIO.replacen(from, to, 1));
+        refused(&folder, &[], wanted);
+        assert!(!folder.path("results").exists(), "{to}: nothing is made for what is refused");
+    }
+}
+
+#[test]
+fn options_that_make_no_sense_are_refused() {
+    let folder = Folder::new("options");
+    refused(&folder, &["--seeds", "0"], &["--seeds", "1..=100000"]);
+    refused(&folder, &["--jobs", "0"], &["--jobs"]);
+    for part in ["3/2", "0/2", "2", "a/b"] {
+        refused(&folder, &["--shard", part], &["expected a part and their number, such as 2/8"]);
+    }
+    refused(&folder, &["--shard", "1/2", "--set", "run.stop=when-sure"], &["a part does not know"]);
+    refused(&folder, &["--set", "topology.hopps=3"], &["--set:1:16", "did you mean `hops`?"]);
+    refused(&folder, &["--set", "topology.hops=none"], &["--set:1:15"]);
+    refused(&folder, &["--world", "hwsim"], &["possible values: sim"]);
+}
+
+#[test]
+fn a_folder_that_does_not_serve_is_refused_and_left_alone() {
+    let folder = Folder::new("folders");
+    // Somebody else's.
+    std::fs::create_dir(folder.path("others")).expect("a folder");
+    folder.write("others/thesis.tex", "all of it");
+    refused(&folder, &["--out", "others"], &["others: it holds what is no trial's, such as thesis.tex"]);
+    assert_eq!(folder.files("others").into_keys().collect::<Vec<_>>(), ["thesis.tex"]);
+    // No folder, and none can be.
+    refused(&folder, &["--out", "small.yaml"], &["small.yaml: no trial can be written there"]);
+    refused(
+        &folder,
+        &["--out", "small.yaml/below"],
+        &["no trial can be written there", "choose another --out"],
+    );
+    // In use.
+    folder.done(&["--seeds", "1", "--out", "used"]);
+    let before = folder.files("used");
+    let lock = File::open(folder.path("used/lock")).expect("a lock");
+    flock(&lock, FlockOperation::NonBlockingLockExclusive).expect("nobody else has it");
+    refused(&folder, &["--out", "used", "--resume"], &["used: another trial is being written there"]);
+    drop(lock);
+    // Not finished.
+    std::fs::remove_file(folder.path("used/records.jsonl")).expect("it was there");
+    refused(&folder, &["--out", "used"], &["has not finished: --resume goes on with it"]);
+    // Of another program.
+    let plan = text(&before["trial.json"]);
+    let version = format!("\"version\": \"{}\"", env!("CARGO_PKG_VERSION"));
+    for (from, to, wanted) in [
+        (version.as_str(), "\"version\": \"0.0.1\"", "made by hopwise 0.0.1"),
+        ("\"scenario\": \"small\"", "\"scenario\": \"large\"", "a trial of `large`, not of `small`"),
+        ("\"certificate\": \"", "\"certificate\": \"0", "another certificate"),
+        ("{", "", "trial.json is not understood"),
+    ] {
+        assert!(plan.contains(from), "{from}");
+        folder.write("used/trial.json", &plan.replacen(from, to, 1));
+        refused(&folder, &["--out", "used", "--resume"], &[wanted, "choose another --out"]);
+    }
+    folder.write("used/trial.json", &plan);
+    folder.done(&["--seeds", "1", "--out", "used", "--resume"]);
+    assert!(folder.files("used") == before);
+}
+
+/// A disk of its own, where the system lets us have one.
+#[test]
+fn records_stay_whole_when_the_disk_is_full() {
+    let folder = Folder::new("full");
+    std::fs::create_dir(folder.path("disk")).expect("a folder");
+    let on_disk = |script: &str| {
+        let script = format!("mount -t tmpfs -o size=160k tmpfs disk && {script}");
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--mount", "sh", "-c", &script]);
+        command.env("HOPWISE", env!("CARGO_BIN_EXE_hopwise")).current_dir(folder.path(""));
+        command.stdin(Stdio::null()).output()
+    };
+    match on_disk("true") {
+        Ok(done) if done.status.success() => {}
+        _ => {
+            println!(
+                "skipped: records_stay_whole_when_the_disk_is_full: no user namespace may mount a tmpfs here"
+            );
+            return;
+        }
+    }
+    let done = on_disk(
+        "\"$HOPWISE\" trial small.yaml --seeds 40 --out disk/a; status=$?; cat disk/a/runs/*.json; \
+         test ! -e disk/a/records.jsonl && ls disk/a/runs && exit $status",
+    )
+    .expect("the shell runs");
+    let shown = text(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{shown}");
+    assert!(shown.contains("No space left on device") && shown.contains("--resume goes on"), "{shown}");
+    let kept = text(&done.stdout);
+    let records = kept.lines().filter(|line| line.starts_with('{')).count();
+    let names = kept.lines().filter(|line| line.ends_with(".json")).count();
+    assert!(records > 0 && records == names, "{records} {names}");
+    for line in kept.lines().filter(|line| line.starts_with('{')) {
+        serde_json::from_str::<serde_json::Value>(line).expect("a whole record");
+    }
+    assert!(!kept.contains(".part"), "{kept}");
+}
