@@ -3,6 +3,7 @@
 pub mod campaign;
 pub mod cost;
 pub mod csv;
+pub mod explain;
 pub mod findings;
 pub mod metric;
 pub mod record;

@@ -10,6 +10,7 @@ mod agents;
 mod capture;
 mod certify;
 mod doctor;
+mod explain;
 mod failure;
 mod measure;
 mod node;
@@ -46,6 +47,7 @@ enum Sub {
     Recv(recv::Arguments),
     Proxy(proxy::Arguments),
     Report(report::Arguments),
+    Explain(explain::Arguments),
     Agents(agents::Arguments),
     Schema(schema::Arguments),
     Doctor(doctor::Arguments),
@@ -66,6 +68,7 @@ fn main() -> ExitCode {
         Sub::Recv(arguments) => recv::run(&arguments),
         Sub::Proxy(arguments) => proxy::run(&arguments),
         Sub::Report(arguments) => report::run(&arguments),
+        Sub::Explain(arguments) => explain::run(&arguments),
         Sub::Agents(arguments) => agents::run(&arguments),
         Sub::Schema(arguments) => schema::run(&arguments),
         Sub::Doctor(arguments) => doctor::run(&arguments),

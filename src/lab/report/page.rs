@@ -40,6 +40,8 @@ pub(super) fn whole(view: &View<'_>) -> String {
          <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>\n{STYLE}{arms}</style>\n\
          </head>\n<body>\n<header><h1>{title}</h1>{about}</header>\n{toggles}<main>\n\
          <section id=\"results\"><h2>Results</h2>{results}{sentences}</section>\n\
+         <section id=\"reasons\"><h2>Why</h2>\
+         <p class=\"lead\">From what the runs counted, all seeds together.</p>{reasons}</section>\n\
          <section id=\"figures\"><h2>Every arm</h2>{overall}</section>\n{over_time}\n\
          <section id=\"parameters\"><h2>Parameters in force</h2>\
          <p class=\"lead\">A value in one cell holds for all arms; values of several points are divided by a bar.</p>\
@@ -53,6 +55,7 @@ pub(super) fn whole(view: &View<'_>) -> String {
         toggles = toggles(view),
         results = tables::results(view),
         sentences = tables::sentences(view),
+        reasons = tables::reasons(view),
         overall = figures::overall(view),
         parameters = tables::parameters(view),
         all_runs = tables::runs(view),

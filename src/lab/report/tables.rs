@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::View;
 use super::chart::escape;
+use crate::lab::explain;
 use crate::lab::findings::{label, plain, told};
 use crate::lab::record::Record;
 use crate::lab::statistics::change;
@@ -78,6 +79,23 @@ pub(super) fn sentences(view: &View<'_>) -> String {
         for comparison in &point.comparisons {
             let class = view.class(&comparison.arm);
             let _ = write!(html, "<li class=\"{class}\">{SWATCH}{}</li>", escape(&comparison.sentence));
+        }
+        html.push_str("</ul>");
+    }
+    html
+}
+
+/// Why arms were faster or slower.
+pub(super) fn reasons(view: &View<'_>) -> String {
+    let mut html = String::new();
+    for (point, arms) in explain::sentences(&view.bundle.trial, &view.bundle.records) {
+        if !point.is_empty() {
+            let _ = write!(html, "<h3>{}</h3>", escape(&label(point)));
+        }
+        html.push_str("<ul class=\"sentences\">");
+        for (arm, sentence) in arms {
+            let class = view.class(&arm);
+            let _ = write!(html, "<li class=\"{class}\">{SWATCH}{}</li>", escape(&sentence));
         }
         html.push_str("</ul>");
     }

@@ -68,8 +68,9 @@ pub(super) fn goodputs(view: &View<'_>) -> String {
 /// Pure ACKs for each data segment that was sent.
 pub(super) fn acks(view: &View<'_>) -> String {
     let of = |record: &Record| {
-        let sent: u64 = record.result.flows.iter().map(|flow| flow.segments_sent).sum();
-        let acks: u64 = record.result.flows.iter().map(|flow| flow.acks_sent).sum();
+        let flows = || record.result.flows.iter().filter(|flow| !flow.background);
+        let sent: u64 = flows().map(|flow| flow.segments_sent).sum();
+        let acks: u64 = flows().map(|flow| flow.acks_sent).sum();
         (sent > 0).then(|| acks as f64 / sent as f64)
     };
     let reading =

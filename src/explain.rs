@@ -1,0 +1,36 @@
+//! `hopwise explain`: why arms were faster or slower, in a sentence each.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use clap::Args;
+use hopwise::lab::explain::sentences;
+use hopwise::lab::findings::label;
+
+use crate::failure::{Failure, printed};
+use crate::report::read;
+
+/// Say why each arm of a trial was faster or slower than the baseline
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hopwise explain results/chain
+
+From the trial's records alone: ACKs a segment, airtime, collisions, what was sent again, timeouts.")]
+pub(crate) struct Arguments {
+    /// What hopwise trial has written; several folders are shards of one trial
+    #[arg(required = true, value_name = "DIR")]
+    folders: Vec<PathBuf>,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let bundle = read(&arguments.folders)?;
+    let mut out = std::io::stdout().lock();
+    let told = sentences(&bundle.trial, &bundle.records);
+    printed(told.into_iter().try_for_each(|(point, arms)| {
+        if !point.is_empty() {
+            writeln!(out, "{}", label(point))?;
+        }
+        arms.into_iter().try_for_each(|(_, sentence)| writeln!(out, "{sentence}"))
+    }))
+}

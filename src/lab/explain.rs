@@ -1,0 +1,195 @@
+//! Why an arm was faster or slower than the baseline, from what the runs counted: a sentence each.
+//!
+//! A run's goodput is how much of the air was used, over how much air a segment took. What moved those two (ACKs,
+//! collisions, what was sent again, timeouts) is named when it moved far enough to matter: first what goes the way
+//! that the goodput went, then what went against it.
+
+use super::findings::Findings;
+use super::record::{Point, Record, Trial};
+use super::statistics::{Comparison, Verdict, change};
+
+/// A change of less than this share is not worth a word.
+const LEAST: f64 = 0.05;
+
+/// Something that a run counted, per segment or per run.
+struct Quantity {
+    of: fn(&Totals) -> f64,
+    /// Of less than this in both arms nobody speaks.
+    floor: f64,
+    /// Whether less of it is better.
+    less: bool,
+    words: fn(&str, &str) -> String,
+    digits: usize,
+}
+
+/// The mean run of an arm.
+#[derive(Clone, Copy, Debug, Default)]
+struct Totals {
+    runs: f64,
+    segments: f64,
+    sent_again: f64,
+    timeouts: f64,
+    acks: f64,
+    collisions: f64,
+    given_up: f64,
+    queue_drops: f64,
+    airtime_s: f64,
+    route_failures: f64,
+}
+
+impl Totals {
+    fn of<'a>(records: impl Iterator<Item = &'a Record>) -> Totals {
+        let mut totals = Totals::default();
+        for record in records {
+            let (result, air) = (&record.result, &record.result.air);
+            for flow in result.flows.iter().filter(|flow| !flow.background) {
+                totals.segments += flow.segments_sent as f64;
+                totals.sent_again += flow.segments_retransmitted as f64;
+                totals.timeouts += f64::from(flow.timeouts);
+                totals.acks += flow.acks_sent as f64;
+            }
+            totals.runs += 1.0;
+            totals.collisions += air.collisions as f64;
+            totals.given_up += air.retry_drops as f64;
+            totals.queue_drops += air.queue_drops as f64;
+            totals.airtime_s += air.airtime_s;
+            totals.route_failures += result.routing.route_failures as f64;
+        }
+        totals
+    }
+
+    /// Segments that were new.
+    fn new_segments(&self) -> f64 {
+        (self.segments - self.sent_again).max(1.0)
+    }
+}
+
+/// In the order in which they are named.
+const QUANTITIES: [Quantity; 9] = [
+    Quantity {
+        of: |run| run.acks / run.new_segments(),
+        floor: 0.02,
+        less: true,
+        words: |this, that| format!("it sent {this} ACKs a segment instead of {that}"),
+        digits: 2,
+    },
+    Quantity {
+        of: |run| 1e3 * run.airtime_s / run.new_segments(),
+        floor: 0.0,
+        less: true,
+        words: |this, that| format!("a new segment took {this} ms of air instead of {that}"),
+        digits: 1,
+    },
+    Quantity {
+        of: |run| run.airtime_s / run.runs.max(1.0),
+        floor: 0.0,
+        less: false,
+        words: |this, that| format!("radios sent for {this} s of a run instead of {that}"),
+        digits: 1,
+    },
+    Quantity {
+        of: |run| 100.0 * run.collisions / run.new_segments(),
+        floor: 1.0,
+        less: true,
+        words: |this, that| format!("{this} frames collided for 100 new segments instead of {that}"),
+        digits: 0,
+    },
+    Quantity {
+        of: |run| 100.0 * run.sent_again / run.segments.max(1.0),
+        floor: 0.5,
+        less: true,
+        words: |this, that| format!("{this} % of segments were sent again instead of {that} %"),
+        digits: 1,
+    },
+    Quantity {
+        of: |run| run.timeouts / run.runs.max(1.0),
+        floor: 1.0,
+        less: true,
+        words: |this, that| format!("a run had {this} timeouts instead of {that}"),
+        digits: 1,
+    },
+    Quantity {
+        of: |run| run.given_up / run.runs.max(1.0),
+        floor: 10.0,
+        less: true,
+        words: |this, that| format!("radios gave up {this} packets a run instead of {that}"),
+        digits: 0,
+    },
+    Quantity {
+        of: |run| run.queue_drops / run.runs.max(1.0),
+        floor: 10.0,
+        less: true,
+        words: |this, that| format!("full queues lost {this} packets a run instead of {that}"),
+        digits: 0,
+    },
+    Quantity {
+        of: |run| run.route_failures / run.runs.max(1.0),
+        floor: 1.0,
+        less: true,
+        words: |this, that| format!("{this} routes broke in a run instead of {that}"),
+        digits: 1,
+    },
+];
+
+/// So many reasons, and so many against.
+const MOST: (usize, usize) = (4, 2);
+
+/// A sentence for each arm but the baseline, point by point.
+pub fn sentences<'a>(trial: &'a Trial, records: &[Record]) -> Vec<(&'a Point, Vec<(String, String)>)> {
+    let findings = Findings::of(trial, records);
+    let at = |(point, found): (&'a Point, &super::findings::PointFindings)| {
+        let totals = |arm: &str| {
+            Totals::of(records.iter().filter(|record| record.point == *point && record.arm == arm))
+        };
+        let told = found.comparisons.iter().map(|comparison| {
+            let (this, that) = (totals(&comparison.arm), totals(&comparison.against));
+            (comparison.arm.clone(), sentence(comparison, &this, &that))
+        });
+        (point, told.collect())
+    };
+    trial.points.iter().zip(&findings.points).map(at).collect()
+}
+
+fn sentence(comparison: &Comparison, this: &Totals, that: &Totals) -> String {
+    let Comparison { arm, against, ratio, verdict, .. } = comparison;
+    let Some(ratio) = ratio else { return comparison.sentence.clone() };
+    let is_faster = *ratio >= 1.0;
+    let (mut along, mut across) = (Vec::new(), Vec::new());
+    for quantity in &QUANTITIES {
+        let (this, that) = ((quantity.of)(this), (quantity.of)(that));
+        let moved = (this - that).abs() / this.max(that).max(f64::MIN_POSITIVE);
+        if moved < LEAST || this.max(that) < quantity.floor {
+            continue;
+        }
+        let digits = quantity.digits;
+        let words = (quantity.words)(&format!("{this:.digits$}"), &format!("{that:.digits$}"));
+        let is_good = (this < that) == quantity.less;
+        if is_good == is_faster { along.push(words) } else { across.push(words) }
+    }
+    along.truncate(MOST.0);
+    across.truncate(MOST.1);
+    let head = match verdict {
+        Verdict::Faster | Verdict::Slower => {
+            format!("{arm} was {verdict} than {against} ({})", change(*ratio))
+        }
+        Verdict::NoDifference => format!("{arm} was as fast as {against} ({})", change(*ratio)),
+        Verdict::Undecided => format!("{arm} is not surely apart from {against} ({})", change(*ratio)),
+    };
+    match (along.is_empty(), across.is_empty()) {
+        (true, true) => format!("{head}, and nothing that the runs count tells them apart."),
+        (true, false) => format!("{head}, although {}.", list(&across)),
+        (false, true) => format!("{head}: {}.", list(&along)),
+        (false, false) => format!("{head}: {}; and that although {}.", list(&along), list(&across)),
+    }
+}
+
+fn list(parts: &[String]) -> String {
+    match parts {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests;
