@@ -1,6 +1,8 @@
 //! What the fuzzers found worth keeping is replayed on every compiler. The body of each fuzz target stands in
 //! `tests/replay/`, once for both.
 
+#[path = "replay/aodv.rs"]
+mod aodv;
 #[path = "replay/handle_packet.rs"]
 mod handle_packet;
 #[path = "replay/spec.rs"]
@@ -15,7 +17,8 @@ use std::path::Path;
 
 type Replay = fn(&[u8]);
 
-const TARGETS: [(&str, Replay); 4] = [
+const TARGETS: [(&str, Replay); 5] = [
+    ("aodv", aodv::replay),
     ("handle_packet", handle_packet::replay),
     ("spec", spec::replay),
     ("trace", trace::replay),
