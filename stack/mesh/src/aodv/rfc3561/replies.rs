@@ -11,6 +11,9 @@ use super::super::outbox::bytes_of;
 use super::requests::millis;
 use super::{Aodv, Cx, Offer, Taken, Via, is_host};
 
+/// Nobody says hello more often.
+const SHORTEST_HELLO: Duration = Duration::from_millis(10);
+
 impl Aodv {
     /// Sends a RREP one step towards a node.
     pub(super) fn send_reply(&mut self, now: Instant, towards: Ipv4Addr, rrep: Rrep, extension: &[u8]) {
@@ -80,7 +83,8 @@ impl Aodv {
         let interval = extensions.find(HELLO_INTERVAL).and_then(|data| data.try_into().ok());
         let life = interval.map_or(self.settings.hello_life(), |ms| {
             let interval = Duration::from_millis(u32::from_be_bytes(ms).into());
-            interval.min(self.settings.delete_period()) * u32::from(self.settings.allowed_hello_loss)
+            let interval = interval.clamp(SHORTEST_HELLO, self.settings.delete_period().max(SHORTEST_HELLO));
+            interval * u32::from(self.settings.allowed_hello_loss)
         });
         self.links.said_hello(now, via.from, via.link, life);
         let lives_until = now + life;
