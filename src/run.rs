@@ -58,7 +58,7 @@ pub(crate) struct Arguments {
     /// Write how windows and queues went, and the last frames, to series.csv
     #[arg(long)]
     series: bool,
-    /// Write the traces of the flows' ends to NODE.trace.txt
+    /// Write the traces of the flows' ends, and of the gateway, to NODE.trace.txt
     #[arg(long)]
     trace: bool,
 }

@@ -3,6 +3,7 @@
 mod channel;
 mod check;
 mod flows;
+mod gateway;
 mod matrix;
 mod motion;
 mod nodes;
@@ -23,7 +24,7 @@ use serde_json::Value;
 
 use crate::lab::record::Stop;
 use crate::located::{Document, LoadError, Place, Refusal};
-use crate::sim::{Arm, Plan};
+use crate::sim::Plan;
 use schema::{RateName, RulesName, RunConfig, ScenarioFile, StopName, TcpProfile, WhenFullName};
 
 pub use matrix::Cell;
@@ -208,7 +209,7 @@ impl Scenario {
         let agents = check::agents(&document, &file, arm)?;
         for draw in 0..MOST_DRAWS {
             let nodes = nodes::place(&document, &file, (seed, draw))?;
-            let plan = plan_of(&document, &file, &nodes, agents.arm.clone(), seed)?;
+            let plan = plan_of(&document, &file, &nodes, &agents, seed)?;
             if reach::check(&document, &file, &plan)? == reach::Field::Usable {
                 return Ok(Prepared { plan, names: nodes.names });
             }
@@ -226,7 +227,7 @@ fn plan_of(
     document: &Document,
     file: &ScenarioFile,
     nodes: &Nodes,
-    arm: Arm,
+    agents: &check::Agents,
     seed: u64,
 ) -> Result<Plan, Box<Refusal>> {
     let RunConfig { duration, warmup, .. } = &file.run;
@@ -269,7 +270,8 @@ fn plan_of(
         profile: profile_of(file),
         flows: flows::read(document, file, nodes, seed)?,
         rules: rules::read(document, file, nodes)?,
-        arm,
+        arm: agents.arm.clone(),
+        gateway: gateway::read(document, file, nodes, agents)?,
         duration: duration.0,
         warmup: warmup.0,
         seed,

@@ -94,7 +94,8 @@ impl Files {
             files.frames = Some(file);
         }
         if wanted.trace {
-            for node in plan.flows.iter().flat_map(|flow| [flow.from, flow.to]) {
+            let gateway = plan.gateway.iter().map(|gateway| gateway.node);
+            for node in plan.flows.iter().flat_map(|flow| [flow.from, flow.to]).chain(gateway) {
                 let file = open(format!("{}.trace.txt", prepared.name_of(node)))?;
                 files.traces[node as usize] = Some((file, TraceText::new()));
             }

@@ -4,7 +4,9 @@ mod traffic;
 
 use hopwise_agents::SpecError;
 use hopwise_agents::registry::Kind;
-use hopwise_agents::spec::{ReceiverSpec, SenderList, parse_receiver, parse_senders};
+use hopwise_agents::spec::{
+    BaseStationSpec, ReceiverSpec, SenderList, parse_base_station, parse_receiver, parse_senders,
+};
 use hopwise_core::agent::AgentSpecs;
 
 use super::schema::ScenarioFile;
@@ -24,6 +26,7 @@ pub(super) struct Agents {
     pub(super) arm: Arm,
     pub(super) receiver: ReceiverSpec,
     pub(super) senders: SenderList,
+    pub(super) base_station: Option<BaseStationSpec>,
 }
 
 pub(super) fn all(document: &Document, file: &ScenarioFile) -> Checked {
@@ -103,6 +106,13 @@ pub(super) fn agents(document: &Document, file: &ScenarioFile, arm: &str) -> Res
         .map_err(|error| refused("receiver", Kind::Receiver, &error))?;
     let senders = parse_senders(config.sender.as_deref().unwrap_or(&default.senders))
         .map_err(|error| refused("sender", Kind::Sender, &error))?;
-    let arm = Arm { name: arm.to_owned(), receiver: receiver.to_string(), senders: senders.to_string() };
-    Ok(Agents { arm, receiver, senders })
+    let base_station = config.base_station.as_deref().map(parse_base_station).transpose();
+    let base_station = base_station.map_err(|error| refused("base_station", Kind::BaseStation, &error))?;
+    let arm = Arm {
+        name: arm.to_owned(),
+        receiver: receiver.to_string(),
+        senders: senders.to_string(),
+        base_station: base_station.as_ref().map(ToString::to_string),
+    };
+    Ok(Agents { arm, receiver, senders, base_station })
 }

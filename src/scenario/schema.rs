@@ -44,6 +44,7 @@ pub(super) struct ScenarioFile {
     /// Which agents a connection gets before it comes to the arm's; peers are nodes, addresses or networks.
     #[serde(default)]
     pub(super) rules: Vec<Rule<String>>,
+    pub(super) gateway: Option<GatewayConfig>,
     pub(super) arms: Arms,
     pub(super) run: RunConfig,
     pub(super) matrix: Option<MatrixConfig>,
@@ -250,6 +251,37 @@ pub(super) struct OutageConfig {
     /// Frames the other way still arrive.
     #[serde(default)]
     pub(super) one_way: bool,
+}
+
+/// The node between a wire and a radio, where an arm's base-station agent runs, and how well it foresees fades.
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct GatewayConfig {
+    /// `n0` where nothing is said.
+    pub(super) node: Option<String>,
+    /// So long before a fade it is told of; 0s: never.
+    pub(super) lead: Time,
+    /// By how much the told duration is off at most.
+    pub(super) error: Share,
+    /// So many fades come untold.
+    pub(super) missing: Share,
+    /// So many are told of that never come.
+    pub(super) false_alarms: u32,
+    /// How long it takes to see that a link is gone, or back.
+    pub(super) late: Time,
+}
+
+impl Default for GatewayConfig {
+    fn default() -> GatewayConfig {
+        GatewayConfig {
+            node: None,
+            lead: Time(Duration::from_millis(200)),
+            error: Share(0),
+            missing: Share(0),
+            false_alarms: 0,
+            late: Time(Duration::ZERO),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]

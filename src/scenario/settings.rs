@@ -11,7 +11,8 @@ use sha2::{Digest, Sha256};
 
 use super::check::Agents;
 use super::schema::{
-    ChannelConfig, Mac, Mobility, RadioConfig, ScenarioFile, Shape, Tcp, Topology, Traffic, World,
+    ChannelConfig, GatewayConfig, Mac, Mobility, RadioConfig, ScenarioFile, Shape, Tcp, Topology, Traffic,
+    World,
 };
 use super::{flows, motion, nodes, profile_of};
 use crate::routing::RoutingConfig;
@@ -31,6 +32,7 @@ struct InFile<'a> {
     tcp: Tcp,
     traffic: &'a [Traffic],
     rules: &'a [Rule<String>],
+    gateway: Option<&'a GatewayConfig>,
     run: Run,
 }
 
@@ -58,6 +60,7 @@ pub(super) fn in_force(file: &ScenarioFile, agents: &Agents) -> Value {
         tcp: file.tcp,
         traffic: &file.traffic,
         rules: &file.rules,
+        gateway: file.gateway.as_ref(),
         run: Run { duration: file.run.duration, warmup: file.run.warmup },
     };
     let mut settings = serde_json::to_value(in_file).expect("nothing in it but texts and numbers");
@@ -71,6 +74,10 @@ pub(super) fn in_force(file: &ScenarioFile, agents: &Agents) -> Value {
             "sender": parameters(agents.senders.parameters(profile)),
         },
     });
+    if let Some(base_station) = &agents.base_station {
+        settings["arm"]["base_station"] = base_station.to_string().into();
+        settings["arm"]["parameters"]["base_station"] = json!(parameters(base_station.parameters(profile)));
+    }
     settings["tcp"]["in_force"] = tcp(&flows::tcp_config(file, flows::SEGMENT_OF_EACH_FLOW), profile);
     if let Some(hash) = file.topology.file.as_deref().and_then(hash_of) {
         settings["topology"]["file_sha256"] = hash.into();

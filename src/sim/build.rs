@@ -14,8 +14,12 @@ use hopwise_core::endpoint::{EndpointConfig, LinkConfig, Route, Rule};
 use hopwise_core::ip::Prefix;
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Endpoint, Instant, LinkId, NextHop};
-use hopwise_mesh::{Hop, Interface, Neighbour, Node, NodeConfig, OWN_LINK, Routing, StaticRoutes, aodv};
+use hopwise_mesh::{
+    Gateway, Hop, Interface, Neighbour, Node, NodeConfig, OWN_LINK, Proxy, ProxyConfig, Routing,
+    StaticRoutes, aodv,
+};
 
+use super::gateway;
 use super::host::Host;
 use super::plan::{Plan, RoutingPlan, TrafficPlan};
 use super::programs::Flow;
@@ -56,6 +60,11 @@ pub(super) fn world(plan: &Plan) -> Result<World<Host>, Unbuildable> {
         };
         hosts.push(Host::new(Node::new(config, endpoint), flows_of(plan, node)));
     }
+    if let Some(gateway) = &plan.gateway {
+        let news = gateway::told(gateway, &plan.channel.outages, plan.end(), plan.seed);
+        let serving = serving(plan, gateway.node).map_err(Unbuildable)?;
+        hosts[gateway.node as usize].serve(serving, news);
+    }
     let seat = |(place, node)| Seat { place, radio: RADIO, address: address_of(node), hears_all: false };
     let config = WorldConfig {
         phy: plan.phy,
@@ -71,6 +80,19 @@ pub(super) fn world(plan: &Plan) -> Result<World<Host>, Unbuildable> {
         world.set_motion(plan.tracks.clone());
     }
     Ok(world)
+}
+
+/// The proxy before the gateway's node, for an arm that has an agent for it.
+fn serving(plan: &Plan, node: u32) -> Result<Option<Gateway>, Box<dyn Error + Send + Sync>> {
+    let Some(agent) = &plan.arm.base_station else { return Ok(None) };
+    let wire = wire_links(plan, node).next().map_or(RADIO, |(_, link)| link);
+    let config = ProxyConfig {
+        checksums: Checksums::Trust,
+        trace_events: plan.trace_events,
+        ..ProxyConfig::new(wire, RADIO, agent)
+    };
+    let proxy = Proxy::new(config.clone(), Box::new(StandardAgents::new(plan.profile)))?;
+    Ok(Some(Gateway::new(proxy, &config, vec![address_of(node)])))
 }
 
 fn flows_of(plan: &Plan, node: u32) -> Vec<Flow> {

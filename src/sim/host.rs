@@ -1,11 +1,15 @@
 //! A mesh node with the programs that run on it.
 
+use std::collections::VecDeque;
+
 use hopwise_core::endpoint::Event;
 use hopwise_core::tcp::ConnectionStats;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Instant, LinkEvent, LinkId, Machine, Rx, Transmit};
-use hopwise_mesh::Node;
+use hopwise_mesh::{Gateway, Node};
 
+use super::build::RADIO;
+use super::gateway::ToldNews;
 use super::programs::Flow;
 
 #[derive(Debug)]
@@ -17,6 +21,10 @@ pub struct Host {
     is_saturated: bool,
     /// Some flow's datagrams end here.
     has_sink: bool,
+    /// What stands before the node, where it is a base station.
+    gateway: Option<Gateway>,
+    /// What the node will be told of its links.
+    news: VecDeque<ToldNews>,
 }
 
 impl Host {
@@ -24,9 +32,20 @@ impl Host {
         flows.iter_mut().for_each(|flow| flow.open(&mut node));
         let is_saturated = flows.iter().any(Flow::is_saturated);
         let has_sink = flows.iter().any(Flow::is_sink);
-        let mut host = Host { node, flows, next: Instant::ZERO, is_saturated, has_sink };
+        let (gateway, news) = (None, VecDeque::new());
+        let mut host = Host { node, flows, next: Instant::ZERO, is_saturated, has_sink, gateway, news };
         host.find_next();
         host
+    }
+
+    /// Makes it a base station, that is told of its links.
+    pub(super) fn serve(&mut self, gateway: Option<Gateway>, news: VecDeque<ToldNews>) {
+        (self.gateway, self.news) = (gateway, news);
+        self.find_next();
+    }
+
+    pub fn gateway(&self) -> Option<&Gateway> {
+        self.gateway.as_ref()
     }
 
     pub fn node(&self) -> &Node {
@@ -43,7 +62,8 @@ impl Host {
     }
 
     fn find_next(&mut self) {
-        self.next = self.flows.iter().map(Flow::next).min().unwrap_or(Instant::FAR);
+        let told = self.news.front().map(|told| told.at);
+        self.next = self.flows.iter().map(Flow::next).chain(told).min().unwrap_or(Instant::FAR);
     }
 
     /// What the programs do when something has come in.
@@ -65,8 +85,18 @@ impl Host {
         }
     }
 
+    fn tell(&mut self, now: Instant) {
+        while let Some(told) = self.news.pop_front_if(|told| told.at <= now) {
+            match &mut self.gateway {
+                Some(gateway) => gateway.handle_link_event(&mut self.node, now, RADIO, &told.event()),
+                None => self.node.handle_link_event(now, RADIO, &told.event()),
+            }
+        }
+    }
+
     /// What the programs do of their own accord.
     fn begin(&mut self, now: Instant) {
+        self.tell(now);
         for flow in &mut self.flows {
             if flow.next() <= now {
                 flow.begin(now, &mut self.node);
@@ -78,17 +108,26 @@ impl Host {
 
 impl Machine for Host {
     fn handle_packet(&mut self, now: Instant, rx: &Rx<'_>) {
-        self.node.handle_packet(now, rx);
+        match &mut self.gateway {
+            Some(gateway) => gateway.handle_packet(&mut self.node, now, rx),
+            None => self.node.handle_packet(now, rx),
+        }
         self.act(now);
     }
 
     fn handle_link_event(&mut self, now: Instant, link: LinkId, event: &LinkEvent<'_>) {
-        self.node.handle_link_event(now, link, event);
+        match &mut self.gateway {
+            Some(gateway) => gateway.handle_link_event(&mut self.node, now, link, event),
+            None => self.node.handle_link_event(now, link, event),
+        }
         self.act(now);
     }
 
     fn handle_timeout(&mut self, now: Instant) {
         self.node.handle_timeout(now);
+        if let Some(gateway) = &mut self.gateway {
+            gateway.handle_timeout(&mut self.node, now);
+        }
         if self.next <= now {
             self.begin(now);
         }
@@ -97,6 +136,9 @@ impl Machine for Host {
 
     fn poll_transmit(&mut self, now: Instant, link: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
         let transmit = self.node.poll_transmit(now, link, out);
+        if let (Some(gateway), true) = (&mut self.gateway, transmit.is_some()) {
+            gateway.feed(&mut self.node, now);
+        }
         if self.is_saturated && transmit.is_some() {
             self.flows.iter_mut().for_each(|flow| flow.refill(now, &mut self.node));
         }
@@ -105,13 +147,14 @@ impl Machine for Host {
 
     fn poll_timeout(&self) -> Option<Instant> {
         let program = Some(self.next).filter(|next| *next != Instant::FAR);
-        match (self.node.poll_timeout(), program) {
-            (Some(node), Some(program)) => Some(node.min(program)),
-            (node, program) => node.or(program),
-        }
+        let gateway = self.gateway.as_ref().and_then(Gateway::poll_timeout);
+        self.node.poll_timeout().into_iter().chain(program).chain(gateway).min()
     }
 
     fn drain_trace(&mut self, sink: &mut dyn FnMut(&TraceEvent)) {
         self.node.drain_trace(sink);
+        if let Some(gateway) = &mut self.gateway {
+            gateway.drain_trace(sink);
+        }
     }
 }

@@ -15,6 +15,7 @@ use hopwise_core::tcp::TcpConfig;
 use hopwise_mesh::{WhenFull, aodv};
 
 use super::draw::Amount;
+use super::gateway::GatewayPlan;
 
 #[derive(Clone, Debug)]
 pub struct Plan {
@@ -36,6 +37,8 @@ pub struct Plan {
     /// Which agents a connection gets before it comes to the arm's.
     pub rules: Vec<Rule>,
     pub arm: Arm,
+    /// Where the arm's base-station agent runs.
+    pub gateway: Option<GatewayPlan>,
     /// From the first flow's start.
     pub duration: Duration,
     /// Of which this is not counted.
@@ -59,6 +62,8 @@ pub struct Arm {
     pub name: String,
     pub receiver: String,
     pub senders: String,
+    /// What the gateway runs; none: it is a router.
+    pub base_station: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

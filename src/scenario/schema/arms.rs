@@ -20,6 +20,8 @@ pub(in crate::scenario) struct ArmConfig {
     #[serde(deserialize_with = "specs")]
     #[schemars(with = "Option<Specs>")]
     pub(in crate::scenario) sender: Option<String>,
+    /// What the gateway does for a link that fades, such as `ack-hold:mode=kick`; it is a router where nothing is said.
+    pub(in crate::scenario) base_station: Option<String>,
     /// What this arm changes elsewhere in the file, by path, such as `topology.hops: 12`.
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub(in crate::scenario) set: BTreeMap<String, serde_yaml::Value>,

@@ -16,6 +16,8 @@ pub enum Purpose {
     /// The order in which a trial's runs come.
     Order,
     Routing,
+    /// What a base station is told of fades.
+    Forecast,
 }
 
 /// SplitMix64: small, and the same everywhere. Nothing secret is made from it.

@@ -3,12 +3,14 @@
 
 pub mod aodv;
 mod forward;
+mod gateway;
 mod node;
 mod proxy;
 mod queue;
 mod routing;
 mod static_routes;
 
+pub use gateway::Gateway;
 pub use node::{Interface, Node, NodeConfig, OWN_LINK};
 pub use proxy::{FlowKey, Proxy, ProxyConfig, ProxyCounts, ProxyRule};
 pub use queue::{InterfaceQueue, Queued, WhenFull};

@@ -1,0 +1,54 @@
+//! `gateway:` of a scenario: the node between the wire and the radio, and how well it foresees fades.
+
+use super::check::Agents;
+use super::nodes::Nodes;
+use super::schema::ScenarioFile;
+use crate::located::{Document, Place, Refusal};
+use crate::sim::{Forecast, GatewayPlan};
+
+/// Beyond this nobody forecasts.
+const MOST_FALSE_ALARMS: u32 = 10_000;
+
+pub(super) fn read(
+    document: &Document,
+    file: &ScenarioFile,
+    nodes: &Nodes,
+    agents: &Agents,
+) -> Result<Option<GatewayPlan>, Box<Refusal>> {
+    let place = Place::root().key("gateway");
+    let Some(config) = &file.gateway else {
+        let Some(_) = &agents.arm.base_station else { return Ok(None) };
+        let arm = Place::root().key("arms").key(&agents.arm.name).key("base_station");
+        let accepted = "gateway: { node: n0 }, the node between the wire and the radio";
+        return Err(document.refuse_key(&arm, "no node runs it", accepted));
+    };
+    let name = config.node.as_deref().unwrap_or("n0");
+    let is_between = |node: u32| {
+        let has_wire = nodes.wires.iter().any(|wire| wire.ends.0 == node || wire.ends.1 == node);
+        has_wire && nodes.places[node as usize].is_some()
+    };
+    let Some(node) = nodes.find(name).filter(|node| is_between(*node)) else {
+        let problem = format!("`{name}` is no node with a wire and a radio");
+        let accepted = "n0, in a topology with `wired`";
+        return Err(match config.node {
+            Some(_) => document.refuse(&place.key("node"), problem, accepted),
+            None => document.refuse_key(&place, problem, accepted),
+        });
+    };
+    if config.false_alarms > MOST_FALSE_ALARMS {
+        let problem = format!("{} false alarms", config.false_alarms);
+        let accepted = format!("at most {MOST_FALSE_ALARMS}");
+        return Err(document.refuse(&place.key("false_alarms"), problem, &accepted));
+    }
+    let forecast = Forecast {
+        lead: config.lead.0,
+        error_ppm: config.error.0,
+        missing_ppm: config.missing.0,
+        false_alarms: config.false_alarms,
+        late: config.late.0,
+    };
+    Ok(Some(GatewayPlan { node, forecast }))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! What a base station is told of its links: the outages of the channel as they are, or as a forecast has them.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use hopwise_air::channel::Outage;
+use hopwise_air::random::{Purpose, Stream};
+use hopwise_core::agent::LinkNews;
+use hopwise_core::{Instant, LinkEvent};
+
+use super::build::address_of;
+
+/// The node between the wire and the radio, and how well it knows its links.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GatewayPlan {
+    pub node: u32,
+    pub forecast: Forecast,
+}
+
+/// How fades are told of. The default knows them exactly, a fifth of a second ahead.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Forecast {
+    /// So long before a fade its coming is told; none: never.
+    pub lead: Duration,
+    /// By how much the told duration is off at most, up or down, in millionths.
+    pub error_ppm: u32,
+    /// So many fades come unforetold, in millionths.
+    pub missing_ppm: u32,
+    /// So many are foretold that never come.
+    pub false_alarms: u32,
+    /// How long it takes until it is seen that a link is gone, or back.
+    pub late: Duration,
+}
+
+impl Default for Forecast {
+    fn default() -> Forecast {
+        Forecast {
+            lead: Duration::from_millis(200),
+            error_ppm: 0,
+            missing_ppm: 0,
+            false_alarms: 0,
+            late: Duration::ZERO,
+        }
+    }
+}
+
+/// What is told of the link to a mobile, and when.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ToldNews {
+    pub at: Instant,
+    pub peer: IpAddr,
+    pub news: LinkNews,
+}
+
+impl ToldNews {
+    pub(super) fn event(&self) -> LinkEvent<'static> {
+        let peer = self.peer;
+        match self.news {
+            LinkNews::GoingDown { rtt, outage } => LinkEvent::GoingDown { peer, rtt, outage },
+            LinkNews::Gone => LinkEvent::Gone { peer },
+            LinkNews::Up => LinkEvent::Up { peer },
+        }
+    }
+}
+
+/// Said where no flow has shown it: a radio hop or two.
+const RTT: Duration = Duration::from_millis(20);
+/// Of a fade that never comes.
+const FALSE_OUTAGE: Duration = Duration::from_secs(2);
+
+/// In the order of time.
+pub(super) fn told(gateway: &GatewayPlan, outages: &[Outage], end: Instant, seed: u64) -> VecDeque<ToldNews> {
+    let Forecast { lead, error_ppm, missing_ppm, false_alarms, late } = gateway.forecast;
+    let mut stream = Stream::new(seed, gateway.node, Purpose::Forecast);
+    let mut told = Vec::new();
+    let mut peers = Vec::new();
+    for (peer, begins, ends) in fades(gateway.node, outages) {
+        if !peers.contains(&peer) {
+            peers.push(peer);
+        }
+        let is_foretold = stream.unit() * 1e6 >= f64::from(missing_ppm);
+        let off = 1.0 + (2.0 * stream.unit() - 1.0) * f64::from(error_ppm) / 1e6;
+        if is_foretold && !lead.is_zero() {
+            let outage = ends.since(begins).mul_f64(off.max(0.0));
+            told.push(ToldNews { at: begins - lead, peer, news: LinkNews::GoingDown { rtt: RTT, outage } });
+        }
+        told.push(ToldNews { at: begins + late, peer, news: LinkNews::Gone });
+        told.push(ToldNews { at: ends + late, peer, news: LinkNews::Up });
+    }
+    for nth in 0..false_alarms as usize {
+        let Some(peer) = peers.get(nth % peers.len().max(1)).copied() else { break };
+        let at = Instant((end.0 as f64 * stream.unit()) as u64);
+        let news = LinkNews::GoingDown { rtt: RTT, outage: FALSE_OUTAGE };
+        told.push(ToldNews { at, peer, news });
+    }
+    told.sort_by_key(|told| told.at);
+    told.into()
+}
+
+/// The gateway's own links' outages; those that overlap are one.
+fn fades(node: u32, outages: &[Outage]) -> Vec<(IpAddr, Instant, Instant)> {
+    let mut fades: Vec<(IpAddr, Instant, Instant)> = Vec::new();
+    let mut own: Vec<_> = outages.iter().filter(|outage| outage.from == node || outage.to == node).collect();
+    own.sort_by_key(|outage| outage.begins_ns);
+    for outage in own {
+        let peer = address_of(if outage.from == node { outage.to } else { outage.from });
+        let (begins, ends) = (Instant(outage.begins_ns), Instant(outage.ends_ns));
+        match fades.iter_mut().rev().find(|(other, ..)| *other == peer) {
+            Some((_, _, until)) if *until >= begins => *until = (*until).max(ends),
+            _ => fades.push((peer, begins, ends)),
+        }
+    }
+    fades
+}
+
+#[cfg(test)]
+mod tests {
+    use hopwise_air::channel::Ways;
+
+    use super::*;
+
+    fn outage(from: u32, to: u32, begins_s: u64, ends_s: u64) -> Outage {
+        let ns = |s: u64| s * 1_000_000_000;
+        Outage { from, to, begins_ns: ns(begins_s), ends_ns: ns(ends_s), ways: Ways::Both }
+    }
+
+    fn of(forecast: Forecast, outages: &[Outage], seed: u64) -> Vec<(u64, &'static str, Option<u64>)> {
+        let gateway = GatewayPlan { node: 1, forecast };
+        let shown = |told: ToldNews| {
+            let outage = match told.news {
+                LinkNews::GoingDown { outage, .. } => Some(outage.as_millis() as u64),
+                _ => None,
+            };
+            (told.at.as_millis(), told.news.name(), outage)
+        };
+        told(&gateway, outages, Instant::from_secs(60), seed).into_iter().map(shown).collect()
+    }
+
+    #[test]
+    fn a_forecast_that_knows_tells_each_fade_of_the_gateway_s_own_links_once() {
+        let outages = [outage(1, 2, 10, 15), outage(2, 1, 14, 20), outage(2, 3, 1, 2)];
+        let wanted = [(9_800, "going-down", Some(10_000)), (10_000, "gone", None), (20_000, "up", None)];
+        assert_eq!(of(Forecast::default(), &outages, 1), wanted);
+    }
+
+    #[test]
+    fn a_forecast_that_errs_is_late_wrong_blind_and_nervous() {
+        let outages = [outage(1, 2, 10, 20)];
+        let late = Forecast { late: Duration::from_millis(300), ..Forecast::default() };
+        assert_eq!(of(late, &outages, 1)[1..], [(10_300, "gone", None), (20_300, "up", None)]);
+        let wrong = Forecast { error_ppm: 500_000, ..Forecast::default() };
+        let said: Vec<_> = (0..50).filter_map(|seed| of(wrong, &outages, seed)[0].2).collect();
+        assert!(said.iter().all(|ms| (5_000..=15_000).contains(ms)) && said.iter().any(|ms| *ms != 10_000));
+        let blind = Forecast { missing_ppm: 1_000_000, ..Forecast::default() };
+        assert_eq!(of(blind, &outages, 1).len(), 2);
+        let nervous = Forecast { false_alarms: 3, ..Forecast::default() };
+        assert_eq!(of(nervous, &outages, 1).len(), 6);
+        assert!(of(nervous, &outages, 1).is_sorted_by_key(|(at, ..)| *at));
+    }
+}

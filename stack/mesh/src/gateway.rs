@@ -1,0 +1,103 @@
+//! A node between a wire and a radio whose traffic goes through a proxy first: what comes in on one side and is for the
+//! other is the proxy's, and what leaves it the node forwards as if it had just come in.
+
+use std::net::IpAddr;
+
+use hopwise_core::trace::{DropReason, TraceEvent};
+use hopwise_core::wire::IpView;
+use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Machine, Rx};
+
+use crate::node::Node;
+use crate::proxy::{Proxy, ProxyConfig, ProxyCounts};
+
+#[derive(Debug)]
+pub struct Gateway {
+    proxy: Proxy,
+    fixed: LinkId,
+    mobile: LinkId,
+    /// The node's own addresses: what is for them is no flow that crosses.
+    own: Vec<IpAddr>,
+    buffer: Vec<u8>,
+}
+
+impl Gateway {
+    /// `config` is what the proxy was made from.
+    pub fn new(proxy: Proxy, config: &ProxyConfig, own: Vec<IpAddr>) -> Gateway {
+        Gateway { proxy, fixed: config.fixed, mobile: config.mobile, own, buffer: Vec::new() }
+    }
+
+    pub fn counts(&self) -> ProxyCounts {
+        self.proxy.counts()
+    }
+
+    pub fn drops(&self, reason: DropReason) -> u64 {
+        self.proxy.drops(reason)
+    }
+
+    pub fn handle_packet(&mut self, node: &mut Node, now: Instant, rx: &Rx<'_>) {
+        if self.crosses(rx) {
+            self.proxy.handle_packet(now, rx);
+            self.feed(node, now);
+        } else {
+            node.handle_packet(now, rx);
+        }
+    }
+
+    fn crosses(&self, rx: &Rx<'_>) -> bool {
+        let is_side = rx.link == self.fixed || rx.link == self.mobile;
+        let is_for_us = |dst: IpAddr| self.own.contains(&dst) || dst.is_multicast();
+        is_side && rx.cast == Cast::ToUs && IpView::parse(rx.packet).is_ok_and(|view| !is_for_us(view.dst))
+    }
+
+    pub fn handle_link_event(&mut self, node: &mut Node, now: Instant, link: LinkId, event: &LinkEvent<'_>) {
+        match *event {
+            LinkEvent::NotDelivered { packet, .. } if link == self.mobile => {
+                // What waits for the link to come back is no lost route.
+                if !self.proxy.take_back(now, packet) {
+                    node.handle_link_event(now, link, event);
+                }
+            }
+            LinkEvent::GoingDown { .. } | LinkEvent::Gone { .. } | LinkEvent::Up { .. } => {
+                self.proxy.handle_link_event(now, link, event);
+                node.handle_link_event(now, link, event);
+            }
+            _ => node.handle_link_event(now, link, event),
+        }
+        self.feed(node, now);
+    }
+
+    pub fn handle_timeout(&mut self, node: &mut Node, now: Instant) {
+        self.proxy.handle_timeout(now);
+        self.feed(node, now);
+    }
+
+    /// Hands on what may leave: what has waited only while there is room in the queue that it is for.
+    pub fn feed(&mut self, node: &mut Node, now: Instant) {
+        for (out, came_in) in [(self.fixed, self.mobile), (self.mobile, self.fixed)] {
+            loop {
+                let has_room = node.queue(out).is_none_or(|queue| !queue.is_full());
+                if !has_room && !self.proxy.next_is_passing(out) {
+                    break;
+                }
+                let mut packet = std::mem::take(&mut self.buffer);
+                packet.clear();
+                let transmit = self.proxy.poll_transmit(now, out, &mut packet);
+                if transmit.is_some() {
+                    node.handle_packet(now, &Rx::new(came_in, &packet));
+                }
+                self.buffer = packet;
+                if transmit.is_none() {
+                    break;
+                }
+            }
+        }
+    }
+
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.proxy.poll_timeout()
+    }
+
+    pub fn drain_trace(&mut self, sink: &mut dyn FnMut(&TraceEvent)) {
+        self.proxy.drain_trace(sink);
+    }
+}
