@@ -93,3 +93,9 @@ fn four_false_alarms_in_eight_seconds_cost_less_than_a_tenth() {
 fn the_same_seed_fades_the_same_way() {
     assert_eq!(run(TEXT, "hopwise", &SHORT), run(TEXT, "hopwise", &SHORT));
 }
+
+#[test]
+fn timeouts_that_were_needless_are_taken_back_once_and_start_no_recovery() {
+    let sender = run(TEXT, "kick", &SHORT).flows[0].sender;
+    assert!(sender.timeouts > 0 && sender.fast_retransmits <= 5, "{sender:?}");
+}

@@ -9,7 +9,7 @@ use crate::agent::{Count, Loss, LossKind, Recovered};
 use crate::tcp::config::RecoveryStyle;
 use crate::tcp::cx::Cx;
 use crate::tcp::recovery::{Certainty, Frto, Gauge, Inflate, Phase, Prr, Undo};
-use crate::tcp::scoreboard::SegmentState;
+use crate::tcp::scoreboard::{Newest, SegmentState};
 use crate::tcp::timers::Timer;
 use crate::trace::{TraceKind, UndoneBy};
 use crate::{Instant, Moment};
@@ -25,7 +25,9 @@ impl Connection {
     /// Weighs one ACK. Answers how a recovery ended, when this ACK ended it.
     pub(super) fn judge(&mut self, cx: &mut Cx<'_>, news: &AckNews) -> Option<Recovered> {
         if self.uses_rack() {
-            self.recovery.rack.on_delivered(cx.now, &news.delivered, self.path.rtt.min);
+            let mut delivered = news.delivered;
+            delivered.newest = delivered.newest.filter(|newest| !self.is_first_copy(newest, news.echo));
+            self.recovery.rack.on_delivered(cx.now, &delivered, self.path.rtt.min);
         }
         self.react_to_mark(cx, news);
         if let Some(by) = self.is_denied(news) {
@@ -43,6 +45,13 @@ impl Connection {
             self.gauge(news);
         }
         ended
+    }
+
+    /// What was sent again and is answered with an older timestamp had arrived the first time: when it was sent last
+    /// says nothing of the others (RFC 8985 §6.2 step 2).
+    fn is_first_copy(&self, newest: &Newest, echo: Option<u32>) -> bool {
+        let sent_at = self.ts_now(newest.sent_at);
+        newest.was_resent && echo.is_some_and(|echo| (echo.wrapping_sub(sent_at) as i32) < 0)
     }
 
     /// ECN (RFC 3168 §6.1.2): once a round trip, as though something had been lost, but nothing is sent again.
