@@ -86,7 +86,8 @@ impl Host {
     }
 
     fn tell(&mut self, now: Instant) {
-        while let Some(told) = self.news.pop_front_if(|told| told.at <= now) {
+        while let Some(told) = self.news.front().copied().filter(|told| told.at <= now) {
+            self.news.pop_front();
             match &mut self.gateway {
                 Some(gateway) => gateway.handle_link_event(&mut self.node, now, RADIO, &told.event()),
                 None => self.node.handle_link_event(now, RADIO, &told.event()),
