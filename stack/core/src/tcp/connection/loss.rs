@@ -48,10 +48,12 @@ impl Connection {
     }
 
     /// What was sent again and is answered with an older timestamp had arrived the first time: when it was sent last
-    /// says nothing of the others (RFC 8985 §6.2 step 2).
+    /// says nothing of the others (RFC 8985 §6.2 step 2). Above a hole the echo is that of the last segment in order
+    /// (RFC 7323 §4.3), and tells nothing.
     fn is_first_copy(&self, newest: &Newest, echo: Option<u32>) -> bool {
         let sent_at = self.ts_now(newest.sent_at);
-        newest.was_resent && echo.is_some_and(|echo| (echo.wrapping_sub(sent_at) as i32) < 0)
+        let is_older = |echo: u32| (echo.wrapping_sub(sent_at) as i32) < 0;
+        newest.was_resent && newest.end <= self.snd.una && echo.is_some_and(is_older)
     }
 
     /// ECN (RFC 3168 §6.1.2): once a round trip, as though something had been lost, but nothing is sent again.
