@@ -91,6 +91,17 @@ fn help_has_an_example_of_every_subcommand() {
 }
 
 #[test]
+fn the_schema_is_one_object_that_knows_the_keys_of_scenarios() {
+    let done = hopwise(&["schema"], "");
+    assert_eq!(done.status.code(), Some(0));
+    let schema: serde_json::Value = serde_json::from_slice(&done.stdout).expect("it is JSON");
+    for key in ["topology", "traffic", "arms", "matrix", "run"] {
+        assert!(schema["properties"][key].is_object(), "{key}");
+    }
+    assert_eq!(schema["additionalProperties"], false);
+}
+
+#[test]
 fn a_refused_configuration_is_shown_with_line_and_column() {
     let folder = std::env::temp_dir().join(format!("hopwise-command-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");

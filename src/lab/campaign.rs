@@ -138,10 +138,17 @@ impl Campaign {
             arm: self.trial.arms[run.arm].clone(),
             seed: run.seed,
             block: run.block,
-            settings: Value::clone(&run.settings),
+            settings: self.settings_of(run),
             result,
             series,
         }
+    }
+
+    /// With what stands in the whole trial's plan, so that a record alone says how it came about.
+    fn settings_of(&self, run: &Planned) -> Value {
+        let mut settings = Value::clone(&run.settings);
+        settings["hopwise"] = json!({ "version": self.trial.version, "certificate": self.trial.certificate });
+        settings
     }
 
     /// Whether all runs up to that block are there; `goodput` is that of a run by its place, where it is known.

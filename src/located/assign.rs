@@ -84,6 +84,14 @@ impl Document {
         self.assigned_to(&self.place_named(path)).is_some()
     }
 
+    /// What stands at a path, as it was set last.
+    pub fn value_at(&self, path: &str) -> Option<&Value> {
+        self.place_named(path).0.iter().try_fold(&self.value, |value, step| match step {
+            Step::Key(key) => value.get(key),
+            Step::Index(index) => value.get(index),
+        })
+    }
+
     /// Numbers are indices where a list is, and keys elsewhere.
     fn place_named(&self, path: &str) -> Place {
         let (mut place, mut at) = (Place::root(), Some(&self.value));

@@ -48,6 +48,13 @@ pub(super) fn print_text(result: &RunResult, cost: &Cost, folder: &Path) -> io::
             flow.acks_sent
         )?;
     }
+    for flow in &result.flows {
+        if let Some(done) = &flow.completed {
+            let mean = done.mean_s.map_or("-".to_owned(), |mean| format!("{mean:.3} s"));
+            let (id, count, longest) = (&flow.id, done.count, done.longest_s);
+            writeln!(out, "{id:<5} {count} completed, {mean} each, the longest {longest:.3} s")?;
+        }
+    }
     let (total, air) = (&result.total, &result.air);
     writeln!(out, "\ntotal {:.1} kbit/s, Jain {:.3}", total.goodput_kbps, total.jain)?;
     writeln!(

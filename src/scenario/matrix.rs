@@ -63,8 +63,8 @@ pub(super) fn cells(document: &Document, matrix: Option<&MatrixConfig>) -> Resul
     for (nth, entry) in excluded.iter().enumerate() {
         let place = matrix.place.key("exclude").index(nth);
         let before = cells.len();
-        let entry = matrix.map(&place, entry)?;
-        cells.retain(|cell| !cell.has_all(entry));
+        let Some(entry) = matrix.excluded(&place, entry)? else { continue };
+        cells.retain(|cell| !cell.has_all(&entry));
         if cells.len() == before {
             let problem = "no point has these values";
             return Err(document.refuse(
@@ -139,6 +139,19 @@ impl Matrix<'_> {
             axes.extend(together);
         }
         Ok(axes)
+    }
+
+    /// The values of a point that is left out; none where `--set` has fixed others, or all: then it is asked for.
+    fn excluded(&self, place: &Place, entry: &Value) -> Result<Option<serde_yaml::Mapping>, Box<Refusal>> {
+        let mut left = self.map(place, entry)?.clone();
+        let (mut is_other, paths) = (false, left.keys().cloned().collect::<Vec<_>>());
+        for key in paths {
+            let path = self.key(place, &key)?;
+            if self.document.is_set(path) {
+                is_other |= left.remove(path).as_ref() != self.document.value_at(path);
+            }
+        }
+        Ok((!is_other && !left.is_empty()).then_some(left))
     }
 
     fn twice(&self, given: &Given) -> Box<Refusal> {

@@ -57,6 +57,9 @@ impl<'a> Progress<'a> {
         self.count(nth, goodput);
         if let Some(terminal) = &self.terminal {
             terminal.bar.inc(1);
+            if self.done == 1 {
+                terminal.bar.set_style(bar("{bar:40} {pos} of {len} runs, {eta} left"));
+            }
             for (arm, line) in terminal.arms.iter().enumerate() {
                 line.set_message(self.line(arm));
             }
@@ -104,16 +107,19 @@ impl<'a> Progress<'a> {
     }
 }
 
+fn bar(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
 impl Terminal {
     fn new(campaign: &Campaign, there: usize) -> Terminal {
         let both = MultiProgress::new();
         let bar = both.add(ProgressBar::new(campaign.runs.len() as u64).with_position(there as u64));
         bar.reset_eta();
-        let style = "{bar:40} {pos} of {len} runs, {eta} left";
-        bar.set_style(ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar()));
+        // Before the first has ended, nobody knows how long they take.
+        bar.set_style(self::bar("{bar:40} {pos} of {len} runs"));
         bar.enable_steady_tick(Duration::from_millis(500));
-        let plain = || ProgressStyle::with_template("{msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
-        let line = |_: &String| both.add(ProgressBar::new(0).with_style(plain()));
+        let line = |_: &String| both.add(ProgressBar::new(0).with_style(self::bar("{msg}")));
         Terminal { bar, arms: campaign.trial.arms.iter().map(line).collect() }
     }
 }

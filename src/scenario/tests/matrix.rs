@@ -58,6 +58,16 @@ fn what_is_set_varies_no_more_and_a_run_needs_one_point() {
 }
 
 #[test]
+fn what_is_excluded_holds_for_what_is_set_as_well_unless_all_of_it_is() {
+    let without = format!("{CROSSED}  exclude: [{{ topology.hops: 1, radio.profile: dsss-2mbps }}]\n");
+    let left = |sets: &[&str]| points(&with_matrix(&without, sets));
+    assert_eq!(left(&[]).len(), 3);
+    assert_eq!(left(&["topology.hops=1"]), ["radio.profile = dsss-11mbps"]);
+    assert_eq!(left(&["topology.hops=4"]).len(), 2);
+    assert_eq!(left(&["topology.hops=1", "radio.profile=dsss-2mbps"]), [""]);
+}
+
+#[test]
 fn a_matrix_that_makes_no_sense_is_refused_where_it_stands() {
     let lines = CHAIN.lines().count();
     for (matrix, problem) in [

@@ -183,3 +183,47 @@ fn traffic_that_makes_no_sense_is_refused_where_it_stands() {
         assert!(refused.contains(problem) && refused.contains("--set:1:9"), "{keys}: {refused}");
     }
 }
+
+/// Nodes that walk over links that fade and lose, under agents that have nothing in common.
+fn lively(arm: &str, traffic: &str) -> Results {
+    let text =
+        CHAIN.replace("  x: {", "  y: { receiver: dca, sender: [cubic, tell-cwnd, \"limit:2\"] }\n  x: {");
+    let sets = [
+        "run={ duration: 30s }",
+        "topology={ kind: random, nodes: 12, width_m: 500, height_m: 300 }",
+        "mobility={ speed_mps: [1, 20] }",
+        "channel={ shadowing_db: 3, fading: rayleigh, doppler_hz: 5, loss: 2% }",
+        &format!("traffic=[{traffic}]"),
+    ];
+    let scenario = Scenario::parse("a", &text, &sets.map(str::to_owned)).expect("it is read");
+    crate::sim::run(&scenario.plan(Some(arm), 3).expect("a plan").plan).expect("it runs")
+}
+
+#[test]
+fn an_arm_changes_nothing_but_what_its_agents_do() {
+    let traffic = "{ from: first, to: last, kind: cbr, every: { mean: 20ms }, start: { from: 0s, to: 2s }, flows: 3 }, \
+                   { from: n3, to: n7, kind: saturated }";
+    let (x, y) = (lively("x", traffic), lively("y", traffic));
+    assert!(x.flows[1].bytes_delivered > 0 && x.flows[3].bytes_delivered > 0, "{:?}", x.flows);
+    assert_eq!(x, y);
+}
+
+#[test]
+fn what_programs_draw_is_the_same_whatever_the_network_makes_of_it() {
+    let traffic = "{ from: first, to: last, kind: request, request: 100B, response: { mean: 2kB }, repeat: 4 }, \
+                   { from: last, to: first, kind: cbr, every: { mean: 200ms }, stop: 25s }";
+    let drawn = |arm: &str, seed| {
+        let text =
+            CHAIN.replace("  x: {", "  y: { receiver: \"delayed:d=4,hold=400ms\", sender: [cubic] }\n  x: {");
+        let sets = ["run={ duration: 30s }".to_owned(), format!("traffic=[{traffic}]")];
+        let scenario = Scenario::parse("a", &text, &sets).expect("it is read");
+        let results =
+            crate::sim::run(&scenario.plan(Some(arm), seed).expect("a plan").plan).expect("it runs");
+        let took = results.flows[0].completions.map(|completions| completions.total_ns);
+        (results.flows[1].bytes_delivered, results.flows[2].sender.segments_sent, took)
+    };
+    let (x, y, other) = (drawn("x", 1), drawn("y", 1), drawn("x", 2));
+    assert_eq!((x.0, x.1), (y.0, y.1));
+    assert_ne!(x.2, y.2, "the arms did differ");
+    assert!(x.0 != other.0 && x.1 != other.1);
+}
