@@ -127,3 +127,40 @@ fn a_browser_shows_all_figures_and_meets_no_error() {
     assert_eq!((players, dom.matches(" hidden=\"\"").count()), (HOPS.len(), 0), "every map can be played");
     let _ = std::fs::remove_dir_all(&profile);
 }
+
+fn hopwise(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_hopwise")).args(arguments).output().expect("it starts");
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+#[test]
+fn the_quickstarts_report_can_be_made_again_to_the_byte_and_every_arm_has_its_reasons() {
+    let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("quickstart");
+    let _ = std::fs::remove_dir_all(&root);
+    let folder = |name: &str| root.join(name).display().to_string();
+    let trial = |name: &str, more: &[&str]| {
+        let out = folder(name);
+        let short = ["--set", "run.duration=20s", "--set", "run.warmup=5s", "--out", &out];
+        hopwise(&[&["trial", "configs/quickstart.yaml"], &short[..], more].concat())
+    };
+    let told = trial("whole", &[]);
+    let report = root.join("whole").join("report.html");
+    assert!(told.contains(&format!("{} shows it all", report.display())), "{told}");
+    let first = std::fs::read(&report).expect("the trial has written it");
+    hopwise(&["report", &folder("whole")]);
+    assert!(first == std::fs::read(&report).expect("a report"), "the same records give the same bytes");
+    for part in 1..=2 {
+        trial(&format!("part-{part}"), &["--shard", &format!("{part}/2")]);
+    }
+    let joined = folder("joined.html");
+    hopwise(&["report", &folder("part-2"), &folder("part-1"), "--out", &joined]);
+    assert!(first == std::fs::read(&joined).expect("a report"), "parts come to the same as the whole");
+    let reasons = hopwise(&["explain", &folder("whole")]);
+    assert_eq!(reasons.lines().count(), 3, "{reasons}");
+    for arm in ["delayed", "dca", "tda"] {
+        assert!(reasons.contains(&format!("{arm} was faster than immediate")), "{reasons}");
+    }
+    let _ = std::fs::remove_dir_all(&root);
+}

@@ -109,17 +109,19 @@ const QUANTITIES: [Quantity; 9] = [
         digits: 1,
     },
     Quantity {
-        of: |run| run.given_up / run.runs.max(1.0),
-        floor: 10.0,
+        of: |run| 1e3 * run.given_up / run.new_segments(),
+        floor: 5.0,
         less: true,
-        words: |this, that| format!("radios gave up {this} packets a run instead of {that}"),
+        words: |this, that| format!("radios gave up {this} packets for 1000 new segments instead of {that}"),
         digits: 0,
     },
     Quantity {
-        of: |run| run.queue_drops / run.runs.max(1.0),
-        floor: 10.0,
+        of: |run| 1e3 * run.queue_drops / run.new_segments(),
+        floor: 5.0,
         less: true,
-        words: |this, that| format!("full queues lost {this} packets a run instead of {that}"),
+        words: |this, that| {
+            format!("full queues lost {this} packets for 1000 new segments instead of {that}")
+        },
         digits: 0,
     },
     Quantity {
