@@ -1,8 +1,10 @@
 //! What an agent costs for each segment, above the plainest agent of its kind: receivers above `immediate`, sender
-//! lists above `[newreno]`. `scripts/bench agents` runs it.
+//! lists above `[newreno]`, base-station agents in their proxy above `none`. `scripts/bench agents` runs it.
 //!
 //! Agents are driven through their contracts, as a connection does it, in virtual time and without a connection around.
 
+#[path = "agents/base_stations.rs"]
+mod base_stations;
 #[expect(dead_code, reason = "rates are the core's")]
 #[path = "core/clock.rs"]
 mod clock;
@@ -34,7 +36,8 @@ fn more(agent: impl FnMut() -> f64, plainest: impl FnMut() -> f64) -> f64 {
 /// A group of rows, by the word that selects it.
 type Group = (&'static str, fn() -> Vec<Row>);
 
-const GROUPS: [Group; 2] = [("receivers", receivers::rows), ("senders", senders::rows)];
+const GROUPS: [Group; 3] =
+    [("receivers", receivers::rows), ("senders", senders::rows), ("base-stations", base_stations::rows)];
 
 /// Words that are no options choose groups; without any, all run.
 fn main() {

@@ -1,28 +1,158 @@
 //! `hopwise proxy`: what a base station does for a link that fades.
 
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
 use clap::{Args, Subcommand};
+use hopwise::units::Time;
 
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 
+mod config;
+mod control;
 mod plan;
+mod serve;
 
-/// Plan how a base station bridges a fade
+use control::{Request, Response, Status};
+
+/// Carry a router's traffic through base-station agents, tell a proxy of its links, or plan a fade
 #[derive(Args, Debug)]
-#[command(after_help = "\
-Example:
-  hopwise proxy plan --acks 30 --outage 1000 --rtt 1 --rttvar .3")]
+#[command(
+    args_conflicts_with_subcommands = true,
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  hopwise proxy configs/proxy.yaml
+  hopwise proxy event going-down 10.9.0.2 --outage 10s
+  hopwise proxy event gone 10.9.0.2
+  hopwise proxy event up 10.9.0.2
+  hopwise proxy status
+  hopwise proxy plan --acks 30 --outage 1000 --rtt 1 --rttvar .3
+
+It ends on SIGTERM and SIGINT; the router then forwards as before, also when the proxy is killed."
+)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    subcommand: Sub,
+    subcommand: Option<Sub>,
+    /// The configuration, in YAML
+    config: Option<PathBuf>,
+    /// Only say whether the configuration is accepted
+    #[arg(long)]
+    check: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum Sub {
     Plan(plan::Arguments),
+    Event(Event),
+    /// Print what a proxy that runs has done, as JSON
+    Status {
+        #[command(flatten)]
+        at: At,
+    },
+}
+
+/// Tell a proxy that runs of a mobile's link
+#[derive(Args, Debug)]
+struct Event {
+    #[command(subcommand)]
+    news: News,
+}
+
+#[derive(Debug, Subcommand)]
+enum News {
+    /// The link will be gone soon
+    GoingDown {
+        mobile: IpAddr,
+        /// How long it is expected to be away, such as 10s
+        #[arg(long, value_parser = time)]
+        outage: Duration,
+        /// From here to the mobile and back, where no flow has shown it
+        #[arg(long, value_parser = time, default_value = "20ms")]
+        rtt: Duration,
+        #[command(flatten)]
+        at: At,
+    },
+    /// It is gone
+    Gone {
+        mobile: IpAddr,
+        #[command(flatten)]
+        at: At,
+    },
+    /// It is there again
+    Up {
+        mobile: IpAddr,
+        #[command(flatten)]
+        at: At,
+    },
+}
+
+#[derive(Args, Debug)]
+struct At {
+    /// The proxy's control socket
+    #[arg(long, value_name = "SOCKET", default_value_os_t = config::control())]
+    control: PathBuf,
+}
+
+fn time(text: &str) -> Result<Duration, String> {
+    serde_yaml::from_str::<Time>(text).map(|time| time.0).map_err(|error| error.to_string())
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    match &arguments.subcommand {
-        Sub::Plan(arguments) => plan::run(arguments),
+    match (&arguments.subcommand, &arguments.config) {
+        (Some(Sub::Plan(arguments)), _) => plan::run(arguments),
+        (Some(Sub::Event(event)), _) => tell(&event.news),
+        (Some(Sub::Status { at }), _) => status(&at.control),
+        (None, Some(path)) => carry(path, arguments.check),
+        (None, None) => Err(Failure::refused("proxy", "accepted: a configuration, plan, event or status")),
+    }
+}
+
+fn carry(path: &Path, is_check: bool) -> Result<(), Failure> {
+    let config = config::load(path)?;
+    if is_check {
+        return failure::say(&format!("{}: accepted", path.display()));
+    }
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).without_time().init();
+    serve::run(&config)
+}
+
+fn tell(news: &News) -> Result<(), Failure> {
+    let micros = |time: &Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    let (request, at) = match news {
+        News::GoingDown { mobile, outage, rtt, at } => {
+            let (rtt_us, outage_us) = (micros(rtt), micros(outage));
+            (Request::GoingDown { peer: *mobile, rtt_us, outage_us }, at)
+        }
+        News::Gone { mobile, at } => (Request::Gone { peer: *mobile }, at),
+        News::Up { mobile, at } => (Request::Up { peer: *mobile }, at),
+    };
+    ask(&at.control, request).map(drop)
+}
+
+fn status(at: &Path) -> Result<(), Failure> {
+    let Some(Status { flows, packets, untouched, kept_packets, kept_bytes }) = ask(at, Request::Status)?
+    else {
+        return Err(Failure::failed("ask the proxy", "it answered something else"));
+    };
+    let value = serde_json::json!({
+        "flows": flows,
+        "packets": packets,
+        "untouched": untouched,
+        "kept_packets": kept_packets,
+        "kept_bytes": kept_bytes,
+    });
+    failure::say(&value.to_string())
+}
+
+fn ask(at: &Path, request: Request) -> Result<Option<Status>, Failure> {
+    let shown = at.display();
+    let answer = control::ask(at, request)
+        .map_err(|error| Failure::failed("ask the proxy", format_args!("{shown}: {error}")))?;
+    match answer {
+        Response::Done => Ok(None),
+        Response::Status(status) => Ok(Some(status)),
+        Response::Refused(problem) => Err(Failure::failed("ask the proxy", problem)),
     }
 }

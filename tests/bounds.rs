@@ -1,5 +1,8 @@
 //! What comes from outside for ever costs memory for a while only.
 
+#[path = "bounds/proxy.rs"]
+mod proxy;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use allocation_counter::measure;

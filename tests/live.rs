@@ -22,6 +22,8 @@ mod path;
 mod pcap;
 #[path = "live/programs.rs"]
 mod programs;
+#[path = "live/proxy.rs"]
+mod proxy;
 #[path = "live/raw.rs"]
 mod raw;
 #[path = "live/stream.rs"]

@@ -48,8 +48,8 @@ const LONGEST_QUESTION: u64 = 64 << 10;
 
 /// The socket's file; it goes with this value, if it is still the same file.
 #[derive(Debug)]
-pub(super) struct Bound {
-    pub(super) listener: StdListener,
+pub(crate) struct Bound {
+    pub(crate) listener: StdListener,
     path: PathBuf,
     inode: u64,
     /// The folder, where it was made for the socket.
@@ -58,7 +58,7 @@ pub(super) struct Bound {
 
 impl Bound {
     /// Refuses where a daemon answers already, and clears away what a crash has left.
-    pub(super) fn new(path: &Path) -> io::Result<Bound> {
+    pub(crate) fn new(path: &Path) -> io::Result<Bound> {
         let folder = make_folder(path)?;
         match fs::symlink_metadata(path) {
             Ok(facts) if !facts.file_type().is_socket() => {

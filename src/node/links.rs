@@ -83,7 +83,7 @@ fn routes_beside(kernel: &[Prefix], ours: &[Prefix]) -> Vec<Prefix> {
     ours.iter().filter(is_beside).copied().collect()
 }
 
-fn lane(fault: &config::Fault) -> FaultConfig {
+pub(crate) fn lane(fault: &config::Fault) -> FaultConfig {
     let none = FaultConfig::default();
     let or = |time: Option<hopwise::units::Time>, default: Duration| time.map_or(default, |time| time.0);
     FaultConfig {

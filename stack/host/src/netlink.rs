@@ -1,5 +1,8 @@
 //! Devices, addresses and routes, told to the kernel over rtnetlink.
 
+mod carrier;
+mod detour;
+
 use std::error::Error;
 use std::fmt;
 use std::io;
@@ -12,6 +15,9 @@ use rtnetlink::{Handle, LinkUnspec, RouteMessageBuilder};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 
 use hopwise_core::ip::Prefix;
+
+pub use carrier::CarrierWatch;
+pub use detour::{Detour, DetourConfig, End};
 
 /// What a device shall have; what it has already stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

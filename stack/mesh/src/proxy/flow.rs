@@ -3,7 +3,7 @@
 //! Invariants
 //! - P2: no ACK leaves in the mobile's name with a number that the mobile has not said.
 //! - P3: of each ACK at most two copies leave, and of what agents let through no byte is altered.
-//! - P4: nothing overtakes what waits on the same side, but an ACK that says less than one before.
+//! - P4: nothing of the mobile's overtakes what waits of it, but an ACK that says less than one before.
 
 use hopwise_core::agent::{
     BaseStationAgent, Because, Fate, FlowView, Kind, LinkNews, Order, Orders, Passing, Says, Side, Told,
@@ -366,9 +366,9 @@ impl Flow {
         let (now, from) = (passing.now, passing.from);
         match fate {
             Fate::Forward => {
-                // P4.
-                let may_overtake = passing.kind == Kind::Ack(Says::Less);
-                if self.store(from).withholds() && !may_overtake {
+                // P4. Data that no agent wants to keep must not push what is kept into a link that is gone.
+                let may_overtake = from == Side::Fixed || passing.kind == Kind::Ack(Says::Less);
+                if self.acks.withholds() && !may_overtake {
                     self.release(now, from, u32::MAX, Because::NoWaiting, out);
                 }
                 self.forward(passing, at_hand, out);

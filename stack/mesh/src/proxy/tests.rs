@@ -245,6 +245,19 @@ fn when_memory_ends_in_the_middle_of_a_hold_everything_goes_on() {
 }
 
 #[test]
+fn data_beyond_the_promised_window_does_not_push_what_is_cached_into_a_link_that_is_gone() {
+    let mut path = Path::new("ack-hold:mode=kick");
+    path.syns(ms(0));
+    let (first, beyond) = (path.data(1), path.data(900));
+    let ack = path.ack(1);
+    path.carry(ms(1), Side::Mobile, &ack);
+    path.gone(ms(2));
+    assert!(path.carry(ms(3), Side::Fixed, &first).is_empty());
+    assert_eq!(path.carry(ms(4), Side::Fixed, &beyond), [(Side::Mobile, beyond)]);
+    assert!(path.up(ms(5)).contains(&(Side::Mobile, first)));
+}
+
+#[test]
 fn what_may_not_wait_takes_along_what_was_held() {
     for flags in [Flags::FIN, Flags::RST, Flags::ECE, Flags::URG] {
         let mut path = Path::new("ack-hold:mode=cumulative");

@@ -1,0 +1,265 @@
+//! What `hopwise proxy` reads: the keys, their meaning, and what no key can say alone.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use hopwise::located::{Document, LoadError, Place, Refusal};
+use hopwise::units::{Size, Time};
+use hopwise_agents::registry::{DEFAULT_BASE_STATION, Kind};
+use hopwise_agents::validate_base_station;
+use hopwise_core::LinkId;
+use hopwise_mesh::{ProxyConfig, ProxyRule};
+use serde::Deserialize;
+
+use crate::node::config::{Fault, Network};
+
+/// The proxy's two sides, as its driver numbers them.
+pub(super) const FIXED: LinkId = LinkId(0);
+pub(super) const MOBILE: LinkId = LinkId(1);
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Config {
+    /// The TUN devices that packets go through.
+    #[serde(default = "fixed")]
+    pub(super) fixed: Device,
+    #[serde(default = "mobile")]
+    pub(super) mobile: Device,
+    /// Leads a router's traffic through them.
+    pub(super) steer: Option<Steer>,
+    /// What every flow gets for which no rule says otherwise.
+    pub(super) agent: Option<String>,
+    #[serde(default)]
+    pub(super) rules: Vec<Rule>,
+    #[serde(default)]
+    pub(super) limits: Limits,
+    /// Where the control socket stands.
+    #[serde(default = "control")]
+    pub(super) control: PathBuf,
+    /// Interfaces whose carrier says whether their mobiles can be reached.
+    #[serde(default)]
+    pub(super) carriers: Vec<Carrier>,
+    /// Fades that are known before they come.
+    #[serde(default)]
+    pub(super) schedule: Vec<Fade>,
+    /// Where the trace goes.
+    pub(super) trace: Option<PathBuf>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Device {
+    pub(super) name: String,
+    /// What the device is made to do to packets; for tests.
+    pub(super) fault: Option<Fault>,
+}
+
+fn fixed() -> Device {
+    Device { name: "hopf".to_owned(), fault: None }
+}
+
+fn mobile() -> Device {
+    Device { name: "hopm".to_owned(), fault: None }
+}
+
+pub(super) fn control() -> PathBuf {
+    PathBuf::from("/run/hopwise/proxy.sock")
+}
+
+/// A router with an interface to the wire and one to the radio.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Steer {
+    pub(super) wire: String,
+    pub(super) radio: String,
+    pub(super) mobiles: Vec<Network>,
+    /// The first of two routing tables that are nobody else's.
+    #[serde(default = "table")]
+    pub(super) table: u32,
+    /// Of the rules that lead there.
+    #[serde(default = "priority")]
+    pub(super) priority: u32,
+}
+
+fn table() -> u32 {
+    7100
+}
+
+fn priority() -> u32 {
+    7100
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Rule {
+    #[serde(default, rename = "match")]
+    pub(super) matches: Match,
+    pub(super) agent: String,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Match {
+    pub(super) mobile: Option<Network>,
+    pub(super) fixed: Option<Network>,
+    /// Of either end.
+    pub(super) port: Option<u16>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Limits {
+    pub(super) flows: usize,
+    /// Of packets that wait, of all flows and of one.
+    pub(super) kept: Size,
+    pub(super) kept_a_flow: Size,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { flows: 10_000, kept: Size(64 << 20), kept_a_flow: Size(8 << 20) }
+    }
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Carrier {
+    pub(super) interface: String,
+    pub(super) mobiles: Vec<IpAddr>,
+}
+
+/// Counted from the proxy's start.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Fade {
+    pub(super) mobile: IpAddr,
+    pub(super) begins: Time,
+    pub(super) ends: Time,
+    #[serde(default = "lead")]
+    pub(super) lead: Time,
+}
+
+fn lead() -> Time {
+    Time(Duration::from_millis(200))
+}
+
+pub(super) fn load(path: &Path) -> Result<Config, LoadError> {
+    let document = Document::load(path)?;
+    read(&document).map_err(LoadError::Refused)
+}
+
+fn read(document: &Document) -> Result<Config, Box<Refusal>> {
+    let config: Config = document.read()?;
+    let spec = |place: &Place, spec: &str| {
+        validate_base_station(spec).map_err(|error| document.refuse_spec(place, Kind::BaseStation, &error))
+    };
+    if let Some(agent) = &config.agent {
+        spec(&Place::root().key("agent"), agent)?;
+    }
+    for (nth, rule) in config.rules.iter().enumerate() {
+        spec(&Place::root().key("rules").index(nth).key("agent"), &rule.agent)?;
+    }
+    if config.fixed.name == config.mobile.name {
+        let place = Place::root().key("mobile").key("name");
+        return Err(document.refuse_key(&place, "both sides have one device", "another name"));
+    }
+    if let Some(steer) = &config.steer {
+        check_steer(document, steer)?;
+    }
+    if config.limits.flows == 0 {
+        let place = Place::root().key("limits").key("flows");
+        return Err(document.refuse(&place, "no flow could be followed", "1 or more"));
+    }
+    for (nth, fade) in config.schedule.iter().enumerate() {
+        if fade.ends.0 <= fade.begins.0 {
+            let place = Place::root().key("schedule").index(nth).key("ends");
+            return Err(document.refuse(&place, "it ends before it begins", "later than `begins`"));
+        }
+    }
+    Ok(config)
+}
+
+fn check_steer(document: &Document, steer: &Steer) -> Result<(), Box<Refusal>> {
+    let place = Place::root().key("steer");
+    if steer.mobiles.is_empty() {
+        let accepted = "a network such as 10.9.0.0/24";
+        return Err(document.refuse(&place.key("mobiles"), "no mobile is named", accepted));
+    }
+    if steer.wire == steer.radio {
+        return Err(document.refuse(&place.key("radio"), "it is the wire's too", "another interface"));
+    }
+    // The kernel's own tables end at 255, and the second table is the next one.
+    if steer.table <= 255 || steer.table == u32::MAX {
+        let accepted = "256 or more";
+        return Err(document.refuse(&place.key("table"), format!("table {}", steer.table), accepted));
+    }
+    Ok(())
+}
+
+impl Config {
+    pub(super) fn proxy(&self, trace_events: usize) -> ProxyConfig {
+        let prefix = |network: &Option<Network>| network.as_ref().map(|network| network.0);
+        let rule = |rule: &Rule| ProxyRule {
+            mobile: prefix(&rule.matches.mobile),
+            fixed: prefix(&rule.matches.fixed),
+            port: rule.matches.port,
+            agent: rule.agent.clone(),
+        };
+        let default = self.agent.as_deref().unwrap_or(DEFAULT_BASE_STATION);
+        let base = ProxyConfig::new(FIXED, MOBILE, default);
+        let bytes = |size: &Size| usize::try_from(size.0).unwrap_or(usize::MAX);
+        ProxyConfig {
+            rules: self.rules.iter().map(rule).chain(base.rules.iter().cloned()).collect(),
+            most_flows: self.limits.flows,
+            most_kept_bytes: bytes(&self.limits.kept),
+            most_kept_bytes_a_flow: bytes(&self.limits.kept_a_flow),
+            trace_events,
+            ..base
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        let document = Document::parse("proxy.yaml", text).expect("a document");
+        let refusal = read(&document).expect_err(text);
+        format!(
+            "{refusal} ({})",
+            miette::Diagnostic::help(&*refusal).map_or_else(String::new, |h| h.to_string())
+        )
+    }
+
+    #[test]
+    fn the_example_is_accepted_and_says_what_it_says() {
+        let text = include_str!("../../configs/proxy.yaml");
+        let config = read(&Document::parse("proxy.yaml", text).expect("a document")).expect("accepted");
+        let proxy = config.proxy(0);
+        let agents: Vec<_> = proxy.rules.iter().map(|rule| rule.agent.as_str()).collect();
+        assert_eq!(agents, ["none", "ack-hold"]);
+        assert!(config.steer.is_some());
+    }
+
+    #[test]
+    fn what_is_wrong_is_refused_at_its_place_with_what_would_be_accepted() {
+        for (text, said) in [
+            ("agent: ack-hild\n", "proxy.yaml:1:8: no base-station agent is called `ack-hild`"),
+            ("agent: delayed\n", "a base-station agent is wanted"),
+            ("rules:\n  - { agent: \"ack-hold:mode=best\" }\n", "`mode` cannot be `best`"),
+            ("fixed: { name: x }\nmobile: { name: x }\n", "both sides have one device"),
+            ("steer: { wire: a, radio: b, mobiles: [] }\n", "no mobile is named"),
+            ("steer: { wire: a, radio: a, mobiles: [10.0.0.0/8] }\n", "another interface"),
+            ("steer: { wire: a, radio: b, mobiles: [10.0.0.0/8], table: 254 }\n", "(256 or more)"),
+            ("schedule: [{ mobile: 10.0.0.1, begins: 5s, ends: 4s }]\n", "it ends before it begins"),
+            ("schedule: [{ mobile: 10.0.0.1, begins: -5s, ends: 4s }]\n", "a time with its unit"),
+            ("limits: { flows: 0 }\n", "no flow could be followed"),
+            ("limit: 3\n", "unknown field `limit`"),
+        ] {
+            let message = refused(text);
+            assert!(message.contains(said), "{text}: {message}");
+        }
+    }
+}

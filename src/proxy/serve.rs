@@ -1,0 +1,266 @@
+//! The proxy at work: two devices, one thread that drives them, and those who tell it of links.
+
+use std::io::{self, Write};
+use std::net::IpAddr;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use hopwise_agents::StandardAgents;
+use hopwise_core::trace::TraceEvent;
+use hopwise_core::trace::text::TraceText;
+use hopwise_core::{LinkEvent, Machine};
+use hopwise_host::netlink::{CarrierWatch, Detour, DetourConfig, End};
+use hopwise_host::{Driver, Fault, Link, Observer, Poller, SeenPacket, Tun, TunConfig, Turn};
+use hopwise_mesh::Proxy;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::config::{Carrier, Config, Device, Fade, MOBILE, Steer};
+use super::control::{self, Request, Response, Status};
+use crate::failure::Failure;
+use crate::node::control::Bound;
+use crate::node::links::lane;
+
+/// Kept between two turns of the driver; it drains them each time.
+const TRACE_EVENTS: usize = 4096;
+/// How often a carrier's thread looks whether the proxy has ended.
+const CARRIER_MS: u32 = 500;
+
+/// What the driver's thread is asked to do.
+enum Command {
+    Tell(Request, Option<Sender<Response>>),
+    End,
+}
+
+/// Whoever holds it may tell the driver's thread something.
+#[derive(Clone)]
+struct Teller {
+    commands: Sender<Command>,
+    poller: Arc<Poller>,
+}
+
+impl Teller {
+    /// False when the proxy has ended.
+    fn tell(&self, command: Command) -> bool {
+        let is_heard = self.commands.send(command).is_ok();
+        self.poller.wake();
+        is_heard
+    }
+
+    fn ask(&self, request: Request) -> Option<Response> {
+        let (sender, answer) = channel();
+        self.tell(Command::Tell(request, Some(sender)));
+        answer.recv().ok()
+    }
+}
+
+pub(super) fn run(config: &Config) -> Result<(), Failure> {
+    let trace = config.trace.as_deref().map(TraceFile::create).transpose()?;
+    let links = vec![open(&config.fixed)?, open(&config.mobile)?];
+    let of_proxy = config.proxy(if trace.is_some() { TRACE_EVENTS } else { 0 });
+    let proxy = Proxy::new(of_proxy, Box::new(StandardAgents::default()))
+        .map_err(|error| Failure::failed("make the proxy", error))?;
+    let observers = trace.into_iter().map(|trace| Box::new(trace) as Box<dyn Observer>).collect();
+    let driver =
+        Driver::new(proxy, links, observers).map_err(|error| Failure::failed("drive the devices", error))?;
+    let bound = Bound::new(&config.control).map_err(|error| {
+        let shown = config.control.display();
+        Failure::failed("make the control socket", format_args!("{shown}: {error}"))
+    })?;
+    let (commands, told) = channel();
+    let teller = Teller { commands, poller: driver.poller() };
+    listen(&bound, &teller)?;
+    for carrier in &config.carriers {
+        watch(carrier, &teller)?;
+    }
+    let detours = config.steer.as_ref().map(|steer| steer_by(config, steer)).transpose()?;
+    keep_time(teller, config.schedule.clone())?;
+    tracing::info!("ready");
+    let ended = drive(driver, &told);
+    // First the way around the proxy is open again, then its devices go.
+    drop(detours);
+    drop(bound);
+    ended
+}
+
+fn open(device: &Device) -> Result<Box<dyn Link>, Failure> {
+    let failed = |error| Failure::failed("open a device", error);
+    let tun: Box<dyn Link> = Box::new(Tun::open(&TunConfig::new(&device.name)).map_err(failed)?);
+    loosen(&device.name);
+    match &device.fault {
+        Some(fault) => {
+            let lane = lane(fault);
+            Ok(Box::new(Fault::wrap(tun, lane, lane, fault.seed).map_err(failed)?))
+        }
+        None => Ok(tun),
+    }
+}
+
+/// What leaves the proxy comes in on a device that leads elsewhere, which a strict filter of sources would drop.
+fn loosen(device: &str) {
+    let path = format!("/proc/sys/net/ipv4/conf/{device}/rp_filter");
+    if let Err(error) = std::fs::write(&path, "2") {
+        tracing::warn!(%error, path, "the filter of sources stays as it is");
+    }
+}
+
+fn steer_by(config: &Config, steer: &Steer) -> Result<[Detour; 2], Failure> {
+    let detour = |from: &str, end, to: &str, table| {
+        let networks = steer.mobiles.iter().map(|network| network.0).collect();
+        let (from, to, priority) = (from.to_owned(), to.to_owned(), steer.priority);
+        Detour::open(&DetourConfig { from, end, networks, to, table, priority })
+            .map_err(|error| Failure::failed("lead packets through the proxy", error))
+    };
+    Ok([
+        detour(&steer.wire, End::Destination, &config.fixed.name, steer.table)?,
+        detour(&steer.radio, End::Source, &config.mobile.name, steer.table + 1)?,
+    ])
+}
+
+fn listen(bound: &Bound, teller: &Teller) -> Result<(), Failure> {
+    let failed = |error| Failure::failed("serve the control socket", error);
+    let listener: UnixListener = bound.listener.try_clone().map_err(failed)?;
+    listener.set_nonblocking(false).map_err(failed)?;
+    let teller = teller.clone();
+    spawn("control", move || control::serve(&listener, |request| teller.ask(request)))
+}
+
+fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
+    let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
+    spawned.map(drop).map_err(|error| Failure::failed("start a thread", error))
+}
+
+fn watch(carrier: &Carrier, teller: &Teller) -> Result<(), Failure> {
+    let Carrier { interface, mobiles } = carrier.clone();
+    let mut watch = CarrierWatch::open(&interface)
+        .map_err(|error| Failure::failed("watch a carrier", format_args!("{interface}: {error}")))?;
+    let teller = teller.clone();
+    spawn("carrier", move || {
+        loop {
+            match watch.wait(CARRIER_MS) {
+                Ok(Some(is_up)) => {
+                    tracing::info!(interface, is_up, "carrier");
+                    let said =
+                        |peer: IpAddr| if is_up { Request::Up { peer } } else { Request::Gone { peer } };
+                    if !mobiles.iter().all(|peer| teller.tell(Command::Tell(said(*peer), None))) {
+                        return;
+                    }
+                }
+                Ok(None) => {}
+                Err(error) => {
+                    tracing::error!(%error, interface, "its carrier is not heard of any more");
+                    return;
+                }
+            }
+        }
+    })
+}
+
+/// A fade that is known before it comes.
+async fn follow(fade: Fade, teller: Teller) {
+    let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    let (begins, ends, peer) = (fade.begins.0, fade.ends.0, fade.mobile);
+    let outage_us = micros(ends.saturating_sub(begins));
+    let steps = [
+        (begins.saturating_sub(fade.lead.0), Request::GoingDown { peer, rtt_us: 0, outage_us }),
+        (begins, Request::Gone { peer }),
+        (ends, Request::Up { peer }),
+    ];
+    let mut past = Duration::ZERO;
+    for (at, request) in steps {
+        tokio::time::sleep(at.saturating_sub(past)).await;
+        past = at;
+        if !teller.tell(Command::Tell(request, None)) {
+            return;
+        }
+    }
+}
+
+/// Signals and the schedule, on a thread with tokio's clock.
+fn keep_time(teller: Teller, schedule: Vec<Fade>) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::failed("start a runtime", error))?;
+    spawn("signals", move || {
+        runtime.block_on(async {
+            for fade in schedule {
+                tokio::spawn(follow(fade, teller.clone()));
+            }
+            let both = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
+            if let (Ok(mut term), Ok(mut int)) = both {
+                tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
+            }
+            teller.tell(Command::End);
+        });
+    })
+}
+
+fn drive(mut driver: Driver<Proxy>, told: &Receiver<Command>) -> Result<(), Failure> {
+    let mut ready = Vec::new();
+    loop {
+        driver.wait(&mut ready).map_err(|error| Failure::failed("wait for packets", error))?;
+        while let Ok(command) = told.try_recv() {
+            match command {
+                Command::Tell(request, answer) => {
+                    let response = obey(&mut driver, request);
+                    answer.map(|answer| answer.send(response).is_ok());
+                }
+                Command::End => {
+                    driver.act(|now, proxy| proxy.let_go(now));
+                    return Ok(());
+                }
+            }
+        }
+        while driver.turn(&ready) == Turn::MoreToRead {}
+        if driver.counters().iter().any(|link| link.is_gone) {
+            return Err(Failure::failed("carry packets", "a device of the proxy's is gone"));
+        }
+    }
+}
+
+fn obey(driver: &mut Driver<Proxy>, request: Request) -> Response {
+    let Some(event) = request.event() else {
+        let counts = driver.machine().counts();
+        return Response::Status(Status {
+            flows: counts.flows,
+            packets: counts.packets,
+            untouched: counts.untouched,
+            kept_packets: counts.kept_packets,
+            kept_bytes: counts.kept_bytes,
+        });
+    };
+    tell(driver, &event);
+    Response::Done
+}
+
+fn tell(driver: &mut Driver<Proxy>, event: &LinkEvent<'_>) {
+    driver.act(|now, proxy| proxy.handle_link_event(now, MOBILE, event));
+}
+
+/// Writes the trace as it comes.
+struct TraceFile {
+    file: io::BufWriter<std::fs::File>,
+    text: TraceText,
+}
+
+impl TraceFile {
+    fn create(path: &Path) -> Result<TraceFile, Failure> {
+        let file = std::fs::File::create(path).map_err(|error| {
+            Failure::failed("write the trace", format_args!("{}: {error}", path.display()))
+        })?;
+        Ok(TraceFile { file: io::BufWriter::new(file), text: TraceText::new() })
+    }
+}
+
+impl Observer for TraceFile {
+    fn on_packet(&mut self, _: &SeenPacket<'_>) {}
+
+    fn on_trace(&mut self, event: &TraceEvent) {
+        self.text.push(event);
+        // A disk that is full costs the trace and nothing else.
+        let _ = self.file.write_all(self.text.as_str().as_bytes());
+        self.text.clear();
+    }
+}

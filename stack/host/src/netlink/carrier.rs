@@ -1,0 +1,110 @@
+//! Whether an interface has its carrier: the kernel says so when it changes.
+
+use std::io;
+use std::os::fd::OwnedFd;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::netlink::SocketAddrNetlink;
+use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv, socket_with};
+
+use super::{NetlinkError, index_of};
+
+/// The group that hears of links (RTMGRP_LINK).
+const GROUP_LINK: u32 = 1;
+const NEW_LINK: u16 = 16;
+/// The interface may carry packets (IFF_RUNNING), and the layer below it is up (IFF_LOWER_UP).
+const RUNNING: u32 = 0x40 | 0x1_0000;
+
+/// Listens for the carrier of one interface.
+#[derive(Debug)]
+pub struct CarrierWatch {
+    socket: OwnedFd,
+    index: u32,
+    /// What was said last.
+    is_up: Option<bool>,
+}
+
+impl CarrierWatch {
+    pub fn open(device: &str) -> Result<CarrierWatch, NetlinkError> {
+        let index = index_of(device)?;
+        let system =
+            |doing| move |error: rustix::io::Errno| NetlinkError::System { doing, error: error.into() };
+        // NETLINK_ROUTE is protocol 0.
+        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)
+            .map_err(system("open a netlink socket"))?;
+        bind(&socket, &SocketAddrNetlink::new(0, GROUP_LINK)).map_err(system("listen for links"))?;
+        Ok(CarrierWatch { socket, index, is_up: None })
+    }
+
+    /// Waits at most so long for a change; `None`: there was none.
+    pub fn wait(&mut self, most_ms: u32) -> io::Result<Option<bool>> {
+        let most =
+            Timespec { tv_sec: i64::from(most_ms / 1_000), tv_nsec: i64::from(most_ms % 1_000) * 1_000_000 };
+        let mut ready = [PollFd::new(&self.socket, PollFlags::IN)];
+        if poll(&mut ready, Some(&most))? == 0 {
+            return Ok(None);
+        }
+        let mut buffer = [0_u8; 16 << 10];
+        let (bytes, _) = recv(&self.socket, &mut buffer[..], RecvFlags::empty())?;
+        let Some(is_up) = carrier_of(&buffer[..bytes], self.index) else { return Ok(None) };
+        let is_new = self.is_up != Some(is_up);
+        self.is_up = Some(is_up);
+        Ok(is_new.then_some(is_up))
+    }
+}
+
+/// What the last message about that interface says, among those of one read.
+fn carrier_of(mut messages: &[u8], index: u32) -> Option<bool> {
+    const HEADER: usize = 16;
+    let word = |bytes: &[u8], at: usize| bytes.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes);
+    let mut said = None;
+    while let Some(len) = word(messages, 0) {
+        let len = len as usize;
+        if len < HEADER || len > messages.len() {
+            break;
+        }
+        let kind = u16::from_ne_bytes([messages[4], messages[5]]);
+        if kind == NEW_LINK && word(messages, HEADER + 4) == Some(index) {
+            said = word(messages, HEADER + 8).map(|flags| flags & RUNNING == RUNNING);
+        }
+        messages = messages.get(len.next_multiple_of(4)..).unwrap_or_default();
+    }
+    said
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(kind: u16, index: u32, flags: u32) -> Vec<u8> {
+        let mut message = Vec::new();
+        message.extend_from_slice(&32_u32.to_ne_bytes());
+        message.extend_from_slice(&kind.to_ne_bytes());
+        message.extend_from_slice(&[0; 10]);
+        message.extend_from_slice(&[0; 4]);
+        message.extend_from_slice(&index.to_ne_bytes());
+        message.extend_from_slice(&flags.to_ne_bytes());
+        message.extend_from_slice(&[0; 4]);
+        message
+    }
+
+    #[test]
+    fn the_last_word_about_the_interface_counts() {
+        let both = [message(NEW_LINK, 3, RUNNING), message(NEW_LINK, 3, 0x40)].concat();
+        assert_eq!(carrier_of(&both, 3), Some(false));
+        assert_eq!(carrier_of(&message(NEW_LINK, 3, RUNNING | 1), 3), Some(true));
+        assert_eq!(carrier_of(&both, 4), None);
+        assert_eq!(carrier_of(&message(17, 3, RUNNING), 3), None);
+    }
+
+    #[test]
+    fn what_is_cut_off_says_nothing() {
+        let whole = message(NEW_LINK, 3, RUNNING);
+        for len in 0..whole.len() {
+            assert_eq!(carrier_of(&whole[..len], 3), None, "{len}");
+        }
+        let mut endless = whole;
+        endless[..4].copy_from_slice(&0_u32.to_ne_bytes());
+        assert_eq!(carrier_of(&endless, 3), None);
+    }
+}
