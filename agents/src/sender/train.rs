@@ -9,8 +9,12 @@
 //! The gap begins as the first round trip, and each train is a quarter quicker until more than 4.4 segments queue or
 //! something is lost. Then it follows the round trip of each train's last segment: above the least of all by
 //! q = (2.2 gap/least)² segments, 0.5 to 6, it stays, and 0.3 of the difference is made good, shared out over the
-//! train, at most 2 % down and 15 % up; a loss adds 3 %. All flows of a path see one queue and so come to one gap.
-//! What is lost goes again within its train, at the gap; after a timeout one segment goes, and its ACK tells the rest.
+//! train, at most 2 % down and 15 % up; a loss beside a long round trip adds 3 %. All flows of a path see one queue and
+//! so come to one gap. What is lost goes again within its train, at the gap; after a timeout one segment goes, and its
+//! ACK tells the rest. Where most trains find no empty path (frames are lost, others send), trains are sent for a while
+//! without waiting, two in flight and 24 segments of queue let be; that is kept as long as it brings 2 % more and
+//! hardly a train loses anything. So it is from the beginning where the path holds more than 8 segments, as only wires
+//! do: then there may be a quarter more than those and a train in flight.
 //! With `compete`, five trains in a row that take 2.5 least round trips are followed by sixteen at a twelfth of the
 //! round trip.
 //!
@@ -24,6 +28,7 @@
 //! the data, paced alike. When routing says that the path's length has changed, all that was learnt is forgotten.
 
 mod gap;
+mod pause;
 
 use std::time::Duration;
 
@@ -37,6 +42,7 @@ use super::window::{is_of_syn, mss_of};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, Param, Switch, Value};
 use gap::{Gap, Outcome};
+use pause::{Pause, Way};
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "train",
@@ -70,12 +76,15 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 const UNTIL_ACKED: Duration = Duration::from_secs(3600);
 /// The largest R of an ACK-rate request.
 const MOST_RATE: u32 = 127;
+/// Of the segments that a long path holds, so much may be on the way besides a train.
+const HELD: f64 = 1.25;
 
 #[derive(Debug)]
 pub struct Train {
     span_s: f64,
     most: u32,
     gap: Gap,
+    pause: Pause,
     /// Segments of a train.
     segments: u32,
     /// Where the train under way began; none before the first one.
@@ -100,6 +109,7 @@ impl Train {
             span_s: args.time("span").as_secs_f64(),
             most: args.count_u32("most"),
             gap: Gap::new(args.switch("compete") == Switch::On),
+            pause: Pause::new(),
             segments: 1,
             began: None,
             sent: Count::default(),
@@ -114,13 +124,31 @@ impl Train {
     }
 
     fn window(&self, view: &SendView<'_>) -> u64 {
-        let segments = if self.is_probing { 1 } else { self.segments };
+        let segments = if self.is_probing { 1 } else { self.segments + self.ahead() };
         u64::from(segments) * mss_of(view)
+    }
+
+    /// Segments that may follow a train before its ACK is in: another train, or more where the path itself holds more.
+    fn ahead(&self) -> u32 {
+        match self.pause.way() {
+            Way::Waiting => 0,
+            Way::Flowing => self.segments.max((HELD * self.gap.ratio()) as u32),
+        }
     }
 
     /// Where the train ends that began there, with segments of today's size.
     fn end_of(&self, began: Seq, view: &SendView<'_>) -> Seq {
         began + u32::try_from(u64::from(self.segments) * mss_of(view)).unwrap_or(u32::MAX / 2)
+    }
+
+    /// The end of the train that `first` is in: this one's, or that of one which follows before this one's ACK is in.
+    fn end_after(&self, first: Seq, began: Seq, view: &SendView<'_>) -> Seq {
+        let mut end = self.end_of(began, view);
+        let train = end.bytes_since(began).max(1);
+        if end <= first {
+            end += first.bytes_since(end) / train * train + train;
+        }
+        end
     }
 
     /// Whole segments that follow `after` in the train under way: what it has room for, and there is to send.
@@ -136,19 +164,55 @@ impl Train {
     }
 
     /// The train has arrived, and says what it found.
-    fn arrive(&mut self, view: &SendView<'_>) {
-        let full = u64::from(self.sent.segments) * mss_of(view);
+    fn arrive(&mut self, now: Instant, end: Seq, view: &SendView<'_>) {
+        // What left behind the train already belongs to the next one.
+        let began = if end < view.snd_nxt { end.max(view.snd_una) } else { view.snd_una };
+        let over = view.snd_nxt.bytes_since(began);
+        let next = Count { segments: over.div_ceil(view.mss.max(1)), bytes: over.into() };
+        let sent = Count {
+            segments: self.sent.segments.saturating_sub(next.segments),
+            bytes: self.sent.bytes.saturating_sub(next.bytes),
+        };
+        let full = u64::from(sent.segments) * mss_of(view);
         // A train that there was too little data for is no proof that the path carries more.
-        let is_telling = 2 * self.sent.segments > self.segments && 4 * self.sent.bytes >= 3 * full;
+        let is_telling = 2 * sent.segments > self.segments && 4 * sent.bytes >= 3 * full;
         if is_telling || self.lost {
             let rtt_s = self.rtt.filter(|_| is_telling).map(|rtt| rtt.as_secs_f64());
-            let segments = f64::from(self.sent.segments.max(1));
+            let segments = f64::from(sent.segments.max(1));
             self.gap.on_train(&Outcome { rtt_s, segments, lost: self.lost });
             self.segments = self.next_segments();
         }
-        self.began = Some(view.snd_una);
-        self.sent = Count::default();
-        (self.has_asked, self.lost, self.is_ambiguous, self.rtt) = (false, false, false, None);
+        self.weigh_pause(now, is_telling.then_some(sent.bytes), view);
+        (self.began, self.sent) = (Some(began), next);
+        (self.lost, self.is_ambiguous, self.rtt) = (false, false, None);
+    }
+
+    /// `bytes`: of a train that was as long as it may be.
+    fn weigh_pause(&mut self, now: Instant, bytes: Option<u64>, view: &SendView<'_>) {
+        let before = self.pause.way();
+        if self.gap.is_starting() {
+            self.pause.begin(if self.gap.is_long() { Way::Flowing } else { Way::Waiting });
+        } else if let Some(bytes) = bytes {
+            let is_open = self.is_open(view);
+            self.pause.on_train(now, bytes, self.lost, is_open);
+        } else {
+            self.pause.on_break();
+        }
+        if self.pause.way() != before {
+            self.gap.turn(self.pause.way());
+            self.segments = self.next_segments();
+        }
+    }
+
+    /// Whether it is worth a trial how the next train leaves: not on a calm path, where the pause pays, nor up to three
+    /// hops, where everybody hears everybody and it costs next to nothing; nor where the path is long, and it costs most.
+    fn is_open(&self, view: &SendView<'_>) -> bool {
+        let hops = view.path.hops_to_peer.or(view.path.hops_from_peer);
+        let is_short = hops.is_some_and(|(hops, _)| hops <= 3);
+        match self.pause.way() {
+            Way::Waiting => self.gap.is_long() || self.gap.is_noisy() && !is_short,
+            Way::Flowing => !self.gap.is_long(),
+        }
     }
 
     fn next_segments(&self) -> u32 {
@@ -177,14 +241,14 @@ impl SenderAgent for Train {
         let began = *self.began.get_or_insert(view.snd_nxt - bytes);
         self.sent.segments = self.sent.segments.saturating_add(sent.carried.segments);
         self.sent.bytes = self.sent.bytes.saturating_add(sent.carried.bytes);
-        self.has_asked = self.left(view.snd_nxt, self.end_of(began, view), view) == 0;
+        self.has_asked = self.left(view.snd_nxt, self.end_after(view.snd_nxt - 1, began, view), view) == 0;
     }
 
     fn on_acked(&mut self, acked: &Acked, view: &SendView<'_>) {
         self.is_probing &= acked.newly.bytes == 0;
         let Some(began) = self.began else { return };
-        let is_over =
-            self.end_of(began, view) <= view.snd_una || self.has_asked && view.snd_una == view.snd_nxt;
+        let end = self.end_of(began, view);
+        let is_over = end <= view.snd_una || self.has_asked && view.snd_una == view.snd_nxt;
         // An ACK that was asked for, or that tells of a hole, was held by nobody. Who is not asked holds every second
         // one: then the least says most.
         if let Some(rtt) = acked.rtt.filter(|_| !self.is_ambiguous) {
@@ -195,7 +259,7 @@ impl SenderAgent for Train {
             }
         }
         if is_over {
-            self.arrive(view);
+            self.arrive(acked.now, end, view);
         }
     }
 
@@ -227,7 +291,9 @@ impl SenderAgent for Train {
         let Some(last) = self.last_sent else { return Allowance { flight_bytes, burst_bytes, ..so_far } };
         let next = last + self.gap();
         let has_left = view.asking != Asking::Never
-            && self.began.is_some_and(|began| self.end_of(began, view) <= view.snd_nxt);
+            && self
+                .began
+                .is_some_and(|began| self.end_of(began, view) + self.ahead() * view.mss <= view.snd_nxt);
         let new = if has_left { last + UNTIL_ACKED } else { next };
         Allowance {
             flight_bytes,
@@ -238,7 +304,7 @@ impl SenderAgent for Train {
     }
 
     fn note(&self, first: Seq, view: &SendView<'_>, _: &Allowance, note: &mut DataNote) {
-        let end = self.end_of(self.began.unwrap_or(first), view);
+        let end = self.end_after(first, self.began.unwrap_or(first), view);
         let own = if first < view.snd_nxt {
             view.mss
         } else {

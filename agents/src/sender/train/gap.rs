@@ -1,5 +1,7 @@
 //! The gap between segments, steered by what each train came to.
 
+use super::pause::Way;
+
 /// Nothing is sent faster: a driver's clock is no finer.
 const LEAST_S: f64 = 0.0001;
 const MOST_S: f64 = 2.0;
@@ -7,6 +9,8 @@ const MOST_S: f64 = 2.0;
 const LEAST_BASE_S: f64 = 1e-6;
 /// At the beginning each train is faster than the one before by this, as long as nothing queues.
 const QUICKER: f64 = 0.75;
+/// On a path longer than radios make it.
+const MUCH_QUICKER: f64 = 0.5;
 /// So many segments may queue before the beginning is over.
 const FULL_SEGMENTS: f64 = 4.4;
 const LOSS_SLOWS: f64 = 1.1;
@@ -19,6 +23,14 @@ const GAIN: f64 = 0.3;
 const LOSS_ADDS: f64 = 0.03;
 const MOST_DOWN: f64 = 0.02;
 const MOST_UP: f64 = 0.15;
+/// Without pauses ACKs meet data, and round trips say less of the queue: more of it is let be.
+const FLOWING_QUEUE: f64 = 24.0;
+const GROWTH_GAIN: f64 = 0.5;
+const FLOWING_DOWN: f64 = 0.1;
+/// A path that holds more segments than this is longer than radios alone make it.
+const LONG: f64 = 8.0;
+/// A train is calm when so many segments queue at its end, or fewer.
+const CALM: f64 = 0.35;
 
 /// What a train came to.
 #[derive(Clone, Copy, Debug)]
@@ -46,6 +58,13 @@ pub(super) struct Gap {
     base_s: f64,
     smoothed_s: f64,
     crowd: Option<Crowd>,
+    way: Way,
+    /// The gap of the other way, when it was last gone.
+    others_s: Option<f64>,
+    /// The round trip of the train before.
+    last_s: Option<f64>,
+    /// The share of calm trains among those that waited.
+    calm: f64,
 }
 
 impl Gap {
@@ -56,6 +75,34 @@ impl Gap {
             base_s: 0.0,
             smoothed_s: 0.0,
             crowd: competes.then(Crowd::default),
+            way: Way::Waiting,
+            others_s: None,
+            last_s: None,
+            calm: 1.0,
+        }
+    }
+
+    /// Hardly a train finds the path as empty as it can be, however slow they are.
+    pub(super) fn is_noisy(&self) -> bool {
+        self.calm < 0.5
+    }
+
+    /// Longer than radios alone make a path.
+    pub(super) fn is_long(&self) -> bool {
+        self.ratio() > LONG
+    }
+
+    /// Segments that the empty path holds.
+    pub(super) fn ratio(&self) -> f64 {
+        self.base_s / self.seconds.max(LEAST_S)
+    }
+
+    /// Each way has a gap of its own.
+    pub(super) fn turn(&mut self, way: Way) {
+        if self.way != way {
+            self.way = way;
+            let seconds = self.others_s.replace(self.seconds).unwrap_or(self.seconds);
+            self.seconds = seconds;
         }
     }
 
@@ -84,6 +131,7 @@ impl Gap {
             self.smoothed_s =
                 if is_first { rtt_s } else { self.smoothed_s + (rtt_s - self.smoothed_s) / 8.0 };
         }
+        self.hear_noise(train);
         match (self.phase, train.rtt_s) {
             (Phase::Unknown, None) => return,
             (Phase::Unknown, Some(rtt_s)) => {
@@ -93,22 +141,51 @@ impl Gap {
             (Phase::Start, _) => self.start(train),
             (Phase::Steady, _) => self.steer(train),
         }
-        if let (Some(rtt_s), Phase::Steady, Some(crowd)) = (train.rtt_s, self.phase, &mut self.crowd) {
+        self.last_s = train.rtt_s;
+        if let (Some(rtt_s), Phase::Steady, Way::Waiting, Some(crowd)) =
+            (train.rtt_s, self.phase, self.way, &mut self.crowd)
+        {
             self.seconds = crowd.take(self.seconds, rtt_s, self.smoothed_s, self.base_s);
         }
         self.seconds = self.seconds.clamp(LEAST_S, MOST_S);
     }
 
+    fn hear_noise(&mut self, train: &Outcome) {
+        if let (Some(rtt_s), Phase::Steady, Way::Waiting) = (train.rtt_s, self.phase, self.way) {
+            let is_calm = !train.lost && rtt_s - self.base_s < CALM * self.seconds;
+            self.calm += (f64::from(u8::from(is_calm)) - self.calm) / 16.0;
+        }
+    }
+
+    /// A train that is over sooner than its round trip says only so much of what it did.
+    fn weight(&self, train: &Outcome) -> f64 {
+        let rtt_s = train.rtt_s.unwrap_or(self.smoothed_s).max(LEAST_S);
+        match self.way {
+            Way::Waiting => 1.0,
+            Way::Flowing => (train.segments * self.seconds / rtt_s).min(1.0),
+        }
+    }
+
+    /// Where trains flow, each stands behind the one before: by what the queue grew between them they were too quick.
+    fn growth_s(&self, rtt_s: f64) -> f64 {
+        match (self.way, self.last_s) {
+            (Way::Flowing, Some(last_s)) => GROWTH_GAIN * (rtt_s - last_s),
+            _ => 0.0,
+        }
+    }
+
     fn start(&mut self, train: &Outcome) {
         let queued_s = train.rtt_s.map_or(0.0, |rtt_s| rtt_s - self.base_s);
-        if !train.lost && queued_s <= FULL_SEGMENTS * self.seconds {
+        let weight = self.weight(train);
+        if !train.lost && queued_s <= FULL_SEGMENTS * self.seconds && self.seconds > LEAST_S {
             if train.rtt_s.is_some() {
-                self.seconds *= QUICKER;
+                let quicker = if self.is_long() { MUCH_QUICKER } else { QUICKER };
+                self.seconds *= 1.0 - weight * (1.0 - quicker);
             }
             return;
         }
         self.phase = Phase::Steady;
-        self.seconds += queued_s / train.segments;
+        self.seconds += weight * queued_s / train.segments;
         if train.lost {
             self.seconds *= LOSS_SLOWS;
         }
@@ -118,14 +195,21 @@ impl Gap {
     fn steer(&mut self, train: &Outcome) {
         let gap_s = self.seconds;
         let ratio = QUEUE_FACTOR * gap_s / self.base_s;
-        let may_queue = (ratio * ratio).clamp(LEAST_QUEUE, MOST_QUEUE);
-        let mut change = train
-            .rtt_s
-            .map_or(0.0, |rtt_s| GAIN * (rtt_s - self.base_s - may_queue * gap_s) / train.segments);
+        let (may_queue, most_down) = match self.way {
+            Way::Waiting => ((ratio * ratio).clamp(LEAST_QUEUE, MOST_QUEUE), MOST_DOWN),
+            Way::Flowing => (FLOWING_QUEUE, FLOWING_DOWN),
+        };
+        let weight = self.weight(train);
+        let mut change = train.rtt_s.map_or(0.0, |rtt_s| {
+            let off_s = GAIN * weight * (rtt_s - self.base_s - may_queue * gap_s);
+            (off_s + self.growth_s(rtt_s)) / train.segments
+        });
         if train.lost {
-            change = change.max(0.0) + LOSS_ADDS * gap_s;
+            // Beside a round trip that is short enough it was the air, not a queue.
+            let is_of_queue = train.rtt_s.is_none() || change > 0.0;
+            change = if is_of_queue { change.max(0.0) + LOSS_ADDS * gap_s } else { 0.0 };
         }
-        self.seconds += change.clamp(-MOST_DOWN * gap_s, MOST_UP * gap_s);
+        self.seconds += change.clamp(-most_down * weight * gap_s, MOST_UP * gap_s);
     }
 }
 
@@ -220,6 +304,58 @@ mod tests {
         let before = gap.seconds;
         gap.on_train(&Outcome { rtt_s: None, segments: 1.0, lost: true });
         assert!((gap.seconds / before - 1.03).abs() < 1e-9, "{gap:?}");
+    }
+
+    /// A link that fades loses segments whatever the gap: slower would be slower and nothing else.
+    #[test]
+    fn a_loss_beside_a_short_round_trip_slows_nothing_down() {
+        let mut gap = steady(64.0, 4);
+        let before = gap.seconds;
+        (0..50).for_each(|_| gap.on_train(&Outcome { lost: true, ..train(64.0, 10.0) }));
+        assert_eq!(gap.seconds, before);
+        gap.on_train(&Outcome { lost: true, ..train(64.0 + 20.0 * 1_000.0 * before, 10.0) });
+        assert!(gap.seconds > before * 1.03, "{gap:?}");
+    }
+
+    #[test]
+    fn each_way_has_a_gap_of_its_own() {
+        let mut gap = steady(64.0, 4);
+        let waiting = gap.seconds;
+        gap.turn(Way::Flowing);
+        assert_eq!(gap.seconds, waiting, "as a beginning");
+        (0..9).for_each(|_| gap.on_train(&train(64.0, 99.0)));
+        assert!(gap.seconds < 0.5 * waiting, "a tenth quicker each time: {gap:?}");
+        let flowing = gap.seconds;
+        gap.turn(Way::Waiting);
+        assert_eq!(gap.seconds, waiting);
+        gap.turn(Way::Flowing);
+        assert_eq!(gap.seconds, flowing);
+    }
+
+    /// The queue of a wire answers a round trip later: what it grew by says how much too quick the last train was.
+    #[test]
+    fn a_flowing_gap_settles_where_a_wire_serves() {
+        let mut gap = begun(100.0);
+        gap.turn(Way::Flowing);
+        let (service_s, mut queue_s, mut late) = (0.002, 0.0_f64, [0.1; 3]);
+        for _ in 0..300 {
+            late = [late[1], late[2], 0.1 + queue_s];
+            gap.on_train(&train(late[0] * 1_000.0, 16.0));
+            queue_s = (queue_s + 16.0 * (service_s - gap.seconds)).clamp(0.0, 0.2);
+        }
+        assert!((gap.seconds / service_s - 1.0).abs() < 0.1, "{gap:?}");
+    }
+
+    #[test]
+    fn a_path_is_noisy_when_hardly_a_train_finds_it_empty() {
+        let mut gap = steady(64.0, 4);
+        (0..40).for_each(|_| gap.on_train(&train(65.0, 20.0)));
+        assert!(!gap.is_noisy());
+        (0..40).for_each(|_| gap.on_train(&train(84.0, 20.0)));
+        assert!(gap.is_noisy());
+        gap.turn(Way::Flowing);
+        (0..40).for_each(|_| gap.on_train(&train(64.0, 20.0)));
+        assert!(gap.is_noisy(), "who does not wait cannot tell");
     }
 
     /// Two flows with different gaps see one queue, and meet.

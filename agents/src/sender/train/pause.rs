@@ -1,0 +1,258 @@
+//! Whether the next train waits for the ACK of the one before it: which of the two brings more is found out by trying.
+//!
+//! Alone on a clean path of radios the pause keeps ACKs and data apart, and pays. Where frames are lost, where others
+//! send anyway, or where most of the way is a wire, it costs more than it saves. A block of trains is sent each way
+//! from time to time; a way that brought less is tried again after twice as long. Where trains lose segments without
+//! the pause it stays: that is how a MAC says that it is overloaded.
+
+use std::time::Duration;
+
+use hopwise_core::Instant;
+
+const BLOCK_TRAINS: u32 = 8;
+const BLOCK_TIME: Duration = Duration::from_secs(2);
+/// Until the gap has found its place.
+const WARM_TRAINS: u32 = 4;
+/// Blocks until the other way is tried, and at the most.
+const FIRST_INTERVAL: u32 = 6;
+const MOST_INTERVAL: u32 = 96;
+/// Trains with losses that end a trial, and the share of them that ends what a trial began.
+const MOST_LOSSY: u32 = 2;
+const MOST_LOSSY_SHARE: f64 = 0.15;
+/// What the way without pauses must bring more.
+const WORTH: f64 = 1.02;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// A train, its ACK, the next train.
+    Waiting,
+    /// The next train follows at once; the one after it waits.
+    Flowing,
+}
+
+impl Way {
+    fn other(self) -> Way {
+        match self {
+            Way::Waiting => Way::Flowing,
+            Way::Flowing => Way::Waiting,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Kept,
+    /// The gap finds its place; nothing is counted.
+    Warming,
+    Tried,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pause {
+    way: Way,
+    stage: Stage,
+    /// Bytes per second of the way that is kept.
+    rate: Option<f64>,
+    blocks: u32,
+    interval: u32,
+    lossy_share: f64,
+    block: Block,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Block {
+    began: Option<Instant>,
+    trains: u32,
+    lossy: u32,
+    bytes: u64,
+}
+
+impl Pause {
+    pub(super) fn new() -> Pause {
+        Pause {
+            way: Way::Waiting,
+            stage: Stage::Kept,
+            rate: None,
+            blocks: 0,
+            interval: FIRST_INTERVAL,
+            lossy_share: 0.0,
+            block: Block::default(),
+        }
+    }
+
+    pub(super) fn way(&self) -> Way {
+        self.way
+    }
+
+    /// What is known of the path says which way to begin with.
+    pub(super) fn begin(&mut self, way: Way) {
+        *self = Pause { way, ..Pause::new() };
+    }
+
+    /// Too little data for a train: a block that it is in proves nothing.
+    pub(super) fn on_break(&mut self) {
+        self.block = Block::default();
+    }
+
+    /// A train has arrived. `is_open`: it is not known which way is better.
+    pub(super) fn on_train(&mut self, now: Instant, bytes: u64, is_lossy: bool, is_open: bool) {
+        let Some(began) = self.block.began else {
+            self.block.began = Some(now);
+            return;
+        };
+        self.block.trains += 1;
+        self.block.lossy += u32::from(is_lossy);
+        self.block.bytes += bytes;
+        self.lossy_share += (f64::from(u8::from(is_lossy)) - self.lossy_share) / 16.0;
+        if self.way == Way::Flowing && self.is_too_lossy() {
+            return self.turn_back();
+        }
+        if self.stage == Stage::Warming && self.block.trains >= WARM_TRAINS {
+            self.stage = Stage::Tried;
+            self.block = Block { began: Some(now), lossy: self.block.lossy, ..Block::default() };
+        } else if self.block.trains >= BLOCK_TRAINS && now.since(began) >= BLOCK_TIME {
+            let rate = self.block.bytes as f64 / now.since(began).as_secs_f64();
+            self.block = Block { began: Some(now), ..Block::default() };
+            self.on_block(rate, is_open);
+        }
+    }
+
+    fn is_too_lossy(&self) -> bool {
+        match self.stage {
+            Stage::Kept => self.lossy_share > MOST_LOSSY_SHARE,
+            Stage::Warming | Stage::Tried => self.block.lossy >= MOST_LOSSY,
+        }
+    }
+
+    fn on_block(&mut self, rate: f64, is_open: bool) {
+        if self.stage == Stage::Kept {
+            self.rate = Some(self.rate.map_or(rate, |before| before + (rate - before) / 4.0));
+            self.blocks += 1;
+            if self.blocks >= self.interval && is_open {
+                self.blocks = 0;
+                self.turn(Stage::Warming);
+            }
+            return;
+        }
+        let kept = self.rate.unwrap_or(0.0);
+        let is_better = match self.way {
+            Way::Flowing => rate > WORTH * kept,
+            Way::Waiting => rate * WORTH > kept,
+        };
+        if is_better {
+            (self.stage, self.rate, self.interval) = (Stage::Kept, Some(rate), FIRST_INTERVAL);
+        } else {
+            self.turn_back();
+        }
+    }
+
+    fn turn_back(&mut self) {
+        if self.stage == Stage::Kept {
+            self.rate = None;
+        }
+        self.interval = (2 * self.interval).min(MOST_INTERVAL);
+        self.blocks = 0;
+        self.turn(Stage::Kept);
+    }
+
+    fn turn(&mut self, stage: Stage) {
+        (self.way, self.stage, self.lossy_share) = (self.way.other(), stage, 0.0);
+        self.block = Block::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Trains of half a second, 10 kB for those that wait and `flowing` for the others. Which way each went.
+    struct Road {
+        pause: Pause,
+        now: Instant,
+        flowing: u64,
+    }
+
+    impl Road {
+        fn new(flowing: u64) -> Road {
+            Road { pause: Pause::new(), now: Instant::ZERO, flowing }
+        }
+
+        fn train(&mut self, is_lossy: bool, is_open: bool) -> Way {
+            self.now += Duration::from_millis(500);
+            let bytes = if self.pause.way() == Way::Flowing { self.flowing } else { 10_000 };
+            self.pause.on_train(self.now, bytes, is_lossy, is_open);
+            self.pause.way()
+        }
+
+        fn trains(&mut self, trains: u32) -> usize {
+            (0..trains).filter(|_| self.train(false, true) == Way::Flowing).count()
+        }
+    }
+
+    #[test]
+    fn a_way_that_brings_more_is_kept_and_one_that_brings_less_is_left() {
+        assert!(Road::new(12_000).trains(400) > 300);
+        let tried = Road::new(9_000).trains(400);
+        assert!((20..80).contains(&tried), "{tried}");
+    }
+
+    /// Six blocks, twelve, twenty-four.
+    #[test]
+    fn what_brought_less_is_tried_again_after_twice_as_long() {
+        let mut road = Road::new(9_000);
+        let mut began = Vec::new();
+        let mut before = Way::Waiting;
+        for nth in 0..600 {
+            let way = road.train(false, true);
+            if (before, way) == (Way::Waiting, Way::Flowing) {
+                began.push(nth / BLOCK_TRAINS);
+            }
+            before = way;
+        }
+        assert_eq!(began, [6, 19, 45]);
+    }
+
+    #[test]
+    fn nothing_is_tried_where_the_answer_is_known() {
+        let mut road = Road::new(99_000);
+        assert!((0..400).all(|_| road.train(false, false) == Way::Waiting));
+    }
+
+    #[test]
+    fn two_lossy_trains_end_a_trial_and_one_in_six_what_it_began() {
+        let mut road = Road::new(12_000);
+        while road.train(false, true) == Way::Waiting {}
+        // From the first one on time counts.
+        road.train(false, true);
+        road.train(true, true);
+        assert_eq!(road.pause.way(), Way::Flowing);
+        road.train(true, true);
+        assert_eq!(road.pause.way(), Way::Waiting);
+
+        road.trains(200);
+        assert_eq!(road.pause.way(), Way::Flowing);
+        let flowing = (0..100).filter(|nth| road.train(nth % 20 == 0, false) == Way::Flowing).count();
+        assert_eq!(flowing, 100);
+        assert!((0..40).any(|nth| road.train(nth % 4 == 0, false) == Way::Waiting));
+    }
+
+    /// When others come or go the other way may be better: it is tried from time to time.
+    #[test]
+    fn what_is_kept_is_put_to_the_test_too() {
+        let mut road = Road::new(12_000);
+        road.trains(200);
+        road.flowing = 8_000;
+        road.trains(600);
+        assert!(road.trains(200) < 100);
+    }
+
+    #[test]
+    fn a_block_with_a_short_train_in_it_counts_for_nothing() {
+        let mut road = Road::new(12_000);
+        for _ in 0..100 {
+            road.trains(5);
+            road.pause.on_break();
+        }
+        assert_eq!(road.pause.way(), Way::Waiting);
+    }
+}
