@@ -204,8 +204,8 @@ impl Train {
         }
     }
 
-    /// Whether it is worth a trial how the next train leaves: not on a calm path, where the pause pays, nor up to three
-    /// hops, where everybody hears everybody and it costs next to nothing; nor where the path is long, and it costs most.
+    /// Whether it is worth a trial how the next train leaves. Not on a calm path, where the pause pays; nor up to three
+    /// hops, where everybody hears everybody and it costs next to nothing; nor on a long path, where it costs most.
     fn is_open(&self, view: &SendView<'_>) -> bool {
         let hops = view.path.hops_to_peer.or(view.path.hops_from_peer);
         let is_short = hops.is_some_and(|(hops, _)| hops <= 3);
