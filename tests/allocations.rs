@@ -1,5 +1,8 @@
 //! Where the heap is touched: not by segments once a transfer runs, and not by connections that are idle.
 
+#[path = "allocations/driver.rs"]
+mod driver;
+
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
