@@ -1,11 +1,13 @@
 //! The stack on TUN against the kernel's TCP: bulk both ways with and without offload, round trips, connections a
-//! second, CPU time and memory, beside smoltcp on the same device, a mover of packets that has no TCP, and the kernel
+//! second, a transfer under a flood of SYNs, CPU time and memory, beside smoltcp on the same device, a mover of packets that has no TCP, and the kernel
 //! with itself over veth. `scripts/bench host` runs it, as root.
 //!
 //! Everything happens in a network namespace of its own. CPU time is that of both ends and of the kernel between them.
 
 #[path = "host/bulk.rs"]
 mod bulk;
+#[path = "../tests/live/flood.rs"]
+mod flood;
 #[path = "host/kernel.rs"]
 mod kernel;
 #[path = "host/messages.rs"]
@@ -29,8 +31,12 @@ use row::Row;
 /// A group of rows, by the word that selects it.
 type Group = (&'static str, fn() -> Vec<Row>);
 
-const GROUPS: [Group; 3] =
-    [("bulk", bulk::rows), ("messages", messages::rows), ("crowd", messages::crowd_rows)];
+const GROUPS: [Group; 4] = [
+    ("bulk", bulk::rows),
+    ("flood", bulk::flood_rows),
+    ("messages", messages::rows),
+    ("crowd", messages::crowd_rows),
+];
 
 /// Words that are no options choose groups; without any, all run.
 fn main() {

@@ -7,6 +7,8 @@ mod bulk;
 mod crowd;
 #[path = "live/endings.rs"]
 mod endings;
+#[path = "live/flood.rs"]
+mod flood;
 #[path = "live/handshake.rs"]
 mod handshake;
 #[path = "live/hostile.rs"]

@@ -1,15 +1,17 @@
 //! Bulk transfers in both directions.
 
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
+use crate::flood;
 use crate::kernel;
 use crate::mover::Mover;
 use crate::ours::{Ours, PORT};
 use crate::place::{Device, KERNELS, OURS, Other};
 use crate::row::{Better, Row, SMOLTCP};
 use crate::theirs::{BULK_BUFFER, Theirs};
-use crate::usage::measure;
+use crate::usage::{measure, now_us};
 
 const RUNS: usize = 3;
 const MOVER: &str = "raw mover";
@@ -173,6 +175,35 @@ fn median(mut figures: Vec<Figures>) -> Option<Figures> {
     let rate = figures.get(middle)?.rate;
     figures.sort_by(|a, b| a.cpu.total_cmp(&b.cpu));
     Some(Figures { rate, cpu: figures.get(middle)?.cpu })
+}
+
+const FLOOD_PER_SECOND: u64 = 100_000;
+
+/// A transfer from the kernel to the port that SYNs from made-up addresses go to, beside one without them.
+pub(crate) fn flood_rows() -> Vec<Row> {
+    let load = Load { direction: Direction::FromKernel, device: Device::Mtu, connections: 1 };
+    let mut rates: [Vec<f64>; 3] = Default::default();
+    for _ in 0..RUNS {
+        let alone = load.ours().rate;
+        let (sent, stop) = (AtomicU64::new(0), AtomicBool::new(false));
+        let began = now_us();
+        let flooded = thread::scope(|scope| {
+            scope.spawn(|| flood::run(OURS, PORT, FLOOD_PER_SECOND, &sent, &stop));
+            let rate = load.ours().rate;
+            stop.store(true, Ordering::Relaxed);
+            rate
+        });
+        let syns = sent.load(Ordering::Relaxed) as f64 / (now_us() - began) as f64 * 1e6;
+        rates.iter_mut().zip([alone, flooded, syns]).for_each(|(rates, rate)| rates.push(rate));
+    }
+    let [alone, flooded, syns] = rates.map(|mut rates| {
+        rates.sort_by(f64::total_cmp);
+        rates[RUNS / 2]
+    });
+    vec![
+        Row::beside("from the kernel under a flood", "MB/s", Better::More, flooded, ("ours alone", alone)),
+        Row::alone("SYNs meanwhile", "1/s", syns),
+    ]
 }
 
 pub(crate) fn rows() -> Vec<Row> {

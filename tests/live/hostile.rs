@@ -1,15 +1,14 @@
 //! Input that means no good: packets that are no packets, and a flood of SYNs from addresses that are made up.
 
 use std::io::Read;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hopwise_core::endpoint::ListenOptions;
 use hopwise_core::trace::DropReason;
-use rustix::net::{AddressFamily, Protocol, SendFlags, SocketFlags, SocketType, sendto, socket_with};
 use tokio::io::AsyncReadExt;
 
+use crate::flood;
 use crate::namespace::{Namespace, can_run};
 use crate::world::{KERNELS, OURS, PATIENCE, World, until, within_patience};
 
@@ -66,61 +65,28 @@ fn junk_on_the_device_is_counted_and_hurts_nobody() {
     }
 }
 
-/// Sends SYNs from made-up addresses until it is told to stop, about `per_second` of them; counts them.
-fn flood(namespace: &Namespace, per_second: u64, sent: &Arc<AtomicU64>, stop: &Arc<AtomicBool>) -> Flood {
-    let (count, is_over) = (Arc::clone(sent), Arc::clone(stop));
-    let thread = namespace.spawn(move || {
-        let raw = Protocol::from_raw(std::num::NonZero::new(255).expect("not zero"));
-        let socket = socket_with(AddressFamily::INET, SocketType::RAW, SocketFlags::CLOEXEC, Some(raw));
-        let socket = socket.expect("root may open a raw socket");
-        let clock = hopwise_host::Clock::start();
-        while !is_over.load(Ordering::Relaxed) {
-            let due = clock.now().0 / 1000 * per_second / 1_000_000;
-            let mut at = count.load(Ordering::Relaxed);
-            while at < due {
-                let packet = syn(at as u32);
-                let to = SocketAddr::new(OURS, 0);
-                // A full queue of the kernel's is a SYN that was not sent.
-                let _ = sendto(&socket, &packet, SendFlags::empty(), &to);
-                at += 1;
-            }
-            count.store(at, Ordering::Relaxed);
-            std::thread::yield_now();
-        }
-    });
-    Flood { thread: Some(thread), stop: Arc::clone(stop) }
-}
-
-/// Ends with its guard.
-struct Flood {
+/// A flood from a namespace, which ends with its guard.
+struct Running {
     thread: Option<std::thread::JoinHandle<()>>,
     stop: Arc<AtomicBool>,
 }
 
-impl Drop for Flood {
+impl Running {
+    fn start(namespace: &Namespace, sent: &Arc<AtomicU64>) -> Running {
+        let stop = Arc::new(AtomicBool::new(false));
+        let (sent, is_over) = (Arc::clone(sent), Arc::clone(&stop));
+        let thread = namespace.spawn(move || flood::run(OURS, 80, PER_SECOND, &sent, &is_over));
+        Running { thread: Some(thread), stop }
+    }
+}
+
+impl Drop for Running {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {
             thread.join().expect("the flood ends");
         }
     }
-}
-
-/// To port 80 of ours, from somewhere in 10.0.0.0/8; the kernel fills in what belongs to IP.
-fn syn(number: u32) -> Vec<u8> {
-    let mixed = number.wrapping_mul(0x9e37_79b1);
-    let src = [10, (mixed >> 8) as u8 | 0x80, (mixed >> 16) as u8, (mixed >> 24) as u8];
-    let IpAddr::V4(dst) = OURS else { return Vec::new() };
-    let mut packet = vec![0x45, 0, 0, 40, 0, 0, 0x40, 0, 64, 6, 0, 0];
-    packet.extend_from_slice(&src);
-    packet.extend_from_slice(&dst.octets());
-    packet.extend_from_slice(&[(mixed >> 24) as u8 | 4, mixed as u8, 0, 80]);
-    packet.extend_from_slice(&mixed.to_be_bytes());
-    packet.extend_from_slice(&[0, 0, 0, 0, 0x50, 2, 0xff, 0xff, 0, 0, 0, 0]);
-    let sum =
-        hopwise_core::wire::Sum::pseudo_header(src.into(), dst.into(), 6, 20).add(&packet[20..]).finish();
-    packet[36..38].copy_from_slice(&sum.to_be_bytes());
-    packet
 }
 
 fn resident_bytes() -> u64 {
@@ -163,7 +129,7 @@ fn a_flood_of_syns_takes_neither_memory_nor_the_transfer() {
     within_patience(async {
         let mut stream = world.connect(address).await;
         let (memory_before, sent) = (resident_bytes(), Arc::new(AtomicU64::new(0)));
-        let running = flood(&world.namespace, PER_SECOND, &sent, &Arc::new(AtomicBool::new(false)));
+        let running = Running::start(&world.namespace, &sent);
         outlives(&mut stream, 50_000_000, &sent, 2 * PER_SECOND).await;
         drop(running);
         // `scripts/bench host` says how fast it is meanwhile.
