@@ -11,8 +11,8 @@ use sha2::{Digest, Sha256};
 
 use super::check::Agents;
 use super::schema::{
-    ChannelConfig, GatewayConfig, Mac, Mobility, RadioConfig, ScenarioFile, Shape, Tcp, Topology, Traffic,
-    World,
+    ChannelConfig, GatewayConfig, Mac, Mobility, RadioConfig, RunConfig, ScenarioFile, Shape, Tcp, Topology,
+    Traffic, World,
 };
 use super::{flows, motion, nodes, profile_of};
 use crate::routing::RoutingConfig;
@@ -44,24 +44,42 @@ struct Run {
 
 /// As JSON; keys are in the order of the alphabet, and what is absent is left out.
 pub(super) fn in_force(file: &ScenarioFile, agents: &Agents) -> Value {
+    // Without `..`: a key that is new has to be thought of here, or runs that differ in it would have one name.
+    let ScenarioFile {
+        title: _,
+        world,
+        topology: _,
+        mobility,
+        radio,
+        channel,
+        mac,
+        routing,
+        tcp: own_tcp,
+        traffic,
+        rules,
+        gateway,
+        arms: _,
+        run: RunConfig { duration, warmup, seeds: _, margin: _, stop: _, baseline: _ },
+        matrix: _,
+    } = file;
     let topology = topology(file);
     let in_file = InFile {
-        world: file.world,
+        world: *world,
         topology: &topology,
-        mobility: file.mobility.map(|mobility| Mobility {
+        mobility: mobility.map(|mobility| Mobility {
             width_m: mobility.width_m.or(topology.width_m),
             height_m: mobility.height_m.or(topology.height_m),
             ..mobility
         }),
-        radio: &file.radio,
-        channel: &file.channel,
-        mac: file.mac,
-        routing: &file.routing,
-        tcp: file.tcp,
-        traffic: &file.traffic,
-        rules: &file.rules,
-        gateway: file.gateway.as_ref(),
-        run: Run { duration: file.run.duration, warmup: file.run.warmup },
+        radio,
+        channel,
+        mac: *mac,
+        routing,
+        tcp: *own_tcp,
+        traffic,
+        rules,
+        gateway: gateway.as_ref(),
+        run: Run { duration: *duration, warmup: *warmup },
     };
     let mut settings = serde_json::to_value(in_file).expect("nothing in it but texts and numbers");
     without_nulls(&mut settings);
