@@ -1,6 +1,7 @@
 //! The laboratory: what a run came to, what is kept of it, and what many runs say together.
 
 pub mod campaign;
+pub mod claims;
 pub mod cost;
 pub mod csv;
 pub mod explain;

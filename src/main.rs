@@ -9,6 +9,7 @@ use clap::{Parser, Subcommand};
 mod agents;
 mod capture;
 mod certify;
+mod claims;
 mod doctor;
 mod explain;
 mod failure;
@@ -39,6 +40,7 @@ enum Sub {
     Run(run::Arguments),
     Trial(trial::Arguments),
     Certify(certify::Arguments),
+    Claims(claims::Arguments),
     Node(node::Arguments),
     Status(status::Arguments),
     Top(top::Arguments),
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
         Sub::Run(arguments) => run::run(&arguments),
         Sub::Trial(arguments) => trial::run(&arguments),
         Sub::Certify(arguments) => certify::run(&arguments),
+        Sub::Claims(arguments) => claims::run(&arguments),
         Sub::Node(arguments) => node::run(&arguments),
         Sub::Status(arguments) => status::run(&arguments),
         Sub::Top(arguments) => top::run(&arguments),

@@ -24,11 +24,13 @@ use serde_json::Value;
 
 use crate::lab::record::Stop;
 use crate::located::{Document, LoadError, Place, Refusal};
+use crate::routing::Protocol;
 use crate::sim::Plan;
 use schema::{RateName, RulesName, RunConfig, ScenarioFile, StopName, TcpProfile, WhenFullName};
 
 pub use matrix::Cell;
 pub use nodes::Nodes;
+pub use schema::{Bound, Claim, Measure, Over};
 pub use settings::hex;
 
 /// A scenario that was read, with what was set over it.
@@ -137,6 +139,31 @@ impl Scenario {
                 StopName::WhenSure => Stop::WhenSure,
             },
         })
+    }
+
+    /// What a paper says of it.
+    pub fn claims(&self) -> Result<Vec<Claim>, Box<Refusal>> {
+        let file: ScenarioFile = self.document.read()?;
+        let arms = self.arms_of(&file)?;
+        for (nth, claim) in file.claims.iter().enumerate() {
+            let place = Place::root().key("claims").index(nth);
+            for (key, arm) in [("arm", Some(&claim.arm)), ("against", claim.against.as_ref())] {
+                if let Some(arm) = arm.filter(|arm| !arms.contains(arm)) {
+                    let problem = format!("no arm is called `{arm}`");
+                    return Err(self.document.refuse(&place.key(key), problem, &arms.join(", ")));
+                }
+            }
+            if !claim.ratio.is_finite() || claim.ratio <= 0.0 {
+                return Err(self.document.refuse(&place.key("ratio"), "no ratio", "a number above 0"));
+            }
+        }
+        Ok(file.claims)
+    }
+
+    /// Whether routes are found while it runs.
+    pub fn finds_routes(&self) -> Result<bool, Box<Refusal>> {
+        let file: ScenarioFile = self.document.read()?;
+        Ok(file.routing.protocol != Protocol::Static)
     }
 
     fn arms_of(&self, file: &ScenarioFile) -> Result<Vec<String>, Box<Refusal>> {

@@ -102,6 +102,27 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     })
 }
 
+/// The records of a trial in a folder, of which only what is missing is run; a trial of another plan gives way.
+pub(crate) fn completed(
+    scenario: &Scenario,
+    seeds: Option<u32>,
+    folder: &Path,
+) -> Result<(Trial, Vec<Record>), Failure> {
+    let campaign = Campaign::new(scenario, seeds, None).map_err(Failure::Located)?;
+    let (store, _) = match Store::open(folder, &campaign.trial, Mode::Resume) {
+        Err(StoreError::Refused { .. }) => Store::open(folder, &campaign.trial, Mode::Fresh)?,
+        opened => opened?,
+    };
+    let mut runs = runner::Runs::new(&campaign, &store);
+    if runs.missing() > 0 {
+        store.reopen()?;
+    }
+    let jobs = thread::available_parallelism().map_or(1, usize::from);
+    runs.run(&runner::How { jobs, capture: false }, &mut |_, _| ())?;
+    let records = store.finish(runs.wanted().map(|run| run.id.as_str()))?;
+    Ok((campaign.trial, records))
+}
+
 /// Runs what is missing, and writes down the whole.
 fn records(arguments: &Arguments, campaign: &Campaign, store: &Store) -> Result<Vec<Record>, Failure> {
     let mut runs = runner::Runs::new(campaign, store);

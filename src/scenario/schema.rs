@@ -2,6 +2,7 @@
 //! in `check.rs`.
 
 mod arms;
+mod claims;
 mod run;
 mod traffic;
 
@@ -15,6 +16,7 @@ use crate::routing::RoutingConfig;
 use crate::rules::Rule;
 use crate::units::{Rate, Share, Time};
 pub(super) use arms::Arms;
+pub use claims::{Bound, Claim, Measure, Over};
 pub(super) use run::{MatrixConfig, RunConfig, StopName};
 pub(super) use traffic::{DirectionName, Drawn, Traffic, TrafficKind};
 
@@ -48,6 +50,9 @@ pub(super) struct ScenarioFile {
     pub(super) arms: Arms,
     pub(super) run: RunConfig,
     pub(super) matrix: Option<MatrixConfig>,
+    /// What a paper says of it, for `hopwise claims`.
+    #[serde(default)]
+    pub(super) claims: Vec<Claim>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]

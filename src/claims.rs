@@ -1,0 +1,188 @@
+//! `hopwise claims`: what papers say of these agents, held against runs.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use hopwise::lab::claims::{Judged, Outcome, judge};
+use hopwise::scenario::{Claim, Scenario};
+use serde::Deserialize;
+
+use crate::failure::{Failure, printed};
+use crate::trial::completed;
+
+mod table;
+
+/// Hold what papers say against runs: reproduced, not reproduced or contradicted
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hopwise claims
+  hopwise claims dca
+  hopwise claims --quick
+  hopwise claims --markdown docs/claims.md
+
+A file of configs/papers/PAPER is a scenario with what a figure of the paper says of it (`claims:`). Each is run under
+ns-2's rules, which the papers used, and under the standard's; where routes are found by AODV, under both of its rules.
+What has been run already is read from results/claims.")]
+pub(crate) struct Arguments {
+    /// One paper's folder; without it all
+    paper: Option<String>,
+    /// Two seeds of what takes least, in two minutes; too few for a verdict on small effects
+    #[arg(long)]
+    quick: bool,
+    /// Where the papers' folders are
+    #[arg(long, value_name = "DIR", default_value = "configs/papers")]
+    papers: PathBuf,
+    /// Where runs are kept
+    #[arg(long, value_name = "DIR", default_value = "results/claims")]
+    out: PathBuf,
+    /// Writes the table as Markdown as well
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+}
+
+/// Rules under which a figure is run.
+struct Setting {
+    name: &'static str,
+    sets: &'static [&'static str],
+}
+
+const STATIC: [Setting; 2] = [
+    Setting { name: "ns2", sets: &["mac.rules=ns2"] },
+    Setting { name: "standard", sets: &["mac.rules=standard"] },
+];
+
+const AODV: [Setting; 3] = [
+    Setting { name: "ns2", sets: &["mac.rules=ns2", "routing.rules=ns2"] },
+    Setting { name: "ns2, RFC 3561", sets: &["mac.rules=ns2", "routing.rules=rfc3561"] },
+    Setting { name: "standard, RFC 3561", sets: &["mac.rules=standard", "routing.rules=rfc3561"] },
+];
+
+const QUICK_SEEDS: u32 = 2;
+
+/// A figure's claim, with what it came to under each setting.
+#[derive(Debug)]
+struct Row {
+    paper: String,
+    figure: String,
+    claim: Claim,
+    judged: Vec<(&'static str, Judged)>,
+}
+
+/// A figure that nothing here can run: `not-run.yaml`.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct NotRun {
+    paper: String,
+    figure: String,
+    says: String,
+    needs: String,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let (mut rows, mut count) = (Vec::new(), [0_usize; 3]);
+    for (paper, file) in files(arguments)? {
+        for row in figure(arguments, &paper, &file)? {
+            printed(table::text(&row))?;
+            // The papers' own setting is the first.
+            if let Some((_, judged)) = row.judged.first() {
+                count[judged.outcome as usize] += 1;
+            }
+            rows.push(row);
+        }
+    }
+    let not_run = not_run(arguments)?;
+    printed(not_run.iter().try_for_each(|one| {
+        writeln!(
+            io::stdout().lock(),
+            "{} {}: {}\n  not run: {}\n",
+            one.paper,
+            one.figure,
+            one.says,
+            one.needs
+        )
+    }))?;
+    if let Some(file) = &arguments.markdown {
+        fs::write(file, table::markdown(&rows, &not_run)).map_err(|error| {
+            Failure::failed("writing the table", format_args!("{}: {error}", file.display()))
+        })?;
+    }
+    let [reproduced, not, contradicted] = count;
+    printed(writeln!(
+        io::stdout().lock(),
+        "under the papers' own rules: {reproduced} {}, {not} {}, {contradicted} {}; {} not run",
+        Outcome::Reproduced,
+        Outcome::NotReproduced,
+        Outcome::Contradicted,
+        not_run.len()
+    ))
+}
+
+/// Papers and their figures' files, in the order of their names.
+fn files(arguments: &Arguments) -> Result<Vec<(String, PathBuf)>, Failure> {
+    let papers = list(&arguments.papers)?;
+    let names: Vec<String> = papers.iter().filter(|path| path.is_dir()).map(|path| name_of(path)).collect();
+    if let Some(paper) = arguments.paper.as_ref().filter(|paper| !names.contains(paper)) {
+        let problem = format!("no paper is called `{paper}`: {}", names.join(", "));
+        return Err(Failure::refused(arguments.papers.display().to_string(), problem));
+    }
+    let mut files = Vec::new();
+    for name in names.into_iter().filter(|name| arguments.paper.as_ref().is_none_or(|paper| paper == name)) {
+        let of_paper = list(&arguments.papers.join(&name))?.into_iter();
+        let scenarios = of_paper.filter(|path| path.extension().is_some_and(|end| end == "yaml"));
+        files.extend(scenarios.map(|path| (name.clone(), path)));
+    }
+    Ok(files)
+}
+
+fn list(folder: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let refused = |error: io::Error| Failure::refused(folder.display().to_string(), error);
+    let entries = fs::read_dir(folder).map_err(refused)?;
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.sort();
+    Ok(paths)
+}
+
+fn name_of(path: &Path) -> String {
+    path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
+}
+
+/// Runs a figure under all its settings.
+fn figure(arguments: &Arguments, paper: &str, file: &Path) -> Result<Vec<Row>, Failure> {
+    let plain = Scenario::load(file, &[])?;
+    let claims = plain.claims().map_err(Failure::Located)?;
+    let title = plain.asked().map_err(Failure::Located)?.title.unwrap_or_else(|| name_of(file));
+    let settings: &[Setting] = if plain.finds_routes().map_err(Failure::Located)? { &AODV } else { &STATIC };
+    // What takes long is left out of a quick look, and so are the rules that the papers did not have.
+    if arguments.quick && !claims.iter().any(|claim| claim.quick) {
+        return Ok(Vec::new());
+    }
+    let row =
+        |claim: Claim| Row { paper: paper.to_owned(), figure: title.clone(), claim, judged: Vec::new() };
+    let mut rows: Vec<Row> = claims.into_iter().map(row).collect();
+    for setting in settings.iter().take(if arguments.quick { 1 } else { settings.len() }) {
+        let sets: Vec<String> = setting.sets.iter().map(|set| (*set).to_owned()).collect();
+        let scenario = Scenario::load(file, &sets)?;
+        let seeds = arguments.quick.then_some(QUICK_SEEDS);
+        let name = setting.name.replace(", ", "-").replace(' ', "").to_lowercase();
+        let pace = if arguments.quick { "quick" } else { "full" };
+        let folder = arguments.out.join(pace).join(paper).join(name_of(file)).join(name);
+        let (trial, records) = completed(&scenario, seeds, &folder)?;
+        for row in &mut rows {
+            row.judged.push((setting.name, judge(&row.claim, &trial.arms[0], &records)));
+        }
+    }
+    Ok(rows)
+}
+
+fn not_run(arguments: &Arguments) -> Result<Vec<NotRun>, Failure> {
+    let file = arguments.papers.join("not-run.yaml");
+    let refused =
+        |error: &dyn std::fmt::Display| Failure::refused(file.display().to_string(), error.to_string());
+    let text = fs::read_to_string(&file).map_err(|error| refused(&error))?;
+    let all: Vec<NotRun> = serde_yaml::from_str(&text).map_err(|error| refused(&error))?;
+    let wanted = |one: &NotRun| arguments.paper.as_ref().is_none_or(|paper| *paper == one.paper);
+    Ok(all.into_iter().filter(wanted).collect())
+}

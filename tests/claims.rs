@@ -1,0 +1,79 @@
+//! The papers' claims as files and as a command.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use hopwise::scenario::Scenario;
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let mut files: Vec<PathBuf> =
+        entries.flat_map(|path| if path.is_dir() { files(&path) } else { vec![path] }).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn every_figure_is_a_scenario_with_a_title_and_something_that_is_said_of_it() {
+    let mut count = 0;
+    for file in files(Path::new("configs/papers")) {
+        if file.ends_with("not-run.yaml") {
+            continue;
+        }
+        for rules in ["ns2", "standard"] {
+            let scenario = Scenario::load(&file, &[format!("mac.rules={rules}")]).expect("it is read");
+            let asked = scenario.asked().unwrap_or_else(|refusal| panic!("{}: {refusal}", file.display()));
+            assert!(asked.title.is_some(), "{}", file.display());
+            for cell in &asked.cells {
+                let there = scenario.at(cell).expect("a point");
+                for arm in &asked.arms {
+                    there.prepare(arm, 1).unwrap_or_else(|refusal| panic!("{}: {refusal}", file.display()));
+                }
+            }
+            let claims = scenario.claims().unwrap_or_else(|refusal| panic!("{}: {refusal}", file.display()));
+            assert!(!claims.is_empty(), "{}", file.display());
+            count += claims.len();
+        }
+    }
+    assert!(count > 80, "{count}");
+}
+
+#[test]
+fn a_quick_look_at_a_paper_says_what_is_claimed_measured_and_why() {
+    let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("claims");
+    let _ = std::fs::remove_dir_all(&out);
+    let table = out.join("claims.md").display().to_string();
+    let folder = out.join("runs").display().to_string();
+    std::fs::create_dir_all(&out).expect("a folder");
+    let run = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_hopwise"))
+            .args(arguments)
+            .args(["--quick", "--out", &folder, "--markdown", &table])
+            .output()
+            .expect("it starts");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned(), output.stderr)
+    };
+    let (status, told, _) = run(&["claims", "delayed_ack_chain"]);
+    assert_eq!(status, Some(0), "{told}");
+    assert!(
+        told.contains("over 10 % more than one for each\n  claimed             at least +10.0 %\n"),
+        "{told}"
+    );
+    assert!(told.contains("under the papers' own rules: "), "{told}");
+    let (again, told_again, _) = run(&["claims", "delayed_ack_chain"]);
+    assert_eq!((again, told_again), (status, told), "what has been run is read");
+    let text = std::fs::read_to_string(&table).expect("the table");
+    assert!(text.contains("| paper, figure | what it says |") && text.contains("**"), "{text}");
+    let (status, _, error) = run(&["claims", "nobody"]);
+    assert_eq!(status, Some(2));
+    assert!(String::from_utf8_lossy(&error).contains("no paper is called `nobody`: ack_holding, dca"));
+    let _ = std::fs::remove_dir_all(&out);
+}
+
+#[test]
+fn a_claim_about_an_arm_that_there_is_not_is_refused() {
+    let text = std::fs::read_to_string("configs/papers/dca/fig17.yaml").expect("a file");
+    let scenario = Scenario::parse("fig17", &text.replace("arm: daa", "arm: dada"), &[]).expect("it is read");
+    let refusal = scenario.claims().expect_err("no such arm").to_string();
+    assert!(refusal.contains("no arm is called `dada`"), "{refusal}");
+}
