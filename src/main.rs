@@ -18,6 +18,7 @@ mod node;
 mod proxy;
 mod recv;
 mod report;
+mod route;
 mod run;
 mod schema;
 mod send;
@@ -39,6 +40,7 @@ struct Command {
 enum Sub {
     Run(run::Arguments),
     Trial(trial::Arguments),
+    Route(route::Arguments),
     Certify(certify::Arguments),
     Claims(claims::Arguments),
     Node(node::Arguments),
@@ -61,6 +63,7 @@ fn main() -> ExitCode {
     let done = match subcommand {
         Sub::Run(arguments) => run::run(&arguments),
         Sub::Trial(arguments) => trial::run(&arguments),
+        Sub::Route(arguments) => route::run(&arguments),
         Sub::Certify(arguments) => certify::run(&arguments),
         Sub::Claims(arguments) => claims::run(&arguments),
         Sub::Node(arguments) => node::run(&arguments),

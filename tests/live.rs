@@ -13,6 +13,8 @@ mod flood;
 mod handshake;
 #[path = "live/hostile.rs"]
 mod hostile;
+#[path = "live/mesh.rs"]
+mod mesh;
 #[path = "live/namespace.rs"]
 mod namespace;
 #[path = "live/node.rs"]

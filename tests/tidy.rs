@@ -19,6 +19,7 @@ const ARROWS: [(&str, &[&str]); 5] = [
     (
         "stack/host/Cargo.toml",
         &[
+            "futures-util",
             "getrandom",
             "hopwise-core",
             "libc",

@@ -16,6 +16,7 @@ mod observer;
 mod pcap;
 mod poller;
 mod raw;
+pub mod routing;
 mod shards;
 mod stack;
 mod stream;

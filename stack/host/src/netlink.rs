@@ -122,7 +122,7 @@ fn network_of(prefix: &Prefix) -> IpAddr {
     }
 }
 
-fn kernel(doing: &str, error: rtnetlink::Error) -> NetlinkError {
+pub(crate) fn kernel(doing: &str, error: rtnetlink::Error) -> NetlinkError {
     NetlinkError::Kernel { doing: doing.to_owned(), error: Box::new(error) }
 }
 

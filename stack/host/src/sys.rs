@@ -27,3 +27,25 @@ pub(crate) fn clear_tun_offloads(fd: BorrowedFd<'_>) -> io::Result<()> {
     let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETOFFLOAD as libc::Ioctl, 0_usize) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
+
+/// Lets a socket send and receive on one device alone.
+pub(crate) fn bind_to_device(fd: BorrowedFd<'_>, device: &str) -> io::Result<()> {
+    // SAFETY: the name is read with its true length, and needs no zero at its end.
+    let result = unsafe {
+        let (name, len) = (device.as_ptr().cast(), device.len() as libc::socklen_t);
+        libc::setsockopt(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_BINDTODEVICE, name, len)
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Sets an option of a level that takes a number.
+pub(crate) fn set_option(
+    fd: BorrowedFd<'_>,
+    (level, option): (libc::c_int, libc::c_int),
+    value: libc::c_int,
+) -> io::Result<()> {
+    let len = size_of_val(&value) as libc::socklen_t;
+    // SAFETY: the value is read with its true length and outlives the call.
+    let result = unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, (&raw const value).cast(), len) };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}

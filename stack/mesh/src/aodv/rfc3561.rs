@@ -109,6 +109,13 @@ impl Aodv {
     fn found(&mut self, now: Instant, dst: Ipv4Addr) {
         self.searches.end(dst);
         self.tell_path(dst);
+        if self.settings.hello
+            && let Some(route) = self.table.get(dst)
+        {
+            // §6.9 waits for a first hello; a next hop that falls silent before it would never be missed.
+            let life = self.settings.hello_life() + self.settings.hello_interval;
+            self.links.expect(now, route.next_hop, route.link, life);
+        }
         let waiting = self.buffer.take(dst);
         if waiting.is_empty() {
             return;

@@ -48,6 +48,13 @@ impl Links {
         }
     }
 
+    /// Who is routed through has to be heard from.
+    pub(super) fn expect(&mut self, now: Instant, from: Ipv4Addr, link: LinkId, life: Duration) {
+        if !self.neighbours.contains_key(&from) {
+            self.said_hello(now, from, link, life);
+        }
+    }
+
     pub(super) fn spoke(&mut self, now: Instant) {
         self.spoke = Some(now);
     }

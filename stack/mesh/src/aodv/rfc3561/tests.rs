@@ -183,6 +183,22 @@ fn hellos_tell_that_a_neighbour_is_gone_where_no_link_layer_does() {
 }
 
 #[test]
+fn a_next_hop_that_falls_silent_before_its_first_hello_is_missed_too() {
+    let mut net = Net::chain(3, &Settings { hello: true, ..settings() });
+    net.tells = false;
+    net.send(0, 2);
+    net.run_for(Duration::from_millis(300));
+    assert!(!net.log.contains("2 to all: RREP"), "{}", net.log);
+    net.isolate(2);
+    net.log.clear();
+    for _ in 0..35 {
+        net.send(0, 2);
+        net.run_for(Duration::from_millis(100));
+    }
+    assert!(net.log.contains("1 to 0: RERR 2"), "{}", net.log);
+}
+
+#[test]
 fn a_node_that_starts_again_answers_nobody_until_its_old_routes_are_forgotten() {
     let mut net = Net::chain(3, &settings());
     net.send(0, 2);

@@ -1,0 +1,38 @@
+//! `hopwise route`: AODV on this machine's interfaces, for whatever programs run on it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use crate::failure::{self, Failure};
+
+mod config;
+mod daemon;
+mod kernel;
+mod neighbours;
+
+/// Find routes on demand (AODV, RFC 3561) over this machine's interfaces; the kernel forwards
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hopwise route configs/route.yaml
+  hopwise route configs/route.yaml --check
+
+Packets to the mesh without a route come to a TUN device, wait there until a route is found, and go on by the
+kernel's table. It needs root, and ends on SIGTERM and SIGINT; then its routes are gone.")]
+pub(crate) struct Arguments {
+    /// The configuration, in YAML
+    config: PathBuf,
+    /// Only say whether the configuration is accepted
+    #[arg(long)]
+    check: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let config = config::load(&arguments.config)?;
+    if arguments.check {
+        return failure::say(&format!("{}: accepted", arguments.config.display()));
+    }
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
+    daemon::run(config)
+}

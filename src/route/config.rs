@@ -1,0 +1,135 @@
+//! What `hopwise route` reads.
+
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+
+use hopwise::located::{Document, Place};
+use hopwise::routing::{Protocol, RoutingConfig, RulesName};
+use hopwise_core::ip::Prefix;
+use hopwise_mesh::aodv::Settings;
+use serde::Deserialize;
+
+use crate::failure::Failure;
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    /// This machine's in the mesh.
+    address: Ipv4Addr,
+    /// What is looked for by routing.
+    network: String,
+    interfaces: Vec<String>,
+    /// The device to which packets without a route go.
+    #[serde(default = "tun")]
+    tun: String,
+    /// Remembers when this node last routed.
+    state: Option<PathBuf>,
+    #[serde(default)]
+    routing: RoutingConfig,
+}
+
+fn tun() -> String {
+    "hopwise0".to_owned()
+}
+
+/// What was read, ready to run.
+#[derive(Clone, Debug)]
+pub(super) struct Config {
+    pub(super) address: Ipv4Addr,
+    pub(super) network: Prefix,
+    pub(super) interfaces: Vec<String>,
+    pub(super) tun: String,
+    pub(super) state: PathBuf,
+    pub(super) settings: Settings,
+}
+
+const MOST_INTERFACES: usize = 64;
+
+pub(super) fn load(path: &Path) -> Result<Config, Failure> {
+    let document = Document::load(path).map_err(Failure::from)?;
+    read(&document).map_err(Failure::Located)
+}
+
+fn read(document: &Document) -> Result<Config, Box<hopwise::located::Refusal>> {
+    let file: File = document.read()?;
+    let root = Place::root();
+    let network: Prefix = file.network.parse().map_err(|error| {
+        let problem = format!("`{}`: {error}", file.network);
+        document.refuse(&root.key("network"), problem, "a network such as 10.0.0.0/24")
+    })?;
+    if !network.contains(file.address.into()) {
+        let problem = format!("{} lies outside of {network}", file.address);
+        return Err(document.refuse(&root.key("address"), problem, "an address in `network`"));
+    }
+    if file.interfaces.is_empty() || file.interfaces.len() > MOST_INTERFACES {
+        let accepted = "1 to 64 interfaces, such as [wlan0]";
+        return Err(document.refuse(&root.key("interfaces"), "that is no mesh", accepted));
+    }
+    for (nth, name) in file.interfaces.iter().enumerate() {
+        if file.interfaces[..nth].contains(name) {
+            let place = root.key("interfaces").index(nth);
+            return Err(document.refuse(&place, format!("`{name}` stands there twice"), "each once"));
+        }
+    }
+    let place = root.key("routing");
+    if file.routing.protocol == Protocol::Static {
+        return Err(document.refuse_key(
+            &place,
+            "static routes need no daemon",
+            "routing: { protocol: aodv }",
+        ));
+    }
+    if file.routing.rules == RulesName::Ns2 {
+        let problem = "a simulator's defects are for simulations";
+        return Err(document.refuse(&place.key("rules"), problem, "rfc3561"));
+    }
+    let mut settings = file.routing.aodv(document, &place)?;
+    // No link layer tells of losses here, so neighbours have to say that they are there.
+    settings.hello = file.routing.hello.unwrap_or(true);
+    let state = format!("/run/hopwise/route-{}", file.address);
+    Ok(Config {
+        address: file.address,
+        network,
+        interfaces: file.interfaces,
+        tun: file.tun,
+        state: file.state.unwrap_or_else(|| PathBuf::from(state)),
+        settings,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refused(text: &str) -> String {
+        let document = Document::parse("route.yaml", text).expect("YAML");
+        read(&document).expect_err("it makes no sense").to_string()
+    }
+
+    const GOOD: &str =
+        "address: 10.0.0.1\nnetwork: 10.0.0.0/24\ninterfaces: [wlan0]\nrouting: { protocol: aodv }\n";
+
+    #[test]
+    fn a_short_file_is_enough_and_hellos_are_said() {
+        let config = read(&Document::parse("route.yaml", GOOD).expect("YAML")).expect("accepted");
+        assert!(config.settings.hello);
+        assert_eq!((config.tun.as_str(), config.interfaces.len()), ("hopwise0", 1));
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused_where_it_stands() {
+        for (from, to, problem) in [
+            ("10.0.0.1", "10.9.0.1", "route.yaml:1:10: 10.9.0.1 lies outside"),
+            ("10.0.0.0/24", "10.0.0.0/99", "route.yaml:2:10: `10.0.0.0/99`"),
+            ("[wlan0]", "[]", "that is no mesh"),
+            ("[wlan0]", "[wlan0, wlan0]", "`wlan0` stands there twice"),
+            ("protocol: aodv", "protocol: static", "static routes need no daemon"),
+            ("protocol: aodv", "protocol: aodv, rules: ns2", "a simulator's defects"),
+            ("protocol: aodv", "protocol: aodv, net_diameter: 0", "net_diameter is out of bounds"),
+            ("protocol: aodv", "protocol: aodv, hello_interval: 2h", "hello_interval is out of bounds"),
+        ] {
+            let said = refused(&GOOD.replace(from, to));
+            assert!(said.contains(problem), "{said}");
+        }
+    }
+}

@@ -1,0 +1,344 @@
+//! The daemon's loop: messages, packets that wait, timers, and the kernel's table after each of them.
+
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::time::Duration;
+
+use hopwise_core::agent::{Path as PathFacts, PathEvent};
+use hopwise_core::endpoint::PathSeam;
+use hopwise_core::ip::Prefix;
+use hopwise_core::wire::{IpView, UdpView};
+use hopwise_core::{Cast, Instant, NextHop, QueueClass, Seq};
+use hopwise_host::routing::{KernelRoutes, Switches};
+use hopwise_host::{Clock, Link, Received, Tun, TunConfig, random_key};
+use hopwise_mesh::aodv::rfc3561::Aodv;
+use hopwise_mesh::aodv::{self, PORT};
+use hopwise_mesh::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::config::Config;
+use super::kernel::Installed;
+use super::neighbours::{Port, v4};
+use crate::failure::Failure;
+
+/// How long packets are let pass before their addresses are looked at: routes live for seconds.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
+const LARGEST: usize = 65_535;
+
+/// Programs' connections are the kernel's, of which nothing is known here.
+#[derive(Debug)]
+struct NoConnections;
+
+impl PathSeam for NoConnections {
+    fn handle_path(&mut self, _: Instant, _: IpAddr, _: Option<(u16, u16)>, _: &PathEvent, _: &PathFacts) {}
+
+    fn ack_hints(&self, _: Instant, _: IpAddr, _: &mut dyn FnMut((u16, u16), Seq)) {}
+}
+
+#[derive(Debug)]
+struct Daemon {
+    config: Config,
+    clock: Clock,
+    router: Aodv,
+    ports: Vec<Port>,
+    tun: Tun,
+    installed: Installed,
+    look_at: Instant,
+    next_mark: Instant,
+    buffer: Vec<u8>,
+    // Last, so that routes are gone before the kernel stops forwarding.
+    _switches: Switches,
+}
+
+pub(super) fn run(config: Config) -> Result<(), Failure> {
+    let ends = watch_signals().map_err(|error| Failure::failed("watch for signals", error))?;
+    let mut daemon = Daemon::open(config)?;
+    tracing::info!(address = %daemon.config.address, "ready");
+    daemon.serve(&ends).map_err(|error| Failure::failed("wait for packets", error))
+}
+
+/// Becomes readable when the daemon is to end.
+fn watch_signals() -> io::Result<OwnedFd> {
+    let ends = eventfd(0, EventfdFlags::CLOEXEC)?;
+    let teller = ends.try_clone()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let (mut term, mut int) = {
+        let _inside = runtime.enter();
+        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
+    };
+    std::thread::Builder::new().name("signals".into()).spawn(move || {
+        runtime.block_on(async {
+            tokio::select! {
+                _ = term.recv() => {}
+                _ = int.recv() => {}
+            }
+        });
+        // It fails only when it is full of what nobody has read.
+        let _ = rustix::io::write(&teller, &1_u64.to_ne_bytes());
+    })?;
+    Ok(ends)
+}
+
+/// What the kernel has to do, and not to do, for a mesh whose routes are hosts'.
+fn set_switches(config: &Config) -> Result<Switches, Failure> {
+    let mut switches = Switches::default();
+    let mut set = |key: &str, value: &str| {
+        switches.set(key, value).map_err(|error| {
+            Failure::failed("set a switch of the kernel", format_args!("net/{key}: {error}"))
+        })
+    };
+    set("ipv4/ip_forward", "1")?;
+    set("ipv4/conf/all/send_redirects", "0")?;
+    // An interface without an address of its own takes nothing while the way back is looked at; the larger of the two
+    // switches holds.
+    set("ipv4/conf/all/rp_filter", "0")?;
+    for name in config.interfaces.iter().chain([&config.tun]) {
+        set(&format!("ipv4/conf/{name}/send_redirects"), "0")?;
+        set(&format!("ipv4/conf/{name}/rp_filter"), "0")?;
+    }
+    Ok(switches)
+}
+
+impl Daemon {
+    fn open(config: Config) -> Result<Daemon, Failure> {
+        let clock = Clock::start();
+        let opened = config.interfaces.iter().enumerate().map(|(nth, name)| Port::open(nth, name));
+        let ports = opened.collect::<Result<Vec<_>, _>>()?;
+        let kernel = KernelRoutes::open(config.address)
+            .map_err(|error| Failure::failed("open the kernel's table", error))?;
+        let tun = Tun::open(&TunConfig {
+            kernel_addresses: vec![Prefix::host(config.address.into())],
+            routes: vec![config.network],
+            ..TunConfig::new(&config.tun)
+        })
+        .map_err(|error| Failure::failed("open a TUN device", error))?;
+        let switches = set_switches(&config)?;
+        let key = random_key().map_err(|error| Failure::failed("draw a seed", error))?;
+        let wakes_at = wakes_at(&config, &clock);
+        if wakes_at > Instant::ZERO {
+            tracing::info!(at = %wakes_at, "this node has routed before: it asks and answers from then on");
+        }
+        let interface = |port: &Port| aodv::Interface { link: port.link, address: config.address };
+        let router = Aodv::new(aodv::Config {
+            settings: config.settings.clone(),
+            interfaces: ports.iter().map(interface).collect(),
+            seed: u64::from_ne_bytes([key[0], key[1], key[2], key[3], key[4], key[5], key[6], key[7]]),
+            counter: u64::try_from(clock.wall_offset().as_nanos()).unwrap_or(0),
+            wakes_at,
+        });
+        Ok(Daemon {
+            clock,
+            router,
+            ports,
+            tun,
+            installed: Installed::new(kernel),
+            look_at: Instant::ZERO,
+            next_mark: Instant::ZERO,
+            buffer: vec![0; LARGEST],
+            _switches: switches,
+            config,
+        })
+    }
+
+    fn serve(&mut self, ends: &OwnedFd) -> io::Result<()> {
+        loop {
+            let now = self.clock.now();
+            if self.next_mark <= now {
+                mark(&self.config.state);
+                self.next_mark = now + Duration::from_secs(1);
+            }
+            self.router.handle_timeout(&Cx { now, endpoint: &NoConnections });
+            self.obey(now);
+            if self.wait(ends)? {
+                tracing::info!("ends");
+                return Ok(());
+            }
+            self.take_messages();
+            self.take_packets();
+            self.look();
+        }
+    }
+
+    /// Until something is there or is due. Answers whether that is the end.
+    fn wait(&self, ends: &OwnedFd) -> io::Result<bool> {
+        let now = self.clock.now();
+        let mut fds = vec![PollFd::new(ends, PollFlags::IN)];
+        fds.extend(self.tun.descriptor().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+        for port in &self.ports {
+            fds.push(PollFd::from_borrowed_fd(port.control.as_fd(), PollFlags::IN));
+            if self.look_at <= now {
+                fds.push(PollFd::from_borrowed_fd(port.watch.as_fd(), PollFlags::IN));
+            }
+        }
+        let look = Some(self.look_at).filter(|at| *at > now);
+        let due = [self.router.poll_timeout(), look, Some(self.next_mark)].into_iter().flatten().min();
+        let rest = due.unwrap_or(self.next_mark).since(now);
+        let rest = Timespec { tv_sec: rest.as_secs() as i64, tv_nsec: i64::from(rest.subsec_nanos()) };
+        match poll(&mut fds, Some(&rest)) {
+            Ok(_) => Ok(fds[0].revents().contains(PollFlags::IN)),
+            Err(rustix::io::Errno::INTR) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn take_messages(&mut self) {
+        for nth in 0..self.ports.len() {
+            loop {
+                let port = &self.ports[nth];
+                let heard = match port.control.receive(&mut self.buffer) {
+                    Ok(Some(heard)) => heard,
+                    Ok(None) => break,
+                    Err(error) => {
+                        tracing::debug!(device = port.name, %error, "nothing was received");
+                        break;
+                    }
+                };
+                // What is said to everyone comes back to who said it.
+                if heard.from == self.config.address {
+                    continue;
+                }
+                let now = self.clock.now();
+                let cast = if heard.to == self.config.address { Cast::ToUs } else { Cast::ToAll };
+                let control = Control {
+                    link: port.link,
+                    from: None,
+                    cast,
+                    src: heard.from.into(),
+                    dst: heard.to.into(),
+                    hop_limit: heard.ttl,
+                    message: &self.buffer[..heard.bytes],
+                };
+                if self.config.network.contains(heard.from.into()) {
+                    self.router.handle_control(&Cx { now, endpoint: &NoConnections }, &control);
+                    self.obey(now);
+                }
+            }
+        }
+    }
+
+    /// Packets for which the kernel has no route.
+    fn take_packets(&mut self) {
+        loop {
+            let now = self.clock.now();
+            let Received::Packet(arrived) = self.tun.receive(now, &mut self.buffer) else { return };
+            let packet = self.buffer[..arrived.bytes].to_vec();
+            let Ok(view) = IpView::parse(&packet) else { continue };
+            let Some(dst) = v4(view.dst).filter(|dst| self.config.network.contains((*dst).into())) else {
+                continue;
+            };
+            let from = (view.src != IpAddr::V4(self.config.address)).then_some(view.src);
+            let routed = Routed {
+                src: view.src,
+                dst: view.dst,
+                from,
+                hop_limit: view.hop_limit,
+                id: 0,
+                packet: &packet,
+            };
+            let verdict = self.router.route(&Cx { now, endpoint: &NoConnections }, &routed);
+            self.obey(now);
+            if let Verdict::Forward { link, via: NextHop::Neighbour(via) } = verdict {
+                self.send_on(now, usize::from(link.0), via, dst, &packet);
+            }
+        }
+    }
+
+    /// By the kernel's route, which is there by now. One that the kernel has lost says that the link is gone.
+    fn send_on(&mut self, now: Instant, port: usize, via: IpAddr, dst: Ipv4Addr, packet: &[u8]) {
+        let Some(port) = self.ports.get(port) else { return };
+        let sent = if self.installed.has(dst) {
+            port.resender.send(dst, packet)
+        } else {
+            Err(io::ErrorKind::NetworkUnreachable.into())
+        };
+        let Err(error) = sent else { return };
+        if error.kind() == io::ErrorKind::WouldBlock {
+            return;
+        }
+        tracing::info!(%dst, %via, device = port.name, %error, "link gone");
+        self.installed.forget(dst);
+        let Ok(view) = IpView::parse(packet) else { return };
+        let from = (view.src != IpAddr::V4(self.config.address)).then_some(view.src);
+        let routed = Routed { src: view.src, dst: view.dst, from, hop_limit: view.hop_limit, id: 0, packet };
+        let cx = Cx { now, endpoint: &NoConnections };
+        let _: Undelivered = self.router.on_undelivered(&cx, port.link, via, &routed);
+    }
+
+    /// What the protocol wants done. The kernel's table follows first, so that packets find their way in it.
+    fn obey(&mut self, now: Instant) {
+        self.installed.follow(now, &self.router, &self.ports);
+        while let Some(order) = self.router.poll_order(now) {
+            match order {
+                Order::Send { link, to, class: QueueClass::Routing, packet } => {
+                    self.say(usize::from(link.0), to, &packet);
+                }
+                Order::Send { link, to: NextHop::Neighbour(via), packet, .. } => {
+                    let dst = IpView::parse(&packet).ok().and_then(|view| v4(view.dst));
+                    if let Some(dst) = dst {
+                        self.send_on(now, usize::from(link.0), via, dst, &packet);
+                    }
+                }
+                Order::Dropped { reason, .. } => tracing::debug!(reason = reason.name(), "dropped"),
+                Order::Send { .. } | Order::Purge { .. } | Order::Reroute { .. } | Order::Tell { .. } => {}
+            }
+            self.installed.follow(now, &self.router, &self.ports);
+        }
+    }
+
+    /// A message, which the protocol has made a whole packet of.
+    fn say(&self, port: usize, to: NextHop, packet: &[u8]) {
+        let Some(port) = self.ports.get(port) else { return };
+        let Ok(view) = IpView::parse(packet) else { return };
+        let Ok(udp) = UdpView::parse(view.src, view.dst, view.payload) else { return };
+        let to = match to {
+            NextHop::Neighbour(IpAddr::V4(address)) => address,
+            _ => Ipv4Addr::BROADCAST,
+        };
+        let to = SocketAddrV4::new(to, PORT);
+        if let Err(error) = port.control.send(self.config.address, to, view.hop_limit, udp.payload) {
+            tracing::debug!(device = port.name, %to, %error, "message not sent");
+        }
+    }
+
+    /// Routes that packets go by stay alive, those of other programs and those that are only passed on.
+    fn look(&mut self) {
+        let now = self.clock.now();
+        if self.look_at > now {
+            return;
+        }
+        let (router, network, look_at) = (&mut self.router, &self.config.network, &mut self.look_at);
+        for port in &self.ports {
+            port.watch.look(&mut |passing| {
+                *look_at = now + LOOK_EVERY;
+                let is_mesh = [passing.src, passing.dst].iter().all(|end| network.contains((*end).into()));
+                if is_mesh {
+                    router.note_use(now, passing.src, passing.dst);
+                }
+            });
+        }
+    }
+}
+
+/// A node that routed a moment ago has lost its numbers, and waits until nobody routes by them (RFC 3561 §6.13).
+fn wakes_at(config: &Config, clock: &Clock) -> Instant {
+    let marked = fs::metadata(&config.state).and_then(|facts| facts.modified()).ok();
+    let since_1970 = marked.and_then(|at| at.duration_since(std::time::SystemTime::UNIX_EPOCH).ok());
+    match since_1970 {
+        Some(at) => {
+            Instant::ZERO + (at + config.settings.delete_period()).saturating_sub(clock.wall_offset())
+        }
+        None => Instant::ZERO,
+    }
+}
+
+/// Leaves word of when this node last routed.
+fn mark(state: &Path) {
+    let folder = state.parent().map_or(Ok(()), fs::create_dir_all);
+    if let Err(error) = folder.and_then(|()| fs::write(state, "")) {
+        tracing::debug!(path = %state.display(), %error, "not marked");
+    }
+}

@@ -1,0 +1,46 @@
+//! The interfaces of the mesh: what each needs to speak, to listen and to send on.
+
+use std::net::Ipv4Addr;
+
+use hopwise_core::LinkId;
+use hopwise_host::netlink;
+use hopwise_host::routing::{ControlSocket, Resender, Watch};
+use hopwise_mesh::aodv::PORT;
+
+use crate::failure::Failure;
+
+#[derive(Debug)]
+pub(super) struct Port {
+    pub(super) name: String,
+    pub(super) link: LinkId,
+    pub(super) index: u32,
+    pub(super) control: ControlSocket,
+    pub(super) watch: Watch,
+    pub(super) resender: Resender,
+}
+
+impl Port {
+    pub(super) fn open(nth: usize, name: &str) -> Result<Port, Failure> {
+        let failed = |doing: &'static str| {
+            move |error: std::io::Error| Failure::failed(doing, format_args!("{name}: {error}"))
+        };
+        let index = netlink::index_of(name)
+            .map_err(|error| Failure::failed("find an interface", format_args!("{name}: {error}")))?;
+        Ok(Port {
+            name: name.to_owned(),
+            link: LinkId(nth as u16),
+            index,
+            control: ControlSocket::open(name, PORT).map_err(failed("open a socket for messages"))?,
+            watch: Watch::open(name).map_err(failed("watch an interface"))?,
+            resender: Resender::open(name).map_err(failed("open a socket for packets"))?,
+        })
+    }
+}
+
+/// An IPv4 address of a packet's, if it has some.
+pub(super) fn v4(address: std::net::IpAddr) -> Option<Ipv4Addr> {
+    match address {
+        std::net::IpAddr::V4(v4) => Some(v4),
+        std::net::IpAddr::V6(_) => None,
+    }
+}

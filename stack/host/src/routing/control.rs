@@ -1,0 +1,138 @@
+//! A UDP socket on one interface, for messages to neighbours and to everyone there.
+#![expect(
+    unsafe_code,
+    reason = "a datagram's TTL and destination come as control messages that no crate here reads"
+)]
+
+use std::io;
+use std::mem;
+use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, ipproto, socket_with};
+
+use crate::sys;
+
+/// Room for a TTL and a destination.
+const CONTROL_BYTES: usize = 128;
+
+#[derive(Debug)]
+pub struct ControlSocket {
+    socket: UdpSocket,
+}
+
+/// What goes with a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heard {
+    pub bytes: usize,
+    pub from: Ipv4Addr,
+    /// As the sender wrote it: ours, or everyone's.
+    pub to: Ipv4Addr,
+    pub ttl: u8,
+}
+
+impl ControlSocket {
+    /// On that port of that interface alone, whatever addresses it has.
+    pub fn open(device: &str, port: u16) -> io::Result<ControlSocket> {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let fd = socket_with(AddressFamily::INET, SocketType::DGRAM, flags, Some(ipproto::UDP))?;
+        sys::bind_to_device(fd.as_fd(), device)?;
+        for option in [libc::IP_RECVTTL, libc::IP_PKTINFO] {
+            sys::set_option(fd.as_fd(), (libc::IPPROTO_IP, option), 1)?;
+        }
+        bind(&fd, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port))?;
+        let socket = UdpSocket::from(fd);
+        socket.set_broadcast(true)?;
+        Ok(ControlSocket { socket })
+    }
+
+    /// The next message, if one has come.
+    pub fn receive(&self, into: &mut [u8]) -> io::Result<Option<Heard>> {
+        let mut slice = libc::iovec { iov_base: into.as_mut_ptr().cast(), iov_len: into.len() };
+        let mut control = [0_u64; CONTROL_BYTES / 8];
+        // SAFETY: both are plain data for which zeros are a value.
+        let (mut name, mut header): (libc::sockaddr_in, libc::msghdr) =
+            unsafe { (mem::zeroed(), mem::zeroed()) };
+        header.msg_name = (&raw mut name).cast();
+        header.msg_namelen = size_of::<libc::sockaddr_in>() as u32;
+        header.msg_iov = &raw mut slice;
+        header.msg_iovlen = 1;
+        header.msg_control = control.as_mut_ptr().cast();
+        header.msg_controllen = CONTROL_BYTES as _;
+        // SAFETY: the header names a buffer, an address and room for control messages with their true lengths, and all
+        // outlive the call.
+        let bytes = unsafe { libc::recvmsg(self.socket.as_raw_fd(), &raw mut header, libc::MSG_DONTWAIT) };
+        if bytes < 0 {
+            let error = io::Error::last_os_error();
+            return if error.kind() == io::ErrorKind::WouldBlock { Ok(None) } else { Err(error) };
+        }
+        let from = Ipv4Addr::from_bits(u32::from_be(name.sin_addr.s_addr));
+        let (ttl, to) = read_control(&header);
+        Ok(Some(Heard { bytes: bytes as usize, from, to, ttl }))
+    }
+
+    /// Sends from `from`, an address of this machine, whichever interface has it.
+    pub fn send(&self, from: Ipv4Addr, to: SocketAddrV4, ttl: u8, message: &[u8]) -> io::Result<()> {
+        self.socket.set_ttl(ttl.into())?;
+        let mut slice = libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: message.len() };
+        let mut control = [0_u64; CONTROL_BYTES / 8];
+        // SAFETY: all are plain data for which zeros are a value.
+        let (mut name, mut header, mut info): (libc::sockaddr_in, libc::msghdr, libc::in_pktinfo) =
+            unsafe { (mem::zeroed(), mem::zeroed(), mem::zeroed()) };
+        name.sin_family = libc::AF_INET as u16;
+        name.sin_port = to.port().to_be();
+        name.sin_addr.s_addr = to.ip().to_bits().to_be();
+        info.ipi_spec_dst.s_addr = from.to_bits().to_be();
+        header.msg_name = (&raw mut name).cast();
+        header.msg_namelen = size_of::<libc::sockaddr_in>() as u32;
+        header.msg_iov = &raw mut slice;
+        header.msg_iovlen = 1;
+        header.msg_control = control.as_mut_ptr().cast();
+        // SAFETY: CMSG_SPACE and CMSG_LEN compute; the first control message lies within `control`, which is aligned
+        // for it and has room for one `in_pktinfo`.
+        unsafe {
+            let len = size_of::<libc::in_pktinfo>() as u32;
+            header.msg_controllen = libc::CMSG_SPACE(len) as _;
+            let first = libc::CMSG_FIRSTHDR(&raw const header);
+            (*first).cmsg_level = libc::IPPROTO_IP;
+            (*first).cmsg_type = libc::IP_PKTINFO;
+            (*first).cmsg_len = libc::CMSG_LEN(len) as _;
+            libc::CMSG_DATA(first).cast::<libc::in_pktinfo>().write_unaligned(info);
+        }
+        // SAFETY: the header names an address, a message and one control message with their true lengths, and all
+        // outlive the call, which reads them alone.
+        let sent = unsafe { libc::sendmsg(self.socket.as_raw_fd(), &raw const header, libc::MSG_DONTWAIT) };
+        if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+    }
+}
+
+/// TTL and destination; what is not there reads as 0.
+fn read_control(header: &libc::msghdr) -> (u8, Ipv4Addr) {
+    let (mut ttl, mut to) = (0, Ipv4Addr::UNSPECIFIED);
+    // SAFETY: the kernel has written the control messages and their lengths; the macros walk within them, and each is
+    // as long as its type says.
+    unsafe {
+        let mut at = libc::CMSG_FIRSTHDR(header);
+        while !at.is_null() {
+            let data = libc::CMSG_DATA(at);
+            match ((*at).cmsg_level, (*at).cmsg_type) {
+                (libc::IPPROTO_IP, libc::IP_TTL) => {
+                    ttl = data.cast::<libc::c_int>().read_unaligned().clamp(0, 255) as u8;
+                }
+                (libc::IPPROTO_IP, libc::IP_PKTINFO) => {
+                    let info = data.cast::<libc::in_pktinfo>().read_unaligned();
+                    to = Ipv4Addr::from_bits(u32::from_be(info.ipi_addr.s_addr));
+                }
+                _ => {}
+            }
+            at = libc::CMSG_NXTHDR(header, at);
+        }
+    }
+    (ttl, to)
+}
+
+impl AsFd for ControlSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}

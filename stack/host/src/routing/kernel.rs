@@ -1,0 +1,110 @@
+//! Routes to single hosts in the kernel's main table, marked as ours, so that a crash's are found again.
+
+use std::io;
+use std::net::Ipv4Addr;
+
+use netlink_packet_route::route::{RouteMessage, RouteProtocol, RouteScope};
+use rtnetlink::{Handle, RouteMessageBuilder};
+use tokio::runtime::Runtime;
+
+use crate::netlink::{self, NetlinkError};
+
+/// Who made a route; no registered program has this number.
+const OURS: RouteProtocol = RouteProtocol::Other(87);
+
+/// How a host is reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Way {
+    /// The interface's number.
+    pub device: u32,
+    /// Itself, for a neighbour.
+    pub next_hop: Ipv4Addr,
+}
+
+#[derive(Debug)]
+pub struct KernelRoutes {
+    runtime: Runtime,
+    handle: Handle,
+    source: Ipv4Addr,
+}
+
+impl KernelRoutes {
+    /// Removes what an earlier daemon left. Packets of this machine's own leave with `source`.
+    pub fn open(source: Ipv4Addr) -> Result<KernelRoutes, NetlinkError> {
+        let system = |doing| move |error| NetlinkError::System { doing, error };
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+        let runtime = runtime.map_err(system("start a runtime"))?;
+        let opened = runtime.block_on(async {
+            let (connection, handle, _) = rtnetlink::new_connection()?;
+            tokio::spawn(connection);
+            io::Result::Ok(handle)
+        });
+        let handle = opened.map_err(system("open a netlink socket"))?;
+        let routes = KernelRoutes { runtime, handle, source };
+        routes.clear()?;
+        Ok(routes)
+    }
+
+    pub fn set(&self, dst: Ipv4Addr, way: Way) -> Result<(), NetlinkError> {
+        let request = self.handle.route().add(self.message(dst, Some(way))).replace();
+        let done = self.runtime.block_on(request.execute());
+        done.map_err(|error| netlink::kernel(&format!("add a route to {dst}"), error))
+    }
+
+    /// One that is gone already is as good as removed.
+    pub fn remove(&self, dst: Ipv4Addr) -> Result<(), NetlinkError> {
+        let done = self.runtime.block_on(self.handle.route().del(self.message(dst, None)).execute());
+        match done {
+            Err(rtnetlink::Error::NetlinkError(message)) if message.raw_code() == -libc::ESRCH => Ok(()),
+            done => done.map_err(|error| netlink::kernel(&format!("remove the route to {dst}"), error)),
+        }
+    }
+
+    /// Removes every route of ours.
+    pub fn clear(&self) -> Result<(), NetlinkError> {
+        self.runtime.block_on(async {
+            for route in self.ours().await? {
+                // A route that has gone meanwhile is no failure.
+                let _ = self.handle.route().del(route).execute().await;
+            }
+            Ok(())
+        })
+    }
+
+    async fn ours(&self) -> Result<Vec<RouteMessage>, NetlinkError> {
+        use futures_util::TryStreamExt;
+        let any = RouteMessageBuilder::<Ipv4Addr>::new().build();
+        let all: Vec<_> = self
+            .handle
+            .route()
+            .get(any)
+            .execute()
+            .try_collect()
+            .await
+            .map_err(|error| netlink::kernel("list the routes", error))?;
+        Ok(all.into_iter().filter(|route| route.header.protocol == OURS).collect())
+    }
+
+    fn message(&self, dst: Ipv4Addr, way: Option<Way>) -> RouteMessage {
+        let builder = RouteMessageBuilder::<Ipv4Addr>::new().destination_prefix(dst, 32).protocol(OURS);
+        match way {
+            None => builder.scope(RouteScope::NoWhere).build(),
+            Some(Way { device, next_hop }) => {
+                let builder = builder.output_interface(device).pref_source(self.source);
+                if next_hop == dst {
+                    builder.scope(RouteScope::Link).build()
+                } else {
+                    builder.gateway(next_hop).onlink().build()
+                }
+            }
+        }
+    }
+}
+
+impl Drop for KernelRoutes {
+    fn drop(&mut self) {
+        if let Err(error) = self.clear() {
+            tracing::warn!(%error, "routes were left behind");
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! A look at the IPv4 packets that pass an interface, in and out: their addresses and no more.
+#![expect(unsafe_code, reason = "no crate wraps packet sockets")]
+
+use std::io;
+use std::mem;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use crate::netlink;
+
+/// An IPv4 header without options.
+const HEADER: usize = 20;
+/// Room for what comes between two looks; what does not fit is not seen, and need not be.
+const BUFFER_BYTES: libc::c_int = 1 << 18;
+
+#[derive(Debug)]
+pub struct Watch {
+    fd: OwnedFd,
+}
+
+/// A packet on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Passing {
+    pub src: Ipv4Addr,
+    pub dst: Ipv4Addr,
+    pub protocol: u8,
+}
+
+impl Watch {
+    pub fn open(device: &str) -> io::Result<Watch> {
+        let index = netlink::index_of(device).map_err(io::Error::other)?;
+        let every = (libc::ETH_P_ALL as u16).to_be();
+        let kind = libc::SOCK_DGRAM | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+        // SAFETY: no pointers.
+        let fd = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: a new descriptor that nobody else has.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        crate::sys::set_option(fd.as_fd(), (libc::SOL_SOCKET, libc::SO_RCVBUF), BUFFER_BYTES)?;
+        // SAFETY: plain data for which zeros are a value.
+        let mut name: libc::sockaddr_ll = unsafe { mem::zeroed() };
+        name.sll_family = libc::AF_PACKET as u16;
+        name.sll_protocol = every;
+        name.sll_ifindex = index as i32;
+        let len = size_of::<libc::sockaddr_ll>() as u32;
+        // SAFETY: the address is of that length and outlives the call.
+        let bound = unsafe { libc::bind(fd.as_raw_fd(), (&raw const name).cast(), len) };
+        if bound < 0 { Err(io::Error::last_os_error()) } else { Ok(Watch { fd }) }
+    }
+
+    /// What has passed since the last look.
+    pub fn look(&self, sink: &mut dyn FnMut(Passing)) {
+        let mut header = [0; HEADER];
+        loop {
+            // SAFETY: the buffer is of that length and outlives the call; the rest of a packet is cut off.
+            let bytes = unsafe {
+                let into = header.as_mut_ptr().cast();
+                libc::recv(self.fd.as_raw_fd(), into, HEADER, libc::MSG_DONTWAIT)
+            };
+            if bytes < 0 {
+                return;
+            }
+            // Without a protocol's word for it: what begins as an IPv4 header does is one.
+            if bytes as usize == HEADER && header[0] >> 4 == 4 {
+                let address =
+                    |at: usize| Ipv4Addr::new(header[at], header[at + 1], header[at + 2], header[at + 3]);
+                sink(Passing { src: address(12), dst: address(16), protocol: header[9] });
+            }
+        }
+    }
+}
+
+impl AsFd for Watch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
