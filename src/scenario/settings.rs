@@ -47,6 +47,7 @@ pub(super) fn in_force(file: &ScenarioFile, agents: &Agents) -> Value {
     // Without `..`: a key that is new has to be thought of here, or runs that differ in it would have one name.
     let ScenarioFile {
         title: _,
+        claims: _,
         world,
         topology: _,
         mobility,
