@@ -92,20 +92,32 @@ impl Document {
         })
     }
 
-    /// Numbers are indices where a list is, and keys elsewhere.
+    /// Numbers are indices where a list is, and keys elsewhere. A key with dots in it is one where it stands.
     fn place_named(&self, path: &str) -> Place {
         let (mut place, mut at) = (Place::root(), Some(&self.value));
-        for step in path.split('.') {
-            let index = step.parse().ok().filter(|_| matches!(at, Some(Value::Sequence(_))));
-            at = match (at, index) {
-                (Some(Value::Sequence(items)), Some(index)) => items.get::<usize>(index),
-                (Some(Value::Mapping(map)), _) => map.get(step),
-                _ => None,
-            };
-            place = match index {
-                Some(index) => place.index(index),
-                None => place.key(step),
-            };
+        let mut steps: Vec<&str> = path.split('.').collect();
+        while let Some(first) = steps.first().copied() {
+            let mut taken = 1;
+            match at {
+                Some(Value::Sequence(items)) if first.parse::<usize>().is_ok() => {
+                    let index = first.parse().unwrap_or_default();
+                    at = items.get::<usize>(index);
+                    place = place.index(index);
+                }
+                Some(Value::Mapping(map)) => {
+                    let longest =
+                        (1..=steps.len()).rev().find(|count| map.contains_key(steps[..*count].join(".")));
+                    taken = longest.unwrap_or(1);
+                    let key = steps[..taken].join(".");
+                    at = map.get(&key);
+                    place = place.key(&key);
+                }
+                _ => {
+                    at = None;
+                    place = place.key(first);
+                }
+            }
+            steps.drain(..taken);
         }
         place
     }
@@ -168,6 +180,20 @@ mod tests {
             serde_yaml::from_str("{ run: { seeds: 7, more: { deep: [a, 'b:c'] } }, list: [8, 2, 9] }")
                 .expect("it is YAML");
         assert_eq!(serde_yaml::to_value(read).ok(), Some(expected));
+    }
+
+    #[test]
+    fn a_key_with_dots_is_one_where_it_stands() {
+        let text = "matrix: { topology.hops: [1], topology: { kind: chain } }\n";
+        let mut document = Document::parse("a.yaml", text).expect("it is YAML");
+        for assignment in
+            ["matrix.topology.hops=[2, 3]", "matrix.topology.kind=grid", "matrix.topology.hops.1=4"]
+        {
+            document.set("--set", assignment).expect("it can be set");
+        }
+        let read: Value = document.read().expect("it reads");
+        let expected = "{ matrix: { topology.hops: [2, 4], topology: { kind: grid } } }";
+        assert_eq!(Some(read), serde_yaml::from_str(expected).ok());
     }
 
     #[test]

@@ -33,12 +33,12 @@ pub(super) fn print_text(result: &RunResult, cost: &Cost, folder: &Path) -> io::
         "{} in {}, arm {}, seed {}: {:.1} s counted",
         result.scenario, result.world, result.arm, result.seed, result.counted_s
     )?;
-    writeln!(out, "\nflow  way           hops  goodput kbit/s  segments  sent again  timeouts      ACKs")?;
+    writeln!(out, "\nflow     way           hops  goodput kbit/s  segments  sent again  timeouts      ACKs")?;
     for flow in &result.flows {
         let hops = flow.hops.map_or("?".to_owned(), |hops| hops.to_string());
         writeln!(
             out,
-            "{:<5} {:<13} {hops:>4}  {:>14.1}  {:>8}  {:>10}  {:>8}  {:>8}",
+            "{:<8} {:<13} {hops:>4}  {:>14.1}  {:>8}  {:>10}  {:>8}  {:>8}",
             flow.id,
             format!("{} → {}", flow.from, flow.to),
             flow.goodput_kbps,
@@ -52,7 +52,7 @@ pub(super) fn print_text(result: &RunResult, cost: &Cost, folder: &Path) -> io::
         if let Some(done) = &flow.completed {
             let mean = done.mean_s.map_or("-".to_owned(), |mean| format!("{mean:.3} s"));
             let (id, count, longest) = (&flow.id, done.count, done.longest_s);
-            writeln!(out, "{id:<5} {count} completed, {mean} each, the longest {longest:.3} s")?;
+            writeln!(out, "{id:<8} {count} completed, {mean} each, the longest {longest:.3} s")?;
         }
     }
     let (total, air) = (&result.total, &result.air);

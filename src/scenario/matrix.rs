@@ -44,7 +44,7 @@ pub(super) fn cells(document: &Document, matrix: Option<&MatrixConfig>) -> Resul
         match key {
             "together" => axes.extend(matrix.groups(&place, value)?),
             "exclude" => excluded = matrix.list(&place, value)?.to_vec(),
-            path => axes.extend(matrix.axis(&place, path, value)?),
+            path => matrix.axes(&place, path, value, &mut axes)?,
         }
     }
     let mut cells = vec![Cell::default()];
@@ -98,6 +98,25 @@ impl Matrix<'_> {
             Some(map) if !map.is_empty() => Ok(map),
             _ => Err(self.document.refuse(place, "no paths", accepted)),
         }
+    }
+
+    /// A path with its values, or the beginning of several.
+    fn axes(
+        &self,
+        place: &Place,
+        path: &str,
+        values: &Value,
+        axes: &mut Vec<Axis>,
+    ) -> Result<(), Box<Refusal>> {
+        let Some(map) = values.as_mapping().filter(|map| !map.is_empty()) else {
+            axes.extend(self.axis(place, path, values)?);
+            return Ok(());
+        };
+        for (key, values) in map {
+            let key = self.key(place, key)?;
+            self.axes(&place.key(key), &format!("{path}.{key}"), values, axes)?;
+        }
+        Ok(())
     }
 
     /// The values of one path; none where `--set` has fixed it.

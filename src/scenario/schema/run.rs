@@ -63,6 +63,8 @@ impl JsonSchema for MatrixConfig {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let values = json_schema!({ "type": "array", "minItems": 1 });
+        // Paths may be cut: topology: { hops: [1, 4] }.
+        let paths = json_schema!({ "type": ["array", "object"], "minItems": 1, "minProperties": 1 });
         json_schema!({
             "type": "object",
             "description": "Paths with the values that they take, such as topology.hops: [1, 4, 8]; all are crossed.",
@@ -78,7 +80,7 @@ impl JsonSchema for MatrixConfig {
                     "items": { "type": "object", "minProperties": 1 },
                 },
             },
-            "additionalProperties": values,
+            "additionalProperties": paths,
         })
     }
 }

@@ -58,6 +58,18 @@ fn what_is_set_varies_no_more_and_a_run_needs_one_point() {
 }
 
 #[test]
+fn the_matrix_itself_can_be_set() {
+    let set = |sets: &[&str]| points(&with_matrix("  topology.hops: [1, 4]\n", sets));
+    assert_eq!(set(&["matrix.topology.hops=[7]"]), ["topology.hops = 7"]);
+    assert_eq!(set(&["matrix.topology.hops.1=3"]), ["topology.hops = 1", "topology.hops = 3"]);
+    assert_eq!(
+        set(&["matrix.radio.profile=[dsss-1mbps]"])[1],
+        "radio.profile = dsss-1mbps, topology.hops = 4"
+    );
+    assert_eq!(set(&["matrix=null"]), [""]);
+}
+
+#[test]
 fn what_is_excluded_holds_for_what_is_set_as_well_unless_all_of_it_is() {
     let without = format!("{CROSSED}  exclude: [{{ topology.hops: 1, radio.profile: dsss-2mbps }}]\n");
     let left = |sets: &[&str]| points(&with_matrix(&without, sets));
