@@ -166,6 +166,11 @@ impl Scenario {
         Ok(file.routing.protocol != Protocol::Static)
     }
 
+    /// There are too many runs, or too few.
+    pub fn refuse_seeds(&self, problem: String, accepted: String) -> Box<Refusal> {
+        self.document.refuse(&Place::root().key("run").key("seeds"), problem, &accepted)
+    }
+
     fn arms_of(&self, file: &ScenarioFile) -> Result<Vec<String>, Box<Refusal>> {
         let arms: Vec<String> = file.arms.names().map(str::to_owned).collect();
         if arms.is_empty() {

@@ -16,6 +16,9 @@ use crate::sim::certificate_hash;
 /// Of a hash's digits, so many are a name that no two runs share.
 const NAME_DIGITS: usize = 32;
 
+/// Each has a file of its own.
+const MOST_RUNS: usize = 1_000_000;
+
 #[derive(Debug)]
 pub struct Campaign {
     pub trial: Trial,
@@ -45,7 +48,13 @@ impl Campaign {
         shard: Option<Shard>,
     ) -> Result<Campaign, Box<Refusal>> {
         let Asked { title, world, arms, cells, seeds: asked, margin, stop } = scenario.asked()?;
-        let seeds = (1..=u64::from(seeds.unwrap_or(asked))).collect();
+        let seeds: Vec<u64> = (1..=u64::from(seeds.unwrap_or(asked))).collect();
+        let runs = cells.len() * arms.len() * seeds.len();
+        if runs > MOST_RUNS {
+            return Err(
+                scenario.refuse_seeds(format!("that makes {runs} runs"), format!("at most {MOST_RUNS} runs"))
+            );
+        }
         let points = cells.iter().map(|cell| cell.point.clone()).collect();
         let trial = Trial {
             version: env!("CARGO_PKG_VERSION").to_owned(),

@@ -39,6 +39,13 @@ fn every_arm_runs_at_every_point_with_every_seed_and_the_baseline_is_first() {
 }
 
 #[test]
+fn more_runs_than_a_folder_holds_are_refused() {
+    let scenario = Scenario::parse("a.yaml", TEXT, &[]).expect("it is read");
+    let refused = Campaign::new(&scenario, Some(100_000), None).expect_err("1.2 million runs");
+    assert_eq!(refused.to_string(), "a.yaml:7:30: that makes 1200000 runs");
+}
+
+#[test]
 fn a_run_is_named_by_what_determines_it_and_by_nothing_else() {
     let plain = ids(&campaign(&[], None));
     for same in
