@@ -16,7 +16,7 @@
 //! | margin | ratio | 0.8 | which part of an RTO an ACK waits |
 //! | over | ratio | 1.2 | a forecast outage is taken to be so many times as long |
 //! | patience | time | 2s | how long a link that is going down may take to be gone |
-//! | sender | | auto | whose rules its timer follows: textbook, rfc6298, linux or freebsd |
+//! | sender | | auto | whose rules its timer follows: textbook (where nothing is known), rfc6298, linux or freebsd |
 //!
 //! Deviations: the printed search is mode `paper` alone, since it stops where the sender times out at once. An outage
 //! that runs longer than the plan is answered with a kick. A link that was said to go down and does not, by the time

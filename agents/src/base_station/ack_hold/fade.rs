@@ -39,7 +39,7 @@ impl Plans {
     }
 
     fn stakes(view: &FlowView) -> Stakes {
-        Stakes { window_segments: view.flight_segments().max(1), cache_segments: u32::MAX }
+        Stakes { window_segments: view.window_segments().max(1), cache_segments: u32::MAX }
     }
 
     /// How long the outage is taken to be.
@@ -59,7 +59,7 @@ impl Plans {
             Mode::Kick => Holds::Nothing,
             Mode::Paper | Mode::Corrected | Mode::Cumulative => Holds::Acks,
             Mode::Hopwise => {
-                let acks = (view.flight_segments() / 2).max(1);
+                let acks = (view.window_segments() / 2).max(1);
                 let ask = self.ask(acks, self.outage_s(outage), rtt, view);
                 let planned = ask.map(|ask| plan::plan(self.mode, &ask, sender, &Plans::stakes(view)));
                 match planned.map(|plan| plan.choice) {

@@ -41,7 +41,8 @@ impl Learnt {
             (Some(given), ..) => given,
             (None, Some(true), _) | (None, None, Dialect::Linux) => Sender::Linux,
             (None, None, Dialect::Bsd) => Sender::FreeBsd,
-            (None, Some(false), _) | (None, None, Dialect::Other) => Sender::Rfc6298,
+            // No floor is assumed: many who have no other name wait for less than the second of RFC 6298.
+            (None, Some(false), _) | (None, None, Dialect::Other) => Sender::Textbook,
         }
     }
 

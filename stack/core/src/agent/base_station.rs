@@ -155,6 +155,8 @@ pub struct FlowView {
     pub promised: Option<Seq>,
     /// One past the highest byte that the fixed end has sent.
     pub data_end: Option<Seq>,
+    /// What the fixed end had in flight a round trip ago, by timestamps; 0 while nobody knows.
+    pub window_bytes: u32,
     /// The largest payload seen.
     pub mss: u32,
     /// From base station to mobile and back, by timestamps.
@@ -169,7 +171,7 @@ pub struct FlowView {
 }
 
 impl FlowView {
-    /// What the fixed end has in flight, as far as can be seen from here.
+    /// The part of what the fixed end has in flight that has come as far as here.
     pub fn flight_bytes(&self) -> u32 {
         match (self.data_end, self.acked) {
             (Some(end), Some(acked)) => end.bytes_since(acked),
@@ -179,6 +181,11 @@ impl FlowView {
 
     pub fn flight_segments(&self) -> u32 {
         self.flight_bytes().div_ceil(self.mss.max(1))
+    }
+
+    /// All that it has in flight, as far as anybody can tell.
+    pub fn window_segments(&self) -> u32 {
+        self.window_bytes.max(self.flight_bytes()).div_ceil(self.mss.max(1))
     }
 }
 

@@ -22,6 +22,9 @@ pub(super) struct Facts {
     pub(super) passed_at: Option<Instant>,
     promised: Option<Seq>,
     data_end: Option<Seq>,
+    /// The number in the ACK that the fixed end's next answer is timed by, and what was in flight when the last came.
+    asked: Option<Seq>,
+    window_bytes: u32,
     mss: u32,
     window: u16,
     blocks: Vec<SackBlock>,
@@ -73,14 +76,15 @@ impl Facts {
     }
 
     fn see_fixed(&mut self, now: Instant, tcp: &TcpView<'_>) -> Kind {
-        if let Some(timestamps) = tcp.options.timestamps {
-            self.trips.on_fixed(now, timestamps);
-        }
+        let is_answer = tcp.options.timestamps.is_some_and(|echoed| self.trips.on_fixed(now, echoed));
         let len = tcp.payload.len() as u32;
         self.mss = self.mss.max(len);
         let end = tcp.seq + tcp.sequence_len();
         if !tcp.flags.contains(Flags::RST) {
             self.data_end = Some(self.data_end.map_or(end, |known| known.max(end)));
+        }
+        if let (true, Some(asked)) = (is_answer && len > 0, self.asked) {
+            self.window_bytes = end.bytes_since(asked);
         }
         match (tcp.flags.intersects(CONTROLS), len) {
             (true, _) => Kind::Control,
@@ -90,8 +94,8 @@ impl Facts {
     }
 
     fn see_mobile(&mut self, now: Instant, tcp: &TcpView<'_>) -> Kind {
-        if let Some(timestamps) = tcp.options.timestamps {
-            self.trips.on_mobile(now, timestamps);
+        if tcp.options.timestamps.is_some_and(|told| self.trips.on_mobile(now, told)) {
+            self.asked = ack_of(tcp);
         }
         let says = self.says(tcp);
         if let Some(ack) = ack_of(tcp) {
@@ -159,6 +163,7 @@ impl Facts {
             passed_at: self.passed_at,
             promised: self.promised,
             data_end: self.data_end,
+            window_bytes: self.window_bytes,
             mss: self.mss,
             to_mobile: self.trips.to_mobile(),
             whole: self.trips.whole(),

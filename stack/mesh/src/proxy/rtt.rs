@@ -14,11 +14,13 @@ struct Probe {
 }
 
 impl Probe {
-    /// A packet with this TSval goes out. A value that stays the same is an old one's.
-    fn went(&mut self, now: Instant, value: u32) {
-        if self.under_way.is_none() {
+    /// A packet with this TSval goes out; whether it is the one that will be waited for.
+    fn went(&mut self, now: Instant, value: u32) -> bool {
+        let begins = self.under_way.is_none();
+        if begins {
             self.under_way = Some((value, now));
         }
+        begins
     }
 
     /// The other end echoes this one. An echo of something later also ends the wait, without a sample.
@@ -62,16 +64,19 @@ pub(super) struct RoundTrips {
 }
 
 impl RoundTrips {
-    pub(super) fn on_fixed(&mut self, now: Instant, timestamps: Timestamps) {
-        self.to_fixed.came(now, timestamps.echo);
+    /// Whether it answers what [`on_mobile`](RoundTrips::on_mobile) began to wait for.
+    pub(super) fn on_fixed(&mut self, now: Instant, timestamps: Timestamps) -> bool {
+        let is_answer = self.to_fixed.came(now, timestamps.echo).is_some();
         self.to_mobile.went(now, timestamps.value);
+        is_answer
     }
 
-    pub(super) fn on_mobile(&mut self, now: Instant, timestamps: Timestamps) {
+    /// Whether an answer to it is waited for from now on.
+    pub(super) fn on_mobile(&mut self, now: Instant, timestamps: Timestamps) -> bool {
         if let Some(sample) = self.to_mobile.came(now, timestamps.echo) {
             take(&mut self.whole, sample + self.to_fixed.rtt.latest.unwrap_or_default());
         }
-        self.to_fixed.went(now, timestamps.value);
+        self.to_fixed.went(now, timestamps.value)
     }
 
     /// What waits at the base station makes no sample.
@@ -101,9 +106,9 @@ mod tests {
     fn the_whole_round_trip_is_the_sum_of_both_parts() {
         let mut trips = RoundTrips::default();
         let at = Instant::from_millis;
-        trips.on_mobile(at(0), stamps(500, 90));
-        trips.on_fixed(at(30), stamps(100, 500));
-        trips.on_fixed(at(31), stamps(101, 500));
+        assert!(trips.on_mobile(at(0), stamps(500, 90)));
+        assert!(trips.on_fixed(at(30), stamps(100, 500)));
+        assert!(!trips.on_fixed(at(31), stamps(101, 500)));
         trips.on_mobile(at(50), stamps(520, 100));
         assert_eq!(trips.to_mobile().smoothed, Some(Duration::from_millis(20)));
         assert_eq!(trips.whole().latest, Some(Duration::from_millis(50)));

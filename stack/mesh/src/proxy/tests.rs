@@ -258,6 +258,19 @@ fn data_beyond_the_promised_window_does_not_push_what_is_cached_into_a_link_that
 }
 
 #[test]
+fn a_sender_whose_syn_looks_like_linux_is_kicked() {
+    let mut path = Path::new("ack-hold");
+    path.syns(ms(0));
+    for nth in 1..=100 {
+        let data = path.data(nth);
+        path.carry(ms(1), Side::Fixed, &data);
+    }
+    path.going_down(ms(2), SECONDS_10);
+    let ack = path.ack(50);
+    assert_eq!(path.carry(ms(3), Side::Mobile, &ack), [(Side::Fixed, ack)]);
+}
+
+#[test]
 fn what_may_not_wait_takes_along_what_was_held() {
     for flags in [Flags::FIN, Flags::RST, Flags::ECE, Flags::URG] {
         let mut path = Path::new("ack-hold:mode=cumulative");
