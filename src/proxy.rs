@@ -80,6 +80,14 @@ enum News {
         #[command(flatten)]
         at: At,
     },
+    /// It was heard this strongly just now, for a proxy that forecasts
+    Signal {
+        mobile: IpAddr,
+        #[arg(long, allow_hyphen_values = true)]
+        dbm: i8,
+        #[command(flatten)]
+        at: At,
+    },
     /// It is there again
     Up {
         mobile: IpAddr,
@@ -125,6 +133,7 @@ fn tell(news: &News) -> Result<(), Failure> {
             let (rtt_us, outage_us) = (micros(rtt), micros(outage));
             (Request::GoingDown { peer: *mobile, rtt_us, outage_us }, at)
         }
+        News::Signal { mobile, dbm, at } => (Request::Signal { peer: *mobile, dbm: *dbm }, at),
         News::Gone { mobile, at } => (Request::Gone { peer: *mobile }, at),
         News::Up { mobile, at } => (Request::Up { peer: *mobile }, at),
     };

@@ -3,6 +3,7 @@
 pub mod ack_filter;
 pub mod ack_hold;
 pub mod delayed_dupacks;
+pub mod forecast;
 pub mod freeze;
 pub mod m_tcp;
 pub mod none;

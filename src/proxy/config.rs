@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use hopwise::located::{Document, LoadError, Place, Refusal};
 use hopwise::units::{Size, Time};
+use hopwise_agents::base_station::forecast::ForecastSettings;
 use hopwise_agents::registry::{DEFAULT_BASE_STATION, Kind};
 use hopwise_agents::validate_base_station;
 use hopwise_core::LinkId;
@@ -43,6 +44,8 @@ pub(super) struct Config {
     /// Fades that are known before they come.
     #[serde(default)]
     pub(super) schedule: Vec<Fade>,
+    /// Foretells fades from how strongly mobiles are heard, which `hopwise proxy event signal` tells.
+    pub(super) forecast: Option<Forecast>,
     /// Where the trace goes.
     pub(super) trace: Option<PathBuf>,
 }
@@ -129,6 +132,41 @@ pub(super) struct Carrier {
     pub(super) mobiles: Vec<IpAddr>,
 }
 
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(super) struct Forecast {
+    pub(super) threshold_dbm: f64,
+    pub(super) hysteresis_db: f64,
+    pub(super) lead: Time,
+    /// The past that a line is drawn through.
+    pub(super) window: Time,
+    pub(super) silence: Time,
+    /// How long the first fade is expected to be.
+    pub(super) first: Time,
+}
+
+impl Default for Forecast {
+    fn default() -> Forecast {
+        let ForecastSettings { threshold_dbm, hysteresis_db, lead, window, silence, first } =
+            ForecastSettings::default();
+        let [lead, window, silence, first] = [lead, window, silence, first].map(Time);
+        Forecast { threshold_dbm, hysteresis_db, lead, window, silence, first }
+    }
+}
+
+impl Forecast {
+    pub(super) fn settings(&self) -> ForecastSettings {
+        ForecastSettings {
+            threshold_dbm: self.threshold_dbm,
+            hysteresis_db: self.hysteresis_db,
+            lead: self.lead.0,
+            window: self.window.0,
+            silence: self.silence.0,
+            first: self.first.0,
+        }
+    }
+}
+
 /// Counted from the proxy's start.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -170,6 +208,17 @@ fn read(document: &Document) -> Result<Config, Box<Refusal>> {
     if config.limits.flows == 0 {
         let place = Place::root().key("limits").key("flows");
         return Err(document.refuse(&place, "no flow could be followed", "1 or more"));
+    }
+    if let Some(forecast) = &config.forecast {
+        let place = Place::root().key("forecast");
+        if !(-150.0..=0.0).contains(&forecast.threshold_dbm) {
+            let problem = format!("threshold_dbm: {}", forecast.threshold_dbm);
+            return Err(document.refuse(&place.key("threshold_dbm"), problem, "a number from -150 to 0"));
+        }
+        if !(0.0..=50.0).contains(&forecast.hysteresis_db) {
+            let problem = format!("hysteresis_db: {}", forecast.hysteresis_db);
+            return Err(document.refuse(&place.key("hysteresis_db"), problem, "a number from 0 to 50"));
+        }
     }
     for (nth, fade) in config.schedule.iter().enumerate() {
         if fade.ends.0 <= fade.begins.0 {
@@ -256,6 +305,8 @@ mod tests {
             ("schedule: [{ mobile: 10.0.0.1, begins: 5s, ends: 4s }]\n", "it ends before it begins"),
             ("schedule: [{ mobile: 10.0.0.1, begins: -5s, ends: 4s }]\n", "a time with its unit"),
             ("limits: { flows: 0 }\n", "no flow could be followed"),
+            ("forecast: { threshold_dbm: 3 }\n", "a number from -150 to 0"),
+            ("forecast: { hysteresis_db: .nan }\n", "a number from 0 to 50"),
             ("limit: 3\n", "unknown field `limit`"),
         ] {
             let message = refused(text);

@@ -13,9 +13,22 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "tell", rename_all = "kebab-case", deny_unknown_fields)]
 pub(super) enum Request {
-    GoingDown { peer: IpAddr, rtt_us: u64, outage_us: u64 },
-    Gone { peer: IpAddr },
-    Up { peer: IpAddr },
+    GoingDown {
+        peer: IpAddr,
+        rtt_us: u64,
+        outage_us: u64,
+    },
+    Gone {
+        peer: IpAddr,
+    },
+    Up {
+        peer: IpAddr,
+    },
+    /// How strongly the mobile was heard just now.
+    Signal {
+        peer: IpAddr,
+        dbm: i8,
+    },
     Status,
 }
 
@@ -29,7 +42,7 @@ impl Request {
             }),
             Request::Gone { peer } => Some(LinkEvent::Gone { peer }),
             Request::Up { peer } => Some(LinkEvent::Up { peer }),
-            Request::Status => None,
+            Request::Signal { .. } | Request::Status => None,
         }
     }
 }

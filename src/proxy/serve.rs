@@ -1,5 +1,6 @@
 //! The proxy at work: two devices, one thread that drives them, and those who tell it of links.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::os::unix::net::UnixListener;
@@ -10,6 +11,8 @@ use std::thread;
 use std::time::Duration;
 
 use hopwise_agents::StandardAgents;
+use hopwise_agents::base_station::forecast::{ForecastSettings, Forecaster};
+use hopwise_core::agent::LinkNews;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::trace::text::TraceText;
 use hopwise_core::{LinkEvent, Machine};
@@ -18,7 +21,7 @@ use hopwise_host::{Driver, Fault, Link, Observer, Poller, SeenPacket, Tun, TunCo
 use hopwise_mesh::Proxy;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::config::{Carrier, Config, Device, Fade, MOBILE, Steer};
+use super::config::{Carrier, Config, Device, Fade, Forecast, MOBILE, Steer};
 use super::control::{self, Request, Response, Status};
 use crate::failure::Failure;
 use crate::node::control::Bound;
@@ -26,12 +29,17 @@ use crate::node::links::lane;
 
 /// Kept between two turns of the driver; it drains them each time.
 const TRACE_EVENTS: usize = 4096;
+/// How often links that may have fallen silent are looked at.
+const TICK: Duration = Duration::from_millis(100);
+const MOST_FORECASTS: usize = 4096;
 /// How often a carrier's thread looks whether the proxy has ended.
 const CARRIER_MS: u32 = 500;
 
 /// What the driver's thread is asked to do.
 enum Command {
     Tell(Request, Option<Sender<Response>>),
+    /// Some time has passed: who has fallen silent?
+    Tick,
     End,
 }
 
@@ -77,9 +85,10 @@ pub(super) fn run(config: &Config) -> Result<(), Failure> {
         watch(carrier, &teller)?;
     }
     let detours = config.steer.as_ref().map(|steer| steer_by(config, steer)).transpose()?;
-    keep_time(teller, config.schedule.clone())?;
+    keep_time(teller, config)?;
     tracing::info!("ready");
-    let ended = drive(driver, &told);
+    let forecast = config.forecast.as_ref().map(Forecast::settings).map(Forecasts::new);
+    let ended = drive(driver, &told, forecast);
     // First the way around the proxy is open again, then its devices go.
     drop(detours);
     drop(bound);
@@ -180,13 +189,22 @@ async fn follow(fade: Fade, teller: Teller) {
 }
 
 /// Signals and the schedule, on a thread with tokio's clock.
-fn keep_time(teller: Teller, schedule: Vec<Fade>) -> Result<(), Failure> {
+fn keep_time(teller: Teller, config: &Config) -> Result<(), Failure> {
+    let (schedule, has_forecast) = (config.schedule.clone(), config.forecast.is_some());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed("start a runtime", error))?;
     spawn("signals", move || {
         runtime.block_on(async {
             for fade in schedule {
                 tokio::spawn(follow(fade, teller.clone()));
+            }
+            let ticker = teller.clone();
+            if has_forecast {
+                tokio::spawn(async move {
+                    while ticker.tell(Command::Tick) {
+                        tokio::time::sleep(TICK).await;
+                    }
+                });
             }
             let both = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
             if let (Ok(mut term), Ok(mut int)) = both {
@@ -197,16 +215,21 @@ fn keep_time(teller: Teller, schedule: Vec<Fade>) -> Result<(), Failure> {
     })
 }
 
-fn drive(mut driver: Driver<Proxy>, told: &Receiver<Command>) -> Result<(), Failure> {
+fn drive(
+    mut driver: Driver<Proxy>,
+    told: &Receiver<Command>,
+    mut forecasts: Option<Forecasts>,
+) -> Result<(), Failure> {
     let mut ready = Vec::new();
     loop {
         driver.wait(&mut ready).map_err(|error| Failure::failed("wait for packets", error))?;
         while let Ok(command) = told.try_recv() {
             match command {
                 Command::Tell(request, answer) => {
-                    let response = obey(&mut driver, request);
+                    let response = obey(&mut driver, request, forecasts.as_mut());
                     answer.map(|answer| answer.send(response).is_ok());
                 }
+                Command::Tick => forecasts.iter_mut().for_each(|forecasts| forecasts.tick(&mut driver)),
                 Command::End => {
                     driver.act(|now, proxy| proxy.let_go(now));
                     return Ok(());
@@ -220,7 +243,13 @@ fn drive(mut driver: Driver<Proxy>, told: &Receiver<Command>) -> Result<(), Fail
     }
 }
 
-fn obey(driver: &mut Driver<Proxy>, request: Request) -> Response {
+fn obey(driver: &mut Driver<Proxy>, request: Request, forecasts: Option<&mut Forecasts>) -> Response {
+    if let Request::Signal { peer, dbm } = request {
+        return match forecasts {
+            Some(forecasts) => forecasts.hear(driver, peer, dbm),
+            None => Response::Refused("this proxy has no `forecast`".to_owned()),
+        };
+    }
     let Some(event) = request.event() else {
         let counts = driver.machine().counts();
         return Response::Status(Status {
@@ -237,6 +266,46 @@ fn obey(driver: &mut Driver<Proxy>, request: Request) -> Response {
 
 fn tell(driver: &mut Driver<Proxy>, event: &LinkEvent<'_>) {
     driver.act(|now, proxy| proxy.handle_link_event(now, MOBILE, event));
+}
+
+/// A forecaster for each mobile whose signal is told.
+struct Forecasts {
+    settings: ForecastSettings,
+    links: BTreeMap<IpAddr, Forecaster>,
+}
+
+impl Forecasts {
+    fn new(settings: ForecastSettings) -> Forecasts {
+        Forecasts { settings, links: BTreeMap::new() }
+    }
+
+    fn hear(&mut self, driver: &mut Driver<Proxy>, peer: IpAddr, dbm: i8) -> Response {
+        if self.links.len() >= MOST_FORECASTS && !self.links.contains_key(&peer) {
+            return Response::Refused(format!("more than {MOST_FORECASTS} mobiles"));
+        }
+        let forecaster = self.links.entry(peer).or_insert_with(|| Forecaster::new(self.settings));
+        if let Some(news) = forecaster.on_signal(driver.clock().now(), dbm) {
+            tell(driver, &event_of(peer, news));
+        }
+        Response::Done
+    }
+
+    fn tick(&mut self, driver: &mut Driver<Proxy>) {
+        let now = driver.clock().now();
+        for (peer, forecaster) in &mut self.links {
+            if let Some(news) = forecaster.on_silence(now) {
+                tell(driver, &event_of(*peer, news));
+            }
+        }
+    }
+}
+
+fn event_of(peer: IpAddr, news: LinkNews) -> LinkEvent<'static> {
+    match news {
+        LinkNews::GoingDown { rtt, outage } => LinkEvent::GoingDown { peer, rtt, outage },
+        LinkNews::Gone => LinkEvent::Gone { peer },
+        LinkNews::Up => LinkEvent::Up { peer },
+    }
 }
 
 /// Writes the trace as it comes.

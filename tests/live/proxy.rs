@@ -64,7 +64,8 @@ impl Network {
         let text = format!(
             "fixed: {{ name: hopf, fault: {{ delay: {delay} }} }}\nmobile: {{ name: hopm }}\n\
              steer: {{ wire: wire, radio: radio, mobiles: [10.9.0.0/24] }}\nagent: \"{agent}\"\n\
-             control: {}\ncarriers: [{{ interface: radio, mobiles: [{MOBILE}] }}]\n",
+             control: {}\ncarriers: [{{ interface: radio, mobiles: [{MOBILE}] }}]\n\
+             forecast: {{ threshold_dbm: -80 }}\n",
             self.socket().display()
         );
         let trace = std::env::var("HOPWISE_PROXY_TRACE").map(|path| format!("trace: {path}\n"));
@@ -263,6 +264,26 @@ fn what_is_told_of_nobody_twice_or_in_nonsense_stops_nothing() {
     transfer.wait_for(1_000_000);
 }
 
+#[test]
+fn a_signal_that_falls_is_a_fade_that_the_proxy_foretells_itself() {
+    const NAME: &str = "a_signal_that_falls_is_a_fade_that_the_proxy_foretells_itself";
+    if !can_run(NAME, &["nft", "ethtool"]) {
+        return;
+    }
+    let network = Network::new("proxy-signal");
+    let _running = network.proxy("ack-hold:mode=kick", "5ms");
+    let transfer = network.transfer("cubic");
+    transfer.wait_for(1_000_000);
+    for dbm in [-60, -70, -90, -95, -99, -99] {
+        network.tell(&format!("{{\"tell\":\"signal\",\"peer\":\"{MOBILE}\",\"dbm\":{dbm}}}"));
+    }
+    within_patience(until(|| !network.tell("{\"tell\":\"status\"}").contains("\"kept_packets\":0")));
+    for _ in 0..3 {
+        network.tell(&format!("{{\"tell\":\"signal\",\"peer\":\"{MOBILE}\",\"dbm\":-50}}"));
+    }
+    transfer.wait_for(1_000_000);
+}
+
 /// Runs the command's own client inside the router.
 fn client(network: &Network, words: &[&str]) -> std::process::Output {
     let mut command: Command = network.router.command(&[env!("CARGO_BIN_EXE_hopwise"), "proxy"]);
@@ -282,6 +303,7 @@ fn the_command_s_own_client_tells_and_asks() {
         &["event", "going-down", MOBILE, "--outage", "10s"][..],
         &["event", "gone", MOBILE],
         &["event", "up", MOBILE],
+        &["event", "signal", MOBILE, "--dbm", "-61"],
         &["status"],
     ] {
         let done = client(&network, words);

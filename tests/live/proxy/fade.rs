@@ -140,6 +140,8 @@ fn after_a_fade_a_kernel_recovers_sooner_with_a_proxy_than_without() {
     }
 }
 
+const CONTROLS: [&str; 3] = ["cubic", "reno", "bbr"];
+const FADES_MS: [u64; 4] = [200, 1_000, 10_000, 60_000];
 const ARMS: [(&str, &str); 9] = [
     ("none", "none"),
     ("kick", "ack-hold:mode=kick"),
@@ -152,9 +154,9 @@ const ARMS: [(&str, &str); 9] = [
     ("m-tcp", "m-tcp"),
 ];
 
-/// Whether a list in the environment, such as `ARMS=kick,none`, has this one; without a list all are chosen.
-fn chosen(list: &str, name: &str) -> bool {
-    std::env::var(list).map_or(true, |list| list.split(',').any(|one| one == name))
+/// Whether a list in the environment, such as `ARMS=kick,none`, has this one; `default` stands where there is no list.
+fn chosen(list: &str, default: &str, name: &str) -> bool {
+    std::env::var(list).as_deref().unwrap_or(default).split(',').any(|one| one == name)
 }
 
 /// What `scripts/trial-kernel-fade` prints.
@@ -168,17 +170,17 @@ fn every_arm_over_every_fade_and_every_sender() {
         println!("skipped: {NAME}: takes half an hour; scripts/trial-kernel-fade runs it");
         return;
     }
-    let controls =
-        fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
+    let known = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap_or_default();
     println!("control fade_s foretold arm MB_after MB_first_second timeouts undone retransmitted");
-    for control in ["cubic", "reno", "bbr"]
+    let controls = CONTROLS
         .into_iter()
-        .filter(|name| controls.contains(name) && chosen("CONTROLS", name))
-    {
-        for fade_ms in [200, 1_000, 10_000].into_iter().filter(|ms: &u64| chosen("FADES_MS", &ms.to_string()))
+        .filter(|name| known.contains(name) && chosen("CONTROLS", "cubic,reno,bbr", name));
+    for control in controls {
+        for fade_ms in FADES_MS.into_iter().filter(|ms| chosen("FADES_MS", "200,1000,10000", &ms.to_string()))
         {
             for foretold in [Foretold::Well, Foretold::Not] {
-                for (arm, agent) in ARMS.into_iter().filter(|(arm, _)| chosen("ARMS", arm)) {
+                let all = ARMS.map(|(arm, _)| arm).join(",");
+                for (arm, agent) in ARMS.into_iter().filter(|(arm, _)| chosen("ARMS", &all, arm)) {
                     let (fade, after) = (Duration::from_millis(fade_ms), Duration::from_secs(5));
                     let came =
                         run(&Network::new("fade-table"), &Plan { agent, control, fade, foretold, after });
