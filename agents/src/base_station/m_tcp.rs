@@ -3,7 +3,8 @@
 //! Source: Brown and Singh, M-TCP: TCP for Mobile Cellular Networks.
 //!
 //! Rule: of what the mobile acknowledges, all but the last byte is acknowledged to the sender. When the link is gone,
-//! the last byte follows with a window of zero, which freezes the sender; when it is up, the window is told as it was.
+//! the last byte follows with a window of zero, which freezes the sender, and data for the mobile is kept; when it is
+//! up, that goes out, and the window is told as it was.
 //! A last byte that nothing follows is acknowledged after `wait`.
 //!
 //! | parameter | unit | default | meaning |
@@ -17,7 +18,8 @@
 use std::time::Duration;
 
 use hopwise_core::agent::{
-    BaseStationAgent, Fate, FlowView, Kind, LinkNews, Order, Orders, Passing, Requires, Says, Side, Told,
+    BaseStationAgent, Because, Fate, FlowView, Kind, LinkNews, Order, Orders, Passing, Requires, Says, Side,
+    Told,
 };
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Instant, Seq};
@@ -65,6 +67,9 @@ impl BaseStationAgent for MTcp {
     }
 
     fn on_segment(&mut self, passing: &Passing<'_>, view: &FlowView, orders: &mut Orders) -> Fate {
+        if passing.from == Side::Fixed && self.is_gone {
+            return Fate::Hold(Because::Gone);
+        }
         let (Side::Mobile, Kind::Ack(Says::More)) = (passing.from, passing.kind) else {
             return Fate::Forward;
         };
@@ -92,6 +97,7 @@ impl BaseStationAgent for MTcp {
             }
             LinkNews::Up => {
                 if std::mem::replace(&mut self.is_gone, false) {
+                    orders.release_all(Side::Fixed, Because::Up);
                     say(view.acked, Told::AsBefore, orders);
                 }
             }
@@ -108,7 +114,7 @@ impl BaseStationAgent for MTcp {
     fn on_overflow(&mut self, _: Instant) {}
 
     fn takes_back(&self) -> bool {
-        false
+        self.is_gone
     }
 
     fn deadline(&self) -> Option<Instant> {
@@ -142,6 +148,7 @@ mod tests {
         assert_eq!(desk.gone(20), "say 2000 zero x1");
         assert_eq!([desk.gone(21), desk.going_down(22, 9)], ["", ""]);
         assert_eq!(desk.deadline(), None);
-        assert_eq!(desk.up(500), "say 2000 as-before x1");
+        assert_eq!(desk.data(30, 2), "hold (gone)");
+        assert_eq!(desk.up(500), "release all fixed (up); say 2000 as-before x1");
     }
 }
