@@ -6,15 +6,16 @@
 //! begins. Each tells how many are still to come, itself included; the last one says 1, which asks for an ACK (where
 //! the peer knows ACK-rate requests alone, R=0 does). The next train leaves when that ACK is in, so that ACKs never
 //! meet data and every train finds an empty path. Nothing else limits it: there is one train in flight.
-//! The gap begins as the first round trip, and each train is a quarter quicker until more than 4.4 segments queue or
-//! something is lost. Then it follows the round trip of each train's last segment: above the least of all by
-//! q = (2.2 gap/least)² segments, 0.5 to 6, it stays, and 0.3 of the difference is made good, shared out over the
-//! train, at most 2 % down and 15 % up; a loss beside a long round trip adds 3 %. All flows of a path see one queue and
-//! so come to one gap. What is lost goes again within its train, at the gap; after a timeout one segment goes, and its
-//! ACK tells the rest. Where most trains find no empty path (frames are lost, others send), trains are sent for a while
-//! without waiting, two in flight and 24 segments of queue let be; that is kept as long as it brings 2 % more and
-//! hardly a train loses anything. So it is from the beginning where the path holds more than 8 segments, as only wires
-//! do: then there may be a quarter more than those and a train in flight.
+//! The gap begins at 0.6 of what the handshake took, with four segments, or as the first round trip, and each train is
+//! a quarter quicker until more than 4.4 segments queue or something is lost. Then it follows the round trip of each
+//! train's last segment: above the least of all by q = (2.2 gap/least)² segments, 0.5 to 6, it stays, and 0.3 of the
+//! difference is made good, shared out over the train, at most 2 % down and 15 % up; a loss beside a long round trip
+//! adds 3 %. All flows of a path see one queue and so come to one gap. What is lost goes again within its train, at the
+//! gap; after a timeout one segment goes, and its ACK tells the rest.
+//! Where most trains find no empty path (frames are lost, others send) and there are more than three hops, trains are
+//! sent for a while without waiting, two in flight and 24 segments of queue let be; that is kept as long as it brings
+//! 2 % more and hardly a train loses anything. So it is from the beginning where the path holds more than 8 segments,
+//! as only wires do: then there may be a quarter more than those and a train in flight.
 //! With `compete`, five trains in a row that take 2.5 least round trips are followed by sixteen at a twelfth of the
 //! round trip.
 //!
@@ -76,6 +77,11 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 const UNTIL_ACKED: Duration = Duration::from_secs(3600);
 /// The largest R of an ACK-rate request.
 const MOST_RATE: u32 = 127;
+/// On a path of so many hops everybody hears everybody, and a pause costs next to nothing.
+const SHORT_HOPS: u8 = 3;
+/// What the handshake took tells where to begin: with a train of so many segments at this part of it.
+const FIRST_SEGMENTS: u32 = 4;
+const FIRST_GAP: f64 = 0.6;
 /// Of the segments that a long path holds, so much may be on the way besides a train.
 const HELD: f64 = 1.25;
 
@@ -100,6 +106,7 @@ pub struct Train {
     /// One segment goes, and nothing else before its ACK.
     is_probing: bool,
     last_sent: Option<Instant>,
+    is_short: bool,
     newest_mss: u32,
 }
 
@@ -119,12 +126,13 @@ impl Train {
             is_ambiguous: false,
             is_probing: false,
             last_sent: None,
+            is_short: false,
             newest_mss: 0,
         }
     }
 
     fn window(&self, view: &SendView<'_>) -> u64 {
-        let segments = if self.is_probing { 1 } else { self.segments + self.ahead() };
+        let segments = if self.is_probing { 1 } else { self.length(view) + self.ahead() };
         u64::from(segments) * mss_of(view)
     }
 
@@ -138,7 +146,15 @@ impl Train {
 
     /// Where the train ends that began there, with segments of today's size.
     fn end_of(&self, began: Seq, view: &SendView<'_>) -> Seq {
-        began + u32::try_from(u64::from(self.segments) * mss_of(view)).unwrap_or(u32::MAX / 2)
+        began + u32::try_from(u64::from(self.length(view)) * mss_of(view)).unwrap_or(u32::MAX / 2)
+    }
+
+    /// Segments of the train under way, or of the first one.
+    fn length(&self, view: &SendView<'_>) -> u32 {
+        match (self.began, view.path.rtt.latest) {
+            (None, Some(_)) => FIRST_SEGMENTS.min(self.most),
+            _ => self.segments,
+        }
     }
 
     /// The end of the train that `first` is in: this one's, or that of one which follows before this one's ACK is in.
@@ -182,18 +198,18 @@ impl Train {
             self.gap.on_train(&Outcome { rtt_s, segments, lost: self.lost });
             self.segments = self.next_segments();
         }
-        self.weigh_pause(now, is_telling.then_some(sent.bytes), view);
+        self.weigh_pause(now, is_telling.then_some(sent.bytes));
         (self.began, self.sent) = (Some(began), next);
         (self.lost, self.is_ambiguous, self.rtt) = (false, false, None);
     }
 
     /// `bytes`: of a train that was as long as it may be.
-    fn weigh_pause(&mut self, now: Instant, bytes: Option<u64>, view: &SendView<'_>) {
+    fn weigh_pause(&mut self, now: Instant, bytes: Option<u64>) {
         let before = self.pause.way();
         if self.gap.is_starting() {
             self.pause.begin(if self.gap.is_long() { Way::Flowing } else { Way::Waiting });
         } else if let Some(bytes) = bytes {
-            let is_open = self.is_open(view);
+            let is_open = self.is_open();
             self.pause.on_train(now, bytes, self.lost, is_open);
         } else {
             self.pause.on_break();
@@ -204,13 +220,11 @@ impl Train {
         }
     }
 
-    /// Whether it is worth a trial how the next train leaves. Not on a calm path, where the pause pays; nor up to three
-    /// hops, where everybody hears everybody and it costs next to nothing; nor on a long path, where it costs most.
-    fn is_open(&self, view: &SendView<'_>) -> bool {
-        let hops = view.path.hops_to_peer.or(view.path.hops_from_peer);
-        let is_short = hops.is_some_and(|(hops, _)| hops <= 3);
+    /// Whether it is worth a trial how the next train leaves. Not on a calm path, where the pause pays; nor on a short
+    /// one, where it costs next to nothing; nor on a long one, where it costs most.
+    fn is_open(&self) -> bool {
         match self.pause.way() {
-            Way::Waiting => self.gap.is_long() || self.gap.is_noisy() && !is_short,
+            Way::Waiting => self.gap.is_long() || self.gap.is_noisy() && !self.is_short,
             Way::Flowing => !self.gap.is_long(),
         }
     }
@@ -238,6 +252,10 @@ impl SenderAgent for Train {
             return;
         }
         let bytes = u32::try_from(sent.carried.bytes).unwrap_or(0);
+        if let (None, Some(handshake)) = (self.began, view.path.rtt.latest) {
+            self.segments = self.length(view);
+            self.gap.begin(FIRST_GAP * handshake.as_secs_f64());
+        }
         let began = *self.began.get_or_insert(view.snd_nxt - bytes);
         self.sent.segments = self.sent.segments.saturating_add(sent.carried.segments);
         self.sent.bytes = self.sent.bytes.saturating_add(sent.carried.bytes);
@@ -247,6 +265,8 @@ impl SenderAgent for Train {
     fn on_acked(&mut self, acked: &Acked, view: &SendView<'_>) {
         self.is_probing &= acked.newly.bytes == 0;
         let Some(began) = self.began else { return };
+        let hops = view.path.hops_to_peer.or(view.path.hops_from_peer);
+        self.is_short = hops.is_some_and(|(hops, _)| hops <= SHORT_HOPS) && !self.gap.is_long();
         let end = self.end_of(began, view);
         let is_over = end <= view.snd_una || self.has_asked && view.snd_una == view.snd_nxt;
         // An ACK that was asked for, or that tells of a hole, was held by nobody. Who is not asked holds every second
@@ -291,6 +311,7 @@ impl SenderAgent for Train {
         let Some(last) = self.last_sent else { return Allowance { flight_bytes, burst_bytes, ..so_far } };
         let next = last + self.gap();
         let has_left = view.asking != Asking::Never
+            && view.snd_una != view.snd_nxt
             && self
                 .began
                 .is_some_and(|began| self.end_of(began, view) + self.ahead() * view.mss <= view.snd_nxt);

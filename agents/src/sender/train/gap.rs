@@ -57,6 +57,7 @@ pub(super) struct Gap {
     /// The least round trip of all.
     base_s: f64,
     smoothed_s: f64,
+    is_guessed: bool,
     crowd: Option<Crowd>,
     way: Way,
     /// The gap of the other way, when it was last gone.
@@ -74,6 +75,7 @@ impl Gap {
             seconds: 0.0,
             base_s: 0.0,
             smoothed_s: 0.0,
+            is_guessed: false,
             crowd: competes.then(Crowd::default),
             way: Way::Waiting,
             others_s: None,
@@ -106,6 +108,12 @@ impl Gap {
         }
     }
 
+    /// A guess, before anything is known of segments.
+    pub(super) fn begin(&mut self, seconds: f64) {
+        self.seconds = seconds.clamp(LEAST_S, MOST_S);
+        self.is_guessed = true;
+    }
+
     /// Nothing while no round trip is known.
     pub(super) fn seconds(&self) -> f64 {
         self.seconds
@@ -135,7 +143,7 @@ impl Gap {
         match (self.phase, train.rtt_s) {
             (Phase::Unknown, None) => return,
             (Phase::Unknown, Some(rtt_s)) => {
-                self.seconds = rtt_s;
+                self.seconds = if self.is_guessed { self.seconds.min(rtt_s) * QUICKER } else { rtt_s };
                 self.phase = Phase::Start;
             }
             (Phase::Start, _) => self.start(train),

@@ -1,7 +1,8 @@
 use std::time::Duration;
 
-use hopwise_core::agent::{Asking, LossKind, PathEvent, Recovered, SentKind};
+use hopwise_core::agent::{Asking, HopSource, LossKind, PathEvent, Recovered, SentKind};
 use hopwise_core::{Instant, Seq};
+use proptest::prelude::*;
 
 use crate::testkit::sender::{Bench, MSS};
 
@@ -234,4 +235,110 @@ fn trains_go_on_where_numbers_wrap_and_segments_change_their_size() {
             assert!(told[0] <= 64 && told.windows(2).all(is_next), "{told:?}");
         }
     }
+}
+
+/// What a peer that lies, a clock and a path may do to a sender.
+#[derive(Clone, Debug)]
+enum Bad {
+    Waits(u64),
+    /// Segments that the allowance lets leave, at most so many.
+    Sends(u32),
+    /// Bytes acknowledged whether or not they were asked for; 0 repeats the last ACK.
+    Acks(u64),
+    Rtt(u64),
+    Window(u32),
+    Mss(u32),
+    Unsent(u64),
+    Loses(LossKind),
+    Recovers,
+    Asking(Asking),
+    Hops(Option<u8>),
+}
+
+fn bad() -> impl Strategy<Value = Bad> {
+    prop_oneof![
+        3 => prop_oneof![Just(0), 0..2_000_000_000u64, Just(600_000_000_000)].prop_map(Bad::Waits),
+        8 => (1..90u32).prop_map(Bad::Sends),
+        8 => prop_oneof![Just(0), Just(1), 0..3_000u64, Just(u64::MAX)].prop_map(Bad::Acks),
+        1 => prop_oneof![Just(0), 1..400_000u64, Just(600_000_000)].prop_map(Bad::Rtt),
+        1 => prop_oneof![Just(0), 1..3_000u32, Just(10_000_000)].prop_map(Bad::Window),
+        1 => (48..9_000u32).prop_map(Bad::Mss),
+        1 => prop_oneof![Just(0), 1..5_000u64, Just(1_000_000)].prop_map(Bad::Unsent),
+        1 => prop_oneof![Just(LossKind::Fast), (1..9u32).prop_map(|nth| LossKind::Timeout { nth })]
+            .prop_map(Bad::Loses),
+        1 => Just(Bad::Recovers),
+        1 => prop::sample::select(vec![Asking::Never, Asking::Rate, Asking::Told]).prop_map(Bad::Asking),
+        1 => any::<Option<u8>>().prop_map(Bad::Hops),
+    ]
+}
+
+fn suffer(bench: &mut Bench, bad: &Bad) {
+    match *bad {
+        Bad::Waits(ns) => bench.wait(Duration::from_nanos(ns)),
+        Bad::Sends(most) => {
+            for _ in 0..most {
+                let allowed = bench.allowed();
+                let fits = bench.flight.bytes + u64::from(bench.mss) <= allowed.flight_bytes;
+                if allowed.new_from > bench.now + Duration::from_secs(1) || !fits {
+                    break;
+                }
+                bench.now = bench.now.max(allowed.new_from);
+                assert!(bench.note().told.is_some_and(|told| told >= 1));
+                bench.send(1);
+            }
+        }
+        Bad::Acks(bytes) => bench.ack_bytes(bytes),
+        Bad::Rtt(us) => bench.path.rtt.smoothed = Some(Duration::from_micros(us)),
+        Bad::Window(bytes) => bench.snd_wnd = bytes,
+        Bad::Mss(mss) => bench.mss = mss,
+        Bad::Unsent(bytes) => bench.unsent_bytes = bytes,
+        Bad::Loses(kind) => drop(bench.lose(kind)),
+        Bad::Recovers => bench.recover(Recovered::Full),
+        Bad::Asking(asking) => bench.asking = asking,
+        Bad::Hops(hops) => {
+            bench.path.hops_to_peer = hops.map(|hops| (hops, HopSource::Ttl));
+            bench.path_event(&PathEvent::HopsChanged);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    /// Whatever is told, acknowledged or measured: what may be in flight is bounded by two trains, or by what a long
+    /// path holds and a train; and with nothing in flight a segment may leave within the longest gap.
+    #[test]
+    fn a_peer_that_lies_neither_stops_it_nor_opens_it(
+        handshake_us in prop::option::of(0..900_000u64),
+        events in prop::collection::vec(bad(), 1..200),
+    ) {
+        let mut bench = bench();
+        bench.path.rtt.latest = handshake_us.map(Duration::from_micros);
+        for event in &events {
+            suffer(&mut bench, event);
+            let gap_us = gap_us(&bench);
+            prop_assert!(gap_us <= 2_000_000);
+            let held = bench.gauge("least_rtt_us").unwrap_or(0) * 5 / 4 / gap_us.max(100) + 1;
+            let most = 64 + held.max(64);
+            let allowed = bench.allowed();
+            prop_assert!(allowed.flight_bytes <= most * u64::from(bench.mss), "{allowed:?} of {most}");
+            if bench.flight.bytes == 0 {
+                let soon = bench.now + Duration::from_secs(2);
+                prop_assert!(allowed.new_from <= soon && allowed.resend_from <= soon, "{allowed:?}");
+            }
+        }
+    }
+}
+
+/// Whoever has little to send shall not begin with a segment a round trip.
+#[test]
+fn the_handshake_tells_with_what_to_begin() {
+    let mut bench = bench();
+    bench.path.rtt.latest = Some(Duration::from_millis(30));
+    assert_eq!(train(&mut bench), [4, 3, 2, 1]);
+    assert_eq!(
+        (gap_us(&bench).div_ceil(10), segments(&bench)),
+        (1_350, 8),
+        "0.6 of 30 ms, a quarter quicker"
+    );
 }
