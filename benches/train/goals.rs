@@ -1,0 +1,153 @@
+//! Chains of nodes 200 m apart, for which there are goals: least gains over the better of `dca` and `tda`.
+
+use crate::measure::{self, Cell};
+use crate::row::Row;
+
+const PROFILES: [&str; 2] = ["dsss-2mbps", "dsss-11mbps"];
+const PUBLISHED: &[&str] = &["dca", "tda"];
+const HOPS: [u32; 10] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 15];
+
+/// Least gain in percent under ns-2's MAC rules. Between 4 and 8 hops those of 6 hold, if any do.
+fn ns2_goal(profile: &str, flows: u32, hops: u32) -> Option<f64> {
+    let is_slow = profile == "dsss-2mbps";
+    let of = |slow: f64, fast: f64| Some(if is_slow { slow } else { fast });
+    match (flows, hops) {
+        (_, 1..=3) => Some(-1.0),
+        (_, 5) => None,
+        (1, 4) => of(1.0, 3.0),
+        (1, 6) => Some(20.0),
+        (1, _) => of(30.0, 35.0),
+        (2, 4) => Some(2.0),
+        (2, 6) => of(3.0, 8.0),
+        (2, 8) => of(4.0, 10.0),
+        (2, _) => Some(10.0),
+        (_, 4) => Some(5.0),
+        _ => Some(6.0),
+    }
+}
+
+pub(crate) fn under_ns2() -> Vec<Row> {
+    let mut wanted = Vec::new();
+    for profile in PROFILES {
+        for flows in [1, 2, 5] {
+            for hops in HOPS {
+                if let Some(percent) = ns2_goal(profile, flows, hops) {
+                    wanted.push(Chain { rules: "ns2", profile, flows, hops, percent, more: None });
+                }
+            }
+        }
+    }
+    for (loss, percent_at_long) in [("1%", 15.0), ("5%", 10.0)] {
+        for hops in [1, 2, 4, 6, 8, 12] {
+            let percent = if matches!(hops, 6 | 8) { percent_at_long } else { -2.0 };
+            let more = Some(("channel.loss", loss));
+            wanted.push(Chain { rules: "ns2", profile: PROFILES[0], flows: 1, hops, percent, more });
+        }
+    }
+    rows(&wanted)
+}
+
+/// One flow: never less up to 4 hops, 15 % more at 8 and 12 hops at 2 Mbit/s, 10 % at higher rates.
+pub(crate) fn under_standard() -> Vec<Row> {
+    let mut wanted = Vec::new();
+    for profile in ["dsss-2mbps", "dsss-11mbps", "ofdm-6mbps", "ofdm-24mbps", "ofdm-54mbps"] {
+        for hops in [1, 2, 3, 4, 8, 12] {
+            let percent = match hops {
+                1..=4 => -1.0,
+                _ if profile == PROFILES[0] => 15.0,
+                _ => 10.0,
+            };
+            wanted.push(Chain { rules: "standard", profile, flows: 1, hops, percent, more: None });
+        }
+    }
+    rows(&wanted)
+}
+
+struct Chain {
+    rules: &'static str,
+    profile: &'static str,
+    flows: u32,
+    hops: u32,
+    percent: f64,
+    more: Option<(&'static str, &'static str)>,
+}
+
+impl Chain {
+    fn sets(&self) -> Vec<String> {
+        let mut sets = vec![
+            format!("mac.rules={}", self.rules),
+            format!("radio.profile={}", self.profile),
+            format!("traffic.0.flows={}", self.flows),
+            format!("topology.hops={}", self.hops),
+        ];
+        sets.extend(self.more.map(|(path, value)| format!("{path}={value}")));
+        sets
+    }
+
+    fn name(&self) -> String {
+        let flows = if self.flows == 1 { String::new() } else { format!(" {} flows", self.flows) };
+        let more = self.more.map_or(String::new(), |(_, value)| format!(" loss {value}"));
+        format!("{} {} {} hops{flows}{more}", self.rules, self.profile, self.hops)
+    }
+}
+
+fn rows(wanted: &[Chain]) -> Vec<Row> {
+    let cells: Vec<_> = wanted.iter().map(|chain| Cell { sets: chain.sets(), peers: PUBLISHED }).collect();
+    let measured = measure::all(&cells);
+    let row = |(chain, (ours, (peer, theirs))): (&Chain, &(_, (&'static str, _)))| {
+        let (ours, theirs): (&measure::Mean, &measure::Mean) = (ours, theirs);
+        Row {
+            name: chain.name(),
+            ours_kbps: ours.kbps,
+            peer,
+            theirs_kbps: theirs.kbps,
+            goal: 1.0 + chain.percent / 100.0,
+            jain: (chain.flows > 1).then_some(ours.jain),
+        }
+        .told()
+    };
+    wanted.iter().zip(&measured).map(row).collect()
+}
+
+/// What datagrams carry at the best of these intervals, in microseconds: `train` is meant to come near it.
+pub(crate) fn beside_datagrams() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (profile, intervals) in [
+        ("dsss-2mbps", [5_900, 6_100, 11_800, 12_200, 17_600, 18_000, 23_400, 24_000, 24_600, 25_200]),
+        ("dsss-11mbps", [2_310, 2_400, 4_620, 4_800, 6_950, 7_200, 9_500, 9_800, 10_100, 10_400]),
+    ] {
+        for hops in HOPS {
+            let sets = |more: &[String]| {
+                let mut sets = vec![
+                    "mac.rules=ns2".to_owned(),
+                    format!("radio.profile={profile}"),
+                    format!("topology.hops={hops}"),
+                ];
+                sets.extend_from_slice(more);
+                sets
+            };
+            // The program of datagrams asks no agent; each arm sends the same.
+            let paced = |every: &u32| Cell {
+                sets: sets(&["traffic.0.kind=cbr".to_owned(), format!("traffic.0.every={every}us")]),
+                peers: &["delayed"],
+            };
+            let mut cells: Vec<_> = intervals.iter().map(paced).collect();
+            cells.push(Cell { sets: sets(&[]), peers: &["delayed"] });
+            let mut measured = measure::all(&cells);
+            let (ours, _) = measured.pop().expect("a cell of our own");
+            let best = measured.iter().map(|(mean, _)| mean.kbps).fold(0.0, f64::max);
+            rows.push(
+                Row {
+                    name: format!("ns2 {profile} {hops} hops, of the best gap"),
+                    ours_kbps: ours.kbps,
+                    peer: "datagrams",
+                    theirs_kbps: best,
+                    goal: if hops <= 3 { 0.97 } else { 0.83 },
+                    jain: None,
+                }
+                .told(),
+            );
+        }
+    }
+    rows
+}

@@ -1,0 +1,70 @@
+//! The rows of the report: what `train` carries, the best of its peers, and whether the goal is met.
+
+use serde_json::{Value, json};
+
+/// The least that Jain's index of flows with the same agents may be.
+pub(crate) const FAIR: f64 = 0.93;
+
+#[derive(Debug)]
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) ours_kbps: f64,
+    pub(crate) peer: &'static str,
+    pub(crate) theirs_kbps: f64,
+    /// The least ratio that is wanted.
+    pub(crate) goal: f64,
+    /// Of `train`'s flows, where their fairness is part of the goal.
+    pub(crate) jain: Option<f64>,
+}
+
+impl Row {
+    fn ratio(&self) -> f64 {
+        self.ours_kbps / self.theirs_kbps.max(1e-9)
+    }
+
+    fn met(&self) -> &'static str {
+        match (self.ratio() >= self.goal, self.jain.is_none_or(|jain| jain >= FAIR)) {
+            (true, true) => "met",
+            (false, _) => "missed",
+            (true, false) => "unfair",
+        }
+    }
+
+    /// Progress, for whoever waits.
+    pub(crate) fn told(self) -> Row {
+        let (ratio, met) = (self.ratio(), self.met());
+        let Row { name, ours_kbps, peer, theirs_kbps, goal, .. } = &self;
+        eprintln!(
+            "  {name}: {ours_kbps:.1} kbit/s, {peer} {theirs_kbps:.1}, ratio {ratio:.3} of {goal:.2}: {met}"
+        );
+        self
+    }
+
+    fn value(&self) -> Value {
+        let thousandth = |value: f64| (value * 1e3).round() / 1e3;
+        json!({
+            "name": self.name,
+            "unit": "kbit/s",
+            "ours": (self.ours_kbps * 10.0).round() / 10.0,
+            "peer": self.peer,
+            "theirs": (self.theirs_kbps * 10.0).round() / 10.0,
+            "ratio": thousandth(self.ratio()),
+            "goal": self.goal,
+            "jain": self.jain.map(thousandth),
+            "met": self.met(),
+        })
+    }
+}
+
+/// The mean ratio of these rows, against what it is meant to be.
+pub(crate) fn mean(name: &str, rows: &[Row], goal: f64) -> Row {
+    let mean = rows.iter().map(Row::ratio).sum::<f64>() / rows.len().max(1) as f64;
+    Row { name: name.to_owned(), ours_kbps: mean, peer: "the best", theirs_kbps: 1.0, goal, jain: None }
+        .told()
+}
+
+/// The one object that goes to standard output.
+pub(crate) fn object(rows: &[Row]) -> String {
+    let rows: Vec<_> = rows.iter().map(Row::value).collect();
+    json!({ "bench": "train", "rows": rows }).to_string()
+}

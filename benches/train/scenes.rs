@@ -1,0 +1,62 @@
+//! Scenes of `configs/train`: those that parameters were fitted to, and those that were looked at afterwards only.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use serde::Deserialize;
+
+use crate::measure::{self, Cell};
+use crate::row::{self, Row};
+
+const PEERS: &[&str] = &["delayed", "dca", "tda"];
+/// Never more than this below the best of them, and so much above on average.
+const LEAST: f64 = 0.98;
+const LEAST_MEAN: f64 = 1.08;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Scene {
+    scene: String,
+    /// Whether flows are alike, so that their shares are meant to be too.
+    #[serde(default)]
+    alike: bool,
+    set: BTreeMap<String, serde_yaml::Value>,
+}
+
+pub(crate) fn rows(set: &str) -> Vec<Row> {
+    let file = format!("configs/train/{set}.yaml");
+    let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
+    let scenes: Vec<Scene> = serde_yaml::from_str(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
+    let mut wanted = Vec::new();
+    for scene in &scenes {
+        for rules in ["standard", "ns2"] {
+            let mut sets = vec![format!("mac.rules={rules}")];
+            sets.extend(scene.set.iter().map(|(path, value)| format!("{path}={}", in_a_line(value))));
+            wanted.push((scene, rules, Cell { sets, peers: PEERS }));
+        }
+    }
+    let cells: Vec<_> = wanted.iter().map(|(_, _, cell)| cell.clone()).collect();
+    let measured = measure::all(&cells);
+    let mut rows: Vec<_> = wanted
+        .iter()
+        .zip(measured)
+        .map(|((scene, rules, _), (ours, (peer, theirs)))| {
+            Row {
+                name: format!("{rules} {}", scene.scene),
+                ours_kbps: ours.kbps,
+                peer,
+                theirs_kbps: theirs.kbps,
+                goal: LEAST,
+                jain: scene.alike.then_some(ours.jain),
+            }
+            .told()
+        })
+        .collect();
+    rows.push(row::mean(&format!("mean of the {set} set"), &rows, LEAST_MEAN));
+    rows
+}
+
+/// JSON is YAML in a line.
+fn in_a_line(value: &serde_yaml::Value) -> String {
+    serde_json::to_string(value).expect("what was read can be written")
+}
