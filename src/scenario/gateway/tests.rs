@@ -98,4 +98,6 @@ fn the_same_seed_fades_the_same_way() {
 fn timeouts_that_were_needless_are_taken_back_once_and_start_no_recovery() {
     let sender = run(TEXT, "kick", &SHORT).flows[0].sender;
     assert!(sender.timeouts > 0 && sender.fast_retransmits <= 5, "{sender:?}");
+    // They have not made packets smaller either: three times as many would find the queues full.
+    assert!(sender.segments_retransmitted < 400, "{sender:?}");
 }

@@ -184,6 +184,8 @@ pub enum MtuHow {
     Icmp,
     BlackHole,
     Probe,
+    /// The timeouts that had lowered it were needless.
+    Undone,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,6 +29,8 @@ pub(crate) struct MtuSearch {
     wants_probe: bool,
     probe: Option<MtuProbe>,
     retry_after: Duration,
+    /// What the size was before silence lowered it, until it is known whether that was the reason.
+    suspected_from: Option<u16>,
 }
 
 /// A segment larger than the proven size is under way.
@@ -61,6 +63,7 @@ impl MtuSearch {
             wants_probe: false,
             probe: None,
             retry_after: RETRY_AFTER,
+            suspected_from: None,
         }
     }
 
@@ -84,6 +87,7 @@ impl MtuSearch {
         self.size = size;
         self.probe = None;
         self.retry_after = RETRY_AFTER;
+        self.suspected_from = None;
         true
     }
 
@@ -94,10 +98,24 @@ impl MtuSearch {
         if !self.is_on || nth < SUSPICIOUS_TIMEOUTS || size <= self.floor {
             return false;
         }
+        self.suspected_from.get_or_insert(self.size);
         let below = LADDER.iter().rev().find(|step| **step < size && **step <= 1280);
         self.size = below.copied().unwrap_or(self.floor).max(self.floor);
         self.retry_after = RETRY_AFTER_SILENCE;
         true
+    }
+
+    /// The timeouts were needless: packets had arrived as large as they were. Answers whether the size is that again.
+    pub(crate) fn acquit(&mut self) -> bool {
+        let Some(size) = self.suspected_from.take().filter(|size| *size > self.size) else { return false };
+        self.size = size;
+        self.retry_after = RETRY_AFTER;
+        true
+    }
+
+    /// The timeouts were none too many: what was lowered stays so until a probe says otherwise.
+    pub(crate) fn settle(&mut self) {
+        self.suspected_from = None;
     }
 
     /// When to try a larger size again.
@@ -177,6 +195,19 @@ mod tests {
         assert!(mtu.on_timeout_of(1280, 3));
         assert_eq!(mtu.size(), 576);
         assert!(!mtu.on_timeout_of(576, 4));
+    }
+
+    #[test]
+    fn silence_that_was_something_else_lowers_nothing_for_long() {
+        let mut mtu = search();
+        assert!(mtu.on_timeout_of(1500, 2) && mtu.on_timeout_of(1280, 3));
+        assert!(mtu.acquit() && !mtu.acquit());
+        assert_eq!(mtu.size(), 1500);
+        assert!(mtu.on_timeout_of(1500, 2));
+        mtu.settle();
+        assert!(!mtu.acquit());
+        assert!(mtu.on_timeout_of(1280, 2) && mtu.on_icmp(552));
+        assert!(!mtu.acquit());
     }
 
     #[test]

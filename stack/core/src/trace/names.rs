@@ -50,6 +50,7 @@ impl MtuHow {
             MtuHow::Icmp => "icmp",
             MtuHow::BlackHole => "black-hole",
             MtuHow::Probe => "probe",
+            MtuHow::Undone => "undone",
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::tcp::cx::Cx;
 use crate::tcp::recovery::{Certainty, Frto, Gauge, Inflate, Phase, Prr, Undo};
 use crate::tcp::scoreboard::{Newest, SegmentState};
 use crate::tcp::timers::Timer;
-use crate::trace::{TraceKind, UndoneBy};
+use crate::trace::{MtuHow, TraceKind, UndoneBy};
 use crate::{Instant, Moment};
 
 /// Retransmissions after which the application and the path are told (RFC 9293 §3.8.3, R1).
@@ -358,6 +358,11 @@ impl Connection {
             self.board.unmark_lost();
             self.rtt.reset_backoff();
             self.stats.undone += 1;
+            if self.mtu.acquit() {
+                self.path_mtu_changed(cx, MtuHow::Undone);
+            }
+        } else {
+            self.mtu.settle();
         }
         if was == Phase::Fast {
             self.recovery.rack.on_recovered(end);
