@@ -91,14 +91,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if let Some(kept) = kept {
         eprintln!("hopwise: the trial that was in {} is in {} now", folder.display(), kept.display());
     }
-    let records = records(arguments, &campaign, &store)?;
-    let findings = Findings::of(&campaign.trial, &records);
-    let summary = Summary::of(&campaign.trial, &records, &findings).json();
+    let bundle = bundle(arguments, &campaign, &store)?;
+    let findings = Findings::of(&bundle.trial, &bundle.records);
+    let summary = Summary::of(&bundle.trial, &bundle.records, &findings).json();
     store.write("summary.json", format!("{summary}\n").as_bytes())?;
-    report(&store)?;
+    store.write(REPORT, html(&bundle).as_bytes())?;
     printed(match arguments.json {
         true => writeln!(io::stdout().lock(), "{summary}"),
-        false => print(&campaign.trial, &records, &findings, store.folder()),
+        false => print(&campaign.trial, &bundle.records, &findings, store.folder()),
     })
 }
 
@@ -113,30 +113,42 @@ pub(crate) fn completed(
         Err(StoreError::Refused { .. }) => Store::open(folder, &campaign.trial, Mode::Fresh)?,
         opened => opened?,
     };
-    let mut runs = runner::Runs::new(&campaign, &store);
-    if runs.missing() > 0 {
-        store.reopen()?;
-    }
-    let jobs = thread::available_parallelism().map_or(1, usize::from);
-    runs.run(&runner::How { jobs, capture: false }, &mut |_, _| ())?;
-    let records = store.finish(runs.wanted().map(|run| run.id.as_str()))?;
-    Ok((campaign.trial, records))
+    let how = runner::How { jobs: cores(), capture: false };
+    let mut runs = opened(&campaign, &store)?;
+    runs.run(&how, &mut |_, _| ())?;
+    Ok((campaign.trial.clone(), written(&campaign, &store, &runs)?.records))
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// Runs what is missing, and writes down the whole.
-fn records(arguments: &Arguments, campaign: &Campaign, store: &Store) -> Result<Vec<Record>, Failure> {
-    let mut runs = runner::Runs::new(campaign, store);
-    if runs.missing() > 0 {
-        store.reopen()?;
-    }
-    let cores = || thread::available_parallelism().map_or(1, usize::from);
+fn bundle(arguments: &Arguments, campaign: &Campaign, store: &Store) -> Result<Bundle, Failure> {
+    let mut runs = opened(campaign, store)?;
     let how =
         runner::How { jobs: arguments.jobs.map_or_else(cores, usize::from), capture: arguments.capture };
     let mut progress = Progress::new(campaign, runs.goodputs(), io::stderr().is_terminal());
     let ran = runs.run(&how, &mut |nth, goodput| progress.on_run(nth, goodput));
     progress.end();
     ran?;
-    Ok(store.finish(runs.wanted().map(|run| run.id.as_str()))?)
+    written(campaign, store, &runs)
+}
+
+fn opened<'a>(campaign: &'a Campaign, store: &'a Store) -> Result<runner::Runs<'a>, Failure> {
+    let runs = runner::Runs::new(campaign, store);
+    if runs.missing() > 0 {
+        store.reopen()?;
+    }
+    Ok(runs)
+}
+
+/// What has been run, read back as anybody would.
+fn written(campaign: &Campaign, store: &Store, runs: &runner::Runs) -> Result<Bundle, Failure> {
+    let ids: Vec<&str> = runs.wanted().map(|run| run.id.as_str()).collect();
+    store.finish(&campaign.trial, &ids)?;
+    let failed = |error| Failure::failed("reading the records back", error);
+    Bundle::read(&[store.folder().to_owned()]).map_err(failed)
 }
 
 fn print(trial: &Trial, records: &[Record], findings: &Findings, folder: &Path) -> io::Result<()> {
@@ -157,12 +169,6 @@ fn print(trial: &Trial, records: &[Record], findings: &Findings, folder: &Path) 
 }
 
 const REPORT: &str = "report.html";
-
-fn report(store: &Store) -> Result<(), Failure> {
-    let failed = |error| Failure::failed("making the report", error);
-    let bundle = Bundle::read(&[store.folder().to_owned()]).map_err(failed)?;
-    Ok(store.write(REPORT, html(&bundle).as_bytes())?)
-}
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Failure {

@@ -7,35 +7,35 @@ use serde_json::Value;
 use super::metric::METRICS;
 use super::record::Record;
 
-pub fn table(records: &[Record]) -> String {
-    let paths: Vec<&String> = records.first().iter().flat_map(|record| record.point.keys()).collect();
+/// The columns; `paths` are those of the matrix.
+pub fn header(paths: &[&str]) -> String {
     let mut text = "id,scenario,".to_owned();
-    paths.iter().for_each(|path| {
+    for path in paths {
         let _ = write!(text, "{},", quoted(path));
-    });
-    text += "arm,seed,block,counted_s";
-    METRICS.iter().for_each(|metric| {
-        let _ = write!(text, ",{}", metric.name);
-    });
-    text.push('\n');
-    for record in records {
-        let _ = write!(text, "{},{},", record.id, quoted(&record.scenario));
-        for path in &paths {
-            let value = record.point.get(*path).map_or(String::new(), |value| match value {
-                Value::String(value) => value.clone(),
-                value => value.to_string(),
-            });
-            let _ = write!(text, "{},", quoted(&value));
-        }
-        let arm = quoted(&record.arm);
-        let _ = write!(text, "{arm},{},{},{}", record.seed, record.block, record.result.counted_s);
-        for metric in METRICS {
-            let value = (metric.of)(&record.result).map_or(String::new(), |value| value.to_string());
-            let _ = write!(text, ",{value}");
-        }
-        text.push('\n');
     }
-    text
+    text += "arm,seed,block,counted_s";
+    for metric in METRICS {
+        let _ = write!(text, ",{}", metric.name);
+    }
+    text + "\n"
+}
+
+pub fn row(record: &Record, paths: &[&str]) -> String {
+    let mut text = format!("{},{},", record.id, quoted(&record.scenario));
+    for path in paths {
+        let value = record.point.get(*path).map_or(String::new(), |value| match value {
+            Value::String(value) => value.clone(),
+            value => value.to_string(),
+        });
+        let _ = write!(text, "{},", quoted(&value));
+    }
+    let arm = quoted(&record.arm);
+    let _ = write!(text, "{arm},{},{},{}", record.seed, record.block, record.result.counted_s);
+    for metric in METRICS {
+        let value = (metric.of)(&record.result).map_or(String::new(), |value| value.to_string());
+        let _ = write!(text, ",{value}");
+    }
+    text + "\n"
 }
 
 /// RFC 4180.

@@ -5,13 +5,14 @@
 
 use std::fmt;
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 
 use super::cost::Cost;
+use super::csv;
 use super::record::{Record, Trial};
 
 #[derive(Debug)]
@@ -216,32 +217,48 @@ impl Store {
         }
     }
 
-    /// All runs in one file each way; answers them as they were read back.
-    pub fn finish<'a>(&self, ids: impl Iterator<Item = &'a str>) -> Result<Vec<Record>, StoreError> {
-        let (mut lines, mut costs, mut records) = (String::new(), String::new(), Vec::new());
-        for id in ids {
-            let missing = || failed(&self.folder, io::Error::other(format!("the record {id} has gone")));
-            let line = self.line(id).ok_or_else(missing)?;
-            records.push(serde_json::from_str(&line).map_err(|_| missing())?);
-            lines.push_str(&line);
-            costs +=
-                &fs::read_to_string(self.folder.join(COSTS).join(format!("{id}.json"))).unwrap_or_default();
-        }
-        self.write("costs.jsonl", costs.as_bytes())?;
-        self.write("records.csv", super::csv::table(&records).as_bytes())?;
-        self.write(RECORDS, lines.as_bytes())?;
-        Ok(records)
+    /// All runs in one file each way, in this order.
+    pub fn finish(&self, trial: &Trial, ids: &[&str]) -> Result<(), StoreError> {
+        let paths: Vec<&str> =
+            trial.points.iter().take(1).flat_map(|point| point.keys()).map(String::as_str).collect();
+        self.write_by("costs.jsonl", |to| {
+            ids.iter().try_for_each(|id| to.write_all(self.costs(id).as_bytes()))
+        })?;
+        self.write_by("records.csv", |to| {
+            to.write_all(csv::header(&paths).as_bytes())?;
+            ids.iter().try_for_each(|id| {
+                let record = self.find(id).ok_or_else(|| gone(id))?;
+                to.write_all(csv::row(&record, &paths).as_bytes())
+            })
+        })?;
+        // It says that the trial has finished, so it comes last.
+        self.write_by(RECORDS, |to| {
+            ids.iter().try_for_each(|id| to.write_all(self.line(id).ok_or_else(|| gone(id))?.as_bytes()))
+        })
+    }
+
+    fn costs(&self, id: &str) -> String {
+        fs::read_to_string(self.folder.join(COSTS).join(format!("{id}.json"))).unwrap_or_default()
     }
 
     /// Writes a file of the folder so that it is there as a whole or not at all.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        self.write_by(name, |to| to.write_all(bytes))
+    }
+
+    fn write_by(
+        &self,
+        name: &str,
+        write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+    ) -> Result<(), StoreError> {
         let path = self.folder.join(name);
         let mut part = path.clone().into_os_string();
         part.push(UNFINISHED);
         let part = PathBuf::from(part);
-        let written = File::create(&part).and_then(|mut file| {
-            file.write_all(bytes)?;
-            file.sync_all()?;
+        let written = File::create(&part).and_then(|file| {
+            let mut file = BufWriter::new(file);
+            write(&mut file)?;
+            file.into_inner().map_err(io::IntoInnerError::into_error)?.sync_all()?;
             fs::rename(&part, &path)?;
             // The new name lasts when its folder does.
             path.parent().map_or(Ok(()), |folder| File::open(folder)?.sync_all())
@@ -251,6 +268,10 @@ impl Store {
             failed(&path, error)
         })
     }
+}
+
+fn gone(id: &str) -> io::Error {
+    io::Error::other(format!("the record {id} has gone"))
 }
 
 /// What a run cost, and where. It stands in no report.
