@@ -1,6 +1,6 @@
 //! What `hopwise route` reads.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
 use hopwise::located::{Document, Place};
@@ -16,6 +16,9 @@ use crate::failure::Failure;
 struct File {
     /// This machine's in the mesh.
     address: Ipv4Addr,
+    /// Other addresses that live on this machine, such as those of nodes on TUN devices.
+    #[serde(default)]
+    serves: Vec<Ipv4Addr>,
     /// What is looked for by routing.
     network: String,
     interfaces: Vec<String>,
@@ -36,11 +39,20 @@ fn tun() -> String {
 #[derive(Clone, Debug)]
 pub(super) struct Config {
     pub(super) address: Ipv4Addr,
+    pub(super) serves: Vec<Ipv4Addr>,
     pub(super) network: Prefix,
     pub(super) interfaces: Vec<String>,
     pub(super) tun: String,
     pub(super) state: PathBuf,
     pub(super) settings: Settings,
+}
+
+impl Config {
+    /// Where a packet from that source came from, unless it is this machine's own.
+    pub(super) fn previous(&self, src: IpAddr) -> Option<IpAddr> {
+        let is_own = |own: &Ipv4Addr| IpAddr::V4(*own) == src;
+        (!is_own(&self.address) && !self.serves.iter().any(is_own)).then_some(src)
+    }
 }
 
 const MOST_INTERFACES: usize = 64;
@@ -60,6 +72,13 @@ fn read(document: &Document) -> Result<Config, Box<hopwise::located::Refusal>> {
     if !network.contains(file.address.into()) {
         let problem = format!("{} lies outside of {network}", file.address);
         return Err(document.refuse(&root.key("address"), problem, "an address in `network`"));
+    }
+    for (nth, served) in file.serves.iter().enumerate() {
+        if !network.contains((*served).into()) {
+            let problem = format!("{served} lies outside of {network}");
+            let place = root.key("serves").index(nth);
+            return Err(document.refuse(&place, problem, "an address in `network`"));
+        }
     }
     if file.interfaces.is_empty() || file.interfaces.len() > MOST_INTERFACES {
         let accepted = "1 to 64 interfaces, such as [wlan0]";
@@ -89,6 +108,7 @@ fn read(document: &Document) -> Result<Config, Box<hopwise::located::Refusal>> {
     let state = format!("/run/hopwise/route-{}", file.address);
     Ok(Config {
         address: file.address,
+        serves: file.serves,
         network,
         interfaces: file.interfaces,
         tun: file.tun,
@@ -121,6 +141,7 @@ mod tests {
         for (from, to, problem) in [
             ("10.0.0.1", "10.9.0.1", "route.yaml:1:10: 10.9.0.1 lies outside"),
             ("10.0.0.0/24", "10.0.0.0/99", "route.yaml:2:10: `10.0.0.0/99`"),
+            ("[wlan0]", "[wlan0]\nserves: [10.9.0.1]", "10.9.0.1 lies outside"),
             ("[wlan0]", "[]", "that is no mesh"),
             ("[wlan0]", "[wlan0, wlan0]", "`wlan0` stands there twice"),
             ("protocol: aodv", "protocol: static", "static routes need no daemon"),

@@ -126,6 +126,7 @@ impl Daemon {
         let router = Aodv::new(aodv::Config {
             settings: config.settings.clone(),
             interfaces: ports.iter().map(interface).collect(),
+            serves: config.serves.clone(),
             seed: u64::from_ne_bytes([key[0], key[1], key[2], key[3], key[4], key[5], key[6], key[7]]),
             counter: u64::try_from(clock.wall_offset().as_nanos()).unwrap_or(0),
             wakes_at,
@@ -230,7 +231,7 @@ impl Daemon {
             let Some(dst) = v4(view.dst).filter(|dst| self.config.network.contains((*dst).into())) else {
                 continue;
             };
-            let from = (view.src != IpAddr::V4(self.config.address)).then_some(view.src);
+            let from = self.config.previous(view.src);
             let routed = Routed {
                 src: view.src,
                 dst: view.dst,
@@ -262,7 +263,7 @@ impl Daemon {
         tracing::info!(%dst, %via, device = port.name, %error, "link gone");
         self.installed.forget(dst);
         let Ok(view) = IpView::parse(packet) else { return };
-        let from = (view.src != IpAddr::V4(self.config.address)).then_some(view.src);
+        let from = self.config.previous(view.src);
         let routed = Routed { src: view.src, dst: view.dst, from, hop_limit: view.hop_limit, id: 0, packet };
         let cx = Cx { now, endpoint: &NoConnections };
         let _: Undelivered = self.router.on_undelivered(&cx, port.link, via, &routed);

@@ -185,6 +185,7 @@ fn aodv_config(plan: &Plan, settings: &aodv::Settings, node: u32) -> aodv::Confi
         settings: settings.clone(),
         interfaces: interfaces(plan, node).into_iter().map(interface).collect(),
         seed: Stream::new(plan.seed, node, Purpose::Routing).next_u64(),
+        serves: Vec::new(),
         counter: 0,
         wakes_at: Instant::ZERO,
     }

@@ -42,7 +42,7 @@ fn router(byte: u8) -> Box<dyn Routing> {
     };
     let wakes_at = if byte & 64 != 0 { Instant::from_secs(15) } else { Instant::ZERO };
     let interfaces = vec![Interface { link: LINK, address: address(1) }];
-    routing(Config { settings, interfaces, seed: 1, counter: 0, wakes_at })
+    routing(Config { settings, interfaces, serves: Vec::new(), seed: 1, counter: 0, wakes_at })
 }
 
 pub(crate) fn replay(bytes: &[u8]) {

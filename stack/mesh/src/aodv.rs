@@ -37,6 +37,8 @@ pub struct Config {
     pub settings: Settings,
     /// At least one; the first one's address is the node's name.
     pub interfaces: Vec<Interface>,
+    /// Other addresses that are to be reached through this node, and ask through it (`rules: rfc3561`).
+    pub serves: Vec<Ipv4Addr>,
     /// What chance is drawn from.
     pub seed: u64,
     /// Where counters of signed messages begin: higher at every start of the same node.

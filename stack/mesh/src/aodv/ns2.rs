@@ -53,7 +53,7 @@ pub struct Ns2Aodv {
 
 impl Ns2Aodv {
     pub(super) fn new(config: Config) -> Ns2Aodv {
-        let Config { settings, interfaces, seed, counter, wakes_at: _ } = config;
+        let Config { settings, interfaces, seed, counter, serves: _, wakes_at: _ } = config;
         let mut outbox = Outbox::new(seed);
         let next_sweep = Instant::ZERO + outbox.chance.up_to(settings.sweep_interval);
         Ns2Aodv {

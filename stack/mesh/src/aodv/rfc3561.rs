@@ -39,6 +39,7 @@ pub struct Aodv {
     settings: Settings,
     interfaces: Vec<Interface>,
     own: Ipv4Addr,
+    serves: Vec<Ipv4Addr>,
     seq: u32,
     request_id: u32,
     table: Table,
@@ -65,11 +66,12 @@ struct Via {
 
 impl Aodv {
     pub fn new(config: Config) -> Aodv {
-        let Config { settings, interfaces, seed, counter, wakes_at } = config;
+        let Config { settings, interfaces, serves, seed, counter, wakes_at } = config;
         let mut outbox = Outbox::new(seed);
         let next_sweep = Instant::ZERO + outbox.chance.up_to(settings.sweep_interval);
         Aodv {
             own: super::first_address(&interfaces),
+            serves,
             interfaces,
             seq: 0,
             request_id: 0,

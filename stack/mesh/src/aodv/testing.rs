@@ -118,6 +118,7 @@ impl Net {
         routing(Config {
             settings: self.settings.clone(),
             interfaces: vec![Interface { link: LINK, address: address(node) }],
+            serves: Vec::new(),
             seed: self.seed.wrapping_mul(1_000) + node as u64,
             counter: self.now.0,
             wakes_at,

@@ -53,7 +53,7 @@ impl Aodv {
     }
 
     pub(super) fn is_mine(&self, address: Ipv4Addr) -> bool {
-        self.interfaces.iter().any(|interface| interface.address == address)
+        self.serves.contains(&address) || self.interfaces.iter().any(|interface| interface.address == address)
     }
 
     /// Whoever speaks is a neighbour, whose number is not known by that.

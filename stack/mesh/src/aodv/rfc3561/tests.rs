@@ -225,7 +225,8 @@ struct Alone {
 impl Alone {
     fn new(settings: Settings) -> Alone {
         let interfaces = vec![Interface { link: LINK, address: address(0) }];
-        let config = Config { settings, interfaces, seed: 1, counter: 0, wakes_at: Instant::ZERO };
+        let serves = vec![address(20)];
+        let config = Config { settings, interfaces, serves, seed: 1, counter: 0, wakes_at: Instant::ZERO };
         Alone { router: Aodv::new(config), now: Instant::from_secs(1) }
     }
 
@@ -323,6 +324,14 @@ fn the_destination_answers_with_a_number_no_older_than_the_one_asked_for() {
             "{sent:?}"
         );
     }
+}
+
+#[test]
+fn a_node_answers_for_what_it_serves() {
+    let mut alone = Alone::new(settings());
+    let orders = alone.hear(2, Cast::ToAll, &bytes_of(&Message::Rreq(request(1, 2, 20, None)), &[]));
+    let sent = messages(&orders);
+    assert!(matches!(sent[..], [(_, Message::Rrep(Rrep { dst, hop_count: 0, .. }))] if dst == address(20)));
 }
 
 #[test]
