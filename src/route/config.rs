@@ -137,6 +137,21 @@ mod tests {
     }
 
     #[test]
+    fn the_file_that_comes_with_us_is_accepted() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/configs/route.yaml");
+        assert!(load(Path::new(path)).is_ok());
+    }
+
+    #[test]
+    fn a_source_of_this_machine_has_no_hop_before() {
+        let served = GOOD.replace("[wlan0]", "[wlan0]\nserves: [10.0.0.11]");
+        let config = read(&Document::parse("route.yaml", &served).expect("YAML")).expect("accepted");
+        let previous = |last| config.previous(IpAddr::from([10, 0, 0, last]));
+        assert_eq!([1, 11].map(previous), [None, None]);
+        assert!(previous(2).is_some());
+    }
+
+    #[test]
     fn what_makes_no_sense_is_refused_where_it_stands() {
         for (from, to, problem) in [
             ("10.0.0.1", "10.9.0.1", "route.yaml:1:10: 10.9.0.1 lies outside"),
