@@ -158,8 +158,8 @@ fn the_quickstarts_report_can_be_made_again_to_the_byte_and_every_arm_has_its_re
     hopwise(&["report", &folder("part-2"), &folder("part-1"), "--out", &joined]);
     assert!(first == std::fs::read(&joined).expect("a report"), "parts come to the same as the whole");
     let reasons = hopwise(&["explain", &folder("whole")]);
-    assert_eq!(reasons.lines().count(), 3, "{reasons}");
-    for arm in ["delayed", "dca", "tda"] {
+    assert_eq!(reasons.lines().count(), 4, "{reasons}");
+    for arm in ["delayed", "dca", "tda", "train"] {
         assert!(reasons.contains(&format!("{arm} was faster than immediate")), "{reasons}");
     }
     let _ = std::fs::remove_dir_all(&root);
