@@ -59,11 +59,16 @@ pub struct Raw {
     frame: Vec<u8>,
     /// When frames that the socket had no room for are tried again.
     retry_at: Option<Instant>,
+    /// When a device that went down is looked for again, and how often still.
+    look_at: Option<(Instant, u8)>,
     tally: Tally,
     is_gone: bool,
 }
 
 const RETRY: Duration = Duration::from_millis(1);
+/// A device that is removed goes down first, and is still there for a moment.
+const LOOK_AFTER: Duration = Duration::from_millis(50);
+const LOOKS: u8 = 20;
 
 impl Raw {
     pub fn open(config: &RawConfig) -> Result<Raw, LinkError> {
@@ -87,9 +92,22 @@ impl Raw {
             incoming_from: None,
             frame: Vec::new(),
             retry_at: None,
+            look_at: None,
             tally: Tally::new(),
             is_gone: false,
         })
+    }
+
+    /// Looks for the device when it is time to.
+    fn is_there(&mut self, now: Instant) -> bool {
+        let Some((at, looks)) = self.look_at.filter(|(at, _)| *at <= now) else { return true };
+        self.look_at = (looks > 1).then(|| (at + LOOK_AFTER, looks - 1));
+        self.socket.has_device()
+    }
+
+    fn on_gone(&mut self) -> Received {
+        (self.is_gone, self.look_at) = (true, None);
+        Received::Gone
     }
 
     fn is_ours(&self, address: IpAddr) -> bool {
@@ -287,6 +305,9 @@ impl Link for Raw {
         if let Some(piece) = self.next_piece(into) {
             return piece;
         }
+        if !self.is_there(now) {
+            return self.on_gone();
+        }
         match self.socket.next(into) {
             socket::Got::Frame { bytes, cast } => self.take_frame(now, bytes, cast, into),
             socket::Got::Nothing => {
@@ -294,11 +315,11 @@ impl Link for Raw {
                 self.tally.dropped_many(LinkDrop::Overrun, lost);
                 Received::Nothing
             }
-            socket::Got::Down => Received::Nothing,
-            socket::Got::Gone => {
-                self.is_gone = true;
-                Received::Gone
+            socket::Got::Down => {
+                self.look_at = Some((now + LOOK_AFTER, LOOKS));
+                Received::Nothing
             }
+            socket::Got::Gone => self.on_gone(),
         }
     }
 
@@ -331,7 +352,8 @@ impl Link for Raw {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        [self.neighbours.poll_timeout(), self.retry_at].into_iter().flatten().min()
+        let look_at = self.look_at.map(|(at, _)| at);
+        [self.neighbours.poll_timeout(), self.retry_at, look_at].into_iter().flatten().min()
     }
 
     fn handle_timeout(&mut self, now: Instant) {

@@ -118,7 +118,7 @@ impl PacketSocket {
     }
 
     /// Asked of the socket, which stays in its namespace wherever its thread has gone.
-    fn has_device(&self) -> bool {
+    pub(super) fn has_device(&self) -> bool {
         netdevice::name_to_index(self.fd.as_fd(), &self.device).is_ok()
     }
 
