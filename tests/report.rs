@@ -81,6 +81,12 @@ fn figures() -> Vec<String> {
     ids
 }
 
+/// What a hand on the slider does.
+const PLAYS: &str = "for (const range of document.querySelectorAll('.player input')) {
+    range.value = '200';
+    range.dispatchEvent(new Event('input'));
+}";
+
 fn browser() -> Option<&'static str> {
     let is_there =
         |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|o| o.status.success());
@@ -125,6 +131,13 @@ fn a_browser_shows_all_figures_and_meets_no_error() {
     }
     let players = dom.matches("class=\"player\"").count();
     assert_eq!((players, dom.matches(" hidden=\"\"").count()), (HOPS.len(), 0), "every map can be played");
+    let still = |dom: &str| dom.matches("class=\"air\"></g>").count();
+    assert_eq!(still(&dom), HOPS.len() * ARMS.len(), "nothing is on the air until somebody plays");
+    let played = page.replace("</body>", &format!("<script>{PLAYS}</script></body>"));
+    std::fs::write(&file, played).expect("a file");
+    let (dom, _) = run_browser(browser, &profile, &["--dump-dom"], &file);
+    assert!(still(&dom) < HOPS.len(), "{} maps show nothing after 100 ms", still(&dom));
+    std::fs::write(&file, page).expect("a file");
     let _ = std::fs::remove_dir_all(&profile);
 }
 

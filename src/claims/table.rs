@@ -27,9 +27,9 @@ const HEAD: &str = "\
 Written by `hopwise claims --markdown docs/claims.md`; every line stands in a file of `configs/papers`. A claim
 is a ratio of two arms. It is *reproduced* when the measured ratio lies within its tolerance (5 % of the other
 arm's value where the file says nothing else) and the 95 % interval has no room for the opposite, *contradicted*
-when the whole interval says the opposite, and else *not reproduced*. The first setting is the papers' own:
-ns-2's rules for the radio, and where they routed by AODV also for that. The others are the standard's radio and
-RFC 3561's AODV, under which one would deploy.
+when the whole interval says the opposite by more than 3 %, and else *not reproduced*. The first setting is the
+papers' own: ns-2's rules for the radio, and where they routed by AODV also for that. The others are the
+standard's radio and RFC 3561's AODV, under which one would deploy.
 
 | paper, figure | what it says | claimed | setting | measured (95 % interval) | outcome |
 |---|---|---|---|---|---|

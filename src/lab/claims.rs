@@ -13,7 +13,7 @@ pub enum Outcome {
     Reproduced,
     /// It does not.
     NotReproduced,
-    /// The whole interval says the opposite.
+    /// The whole interval says the opposite, by more than the margin.
     Contradicted,
 }
 
@@ -122,18 +122,20 @@ fn outcome(claim: &Claim, measured: &Paired) -> (Outcome, String) {
     if is_met {
         return match is_sure(claim, (low, high), (from, to)) {
             true => (Outcome::Reproduced, "within what is claimed".to_owned()),
-            false => (Outcome::NotReproduced, "it would fit, but runs scatter too far to be sure".to_owned()),
+            false => (Outcome::NotReproduced, "it would fit, but is not sure".to_owned()),
         };
     }
+    // Less than the margin is no opposite.
+    let (less, more) = (to < low.min(1.0 / (1.0 + MARGIN)), from > high.max(1.0 + MARGIN));
     let is_opposite = if claim.ratio > 1.0 {
-        to < 1.0
+        to < 1.0 / (1.0 + MARGIN)
     } else if claim.ratio < 1.0 {
-        from > 1.0
+        from > 1.0 + MARGIN
     } else {
         match claim.bound {
-            Bound::About => from > high || to < low,
-            Bound::AtLeast => to < low,
-            Bound::AtMost => from > high,
+            Bound::About => less || more,
+            Bound::AtLeast => less,
+            Bound::AtMost => more,
         }
     };
     if is_opposite {

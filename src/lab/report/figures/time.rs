@@ -151,7 +151,10 @@ impl Shown<'_> {
         let nodes = series.whose("queue_packets");
         let axis = Axis { label: "seconds", low: 0.0, high: self.until_s };
         let row = (150.0 / nodes.len().max(1) as f64).clamp(3.0, 18.0);
-        let names: Vec<&str> = if row >= 9.0 { nodes.clone() } else { vec![""; nodes.len()] };
+        // As many names as there is room for.
+        let every = (10.0 / row).ceil() as usize;
+        let names: Vec<&str> =
+            nodes.iter().enumerate().map(|(nth, node)| if nth % every == 0 { *node } else { "" }).collect();
         let (mut chart, middles) = Chart::rows(SIZE.0, row, &names, axis);
         let mut paths: BTreeMap<usize, String> = BTreeMap::new();
         for (node, middle) in nodes.iter().zip(middles) {
