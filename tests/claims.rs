@@ -77,3 +77,20 @@ fn a_claim_about_an_arm_that_there_is_not_is_refused() {
     let refusal = scenario.claims().expect_err("no such arm").to_string();
     assert!(refusal.contains("no arm is called `dada`"), "{refusal}");
 }
+
+#[test]
+fn the_readme_says_what_the_measured_table_says_under_the_papers_own_rules() {
+    let read = |name: &str| std::fs::read_to_string(name).expect("a text");
+    let (readme, measured) = (read("README.md"), read("docs/claims.md"));
+    let mut count = 0;
+    for line in measured.lines().filter(|line| line.contains("| **") && !line.starts_with("|  |")) {
+        let cells: Vec<&str> = line.trim_matches('|').split(" | ").map(str::trim).collect();
+        let [figure, says, claimed, _, measured, outcome] = cells[..] else { panic!("six cells: {line}") };
+        let says = says.split(". ").next().unwrap_or(says);
+        let outcome = outcome.split(':').next().unwrap_or(outcome);
+        let row = format!("| {figure} | {says} | {claimed} | {measured} | {outcome} |");
+        assert!(readme.contains(&row), "README.md lacks: {row}");
+        count += 1;
+    }
+    assert!(count > 30, "{count}");
+}
