@@ -4,7 +4,7 @@
 //!   do not wrap.
 //! - The rule of the first request: the last known hop count begins at "infinite", so that the first request crosses
 //!   the whole network, and no ring is ever begun with 5.
-//! - The rule of the defective repair: see [`repair`].
+//! - The rule of the defective repair: see `ns2/repair.rs`.
 //! - The rule of the purge: a MAC that gives a data packet up takes all others for that next hop out of the queue.
 //! - The rule of jitter: what is passed on to everyone waits up to 10 ms, what a node begins leaves at once.
 //! - The rule of the ARP gap: packets of the buffer leave 10 ms apart, on the way that was known when it was found.
