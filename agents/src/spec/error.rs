@@ -92,7 +92,7 @@ impl SpecError {
     }
 
     fn write_wrong(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let found = Shown(self.found());
+        let found = Shown { text: self.found(), skip: 0, most: MOST_FOUND };
         match self.problem {
             Problem::NoName(wanted) => write!(f, "expected the name of a {wanted} agent"),
             Problem::UnknownAgent { wanted, .. } => write!(f, "no {wanted} agent is called `{found}`"),
@@ -174,19 +174,37 @@ impl fmt::Display for SpecError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.write_wrong(f)?;
         let before = self.spec.get(..self.place.start).unwrap_or_default().chars().count();
-        let width = self.found().chars().count().max(1);
-        write!(f, "\n  {}\n  {:before$}{:^<width$}\n", Shown(&self.spec), "", "")?;
+        let skip = if before < MOST_SHOWN / 2 { 0 } else { before - MOST_SHOWN / 4 };
+        let shown = Shown { text: &self.spec, skip, most: MOST_SHOWN };
+        let before = before - skip + usize::from(skip > 0);
+        let width = self.found().chars().count().clamp(1, MOST_SHOWN - before);
+        write!(f, "\n  {shown}\n  {:before$}{:^<width$}\n", "", "")?;
         self.write_accepted(f)
     }
 }
 
-/// Text from outside, with what would move the cursor replaced, one column for each character.
-struct Shown<'a>(&'a str);
+/// Columns of a spec that are shown around what is wrong, and of that itself.
+const MOST_SHOWN: usize = 100;
+const MOST_FOUND: usize = 60;
+
+/// Text from outside, with what would move the cursor replaced, one column for each character; of a long one a part.
+struct Shown<'a> {
+    text: &'a str,
+    /// Characters at the beginning that are left out.
+    skip: usize,
+    most: usize,
+}
 
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         use fmt::Write;
-        self.0.chars().try_for_each(|c| f.write_char(if c.is_control() { '\u{FFFD}' } else { c }))
+        if self.skip > 0 {
+            f.write_char('…')?;
+        }
+        let mut rest = self.text.chars().skip(self.skip);
+        let replaced = |c: char| if c.is_control() { '\u{FFFD}' } else { c };
+        rest.by_ref().take(self.most).try_for_each(|c| f.write_char(replaced(c)))?;
+        if rest.next().is_some() { f.write_char('…') } else { Ok(()) }
     }
 }
 

@@ -252,6 +252,23 @@ fn any_text() -> impl Strategy<Value = String> {
     ]
 }
 
+/// Formatting pads by 65,535 columns at most, and nobody reads so many.
+#[test]
+fn an_error_in_a_long_text_shows_a_part_of_it() {
+    let long = "x".repeat(100_000);
+    for spec in [
+        format!("delayed:{long}"),
+        format!("delayed:d={long}"),
+        format!("dup-count({long})"),
+        long.clone(),
+        format!("{}{long}", "dup-count(".repeat(9)),
+    ] {
+        let error = validate_receiver(&spec).expect_err("it names nothing").to_string();
+        assert!(error.lines().all(|line| line.chars().count() < 400), "{} bytes", error.len());
+        assert!(error.contains('…') && error.contains('^'), "{error}");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2_048, ..ProptestConfig::default() })]
 
