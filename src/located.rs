@@ -173,6 +173,12 @@ impl Document {
             let problem = error.inner().to_string();
             // serde names what it wants in the same sentence: "unknown field `x`, expected one of `a`, `b`".
             match problem.split_once(", expected ") {
+                // What follows an unquoted comma within { } is read as a key of its own.
+                Some((wrong, _)) if wrong.starts_with("unknown field") && wrong.contains('=') => {
+                    let advice = "in { } a comma ends a value: quote a spec that has one, as in \
+                                  \"delayed:d=3,hold=200ms\"";
+                    self.refuse_key(&place, wrong, advice)
+                }
                 Some((wrong, wanted)) if wrong.starts_with("unknown field") => {
                     self.refuse_key(&place, wrong, &with_nearest(wrong, wanted))
                 }

@@ -61,6 +61,14 @@ fn an_unknown_key_is_refused_at_the_key_with_what_is_accepted() {
 }
 
 #[test]
+fn what_an_unquoted_comma_makes_a_key_is_refused_with_that_advice() {
+    let refusal = refused("name: a\nlinks: [{ kind: tun,hold=50ms }]\n");
+    assert!(refusal.to_string().contains("unknown field `hold=50ms`"), "{refusal}");
+    let help = refusal.help().map(|help| help.to_string()).unwrap_or_default();
+    assert!(help.contains("quote a spec that has one"), "{help}");
+}
+
+#[test]
 fn what_is_no_yaml_is_refused_where_it_breaks() {
     let refusal = refused("name: [a\nlinks: ]]\n");
     assert!(refusal.line() >= 2, "{refusal}");
