@@ -13,3 +13,6 @@ pub mod result;
 pub mod statistics;
 pub mod store;
 pub mod summary;
+
+/// The version with a hash of the sources: results of two builds are never taken for each other's.
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("HOPWISE_SOURCES"));

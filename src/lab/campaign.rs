@@ -6,6 +6,7 @@ use hopwise_air::random::{Purpose, Stream};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use super::VERSION;
 use super::record::{Record, Shard, Trial};
 use super::result::RunResult;
 use super::statistics::{Samples, is_sure, watch};
@@ -57,7 +58,7 @@ impl Campaign {
         }
         let points = cells.iter().map(|cell| cell.point.clone()).collect();
         let trial = Trial {
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: VERSION.to_owned(),
             certificate: certificate_hash(),
             scenario: scenario.name.clone(),
             title,
