@@ -35,6 +35,10 @@ impl Connection {
     pub(super) fn take_window(&mut self, cx: &Cx<'_>, segment: &TcpView<'_>) -> WindowNews {
         if self.peer.use_in_window && !segment.payload.is_empty() {
             self.rcv.peer_cwnd = Some(segment.window);
+            // The ACK that told its window may be lost: the edge stays where it was last told.
+            if self.snd.una < segment.ack {
+                self.snd.wnd = self.snd.wnd.saturating_sub(segment.ack.bytes_since(self.snd.una));
+            }
             return WindowNews::Same;
         }
         // One that is sent again has an old number, but what it newly acknowledges shows that it is news: the window
