@@ -74,6 +74,8 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 };
 
 /// A train that has left waits for its ACK; how long at the most is the connection's.
+/// Sequence numbers are compared within 2 GiB.
+const MOST_AHEAD: u32 = 1 << 30;
 const UNTIL_ACKED: Duration = Duration::from_secs(3600);
 /// The largest R of an ACK-rate request.
 const MOST_RATE: u32 = 127;
@@ -312,9 +314,10 @@ impl SenderAgent for Train {
         let next = last + self.gap();
         let has_left = view.asking != Asking::Never
             && view.snd_una != view.snd_nxt
-            && self
-                .began
-                .is_some_and(|began| self.end_of(began, view) + self.ahead() * view.mss <= view.snd_nxt);
+            && self.began.is_some_and(|began| {
+                self.end_of(began, view) + self.ahead().saturating_mul(view.mss).min(MOST_AHEAD)
+                    <= view.snd_nxt
+            });
         let new = if has_left { last + UNTIL_ACKED } else { next };
         Allowance {
             flight_bytes,
