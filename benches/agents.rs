@@ -8,6 +8,8 @@ mod base_stations;
 #[expect(dead_code, reason = "rates are the core's")]
 #[path = "core/clock.rs"]
 mod clock;
+#[path = "core/groups.rs"]
+mod groups;
 #[path = "agents/receivers.rs"]
 mod receivers;
 #[expect(dead_code, reason = "nobody else has agents to compare with, and runs are counted otherwise")]
@@ -16,6 +18,7 @@ mod row;
 #[path = "agents/senders.rs"]
 mod senders;
 
+use groups::Group;
 use row::Row;
 
 /// Runs of each agent. They are short, and the least of them is what the work costs: the others were disturbed.
@@ -33,20 +36,9 @@ fn more(agent: impl FnMut() -> f64, plainest: impl FnMut() -> f64) -> f64 {
     agent - plainest
 }
 
-/// A group of rows, by the word that selects it.
-type Group = (&'static str, fn() -> Vec<Row>);
-
-const GROUPS: [Group; 3] =
+const GROUPS: [Group<Row>; 3] =
     [("receivers", receivers::rows), ("senders", senders::rows), ("base-stations", base_stations::rows)];
 
-/// Words that are no options choose groups; without any, all run.
 fn main() {
-    let chosen: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let is_chosen = |name: &str| chosen.is_empty() || chosen.iter().any(|word| word == name);
-    let mut rows = Vec::new();
-    for (name, run) in GROUPS.iter().filter(|(name, _)| is_chosen(name)) {
-        eprintln!("{name}:");
-        rows.extend(run());
-    }
-    println!("{}", row::object("agents", &rows));
+    println!("{}", row::object("agents", &groups::run(&GROUPS)));
 }

@@ -10,6 +10,8 @@ mod bulk;
 mod clock;
 #[path = "core/crowd.rs"]
 mod crowd;
+#[path = "core/groups.rs"]
+mod groups;
 #[path = "core/open_close.rs"]
 mod open_close;
 #[path = "core/ours.rs"]
@@ -23,26 +25,16 @@ mod row;
 #[path = "core/theirs.rs"]
 mod theirs;
 
+use groups::Group;
 use row::Row;
 
-/// A group of rows, by the word that selects it.
-type Group = (&'static str, fn() -> Vec<Row>);
-
-const GROUPS: [Group; 4] = [
+const GROUPS: [Group<Row>; 4] = [
     ("bulk", bulk::rows),
     ("ping-pong", ping_pong::rows),
     ("open-close", open_close::rows),
     ("crowd", crowd::rows),
 ];
 
-/// Words that are no options choose groups, so that one can be profiled alone; without any, all run.
 fn main() {
-    let chosen: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let is_chosen = |name: &str| chosen.is_empty() || chosen.iter().any(|word| word == name);
-    let mut rows = Vec::new();
-    for (name, run) in GROUPS.iter().filter(|(name, _)| is_chosen(name)) {
-        eprintln!("{name}:");
-        rows.extend(run());
-    }
-    println!("{}", row::object("core", &rows));
+    println!("{}", row::object("core", &groups::run(&GROUPS)));
 }

@@ -8,6 +8,8 @@
 mod bulk;
 #[path = "../tests/live/flood.rs"]
 mod flood;
+#[path = "core/groups.rs"]
+mod groups;
 #[path = "host/kernel.rs"]
 mod kernel;
 #[path = "host/messages.rs"]
@@ -26,19 +28,16 @@ mod theirs;
 #[path = "host/usage.rs"]
 mod usage;
 
+use groups::Group;
 use row::Row;
 
-/// A group of rows, by the word that selects it.
-type Group = (&'static str, fn() -> Vec<Row>);
-
-const GROUPS: [Group; 4] = [
+const GROUPS: [Group<Row>; 4] = [
     ("bulk", bulk::rows),
     ("flood", bulk::flood_rows),
     ("messages", messages::rows),
     ("crowd", messages::crowd_rows),
 ];
 
-/// Words that are no options choose groups; without any, all run.
 fn main() {
     if let Some(reason) = place::obstacle() {
         eprintln!("skipped: host: {reason}");
@@ -46,12 +45,5 @@ fn main() {
         return;
     }
     let _namespace = place::Namespace::enter();
-    let chosen: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let is_chosen = |name: &str| chosen.is_empty() || chosen.iter().any(|word| word == name);
-    let mut rows = Vec::new();
-    for (name, run) in GROUPS.iter().filter(|(name, _)| is_chosen(name)) {
-        eprintln!("{name}:");
-        rows.extend(run());
-    }
-    println!("{}", row::object("host", &rows));
+    println!("{}", row::object("host", &groups::run(&GROUPS)));
 }

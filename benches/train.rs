@@ -5,6 +5,8 @@
 
 #[path = "train/goals.rs"]
 mod goals;
+#[path = "core/groups.rs"]
+mod groups;
 #[path = "train/measure.rs"]
 mod measure;
 #[path = "train/row.rs"]
@@ -12,12 +14,10 @@ mod row;
 #[path = "train/scenes.rs"]
 mod scenes;
 
+use groups::Group;
 use row::Row;
 
-/// A group of rows, by the word that selects it.
-type Group = (&'static str, fn() -> Vec<Row>);
-
-const GROUPS: [Group; 5] = [
+const GROUPS: [Group<Row>; 5] = [
     ("goals", goals::under_ns2),
     ("standard", goals::under_standard),
     ("bound", goals::beside_datagrams),
@@ -25,14 +25,6 @@ const GROUPS: [Group; 5] = [
     ("test", || scenes::rows("test")),
 ];
 
-/// Words that are no options choose groups; without any, all run.
 fn main() {
-    let chosen: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let is_chosen = |name: &str| chosen.is_empty() || chosen.iter().any(|word| word == name);
-    let mut rows = Vec::new();
-    for (name, run) in GROUPS.iter().filter(|(name, _)| is_chosen(name)) {
-        eprintln!("{name}:");
-        rows.extend(run());
-    }
-    println!("{}", row::object(&rows));
+    println!("{}", row::object(&groups::run(&GROUPS)));
 }

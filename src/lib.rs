@@ -1,5 +1,6 @@
 //! What the command, the examples, the benches and the tests share.
 
+mod hex;
 pub mod lab;
 pub mod located;
 pub mod memory;
@@ -10,6 +11,8 @@ pub mod scenario;
 pub mod sim;
 pub mod swarm;
 pub mod units;
+
+pub use hex::hex;
 
 /// The README's examples are compiled and run with the tests.
 #[cfg(doctest)]

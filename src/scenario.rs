@@ -31,7 +31,6 @@ use schema::{RateName, RulesName, RunConfig, ScenarioFile, StopName, TcpProfile,
 pub use matrix::Cell;
 pub use nodes::Nodes;
 pub use schema::{Bound, Claim, Measure, Over};
-pub use settings::hex;
 
 /// A scenario that was read, with what was set over it.
 #[derive(Clone, Debug)]

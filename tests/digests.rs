@@ -2,10 +2,10 @@
 //! is pinned. Whoever changes what stations or connections do changes these, and says so in the commit.
 
 use std::cell::RefCell;
-use std::fmt::Write as _;
 use std::path::Path;
 use std::rc::Rc;
 
+use hopwise::hex;
 use hopwise::scenario::Scenario;
 use hopwise::sim::Simulation;
 use sha2::{Digest, Sha256};
@@ -28,10 +28,7 @@ fn digest(scenario: &str, arm: &str, changes: &[&str]) -> String {
     simulation.run_until(prepared.plan.end());
     let (hash, count) = hash.replace((Sha256::new(), 0));
     assert!(count > 10_000, "{count} frames");
-    hash.finalize()[..8].iter().fold(String::new(), |mut digits, byte| {
-        let _ = write!(digits, "{byte:02x}");
-        digits
-    })
+    hex(&hash.finalize()[..8])
 }
 
 #[track_caller]

@@ -10,8 +10,9 @@ use super::VERSION;
 use super::record::{Record, Shard, Trial};
 use super::result::RunResult;
 use super::statistics::{Samples, is_sure, watch};
+use crate::hex;
 use crate::located::Refusal;
-use crate::scenario::{Asked, Prepared, Scenario, hex};
+use crate::scenario::{Asked, Prepared, Scenario};
 use crate::sim::certificate_hash;
 
 /// Of a hash's digits, so many are a name that no two runs share.

@@ -15,6 +15,7 @@ use super::schema::{
     Traffic, World,
 };
 use super::{flows, motion, nodes, profile_of};
+use crate::hex;
 use crate::routing::RoutingConfig;
 use crate::rules::Rule;
 use crate::units::Time;
@@ -115,10 +116,6 @@ fn topology(file: &ScenarioFile) -> Topology {
 /// What a file says determines the run as well as its name.
 fn hash_of(name: &str) -> Option<String> {
     motion::read_text(name).ok().map(|text| hex(&Sha256::digest(text.as_bytes())))
-}
-
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn parameters(all: Vec<InForce>) -> BTreeMap<String, String> {

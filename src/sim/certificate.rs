@@ -1,18 +1,15 @@
 //! Which radio world made a result: the hash of what its probes come to.
 
-use std::fmt::Write as _;
-
 use sha2::{Digest, Sha256};
+
+use crate::hex;
 
 /// What `hopwise certify` prints. A test holds the two together, so that whoever changes the radio changes this.
 pub const CERTIFICATE: &str = include_str!("../../configs/calibration/certificate.txt");
 
 /// SHA-256 of the certificate, in hexadecimal digits.
 pub fn certificate_hash() -> String {
-    Sha256::digest(CERTIFICATE).iter().fold(String::new(), |mut digits, byte| {
-        let _ = write!(digits, "{byte:02x}");
-        digits
-    })
+    hex(&Sha256::digest(CERTIFICATE))
 }
 
 #[cfg(test)]
