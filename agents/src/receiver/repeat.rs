@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{AckDecided, By, Rtt};
+use hopwise_core::agent::{AckDecided, AckVerdict, By, Rtt, Rule, Why};
+
+use super::hold::Hold;
 
 /// RFC 6298 §2.1, before the path is measured.
 const WITHOUT_RTT: Duration = Duration::from_secs(1);
@@ -41,12 +43,20 @@ impl Repeats {
         }
     }
 
+    /// What an agent says at a deadline that is the end of its hold, or else the time for a repeat.
+    pub(super) fn on_deadline(&mut self, hold: &mut Hold, now: Instant) -> AckVerdict {
+        match hold.on_deadline(now, Rule::Deadline) {
+            AckVerdict::Hold(_) if self.take_due(now) => AckVerdict::Repeat(Why::plain(Rule::LostAck)),
+            verdict => verdict,
+        }
+    }
+
     pub(super) fn due(&self) -> Option<Instant> {
         self.next.map(|next| next.due)
     }
 
     /// Whether the last ACK is to be said again now. The next wait is twice as long.
-    pub(super) fn take_due(&mut self, now: Instant) -> bool {
+    fn take_due(&mut self, now: Instant) -> bool {
         let Some(next) = self.next.filter(|next| next.due <= now) else { return false };
         self.begin(now, (next.wait * 2).min(LONGEST), next.left - 1);
         true

@@ -121,13 +121,7 @@ impl ReceiverAgent for Tda {
     }
 
     fn on_deadline(&mut self, now: Instant, _: &RecvView<'_>) -> AckVerdict {
-        if self.hold.take_due(now) {
-            AckVerdict::Now(Why::plain(Rule::Deadline))
-        } else if self.repeats.take_due(now) {
-            AckVerdict::Repeat(Why::plain(Rule::LostAck))
-        } else {
-            AckVerdict::Hold(Why::plain(Rule::Deadline))
-        }
+        self.repeats.on_deadline(&mut self.hold, now)
     }
 
     fn on_ack(&mut self, ack: &AckDecided, view: &RecvView<'_>) {
