@@ -40,6 +40,8 @@ pub(crate) struct Recovery {
     pub(crate) rack: Rack,
     pub(crate) undo: Undo,
     pub(crate) frto: Frto,
+    /// A timeout was needless: round trips of what begins below `point` are those of the delay that made it so.
+    pub(crate) was_delayed: bool,
     /// Retransmission timeouts in a row.
     pub(crate) timeouts: u32,
     /// `snd_nxt` when the window was last reduced: marks of data before it are not counted again.
@@ -77,11 +79,18 @@ impl Recovery {
             rack: Rack::default(),
             undo: Undo::default(),
             frto: Frto::Off,
+            was_delayed: false,
             timeouts: 0,
             reduced_at: None,
             tail_probe: None,
             asked_at: None,
         }
+    }
+
+    /// An ACK came while `una` was not acknowledged: what was sent before a needless timeout tells of the delay that
+    /// made it so, what was sent after it measures the path (RFC 4015).
+    pub(crate) fn on_ack_of(&mut self, una: Seq) {
+        self.was_delayed &= una < self.point;
     }
 
     /// What `una` has passed says nothing any more, and two gibibytes on would seem to lie ahead of it.

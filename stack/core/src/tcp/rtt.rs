@@ -44,6 +44,8 @@ enum Known {
     Estimate,
     /// There is an estimate, but the next sample starts afresh.
     Stale,
+    /// A timeout was needless: the next sample is the least that is believed (RFC 4015).
+    TooShort,
 }
 
 /// SRTT, RTTVAR and the RTO that follows from them, with its back-off kept apart.
@@ -129,25 +131,35 @@ impl RttEstimator {
     }
 
     fn take_nanoseconds(&mut self, rtt_ns: u64, granularity: u64, sharing: u32) {
-        if self.known == Known::Estimate {
-            self.rttvar = towards(self.rttvar, self.srtt.abs_diff(rtt_ns), 2 + sharing);
-            self.srtt = towards(self.srtt, rtt_ns, 3 + sharing);
-        } else {
-            (self.srtt, self.rttvar) = (rtt_ns, rtt_ns / 2);
+        match self.known {
+            Known::Estimate => {
+                self.rttvar = towards(self.rttvar, self.srtt.abs_diff(rtt_ns), 2 + sharing);
+                self.srtt = towards(self.srtt, rtt_ns, 3 + sharing);
+            }
+            Known::TooShort => self.raise((rtt_ns, rtt_ns / 2), 2 * granularity),
+            Known::Nothing | Known::Stale => (self.srtt, self.rttvar) = (rtt_ns, rtt_ns / 2),
         }
         self.base_ns = self.srtt + granularity.max(4 * self.rttvar);
     }
 
     fn take_ticks(&mut self, ticks: u64, tick_ns: u64) {
         let ticks = ticks.max(1);
-        if self.known == Known::Estimate {
-            let srtt = self.srtt >> 3;
-            self.srtt = (self.srtt + ticks - srtt).max(1);
-            self.rttvar = (self.rttvar + ticks.abs_diff(srtt) - (self.rttvar >> 2)).max(1);
-        } else {
-            (self.srtt, self.rttvar) = (ticks << 3, ticks << 1);
+        match self.known {
+            Known::Estimate => {
+                let srtt = self.srtt >> 3;
+                self.srtt = (self.srtt + ticks - srtt).max(1);
+                self.rttvar = (self.rttvar + ticks.abs_diff(srtt) - (self.rttvar >> 2)).max(1);
+            }
+            Known::TooShort => self.raise((ticks << 3, ticks << 1), 2 << 3),
+            Known::Nothing | Known::Stale => (self.srtt, self.rttvar) = (ticks << 3, ticks << 1),
         }
         self.base_ns = ((self.srtt + (self.rttvar << 3)) >> 3) * tick_ns;
+    }
+
+    /// RFC 4015's last step: never below what it was, with two ticks of the clock more.
+    fn raise(&mut self, (srtt, rttvar): (u64, u64), two_ticks: u64) {
+        self.srtt = srtt.max(self.srtt + two_ticks);
+        self.rttvar = rttvar.max(self.rttvar);
     }
 
     /// The RTO ran out: it doubles, until it reaches its ceiling.
@@ -161,6 +173,13 @@ impl RttEstimator {
         }
     }
 
+    /// A timeout was needless. The back-off stays until the next sample, which raises the estimate (RFC 4015).
+    pub(crate) fn on_needless_timeout(&mut self) {
+        if self.known == Known::Estimate {
+            self.known = Known::TooShort;
+        }
+    }
+
     /// The handshake is over and its SYN had timed out: the RTO is at least 3 s until the next sample
     /// (RFC 6298 §5.7).
     pub(crate) fn after_syn_timeout(&mut self) {
@@ -171,10 +190,6 @@ impl RttEstimator {
     /// How often the RTO is doubled.
     pub(crate) fn backoff(&self) -> u8 {
         self.backoff
-    }
-
-    pub(crate) fn reset_backoff(&mut self) {
-        self.backoff = 0;
     }
 
     /// How long to wait for an ACK.
@@ -344,13 +359,28 @@ mod tests {
     }
 
     #[test]
-    fn a_spurious_timeout_is_taken_back() {
-        let mut estimator = modern(200);
-        estimator.on_timeout();
-        estimator.on_timeout();
-        assert_eq!(estimator.rto(), ms(4000));
-        estimator.reset_backoff();
-        assert_eq!(estimator.rto(), ms(1000));
+    fn after_a_needless_timeout_the_next_sample_is_the_least_that_is_believed() {
+        for (rtt_ms, srtt_ms, rttvar_ms) in [(300, 300, 150), (60, 102, 50)] {
+            let mut estimator = modern(200);
+            sample(&mut estimator, 100);
+            estimator.on_timeout();
+            estimator.on_needless_timeout();
+            assert_eq!(estimator.rto(), ms(600), "doubled until then");
+            sample(&mut estimator, rtt_ms);
+            assert_eq!((estimator.smoothed(), estimator.variance()), (Some(ms(srtt_ms)), ms(rttvar_ms)));
+            assert_eq!(estimator.rto(), ms(srtt_ms + 4 * rttvar_ms));
+            sample(&mut estimator, srtt_ms);
+            assert_eq!(estimator.smoothed(), Some(ms(srtt_ms)), "and the others are averaged as ever");
+        }
+    }
+
+    #[test]
+    fn ticks_are_raised_after_a_needless_timeout_too() {
+        let mut estimator = ticking(0);
+        sample(&mut estimator, 300);
+        estimator.on_needless_timeout();
+        sample(&mut estimator, 100);
+        assert_eq!((estimator.srtt, estimator.rttvar), (240 + 16, 60));
     }
 
     #[test]

@@ -84,6 +84,7 @@ impl Connection {
         let mut delivered = Delivered::default();
         let highest_sacked = self.highest_sacked;
         let advanced = segment.ack.bytes_since(self.snd.una);
+        self.recovery.on_ack_of(self.snd.una);
         let dsack = self.take_sacks(segment, &mut delivered);
         self.stats.dsacks += u32::from(dsack.is_some());
         if advanced > 0 {
@@ -171,7 +172,8 @@ impl Connection {
 
     /// RTO hears of the segment that the ACK waited for, holds and all; agents hear of the newest, which tells the
     /// path. An ACK that covers what was sent again for a loss tells nothing (Karn, RFC 6298 §3); one that covers a
-    /// tail probe does, or else a receiver that holds its ACKs would be probed each time.
+    /// tail probe does, or else a receiver that holds its ACKs would be probed each time. After a needless timeout the
+    /// RTO hears of new data first.
     fn take_samples(
         &mut self,
         cx: &mut Cx<'_>,
@@ -189,7 +191,7 @@ impl Connection {
             newest
                 .map(|newest| oldest.map_or(newest, |oldest| self.waited_for(cx.now, (newest, oldest), echo)))
         };
-        if let Some(sample) = for_rto {
+        if let Some(sample) = for_rto.filter(|_| !self.recovery.was_delayed) {
             self.take_rtt(cx, sample, newest);
         }
         newest

@@ -356,7 +356,7 @@ impl Connection {
         if end == Recovered::Undone {
             self.recovery.undo.close();
             self.board.unmark_lost();
-            self.rtt.reset_backoff();
+            self.learn_from_needless_timeout();
             self.stats.undone += 1;
             if self.mtu.acquit() {
                 self.path_mtu_changed(cx, MtuHow::Undone);
@@ -412,6 +412,7 @@ impl Connection {
         if nth == 1 && recovery.phase != Phase::Fast {
             recovery.undo = Undo::begin();
         }
+        recovery.undo.on_timeout();
         recovery.phase = Phase::AfterTimeout;
         recovery.point = self.snd.nxt;
         recovery.dup_acks = 0;
@@ -420,6 +421,20 @@ impl Connection {
         self.snd.timed.1 = Moment::NEVER;
         self.timers.disarm(Timer::TailProbe);
         self.timers.disarm(Timer::Reorder);
+    }
+
+    /// RFC 4015: the RTO stays doubled until new data measures the path, then is at least what that sample asks for.
+    /// A receiver that waits for more than may be sent would else be timed out for every ACK.
+    fn learn_from_needless_timeout(&mut self) {
+        if !self.recovery.undo.has_timed_out() {
+            return;
+        }
+        self.recovery.was_delayed = true;
+        self.rtt.on_needless_timeout();
+        if !self.tunables.rto_backoff {
+            // Without back-off there would never be a sample.
+            self.rtt.on_timeout();
+        }
     }
 
     pub(super) fn back_off(&mut self) {

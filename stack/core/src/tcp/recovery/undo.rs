@@ -17,6 +17,7 @@ pub(crate) struct Undo {
     unexplained: ArrayVec<Seq, MOST_UNEXPLAINED>,
     has_more: bool,
     is_open: bool,
+    has_timed_out: bool,
     /// The recovery is over, and when this is acknowledged nothing that it sent can be under way any more.
     until: Option<Seq>,
 }
@@ -25,6 +26,14 @@ impl Undo {
     /// A loss was found: from now on it may turn out to be none.
     pub(crate) fn begin() -> Undo {
         Undo { is_open: true, ..Undo::default() }
+    }
+
+    pub(crate) fn on_timeout(&mut self) {
+        self.has_timed_out = true;
+    }
+
+    pub(crate) fn has_timed_out(&self) -> bool {
+        self.has_timed_out
     }
 
     pub(crate) fn on_resent(&mut self, seq: Seq, snd_una: Seq, ts_value: u32) {
