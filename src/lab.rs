@@ -10,6 +10,7 @@ pub mod metric;
 pub mod record;
 pub mod report;
 pub mod result;
+mod settings;
 pub mod statistics;
 pub mod store;
 pub mod summary;

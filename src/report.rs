@@ -39,7 +39,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     printed(writeln!(std::io::stdout().lock(), "{text}{missing}The report is {}", out.display()))
 }
 
-/// Reads trial folders back; what is none is refused.
+/// Reads trial folders back, saying what is to be known of them; what is none is refused.
 pub(crate) fn read(folders: &[PathBuf]) -> Result<Bundle, Failure> {
-    Bundle::read(folders).map_err(|error| Failure::refused(error.place, error.problem))
+    let bundle = Bundle::read(folders).map_err(|error| Failure::refused(error.place, error.problem))?;
+    bundle.remarks.iter().for_each(|remark| eprintln!("hopwise: {remark}"));
+    Ok(bundle)
 }

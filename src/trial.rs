@@ -87,7 +87,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         arguments.out.clone()
     };
     let mode = if arguments.resume { Mode::Resume } else { Mode::Fresh };
-    let (store, kept) = Store::open(&folder, &campaign.trial, mode)?;
+    let (store, kept) = Store::open(&folder, &campaign, mode)?;
     if let Some(kept) = kept {
         eprintln!("hopwise: the trial that was in {} is in {} now", folder.display(), kept.display());
     }
@@ -109,8 +109,8 @@ pub(crate) fn completed(
     folder: &Path,
 ) -> Result<(Trial, Vec<Record>), Failure> {
     let campaign = Campaign::new(scenario, seeds, None).map_err(Failure::Located)?;
-    let (store, _) = match Store::open(folder, &campaign.trial, Mode::Resume) {
-        Err(StoreError::Refused { .. }) => Store::open(folder, &campaign.trial, Mode::Fresh)?,
+    let (store, _) = match Store::open(folder, &campaign, Mode::Resume) {
+        Err(StoreError::Refused { .. }) => Store::open(folder, &campaign, Mode::Anew)?,
         opened => opened?,
     };
     let how = runner::How { jobs: cores(), capture: false };

@@ -4,5 +4,7 @@
 mod folder;
 #[path = "trial/refusals.rs"]
 mod refusals;
+#[path = "trial/reports.rs"]
+mod reports;
 #[path = "trial/results.rs"]
 mod results;

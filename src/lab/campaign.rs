@@ -7,8 +7,10 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::VERSION;
+use super::findings::label;
 use super::record::{Record, Shard, Trial};
 use super::result::RunResult;
+use super::settings::difference;
 use super::statistics::{Samples, is_sure, watch};
 use crate::hex;
 use crate::located::Refusal;
@@ -153,6 +155,23 @@ impl Campaign {
             result,
             series,
         }
+    }
+
+    /// What tells a run that was made from those that are to be, but for its seed. None where nothing does.
+    pub fn difference(&self, record: &Record) -> Option<String> {
+        let (point, arm) = (label(&record.point), &record.arm);
+        if !self.trial.arms.contains(arm) {
+            return Some(format!("it holds runs of the arm `{arm}`, which this trial has not"));
+        }
+        if !self.trial.points.contains(&record.point) {
+            let point = if point.is_empty() { "without a matrix".to_owned() } else { format!("at {point}") };
+            return Some(format!("it holds runs {point}, where this trial has none"));
+        }
+        let is_alike =
+            |run: &&Planned| self.trial.points[run.point] == record.point && self.trial.arms[run.arm] == *arm;
+        let run = self.runs.iter().find(is_alike)?;
+        let difference = difference(&self.settings_of(run), &record.settings)?;
+        Some(format!("its runs of `{arm}` have other settings, {difference}"))
     }
 
     /// With what stands in the whole trial's plan, so that a record alone says how it came about.

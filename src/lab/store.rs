@@ -3,6 +3,7 @@
 //! Whatever kills the program, what stands under a record's name is a whole record. Two programs never write one
 //! folder, and what a run cost stands apart, so that the same trial leaves the same files.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 
+use super::campaign::Campaign;
 use super::cost::Cost;
 use super::csv;
 use super::record::{Record, Trial};
@@ -27,6 +29,8 @@ pub struct Store {
 pub enum Mode {
     /// A finished trial gives way, under another name.
     Fresh,
+    /// Any trial does.
+    Anew,
     /// Its runs are taken over.
     Resume,
 }
@@ -51,11 +55,11 @@ impl fmt::Display for StoreError {
 
 impl std::error::Error for StoreError {}
 
-const PLAN: &str = "trial.json";
+pub(super) const PLAN: &str = "trial.json";
 const LOCK: &str = "lock";
-const RECORDS: &str = "records.jsonl";
+pub(super) const RECORDS: &str = "records.jsonl";
 /// Of single runs, and what they cost.
-const RUNS: &str = "runs";
+pub(super) const RUNS: &str = "runs";
 const COSTS: &str = "costs";
 const SERIES: &str = "series";
 /// What is not whole yet ends so.
@@ -63,21 +67,29 @@ const UNFINISHED: &str = ".part";
 
 impl Store {
     /// Opens or makes the folder; answers the name under which an older trial is kept, if there was one.
-    pub fn open(folder: &Path, trial: &Trial, mode: Mode) -> Result<(Store, Option<PathBuf>), StoreError> {
+    pub fn open(
+        folder: &Path,
+        campaign: &Campaign,
+        mode: Mode,
+    ) -> Result<(Store, Option<PathBuf>), StoreError> {
+        let trial = &campaign.trial;
         let mut store = Store::locked(folder)?;
         let plan = store.plan()?;
         let mut kept = None;
         match (plan, mode) {
             (None, _) => store.check_foreign()?,
-            (Some(plan), Mode::Resume) => store.check_same(&plan, trial)?,
-            (Some(_), Mode::Fresh) if store.folder.join(RECORDS).exists() => {
-                kept = Some(store.make_way()?);
-                store = Store::locked(folder)?;
+            (Some(plan), Mode::Resume) => {
+                store.check_same(&plan, trial)?;
+                store.check_runs(campaign)?;
             }
-            (Some(_), Mode::Fresh) => {
+            (Some(_), Mode::Fresh) if !store.folder.join(RECORDS).exists() => {
                 let problem = "it holds a trial that has not finished: --resume goes on with it, --out DIR begins \
                                another one elsewhere";
                 return Err(store.refuse(problem));
+            }
+            (Some(_), Mode::Fresh | Mode::Anew) => {
+                kept = Some(store.make_way()?);
+                store = Store::locked(folder)?;
             }
         }
         for name in [RUNS, COSTS, SERIES] {
@@ -158,6 +170,25 @@ impl Store {
             return Ok(());
         };
         Err(self.refuse(format!("{problem}: choose another --out")))
+    }
+
+    /// What has been run must be of this trial too, or its report would be written over by another's. Only seeds may
+    /// be others: more or fewer of them are the same trial.
+    fn check_runs(&self, campaign: &Campaign) -> Result<(), StoreError> {
+        let ours: BTreeSet<&str> = campaign.runs.iter().map(|run| run.id.as_str()).collect();
+        let Ok(entries) = fs::read_dir(self.folder.join(RUNS)) else { return Ok(()) };
+        let names =
+            entries.filter_map(|entry| Some(entry.ok()?.path().file_stem()?.to_string_lossy().into_owned()));
+        for id in names.filter(|name| !ours.contains(name.as_str())) {
+            if let Some(problem) = self.find(&id).and_then(|record| campaign.difference(&record)) {
+                let problem = format!(
+                    "{problem}: --resume goes on with the same trial, with more seeds or fewer; choose another --out for \
+                     another one"
+                );
+                return Err(self.refuse(problem));
+            }
+        }
+        Ok(())
     }
 
     /// An older trial goes to the first free name with a number.

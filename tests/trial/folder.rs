@@ -38,8 +38,13 @@ impl Folder {
 
     /// `hopwise trial small.yaml WORDS…`, in this folder.
     pub(crate) fn command(&self, words: &[&str]) -> Command {
+        self.hopwise(&[&["trial", "small.yaml"], words].concat())
+    }
+
+    /// `hopwise WORDS…`, in this folder.
+    pub(crate) fn hopwise(&self, words: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_hopwise"));
-        command.args(["trial", "small.yaml"]).args(words).current_dir(&self.0);
+        command.args(words).current_dir(&self.0);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

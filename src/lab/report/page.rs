@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use super::chart::{escape, number};
 use super::{View, figures, tables};
+use crate::lab::VERSION;
 use crate::lab::record::Stop;
 
 const STYLE: &str = include_str!("style.css");
@@ -72,6 +73,8 @@ fn about(view: &View<'_>) -> String {
         Stop::WhenSure => "when sure, looked at after every block",
     };
     let runs = if there == planned { format!("{there}") } else { format!("{there} of {planned}") };
+    // Who draws what another has made is told as well.
+    let drawn_by = if trial.version == VERSION { String::new() } else { format!(", drawn by {VERSION}") };
     let mut html = String::from("<dl>");
     for (term, told) in [
         ("scenario", format!("{} in {}", trial.scenario, trial.world)),
@@ -79,7 +82,7 @@ fn about(view: &View<'_>) -> String {
         ("seeds", seeds.join(", ")),
         ("margin", format!("{} %", number(trial.margin * 100.0))),
         ("stop", stop.to_owned()),
-        ("made by", format!("hopwise {}", trial.version)),
+        ("made by", format!("hopwise {}{drawn_by}", trial.version)),
         ("radio's certificate", trial.certificate.clone()),
     ] {
         let _ = write!(html, "<div><dt>{term}</dt><dd>{}</dd></div>", escape(&told));

@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use serde_json::Value;
-
 use super::View;
 use super::chart::escape;
 use crate::lab::explain;
-use crate::lab::findings::{label, plain, told};
+use crate::lab::findings::{label, told};
 use crate::lab::record::Record;
+use crate::lab::settings::flatten;
 use crate::lab::statistics::change;
 
 /// Runs beyond these stand in records.jsonl alone.
@@ -107,9 +106,7 @@ pub(super) fn parameters(view: &View<'_>) -> String {
     let arms = &view.bundle.trial.arms;
     let mut paths: BTreeMap<String, BTreeMap<&str, BTreeSet<String>>> = BTreeMap::new();
     for record in &view.bundle.records {
-        let mut flat = Vec::new();
-        flatten("", &record.settings, &mut flat);
-        for (path, value) in flat {
+        for (path, value) in flatten(&record.settings) {
             paths.entry(path).or_default().entry(&record.arm).or_default().insert(value);
         }
     }
@@ -133,22 +130,6 @@ pub(super) fn parameters(view: &View<'_>) -> String {
         html.push_str("</tr>");
     }
     html + "</tbody></table></div>\n"
-}
-
-fn flatten(path: &str, value: &Value, into: &mut Vec<(String, String)>) {
-    let below = |key: &str| if path.is_empty() { key.to_owned() } else { format!("{path}.{key}") };
-    match value {
-        Value::Object(entries) if !entries.is_empty() => {
-            entries.iter().for_each(|(key, value)| flatten(&below(key), value, into));
-        }
-        Value::Array(items) if items.iter().any(|item| item.is_object() || item.is_array()) => {
-            items.iter().enumerate().for_each(|(nth, item)| flatten(&below(&nth.to_string()), item, into));
-        }
-        Value::Array(items) => {
-            into.push((path.to_owned(), items.iter().map(plain).collect::<Vec<_>>().join(", ")));
-        }
-        other => into.push((path.to_owned(), plain(other))),
-    }
 }
 
 pub(super) fn runs(view: &View<'_>) -> String {

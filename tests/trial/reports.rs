@@ -1,0 +1,133 @@
+//! `hopwise report` and `hopwise explain` of folders that are not what a trial of this version has just finished.
+
+use std::process::Output;
+
+use hopwise::lab::VERSION;
+
+use crate::folder::{Folder, text};
+
+fn told(folder: &Folder, words: &[&str]) -> Output {
+    folder.hopwise(words).output().expect("the command was built with the tests")
+}
+
+fn refused(folder: &Folder, words: &[&str], wanted: &[&str]) {
+    let done = told(folder, words);
+    let shown = text(&done.stderr);
+    assert_eq!(done.status.code(), Some(2), "{words:?}: {shown}");
+    for part in wanted {
+        assert!(shown.contains(part), "{words:?}: {part} is missing in {shown}");
+    }
+}
+
+/// Every file of a trial with another version in it, as that one would have written it.
+fn as_of_another_version(folder: &Folder, out: &str) {
+    for (name, bytes) in folder.files(out) {
+        if name.ends_with(".json") || name.ends_with(".jsonl") {
+            std::fs::write(folder.path(out).join(&name), text(&bytes).replace(VERSION, "0.0.1+old"))
+                .expect("a file");
+        }
+    }
+}
+
+#[test]
+fn what_another_version_made_is_told_with_a_word_and_never_mixed() {
+    let folder = Folder::new("versions");
+    for part in ["1", "2"] {
+        folder.done(&["--shard", &format!("{part}/2"), "--seeds", "2", "--out", part]);
+    }
+    as_of_another_version(&folder, "1");
+    for command in ["report", "explain"] {
+        let done = told(&folder, &[command, "1"]);
+        let said = text(&done.stderr);
+        assert_eq!(done.status.code(), Some(0), "{command}: {said}");
+        assert!(said.contains("the runs were made by hopwise 0.0.1+old") && said.contains(VERSION), "{said}");
+        assert!(!text(&done.stdout).is_empty());
+    }
+    let page = text(&folder.files("1")["report.html"]);
+    assert!(
+        page.contains(&format!("<dd>hopwise 0.0.1+old, drawn by {VERSION}</dd>")),
+        "the page says it as well"
+    );
+    let quiet = told(&folder, &["report", "2"]);
+    assert!(quiet.stderr.is_empty() && !text(&folder.files("2")["report.html"]).contains("drawn by"));
+    refused(
+        &folder,
+        &["report", "2", "1"],
+        &["1: is not of the trial in 2: version is 0.0.1+old here and", VERSION],
+    );
+    // One folder with runs of both, as somebody may put them together by hand.
+    let both = [&folder.files("1")["records.jsonl"][..], &folder.files("2")["records.jsonl"]].concat();
+    folder.write("1/records.jsonl", &text(&both));
+    refused(&folder, &["report", "1"], &["runs of two versions are not mixed", "0.0.1+old", VERSION]);
+    // What it does not understand, another version still may.
+    let plan = text(&folder.files("1")["trial.json"]);
+    folder.write("1/trial.json", &plan.replace("\"margin\"", "\"marge\""));
+    refused(&folder, &["report", "1"], &["hopwise 0.0.1+old wrote this", "missing field `margin`"]);
+}
+
+#[test]
+fn parts_with_other_settings_are_no_parts_of_one_trial() {
+    let folder = Folder::new("parts");
+    for (part, duration) in [("1", "run.duration=10s"), ("2", "run.duration=12s")] {
+        let shard = format!("{part}/2");
+        folder.done(&["--shard", &shard, "--seeds", "2", "--set", duration, "--out", part]);
+    }
+    refused(&folder, &["report", "1", "2"], &["other settings", "run.duration is 12s here and 10s there"]);
+}
+
+#[test]
+fn a_trial_that_has_not_finished_is_told_as_far_as_it_came() {
+    let folder = Folder::new("unfinished");
+    folder.done(&["--seeds", "2", "--out", "cut"]);
+    std::fs::remove_file(folder.path("cut/records.jsonl")).expect("it was there");
+    let runs: Vec<String> =
+        folder.files("cut").into_keys().filter(|name| name.starts_with("runs/")).collect();
+    std::fs::remove_file(folder.path("cut").join(&runs[0])).expect("a run");
+    folder.write("cut/runs/0.json.part", "half");
+    let done = told(&folder, &["report", "cut"]);
+    let (printed, said) = (text(&done.stdout), text(&done.stderr));
+    assert_eq!(done.status.code(), Some(0), "{said}");
+    assert!(said.contains("cut: the trial has not finished") && said.contains("--resume"), "{said}");
+    assert!(printed.contains("5 of 6 runs are there"), "{printed}");
+    assert!(text(&folder.files("cut")["report.html"]).contains("<dd>5 of 6</dd>"));
+    for run in &runs[1..] {
+        std::fs::remove_file(folder.path("cut").join(run)).expect("a run");
+    }
+    refused(&folder, &["report", "cut"], &["none of its runs has", "--resume"]);
+    refused(&folder, &["explain", "nowhere"], &["expected a folder that hopwise trial has written"]);
+    let run = told(&folder, &["run", "small.yaml", "--arm", "dca", "--out", "single"]);
+    assert_eq!(run.status.code(), Some(0), "{}", text(&run.stderr));
+    refused(
+        &folder,
+        &["report", "single"],
+        &["it holds what hopwise run has written; expected a folder that"],
+    );
+}
+
+#[test]
+fn going_on_with_other_settings_is_refused_before_anything_is_written_over() {
+    let folder = Folder::new("resumed");
+    folder.done(&["--seeds", "2", "--out", "here"]);
+    let before = folder.files("here");
+    let goes_on = |more: &[&str], wanted: &[&str]| {
+        let done = folder.trial(&[&["--seeds", "2", "--out", "here", "--resume"], more].concat());
+        let shown = text(&done.stderr);
+        assert_eq!(done.status.code(), Some(2), "{more:?}: {shown}");
+        for part in wanted {
+            assert!(shown.contains(part), "{more:?}: {part} is missing in {shown}");
+        }
+        assert!(folder.files("here") == before, "{more:?}");
+    };
+    goes_on(
+        &["--set", "run.duration=12s"],
+        &["run.duration is 12s here and 10s there", "choose another --out"],
+    );
+    goes_on(&["--set", "arms.dca.receiver=delayed"], &["its runs of `dca` have other settings"]);
+    goes_on(&["--set", "matrix={ topology.hops: [2, 3] }"], &["it holds runs without a matrix"]);
+    goes_on(
+        &["--set", "arms={ every: { receiver: immediate, sender: [newreno] } }"],
+        &["the arm `d", "has not"],
+    );
+    // Fewer seeds are the same trial.
+    folder.done(&["--seeds", "1", "--out", "here", "--resume"]);
+}
