@@ -15,7 +15,7 @@ pub use series::{FrameRow, Points, Series};
 
 use super::findings::{Findings, label};
 use super::record::{Point, Record};
-use chart::escape;
+use chart::{RowName, escape};
 
 /// The whole file.
 pub fn html(bundle: &Bundle) -> String {
@@ -29,6 +29,24 @@ pub(crate) struct View<'a> {
     findings: Findings,
 }
 
+/// An arm at a point, as a figure's row.
+struct Row<'a> {
+    point: &'a Point,
+    arm: &'a str,
+    group: String,
+}
+
+impl Row<'_> {
+    fn name(&self) -> RowName<'_> {
+        RowName { group: &self.group, own: self.arm }
+    }
+
+    /// For who points at it.
+    fn title(&self) -> String {
+        if self.group.is_empty() { self.arm.to_owned() } else { format!("{}, {}", self.arm, self.group) }
+    }
+}
+
 /// Points whose runs are shown over time.
 const MOST_POINTS: usize = 4;
 
@@ -39,15 +57,16 @@ impl View<'_> {
         format!("a{nth}")
     }
 
-    /// Arms at points, with the name that a row of a figure has.
-    fn rows(&self) -> Vec<(&Point, &str, String)> {
+    /// Arms at points, in the order of the tables.
+    fn rows(&self) -> Vec<Row<'_>> {
         let trial = &self.bundle.trial;
-        let named = |point: &Point, arm: &str| match trial.points.len() {
-            0 | 1 => arm.to_owned(),
-            _ => format!("{arm}, {}", short(point)),
-        };
-        let at = |point| trial.arms.iter().map(move |arm| (point, arm.as_str(), named(point, arm)));
-        trial.points.iter().flat_map(at).collect()
+        let row = |point, arm| Row { point, arm, group: self.group(point) };
+        trial.points.iter().flat_map(|point| trial.arms.iter().map(move |arm| row(point, arm))).collect()
+    }
+
+    /// What the rows of a point stand under.
+    fn group(&self, point: &Point) -> String {
+        if self.bundle.trial.points.len() < 2 { String::new() } else { short(point) }
     }
 
     fn runs<'b>(&'b self, point: &'b Point, arm: &'b str) -> impl Iterator<Item = &'b Record> {

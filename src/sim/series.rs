@@ -18,6 +18,7 @@ use hopwise_core::Instant;
 
 use super::Simulation;
 use super::build::RADIO;
+use super::plan::{FlowPlan, TrafficPlan, Ways};
 
 /// The columns: what was seen, of which flow, node or link, when, and its value.
 pub const CSV_HEADER: &str = "what,who,at_s,value";
@@ -150,8 +151,9 @@ impl<'a> Writer<'a> {
 
     fn sample(&mut self, simulation: &Simulation, at: Instant) {
         for (index, flow) in simulation.plan.flows.iter().enumerate().take(MOST_FLOWS) {
-            self.flow(simulation, at, index as u16, flow.from, &format!("f{index}"));
-            self.flow(simulation, at, index as u16, flow.to, &format!("f{index}-back"));
+            let (opener, other) = names_of(flow, index);
+            self.flow(simulation, at, index as u16, flow.from, &opener);
+            self.flow(simulation, at, index as u16, flow.to, &other);
         }
         for node in 0..self.names.len().min(MOST_NODES) {
             let name = self.names[node].clone();
@@ -216,6 +218,15 @@ impl<'a> Writer<'a> {
         let what = if event.sees == Sees::Collision { "lost" } else { "frame" };
         let lasts_us = (event.until_ns - event.from_ns) / 1_000;
         self.write(&format!("{what}:{kind}"), &who, Instant(event.from_ns), &lasts_us.to_string());
+    }
+}
+
+/// What results call the data of who opened, and that of the other: the only direction that has any is the flow.
+fn names_of(flow: &FlowPlan, index: usize) -> (String, String) {
+    let (flow_itself, back) = (format!("f{index}"), format!("f{index}-back"));
+    match &flow.traffic {
+        TrafficPlan::Tcp(tcp) if tcp.talk.ways() == Ways::Back => (back, flow_itself),
+        _ => (flow_itself, back),
     }
 }
 

@@ -8,6 +8,22 @@ const RIGHT: f64 = 10.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 34.0;
 
+/// A character of a row's name is no wider, but for few.
+const CHARACTER: f64 = 6.2;
+
+/// What a row is called, and what those are called that it stands among; nothing where it stands alone.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RowName<'a> {
+    pub(super) group: &'a str,
+    pub(super) own: &'a str,
+}
+
+impl<'a> RowName<'a> {
+    pub(super) fn alone(own: &'a str) -> RowName<'a> {
+        RowName { group: "", own }
+    }
+}
+
 /// Where a value stands in the picture.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
@@ -68,6 +84,8 @@ pub(super) struct Chart {
     x: Scale,
     y: Scale,
     body: String,
+    /// What lies over all else.
+    over: String,
 }
 
 impl Chart {
@@ -80,7 +98,7 @@ impl Chart {
     fn bare((width, height): (f64, f64), x: Axis<'_>, y: Axis<'_>) -> Chart {
         let across = Scale { low: x.low, high: x.high, from: LEFT, to: width - RIGHT };
         let up = Scale { low: y.low, high: y.high, from: height - BOTTOM, to: TOP };
-        let mut chart = Chart { width, height, x: across, y: up, body: String::new() };
+        let mut chart = Chart { width, height, x: across, y: up, body: String::new(), over: String::new() };
         for tick in up.ticks() {
             let at = up.px(tick);
             chart.rule((LEFT, at), (width - RIGHT, at), "grid");
@@ -103,25 +121,53 @@ impl Chart {
         chart
     }
 
-    /// Rows with names instead of an axis upwards.
-    pub(super) fn rows(width: f64, row: f64, names: &[&str], x: Axis<'_>) -> (Chart, Vec<f64>) {
-        let longest = names.iter().map(|name| name.chars().count()).max().unwrap_or(0);
-        let left = (longest as f64 * 6.6 + 12.0).clamp(LEFT, width / 2.5);
-        let height = TOP + row * names.len() as f64 + BOTTOM;
+    /// Rows with names instead of an axis upwards, under the names of their groups. Answers the rows' middles.
+    pub(super) fn rows(width: f64, row: f64, names: &[RowName<'_>], x: Axis<'_>) -> (Chart, Vec<f64>) {
+        let longest = names.iter().map(|name| name.own.chars().count()).max().unwrap_or(0);
+        let left = (longest as f64 * CHARACTER + 12.0).clamp(LEFT, width * 0.45);
+        let heads = (0..names.len()).filter(|nth| begins_group(names, *nth)).count();
+        let height = TOP + row * (names.len() + heads) as f64 + BOTTOM;
         let across = Scale { low: x.low, high: x.high, from: left, to: width - RIGHT };
         let up = Scale { low: 0.0, high: 1.0, from: height - BOTTOM, to: TOP };
-        let mut chart = Chart { width, height, x: across, y: up, body: String::new() };
+        let mut chart = Chart { width, height, x: across, y: up, body: String::new(), over: String::new() };
         for tick in across.ticks() {
             let at = across.px(tick);
             chart.rule((at, TOP), (at, height - BOTTOM), "grid");
             chart.text((at, height - BOTTOM + 14.0), "middle", &number(tick));
         }
-        let middles: Vec<f64> = (0..names.len()).map(|nth| TOP + row * (nth as f64 + 0.5)).collect();
-        for (name, middle) in names.iter().zip(&middles) {
-            chart.text((left - 6.0, middle + 3.5), "end", name);
+        let (mut middles, mut middle) = (Vec::new(), TOP + row / 2.0);
+        for (nth, name) in names.iter().enumerate() {
+            if begins_group(names, nth) {
+                chart.name((2.0, middle + 4.5), "start", name.group, width - 4.0);
+                middle += row;
+            }
+            chart.name((left - 6.0, middle + 3.5), "end", name.own, left - 8.0);
+            middles.push(middle);
+            middle += row;
         }
         chart.label_below(x.label);
         (chart, middles)
+    }
+
+    /// A row's name or a group's, over what else is drawn; what does not fit is cut, and shown whole to who points at it.
+    fn name(&mut self, (x, y): (f64, f64), anchor: &str, name: &str, room: f64) {
+        let fits = (room / CHARACTER).max(1.0) as usize;
+        let class = if anchor == "start" { " class=\"group\"" } else { "" };
+        let (text, title) = if name.chars().count() <= fits {
+            (escape(name), String::new())
+        } else {
+            let cut: String = name.chars().take(fits - 1).collect();
+            (format!("{}…", escape(cut.trim_end())), format!("<title>{}</title>", escape(name)))
+        };
+        let _ = write!(
+            self.over,
+            "<text{class} text-anchor=\"{anchor}\" x=\"{x:.1}\" y=\"{y:.1}\">{title}{text}</text>"
+        );
+    }
+
+    /// How high the part is that has the rows, or the lines.
+    pub(super) fn inner_height(&self) -> f64 {
+        self.y.from - self.y.to
     }
 
     fn frame(&mut self, below: &str, beside: &str) {
@@ -249,13 +295,20 @@ impl Chart {
     /// `what` is read out to those who do not see it.
     pub(super) fn finish(self, what: &str) -> String {
         format!(
-            "<svg viewBox=\"0 0 {:.0} {:.0}\" role=\"img\" aria-label=\"{}\">{}</svg>",
+            "<svg viewBox=\"0 0 {:.0} {:.0}\" role=\"img\" aria-label=\"{}\">{}{}</svg>",
             self.width,
             self.height,
             escape(what),
-            self.body
+            self.body,
+            self.over
         )
     }
+}
+
+/// Whether a row is the first of a group that has a name.
+fn begins_group(names: &[RowName<'_>], nth: usize) -> bool {
+    let group = names[nth].group;
+    !group.is_empty() && (nth == 0 || names[nth - 1].group != group)
 }
 
 /// With a tenth of a unit, which is finer than any screen.

@@ -122,6 +122,75 @@ fn a_trial_that_varies_hops_shows_goodput_by_hops_with_bands() {
     assert!(!super::html(&one_point).contains("fig-sweep"));
 }
 
+/// A trial over two paths, with a name that no margin holds.
+fn two_parameters() -> Bundle {
+    let arms = ["every", "an arm whose name is as long as a sentence, and longer still"];
+    let point = |hops: u32, queue: u32| {
+        let set = [("topology.hops", hops), ("radio.queue_packets", queue)];
+        set.map(|(path, value)| (path.to_owned(), json!(value))).into_iter().collect::<Point>()
+    };
+    let points = vec![point(2, 10), point(2, 50), point(4, 10), point(4, 50)];
+    let trial = Trial { points: points.clone(), ..trial(&arms, &[]) };
+    let run = |(point, arm): (&Point, &str), block| Record {
+        point: point.clone(),
+        id: format!("{}{arm}{block}", label(point)),
+        ..record(2, arm, block, 200.0 + f64::from(block))
+    };
+    let pairs = points.iter().flat_map(|point| arms.map(|arm| (point, arm)));
+    let records = pairs.flat_map(|pair| (1..=5).map(move |block| run(pair, block))).collect();
+    Bundle::new(trial, records, BTreeMap::new())
+}
+
+#[test]
+fn names_of_rows_stay_within_the_picture_and_say_their_point_once() {
+    let html = html(&two_parameters());
+    let figure = &html[html.find("<figure id=\"fig-goodput\">").expect("the figure")..];
+    let figure = &figure[..figure.find("</svg>").expect("its end")];
+    let mut count = 0;
+    for text in figure.split("<text").skip(1).filter(|text| text.contains("text-anchor=\"end\"")) {
+        let right: f64 =
+            text.split("x=\"").nth(1).and_then(|x| x.split('"').next()?.parse().ok()).expect("a place");
+        let (_, shown) = text.split_once('>').expect("a text");
+        let shown =
+            shown.rsplit("</title>").next().and_then(|text| text.split('<').next()).expect("its words");
+        assert!(shown.chars().count() as f64 * 6.2 <= right, "`{shown}` begins left of the picture");
+        count += 1;
+    }
+    assert_eq!(count, 8);
+    assert_eq!(figure.matches("class=\"group\"").count(), 4);
+    assert!(figure.contains(">hops = 2, queue_packets = 10</text>"));
+    assert!(
+        figure.contains("<title>an arm whose name is as long as a sentence, and longer still</title>an arm")
+    );
+}
+
+#[test]
+fn flows_that_delivered_most_are_shown_and_the_others_are_named() {
+    let trial = trial(&["every"], &[8]);
+    let mut record = record(8, "every", 1, 100.0);
+    let row = |id: &str, bytes_delivered: u64, background: bool| FlowRow {
+        id: id.to_owned(),
+        bytes_delivered,
+        background,
+        ..record.result.flows[0].clone()
+    };
+    record.result.flows = vec![
+        row("f0", 2_000, false),
+        row("f1", 300, false),
+        row("f1-back", 40_000, false),
+        row("f2", 9_000_000, false),
+        row("f10", 90_000_000, true),
+    ];
+    let lines = record.result.flows.iter().map(|flow| format!("acked_bytes,{},1.0,5\n", flow.id));
+    let csv = format!("what,who,at_s,value\n{}airtime:idle,n0,9.0,1\n", lines.collect::<String>());
+    let series = BTreeMap::from([(record.id.clone(), Series::parse(&csv))]);
+    let html = html(&Bundle::new(trial, vec![record], series));
+    let at = |flow: &str| html.find(&format!("<figure id=\"fig-cwnd-0-{flow}\">"));
+    assert!(at("f2").is_some() && at("f2") < at("f1-back") && at("f1-back") < at("f0"));
+    assert!(at("f1").is_none() && at("f10").is_none());
+    assert!(html.contains("Left out: f1 (0.0003 MB), f10 (90 MB);"), "the background comes last");
+}
+
 #[test]
 fn a_trial_without_any_run_has_a_report_nonetheless() {
     let empty = Bundle::new(trial(&["every", "dca"], &[8]), Vec::new(), BTreeMap::new());

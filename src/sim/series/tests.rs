@@ -58,6 +58,16 @@ fn windows_and_sequence_numbers_tell_what_the_flow_came_to() {
         assert_eq!(timeouts as u32, flow.sender.timeouts);
     }
     let queue = values(&text, "queue_packets", "n0");
+    for (direction, names) in [("back", ["f0", "f1"]), ("both", ["f0", "f0-back"])] {
+        let prepared = self::prepared(&[
+            &format!("traffic.0.direction={direction}"),
+            "run.duration=2s",
+            "run.warmup=0s",
+        ]);
+        let (text, _) = series(&prepared, Frames::Leave);
+        let is_there = |who: &&str| !values(&text, "acked_bytes", who).is_empty();
+        assert!(names.iter().all(is_there), "{direction}: lines are called as rows of results are");
+    }
     assert!(
         queue.iter().any(|(_, packets)| *packets > 0.0) && queue.iter().all(|(_, packets)| *packets <= 50.0)
     );

@@ -1,7 +1,7 @@
 //! Where the radios' time went.
 
 use super::super::chart::{Axis, Chart};
-use super::super::{View, figure};
+use super::super::{Row, View, figure};
 use super::ratios::WIDTH;
 
 /// What `sim::series` calls them, and what people do.
@@ -18,30 +18,26 @@ const KINDS: [(&str, &str); 9] = [
 ];
 
 pub(super) fn times(view: &View<'_>) -> String {
-    let points = view.points_shown();
     let mut rows = Vec::new();
-    for point in &points {
+    for point in view.points_shown() {
         for (arm, _, series) in view.shown(point) {
-            let name = match points.len() {
-                1 => arm.to_owned(),
-                _ => format!("{arm}, {}", super::super::short(point)),
-            };
             let seconds = KINDS.map(|(kind, _)| {
                 let what = format!("airtime:{kind}");
                 series.whose(&what).iter().filter_map(|node| series.last(&what, node)).sum::<f64>()
             });
             if seconds.iter().sum::<f64>() > 0.0 {
-                rows.push((name, seconds));
+                rows.push((Row { point, arm, group: view.group(point) }, seconds));
             }
         }
     }
     if rows.is_empty() {
         return String::new();
     }
-    let names: Vec<&str> = rows.iter().map(|(name, _)| name.as_str()).collect();
+    let names: Vec<_> = rows.iter().map(|(row, _)| row.name()).collect();
     let axis = Axis { label: "% of all radios' time", low: 0.0, high: 100.0 };
     let (mut chart, middles) = Chart::rows(WIDTH, 24.0, &names, axis);
-    for ((name, seconds), middle) in rows.iter().zip(middles) {
+    for ((row, seconds), middle) in rows.iter().zip(middles) {
+        let name = row.title();
         let whole: f64 = seconds.iter().sum();
         let mut from = 0.0;
         for (nth, (share, (_, told))) in seconds.iter().zip(KINDS).enumerate() {

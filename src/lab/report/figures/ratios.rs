@@ -1,7 +1,7 @@
 //! What every arm came to, run by run and against the baseline.
 
 use super::super::chart::{Axis, Chart, number};
-use super::super::{View, figure};
+use super::super::{Row, View, figure};
 use crate::lab::record::Record;
 use crate::lab::statistics::{Summary, change, summarize};
 
@@ -12,36 +12,36 @@ const MOST_RATIO: f64 = 10.0;
 
 /// Each arm's ratio to the baseline, with its interval and the margin.
 pub(super) fn ratios(view: &View<'_>) -> String {
-    let names = view.rows();
-    let found: Vec<_> = names
+    let rows = view.rows();
+    let found: Vec<_> = rows
         .iter()
-        .filter_map(|(point, arm, name)| {
-            let found = view.findings.points.iter().find(|found| found.point == **point)?;
-            let comparison = found.comparison(arm)?;
-            Some((name.as_str(), *arm, comparison.ratio?, comparison.ci95, comparison.verdict))
+        .filter_map(|row| {
+            let found = view.findings.points.iter().find(|found| found.point == *row.point)?;
+            let comparison = found.comparison(row.arm)?;
+            Some((row, comparison.ratio?, comparison.ci95, comparison.verdict))
         })
         .collect();
     if found.is_empty() {
         return String::new();
     }
     let margin = view.bundle.trial.margin;
-    let ends = found.iter().flat_map(|(_, _, ratio, ci95, _)| ci95.unwrap_or([*ratio, *ratio]));
+    let ends = found.iter().flat_map(|(_, ratio, ci95, _)| ci95.unwrap_or([*ratio, *ratio]));
     let ends: Vec<f64> = ends.chain([1.0 - 2.0 * margin, 1.0 + 2.0 * margin]).collect();
     let low = ends.iter().copied().fold(f64::INFINITY, f64::min);
     let high = ends.iter().copied().fold(0.0, f64::max).min(MOST_RATIO);
-    let rows: Vec<&str> = found.iter().map(|(name, ..)| *name).collect();
+    let names: Vec<_> = found.iter().map(|(row, ..)| row.name()).collect();
     let axis = Axis { label: "goodput over the baseline's", low: (low - 0.02).max(0.0), high: high + 0.02 };
-    let (mut chart, middles) = Chart::rows(WIDTH, ROW, &rows, axis);
-    let height = ROW * rows.len() as f64;
+    let (mut chart, middles) = Chart::rows(WIDTH, ROW, &names, axis);
+    let height = chart.inner_height();
     chart.bar((1.0 / (1.0 + margin), 1.0 + margin), (8.0, height), "zone", "within the margin");
     chart.bar((1.0, 1.0), (8.0, height), "zone", "");
     chart.raw(&one_line(chart.across(1.0), height));
-    for ((name, arm, ratio, ci95, verdict), middle) in found.iter().zip(middles) {
-        let class = view.class(arm);
+    for ((row, ratio, ci95, verdict), middle) in found.iter().zip(middles) {
+        let class = view.class(row.arm);
         if let Some([low, high]) = ci95 {
             chart.whisker((*low, *high), middle, &format!("whisker {class}"));
         }
-        let title = format!("{name}: {}, {verdict}", change(*ratio));
+        let title = format!("{}: {}, {verdict}", row.title(), change(*ratio));
         chart.spot((chart.across(*ratio), middle), 5.0, &format!("mark {class}"), &title);
     }
     let reading = format!(
@@ -89,18 +89,16 @@ fn strips(
     let rows = view.rows();
     let values: Vec<Vec<(u64, f64)>> = rows
         .iter()
-        .map(|(point, arm, _)| view.runs(point, arm).filter_map(|r| Some((r.seed, of(r)?))).collect())
+        .map(|row| view.runs(row.point, row.arm).filter_map(|r| Some((r.seed, of(r)?))).collect())
         .collect();
     let summaries: Vec<Option<Summary>> =
         values.iter().map(|values| summarize(&values.iter().map(|(_, v)| *v).collect::<Vec<_>>())).collect();
     let ends = summaries.iter().flatten().flat_map(|s| s.ci95.unwrap_or([s.mean, s.mean]));
     let all = values.iter().flatten().map(|(_, value)| *value).chain(ends);
-    let names: Vec<&str> = rows.iter().map(|(_, _, name)| name.as_str()).collect();
+    let names: Vec<_> = rows.iter().map(Row::name).collect();
     let (mut chart, middles) = Chart::rows(WIDTH, ROW, &names, Axis::to_most(label, all));
-    for (((_, arm, name), middle), (values, summary)) in
-        rows.iter().zip(middles).zip(values.iter().zip(&summaries))
-    {
-        let class = view.class(arm);
+    for ((row, middle), (values, summary)) in rows.iter().zip(middles).zip(values.iter().zip(&summaries)) {
+        let (class, name) = (view.class(row.arm), row.title());
         for (seed, value) in values {
             let title = format!("{name}, seed {seed}: {}", number(*value));
             chart.spot((chart.across(*value), middle), 3.5, &format!("run {class}"), &title);

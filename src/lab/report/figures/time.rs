@@ -1,9 +1,9 @@
 //! How runs went: windows, sequence numbers and queues over time, a panel for each arm, all with the same axes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::super::chart::{Axis, Chart, escape};
+use super::super::chart::{Axis, Chart, RowName, escape, number};
 use super::super::{Series, View, figure};
 use super::map;
 use crate::lab::findings::label;
@@ -30,14 +30,13 @@ pub(super) fn point(view: &View<'_>, point: &Point, nth: usize, is_open: bool) -
     let until_s = runs.iter().map(|(_, _, series)| end(series)).fold(0.0, f64::max);
     let shown = Shown { view, runs, until_s, nth };
     let mut html = String::new();
-    let flows = shown.flows();
-    for flow in flows.iter().take(MOST_FLOWS) {
+    let mut flows = shown.flows();
+    let others = flows.split_off(flows.len().min(MOST_FLOWS));
+    for (flow, _) in &flows {
         html.push_str(&shown.windows(flow));
         html.push_str(&shown.sequences(flow));
     }
-    if flows.len() > MOST_FLOWS {
-        let _ = write!(html, "<p>The other {} flows are in the series' files.</p>", flows.len() - MOST_FLOWS);
-    }
+    html.push_str(&left_out(&others));
     html.push_str(&shown.queues());
     html.push_str(&map::figure_of(view, &shown.runs, nth));
     if view.bundle.trial.points.len() < 2 {
@@ -54,14 +53,23 @@ fn end(series: &Series) -> f64 {
 }
 
 impl Shown<'_> {
-    fn flows(&self) -> Vec<String> {
-        let mut flows: Vec<String> = Vec::new();
-        for (_, _, series) in &self.runs {
-            let names = series.whose("acked_bytes").into_iter().map(str::to_owned);
-            let new: Vec<_> = names.filter(|name| !flows.contains(name)).collect();
-            flows.extend(new);
-        }
-        flows
+    /// The flows over TCP with the bytes that they delivered in all arms, those that delivered most first, and what
+    /// stands in no total last.
+    fn flows(&self) -> Vec<(String, u64)> {
+        let names: BTreeSet<&str> =
+            self.runs.iter().flat_map(|(_, _, series)| series.whose("acked_bytes")).collect();
+        let rows = |name: &str| {
+            let all = self.runs.iter().flat_map(|(_, record, _)| &record.result.flows);
+            all.filter(|row| row.id == name).collect::<Vec<_>>()
+        };
+        let flow = |name: &str| {
+            let rows = rows(name);
+            let bytes: u64 = rows.iter().map(|row| row.bytes_delivered).sum();
+            (rows.iter().any(|row| row.background), std::cmp::Reverse(bytes), name.to_owned())
+        };
+        let mut flows: Vec<_> = names.into_iter().map(flow).collect();
+        flows.sort();
+        flows.into_iter().map(|(_, bytes, name)| (name, bytes.0)).collect()
     }
 
     /// What is not counted, at most.
@@ -147,14 +155,14 @@ impl Shown<'_> {
         figure(&format!("fig-queue-{}", self.nth), "Interface queues", &body, reading)
     }
 
-    fn queue_picture(&self, series: &Series) -> String {
+    fn queue_picture<'a>(&self, series: &'a Series) -> String {
         let nodes = series.whose("queue_packets");
         let axis = Axis { label: "seconds", low: 0.0, high: self.until_s };
         let row = (150.0 / nodes.len().max(1) as f64).clamp(3.0, 18.0);
         // As many names as there is room for.
         let every = (10.0 / row).ceil() as usize;
-        let names: Vec<&str> =
-            nodes.iter().enumerate().map(|(nth, node)| if nth % every == 0 { *node } else { "" }).collect();
+        let name = |(nth, node): (usize, &&'a str)| RowName::alone(if nth % every == 0 { node } else { "" });
+        let names: Vec<_> = nodes.iter().enumerate().map(name).collect();
         let (mut chart, middles) = Chart::rows(SIZE.0, row, &names, axis);
         let mut paths: BTreeMap<usize, String> = BTreeMap::new();
         for (node, middle) in nodes.iter().zip(middles) {
@@ -179,6 +187,24 @@ impl Shown<'_> {
         }
         chart.finish("queue lengths over time")
     }
+}
+
+/// Of which flows there is no figure, and how little they delivered.
+fn left_out(flows: &[(String, u64)]) -> String {
+    const MOST_NAMED: usize = 12;
+    if flows.is_empty() {
+        return String::new();
+    }
+    let told =
+        |(name, bytes): &(String, u64)| format!("{} ({} MB)", escape(name), number(*bytes as f64 / 1e6));
+    let named: Vec<_> = flows.iter().take(MOST_NAMED).map(told).collect();
+    let more = flows.len().saturating_sub(MOST_NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!(
+        "<p class=\"left-out\">Shown are the flows that delivered most. Left out: {}{more}; their lines are in the \
+         series' files, their figures in records.jsonl.</p>",
+        named.join(", ")
+    )
 }
 
 /// Where a counter rises.
