@@ -15,6 +15,7 @@ use serde_path_to_error::Segment;
 mod assign;
 mod specs;
 mod tree;
+mod words;
 
 use tree::Node;
 
@@ -156,7 +157,10 @@ impl Document {
 
     /// Refuses what is no YAML.
     pub fn parse(name: &str, text: &str) -> Result<Document, Box<Refusal>> {
-        let refuse = |span, problem| Box::new(Refusal::new(name, text, span, problem, None));
+        let accepted = "YAML: the same indent for keys that stand together, a bracket for each bracket, and quotes \
+                        around a text with `: ` or ` #` in it";
+        let refuse =
+            |span, problem| Box::new(Refusal::new(name, text, span, problem, Some(accepted.to_owned())));
         let root = tree::parse(text).map_err(|(at, problem)| refuse(at, problem))?;
         let value: serde_yaml::Value = serde_yaml::from_str(text).map_err(|error| {
             let at = error.location().map_or(0, |location| location.index()).min(text.len());
@@ -182,8 +186,12 @@ impl Document {
                 Some((wrong, wanted)) if wrong.starts_with("unknown field") => {
                     self.refuse_key(&place, wrong, &with_nearest(wrong, wanted))
                 }
-                Some((wrong, wanted)) => self.refuse(&place, wrong, &with_nearest(wrong, wanted)),
-                None => self.refuse_at(&place, Mark::Value, problem, None),
+                Some((wrong, wanted)) => {
+                    self.refuse(&place, words::problem(wrong), &with_nearest(wrong, &words::wanted(wanted)))
+                }
+                None => {
+                    self.refuse_at(&place, Mark::Value, words::problem(&problem), words::advice(&problem))
+                }
             }
         })
     }
@@ -208,8 +216,8 @@ impl Document {
         let mut place = place.clone();
         // What stands elsewhere may have been set itself; nothing of ours is set over more often.
         for _ in 0..self.assigned.len() {
-            match self.assigned_to(&place).map(|assigned| assigned.shown(&place, &problem, accepted.as_ref()))
-            {
+            let assigned = self.assigned_to(&place).or_else(|| self.assigned_below(&place));
+            match assigned.map(|assigned| assigned.shown(&place, &problem, accepted.as_ref())) {
                 Some(assign::Shown::InText(refusal)) => return refusal,
                 Some(assign::Shown::At(elsewhere)) => place = elsewhere,
                 None => break,

@@ -126,11 +126,13 @@ impl Scenario {
                 "two arms, or all-seeds",
             ));
         }
+        let cells = matrix::cells(&self.document, file.matrix.as_ref())?;
+        check::arms_over_matrix(&self.document, &file, &cells)?;
         Ok(Asked {
             title: file.title,
             world: file.world.name(),
             arms,
-            cells: matrix::cells(&self.document, file.matrix.as_ref())?,
+            cells,
             seeds: file.run.seeds,
             margin: f64::from(file.run.margin.0) / 1e6,
             stop: match file.run.stop {
@@ -189,7 +191,9 @@ impl Scenario {
     /// The scenario as it stands, or at the only point that its matrix has left.
     fn at_only_point(&self) -> Result<Scenario, Box<Refusal>> {
         let file: ScenarioFile = self.document.read()?;
-        match &matrix::cells(&self.document, file.matrix.as_ref())?[..] {
+        let cells = matrix::cells(&self.document, file.matrix.as_ref())?;
+        check::arms_over_matrix(&self.document, &file, &cells)?;
+        match &cells[..] {
             [only] => self.at(only),
             cells => {
                 let problem = format!("a run has one point, and the matrix has {}", cells.len());

@@ -34,7 +34,7 @@ pub(super) enum Shown {
 }
 
 impl Assigned {
-    /// Where `place`, which is the assigned one or within it, is shown.
+    /// Where `place`, which is the assigned one, within it, or there by it alone, is shown.
     pub(super) fn shown(&self, place: &Place, problem: &str, accepted: Option<&String>) -> Shown {
         match &self.from {
             From::Text { by, text, value_at } => {
@@ -42,7 +42,7 @@ impl Assigned {
                 Shown::InText(Box::new(Refusal::new(by, text, *value_at..text.len(), problem, accepted)))
             }
             From::Elsewhere(from) => {
-                let within = &place.0[self.place.0.len()..];
+                let within = place.0.get(self.place.0.len()..).unwrap_or_default();
                 Shown::At(Place(from.0.iter().chain(within).cloned().collect()))
             }
         }
@@ -126,6 +126,13 @@ impl Document {
     pub(super) fn assigned_to(&self, place: &Place) -> Option<&Assigned> {
         self.assigned.iter().rev().find(|assigned| place.0.starts_with(&assigned.place.0))
     }
+    /// Of a place that the file has not, the last assignment below it: there is something because of that one.
+    pub(super) fn assigned_below(&self, place: &Place) -> Option<&Assigned> {
+        if self.root.has(&place.0) {
+            return None;
+        }
+        self.assigned.iter().rev().find(|assigned| assigned.place.0.starts_with(&place.0))
+    }
 }
 
 /// Maps that are not there are made; a list takes one more at its end.
@@ -204,6 +211,18 @@ mod tests {
         assert_eq!(refusal.to_string(), "--set:1:11: no number");
         let other = document.refuse(&Place::root().key("list"), "no", "yes");
         assert_eq!(other.to_string(), "a.yaml:2:7: no");
+    }
+
+    #[test]
+    fn what_is_there_only_by_what_was_set_is_refused_where_it_was_set() {
+        let mut document = document();
+        for assignment in ["matrix.hops=[1, 2]", "run.more=1"] {
+            document.set("--set", assignment).expect("it can be set");
+        }
+        let whole = document.refuse_key(&Place::root().key("matrix"), "two points", "one");
+        assert_eq!(whole.to_string(), "--set:1:13: two points");
+        let of_file = document.refuse_key(&Place::root().key("run"), "no", "yes");
+        assert_eq!(of_file.to_string(), "a.yaml:1:1: no");
     }
 
     #[test]

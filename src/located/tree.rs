@@ -37,23 +37,31 @@ impl Node {
         self.find(steps).0
     }
 
+    /// Whether the text has it.
+    pub(super) fn has(&self, steps: &[Step]) -> bool {
+        steps.iter().try_fold(self, |node, step| node.next(step).map(|(next, _)| next)).is_some()
+    }
+
     fn find(&self, steps: &[Step]) -> (Range<usize>, Range<usize>) {
         let mut found = (self, self.span.clone());
         for step in steps {
-            let next = match (&found.0.inner, step) {
-                (Inner::Map(entries), Step::Key(wanted)) => entries
-                    .iter()
-                    .find(|(key, ..)| key == wanted)
-                    .map(|(_, span, value)| (value, span.clone())),
-                (Inner::List(items), Step::Index(index)) => {
-                    items.get(*index).map(|item| (item, item.span.clone()))
-                }
-                _ => None,
-            };
-            let Some(next) = next else { break };
+            let Some(next) = found.0.next(step) else { break };
             found = next;
         }
         (found.1, found.0.span.clone())
+    }
+
+    /// One step on, with the place of its key.
+    fn next(&self, step: &Step) -> Option<(&Node, Range<usize>)> {
+        match (&self.inner, step) {
+            (Inner::Map(entries), Step::Key(wanted)) => {
+                entries.iter().find(|(key, ..)| key == wanted).map(|(_, span, value)| (value, span.clone()))
+            }
+            (Inner::List(items), Step::Index(index)) => {
+                items.get(*index).map(|item| (item, item.span.clone()))
+            }
+            _ => None,
+        }
     }
 }
 

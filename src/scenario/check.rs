@@ -1,7 +1,9 @@
 //! What is wrong with a scenario although each of its keys is sound: refused at its place.
 
+mod effect;
 mod traffic;
 
+pub(super) use effect::arms_over_matrix;
 use hopwise_agents::SpecError;
 use hopwise_agents::registry::Kind;
 use hopwise_agents::spec::{
@@ -38,6 +40,12 @@ pub(super) fn all(document: &Document, file: &ScenarioFile) -> Checked {
     if file.traffic.is_empty() {
         return Err(document.refuse(&Place::root().key("traffic"), "nothing flows", "at least one flow"));
     }
+    if file.traffic.iter().all(|traffic| traffic.background) {
+        let place = Place::root().key("traffic").index(0).key("background");
+        let problem = "all that flows is in the background, and nothing is counted";
+        return Err(document.refuse_key(&place, problem, "at least one flow without `background: true`"));
+    }
+    effect::routing(document, file)?;
     let total: u64 = file.traffic.iter().map(|traffic| u64::from(traffic.flows)).sum();
     for (nth, traffic) in file.traffic.iter().enumerate() {
         let place = Place::root().key("traffic").index(nth);

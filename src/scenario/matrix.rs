@@ -4,6 +4,7 @@ use serde_yaml::Value;
 
 use super::check;
 use super::schema::MatrixConfig;
+use crate::lab::findings::plain;
 use crate::lab::record::Point;
 use crate::located::{Document, Place, Refusal};
 
@@ -109,7 +110,10 @@ impl Matrix<'_> {
         axes: &mut Vec<Axis>,
     ) -> Result<(), Box<Refusal>> {
         let Some(map) = values.as_mapping().filter(|map| !map.is_empty()) else {
-            axes.extend(self.axis(place, path, values)?);
+            if let Some(axis) = self.axis(place, path, values)? {
+                self.check_once(&axis)?;
+                axes.push(axis);
+            }
             return Ok(());
         };
         for (key, values) in map {
@@ -139,10 +143,13 @@ impl Matrix<'_> {
         let mut axes = Vec::new();
         for (nth, group) in self.list(place, groups)?.iter().enumerate() {
             let place = place.index(nth);
-            let mut together: Option<Axis> = None;
+            let (mut together, mut is_whole): (Option<Axis>, bool) = (None, true);
             for (key, values) in self.map(&place, group)? {
                 let path = self.key(&place, key)?;
-                let Some(axis) = self.axis(&place.key(path), path, values)? else { continue };
+                let Some(axis) = self.axis(&place.key(path), path, values)? else {
+                    is_whole = false;
+                    continue;
+                };
                 together = Some(match together {
                     None => axis,
                     Some(so_far) if so_far.len() == axis.len() => {
@@ -155,9 +162,31 @@ impl Matrix<'_> {
                     }
                 });
             }
-            axes.extend(together);
+            let Some(mut axis) = together else { continue };
+            if is_whole {
+                self.check_once(&axis)?;
+            } else {
+                // Of rows that differed in what --set has fixed, one is left.
+                let all = axis.clone();
+                let mut nth = 0..;
+                axis.retain(|row| {
+                    !nth.next().is_some_and(|nth| all[..nth].iter().any(|known| are_same(known, row)))
+                });
+            }
+            axes.push(axis);
         }
         Ok(axes)
+    }
+
+    /// Refuses a value, or what goes together, that stands there twice: both would be the same point.
+    fn check_once(&self, axis: &Axis) -> Result<(), Box<Refusal>> {
+        let twice = |nth: &usize| axis[..*nth].iter().any(|known| are_same(known, &axis[*nth]));
+        let Some(nth) = (1..axis.len()).find(twice) else { return Ok(()) };
+        let row = &axis[nth];
+        let values: Vec<String> = row.iter().map(|given| plain(&json(&given.value))).collect();
+        let problem = format!("`{}` stands there already", values.join(", "));
+        let accepted = "each value once; a trial's `run.seeds` says how often it is run";
+        Err(self.document.refuse(&row[0].place, problem, accepted))
     }
 
     /// The values of a point that is left out; none where `--set` has fixed others, or all: then it is asked for.
@@ -179,11 +208,23 @@ impl Matrix<'_> {
     }
 }
 
+fn json(value: &Value) -> serde_json::Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+/// Whether two rows are the same point: what is written alike, and numbers that are equal.
+fn are_same(one: &[Given], other: &[Given]) -> bool {
+    one.iter().zip(other).all(|(one, other)| {
+        let is_equal = one.value.as_f64().is_some() && one.value.as_f64() == other.value.as_f64();
+        is_equal || plain(&json(&one.value)) == plain(&json(&other.value))
+    })
+}
+
 impl Cell {
     fn with(&self, givens: &[Given]) -> Result<Cell, Given> {
         let mut cell = self.clone();
         for given in givens {
-            let value = serde_json::to_value(&given.value).unwrap_or_default();
+            let value = json(&given.value);
             if cell.point.insert(given.path.clone(), value).is_some() {
                 return Err(given.clone());
             }

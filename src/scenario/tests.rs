@@ -37,7 +37,7 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
     for (set, problem) in [
         ("topology.hops=0", "--set:1:15: hops: 0"),
         ("topology.hops=1000000", "hops: 1000000"),
-        ("topology.hops=-1", "--set:1:15: invalid value"),
+        ("topology.hops=-1", "--set:1:15: `-1` does not fit here"),
         ("topology.spacing_m=0", "spacing_m: 0"),
         ("topology.kind=grid", "`hops` belongs to another kind"),
         ("radio.profile=dsss-3mbps", "no profile is called `dsss-3mbps`"),
@@ -46,9 +46,13 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
         ("run.duration=10s", "the warm-up leaves nothing"),
         ("world=mesh", "unknown variant `mesh`"),
         ("routing.protocol=olsr", "unknown variant `olsr`"),
-        ("routing.net_diameter=0", "net_diameter is out of bounds"),
-        ("routing.active_route_timeout=2h", "active_route_timeout is out of bounds"),
+        ("routing={ protocol: aodv, net_diameter: 0 }", "net_diameter is out of bounds"),
+        ("routing={ protocol: aodv, active_route_timeout: 2h }", "active_route_timeout is out of bounds"),
         ("routing={ protocol: aodv, hops: 3 }", "unknown field `hops`"),
+        ("routing.rules=rfc3561", "--set:1:15: `rules` changes nothing under protocol: static"),
+        ("routing.net_diameter=9", "--set:1:22: `net_diameter` changes nothing under protocol: static"),
+        ("arms.x.set={ routing.rules: rfc3561 }", "--set:1:12: `rules` changes nothing"),
+        ("traffic.0.background=true", "--set:1:22: all that flows is in the background"),
         ("traffic.0.to=n9", "no node is called `n9`"),
         ("traffic.0.to=first", "are the same node"),
         ("arms.x.receiver=imediate", "imediate"),
@@ -90,6 +94,31 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
         let refused = refused(&[set]);
         assert!(refused.contains(problem), "{set}: {refused}");
     }
+}
+
+#[test]
+fn routings_constants_stand_where_a_protocol_may_use_them() {
+    for sets in [
+        &["routing.protocol=static"][..],
+        &["routing.protocol=aodv", "routing.rules=rfc3561"],
+        &["arms.y={ set: { routing.protocol: aodv } }", "routing.net_diameter=9"],
+        &["matrix.routing.protocol=[static, aodv]", "routing.rules=rfc3561"],
+    ] {
+        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+        let scenario = Scenario::parse("a.yaml", CHAIN, &sets).expect("it is read");
+        let cell = scenario.asked().expect("it can be asked").cells[0].clone();
+        scenario
+            .at(&cell)
+            .expect("a point")
+            .prepare("x", 1)
+            .unwrap_or_else(|refusal| panic!("{sets:?}: {refusal}"));
+    }
+    let alone = CHAIN.replace("protocol: static, rules: ns2", "rules: ns2");
+    let scenario = Scenario::parse("a.yaml", &alone, &[]).expect("it is read");
+    let Err(NoPlan::Refused(refusal)) = scenario.plan(None, 1) else { panic!("no protocol is named") };
+    assert!(
+        shown(&refusal).contains("`rules` changes nothing") && shown(&refusal).contains("protocol: aodv")
+    );
 }
 
 #[test]

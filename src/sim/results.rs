@@ -77,7 +77,8 @@ impl Results {
     }
 
     pub fn total_kbps(&self) -> f64 {
-        self.foreground().map(|flow| flow.goodput_kbps).sum()
+        // From +0: an empty sum of floats is -0.
+        self.foreground().fold(0.0, |total, flow| total + flow.goodput_kbps)
     }
 
     /// Jain's index of the flows' goodputs, each both ways together; 1 for equal shares.

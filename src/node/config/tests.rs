@@ -70,7 +70,7 @@ fn what_is_wrong_is_refused_at_its_place_with_what_is_accepted() {
             "forwards: [{ listen: mesh:10.9.0.1:80, to: 127.0.0.1:81 }]",
             "3:22: 10.9.0.1 is no address of this",
         ),
-        ("forwards: [{ listen: 80, to: mesh:n:80 }]", "3:22: invalid type"),
+        ("forwards: [{ listen: 80, to: mesh:n:80 }]", "3:22: `80` does not fit here"),
         ("forwards: [{ listen: a.b, to: mesh:n:80 }]", "3:22: `a.b` | expected 127.0.0.1:8080"),
         ("capture: { file: a.pcapng, links: [hw2] }", "3:36: no link is named `hw2`"),
         ("capture: { file: a.pcapng, rotate: 1KiB }", "3:36: too small for a file | 64KiB or more"),

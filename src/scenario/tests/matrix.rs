@@ -70,6 +70,48 @@ fn the_matrix_itself_can_be_set() {
 }
 
 #[test]
+fn what_goes_together_may_repeat_one_value_and_is_one_point_where_the_other_is_set() {
+    let together = "  together: [{ topology.hops: [1, 1, 4], radio.queue_packets: [10, 50, 50] }]\n";
+    assert_eq!(points(&with_matrix(together, &[])).len(), 3);
+    assert_eq!(
+        points(&with_matrix(together, &["radio.queue_packets=20"])),
+        ["topology.hops = 1", "topology.hops = 4"]
+    );
+}
+
+#[test]
+fn a_matrix_that_was_set_is_refused_where_it_was_set() {
+    for (set, problem) in [
+        ("matrix.topology.hops=[1, 4]", "--set:1:22: a run has one point, and the matrix has 2"),
+        ("matrix.topology.hops=[4, 4]", "--set:1:22: `4` stands there already"),
+        ("matrix={ topology.hops: 4 }", "--set:1:8: no list"),
+        ("matrix={ topology.hopps: [4] }", "--set:1:8: unknown field `hopps`"),
+        ("matrix.together=[{ topology.hops: [] }]", "--set:1:17: no list"),
+        ("matrix.topology.hops=[4, none]", "--set:1:22: a run has one point"),
+    ] {
+        let refused = super::refused(&[set]);
+        assert!(refused.starts_with(problem), "{set}: {refused}");
+    }
+    let far =
+        Scenario::parse("a.yaml", CHAIN, &["matrix.topology.hops=[4, none]".to_owned()]).expect("it is read");
+    let cells = far.asked().expect("it can be asked").cells;
+    let refused = far.at(&cells[1]).expect("it can be set").settings("x").expect_err("no number");
+    assert!(shown(&refused).starts_with("--set:1:22: `none` does not fit here"), "{}", shown(&refused));
+}
+
+#[test]
+fn an_arm_sets_nothing_that_the_matrix_varies() {
+    for set in ["arms.x.set={ topology.hops: 3 }", "arms.x.set={ topology: { kind: chain, hops: 3 } }"] {
+        let scenario = with_matrix(CROSSED, &[set]);
+        let refused = shown(&scenario.asked().expect_err(set));
+        assert!(refused.contains("the matrix varies `topology.hops`, and this goes over it"), "{refused}");
+        let fixed = with_matrix(CROSSED, &[set, "topology.hops=7"]);
+        assert_eq!(fixed.asked().expect("it varies no more").cells.len(), 2);
+    }
+    with_matrix(CROSSED, &["arms.x.set={ topology.spacing_m: 150 }"]).asked().expect("another path");
+}
+
+#[test]
 fn what_is_excluded_holds_for_what_is_set_as_well_unless_all_of_it_is() {
     let without = format!("{CROSSED}  exclude: [{{ topology.hops: 1, radio.profile: dsss-2mbps }}]\n");
     let left = |sets: &[&str]| points(&with_matrix(&without, sets));
@@ -92,6 +134,13 @@ fn a_matrix_that_makes_no_sense_is_refused_where_it_stands() {
         ("  topology.hops: [1]\n  exclude: [{ topology.hops: 2 }]\n", "no point has these values"),
         ("  topology.hops: [1]\n  exclude: [{ topology.hops: 1 }]\n", "no point is left"),
         ("  4: [1]\n", "a key that is no text"),
+        ("  topology.hops: [1, 4, 4]\n", "25: `4` stands there already"),
+        ("  topology.hops: [1, 1.0]\n", "`1.0` stands there already"),
+        ("  topology: { hops: [2, 2] }\n", "`2` stands there already"),
+        (
+            "  together: [{ topology.hops: [1, 1], run.duration: [60s, 60s] }]\n",
+            "`1, 60s` stands there already",
+        ),
     ] {
         let refused = with_matrix(matrix, &[]).asked().expect_err(matrix);
         let refused = shown(&refused);

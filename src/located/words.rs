@@ -1,0 +1,55 @@
+//! What serde says, in the words of people who write YAML.
+
+/// What is wrong, without the names of types.
+pub(super) fn problem(said: &str) -> String {
+    let Some(given) = said.strip_prefix("invalid type: ").or_else(|| said.strip_prefix("invalid value: "))
+    else {
+        return said.to_owned();
+    };
+    let quoted = |text: &str| format!("`{}` does not fit here", text.trim_matches(['`', '"']));
+    for kind in ["string ", "integer ", "floating point ", "boolean ", "character "] {
+        if let Some(text) = given.strip_prefix(kind) {
+            return quoted(text);
+        }
+    }
+    match given {
+        "unit value" | "null" | "Option value" => "nothing is given here".to_owned(),
+        "sequence" => "a list does not fit here".to_owned(),
+        "map" => "keys with values do not fit here".to_owned(),
+        other => format!("{other} does not fit here"),
+    }
+}
+
+/// What would be accepted, without the names of types.
+pub(super) fn wanted(said: &str) -> String {
+    let most: Option<u64> = match said {
+        "u8" => Some(u8::MAX.into()),
+        "u16" => Some(u16::MAX.into()),
+        "u32" => Some(u32::MAX.into()),
+        "u64" | "usize" => Some(u64::MAX),
+        _ => None,
+    };
+    if let Some(most) = most {
+        return format!("a whole number from 0 to {most}");
+    }
+    match said {
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number".to_owned(),
+        "f32" | "f64" => "a number".to_owned(),
+        "a boolean" => "true or false".to_owned(),
+        "a string" | "a borrowed string" | "string" => "a text".to_owned(),
+        "a sequence" | "sequence" => "a list, such as [a, b]".to_owned(),
+        "a map" | "map" => "keys with values, such as { key: value }".to_owned(),
+        "unit" | "null" => "nothing".to_owned(),
+        other if other.starts_with("struct ") => "keys with values, such as { key: value }".to_owned(),
+        other => match other.strip_prefix("an array of length ").or(other.strip_prefix("a tuple of size ")) {
+            Some(count) => format!("a list of {count} values"),
+            None => other.to_owned(),
+        },
+    }
+}
+
+/// Where serde says nothing of what it wants: of a key that is missing, that it be written.
+pub(super) fn advice(said: &str) -> Option<String> {
+    let key = said.strip_prefix("missing field `")?.strip_suffix('`')?;
+    Some(format!("the key `{key}` with its value, here"))
+}

@@ -1,0 +1,78 @@
+//! Settings that would change nothing: refused, since whoever wrote them meant something.
+
+use serde_yaml::Value;
+
+use super::Checked;
+use crate::located::{Document, Place};
+use crate::routing::Protocol;
+use crate::scenario::matrix::Cell;
+use crate::scenario::schema::ScenarioFile;
+
+/// Constants of a protocol under static routes. `rules` may stand beside `protocol: static` for who sets another
+/// protocol over it; set alone it changes nothing either. Where arms or points differ in the protocol, some use them.
+pub(super) fn routing(document: &Document, file: &ScenarioFile) -> Checked {
+    let Some(given) = document.value_at("routing").and_then(Value::as_mapping) else { return Ok(()) };
+    if file.routing.protocol != Protocol::Static
+        || varies_protocol(file)
+        || document.is_set("routing.protocol")
+    {
+        return Ok(());
+    }
+    let is_said = given.contains_key("protocol");
+    for key in given.keys().filter_map(Value::as_str).filter(|key| *key != "protocol") {
+        if key != "rules" || !is_said || document.is_set("routing.rules") {
+            let problem = format!("`{key}` changes nothing under protocol: static");
+            let place = Place::root().key("routing").key(key);
+            return Err(document.refuse_key(&place, problem, "protocol: aodv beside it"));
+        }
+    }
+    Ok(())
+}
+
+fn varies_protocol(file: &ScenarioFile) -> bool {
+    let names_it = |path: &str| path == "routing" || path == "routing.protocol";
+    let by_arm = file
+        .arms
+        .names()
+        .filter_map(|arm| file.arms.find(arm))
+        .any(|arm| arm.set.keys().any(|path| names_it(path)));
+    let matrix = file.matrix.as_ref().and_then(|matrix| serde_yaml::to_value(&matrix.0).ok());
+    by_arm || matrix.is_some_and(|matrix| keys(&matrix).iter().any(|path| names_it(path)))
+}
+
+/// All keys within, at any depth.
+fn keys(value: &Value) -> Vec<String> {
+    match value {
+        Value::Mapping(map) => {
+            let below = map.iter().flat_map(|(_, value)| keys(value));
+            map.keys().filter_map(|key| Some(key.as_str()?.to_owned())).chain(below).collect()
+        }
+        Value::Sequence(items) => items.iter().flat_map(keys).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// What an arm sets goes over what the matrix varies, so that its points would all be one.
+pub(in crate::scenario) fn arms_over_matrix(
+    document: &Document,
+    file: &ScenarioFile,
+    cells: &[Cell],
+) -> Checked {
+    let varied: Vec<&String> = cells.iter().take(1).flat_map(|cell| cell.point.keys()).collect();
+    let is_within = |path: &str, other: &str| {
+        path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+    };
+    for name in file.arms.names() {
+        for path in file.arms.find(name).into_iter().flat_map(|arm| arm.set.keys()) {
+            if let Some(varied) =
+                varied.iter().find(|varied| is_within(varied, path) || is_within(path, varied))
+            {
+                let place = Place::root().key("arms").key(name).key("set").key(path);
+                let problem = format!("the matrix varies `{varied}`, and this goes over it");
+                let accepted = "one of the two: a path of the matrix, or what an arm sets";
+                return Err(document.refuse_key(&place, problem, accepted));
+            }
+        }
+    }
+    Ok(())
+}
