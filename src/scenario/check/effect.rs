@@ -6,14 +6,14 @@ use super::Checked;
 use crate::located::{Document, Place};
 use crate::routing::Protocol;
 use crate::scenario::matrix::Cell;
-use crate::scenario::schema::ScenarioFile;
+use crate::scenario::schema::{FadingName, PathLossName, ScenarioFile};
 
 /// Constants of a protocol under static routes. `rules` may stand beside `protocol: static` for who sets another
 /// protocol over it; set alone it changes nothing either. Where arms or points differ in the protocol, some use them.
 pub(super) fn routing(document: &Document, file: &ScenarioFile) -> Checked {
     let Some(given) = document.value_at("routing").and_then(Value::as_mapping) else { return Ok(()) };
     if file.routing.protocol != Protocol::Static
-        || varies_protocol(file)
+        || varies(file, "routing.protocol")
         || document.is_set("routing.protocol")
     {
         return Ok(());
@@ -29,8 +29,40 @@ pub(super) fn routing(document: &Document, file: &ScenarioFile) -> Checked {
     Ok(())
 }
 
-fn varies_protocol(file: &ScenarioFile) -> bool {
-    let names_it = |path: &str| path == "routing" || path == "routing.protocol";
+/// Numbers of what the channel does not do.
+pub(super) fn channel(document: &Document, file: &ScenarioFile) -> Checked {
+    let channel = &file.channel;
+    let fades = channel.fading != FadingName::None;
+    for (key, is_given, needs, is_used) in [
+        (
+            "exponent",
+            channel.exponent.is_some(),
+            "path_loss: log-distance",
+            channel.path_loss != PathLossName::TwoRay,
+        ),
+        ("doppler_hz", channel.doppler_hz.is_some(), "fading: rayleigh or fading: rician", fades),
+        ("k", channel.k.is_some(), "fading: rician", channel.fading == FadingName::Rician),
+        (
+            "asymmetric",
+            channel.asymmetric,
+            "shadowing_db: 4, or another number above 0",
+            channel.shadowing_db > 0.0,
+        ),
+    ] {
+        let of = needs.split(':').next().unwrap_or(needs);
+        if is_given && !is_used && !varies(file, &format!("channel.{of}")) {
+            let problem = format!("`{key}` changes nothing here");
+            let place = Place::root().key("channel").key(key);
+            return Err(document.refuse_key(&place, problem, &format!("{needs} beside it")));
+        }
+    }
+    Ok(())
+}
+
+/// Whether arms or points differ in what stands at that path.
+fn varies(file: &ScenarioFile, path: &str) -> bool {
+    let names_it =
+        |other: &str| path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
     let by_arm = file
         .arms
         .names()
