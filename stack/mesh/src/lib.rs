@@ -5,6 +5,7 @@ pub mod aodv;
 mod forward;
 mod gateway;
 mod node;
+mod on_demand;
 mod proxy;
 mod queue;
 mod routing;

@@ -215,5 +215,13 @@ impl Rerr {
     }
 }
 
+/// A message, and what follows it.
+pub(super) fn bytes_of(message: &Message, extensions: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    message.emit(&mut bytes);
+    bytes.extend(extensions);
+    bytes
+}
+
 #[cfg(test)]
 mod tests;

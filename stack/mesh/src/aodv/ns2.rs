@@ -21,15 +21,13 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use hopwise_core::agent::Path;
 use hopwise_core::trace::DropReason;
-use hopwise_core::{Instant, LinkId, NextHop, QueueClass, Rx};
+use hopwise_core::{Instant, LinkId, NextHop, Rx};
 
-use super::ack_seq::{AckSeqs, Said};
-use super::buffer::{Buffer, Waiting};
 use super::messages::{Extensions, MOST_HOPS, Message, Rrep, Rreq};
-use super::outbox::{Interface, Outbox, Receiver};
 use super::seen::Seen;
 use super::settings::Settings;
-use super::{Config, PORT, path_of, tell, v4};
+use super::{Config, PORT, ack_seq, desk};
+use crate::on_demand::{Desk, path_of, v4};
 use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
 use table::{Entry, Flag, Table};
 
@@ -37,114 +35,60 @@ use table::{Entry, Flag, Table};
 #[derive(Debug)]
 pub struct Ns2Aodv {
     settings: Settings,
-    interfaces: Vec<Interface>,
-    own: Ipv4Addr,
+    desk: Desk,
     seq: u32,
     request_id: u32,
     table: Table,
-    buffer: Buffer,
     seen: Seen,
-    outbox: Outbox,
-    ack_seqs: AckSeqs,
     next_sweep: Instant,
-    discoveries: u64,
-    failures: u64,
 }
 
 impl Ns2Aodv {
     pub(super) fn new(config: Config) -> Ns2Aodv {
-        let Config { settings, interfaces, seed, counter, serves: _, wakes_at: _ } = config;
-        let mut outbox = Outbox::new(seed);
-        let next_sweep = Instant::ZERO + outbox.chance.up_to(settings.sweep_interval);
+        let mut desk = desk(&config);
+        let settings = config.settings;
+        let next_sweep = Instant::ZERO + desk.outbox.chance.up_to(settings.sweep_interval);
         Ns2Aodv {
-            own: super::first_address(&interfaces),
-            interfaces,
+            desk,
             seq: 0,
             request_id: 1,
             table: Table::default(),
-            buffer: Buffer::new(settings.buffer_packets, settings.buffer_time),
             seen: Seen::default(),
-            ack_seqs: AckSeqs::new(settings.ack_seq, settings.key.clone(), counter),
-            outbox,
             next_sweep,
-            discoveries: 0,
-            failures: 0,
             settings,
-        }
-    }
-
-    fn dropped(&mut self, reason: DropReason, id: u64) {
-        self.outbox.push(Order::Dropped { reason, id });
-    }
-
-    /// Keeps a packet until there is a route.
-    fn keep(&mut self, now: Instant, dst: Ipv4Addr, packet: &Routed<'_>) {
-        if let Some((id, reason)) = self.buffer.push(now, dst, packet.id, packet.packet) {
-            self.dropped(reason, id);
-        }
-    }
-
-    fn drop_waiting(&mut self, dst: Ipv4Addr) {
-        for Waiting { id, .. } in self.buffer.take(dst) {
-            self.dropped(DropReason::NoRoute, id);
         }
     }
 
     /// Lets what waits for a route go, each packet later than the one before by `apart`.
     fn release(&mut self, now: Instant, dst: Ipv4Addr, apart: std::time::Duration) {
-        let waiting = self.buffer.take(dst);
-        let Some(entry) = self.table.get_mut(dst).filter(|_| !waiting.is_empty()) else { return };
-        entry.expires = now + self.settings.active_route_timeout;
-        let (link, to) = (entry.link, NextHop::Neighbour(entry.next_hop.into()));
-        for (Waiting { packet, .. }, n) in waiting.into_iter().zip(0..) {
-            self.outbox.push_at(now + apart * n, Order::Send { link, to, class: QueueClass::Data, packet });
-        }
-    }
-
-    fn tell_everyone(&mut self, at: Option<Instant>, ttl: u8, message: &[u8]) {
-        for interface in &self.interfaces {
-            let order = self.outbox.order(interface, Receiver::Everyone, ttl, message);
-            match at {
-                Some(at) => self.outbox.push_at(at, order),
-                None => self.outbox.push(order),
-            }
+        if self.desk.buffer.has(dst)
+            && let Some(entry) = self.table.get_mut(dst)
+        {
+            entry.expires = now + self.settings.active_route_timeout;
+            self.desk.release(now, dst, (entry.link, entry.next_hop), apart);
         }
     }
 
     /// The rule of jitter.
     fn jittered(&mut self, now: Instant) -> Option<Instant> {
-        Some(now + self.outbox.chance.up_to(self.settings.jitter))
+        Some(now + self.desk.outbox.chance.up_to(self.settings.jitter))
     }
 
     fn tell_neighbour(&mut self, link: LinkId, to: Ipv4Addr, message: &[u8]) {
-        if let Some(interface) = self.interfaces.iter().find(|interface| interface.link == link) {
-            let ttl = self.settings.net_diameter;
-            let order = self.outbox.order(interface, Receiver::Neighbour(to), ttl, message);
-            self.outbox.push(order);
-        }
+        self.desk.tell_neighbour(link, to, self.settings.net_diameter, message);
     }
 
     fn believe(&mut self, peer: Ipv4Addr, extensions: &Extensions<'_>) {
-        match self.ack_seqs.read(self.own, peer, extensions) {
-            Ok(said) => said.into_iter().for_each(|said| self.tell_ack_seq(peer, said)),
-            Err(reason) => self.dropped(reason, 0),
-        }
-    }
-
-    fn tell_ack_seq(&mut self, peer: Ipv4Addr, ((ours, theirs), event): Said) {
-        let path = path_of(self.table.get(peer).and_then(Entry::usable_hops));
-        let order = Order::Tell { peer: peer.into(), ports: Some((theirs, ours)), event, path };
-        self.outbox.push(order);
+        let said = ack_seq::read(&mut self.desk.ack_seqs, self.desk.own, peer, extensions);
+        let hops = self.table.get(peer).and_then(Entry::usable_hops);
+        self.desk.tell_arrivals(peer, said, hops);
     }
 
     /// Connections to a peer hear when its route comes, goes or gets longer.
     fn tell_path(&mut self, dst: Ipv4Addr) {
-        let Some(entry) = self.table.get_mut(dst) else { return };
-        let hops = entry.usable_hops();
-        if entry.is_ours
-            && let Some(event) = super::news(&mut entry.told, hops)
-        {
-            self.outbox.push(tell(dst, event, hops));
+        if let Some(entry) = self.table.get_mut(dst).filter(|entry| entry.is_ours) {
+            let hops = entry.usable_hops();
+            self.desk.tell_path(dst, &mut entry.told, hops);
         }
     }
 
@@ -156,11 +100,11 @@ impl Ns2Aodv {
             if entry.flag == Flag::Up && entry.expires < now {
                 entry.seq = entry.seq.wrapping_add(1);
                 entry.take_down();
-                self.drop_waiting(dst);
+                self.desk.drop_waiting(dst);
                 self.tell_path(dst);
             } else if entry.flag == Flag::Up {
                 self.release(now, dst, self.settings.buffer_gap);
-            } else if self.buffer.has(dst) {
+            } else if self.desk.buffer.has(dst) {
                 self.ask(cx, dst);
             }
         }
@@ -188,12 +132,12 @@ impl Routing for Ns2Aodv {
                 Verdict::Forward { link, via }
             }
             _ if is_own => {
-                self.keep(cx.now, dst, packet);
+                self.desk.keep(cx.now, dst, packet);
                 self.ask(cx, dst);
                 Verdict::Keep
             }
             Flag::InRepair => {
-                self.keep(cx.now, dst, packet);
+                self.desk.keep(cx.now, dst, packet);
                 Verdict::Keep
             }
             Flag::Down => {
@@ -207,18 +151,18 @@ impl Routing for Ns2Aodv {
     fn handle_control(&mut self, cx: &Cx<'_>, control: &Control<'_>) {
         let (Some(from), Ok((message, extensions))) = (v4(control.src), Message::parse(control.message))
         else {
-            self.dropped(DropReason::RoutingMalformed, 0);
+            self.desk.dropped(DropReason::RoutingMalformed, 0);
             return;
         };
         if control.from.is_some_and(|neighbour| neighbour != control.src) {
-            self.dropped(DropReason::RoutingRefused, 0);
+            self.desk.dropped(DropReason::RoutingRefused, 0);
             return;
         }
         match message {
             Message::Rreq(Rreq { hop_count, .. }) | Message::Rrep(Rrep { hop_count, .. })
                 if hop_count >= MOST_HOPS =>
             {
-                self.dropped(DropReason::RoutingMalformed, 0);
+                self.desk.dropped(DropReason::RoutingMalformed, 0);
             }
             Message::Rreq(rreq) => self.take_request(cx, from, control, &rreq, &extensions),
             Message::Rrep(rrep) => self.take_reply(cx, from, control.link, &rrep, &extensions),
@@ -237,9 +181,7 @@ impl Routing for Ns2Aodv {
     }
 
     fn handle_timeout(&mut self, cx: &Cx<'_>) {
-        while let Some(id) = self.buffer.take_late(cx.now) {
-            self.dropped(DropReason::RouteBufferTimeout, id);
-        }
+        self.desk.drop_late(cx.now);
         if self.next_sweep <= cx.now {
             self.next_sweep = cx.now + self.settings.sweep_interval;
             self.sweep(cx);
@@ -247,12 +189,12 @@ impl Routing for Ns2Aodv {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let first = self.next_sweep.min(self.buffer.next().unwrap_or(Instant::FAR));
-        Some(first.min(self.outbox.next().unwrap_or(Instant::FAR)))
+        let first = self.next_sweep.min(self.desk.buffer.next().unwrap_or(Instant::FAR));
+        Some(first.min(self.desk.outbox.next().unwrap_or(Instant::FAR)))
     }
 
     fn poll_order(&mut self, now: Instant) -> Option<Order> {
-        self.outbox.pop(now)
+        self.desk.outbox.pop(now)
     }
 
     fn next_hop(&self, _now: Instant, dst: IpAddr) -> Option<(LinkId, IpAddr)> {
@@ -265,7 +207,7 @@ impl Routing for Ns2Aodv {
     }
 
     fn counts(&self) -> (u64, u64) {
-        (self.discoveries, self.failures)
+        (self.desk.discoveries, self.desk.failures)
     }
 }
 

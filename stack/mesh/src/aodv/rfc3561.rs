@@ -8,7 +8,6 @@
 mod discovery;
 mod errors;
 mod links;
-mod rates;
 mod repair;
 mod replies;
 mod requests;
@@ -18,43 +17,35 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use hopwise_core::agent::Path;
 use hopwise_core::trace::DropReason;
-use hopwise_core::{Cast, Instant, LinkId, NextHop, QueueClass, Rx};
+use hopwise_core::{Cast, Instant, LinkId, NextHop, Rx};
 
-use super::ack_seq::{AckSeqs, Said};
-use super::buffer::{Buffer, Waiting};
 use super::messages::{Extensions, MOST_HOPS, Message, Rrep, Rreq};
-use super::outbox::{Interface, Outbox, Receiver};
 use super::seen::Seen;
 use super::settings::Settings;
-use super::{Config, PORT, path_of, tell, v4};
+use super::{Config, PORT, ack_seq, desk};
+use crate::on_demand::rates::Rate;
+use crate::on_demand::{Desk, is_host, path_of, v4};
 use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
 use discovery::Searches;
 use links::Links;
-use rates::Rate;
 use table::{Offer, Route, State, Table, Taken};
 
 /// A node that follows RFC 3561.
 #[derive(Debug)]
 pub struct Aodv {
     settings: Settings,
-    interfaces: Vec<Interface>,
-    own: Ipv4Addr,
+    desk: Desk,
     serves: Vec<Ipv4Addr>,
     seq: u32,
     request_id: u32,
     table: Table,
     searches: Searches,
     links: Links,
-    buffer: Buffer,
     seen: Seen,
-    outbox: Outbox,
-    ack_seqs: AckSeqs,
     errors: Rate,
     next_sweep: Instant,
     /// Until then a node that has lost its numbers passes nothing on (§6.13).
     wakes_at: Instant,
-    discoveries: u64,
-    failures: u64,
 }
 
 /// Where a message came from.
@@ -66,44 +57,22 @@ struct Via {
 
 impl Aodv {
     pub fn new(config: Config) -> Aodv {
-        let Config { settings, interfaces, serves, seed, counter, wakes_at } = config;
-        let mut outbox = Outbox::new(seed);
-        let next_sweep = Instant::ZERO + outbox.chance.up_to(settings.sweep_interval);
+        let mut desk = desk(&config);
+        let Config { settings, serves, wakes_at, .. } = config;
+        let next_sweep = Instant::ZERO + desk.outbox.chance.up_to(settings.sweep_interval);
         Aodv {
-            own: super::first_address(&interfaces),
             serves,
-            interfaces,
             seq: 0,
             request_id: 0,
             table: Table::new(settings.most_routes, settings.delete_period()),
             searches: Searches::new(settings.rreq_ratelimit),
-            links: Links::new(outbox.chance.up_to(settings.hello_interval)),
-            buffer: Buffer::new(settings.buffer_packets, settings.buffer_time),
+            links: Links::new(desk.outbox.chance.up_to(settings.hello_interval)),
             seen: Seen::default(),
-            ack_seqs: AckSeqs::new(settings.ack_seq, settings.key.clone(), counter),
             errors: Rate::new(settings.rerr_ratelimit),
-            outbox,
+            desk,
             next_sweep,
             wakes_at,
-            discoveries: 0,
-            failures: 0,
             settings,
-        }
-    }
-
-    fn dropped(&mut self, reason: DropReason, id: u64) {
-        self.outbox.push(Order::Dropped { reason, id });
-    }
-
-    fn keep(&mut self, now: Instant, dst: Ipv4Addr, packet: &Routed<'_>) {
-        if let Some((id, reason)) = self.buffer.push(now, dst, packet.id, packet.packet) {
-            self.dropped(reason, id);
-        }
-    }
-
-    fn drop_waiting(&mut self, dst: Ipv4Addr) {
-        for Waiting { id, .. } in self.buffer.take(dst) {
-            self.dropped(DropReason::NoRoute, id);
         }
     }
 
@@ -118,58 +87,30 @@ impl Aodv {
             let life = self.settings.hello_life() + self.settings.hello_interval;
             self.links.expect(now, route.next_hop, route.link, life);
         }
-        let waiting = self.buffer.take(dst);
-        if waiting.is_empty() {
-            return;
-        }
-        let until = now + self.settings.active_route_timeout;
-        let Some(route) = self.table.valid(now, dst) else { return };
-        route.lives_at_least(until);
-        let (link, to) = (route.link, NextHop::Neighbour(route.next_hop.into()));
-        for (Waiting { packet, .. }, n) in waiting.into_iter().zip(0..) {
-            let at = now + self.settings.buffer_gap * n;
-            self.outbox.push_at(at, Order::Send { link, to, class: QueueClass::Data, packet });
+        if self.desk.buffer.has(dst)
+            && let Some(route) = self.table.valid(now, dst)
+        {
+            route.lives_at_least(now + self.settings.active_route_timeout);
+            self.desk.release(now, dst, (route.link, route.next_hop), self.settings.buffer_gap);
         }
     }
 
-    fn tell_everyone(&mut self, at: Option<Instant>, ttl: u8, message: &[u8]) {
-        for interface in &self.interfaces {
-            let order = self.outbox.order(interface, Receiver::Everyone, ttl, message);
-            match at {
-                Some(at) => self.outbox.push_at(at, order),
-                None => self.outbox.push(order),
-            }
-        }
-    }
-
+    /// Each hop writes a packet of its own, so that one hop is enough.
     fn tell_neighbour(&mut self, link: LinkId, to: Ipv4Addr, message: &[u8]) {
-        if let Some(interface) = self.interfaces.iter().find(|interface| interface.link == link) {
-            // Each hop writes a packet of its own, so that one hop is enough.
-            let order = self.outbox.order(interface, Receiver::Neighbour(to), 1, message);
-            self.outbox.push(order);
-        }
+        self.desk.tell_neighbour(link, to, 1, message);
     }
 
     fn believe(&mut self, peer: Ipv4Addr, extensions: &Extensions<'_>) {
-        match self.ack_seqs.read(self.own, peer, extensions) {
-            Ok(said) => said.into_iter().for_each(|said| self.tell_ack_seq(peer, said)),
-            Err(reason) => self.dropped(reason, 0),
-        }
-    }
-
-    fn tell_ack_seq(&mut self, peer: Ipv4Addr, ((ours, theirs), event): Said) {
-        let path = path_of(self.table.get(peer).and_then(Route::usable_hops));
-        self.outbox.push(Order::Tell { peer: peer.into(), ports: Some((theirs, ours)), event, path });
+        let said = ack_seq::read(&mut self.desk.ack_seqs, self.desk.own, peer, extensions);
+        let hops = self.table.get(peer).and_then(Route::usable_hops);
+        self.desk.tell_arrivals(peer, said, hops);
     }
 
     /// Connections to a peer hear when its route comes, goes or gets longer.
     fn tell_path(&mut self, dst: Ipv4Addr) {
-        let Some(route) = self.table.peek_mut(dst) else { return };
-        let hops = route.usable_hops();
-        if route.is_ours
-            && let Some(event) = super::news(&mut route.told, hops)
-        {
-            self.outbox.push(tell(dst, event, hops));
+        if let Some(route) = self.table.peek_mut(dst).filter(|route| route.is_ours) {
+            let hops = route.usable_hops();
+            self.desk.tell_path(dst, &mut route.told, hops);
         }
     }
 
@@ -237,12 +178,12 @@ impl Routing for Aodv {
         if packet.from.is_none() {
             self.table.want(now, dst);
             self.tell_path(dst);
-            self.keep(now, dst, packet);
+            self.desk.keep(now, dst, packet);
             self.search(cx, dst);
             return Verdict::Keep;
         }
         if self.table.get(dst).is_some_and(|route| route.state == State::InRepair) {
-            self.keep(now, dst, packet);
+            self.desk.keep(now, dst, packet);
             return Verdict::Keep;
         }
         self.refuse_data(now, dst);
@@ -252,13 +193,13 @@ impl Routing for Aodv {
     fn handle_control(&mut self, cx: &Cx<'_>, control: &Control<'_>) {
         let (Some(from), Ok((message, extensions))) = (v4(control.src), Message::parse(control.message))
         else {
-            self.dropped(DropReason::RoutingMalformed, 0);
+            self.desk.dropped(DropReason::RoutingMalformed, 0);
             return;
         };
         let is_off_link = control.from.is_some_and(|neighbour| neighbour != control.src);
-        let is_own = self.interfaces.iter().any(|interface| interface.address == from);
+        let is_own = self.desk.has_address(from);
         if is_off_link || is_own || !is_host(from) {
-            self.dropped(DropReason::RoutingRefused, 0);
+            self.desk.dropped(DropReason::RoutingRefused, 0);
             return;
         }
         let via = Via { from, link: control.link };
@@ -267,7 +208,7 @@ impl Routing for Aodv {
             Message::Rreq(Rreq { hop_count, .. }) | Message::Rrep(Rrep { hop_count, .. })
                 if hop_count >= MOST_HOPS =>
             {
-                self.dropped(DropReason::RoutingMalformed, 0);
+                self.desk.dropped(DropReason::RoutingMalformed, 0);
             }
             Message::Rreq(rreq) => self.take_request(cx, via, control.hop_limit, &rreq, &extensions),
             Message::Rrep(rrep) if control.cast == Cast::ToAll => {
@@ -290,9 +231,7 @@ impl Routing for Aodv {
 
     fn handle_timeout(&mut self, cx: &Cx<'_>) {
         let now = cx.now;
-        while let Some(id) = self.buffer.take_late(now) {
-            self.dropped(DropReason::RouteBufferTimeout, id);
-        }
+        self.desk.drop_late(now);
         if self.next_sweep <= now {
             self.next_sweep = now + self.settings.sweep_interval;
             self.sweep(now);
@@ -302,13 +241,17 @@ impl Routing for Aodv {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let times =
-            [self.buffer.next(), self.outbox.next(), self.searches.next(), self.links.next(&self.settings)];
+        let times = [
+            self.desk.buffer.next(),
+            self.desk.outbox.next(),
+            self.searches.next(),
+            self.links.next(&self.settings),
+        ];
         times.into_iter().flatten().chain([self.next_sweep]).min()
     }
 
     fn poll_order(&mut self, now: Instant) -> Option<Order> {
-        self.outbox.pop(now)
+        self.desk.outbox.pop(now)
     }
 
     fn next_hop(&self, now: Instant, dst: IpAddr) -> Option<(LinkId, IpAddr)> {
@@ -322,13 +265,8 @@ impl Routing for Aodv {
     }
 
     fn counts(&self) -> (u64, u64) {
-        (self.discoveries, self.failures)
+        (self.desk.discoveries, self.desk.failures)
     }
-}
-
-/// An address that a node may have.
-fn is_host(address: Ipv4Addr) -> bool {
-    !(address.is_multicast() || address.is_broadcast() || address.is_unspecified() || address.is_loopback())
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! Requests that a node has dealt with: each once, remembered for a while, bounded however many come.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use hopwise_core::Instant;
+
+use crate::on_demand::rates::Origins;
 
 /// Requests that are remembered at most; beyond that the oldest are forgotten.
 const MOST: usize = 8_192;
@@ -14,8 +16,7 @@ pub(super) struct Seen {
     known: BTreeSet<(Ipv4Addr, u32)>,
     /// In the order of their time.
     until: VecDeque<(Instant, (Ipv4Addr, u32))>,
-    /// Requests of each node in the second that began then.
-    rates: BTreeMap<Ipv4Addr, (Instant, u32)>,
+    origins: Origins,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,23 +45,7 @@ impl Seen {
             return Request::Repeated;
         }
         self.until.push_back((now + memory, key));
-        if rate > 0 && self.count(now, key.0) > rate { Request::Flood } else { Request::New }
-    }
-
-    fn count(&mut self, now: Instant, origin: Ipv4Addr) -> u32 {
-        const WINDOW: Duration = Duration::from_secs(1);
-        if self.rates.len() >= MOST {
-            self.rates.retain(|_, (began, _)| now.since(*began) < WINDOW);
-        }
-        if self.rates.len() >= MOST && !self.rates.contains_key(&origin) {
-            return u32::MAX; // Thousands of origins in one second are a flood whoever they are.
-        }
-        let (began, count) = self.rates.entry(origin).or_insert((now, 0));
-        if now.since(*began) >= WINDOW {
-            (*began, *count) = (now, 0);
-        }
-        *count += 1;
-        *count
+        if rate > 0 && self.origins.count(now, key.0) > rate { Request::Flood } else { Request::New }
     }
 
     #[cfg(test)]
@@ -95,6 +80,6 @@ mod tests {
         for id in 0..50_000 {
             seen.note(Instant::ZERO, (Ipv4Addr::from_bits(id), id), MEMORY, 20);
         }
-        assert!(seen.len() <= MOST && seen.rates.len() <= MOST && seen.until.len() <= MOST);
+        assert!(seen.len() <= MOST && seen.origins.len() <= MOST && seen.until.len() <= MOST);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::key::Key;
+use crate::on_demand::Key;
 
 /// Whose rules a node follows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,251 +1,44 @@
-//! Routers in memory: links that come and go, one way or both, with losses, and every message written down.
+//! AODV's routers for the network in memory.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
-use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use hopwise_core::agent::{Path, PathEvent};
-use hopwise_core::endpoint::PathSeam;
-use hopwise_core::wire::{Ecn, IpHeader, IpView, UdpView};
-use hopwise_core::{Cast, Instant, LinkId, NextHop, Seq};
-
 use super::messages::Message;
-use super::outbox::Chance;
 use super::{Config, Interface, PORT, Settings, routing};
-use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
+use crate::on_demand::testing::{Birth, LINK, Protocol, short};
+use crate::routing::Routing;
 
-pub(super) const LINK: LinkId = LinkId(0);
-/// A packet's way to a neighbour, and how long a link layer tries.
-const HOP: Duration = Duration::from_millis(2);
-const TRIES: Duration = Duration::from_millis(9);
-
-pub(super) fn address(node: usize) -> Ipv4Addr {
-    Ipv4Addr::new(10, 0, 0, node as u8 + 1)
-}
-
-fn node_of(address: Ipv4Addr) -> usize {
-    usize::from(address.octets()[3]) - 1
-}
-
-/// An endpoint that has heard nothing, or whatever it is made to say.
-#[derive(Debug, Default)]
-pub(super) struct Ends(pub(super) Vec<(IpAddr, (u16, u16), Seq)>);
-
-impl PathSeam for Ends {
-    fn handle_path(&mut self, _: Instant, _: IpAddr, _: Option<(u16, u16)>, _: &PathEvent, _: &Path) {}
-
-    fn ack_hints(&self, _: Instant, peer: IpAddr, sink: &mut dyn FnMut((u16, u16), Seq)) {
-        self.0.iter().filter(|(of, ..)| *of == peer).for_each(|(_, ports, seq)| sink(*ports, *seq));
-    }
-}
-
-#[derive(Debug)]
-enum Event {
-    Arrive {
-        from: usize,
-        to: usize,
-        packet: Vec<u8>,
-        cast: Cast,
-    },
-    /// The link layer gave it up.
-    GivenUp {
-        from: usize,
-        to: usize,
-        packet: Vec<u8>,
-    },
-}
-
-#[derive(Debug)]
-pub(super) struct Net {
-    pub(super) now: Instant,
-    pub(super) routers: Vec<Box<dyn Routing>>,
-    pub(super) ends: Vec<Ends>,
-    /// From, to.
-    links: BTreeSet<(usize, usize)>,
-    events: BTreeMap<(Instant, u64), Event>,
-    filed: u64,
-    chance: Chance,
-    /// Of a thousand frames for everyone so many are lost.
-    pub(super) lost_permille: u32,
-    /// Whether the link layer says what it gave up.
-    pub(super) tells: bool,
-    settings: Settings,
-    seed: u64,
-    /// Control messages as text, one a line.
-    pub(super) log: String,
-    pub(super) packets: Vec<Vec<u8>>,
-    /// Who got data of whom.
-    pub(super) delivered: Vec<(usize, usize)>,
-    pub(super) told: Vec<(usize, IpAddr, PathEvent)>,
-    pub(super) controls: u64,
-}
-
-impl Net {
-    pub(super) fn new(nodes: usize, settings: &Settings, seed: u64) -> Net {
-        let mut net = Net {
-            now: Instant::ZERO,
-            routers: Vec::new(),
-            ends: Vec::new(),
-            links: BTreeSet::new(),
-            events: BTreeMap::new(),
-            filed: 0,
-            chance: Chance::new(seed),
-            lost_permille: 0,
-            tells: true,
-            settings: settings.clone(),
-            seed,
-            log: String::new(),
-            packets: Vec::new(),
-            delivered: Vec::new(),
-            told: Vec::new(),
-            controls: 0,
-        };
-        for node in 0..nodes {
-            net.routers.push(net.router(node, Instant::ZERO));
-            net.ends.push(Ends::default());
-        }
-        net
+impl Protocol for Settings {
+    fn port(&self) -> u16 {
+        PORT
     }
 
-    pub(super) fn chain(nodes: usize, settings: &Settings) -> Net {
-        let mut net = Net::new(nodes, settings, 1);
-        (1..nodes).for_each(|node| net.connect(node - 1, node));
-        net
-    }
-
-    fn router(&self, node: usize, wakes_at: Instant) -> Box<dyn Routing> {
+    fn router(&self, birth: &Birth) -> Box<dyn Routing> {
         routing(Config {
-            settings: self.settings.clone(),
-            interfaces: vec![Interface { link: LINK, address: address(node) }],
+            settings: self.clone(),
+            interfaces: vec![Interface { link: LINK, address: birth.address }],
             serves: Vec::new(),
-            seed: self.seed.wrapping_mul(1_000) + node as u64,
-            counter: self.now.0,
-            wakes_at,
+            seed: birth.seed,
+            counter: birth.counter,
+            wakes_at: birth.wakes_at,
         })
     }
 
-    /// The node starts again and knows nothing.
-    pub(super) fn reboot(&mut self, node: usize) {
-        let wakes_at = self.now + self.settings.delete_period();
-        self.routers[node] = self.router(node, wakes_at);
+    fn rest(&self) -> Duration {
+        self.delete_period()
     }
 
-    pub(super) fn connect(&mut self, a: usize, b: usize) {
-        self.links.extend([(a, b), (b, a)]);
+    fn data_hop_limit(&self) -> u8 {
+        self.data_hop_limit
     }
 
-    pub(super) fn connect_one_way(&mut self, from: usize, to: usize) {
-        self.links.insert((from, to));
-    }
-
-    pub(super) fn cut(&mut self, a: usize, b: usize) {
-        self.links.remove(&(a, b));
-        self.links.remove(&(b, a));
-    }
-
-    pub(super) fn isolate(&mut self, node: usize) {
-        self.links.retain(|(a, b)| *a != node && *b != node);
-    }
-
-    pub(super) fn clear_links(&mut self) {
-        self.links.clear();
-    }
-
-    pub(super) fn below(&mut self, bound: usize) -> usize {
-        self.chance.up_to(Duration::from_nanos(bound as u64)).as_nanos() as usize
-    }
-
-    fn file(&mut self, after: Duration, event: Event) {
-        self.filed += 1;
-        self.events.insert((self.now + after, self.filed), event);
-    }
-
-    /// A data packet of `from` sets out.
-    pub(super) fn send(&mut self, from: usize, to: usize) {
-        let header = IpHeader {
-            src: address(from).into(),
-            dst: address(to).into(),
-            protocol: 253,
-            hop_limit: self.settings.data_hop_limit,
-            ecn: Ecn::NotEct,
-            dscp: 0,
-            dont_fragment: true,
-            id: 0,
-            source_route: None,
-        };
-        let mut packet = Vec::new();
-        header.emit(4, &mut packet);
-        packet.extend([1, 2, 3, 4]);
-        self.route(from, None, packet);
-        self.obey(from);
-    }
-
-    fn route(&mut self, node: usize, from: Option<IpAddr>, packet: Vec<u8>) {
-        let view = IpView::parse(&packet).expect("a packet of ours");
-        let (src, dst, hop_limit) = (view.src, view.dst, view.hop_limit);
-        let routed = Routed { src, dst, from, hop_limit, id: 1, packet: &packet };
-        let cx = Cx { now: self.now, endpoint: &self.ends[node] };
-        if let Verdict::Forward { via: NextHop::Neighbour(via), .. } = self.routers[node].route(&cx, &routed)
-        {
-            self.put(node, via, packet);
-        }
-    }
-
-    fn put(&mut self, from: usize, via: IpAddr, packet: Vec<u8>) {
-        let IpAddr::V4(via) = via else { return };
-        let to = node_of(via);
-        if self.links.contains(&(from, to)) && self.links.contains(&(to, from)) {
-            self.file(HOP, Event::Arrive { from, to, packet, cast: Cast::ToUs });
-        } else if self.links.contains(&(from, to)) {
-            // It arrives, but no acknowledgement comes back.
-            self.file(HOP, Event::Arrive { from, to, packet: packet.clone(), cast: Cast::ToUs });
-            self.file(TRIES, Event::GivenUp { from, to, packet });
-        } else {
-            self.file(TRIES, Event::GivenUp { from, to, packet });
-        }
-    }
-
-    fn obey(&mut self, node: usize) {
-        while let Some(order) = self.routers[node].poll_order(self.now) {
-            match order {
-                Order::Send { to, packet, .. } => self.send_order(node, to, packet),
-                Order::Tell { peer, event, .. } => self.told.push((node, peer, event)),
-                Order::Purge { .. } | Order::Reroute { .. } | Order::Dropped { .. } => {}
-            }
-        }
-    }
-
-    fn send_order(&mut self, node: usize, to: NextHop, packet: Vec<u8>) {
-        self.write_down(node, &packet);
-        match to {
-            NextHop::Neighbour(via) => self.put(node, via, packet),
-            NextHop::All | NextHop::Link => {
-                let near: Vec<_> = self.links.iter().filter(|(a, _)| *a == node).map(|(_, b)| *b).collect();
-                for to in near {
-                    if self.below(1_000) >= self.lost_permille as usize {
-                        let packet = packet.clone();
-                        self.file(HOP, Event::Arrive { from: node, to, packet, cast: Cast::ToAll });
-                    }
-                }
-            }
-        }
-    }
-
-    fn write_down(&mut self, node: usize, packet: &[u8]) {
-        let Some((view, message)) = control_of(packet) else { return };
-        self.controls += 1;
-        self.packets.push(packet.to_vec());
-        let to = if view.dst == IpAddr::V4(Ipv4Addr::BROADCAST) { "all".to_owned() } else { short(view.dst) };
-        let ms = self.now.as_millis();
-        let what = match Message::parse(message).expect("what we write is a message").0 {
+    fn describe(&self, ttl: u8, message: &[u8]) -> String {
+        match Message::parse(message).expect("what we write is a message").0 {
             Message::Rreq(rreq) => format!(
-                "RREQ {}>{} seq {:?} hops {} ttl {}",
+                "RREQ {}>{} seq {:?} hops {} ttl {ttl}",
                 short(rreq.origin.into()),
                 short(rreq.dst.into()),
                 rreq.dst_seq,
-                rreq.hop_count,
-                view.hop_limit
+                rreq.hop_count
             ),
             Message::Rrep(rrep) => format!(
                 "RREP {}>{} seq {} hops {}",
@@ -260,121 +53,10 @@ impl Net {
                 format!("RERR {}", gone.collect::<Vec<_>>().join(", "))
             }
             Message::RrepAck => "RREP-ACK".to_owned(),
-        };
-        writeln!(self.log, "{ms:>6} {node} to {to}: {what}").expect("a string takes it");
-    }
-
-    /// Lets everything happen up to then; `check` sees the net after each event.
-    pub(super) fn run(&mut self, until: Instant, check: &mut dyn FnMut(&Net)) {
-        loop {
-            let timer = self.routers.iter().filter_map(|router| router.poll_timeout()).min();
-            let event = self.events.keys().next().map(|(at, _)| *at);
-            let at = timer.into_iter().chain(event).min().unwrap_or(Instant::FAR);
-            if at > until {
-                break;
-            }
-            self.now = self.now.max(at);
-            if event.is_some_and(|event| event <= self.now) {
-                let (_, event) = self.events.pop_first().expect("there is one");
-                self.take(event);
-            } else {
-                let due = self.routers.iter().position(|r| r.poll_timeout().is_some_and(|at| at <= self.now));
-                let node = due.expect("a timer is due");
-                let cx = Cx { now: self.now, endpoint: &self.ends[node] };
-                self.routers[node].handle_timeout(&cx);
-                self.obey(node);
-            }
-            check(self);
-        }
-        self.now = until;
-    }
-
-    pub(super) fn run_for(&mut self, time: Duration) {
-        self.run(self.now + time, &mut |_| {});
-    }
-
-    fn take(&mut self, event: Event) {
-        match event {
-            Event::Arrive { from, to, packet, cast } => {
-                self.arrive(from, to, packet, cast);
-                self.obey(to);
-            }
-            Event::GivenUp { from, to, packet } if self.tells => {
-                let view = IpView::parse(&packet).expect("a packet of ours");
-                let is_own = view.src == IpAddr::V4(address(from));
-                let routed = Routed {
-                    src: view.src,
-                    dst: view.dst,
-                    from: (!is_own).then_some(view.src),
-                    hop_limit: view.hop_limit,
-                    id: 1,
-                    packet: &packet,
-                };
-                let cx = Cx { now: self.now, endpoint: &self.ends[from] };
-                let _: Undelivered =
-                    self.routers[from].on_undelivered(&cx, LINK, address(to).into(), &routed);
-                self.obey(from);
-            }
-            Event::GivenUp { .. } => {}
         }
     }
 
-    fn arrive(&mut self, from: usize, to: usize, mut packet: Vec<u8>, cast: Cast) {
-        let view = IpView::parse(&packet).expect("a packet of ours");
-        if let Some((_, message)) = control_of(&packet) {
-            let control = Control {
-                link: LINK,
-                from: Some(address(from).into()),
-                cast,
-                src: view.src,
-                dst: view.dst,
-                hop_limit: view.hop_limit,
-                message,
-            };
-            let cx = Cx { now: self.now, endpoint: &self.ends[to] };
-            self.routers[to].handle_control(&cx, &control);
-        } else if view.dst == IpAddr::V4(address(to)) {
-            let IpAddr::V4(src) = view.src else { return };
-            self.delivered.push((node_of(src), to));
-        } else if view.hop_limit > 1 && view.src != IpAddr::V4(address(to)) {
-            crate::forward::take_one_hop(&mut packet);
-            self.route(to, Some(address(from).into()), packet);
-        }
+    fn boxed(&self) -> Box<dyn Protocol> {
+        Box::new(self.clone())
     }
-
-    /// From every node, the way to every other comes to an end.
-    pub(super) fn assert_free_of_loops(&self) {
-        for dst in 0..self.routers.len() {
-            for from in (0..self.routers.len()).filter(|from| *from != dst) {
-                let (mut at, mut steps) = (from, 0);
-                while let Some((_, IpAddr::V4(next))) =
-                    self.routers[at].next_hop(self.now, address(dst).into())
-                {
-                    at = node_of(next);
-                    steps += 1;
-                    assert!(
-                        steps <= self.routers.len(),
-                        "seed {}: a loop from {from} to {dst} at {}\n{}",
-                        self.seed,
-                        self.now,
-                        self.log.lines().rev().take(40).collect::<Vec<_>>().join("\n")
-                    );
-                    if at == dst {
-                        break;
-                    }
-                }
-            }
-        }
-    }
-}
-
-fn short(address: IpAddr) -> String {
-    let IpAddr::V4(v4) = address else { return address.to_string() };
-    (i32::from(v4.octets()[3]) - 1).to_string()
-}
-
-fn control_of(packet: &[u8]) -> Option<(IpView<'_>, &[u8])> {
-    let view = IpView::parse(packet).ok()?;
-    let udp = UdpView::parse(view.src, view.dst, view.payload).ok().filter(|_| view.protocol == 17)?;
-    (udp.dst_port == PORT).then_some((view, udp.payload))
 }

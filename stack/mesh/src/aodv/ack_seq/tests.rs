@@ -1,11 +1,13 @@
+use std::net::IpAddr;
 use std::time::Duration;
 
-use hopwise_core::Instant;
-use hopwise_core::agent::Path;
+use hopwise_core::agent::{Path, PathEvent};
 use hopwise_core::endpoint::PathSeam;
+use hopwise_core::{Instant, Seq};
 
 use super::super::messages::{Message, Rreq};
 use super::*;
+use crate::on_demand::Key;
 
 const HERE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 9);
 const THERE: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
@@ -30,7 +32,7 @@ impl PathSeam for Arrived {
 fn write(seqs: &mut AckSeqs, seq: u32, flows: u16) -> Vec<u8> {
     let arrived = Arrived { seq, flows };
     let cx = Cx { now: Instant::ZERO + Duration::from_secs(1), endpoint: &arrived };
-    seqs.write(&cx, HERE, THERE)
+    super::write(seqs, &cx, HERE, THERE)
 }
 
 /// What the peer reads of an extension behind a message.
@@ -51,7 +53,7 @@ fn read(seqs: &mut AckSeqs, extension: &[u8]) -> Result<Vec<Said>, DropReason> {
     Message::Rreq(rreq).emit(&mut bytes);
     bytes.extend(extension);
     let (_, extensions) = Message::parse(&bytes).expect("a message");
-    seqs.read(THERE, HERE, &extensions)
+    super::read(seqs, THERE, HERE, &extensions)
 }
 
 fn key(byte: u8) -> Option<Key> {

@@ -2,8 +2,8 @@
 
 use std::net::Ipv4Addr;
 
-use super::super::messages::{Message, Rreq};
-use super::super::outbox::bytes_of;
+use super::super::ack_seq;
+use super::super::messages::{Message, Rreq, bytes_of};
 use super::Ns2Aodv;
 use super::table::Flag;
 use crate::routing::Cx;
@@ -11,7 +11,7 @@ use crate::routing::Cx;
 impl Ns2Aodv {
     /// Asks, unless it is too early. Every packet asks, and every sweep.
     pub(super) fn ask(&mut self, cx: &Cx<'_>, dst: Ipv4Addr) {
-        let (now, own) = (cx.now, self.own);
+        let (now, own) = (cx.now, self.desk.own);
         let settings = &self.settings;
         let Some(entry) = self.table.get_mut(dst) else { return };
         if entry.flag == Flag::Up || entry.rests_until > now {
@@ -20,7 +20,7 @@ impl Ns2Aodv {
         if entry.wide_requests > settings.rreq_retries {
             (entry.rests_until, entry.wide_requests) = (now + settings.rest, 0);
             entry.is_asking = false;
-            self.drop_waiting(dst);
+            self.desk.drop_waiting(dst);
             return;
         }
         // The rule of the first request: `last_hops` begins at infinity.
@@ -41,7 +41,7 @@ impl Ns2Aodv {
         entry.rests_until = now + wait.min(settings.rest);
         entry.expires = hopwise_core::Instant::ZERO;
         entry.asked_at = now;
-        self.discoveries += u64::from(!entry.is_asking);
+        self.desk.discoveries += u64::from(!entry.is_asking);
         entry.is_asking = true;
         let dst_seq = Some(entry.seq);
         self.seq = self.seq.wrapping_add(2);
@@ -58,7 +58,7 @@ impl Ns2Aodv {
             origin_seq: self.seq,
         };
         self.request_id = self.request_id.wrapping_add(1);
-        let extension = self.ack_seqs.write(cx, own, dst);
-        self.tell_everyone(None, ttl, &bytes_of(&Message::Rreq(rreq), &extension));
+        let extension = ack_seq::write(&mut self.desk.ack_seqs, cx, own, dst);
+        self.desk.tell_everyone(None, ttl, &bytes_of(&Message::Rreq(rreq), &extension));
     }
 }

@@ -4,8 +4,7 @@ use std::net::Ipv4Addr;
 
 use hopwise_core::{Instant, LinkId};
 
-use super::super::messages::{MOST_UNREACHABLE, Message, Rerr};
-use super::super::outbox::bytes_of;
+use super::super::messages::{MOST_UNREACHABLE, Message, Rerr, bytes_of};
 use super::Ns2Aodv;
 use super::table::INFINITE;
 use crate::routing::{Order, Purged};
@@ -14,7 +13,7 @@ impl Ns2Aodv {
     pub(super) fn send_error(&mut self, at: Option<Instant>, unreachable: Vec<(Ipv4Addr, u32)>) {
         for part in unreachable.chunks(MOST_UNREACHABLE) {
             let rerr = Rerr { is_no_delete: false, unreachable: part.to_vec() };
-            self.tell_everyone(at, 1, &bytes_of(&Message::Rerr(rerr), &[]));
+            self.desk.tell_everyone(at, 1, &bytes_of(&Message::Rerr(rerr), &[]));
         }
     }
 
@@ -36,7 +35,7 @@ impl Ns2Aodv {
             }
         }
         if !lost.is_empty() {
-            self.outbox.push(Order::Purge { link, via: from.into(), dst: None, what: Purged::All });
+            self.desk.outbox.push(Order::Purge { link, via: from.into(), dst: None, what: Purged::All });
         }
         lost.into_iter().for_each(|dst| self.tell_path(dst));
         if !concerned.is_empty() {

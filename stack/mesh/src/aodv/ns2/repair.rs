@@ -11,8 +11,10 @@ use std::net::Ipv4Addr;
 
 use hopwise_core::LinkId;
 
+use super::super::PORT;
 use super::Ns2Aodv;
 use super::table::{Flag, INFINITE};
+use crate::on_demand::is_message;
 use crate::routing::{Cx, Order, Purged, Routed, Undelivered};
 
 impl Ns2Aodv {
@@ -24,23 +26,22 @@ impl Ns2Aodv {
         packet: &Routed<'_>,
     ) -> Undelivered {
         // The rule of data alone: messages are not even looked at.
-        let is_message =
-            packet.src == self.own && packet.dst == to && super::super::is_message(packet.packet);
+        let is_message = packet.src == self.desk.own && packet.dst == to && is_message(packet.packet, PORT);
         if is_message {
             return Undelivered::Drop;
         }
         let come = if packet.from.is_none() { 0 } else { self.hops_come(packet.hop_limit) };
         let Some(entry) = self.table.get_mut(dst) else { return Undelivered::Drop };
-        self.failures += u64::from(entry.flag == Flag::Up);
+        self.desk.failures += u64::from(entry.flag == Flag::Up);
         if come > entry.hops {
             entry.flag = Flag::InRepair;
             self.tell_path(dst);
-            self.keep(cx.now, dst, packet);
+            self.desk.keep(cx.now, dst, packet);
             self.ask(cx, dst);
             return Undelivered::Kept;
         }
         // The rule of the purge.
-        self.outbox.push(Order::Purge { link, via: to.into(), dst: None, what: Purged::All });
+        self.desk.outbox.push(Order::Purge { link, via: to.into(), dst: None, what: Purged::All });
         self.lose_neighbour(to);
         Undelivered::Drop
     }

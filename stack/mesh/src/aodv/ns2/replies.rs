@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use hopwise_core::{Instant, LinkId};
 
-use super::super::messages::{Extensions, Message, Rrep};
-use super::super::outbox::bytes_of;
+use super::super::messages::{Extensions, Message, Rrep, bytes_of};
 use super::Ns2Aodv;
 use super::table::{Flag, INFINITE};
 use crate::routing::Cx;
@@ -20,20 +19,20 @@ impl Ns2Aodv {
         rrep: &Rrep,
         extensions: &Extensions<'_>,
     ) {
-        if rrep.origin == self.own {
+        if rrep.origin == self.desk.own {
             self.believe(rrep.dst, extensions);
         }
         let hops = rrep.hop_count.saturating_add(1);
-        if rrep.dst == self.own || !self.learn_way_forth(cx.now, (from, link), rrep, hops) {
+        if rrep.dst == self.desk.own || !self.learn_way_forth(cx.now, (from, link), rrep, hops) {
             return;
         }
-        if rrep.origin != self.own {
+        if rrep.origin != self.desk.own {
             self.pass_reply_on(rrep, hops, extensions);
         }
     }
 
     fn learn_way_forth(&mut self, now: Instant, via: (Ipv4Addr, LinkId), rrep: &Rrep, hops: u8) -> bool {
-        let is_own = rrep.origin == self.own;
+        let is_own = rrep.origin == self.desk.own;
         let entry = self.table.entry(rrep.dst);
         if !entry.is_worse_than(rrep.dst_seq, hops) {
             return false;

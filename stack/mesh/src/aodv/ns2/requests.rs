@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 
-use super::super::messages::{Extensions, Message, Rrep, Rreq};
-use super::super::outbox::bytes_of;
+use super::super::ack_seq;
+use super::super::messages::{Extensions, Message, Rrep, Rreq, bytes_of};
 use super::super::seen::Request;
 use super::Ns2Aodv;
 use super::table::{Flag, INFINITE};
@@ -22,7 +22,7 @@ impl Ns2Aodv {
         extensions: &Extensions<'_>,
     ) {
         let memory = self.settings.path_discovery_time();
-        if rreq.origin == self.own
+        if rreq.origin == self.desk.own
             || self.seen.note(cx.now, (rreq.origin, rreq.id), memory, self.settings.relay_ratelimit)
                 != Request::New
         {
@@ -30,7 +30,7 @@ impl Ns2Aodv {
         }
         let hops = rreq.hop_count.saturating_add(1);
         self.learn_way_back(cx.now, from, control, rreq, hops);
-        if rreq.dst == self.own {
+        if rreq.dst == self.desk.own {
             self.believe(rreq.origin, extensions);
             self.answer_as_destination(cx, rreq);
         } else if !self.answer_from_table(cx.now, rreq, extensions) {
@@ -63,12 +63,12 @@ impl Ns2Aodv {
             wants_ack: false,
             prefix_size: 0,
             hop_count: 0,
-            dst: self.own,
+            dst: self.desk.own,
             dst_seq: self.seq,
             origin: rreq.origin,
             lifetime_ms: self.settings.my_route_timeout().as_millis() as u32,
         };
-        let extension = self.ack_seqs.write(cx, self.own, rreq.origin);
+        let extension = ack_seq::write(&mut self.desk.ack_seqs, cx, self.desk.own, rreq.origin);
         self.reply(rreq.origin, &rrep, &extension);
     }
 
@@ -142,6 +142,6 @@ impl Ns2Aodv {
         let dst_seq = known.max(rreq.dst_seq);
         let passed = Message::Rreq(Rreq { hop_count: hops, dst_seq, ..rreq });
         let at = self.jittered(now);
-        self.tell_everyone(at, control.hop_limit - 1, &bytes_of(&passed, extensions.bytes()));
+        self.desk.tell_everyone(at, control.hop_limit - 1, &bytes_of(&passed, extensions.bytes()));
     }
 }

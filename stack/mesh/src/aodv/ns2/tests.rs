@@ -5,7 +5,7 @@ use std::time::Duration;
 use hopwise_core::Instant;
 
 use super::super::Settings;
-use super::super::testing::{Net, address};
+use crate::on_demand::testing::{Net, address};
 
 fn settings() -> Settings {
     Settings { jitter: Duration::ZERO, ..Settings::ns2() }

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 
-use super::super::messages::{Message, Rreq};
-use super::super::outbox::bytes_of;
+use super::super::ack_seq;
+use super::super::messages::{Message, Rreq, bytes_of};
 use super::super::settings::Settings;
-use super::rates::Rate;
 use super::{Aodv, Cx};
+use crate::on_demand::rates::Rate;
 
 /// Destinations that are looked for at once.
 const MOST_SEARCHES: usize = 1_024;
@@ -97,7 +97,7 @@ impl Aodv {
         if self.searches.by_dst.contains_key(&dst) || self.searches.by_dst.len() >= MOST_SEARCHES {
             return;
         }
-        self.discoveries += 1;
+        self.desk.discoveries += 1;
         self.request(cx, dst, search);
     }
 
@@ -123,12 +123,12 @@ impl Aodv {
             id: self.request_id,
             dst,
             dst_seq,
-            origin: self.own,
+            origin: self.desk.own,
             origin_seq: self.seq,
         };
-        let extension = self.ack_seqs.write(cx, self.own, dst);
+        let extension = ack_seq::write(&mut self.desk.ack_seqs, cx, self.desk.own, dst);
         self.links.spoke(now);
-        self.tell_everyone(None, search.ttl, &bytes_of(&Message::Rreq(rreq), &extension));
+        self.desk.tell_everyone(None, search.ttl, &bytes_of(&Message::Rreq(rreq), &extension));
     }
 
     /// Requests that were not answered in time.
@@ -141,7 +141,7 @@ impl Aodv {
                 Some(next) => self.request(cx, dst, next),
                 None => {
                     self.searches.end(dst);
-                    self.drop_waiting(dst);
+                    self.desk.drop_waiting(dst);
                     if search.is_repair {
                         self.repair_failed(cx.now, dst);
                     }

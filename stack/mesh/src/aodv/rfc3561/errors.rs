@@ -5,10 +5,10 @@ use std::net::Ipv4Addr;
 use hopwise_core::Instant;
 use hopwise_core::trace::DropReason;
 
-use super::super::messages::{MOST_UNREACHABLE, Message, Rerr};
-use super::super::outbox::{Receiver, bytes_of};
+use super::super::messages::{MOST_UNREACHABLE, Message, Rerr, bytes_of};
 use super::table::{State, is_newer};
 use super::{Aodv, Route, Via};
+use crate::on_demand::Receiver;
 
 /// Who is to hear of it, and what is gone.
 #[derive(Debug, Default)]
@@ -30,7 +30,7 @@ impl Aodv {
             }
             route.precursors.retain(|precursor| *precursor != via.from);
         }
-        self.failures += u64::from(!gone.is_empty() || kept.is_some());
+        self.desk.failures += u64::from(!gone.is_empty() || kept.is_some());
         self.announce(now, &gone, false);
     }
 
@@ -138,7 +138,7 @@ impl Aodv {
     ) {
         for part in unreachable.chunks(MOST_UNREACHABLE) {
             if self.errors.take(now).is_err() {
-                self.dropped(DropReason::RoutingRateLimited, 0);
+                self.desk.dropped(DropReason::RoutingRateLimited, 0);
                 return;
             }
             let rerr = Message::Rerr(Rerr { is_no_delete, unreachable: part.to_vec() });
@@ -146,7 +146,7 @@ impl Aodv {
                 (Receiver::Neighbour(one), Some(link)) => {
                     self.tell_neighbour(link, one, &bytes_of(&rerr, &[]));
                 }
-                _ => self.tell_everyone(None, 1, &bytes_of(&rerr, &[])),
+                _ => self.desk.tell_everyone(None, 1, &bytes_of(&rerr, &[])),
             }
         }
     }

@@ -4,9 +4,10 @@ use std::net::Ipv4Addr;
 
 use hopwise_core::{Instant, NextHop, QueueClass};
 
-use super::super::is_message;
+use super::super::PORT;
 use super::table::State;
 use super::{Aodv, Cx, Order, Routed, Undelivered, Via, v4};
+use crate::on_demand::is_message;
 
 impl Aodv {
     pub(super) fn take_failure(
@@ -17,7 +18,7 @@ impl Aodv {
         packet: &Routed<'_>,
     ) -> Undelivered {
         let now = cx.now;
-        if dst == via.from && is_message(packet.packet) {
+        if dst == via.from && is_message(packet.packet, PORT) {
             // A RREP that does not arrive: the neighbour was heard, but does not hear us (§6.8).
             self.links.blacklist(via.from, now + self.settings.blacklist_timeout());
             self.break_link(now, via, None);
@@ -28,20 +29,20 @@ impl Aodv {
         {
             let (link, to) = (route.link, NextHop::Neighbour(route.next_hop.into()));
             let packet = packet.packet.to_vec();
-            self.outbox.push(Order::Send { link, to, class: QueueClass::Data, packet });
+            self.desk.outbox.push(Order::Send { link, to, class: QueueClass::Data, packet });
             self.break_link(now, via, None);
             return Undelivered::Kept;
         }
         if packet.from.is_none() {
             self.table.want(now, dst);
-            self.keep(now, dst, packet);
+            self.desk.keep(now, dst, packet);
             self.break_link(now, via, None);
             self.search(cx, dst);
             return Undelivered::Kept;
         }
         let ttl = self.repair_ttl(now, dst, v4(packet.src));
         if let Some(ttl) = ttl {
-            self.keep(now, dst, packet);
+            self.desk.keep(now, dst, packet);
             self.break_link(now, via, Some(dst));
             self.search_to_repair(cx, dst, ttl);
             return Undelivered::Kept;
@@ -58,7 +59,7 @@ impl Aodv {
             route.state = State::InRepair;
         }
         self.lose_neighbour(now, via, kept);
-        self.outbox.push(Order::Reroute { link: via.link, via: via.from.into() });
+        self.desk.outbox.push(Order::Reroute { link: via.link, via: via.from.into() });
     }
 
     /// How far a repair looks, when one is to be tried.

@@ -6,10 +6,10 @@ use std::time::Duration;
 use hopwise_core::Instant;
 use hopwise_core::trace::DropReason;
 
-use super::super::messages::{Extensions, HELLO_INTERVAL, Message, Rrep};
-use super::super::outbox::bytes_of;
+use super::super::messages::{Extensions, HELLO_INTERVAL, Message, Rrep, bytes_of};
 use super::requests::millis;
-use super::{Aodv, Cx, Offer, Taken, Via, is_host};
+use super::{Aodv, Cx, Offer, Taken, Via};
+use crate::on_demand::{Receiver, is_host};
 
 /// Nobody says hello more often.
 const SHORTEST_HELLO: Duration = Duration::from_millis(10);
@@ -31,7 +31,7 @@ impl Aodv {
     pub(super) fn take_reply(&mut self, cx: &Cx<'_>, via: Via, rrep: &Rrep, extensions: &Extensions<'_>) {
         let now = cx.now;
         if !is_host(rrep.dst) || !is_host(rrep.origin) {
-            self.dropped(DropReason::RoutingRefused, 0);
+            self.desk.dropped(DropReason::RoutingRefused, 0);
             return;
         }
         self.meet(now, via);
@@ -77,7 +77,7 @@ impl Aodv {
 
     pub(super) fn take_hello(&mut self, now: Instant, via: Via, rrep: &Rrep, extensions: &Extensions<'_>) {
         if rrep.dst != via.from || rrep.hop_count != 0 {
-            self.dropped(DropReason::RoutingRefused, 0);
+            self.desk.dropped(DropReason::RoutingRefused, 0);
             return;
         }
         let interval = extensions.find(HELLO_INTERVAL).and_then(|data| data.try_into().ok());
@@ -108,16 +108,16 @@ impl Aodv {
             wants_ack: false,
             prefix_size: 0,
             hop_count: 0,
-            dst: self.own,
+            dst: self.desk.own,
             dst_seq: self.seq,
-            origin: self.own,
+            origin: self.desk.own,
             lifetime_ms: millis(self.settings.hello_life()),
         };
-        for interface in self.interfaces.clone() {
+        for interface in self.desk.interfaces.clone() {
             let rrep = Rrep { dst: interface.address, origin: interface.address, ..rrep };
             let bytes = bytes_of(&Message::Rrep(rrep), &[]);
-            let order = self.outbox.order(&interface, super::Receiver::Everyone, 1, &bytes);
-            self.outbox.push(order);
+            let order = self.desk.outbox.order(&interface, Receiver::Everyone, 1, &bytes);
+            self.desk.outbox.push(order);
         }
     }
 }

@@ -6,11 +6,12 @@ use std::time::Duration;
 use hopwise_core::Instant;
 use hopwise_core::trace::DropReason;
 
-use super::super::messages::{Extensions, Message, Rrep, Rreq};
-use super::super::outbox::bytes_of;
+use super::super::ack_seq;
+use super::super::messages::{Extensions, Message, Rrep, Rreq, bytes_of};
 use super::super::seen::Request;
 use super::table::is_newer;
-use super::{Aodv, Cx, Offer, Taken, Via, is_host};
+use super::{Aodv, Cx, Offer, Taken, Via};
+use crate::on_demand::is_host;
 
 impl Aodv {
     pub(super) fn take_request(
@@ -23,7 +24,7 @@ impl Aodv {
     ) {
         let now = cx.now;
         if self.links.is_blacklisted(now, via.from) || !is_host(rreq.origin) || !is_host(rreq.dst) {
-            self.dropped(DropReason::RoutingRefused, 0);
+            self.desk.dropped(DropReason::RoutingRefused, 0);
             return;
         }
         self.meet(now, via);
@@ -35,7 +36,7 @@ impl Aodv {
             Request::New => {}
             Request::Repeated => return,
             Request::Flood => {
-                self.dropped(DropReason::RoutingRateLimited, 0);
+                self.desk.dropped(DropReason::RoutingRateLimited, 0);
                 return;
             }
         }
@@ -53,7 +54,7 @@ impl Aodv {
     }
 
     pub(super) fn is_mine(&self, address: Ipv4Addr) -> bool {
-        self.serves.contains(&address) || self.interfaces.iter().any(|interface| interface.address == address)
+        self.serves.contains(&address) || self.desk.has_address(address)
     }
 
     /// Whoever speaks is a neighbour, whose number is not known by that.
@@ -99,7 +100,7 @@ impl Aodv {
             origin: rreq.origin,
             lifetime_ms: millis(self.settings.my_route_timeout()),
         };
-        let extension = self.ack_seqs.write(cx, rreq.dst, rreq.origin);
+        let extension = ack_seq::write(&mut self.desk.ack_seqs, cx, rreq.dst, rreq.origin);
         self.send_reply(cx.now, rreq.origin, rrep, &extension);
     }
 
@@ -167,9 +168,9 @@ impl Aodv {
             (asked, known) => asked.or(known),
         };
         let passed = Message::Rreq(Rreq { hop_count: rreq.hop_count + 1, dst_seq, ..rreq });
-        let at = now + self.outbox.chance.up_to(self.settings.jitter);
+        let at = now + self.desk.outbox.chance.up_to(self.settings.jitter);
         self.links.spoke(now);
-        self.tell_everyone(Some(at), ttl - 1, &bytes_of(&passed, extensions.bytes()));
+        self.desk.tell_everyone(Some(at), ttl - 1, &bytes_of(&passed, extensions.bytes()));
     }
 }
 

@@ -7,11 +7,10 @@ use hopwise_core::agent::PathEvent;
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Cast, Instant, NextHop, Seq};
 
-use super::super::messages::{Extension, HELLO_INTERVAL, Message, Rerr, Rrep, Rreq};
-use super::super::outbox::bytes_of;
-use super::super::testing::{Ends, LINK, Net, address};
+use super::super::messages::{Extension, HELLO_INTERVAL, Message, Rerr, Rrep, Rreq, bytes_of};
 use super::super::{Config, Interface, Settings};
 use super::*;
+use crate::on_demand::testing::{Ends, LINK, Net, address};
 
 fn settings() -> Settings {
     Settings { jitter: Duration::ZERO, ..Settings::rfc3561() }

@@ -7,8 +7,6 @@ use std::time::Duration;
 use hopwise_core::wire::{Ecn, IpHeader, protocol, udp};
 use hopwise_core::{Instant, LinkId, NextHop, QueueClass};
 
-use super::PORT;
-use super::messages::Message;
 use crate::routing::Order;
 
 /// A link that the protocol speaks on, and the node's address there.
@@ -20,10 +18,10 @@ pub struct Interface {
 
 /// Random numbers (SplitMix64): small, and the same everywhere. Nothing secret is made from it.
 #[derive(Clone, Debug)]
-pub(super) struct Chance(u64);
+pub(crate) struct Chance(u64);
 
 impl Chance {
-    pub(super) fn new(seed: u64) -> Chance {
+    pub(crate) fn new(seed: u64) -> Chance {
         Chance(seed)
     }
 
@@ -36,39 +34,49 @@ impl Chance {
     }
 
     /// From nothing to `most`, without it.
-    pub(super) fn up_to(&mut self, most: Duration) -> Duration {
+    pub(crate) fn up_to(&mut self, most: Duration) -> Duration {
         let ns = u64::try_from(most.as_nanos()).unwrap_or(u64::MAX);
         Duration::from_nanos(((u128::from(self.next()) * u128::from(ns)) >> 64) as u64)
     }
 }
 
+/// How a protocol speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Manners {
+    /// UDP's, of both ends.
+    pub(crate) port: u16,
+    /// Where messages for everyone go.
+    pub(crate) everyone: Ipv4Addr,
+}
+
 #[derive(Debug)]
-pub(super) struct Outbox {
+pub(crate) struct Outbox {
+    manners: Manners,
     ready: VecDeque<Order>,
     later: BTreeMap<(Instant, u64), Order>,
     filed: u64,
     /// Identification fields of what we send.
     packets: u16,
-    pub(super) chance: Chance,
+    pub(crate) chance: Chance,
 }
 
 impl Outbox {
-    pub(super) fn new(seed: u64) -> Outbox {
+    pub(crate) fn new(manners: Manners, seed: u64) -> Outbox {
         let chance = Chance::new(seed);
-        Outbox { ready: VecDeque::new(), later: BTreeMap::new(), filed: 0, packets: 0, chance }
+        Outbox { manners, ready: VecDeque::new(), later: BTreeMap::new(), filed: 0, packets: 0, chance }
     }
 
-    pub(super) fn push(&mut self, order: Order) {
+    pub(crate) fn push(&mut self, order: Order) {
         self.ready.push_back(order);
     }
 
-    pub(super) fn push_at(&mut self, at: Instant, order: Order) {
+    pub(crate) fn push_at(&mut self, at: Instant, order: Order) {
         self.filed += 1;
         self.later.insert((at, self.filed), order);
     }
 
     /// What is due becomes ready, then the first that is ready goes.
-    pub(super) fn pop(&mut self, now: Instant) -> Option<Order> {
+    pub(crate) fn pop(&mut self, now: Instant) -> Option<Order> {
         while let Some(first) = self.later.first_entry()
             && first.key().0 <= now
         {
@@ -77,14 +85,14 @@ impl Outbox {
         self.ready.pop_front()
     }
 
-    pub(super) fn next(&self) -> Option<Instant> {
+    pub(crate) fn next(&self) -> Option<Instant> {
         self.later.first_key_value().map(|((at, _), _)| *at)
     }
 
     /// A message as a whole packet from the node's address there.
-    pub(super) fn order(&mut self, from: &Interface, to: Receiver, ttl: u8, message: &[u8]) -> Order {
+    pub(crate) fn order(&mut self, from: &Interface, to: Receiver, ttl: u8, message: &[u8]) -> Order {
         let (dst, to) = match to {
-            Receiver::Everyone => (Ipv4Addr::BROADCAST, NextHop::All),
+            Receiver::Everyone => (self.manners.everyone, NextHop::All),
             Receiver::Neighbour(address) => (address, NextHop::Neighbour(address.into())),
         };
         self.packets = self.packets.wrapping_add(1);
@@ -102,21 +110,14 @@ impl Outbox {
         };
         let mut packet = Vec::with_capacity(28 + message.len());
         header.emit(8 + message.len(), &mut packet);
-        udp::emit(from.address.into(), dst.into(), (PORT, PORT), message, &mut packet);
+        let ports = (self.manners.port, self.manners.port);
+        udp::emit(from.address.into(), dst.into(), ports, message, &mut packet);
         Order::Send { link: from.link, to, class: QueueClass::Routing, packet }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Receiver {
+pub(crate) enum Receiver {
     Everyone,
     Neighbour(Ipv4Addr),
-}
-
-/// A message, and what follows it.
-pub(super) fn bytes_of(message: &Message, extensions: &[u8]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    message.emit(&mut bytes);
-    bytes.extend(extensions);
-    bytes
 }

@@ -8,28 +8,28 @@ use hopwise_core::Instant;
 use hopwise_core::trace::DropReason;
 
 #[derive(Debug)]
-pub(super) struct Waiting {
-    pub(super) dst: Ipv4Addr,
-    pub(super) id: u64,
-    pub(super) packet: Vec<u8>,
+pub(crate) struct Waiting {
+    pub(crate) dst: Ipv4Addr,
+    pub(crate) id: u64,
+    pub(crate) packet: Vec<u8>,
     until: Instant,
 }
 
 #[derive(Debug)]
-pub(super) struct Buffer {
+pub(crate) struct Buffer {
     waiting: VecDeque<Waiting>,
     most: usize,
     time: Duration,
 }
 
 impl Buffer {
-    pub(super) fn new(most: u32, time: Duration) -> Buffer {
+    pub(crate) fn new(most: u32, time: Duration) -> Buffer {
         Buffer { waiting: VecDeque::new(), most: most.max(1) as usize, time }
     }
 
     /// Answers which packet had to make room, if one had to.
     #[must_use]
-    pub(super) fn push(
+    pub(crate) fn push(
         &mut self,
         now: Instant,
         dst: Ipv4Addr,
@@ -46,12 +46,12 @@ impl Buffer {
         })
     }
 
-    pub(super) fn has(&self, dst: Ipv4Addr) -> bool {
+    pub(crate) fn has(&self, dst: Ipv4Addr) -> bool {
         self.waiting.iter().any(|waiting| waiting.dst == dst)
     }
 
     /// All that wait for this destination, in their order.
-    pub(super) fn take(&mut self, dst: Ipv4Addr) -> Vec<Waiting> {
+    pub(crate) fn take(&mut self, dst: Ipv4Addr) -> Vec<Waiting> {
         if !self.has(dst) {
             return Vec::new();
         }
@@ -61,14 +61,14 @@ impl Buffer {
     }
 
     /// Those that have waited too long. They stand in the order of their time.
-    pub(super) fn take_late(&mut self, now: Instant) -> Option<u64> {
+    pub(crate) fn take_late(&mut self, now: Instant) -> Option<u64> {
         if self.waiting.front().is_some_and(|oldest| oldest.until <= now) {
             return self.waiting.pop_front().map(|oldest| oldest.id);
         }
         None
     }
 
-    pub(super) fn next(&self) -> Option<Instant> {
+    pub(crate) fn next(&self) -> Option<Instant> {
         self.waiting.front().map(|oldest| oldest.until)
     }
 }

@@ -8,7 +8,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 /// HMAC-SHA-256, of which so many bytes travel.
-pub(super) const TAG_BYTES: usize = 16;
+pub(crate) const TAG_BYTES: usize = 16;
 /// Senders whose counters are kept.
 const MOST_SENDERS: usize = 4_096;
 
@@ -27,7 +27,7 @@ impl Key {
         mac
     }
 
-    pub(super) fn tag(&self, parts: &[&[u8]]) -> [u8; TAG_BYTES] {
+    pub(crate) fn tag(&self, parts: &[&[u8]]) -> [u8; TAG_BYTES] {
         let whole = self.mac(parts).finalize().into_bytes();
         let mut tag = [0; TAG_BYTES];
         tag.copy_from_slice(&whole[..TAG_BYTES]);
@@ -35,7 +35,7 @@ impl Key {
     }
 
     /// In constant time.
-    pub(super) fn is_right(&self, parts: &[&[u8]], tag: &[u8]) -> bool {
+    pub(crate) fn is_right(&self, parts: &[&[u8]], tag: &[u8]) -> bool {
         tag.len() == TAG_BYTES && self.mac(parts).verify_truncated_left(tag).is_ok()
     }
 }
@@ -49,11 +49,11 @@ impl fmt::Debug for Key {
 
 /// Which counters of each sender were seen: the highest, and the 64 below it.
 #[derive(Debug, Default)]
-pub(super) struct Replays(BTreeMap<Ipv4Addr, (u64, u64)>);
+pub(crate) struct Replays(BTreeMap<Ipv4Addr, (u64, u64)>);
 
 impl Replays {
     /// Whether this one is new. Call it only for what carries a right tag.
-    pub(super) fn accept(&mut self, from: Ipv4Addr, counter: u64) -> bool {
+    pub(crate) fn accept(&mut self, from: Ipv4Addr, counter: u64) -> bool {
         let Some((highest, below)) = self.0.get_mut(&from) else {
             let has_room = self.0.len() < MOST_SENDERS;
             if has_room {

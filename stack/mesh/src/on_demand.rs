@@ -1,0 +1,179 @@
+//! What protocols share that look for routes on demand: interfaces to speak on, packets that wait for routes, what is
+//! to be sent and when, what is told of arrivals, and what connections hear of their paths.
+
+pub(crate) mod ack_seq;
+mod buffer;
+mod key;
+mod outbox;
+pub(crate) mod rates;
+#[cfg(test)]
+pub(crate) mod testing;
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use hopwise_core::agent::{HopSource, Path, PathEvent};
+use hopwise_core::trace::DropReason;
+use hopwise_core::wire::{IpView, protocol};
+use hopwise_core::{Instant, LinkId, NextHop, QueueClass};
+
+use ack_seq::{AckSeqs, Said};
+use buffer::{Buffer, Waiting};
+pub use key::Key;
+pub use outbox::Interface;
+pub(crate) use outbox::{Manners, Outbox, Receiver};
+
+use crate::routing::{Order, Routed};
+
+/// All that a protocol has beside its routes and what it knows of its messages.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    pub(crate) interfaces: Vec<Interface>,
+    /// The first interface's address is the node's name.
+    pub(crate) own: Ipv4Addr,
+    pub(crate) buffer: Buffer,
+    pub(crate) outbox: Outbox,
+    pub(crate) ack_seqs: AckSeqs,
+    pub(crate) discoveries: u64,
+    pub(crate) failures: u64,
+}
+
+/// Packets that may wait for routes, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Room {
+    pub(crate) packets: u32,
+    pub(crate) time: Duration,
+}
+
+impl Desk {
+    pub(crate) fn new(interfaces: Vec<Interface>, outbox: Outbox, room: Room, ack_seqs: AckSeqs) -> Desk {
+        Desk {
+            own: interfaces.first().map_or(Ipv4Addr::UNSPECIFIED, |interface| interface.address),
+            interfaces,
+            buffer: Buffer::new(room.packets, room.time),
+            outbox,
+            ack_seqs,
+            discoveries: 0,
+            failures: 0,
+        }
+    }
+
+    pub(crate) fn has_address(&self, address: Ipv4Addr) -> bool {
+        self.interfaces.iter().any(|interface| interface.address == address)
+    }
+
+    pub(crate) fn dropped(&mut self, reason: DropReason, id: u64) {
+        self.outbox.push(Order::Dropped { reason, id });
+    }
+
+    /// Keeps a packet until there is a route.
+    pub(crate) fn keep(&mut self, now: Instant, dst: Ipv4Addr, packet: &Routed<'_>) {
+        if let Some((id, reason)) = self.buffer.push(now, dst, packet.id, packet.packet) {
+            self.dropped(reason, id);
+        }
+    }
+
+    pub(crate) fn drop_waiting(&mut self, dst: Ipv4Addr) {
+        for Waiting { id, .. } in self.buffer.take(dst) {
+            self.dropped(DropReason::NoRoute, id);
+        }
+    }
+
+    /// Packets that have waited too long.
+    pub(crate) fn drop_late(&mut self, now: Instant) {
+        while let Some(id) = self.buffer.take_late(now) {
+            self.dropped(DropReason::RouteBufferTimeout, id);
+        }
+    }
+
+    /// Lets what waits for a destination go, each packet later than the one before by `apart`.
+    pub(crate) fn release(&mut self, now: Instant, dst: Ipv4Addr, way: (LinkId, Ipv4Addr), apart: Duration) {
+        let (link, to) = (way.0, NextHop::Neighbour(way.1.into()));
+        for (Waiting { packet, .. }, n) in self.buffer.take(dst).into_iter().zip(0..) {
+            self.outbox.push_at(now + apart * n, Order::Send { link, to, class: QueueClass::Data, packet });
+        }
+    }
+
+    /// Says something on every interface, now or later.
+    pub(crate) fn tell_everyone(&mut self, at: Option<Instant>, ttl: u8, message: &[u8]) {
+        for interface in &self.interfaces {
+            let order = self.outbox.order(interface, Receiver::Everyone, ttl, message);
+            match at {
+                Some(at) => self.outbox.push_at(at, order),
+                None => self.outbox.push(order),
+            }
+        }
+    }
+
+    pub(crate) fn tell_neighbour(&mut self, link: LinkId, to: Ipv4Addr, ttl: u8, message: &[u8]) {
+        if let Some(interface) = self.interfaces.iter().find(|interface| interface.link == link) {
+            let order = self.outbox.order(interface, Receiver::Neighbour(to), ttl, message);
+            self.outbox.push(order);
+        }
+    }
+
+    /// What a message of that node said of arrivals goes to the connections; what was not believed is counted.
+    pub(crate) fn tell_arrivals(
+        &mut self,
+        peer: Ipv4Addr,
+        said: Result<Vec<Said>, DropReason>,
+        hops: Option<u8>,
+    ) {
+        match said {
+            Ok(said) => {
+                for ((ours, theirs), event) in said {
+                    let path = path_of(hops);
+                    self.outbox.push(Order::Tell {
+                        peer: peer.into(),
+                        ports: Some((theirs, ours)),
+                        event,
+                        path,
+                    });
+                }
+            }
+            Err(reason) => self.dropped(reason, 0),
+        }
+    }
+
+    /// Connections hear when a route that they use has become `now`, having heard `told`.
+    pub(crate) fn tell_path(&mut self, peer: Ipv4Addr, told: &mut Option<u8>, now: Option<u8>) {
+        if let Some(event) = news(told, now) {
+            self.outbox.push(Order::Tell { peer: peer.into(), ports: None, event, path: path_of(now) });
+        }
+    }
+}
+
+fn news(told: &mut Option<u8>, now: Option<u8>) -> Option<PathEvent> {
+    let before = std::mem::replace(told, now);
+    match (before, now) {
+        (None, Some(_)) => Some(PathEvent::RouteFound),
+        (Some(_), None) => Some(PathEvent::RouteFailed),
+        (Some(before), Some(now)) if before != now => Some(PathEvent::HopsChanged),
+        _ => None,
+    }
+}
+
+/// The protocols here name nodes by IPv4 addresses.
+pub(crate) fn v4(address: IpAddr) -> Option<Ipv4Addr> {
+    match address {
+        IpAddr::V4(v4) => Some(v4),
+        IpAddr::V6(_) => None,
+    }
+}
+
+pub(crate) fn path_of(hops: Option<u8>) -> Path {
+    let hops = hops.map(|hops| (hops, HopSource::Routing));
+    Path { hops_to_peer: hops, hops_from_peer: hops, ..Path::default() }
+}
+
+/// An address that a node may have.
+pub(crate) fn is_host(address: Ipv4Addr) -> bool {
+    !(address.is_multicast() || address.is_broadcast() || address.is_unspecified() || address.is_loopback())
+}
+
+/// Whether a packet that came back is one of the protocol's own.
+pub(crate) fn is_message(packet: &[u8], port: u16) -> bool {
+    let Ok(view) = IpView::parse(packet) else { return false };
+    let port = port.to_be_bytes();
+    view.protocol == protocol::UDP && view.payload.get(2..4) == Some(&port[..])
+}

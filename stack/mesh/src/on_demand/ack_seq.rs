@@ -1,0 +1,110 @@
+//! S1 of TCP-pgy: routing messages carry what has arrived at the node that they speak for.
+//!
+//! For each flow the sender's port, the receiver's, and the receiver's `rcv_nxt`. A RREQ speaks for its origin to its
+//! destination, a RREP for its destination to its origin; the RREP that is sent to the destination because a node on
+//! the way answered carries what the RREQ said. Where a key is set a counter and a tag go with it, and others are not
+//! believed. What is believed is only passed on: a connection takes nothing that is not in flight, and `snd_una` never
+//! moves by it. How it is written into a message is the protocol's.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use hopwise_core::Seq;
+use hopwise_core::agent::PathEvent;
+use hopwise_core::trace::DropReason;
+
+use super::key::{Key, Replays, TAG_BYTES};
+use crate::routing::Cx;
+
+const FLOW_BYTES: usize = 8;
+const COUNTER_BYTES: usize = 8;
+const MOST_FLOWS: usize = 8;
+
+#[derive(Debug)]
+pub(crate) struct AckSeqs {
+    is_on: bool,
+    key: Option<Key>,
+    counter: u64,
+    replays: Replays,
+}
+
+/// What a message is to carry of arrivals.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Statement {
+    Open(Vec<u8>),
+    Signed(Vec<u8>),
+}
+
+/// What a message says of one flow: its ports (the sender's, the receiver's) and the number.
+pub(crate) type Said = ((u16, u16), PathEvent);
+
+impl AckSeqs {
+    /// Counters begin above `counter`, which must grow from one start to the next.
+    pub(crate) fn new(is_on: bool, key: Option<Key>, counter: u64) -> AckSeqs {
+        AckSeqs { is_on, key, counter, replays: Replays::default() }
+    }
+
+    /// What a message from `own` to `peer` is to carry, if anything is to be said.
+    pub(crate) fn write(&mut self, cx: &Cx<'_>, own: Ipv4Addr, peer: Ipv4Addr) -> Option<Statement> {
+        if !self.is_on {
+            return None;
+        }
+        let mut flows = Vec::new();
+        cx.endpoint.ack_hints(cx.now, IpAddr::V4(peer), &mut |(theirs, ours), Seq(seq)| {
+            if flows.len() < MOST_FLOWS * FLOW_BYTES {
+                flows.extend(theirs.to_be_bytes());
+                flows.extend(ours.to_be_bytes());
+                flows.extend(seq.to_be_bytes());
+            }
+        });
+        if flows.is_empty() {
+            return None;
+        }
+        let Some(key) = &self.key else { return Some(Statement::Open(flows)) };
+        self.counter += 1;
+        let counter = self.counter.to_be_bytes();
+        let tag = key.tag(&[&own.octets(), &peer.octets(), &counter, &flows]);
+        Some(Statement::Signed([&counter[..], &flows, &tag].concat()))
+    }
+
+    /// What a message from `peer` to us says, as far as it is to be believed.
+    pub(crate) fn read(
+        &mut self,
+        own: Ipv4Addr,
+        peer: Ipv4Addr,
+        open: Option<&[u8]>,
+        signed: Option<&[u8]>,
+    ) -> Result<Vec<Said>, DropReason> {
+        if !self.is_on {
+            return Ok(Vec::new());
+        }
+        let flows = match (&self.key, signed) {
+            (None, _) => open.unwrap_or_default(),
+            (Some(_), None) if open.is_some() => return Err(DropReason::RoutingRefused),
+            (Some(_), None) => return Ok(Vec::new()),
+            (Some(key), Some(data)) => {
+                let (counter, flows, tag) = parts(data).ok_or(DropReason::RoutingMalformed)?;
+                let is_right = key.is_right(&[&peer.octets(), &own.octets(), &counter, flows], tag);
+                if !is_right || !self.replays.accept(peer, u64::from_be_bytes(counter)) {
+                    return Err(DropReason::RoutingRefused);
+                }
+                flows
+            }
+        };
+        if flows.len() % FLOW_BYTES != 0 || flows.len() > MOST_FLOWS * FLOW_BYTES {
+            return Err(DropReason::RoutingMalformed);
+        }
+        Ok(flows.chunks_exact(FLOW_BYTES).map(said).collect())
+    }
+}
+
+fn parts(data: &[u8]) -> Option<([u8; COUNTER_BYTES], &[u8], &[u8])> {
+    let (counter, rest) = data.split_first_chunk::<COUNTER_BYTES>()?;
+    let (flows, tag) = rest.split_at_checked(rest.len().checked_sub(TAG_BYTES)?)?;
+    Some((*counter, flows, tag))
+}
+
+fn said(flow: &[u8]) -> Said {
+    let port = |at: usize| u16::from_be_bytes([flow[at], flow[at + 1]]);
+    let seq = u32::from_be_bytes([flow[4], flow[5], flow[6], flow[7]]);
+    ((port(0), port(2)), PathEvent::AckSeq(Seq(seq)))
+}
