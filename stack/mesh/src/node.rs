@@ -127,7 +127,13 @@ impl Node {
     fn take_packet(&mut self, now: Instant, rx: &Rx<'_>) -> Result<(), DropReason> {
         let view = IpView::parse(rx.packet)?;
         let is_unicast = is_unicast(view.dst);
-        if let Some(port) = self.routing.port()
+        if self.routing.header() == Some(view.protocol) && view.fragment.is_none() {
+            let own = self.routing.handle_wrapped(&Cx { now, endpoint: &self.endpoint }, rx);
+            if let Some(packet) = own {
+                self.endpoint.handle_packet(now, &Rx { link: OWN_LINK, packet: &packet, ..*rx });
+                self.pull(now);
+            }
+        } else if let Some(port) = self.routing.port()
             && view.protocol == protocol::UDP
             && view.fragment.is_none()
             && (!is_unicast || self.is_ours(view.dst))
@@ -178,6 +184,10 @@ impl Node {
         match self.routing.route(&Cx { now, endpoint: &self.endpoint }, &routed) {
             Verdict::Forward { link, via } => {
                 self.enqueue(now, link, Queued { to: via, class: QueueClass::Data, id, packet });
+            }
+            Verdict::Wrapped { link, via, packet: wrapped } => {
+                self.keep_buffer(packet);
+                self.enqueue(now, link, Queued { to: via, class: QueueClass::Data, id, packet: wrapped });
             }
             Verdict::Keep => self.keep_buffer(packet),
             Verdict::Drop(reason) => {

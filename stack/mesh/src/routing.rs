@@ -29,11 +29,17 @@ pub struct Routed<'a> {
     pub packet: &'a [u8],
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Forward {
         link: LinkId,
         via: NextHop,
+    },
+    /// The packet leaves like this, with the protocol's own header in it.
+    Wrapped {
+        link: LinkId,
+        via: NextHop,
+        packet: Vec<u8>,
     },
     /// The protocol has kept a copy, until it knows the way.
     Keep,
@@ -57,7 +63,7 @@ pub struct Control<'a> {
     pub src: IpAddr,
     pub dst: IpAddr,
     pub hop_limit: u8,
-    /// The UDP payload, or all after the IP header where the protocol has its own number.
+    /// The UDP payload.
     pub message: &'a [u8],
 }
 
@@ -85,11 +91,22 @@ pub enum Purged {
 }
 
 /// A routing protocol. It sees no connection but through the path seam, and no link but by its number.
+///
+/// Its messages go over a UDP port, or it puts a header of its own between IP's and what follows ([`Routing::header`]).
 pub trait Routing: Debug + Send {
     /// The UDP port of its messages, for those that have one.
     fn port(&self) -> Option<u16>;
     fn route(&mut self, cx: &Cx<'_>, packet: &Routed<'_>) -> Verdict;
     fn handle_control(&mut self, cx: &Cx<'_>, control: &Control<'_>);
+    /// The IP protocol of the header that all of its packets have, for those that have one.
+    fn header(&self) -> Option<u8> {
+        None
+    }
+    /// A packet with that header, for whomever it is, unless it was overheard. Answers what is for this node itself,
+    /// without the header; all else is the protocol's to send on or to drop.
+    fn handle_wrapped(&mut self, _cx: &Cx<'_>, _rx: &Rx<'_>) -> Option<Vec<u8>> {
+        None
+    }
     /// A packet between others, for protocols that asked to hear them.
     fn on_overheard(&mut self, now: Instant, rx: &Rx<'_>);
     fn on_delivered(&mut self, now: Instant, id: u64);
