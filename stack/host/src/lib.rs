@@ -11,6 +11,7 @@ mod driver;
 mod fault;
 mod link;
 pub mod netlink;
+pub mod nl80211;
 mod observer;
 #[cfg(feature = "pcap")]
 mod pcap;

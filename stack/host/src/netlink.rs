@@ -2,6 +2,7 @@
 
 mod carrier;
 mod detour;
+pub(crate) mod message;
 
 use std::error::Error;
 use std::fmt;

@@ -4,6 +4,8 @@
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 /// From a type that gives its descriptor out raw.
 pub(crate) fn owned(fd: impl IntoRawFd) -> OwnedFd {
     let fd = fd.into_raw_fd();
@@ -48,4 +50,11 @@ pub(crate) fn set_option(
     // SAFETY: the value is read with its true length and outlives the call.
     let result = unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, (&raw const value).cast(), len) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Waits until there is something to read.
+pub(crate) fn wait_to_read(fd: BorrowedFd<'_>, seconds: i64) -> io::Result<()> {
+    let most = Timespec { tv_sec: seconds, tv_nsec: 0 };
+    let is_ready = poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&most))? > 0;
+    if is_ready { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
 }

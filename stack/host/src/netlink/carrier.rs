@@ -7,6 +7,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv, socket_with};
 
+use super::message::{Heard, messages, word};
 use super::{NetlinkError, index_of};
 
 /// The group that hears of links (RTMGRP_LINK).
@@ -54,22 +55,10 @@ impl CarrierWatch {
 }
 
 /// What the last message about that interface says, among those of one read.
-fn carrier_of(mut messages: &[u8], index: u32) -> Option<bool> {
-    const HEADER: usize = 16;
-    let word = |bytes: &[u8], at: usize| bytes.get(at..at + 4)?.try_into().ok().map(u32::from_ne_bytes);
-    let mut said = None;
-    while let Some(len) = word(messages, 0) {
-        let len = len as usize;
-        if len < HEADER || len > messages.len() {
-            break;
-        }
-        let kind = u16::from_ne_bytes([messages[4], messages[5]]);
-        if kind == NEW_LINK && word(messages, HEADER + 4) == Some(index) {
-            said = word(messages, HEADER + 8).map(|flags| flags & RUNNING == RUNNING);
-        }
-        messages = messages.get(len.next_multiple_of(4)..).unwrap_or_default();
-    }
-    said
+fn carrier_of(bytes: &[u8], index: u32) -> Option<bool> {
+    let is_about_it = |heard: &Heard<'_>| heard.kind == NEW_LINK && word(heard.body, 4) == Some(index);
+    let last = messages(bytes).filter(is_about_it).last()?;
+    word(last.body, 8).map(|flags| flags & RUNNING == RUNNING)
 }
 
 #[cfg(test)]

@@ -1,0 +1,275 @@
+//! What a Wi-Fi interface knows of its stations, asked of the kernel (nl80211) and told by it.
+//!
+//! Written over plain netlink: a dump and a group are all that is needed, and both are wanted on threads that have no
+//! runtime.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::net::netlink::{GENERIC, SocketAddrNetlink};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with,
+};
+
+use crate::netlink::message::{self, ACK, DONE, DUMP, Heard, Message, REQUEST, attribute, attributes, word};
+use crate::sys;
+
+/// The family that knows the others (GENL_ID_CTRL), its question for one, and what the answer holds.
+const CONTROL: u16 = 16;
+const GET_FAMILY: u8 = 3;
+const FAMILY_ID: u16 = 1;
+const FAMILY_NAME: u16 = 2;
+const GROUPS: u16 = 7;
+const GROUP_NAME: u16 = 1;
+const GROUP_ID: u16 = 2;
+/// Commands and attributes of linux/nl80211.h.
+const GET_STATION: u8 = 17;
+const NEW_STATION: u8 = 19;
+const DEL_STATION: u8 = 20;
+const NOTIFY_CQM: u8 = 64;
+const INTERFACE: u16 = 3;
+const ADDRESS: u16 = 6;
+const STATION_INFO: u16 = 21;
+const CQM: u16 = 94;
+const PACKETS_LOST: u16 = 4;
+/// Of a generic message: command, version, two bytes of nothing.
+const GENERIC_HEADER: usize = 4;
+const ADD_MEMBERSHIP: (libc::c_int, libc::c_int) = (libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP);
+const BUFFER: usize = 32 << 10;
+/// An answer that takes longer will not come.
+const WITHIN_SECONDS: i64 = 2;
+
+/// A station's Ethernet address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct StationAddress(pub [u8; 6]);
+
+impl fmt::Display for StationAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+impl std::str::FromStr for StationAddress {
+    type Err = NoStationAddress;
+
+    fn from_str(text: &str) -> Result<StationAddress, NoStationAddress> {
+        let mut address = [0; 6];
+        let mut parts = text.split(':');
+        for byte in &mut address {
+            let part = parts.next().filter(|part| part.len() == 2).ok_or(NoStationAddress)?;
+            *byte = u8::from_str_radix(part, 16).map_err(|_| NoStationAddress)?;
+        }
+        if parts.next().is_some() { Err(NoStationAddress) } else { Ok(StationAddress(address)) }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoStationAddress;
+
+impl fmt::Display for NoStationAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("no Ethernet address such as 02:00:00:00:01:00")
+    }
+}
+
+impl std::error::Error for NoStationAddress {}
+
+/// What the kernel knows of a station; what a driver does not tell is absent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Station {
+    pub address: StationAddress,
+    /// How long ago the last frame of it was heard: so old are the signals.
+    pub inactive: Option<Duration>,
+    pub signal_dbm: Option<i8>,
+    pub signal_average_dbm: Option<i8>,
+    /// Counted since the station came. Not every driver counts retries.
+    pub tx_packets: Option<u32>,
+    pub tx_retries: Option<u32>,
+    pub tx_failed: Option<u32>,
+    pub rx_packets: Option<u32>,
+}
+
+/// What the kernel tells of an interface's stations by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StationNews {
+    Came(StationAddress),
+    Left(StationAddress),
+    /// It has not acknowledged so many packets in a row.
+    Unheard {
+        address: StationAddress,
+        packets: u32,
+    },
+}
+
+/// Asks for stations.
+#[derive(Debug)]
+pub struct Nl80211 {
+    socket: OwnedFd,
+    family: u16,
+    /// The group in which stations are told of ("mlme").
+    group: Option<u32>,
+    number: u32,
+}
+
+impl Nl80211 {
+    /// Not found: this kernel has no Wi-Fi.
+    pub fn open() -> io::Result<Nl80211> {
+        let socket =
+            socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(GENERIC))?;
+        bind(&socket, &SocketAddrNetlink::new(0, 0))?;
+        let mut asking = Nl80211 { socket, family: CONTROL, group: None, number: 0 };
+        let name = b"nl80211\0";
+        let question = |number| {
+            let message = Message::new(CONTROL, REQUEST | ACK, number).fixed(&[GET_FAMILY, 1, 0, 0]);
+            message.attribute(FAMILY_NAME, name).finish()
+        };
+        let mut found = None;
+        asking.ask(question, &mut |heard| found = found.or_else(|| family(heard.body)))?;
+        let (family, group) = found.ok_or(io::ErrorKind::NotFound)?;
+        (asking.family, asking.group) = (family, group);
+        Ok(asking)
+    }
+
+    /// All stations of an interface, by its number.
+    pub fn stations(&mut self, interface: u32) -> io::Result<Vec<Station>> {
+        let family = self.family;
+        let question = |number| {
+            let message = Message::new(family, REQUEST | DUMP, number).fixed(&[GET_STATION, 0, 0, 0]);
+            message.attribute(INTERFACE, &interface.to_ne_bytes()).finish()
+        };
+        let mut stations = Vec::new();
+        self.ask(question, &mut |heard| stations.extend(station(heard.body)))?;
+        Ok(stations)
+    }
+
+    /// Sends a question and hands on its answers until they end.
+    fn ask(&mut self, question: impl Fn(u32) -> Vec<u8>, sink: &mut dyn FnMut(&Heard<'_>)) -> io::Result<()> {
+        self.number = self.number.wrapping_add(1);
+        let number = self.number;
+        send(&self.socket, &question(number), SendFlags::empty())?;
+        let mut buffer = vec![0; BUFFER];
+        loop {
+            sys::wait_to_read(self.socket.as_fd(), WITHIN_SECONDS)?;
+            let (bytes, _) = recv(&self.socket, &mut buffer[..], RecvFlags::empty())?;
+            // Answers to a question that was given up on are nobody's.
+            for heard in message::messages(&buffer[..bytes]).filter(|heard| heard.number == number) {
+                match heard.errno() {
+                    Some(0) => return Ok(()),
+                    Some(code) => return Err(io::Error::from_raw_os_error(code)),
+                    None if heard.kind == DONE => return Ok(()),
+                    None => sink(&heard),
+                }
+            }
+        }
+    }
+}
+
+/// Hears of one interface's stations without asking.
+#[derive(Debug)]
+pub struct StationWatch {
+    socket: OwnedFd,
+    family: u16,
+    interface: u32,
+}
+
+impl StationWatch {
+    pub fn open(interface: u32) -> io::Result<StationWatch> {
+        let Nl80211 { family, group, .. } = Nl80211::open()?;
+        let group = group.ok_or(io::ErrorKind::Unsupported)?;
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(GENERIC))?;
+        bind(&socket, &SocketAddrNetlink::new(0, 0))?;
+        sys::set_option(socket.as_fd(), ADD_MEMBERSHIP, group as libc::c_int)?;
+        Ok(StationWatch { socket, family, interface })
+    }
+
+    /// What has been told since; nothing is waited for.
+    pub fn read(&mut self, sink: &mut dyn FnMut(StationNews)) -> io::Result<()> {
+        let mut buffer = [0_u8; BUFFER];
+        loop {
+            match recv(&self.socket, &mut buffer[..], RecvFlags::empty()) {
+                Ok((bytes, _)) => {
+                    let heard = message::messages(&buffer[..bytes]);
+                    let ours = heard.filter(|heard| heard.kind == self.family);
+                    ours.filter_map(|heard| news(heard.body, self.interface)).for_each(&mut *sink);
+                }
+                Err(rustix::io::Errno::AGAIN) => return Ok(()),
+                // Some of it was lost for lack of room; what comes next is as good.
+                Err(rustix::io::Errno::NOBUFS) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl AsFd for StationWatch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// The family's number, and its group's where it is named.
+fn family(body: &[u8]) -> Option<(u16, Option<u32>)> {
+    let body = body.get(GENERIC_HEADER..)?;
+    let id = u16::from_ne_bytes(attribute(body, FAMILY_ID)?.try_into().ok()?);
+    let groups = attribute(body, GROUPS).unwrap_or_default();
+    let is_mlme = |group: &&[u8]| attribute(group, GROUP_NAME).is_some_and(|name| name == b"mlme\0");
+    let mlme = attributes(groups).map(|(_, group)| group).find(is_mlme);
+    Some((id, mlme.and_then(|group| word(attribute(group, GROUP_ID)?, 0))))
+}
+
+fn address(attributes: &[u8]) -> Option<StationAddress> {
+    attribute(attributes, ADDRESS)?.try_into().ok().map(StationAddress)
+}
+
+/// What one message of a dump says.
+fn station(body: &[u8]) -> Option<Station> {
+    const INACTIVE: u16 = 1;
+    const SIGNAL: u16 = 7;
+    const RX_PACKETS: u16 = 9;
+    const TX_PACKETS: u16 = 10;
+    const TX_RETRIES: u16 = 11;
+    const TX_FAILED: u16 = 12;
+    const SIGNAL_AVERAGE: u16 = 13;
+    if *body.first()? != NEW_STATION {
+        return None;
+    }
+    let all = body.get(GENERIC_HEADER..)?;
+    let info = attribute(all, STATION_INFO)?;
+    let count = |kind| word(attribute(info, kind)?, 0);
+    let dbm = |kind| attribute(info, kind)?.first().map(|byte| i8::from_ne_bytes([*byte]));
+    Some(Station {
+        address: address(all)?,
+        inactive: count(INACTIVE).map(|ms| Duration::from_millis(ms.into())),
+        signal_dbm: dbm(SIGNAL),
+        signal_average_dbm: dbm(SIGNAL_AVERAGE),
+        tx_packets: count(TX_PACKETS),
+        tx_retries: count(TX_RETRIES),
+        tx_failed: count(TX_FAILED),
+        rx_packets: count(RX_PACKETS),
+    })
+}
+
+/// What a message of the group says of that interface.
+fn news(body: &[u8], interface: u32) -> Option<StationNews> {
+    let all = body.get(GENERIC_HEADER..)?;
+    if word(attribute(all, INTERFACE)?, 0)? != interface {
+        return None;
+    }
+    let address = address(all)?;
+    match *body.first()? {
+        NEW_STATION => Some(StationNews::Came(address)),
+        DEL_STATION => Some(StationNews::Left(address)),
+        NOTIFY_CQM => {
+            let packets = word(attribute(attribute(all, CQM)?, PACKETS_LOST)?, 0)?;
+            Some(StationNews::Unheard { address, packets })
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests;
