@@ -9,3 +9,4 @@ pub mod m_tcp;
 pub mod none;
 pub mod plan;
 pub mod snoop;
+pub mod split;

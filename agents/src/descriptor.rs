@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hopwise_core::agent::{BaseStationAgent, ReceiverAgent, SenderAgent};
+use hopwise_core::agent::{BaseStationAgent, Cut, ReceiverAgent, SenderAgent};
 
 use crate::param::{Args, Param};
 
@@ -32,6 +32,8 @@ pub enum Make {
     Narrower(fn(&Args) -> Box<dyn SenderAgent>),
     /// What a base station does with a flow.
     BaseStation(fn(&Args) -> Box<dyn BaseStationAgent>),
+    /// A base station that is itself an end of either half of a flow.
+    Cut(fn(&Args) -> Cut),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +58,7 @@ impl Descriptor {
         match self.make {
             Make::Receiver(_) | Make::ReceiverAround(_) => Kind::Receiver,
             Make::Owner(_) | Make::Narrower(_) => Kind::Sender,
-            Make::BaseStation(_) => Kind::BaseStation,
+            Make::BaseStation(_) | Make::Cut(_) => Kind::BaseStation,
         }
     }
 

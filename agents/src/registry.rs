@@ -60,6 +60,7 @@ agents! {
     base_station::delayed_dupacks,
     base_station::freeze,
     base_station::m_tcp,
+    base_station::split,
     base_station::ack_filter,
 }
 

@@ -18,7 +18,7 @@ use hopwise_core::trace::text::TraceText;
 use hopwise_core::{LinkEvent, Machine};
 use hopwise_host::netlink::{CarrierWatch, Detour, DetourConfig, End};
 use hopwise_host::{Driver, Fault, Link, Observer, Poller, SeenPacket, Tun, TunConfig, Turn};
-use hopwise_mesh::Proxy;
+use hopwise_mesh::{Proxy, ProxyConfig};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::config::{Carrier, Config, Device, Fade, Forecast, MOBILE, Steer};
@@ -68,7 +68,8 @@ impl Teller {
 pub(super) fn run(config: &Config) -> Result<(), Failure> {
     let trace = config.trace.as_deref().map(TraceFile::create).transpose()?;
     let links = vec![open(&config.fixed)?, open(&config.mobile)?];
-    let of_proxy = config.proxy(if trace.is_some() { TRACE_EVENTS } else { 0 });
+    let key = hopwise_host::random_key().map_err(|error| Failure::failed("make a key", error))?;
+    let of_proxy = ProxyConfig { key, ..config.proxy(if trace.is_some() { TRACE_EVENTS } else { 0 }) };
     let proxy = Proxy::new(of_proxy, Box::new(StandardAgents::default()))
         .map_err(|error| Failure::failed("make the proxy", error))?;
     let observers = trace.into_iter().map(|trace| Box::new(trace) as Box<dyn Observer>).collect();

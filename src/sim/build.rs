@@ -89,6 +89,7 @@ fn serving(plan: &Plan, node: u32) -> Result<Option<Gateway>, Box<dyn Error + Se
     let config = ProxyConfig {
         checksums: Checksums::Trust,
         trace_events: plan.trace_events,
+        key: key(plan, node),
         ..ProxyConfig::new(wire, RADIO, agent)
     };
     let proxy = Proxy::new(config.clone(), Box::new(StandardAgents::new(plan.profile)))?;
@@ -214,13 +215,19 @@ fn rules(plan: &Plan) -> Vec<Rule> {
     plan.rules.iter().cloned().chain([arm]).collect()
 }
 
+/// A node's own, in every run of the seed.
+fn key(plan: &Plan, node: u32) -> [u8; 32] {
+    let mut key = [0; 32];
+    key[..8].copy_from_slice(&plan.seed.to_be_bytes());
+    key[8..12].copy_from_slice(&node.to_be_bytes());
+    key
+}
+
 fn endpoint(plan: &Plan, node: u32) -> Result<Endpoint, Box<dyn Error + Send + Sync>> {
     let address = Prefix::host(address_of(node));
     let everywhere = Prefix::new(IpAddr::from([0, 0, 0, 0]), 0)?;
     let link = LinkConfig::wire(OWN_LINK.0, MTU, vec![address]);
-    let mut key = [0; 32];
-    key[..8].copy_from_slice(&plan.seed.to_be_bytes());
-    key[8..12].copy_from_slice(&node.to_be_bytes());
+    let key = key(plan, node);
     let mut config = EndpointConfig {
         routes: vec![Route { to: everywhere, link: OWN_LINK, via: NextHop::Link }],
         rules: rules(plan),

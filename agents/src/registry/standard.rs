@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::error::Error;
 
 use hopwise_core::agent::{
-    AgentMaker, AgentSpecs, BaseStationAgent, BaseStationMaker, ReceiverAgent, SenderAgent,
+    AgentMaker, AgentSpecs, BaseStationAgent, BaseStationMaker, Cut, ReceiverAgent, SenderAgent,
 };
 
 use crate::spec::{self, BaseStationSpec, ReceiverSpec, SenderList, ShadowList, SpecError};
@@ -103,6 +103,14 @@ impl BaseStationMaker for StandardAgents {
 
     fn base_station(&self, spec: &str) -> Box<dyn BaseStationAgent> {
         self.base_stations.make(spec, spec::parse_base_station, |parsed| parsed.make(self.profile))
+    }
+
+    fn cut(&self, spec: &str) -> Option<Cut> {
+        self.base_stations.make(spec, spec::parse_base_station, |parsed| parsed.cut(self.profile))
+    }
+
+    fn of_halves(&self) -> Box<dyn AgentMaker> {
+        Box::new(StandardAgents::new(self.profile))
     }
 }
 

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
-use hopwise_core::agent::{BaseStationAgent, ReceiverAgent, SenderAgent};
+use hopwise_core::agent::{BaseStationAgent, Cut, ReceiverAgent, SenderAgent};
 
 use super::error::SpecError;
 use super::parse::spec_in;
 use crate::Profile;
+use crate::base_station::split::Whole;
 use crate::descriptor::{Descriptor, Kind, Make};
 use crate::param::{Args, DefaultValue, Value};
 
@@ -66,17 +67,25 @@ impl AgentSpec {
     pub(super) fn make_sender(&self, profile: Profile) -> Box<dyn SenderAgent> {
         match self.agent.make {
             Make::Owner(make) | Make::Narrower(make) => make(&self.args(profile)),
-            Make::Receiver(_) | Make::ReceiverAround(_) | Make::BaseStation(_) => {
+            Make::Receiver(_) | Make::ReceiverAround(_) | Make::BaseStation(_) | Make::Cut(_) => {
                 unreachable!("a parser accepted `{self}` as a sender")
             }
         }
     }
 
     fn make_base_station(&self, profile: Profile) -> Box<dyn BaseStationAgent> {
-        let Make::BaseStation(make) = self.agent.make else {
-            unreachable!("a parser accepted `{self}` for a base station")
-        };
-        make(&self.args(profile))
+        match self.agent.make {
+            Make::BaseStation(make) => make(&self.args(profile)),
+            Make::Cut(_) => Box::new(Whole),
+            _ => unreachable!("a parser accepted `{self}` for a base station"),
+        }
+    }
+
+    fn cut(&self, profile: Profile) -> Option<Cut> {
+        match self.agent.make {
+            Make::Cut(cut) => Some(cut(&self.args(profile))),
+            _ => None,
+        }
     }
 
     fn args(&self, profile: Profile) -> Args {
@@ -159,6 +168,11 @@ impl BaseStationSpec {
 
     pub fn make(&self, profile: Profile) -> Box<dyn BaseStationAgent> {
         self.0.make_base_station(profile)
+    }
+
+    /// How flows are cut in two, where this spec says so.
+    pub fn cut(&self, profile: Profile) -> Option<Cut> {
+        self.0.cut(profile)
     }
 }
 

@@ -11,8 +11,8 @@ mod receiver;
 mod sender;
 
 pub use base_station::{
-    ALL_PACKETS, BaseStationAgent, BaseStationMaker, Because, Dialect, Fate, FlowView, Kind, LinkNews, Order,
-    Orders, Passing, Requires, Says, Side, Told,
+    ALL_PACKETS, BaseStationAgent, BaseStationMaker, Because, Cut, Dialect, Fate, FlowView, Kind, LinkNews,
+    Order, Orders, Passing, Requires, Says, Side, Told,
 };
 pub use maker::{AgentMaker, AgentSpecs, Needs};
 pub use path::{HopSource, Path, PathEvent, PathReaction, Rtt};

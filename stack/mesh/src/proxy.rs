@@ -7,6 +7,7 @@ mod facts;
 mod flow;
 mod outbox;
 mod read;
+mod relay;
 mod rtt;
 mod store;
 
@@ -26,6 +27,7 @@ use flow::{AtHand, Flow};
 use outbox::Outbox;
 pub use read::FlowKey;
 use read::Read;
+use relay::{Making, Relays};
 
 /// A flow is forgotten when nothing has passed for so long, or so long after it has ended.
 const IDLE: Duration = Duration::from_secs(15 * 60);
@@ -70,6 +72,8 @@ pub struct ProxyConfig {
     pub most_queued: usize,
     pub checksums: Checksums,
     pub trace_events: usize,
+    /// For the numbers of connections that the proxy itself is an end of.
+    pub key: [u8; 32],
 }
 
 impl ProxyConfig {
@@ -85,6 +89,7 @@ impl ProxyConfig {
             most_queued: 65_536,
             checksums: Checksums::Verify,
             trace_events: 0,
+            key: [0; 32],
         }
     }
 }
@@ -105,6 +110,8 @@ pub struct Proxy {
     config: ProxyConfig,
     maker: Box<dyn BaseStationMaker>,
     flows: BTreeMap<FlowKey, Flow>,
+    /// Flows that are cut in two; none of them is in `flows`.
+    relays: Relays,
     /// The agents' deadlines, as `Flow::due` has them.
     deadlines: BTreeSet<(Instant, FlowKey)>,
     /// Links that are not up, with the last that was told of them.
@@ -130,6 +137,7 @@ impl Proxy {
             config,
             maker,
             flows: BTreeMap::new(),
+            relays: Relays::default(),
             deadlines: BTreeSet::new(),
             links: BTreeMap::new(),
             out,
@@ -143,7 +151,7 @@ impl Proxy {
     pub fn counts(&self) -> ProxyCounts {
         ProxyCounts {
             packets: self.packets,
-            flows: self.flows.len(),
+            flows: self.flows.len() + self.relays.len(),
             untouched: self.untouched,
             kept_packets: self.flows.values().map(Flow::kept_packets).sum(),
             kept_bytes: self.out.kept_bytes,
@@ -175,8 +183,9 @@ impl Proxy {
         flow.take_back(now, &read, AtHand { id, packet, is_plain: false, link: None }, &mut self.out)
     }
 
-    /// Lets everything go that waits: the proxy is about to end.
+    /// Lets everything go that waits: the proxy is about to end. Flows that are cut in two end with it.
     pub fn let_go(&mut self, now: Instant) {
+        self.relays.abort(now);
         for flow in self.flows.values_mut() {
             flow.let_go(now, Because::NoRoom, &mut self.out);
         }
@@ -196,6 +205,9 @@ impl Proxy {
         self.packets += 1;
         let id = self.out.next_id();
         let read = read::read(packet, from, self.config.checksums);
+        if read.as_ref().is_some_and(|read| self.take_cut(now, from, read, packet)) {
+            return;
+        }
         let Some(read) = read.filter(|read| self.follow(now, read)) else {
             self.untouched += 1;
             return self.out.pass(now, from.other(), id, packet);
@@ -206,6 +218,29 @@ impl Proxy {
         let Some(flow) = self.flows.get_mut(&key) else { unreachable!("it is followed") };
         flow.take(now, from, &read, at_hand, &mut self.out);
         Proxy::file(&mut self.deadlines, key, flow, now);
+    }
+
+    /// Whether the flow is cut in two, or is to be, and has the packet.
+    fn take_cut(&mut self, now: Instant, from: Side, read: &Read<'_>, packet: &[u8]) -> bool {
+        let flags = read.tcp.flags;
+        let is_opening = flags.contains(Flags::SYN) && !flags.contains(Flags::ACK);
+        let is_known =
+            self.relays.get(&read.key).is_some_and(|relay| !is_opening || relay.opened == read.tcp.seq);
+        if is_known || !is_opening {
+            return self.relays.take(now, from, &read.key, packet);
+        }
+        let rule = self.config.rules.iter().find(|rule| rule.fits(&read.key));
+        let Some(cut) = rule.and_then(|rule| self.maker.cut(&rule.agent)) else { return false };
+        if self.flows.len() + self.relays.len() >= self.config.most_flows {
+            self.sweep(now);
+        }
+        if self.flows.len() + self.relays.len() >= self.config.most_flows {
+            return false;
+        }
+        self.forget(&read.key);
+        let making = Making { cut, key: self.config.key, checksums: self.config.checksums };
+        let makers = [self.maker.of_halves(), self.maker.of_halves()];
+        self.relays.open(now, from, (read.key, read.tcp.seq), packet, &making, makers)
     }
 
     /// Whether the flow is in the table, or can be put there.
@@ -223,11 +258,12 @@ impl Proxy {
         } else if flags.contains(Flags::RST) {
             return false;
         }
-        if self.flows.len() >= self.config.most_flows {
+        if self.flows.len() + self.relays.len() >= self.config.most_flows {
             self.sweep(now);
         }
+        let has_room = self.flows.len() + self.relays.len() < self.config.most_flows;
         let rule = self.config.rules.iter().find(|rule| rule.fits(&read.key));
-        let (true, Some(rule)) = (self.flows.len() < self.config.most_flows, rule) else { return false };
+        let (true, Some(rule)) = (has_room, rule) else { return false };
         let agent = self.maker.base_station(&rule.agent);
         self.numbers = self.numbers.wrapping_add(1).max(1);
         let flow = Flow::new(self.numbers, agent, self.config.most_kept_bytes_a_flow, now);
@@ -249,6 +285,7 @@ impl Proxy {
             return;
         }
         self.swept_at = Some(now);
+        self.relays.sweep(now, now - IDLE);
         let is_over = |flow: &Flow| {
             now.since(flow.seen_at) >= IDLE || flow.ended_at.is_some_and(|at| now.since(at) >= ENDED)
         };
@@ -320,6 +357,7 @@ impl Machine for Proxy {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
+        self.relays.handle_timeout(now);
         while let Some((due, key)) = self.deadlines.first().copied().filter(|(due, _)| *due <= now) {
             self.deadlines.remove(&(due, key));
             let Some(flow) = self.flows.get_mut(&key) else { continue };
@@ -335,16 +373,20 @@ impl Machine for Proxy {
         }
     }
 
-    fn poll_transmit(&mut self, _now: Instant, link: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
+    fn poll_transmit(&mut self, now: Instant, link: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
         let to = self.side_of(link)?;
-        let mut leaving = self.out.queue(to).pop_front()?;
+        let Some(mut leaving) = self.out.queue(to).pop_front() else {
+            let transmit = self.relays.poll_transmit(now, to, out)?;
+            return Some(Transmit { id: self.out.next_id(), ..transmit });
+        };
         std::mem::swap(out, &mut leaving.packet);
         self.out.recycle(leaving.packet);
         Some(Transmit { to: NextHop::Link, class: QueueClass::Data, segment_bytes: None, id: leaving.id })
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        self.deadlines.first().map(|(due, _)| *due)
+        let of_agents = self.deadlines.first().map(|(due, _)| *due);
+        of_agents.into_iter().chain(self.relays.poll_timeout()).min()
     }
 
     fn drain_trace(&mut self, sink: &mut dyn FnMut(&TraceEvent)) {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use arrayvec::ArrayVec;
 
-use super::Rtt;
+use super::{AgentMaker, Rtt};
 use crate::trace::DropReason;
 use crate::wire::{Flags, SackBlock};
 use crate::{Instant, Seq};
@@ -37,6 +37,18 @@ pub trait BaseStationMaker: Send {
     /// Says what is wrong with a spec, where, and what would be accepted.
     fn check(&self, spec: &str) -> Result<(), Box<dyn Error + Send + Sync>>;
     fn base_station(&self, spec: &str) -> Box<dyn BaseStationAgent>;
+    /// How flows of that spec are cut in two, where they are: no agent serves them, but a TCP of ours for each end.
+    /// Those whose beginning was not seen have the agent.
+    fn cut(&self, spec: &str) -> Option<Cut>;
+    /// Makes the agents of the two TCPs.
+    fn of_halves(&self) -> Box<dyn AgentMaker>;
+}
+
+/// A flow of two connections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// What each half may hold that came, and that is to leave.
+    pub buffer_bytes: u32,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,0 +1,84 @@
+//! `split`: cuts the connection in two at the base station, and is a TCP to either end.
+//!
+//! Source: Bakre and Badrinath, I-TCP: Indirect TCP for Mobile Hosts.
+//!
+//! Rule: when an end opens a connection, the base station opens one to the other end in its name, and answers when
+//! that stands. From then on it acknowledges what either end sends, and sends it on by a connection of its own, each
+//! with its own window, timer and losses. It may hold `buffer` bytes that one end counts as delivered and the other has
+//! not got.
+//!
+//! | parameter | unit | default | meaning |
+//! |---|---|---|---|
+//! | buffer | bytes | 262144 | what each half may hold that came, and that is to leave |
+//!
+//! Deviations: the original hands a connection over when the mobile moves to another base station; here there is one.
+//! **It acknowledges what the mobile has not got**, which no other agent does: who has been told that all of it has
+//! arrived may have been told wrong, and a connection does not survive the proxy. Both halves are Hopwise's own TCP
+//! (`delayed`, `cubic`), so that what is measured of `split` is measured of that, too. A flow whose beginning was not
+//! seen passes untouched. News of the link change nothing: each half finds out by itself.
+
+use hopwise_core::Instant;
+use hopwise_core::agent::{BaseStationAgent, Cut, Fate, FlowView, LinkNews, Orders, Passing, Requires};
+
+use crate::descriptor::{Descriptor, Make};
+use crate::param::{Form, Param, Value};
+
+pub static DESCRIPTOR: Descriptor = Descriptor {
+    name: "split",
+    rule: "is a TCP to either end, and acknowledges what the other end has not got",
+    source: "Bakre and Badrinath, I-TCP",
+    params: &[Param::new(
+        "buffer",
+        Form::count("bytes", 4_096, 16 << 20),
+        Value::Count(256 << 10),
+        "what each half may hold that came, and that is to leave",
+    )],
+    shorthand: None,
+    make: Make::Cut(|args| Cut { buffer_bytes: args.count_u32("buffer") }),
+};
+
+/// What a flow gets that cannot be cut any more: it passes, and the trace says what it lacks.
+#[derive(Debug)]
+pub struct Whole;
+
+impl BaseStationAgent for Whole {
+    fn requires(&self) -> Requires {
+        Requires { timestamps: false, beginning: true }
+    }
+
+    fn on_segment(&mut self, _: &Passing<'_>, _: &FlowView, _: &mut Orders) -> Fate {
+        Fate::Forward
+    }
+
+    fn on_link(&mut self, _: Instant, _: LinkNews, _: &FlowView, _: &mut Orders) {}
+
+    fn on_deadline(&mut self, _: Instant, _: &FlowView, _: &mut Orders) {}
+
+    fn on_overflow(&mut self, _: Instant) {}
+
+    fn takes_back(&self) -> bool {
+        false
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        None
+    }
+
+    fn gauges(&self, _: &mut dyn FnMut(&'static str, u64)) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use hopwise_core::agent::{BaseStationMaker, Cut};
+
+    use crate::StandardAgents;
+
+    #[test]
+    fn split_alone_cuts_and_says_how_much_it_may_hold() {
+        let agents = StandardAgents::default();
+        assert_eq!(agents.cut("split"), Some(Cut { buffer_bytes: 262_144 }));
+        assert_eq!(agents.cut("split:buffer=5000"), Some(Cut { buffer_bytes: 5_000 }));
+        assert_eq!([agents.cut("none"), agents.cut("m-tcp")], [None, None]);
+        assert!(BaseStationMaker::check(&agents, "split:buffer=1").is_err());
+    }
+}
