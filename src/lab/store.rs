@@ -182,8 +182,8 @@ impl Store {
         for id in names.filter(|name| !ours.contains(name.as_str())) {
             if let Some(problem) = self.find(&id).and_then(|record| campaign.difference(&record)) {
                 let problem = format!(
-                    "{problem}: --resume goes on with the same trial, with more seeds or fewer; choose another --out for \
-                     another one"
+                    "{problem}: --resume goes on with the same trial, with more seeds or fewer; choose another --out \
+                     for another one"
                 );
                 return Err(self.refuse(problem));
             }

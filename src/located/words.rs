@@ -40,6 +40,7 @@ pub(super) fn wanted(said: &str) -> String {
         "a sequence" | "sequence" => "a list, such as [a, b]".to_owned(),
         "a map" | "map" => "keys with values, such as { key: value }".to_owned(),
         "unit" | "null" => "nothing".to_owned(),
+        "socket address" => "an address with a port, such as 127.0.0.1:1080".to_owned(),
         other if other.starts_with("struct ") => "keys with values, such as { key: value }".to_owned(),
         other => match other.strip_prefix("an array of length ").or(other.strip_prefix("a tuple of size ")) {
             Some(count) => format!("a list of {count} values"),

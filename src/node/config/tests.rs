@@ -54,7 +54,7 @@ fn the_commented_example_says_what_it_says() {
 fn what_is_wrong_is_refused_at_its_place_with_what_is_accepted() {
     for (more, wanted) in [
         ("socks: {}", "3:1: unknown field `socks` | did you mean `socks5`? expected one of `node`, `links`"),
-        ("socks5: { listen: 1080 }", "3:19: invalid"),
+        ("socks5: { listen: 1080 }", "3:19: `1080` does not fit here | expected an address with a port"),
         ("stop_within: 5", "3:14: `5` | expected a time with its unit"),
         ("links: []", "3:1: `links` stands there already"),
         ("routes: [{ to: 0.0.0.0/0, link: hw1 }]", "3:33: no link is named `hw1` | expected `hw0`"),
@@ -63,7 +63,7 @@ fn what_is_wrong_is_refused_at_its_place_with_what_is_accepted() {
         ("rules: [{ receiver: delaid }]", "3:21: "),
         ("rules: [{ sender: [newreno, hold: 3] }]", "3:19: wrong specs"),
         ("rules: [{ sender: [limit:3] }]", "3:19: "),
-        ("rules: [{ match: { port: 70000 } }]", "3:26: invalid"),
+        ("rules: [{ match: { port: 70000 } }]", "3:26: `70000` does not fit here"),
         ("rules: [{ match: { direction: up } }]", "3:31: unknown variant `up` | expected `out` or `in`"),
         ("forwards: [{ listen: 127.0.0.1:80, to: 127.0.0.1:81 }]", "3:12: both ends are on the same side"),
         (
