@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hopwise_core::agent::HopSource;
 use hopwise_core::tcp::Info;
+use hopwise_core::trace::Lacking;
 
 use super::checks::show_reason;
 use super::peer::Peer;
@@ -58,6 +59,11 @@ fn hops(hops: Option<(u8, HopSource)>) -> Value {
     hops.map_or_else(|| word("none"), |(hops, source)| word(format!("{hops}-{}", source.name())))
 }
 
+fn lacks(what: &[Lacking]) -> Value {
+    let names: Vec<_> = what.iter().map(|what| what.name()).collect();
+    word(if names.is_empty() { "none".to_owned() } else { names.join(",") })
+}
+
 fn state(info: &Info, peer: &Peer) -> Fields {
     let ours = |number: hopwise_core::Seq| word(show_sequence(peer.our_script(number.0)));
     let scales = info.window_scales.map_or_else(|| "none".to_owned(), |(snd, rcv)| format!("{snd}/{rcv}"));
@@ -81,6 +87,8 @@ fn state(info: &Info, peer: &Peer) -> Fields {
         ("frozen", yes(info.is_frozen)),
         ("hops_to_peer", hops(info.path.hops_to_peer)),
         ("hops_from_peer", hops(info.path.hops_from_peer)),
+        ("receiver_lacks", lacks(&info.receiver_lacks)),
+        ("senders_lack", lacks(&info.senders_lack)),
     ]
 }
 

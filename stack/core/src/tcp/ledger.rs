@@ -118,9 +118,12 @@ impl AckLedger {
         }
     }
 
-    /// What the live agent and its shadows ask the peer for.
+    /// What the live agent asks the peer for. A shadow may ask for what binds nobody: it obeys no request and counts no
+    /// duplicates, so that it must not have the peer believe so.
     pub(crate) fn needs(&self) -> Needs {
-        self.seats().fold(Needs::default(), |needs, seat| needs.union(seat.agent.needs()))
+        let watching = |needs: Needs| Needs { dup_count: false, rate_request: false, told: false, ..needs };
+        let shadows = self.shadows.iter().map(|seat| watching(seat.agent.needs()));
+        shadows.fold(self.live.agent.needs(), Needs::union)
     }
 
     /// Data arrived as `count` segments of one read; the gap is shared out evenly.

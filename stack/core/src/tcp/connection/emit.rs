@@ -133,7 +133,7 @@ impl Connection {
         if notes != Notes::default() {
             options.hopwise = Some(HopwiseOption::Notes(notes));
         }
-        options.rate_request = data.ask_rate.filter(|_| self.peer.rate_request).map(RateRequest::Ask);
+        options.rate_request = data.ask_rate.filter(|_| self.peer.ask_rate).map(RateRequest::Ask);
     }
 
     /// D-SACK first (RFC 2883), then the stretches above the hole, the newest first (RFC 2018 §4). On a segment

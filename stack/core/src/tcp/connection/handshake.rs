@@ -162,7 +162,8 @@ impl Connection {
         let timestamps = if is_reply { self.peer.timestamps } else { self.config.timestamps };
         let sack = if is_reply { self.peer.sack } else { self.config.sack };
         let scale = if is_reply { self.peer.scale.is_some() } else { self.config.window_scale };
-        let rate = if is_reply { self.peer.rate_request } else { self.needs().rate_request };
+        let agreed = self.peer.ask_rate || self.peer.obey_rate;
+        let rate = if is_reply { agreed } else { self.needs().rate_request };
         TcpOptions {
             mss: Some(self.own_mss()),
             window_scale: scale.then_some(own_shift(&self.config)),
@@ -270,29 +271,40 @@ impl Connection {
             use_dup_count: both(OfferFlags::USE_DUP_COUNT, OfferFlags::TELL_DUP_COUNT),
             tell_told: both(OfferFlags::TELL_TOLD, OfferFlags::USE_TOLD),
             use_told: both(OfferFlags::USE_TOLD, OfferFlags::TELL_TOLD),
-            rate_request: self.needs().rate_request && options.rate_request.is_some(),
+            ask_rate: self.senders.needs().rate_request && options.rate_request.is_some(),
+            obey_rate: self.ledger.needs().rate_request && options.rate_request.is_some(),
         }
     }
 
+    /// One end tells and the other uses: each is told when the peer does not do its part.
     fn trace_fallbacks(&self, cx: &mut Cx<'_>) {
-        let (receiver, sender) = (self.ledger.needs(), self.senders.needs());
-        let peer = &self.peer;
-        // One end tells and the other uses: each is told when the peer does not do its part.
-        let lacks_cwnd = receiver.peer_cwnd && !peer.use_cwnd || sender.peer_cwnd && !peer.tell_cwnd;
-        let lacks_count =
-            receiver.dup_count && !peer.tell_dup_count || sender.dup_count && !peer.use_dup_count;
-        let lacks_told = receiver.told && !peer.use_told || sender.told && !peer.tell_told;
-        let lacking = [
-            (sender.cwnd_in_window && !peer.tell_in_window, Lacking::CwndInWindow),
-            (lacks_cwnd, Lacking::PeerCwnd),
-            (lacks_count, Lacking::DupCount),
-            (lacks_told, Lacking::Told),
-            // Whoever tells trains has asked already.
-            (self.needs().rate_request && !peer.rate_request && !peer.tell_told, Lacking::RateRequest),
-        ];
-        for (_, what) in lacking.iter().filter(|(lacks, _)| *lacks) {
-            cx.trace(TraceKind::Fallback(*what));
+        let mut told = Vec::new();
+        for what in self.senders_lack().into_iter().chain(self.receiver_lacks()) {
+            if !told.contains(&what) {
+                told.push(what);
+                cx.trace(TraceKind::Fallback(what));
+            }
         }
+    }
+
+    /// What the receiver agent does without.
+    pub(super) fn receiver_lacks(&self) -> Vec<Lacking> {
+        let needs = self.ledger.needs();
+        self.with_cookie(self.peer.receiver_lacks(needs).collect())
+    }
+
+    pub(super) fn senders_lack(&self) -> Vec<Lacking> {
+        let needs = self.senders.needs();
+        self.with_cookie(self.peer.senders_lack(needs).collect())
+    }
+
+    /// Nothing can be told of a SYN cookie's SYN-ACK, which had no room for what lacks.
+    fn with_cookie(&self, mut lacking: Vec<Lacking>) -> Vec<Lacking> {
+        let is_known = self.state.is_synchronized();
+        if is_known && self.origin == Origin::Passive && self.urges.syns_sent == 0 && !lacking.is_empty() {
+            lacking.push(Lacking::OptionsUnderCookie);
+        }
+        lacking
     }
 
     /// RFC 9293 §3.7.1: what fits the peer, the path and our own setting, less the options that every segment
@@ -344,7 +356,7 @@ impl Connection {
             + u32::from(self.peer.tell_dup_count)
             + u32::from(self.peer.tell_told);
         let notes = if fields > 0 { 5 + fields } else { 0 };
-        let rate = if self.peer.rate_request { 5 } else { 0 };
+        let rate = if self.peer.ask_rate { 5 } else { 0 };
         (notes + rate).next_multiple_of(4)
     }
 }

@@ -7,7 +7,7 @@ use crate::agent::{AgentSpecs, Allowance, CWND_GAUGE, Count, Path, SSTHRESH_GAUG
 use crate::tcp::progress::BusyTime;
 use crate::tcp::recovery::Phase;
 use crate::tcp::timers::Timer;
-use crate::trace::StateName;
+use crate::trace::{Lacking, StateName};
 use crate::{Instant, Seq};
 
 /// Counters since the connection began.
@@ -99,6 +99,9 @@ pub struct Info {
     pub probes: u8,
     pub since_last_sent: Option<Duration>,
     pub since_last_received: Option<Duration>,
+    /// What the peer did not agree to, so that agents follow their written fallbacks; nothing before it answered.
+    pub receiver_lacks: Vec<Lacking>,
+    pub senders_lack: Vec<Lacking>,
     /// ACKs that each shadow would have sent.
     pub shadow_acks: Vec<u64>,
     /// What the agents measure themselves by.
@@ -126,6 +129,7 @@ impl Connection {
         self.ledger.gauges(&mut |name, value| gauges.push((name, value)));
         let gauge = |wanted| gauges.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value);
         let allowed = self.allowance(now);
+        let has_answer = self.state != StateName::SynSent;
         Info {
             cwnd_bytes: gauge(CWND_GAUGE),
             ssthresh_bytes: gauge(SSTHRESH_GAUGE).unwrap_or(self.recovery.ssthresh),
@@ -176,6 +180,8 @@ impl Connection {
             probes: self.urges.window_probes_sent.max(self.urges.keep_alives_sent),
             since_last_sent: self.snd.last_sent_at.get().map(|at| now.since(at)),
             since_last_received: self.rcv.last_arrival.get().map(|at| now.since(at)),
+            receiver_lacks: if has_answer { self.receiver_lacks() } else { Vec::new() },
+            senders_lack: if has_answer { self.senders_lack() } else { Vec::new() },
             shadow_acks: self.ledger.shadow_acks().collect(),
             gauges,
         }

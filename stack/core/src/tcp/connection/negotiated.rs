@@ -1,6 +1,7 @@
 //! What the handshake leaves.
 
-use crate::agent::Asking;
+use crate::agent::{Asking, Needs};
+use crate::trace::Lacking;
 
 /// What both sides agreed on in the handshake.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,13 +21,16 @@ pub(super) struct Negotiated {
     pub(super) use_dup_count: bool,
     pub(super) tell_told: bool,
     pub(super) use_told: bool,
-    pub(super) rate_request: bool,
+    /// Our senders may ask for ACKs by ACK-rate requests.
+    pub(super) ask_rate: bool,
+    /// Our receiver hears the peer's.
+    pub(super) obey_rate: bool,
 }
 
 impl Negotiated {
     /// How sender agents may ask for an ACK.
     pub(super) fn asking(&self) -> Asking {
-        match (self.tell_told, self.rate_request) {
+        match (self.tell_told, self.ask_rate) {
             (true, _) => Asking::Told,
             (false, true) => Asking::Rate,
             (false, false) => Asking::Never,
@@ -35,8 +39,34 @@ impl Negotiated {
 
     /// Segments have notes for the peer.
     pub(super) fn tells_anything(&self) -> bool {
-        self.tell_cwnd || self.tell_in_window || self.tell_dup_count || self.tell_told || self.rate_request
+        self.tell_cwnd || self.tell_in_window || self.tell_dup_count || self.tell_told || self.ask_rate
     }
+
+    /// What the receiver agent asked for in vain; it follows its written fallback.
+    pub(super) fn receiver_lacks(&self, needs: Needs) -> impl Iterator<Item = Lacking> {
+        those([
+            (needs.peer_cwnd && !self.use_cwnd, Lacking::PeerCwnd),
+            (needs.dup_count && !self.tell_dup_count, Lacking::DupCount),
+            (needs.told && !self.use_told, Lacking::Told),
+            (needs.rate_request && !self.obey_rate, Lacking::RateRequest),
+        ])
+    }
+
+    /// The same of the sender agents.
+    pub(super) fn senders_lack(&self, needs: Needs) -> impl Iterator<Item = Lacking> {
+        those([
+            (needs.cwnd_in_window && !self.tell_in_window, Lacking::CwndInWindow),
+            (needs.peer_cwnd && !self.tell_cwnd, Lacking::PeerCwnd),
+            (needs.dup_count && !self.use_dup_count, Lacking::DupCount),
+            (needs.told && !self.tell_told, Lacking::Told),
+            // Whoever tells trains has asked already.
+            (needs.rate_request && !self.ask_rate && !self.tell_told, Lacking::RateRequest),
+        ])
+    }
+}
+
+fn those<const N: usize>(lacking: [(bool, Lacking); N]) -> impl Iterator<Item = Lacking> {
+    lacking.into_iter().filter(|(lacks, _)| *lacks).map(|(_, what)| what)
 }
 
 /// Window scaling (RFC 7323 §2): on when both sides offered it.

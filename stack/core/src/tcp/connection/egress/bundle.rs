@@ -67,7 +67,7 @@ impl Connection {
             && !is_urgent
             && !counts
             && !self.peer.tell_told
-            && !self.peer.rate_request
+            && !self.peer.ask_rate
     }
 
     fn with_more_new(&self, plan: SegmentPlan, most: u32) -> SegmentPlan {

@@ -125,7 +125,7 @@ impl Connection {
             _ => None,
         };
         let rate_asked = match segment.options.rate_request {
-            Some(RateRequest::Ask(rate)) if self.peer.rate_request => Some(rate),
+            Some(RateRequest::Ask(rate)) if self.peer.obey_rate => Some(rate),
             _ => None,
         };
         let (bytes, read) = match inserted.advanced {
