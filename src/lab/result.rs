@@ -1,6 +1,7 @@
 //! What one run came to, as programs read it.
 
 use hopwise_agents::spec::parse_senders;
+use hopwise_core::trace::Lacking;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::Prepared;
@@ -29,8 +30,16 @@ pub struct FlowRow {
     pub from: String,
     pub to: String,
     pub hops: Option<u8>,
+    /// Who says so: `routing`, `ttl` or `config`.
+    #[serde(default)]
+    pub hops_source: Option<String>,
     pub receiver: String,
     pub sender: Vec<String>,
+    /// What the peer did not agree to, so that the agents follow their written fallbacks: words of the trace.
+    #[serde(default)]
+    pub receiver_lacks: Vec<String>,
+    #[serde(default)]
+    pub sender_lacks: Vec<String>,
     pub goodput_kbps: f64,
     pub bytes_delivered: u64,
     pub segments_sent: u64,
@@ -84,24 +93,7 @@ pub struct Routing {
 impl RunResult {
     pub fn new(scenario: &str, world: &str, prepared: &Prepared, results: &Results) -> RunResult {
         let plan = &prepared.plan;
-        let flows = results.flows.iter().map(|flow| FlowRow {
-            id: id_of(flow),
-            from: prepared.name_of(flow.from).to_owned(),
-            to: prepared.name_of(flow.to).to_owned(),
-            hops: flow.hops,
-            receiver: flow.agents.as_ref().map_or(&plan.arm.receiver, |(receiver, _)| receiver).clone(),
-            sender: each_of(flow.agents.as_ref().map_or(&plan.arm.senders, |(_, senders)| senders)),
-            goodput_kbps: flow.goodput_kbps,
-            bytes_delivered: flow.counted_bytes,
-            segments_sent: flow.sender.segments_sent,
-            segments_retransmitted: flow.sender.segments_retransmitted,
-            timeouts: flow.sender.timeouts,
-            fast_retransmits: flow.sender.fast_retransmits,
-            acks_sent: flow.receiver.acks_sent,
-            acks_repeated: flow.receiver.acks_repeated,
-            completed: flow.completions.as_ref().map(completed),
-            background: flow.is_background,
-        });
+        let flows = results.flows.iter().map(|flow| FlowRow::new(prepared, flow));
         let air = &results.air;
         RunResult {
             scenario: scenario.to_owned(),
@@ -122,6 +114,37 @@ impl RunResult {
             certificate: certificate_hash(),
         }
     }
+}
+
+impl FlowRow {
+    fn new(prepared: &Prepared, flow: &FlowResult) -> FlowRow {
+        let (arm, agents) = (&prepared.plan.arm, flow.agents.as_ref());
+        FlowRow {
+            id: id_of(flow),
+            from: prepared.name_of(flow.from).to_owned(),
+            to: prepared.name_of(flow.to).to_owned(),
+            hops: flow.hops.map(|(hops, _)| hops),
+            hops_source: flow.hops.map(|(_, source)| source.name().to_owned()),
+            receiver: agents.map_or(&arm.receiver, |agents| &agents.receiver).clone(),
+            sender: each_of(agents.map_or(&arm.senders, |agents| &agents.senders)),
+            receiver_lacks: agents.map(|agents| names(&agents.receiver_lacks)).unwrap_or_default(),
+            sender_lacks: agents.map(|agents| names(&agents.senders_lack)).unwrap_or_default(),
+            goodput_kbps: flow.goodput_kbps,
+            bytes_delivered: flow.counted_bytes,
+            segments_sent: flow.sender.segments_sent,
+            segments_retransmitted: flow.sender.segments_retransmitted,
+            timeouts: flow.sender.timeouts,
+            fast_retransmits: flow.sender.fast_retransmits,
+            acks_sent: flow.receiver.acks_sent,
+            acks_repeated: flow.receiver.acks_repeated,
+            completed: flow.completions.as_ref().map(completed),
+            background: flow.is_background,
+        }
+    }
+}
+
+fn names(lacking: &[Lacking]) -> Vec<String> {
+    lacking.iter().map(|what| what.name().to_owned()).collect()
 }
 
 /// `f0`, and `f0-back` for what goes the other way on the same connection.

@@ -49,6 +49,11 @@ pub(super) fn print_text(result: &RunResult, cost: &Cost, folder: &Path) -> io::
         )?;
     }
     for flow in &result.flows {
+        for (who, lacks) in [("receiver", &flow.receiver_lacks), ("sender", &flow.sender_lacks)] {
+            if !lacks.is_empty() {
+                writeln!(out, "{:<8} the {who} does without {}", flow.id, lacks.join(", "))?;
+            }
+        }
         if let Some(done) = &flow.completed {
             let mean = done.mean_s.map_or("-".to_owned(), |mean| format!("{mean:.3} s"));
             let (id, count, longest) = (&flow.id, done.count, done.longest_s);

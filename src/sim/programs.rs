@@ -9,8 +9,10 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use hopwise_core::Instant;
+use hopwise_core::agent::HopSource;
 use hopwise_core::endpoint::{ConnId, EventKind, ListenerId};
-use hopwise_core::tcp::ConnectionStats;
+use hopwise_core::tcp::{ConnectionStats, Info};
+use hopwise_core::trace::Lacking;
 use hopwise_mesh::Node;
 
 use super::build::address_of;
@@ -77,10 +79,21 @@ struct Seen {
     tally: Tally,
     /// Of connections that are over.
     past: ConnectionStats,
-    /// The specs of the last connection's agents: receiver and senders.
-    agents: Option<(String, String)>,
-    /// To the peer, when the first connection could carry data.
-    hops: Option<u8>,
+    /// Of the last connection.
+    agents: Option<AgentsAtEnd>,
+    /// To the peer, when the first connection could carry data, and who said so.
+    hops: Option<(u8, HopSource)>,
+}
+
+/// The agents that a connection had at one end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentsAtEnd {
+    /// Specs.
+    pub receiver: String,
+    pub senders: String,
+    /// What the peer did not agree to.
+    pub receiver_lacks: Vec<Lacking>,
+    pub senders_lack: Vec<Lacking>,
 }
 
 impl Seen {
@@ -88,16 +101,17 @@ impl Seen {
         Seen { tally: Tally { counts_from, ..Tally::default() }, ..Seen::default() }
     }
 
-    /// A connection has begun.
+    /// A connection has begun, or the peer has answered.
     fn note(&mut self, now: Instant, node: &Node, conn: ConnId) {
         if let Ok(info) = node.endpoint().info(now, conn) {
-            self.agents = Some((info.receiver, info.senders));
+            let Info { receiver, senders, receiver_lacks, senders_lack, .. } = info;
+            self.agents = Some(AgentsAtEnd { receiver, senders, receiver_lacks, senders_lack });
         }
     }
 
     /// A connection can carry data.
     fn note_hops(&mut self, node: &Node, peer: IpAddr) {
-        self.hops = self.hops.or(node.path(peer).hops_to_peer.map(|(hops, _)| hops));
+        self.hops = self.hops.or(node.path(peer).hops_to_peer);
     }
 
     /// A connection ends here, whatever its last segments may still do.
@@ -248,8 +262,8 @@ impl Flow {
         }
     }
 
-    /// The specs of receiver and senders at this end of the last connection.
-    pub fn agents(&self) -> Option<&(String, String)> {
+    /// Those at this end of the last connection.
+    pub fn agents(&self) -> Option<&AgentsAtEnd> {
         match &self.end {
             End::Client(client) => client.seen.agents.as_ref(),
             End::Server(server) => server.seen.agents.as_ref(),
@@ -258,7 +272,7 @@ impl Flow {
     }
 
     /// To the other end, as known when data could first leave.
-    pub fn hops(&self) -> Option<u8> {
+    pub fn hops(&self) -> Option<(u8, HopSource)> {
         match &self.end {
             End::Client(client) => client.seen.hops,
             End::Server(server) => server.seen.hops,

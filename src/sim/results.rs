@@ -3,12 +3,13 @@
 use hopwise_air::World;
 use hopwise_air::dcf::StationStats;
 use hopwise_air::ledger::Ledger;
+use hopwise_core::agent::HopSource;
 use hopwise_core::tcp::ConnectionStats;
 
 use super::build::address_of;
 use super::host::Host;
 use super::plan::{FlowPlan, Plan, TrafficPlan, Ways};
-use super::programs::{Completions, Flow};
+use super::programs::{AgentsAtEnd, Completions, Flow};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Results {
@@ -39,15 +40,16 @@ pub struct FlowResult {
     /// Where this data comes from, whoever opened.
     pub from: u32,
     pub to: u32,
-    pub hops: Option<u8>,
+    /// And who said so.
+    pub hops: Option<(u8, HopSource)>,
     /// In order, to the application, in the counted time.
     pub counted_bytes: u64,
     pub bytes_delivered: u64,
     pub goodput_kbps: f64,
     pub sender: ConnectionStats,
     pub receiver: ConnectionStats,
-    /// The specs of the agents that the last connection had: the receiver's at `to`, the senders' at `from`.
-    pub agents: Option<(String, String)>,
+    /// Of the last connection: the receiver at `to`, the senders at `from`.
+    pub agents: Option<AgentsAtEnd>,
     /// Of transfers and requests, with the first row of a flow.
     pub completions: Option<Completions>,
     pub is_background: bool,
@@ -144,10 +146,13 @@ fn row(world: &World<Host>, flow: &FlowPlan, index: u16, (way, counted_s): (Way,
     let tally = receives.map(Flow::tally).unwrap_or_default();
     let goodput_kbps =
         if counted_s > 0.0 { tally.counted_bytes as f64 * 8.0 / counted_s / 1000.0 } else { 0.0 };
-    let agents = receives.and_then(Flow::agents).zip(sends.and_then(Flow::agents));
+    let agents = receives.and_then(Flow::agents).zip(sends.and_then(Flow::agents)).map(|(to, from)| {
+        let (senders, senders_lack) = (from.senders.clone(), from.senders_lack.clone());
+        AgentsAtEnd { senders, senders_lack, ..to.clone() }
+    });
     let opener = [sends, receives].into_iter().flatten().find(|flow| flow.is_opener());
     let completions = opener.filter(|_| way == Way::First).and_then(Flow::completions);
-    let at_end = from.node().path(address_of(flow.to)).hops_to_peer.map(|(hops, _)| hops);
+    let at_end = from.node().path(address_of(flow.to)).hops_to_peer;
     FlowResult {
         flow: index,
         way,
@@ -159,7 +164,7 @@ fn row(world: &World<Host>, flow: &FlowPlan, index: u16, (way, counted_s): (Way,
         goodput_kbps,
         sender: stats(from),
         receiver: stats(to),
-        agents: agents.map(|((receiver, _), (_, senders))| (receiver.clone(), senders.clone())),
+        agents,
         completions,
         is_background: flow.is_background,
     }

@@ -17,7 +17,11 @@ fn results(traffic: &str, more: &[&str]) -> Results {
 }
 
 fn result(traffic: &str) -> RunResult {
-    let prepared = scenario(traffic, &[]).plan(None, 1).expect("a plan");
+    result_with(traffic, &[])
+}
+
+fn result_with(traffic: &str, more: &[&str]) -> RunResult {
+    let prepared = scenario(traffic, more).plan(None, 1).expect("a plan");
     let results = crate::sim::run(&prepared.plan).expect("it runs");
     RunResult::new("a", "sim", &prepared, &results)
 }
@@ -108,9 +112,9 @@ fn rules_choose_agents_before_the_arm_does() {
         "rules=[{ match: { port: 5002, to: n2 }, receiver: \"delayed:4\", sender: [newreno, \"limit:2\"] }]",
     ];
     let done = results(traffic, &sets);
-    let agents: Vec<_> = done.flows.iter().map(|flow| flow.agents.clone().expect("it was open")).collect();
-    assert_eq!(agents[0], ("immediate".to_owned(), "[newreno]".to_owned()));
-    assert_eq!(agents[1], ("delayed:4".to_owned(), "[newreno, limit:2]".to_owned()));
+    let agents: Vec<_> = done.flows.iter().map(|flow| flow.agents.as_ref().expect("it was open")).collect();
+    assert_eq!((&*agents[0].receiver, &*agents[0].senders), ("immediate", "[newreno]"));
+    assert_eq!((&*agents[1].receiver, &*agents[1].senders), ("delayed:4", "[newreno, limit:2]"));
 }
 
 #[test]
@@ -226,4 +230,19 @@ fn what_programs_draw_is_the_same_whatever_the_network_makes_of_it() {
     assert_eq!((x.0, x.1), (y.0, y.1));
     assert_ne!(x.2, y.2, "the arms did differ");
     assert!(x.0 != other.0 && x.1 != other.1);
+}
+
+/// `dca` and `pgy` need what the other end does not offer: each falls back, and whoever reads the result sees it.
+#[test]
+fn what_the_peer_did_not_agree_to_stands_in_the_result() {
+    let traffic = "{ from: first, to: last, kind: bulk, bytes: 20kB }";
+    let done = result_with(traffic, &["arms={ x: { receiver: dca, sender: [newreno, pgy] } }"]);
+    let flow = &done.flows[0];
+    assert_eq!(
+        (&flow.receiver_lacks[..], &flow.sender_lacks[..]),
+        (&["peer-cwnd".to_owned()][..], &["dup-count".to_owned()][..])
+    );
+    assert_eq!((flow.hops, flow.hops_source.as_deref()), (Some(2), Some("routing")));
+    let done = result_with(traffic, &["arms={ x: { receiver: dca, sender: [newreno, tell-cwnd] } }"]);
+    assert_eq!((done.flows[0].receiver_lacks.len(), done.flows[0].sender_lacks.len()), (0, 0));
 }

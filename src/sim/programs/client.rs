@@ -184,6 +184,7 @@ impl Client {
     pub(super) fn on_event(&mut self, now: Instant, node: &mut Node, conn: ConnId, event: EventKind) -> bool {
         let Some(open) = self.open.as_mut().filter(|open| open.conn == conn) else { return false };
         if event == EventKind::Connected {
+            self.seen.note(now, node, conn);
             self.seen.note_hops(node, self.to.ip());
         }
         match event {
