@@ -6,6 +6,7 @@ mod certificate;
 mod draw;
 mod gateway;
 mod host;
+mod loads;
 mod plan;
 mod programs;
 mod reach;

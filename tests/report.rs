@@ -73,7 +73,7 @@ fn bundle() -> Bundle {
 
 fn figures() -> Vec<String> {
     let mut ids: Vec<String> =
-        ["ratios", "goodput", "sweep", "acks", "airtime"].map(|name| format!("fig-{name}")).to_vec();
+        ["ratios", "goodput", "sweep", "acks", "airtime", "loads"].map(|name| format!("fig-{name}")).to_vec();
     for nth in 0..HOPS.len() {
         ids.extend([format!("fig-cwnd-{nth}-f0"), format!("fig-seq-{nth}-f0")]);
         ids.extend([format!("fig-queue-{nth}"), format!("fig-map-{nth}")]);

@@ -34,6 +34,7 @@ struct Totals {
     given_up: f64,
     queue_drops: f64,
     airtime_s: f64,
+    ack_airtime_s: f64,
     route_failures: f64,
 }
 
@@ -53,6 +54,7 @@ impl Totals {
             totals.given_up += air.retry_drops as f64;
             totals.queue_drops += air.queue_drops as f64;
             totals.airtime_s += air.airtime_s;
+            totals.ack_airtime_s += air.ack_airtime_s.unwrap_or(0.0);
             totals.route_failures += result.routing.route_failures as f64;
         }
         totals
@@ -65,7 +67,7 @@ impl Totals {
 }
 
 /// In the order in which they are named.
-const QUANTITIES: [Quantity; 9] = [
+const QUANTITIES: [Quantity; 10] = [
     Quantity {
         of: |run| run.acks / run.new_segments(),
         floor: 0.02,
@@ -78,6 +80,13 @@ const QUANTITIES: [Quantity; 9] = [
         floor: 0.0,
         less: true,
         words: |this, that| format!("a new segment took {this} ms of air instead of {that}"),
+        digits: 1,
+    },
+    Quantity {
+        of: |run| 1e3 * run.ack_airtime_s / run.new_segments(),
+        floor: 0.1,
+        less: true,
+        words: |this, that| format!("ACKs took {this} ms of air for it instead of {that}"),
         digits: 1,
     },
     Quantity {
@@ -134,7 +143,7 @@ const QUANTITIES: [Quantity; 9] = [
 ];
 
 /// So many reasons, and so many against.
-const MOST: (usize, usize) = (4, 2);
+const MOST: (usize, usize) = (5, 2);
 
 /// A sentence for each arm but the baseline, point by point.
 pub fn sentences<'a>(trial: &'a Trial, records: &[Record]) -> Vec<(&'a Point, Vec<(String, String)>)> {

@@ -11,7 +11,7 @@ pub struct Metric {
 }
 
 /// The first is what arms are compared by.
-pub const METRICS: [Metric; 17] = [
+pub const METRICS: [Metric; 20] = [
     Metric { name: "goodput_kbps", of: |run| Some(run.total.goodput_kbps) },
     Metric { name: "jain", of: |run| Some(run.total.jain) },
     Metric { name: "segments_sent", of: |run| sum(run, |flow| flow.segments_sent) },
@@ -21,12 +21,15 @@ pub const METRICS: [Metric; 17] = [
     Metric { name: "acks_sent", of: |run| sum(run, |flow| flow.acks_sent) },
     Metric { name: "acks_repeated", of: |run| sum(run, |flow| flow.acks_repeated) },
     Metric { name: "acks_per_segment", of: acks_per_segment },
+    Metric { name: "segments_received_again", of: received_again },
     Metric { name: "completion_s", of: completion_s },
     Metric { name: "frames_sent", of: |run| Some(run.air.frames_sent as f64) },
     Metric { name: "collisions", of: |run| Some(run.air.collisions as f64) },
     Metric { name: "retry_drops", of: |run| Some(run.air.retry_drops as f64) },
     Metric { name: "queue_drops", of: |run| Some(run.air.queue_drops as f64) },
     Metric { name: "airtime_s", of: |run| Some(run.air.airtime_s) },
+    Metric { name: "data_airtime_s", of: |run| run.air.data_airtime_s },
+    Metric { name: "ack_airtime_s", of: |run| run.air.ack_airtime_s },
     Metric { name: "route_discoveries", of: |run| Some(run.routing.discoveries as f64) },
     Metric { name: "route_failures", of: |run| Some(run.routing.route_failures as f64) },
 ];
@@ -39,6 +42,13 @@ fn sum(run: &RunResult, of: fn(&super::result::FlowRow) -> u64) -> Option<f64> {
 fn acks_per_segment(run: &RunResult) -> Option<f64> {
     let (acks, segments) = (sum(run, |flow| flow.acks_sent)?, sum(run, |flow| flow.segments_sent)?);
     (segments > 0.0).then(|| acks / segments)
+}
+
+/// What was sent again needlessly.
+pub fn received_again(run: &RunResult) -> Option<f64> {
+    let foreground = run.flows.iter().filter(|flow| !flow.background);
+    let each: Option<Vec<u64>> = foreground.map(|flow| flow.segments_received_again).collect();
+    each.map(|each| each.iter().sum::<u64>() as f64)
 }
 
 /// Of transfers and requests, all alike.

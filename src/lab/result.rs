@@ -1,6 +1,7 @@
 //! What one run came to, as programs read it.
 
 use hopwise_agents::spec::parse_senders;
+use hopwise_air::ledger::Load;
 use hopwise_core::trace::Lacking;
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +49,9 @@ pub struct FlowRow {
     pub fast_retransmits: u32,
     pub acks_sent: u64,
     pub acks_repeated: u64,
+    /// Data that the receiver had already: sent again needlessly. Older records have none of these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub segments_received_again: Option<u64>,
     /// Of transfers and requests alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed: Option<Completed>,
@@ -82,6 +86,12 @@ pub struct Air {
     pub retry_drops: u64,
     pub queue_drops: u64,
     pub airtime_s: f64,
+    /// Of `airtime_s`, what TCP's data took, and what its ACKs did, each with its RTS, CTS and MAC ACK; the rest is
+    /// routing's and UDP's. Older records have neither.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data_airtime_s: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ack_airtime_s: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -109,6 +119,8 @@ impl RunResult {
                 retry_drops: air.retry_drops,
                 queue_drops: air.queue_drops,
                 airtime_s: air.airtime_s,
+                data_airtime_s: Some(air.airtime_s_by_load[Load::TcpData as usize]),
+                ack_airtime_s: Some(air.airtime_s_by_load[Load::TcpAck as usize]),
             },
             routing: Routing { discoveries: results.discoveries, route_failures: results.route_failures },
             certificate: certificate_hash(),
@@ -137,6 +149,7 @@ impl FlowRow {
             fast_retransmits: flow.sender.fast_retransmits,
             acks_sent: flow.receiver.acks_sent,
             acks_repeated: flow.receiver.acks_repeated,
+            segments_received_again: Some(flow.receiver.segments_duplicate),
             completed: flow.completions.as_ref().map(completed),
             background: flow.is_background,
         }

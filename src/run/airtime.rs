@@ -8,9 +8,10 @@ use hopwise_air::ledger::{Ledger, Spent};
 
 const WIDTH: usize = 60;
 
-const MARKS: [(Spent, char, &str); 9] = [
+const MARKS: [(Spent, char, &str); 10] = [
     (Spent::SendsData, 'D', "sends data"),
-    (Spent::SendsAck, 'A', "sends ACKs"),
+    (Spent::SendsTcpAck, 'a', "sends TCP ACKs"),
+    (Spent::SendsAck, 'A', "sends MAC ACKs"),
     (Spent::SendsRts, 'r', "sends RTS"),
     (Spent::SendsCts, 'c', "sends CTS"),
     (Spent::Receives, '#', "receives"),

@@ -49,13 +49,13 @@ pub(crate) fn write_series(folder: &Path, series: &str) -> Result<(), Failure> {
 fn flows(result: &RunResult) -> String {
     let mut text =
         "flow,from,to,hops,goodput_kbps,bytes_delivered,segments_sent,segments_retransmitted,timeouts,\
-                    fast_retransmits,acks_sent,acks_repeated\n"
+                    fast_retransmits,acks_sent,acks_repeated,segments_received_again\n"
             .to_owned();
     for flow in &result.flows {
         let hops = flow.hops.map_or(String::new(), |hops| hops.to_string());
         let _ = writeln!(
             text,
-            "{},{},{},{hops},{:.3},{},{},{},{},{},{},{}",
+            "{},{},{},{hops},{:.3},{},{},{},{},{},{},{},{}",
             flow.id,
             flow.from,
             flow.to,
@@ -66,7 +66,8 @@ fn flows(result: &RunResult) -> String {
             flow.timeouts,
             flow.fast_retransmits,
             flow.acks_sent,
-            flow.acks_repeated
+            flow.acks_repeated,
+            flow.segments_received_again.unwrap_or_default()
         );
     }
     text

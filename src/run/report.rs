@@ -64,8 +64,11 @@ pub(super) fn print_text(result: &RunResult, cost: &Cost, folder: &Path) -> io::
     writeln!(out, "\ntotal {:.1} kbit/s, Jain {:.3}", total.goodput_kbps, total.jain)?;
     writeln!(
         out,
-        "air   {} frames, {} collisions, {} packets given up, {} lost to full queues, {:.1} s of airtime",
-        air.frames_sent, air.collisions, air.retry_drops, air.queue_drops, air.airtime_s
+        "air   {} frames, {} collisions, {} packets given up, {} lost to full queues",
+        air.frames_sent, air.collisions, air.retry_drops, air.queue_drops
     )?;
+    let [data_s, ack_s] = [air.data_airtime_s, air.ack_airtime_s].map(Option::unwrap_or_default);
+    let airtime_s = air.airtime_s;
+    writeln!(out, "      {airtime_s:.1} s of airtime: {data_s:.1} s for data, {ack_s:.1} s for TCP's ACKs")?;
     writeln!(out, "cost  {:.2} s of CPU; files are in {}", cost.cpu_s, folder.display())
 }

@@ -21,6 +21,7 @@ use hopwise_mesh::{
 
 use super::gateway;
 use super::host::Host;
+use super::loads;
 use super::plan::{Plan, RoutingPlan, TrafficPlan};
 use super::programs::Flow;
 
@@ -76,6 +77,7 @@ pub(super) fn world(plan: &Plan) -> Result<World<Host>, Unbuildable> {
         seed: plan.seed,
     };
     let mut world = World::new(config, hosts);
+    world.set_loads(loads::of);
     if !plan.tracks.is_empty() {
         world.set_motion(plan.tracks.clone());
     }

@@ -2,7 +2,7 @@
 
 use hopwise_air::World;
 use hopwise_air::dcf::StationStats;
-use hopwise_air::ledger::Ledger;
+use hopwise_air::ledger::{Ledger, Load};
 use hopwise_core::agent::HopSource;
 use hopwise_core::tcp::ConnectionStats;
 
@@ -70,6 +70,9 @@ pub struct AirTotals {
     pub retry_drops: u64,
     pub queue_drops: u64,
     pub airtime_s: f64,
+    /// Of `airtime_s`, what segments with payload took, what those without did, and the rest, each with its RTS, CTS
+    /// and ACK.
+    pub airtime_s_by_load: [f64; Load::ALL.len()],
 }
 
 impl Results {
@@ -171,7 +174,7 @@ fn row(world: &World<Host>, flow: &FlowPlan, index: u16, (way, counted_s): (Way,
 }
 
 fn air(world: &World<Host>) -> AirTotals {
-    let (mut totals, mut airtime_ns) = (AirTotals::default(), 0);
+    let (mut totals, mut airtime_ns, mut by_load) = (AirTotals::default(), 0, [0; Load::ALL.len()]);
     for (host, station) in world.machines().iter().zip(0..) {
         let stats = world.stats(station);
         totals.frames_sent += stats.frames_sent.total();
@@ -179,7 +182,9 @@ fn air(world: &World<Host>) -> AirTotals {
         totals.retry_drops += stats.retry_drops;
         totals.queue_drops += host.node().queue_drops();
         airtime_ns += stats.airtime_ns;
+        by_load.iter_mut().zip(stats.airtime_ns_by_load).for_each(|(sum, ns)| *sum += ns);
     }
     totals.airtime_s = airtime_ns as f64 / 1e9;
+    totals.airtime_s_by_load = by_load.map(|ns| ns as f64 / 1e9);
     totals
 }

@@ -59,8 +59,8 @@ impl Bundle {
         if bundle.trial.version != VERSION {
             let made_by = &bundle.trial.version;
             bundle.remarks.push(format!(
-                "the runs were made by hopwise {made_by}, and this is {VERSION}: they are told as they are, and it \
-                 adds none to them"
+                "the runs were made by hopwise {made_by}, and this is {VERSION}: they are told as they are, and none \
+                 is added"
             ));
         }
         bundle.remarks.extend(joined.remarks);

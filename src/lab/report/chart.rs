@@ -149,7 +149,7 @@ impl Chart {
         (chart, middles)
     }
 
-    /// A row's name or a group's, over what else is drawn; what does not fit is cut, and whole for who points at it.
+    /// A row's name or a group's, over what else is drawn; what does not fit is cut, and shown to who points at it.
     fn name(&mut self, (x, y): (f64, f64), anchor: &str, name: &str, room: f64) {
         let fits = (room / CHARACTER).max(1.0) as usize;
         let class = if anchor == "start" { " class=\"group\"" } else { "" };

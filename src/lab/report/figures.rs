@@ -12,8 +12,15 @@ pub(super) use map::data as map_data;
 
 /// Of the whole trial.
 pub(super) fn overall(view: &View<'_>) -> String {
-    [ratios::ratios(view), ratios::goodputs(view), sweep::all(view), ratios::acks(view), air::times(view)]
-        .concat()
+    [
+        ratios::ratios(view),
+        ratios::goodputs(view),
+        sweep::all(view),
+        ratios::acks(view),
+        air::times(view),
+        air::loads(view),
+    ]
+    .concat()
 }
 
 /// Of single runs over time.

@@ -52,7 +52,15 @@ fn result(arm: &str, seed: u64, goodput_kbps: f64) -> RunResult {
         counted_s: 50.0,
         flows: vec![flow],
         total: Total { goodput_kbps, jain: 1.0 },
-        air: Air { frames_sent: 9000, collisions: 90, retry_drops: 4, queue_drops: 5, airtime_s: 60.0 },
+        air: Air {
+            frames_sent: 9000,
+            collisions: 90,
+            retry_drops: 4,
+            queue_drops: 5,
+            airtime_s: 60.0,
+            data_airtime_s: None,
+            ack_airtime_s: None,
+        },
         routing: Routing { discoveries: 0, route_failures: 0 },
     }
 }

@@ -82,7 +82,7 @@ fn the_ends_frames_and_all_airtime_are_kept() {
     let at = |line: &str| line.split(',').nth(2).and_then(|at| at.parse::<f64>().ok()).expect("a time");
     assert!(frames.iter().all(|line| at(line) > 19.49 && at(line) <= 20.0));
     assert!(text.lines().any(|line| line.starts_with("frame:data,n0>n1,")), "the first hop is on the air");
-    let sent: f64 = ["data", "rts", "cts", "ack"]
+    let sent: f64 = ["data", "tcp-ack", "rts", "cts", "ack"]
         .iter()
         .flat_map(|kind| (0..5).map(move |node| (format!("airtime:sends-{kind}"), format!("n{node}"))))
         .flat_map(|(what, who)| values(&text, &what, &who))

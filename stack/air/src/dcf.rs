@@ -29,7 +29,7 @@ use hopwise_core::Cast;
 use crate::channel::Channel;
 use crate::deadlines::{Deadlines, NEVER};
 use crate::frames::FrameEvent;
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Load};
 use crate::medium::{Medium, Place, Radio};
 use crate::motion::Track;
 use crate::phy::{ACK_BYTES, CTS_BYTES, DATA_OVERHEAD, Phy, RTS_BYTES, Rate};
@@ -109,6 +109,7 @@ pub struct Frame {
     pub bytes: u32,
     /// The packet's, counted by its sender.
     pub number: u32,
+    pub load: Load,
     pub is_announced: bool,
     pub is_repeat: bool,
 }
@@ -211,6 +212,11 @@ impl Dcf {
 
     /// Gives a packet to a station that has room. The caller keeps it until it hears that it is done.
     pub fn offer(&mut self, now: u64, station: u32, to: u32, bytes: u32) {
+        self.offer_as(now, station, to, bytes, Load::Other);
+    }
+
+    /// The same, and says what it is.
+    pub fn offer_as(&mut self, now: u64, station: u32, to: u32, bytes: u32, load: Load) {
         let n = station as usize;
         assert!(self.stations[n].service.is_none(), "one frame in service");
         let is_announced = to != EVERYONE && self.mac.rts_threshold.is_some_and(|least| bytes >= least);
@@ -222,6 +228,7 @@ impl Dcf {
             number,
             airtime_ns: self.phy.data_at_ns(bytes, rate),
             rate,
+            load,
             is_announced,
             is_cleared: false,
             is_repeat: false,

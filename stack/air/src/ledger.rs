@@ -1,11 +1,29 @@
 //! Where a station's time goes. What is booked sums to the clock.
 
+/// For whom the air is taken: what a packet is, by whoever drives the world and can read it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Load {
+    /// A segment with payload.
+    TcpData,
+    /// A segment without.
+    TcpAck,
+    #[default]
+    Other,
+}
+
+impl Load {
+    pub const ALL: [Load; 3] = [Load::TcpData, Load::TcpAck, Load::Other];
+}
+
 /// What a station's time was spent on; the first that claims a moment has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Spent {
     SendsRts,
     SendsCts,
+    /// Packets but those of the next kind.
     SendsData,
+    /// Packets that are a TCP's ACKs.
+    SendsTcpAck,
     SendsAck,
     /// A frame for this station, or for all.
     Receives,
@@ -19,10 +37,11 @@ pub enum Spent {
 }
 
 impl Spent {
-    pub const ALL: [Spent; 9] = [
+    pub const ALL: [Spent; 10] = [
         Spent::SendsRts,
         Spent::SendsCts,
         Spent::SendsData,
+        Spent::SendsTcpAck,
         Spent::SendsAck,
         Spent::Receives,
         Spent::Overhears,
@@ -36,6 +55,7 @@ impl Spent {
             Spent::SendsRts => "sends-rts",
             Spent::SendsCts => "sends-cts",
             Spent::SendsData => "sends-data",
+            Spent::SendsTcpAck => "sends-tcp-ack",
             Spent::SendsAck => "sends-ack",
             Spent::Receives => "receives",
             Spent::Overhears => "overhears",

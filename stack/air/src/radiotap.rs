@@ -111,6 +111,7 @@ mod tests {
             rate: crate::phy::Phy::named("dsss-2mbps").expect("a profile").data,
             bytes: 0,
             number: 3,
+            load: crate::ledger::Load::Other,
             is_announced: true,
             is_repeat: false,
         };

@@ -15,7 +15,7 @@ use crate::channel::Channel;
 use crate::dcf::{Dcf, EVERYONE, FrameKind, MacConfig, News, Outcome, StationStats};
 use crate::deadlines::{Deadlines, NEVER};
 use crate::frames::FrameEvent;
-use crate::ledger::Ledger;
+use crate::ledger::{Ledger, Load};
 use crate::medium::{Place, Radio};
 use crate::motion::Track;
 use crate::phy::Phy;
@@ -96,6 +96,7 @@ pub struct World<M: Machine> {
     unresolved: u64,
     trace: Option<TraceSink>,
     frames: Option<FrameSink>,
+    loads: fn(&[u8]) -> Load,
     spare: Vec<Vec<u8>>,
 }
 
@@ -131,6 +132,7 @@ impl<M: Machine> World<M> {
             unresolved: 0,
             trace: None,
             frames: None,
+            loads: |_| Load::Other,
             spare: Vec::new(),
         };
         (0..world.machines.len()).for_each(|n| world.serve(n));
@@ -139,6 +141,11 @@ impl<M: Machine> World<M> {
 
     pub fn set_trace(&mut self, sink: TraceSink) {
         self.trace = Some(sink);
+    }
+
+    /// Says what packets are, so that airtime is told by that. It changes nothing of what happens.
+    pub fn set_loads(&mut self, load_of: fn(&[u8]) -> Load) {
+        self.loads = load_of;
     }
 
     pub fn set_frames(&mut self, sink: FrameSink) {
@@ -321,9 +328,9 @@ impl<M: Machine> World<M> {
                 }
                 NextHop::All | NextHop::Link => (held.to, held.station) = (None, Some(EVERYONE)),
             }
-            let bytes = held.packet.len() as u32;
+            let (bytes, load) = (held.packet.len() as u32, (self.loads)(&held.packet));
             match held.station {
-                Some(to) => self.dcf.offer(self.now, n as u32, to, bytes),
+                Some(to) => self.dcf.offer_as(self.now, n as u32, to, bytes, load),
                 None => self.refuse(n),
             }
         }

@@ -4,24 +4,28 @@ use super::super::chart::{Axis, Chart};
 use super::super::{Row, View, figure};
 use super::ratios::WIDTH;
 
-/// What `sim::series` calls them, and what people do.
-const KINDS: [(&str, &str); 9] = [
-    ("sends-data", "sends data"),
-    ("sends-ack", "sends MAC ACKs"),
-    ("sends-rts", "sends RTS"),
-    ("sends-cts", "sends CTS"),
-    ("receives", "receives"),
-    ("overhears", "overhears others"),
-    ("noise", "hears noise"),
-    ("collision", "hears a collision"),
-    ("idle", "idle"),
+/// What `sim::series` calls them, what people do, and their colours.
+const KINDS: [(&str, &str, &str); 10] = [
+    ("sends-data", "sends data", "k0"),
+    ("sends-tcp-ack", "sends TCP ACKs", "k9"),
+    ("sends-ack", "sends MAC ACKs", "k1"),
+    ("sends-rts", "sends RTS", "k2"),
+    ("sends-cts", "sends CTS", "k3"),
+    ("receives", "receives", "k4"),
+    ("overhears", "overhears others", "k5"),
+    ("noise", "hears noise", "k6"),
+    ("collision", "hears a collision", "k7"),
+    ("idle", "idle", "k8"),
 ];
+
+/// For whom radios send, and their colours.
+const LOADS: [(&str, &str); 3] = [("TCP's data", "k0"), ("TCP's ACKs", "k9"), ("the rest", "k6")];
 
 pub(super) fn times(view: &View<'_>) -> String {
     let mut rows = Vec::new();
     for point in view.points_shown() {
         for (arm, _, series) in view.shown(point) {
-            let seconds = KINDS.map(|(kind, _)| {
+            let seconds = KINDS.map(|(kind, ..)| {
                 let what = format!("airtime:{kind}");
                 series.whose(&what).iter().filter_map(|node| series.last(&what, node)).sum::<f64>()
             });
@@ -33,27 +37,64 @@ pub(super) fn times(view: &View<'_>) -> String {
     if rows.is_empty() {
         return String::new();
     }
-    let names: Vec<_> = rows.iter().map(|(row, _)| row.name()).collect();
     let axis = Axis { label: "% of all radios' time", low: 0.0, high: 100.0 };
-    let (mut chart, middles) = Chart::rows(WIDTH, 24.0, &names, axis);
-    for ((row, seconds), middle) in rows.iter().zip(middles) {
-        let name = row.title();
+    let kinds = KINDS.map(|(_, told, class)| (told, class));
+    let shares = rows.into_iter().map(|(row, seconds)| {
         let whole: f64 = seconds.iter().sum();
-        let mut from = 0.0;
-        for (nth, (share, (_, told))) in seconds.iter().zip(KINDS).enumerate() {
-            let to = from + 100.0 * share / whole;
-            let title = format!("{name}: {told} {:.1} % ({share:.1} s)", to - from);
-            chart.bar((from, to), (middle - 8.0, 16.0), &format!("kind k{nth}"), &title);
-            from = to;
-        }
-    }
-    let legend: String = KINDS
-        .iter()
-        .enumerate()
-        .map(|(nth, (_, told))| format!("<span class=\"key\"><i class=\"swatch k{nth}\"></i>{told}</span>"))
-        .collect();
-    let body = format!("{}<div class=\"legend\">{legend}</div>", chart.finish("shares of the radios' time"));
+        let told = seconds.map(|s| format!("{:.1} % ({s:.1} s)", 100.0 * s / whole));
+        (row, seconds.map(|s| 100.0 * s / whole), told)
+    });
+    let body = stacked(&shares.collect::<Vec<_>>(), kinds, axis, "shares of the radios' time");
     let reading = "All radios of an arm's first run together. What an arm saves in ACKs shows as less sending and less \
                    overhearing; what is left idle next to a collision share that grew is time lost to backing off.";
     figure("fig-airtime", "Airtime by kind", &body, reading)
+}
+
+/// For whom radios sent, in the mean run.
+pub(super) fn loads(view: &View<'_>) -> String {
+    let mean = |row: &Row<'_>| {
+        let airs = view.runs(row.point, row.arm).map(|record| record.result.air);
+        let each: Option<Vec<[f64; 3]>> = airs
+            .map(|air| {
+                let (data_s, ack_s) = (air.data_airtime_s?, air.ack_airtime_s?);
+                Some([data_s, ack_s, (air.airtime_s - data_s - ack_s).max(0.0)])
+            })
+            .collect();
+        let each = each.filter(|each| !each.is_empty())?;
+        let of = |nth: usize| each.iter().map(|one| one[nth]).sum::<f64>() / each.len() as f64;
+        Some(std::array::from_fn::<f64, 3, _>(of))
+    };
+    let known = view.rows().into_iter().filter_map(|row| Some((mean(&row)?, row)));
+    let rows: Vec<_> =
+        known.map(|(seconds, row)| (row, seconds, seconds.map(|s| format!("{s:.1} s a run")))).collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let axis =
+        Axis::to_most("seconds of sending in a run", rows.iter().map(|(_, seconds, _)| seconds.iter().sum()));
+    let body = stacked(&rows, LOADS, axis, "airtime by what was sent");
+    let reading = "All radios' sending in the mean run, hop by hop: each packet counts with its RTS, CTS and MAC ACK. \
+                   What ACKs leave of the air, data can have; the rest is routing's and UDP's.";
+    figure("fig-loads", "Airtime for data and for ACKs", &body, reading)
+}
+
+/// Bars of several parts, each with what is said of it, and the legend below.
+fn stacked<const N: usize>(
+    rows: &[(Row<'_>, [f64; N], [String; N])],
+    parts: [(&str, &str); N],
+    axis: Axis<'_>,
+    what: &str,
+) -> String {
+    let names: Vec<_> = rows.iter().map(|(row, ..)| row.name()).collect();
+    let (mut chart, middles) = Chart::rows(WIDTH, 24.0, &names, axis);
+    for ((row, values, told), middle) in rows.iter().zip(middles) {
+        let mut from = 0.0;
+        for ((value, told), (part, class)) in values.iter().zip(told).zip(parts) {
+            let title = format!("{}: {part} {told}", row.title());
+            chart.bar((from, from + value), (middle - 8.0, 16.0), &format!("kind {class}"), &title);
+            from += value;
+        }
+    }
+    let key = |(part, class)| format!("<span class=\"key\"><i class=\"swatch {class}\"></i>{part}</span>");
+    format!("{}<div class=\"legend\">{}</div>", chart.finish(what), parts.map(key).concat())
 }

@@ -5,6 +5,7 @@ use hopwise_core::Cast;
 use super::station::{Hears, Owed, Phase, Reception, Wait};
 use super::transmission::whole_us;
 use super::{Dcf, Frame, FrameKind, News, Outcome, Rules};
+use crate::ledger::Load;
 
 /// What a station reads of a frame that is for it.
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +103,8 @@ impl Dcf {
             _ => (self.times.ack, Phase::Sends),
         };
         self.stations[n].phase = phase;
+        // What is answered is still in service there.
+        let answered = self.stations[owed.to as usize].service;
         let frame = Frame {
             kind: owed.kind,
             to: owed.to,
@@ -110,6 +113,7 @@ impl Dcf {
             rate: self.phy.basic,
             bytes: 0,
             number: 0,
+            load: answered.map_or(Load::Other, |service| service.load),
             is_announced: false,
             is_repeat: false,
         };

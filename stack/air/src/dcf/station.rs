@@ -71,6 +71,7 @@ pub(super) struct Service {
     pub(super) number: u32,
     pub(super) airtime_ns: u64,
     pub(super) rate: Rate,
+    pub(super) load: crate::ledger::Load,
     pub(super) is_announced: bool,
     /// The CTS was heard: data is next.
     pub(super) is_cleared: bool,
@@ -151,6 +152,7 @@ impl Station {
                 rate: phy.basic,
                 bytes: 0,
                 number: 0,
+                load: crate::ledger::Load::Other,
                 is_announced: false,
                 is_repeat: false,
             },

@@ -1,6 +1,7 @@
 //! What is counted of each station.
 
 use super::{Frame, FrameKind};
+use crate::ledger::Load;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FrameCounts {
@@ -21,6 +22,8 @@ pub struct StationStats {
     pub frames_sent: FrameCounts,
     /// Sum of transmission times.
     pub airtime_ns: u64,
+    /// The same by what they were for: a packet's RTS, CTS and ACK count with it.
+    pub airtime_ns_by_load: [u64; Load::ALL.len()],
     /// Receptions of frames for this station that were lost to another frame.
     pub collisions: u64,
     /// Packets given up.
@@ -38,5 +41,6 @@ impl StationStats {
         };
         *count += 1;
         self.airtime_ns += frame.airtime_ns;
+        self.airtime_ns_by_load[frame.load as usize] += frame.airtime_ns;
     }
 }

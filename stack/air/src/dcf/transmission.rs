@@ -15,6 +15,7 @@ impl Dcf {
             rate: self.phy.basic,
             bytes: 0,
             number: service.number,
+            load: service.load,
             is_announced: false,
             is_repeat: service.is_repeat,
         };
@@ -37,6 +38,7 @@ impl Dcf {
             rate: service.rate,
             bytes: service.bytes,
             number: service.number,
+            load: service.load,
             is_announced: service.is_announced,
             is_repeat: service.is_repeat,
         };

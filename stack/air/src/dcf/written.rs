@@ -3,7 +3,7 @@
 use super::station::{Hears, Reception};
 use super::{Dcf, EVERYONE, Frame, FrameKind};
 use crate::frames::{FrameEvent, Sees};
-use crate::ledger::Spent;
+use crate::ledger::{Load, Spent};
 
 impl Dcf {
     #[inline]
@@ -21,6 +21,7 @@ impl Dcf {
             let spent = match frame.kind {
                 FrameKind::Rts => Spent::SendsRts,
                 FrameKind::Cts => Spent::SendsCts,
+                FrameKind::Data if frame.load == Load::TcpAck => Spent::SendsTcpAck,
                 FrameKind::Data => Spent::SendsData,
                 FrameKind::Ack => Spent::SendsAck,
             };

@@ -1,0 +1,76 @@
+//! What packets are, to whom the air is shared out.
+
+use hopwise_air::ledger::Load;
+use hopwise_core::wire::{IpView, protocol};
+
+/// A TCP's data, or what it sends beside it. Of a fragment the first tells, and what follows it is data.
+pub(super) fn of(packet: &[u8]) -> Load {
+    let Ok(ip) = IpView::parse(packet) else { return Load::Other };
+    if ip.protocol != protocol::TCP {
+        return Load::Other;
+    }
+    if ip.fragment.is_some_and(|fragment| fragment.offset > 0) {
+        return Load::TcpData;
+    }
+    let header_len = ip.payload.get(12).map_or(0, |byte| usize::from(byte >> 4) * 4);
+    if ip.payload.len() > header_len { Load::TcpData } else { Load::TcpAck }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scenario::Scenario;
+    use crate::sim::Plan;
+
+    /// An IPv4 packet without options: a TCP header of 20 bytes, or whatever `protocol` says, and so many bytes.
+    fn packet(protocol: u8, payload: usize) -> Vec<u8> {
+        let mut packet = vec![0; 40 + payload];
+        let len = (packet.len() as u16).to_be_bytes();
+        packet[..4].copy_from_slice(&[0x45, 0, len[0], len[1]]);
+        packet[8..10].copy_from_slice(&[64, protocol]);
+        packet[12..20].copy_from_slice(&[10, 0, 0, 1, 10, 0, 0, 2]);
+        let sum = hopwise_core::wire::Sum::default().add(&packet[..20]).finish();
+        packet[10..12].copy_from_slice(&sum.to_be_bytes());
+        packet[32] = 5 << 4;
+        packet
+    }
+
+    #[test]
+    fn segments_with_payload_are_data_and_those_without_acks() {
+        assert_eq!(of(&packet(6, 1)), Load::TcpData);
+        assert_eq!(of(&packet(6, 0)), Load::TcpAck);
+        assert_eq!(of(&packet(17, 100)), Load::Other);
+        assert_eq!(of(b"no packet"), Load::Other);
+    }
+
+    fn air(traffic: &str) -> (super::super::Results, Plan) {
+        let text = format!(
+            "topology: {{ kind: chain, hops: 1 }}\ntcp: {{ profile: ns2 }}\n\
+             traffic: [{{ from: first, to: last, {traffic} }}]\n\
+             arms: {{ x: {{ receiver: immediate, sender: [newreno] }} }}\nrun: {{ duration: 20s }}\n"
+        );
+        let plan = Scenario::parse("a", &text, &[]).expect("it is read").plan(None, 1).expect("a plan").plan;
+        (super::super::run(&plan).expect("a world"), plan)
+    }
+
+    #[test]
+    fn airtime_is_told_by_what_it_was_for_with_all_frames_that_it_took() {
+        let (results, plan) = air("kind: bulk");
+        let [data_s, ack_s, rest_s] = results.air.airtime_s_by_load;
+        assert!((data_s + ack_s + rest_s - results.air.airtime_s).abs() < 1e-6);
+        let phy = &plan.phy;
+        let exchange_s = |bytes: u32| {
+            let control = phy.rts_ns() + phy.cts_ns() + phy.ack_ns();
+            (control + phy.data_ns(bytes)) as f64 / 1e9
+        };
+        // Frames that collide are sent again, so that it may be a little more.
+        let flow = &results.flows[0];
+        let least_ack_s = flow.receiver.acks_sent as f64 * exchange_s(40);
+        let least_data_s = (flow.sender.bytes_acked / 1000) as f64 * exchange_s(1040);
+        assert!((1.0..1.1).contains(&(ack_s / least_ack_s)), "{ack_s} {least_ack_s}");
+        assert!((1.0..1.1).contains(&(data_s / least_data_s)), "{data_s} {least_data_s}");
+        assert_eq!(rest_s, 0.0, "static routes say nothing");
+        let [data_s, ack_s, rest_s] = air("kind: cbr, every: 20ms").0.air.airtime_s_by_load;
+        assert!(data_s == 0.0 && ack_s == 0.0 && rest_s > 0.1);
+    }
+}
