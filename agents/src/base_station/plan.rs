@@ -150,5 +150,10 @@ pub fn plan(mode: Mode, ask: &Ask, sender: Sender, stakes: &Stakes) -> Plan {
     }
 }
 
+/// The paper's equation 11: the RTO after the last ACK, by how many of them wait as long as they can.
+pub fn final_rto_by_n(ask: &Ask) -> Vec<f64> {
+    (0..ask.acks).map(|n| search::closed::rto_last_s(ask, n)).collect()
+}
+
 #[cfg(test)]
 mod tests;
