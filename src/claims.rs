@@ -5,7 +5,8 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use hopwise::lab::claims::{Judged, Outcome, judge};
+use hopwise::lab::claims::plans::{self, Computed, PlanClaim};
+use hopwise::lab::claims::{Outcome, claimed, judge, measured};
 use hopwise::scenario::{Claim, Scenario};
 use serde::Deserialize;
 
@@ -25,7 +26,7 @@ Examples:
 
 A file of configs/papers/PAPER is a scenario with what a figure of the paper says of it (`claims:`). Each is run under
 ns-2's rules, which the papers used, and under the standard's; where routes are found by AODV, under both of its rules.
-What has been run already is read from results/claims.")]
+A file with `plan:` is arithmetic, and computed. What has been run already is read from results/claims.")]
 pub(crate) struct Arguments {
     /// One paper's folder; without it all
     paper: Option<String>,
@@ -67,8 +68,19 @@ const QUICK_SEEDS: u32 = 2;
 struct Row {
     paper: String,
     figure: String,
-    claim: Claim,
-    judged: Vec<(&'static str, Judged)>,
+    says: String,
+    note: Option<String>,
+    claimed: String,
+    judged: Vec<Told>,
+}
+
+/// What a claim came to under a setting.
+#[derive(Debug)]
+struct Told {
+    setting: &'static str,
+    measured: String,
+    outcome: Outcome,
+    why: String,
 }
 
 /// A figure that nothing here can run: `not-run.yaml`.
@@ -87,8 +99,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         for row in figure(arguments, &paper, &file)? {
             printed(table::text(&row))?;
             // The papers' own setting is the first.
-            if let Some((_, judged)) = row.judged.first() {
-                count[judged.outcome as usize] += 1;
+            if let Some(told) = row.judged.first() {
+                count[told.outcome as usize] += 1;
             }
             rows.push(row);
         }
@@ -149,8 +161,13 @@ fn name_of(path: &Path) -> String {
     path.file_stem().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-/// Runs a figure under all its settings.
+/// Runs a figure under all its settings, or computes what is arithmetic.
 fn figure(arguments: &Arguments, paper: &str, file: &Path) -> Result<Vec<Row>, Failure> {
+    if let Some((document, plan)) = plans::load(file)? {
+        let judged = plans::judge(&document, &plan).map_err(Failure::Located)?;
+        let row = |(claim, computed)| computed_row(paper, &plan.title, claim, computed);
+        return Ok(plan.claims.iter().zip(judged).map(row).collect());
+    }
     let plain = Scenario::load(file, &[])?;
     let claims = plain.claims().map_err(Failure::Located)?;
     let title = plain.asked().map_err(Failure::Located)?.title.unwrap_or_else(|| name_of(file));
@@ -159,9 +176,15 @@ fn figure(arguments: &Arguments, paper: &str, file: &Path) -> Result<Vec<Row>, F
     if arguments.quick && !claims.iter().any(|claim| claim.quick) {
         return Ok(Vec::new());
     }
-    let row =
-        |claim: Claim| Row { paper: paper.to_owned(), figure: title.clone(), claim, judged: Vec::new() };
-    let mut rows: Vec<Row> = claims.into_iter().map(row).collect();
+    let row = |claim: &Claim| Row {
+        paper: paper.to_owned(),
+        figure: claim.figure.as_ref().unwrap_or(&title).clone(),
+        says: claim.says.clone(),
+        note: claim.note.clone(),
+        claimed: claimed(claim),
+        judged: Vec::new(),
+    };
+    let mut rows: Vec<Row> = claims.iter().map(row).collect();
     for setting in settings.iter().take(if arguments.quick { 1 } else { settings.len() }) {
         let sets: Vec<String> = setting.sets.iter().map(|set| (*set).to_owned()).collect();
         let scenario = Scenario::load(file, &sets)?;
@@ -170,11 +193,30 @@ fn figure(arguments: &Arguments, paper: &str, file: &Path) -> Result<Vec<Row>, F
         let pace = if arguments.quick { "quick" } else { "full" };
         let folder = arguments.out.join(pace).join(paper).join(name_of(file)).join(name);
         let (trial, records) = completed(&scenario, seeds, &folder)?;
-        for row in &mut rows {
-            row.judged.push((setting.name, judge(&row.claim, &trial.arms[0], &records)));
+        for (row, claim) in rows.iter_mut().zip(&claims) {
+            let judged = judge(claim, &trial.arms[0], &records);
+            let measured = measured(&judged);
+            row.judged.push(Told {
+                setting: setting.name,
+                measured,
+                outcome: judged.outcome,
+                why: judged.why,
+            });
         }
     }
     Ok(rows)
+}
+
+fn computed_row(paper: &str, title: &str, claim: &PlanClaim, computed: Computed) -> Row {
+    let Computed { claimed, measured, outcome, why } = computed;
+    Row {
+        paper: paper.to_owned(),
+        figure: title.to_owned(),
+        says: claim.says.clone(),
+        note: claim.note.clone(),
+        claimed,
+        judged: vec![Told { setting: "arithmetic", measured, outcome, why }],
+    }
 }
 
 fn not_run(arguments: &Arguments) -> Result<Vec<NotRun>, Failure> {

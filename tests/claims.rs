@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use hopwise::lab::claims::plans;
 use hopwise::scenario::Scenario;
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -18,6 +19,12 @@ fn every_figure_is_a_scenario_with_a_title_and_something_that_is_said_of_it() {
     let mut count = 0;
     for file in files(Path::new("configs/papers")) {
         if file.ends_with("not-run.yaml") {
+            continue;
+        }
+        if let Some((document, plan)) = plans::load(&file).expect("it is read") {
+            let judged = plans::judge(&document, &plan).unwrap_or_else(|r| panic!("{}: {r}", file.display()));
+            assert!(!judged.is_empty() && !plan.title.is_empty(), "{}", file.display());
+            count += judged.len();
             continue;
         }
         for rules in ["ns2", "standard"] {
@@ -64,9 +71,40 @@ fn a_quick_look_at_a_paper_says_what_is_claimed_measured_and_why() {
     assert_eq!((again, told_again), (status, told), "what has been run is read");
     let text = std::fs::read_to_string(&table).expect("the table");
     assert!(text.contains("| paper, figure | what it says |") && text.contains("**"), "{text}");
+    let made_by = format!("Measured by hopwise {}, ", hopwise::lab::VERSION);
+    assert!(text.contains(&made_by) && text.contains(&hopwise::sim::certificate_hash()), "{text}");
     let (status, _, error) = run(&["claims", "nobody"]);
     assert_eq!(status, Some(2));
     assert!(String::from_utf8_lossy(&error).contains("no paper is called `nobody`: ack_holding, dca"));
+    let _ = std::fs::remove_dir_all(&out);
+}
+
+#[test]
+fn figures_that_are_arithmetic_are_computed_with_the_papers_errata() {
+    let out = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("plans");
+    let papers = out.join("papers");
+    let _ = std::fs::remove_dir_all(&out);
+    std::fs::create_dir_all(papers.join("ack_holding")).expect("a folder");
+    for figure in ["fig02", "fig05", "fig06", "fig07", "fig08"] {
+        let name = format!("ack_holding/{figure}.yaml");
+        std::fs::copy(Path::new("configs/papers").join(&name), papers.join(&name)).expect("a figure");
+    }
+    std::fs::write(papers.join("not-run.yaml"), "[]").expect("a file");
+    let output = Command::new(env!("CARGO_BIN_EXE_hopwise"))
+        .args(["claims", "--papers", &papers.display().to_string(), "--out", &out.display().to_string()])
+        .output()
+        .expect("it starts");
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(output.status.code(), Some(0), "{told}");
+    for part in [
+        "ack_holding Fig. 2: ",
+        "  claimed             at most 1\n  arithmetic          2: contradicted, the arithmetic says the opposite\n",
+        "ack_holding Fig. 5: ",
+        "  arithmetic          8: not reproduced",
+        "ack_holding Fig. 8: ",
+    ] {
+        assert!(told.contains(part), "{part} is missing in {told}");
+    }
     let _ = std::fs::remove_dir_all(&out);
 }
 

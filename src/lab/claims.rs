@@ -1,7 +1,10 @@
 //! What papers say, held against runs: reproduced, not reproduced, or contradicted, each with the figure measured.
 
+pub mod plans;
+
 use std::fmt;
 
+use super::metric::received_again;
 use super::record::{Point, Record};
 use super::statistics::{MARGIN, Paired, change, paired};
 use crate::scenario::{Bound, Claim, Measure, Over};
@@ -103,6 +106,7 @@ fn value(measure: Measure, record: &Record) -> Option<f64> {
             (segments > 0).then(|| acks as f64 / segments as f64)
         }
         Measure::SentAgain => Some(flows().map(|flow| flow.segments_retransmitted as f64).sum()),
+        Measure::SentNeedlessly => received_again(&record.result),
         Measure::Timeouts => Some(flows().map(|flow| f64::from(flow.timeouts)).sum()),
     }
 }

@@ -6,6 +6,7 @@ use crate::units::Share;
 
 fn claim(ratio: f64) -> Claim {
     Claim {
+        figure: None,
         says: "an arm is faster".into(),
         arm: "dca".into(),
         against: None,

@@ -13,6 +13,8 @@ use crate::units::Share;
 pub struct Claim {
     /// What is said, in our words.
     pub says: String,
+    /// Which figure says it, where the title names another.
+    pub figure: Option<String>,
     pub arm: String,
     /// The first arm where nothing is said.
     pub against: Option<String>,
@@ -51,6 +53,8 @@ pub enum Measure {
     AcksPerSegment,
     /// Segments sent again.
     SentAgain,
+    /// Of these, those that the receiver had already.
+    SentNeedlessly,
     Timeouts,
 }
 

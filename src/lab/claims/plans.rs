@@ -1,0 +1,245 @@
+//! What a paper says of its own arithmetic: files with `plan:` instead of a scenario, which nothing on the air runs.
+//!
+//! They are about held ACKs (`hopwise_agents::base_station::plan`). Arithmetic does not scatter, so that a bound that is
+//! missed is contradicted; a figure that is read off a picture is reproduced or not.
+
+use std::path::Path;
+
+use hopwise_agents::base_station::plan::{self, Ask, Mode, Plan, Sender, Stakes, final_rto_by_n};
+use serde::Deserialize;
+
+use super::Outcome;
+use crate::located::{Document, LoadError, Place, Refusal};
+use crate::scenario::Bound;
+use crate::units::{Share, Time};
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanFile {
+    pub title: String,
+    plan: AskConfig,
+    pub claims: Vec<PlanClaim>,
+}
+
+/// What a plan is asked for, in the words of files.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct AskConfig {
+    acks: u32,
+    outage: Time,
+    rtt: Time,
+    rttvar: Time,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PlanClaim {
+    pub says: String,
+    mode: String,
+    value: Quantity,
+    /// The claim is about how often this fits into the value.
+    per: Option<Quantity>,
+    /// The claim is about how often the same of this plan fits into the value.
+    against: Option<AskConfig>,
+    #[serde(default)]
+    bound: Bound,
+    claimed: f64,
+    /// Of what is claimed, so much to either side is still that.
+    #[serde(default)]
+    tolerance: Share,
+    pub note: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Quantity {
+    /// ACKs that wait as long as they can.
+    N,
+    /// ACKs at the beginning of which each waits longer than the one before.
+    RisingGaps,
+    LongestGapS,
+    LastGapS,
+    LongestRtoS,
+    FinalRtoS,
+    /// Before the outage is over.
+    Timeouts,
+    /// Of equation 11 over n.
+    Minima,
+}
+
+/// A claim as it stands in tables.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Computed {
+    pub claimed: String,
+    pub measured: String,
+    pub outcome: Outcome,
+    pub why: String,
+}
+
+/// The file, if it is one of these.
+pub fn load(file: &Path) -> Result<Option<(Document, PlanFile)>, LoadError> {
+    let document = Document::load(file)?;
+    if document.value_at("plan").is_none() {
+        return Ok(None);
+    }
+    let read = document.read().map_err(LoadError::Refused)?;
+    Ok(Some((document, read)))
+}
+
+/// All claims of a file, in its order.
+pub fn judge(document: &Document, file: &PlanFile) -> Result<Vec<Computed>, Box<Refusal>> {
+    let ask = |place: &Place, of: &AskConfig| {
+        let seconds = |time: Time| time.0.as_secs_f64();
+        Ask::new(of.acks, seconds(of.outage), seconds(of.rtt), seconds(of.rttvar))
+            .map_err(|error| document.refuse(place, "no such plan", &error.to_string()))
+    };
+    let own = ask(&Place::root().key("plan"), &file.plan)?;
+    let mut judged = Vec::new();
+    for (nth, claim) in file.claims.iter().enumerate() {
+        let place = Place::root().key("claims").index(nth);
+        let mode = Mode::named(&claim.mode).ok_or_else(|| {
+            let problem = format!("no mode is called `{}`", claim.mode);
+            document.refuse(&place.key("mode"), problem, &Mode::NAMES.join(", "))
+        })?;
+        let mut value = value(claim.value, mode, &own);
+        if let Some(per) = claim.per {
+            value /= self::value(per, mode, &own);
+        }
+        if let Some(other) = &claim.against {
+            value /= self::value(claim.value, mode, &ask(&place.key("against"), other)?);
+        }
+        judged.push(claim.hold_against(value));
+    }
+    Ok(judged)
+}
+
+fn value(quantity: Quantity, mode: Mode, ask: &Ask) -> f64 {
+    let stakes = Stakes { window_segments: 2 * ask.acks(), cache_segments: 2 * ask.acks() };
+    let plan = plan::plan(mode, ask, Sender::Textbook, &stakes);
+    let gaps = gaps(&plan);
+    let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
+    match quantity {
+        Quantity::N => f64::from(plan.n),
+        Quantity::RisingGaps => {
+            let rising = gaps.windows(2).take_while(|pair| pair[1] > pair[0]).count();
+            if gaps.is_empty() { 0.0 } else { rising as f64 + 1.0 }
+        }
+        Quantity::LongestGapS => most(&gaps),
+        Quantity::LastGapS => gaps.last().copied().unwrap_or_default(),
+        Quantity::LongestRtoS => most(&plan.rto_s),
+        Quantity::FinalRtoS => plan.final_rto_s,
+        Quantity::Timeouts => f64::from(plan.timeouts),
+        Quantity::Minima => minima(&final_rto_by_n(ask)) as f64,
+    }
+}
+
+fn gaps(plan: &Plan) -> Vec<f64> {
+    let mut before = 0.0;
+    let gap = |at: &f64| {
+        let gap = at - before;
+        before = *at;
+        gap
+    };
+    plan.release_at_s.iter().map(gap).collect()
+}
+
+/// Values that no neighbour is below, and that one is above.
+fn minima(values: &[f64]) -> usize {
+    let is_least = |nth: &usize| {
+        let value = values[*nth];
+        let before = nth.checked_sub(1).map_or(f64::INFINITY, |before| values[before]);
+        let after = values.get(nth + 1).copied().unwrap_or(f64::INFINITY);
+        value < before && value <= after
+    };
+    (0..values.len()).filter(is_least).count()
+}
+
+impl PlanClaim {
+    fn hold_against(&self, value: f64) -> Computed {
+        let tolerance = self.claimed.abs() * f64::from(self.tolerance.0) / 1e6;
+        let (low, high) = (self.claimed - tolerance, self.claimed + tolerance);
+        let bound = match self.bound {
+            Bound::About => "",
+            Bound::AtLeast => "at least ",
+            Bound::AtMost => "at most ",
+        };
+        let is_met = match self.bound {
+            Bound::About => (low..=high).contains(&value),
+            Bound::AtLeast => value >= low,
+            Bound::AtMost => value <= high,
+        };
+        let (outcome, why) = match (is_met, self.bound) {
+            (true, _) => (Outcome::Reproduced, "within what is claimed"),
+            (false, Bound::About) => (Outcome::NotReproduced, "the arithmetic comes to something else"),
+            (false, _) => (Outcome::Contradicted, "the arithmetic says the opposite"),
+        };
+        Computed {
+            claimed: format!("{bound}{}", number(self.claimed)),
+            measured: number(value),
+            outcome,
+            why: why.to_owned(),
+        }
+    }
+}
+
+/// Two decimals, where there are any.
+fn number(value: f64) -> String {
+    let text = format!("{value:.2}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn judged(claims: &str) -> Result<Vec<Computed>, Box<Refusal>> {
+        let text = format!(
+            "title: a figure\nplan: {{ acks: 30, outage: 1000s, rtt: 1s, rttvar: 300ms }}\nclaims:\n{claims}"
+        );
+        let document = Document::parse("fig.yaml", &text)?;
+        judge(&document, &document.read()?)
+    }
+
+    #[test]
+    fn arithmetic_is_held_against_what_is_claimed() {
+        let told = judged(
+            "  - { says: a, mode: corrected, value: n, claimed: 9 }\n\
+             \x20 - { says: b, mode: corrected, value: n, claimed: 8 }\n\
+             \x20 - { says: c, mode: corrected, value: n, claimed: 8, tolerance: 20% }\n\
+             \x20 - { says: d, mode: corrected, value: timeouts, bound: at-most, claimed: 0 }\n\
+             \x20 - { says: e, mode: paper, value: timeouts, bound: at-most, claimed: 0 }\n\
+             \x20 - { says: f, mode: corrected, value: last-gap-s, per: longest-gap-s, bound: at-most, claimed: 1 }\n\
+             \x20 - { says: g, mode: corrected, value: minima, bound: at-most, claimed: 1 }\n",
+        )
+        .expect("claims");
+        let outcomes: Vec<_> = told.iter().map(|one| one.outcome).collect();
+        use Outcome::{Contradicted, NotReproduced, Reproduced};
+        let expected =
+            [Reproduced, NotReproduced, Reproduced, Reproduced, Contradicted, Reproduced, Contradicted];
+        assert_eq!(outcomes, expected, "{told:?}");
+        assert_eq!((told[3].claimed.as_str(), told[0].measured.as_str()), ("at most 0", "9"));
+    }
+
+    #[test]
+    fn a_plan_is_held_against_another_and_nonsense_is_refused_where_it_stands() {
+        let other = "{ acks: 30, outage: 500s, rtt: 1s, rttvar: 300ms }";
+        let told = judged(&format!(
+            "  - {{ says: a, mode: corrected, value: final-rto-s, against: {other}, bound: at-least, claimed: 1.1 }}\n"
+        ));
+        assert_eq!(told.expect("a claim")[0].outcome, Outcome::Reproduced);
+        for (claim, problem) in [
+            (
+                "{ says: a, mode: printed, value: n, claimed: 9 }",
+                "fig.yaml:4:22: no mode is called `printed`",
+            ),
+            ("{ says: a, mode: paper, value: m, claimed: 9 }", "unknown variant `m`"),
+            (
+                "{ says: a, mode: paper, value: n, claimed: 9, against: { acks: 0, outage: 1s, rtt: 1s, rttvar: 1s } }",
+                "no such plan",
+            ),
+        ] {
+            let refused = judged(&format!("  - {claim}\n")).expect_err(problem).to_string();
+            assert!(refused.contains(problem), "{refused}");
+        }
+    }
+}
