@@ -7,6 +7,8 @@ mod bulk;
 mod crowd;
 #[path = "live/endings.rs"]
 mod endings;
+#[path = "live/field.rs"]
+mod field;
 #[path = "live/flood.rs"]
 mod flood;
 #[path = "live/handshake.rs"]

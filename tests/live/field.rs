@@ -1,0 +1,145 @@
+//! A host with a node as a daemon, and programs and kernels around it.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::namespace::{Namespace, Running};
+use crate::world::{until, within_patience};
+
+pub(crate) const HOPWISE: &str = env!("CARGO_BIN_EXE_hopwise");
+pub(crate) const PAGE: &str = "hello from the kernel\n";
+
+/// A host with a node, and another with nothing but the kernel's TCP behind a wire.
+pub(crate) struct Field {
+    pub(crate) node: Namespace,
+    pub(crate) web: Namespace,
+    pub(crate) folder: PathBuf,
+}
+
+impl Field {
+    pub(crate) fn new(test: &str) -> Field {
+        let folder = std::env::temp_dir().join(format!("hoplive-{}-{test}", std::process::id()));
+        fs::create_dir_all(folder.join("www")).expect("the temporary folder can be written");
+        fs::write(folder.join("www/index.html"), PAGE).expect("the folder can be written");
+        let (node, web) = (Namespace::new(), Namespace::new());
+        node.join(&web, "wire0", "10.9.0.1/24", "10.9.0.2/24");
+        web.ip(&["route", "add", "10.7.0.0/24", "via", "10.9.0.1"]);
+        node.ip(&["route", "add", "10.8.0.0/24", "via", "10.9.0.2"]);
+        for namespace in [&node, &web] {
+            namespace.sysctl("ipv4/ip_forward", "1");
+        }
+        Field { node, web, folder }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.folder.join(name).to_string_lossy().into_owned()
+    }
+
+    /// A web server on the kernel's TCP.
+    pub(crate) fn serve(&self, namespace: &Namespace, address: &str, port: &str) -> Running {
+        let www = self.path("www");
+        let server = namespace.start(&["python3", "-m", "http.server", port, "-b", address, "-d", &www]);
+        let ip: std::net::IpAddr = address.parse().expect("an address");
+        let port: u16 = port.parse().expect("a port");
+        let probe = || namespace.run(|| std::net::TcpStream::connect((ip, port)).is_ok());
+        within_patience(until(probe));
+        server
+    }
+
+    /// A daemon on hw0 with `more` in its configuration, which answers at its control socket.
+    pub(crate) fn daemon(&self, more: &str) -> Daemon {
+        self.daemon_over("kind: tun", more)
+    }
+
+    /// The same over another kind of link.
+    pub(crate) fn daemon_over(&self, kind: &str, more: &str) -> Daemon {
+        let config = self.config_over(kind, more);
+        self.spawn(&config)
+    }
+
+    pub(crate) fn spawn(&self, config: &str) -> Daemon {
+        let log = fs::File::create(self.path("log")).expect("the folder can be written");
+        let mut command = self.node.command(&[HOPWISE, "node", config]);
+        command.env("NOTIFY_SOCKET", self.path("notify"));
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        let daemon = Daemon(command.spawn().expect("ip netns exec runs"));
+        within_patience(until(|| self.log().contains("ready")));
+        daemon
+    }
+
+    pub(crate) fn config(&self, more: &str) -> String {
+        self.config_over("kind: tun", more)
+    }
+
+    pub(crate) fn config_over(&self, kind: &str, more: &str) -> String {
+        let path = self.path("node.yaml");
+        let socket = self.path("control.sock");
+        let text = format!(
+            "node: {{ name: n2, address: [10.7.0.2/24, \"fd07::2/64\"] }}\n\
+             links: [{{ {kind}, name: hw0, kernel: [10.7.0.1/24, \"fd07::1/64\"] }}]\n\
+             routes: [{{ to: 0.0.0.0/0, link: hw0 }}]\ncontrol: {socket}\n{more}\n"
+        );
+        fs::write(&path, text).expect("the folder can be written");
+        path
+    }
+
+    pub(crate) fn log(&self) -> String {
+        fs::read_to_string(self.path("log")).unwrap_or_default()
+    }
+
+    pub(crate) fn ask(&self, words: &[&str]) -> Output {
+        let socket = self.path("control.sock");
+        self.node.output(&[&[HOPWISE], words, &["--control", &socket]].concat())
+    }
+
+    pub(crate) fn status(&self) -> serde_json::Value {
+        let told = self.ask(&["status", "--json"]);
+        serde_json::from_slice(&told.stdout).unwrap_or_else(|error| panic!("{error}: {told:?}"))
+    }
+
+    pub(crate) fn curl(&self, words: &[&str]) -> Output {
+        self.node.output(&[&["curl", "-sS", "--max-time", "60"], words].concat())
+    }
+}
+
+impl Drop for Field {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.folder.join("small")).stderr(Stdio::null()).status();
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// A daemon that is told to end with its guard.
+pub(crate) struct Daemon(pub(crate) Child);
+
+impl Daemon {
+    pub(crate) fn tell(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.0), signal).expect("it is there");
+    }
+
+    pub(crate) fn ended(&mut self) -> Option<i32> {
+        let mut status = None;
+        within_patience(until(|| {
+            status = self.0.try_wait().expect("it is our child");
+            status.is_some()
+        }));
+        status.and_then(|status| status.code())
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+pub(crate) const SOCKS5: &str = "socks5: { listen: 127.0.0.1:1080, handshake_within: 2s }";
+pub(crate) const THROUGH: [&str; 2] = ["--socks5-hostname", "127.0.0.1:1080"];
