@@ -9,7 +9,7 @@ use hopwise::units::Size;
 use crate::failure::Failure;
 use crate::node::control::client::Control;
 use crate::node::control::{Request, Response};
-use crate::node::snapshot::{ConnSnapshot, LinkSnapshot, Snapshot};
+use crate::node::snapshot::{ConnSnapshot, LinkSnapshot, ShardSnapshot, Snapshot};
 
 /// Show what a running node does: links, connections and their agents, drops
 #[derive(Args, Debug)]
@@ -48,6 +48,10 @@ fn page(snapshot: &Snapshot) -> String {
     let mut lines =
         vec![format!("{node} at {}, pid {pid}, up {uptime_s:.0} s, hopwise {version}", addresses.join(" "))];
     lines.extend(snapshot.links.iter().map(link));
+    if snapshot.shards.len() > 1 {
+        let shards: Vec<_> = snapshot.shards.iter().map(shard).collect();
+        lines.push(format!("shards: {}", shards.join("; ")));
+    }
     if !snapshot.drops.is_empty() {
         lines.push(format!("drops: {}", counts(&snapshot.drops)));
     }
@@ -84,6 +88,11 @@ fn link(link: &LinkSnapshot) -> String {
     )
 }
 
+fn shard(shard: &ShardSnapshot) -> String {
+    let ShardSnapshot { connections_open, received_packets, sent_packets } = shard;
+    format!("{connections_open} connections, in {received_packets} packets, out {sent_packets}")
+}
+
 fn counts(counts: &BTreeMap<String, u64>) -> String {
     let parts: Vec<_> = counts.iter().map(|(name, count)| format!("{name} {count}")).collect();
     parts.join(", ")
@@ -106,7 +115,7 @@ pub(crate) const COLUMNS: [&str; 12] = [
 
 pub(crate) fn cells(conn: &ConnSnapshot) -> Vec<String> {
     vec![
-        conn.id.to_string(),
+        conn.shard.map_or_else(|| conn.id.to_string(), |shard| format!("{shard}.{}", conn.id)),
         conn.local.clone(),
         conn.remote.clone(),
         conn.state.clone(),
@@ -155,5 +164,18 @@ mod tests {
         );
         assert!(page.contains("\n1 connections\nid  local "), "{page}");
         assert!(page.contains("delayed:d=3  [cubic]  14.2 KiB  0 B     -       0/0     0.34"), "{page}");
+    }
+
+    #[test]
+    fn shards_are_told_apart_where_there_are_several() {
+        let shard = |open| ShardSnapshot { connections_open: open, received_packets: 8, sent_packets: 9 };
+        let conn = ConnSnapshot { shard: Some(1), id: 4, ..ConnSnapshot::default() };
+        let alone = Snapshot { shards: vec![shard(1)], ..Snapshot::default() };
+        assert!(!page(&alone).contains("shards"), "{}", page(&alone));
+        let two =
+            Snapshot { shards: vec![shard(0), shard(1)], connections: vec![conn], ..Snapshot::default() };
+        let page = page(&two);
+        let wanted = "shards: 0 connections, in 8 packets, out 9; 1 connections, in 8 packets, out 9\n";
+        assert!(page.contains(wanted) && page.contains("\n1.4 "), "{page}");
     }
 }

@@ -32,6 +32,8 @@ mod programs;
 mod proxy;
 #[path = "live/raw.rs"]
 mod raw;
+#[path = "live/shards.rs"]
+mod shards;
 #[path = "live/stream.rs"]
 mod stream;
 #[path = "live/window.rs"]

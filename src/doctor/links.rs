@@ -12,6 +12,9 @@ pub(super) fn examine(system: &System, config: &NodeConfig) -> Vec<Finding> {
             LinkKind::Tun | LinkKind::TunFast => {
                 findings.push(device(system, link));
                 findings.push(mtu(system, link));
+                if link.queues.is_some_and(|queues| queues > 1) {
+                    findings.push(super::machine::programs(system));
+                }
             }
             LinkKind::Raw => {
                 findings.push(interface(system, link));

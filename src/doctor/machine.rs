@@ -5,7 +5,7 @@ use std::io;
 
 use caps::{CapSet, Capability};
 
-use super::{Finding, System};
+use super::{Finding, System, Verdict};
 
 pub(super) fn tun(system: &System) -> Finding {
     const CHECK: &str = "tun";
@@ -34,6 +34,18 @@ pub(super) fn capability(check: &'static str, capability: Capability, what_for: 
             Finding::failure(check, format!("{capability} is missing, which {what_for} need"), fix)
         }
         Err(error) => Finding::skipped(check, error.to_string()),
+    }
+}
+
+/// Packets are dealt to queues by a program that the kernel runs.
+pub(super) fn programs(system: &System) -> Finding {
+    let needs = capability("bpf", Capability::CAP_BPF, "several queues");
+    let is_anybodys = system.read("proc/sys/kernel/unprivileged_bpf_disabled").as_deref() == Some("0");
+    let is_roots = caps::has_cap(None, CapSet::Effective, Capability::CAP_SYS_ADMIN).unwrap_or(false);
+    match needs.verdict {
+        Verdict::Failure if is_anybodys => Finding::ok("bpf", "anyone may load a program for sockets"),
+        Verdict::Failure if is_roots => Finding::ok("bpf", "CAP_SYS_ADMIN is there"),
+        _ => needs,
     }
 }
 

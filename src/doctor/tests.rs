@@ -92,6 +92,16 @@ fn the_links_of_a_configuration_are_looked_at() {
 }
 
 #[test]
+fn several_queues_take_the_right_to_load_a_program() {
+    let text = "node: { name: a, address: 10.7.0.2/24 }\nlinks: [{ kind: tun-fast, name: hw9, queues: 2 }]\n";
+    let machine =
+        Machine::new("queues", &[("node.yaml", text), ("proc/sys/kernel/unprivileged_bpf_disabled", "0")]);
+    let config = config::load(&machine.0.path("node.yaml")).expect("it is accepted");
+    let findings = links::examine(&machine.0, &config);
+    assert_eq!(verdict(&findings, "bpf"), Verdict::Ok);
+}
+
+#[test]
 fn offloads_are_read_from_what_ethtool_prints() {
     let text = "Features for eth0:\n\tgeneric-receive-offload: on\nlarge-receive-offload: off [fixed]\n";
     assert_eq!(links::offloads_in(text), [("generic-receive-offload", "gro")]);

@@ -64,9 +64,12 @@ impl Place {
         let agents = self.agents()?;
         let (endpoint, links) = match (&self.config, self.address) {
             (Some(path), _) => {
-                let config = config::load(path).map_err(Failure::from)?;
-                let links =
-                    links::open_all(&config).map_err(|error| Failure::failed("open a link", error))?;
+                let mut config = config::load(path).map_err(Failure::from)?;
+                // One stack measures, which is one shard.
+                config.links.iter_mut().for_each(|link| link.queues = None);
+                let opened = links::open_all(&config);
+                let mut shards = opened.map_err(|error| Failure::failed("open a link", error))?;
+                let links = shards.pop().unwrap_or_default();
                 (config.endpoint(links::describe_all(&config, &links), key()?), links)
             }
             (None, Some(address)) => self.tun(address)?,

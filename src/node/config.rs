@@ -93,6 +93,8 @@ pub(crate) struct Link {
     pub(crate) name: String,
     /// Of a TUN; an interface has its own.
     pub(crate) mtu: Option<u16>,
+    /// Of `tun-fast`: each is a shard's that shares nothing with the others.
+    pub(crate) queues: Option<u16>,
     /// Whether an interface may be handed several segments at once.
     pub(crate) offload: Option<bool>,
     /// Of `pcap`: what is wanted, in libpcap's language.

@@ -11,7 +11,8 @@ use caps::Capability;
 use hopwise_agents::StandardAgents;
 use hopwise_core::LinkId;
 use hopwise_host::{
-    Capture, CaptureCounts, CaptureSettings, ConnNames, Link, Observer, Stack, StackConfig, random_key,
+    Capture, CaptureCounts, CaptureSettings, ConnNames, Link, Names as ConnNamer, Observer, Shards, Stack,
+    StackConfig, random_key,
 };
 use sd_notify::NotifyState;
 use tokio::net::{TcpListener, UnixListener};
@@ -37,7 +38,8 @@ const LEAST_FOR_STACK: Duration = Duration::from_millis(500);
 
 /// What was opened as root, and is served as whoever the daemon becomes.
 struct Opened {
-    links: Vec<Box<dyn Link>>,
+    /// Of each shard.
+    links: Vec<Vec<Box<dyn Link>>>,
     control: Option<control::Bound>,
     socks5: Option<StdListener>,
     metrics: Option<StdListener>,
@@ -48,9 +50,10 @@ struct Opened {
 struct Daemon {
     config: NodeConfig,
     path: PathBuf,
-    stack: Stack,
+    shards: Shards,
     capture: Capture,
-    sums: Arc<Sums>,
+    /// Of each shard.
+    sums: Vec<Arc<Sums>>,
     relayed: Arc<Relayed>,
     socks5: Arc<Socks5Counts>,
 }
@@ -68,27 +71,41 @@ pub(super) fn run(config: NodeConfig, path: &Path) -> Result<(), Failure> {
             .map_err(|error| Failure::failed("drop privileges", error))?;
         tracing::info!(user = someone.name, "privileges dropped");
     }
-    let key = random_key().map_err(|error| Failure::failed("draw a key", error))?;
-    let (capture, tap) = Capture::new();
-    let sums = Arc::new(Sums::new());
-    let mut observers: Vec<Box<dyn Observer>> = vec![Box::new(tap)];
-    if config.metrics.is_some() {
-        observers.push(Box::new(Adder(Arc::clone(&sums))));
-    }
     let Opened { links, control, socks5, metrics, forwards } = opened;
-    let described = links::describe_all(&config, &links);
-    let of_stack = StackConfig { observers, ..StackConfig::new(config.endpoint(described, key)) };
-    let stack = Stack::start(of_stack, links, Box::new(StandardAgents::default()))
-        .map_err(|error| Failure::failed("start the stack", error))?;
+    let capture = Capture::default();
+    let sums: Vec<_> = links.iter().map(|_| Arc::new(Sums::new())).collect();
+    let shards = start(&config, links, &capture, &sums)?;
     let (relayed, counts) = (Arc::default(), Arc::default());
     let path = path.to_owned();
-    let daemon = Arc::new(Daemon { config, path, stack, capture, sums, relayed, socks5: counts });
+    let daemon = Arc::new(Daemon { config, path, shards, capture, sums, relayed, socks5: counts });
     let runtime =
         tokio::runtime::Runtime::new().map_err(|error| Failure::failed("start a runtime", error))?;
     let ended = runtime.block_on(daemon.serve(control.as_ref(), socks5, metrics, forwards));
     runtime.shutdown_timeout(Duration::from_secs(1));
     drop(control);
     ended
+}
+
+/// A stack for each queue; most nodes have one.
+fn start(
+    config: &NodeConfig,
+    links: Vec<Vec<Box<dyn Link>>>,
+    capture: &Capture,
+    sums: &[Arc<Sums>],
+) -> Result<Shards, Failure> {
+    let keys: Result<Vec<_>, _> = links.iter().map(|_| random_key()).collect();
+    let keys = keys.map_err(|error| Failure::failed("draw a key", error))?;
+    let of_shard = |shard: u16, links: &[Box<dyn Link>]| {
+        let nth = usize::from(shard);
+        let mut observers: Vec<Box<dyn Observer>> = vec![Box::new(capture.tap(shard))];
+        if config.metrics.is_some() {
+            observers.push(Box::new(Adder(Arc::clone(&sums[nth]))));
+        }
+        let endpoint = config.endpoint(links::describe_all(config, links), keys[nth]);
+        StackConfig { observers, ..StackConfig::new(endpoint) }
+    };
+    Shards::start(links, of_shard, || Box::new(StandardAgents::default()))
+        .map_err(|error| Failure::failed("start the stack", error))
 }
 
 /// What stays possible after root is gone: only raw links have something to take back at the end.
@@ -168,7 +185,9 @@ impl Daemon {
         if let Some(metrics) = metrics {
             let listener = TcpListener::from_std(metrics).map_err(system)?;
             let daemon = Arc::clone(self);
-            helpers.spawn(metrics::serve(listener, move || metrics::text(&daemon.sums, &daemon.snapshot())));
+            helpers.spawn(metrics::serve(listener, move || {
+                metrics::text(&Sums::total(&daemon.sums), &daemon.snapshot())
+            }));
         }
         if let Some(socks5) = socks5 {
             let listener = TcpListener::from_std(socks5).map_err(system)?;
@@ -196,7 +215,7 @@ impl Daemon {
                 _ = signals.int.recv() => return Ok(()),
                 _ = signals.hup.recv() => self.reload(),
                 () = sleep(LOOK_EVERY) => {
-                    if let Some(lost) = self.stack.counters().into_iter().find(|link| link.is_gone) {
+                    if let Some(lost) = self.shards.counters().into_iter().find(|link| link.is_gone) {
                         let problem = format_args!("the device is gone; whoever removed it also ended this node");
                         return Err(Failure::failed("link lost", format_args!("{}: {problem}", lost.name)));
                     }
@@ -218,7 +237,7 @@ impl Daemon {
         let left = until.saturating_duration_since(Instant::now()).max(LEAST_FOR_STACK);
         let daemon = Arc::clone(self);
         let stopped = tokio::task::spawn_blocking(move || {
-            let stopped = daemon.stack.clone().stop(left);
+            let stopped = daemon.shards.clone().stop(left);
             if daemon.capture.running().is_some() {
                 let _ = daemon.capture.stop();
             }
@@ -236,8 +255,11 @@ impl Daemon {
     /// New rules for connections that begin from now on; a file that is refused changes nothing.
     fn reload(&self) {
         let outcome = config::load(&self.path).map_err(Failure::from).and_then(|config| {
-            let set = self.stack.with(|_, endpoint| endpoint.set_rules(config.core_rules()));
-            set.map_err(|error| Failure::failed("set the rules", error))
+            // What one stack takes, all take.
+            self.shards.stacks().iter().try_for_each(|stack| {
+                let set = stack.with(|_, endpoint| endpoint.set_rules(config.core_rules()));
+                set.map_err(|error| Failure::failed("set the rules", error))
+            })
         });
         match outcome {
             Ok(()) => tracing::info!("rules reloaded"),
@@ -248,7 +270,7 @@ impl Daemon {
     fn socks5_server(&self) -> Server {
         let config = self.config.socks5.as_ref();
         Server {
-            stack: self.stack.clone(),
+            shards: self.shards.clone(),
             names: Names::new(&self.config.hosts),
             handshake_within: config.map_or(Duration::ZERO, |socks5| socks5.handshake_within.0),
             seats: Arc::new(Semaphore::new(config.map_or(0, |socks5| socks5.connections))),
@@ -259,7 +281,7 @@ impl Daemon {
 
     fn forward_context(&self) -> forward::Context {
         let names = Names::new(&self.config.hosts);
-        forward::Context { stack: self.stack.clone(), names, relayed: Arc::clone(&self.relayed) }
+        forward::Context { shards: self.shards.clone(), names, relayed: Arc::clone(&self.relayed) }
     }
 
     fn begin_capture(&self) -> Result<(), Failure> {
@@ -284,15 +306,18 @@ impl Daemon {
             .enumerate()
             .filter(|(_, link)| links.is_empty() || links.contains(&link.name));
         let wanted: Vec<LinkId> = wanted.map(|(nth, _)| config::link_id(nth)).collect();
-        let stack = self.stack.clone();
+        let names = |stack: &Stack| -> ConnNamer {
+            let stack = stack.clone();
+            Box::new(move |conn| names_of(&stack, conn))
+        };
         let settings = CaptureSettings {
             path: path.clone(),
             rotate_bytes,
             files,
             links: self.config.links.iter().map(|link| link.name.clone()).collect(),
             wanted,
-            wall_clock_offset: self.stack.wall_clock_offset(),
-            names: Box::new(move |conn| names_of(&stack, conn)),
+            wall_clock_offset: self.shards.clock().wall_offset(),
+            names: self.shards.stacks().iter().map(names).collect(),
         };
         self.capture.start(settings).map_err(|error| error.to_string())?;
         Ok(capture_snapshot(&path, &CaptureCounts::default()))
@@ -331,7 +356,7 @@ impl Daemon {
             addresses: self.config.node.address.iter().map(|address| address.0.to_string()).collect(),
             relays: relays.into_iter().map(|(what, count)| (what.to_owned(), count)).collect(),
             capture: running.map(|(path, counts)| capture_snapshot(&path, &counts)),
-            ..Snapshot::of_stack(&self.stack)
+            ..Snapshot::of_shards(&self.shards)
         }
     }
 }

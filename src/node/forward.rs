@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hopwise_core::endpoint::{ConnectOptions, ListenOptions};
-use hopwise_host::{Stack, TcpListener as MeshListener, TcpStream as MeshStream};
+use hopwise_host::{Shards, ShardsListener as MeshListener, TcpStream as MeshStream};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
@@ -31,7 +31,7 @@ pub(super) enum Bound {
 /// What all forwards share.
 #[derive(Clone)]
 pub(super) struct Context {
-    pub(super) stack: Stack,
+    pub(super) shards: Shards,
     pub(super) names: Names,
     pub(super) relayed: Arc<Relayed>,
 }
@@ -67,8 +67,8 @@ pub(super) fn start(
         }
         Bound::Inward { listen, to } => {
             let listener = context
-                .stack
-                .listen(listen.ip(), listen.port, ListenOptions::default())
+                .shards
+                .listen(listen.ip(), listen.port, &ListenOptions::default())
                 .map_err(|error| Failure::failed("listen for a forward over Hopwise", error))?;
             tasks.spawn(inward(context, listener, to, ending));
         }
@@ -149,7 +149,7 @@ async fn pause_after(error: &io::Error) {
 async fn connect_mesh(context: &Context, to: &HostPort) -> io::Result<MeshStream> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
     for address in context.names.resolve(&to.host, to.port).await? {
-        match timeout(CONNECT_WITHIN, context.stack.connect(address, &ConnectOptions::default())).await {
+        match timeout(CONNECT_WITHIN, context.shards.connect(address, &ConnectOptions::default())).await {
             Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(error)) => last = error.into(),
             Err(elapsed) => last = elapsed.into(),

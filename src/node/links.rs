@@ -8,8 +8,18 @@ use hopwise_host::{Fault, FaultConfig, Link, LinkError, Raw, RawConfig, Tun, Tun
 
 use super::config::{self, LinkKind, MTU, NodeConfig, link_id};
 
-pub(crate) fn open_all(config: &NodeConfig) -> Result<Vec<Box<dyn Link>>, LinkError> {
-    (0..config.links.len()).map(|nth| open(config, nth)).collect()
+/// For each shard its links, in the file's order.
+pub(crate) fn open_all(config: &NodeConfig) -> Result<Vec<Vec<Box<dyn Link>>>, LinkError> {
+    match &config.links[..] {
+        [several] if config.shards() > 1 => open_queues(config, several),
+        links => Ok(vec![(0..links.len()).map(|nth| open(config, nth)).collect::<Result<_, _>>()?]),
+    }
+}
+
+fn open_queues(config: &NodeConfig, link: &config::Link) -> Result<Vec<Vec<Box<dyn Link>>>, LinkError> {
+    let queues = TunFast::open_queues(&tun(link, &config.addresses_of(0)), config.shards())?;
+    let wrapped = (0..).zip(queues).map(|(shard, queue)| Ok(vec![faulty(link, Box::new(queue), shard)?]));
+    wrapped.collect()
 }
 
 /// As the endpoint is to see them.
@@ -30,11 +40,16 @@ fn open(config: &NodeConfig, nth: usize) -> Result<Box<dyn Link>, LinkError> {
         })?),
         LinkKind::Pcap | LinkKind::Replay => captured::open(link)?,
     };
+    faulty(link, opened, 0)
+}
+
+/// Each shard has its own luck.
+fn faulty(link: &config::Link, opened: Box<dyn Link>, shard: u64) -> Result<Box<dyn Link>, LinkError> {
     match &link.fault {
         None => Ok(opened),
         Some(fault) => {
             let lane = lane(fault);
-            Ok(Box::new(Fault::wrap(opened, lane, lane, fault.seed)?))
+            Ok(Box::new(Fault::wrap(opened, lane, lane, fault.seed.wrapping_add(shard))?))
         }
     }
 }

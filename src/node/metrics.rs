@@ -37,7 +37,7 @@ const DECIDERS: [By; 4] = [By::Agent, By::Repeat, By::Forced, By::Piggyback];
 const RTT_BOUNDS_US: [u32; 12] =
     [100, 300, 1000, 3000, 10_000, 30_000, 100_000, 300_000, 1_000_000, 3_000_000, 10_000_000, 30_000_000];
 
-/// Sums over the trace; the driver's thread adds and the endpoint reads.
+/// Sums over the trace of one shard; its driver's thread adds and the endpoint reads.
 #[derive(Debug)]
 pub(super) struct Sums {
     events: [AtomicU64; EVENT_NAMES.len()],
@@ -61,6 +61,23 @@ impl Sums {
             rtt_counts: std::array::from_fn(|_| AtomicU64::new(0)),
             rtt_sum_us: AtomicU64::new(0),
         }
+    }
+
+    /// Of all shards together.
+    pub(super) fn total(shards: &[Arc<Sums>]) -> Sums {
+        let total = Sums::new();
+        for shard in shards {
+            for (sum, more) in total.all().zip(shard.all()) {
+                sum.fetch_add(value(more), Ordering::Relaxed);
+            }
+        }
+        total
+    }
+
+    fn all(&self) -> impl Iterator<Item = &AtomicU64> {
+        let Sums { events, decided, held, rtt_counts, rtt_sum_us } = self;
+        let one = std::slice::from_ref(rtt_sum_us);
+        events.iter().chain(decided.iter().flatten()).chain(held).chain(rtt_counts).chain(one)
     }
 
     fn add(&self, event: &TraceEvent) {
@@ -264,12 +281,15 @@ mod tests {
         sums.add(&event(TraceKind::AckDecided { number: Seq(1), by: By::Agent, why }));
         sums.add(&event(TraceKind::AckHeld { why }));
         sums.add(&event(TraceKind::Rtt { sample_us: 2000, srtt_us: 2000, rto_us: 200_000 }));
+        let other = Sums::new();
+        other.add(&event(TraceKind::AckHeld { why }));
+        let sums = Sums::total(&[Arc::new(sums), Arc::new(other)]);
         let snapshot = Snapshot { connections_open: 3, ..Snapshot::default() };
         let text = text(&sums, &snapshot);
         for line in [
             "hopwise_trace_events_total{event=\"ack-decided\"} 1",
             "hopwise_acks_decided_total{by=\"agent\",rule=\"count\"} 1",
-            "hopwise_acks_held_total{rule=\"count\"} 1",
+            "hopwise_acks_held_total{rule=\"count\"} 2",
             "hopwise_rtt_seconds_bucket{le=\"0.001\"} 0",
             "hopwise_rtt_seconds_bucket{le=\"0.003\"} 1",
             "hopwise_rtt_seconds_bucket{le=\"+Inf\"} 1",

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hopwise_core::tcp::Info;
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Endpoint, Instant};
-use hopwise_host::{LinkCounters, Stack};
+use hopwise_host::{LinkCounters, Shards, Stack};
 use serde::{Deserialize, Serialize};
 
 /// Connections that a snapshot shows one by one; of more it tells the number.
@@ -19,7 +19,9 @@ pub(crate) struct Snapshot {
     pub(crate) pid: u32,
     pub(crate) uptime_s: f64,
     pub(crate) addresses: Vec<String>,
+    /// A device with several queues is one link.
     pub(crate) links: Vec<LinkSnapshot>,
+    pub(crate) shards: Vec<ShardSnapshot>,
     /// All connections, also those that end by themselves.
     pub(crate) connections_open: usize,
     pub(crate) connections: Vec<ConnSnapshot>,
@@ -27,6 +29,14 @@ pub(crate) struct Snapshot {
     pub(crate) drops: BTreeMap<String, u64>,
     pub(crate) relays: BTreeMap<String, u64>,
     pub(crate) capture: Option<CaptureSnapshot>,
+}
+
+/// What one of the stacks that share nothing carries.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct ShardSnapshot {
+    pub(crate) connections_open: usize,
+    pub(crate) received_packets: u64,
+    pub(crate) sent_packets: u64,
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -42,6 +52,8 @@ pub(crate) struct LinkSnapshot {
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ConnSnapshot {
+    /// Which shard's, where there are several; each numbers its own.
+    pub(crate) shard: Option<u16>,
     pub(crate) id: u32,
     pub(crate) local: String,
     pub(crate) remote: String,
@@ -92,51 +104,67 @@ pub(crate) struct CaptureSnapshot {
 }
 
 impl Snapshot {
-    /// What the stack alone knows; it holds the endpoint's lock, and looks at a bounded number of connections.
-    pub(crate) fn of_stack(stack: &Stack) -> Snapshot {
-        let (connections_open, connections, drops, uptime) = stack.with(|now, endpoint| {
-            (endpoint.connections(), connections(now, endpoint), drops(endpoint), now.since(Instant::ZERO))
-        });
-        Snapshot {
+    /// What the stacks alone know; it holds each endpoint's lock in turn, and looks at a bounded number of connections.
+    pub(crate) fn of_shards(shards: &Shards) -> Snapshot {
+        let uptime = shards.clock().now().since(Instant::ZERO);
+        let mut snapshot = Snapshot {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             pid: std::process::id(),
             uptime_s: uptime.as_secs_f64(),
-            links: stack.counters().iter().map(LinkSnapshot::of).collect(),
-            connections_open,
-            connections,
-            drops,
             ..Snapshot::default()
+        };
+        let are_several = shards.stacks().len() > 1;
+        for (number, stack) in (0..).zip(shards.stacks()) {
+            snapshot.add(are_several.then_some(number), stack);
         }
+        snapshot
     }
-}
 
-fn connections(now: Instant, endpoint: &Endpoint) -> Vec<ConnSnapshot> {
-    let ids = endpoint.ids().take(MOST_SHOWN);
-    let one = |id| {
-        let info = endpoint.info(now, id).ok()?;
-        Some(ConnSnapshot::of(endpoint.trace_number(id).unwrap_or(0), &info))
-    };
-    ids.filter_map(one).collect()
-}
+    fn add(&mut self, shard: Option<u16>, stack: &Stack) {
+        let room = MOST_SHOWN.saturating_sub(self.connections.len());
+        let connections_open = stack.with(|now, endpoint| {
+            self.connections.extend(connections(now, endpoint, shard).take(room));
+            for reason in DropReason::ALL.iter().filter(|reason| endpoint.drops(**reason) > 0) {
+                *self.drops.entry(reason.name().to_owned()).or_default() += endpoint.drops(*reason);
+            }
+            endpoint.connections()
+        });
+        self.connections_open += connections_open;
+        let mut of_shard = ShardSnapshot { connections_open, ..ShardSnapshot::default() };
+        for counters in stack.counters() {
+            of_shard.received_packets += counters.received.packets;
+            of_shard.sent_packets += counters.sent.packets;
+            self.add_link(&counters);
+        }
+        self.shards.push(of_shard);
+    }
 
-fn drops(endpoint: &Endpoint) -> BTreeMap<String, u64> {
-    let all = DropReason::ALL.iter().map(|reason| (reason.name().to_owned(), endpoint.drops(*reason)));
-    all.filter(|(_, count)| *count > 0).collect()
-}
-
-impl LinkSnapshot {
-    fn of(counters: &LinkCounters) -> LinkSnapshot {
+    /// Queues of one device are summed up.
+    fn add_link(&mut self, counters: &LinkCounters) {
         let LinkCounters { name, received, sent, drops, is_gone } = counters;
-        LinkSnapshot {
-            name: name.clone(),
-            received_packets: received.packets,
-            received_bytes: received.bytes,
-            sent_packets: sent.packets,
-            sent_bytes: sent.bytes,
-            drops: drops.iter().map(|(reason, count)| (reason.name().to_owned(), *count)).collect(),
-            gone: *is_gone,
+        let known = self.links.iter().position(|link| link.name == *name);
+        let at = known.unwrap_or_else(|| {
+            self.links.push(LinkSnapshot { name: name.clone(), ..LinkSnapshot::default() });
+            self.links.len() - 1
+        });
+        let link = &mut self.links[at];
+        link.received_packets += received.packets;
+        link.received_bytes += received.bytes;
+        link.sent_packets += sent.packets;
+        link.sent_bytes += sent.bytes;
+        link.gone |= is_gone;
+        for (reason, count) in drops {
+            *link.drops.entry(reason.name().to_owned()).or_default() += count;
         }
     }
+}
+
+fn connections(now: Instant, endpoint: &Endpoint, shard: Option<u16>) -> impl Iterator<Item = ConnSnapshot> {
+    endpoint.ids().filter_map(move |id| {
+        let info = endpoint.info(now, id).ok()?;
+        let number = endpoint.trace_number(id).unwrap_or(0);
+        Some(ConnSnapshot { shard, ..ConnSnapshot::of(number, &info) })
+    })
 }
 
 fn kbps(bytes_per_s: u64) -> f64 {
@@ -148,6 +176,7 @@ impl ConnSnapshot {
         let stats = &info.stats;
         let data_segments = stats.segments_in_order + stats.segments_out_of_order + stats.segments_duplicate;
         ConnSnapshot {
+            shard: None,
             id,
             local: info.flow.local.to_string(),
             remote: info.flow.remote.to_string(),
@@ -191,4 +220,30 @@ pub(crate) fn millis(time: Duration) -> f64 {
 #[expect(clippy::cast_precision_loss, reason = "a ratio that is shown with two decimals")]
 fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use hopwise_host::{LinkDrop, Traffic};
+
+    use super::*;
+
+    #[test]
+    fn queues_of_one_device_are_one_link() {
+        let queue = |name: &str, packets| LinkCounters {
+            name: name.into(),
+            received: Traffic { packets, bytes: 100 * packets },
+            sent: Traffic { packets: 1, bytes: 50 },
+            drops: BTreeMap::from([(LinkDrop::Down, packets)]),
+            is_gone: packets > 2,
+        };
+        let mut snapshot = Snapshot::default();
+        for counters in [queue("hw0", 2), queue("hw1", 7), queue("hw0", 3)] {
+            snapshot.add_link(&counters);
+        }
+        let [first, second] = &snapshot.links[..] else { panic!("{:?}", snapshot.links) };
+        assert_eq!((&*first.name, first.received_packets, first.received_bytes), ("hw0", 5, 500));
+        assert_eq!((first.sent_packets, first.sent_bytes, first.gone), (2, 100, true));
+        assert_eq!((first.drops["down"], second.received_packets), (5, 7));
+    }
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use hopwise_core::endpoint::{ConnectError as CoreConnectError, ConnectOptions};
 use hopwise_core::tcp::CloseReason;
-use hopwise_host::{ConnectError, Stack, TcpStream as MeshStream};
+use hopwise_host::{ConnectError, Shards, TcpStream as MeshStream};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -42,7 +42,7 @@ pub(super) struct Socks5Counts {
 }
 
 pub(super) struct Server {
-    pub(super) stack: Stack,
+    pub(super) shards: Shards,
     pub(super) names: Names,
     pub(super) handshake_within: Duration,
     pub(super) seats: Arc<Semaphore>,
@@ -203,7 +203,7 @@ async fn connect(server: &Server, target: &Target) -> Result<MeshStream, Reply> 
     };
     let mut last = Reply::HostUnreachable;
     for address in addresses {
-        match connect_one(&server.stack, address).await {
+        match connect_one(&server.shards, address).await {
             Ok(stream) => return Ok(stream),
             Err(reply) => last = reply,
         }
@@ -211,9 +211,9 @@ async fn connect(server: &Server, target: &Target) -> Result<MeshStream, Reply> 
     Err(last)
 }
 
-async fn connect_one(stack: &Stack, address: SocketAddr) -> Result<MeshStream, Reply> {
+async fn connect_one(shards: &Shards, address: SocketAddr) -> Result<MeshStream, Reply> {
     let options = ConnectOptions::default();
-    let connecting = timeout(CONNECT_WITHIN, stack.connect(address, &options)).await;
+    let connecting = timeout(CONNECT_WITHIN, shards.connect(address, &options)).await;
     connecting.map_err(|_| Reply::TimedOut)?.map_err(|error| reply_to(&error))
 }
 

@@ -1,19 +1,16 @@
 //! Whole transfers, checked by their SHA-256: clean, over IPv6, and under faults. `HOPWISE_LONG=1` makes the long
 //! ones ten times as long.
 
-use std::net::{IpAddr, TcpListener, TcpStream};
+use std::net::IpAddr;
 use std::time::Duration;
 
-use hopwise_agents::StandardAgents;
-use hopwise_core::endpoint::{ConnectOptions, ListenOptions};
-use hopwise_host::{Fault, FaultConfig, Link, Shards, TunFast};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use hopwise_core::endpoint::ListenOptions;
+use hopwise_host::{Fault, FaultConfig, Link, TunFast};
+use tokio::io::AsyncWriteExt;
 
 use crate::namespace::{Namespace, can_run};
 use crate::stream::{read_all, receive_all, send_all, write_all};
-use crate::world::{
-    KERNELS, KERNELS_V6, OURS, OURS_V6, PATIENCE, World, is_long, stack_config, tun_config, within_patience,
-};
+use crate::world::{KERNELS, KERNELS_V6, OURS, OURS_V6, World, is_long, tun_config, within_patience};
 
 const BYTES: u64 = 20_000_000;
 
@@ -83,62 +80,6 @@ fn bundles_carry_both_directions_and_both_families() {
             assert!(traffic.bytes / traffic.packets > 1500, "no bundles: {counters:?}");
         }
     }
-}
-
-#[test]
-fn a_flow_meets_its_shard_both_ways_and_also_after_a_rest() {
-    if !can_run("a_flow_meets_its_shard_both_ways_and_also_after_a_rest", &[]) {
-        return;
-    }
-    // The kernel's own choice of a queue forgets a flow after three seconds.
-    const REST: Duration = Duration::from_secs(4);
-    const FLOWS: usize = 12;
-    let namespace = Namespace::new();
-    let queues =
-        namespace.run(|| TunFast::open_queues(&tun_config(), 3)).expect("root may open a TUN device");
-    let links = queues.into_iter().map(|queue| -> Box<dyn Link> { Box::new(queue) }).collect();
-    let shards = Shards::start(links, stack_config, || Box::new(StandardAgents::default()));
-    let shards = shards.expect("the stacks start");
-    let listener = shards.listen(None, 80, &ListenOptions::default()).expect("the port is free");
-    let kernel = namespace.run(|| TcpListener::bind((KERNELS, 0))).expect("the address is the kernel's");
-    let to = kernel.local_addr().expect("it is bound");
-    let mut kernels = Vec::new();
-    let mut ours = within_patience(async {
-        let mut ours = Vec::new();
-        for _ in 0..FLOWS {
-            let options = ConnectOptions::default();
-            ours.push(shards.connect(to, &options).await.expect("the kernel accepts"));
-            kernels.push(kernel.accept().expect("we connected").0);
-            kernels.push(namespace.run(|| TcpStream::connect((OURS, 80))).expect("we listen"));
-            ours.push(listener.accept().await.expect("the stacks live"));
-        }
-        tokio::time::sleep(REST).await;
-        ours
-    });
-    for (number, kernel) in kernels.iter_mut().enumerate() {
-        kernel.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
-        std::io::Write::write_all(kernel, &[number as u8]).expect("the connection holds");
-    }
-    within_patience(async {
-        for stream in &mut ours {
-            let mut byte = [0];
-            stream.read_exact(&mut byte).await.expect("it meets its shard");
-            stream.write_all(&byte).await.expect("the connection holds");
-        }
-    });
-    let mut came = Vec::new();
-    for kernel in &mut kernels {
-        let mut byte = [0];
-        std::io::Read::read_exact(kernel, &mut byte).expect("it comes back");
-        came.push(usize::from(byte[0]));
-    }
-    came.sort_unstable();
-    assert_eq!(came, (0..2 * FLOWS).collect::<Vec<_>>());
-    let counters = shards.counters();
-    assert!(counters.iter().all(|queue| queue.received.packets > 0), "one took all: {counters:?}");
-    drop(ours);
-    drop(listener);
-    shards.stop(Duration::ZERO);
 }
 
 #[test]

@@ -15,6 +15,8 @@ const LONGEST_NAME: usize = 15;
 /// RFC 791 wants every host to take this much; IPv6 wants 1280.
 const SMALLEST_MTU: u16 = 576;
 const SMALLEST_MTU_V6: u16 = 1280;
+/// Linux' limit for a TUN.
+const MOST_QUEUES: u16 = 256;
 
 pub(super) fn all(document: &Document, config: &NodeConfig) -> Checked {
     let root = Place::root();
@@ -82,6 +84,7 @@ fn one_link(document: &Document, config: &NodeConfig, place: &Place, link: &Link
             "kind: tun-fast for offload, tun for none",
         ));
     }
+    queues(document, config, place, link)?;
     captures(document, place, link)?;
     let of_link = if link.address.is_empty() { &config.node.address } else { &link.address };
     let has_v6 = of_link.iter().any(|address| address.0.address().is_ipv6());
@@ -89,6 +92,25 @@ fn one_link(document: &Document, config: &NodeConfig, place: &Place, link: &Link
     if let Some(mtu) = link.mtu.filter(|mtu| *mtu < least) {
         let accepted = format!("{least} to 65535 bytes");
         return Err(document.refuse(&place.key("mtu"), format!("{mtu} is too small"), &accepted));
+    }
+    Ok(())
+}
+
+/// Shards share nothing, so that a link with one queue could be one shard's alone.
+fn queues(document: &Document, config: &NodeConfig, place: &Place, link: &Link) -> Checked {
+    let Some(queues) = link.queues else { return Ok(()) };
+    let place = place.key("queues");
+    if link.kind != LinkKind::TunFast {
+        let problem = "only a TUN with offload has several queues";
+        return Err(document.refuse_key(&place, problem, "kind: tun-fast, or no `queues`"));
+    }
+    if !(1..=MOST_QUEUES).contains(&queues) {
+        let accepted = format!("1 to {MOST_QUEUES}, such as one for each processor");
+        return Err(document.refuse(&place, format!("a device of {queues} queues"), &accepted));
+    }
+    if queues > 1 && config.links.len() > 1 {
+        let problem = "each queue is a shard of its own, and the other links would be the first one's alone";
+        return Err(document.refuse_key(&place, problem, "no `queues` beside other links"));
     }
     Ok(())
 }

@@ -50,6 +50,11 @@ impl NodeConfig {
         Some(endpoint::Route { to: route.to.0, link: link_id(nth), via })
     }
 
+    /// How many stacks run side by side.
+    pub(crate) fn shards(&self) -> u16 {
+        self.links.iter().filter_map(|link| link.queues).max().unwrap_or(1)
+    }
+
     pub(crate) fn link_by_name(&self, name: &str) -> Option<usize> {
         self.links.iter().position(|link| link.name == name)
     }

@@ -95,6 +95,13 @@ fn links_are_checked_with_their_addresses() {
         ("  - { kind: tun, name: hw0 }\n  - { kind: raw, name: hw0 }", "4:24: the name `hw0` is links.0's"),
         ("  - { kind: raw, name: eth0, mtu: 1400 }", "3:30: an interface brings its own MTU"),
         ("  - { kind: wifi, name: a }", "unknown variant `wifi` | expected one of `tun`, `tun-fast`, `raw`"),
+        ("  - { kind: tun, name: hw0, queues: 2 }", "3:29: only a TUN with offload has several queues"),
+        ("  - { kind: tun-fast, name: hw0, queues: 0 }", "3:42: a device of 0 queues | expected 1 to 256"),
+        ("  - { kind: tun-fast, name: hw0, queues: 257 }", "3:42: a device of 257 queues"),
+        (
+            "  - { kind: tun-fast, name: hw0, queues: 2 }\n  - { kind: tun, name: hw1 }",
+            "3:34: each queue is a shard of its own",
+        ),
         ("  - { kind: tun, name: hw0, filter: tcp }", "3:29: only a live capture takes a filter"),
         ("  - { kind: raw, name: eth0, file: a.pcap }", "3:30: only a replay has a file"),
         ("  - { kind: raw, name: eth0, pace: at-once }", "3:30: only a replay has a pace"),

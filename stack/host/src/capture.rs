@@ -1,7 +1,8 @@
 //! Captures: every packet of every link in pcapng, each of ours with the reason why it left.
 //!
 //! A [`Tap`] observes a driver: it copies into a bounded queue and counts what does not fit. A thread of its own joins
-//! packets with the trace and writes them, so that neither a slow disk nor a full one is felt by a connection.
+//! packets with the trace and writes them, so that neither a slow disk nor a full one is felt by a connection. Shards
+//! have a tap each; a connection's packets stand in the file in their order, those of two shards nearly so.
 
 mod file;
 mod joiner;
@@ -16,8 +17,8 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use hopwise_core::LinkId;
 use hopwise_core::trace::TraceEvent;
+use hopwise_core::{Instant, LinkId};
 
 use crate::observer::{Observer, SeenPacket};
 
@@ -43,9 +44,13 @@ pub struct CaptureSettings {
     ///
     /// [`Stack::wall_clock_offset`]: crate::Stack::wall_clock_offset
     pub wall_clock_offset: Duration,
-    /// Says what is known of a connection by its number in the trace; asked once a connection, by the writer's thread.
-    pub names: Box<dyn FnMut(u32) -> Option<ConnNames> + Send>,
+    /// For each shard, who says what is known of a connection by its number in the shard's trace; asked a few times a
+    /// connection, by the writer's thread.
+    pub names: Vec<Names>,
 }
+
+/// Answers with what is known of a connection by its number in the trace.
+pub type Names = Box<dyn FnMut(u32) -> Option<ConnNames> + Send>;
 
 impl fmt::Debug for CaptureSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -75,7 +80,7 @@ pub struct CaptureCounts {
     pub last_error: Option<String>,
 }
 
-/// Begins and ends captures; copies lead to one [`Tap`].
+/// Begins and ends captures of all that its [`Tap`]s see.
 #[derive(Clone, Debug)]
 pub struct Capture {
     queue: Arc<Queue>,
@@ -111,18 +116,23 @@ impl fmt::Display for CaptureError {
 
 impl std::error::Error for CaptureError {}
 
-/// Sees everything while a capture runs, and costs one load of a flag while none does.
+/// Sees everything of one shard while a capture runs, and costs one load of a flag while none does.
 #[derive(Debug)]
 pub struct Tap {
     queue: Arc<Queue>,
+    shard: u16,
+}
+
+impl Default for Capture {
+    fn default() -> Capture {
+        Capture { queue: Arc::new(Queue::new()), running: Arc::default() }
+    }
 }
 
 impl Capture {
-    /// The tap goes to the driver.
-    pub fn new() -> (Capture, Tap) {
-        let queue = Arc::new(Queue::new());
-        let tap = Tap { queue: Arc::clone(&queue) };
-        (Capture { queue, running: Arc::default() }, tap)
+    /// For the driver of the shard of that number; a stack that stands alone is the first.
+    pub fn tap(&self, shard: u16) -> Tap {
+        Tap { queue: Arc::clone(&self.queue), shard }
     }
 
     /// Creates the file and begins. An older file of that name is replaced.
@@ -139,7 +149,7 @@ impl Capture {
         self.queue.open(&settings.wanted);
         let writer = thread::Builder::new()
             .name("capture".to_owned())
-            .spawn(move || write_all(&queue, Joiner::new(settings.names), file, &told))
+            .spawn(move || write_all(&queue, settings.names, file, &told))
             .map_err(|error| {
                 self.queue.close();
                 file_error(error)
@@ -167,15 +177,23 @@ impl Capture {
 }
 
 /// The writer's thread.
-fn write_all(queue: &Queue, mut joiner: Joiner, mut file: CaptureFile, counts: &Mutex<CaptureCounts>) {
+fn write_all(queue: &Queue, names: Vec<Names>, mut file: CaptureFile, counts: &Mutex<CaptureCounts>) {
     let mut batch = queue::Batch::default();
+    let mut shards: Vec<Joiner> = names.into_iter().map(Joiner::new).collect();
     loop {
         let is_over = queue.take(&mut batch, WRITE_EVERY);
-        for record in batch.records() {
-            joiner.take(record, &mut |packet| file.push(packet));
+        let mut now = if is_over || batch.is_empty() { Instant::FAR } else { Instant::ZERO };
+        for (shard, record) in batch.records() {
+            now = now.max(record.at());
+            if let Some(joiner) = shards.get_mut(usize::from(shard)) {
+                joiner.take(record, &mut |packet| file.push(packet));
+            }
         }
-        if is_over || batch.is_empty() {
-            joiner.finish(&mut |packet| file.push(packet));
+        // From a shard that has fallen silent, an arrival hears no more of itself.
+        for joiner in &mut shards {
+            if joiner.waits_since().is_some_and(|since| now.since(since) >= WRITE_EVERY) {
+                joiner.finish(&mut |packet| file.push(packet));
+            }
         }
         let outcome = file.write();
         let mut counts = counts.lock();
@@ -193,13 +211,13 @@ fn write_all(queue: &Queue, mut joiner: Joiner, mut file: CaptureFile, counts: &
 impl Observer for Tap {
     fn on_packet(&mut self, seen: &SeenPacket<'_>) {
         if self.queue.is_open() {
-            self.queue.push_packet(seen);
+            self.queue.push_packet(self.shard, seen);
         }
     }
 
     fn on_trace(&mut self, event: &TraceEvent) {
         if self.queue.is_open() {
-            self.queue.push_event(event);
+            self.queue.push_event(self.shard, event);
         }
     }
 }

@@ -73,6 +73,12 @@ impl<M: Machine> Driver<M> {
         })
     }
 
+    /// Goes by another clock from here on, so that several drivers may go by one.
+    pub fn with_clock(mut self, clock: Clock) -> Driver<M> {
+        self.clock = clock;
+        self
+    }
+
     pub fn clock(&self) -> Clock {
         self.clock
     }

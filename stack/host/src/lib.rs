@@ -28,7 +28,7 @@ mod tun;
 mod tun_fast;
 mod vnet;
 
-pub use capture::{Capture, CaptureCounts, CaptureError, CaptureSettings, ConnNames, Tap};
+pub use capture::{Capture, CaptureCounts, CaptureError, CaptureSettings, ConnNames, Names, Tap};
 pub use clock::Clock;
 pub use counters::{LinkCounters, LinkDrop, Traffic};
 pub use driver::{Driver, Turn};

@@ -3,6 +3,7 @@
 use std::future::poll_fn;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -10,27 +11,28 @@ use std::time::Duration;
 use hopwise_core::agent::AgentMaker;
 use hopwise_core::endpoint::{ConnectOptions, ListenError, ListenOptions};
 
+use crate::clock::Clock;
 use crate::counters::LinkCounters;
 use crate::link::Link;
 use crate::stack::{ConnectError, Stack, StackConfig, StackError, Stopped};
 use crate::stream::{TcpListener, TcpStream};
+use crate::tun_fast::mixed;
 
 /// Ports that are tried before a connection is refused for want of one.
 const TRIES: usize = 32;
 /// The ports that are meant for this (RFC 6335 §6).
 const FIRST_PORT: u16 = 49_152;
 
-/// Which of `shards` a connection belongs to; the queues of [`TunFast`](crate::TunFast) go by it, too. The sum has 16
-/// bits, as the kernel's number of a queue has.
+/// Which of `shards` a connection belongs to; the queues of [`TunFast`](crate::TunFast) go by it, too.
 pub fn shard_of(one_port: u16, other_port: u16, shards: usize) -> usize {
-    usize::from(one_port.wrapping_add(other_port)) % shards.max(1)
+    usize::from(mixed(one_port, other_port)) % shards.max(1)
 }
 
-/// The stacks. Connections are dealt out in turn, and those that come in by their ports.
-#[derive(Debug)]
+/// The stacks. Connections are dealt out in turn, and those that come in by their ports. A handle, as a stack is.
+#[derive(Clone, Debug)]
 pub struct Shards {
     stacks: Vec<Stack>,
-    turn: AtomicUsize,
+    turn: Arc<AtomicUsize>,
 }
 
 /// One listener a stack.
@@ -40,23 +42,32 @@ pub struct ShardsListener {
 }
 
 impl Shards {
-    /// One stack for each link, from what `config` and `maker` make for it. Each must have the same addresses, and a
-    /// key of its own.
+    /// One stack for each list of links, from what `config` and `maker` make for the shard of that number. Each must
+    /// have the same addresses, and a key of its own. One clock is all shards'.
     pub fn start(
-        links: Vec<Box<dyn Link>>,
-        config: impl Fn(&dyn Link) -> StackConfig,
+        links: Vec<Vec<Box<dyn Link>>>,
+        mut config: impl FnMut(u16, &[Box<dyn Link>]) -> StackConfig,
         maker: impl Fn() -> Box<dyn AgentMaker>,
     ) -> Result<Shards, StackError> {
-        let start = |link: Box<dyn Link>| Stack::start(config(&*link), vec![link], maker());
-        let stacks = links.into_iter().map(start).collect::<Result<Vec<_>, _>>()?;
+        let clock = Clock::start();
+        let mut stacks = Vec::with_capacity(links.len());
+        for (shard, links) in (0..).zip(links) {
+            let config = StackConfig { clock, ..config(shard, &links) };
+            stacks.push(Stack::start(config, links, maker())?);
+        }
         if stacks.is_empty() {
             return Err(StackError::Links { given: 0, described: Vec::new() });
         }
-        Ok(Shards { stacks, turn: AtomicUsize::new(0) })
+        Ok(Shards { stacks, turn: Arc::default() })
     }
 
+    /// At least one.
     pub fn stacks(&self) -> &[Stack] {
         &self.stacks
+    }
+
+    pub fn clock(&self) -> Clock {
+        self.stacks[0].clock()
     }
 
     pub async fn connect(
@@ -65,6 +76,9 @@ impl Shards {
         options: &ConnectOptions,
     ) -> Result<TcpStream, ConnectError> {
         let count = self.stacks.len();
+        if count == 1 {
+            return self.stacks[0].connect(remote, options).await;
+        }
         if let Some(port) = options.local_port.filter(|port| *port != 0) {
             return self.stacks[shard_of(port, remote.port(), count)].connect(remote, options).await;
         }
@@ -93,14 +107,18 @@ impl Shards {
         Ok(ShardsListener { listeners: self.stacks.iter().map(listen).collect::<Result<_, _>>()? })
     }
 
+    /// Of each stack's links.
     pub fn counters(&self) -> Vec<LinkCounters> {
         self.stacks.iter().flat_map(Stack::counters).collect()
     }
 
-    /// Stops one after the other; the deadline is for each.
+    /// Stops all of them; the deadline is for them together.
     pub fn stop(self, deadline: Duration) -> Stopped {
-        let reset = self.stacks.into_iter().map(|stack| stack.stop(deadline).reset).sum();
-        Stopped { reset }
+        let clock = self.clock();
+        let until = clock.now() + deadline;
+        self.stacks.iter().for_each(|stack| stack.with(|now, endpoint| endpoint.close_all(now)));
+        let stop = |stack: Stack| stack.stop(until.since(clock.now())).reset;
+        Stopped { reset: self.stacks.into_iter().map(stop).sum() }
     }
 }
 
@@ -118,7 +136,6 @@ impl ShardsListener {
 /// A port of ours that leads to that shard.
 fn random_port(shard: usize, remote_port: u16, shards: usize) -> u16 {
     let random = getrandom::u32().unwrap_or_default() as u16 | FIRST_PORT;
-    // Where the sum wraps, neighbours may lead to the same shard; soon after, every shard has had its turn.
     let upwards = (random..=u16::MAX).chain(FIRST_PORT..random);
     upwards.into_iter().find(|port| shard_of(*port, remote_port, shards) == shard).unwrap_or(random)
 }
@@ -137,6 +154,17 @@ mod tests {
                     assert_eq!(shard_of(port, remote, shards), shard);
                 }
             }
+        }
+    }
+
+    /// Linux' clients take even ports first.
+    #[test]
+    fn clients_with_even_ports_are_dealt_to_every_shard_alike() {
+        for shards in 2..=16 {
+            let mut dealt = vec![0; shards];
+            (32_768..=60_998).step_by(2).for_each(|port| dealt[shard_of(port, 80, shards)] += 1);
+            let fair = 14_116 / shards;
+            assert!(dealt.iter().all(|count| (fair * 9 / 10..fair * 11 / 10).contains(count)), "{dealt:?}");
         }
     }
 }

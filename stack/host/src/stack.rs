@@ -37,6 +37,8 @@ pub struct StackConfig {
     /// [`describe`](crate::describe) writes their entries.
     pub endpoint: EndpointConfig,
     pub observers: Vec<Box<dyn Observer>>,
+    /// Several stacks that go by one clock can be told of together.
+    pub clock: Clock,
     /// How long the driver's thread goes on looking after the last packet before it sleeps: it costs a core and
     /// saves the time that waking takes. Zero turns it off.
     pub busy_poll: Duration,
@@ -49,6 +51,7 @@ impl StackConfig {
         StackConfig {
             endpoint,
             observers: Vec::new(),
+            clock: Clock::start(),
             busy_poll: Duration::ZERO,
             thread_name: "hopwise".to_owned(),
         }
@@ -94,7 +97,7 @@ impl Stack {
         }
         let endpoint = Endpoint::new(config.endpoint, maker).map_err(StackError::Agents)?;
         let driver = Driver::new(endpoint, links, config.observers).map_err(StackError::System)?;
-        let shared = Arc::new(Shared::new(driver));
+        let shared = Arc::new(Shared::new(driver.with_clock(config.clock)));
         let driven = Arc::clone(&shared);
         let thread = thread::Builder::new()
             .name(config.thread_name)

@@ -5,6 +5,8 @@
 
 mod steer;
 
+pub(crate) use steer::mixed;
+
 use std::io::{IoSlice, IoSliceMut};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -57,8 +59,8 @@ impl TunFast {
             .ok_or_else(|| LinkError::Setting { device: config.name.clone(), what: "it has no queue" })
     }
 
-    /// A device with several queues, each for a stack of its own. The kernel puts a TCP packet into the queue that
-    /// [`shard_of`](crate::shard_of) says, and everything else into the first.
+    /// A device with several queues, each for a stack of its own. The kernel puts a TCP packet, and an ICMP error that
+    /// quotes one, into the queue that [`shard_of`](crate::shard_of) says, and everything else into the first.
     pub fn open_queues(config: &TunConfig, queues: u16) -> Result<Vec<TunFast>, LinkError> {
         if queues == 0 || queues > 256 {
             let what = "a device has 1 to 256 queues";
@@ -84,7 +86,8 @@ impl TunFast {
             for _ in 1..count {
                 devices.push(devices[0].try_clone().map_err(failed("open another queue"))?);
             }
-            steer::by_ports(devices[0].as_fd()).map_err(failed("tell the kernel which queue takes what"))?;
+            steer::by_ports(devices[0].as_fd())
+                .map_err(failed("load the program that deals packets to queues, which takes CAP_BPF"))?;
         }
         for device in &devices {
             device.set_nonblocking(true).map_err(failed("make it non-blocking"))?;

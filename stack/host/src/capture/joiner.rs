@@ -11,8 +11,8 @@ use hopwise_core::agent::{By, Why};
 use hopwise_core::trace::{SentWhat, TraceEvent, TraceKind};
 use hopwise_core::{Instant, Seq};
 
-use super::ConnNames;
 use super::queue::{Head, Record};
+use super::{ConnNames, Names};
 use crate::observer::Direction;
 
 /// ACKs of a connection that were decided and have not left; the ledger lets 8 wait.
@@ -31,8 +31,6 @@ pub(super) struct Commented<'a> {
     /// Empty where there is nothing to say.
     pub(super) comment: &'a str,
 }
-
-type Names = Box<dyn FnMut(u32) -> Option<ConnNames> + Send>;
 
 pub(super) struct Joiner {
     names: Names,
@@ -89,6 +87,11 @@ impl Joiner {
                 sink(&Commented { head, packet, comment });
             }
         }
+    }
+
+    /// When the arrival came that waits for its trace.
+    pub(super) fn waits_since(&self) -> Option<Instant> {
+        self.arrival.as_ref().map(|(head, _)| head.at)
     }
 
     /// The arrival that waits will hear no more of itself.

@@ -34,7 +34,13 @@ pub(super) struct Batch {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Stored {
+struct Stored {
+    shard: u16,
+    what: What,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum What {
     Packet { head: Head, end: usize },
     Event(TraceEvent),
 }
@@ -52,6 +58,15 @@ pub(super) struct Head {
 pub(super) enum Record<'a> {
     Packet(Head, &'a [u8]),
     Event(TraceEvent),
+}
+
+impl Record<'_> {
+    pub(super) fn at(&self) -> Instant {
+        match self {
+            Record::Packet(head, _) => head.at,
+            Record::Event(event) => event.now,
+        }
+    }
 }
 
 impl Queue {
@@ -89,7 +104,7 @@ impl Queue {
         (self.packets_missed.load(Ordering::Relaxed), self.events_missed.load(Ordering::Relaxed))
     }
 
-    pub(super) fn push_packet(&self, seen: &SeenPacket<'_>) {
+    pub(super) fn push_packet(&self, shard: u16, seen: &SeenPacket<'_>) {
         if self.wanted.load(Ordering::Relaxed) & bit(seen.link) == 0 {
             return;
         }
@@ -101,17 +116,18 @@ impl Queue {
         filling.bytes.extend_from_slice(seen.packet);
         let SeenPacket { at, link, direction, id, .. } = *seen;
         let end = filling.bytes.len();
-        filling.records.push(Stored::Packet { head: Head { at, link, direction, id }, end });
+        let what = What::Packet { head: Head { at, link, direction, id }, end };
+        filling.records.push(Stored { shard, what });
         self.tell(&filling);
     }
 
-    pub(super) fn push_event(&self, event: &TraceEvent) {
+    pub(super) fn push_event(&self, shard: u16, event: &TraceEvent) {
         let mut filling = self.filling.lock();
         if filling.records.len() >= MOST_RECORDS {
             self.events_missed.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        filling.records.push(Stored::Event(*event));
+        filling.records.push(Stored { shard, what: What::Event(*event) });
         self.tell(&filling);
     }
 
@@ -150,15 +166,16 @@ impl Batch {
         self.bytes.clear();
     }
 
-    pub(super) fn records(&self) -> impl Iterator<Item = Record<'_>> {
+    /// Each with its shard.
+    pub(super) fn records(&self) -> impl Iterator<Item = (u16, Record<'_>)> {
         let mut start = 0;
-        self.records.iter().map(move |stored| match *stored {
-            Stored::Packet { head, end } => {
+        self.records.iter().map(move |stored| match stored.what {
+            What::Packet { head, end } => {
                 let packet = &self.bytes[start..end];
                 start = end;
-                Record::Packet(head, packet)
+                (stored.shard, Record::Packet(head, packet))
             }
-            Stored::Event(event) => Record::Event(event),
+            What::Event(event) => (stored.shard, Record::Event(event)),
         })
     }
 }

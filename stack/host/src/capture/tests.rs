@@ -32,6 +32,21 @@ impl Drop for Folder {
     }
 }
 
+/// Connection 1 is known; its receiver differs between shards.
+fn names(receiver: &'static str) -> Names {
+    Box::new(move |conn| {
+        let (receiver, senders) = (receiver.into(), "[cubic]".into());
+        (conn == 1).then_some(ConnNames { receiver, senders, hops: Some(2) })
+    })
+}
+
+/// A capture with the tap of its first shard.
+fn new() -> (Capture, Tap) {
+    let capture = Capture::default();
+    let tap = capture.tap(0);
+    (capture, tap)
+}
+
 fn settings(path: &Path) -> CaptureSettings {
     CaptureSettings {
         path: path.to_owned(),
@@ -40,10 +55,7 @@ fn settings(path: &Path) -> CaptureSettings {
         links: vec!["hw0".into(), "hw1".into()],
         wanted: vec![LinkId(0)],
         wall_clock_offset: Duration::from_secs(1_000_000_000),
-        names: Box::new(|conn| {
-            let (receiver, senders) = ("delayed:d=3".into(), "[cubic]".into());
-            (conn == 1).then_some(ConnNames { receiver, senders, hops: Some(2) })
-        }),
+        names: ["delayed:d=3", "immediate"].into_iter().map(names).collect(),
     }
 }
 
@@ -78,7 +90,7 @@ fn read(path: &Path) -> Vec<(Vec<u8>, String)> {
 #[test]
 fn packets_say_why_they_left_and_why_they_were_not_acknowledged() {
     let folder = Folder::new("capture-why");
-    let (capture, mut tap) = Capture::new();
+    let (capture, mut tap) = new();
     capture.start(settings(&folder.file("a.pcapng"))).expect("it starts");
     let why = |have| Why::new(Rule::Count, have, 3);
     packet(&mut tap, Direction::In, 0, 1, b"first");
@@ -108,10 +120,46 @@ fn packets_say_why_they_left_and_why_they_were_not_acknowledged() {
     assert_eq!((counts.packets_written, counts.packets_missed, counts.last_error), (5, 0, None));
 }
 
+/// Both shards number their packets and connections from 1.
+#[test]
+fn shards_are_told_apart_and_one_that_falls_silent_keeps_nothing_back() {
+    let folder = Folder::new("capture-shards");
+    let (capture, mut tap) = new();
+    let mut second = capture.tap(1);
+    capture.start(settings(&folder.file("a.pcapng"))).expect("it starts");
+    let why = Why::new(Rule::Count, 1, 3);
+    packet(&mut tap, Direction::In, 0, 1, b"first's");
+    packet(&mut second, Direction::In, 0, 1, b"second's");
+    event(&mut tap, 10, 1, TraceKind::AckHeld { why });
+    event(&mut second, 10, 1, TraceKind::AckDecided { number: Seq(9), by: By::Agent, why });
+    event(&mut second, 10, 1, TraceKind::AckSent { number: Seq(9), repeat: false });
+    packet(&mut second, Direction::Out, 0, 1, b"ack");
+    // The arrival of the first shard has waited long enough for its trace when the second says that it is late.
+    let written = || capture.running().expect("it runs").1.packets_written;
+    let came = (3..10).any(|packets| {
+        packet(&mut second, Direction::Out, 0, packets * 1_000_000_000, b"more");
+        while written() < packets {
+            thread::yield_now();
+        }
+        written() > packets
+    });
+    assert!(came);
+    capture.stop().expect("it runs");
+    let mut packets = read(&folder.file("a.pcapng"));
+    packets.retain(|(bytes, _)| bytes != b"more");
+    packets.sort();
+    let expected = [
+        ("ack", "ACK 9: immediate decided it, count 1 of 3; 2 hops"),
+        ("first's", "ACK withheld by delayed:d=3: count 1 of 3"),
+        ("second's", ""),
+    ];
+    assert_eq!(packets, expected.map(|(bytes, comment)| (bytes.as_bytes().to_vec(), comment.to_owned())));
+}
+
 #[test]
 fn links_that_are_not_wanted_are_left_out() {
     let folder = Folder::new("capture-links");
-    let (capture, mut tap) = Capture::new();
+    let (capture, mut tap) = new();
     packet(&mut tap, Direction::In, 0, 1, b"before");
     capture.start(settings(&folder.file("a.pcapng"))).expect("it starts");
     packet(&mut tap, Direction::In, 1, 2, b"other");
@@ -126,7 +174,7 @@ fn links_that_are_not_wanted_are_left_out() {
 #[test]
 fn a_full_file_makes_room_for_the_next_and_the_oldest_goes() {
     let folder = Folder::new("capture-rotate");
-    let (capture, mut tap) = Capture::new();
+    let (capture, mut tap) = new();
     let path = folder.file("a.pcapng");
     let rotated = CaptureSettings { rotate_bytes: Some(1), files: 3, ..settings(&path) };
     capture.start(rotated).expect("it starts");
@@ -146,7 +194,7 @@ fn a_full_file_makes_room_for_the_next_and_the_oldest_goes() {
 
 #[test]
 fn a_disk_that_takes_nothing_is_counted_and_survived() {
-    let (capture, mut tap) = Capture::new();
+    let (capture, mut tap) = new();
     // Every write to this device fails as if the disk were full.
     match capture.start(settings(Path::new("/dev/full"))) {
         Err(CaptureError::File { error, .. }) => {
@@ -166,7 +214,7 @@ fn what_does_not_fit_the_queue_is_counted() {
     let (at, direction) = (Instant::ZERO, Direction::Out);
     for id in 0..300 {
         let seen = SeenPacket { at, link: LinkId(0), direction, id, segment_bytes: None, packet: &large };
-        queue.push_packet(&seen);
+        queue.push_packet(0, &seen);
     }
     let kept = 16 * 1024 * 1024 / 65_000;
     assert!(kept < 300);
@@ -179,7 +227,7 @@ fn what_does_not_fit_the_queue_is_counted() {
 #[test]
 fn a_second_capture_is_refused_while_one_runs() {
     let folder = Folder::new("capture-twice");
-    let (capture, _tap) = Capture::new();
+    let (capture, _tap) = new();
     capture.start(settings(&folder.file("a.pcapng"))).expect("it starts");
     let second = capture.start(settings(&folder.file("b.pcapng")));
     assert!(matches!(second, Err(CaptureError::AlreadyRuns(path)) if path == folder.file("a.pcapng")));

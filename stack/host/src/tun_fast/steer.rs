@@ -1,7 +1,7 @@
 //! Which queue a packet goes to: a small program that the kernel runs for each packet towards us.
 //!
 //! The kernel's own choice remembers a flow for some seconds and guesses then, which would take an idle connection to a
-//! stack that knows nothing of it.
+//! stack that knows nothing of it. An ICMP error has to find the stack whose segment it quotes, too.
 #![expect(unsafe_code, reason = "loading a program and giving it to a device are system calls without types")]
 
 use std::io;
@@ -18,8 +18,13 @@ struct Instruction {
     immediate: i32,
 }
 
-const fn op(code: u8, dst: u8, src: u8, offset: i16, immediate: i32) -> Instruction {
-    Instruction { code, registers: dst | (src << 4), offset, immediate }
+const fn op(code: u8, dst: u8, src: u8, immediate: i32) -> Instruction {
+    Instruction { code, registers: dst | (src << 4), offset: 0, immediate }
+}
+
+/// Goes on at the instruction of that number where register 0 and the value are as `code` says.
+const fn jump(code: u8, immediate: i32, target: i16) -> Instruction {
+    Instruction { code, registers: 0, offset: target, immediate }
 }
 
 const MOVE: u8 = 0xbf;
@@ -28,47 +33,112 @@ const SHIFT_RIGHT: u8 = 0x77;
 const SHIFT_LEFT: u8 = 0x67;
 const AND: u8 = 0x57;
 const ADD: u8 = 0x0f;
+const ADD_IMMEDIATE: u8 = 0x07;
+/// These two take the low 32 bits.
+const MULTIPLY: u8 = 0x24;
+const SHIFT_RIGHT_32: u8 = 0x74;
 const JUMP_IF: u8 = 0x15;
 const JUMP_UNLESS: u8 = 0x55;
+const JUMP_ABOVE: u8 = 0x25;
 const JUMP: u8 = 0x05;
 const EXIT: u8 = 0x95;
-/// Both end the program with 0 where the packet is too short.
+/// All end the program with 0 where the packet is too short. Those with AT add what a register holds.
 const LOAD_BYTE: u8 = 0x30;
 const LOAD_HALF: u8 = 0x28;
+const LOAD_BYTE_AT: u8 = 0x50;
 const LOAD_HALF_AT: u8 = 0x48;
 
 const TCP: i32 = 6;
+const ICMP: i32 = 1;
+const ICMP_V6: i32 = 58;
+/// The messages that quote a packet which went wrong: unreachable or too large, out of time, with a wrong header.
+const QUOTING: [i32; 3] = [3, 11, 12];
+/// ICMPv6 has all of them below its questions and answers.
+const LAST_QUOTING_V6: i32 = 127;
 
-/// The sum of both ports of a TCP packet; 0 for all else. The kernel takes its last 16 bits and divides them by the
-/// number of queues. Jumps count from the instruction after them.
-const BY_PORTS: [Instruction; 24] = [
-    op(MOVE, 6, 1, 0, 0),
-    op(LOAD_BYTE, 0, 0, 0, 0),
-    op(MOVE, 7, 0, 0, 0),
-    op(SHIFT_RIGHT, 0, 0, 0, 4),
-    op(JUMP_IF, 0, 0, 13, 6), // to IPv6
-    op(JUMP_UNLESS, 0, 0, 16, 4),
-    op(LOAD_BYTE, 0, 0, 0, 9),
-    op(JUMP_UNLESS, 0, 0, 14, TCP),
-    op(LOAD_HALF, 0, 0, 0, 6),
-    op(AND, 0, 0, 0, 0x1fff),
-    op(JUMP_UNLESS, 0, 0, 11, 0), // fragments but the first
-    op(AND, 7, 0, 0, 0xf),
-    op(SHIFT_LEFT, 7, 0, 0, 2),
-    // The ports, at the place that register 7 says.
-    op(LOAD_HALF_AT, 0, 7, 0, 0),
-    op(MOVE, 8, 0, 0, 0),
-    op(LOAD_HALF_AT, 0, 7, 0, 2),
-    op(ADD, 0, 8, 0, 0),
-    op(EXIT, 0, 0, 0, 0),
-    // IPv6.
-    op(LOAD_BYTE, 0, 0, 0, 6),
-    op(JUMP_UNLESS, 0, 0, 2, TCP),
-    op(MOVE_IMMEDIATE, 7, 0, 0, 40),
-    op(JUMP, 0, 0, -9, 0), // to the ports
-    op(MOVE_IMMEDIATE, 0, 0, 0, 0),
-    op(EXIT, 0, 0, 0, 0),
-];
+/// Where the program goes on.
+const QUOTED: i16 = 18;
+const V6: i16 = 29;
+const PORTS: i16 = 38;
+const OTHER: i16 = 45;
+
+/// What [`mixed`] makes of both ports of a TCP packet, or of one that an ICMP error quotes; 0 for all else. The kernel
+/// divides it by the number of queues.
+const BY_PORTS: [Instruction; 47] = relative([
+    op(MOVE, 6, 1, 0),
+    op(LOAD_BYTE, 0, 0, 0),
+    op(MOVE, 7, 0, 0),
+    op(SHIFT_RIGHT, 0, 0, 4),
+    jump(JUMP_IF, 6, V6),
+    jump(JUMP_UNLESS, 4, OTHER),
+    op(LOAD_HALF, 0, 0, 6),
+    op(AND, 0, 0, 0x1fff),
+    jump(JUMP_UNLESS, 0, OTHER), // fragments but the first
+    op(LOAD_BYTE, 0, 0, 9),
+    op(AND, 7, 0, 0xf),
+    op(SHIFT_LEFT, 7, 0, 2),
+    jump(JUMP_IF, TCP, PORTS),
+    jump(JUMP_UNLESS, ICMP, OTHER),
+    op(LOAD_BYTE_AT, 0, 7, 0),
+    jump(JUMP_IF, QUOTING[0], QUOTED),
+    jump(JUMP_IF, QUOTING[1], QUOTED),
+    jump(JUMP_UNLESS, QUOTING[2], OTHER),
+    // QUOTED, behind 8 bytes of ICMP.
+    op(LOAD_BYTE_AT, 0, 7, 8),
+    op(MOVE, 8, 0, 0),
+    op(SHIFT_RIGHT, 0, 0, 4),
+    jump(JUMP_UNLESS, 4, OTHER),
+    op(LOAD_BYTE_AT, 0, 7, 8 + 9),
+    jump(JUMP_UNLESS, TCP, OTHER),
+    op(AND, 8, 0, 0xf),
+    op(SHIFT_LEFT, 8, 0, 2),
+    op(ADD, 7, 8, 0),
+    op(ADD_IMMEDIATE, 7, 0, 8),
+    jump(JUMP, 0, PORTS),
+    // V6
+    op(LOAD_BYTE, 0, 0, 6),
+    op(MOVE_IMMEDIATE, 7, 0, 40),
+    jump(JUMP_IF, TCP, PORTS),
+    jump(JUMP_UNLESS, ICMP_V6, OTHER),
+    op(LOAD_BYTE, 0, 0, 40),
+    jump(JUMP_ABOVE, LAST_QUOTING_V6, OTHER),
+    op(LOAD_BYTE, 0, 0, 48 + 6),
+    jump(JUMP_UNLESS, TCP, OTHER),
+    op(MOVE_IMMEDIATE, 7, 0, 48 + 40),
+    // PORTS, at the place that register 7 says.
+    op(LOAD_HALF_AT, 0, 7, 0),
+    op(MOVE, 8, 0, 0),
+    op(LOAD_HALF_AT, 0, 7, 2),
+    op(ADD, 0, 8, 0),
+    op(MULTIPLY, 0, 0, MIXER.cast_signed()),
+    op(SHIFT_RIGHT_32, 0, 0, 16),
+    op(EXIT, 0, 0, 0),
+    // OTHER
+    op(MOVE_IMMEDIATE, 0, 0, 0),
+    op(EXIT, 0, 0, 0),
+]);
+
+/// The kernel counts jumps from the instruction after them.
+const fn relative<const N: usize>(mut program: [Instruction; N]) -> [Instruction; N] {
+    let mut at = 0;
+    while at < N {
+        if matches!(program[at].code, JUMP_IF | JUMP_UNLESS | JUMP_ABOVE | JUMP) {
+            program[at].offset -= at as i16 + 1;
+        }
+        at += 1;
+    }
+    program
+}
+
+/// 2^32 divided by the golden ratio.
+const MIXER: u32 = 0x9e37_79b1;
+
+/// The same for both directions of a flow. Linux gives its clients even ports, so that the bare sum would lead them
+/// all to one of two queues.
+pub(crate) fn mixed(one_port: u16, other_port: u16) -> u16 {
+    let sum = u32::from(one_port) + u32::from(other_port);
+    (sum.wrapping_mul(MIXER) >> 16) as u16
+}
 
 /// The part of `union bpf_attr` that loading a program reads.
 #[repr(C)]
@@ -128,7 +198,7 @@ mod tests {
     use super::*;
 
     /// Runs the program as the kernel does, as far as it is used here.
-    fn run(packet: &[u8]) -> u64 {
+    fn run(packet: &[u8]) -> u16 {
         let (mut registers, mut at) = ([0_u64; 9], 0_usize);
         let load = |at: usize, len: usize| {
             packet
@@ -137,8 +207,8 @@ mod tests {
         };
         loop {
             let Instruction { code, registers: names, offset, immediate } = BY_PORTS[at];
-            let (dst, src, value) =
-                (usize::from(names & 0xf), usize::from(names >> 4), u64::from(immediate.unsigned_abs()));
+            let (dst, src) = (usize::from(names & 0xf), usize::from(names >> 4));
+            let value = u64::from(immediate.cast_unsigned());
             at += 1;
             let mut jump = || at = at.checked_add_signed(isize::from(offset)).unwrap();
             match code {
@@ -146,15 +216,19 @@ mod tests {
                 MOVE_IMMEDIATE => registers[dst] = value,
                 SHIFT_RIGHT => registers[dst] >>= value,
                 SHIFT_LEFT => registers[dst] <<= value,
+                SHIFT_RIGHT_32 => registers[dst] = (registers[dst] & 0xffff_ffff) >> value,
+                MULTIPLY => registers[dst] = registers[dst].wrapping_mul(value) & 0xffff_ffff,
                 AND => registers[dst] &= value,
                 ADD => registers[dst] += registers[src],
+                ADD_IMMEDIATE => registers[dst] += value,
                 JUMP_IF if registers[dst] == value => jump(),
                 JUMP_UNLESS if registers[dst] != value => jump(),
+                JUMP_ABOVE if registers[dst] > value => jump(),
                 JUMP => jump(),
-                EXIT => return registers[0],
-                LOAD_BYTE | LOAD_HALF | LOAD_HALF_AT => {
-                    let base = if code == LOAD_HALF_AT { registers[src] } else { 0 };
-                    let len = if code == LOAD_BYTE { 1 } else { 2 };
+                EXIT => return registers[0] as u16,
+                LOAD_BYTE | LOAD_HALF | LOAD_BYTE_AT | LOAD_HALF_AT => {
+                    let base = if matches!(code, LOAD_BYTE_AT | LOAD_HALF_AT) { registers[src] } else { 0 };
+                    let len = if matches!(code, LOAD_BYTE | LOAD_BYTE_AT) { 1 } else { 2 };
                     let Some(loaded) = load((base + value) as usize, len) else { return 0 };
                     registers[0] = loaded;
                 }
@@ -163,29 +237,71 @@ mod tests {
         }
     }
 
-    fn v4(protocol: u8, options: usize, fragment: u8) -> Vec<u8> {
-        let mut packet = vec![0; 20 + options + 20];
+    const PORTS: [u8; 4] = [0x30, 0x39, 0, 80];
+    const BACK: [u8; 4] = [0, 80, 0x30, 0x39];
+
+    fn v4(protocol: u8, options: usize, fragment: u8, payload: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0; 20 + options];
         (packet[0], packet[9], packet[7]) = (0x45 + options as u8 / 4, protocol, fragment);
-        packet[20 + options..24 + options].copy_from_slice(&[0x30, 0x39, 0, 80]);
+        packet.extend(payload);
         packet
     }
 
+    fn v6(next: u8, payload: &[u8]) -> Vec<u8> {
+        let mut packet = vec![0; 40];
+        (packet[0], packet[6]) = (0x60, next);
+        packet.extend(payload);
+        packet
+    }
+
+    fn icmp(kind: u8, quoted: &[u8]) -> Vec<u8> {
+        [&[kind, 0, 0, 0, 0, 0, 0, 0], quoted].concat()
+    }
+
     #[test]
-    fn tcp_goes_by_the_sum_of_its_ports_whatever_stands_before_it() {
-        assert_eq!(run(&v4(6, 0, 0)), 12_345 + 80);
-        assert_eq!(run(&v4(6, 8, 0)), 12_345 + 80);
-        let mut v6 = vec![0; 60];
-        (v6[0], v6[6]) = (0x60, 6);
-        v6[40..44].copy_from_slice(&[0, 80, 0x30, 0x39]);
-        assert_eq!(run(&v6), 12_345 + 80);
+    fn tcp_goes_by_its_ports_whatever_stands_before_them_and_whichever_way_it_goes() {
+        let flow = mixed(12_345, 80);
+        assert!(flow != 0);
+        for packet in [v4(6, 0, 0, &PORTS), v4(6, 8, 0, &BACK), v6(6, &PORTS), v6(6, &BACK)] {
+            assert_eq!(run(&packet), flow, "{packet:?}");
+        }
+    }
+
+    #[test]
+    fn an_icmp_error_goes_where_the_segment_came_from_that_it_quotes() {
+        let flow = mixed(12_345, 80);
+        for kind in [3, 11, 12] {
+            for options in [0, 8] {
+                let quoted = v4(6, options, 0, &PORTS);
+                assert_eq!(run(&v4(1, 4, 0, &icmp(kind, &quoted))), flow, "{kind} {options}");
+            }
+        }
+        for kind in 1..=4 {
+            assert_eq!(run(&v6(58, &icmp(kind, &v6(6, &PORTS)))), flow, "{kind}");
+        }
     }
 
     #[test]
     fn everything_else_goes_to_the_first_queue() {
-        let mut v6_udp = vec![0; 60];
-        (v6_udp[0], v6_udp[6], v6_udp[41]) = (0x60, 17, 9);
-        for packet in [&v4(17, 0, 0)[..], &v4(1, 0, 0), &v4(6, 0, 9), &v6_udp, &[0x45], &[], &[0x12; 60]] {
-            assert_eq!(run(packet), 0, "{packet:?}");
+        let tcp = v4(6, 0, 0, &PORTS);
+        for packet in [
+            v4(17, 0, 0, &PORTS),
+            v4(6, 0, 9, &PORTS),
+            v6(17, &PORTS),
+            v4(1, 0, 0, &icmp(8, &tcp)),
+            v4(1, 0, 0, &icmp(3, &v4(17, 0, 0, &PORTS))),
+            v4(1, 0, 0, &icmp(3, &v6(6, &PORTS))),
+            v6(58, &icmp(128, &v6(6, &PORTS))),
+            v6(58, &icmp(1, &v6(17, &PORTS))),
+            vec![0x45],
+            vec![],
+            vec![0x12; 60],
+        ] {
+            assert_eq!(run(&packet), 0, "{packet:?}");
+        }
+        let whole = v4(1, 0, 0, &icmp(3, &tcp));
+        for bytes in 0..whole.len() {
+            assert_eq!(run(&whole[..bytes]), 0, "{bytes} bytes");
         }
     }
 }

@@ -1,0 +1,206 @@
+//! Several queues, each with a stack that shares nothing with the others.
+
+use std::collections::BTreeSet;
+use std::net::{TcpListener, TcpStream};
+use std::time::Duration;
+
+use hopwise_agents::StandardAgents;
+use hopwise_core::endpoint::{ConnectOptions, ListenOptions, Route};
+use hopwise_core::{LinkId, NextHop};
+use hopwise_host::{Link, Shards, TunFast};
+use rustix::process::Signal;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::field::{Field, PAGE, SOCKS5, THROUGH, text};
+use crate::namespace::{Namespace, can_run};
+use crate::stream::{read_all, send_all};
+use crate::world::{KERNELS, OURS, PATIENCE, stack_config, tun_config, until, within_patience};
+
+fn start(namespace: &Namespace, queues: u16, routes: &[Route]) -> Shards {
+    let opened = namespace.run(|| TunFast::open_queues(&tun_config(), queues));
+    let queues = opened.expect("root may open a TUN device").into_iter();
+    let links = queues.map(|queue| -> Vec<Box<dyn Link>> { vec![Box::new(queue)] }).collect();
+    let config = |_, links: &[Box<dyn Link>]| {
+        let mut config = stack_config(&*links[0]);
+        config.endpoint.routes.extend(routes);
+        config
+    };
+    let shards = Shards::start(links, config, || Box::new(StandardAgents::default()));
+    shards.expect("the stacks start")
+}
+
+#[test]
+fn a_flow_meets_its_shard_both_ways_and_also_after_a_rest() {
+    if !can_run("a_flow_meets_its_shard_both_ways_and_also_after_a_rest", &[]) {
+        return;
+    }
+    // The kernel's own choice of a queue forgets a flow after three seconds.
+    const REST: Duration = Duration::from_secs(4);
+    const FLOWS: usize = 12;
+    let namespace = Namespace::new();
+    let shards = start(&namespace, 3, &[]);
+    let listener = shards.listen(None, 80, &ListenOptions::default()).expect("the port is free");
+    let kernel = namespace.run(|| TcpListener::bind((KERNELS, 0))).expect("the address is the kernel's");
+    let to = kernel.local_addr().expect("it is bound");
+    let mut kernels = Vec::new();
+    let mut ours = within_patience(async {
+        let mut ours = Vec::new();
+        for _ in 0..FLOWS {
+            let options = ConnectOptions::default();
+            ours.push(shards.connect(to, &options).await.expect("the kernel accepts"));
+            kernels.push(kernel.accept().expect("we connected").0);
+            kernels.push(namespace.run(|| TcpStream::connect((OURS, 80))).expect("we listen"));
+            ours.push(listener.accept().await.expect("the stacks live"));
+        }
+        tokio::time::sleep(REST).await;
+        ours
+    });
+    for (number, kernel) in kernels.iter_mut().enumerate() {
+        kernel.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        std::io::Write::write_all(kernel, &[number as u8]).expect("the connection holds");
+    }
+    within_patience(async {
+        for stream in &mut ours {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).await.expect("it meets its shard");
+            stream.write_all(&byte).await.expect("the connection holds");
+        }
+    });
+    let mut came = Vec::new();
+    for kernel in &mut kernels {
+        let mut byte = [0];
+        std::io::Read::read_exact(kernel, &mut byte).expect("it comes back");
+        came.push(usize::from(byte[0]));
+    }
+    came.sort_unstable();
+    assert_eq!(came, (0..2 * FLOWS).collect::<Vec<_>>());
+    let counters = shards.counters();
+    assert!(counters.iter().all(|queue| queue.received.packets > 0), "one took all: {counters:?}");
+    drop(ours);
+    drop(listener);
+    shards.stop(Duration::ZERO);
+}
+
+/// A shard that hears of nothing would come down to 576 bytes by trial, after some timeouts.
+#[test]
+fn every_shard_hears_that_its_path_has_become_smaller() {
+    if !can_run("every_shard_hears_that_its_path_has_become_smaller", &[]) {
+        return;
+    }
+    const FLOWS: u64 = 6;
+    const BYTES: u64 = 2_000_000;
+    let (here, far) = (Namespace::new(), Namespace::new());
+    let to = "10.8.0.0/24".parse().expect("a prefix");
+    let shards = start(&here, 3, &[Route { to, link: LinkId(0), via: NextHop::Link }]);
+    here.sysctl("ipv4/ip_forward", "1");
+    here.join(&far, "wire", "10.8.0.1/24", "10.8.0.2/24");
+    far.ip(&["route", "add", "10.7.0.0/24", "via", "10.8.0.1"]);
+    let listener = far.run(|| TcpListener::bind("10.8.0.2:0")).expect("the address is there");
+    let address = listener.local_addr().expect("it is bound");
+    let reader = std::thread::spawn(move || {
+        let accept = |_| {
+            let (mut stream, _) = listener.accept().expect("we connect");
+            std::thread::spawn(move || read_all(&mut stream))
+        };
+        let readers: Vec<_> = (0..FLOWS).map(accept).collect();
+        readers.into_iter().map(|reader| reader.join().expect("it ends").expect("it reads").0).sum::<u64>()
+    });
+    within_patience(async {
+        let mut streams = Vec::new();
+        for seed in 0..FLOWS {
+            let options = ConnectOptions::default();
+            let mut stream = shards.connect(address, &options).await.expect("the far kernel accepts");
+            send_all(&mut stream, seed, BYTES).await.expect("the connection holds");
+            until(|| stream.info().is_some_and(|info| info.stats.bytes_acked >= BYTES)).await;
+            streams.push(stream);
+        }
+        here.ip(&["link", "set", "wire", "mtu", "1000"]);
+        for (seed, stream) in (0..).zip(&mut streams) {
+            send_all(stream, seed, BYTES).await.expect("the connection holds");
+            stream.shutdown().await.expect("the connection holds");
+        }
+        for stream in &streams {
+            until(|| stream.info().is_none_or(|info| info.stats.bytes_acked >= 2 * BYTES)).await;
+            assert_eq!(stream.info().map(|info| info.path_mtu), Some(1000));
+        }
+    });
+    assert_eq!(reader.join().expect("the readers end"), FLOWS * 2 * BYTES);
+}
+
+/// Ports of the kernel's clients that lead to the node's port 8022 on the first and on the second of two queues.
+fn clients_of_both_shards() -> [u16; 4] {
+    let to = |shard| move |port: &u16| hopwise_host::shard_of(*port, 8022, 2) == shard;
+    let (mut first, mut second) = ((40_000..).filter(to(0)), (40_000..).filter(to(1)));
+    [(); 2].map(|()| [first.next(), second.next()].map(Option::unwrap)).concat().try_into().expect("four")
+}
+
+/// What a scrape gets; a series that stood there twice would be refused by Prometheus.
+fn scrape(field: &Field) -> String {
+    let page = text(&field.curl(&["http://127.0.0.1:9184/metrics"]).stdout);
+    let series =
+        || page.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.rsplit_once(' '));
+    assert_eq!(series().map(|(name, _)| name).collect::<BTreeSet<_>>().len(), series().count(), "{page}");
+    page
+}
+
+#[test]
+fn a_node_with_two_queues_serves_on_both_and_is_told_of_as_one() {
+    if !can_run("a_node_with_two_queues_serves_on_both_and_is_told_of_as_one", &["curl", "python3", "tshark"])
+    {
+        return;
+    }
+    let field = Field::new("queues");
+    let _there = field.serve(&field.web, "10.9.0.2", "80");
+    let _here = field.serve(&field.node, "127.0.0.1", "8000");
+    let services = format!(
+        "{SOCKS5}\nmetrics: {{ listen: 127.0.0.1:9184 }}\n\
+         forwards: [{{ listen: mesh:8022, to: 127.0.0.1:8000 }}]\nstop_within: 1s"
+    );
+    let kind = "kind: tun-fast, queues: 2";
+    let mut daemon = field.daemon_over(kind, &format!("{services}\nrules: [{{ receiver: immediate }}]"));
+    let file = field.path("a.pcapng");
+    assert!(field.ask(&["capture", "start", &file]).status.success());
+    for port in clients_of_both_shards() {
+        let outward = field.curl(&[&THROUGH[..], &["http://10.9.0.2/"]].concat());
+        assert_eq!(text(&outward.stdout), PAGE, "{}", text(&outward.stderr));
+        let (from, to) = (port.to_string(), "http://10.7.0.2:8022/");
+        let inward = field.web.output(&["curl", "-sS", "--max-time", "60", "--local-port", &from, to]);
+        assert_eq!(text(&inward.stdout), PAGE, "{}", text(&inward.stderr));
+    }
+    let status = field.status();
+    assert_eq!(status["links"].as_array().map(Vec::len), Some(1), "{status}");
+    let sum: u64 = [0, 1]
+        .map(|shard| status["shards"][shard]["received_packets"].as_u64().expect("a number"))
+        .into_iter()
+        .inspect(|packets| assert!(*packets > 20, "one took all: {status}"))
+        .sum();
+    assert_eq!(status["links"][0]["received_packets"], sum, "{status}");
+    let page = scrape(&field);
+    assert!(page.contains("hopwise_relay_total{what=\"socks5-accepted\"} 4"), "{page}");
+    assert!(page.contains(&format!("direction=\"in\"}} {sum}")), "{page}");
+    assert!(field.ask(&["capture", "stop"]).status.success());
+    let shown = |filter: &str| text(&field.node.output(&["tshark", "-r", &file, "-Y", filter]).stdout);
+    assert!(shown("tcp").lines().count() as u64 > 40);
+    assert_eq!(shown("ip.src == 10.7.0.2 && !frame.comment"), "");
+    assert_eq!(shown("_ws.malformed || _ws.expert.severity == error"), "");
+    // Rules that come later are every shard's.
+    field.config_over(kind, &format!("{services}\nrules: [{{ receiver: \"delayed:d=7\" }}]"));
+    daemon.tell(Signal::HUP);
+    within_patience(until(|| field.log().contains("rules reloaded")));
+    let held: Vec<_> = field.web.run(|| {
+        let connect = |_| TcpStream::connect("10.7.0.2:8022").expect("the node listens");
+        (0..32).map(connect).collect()
+    });
+    let status = field.status();
+    let connections = status["connections"].as_array().expect("a list");
+    let with_it = connections.iter().filter(|conn| conn["receiver"] == "delayed:d=7");
+    let shards: Vec<_> = with_it.map(|conn| conn["shard"].as_u64()).collect();
+    assert!(shards.len() == 32 && shards.contains(&Some(0)) && shards.contains(&Some(1)), "{status}");
+    let seen = text(&field.ask(&["status"]).stdout);
+    assert!(seen.contains("\nshards: ") && seen.contains("\n1."), "{seen}");
+    assert!(text(&field.ask(&["top", "--once"]).stdout).contains("\n0."));
+    drop(held);
+    daemon.tell(Signal::TERM);
+    assert_eq!(daemon.ended(), Some(0), "{}", field.log());
+    assert!(!field.node.output(&["ip", "link", "show", "hw0"]).status.success());
+}
