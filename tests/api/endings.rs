@@ -5,6 +5,7 @@ use hopwise_core::endpoint::{EventKind, ListenOptions, RecvError};
 use hopwise_core::tcp::CloseReason;
 use hopwise_core::trace::StateName;
 use hopwise_core::wire::Flags;
+use hopwise_core::{LinkEvent, LinkId, Machine};
 
 use super::net::{Net, Pair, Sent, pattern, secs};
 
@@ -174,4 +175,26 @@ fn both_may_close_at_once() {
         pair.close(end);
         assert_eq!(pair.net.world.machine(end).connections(), 0);
     }
+}
+
+/// The link's own word: nobody answered when it asked for the next hop's address.
+#[test]
+fn a_neighbour_that_is_not_there_ends_an_attempt_to_open_and_no_connection() {
+    let undelivered = |net: &mut Net, id| {
+        let sent = net.sent_by(End::A).pop().expect("something is under way");
+        let (now, to) = (net.now(), sent.ip().dst);
+        let event = LinkEvent::NotDelivered { to, id: 1, packet: &sent.packet };
+        net.world.a.handle_link_event(now, LinkId(0), &event);
+        let info = net.world.a.info(net.now(), id).ok();
+        info.and_then(|info| info.closed)
+    };
+    let mut net = Net::new();
+    net.cut();
+    let opening = net.connect();
+    assert_eq!(undelivered(&mut net, opening), Some(CloseReason::Unreachable));
+    let mut pair = Pair::new();
+    pair.net.cut();
+    pair.send(End::A, b"on its way");
+    assert_eq!(undelivered(&mut pair.net, pair.client), None);
+    assert_eq!(pair.info(End::A).state, StateName::Established);
 }

@@ -5,6 +5,7 @@ use std::net::{IpAddr, TcpListener, TcpStream};
 use hopwise_core::LinkId;
 use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, ListenOptions};
 use hopwise_core::ip::Prefix;
+use hopwise_core::tcp::CloseReason;
 use hopwise_host::{ConnectError, LinkError, Raw, RawConfig, Stack, StackConfig, describe};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -155,17 +156,12 @@ fn nobody_at_an_address_is_told_as_unreachable() {
     if !can_run("nobody_at_an_address_is_told_as_unreachable", &["nft"]) {
         return;
     }
-    let wired = Wired::new(&["10.8.0.7/24"], false);
-    let connecting = async {
+    let wired = Wired::new(&["10.8.0.7/24", "fd08::7/64"], false);
+    for nobody in ["10.8.0.99:80", "[fd08::99]:80"] {
         let options = ConnectOptions::default();
-        let to = "10.8.0.99:80".parse().expect("an address");
-        wired.stack.connect(to, &options).await.map(drop)
-    };
-    let said =
-        within_patience(async { tokio::time::timeout(std::time::Duration::from_secs(20), connecting).await });
-    match said {
-        Ok(Err(ConnectError::Failed(_))) | Err(_) => {}
-        other => panic!("{other:?}"),
+        let to = nobody.parse().expect("an address");
+        let said = within_patience(wired.stack.connect(to, &options)).map(drop);
+        assert!(matches!(said, Err(ConnectError::Failed(CloseReason::Unreachable))), "{nobody}: {said:?}");
     }
     assert!(wired.stack.counters()[0].drops.contains_key(&hopwise_host::LinkDrop::Unresolved));
     drop(wired.there);

@@ -66,11 +66,7 @@ impl Endpoint {
     /// An error is advice to the connection whose segment it quotes; that one checks the number.
     fn take_icmp_error(&mut self, now: Instant, kind: IcmpKind, quoted: &[u8]) -> Result<(), DropReason> {
         let Some(tcp) = QuotedTcp::read(quoted) else { return Ok(()) };
-        let flow = Flow {
-            local: SocketAddr::new(tcp.src, tcp.src_port),
-            remote: SocketAddr::new(tcp.dst, tcp.dst_port),
-        };
-        let slot = self.table.slot_of(&flow).ok_or(DropReason::IcmpUnverified)?;
+        let slot = self.table.slot_of(&flow_of(&tcp)).ok_or(DropReason::IcmpUnverified)?;
         let lowered = lowered_mtu(kind, quoted);
         let before = self.table.get(slot).map(|entry| entry.conn.path_mtu());
         self.with(now, slot, |conn, cx| conn.handle_icmp(cx, kind, tcp.seq, lowered));
@@ -151,9 +147,20 @@ impl Endpoint {
         }
     }
 
-    /// The endpoint has no use for what links say of frames; a mesh node has.
-    #[expect(clippy::unused_self, reason = "part of the machine's contract")]
-    pub(super) fn on_link_event(&mut self, _now: Instant, _event: &LinkEvent<'_>) {}
+    /// A packet for which no neighbour was found: a host tells itself of it as by an ICMP error (RFC 4861 §7.2.2). What
+    /// else links say of frames is of use to a mesh node alone, which keeps its undelivered packets to itself.
+    pub(super) fn on_link_event(&mut self, now: Instant, event: &LinkEvent<'_>) {
+        let LinkEvent::NotDelivered { packet, .. } = event else { return };
+        let slot = QuotedTcp::read(packet).and_then(|tcp| self.table.slot_of(&flow_of(&tcp)));
+        if let Some(slot) = slot {
+            self.with(now, slot, |conn, cx| conn.handle_undelivered(cx));
+        }
+    }
+}
+
+/// Of a segment of ours.
+fn flow_of(tcp: &QuotedTcp) -> Flow {
+    Flow { local: SocketAddr::new(tcp.src, tcp.src_port), remote: SocketAddr::new(tcp.dst, tcp.dst_port) }
 }
 
 /// The size that an ICMP message allows. Routers older than RFC 1191 leave it out: then the next plateau below

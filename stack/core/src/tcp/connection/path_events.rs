@@ -49,6 +49,15 @@ impl Connection {
         }
     }
 
+    /// Nobody answers for the next hop's address. Only our own link can say so, and so it is believed where an attempt
+    /// to open is still waiting (RFC 5461 §4.1).
+    pub(crate) fn handle_undelivered(&mut self, cx: &mut Cx<'_>) {
+        const HOST_UNREACHABLE: (u8, u8) = (3, 1);
+        let (kind, code) = HOST_UNREACHABLE;
+        cx.trace(TraceKind::IcmpError { kind, code });
+        self.note_icmp(cx, HOST_UNREACHABLE, true);
+    }
+
     fn is_v6_port(&self, code: u8) -> bool {
         self.flow.remote.is_ipv6() && code == 4
     }
