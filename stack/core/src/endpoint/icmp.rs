@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 use super::Endpoint;
 use crate::ip::{ErrorKind, Loopback, Offender, Prefix, Taken, may_answer_with_error, plateau_below};
 use crate::tcp::Flow;
+use crate::tcp::connection::Connection;
 use crate::trace::DropReason;
 use crate::wire::{IcmpKind, IcmpView, IpHeader, IpView, QuotedTcp, icmp, protocol};
 use crate::{Instant, LinkEvent, Rx};
@@ -153,7 +154,7 @@ impl Endpoint {
         let LinkEvent::NotDelivered { packet, .. } = event else { return };
         let slot = QuotedTcp::read(packet).and_then(|tcp| self.table.slot_of(&flow_of(&tcp)));
         if let Some(slot) = slot {
-            self.with(now, slot, |conn, cx| conn.handle_undelivered(cx));
+            self.with(now, slot, Connection::handle_undelivered);
         }
     }
 }
