@@ -96,7 +96,7 @@ fn links_are_checked_with_their_addresses() {
         ("  - { kind: raw, name: eth0, mtu: 1400 }", "3:30: an interface brings its own MTU"),
         ("  - { kind: wifi, name: a }", "unknown variant `wifi` | expected one of `tun`, `tun-fast`, `raw`"),
         ("  - { kind: tun, name: hw0, queues: 2 }", "3:29: only a TUN with offload has several queues"),
-        ("  - { kind: tun-fast, name: hw0, queues: 0 }", "3:42: a device of 0 queues | expected 1 to 256"),
+        ("  - { kind: tun-fast, name: hw0, queues: 0 }", "3:42: a device of 0 queues | 1 to 256"),
         ("  - { kind: tun-fast, name: hw0, queues: 257 }", "3:42: a device of 257 queues"),
         (
             "  - { kind: tun-fast, name: hw0, queues: 2 }\n  - { kind: tun, name: hw1 }",
