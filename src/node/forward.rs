@@ -28,7 +28,7 @@ pub(super) enum Bound {
     Inward { listen: HostPort, to: HostPort },
 }
 
-/// What all forwards share.
+/// What all forwards share; a copy goes with each client.
 #[derive(Clone)]
 pub(super) struct Context {
     pub(super) shards: Shards,
@@ -63,87 +63,105 @@ pub(super) fn start(
         Bound::Outward { listener, to } => {
             let listener = TcpListener::from_std(listener)
                 .map_err(|error| Failure::failed("listen for a forward", error))?;
-            tasks.spawn(outward(context, listener, to, ending));
+            let carry = move |client| outward(context.clone(), to.clone(), client);
+            tasks.spawn(serve(listener, carry, ending));
         }
         Bound::Inward { listen, to } => {
             let listener = context
                 .shards
                 .listen(listen.ip(), listen.port, &ListenOptions::default())
                 .map_err(|error| Failure::failed("listen for a forward over Hopwise", error))?;
-            tasks.spawn(inward(context, listener, to, ending));
+            let carry = move |client| inward(context.clone(), to.clone(), client);
+            tasks.spawn(serve(listener, carry, ending));
         }
     }
     Ok(())
 }
 
-async fn outward(context: Context, listener: TcpListener, to: HostPort, mut ending: watch::Receiver<bool>) {
-    let (context, seats) = (Arc::new(context), Arc::new(Semaphore::new(MOST_RELAYS)));
-    let to = Arc::new(to);
-    let mut relays = JoinSet::new();
-    loop {
-        while relays.try_join_next().is_some() {}
-        // Who finds no seat waits in the kernel's queue.
-        let Ok(seat) = Arc::clone(&seats).acquire_owned().await else { return };
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            _ = ending.changed() => break,
-        };
-        match accepted {
-            Ok((client, _)) => {
-                let (context, to) = (Arc::clone(&context), Arc::clone(&to));
-                relays.spawn(async move {
-                    let _seat = seat;
-                    match connect_mesh(&context, &to).await {
-                        Ok(mesh) => {
-                            prepare(&client, &mesh);
-                            drop(relay(client, mesh, &context.relayed).await);
-                        }
-                        Err(error) => tracing::warn!(%error, host = to.host, port = to.port, "forward"),
-                    }
-                });
+/// Where a forward's clients come from.
+trait Incoming: Send + 'static {
+    type Client: Send + 'static;
+    /// The next one, unless there can be no more.
+    fn next(&self) -> impl Future<Output = Option<Self::Client>> + Send;
+}
+
+impl Incoming for TcpListener {
+    type Client = TcpStream;
+
+    async fn next(&self) -> Option<TcpStream> {
+        loop {
+            match self.accept().await {
+                Ok((client, _)) => return Some(client),
+                Err(error) => {
+                    // Too many open files, or a client that is gone already: the next may do.
+                    tracing::warn!(%error, "forward: a client was not accepted");
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
             }
-            Err(error) => pause_after(&error).await,
         }
     }
-    drop(listener);
-    while relays.join_next().await.is_some() {}
 }
 
-async fn inward(context: Context, listener: MeshListener, to: HostPort, mut ending: watch::Receiver<bool>) {
-    let (context, seats) = (Arc::new(context), Arc::new(Semaphore::new(MOST_RELAYS)));
-    let to = Arc::new(to);
+impl Incoming for MeshListener {
+    type Client = MeshStream;
+
+    async fn next(&self) -> Option<MeshStream> {
+        // It fails when the stacks have been stopped.
+        self.accept().await.ok()
+    }
+}
+
+/// Carries each client until it is told to end, and then those that it has.
+async fn serve<I: Incoming, F: Future<Output = ()> + Send + 'static>(
+    incoming: I,
+    carry: impl Fn(I::Client) -> F + Send,
+    mut ending: watch::Receiver<bool>,
+) {
+    let seats = Arc::new(Semaphore::new(MOST_RELAYS));
     let mut relays = JoinSet::new();
     loop {
         while relays.try_join_next().is_some() {}
-        let Ok(seat) = Arc::clone(&seats).acquire_owned().await else { return };
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            _ = ending.changed() => break,
+        // Who finds no seat waits in the listener's queue.
+        let next = async {
+            let seat = Arc::clone(&seats).acquire_owned().await.ok()?;
+            Some((seat, incoming.next().await?))
         };
-        // The stack has been stopped.
-        let Ok(mesh) = accepted else { break };
-        let (context, to) = (Arc::clone(&context), Arc::clone(&to));
+        let next = tokio::select! {
+            next = next => next,
+            _ = ending.changed() => None,
+        };
+        let Some((seat, client)) = next else { break };
+        let carried = carry(client);
         relays.spawn(async move {
             let _seat = seat;
-            match connect_local(&context, &to).await {
-                Ok(local) => {
-                    prepare(&local, &mesh);
-                    drop(relay(local, mesh, &context.relayed).await);
-                }
-                Err(error) => {
-                    tracing::warn!(%error, host = to.host, port = to.port, "forward");
-                    mesh.abort();
-                }
-            }
+            carried.await;
         });
     }
-    drop(listener);
+    drop(incoming);
     while relays.join_next().await.is_some() {}
 }
 
-async fn pause_after(error: &io::Error) {
-    tracing::warn!(%error, "forward: a client was not accepted");
-    tokio::time::sleep(Duration::from_millis(10)).await;
+async fn outward(context: Context, to: HostPort, client: TcpStream) {
+    match connect_mesh(&context, &to).await {
+        Ok(mesh) => {
+            prepare(&client, &mesh);
+            drop(relay(client, mesh, &context.relayed).await);
+        }
+        Err(error) => tracing::warn!(%error, host = to.host, port = to.port, "forward"),
+    }
+}
+
+async fn inward(context: Context, to: HostPort, mesh: MeshStream) {
+    match connect_local(&context, &to).await {
+        Ok(local) => {
+            prepare(&local, &mesh);
+            drop(relay(local, mesh, &context.relayed).await);
+        }
+        Err(error) => {
+            tracing::warn!(%error, host = to.host, port = to.port, "forward");
+            mesh.abort();
+        }
+    }
 }
 
 async fn connect_mesh(context: &Context, to: &HostPort) -> io::Result<MeshStream> {

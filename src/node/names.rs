@@ -3,18 +3,19 @@
 use std::collections::BTreeMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
 /// Addresses of one name that are tried, in the resolver's order.
 const MOST_TRIED: usize = 4;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Names {
-    hosts: BTreeMap<String, IpAddr>,
+    hosts: Arc<BTreeMap<String, IpAddr>>,
 }
 
 impl Names {
     pub(super) fn new(hosts: &BTreeMap<String, IpAddr>) -> Names {
-        Names { hosts: hosts.clone() }
+        Names { hosts: Arc::new(hosts.clone()) }
     }
 
     pub(super) async fn resolve(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
