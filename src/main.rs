@@ -10,6 +10,7 @@ mod agents;
 mod capture;
 mod certify;
 mod claims;
+mod daemon;
 mod doctor;
 mod explain;
 mod failure;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::failure::{self, Failure};
+use crate::failure::Failure;
 
 pub(crate) mod config;
 pub(crate) mod control;
@@ -38,8 +38,8 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let config = config::load(&arguments.config).map_err(Failure::from)?;
     if arguments.check {
-        return failure::say(&format!("{}: accepted", arguments.config.display()));
+        return crate::daemon::accepted(&arguments.config);
     }
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).without_time().init();
+    crate::daemon::log();
     daemon::run(config, &arguments.config)
 }

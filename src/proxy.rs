@@ -120,9 +120,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn carry(path: &Path, is_check: bool) -> Result<(), Failure> {
     let config = config::load(path)?;
     if is_check {
-        return failure::say(&format!("{}: accepted", path.display()));
+        return crate::daemon::accepted(path);
     }
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).without_time().init();
+    crate::daemon::log();
     serve::run(&config)
 }
 
@@ -157,7 +157,7 @@ fn status(at: &Path) -> Result<(), Failure> {
 
 fn ask(at: &Path, request: Request) -> Result<Option<Status>, Failure> {
     let shown = at.display();
-    let answer = control::ask(at, request)
+    let answer = crate::daemon::control::ask(at, &request)
         .map_err(|error| Failure::failed("ask the proxy", format_args!("{shown}: {error}")))?;
     match answer {
         Response::Done => Ok(None),

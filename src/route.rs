@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::failure::{self, Failure};
+use crate::failure::Failure;
 
 mod config;
 mod daemon;
@@ -31,8 +31,8 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let config = config::load(&arguments.config)?;
     if arguments.check {
-        return failure::say(&format!("{}: accepted", arguments.config.display()));
+        return crate::daemon::accepted(&arguments.config);
     }
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
+    crate::daemon::log();
     daemon::run(config)
 }

@@ -22,13 +22,14 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::config::{self, NodeConfig};
-use super::control::{self, Request, Response};
+use super::control::{Request, Response};
 use super::metrics::{self, Adder, Sums};
 use super::names::Names;
 use super::relay::Relayed;
 use super::snapshot::{CaptureSnapshot, Snapshot};
 use super::socks5::{self, Server, Socks5Counts};
 use super::{forward, links, privileges};
+use crate::daemon::{control, tell};
 use crate::failure::Failure;
 
 /// How often the links are looked after.
@@ -139,13 +140,6 @@ pub(super) fn bind(address: SocketAddr) -> Result<StdListener, Failure> {
         Ok(listener)
     });
     bound.map_err(|error| Failure::failed("listen", format_args!("{address}: {error}")))
-}
-
-/// Tells systemd, where there is one.
-fn tell(state: NotifyState<'_>) {
-    if let Err(error) = sd_notify::notify(&[state]) {
-        tracing::warn!(%error, "systemd was not told");
-    }
 }
 
 struct Signals {

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::net::IpAddr;
-use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -19,12 +18,15 @@ use hopwise_core::{LinkEvent, Machine};
 use hopwise_host::netlink::{CarrierWatch, Detour, DetourConfig, End};
 use hopwise_host::{Driver, Fault, Link, Observer, Poller, SeenPacket, Tun, TunConfig, Turn};
 use hopwise_mesh::{Proxy, ProxyConfig};
+use sd_notify::NotifyState;
+use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::config::{Carrier, Config, Device, Fade, Forecast, MOBILE, Steer};
-use super::control::{self, Request, Response, Status};
+use super::control::{Request, Response, Status};
+use crate::daemon::control::{self, Bound};
+use crate::daemon::tell as tell_systemd;
 use crate::failure::Failure;
-use crate::node::control::Bound;
 use crate::node::links::lane;
 
 /// Kept between two turns of the driver; it drains them each time.
@@ -58,10 +60,10 @@ impl Teller {
         is_heard
     }
 
-    fn ask(&self, request: Request) -> Option<Response> {
+    fn ask(&self, request: Request) -> Response {
         let (sender, answer) = channel();
         self.tell(Command::Tell(request, Some(sender)));
-        answer.recv().ok()
+        answer.recv().unwrap_or_else(|_| Response::Refused("the proxy has ended".to_owned()))
     }
 }
 
@@ -81,12 +83,12 @@ pub(super) fn run(config: &Config) -> Result<(), Failure> {
     })?;
     let (commands, told) = channel();
     let teller = Teller { commands, poller: driver.poller() };
-    listen(&bound, &teller)?;
     for carrier in &config.carriers {
         watch(carrier, &teller)?;
     }
     let detours = config.steer.as_ref().map(|steer| steer_by(config, steer)).transpose()?;
-    keep_time(teller, config)?;
+    keep_time(teller, config, &bound)?;
+    tell_systemd(NotifyState::Ready);
     tracing::info!("ready");
     let forecast = config.forecast.as_ref().map(Forecast::settings).map(Forecasts::new);
     let ended = drive(driver, &told, forecast);
@@ -128,14 +130,6 @@ fn steer_by(config: &Config, steer: &Steer) -> Result<[Detour; 2], Failure> {
         detour(&steer.wire, End::Destination, &config.fixed.name, steer.table)?,
         detour(&steer.radio, End::Source, &config.mobile.name, steer.table + 1)?,
     ])
-}
-
-fn listen(bound: &Bound, teller: &Teller) -> Result<(), Failure> {
-    let failed = |error| Failure::failed("serve the control socket", error);
-    let listener: UnixListener = bound.listener.try_clone().map_err(failed)?;
-    listener.set_nonblocking(false).map_err(failed)?;
-    let teller = teller.clone();
-    spawn("control", move || control::serve(&listener, |request| teller.ask(request)))
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
@@ -189,13 +183,20 @@ async fn follow(fade: Fade, teller: Teller) {
     }
 }
 
-/// Signals and the schedule, on a thread with tokio's clock.
-fn keep_time(teller: Teller, config: &Config) -> Result<(), Failure> {
+/// Signals, the schedule and the control socket, on a thread with tokio's clock.
+fn keep_time(teller: Teller, config: &Config, bound: &Bound) -> Result<(), Failure> {
     let (schedule, has_forecast) = (config.schedule.clone(), config.forecast.is_some());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed("start a runtime", error))?;
+    let listener = {
+        let _inside = runtime.enter();
+        bound.listener.try_clone().and_then(UnixListener::from_std)
+    };
+    let listener = listener.map_err(|error| Failure::failed("serve the control socket", error))?;
     spawn("signals", move || {
         runtime.block_on(async {
+            let told = teller.clone();
+            tokio::spawn(control::serve(listener, move |request| told.ask(request)));
             for fade in schedule {
                 tokio::spawn(follow(fade, teller.clone()));
             }

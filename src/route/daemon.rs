@@ -18,6 +18,7 @@ use hopwise_mesh::aodv::rfc3561::Aodv;
 use hopwise_mesh::aodv::{self, PORT};
 use hopwise_mesh::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use sd_notify::NotifyState;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::config::Config;
@@ -57,6 +58,7 @@ struct Daemon {
 pub(super) fn run(config: Config) -> Result<(), Failure> {
     let ends = watch_signals().map_err(|error| Failure::failed("watch for signals", error))?;
     let mut daemon = Daemon::open(config)?;
+    crate::daemon::tell(NotifyState::Ready);
     tracing::info!(address = %daemon.config.address, "ready");
     daemon.serve(&ends).map_err(|error| Failure::failed("wait for packets", error))
 }

@@ -1,18 +1,14 @@
 //! Asks a daemon over its control socket.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::io;
+use std::path::PathBuf;
 
 use clap::Args;
 
 use super::{Request, Response};
+use crate::daemon::control;
 use crate::failure::Failure;
 
-const ANSWER_WITHIN: Duration = Duration::from_secs(10);
-/// A snapshot of 1,000 connections is below this.
-const LONGEST_ANSWER: u64 = 16 << 20;
 /// Where daemons put their sockets by custom.
 const FOLDER: &str = "/run/hopwise";
 
@@ -28,8 +24,7 @@ impl Control {
     /// Asks, and tells a refusal as a failure.
     pub(crate) fn ask(&self, request: &Request) -> Result<Response, Failure> {
         let path = self.path()?;
-        let question = serde_json::to_string(request).map_err(|error| Failure::failed("ask", error))?;
-        let answered = ask_line(&path, &question).map_err(|error| {
+        let answered = control::ask(&path, request).map_err(|error| {
             let hint = match error.kind() {
                 io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => ": is `hopwise node` running?",
                 io::ErrorKind::PermissionDenied => ": only root and the daemon's user may ask",
@@ -63,17 +58,4 @@ impl Control {
             }
         }
     }
-}
-
-pub(crate) fn ask_line(path: &Path, question: &str) -> io::Result<Response> {
-    let mut stream = UnixStream::connect(path)?;
-    stream.set_read_timeout(Some(ANSWER_WITHIN))?;
-    stream.set_write_timeout(Some(ANSWER_WITHIN))?;
-    stream.write_all(format!("{question}\n").as_bytes())?;
-    let mut answer = String::new();
-    BufReader::new(stream).take(LONGEST_ANSWER).read_line(&mut answer)?;
-    if answer.is_empty() {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    serde_json::from_str(&answer).map_err(io::Error::other)
 }

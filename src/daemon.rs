@@ -1,0 +1,26 @@
+//! What the daemons share: node, proxy and route.
+
+use std::path::Path;
+
+use sd_notify::NotifyState;
+
+use crate::failure::{self, Failure};
+
+pub(crate) mod control;
+
+/// Says on standard error what happens, a line each.
+pub(crate) fn log() {
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).without_time().init();
+}
+
+/// What `--check` says of a configuration that was read.
+pub(crate) fn accepted(path: &Path) -> Result<(), Failure> {
+    failure::say(&format!("{}: accepted", path.display()))
+}
+
+/// Tells systemd, where there is one.
+pub(crate) fn tell(state: NotifyState<'_>) {
+    if let Err(error) = sd_notify::notify(&[state]) {
+        tracing::warn!(%error, "systemd was not told");
+    }
+}

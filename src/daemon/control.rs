@@ -1,0 +1,243 @@
+//! A daemon's control socket: one line of JSON asks, one line answers, and only root and whom the daemon is may ask.
+
+use std::fs;
+use std::io::{self, BufRead, BufReader as StdReader, Read, Write};
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::net::{UnixListener as StdListener, UnixStream as StdStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+/// What a daemon answers.
+pub(crate) trait Answer: Serialize + DeserializeOwned + Send + 'static {
+    /// That it does not, and why.
+    fn refused(problem: String) -> Self;
+}
+
+/// Clients at a time, how long one may take to ask, and how much it may say.
+const MOST_CLIENTS: usize = 32;
+const ASK_WITHIN: Duration = Duration::from_secs(5);
+const ANSWER_WITHIN: Duration = Duration::from_secs(10);
+const LONGEST_QUESTION: u64 = 64 << 10;
+/// A snapshot of 1,000 connections is below this.
+const LONGEST_ANSWER: u64 = 16 << 20;
+
+/// The socket's file; it goes with this value, if it is still the same file.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    pub(crate) listener: StdListener,
+    path: PathBuf,
+    inode: u64,
+    /// The folder, where it was made for the socket.
+    folder: Option<PathBuf>,
+}
+
+impl Bound {
+    /// Refuses where a daemon answers already, and clears away what a crash has left.
+    pub(crate) fn new(path: &Path) -> io::Result<Bound> {
+        let folder = make_folder(path)?;
+        match fs::symlink_metadata(path) {
+            Ok(facts) if !facts.file_type().is_socket() => {
+                return Err(io::Error::new(
+                    io::ErrorKind::AlreadyExists,
+                    "a file that is no socket stands there",
+                ));
+            }
+            Ok(_) if StdStream::connect(path).is_ok() => {
+                return Err(io::Error::new(io::ErrorKind::AddrInUse, "another daemon answers there"));
+            }
+            Ok(_) => fs::remove_file(path)?,
+            Err(_) => {}
+        }
+        let listener = StdListener::bind(path)?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
+        listener.set_nonblocking(true)?;
+        let inode = std::os::unix::fs::MetadataExt::ino(&fs::symlink_metadata(path)?);
+        Ok(Bound { listener, path: path.to_owned(), inode, folder })
+    }
+
+    /// The daemon will be someone else, who has to remove it.
+    pub(crate) fn give_to(&self, uid: u32, gid: u32) -> io::Result<()> {
+        for path in self.folder.iter().chain([&self.path]) {
+            std::os::unix::fs::lchown(path, Some(uid), Some(gid))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        let is_ours = |facts: fs::Metadata| std::os::unix::fs::MetadataExt::ino(&facts) == self.inode;
+        if fs::symlink_metadata(&self.path).is_ok_and(is_ours)
+            && let Err(error) = fs::remove_file(&self.path)
+        {
+            tracing::warn!(%error, path = %self.path.display(), "the control socket stays behind");
+        }
+    }
+}
+
+/// The folder, if it had to be made.
+fn make_folder(path: &Path) -> io::Result<Option<PathBuf>> {
+    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else { return Ok(None) };
+    if folder.is_dir() {
+        return Ok(None);
+    }
+    fs::create_dir_all(folder)?;
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
+    Ok(Some(folder.to_owned()))
+}
+
+/// Answers root, and whom the daemon is.
+pub(crate) async fn serve<Q: DeserializeOwned + Send + 'static, A: Answer>(
+    listener: UnixListener,
+    answer: impl Fn(Q) -> A + Send + Sync + 'static,
+) {
+    let (answer, seats) = (Arc::new(answer), Arc::new(Semaphore::new(MOST_CLIENTS)));
+    let own = nix::unistd::geteuid().as_raw();
+    loop {
+        let Ok(seat) = Arc::clone(&seats).acquire_owned().await else { return };
+        let Ok((client, _)) = listener.accept().await else {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            continue;
+        };
+        // The file's permissions say the same; they can be changed, and this cannot.
+        let is_allowed = client.peer_cred().is_ok_and(|peer| peer.uid() == 0 || peer.uid() == own);
+        if !is_allowed {
+            tracing::warn!("control: a user was turned away who is neither root nor the daemon's own");
+            continue;
+        }
+        let answer = Arc::clone(&answer);
+        tokio::spawn(async move {
+            let _seat = seat;
+            // Who is too slow or gone gets nothing.
+            let _ = timeout(ASK_WITHIN, talk(client, answer)).await;
+        });
+    }
+}
+
+async fn talk<Q: DeserializeOwned + Send + 'static, A: Answer>(
+    client: UnixStream,
+    answer: Arc<impl Fn(Q) -> A + Send + Sync + 'static>,
+) -> io::Result<()> {
+    let mut client = BufReader::new(client);
+    let mut line = String::new();
+    (&mut client).take(LONGEST_QUESTION).read_line(&mut line).await?;
+    let response = match serde_json::from_str::<Q>(&line) {
+        // An answer may wait for a disk.
+        Ok(request) => {
+            tokio::task::spawn_blocking(move || answer(request)).await.map_err(io::Error::other)?
+        }
+        Err(error) => A::refused(format!("a question that nobody understands: {error}")),
+    };
+    let mut text = serde_json::to_string(&response).map_err(io::Error::other)?;
+    text.push('\n');
+    client.get_mut().write_all(text.as_bytes()).await?;
+    client.get_mut().shutdown().await
+}
+
+/// Asks a daemon, and waits for its answer.
+pub(crate) fn ask<Q: Serialize, A: Answer>(path: &Path, question: &Q) -> io::Result<A> {
+    ask_line(path, &serde_json::to_string(question).map_err(io::Error::other)?)
+}
+
+fn ask_line<A: Answer>(path: &Path, question: &str) -> io::Result<A> {
+    let mut stream = StdStream::connect(path)?;
+    stream.set_read_timeout(Some(ANSWER_WITHIN))?;
+    stream.set_write_timeout(Some(ANSWER_WITHIN))?;
+    stream.write_all(format!("{question}\n").as_bytes())?;
+    let mut answer = String::new();
+    StdReader::new(stream).take(LONGEST_ANSWER).read_line(&mut answer)?;
+    if answer.is_empty() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    serde_json::from_str(&answer).map_err(io::Error::other)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, PartialEq, serde::Deserialize)]
+    enum Question {
+        Status,
+        Other,
+    }
+
+    #[derive(Debug, PartialEq, Serialize, serde::Deserialize)]
+    enum Told {
+        Pid(u32),
+        No(String),
+    }
+
+    impl Answer for Told {
+        fn refused(problem: String) -> Told {
+            Told::No(problem)
+        }
+    }
+
+    /// A path that no other test uses.
+    fn path(test: &str) -> PathBuf {
+        std::env::temp_dir().join(format!("hopwise-{test}-{}", std::process::id())).join("a.sock")
+    }
+
+    #[test]
+    fn the_socket_is_its_owners_alone_and_goes_with_the_daemon() {
+        let path = path("control-mode");
+        let bound = Bound::new(&path).expect("it is bound");
+        let mode = fs::metadata(&path).expect("it is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        let second = Bound::new(&path).expect_err("a daemon answers there");
+        assert_eq!(second.kind(), io::ErrorKind::AddrInUse);
+        drop(bound);
+        assert!(!path.exists());
+        let _ = fs::remove_dir(path.parent().expect("a folder"));
+    }
+
+    #[test]
+    fn what_a_crash_left_is_cleared_and_anything_else_is_kept() {
+        let path = path("control-crash");
+        let bound = Bound::new(&path).expect("it is bound");
+        let Bound { listener, .. } = &bound;
+        // A crash closes the socket and leaves its file.
+        let copy = path.with_extension("old");
+        fs::rename(&path, &copy).expect("a name");
+        drop(listener.try_clone());
+        drop(bound);
+        fs::rename(&copy, &path).expect("a name");
+        drop(Bound::new(&path).expect("nobody answers there"));
+        fs::write(&path, "precious").expect("a file");
+        let refused = Bound::new(&path).expect_err("a file stands there");
+        assert_eq!(refused.kind(), io::ErrorKind::AlreadyExists);
+        let _ = fs::remove_dir_all(path.parent().expect("a folder"));
+    }
+
+    #[tokio::test]
+    async fn questions_are_answered_and_nonsense_is_refused() {
+        let path = path("control-talk");
+        let bound = Bound::new(&path).expect("it is bound");
+        let listener = UnixListener::from_std(bound.listener.try_clone().expect("a copy")).expect("a socket");
+        let answer = |question| match question {
+            Question::Status => Told::Pid(7),
+            Question::Other => Told::No("no".into()),
+        };
+        let server = tokio::spawn(serve(listener, answer));
+        let ask = |line: &'static str| {
+            let path = path.clone();
+            tokio::task::spawn_blocking(move || ask_line::<Told>(&path, line).expect("an answer"))
+        };
+        let status = ask("\"Status\"").await.expect("no panic");
+        assert_eq!(status, Told::Pid(7));
+        let nonsense = ask("hello").await.expect("no panic");
+        assert!(matches!(nonsense, Told::No(problem) if problem.contains("nobody understands")));
+        server.abort();
+        drop(bound);
+        let _ = fs::remove_dir_all(path.parent().expect("a folder"));
+    }
+}
