@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 mod agents;
+mod air;
 mod capture;
 mod certify;
 mod claims;
@@ -23,6 +24,7 @@ mod route;
 mod run;
 mod schema;
 mod send;
+mod signals;
 mod status;
 mod table;
 mod top;
@@ -42,6 +44,7 @@ enum Sub {
     Run(run::Arguments),
     Trial(trial::Arguments),
     Route(route::Arguments),
+    Air(air::Arguments),
     Certify(certify::Arguments),
     Claims(claims::Arguments),
     Node(node::Arguments),
@@ -65,6 +68,7 @@ fn main() -> ExitCode {
         Sub::Run(arguments) => run::run(&arguments),
         Sub::Trial(arguments) => trial::run(&arguments),
         Sub::Route(arguments) => route::run(&arguments),
+        Sub::Air(arguments) => air::run(&arguments),
         Sub::Certify(arguments) => certify::run(&arguments),
         Sub::Claims(arguments) => claims::run(&arguments),
         Sub::Node(arguments) => node::run(&arguments),

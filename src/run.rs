@@ -7,6 +7,7 @@ use hopwise::lab::cost::Meter;
 use hopwise::lab::result::RunResult;
 use hopwise::scenario::{NoPlan, Prepared, Scenario};
 use hopwise::sim::{Results, Simulation, series};
+use hopwise_air::frames::Framing;
 
 use crate::failure::{Failure, printed};
 
@@ -93,7 +94,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.trace {
         prepared.plan.trace_events = TRACE_EVENTS;
     }
-    let out = out_folder(arguments, &scenario);
+    let out = out_folder(&arguments.out, &scenario);
     let meter = Meter::start();
     let results = simulate(arguments, &prepared, &out)?;
     let world = arguments.world.unwrap_or(World::Sim).name();
@@ -116,7 +117,7 @@ fn simulate(arguments: &Arguments, prepared: &Prepared, out: &Path) -> Result<Re
     simulation.world().keep_ledgers();
     let wanted =
         watch::Wanted { capture: arguments.capture, frames: arguments.frames, trace: arguments.trace };
-    let watch = watch::Watch::begin(wanted, &mut simulation, prepared, out)?;
+    let watch = watch::Watch::begin(wanted, (simulation.world(), Framing::Packet), prepared, out)?;
     if arguments.series {
         // A run has one watcher of its frames.
         let is_watched = arguments.capture || arguments.frames;
@@ -129,9 +130,10 @@ fn simulate(arguments: &Arguments, prepared: &Prepared, out: &Path) -> Result<Re
     Ok(simulation.results())
 }
 
-fn out_folder(arguments: &Arguments, scenario: &Scenario) -> PathBuf {
-    if arguments.out.as_os_str() == "results/SCENARIO" {
+/// Where results go, if nobody says where.
+pub(crate) fn out_folder(out: &Path, scenario: &Scenario) -> PathBuf {
+    if out.as_os_str() == "results/SCENARIO" {
         return PathBuf::from("results").join(&scenario.name);
     }
-    arguments.out.clone()
+    out.to_owned()
 }

@@ -6,6 +6,7 @@ mod certificate;
 mod draw;
 mod gateway;
 mod host;
+pub mod live;
 mod loads;
 mod plan;
 mod programs;

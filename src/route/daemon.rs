@@ -17,14 +17,14 @@ use hopwise_host::{Clock, Link, Received, Tun, TunConfig, random_key};
 use hopwise_mesh::aodv::rfc3561::Aodv;
 use hopwise_mesh::aodv::{self, PORT};
 use hopwise_mesh::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sd_notify::NotifyState;
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::config::Config;
 use super::kernel::Installed;
 use super::neighbours::{Port, v4};
 use crate::failure::Failure;
+use crate::signals;
 
 /// How long packets are let pass before their addresses are looked at: routes live for seconds.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -56,33 +56,11 @@ struct Daemon {
 }
 
 pub(super) fn run(config: Config) -> Result<(), Failure> {
-    let ends = watch_signals().map_err(|error| Failure::failed("watch for signals", error))?;
+    let ends = signals::watch().map_err(|error| Failure::failed("watch for signals", error))?;
     let mut daemon = Daemon::open(config)?;
     crate::daemon::tell(NotifyState::Ready);
     tracing::info!(address = %daemon.config.address, "ready");
     daemon.serve(&ends).map_err(|error| Failure::failed("wait for packets", error))
-}
-
-/// Becomes readable when the daemon is to end.
-fn watch_signals() -> io::Result<OwnedFd> {
-    let ends = eventfd(0, EventfdFlags::CLOEXEC)?;
-    let teller = ends.try_clone()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    let (mut term, mut int) = {
-        let _inside = runtime.enter();
-        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
-    };
-    std::thread::Builder::new().name("signals".into()).spawn(move || {
-        runtime.block_on(async {
-            tokio::select! {
-                _ = term.recv() => {}
-                _ = int.recv() => {}
-            }
-        });
-        // It fails only when it is full of what nobody has read.
-        let _ = rustix::io::write(&teller, &1_u64.to_ne_bytes());
-    })?;
-    Ok(ends)
 }
 
 /// What the kernel has to do, and not to do, for a mesh whose routes are hosts'.

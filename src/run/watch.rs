@@ -7,9 +7,9 @@ use std::path::Path;
 use std::rc::Rc;
 
 use hopwise::scenario::Prepared;
-use hopwise::sim::Simulation;
-use hopwise_air::frames::{CSV_HEADER, FrameEvent};
-use hopwise_air::radiotap;
+use hopwise_air::frames::{CSV_HEADER, FrameEvent, Framing};
+use hopwise_air::{World, radiotap};
+use hopwise_core::Machine;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::trace::text::TraceText;
 
@@ -38,9 +38,10 @@ struct Files {
 }
 
 impl Watch {
-    pub(crate) fn begin(
+    /// `framing` is what the world's packets begin with.
+    pub(crate) fn begin<M: Machine>(
         wanted: Wanted,
-        simulation: &mut Simulation,
+        (world, framing): (&mut World<M>, Framing),
         prepared: &Prepared,
         folder: &Path,
     ) -> Result<Watch, Failure> {
@@ -49,13 +50,15 @@ impl Watch {
         let files = Rc::new(RefCell::new(Files::create(wanted, prepared, folder).map_err(failed)?));
         if wanted.capture || wanted.frames {
             let files = Rc::clone(&files);
-            let sink = move |event: &FrameEvent, packet: &[u8]| files.borrow_mut().on_frame(event, packet);
-            simulation.world().set_frames(Box::new(sink));
+            let sink = move |event: &FrameEvent, packet: &[u8]| {
+                files.borrow_mut().on_frame(event, framing, packet);
+            };
+            world.set_frames(Box::new(sink));
         }
         if wanted.trace {
             let files = Rc::clone(&files);
             let sink = move |node: u32, event: &TraceEvent| files.borrow_mut().on_trace(node, event);
-            simulation.world().set_trace(Box::new(sink));
+            world.set_trace(Box::new(sink));
         }
         Ok(Watch { files })
     }
@@ -109,10 +112,10 @@ impl Files {
         }
     }
 
-    fn on_frame(&mut self, event: &FrameEvent, packet: &[u8]) {
+    fn on_frame(&mut self, event: &FrameEvent, framing: Framing, packet: &[u8]) {
         self.attempt(|files| {
             if let Some(capture) = files.captures.get_mut(event.station as usize) {
-                radiotap::write_frame(capture, event, packet)?;
+                radiotap::write_frame(capture, event, framing, packet)?;
             }
             match &mut files.frames {
                 Some(frames) => writeln!(frames, "{event}"),

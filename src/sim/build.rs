@@ -7,6 +7,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use hopwise_agents::StandardAgents;
+use hopwise_air::frames::Framing;
 use hopwise_air::medium;
 use hopwise_air::random::{Purpose, Stream};
 use hopwise_air::{Seat, WireConfig, World, WorldConfig};
@@ -66,8 +67,18 @@ pub(super) fn world(plan: &Plan) -> Result<World<Host>, Unbuildable> {
         let serving = serving(plan, gateway.node).map_err(Unbuildable)?;
         hosts[gateway.node as usize].serve(serving, news);
     }
-    let seat = |(place, node)| Seat { place, radio: RADIO, address: address_of(node), hears_all: false };
-    let config = WorldConfig {
+    let mut world = World::new(air(plan, Framing::Packet, &address_of), hosts);
+    world.set_loads(loads::of);
+    if !plan.tracks.is_empty() {
+        world.set_motion(plan.tracks.clone());
+    }
+    Ok(world)
+}
+
+/// What there is beside the machines, which `name` calls by their addresses.
+pub(super) fn air(plan: &Plan, framing: Framing, name: &dyn Fn(u32) -> IpAddr) -> WorldConfig {
+    let seat = |(place, node)| Seat { place, radio: RADIO, address: name(node), hears_all: false, framing };
+    WorldConfig {
         phy: plan.phy,
         mac: plan.mac,
         radio: plan.radio,
@@ -75,13 +86,7 @@ pub(super) fn world(plan: &Plan) -> Result<World<Host>, Unbuildable> {
         seats: plan.places.iter().copied().zip(0..).map(seat).collect(),
         wires: wires(plan),
         seed: plan.seed,
-    };
-    let mut world = World::new(config, hosts);
-    world.set_loads(loads::of);
-    if !plan.tracks.is_empty() {
-        world.set_motion(plan.tracks.clone());
     }
-    Ok(world)
 }
 
 /// The proxy before the gateway's node, for an arm that has an agent for it.
@@ -119,7 +124,7 @@ fn limit_hops(plan: &Plan) -> Plan {
 }
 
 /// The same end of a wire has one name: the radio's is 0, wires count on from 1.
-fn wire_links(plan: &Plan, node: u32) -> impl Iterator<Item = (usize, LinkId)> + '_ {
+pub(super) fn wire_links(plan: &Plan, node: u32) -> impl Iterator<Item = (usize, LinkId)> + '_ {
     let mine = plan.wires.iter().enumerate().filter(move |(_, w)| w.ends.0 == node || w.ends.1 == node);
     mine.zip(1..).map(|((wire, _), link)| (wire, LinkId(link)))
 }

@@ -13,6 +13,7 @@ use hopwise::lab::result::RunResult;
 use hopwise::lab::store::Store;
 use hopwise::scenario::Prepared;
 use hopwise::sim::{Simulation, series};
+use hopwise_air::frames::Framing;
 
 use crate::failure::Failure;
 use crate::run::watch::{Wanted, Watch};
@@ -185,7 +186,7 @@ impl Work<'_> {
         let folder: PathBuf = self.store.folder().join("captures").join(&run.id);
         let mut simulation = Simulation::new(&prepared.plan).map_err(unbuilt)?;
         let wanted = Wanted { capture: true, frames: false, trace: false };
-        let watch = Watch::begin(wanted, &mut simulation, prepared, &folder)?;
+        let watch = Watch::begin(wanted, (simulation.world(), Framing::Packet), prepared, &folder)?;
         simulation.run_until(prepared.plan.end());
         watch.end()
     }

@@ -12,9 +12,15 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 /// Names begin with this and the process's number, so that what a killed run left behind can be told.
 const PREFIX: &str = "hoplive";
 
+/// The beginning of a name that no other test has.
+pub(crate) fn prefix(test: &str) -> String {
+    format!("{PREFIX}-{}-{test}", std::process::id())
+}
+
 #[derive(Debug)]
 pub(crate) struct Namespace {
     name: String,
+    is_ours: bool,
 }
 
 /// Why no namespace can be made here, if so.
@@ -53,9 +59,14 @@ impl Namespace {
         }
         let name = format!("{PREFIX}-{}-{number}", std::process::id());
         ip(&["netns", "add", &name]);
-        let namespace = Namespace { name };
+        let namespace = Namespace { name, is_ours: true };
         namespace.ip(&["link", "set", "lo", "up"]);
         namespace
+    }
+
+    /// One that somebody else has made, and removes.
+    pub(crate) fn of_somebody(name: &str) -> Namespace {
+        Namespace { name: name.to_owned(), is_ours: false }
     }
 
     /// `ip` inside.
@@ -149,7 +160,9 @@ fn enter(namespace: &File) {
 
 impl Drop for Namespace {
     fn drop(&mut self) {
-        let _ = Command::new("ip").args(["netns", "del", &self.name]).status();
+        if self.is_ours {
+            let _ = Command::new("ip").args(["netns", "del", &self.name]).status();
+        }
     }
 }
 

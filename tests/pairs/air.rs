@@ -6,6 +6,7 @@ use std::time::Duration;
 use hopwise_agents::StandardAgents;
 use hopwise_air::channel::Channel;
 use hopwise_air::dcf::MacConfig;
+use hopwise_air::frames::Framing;
 use hopwise_air::medium::{Place, Radio};
 use hopwise_air::phy::Phy;
 use hopwise_air::{Seat, World, WorldConfig};
@@ -58,7 +59,7 @@ fn node(number: u32, hops: u32) -> Node {
 fn chain(hops: u32) -> World<Node> {
     let seat = |number: u32| {
         let place = Some(Place { x: f64::from(number) * SPACING_M, y: 0.0 });
-        Seat { place, radio: RADIO, address: address(number), hears_all: false }
+        Seat { place, radio: RADIO, address: address(number), hears_all: false, framing: Framing::Packet }
     };
     let config = WorldConfig {
         phy: Phy::named("dsss-11mbps").expect("a profile"),

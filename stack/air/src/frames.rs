@@ -4,6 +4,51 @@ use std::fmt;
 
 use crate::dcf::{EVERYONE, Frame, FrameKind};
 
+pub type Mac = [u8; 6];
+
+/// Locally administered, with the station's number.
+pub fn mac_of(station: u32) -> Mac {
+    if station == EVERYONE {
+        return [0xff; 6];
+    }
+    let [a, b, c, d] = station.to_be_bytes();
+    [0x02, 0, a, b, c, d]
+}
+
+/// What the packets of a machine begin with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Framing {
+    /// With the packet's own header.
+    #[default]
+    Packet,
+    /// With an Ethernet header, in whose place the radio's own goes on the air.
+    Ethernet,
+}
+
+pub(crate) const ETHERNET_BYTES: usize = 14;
+
+impl Framing {
+    /// What a data frame carries of it.
+    pub fn payload(self, packet: &[u8]) -> &[u8] {
+        match self {
+            Framing::Packet => packet,
+            Framing::Ethernet => packet.get(ETHERNET_BYTES..).unwrap_or_default(),
+        }
+    }
+
+    /// What kind of packet it is.
+    pub fn ether_type(self, packet: &[u8]) -> u16 {
+        match (self, packet) {
+            (Framing::Ethernet, [_, _, _, _, _, _, _, _, _, _, _, _, high, low, ..]) => {
+                u16::from_be_bytes([*high, *low])
+            }
+            (_, [first, ..]) if first >> 4 == 6 => 0x86dd,
+            (_, [first, ..]) if first >> 4 == 0 => 0x0806,
+            _ => 0x0800,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sees {
     Sends,

@@ -6,8 +6,10 @@ pub mod dcf;
 mod deadlines;
 pub mod frames;
 pub mod ledger;
+mod live;
 pub mod medium;
 pub mod motion;
+mod outside;
 pub mod phy;
 pub mod radiotap;
 pub mod random;
@@ -15,5 +17,7 @@ pub mod saturated;
 mod wire;
 mod world;
 
+pub use live::{Lateness, Live, Progress};
+pub use outside::{Outside, Refused, name_of};
 pub use wire::WireConfig;
 pub use world::{FrameSink, Seat, TraceSink, World, WorldConfig};

@@ -4,8 +4,8 @@
 
 use std::io::{self, Write};
 
-use crate::dcf::{EVERYONE, FrameKind};
-use crate::frames::{FrameEvent, Sees};
+use crate::dcf::FrameKind;
+use crate::frames::{FrameEvent, Framing, Mac, Sees, mac_of};
 
 /// Nanoseconds, and IEEE 802.11 with radiotap.
 const MAGIC: u32 = 0xa1b2_3c4d;
@@ -27,13 +27,18 @@ pub fn write_header(to: &mut dyn Write) -> io::Result<()> {
 }
 
 /// A frame that was sent or decoded; others leave nothing that a receiver could write down. `packet` is what a data
-/// frame carries.
-pub fn write_frame(to: &mut dyn Write, event: &FrameEvent, packet: &[u8]) -> io::Result<()> {
+/// frame carries, as its machine has it.
+pub fn write_frame(
+    to: &mut dyn Write,
+    event: &FrameEvent,
+    framing: Framing,
+    packet: &[u8],
+) -> io::Result<()> {
     if !matches!(event.sees, Sees::Sends | Sees::Decodes) {
         return Ok(());
     }
     let mut bytes = radiotap(event);
-    frame(event, packet, &mut bytes);
+    frame(event, framing, packet, &mut bytes);
     to.write_all(&((event.from_ns / 1_000_000_000) as u32).to_le_bytes())?;
     to.write_all(&((event.from_ns % 1_000_000_000) as u32).to_le_bytes())?;
     let len = (bytes.len() as u32).to_le_bytes();
@@ -59,18 +64,9 @@ fn dbm(power_w: f64) -> i8 {
     (10.0 * libm::log10(power_w) + 30.0).clamp(-128.0, 127.0) as i8
 }
 
-/// Locally administered, with the station's number.
-fn address(station: u32) -> [u8; 6] {
-    if station == EVERYONE {
-        return [0xff; 6];
-    }
-    let [a, b, c, d] = station.to_be_bytes();
-    [0x02, 0, a, b, c, d]
-}
+const CELL: Mac = [0x02, 0xff, 0xff, 0xff, 0xff, 0xff];
 
-const CELL: [u8; 6] = [0x02, 0xff, 0xff, 0xff, 0xff, 0xff];
-
-fn frame(event: &FrameEvent, packet: &[u8], out: &mut Vec<u8>) {
+fn frame(event: &FrameEvent, framing: Framing, packet: &[u8], out: &mut Vec<u8>) {
     let frame = &event.frame;
     let control: u8 = match frame.kind {
         FrameKind::Rts => 0xb4,
@@ -80,19 +76,17 @@ fn frame(event: &FrameEvent, packet: &[u8], out: &mut Vec<u8>) {
     };
     out.extend_from_slice(&[control, if frame.is_repeat { 0x08 } else { 0 }]);
     out.extend_from_slice(&((frame.duration_ns / 1_000).min(32_767) as u16).to_le_bytes());
-    out.extend_from_slice(&address(frame.to));
+    out.extend_from_slice(&mac_of(frame.to));
     match frame.kind {
         FrameKind::Cts | FrameKind::Ack => {}
-        FrameKind::Rts => out.extend_from_slice(&address(event.sender)),
+        FrameKind::Rts => out.extend_from_slice(&mac_of(event.sender)),
         FrameKind::Data => {
-            out.extend_from_slice(&address(event.sender));
+            out.extend_from_slice(&mac_of(event.sender));
             out.extend_from_slice(&CELL);
             out.extend_from_slice(&((frame.number << 4) as u16).to_le_bytes());
-            let is_v6 = packet.first().is_some_and(|byte| byte >> 4 == 6);
-            let ether_type: u16 = if is_v6 { 0x86dd } else { 0x0800 };
             out.extend_from_slice(&[0xaa, 0xaa, 0x03, 0, 0, 0]);
-            out.extend_from_slice(&ether_type.to_be_bytes());
-            out.extend_from_slice(packet);
+            out.extend_from_slice(&framing.ether_type(packet).to_be_bytes());
+            out.extend_from_slice(framing.payload(packet));
         }
     }
 }
@@ -121,8 +115,19 @@ mod tests {
 
     fn written(event: &FrameEvent, packet: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        write_frame(&mut bytes, event, packet).expect("memory takes everything");
+        write_frame(&mut bytes, event, Framing::Packet, packet).expect("memory takes everything");
         bytes
+    }
+
+    #[test]
+    fn an_ethernet_header_gives_way_to_the_radios_own_and_leaves_its_type() {
+        let mut frame = vec![0xff; 12];
+        frame.extend_from_slice(&[0x88, 0x8e, 1, 2, 3]);
+        let mut bytes = Vec::new();
+        write_frame(&mut bytes, &event(FrameKind::Data), Framing::Ethernet, &frame)
+            .expect("memory takes everything");
+        assert!(bytes.ends_with(&[0xaa, 0xaa, 3, 0, 0, 0, 0x88, 0x8e, 1, 2, 3]));
+        assert_eq!(bytes.len(), 16 + usize::from(RADIOTAP_LEN) + 24 + 8 + 3);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Machine, NextHop, Rx};
 use crate::channel::Channel;
 use crate::dcf::{Dcf, EVERYONE, FrameKind, MacConfig, News, Outcome, StationStats};
 use crate::deadlines::{Deadlines, NEVER};
-use crate::frames::FrameEvent;
+use crate::frames::{FrameEvent, Framing};
 use crate::ledger::{Ledger, Load};
 use crate::medium::{Place, Radio};
 use crate::motion::Track;
@@ -34,6 +34,7 @@ pub struct Seat {
     pub address: IpAddr,
     /// Packets between others are handed to it too.
     pub hears_all: bool,
+    pub framing: Framing,
 }
 
 #[derive(Clone, Debug)]
@@ -198,6 +199,16 @@ impl<M: Machine> World<M> {
         done
     }
 
+    /// When something happens next, if nobody intervenes.
+    pub fn next(&self) -> Option<Instant> {
+        Some(self.next_ns()).filter(|at| *at != NEVER).map(Instant)
+    }
+
+    fn next_ns(&self) -> u64 {
+        let filed = self.filed.peek().map_or(NEVER, |Reverse((at, ..))| *at);
+        self.dcf.next().min(self.timers.next()).min(filed)
+    }
+
     /// Lets everything happen up to `until`, itself included.
     pub fn run_until(&mut self, until: Instant) {
         while self.step(until.0) {}
@@ -328,7 +339,8 @@ impl<M: Machine> World<M> {
                 }
                 NextHop::All | NextHop::Link => (held.to, held.station) = (None, Some(EVERYONE)),
             }
-            let (bytes, load) = (held.packet.len() as u32, (self.loads)(&held.packet));
+            let payload = self.seats[n].framing.payload(&held.packet);
+            let (bytes, load) = (payload.len() as u32, (self.loads)(payload));
             match held.station {
                 Some(to) => self.dcf.offer_as(self.now, n as u32, to, bytes, load),
                 None => self.refuse(n),

@@ -10,6 +10,7 @@ mod counters;
 mod driver;
 mod fault;
 mod link;
+mod namespace;
 pub mod netlink;
 pub mod nl80211;
 mod observer;
@@ -22,6 +23,7 @@ mod shards;
 mod stack;
 mod stream;
 mod sys;
+mod tap;
 #[cfg(test)]
 mod testing;
 mod tun;
@@ -29,19 +31,21 @@ mod tun_fast;
 mod vnet;
 
 pub use capture::{Capture, CaptureCounts, CaptureError, CaptureSettings, ConnNames, Names, Tap};
-pub use clock::Clock;
+pub use clock::{Clock, live_by_the_clock};
 pub use counters::{LinkCounters, LinkDrop, Traffic};
 pub use driver::{Driver, Turn};
 pub use fault::{Fault, FaultConfig};
 pub use link::{Arrived, Link, LinkError, MAX_PACKET, Received, Sent, describe};
+pub use namespace::{Namespace, NamespaceError, set_switch};
 pub use observer::{Direction, Observer, SeenPacket};
 #[cfg(feature = "pcap")]
 pub use pcap::{LiveCapture, Pace, Replay};
-pub use poller::Poller;
+pub use poller::{Interest, Poller};
 pub use raw::{Raw, RawConfig};
 pub use shards::{Shards, ShardsListener, shard_of};
 pub use stack::{ConnectError, Stack, StackConfig, StackError, Stopped};
 pub use stream::{OwnedReadHalf, OwnedWriteHalf, TcpListener, TcpStream};
+pub use tap::{TapConfig, TapDevice};
 pub use tun::{Tun, TunConfig};
 pub use tun_fast::TunFast;
 

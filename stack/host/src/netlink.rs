@@ -12,6 +12,7 @@ use std::os::fd::AsFd;
 use std::thread;
 
 use netlink_packet_route::address::{AddressAttribute, AddressFlags};
+use netlink_packet_route::link::LinkAttribute;
 use rtnetlink::{Handle, LinkUnspec, RouteMessageBuilder};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 
@@ -24,6 +25,10 @@ pub use detour::{Detour, DetourConfig, End};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeviceSettings {
     pub mtu: Option<u16>,
+    /// The address of its own on an Ethernet.
+    pub mac: Option<[u8; 6]>,
+    /// How many packets the kernel lets wait for it.
+    pub queue_packets: Option<u32>,
     /// The kernel's own addresses there.
     pub addresses: Vec<Prefix>,
     /// What the kernel sends there.
@@ -57,6 +62,12 @@ pub fn configure(device: &str, settings: &DeviceSettings) -> Result<(), NetlinkE
         let mut link = LinkUnspec::new_with_index(index).up();
         if let Some(mtu) = settings.mtu {
             link = link.mtu(u32::from(mtu));
+        }
+        if let Some(mac) = settings.mac {
+            link = link.address(mac.to_vec());
+        }
+        if let Some(packets) = settings.queue_packets {
+            link = link.append_extra_attribute(LinkAttribute::TxQueueLen(packets));
         }
         let request = handle.link().set(link.build()).execute().await;
         request.map_err(|error| kernel("take it up", error))?;

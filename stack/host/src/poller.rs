@@ -21,16 +21,19 @@ pub struct Poller {
     wake: OwnedFd,
 }
 
-/// Whether a link that is full waits for room.
+/// What a descriptor is waited for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Interest {
+pub enum Interest {
+    Nothing,
     Read,
+    /// Also for room to write.
     ReadAndRoom,
 }
 
 impl Interest {
     fn flags(self) -> epoll::EventFlags {
         match self {
+            Interest::Nothing => epoll::EventFlags::empty(),
             Interest::Read => epoll::EventFlags::IN,
             Interest::ReadAndRoom => epoll::EventFlags::IN | epoll::EventFlags::OUT,
         }
@@ -38,24 +41,25 @@ impl Interest {
 }
 
 impl Poller {
-    pub(crate) fn new() -> io::Result<Poller> {
+    pub fn new() -> io::Result<Poller> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         epoll::add(&epoll, &wake, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
         Ok(Poller { epoll, wake })
     }
 
-    pub(crate) fn add(&self, fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
+    /// From now on `wait` tells by this index when there is something to read.
+    pub fn add(&self, fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
         let data = epoll::EventData::new_u64(index as u64);
         Ok(epoll::add(&self.epoll, fd, data, Interest::Read.flags())?)
     }
 
-    pub(crate) fn change(&self, fd: BorrowedFd<'_>, index: usize, interest: Interest) -> io::Result<()> {
+    pub fn change(&self, fd: BorrowedFd<'_>, index: usize, interest: Interest) -> io::Result<()> {
         let data = epoll::EventData::new_u64(index as u64);
         Ok(epoll::modify(&self.epoll, fd, data, interest.flags())?)
     }
 
-    pub(crate) fn remove(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
+    pub fn remove(&self, fd: BorrowedFd<'_>) -> io::Result<()> {
         Ok(epoll::delete(&self.epoll, fd)?)
     }
 
@@ -67,12 +71,7 @@ impl Poller {
 
     /// Waits until something is ready, the deadline has come, or it is woken; marks in `ready` the links that may be
     /// read or have room, by index.
-    pub(crate) fn wait(
-        &self,
-        clock: &Clock,
-        until: Option<Instant>,
-        ready: &mut Vec<usize>,
-    ) -> io::Result<()> {
+    pub fn wait(&self, clock: &Clock, until: Option<Instant>, ready: &mut Vec<usize>) -> io::Result<()> {
         ready.clear();
         let rest = until.map(|until| timespec(until.since(clock.now())));
         let mut events = [const { epoll::Event { flags: epoll::EventFlags::empty(), data: NO_DATA } }; 16];

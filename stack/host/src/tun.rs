@@ -46,6 +46,7 @@ impl TunConfig {
             mtu: Some(self.mtu),
             addresses: self.kernel_addresses.clone(),
             routes: self.routes.clone(),
+            ..DeviceSettings::default()
         }
     }
 }
@@ -64,20 +65,26 @@ impl Tun {
     /// removes what was created here when the link is dropped, addresses and routes with it.
     pub fn open(config: &TunConfig) -> Result<Tun, LinkError> {
         config.check()?;
-        let iface = Iface::without_packet_info(&config.name, Mode::Tun)
-            .map_err(|error| LinkError::system("open a TUN device", &config.name, error))?;
-        let name = iface.name().to_owned();
-        iface.set_non_blocking().map_err(|error| LinkError::system("make it non-blocking", &name, error))?;
-        let fd = sys::owned(iface);
-        // A user with offload who was killed has left its flags to a device that outlives its users.
-        sys::clear_tun_offloads(fd.as_fd())
-            .map_err(|error| LinkError::system("turn offload off", &name, error))?;
-        rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC)
-            .map_err(|error| LinkError::system("keep it from child processes", &name, error))?;
+        let (fd, name) = create(&config.name, Mode::Tun)?;
         netlink::configure(&name, &config.settings())
             .map_err(|error| LinkError::Configure { device: name.clone(), error })?;
         Ok(Tun { fd, name, mtu: config.mtu, tally: Tally::new(), is_gone: false })
     }
+}
+
+/// Makes a device without headers of its own before packets, or attaches to one that nobody else has open.
+pub(crate) fn create(name: &str, mode: Mode) -> Result<(OwnedFd, String), LinkError> {
+    let iface = Iface::without_packet_info(name, mode)
+        .map_err(|error| LinkError::system("open a TUN device", name, error))?;
+    let name = iface.name().to_owned();
+    iface.set_non_blocking().map_err(|error| LinkError::system("make it non-blocking", &name, error))?;
+    let fd = sys::owned(iface);
+    // A user with offload who was killed has left its flags to a device that outlives its users.
+    sys::clear_tun_offloads(fd.as_fd())
+        .map_err(|error| LinkError::system("turn offload off", &name, error))?;
+    rustix::io::fcntl_setfd(&fd, rustix::io::FdFlags::CLOEXEC)
+        .map_err(|error| LinkError::system("keep it from child processes", &name, error))?;
+    Ok((fd, name))
 }
 
 impl Link for Tun {

@@ -1,0 +1,103 @@
+//! `hopwise air`: the radios of a scenario in real time, under programs that know nothing of it.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use hopwise::scenario::{NoPlan, Prepared, Scenario};
+use hopwise::sim::live;
+use hopwise::units::Time;
+use hopwise_air::frames::Framing;
+
+use crate::failure::{Failure, printed};
+use crate::run::watch::{Wanted, Watch};
+use crate::signals;
+
+mod medium;
+mod report;
+mod stations;
+
+/// Put a scenario's radios under real programs: a namespace with a TAP device for each node, in real time
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hopwise air configs/chain.yaml --set topology.hops=3
+  ip netns exec chain-n0 ping 10.0.0.4          # meanwhile; the nodes are 10.0.0.1, 10.0.0.2, …
+  ip netns exec chain-n3 iperf3 -s
+  hopwise air configs/chain.yaml --capture --for 60s --json
+
+What the device air0 of a node sends goes over the scenario's radio: 802.11 with its collisions, losses, movements and
+outages, as `hopwise run` has it. The kernels of the nodes forward; with `routing: { protocol: static }` they are given
+the shortest ways, else they have none until some program finds them. The scenario's flows and agents count for nothing.
+It takes root, ends on SIGTERM and SIGINT, and removes its namespaces then; those of one that was killed are removed by
+the next one of the same prefix.")]
+pub(crate) struct Arguments {
+    /// The scenario, in YAML
+    scenario: PathBuf,
+    /// Whose settings hold where arms set some; the first one's where nothing is said
+    #[arg(long, value_name = "A")]
+    arm: Option<String>,
+    /// What chance is drawn from
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Sets a value over the file's, such as topology.hops=7; VALUE is YAML; may be given several times
+    #[arg(long, value_name = "PATH=VALUE")]
+    set: Vec<String>,
+    /// What stands before the nodes' names in those of namespaces; the scenario's name where nothing is said
+    #[arg(long, value_name = "P")]
+    prefix: Option<String>,
+    /// Ends after so long
+    #[arg(long = "for", value_name = "TIME")]
+    lasts: Option<Time>,
+    /// Where captures and frames go
+    #[arg(long, value_name = "DIR", default_value = "results/SCENARIO", hide_default_value = true)]
+    out: PathBuf,
+    /// One JSON object on standard output at the end, and nothing else
+    #[arg(long)]
+    json: bool,
+    /// Write what each radio sends and decodes to NODE.pcap, which Wireshark reads
+    #[arg(long)]
+    capture: bool,
+    /// Write what every radio sees of every frame to frames.csv
+    #[arg(long)]
+    frames: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let scenario = Scenario::load(&arguments.scenario, &arguments.set)?;
+    let prepared = prepare(arguments, &scenario)?;
+    let prefix = arguments.prefix.as_ref().unwrap_or(&scenario.name);
+    stations::check(prefix, &prepared)?;
+    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
+    let ends = signals::watch().map_err(|error| Failure::failed("watch for signals", error))?;
+    let stations = stations::Stations::open(prefix, &prepared)?;
+    let mut live = live::world(&prepared.plan);
+    let wanted = Wanted { capture: arguments.capture, frames: arguments.frames, trace: false };
+    let out = crate::run::out_folder(&arguments.out, &scenario);
+    let watch = Watch::begin(wanted, (live.world(), Framing::Ethernet), &prepared, &out)?;
+    for (name, namespace, address) in stations.named(&prepared) {
+        tracing::info!(node = name, namespace, %address, "station");
+    }
+    tracing::info!("ready");
+    let lasts = arguments.lasts.map(|lasts| lasts.0);
+    let refused = medium::serve(&mut live, &stations, &ends, lasts)
+        .map_err(|error| Failure::failed("wait for frames", error))?;
+    watch.end()?;
+    let report = report::of(&scenario.name, &prepared, &mut live, &refused);
+    printed(if arguments.json { report.print_json() } else { report.print_text() })
+}
+
+fn prepare(arguments: &Arguments, scenario: &Scenario) -> Result<Prepared, Failure> {
+    let plan = |arm: Option<&str>| scenario.plan(arm, arguments.seed);
+    let planned = match plan(arguments.arm.as_deref()) {
+        // What arms are about does not concern the radio.
+        Err(NoPlan::WhichArm { arms }) if arguments.arm.is_none() => plan(arms.first().map(String::as_str)),
+        planned => planned,
+    };
+    planned.map_err(|no_plan| match no_plan {
+        NoPlan::Refused(refusal) => Failure::Located(refusal),
+        NoPlan::WhichArm { arms } => Failure::refused(
+            "--arm",
+            format_args!("no arm of that name, expected one of: {}", arms.join(", ")),
+        ),
+    })
+}

@@ -1,0 +1,155 @@
+//! The loop: what is due on the air, frames that have come to their devices, frames that devices send.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use hopwise_air::{Live, Outside, Progress, Refused};
+use hopwise_core::Instant;
+use hopwise_host::{Clock, Interest, Poller, live_by_the_clock};
+
+use super::stations::{Port, Stations};
+
+/// What the signals' descriptor is known by.
+const ENDS: usize = usize::MAX - 1;
+const LARGEST: usize = 65_536;
+/// How often it is said that the world is behind.
+const SAY_EVERY: Duration = Duration::from_secs(1);
+
+/// Frames that went no further, by node.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Dropped {
+    pub(super) in_anothers_name: Vec<u64>,
+    /// The kernel did not take them: its device is down.
+    pub(super) not_taken: Vec<u64>,
+}
+
+struct Medium<'a> {
+    live: &'a mut Live<Outside>,
+    ports: &'a [Port],
+    /// Those that are not read until what was read of them is on the air.
+    is_full: Vec<bool>,
+    poller: Poller,
+    clock: Clock,
+    say_at: Instant,
+    buffer: Vec<u8>,
+    dropped: Dropped,
+}
+
+/// Runs until `ends` is readable or `lasts` is over.
+pub(super) fn serve(
+    live: &mut Live<Outside>,
+    stations: &Stations,
+    ends: &OwnedFd,
+    lasts: Option<Duration>,
+) -> io::Result<Dropped> {
+    if let Err(error) = live_by_the_clock() {
+        tracing::warn!(%error, "no real-time priority: on a busy machine the radio falls behind");
+    }
+    let count = live.machines().len();
+    let (ports, poller) = (&stations.ports[..], Poller::new()?);
+    poller.add(ends.as_fd(), ENDS)?;
+    for (index, port) in ports.iter().enumerate() {
+        poller.add(port.device.as_fd(), index)?;
+    }
+    let mut medium = Medium {
+        live,
+        ports,
+        is_full: vec![false; ports.len()],
+        poller,
+        clock: Clock::start(),
+        say_at: Instant::ZERO,
+        buffer: vec![0; LARGEST],
+        dropped: Dropped { in_anothers_name: vec![0; count], not_taken: vec![0; count] },
+    };
+    medium.run(lasts.map(|lasts| Instant::ZERO + lasts))?;
+    Ok(medium.dropped)
+}
+
+impl Medium<'_> {
+    fn run(&mut self, until: Option<Instant>) -> io::Result<()> {
+        let mut ready = Vec::new();
+        loop {
+            let now = self.clock.now();
+            if until.is_some_and(|until| until <= now) {
+                return Ok(());
+            }
+            let progress = self.live.advance(now);
+            self.deliver();
+            self.say_if_late(now);
+            for index in 0..self.ports.len() {
+                if self.is_full[index] {
+                    self.read(index)?;
+                }
+            }
+            let wake_at = match progress {
+                Progress::MoreIsDue => Some(now),
+                Progress::UpToDate => self.live.poll_timeout().into_iter().chain(until).min(),
+            };
+            self.poller.wait(&self.clock, wake_at, &mut ready)?;
+            if ready.contains(&ENDS) {
+                return Ok(());
+            }
+            // What comes now comes to a world of now.
+            self.live.advance(self.clock.now());
+            for index in ready.drain(..) {
+                self.read(index)?;
+            }
+            self.deliver();
+        }
+    }
+
+    /// Reads a device while there is room for what it sends.
+    fn read(&mut self, index: usize) -> io::Result<()> {
+        let Port { node, link, device } = &self.ports[index];
+        while self.live.machines()[*node as usize].has_room(*link) {
+            let Some(bytes) = device.read(&mut self.buffer) else { return self.set_full(index, false) };
+            let frame = &self.buffer[..bytes];
+            let put = self.live.world().with(*node, |_, outside| outside.put(*link, frame));
+            if put == Err(Refused::InAnothersName) {
+                self.dropped.in_anothers_name[*node as usize] += 1;
+            }
+        }
+        self.set_full(index, true)
+    }
+
+    fn set_full(&mut self, index: usize, is_full: bool) -> io::Result<()> {
+        if std::mem::replace(&mut self.is_full[index], is_full) == is_full {
+            return Ok(());
+        }
+        let interest = if is_full { Interest::Nothing } else { Interest::Read };
+        self.poller.change(self.ports[index].device.as_fd(), index, interest)
+    }
+
+    fn deliver(&mut self) {
+        let (ports, dropped) = (self.ports, &mut self.dropped);
+        for node in 0..self.live.machines().len() as u32 {
+            if !self.live.machines()[node as usize].has_mail() {
+                continue;
+            }
+            self.live.world().with(node, |_, outside| {
+                outside.take(|link, frame| {
+                    let port = ports.iter().find(|port| port.node == node && port.link == link);
+                    if port.is_some_and(|port| port.device.write(frame).is_err()) {
+                        dropped.not_taken[node as usize] += 1;
+                    }
+                });
+            });
+        }
+    }
+
+    fn say_if_late(&mut self, now: Instant) {
+        if self.say_at > now {
+            return;
+        }
+        if let Some(worst) = self.live.take_worst() {
+            let (ms, lateness) = (worst.as_secs_f64() * 1e3, self.live.lateness());
+            let left_out_s = lateness.left_out.as_secs_f64();
+            tracing::warn!(
+                "behind real time by up to {ms:.0} ms ({} times so far, {left_out_s:.1} s left out)",
+                lateness.times
+            );
+            self.say_at = now + SAY_EVERY;
+        }
+    }
+}

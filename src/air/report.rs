@@ -1,0 +1,98 @@
+//! What came of it, at the end.
+
+use std::io::{self, Write};
+
+use hopwise::scenario::Prepared;
+use hopwise_air::dcf::StationStats;
+use hopwise_air::{Lateness, Live, Outside};
+use serde::Serialize;
+
+use super::medium::Dropped;
+use crate::table;
+
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    scenario: String,
+    seed: u64,
+    lasted_s: f64,
+    stations: Vec<Row>,
+    behind: Behind,
+}
+
+#[derive(Debug, Serialize)]
+struct Row {
+    node: String,
+    frames_sent: u64,
+    airtime_s: f64,
+    collisions: u64,
+    retry_drops: u64,
+    /// Frames that the device sent with the address of somebody else.
+    in_anothers_name: u64,
+    /// Frames for a device that was down.
+    not_taken: u64,
+}
+
+/// How far the radio was behind real time.
+#[derive(Debug, Serialize)]
+struct Behind {
+    times: u64,
+    worst_s: f64,
+    left_out_s: f64,
+}
+
+pub(super) fn of(scenario: &str, prepared: &Prepared, live: &mut Live<Outside>, dropped: &Dropped) -> Report {
+    let Lateness { worst, times, left_out } = live.lateness();
+    let world = live.world();
+    let row = |(name, node): (&String, u32)| {
+        let stats: &StationStats = world.stats(node);
+        Row {
+            node: name.clone(),
+            frames_sent: stats.frames_sent.total(),
+            airtime_s: stats.airtime_ns as f64 / 1e9,
+            collisions: stats.collisions,
+            retry_drops: stats.retry_drops,
+            in_anothers_name: dropped.in_anothers_name[node as usize],
+            not_taken: dropped.not_taken[node as usize],
+        }
+    };
+    Report {
+        scenario: scenario.to_owned(),
+        seed: prepared.plan.seed,
+        lasted_s: world.now().since(hopwise_core::Instant::ZERO).as_secs_f64(),
+        stations: prepared.names.iter().zip(0..).map(row).collect(),
+        behind: Behind { times, worst_s: worst.as_secs_f64(), left_out_s: left_out.as_secs_f64() },
+    }
+}
+
+impl Report {
+    pub(super) fn print_json(&self) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        serde_json::to_writer(&mut out, self)?;
+        writeln!(out)
+    }
+
+    pub(super) fn print_text(&self) -> io::Result<()> {
+        let mut out = io::stdout().lock();
+        writeln!(out, "{}, seed {}: {:.1} s of the air", self.scenario, self.seed, self.lasted_s)?;
+        let columns =
+            ["node", "frames", "airtime s", "collisions", "given up", "in another's name", "not taken"];
+        let cells = |row: &Row| {
+            let counts = [row.collisions, row.retry_drops, row.in_anothers_name, row.not_taken];
+            let first = [row.node.clone(), row.frames_sent.to_string(), format!("{:.3}", row.airtime_s)];
+            first.into_iter().chain(counts.iter().map(u64::to_string)).collect()
+        };
+        let rows: Vec<Vec<String>> = self.stations.iter().map(cells).collect();
+        for line in table::lines(&columns, &rows) {
+            writeln!(out, "{line}")?;
+        }
+        let Behind { times, worst_s, left_out_s } = self.behind;
+        let worst_ms = worst_s * 1e3;
+        match times {
+            0 => writeln!(out, "in real time, {worst_ms:.1} ms late at the worst"),
+            _ => writeln!(
+                out,
+                "behind real time {times} times, by {worst_ms:.1} ms at the worst; {left_out_s:.1} s were left out"
+            ),
+        }
+    }
+}

@@ -1,0 +1,223 @@
+//! A namespace for each node, with its devices and its ways to the others. All of it is gone when it is dropped.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+
+use hopwise::scenario::Prepared;
+use hopwise::sim::live::{self, Station, Step};
+use hopwise::sim::{Plan, RoutingPlan};
+use hopwise_core::LinkId;
+use hopwise_core::ip::Prefix;
+use hopwise_host::netlink;
+use hopwise_host::routing::{KernelRoutes, Way};
+use hopwise_host::{Namespace, TapConfig, TapDevice, set_switch};
+use rustix::fs::{FlockOperation, flock};
+
+use crate::failure::Failure;
+
+/// Each takes a namespace, a process of `ip`, and a route to every other one.
+const MOST: usize = 200;
+const MTU: u16 = 1500;
+/// Where it is written which namespaces a prefix has.
+const NOTES: &str = "/run/hopwise";
+
+/// A device of a node's.
+#[derive(Debug)]
+pub(super) struct Port {
+    pub(super) node: u32,
+    pub(super) link: LinkId,
+    pub(super) device: TapDevice,
+}
+
+// In the order in which they are dropped: devices and routes, the namespaces, the note of them.
+#[derive(Debug)]
+pub(super) struct Stations {
+    /// In the order of nodes.
+    pub(super) ports: Vec<Port>,
+    _routes: Vec<KernelRoutes>,
+    namespaces: Vec<Namespace>,
+    addresses: Vec<IpAddr>,
+    _note: Note,
+}
+
+/// Refuses what no namespaces can be made for.
+pub(super) fn check(prefix: &str, prepared: &Prepared) -> Result<(), Failure> {
+    let is_sound = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    if prefix.is_empty() || prefix.len() > 100 || prefix.starts_with('.') || !prefix.chars().all(is_sound) {
+        let wanted = "expected letters, digits, dots and dashes, for names of namespaces";
+        return Err(Failure::refused("--prefix", format_args!("`{prefix}`, {wanted}")));
+    }
+    let count = prepared.plan.places.len();
+    if count > MOST {
+        let problem = format!("{count} nodes, expected at most {MOST}: each gets a namespace of its own");
+        return Err(Failure::refused("topology", problem));
+    }
+    Ok(())
+}
+
+impl Stations {
+    pub(super) fn open(prefix: &str, prepared: &Prepared) -> Result<Stations, Failure> {
+        let plan = &prepared.plan;
+        let names: Vec<_> = prepared.names.iter().map(|name| format!("{prefix}-{name}")).collect();
+        let note = Note::take(prefix, &names)?;
+        let mut stations = Stations {
+            ports: Vec::new(),
+            _routes: Vec::new(),
+            namespaces: Vec::new(),
+            addresses: live::stations(plan).iter().map(|station| station.address).collect(),
+            _note: note,
+        };
+        let all = live::stations(plan).into_iter().zip(live::routes(plan));
+        for ((node, name), (station, steps)) in (0..).zip(&names).zip(all) {
+            let failed = |error: &dyn std::fmt::Display| {
+                Failure::failed("make a station", format_args!("{name}: {error}"))
+            };
+            let namespace = Namespace::create(name).map_err(|error| failed(&error))?;
+            let furnished =
+                namespace.run(|| furnish(plan, node, &station, &steps)).map_err(|error| failed(&error))?;
+            stations.namespaces.push(namespace);
+            let (ports, routes) = furnished.map_err(|error| failed(&error))?;
+            stations.ports.extend(ports);
+            stations._routes.extend(routes);
+        }
+        Ok(stations)
+    }
+
+    /// What each node and its namespace are called, and its address.
+    pub(super) fn named<'a>(
+        &'a self,
+        prepared: &'a Prepared,
+    ) -> impl Iterator<Item = (&'a str, &'a str, IpAddr)> {
+        let names = prepared.names.iter().map(String::as_str);
+        let places = self.namespaces.iter().map(Namespace::name).zip(self.addresses.iter().copied());
+        names.zip(places).map(|(name, (namespace, address))| (name, namespace, address))
+    }
+}
+
+type Furniture = (Vec<Port>, Option<KernelRoutes>);
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Within a namespace: switches, devices, routes.
+fn furnish(plan: &Plan, node: u32, station: &Station, steps: &[Step]) -> Result<Furniture, AnyError> {
+    // A packet that is forwarded leaves by the device that it came from. What the kernel says of its own accord to
+    // neighbours of IPv6 would take airtime.
+    for (key, value) in [
+        ("ipv4/ip_forward", "1"),
+        ("ipv4/conf/all/rp_filter", "0"),
+        ("ipv4/conf/default/rp_filter", "0"),
+        ("ipv4/conf/all/send_redirects", "0"),
+        ("ipv4/conf/default/send_redirects", "0"),
+        ("ipv4/conf/all/accept_redirects", "0"),
+        ("ipv4/conf/default/accept_redirects", "0"),
+        ("ipv6/conf/all/disable_ipv6", "1"),
+        ("ipv6/conf/default/disable_ipv6", "1"),
+    ] {
+        set_switch(key, value).map_err(|error| format!("set net/{key}: {error}"))?;
+    }
+    netlink::set_up("lo", true)?;
+    let mut ports = Vec::new();
+    for device in &station.devices {
+        let name = name_of(device.link, device.is_radio);
+        let config = TapConfig {
+            name,
+            mtu: MTU,
+            mac: station.mac,
+            // One more waits with the medium, and one is in the radio's hands.
+            queue_packets: plan.queue_packets.saturating_sub(2).max(1) as u32,
+            addresses: vec![Prefix::host(station.address)],
+        };
+        ports.push(Port { node, link: device.link, device: TapDevice::open(&config)? });
+    }
+    let routes = match plan.routing {
+        RoutingPlan::Static => Some(set_routes(station, steps)?),
+        _ => None,
+    };
+    Ok((ports, routes))
+}
+
+fn name_of(link: LinkId, is_radio: bool) -> String {
+    if is_radio { "air0".to_owned() } else { format!("wire{}", link.0) }
+}
+
+fn set_routes(station: &Station, steps: &[Step]) -> Result<KernelRoutes, AnyError> {
+    let routes = KernelRoutes::open(v4(station.address)?)?;
+    let mut devices = Vec::new();
+    for device in &station.devices {
+        devices.push((device.link, netlink::index_of(&name_of(device.link, device.is_radio))?));
+    }
+    // Neighbours first: the kernel wants to know the way to a gateway.
+    let (near, far): (Vec<Step>, Vec<Step>) = steps.iter().partition(|step| step.to == step.via);
+    for Step { to, link, via } in near.into_iter().chain(far) {
+        let device = devices.iter().find(|(known, _)| *known == link).map_or(0, |(_, index)| *index);
+        routes.set(v4(to)?, Way { device, next_hop: v4(via)? })?;
+    }
+    Ok(routes)
+}
+
+fn v4(address: IpAddr) -> Result<Ipv4Addr, AnyError> {
+    match address {
+        IpAddr::V4(address) => Ok(address),
+        IpAddr::V6(_) => Err("the kernel's routes are IPv4's here".into()),
+    }
+}
+
+/// Which namespaces a prefix has, for whoever comes after a process that was killed; locked as long as it is used.
+#[derive(Debug)]
+struct Note {
+    file: File,
+    path: PathBuf,
+}
+
+impl Note {
+    fn take(prefix: &str, names: &[String]) -> Result<Note, Failure> {
+        let path = Path::new(NOTES).join(format!("air-{prefix}.names"));
+        let failed = |error: io::Error| {
+            Failure::failed("write down names", format_args!("{}: {error}", path.display()))
+        };
+        fs::create_dir_all(NOTES).map_err(failed)?;
+        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
+        let file = file.map_err(failed)?;
+        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+            let problem =
+                format!("another `hopwise air` has `{prefix}`: end it, or choose another with --prefix");
+            return Err(Failure::failed("make namespaces", problem));
+        }
+        // From here on it is ours to remove.
+        let mut note = Note { file, path: path.clone() };
+        note.remove_stale().map_err(failed)?;
+        if let Some(name) = names.iter().find(|name| Namespace::exists(name)) {
+            let problem = format!("`{name}` is somebody else's: choose another prefix with --prefix");
+            return Err(Failure::failed("make namespaces", problem));
+        }
+        note.write(names).map_err(failed)?;
+        Ok(note)
+    }
+
+    /// Removes what is written there.
+    fn remove_stale(&mut self) -> io::Result<()> {
+        let mut names = String::new();
+        self.file.read_to_string(&mut names)?;
+        for name in names.lines().filter(|name| Namespace::exists(name)) {
+            match Namespace::remove(name) {
+                Ok(()) => tracing::info!(name, "removed a namespace that was left behind"),
+                Err(error) => tracing::warn!(%error, "a namespace was left behind"),
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, names: &[String]) -> io::Result<()> {
+        self.file.set_len(0)?;
+        self.file.rewind()?;
+        writeln!(self.file, "{}", names.join("\n"))
+    }
+}
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        // Who waits for the lock of a file that is gone finds no names in it.
+        let _ = fs::remove_file(&self.path);
+    }
+}

@@ -1,0 +1,81 @@
+//! A plan's radios and wires in real time, for programs that are elsewhere: its flows and agents count for nothing.
+
+use std::net::IpAddr;
+
+use hopwise_air::frames::{Framing, Mac, mac_of};
+use hopwise_air::{Live, Outside, World, name_of};
+use hopwise_core::{LinkId, NextHop};
+use hopwise_mesh::towards;
+
+use super::build::{self, RADIO, address_of, wire_links};
+use super::plan::Plan;
+
+/// A node as programs see it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Station {
+    pub mac: Mac,
+    pub address: IpAddr,
+    pub devices: Vec<Device>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Device {
+    pub link: LinkId,
+    pub is_radio: bool,
+}
+
+/// How a node reaches another one: through this device, by that neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    pub to: IpAddr,
+    pub link: LinkId,
+    pub via: IpAddr,
+}
+
+/// Who there is.
+pub fn stations(plan: &Plan) -> Vec<Station> {
+    let station = |node: u32| {
+        let radio = plan.places[node as usize].map(|_| Device { link: RADIO, is_radio: true });
+        let wires = wire_links(plan, node).map(|(_, link)| Device { link, is_radio: false });
+        Station {
+            mac: mac_of(node),
+            address: address_of(node),
+            devices: radio.into_iter().chain(wires).collect(),
+        }
+    };
+    (0..plan.places.len() as u32).map(station).collect()
+}
+
+/// The world without anybody in it.
+pub fn world(plan: &Plan) -> Live<Outside> {
+    let outside = |station: Station| {
+        station.devices.iter().fold(Outside::new(station.mac), |outside, device| {
+            if device.is_radio { outside.with_radio(device.link) } else { outside.with_wire(device.link) }
+        })
+    };
+    let config = build::air(plan, Framing::Ethernet, &|node| name_of(mac_of(node)));
+    let mut world = World::new(config, stations(plan).into_iter().map(outside).collect());
+    if !plan.tracks.is_empty() {
+        world.set_motion(plan.tracks.clone());
+    }
+    Live::new(world)
+}
+
+/// The shortest ways from each node to all others.
+pub fn routes(plan: &Plan) -> Vec<Vec<Step>> {
+    let neighbours = build::neighbours(plan);
+    let mut routes = vec![Vec::new(); plan.places.len()];
+    for end in 0..plan.places.len() {
+        let to = address_of(end as u32);
+        for (node, hop) in towards(end, &neighbours) {
+            let by = neighbours[node].iter().find(|next| next.link == hop.link && next.via == hop.via);
+            let via = match hop.via {
+                NextHop::Neighbour(via) => via,
+                // A wire has one other end.
+                _ => by.map_or(to, |next| address_of(next.node as u32)),
+            };
+            routes[node].push(Step { to, link: hop.link, via });
+        }
+    }
+    routes
+}

@@ -1,0 +1,164 @@
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use hopwise_core::LinkId;
+
+use super::*;
+use crate::channel::Channel;
+use crate::dcf::MacConfig;
+use crate::frames::{Framing, Mac, mac_of};
+use crate::medium::{Place, Radio};
+use crate::outside::{Outside, Refused, name_of};
+use crate::phy::Phy;
+use crate::wire::WireConfig;
+use crate::world::{Seat, WorldConfig};
+const RADIO: LinkId = LinkId(0);
+const WIRE: LinkId = LinkId(1);
+
+/// Stations on a line; the first two have a wire between them too.
+fn line(spacing_m: f64, stations: u32) -> Live<Outside> {
+    let seat = |n: u32| Seat {
+        place: Some(Place { x: spacing_m * f64::from(n), y: 0.0 }),
+        radio: RADIO,
+        address: name_of(mac_of(n)),
+        hears_all: false,
+        framing: Framing::Ethernet,
+    };
+    let config = WorldConfig {
+        phy: Phy::named("dsss-2mbps").expect("a profile"),
+        mac: MacConfig::default(),
+        radio: Radio::default(),
+        channel: Channel::default(),
+        seats: (0..stations).map(seat).collect(),
+        wires: vec![WireConfig {
+            ends: [(0, WIRE), (1, WIRE)],
+            bits_per_second: 10_000_000,
+            delay: Duration::from_millis(1),
+        }],
+        seed: 1,
+    };
+    let machine = |n| Outside::new(mac_of(n)).with_radio(RADIO).with_wire(WIRE);
+    Live::new(World::new(config, (0..stations).map(machine).collect()))
+}
+
+fn frame(to: Mac, from: Mac, bytes: usize) -> Vec<u8> {
+    let mut frame = [to, from].concat();
+    frame.extend_from_slice(&[0x08, 0x00]);
+    frame.resize(14 + bytes, 0x45);
+    frame
+}
+
+/// What has come by then, and to whom.
+fn came(live: &mut Live<Outside>, until: Instant) -> Vec<(u32, LinkId, usize)> {
+    while live.advance(until) == Progress::MoreIsDue {}
+    let mut came = Vec::new();
+    for n in 0..live.machines().len() as u32 {
+        live.world().with(n, |_, outside| outside.take(|link, frame| came.push((n, link, frame.len()))));
+    }
+    came
+}
+
+fn put(live: &mut Live<Outside>, from: u32, link: LinkId, frame: &[u8]) -> Result<(), Refused> {
+    live.world().with(from, |_, outside| outside.put(link, frame))
+}
+
+#[test]
+fn a_frame_arrives_whole_when_its_time_on_the_air_is_over() {
+    let (mut live, begins) = (line(200.0, 3), Instant::from_secs(1));
+    live.advance(begins);
+    let sent = frame(mac_of(1), mac_of(0), 1_000);
+    put(&mut live, 0, RADIO, &sent).expect("there is room");
+    // The RTS, the CTS and the data at 2 Mbit/s, without the Ethernet header.
+    let takes = Duration::from_micros(352 + 10 + 304 + 10 + 192 + 4 * 1_034);
+    assert_eq!(came(&mut live, begins + takes), []);
+    assert_eq!(came(&mut live, begins + takes + Duration::from_micros(4)), [(1, RADIO, 1_014)]);
+}
+
+#[test]
+fn what_is_for_all_comes_to_who_is_in_range_and_to_nobody_else() {
+    let mut live = line(200.0, 4);
+    put(&mut live, 1, RADIO, &frame([0xff; 6], mac_of(1), 100)).expect("there is room");
+    assert_eq!(came(&mut live, Instant::from_secs(1)), [(0, RADIO, 114), (2, RADIO, 114)]);
+    put(&mut live, 1, RADIO, &frame([0x01, 0, 0x5e, 0, 0, 1], mac_of(1), 100)).expect("there is room");
+    assert_eq!(came(&mut live, Instant::from_secs(2)).len(), 2);
+    put(&mut live, 0, RADIO, &frame(mac_of(3), mac_of(0), 100)).expect("there is room");
+    assert_eq!(came(&mut live, Instant::from_secs(3)), [], "600 m");
+    assert_eq!(live.machines()[0].undelivered(), 1);
+}
+
+#[test]
+fn wires_carry_frames_as_they_are() {
+    let mut live = line(200.0, 2);
+    put(&mut live, 0, WIRE, &frame(mac_of(7), mac_of(9), 1_236)).expect("there is room");
+    assert_eq!(came(&mut live, Instant::from_millis(1)), []);
+    assert_eq!(came(&mut live, Instant::from_millis(2)), [(1, WIRE, 1_250)]);
+}
+
+#[test]
+fn a_station_speaks_for_itself_one_frame_at_a_time() {
+    let mut live = line(200.0, 2);
+    let good = frame(mac_of(1), mac_of(0), 1_000);
+    assert_eq!(put(&mut live, 0, RADIO, &frame(mac_of(1), mac_of(5), 100)), Err(Refused::InAnothersName));
+    assert_eq!(put(&mut live, 0, RADIO, &good[..14]), Err(Refused::TooShort));
+    // One is with the radio, one waits.
+    assert_eq!([0; 3].map(|_| put(&mut live, 0, RADIO, &good).is_ok()), [true, true, false]);
+    assert!(!live.machines()[0].has_room(RADIO) && live.machines()[0].has_room(WIRE));
+    assert_eq!(came(&mut live, Instant::from_secs(1)).len(), 2);
+    assert!(live.machines()[0].has_room(RADIO));
+}
+
+/// All that happens on the air to frames that are put in at fixed instants, if the clock is looked at every so often.
+fn log(step: Duration) -> Vec<String> {
+    let mut live = line(200.0, 3);
+    let lines = Rc::new(RefCell::new(Vec::new()));
+    let sink = Rc::clone(&lines);
+    live.world().set_frames(Box::new(move |event, _| sink.borrow_mut().push(event.to_string())));
+    let mut clock = Instant::ZERO;
+    for nth in 0..200 {
+        let put_at = Instant::ZERO + Duration::from_millis(40) * nth;
+        while clock < put_at {
+            clock = (clock + step).min(put_at);
+            came(&mut live, clock);
+        }
+        for n in 0..3 {
+            let _ = put(&mut live, n, RADIO, &frame(mac_of(if n == 1 { 2 } else { 1 }), mac_of(n), 500));
+        }
+    }
+    lines.take()
+}
+
+#[test]
+fn what_happens_does_not_depend_on_how_often_the_clock_is_looked_at() {
+    let fine = log(Duration::from_micros(100));
+    assert!(fine.len() > 5_000, "{}", fine.len());
+    assert!(fine == log(Duration::from_millis(7)) && fine == log(Duration::from_millis(40)));
+}
+
+#[test]
+fn a_world_that_wakes_late_says_by_how_much_and_catches_up() {
+    let mut live = line(200.0, 2);
+    put(&mut live, 0, RADIO, &frame(mac_of(1), mac_of(0), 1_000)).expect("there is room");
+    let due = live.poll_timeout().expect("a frame is under way");
+    assert_eq!(came(&mut live, due + Duration::from_millis(80)).len(), 1);
+    assert_eq!((live.lateness().worst, live.lateness().times), (Duration::from_millis(80), 1));
+    assert_eq!(live.lateness().left_out, Duration::ZERO);
+    assert_eq!((live.take_worst(), live.take_worst()), (Some(Duration::from_millis(80)), None));
+    put(&mut live, 0, RADIO, &frame(mac_of(1), mac_of(0), 1_000)).expect("there is room");
+    let due = live.poll_timeout().expect("a frame is under way");
+    assert_eq!(live.advance(due + Duration::from_micros(200)), Progress::UpToDate);
+    assert_eq!(live.lateness().times, 1, "some tenths of a millisecond are no lateness");
+}
+
+#[test]
+fn what_cannot_be_made_up_for_is_left_out_and_the_world_goes_on_from_where_it_was() {
+    let mut live = line(200.0, 2);
+    put(&mut live, 0, RADIO, &frame(mac_of(1), mac_of(0), 1_000)).expect("there is room");
+    let due = live.poll_timeout().expect("a frame is under way");
+    let late = Duration::from_secs(30);
+    live.advance(due + late);
+    assert_eq!(live.lateness().left_out, late);
+    assert!(live.world().now() <= due + SLICE, "its own clock stood still");
+    assert_eq!(came(&mut live, due + late + Duration::from_millis(10)).len(), 1);
+    let next = live.poll_timeout();
+    assert!(next.is_none_or(|at| at > due + late), "{next:?} on the clock that it follows");
+}

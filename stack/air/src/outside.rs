@@ -1,0 +1,150 @@
+//! A machine that is elsewhere: what it sends and hears are Ethernet frames of devices that somebody else drives.
+//!
+//! Neighbours are called by the link-local address that their MAC makes (RFC 4291 appendix A), so that the names of
+//! the contract will do. Of each device one frame waits here; whoever reads the device looks for room first, so that
+//! what is too much waits, and is dropped, in the device's own queue, as with a radio's. Routing packets do not
+//! overtake others there.
+
+use std::collections::VecDeque;
+use std::net::{IpAddr, Ipv6Addr};
+
+use hopwise_core::trace::TraceEvent;
+use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Machine, NextHop, QueueClass, Rx, Transmit};
+
+use crate::frames::{ETHERNET_BYTES, Mac};
+
+/// Why a frame does not go on the air.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    TooShort,
+    /// It says that somebody else has sent it; a station of an ad hoc network speaks for itself alone.
+    InAnothersName,
+    /// Nothing may be put in before what is there has left.
+    NoRoom,
+}
+
+/// What a station of this MAC is called.
+pub fn name_of(mac: Mac) -> IpAddr {
+    let [a, b, c, d, e, f] = mac;
+    let pair = |high: u8, low: u8| u16::from_be_bytes([high, low]);
+    IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, pair(a ^ 2, b), pair(c, 0xff), pair(0xfe, d), pair(e, f)))
+}
+
+#[derive(Debug)]
+struct Device {
+    link: LinkId,
+    is_radio: bool,
+    waiting: Vec<u8>,
+}
+
+#[derive(Debug)]
+pub struct Outside {
+    mac: Mac,
+    devices: Vec<Device>,
+    came: VecDeque<(LinkId, Vec<u8>)>,
+    spare: Vec<Vec<u8>>,
+    undelivered: u64,
+}
+
+/// Buffers that are kept.
+const SPARE: usize = 8;
+
+impl Outside {
+    pub fn new(mac: Mac) -> Outside {
+        Outside { mac, devices: Vec::new(), came: VecDeque::new(), spare: Vec::new(), undelivered: 0 }
+    }
+
+    #[must_use]
+    pub fn with_radio(self, link: LinkId) -> Outside {
+        self.with(link, true)
+    }
+
+    #[must_use]
+    pub fn with_wire(self, link: LinkId) -> Outside {
+        self.with(link, false)
+    }
+
+    fn with(mut self, link: LinkId, is_radio: bool) -> Outside {
+        self.devices.push(Device { link, is_radio, waiting: Vec::new() });
+        self
+    }
+
+    /// Whether a frame may be put in.
+    pub fn has_room(&self, link: LinkId) -> bool {
+        self.devices.iter().any(|device| device.link == link && device.waiting.is_empty())
+    }
+
+    /// A frame that the device sends.
+    pub fn put(&mut self, link: LinkId, frame: &[u8]) -> Result<(), Refused> {
+        let Some(device) = self.devices.iter_mut().find(|device| device.link == link) else {
+            return Err(Refused::NoRoom);
+        };
+        if !device.waiting.is_empty() {
+            return Err(Refused::NoRoom);
+        }
+        if frame.len() <= ETHERNET_BYTES {
+            return Err(Refused::TooShort);
+        }
+        if device.is_radio && frame[6..12] != self.mac {
+            return Err(Refused::InAnothersName);
+        }
+        device.waiting.extend_from_slice(frame);
+        Ok(())
+    }
+
+    /// Whether something has come.
+    pub fn has_mail(&self) -> bool {
+        !self.came.is_empty()
+    }
+
+    /// Hands out what has come, in order, with the device that it is for.
+    pub fn take(&mut self, mut sink: impl FnMut(LinkId, &[u8])) {
+        while let Some((link, frame)) = self.came.pop_front() {
+            sink(link, &frame);
+            if self.spare.len() < SPARE {
+                self.spare.push(frame);
+            }
+        }
+    }
+
+    /// Frames that nobody has acknowledged.
+    pub fn undelivered(&self) -> u64 {
+        self.undelivered
+    }
+}
+
+impl Machine for Outside {
+    fn handle_packet(&mut self, _now: Instant, rx: &Rx<'_>) {
+        if rx.cast == Cast::Overheard {
+            return;
+        }
+        let mut frame = self.spare.pop().unwrap_or_default();
+        frame.clear();
+        frame.extend_from_slice(rx.packet);
+        self.came.push_back((rx.link, frame));
+    }
+
+    fn handle_link_event(&mut self, _now: Instant, _link: LinkId, event: &LinkEvent<'_>) {
+        self.undelivered += u64::from(matches!(event, LinkEvent::NotDelivered { .. }));
+    }
+
+    fn handle_timeout(&mut self, _now: Instant) {}
+
+    fn poll_transmit(&mut self, _now: Instant, link: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
+        let device = self.devices.iter_mut().find(|device| device.link == link)?;
+        let to = match device.waiting[..] {
+            [] => return None,
+            _ if !device.is_radio => NextHop::Link,
+            [a, b, c, d, e, f, ..] if a & 1 == 0 => NextHop::Neighbour(name_of([a, b, c, d, e, f])),
+            _ => NextHop::All,
+        };
+        out.append(&mut device.waiting);
+        Some(Transmit { to, class: QueueClass::Data, segment_bytes: None, id: 0 })
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    fn drain_trace(&mut self, _sink: &mut dyn FnMut(&TraceEvent)) {}
+}

@@ -1,0 +1,119 @@
+//! Network namespaces that `ip netns` knows by their names.
+
+use std::error::Error;
+use std::fmt;
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+#[derive(Debug)]
+pub enum NamespaceError {
+    /// The command `ip` is missing, or cannot be run.
+    NoCommand(io::Error),
+    /// What it said.
+    Refused {
+        doing: &'static str,
+        name: String,
+        said: String,
+    },
+    System {
+        doing: &'static str,
+        name: String,
+        error: io::Error,
+    },
+}
+
+impl fmt::Display for NamespaceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NamespaceError::NoCommand(error) => write!(f, "run `ip` (Debian: iproute2): {error}"),
+            NamespaceError::Refused { doing, name, said } => write!(f, "{doing} {name}: {}", said.trim()),
+            NamespaceError::System { doing, name, error } => write!(f, "{doing} {name}: {error}"),
+        }
+    }
+}
+
+impl Error for NamespaceError {}
+
+/// A namespace of our own; its name is gone when this is dropped, and all that was in it when nobody uses it any more.
+#[derive(Debug)]
+pub struct Namespace {
+    name: String,
+    handle: File,
+}
+
+impl Namespace {
+    pub fn create(name: &str) -> Result<Namespace, NamespaceError> {
+        ip("make namespace", "add", name)?;
+        match File::open(path_of(name)) {
+            Ok(handle) => Ok(Namespace { name: name.to_owned(), handle }),
+            Err(error) => {
+                let _ = Namespace::remove(name);
+                Err(NamespaceError::System { doing: "open namespace", name: name.to_owned(), error })
+            }
+        }
+    }
+
+    pub fn exists(name: &str) -> bool {
+        path_of(name).exists()
+    }
+
+    /// Removes a name that a process which was killed has left.
+    pub fn remove(name: &str) -> Result<(), NamespaceError> {
+        ip("remove namespace", "del", name)
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Runs `work` on a thread inside. What it opens stays inside wherever it is used.
+    pub fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> Result<T, NamespaceError> {
+        let failed = |error| NamespaceError::System { doing: "enter", name: self.name.clone(), error };
+        thread::scope(|scope| {
+            let inside = || {
+                move_into_link_name_space(self.handle.as_fd(), Some(LinkNameSpaceType::Network))?;
+                io::Result::Ok(work())
+            };
+            let running = thread::Builder::new().name("namespace".into()).spawn_scoped(scope, inside);
+            let done = running.map_err(failed)?.join();
+            done.unwrap_or_else(|panic| std::panic::resume_unwind(panic)).map_err(failed)
+        })
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        if let Err(error) = Namespace::remove(&self.name) {
+            tracing::warn!(%error, "a namespace was left behind");
+        }
+    }
+}
+
+/// Sets a switch of the namespace of this thread, such as `ipv4/ip_forward`. One that this kernel does not have is as
+/// good as set.
+pub fn set_switch(key: &str, value: &str) -> io::Result<()> {
+    match fs::write(Path::new("/proc/sys/net").join(key), value) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        done => done,
+    }
+}
+
+fn path_of(name: &str) -> PathBuf {
+    Path::new("/run/netns").join(name)
+}
+
+fn ip(doing: &'static str, verb: &str, name: &str) -> Result<(), NamespaceError> {
+    let output =
+        Command::new("ip").args(["netns", verb, name]).output().map_err(NamespaceError::NoCommand)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(NamespaceError::Refused { doing, name: name.to_owned(), said })
+}

@@ -1,0 +1,70 @@
+//! A TAP device: whole Ethernet frames between the kernel and whoever plays the medium behind it.
+//!
+//! It is read only when the medium has room, so that the kernel's own queue for the device is the interface's queue,
+//! and drops what is too much.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use hopwise_core::ip::Prefix;
+use tun_tap::Mode;
+
+use crate::link::LinkError;
+use crate::netlink::{self, DeviceSettings};
+use crate::tun;
+
+/// A TAP device and what the kernel shall know of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TapConfig {
+    /// At most 15 bytes.
+    pub name: String,
+    pub mtu: u16,
+    pub mac: [u8; 6],
+    /// What the kernel lets wait.
+    pub queue_packets: u32,
+    /// The kernel's own addresses there.
+    pub addresses: Vec<Prefix>,
+}
+
+#[derive(Debug)]
+pub struct TapDevice {
+    fd: OwnedFd,
+    name: String,
+}
+
+impl TapDevice {
+    /// Creates the device in the namespace of this thread, and takes it up. The kernel removes it when this is dropped.
+    pub fn open(config: &TapConfig) -> Result<TapDevice, LinkError> {
+        let (fd, name) = tun::create(&config.name, Mode::Tap)?;
+        let settings = DeviceSettings {
+            mtu: Some(config.mtu),
+            mac: Some(config.mac),
+            queue_packets: Some(config.queue_packets),
+            addresses: config.addresses.clone(),
+            routes: Vec::new(),
+        };
+        netlink::configure(&name, &settings)
+            .map_err(|error| LinkError::Configure { device: name.clone(), error })?;
+        Ok(TapDevice { fd, name })
+    }
+
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The next frame that the kernel sends, written to the beginning of `into`.
+    pub fn read(&self, into: &mut [u8]) -> Option<usize> {
+        rustix::io::read(&self.fd, into).ok()
+    }
+
+    /// Hands the kernel a frame that has come.
+    pub fn write(&self, frame: &[u8]) -> io::Result<()> {
+        Ok(rustix::io::write(&self.fd, frame).map(|_| ())?)
+    }
+}
+
+impl AsFd for TapDevice {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}

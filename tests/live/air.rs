@@ -1,0 +1,308 @@
+//! The radio in real time under the kernels of several namespaces: what reaches whom, how fast, and what stays behind.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use hopwise_air::phy::Phy;
+use hopwise_core::Instant;
+use hopwise_host::Clock;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::namespace::{Namespace, can_run, prefix};
+use crate::world::{PATIENCE, until, within_patience};
+
+const HOPWISE: &str = env!("CARGO_BIN_EXE_hopwise");
+const PORT: u16 = 7_000;
+
+/// A chain of nodes 200 m apart, of which every second one is out of reach.
+struct Air {
+    prefix: String,
+    process: Child,
+    log: PathBuf,
+    nodes: Vec<Namespace>,
+}
+
+fn address(node: usize) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 0, node as u8 + 1)
+}
+
+impl Air {
+    fn start(test: &str, hops: usize, sets: &[&str]) -> Air {
+        Air::with_prefix(&prefix(test), hops, sets)
+    }
+
+    fn with_prefix(prefix: &str, hops: usize, sets: &[&str]) -> Air {
+        let log = std::env::temp_dir().join(format!("{prefix}.log"));
+        let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/chain.yaml");
+        let mut command = std::process::Command::new(HOPWISE);
+        command.arg("air").arg(scenario).args(["--prefix", prefix, "--json"]);
+        command.args(["--set", &format!("topology.hops={hops}")]);
+        for set in sets {
+            command.args(["--set", set]);
+        }
+        let to = File::create(&log).expect("the temporary folder can be written");
+        let process = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(to).spawn();
+        let nodes = (0..=hops).map(|n| Namespace::of_somebody(&format!("{prefix}-n{n}"))).collect();
+        let mut air = Air { prefix: prefix.to_owned(), process: process.expect("it starts"), log, nodes };
+        within_patience(until(|| air.log().contains("ready") || air.has_ended()));
+        assert!(!air.has_ended(), "{}", air.log());
+        air
+    }
+
+    fn has_ended(&mut self) -> bool {
+        !matches!(self.process.try_wait(), Ok(None))
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    fn tell(&self, signal: Signal) {
+        kill_process(Pid::from_child(&self.process), signal).expect("it takes signals");
+    }
+
+    /// Ends it, and reads its report.
+    fn end(mut self) -> serde_json::Value {
+        self.tell(Signal::TERM);
+        let mut report = String::new();
+        let mut out = self.process.stdout.take().expect("it is piped");
+        out.read_to_string(&mut report).expect("a report");
+        serde_json::from_str(&report).expect("one object")
+    }
+
+    /// Answers every datagram that comes to a node, for as long as the test lasts.
+    fn echo(&self, node: usize) {
+        let socket = self.nodes[node].run(|| UdpSocket::bind(("0.0.0.0", PORT)).expect("a free port"));
+        thread::spawn(move || {
+            let mut bytes = [0; 2_000];
+            while let Ok((count, from)) = socket.recv_from(&mut bytes) {
+                let _ = socket.send_to(&bytes[..count], from);
+            }
+        });
+    }
+
+    /// A socket whose reads have an end.
+    fn socket(&self, node: usize) -> UdpSocket {
+        let socket = self.nodes[node].run(|| UdpSocket::bind(("0.0.0.0", 0)).expect("a free port"));
+        socket.set_read_timeout(Some(Duration::from_secs(2))).expect("a timeout above zero");
+        socket
+    }
+
+    /// Frames that have come to a node's device.
+    fn frames_in(&self, node: usize) -> u64 {
+        let table = self.nodes[node].run(|| fs::read_to_string("/proc/thread-self/net/dev"));
+        let table = table.expect("the kernel counts");
+        let row = table.lines().find_map(|line| line.trim().strip_prefix("air0:")).expect("the device");
+        row.split_whitespace().nth(1).and_then(|count| count.parse().ok()).expect("a count")
+    }
+}
+
+impl Drop for Air {
+    fn drop(&mut self) {
+        let _ = kill_process(Pid::from_child(&self.process), Signal::CONT);
+        let _ = kill_process(Pid::from_child(&self.process), Signal::TERM);
+        let _ = self.process.wait();
+        if thread::panicking() {
+            println!("--- {}\n{}", self.prefix, self.log());
+        }
+        let _ = fs::remove_file(&self.log);
+    }
+}
+
+#[test]
+fn datagrams_cross_three_hops_and_take_the_time_of_their_frames() {
+    let test = "datagrams_cross_three_hops_and_take_the_time_of_their_frames";
+    if !can_run(test, &["ip"]) {
+        return;
+    }
+    let air = Air::start("hops", 3, &[]);
+    air.echo(3);
+    let (socket, clock) = (air.socket(0), Clock::start());
+    let mut fastest = Duration::MAX;
+    for nth in 0..20_u8 {
+        let sent_at = clock.now();
+        socket.send_to(&[nth; 100], (address(3), PORT)).expect("a way by the nodes between");
+        let mut answer = [0; 200];
+        // One that took too long is not taken for the next one.
+        while let Ok(100) = socket.recv(&mut answer) {
+            if answer[0] == nth {
+                fastest = fastest.min(clock.now().since(sent_at));
+                break;
+            }
+        }
+    }
+    let phy = Phy::named("dsss-2mbps").expect("a profile");
+    let air_takes = Duration::from_nanos(6 * phy.exchange_ns(128));
+    println!("there and back over 3 hops: {fastest:.1?}, of which {air_takes:.1?} on the air");
+    assert!(fastest >= air_takes, "nothing is faster than its frames");
+    assert!(fastest < Duration::from_secs(1), "no answer came in time");
+    let report = air.end();
+    assert!(report["stations"][3]["frames_sent"].as_u64() > Some(20), "{report}");
+}
+
+#[test]
+fn ping_finds_its_way_and_counts_the_hops() {
+    if !can_run("ping_finds_its_way_and_counts_the_hops", &["ip", "ping"]) {
+        return;
+    }
+    let air = Air::start("ping", 3, &[]);
+    let arguments = ["ping", "-n", "-c", "5", "-i", "0.2", "-W", "5", "10.0.0.4"];
+    let output = air.nodes[0].output(&arguments);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(said.contains("bytes from 10.0.0.4") && said.contains("ttl=62"), "{said}");
+}
+
+#[test]
+fn who_is_out_of_range_hears_nothing() {
+    if !can_run("who_is_out_of_range_hears_nothing", &["ip"]) {
+        return;
+    }
+    let air = Air::start("range", 2, &[]);
+    air.nodes[0].ip(&["route", "add", "255.255.255.255/32", "dev", "air0"]);
+    let ear = air.nodes[1].run(|| UdpSocket::bind(("0.0.0.0", PORT)).expect("a free port"));
+    ear.set_read_timeout(Some(PATIENCE)).expect("a timeout above zero");
+    let socket = air.socket(0);
+    socket.set_broadcast(true).expect("a switch of the socket");
+    for nth in 0..10_u8 {
+        socket.send_to(&[nth; 500], (Ipv4Addr::BROADCAST, PORT)).expect("the device takes it");
+        let mut heard = [0; 600];
+        assert_eq!((ear.recv(&mut heard).expect("200 m"), heard[0]), (500, nth));
+    }
+    assert_eq!(air.frames_in(2), 0, "400 m");
+    // Not even when it is said to be a neighbour: nobody answers for it.
+    air.nodes[0].ip(&["route", "replace", "10.0.0.3/32", "dev", "air0"]);
+    let before = air.frames_in(1);
+    air.echo(2);
+    let socket = air.socket(0);
+    let _ = socket.send_to(&[1; 100], (address(2), PORT));
+    assert!(socket.recv(&mut [0; 200]).is_err(), "400 m");
+    assert!(air.frames_in(1) > before, "questions for its address were heard at 200 m");
+    assert_eq!(air.frames_in(2), 0);
+}
+
+/// Sends so many bytes, and answers how long it took until the other end had them.
+fn bulk(air: &Air, to: usize, bytes: usize) -> Duration {
+    let listener = air.nodes[to].run(|| TcpListener::bind((address(to), PORT)).expect("a free port"));
+    let reading = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("somebody connects");
+        let (mut total, mut chunk) = (0, vec![0; 1 << 16]);
+        while let Ok(count @ 1..) = stream.read(&mut chunk) {
+            total += count;
+        }
+        stream.write_all(&[1]).expect("the answer leaves");
+        total
+    });
+    let clock = Clock::start();
+    let at = SocketAddr::from((address(to), PORT));
+    let stream = air.nodes[0].run(|| TcpStream::connect_timeout(&at, PATIENCE));
+    let mut stream = stream.expect("a way over the hops");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout above zero");
+    stream.write_all(&vec![7; bytes]).expect("the path carries it");
+    stream.shutdown(std::net::Shutdown::Write).expect("it is open");
+    stream.read_exact(&mut [0]).expect("an answer");
+    assert_eq!(reading.join().expect("it reads to the end"), bytes);
+    clock.now().since(Instant::ZERO)
+}
+
+#[test]
+fn the_kernels_tcp_crosses_two_hops_at_the_radios_pace() {
+    if !can_run("the_kernels_tcp_crosses_two_hops_at_the_radios_pace", &["ip"]) {
+        return;
+    }
+    let air = Air::start("tcp", 2, &[]);
+    const BYTES: usize = 400_000;
+    let took = bulk(&air, 2, BYTES);
+    // Both hops share the air; ACKs, gaps and backoffs come on top.
+    let phy = Phy::named("dsss-2mbps").expect("a profile");
+    let segments = BYTES.div_ceil(1_460) as u64;
+    let least = Duration::from_nanos(segments * 2 * phy.exchange_ns(1_500));
+    println!("{BYTES} B over 2 hops in {took:.1?}; their frames alone take {least:.1?}");
+    assert!(took > least, "no faster than the frames");
+    // Twice that is usual on a machine with nothing else to do.
+    assert!(took < 20 * least, "{}", air.log());
+    let report = air.end();
+    assert!(report["stations"][1]["airtime_s"].as_f64() > Some(least.as_secs_f64() / 3.0), "{report}");
+}
+
+#[test]
+fn iperf3_runs_over_the_radio() {
+    if !can_run("iperf3_runs_over_the_radio", &["ip", "iperf3"]) {
+        return;
+    }
+    let air = Air::start("iperf", 1, &["radio.profile=dsss-11mbps"]);
+    let _server = air.nodes[1].start(&["iperf3", "-s"]);
+    let arguments = ["iperf3", "-c", "10.0.0.2", "-u", "-b", "500k", "-t", "2", "--json"];
+    let mut said = serde_json::Value::Null;
+    within_patience(until(|| {
+        let output = air.nodes[0].output(&arguments);
+        said = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        output.status.success()
+    }));
+    assert!(said["end"]["sum"]["packets"].as_u64() > Some(30), "{said}");
+}
+
+#[test]
+fn a_radio_that_falls_behind_real_time_says_so() {
+    if !can_run("a_radio_that_falls_behind_real_time_says_so", &["ip"]) {
+        return;
+    }
+    let air = Air::start("late", 1, &[]);
+    air.echo(1);
+    let socket = air.socket(0);
+    within_patience(async {
+        until(|| socket.send_to(&[0; 100], (address(1), PORT)).is_ok() && socket.recv(&mut [0; 200]).is_ok())
+            .await;
+        // More than the radio sends in that time.
+        (0..40).for_each(|_| drop(socket.send_to(&[1; 1_400], (address(1), PORT))));
+        air.tell(Signal::STOP);
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        air.tell(Signal::CONT);
+        until(|| air.log().contains("behind real time by")).await;
+    });
+    let report = air.end();
+    assert!(report["behind"]["worst_s"].as_f64() > Some(0.2), "{report}");
+    assert!(report["behind"]["times"].as_u64() > Some(0), "{report}");
+}
+
+/// Namespaces whose names begin so.
+fn names(prefix: &str) -> Vec<String> {
+    let entries = fs::read_dir("/run/netns").into_iter().flatten().flatten();
+    let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+    names.filter(|name| name.starts_with(prefix)).collect()
+}
+
+#[test]
+fn nothing_stays_when_it_ends_and_what_a_killed_one_left_the_next_one_removes() {
+    let test = "nothing_stays_when_it_ends_and_what_a_killed_one_left_the_next_one_removes";
+    if !can_run(test, &["ip"]) {
+        return;
+    }
+    let prefix = prefix("left");
+    let mut air = Air::with_prefix(&prefix, 2, &[]);
+    assert_eq!(names(&prefix).len(), 3);
+    // Only one may have the names.
+    let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/chain.yaml");
+    let mut second = std::process::Command::new(HOPWISE);
+    let output = second.arg("air").arg(&scenario).args(["--prefix", &prefix]).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--prefix"), "{output:?}");
+    air.tell(Signal::KILL);
+    let _ = air.process.wait();
+    assert_eq!(names(&prefix).len(), 3, "nobody could remove them");
+    let air = Air::with_prefix(&prefix, 1, &[]);
+    assert!(air.log().contains("removed a namespace that was left behind"), "{}", air.log());
+    assert_eq!(names(&prefix).len(), 2);
+    air.echo(1);
+    let socket = air.socket(0);
+    within_patience(until(|| {
+        socket.send_to(&[0; 100], (address(1), PORT)).is_ok() && socket.recv(&mut [0; 200]).is_ok()
+    }));
+    drop(air);
+    assert_eq!(names(&prefix), Vec::<String>::new());
+    assert!(!Path::new("/run/hopwise").join(format!("air-{prefix}.names")).exists());
+}
