@@ -5,6 +5,8 @@
 mod aodv;
 #[path = "replay/handle_packet.rs"]
 mod handle_packet;
+#[path = "replay/rfc5444.rs"]
+mod rfc5444;
 #[path = "replay/spec.rs"]
 mod spec;
 #[path = "replay/trace.rs"]
@@ -17,9 +19,10 @@ use std::path::Path;
 
 type Replay = fn(&[u8]);
 
-const TARGETS: [(&str, Replay); 5] = [
+const TARGETS: [(&str, Replay); 6] = [
     ("aodv", aodv::replay),
     ("handle_packet", handle_packet::replay),
+    ("rfc5444", rfc5444::replay),
     ("spec", spec::replay),
     ("trace", trace::replay),
     ("wire", wire::replay),

@@ -2,12 +2,14 @@
 //! its own. It is a [`Machine`](hopwise_core::Machine) and may not know what a radio is.
 
 pub mod aodv;
+
 mod forward;
 mod gateway;
 mod node;
 mod on_demand;
 mod proxy;
 mod queue;
+pub mod rfc5444;
 mod routing;
 mod static_routes;
 
