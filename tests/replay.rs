@@ -3,10 +3,14 @@
 
 #[path = "replay/aodv.rs"]
 mod aodv;
+#[path = "replay/dymo.rs"]
+mod dymo;
 #[path = "replay/handle_packet.rs"]
 mod handle_packet;
 #[path = "replay/rfc5444.rs"]
 mod rfc5444;
+#[path = "replay/routers.rs"]
+mod routers;
 #[path = "replay/spec.rs"]
 mod spec;
 #[path = "replay/trace.rs"]
@@ -19,8 +23,9 @@ use std::path::Path;
 
 type Replay = fn(&[u8]);
 
-const TARGETS: [(&str, Replay); 6] = [
+const TARGETS: [(&str, Replay); 7] = [
     ("aodv", aodv::replay),
+    ("dymo", dymo::replay),
     ("handle_packet", handle_packet::replay),
     ("rfc5444", rfc5444::replay),
     ("spec", spec::replay),

@@ -3,5 +3,7 @@
 
 #[path = "../../tests/replay/aodv.rs"]
 mod aodv;
+#[path = "../../tests/replay/routers.rs"]
+mod routers;
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| aodv::replay(bytes));

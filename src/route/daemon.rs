@@ -16,7 +16,7 @@ use hopwise_host::routing::{KernelRoutes, Switches};
 use hopwise_host::{Clock, Link, Received, Tun, TunConfig, random_key};
 use hopwise_mesh::aodv::rfc3561::Aodv;
 use hopwise_mesh::aodv::{self, PORT};
-use hopwise_mesh::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
+use hopwise_mesh::{Control, Cx, OnDemand, Order, Routed, Routing, Undelivered, Verdict};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sd_notify::NotifyState;
 

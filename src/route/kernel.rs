@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 
 use hopwise_core::Instant;
 use hopwise_host::routing::{KernelRoutes, Way};
+use hopwise_mesh::OnDemand;
 use hopwise_mesh::aodv::rfc3561::Aodv;
 
 use super::neighbours::Port;

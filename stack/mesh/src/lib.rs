@@ -2,6 +2,7 @@
 //! its own. It is a [`Machine`](hopwise_core::Machine) and may not know what a radio is.
 
 pub mod aodv;
+pub mod aodvv2;
 
 mod forward;
 mod gateway;
@@ -15,6 +16,7 @@ mod static_routes;
 
 pub use gateway::Gateway;
 pub use node::{Interface, Node, NodeConfig, OWN_LINK};
+pub use on_demand::OnDemand;
 pub use proxy::{FlowKey, Proxy, ProxyConfig, ProxyCounts, ProxyRule};
 pub use queue::{InterfaceQueue, Queued, WhenFull};
 pub use routing::{Control, Cx, Order, Purged, Routed, Routing, Undelivered, Verdict};

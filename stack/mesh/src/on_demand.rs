@@ -23,7 +23,15 @@ pub use key::Key;
 pub use outbox::Interface;
 pub(crate) use outbox::{Manners, Outbox, Receiver};
 
-use crate::routing::{Order, Routed};
+use crate::routing::{Order, Routed, Routing};
+
+/// What a daemon needs of a protocol whose packets its kernel forwards.
+pub trait OnDemand: Routing {
+    /// A packet went by a way that the caller has seen, so that it stays alive.
+    fn note_use(&mut self, now: Instant, src: Ipv4Addr, dst: Ipv4Addr);
+    /// Routes that are valid now: destination, next hop, link, hops.
+    fn routes(&self, now: Instant) -> Vec<(Ipv4Addr, Ipv4Addr, LinkId, u8)>;
+}
 
 /// All that a protocol has beside its routes and what it knows of its messages.
 #[derive(Debug)]

@@ -24,7 +24,7 @@ use super::seen::Seen;
 use super::settings::Settings;
 use super::{Config, PORT, ack_seq, desk};
 use crate::on_demand::rates::Rate;
-use crate::on_demand::{Desk, is_host, path_of, v4};
+use crate::on_demand::{Desk, OnDemand, is_host, path_of, v4};
 use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
 use discovery::Searches;
 use links::Links;
@@ -136,23 +136,21 @@ impl Aodv {
         }
     }
 
-    /// A packet went over a neighbour by a way that the caller has seen, so that its routes stay alive. For those who
-    /// forward packets that this machine does not see.
-    pub fn note_use(&mut self, now: Instant, src: Ipv4Addr, dst: Ipv4Addr) {
+    fn is_asleep(&self, now: Instant) -> bool {
+        now < self.wakes_at
+    }
+}
+
+impl OnDemand for Aodv {
+    fn note_use(&mut self, now: Instant, src: Ipv4Addr, dst: Ipv4Addr) {
         let (src, dst) = (IpAddr::V4(src), IpAddr::V4(dst));
         self.refresh(now, &Routed { src, dst, from: None, hop_limit: 1, id: 0, packet: &[] });
     }
 
-    /// Routes that are valid now: destination, next hop, link, hops.
-    pub fn routes(&self, now: Instant) -> impl Iterator<Item = (Ipv4Addr, Ipv4Addr, LinkId, u8)> {
-        let is_valid = move |route: &&Route| route.is_valid() && route.lives_until >= now;
-        self.table.iter().filter_map(move |(dst, route)| {
-            Some(route).filter(is_valid).map(|route| (dst, route.next_hop, route.link, route.hops))
-        })
-    }
-
-    fn is_asleep(&self, now: Instant) -> bool {
-        now < self.wakes_at
+    fn routes(&self, now: Instant) -> Vec<(Ipv4Addr, Ipv4Addr, LinkId, u8)> {
+        let is_valid = |(_, route): &(Ipv4Addr, &Route)| route.is_valid() && route.lives_until >= now;
+        let row = |(dst, route): (Ipv4Addr, &Route)| (dst, route.next_hop, route.link, route.hops);
+        self.table.iter().filter(is_valid).map(row).collect()
     }
 }
 

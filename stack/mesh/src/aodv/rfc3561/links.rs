@@ -8,6 +8,7 @@ use hopwise_core::{Instant, LinkId};
 
 use super::super::settings::Settings;
 use super::{Aodv, Via};
+use crate::on_demand::OnDemand;
 
 /// Neighbours that are remembered of each kind.
 const MOST: usize = 4_096;
@@ -116,7 +117,7 @@ impl Aodv {
             self.links.next_hello = now + self.settings.hello_interval;
             let has_spoken = self.links.spoke.is_some_and(|at| now.since(at) < self.settings.hello_interval);
             // §6.9: only who is part of an active route says hello.
-            let is_on_route = self.routes(now).next().is_some();
+            let is_on_route = !self.routes(now).is_empty();
             if is_on_route && !has_spoken && !self.is_asleep(now) {
                 self.say_hello();
             }

@@ -1,0 +1,314 @@
+//! AODVv2, which was DYMO before: routes on demand, in the packets of RFC 5444.
+//!
+//! It follows draft-ietf-manet-aodvv2-16, the last one of the working group, with hop counts as the metric, for IPv4
+//! hosts. No node answers for another; a link is used once it is known to work both ways (RREP_Ack), and a node that
+//! does not acknowledge what it is asked for is not heard for a while.
+//!
+//! Where it differs from the draft's letter: a destination that is asked for with a newer number than its own goes on
+//! from there, as in RFC 3561, so that a node which lost its number is found; what a request cannot improve in a table
+//! is not passed on; a number is remembered as long as somebody sends through here. Next hops in use may be asked for a
+//! RREP_Ack every so often, where no link layer tells of losses: the draft leaves that to others.
+
+mod discovery;
+mod errors;
+pub mod messages;
+mod neighbours;
+mod replies;
+mod requests;
+mod seen;
+mod settings;
+mod table;
+#[cfg(test)]
+mod testing;
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use hopwise_core::agent::Path;
+use hopwise_core::trace::DropReason;
+use hopwise_core::{Instant, LinkId, NextHop, Rx};
+
+pub use settings::Settings;
+
+use crate::on_demand::ack_seq::AckSeqs;
+use crate::on_demand::rates::Rate;
+use crate::on_demand::{Desk, Interface, Manners, OnDemand, Outbox, Room, is_host, path_of, v4};
+use crate::rfc5444::{ALL_ROUTERS, Message, PORT, Packet};
+use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
+use discovery::Searches;
+use errors::Told;
+use messages::Refused;
+use neighbours::Neighbours;
+use seen::Seen;
+use table::{Offer, Route, Table};
+
+/// Messages come from neighbours alone (RFC 5082).
+const HOP_LIMIT: u8 = 255;
+
+/// What a node is given once.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub settings: Settings,
+    /// At least one; the first one's address is the node's name.
+    pub interfaces: Vec<Interface>,
+    /// Other addresses that are to be reached through this node, and ask through it.
+    pub serves: Vec<Ipv4Addr>,
+    /// What chance is drawn from.
+    pub seed: u64,
+    /// Where counters of signed messages begin: higher at every start of the same node.
+    pub counter: u64,
+    /// A node that may have routed before, and has lost its number, asks and answers nothing until then.
+    pub wakes_at: Instant,
+}
+
+/// A node that speaks AODVv2.
+#[derive(Debug)]
+pub struct Aodvv2 {
+    settings: Settings,
+    desk: Desk,
+    serves: Vec<Ipv4Addr>,
+    /// Never 0, which stands for a number that is not known.
+    seq: u16,
+    table: Table,
+    searches: Searches,
+    neighbours: Neighbours,
+    seen: Seen,
+    errors: Rate,
+    told: Told,
+    next_sweep: Instant,
+    wakes_at: Instant,
+}
+
+/// Where a message came from.
+#[derive(Clone, Copy, Debug)]
+struct Via {
+    from: Ipv4Addr,
+    link: LinkId,
+}
+
+impl Aodvv2 {
+    pub fn new(config: Config) -> Aodvv2 {
+        let Config { settings, interfaces, serves, seed, counter, wakes_at } = config;
+        let mut outbox = Outbox::new(Manners { port: PORT, everyone: ALL_ROUTERS }, seed);
+        let next_sweep = Instant::ZERO + outbox.chance.up_to(settings.sweep_interval);
+        let room = Room { packets: settings.buffer_packets, time: settings.buffer_time };
+        let ack_seqs = AckSeqs::new(settings.ack_seq, settings.key.clone(), counter);
+        Aodvv2 {
+            desk: Desk::new(interfaces, outbox, room, ack_seqs),
+            serves,
+            seq: 0,
+            table: Table::new(
+                settings.most_routes,
+                settings.max_idletime,
+                settings.max_seqnum_lifetime,
+                settings.rtemsg_entry_time,
+            ),
+            searches: Searches::new(settings.rreq_ratelimit),
+            neighbours: Neighbours::default(),
+            seen: Seen::default(),
+            errors: Rate::new(settings.rerr_ratelimit),
+            told: Told::default(),
+            next_sweep,
+            wakes_at,
+            settings,
+        }
+    }
+
+    /// The number of the next RREQ or RREP of ours.
+    fn next_seq(&mut self) -> u16 {
+        self.seq = self.seq.checked_add(1).unwrap_or(1);
+        self.seq
+    }
+
+    fn is_mine(&self, address: Ipv4Addr) -> bool {
+        self.serves.contains(&address) || self.desk.has_address(address)
+    }
+
+    fn is_asleep(&self, now: Instant) -> bool {
+        now < self.wakes_at
+    }
+
+    fn tell_everyone(&mut self, at: Option<Instant>, message: Message) {
+        self.desk.tell_everyone(at, HOP_LIMIT, &Packet::of(message).bytes());
+    }
+
+    fn tell_neighbour(&mut self, via: Via, messages: Vec<Message>) {
+        let packet = Packet { messages, ..Packet::default() };
+        self.desk.tell_neighbour(via.link, via.from, HOP_LIMIT, &packet.bytes());
+    }
+
+    /// A route is there: whoever waited for it goes, and connections hear of it.
+    fn found(&mut self, now: Instant, dst: Ipv4Addr) {
+        self.searches.end(dst);
+        self.tell_path(dst);
+        if self.desk.buffer.has(dst)
+            && let Some(way) = self.table.valid(now, dst)
+        {
+            self.use_route(now, dst);
+            self.desk.release(now, dst, (way.link, way.next_hop), std::time::Duration::ZERO);
+        }
+    }
+
+    fn use_route(&mut self, now: Instant, dst: Ipv4Addr) {
+        let Some(route) = self.table.get_mut(now, dst) else { return };
+        route.note_use(now);
+        if let Some(Offer { next_hop, .. }) = route.valid().copied() {
+            self.neighbours.note_use(now, next_hop, &self.settings);
+        }
+    }
+
+    /// Connections to a peer hear when its route comes, goes or gets longer.
+    fn tell_path(&mut self, dst: Ipv4Addr) {
+        if let Some(route) = self.table.peek_mut(dst).filter(|route| route.is_ours) {
+            let hops = route.hops();
+            self.desk.tell_path(dst, &mut route.told, hops);
+        }
+    }
+
+    fn believe(&mut self, peer: Ipv4Addr, message: &Message) {
+        let (open, signed) = messages::statements(message);
+        let said = self.desk.ack_seqs.read(self.desk.own, peer, open, signed);
+        let hops = self.table.get(peer).and_then(Route::hops);
+        self.desk.tell_arrivals(peer, said, hops);
+    }
+
+    fn take_message(&mut self, cx: &Cx<'_>, via: Via, message: &Message) -> Result<(), Refused> {
+        match message.kind {
+            messages::RREQ => self.take_request(cx, via, message),
+            messages::RREP => self.take_reply(cx, via, message),
+            messages::RERR => self.take_error(cx.now, via, message),
+            messages::RREP_ACK => {
+                self.take_ack(cx, via, message);
+                Ok(())
+            }
+            // Another protocol's, which may travel in the same packet.
+            _ => Ok(()),
+        }
+    }
+
+    fn sweep(&mut self, now: Instant) {
+        let mut gone = Vec::new();
+        self.table.sweep(now, &mut |dst| gone.push(dst));
+        gone.into_iter().for_each(|dst| self.tell_path(dst));
+        self.neighbours.forget(now, self.settings.max_idletime);
+        self.told.forget(now);
+        self.searches.forget(now);
+    }
+}
+
+impl OnDemand for Aodvv2 {
+    /// The way back is kept by what goes back.
+    fn note_use(&mut self, now: Instant, _src: Ipv4Addr, dst: Ipv4Addr) {
+        self.use_route(now, dst);
+    }
+
+    fn routes(&self, now: Instant) -> Vec<(Ipv4Addr, Ipv4Addr, LinkId, u8)> {
+        let row = |(dst, _, way): (Ipv4Addr, &Route, &Offer)| (dst, way.next_hop, way.link, way.metric);
+        self.table.iter_valid(now).map(row).collect()
+    }
+}
+
+impl Routing for Aodvv2 {
+    fn port(&self) -> Option<u16> {
+        Some(PORT)
+    }
+
+    fn route(&mut self, cx: &Cx<'_>, packet: &Routed<'_>) -> Verdict {
+        let Some(dst) = v4(packet.dst) else { return Verdict::Drop(DropReason::NoRoute) };
+        let now = cx.now;
+        let is_own = packet.from.is_none();
+        if let Some(way) = self.table.valid(now, dst) {
+            if is_own && let Some(route) = self.table.get_mut(now, dst) {
+                route.is_ours = true;
+                self.tell_path(dst);
+            }
+            self.use_route(now, dst);
+            return Verdict::Forward { link: way.link, via: NextHop::Neighbour(way.next_hop.into()) };
+        }
+        let unconfirmed = self.table.get(dst).and_then(|route| route.unconfirmed);
+        let is_waiting = unconfirmed.is_some_and(|way| self.neighbours.is_asked(way.next_hop));
+        if !is_own && !is_waiting {
+            self.refuse_data(now, v4(packet.src), dst);
+            return Verdict::Drop(DropReason::NoRoute);
+        }
+        if is_own && let Some(route) = self.table.entry(now, dst) {
+            route.is_ours = true;
+            self.tell_path(dst);
+        }
+        if is_own && !is_waiting && self.searches.is_held_down(now, dst) {
+            return Verdict::Drop(DropReason::NoRoute);
+        }
+        self.desk.keep(now, dst, packet);
+        if is_own && !is_waiting {
+            self.search(cx, dst);
+        }
+        Verdict::Keep
+    }
+
+    fn handle_control(&mut self, cx: &Cx<'_>, control: &Control<'_>) {
+        let (Some(from), Ok(packet)) = (v4(control.src), Packet::parse(control.message)) else {
+            self.desk.dropped(DropReason::RoutingMalformed, 0);
+            return;
+        };
+        let is_off_link = control.from.is_some_and(|neighbour| neighbour != control.src);
+        let has_travelled = control.hop_limit != HOP_LIMIT;
+        if is_off_link || has_travelled || self.desk.has_address(from) || !is_host(from) {
+            self.desk.dropped(DropReason::RoutingRefused, 0);
+            return;
+        }
+        let via = Via { from, link: control.link };
+        self.neighbours.heard(cx.now, via);
+        for message in &packet.messages {
+            match self.take_message(cx, via, message) {
+                Ok(()) => {}
+                Err(Refused::Malformed) => self.desk.dropped(DropReason::RoutingMalformed, 0),
+                Err(Refused::Foreign) => self.desk.dropped(DropReason::RoutingRefused, 0),
+            }
+        }
+    }
+
+    fn on_overheard(&mut self, _now: Instant, _rx: &Rx<'_>) {}
+
+    fn on_delivered(&mut self, _now: Instant, _id: u64) {}
+
+    fn on_undelivered(&mut self, cx: &Cx<'_>, link: LinkId, to: IpAddr, packet: &Routed<'_>) -> Undelivered {
+        let (Some(from), Some(dst)) = (v4(to), v4(packet.dst)) else { return Undelivered::Drop };
+        self.take_failure(cx, Via { from, link }, dst, packet)
+    }
+
+    fn handle_timeout(&mut self, cx: &Cx<'_>) {
+        let now = cx.now;
+        self.desk.drop_late(now);
+        if self.next_sweep <= now {
+            self.next_sweep = now + self.settings.sweep_interval;
+            self.sweep(now);
+        }
+        self.go_on_searching(cx);
+        self.watch_neighbours(cx);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let times =
+            [self.desk.buffer.next(), self.desk.outbox.next(), self.searches.next(), self.neighbours.next()];
+        times.into_iter().flatten().chain([self.next_sweep]).min()
+    }
+
+    fn poll_order(&mut self, now: Instant) -> Option<Order> {
+        self.desk.outbox.pop(now)
+    }
+
+    fn next_hop(&self, now: Instant, dst: IpAddr) -> Option<(LinkId, IpAddr)> {
+        let way = self.table.valid_at(now, v4(dst)?)?;
+        Some((way.link, way.next_hop.into()))
+    }
+
+    fn path(&self, peer: IpAddr) -> Path {
+        path_of(v4(peer).and_then(|peer| self.table.get(peer)).and_then(Route::hops))
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        (self.desk.discoveries, self.desk.failures)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,160 @@
+//! RERRs: a link broke, a packet came for which there is no route, or a neighbour says so.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use hopwise_core::trace::DropReason;
+use hopwise_core::{Instant, NextHop, QueueClass};
+
+use super::messages::{MOST_UNREACHABLE, Refused, Rerr};
+use super::table::is_newer;
+use super::{Aodvv2, Cx, Order, PORT, Routed, Undelivered, Via};
+use crate::on_demand::is_message;
+use crate::rfc5444::Message;
+
+/// Errors that are remembered at most.
+const MOST_TOLD: usize = 4_096;
+
+/// What was told lately: of whom, to whose packets; it is not told again so soon.
+#[derive(Debug, Default)]
+pub(super) struct Told(BTreeMap<(Ipv4Addr, Option<Ipv4Addr>), Instant>);
+
+impl Told {
+    fn is_new(&mut self, now: Instant, what: (Ipv4Addr, Option<Ipv4Addr>), rest: Duration) -> bool {
+        let is_new = self.0.get(&what).is_none_or(|until| *until <= now);
+        if is_new && (self.0.len() < MOST_TOLD || self.0.contains_key(&what)) {
+            self.0.insert(what, now + rest);
+        }
+        is_new
+    }
+
+    pub(super) fn forget(&mut self, now: Instant) {
+        self.0.retain(|_, until| *until > now);
+    }
+}
+
+impl Aodvv2 {
+    /// The link layer gave a packet up.
+    pub(super) fn take_failure(
+        &mut self,
+        cx: &Cx<'_>,
+        via: Via,
+        dst: Ipv4Addr,
+        packet: &Routed<'_>,
+    ) -> Undelivered {
+        let now = cx.now;
+        // Whoever does not get a reply is asked again, and doubted in the end; other routes over it are gone now.
+        if dst == via.from && is_message(packet.packet, PORT) {
+            self.break_link(now, via);
+            return Undelivered::Drop;
+        }
+        let other = self.table.valid(now, dst).filter(|way| way.next_hop != via.from);
+        if let Some(way) = other {
+            let (link, to) = (way.link, NextHop::Neighbour(way.next_hop.into()));
+            let packet = packet.packet.to_vec();
+            self.desk.outbox.push(Order::Send { link, to, class: QueueClass::Data, packet });
+            self.break_link(now, via);
+            return Undelivered::Kept;
+        }
+        if packet.from.is_some() {
+            self.break_link(now, via);
+            return Undelivered::Drop;
+        }
+        if let Some(route) = self.table.entry(now, dst) {
+            route.is_ours = true;
+        }
+        self.desk.keep(now, dst, packet);
+        self.break_link(now, via);
+        self.search(cx, dst);
+        Undelivered::Kept
+    }
+
+    fn break_link(&mut self, now: Instant, via: Via) {
+        self.lose_neighbour(now, via);
+        self.desk.outbox.push(Order::Reroute { link: via.link, via: via.from.into() });
+    }
+
+    /// All routes over a neighbour are given up; of those that were in use everybody is told.
+    pub(super) fn lose_neighbour(&mut self, now: Instant, via: Via) {
+        self.neighbours.lost(via.from);
+        let gone = self.table.over(via.from);
+        self.desk.failures += u64::from(!gone.is_empty());
+        let active = self.give_up(now, &gone);
+        self.tell_of(now, None, None, &active);
+    }
+
+    /// Answers which of them were in use, with their numbers.
+    fn give_up(&mut self, now: Instant, gone: &[Ipv4Addr]) -> Vec<(Ipv4Addr, Option<u16>)> {
+        let mut active = Vec::new();
+        for dst in gone {
+            let Some(route) = self.table.get(*dst) else { continue };
+            if route.is_active(now, self.settings.active_interval) {
+                active.push((*dst, route.seq()));
+            }
+            self.table.give_up(now, *dst);
+            self.tell_path(*dst);
+        }
+        active
+    }
+
+    /// Data of somebody came that goes no further.
+    pub(super) fn refuse_data(&mut self, now: Instant, src: Option<Ipv4Addr>, dst: Ipv4Addr) {
+        let until = now + self.settings.max_seqnum_lifetime;
+        let mut seq = None;
+        if let Some(route) = self.table.get_mut(now, dst) {
+            route.lives_at_least(until);
+            seq = route.seq();
+        }
+        let back = src.and_then(|src| self.table.valid(now, src));
+        let to = back.map(|way| Via { from: way.next_hop, link: way.link });
+        self.tell_of(now, src, to, &[(dst, seq)]);
+    }
+
+    /// A neighbour's error: routes over it are given up.
+    pub(super) fn take_error(&mut self, now: Instant, via: Via, message: &Message) -> Result<(), Refused> {
+        let rerr = Rerr::parse(message)?;
+        let mut gone = Vec::new();
+        for (dst, seq) in &rerr.unreachable {
+            let Some(way) = self.table.valid(now, *dst) else { continue };
+            let is_old = seq.is_some_and(|seq| is_newer(way.seq, seq));
+            if way.next_hop == via.from && !is_old && *dst != via.from {
+                gone.push(*dst);
+            }
+        }
+        let active = self.give_up(now, &gone);
+        if rerr.hop_limit <= 1 || rerr.pkt_source.is_some_and(|src| self.is_mine(src)) {
+            return Ok(());
+        }
+        let back = rerr.pkt_source.and_then(|src| self.table.valid(now, src));
+        let to = back.map(|way| Via { from: way.next_hop, link: way.link });
+        self.tell_of(now, rerr.pkt_source, to, &active);
+        Ok(())
+    }
+
+    /// Says what is unreachable: to one neighbour on the way to whose packet it was, else to everyone.
+    fn tell_of(
+        &mut self,
+        now: Instant,
+        pkt_source: Option<Ipv4Addr>,
+        to: Option<Via>,
+        unreachable: &[(Ipv4Addr, Option<u16>)],
+    ) {
+        let rest = self.settings.rerr_timeout;
+        let told = &mut self.told;
+        let is_new = |(dst, _): &&(Ipv4Addr, Option<u16>)| told.is_new(now, (*dst, pkt_source), rest);
+        let unreachable: Vec<_> = unreachable.iter().filter(is_new).copied().collect();
+        for part in unreachable.chunks(MOST_UNREACHABLE) {
+            if self.errors.take(now).is_err() {
+                self.desk.dropped(DropReason::RoutingRateLimited, 0);
+                return;
+            }
+            let hop_limit = self.settings.max_hopcount;
+            let message = Rerr { hop_limit, pkt_source, unreachable: part.to_vec() }.message();
+            match to {
+                Some(via) => self.tell_neighbour(via, vec![message]),
+                None => self.tell_everyone(None, message),
+            }
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! AODVv2's messages as RFC 5444 has them. A message is kept as it came, so that what is passed on still has all that
+//! was not understood; what we need is read out of it.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use crate::on_demand::ack_seq::Statement;
+use crate::rfc5444::{Address, AddressBlock, AddressTlv, Message, Tlv, Value};
+
+/// Message types; the draft leaves the numbers to a registry that never had them, and everybody takes these.
+pub const RREQ: u8 = 10;
+pub const RREP: u8 = 11;
+pub const RERR: u8 = 12;
+pub const RREP_ACK: u8 = 13;
+
+/// Address TLVs.
+pub const PATH_METRIC: u8 = 10;
+pub const SEQ_NUM: u8 = 11;
+pub const ADDRESS_TYPE: u8 = 15;
+/// RFC 5497's.
+pub const VALIDITY_TIME: u8 = 1;
+
+/// Values of ADDRESS_TYPE.
+pub const ORIG: u8 = 0;
+pub const TARG: u8 = 1;
+pub const UNREACHABLE: u8 = 2;
+pub const PKT_SOURCE: u8 = 3;
+
+/// The metric type "hop count" (RFC 6551), an extension of PATH_METRIC.
+pub const HOP_COUNT: u8 = 3;
+
+/// Message TLVs: asks for an acknowledgement; what has arrived, of the experimental range, open and signed.
+pub const ACK_REQ: u8 = 10;
+pub const ACK_SEQ: u8 = 224;
+const OPEN: u8 = 0;
+const SIGNED: u8 = 1;
+
+/// Unreachable destinations that one RERR names.
+pub const MOST_UNREACHABLE: usize = 200;
+
+/// Why a message is not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Refused {
+    Malformed,
+    /// It is well made, but of a kind that is not spoken here: IPv6, networks, other metrics.
+    Foreign,
+}
+
+/// What a RREQ or a RREP says: the way to its origin, and whom it is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouteMessage {
+    pub hop_limit: u8,
+    /// The node to which the message shows a way: of a RREQ who asks, of a RREP who was asked for.
+    pub to: Ipv4Addr,
+    pub seq: u16,
+    pub metric: u8,
+    pub validity: Option<Duration>,
+    /// The other one.
+    pub other: Ipv4Addr,
+    /// The last number that is known of it.
+    pub other_seq: Option<u16>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rerr {
+    pub hop_limit: u8,
+    /// Whose packet went no further.
+    pub pkt_source: Option<Ipv4Addr>,
+    pub unreachable: Vec<(Ipv4Addr, Option<u16>)>,
+}
+
+fn short(value: &[u8]) -> Option<u16> {
+    value.try_into().ok().map(u16::from_be_bytes)
+}
+
+/// RFC 5497 §5: three bits of mantissa, five of exponent, in units of 1/1024 s.
+fn time(code: u8) -> Duration {
+    let (mantissa, exponent) = (u64::from(code & 7), u32::from(code >> 3));
+    // In units of 1/8192 s, of which the longest are of 35 bits.
+    Duration::from_micros((((8 + mantissa) << exponent) * 1_000_000) / (8 * 1_024))
+}
+
+impl RouteMessage {
+    /// `shows` is the address type to which this kind of message shows the way.
+    fn parse(message: &Message, shows: u8) -> Result<RouteMessage, Refused> {
+        let hop_limit = message.hop_limit.ok_or(Refused::Malformed)?;
+        let (block, to) = find(message, shows)?;
+        let other = find(message, if shows == ORIG { TARG } else { ORIG })?;
+        let seq = block.said(SEQ_NUM, 0, to).and_then(short).ok_or(Refused::Malformed)?;
+        let (kind, metric) = block.said_of_any(PATH_METRIC, to).ok_or(Refused::Malformed)?;
+        if kind != HOP_COUNT {
+            return Err(Refused::Foreign);
+        }
+        let [metric] = *metric else { return Err(Refused::Malformed) };
+        let other_seq = other.0.said(SEQ_NUM, 0, other.1).map(|seq| short(seq).ok_or(Refused::Malformed));
+        let validity = block.said(VALIDITY_TIME, 0, to).and_then(|value| value.first().copied()).map(time);
+        if seq == 0 {
+            return Err(Refused::Malformed); // 0 stands for a number that is not known.
+        }
+        Ok(RouteMessage {
+            hop_limit,
+            to: host(block, to)?,
+            seq,
+            metric,
+            validity,
+            other: host(other.0, other.1)?,
+            other_seq: other_seq.transpose()?.filter(|seq| *seq != 0),
+        })
+    }
+
+    pub fn of_rreq(message: &Message) -> Result<RouteMessage, Refused> {
+        RouteMessage::parse(message, ORIG)
+    }
+
+    pub fn of_rrep(message: &Message) -> Result<RouteMessage, Refused> {
+        RouteMessage::parse(message, TARG)
+    }
+
+    fn message(&self, kind: u8, shows: u8) -> Message {
+        let of = |address: Ipv4Addr| (Address::from(address), 32);
+        let (addresses, to) = match shows {
+            ORIG => (vec![of(self.to), of(self.other)], 0),
+            _ => (vec![of(self.other), of(self.to)], 1),
+        };
+        let mut tlvs = vec![
+            AddressTlv {
+                kind: ADDRESS_TYPE,
+                extension: 0,
+                first: 0,
+                last: 1,
+                value: Value::Each(vec![ORIG, TARG]),
+            },
+            AddressTlv::of(PATH_METRIC, HOP_COUNT, to, &[self.metric]),
+            AddressTlv::of(SEQ_NUM, 0, to, &self.seq.to_be_bytes()),
+        ];
+        tlvs.extend(self.other_seq.map(|seq| AddressTlv::of(SEQ_NUM, 0, 1 - to, &seq.to_be_bytes())));
+        Message {
+            hop_limit: Some(self.hop_limit),
+            blocks: vec![AddressBlock { addresses, tlvs }],
+            ..Message::new(kind, 4)
+        }
+    }
+
+    pub fn rreq(&self) -> Message {
+        self.message(RREQ, ORIG)
+    }
+
+    pub fn rrep(&self) -> Message {
+        self.message(RREP, TARG)
+    }
+}
+
+/// The address of that type, with its block.
+fn find(message: &Message, wanted: u8) -> Result<(&AddressBlock, usize), Refused> {
+    for block in &message.blocks {
+        let is_wanted = |index: &usize| block.said(ADDRESS_TYPE, 0, *index) == Some(&[wanted]);
+        if let Some(index) = (0..block.addresses.len()).find(is_wanted) {
+            return Ok((block, index));
+        }
+    }
+    Err(Refused::Malformed)
+}
+
+fn host(block: &AddressBlock, index: usize) -> Result<Ipv4Addr, Refused> {
+    let (address, bits) = block.addresses[index];
+    address.v4().filter(|_| bits == address.bits()).ok_or(Refused::Foreign)
+}
+
+/// The same message one step on.
+pub fn passed_on(message: &Message, hop_limit: u8, metric: u8) -> Message {
+    let mut passed = Message { hop_limit: Some(hop_limit), ..message.clone() };
+    for tlv in passed.blocks.iter_mut().flat_map(|block| &mut block.tlvs) {
+        if (tlv.kind, tlv.extension) == (PATH_METRIC, HOP_COUNT) {
+            tlv.value = Value::Shared(vec![metric]);
+        }
+    }
+    passed
+}
+
+impl Rerr {
+    pub fn parse(message: &Message) -> Result<Rerr, Refused> {
+        let hop_limit = message.hop_limit.ok_or(Refused::Malformed)?;
+        let mut rerr = Rerr { hop_limit, pkt_source: None, unreachable: Vec::new() };
+        for block in &message.blocks {
+            for index in 0..block.addresses.len() {
+                match block.said(ADDRESS_TYPE, 0, index) {
+                    Some(&[UNREACHABLE]) => {
+                        let seq = block.said(SEQ_NUM, 0, index).and_then(short).filter(|seq| *seq != 0);
+                        rerr.unreachable.push((host(block, index)?, seq));
+                    }
+                    Some(&[PKT_SOURCE]) => rerr.pkt_source = Some(host(block, index)?),
+                    _ => {}
+                }
+            }
+        }
+        if rerr.unreachable.is_empty() { Err(Refused::Malformed) } else { Ok(rerr) }
+    }
+
+    /// There is at least one, and at most [`MOST_UNREACHABLE`].
+    pub fn message(&self) -> Message {
+        let unreachable = self.unreachable.iter().map(|(dst, _)| *dst);
+        let addresses = unreachable.chain(self.pkt_source).map(|address| (address.into(), 32)).collect();
+        let last = (self.unreachable.len() - 1) as u8;
+        let mut types = vec![UNREACHABLE; self.unreachable.len()];
+        types.extend(self.pkt_source.map(|_| PKT_SOURCE));
+        let value = if types.len() == 1 { Value::Shared(types) } else { Value::Each(types) };
+        let all = (self.unreachable.len() + usize::from(self.pkt_source.is_some()) - 1) as u8;
+        let mut tlvs = vec![
+            AddressTlv { kind: ADDRESS_TYPE, extension: 0, first: 0, last: all, value },
+            AddressTlv { kind: PATH_METRIC, extension: HOP_COUNT, first: 0, last, value: Value::None },
+        ];
+        for ((_, seq), index) in self.unreachable.iter().zip(0..) {
+            tlvs.extend(seq.map(|seq| AddressTlv::of(SEQ_NUM, 0, index, &seq.to_be_bytes())));
+        }
+        let blocks = vec![AddressBlock { addresses, tlvs }];
+        Message { hop_limit: Some(self.hop_limit), blocks, ..Message::new(RERR, 4) }
+    }
+}
+
+/// Asks for an acknowledgement, or is one.
+pub fn rrep_ack(is_request: bool) -> Message {
+    let request = Tlv { kind: ACK_REQ, extension: 0, value: Vec::new() };
+    Message { tlvs: is_request.then_some(request).into_iter().collect(), ..Message::new(RREP_ACK, 4) }
+}
+
+pub fn is_request(message: &Message) -> bool {
+    message.tlv(ACK_REQ, 0).is_some()
+}
+
+/// A message TLV with what has arrived.
+pub(crate) fn statement(said: Statement) -> Tlv {
+    match said {
+        Statement::Open(value) => Tlv { kind: ACK_SEQ, extension: OPEN, value },
+        Statement::Signed(value) => Tlv { kind: ACK_SEQ, extension: SIGNED, value },
+    }
+}
+
+/// What a message carries of arrivals: open, signed.
+pub(crate) fn statements(message: &Message) -> (Option<&[u8]>, Option<&[u8]>) {
+    (message.tlv(ACK_SEQ, OPEN), message.tlv(ACK_SEQ, SIGNED))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rfc5444::Packet;
+
+    fn rreq() -> RouteMessage {
+        RouteMessage {
+            hop_limit: 20,
+            to: Ipv4Addr::new(10, 0, 0, 1),
+            seq: 0x0102,
+            metric: 3,
+            validity: None,
+            other: Ipv4Addr::new(10, 0, 0, 9),
+            other_seq: None,
+        }
+    }
+
+    #[test]
+    fn a_rreq_is_these_bytes() {
+        let bytes = Packet::of(rreq().rreq()).bytes();
+        let expected = [
+            0, 10, 0x43, 0, 34, 20, 0, 0, // Packet, message with a hop limit, no TLVs.
+            2, 0x80, 3, 10, 0, 0, 1, 9, // The origin's address and the target's.
+            0, 17, 15, 0x14, 2, 0, 1, // Which is which,
+            10, 0xd0, 3, 0, 1, 3, // hops to the origin,
+            11, 0x50, 0, 2, 1, 2, // and its number.
+        ];
+        assert_eq!(bytes, expected);
+    }
+
+    #[test]
+    fn what_is_written_is_read() {
+        let known = RouteMessage { other_seq: Some(7), ..rreq() };
+        assert_eq!(RouteMessage::of_rreq(&known.rreq()), Ok(known));
+        assert_eq!(RouteMessage::of_rrep(&rreq().rrep()), Ok(rreq()));
+        let unreachable = vec![(Ipv4Addr::new(10, 0, 0, 9), Some(5)), (Ipv4Addr::new(10, 0, 0, 8), None)];
+        for pkt_source in [None, Some(Ipv4Addr::new(10, 0, 0, 1))] {
+            let rerr = Rerr { hop_limit: 20, pkt_source, unreachable: unreachable.clone() };
+            assert_eq!(Rerr::parse(&rerr.message()), Ok(rerr));
+        }
+        assert!(is_request(&rrep_ack(true)) && !is_request(&rrep_ack(false)));
+        assert_eq!(Packet::of(rrep_ack(false)).bytes(), [0, 13, 3, 0, 6, 0, 0]);
+    }
+
+    #[test]
+    fn what_is_not_understood_goes_on_with_the_message() {
+        let mut message = rreq().rreq();
+        message.tlvs.push(Tlv { kind: 99, extension: 1, value: vec![1] });
+        message.blocks[0].tlvs.push(AddressTlv::of(98, 0, 1, &[2]));
+        let passed = passed_on(&message, 19, 4);
+        assert_eq!(RouteMessage::of_rreq(&passed), Ok(RouteMessage { hop_limit: 19, metric: 4, ..rreq() }));
+        assert_eq!(passed.tlv(99, 1), Some(&[1][..]));
+        assert_eq!(passed.blocks[0].said(98, 0, 1), Some(&[2][..]));
+    }
+
+    #[test]
+    fn what_is_missing_or_foreign_is_refused() {
+        let read = |spoil: fn(&mut Message)| {
+            let mut message = rreq().rreq();
+            spoil(&mut message);
+            RouteMessage::of_rreq(&message)
+        };
+        assert_eq!(read(|message| message.hop_limit = None), Err(Refused::Malformed));
+        assert_eq!(read(|message| message.blocks.clear()), Err(Refused::Malformed));
+        for index in 0..3 {
+            let mut message = rreq().rreq();
+            message.blocks[0].tlvs.remove(index);
+            assert_eq!(RouteMessage::of_rreq(&message), Err(Refused::Malformed), "without TLV {index}");
+        }
+        assert_eq!(read(|m| m.blocks[0].tlvs[2].value = Value::Shared(vec![0, 0])), Err(Refused::Malformed));
+        assert_eq!(read(|m| m.blocks[0].tlvs[2].value = Value::Shared(vec![1])), Err(Refused::Malformed));
+        assert_eq!(read(|m| m.blocks[0].tlvs[1].extension = 7), Err(Refused::Foreign), "another metric");
+        assert_eq!(read(|m| m.blocks[0].addresses[0].1 = 24), Err(Refused::Foreign), "a network");
+    }
+
+    #[test]
+    fn times_are_in_three_bits_and_an_exponent() {
+        for (code, us) in [(0, 976), (8 * 10, 1_000_000), (8 * 10 + 4, 1_500_000), (255, 3_932_160_000_000)] {
+            assert_eq!(time(code).as_micros(), us, "{code}");
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Neighbours: heard, known to hear us, or known not to. What is said to one alone may have to be acknowledged.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use hopwise_core::{Instant, LinkId};
+
+use super::messages::{is_request, rrep_ack};
+use super::settings::Settings;
+use super::{Aodvv2, Cx, Via};
+use crate::rfc5444::Message;
+
+/// Neighbours that are known at once.
+const MOST: usize = 4_096;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Whether it hears us is not known.
+    Heard,
+    Confirmed,
+    Blacklisted(Instant),
+}
+
+/// A reply whose acknowledgement is awaited; without a reply, a sign of life.
+#[derive(Clone, Debug)]
+struct Awaited {
+    until: Instant,
+    tries: u8,
+    reply: Option<Message>,
+}
+
+#[derive(Clone, Debug)]
+struct Neighbour {
+    link: LinkId,
+    state: State,
+    heard: Instant,
+    awaited: Option<Awaited>,
+    watched: Option<Watch>,
+}
+
+/// A next hop in use, which is asked for signs of life.
+#[derive(Clone, Copy, Debug)]
+struct Watch {
+    until: Instant,
+    asks_at: Instant,
+    unanswered: u8,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Neighbours(BTreeMap<Ipv4Addr, Neighbour>);
+
+impl Neighbours {
+    pub(super) fn heard(&mut self, now: Instant, via: Via) {
+        if self.0.len() >= MOST && !self.0.contains_key(&via.from) {
+            return;
+        }
+        let new = Neighbour { link: via.link, state: State::Heard, heard: now, awaited: None, watched: None };
+        let neighbour = self.0.entry(via.from).or_insert(new);
+        (neighbour.heard, neighbour.link) = (now, via.link);
+        if let Some(watch) = &mut neighbour.watched {
+            watch.unanswered = 0;
+        }
+    }
+
+    pub(super) fn is_confirmed(&self, neighbour: Ipv4Addr) -> bool {
+        self.0.get(&neighbour).is_some_and(|known| known.state == State::Confirmed)
+    }
+
+    pub(super) fn is_blacklisted(&mut self, now: Instant, neighbour: Ipv4Addr) -> bool {
+        let Some(known) = self.0.get_mut(&neighbour) else { return false };
+        match known.state {
+            State::Blacklisted(until) if until > now => true,
+            State::Blacklisted(_) => {
+                known.state = State::Heard;
+                false
+            }
+            State::Heard | State::Confirmed => false,
+        }
+    }
+
+    /// Whether it owes an acknowledgement.
+    pub(super) fn is_asked(&self, neighbour: Ipv4Addr) -> bool {
+        self.0.get(&neighbour).is_some_and(|known| known.awaited.is_some())
+    }
+
+    fn confirm(&mut self, neighbour: Ipv4Addr) {
+        if let Some(known) = self.0.get_mut(&neighbour) {
+            (known.state, known.awaited) = (State::Confirmed, None);
+        }
+    }
+
+    pub(super) fn lost(&mut self, neighbour: Ipv4Addr) {
+        if let Some(known) = self.0.get_mut(&neighbour) {
+            known.watched = None;
+            if known.state == State::Confirmed {
+                known.state = State::Heard;
+            }
+        }
+    }
+
+    /// What is asked of a neighbour again stays the newest reply.
+    pub(super) fn await_ack(&mut self, neighbour: Ipv4Addr, until: Instant, reply: Option<Message>) {
+        if let Some(known) = self.0.get_mut(&neighbour) {
+            let tries = known.awaited.as_ref().map_or(0, |awaited| awaited.tries);
+            known.awaited = Some(Awaited { until, tries, reply });
+        }
+    }
+
+    /// A next hop in use, where no link layer tells of losses, is asked for signs of life.
+    pub(super) fn note_use(&mut self, now: Instant, neighbour: Ipv4Addr, settings: &Settings) {
+        if let Some(known) = self.0.get_mut(&neighbour).filter(|_| settings.hello) {
+            let until = now + settings.active_interval;
+            let new = Watch { until, asks_at: now + settings.hello_interval, unanswered: 0 };
+            known.watched = Some(Watch { until, ..known.watched.unwrap_or(new) });
+        }
+    }
+
+    pub(super) fn forget(&mut self, now: Instant, life: Duration) {
+        self.0.retain(|_, known| match known.state {
+            State::Blacklisted(until) => until > now,
+            State::Heard | State::Confirmed => known.awaited.is_some() || now.since(known.heard) <= life,
+        });
+    }
+
+    pub(super) fn next(&self) -> Option<Instant> {
+        let of = |known: &Neighbour| {
+            [known.awaited.as_ref().map(|awaited| awaited.until), known.watched.map(|watch| watch.asks_at)]
+        };
+        self.0.values().flat_map(of).flatten().min()
+    }
+}
+
+impl Aodvv2 {
+    /// A neighbour asks whether we hear it, or says that it hears us.
+    pub(super) fn take_ack(&mut self, cx: &Cx<'_>, via: Via, message: &Message) {
+        if is_request(message) {
+            self.tell_neighbour(via, vec![rrep_ack(false)]);
+        } else {
+            self.confirm(cx.now, via.from);
+        }
+    }
+
+    /// Asks a neighbour whether it hears us, unless it is asked already.
+    pub(super) fn ask(&mut self, now: Instant, via: Via) {
+        if !self.neighbours.is_asked(via.from) {
+            self.neighbours.await_ack(via.from, now + self.settings.rrep_ack_sent_timeout, None);
+            self.tell_neighbour(via, vec![rrep_ack(true)]);
+        }
+    }
+
+    /// What waited for a neighbour to hear us becomes routes.
+    pub(super) fn confirm(&mut self, now: Instant, neighbour: Ipv4Addr) {
+        self.neighbours.confirm(neighbour);
+        for dst in self.table.confirm(now, neighbour) {
+            self.found(now, dst);
+        }
+    }
+
+    /// A neighbour does not hear us: nothing that it says is taken for a while.
+    fn blacklist(&mut self, cx: &Cx<'_>, via: Via) {
+        let until = cx.now + self.settings.max_blacklist_time;
+        self.lose_neighbour(cx.now, via);
+        if let Some(known) = self.neighbours.0.get_mut(&via.from) {
+            (known.state, known.awaited) = (State::Blacklisted(until), None);
+        }
+        for dst in self.table.doubt(via.from) {
+            let is_ours = self.table.get(dst).is_some_and(|route| route.is_ours);
+            if is_ours && self.desk.buffer.has(dst) {
+                self.search(cx, dst);
+            } else {
+                self.desk.drop_waiting(dst);
+            }
+        }
+    }
+
+    /// Acknowledgements that did not come, and signs of life.
+    pub(super) fn watch_neighbours(&mut self, cx: &Cx<'_>) {
+        let now = cx.now;
+        let of = |(from, known): (&Ipv4Addr, &Neighbour)| {
+            let is_late = known.awaited.as_ref().is_some_and(|awaited| awaited.until <= now);
+            let is_to_ask = known.watched.is_some_and(|watch| watch.asks_at <= now);
+            (is_late || is_to_ask).then_some((Via { from: *from, link: known.link }, is_late))
+        };
+        let due: Vec<_> = self.neighbours.0.iter().filter_map(of).collect();
+        for (via, is_late) in due {
+            if is_late {
+                self.ask_again(cx, via);
+            } else {
+                self.ask_for_life(now, via);
+            }
+        }
+    }
+
+    fn ask_again(&mut self, cx: &Cx<'_>, via: Via) {
+        let (retries, wait) = (self.settings.rrep_retries, self.settings.rrep_ack_sent_timeout);
+        let Some(known) = self.neighbours.0.get_mut(&via.from) else { return };
+        let Some(awaited) = known.awaited.as_mut() else { return };
+        if awaited.tries >= retries {
+            self.blacklist(cx, via);
+            return;
+        }
+        awaited.tries += 1;
+        awaited.until = cx.now + wait;
+        let again = awaited.reply.clone().into_iter().chain([rrep_ack(true)]).collect();
+        self.tell_neighbour(via, again);
+    }
+
+    fn ask_for_life(&mut self, now: Instant, via: Via) {
+        let (interval, most) = (self.settings.hello_interval, self.settings.allowed_hello_loss);
+        let Some(known) = self.neighbours.0.get_mut(&via.from) else { return };
+        let Some(watch) = &mut known.watched else { return };
+        if watch.until <= now {
+            known.watched = None;
+        } else if watch.unanswered >= most {
+            self.lose_neighbour(now, via);
+        } else {
+            watch.asks_at = now + interval;
+            // Soon after a sign that came by itself there is no need.
+            if now.since(known.heard) >= interval / 2 {
+                watch.unanswered += 1;
+                self.tell_neighbour(via, vec![rrep_ack(true)]);
+            }
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! RREPs come in and are passed on, each to one neighbour, who says whether it heard when that is not known.
+
+use hopwise_core::Instant;
+use hopwise_core::trace::DropReason;
+
+use super::messages::{Refused, RouteMessage, passed_on, rrep_ack};
+use super::table::Taken;
+use super::{Aodvv2, Cx, Via};
+use crate::on_demand::is_host;
+use crate::rfc5444::Message;
+
+impl Aodvv2 {
+    /// To a neighbour; with a request for an acknowledgement where it may not hear us.
+    pub(super) fn send_reply(&mut self, now: Instant, to: Via, reply: Message) {
+        let mut messages = vec![reply.clone()];
+        if !self.neighbours.is_confirmed(to.from) {
+            messages.push(rrep_ack(true));
+            self.neighbours.await_ack(to.from, now + self.settings.rrep_ack_sent_timeout, Some(reply));
+        }
+        self.tell_neighbour(to, messages);
+    }
+
+    pub(super) fn take_reply(&mut self, cx: &Cx<'_>, via: Via, message: &Message) -> Result<(), Refused> {
+        let now = cx.now;
+        let rrep = RouteMessage::of_rrep(message)?;
+        if !is_host(rrep.to) || !is_host(rrep.other) {
+            self.desk.dropped(DropReason::RoutingRefused, 0);
+            return Ok(());
+        }
+        // It answers a request that it heard of us.
+        self.confirm(now, via.from);
+        let is_for_us = self.is_mine(rrep.other);
+        if is_for_us {
+            self.believe(rrep.to, message);
+        }
+        let Some(metric) = self.longer(&rrep) else { return Ok(()) };
+        if self.is_mine(rrep.to) || self.learn(now, via, &rrep, metric) == Taken::No {
+            return Ok(());
+        }
+        if is_for_us || self.is_asleep(now) || rrep.hop_limit <= 1 {
+            return Ok(());
+        }
+        let back = self.table.get_mut(now, rrep.other).and_then(|route| route.newest().copied());
+        if let Some(back) = back.filter(|back| back.next_hop != via.from) {
+            let to = Via { from: back.next_hop, link: back.link };
+            self.send_reply(now, to, passed_on(message, rrep.hop_limit - 1, metric));
+        }
+        Ok(())
+    }
+}

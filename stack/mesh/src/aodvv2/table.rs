@@ -1,0 +1,405 @@
+//! Routes, and the rule by which they change.
+//!
+//! What keeps loops away: what a node has said of its distance binds it. It takes no way that is older, or as old and
+//! longer, neither while its route is valid nor after that, so that the next hop of a valid route has a newer number, or
+//! the same one and a smaller metric. A way over a neighbour that may not hear us waits beside the route until it does;
+//! it may be told of only where there is no older route, which somebody who hears of it could be on (the draft does not
+//! say so, and has a loop there).
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use hopwise_core::{Instant, LinkId};
+
+/// A way that a message shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Offer {
+    pub(super) seq: u16,
+    pub(super) metric: u8,
+    pub(super) link: LinkId,
+    pub(super) next_hop: Ipv4Addr,
+    /// Where the message said until when.
+    pub(super) ends: Option<Instant>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Route {
+    /// The last way that was taken; none of a destination that was only asked for.
+    way: Option<Offer>,
+    is_valid: bool,
+    /// The newest number, and the least metric with it, that was taken or told of.
+    bound: Option<(u16, u8)>,
+    /// A way over a neighbour that was heard, but perhaps does not hear us.
+    pub(super) unconfirmed: Option<Offer>,
+    waits_until: Instant,
+    learned: Instant,
+    used: Option<Instant>,
+    /// Until when it is remembered when it is not valid.
+    until: Instant,
+    /// Packets of this node's own have gone there.
+    pub(super) is_ours: bool,
+    /// What connections were told of it.
+    pub(super) told: Option<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    Yes,
+    /// What is known is as good or better, or there is no room for one more.
+    No,
+}
+
+/// Sequence numbers are compared around the circle.
+pub(super) fn is_newer(seq: u16, than: u16) -> bool {
+    seq.wrapping_sub(than) as i16 > 0
+}
+
+impl Route {
+    fn new(until: Instant) -> Route {
+        Route {
+            way: None,
+            is_valid: false,
+            bound: None,
+            unconfirmed: None,
+            waits_until: Instant::ZERO,
+            learned: Instant::ZERO,
+            used: None,
+            until,
+            is_ours: false,
+            told: None,
+        }
+    }
+
+    pub(super) fn valid(&self) -> Option<&Offer> {
+        self.way.as_ref().filter(|_| self.is_valid)
+    }
+
+    pub(super) fn hops(&self) -> Option<u8> {
+        self.valid().map(|way| way.metric)
+    }
+
+    pub(super) fn seq(&self) -> Option<u16> {
+        self.bound.map(|(seq, _)| seq)
+    }
+
+    pub(super) fn is_active(&self, now: Instant, interval: Duration) -> bool {
+        self.is_valid && self.used.is_some_and(|used| now.since(used) < interval)
+    }
+
+    pub(super) fn note_use(&mut self, now: Instant) {
+        self.used = Some(now);
+    }
+
+    /// Where a reply goes: the newest way, confirmed or not.
+    pub(super) fn newest(&self) -> Option<&Offer> {
+        self.unconfirmed.as_ref().or_else(|| self.valid())
+    }
+
+    pub(super) fn lives_at_least(&mut self, until: Instant) {
+        self.until = self.until.max(until);
+    }
+
+    fn yields_to(&self, offer: &Offer) -> bool {
+        match self.bound {
+            None => true,
+            Some((seq, metric)) if seq == offer.seq && self.is_valid => offer.metric < metric,
+            // What was as near as this when it was given up has not come to lead through here.
+            Some((seq, metric)) if seq == offer.seq => offer.metric <= metric,
+            Some((seq, _)) => is_newer(offer.seq, seq),
+        }
+    }
+
+    fn take(&mut self, now: Instant, offer: &Offer) {
+        (self.way, self.is_valid, self.bound) = (Some(*offer), true, Some((offer.seq, offer.metric)));
+        self.learned = now;
+        if self.unconfirmed.is_some_and(|waiting| !is_newer(waiting.seq, offer.seq)) {
+            self.unconfirmed = None;
+        }
+    }
+
+    /// Others will hear of the way that waits, which binds.
+    pub(super) fn tell_of_unconfirmed(&mut self) {
+        assert!(!self.is_valid, "somebody who hears of it could be on the older route");
+        if let Some(offer) = self.unconfirmed {
+            self.bound = Some((offer.seq, offer.metric));
+        }
+    }
+
+    fn is_over(&self, now: Instant, max_idletime: Duration) -> bool {
+        let has_ended = self.way.is_some_and(|way| way.ends.is_some_and(|ends| ends < now));
+        has_ended || now.since(self.used.unwrap_or(self.learned).max(self.learned)) > max_idletime
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct Table {
+    routes: BTreeMap<Ipv4Addr, Route>,
+    most: usize,
+    max_idletime: Duration,
+    /// How long what is gone is remembered.
+    remembers: Duration,
+    /// How long a way waits to be confirmed.
+    waits: Duration,
+}
+
+impl Table {
+    pub(super) fn new(most: u32, max_idletime: Duration, remembers: Duration, waits: Duration) -> Table {
+        Table { routes: BTreeMap::new(), most: most as usize, max_idletime, remembers, waits }
+    }
+
+    pub(super) fn get(&self, dst: Ipv4Addr) -> Option<&Route> {
+        self.routes.get(&dst)
+    }
+
+    /// A route as it is now: one that nobody used for long is given up first.
+    pub(super) fn get_mut(&mut self, now: Instant, dst: Ipv4Addr) -> Option<&mut Route> {
+        let route = self.routes.get_mut(&dst)?;
+        if route.is_valid && route.is_over(now, self.max_idletime) {
+            (route.is_valid, route.until) = (false, now + self.remembers);
+        }
+        Some(route)
+    }
+
+    /// A route as it was left, its life not looked at.
+    pub(super) fn peek_mut(&mut self, dst: Ipv4Addr) -> Option<&mut Route> {
+        self.routes.get_mut(&dst)
+    }
+
+    pub(super) fn valid_at(&self, now: Instant, dst: Ipv4Addr) -> Option<&Offer> {
+        self.routes.get(&dst).filter(|route| !route.is_over(now, self.max_idletime))?.valid()
+    }
+
+    /// The way to it now.
+    pub(super) fn valid(&mut self, now: Instant, dst: Ipv4Addr) -> Option<Offer> {
+        self.get_mut(now, dst)?.valid().copied()
+    }
+
+    /// A destination, known or not, while there is room.
+    pub(super) fn entry(&mut self, now: Instant, dst: Ipv4Addr) -> Option<&mut Route> {
+        if !self.routes.contains_key(&dst) {
+            if self.routes.len() >= self.most {
+                self.sweep(now, &mut |_| {});
+            }
+            if self.routes.len() >= self.most {
+                return None;
+            }
+            self.routes.insert(dst, Route::new(now + self.remembers));
+        }
+        self.get_mut(now, dst)
+    }
+
+    /// A way over a neighbour that hears us becomes the route, if it is better.
+    pub(super) fn offer(&mut self, now: Instant, dst: Ipv4Addr, offer: &Offer) -> Taken {
+        match self.entry(now, dst).filter(|route| route.yields_to(offer)) {
+            Some(route) => {
+                route.take(now, offer);
+                Taken::Yes
+            }
+            None => Taken::No,
+        }
+    }
+
+    /// A way over a neighbour that may not hear us waits.
+    pub(super) fn offer_unconfirmed(&mut self, now: Instant, dst: Ipv4Addr, offer: &Offer) -> Taken {
+        let (until, waits) = (now + self.remembers, self.waits);
+        let Some(route) = self.entry(now, dst).filter(|route| route.yields_to(offer)) else {
+            return Taken::No;
+        };
+        let is_better = route.unconfirmed.is_none_or(|waiting| {
+            is_newer(offer.seq, waiting.seq) || (offer.seq == waiting.seq && offer.metric < waiting.metric)
+        });
+        if !is_better {
+            return Taken::No;
+        }
+        (route.unconfirmed, route.waits_until) = (Some(*offer), now + waits);
+        route.lives_at_least(until);
+        Taken::Yes
+    }
+
+    /// A neighbour hears us: says which ways over it are routes now.
+    pub(super) fn confirm(&mut self, now: Instant, neighbour: Ipv4Addr) -> Vec<Ipv4Addr> {
+        self.waiting_over(neighbour)
+            .into_iter()
+            .filter(|dst| {
+                let Some(route) = self.get_mut(now, *dst) else { return false };
+                let Some(offer) = route.unconfirmed.take() else { return false };
+                let is_better = route.yields_to(&offer);
+                if is_better {
+                    route.take(now, &offer);
+                }
+                is_better
+            })
+            .collect()
+    }
+
+    /// A neighbour does not hear us: says to where ways over it waited.
+    pub(super) fn doubt(&mut self, neighbour: Ipv4Addr) -> Vec<Ipv4Addr> {
+        let gone = self.waiting_over(neighbour);
+        for dst in &gone {
+            if let Some(route) = self.routes.get_mut(dst) {
+                route.unconfirmed = None;
+            }
+        }
+        gone
+    }
+
+    fn waiting_over(&self, neighbour: Ipv4Addr) -> Vec<Ipv4Addr> {
+        let waits = |route: &Route| route.unconfirmed.is_some_and(|offer| offer.next_hop == neighbour);
+        self.routes.iter().filter(|(_, route)| waits(route)).map(|(dst, _)| *dst).collect()
+    }
+
+    pub(super) fn give_up(&mut self, now: Instant, dst: Ipv4Addr) {
+        let until = now + self.remembers;
+        if let Some(route) = self.routes.get_mut(&dst) {
+            (route.is_valid, route.until) = (false, until);
+        }
+    }
+
+    /// Destinations of valid routes over that neighbour.
+    pub(super) fn over(&self, neighbour: Ipv4Addr) -> Vec<Ipv4Addr> {
+        let is_over = |route: &Route| route.valid().is_some_and(|way| way.next_hop == neighbour);
+        self.routes.iter().filter(|(_, route)| is_over(route)).map(|(dst, _)| *dst).collect()
+    }
+
+    /// Gives up what nobody used, forgets what is gone for long. Says what was given up.
+    pub(super) fn sweep(&mut self, now: Instant, gone: &mut dyn FnMut(Ipv4Addr)) {
+        let (idle, until) = (self.max_idletime, now + self.remembers);
+        self.routes.retain(|dst, route| {
+            if route.is_valid && route.is_over(now, idle) {
+                (route.is_valid, route.until) = (false, until);
+                gone(*dst);
+            }
+            if route.waits_until <= now {
+                route.unconfirmed = None;
+            }
+            route.is_valid || route.until >= now
+        });
+    }
+
+    /// Those that are valid now.
+    pub(super) fn iter_valid(&self, now: Instant) -> impl Iterator<Item = (Ipv4Addr, &Route, &Offer)> {
+        self.routes
+            .iter()
+            .filter(move |(_, route)| !route.is_over(now, self.max_idletime))
+            .filter_map(|(dst, route)| Some((*dst, route, route.valid()?)))
+    }
+
+    #[cfg(test)]
+    fn len(&self) -> usize {
+        self.routes.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DST: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 9);
+    const VIA: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 2);
+    const OTHER: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 3);
+    const NOW: Instant = Instant::from_secs(1);
+
+    fn offer(seq: u16, metric: u8, next_hop: Ipv4Addr) -> Offer {
+        Offer { seq, metric, link: LinkId(0), next_hop, ends: None }
+    }
+
+    fn table() -> Table {
+        let mut table =
+            Table::new(16, Duration::from_secs(200), Duration::from_secs(300), Duration::from_secs(12));
+        assert_eq!(table.offer(NOW, DST, &offer(10, 4, VIA)), Taken::Yes);
+        table
+    }
+
+    #[test]
+    fn a_valid_route_yields_to_a_newer_number_or_to_a_shorter_way() {
+        for (seq, metric, taken) in [
+            (11, 9, Taken::Yes),
+            (10, 3, Taken::Yes),
+            (10, 4, Taken::No),
+            (10, 5, Taken::No),
+            (9, 1, Taken::No),
+        ] {
+            assert_eq!(table().offer(NOW, DST, &offer(seq, metric, OTHER)), taken, "{seq}/{metric}");
+        }
+    }
+
+    #[test]
+    fn a_route_that_is_gone_yields_to_nobody_who_was_farther_away() {
+        for (seq, metric, taken) in
+            [(11, 9, Taken::Yes), (10, 4, Taken::Yes), (10, 5, Taken::No), (9, 1, Taken::No)]
+        {
+            let mut table = table();
+            table.give_up(NOW, DST);
+            assert_eq!(table.valid(NOW, DST), None);
+            assert_eq!(table.offer(NOW, DST, &offer(seq, metric, OTHER)), taken, "{seq}/{metric}");
+        }
+    }
+
+    #[test]
+    fn numbers_are_newer_around_the_circle() {
+        for (seq, than, newer) in
+            [(1, u16::MAX, true), (u16::MAX, 1, false), (0x8000, 1, true), (0x8001, 1, false), (7, 7, false)]
+        {
+            assert_eq!(is_newer(seq, than), newer, "{seq:x} than {than:x}");
+        }
+    }
+
+    #[test]
+    fn a_way_over_who_may_not_hear_us_waits_beside_the_route() {
+        let mut table = table();
+        assert_eq!(table.offer_unconfirmed(NOW, DST, &offer(11, 2, OTHER)), Taken::Yes);
+        assert_eq!(table.offer_unconfirmed(NOW, DST, &offer(11, 3, OTHER)), Taken::No);
+        assert_eq!(table.valid(NOW, DST).map(|way| way.next_hop), Some(VIA));
+        assert_eq!(table.get(DST).and_then(Route::newest).map(|way| way.next_hop), Some(OTHER));
+        assert_eq!(table.confirm(NOW, OTHER), [DST]);
+        assert_eq!(table.valid(NOW, DST), Some(offer(11, 2, OTHER)));
+        table.offer_unconfirmed(NOW, DST, &offer(12, 2, VIA));
+        assert_eq!(table.doubt(VIA), [DST]);
+        assert!(table.confirm(NOW, VIA).is_empty());
+        assert_eq!(table.valid(NOW, DST), Some(offer(11, 2, OTHER)));
+    }
+
+    #[test]
+    fn what_was_told_of_binds_also_when_it_did_not_become_a_route() {
+        let mut table = table();
+        table.offer_unconfirmed(NOW, DST, &offer(11, 2, OTHER));
+        table.give_up(NOW, DST);
+        table.peek_mut(DST).expect("it is known").tell_of_unconfirmed();
+        table.doubt(OTHER);
+        assert_eq!(table.offer(NOW, DST, &offer(11, 3, VIA)), Taken::No);
+        assert_eq!(table.offer(NOW, DST, &offer(11, 2, VIA)), Taken::Yes);
+    }
+
+    #[test]
+    fn what_waited_is_held_against_what_has_come_since() {
+        let mut table = table();
+        table.offer_unconfirmed(NOW, DST, &offer(11, 5, OTHER));
+        table.offer(NOW, DST, &offer(12, 6, VIA));
+        assert!(table.confirm(NOW, OTHER).is_empty());
+        assert_eq!(table.valid(NOW, DST), Some(offer(12, 6, VIA)));
+    }
+
+    #[test]
+    fn a_route_that_nobody_uses_is_gone_and_then_forgotten() {
+        let mut table = table();
+        let at = Instant::from_secs;
+        assert_eq!(table.valid(at(201), DST), Some(offer(10, 4, VIA)));
+        table.sweep(at(202), &mut |dst| assert_eq!(dst, DST));
+        assert_eq!((table.valid(at(202), DST), table.len()), (None, 1));
+        table.sweep(at(502), &mut |_| panic!("given up once"));
+        assert_eq!(table.len(), 1);
+        table.sweep(at(503), &mut |_| panic!("given up once"));
+        assert_eq!(table.len(), 0);
+        let short = Offer { ends: Some(at(600)), ..offer(10, 4, VIA) };
+        table.offer(at(510), DST, &short);
+        assert_eq!(table.valid(at(601), DST), None, "the message said until when");
+    }
+
+    #[test]
+    fn a_full_table_takes_no_more_destinations() {
+        let mut table = table();
+        let taken = (0..100).map(|n| table.offer(NOW, Ipv4Addr::from_bits(n), &offer(1, 1, VIA)));
+        assert_eq!(taken.filter(|taken| *taken == Taken::Yes).count(), 15);
+    }
+}

@@ -1,0 +1,36 @@
+//! What happens to a router that speaks AODVv2.
+
+use std::time::Duration;
+
+use hopwise_core::Instant;
+use hopwise_mesh::aodv::{Interface, Key};
+use hopwise_mesh::aodvv2::{Aodvv2, Config, Settings};
+use hopwise_mesh::rfc5444::Packet;
+
+use crate::routers::{LINK, Manners, address, drive};
+
+fn router(byte: u8) -> Aodvv2 {
+    let settings = Settings {
+        hello: byte & 1 != 0,
+        ack_seq: byte & 2 != 0,
+        key: (byte & 4 != 0).then(|| Key::new([1; 32])),
+        max_blacklist_time: Duration::from_secs(if byte & 8 != 0 { 1 } else { 200 }),
+        max_idletime: Duration::from_secs(if byte & 16 != 0 { 2 } else { 200 }),
+        most_routes: 64,
+        ..Settings::default()
+    };
+    let wakes_at = if byte & 64 != 0 { Instant::from_secs(15) } else { Instant::ZERO };
+    let interfaces = vec![Interface { link: LINK, address: address(1) }];
+    Aodvv2::new(Config { settings, interfaces, serves: Vec::new(), seed: 1, counter: 0, wakes_at })
+}
+
+pub(crate) fn replay(bytes: &[u8]) {
+    if let Some((first, rest)) = bytes.split_first() {
+        drive(&mut router(*first), Manners { hop_limit: Some(255), check }, rest);
+    }
+}
+
+/// A packet reads as it was written.
+fn check(bytes: &[u8]) {
+    assert_eq!(Packet::parse(bytes).expect("a packet of ours").bytes(), bytes);
+}

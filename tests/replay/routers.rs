@@ -1,0 +1,118 @@
+//! Any bytes, taken as what happens to a router: messages from neighbours, packets, lost links, time. Whatever comes,
+//! what the router then wants is sound, its memory is bounded, and its timers end.
+
+use std::net::{IpAddr, Ipv4Addr};
+use std::time::Duration;
+
+use hopwise_core::agent::{Path, PathEvent};
+use hopwise_core::endpoint::PathSeam;
+use hopwise_core::wire::IpView;
+use hopwise_core::{Cast, Instant, LinkId, Seq};
+use hopwise_mesh::{Control, Cx, Order, Routed, Routing};
+
+pub(crate) const LINK: LinkId = LinkId(0);
+
+#[derive(Debug)]
+struct Ends;
+
+impl PathSeam for Ends {
+    fn handle_path(&mut self, _: Instant, _: IpAddr, _: Option<(u16, u16)>, _: &PathEvent, _: &Path) {}
+
+    fn ack_hints(&self, _: Instant, _: IpAddr, sink: &mut dyn FnMut((u16, u16), Seq)) {
+        sink((40_000, 5_001), Seq(7));
+    }
+}
+
+pub(crate) fn address(last: u8) -> Ipv4Addr {
+    Ipv4Addr::new(10, 0, 0, last)
+}
+
+/// A protocol's own: where its messages have travelled, and what has to be true of those that it writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Manners {
+    pub(crate) hop_limit: Option<u8>,
+    pub(crate) check: fn(&[u8]),
+}
+
+/// Lets it all happen to a router.
+pub(crate) fn drive(router: &mut dyn Routing, manners: Manners, mut rest: &[u8]) {
+    let mut now = Instant::from_millis(1);
+    while let [what, who, len, behind @ ..] = rest {
+        let (data, behind) = behind.split_at(usize::from(*len).min(behind.len()));
+        rest = behind;
+        act(router, manners, &mut now, (*what, *who), data);
+        drain(router, manners, now);
+    }
+    // Left alone it comes to rest, but for what it does every so often.
+    for _ in 0..1_000 {
+        let Some(at) = router.poll_timeout() else { return };
+        assert!(at > now, "a timer that stays due");
+        now = at;
+        router.handle_timeout(&Cx { now, endpoint: &Ends });
+        drain(router, manners, now);
+    }
+}
+
+fn act(router: &mut dyn Routing, manners: Manners, now: &mut Instant, (what, who): (u8, u8), data: &[u8]) {
+    let from = address(who % 8 + 2);
+    let routed = |dst: u8, from| Routed {
+        src: address(who % 8 + 1).into(),
+        dst: address(dst).into(),
+        from,
+        hop_limit: 20,
+        id: 1,
+        packet: data,
+    };
+    let dst = data.first().copied().unwrap_or(9) % 16 + 2;
+    match what % 6 {
+        0 | 1 => {
+            let control = Control {
+                link: LINK,
+                from: (what & 64 == 0).then(|| from.into()),
+                cast: if what % 6 == 0 { Cast::ToAll } else { Cast::ToUs },
+                src: from.into(),
+                dst: address(1).into(),
+                hop_limit: manners.hop_limit.unwrap_or(what / 6),
+                message: data,
+            };
+            router.handle_control(&Cx { now: *now, endpoint: &Ends }, &control);
+        }
+        2 => drop(router.route(&Cx { now: *now, endpoint: &Ends }, &routed(dst, None))),
+        3 => drop(router.route(&Cx { now: *now, endpoint: &Ends }, &routed(dst, Some(from.into())))),
+        4 => {
+            let back = (who & 128 != 0).then(|| from.into());
+            let cx = Cx { now: *now, endpoint: &Ends };
+            let _ = router.on_undelivered(&cx, LINK, from.into(), &routed(dst, back));
+        }
+        _ => {
+            let until = *now + Duration::from_millis(u64::from(who) * 40);
+            while let Some(at) = router.poll_timeout().filter(|at| *at <= until) {
+                assert!(at > *now, "a timer that stays due");
+                *now = at;
+                router.handle_timeout(&Cx { now: *now, endpoint: &Ends });
+                drain(router, manners, *now);
+            }
+            *now = until;
+            router.handle_timeout(&Cx { now: *now, endpoint: &Ends });
+        }
+    }
+}
+
+fn drain(router: &mut dyn Routing, manners: Manners, now: Instant) {
+    for _ in 0..10_000 {
+        match router.poll_order(now) {
+            Some(Order::Send { packet, .. }) => check(&packet, manners),
+            Some(_) => {}
+            None => return,
+        }
+    }
+    panic!("orders without end");
+}
+
+/// What is sent is a packet that was kept, or a message of the protocol's.
+fn check(packet: &[u8], manners: Manners) {
+    let Ok(view) = IpView::parse(packet) else { return };
+    if view.src == IpAddr::V4(address(1)) && view.protocol == 17 {
+        (manners.check)(&view.payload[8..]);
+    }
+}
