@@ -3,7 +3,7 @@
 
 pub mod aodv;
 pub mod aodvv2;
-
+pub mod dsr;
 mod forward;
 mod gateway;
 mod node;
@@ -12,6 +12,7 @@ mod proxy;
 mod queue;
 pub mod rfc5444;
 mod routing;
+mod shim;
 mod static_routes;
 
 pub use gateway::Gateway;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use hopwise_core::agent::{Path, PathEvent};
 use hopwise_core::endpoint::PathSeam;
 use hopwise_core::wire::{Ecn, IpHeader, IpView, UdpView};
-use hopwise_core::{Cast, Instant, LinkId, NextHop, Seq};
+use hopwise_core::{Cast, Instant, LinkId, NextHop, Rx, Seq};
 
 use super::outbox::Chance;
 use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
@@ -41,6 +41,10 @@ impl PathSeam for Ends {
 /// What runs on the nodes.
 pub(crate) trait Protocol: Debug {
     fn port(&self) -> u16;
+    /// The IP protocol of its own header, whose packets are overheard too.
+    fn header(&self) -> Option<u8> {
+        None
+    }
     fn router(&self, birth: &Birth) -> Box<dyn Routing>;
     /// How long a node that starts again keeps quiet.
     fn rest(&self) -> Duration;
@@ -204,15 +208,26 @@ impl Net {
         let (src, dst, hop_limit) = (view.src, view.dst, view.hop_limit);
         let routed = Routed { src, dst, from, hop_limit, id: 1, packet: &packet };
         let cx = Cx { now: self.now, endpoint: &self.ends[node] };
-        if let Verdict::Forward { via: NextHop::Neighbour(via), .. } = self.routers[node].route(&cx, &routed)
-        {
-            self.put(node, via, packet);
+        match self.routers[node].route(&cx, &routed) {
+            Verdict::Forward { via: NextHop::Neighbour(via), .. } => self.put(node, via, packet),
+            Verdict::Wrapped { via: NextHop::Neighbour(via), packet, .. } => {
+                self.write_down(node, &packet);
+                self.put(node, via, packet);
+            }
+            _ => {}
         }
     }
 
     fn put(&mut self, from: usize, via: IpAddr, packet: Vec<u8>) {
         let IpAddr::V4(via) = via else { return };
         let to = node_of(via);
+        if self.protocol.header().is_some() {
+            let near: Vec<_> = self.links.iter().filter(|(a, b)| *a == from && *b != to).copied().collect();
+            for (_, other) in near {
+                let (packet, cast) = (packet.clone(), Cast::Overheard);
+                self.file(HOP, Event::Arrive { from, to: other, packet, cast });
+            }
+        }
         if self.links.contains(&(from, to)) && self.links.contains(&(to, from)) {
             self.file(HOP, Event::Arrive { from, to, packet, cast: Cast::ToUs });
         } else if self.links.contains(&(from, to)) {
@@ -251,7 +266,7 @@ impl Net {
     }
 
     fn write_down(&mut self, node: usize, packet: &[u8]) {
-        let Some((view, message)) = control_of(packet, self.protocol.port()) else { return };
+        let Some((view, message)) = self.message_of(packet) else { return };
         self.controls += 1;
         self.packets.push(packet.to_vec());
         let is_everyone = matches!(view.dst, IpAddr::V4(v4) if v4.is_broadcast() || v4.is_multicast());
@@ -259,6 +274,15 @@ impl Net {
         let ms = self.now.as_millis();
         let what = self.protocol.describe(view.hop_limit, message);
         writeln!(self.log, "{ms:>6} {node} to {to}: {what}").expect("a string takes it");
+    }
+
+    fn message_of<'a>(&self, packet: &'a [u8]) -> Option<(IpView<'a>, &'a [u8])> {
+        let view = IpView::parse(packet).ok()?;
+        if self.protocol.header() == Some(view.protocol) {
+            let payload = view.payload;
+            return Some((view, payload));
+        }
+        control_of(packet, self.protocol.port())
     }
 
     /// Lets everything happen up to then; `check` sees the net after each event.
@@ -318,7 +342,18 @@ impl Net {
 
     fn arrive(&mut self, from: usize, to: usize, mut packet: Vec<u8>, cast: Cast) {
         let view = IpView::parse(&packet).expect("a packet of ours");
-        if let Some((_, message)) = control_of(&packet, self.protocol.port()) {
+        let rx =
+            Rx { link: LINK, from: Some(address(from).into()), cast, segment_bytes: None, packet: &packet };
+        if cast == Cast::Overheard {
+            self.routers[to].on_overheard(self.now, &rx);
+        } else if self.protocol.header() == Some(view.protocol) {
+            let cx = Cx { now: self.now, endpoint: &self.ends[to] };
+            if let Some(own) = self.routers[to].handle_wrapped(&cx, &rx) {
+                let view = IpView::parse(&own).expect("a packet without the header");
+                let IpAddr::V4(src) = view.src else { return };
+                self.delivered.push((node_of(src), to));
+            }
+        } else if let Some((_, message)) = control_of(&packet, self.protocol.port()) {
             let control = Control {
                 link: LINK,
                 from: Some(address(from).into()),

@@ -1,0 +1,385 @@
+//! DSR (RFC 4728): packets that carry their whole way, found when one needs it and learned from all that passes by.
+//!
+//! Links tell what they gave up (§8.3.1), so that no acknowledgement is asked for; where a neighbour asks, it gets one.
+//! Links carry frames both ways or not at all, as 802.11 needs it, so that ways are learned and used backwards too.
+//! Not spoken: flow state, external hops. An error for a packet that was salvaged ends at who salvaged it: the source
+//! was told when that happened.
+
+mod cache;
+mod discovery;
+mod maintenance;
+pub mod options;
+mod overhear;
+mod parcel;
+mod requests;
+mod settings;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr};
+
+use hopwise_core::agent::Path;
+use hopwise_core::trace::DropReason;
+use hopwise_core::wire::{Ecn, IpHeader, IpView};
+use hopwise_core::{Instant, LinkId, NextHop, QueueClass, Rx};
+
+use crate::on_demand::ack_seq::AckSeqs;
+use crate::on_demand::rates::{Origins, Rate};
+use crate::on_demand::{Desk, Interface, Manners, Outbox, Room, is_host, path_of, v4};
+use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
+use crate::shim::with_header;
+use cache::{Cache, Learned};
+use discovery::{Pending, Searches};
+use maintenance::Recovered;
+use options::{DsrOption, Header, NOTHING, RouteError, SourceRoute};
+use parcel::{Parcel, Walk};
+use requests::Requests;
+
+pub use settings::Settings;
+
+/// The IP protocol of DSR headers.
+pub const PROTOCOL: u8 = 48;
+
+/// Neighbours, ends and shortcuts that are remembered of each kind.
+const MOST: usize = 1_024;
+
+/// What a node is given once.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub settings: Settings,
+    /// At least one; the first one's address is the node's name.
+    pub interfaces: Vec<Interface>,
+    /// What chance is drawn from.
+    pub seed: u64,
+}
+
+/// A node that follows RFC 4728.
+#[derive(Debug)]
+pub struct Dsr {
+    settings: Settings,
+    desk: Desk,
+    cache: Cache,
+    searches: Searches,
+    requests: Requests,
+    relays: Origins,
+    errors: Rate,
+    /// Answers from the cache that wait for better ones.
+    pending: Vec<Pending>,
+    /// Who was told of a shortcut by whose packet, and until when that is enough.
+    shortcuts: BTreeMap<(Ipv4Addr, Ipv4Addr), Instant>,
+    /// Neighbours that did not take a reply: we hear them, they may not hear us.
+    blacklist: BTreeMap<Ipv4Addr, Instant>,
+    /// Where neighbours are that are not on the first interface.
+    links: BTreeMap<Ipv4Addr, LinkId>,
+    /// Ends of connections here, and what these have heard of the way.
+    peers: BTreeMap<Ipv4Addr, Option<u8>>,
+    /// What the next request tells everybody.
+    last_error: Option<RouteError>,
+    /// Who was told of the loss that is being dealt with.
+    losing: Option<(Instant, Ipv4Addr, BTreeSet<Ipv4Addr>)>,
+    request_id: u16,
+    packets: u16,
+}
+
+impl Dsr {
+    pub fn new(config: Config) -> Dsr {
+        let Config { settings, interfaces, seed } = config;
+        // DSR's packets are built here, so that the outbox needs no port.
+        let outbox = Outbox::new(Manners { port: 0, everyone: Ipv4Addr::BROADCAST }, seed);
+        let room = Room { packets: settings.send_buffer_packets, time: settings.send_buffer_timeout };
+        let desk = Desk::new(interfaces, outbox, room, AckSeqs::new(false, None, 0));
+        let (asked, overheard) = (settings.cache_asked, settings.cache_overheard);
+        Dsr {
+            cache: Cache::new(desk.own, asked, overheard, settings.route_cache_timeout),
+            searches: Searches::new(settings.rreq_ratelimit),
+            requests: Requests::new(settings.request_table_size, settings.request_table_ids),
+            relays: Origins::default(),
+            errors: Rate::new(settings.rerr_ratelimit),
+            pending: Vec::new(),
+            shortcuts: BTreeMap::new(),
+            blacklist: BTreeMap::new(),
+            links: BTreeMap::new(),
+            peers: BTreeMap::new(),
+            last_error: None,
+            losing: None,
+            request_id: 0,
+            packets: 0,
+            desk,
+            settings,
+        }
+    }
+
+    fn link_of(&self, neighbour: Ipv4Addr) -> LinkId {
+        let first = self.desk.interfaces.first().map_or(LinkId(0), |interface| interface.link);
+        self.links.get(&neighbour).copied().unwrap_or(first)
+    }
+
+    fn note_link(&mut self, neighbour: Ipv4Addr, link: LinkId) {
+        let is_known = self.link_of(neighbour) == link;
+        if !is_known && (self.links.len() < MOST || self.links.contains_key(&neighbour)) {
+            self.links.insert(neighbour, link);
+        }
+    }
+
+    /// A packet of our own with its whole way in it, and the first step, if a way is known.
+    fn wrap(&mut self, now: Instant, dst: Ipv4Addr, packet: &[u8]) -> Option<(Ipv4Addr, Vec<u8>)> {
+        let view = IpView::parse(packet).ok()?;
+        let way = self.cache.take(now, dst)?;
+        let via = way[0];
+        let header = Header { next: view.protocol, options: vec![source_route(way)] }.bytes();
+        let packet = &packet[..view.header_len + view.payload.len()];
+        with_header(packet, (view.header_len, 0), PROTOCOL, &header).map(|wrapped| (via, wrapped))
+    }
+
+    /// A packet that carries options and nothing else, the way to its end being this one.
+    fn control(&mut self, way: &[Ipv4Addr], options: Vec<DsrOption>) -> Option<Order> {
+        let (via, dst) = (*way.first()?, *way.last()?);
+        let options = std::iter::once(source_route(way)).chain(options).collect();
+        let packet = self.packet(dst, self.settings.data_hop_limit, options);
+        let to = NextHop::Neighbour(via.into());
+        Some(Order::Send { link: self.link_of(via), to, class: QueueClass::Routing, packet })
+    }
+
+    fn packet(&mut self, dst: Ipv4Addr, hop_limit: u8, options: Vec<DsrOption>) -> Vec<u8> {
+        let message = Header { next: NOTHING, options }.bytes();
+        self.packets = self.packets.wrapping_add(1);
+        let ip = IpHeader {
+            src: self.desk.own.into(),
+            dst: dst.into(),
+            protocol: PROTOCOL,
+            hop_limit,
+            ecn: Ecn::NotEct,
+            // CS6, as network control (RFC 4594 §3.1).
+            dscp: 48,
+            dont_fragment: false,
+            id: self.packets,
+            source_route: None,
+        };
+        let mut packet = Vec::with_capacity(20 + message.len());
+        ip.emit(message.len(), &mut packet);
+        packet.extend_from_slice(&message);
+        packet
+    }
+
+    /// When ways have come or gone: packets that waited leave, and connections hear of it.
+    fn use_news(&mut self, now: Instant) {
+        if !self.cache.take_changed() {
+            return;
+        }
+        for dst in self.searches.wanted() {
+            if self.cache.find(now, dst).is_some() {
+                self.searches.end(dst);
+                self.release(now, dst);
+            }
+        }
+        let peers: Vec<_> = self.peers.keys().copied().collect();
+        peers.into_iter().for_each(|peer| self.tell_path(now, peer));
+    }
+
+    fn release(&mut self, now: Instant, dst: Ipv4Addr) {
+        for waiting in self.desk.buffer.take(dst) {
+            match self.wrap(now, dst, &waiting.packet) {
+                Some((via, packet)) => self.send(via, QueueClass::Data, packet),
+                None => self.desk.dropped(DropReason::NoRoute, waiting.id),
+            }
+        }
+    }
+
+    fn send(&mut self, via: Ipv4Addr, class: QueueClass, packet: Vec<u8>) {
+        let (link, to) = (self.link_of(via), NextHop::Neighbour(via.into()));
+        self.desk.outbox.push(Order::Send { link, to, class, packet });
+    }
+
+    fn tell_path(&mut self, now: Instant, peer: Ipv4Addr) {
+        let hops = self.cache.hops(now, peer);
+        if let Some(told) = self.peers.get_mut(&peer) {
+            self.desk.tell_path(peer, told, hops);
+        }
+    }
+
+    /// A packet with our header came in. Answers what is for this node itself.
+    fn take_packet(&mut self, now: Instant, rx: &Rx<'_>) -> Result<Option<Vec<u8>>, DropReason> {
+        let Some(parcel) = Parcel::read(rx.packet)? else { return Ok(None) };
+        if !is_host(parcel.src) {
+            return Err(DropReason::RoutingRefused);
+        }
+        if parcel.dst.is_broadcast() {
+            return self.take_request(now, rx, &parcel).map(|()| None);
+        }
+        let Some(walk) = parcel.walk()? else {
+            // Straight from a neighbour; nobody else needs no way.
+            let is_ours = parcel.dst == self.desk.own;
+            return if is_ours { Ok(self.take_own(now, &parcel)) } else { Err(DropReason::NoRoute) };
+        };
+        let is_off_link = rx.from.is_some_and(|from| from != IpAddr::V4(walk.sender()));
+        if is_off_link || walk.receiver() != self.desk.own {
+            return Err(DropReason::RoutingRefused);
+        }
+        self.refuse_options(now, &parcel, &walk)?;
+        self.note_link(walk.sender(), rx.link);
+        // It has asked for an answer to a frame of its own, and got it.
+        self.blacklist.remove(&walk.sender());
+        self.cache.add(now, &walk.nodes[walk.to + 1..], Learned::Overheard);
+        self.cache.add(now, &walk.back_from(walk.to), Learned::Overheard);
+        if parcel.dst == self.desk.own {
+            return Ok(self.take_own(now, &parcel));
+        }
+        self.heed(now, &parcel);
+        self.pass_on(&parcel, &walk)?;
+        self.use_news(now);
+        Ok(None)
+    }
+
+    /// The packet's way ends here.
+    fn take_own(&mut self, now: Instant, parcel: &Parcel<'_>) -> Option<Vec<u8>> {
+        self.heed(now, parcel);
+        self.acknowledge(parcel);
+        self.use_news(now);
+        if parcel.is_empty() { None } else { parcel.unwrapped() }
+    }
+
+    fn pass_on(&mut self, parcel: &Parcel<'_>, walk: &Walk) -> Result<(), DropReason> {
+        if parcel.hop_limit <= 1 {
+            return Err(DropReason::HopLimit);
+        }
+        let packet = parcel.passed_on();
+        let class = if parcel.is_empty() { QueueClass::Routing } else { QueueClass::Data };
+        let next = walk.nodes[walk.to + 1];
+        let has_asked = self.acknowledge(parcel);
+        if !has_asked && !parcel.read.has_removed {
+            self.send(next, class, packet);
+            return Ok(());
+        }
+        // What was for us alone goes no further.
+        let Some(passed) = Parcel::read(&packet)? else { return Ok(()) };
+        let is_other = |option: &&DsrOption| !matches!(option, DsrOption::AckRequest { .. });
+        let others = passed.options().iter().filter(is_other).cloned().collect();
+        if let Some(packet) = passed.with_options(others) {
+            self.send(next, class, packet);
+        }
+        Ok(())
+    }
+}
+
+/// The way from here as a packet carries it: without its end.
+fn source_route(way: &[Ipv4Addr]) -> DsrOption {
+    let addresses = way[..way.len() - 1].to_vec();
+    let segments_left = addresses.len() as u8;
+    let (is_first_external, is_last_external) = (false, false);
+    DsrOption::Route(SourceRoute {
+        is_first_external,
+        is_last_external,
+        salvage: 0,
+        segments_left,
+        addresses,
+    })
+}
+
+impl Routing for Dsr {
+    fn port(&self) -> Option<u16> {
+        None
+    }
+
+    fn header(&self) -> Option<u8> {
+        Some(PROTOCOL)
+    }
+
+    fn route(&mut self, cx: &Cx<'_>, packet: &Routed<'_>) -> Verdict {
+        let now = cx.now;
+        let Some(dst) = v4(packet.dst) else { return Verdict::Drop(DropReason::NoRoute) };
+        match Parcel::read(packet.packet) {
+            Ok(Some(parcel)) => return self.reroute(now, packet.id, &parcel),
+            Ok(None) if packet.from.is_none() => {}
+            Ok(None) => return Verdict::Drop(DropReason::NoRoute),
+            Err(reason) => return Verdict::Drop(reason),
+        }
+        if self.peers.len() < MOST {
+            self.peers.entry(dst).or_default();
+        }
+        let wrapped = self.wrap(now, dst, packet.packet);
+        self.tell_path(now, dst);
+        if let Some((via, packet)) = wrapped {
+            return Verdict::Wrapped { link: self.link_of(via), via: NextHop::Neighbour(via.into()), packet };
+        }
+        self.desk.keep(now, dst, packet);
+        self.search(now, dst);
+        Verdict::Keep
+    }
+
+    fn handle_control(&mut self, _cx: &Cx<'_>, _control: &Control<'_>) {}
+
+    fn handle_wrapped(&mut self, cx: &Cx<'_>, rx: &Rx<'_>) -> Option<Vec<u8>> {
+        self.take_packet(cx.now, rx).unwrap_or_else(|reason| {
+            self.desk.dropped(reason, 0);
+            None
+        })
+    }
+
+    fn on_overheard(&mut self, now: Instant, rx: &Rx<'_>) {
+        if self.settings.promiscuous {
+            self.overhear(now, rx);
+            self.use_news(now);
+        }
+    }
+
+    fn on_delivered(&mut self, _now: Instant, _id: u64) {}
+
+    fn on_undelivered(&mut self, cx: &Cx<'_>, link: LinkId, to: IpAddr, packet: &Routed<'_>) -> Undelivered {
+        let (now, Some(lost)) = (cx.now, v4(to)) else { return Undelivered::Drop };
+        self.desk.failures += 1;
+        self.cache.lose_link(self.desk.own, lost);
+        let recovered = match Parcel::read(packet.packet) {
+            Ok(Some(parcel)) => {
+                if parcel.has_reply() && self.blacklist.len() < MOST {
+                    self.blacklist.insert(lost, now + self.settings.blacklist_timeout);
+                }
+                self.recover(now, packet.id, &parcel)
+            }
+            _ => Recovered::Lost,
+        };
+        // Whatever else was for that neighbour looks for another way.
+        let outcome = match recovered {
+            Recovered::Sent { via, packet } => {
+                self.send(via, QueueClass::Data, packet);
+                Undelivered::Kept
+            }
+            Recovered::Kept => Undelivered::Kept,
+            Recovered::Lost => Undelivered::Drop,
+        };
+        self.desk.outbox.push(Order::Reroute { link, via: to });
+        self.use_news(now);
+        outcome
+    }
+
+    fn handle_timeout(&mut self, cx: &Cx<'_>) {
+        self.desk.drop_late(cx.now);
+        self.go_on_searching(cx.now);
+        self.send_pending(cx.now);
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let pending = self.pending.iter().map(|pending| pending.at).min();
+        let times = [self.desk.buffer.next(), self.desk.outbox.next(), self.searches.next(), pending];
+        times.into_iter().flatten().min()
+    }
+
+    fn poll_order(&mut self, now: Instant) -> Option<Order> {
+        self.desk.outbox.pop(now)
+    }
+
+    fn next_hop(&self, now: Instant, dst: IpAddr) -> Option<(LinkId, IpAddr)> {
+        let via = *self.cache.find(now, v4(dst)?)?.first()?;
+        Some((self.link_of(via), via.into()))
+    }
+
+    fn path(&self, peer: IpAddr) -> Path {
+        // A way that has run out is seen when a packet needs it.
+        path_of(v4(peer).and_then(|peer| self.cache.hops(Instant::ZERO, peer)))
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        (self.desk.discoveries, self.desk.failures)
+    }
+}
+
+#[cfg(test)]
+mod tests;

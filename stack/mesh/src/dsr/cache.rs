@@ -1,0 +1,259 @@
+//! The route cache (RFC 4728 §4.1): ways that begin here, each a list of nodes, found by asking or overheard.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use hopwise_core::Instant;
+
+use super::options::{MOST_ADDRESSES, has_repeats};
+
+/// How a way came to be known. What is merely overheard never pushes out what was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Learned {
+    Asked,
+    Overheard,
+}
+
+#[derive(Clone, Debug)]
+struct Way {
+    /// From the first neighbour to the last node.
+    nodes: Vec<Ipv4Addr>,
+    learned: Learned,
+    until: Instant,
+    /// Counts up with every use and every time it is heard again.
+    stamp: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Cache {
+    own: Ipv4Addr,
+    ways: Vec<Way>,
+    most_asked: usize,
+    most_overheard: usize,
+    time: Duration,
+    stamps: u64,
+    has_changed: bool,
+}
+
+impl Cache {
+    pub(super) fn new(own: Ipv4Addr, most_asked: u32, most_overheard: u32, time: Duration) -> Cache {
+        Cache {
+            own,
+            ways: Vec::new(),
+            most_asked: most_asked.max(1) as usize,
+            most_overheard: most_overheard as usize,
+            time,
+            stamps: 0,
+            has_changed: false,
+        }
+    }
+
+    /// Takes a way from the first neighbour on, unless it leads in a circle or is too long for a header.
+    pub(super) fn add(&mut self, now: Instant, nodes: &[Ipv4Addr], learned: Learned) {
+        let is_too_long = nodes.len() > MOST_ADDRESSES;
+        if nodes.is_empty() || is_too_long || nodes.contains(&self.own) || has_repeats(nodes) {
+            return;
+        }
+        self.stamps += 1;
+        let (until, stamp) = (now + self.time, self.stamps);
+        let known = self.ways.iter_mut().find(|way| {
+            let shared = way.nodes.len().min(nodes.len());
+            way.nodes[..shared] == nodes[..shared]
+        });
+        if let Some(way) = known {
+            // Who hears of its beginning knows nothing new of its end.
+            if nodes.len() >= way.nodes.len() {
+                self.has_changed |= nodes.len() > way.nodes.len() || way.until <= now;
+                way.nodes = nodes.to_vec();
+                way.until = until;
+            }
+            way.stamp = stamp;
+            if learned == Learned::Asked {
+                way.learned = learned;
+            }
+        } else {
+            self.has_changed = true;
+            self.ways.push(Way { nodes: nodes.to_vec(), learned, until, stamp });
+        }
+        self.make_room(Learned::Asked, self.most_asked);
+        self.make_room(Learned::Overheard, self.most_overheard);
+    }
+
+    /// What was used or heard longest ago goes first.
+    fn make_room(&mut self, learned: Learned, most: usize) {
+        while self.ways.iter().filter(|way| way.learned == learned).count() > most {
+            let of_kind = self.ways.iter().enumerate().filter(|(_, way)| way.learned == learned);
+            let Some((oldest, _)) = of_kind.min_by_key(|(_, way)| way.stamp) else { return };
+            self.ways.remove(oldest);
+        }
+    }
+
+    fn best(&self, now: Instant, dst: Ipv4Addr) -> Option<(usize, usize)> {
+        let hops = |way: &Way| way.nodes.iter().position(|node| *node == dst).map(|at| at + 1);
+        let alive = self.ways.iter().enumerate().filter(|(_, way)| way.until > now);
+        let reaching = alive.filter_map(|(n, way)| Some((n, hops(way)?)));
+        // Of equally long ones, the one that was heard last.
+        reaching.min_by_key(|(n, hops)| (*hops, u64::MAX - self.ways[*n].stamp))
+    }
+
+    /// The shortest way: from the first neighbour to `dst`, both included.
+    pub(super) fn find(&self, now: Instant, dst: Ipv4Addr) -> Option<&[Ipv4Addr]> {
+        self.best(now, dst).map(|(n, hops)| &self.ways[n].nodes[..hops])
+    }
+
+    /// The same, for a packet of our own: the way is in use and stays.
+    pub(super) fn take(&mut self, now: Instant, dst: Ipv4Addr) -> Option<&[Ipv4Addr]> {
+        let (n, hops) = self.best(now, dst)?;
+        self.stamps += 1;
+        let way = &mut self.ways[n];
+        (way.stamp, way.learned) = (self.stamps, Learned::Asked);
+        Some(&self.ways[n].nodes[..hops])
+    }
+
+    pub(super) fn hops(&self, now: Instant, dst: Ipv4Addr) -> Option<u8> {
+        self.find(now, dst).map(|way| way.len() as u8)
+    }
+
+    /// Cuts every way off where it crosses that link, in either direction: 802.11 needs both.
+    pub(super) fn lose_link(&mut self, a: Ipv4Addr, b: Ipv4Addr) {
+        let own = self.own;
+        let is_lost = |from: Ipv4Addr, to: Ipv4Addr| (from, to) == (a, b) || (from, to) == (b, a);
+        for way in &mut self.ways {
+            let steps = std::iter::once(&own).chain(&way.nodes).zip(&way.nodes);
+            let sound = steps.take_while(|(from, to)| !is_lost(**from, **to)).count();
+            way.nodes.truncate(sound);
+        }
+        self.ways.retain(|way| !way.nodes.is_empty());
+        self.join();
+        self.has_changed = true;
+    }
+
+    /// What is left of a way may be the beginning of another one.
+    fn join(&mut self) {
+        let mut n = 0;
+        while n < self.ways.len() {
+            let nodes = &self.ways[n].nodes;
+            let others = self.ways.iter().enumerate().filter(|(other, _)| *other != n);
+            let is_part = |(other, way): (usize, &Way)| {
+                way.nodes.starts_with(nodes) && (way.nodes.len() > nodes.len() || other < n)
+            };
+            if others.into_iter().any(is_part) {
+                self.ways.remove(n);
+            } else {
+                n += 1;
+            }
+        }
+    }
+
+    /// Whether ways have come or gone since this was asked last.
+    pub(super) fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.has_changed)
+    }
+
+    #[cfg(test)]
+    pub(super) fn len(&self) -> usize {
+        self.ways.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Learned::{Asked, Overheard};
+
+    const LIFE: Duration = Duration::from_secs(300);
+
+    fn nodes(last: &[u8]) -> Vec<Ipv4Addr> {
+        last.iter().map(|last| Ipv4Addr::new(10, 0, 0, *last)).collect()
+    }
+
+    fn node(last: u8) -> Ipv4Addr {
+        Ipv4Addr::new(10, 0, 0, last)
+    }
+
+    fn cache(most: u32) -> Cache {
+        Cache::new(node(1), most, most, LIFE)
+    }
+
+    fn found(cache: &Cache, dst: u8) -> Option<Vec<u8>> {
+        let way = cache.find(Instant::ZERO, node(dst))?;
+        Some(way.iter().map(|node| node.octets()[3]).collect())
+    }
+
+    #[test]
+    fn the_shortest_way_is_taken_and_of_two_the_one_heard_last() {
+        let mut cache = cache(8);
+        cache.add(Instant::ZERO, &nodes(&[2, 3, 4, 9]), Overheard);
+        cache.add(Instant::ZERO, &nodes(&[5, 4, 9]), Overheard);
+        assert_eq!(found(&cache, 9), Some(vec![5, 4, 9]));
+        assert_eq!(found(&cache, 3), Some(vec![2, 3]), "the beginning of a way is one too");
+        cache.add(Instant::ZERO, &nodes(&[6, 7, 9]), Overheard);
+        assert_eq!(found(&cache, 9), Some(vec![6, 7, 9]));
+        assert_eq!(found(&cache, 8), None);
+    }
+
+    #[test]
+    fn no_way_leads_in_a_circle_or_back_here() {
+        let mut cache = cache(8);
+        for bad in [&[2, 3, 2][..], &[2, 1, 3], &[1], &[]] {
+            cache.add(Instant::ZERO, &nodes(bad), Asked);
+        }
+        let long: Vec<u8> = (2..200).collect();
+        cache.add(Instant::ZERO, &nodes(&long), Asked);
+        assert_eq!(cache.len(), 0);
+    }
+
+    #[test]
+    fn a_lost_link_cuts_ways_in_both_directions_and_leaves_what_is_before_it() {
+        let mut cache = cache(8);
+        cache.add(Instant::ZERO, &nodes(&[2, 3, 4, 5]), Overheard);
+        cache.add(Instant::ZERO, &nodes(&[6, 4, 3, 7]), Overheard);
+        cache.lose_link(node(3), node(4));
+        assert_eq!(found(&cache, 5), None);
+        assert_eq!(found(&cache, 3), Some(vec![2, 3]));
+        assert_eq!(found(&cache, 4), Some(vec![6, 4]));
+        cache.lose_link(node(1), node(2));
+        assert_eq!(found(&cache, 3), None, "our own links are links");
+        assert_eq!(cache.len(), 1);
+    }
+
+    #[test]
+    fn what_is_left_of_two_ways_is_kept_once() {
+        let mut cache = cache(8);
+        cache.add(Instant::ZERO, &nodes(&[2, 3, 4]), Asked);
+        cache.add(Instant::ZERO, &nodes(&[2, 3, 5]), Overheard);
+        cache.lose_link(node(3), node(4));
+        cache.lose_link(node(3), node(5));
+        assert_eq!((cache.len(), found(&cache, 3)), (1, Some(vec![2, 3])));
+    }
+
+    #[test]
+    fn what_is_overheard_is_bounded_and_pushes_nothing_out_that_was_asked_for() {
+        let mut cache = cache(2);
+        cache.add(Instant::ZERO, &nodes(&[2, 3]), Asked);
+        for last in 10..250 {
+            cache.add(Instant::ZERO, &nodes(&[4, last]), Overheard);
+        }
+        assert_eq!(cache.len(), 3);
+        assert_eq!(found(&cache, 3), Some(vec![2, 3]));
+        assert_eq!(found(&cache, 249), Some(vec![4, 249]), "the newest is there");
+        assert!(cache.take(Instant::ZERO, node(249)).is_some());
+        cache.add(Instant::ZERO, &nodes(&[4, 8]), Overheard);
+        cache.add(Instant::ZERO, &nodes(&[4, 9]), Overheard);
+        cache.add(Instant::ZERO, &nodes(&[4, 10]), Overheard);
+        assert_eq!(found(&cache, 249), Some(vec![4, 249]), "what is used counts as asked for");
+    }
+
+    #[test]
+    fn ways_are_forgotten_when_nobody_speaks_of_them() {
+        let mut cache = cache(2);
+        cache.add(Instant::ZERO, &nodes(&[2, 3]), Asked);
+        cache.add(Instant::from_secs(200), &nodes(&[2, 3]), Asked);
+        assert_eq!(cache.hops(Instant::from_secs(499), node(3)), Some(2));
+        assert_eq!(cache.hops(Instant::from_secs(500), node(3)), None);
+        assert!(cache.take_changed() && !cache.take_changed());
+        cache.add(Instant::from_secs(500), &nodes(&[2, 3]), Asked);
+        assert!(cache.take_changed(), "it is back");
+        assert_eq!((cache.len(), cache.hops(Instant::from_secs(501), node(3))), (1, Some(2)));
+    }
+}

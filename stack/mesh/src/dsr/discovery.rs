@@ -1,0 +1,244 @@
+//! Route discovery (RFC 4728 §8.2): neighbours are asked first, then everybody, each time with more patience; the
+//! target answers, and so does who knows a way.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use hopwise_core::trace::DropReason;
+use hopwise_core::{Instant, NextHop, QueueClass, Rx};
+
+use super::cache::Learned;
+use super::options::{DsrOption, MOST_ADDRESSES, Reply, Request, has_repeats};
+use super::parcel::Parcel;
+use super::settings::Settings;
+use super::{Dsr, MOST, Order, is_host};
+use crate::on_demand::rates::Rate;
+
+/// Answers from the cache that wait at once.
+const MOST_PENDING: usize = 64;
+
+#[derive(Clone, Copy, Debug)]
+struct Search {
+    /// Requests that were sent, the one to neighbours alone among them.
+    requests: u8,
+    /// When the last one has failed, or the next one may be sent.
+    until: Instant,
+}
+
+#[derive(Debug)]
+pub(super) struct Searches {
+    by_dst: BTreeMap<Ipv4Addr, Search>,
+    rate: Rate,
+}
+
+/// An answer from the cache that waits for its turn.
+#[derive(Debug)]
+pub(super) struct Pending {
+    pub(super) at: Instant,
+    pub(super) origin: Ipv4Addr,
+    pub(super) target: Ipv4Addr,
+    /// Of the route that it tells.
+    pub(super) hops: usize,
+    order: Order,
+}
+
+impl Searches {
+    pub(super) fn new(rate: u32) -> Searches {
+        Searches { by_dst: BTreeMap::new(), rate: Rate::new(rate) }
+    }
+
+    pub(super) fn next(&self) -> Option<Instant> {
+        self.by_dst.values().map(|search| search.until).min()
+    }
+
+    pub(super) fn wanted(&self) -> Vec<Ipv4Addr> {
+        self.by_dst.keys().copied().collect()
+    }
+
+    pub(super) fn end(&mut self, dst: Ipv4Addr) {
+        self.by_dst.remove(&dst);
+    }
+}
+
+/// How long an answer may take to the request after so many.
+fn patience(requests: u8, settings: &Settings) -> Duration {
+    let before = u8::from(settings.nonprop_request);
+    if requests < before {
+        return settings.nonprop_request_timeout;
+    }
+    let doubled = settings.request_period * 2_u32.pow(u32::from((requests - before).min(16)));
+    doubled.min(settings.max_request_period)
+}
+
+impl Dsr {
+    /// Begins to look for a node, unless it is looked for already.
+    pub(super) fn search(&mut self, now: Instant, dst: Ipv4Addr) {
+        if !self.searches.by_dst.contains_key(&dst) && self.searches.by_dst.len() < MOST {
+            self.desk.discoveries += 1;
+            self.ask(now, dst, 0);
+        }
+    }
+
+    fn ask(&mut self, now: Instant, dst: Ipv4Addr, requests: u8) {
+        if let Err(until) = self.searches.rate.take(now) {
+            self.searches.by_dst.insert(dst, Search { requests, until });
+            return;
+        }
+        let until = now + patience(requests, &self.settings);
+        self.searches.by_dst.insert(dst, Search { requests: requests.saturating_add(1), until });
+        let is_for_neighbours = requests == 0 && self.settings.nonprop_request;
+        let ttl = if is_for_neighbours { 1 } else { self.settings.discovery_hop_limit };
+        self.request_id = self.request_id.wrapping_add(1);
+        let request = Request { id: self.request_id, target: dst, addresses: Vec::new() };
+        let mut options = vec![DsrOption::Request(request)];
+        if self.settings.spread_errors {
+            options.extend(self.last_error.take().map(DsrOption::Error));
+        }
+        self.ask_everyone(now, ttl, options);
+    }
+
+    fn ask_everyone(&mut self, at: Instant, ttl: u8, options: Vec<DsrOption>) {
+        let packet = self.packet(Ipv4Addr::BROADCAST, ttl, options);
+        self.tell_everyone(at, &packet);
+    }
+
+    fn tell_everyone(&mut self, at: Instant, packet: &[u8]) {
+        for interface in &self.desk.interfaces {
+            let (link, to, packet) = (interface.link, NextHop::All, packet.to_vec());
+            self.desk.outbox.push_at(at, Order::Send { link, to, class: QueueClass::Routing, packet });
+        }
+    }
+
+    /// Requests that were not answered in time. Who is no longer wanted is not asked for again.
+    pub(super) fn go_on_searching(&mut self, now: Instant) {
+        let due = |(dst, search): (&Ipv4Addr, &Search)| (search.until <= now).then_some((*dst, *search));
+        let due: Vec<_> = self.searches.by_dst.iter().filter_map(due).collect();
+        for (dst, search) in due {
+            let has_tries = search.requests <= self.settings.max_request_rexmt;
+            if self.desk.buffer.has(dst) && has_tries {
+                self.ask(now, dst, search.requests);
+            } else {
+                self.searches.end(dst);
+                self.desk.drop_waiting(dst);
+            }
+        }
+    }
+
+    pub(super) fn take_request(
+        &mut self,
+        now: Instant,
+        rx: &Rx<'_>,
+        parcel: &Parcel<'_>,
+    ) -> Result<(), DropReason> {
+        let request = parcel.options().iter().find_map(|option| match option {
+            DsrOption::Request(request) => Some(request),
+            _ => None,
+        });
+        let Some(request) = request else { return Err(DropReason::RoutingMalformed) };
+        if parcel.read.is_to_be_dropped {
+            return Err(DropReason::RoutingRefused);
+        }
+        let own = self.desk.own;
+        if parcel.src == own || request.addresses.contains(&own) {
+            return Ok(()); // Our own words come back from everywhere.
+        }
+        let nodes: Vec<_> = std::iter::once(parcel.src).chain(request.addresses.iter().copied()).collect();
+        let from = nodes[nodes.len() - 1];
+        if has_repeats(&nodes) || !nodes.iter().all(|node| is_host(*node)) {
+            return Err(DropReason::RoutingMalformed);
+        }
+        if rx.from.is_some_and(|neighbour| neighbour != from) {
+            return Err(DropReason::RoutingRefused);
+        }
+        self.blacklist.retain(|_, until| *until > now);
+        if self.blacklist.contains_key(&from) {
+            return Ok(());
+        }
+        self.note_link(from, rx.link);
+        let back: Vec<_> = nodes.iter().rev().copied().collect();
+        self.cache.add(now, &back, Learned::Overheard);
+        self.heed(now, parcel);
+        if request.target == own {
+            let addresses = request.addresses.iter().copied().chain([own]).collect();
+            self.reply(&back, addresses);
+        } else if self.requests.is_new(parcel.src, request.id, request.target) {
+            self.answer_or_pass_on(now, parcel, request, &back)?;
+        }
+        self.use_news(now);
+        Ok(())
+    }
+
+    fn reply(&mut self, back: &[Ipv4Addr], addresses: Vec<Ipv4Addr>) {
+        let reply = Reply { is_last_external: false, addresses };
+        if let Some(order) = self.control(back, vec![DsrOption::Reply(reply)]) {
+            self.desk.outbox.push(order);
+        }
+    }
+
+    fn answer_or_pass_on(
+        &mut self,
+        now: Instant,
+        parcel: &Parcel<'_>,
+        request: &Request,
+        back: &[Ipv4Addr],
+    ) -> Result<(), DropReason> {
+        let most = self.settings.relay_ratelimit;
+        if most > 0 && self.relays.count(now, parcel.src) > most {
+            return Err(DropReason::RoutingRateLimited);
+        }
+        if self.settings.reply_from_cache && self.answer_from_cache(now, parcel, request, back) {
+            return Ok(());
+        }
+        // The target has to fit in as well when it answers.
+        if parcel.hop_limit <= 1 || request.addresses.len() + 2 > MOST_ADDRESSES {
+            return Ok(());
+        }
+        let mut passed = request.clone();
+        passed.addresses.push(self.desk.own);
+        let is_other = |option: &&DsrOption| !matches!(option, DsrOption::Request(_));
+        let others = parcel.options().iter().filter(is_other).cloned();
+        let options = std::iter::once(DsrOption::Request(passed)).chain(others).collect();
+        if let Some(mut packet) = parcel.with_options(options) {
+            crate::forward::take_one_hop(&mut packet);
+            let at = now + self.desk.outbox.chance.up_to(self.settings.broadcast_jitter);
+            self.tell_everyone(at, &packet);
+        }
+        Ok(())
+    }
+
+    /// Whether a way is known that leads in no circle together with the way of the request (§8.2.3). The answer waits
+    /// the longer the farther the target is, so that the best is heard first (§8.2.5).
+    fn answer_from_cache(
+        &mut self,
+        now: Instant,
+        parcel: &Parcel<'_>,
+        request: &Request,
+        back: &[Ipv4Addr],
+    ) -> bool {
+        let Some(way) = self.cache.find(now, request.target) else { return false };
+        let own = [self.desk.own];
+        let addresses: Vec<_> = request.addresses.iter().chain(&own).chain(way).copied().collect();
+        let is_in_circle = has_repeats(&addresses) || addresses.contains(&parcel.src);
+        if is_in_circle || addresses.len() > MOST_ADDRESSES {
+            return false;
+        }
+        let hops = addresses.len();
+        let reply = Reply { is_last_external: false, addresses };
+        let Some(order) = self.control(back, vec![DsrOption::Reply(reply)]) else { return false };
+        let unit = self.settings.reply_delay;
+        let at = now + unit * (hops as u32 - 1) + self.desk.outbox.chance.up_to(unit);
+        if self.pending.len() < MOST_PENDING {
+            self.pending.push(Pending { at, origin: parcel.src, target: request.target, hops, order });
+        }
+        true
+    }
+
+    pub(super) fn send_pending(&mut self, now: Instant) {
+        let (mut due, kept): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.pending).into_iter().partition(|pending| pending.at <= now);
+        self.pending = kept;
+        due.sort_by_key(|pending| pending.at);
+        due.into_iter().for_each(|pending| self.desk.outbox.push(pending.order));
+    }
+}

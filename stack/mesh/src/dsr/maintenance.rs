@@ -1,0 +1,176 @@
+//! Route maintenance (RFC 4728 §8.3): who cannot pass a packet on tells its source, and saves the packet if it can.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+use hopwise_core::trace::DropReason;
+use hopwise_core::{Instant, NextHop};
+
+use super::cache::Learned;
+use super::options::{DsrOption, MOST_ADDRESSES, MOST_SALVAGES, Problem, Reply, RouteError, SourceRoute};
+use super::parcel::{Parcel, Walk};
+use super::{Dsr, Routed, Verdict};
+
+/// What becomes of a packet that could not be passed on.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Recovered {
+    Sent { via: Ipv4Addr, packet: Vec<u8> },
+    Kept,
+    Lost,
+}
+
+impl Dsr {
+    /// A packet that waited for a neighbour who is lost.
+    pub(super) fn reroute(&mut self, now: Instant, id: u64, parcel: &Parcel<'_>) -> Verdict {
+        match self.recover(now, id, parcel) {
+            Recovered::Sent { via, packet } => {
+                Verdict::Wrapped { link: self.link_of(via), via: NextHop::Neighbour(via.into()), packet }
+            }
+            Recovered::Kept => Verdict::Keep,
+            Recovered::Lost => Verdict::Drop(DropReason::Undelivered),
+        }
+    }
+
+    /// The neighbour that the packet was for is lost, and our cache knows it.
+    pub(super) fn recover(&mut self, now: Instant, id: u64, parcel: &Parcel<'_>) -> Recovered {
+        let Ok(Some(walk)) = parcel.walk() else { return Recovered::Lost };
+        if walk.sender() != self.desk.own {
+            return Recovered::Lost;
+        }
+        if parcel.src == self.desk.own {
+            return self.send_again(now, id, parcel);
+        }
+        self.report(now, &walk);
+        self.salvage(now, parcel, &walk)
+    }
+
+    /// A packet of our own takes another way, or waits for one. Answers to others are not sent again.
+    fn send_again(&mut self, now: Instant, id: u64, parcel: &Parcel<'_>) -> Recovered {
+        let (false, Some(inner)) = (parcel.is_empty(), parcel.unwrapped()) else { return Recovered::Lost };
+        let dst = parcel.dst;
+        if let Some((via, packet)) = self.wrap(now, dst, &inner) {
+            return Recovered::Sent { via, packet };
+        }
+        let (src, hop_limit) = (parcel.src.into(), parcel.hop_limit);
+        let routed = Routed { src, dst: dst.into(), from: None, hop_limit, id, packet: &inner };
+        self.desk.keep(now, dst, &routed);
+        self.search(now, dst);
+        Recovered::Kept
+    }
+
+    /// Tells where the packet's way began that it ends here, once for each loss (§8.3.4).
+    fn report(&mut self, now: Instant, walk: &Walk) {
+        let (own, lost, source) = (self.desk.own, walk.receiver(), walk.nodes[0]);
+        let problem = Problem::Unreachable(lost);
+        let error = RouteError { salvage: walk.salvage, src: own, dst: source, problem };
+        if source == own {
+            self.last_error = Some(error);
+            return;
+        }
+        if self.losing.as_ref().is_none_or(|(at, of, _)| (*at, *of) != (now, lost)) {
+            self.losing = Some((now, lost, BTreeSet::new()));
+        }
+        let is_told = self.losing.as_mut().is_some_and(|(.., told)| !told.insert(source));
+        if is_told || self.errors.take(now).is_err() {
+            return;
+        }
+        let back = walk.back_from(walk.to - 1);
+        if let Some(order) = self.control(&back, vec![DsrOption::Error(error)]) {
+            self.desk.outbox.push(order);
+        }
+    }
+
+    /// An option that is not known here may ask for an error, and may end the packet's way (§6, §8.3.5).
+    pub(super) fn refuse_options(
+        &mut self,
+        now: Instant,
+        parcel: &Parcel<'_>,
+        walk: &Walk,
+    ) -> Result<(), DropReason> {
+        if let Some(option) = parcel.read.unsupported
+            && self.errors.take(now).is_ok()
+        {
+            let (src, dst) = (self.desk.own, walk.nodes[0]);
+            let problem = Problem::NotSupported { option };
+            let error = RouteError { salvage: walk.salvage, src, dst, problem };
+            if let Some(order) = self.control(&walk.back_from(walk.to), vec![DsrOption::Error(error)]) {
+                self.desk.outbox.push(order);
+            }
+        }
+        if parcel.read.is_to_be_dropped { Err(DropReason::RoutingRefused) } else { Ok(()) }
+    }
+
+    /// Sends somebody else's packet another way, if we know one and it was not saved too often (§8.3.6).
+    fn salvage(&mut self, now: Instant, parcel: &Parcel<'_>, walk: &Walk) -> Recovered {
+        let most = self.settings.max_salvage_count.min(MOST_SALVAGES);
+        let is_worth_it = !parcel.is_empty() || parcel.has_reply();
+        if walk.salvage >= most || !is_worth_it || parcel.has_error() {
+            return Recovered::Lost;
+        }
+        let Some(way) = self.cache.take(now, parcel.dst) else { return Recovered::Lost };
+        let via = way[0];
+        let addresses: Vec<_> = std::iter::once(walk.sender()).chain(way.iter().copied()).collect();
+        if addresses.len() > MOST_ADDRESSES {
+            return Recovered::Lost;
+        }
+        let route = SourceRoute {
+            is_first_external: false,
+            is_last_external: false,
+            salvage: walk.salvage + 1,
+            // We stand in it, and have been visited.
+            segments_left: addresses.len() as u8 - 2,
+            addresses: addresses[..addresses.len() - 1].to_vec(),
+        };
+        match parcel.with_route(route) {
+            Some(packet) => Recovered::Sent { via, packet },
+            None => Recovered::Lost,
+        }
+    }
+
+    /// What a packet says of ways and of lost links, for whomever it is.
+    pub(super) fn heed(&mut self, now: Instant, parcel: &Parcel<'_>) {
+        for option in parcel.options() {
+            match option {
+                DsrOption::Reply(reply) => self.heed_reply(now, parcel.dst, reply),
+                DsrOption::Error(error) => self.heed_error(error),
+                _ => {}
+            }
+        }
+    }
+
+    fn heed_reply(&mut self, now: Instant, origin: Ipv4Addr, reply: &Reply) {
+        if reply.addresses.contains(&origin) || reply.is_last_external {
+            return;
+        }
+        if origin == self.desk.own {
+            self.cache.add(now, &reply.addresses, Learned::Asked);
+        } else if let Some(at) = reply.addresses.iter().position(|node| *node == self.desk.own) {
+            self.cache.add(now, &reply.addresses[at + 1..], Learned::Overheard);
+            let back: Vec<_> = reply.addresses[..at].iter().rev().copied().chain([origin]).collect();
+            self.cache.add(now, &back, Learned::Overheard);
+        }
+    }
+
+    fn heed_error(&mut self, error: &RouteError) {
+        let Problem::Unreachable(node) = error.problem else { return };
+        self.cache.lose_link(error.src, node);
+        if error.dst == self.desk.own {
+            self.last_error = Some(*error);
+        }
+    }
+
+    /// Answers an Acknowledgement Request (§8.3.3) of the node before us. Answers whether there was one.
+    pub(super) fn acknowledge(&mut self, parcel: &Parcel<'_>) -> bool {
+        let asked = parcel.options().iter().find_map(|option| match option {
+            DsrOption::AckRequest { id } => Some(*id),
+            _ => None,
+        });
+        let Some(id) = asked else { return false };
+        let to = parcel.walk().ok().flatten().map_or(parcel.src, |walk| walk.sender());
+        let ack = DsrOption::Ack { id, src: self.desk.own, dst: to };
+        if let Some(order) = self.control(&[to], vec![ack]) {
+            self.desk.outbox.push(order);
+        }
+        true
+    }
+}

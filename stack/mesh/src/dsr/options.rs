@@ -1,0 +1,380 @@
+//! The DSR Options header (RFC 4728 §6), bit by bit: it stands between IPv4's header and what follows.
+
+use std::net::Ipv4Addr;
+
+use crate::on_demand::is_host;
+
+const PAD_N: u8 = 0;
+const REQUEST: u8 = 1;
+const REPLY: u8 = 2;
+const ERROR: u8 = 3;
+const ACK: u8 = 32;
+const SOURCE_ROUTE: u8 = 96;
+const ACK_REQUEST: u8 = 160;
+const PAD_1: u8 = 224;
+
+/// The fixed part: next header, flags, length of the options.
+const FIXED: usize = 4;
+/// Set in the header of the flow state extension, which is not spoken here.
+const FLOW_STATE: u8 = 0x80;
+/// What to do with an option that is not known, beside the bit that asks for an error (§6).
+const UNKNOWN_ACTION: u8 = 0x60;
+const UNKNOWN_IS_ERROR: u8 = 0x80;
+const MUST_REMOVE: u8 = 0x20;
+const MUST_DROP: u8 = 0x60;
+
+const LAST_EXTERNAL: u8 = 0x80;
+const NODE_UNREACHABLE: u8 = 1;
+const OPTION_NOT_SUPPORTED: u8 = 3;
+
+/// Addresses that a source route or a reply has room for, and a request.
+pub const MOST_ADDRESSES: usize = 62;
+/// "Nothing follows" as the next header.
+pub const NOTHING: u8 = 59;
+/// Salvage counts are four bits.
+pub const MOST_SALVAGES: u8 = 15;
+
+/// Why bytes are no such header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed;
+
+/// Asks for a route to `target` (§6.2); the IP source asks, and `addresses` are those who passed it on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    pub id: u16,
+    pub target: Ipv4Addr,
+    pub addresses: Vec<Ipv4Addr>,
+}
+
+/// A route for the IP destination (§6.3), which is not in it; the last address is its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reply {
+    /// The last step leads out of the network.
+    pub is_last_external: bool,
+    pub addresses: Vec<Ipv4Addr>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Problem {
+    /// The source of the error cannot reach this neighbour.
+    Unreachable(Ipv4Addr),
+    NotSupported {
+        option: u8,
+    },
+    /// Others are passed on and say nothing to us.
+    Other {
+        kind: u8,
+    },
+}
+
+/// Says which link is gone (§6.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RouteError {
+    /// How often the packet had been salvaged.
+    pub salvage: u8,
+    pub src: Ipv4Addr,
+    pub dst: Ipv4Addr,
+    pub problem: Problem,
+}
+
+/// The way of a packet (§6.7), without its ends: from the IP source, or where it was salvaged from the first address, to
+/// the IP destination.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceRoute {
+    pub is_first_external: bool,
+    pub is_last_external: bool,
+    pub salvage: u8,
+    /// Addresses that the packet has still to visit.
+    pub segments_left: u8,
+    pub addresses: Vec<Ipv4Addr>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DsrOption {
+    Request(Request),
+    Reply(Reply),
+    Error(RouteError),
+    AckRequest {
+        id: u16,
+    },
+    Ack {
+        id: u16,
+        src: Ipv4Addr,
+        dst: Ipv4Addr,
+    },
+    Route(SourceRoute),
+    /// One that nobody has to know: it goes on as it came.
+    Unknown {
+        kind: u8,
+        data: Vec<u8>,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The protocol of what follows.
+    pub next: u8,
+    pub options: Vec<DsrOption>,
+}
+
+/// A header as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Read {
+    pub header: Header,
+    /// Bytes of it.
+    pub len: usize,
+    /// Where the source route's segments left stand.
+    pub segments_at: Option<usize>,
+    /// Unknown options (§6): one that asks for an error, whether some are not to be passed on, and whether the packet is
+    /// not. Those to be marked go on as they came.
+    pub unsupported: Option<u8>,
+    pub has_removed: bool,
+    pub is_to_be_dropped: bool,
+}
+
+impl Header {
+    /// Reads the header that `bytes` begin with.
+    pub fn parse(bytes: &[u8]) -> Result<Read, Malformed> {
+        let [next, flags, high, low, rest @ ..] = bytes else { return Err(Malformed) };
+        if flags & FLOW_STATE != 0 {
+            return Err(Malformed);
+        }
+        let len = usize::from(u16::from_be_bytes([*high, *low]));
+        let mut options = rest.get(..len).ok_or(Malformed)?;
+        let mut read = Read {
+            header: Header { next: *next, options: Vec::new() },
+            len: FIXED + len,
+            segments_at: None,
+            unsupported: None,
+            has_removed: false,
+            is_to_be_dropped: false,
+        };
+        while let Some((kind, behind)) = options.split_first() {
+            if *kind == PAD_1 {
+                options = behind;
+                continue;
+            }
+            let (size, behind) = behind.split_first().ok_or(Malformed)?;
+            let (data, behind) = behind.split_at_checked(usize::from(*size)).ok_or(Malformed)?;
+            let at = FIXED + len - options.len();
+            options = behind;
+            read.take(*kind, data, at)?;
+        }
+        Ok(read)
+    }
+
+    pub fn emit(&self, out: &mut Vec<u8>) {
+        let begins = out.len();
+        out.extend([self.next, 0, 0, 0]);
+        for option in &self.options {
+            option.emit(begins, out);
+        }
+        // The options' length is a multiple of four (§6.1).
+        while !(out.len() - begins).is_multiple_of(4) {
+            out.push(PAD_1);
+        }
+        let len = out.len() - begins - FIXED;
+        assert!(len <= usize::from(u16::MAX), "options have at most 65,535 bytes");
+        out[begins + 2..begins + 4].copy_from_slice(&(len as u16).to_be_bytes());
+    }
+
+    pub fn bytes(&self) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.emit(&mut bytes);
+        bytes
+    }
+
+    pub fn route(&self) -> Option<&SourceRoute> {
+        self.options.iter().find_map(|option| match option {
+            DsrOption::Route(route) => Some(route),
+            _ => None,
+        })
+    }
+}
+
+impl Read {
+    /// `at` is where the option begins, from the header's first byte.
+    fn take(&mut self, kind: u8, data: &[u8], at: usize) -> Result<(), Malformed> {
+        let option = match kind {
+            PAD_N => return Ok(()),
+            REQUEST => {
+                self.only_one(|option| matches!(option, DsrOption::Request(_)))?;
+                DsrOption::Request(Request {
+                    id: half(data, 0)?,
+                    target: host(data, 2)?,
+                    addresses: hosts(data.get(6..).ok_or(Malformed)?)?,
+                })
+            }
+            REPLY => {
+                let (flags, rest) = data.split_first().ok_or(Malformed)?;
+                let addresses = hosts(rest)?;
+                if addresses.is_empty() {
+                    return Err(Malformed);
+                }
+                DsrOption::Reply(Reply { is_last_external: flags & LAST_EXTERNAL != 0, addresses })
+            }
+            ERROR => DsrOption::Error(error(data)?),
+            ACK_REQUEST => DsrOption::AckRequest { id: exactly(data, 2).and_then(|data| half(data, 0))? },
+            ACK => {
+                let data = exactly(data, 10)?;
+                DsrOption::Ack { id: half(data, 0)?, src: host(data, 2)?, dst: host(data, 6)? }
+            }
+            SOURCE_ROUTE => {
+                self.only_one(|option| matches!(option, DsrOption::Route(_)))?;
+                self.segments_at = Some(at + 3);
+                DsrOption::Route(source_route(data)?)
+            }
+            kind => {
+                if kind & UNKNOWN_IS_ERROR != 0 {
+                    self.unsupported.get_or_insert(kind);
+                }
+                match kind & UNKNOWN_ACTION {
+                    MUST_DROP => self.is_to_be_dropped = true,
+                    MUST_REMOVE => {
+                        self.has_removed = true;
+                        return Ok(());
+                    }
+                    _ => {}
+                }
+                DsrOption::Unknown { kind, data: data.to_vec() }
+            }
+        };
+        self.header.options.push(option);
+        Ok(())
+    }
+
+    /// A second one would contradict the first.
+    fn only_one(&self, is_same: impl Fn(&DsrOption) -> bool) -> Result<(), Malformed> {
+        if self.header.options.iter().any(is_same) { Err(Malformed) } else { Ok(()) }
+    }
+}
+
+impl DsrOption {
+    /// `begins` is where the header does: addresses stand at multiples of four from there.
+    fn emit(&self, begins: usize, out: &mut Vec<u8>) {
+        let begin = |out: &mut Vec<u8>, kind: u8, len: usize| {
+            assert!(len <= usize::from(u8::MAX), "an option's length is one byte");
+            out.extend([kind, len as u8]);
+        };
+        match self {
+            DsrOption::Request(request) => {
+                begin(out, REQUEST, 6 + 4 * request.addresses.len());
+                out.extend(request.id.to_be_bytes());
+                out.extend(request.target.octets());
+                write(&request.addresses, out);
+            }
+            DsrOption::Reply(reply) => {
+                while (out.len() - begins) % 4 != 1 {
+                    out.push(PAD_1);
+                }
+                begin(out, REPLY, 1 + 4 * reply.addresses.len());
+                out.push(if reply.is_last_external { LAST_EXTERNAL } else { 0 });
+                write(&reply.addresses, out);
+            }
+            DsrOption::Error(error) => {
+                let (kind, about): (u8, &[u8]) = match &error.problem {
+                    Problem::Unreachable(node) => (NODE_UNREACHABLE, &node.octets()),
+                    Problem::NotSupported { option } => (OPTION_NOT_SUPPORTED, std::slice::from_ref(option)),
+                    Problem::Other { kind } => (*kind, &[]),
+                };
+                begin(out, ERROR, 10 + about.len());
+                out.extend([kind, error.salvage & 0x0f]);
+                write(&[error.src, error.dst], out);
+                out.extend_from_slice(about);
+            }
+            DsrOption::AckRequest { id } => {
+                begin(out, ACK_REQUEST, 2);
+                out.extend(id.to_be_bytes());
+            }
+            DsrOption::Ack { id, src, dst } => {
+                begin(out, ACK, 10);
+                out.extend(id.to_be_bytes());
+                write(&[*src, *dst], out);
+            }
+            DsrOption::Route(route) => {
+                begin(out, SOURCE_ROUTE, 2 + 4 * route.addresses.len());
+                out.extend(route.word().to_be_bytes());
+                write(&route.addresses, out);
+            }
+            DsrOption::Unknown { kind, data } => {
+                begin(out, *kind, data.len());
+                out.extend_from_slice(data);
+            }
+        }
+    }
+}
+
+impl SourceRoute {
+    /// F, L, four reserved bits, four of salvage, six of segments left.
+    fn word(&self) -> u16 {
+        u16::from(self.is_first_external) << 15
+            | u16::from(self.is_last_external) << 14
+            | u16::from(self.salvage & 0x0f) << 6
+            | u16::from(self.segments_left & 0x3f)
+    }
+}
+
+fn source_route(data: &[u8]) -> Result<SourceRoute, Malformed> {
+    let word = half(data, 0)?;
+    let addresses = hosts(&data[2..])?;
+    let segments_left = (word & 0x3f) as u8;
+    if usize::from(segments_left) > addresses.len() {
+        return Err(Malformed);
+    }
+    Ok(SourceRoute {
+        is_first_external: word & 0x8000 != 0,
+        is_last_external: word & 0x4000 != 0,
+        salvage: (word >> 6 & 0x0f) as u8,
+        segments_left,
+        addresses,
+    })
+}
+
+fn error(data: &[u8]) -> Result<RouteError, Malformed> {
+    let [kind, salvage, ..] = data else { return Err(Malformed) };
+    let (src, dst) = (host(data, 2)?, host(data, 6)?);
+    let about = &data[10..];
+    let problem = match *kind {
+        NODE_UNREACHABLE => Problem::Unreachable(exactly(about, 4).and_then(|about| host(about, 0))?),
+        OPTION_NOT_SUPPORTED => Problem::NotSupported { option: exactly(about, 1)?[0] },
+        kind => Problem::Other { kind },
+    };
+    Ok(RouteError { salvage: salvage & 0x0f, src, dst, problem })
+}
+
+fn exactly(data: &[u8], len: usize) -> Result<&[u8], Malformed> {
+    if data.len() == len { Ok(data) } else { Err(Malformed) }
+}
+
+fn half(data: &[u8], at: usize) -> Result<u16, Malformed> {
+    let bytes = data.get(at..).and_then(<[u8]>::first_chunk::<2>).ok_or(Malformed)?;
+    Ok(u16::from_be_bytes(*bytes))
+}
+
+/// An address that a node may have.
+fn host(data: &[u8], at: usize) -> Result<Ipv4Addr, Malformed> {
+    let bytes = data.get(at..).and_then(<[u8]>::first_chunk::<4>).ok_or(Malformed)?;
+    let address = Ipv4Addr::from(*bytes);
+    if is_host(address) { Ok(address) } else { Err(Malformed) }
+}
+
+/// Addresses to the end, none of them twice.
+fn hosts(data: &[u8]) -> Result<Vec<Ipv4Addr>, Malformed> {
+    if !data.len().is_multiple_of(4) || data.len() > 4 * MOST_ADDRESSES {
+        return Err(Malformed);
+    }
+    let addresses: Vec<_> = (0..data.len()).step_by(4).map(|at| host(data, at)).collect::<Result<_, _>>()?;
+    if has_repeats(&addresses) { Err(Malformed) } else { Ok(addresses) }
+}
+
+/// A way that visits a node twice is a loop.
+pub(super) fn has_repeats(addresses: &[Ipv4Addr]) -> bool {
+    addresses.iter().enumerate().any(|(n, address)| addresses[..n].contains(address))
+}
+
+fn write(addresses: &[Ipv4Addr], out: &mut Vec<u8>) {
+    addresses.iter().for_each(|address| out.extend(address.octets()));
+}
+
+#[cfg(test)]
+mod tests;

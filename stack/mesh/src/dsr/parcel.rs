@@ -1,0 +1,121 @@
+//! A packet with a DSR header, taken apart, and the way that its source route says.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use hopwise_core::trace::DropReason;
+use hopwise_core::wire::IpView;
+
+use super::PROTOCOL;
+use super::options::{DsrOption, Header, NOTHING, Read, SourceRoute, has_repeats};
+use crate::forward::take_one_hop;
+use crate::shim::with_header;
+
+#[derive(Debug)]
+pub(super) struct Parcel<'a> {
+    /// As long as its IP header says.
+    packet: &'a [u8],
+    ip_len: usize,
+    pub(super) src: Ipv4Addr,
+    pub(super) dst: Ipv4Addr,
+    pub(super) hop_limit: u8,
+    pub(super) read: Read,
+}
+
+/// All nodes of a packet's way, and to which of them it goes now. The one before it sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Walk {
+    pub(super) nodes: Vec<Ipv4Addr>,
+    pub(super) to: usize,
+    pub(super) salvage: u8,
+}
+
+impl Walk {
+    pub(super) fn sender(&self) -> Ipv4Addr {
+        self.nodes[self.to - 1]
+    }
+
+    pub(super) fn receiver(&self) -> Ipv4Addr {
+        self.nodes[self.to]
+    }
+
+    /// From the node before this one back to the first.
+    pub(super) fn back_from(&self, at: usize) -> Vec<Ipv4Addr> {
+        self.nodes[..at].iter().rev().copied().collect()
+    }
+}
+
+impl<'a> Parcel<'a> {
+    /// A packet without that header is `None`.
+    pub(super) fn read(packet: &'a [u8]) -> Result<Option<Parcel<'a>>, DropReason> {
+        let view = IpView::parse(packet)?;
+        let (IpAddr::V4(src), IpAddr::V4(dst)) = (view.src, view.dst) else { return Ok(None) };
+        if view.protocol != PROTOCOL {
+            return Ok(None);
+        }
+        let read = Header::parse(view.payload).map_err(|_| DropReason::RoutingMalformed)?;
+        let packet = &packet[..view.header_len + view.payload.len()];
+        let (ip_len, hop_limit) = (view.header_len, view.hop_limit);
+        Ok(Some(Parcel { packet, ip_len, src, dst, hop_limit, read }))
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.read.header.next == NOTHING
+    }
+
+    pub(super) fn options(&self) -> &[DsrOption] {
+        &self.read.header.options
+    }
+
+    pub(super) fn has_reply(&self) -> bool {
+        self.options().iter().any(|option| matches!(option, DsrOption::Reply(_)))
+    }
+
+    pub(super) fn has_error(&self) -> bool {
+        self.options().iter().any(|option| matches!(option, DsrOption::Error(_)))
+    }
+
+    /// Where its source route leads. A salvaged packet's begins with who salvaged it.
+    pub(super) fn walk(&self) -> Result<Option<Walk>, DropReason> {
+        let Some(route) = self.read.header.route() else { return Ok(None) };
+        let visited = route.addresses.len() - usize::from(route.segments_left);
+        let is_whole = route.salvage == 0;
+        let mut nodes = Vec::with_capacity(route.addresses.len() + 2);
+        nodes.extend(is_whole.then_some(self.src));
+        nodes.extend_from_slice(&route.addresses);
+        nodes.push(self.dst);
+        let to = visited + usize::from(is_whole);
+        if to == 0 || has_repeats(&nodes) {
+            return Err(DropReason::RoutingMalformed);
+        }
+        Ok(Some(Walk { nodes, to, salvage: route.salvage }))
+    }
+
+    /// What follows the header, as if it had never been there.
+    pub(super) fn unwrapped(&self) -> Option<Vec<u8>> {
+        with_header(self.packet, (self.ip_len, self.read.len), self.read.header.next, &[])
+    }
+
+    /// The packet as it leaves for the next node of its way: a segment and a hop less.
+    pub(super) fn passed_on(&self) -> Vec<u8> {
+        let mut packet = self.packet.to_vec();
+        if let Some(at) = self.read.segments_at {
+            // The six low bits, which are not zero before the last node.
+            packet[self.ip_len + at] -= 1;
+        }
+        take_one_hop(&mut packet);
+        packet
+    }
+
+    /// The packet with other options.
+    pub(super) fn with_options(&self, options: Vec<DsrOption>) -> Option<Vec<u8>> {
+        let header = Header { next: self.read.header.next, options }.bytes();
+        with_header(self.packet, (self.ip_len, self.read.len), PROTOCOL, &header)
+    }
+
+    /// The packet with another source route.
+    pub(super) fn with_route(&self, route: SourceRoute) -> Option<Vec<u8>> {
+        let is_other = |option: &&DsrOption| !matches!(option, DsrOption::Route(_));
+        let others = self.options().iter().filter(is_other).cloned();
+        self.with_options(std::iter::once(DsrOption::Route(route)).chain(others).collect())
+    }
+}

@@ -1,0 +1,576 @@
+use std::time::Duration;
+
+use hopwise_core::Cast;
+use hopwise_core::agent::PathEvent;
+
+use super::options::{Problem, Reply, Request};
+use super::*;
+use crate::on_demand::testing::{Birth, Ends, LINK, Net, Protocol, address, short};
+
+impl Protocol for Settings {
+    fn port(&self) -> u16 {
+        0
+    }
+
+    fn header(&self) -> Option<u8> {
+        Some(PROTOCOL)
+    }
+
+    fn router(&self, birth: &Birth) -> Box<dyn Routing> {
+        Box::new(router_at(birth.address, self.clone(), birth.seed))
+    }
+
+    fn rest(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn data_hop_limit(&self) -> u8 {
+        self.data_hop_limit
+    }
+
+    fn describe(&self, ttl: u8, message: &[u8]) -> String {
+        let read = Header::parse(message).expect("what we write is a header");
+        let said: Vec<_> = read.header.options.iter().map(|option| text(option, ttl)).collect();
+        let carries = if read.header.next == NOTHING { "" } else { " data" };
+        said.join(" ") + carries
+    }
+
+    fn boxed(&self) -> Box<dyn Protocol> {
+        Box::new(self.clone())
+    }
+}
+
+fn names(addresses: &[Ipv4Addr]) -> String {
+    addresses.iter().map(|node| short((*node).into())).collect::<Vec<_>>().join(",")
+}
+
+fn text(option: &DsrOption, ttl: u8) -> String {
+    match option {
+        DsrOption::Request(request) => {
+            format!("REQ {} [{}] ttl {ttl}", short(request.target.into()), names(&request.addresses))
+        }
+        DsrOption::Reply(reply) => format!("REP [{}]", names(&reply.addresses)),
+        DsrOption::Error(error) => match error.problem {
+            Problem::Unreachable(node) => {
+                let (src, dst) = (short(error.src.into()), short(error.dst.into()));
+                format!("ERR {src}-{} for {dst}", short(node.into()))
+            }
+            _ => "ERR".to_owned(),
+        },
+        DsrOption::Route(route) => {
+            let salvage =
+                if route.salvage > 0 { format!(" salvaged {}", route.salvage) } else { String::new() };
+            format!("[{}]{salvage}", names(&route.addresses))
+        }
+        DsrOption::Ack { id, .. } => format!("ACK {id}"),
+        DsrOption::AckRequest { id } => format!("ACK? {id}"),
+        DsrOption::Unknown { kind, .. } => format!("? {kind}"),
+    }
+}
+
+fn router_at(address: Ipv4Addr, settings: Settings, seed: u64) -> Dsr {
+    Dsr::new(Config { settings, interfaces: vec![Interface { link: LINK, address }], seed })
+}
+
+/// Nobody answers from what is known, nobody listens: discovery alone.
+fn plain() -> Settings {
+    Settings { reply_from_cache: false, promiscuous: false, ..Settings::default() }
+}
+
+fn lines_with<'a>(net: &'a Net, what: &str) -> Vec<&'a str> {
+    net.log.lines().filter(|line| line.contains(what)).map(str::trim).collect()
+}
+
+fn ms(ms: u64) -> Duration {
+    Duration::from_millis(ms)
+}
+
+#[test]
+fn neighbours_are_asked_first_and_then_everybody_with_doubled_patience() {
+    let mut net = Net::new(2, &Settings::default(), 1);
+    net.send(0, 1);
+    net.run_for(Duration::from_secs(29));
+    let times: Vec<_> = net.log.lines().map(|line| line.trim().split_once(' ').unwrap().0).collect();
+    assert_eq!(times, ["0", "30", "530", "1530", "3530", "7530", "15530", "25530"]);
+    assert!(net.log.lines().next().is_some_and(|line| line.ends_with("REQ 1 [] ttl 1")));
+    assert!(net.log.lines().skip(1).all(|line| line.ends_with("REQ 1 [] ttl 255")), "{}", net.log);
+}
+
+#[test]
+fn a_search_ends_when_nobody_waits_any_more() {
+    let mut net = Net::new(2, &Settings { max_request_rexmt: 2, ..Settings::default() }, 1);
+    net.send(0, 1);
+    net.run_for(Duration::from_secs(60));
+    assert_eq!(net.controls, 3, "{}", net.log);
+    assert_eq!(net.routers[0].poll_timeout(), None, "there is nothing left to do");
+}
+
+#[test]
+fn a_neighbour_is_found_without_a_flood() {
+    let mut net = Net::chain(3, &plain());
+    net.send(0, 1);
+    net.run_for(ms(25));
+    assert_eq!(lines_with(&net, "REQ"), ["0 0 to all: REQ 1 [] ttl 1"]);
+    assert_eq!(net.delivered, [(0, 1)]);
+}
+
+#[test]
+fn packets_carry_their_whole_way_and_answers_come_back_on_it() {
+    let mut net = Net::chain(5, &plain());
+    net.send(0, 4);
+    net.run_for(ms(200));
+    assert_eq!(net.delivered, [(0, 4)]);
+    assert_eq!(lines_with(&net, "data").len(), 4, "{}", net.log);
+    assert!(lines_with(&net, "data").iter().all(|line| line.ends_with("[1,2,3] data")), "{}", net.log);
+    assert_eq!(lines_with(&net, "REP [1,2,3,4]").len(), 4, "{}", net.log);
+    // The way back is known from the request.
+    net.send(4, 0);
+    let requests = lines_with(&net, "REQ").len();
+    net.run_for(ms(200));
+    assert_eq!((net.delivered.len(), lines_with(&net, "REQ").len()), (2, requests));
+    assert_eq!(net.routers[0].path(address(4).into()).hops_to_peer.map(|hops| hops.0), Some(4));
+}
+
+#[test]
+fn connections_hear_when_a_way_is_found_gets_longer_and_is_gone() {
+    let mut net = Net::chain(3, &plain());
+    net.send(0, 2);
+    net.run_for(ms(200));
+    net.cut(1, 2);
+    net.send(0, 2);
+    net.run_for(ms(100));
+    let heard: Vec<_> = net.told.iter().filter(|(node, ..)| *node == 0).map(|(.., event)| *event).collect();
+    assert_eq!(heard, [PathEvent::RouteFound, PathEvent::RouteFailed]);
+}
+
+#[test]
+fn each_node_passes_a_request_on_once_and_the_target_answers_every_copy() {
+    // 0 - 1, 2 - 3
+    let mut net = Net::new(4, &plain(), 1);
+    [(0, 1), (0, 2), (1, 3), (2, 3), (1, 2)].into_iter().for_each(|(a, b)| net.connect(a, b));
+    net.send(0, 3);
+    net.run_for(ms(300));
+    for node in ["1", "2"] {
+        let passed = lines_with(&net, &format!(" {node} to all")).len();
+        assert_eq!(passed, 1, "{}", net.log);
+    }
+    assert_eq!(lines_with(&net, "3 to 0: ").len(), 2, "{}", net.log);
+    assert!(lines_with(&net, "3 to all").is_empty(), "{}", net.log);
+}
+
+#[test]
+fn who_knows_a_way_answers_and_passes_nothing_on() {
+    let settings = Settings { reply_from_cache: true, ..plain() };
+    let mut net = Net::chain(5, &settings);
+    net.send(1, 4);
+    net.run_for(ms(300));
+    let before = net.log.len();
+    net.send(0, 4);
+    net.run_for(ms(300));
+    let after = &net.log[before..];
+    assert!(after.contains("1 to 0: [] REP [1,2,3,4]"), "{after}");
+    assert_eq!(after.matches("REQ").count(), 1, "the neighbour's answer was enough\n{after}");
+    assert_eq!(net.delivered, [(1, 4), (0, 4)]);
+}
+
+#[test]
+fn an_answer_from_the_cache_waits_the_longer_the_farther_the_target_is() {
+    let mut dsr = router_at(address(1), Settings { promiscuous: false, ..Settings::default() }, 3);
+    dsr.cache.add(Instant::ZERO, &[address(2), address(3), address(4)], Learned::Overheard);
+    hear_request(&mut dsr, 7, 4, &[]);
+    let due = dsr.poll_timeout().expect("the answer waits");
+    // Four hops from the origin: three units, and less than one by chance.
+    assert!((Instant::from_millis(3)..Instant::from_millis(4)).contains(&due), "{due:?}");
+}
+
+#[test]
+fn no_answer_from_the_cache_leads_in_a_circle() {
+    let settings = Settings { promiscuous: false, ..Settings::default() };
+    let mut dsr = router_at(address(1), settings, 3);
+    dsr.cache.add(Instant::ZERO, &[address(2), address(0), address(4)], Learned::Overheard);
+    hear_request(&mut dsr, 7, 4, &[]);
+    assert!(dsr.pending.is_empty(), "the origin is on that way");
+    dsr.cache.add(Instant::ZERO, &[address(5), address(6), address(4)], Learned::Overheard);
+    hear_request(&mut dsr, 8, 4, &[]);
+    assert_eq!(dsr.pending.len(), 1);
+}
+
+/// A request of node 0 for a target, that went through these nodes.
+fn hear_request(dsr: &mut Dsr, id: u16, target: usize, through: &[usize]) {
+    let addresses: Vec<_> = through.iter().map(|node| address(*node)).collect();
+    let from = *addresses.last().unwrap_or(&address(0));
+    let request = DsrOption::Request(Request { id, target: address(target), addresses });
+    let mut origin = router_at(address(0), Settings::default(), 1);
+    let packet = origin.packet(Ipv4Addr::BROADCAST, 9, vec![request]);
+    hand_in(dsr, from, Cast::ToAll, &packet);
+}
+
+fn hand_in(dsr: &mut Dsr, from: Ipv4Addr, cast: Cast, packet: &[u8]) -> Option<Vec<u8>> {
+    let (now, ends) = (Instant::ZERO, Ends::default());
+    let rx = Rx { link: LINK, from: Some(from.into()), cast, segment_bytes: None, packet };
+    if cast == Cast::Overheard {
+        dsr.on_overheard(now, &rx);
+        return None;
+    }
+    dsr.handle_wrapped(&Cx { now, endpoint: &ends }, &rx)
+}
+
+/// Data of `nodes[0]` for the last of them, as the node before `to` sends it.
+fn on_its_way(nodes: &[usize], to: usize) -> Vec<u8> {
+    let way: Vec<_> = nodes[1..].iter().map(|node| address(*node)).collect();
+    let mut source = router_at(address(nodes[0]), Settings::default(), 1);
+    let Some(Order::Send { mut packet, .. }) = source.control(&way, Vec::new()) else { panic!("a packet") };
+    for _ in 1..to {
+        packet = Parcel::read(&packet).unwrap().unwrap().passed_on();
+    }
+    packet
+}
+
+#[test]
+fn an_answer_that_who_asked_needs_no_more_is_not_sent() {
+    let mut dsr = router_at(address(1), Settings::default(), 3);
+    dsr.cache.add(Instant::ZERO, &[address(2), address(3), address(4)], Learned::Overheard);
+    hear_request(&mut dsr, 7, 4, &[]);
+    hand_in(&mut dsr, address(0), Cast::Overheard, &on_its_way(&[0, 5, 6, 7, 8, 4], 1));
+    assert_eq!(dsr.pending.len(), 1, "five hops are more than four");
+    hand_in(&mut dsr, address(0), Cast::Overheard, &on_its_way(&[0, 5, 6, 4], 1));
+    assert!(dsr.pending.is_empty());
+}
+
+#[test]
+fn a_node_that_a_packet_could_reach_sooner_tells_its_source_once_in_a_while() {
+    let mut net = Net::chain(4, &Settings { reply_from_cache: false, ..Settings::default() });
+    net.send(0, 3);
+    net.run_for(ms(200));
+    net.connect(1, 3);
+    for _ in 0..5 {
+        net.send(0, 3);
+        net.run_for(ms(50));
+    }
+    assert_eq!(lines_with(&net, "3 to 0: [1] REP [1,3]").len(), 1, "{}", net.log);
+    assert!(lines_with(&net, "data").last().is_some_and(|line| line.ends_with("[1] data")), "{}", net.log);
+    assert_eq!(net.delivered.len(), 6);
+}
+
+#[test]
+fn routes_are_learned_from_frames_between_others() {
+    // 4 hears only 1.
+    let mut net = Net::chain(4, &Settings { reply_from_cache: false, ..Settings::default() });
+    net.send(0, 3);
+    net.run_for(ms(200));
+    net.connect(4 - 3, 0);
+    let mut listener = router_at(address(9), Settings::default(), 1);
+    hand_in(&mut listener, address(1), Cast::Overheard, &on_its_way(&[0, 1, 2, 3], 2));
+    let hop = |dst: usize| listener.next_hop(Instant::ZERO, address(dst).into()).map(|(_, via)| via);
+    for dst in [0, 1, 2, 3] {
+        assert_eq!(hop(dst), Some(address(1).into()), "{dst}");
+    }
+    assert_eq!(listener.cache.hops(Instant::ZERO, address(3)), Some(3));
+    assert_eq!(listener.cache.hops(Instant::ZERO, address(0)), Some(2));
+}
+
+#[test]
+fn who_cannot_pass_a_packet_on_tells_its_source_and_saves_the_packet() {
+    // 0 - 1 - 2 - 4, and 1 - 3 - 4
+    let mut net = Net::new(5, &plain(), 1);
+    [(0, 1), (1, 2), (2, 4), (1, 3), (3, 4)].into_iter().for_each(|(a, b)| net.connect(a, b));
+    net.send(1, 4);
+    net.run_for(ms(300));
+    net.send(0, 4);
+    net.run_for(ms(300));
+    net.send(0, 4); // Of two ways the one in use stays.
+    net.run_for(ms(300));
+    let first = lines_with(&net, "0 to 4: [1,").last().map(|line| line.contains("[1,2]")).unwrap();
+    let (lost, other) = if first { (2, 3) } else { (3, 2) };
+    net.cut(1, lost);
+    net.send(0, 4);
+    net.run_for(ms(300));
+    assert_eq!(net.delivered.len(), 4, "{}", net.log);
+    assert!(net.log.contains(&format!("1 to 0: [] ERR 1-{lost} for 0")), "{}", net.log);
+    let salvaged = format!("1 to 4: [1,{other}] salvaged 1 data");
+    assert_eq!(lines_with(&net, &salvaged).len(), 1, "{}", net.log);
+}
+
+#[test]
+fn a_packet_is_saved_so_often_and_no_more() {
+    let saves = |salvage: u8| {
+        let mut dsr = router_at(address(1), Settings { max_salvage_count: 2, ..plain() }, 1);
+        dsr.cache.add(Instant::ZERO, &[address(3), address(4)], Learned::Overheard);
+        let (is_first_external, is_last_external) = (false, false);
+        let addresses = vec![address(0), address(1), address(2)];
+        let route = SourceRoute { is_first_external, is_last_external, salvage, segments_left: 1, addresses };
+        let mut source = router_at(address(9), plain(), 1);
+        let mut packet = source.packet(address(4), 9, vec![DsrOption::Route(route)]);
+        packet[20] = 6;
+        let parcel = Parcel::read(&packet).unwrap().unwrap();
+        dsr.recover(Instant::ZERO, 1, &parcel) != Recovered::Lost
+    };
+    assert_eq!([saves(1), saves(2), saves(15)], [true, false, false]);
+}
+
+#[test]
+fn one_loss_is_told_to_each_source_once_and_in_all_not_too_often() {
+    let mut dsr = router_at(address(1), Settings { rerr_ratelimit: 3, ..plain() }, 1);
+    let ends = Ends::default();
+    let mut lose = |source: usize| {
+        let packet = on_its_way(&[source, 1, 2], 2);
+        let cx = Cx { now: Instant::ZERO, endpoint: &ends };
+        let routed = Routed {
+            src: address(source).into(),
+            dst: address(2).into(),
+            from: Some(address(source).into()),
+            hop_limit: 9,
+            id: 1,
+            packet: &packet,
+        };
+        let _ = dsr.on_undelivered(&cx, LINK, address(2).into(), &routed);
+        let orders = std::iter::from_fn(|| dsr.poll_order(Instant::ZERO));
+        orders.filter(|order| matches!(order, Order::Send { .. })).count()
+    };
+    assert_eq!([lose(3), lose(3), lose(4), lose(5), lose(6)], [1, 0, 1, 1, 0]);
+}
+
+#[test]
+fn an_error_takes_the_link_out_of_every_cache_that_hears_it() {
+    let mut listener = router_at(address(9), Settings::default(), 1);
+    hand_in(&mut listener, address(1), Cast::Overheard, &on_its_way(&[0, 1, 2, 3], 2));
+    assert_eq!(listener.cache.hops(Instant::ZERO, address(3)), Some(3));
+    let error = RouteError {
+        salvage: 0,
+        src: address(2),
+        dst: address(0),
+        problem: Problem::Unreachable(address(3)),
+    };
+    let mut sender = router_at(address(2), Settings::default(), 1);
+    let way = [address(1), address(0)];
+    let Some(Order::Send { packet, .. }) = sender.control(&way, vec![DsrOption::Error(error)]) else {
+        panic!("a packet")
+    };
+    hand_in(&mut listener, address(2), Cast::Overheard, &packet);
+    assert_eq!(listener.cache.hops(Instant::ZERO, address(3)), None);
+}
+
+#[test]
+fn the_next_request_spreads_the_last_error() {
+    let mut net = Net::chain(4, &Settings { reply_from_cache: false, ..Settings::default() });
+    net.send(0, 3);
+    net.run_for(ms(200));
+    net.cut(2, 3);
+    net.send(0, 3);
+    net.run_for(ms(100));
+    net.send(0, 3);
+    net.run_for(ms(100));
+    assert!(net.log.contains("0 to all: REQ 3 [] ttl 1 ERR 2-3 for 0"), "{}", net.log);
+}
+
+#[test]
+fn a_source_that_loses_its_neighbour_keeps_the_packet_and_asks_again() {
+    // 0 - 1 - 3, and 0 - 2 - 3
+    let mut net = Net::new(4, &plain(), 1);
+    [(0, 1), (1, 3)].into_iter().for_each(|(a, b)| net.connect(a, b));
+    net.send(0, 3);
+    net.run_for(ms(200));
+    net.cut(0, 1);
+    [(0, 2), (2, 3)].into_iter().for_each(|(a, b)| net.connect(a, b));
+    net.send(0, 3);
+    net.run_for(ms(300));
+    assert_eq!(net.delivered, [(0, 3), (0, 3)], "{}", net.log);
+    assert!(lines_with(&net, "0 to 3: [2] data").len() == 1, "{}", net.log);
+}
+
+#[test]
+fn a_link_that_works_one_way_only_is_found_out_and_gone_around() {
+    // 1 hears 0 directly, but 0 does not hear 1; 0 - 2 - 1 works.
+    let mut net = Net::new(3, &plain(), 1);
+    net.connect_one_way(0, 1);
+    net.connect(0, 2);
+    net.connect(2, 1);
+    net.send(0, 1);
+    net.run_for(Duration::from_secs(3));
+    assert_eq!(net.delivered, [(0, 1)], "{}", net.log);
+    assert!(lines_with(&net, "data").iter().all(|line| line.ends_with("[2] data")), "{}", net.log);
+}
+
+#[test]
+fn packets_that_wait_for_a_lost_neighbour_look_for_another_way_at_once() {
+    let mut dsr = router_at(address(1), plain(), 1);
+    dsr.cache.add(Instant::ZERO, &[address(3), address(4)], Learned::Overheard);
+    let packet = on_its_way(&[0, 1, 2, 4], 2);
+    let mut packet = packet;
+    packet[20] = 6;
+    let routed = Routed {
+        src: address(0).into(),
+        dst: address(4).into(),
+        from: Some(address(0).into()),
+        hop_limit: 9,
+        id: 1,
+        packet: &packet,
+    };
+    let verdict = dsr.route(&Cx { now: Instant::ZERO, endpoint: &Ends::default() }, &routed);
+    let Verdict::Wrapped { via, packet, .. } = verdict else { panic!("{verdict:?}") };
+    assert_eq!(via, NextHop::Neighbour(address(3).into()));
+    let parcel = Parcel::read(&packet).unwrap().unwrap();
+    assert_eq!(parcel.walk().unwrap().unwrap().nodes, [address(1), address(3), address(4)]);
+}
+
+#[test]
+fn who_asks_for_an_acknowledgement_gets_one_and_its_request_goes_no_further() {
+    let mut dsr = router_at(address(1), plain(), 1);
+    let mut source = router_at(address(0), plain(), 1);
+    let way = [address(1), address(2)];
+    let Some(Order::Send { packet, .. }) = source.control(&way, vec![DsrOption::AckRequest { id: 77 }])
+    else {
+        panic!("a packet")
+    };
+    hand_in(&mut dsr, address(0), Cast::ToUs, &packet);
+    let sent: Vec<_> = std::iter::from_fn(|| dsr.poll_order(Instant::ZERO))
+        .filter_map(|order| match order {
+            Order::Send { packet, .. } => Some(Parcel::read(&packet).unwrap().unwrap().options().to_vec()),
+            _ => None,
+        })
+        .collect();
+    let ack = DsrOption::Ack { id: 77, src: address(1), dst: address(0) };
+    assert!(sent[0].contains(&ack), "{sent:?}");
+    assert!(matches!(sent[1][..], [DsrOption::Route(_)]), "{sent:?}");
+}
+
+#[test]
+fn options_that_nobody_knows_are_refused_in_words_and_removed_as_their_kind_says() {
+    let mut source = router_at(address(0), plain(), 1);
+    let mut outcome = |kind: u8| {
+        let mut dsr = router_at(address(1), plain(), 1);
+        let unknown = DsrOption::Unknown { kind, data: vec![0, 0] };
+        let way = [address(1), address(2)];
+        let Some(Order::Send { packet, .. }) = source.control(&way, vec![unknown]) else {
+            panic!("a packet")
+        };
+        hand_in(&mut dsr, address(0), Cast::ToUs, &packet);
+        let orders = std::iter::from_fn(|| dsr.poll_order(Instant::ZERO));
+        let said = orders.filter_map(|order| match order {
+            Order::Send { packet, .. } => {
+                let parcel = Parcel::read(&packet).unwrap().unwrap();
+                Some((parcel.dst.octets()[3] - 1, parcel.options()[1..].to_vec()))
+            }
+            _ => None,
+        });
+        said.collect::<Vec<_>>()
+    };
+    assert!(matches!(&outcome(9)[..], [(2, options)] if options.len() == 1), "passed on as it came");
+    assert!(matches!(&outcome(40)[..], [(2, options)] if options.is_empty()), "removed");
+    assert!(outcome(100).is_empty(), "dropped");
+    let [(0, error), (2, _)] = &outcome(130)[..] else { panic!("an error, and the packet") };
+    let problem = Problem::NotSupported { option: 130 };
+    assert_eq!(
+        error[..],
+        [DsrOption::Error(RouteError { salvage: 0, src: address(1), dst: address(0), problem })]
+    );
+}
+
+#[test]
+fn messages_from_off_link_or_for_others_and_ways_in_a_circle_are_refused() {
+    let mut dsr = router_at(address(1), Settings::default(), 1);
+    let mut outcome = |from: usize, packet: &[u8]| {
+        let own = hand_in(&mut dsr, address(from), Cast::ToUs, packet);
+        let orders: Vec<_> = std::iter::from_fn(|| dsr.poll_order(Instant::ZERO)).collect();
+        match orders[..] {
+            [Order::Dropped { reason, .. }] => Some(reason),
+            [] | [Order::Send { .. }] if own.is_none() => None,
+            _ => panic!("{orders:?}"),
+        }
+    };
+    let refused = Some(DropReason::RoutingRefused);
+    assert_eq!(outcome(0, &on_its_way(&[0, 1, 2], 1)), None);
+    assert_eq!(outcome(5, &on_its_way(&[0, 1, 2], 1)), refused, "its sender is another one");
+    assert_eq!(outcome(0, &on_its_way(&[0, 3, 1, 2], 1)), refused, "it is not our turn");
+    assert_eq!(outcome(0, &on_its_way(&[0, 1, 0], 1)), Some(DropReason::RoutingMalformed), "a circle");
+    let mut short = on_its_way(&[0, 1, 2], 1);
+    short[8] = 2;
+    short[10..12].fill(0);
+    let sum = hopwise_core::wire::Sum::default().add(&short[..20]).finish();
+    short[10..12].copy_from_slice(&sum.to_be_bytes());
+    assert_eq!(outcome(0, &short), None);
+    crate::forward::take_one_hop(&mut short);
+    assert_eq!(outcome(0, &short), Some(DropReason::HopLimit));
+}
+
+#[test]
+fn a_flood_of_requests_is_passed_on_so_often_and_takes_bounded_memory() {
+    let mut dsr = router_at(address(1), Settings { relay_ratelimit: 20, ..Settings::default() }, 1);
+    for id in 0..2_000 {
+        hear_request(&mut dsr, id, 200, &[]);
+    }
+    let later = Instant::from_secs(1);
+    let passed =
+        std::iter::from_fn(|| dsr.poll_order(later)).filter(|order| matches!(order, Order::Send { .. }));
+    assert_eq!(passed.count(), 20);
+    for n in 0..50_000_u32 {
+        let way: Vec<_> = (0..4).map(|k| Ipv4Addr::from_bits(0x0b00_0000 + 4 * n + k)).collect();
+        dsr.cache.add(Instant::ZERO, &way, Learned::Overheard);
+        dsr.note_link(way[0], LinkId(7));
+    }
+    let most = dsr.settings.cache_asked + dsr.settings.cache_overheard;
+    assert!(dsr.cache.len() <= most as usize && dsr.links.len() <= MOST);
+}
+
+#[test]
+fn no_packet_ever_carries_a_circle_and_all_arrive_when_the_links_are_back() {
+    for seed in 0..12 {
+        let settings = Settings::default();
+        let nodes = 9;
+        let mut net = Net::new(nodes, &settings, seed);
+        net.lost_permille = 50;
+        for _ in 0..60 {
+            net.clear_links();
+            for _ in 0..14 {
+                let (a, b) = (net.below(nodes), net.below(nodes));
+                if a != b {
+                    if net.below(10) == 0 { net.connect_one_way(a, b) } else { net.connect(a, b) }
+                }
+            }
+            for _ in 0..4 {
+                let (from, to) = (net.below(nodes), net.below(nodes));
+                if from != to {
+                    net.send(from, to);
+                }
+            }
+            if net.below(8) == 0 {
+                let node = net.below(nodes);
+                net.reboot(node);
+            }
+            net.run_for(ms(250));
+        }
+        for packet in &net.packets {
+            assert_sound(packet, seed);
+        }
+        // Healed: a ring that everybody is on.
+        net.clear_links();
+        net.lost_permille = 0;
+        (0..nodes).for_each(|node| net.connect(node, (node + 1) % nodes));
+        net.run_for(Duration::from_secs(40));
+        net.delivered.clear();
+        // Single packets may be lost to what caches still believe; every loss teaches them.
+        for to in 1..nodes {
+            for _ in 0..12 {
+                net.send(0, to);
+                net.run_for(Duration::from_secs(1));
+            }
+            assert!(net.delivered.contains(&(0, to)), "seed {seed}: {to}\n{}", tail(&net));
+        }
+    }
+}
+
+fn tail(net: &Net) -> String {
+    let lines: Vec<_> = net.log.lines().collect();
+    lines[lines.len().saturating_sub(60)..].join("\n")
+}
+
+fn assert_sound(packet: &[u8], seed: u64) {
+    let parcel = Parcel::read(packet).expect("sound").expect("ours");
+    let walk = parcel.walk().expect("no circle");
+    assert!(walk.is_none_or(|walk| walk.salvage <= 15), "seed {seed}");
+    for option in parcel.options() {
+        if let DsrOption::Reply(Reply { addresses, .. }) = option {
+            assert!(!addresses.contains(&parcel.dst), "seed {seed}: a route through its own source");
+        }
+    }
+}
