@@ -6,6 +6,7 @@ pub mod aodvv2;
 pub mod dsr;
 mod forward;
 mod gateway;
+pub mod gpsr;
 mod node;
 mod on_demand;
 mod proxy;

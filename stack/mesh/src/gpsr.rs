@@ -1,0 +1,362 @@
+//! GPSR (Karp and Kung 2000): packets go to whichever neighbour is closest to their end, and around where nobody is.
+//!
+//! Nodes know where they stand, and sources where their destinations do: an oracle tells them, at no cost, as in the
+//! paper. A packet says where it is to go and where its sender stands, so that all of them are beacons. Where the paper
+//! is silent: a packet that a link gave up begins anew from here, in greedy mode and with a hop less; who is a neighbour
+//! gets its packets at once, wherever they think that it is.
+
+mod forwarding;
+pub mod header;
+mod neighbours;
+mod plane;
+mod settings;
+
+use std::fmt::Debug;
+use std::net::{IpAddr, Ipv4Addr};
+
+use hopwise_core::agent::Path;
+use hopwise_core::trace::DropReason;
+use hopwise_core::wire::{Ecn, IpHeader, IpView};
+use hopwise_core::{Instant, LinkId, NextHop, QueueClass, Rx};
+
+use crate::forward::take_one_hop;
+use crate::on_demand::{Interface, Manners, Outbox, is_host, path_of, v4};
+use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
+use crate::shim::with_header;
+use forwarding::{Ground, Step};
+use header::{Body, Header, NOTHING};
+use neighbours::Neighbours;
+
+pub use plane::{Planar, Point};
+pub use settings::Settings;
+
+/// For experiments (RFC 3692): GPSR has no number of its own.
+pub const PROTOCOL: u8 = 254;
+
+/// Knows where nodes stand.
+pub trait Places: Debug + Send {
+    /// `now` never decreases.
+    fn locate(&mut self, now: Instant, node: Ipv4Addr) -> Option<Point>;
+}
+
+/// What a node is given once.
+#[derive(Debug)]
+pub struct Config {
+    pub settings: Settings,
+    /// At least one; the first one's address is the node's name.
+    pub interfaces: Vec<Interface>,
+    pub places: Box<dyn Places>,
+    /// What chance is drawn from.
+    pub seed: u64,
+}
+
+#[derive(Debug)]
+pub struct Gpsr {
+    settings: Settings,
+    interfaces: Vec<Interface>,
+    own: Ipv4Addr,
+    places: Box<dyn Places>,
+    neighbours: Neighbours,
+    outbox: Outbox,
+    next_beacon: Instant,
+    packets: u16,
+    failures: u64,
+}
+
+/// A packet with our header, taken apart.
+#[derive(Debug)]
+struct Parcel<'a> {
+    packet: &'a [u8],
+    ip_len: usize,
+    src: Ipv4Addr,
+    dst: Ipv4Addr,
+    hop_limit: u8,
+    header: Header,
+    header_len: usize,
+}
+
+impl<'a> Parcel<'a> {
+    /// A packet without that header is `None`.
+    fn read(packet: &'a [u8]) -> Result<Option<Parcel<'a>>, DropReason> {
+        let view = IpView::parse(packet)?;
+        let (IpAddr::V4(src), IpAddr::V4(dst)) = (view.src, view.dst) else { return Ok(None) };
+        if view.protocol != PROTOCOL {
+            return Ok(None);
+        }
+        let (header, header_len) = Header::parse(view.payload).map_err(|_| DropReason::RoutingMalformed)?;
+        let packet = &packet[..view.header_len + view.payload.len()];
+        let (ip_len, hop_limit) = (view.header_len, view.hop_limit);
+        Ok(Some(Parcel { packet, ip_len, src, dst, hop_limit, header, header_len }))
+    }
+
+    /// The packet one hop on, with another header of ours.
+    fn passed_on(&self, header: &Header) -> Option<Vec<u8>> {
+        let with = with_header(self.packet, (self.ip_len, self.header_len), PROTOCOL, &header.bytes());
+        with.inspect(|packet| debug_assert!(packet[8] > 1, "checked before")).map(|mut packet| {
+            take_one_hop(&mut packet);
+            packet
+        })
+    }
+}
+
+impl Gpsr {
+    pub fn new(config: Config) -> Gpsr {
+        let Config { settings, interfaces, places, seed } = config;
+        // GPSR's packets are built here, so that the outbox needs no port.
+        let mut outbox = Outbox::new(Manners { port: 0, everyone: Ipv4Addr::BROADCAST }, seed);
+        Gpsr {
+            own: interfaces.first().map_or(Ipv4Addr::UNSPECIFIED, |interface| interface.address),
+            interfaces,
+            places,
+            neighbours: Neighbours::new(settings.most_neighbours),
+            next_beacon: Instant::ZERO + outbox.chance.up_to(settings.beacon_interval),
+            outbox,
+            packets: 0,
+            failures: 0,
+            settings,
+        }
+    }
+
+    /// Half of B to three halves of it from now.
+    fn put_beacon_off(&mut self, now: Instant) {
+        let interval = self.settings.beacon_interval;
+        self.next_beacon = now + interval / 2 + self.outbox.chance.up_to(interval);
+    }
+
+    fn send_beacon(&mut self, now: Instant) {
+        self.put_beacon_off(now);
+        let Some(sender) = self.places.locate(now, self.own) else { return };
+        let beacon = Header { next: NOTHING, sender, body: Body::Beacon }.bytes();
+        self.packets = self.packets.wrapping_add(1);
+        let ip = IpHeader {
+            src: self.own.into(),
+            dst: Ipv4Addr::BROADCAST.into(),
+            protocol: PROTOCOL,
+            hop_limit: 1,
+            ecn: Ecn::NotEct,
+            // CS6, as network control (RFC 4594 §3.1).
+            dscp: 48,
+            dont_fragment: false,
+            id: self.packets,
+            source_route: None,
+        };
+        let mut packet = Vec::with_capacity(ip.len() + beacon.len());
+        ip.emit(beacon.len(), &mut packet);
+        packet.extend_from_slice(&beacon);
+        for interface in &self.interfaces {
+            let (link, packet) = (interface.link, packet.clone());
+            self.outbox.push(Order::Send { link, to: NextHop::All, class: QueueClass::Routing, packet });
+        }
+    }
+
+    /// Where a packet goes from here; `around` is how it came, if it goes around.
+    fn step(
+        &mut self,
+        now: Instant,
+        to: (Ipv4Addr, Point),
+        around: Option<(header::Around, Point)>,
+    ) -> Option<(Point, Step)> {
+        let here = self.places.locate(now, self.own)?;
+        self.neighbours.forget(now);
+        let ground = Ground {
+            own: self.own,
+            here,
+            neighbours: &self.neighbours,
+            planar: self.settings.planar,
+            has_perimeter: self.settings.perimeter,
+        };
+        ground.step(to, around).map(|step| (here, step))
+    }
+
+    /// The packet as it leaves, and to whom.
+    fn forward(
+        &mut self,
+        now: Instant,
+        parcel: &Parcel<'_>,
+        is_new: bool,
+    ) -> Result<(Ipv4Addr, Vec<u8>), DropReason> {
+        let Body::Data { destination, around } = parcel.header.body else {
+            return Err(DropReason::RoutingMalformed);
+        };
+        if parcel.hop_limit <= 1 {
+            return Err(DropReason::HopLimit);
+        }
+        let around = around.filter(|_| !is_new).map(|around| (around, parcel.header.sender));
+        let step = self.step(now, (parcel.dst, destination), around);
+        let (sender, Step { via, around }) = step.ok_or(DropReason::NoRoute)?;
+        let body = Body::Data { destination, around };
+        let header = Header { next: parcel.header.next, sender, body };
+        let packet = parcel.passed_on(&header).ok_or(DropReason::TooBig)?;
+        self.has_spoken(now);
+        Ok((via, packet))
+    }
+
+    /// What neighbours overhear is as good as a beacon.
+    fn has_spoken(&mut self, now: Instant) {
+        if self.settings.promiscuous {
+            self.put_beacon_off(now);
+        }
+    }
+
+    fn link_of(&self, neighbour: Ipv4Addr) -> LinkId {
+        let first = self.interfaces.first().map_or(LinkId(0), |interface| interface.link);
+        self.neighbours.link(neighbour).unwrap_or(first)
+    }
+
+    fn send(&mut self, via: Ipv4Addr, packet: Vec<u8>) {
+        let (link, to) = (self.link_of(via), NextHop::Neighbour(via.into()));
+        self.outbox.push(Order::Send { link, to, class: QueueClass::Data, packet });
+    }
+
+    /// Who sent this frame stands where it says.
+    fn hear(&mut self, now: Instant, rx: &Rx<'_>, parcel: &Parcel<'_>) -> Result<(), DropReason> {
+        let is_beacon = parcel.header.body == Body::Beacon;
+        let from = rx.from.and_then(v4).ok_or(DropReason::RoutingRefused)?;
+        let is_off_link = is_beacon && parcel.src != from;
+        if is_off_link || from == self.own || !is_host(from) {
+            return Err(DropReason::RoutingRefused);
+        }
+        let until = now + self.settings.neighbour_timeout();
+        self.neighbours.heard(from, rx.link, parcel.header.sender, until);
+        Ok(())
+    }
+
+    fn take_packet(&mut self, now: Instant, rx: &Rx<'_>) -> Result<Option<Vec<u8>>, DropReason> {
+        let Some(parcel) = Parcel::read(rx.packet)? else { return Ok(None) };
+        self.hear(now, rx, &parcel)?;
+        if parcel.header.body == Body::Beacon {
+            return Ok(None);
+        }
+        if parcel.dst == self.own {
+            return Ok(with_header(
+                parcel.packet,
+                (parcel.ip_len, parcel.header_len),
+                parcel.header.next,
+                &[],
+            ));
+        }
+        let (via, packet) = self.forward(now, &parcel, false)?;
+        self.send(via, packet);
+        Ok(None)
+    }
+
+    fn dropped(&mut self, reason: DropReason) {
+        self.outbox.push(Order::Dropped { reason, id: 0 });
+    }
+}
+
+impl Routing for Gpsr {
+    fn port(&self) -> Option<u16> {
+        None
+    }
+
+    fn header(&self) -> Option<u8> {
+        Some(PROTOCOL)
+    }
+
+    fn route(&mut self, cx: &Cx<'_>, packet: &Routed<'_>) -> Verdict {
+        let now = cx.now;
+        let wrapped = match Parcel::read(packet.packet) {
+            Ok(Some(parcel)) => self.forward(now, &parcel, true),
+            Ok(None) => self.wrap(now, packet).ok_or(DropReason::NoRoute),
+            Err(reason) => Err(reason),
+        };
+        match wrapped {
+            Ok((via, packet)) => {
+                let link = self.link_of(via);
+                Verdict::Wrapped { link, via: NextHop::Neighbour(via.into()), packet }
+            }
+            Err(reason) => Verdict::Drop(reason),
+        }
+    }
+
+    fn handle_control(&mut self, _cx: &Cx<'_>, _control: &Control<'_>) {}
+
+    fn handle_wrapped(&mut self, cx: &Cx<'_>, rx: &Rx<'_>) -> Option<Vec<u8>> {
+        self.take_packet(cx.now, rx).unwrap_or_else(|reason| {
+            self.dropped(reason);
+            None
+        })
+    }
+
+    fn on_overheard(&mut self, now: Instant, rx: &Rx<'_>) {
+        if self.settings.promiscuous
+            && let Ok(Some(parcel)) = Parcel::read(rx.packet)
+        {
+            let _ = self.hear(now, rx, &parcel);
+        }
+    }
+
+    fn on_delivered(&mut self, _now: Instant, _id: u64) {}
+
+    fn on_undelivered(&mut self, cx: &Cx<'_>, link: LinkId, to: IpAddr, packet: &Routed<'_>) -> Undelivered {
+        let (now, Some(lost)) = (cx.now, v4(to)) else { return Undelivered::Drop };
+        self.failures += 1;
+        self.neighbours.lose(lost);
+        if !self.settings.resend {
+            return Undelivered::Drop;
+        }
+        let again = match Parcel::read(packet.packet) {
+            Ok(Some(parcel)) => self.forward(now, &parcel, true).ok(),
+            _ => None,
+        };
+        let outcome = match again {
+            Some((via, packet)) => {
+                self.send(via, packet);
+                Undelivered::Kept
+            }
+            None => Undelivered::Drop,
+        };
+        self.outbox.push(Order::Reroute { link, via: to });
+        outcome
+    }
+
+    fn handle_timeout(&mut self, cx: &Cx<'_>) {
+        self.neighbours.forget(cx.now);
+        if self.next_beacon <= cx.now {
+            self.send_beacon(cx.now);
+        }
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        let times = [self.outbox.next(), self.neighbours.next()];
+        times.into_iter().flatten().chain([self.next_beacon]).min()
+    }
+
+    fn poll_order(&mut self, now: Instant) -> Option<Order> {
+        self.outbox.pop(now)
+    }
+
+    /// Only a neighbour's is known without asking where its end stands.
+    fn next_hop(&self, _now: Instant, dst: IpAddr) -> Option<(LinkId, IpAddr)> {
+        let node = v4(dst)?;
+        self.neighbours.link(node).map(|link| (link, dst))
+    }
+
+    fn path(&self, _peer: IpAddr) -> Path {
+        path_of(None)
+    }
+
+    fn counts(&self) -> (u64, u64) {
+        (0, self.failures)
+    }
+}
+
+impl Gpsr {
+    /// A packet of our own with where it is to go, and its first step.
+    fn wrap(&mut self, now: Instant, packet: &Routed<'_>) -> Option<(Ipv4Addr, Vec<u8>)> {
+        let dst = v4(packet.dst)?;
+        let destination = self.places.locate(now, dst)?;
+        let (sender, Step { via, around }) = self.step(now, (dst, destination), None)?;
+        let view = IpView::parse(packet.packet).ok()?;
+        let body = Body::Data { destination, around };
+        let header = Header { next: view.protocol, sender, body }.bytes();
+        let whole = &packet.packet[..view.header_len + view.payload.len()];
+        let wrapped = with_header(whole, (view.header_len, 0), PROTOCOL, &header)?;
+        self.has_spoken(now);
+        Some((via, wrapped))
+    }
+}
+
+#[cfg(test)]
+mod tests;

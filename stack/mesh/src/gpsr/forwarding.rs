@@ -1,0 +1,101 @@
+//! Where a packet goes next (Karp and Kung 2000, §2): to the neighbour closest to its end, or around a face of the
+//! planar graph until somebody is closer than where that began.
+
+use std::net::Ipv4Addr;
+
+use super::header::Around;
+use super::neighbours::Neighbours;
+use super::plane::{Alike, Planar, Point, crossing, first_counterclockwise, is_kept};
+
+/// Where the node stands, and what it knows of others.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ground<'a> {
+    pub(super) own: Ipv4Addr,
+    pub(super) here: Point,
+    pub(super) neighbours: &'a Neighbours,
+    pub(super) planar: Planar,
+    pub(super) has_perimeter: bool,
+}
+
+/// The next node, and how the packet goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    pub(super) via: Ipv4Addr,
+    pub(super) around: Option<Around>,
+}
+
+impl Ground<'_> {
+    /// `from` is who sent the packet and where it stood, if it goes around.
+    pub(super) fn step(
+        &self,
+        (dst, destination): (Ipv4Addr, Point),
+        around: Option<(Around, Point)>,
+    ) -> Option<Step> {
+        // A neighbour is where it says, not where the packet thinks it is.
+        if self.neighbours.contains(dst) {
+            return Some(Step { via: dst, around: None });
+        }
+        let left = self.here.away(destination);
+        match around {
+            Some((around, from)) if left >= around.entered.away(destination) => {
+                self.go_on(destination, around, from)
+            }
+            _ => match self.closest(destination) {
+                Some(via) => Some(Step { via, around: None }),
+                None => self.go_around(destination),
+            },
+        }
+    }
+
+    /// The neighbour closest to there, if it is closer than we are.
+    fn closest(&self, destination: Point) -> Option<Ipv4Addr> {
+        let left = self.here.away(destination);
+        let closer = self.neighbours.iter().map(|(node, place)| (place.away(destination), node));
+        closer.filter(|(away, _)| *away < left).min().map(|(_, node)| node)
+    }
+
+    /// Neighbours on the planar graph.
+    fn edges(&self) -> Vec<(Ipv4Addr, Point)> {
+        let is_edge = |(node, place): &(Ipv4Addr, Point)| {
+            let others = self.neighbours.iter().filter(|(other, _)| other != node);
+            is_kept(self.planar, self.here, *place, others.map(|(_, place)| place))
+        };
+        self.neighbours.iter().filter(is_edge).collect()
+    }
+
+    /// Nobody is closer: the first edge counterclockwise from the line to the packet's end.
+    fn go_around(&self, destination: Point) -> Option<Step> {
+        if !self.has_perimeter {
+            return None;
+        }
+        let edges = self.edges();
+        let via = first_counterclockwise(self.here, destination, Alike::First, edges.iter().copied())?;
+        let around = Around { entered: self.here, face: self.here, first_edge: (self.own, via) };
+        Some(Step { via, around: Some(around) })
+    }
+
+    /// The right-hand rule; a face whose border the line to the end crosses is left for the next one.
+    fn go_on(&self, destination: Point, mut around: Around, from: Point) -> Option<Step> {
+        let edges = self.edges();
+        let next = |from: Point| {
+            let nodes = edges.iter().map(|edge| (*edge, edge.1));
+            first_counterclockwise(self.here, from, Alike::Last, nodes)
+        };
+        let (mut via, mut place) = next(from)?;
+        if around.first_edge == (self.own, via) {
+            return None; // All around, and there is no way in.
+        }
+        // Every change brings the face closer to the end, and there are as many as edges at most.
+        for _ in 0..=edges.len() {
+            let line = (around.entered, destination);
+            let Some(at) = crossing(line, (self.here, place)) else { break };
+            if at.away(destination) >= around.face.away(destination) {
+                break;
+            }
+            around.face = at;
+            (via, place) = next(place)?;
+            around.first_edge = (self.own, via);
+        }
+        Some(Step { via, around: Some(around) })
+    }
+}
