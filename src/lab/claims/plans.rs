@@ -1,7 +1,7 @@
 //! What a paper says of its own arithmetic: files with `plan:` instead of a scenario, which nothing on the air runs.
 //!
-//! They are about held ACKs (`hopwise_agents::base_station::plan`). Arithmetic does not scatter, so that a bound that is
-//! missed is contradicted; a figure that is read off a picture is reproduced or not.
+//! They are about held ACKs (`hopwise_agents::base_station::plan`). Arithmetic does not scatter, so that a bound
+//! that is missed is contradicted; a figure that is read off a picture is reproduced or not.
 
 use std::path::Path;
 

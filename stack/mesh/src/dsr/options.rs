@@ -77,8 +77,8 @@ pub struct RouteError {
     pub problem: Problem,
 }
 
-/// The way of a packet (§6.7), without its ends: from the IP source, or where it was salvaged from the first address, to
-/// the IP destination.
+/// The way of a packet (§6.7), without its ends: from the IP source, or where it was salvaged from the first address,
+/// to the IP destination.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceRoute {
     pub is_first_external: bool,
@@ -125,8 +125,8 @@ pub struct Read {
     pub len: usize,
     /// Where the source route's segments left stand.
     pub segments_at: Option<usize>,
-    /// Unknown options (§6): one that asks for an error, whether some are not to be passed on, and whether the packet is
-    /// not. Those to be marked go on as they came.
+    /// Unknown options (§6): one that asks for an error, whether some are not to be passed on, and whether the packet
+    /// is not. Those to be marked go on as they came.
     pub unsupported: Option<u8>,
     pub has_removed: bool,
     pub is_to_be_dropped: bool,
