@@ -9,7 +9,8 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::located::{Document, Place, Refusal};
 
-/// The first rule that matches wins; what it leaves out is the default's. `P` is how peers are named.
+/// The first rule that matches wins; what it leaves out is the default's, in a scenario the arm's. `P` is how peers are
+/// named.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rule<P> {

@@ -65,6 +65,7 @@ fn plan(profile: &str, hops: u32, seconds: u64) -> Plan {
             name: "x".into(),
             receiver: "delayed".into(),
             senders: "[newreno]".into(),
+            shadows: "[]".into(),
             base_station: None,
         },
         duration: Duration::from_secs(seconds),

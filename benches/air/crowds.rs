@@ -63,6 +63,7 @@ fn plan(columns: u32, rows: u32) -> Plan {
             name: "x".into(),
             receiver: "delayed".into(),
             senders: "[cubic]".into(),
+            shadows: "[]".into(),
             base_station: None,
         },
         duration: Duration::from_secs(SECONDS),

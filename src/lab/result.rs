@@ -1,6 +1,6 @@
 //! What one run came to, as programs read it.
 
-use hopwise_agents::spec::parse_senders;
+use hopwise_agents::spec::{parse_senders, parse_shadows};
 use hopwise_air::ledger::Load;
 use hopwise_core::trace::Lacking;
 use serde::{Deserialize, Serialize};
@@ -52,12 +52,22 @@ pub struct FlowRow {
     /// Data that the receiver had already: sent again needlessly. Older records have none of these.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub segments_received_again: Option<u64>,
+    /// Receiver agents that watched.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shadows: Vec<Shadow>,
     /// Of transfers and requests alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed: Option<Completed>,
     /// It stands in no total.
     #[serde(default, skip_serializing_if = "is_false")]
     pub background: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shadow {
+    pub receiver: String,
+    /// That it would have sent.
+    pub acks: u64,
 }
 
 /// Transfers or requests that ended in the counted time, and how long they took.
@@ -150,10 +160,17 @@ impl FlowRow {
             acks_sent: flow.receiver.acks_sent,
             acks_repeated: flow.receiver.acks_repeated,
             segments_received_again: Some(flow.receiver.segments_duplicate),
+            shadows: agents.map(|agents| shadows(&agents.shadows, &flow.shadow_acks)).unwrap_or_default(),
             completed: flow.completions.as_ref().map(completed),
             background: flow.is_background,
         }
     }
+}
+
+fn shadows(specs: &str, acks: &[u64]) -> Vec<Shadow> {
+    let list = parse_shadows(specs).expect("an endpoint accepted it");
+    let each = list.specs().iter().zip(acks);
+    each.map(|(spec, acks)| Shadow { receiver: spec.to_string(), acks: *acks }).collect()
 }
 
 fn names(lacking: &[Lacking]) -> Vec<String> {

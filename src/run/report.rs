@@ -54,6 +54,9 @@ pub(super) fn print_text(result: &RunResult, cost: &Cost, folder: &Path) -> io::
                 writeln!(out, "{:<8} the {who} does without {}", flow.id, lacks.join(", "))?;
             }
         }
+        for shadow in &flow.shadows {
+            writeln!(out, "{:<8} {} would have sent {} ACKs", flow.id, shadow.receiver, shadow.acks)?;
+        }
         if let Some(done) = &flow.completed {
             let mean = done.mean_s.map_or("-".to_owned(), |mean| format!("{mean:.3} s"));
             let (id, count, longest) = (&flow.id, done.count, done.longest_s);

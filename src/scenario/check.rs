@@ -7,7 +7,8 @@ pub(super) use effect::arms_over_matrix;
 use hopwise_agents::SpecError;
 use hopwise_agents::registry::Kind;
 use hopwise_agents::spec::{
-    BaseStationSpec, ReceiverSpec, SenderList, parse_base_station, parse_receiver, parse_senders,
+    BaseStationSpec, ReceiverSpec, SenderList, ShadowList, parse_base_station, parse_receiver, parse_senders,
+    parse_shadows,
 };
 use hopwise_core::agent::AgentSpecs;
 
@@ -28,6 +29,7 @@ pub(super) struct Agents {
     pub(super) arm: Arm,
     pub(super) receiver: ReceiverSpec,
     pub(super) senders: SenderList,
+    pub(super) shadows: ShadowList,
     pub(super) base_station: Option<BaseStationSpec>,
 }
 
@@ -115,13 +117,16 @@ pub(super) fn agents(document: &Document, file: &ScenarioFile, arm: &str) -> Res
         .map_err(|error| refused("receiver", Kind::Receiver, &error))?;
     let senders = parse_senders(config.sender.as_deref().unwrap_or(&default.senders))
         .map_err(|error| refused("sender", Kind::Sender, &error))?;
+    let shadows = parse_shadows(config.shadows.as_deref().unwrap_or(&default.shadows))
+        .map_err(|error| refused("shadows", Kind::Receiver, &error))?;
     let base_station = config.base_station.as_deref().map(parse_base_station).transpose();
     let base_station = base_station.map_err(|error| refused("base_station", Kind::BaseStation, &error))?;
     let arm = Arm {
         name: arm.to_owned(),
         receiver: receiver.to_string(),
         senders: senders.to_string(),
+        shadows: shadows.to_string(),
         base_station: base_station.as_ref().map(ToString::to_string),
     };
-    Ok(Agents { arm, receiver, senders, base_station })
+    Ok(Agents { arm, receiver, senders, shadows, base_station })
 }

@@ -94,6 +94,10 @@ pub(super) fn in_force(file: &ScenarioFile, agents: &Agents) -> Value {
             "sender": parameters(agents.senders.parameters(profile)),
         },
     });
+    if !agents.shadows.specs().is_empty() {
+        let all: Vec<_> = agents.shadows.specs().iter().map(ToString::to_string).collect();
+        settings["arm"]["shadows"] = json!(all);
+    }
     if let Some(base_station) = &agents.base_station {
         settings["arm"]["base_station"] = base_station.to_string().into();
         settings["arm"]["parameters"]["base_station"] = json!(parameters(base_station.parameters(profile)));

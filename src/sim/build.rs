@@ -11,7 +11,8 @@ use hopwise_air::frames::Framing;
 use hopwise_air::medium;
 use hopwise_air::random::{Purpose, Stream};
 use hopwise_air::{Seat, WireConfig, World, WorldConfig};
-use hopwise_core::endpoint::{EndpointConfig, LinkConfig, Route, Rule};
+use hopwise_core::agent::AgentSpecs;
+use hopwise_core::endpoint::{EndpointConfig, LinkConfig, Route};
 use hopwise_core::ip::Prefix;
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Endpoint, Instant, LinkId, NextHop};
@@ -23,7 +24,7 @@ use hopwise_mesh::{
 use super::gateway;
 use super::host::Host;
 use super::loads;
-use super::plan::{Plan, RoutingPlan, TrafficPlan};
+use super::plan::{Arm, Plan, RoutingPlan, TrafficPlan};
 use super::programs::Flow;
 
 /// Every node's name for its radio; wires follow.
@@ -212,14 +213,9 @@ fn routes(plan: &Plan) -> Vec<Vec<(IpAddr, Hop)>> {
     routes
 }
 
-/// The arm's agents are the last rule.
-fn rules(plan: &Plan) -> Vec<Rule> {
-    let arm = Rule {
-        receiver: Some(plan.arm.receiver.clone()),
-        senders: Some(plan.arm.senders.clone()),
-        ..Rule::default()
-    };
-    plan.rules.iter().cloned().chain([arm]).collect()
+/// Of connections that no rule matches, and what rules leave out.
+fn agents_of(arm: &Arm) -> AgentSpecs {
+    AgentSpecs { receiver: arm.receiver.clone(), senders: arm.senders.clone(), shadows: arm.shadows.clone() }
 }
 
 /// A node's own, in every run of the seed.
@@ -237,7 +233,8 @@ fn endpoint(plan: &Plan, node: u32) -> Result<Endpoint, Box<dyn Error + Send + S
     let key = key(plan, node);
     let mut config = EndpointConfig {
         routes: vec![Route { to: everywhere, link: OWN_LINK, via: NextHop::Link }],
-        rules: rules(plan),
+        rules: plan.rules.clone(),
+        agents: agents_of(&plan.arm),
         trace_events: plan.trace_events,
         // Frames that were not understood never come this far.
         checksums: Checksums::Trust,

@@ -222,6 +222,7 @@ impl Cell {
                 name: "x".into(),
                 receiver: receiver.into(),
                 senders: senders.into(),
+                shadows: "[]".into(),
                 base_station: None,
             },
             gateway: None,

@@ -3,14 +3,13 @@
 use std::collections::VecDeque;
 
 use hopwise_core::endpoint::Event;
-use hopwise_core::tcp::ConnectionStats;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Instant, LinkEvent, LinkId, Machine, Rx, Transmit};
 use hopwise_mesh::{Gateway, Node};
 
 use super::build::RADIO;
 use super::gateway::ToldNews;
-use super::programs::Flow;
+use super::programs::{Counted, Flow};
 
 #[derive(Debug)]
 pub struct Host {
@@ -57,8 +56,8 @@ impl Host {
     }
 
     /// Counters of the flow's connections at this end.
-    pub fn stats(&self, now: Instant, flow: &Flow) -> ConnectionStats {
-        flow.stats(now, &self.node)
+    pub fn counted(&self, now: Instant, flow: &Flow) -> Counted {
+        flow.counted(now, &self.node)
     }
 
     fn find_next(&mut self) {

@@ -62,6 +62,7 @@ pub struct Arm {
     pub name: String,
     pub receiver: String,
     pub senders: String,
+    pub shadows: String,
     /// What the gateway runs; none: it is a router.
     pub base_station: Option<String>,
 }

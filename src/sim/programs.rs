@@ -78,7 +78,7 @@ impl Completions {
 struct Seen {
     tally: Tally,
     /// Of connections that are over.
-    past: ConnectionStats,
+    past: Counted,
     /// Of the last connection.
     agents: Option<AgentsAtEnd>,
     /// To the peer, when the first connection could carry data, and who said so.
@@ -91,6 +91,7 @@ pub struct AgentsAtEnd {
     /// Specs.
     pub receiver: String,
     pub senders: String,
+    pub shadows: String,
     /// What the peer did not agree to.
     pub receiver_lacks: Vec<Lacking>,
     pub senders_lack: Vec<Lacking>,
@@ -104,8 +105,8 @@ impl Seen {
     /// A connection has begun, or the peer has answered.
     fn note(&mut self, now: Instant, node: &Node, conn: ConnId) {
         if let Ok(info) = node.endpoint().info(now, conn) {
-            let Info { receiver, senders, receiver_lacks, senders_lack, .. } = info;
-            self.agents = Some(AgentsAtEnd { receiver, senders, receiver_lacks, senders_lack });
+            let Info { receiver, senders, shadows, receiver_lacks, senders_lack, .. } = info;
+            self.agents = Some(AgentsAtEnd { receiver, senders, shadows, receiver_lacks, senders_lack });
         }
     }
 
@@ -116,20 +117,34 @@ impl Seen {
 
     /// A connection ends here, whatever its last segments may still do.
     fn let_go(&mut self, now: Instant, node: &mut Node, conn: ConnId) {
-        add(&mut self.past, &stats_of(now, node, conn));
+        self.past.add(now, node, conn);
         // One that has failed is gone already.
         let _ = node.with_endpoint(now, |endpoint| endpoint.close(now, conn));
     }
 
     /// The same at once, with all that was written and has not left.
     fn cut_off(&mut self, now: Instant, node: &mut Node, conn: ConnId) {
-        add(&mut self.past, &stats_of(now, node, conn));
+        self.past.add(now, node, conn);
         let _ = node.with_endpoint(now, |endpoint| endpoint.abort(now, conn));
     }
 }
 
-fn stats_of(now: Instant, node: &Node, conn: ConnId) -> ConnectionStats {
-    node.endpoint().info(now, conn).map_or_else(|_| ConnectionStats::default(), |info| info.stats)
+/// Over several connections.
+#[derive(Clone, Debug, Default)]
+pub struct Counted {
+    pub stats: ConnectionStats,
+    /// ACKs that each shadow would have sent.
+    pub shadow_acks: Vec<u64>,
+}
+
+impl Counted {
+    fn add(&mut self, now: Instant, node: &Node, conn: ConnId) {
+        let Ok(info) = node.endpoint().info(now, conn) else { return };
+        add(&mut self.stats, &info.stats);
+        let shadows = self.shadow_acks.len().max(info.shadow_acks.len());
+        self.shadow_acks.resize(shadows, 0);
+        self.shadow_acks.iter_mut().zip(info.shadow_acks).for_each(|(sum, more)| *sum += more);
+    }
 }
 
 fn add(to: &mut ConnectionStats, more: &ConnectionStats) {
@@ -289,14 +304,15 @@ impl Flow {
     }
 
     /// Counters of all its connections at this end; datagrams count as segments.
-    pub fn stats(&self, now: Instant, node: &Node) -> ConnectionStats {
+    pub fn counted(&self, now: Instant, node: &Node) -> Counted {
         match &self.end {
-            End::Client(client) => client.stats(now, node),
-            End::Server(server) => server.stats(now, node),
+            End::Client(client) => client.counted(now, node),
+            End::Server(server) => server.counted(now, node),
             End::Source(source) => {
-                ConnectionStats { segments_sent: source.sent(), ..ConnectionStats::default() }
+                let stats = ConnectionStats { segments_sent: source.sent(), ..ConnectionStats::default() };
+                Counted { stats, ..Counted::default() }
             }
-            End::Sink(_) => ConnectionStats::default(),
+            End::Sink(_) => Counted::default(),
         }
     }
 }

@@ -48,6 +48,8 @@ pub struct FlowResult {
     pub goodput_kbps: f64,
     pub sender: ConnectionStats,
     pub receiver: ConnectionStats,
+    /// ACKs that each shadow at `to` would have sent.
+    pub shadow_acks: Vec<u64>,
     /// Of the last connection: the receiver at `to`, the senders at `from`.
     pub agents: Option<AgentsAtEnd>,
     /// Of transfers and requests, with the first row of a flow.
@@ -142,8 +144,9 @@ pub(super) fn of(plan: &Plan, world: &World<Host>) -> Results {
 fn row(world: &World<Host>, flow: &FlowPlan, index: u16, (way, counted_s): (Way, f64)) -> FlowResult {
     let [from, to] = [flow.from, flow.to].map(|node| &world.machines()[node as usize]);
     let end = |host: &'_ Host| host.flows().iter().position(|flow| flow.index == index);
-    let stats =
-        |host: &Host| end(host).map(|nth| host.stats(world.now(), &host.flows()[nth])).unwrap_or_default();
+    let counted =
+        |host: &Host| end(host).map(|nth| host.counted(world.now(), &host.flows()[nth])).unwrap_or_default();
+    let receiver = counted(to);
     let [sends, receives]: [Option<&Flow>; 2] =
         [from, to].map(|host| end(host).map(|nth| &host.flows()[nth]));
     let tally = receives.map(Flow::tally).unwrap_or_default();
@@ -165,8 +168,9 @@ fn row(world: &World<Host>, flow: &FlowPlan, index: u16, (way, counted_s): (Way,
         counted_bytes: tally.counted_bytes,
         bytes_delivered: tally.bytes,
         goodput_kbps,
-        sender: stats(from),
-        receiver: stats(to),
+        sender: counted(from).stats,
+        receiver: receiver.stats,
+        shadow_acks: receiver.shadow_acks,
         agents,
         completions,
         is_background: flow.is_background,

@@ -20,6 +20,10 @@ pub(in crate::scenario) struct ArmConfig {
     #[serde(deserialize_with = "specs")]
     #[schemars(with = "Option<Specs>")]
     pub(in crate::scenario) sender: Option<String>,
+    /// Receiver agents that only watch.
+    #[serde(deserialize_with = "specs")]
+    #[schemars(with = "Option<Specs>")]
+    pub(in crate::scenario) shadows: Option<String>,
     /// What the gateway does for a link that fades, such as `ack-hold:mode=kick`; it is a router where nothing is said.
     pub(in crate::scenario) base_station: Option<String>,
     /// What this arm changes elsewhere in the file, by path, such as `topology.hops: 12`.

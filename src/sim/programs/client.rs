@@ -7,11 +7,10 @@ use std::time::Duration;
 use hopwise_air::random::{Purpose, Stream};
 use hopwise_core::Instant;
 use hopwise_core::endpoint::{ConnId, ConnectOptions, EventKind};
-use hopwise_core::tcp::ConnectionStats;
 use hopwise_mesh::Node;
 
 use super::message::{ENDLESS, HEADER, Header, Message, Then};
-use super::{Completions, Seen, add, stats_of};
+use super::{Completions, Counted, Seen};
 use crate::sim::plan::{Talk, TcpPlan, Ways};
 
 /// After a connection that failed, at least.
@@ -88,12 +87,12 @@ impl Client {
         self.open.as_ref().map(|open| open.conn)
     }
 
-    pub(super) fn stats(&self, now: Instant, node: &Node) -> ConnectionStats {
-        let mut stats = self.seen.past;
+    pub(super) fn counted(&self, now: Instant, node: &Node) -> Counted {
+        let mut counted = self.seen.past.clone();
         if let Some(conn) = self.conn() {
-            add(&mut stats, &stats_of(now, node, conn));
+            counted.add(now, node, conn);
         }
-        stats
+        counted
     }
 
     pub(super) fn begin(&mut self, now: Instant, node: &mut Node) {

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use hopwise_core::Instant;
 use hopwise_core::endpoint::{ConnId, EventKind, ListenOptions, ListenerId};
-use hopwise_core::tcp::ConnectionStats;
 use hopwise_mesh::Node;
 
 use super::message::{ENDLESS, Header, Message, Then};
-use super::{Seen, add, stats_of};
+use super::{Counted, Seen};
 use crate::sim::plan::{Talk, TcpPlan, Ways};
 
 #[derive(Debug)]
@@ -46,12 +45,12 @@ impl Server {
         self.open.last().map(|open| open.conn)
     }
 
-    pub(super) fn stats(&self, now: Instant, node: &Node) -> ConnectionStats {
-        let mut stats = self.seen.past;
+    pub(super) fn counted(&self, now: Instant, node: &Node) -> Counted {
+        let mut counted = self.seen.past.clone();
         for open in &self.open {
-            add(&mut stats, &stats_of(now, node, open.conn));
+            counted.add(now, node, open.conn);
         }
-        stats
+        counted
     }
 
     pub(super) fn accept(&mut self, now: Instant, node: &mut Node, from: ListenerId) -> bool {
