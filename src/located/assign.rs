@@ -1,8 +1,10 @@
 //! Values set over a file's own: `--set topology.hops=7`. What is then refused is shown where it was set.
 
+use std::ops::Range;
+
 use serde_yaml::Value;
 
-use super::{Document, Place, Refusal, Step};
+use super::{Document, Place, Refusal, Step, tree};
 
 /// A list of a scenario's is never as long.
 const LONGEST_LIST: usize = 10_000;
@@ -36,16 +38,24 @@ pub(super) enum Shown {
 impl Assigned {
     /// Where `place`, which is the assigned one, within it, or there by it alone, is shown.
     pub(super) fn shown(&self, place: &Place, problem: &str, accepted: Option<&String>) -> Shown {
+        let within = place.0.get(self.place.0.len()..).unwrap_or_default();
         match &self.from {
             From::Text { by, text, value_at } => {
                 let (problem, accepted) = (problem.to_owned(), accepted.cloned());
-                Shown::InText(Box::new(Refusal::new(by, text, *value_at..text.len(), problem, accepted)))
+                let span = within_text(&text[*value_at..], within);
+                let span = *value_at + span.start..*value_at + span.end;
+                Shown::InText(Box::new(Refusal::new(by, text, span, problem, accepted)))
             }
-            From::Elsewhere(from) => {
-                let within = place.0.get(self.place.0.len()..).unwrap_or_default();
-                Shown::At(Place(from.0.iter().chain(within).cloned().collect()))
-            }
+            From::Elsewhere(from) => Shown::At(Place(from.0.iter().chain(within).cloned().collect())),
         }
+    }
+}
+
+/// Where a part of a value stands in its text.
+fn within_text(value: &str, within: &[Step]) -> Range<usize> {
+    match tree::parse(value) {
+        Ok(root) if !within.is_empty() => root.span(within),
+        _ => 0..value.len(),
     }
 }
 

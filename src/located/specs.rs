@@ -13,6 +13,8 @@ impl Document {
         let problem = lines.next().unwrap_or_default().to_owned();
         let names: Vec<_> = registry::names(kind).collect();
         let accepted = lines.last().map_or_else(|| names.join(", "), str::to_owned);
-        self.refuse(place, problem, accepted.trim())
+        // Of a list in YAML the item is shown; one that is written as a text has none.
+        let place = error.item().map_or_else(|| place.clone(), |nth| place.index(nth));
+        self.refuse(&place, problem, accepted.trim())
     }
 }

@@ -229,3 +229,24 @@ fn random_fields_hold_together() {
         assert!(crate::sim::Reach::of(&plan).is_connected(), "{seed}");
     }
 }
+
+#[test]
+fn what_is_wrong_in_a_list_of_specs_is_shown_at_its_item() {
+    let lists = "rules:\n  - sender:\n      - newreno\n      - limitt:4\n\
+                 arms:\n  x:\n    sender: [newreno, \"limit:4\"]\n";
+    let without_arms = CHAIN.lines().filter(|line| !line.starts_with("arms:") && !line.starts_with("  x:"));
+    let text = without_arms.collect::<Vec<_>>().join("\n");
+    let refused = |lists: &str| {
+        let scenario = Scenario::parse("a.yaml", &format!("{text}\n{lists}"), &[]).expect("it is read");
+        match scenario.plan(None, 1) {
+            Err(NoPlan::Refused(refusal)) => (refusal.line() - text.lines().count(), refusal.column()),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(refused(lists), (4, 9));
+    assert_eq!(refused(&lists.replace("limitt", "limit").replace("\"limit:4\"", "\"limit:none\"")), (7, 23));
+    let shadows = "arms:\n  x: { shadows: [delayed, \"delayed:d=1\", immediate] }\n";
+    assert_eq!(refused(shadows), (2, 27));
+    let set = self::refused(&["arms.x.sender=[newreno, cubicc]"]);
+    assert!(set.starts_with("--set:1:25: no sender agent is called `cubicc`"), "{set}");
+}

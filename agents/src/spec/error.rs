@@ -4,6 +4,7 @@ use std::error::Error;
 use std::fmt;
 use std::ops::Range;
 
+use super::list::item_at;
 use crate::descriptor::{Descriptor, Kind};
 use crate::param::{DefaultValue, Form, Param};
 use crate::registry;
@@ -85,6 +86,11 @@ impl SpecError {
     /// Where it is wrong, in bytes.
     pub fn place(&self) -> Range<usize> {
         self.place.clone()
+    }
+
+    /// Which item of its list is wrong, counted from 0; nothing when the list is wrong as a whole.
+    pub fn item(&self) -> Option<usize> {
+        item_at(&self.spec, self.place.start)
     }
 
     fn found(&self) -> &str {

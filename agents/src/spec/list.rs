@@ -110,6 +110,11 @@ fn items(text: &str, wanted: Kind, most: usize) -> Result<Vec<Item>, SpecError> 
     Ok(items)
 }
 
+/// The item of a list that begins before `at`, or there.
+pub(super) fn item_at(text: &str, at: usize) -> Option<usize> {
+    spans(text).ok()?.iter().rposition(|span| span.start <= at)
+}
+
 /// Where the items of a list stand. Text without brackets is a list of one.
 fn spans(text: &str) -> Result<Vec<Range<usize>>, SpecError> {
     let open = text.len() - text.trim_start().len();

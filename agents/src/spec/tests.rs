@@ -285,3 +285,17 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_is_wrong_in_a_list_says_which_item_it_stands_in() {
+    for (list, item) in [
+        ("[newreno, \"limitt:4\"]", Some(1)),
+        ("[delayd, newreno]", Some(0)),
+        ("[newreno, cubic]", Some(1)),
+        ("[newreno, limit:4, \"paced:x=1,y\"]", Some(2)),
+        ("[]", None),
+        ("[newreno", None),
+    ] {
+        assert_eq!(parse_senders(list).expect_err(list).item(), item, "{list}");
+    }
+}
