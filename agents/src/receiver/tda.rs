@@ -7,7 +7,7 @@
 //! below one), when `most` wait, or when `hold` has passed since the first of them. With `repeat` the last ACK
 //! is said once more when no data follows it within an RTO (SRTT + 4·RTTVAR, 1 s at least). Segments that are
 //! out of order, duplicate, or fill a hole are acknowledged at once. A sender that does not tell its window is
-//! answered as by `delayed:d=2` with the same hold.
+//! answered as by `delayed:d=2` with the same hold (and `most`).
 //!
 //! | parameter | unit | default | meaning |
 //! |---|---|---|---|
@@ -94,7 +94,7 @@ impl Tda {
     fn take_in_order(&mut self, now: Instant, view: &RecvView<'_>) -> AckVerdict {
         let (rule, wanted) = match view.peer_cwnd {
             Some(cwnd) => (Rule::Window, u32::from(cwnd).saturating_sub(self.early).clamp(1, self.most)),
-            None => (Rule::Count, UNTOLD),
+            None => (Rule::Count, UNTOLD.min(self.most)),
         };
         let why = Why::new(rule, view.owed.segments, wanted);
         if view.owed.segments >= wanted {
@@ -155,6 +155,16 @@ mod tests {
              1ms in -> hold (window 2 of 4)
              2ms in -> hold (window 3 of 4)
              3ms in -> ack 4 (window 4 of 4)
+             900ms wait",
+        );
+    }
+
+    #[test]
+    fn the_window_limit_holds_also_where_no_window_is_told() {
+        check(
+            "tda:most=1",
+            "0ms in -> ack 1 (count 1 of 1)
+             1ms in -> ack 1 (count 1 of 1)
              900ms wait",
         );
     }
