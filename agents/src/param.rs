@@ -17,28 +17,44 @@ pub struct Param {
     pub default: DefaultValue,
     /// What stands in for the default under [`Profile::Ns2`](crate::Profile::Ns2), where that differs.
     pub ns2: Option<Value>,
+    /// The parameter that this one has to stay below.
+    pub below: Option<&'static str>,
     pub doc: &'static str,
 }
 
 impl Param {
     pub const fn new(name: &'static str, form: Form, default: Value, doc: &'static str) -> Param {
-        Param { name, form, default: DefaultValue::Is(default), ns2: None, doc }
+        Param { name, form, default: DefaultValue::Is(default), ns2: None, below: None, doc }
     }
 
     /// A parameter that a spec has to give.
     pub const fn required(name: &'static str, form: Form, doc: &'static str) -> Param {
-        Param { name, form, default: DefaultValue::Required, ns2: None, doc }
+        Param { name, form, default: DefaultValue::Required, ns2: None, below: None, doc }
     }
 
     /// A parameter that may be absent; `means` says what holds then.
     pub const fn optional(name: &'static str, form: Form, means: &'static str, doc: &'static str) -> Param {
-        Param { name, form, default: DefaultValue::Unset(means), ns2: None, doc }
+        Param { name, form, default: DefaultValue::Unset(means), ns2: None, below: None, doc }
     }
 
     /// The same, with another default under the profile that reproduces ns-2.
     pub const fn ns2(mut self, value: Value) -> Param {
         self.ns2 = Some(value);
         self
+    }
+
+    /// The same, where only values below that of another parameter make sense.
+    pub const fn below(mut self, other: &'static str) -> Param {
+        self.below = Some(other);
+        self
+    }
+
+    /// What holds when a spec gives nothing, as far as a value does.
+    pub fn default_value(&self) -> Option<Value> {
+        match self.default {
+            DefaultValue::Is(value) => Some(value),
+            DefaultValue::Required | DefaultValue::Unset(_) => None,
+        }
     }
 }
 
@@ -135,7 +151,7 @@ impl fmt::Display for Form {
 }
 
 /// A value in force. Prints as a spec spells it, and reads back as the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Value {
     Count(u64),
     Time(Duration),
@@ -167,7 +183,7 @@ impl fmt::Display for Value {
     }
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Switch {
     On,
     Off,

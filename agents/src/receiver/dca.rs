@@ -16,7 +16,7 @@
 //! |---|---|---|---|
 //! | rule | choice | hops | what limits w: hops, rtt, or hybrid |
 //! | again | switch | on | send an ACK again that no data follows |
-//! | near | hops | 3 | up to here w is the sender's window |
+//! | near | hops | 3 | up to here w is the sender's window; below far |
 //! | far | hops | 10 | from here on w is at most far-limit |
 //! | mid-limit | segments | 5 | the limit between, and that of a long RTT |
 //! | far-limit | segments | 3 | the limit of a long path |
@@ -62,7 +62,8 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
             Value::Switch(Switch::On),
             "send an ACK again that no data follows",
         ),
-        Param::new("near", HOPS, Value::Count(3), "up to so many hops a whole window shares an ACK"),
+        Param::new("near", HOPS, Value::Count(3), "up to so many hops a whole window shares an ACK")
+            .below("far"),
         Param::new("far", HOPS, Value::Count(10), "from so many hops on far-limit segments do"),
         Param::new("mid-limit", LIMIT, Value::Count(5), "the most between near and far, and of a long RTT"),
         Param::new("far-limit", LIMIT, Value::Count(3), "the most on a long path"),

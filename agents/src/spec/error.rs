@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use super::list::item_at;
 use crate::descriptor::{Descriptor, Kind};
-use crate::param::{DefaultValue, Form, Param};
+use crate::param::{DefaultValue, Form, Param, Value};
 use crate::registry;
 
 /// A spec that was refused. Prints as four lines: what is wrong, the spec, a caret under the place, and what
@@ -43,6 +43,13 @@ pub enum Problem {
     NoValue(&'static Param),
     Refused(&'static Param),
     Repeated(&'static Param),
+    /// A value that is not below that of another parameter.
+    NotBelow {
+        param: &'static Param,
+        is: Value,
+        above: &'static Param,
+        limit: Value,
+    },
     Missing {
         agent: &'static Descriptor,
         param: &'static Param,
@@ -115,6 +122,9 @@ impl SpecError {
             Problem::NoValue(param) => write!(f, "`{}` has no value", param.name),
             Problem::Refused(param) => write!(f, "`{}` cannot be `{found}`", param.name),
             Problem::Repeated(param) => write!(f, "`{}` is set twice", param.name),
+            Problem::NotBelow { param, is, above, limit } => {
+                write!(f, "`{}` cannot be {is} where `{}` is {limit}", param.name, above.name)
+            }
             Problem::Missing { agent, param } => write!(f, "`{}` needs `{}`", agent.name, param.name),
             Problem::StrayKey => write!(f, "`{found}` is a parameter without its agent"),
             Problem::Unclosed(open) => write!(f, "this `{open}` is never closed"),
@@ -151,6 +161,15 @@ impl SpecError {
             Problem::NoValue(param) | Problem::Refused(param) => {
                 write!(f, "accepted: {}", param.form)?;
                 write_example(f, param)
+            }
+            Problem::NotBelow { param, above, .. } => {
+                write!(f, "accepted: `{}` below `{}`", param.name, above.name)?;
+                match (param.default_value(), above.default_value()) {
+                    (Some(low), Some(high)) => {
+                        write!(f, ", as in `{}={low},{}={high}`", param.name, above.name)
+                    }
+                    _ => Ok(()),
+                }
             }
             Problem::Repeated(_) | Problem::AgentRepeated => f.write_str("accepted: once"),
             Problem::Missing { agent, param } => {

@@ -36,9 +36,11 @@ impl Parser<'_> {
         let (agent, name) = self.agent(wanted)?;
         let inner = self.inner(agent, &name)?;
         let mut given = vec![None; agent.params.len()];
+        let mut places = vec![name.clone(); agent.params.len()];
         if self.take(':') {
-            self.args(agent, &mut given)?;
+            self.args(agent, &mut given, &mut places)?;
         }
+        self.check_order(agent, &given, &places)?;
         let required = |(param, given): &(&'static Param, &Option<Value>)| {
             param.default == DefaultValue::Required && given.is_none()
         };
@@ -97,7 +99,34 @@ impl Parser<'_> {
         Ok(Some(inner))
     }
 
-    fn args(&mut self, agent: &'static Descriptor, given: &mut [Option<Value>]) -> Result<(), SpecError> {
+    /// Parameters that have to stay below others do.
+    fn check_order(
+        &self,
+        agent: &'static Descriptor,
+        given: &[Option<Value>],
+        places: &[Range<usize>],
+    ) -> Result<(), SpecError> {
+        for (nth, param) in agent.params.iter().enumerate() {
+            let above = agent.params.iter().position(|other| Some(other.name) == param.below);
+            let Some(above) = above else { continue };
+            let value = |nth: usize| given[nth].or(agent.params[nth].default_value());
+            if let (Some(is), Some(limit)) = (value(nth), value(above))
+                && is >= limit
+            {
+                let place = if given[nth].is_some() { &places[nth] } else { &places[above] };
+                let problem = Problem::NotBelow { param, is, above: &agent.params[above], limit };
+                return Err(self.refuse(place.clone(), problem));
+            }
+        }
+        Ok(())
+    }
+
+    fn args(
+        &mut self,
+        agent: &'static Descriptor,
+        given: &mut [Option<Value>],
+        places: &mut [Range<usize>],
+    ) -> Result<(), SpecError> {
         loop {
             let (param, value, place) = self.arg(agent)?;
             // Invariant: `param` comes out of `agent.params`, so this is its own place.
@@ -107,6 +136,7 @@ impl Parser<'_> {
             if given[slot].replace(value).is_some() {
                 return Err(self.refuse(place, Problem::Repeated(param)));
             }
+            places[slot] = place;
             if !self.take(',') {
                 return Ok(());
             }

@@ -287,6 +287,24 @@ proptest! {
 }
 
 #[test]
+fn a_limit_above_the_one_that_it_has_to_stay_below_is_refused_where_it_stands() {
+    for (written, caret, problem) in [
+        ("dca:near=12,far=3", "    ^^^^", "`near` cannot be 12 where `far` is 3"),
+        ("dca:far=3,near=3", "          ^^^^", "`near` cannot be 3 where `far` is 3"),
+        ("dca:near=12", "    ^^^^", "`near` cannot be 12 where `far` is 10"),
+        ("dca:far=2", "    ^^^", "`near` cannot be 3 where `far` is 2"),
+        ("dup-count(dca:far=2)", "              ^^^", "`near` cannot be 3 where `far` is 2"),
+    ] {
+        let accepted = "accepted: `near` below `far`, as in `near=3,far=10`";
+        assert_eq!(
+            refused(validate_receiver(written)),
+            format!("{problem}\n  {written}\n  {caret}\n{accepted}")
+        );
+    }
+    assert_eq!(validate_receiver("dca:near=11,far=12").unwrap(), "dca:near=11,far=12");
+}
+
+#[test]
 fn what_is_wrong_in_a_list_says_which_item_it_stands_in() {
     for (list, item) in [
         ("[newreno, \"limitt:4\"]", Some(1)),

@@ -10,7 +10,6 @@ use proptest::prelude::*;
 use super::receiver::{Carried, Seat};
 use super::sender::Bench;
 use super::specs;
-use crate::descriptor::Kind;
 use crate::spec;
 
 #[derive(Clone, Debug)]
@@ -248,7 +247,7 @@ proptest! {
 
     #[test]
     fn every_receiver_survives_any_order_of_events(
-        spec in specs::any_spec(Kind::Receiver),
+        spec in specs::any_receiver(),
         events in prop::collection::vec(any_heard(), 0..120),
     ) {
         let mut seat = Seat::new(&spec);
@@ -258,7 +257,7 @@ proptest! {
 
     #[test]
     fn every_sender_survives_any_order_of_events(
-        list in specs::any_spec(Kind::Sender),
+        list in specs::any_senders(),
         events in prop::collection::vec(any_felt(), 0..120),
     ) {
         let mut bench = Bench::new(&list);
@@ -267,8 +266,8 @@ proptest! {
 
     #[test]
     fn every_accepted_spec_prints_canonically(
-        receiver in specs::any_spec(Kind::Receiver),
-        senders in specs::any_spec(Kind::Sender),
+        receiver in specs::any_receiver(),
+        senders in specs::any_senders(),
     ) {
         let canonical = crate::validate_receiver(&receiver).unwrap();
         prop_assert_eq!(&crate::validate_receiver(&canonical).unwrap(), &canonical);

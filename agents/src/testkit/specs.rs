@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::descriptor::{Descriptor, Kind};
 use crate::param::{DefaultValue, Form, Param};
-use crate::registry;
+use crate::{registry, spec};
 
 /// A spec of each agent of this kind, with as few parameters as it accepts. Senders come as lists.
 pub(crate) fn shortest(kind: Kind) -> Vec<String> {
@@ -12,27 +12,68 @@ pub(crate) fn shortest(kind: Kind) -> Vec<String> {
     of_kind.map(|agent| placed(agent, shortest_alone(agent))).collect()
 }
 
-/// Any accepted spec of any agent of this kind.
-pub(crate) fn any_spec(kind: Kind) -> impl Strategy<Value = String> {
-    let of_kind: Vec<_> = registry::all().iter().copied().filter(|agent| agent.kind() == kind).collect();
-    (prop::sample::select(of_kind), prop::collection::vec((any::<bool>(), any::<u64>()), 16))
-        .prop_map(|(agent, dice)| placed(agent, with_dice(agent, &dice)))
+/// Any accepted spec of any receiver agent, alone or within any that wraps it.
+pub(crate) fn any_receiver() -> impl Strategy<Value = String> {
+    let alone = any_of(|agent| agent.kind() == Kind::Receiver && !agent.wraps());
+    let around = prop::option::weighted(0.2, any_of(|agent| agent.kind() == Kind::Receiver && agent.wraps()));
+    (alone, around).prop_map(|((agent, dice), around)| {
+        let inner = with_dice(agent, "", &dice);
+        around.map_or(inner.clone(), |(agent, dice)| with_dice(agent, &inner, &dice))
+    })
+}
+
+/// Any accepted list: an owner of cwnd, and up to four that narrow.
+pub(crate) fn any_senders() -> impl Strategy<Value = String> {
+    let narrowers = any_of(|agent| agent.kind() == Kind::Sender && !agent.owns_cwnd());
+    (any_of(Descriptor::owns_cwnd), prop::collection::vec(narrowers, 0..5)).prop_map(|(owner, narrowers)| {
+        let mut list = vec![with_dice(owner.0, "", &owner.1)];
+        for (agent, dice) in narrowers {
+            list.push(with_dice(agent, "", &dice));
+            // The same agent twice, or two that want another RTO.
+            if crate::validate_senders(&spec::join(&list)).is_err() {
+                list.pop();
+            }
+        }
+        spec::join(&list)
+    })
+}
+
+type Dice = Vec<(bool, u64)>;
+
+fn any_of(is_wanted: fn(&Descriptor) -> bool) -> impl Strategy<Value = (&'static Descriptor, Dice)> {
+    let wanted: Vec<_> = registry::all().iter().copied().filter(|agent| is_wanted(agent)).collect();
+    (prop::sample::select(wanted), prop::collection::vec((any::<bool>(), any::<u64>()), 16))
 }
 
 fn shortest_alone(agent: &Descriptor) -> String {
     let required = agent.params.iter().filter(|param| param.default == DefaultValue::Required);
-    with_args(agent, required.map(|param| format!("{}={}", param.name, spelled(&param.form, 4))))
+    let inner = if agent.wraps() { "delayed:d=3,hold=50ms" } else { "" };
+    with_args(agent, inner, required.map(|param| format!("{}={}", param.name, spelled(&param.form, 4))))
 }
 
-fn with_dice(agent: &Descriptor, dice: &[(bool, u64)]) -> String {
+fn with_dice(agent: &Descriptor, inner: &str, dice: &[(bool, u64)]) -> String {
     let chosen =
         |(param, (given, _)): &(&Param, &(bool, u64))| *given || param.default == DefaultValue::Required;
     let args = agent.params.iter().zip(dice).filter(chosen);
-    with_args(agent, args.map(|(param, (_, die))| format!("{}={}", param.name, spelled(&param.form, *die))))
+    let mut args: Vec<_> = args.map(|(param, (_, die))| (param, spelled(&param.form, *die))).collect();
+    while let Some(param) = too_high(agent, &args) {
+        args.retain(|(given, _)| given.name != param.name && Some(given.name) != param.below);
+    }
+    with_args(agent, inner, args.iter().map(|(param, value)| format!("{}={value}", param.name)))
 }
 
-fn with_args(agent: &Descriptor, args: impl Iterator<Item = String>) -> String {
-    let inner = if agent.wraps() { "(delayed:d=3,hold=50ms)" } else { "" };
+/// A parameter that is not below the one that it has to stay below.
+fn too_high(agent: &Descriptor, args: &[(&Param, String)]) -> Option<&'static Param> {
+    let value = |name: &str| {
+        let given = args.iter().find(|(param, _)| param.name == name);
+        let parsed = given.and_then(|(param, text)| param.form.parse(text));
+        parsed.or(agent.param(name)?.default_value())
+    };
+    agent.params.iter().find(|param| param.below.is_some_and(|above| value(param.name) >= value(above)))
+}
+
+fn with_args(agent: &Descriptor, inner: &str, args: impl Iterator<Item = String>) -> String {
+    let inner = if inner.is_empty() { String::new() } else { format!("({inner})") };
     let args = args.collect::<Vec<_>>().join(",");
     let colon = if args.is_empty() { "" } else { ":" };
     format!("{}{inner}{colon}{args}", agent.name)
