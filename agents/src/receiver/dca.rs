@@ -434,12 +434,36 @@ mod tests {
         );
     }
 
-    /// The loss law of the paper: a burst of w crosses with ∏ f(i), i = 2..w (errata: not w − 1).
+    /// How likely the backoffs of one packet, all 8 tries of it, come to so many slots.
+    fn slots_of_backoff() -> Vec<f64> {
+        let windows = (0..8).map(|tries| (32usize << tries).min(1024));
+        windows.fold(vec![1.0], |before, window| {
+            let mut after = vec![0.0; before.len() + window - 1];
+            for (slots, chance) in before.iter().enumerate() {
+                (slots..slots + window).for_each(|slots| after[slots] += chance / window as f64);
+            }
+            after
+        })
+    }
+
+    /// The loss law of the paper: packet n of a burst crosses when it backs off for longer than those before it take
+    /// (f), and a burst of w with f(1)⋯f(w). Errata: eq. 5 ends one factor early. The path has 5 hops, so that two
+    /// stations may interfere.
     #[test]
     fn the_arithmetic_of_the_docs_is_that_of_the_paper() {
-        let f = [0.999_999, 0.999_846, 0.998_215, 0.991_262, 0.972_701, 0.935_198, 0.871_609];
-        let squared = |w: usize| f[..w - 1].iter().product::<f64>().powi(2);
-        assert!((squared(6) - 0.926).abs() < 5e-4, "{}", squared(6));
-        assert!((squared(7) - 0.810).abs() < 5e-4, "{}", squared(7));
+        let law = slots_of_backoff();
+        let mean: f64 = law.iter().enumerate().map(|(slots, chance)| slots as f64 * chance).sum();
+        assert!((mean - 2028.0).abs() < 1e-6 && (mean * 20e-6 - 40.56e-3).abs() < 1e-9, "{mean} slots");
+        // A packet of 1,000 octets takes 4 ms at 2 Mbit/s: 200 slots.
+        let f = |n: usize| law[(n - 1) * 200 + 1..].iter().sum::<f64>();
+        let printed = [0.999_999, 0.999_846, 0.998_215, 0.991_262, 0.972_701, 0.935_198, 0.871_609];
+        for (n, printed) in (2..).zip(printed) {
+            assert!((f(n) - printed).abs() < 6e-7, "f({n}) = {}", f(n));
+        }
+        let crosses = |w: usize| (1..=w).map(f).product::<f64>().powi(5 - 3);
+        assert!((crosses(6) - 0.926).abs() < 5e-4, "{}", crosses(6));
+        assert!((crosses(7) - 0.810).abs() < 5e-4, "{}", crosses(7));
+        // What the limits of the agent stand on: nothing is lost with 3, little with 5.
+        assert!(crosses(3) > 0.999 && crosses(5) > 0.97 && crosses(8) < 0.7);
     }
 }

@@ -1,10 +1,10 @@
-//! The rules of `dca`, `tda` and `tcp-ap` read once more, as plainly as they can be written down, and held against the
-//! agents decision for decision. Where the two differ, one of them misreads its paper.
+//! The rules of `dca`, `tda`, `tcp-ap`, `pgy` and `elfn` read once more, as plainly as they can be written down, and
+//! held against the agents decision for decision. Where the two differ, one of them misreads its paper.
 
 use std::time::Duration;
 
-use hopwise_core::Instant;
-use hopwise_core::agent::{AckVerdict, Class, HopSource, Rule};
+use hopwise_core::agent::{AckVerdict, Class, HopSource, PathEvent, PathReaction, Rule};
+use hopwise_core::{Instant, Seq};
 use proptest::prelude::*;
 
 use super::receiver::{Carried, Seat};
@@ -210,6 +210,131 @@ fn spacing_s(rtts_us: &[u64], hops: u32, bits_per_s: f64) -> Option<f64> {
     average.map(|average| (1.0 + 2.0 * deviation / mean) * average)
 }
 
+/// What `pgy` or `elfn` hears; numbers of the stream count from its beginning and know no wrap.
+#[derive(Clone, Debug)]
+enum News {
+    Sends(u32),
+    Acks(u32),
+    DupAck(Option<u8>),
+    RouteFails,
+    RouteIsFound,
+    HopsChange(Option<u8>),
+    /// Routing says that the peer has everything up to here: so far from snd_una, or from snd_nxt.
+    PeerHas(i64, From),
+}
+
+#[derive(Clone, Copy, Debug)]
+enum From {
+    SndUna,
+    SndNxt,
+}
+
+fn any_news() -> impl Strategy<Value = News> {
+    let near = prop_oneof![8 => -3..=3i64, 4 => -20_000..20_000i64, 1 => -(1 << 30)..1i64 << 30];
+    prop_oneof![
+        3 => (1..9u32).prop_map(News::Sends),
+        2 => (0..9u32).prop_map(News::Acks),
+        3 => any::<Option<u8>>().prop_map(News::DupAck),
+        2 => prop_oneof![Just(None), (0..6u8).prop_map(Some)].prop_map(News::DupAck),
+        1 => Just(News::RouteFails),
+        1 => Just(News::RouteIsFound),
+        1 => any::<Option<u8>>().prop_map(News::HopsChange),
+        4 => (near, prop::sample::select(vec![From::SndUna, From::SndNxt]))
+            .prop_map(|(off, from)| News::PeerHas(off, from)),
+    ]
+}
+
+/// What the two papers answer. `dups` and `probe_s` are the settings.
+#[derive(Debug)]
+struct PlainSender {
+    dups: u8,
+    probe_s: u64,
+    /// Of the stream, in octets.
+    acknowledged: i64,
+    sent: i64,
+    raised: u64,
+    failures: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Answer {
+    Nothing,
+    SendsAgain,
+    Freezes { probe_s: u64 },
+    BelievesUpTo(i64),
+}
+
+impl PlainSender {
+    fn hear(&mut self, news: &News) -> Answer {
+        match *news {
+            News::Sends(segments) => self.sent += i64::from(segments) * 1_000,
+            News::Acks(segments) => {
+                self.acknowledged = self.sent.min(self.acknowledged + i64::from(segments) * 1_000);
+            }
+            // S2: one ACK that counts enough is a loss, however many came before it.
+            News::DupAck(Some(count)) if count >= self.dups => return Answer::SendsAgain,
+            News::RouteFails => {
+                self.failures += 1;
+                return Answer::Freezes { probe_s: self.probe_s };
+            }
+            // S1: only what is in flight can have arrived.
+            News::PeerHas(..) => {
+                let number = self.number(news);
+                if self.acknowledged < number && number <= self.sent {
+                    self.raised += 1;
+                    return Answer::BelievesUpTo(number);
+                }
+            }
+            News::DupAck(_) | News::RouteIsFound | News::HopsChange(_) => {}
+        }
+        Answer::Nothing
+    }
+
+    fn number(&self, news: &News) -> i64 {
+        match *news {
+            News::PeerHas(off, From::SndUna) => self.acknowledged + off,
+            News::PeerHas(off, From::SndNxt) => self.sent + off,
+            _ => self.acknowledged,
+        }
+    }
+}
+
+/// What the list of agents answers, its numbers counted from the beginning of the stream.
+fn answer_of(bench: &mut Bench, begin: Seq, news: &News, number: i64) -> Answer {
+    let event = match *news {
+        News::Sends(segments) => {
+            bench.send(segments);
+            return Answer::Nothing;
+        }
+        News::Acks(segments) => {
+            bench.ack(segments);
+            return Answer::Nothing;
+        }
+        News::DupAck(count) => {
+            let asks = bench.dup_ack(1, count).is_some();
+            return if asks { Answer::SendsAgain } else { Answer::Nothing };
+        }
+        News::RouteFails => PathEvent::RouteFailed,
+        News::RouteIsFound => PathEvent::RouteFound,
+        News::HopsChange(hops) => {
+            bench.path.hops_to_peer = hops.map(|hops| (hops, HopSource::Routing));
+            PathEvent::HopsChanged
+        }
+        News::PeerHas(..) => PathEvent::AckSeq(begin + (number.rem_euclid(1 << 32) as u32)),
+    };
+    let reactions = bench.path_event(&event);
+    let said: Vec<_> = reactions.iter().filter(|reaction| **reaction != PathReaction::None).collect();
+    match said[..] {
+        [] => Answer::Nothing,
+        [PathReaction::Freeze { probe_every }] => Answer::Freezes { probe_s: probe_every.as_secs() },
+        [PathReaction::RaiseHighestAck(seq)] => {
+            assert_eq!(PathEvent::AckSeq(*seq), event, "routing's own number");
+            Answer::BelievesUpTo(number)
+        }
+        _ => panic!("two agents answer: {reactions:?}"),
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
@@ -221,6 +346,24 @@ proptest! {
     #[test]
     fn tda_decides_as_its_paper_reads(steps in prop::collection::vec(any_step(), 0..60)) {
         agree("tda", Plainly::Tda, &steps)?;
+    }
+
+    #[test]
+    fn pgy_and_elfn_answer_news_as_their_papers_read(
+        news in prop::collection::vec(any_news(), 0..80),
+        dups in 1..=255u8,
+        probe_s in 1..60u64,
+    ) {
+        let mut bench = Bench::new(&format!("[newreno, \"elfn:{probe_s}s\", \"pgy:dups={dups}\"]"));
+        let begin = bench.snd_una;
+        let mut plain = PlainSender { dups, probe_s, acknowledged: 0, sent: 0, raised: 0, failures: 0 };
+        for news in &news {
+            let number = plain.number(news);
+            let expected = plain.hear(news);
+            prop_assert_eq!(answer_of(&mut bench, begin, news, number), expected, "{:?} {:?}", news, &plain);
+        }
+        prop_assert_eq!(bench.gauge("ack_seq_taken"), Some(plain.raised));
+        prop_assert_eq!(bench.gauge("route_failures"), Some(plain.failures));
     }
 
     #[test]
