@@ -22,6 +22,7 @@ pub struct ConnectionStats {
     pub segments_received: u64,
     pub segments_in_order: u64,
     pub segments_out_of_order: u64,
+    /// With data that was there already.
     pub segments_duplicate: u64,
     /// In-order payload.
     pub bytes_received: u64,

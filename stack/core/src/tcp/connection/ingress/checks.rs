@@ -20,7 +20,7 @@ impl Connection {
         if let Some(step) = self.check_repeated_syn(segment).or_else(|| self.check_successor(cx, segment)) {
             return step;
         }
-        if let Some(step) = self.check_paws(cx, segment) {
+        if let Some(step) = self.check_paws(cx, arrived) {
             return step;
         }
         if self.is_acceptable(segment) {
@@ -36,7 +36,7 @@ impl Connection {
             return Step::Answer(DropReason::OutOfWindow, Answer::Limited);
         }
         // Data or FIN that comes again: our ACK of it was lost.
-        self.note_old_duplicate(segment);
+        self.note_old_duplicate(arrived);
         Step::Answer(DropReason::OutOfWindow, Answer::Always)
     }
 
@@ -67,7 +67,8 @@ impl Connection {
         Some(Step::End(Disposition::Reopen))
     }
 
-    fn check_paws(&mut self, cx: &Cx<'_>, segment: &TcpView<'_>) -> Option<Step> {
+    fn check_paws(&mut self, cx: &Cx<'_>, arrived: &Arrived<'_>) -> Option<Step> {
+        let segment = arrived.segment;
         if !self.peer.timestamps || segment.flags.contains(Flags::RST) {
             return None;
         }
@@ -79,7 +80,7 @@ impl Connection {
         let is_old = (timestamps.value.wrapping_sub(self.rcv.ts_recent) as i32) < 0;
         let is_idle = cx.now.since(self.rcv.ts_recent_at) > PAWS_IDLE;
         if is_old && !is_idle {
-            self.note_old_duplicate(segment);
+            self.note_old_duplicate(arrived);
             let answer = if segment.payload.is_empty() { Answer::Limited } else { Answer::Always };
             return Some(Step::Answer(DropReason::Paws, answer));
         }
@@ -122,9 +123,15 @@ impl Connection {
 
     /// Data that we have seen already: the peer learns of it by D-SACK (RFC 2883).
     #[cold]
-    pub(super) fn note_old_duplicate(&mut self, segment: &TcpView<'_>) {
-        let end = segment.seq + segment.payload.len() as u32;
-        if self.peer.sack && !segment.payload.is_empty() && end <= self.rcv.nxt {
+    pub(super) fn note_old_duplicate(&mut self, arrived: &Arrived<'_>) {
+        let segment = arrived.segment;
+        let len = segment.payload.len() as u32;
+        let end = segment.seq + len;
+        if len == 0 || end > self.rcv.nxt {
+            return;
+        }
+        self.stats.segments_duplicate += u64::from(arrived.segments());
+        if self.peer.sack {
             self.rcv.dsack = Some((segment.seq, end));
         }
     }

@@ -47,7 +47,7 @@ impl Connection {
         let is_beyond = payload.is_empty();
         if is_beyond {
             // A probe of a closed window, or data that we have: either way the peer has to hear where we are.
-            self.note_old_duplicate(segment);
+            self.note_old_duplicate(arrived);
             let reason =
                 if self.rcv.edge <= self.rcv.nxt { DropReason::NoBuffer } else { DropReason::OutOfWindow };
             cx.dropped(reason);
