@@ -16,6 +16,7 @@ mod settings;
 use std::path::Path;
 
 use hopwise_agents::Profile;
+use hopwise_air::Arp;
 use hopwise_air::dcf::{MacConfig, RateControl, Rules};
 use hopwise_air::medium::Radio;
 use hopwise_air::phy::Phy;
@@ -296,6 +297,7 @@ fn plan_of(
             },
             ..MacConfig::default()
         },
+        arp: if file.radio.arp { Arp::Asked } else { Arp::Known },
         queue_packets: file.radio.queue_packets as usize,
         when_full: match file.radio.when_full {
             WhenFullName::Drop => WhenFull::Drop,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hopwise::sim::{Arm, FlowPlan, Plan, RoutingPlan, TrafficPlan};
 use hopwise_agents::Profile;
+use hopwise_air::Arp;
 use hopwise_air::channel::Channel;
 use hopwise_air::dcf::{MacConfig, Rules};
 use hopwise_air::medium::{Place, Radio};
@@ -49,6 +50,7 @@ fn plan(profile: &str, hops: u32, seconds: u64) -> Plan {
         channel: Channel::default(),
         tracks: Vec::new(),
         mac: MacConfig { rules: Rules::Ns2, ..MacConfig::default() },
+        arp: Arp::Known,
         queue_packets: 50,
         when_full: WhenFull::Drop,
         routing: RoutingPlan::Static,

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use hopwise::sim::{Arm, FlowPlan, Plan, RoutingPlan, TrafficPlan};
 use hopwise_agents::Profile;
+use hopwise_air::Arp;
 use hopwise_air::channel::Channel;
 use hopwise_air::dcf::MacConfig;
 use hopwise_air::medium::{Place, Radio};
@@ -52,6 +53,7 @@ fn plan(columns: u32, rows: u32) -> Plan {
         channel: Channel::default(),
         tracks: Vec::new(),
         mac: MacConfig::default(),
+        arp: Arp::Known,
         queue_packets: 50,
         when_full: WhenFull::Drop,
         routing: RoutingPlan::Static,

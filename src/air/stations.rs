@@ -125,7 +125,7 @@ fn furnish(plan: &Plan, node: u32, station: &Station, steps: &[Step]) -> Result<
             mtu: MTU,
             mac: station.mac,
             // One more waits with the medium, and one is in the radio's hands.
-            queue_packets: plan.queue_packets.saturating_sub(2).max(1) as u32,
+            queue_packets: device.queue_packets.saturating_sub(2).max(1) as u32,
             addresses: vec![Prefix::host(station.address)],
         };
         ports.push(Port { node, link: device.link, device: TapDevice::open(&config)? });

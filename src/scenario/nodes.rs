@@ -76,8 +76,9 @@ pub(super) fn place(
     }
     let mut nodes = Nodes { names, places, tracks, wires: Vec::new() };
     if let Some(wired) = topology.wired {
-        if wired.rate.0 == 0 || wired.delay.0 > Duration::from_secs(3600) {
-            let accepted = "a rate above 0 and a delay up to an hour";
+        let is_none = wired.rate.0 == 0 || wired.queue_packets == Some(0);
+        if is_none || wired.delay.0 > Duration::from_secs(3600) {
+            let accepted = "a rate above 0, a delay up to an hour, and room for a packet";
             return Err(document.refuse(&keys.place.key("wired"), "no wire is like that", accepted));
         }
         nodes.places.insert(0, None);
@@ -86,7 +87,8 @@ pub(super) fn place(
         }
         nodes.names.insert(0, "w0".to_owned());
         let (bits_per_second, delay) = (wired.rate.0, wired.delay.0);
-        nodes.wires.push(WirePlan { ends: (0, 1), bits_per_second, delay });
+        let queue_packets = wired.queue_packets.map(|packets| packets as usize);
+        nodes.wires.push(WirePlan { ends: (0, 1), bits_per_second, delay, queue_packets });
     }
     Ok(nodes)
 }

@@ -123,6 +123,8 @@ pub(super) struct Mobility {
 pub(super) struct Wired {
     pub(super) rate: Rate,
     pub(super) delay: Time,
+    /// At each end; the radio's where nothing is said.
+    pub(super) queue_packets: Option<u32>,
 }
 
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
@@ -133,6 +135,8 @@ pub(super) struct RadioConfig {
     pub(super) rts_threshold: Threshold,
     pub(super) when_full: WhenFullName,
     pub(super) rate: RateName,
+    /// Neighbours ask for each other's addresses on the air; else they know them.
+    pub(super) arp: bool,
 }
 
 impl Default for RadioConfig {
@@ -143,6 +147,7 @@ impl Default for RadioConfig {
             rts_threshold: Threshold(Some(0)),
             when_full: WhenFullName::Drop,
             rate: RateName::Fixed,
+            arp: false,
         }
     }
 }

@@ -2,6 +2,12 @@ mod matrix;
 mod schema;
 mod traffic;
 
+use std::cell::Cell;
+use std::rc::Rc;
+
+use hopwise_air::dcf::EVERYONE;
+use hopwise_air::frames::Sees;
+
 use super::*;
 
 const CHAIN: &str = include_str!("../../configs/calibration/ns2-chain.yaml");
@@ -218,6 +224,40 @@ fn the_file_that_shows_moving_nodes_makes_a_plan_for_any_seed() {
         assert_eq!((plan.places.len(), plan.tracks.len(), plan.channel.links.len()), (20, 20, 2));
         assert_eq!(plan.channel.outages.len(), 1);
     }
+}
+
+#[test]
+fn neighbours_ask_for_addresses_on_the_air_where_that_is_wanted() {
+    let questions = |arp: &str| {
+        let sets = ["topology.hops=3", "run={ duration: 5s }", arp];
+        let scenario = Scenario::parse("a", CHAIN, &sets.map(str::to_owned)).expect("it is read");
+        let plan = scenario.plan(None, 1).expect("a plan").plan;
+        let mut simulation = crate::sim::Simulation::new(&plan).expect("it is built");
+        let count = Rc::new(Cell::new(0));
+        let counted = Rc::clone(&count);
+        simulation.world().set_frames(Box::new(move |event, _| {
+            let is_arp = event.sees == Sees::Sends && event.frame.bytes == 28;
+            counted.set(counted.get() + u32::from(is_arp && event.frame.to == EVERYONE));
+        }));
+        simulation.run_until(plan.end());
+        (count.get(), simulation.results().flows[0].bytes_delivered > 100_000)
+    };
+    assert_eq!(questions("radio.arp=true"), (3, true), "one for each hop: whoever is asked knows who asks");
+    assert_eq!(questions("radio.arp=false"), (0, true));
+}
+
+#[test]
+fn a_wire_has_a_queue_of_its_own_where_one_is_said() {
+    let wired = |more: &str| format!("topology.wired={{ rate: 1mbit, delay: 20ms{more} }}");
+    let drops = |more: &str| {
+        let sets = ["run={ duration: 20s }".to_owned(), "topology.hops=1".to_owned(), wired(more)];
+        let scenario = Scenario::parse("a", CHAIN, &sets).expect("it is read");
+        let plan = scenario.plan(None, 1).expect("a plan").plan;
+        crate::sim::run(&plan).expect("it runs").nodes[0].queue_drops
+    };
+    assert_ne!(drops(", queue_packets: 5"), drops(", queue_packets: 100"));
+    assert_eq!(drops(""), drops(", queue_packets: 50"), "the radio's, where nothing is said");
+    assert!(refused(&[&wired(", queue_packets: 0")]).contains("no wire is like that"));
 }
 
 #[test]

@@ -86,6 +86,7 @@ pub(super) fn air(plan: &Plan, framing: Framing, name: &dyn Fn(u32) -> IpAddr) -
         channel: plan.channel.clone(),
         seats: plan.places.iter().copied().zip(0..).map(seat).collect(),
         wires: wires(plan),
+        arp: plan.arp,
         seed: plan.seed,
     }
 }
@@ -125,7 +126,7 @@ fn limit_hops(plan: &Plan) -> Plan {
 }
 
 /// The same end of a wire has one name: the radio's is 0, wires count on from 1.
-pub(super) fn wire_links(plan: &Plan, node: u32) -> impl Iterator<Item = (usize, LinkId)> + '_ {
+fn wire_links(plan: &Plan, node: u32) -> impl Iterator<Item = (usize, LinkId)> + '_ {
     let mine = plan.wires.iter().enumerate().filter(move |(_, w)| w.ends.0 == node || w.ends.1 == node);
     mine.zip(1..).map(|((wire, _), link)| (wire, LinkId(link)))
 }
@@ -143,15 +144,18 @@ fn wires(plan: &Plan) -> Vec<WireConfig> {
     plan.wires.iter().enumerate().map(config).collect()
 }
 
-fn interfaces(plan: &Plan, node: u32) -> Vec<Interface> {
-    let interface = |link, is_shared| Interface {
+pub(super) fn interfaces(plan: &Plan, node: u32) -> Vec<Interface> {
+    let interface = |link, queue_packets, is_shared| Interface {
         link,
-        queue_packets: plan.queue_packets,
+        queue_packets,
         when_full: plan.when_full,
         is_shared,
     };
-    let radio = plan.places[node as usize].map(|_| interface(RADIO, true));
-    radio.into_iter().chain(wire_links(plan, node).map(|(_, link)| interface(link, false))).collect()
+    let radio = plan.places[node as usize].map(|_| interface(RADIO, plan.queue_packets, true));
+    let wires = wire_links(plan, node).map(|(wire, link)| {
+        interface(link, plan.wires[wire].queue_packets.unwrap_or(plan.queue_packets), false)
+    });
+    radio.into_iter().chain(wires).collect()
 }
 
 /// Whom each node reaches in one step: over wires, and by radio where frames can be decoded.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hopwise_agents::Profile;
+use hopwise_air::Arp;
 use hopwise_air::channel::Channel;
 use hopwise_air::dcf::{MacConfig, Rules};
 use hopwise_air::medium::{Place, Radio};
@@ -165,7 +166,7 @@ impl Row {
         let hops = self.number("hops");
         cell.places = std::iter::once(None).chain(chain(hops)).collect();
         let (bits_per_second, delay) = (10_000_000, Duration::from_millis(50));
-        cell.wires = vec![WirePlan { ends: (0, 1), bits_per_second, delay }];
+        cell.wires = vec![WirePlan { ends: (0, 1), bits_per_second, delay, queue_packets: None }];
         cell.flows = (0..self.number("n")).map(|n| bulk(n, 0, hops + 1)).collect();
     }
 }
@@ -209,6 +210,7 @@ impl Cell {
             channel: Channel::default(),
             tracks: Vec::new(),
             mac: MacConfig { rules: Rules::Ns2, rts_threshold: self.rts_threshold, ..MacConfig::default() },
+            arp: Arp::Known,
             queue_packets: 50,
             when_full: WhenFull::Drop,
             routing: match self.routing.as_str() {

@@ -5,9 +5,9 @@ use std::net::IpAddr;
 use hopwise_air::frames::{Framing, Mac, mac_of};
 use hopwise_air::{Live, Outside, World, name_of};
 use hopwise_core::{LinkId, NextHop};
-use hopwise_mesh::towards;
+use hopwise_mesh::{Interface, towards};
 
-use super::build::{self, RADIO, address_of, wire_links};
+use super::build::{self, address_of, interfaces};
 use super::plan::Plan;
 
 /// A node as programs see it.
@@ -22,6 +22,8 @@ pub struct Station {
 pub struct Device {
     pub link: LinkId,
     pub is_radio: bool,
+    /// What waits, what is in the radio's or the wire's hands included.
+    pub queue_packets: usize,
 }
 
 /// How a node reaches another one: through this device, by that neighbour.
@@ -35,12 +37,15 @@ pub struct Step {
 /// Who there is.
 pub fn stations(plan: &Plan) -> Vec<Station> {
     let station = |node: u32| {
-        let radio = plan.places[node as usize].map(|_| Device { link: RADIO, is_radio: true });
-        let wires = wire_links(plan, node).map(|(_, link)| Device { link, is_radio: false });
+        let device = |interface: Interface| Device {
+            link: interface.link,
+            is_radio: interface.is_shared,
+            queue_packets: interface.queue_packets,
+        };
         Station {
             mac: mac_of(node),
             address: address_of(node),
-            devices: radio.into_iter().chain(wires).collect(),
+            devices: interfaces(plan, node).into_iter().map(device).collect(),
         }
     };
     (0..plan.places.len() as u32).map(station).collect()

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hopwise_agents::Profile;
+use hopwise_air::Arp;
 use hopwise_air::channel::Channel;
 use hopwise_air::dcf::MacConfig;
 use hopwise_air::medium::{Place, Radio};
@@ -28,6 +29,7 @@ pub struct Plan {
     pub radio: Radio,
     pub channel: Channel,
     pub mac: MacConfig,
+    pub arp: Arp,
     pub queue_packets: usize,
     pub when_full: WhenFull,
     pub routing: RoutingPlan,
@@ -72,6 +74,8 @@ pub struct WirePlan {
     pub ends: (u32, u32),
     pub bits_per_second: u64,
     pub delay: Duration,
+    /// At each end; as many as a radio's where nothing is said.
+    pub queue_packets: Option<usize>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use hopwise_air::dcf::MacConfig;
 use hopwise_air::frames::Framing;
 use hopwise_air::medium::{Place, Radio};
 use hopwise_air::phy::Phy;
-use hopwise_air::{Seat, World, WorldConfig};
+use hopwise_air::{Arp, Seat, World, WorldConfig};
 use hopwise_core::endpoint::{
     AgentChoice, ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, RecvError, Route,
 };
@@ -68,6 +68,7 @@ fn chain(hops: u32) -> World<Node> {
         channel: Channel::default(),
         seats: (0..=hops).map(seat).collect(),
         wires: Vec::new(),
+        arp: Arp::Known,
         seed: 1,
     };
     World::new(config, (0..=hops).map(|number| node(number, hops)).collect())

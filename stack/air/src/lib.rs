@@ -1,5 +1,6 @@
 //! An 802.11 world in discrete events. It drives [machines](hopwise_core::Machine) and knows nothing above them.
 
+mod arp;
 pub mod certificate;
 pub mod channel;
 pub mod dcf;
@@ -17,6 +18,7 @@ pub mod saturated;
 mod wire;
 mod world;
 
+pub use arp::Arp;
 pub use live::{Lateness, Live, Progress};
 pub use outside::{Outside, Refused, name_of};
 pub use wire::WireConfig;

@@ -3,6 +3,8 @@
 //! What happens at one instant goes in a fixed order: the radio (lowest station first), then what was filed for that
 //! instant, in the order of filing, then timers (lowest machine first).
 
+mod resolve;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::fmt;
@@ -11,6 +13,7 @@ use std::net::IpAddr;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Machine, NextHop, Rx};
 
+use crate::arp::Arp;
 use crate::channel::Channel;
 use crate::dcf::{Dcf, EVERYONE, FrameKind, MacConfig, News, Outcome, StationStats};
 use crate::deadlines::{Deadlines, NEVER};
@@ -20,6 +23,7 @@ use crate::medium::{Place, Radio};
 use crate::motion::Track;
 use crate::phy::Phy;
 use crate::wire::{Wire, WireConfig};
+use resolve::Resolver;
 
 /// Timers of one instant, before it is taken for certain that one never ends.
 const MOST_AT_ONCE: u32 = 1_000_000;
@@ -46,6 +50,7 @@ pub struct WorldConfig {
     /// One for each machine.
     pub seats: Vec<Seat>,
     pub wires: Vec<WireConfig>,
+    pub arp: Arp,
     pub seed: u64,
 }
 
@@ -59,6 +64,10 @@ enum Filed {
     WireArrival {
         wire: u32,
         end: u8,
+    },
+    /// A question of ARP's.
+    Unanswered {
+        station: u32,
     },
 }
 
@@ -76,6 +85,8 @@ struct Held {
     /// The station with that address.
     station: Option<u32>,
     id: u64,
+    /// A question or an answer of the link's own.
+    is_arp: bool,
 }
 
 pub struct World<M: Machine> {
@@ -95,6 +106,8 @@ pub struct World<M: Machine> {
     events: u64,
     /// Packets for a neighbour that no station has the address of.
     unresolved: u64,
+    /// Where addresses are asked for.
+    resolver: Option<Resolver>,
     trace: Option<TraceSink>,
     frames: Option<FrameSink>,
     loads: fn(&[u8]) -> Load,
@@ -116,6 +129,7 @@ impl<M: Machine> World<M> {
         for (station, seat) in config.seats.iter().enumerate() {
             dcf.set_hears_all(station as u32, seat.hears_all);
         }
+        let resolver = (config.arp == Arp::Asked).then(|| Resolver::new(machines.len(), config.mac.rules));
         let mut world = World {
             by_address: config.seats.iter().zip(0..).map(|(seat, n)| (seat.address, n)).collect(),
             held: machines.iter().map(|_| Held::default()).collect(),
@@ -131,6 +145,7 @@ impl<M: Machine> World<M> {
             at_once: 0,
             events: 0,
             unresolved: 0,
+            resolver,
             trace: None,
             frames: None,
             loads: |_| Load::Other,
@@ -187,9 +202,9 @@ impl<M: Machine> World<M> {
         self.events + self.dcf.events()
     }
 
-    /// Packets for a neighbour that no station has the address of.
+    /// Packets for a neighbour that no station has the address of, or that nobody answered for in time.
     pub fn unresolved(&self) -> u64 {
-        self.unresolved
+        self.unresolved + self.resolver.as_ref().map_or(0, Resolver::lost)
     }
 
     /// Does something with a machine, and takes what it then wants to send.
@@ -246,6 +261,9 @@ impl<M: Machine> World<M> {
     fn take(&mut self, news: News) {
         let now = Instant(self.now);
         match news {
+            News::Arrived { from, to, .. } if self.held[from as usize].is_arp => {
+                self.hear_arp(from, to as usize);
+            }
             News::Arrived { from, to, cast } => {
                 let n = to as usize;
                 let rx = Rx {
@@ -258,6 +276,7 @@ impl<M: Machine> World<M> {
                 self.machines[n].handle_packet(now, &rx);
                 self.serve(n);
             }
+            News::Done { station, .. } if self.held[station as usize].is_arp => self.serve(station as usize),
             News::Done { station, outcome } => {
                 let n = station as usize;
                 let held = &self.held[n];
@@ -282,6 +301,7 @@ impl<M: Machine> World<M> {
                 let (machine, _) = self.wires[wire as usize].config.ends[usize::from(end)];
                 self.serve(machine as usize);
             }
+            Filed::Unanswered { station } => self.ask_again(station as usize),
             Filed::WireArrival { wire, end } => {
                 let wire = &mut self.wires[wire as usize];
                 let (machine, link) = wire.config.ends[usize::from(1 - end)];
@@ -323,29 +343,47 @@ impl<M: Machine> World<M> {
 
     fn serve_radio(&mut self, n: usize) {
         while self.dcf.has_room(n as u32) {
-            let (now, held) = (Instant(self.now), &mut self.held[n]);
-            held.packet.clear();
-            let Some(transmit) = self.machines[n].poll_transmit(now, self.seats[n].radio, &mut held.packet)
-            else {
+            if let Some(held) = self.resolver.as_mut().and_then(|resolver| resolver.next(n)) {
+                self.held[n] = held;
+            } else if !self.take_from_machine(n) {
                 return;
-            };
-            held.id = transmit.id;
-            match transmit.to {
-                // Most packets take the way of the one before.
-                NextHop::Neighbour(address) if held.to == Some(address) => {}
-                NextHop::Neighbour(address) => {
-                    held.to = Some(address);
-                    held.station = self.by_address.get(&address).copied();
-                }
-                NextHop::All | NextHop::Link => (held.to, held.station) = (None, Some(EVERYONE)),
             }
+            if let (Some(resolver), Some(to)) = (&self.resolver, self.held[n].to)
+                && !resolver.knows(n, to)
+            {
+                self.ask_for(n, to);
+                continue;
+            }
+            let held = &self.held[n];
             let payload = self.seats[n].framing.payload(&held.packet);
-            let (bytes, load) = (payload.len() as u32, (self.loads)(payload));
+            let load = if held.is_arp { Load::Other } else { (self.loads)(payload) };
+            let bytes = payload.len() as u32;
             match held.station {
                 Some(to) => self.dcf.offer_as(self.now, n as u32, to, bytes, load),
                 None => self.refuse(n),
             }
         }
+    }
+
+    /// Whether there was a packet.
+    fn take_from_machine(&mut self, n: usize) -> bool {
+        let (now, held) = (Instant(self.now), &mut self.held[n]);
+        held.packet.clear();
+        let Some(transmit) = self.machines[n].poll_transmit(now, self.seats[n].radio, &mut held.packet)
+        else {
+            return false;
+        };
+        (held.id, held.is_arp) = (transmit.id, false);
+        match transmit.to {
+            // Most packets take the way of the one before.
+            NextHop::Neighbour(address) if held.to == Some(address) => {}
+            NextHop::Neighbour(address) => {
+                held.to = Some(address);
+                held.station = self.by_address.get(&address).copied();
+            }
+            NextHop::All | NextHop::Link => (held.to, held.station) = (None, Some(EVERYONE)),
+        }
+        true
     }
 
     /// Nobody has the address, so nobody would answer.
@@ -393,3 +431,6 @@ impl<M: Machine> fmt::Debug for World<M> {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,6 +4,7 @@ use std::rc::Rc;
 use hopwise_core::LinkId;
 
 use super::*;
+use crate::arp::Arp;
 use crate::channel::Channel;
 use crate::dcf::MacConfig;
 use crate::frames::{Framing, Mac, mac_of};
@@ -35,6 +36,7 @@ fn line(spacing_m: f64, stations: u32) -> Live<Outside> {
             bits_per_second: 10_000_000,
             delay: Duration::from_millis(1),
         }],
+        arp: Arp::Known,
         seed: 1,
     };
     let machine = |n| Outside::new(mac_of(n)).with_radio(RADIO).with_wire(WIRE);

@@ -1,0 +1,212 @@
+//! ARP (RFC 826): what a station knows of its neighbours' addresses, whom it has asked for, what waits for an answer.
+//!
+//! Answers are believed for ever, since no station changes its address. Whoever is asked for learns who asked. Not
+//! modelled: announcements, NDP (neighbours with addresses of IPv6 are known).
+
+use std::collections::{BTreeMap, VecDeque};
+use std::net::{IpAddr, Ipv4Addr};
+
+use crate::frames::{Mac, mac_of};
+
+/// RFC 1122 §2.3.2.1: a question a second at most.
+pub(crate) const ASK_EVERY_NS: u64 = 1_000_000_000;
+const MOST_QUESTIONS: u8 = 3;
+const BYTES: usize = 28;
+
+/// Whether stations have to ask for the addresses of their neighbours on the air.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Arp {
+    /// They know them, as in the calibration.
+    #[default]
+    Known,
+    Asked,
+}
+
+/// A packet that waits for an answer.
+#[derive(Debug)]
+pub(crate) struct Waiting {
+    pub(crate) id: u64,
+    pub(crate) packet: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Neighbour {
+    Known,
+    Sought { questions: u8, due: u64, waiting: VecDeque<Waiting> },
+}
+
+/// What to do with a packet for a neighbour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Known,
+    /// It waits, and a question leaves now.
+    Ask,
+    Waits,
+}
+
+/// What one station knows.
+#[derive(Debug, Default)]
+pub(crate) struct Table(BTreeMap<IpAddr, Neighbour>);
+
+impl Table {
+    pub(crate) fn knows(&self, who: IpAddr) -> bool {
+        who.is_ipv6() || matches!(self.0.get(&who), Some(Neighbour::Known))
+    }
+
+    /// Keeps a packet until its neighbour has answered, `most` of them at a time. What there is no room for is lost,
+    /// the oldest first (RFC 1122 §2.3.2.2); the second answer counts these.
+    pub(crate) fn hold(&mut self, now: u64, who: IpAddr, packet: Waiting, most: usize) -> (Found, u64) {
+        let sought = Neighbour::Sought { questions: 0, due: now, waiting: VecDeque::new() };
+        let Neighbour::Sought { questions, due, waiting } = self.0.entry(who).or_insert(sought) else {
+            return (Found::Known, 0);
+        };
+        waiting.push_back(packet);
+        let too_many = waiting.len().saturating_sub(most);
+        waiting.drain(..too_many);
+        let found = if *questions == 0 { Found::Ask } else { Found::Waits };
+        if found == Found::Ask {
+            (*questions, *due) = (1, now + ASK_EVERY_NS);
+        }
+        (found, too_many as u64)
+    }
+
+    /// Somebody's address was told. What waited for it leaves. Who is not known yet is remembered only by whom it
+    /// concerns.
+    pub(crate) fn learn(&mut self, who: IpAddr, concerns_us: bool) -> VecDeque<Waiting> {
+        if !concerns_us && !self.0.contains_key(&who) {
+            return VecDeque::new();
+        }
+        match self.0.insert(who, Neighbour::Known) {
+            Some(Neighbour::Sought { waiting, .. }) => waiting,
+            _ => VecDeque::new(),
+        }
+    }
+
+    /// Who is to be asked for again, and who is given up, with what waited for it.
+    pub(crate) fn overdue(&mut self, now: u64) -> (Vec<IpAddr>, Vec<(IpAddr, VecDeque<Waiting>)>) {
+        let (mut again, mut lost) = (Vec::new(), Vec::new());
+        for (who, neighbour) in &mut self.0 {
+            let Neighbour::Sought { questions, due, waiting } = neighbour else { continue };
+            if *due > now {
+                continue;
+            }
+            if *questions == MOST_QUESTIONS {
+                lost.push((*who, std::mem::take(waiting)));
+            } else {
+                (*questions, *due) = (*questions + 1, now + ASK_EVERY_NS);
+                again.push(*who);
+            }
+        }
+        lost.iter().for_each(|(who, _)| drop(self.0.remove(who)));
+        (again, lost)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    Request = 1,
+    Reply,
+}
+
+/// What a packet of ARP says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Said {
+    pub(crate) operation: Operation,
+    /// Whose it is.
+    pub(crate) sender: Ipv4Addr,
+    /// Who is asked for, or told.
+    pub(crate) target: Ipv4Addr,
+}
+
+/// A packet as RFC 826 has it, for IPv4 on an Ethernet.
+pub(crate) fn write(said: &Said, sender: u32, target: Option<u32>, out: &mut Vec<u8>) {
+    let unknown: Mac = [0; 6];
+    out.extend_from_slice(&[0, 1, 8, 0, 6, 4, 0, said.operation as u8]);
+    out.extend_from_slice(&mac_of(sender));
+    out.extend_from_slice(&said.sender.octets());
+    out.extend_from_slice(&target.map_or(unknown, mac_of));
+    out.extend_from_slice(&said.target.octets());
+}
+
+pub(crate) fn read(packet: &[u8]) -> Option<Said> {
+    if packet.len() != BYTES {
+        return None;
+    }
+    let address = |at: usize| Ipv4Addr::new(packet[at], packet[at + 1], packet[at + 2], packet[at + 3]);
+    let operation = match packet[7] {
+        1 => Operation::Request,
+        2 => Operation::Reply,
+        _ => return None,
+    };
+    Some(Said { operation, sender: address(14), target: address(24) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn who() -> IpAddr {
+        IpAddr::from([10, 0, 0, 2])
+    }
+
+    fn packet(id: u64) -> Waiting {
+        Waiting { id, packet: Vec::new() }
+    }
+
+    fn ids(waiting: &VecDeque<Waiting>) -> Vec<u64> {
+        waiting.iter().map(|waiting| waiting.id).collect()
+    }
+
+    #[test]
+    fn packets_wait_for_one_question_and_the_oldest_give_way() {
+        let mut table = Table::default();
+        assert_eq!(table.hold(0, who(), packet(1), 2), (Found::Ask, 0));
+        assert_eq!(table.hold(5, who(), packet(2), 2), (Found::Waits, 0));
+        assert_eq!(table.hold(6, who(), packet(3), 2), (Found::Waits, 1));
+        assert!(!table.knows(who()));
+        assert_eq!(ids(&table.learn(who(), false)), [2, 3]);
+        assert!(table.knows(who()));
+        assert_eq!(table.hold(7, who(), packet(4), 2), (Found::Known, 0));
+    }
+
+    #[test]
+    fn after_three_questions_what_waits_is_given_up() {
+        let mut table = Table::default();
+        table.hold(0, who(), packet(1), 8);
+        let mut asked = 1;
+        for second in 1..3 {
+            let (again, lost) = table.overdue(second * ASK_EVERY_NS);
+            asked += again.len();
+            assert!(lost.is_empty());
+        }
+        assert_eq!((asked, table.overdue(3 * ASK_EVERY_NS - 1).1.len()), (3, 0));
+        let (again, lost) = table.overdue(3 * ASK_EVERY_NS);
+        assert_eq!((again.len(), ids(&lost[0].1)), (0, vec![1]));
+        assert_eq!(table.hold(0, who(), packet(2), 8).0, Found::Ask, "it is asked for anew");
+    }
+
+    #[test]
+    fn strangers_are_remembered_only_by_whom_they_ask_for() {
+        let mut table = Table::default();
+        table.learn(who(), false);
+        assert!(!table.knows(who()));
+        table.learn(who(), true);
+        assert!(table.knows(who()));
+    }
+
+    #[test]
+    fn packets_are_read_as_they_were_written() {
+        let said = Said {
+            operation: Operation::Reply,
+            sender: Ipv4Addr::new(10, 0, 0, 1),
+            target: Ipv4Addr::new(10, 0, 0, 9),
+        };
+        let mut packet = Vec::new();
+        write(&said, 0, Some(8), &mut packet);
+        assert_eq!((packet.len(), read(&packet)), (BYTES, Some(said)));
+        assert_eq!(packet[8..14], mac_of(0));
+        assert_eq!(read(&packet[..20]), None);
+        packet[7] = 9;
+        assert_eq!(read(&packet), None);
+    }
+}

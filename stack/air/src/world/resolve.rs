@@ -1,0 +1,108 @@
+//! Addresses are asked for on the air before anything is sent to a neighbour.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use hopwise_core::{Instant, LinkEvent, Machine};
+
+use super::{Filed, Held, World};
+use crate::arp::{self, ASK_EVERY_NS, Found, Operation, Said, Table, Waiting};
+use crate::dcf::{EVERYONE, Rules};
+
+/// Who knows whom, and what the radios have to send before anything else.
+#[derive(Debug)]
+pub(super) struct Resolver {
+    tables: Vec<Table>,
+    outboxes: Vec<VecDeque<Held>>,
+    most_held: usize,
+    /// Packets that gave way to others that waited for the same neighbour.
+    lost: u64,
+}
+
+impl Resolver {
+    /// ns-2 keeps one packet for each neighbour that is sought; stacks of today keep a few.
+    pub(super) fn new(stations: usize, rules: Rules) -> Resolver {
+        let most_held = if rules == Rules::Ns2 { 1 } else { 8 };
+        let empty = |_| VecDeque::new();
+        Resolver {
+            tables: (0..stations).map(|_| Table::default()).collect(),
+            outboxes: (0..stations).map(empty).collect(),
+            most_held,
+            lost: 0,
+        }
+    }
+
+    pub(super) fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// What a station sends before it asks its machine.
+    pub(super) fn next(&mut self, n: usize) -> Option<Held> {
+        self.outboxes[n].pop_front()
+    }
+
+    pub(super) fn knows(&self, n: usize, who: IpAddr) -> bool {
+        self.tables[n].knows(who)
+    }
+}
+
+impl<M: Machine> World<M> {
+    /// The packet at hand is for a neighbour whose address is not known: it waits.
+    pub(super) fn ask_for(&mut self, n: usize, who: IpAddr) {
+        let now = self.now;
+        let Some(resolver) = &mut self.resolver else { return };
+        let packet = Waiting { id: self.held[n].id, packet: std::mem::take(&mut self.held[n].packet) };
+        let (found, lost) = resolver.tables[n].hold(now, who, packet, resolver.most_held);
+        resolver.lost += lost;
+        if found == Found::Ask {
+            self.say(n, Operation::Request, who, None);
+            self.file(now + ASK_EVERY_NS, Filed::Unanswered { station: n as u32 });
+        }
+    }
+
+    fn say(&mut self, n: usize, operation: Operation, to: IpAddr, station: Option<u32>) {
+        let (IpAddr::V4(sender), IpAddr::V4(target)) = (self.seats[n].address, to) else { return };
+        let mut packet = Vec::new();
+        arp::write(&Said { operation, sender, target }, n as u32, station, &mut packet);
+        let station = Some(station.unwrap_or(EVERYONE));
+        let held = Held { packet, to: None, station, id: 0, is_arp: true };
+        if let Some(resolver) = &mut self.resolver {
+            resolver.outboxes[n].push_back(held);
+        }
+    }
+
+    /// A question or an answer has come.
+    pub(super) fn hear_arp(&mut self, from: u32, n: usize) {
+        let said = arp::read(&self.held[from as usize].packet);
+        let (Some(said), Some(resolver)) = (said, &mut self.resolver) else { return };
+        let (sender, target) = (IpAddr::V4(said.sender), IpAddr::V4(said.target));
+        let is_for_us = target == self.seats[n].address;
+        for Waiting { id, packet } in resolver.tables[n].learn(sender, is_for_us) {
+            let held = Held { packet, to: Some(sender), station: Some(from), id, is_arp: false };
+            resolver.outboxes[n].push_back(held);
+        }
+        if is_for_us && said.operation == Operation::Request {
+            self.say(n, Operation::Reply, sender, Some(from));
+        }
+        self.serve(n);
+    }
+
+    /// Nobody has answered for a second.
+    pub(super) fn ask_again(&mut self, n: usize) {
+        let now = self.now;
+        let Some(resolver) = &mut self.resolver else { return };
+        let (again, lost) = resolver.tables[n].overdue(now);
+        for who in again {
+            self.say(n, Operation::Request, who, None);
+            self.file(now + ASK_EVERY_NS, Filed::Unanswered { station: n as u32 });
+        }
+        for (to, waiting) in lost {
+            for Waiting { id, packet } in waiting {
+                self.unresolved += 1;
+                let event = LinkEvent::NotDelivered { to, id, packet: &packet };
+                self.machines[n].handle_link_event(Instant(now), self.seats[n].radio, &event);
+            }
+        }
+        self.serve(n);
+    }
+}

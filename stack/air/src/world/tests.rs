@@ -1,0 +1,166 @@
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use hopwise_core::QueueClass;
+use hopwise_core::Transmit;
+
+use super::*;
+use crate::arp::Arp;
+use crate::dcf::Rules;
+use crate::frames::Sees;
+
+const RADIO: LinkId = LinkId(0);
+
+/// Sends what it is given, and writes down what comes and what becomes of it.
+#[derive(Debug, Default)]
+struct Talker {
+    outbox: VecDeque<(NextHop, u64)>,
+    heard: Vec<(u64, Cast)>,
+    returned: Vec<(u64, Instant)>,
+    delivered: Vec<u64>,
+}
+
+impl Machine for Talker {
+    fn handle_packet(&mut self, _now: Instant, rx: &Rx<'_>) {
+        let id: [u8; 8] = rx.packet[92..].try_into().expect("the last eight of a hundred bytes");
+        self.heard.push((u64::from_be_bytes(id), rx.cast));
+    }
+
+    fn handle_link_event(&mut self, now: Instant, _link: LinkId, event: &LinkEvent<'_>) {
+        match event {
+            LinkEvent::NotDelivered { id, .. } => self.returned.push((*id, now)),
+            LinkEvent::Delivered { id } => self.delivered.push(*id),
+            _ => {}
+        }
+    }
+
+    fn handle_timeout(&mut self, _now: Instant) {}
+
+    fn poll_transmit(&mut self, _now: Instant, _link: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
+        let (to, id) = self.outbox.pop_front()?;
+        out.resize(92, 0x45);
+        out.extend_from_slice(&id.to_be_bytes());
+        Some(Transmit { to, class: QueueClass::Data, segment_bytes: None, id })
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    fn drain_trace(&mut self, _sink: &mut dyn FnMut(&TraceEvent)) {}
+}
+
+fn address(n: u32) -> IpAddr {
+    IpAddr::from([10, 0, 0, n as u8 + 1])
+}
+
+fn to(n: u32) -> NextHop {
+    NextHop::Neighbour(address(n))
+}
+
+fn chain(stations: u32, arp: Arp, rules: Rules, all_ears: Option<u32>) -> World<Talker> {
+    let seat = |n: u32| Seat {
+        place: Some(Place { x: 200.0 * f64::from(n), y: 0.0 }),
+        radio: RADIO,
+        address: address(n),
+        hears_all: all_ears == Some(n),
+        framing: Framing::Packet,
+    };
+    let config = WorldConfig {
+        phy: Phy::named("dsss-2mbps").expect("a profile"),
+        mac: MacConfig { rules, ..MacConfig::default() },
+        radio: Radio::default(),
+        channel: Channel::default(),
+        seats: (0..stations).map(seat).collect(),
+        wires: Vec::new(),
+        arp,
+        seed: 1,
+    };
+    World::new(config, (0..stations).map(|_| Talker::default()).collect())
+}
+
+fn say(world: &mut World<Talker>, from: u32, packets: &[(NextHop, u64)]) {
+    world.with(from, |_, talker| talker.outbox.extend(packets));
+}
+
+/// What goes on the air: kind, bytes of the packet, to whom.
+fn watch(world: &mut World<Talker>) -> Rc<RefCell<Vec<(FrameKind, u32, u32)>>> {
+    let sent = Rc::new(RefCell::new(Vec::new()));
+    let sink = Rc::clone(&sent);
+    world.set_frames(Box::new(move |event, _| {
+        if event.sees == Sees::Sends {
+            sink.borrow_mut().push((event.frame.kind, event.frame.bytes, event.frame.to));
+        }
+    }));
+    sent
+}
+
+fn heard(world: &World<Talker>, n: usize) -> Vec<u64> {
+    world.machines()[n].heard.iter().map(|(id, _)| *id).collect()
+}
+
+#[test]
+fn a_neighbour_is_asked_for_once_and_answers_and_the_packet_follows() {
+    let mut world = chain(2, Arp::Asked, Rules::Standard, None);
+    let sent = watch(&mut world);
+    say(&mut world, 0, &[(to(1), 7)]);
+    world.run_until(Instant::from_secs(1));
+    let (rts, cts, ack) = (FrameKind::Rts, FrameKind::Cts, FrameKind::Ack);
+    let exchange =
+        |from, to, bytes| [(rts, 0, to), (cts, 0, from), (FrameKind::Data, bytes, to), (ack, 0, from)];
+    let mut expected = vec![(FrameKind::Data, 28, EVERYONE)];
+    expected.extend(exchange(1, 0, 28));
+    expected.extend(exchange(0, 1, 100));
+    assert_eq!(sent.take(), expected);
+    assert_eq!((heard(&world, 1), &world.machines()[0].delivered[..]), (vec![7], &[7][..]));
+    assert_eq!(world.machines()[1].delivered, [0; 0], "an answer is the link's own");
+    // Whoever was asked knows who asked.
+    say(&mut world, 1, &[(to(0), 8)]);
+    world.run_until(Instant::from_secs(2));
+    assert_eq!(sent.take(), exchange(1, 0, 100));
+    assert_eq!(heard(&world, 0), [8]);
+}
+
+#[test]
+fn without_arp_packets_leave_at_once() {
+    let mut world = chain(2, Arp::Known, Rules::Standard, None);
+    let sent = watch(&mut world);
+    say(&mut world, 0, &[(to(1), 7)]);
+    world.run_until(Instant::from_secs(1));
+    assert_eq!(sent.take().len(), 4);
+}
+
+#[test]
+fn packets_for_others_do_not_wait_for_a_neighbour_that_is_sought() {
+    let mut world = chain(4, Arp::Asked, Rules::Standard, None);
+    // 600 m away nobody hears the question.
+    say(&mut world, 0, &[(to(3), 1), (to(1), 2), (NextHop::All, 3), (to(3), 4)]);
+    world.run_until(Instant::from_millis(500));
+    assert_eq!(heard(&world, 1), [3, 2]);
+    world.run_until(Instant::from_secs(10));
+    let returned = &world.machines()[0].returned;
+    assert_eq!(returned.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [1, 4]);
+    assert!(returned[0].1 >= Instant::from_secs(3), "after three questions, a second each");
+    assert_eq!((world.unresolved(), heard(&world, 3).len()), (2, 0));
+}
+
+#[test]
+fn ns2_lets_one_packet_wait_and_others_let_a_few() {
+    for (rules, arrived, lost) in [(Rules::Ns2, vec![3], 2), (Rules::Standard, vec![1, 2, 3], 0)] {
+        let mut world = chain(2, Arp::Asked, rules, None);
+        say(&mut world, 0, &[(to(1), 1), (to(1), 2), (to(1), 3)]);
+        world.run_until(Instant::from_secs(1));
+        assert_eq!((heard(&world, 1), world.unresolved()), (arrived, lost), "{rules:?}");
+    }
+}
+
+#[test]
+fn who_asks_hears_packets_between_others_and_nobody_else_does() {
+    let mut world = chain(4, Arp::Known, Rules::Standard, Some(2));
+    say(&mut world, 0, &[(to(1), 5)]);
+    say(&mut world, 1, &[(to(0), 6)]);
+    world.run_until(Instant::from_secs(1));
+    assert_eq!(world.machines()[2].heard, [(6, Cast::Overheard)], "n0 is 400 m away");
+    assert_eq!((world.machines()[1].heard.as_slice(), heard(&world, 3).len()), (&[(5, Cast::ToUs)][..], 0));
+}
