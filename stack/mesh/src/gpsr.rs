@@ -2,8 +2,8 @@
 //!
 //! Nodes know where they stand, and sources where their destinations do: an oracle tells them, at no cost, as in the
 //! paper. A packet says where it is to go and where its sender stands, so that all of them are beacons. Where the paper
-//! is silent: a packet that a link gave up begins anew from here, in greedy mode and with a hop less; who is a neighbour
-//! gets its packets at once, wherever they think that it is.
+//! is silent: a packet that a link gave up begins anew from here, in greedy mode and with a hop less; who is a
+//! neighbour gets its packets at once, wherever they think that it is.
 
 mod forwarding;
 pub mod header;
