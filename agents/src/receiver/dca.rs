@@ -26,7 +26,8 @@
 //! | first | time | 200ms | the hold before a gap is known |
 //! | hold | time | 490ms | the longest hold |
 //!
-//! Deviations: "RTO" is what the paper's misprinted "SRTO" means. The window comes in our own TCP option, and
+//! Deviations: a sender that may send less than w (`limit`, `cwl`) should tell it, or each ACK waits for the hold.
+//! "RTO" is what the paper's misprinted "SRTO" means. The window comes in our own TCP option, and
 //! in the window field of data segments, as in the paper, only where both ends agreed (`tell-cwnd:window`). A
 //! path of 10 hops has an RTT of about 80 ms of its own, so that `hybrid` lets the RTT lower a limit and never
 //! raise one; there, an RTT that nobody measured limits nothing, while alone it counts as unknown: 2. With

@@ -14,7 +14,8 @@
 //! | least | segments | 2 | the limit of a short path |
 //!
 //! Deviations: a way of unknown length counts as long as the other one. While neither is known nothing is
-//! limited.
+//! limited. A tail loss probe may be one segment more, as it may be beyond cwnd (RFC 8985 §7.3). A receiver that
+//! waits for more than the limit should be told it: `tell-cwnd`.
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{Allowance, Needs, Path, SendView, SenderAgent};

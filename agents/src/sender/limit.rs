@@ -9,7 +9,8 @@
 //! |---|---|---|---|
 //! | n | segments | needed | the most that may be in flight |
 //!
-//! Deviations: none.
+//! Deviations: a tail loss probe may be one segment more, as it may be beyond cwnd (RFC 8985 §7.3); without
+//! SACK there is none.
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{Allowance, Needs, SendView, SenderAgent};
