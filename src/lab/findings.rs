@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use super::metric::METRICS;
 use super::record::{Point, Record, Stop, Trial};
 use super::statistics::{Comparison, Samples, Summary, change, compare, summarize, watch};
 
@@ -27,6 +28,32 @@ pub struct ArmFindings {
     pub samples: Samples,
     /// None while there is no run.
     pub summary: Option<Summary>,
+    /// Means of what else an agent is judged by.
+    pub beside: Beside,
+}
+
+/// None while there is no run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Beside {
+    pub acks_per_segment: Option<f64>,
+    pub segments_retransmitted: Option<f64>,
+    pub timeouts: Option<f64>,
+}
+
+impl Beside {
+    fn of(records: &[&Record]) -> Beside {
+        let mean = |name: &str| {
+            let metric = METRICS.iter().find(|metric| metric.name == name)?;
+            let values: Vec<f64> =
+                records.iter().filter_map(|record| (metric.of)(&record.result)).collect();
+            Some(summarize(&values)?.mean)
+        };
+        Beside {
+            acks_per_segment: mean("acks_per_segment"),
+            segments_retransmitted: mean("segments_retransmitted"),
+            timeouts: mean("timeouts"),
+        }
+    }
 }
 
 impl Findings {
@@ -75,10 +102,12 @@ impl ArmFindings {
         records: &[Record],
         value: &dyn Fn(&Record) -> Option<f64>,
     ) -> ArmFindings {
-        let mine = records.iter().filter(|record| record.arm == arm && record.point == *point);
-        let values: Vec<_> = mine.filter_map(|record| Some((record.block, value(record)?))).collect();
+        let mine: Vec<_> =
+            records.iter().filter(|record| record.arm == arm && record.point == *point).collect();
+        let values: Vec<_> =
+            mine.iter().filter_map(|record| Some((record.block, value(record)?))).collect();
         let summary = summarize(&values.iter().map(|(_, value)| *value).collect::<Vec<_>>());
-        ArmFindings { samples: Samples { arm: arm.to_owned(), values }, summary }
+        ArmFindings { samples: Samples { arm: arm.to_owned(), values }, summary, beside: Beside::of(&mine) }
     }
 }
 
@@ -95,6 +124,9 @@ impl PointFindings {
                 "kbit/s",
                 "95 % interval",
                 "runs",
+                "ACKs/segment",
+                "resent",
+                "timeouts",
                 &format!("against {against}"),
                 "95 % interval",
                 "verdict",
@@ -110,7 +142,13 @@ impl PointFindings {
             let ends =
                 ends.map_or(String::new(), |[low, high]| format!("{} to {}", change(low), change(high)));
             let verdict = comparison.map_or("(baseline)".to_owned(), |c| c.verdict.to_string());
-            rows.push([name.clone(), mean, interval, runs, ratio, ends, verdict]);
+            let Beside { acks_per_segment, segments_retransmitted, timeouts } = arm.beside;
+            let shown = |mean: Option<f64>, digits: usize| {
+                mean.map_or(String::new(), |mean| format!("{mean:.digits$}"))
+            };
+            let acks = shown(acks_per_segment, 2);
+            let (resent, timeouts) = (shown(segments_retransmitted, 1), shown(timeouts, 1));
+            rows.push([name.clone(), mean, interval, runs, acks, resent, timeouts, ratio, ends, verdict]);
         }
         columns(&rows)
     }

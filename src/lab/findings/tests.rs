@@ -22,8 +22,21 @@ fn every_point_has_its_own_table_and_sentences() {
     let heads: Vec<_> = lines[1].split("  ").map(str::trim).filter(|head| !head.is_empty()).collect();
     assert_eq!(
         heads,
-        ["arm", "kbit/s", "95 % interval", "runs", "against every", "95 % interval", "verdict"]
+        [
+            "arm",
+            "kbit/s",
+            "95 % interval",
+            "runs",
+            "ACKs/segment",
+            "resent",
+            "timeouts",
+            "against every",
+            "95 % interval",
+            "verdict"
+        ]
     );
+    let figures: Vec<_> = lines[2].split_whitespace().skip(5).take(4).collect();
+    assert_eq!(figures, ["5", "0.50", "10.0", "1.0"], "{text}");
     assert!(lines[2].starts_with("every   201.") && lines[2].ends_with("(baseline)"), "{text}");
     assert!(lines[4].starts_with("dca and every do not differ by more than 3 %"), "{text}");
     assert!(lines[10].starts_with("dca is 30.") && lines[10].contains("% faster than every"), "{text}");
