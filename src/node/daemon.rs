@@ -360,7 +360,9 @@ fn names_of(stack: &Stack, conn: u32) -> Option<ConnNames> {
         let id = endpoint.by_trace_number(conn)?;
         let info = endpoint.info(now, id).ok()?;
         let hops = info.path.hops_to_peer.map(|(hops, _)| hops);
-        Some(ConnNames { receiver: info.receiver, senders: info.senders, hops })
+        // As refusals name places of the file.
+        let rule = endpoint.rule_of(id).map(|nth| format!("rules.{nth}"));
+        Some(ConnNames { receiver: info.receiver, senders: info.senders, rule, hops })
     })
 }
 

@@ -36,6 +36,17 @@ fn the_first_rule_that_matches_wins() {
 }
 
 #[test]
+fn a_connection_names_the_rule_that_chose_its_agents() {
+    let named = |rules: &[Rule]| {
+        let pair = Net::with(|_, config| config.rules = rules.to_vec()).pair();
+        pair.net.world.a.rule_of(pair.client)
+    };
+    let other = rule(Match { port: Some(9), ..anything() }, "delayed:d=9");
+    assert_eq!(named(&[other.clone(), rule(anything(), "immediate")]), Some(1));
+    assert_eq!(named(&[other]), None);
+}
+
+#[test]
 fn rules_ask_who_opened() {
     let way = |direction| Match { direction: Some(direction), ..anything() };
     let rules = [rule(way(Direction::Outgoing), "immediate"), rule(way(Direction::Incoming), "delayed:d=4")];
@@ -101,6 +112,7 @@ fn a_choice_for_one_connection_goes_before_every_rule_and_leaves_the_rest_to_it(
     assert_eq!(agents(a.info(now, client).expect("open")), named("immediate"));
     assert_eq!(agents(a.info(now, other).expect("open")), named("delayed:d=3"));
     assert_eq!(agents(net.world.b.info(now, server).expect("open")), named("delayed:d=5"));
+    assert_eq!((a.rule_of(client), a.rule_of(other)), (None, Some(0)));
 }
 
 /// What a shadow counts is what it would have sent in the live agent's place.

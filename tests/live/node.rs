@@ -300,7 +300,9 @@ fn a_capture_of_a_node_gives_every_packet_of_ours_its_reason() {
     let field = Field::new("capture");
     fs::write(field.path("www/big"), vec![7; 2_000_000]).expect("the folder can be written");
     let _server = field.serve(&field.web, "10.9.0.2", "80");
-    let _daemon = field.daemon(&format!("{SOCKS5}\nrules: [{{ receiver: \"delayed:d=4,hold=50ms\" }}]"));
+    let _daemon = field.daemon(&format!(
+        "{SOCKS5}\nrules: [{{ match: {{ port: 1 }} }}, {{ receiver: \"delayed:d=4,hold=50ms\" }}]"
+    ));
     let file = field.path("a.pcapng");
     let began = field.ask(&["capture", "start", &file]);
     assert!(began.status.success(), "{}", text(&began.stderr));
@@ -325,6 +327,8 @@ fn a_capture_of_a_node_gives_every_packet_of_ours_its_reason() {
         "{}",
         text(&why.stdout)
     );
+    assert!(text(&why.stdout).contains("; agents by rules.1"), "{}", text(&why.stdout));
+    assert_eq!(shown("ip.src == 10.7.0.2 && !(frame.comment contains \"agents by rules.1\")", &[]), "");
 }
 
 #[test]

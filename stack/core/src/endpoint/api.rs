@@ -281,6 +281,12 @@ impl Endpoint {
         Ok(entry.conn.info(now, &entry.specs))
     }
 
+    /// The rule that chose a connection's agents, by its place in the list that held when the connection began. Nothing
+    /// where no rule matched, or where the application chose.
+    pub fn rule_of(&self, id: ConnId) -> Option<usize> {
+        self.table.resolve(id).and_then(|slot| self.table.get(slot))?.specs.rule
+    }
+
     /// All connections that belong to the application.
     pub fn ids(&self) -> impl Iterator<Item = ConnId> + '_ {
         self.table

@@ -1,5 +1,6 @@
 //! Which agents a connection gets: rules by direction, port and address, resolved once, at SYN.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use crate::agent::AgentSpecs;
@@ -62,32 +63,49 @@ impl AgentChoice {
     }
 }
 
+/// What a connection gets, and who said so.
+#[derive(Clone, Debug)]
+pub(super) struct Chosen {
+    agents: AgentSpecs,
+    /// The rule's place in its list; nothing where none matched or the application chose.
+    pub(super) rule: Option<usize>,
+}
+
+impl Deref for Chosen {
+    type Target = AgentSpecs;
+
+    fn deref(&self) -> &AgentSpecs {
+        &self.agents
+    }
+}
+
 /// The rules with their specs completed, so that connections share them.
 #[derive(Debug)]
 pub(super) struct Rules {
-    rules: Vec<(Match, Arc<AgentSpecs>)>,
-    default: Arc<AgentSpecs>,
+    rules: Vec<(Match, Arc<Chosen>)>,
+    default: Arc<Chosen>,
 }
 
 impl Rules {
     pub(super) fn new(rules: &[Rule], default: &AgentSpecs) -> Rules {
-        let complete = |rule: &Rule| {
+        let complete = |(nth, rule): (usize, &Rule)| {
             let choice = AgentChoice {
                 receiver: rule.receiver.clone(),
                 senders: rule.senders.clone(),
                 shadows: rule.shadows.clone(),
             };
-            Arc::new(chosen(&choice, default))
+            let agents = chosen(&choice, default);
+            (rule.matches, Arc::new(Chosen { agents, rule: Some(nth) }))
         };
         Rules {
-            rules: rules.iter().map(|rule| (rule.matches, complete(rule))).collect(),
-            default: Arc::new(default.clone()),
+            rules: rules.iter().enumerate().map(complete).collect(),
+            default: Arc::new(Chosen { agents: default.clone(), rule: None }),
         }
     }
 
     /// Every complete choice that a connection may get.
     pub(super) fn all(&self) -> impl Iterator<Item = &AgentSpecs> {
-        self.rules.iter().map(|(_, specs)| &**specs).chain([&*self.default])
+        self.rules.iter().map(|(_, chosen)| chosen).chain([&self.default]).map(|chosen| &chosen.agents)
     }
 
     /// A choice with the defaults where it says nothing, to be checked before any connection has it.
@@ -96,10 +114,13 @@ impl Rules {
     }
 
     /// The first rule that matches wins.
-    pub(super) fn resolve(&self, flow: &Flow, direction: Direction, choice: &AgentChoice) -> Arc<AgentSpecs> {
+    pub(super) fn resolve(&self, flow: &Flow, direction: Direction, choice: &AgentChoice) -> Arc<Chosen> {
         let by_rule = self.rules.iter().find(|(matches, _)| matches.covers(flow, direction));
-        let specs = by_rule.map_or(&self.default, |(_, specs)| specs);
-        if choice.is_default() { Arc::clone(specs) } else { Arc::new(chosen(choice, specs)) }
+        let by_rule = by_rule.map_or(&self.default, |(_, chosen)| chosen);
+        if choice.is_default() {
+            return Arc::clone(by_rule);
+        }
+        Arc::new(Chosen { agents: chosen(choice, by_rule), rule: None })
     }
 }
 

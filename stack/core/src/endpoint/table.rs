@@ -8,7 +8,7 @@ use std::sync::Arc;
 use hashbrown::HashTable;
 
 use super::ids::{ConnId, ListenerId};
-use crate::agent::AgentSpecs;
+use super::rules::Chosen;
 use crate::secrets::KeyedState;
 use crate::tcp::Flow;
 use crate::tcp::connection::Connection;
@@ -16,7 +16,7 @@ use crate::tcp::connection::Connection;
 /// A connection with what the endpoint keeps beside it.
 pub(super) struct Entry {
     pub(super) conn: Connection,
-    pub(super) specs: Arc<AgentSpecs>,
+    pub(super) specs: Arc<Chosen>,
     pub(super) link: usize,
     pub(super) generation: u32,
     /// The listener that has not handed it out yet.

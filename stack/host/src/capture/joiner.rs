@@ -110,8 +110,9 @@ impl Joiner {
             TraceKind::AckHeld { why } => {
                 let conn = self.conn(event.conn);
                 conn.held_since.get_or_insert(event.now);
-                let receiver = conn.names.receiver.clone();
-                self.say_of_arrival(event, format_args!("ACK withheld by {receiver}: {why}"));
+                let mut text = format!("ACK withheld by {}: {why}", conn.names.receiver);
+                conn.add_rule(&mut text);
+                self.say_of_arrival(event, format_args!("{text}"));
             }
             TraceKind::AckDecided { number, by, why } => {
                 let conn = self.conn(event.conn);
@@ -163,7 +164,8 @@ impl Joiner {
 impl ConnNames {
     /// Of a connection that was over before anyone asked.
     fn unknown() -> ConnNames {
-        ConnNames { receiver: "the receiver agent".into(), senders: "the sender agents".into(), hops: None }
+        let (receiver, senders) = ("the receiver agent".into(), "the sender agents".into());
+        ConnNames { receiver, senders, ..ConnNames::default() }
     }
 }
 
@@ -187,7 +189,7 @@ impl Conn {
                 text
             }
         };
-        self.add_hops(&mut text);
+        self.add_rest(&mut text);
         text
     }
 
@@ -213,13 +215,20 @@ impl Conn {
             let reason = reason(by, why, &self.names.receiver);
             let _ = write!(text, "; with ACK {}: {reason}", number.0);
         }
-        self.add_hops(&mut text);
+        self.add_rest(&mut text);
         text
     }
 
-    fn add_hops(&self, text: &mut String) {
+    fn add_rest(&self, text: &mut String) {
         if let Some(hops) = self.names.hops {
             let _ = write!(text, "; {hops} hops");
+        }
+        self.add_rule(text);
+    }
+
+    fn add_rule(&self, text: &mut String) {
+        if let Some(rule) = &self.names.rule {
+            let _ = write!(text, "; agents by {rule}");
         }
     }
 }

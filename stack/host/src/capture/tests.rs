@@ -35,8 +35,9 @@ impl Drop for Folder {
 /// Connection 1 is known; its receiver differs between shards.
 fn names(receiver: &'static str) -> Names {
     Box::new(move |conn| {
-        let (receiver, senders) = (receiver.into(), "[cubic]".into());
-        (conn == 1).then_some(ConnNames { receiver, senders, hops: Some(2) })
+        let (receiver, senders) = (receiver.to_owned(), "[cubic]".into());
+        let rule = receiver.starts_with("delayed").then(|| "rules.4".into());
+        (conn == 1).then_some(ConnNames { receiver, senders, rule, hops: Some(2) })
     })
 }
 
@@ -110,10 +111,11 @@ fn packets_say_why_they_left_and_why_they_were_not_acknowledged() {
     assert_eq!(
         comments,
         [
-            "ACK withheld by delayed:d=3: count 1 of 3",
+            "ACK withheld by delayed:d=3: count 1 of 3; agents by rules.4",
             "",
-            "ACK 9: delayed:d=3 decided it, count 3 of 3, 15.000 ms after the first segment it held; 2 hops",
-            "1460 bytes, new: [cubic] allows 14600 bytes in flight, 1460 were; 2 hops",
+            "ACK 9: delayed:d=3 decided it, count 3 of 3, 15.000 ms after the first segment it held; 2 hops; \
+             agents by rules.4",
+            "1460 bytes, new: [cubic] allows 14600 bytes in flight, 1460 were; 2 hops; agents by rules.4",
             "dropped: out-of-window",
         ]
     );
@@ -150,7 +152,7 @@ fn shards_are_told_apart_and_one_that_falls_silent_keeps_nothing_back() {
     packets.sort();
     let expected = [
         ("ack", "ACK 9: immediate decided it, count 1 of 3; 2 hops"),
-        ("first's", "ACK withheld by delayed:d=3: count 1 of 3"),
+        ("first's", "ACK withheld by delayed:d=3: count 1 of 3; agents by rules.4"),
         ("second's", ""),
     ];
     assert_eq!(packets, expected.map(|(bytes, comment)| (bytes.as_bytes().to_vec(), comment.to_owned())));
