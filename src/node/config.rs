@@ -45,6 +45,14 @@ pub(crate) struct NodeConfig {
     pub(crate) stop_within: Time,
 }
 
+impl NodeConfig {
+    /// Whether the two differ at most in what can be changed while a node runs.
+    pub(crate) fn says_the_same_beside_rules(&self, other: &NodeConfig) -> bool {
+        let said = |config: &NodeConfig| format!("{:?}", NodeConfig { rules: Vec::new(), ..config.clone() });
+        said(self) == said(other)
+    }
+}
+
 fn stop_within() -> Time {
     Time(Duration::from_secs(5))
 }

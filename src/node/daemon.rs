@@ -253,10 +253,12 @@ impl Daemon {
             self.shards.stacks().iter().try_for_each(|stack| {
                 let set = stack.with(|_, endpoint| endpoint.set_rules(config.core_rules()));
                 set.map_err(|error| Failure::failed("set the rules", error))
-            })
+            })?;
+            Ok(config.says_the_same_beside_rules(&self.config))
         });
         match outcome {
-            Ok(()) => tracing::info!("rules reloaded"),
+            Ok(true) => tracing::info!("rules reloaded"),
+            Ok(false) => tracing::warn!("rules reloaded; what else has changed in the file takes a restart"),
             Err(failure) => tracing::error!(%failure, "the old rules stay"),
         }
     }

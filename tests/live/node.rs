@@ -128,14 +128,26 @@ fn a_hangup_reads_the_rules_anew_and_a_wrong_file_changes_nothing() {
     let field = Field::new("hangup");
     let _server = field.serve(&field.web, "10.9.0.2", "80");
     let daemon = field.daemon(&format!("{SOCKS5}\nmetrics: {{ listen: 127.0.0.1:9184 }}"));
-    for (rules, logged) in [
-        ("rules: [{ receiver: immediate }]", "rules reloaded"),
-        ("rules: [{ receiver: sometimes }]", "the old rules stay"),
-    ] {
-        field.config(&format!("{SOCKS5}\n{rules}"));
+    let reload = |more: &str| {
+        field.config(&format!("{SOCKS5}\nmetrics: {{ listen: 127.0.0.1:9184 }}\n{more}"));
         daemon.tell(Signal::HUP);
+    };
+    for (more, logged) in [
+        ("rules: [{ receiver: \"delayed:d=9\" }]", "rules reloaded\n"),
+        ("rules: [{ receiver: immediate }]\nstop_within: 1s", "reloaded; what else has changed in the file"),
+    ] {
+        reload(more);
         within_patience(until(|| field.log().contains(logged)));
     }
+    let wrong =
+        ["rules: [{ receiver: sometimes }]", "rules: [{ receiver: delayed }]\nhost: {}", "rules: [{ match:"];
+    for (nth, more) in wrong.iter().enumerate() {
+        reload(more);
+        within_patience(until(|| field.log().matches("the old rules stay").count() == nth + 1));
+    }
+    fs::remove_file(field.path("node.yaml")).expect("it is there");
+    daemon.tell(Signal::HUP);
+    within_patience(until(|| field.log().matches("the old rules stay").count() == wrong.len() + 1));
     let page = field.curl(&[&THROUGH[..], &["http://10.9.0.2/"]].concat());
     assert_eq!(text(&page.stdout), PAGE, "{}", text(&page.stderr));
     let metrics = text(&field.curl(&["http://127.0.0.1:9184/metrics"]).stdout);
