@@ -4,6 +4,7 @@
 //! [`Machine`](hopwise_core::Machine). A [`Stack`] is an endpoint with a driver on a thread of its own, and
 //! [`TcpStream`] and [`TcpListener`] are tokio's traits over it. This is the only crate that reads a clock.
 
+mod bridge;
 mod capture;
 mod clock;
 mod counters;
@@ -12,6 +13,7 @@ mod fault;
 mod link;
 mod namespace;
 pub mod netlink;
+mod nfqueue;
 pub mod nl80211;
 mod observer;
 #[cfg(feature = "pcap")]
@@ -30,6 +32,7 @@ mod tun;
 mod tun_fast;
 mod vnet;
 
+pub use bridge::{BridgeConfig, Bridged};
 pub use capture::{Capture, CaptureCounts, CaptureError, CaptureSettings, ConnNames, Names, Tap};
 pub use clock::{Clock, live_by_the_clock};
 pub use counters::{LinkCounters, LinkDrop, Traffic};
@@ -37,6 +40,7 @@ pub use driver::{Driver, Turn};
 pub use fault::{Fault, FaultConfig};
 pub use link::{Arrived, Link, LinkError, MAX_PACKET, Received, Sent, describe};
 pub use namespace::{Namespace, NamespaceError, set_switch};
+pub use nfqueue::{Forward, ForwardConfig};
 pub use observer::{Direction, Observer, SeenPacket};
 #[cfg(feature = "pcap")]
 pub use pcap::{LiveCapture, Pace, Replay};

@@ -5,11 +5,11 @@
 //! that a device is still to finish. What the kernel would answer in our name is kept from it by a rule of nft.
 
 mod arp;
-mod ethernet;
-mod guard;
+pub(crate) mod ethernet;
+pub(crate) mod guard;
 mod ndp;
 mod neighbours;
-mod socket;
+pub(crate) mod socket;
 
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;

@@ -1,7 +1,7 @@
 //! Whether an interface has its carrier: the kernel says so when it changes.
 
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::netlink::SocketAddrNetlink;
@@ -51,6 +51,12 @@ impl CarrierWatch {
         let is_new = self.is_up != Some(is_up);
         self.is_up = Some(is_up);
         Ok(is_new.then_some(is_up))
+    }
+}
+
+impl AsFd for CarrierWatch {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

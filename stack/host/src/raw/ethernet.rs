@@ -2,12 +2,12 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-pub(super) const ETHERNET: usize = 14;
-pub(super) type Mac = [u8; 6];
-pub(super) const BROADCAST: Mac = [0xff; 6];
+pub(crate) const ETHERNET: usize = 14;
+pub(crate) type Mac = [u8; 6];
+pub(crate) const BROADCAST: Mac = [0xff; 6];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Protocol {
+pub(crate) enum Protocol {
     Ipv4,
     Ipv6,
     Arp,
@@ -26,36 +26,37 @@ impl Protocol {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Frame {
-    pub(super) from: Mac,
-    pub(super) protocol: Protocol,
+pub(crate) struct Frame {
+    pub(crate) to: Mac,
+    pub(crate) from: Mac,
+    pub(crate) protocol: Protocol,
 }
 
 impl Frame {
-    pub(super) fn parse(frame: &[u8]) -> Option<Frame> {
+    pub(crate) fn parse(frame: &[u8]) -> Option<Frame> {
         let header = frame.get(..ETHERNET)?;
         let number = u16::from_be_bytes([header[12], header[13]]);
         let known = [Protocol::Ipv4, Protocol::Ipv6, Protocol::Arp];
         let protocol = known.into_iter().find(|known| known.number() == number);
-        let from = header[6..12].try_into().ok()?;
-        Some(Frame { from, protocol: protocol.unwrap_or(Protocol::Other) })
+        let (to, from) = (header[..6].try_into().ok()?, header[6..12].try_into().ok()?);
+        Some(Frame { to, from, protocol: protocol.unwrap_or(Protocol::Other) })
     }
 }
 
-pub(super) fn header(to: Mac, from: Mac, protocol: Protocol, out: &mut Vec<u8>) {
+pub(crate) fn header(to: Mac, from: Mac, protocol: Protocol, out: &mut Vec<u8>) {
     out.extend_from_slice(&to);
     out.extend_from_slice(&from);
     out.extend_from_slice(&protocol.number().to_be_bytes());
 }
 
 /// RFC 2464 §7.
-pub(super) fn multicast(group: Ipv6Addr) -> Mac {
+pub(crate) fn multicast(group: Ipv6Addr) -> Mac {
     let [.., a, b, c, d] = group.octets();
     [0x33, 0x33, a, b, c, d]
 }
 
 /// Where a packet goes that has no single next hop.
-pub(super) fn everyone(packet: &[u8]) -> Mac {
+pub(crate) fn everyone(packet: &[u8]) -> Mac {
     match destination(packet) {
         Some(IpAddr::V6(group)) => multicast(group),
         // RFC 1112 §6.4.
@@ -95,7 +96,7 @@ mod tests {
     fn a_frame_that_was_cut_off_is_none() {
         let mut frame = Vec::new();
         header([1; 6], [2; 6], Protocol::Arp, &mut frame);
-        assert_eq!(Frame::parse(&frame), Some(Frame { from: [2; 6], protocol: Protocol::Arp }));
+        assert_eq!(Frame::parse(&frame), Some(Frame { to: [1; 6], from: [2; 6], protocol: Protocol::Arp }));
         assert_eq!(Frame::parse(&frame[..13]), None);
     }
 }

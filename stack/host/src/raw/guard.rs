@@ -19,7 +19,7 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::link::LinkError;
 
-const OWN_NAMESPACE: &str = "/proc/thread-self/ns/net";
+pub(crate) const OWN_NAMESPACE: &str = "/proc/thread-self/ns/net";
 
 #[derive(Debug)]
 pub(super) struct Guard {
@@ -50,7 +50,7 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         let script = format!("delete table inet {}\n", self.table);
-        if let Err(error) = nft_in(&self.namespace, &script) {
+        if let Err(error) = in_namespace(&self.namespace, || nft(&script)) {
             tracing::warn!(table = self.table, %error, "the nft table stays until the next start");
         }
     }
@@ -87,21 +87,21 @@ fn rules(table: &str, device: &str, addresses: &[IpAddr], is_shared: impl Fn(IpA
 
 /// In that namespace: here, if it is this thread's, since moving takes more privileges than a daemon keeps, else on
 /// a thread of its own, which moves there.
-fn nft_in(namespace: &File, script: &str) -> io::Result<()> {
+pub(crate) fn in_namespace(namespace: &File, work: impl FnOnce() -> io::Result<()> + Send) -> io::Result<()> {
     let (own, wanted) = (fs::metadata(OWN_NAMESPACE)?, namespace.metadata()?);
     if (own.dev(), own.ino()) == (wanted.dev(), wanted.ino()) {
-        return nft(script);
+        return work();
     }
     thread::scope(|scope| {
         let moved = scope.spawn(|| {
             move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
-            nft(script)
+            work()
         });
         moved.join().unwrap_or_else(|_| Err(io::Error::other("its thread has panicked")))
     })
 }
 
-fn nft(script: &str) -> io::Result<()> {
+pub(crate) fn nft(script: &str) -> io::Result<()> {
     let mut nft = Command::new("nft");
     nft.args(["-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut running = nft.spawn()?;

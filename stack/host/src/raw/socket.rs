@@ -22,7 +22,7 @@ const MOST_BYTES: usize = VIRTIO_NET_HDR_LEN + ETHERNET + 65_535;
 const BUFFER_BYTES: c_int = 8 << 20;
 
 #[derive(Debug)]
-pub(super) struct PacketSocket {
+pub(crate) struct PacketSocket {
     fd: OwnedFd,
     device: String,
     input: Vec<u8>,
@@ -35,13 +35,13 @@ pub(super) struct PacketSocket {
 
 /// What is to be known of a device.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct About {
-    pub(super) mac: Mac,
-    pub(super) mtu: u16,
+pub(crate) struct About {
+    pub(crate) mac: Mac,
+    pub(crate) mtu: u16,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Got {
+pub(crate) enum Got {
     Frame { bytes: usize, cast: Cast },
     Nothing,
     Down,
@@ -49,13 +49,13 @@ pub(super) enum Got {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Taken {
+pub(crate) enum Taken {
     Yes,
     No,
 }
 
 impl PacketSocket {
-    pub(super) fn open(device: &str) -> Result<(PacketSocket, About), LinkError> {
+    pub(crate) fn open(device: &str) -> Result<(PacketSocket, About), LinkError> {
         let failed = |doing| move |error| LinkError::system(doing, device, error);
         let index = netlink::index_of(device)
             .map_err(|error| LinkError::Configure { device: device.to_owned(), error })?;
@@ -90,12 +90,12 @@ impl PacketSocket {
         Ok((socket, about))
     }
 
-    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+    pub(crate) fn descriptor(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
     /// The next frame, with its header, at the beginning of `into`.
-    pub(super) fn next(&mut self, into: &mut [u8]) -> Got {
+    pub(crate) fn next(&mut self, into: &mut [u8]) -> Got {
         if self.next == self.arrived.len() {
             match self.read() {
                 Ok(()) if self.arrived.is_empty() => return Got::Nothing,
@@ -118,7 +118,7 @@ impl PacketSocket {
     }
 
     /// Asked of the socket, which stays in its namespace wherever its thread has gone.
-    pub(super) fn has_device(&self) -> bool {
+    pub(crate) fn has_device(&self) -> bool {
         netdevice::name_to_index(self.fd.as_fd(), &self.device).is_ok()
     }
 
@@ -160,7 +160,7 @@ impl PacketSocket {
     }
 
     /// Takes a frame, with its header, into the batch that leaves with the next flush.
-    pub(super) fn put(&mut self, frame: &[u8], tally: &mut Tally) -> Taken {
+    pub(crate) fn put(&mut self, frame: &[u8], tally: &mut Tally) -> Taken {
         if self.waiting == BATCH {
             self.flush(tally);
         }
@@ -171,12 +171,12 @@ impl PacketSocket {
         Taken::Yes
     }
 
-    pub(super) fn is_flushed(&self) -> bool {
+    pub(crate) fn is_flushed(&self) -> bool {
         self.waiting == 0
     }
 
     /// Sends the batch, or as much of it as there is room for.
-    pub(super) fn flush(&mut self, tally: &mut Tally) {
+    pub(crate) fn flush(&mut self, tally: &mut Tally) {
         let mut sent = 0;
         while sent < self.waiting {
             match self.write(sent) {
@@ -211,7 +211,7 @@ impl PacketSocket {
     }
 
     /// Frames that the kernel had no room for since this was last asked.
-    pub(super) fn take_overruns(&self) -> u64 {
+    pub(crate) fn take_overruns(&self) -> u64 {
         let mut stats = libc::tpacket_stats { tp_packets: 0, tp_drops: 0 };
         let mut len = size_of_val(&stats) as libc::socklen_t;
         let fd = self.fd.as_raw_fd();

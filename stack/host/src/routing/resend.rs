@@ -1,28 +1,61 @@
-//! Sends whole IPv4 packets of anybody through one interface, by the kernel's routes there.
+//! Sends whole IP packets of anybody through one interface, by the kernel's routes there.
 
 use std::io;
-use std::net::{Ipv4Addr, SocketAddrV4};
+use std::net::{IpAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, OwnedFd};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sendto, socket_with};
 
 use crate::sys;
 
+/// How long room is waited for in what the interface has to send already.
+const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+
 #[derive(Debug)]
 pub struct Resender {
-    fd: OwnedFd,
+    v4: OwnedFd,
+    /// Where the kernel has IPv6.
+    v6: Option<OwnedFd>,
 }
 
 impl Resender {
     pub fn open(device: &str) -> io::Result<Resender> {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let fd = socket_with(AddressFamily::INET, SocketType::RAW, flags, Some(ipproto::RAW))?;
-        sys::bind_to_device(fd.as_fd(), device)?;
-        Ok(Resender { fd })
+        let open = |family| {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let fd = socket_with(family, SocketType::RAW, flags, Some(ipproto::RAW))?;
+            sys::bind_to_device(fd.as_fd(), device)?;
+            io::Result::Ok(fd)
+        };
+        Ok(Resender { v4: open(AddressFamily::INET)?, v6: open(AddressFamily::INET6).ok() })
     }
 
-    pub fn send(&self, dst: Ipv4Addr, packet: &[u8]) -> io::Result<()> {
-        sendto(&self.fd, packet, SendFlags::DONTWAIT, &SocketAddrV4::new(dst, 0))?;
-        Ok(())
+    pub fn send(&self, dst: impl Into<IpAddr>, packet: &[u8]) -> io::Result<()> {
+        Ok(self.try_send(dst.into(), packet)?)
+    }
+
+    /// Waits a little for room.
+    pub(crate) fn send_patiently(&self, dst: IpAddr, packet: &[u8]) -> io::Result<()> {
+        match self.try_send(dst, packet) {
+            Err(Errno::AGAIN) => {
+                let fd = if dst.is_ipv4() { Some(&self.v4) } else { self.v6.as_ref() };
+                let Some(fd) = fd else { return Err(Errno::AFNOSUPPORT.into()) };
+                poll(&mut [PollFd::new(fd, PollFlags::OUT)], Some(&PATIENCE))?;
+                Ok(self.try_send(dst, packet)?)
+            }
+            done => Ok(done?),
+        }
+    }
+
+    fn try_send(&self, dst: IpAddr, packet: &[u8]) -> Result<(), Errno> {
+        let done = match (dst, &self.v6) {
+            (IpAddr::V4(dst), _) => sendto(&self.v4, packet, SendFlags::DONTWAIT, &SocketAddrV4::new(dst, 0)),
+            (IpAddr::V6(dst), Some(fd)) => {
+                sendto(fd, packet, SendFlags::DONTWAIT, &SocketAddrV6::new(dst, 0, 0, 0))
+            }
+            (IpAddr::V6(_), None) => Err(Errno::AFNOSUPPORT),
+        };
+        done.map(drop)
     }
 }

@@ -1,0 +1,227 @@
+//! A router's forwarding path as two links: what the kernel is about to send on comes here first, by a netfilter queue,
+//! and goes its ordinary way where nobody listens.
+//!
+//! A packet that leaves as it came, before another is read, is let go by the kernel itself. What was kept in between is
+//! dropped there and sent anew through the interface, by the kernel's routes.
+
+mod rules;
+mod socket;
+
+use std::fmt;
+use std::net::IpAddr;
+use std::os::fd::BorrowedFd;
+use std::sync::Arc;
+
+use hopwise_core::endpoint::Neighbours;
+use hopwise_core::ip::Prefix;
+use hopwise_core::wire::IpView;
+use hopwise_core::{Instant, LinkEvent, Transmit};
+use parking_lot::Mutex;
+
+use crate::counters::{LinkCounters, LinkDrop, Tally};
+use crate::link::{Link, LinkError, Received, Sent};
+use crate::routing::Resender;
+use crate::tun::check_ip;
+
+use rules::Rules;
+use socket::{Judge, Queue, Queued, Verdict};
+
+/// Where a router stands between a wire and a radio.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForwardConfig {
+    pub wire: String,
+    pub radio: String,
+    /// Whose TCP it is about.
+    pub mobiles: Vec<Prefix>,
+    /// The first of two netfilter queues that are nobody else's.
+    pub queue: u16,
+}
+
+/// What came in on an interface of a router, and what leaves by it.
+pub struct Forward {
+    queue: Queue,
+    out: Resender,
+    device: String,
+    mtu: u16,
+    shared: Arc<Mutex<Shared>>,
+    tally: Tally,
+}
+
+/// What both sides know.
+struct Shared {
+    /// The packet that was read last, until it is known what becomes of it.
+    at_hand: Option<AtHand>,
+    _rules: Rules,
+}
+
+struct AtHand {
+    from: Judge,
+    /// The queue it came from.
+    queue: u16,
+    id: u32,
+    packet: Vec<u8>,
+}
+
+impl Forward {
+    /// The wire's side, then the radio's. What leads packets here goes when both are dropped.
+    pub fn open(config: &ForwardConfig) -> Result<[Forward; 2], LinkError> {
+        let failed = |device: &str, doing| {
+            let device = device.to_owned();
+            move |error| LinkError::system(doing, &device, error)
+        };
+        let devices = [&config.wire, &config.radio];
+        let mut sides = Vec::new();
+        for (device, number) in devices.into_iter().zip(config.queue..) {
+            let queue = Queue::bind(number).map_err(failed(device, "bind a netfilter queue"))?;
+            let out = Resender::open(device).map_err(failed(device, "open a raw socket"))?;
+            sides.push((device, queue, out));
+        }
+        let rules =
+            Rules::set(config).map_err(failed(&config.wire, "lead forwarded packets into a queue"))?;
+        let shared = Arc::new(Mutex::new(Shared { at_hand: None, _rules: rules }));
+        let side = |(device, queue, out): (&String, Queue, Resender)| {
+            let mtu = mtu_of(device);
+            Forward {
+                queue,
+                out,
+                device: device.clone(),
+                mtu,
+                shared: Arc::clone(&shared),
+                tally: Tally::new(),
+            }
+        };
+        let mut sides = sides.into_iter().map(side);
+        let (Some(wire), Some(radio)) = (sides.next(), sides.next()) else { unreachable!("one a device") };
+        Ok([wire, radio])
+    }
+
+    /// What was read last and did not leave goes no further in the kernel.
+    fn drop_at_hand(&mut self, shared: &mut Shared) {
+        if let Some(at_hand) = shared.at_hand.take() {
+            self.judge(&at_hand, Verdict::Drop);
+        }
+    }
+
+    fn judge(&mut self, at_hand: &AtHand, verdict: Verdict) {
+        // One that fails leaves the packet to the end of its queue.
+        if at_hand.from.say(at_hand.id, verdict).is_err() {
+            self.tally.dropped(LinkDrop::Refused);
+        }
+    }
+
+    fn send(&mut self, packet: &[u8]) -> Sent {
+        let Ok(view) = IpView::parse(packet) else {
+            self.tally.dropped(LinkDrop::NotIp);
+            return Sent::Refused(LinkDrop::NotIp);
+        };
+        match self.out.send_patiently(view.dst, packet) {
+            Ok(()) => {
+                self.tally.sent.count(packet.len());
+                Sent::Taken
+            }
+            Err(error) => {
+                let reason = match error.raw_os_error() {
+                    Some(libc::EAGAIN | libc::ENOBUFS | libc::ENOMEM) => LinkDrop::QueueFull,
+                    Some(libc::EMSGSIZE) => LinkDrop::TooBig,
+                    Some(libc::ENETDOWN) => LinkDrop::Down,
+                    Some(libc::ENODEV | libc::ENXIO) => LinkDrop::Gone,
+                    _ => LinkDrop::Refused,
+                };
+                self.tally.dropped(reason);
+                Sent::Refused(reason)
+            }
+        }
+    }
+}
+
+/// Of no consequence to a proxy, which makes no packet longer; 1500 where nobody says.
+fn mtu_of(device: &str) -> u16 {
+    let path = format!("/sys/class/net/{device}/mtu");
+    std::fs::read_to_string(path).ok().and_then(|text| text.trim().parse().ok()).unwrap_or(1500)
+}
+
+impl Link for Forward {
+    fn name(&self) -> &str {
+        &self.device
+    }
+
+    fn mtu(&self) -> u16 {
+        self.mtu
+    }
+
+    fn neighbours(&self) -> Neighbours {
+        Neighbours::Implied
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.queue.descriptor())
+    }
+
+    fn receive(&mut self, _now: Instant, into: &mut [u8]) -> Received {
+        let shared = Arc::clone(&self.shared);
+        let mut shared = shared.lock();
+        self.drop_at_hand(&mut shared);
+        let (judge, queue) = (self.queue.judge(), self.queue.number());
+        match self.queue.next() {
+            Ok(Some(Queued { id, packet })) => {
+                let Some(to) = into.get_mut(..packet.len()) else {
+                    self.tally.dropped(LinkDrop::Oversized);
+                    return Received::Dropped;
+                };
+                to.copy_from_slice(packet);
+                let packet = packet.to_vec();
+                let received = check_ip(&packet, &mut self.tally);
+                shared.at_hand = Some(AtHand { from: judge, queue, id, packet });
+                received
+            }
+            Ok(None) => Received::Nothing,
+            Err(error) => {
+                tracing::warn!(%error, device = self.device, "the queue");
+                self.tally.dropped(LinkDrop::Overrun);
+                Received::Nothing
+            }
+        }
+    }
+
+    fn transmit(&mut self, _now: Instant, _transmit: &Transmit, packet: &[u8]) -> Sent {
+        let shared = Arc::clone(&self.shared);
+        let mut shared = shared.lock();
+        // From the other side, as it came, and before anything else of that side: the kernel has it already.
+        let own = self.queue.number();
+        let is_at_hand = |at_hand: &mut AtHand| at_hand.queue != own && at_hand.packet == packet;
+        if let Some(at_hand) = shared.at_hand.take_if(is_at_hand) {
+            self.judge(&at_hand, Verdict::Accept);
+            self.tally.sent.count(packet.len());
+            return Sent::Taken;
+        }
+        self.send(packet)
+    }
+
+    fn flush(&mut self, _now: Instant) {}
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    fn handle_timeout(&mut self, _now: Instant) {}
+
+    fn drain_events(&mut self, _sink: &mut dyn FnMut(&LinkEvent<'_>)) {
+        // All that was read is dealt with.
+        let shared = Arc::clone(&self.shared);
+        self.drop_at_hand(&mut shared.lock());
+    }
+
+    fn counters(&self) -> LinkCounters {
+        self.tally.show(&self.device)
+    }
+}
+
+impl fmt::Debug for Forward {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Forward").field("device", &self.device).finish_non_exhaustive()
+    }
+}
+
+fn family(address: IpAddr) -> &'static str {
+    if address.is_ipv4() { "ip" } else { "ip6" }
+}

@@ -1,0 +1,186 @@
+//! Leads what is forwarded into queues, by rules that let it go on where nobody listens (`bypass`).
+//!
+//! They go when the links do. What a crash left behind does no harm until the next start, which replaces it. A kernel
+//! whose nft knows no queues is asked through iptables, which is nft's, too, or the older one.
+
+use std::fmt::Write as _;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::process::{Command, Stdio};
+
+use hopwise_core::ip::Prefix;
+
+use super::{ForwardConfig, family};
+use crate::raw::guard::{OWN_NAMESPACE, in_namespace, nft};
+
+#[derive(Debug)]
+pub(super) struct Rules {
+    queue: u16,
+    made: Made,
+    /// Where the rules are: whoever drops them may be on a thread that has moved elsewhere.
+    namespace: File,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Made {
+    Nft,
+    Iptables,
+}
+
+/// The programs for both versions of IP.
+const IPTABLES: [&str; 2] = ["iptables", "ip6tables"];
+
+impl Rules {
+    pub(super) fn set(config: &ForwardConfig) -> io::Result<Rules> {
+        let (queue, namespace) = (config.queue, File::open(OWN_NAMESPACE)?);
+        let made = match nft(&with_nft(config)) {
+            Ok(()) => Made::Nft,
+            Err(of_nft) => {
+                let tried = with_iptables(config);
+                tried.map_err(|error| io::Error::new(error.kind(), format!("nft: {of_nft}; {error}")))?;
+                Made::Iptables
+            }
+        };
+        Ok(Rules { queue, made, namespace })
+    }
+}
+
+impl Drop for Rules {
+    fn drop(&mut self) {
+        let (queue, made) = (self.queue, self.made);
+        let gone = in_namespace(&self.namespace, || match made {
+            Made::Nft => nft(&format!("delete table inet {}\n", table(queue))),
+            Made::Iptables => {
+                IPTABLES.iter().for_each(|program| clear(program, queue));
+                Ok(())
+            }
+        });
+        if let Err(error) = gone {
+            tracing::warn!(%error, "the rules of the queue stay until the next start, and lead nowhere");
+        }
+    }
+}
+
+fn table(queue: u16) -> String {
+    format!("hopwise_proxy_{queue}")
+}
+
+fn chain(queue: u16) -> String {
+    format!("HOPWISE-{queue}")
+}
+
+/// Each network with what it is to the packets from the wire and from the radio.
+fn directions(config: &ForwardConfig) -> [(&str, &str, u16, [&'static str; 2]); 2] {
+    let ForwardConfig { wire, radio, queue, .. } = config;
+    [(wire, radio, *queue, ["daddr", "-d"]), (radio, wire, queue + 1, ["saddr", "-s"])]
+}
+
+/// Made, deleted and made again, so that a table that is there already is replaced in one step.
+fn with_nft(config: &ForwardConfig) -> String {
+    let table = table(config.queue);
+    let mut rules = String::new();
+    for (from, to, queue, [end, _]) in directions(config) {
+        for network in &config.mobiles {
+            let family = family(network.address());
+            // Writing to a String does not fail.
+            let matches =
+                format!("iifname \"{from}\" oifname \"{to}\" meta l4proto tcp {family} {end} {network}");
+            let _ = writeln!(rules, "    {matches} queue flags bypass to {queue}");
+        }
+    }
+    format!(
+        "table inet {table} {{}}\ndelete table inet {table}\ntable inet {table} {{\n  chain forwarded {{\n    \
+         type filter hook forward priority mangle; policy accept;\n{rules}  }}\n}}\n"
+    )
+}
+
+fn with_iptables(config: &ForwardConfig) -> io::Result<()> {
+    for (program, is_v6) in IPTABLES.into_iter().zip([false, true]) {
+        clear(program, config.queue);
+        let networks: Vec<_> = config.mobiles.iter().filter(|n| n.address().is_ipv6() == is_v6).collect();
+        if !networks.is_empty() {
+            restore(program, &for_iptables(config, &networks))?;
+        }
+    }
+    Ok(())
+}
+
+fn for_iptables(config: &ForwardConfig, networks: &[&Prefix]) -> String {
+    let chain = chain(config.queue);
+    let mut rules = String::new();
+    for (from, to, queue, [_, end]) in directions(config) {
+        for network in networks {
+            let matches = format!("-i {from} -o {to} -p tcp {end} {network}");
+            let _ = writeln!(rules, "-A {chain} {matches} -j NFQUEUE --queue-num {queue} --queue-bypass");
+        }
+    }
+    format!("*mangle\n:{chain} - [0:0]\n{rules}-I FORWARD -j {chain}\nCOMMIT\n")
+}
+
+/// What there is not cannot be removed, and need not be.
+fn clear(program: &str, queue: u16) {
+    let chain = chain(queue);
+    let run = |words: &[&str]| {
+        let mut command = Command::new(program);
+        command.args(["-w", "-t", "mangle"]).args(words).stdout(Stdio::null()).stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    while run(&["-D", "FORWARD", "-j", &chain]) {}
+    run(&["-F", &chain]);
+    run(&["-X", &chain]);
+}
+
+fn restore(program: &str, script: &str) -> io::Result<()> {
+    let program = format!("{program}-restore");
+    let mut command = Command::new(&program);
+    command.args(["-w", "--noflush"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut running =
+        command.spawn().map_err(|error| io::Error::new(error.kind(), format!("{program}: {error}")))?;
+    if let Some(mut input) = running.stdin.take() {
+        input.write_all(script.as_bytes())?;
+    }
+    let done = running.wait_with_output()?;
+    if done.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&done.stderr);
+    Err(io::Error::other(format!("{program}: {}", said.lines().next().unwrap_or("it failed"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config() -> ForwardConfig {
+        let mobiles = ["10.9.0.0/24", "fd09::/64"].map(|text| text.parse().expect("a prefix")).to_vec();
+        ForwardConfig { wire: "wire".into(), radio: "radio".into(), mobiles, queue: 7100 }
+    }
+
+    #[test]
+    fn both_ways_lead_into_queues_that_let_packets_go_on_where_nobody_listens() {
+        let script = with_nft(&config());
+        for rule in [
+            "iifname \"wire\" oifname \"radio\" meta l4proto tcp ip daddr 10.9.0.0/24 queue flags bypass to 7100\n",
+            "iifname \"radio\" oifname \"wire\" meta l4proto tcp ip6 saddr fd09::/64 queue flags bypass to 7101\n",
+        ] {
+            assert!(script.contains(rule), "{rule} in {script}");
+        }
+        assert_eq!(script.matches("queue flags bypass").count(), 4);
+        assert!(
+            script.starts_with("table inet hopwise_proxy_7100 {}\ndelete table inet hopwise_proxy_7100\n")
+        );
+    }
+
+    #[test]
+    fn iptables_is_told_the_same_family_by_family() {
+        let config = config();
+        let script = for_iptables(&config, &[&config.mobiles[0]]);
+        let matches = "-A HOPWISE-7100 -i radio -o wire -p tcp -s 10.9.0.0/24";
+        let rule = &format!("{matches} -j NFQUEUE --queue-num 7101 --queue-bypass\n");
+        assert!(
+            script.contains(rule) && script.ends_with("-I FORWARD -j HOPWISE-7100\nCOMMIT\n"),
+            "{script}"
+        );
+        assert!(!script.contains("fd09"));
+    }
+}

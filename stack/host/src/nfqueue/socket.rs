@@ -1,0 +1,167 @@
+//! A netfilter queue over netlink: packets that the kernel holds, and what becomes of them.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use rustix::io::Errno;
+use rustix::net::netlink::{NETFILTER, SocketAddrNetlink};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, bind, recv, send, socket_with,
+};
+
+use crate::netlink::message::{ACK, Message, REQUEST, attribute, messages};
+use crate::sys;
+
+/// The subsystem of queues, and its messages (linux/netfilter/nfnetlink_queue.h).
+const SUBSYSTEM: u16 = 3 << 8;
+const PACKET: u16 = SUBSYSTEM;
+const VERDICT: u16 = SUBSYSTEM | 1;
+const CONFIGURE: u16 = SUBSYSTEM | 2;
+const COMMAND: u16 = 1;
+const BIND: u8 = 1;
+const PARAMETERS: u16 = 2;
+const COPY_PACKET: u8 = 2;
+const MOST_QUEUED: u16 = 3;
+const MASK: u16 = 4;
+const FLAGS: u16 = 5;
+/// A queue that is full lets packets go on instead of dropping them.
+const FAIL_OPEN: u32 = 1;
+const PACKET_HEADER: u16 = 1;
+const VERDICT_HEADER: u16 = 2;
+const PAYLOAD: u16 = 10;
+/// Of a message of netfilter's: family, version, and the queue's number.
+const HEADER: usize = 4;
+const BUFFER: usize = 80 << 10;
+const RECEIVE_BUFFER: libc::c_int = 8 << 20;
+/// Packets that the kernel holds while we are busy.
+const QUEUED: u32 = 4_096;
+const NO_OVERRUN_ERRORS: (libc::c_int, libc::c_int) = (libc::SOL_NETLINK, libc::NETLINK_NO_ENOBUFS);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Verdict {
+    Drop,
+    Accept,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Queued<'a> {
+    pub(super) id: u32,
+    pub(super) packet: &'a [u8],
+}
+
+#[derive(Debug)]
+pub(super) struct Queue {
+    socket: Arc<OwnedFd>,
+    number: u16,
+    buffer: Vec<u8>,
+}
+
+fn message(kind: u16, flags: u16, queue: u16) -> Message {
+    let [high, low] = queue.to_be_bytes();
+    Message::new(kind, flags, 1).fixed(&[0, 0, high, low])
+}
+
+impl Queue {
+    /// One user a queue: busy where another has it.
+    pub(super) fn bind(number: u16) -> io::Result<Queue> {
+        let flags = SocketFlags::CLOEXEC;
+        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(NETFILTER))?;
+        bind(&socket, &SocketAddrNetlink::new(0, 0))?;
+        sys::set_option(socket.as_fd(), NO_OVERRUN_ERRORS, 1)?;
+        // A smaller buffer than was asked for works, too.
+        let _ = sys::set_option(socket.as_fd(), (libc::SOL_SOCKET, libc::SO_RCVBUFFORCE), RECEIVE_BUFFER);
+        let queue = Queue { socket: Arc::new(socket), number, buffer: vec![0; BUFFER] };
+        let configure = || message(CONFIGURE, REQUEST | ACK, number);
+        queue.ask(configure().attribute(COMMAND, &[BIND, 0, 0, 0]))?;
+        let parameters = [&0xffff_u32.to_be_bytes()[..], &[COPY_PACKET]].concat();
+        queue.ask(configure().attribute(PARAMETERS, &parameters))?;
+        queue.ask(configure().attribute(MOST_QUEUED, &QUEUED.to_be_bytes()))?;
+        let fail_open = FAIL_OPEN.to_be_bytes();
+        queue.ask(configure().attribute(FLAGS, &fail_open).attribute(MASK, &fail_open))?;
+        rustix::io::ioctl_fionbio(&*queue.socket, true)?;
+        Ok(queue)
+    }
+
+    /// No packets come before the queue is bound, and after that the first that come are read over: there are none,
+    /// since no rule leads here yet.
+    fn ask(&self, question: Message) -> io::Result<()> {
+        send(&*self.socket, &question.finish(), SendFlags::empty())?;
+        let mut buffer = [0_u8; 4 << 10];
+        sys::wait_to_read(self.socket.as_fd(), 2)?;
+        let (bytes, _) = recv(&*self.socket, &mut buffer[..], RecvFlags::empty())?;
+        match messages(&buffer[..bytes]).find_map(|heard| heard.errno()) {
+            None | Some(0) => Ok(()),
+            // Somebody else has it.
+            Some(libc::EPERM) => Err(io::ErrorKind::ResourceBusy.into()),
+            Some(code) => Err(io::Error::from_raw_os_error(code)),
+        }
+    }
+
+    pub(super) fn number(&self) -> u16 {
+        self.number
+    }
+
+    pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+
+    pub(super) fn next(&mut self) -> io::Result<Option<Queued<'_>>> {
+        loop {
+            match recv(&*self.socket, &mut self.buffer[..], RecvFlags::empty()) {
+                Ok((bytes, _)) if read(&self.buffer[..bytes]).is_some() => {
+                    return Ok(read(&self.buffer[..bytes]));
+                }
+                Ok(_) => {}
+                Err(Errno::AGAIN) => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    pub(super) fn judge(&self) -> Judge {
+        Judge { socket: Arc::clone(&self.socket), number: self.number }
+    }
+}
+
+/// Says what becomes of a queue's packets, wherever they were read. The kernel listens to the queue's own socket alone.
+#[derive(Clone, Debug)]
+pub(super) struct Judge {
+    socket: Arc<OwnedFd>,
+    number: u16,
+}
+
+impl Judge {
+    pub(super) fn say(&self, id: u32, verdict: Verdict) -> io::Result<()> {
+        let verdict = u32::from(verdict == Verdict::Accept);
+        let header = [verdict.to_be_bytes(), id.to_be_bytes()].concat();
+        let said = message(VERDICT, REQUEST, self.number).attribute(VERDICT_HEADER, &header);
+        send(&*self.socket, &said.finish(), SendFlags::empty())?;
+        Ok(())
+    }
+}
+
+/// The packet in a message, if it has one.
+fn read(bytes: &[u8]) -> Option<Queued<'_>> {
+    let heard = messages(bytes).find(|heard| heard.kind == PACKET)?;
+    let attributes = heard.body.get(HEADER..)?;
+    let id = attribute(attributes, PACKET_HEADER)?.get(..4)?;
+    let id = u32::from_be_bytes(id.try_into().ok()?);
+    Some(Queued { id, packet: attribute(attributes, PAYLOAD)? })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_is_read_with_the_number_that_its_verdict_names() {
+        let header = [&7_u32.to_be_bytes()[..], &[8, 0, 2, 0]].concat();
+        let told = message(PACKET, 0, 5).attribute(PACKET_HEADER, &header).attribute(3, &[0; 4]);
+        let bytes = told.attribute(PAYLOAD, b"packet").finish();
+        assert_eq!(read(&bytes), Some(Queued { id: 7, packet: b"packet" }));
+        assert!((0..bytes.len() - 2).all(|len| read(&bytes[..len]).is_none()));
+        let other = message(CONFIGURE, 0, 5).attribute(PACKET_HEADER, &header).finish();
+        assert_eq!(read(&other), None);
+    }
+}
