@@ -11,8 +11,10 @@ use crate::failure::{self, Failure};
 
 mod config;
 mod control;
+mod devices;
 mod plan;
 mod serve;
+mod sources;
 
 use control::{Request, Response, Status};
 

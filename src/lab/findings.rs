@@ -44,8 +44,7 @@ impl Beside {
     fn of(records: &[&Record]) -> Beside {
         let mean = |name: &str| {
             let metric = METRICS.iter().find(|metric| metric.name == name)?;
-            let values: Vec<f64> =
-                records.iter().filter_map(|record| (metric.of)(&record.result)).collect();
+            let values: Vec<f64> = records.iter().filter_map(|record| (metric.of)(&record.result)).collect();
             Some(summarize(&values)?.mean)
         };
         Beside {
@@ -104,8 +103,7 @@ impl ArmFindings {
     ) -> ArmFindings {
         let mine: Vec<_> =
             records.iter().filter(|record| record.arm == arm && record.point == *point).collect();
-        let values: Vec<_> =
-            mine.iter().filter_map(|record| Some((record.block, value(record)?))).collect();
+        let values: Vec<_> = mine.iter().filter_map(|record| Some((record.block, value(record)?))).collect();
         let summary = summarize(&values.iter().map(|(_, value)| *value).collect::<Vec<_>>());
         ArmFindings { samples: Samples { arm: arm.to_owned(), values }, summary, beside: Beside::of(&mine) }
     }

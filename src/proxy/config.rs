@@ -10,8 +10,9 @@ use hopwise_agents::base_station::forecast::ForecastSettings;
 use hopwise_agents::registry::{DEFAULT_BASE_STATION, Kind};
 use hopwise_agents::validate_base_station;
 use hopwise_core::LinkId;
+use hopwise_host::nl80211::StationAddress;
 use hopwise_mesh::{ProxyConfig, ProxyRule};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 use crate::node::config::{Fault, Network};
 
@@ -41,6 +42,9 @@ pub(super) struct Config {
     /// Interfaces whose carrier says whether their mobiles can be reached.
     #[serde(default)]
     pub(super) carriers: Vec<Carrier>,
+    /// Wi-Fi interfaces whose stations are asked for.
+    #[serde(default)]
+    pub(super) stations: Vec<Stations>,
     /// Fades that are known before they come.
     #[serde(default)]
     pub(super) schedule: Vec<Fade>,
@@ -77,20 +81,43 @@ pub(super) struct Steer {
     pub(super) wire: String,
     pub(super) radio: String,
     pub(super) mobiles: Vec<Network>,
-    /// The first of two routing tables that are nobody else's.
-    #[serde(default = "table")]
-    pub(super) table: u32,
-    /// Of the rules that lead there.
-    #[serde(default = "priority")]
-    pub(super) priority: u32,
+    #[serde(default)]
+    pub(super) by: By,
+    /// With `tun`: the first of two routing tables that are nobody else's, and the rank of the rules that lead there.
+    table: Option<u32>,
+    priority: Option<u32>,
+    /// With `nfqueue`: the first of two queues that are nobody else's.
+    queue: Option<u16>,
 }
 
-fn table() -> u32 {
-    7100
+/// How its traffic comes here.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum By {
+    /// Rules of routing lead through the devices `fixed` and `mobile`.
+    #[default]
+    Tun,
+    /// The kernel asks before it sends on.
+    Nfqueue,
+    /// Both interfaces are ports of one bridge.
+    Bridge,
 }
 
-fn priority() -> u32 {
-    7100
+/// Where nothing else is said: routing tables, the rank of rules, and queues.
+const FIRST: u16 = 7100;
+
+impl Steer {
+    pub(super) fn table(&self) -> u32 {
+        self.table.unwrap_or(FIRST.into())
+    }
+
+    pub(super) fn priority(&self) -> u32 {
+        self.priority.unwrap_or(FIRST.into())
+    }
+
+    pub(super) fn queue(&self) -> u16 {
+        self.queue.unwrap_or(FIRST)
+    }
 }
 
 #[derive(Clone, Debug, Deserialize)]
@@ -167,6 +194,61 @@ impl Forecast {
     }
 }
 
+/// A Wi-Fi interface, and which of its stations are mobiles.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Stations {
+    pub(super) interface: String,
+    pub(super) mobiles: Vec<StationOf>,
+    /// How often they are asked for.
+    #[serde(default = "every")]
+    pub(super) every: Time,
+    /// A signal that is older says nothing.
+    #[serde(default = "stale")]
+    pub(super) stale: Time,
+    /// Who is not heard for so long is gone.
+    #[serde(default = "silence")]
+    pub(super) silence: Time,
+    /// So is whom so many frames in a row did not reach.
+    #[serde(default = "failures")]
+    pub(super) failures: u32,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct StationOf {
+    pub(super) address: IpAddr,
+    pub(super) station: Hardware,
+}
+
+/// As `iw dev wlan0 station dump` writes it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hardware(pub(super) StationAddress);
+
+impl<'de> Deserialize<'de> for Hardware {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Hardware, D::Error> {
+        let text = String::deserialize(from)?;
+        let custom = |error| serde::de::Error::custom(format_args!("`{text}`: {error}"));
+        text.parse().map(Hardware).map_err(custom)
+    }
+}
+
+fn every() -> Time {
+    Time(Duration::from_millis(100))
+}
+
+fn stale() -> Time {
+    Time(Duration::from_millis(500))
+}
+
+fn silence() -> Time {
+    Time(Duration::from_secs(2))
+}
+
+fn failures() -> u32 {
+    50
+}
+
 /// Counted from the proxy's start.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -220,6 +302,12 @@ fn read(document: &Document) -> Result<Config, Box<Refusal>> {
             return Err(document.refuse(&place.key("hysteresis_db"), problem, "a number from 0 to 50"));
         }
     }
+    for (nth, stations) in config.stations.iter().enumerate() {
+        if stations.every.0 < Duration::from_millis(10) {
+            let place = Place::root().key("stations").index(nth).key("every");
+            return Err(document.refuse(&place, "the kernel would do nothing else", "10ms or more"));
+        }
+    }
     for (nth, fade) in config.schedule.iter().enumerate() {
         if fade.ends.0 <= fade.begins.0 {
             let place = Place::root().key("schedule").index(nth).key("ends");
@@ -239,9 +327,24 @@ fn check_steer(document: &Document, steer: &Steer) -> Result<(), Box<Refusal>> {
         return Err(document.refuse(&place.key("radio"), "it is the wire's too", "another interface"));
     }
     // The kernel's own tables end at 255, and the second table is the next one.
-    if steer.table <= 255 || steer.table == u32::MAX {
+    if steer.table() <= 255 || steer.table() == u32::MAX {
         let accepted = "256 or more";
-        return Err(document.refuse(&place.key("table"), format!("table {}", steer.table), accepted));
+        return Err(document.refuse(&place.key("table"), format!("table {}", steer.table()), accepted));
+    }
+    if steer.queue() == u16::MAX {
+        let accepted = "65534 or less";
+        return Err(document.refuse(&place.key("queue"), "there is no second queue", accepted));
+    }
+    let others = [
+        ("table", steer.table.is_some(), By::Tun, "tun"),
+        ("priority", steer.priority.is_some(), By::Tun, "tun"),
+        ("queue", steer.queue.is_some(), By::Nfqueue, "nfqueue"),
+    ];
+    for (key, is_given, by, name) in others {
+        if is_given && steer.by != by {
+            let accepted = format!("it goes with `by: {name}`");
+            return Err(document.refuse_key(&place.key(key), "nothing would come of it", &accepted));
+        }
     }
     Ok(())
 }
@@ -304,6 +407,14 @@ mod tests {
             ("steer: { wire: a, radio: b, mobiles: [10.0.0.0/8], table: 254 }\n", "(256 or more)"),
             ("schedule: [{ mobile: 10.0.0.1, begins: 5s, ends: 4s }]\n", "it ends before it begins"),
             ("schedule: [{ mobile: 10.0.0.1, begins: -5s, ends: 4s }]\n", "a time with its unit"),
+            ("steer: { wire: a, radio: b, mobiles: [10.0.0.0/8], queue: 3 }\n", "it goes with `by: nfqueue`"),
+            ("steer: { wire: a, radio: b, mobiles: [10.0.0.0/8], by: bridge, table: 300 }\n", "`by: tun`"),
+            ("steer: { wire: a, radio: b, mobiles: [10.0.0.0/8], by: veth }\n", "unknown variant `veth`"),
+            (
+                "stations: [{ interface: w, mobiles: [{ address: 10.0.0.1, station: 2:0 }] }]\n",
+                "no Ethernet address",
+            ),
+            ("stations: [{ interface: w, every: 1ms, mobiles: [] }]\n", "(10ms or more)"),
             ("limits: { flows: 0 }\n", "no flow could be followed"),
             ("forecast: { threshold_dbm: 3 }\n", "a number from -150 to 0"),
             ("forecast: { hysteresis_db: .nan }\n", "a number from 0 to 50"),

@@ -14,32 +14,30 @@ use hopwise_agents::base_station::forecast::{ForecastSettings, Forecaster};
 use hopwise_core::agent::LinkNews;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::trace::text::TraceText;
-use hopwise_core::{LinkEvent, Machine};
-use hopwise_host::netlink::{CarrierWatch, Detour, DetourConfig, End};
-use hopwise_host::{Driver, Fault, Link, Observer, Poller, SeenPacket, Tun, TunConfig, Turn};
-use hopwise_mesh::{Proxy, ProxyConfig};
+use hopwise_core::{Instant, LinkEvent, Machine};
+use hopwise_host::{Driver, Observer, Poller, SeenPacket, Turn};
+use hopwise_mesh::{Proxy, ProxyConfig, Told};
 use sd_notify::NotifyState;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::config::{Carrier, Config, Device, Fade, Forecast, MOBILE, Steer};
+use super::config::{Config, Forecast, MOBILE};
 use super::control::{Request, Response, Status};
+use super::{devices, sources};
 use crate::daemon::control::{self, Bound};
 use crate::daemon::tell as tell_systemd;
 use crate::failure::Failure;
-use crate::node::links::lane;
 
 /// Kept between two turns of the driver; it drains them each time.
 const TRACE_EVENTS: usize = 4096;
 /// How often links that may have fallen silent are looked at.
 const TICK: Duration = Duration::from_millis(100);
 const MOST_FORECASTS: usize = 4096;
-/// How often a carrier's thread looks whether the proxy has ended.
-const CARRIER_MS: u32 = 500;
 
 /// What the driver's thread is asked to do.
 enum Command {
     Tell(Request, Option<Sender<Response>>),
+    Hear(Told),
     /// Some time has passed: who has fallen silent?
     Tick,
     End,
@@ -69,7 +67,7 @@ impl Teller {
 
 pub(super) fn run(config: &Config) -> Result<(), Failure> {
     let trace = config.trace.as_deref().map(TraceFile::create).transpose()?;
-    let links = vec![open(&config.fixed)?, open(&config.mobile)?];
+    let links = devices::open(config)?;
     let key = hopwise_host::random_key().map_err(|error| Failure::failed("make a key", error))?;
     let of_proxy = ProxyConfig { key, ..config.proxy(if trace.is_some() { TRACE_EVENTS } else { 0 }) };
     let proxy = Proxy::new(of_proxy, Box::new(StandardAgents::default()))
@@ -83,10 +81,12 @@ pub(super) fn run(config: &Config) -> Result<(), Failure> {
     })?;
     let (commands, told) = channel();
     let teller = Teller { commands, poller: driver.poller() };
-    for carrier in &config.carriers {
-        watch(carrier, &teller)?;
+    let sources = sources::open(config, driver.clock())?;
+    if !sources.is_empty() {
+        let (teller, clock) = (teller.clone(), driver.clock());
+        spawn("links", move || sources::listen(sources, clock, |told| teller.tell(Command::Hear(told))))?;
     }
-    let detours = config.steer.as_ref().map(|steer| steer_by(config, steer)).transpose()?;
+    let detours = devices::steer(config)?;
     keep_time(teller, config, &bound)?;
     tell_systemd(NotifyState::Ready);
     tracing::info!("ready");
@@ -98,94 +98,14 @@ pub(super) fn run(config: &Config) -> Result<(), Failure> {
     ended
 }
 
-fn open(device: &Device) -> Result<Box<dyn Link>, Failure> {
-    let failed = |error| Failure::failed("open a device", error);
-    let tun: Box<dyn Link> = Box::new(Tun::open(&TunConfig::new(&device.name)).map_err(failed)?);
-    loosen(&device.name);
-    match &device.fault {
-        Some(fault) => {
-            let lane = lane(fault);
-            Ok(Box::new(Fault::wrap(tun, lane, lane, fault.seed).map_err(failed)?))
-        }
-        None => Ok(tun),
-    }
-}
-
-/// What leaves the proxy comes in on a device that leads elsewhere, which a strict filter of sources would drop.
-fn loosen(device: &str) {
-    let path = format!("/proc/sys/net/ipv4/conf/{device}/rp_filter");
-    if let Err(error) = std::fs::write(&path, "2") {
-        tracing::warn!(%error, path, "the filter of sources stays as it is");
-    }
-}
-
-fn steer_by(config: &Config, steer: &Steer) -> Result<[Detour; 2], Failure> {
-    let detour = |from: &str, end, to: &str, table| {
-        let networks = steer.mobiles.iter().map(|network| network.0).collect();
-        let (from, to, priority) = (from.to_owned(), to.to_owned(), steer.priority);
-        Detour::open(&DetourConfig { from, end, networks, to, table, priority })
-            .map_err(|error| Failure::failed("lead packets through the proxy", error))
-    };
-    Ok([
-        detour(&steer.wire, End::Destination, &config.fixed.name, steer.table)?,
-        detour(&steer.radio, End::Source, &config.mobile.name, steer.table + 1)?,
-    ])
-}
-
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
     let spawned = thread::Builder::new().name(name.to_owned()).spawn(work);
     spawned.map(drop).map_err(|error| Failure::failed("start a thread", error))
 }
 
-fn watch(carrier: &Carrier, teller: &Teller) -> Result<(), Failure> {
-    let Carrier { interface, mobiles } = carrier.clone();
-    let mut watch = CarrierWatch::open(&interface)
-        .map_err(|error| Failure::failed("watch a carrier", format_args!("{interface}: {error}")))?;
-    let teller = teller.clone();
-    spawn("carrier", move || {
-        loop {
-            match watch.wait(CARRIER_MS) {
-                Ok(Some(is_up)) => {
-                    tracing::info!(interface, is_up, "carrier");
-                    let said =
-                        |peer: IpAddr| if is_up { Request::Up { peer } } else { Request::Gone { peer } };
-                    if !mobiles.iter().all(|peer| teller.tell(Command::Tell(said(*peer), None))) {
-                        return;
-                    }
-                }
-                Ok(None) => {}
-                Err(error) => {
-                    tracing::error!(%error, interface, "its carrier is not heard of any more");
-                    return;
-                }
-            }
-        }
-    })
-}
-
-/// A fade that is known before it comes.
-async fn follow(fade: Fade, teller: Teller) {
-    let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-    let (begins, ends, peer) = (fade.begins.0, fade.ends.0, fade.mobile);
-    let outage_us = micros(ends.saturating_sub(begins));
-    let steps = [
-        (begins.saturating_sub(fade.lead.0), Request::GoingDown { peer, rtt_us: 0, outage_us }),
-        (begins, Request::Gone { peer }),
-        (ends, Request::Up { peer }),
-    ];
-    let mut past = Duration::ZERO;
-    for (at, request) in steps {
-        tokio::time::sleep(at.saturating_sub(past)).await;
-        past = at;
-        if !teller.tell(Command::Tell(request, None)) {
-            return;
-        }
-    }
-}
-
-/// Signals, the schedule and the control socket, on a thread with tokio's clock.
+/// Signals, the forecast's ticks and the control socket, on a thread with tokio's clock.
 fn keep_time(teller: Teller, config: &Config, bound: &Bound) -> Result<(), Failure> {
-    let (schedule, has_forecast) = (config.schedule.clone(), config.forecast.is_some());
+    let has_forecast = config.forecast.is_some();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed("start a runtime", error))?;
     let listener = {
@@ -197,9 +117,6 @@ fn keep_time(teller: Teller, config: &Config, bound: &Bound) -> Result<(), Failu
         runtime.block_on(async {
             let told = teller.clone();
             tokio::spawn(control::serve(listener, move |request| told.ask(request)));
-            for fade in schedule {
-                tokio::spawn(follow(fade, teller.clone()));
-            }
             let ticker = teller.clone();
             if has_forecast {
                 tokio::spawn(async move {
@@ -231,6 +148,7 @@ fn drive(
                     let response = obey(&mut driver, request, forecasts.as_mut());
                     answer.map(|answer| answer.send(response).is_ok());
                 }
+                Command::Hear(told) => hear(&mut driver, &told, forecasts.as_mut()),
                 Command::Tick => forecasts.iter_mut().for_each(|forecasts| forecasts.tick(&mut driver)),
                 Command::End => {
                     driver.act(|now, proxy| proxy.let_go(now));
@@ -245,10 +163,20 @@ fn drive(
     }
 }
 
+/// What a source says. Signals are of use where there is a forecast.
+fn hear(driver: &mut Driver<Proxy>, told: &Told, forecasts: Option<&mut Forecasts>) {
+    match (told.event, forecasts) {
+        (LinkEvent::Signal { from, dbm }, Some(forecasts)) => {
+            forecasts.hear(driver, told.at, from, dbm);
+        }
+        _ => tell(driver, &told.event),
+    }
+}
+
 fn obey(driver: &mut Driver<Proxy>, request: Request, forecasts: Option<&mut Forecasts>) -> Response {
     if let Request::Signal { peer, dbm } = request {
         return match forecasts {
-            Some(forecasts) => forecasts.hear(driver, peer, dbm),
+            Some(forecasts) => forecasts.hear(driver, driver.clock().now(), peer, dbm),
             None => Response::Refused("this proxy has no `forecast`".to_owned()),
         };
     }
@@ -281,12 +209,12 @@ impl Forecasts {
         Forecasts { settings, links: BTreeMap::new() }
     }
 
-    fn hear(&mut self, driver: &mut Driver<Proxy>, peer: IpAddr, dbm: i8) -> Response {
+    fn hear(&mut self, driver: &mut Driver<Proxy>, at: Instant, peer: IpAddr, dbm: i8) -> Response {
         if self.links.len() >= MOST_FORECASTS && !self.links.contains_key(&peer) {
             return Response::Refused(format!("more than {MOST_FORECASTS} mobiles"));
         }
         let forecaster = self.links.entry(peer).or_insert_with(|| Forecaster::new(self.settings));
-        if let Some(news) = forecaster.on_signal(driver.clock().now(), dbm) {
+        if let Some(news) = forecaster.on_signal(at, dbm) {
             tell(driver, &event_of(peer, news));
         }
         Response::Done

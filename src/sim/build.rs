@@ -64,9 +64,9 @@ pub(super) fn world(plan: &Plan) -> Result<World<Host>, Unbuildable> {
         hosts.push(Host::new(Node::new(config, endpoint), flows_of(plan, node)));
     }
     if let Some(gateway) = &plan.gateway {
-        let news = gateway::told(gateway, &plan.channel.outages, plan.end(), plan.seed);
+        let news = gateway::source(gateway, &plan.channel.outages, plan.end(), plan.seed);
         let serving = serving(plan, gateway.node).map_err(Unbuildable)?;
-        hosts[gateway.node as usize].serve(serving, news);
+        hosts[gateway.node as usize].serve(serving, Box::new(news));
     }
     let mut world = World::new(air(plan, Framing::Packet, &address_of), hosts);
     world.set_loads(loads::of);

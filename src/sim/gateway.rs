@@ -1,6 +1,5 @@
 //! What a base station is told of its links: the outages of the channel as they are, or as a forecast has them.
 
-use std::collections::VecDeque;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -8,6 +7,7 @@ use hopwise_air::channel::Outage;
 use hopwise_air::random::{Purpose, Stream};
 use hopwise_core::agent::LinkNews;
 use hopwise_core::{Instant, LinkEvent};
+use hopwise_mesh::{Schedule, Told};
 
 use super::build::address_of;
 
@@ -47,14 +47,14 @@ impl Default for Forecast {
 
 /// What is told of the link to a mobile, and when.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ToldNews {
-    pub at: Instant,
-    pub peer: IpAddr,
-    pub news: LinkNews,
+struct ToldNews {
+    at: Instant,
+    peer: IpAddr,
+    news: LinkNews,
 }
 
 impl ToldNews {
-    pub(super) fn event(&self) -> LinkEvent<'static> {
+    fn event(&self) -> LinkEvent<'static> {
         let peer = self.peer;
         match self.news {
             LinkNews::GoingDown { rtt, outage } => LinkEvent::GoingDown { peer, rtt, outage },
@@ -69,8 +69,14 @@ const RTT: Duration = Duration::from_millis(20);
 /// Of a fade that never comes.
 const FALSE_OUTAGE: Duration = Duration::from_secs(2);
 
+/// What the channel will do, as the forecast has it.
+pub(super) fn source(gateway: &GatewayPlan, outages: &[Outage], end: Instant, seed: u64) -> Schedule {
+    let told = told(gateway, outages, end, seed);
+    Schedule::new(told.iter().map(|told| Told { at: told.at, event: told.event() }))
+}
+
 /// In the order of time.
-pub(super) fn told(gateway: &GatewayPlan, outages: &[Outage], end: Instant, seed: u64) -> VecDeque<ToldNews> {
+fn told(gateway: &GatewayPlan, outages: &[Outage], end: Instant, seed: u64) -> Vec<ToldNews> {
     let Forecast { lead, error_ppm, missing_ppm, false_alarms, late } = gateway.forecast;
     let mut stream = Stream::new(seed, gateway.node, Purpose::Forecast);
     let mut told = Vec::new();
@@ -95,7 +101,7 @@ pub(super) fn told(gateway: &GatewayPlan, outages: &[Outage], end: Instant, seed
         told.push(ToldNews { at, peer, news });
     }
     told.sort_by_key(|told| told.at);
-    told.into()
+    told
 }
 
 /// The gateway's own links' outages; those that overlap are one.

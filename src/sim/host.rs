@@ -1,14 +1,11 @@
 //! A mesh node with the programs that run on it.
 
-use std::collections::VecDeque;
-
 use hopwise_core::endpoint::Event;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Instant, LinkEvent, LinkId, Machine, Rx, Transmit};
-use hopwise_mesh::{Gateway, Node};
+use hopwise_mesh::{Gateway, LinkSource, Node, Told};
 
 use super::build::RADIO;
-use super::gateway::ToldNews;
 use super::programs::{Counted, Flow};
 
 #[derive(Debug)]
@@ -23,7 +20,7 @@ pub struct Host {
     /// What stands before the node, where it is a base station.
     gateway: Option<Gateway>,
     /// What the node will be told of its links.
-    news: VecDeque<ToldNews>,
+    news: Option<Box<dyn LinkSource>>,
 }
 
 impl Host {
@@ -31,15 +28,15 @@ impl Host {
         flows.iter_mut().for_each(|flow| flow.open(&mut node));
         let is_saturated = flows.iter().any(Flow::is_saturated);
         let has_sink = flows.iter().any(Flow::is_sink);
-        let (gateway, news) = (None, VecDeque::new());
+        let (gateway, news) = (None, None);
         let mut host = Host { node, flows, next: Instant::ZERO, is_saturated, has_sink, gateway, news };
         host.find_next();
         host
     }
 
     /// Makes it a base station, that is told of its links.
-    pub(super) fn serve(&mut self, gateway: Option<Gateway>, news: VecDeque<ToldNews>) {
-        (self.gateway, self.news) = (gateway, news);
+    pub(super) fn serve(&mut self, gateway: Option<Gateway>, news: Box<dyn LinkSource>) {
+        (self.gateway, self.news) = (gateway, Some(news));
         self.find_next();
     }
 
@@ -61,7 +58,7 @@ impl Host {
     }
 
     fn find_next(&mut self) {
-        let told = self.news.front().map(|told| told.at);
+        let told = self.news.as_ref().and_then(|news| news.poll_timeout());
         self.next = self.flows.iter().map(Flow::next).chain(told).min().unwrap_or(Instant::FAR);
     }
 
@@ -85,11 +82,10 @@ impl Host {
     }
 
     fn tell(&mut self, now: Instant) {
-        while let Some(told) = self.news.front().copied().filter(|told| told.at <= now) {
-            self.news.pop_front();
+        while let Some(Told { event, .. }) = self.news.as_mut().and_then(|news| news.poll_news(now)) {
             match &mut self.gateway {
-                Some(gateway) => gateway.handle_link_event(&mut self.node, now, RADIO, &told.event()),
-                None => self.node.handle_link_event(now, RADIO, &told.event()),
+                Some(gateway) => gateway.handle_link_event(&mut self.node, now, RADIO, &event),
+                None => self.node.handle_link_event(now, RADIO, &event),
             }
         }
     }

@@ -9,8 +9,9 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
-use crate::namespace::{Namespace, Running, can_run};
+use crate::namespace::{Namespace, Running, can_run, missing};
 use crate::world::{until, within_patience};
 
 #[path = "proxy/capture.rs"]
@@ -20,22 +21,59 @@ mod fade;
 
 const MOBILE: &str = "10.9.0.2";
 
-/// Three kernels: a fixed host, a router, a mobile.
+/// How the proxy stands in the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum By {
+    Tun,
+    Nfqueue,
+    Bridge,
+}
+
+/// The ways that can be gone here; says what cannot be, and why.
+fn ways(test: &str) -> Vec<By> {
+    if !can_run(test, &["nft", "ethtool"]) {
+        return Vec::new();
+    }
+    let can_queue =
+        Path::new("/proc/net/netfilter/nfnetlink_queue").exists() && missing("iptables").is_none();
+    if !can_queue {
+        println!("skipped: {test}: over NFQUEUE: no queues in this kernel, or iptables is not installed");
+    }
+    [By::Tun, By::Nfqueue, By::Bridge].into_iter().filter(|by| can_queue || *by != By::Nfqueue).collect()
+}
+
+/// Three kernels: a fixed host, a router or a bridge, a mobile.
 pub(crate) struct Network {
     pub(crate) fixed: Namespace,
     pub(crate) router: Namespace,
     pub(crate) mobile: Namespace,
+    by: By,
+    mobile_address: &'static str,
     folder: PathBuf,
 }
 
 impl Network {
     pub(crate) fn new(name: &str) -> Network {
+        Network::by(name, By::Tun)
+    }
+
+    pub(crate) fn by(name: &str, by: By) -> Network {
         let (fixed, router, mobile) = (Namespace::new(), Namespace::new(), Namespace::new());
-        fixed.join(&router, "wire", "10.8.0.1/24", "10.8.0.2/24");
-        router.join(&mobile, "radio", "10.9.0.1/24", "10.9.0.2/24");
-        fixed.ip(&["route", "add", "default", "via", "10.8.0.2"]);
-        mobile.ip(&["route", "add", "default", "via", "10.9.0.1"]);
-        router.sysctl("ipv4/ip_forward", "1");
+        if by == By::Bridge {
+            fixed.join(&router, "wire", "10.9.0.1/24", "10.7.0.1/24");
+            router.join(&mobile, "radio", "10.7.1.1/24", "10.9.0.2/24");
+            router.ip(&["link", "add", "bridge", "type", "bridge"]);
+            for port in ["wire", "radio"] {
+                router.ip(&["link", "set", port, "master", "bridge"]);
+            }
+            router.ip(&["link", "set", "bridge", "up"]);
+        } else {
+            fixed.join(&router, "wire", "10.8.0.1/24", "10.8.0.2/24");
+            router.join(&mobile, "radio", "10.9.0.1/24", "10.9.0.2/24");
+            fixed.ip(&["route", "add", "default", "via", "10.8.0.2"]);
+            mobile.ip(&["route", "add", "default", "via", "10.9.0.1"]);
+            router.sysctl("ipv4/ip_forward", "1");
+        }
         // A window of some hundred segments, so that nothing is lost for lack of room anywhere.
         mobile.sysctl("ipv4/tcp_rmem", "4096 131072 262144");
         for namespace in [&fixed, &router, &mobile] {
@@ -47,7 +85,26 @@ impl Network {
         }
         let folder = std::env::temp_dir().join(format!("hopwise-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
-        Network { fixed, router, mobile, folder }
+        Network { fixed, router, mobile, by, mobile_address: MOBILE, folder }
+    }
+
+    /// The same over IPv6 alone; connections go to the mobile's address of that family.
+    pub(crate) fn v6(name: &str) -> Network {
+        let mut network = Network::new(name);
+        let Network { fixed, router, mobile, .. } = &network;
+        for (namespace, address, device) in [
+            (fixed, "fd08::1/64", "wire"),
+            (router, "fd08::2/64", "wire"),
+            (router, "fd09::1/64", "radio"),
+            (mobile, "fd09::2/64", "radio"),
+        ] {
+            namespace.ip(&["addr", "add", address, "dev", device, "nodad"]);
+        }
+        router.sysctl("ipv6/conf/all/forwarding", "1");
+        fixed.ip(&["route", "add", "fd09::/64", "via", "fd08::2"]);
+        mobile.ip(&["route", "add", "fd08::/64", "via", "fd09::1"]);
+        network.mobile_address = "fd09::2";
+        network
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -61,13 +118,17 @@ impl Network {
     /// Starts the proxy with that agent, the wire's side late by `delay`, and waits until it answers.
     pub(crate) fn proxy(&self, agent: &str, delay: &str) -> Running {
         let config = self.path("proxy.yaml");
+        let by = format!("{:?}", self.by).to_lowercase();
+        let mobile = self.mobile_address;
         let text = format!(
             "fixed: {{ name: hopf, fault: {{ delay: {delay} }} }}\nmobile: {{ name: hopm }}\n\
-             steer: {{ wire: wire, radio: radio, mobiles: [10.9.0.0/24] }}\nagent: \"{agent}\"\n\
-             control: {}\ncarriers: [{{ interface: radio, mobiles: [{MOBILE}] }}]\n\
+             steer: {{ wire: wire, radio: radio, mobiles: [10.9.0.0/24, \"fd09::/64\"], by: {by} }}\n\
+             agent: \"{agent}\"\ncontrol: {}\ncarriers: [{{ interface: radio, mobiles: [\"{mobile}\"] }}]\n\
              forecast: {{ threshold_dbm: -80 }}\n",
             self.socket().display()
         );
+        // A delay of nothing is none: what passes then is never copied.
+        let text = if delay == "none" { text.replace(", fault: { delay: none }", "") } else { text };
         let trace = std::env::var("HOPWISE_PROXY_TRACE").map(|path| format!("trace: {path}\n"));
         let text = text + &trace.unwrap_or_default();
         fs::write(&config, text).expect("a file");
@@ -94,18 +155,55 @@ impl Network {
         answer
     }
 
+    pub(crate) fn tell_down(&self, outage_ms: u64) -> String {
+        let (peer, outage_us) = (self.mobile_address, outage_ms * 1_000);
+        let text = format!("\"peer\":\"{peer}\",\"rtt_us\":1000,\"outage_us\":{outage_us}");
+        self.tell(&format!("{{\"tell\":\"going-down\",{text}}}"))
+    }
+
+    pub(crate) fn tell_of(&self, news: &str) -> String {
+        self.tell(&format!("{{\"tell\":\"{news}\",\"peer\":\"{}\"}}", self.mobile_address))
+    }
+
     /// The mobile's link lets nothing through, either way, or everything again.
     pub(crate) fn set_fade(&self, is_faded: bool) {
-        let script = if is_faded {
-            "add table inet fade; add chain inet fade out { type filter hook postrouting priority 0; }; \
-             add chain inet fade in { type filter hook prerouting priority 0; }; \
-             add rule inet fade out oifname \"radio\" ip protocol tcp drop; \
-             add rule inet fade in iifname \"radio\" ip protocol tcp drop"
-        } else {
-            "delete table inet fade"
+        let (place, script) = match (self.by, is_faded) {
+            (_, false) => (self.fading(), "delete table inet fade"),
+            (By::Tun | By::Nfqueue, true) => (
+                self.fading(),
+                "add table inet fade; add chain inet fade out { type filter hook postrouting priority 0; }; \
+                 add chain inet fade in { type filter hook prerouting priority 0; }; \
+                 add rule inet fade out oifname \"radio\" meta l4proto tcp drop; \
+                 add rule inet fade in iifname \"radio\" meta l4proto tcp drop",
+            ),
+            // Packet sockets see what comes in before any rule does.
+            (By::Bridge, true) => (
+                self.fading(),
+                "add table inet fade; add chain inet fade in { type filter hook prerouting priority 0; }; \
+                 add chain inet fade out { type filter hook output priority 0; }; \
+                 add rule inet fade out meta l4proto tcp drop; add rule inet fade in meta l4proto tcp drop",
+            ),
         };
-        let done = self.router.output(&["nft", script]);
+        let done = place.output(&["nft", script]);
         assert!(done.status.success(), "nft: {}", String::from_utf8_lossy(&done.stderr));
+    }
+
+    fn fading(&self) -> &Namespace {
+        if self.by == By::Bridge { &self.mobile } else { &self.router }
+    }
+
+    /// Rules and tables of ours in the router.
+    fn left_behind(&self) -> String {
+        let said = |words: &[&str]| {
+            let said = self.router.output(words);
+            String::from_utf8_lossy(&said.stdout).into_owned()
+        };
+        let rules = said(&["ip", "rule"]);
+        let rules = rules.lines().filter(|line| line.contains("iif "));
+        let (tables, chains) = (said(&["nft", "list", "tables"]), said(&["iptables", "-t", "mangle", "-S"]));
+        let others =
+            tables.lines().chain(chains.lines()).filter(|line| line.to_lowercase().contains("hopwise"));
+        rules.chain(others).collect::<Vec<_>>().join("\n")
     }
 
     /// One of the fixed host's counters of TCP.
@@ -118,15 +216,20 @@ impl Network {
         value.unwrap_or_else(|| panic!("no counter is called {name}"))
     }
 
-    /// A transfer from the fixed host to the mobile, that goes on until it is dropped.
-    pub(crate) fn transfer(&self, control: &str) -> Transfer {
-        let listener = self.mobile.run(|| TcpListener::bind((MOBILE, 0))).expect("a port");
+    /// A connection from the fixed host to the mobile: its end there, and that at the mobile.
+    fn connection(&self, control: &str) -> (TcpStream, TcpStream) {
+        let listener = self.mobile.run(|| TcpListener::bind((self.mobile_address, 0))).expect("a port");
         let port = listener.local_addr().expect("bound").port();
+        let stream = self.fixed.run(|| TcpStream::connect((self.mobile_address, port))).expect("it connects");
+        rustix::net::sockopt::set_tcp_congestion(&stream, control).expect("the kernel has it");
+        (stream, listener.accept().expect("it is accepted").0)
+    }
+
+    /// As much as leaves from the fixed host to the mobile, until it is dropped.
+    pub(crate) fn transfer(&self, control: &str) -> Transfer {
+        let (stream, mut reader) = self.connection(control);
         let received = Arc::new(AtomicU64::new(0));
         let ends = Arc::new(AtomicBool::new(false));
-        let stream = self.fixed.run(|| TcpStream::connect((MOBILE, port))).expect("it connects");
-        rustix::net::sockopt::set_tcp_congestion(&stream, control).expect("the kernel has it");
-        let (mut reader, _) = listener.accept().expect("it is accepted");
         let count = Arc::clone(&received);
         thread::spawn(move || {
             let mut buffer = vec![0; 1 << 16];
@@ -139,6 +242,33 @@ impl Network {
         thread::spawn(move || {
             let chunk = vec![7; 1 << 16];
             while !is_over.load(Ordering::Relaxed) && writer.write_all(&chunk).is_ok() {}
+        });
+        Transfer { stream, received, ends }
+    }
+
+    /// Questions of 100 bytes from the mobile, answers of 1000 to it, a pause after each.
+    pub(crate) fn conversation(&self, control: &str) -> Transfer {
+        let (stream, mut mobile) = self.connection(control);
+        for end in [&stream, &mobile] {
+            end.set_nodelay(true).expect("the kernel has it");
+        }
+        let received = Arc::new(AtomicU64::new(0));
+        let ends = Arc::new(AtomicBool::new(false));
+        let mut fixed = stream.try_clone().expect("a handle");
+        thread::spawn(move || {
+            let mut question = [0; 100];
+            while fixed.read_exact(&mut question).is_ok() && fixed.write_all(&[7; 1_000]).is_ok() {}
+        });
+        let (count, is_over) = (Arc::clone(&received), Arc::clone(&ends));
+        thread::spawn(move || {
+            let mut answer = [0; 1_000];
+            while !is_over.load(Ordering::Relaxed) && mobile.write_all(&[3; 100]).is_ok() {
+                if mobile.read_exact(&mut answer).is_err() {
+                    return;
+                }
+                count.fetch_add(answer.len() as u64, Ordering::Relaxed);
+                thread::park_timeout(Duration::from_millis(50));
+            }
         });
         Transfer { stream, received, ends }
     }
@@ -175,55 +305,48 @@ impl Drop for Transfer {
     }
 }
 
-fn down(outage_ms: u64) -> String {
-    let outage_us = outage_ms * 1_000;
-    format!("{{\"tell\":\"going-down\",\"peer\":\"{MOBILE}\",\"rtt_us\":1000,\"outage_us\":{outage_us}}}")
-}
-
-fn news(what: &str) -> String {
-    format!("{{\"tell\":\"{what}\",\"peer\":\"{MOBILE}\"}}")
-}
-
 #[test]
 fn a_router_forwards_through_the_proxy_and_as_before_when_it_ends_or_is_killed() {
     const NAME: &str = "a_router_forwards_through_the_proxy_and_as_before_when_it_ends_or_is_killed";
-    if !can_run(NAME, &["nft", "ethtool"]) {
-        return;
+    for by in ways(NAME) {
+        let network = Network::by("proxy-ends", by);
+        let mut running = network.proxy("ack-hold:mode=kick", "none");
+        let transfer = network.transfer("cubic");
+        transfer.wait_for(1_000_000);
+        let status = network.tell("{\"tell\":\"status\"}");
+        assert!(status.contains("\"flows\":1") && !status.contains("\"packets\":0"), "{by:?}: {status}");
+        running.0.kill().expect("it is killed");
+        running.0.wait().expect("it has ended");
+        transfer.wait_for(1_000_000);
+        // What a killed proxy left behind is in no other's way.
+        let mut second = network.proxy("none", "1ms");
+        transfer.wait_for(1_000_000);
+        second.interrupt();
+        transfer.wait_for(1_000_000);
+        let left = network.left_behind();
+        assert!(left.is_empty(), "also the killed proxy's: {left}");
     }
-    let network = Network::new("proxy-ends");
-    let mut running = network.proxy("ack-hold:mode=kick", "1ms");
-    let transfer = network.transfer("cubic");
-    transfer.wait_for(1_000_000);
-    let status = network.tell("{\"tell\":\"status\"}");
-    assert!(status.contains("\"flows\":1"), "{status}");
-    running.0.kill().expect("it is killed");
-    running.0.wait().expect("it has ended");
-    transfer.wait_for(1_000_000);
-    // What a killed proxy left behind is in no other's way.
-    let mut second = network.proxy("none", "1ms");
-    transfer.wait_for(1_000_000);
-    second.interrupt();
-    transfer.wait_for(1_000_000);
-    let rules = network.router.output(&["ip", "rule"]);
-    let rules = String::from_utf8_lossy(&rules.stdout).into_owned();
-    assert_eq!(rules.matches("iif ").count(), 0, "also the killed proxy's: {rules}");
 }
 
 #[test]
 fn a_proxy_that_is_killed_in_the_middle_of_a_hold_ends_no_connection() {
     const NAME: &str = "a_proxy_that_is_killed_in_the_middle_of_a_hold_ends_no_connection";
-    if !can_run(NAME, &["nft", "ethtool"]) {
-        return;
+    for by in ways(NAME) {
+        let network = Network::by("proxy-killed", by);
+        let mut running = network.proxy("ack-hold:mode=cumulative", "5ms");
+        let transfer = network.transfer("cubic");
+        transfer.wait_for(1_000_000);
+        network.tell_down(10_000);
+        network.tell_of("gone");
+        within_patience(until(|| !network.tell("{\"tell\":\"status\"}").contains("\"kept_packets\":0")));
+        running.0.kill().expect("it is killed");
+        running.0.wait().expect("it has ended");
+        transfer.wait_for(1_000_000);
+        // And the next one takes the same connection up where it is.
+        let _second = network.proxy("ack-hold", "none");
+        transfer.wait_for(1_000_000);
+        assert!(network.tell("{\"tell\":\"status\"}").contains("\"flows\":1"), "{by:?}");
     }
-    let network = Network::new("proxy-killed");
-    let mut running = network.proxy("ack-hold:mode=cumulative", "5ms");
-    let transfer = network.transfer("cubic");
-    transfer.wait_for(1_000_000);
-    network.tell(&down(10_000));
-    network.tell(&news("gone"));
-    running.0.kill().expect("it is killed");
-    running.0.wait().expect("it has ended");
-    transfer.wait_for(1_000_000);
 }
 
 #[test]
@@ -252,9 +375,11 @@ fn what_is_told_of_nobody_twice_or_in_nonsense_stops_nothing() {
     let network = Network::new("proxy-nonsense");
     let _running = network.proxy("ack-hold:mode=cumulative", "1ms");
     let transfer = network.transfer("reno");
-    let stranger = "{\"tell\":\"gone\",\"peer\":\"10.9.0.77\"}".to_owned();
-    for line in [stranger, news("up"), news("up"), down(0), down(u64::MAX / 1_000), news("up")] {
-        assert_eq!(network.tell(&line), "\"done\"\n", "{line}");
+    let stranger = network.tell("{\"tell\":\"gone\",\"peer\":\"10.9.0.77\"}");
+    let forecasts = [0, u64::MAX / 1_000].map(|ms| network.tell_down(ms));
+    let others = ["up", "up", "gone", "gone", "up"].map(|news| network.tell_of(news));
+    for answer in [stranger].into_iter().chain(forecasts).chain(others) {
+        assert_eq!(answer, "\"done\"\n");
     }
     for line in
         ["", "{}", "{\"tell\":\"gone\"}", "{\"tell\":\"going-down\",\"peer\":\"10.9.0.2\",\"rtt_us\":-1}"]

@@ -7,6 +7,7 @@ pub mod dsr;
 mod forward;
 mod gateway;
 pub mod gpsr;
+mod link_source;
 mod node;
 mod on_demand;
 mod proxy;
@@ -17,6 +18,7 @@ mod shim;
 mod static_routes;
 
 pub use gateway::Gateway;
+pub use link_source::{LinkSource, Schedule, Told};
 pub use node::{Interface, Node, NodeConfig, OWN_LINK};
 pub use on_demand::OnDemand;
 pub use proxy::{FlowKey, Proxy, ProxyConfig, ProxyCounts, ProxyRule};

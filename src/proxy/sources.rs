@@ -1,0 +1,132 @@
+//! Where a proxy's news of links come from while it runs: carriers, stations and the schedule, on one thread.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use hopwise_core::{Instant, LinkEvent};
+use hopwise_host::Clock;
+use hopwise_host::netlink::CarrierWatch;
+use hopwise_mesh::{LinkSource, Schedule, Told};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::config::{Carrier, Config, Fade};
+use crate::failure::Failure;
+
+mod stations;
+
+use stations::Stations;
+
+/// A source that may have something to say when its descriptor does.
+pub(super) trait Live: LinkSource {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>>;
+}
+
+/// Without anything due, so long.
+const LONGEST: Duration = Duration::from_secs(1);
+
+pub(super) fn open(config: &Config, clock: Clock) -> Result<Vec<Box<dyn Live>>, Failure> {
+    let mut sources: Vec<Box<dyn Live>> = Vec::new();
+    for carrier in &config.carriers {
+        sources.push(Box::new(Carriers::open(carrier)?));
+    }
+    for stations in &config.stations {
+        sources.push(Box::new(Stations::open(stations, clock)?));
+    }
+    if !config.schedule.is_empty() {
+        let began = clock.now();
+        let steps = config.schedule.iter().flat_map(|fade| steps(began, fade));
+        sources.push(Box::new(Schedule::new(steps)));
+    }
+    Ok(sources)
+}
+
+/// Hands on all that the sources say, until nobody listens.
+pub(super) fn listen(mut sources: Vec<Box<dyn Live>>, clock: Clock, tell: impl Fn(Told) -> bool) {
+    loop {
+        let now = clock.now();
+        for source in &mut sources {
+            while let Some(told) = source.poll_news(now) {
+                tracing::debug!(?told, "a link");
+                if !tell(told) {
+                    return;
+                }
+            }
+        }
+        let due = sources.iter().filter_map(|source| source.poll_timeout()).min();
+        let most = due.map_or(LONGEST, |due| due.since(clock.now())).min(LONGEST);
+        let most = Timespec::try_from(most).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
+        let descriptors = sources.iter().filter_map(|source| source.descriptor());
+        let mut ready: Vec<_> = descriptors.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        // An interrupted wait is one that was short.
+        let _ = poll(&mut ready, Some(&most));
+    }
+}
+
+/// A fade that is known before it comes.
+fn steps(began: Instant, fade: &Fade) -> [Told; 3] {
+    let (begins, ends, peer) = (fade.begins.0, fade.ends.0, fade.mobile);
+    let outage = ends.saturating_sub(begins);
+    let down = LinkEvent::GoingDown { peer, rtt: Duration::ZERO, outage };
+    [
+        Told { at: began + begins.saturating_sub(fade.lead.0), event: down },
+        Told { at: began + begins, event: LinkEvent::Gone { peer } },
+        Told { at: began + ends, event: LinkEvent::Up { peer } },
+    ]
+}
+
+impl Live for Schedule {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+}
+
+/// An interface's carrier, and whom it takes along.
+#[derive(Debug)]
+struct Carriers {
+    interface: String,
+    /// Until it cannot be heard any more.
+    watch: Option<CarrierWatch>,
+    mobiles: Vec<IpAddr>,
+    ready: VecDeque<Told>,
+}
+
+impl Carriers {
+    fn open(carrier: &Carrier) -> Result<Carriers, Failure> {
+        let Carrier { interface, mobiles } = carrier.clone();
+        let watch = CarrierWatch::open(&interface)
+            .map_err(|error| Failure::failed("watch a carrier", format_args!("{interface}: {error}")))?;
+        Ok(Carriers { interface, watch: Some(watch), mobiles, ready: VecDeque::new() })
+    }
+}
+
+impl LinkSource for Carriers {
+    fn poll_news(&mut self, at: Instant) -> Option<Told> {
+        while self.ready.is_empty() {
+            match self.watch.as_mut()?.wait(0) {
+                Ok(Some(is_up)) => {
+                    tracing::info!(interface = self.interface, is_up, "carrier");
+                    let event = |peer| if is_up { LinkEvent::Up { peer } } else { LinkEvent::Gone { peer } };
+                    self.ready.extend(self.mobiles.iter().map(|peer| Told { at, event: event(*peer) }));
+                }
+                Ok(None) => return None,
+                Err(error) => {
+                    tracing::error!(%error, interface = self.interface, "its carrier is not heard of any more");
+                    self.watch = None;
+                }
+            }
+        }
+        self.ready.pop_front()
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+}
+
+impl Live for Carriers {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.watch.as_ref().map(AsFd::as_fd)
+    }
+}
