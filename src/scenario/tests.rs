@@ -57,7 +57,7 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
         ("routing={ protocol: aodv, hops: 3 }", "unknown field `hops`"),
         ("routing.rules=rfc3561", "--set:1:15: `rules` changes nothing under protocol: static"),
         ("routing.net_diameter=9", "--set:1:22: `net_diameter` changes nothing under protocol: static"),
-        ("arms.x.set={ routing.rules: rfc3561 }", "--set:1:12: `rules` changes nothing"),
+        ("arms.x.set={ routing.rules: rfc3561 }", "--set:1:29: `rules` changes nothing"),
         ("traffic.0.background=true", "--set:1:22: all that flows is in the background"),
         ("traffic.0.to=n9", "no node is called `n9`"),
         ("traffic.0.to=first", "are the same node"),
