@@ -146,12 +146,13 @@ impl Document {
     pub fn load(path: &Path) -> Result<Document, LoadError> {
         let name = path.display().to_string();
         let unreadable = |problem: String| LoadError::Unreadable { name: name.clone(), problem };
-        let facts = std::fs::metadata(path).map_err(|error| unreadable(error.to_string()))?;
+        let no_file = |error: std::io::Error| unreadable(format!("{error}; expected a YAML file"));
+        let facts = std::fs::metadata(path).map_err(no_file)?;
         if facts.len() > LARGEST_FILE {
             let problem = format!("{} bytes are too many for a YAML file of ours", facts.len());
             return Err(unreadable(problem));
         }
-        let text = std::fs::read_to_string(path).map_err(|error| unreadable(error.to_string()))?;
+        let text = std::fs::read_to_string(path).map_err(no_file)?;
         Document::parse(&name, &text).map_err(LoadError::Refused)
     }
 

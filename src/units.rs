@@ -146,15 +146,17 @@ fn text<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
         Integer(u64),
         Decimal(f64),
     }
-    Ok(
-        match Scalar::deserialize(from)
-            .map_err(|_| D::Error::custom("expected a text such as 100ms or 1%"))?
-        {
-            Scalar::Text(text) => text,
-            Scalar::Integer(number) => number.to_string(),
-            Scalar::Decimal(number) => number.to_string(),
-        },
-    )
+    Ok(match Scalar::deserialize(from).map_err(unfit)? {
+        Scalar::Text(text) => text,
+        Scalar::Integer(number) => number.to_string(),
+        Scalar::Decimal(number) => number.to_string(),
+    })
+}
+
+/// What is no text at all, unless it is not even there.
+fn unfit<E: serde::de::Error>(error: E) -> E {
+    let is_missing = error.to_string().starts_with("missing field");
+    if is_missing { error } else { E::custom("no text, expected a text such as 100ms or 1%") }
 }
 
 impl Time {

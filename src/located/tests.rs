@@ -9,6 +9,14 @@ use super::*;
 struct Plan {
     name: String,
     links: Vec<Link>,
+    #[serde(default)]
+    waits: Option<Waits>,
+}
+
+#[derive(Debug, Deserialize)]
+#[allow(dead_code, reason = "read by serde alone")]
+struct Waits {
+    first: crate::units::Time,
 }
 
 #[derive(Debug, Deserialize)]
@@ -70,6 +78,8 @@ fn what_would_be_accepted_is_said_in_the_words_of_who_writes_yaml() {
         ("name: a\nlinks: 3\n", "a list, such as [a, b]"),
         ("name: a\nlinks: [3]\n", "keys with values, such as { key: value }"),
         ("name: a\nlinks: [{ mtu: 3 }]\n", "the key `kind` with its value, here"),
+        ("name: a\nlinks: []\nwaits: {}\n", "the key `first` with its value, here"),
+        ("name: a\nlinks: []\nwaits: { first: [1] }\n", "a text such as 100ms or 1%"),
         ("name: [a\nlinks: ]]\n", "a bracket for each bracket"),
     ] {
         let refusal = refused(text);

@@ -126,7 +126,10 @@ impl Joined {
             return Ok(());
         };
         let json = |trial: &Trial| serde_json::to_value(trial).unwrap_or_default();
-        let Some(difference) = difference(&json(trial), &json(known)) else { return Ok(()) };
+        let different = || difference(&json(trial), &json(known));
+        let of_another = (trial.scenario != known.scenario)
+            .then(|| format!("scenario is {} here and {} there", trial.scenario, known.scenario));
+        let Some(difference) = of_another.or_else(different) else { return Ok(()) };
         let problem = format!(
             "is not of the trial in {}: {difference}; what is joined has to be parts of one trial, made by one version",
             first.display()

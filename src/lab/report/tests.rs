@@ -196,7 +196,7 @@ fn flows_that_delivered_most_are_shown_and_the_others_are_named() {
     let at = |flow: &str| html.find(&format!("<figure id=\"fig-cwnd-0-{flow}\">"));
     assert!(at("f2").is_some() && at("f2") < at("f1-back") && at("f1-back") < at("f0"));
     assert!(at("f1").is_none() && at("f10").is_none());
-    assert!(html.contains("Left out: f1 (0.0003 MB), f10 (90 MB);"), "the background comes last");
+    assert!(html.contains("Left out: f1 (0.3 kB), f10 (90.0 MB);"), "the background comes last");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-use super::super::chart::{Axis, Chart, RowName, escape, number};
+use super::super::chart::{Axis, Chart, RowName, escape};
 use super::super::{Series, View, figure};
 use super::map;
 use crate::lab::findings::label;
@@ -195,8 +195,11 @@ fn left_out(flows: &[(String, u64)]) -> String {
     if flows.is_empty() {
         return String::new();
     }
-    let told =
-        |(name, bytes): &(String, u64)| format!("{} ({} MB)", escape(name), number(*bytes as f64 / 1e6));
+    let amount = |bytes: u64| match bytes {
+        0..100_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    };
+    let told = |(name, bytes): &(String, u64)| format!("{} ({})", escape(name), amount(*bytes));
     let named: Vec<_> = flows.iter().take(MOST_NAMED).map(told).collect();
     let more = flows.len().saturating_sub(MOST_NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
