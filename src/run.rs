@@ -100,7 +100,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let world = arguments.world.unwrap_or(World::Sim).name();
     let result = RunResult::new(&scenario.name, world, &prepared, &results);
     let cost = meter.stop(results.events);
-    files::write(&out, &result, &cost, &results, &prepared)?;
+    let settings = scenario.settings_of_run(&result.arm).map_err(Failure::Located)?;
+    files::write(&out, &result, &cost, (&results, &settings), &prepared)?;
     if arguments.json {
         return printed(report::print_json(&result, &cost));
     }

@@ -21,12 +21,13 @@ use hopwise_air::dcf::{MacConfig, RateControl, Rules};
 use hopwise_air::medium::Radio;
 use hopwise_air::phy::Phy;
 use hopwise_mesh::WhenFull;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::lab::VERSION;
 use crate::lab::record::Stop;
 use crate::located::{Document, LoadError, Place, Refusal};
 use crate::routing::Protocol;
-use crate::sim::Plan;
+use crate::sim::{Plan, certificate_hash};
 use schema::{RateName, RulesName, RunConfig, ScenarioFile, StopName, TcpProfile, WhenFullName};
 
 pub use matrix::Cell;
@@ -216,6 +217,13 @@ impl Scenario {
         Ok(self.at_only_point()?.prepare(&name, seed)?)
     }
 
+    /// The same of a run, which has one point, with what made it.
+    pub fn settings_of_run(&self, arm: &str) -> Result<Value, Box<Refusal>> {
+        let mut settings = self.at_only_point()?.settings(arm)?;
+        settings["hopwise"] = made_by(VERSION, &certificate_hash());
+        Ok(settings)
+    }
+
     /// Every parameter in force under an arm, whatever the seed.
     pub fn settings(&self, arm: &str) -> Result<Value, Box<Refusal>> {
         let (document, file) = self.under(arm)?;
@@ -254,6 +262,11 @@ impl Scenario {
         let accepted = "more nodes, or a smaller field";
         Err(document.refuse(&Place::root().key("topology"), problem, accepted))
     }
+}
+
+/// As it stands beside the parameters in force.
+pub fn made_by(version: &str, certificate: &str) -> Value {
+    json!({ "version": version, "certificate": certificate })
 }
 
 /// So many random fields are tried until one holds together.

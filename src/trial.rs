@@ -32,7 +32,8 @@ Examples:
   hopwise trial configs/chain.yaml --shard 2/8 --out results/chain-2
 
 Every arm of a block meets the same channel, movement and traffic. What is killed goes on with --resume, and comes to
-the same results to the byte.")]
+the same results to the byte. With a matrix --json has `points`, each with its `point`, `arms` and `comparisons`:
+  hopwise trial configs/mixed.yaml --json | jq '.points[] | {point, comparisons}'")]
 pub(crate) struct Arguments {
     /// The scenario, in YAML
     scenario: PathBuf,

@@ -14,7 +14,7 @@ use super::settings::difference;
 use super::statistics::{Samples, is_sure, watch};
 use crate::hex;
 use crate::located::Refusal;
-use crate::scenario::{Asked, Prepared, Scenario};
+use crate::scenario::{Asked, Prepared, Scenario, made_by};
 use crate::sim::certificate_hash;
 
 /// Of a hash's digits, so many are a name that no two runs share.
@@ -177,7 +177,7 @@ impl Campaign {
     /// With what stands in the whole trial's plan, so that a record alone says how it came about.
     fn settings_of(&self, run: &Planned) -> Value {
         let mut settings = Value::clone(&run.settings);
-        settings["hopwise"] = json!({ "version": self.trial.version, "certificate": self.trial.certificate });
+        settings["hopwise"] = made_by(&self.trial.version, &self.trial.certificate);
         settings
     }
 

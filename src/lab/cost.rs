@@ -49,3 +49,20 @@ fn peak_rss_kib() -> u64 {
     let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
+
+/// What a run cost, and where. It stands in no report.
+#[derive(Debug, Serialize)]
+pub struct Spent<'a> {
+    /// Of a trial's run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub id: Option<&'a str>,
+    pub host: String,
+    #[serde(flatten)]
+    pub cost: &'a Cost,
+}
+
+/// What the machine is called.
+pub fn host() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    name.trim().to_owned()
+}

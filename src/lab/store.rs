@@ -13,7 +13,7 @@ use rustix::fs::{FlockOperation, flock};
 use serde::Serialize;
 
 use super::campaign::Campaign;
-use super::cost::Cost;
+use super::cost::{Cost, Spent, host};
 use super::csv;
 use super::record::{Record, Trial};
 
@@ -229,7 +229,7 @@ impl Store {
         if let (Some(name), Some(series)) = (&record.series, series) {
             self.write(name, series.as_bytes())?;
         }
-        let spent = Spent { id: &record.id, host: host(), cost };
+        let spent = Spent { id: Some(&record.id), host: host(), cost };
         self.write(&format!("{COSTS}/{}.json", record.id), &line(&spent))?;
         self.write(&format!("{RUNS}/{}.json", record.id), &line(record))
     }
@@ -303,20 +303,6 @@ impl Store {
 
 fn gone(id: &str) -> io::Error {
     io::Error::other(format!("the record {id} has gone"))
-}
-
-/// What a run cost, and where. It stands in no report.
-#[derive(Serialize)]
-struct Spent<'a> {
-    id: &'a str,
-    host: String,
-    #[serde(flatten)]
-    cost: &'a Cost,
-}
-
-fn host() -> String {
-    let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    name.trim().to_owned()
 }
 
 fn line(value: &impl Serialize) -> Vec<u8> {

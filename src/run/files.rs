@@ -4,21 +4,22 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use hopwise::lab::cost::Cost;
+use hopwise::lab::cost::{Cost, Spent, host};
 use hopwise::lab::result::RunResult;
 use hopwise::scenario::Prepared;
 use hopwise::sim::{NodeResult, Results};
-use hopwise_air::ledger::Spent;
+use hopwise_air::ledger;
+use serde_json::Value;
 
 use super::report;
 use crate::failure::Failure;
 
-/// run.json, flows.csv, air.csv and cost.json.
+/// run.json, settings.json, flows.csv, air.csv and cost.json.
 pub(crate) fn write(
     folder: &Path,
     result: &RunResult,
     cost: &Cost,
-    results: &Results,
+    (results, settings): (&Results, &Value),
     prepared: &Prepared,
 ) -> Result<(), Failure> {
     let failed = |error: &dyn std::fmt::Display| {
@@ -27,9 +28,12 @@ pub(crate) fn write(
     fs::create_dir_all(folder).map_err(|error| failed(&error))?;
     let mut run = Vec::new();
     report::write(result, &mut run).map_err(|error| failed(&error))?;
-    let cost = serde_json::to_vec_pretty(cost).map_err(|error| failed(&error))?;
+    let spent = Spent { id: None, host: host(), cost };
+    let cost = serde_json::to_vec_pretty(&spent).map_err(|error| failed(&error))?;
+    let settings = serde_json::to_vec_pretty(settings).map_err(|error| failed(&error))?;
     for (name, text) in [
         ("run.json", run),
+        ("settings.json", settings),
         ("flows.csv", flows(result).into_bytes()),
         ("air.csv", air(results, prepared).into_bytes()),
         ("cost.json", cost),
@@ -76,7 +80,7 @@ fn flows(result: &RunResult) -> String {
 /// A row for each node.
 fn air(results: &Results, prepared: &Prepared) -> String {
     let mut text = "node,rts,cts,data,ack,airtime_s,collisions,retry_drops,queue_drops".to_owned();
-    for spent in Spent::ALL {
+    for spent in ledger::Spent::ALL {
         let _ = write!(text, ",{}_s", spent.name().replace('-', "_"));
     }
     text.push('\n');
@@ -102,5 +106,5 @@ fn air(results: &Results, prepared: &Prepared) -> String {
 
 fn spent(node: &NodeResult) -> String {
     let seconds = |spent| node.ledger.map_or(0.0, |ledger| ledger.ns(spent) as f64 / 1e9);
-    Spent::ALL.iter().map(|spent| format!(",{:.6}", seconds(*spent))).collect()
+    ledger::Spent::ALL.iter().map(|spent| format!(",{:.6}", seconds(*spent))).collect()
 }

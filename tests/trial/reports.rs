@@ -105,6 +105,24 @@ fn a_trial_that_has_not_finished_is_told_as_far_as_it_came() {
 }
 
 #[test]
+fn a_single_run_says_with_which_settings_and_where_it_was_made() {
+    let folder = Folder::new("settings");
+    let sets = ["--set", "topology.hops=3", "--set", "run.duration=5s"];
+    let done =
+        told(&folder, &[&["run", "small.yaml", "--arm", "dca", "--out", "single"], &sets[..]].concat());
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    let read = |name: &str| -> serde_json::Value {
+        let bytes = std::fs::read(folder.path("single").join(name)).expect("a file");
+        serde_json::from_slice(&bytes).expect("it is JSON")
+    };
+    let settings = read("settings.json");
+    assert_eq!(settings["hopwise"]["version"], VERSION);
+    assert_eq!((&settings["topology"]["hops"], &settings["run"]["duration"]), (&3.into(), &"5s".into()));
+    assert_eq!(settings["arm"]["receiver"], "dca");
+    assert!(read("cost.json")["host"].is_string() && read("run.json").get("host").is_none());
+}
+
+#[test]
 fn going_on_with_other_settings_is_refused_before_anything_is_written_over() {
     let folder = Folder::new("resumed");
     folder.done(&["--seeds", "2", "--out", "here"]);
