@@ -2,6 +2,8 @@
 
 pub mod campaign;
 pub mod claims;
+#[cfg(feature = "parquet")]
+mod columns;
 pub mod cost;
 pub mod csv;
 pub mod explain;

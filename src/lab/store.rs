@@ -262,10 +262,20 @@ impl Store {
                 to.write_all(csv::row(&record, &paths).as_bytes())
             })
         })?;
+        #[cfg(feature = "parquet")]
+        self.write("records.parquet", &self.in_columns(ids, &paths)?)?;
         // It says that the trial has finished, so it comes last.
         self.write_by(RECORDS, |to| {
             ids.iter().try_for_each(|id| to.write_all(self.line(id).ok_or_else(|| gone(id))?.as_bytes()))
         })
+    }
+
+    #[cfg(feature = "parquet")]
+    fn in_columns(&self, ids: &[&str], paths: &[&str]) -> Result<Vec<u8>, StoreError> {
+        let path = self.folder.join("records.parquet");
+        let records = ids.iter().map(|id| self.find(id).ok_or_else(|| failed(&path, gone(id))));
+        let records = records.collect::<Result<Vec<_>, _>>()?;
+        super::columns::file(&records, paths).map_err(|error| failed(&path, io::Error::other(error)))
     }
 
     fn costs(&self, id: &str) -> String {
