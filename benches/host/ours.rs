@@ -96,12 +96,10 @@ impl Ours {
         let thread = thread::spawn(move || {
             block_on(async move {
                 let serving = async {
-                    let mut tasks = JoinSet::new();
                     ready.send(()).expect("the benchmark waits");
                     loop {
                         let stream = listener.accept().await.expect("the stack lives");
-                        tasks.spawn(serve(stream));
-                        while tasks.try_join_next().is_some() {}
+                        tokio::spawn(serve(stream));
                     }
                 };
                 tokio::select! { () = serving => {}, _ = stopped => {} }

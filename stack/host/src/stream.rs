@@ -6,7 +6,7 @@ mod listener;
 
 use std::fmt;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -34,22 +34,24 @@ pub struct TcpStream {
 pub(crate) struct Held {
     stack: Stack,
     id: ConnId,
-    local: SocketAddr,
-    remote: SocketAddr,
+    // Not as socket addresses, which hold what only an address with a zone needs.
+    local: (IpAddr, u16),
+    remote: (IpAddr, u16),
 }
 
 impl TcpStream {
     pub(crate) fn new(stack: Stack, id: ConnId) -> Option<TcpStream> {
         let flow = stack.info(id)?.flow;
-        Some(TcpStream { held: Arc::new(Held { stack, id, local: flow.local, remote: flow.remote }) })
+        let [local, remote] = [flow.local, flow.remote].map(|end| (end.ip(), end.port()));
+        Some(TcpStream { held: Arc::new(Held { stack, id, local, remote }) })
     }
 
     pub fn peer_addr(&self) -> SocketAddr {
-        self.held.remote
+        self.held.remote()
     }
 
     pub fn local_addr(&self) -> SocketAddr {
-        self.held.local
+        self.held.local()
     }
 
     pub fn id(&self) -> ConnId {
@@ -79,6 +81,14 @@ impl TcpStream {
 }
 
 impl Held {
+    fn local(&self) -> SocketAddr {
+        self.local.into()
+    }
+
+    fn remote(&self) -> SocketAddr {
+        self.remote.into()
+    }
+
     fn shared(&self) -> &Shared {
         self.stack.shared()
     }
@@ -171,7 +181,7 @@ impl Drop for Held {
 
 impl fmt::Debug for Held {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} to {}", self.local, self.remote)
+        write!(f, "{} to {}", self.local(), self.remote())
     }
 }
 

@@ -8,5 +8,12 @@ pub struct ConnId {
     pub(super) generation: u32,
 }
 
+impl ConnId {
+    /// A small number that one connection of an endpoint has at a time.
+    pub fn slot(self) -> usize {
+        self.slot as usize
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ListenerId(pub(super) u32);

@@ -143,7 +143,7 @@ pub(crate) struct Connection {
 }
 
 /// An idle connection holds 2 KiB at most, its agents and its place in the endpoint's tables included.
-const _: () = assert!(size_of::<Connection>() <= 1600);
+const _: () = assert!(size_of::<Connection>() <= 1488);
 
 /// What the application may change while the connection lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -351,6 +351,7 @@ impl Connection {
         self.enter(cx, StateName::Closed);
         self.timers = Timers::new();
         self.ledger.clear();
+        self.ledger.relax();
         self.board.clear();
         self.board.relax();
         self.snd.buffer = SendBuffer::new(0);
@@ -398,6 +399,7 @@ impl Connection {
             + self.snd.buffer.allocated()
             + self.rcv.buffer.allocated()
             + self.board.allocated()
+            + self.ledger.allocated()
     }
 
     fn uses_one_timed(&self) -> bool {

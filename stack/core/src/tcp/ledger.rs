@@ -13,8 +13,6 @@
 use std::fmt;
 use std::time::Duration;
 
-use arrayvec::ArrayVec;
-
 use super::config::AckMerge;
 use super::cx::Cx;
 use crate::agent::{
@@ -79,7 +77,8 @@ pub(crate) struct Heard {
 pub(crate) struct AckLedger {
     live: Seat,
     shadows: Vec<Seat>,
-    queue: ArrayVec<DecidedAck, QUEUE>,
+    /// On the heap, since most connections are idle at most times.
+    queue: Vec<DecidedAck>,
     last_arrival: Moment,
     last_in_order: Moment,
     ceiling_us: u32,
@@ -108,7 +107,7 @@ impl AckLedger {
         AckLedger {
             live: Seat::new(agent),
             shadows: shadows.into_iter().map(Seat::new).collect(),
-            queue: ArrayVec::new(),
+            queue: Vec::new(),
             last_arrival: Moment::NEVER,
             last_in_order: Moment::NEVER,
             ceiling_us: u32::try_from(ceiling.as_micros()).unwrap_or(u32::MAX),
@@ -294,10 +293,13 @@ impl AckLedger {
             *last = ack;
             return;
         }
-        if self.queue.is_full() {
+        if self.queue.len() == QUEUE {
             let oldest = self.queue.iter().position(|ack| ack.kind == AckKind::InOrder).unwrap_or(0);
             let merged = self.queue.remove(oldest);
             cx.trace(TraceKind::AckMerged { number: merged.number });
+        }
+        if self.queue.capacity() == 0 {
+            self.queue.reserve_exact(QUEUE);
         }
         self.queue.push(ack);
     }
@@ -321,7 +323,18 @@ impl AckLedger {
     }
 
     pub(crate) fn pop(&mut self) -> Option<DecidedAck> {
-        self.queue.pop_at(0)
+        (!self.queue.is_empty()).then(|| self.queue.remove(0))
+    }
+
+    /// Gives the heap back while nothing waits.
+    pub(crate) fn relax(&mut self) {
+        if self.queue.is_empty() {
+            self.queue = Vec::new();
+        }
+    }
+
+    pub(crate) fn allocated(&self) -> usize {
+        self.queue.capacity() * size_of::<DecidedAck>()
     }
 
     /// The connection ended: nothing is owed to anyone.

@@ -41,14 +41,17 @@ struct Inner {
 /// Who waits for what. Each waiter is called once and asks again.
 #[derive(Debug, Default)]
 pub(crate) struct Waiting {
-    connections: BTreeMap<ConnId, Waiters>,
+    /// By the connections' slots.
+    connections: Vec<Waiters>,
     listeners: BTreeMap<ListenerId, Vec<Waker>>,
     /// To be called once the lock is given back (H2).
     due: Vec<Waker>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Waiters {
+    /// Who had the slot last.
+    of: ConnId,
     reader: Option<Waker>,
     writer: Option<Waker>,
 }
@@ -61,7 +64,7 @@ pub(crate) enum Side {
 
 impl Waiting {
     pub(crate) fn join(&mut self, id: ConnId, side: Side, cx: &Context<'_>) {
-        let waiters = self.connections.entry(id).or_default();
+        let waiters = self.seats(id);
         let seat = match side {
             Side::Reader => &mut waiters.reader,
             Side::Writer => &mut waiters.writer,
@@ -72,6 +75,23 @@ impl Waiting {
         }
     }
 
+    fn seats(&mut self, id: ConnId) -> &mut Waiters {
+        let Waiting { connections, due, .. } = self;
+        if connections.len() <= id.slot() {
+            connections.resize_with(id.slot() + 1, || Waiters { of: id, reader: None, writer: None });
+        }
+        let waiters = &mut connections[id.slot()];
+        if waiters.of != id {
+            due.extend(waiters.reader.take().into_iter().chain(waiters.writer.take()));
+            waiters.of = id;
+        }
+        waiters
+    }
+
+    fn waiters(&mut self, id: ConnId) -> Option<&mut Waiters> {
+        self.connections.get_mut(id.slot()).filter(|waiters| waiters.of == id)
+    }
+
     pub(crate) fn join_listener(&mut self, id: ListenerId, cx: &Context<'_>) {
         let waiters = self.listeners.entry(id).or_default();
         if !waiters.iter().any(|waker| waker.will_wake(cx.waker())) {
@@ -80,7 +100,9 @@ impl Waiting {
     }
 
     pub(crate) fn leave(&mut self, id: ConnId) {
-        self.connections.remove(&id);
+        if let Some(waiters) = self.waiters(id) {
+            (waiters.reader, waiters.writer) = (None, None);
+        }
     }
 
     pub(crate) fn leave_listener(&mut self, id: ListenerId) {
@@ -98,16 +120,17 @@ impl Waiting {
         match event {
             Event::Incoming(id) => self.call_listener(*id),
             Event::Connection(id, kind) => {
-                let Some(waiters) = self.connections.get_mut(id) else { return };
                 let (reads, writes) = concerns(*kind);
-                self.due.extend(waiters.reader.take_if(|_| reads));
-                self.due.extend(waiters.writer.take_if(|_| writes));
+                let Some(waiters) = self.waiters(*id) else { return };
+                let reader = waiters.reader.take_if(|_| reads);
+                let writer = waiters.writer.take_if(|_| writes);
+                self.due.extend(reader.into_iter().chain(writer));
             }
         }
     }
 
     fn call_all(&mut self) {
-        for waiters in std::mem::take(&mut self.connections).into_values() {
+        for waiters in std::mem::take(&mut self.connections) {
             self.due.extend(waiters.reader.into_iter().chain(waiters.writer));
         }
         for waiters in std::mem::take(&mut self.listeners).into_values() {

@@ -24,13 +24,13 @@ pub struct OwnedWriteHalf {
 
 impl OwnedReadHalf {
     pub fn peer_addr(&self) -> SocketAddr {
-        self.held.remote
+        self.held.remote()
     }
 }
 
 impl OwnedWriteHalf {
     pub fn peer_addr(&self) -> SocketAddr {
-        self.held.remote
+        self.held.remote()
     }
 }
 

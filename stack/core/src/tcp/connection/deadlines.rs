@@ -171,5 +171,6 @@ impl Connection {
         self.snd.buffer.relax();
         self.rcv.buffer.relax();
         self.board.relax();
+        self.ledger.relax();
     }
 }

@@ -214,6 +214,7 @@ impl Connection {
         self.timers.arm(Timer::Linger, cx.now + 2 * self.config.msl);
         self.snd.buffer.relax();
         self.board.relax();
+        self.ledger.relax();
         if self.closed.is_none() {
             self.events.closed = true;
         }
