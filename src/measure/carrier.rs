@@ -208,8 +208,10 @@ impl Stream {
                 stream.info().map_or_else(SideReport::default, |info| SideReport::of(&info))
             }
             Stream::Kernel(stream) => {
+                // A socket that listens at both families' addresses sees IPv4 as a part of IPv6.
                 let text = |address: io::Result<SocketAddr>| {
-                    address.map_or_else(|_| String::new(), |a| a.to_string())
+                    let plain = address.map(|at| SocketAddr::new(at.ip().to_canonical(), at.port()));
+                    plain.map_or_else(|_| String::new(), |at| at.to_string())
                 };
                 let local = text(stream.local_addr());
                 SideReport { local, remote: text(stream.peer_addr()), ..SideReport::default() }

@@ -17,8 +17,10 @@ pub(crate) const KERNELS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 7, 0, 2));
 pub(crate) const OURS_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd07, 0, 0, 0, 0, 0, 0, 1));
 pub(crate) const KERNELS_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd07, 0, 0, 0, 0, 0, 0, 2));
 
-/// No wait in these tests is longer; a transfer under faults may take a while on a busy machine.
+/// No wait for a single thing is longer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+/// A gigabyte at what one loss in a hundred leaves of a rate takes minutes, and more on a busy machine.
+const PATIENCE_WHEN_LONG: Duration = Duration::from_secs(1800);
 
 #[derive(Debug)]
 pub(crate) struct World {
@@ -114,6 +116,7 @@ pub(crate) async fn until(mut is_true: impl FnMut() -> bool) {
 pub(crate) fn within_patience<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
     let runtime = runtime.expect("a runtime starts");
-    let done = runtime.block_on(async { tokio::time::timeout(PATIENCE, work).await });
+    let patience = if is_long() { PATIENCE_WHEN_LONG } else { PATIENCE };
+    let done = runtime.block_on(async { tokio::time::timeout(patience, work).await });
     done.expect("it takes no longer than the tests' patience")
 }
