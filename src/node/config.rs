@@ -40,6 +40,8 @@ pub(crate) struct NodeConfig {
     pub(crate) user: Option<String>,
     #[serde(default)]
     pub(crate) tcp: Tcp,
+    /// How long a stack looks for more after the last packet before it sleeps: a core for less delay.
+    pub(crate) busy_poll: Option<Time>,
     /// How long connections may take to finish when the daemon is told to end.
     #[serde(default = "stop_within")]
     pub(crate) stop_within: Time,

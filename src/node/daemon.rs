@@ -103,7 +103,8 @@ fn start(
             observers.push(Box::new(Adder(Arc::clone(&sums[nth]))));
         }
         let endpoint = config.endpoint(links::describe_all(config, links), keys[nth]);
-        StackConfig { observers, ..StackConfig::new(endpoint) }
+        let busy_poll = config.busy_poll.map_or(Duration::ZERO, |time| time.0);
+        StackConfig { observers, busy_poll, ..StackConfig::new(endpoint) }
     };
     Shards::start(links, of_shard, || Box::new(StandardAgents::default()))
         .map_err(|error| Failure::failed("start the stack", error))

@@ -1,4 +1,4 @@
-//! Many connections at once.
+//! Many connections at once, and a stack that does not sleep between packets.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -7,7 +7,7 @@ use hopwise_core::endpoint::ListenOptions;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::namespace::can_run;
-use crate::world::{OURS, World, within_patience};
+use crate::world::{KERNELS, OURS, PATIENCE, World, until, within_patience};
 
 const CONNECTIONS: usize = 1000;
 
@@ -50,6 +50,34 @@ fn a_thousand_connections_of_the_kernels_are_served_at_once() {
         }
     });
     kernel.join().expect("the kernel's end ends").expect("every connection is served");
+}
+
+/// Ticks of the processor's time that a thread of this process has used.
+fn ticks_of(thread: &str) -> u64 {
+    let tasks = std::fs::read_dir("/proc/self/task").expect("it is always there");
+    let stats = tasks.flatten().filter_map(|task| std::fs::read_to_string(task.path().join("stat")).ok());
+    let of_thread = stats.filter_map(|stat| {
+        let (_, rest) = stat.split_once(&format!("({thread}) "))?;
+        let fields: Vec<&str> = rest.split(' ').collect();
+        Some(fields[11].parse::<u64>().ok()? + fields[12].parse::<u64>().ok()?)
+    });
+    of_thread.sum()
+}
+
+#[test]
+fn a_stack_that_is_told_to_looks_on_when_no_packet_comes() {
+    if !can_run("a_stack_that_is_told_to_looks_on_when_no_packet_comes", &[]) {
+        return;
+    }
+    let busy = |config: &mut hopwise_host::StackConfig| {
+        (config.busy_poll, config.thread_name) = (PATIENCE, "hop-busy".into());
+    };
+    let world = World::with(busy, |link| link);
+    let (listener, address) = world.kernel_listener(KERNELS);
+    let _stream = within_patience(world.connect(address));
+    let before = ticks_of("hop-busy");
+    within_patience(until(|| ticks_of("hop-busy") > before + 10));
+    drop(listener);
 }
 
 fn question(number: usize) -> Vec<u8> {
