@@ -58,6 +58,60 @@ fn a_rerr_lists_its_destinations_and_a_rrep_ack_has_two_bytes() {
     assert_eq!(bytes_of(&Message::RrepAck), [4, 0]);
 }
 
+/// Bytes that the crate `aodv` 0.2.2 wrote, taken down: it brings a daemon with it, so that it is no dependency.
+#[test]
+fn what_the_crate_aodv_writes_is_read_and_written_the_same() {
+    let (destination, origin) = (Ipv4Addr::new(10, 0, 0, 9), Ipv4Addr::new(10, 0, 0, 1));
+    let unknown = Rreq {
+        is_join: true,
+        is_repair: true,
+        is_gratuitous: false,
+        is_destination_only: true,
+        hop_count: 0,
+        id: 8,
+        dst_seq: None,
+        origin_seq: 0x8000_0000,
+        ..rreq()
+    };
+    let rrep = Rrep {
+        is_repair: false,
+        wants_ack: true,
+        prefix_size: 24,
+        hop_count: 2,
+        dst: destination,
+        dst_seq: 8,
+        origin,
+        lifetime_ms: 6_000,
+    };
+    let neighbour = Ipv4Addr::new(10, 0, 0, 2);
+    let (dst, lifetime_ms) = (neighbour, 2_000);
+    let hello =
+        Rrep { wants_ack: false, prefix_size: 0, hop_count: 0, dst, origin: neighbour, lifetime_ms, ..rrep };
+    let unreachable = vec![(destination, 5), (Ipv4Addr::new(10, 0, 0, 8), 6)];
+    for (hex, message, extension) in [
+        ("01200003010203040a000009fffefdfc0a00000100000007", Message::Rreq(rreq()), ""),
+        ("01d80000000000080a000009000000000a00000180000000", Message::Rreq(unknown), ""),
+        ("024018020a000009000000080a00000100001770", Message::Rrep(rrep), ""),
+        ("020000000a000002000000080a000002000007d0", Message::Rrep(hello), "0104000003e8"),
+        (
+            "038000020a000009000000050a00000800000006",
+            Message::Rerr(Rerr { is_no_delete: true, unreachable }),
+            "",
+        ),
+        ("0400", Message::RrepAck, ""),
+    ] {
+        let bytes = [bytes_of_hex(hex), bytes_of_hex(extension)].concat();
+        let (read, extensions) = Message::parse(&bytes).expect(hex);
+        assert_eq!((&read, extensions.bytes()), (&message, &bytes_of_hex(extension)[..]));
+        assert_eq!(bytes_of(&message), bytes_of_hex(hex));
+    }
+}
+
+fn bytes_of_hex(hex: &str) -> Vec<u8> {
+    let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).expect("hex");
+    (0..hex.len()).step_by(2).map(byte).collect()
+}
+
 #[test]
 fn lengths_that_lie_make_no_message() {
     let whole = bytes_of(&Message::Rreq(rreq()));
