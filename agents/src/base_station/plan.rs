@@ -155,5 +155,14 @@ pub fn final_rto_by_n(ask: &Ask) -> Vec<f64> {
     (0..ask.acks).map(|n| search::closed::rto_last_s(ask, n)).collect()
 }
 
+/// What this mode's search has to choose from: a plan for each n, in order. Modes that search none have none.
+pub fn every_n(mode: Mode, ask: &Ask, sender: Sender) -> Vec<Plan> {
+    match mode {
+        Mode::Paper | Mode::Corrected => search::every(mode, ask, Sender::Textbook, search::Samples::Gaps),
+        Mode::Cumulative => search::every(mode, ask, sender, search::Samples::SinceSent),
+        Mode::Kick | Mode::Hopwise => Vec::new(),
+    }
+}
+
 #[cfg(test)]
 mod tests;

@@ -70,9 +70,17 @@ fn expected(ask: &Ask, sender: Sender, stakes: &Stakes, kicked: &Plan, paced: &P
     }
 }
 
+/// What is known of a sender's kind, or the least that it does.
+fn samples(sender: Sender) -> Samples {
+    match sender {
+        Sender::Linux | Sender::FreeBsd => Samples::SinceSent,
+        Sender::Textbook | Sender::Rfc6298 => Samples::Once,
+    }
+}
+
 pub(super) fn hopwise(ask: &Ask, sender: Sender, stakes: &Stakes) -> Plan {
     let kicked = search::kick(Mode::Hopwise, ask, sender);
-    let paced = search::best(Mode::Hopwise, ask, sender, Samples::SinceSent);
+    let paced = search::best(Mode::Hopwise, ask, sender, samples(sender));
     let losses = expected(ask, sender, stakes, &kicked, &paced);
     // What is within noise of a kick is a kick, which needs no forecast to be right.
     if losses.kick <= 1.1 * losses.pace.min(losses.hold) {

@@ -9,6 +9,9 @@ pub(super) enum Samples {
     Gaps,
     /// The time since the data was sent, all of it before the fade.
     SinceSent,
+    /// The same, but once: a sender has to time no more than a segment a round trip (RFC 6298 §3), and what it times
+    /// after the first held ACK comes back when the fade is over. Who measures more waits longer.
+    Once,
 }
 
 /// A plan while it is being walked through, release by release.
@@ -37,10 +40,11 @@ impl Walk {
             self.ran_out_s = Some(self.now_s + rto_s);
         }
         self.now_s += gap_s;
-        self.timer.take(match self.samples {
-            Samples::Gaps => gap_s,
-            Samples::SinceSent => self.rtt_s + self.now_s,
-        });
+        match self.samples {
+            Samples::Gaps => self.timer.take(gap_s),
+            Samples::Once if !self.releases.is_empty() => {}
+            Samples::SinceSent | Samples::Once => self.timer.take(self.rtt_s + self.now_s),
+        }
         self.releases.push(self.now_s);
         self.rtos.push(self.timer.rto_s());
     }
@@ -108,6 +112,11 @@ pub(super) fn best(mode: Mode, ask: &Ask, sender: Sender, samples: Samples) -> P
         }
     }
     best.unwrap_or_else(|| as_long_as_they_can(mode, ask, sender, samples))
+}
+
+/// The plans of every n that lasts no longer than the outage, feasible or not.
+pub(super) fn every(mode: Mode, ask: &Ask, sender: Sender, samples: Samples) -> Vec<Plan> {
+    (0..ask.acks).map_while(|n| with(mode, ask, sender, samples, n)).collect()
 }
 
 fn as_long_as_they_can(mode: Mode, ask: &Ask, sender: Sender, samples: Samples) -> Plan {

@@ -89,6 +89,37 @@ fn a_sender_that_takes_timeouts_back_is_kicked_and_one_that_does_not_is_paced() 
 }
 
 #[test]
+fn a_sender_of_no_known_kind_waits_no_longer_than_one_that_times_a_segment_a_round_trip_can() {
+    // 200 ACKs for 30 s: for such a sender only spacing them evenly does, whatever others would make of them.
+    let ask = ask(30.0, 200, 0.4, 0.02);
+    let stakes = Stakes { window_segments: 400, cache_segments: 400 };
+    let plan = plan(Mode::Hopwise, &ask, Sender::Textbook, &stakes);
+    assert_eq!((plan.choice, plan.feasible), (Choice::Pace, true));
+    let mut timer = Timer::new(Sender::Textbook, 0.4, 0.02);
+    let mut before_s = 0.0;
+    for (nth, at_s) in plan.release_at_s.iter().enumerate() {
+        assert!(at_s - before_s <= timer.rto_s() + 1e-9, "ACK {nth} at {at_s}");
+        if nth == 0 {
+            timer.take(0.4 + at_s);
+        }
+        before_s = *at_s;
+    }
+}
+
+#[test]
+fn the_last_rto_by_n_is_the_curve_of_the_paper_s_second_figure() {
+    let ask = ask(1_000.0, 30, 1.0, 0.3);
+    let all = every_n(Mode::Corrected, &ask, Sender::Linux);
+    assert!(all.iter().zip(0..).all(|(plan, n)| plan.n == n));
+    // It falls to its least and rises again; what is left of it there is what the search finds.
+    let least = all.iter().filter(|plan| plan.feasible).map(|plan| plan.final_rto_s).fold(f64::MAX, f64::min);
+    assert!((least - planned(Mode::Corrected, &ask).final_rto_s).abs() < 1e-9);
+    assert!(all[9].feasible && (all[9].final_rto_s - least).abs() < 1e-9);
+    assert!(all.last().is_some_and(|last| last.final_rto_s > least), "{}", all.len());
+    assert!(every_n(Mode::Kick, &ask, Sender::Linux).is_empty());
+}
+
+#[test]
 fn a_small_window_is_not_worth_a_long_timer() {
     let ask = ask(60.0, 4, 0.05, 0.01);
     let stakes = Stakes { window_segments: 8, cache_segments: 1_000 };

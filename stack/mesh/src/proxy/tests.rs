@@ -6,6 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 
+mod bad_input;
+
 const FIXED: LinkId = LinkId(0);
 const MOBILE: LinkId = LinkId(1);
 const SEGMENT: usize = 1_000;

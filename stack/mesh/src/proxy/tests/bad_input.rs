@@ -1,0 +1,128 @@
+//! What a base station meets that nobody has promised it: news in no order, a clock that jumps, marks, and ACKs that
+//! say less, other blocks or a smaller window.
+
+use hopwise_core::wire::Ecn;
+
+use super::*;
+
+/// A flow whose ACKs are held: its link is going down.
+fn holding() -> Path {
+    let mut path = Path::new("ack-hold:mode=cumulative");
+    path.syns(ms(0));
+    for nth in 1..=4 {
+        let data = path.data(nth);
+        path.carry(ms(10), Side::Fixed, &data);
+    }
+    let ack = path.ack(2);
+    path.carry(ms(20), Side::Mobile, &ack);
+    path.going_down(ms(30), SECONDS_10);
+    path
+}
+
+fn to_fixed(left: Vec<(Side, Vec<u8>)>) -> Vec<Vec<u8>> {
+    left.into_iter().filter(|(to, _)| *to == Side::Fixed).map(|(_, packet)| packet).collect()
+}
+
+/// An ACK with a window of its own.
+fn ack_with(path: &mut Path, nth: u32, window: u16) -> Vec<u8> {
+    path.clock += 1;
+    let timestamps = Some(Timestamps { value: path.clock, echo: path.clock - 1 });
+    let options = TcpOptions { timestamps, ..TcpOptions::default() };
+    let header = TcpHeader {
+        src_port: path.mobile.port(),
+        dst_port: path.fixed.port(),
+        seq: Seq(1),
+        ack: Seq(nth * SEGMENT as u32),
+        flags: Flags::ACK,
+        window,
+        urgent: 0,
+        options: &options,
+    };
+    let mut packet = Vec::new();
+    let (src, dst) = (path.mobile.ip(), path.fixed.ip());
+    IpHeader::plain(src, dst, protocol::TCP).emit(header.len(), &mut packet);
+    header.emit(src, dst, (&[], &[]), Checksums::Verify, &mut packet);
+    packet
+}
+
+#[test]
+fn a_window_that_shrinks_and_blocks_that_change_wait_in_the_order_in_which_they_were_said() {
+    let mut path = holding();
+    let said = [
+        ack_with(&mut path, 3, 900),
+        ack_with(&mut path, 3, 200),
+        with_blocks(&mut path, 3, 1),
+        with_blocks(&mut path, 3, 2),
+        ack_with(&mut path, 4, 0),
+    ];
+    for (later, ack) in (40..).zip(&said) {
+        assert_eq!(path.carry(ms(later), Side::Mobile, ack), []);
+    }
+    path.gone(ms(50));
+    assert_eq!(to_fixed(path.up(ms(60))), said);
+}
+
+#[test]
+fn an_ack_that_says_less_passes_at_once_and_takes_nothing_along() {
+    let mut path = holding();
+    let newest = path.ack(3);
+    assert_eq!(path.carry(ms(40), Side::Mobile, &newest), []);
+    let old = path.ack(1);
+    assert_eq!(path.carry(ms(41), Side::Mobile, &old), [(Side::Fixed, old.clone())]);
+    path.gone(ms(50));
+    assert_eq!(to_fixed(path.up(ms(60))), [newest]);
+}
+
+#[test]
+fn marks_of_congestion_survive_the_cache_and_are_never_held() {
+    let mut path = holding();
+    path.gone(ms(50));
+    let mut marked = path.data(5);
+    // The network's own byte, and the header's checksum with it.
+    marked[1] = (marked[1] & !3) | Ecn::Ce as u8;
+    marked[10..12].fill(0);
+    let sum = hopwise_core::wire::Sum::default().add(&marked[..20]).finish();
+    marked[10..12].copy_from_slice(&sum.to_be_bytes());
+    path.carry(ms(60), Side::Fixed, &marked);
+    let echo = path.segment(Side::Mobile, 1, 4_000, Flags::ACK | Flags::ECE, 0);
+    assert!(to_fixed(path.carry(ms(61), Side::Mobile, &echo)).contains(&echo));
+    let left = path.up(ms(70));
+    assert!(left.contains(&(Side::Mobile, marked)), "it goes on as it came");
+}
+
+#[test]
+fn a_clock_that_jumps_ahead_in_the_middle_of_a_hold_lets_all_go_that_was_due() {
+    let mut path = holding();
+    let held: Vec<_> = (3..=4).map(|nth| path.ack(nth)).collect();
+    for ack in &held {
+        path.carry(ms(40), Side::Mobile, ack);
+    }
+    path.gone(ms(50));
+    let day = ms(24 * 3_600_000);
+    path.proxy.handle_timeout(day);
+    assert_eq!(to_fixed(path.take_out(day)), held);
+    assert_eq!(path.proxy.poll_timeout(), None, "nothing is due any more");
+    // A timeout that comes early, or twice, is none.
+    path.proxy.handle_timeout(day);
+    assert_eq!(path.take_out(day), []);
+}
+
+#[test]
+fn news_out_of_order_twice_and_of_nobody_lose_nothing() {
+    let mut path = holding();
+    let ack = path.ack(3);
+    path.carry(ms(40), Side::Mobile, &ack);
+    let stranger = IpAddr::from([10, 0, 0, 77]);
+    for event in [LinkEvent::Gone { peer: stranger }, LinkEvent::Up { peer: stranger }] {
+        assert_eq!(path.tell(ms(41), &event), []);
+    }
+    path.gone(ms(50));
+    assert_eq!(path.gone(ms(51)), []);
+    assert_eq!(to_fixed(path.going_down(ms(52), Duration::MAX)), Vec::<Vec<u8>>::new());
+    assert_eq!(to_fixed(path.up(ms(60))), [ack.clone()]);
+    assert_eq!(path.up(ms(61)), []);
+    assert_eq!(path.going_down(ms(62), Duration::ZERO), []);
+    assert_eq!(to_fixed(path.up(ms(63))), Vec::<Vec<u8>>::new());
+    let next = path.ack(4);
+    assert_eq!(path.carry(ms(70), Side::Mobile, &next), [(Side::Fixed, next.clone())]);
+}
