@@ -1,5 +1,5 @@
-//! Receiver agents on a steady flow over five hops, its window told: a segment a millisecond, one in 64 out of order, in
-//! trains of eight for who asks.
+//! Receiver agents on a steady flow over five hops, its window told: a segment a millisecond, one in 64 out of order,
+//! in trains of eight for who asks.
 
 use std::hint::black_box;
 use std::time::Duration;

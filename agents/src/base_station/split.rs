@@ -72,6 +72,17 @@ mod tests {
     use hopwise_core::agent::{BaseStationMaker, Cut};
 
     use crate::StandardAgents;
+    use crate::testkit::base_station::Desk;
+
+    #[test]
+    fn a_flow_that_cannot_be_cut_passes_whatever_the_link_does() {
+        let mut desk = Desk::new("split");
+        assert_eq!(desk.data(0, 1), "forward");
+        assert_eq!(desk.going_down(5, 1_000), "");
+        assert_eq!(desk.ack(10, 2), "forward");
+        assert_eq!(desk.gone(20), "");
+        assert_eq!(desk.up(30), "");
+    }
 
     #[test]
     fn split_alone_cuts_and_says_how_much_it_may_hold() {

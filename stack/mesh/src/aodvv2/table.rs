@@ -3,8 +3,8 @@
 //! What keeps loops away: what a node has said of its distance binds it. It takes no way that is older, or as old and
 //! longer, neither while its route is valid nor after that, so that the next hop of a valid route has a newer number,
 //! or the same one and a smaller metric. A way over a neighbour that may not hear us waits beside the route until it
-//! does; it may be told of only where there is no older route, which somebody who hears of it could be on (the draft does not
-//! say so, and has a loop there).
+//! does; it may be told of only where there is no older route, which somebody who hears of it could be on (the draft
+//! does not say so, and has a loop there).
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;

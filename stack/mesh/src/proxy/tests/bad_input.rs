@@ -119,7 +119,7 @@ fn news_out_of_order_twice_and_of_nobody_lose_nothing() {
     path.gone(ms(50));
     assert_eq!(path.gone(ms(51)), []);
     assert_eq!(to_fixed(path.going_down(ms(52), Duration::MAX)), Vec::<Vec<u8>>::new());
-    assert_eq!(to_fixed(path.up(ms(60))), [ack.clone()]);
+    assert_eq!(to_fixed(path.up(ms(60))), [ack]);
     assert_eq!(path.up(ms(61)), []);
     assert_eq!(path.going_down(ms(62), Duration::ZERO), []);
     assert_eq!(to_fixed(path.up(ms(63))), Vec::<Vec<u8>>::new());
