@@ -8,16 +8,20 @@
 //! meet data and every train finds an empty path. Nothing else limits it: there is one train in flight.
 //! The gap begins at 0.6 of what the handshake took, with four segments, or as the first round trip, and each train is
 //! a quarter quicker until more than 4.4 segments queue or something is lost. Then it follows the round trip of each
-//! train's last segment: above the least of all by q = (2.2 gap/least)² segments, 0.5 to 6, it stays, and 0.3 of the
-//! difference is made good, shared out over the train, at most 2 % down and 15 % up; a loss beside a long round trip
-//! adds 3 %. All flows of a path see one queue and so come to one gap. What is lost goes again within its train, at the
-//! gap; after a timeout one segment goes, and its ACK tells the rest.
+//! train's last segment: above the least of all (no more than 2.5 handshakes) by q = (2.2 gap/least)² segments, 0.5 to
+//! 6, it stays, and 0.3 of the difference is made good, shared out over the train, at most 15 % up, and down 2 % and 1 %
+//! for each segment that q is above 0.5; a loss beside a long round trip adds 3 %. All flows of a path see one queue and
+//! so come to one gap. What is lost goes again within its train, at the gap; after a timeout one segment goes and asks,
+//! and its ACK tells the rest.
 //! Where most trains find no empty path (frames are lost, others send) and there are more than three hops, trains are
 //! sent for a while without waiting, two in flight and 24 segments of queue let be; that is kept as long as it brings
-//! 2 % more and hardly a train loses anything. So it is from the beginning where the path holds more than 8 segments,
-//! as only wires do: then there may be a quarter more than those and a train in flight.
-//! With `compete`, five trains in a row that take 2.5 least round trips are followed by sixteen at a twelfth of the
-//! round trip.
+//! 2 % more and hardly a train loses anything. Up to three hops it is tried, with 8 segments, where the least round trip
+//! is more than 0.9 gaps, as where nobody else sends, and kept if it brings more until it is less than 0.7. So it is
+//! from the beginning where the path holds more than 8 segments, as only wires do: then there may be a quarter more than
+//! those and a train in flight.
+//! With `compete`, five trains in a row that meet more than 16 segments of others in the queue tell of flows that fill
+//! it: until less than 8 are left it does not wait, and keeps 0.8 times as many in flight as they have there. A segment
+//! counts as the least round trip, from five hops on as four hops' part of it.
 //!
 //! | parameter | unit | default | meaning |
 //! |---|---|---|---|
@@ -26,8 +30,10 @@
 //! | compete | switch | on | take a share by force where others keep a queue |
 //!
 //! Deviations: a peer that can be asked in no way acknowledges by its own rule; a window of one train then slides over
-//! the data, paced alike. When routing says that the path's length has changed, all that was learnt is forgotten.
+//! the data, paced alike. When routing says that the path's length has changed, all that was learnt is forgotten. The
+//! retransmission timer does not double (RFC 6298 §5.5 wants it to): it is as long as a train and its ACK already.
 
+mod crowd;
 mod gap;
 mod pause;
 
@@ -35,7 +41,7 @@ use std::time::Duration;
 
 use hopwise_core::agent::{
     Acked, Allowance, Asking, CWND_GAUGE, Count, DataNote, Loss, LossKind, Needs, PathEvent, PathReaction,
-    Recovered, Reduction, SendView, SenderAgent, Sent, SentKind,
+    Recovered, Reduction, SendView, SenderAgent, Sent, SentKind, Tunables,
 };
 use hopwise_core::{Instant, Seq, ignores};
 
@@ -79,8 +85,10 @@ const MOST_AHEAD: u32 = 1 << 30;
 const UNTIL_ACKED: Duration = Duration::from_secs(3600);
 /// The largest R of an ACK-rate request.
 const MOST_RATE: u32 = 127;
-/// On a path of so many hops everybody hears everybody, and a pause costs next to nothing.
-const SHORT_HOPS: u8 = 3;
+/// What a way without pauses must bring more to be kept: they are what keeps a long path from overload.
+const WORTH: f64 = 1.02;
+/// A short path has no such danger.
+const SHORT_WORTH: f64 = 1.0;
 /// What the handshake took tells where to begin: with a train of so many segments at this part of it.
 const FIRST_SEGMENTS: u32 = 4;
 const FIRST_GAP: f64 = 0.6;
@@ -103,12 +111,13 @@ pub struct Train {
     has_asked: bool,
     lost: bool,
     rtt: Option<Duration>,
-    /// Something left twice: which of the two an ACK is for nobody knows.
+    /// A probe left a second time: which of the two an ACK is for nobody knows.
     is_ambiguous: bool,
     /// One segment goes, and nothing else before its ACK.
     is_probing: bool,
     last_sent: Option<Instant>,
-    is_short: bool,
+    /// Where new data has come to.
+    newest: Option<Seq>,
     newest_mss: u32,
 }
 
@@ -128,7 +137,7 @@ impl Train {
             is_ambiguous: false,
             is_probing: false,
             last_sent: None,
-            is_short: false,
+            newest: None,
             newest_mss: 0,
         }
     }
@@ -140,6 +149,9 @@ impl Train {
 
     /// Segments that may follow a train before its ACK is in: another train, or more where the path itself holds more.
     fn ahead(&self) -> u32 {
+        if let Some(share) = self.gap.share() {
+            return (share as u32).min(self.most);
+        }
         match self.pause.way() {
             Way::Waiting => 0,
             Way::Flowing => self.segments.max((HELD * self.gap.ratio()) as u32),
@@ -208,11 +220,16 @@ impl Train {
     /// `bytes`: of a train that was as long as it may be.
     fn weigh_pause(&mut self, now: Instant, bytes: Option<u64>) {
         let before = self.pause.way();
+        if self.gap.share().is_some() {
+            // What others do would be taken for what the way is worth.
+            return self.pause.on_break();
+        }
         if self.gap.is_starting() {
             self.pause.begin(if self.gap.is_long() { Way::Flowing } else { Way::Waiting });
+        } else if before == Way::Flowing && self.gap.is_short() && !self.gap.is_alone() {
+            self.pause.begin(Way::Waiting);
         } else if let Some(bytes) = bytes {
-            let is_open = self.is_open();
-            self.pause.on_train(now, bytes, self.lost, is_open);
+            self.pause.on_train(now, bytes, self.lost, self.worth());
         } else {
             self.pause.on_break();
         }
@@ -222,13 +239,16 @@ impl Train {
         }
     }
 
-    /// Whether it is worth a trial how the next train leaves. Not on a calm path, where the pause pays; nor on a short
-    /// one, where it costs next to nothing; nor on a long one, where it costs most.
-    fn is_open(&self) -> bool {
-        match self.pause.way() {
-            Way::Waiting => self.gap.is_long() || self.gap.is_noisy() && !self.is_short,
-            Way::Flowing => !self.gap.is_long(),
-        }
+    /// What it must bring more to leave the pause out, where it is worth a trial. Not on a calm path, where the pause
+    /// pays, but a short one, where it may not; nor for good on a long one, or on a short one while nobody else sends.
+    fn worth(&self) -> Option<f64> {
+        let (is_short, is_alone) = (self.gap.is_short(), self.gap.is_alone());
+        let is_open = match self.pause.way() {
+            Way::Waiting if is_short => is_alone,
+            Way::Waiting => self.gap.is_long() || self.gap.is_noisy(),
+            Way::Flowing => !self.gap.is_long() && !is_short,
+        };
+        is_open.then_some(if is_short { SHORT_WORTH } else { WORTH })
     }
 
     fn next_segments(&self) -> u32 {
@@ -239,8 +259,17 @@ impl Train {
     }
 }
 
+fn hops_of(view: &SendView<'_>) -> Option<u8> {
+    view.path.hops_to_peer.or(view.path.hops_from_peer).map(|(hops, _)| hops)
+}
+
 impl SenderAgent for Train {
-    ignores!(tune, on_dup_ack);
+    ignores!(on_dup_ack);
+
+    /// Trains are held for half a second, so that the timer is long as it is; doubled, it outlasts what it waits for.
+    fn tune(&self, tunables: &mut Tunables) {
+        tunables.rto_backoff = false;
+    }
 
     fn needs(&self) -> Needs {
         Needs { told: true, rate_request: true, rtt: true, ..Needs::default() }
@@ -249,8 +278,12 @@ impl SenderAgent for Train {
     fn on_sent(&mut self, sent: &Sent, view: &SendView<'_>) {
         self.last_sent = Some(sent.now);
         self.newest_mss = view.mss;
-        if sent.kind != SentKind::New {
-            self.is_ambiguous = true;
+        // A tail probe may be new data.
+        let is_new = sent.kind == SentKind::New || self.newest.is_some_and(|newest| newest < view.snd_nxt);
+        self.newest = Some(view.snd_nxt);
+        if !is_new {
+            // Of what is sent again for a loss no round trip is told; of a probe there may be.
+            self.is_ambiguous |= sent.kind == SentKind::Probe;
             return;
         }
         let bytes = u32::try_from(sent.carried.bytes).unwrap_or(0);
@@ -267,8 +300,7 @@ impl SenderAgent for Train {
     fn on_acked(&mut self, acked: &Acked, view: &SendView<'_>) {
         self.is_probing &= acked.newly.bytes == 0;
         let Some(began) = self.began else { return };
-        let hops = view.path.hops_to_peer.or(view.path.hops_from_peer);
-        self.is_short = hops.is_some_and(|(hops, _)| hops <= SHORT_HOPS) && !self.gap.is_long();
+        self.gap.hear_path(hops_of(view), view.path.rtt.min);
         let end = self.end_of(began, view);
         let is_over = end <= view.snd_una || self.has_asked && view.snd_una == view.snd_nxt;
         // An ACK that was asked for, or that tells of a hole, was held by nobody. Who is not asked holds every second
@@ -300,9 +332,9 @@ impl SenderAgent for Train {
         }
     }
 
-    fn on_path(&mut self, event: &PathEvent, _: &SendView<'_>) -> PathReaction {
+    fn on_path(&mut self, event: &PathEvent, view: &SendView<'_>) -> PathReaction {
         if *event == PathEvent::HopsChanged {
-            self.gap.begin_again();
+            self.gap.hear_change(hops_of(view));
         }
         PathReaction::None
     }
@@ -334,7 +366,8 @@ impl SenderAgent for Train {
         } else {
             view.mss.min(u32::try_from(view.unsent.bytes).unwrap_or(u32::MAX))
         };
-        let told = 1 + self.left(first + own, end, view);
+        // What goes alone asks for itself.
+        let told = if self.is_probing { 1 } else { 1 + self.left(first + own, end, view) };
         note.told = Some(u8::try_from(told).unwrap_or(u8::MAX));
         if view.asking == Asking::Rate {
             note.ask_rate = Some(if told == 1 { 0 } else { told.min(MOST_RATE) as u8 });

@@ -1,5 +1,8 @@
 //! The gap between segments, steered by what each train came to.
 
+use std::time::Duration;
+
+use super::crowd::Crowd;
 use super::pause::Way;
 
 /// Nothing is sent faster: a driver's clock is no finer.
@@ -22,15 +25,30 @@ const MOST_QUEUE: f64 = 6.0;
 const GAIN: f64 = 0.3;
 const LOSS_ADDS: f64 = 0.03;
 const MOST_DOWN: f64 = 0.02;
+/// Faster by this for each segment that may queue: where many may, no cliff is near.
+const DOWN_BY_QUEUE: f64 = 0.01;
 const MOST_UP: f64 = 0.15;
 /// Without pauses ACKs meet data, and round trips say less of the queue: more of it is let be.
 const FLOWING_QUEUE: f64 = 24.0;
+/// On a short path hardly longer ones: others who wait must not be driven off.
+const SHORT_QUEUE: f64 = 8.0;
 const GROWTH_GAIN: f64 = 0.5;
 const FLOWING_DOWN: f64 = 0.1;
 /// A path that holds more segments than this is longer than radios alone make it.
 const LONG: f64 = 8.0;
 /// A train is calm when so many segments queue at its end, or fewer.
 const CALM: f64 = 0.35;
+/// From so many hops on the first ones are free again while the last ones are still in use.
+const REUSE_HOPS: f64 = 4.0;
+/// For a path of unknown length.
+const PART_SERVED: f64 = 0.5;
+/// A segment and its ACK take at most this much longer than a handshake, which is of small packets.
+const HANDSHAKES: f64 = 2.5;
+/// On a path of so many hops everybody hears everybody.
+const SHORT_HOPS: u8 = 3;
+/// Who finds a short path as empty as this is alone there.
+const ALONE: f64 = 0.9;
+const NOT_ALONE: f64 = 0.7;
 
 /// What a train came to.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +77,9 @@ pub(super) struct Gap {
     smoothed_s: f64,
     is_guessed: bool,
     crowd: Option<Crowd>,
+    hops: Option<u8>,
+    /// The least round trip of anything, handshakes included.
+    least_s: Option<f64>,
     way: Way,
     /// The gap of the other way, when it was last gone.
     others_s: Option<f64>,
@@ -77,6 +98,8 @@ impl Gap {
             smoothed_s: 0.0,
             is_guessed: false,
             crowd: competes.then(Crowd::default),
+            hops: None,
+            least_s: None,
             way: Way::Waiting,
             others_s: None,
             last_s: None,
@@ -92,6 +115,16 @@ impl Gap {
     /// Longer than radios alone make a path.
     pub(super) fn is_long(&self) -> bool {
         self.ratio() > LONG
+    }
+
+    /// Where a pause costs more than it brings, for whoever is alone.
+    pub(super) fn is_short(&self) -> bool {
+        self.hops.is_some_and(|hops| hops <= SHORT_HOPS) && !self.is_long()
+    }
+
+    /// Nobody else sends: the gap is what the empty path takes. It is more where others send, too.
+    pub(super) fn is_alone(&self) -> bool {
+        self.ratio() > if self.way == Way::Waiting { ALONE } else { NOT_ALONE }
     }
 
     /// Segments that the empty path holds.
@@ -127,9 +160,23 @@ impl Gap {
         self.phase != Phase::Steady
     }
 
-    /// The path is another one; the gap holds until something is known of it.
-    pub(super) fn begin_again(&mut self) {
-        *self = Gap { seconds: self.seconds, ..Gap::new(self.crowd.is_some()) };
+    /// Segments to keep in flight beside others that fill the queue, whatever the gap.
+    pub(super) fn share(&self) -> Option<f64> {
+        self.crowd.and_then(|crowd| crowd.share())
+    }
+
+    /// What the connection knows of the path.
+    pub(super) fn hear_path(&mut self, hops: Option<u8>, least: Option<Duration>) {
+        self.hops = hops.or(self.hops);
+        self.least_s = least.map(|least| least.as_secs_f64());
+    }
+
+    /// A path of another length is another path: the gap holds until something is known of it. Routing says the same
+    /// once more whenever somebody connects to the same peer.
+    pub(super) fn hear_change(&mut self, hops: Option<u8>) {
+        if hops.is_some() && self.hops.is_some() && hops != self.hops {
+            *self = Gap { seconds: self.seconds, hops, ..Gap::new(self.crowd.is_some()) };
+        }
     }
 
     pub(super) fn on_train(&mut self, train: &Outcome) {
@@ -139,6 +186,10 @@ impl Gap {
             self.smoothed_s =
                 if is_first { rtt_s } else { self.smoothed_s + (rtt_s - self.smoothed_s) / 8.0 };
         }
+        // The own least round trip may be one beside others, or behind a queue of the own.
+        if let Some(least_s) = self.least_s {
+            self.base_s = self.base_s.min(HANDSHAKES * least_s).max(LEAST_BASE_S);
+        }
         self.hear_noise(train);
         match (self.phase, train.rtt_s) {
             (Phase::Unknown, None) => return,
@@ -147,15 +198,25 @@ impl Gap {
                 self.phase = Phase::Start;
             }
             (Phase::Start, _) => self.start(train),
-            (Phase::Steady, _) => self.steer(train),
+            (Phase::Steady, _) if self.share().is_none() => self.steer(train),
+            (Phase::Steady, _) => {}
         }
         self.last_s = train.rtt_s;
-        if let (Some(rtt_s), Phase::Steady, Way::Waiting, Some(crowd)) =
-            (train.rtt_s, self.phase, self.way, &mut self.crowd)
-        {
-            self.seconds = crowd.take(self.seconds, rtt_s, self.smoothed_s, self.base_s);
-        }
+        self.look_at_others(train);
         self.seconds = self.seconds.clamp(LEAST_S, MOST_S);
+    }
+
+    fn look_at_others(&mut self, train: &Outcome) {
+        let (Some(rtt_s), Phase::Steady, Some(crowd)) = (train.rtt_s, self.phase, &mut self.crowd) else {
+            return;
+        };
+        let part = self.hops.map_or(PART_SERVED, |hops| (REUSE_HOPS / f64::from(hops.max(1))).min(1.0));
+        let trains = if self.way == Way::Waiting { 1.0 } else { 2.0 };
+        let own = (rtt_s / self.seconds).min(trains * train.segments);
+        crowd.take((rtt_s - self.base_s) / (part * self.base_s).max(LEAST_BASE_S), own);
+        if let Some(share) = crowd.share() {
+            self.seconds = self.smoothed_s / share;
+        }
     }
 
     fn hear_noise(&mut self, train: &Outcome) {
@@ -204,7 +265,11 @@ impl Gap {
         let gap_s = self.seconds;
         let ratio = QUEUE_FACTOR * gap_s / self.base_s;
         let (may_queue, most_down) = match self.way {
-            Way::Waiting => ((ratio * ratio).clamp(LEAST_QUEUE, MOST_QUEUE), MOST_DOWN),
+            Way::Waiting => {
+                let queue = (ratio * ratio).clamp(LEAST_QUEUE, MOST_QUEUE);
+                (queue, MOST_DOWN + DOWN_BY_QUEUE * (queue - LEAST_QUEUE))
+            }
+            Way::Flowing if self.is_short() => (SHORT_QUEUE, FLOWING_DOWN),
             Way::Flowing => (FLOWING_QUEUE, FLOWING_DOWN),
         };
         let weight = self.weight(train);
@@ -213,44 +278,10 @@ impl Gap {
             (off_s + self.growth_s(rtt_s)) / train.segments
         });
         if train.lost {
-            // Beside a round trip that is short enough it was the air, not a queue.
-            let is_of_queue = train.rtt_s.is_none() || change > 0.0;
-            change = if is_of_queue { change.max(0.0) + LOSS_ADDS * gap_s } else { 0.0 };
+            // Beside a round trip that is short enough it was the air, not a queue; without one nothing is known.
+            change = if change > 0.0 { change + LOSS_ADDS * gap_s } else { 0.0 };
         }
         self.seconds += change.clamp(-most_down * weight * gap_s, MOST_UP * gap_s);
-    }
-}
-
-/// Beside flows that fill every queue: from time to time it takes a share by force, and then looks whether they are
-/// still there. A mode that lasted as long as the RTT is high would keep itself alive.
-#[derive(Clone, Copy, Debug, Default)]
-struct Crowd {
-    /// Trains in a row whose round trip was far above the least.
-    slow: u32,
-    /// Trains that are still sent by force.
-    forced: u32,
-    calm_s: f64,
-}
-
-const SLOW_RATIO: f64 = 2.5;
-const SLOW_TRAINS: u32 = 5;
-const FORCED_TRAINS: u32 = 16;
-const FORCED_SHARE: f64 = 12.0;
-
-impl Crowd {
-    fn take(&mut self, gap_s: f64, rtt_s: f64, smoothed_s: f64, base_s: f64) -> f64 {
-        if self.forced > 0 {
-            self.forced -= 1;
-            let forced_s = gap_s.min(smoothed_s / FORCED_SHARE);
-            return if self.forced == 0 { forced_s.max(self.calm_s) } else { forced_s };
-        }
-        self.calm_s = gap_s;
-        self.slow = if rtt_s > SLOW_RATIO * base_s { self.slow + 1 } else { 0 };
-        if self.slow == SLOW_TRAINS {
-            self.slow = 0;
-            self.forced = FORCED_TRAINS;
-        }
-        gap_s
     }
 }
 
@@ -311,7 +342,7 @@ mod tests {
         assert!((gap.seconds / before - 1.15).abs() < 1e-9, "{gap:?}");
         let before = gap.seconds;
         gap.on_train(&Outcome { rtt_s: None, segments: 1.0, lost: true });
-        assert!((gap.seconds / before - 1.03).abs() < 1e-9, "{gap:?}");
+        assert_eq!(gap.seconds, before, "whose fault it was is not known");
     }
 
     /// A link that fades loses segments whatever the gap: slower would be slower and nothing else.
@@ -354,6 +385,23 @@ mod tests {
         assert!((gap.seconds / service_s - 1.0).abs() < 0.1, "{gap:?}");
     }
 
+    /// Whoever comes last measures the others' queue; only the handshake was before it.
+    #[test]
+    fn the_least_round_trip_is_no_longer_than_two_and_a_half_handshakes() {
+        let mut gap = Gap::new(false);
+        gap.hear_path(None, Some(Duration::from_millis(20)));
+        gap.on_train(&train(900.0, 1.0));
+        assert_eq!(gap.base_s(), 0.05);
+    }
+
+    /// With two hundred milliseconds between segments on a path of sixty, one flow more or less is no danger.
+    #[test]
+    fn a_gap_far_above_its_place_comes_down_quicker() {
+        let mut gap = Gap { seconds: 0.2, ..steady(60.0, 3) };
+        gap.on_train(&train(60.0, 2.0));
+        assert!((gap.seconds / 0.2 - 0.925).abs() < 1e-9, "{gap:?}");
+    }
+
     #[test]
     fn a_path_is_noisy_when_hardly_a_train_finds_it_empty() {
         let mut gap = steady(64.0, 4);
@@ -393,25 +441,52 @@ mod tests {
         assert_eq!(gap.seconds(), MOST_S);
     }
 
+    /// Ten hops of 6 ms: a segment comes out of such a path every 24 ms.
     #[test]
-    fn beside_a_queue_that_stays_it_takes_a_share_for_sixteen_trains_and_looks_again() {
+    fn beside_a_queue_that_others_fill_it_takes_a_share_and_then_goes_on_from_there() {
         let mut gap = Gap { crowd: Some(Crowd::default()), ..steady(60.0, 3) };
-        let mut forced = 0;
-        for _ in 0..60 {
-            gap.on_train(&train(600.0, 10.0));
-            forced += u32::from(gap.crowd.is_some_and(|crowd| crowd.forced > 0));
-        }
-        assert!((40..=48).contains(&forced), "{forced}");
-        let mut alone = Gap { crowd: Some(Crowd::default()), ..steady(60.0, 3) };
-        (0..200).for_each(|_| alone.on_train(&train(90.0, 10.0)));
-        assert_eq!(alone.crowd.map(|crowd| crowd.forced), Some(0));
+        gap.hear_path(Some(10), Some(Duration::from_millis(30)));
+        (0..5).for_each(|_| gap.on_train(&train(60.0 + 40.0 * 24.0, 3.0)));
+        let share = gap.share().expect("a crowd");
+        assert!((share - 0.8 * 37.0).abs() < 0.1, "{gap:?}");
+        assert!((gap.seconds - gap.smoothed_s / share).abs() < 1e-9);
+        let before = gap.seconds;
+        gap.on_train(&Outcome { rtt_s: None, segments: 9.0, lost: true });
+        assert_eq!(gap.seconds, before, "others lose segments there too");
+        (0..40).for_each(|_| gap.on_train(&train(70.0, 20.0)));
+        assert_eq!(gap.share(), None);
+        assert!(gap.seconds < 0.06, "{gap:?}");
+    }
+
+    /// So many segments queue where many flows of the own kind share a path.
+    #[test]
+    fn a_queue_of_its_own_kind_is_no_crowd() {
+        let mut gap = Gap { crowd: Some(Crowd::default()), ..steady(60.0, 3) };
+        gap.hear_path(Some(10), Some(Duration::from_millis(30)));
+        (0..200).for_each(|_| gap.on_train(&train(60.0 + 12.0 * 24.0, 6.0)));
+        assert_eq!(gap.share(), None);
+        let mut gentle = steady(60.0, 3);
+        (0..200).for_each(|_| gentle.on_train(&train(6_000.0, 6.0)));
+        assert_eq!(gentle.share(), None, "compete=off");
+    }
+
+    /// Another flow to the same peer makes routing say once more what it knows.
+    #[test]
+    fn a_path_of_the_same_length_is_the_same() {
+        let mut gap = steady(60.0, 3);
+        gap.hear_path(Some(4), None);
+        let before = gap.seconds();
+        gap.hear_change(Some(4));
+        gap.hear_change(None);
+        assert_eq!((gap.seconds(), gap.base_s()), (before, 0.06));
     }
 
     #[test]
     fn another_path_is_learnt_from_its_first_round_trip() {
         let mut gap = steady(60.0, 3);
         let before = gap.seconds();
-        gap.begin_again();
+        gap.hear_path(Some(4), None);
+        gap.hear_change(Some(5));
         assert_eq!(gap.seconds(), before);
         gap.on_train(&train(200.0, 1.0));
         assert_eq!((gap.seconds(), gap.base_s()), (0.2, 0.2));

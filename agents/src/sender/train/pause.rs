@@ -19,8 +19,6 @@ const MOST_INTERVAL: u32 = 96;
 /// Trains with losses that end a trial, and the share of them that ends what a trial began.
 const MOST_LOSSY: u32 = 2;
 const MOST_LOSSY_SHARE: f64 = 0.15;
-/// What the way without pauses must bring more.
-const WORTH: f64 = 1.02;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
@@ -94,8 +92,8 @@ impl Pause {
         self.block = Block::default();
     }
 
-    /// A train has arrived. `is_open`: it is not known which way is better.
-    pub(super) fn on_train(&mut self, now: Instant, bytes: u64, is_lossy: bool, is_open: bool) {
+    /// A train has arrived. `worth`: what the way without pauses must bring more, unless it is known which is better.
+    pub(super) fn on_train(&mut self, now: Instant, bytes: u64, is_lossy: bool, worth: Option<f64>) {
         let Some(began) = self.block.began else {
             self.block.began = Some(now);
             return;
@@ -113,7 +111,7 @@ impl Pause {
         } else if self.block.trains >= BLOCK_TRAINS && now.since(began) >= BLOCK_TIME {
             let rate = self.block.bytes as f64 / now.since(began).as_secs_f64();
             self.block = Block { began: Some(now), ..Block::default() };
-            self.on_block(rate, is_open);
+            self.on_block(rate, worth);
         }
     }
 
@@ -124,20 +122,21 @@ impl Pause {
         }
     }
 
-    fn on_block(&mut self, rate: f64, is_open: bool) {
+    fn on_block(&mut self, rate: f64, worth: Option<f64>) {
         if self.stage == Stage::Kept {
             self.rate = Some(self.rate.map_or(rate, |before| before + (rate - before) / 4.0));
             self.blocks += 1;
-            if self.blocks >= self.interval && is_open {
+            if self.blocks >= self.interval && worth.is_some() {
                 self.blocks = 0;
                 self.turn(Stage::Warming);
             }
             return;
         }
         let kept = self.rate.unwrap_or(0.0);
+        let worth = worth.unwrap_or(1.0);
         let is_better = match self.way {
-            Way::Flowing => rate > WORTH * kept,
-            Way::Waiting => rate * WORTH > kept,
+            Way::Flowing => rate > worth * kept,
+            Way::Waiting => rate * worth > kept,
         };
         if is_better {
             (self.stage, self.rate, self.interval) = (Stage::Kept, Some(rate), FIRST_INTERVAL);
@@ -165,6 +164,8 @@ impl Pause {
 mod tests {
     use super::*;
 
+    const OPEN: Option<f64> = Some(1.02);
+
     /// Trains of half a second, 10 kB for those that wait and `flowing` for the others. Which way each went.
     struct Road {
         pause: Pause,
@@ -177,15 +178,15 @@ mod tests {
             Road { pause: Pause::new(), now: Instant::ZERO, flowing }
         }
 
-        fn train(&mut self, is_lossy: bool, is_open: bool) -> Way {
+        fn train(&mut self, is_lossy: bool, worth: Option<f64>) -> Way {
             self.now += Duration::from_millis(500);
             let bytes = if self.pause.way() == Way::Flowing { self.flowing } else { 10_000 };
-            self.pause.on_train(self.now, bytes, is_lossy, is_open);
+            self.pause.on_train(self.now, bytes, is_lossy, worth);
             self.pause.way()
         }
 
         fn trains(&mut self, trains: u32) -> usize {
-            (0..trains).filter(|_| self.train(false, true) == Way::Flowing).count()
+            (0..trains).filter(|_| self.train(false, OPEN) == Way::Flowing).count()
         }
     }
 
@@ -203,7 +204,7 @@ mod tests {
         let mut began = Vec::new();
         let mut before = Way::Waiting;
         for nth in 0..600 {
-            let way = road.train(false, true);
+            let way = road.train(false, OPEN);
             if (before, way) == (Way::Waiting, Way::Flowing) {
                 began.push(nth / BLOCK_TRAINS);
             }
@@ -215,25 +216,25 @@ mod tests {
     #[test]
     fn nothing_is_tried_where_the_answer_is_known() {
         let mut road = Road::new(99_000);
-        assert!((0..400).all(|_| road.train(false, false) == Way::Waiting));
+        assert!((0..400).all(|_| road.train(false, None) == Way::Waiting));
     }
 
     #[test]
     fn two_lossy_trains_end_a_trial_and_one_in_six_what_it_began() {
         let mut road = Road::new(12_000);
-        while road.train(false, true) == Way::Waiting {}
+        while road.train(false, OPEN) == Way::Waiting {}
         // From the first one on time counts.
-        road.train(false, true);
-        road.train(true, true);
+        road.train(false, OPEN);
+        road.train(true, OPEN);
         assert_eq!(road.pause.way(), Way::Flowing);
-        road.train(true, true);
+        road.train(true, OPEN);
         assert_eq!(road.pause.way(), Way::Waiting);
 
         road.trains(200);
         assert_eq!(road.pause.way(), Way::Flowing);
-        let flowing = (0..100).filter(|nth| road.train(nth % 20 == 0, false) == Way::Flowing).count();
+        let flowing = (0..100).filter(|nth| road.train(nth % 20 == 0, None) == Way::Flowing).count();
         assert_eq!(flowing, 100);
-        assert!((0..40).any(|nth| road.train(nth % 4 == 0, false) == Way::Waiting));
+        assert!((0..40).any(|nth| road.train(nth % 4 == 0, None) == Way::Waiting));
     }
 
     /// When others come or go the other way may be better: it is tried from time to time.

@@ -180,6 +180,7 @@ fn after_a_timeout_one_segment_goes_and_its_ack_lets_the_rest_follow() {
     bench.send(8);
     bench.lose(LossKind::Timeout { nth: 1 });
     assert_eq!(bench.allowed_segments(), 1);
+    assert_eq!(bench.note_at(bench.snd_una).told, Some(1), "nothing follows that could ask");
     bench.flight = bench.count(8);
     bench.sent(bench.count(1), SentKind::AfterTimeout);
     bench.ack(1);
@@ -198,12 +199,59 @@ fn a_round_trip_that_may_be_of_another_copy_is_not_taken() {
     assert_eq!(bench.gauge("least_rtt_us"), Some(64_000));
 }
 
+/// Where a train is held, its length is in every sample of the timer.
+#[test]
+fn the_retransmission_timer_does_not_double() {
+    assert!(!Bench::new("train").tunables().rto_backoff);
+}
+
+/// RFC 8985 §7.3 sends new data as a probe where there is some. It belongs to the train.
+#[test]
+fn a_tail_probe_of_new_data_spoils_no_round_trip() {
+    let mut bench = bench();
+    (0..2).for_each(|_| drop(train(&mut bench)));
+    bench.send(1);
+    let carried = bench.count(1);
+    (bench.flight.segments, bench.flight.bytes) = (2, 2 * u64::from(MSS));
+    bench.sent(carried, SentKind::Probe);
+    bench.send(2);
+    bench.path.rtt.smoothed = Some(Duration::from_millis(50));
+    bench.ack(4);
+    assert_eq!(bench.gauge("least_rtt_us"), Some(50_000));
+}
+
+/// Sends until it flows, or so many trains long; whether it does.
+fn flows_within(bench: &mut Bench, trains: u32) -> bool {
+    (0..trains).any(|_| {
+        train(bench);
+        bench.allowed_segments() > segments(bench)
+    })
+}
+
+#[test]
+fn on_a_short_path_the_pause_is_left_out_while_nobody_else_sends() {
+    let mut bench = bench();
+    bench.path.hops_to_peer = Some((3, HopSource::Routing));
+    // Twelve segments on top of an empty path end the beginning.
+    (0..6).for_each(|_| drop(train(&mut bench)));
+    bench.path.rtt.smoothed = Some(RTT * 4);
+    train(&mut bench);
+    bench.path.rtt.smoothed = Some(RTT);
+    assert!(flows_within(&mut bench, 100));
+    bench.path.rtt.smoothed = Some(RTT * 14);
+    (0..60).for_each(|_| drop(train(&mut bench)));
+    assert!(bench.allowed_segments() == segments(&bench), "others send");
+}
+
 #[test]
 fn another_path_is_learnt_anew() {
     let mut bench = bench();
+    bench.path.hops_to_peer = Some((4, HopSource::Routing));
     (0..5).for_each(|_| drop(train(&mut bench)));
     bench.path_event(&PathEvent::RouteFound);
-    assert_eq!(bench.gauge("least_rtt_us"), Some(64_000));
+    bench.path_event(&PathEvent::HopsChanged);
+    assert_eq!(bench.gauge("least_rtt_us"), Some(64_000), "as long as before");
+    bench.path.hops_to_peer = Some((5, HopSource::Routing));
     bench.path_event(&PathEvent::HopsChanged);
     assert_eq!((bench.gauge("least_rtt_us"), gap_us(&bench)), (Some(0), 20_250), "the gap holds until then");
     bench.path.rtt.smoothed = Some(Duration::from_millis(100));
