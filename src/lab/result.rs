@@ -1,6 +1,8 @@
 //! What one run came to, as programs read it.
 
-use hopwise_agents::spec::{parse_senders, parse_shadows};
+use std::time::Duration;
+
+use hopwise_agents::spec::{AgentSpec, parse_senders, parse_shadows};
 use hopwise_air::ledger::Load;
 use hopwise_core::trace::Lacking;
 use serde::{Deserialize, Serialize};
@@ -63,11 +65,14 @@ pub struct FlowRow {
     pub background: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shadow {
     pub receiver: String,
     /// That it would have sent.
     pub acks: u64,
+    /// What the first segment of each would have waited; none without ACKs.
+    #[serde(default)]
+    pub mean_hold_ms: Option<f64>,
 }
 
 /// Transfers or requests that ended in the counted time, and how long they took.
@@ -160,17 +165,23 @@ impl FlowRow {
             acks_sent: flow.receiver.acks_sent,
             acks_repeated: flow.receiver.acks_repeated,
             segments_received_again: Some(flow.receiver.segments_duplicate),
-            shadows: agents.map(|agents| shadows(&agents.shadows, &flow.shadow_acks)).unwrap_or_default(),
+            shadows: agents.map(|agents| shadows(&agents.shadows, flow)).unwrap_or_default(),
             completed: flow.completions.as_ref().map(completed),
             background: flow.is_background,
         }
     }
 }
 
-fn shadows(specs: &str, acks: &[u64]) -> Vec<Shadow> {
+fn shadows(specs: &str, flow: &FlowResult) -> Vec<Shadow> {
     let list = parse_shadows(specs).expect("an endpoint accepted it");
-    let each = list.specs().iter().zip(acks);
-    each.map(|(spec, acks)| Shadow { receiver: spec.to_string(), acks: *acks }).collect()
+    let counted = flow.shadow_acks.iter().zip(&flow.shadow_holds);
+    let each = list.specs().iter().zip(counted);
+    let shadow = |(spec, (acks, held)): (&AgentSpec, (&u64, &Duration))| Shadow {
+        receiver: spec.to_string(),
+        acks: *acks,
+        mean_hold_ms: (*acks > 0).then(|| held.as_secs_f64() * 1e3 / *acks as f64),
+    };
+    each.map(shadow).collect()
 }
 
 fn names(lacking: &[Lacking]) -> Vec<String> {

@@ -7,6 +7,7 @@ mod server;
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_core::agent::HopSource;
@@ -135,6 +136,8 @@ pub struct Counted {
     pub stats: ConnectionStats,
     /// ACKs that each shadow would have sent.
     pub shadow_acks: Vec<u64>,
+    /// What the first segments of those would have waited, in all.
+    pub shadow_holds: Vec<Duration>,
 }
 
 impl Counted {
@@ -144,6 +147,8 @@ impl Counted {
         let shadows = self.shadow_acks.len().max(info.shadow_acks.len());
         self.shadow_acks.resize(shadows, 0);
         self.shadow_acks.iter_mut().zip(info.shadow_acks).for_each(|(sum, more)| *sum += more);
+        self.shadow_holds.resize(shadows, Duration::ZERO);
+        self.shadow_holds.iter_mut().zip(info.shadow_holds).for_each(|(sum, more)| *sum += more);
     }
 }
 

@@ -1,5 +1,7 @@
 //! What a run came to.
 
+use std::time::Duration;
+
 use hopwise_air::World;
 use hopwise_air::dcf::StationStats;
 use hopwise_air::ledger::{Ledger, Load};
@@ -50,6 +52,7 @@ pub struct FlowResult {
     pub receiver: ConnectionStats,
     /// ACKs that each shadow at `to` would have sent.
     pub shadow_acks: Vec<u64>,
+    pub shadow_holds: Vec<Duration>,
     /// Of the last connection: the receiver at `to`, the senders at `from`.
     pub agents: Option<AgentsAtEnd>,
     /// Of transfers and requests, with the first row of a flow.
@@ -171,6 +174,7 @@ fn row(world: &World<Host>, flow: &FlowPlan, index: u16, (way, counted_s): (Way,
         sender: counted(from).stats,
         receiver: receiver.stats,
         shadow_acks: receiver.shadow_acks,
+        shadow_holds: receiver.shadow_holds,
         agents,
         completions,
         is_background: flow.is_background,

@@ -257,6 +257,7 @@ fn a_rule_that_names_shadows_alone_leaves_the_arm_its_agents() {
     assert_eq!((&*watched.receiver, watched.sender.len()), ("delayed", 2));
     assert_eq!(watched.shadows.iter().map(|shadow| &*shadow.receiver).collect::<Vec<_>>(), ["immediate"]);
     assert!(watched.shadows[0].acks > watched.acks_sent, "{watched:?}");
+    assert_eq!(watched.shadows[0].mean_hold_ms, Some(0.0));
     let ruled = of(&["rules=[{ shadows: [\"delayed:4\", delayed] }]"]);
     assert_eq!((&*ruled.receiver, ruled.sender.len()), ("delayed", 2));
     let acks: Vec<_> = ruled.shadows.iter().map(|shadow| shadow.acks).collect();

@@ -76,6 +76,7 @@ fn state(info: &Info, peer: &Peer) -> Fields {
         ("senders", word(&*info.senders)),
         ("shadows", word(&*info.shadows)),
         ("shadow_acks", word(format!("{:?}", info.shadow_acks))),
+        ("shadow_holds", word(format!("{:?}", info.shadow_holds))),
         ("snd_una", ours(info.snd_una)),
         ("snd_nxt", ours(info.snd_nxt)),
         ("rcv_nxt", word(show_sequence(peer.its_script(info.rcv_nxt.0)))),

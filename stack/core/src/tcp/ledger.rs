@@ -93,7 +93,15 @@ pub(crate) struct AckLedger {
 struct Seat {
     agent: Box<dyn ReceiverAgent>,
     owed: Owed,
+    /// Of a shadow; the connection counts what the live agent does.
+    tally: Option<Box<Tally>>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Tally {
     acks: u64,
+    /// What the first segment of each would have waited, in all.
+    held_ns: u64,
 }
 
 impl AckLedger {
@@ -106,7 +114,7 @@ impl AckLedger {
         assert!(shadows.len() <= SHADOWS, "a connection has at most {SHADOWS} shadows");
         AckLedger {
             live: Seat::new(agent),
-            shadows: shadows.into_iter().map(Seat::new).collect(),
+            shadows: shadows.into_iter().map(Seat::shadow).collect(),
             queue: Vec::new(),
             last_arrival: Moment::NEVER,
             last_in_order: Moment::NEVER,
@@ -356,7 +364,16 @@ impl AckLedger {
 
     /// ACKs that each shadow would have sent.
     pub(crate) fn shadow_acks(&self) -> impl Iterator<Item = u64> + '_ {
-        self.shadows.iter().map(|seat| seat.acks)
+        self.tallies().map(|tally| tally.acks)
+    }
+
+    /// What the first segments of those would have waited, in all.
+    pub(crate) fn shadow_holds(&self) -> impl Iterator<Item = Duration> + '_ {
+        self.tallies().map(|tally| Duration::from_nanos(tally.held_ns))
+    }
+
+    fn tallies(&self) -> impl Iterator<Item = &Tally> {
+        self.shadows.iter().filter_map(|seat| seat.tally.as_deref())
     }
 
     pub(crate) fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
@@ -403,7 +420,11 @@ impl DecidedAck {
 
 impl Seat {
     fn new(agent: Box<dyn ReceiverAgent>) -> Seat {
-        Seat { agent, owed: Owed::default(), acks: 0 }
+        Seat { agent, owed: Owed::default(), tally: None }
+    }
+
+    fn shadow(agent: Box<dyn ReceiverAgent>) -> Seat {
+        Seat { tally: Some(Box::default()), ..Seat::new(agent) }
     }
 
     fn note_arrival(&mut self, arrival: &Arrival) {
@@ -419,6 +440,10 @@ impl Seat {
     fn settle(&mut self, cx: &Cx<'_>, by: By, facts: &Facts<'_>) -> AckNote {
         let note = self.agent.note();
         let decided = AckDecided { now: cx.now, by, segments: self.owed.segments, bytes: self.owed.bytes };
+        if let Some(tally) = &mut self.tally {
+            tally.acks += 1;
+            tally.held_ns += self.owed.since.map_or(0, |since| cx.now.0.saturating_sub(since.0));
+        }
         self.owed = Owed {
             segments: 0,
             bytes: 0,
@@ -426,7 +451,6 @@ impl Seat {
             last_ack: Some(cx.now),
             in_order_total: self.owed.in_order_total,
         };
-        self.acks += 1;
         self.agent.on_ack(&decided, &facts.view(self.owed));
         note
     }

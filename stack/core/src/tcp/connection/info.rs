@@ -105,6 +105,8 @@ pub struct Info {
     pub senders_lack: Vec<Lacking>,
     /// ACKs that each shadow would have sent.
     pub shadow_acks: Vec<u64>,
+    /// What the first segments of those would have waited, in all.
+    pub shadow_holds: Vec<Duration>,
     /// What the agents measure themselves by.
     pub gauges: Vec<(&'static str, u64)>,
 }
@@ -184,6 +186,7 @@ impl Connection {
             receiver_lacks: if has_answer { self.receiver_lacks() } else { Vec::new() },
             senders_lack: if has_answer { self.senders_lack() } else { Vec::new() },
             shadow_acks: self.ledger.shadow_acks().collect(),
+            shadow_holds: self.ledger.shadow_holds().collect(),
             gauges,
         }
     }
