@@ -112,6 +112,8 @@ pub enum TraceKind {
         bytes: u16,
         how: MtuHow,
     },
+    /// A connection has its agents, by whom they were chosen.
+    Agents(ChosenBy),
     /// Something that an agent wants and the peer does not offer: it follows its written fallback.
     Fallback(Lacking),
     /// An ICMP error was heard: advice only, never the end of a connection by itself.
@@ -170,6 +172,15 @@ pub enum SentWhat {
     TailProbe,
     /// SYN, FIN or RST without data.
     Control,
+}
+
+/// A program's or listener's word goes before every rule, for what it names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChosenBy {
+    Program,
+    /// The first that matched, counted from 0 as they were given.
+    Rule(u16),
+    Default,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

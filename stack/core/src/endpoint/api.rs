@@ -14,6 +14,7 @@ use crate::ip::is_unicast_destination;
 use crate::tcp::connection::{Connection, Opening};
 use crate::tcp::cx::Cx;
 use crate::tcp::{Flow, Info, Options, TcpConfig};
+use crate::trace::{ChosenBy, TraceKind};
 use crate::{Instant, Seq};
 
 impl Endpoint {
@@ -44,6 +45,7 @@ impl Endpoint {
         let mut opening = self.opening(now, flow, link, &specs, iss, options.tcp.clone());
         opening.source_route = options.source_route.clone().map(Box::new);
         let mut cx = Cx { now, conn: opening.number, packet: 0, ring: &mut self.trace };
+        cx.trace(TraceKind::Agents(specs.by));
         let conn = Connection::open_active(&mut cx, opening);
         let slot = self.table.insert(|generation| Entry {
             conn,
@@ -284,7 +286,10 @@ impl Endpoint {
     /// The rule that chose a connection's agents, by its place in the list that held when the connection began. Nothing
     /// where no rule matched, or where the application chose.
     pub fn rule_of(&self, id: ConnId) -> Option<usize> {
-        self.table.resolve(id).and_then(|slot| self.table.get(slot))?.specs.rule
+        match self.table.resolve(id).and_then(|slot| self.table.get(slot))?.specs.by {
+            ChosenBy::Rule(nth) => Some(nth.into()),
+            ChosenBy::Program | ChosenBy::Default => None,
+        }
     }
 
     /// All connections that belong to the application.

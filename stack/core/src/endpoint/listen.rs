@@ -14,7 +14,7 @@ use crate::secrets::{CookieFlow, CookieOptions, cookie_timestamp};
 use crate::tcp::connection::{Connection, CookieOpening, own_shift};
 use crate::tcp::cx::Cx;
 use crate::tcp::{Flow, TcpConfig};
-use crate::trace::DropReason;
+use crate::trace::{DropReason, TraceKind};
 use crate::wire::{Flags, TcpOptions, TcpView, Timestamps};
 use crate::{Instant, Seq};
 
@@ -137,6 +137,7 @@ impl Endpoint {
         let mut opening = self.opening(now, flow, link, &specs, iss, tcp);
         opening.source_route = incoming.arrived.source_route.cloned().map(Box::new);
         let mut cx = Cx { now, conn: opening.number, packet: self.packets_in, ring: &mut self.trace };
+        cx.trace(TraceKind::Agents(specs.by));
         let conn = open(&mut cx, opening);
         if let Some(listener) = self.listener_mut(id) {
             listener.half_open += 1;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use crate::agent::AgentSpecs;
 use crate::ip::Prefix;
 use crate::tcp::Flow;
+use crate::trace::ChosenBy;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
@@ -67,8 +68,7 @@ impl AgentChoice {
 #[derive(Clone, Debug)]
 pub(super) struct Chosen {
     agents: AgentSpecs,
-    /// The rule's place in its list; nothing where none matched or the application chose.
-    pub(super) rule: Option<usize>,
+    pub(super) by: ChosenBy,
 }
 
 impl Deref for Chosen {
@@ -88,18 +88,18 @@ pub(super) struct Rules {
 
 impl Rules {
     pub(super) fn new(rules: &[Rule], default: &AgentSpecs) -> Rules {
-        let complete = |(nth, rule): (usize, &Rule)| {
+        let complete = |(rule, nth): (&Rule, u16)| {
             let choice = AgentChoice {
                 receiver: rule.receiver.clone(),
                 senders: rule.senders.clone(),
                 shadows: rule.shadows.clone(),
             };
             let agents = chosen(&choice, default);
-            (rule.matches, Arc::new(Chosen { agents, rule: Some(nth) }))
+            (rule.matches, Arc::new(Chosen { agents, by: ChosenBy::Rule(nth) }))
         };
         Rules {
-            rules: rules.iter().enumerate().map(complete).collect(),
-            default: Arc::new(Chosen { agents: default.clone(), rule: None }),
+            rules: rules.iter().zip(0..).map(complete).collect(),
+            default: Arc::new(Chosen { agents: default.clone(), by: ChosenBy::Default }),
         }
     }
 
@@ -120,7 +120,7 @@ impl Rules {
         if choice.is_default() {
             return Arc::clone(by_rule);
         }
-        Arc::new(Chosen { agents: chosen(choice, by_rule), rule: None })
+        Arc::new(Chosen { agents: chosen(choice, by_rule), by: ChosenBy::Program })
     }
 }
 

@@ -1,6 +1,6 @@
 //! The words that traces, metrics and captures print for the facts' values.
 
-use super::{Lacking, MtuHow, SentWhat, StateName, UndoneBy};
+use super::{ChosenBy, Lacking, MtuHow, SentWhat, StateName, UndoneBy};
 use crate::agent::{By, HopSource};
 
 impl StateName {
@@ -30,6 +30,16 @@ impl SentWhat {
             SentWhat::Probe => "probe",
             SentWhat::TailProbe => "tail-probe",
             SentWhat::Control => "control",
+        }
+    }
+}
+
+impl ChosenBy {
+    pub const fn name(self) -> &'static str {
+        match self {
+            ChosenBy::Program => "program",
+            ChosenBy::Rule(_) => "rule",
+            ChosenBy::Default => "default",
         }
     }
 }

@@ -18,7 +18,7 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::{TraceEvent, TraceKind};
+use super::{ChosenBy, TraceEvent, TraceKind};
 use crate::agent::{HopSource, LinkNews, Why};
 use crate::{Instant, Seq};
 
@@ -109,6 +109,7 @@ event_names! {
     TraceKind::Rtt { .. } => "rtt",
     TraceKind::Window { .. } => "window",
     TraceKind::PathMtu { .. } => "path-mtu",
+    TraceKind::Agents(_) => "agents",
     TraceKind::Fallback(_) => "fallback",
     TraceKind::IcmpError { .. } => "icmp-error",
     TraceKind::Hops { .. } => "hops",
@@ -160,6 +161,8 @@ impl Details<'_> {
             }
             TraceKind::Window { allowed, flight } => self.number("allowed", allowed).number("flight", flight),
             TraceKind::PathMtu { bytes, how } => self.number("bytes", bytes).word("how", how.name()),
+            TraceKind::Agents(by @ ChosenBy::Rule(nth)) => self.word("by", by.name()).number("nth", nth),
+            TraceKind::Agents(by) => self.word("by", by.name()),
             TraceKind::Fallback(lacking) => self.word("lacking", lacking.name()),
             TraceKind::IcmpError { kind, code } => self.number("kind", kind).number("code", code),
             TraceKind::Hops { from_peer, source } => {

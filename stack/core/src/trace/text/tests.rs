@@ -57,6 +57,8 @@ fn samples() -> Vec<(TraceKind, &'static str)> {
         (TraceKind::Rtt { sample_us: 1, srtt_us: 2, rto_us: 3 }, "sample_us=1 srtt_us=2 rto_us=3"),
         (TraceKind::Window { allowed: 14_600, flight: 0 }, "allowed=14600 flight=0"),
         (TraceKind::PathMtu { bytes: 1280, how: MtuHow::BlackHole }, "bytes=1280 how=black-hole"),
+        (TraceKind::Agents(ChosenBy::Rule(3)), "by=rule nth=3"),
+        (TraceKind::Agents(ChosenBy::Default), "by=default"),
         (TraceKind::Fallback(Lacking::PeerCwnd), "lacking=peer-cwnd"),
         (TraceKind::IcmpError { kind: 3, code: 4 }, "kind=3 code=4"),
         (TraceKind::Hops { from_peer: 4, source: Some(HopSource::Ttl) }, "from_peer=4 source=ttl"),
