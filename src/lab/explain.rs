@@ -86,7 +86,7 @@ const QUANTITIES: [Quantity; 10] = [
         of: |run| 1e3 * run.ack_airtime_s / run.new_segments(),
         floor: 0.1,
         less: true,
-        words: |this, that| format!("ACKs took {this} ms of air for it instead of {that}"),
+        words: |this, that| format!("ACKs took {this} ms of air a new segment instead of {that}"),
         digits: 1,
     },
     Quantity {

@@ -37,7 +37,9 @@ fn a_slower_arm_is_told_what_slowed_it() {
         arm.result.total.goodput_kbps *= 0.6;
         arm.result.flows[0].segments_retransmitted = 200;
         arm.result.air.collisions = 900;
+        arm.result.air.ack_airtime_s = Some(20.0);
     });
+    assert!(sentence.contains("ACKs took 25.0 ms of air a new segment instead of 0.0"), "{sentence}");
     assert!(sentence.starts_with("dca was slower than every (−39."), "{sentence}");
     assert!(sentence.contains("112 frames collided for 100 new segments instead of 9"), "{sentence}");
     assert!(sentence.contains("20.0 % of segments were sent again instead of 1.0 %"), "{sentence}");
