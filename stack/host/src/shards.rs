@@ -35,10 +35,11 @@ pub struct Shards {
     turn: Arc<AtomicUsize>,
 }
 
-/// One listener a stack.
+/// One listener a stack, asked in turn.
 #[derive(Debug)]
 pub struct ShardsListener {
     listeners: Vec<TcpListener>,
+    turn: AtomicUsize,
 }
 
 impl Shards {
@@ -104,7 +105,8 @@ impl Shards {
         options: &ListenOptions,
     ) -> Result<ShardsListener, ListenError> {
         let listen = |stack: &Stack| stack.listen(address, port, options.clone());
-        Ok(ShardsListener { listeners: self.stacks.iter().map(listen).collect::<Result<_, _>>()? })
+        let listeners = self.stacks.iter().map(listen).collect::<Result<_, _>>()?;
+        Ok(ShardsListener { listeners, turn: AtomicUsize::new(0) })
     }
 
     /// Of each stack's links.
@@ -128,7 +130,10 @@ impl ShardsListener {
     }
 
     pub fn poll_accept(&self, cx: &mut Context<'_>) -> Poll<io::Result<TcpStream>> {
-        let mut waiting = self.listeners.iter().map(|listener| listener.poll_accept(cx));
+        // Whoever always has someone waiting must not keep the others' from being served.
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed) % self.listeners.len();
+        let (after, first) = self.listeners.split_at(turn);
+        let mut waiting = first.iter().chain(after).map(|listener| listener.poll_accept(cx));
         waiting.find(Poll::is_ready).unwrap_or(Poll::Pending)
     }
 }

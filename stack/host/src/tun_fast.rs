@@ -153,7 +153,10 @@ impl Link for TunFast {
         let Received::Packet(arrived) = check_ip(&into[..bytes], &mut self.tally) else {
             return Received::Dropped;
         };
-        let Some(header) = read_header(&header) else { return Received::Dropped };
+        let Some(header) = read_header(&header) else {
+            self.tally.dropped(LinkDrop::Malformed);
+            return Received::Dropped;
+        };
         match finish(&header, &mut into[..bytes], &mut self.incoming) {
             Ok(Some(segment_bytes)) => {
                 Received::Packet(crate::link::Arrived { segment_bytes: segment_bytes.get(), ..arrived })
