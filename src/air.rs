@@ -67,7 +67,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let prepared = prepare(arguments, &scenario)?;
     let prefix = arguments.prefix.as_ref().unwrap_or(&scenario.name);
     stations::check(prefix, &prepared)?;
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).init();
+    crate::daemon::log();
     let ends = signals::watch().map_err(|error| Failure::failed("watch for signals", error))?;
     let stations = stations::Stations::open(prefix, &prepared)?;
     let mut live = live::world(&prepared.plan);
