@@ -1,5 +1,6 @@
 //! How cost grows with nodes: grids of one density, a bulk flow over three hops for every ten nodes.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,31 +10,50 @@ use hopwise_air::Arp;
 use hopwise_air::channel::Channel;
 use hopwise_air::dcf::MacConfig;
 use hopwise_air::medium::{Place, Radio};
+use hopwise_air::motion::{Leg, Track};
 use hopwise_air::phy::Phy;
 use hopwise_core::tcp::TcpConfig;
 use hopwise_mesh::WhenFull;
 
 use crate::cpu;
-use crate::row::Row;
+use crate::row::{Row, median_of};
 
 const SECONDS: u64 = 10;
 
 pub(crate) fn rows() -> Vec<Row> {
-    let (few, _) = cost(10, 10);
-    let (many, kib) = cost(40, 25);
+    let (few, _) = cost(10, 10, Nodes::Stand);
+    let (many, kib) = cost(40, 25, Nodes::Stand);
+    let (moving, _) = cost(40, 25, Nodes::Move);
     vec![
         Row::alone("100 nodes, 10 flows", "us/node-second", few),
         Row::alone("1000 nodes, 100 flows", "us/node-second", many),
         Row::alone("1000 nodes against 100", "times", many / few),
         Row::alone("1000 nodes, memory", "KiB/node", kib),
+        Row::alone("1000 nodes that move, 100 flows", "us/node-second", moving),
+        Row::alone("1000 nodes that move against still", "times", moving / many),
     ]
 }
 
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Nodes {
+    Stand,
+    /// A millimetre a second, so that the same frames fly: what is paid for is that they might go elsewhere.
+    Move,
+}
+
 /// CPU microseconds for a second of a node, and the memory of one at the most.
-fn cost(columns: u32, rows: u32) -> (f64, f64) {
+fn cost(columns: u32, rows: u32, what: Nodes) -> (f64, f64) {
     let nodes = columns * rows;
-    let plan = plan(columns, rows);
-    let seconds = cpu::seconds(|| drop(hopwise::sim::run(&plan).expect("a sound plan")));
+    let mut plan = plan(columns, rows);
+    if what == Nodes::Move {
+        let track = |place: &Option<Place>| {
+            let start = (*place)?;
+            let end = Place { x: start.x, y: start.y + 1.0 };
+            Some(Track::Legs(VecDeque::from([Leg::towards(0, start, end, 0.001)])))
+        };
+        plan.tracks = plan.places.iter().map(track).collect();
+    }
+    let seconds = median_of(|| cpu::seconds(|| drop(hopwise::sim::run(&plan).expect("a sound plan"))));
     let kib = cpu::peak_rss_kib() as f64 / f64::from(nodes);
     (seconds * 1e6 / f64::from(nodes) / SECONDS as f64, kib)
 }

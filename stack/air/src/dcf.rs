@@ -8,7 +8,8 @@
 //! when a backoff runs out was not heard: both send, and collide.
 //!
 //! [`Rules::Ns2`] are those of the papers' simulator; where they differ from the standard's the code names the rule.
-//! Not modelled: fragmentation, power saving, EDCA, beacons.
+//! Not modelled: fragmentation, power saving, EDCA, A-MPDU and block ACKs, protection of OFDM from older stations,
+//! beacons.
 
 mod arf;
 mod backoff;

@@ -111,7 +111,9 @@ pub(crate) struct Medium {
     seed: u64,
     moving: Option<Moving>,
     /// Whoever may hear the sender at hand, and the links to them.
-    near: Vec<u32>,
+    near: Vec<(u32, Place)>,
+    /// Nobody is heard farther away, however bright its shadow; without an end where shadows have none.
+    reach_m: f64,
     fresh: Vec<(Link, Option<Fader>)>,
 }
 
@@ -127,6 +129,7 @@ impl Medium {
             seed,
             moving: None,
             near: Vec::new(),
+            reach_m: if channel.shadowing_db == 0.0 { reach_m(radio, channel) } else { f64::INFINITY },
             fresh: Vec::new(),
         };
         let grid = Grid::new(places, reach_m(radio, channel));
@@ -171,14 +174,13 @@ impl Medium {
         }
         *last = now;
         moving.advance(now);
-        moving.around(station as u32, &mut self.near);
         let Some(here) = moving.place(station as u32, now) else { return };
+        moving.around((station as u32, here), now, self.reach_m, &mut self.near);
         let Room { first, end, .. } = self.rooms[station];
         let old = &self.links[first as usize..end as usize];
         self.fresh.clear();
         let mut longest_ns = 0;
-        for to in self.near.iter().copied() {
-            let Some(there) = moving.place(to, now) else { continue };
+        for (to, there) in self.near.iter().copied() {
             let ends = [(station as u32, here), (to, there)];
             let Some(mut link) = link(&self.radio, &self.channel, ends, self.seed) else { continue };
             longest_ns = longest_ns.max(u64::from(link.delay_ns));

@@ -188,15 +188,29 @@ impl Moving {
         }
     }
 
-    /// Who is in the nine squares around a node, in the order of their numbers.
-    pub(crate) fn around(&self, node: u32, near: &mut Vec<u32>) {
+    /// Who is within `reach_m` of `here`, or at least in the nine squares around it where that is not wanted, in the
+    /// order of their numbers.
+    pub(crate) fn around(
+        &self,
+        (node, here): (u32, Place),
+        now: u64,
+        reach_m: f64,
+        near: &mut Vec<(u32, Place)>,
+    ) {
         near.clear();
         let Some(mover) = &self.movers[node as usize] else { return };
         let (x, y) = mover.cell;
         for (dx, dy) in (-1..=1).flat_map(|dx| (-1..=1).map(move |dy| (dx, dy))) {
-            near.extend(self.cells.get(&(x + dx, y + dy)).into_iter().flatten());
+            for other in self.cells.get(&(x + dx, y + dy)).into_iter().flatten() {
+                let Some(there) = self.place(*other, now) else { continue };
+                let (dx, dy) = (here.x - there.x, here.y - there.y);
+                // Most are too far away, and are not worth a logarithm or a place in the order.
+                if dx * dx + dy * dy <= reach_m * reach_m {
+                    near.push((*other, there));
+                }
+            }
         }
-        near.sort_unstable();
+        near.sort_unstable_by_key(|(other, _)| *other);
     }
 }
 

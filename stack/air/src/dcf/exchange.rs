@@ -117,7 +117,8 @@ impl Dcf {
             is_announced: false,
             is_repeat: false,
         };
-        self.transmit(now, n, frame);
+        self.stations[n].frame = frame;
+        self.transmit(now, n);
     }
 
     /// SIFS has passed since the CTS. On a medium that got busy the station begins again with an RTS.

@@ -10,8 +10,9 @@ use crate::channel::OnAir;
 impl Dcf {
     /// The first bit of a frame is on its way to one who will hear it.
     #[inline]
-    pub(super) fn arrive(&mut self, now: u64, link_index: usize, frame: &Frame) {
+    pub(super) fn arrive(&mut self, now: u64, link_index: usize, airtime_ns: u64) {
         let link = if self.is_lively {
+            let frame = &self.stations[self.medium.links[link_index].from as usize].frame;
             let on_air = OnAir { now, bytes: frame.bytes_on_air(), rate: frame.rate };
             let Some(link) = self.medium.at(link_index, &on_air) else { return };
             link
@@ -28,7 +29,7 @@ impl Dcf {
         let st = &self.stations[n];
         let is_spoiled = from < st.sends_until && st.sends_from <= from;
         let hears = if link.is_decodable && !is_spoiled { Hears::Frame } else { Hears::Noise };
-        let until = from + frame.airtime_ns;
+        let until = from + airtime_ns;
         let new = Reception { hears, link: link_index as u32, from, until, power_w: link.power_w };
         match self.mac.rules {
             Rules::Ns2 => self.hear_ns2(n, new),

@@ -1,6 +1,6 @@
 //! What is counted of each station.
 
-use super::{Frame, FrameKind};
+use super::FrameKind;
 use crate::ledger::Load;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,15 +32,15 @@ pub struct StationStats {
 
 impl StationStats {
     #[inline]
-    pub(super) fn on_sent(&mut self, frame: &Frame) {
-        let count = match frame.kind {
+    pub(super) fn on_sent(&mut self, (kind, load): (FrameKind, Load), airtime_ns: u64) {
+        let count = match kind {
             FrameKind::Rts => &mut self.frames_sent.rts,
             FrameKind::Cts => &mut self.frames_sent.cts,
             FrameKind::Data => &mut self.frames_sent.data,
             FrameKind::Ack => &mut self.frames_sent.ack,
         };
         *count += 1;
-        self.airtime_ns += frame.airtime_ns;
-        self.airtime_ns_by_load[frame.load as usize] += frame.airtime_ns;
+        self.airtime_ns += airtime_ns;
+        self.airtime_ns_by_load[load as usize] += airtime_ns;
     }
 }

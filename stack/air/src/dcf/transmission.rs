@@ -20,7 +20,8 @@ impl Dcf {
             is_repeat: service.is_repeat,
         };
         self.stations[n].phase = Phase::AwaitsCts;
-        self.transmit(now, n, frame);
+        self.stations[n].frame = frame;
+        self.transmit(now, n);
     }
 
     pub(super) fn send_data(&mut self, now: u64, n: usize) {
@@ -43,14 +44,14 @@ impl Dcf {
             is_repeat: service.is_repeat,
         };
         self.stations[n].phase = phase;
-        self.transmit(now, n, frame);
+        self.stations[n].frame = frame;
+        self.transmit(now, n);
     }
 
-    /// The start of a frame, applied to all who will hear it.
-    pub(super) fn transmit(&mut self, now: u64, n: usize, frame: Frame) {
-        let until = now + frame.airtime_ns;
+    /// The start of the station's frame, applied to all who will hear it.
+    pub(super) fn transmit(&mut self, now: u64, n: usize) {
         if self.is_written_down() {
-            self.write_sent(now, n, &frame);
+            self.write_sent(now, n);
         }
         let st = &mut self.stations[n];
         debug_assert!(st.sends_until <= now, "a station sends one frame at a time");
@@ -58,14 +59,15 @@ impl Dcf {
             // Sending spoils what comes in meanwhile.
             st.reception.hears = Hears::Noise;
         }
-        st.frame = frame;
+        let airtime_ns = st.frame.airtime_ns;
+        let until = now + airtime_ns;
         (st.sends_from, st.sends_until) = (now, until);
         st.busy_until = st.busy_until.max(until);
-        self.stats[n].on_sent(&frame);
+        self.stats[n].on_sent((st.frame.kind, st.frame.load), airtime_ns);
         self.medium.look(n, now);
         self.wait(n, Wait::FrameEnd, until + self.medium.longest_ns(n));
         for link in self.medium.of(n) {
-            self.arrive(now, link, &frame);
+            self.arrive(now, link, airtime_ns);
         }
     }
 

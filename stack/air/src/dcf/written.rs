@@ -1,7 +1,7 @@
 //! What is written down while frames fly: ledgers, and what stations see.
 
 use super::station::{Hears, Reception};
-use super::{Dcf, EVERYONE, Frame, FrameKind};
+use super::{Dcf, EVERYONE, FrameKind};
 use crate::frames::{FrameEvent, Sees};
 use crate::ledger::{Load, Spent};
 
@@ -11,7 +11,8 @@ impl Dcf {
         !self.ledgers.is_empty() || self.seen.is_some()
     }
 
-    pub(super) fn write_sent(&mut self, now: u64, n: usize, frame: &Frame) {
+    pub(super) fn write_sent(&mut self, now: u64, n: usize) {
+        let frame = self.stations[n].frame;
         let until = now + frame.airtime_ns;
         if let Some(ledger) = self.ledgers.get_mut(n) {
             let reception = &self.stations[n].reception;
@@ -35,7 +36,7 @@ impl Dcf {
                 sender: n as u32,
                 sees: Sees::Sends,
                 power_w: self.radio.transmit_w,
-                frame: *frame,
+                frame,
             });
         }
     }

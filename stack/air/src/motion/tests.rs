@@ -27,11 +27,12 @@ fn squares_hold_whoever_is_in_them_at_every_instant() {
         for node in 0..30 {
             let here = moving.place(node, now).expect("a place");
             assert!((0.0..=area.x).contains(&here.x) && (0.0..=area.y).contains(&here.y));
-            moving.around(node, &mut near);
+            moving.around((node, here), now, 100.0, &mut near);
+            assert!(near.is_sorted_by_key(|(other, _)| *other));
             for other in 0..30 {
                 let there = moving.place(other, now).expect("a place");
-                let is_close = here.distance_m(there) < 99.0;
-                assert!(!is_close || near.contains(&other), "{node} and {other} at {now}");
+                let is_close = here.distance_m(there) <= 100.0;
+                assert_eq!(near.contains(&(other, there)), is_close, "{node} and {other} at {now}");
             }
         }
     }
