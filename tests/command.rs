@@ -20,6 +20,8 @@ fn hopwise(words: &[&str], input: &str) -> Output {
     child.wait_with_output().expect("the command ends")
 }
 
+const CHAIN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/configs/chain.yaml");
+
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
@@ -43,6 +45,10 @@ fn refused_input_ends_with_status_2_and_names_its_place() {
         ),
         (&["trace", "-", "--event", "x"], HEAD, "possible values"),
         (&["agents", "show", "dcaa"], "", "dcaa: no agent is called that; accepted: immediate, delayed"),
+        (&["air", CHAIN, "--prefix", "a/b"], "", "`a/b`, expected letters, digits"),
+        (&["air", CHAIN, "--set", "topology.hops=200"], "", "201 nodes, expected at most 200"),
+        (&["air", CHAIN, "--arm", "nobody"], "", "no arm of that name, expected one of: every, delayed, far"),
+        (&["air", CHAIN, "--for", "5"], "", "expected a time"),
         (&["fly"], "", "unrecognized subcommand"),
         (&[], "", "Usage: hopwise <COMMAND>"),
     ] {
@@ -51,6 +57,40 @@ fn refused_input_ends_with_status_2_and_names_its_place() {
         assert!(text(&done.stderr).contains(wanted), "{words:?}: {}", text(&done.stderr));
         assert!(done.stdout.is_empty() || words.len() == 2, "{words:?}");
     }
+}
+
+#[test]
+fn wireshark_reads_what_a_radio_sent_and_decoded() {
+    let test = "wireshark_reads_what_a_radio_sent_and_decoded";
+    let out = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join(test);
+    let out = out.to_string_lossy();
+    let sets = ["run={ duration: 2s }", "topology.hops=2", "radio.arp=true"];
+    let mut words = vec!["run", CHAIN, "--arm", "every", "--capture", "--out", &out];
+    words.extend(sets.into_iter().flat_map(|set| ["--set", set]));
+    assert_eq!(hopwise(&words, "").status.code(), Some(0));
+    let fields = ["wlan.fc.type_subtype", "radiotap.dbm_antsignal", "ip.dst", "arp.opcode", "_ws.malformed"];
+    let mut tshark = Command::new("tshark");
+    tshark.args(["-r", &format!("{out}/n1.pcap"), "-T", "fields", "-E", "separator=,"]);
+    tshark.args(fields.into_iter().flat_map(|field| ["-e", field]));
+    let Ok(done) = tshark.output() else {
+        println!("skipped: {test}: tshark is not installed");
+        return;
+    };
+    let text = text(&done.stdout);
+    let rows: Vec<Vec<&str>> = text.lines().map(|line| line.split(',').collect()).collect();
+    // RTS, CTS, ACK, data.
+    for (number, kind) in [(27, "RTS"), (28, "CTS"), (29, "ACK"), (32, "data")] {
+        let is_it = |row: &&Vec<&str>| {
+            let code = row[0].trim_start_matches("0x");
+            u32::from_str_radix(code, if code.len() < row[0].len() { 16 } else { 10 }) == Ok(number)
+        };
+        assert!(rows.iter().filter(is_it).count() > 50, "{kind} in {} frames", rows.len());
+    }
+    assert!(rows.iter().any(|row| row[2] == "10.0.0.3") && rows.iter().any(|row| row[3] == "1"));
+    assert!(
+        rows.iter().all(|row| row[1].starts_with('-') && row[4].is_empty()),
+        "every frame has its signal"
+    );
 }
 
 #[test]

@@ -230,6 +230,40 @@ fn the_kernels_tcp_crosses_two_hops_at_the_radios_pace() {
 }
 
 #[test]
+fn the_routing_daemon_finds_ways_over_the_radio() {
+    if !can_run("the_routing_daemon_finds_ways_over_the_radio", &["ip"]) {
+        return;
+    }
+    let air = Air::start("aodv", 2, &["routing={ protocol: aodv }"]);
+    let folder = std::env::temp_dir().join(prefix("aodv"));
+    fs::create_dir_all(&folder).expect("the temporary folder can be written");
+    let routes = |node: usize| {
+        let output = air.nodes[node].output(&["ip", "-4", "route", "show", "proto", "87"]);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert_eq!(routes(0), "", "none is given");
+    let daemon = |node: usize| {
+        let config = folder.join(format!("{node}.yaml"));
+        let text = format!(
+            "address: {}\nnetwork: 10.0.0.0/24\ninterfaces: [air0]\nstate: {}\nrouting: {{ protocol: aodv }}\n",
+            address(node),
+            folder.join(format!("state{node}")).display()
+        );
+        fs::write(&config, text).expect("the folder can be written");
+        air.nodes[node].start(&[HOPWISE, "route", &config.to_string_lossy()])
+    };
+    let daemons: Vec<_> = (0..3).map(daemon).collect();
+    air.echo(2);
+    let socket = air.socket(0);
+    within_patience(until(|| {
+        socket.send_to(&[0; 100], (address(2), PORT)).is_ok() && socket.recv(&mut [0; 200]).is_ok()
+    }));
+    assert!(routes(0).contains("10.0.0.3 via 10.0.0.2"), "{}", routes(0));
+    drop(daemons);
+    let _ = fs::remove_dir_all(&folder);
+}
+
+#[test]
 fn iperf3_runs_over_the_radio() {
     if !can_run("iperf3_runs_over_the_radio", &["ip", "iperf3"]) {
         return;

@@ -1,6 +1,8 @@
 //! The radio certificate: probes of the world against what theory or arithmetic says of them.
 
 mod model;
+#[cfg(test)]
+mod papers;
 
 use std::fmt;
 
