@@ -171,7 +171,8 @@ fn figure(arguments: &Arguments, paper: &str, file: &Path) -> Result<Vec<Row>, F
     let plain = Scenario::load(file, &[])?;
     let claims = plain.claims().map_err(Failure::Located)?;
     let title = plain.asked().map_err(Failure::Located)?.title.unwrap_or_else(|| name_of(file));
-    let settings: &[Setting] = if plain.finds_routes().map_err(Failure::Located)? { &AODV } else { &STATIC };
+    let settings: &[Setting] =
+        if plain.has_routing_rules().map_err(Failure::Located)? { &AODV } else { &STATIC };
     // What takes long is left out of a quick look, and so are the rules that the papers did not have.
     if arguments.quick && !claims.iter().any(|claim| claim.quick) {
         return Ok(Vec::new());

@@ -1,5 +1,9 @@
 //! `routing:` of scenarios and of `hopwise route`: which protocol, whose rules, and every constant.
 
+mod bounds;
+mod dsr;
+mod gpsr;
+
 use std::time::Duration;
 
 use hopwise_mesh::aodv::{Key, Rules, Settings};
@@ -9,8 +13,13 @@ use sha2::{Digest, Sha256};
 
 use crate::located::{Document, Place, Refusal};
 use crate::units::Time;
+use bounds::{INSTANTLY, MOST_PACKETS, SHORTEST, check_numbers, check_times};
 
-/// What is left out is as `rules` has it. The constants are AODV's, named as in RFC 3561.
+pub use dsr::DsrConfig;
+pub use gpsr::{GpsrConfig, PlanarName};
+
+/// What is left out is as `rules` has it. The constants are AODV's, named as in RFC 3561; those of DSR and GPSR stand
+/// in sections of their own.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RoutingConfig {
@@ -89,6 +98,10 @@ pub struct RoutingConfig {
     /// Any text; all nodes have the same.
     #[serde(skip_serializing)]
     pub key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dsr: Option<DsrConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpsr: Option<GpsrConfig>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -97,6 +110,23 @@ pub enum Protocol {
     #[default]
     Static,
     Aodv,
+    /// In simulations alone.
+    Dsr,
+    /// In simulations alone: it takes an oracle that knows where nodes are.
+    Gpsr,
+}
+
+impl Protocol {
+    /// Whether a key of the section says anything under it.
+    pub fn takes(self, key: &str) -> bool {
+        match (self, key) {
+            (_, "protocol") | (Protocol::Dsr, "dsr") | (Protocol::Gpsr, "gpsr") => true,
+            (Protocol::Static | Protocol::Dsr | Protocol::Gpsr, _) | (Protocol::Aodv, "dsr" | "gpsr") => {
+                false
+            }
+            (Protocol::Aodv, _) => true,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -107,10 +137,6 @@ pub enum RulesName {
     Ns2,
 }
 
-/// Beyond this a constant is a slip.
-const LONGEST: Duration = Duration::from_secs(3600);
-const SHORTEST: Duration = Duration::from_millis(1);
-const MOST_PACKETS: u32 = 1 << 16;
 const MOST_ROUTES: u32 = 1 << 20;
 
 fn set<T>(own: Option<T>, value: &mut T) {
@@ -124,6 +150,14 @@ fn time(own: Option<Time>) -> Option<Duration> {
 }
 
 impl RoutingConfig {
+    /// The section with what is in force where nothing is said.
+    pub fn in_force(&self) -> RoutingConfig {
+        let mut config = self.clone();
+        config.dsr = (self.protocol == Protocol::Dsr).then(|| self.dsr.clone().unwrap_or_default());
+        config.gpsr = (self.protocol == Protocol::Gpsr).then(|| self.gpsr.clone().unwrap_or_default());
+        config
+    }
+
     /// The constants in force; `place` is where the section stands.
     pub fn aodv(&self, document: &Document, place: &Place) -> Result<Settings, Box<Refusal>> {
         self.check(document, place)?;
@@ -182,21 +216,16 @@ impl RoutingConfig {
             ("reverse_route_life", self.reverse_route_life, SHORTEST),
             ("path_discovery_time", self.path_discovery_time, SHORTEST),
             ("node_traversal_time", self.node_traversal_time, SHORTEST),
-            ("rest", self.rest, Duration::ZERO),
+            ("rest", self.rest, INSTANTLY),
             ("sweep_interval", self.sweep_interval, SHORTEST),
             ("hello_interval", self.hello_interval, SHORTEST),
             ("next_hop_wait", self.next_hop_wait, SHORTEST),
-            ("blacklist_timeout", self.blacklist_timeout, Duration::ZERO),
+            ("blacklist_timeout", self.blacklist_timeout, INSTANTLY),
             ("buffer_time", self.buffer_time, SHORTEST),
-            ("buffer_gap", self.buffer_gap, Duration::ZERO),
-            ("jitter", self.jitter, Duration::ZERO),
+            ("buffer_gap", self.buffer_gap, INSTANTLY),
+            ("jitter", self.jitter, INSTANTLY),
         ];
-        for (key, given, least) in times {
-            if given.is_some_and(|time| time.0 < least || time.0 > LONGEST) {
-                let accepted = format!("a time from {least:?} to an hour");
-                return Err(document.refuse(&place.key(key), format!("{key} is out of bounds"), &accepted));
-            }
-        }
+        check_times(document, place, times)?;
         let numbers = [
             ("net_diameter", self.net_diameter.map(u32::from), 1, 250),
             ("ttl_start", self.ttl_start.map(u32::from), 1, 250),
@@ -208,12 +237,6 @@ impl RoutingConfig {
             ("buffer_packets", self.buffer_packets, 1, MOST_PACKETS),
             ("most_routes", self.most_routes, 16, MOST_ROUTES),
         ];
-        for (key, given, least, most) in numbers {
-            if given.is_some_and(|number| !(least..=most).contains(&number)) {
-                let accepted = format!("a number from {least} to {most}");
-                return Err(document.refuse(&place.key(key), format!("{key} is out of bounds"), &accepted));
-            }
-        }
-        Ok(())
+        check_numbers(document, place, numbers)
     }
 }

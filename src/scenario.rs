@@ -163,10 +163,10 @@ impl Scenario {
         Ok(file.claims)
     }
 
-    /// Whether routes are found while it runs.
-    pub fn finds_routes(&self) -> Result<bool, Box<Refusal>> {
+    /// Whether routes are found by a protocol that has two sets of rules.
+    pub fn has_routing_rules(&self) -> Result<bool, Box<Refusal>> {
         let file: ScenarioFile = self.document.read()?;
-        Ok(file.routing.protocol != Protocol::Static)
+        Ok(file.routing.protocol == Protocol::Aodv)
     }
 
     /// There are too many runs, or too few.
@@ -316,7 +316,7 @@ fn plan_of(
             WhenFullName::Drop => WhenFull::Drop,
             WhenFullName::Hold => WhenFull::Hold,
         },
-        routing: routing::read(document, &file.routing)?,
+        routing: routing::read(document, &file.routing, nodes)?,
         profile: profile_of(file),
         flows: flows::read(document, file, nodes, seed)?,
         rules: rules::read(document, file, nodes)?,

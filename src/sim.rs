@@ -8,6 +8,7 @@ mod gateway;
 mod host;
 pub mod live;
 mod loads;
+mod places;
 mod plan;
 mod programs;
 mod reach;

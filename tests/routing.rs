@@ -1,6 +1,9 @@
 //! Routing on demand through the radio world: what goes on the air, what connections hear of it, and that no way ever
 //! leads in a circle while nodes move.
 
+#[path = "routing/wrapped.rs"]
+mod wrapped;
+
 use std::cell::RefCell;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;

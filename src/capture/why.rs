@@ -5,6 +5,7 @@ use std::io::BufReader;
 use std::path::Path;
 
 use hopwise_core::wire::{Checksums, IpView, TcpView, protocol};
+use hopwise_mesh::behind_routing;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::{Block, PcapNgReader};
 
@@ -55,10 +56,11 @@ fn describe(frame: u64, packet: &EnhancedPacketBlock<'_>) -> String {
 fn what(packet: &[u8]) -> String {
     let Ok(ip) = IpView::parse(packet) else { return format!("{} bytes", packet.len()) };
     let hosts = format!("{} to {}", ip.src, ip.dst);
-    if ip.protocol != protocol::TCP {
-        return format!("{hosts}, protocol {}", ip.protocol);
+    let (protocol, payload) = behind_routing(ip.protocol, ip.payload);
+    if protocol != protocol::TCP {
+        return format!("{hosts}, protocol {protocol}");
     }
-    match TcpView::parse(ip.src, ip.dst, ip.payload, Checksums::Trust) {
+    match TcpView::parse(ip.src, ip.dst, payload, Checksums::Trust) {
         Ok(tcp) => {
             let bytes = tcp.payload.len();
             let kind = if bytes == 0 { "no data".to_owned() } else { format!("{bytes} bytes") };

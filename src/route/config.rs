@@ -98,6 +98,10 @@ fn read(document: &Document) -> Result<Config, Box<hopwise::located::Refusal>> {
             "routing: { protocol: aodv }",
         ));
     }
+    if matches!(file.routing.protocol, Protocol::Dsr | Protocol::Gpsr) {
+        let problem = "this protocol is for simulations";
+        return Err(document.refuse(&place.key("protocol"), problem, "aodv"));
+    }
     if file.routing.rules == RulesName::Ns2 {
         let problem = "a simulator's defects are for simulations";
         return Err(document.refuse(&place.key("rules"), problem, "rfc3561"));

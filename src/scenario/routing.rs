@@ -1,13 +1,31 @@
 //! Who finds the ways: `routing:`.
 
+use super::nodes::Nodes;
 use crate::located::{Document, Place, Refusal};
 use crate::routing::{Protocol, RoutingConfig};
 use crate::sim::RoutingPlan;
 
-pub(super) fn read(document: &Document, config: &RoutingConfig) -> Result<RoutingPlan, Box<Refusal>> {
-    let settings = config.aodv(document, &Place::root().key("routing"))?;
+pub(super) fn read(
+    document: &Document,
+    config: &RoutingConfig,
+    nodes: &Nodes,
+) -> Result<RoutingPlan, Box<Refusal>> {
+    let place = Place::root().key("routing");
+    let settings = config.aodv(document, &place)?;
     Ok(match config.protocol {
         Protocol::Static => RoutingPlan::Static,
         Protocol::Aodv => RoutingPlan::Aodv(Box::new(settings)),
+        Protocol::Dsr => {
+            let dsr = config.dsr.clone().unwrap_or_default();
+            RoutingPlan::Dsr(Box::new(dsr.settings(document, &place.key("dsr"))?))
+        }
+        Protocol::Gpsr => {
+            if nodes.places.iter().any(Option::is_none) {
+                let problem = "a node on a wire stands nowhere, and GPSR needs to know where";
+                return Err(document.refuse(&place.key("protocol"), problem, "static, aodv or dsr"));
+            }
+            let gpsr = config.gpsr.clone().unwrap_or_default();
+            RoutingPlan::Gpsr(Box::new(gpsr.settings(document, &place.key("gpsr"))?))
+        }
     })
 }

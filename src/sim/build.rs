@@ -18,12 +18,13 @@ use hopwise_core::wire::Checksums;
 use hopwise_core::{Endpoint, Instant, LinkId, NextHop};
 use hopwise_mesh::{
     Gateway, Hop, Interface, Neighbour, Node, NodeConfig, OWN_LINK, Proxy, ProxyConfig, Routing,
-    StaticRoutes, aodv,
+    StaticRoutes, aodv, dsr, gpsr,
 };
 
 use super::gateway;
 use super::host::Host;
 use super::loads;
+use super::places::Oracle;
 use super::plan::{Arm, Plan, RoutingPlan, TrafficPlan};
 use super::programs::Flow;
 
@@ -78,7 +79,8 @@ pub(super) fn world(plan: &Plan) -> Result<World<Host>, Unbuildable> {
 
 /// What there is beside the machines, which `name` calls by their addresses.
 pub(super) fn air(plan: &Plan, framing: Framing, name: &dyn Fn(u32) -> IpAddr) -> WorldConfig {
-    let seat = |(place, node)| Seat { place, radio: RADIO, address: name(node), hears_all: false, framing };
+    let hears_all = plan.routing.is_promiscuous();
+    let seat = |(place, node)| Seat { place, radio: RADIO, address: name(node), hears_all, framing };
     WorldConfig {
         phy: plan.phy,
         mac: plan.mac,
@@ -110,15 +112,15 @@ fn flows_of(plan: &Plan, node: u32) -> Vec<Flow> {
     plan.flows.iter().enumerate().filter_map(of).collect()
 }
 
-/// Who routes on demand says what packets set out with.
+/// Who routes says what packets set out with.
 fn limit_hops(plan: &Plan) -> Plan {
     let mut plan = plan.clone();
-    if let RoutingPlan::Aodv(settings) = &plan.routing {
+    if let Some(hop_limit) = plan.routing.data_hop_limit() {
         for flow in &mut plan.flows {
             if let TrafficPlan::Tcp(tcp) = &mut flow.traffic {
                 let tcp = Arc::make_mut(&mut Arc::make_mut(tcp).tcp);
-                tcp.hop_limit = settings.data_hop_limit;
-                tcp.hops.peers_hop_limit = settings.data_hop_limit;
+                tcp.hop_limit = hop_limit;
+                tcp.hops.peers_hop_limit = hop_limit;
             }
         }
     }
@@ -185,23 +187,58 @@ fn routing(plan: &Plan) -> Vec<Box<dyn Routing>> {
         }
         RoutingPlan::Aodv(settings) => {
             let of = |node| aodv::routing(aodv_config(plan, settings, node));
-            (0..plan.places.len() as u32).map(of).collect()
+            nodes(plan).map(of).collect()
+        }
+        RoutingPlan::Dsr(settings) => {
+            let boxed = |node| Box::new(dsr::Dsr::new(dsr_config(plan, settings, node))) as Box<dyn Routing>;
+            nodes(plan).map(boxed).collect()
+        }
+        RoutingPlan::Gpsr(settings) => {
+            let oracle = Oracle::of(plan);
+            let boxed = |node| {
+                let config = gpsr_config(plan, settings, &oracle, node);
+                Box::new(gpsr::Gpsr::new(config)) as Box<dyn Routing>
+            };
+            nodes(plan).map(boxed).collect()
         }
     }
 }
 
-fn aodv_config(plan: &Plan, settings: &aodv::Settings, node: u32) -> aodv::Config {
+fn nodes(plan: &Plan) -> std::ops::Range<u32> {
+    0..plan.places.len() as u32
+}
+
+/// What routing speaks on.
+fn spoken_on(plan: &Plan, node: u32) -> Vec<aodv::Interface> {
     let [a, b, c, d] = (0x0a00_0001 + node).to_be_bytes();
     let address = Ipv4Addr::new(a, b, c, d);
     let interface = |interface: Interface| aodv::Interface { link: interface.link, address };
+    interfaces(plan, node).into_iter().map(interface).collect()
+}
+
+fn routing_seed(plan: &Plan, node: u32) -> u64 {
+    Stream::new(plan.seed, node, Purpose::Routing).next_u64()
+}
+
+fn aodv_config(plan: &Plan, settings: &aodv::Settings, node: u32) -> aodv::Config {
     aodv::Config {
         settings: settings.clone(),
-        interfaces: interfaces(plan, node).into_iter().map(interface).collect(),
-        seed: Stream::new(plan.seed, node, Purpose::Routing).next_u64(),
+        interfaces: spoken_on(plan, node),
+        seed: routing_seed(plan, node),
         serves: Vec::new(),
         counter: 0,
         wakes_at: Instant::ZERO,
     }
+}
+
+fn dsr_config(plan: &Plan, settings: &dsr::Settings, node: u32) -> dsr::Config {
+    let (interfaces, seed) = (spoken_on(plan, node), routing_seed(plan, node));
+    dsr::Config { settings: settings.clone(), interfaces, seed }
+}
+
+fn gpsr_config(plan: &Plan, settings: &gpsr::Settings, oracle: &Oracle, node: u32) -> gpsr::Config {
+    let (interfaces, seed) = (spoken_on(plan, node), routing_seed(plan, node));
+    gpsr::Config { settings: settings.clone(), interfaces, places: Box::new(oracle.clone()), seed }
 }
 
 /// Each node's first step towards every end of a flow.
@@ -244,8 +281,8 @@ fn endpoint(plan: &Plan, node: u32) -> Result<Endpoint, Box<dyn Error + Send + S
         checksums: Checksums::Trust,
         ..EndpointConfig::new(link, key)
     };
-    if let RoutingPlan::Aodv(settings) = &plan.routing {
-        Arc::make_mut(&mut config.tcp).hop_limit = settings.data_hop_limit;
+    if let Some(hop_limit) = plan.routing.data_hop_limit() {
+        Arc::make_mut(&mut config.tcp).hop_limit = hop_limit;
     }
     Endpoint::new(config, Box::new(StandardAgents::new(plan.profile)))
 }

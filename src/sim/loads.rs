@@ -2,18 +2,20 @@
 
 use hopwise_air::ledger::Load;
 use hopwise_core::wire::{IpView, protocol};
+use hopwise_mesh::behind_routing;
 
 /// A TCP's data, or what it sends beside it. Of a fragment the first tells, and what follows it is data.
 pub(super) fn of(packet: &[u8]) -> Load {
     let Ok(ip) = IpView::parse(packet) else { return Load::Other };
-    if ip.protocol != protocol::TCP {
+    let (protocol, payload) = behind_routing(ip.protocol, ip.payload);
+    if protocol != protocol::TCP {
         return Load::Other;
     }
     if ip.fragment.is_some_and(|fragment| fragment.offset > 0) {
         return Load::TcpData;
     }
-    let header_len = ip.payload.get(12).map_or(0, |byte| usize::from(byte >> 4) * 4);
-    if ip.payload.len() > header_len { Load::TcpData } else { Load::TcpAck }
+    let header_len = payload.get(12).map_or(0, |byte| usize::from(byte >> 4) * 4);
+    if payload.len() > header_len { Load::TcpData } else { Load::TcpAck }
 }
 
 #[cfg(test)]
@@ -43,9 +45,9 @@ mod tests {
         assert_eq!(of(b"no packet"), Load::Other);
     }
 
-    fn air(traffic: &str) -> (super::super::Results, Plan) {
+    fn air(traffic: &str, protocol: &str) -> (super::super::Results, Plan) {
         let text = format!(
-            "topology: {{ kind: chain, hops: 1 }}\ntcp: {{ profile: ns2 }}\n\
+            "routing: {{ protocol: {protocol} }}\ntopology: {{ kind: chain, hops: 1 }}\ntcp: {{ profile: ns2 }}\n\
              traffic: [{{ from: first, to: last, {traffic} }}]\n\
              arms: {{ x: {{ receiver: immediate, sender: [newreno] }} }}\nrun: {{ duration: 20s }}\n"
         );
@@ -55,7 +57,7 @@ mod tests {
 
     #[test]
     fn airtime_is_told_by_what_it_was_for_with_all_frames_that_it_took() {
-        let (results, plan) = air("kind: bulk");
+        let (results, plan) = air("kind: bulk", "static");
         let [data_s, ack_s, rest_s] = results.air.airtime_s_by_load;
         assert!((data_s + ack_s + rest_s - results.air.airtime_s).abs() < 1e-6);
         let phy = &plan.phy;
@@ -70,7 +72,15 @@ mod tests {
         assert!((1.0..1.1).contains(&(ack_s / least_ack_s)), "{ack_s} {least_ack_s}");
         assert!((1.0..1.1).contains(&(data_s / least_data_s)), "{data_s} {least_data_s}");
         assert_eq!(rest_s, 0.0, "static routes say nothing");
-        let [data_s, ack_s, rest_s] = air("kind: cbr, every: 20ms").0.air.airtime_s_by_load;
+        let [data_s, ack_s, rest_s] = air("kind: cbr, every: 20ms", "static").0.air.airtime_s_by_load;
         assert!(data_s == 0.0 && ack_s == 0.0 && rest_s > 0.1);
+    }
+
+    #[test]
+    fn what_has_a_header_of_routings_own_is_what_it_carries() {
+        for protocol in ["dsr", "gpsr"] {
+            let [data_s, ack_s, rest_s] = air("kind: bulk", protocol).0.air.airtime_s_by_load;
+            assert!(data_s > 2.0 * ack_s && ack_s > 10.0 * rest_s && rest_s > 0.0, "{protocol}");
+        }
     }
 }

@@ -13,7 +13,7 @@ use hopwise_air::phy::Phy;
 use hopwise_core::Instant;
 use hopwise_core::endpoint::Rule;
 use hopwise_core::tcp::TcpConfig;
-use hopwise_mesh::{WhenFull, aodv};
+use hopwise_mesh::{WhenFull, aodv, dsr, gpsr};
 
 use super::draw::Amount;
 use super::gateway::GatewayPlan;
@@ -56,6 +56,29 @@ pub enum RoutingPlan {
     /// The shortest paths that there are at the beginning, installed by hand.
     Static,
     Aodv(Box<aodv::Settings>),
+    Dsr(Box<dsr::Settings>),
+    Gpsr(Box<gpsr::Settings>),
+}
+
+impl RoutingPlan {
+    /// What packets set out with, where routing says it.
+    pub fn data_hop_limit(&self) -> Option<u8> {
+        match self {
+            RoutingPlan::Static => None,
+            RoutingPlan::Aodv(settings) => Some(settings.data_hop_limit),
+            RoutingPlan::Dsr(settings) => Some(settings.data_hop_limit),
+            RoutingPlan::Gpsr(settings) => Some(settings.data_hop_limit),
+        }
+    }
+
+    /// Whether nodes listen to what is not for them.
+    pub fn is_promiscuous(&self) -> bool {
+        match self {
+            RoutingPlan::Static | RoutingPlan::Aodv(_) => false,
+            RoutingPlan::Dsr(settings) => settings.promiscuous,
+            RoutingPlan::Gpsr(settings) => settings.promiscuous,
+        }
+    }
 }
 
 /// The agents under trial.

@@ -8,22 +8,27 @@ use crate::routing::Protocol;
 use crate::scenario::matrix::Cell;
 use crate::scenario::schema::{FadingName, PathLossName, ScenarioFile};
 
-/// Constants of a protocol under static routes. `rules` may stand beside `protocol: static` for who sets another
-/// protocol over it; set alone it changes nothing either. Where arms or points differ in the protocol, some use them.
+/// Constants of one protocol under another, or under static routes. `rules` may stand beside the protocol for who
+/// sets another one over it; set alone it changes nothing either. Where arms or points differ in the protocol, some
+/// use them.
 pub(super) fn routing(document: &Document, file: &ScenarioFile) -> Checked {
     let Some(given) = document.value_at("routing").and_then(Value::as_mapping) else { return Ok(()) };
-    if file.routing.protocol != Protocol::Static
-        || varies(file, "routing.protocol")
-        || document.is_set("routing.protocol")
-    {
+    if varies(file, "routing.protocol") || document.is_set("routing.protocol") {
         return Ok(());
     }
+    let protocol = file.routing.protocol;
+    let (name, better) = match protocol {
+        Protocol::Static => ("static", "protocol: aodv beside it"),
+        Protocol::Aodv => ("aodv", "protocol: dsr or protocol: gpsr beside it"),
+        Protocol::Dsr => ("dsr", "constants in the section dsr, or protocol: aodv beside it"),
+        Protocol::Gpsr => ("gpsr", "constants in the section gpsr, or protocol: aodv beside it"),
+    };
     let is_said = given.contains_key("protocol");
-    for key in given.keys().filter_map(Value::as_str).filter(|key| *key != "protocol") {
+    for key in given.keys().filter_map(Value::as_str).filter(|key| !protocol.takes(key)) {
         if key != "rules" || !is_said || document.is_set("routing.rules") {
-            let problem = format!("`{key}` changes nothing under protocol: static");
+            let problem = format!("`{key}` changes nothing under protocol: {name}");
             let place = Place::root().key("routing").key(key);
-            return Err(document.refuse_key(&place, problem, "protocol: aodv beside it"));
+            return Err(document.refuse_key(&place, problem, better));
         }
     }
     Ok(())

@@ -24,4 +24,5 @@ pub use on_demand::OnDemand;
 pub use proxy::{FlowKey, Proxy, ProxyConfig, ProxyCounts, ProxyRule};
 pub use queue::{InterfaceQueue, Queued, WhenFull};
 pub use routing::{Control, Cx, Order, Purged, Routed, Routing, Undelivered, Verdict};
+pub use shim::behind_routing;
 pub use static_routes::{Hop, Neighbour, StaticRoutes, towards};

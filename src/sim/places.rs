@@ -1,0 +1,102 @@
+//! Where nodes stand, told to routing at no cost: the oracle that GPSR's paper has for a location service.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use hopwise_air::medium::Place;
+use hopwise_air::motion::{Leg, Track};
+use hopwise_core::Instant;
+use hopwise_mesh::gpsr::{Places, Point};
+
+use super::plan::Plan;
+
+/// Knows what the plan says: a copy of a track goes the same ways as the node.
+#[derive(Clone, Debug)]
+pub(super) struct Oracle {
+    places: Arc<[Option<Place>]>,
+    tracks: Arc<[Option<Track>]>,
+    /// Those who were asked for, as far as they have come.
+    followed: BTreeMap<u32, Walker>,
+}
+
+#[derive(Clone, Debug)]
+struct Walker {
+    leg: Leg,
+    following: Option<Leg>,
+    track: Option<Track>,
+}
+
+impl Walker {
+    fn new(place: Place, mut track: Option<Track>) -> Walker {
+        let following = track.as_mut().and_then(Track::next_leg);
+        Walker { leg: Leg::standing(place), following, track }
+    }
+
+    fn at(&mut self, now_ns: u64) -> Place {
+        while let Some(leg) = self.following.filter(|leg| leg.from_ns <= now_ns) {
+            self.leg = leg;
+            self.following = self.track.as_mut().and_then(Track::next_leg);
+        }
+        self.leg.at(now_ns)
+    }
+}
+
+impl Oracle {
+    pub(super) fn of(plan: &Plan) -> Oracle {
+        let (places, tracks) = (plan.places.clone().into(), plan.tracks.clone().into());
+        Oracle { places, tracks, followed: BTreeMap::new() }
+    }
+}
+
+impl Places for Oracle {
+    fn locate(&mut self, now: Instant, node: Ipv4Addr) -> Option<Point> {
+        let number = node.to_bits().checked_sub(0x0a00_0001)?;
+        let place = (*self.places.get(number as usize)?)?;
+        let tracks = &self.tracks;
+        let begin = || Walker::new(place, tracks.get(number as usize).cloned().flatten());
+        let walker = self.followed.entry(number).or_insert_with(begin);
+        let place = walker.at(now.0);
+        // To the nearest centimetre; fields end at 10,000 km.
+        let centimetres = |metres: f64| libm::round(metres * 100.0) as i32;
+        Some(Point { x: centimetres(place.x), y: centimetres(place.y) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hopwise_air::motion::Waypoint;
+
+    #[test]
+    fn nodes_are_where_their_tracks_lead_whenever_they_are_asked_for() {
+        let (start, area) = (Place { x: 10.0, y: 20.0 }, Place { x: 500.0, y: 400.0 });
+        let track = Track::Waypoint(Waypoint::new((7, 1), start, area, (1.0, 20.0), 1_000_000_000));
+        let mut oracle = Oracle {
+            places: vec![None, Some(start), Some(area)].into(),
+            tracks: vec![None, Some(track)].into(),
+            followed: BTreeMap::new(),
+        };
+        let node = |n: u32| Ipv4Addr::from_bits(0x0a00_0001 + n);
+        let mut late = oracle.clone();
+        let mut walked = Vec::new();
+        for second in 0..300 {
+            walked.push(oracle.locate(Instant::from_secs(second), node(1)).expect("it stands somewhere"));
+        }
+        assert_eq!(walked[0], Point { x: 1_000, y: 2_000 });
+        assert_eq!(late.locate(Instant::from_secs(299), node(1)), walked.last().copied());
+        let steps = walked.windows(2).map(|pair| {
+            let (dx, dy) = (f64::from(pair[1].x - pair[0].x), f64::from(pair[1].y - pair[0].y));
+            (dx * dx + dy * dy).sqrt()
+        });
+        assert!(steps.clone().all(|cm| cm <= 2_002.0) && steps.sum::<f64>() > 30_000.0);
+        assert_eq!(
+            oracle.locate(Instant::FAR, node(2)),
+            Some(Point { x: 50_000, y: 40_000 }),
+            "it never moves"
+        );
+        assert_eq!(oracle.locate(Instant::ZERO, node(0)), None, "a node on a wire");
+        assert_eq!(oracle.locate(Instant::ZERO, node(9)), None);
+        assert_eq!(oracle.locate(Instant::ZERO, Ipv4Addr::LOCALHOST), None);
+    }
+}
