@@ -17,13 +17,15 @@ mod spec;
 mod trace;
 #[path = "replay/wire.rs"]
 mod wire;
+#[path = "replay/wrapped.rs"]
+mod wrapped;
 
 use std::fs;
 use std::path::Path;
 
 type Replay = fn(&[u8]);
 
-const TARGETS: [(&str, Replay); 7] = [
+const TARGETS: [(&str, Replay); 8] = [
     ("aodv", aodv::replay),
     ("dymo", dymo::replay),
     ("handle_packet", handle_packet::replay),
@@ -31,6 +33,7 @@ const TARGETS: [(&str, Replay); 7] = [
     ("spec", spec::replay),
     ("trace", trace::replay),
     ("wire", wire::replay),
+    ("wrapped", wrapped::replay),
 ];
 
 #[test]
