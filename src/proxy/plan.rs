@@ -48,6 +48,9 @@ pub(crate) struct Arguments {
     /// An object: of the mode, or of all modes by name
     #[arg(long)]
     json: bool,
+    /// With --json: also what every number of ACKs that wait as long as they can would come to
+    #[arg(long, requires = "json")]
+    every_n: bool,
     /// Draws the plans into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -61,6 +64,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         })?;
     }
     let text = if arguments.json {
+        let (ask, sender) = (asked(arguments)?, sender(arguments)?);
+        let value = |plan: &Plan| {
+            let mut value = value(plan);
+            if arguments.every_n {
+                value["every_n"] = plan::every_n(plan.mode, &ask, sender).iter().map(tried).collect();
+            }
+            value
+        };
         let of_mode = |plan: &Plan| (plan.mode.name().to_owned(), value(plan));
         match (&arguments.mode, &plans[..]) {
             (Some(_), [one]) => value(one).to_string(),
@@ -73,7 +84,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     failure::say(text.trim_end())
 }
 
-fn plans(arguments: &Arguments) -> Result<Vec<Plan>, Failure> {
+fn asked(arguments: &Arguments) -> Result<Ask, Failure> {
     let number = |key: &str, text: &str| {
         let wanted = format_args!("`{text}` is no number; accepted: seconds, such as 1 or .3");
         text.parse::<f64>().map_err(|_| Failure::refused(key, wanted))
@@ -88,14 +99,20 @@ fn plans(arguments: &Arguments) -> Result<Vec<Plan>, Failure> {
     let ask = Ask::new(acks, number("--outage", outage)?, number("--rtt", rtt)?, number("--rttvar", rttvar)?);
     let margin = number("--margin", margin)?;
     let ask = ask.and_then(|ask| ask.with_margin(margin));
-    let ask = ask.map_err(|error| Failure::refused("proxy plan", error))?;
-    let sender = Sender::named(&arguments.sender)
-        .ok_or_else(|| unknown("--sender", &arguments.sender, Sender::NAMES))?;
+    ask.map_err(|error| Failure::refused("proxy plan", error))
+}
+
+fn sender(arguments: &Arguments) -> Result<Sender, Failure> {
+    Sender::named(&arguments.sender).ok_or_else(|| unknown("--sender", &arguments.sender, Sender::NAMES))
+}
+
+fn plans(arguments: &Arguments) -> Result<Vec<Plan>, Failure> {
+    let (ask, sender) = (asked(arguments)?, sender(arguments)?);
     let modes = match &arguments.mode {
         Some(name) => vec![Mode::named(name).ok_or_else(|| unknown("--mode", name, Mode::NAMES))?],
         None => Mode::ALL.to_vec(),
     };
-    let window_segments = arguments.window.unwrap_or(acks.saturating_mul(2));
+    let window_segments = arguments.window.unwrap_or(ask.acks().saturating_mul(2));
     let stakes = Stakes { window_segments, cache_segments: window_segments };
     Ok(modes.into_iter().map(|mode| plan::plan(mode, &ask, sender, &stakes)).collect())
 }
@@ -104,9 +121,23 @@ fn unknown(key: &str, name: &str, names: &[&str]) -> Failure {
     Failure::refused(key, format_args!("nothing is called `{name}`; accepted: {}", names.join(", ")))
 }
 
+fn rounded(seconds: f64) -> f64 {
+    (seconds * 1e6).round() / 1e6
+}
+
+/// What a search looks at.
+fn tried(plan: &Plan) -> Value {
+    let Plan { n, feasible, theta_s, final_rto_s, .. } = plan;
+    json!({
+        "n": n,
+        "feasible": feasible,
+        "theta_s": theta_s.map(rounded),
+        "final_rto_s": rounded(*final_rto_s),
+    })
+}
+
 /// As results print it; times to the microsecond.
 fn value(plan: &Plan) -> Value {
-    let rounded = |seconds: f64| (seconds * 1e6).round() / 1e6;
     let all = |times: &[f64]| times.iter().copied().map(rounded).collect::<Vec<_>>();
     json!({
         "mode": plan.mode.name(),

@@ -23,6 +23,16 @@ fn a_plan_as_json_has_what_it_says_and_a_time_for_each_ack() {
 }
 
 #[test]
+fn what_the_search_looks_at_has_the_least_last_rto_where_the_plan_is() {
+    let ask = Ask::new(30, 1_000.0, 1.0, 0.3).expect("numbers that are some");
+    let all: Vec<_> = plan::every_n(Mode::Corrected, &ask, Sender::Linux).iter().map(tried).collect();
+    let least = all.iter().filter(|one| one["feasible"] == json!(true)).map(|one| &one["final_rto_s"]);
+    let least = least.filter_map(Value::as_f64).fold(f64::MAX, f64::min);
+    assert!((least - 34.97).abs() < 0.005, "{least}");
+    assert_eq!(all[0]["n"], json!(0));
+}
+
+#[test]
 fn without_a_mode_every_mode_is_planned_and_drawn() {
     let plans = asked("--acks 30 --outage 1000 --rtt 1 --rttvar .3").expect("plans");
     let text: String = plans.iter().map(described).collect();

@@ -2,6 +2,7 @@ use crate::scenario::{NoPlan, Scenario};
 use crate::sim::{Results, Simulation};
 
 const TEXT: &str = include_str!("../../../configs/base-station.yaml");
+const PACED: &str = include_str!("../../../configs/base-station-paced.yaml");
 const PAPERS: [(&str, &str); 2] = [
     ("one-outage", include_str!("../../../configs/papers/ack_holding/one-outage.yaml")),
     ("two-outages", include_str!("../../../configs/papers/ack_holding/two-outages.yaml")),
@@ -22,7 +23,7 @@ const SHORT: [&str; 2] =
 
 #[test]
 fn every_arm_of_every_file_has_a_plan() {
-    for (name, text) in PAPERS.into_iter().chain([("base-station", TEXT)]) {
+    for (name, text) in PAPERS.into_iter().chain([("base-station", TEXT), ("base-station-paced", PACED)]) {
         let scenario = Scenario::parse(name, text, &[]).expect("it is read");
         let Err(NoPlan::WhichArm { arms }) = scenario.plan(None, 1) else { panic!("several arms") };
         for arm in arms {
@@ -71,6 +72,18 @@ fn a_sender_whose_acks_are_paced_does_not_time_out_and_one_that_is_kicked_does()
     let timeouts = |arm| run(TEXT, arm, &SHORT).flows[0].sender.timeouts;
     assert_eq!(timeouts("cumulative"), 0);
     assert!(timeouts("kick") > 0);
+}
+
+#[test]
+fn a_large_window_is_paced_through_a_long_fade_where_no_timeout_is_taken_back() {
+    let sets = ["channel.outages=[{ from: n0, to: n1, begins: 15s, ends: 25s }]", "run={ duration: 45s }"];
+    let [kick, hopwise] = ["kick", "hopwise"].map(|arm| run(PACED, arm, &sets).flows[0].clone());
+    assert!(kick.sender.timeouts > 0 && hopwise.sender.timeouts == 0, "{hopwise:?}");
+    assert!(hopwise.bytes_delivered * 10 > kick.bytes_delivered * 11, "{hopwise:?} {kick:?}");
+    // With a lead in which too few ACKs come to cover the fade it is a kick.
+    let late = [&sets[..], &["gateway.lead=5ms"]].concat();
+    let [kick, hopwise] = ["kick", "hopwise"].map(|arm| run(PACED, arm, &late).flows[0].bytes_delivered);
+    assert!(hopwise * 100 >= kick * 99, "{hopwise} {kick}");
 }
 
 #[test]

@@ -1,0 +1,98 @@
+//! 10,000 flows, a segment and an ACK of each in turn, so that no flow's state is at hand when its packet comes.
+
+use std::hint::black_box;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use allocation_counter::measure;
+use hopwise_agents::StandardAgents;
+use hopwise_core::wire::{Checksums, Flags, IpHeader, TcpHeader, TcpOptions, Timestamps, protocol};
+use hopwise_core::{Instant, LinkId, Machine, Rx, Seq};
+use hopwise_mesh::{Proxy, ProxyConfig};
+
+use crate::row::{Row, median_of};
+use crate::usage::thread_seconds;
+
+const FIXED: LinkId = LinkId(0);
+const MOBILE: LinkId = LinkId(1);
+const FLOWS: u32 = 10_000;
+const SEGMENT: u32 = 1_448;
+const AGENTS: [&str; 3] = ["none", "ack-hold", "snoop"];
+
+pub(crate) fn rows() -> Vec<Row> {
+    let rounds: Vec<_> = (0..4).map(round).collect();
+    let mut rows = Vec::new();
+    for agent in AGENTS {
+        let cost = median_of(|| {
+            let mut proxy = proxy(agent);
+            carry(&mut proxy, &rounds[0]);
+            let before = thread_seconds();
+            rounds[1..].iter().for_each(|round| carry(&mut proxy, round));
+            (thread_seconds() - before) * 1e9 / f64::from(3 * 2 * FLOWS)
+        });
+        rows.push(Row::alone(format!("packet of 10000 flows with {agent}"), "ns/packet", cost));
+    }
+    for agent in AGENTS {
+        let mut proxy = None;
+        let taken = measure(|| {
+            let mut made = crate::crowd::proxy(agent);
+            rounds[..2].iter().for_each(|round| carry(&mut made, round));
+            proxy = Some(made);
+        });
+        drop(proxy);
+        let each = taken.bytes_current as f64 / f64::from(FLOWS);
+        rows.push(Row::alone(format!("memory of 10000 flows with {agent}"), "bytes/flow", each));
+    }
+    rows
+}
+
+fn proxy(agent: &str) -> Proxy {
+    let proxy = Proxy::new(ProxyConfig::new(FIXED, MOBILE, agent), Box::new(StandardAgents::default()));
+    proxy.expect("an agent that there is")
+}
+
+fn carry(proxy: &mut Proxy, round: &[(LinkId, Vec<u8>)]) {
+    let mut out = Vec::new();
+    for (nth, (link, packet)) in (0..).zip(round) {
+        let now = Instant::ZERO + Duration::from_micros(nth);
+        proxy.handle_packet(now, &Rx::new(*link, packet));
+        for link in [FIXED, MOBILE] {
+            while proxy.poll_transmit(now, link, &mut out).is_some() {
+                black_box(&out);
+                out.clear();
+            }
+        }
+    }
+}
+
+/// The nth segment of every flow, and its ACK.
+fn round(nth: u32) -> Vec<(LinkId, Vec<u8>)> {
+    let of = |flow: u32| {
+        let [_, _, high, low] = flow.to_be_bytes();
+        let fixed = SocketAddr::from(([10, 8, 0, 1], 5001));
+        let mobile = SocketAddr::from(([10, 9, high, low], 40_000));
+        let seq = 1 + nth * SEGMENT;
+        let data = packet(fixed, mobile, (seq, 1), nth + 1, SEGMENT as usize);
+        [(FIXED, data), (MOBILE, packet(mobile, fixed, (1, seq + SEGMENT), nth + 1, 0))]
+    };
+    (0..FLOWS).flat_map(of).collect()
+}
+
+fn packet(from: SocketAddr, to: SocketAddr, (seq, ack): (u32, u32), clock: u32, len: usize) -> Vec<u8> {
+    let timestamps = Some(Timestamps { value: clock, echo: clock });
+    let options = TcpOptions { timestamps, ..TcpOptions::default() };
+    let header = TcpHeader {
+        src_port: from.port(),
+        dst_port: to.port(),
+        seq: Seq(seq),
+        ack: Seq(ack),
+        flags: Flags::ACK,
+        window: 60_000,
+        urgent: 0,
+        options: &options,
+    };
+    let mut packet = Vec::new();
+    IpHeader::plain(from.ip(), to.ip(), protocol::TCP).emit(header.len() + len, &mut packet);
+    header.emit(from.ip(), to.ip(), (&vec![0; len], &[]), Checksums::Verify, &mut packet);
+    packet
+}

@@ -1,0 +1,158 @@
+//! Bulk data from kernel to kernel through a router in whose way two TUN devices stand.
+
+use std::collections::VecDeque;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::thread;
+use std::time::Duration;
+
+use hopwise_agents::StandardAgents;
+use hopwise_core::trace::TraceEvent;
+use hopwise_core::{Instant, LinkEvent, LinkId, Machine, NextHop, QueueClass, Rx, Transmit};
+use hopwise_host::netlink::{Detour, DetourConfig, End};
+use hopwise_host::{Driver, Link, Tun, TunConfig, Turn};
+use hopwise_mesh::{Proxy, ProxyConfig};
+
+use crate::namespace::{Namespace, obstacle};
+use crate::row::{Better, Row, in_turn};
+use crate::usage::thread_seconds;
+
+const MOBILE: &str = "10.9.0.2";
+const MEASURED: Duration = Duration::from_secs(1);
+
+pub(crate) fn rows() -> Vec<Row> {
+    if let Some(reason) = obstacle() {
+        eprintln!("  skipped: {reason}");
+        return Vec::new();
+    }
+    let path = Path::new();
+    let of = |agent: &str| {
+        let config = ProxyConfig::new(LinkId(0), LinkId(1), agent);
+        Proxy::new(config, Box::new(StandardAgents::default())).expect("an agent that there is")
+    };
+    let mut rows = Vec::new();
+    for agent in ["none", "ack-hold"] {
+        let (ours, theirs) = in_turn(|| path.through(of(agent)), || path.through(Bare::default()));
+        let name = format!("bulk over TUN with {agent}");
+        rows.push(Row::beside(name, "Mbit/CPU s", Better::More, ours, ("bare relay", theirs)));
+    }
+    rows
+}
+
+/// Hands on what comes, unread.
+#[derive(Debug, Default)]
+struct Bare {
+    queues: [VecDeque<Vec<u8>>; 2],
+    spare: Vec<Vec<u8>>,
+}
+
+impl Machine for Bare {
+    fn handle_packet(&mut self, _: Instant, rx: &Rx<'_>) {
+        let mut copy = self.spare.pop().unwrap_or_default();
+        copy.clear();
+        copy.extend_from_slice(rx.packet);
+        self.queues[usize::from(1 - rx.link.0)].push_back(copy);
+    }
+
+    fn handle_link_event(&mut self, _: Instant, _: LinkId, _: &LinkEvent<'_>) {}
+
+    fn handle_timeout(&mut self, _: Instant) {}
+
+    fn poll_transmit(&mut self, _: Instant, link: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
+        let mut packet = self.queues[usize::from(link.0)].pop_front()?;
+        std::mem::swap(out, &mut packet);
+        self.spare.push(packet);
+        Some(Transmit { to: NextHop::Link, class: QueueClass::Data, segment_bytes: None, id: 0 })
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    fn drain_trace(&mut self, _: &mut dyn FnMut(&TraceEvent)) {}
+}
+
+struct Path {
+    fixed: Namespace,
+    router: Namespace,
+    mobile: Namespace,
+}
+
+impl Path {
+    fn new() -> Path {
+        let (fixed, router, mobile) = (Namespace::new(), Namespace::new(), Namespace::new());
+        fixed.join(&router, "wire", "10.8.0.1/24", "10.8.0.2/24");
+        router.join(&mobile, "radio", "10.9.0.1/24", "10.9.0.2/24");
+        fixed.ip(&["route", "add", "default", "via", "10.8.0.2"]);
+        mobile.ip(&["route", "add", "default", "via", "10.9.0.1"]);
+        router.sysctl("ipv4/ip_forward", "1");
+        Path { fixed, router, mobile }
+    }
+
+    /// Mbit that a second of the driving thread carries.
+    fn through(&self, machine: impl Machine + Send + 'static) -> f64 {
+        let is_over = Arc::new(AtomicBool::new(false));
+        let (ready, waiting) = channel();
+        let ends = Arc::clone(&is_over);
+        let driving = self.router.spawn(move || {
+            let tun = |name| Box::new(Tun::open(&TunConfig::new(name)).expect("a device")) as Box<dyn Link>;
+            let driver = Driver::new(machine, vec![tun("hopf"), tun("hopm")], Vec::new());
+            let mut driver = driver.expect("a driver");
+            let _detours =
+                [detour("wire", End::Destination, "hopf", 7100), detour("radio", End::Source, "hopm", 7101)];
+            ready.send(driver.poller()).expect("somebody waits");
+            let mut links = Vec::new();
+            let before = thread_seconds();
+            while !ends.load(Ordering::Relaxed) {
+                driver.wait(&mut links).expect("it waits");
+                while driver.turn(&links) == Turn::MoreToRead {}
+            }
+            thread_seconds() - before
+        });
+        let poller = waiting.recv().expect("it drives");
+        let carried = self.carried();
+        is_over.store(true, Ordering::Relaxed);
+        poller.wake();
+        let seconds = driving.join().expect("no panic");
+        carried as f64 * 8.0 / seconds / 1e6
+    }
+
+    /// Bytes that come.
+    fn carried(&self) -> u64 {
+        let listener = self.mobile.run(|| TcpListener::bind((MOBILE, 0))).expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let mut stream = self.fixed.run(|| TcpStream::connect((MOBILE, port))).expect("it connects");
+        let (mut reader, _) = listener.accept().expect("it is accepted");
+        let received = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&received);
+        let reading = thread::spawn(move || {
+            let mut buffer = vec![0; 1 << 18];
+            while let Ok(bytes @ 1..) = reader.read(&mut buffer) {
+                count.fetch_add(bytes as u64, Ordering::Relaxed);
+            }
+        });
+        let writer = stream.try_clone().expect("a handle");
+        let writing = thread::spawn(move || {
+            let chunk = vec![7; 1 << 18];
+            while stream.write_all(&chunk).is_ok() {}
+        });
+        // Nobody sends: a thread that only parks may be woken by what it waited for before.
+        let (_silent, never) = channel::<()>();
+        let _ = never.recv_timeout(MEASURED);
+        let _ = writer.shutdown(std::net::Shutdown::Both);
+        writing.join().expect("no panic");
+        reading.join().expect("no panic");
+        received.load(Ordering::Relaxed)
+    }
+}
+
+fn detour(from: &str, end: End, to: &str, table: u32) -> Detour {
+    let path = format!("/proc/sys/net/ipv4/conf/{to}/rp_filter");
+    std::fs::write(path, "2").expect("a switch");
+    let networks = vec!["10.9.0.0/24".parse().expect("a network")];
+    let (from, to) = (from.to_owned(), to.to_owned());
+    Detour::open(&DetourConfig { from, end, networks, to, table, priority: 7100 }).expect("a detour")
+}

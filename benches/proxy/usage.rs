@@ -1,0 +1,8 @@
+//! What a thread has used of its processor, which other programs on the machine do not lengthen as they do time.
+
+use rustix::time::{ClockId, clock_gettime};
+
+pub(crate) fn thread_seconds() -> f64 {
+    let used = clock_gettime(ClockId::ThreadCPUTime);
+    used.tv_sec as f64 + used.tv_nsec as f64 / 1e9
+}
