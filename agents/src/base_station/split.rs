@@ -75,13 +75,12 @@ mod tests {
     use crate::testkit::base_station::Desk;
 
     #[test]
-    fn a_flow_that_cannot_be_cut_passes_whatever_the_link_does() {
+    fn what_cannot_be_cut_any_more_passes_whatever_the_link_does() {
         let mut desk = Desk::new("split");
         assert_eq!(desk.data(0, 1), "forward");
-        assert_eq!(desk.going_down(5, 1_000), "");
-        assert_eq!(desk.ack(10, 2), "forward");
-        assert_eq!(desk.gone(20), "");
-        assert_eq!(desk.up(30), "");
+        assert_eq!([desk.going_down(5, 1_000), desk.gone(20)], ["", ""]);
+        assert_eq!([desk.ack(25, 2), desk.data(30, 2)], ["forward", "forward"]);
+        assert_eq!(desk.up(40), "");
     }
 
     #[test]
