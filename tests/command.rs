@@ -87,10 +87,10 @@ fn wireshark_reads_what_a_radio_sent_and_decoded() {
         assert!(rows.iter().filter(is_it).count() > 50, "{kind} in {} frames", rows.len());
     }
     assert!(rows.iter().any(|row| row[2] == "10.0.0.3") && rows.iter().any(|row| row[3] == "1"));
-    assert!(
-        rows.iter().all(|row| row[1].starts_with('-') && row[4].is_empty()),
-        "every frame has its signal"
-    );
+    // What it sends leaves at 24 dBm; of what comes little is left.
+    let signals: Vec<i32> = rows.iter().filter_map(|row| row[1].parse().ok()).collect();
+    assert!(signals.len() == rows.len() && signals.iter().all(|dbm| *dbm == 24 || *dbm < -50), "{signals:?}");
+    assert!(rows.iter().all(|row| row[4].is_empty()), "nothing is malformed");
 }
 
 #[test]
