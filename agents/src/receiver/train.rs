@@ -217,6 +217,18 @@ mod tests {
     }
 
     #[test]
+    fn a_clock_that_stands_still_holds_nothing_for_longer_either() {
+        check(
+            "train",
+            "5ms   in told=9 -> hold (asked 9 of 1)
+             5ms   in told=8 -> hold (asked 8 of 1)
+             5ms   in told=8 -> hold (asked 8 of 1)
+             490ms timer     -> ack 3 (deadline)
+             9s    wait",
+        );
+    }
+
+    #[test]
     fn three_segments_behind_a_hole_are_acknowledged_at_once_and_the_rest_with_the_train() {
         check(
             "train",

@@ -30,8 +30,8 @@ const DOWN_BY_QUEUE: f64 = 0.01;
 const MOST_UP: f64 = 0.15;
 /// Without pauses ACKs meet data, and round trips say less of the queue: more of it is let be.
 const FLOWING_QUEUE: f64 = 24.0;
-/// On a short path hardly longer ones: others who wait must not be driven off.
-const SHORT_QUEUE: f64 = 8.0;
+/// On a short path hardly any: others who wait must not be driven off.
+const SHORT_QUEUE: f64 = 4.0;
 const GROWTH_GAIN: f64 = 0.5;
 const FLOWING_DOWN: f64 = 0.1;
 /// A path that holds more segments than this is longer than radios alone make it.
