@@ -1,29 +1,44 @@
 //! What `train` carries beside the published agents, and whether that is what it is meant to: the goals under ns-2's
-//! MAC rules and under the standard's, and the scenes of `configs/train`. `scripts/bench train` runs it.
+//! MAC rules and under the standard's, beside NewReno, and the scenes of `configs/train`. `scripts/bench train` runs
+//! it.
 //!
-//! Every figure is the mean of five seeds in the arms of `configs/train.yaml`, in virtual time.
+//! Every figure is the mean of five seeds in the arms of `configs/train.yaml`, in virtual time. Each run is kept in
+//! `results/bench-train.runs.jsonl`: who starts it again, from the same sources, goes on where it was stopped.
 
+#[path = "train/beside.rs"]
+mod beside;
 #[path = "train/goals.rs"]
 mod goals;
 #[path = "core/groups.rs"]
 mod groups;
 #[path = "train/measure.rs"]
 mod measure;
+#[path = "train/progress.rs"]
+mod progress;
 #[path = "train/row.rs"]
 mod row;
 #[path = "train/scenes.rs"]
 mod scenes;
+#[path = "train/store.rs"]
+mod store;
 
 use groups::Group;
 use row::Row;
 
-const GROUPS: [Group<Row>; 5] = [
-    ("goals", goals::under_ns2),
-    ("standard", goals::under_standard),
-    ("bound", goals::beside_datagrams),
-    ("tuning", || scenes::rows("tuning")),
-    ("test", || scenes::rows("test")),
+const GROUPS: [Group<Row>; 6] = [
+    ("goals", || counted("goals", goals::under_ns2())),
+    ("standard", || counted("standard", goals::under_standard())),
+    ("bound", || counted("bound", goals::beside_datagrams())),
+    ("beside", || counted("beside", beside::newreno())),
+    ("tuning", || counted("tuning", scenes::rows("tuning"))),
+    ("test", || counted("test", scenes::rows("test"))),
 ];
+
+/// With how many of them are met.
+fn counted(group: &str, mut rows: Vec<Row>) -> Vec<Row> {
+    rows.push(row::count(group, &rows));
+    rows
+}
 
 fn main() {
     println!("{}", row::object(&groups::run(&GROUPS)));

@@ -4,7 +4,8 @@ use crate::measure::{self, Cell};
 use crate::row::Row;
 
 const PROFILES: [&str; 2] = ["dsss-2mbps", "dsss-11mbps"];
-const PUBLISHED: &[&str] = &["dca", "tda"];
+/// Our own, and whom it is to be better than.
+const ARMS: &[&str] = &["train", "dca", "tda"];
 const HOPS: [u32; 10] = [1, 2, 3, 4, 5, 6, 8, 10, 12, 15];
 
 /// Least gain in percent under ns-2's MAC rules. Between 4 and 8 hops those of 6 hold, if any do.
@@ -92,17 +93,18 @@ impl Chain {
 }
 
 fn rows(wanted: &[Chain]) -> Vec<Row> {
-    let cells: Vec<_> = wanted.iter().map(|chain| Cell { sets: chain.sets(), peers: PUBLISHED }).collect();
+    let cells: Vec<_> = wanted.iter().map(|chain| Cell { sets: chain.sets(), arms: ARMS }).collect();
     let measured = measure::all(&cells);
-    let row = |(chain, (ours, (peer, theirs))): (&Chain, &(_, (&'static str, _)))| {
-        let (ours, theirs): (&measure::Mean, &measure::Mean) = (ours, theirs);
+    let row = |(chain, means): (&Chain, &Vec<measure::Mean>)| {
+        let (peer, theirs) = measure::best(&ARMS[1..], &means[1..]);
         Row {
             name: chain.name(),
-            ours_kbps: ours.kbps,
+            unit: "kbit/s",
+            ours: means[0].kbps,
             peer,
-            theirs_kbps: theirs.kbps,
+            theirs: theirs.kbps,
             goal: 1.0 + chain.percent / 100.0,
-            jain: (chain.flows > 1).then_some(ours.jain),
+            jain: (chain.flows > 1).then_some(means[0].jain),
         }
         .told()
     };
@@ -126,27 +128,25 @@ pub(crate) fn beside_datagrams() -> Vec<Row> {
                 sets.extend_from_slice(more);
                 sets
             };
-            // The program of datagrams asks no agent; each arm sends the same.
+            // The program of datagrams asks no agent.
             let paced = |every: &u32| Cell {
                 sets: sets(&["traffic.0.kind=cbr".to_owned(), format!("traffic.0.every={every}us")]),
-                peers: &["delayed"],
+                arms: &["train"],
             };
             let mut cells: Vec<_> = intervals.iter().map(paced).collect();
-            cells.push(Cell { sets: sets(&[]), peers: &["delayed"] });
-            let mut measured = measure::all(&cells);
-            let (ours, _) = measured.pop().expect("a cell of our own");
-            let best = measured.iter().map(|(mean, _)| mean.kbps).fold(0.0, f64::max);
-            rows.push(
-                Row {
-                    name: format!("ns2 {profile} {hops} hops, of the best gap"),
-                    ours_kbps: ours.kbps,
-                    peer: "datagrams",
-                    theirs_kbps: best,
-                    goal: if hops <= 3 { 0.97 } else { 0.83 },
-                    jain: None,
-                }
-                .told(),
-            );
+            cells.push(Cell { sets: sets(&[]), arms: &["train"] });
+            let carried: Vec<f64> = measure::all(&cells).iter().map(|means| means[0].kbps).collect();
+            let (ours, datagrams) = carried.split_last().expect("a cell of our own");
+            let row = Row {
+                name: format!("ns2 {profile} {hops} hops, of the best gap"),
+                unit: "kbit/s",
+                ours: *ours,
+                peer: "datagrams",
+                theirs: datagrams.iter().copied().fold(0.0, f64::max),
+                goal: if hops <= 3 { 0.97 } else { 0.83 },
+                jain: None,
+            };
+            rows.push(row.told());
         }
     }
     rows

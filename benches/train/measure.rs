@@ -1,55 +1,74 @@
 //! Means over seeds, as many runs at once as there are cores.
 
 use std::path::Path;
+use std::sync::OnceLock;
 
 use hopwise::parallel::in_parallel;
 use hopwise::scenario::Scenario;
 use hopwise::sim;
 
+use crate::progress::Progress;
+use crate::store::{Answer, Store};
+
 const SEEDS: u64 = 5;
 
-/// What is set over `configs/train.yaml`, and who is to be beaten there.
+/// What is set over `configs/train.yaml`, and whose means are wanted there.
 #[derive(Clone, Debug)]
 pub(crate) struct Cell {
     pub(crate) sets: Vec<String>,
-    pub(crate) peers: &'static [&'static str],
+    pub(crate) arms: &'static [&'static str],
 }
 
-/// Of an arm: its goodput, and the fairness of its flows.
-#[derive(Clone, Copy, Debug, Default)]
+/// Of an arm: its goodput, that of each flow, and how fair they are to each other.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Mean {
     pub(crate) kbps: f64,
+    pub(crate) flows_kbps: Vec<f64>,
     pub(crate) jain: f64,
 }
 
-/// For each cell `train`'s mean, and the best peer with its.
-pub(crate) fn all(cells: &[Cell]) -> Vec<(Mean, (&'static str, Mean))> {
+/// For each cell the means of its arms, in their order.
+pub(crate) fn all(cells: &[Cell]) -> Vec<Vec<Mean>> {
+    static STORE: OnceLock<Store> = OnceLock::new();
+    let store = STORE.get_or_init(Store::open);
     let mut questions = Vec::new();
-    for (nth, cell) in cells.iter().enumerate() {
-        for arm in cell.peers.iter().copied().chain(["train"]) {
-            questions.extend((1..=SEEDS).map(|seed| (nth, arm, seed)));
+    for cell in cells {
+        for arm in cell.arms {
+            questions.extend((1..=SEEDS).map(|seed| (cell, *arm, seed)));
         }
     }
-    let answers = in_parallel(questions.clone(), |(nth, arm, seed)| one(&cells[nth], arm, seed));
-    let mean = |wanted: usize, wanted_arm: &str| {
-        let mut mean = Mean::default();
-        for ((nth, arm, _), (kbps, jain)) in questions.iter().zip(&answers) {
-            if (*nth, *arm) == (wanted, wanted_arm) {
-                mean.kbps += kbps / SEEDS as f64;
-                mean.jain += jain / SEEDS as f64;
-            }
-        }
-        mean
-    };
-    let of_cell = |(nth, cell): (usize, &Cell)| {
-        let peers = cell.peers.iter().map(|arm| (*arm, mean(nth, arm)));
-        let best = peers.max_by(|one, other| one.1.kbps.total_cmp(&other.1.kbps)).expect("a peer");
-        (mean(nth, "train"), best)
-    };
-    cells.iter().enumerate().map(of_cell).collect()
+    let progress = Progress::new(questions.len());
+    let answers = in_parallel(questions, |(cell, arm, seed)| {
+        let run = format!("{} {arm} {seed}", cell.sets.join(" "));
+        let answer = store.known(&run).cloned().unwrap_or_else(|| {
+            let answer = one(cell, arm, seed);
+            store.keep(run, &answer);
+            answer
+        });
+        progress.step();
+        answer
+    });
+    progress.told();
+    let mut answers = answers.chunks(SEEDS as usize).map(mean);
+    cells.iter().map(|cell| answers.by_ref().take(cell.arms.len()).collect()).collect()
 }
 
-fn one(cell: &Cell, arm: &str, seed: u64) -> (f64, f64) {
+fn mean(answers: &[Answer]) -> Mean {
+    let runs = answers.len() as f64;
+    let flows = answers.iter().map(|answer| answer.kbps.len()).max().unwrap_or(0);
+    let of_flow = |nth| answers.iter().filter_map(|answer| answer.kbps.get(nth)).sum::<f64>() / runs;
+    let flows_kbps: Vec<f64> = (0..flows).map(of_flow).collect();
+    let jain = answers.iter().map(|answer| answer.jain).sum::<f64>() / runs;
+    Mean { kbps: flows_kbps.iter().sum(), flows_kbps, jain }
+}
+
+/// The one of these that carries most.
+pub(crate) fn best<'a>(arms: &[&'static str], means: &'a [Mean]) -> (&'static str, &'a Mean) {
+    let named = arms.iter().copied().zip(means);
+    named.max_by(|one, other| one.1.kbps.total_cmp(&other.1.kbps)).expect("a peer")
+}
+
+fn one(cell: &Cell, arm: &str, seed: u64) -> Answer {
     let scenario = Scenario::load(Path::new("configs/train.yaml"), &cell.sets).unwrap_or_else(|error| {
         panic!("configs/train.yaml with {:?}: {error:?}", cell.sets);
     });
@@ -57,5 +76,6 @@ fn one(cell: &Cell, arm: &str, seed: u64) -> (f64, f64) {
         panic!("configs/train.yaml with {:?}: {refusal:?}", cell.sets);
     });
     let results = sim::run(&prepared.plan).expect("a sound plan");
-    (results.total_kbps(), results.jain())
+    let flows = results.flows.iter().filter(|flow| !flow.is_background);
+    Answer { kbps: flows.map(|flow| flow.goodput_kbps).collect(), jain: results.jain() }
 }

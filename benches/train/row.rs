@@ -8,9 +8,10 @@ pub(crate) const FAIR: f64 = 0.93;
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) name: String,
-    pub(crate) ours_kbps: f64,
+    pub(crate) unit: &'static str,
+    pub(crate) ours: f64,
     pub(crate) peer: &'static str,
-    pub(crate) theirs_kbps: f64,
+    pub(crate) theirs: f64,
     /// The least ratio that is wanted.
     pub(crate) goal: f64,
     /// Of `train`'s flows, where their fairness is part of the goal.
@@ -19,7 +20,7 @@ pub(crate) struct Row {
 
 impl Row {
     fn ratio(&self) -> f64 {
-        self.ours_kbps / self.theirs_kbps.max(1e-9)
+        self.ours / self.theirs.max(1e-9)
     }
 
     fn met(&self) -> &'static str {
@@ -33,10 +34,8 @@ impl Row {
     /// Progress, for whoever waits.
     pub(crate) fn told(self) -> Row {
         let (ratio, met) = (self.ratio(), self.met());
-        let Row { name, ours_kbps, peer, theirs_kbps, goal, .. } = &self;
-        eprintln!(
-            "  {name}: {ours_kbps:.1} kbit/s, {peer} {theirs_kbps:.1}, ratio {ratio:.3} of {goal:.2}: {met}"
-        );
+        let Row { name, unit, ours, peer, theirs, goal, .. } = &self;
+        eprintln!("  {name}: {ours:.1} {unit}, {peer} {theirs:.1}, ratio {ratio:.3} of {goal:.2}: {met}");
         self
     }
 
@@ -44,10 +43,10 @@ impl Row {
         let thousandth = |value: f64| (value * 1e3).round() / 1e3;
         json!({
             "name": self.name,
-            "unit": "kbit/s",
-            "ours": (self.ours_kbps * 10.0).round() / 10.0,
+            "unit": self.unit,
+            "ours": thousandth(self.ours),
             "peer": self.peer,
-            "theirs": (self.theirs_kbps * 10.0).round() / 10.0,
+            "theirs": thousandth(self.theirs),
             "ratio": thousandth(self.ratio()),
             "goal": self.goal,
             "jain": self.jain.map(thousandth),
@@ -58,9 +57,16 @@ impl Row {
 
 /// The mean ratio of these rows, against what it is meant to be.
 pub(crate) fn mean(name: &str, rows: &[Row], goal: f64) -> Row {
-    let mean = rows.iter().map(Row::ratio).sum::<f64>() / rows.len().max(1) as f64;
-    Row { name: name.to_owned(), ours_kbps: mean, peer: "the best", theirs_kbps: 1.0, goal, jain: None }
-        .told()
+    let ours = rows.iter().map(Row::ratio).sum::<f64>() / rows.len().max(1) as f64;
+    Row { name: name.to_owned(), unit: "ratio", ours, peer: "the best", theirs: 1.0, goal, jain: None }.told()
+}
+
+/// How many of these rows are as they are meant to be.
+pub(crate) fn count(name: &str, rows: &[Row]) -> Row {
+    let met = rows.iter().filter(|row| row.met() == "met").count();
+    let (ours, theirs) = (met as f64, rows.len() as f64);
+    let name = format!("goals met: {name}");
+    Row { name, unit: "goals", ours, peer: "all", theirs, goal: 1.0, jain: None }.told()
 }
 
 /// The one object that goes to standard output.
