@@ -13,6 +13,7 @@ mod forward;
 pub(crate) mod links;
 mod metrics;
 mod names;
+mod paths;
 mod privileges;
 mod relay;
 pub(crate) mod snapshot;

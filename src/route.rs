@@ -1,4 +1,4 @@
-//! `hopwise route`: AODV on this machine's interfaces, for whatever programs run on it.
+//! `hopwise route`: AODV or AODVv2 on this machine's interfaces, for whatever programs run on it.
 
 use std::path::PathBuf;
 
@@ -10,8 +10,11 @@ mod config;
 mod daemon;
 mod kernel;
 mod neighbours;
+mod nodes;
+mod speaks;
+mod stations;
 
-/// Find routes on demand (AODV, RFC 3561) over this machine's interfaces; the kernel forwards
+/// Find routes on demand (AODV or DYMO) over this machine's interfaces; the kernel forwards
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

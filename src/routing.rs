@@ -2,6 +2,7 @@
 
 mod bounds;
 mod dsr;
+mod dymo;
 mod gpsr;
 
 use std::time::Duration;
@@ -16,10 +17,11 @@ use crate::units::Time;
 use bounds::{INSTANTLY, MOST_PACKETS, SHORTEST, check_numbers, check_times};
 
 pub use dsr::DsrConfig;
+pub use dymo::DymoConfig;
 pub use gpsr::{GpsrConfig, PlanarName};
 
-/// What is left out is as `rules` has it. The constants are AODV's, named as in RFC 3561; those of DSR and GPSR stand
-/// in sections of their own.
+/// What is left out is as `rules` has it. The constants are AODV's, named as in RFC 3561; those of other protocols
+/// stand in sections of their own.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RoutingConfig {
@@ -102,6 +104,8 @@ pub struct RoutingConfig {
     pub dsr: Option<DsrConfig>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpsr: Option<GpsrConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dymo: Option<DymoConfig>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -110,6 +114,8 @@ pub enum Protocol {
     #[default]
     Static,
     Aodv,
+    /// AODVv2, as the working group left it.
+    Dymo,
     /// In simulations alone.
     Dsr,
     /// In simulations alone: it takes an oracle that knows where nodes are.
@@ -120,10 +126,12 @@ impl Protocol {
     /// Whether a key of the section says anything under it.
     pub fn takes(self, key: &str) -> bool {
         match (self, key) {
-            (_, "protocol") | (Protocol::Dsr, "dsr") | (Protocol::Gpsr, "gpsr") => true,
-            (Protocol::Static | Protocol::Dsr | Protocol::Gpsr, _) | (Protocol::Aodv, "dsr" | "gpsr") => {
-                false
-            }
+            (_, "protocol")
+            | (Protocol::Dymo, "dymo")
+            | (Protocol::Dsr, "dsr")
+            | (Protocol::Gpsr, "gpsr") => true,
+            (Protocol::Static | Protocol::Dymo | Protocol::Dsr | Protocol::Gpsr, _)
+            | (Protocol::Aodv, "dymo" | "dsr" | "gpsr") => false,
             (Protocol::Aodv, _) => true,
         }
     }
@@ -149,10 +157,15 @@ fn time(own: Option<Time>) -> Option<Duration> {
     own.map(|time| time.0)
 }
 
+fn key_of(text: &str) -> Key {
+    Key::new(Sha256::digest(text.as_bytes()).into())
+}
+
 impl RoutingConfig {
     /// The section with what is in force where nothing is said.
     pub fn in_force(&self) -> RoutingConfig {
         let mut config = self.clone();
+        config.dymo = (self.protocol == Protocol::Dymo).then(|| self.dymo.clone().unwrap_or_default());
         config.dsr = (self.protocol == Protocol::Dsr).then(|| self.dsr.clone().unwrap_or_default());
         config.gpsr = (self.protocol == Protocol::Gpsr).then(|| self.gpsr.clone().unwrap_or_default());
         config
@@ -187,7 +200,7 @@ impl RoutingConfig {
         set(self.data_hop_limit, &mut settings.data_hop_limit);
         set(self.most_routes, &mut settings.most_routes);
         set(self.ack_seq, &mut settings.ack_seq);
-        settings.key = self.key.as_ref().map(|text| Key::new(Sha256::digest(text.as_bytes()).into()));
+        settings.key = self.key.as_deref().map(key_of);
         Ok(settings)
     }
 

@@ -1,6 +1,8 @@
 //! Routing on demand through the radio world: what goes on the air, what connections hear of it, and that no way ever
 //! leads in a circle while nodes move.
 
+#[path = "routing/dymo.rs"]
+mod dymo;
 #[path = "routing/wrapped.rs"]
 mod wrapped;
 
@@ -97,10 +99,10 @@ fn assert_free_of_loops(simulation: &mut Simulation) {
     }
 }
 
-#[test]
-fn no_way_leads_in_a_circle_while_nodes_move() {
+/// Answers what was found while nodes moved.
+fn move_about(protocol: &str) {
     for seed in 1..=3 {
-        let plan = plan(MOVING, &[], seed);
+        let plan = plan(MOVING, &[protocol], seed);
         let mut simulation = Simulation::new(&plan).expect("a plan that can be built");
         while simulation.world().now() < plan.end() {
             let until = simulation.world().now() + Duration::from_millis(20);
@@ -114,8 +116,23 @@ fn no_way_leads_in_a_circle_while_nodes_move() {
 }
 
 #[test]
+fn no_way_leads_in_a_circle_while_nodes_move() {
+    move_about("routing.protocol=aodv");
+}
+
+#[test]
 fn who_freezes_without_a_route_hears_that_it_is_gone_and_that_it_is_back() {
-    let sets = ["channel={ links: [link n1-n2 down from 5 s to 8 s] }", "arms.x.sender=[newreno, elfn]"];
+    let (seen, _) = freezes_and_thaws("routing.protocol=aodv");
+    let frozen = seen.iter().find(|(at, kind)| *kind == TraceKind::Frozen && *at >= Instant::from_secs(5));
+    assert!(frozen.is_some_and(|(at, _)| *at < Instant::from_secs(6)), "{seen:?}");
+    let thawed = seen.iter().find(|(at, kind)| *kind == TraceKind::Thawed && *at >= Instant::from_secs(8));
+    assert!(thawed.is_some(), "{seen:?}");
+}
+
+/// When the source froze and thawed while the way was cut from the fifth second to the eighth.
+fn freezes_and_thaws(routing: &str) -> (Vec<(Instant, TraceKind)>, Results) {
+    let cut = "channel={ links: [link n1-n2 down from 5 s to 8 s] }";
+    let sets = [cut, "arms.x.sender=[newreno, elfn]", routing];
     let mut plan = plan(CHAIN, &sets, 1);
     plan.trace_events = 1_024;
     let mut simulation = Simulation::new(&plan).expect("a plan that can be built");
@@ -127,11 +144,7 @@ fn who_freezes_without_a_route_hears_that_it_is_gone_and_that_it_is_back() {
         }
     }));
     simulation.run_until(plan.end());
-    let seen = seen.borrow();
-    let frozen = seen.iter().find(|(at, kind)| *kind == TraceKind::Frozen && *at >= Instant::from_secs(5));
-    assert!(frozen.is_some_and(|(at, _)| *at < Instant::from_secs(6)), "{seen:?}");
-    let thawed = seen.iter().find(|(at, kind)| *kind == TraceKind::Thawed && *at >= Instant::from_secs(8));
-    assert!(thawed.is_some(), "{seen:?}");
+    (seen.take(), simulation.results())
 }
 
 /// Control packets as they go on the air, each as often as it is sent.
@@ -178,14 +191,19 @@ fn wireshark_reads_every_routing_message_that_we_send() {
     for kind in 1..=4 {
         assert!(packets.iter().any(|packet| packet[28] == kind), "no message of type {kind} was sent");
     }
+    assert_dissected(test, "Ad hoc On-demand Distance Vector", &packets);
+}
+
+/// Wireshark finds that protocol in each of the packets and has nothing to complain of.
+fn assert_dissected(test: &str, protocol: &str, packets: &[Vec<u8>]) {
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}.pcap"));
-    std::fs::write(&file, capture(&packets)).expect("the build folder takes files");
+    std::fs::write(&file, capture(packets)).expect("the build folder takes files");
     let Ok(done) = Command::new("tshark").args(["-V", "-r"]).arg(&file).output() else {
         println!("skipped: {test}: tshark is not installed");
         return;
     };
     let text = String::from_utf8_lossy(&done.stdout);
-    let messages = text.lines().filter(|line| line.starts_with("Ad hoc On-demand Distance Vector")).count();
+    let messages = text.lines().filter(|line| line.starts_with(protocol)).count();
     assert_eq!(messages, packets.len());
     // That a TTL is small is a note, and is meant.
     for complaint in ["Malformed", "Expert Info (Warning", "Expert Info (Error", "incorrect"] {
@@ -194,12 +212,18 @@ fn wireshark_reads_every_routing_message_that_we_send() {
     }
 }
 
-/// A RREP to the source that claims what has arrived at the destination.
-fn forged(flow: (u16, u16), seq: Seq, from: IpAddr, to: IpAddr) -> Vec<u8> {
-    let v4 = |address: IpAddr| match address {
+fn v4(address: IpAddr) -> Ipv4Addr {
+    match address {
         IpAddr::V4(v4) => v4,
         IpAddr::V6(_) => Ipv4Addr::UNSPECIFIED,
-    };
+    }
+}
+
+/// A flow, what is claimed of it, who speaks and to whom.
+type Claim = ((u16, u16), Seq, IpAddr, IpAddr);
+
+/// A RREP to the source that claims what has arrived at the destination.
+fn forged((flow, seq, from, to): Claim) -> Vec<u8> {
     let rrep = Message::Rrep(Rrep {
         is_repair: false,
         wants_ack: false,
@@ -212,14 +236,21 @@ fn forged(flow: (u16, u16), seq: Seq, from: IpAddr, to: IpAddr) -> Vec<u8> {
     });
     let mut message = Vec::new();
     rrep.emit(&mut message);
-    let data = [&flow.0.to_be_bytes()[..], &flow.1.to_be_bytes(), &seq.0.to_be_bytes()].concat();
-    Extension { kind: 0x57, data: &data }.emit(&mut message);
+    Extension { kind: 0x57, data: &claimed(flow, seq) }.emit(&mut message);
+    said_by_a_neighbour(to, 654, 1, &message)
+}
+
+fn claimed(flow: (u16, u16), seq: Seq) -> Vec<u8> {
+    [&flow.0.to_be_bytes()[..], &flow.1.to_be_bytes(), &seq.0.to_be_bytes()].concat()
+}
+
+fn said_by_a_neighbour(to: IpAddr, port: u16, hop_limit: u8, message: &[u8]) -> Vec<u8> {
     let neighbour = address_of(1);
     let header = IpHeader {
         src: neighbour,
         dst: to,
         protocol: protocol::UDP,
-        hop_limit: 1,
+        hop_limit,
         ecn: Ecn::NotEct,
         dscp: 0,
         dont_fragment: false,
@@ -228,13 +259,13 @@ fn forged(flow: (u16, u16), seq: Seq, from: IpAddr, to: IpAddr) -> Vec<u8> {
     };
     let mut packet = Vec::new();
     header.emit(8 + message.len(), &mut packet);
-    udp::emit(neighbour, to, (654, 654), &message, &mut packet);
+    udp::emit(neighbour, to, (port, port), message, &mut packet);
     packet
 }
 
 /// Every tenth of a second routing messages claim numbers from everywhere around the circle. Answers how often one of
 /// them was believed.
-fn under_attack(sets: &[&str]) -> (Results, u64) {
+fn under_attack(sets: &[&str], forged: fn(Claim) -> Vec<u8>) -> (Results, u64) {
     let mut plan = plan(CHAIN, sets, 3);
     plan.trace_events = 1_024;
     let mut simulation = Simulation::new(&plan).expect("a plan that can be built");
@@ -256,7 +287,7 @@ fn under_attack(sets: &[&str]) -> (Results, u64) {
             let ports = (before.flow.local.port(), before.flow.remote.port());
             for _ in 0..16 {
                 claim = Seq(claim.0.wrapping_add(0x1000_0000 + 17));
-                let packet = forged(ports, claim, dst, src);
+                let packet = forged((ports, claim, dst, src));
                 let from = Some(address_of(1));
                 let link = LinkId(0);
                 host.handle_packet(
@@ -277,7 +308,7 @@ fn forged_numbers_of_what_arrived_move_nothing() {
     let pgy = "arms.x.sender=[newreno, pgy]";
     for routing in ["{ protocol: aodv, ack_seq: true }", "{ protocol: aodv, ack_seq: true, key: shared }"] {
         let routing = format!("routing={routing}");
-        let (results, believed) = under_attack(&[pgy, &routing]);
+        let (results, believed) = under_attack(&[pgy, &routing], forged);
         assert!(results.total_kbps() > 150.0, "{:.0} kbit/s", results.total_kbps());
         if routing.contains("key") {
             assert_eq!(believed, 0, "nobody without the key is believed");
@@ -287,13 +318,12 @@ fn forged_numbers_of_what_arrived_move_nothing() {
 
 #[test]
 fn what_a_request_says_of_arrivals_reaches_a_sender_that_listens() {
+    assert_heard_of_arrivals("routing={ protocol: aodv, ack_seq: true, key: shared }");
+}
+
+fn assert_heard_of_arrivals(routing: &str) {
     // The way back breaks alone, so that the receiver has to ask for it.
-    let sets = [
-        "arms.x.sender=[newreno, pgy]",
-        "routing={ protocol: aodv, ack_seq: true, key: shared }",
-        "topology.hops=6",
-        "run.duration=60s",
-    ];
+    let sets = ["arms.x.sender=[newreno, pgy]", routing, "topology.hops=6", "run.duration=60s"];
     let mut plan = plan(CHAIN, &sets, 1);
     plan.trace_events = 1_024;
     let mut simulation = Simulation::new(&plan).expect("a plan that can be built");

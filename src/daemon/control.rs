@@ -144,13 +144,22 @@ async fn talk<Q: DeserializeOwned + Send + 'static, A: Answer>(
 
 /// Asks a daemon, and waits for its answer.
 pub(crate) fn ask<Q: Serialize, A: Answer>(path: &Path, question: &Q) -> io::Result<A> {
-    ask_line(path, &serde_json::to_string(question).map_err(io::Error::other)?)
+    ask_within(path, question, ANSWER_WITHIN)
 }
 
-fn ask_line<A: Answer>(path: &Path, question: &str) -> io::Result<A> {
+/// The same for who cannot wait as long.
+pub(crate) fn ask_within<Q: Serialize, A: Answer>(
+    path: &Path,
+    question: &Q,
+    within: Duration,
+) -> io::Result<A> {
+    ask_line(path, &serde_json::to_string(question).map_err(io::Error::other)?, within)
+}
+
+fn ask_line<A: Answer>(path: &Path, question: &str, within: Duration) -> io::Result<A> {
     let mut stream = StdStream::connect(path)?;
-    stream.set_read_timeout(Some(ANSWER_WITHIN))?;
-    stream.set_write_timeout(Some(ANSWER_WITHIN))?;
+    stream.set_read_timeout(Some(within))?;
+    stream.set_write_timeout(Some(within))?;
     stream.write_all(format!("{question}\n").as_bytes())?;
     let mut answer = String::new();
     StdReader::new(stream).take(LONGEST_ANSWER).read_line(&mut answer)?;
@@ -230,7 +239,9 @@ mod tests {
         let server = tokio::spawn(serve(listener, answer));
         let ask = |line: &'static str| {
             let path = path.clone();
-            tokio::task::spawn_blocking(move || ask_line::<Told>(&path, line).expect("an answer"))
+            tokio::task::spawn_blocking(move || {
+                ask_line::<Told>(&path, line, ANSWER_WITHIN).expect("an answer")
+            })
         };
         let status = ask("\"Status\"").await.expect("no panic");
         assert_eq!(status, Told::Pid(7));

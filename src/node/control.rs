@@ -1,5 +1,6 @@
 //! What a node may be asked over its control socket, and what it answers.
 
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,34 @@ pub(crate) enum Request {
         files: u32,
     },
     CaptureStop,
+    /// A routing daemon on this machine says what became of routes, and what has arrived at peers.
+    Paths {
+        news: Vec<PathNews>,
+    },
+    /// A routing daemon asks what has arrived here from that peer.
+    Arrivals {
+        peer: IpAddr,
+    },
+}
+
+/// What a routing daemon says of a peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct PathNews {
+    pub(crate) peer: IpAddr,
+    /// One connection's ports, the peer's and ours, that an `ack-seq` is for.
+    pub(crate) ports: Option<(u16, u16)>,
+    pub(crate) what: PathWhat,
+    /// Links to the peer, where there is a route.
+    pub(crate) hops: Option<u8>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum PathWhat {
+    RouteFound,
+    RouteFailed,
+    HopsChanged,
+    AckSeq(u32),
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -29,7 +58,14 @@ pub(crate) enum Request {
 pub(crate) enum Response {
     Status(Box<Snapshot>),
     Capture(CaptureSnapshot),
-    Refused { problem: String },
+    Told,
+    Arrivals {
+        /// For each flow the peer's port, ours, and up to where it has arrived.
+        flows: Vec<(u16, u16, u32)>,
+    },
+    Refused {
+        problem: String,
+    },
 }
 
 impl Answer for Response {

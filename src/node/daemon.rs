@@ -28,7 +28,7 @@ use super::names::Names;
 use super::relay::Relayed;
 use super::snapshot::{CaptureSnapshot, Snapshot};
 use super::socks5::{self, Server, Socks5Counts};
-use super::{forward, links, privileges};
+use super::{forward, links, paths, privileges};
 use crate::daemon::{control, tell};
 use crate::failure::Failure;
 
@@ -323,6 +323,8 @@ impl Daemon {
     fn answer(&self, request: Request) -> Response {
         let outcome = match request {
             Request::Status => return Response::Status(Box::new(self.snapshot())),
+            Request::Paths { news } => return paths::told(self.shards.stacks(), &news),
+            Request::Arrivals { peer } => return paths::arrivals(self.shards.stacks(), peer),
             Request::CaptureStart { file, links, rotate_bytes, files } => {
                 self.start_capture((file, &links, rotate_bytes, files))
             }

@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use hopwise::located::{Document, Place};
 use hopwise::routing::{Protocol, RoutingConfig, RulesName};
 use hopwise_core::ip::Prefix;
-use hopwise_mesh::aodv::Settings;
 use serde::Deserialize;
+use serde_yaml::Value;
 
+use super::speaks::Speaks;
 use crate::failure::Failure;
 
 #[derive(Clone, Debug, Deserialize)]
@@ -25,6 +26,9 @@ struct File {
     /// The device to which packets without a route go.
     #[serde(default = "tun")]
     tun: String,
+    /// Control sockets of nodes on this machine, whose connections hear of paths.
+    #[serde(default)]
+    nodes: Vec<PathBuf>,
     /// Remembers when this node last routed.
     state: Option<PathBuf>,
     #[serde(default)]
@@ -44,7 +48,8 @@ pub(super) struct Config {
     pub(super) interfaces: Vec<String>,
     pub(super) tun: String,
     pub(super) state: PathBuf,
-    pub(super) settings: Settings,
+    pub(super) nodes: Vec<PathBuf>,
+    pub(super) speaks: Speaks,
 }
 
 impl Config {
@@ -106,9 +111,8 @@ fn read(document: &Document) -> Result<Config, Box<hopwise::located::Refusal>> {
         let problem = "a simulator's defects are for simulations";
         return Err(document.refuse(&place.key("rules"), problem, "rfc3561"));
     }
-    let mut settings = file.routing.aodv(document, &place)?;
-    // No link layer tells of losses here, so neighbours have to say that they are there.
-    settings.hello = file.routing.hello.unwrap_or(true);
+    refuse_foreign_keys(document, file.routing.protocol)?;
+    let speaks = speaks(document, &file.routing, &place)?;
     let state = format!("/run/hopwise/route-{}", file.address);
     Ok(Config {
         address: file.address,
@@ -117,8 +121,43 @@ fn read(document: &Document) -> Result<Config, Box<hopwise::located::Refusal>> {
         interfaces: file.interfaces,
         tun: file.tun,
         state: file.state.unwrap_or_else(|| PathBuf::from(state)),
-        settings,
+        nodes: file.nodes,
+        speaks,
     })
+}
+
+/// Constants of a protocol that is not spoken change nothing.
+fn refuse_foreign_keys(
+    document: &Document,
+    protocol: Protocol,
+) -> Result<(), Box<hopwise::located::Refusal>> {
+    let given = document.value_at("routing").and_then(Value::as_mapping);
+    let keys = given.into_iter().flat_map(|given| given.keys().filter_map(Value::as_str));
+    match keys.into_iter().find(|key| !protocol.takes(key)) {
+        None => Ok(()),
+        Some(key) => {
+            let place = Place::root().key("routing").key(key);
+            let problem = format!("`{key}` is none of this protocol's");
+            Err(document.refuse_key(&place, problem, "DYMO's constants stand in a section dymo"))
+        }
+    }
+}
+
+/// No link layer tells of losses here, so neighbours have to say that they are there unless the file says otherwise.
+fn speaks(
+    document: &Document,
+    routing: &RoutingConfig,
+    place: &Place,
+) -> Result<Speaks, Box<hopwise::located::Refusal>> {
+    if routing.protocol == Protocol::Dymo {
+        let dymo = routing.dymo.clone().unwrap_or_default();
+        let mut settings = dymo.settings(document, &place.key("dymo"))?;
+        settings.hello = dymo.hello.unwrap_or(true);
+        return Ok(Speaks::Dymo(Box::new(settings)));
+    }
+    let mut settings = routing.aodv(document, place)?;
+    settings.hello = routing.hello.unwrap_or(true);
+    Ok(Speaks::Aodv(Box::new(settings)))
 }
 
 #[cfg(test)]
@@ -136,8 +175,17 @@ mod tests {
     #[test]
     fn a_short_file_is_enough_and_hellos_are_said() {
         let config = read(&Document::parse("route.yaml", GOOD).expect("YAML")).expect("accepted");
-        assert!(config.settings.hello);
+        assert!(matches!(&config.speaks, Speaks::Aodv(settings) if settings.hello));
         assert_eq!((config.tun.as_str(), config.interfaces.len()), ("hopwise0", 1));
+    }
+
+    #[test]
+    fn dymo_has_constants_of_its_own_and_asks_for_signs_of_life() {
+        let dymo = GOOD.replace("protocol: aodv", "protocol: dymo, dymo: { max_hopcount: 9 }");
+        let config = read(&Document::parse("route.yaml", &dymo).expect("YAML")).expect("accepted");
+        let Speaks::Dymo(settings) = &config.speaks else { panic!("{config:?}") };
+        assert!(settings.hello && settings.max_hopcount == 9);
+        assert_eq!((config.speaks.port(), config.speaks.everyone()), (269, Ipv4Addr::new(224, 0, 0, 109)));
     }
 
     #[test]
@@ -167,6 +215,12 @@ mod tests {
             ("protocol: aodv", "protocol: aodv, rules: ns2", "a simulator's defects"),
             ("protocol: aodv", "protocol: aodv, net_diameter: 0", "net_diameter is out of bounds"),
             ("protocol: aodv", "protocol: aodv, hello_interval: 2h", "hello_interval is out of bounds"),
+            ("protocol: aodv", "protocol: dymo, ttl_start: 3", "`ttl_start` is none of this protocol's"),
+            (
+                "protocol: aodv",
+                "protocol: dymo, dymo: { hello_interval: 2h }",
+                "hello_interval is out of bounds",
+            ),
         ] {
             let said = refused(&GOOD.replace(from, to));
             assert!(said.contains(problem), "{said}");

@@ -7,49 +7,42 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
 use std::time::Duration;
 
-use hopwise_core::agent::{Path as PathFacts, PathEvent};
-use hopwise_core::endpoint::PathSeam;
 use hopwise_core::ip::Prefix;
 use hopwise_core::wire::{IpView, UdpView};
-use hopwise_core::{Cast, Instant, NextHop, QueueClass, Seq};
+use hopwise_core::{Cast, Instant, NextHop, QueueClass};
 use hopwise_host::routing::{KernelRoutes, Switches};
 use hopwise_host::{Clock, Link, Received, Tun, TunConfig, random_key};
-use hopwise_mesh::aodv::rfc3561::Aodv;
-use hopwise_mesh::aodv::{self, PORT};
-use hopwise_mesh::{Control, Cx, OnDemand, Order, Routed, Routing, Undelivered, Verdict};
+use hopwise_mesh::aodv::Interface;
+use hopwise_mesh::{Control, Cx, OnDemand, Order, Routed, Undelivered, Verdict};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sd_notify::NotifyState;
 
 use super::config::Config;
 use super::kernel::Installed;
 use super::neighbours::{Port, v4};
+use super::nodes::Nodes;
+use super::speaks::Birth;
 use crate::failure::Failure;
 use crate::signals;
 
 /// How long packets are let pass before their addresses are looked at: routes live for seconds.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
+const LOOK_AT_STATIONS_EVERY: Duration = Duration::from_millis(200);
 const LARGEST: usize = 65_535;
-
-/// Programs' connections are the kernel's, of which nothing is known here.
-#[derive(Debug)]
-struct NoConnections;
-
-impl PathSeam for NoConnections {
-    fn handle_path(&mut self, _: Instant, _: IpAddr, _: Option<(u16, u16)>, _: &PathEvent, _: &PathFacts) {}
-
-    fn ack_hints(&self, _: Instant, _: IpAddr, _: &mut dyn FnMut((u16, u16), Seq)) {}
-}
 
 #[derive(Debug)]
 struct Daemon {
     config: Config,
     clock: Clock,
-    router: Aodv,
+    router: Box<dyn OnDemand>,
+    /// Programs' connections are the kernel's, of which nothing is known here; these nodes' are asked for.
+    nodes: Nodes,
     ports: Vec<Port>,
     tun: Tun,
     installed: Installed,
     look_at: Instant,
     next_mark: Instant,
+    stations_at: Instant,
     buffer: Vec<u8>,
     // Last, so that routes are gone before the kernel stops forwarding.
     _switches: Switches,
@@ -86,7 +79,8 @@ fn set_switches(config: &Config) -> Result<Switches, Failure> {
 impl Daemon {
     fn open(config: Config) -> Result<Daemon, Failure> {
         let clock = Clock::start();
-        let opened = config.interfaces.iter().enumerate().map(|(nth, name)| Port::open(nth, name));
+        let opened =
+            config.interfaces.iter().enumerate().map(|(nth, name)| Port::open(nth, name, &config.speaks));
         let ports = opened.collect::<Result<Vec<_>, _>>()?;
         let kernel = KernelRoutes::open(config.address)
             .map_err(|error| Failure::failed("open the kernel's table", error))?;
@@ -98,15 +92,18 @@ impl Daemon {
         .map_err(|error| Failure::failed("open a TUN device", error))?;
         let switches = set_switches(&config)?;
         let key = random_key().map_err(|error| Failure::failed("draw a seed", error))?;
-        let wakes_at = wakes_at(&config, &clock);
-        if wakes_at > Instant::ZERO {
+        let kept = kept_number(&config.state);
+        let wakes_at = if kept.is_some() { Instant::ZERO } else { wakes_at(&config, &clock) };
+        if let Some(seq) = kept {
+            tracing::info!(seq, "this node has routed before, and goes on from that number");
+        } else if wakes_at > Instant::ZERO {
             tracing::info!(at = %wakes_at, "this node has routed before: it asks and answers from then on");
         }
-        let interface = |port: &Port| aodv::Interface { link: port.link, address: config.address };
-        let router = Aodv::new(aodv::Config {
-            settings: config.settings.clone(),
+        let interface = |port: &Port| Interface { link: port.link, address: config.address };
+        let router = config.speaks.router(Birth {
             interfaces: ports.iter().map(interface).collect(),
             serves: config.serves.clone(),
+            seq: kept.unwrap_or(0),
             seed: u64::from_ne_bytes([key[0], key[1], key[2], key[3], key[4], key[5], key[6], key[7]]),
             counter: u64::try_from(clock.wall_offset().as_nanos()).unwrap_or(0),
             wakes_at,
@@ -114,11 +111,13 @@ impl Daemon {
         Ok(Daemon {
             clock,
             router,
+            nodes: Nodes::new(&config.nodes)?,
             ports,
             tun,
             installed: Installed::new(kernel),
             look_at: Instant::ZERO,
             next_mark: Instant::ZERO,
+            stations_at: Instant::ZERO,
             buffer: vec![0; LARGEST],
             _switches: switches,
             config,
@@ -129,16 +128,17 @@ impl Daemon {
         loop {
             let now = self.clock.now();
             if self.next_mark <= now {
-                mark(&self.config.state);
+                mark(&self.config.state, self.router.number());
                 self.next_mark = now + Duration::from_secs(1);
             }
-            self.router.handle_timeout(&Cx { now, endpoint: &NoConnections });
+            self.router.handle_timeout(&Cx { now, endpoint: &self.nodes });
             self.obey(now);
             if self.wait(ends)? {
                 tracing::info!("ends");
                 return Ok(());
             }
             self.take_messages();
+            self.look_at_stations();
             self.take_packets();
             self.look();
         }
@@ -156,7 +156,10 @@ impl Daemon {
             }
         }
         let look = Some(self.look_at).filter(|at| *at > now);
-        let due = [self.router.poll_timeout(), look, Some(self.next_mark)].into_iter().flatten().min();
+        let has_stations = self.ports.iter().any(|port| port.stations.is_some());
+        let stations = has_stations.then_some(self.stations_at);
+        let due =
+            [self.router.poll_timeout(), look, stations, Some(self.next_mark)].into_iter().flatten().min();
         let rest = due.unwrap_or(self.next_mark).since(now);
         let rest = Timespec { tv_sec: rest.as_secs() as i64, tv_nsec: i64::from(rest.subsec_nanos()) };
         match poll(&mut fds, Some(&rest)) {
@@ -194,9 +197,36 @@ impl Daemon {
                     message: &self.buffer[..heard.bytes],
                 };
                 if self.config.network.contains(heard.from.into()) {
-                    self.router.handle_control(&Cx { now, endpoint: &NoConnections }, &control);
+                    self.router.handle_control(&Cx { now, endpoint: &self.nodes }, &control);
                     self.obey(now);
                 }
+            }
+        }
+    }
+
+    /// Where there is Wi-Fi, drivers know first who does not hear us.
+    fn look_at_stations(&mut self) {
+        let now = self.clock.now();
+        if self.stations_at > now {
+            return;
+        }
+        self.stations_at = now + LOOK_AT_STATIONS_EVERY;
+        for nth in 0..self.ports.len() {
+            let port = &mut self.ports[nth];
+            let Some(stations) = &mut port.stations else { continue };
+            let lost = match stations.lost() {
+                Ok(lost) => lost,
+                Err(error) => {
+                    tracing::debug!(device = port.name, %error, "stations are not told of");
+                    continue;
+                }
+            };
+            let (link, device) = (port.link, port.index);
+            for station in lost {
+                let Some(neighbour) = self.installed.who_has(device, station.0) else { continue };
+                tracing::info!(%neighbour, %station, "does not hear us");
+                self.router.lose(now, link, neighbour);
+                self.obey(now);
             }
         }
     }
@@ -220,7 +250,7 @@ impl Daemon {
                 id: 0,
                 packet: &packet,
             };
-            let verdict = self.router.route(&Cx { now, endpoint: &NoConnections }, &routed);
+            let verdict = self.router.route(&Cx { now, endpoint: &self.nodes }, &routed);
             self.obey(now);
             if let Verdict::Forward { link, via: NextHop::Neighbour(via) } = verdict {
                 self.send_on(now, usize::from(link.0), via, dst, &packet);
@@ -245,13 +275,13 @@ impl Daemon {
         let Ok(view) = IpView::parse(packet) else { return };
         let from = self.config.previous(view.src);
         let routed = Routed { src: view.src, dst: view.dst, from, hop_limit: view.hop_limit, id: 0, packet };
-        let cx = Cx { now, endpoint: &NoConnections };
+        let cx = Cx { now, endpoint: &self.nodes };
         let _: Undelivered = self.router.on_undelivered(&cx, port.link, via, &routed);
     }
 
     /// What the protocol wants done. The kernel's table follows first, so that packets find their way in it.
     fn obey(&mut self, now: Instant) {
-        self.installed.follow(now, &self.router, &self.ports);
+        self.installed.follow(now, &*self.router, &self.ports);
         while let Some(order) = self.router.poll_order(now) {
             match order {
                 Order::Send { link, to, class: QueueClass::Routing, packet } => {
@@ -264,9 +294,10 @@ impl Daemon {
                     }
                 }
                 Order::Dropped { reason, .. } => tracing::debug!(reason = reason.name(), "dropped"),
-                Order::Send { .. } | Order::Purge { .. } | Order::Reroute { .. } | Order::Tell { .. } => {}
+                Order::Tell { peer, ports, event, path } => self.nodes.tell(peer, ports, event, &path),
+                Order::Send { .. } | Order::Purge { .. } | Order::Reroute { .. } => {}
             }
-            self.installed.follow(now, &self.router, &self.ports);
+            self.installed.follow(now, &*self.router, &self.ports);
         }
     }
 
@@ -277,9 +308,9 @@ impl Daemon {
         let Ok(udp) = UdpView::parse(view.src, view.dst, view.payload) else { return };
         let to = match to {
             NextHop::Neighbour(IpAddr::V4(address)) => address,
-            _ => Ipv4Addr::BROADCAST,
+            _ => self.config.speaks.everyone(),
         };
-        let to = SocketAddrV4::new(to, PORT);
+        let to = SocketAddrV4::new(to, self.config.speaks.port());
         if let Err(error) = port.control.send(self.config.address, to, view.hop_limit, udp.payload) {
             tracing::debug!(device = port.name, %to, %error, "message not sent");
         }
@@ -309,17 +340,25 @@ fn wakes_at(config: &Config, clock: &Clock) -> Instant {
     let marked = fs::metadata(&config.state).and_then(|facts| facts.modified()).ok();
     let since_1970 = marked.and_then(|at| at.duration_since(std::time::SystemTime::UNIX_EPOCH).ok());
     match since_1970 {
-        Some(at) => {
-            Instant::ZERO + (at + config.settings.delete_period()).saturating_sub(clock.wall_offset())
-        }
+        Some(at) => Instant::ZERO + (at + config.speaks.rest()).saturating_sub(clock.wall_offset()),
         None => Instant::ZERO,
     }
 }
 
-/// Leaves word of when this node last routed.
-fn mark(state: &Path) {
+/// More than a node tells of itself between two marks.
+const NUMBERS_AHEAD: u16 = 1_024;
+
+/// The number from which a node that has kept its own goes on.
+fn kept_number(state: &Path) -> Option<u16> {
+    let number: u16 = fs::read_to_string(state).ok()?.trim().parse().ok()?;
+    Some(number.wrapping_add(NUMBERS_AHEAD))
+}
+
+/// Leaves word of when this node last routed, and of its number.
+fn mark(state: &Path, number: Option<u16>) {
     let folder = state.parent().map_or(Ok(()), fs::create_dir_all);
-    if let Err(error) = folder.and_then(|()| fs::write(state, "")) {
+    let text = number.map_or(String::new(), |number| format!("{number}\n"));
+    if let Err(error) = folder.and_then(|()| fs::write(state, text)) {
         tracing::debug!(path = %state.display(), %error, "not marked");
     }
 }

@@ -6,7 +6,6 @@ use std::net::Ipv4Addr;
 use hopwise_core::Instant;
 use hopwise_host::routing::{KernelRoutes, Way};
 use hopwise_mesh::OnDemand;
-use hopwise_mesh::aodv::rfc3561::Aodv;
 
 use super::neighbours::Port;
 
@@ -25,13 +24,19 @@ impl Installed {
         self.ways.contains_key(&dst)
     }
 
+    /// Who has that Ethernet address on that device.
+    pub(super) fn who_has(&self, device: u32, ethernet: [u8; 6]) -> Option<Ipv4Addr> {
+        let known = self.kernel.neighbours(device).unwrap_or_default();
+        known.into_iter().find(|(_, theirs)| *theirs == ethernet).map(|(ip, _)| ip)
+    }
+
     /// The kernel lost it by itself.
     pub(super) fn forget(&mut self, dst: Ipv4Addr) {
         self.ways.remove(&dst);
     }
 
     /// Adds what is new, removes what is gone.
-    pub(super) fn follow(&mut self, now: Instant, router: &Aodv, ports: &[Port]) {
+    pub(super) fn follow(&mut self, now: Instant, router: &dyn OnDemand, ports: &[Port]) {
         let mut wanted = BTreeMap::new();
         for (dst, next_hop, link, hops) in router.routes(now) {
             if let Some(port) = ports.get(usize::from(link.0)) {

@@ -5,8 +5,9 @@ use std::net::Ipv4Addr;
 use hopwise_core::LinkId;
 use hopwise_host::netlink;
 use hopwise_host::routing::{ControlSocket, Resender, Watch};
-use hopwise_mesh::aodv::PORT;
 
+use super::speaks::Speaks;
+use super::stations::{Stations, Wifi};
 use crate::failure::Failure;
 
 #[derive(Debug)]
@@ -17,10 +18,12 @@ pub(super) struct Port {
     pub(super) control: ControlSocket,
     pub(super) watch: Watch,
     pub(super) resender: Resender,
+    /// Where the interface is Wi-Fi's.
+    pub(super) stations: Option<Stations>,
 }
 
 impl Port {
-    pub(super) fn open(nth: usize, name: &str) -> Result<Port, Failure> {
+    pub(super) fn open(nth: usize, name: &str, speaks: &Speaks) -> Result<Port, Failure> {
         let failed = |doing: &'static str| {
             move |error: std::io::Error| Failure::failed(doing, format_args!("{name}: {error}"))
         };
@@ -30,9 +33,11 @@ impl Port {
             name: name.to_owned(),
             link: LinkId(nth as u16),
             index,
-            control: ControlSocket::open(name, PORT).map_err(failed("open a socket for messages"))?,
+            control: ControlSocket::open(name, speaks.port(), speaks.everyone())
+                .map_err(failed("open a socket for messages"))?,
             watch: Watch::open(name).map_err(failed("watch an interface"))?,
             resender: Resender::open(name).map_err(failed("open a socket for packets"))?,
+            stations: Wifi::open(index).ok().map(|wifi| Stations::new(Box::new(wifi))),
         })
     }
 }

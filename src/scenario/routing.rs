@@ -15,6 +15,10 @@ pub(super) fn read(
     Ok(match config.protocol {
         Protocol::Static => RoutingPlan::Static,
         Protocol::Aodv => RoutingPlan::Aodv(Box::new(settings)),
+        Protocol::Dymo => {
+            let dymo = config.dymo.clone().unwrap_or_default();
+            RoutingPlan::Dymo(Box::new(dymo.settings(document, &place.key("dymo"))?))
+        }
         Protocol::Dsr => {
             let dsr = config.dsr.clone().unwrap_or_default();
             RoutingPlan::Dsr(Box::new(dsr.settings(document, &place.key("dsr"))?))

@@ -39,6 +39,32 @@ fn calibration_file_gives_any_cell_by_what_is_set() {
 }
 
 #[test]
+fn constants_of_another_protocol_are_refused_where_the_file_has_them() {
+    for (routing, problem) in [
+        ("{ protocol: dymo, ttl_start: 3 }", "`ttl_start` changes nothing under protocol: dymo"),
+        ("{ protocol: aodv, dymo: {} }", "`dymo` changes nothing under protocol: aodv"),
+    ] {
+        let lines = CHAIN.lines().map(|line| match line.strip_prefix("routing:") {
+            Some(_) => format!("routing: {routing}\n"),
+            None => format!("{line}\n"),
+        });
+        let text: String = lines.collect();
+        let planned =
+            Scenario::parse("a.yaml", &text, &[]).map_err(NoPlan::Refused).and_then(|s| s.plan(None, 1));
+        let Err(NoPlan::Refused(refusal)) = planned else { panic!("{routing}: {planned:?}") };
+        assert!(shown(&refusal).contains(problem), "{}", shown(&refusal));
+    }
+}
+
+#[test]
+fn dymo_stands_in_the_settings_of_a_run_with_all_its_constants() {
+    let sets = ["routing={ protocol: dymo, dymo: { max_hopcount: 30 } }".to_owned()];
+    let scenario = Scenario::parse("a", CHAIN, &sets).expect("it is read");
+    let in_force = &scenario.settings("x").expect("they are")["routing"]["dymo"];
+    assert_eq!((&in_force["max_hopcount"], &in_force["rreq_wait_time"]), (&30.into(), &"2s".into()));
+}
+
+#[test]
 fn what_makes_no_sense_is_refused_where_it_stands() {
     for (set, problem) in [
         ("topology.hops=0", "--set:1:15: hops: 0"),
@@ -57,6 +83,8 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
         ("routing={ protocol: aodv, hops: 3 }", "unknown field `hops`"),
         ("routing.rules=rfc3561", "--set:1:15: `rules` changes nothing under protocol: static"),
         ("routing.net_diameter=9", "--set:1:22: `net_diameter` changes nothing under protocol: static"),
+        ("routing={ protocol: dymo, dymo: { max_hopcount: 0 } }", "max_hopcount is out of bounds"),
+        ("routing={ protocol: dymo, dymo: { jitter: 2h } }", "jitter is out of bounds"),
         ("arms.x.set={ routing.rules: rfc3561 }", "--set:1:29: `rules` changes nothing"),
         ("traffic.0.background=true", "--set:1:22: all that flows is in the background"),
         ("traffic.0.to=n9", "no node is called `n9`"),

@@ -18,7 +18,7 @@ use hopwise_core::wire::Checksums;
 use hopwise_core::{Endpoint, Instant, LinkId, NextHop};
 use hopwise_mesh::{
     Gateway, Hop, Interface, Neighbour, Node, NodeConfig, OWN_LINK, Proxy, ProxyConfig, Routing,
-    StaticRoutes, aodv, dsr, gpsr,
+    StaticRoutes, aodv, aodvv2, dsr, gpsr,
 };
 
 use super::gateway;
@@ -201,6 +201,23 @@ fn routing(plan: &Plan) -> Vec<Box<dyn Routing>> {
             };
             nodes(plan).map(boxed).collect()
         }
+        RoutingPlan::Dymo(settings) => {
+            let of =
+                |node| Box::new(aodvv2::Aodvv2::new(dymo_config(plan, settings, node))) as Box<dyn Routing>;
+            nodes(plan).map(of).collect()
+        }
+    }
+}
+
+fn dymo_config(plan: &Plan, settings: &aodvv2::Settings, node: u32) -> aodvv2::Config {
+    aodvv2::Config {
+        settings: settings.clone(),
+        interfaces: spoken_on(plan, node),
+        seed: routing_seed(plan, node),
+        serves: Vec::new(),
+        seq: 0,
+        counter: 0,
+        wakes_at: Instant::ZERO,
     }
 }
 

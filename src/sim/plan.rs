@@ -13,7 +13,7 @@ use hopwise_air::phy::Phy;
 use hopwise_core::Instant;
 use hopwise_core::endpoint::Rule;
 use hopwise_core::tcp::TcpConfig;
-use hopwise_mesh::{WhenFull, aodv, dsr, gpsr};
+use hopwise_mesh::{WhenFull, aodv, aodvv2, dsr, gpsr};
 
 use super::draw::Amount;
 use super::gateway::GatewayPlan;
@@ -56,6 +56,7 @@ pub enum RoutingPlan {
     /// The shortest paths that there are at the beginning, installed by hand.
     Static,
     Aodv(Box<aodv::Settings>),
+    Dymo(Box<aodvv2::Settings>),
     Dsr(Box<dsr::Settings>),
     Gpsr(Box<gpsr::Settings>),
 }
@@ -64,7 +65,7 @@ impl RoutingPlan {
     /// What packets set out with, where routing says it.
     pub fn data_hop_limit(&self) -> Option<u8> {
         match self {
-            RoutingPlan::Static => None,
+            RoutingPlan::Static | RoutingPlan::Dymo(_) => None,
             RoutingPlan::Aodv(settings) => Some(settings.data_hop_limit),
             RoutingPlan::Dsr(settings) => Some(settings.data_hop_limit),
             RoutingPlan::Gpsr(settings) => Some(settings.data_hop_limit),
@@ -74,7 +75,7 @@ impl RoutingPlan {
     /// Whether nodes listen to what is not for them.
     pub fn is_promiscuous(&self) -> bool {
         match self {
-            RoutingPlan::Static | RoutingPlan::Aodv(_) => false,
+            RoutingPlan::Static | RoutingPlan::Aodv(_) | RoutingPlan::Dymo(_) => false,
             RoutingPlan::Dsr(settings) => settings.promiscuous,
             RoutingPlan::Gpsr(settings) => settings.promiscuous,
         }

@@ -18,12 +18,16 @@ use crate::world::{PATIENCE, until, within_patience};
 const HOPWISE: &str = env!("CARGO_BIN_EXE_hopwise");
 const PORT: u16 = 7_000;
 /// Loses a neighbour in .4 s, and forgets numbers in 2.5 s.
-const ROUTING: &str = "{ protocol: aodv, ttl_start: 35, hello_interval: 200ms, active_route_timeout: 500ms }";
+const AODV: &str = "{ protocol: aodv, ttl_start: 35, hello_interval: 200ms, active_route_timeout: 500ms }";
+/// Asks a next hop for a sign of life each .2 s and loses it when two do not come; forgets numbers in 2.5 s.
+const DYMO: &str = "{ protocol: dymo, dymo: { hello_interval: 200ms, max_seqnum_lifetime: 2500ms, \
+                    max_idletime: 2s, rreq_wait_time: 500ms } }";
 
 struct Mesh {
     nodes: Vec<Namespace>,
     daemons: Vec<Option<Child>>,
     folder: PathBuf,
+    routing: &'static str,
 }
 
 fn address(node: usize) -> Ipv4Addr {
@@ -31,11 +35,11 @@ fn address(node: usize) -> Ipv4Addr {
 }
 
 impl Mesh {
-    fn new(test: &str, nodes: usize) -> Mesh {
+    fn new(test: &str, nodes: usize, routing: &'static str) -> Mesh {
         let folder = std::env::temp_dir().join(format!("hopmesh-{}-{test}", std::process::id()));
         fs::create_dir_all(&folder).expect("the temporary folder can be written");
         let nodes: Vec<_> = (0..nodes).map(|_| Namespace::new()).collect();
-        Mesh { daemons: nodes.iter().map(|_| None).collect(), nodes, folder }
+        Mesh { daemons: nodes.iter().map(|_| None).collect(), nodes, folder, routing }
     }
 
     /// A wire with a device of this name at both ends, and no address.
@@ -54,13 +58,19 @@ impl Mesh {
 
     /// Starts a daemon on these devices, and waits until it is ready.
     fn start(&mut self, node: usize, devices: &[String]) {
+        self.start_with(node, devices, "");
+    }
+
+    /// The same with `more` in its configuration.
+    fn start_with(&mut self, node: usize, devices: &[String], more: &str) {
         let config = self.folder.join(format!("route{node}.yaml"));
         let state = self.folder.join(format!("state{node}"));
         let text = format!(
-            "address: {}\nnetwork: 10.77.0.0/24\ninterfaces: [{}]\nstate: {}\nrouting: {ROUTING}\n",
+            "address: {}\nnetwork: 10.77.0.0/24\ninterfaces: [{}]\nstate: {}\nrouting: {}\n{more}",
             address(node),
             devices.join(", "),
-            state.display()
+            state.display(),
+            self.routing
         );
         fs::write(&config, text).expect("the folder can be written");
         let log = File::create(self.folder.join(format!("log{node}"))).expect("the folder can be written");
@@ -87,6 +97,18 @@ impl Mesh {
     fn routes(&self, node: usize) -> String {
         let output = self.nodes[node].output(&["ip", "-4", "route", "show", "proto", "87"]);
         String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// How often connections of the node beside the first daemon froze.
+    fn frozen(&self) -> u64 {
+        let metrics = SocketAddr::from(([127, 0, 0, 1], 9100));
+        let Ok(mut stream) = self.nodes[0].run(|| TcpStream::connect(metrics)) else { return 0 };
+        let mut text = String::new();
+        let asked = stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n");
+        let _ = asked.and_then(|()| stream.read_to_string(&mut text));
+        let count =
+            text.lines().find_map(|line| line.split_once("{event=\"frozen\"} ").map(|(_, count)| count));
+        count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
     }
 
     /// A server that counts what comes on each connection and answers with the number.
@@ -144,11 +166,11 @@ enum Loss {
     Daemon,
 }
 
-fn line_of_five(test: &str, loss: Loss) {
+fn line_of_five(test: &str, routing: &'static str, loss: Loss) {
     if !can_run(test, &["ip"]) {
         return;
     }
-    let mut mesh = Mesh::new(test, 5);
+    let mut mesh = Mesh::new(test, 5, routing);
     let line: Vec<_> = (1..5).map(|node| mesh.join(node - 1, node)).collect();
     let around = mesh.join(1, 3);
     mesh.nodes[1].ip(&["link", "set", &around, "down"]);
@@ -162,7 +184,10 @@ fn line_of_five(test: &str, loss: Loss) {
     mesh.serve(4);
     let clock = Clock::start();
     let mut stream = mesh.connect(0, 4).expect("a way over four hops");
-    println!("{loss:?}: a route over 4 hops and a handshake: {:.1?}", clock.now().since(Instant::ZERO));
+    println!(
+        "{routing}, {loss:?}: a route over 4 hops and a handshake: {:.1?}",
+        clock.now().since(Instant::ZERO)
+    );
     assert!(mesh.routes(0).contains("10.77.0.5 via 10.77.0.2"), "{}", mesh.routes(0));
     Mesh::transfer(&mut stream, 4 << 20);
 
@@ -180,7 +205,7 @@ fn line_of_five(test: &str, loss: Loss) {
         wrote += stream.write(&[7; 100]).expect("it is open");
         thread::yield_now();
     }
-    println!("{loss:?}: another way after {:.1?}", clock.now().since(cut));
+    println!("{routing}, {loss:?}: another way after {:.1?}", clock.now().since(cut));
     stream.set_read_timeout(Some(PATIENCE)).expect("a timeout above zero");
     stream.shutdown(std::net::Shutdown::Write).expect("it is open");
     let mut answer = [0; 8];
@@ -190,21 +215,41 @@ fn line_of_five(test: &str, loss: Loss) {
 
 #[test]
 fn five_nodes_on_a_line_find_each_other_and_another_way_when_the_middle_is_cut() {
-    line_of_five("five_nodes_on_a_line_find_each_other_and_another_way_when_the_middle_is_cut", Loss::Link);
+    let test = "five_nodes_on_a_line_find_each_other_and_another_way_when_the_middle_is_cut";
+    line_of_five(test, AODV, Loss::Link);
 }
 
 #[test]
 fn a_neighbour_that_says_hello_no_more_is_gone() {
-    line_of_five("a_neighbour_that_says_hello_no_more_is_gone", Loss::Daemon);
+    line_of_five("a_neighbour_that_says_hello_no_more_is_gone", AODV, Loss::Daemon);
+}
+
+#[test]
+fn five_nodes_find_each_other_by_dymo_and_another_way_when_the_middle_is_cut() {
+    let test = "five_nodes_find_each_other_by_dymo_and_another_way_when_the_middle_is_cut";
+    line_of_five(test, DYMO, Loss::Link);
+}
+
+#[test]
+fn a_next_hop_that_gives_dymo_no_sign_of_life_is_gone() {
+    line_of_five("a_next_hop_that_gives_dymo_no_sign_of_life_is_gone", DYMO, Loss::Daemon);
 }
 
 #[test]
 fn what_a_daemon_that_was_killed_left_behind_is_gone_and_the_next_one_routes() {
-    let test = "what_a_daemon_that_was_killed_left_behind_is_gone_and_the_next_one_routes";
+    daemon_killed("what_a_daemon_that_was_killed_left_behind_is_gone_and_the_next_one_routes", AODV);
+}
+
+#[test]
+fn what_a_daemon_of_dymos_that_was_killed_left_behind_is_gone_and_the_next_one_routes() {
+    daemon_killed("what_a_daemon_of_dymos_that_was_killed_left_behind_is_gone_and_the_next_one_routes", DYMO);
+}
+
+fn daemon_killed(test: &str, routing: &'static str) {
     if !can_run(test, &["ip"]) {
         return;
     }
-    let mut mesh = Mesh::new("killed", 3);
+    let mut mesh = Mesh::new(test, 3, routing);
     let line: Vec<_> = (1..3).map(|node| mesh.join(node - 1, node)).collect();
     for node in 0..3_usize {
         let devices = line[node.saturating_sub(1)..(node + 1).min(2)].to_vec();
@@ -219,12 +264,90 @@ fn what_a_daemon_that_was_killed_left_behind_is_gone_and_the_next_one_routes() {
     mesh.nodes[1].ip(&["route", "add", "10.77.0.99/32", "dev", &line[0], "proto", "87"]);
     mesh.start(1, &line);
     assert!(mesh.log(1).contains("has routed before"), "{}", mesh.log(1));
+    assert_eq!(mesh.log(1).contains("goes on from that number"), routing == DYMO, "{}", mesh.log(1));
     assert!(!mesh.routes(1).contains("10.77.0.99"), "{}", mesh.routes(1));
     let clock = Clock::start();
     let mut stream = mesh.connect(0, 2).expect("a way, once the node answers again");
-    println!("a connection {:.1?} after the daemon was started again", clock.now().since(Instant::ZERO));
+    let after = clock.now().since(Instant::ZERO);
+    println!("{routing}: a connection {after:.1?} after the daemon was started again");
     Mesh::transfer(&mut stream, 1 << 20);
 
     mesh.end(1, Signal::TERM);
     assert_eq!(mesh.routes(1), "", "routes are removed at the end");
+}
+
+/// A daemon of routing and a node on a TUN device at either end, and a daemon between: the nodes' connections know the
+/// hops from routing, freeze when it loses the way, and go on when it has found it again.
+fn nodes_hear_of_paths(test: &str, routing: &'static str) {
+    if !can_run(test, &["ip"]) {
+        return;
+    }
+    let mut mesh = Mesh::new(test, 3, routing);
+    let line: Vec<_> = (1..3).map(|node| mesh.join(node - 1, node)).collect();
+    let inner = |node: usize| format!("10.77.0.{}", node + 11);
+    let socket = |mesh: &Mesh, node: usize| mesh.folder.join(format!("node{node}.sock"));
+    for node in [0, 2] {
+        let more = format!("serves: [{}]\nnodes: [{}]\n", inner(node), socket(&mesh, node).display());
+        mesh.start_with(node, &line[node / 2..node / 2 + 1], &more);
+    }
+    mesh.start(1, &line);
+    let mut nodes = Vec::new();
+    for node in [0, 2] {
+        let forwards = if node == 0 {
+            format!("forwards: [{{ listen: 127.0.0.1:7001, to: mesh:{}:7002 }}]\n", inner(2))
+        } else {
+            "forwards: [{ listen: mesh:7002, to: 127.0.0.1:7000 }]\n".to_owned()
+        };
+        let text = format!(
+            "node: {{ name: n{node}, address: [{own}/32] }}\n\
+             links: [{{ kind: tun, name: hw0, kernel: [10.99.0.1/32] }}]\n\
+             routes: [{{ to: 0.0.0.0/0, link: hw0 }}]\ncontrol: {control}\n\
+             metrics: {{ listen: 127.0.0.1:9100 }}\n\
+             rules: [{{ receiver: dca, sender: [newreno, elfn] }}]\n{forwards}",
+            own = inner(node),
+            control = socket(&mesh, node).display()
+        );
+        let config = mesh.folder.join(format!("node{node}.yaml"));
+        fs::write(&config, text).expect("the folder can be written");
+        nodes.push(mesh.nodes[node].start(&[HOPWISE, "node", &config.to_string_lossy()]));
+        within_patience(until(|| socket(&mesh, node).exists()));
+        // What is for the node goes to its device, whatever routing says of its network.
+        mesh.nodes[node].ip(&["route", "replace", &inner(node), "dev", "hw0"]);
+    }
+    let server = mesh.nodes[2].run(|| TcpListener::bind(("127.0.0.1", PORT)).expect("a free port"));
+    thread::spawn(move || {
+        let mut sink = vec![0; 1 << 16];
+        for mut stream in server.incoming().flatten() {
+            while let Ok(1..) = stream.read(&mut sink) {}
+        }
+    });
+    let entrance = SocketAddr::from(([127, 0, 0, 1], 7001));
+    let mut stream = mesh.nodes[0]
+        .run(|| TcpStream::connect_timeout(&entrance, Duration::from_secs(30)))
+        .expect("the forward listens");
+    stream.write_all(&[7; 100_000]).expect("it is taken");
+    let status = || {
+        let control = socket(&mesh, 0).to_string_lossy().into_owned();
+        let told = mesh.nodes[0].output(&[HOPWISE, "status", "--json", "--control", &control]);
+        String::from_utf8_lossy(&told.stdout).replace(' ', "")
+    };
+    within_patience(until(|| status().contains("\"hops\":2")));
+    assert_eq!(mesh.frozen(), 0);
+
+    mesh.nodes[1].ip(&["link", "set", &line[1], "down"]);
+    within_patience(until(|| {
+        let _ = stream.write(&[7; 100]);
+        status().contains("\"hops\":null") && mesh.frozen() > 0
+    }));
+    mesh.nodes[1].ip(&["link", "set", &line[1], "up"]);
+    within_patience(until(|| {
+        let _ = stream.write(&[7; 100]);
+        status().contains("\"hops\":2")
+    }));
+    drop(nodes);
+}
+
+#[test]
+fn connections_of_a_node_hear_of_paths_from_the_routing_daemon() {
+    nodes_hear_of_paths("connections_of_a_node_hear_of_paths_from_the_routing_daemon", DYMO);
 }

@@ -21,7 +21,7 @@ fn router(byte: u8) -> Aodvv2 {
     };
     let wakes_at = if byte & 64 != 0 { Instant::from_secs(15) } else { Instant::ZERO };
     let interfaces = vec![Interface { link: LINK, address: address(1) }];
-    Aodvv2::new(Config { settings, interfaces, serves: Vec::new(), seed: 1, counter: 0, wakes_at })
+    Aodvv2::new(Config { settings, interfaces, serves: Vec::new(), seq: 0, seed: 1, counter: 0, wakes_at })
 }
 
 pub(crate) fn replay(bytes: &[u8]) {

@@ -19,7 +19,8 @@ pub(super) fn routing(document: &Document, file: &ScenarioFile) -> Checked {
     let protocol = file.routing.protocol;
     let (name, better) = match protocol {
         Protocol::Static => ("static", "protocol: aodv beside it"),
-        Protocol::Aodv => ("aodv", "protocol: dsr or protocol: gpsr beside it"),
+        Protocol::Aodv => ("aodv", "protocol: dymo, dsr or gpsr beside it"),
+        Protocol::Dymo => ("dymo", "constants in the section dymo, or protocol: aodv beside it"),
         Protocol::Dsr => ("dsr", "constants in the section dsr, or protocol: aodv beside it"),
         Protocol::Gpsr => ("gpsr", "constants in the section gpsr, or protocol: aodv beside it"),
     };

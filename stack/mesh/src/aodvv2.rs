@@ -52,6 +52,8 @@ pub struct Config {
     pub interfaces: Vec<Interface>,
     /// Other addresses that are to be reached through this node, and ask through it.
     pub serves: Vec<Ipv4Addr>,
+    /// The highest number that it may have told of itself before, 0 for none.
+    pub seq: u16,
     /// What chance is drawn from.
     pub seed: u64,
     /// Where counters of signed messages begin: higher at every start of the same node.
@@ -87,7 +89,7 @@ struct Via {
 
 impl Aodvv2 {
     pub fn new(config: Config) -> Aodvv2 {
-        let Config { settings, interfaces, serves, seed, counter, wakes_at } = config;
+        let Config { settings, interfaces, serves, seq, seed, counter, wakes_at } = config;
         let mut outbox = Outbox::new(Manners { port: PORT, everyone: ALL_ROUTERS }, seed);
         let next_sweep = Instant::ZERO + outbox.chance.up_to(settings.sweep_interval);
         let room = Room { packets: settings.buffer_packets, time: settings.buffer_time };
@@ -95,7 +97,7 @@ impl Aodvv2 {
         Aodvv2 {
             desk: Desk::new(interfaces, outbox, room, ack_seqs),
             serves,
-            seq: 0,
+            seq,
             table: Table::new(
                 settings.most_routes,
                 settings.max_idletime,
@@ -164,9 +166,9 @@ impl Aodvv2 {
         }
     }
 
-    fn believe(&mut self, peer: Ipv4Addr, message: &Message) {
+    fn believe(&mut self, own: Ipv4Addr, peer: Ipv4Addr, message: &Message) {
         let (open, signed) = messages::statements(message);
-        let said = self.desk.ack_seqs.read(self.desk.own, peer, open, signed);
+        let said = self.desk.ack_seqs.read(own, peer, open, signed);
         let hops = self.table.get(peer).and_then(Route::hops);
         self.desk.tell_arrivals(peer, said, hops);
     }
@@ -199,6 +201,14 @@ impl OnDemand for Aodvv2 {
     /// The way back is kept by what goes back.
     fn note_use(&mut self, now: Instant, _src: Ipv4Addr, dst: Ipv4Addr) {
         self.use_route(now, dst);
+    }
+
+    fn number(&self) -> Option<u16> {
+        Some(self.seq)
+    }
+
+    fn lose(&mut self, now: Instant, link: LinkId, neighbour: Ipv4Addr) {
+        self.lose_neighbour(now, Via { from: neighbour, link });
     }
 
     fn routes(&self, now: Instant) -> Vec<(Ipv4Addr, Ipv4Addr, LinkId, u8)> {
@@ -239,7 +249,7 @@ impl Routing for Aodvv2 {
         }
         self.desk.keep(now, dst, packet);
         if is_own && !is_waiting {
-            self.search(cx, dst);
+            self.search(cx, packet.src, dst);
         }
         Verdict::Keep
     }

@@ -29,6 +29,10 @@ use crate::routing::{Order, Routed, Routing};
 pub trait OnDemand: Routing {
     /// A packet went by a way that the caller has seen, so that it stays alive.
     fn note_use(&mut self, now: Instant, src: Ipv4Addr, dst: Ipv4Addr);
+    /// The number that it last told of itself, where a later start may go on from there.
+    fn number(&self) -> Option<u16>;
+    /// The link layer says that a neighbour is gone.
+    fn lose(&mut self, now: Instant, link: LinkId, neighbour: Ipv4Addr);
     /// Routes that are valid now: destination, next hop, link, hops.
     fn routes(&self, now: Instant) -> Vec<(Ipv4Addr, Ipv4Addr, LinkId, u8)>;
 }

@@ -9,9 +9,9 @@ use std::mem;
 use std::net::{Ipv4Addr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, ipproto, socket_with};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, ipproto, socket_with, sockopt};
 
-use crate::sys;
+use crate::{netlink, sys};
 
 /// Room for a TTL and a destination.
 const CONTROL_BYTES: usize = 128;
@@ -32,8 +32,9 @@ pub struct Heard {
 }
 
 impl ControlSocket {
-    /// On that port of that interface alone, whatever addresses it has.
-    pub fn open(device: &str, port: u16) -> io::Result<ControlSocket> {
+    /// On that port of that interface alone, whatever addresses it has. What everyone is told goes to `everyone`: it is
+    /// broadcast, or a group that is joined there.
+    pub fn open(device: &str, port: u16, everyone: Ipv4Addr) -> io::Result<ControlSocket> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let fd = socket_with(AddressFamily::INET, SocketType::DGRAM, flags, Some(ipproto::UDP))?;
         sys::bind_to_device(fd.as_fd(), device)?;
@@ -41,6 +42,11 @@ impl ControlSocket {
             sys::set_option(fd.as_fd(), (libc::IPPROTO_IP, option), 1)?;
         }
         bind(&fd, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port))?;
+        if everyone.is_multicast() {
+            let index = netlink::index_of(device).map_err(io::Error::other)?;
+            sockopt::set_ip_add_membership_with_ifindex(&fd, &everyone, &Ipv4Addr::UNSPECIFIED, index)?;
+            sockopt::set_ip_multicast_loop(&fd, false)?;
+        }
         let socket = UdpSocket::from(fd);
         socket.set_broadcast(true)?;
         Ok(ControlSocket { socket })
@@ -74,6 +80,7 @@ impl ControlSocket {
     /// Sends from `from`, an address of this machine, whichever interface has it.
     pub fn send(&self, from: Ipv4Addr, to: SocketAddrV4, ttl: u8, message: &[u8]) -> io::Result<()> {
         self.socket.set_ttl(ttl.into())?;
+        self.socket.set_multicast_ttl_v4(ttl.into())?;
         let mut slice = libc::iovec { iov_base: message.as_ptr().cast_mut().cast(), iov_len: message.len() };
         let mut control = [0_u64; CONTROL_BYTES / 8];
         // SAFETY: all are plain data for which zeros are a value.

@@ -3,6 +3,8 @@
 use std::io;
 use std::net::Ipv4Addr;
 
+use netlink_packet_route::AddressFamily;
+use netlink_packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage};
 use netlink_packet_route::route::{RouteMessage, RouteProtocol, RouteScope};
 use rtnetlink::{Handle, RouteMessageBuilder};
 use tokio::runtime::Runtime;
@@ -60,6 +62,17 @@ impl KernelRoutes {
         }
     }
 
+    /// Who on that device has which Ethernet address, as far as the kernel knows.
+    pub fn neighbours(&self, device: u32) -> Result<Vec<(Ipv4Addr, [u8; 6])>, NetlinkError> {
+        use futures_util::TryStreamExt;
+        let asked = self.handle.neighbours().get().set_address_family(AddressFamily::Inet).execute();
+        let all: Vec<_> = self
+            .runtime
+            .block_on(asked.try_collect())
+            .map_err(|error| netlink::kernel("list the neighbours", error))?;
+        Ok(all.iter().filter(|known| known.header.ifindex == device).filter_map(neighbour).collect())
+    }
+
     /// Removes every route of ours.
     pub fn clear(&self) -> Result<(), NetlinkError> {
         self.runtime.block_on(async {
@@ -99,6 +112,18 @@ impl KernelRoutes {
             }
         }
     }
+}
+
+fn neighbour(known: &NeighbourMessage) -> Option<(Ipv4Addr, [u8; 6])> {
+    let (mut ip, mut ethernet) = (None, None);
+    for attribute in &known.attributes {
+        match attribute {
+            NeighbourAttribute::Destination(NeighbourAddress::Inet(address)) => ip = Some(*address),
+            NeighbourAttribute::LinkLayerAddress(address) => ethernet = address.as_slice().try_into().ok(),
+            _ => {}
+        }
+    }
+    Some((ip?, ethernet?))
 }
 
 impl Drop for KernelRoutes {

@@ -147,6 +147,15 @@ impl OnDemand for Aodv {
         self.refresh(now, &Routed { src, dst, from: None, hop_limit: 1, id: 0, packet: &[] });
     }
 
+    /// §6.13 knows no number that is kept.
+    fn number(&self) -> Option<u16> {
+        None
+    }
+
+    fn lose(&mut self, now: Instant, link: LinkId, neighbour: Ipv4Addr) {
+        self.lose_neighbour(now, Via { from: neighbour, link }, None);
+    }
+
     fn routes(&self, now: Instant) -> Vec<(Ipv4Addr, Ipv4Addr, LinkId, u8)> {
         let is_valid = |(_, route): &(Ipv4Addr, &Route)| route.is_valid() && route.lives_until >= now;
         let row = |(dst, route): (Ipv4Addr, &Route)| (dst, route.next_hop, route.link, route.hops);

@@ -1,12 +1,12 @@
 //! Looking for a route: requests across the whole network, each with more patience, then a while without any.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use hopwise_core::Instant;
 
 use super::messages::{RouteMessage, statement};
-use super::{Aodvv2, Cx, Route};
+use super::{Aodvv2, Cx, Route, v4};
 use crate::on_demand::rates::Rate;
 
 /// Destinations that are looked for, or rest, at once.
@@ -14,6 +14,8 @@ const MOST_SEARCHES: usize = 1_024;
 
 #[derive(Clone, Copy, Debug)]
 struct Search {
+    /// Whose packet waits: the node, or whom it serves.
+    origin: Ipv4Addr,
     attempts: u8,
     /// When this request has failed, or may be sent.
     until: Instant,
@@ -61,28 +63,30 @@ impl Searches {
 
 impl Aodvv2 {
     /// Begins to look for a destination, unless it is looked for already.
-    pub(super) fn search(&mut self, cx: &Cx<'_>, dst: Ipv4Addr) {
+    pub(super) fn search(&mut self, cx: &Cx<'_>, src: IpAddr, dst: Ipv4Addr) {
         let searches = &self.searches.by_dst;
         if searches.contains_key(&dst) || searches.len() >= MOST_SEARCHES {
             return;
         }
         self.desk.discoveries += 1;
-        self.request(cx, dst, 1);
+        let origin = v4(src).filter(|src| self.serves.contains(src)).unwrap_or(self.desk.own);
+        self.request(cx, (origin, dst), 1);
     }
 
     /// Sends a request, or holds it until it may be sent.
-    fn request(&mut self, cx: &Cx<'_>, dst: Ipv4Addr, attempts: u8) {
+    fn request(&mut self, cx: &Cx<'_>, (origin, dst): (Ipv4Addr, Ipv4Addr), attempts: u8) {
         let now = cx.now;
         let may = if self.is_asleep(now) { Err(self.wakes_at) } else { self.searches.rate.take(now) };
         let patience = self.settings.rreq_wait_time * 2_u32.pow(u32::from(attempts.clamp(1, 16) - 1));
-        let search = Search { attempts, until: may.err().unwrap_or(now + patience), is_held: may.is_err() };
+        let search =
+            Search { origin, attempts, until: may.err().unwrap_or(now + patience), is_held: may.is_err() };
         self.searches.by_dst.insert(dst, search);
         if search.is_held {
             return;
         }
         let rreq = RouteMessage {
             hop_limit: self.settings.max_hopcount,
-            to: self.desk.own,
+            to: origin,
             seq: self.next_seq(),
             metric: 0,
             validity: None,
@@ -90,7 +94,7 @@ impl Aodvv2 {
             other_seq: self.table.get(dst).and_then(Route::seq),
         };
         let mut message = rreq.rreq();
-        message.tlvs.extend(self.desk.ack_seqs.write(cx, self.desk.own, dst).map(statement));
+        message.tlvs.extend(self.desk.ack_seqs.write(cx, origin, dst).map(statement));
         self.tell_everyone(None, message);
     }
 
@@ -100,9 +104,9 @@ impl Aodvv2 {
         let due: Vec<_> = self.searches.by_dst.iter().filter_map(due).collect();
         for (dst, search) in due {
             if search.is_held {
-                self.request(cx, dst, search.attempts);
+                self.request(cx, (search.origin, dst), search.attempts);
             } else if search.attempts < self.settings.discovery_attempts_max {
-                self.request(cx, dst, search.attempts + 1);
+                self.request(cx, (search.origin, dst), search.attempts + 1);
             } else {
                 self.searches.hold_down(dst, cx.now + self.settings.rreq_holddown_time);
                 self.desk.drop_waiting(dst);

@@ -66,7 +66,7 @@ impl Aodvv2 {
         }
         self.desk.keep(now, dst, packet);
         self.break_link(now, via);
-        self.search(cx, dst);
+        self.search(cx, packet.src, dst);
         Undelivered::Kept
     }
 

@@ -28,6 +28,8 @@ struct Awaited {
     until: Instant,
     tries: u8,
     reply: Option<Message>,
+    /// A request of the neighbour's that is passed on once it is known to hear us.
+    held: Option<Message>,
 }
 
 #[derive(Clone, Debug)]
@@ -84,10 +86,11 @@ impl Neighbours {
         self.0.get(&neighbour).is_some_and(|known| known.awaited.is_some())
     }
 
-    fn confirm(&mut self, neighbour: Ipv4Addr) {
-        if let Some(known) = self.0.get_mut(&neighbour) {
-            (known.state, known.awaited) = (State::Confirmed, None);
-        }
+    /// Answers with a request that was held until now.
+    fn confirm(&mut self, neighbour: Ipv4Addr) -> Option<Message> {
+        let known = self.0.get_mut(&neighbour)?;
+        known.state = State::Confirmed;
+        known.awaited.take()?.held
     }
 
     pub(super) fn lost(&mut self, neighbour: Ipv4Addr) {
@@ -102,8 +105,10 @@ impl Neighbours {
     /// What is asked of a neighbour again stays the newest reply.
     pub(super) fn await_ack(&mut self, neighbour: Ipv4Addr, until: Instant, reply: Option<Message>) {
         if let Some(known) = self.0.get_mut(&neighbour) {
-            let tries = known.awaited.as_ref().map_or(0, |awaited| awaited.tries);
-            known.awaited = Some(Awaited { until, tries, reply });
+            let before = known.awaited.take();
+            let tries = before.as_ref().map_or(0, |awaited| awaited.tries);
+            let held = before.and_then(|awaited| awaited.held);
+            known.awaited = Some(Awaited { until, tries, reply, held });
         }
     }
 
@@ -137,23 +142,31 @@ impl Aodvv2 {
         if is_request(message) {
             self.tell_neighbour(via, vec![rrep_ack(false)]);
         } else {
-            self.confirm(cx.now, via.from);
+            self.confirm(cx, via);
         }
     }
 
-    /// Asks a neighbour whether it hears us, unless it is asked already.
-    pub(super) fn ask(&mut self, now: Instant, via: Via) {
+    /// Asks a neighbour whether it hears us, unless it is asked already, and holds its newest request until then.
+    pub(super) fn hold(&mut self, now: Instant, via: Via, request: &Message) {
         if !self.neighbours.is_asked(via.from) {
             self.neighbours.await_ack(via.from, now + self.settings.rrep_ack_sent_timeout, None);
             self.tell_neighbour(via, vec![rrep_ack(true)]);
         }
+        let known = self.neighbours.0.get_mut(&via.from);
+        if let Some(awaited) = known.and_then(|known| known.awaited.as_mut()) {
+            awaited.held = Some(request.clone());
+        }
     }
 
-    /// What waited for a neighbour to hear us becomes routes.
-    pub(super) fn confirm(&mut self, now: Instant, neighbour: Ipv4Addr) {
-        self.neighbours.confirm(neighbour);
-        for dst in self.table.confirm(now, neighbour) {
-            self.found(now, dst);
+    /// What waited for a neighbour to hear us becomes routes, and its request is dealt with.
+    pub(super) fn confirm(&mut self, cx: &Cx<'_>, via: Via) {
+        let held = self.neighbours.confirm(via.from);
+        for dst in self.table.confirm(cx.now, via.from) {
+            self.found(cx.now, dst);
+        }
+        if let Some(request) = held {
+            // It was read once already.
+            let _ = self.take_request(cx, via, &request);
         }
     }
 
@@ -167,7 +180,7 @@ impl Aodvv2 {
         for dst in self.table.doubt(via.from) {
             let is_ours = self.table.get(dst).is_some_and(|route| route.is_ours);
             if is_ours && self.desk.buffer.has(dst) {
-                self.search(cx, dst);
+                self.search(cx, self.desk.own.into(), dst);
             } else {
                 self.desk.drop_waiting(dst);
             }

@@ -28,10 +28,10 @@ impl Aodvv2 {
             return Ok(());
         }
         // It answers a request that it heard of us.
-        self.confirm(now, via.from);
+        self.confirm(cx, via);
         let is_for_us = self.is_mine(rrep.other);
         if is_for_us {
-            self.believe(rrep.to, message);
+            self.believe(rrep.other, rrep.to, message);
         }
         let Some(metric) = self.longer(&rrep) else { return Ok(()) };
         if self.is_mine(rrep.to) || self.learn(now, via, &rrep, metric) == Taken::No {

@@ -25,8 +25,7 @@ impl Aodvv2 {
         // Whoever took the way from us could be on our older route: it is to be confirmed first.
         let is_confirmed = self.neighbours.is_confirmed(via.from);
         if !is_confirmed && !self.is_mine(rreq.other) && self.table.valid(now, rreq.to).is_some() {
-            self.learn(now, via, &rreq, metric);
-            self.ask(now, via);
+            self.hold(now, via, message);
             return Ok(());
         }
         let (memory, rate) = (self.settings.rtemsg_entry_time, self.settings.relay_ratelimit);
@@ -42,7 +41,7 @@ impl Aodvv2 {
             return Ok(());
         }
         if self.is_mine(rreq.other) {
-            self.believe(rreq.to, message);
+            self.believe(rreq.other, rreq.to, message);
             self.answer(cx, via, &rreq);
         } else if rreq.hop_limit > 1 {
             if let Some(route) = self.table.get_mut(now, rreq.to).filter(|_| !is_confirmed) {

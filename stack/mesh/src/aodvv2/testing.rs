@@ -18,6 +18,7 @@ impl Protocol for Settings {
             settings: self.clone(),
             interfaces: vec![Interface { link: LINK, address: birth.address }],
             serves: Vec::new(),
+            seq: 0,
             seed: birth.seed,
             counter: birth.counter,
             wakes_at: birth.wakes_at,

@@ -191,7 +191,8 @@ impl Alone {
     fn new(settings: Settings) -> Alone {
         let interfaces = vec![Interface { link: LINK, address: address(0) }];
         let serves = vec![address(20)];
-        let config = Config { settings, interfaces, serves, seed: 1, counter: 0, wakes_at: Instant::ZERO };
+        let config =
+            Config { settings, interfaces, serves, seq: 0, seed: 1, counter: 0, wakes_at: Instant::ZERO };
         Alone { router: Aodvv2::new(config), now: Instant::from_secs(1) }
     }
 
@@ -381,6 +382,20 @@ fn own_requests_and_errors_keep_to_their_rates() {
     (0..30).for_each(|n| net.send(0, 100 + n));
     net.run_for(Duration::from_millis(900));
     assert_eq!(net.log.lines().filter(|line| line.contains(" 0 to all: RREQ")).count(), 10, "{}", net.log);
+}
+
+#[test]
+fn a_request_of_who_may_not_hear_us_waits_while_an_older_route_is_in_use() {
+    let mut alone = Alone::new(settings());
+    alone.reply(2, 9, 5, 3);
+    let request = way(9, 7, 6, 1).rreq();
+    let sent = messages_of(&alone.hear_message(3, request));
+    assert_eq!(sent, [(NextHop::Neighbour(address(3).into()), rrep_ack(true))]);
+    assert_eq!(alone.next(9), Some(address(2)));
+    let sent = messages_of(&alone.hear_message(3, rrep_ack(false)));
+    let [(NextHop::All, passed)] = &sent[..] else { panic!("{sent:?}") };
+    assert_eq!(RouteMessage::of_rreq(passed).map(|rreq| rreq.metric), Ok(2));
+    assert_eq!(alone.next(9), Some(address(3)));
 }
 
 #[test]

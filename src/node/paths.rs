@@ -1,0 +1,48 @@
+//! What a routing daemon on this machine says of paths goes to the connections; what has arrived goes to it.
+
+use std::net::IpAddr;
+
+use hopwise_core::Seq;
+use hopwise_core::agent::{HopSource, Path, PathEvent};
+use hopwise_core::endpoint::PathSeam;
+use hopwise_host::Stack;
+
+use super::control::{PathNews, PathWhat, Response};
+
+/// News in one question.
+const MOST_NEWS: usize = 1_024;
+
+pub(super) fn told(stacks: &[Stack], news: &[PathNews]) -> Response {
+    if news.len() > MOST_NEWS {
+        return Response::Refused { problem: format!("more than {MOST_NEWS} news at once") };
+    }
+    for stack in stacks {
+        stack.with(|now, endpoint| {
+            for PathNews { peer, ports, what, hops } in news {
+                let hops = hops.map(|hops| (hops, HopSource::Routing));
+                let path = Path { hops_to_peer: hops, hops_from_peer: hops, ..Path::default() };
+                endpoint.handle_path(now, *peer, *ports, &event(*what), &path);
+            }
+        });
+    }
+    Response::Told
+}
+
+fn event(what: PathWhat) -> PathEvent {
+    match what {
+        PathWhat::RouteFound => PathEvent::RouteFound,
+        PathWhat::RouteFailed => PathEvent::RouteFailed,
+        PathWhat::HopsChanged => PathEvent::HopsChanged,
+        PathWhat::AckSeq(seq) => PathEvent::AckSeq(Seq(seq)),
+    }
+}
+
+pub(super) fn arrivals(stacks: &[Stack], peer: IpAddr) -> Response {
+    let mut flows = Vec::new();
+    for stack in stacks {
+        stack.with(|now, endpoint| {
+            endpoint.ack_hints(now, peer, &mut |(theirs, ours), Seq(seq)| flows.push((theirs, ours, seq)));
+        });
+    }
+    Response::Arrivals { flows }
+}

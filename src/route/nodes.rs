@@ -1,0 +1,144 @@
+//! Nodes on this machine, such as `hopwise node` on a TUN device: their connections hear of paths over the control
+//! sockets, and are asked what has arrived.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::{Path as FilePath, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
+
+use hopwise_core::agent::{Path, PathEvent};
+use hopwise_core::endpoint::PathSeam;
+use hopwise_core::{Instant, Seq};
+
+use crate::daemon::control::ask_within;
+use crate::failure::Failure;
+use crate::node::control::{PathNews, PathWhat, Request, Response};
+
+/// News that wait for a node; a node that takes none loses them.
+const MOST_WAITING: usize = 256;
+/// What is known is said again so often: for connections that have begun since, and for nodes that were not there.
+const SAY_AGAIN: Duration = Duration::from_secs(1);
+const TOLD_WITHIN: Duration = Duration::from_secs(1);
+/// A routing message waits for what it is to say of arrivals.
+const SAID_WITHIN: Duration = Duration::from_millis(20);
+
+#[derive(Debug)]
+pub(super) struct Nodes {
+    sockets: Vec<PathBuf>,
+    tellers: Vec<SyncSender<PathNews>>,
+}
+
+impl Nodes {
+    pub(super) fn new(sockets: &[PathBuf]) -> Result<Nodes, Failure> {
+        let mut tellers = Vec::new();
+        for socket in sockets {
+            let (teller, news) = sync_channel(MOST_WAITING);
+            let socket = socket.clone();
+            std::thread::Builder::new()
+                .name("tell-a-node".into())
+                .spawn(move || tell_on(&socket, &news))
+                .map_err(|error| Failure::failed("start a thread", error))?;
+            tellers.push(teller);
+        }
+        Ok(Nodes { sockets: sockets.to_vec(), tellers })
+    }
+
+    pub(super) fn tell(&self, peer: IpAddr, ports: Option<(u16, u16)>, event: PathEvent, path: &Path) {
+        let what = match event {
+            PathEvent::RouteFound => PathWhat::RouteFound,
+            PathEvent::RouteFailed => PathWhat::RouteFailed,
+            PathEvent::HopsChanged => PathWhat::HopsChanged,
+            PathEvent::AckSeq(Seq(seq)) => PathWhat::AckSeq(seq),
+        };
+        let hops = path.hops_to_peer.map(|(hops, _)| hops);
+        for teller in &self.tellers {
+            if let Err(TrySendError::Full(news)) = teller.try_send(PathNews { peer, ports, what, hops }) {
+                tracing::debug!(?news, "a node does not listen");
+            }
+        }
+    }
+}
+
+/// The protocol asks what has arrived; what it says goes by orders.
+impl PathSeam for Nodes {
+    fn handle_path(&mut self, _: Instant, _: IpAddr, _: Option<(u16, u16)>, _: &PathEvent, _: &Path) {}
+
+    fn ack_hints(&self, _: Instant, peer: IpAddr, sink: &mut dyn FnMut((u16, u16), Seq)) {
+        for socket in &self.sockets {
+            if let Ok(Response::Arrivals { flows }) =
+                ask_within(socket, &Request::Arrivals { peer }, SAID_WITHIN)
+            {
+                flows.into_iter().for_each(|(theirs, ours, seq)| sink((theirs, ours), Seq(seq)));
+            }
+        }
+    }
+}
+
+/// What a node should know by now.
+#[derive(Debug, Default)]
+struct Known(BTreeMap<IpAddr, u8>);
+
+impl Known {
+    fn take(&mut self, news: &PathNews) {
+        match (news.what, news.hops) {
+            (PathWhat::AckSeq(_), _) => {}
+            (PathWhat::RouteFound | PathWhat::HopsChanged, Some(hops)) => {
+                self.0.insert(news.peer, hops);
+            }
+            _ => {
+                self.0.remove(&news.peer);
+            }
+        }
+    }
+
+    fn again(&self) -> Vec<PathNews> {
+        let of = |(peer, hops): (&IpAddr, &u8)| PathNews {
+            peer: *peer,
+            ports: None,
+            what: PathWhat::HopsChanged,
+            hops: Some(*hops),
+        };
+        self.0.iter().map(of).take(MOST_WAITING).collect()
+    }
+}
+
+/// Until the daemon ends.
+fn tell_on(socket: &FilePath, news: &Receiver<PathNews>) {
+    let mut known = Known::default();
+    let mut is_heard = true;
+    loop {
+        let fresh: Vec<_> = match news.recv_timeout(SAY_AGAIN) {
+            Ok(first) => std::iter::once(first).chain(news.try_iter()).collect(),
+            Err(RecvTimeoutError::Timeout) => known.again(),
+            Err(RecvTimeoutError::Disconnected) => return,
+        };
+        fresh.iter().for_each(|news| known.take(news));
+        if fresh.is_empty() {
+            continue;
+        }
+        let answer = ask_within(socket, &Request::Paths { news: fresh }, TOLD_WITHIN);
+        let was_heard = std::mem::replace(&mut is_heard, matches!(answer, Ok(Response::Told)));
+        if was_heard != is_heard {
+            tracing::info!(node = %socket.display(), is_heard, "paths are told");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_node_should_know_is_said_again_until_the_route_fails() {
+        let peer = IpAddr::from([10, 0, 0, 9]);
+        let news = |what, hops| PathNews { peer, ports: None, what, hops };
+        let mut known = Known::default();
+        known.take(&news(PathWhat::RouteFound, Some(3)));
+        known.take(&news(PathWhat::HopsChanged, Some(4)));
+        known.take(&news(PathWhat::AckSeq(7), Some(4)));
+        assert_eq!(known.again(), [news(PathWhat::HopsChanged, Some(4))]);
+        known.take(&news(PathWhat::RouteFailed, None));
+        assert!(known.again().is_empty());
+    }
+}
