@@ -1,0 +1,29 @@
+//! What routing costs: a control packet in a thousand nodes that move, a lookup among ten thousand routes, and how long
+//! live daemons take to find a way. `scripts/bench mesh` runs it.
+
+#[path = "mesh/control.rs"]
+mod control;
+#[path = "air/cpu.rs"]
+#[expect(dead_code, reason = "shared with the radio world's benchmark")]
+mod cpu;
+#[path = "core/groups.rs"]
+mod groups;
+#[path = "mesh/live.rs"]
+mod live;
+#[path = "../tests/live/namespace.rs"]
+#[expect(dead_code, reason = "shared with the live tests")]
+mod namespace;
+#[path = "core/row.rs"]
+#[expect(dead_code, reason = "shared with the core's benchmark")]
+mod row;
+#[path = "mesh/tables.rs"]
+mod tables;
+
+use groups::Group;
+use row::Row;
+
+const GROUPS: [Group<Row>; 3] = [("control", control::rows), ("tables", tables::rows), ("live", live::rows)];
+
+fn main() {
+    println!("{}", row::object("mesh", &groups::run(&GROUPS)));
+}

@@ -1,0 +1,107 @@
+//! Ten thousand routes: what it takes to find one, and to send a packet on by it.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use hopwise_core::agent::{Path, PathEvent};
+use hopwise_core::endpoint::PathSeam;
+use hopwise_core::{Cast, Instant, LinkId, Seq};
+use hopwise_mesh::aodv::messages::{Message, Rrep};
+use hopwise_mesh::aodv::{Config, Interface, Rules, Settings, routing};
+use hopwise_mesh::{Control, Cx, Routed, Routing, Verdict};
+
+use crate::cpu;
+use crate::row::{Row, median_of};
+
+const ROUTES: u32 = 10_000;
+const LOOKUPS: u32 = 400_000;
+const OWN: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+/// The goal of a lookup.
+const MOST_NS: f64 = 200.0;
+
+#[derive(Debug)]
+struct Nobody;
+
+impl PathSeam for Nobody {
+    fn handle_path(&mut self, _: Instant, _: IpAddr, _: Option<(u16, u16)>, _: &PathEvent, _: &Path) {}
+
+    fn ack_hints(&self, _: Instant, _: IpAddr, _: &mut dyn FnMut((u16, u16), Seq)) {}
+}
+
+const CX: Cx<'static> = Cx { now: Instant::from_millis(1), endpoint: &Nobody };
+
+pub(crate) fn rows() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (name, rules) in [("rfc3561", Rules::Rfc3561), ("ns2", Rules::Ns2)] {
+        let mut router = filled(rules);
+        let lookup_ns = median_of(|| ns(|nth| assert!(router.next_hop(CX.now, end(nth)).is_some())));
+        rows.push(Row::alone(format!("10,000 routes, {name}, a lookup"), "ns", lookup_ns));
+        if lookup_ns > MOST_NS {
+            eprintln!("  more than the {MOST_NS} ns that are wanted");
+        }
+        let forward_ns = median_of(|| ns(|nth| forward(&mut *router, end(nth))));
+        rows.push(Row::alone(format!("10,000 routes, {name}, a packet sent on"), "ns", forward_ns));
+    }
+    rows
+}
+
+fn end(nth: u32) -> IpAddr {
+    Ipv4Addr::from_bits(0x0a01_0000 + nth).into()
+}
+
+/// Nanoseconds of each, in an order that no cache foresees.
+fn ns(mut each: impl FnMut(u32)) -> f64 {
+    let seconds = cpu::seconds(|| {
+        let mut nth = 1_u32;
+        for _ in 0..LOOKUPS {
+            nth = nth.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            each((nth >> 8) % ROUTES);
+        }
+    });
+    seconds * 1e9 / f64::from(LOOKUPS)
+}
+
+fn forward(router: &mut dyn Routing, dst: IpAddr) {
+    let src = IpAddr::from([10, 0, 0, 9]);
+    let routed = Routed { src, dst, from: Some(src), hop_limit: 9, id: 1, packet: &[] };
+    assert!(matches!(router.route(&CX, &routed), Verdict::Forward { .. }));
+}
+
+/// A router that was told of so many ends by a neighbour.
+fn filled(rules: Rules) -> Box<dyn Routing> {
+    let mut router = routing(Config {
+        settings: Settings::of(rules),
+        interfaces: vec![Interface { link: LinkId(0), address: OWN }],
+        serves: Vec::new(),
+        seed: 1,
+        counter: 0,
+        wakes_at: Instant::ZERO,
+    });
+    for nth in 0..ROUTES {
+        let IpAddr::V4(dst) = end(nth) else { continue };
+        let rrep = Message::Rrep(Rrep {
+            is_repair: false,
+            wants_ack: false,
+            prefix_size: 0,
+            hop_count: 3,
+            dst,
+            dst_seq: 2,
+            origin: OWN,
+            lifetime_ms: 10_000,
+        });
+        let mut message = Vec::new();
+        rrep.emit(&mut message);
+        let neighbour = IpAddr::from([10, 0, 0, 2]);
+        let control = Control {
+            link: LinkId(0),
+            from: Some(neighbour),
+            cast: Cast::ToUs,
+            src: neighbour,
+            dst: OWN.into(),
+            hop_limit: 1,
+            message: &message,
+        };
+        router.handle_control(&CX, &control);
+        while router.poll_order(CX.now).is_some() {}
+    }
+    router
+}
