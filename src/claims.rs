@@ -30,7 +30,7 @@ A file with `plan:` is arithmetic, and computed. What has been run already is re
 pub(crate) struct Arguments {
     /// One paper's folder; without it all
     paper: Option<String>,
-    /// Two seeds of what takes least, in two minutes; too few for a verdict on small effects
+    /// Two seeds of what takes least, in seconds; too few for a verdict on small effects
     #[arg(long)]
     quick: bool,
     /// Where the papers' folders are

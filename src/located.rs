@@ -99,6 +99,16 @@ impl Refusal {
         Refusal { problem, accepted, source, span, line, column }
     }
 
+    /// Shown at a part of what is shown now, if that holds `text` as it is.
+    fn within(&self, text: &str, part: Range<usize>) -> Option<Box<Refusal>> {
+        let source = self.source.inner();
+        let at = self.span.start + source.get(self.span.clone())?.find(text)?;
+        let span = at + part.start..at + part.end;
+        let (problem, accepted) = (self.problem.clone(), self.accepted.clone());
+        (!part.is_empty())
+            .then(|| Box::new(Refusal::new(self.source.name(), source, span, problem, accepted)))
+    }
+
     pub fn line(&self) -> usize {
         self.line
     }
@@ -160,9 +170,17 @@ impl Document {
     pub fn parse(name: &str, text: &str) -> Result<Document, Box<Refusal>> {
         let accepted = "YAML: the same indent for keys that stand together, a bracket for each bracket, and quotes \
                         around a text with `: ` or ` #` in it";
-        let refuse =
-            |span, problem| Box::new(Refusal::new(name, text, span, problem, Some(accepted.to_owned())));
-        let root = tree::parse(text).map_err(|(at, problem)| refuse(at, problem))?;
+        let refuse_for = |span, problem, accepted: &str| {
+            Box::new(Refusal::new(name, text, span, problem, Some(accepted.to_owned())))
+        };
+        let refuse = |span, problem| refuse_for(span, problem, accepted);
+        let root = tree::parse(text).map_err(|wrong| match wrong {
+            tree::Wrong::Yaml(at, problem) => refuse(at, problem),
+            tree::Wrong::Twice(at, key) => {
+                let accepted = format!("each key once: another name, or what both say under one `{key}`");
+                refuse_for(at, format!("`{key}` stands there already"), &accepted)
+            }
+        })?;
         let value: serde_yaml::Value = serde_yaml::from_str(text).map_err(|error| {
             let at = error.location().map_or(0, |location| location.index()).min(text.len());
             let at = (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);

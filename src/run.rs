@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use hopwise::lab::cost::Meter;
 use hopwise::lab::result::RunResult;
+use hopwise::lab::store::Store;
 use hopwise::scenario::{NoPlan, Prepared, Scenario};
 use hopwise::sim::{Results, Simulation, series};
 use hopwise_air::frames::Framing;
@@ -95,6 +96,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         prepared.plan.trace_events = TRACE_EVENTS;
     }
     let out = out_folder(&arguments.out, &scenario);
+    let _reserved = Store::reserve(&out)?;
     let meter = Meter::start();
     let results = simulate(arguments, &prepared, &out)?;
     let world = arguments.world.unwrap_or(World::Sim).name();

@@ -164,7 +164,7 @@ fn print(trial: &Trial, records: &[Record], findings: &Findings, folder: &Path) 
     write!(out, "\n{}", findings.text())?;
     writeln!(
         out,
-        "{} shows it all; records, tables and settings are beside it",
+        "{} shows it all; tables and the records, with every setting in force, are beside it",
         folder.join(REPORT).display()
     )
 }

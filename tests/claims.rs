@@ -43,6 +43,9 @@ fn every_figure_is_a_scenario_with_a_title_and_something_that_is_said_of_it() {
         }
     }
     assert!(count > 80, "{count}");
+    let measured = std::fs::read_to_string("docs/claims.md").expect("it is there");
+    let rows = measured.lines().filter(|line| line.contains("| **") && !line.starts_with("|  |")).count();
+    assert_eq!(rows, count, "docs/claims.md is of other files; scripts/claims makes it anew");
 }
 
 #[test]

@@ -49,12 +49,14 @@ pub(super) fn programs(system: &System) -> Finding {
     }
 }
 
-/// A strict filter drops what comes in over another interface than the answer would leave by.
+/// A strict filter drops what comes in over another interface than the answer would leave by. The greater of what
+/// holds for all and for an interface counts, and a new TUN begins with the default.
 pub(super) fn rp_filter(system: &System) -> Finding {
     const CHECK: &str = "rp-filter";
-    match system.read("proc/sys/net/ipv4/conf/all/rp_filter").as_deref() {
+    let value = |of: &str| system.read(&format!("proc/sys/net/ipv4/conf/{of}/rp_filter"))?.parse::<u8>().ok();
+    match value("all").max(value("default")) {
         None => Finding::skipped(CHECK, "the kernel does not show it"),
-        Some("1") => Finding::warning(
+        Some(1) => Finding::warning(
             CHECK,
             "strict: packets from a node's address are dropped unless the way back is the TUN they came from",
             "sysctl -w net.ipv4.conf.all.rp_filter=2",

@@ -54,7 +54,8 @@ fn what_is_wrong_is_found_with_its_remedy() {
     let machine = Machine::new(
         "wrong",
         &[
-            ("proc/sys/net/ipv4/conf/all/rp_filter", "1"),
+            ("proc/sys/net/ipv4/conf/all/rp_filter", "0"),
+            ("proc/sys/net/ipv4/conf/default/rp_filter", "1"),
             ("proc/sys/net/ipv4/ip_forward", "0"),
             (CLOCK, "acpi_pm"),
             (CLOCKS, "tsc acpi_pm"),

@@ -93,7 +93,7 @@ const QUANTITIES: [Quantity; 10] = [
         of: |run| run.airtime_s / run.runs.max(1.0),
         floor: 0.0,
         less: false,
-        words: |this, that| format!("radios sent for {this} s of a run instead of {that}"),
+        words: |this, that| format!("all radios together sent for {this} s instead of {that}"),
         digits: 1,
     },
     Quantity {

@@ -105,6 +105,11 @@ impl Store {
         &self.folder
     }
 
+    /// The folder for a single run: nobody else writes to it until what is returned is dropped.
+    pub fn reserve(folder: &Path) -> Result<impl Sized, StoreError> {
+        Store::locked(folder)
+    }
+
     fn locked(folder: &Path) -> Result<Store, StoreError> {
         let refuse = |error: io::Error| StoreError::Refused {
             folder: folder.to_owned(),
@@ -117,8 +122,7 @@ impl Store {
             Ok(()) => Ok(Store { folder: folder.to_owned(), _lock: lock }),
             Err(rustix::io::Errno::WOULDBLOCK) => Err(StoreError::Refused {
                 folder: folder.to_owned(),
-                problem: "another trial is being written there: wait for it, or choose another --out"
-                    .to_owned(),
+                problem: "somebody else writes there: wait for it, or choose another --out".to_owned(),
             }),
             Err(error) => Err(failed(&path, error.into())),
         }

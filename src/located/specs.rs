@@ -15,6 +15,9 @@ impl Document {
         let accepted = lines.last().map_or_else(|| names.join(", "), str::to_owned);
         // Of a list in YAML the item is shown; one that is written as a text has none.
         let place = error.item().map_or_else(|| place.clone(), |nth| place.index(nth));
-        self.refuse(&place, problem, accepted.trim())
+        let refusal = self.refuse(&place, problem, accepted.trim());
+        let parts = [Some((error.spec(), error.place())), error.in_item()];
+        let narrower = parts.into_iter().flatten().find_map(|(spec, wrong)| refusal.within(spec, wrong));
+        narrower.unwrap_or(refusal)
     }
 }

@@ -71,8 +71,16 @@ struct Open {
     key: Option<(String, Range<usize>)>,
 }
 
+/// Why there is no tree, and where.
+#[derive(Debug)]
+pub(super) enum Wrong {
+    Yaml(Range<usize>, String),
+    /// A key for the second time.
+    Twice(Range<usize>, String),
+}
+
 /// The tree of the first document; a text without one is an empty map.
-pub(super) fn parse(text: &str) -> Result<Node, (Range<usize>, String)> {
+pub(super) fn parse(text: &str) -> Result<Node, Wrong> {
     let bytes = Bytes::new(text);
     let mut parser = Parser::new(StrInput::new(text));
     let mut open: Vec<Open> = Vec::new();
@@ -80,7 +88,7 @@ pub(super) fn parse(text: &str) -> Result<Node, (Range<usize>, String)> {
     while let Some(next) = parser.next_event() {
         let (event, span) = next.map_err(|error| {
             let at = bytes.at(error.marker().index());
-            (at..at, error.info().to_owned())
+            Wrong::Yaml(at..at, error.info().to_owned())
         })?;
         let span = bytes.span(&span);
         let done = match event {
@@ -88,7 +96,7 @@ pub(super) fn parse(text: &str) -> Result<Node, (Range<usize>, String)> {
             Event::Alias(_) => leaf(&mut open, None, span),
             Event::SequenceStart(..) | Event::MappingStart(..) => {
                 if open.len() >= DEEPEST {
-                    return Err((span, format!("more than {DEEPEST} levels deep")));
+                    return Err(Wrong::Yaml(span, format!("more than {DEEPEST} levels deep")));
                 }
                 let is_list = matches!(event, Event::SequenceStart(..));
                 let inner = if is_list { Inner::List(Vec::new()) } else { Inner::Map(Vec::new()) };
@@ -116,7 +124,7 @@ fn leaf(open: &mut [Open], text: Option<&str>, span: Range<usize>) -> Option<Nod
 }
 
 /// Puts a finished value into what it stands in; answers it when that is nothing.
-fn attach(open: &mut [Open], node: Node) -> Result<Option<Node>, (Range<usize>, String)> {
+fn attach(open: &mut [Open], node: Node) -> Result<Option<Node>, Wrong> {
     let Some(parent) = open.last_mut() else { return Ok(Some(node)) };
     match &mut parent.node.inner {
         Inner::List(items) => items.push(node),
@@ -124,7 +132,7 @@ fn attach(open: &mut [Open], node: Node) -> Result<Option<Node>, (Range<usize>, 
             Some((key, span)) => {
                 // Serde refuses it as well, but does not say where; comparing all of a long map would take too long.
                 if entries.len() < MOST_COMPARED && entries.iter().any(|(known, ..)| *known == key) {
-                    return Err((span, format!("`{key}` stands there already")));
+                    return Err(Wrong::Twice(span, key));
                 }
                 entries.push((key, span, node));
             }

@@ -312,9 +312,9 @@ fn what_is_wrong_in_a_list_of_specs_is_shown_at_its_item() {
         }
     };
     assert_eq!(refused(lists), (4, 9));
-    assert_eq!(refused(&lists.replace("limitt", "limit").replace("\"limit:4\"", "\"limit:none\"")), (7, 23));
+    assert_eq!(refused(&lists.replace("limitt", "limit").replace("\"limit:4\"", "\"limit:none\"")), (7, 30));
     let shadows = "arms:\n  x: { shadows: [delayed, \"delayed:d=1\", immediate] }\n";
-    assert_eq!(refused(shadows), (2, 27));
+    assert_eq!(refused(shadows), (2, 38));
     let set = self::refused(&["arms.x.sender=[newreno, cubicc]"]);
     assert!(set.starts_with("--set:1:25: no sender agent is called `cubicc`"), "{set}");
 }

@@ -66,6 +66,7 @@ fn a_transfer_is_seen_as_tcp_info_would_show_it() {
     assert!(sender.has_sack && sender.has_timestamps && sender.has_ecn && sender.window_scales.is_some());
     assert_eq!((receiver.rcv_mss, receiver.told_mss), (1448, 1460));
     assert!(busiest.send_buffer_bytes > TcpConfig::modern().send_buffer.initial, "tuned");
+    assert!(receiver.recv_buffer_bytes > TcpConfig::modern().recv_buffer.initial, "and so is this one");
     assert!(
         receiver.recv_buffer_bytes >= receiver.rcv_wnd && busiest.cwnd_bytes == Some(busiest.allowed_bytes)
     );

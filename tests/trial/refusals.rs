@@ -24,7 +24,7 @@ fn a_scenario_that_makes_no_sense_is_refused_with_its_line_and_column() {
     for (from, to, wanted) in [
         ("title:", "titel:", &["small.yaml:1:1", "did you mean `title`?"][..]),
         ("receiver: delayed", "reciever: delayed", &["small.yaml:8:14", "did you mean `receiver`?"]),
-        ("  dca:", "  every:", &["small.yaml:9:3", "`every` stands there already"]),
+        ("  dca:", "  every:", &["small.yaml:9:3", "`every` stands there already", "another name"]),
         ("seeds: 4", "seeds: 0", &["small.yaml:10:42", "no seed, no run"]),
         ("to: last", "to: n3", &["small.yaml:5:24", "no node is called `n3`", "n0 to n2"]),
         ("hops: 2", "hops: 20000", &["small.yaml:2:32", "a whole number from 1 to"]),
@@ -82,7 +82,11 @@ fn a_folder_that_does_not_serve_is_refused_and_left_alone() {
     let before = folder.files("used");
     let lock = File::open(folder.path("used/lock")).expect("a lock");
     flock(&lock, FlockOperation::NonBlockingLockExclusive).expect("nobody else has it");
-    refused(&folder, &["--out", "used", "--resume"], &["used: another trial is being written there"]);
+    refused(&folder, &["--out", "used", "--resume"], &["used: somebody else writes there"]);
+    let words = ["run", "small.yaml", "--arm", "every", "--out", "used"];
+    let run = folder.hopwise(&words).output().expect("it starts");
+    assert_eq!(run.status.code(), Some(2), "{}", text(&run.stdout));
+    assert_eq!(folder.files("used"), before, "nothing of the run is there");
     drop(lock);
     // Not finished.
     std::fs::remove_file(folder.path("used/records.jsonl")).expect("it was there");

@@ -115,6 +115,11 @@ pub(super) fn item_at(text: &str, at: usize) -> Option<usize> {
     spans(text).ok()?.iter().rposition(|span| span.start <= at)
 }
 
+/// Where that item stands.
+pub(super) fn span_at(text: &str, at: usize) -> Option<Range<usize>> {
+    spans(text).ok()?.into_iter().rfind(|span| span.start <= at)
+}
+
 /// Where the items of a list stand. Text without brackets is a list of one.
 fn spans(text: &str) -> Result<Vec<Range<usize>>, SpecError> {
     let open = text.len() - text.trim_start().len();
