@@ -39,13 +39,14 @@ fn every_figure_is_a_scenario_with_a_title_and_something_that_is_said_of_it() {
             }
             let claims = scenario.claims().unwrap_or_else(|refusal| panic!("{}: {refusal}", file.display()));
             assert!(!claims.is_empty(), "{}", file.display());
-            count += claims.len();
+            // The other setting's lines belong to the same claims.
+            count += if rules == "ns2" { claims.len() } else { 0 };
         }
     }
-    assert!(count > 80, "{count}");
+    assert!(count > 70, "{count}");
     let measured = std::fs::read_to_string("docs/claims.md").expect("it is there");
-    let rows = measured.lines().filter(|line| line.contains("| **") && !line.starts_with("|  |")).count();
-    assert_eq!(rows, count, "docs/claims.md is of other files; scripts/claims makes it anew");
+    let told = measured.lines().filter(|line| line.contains("| **") && !line.starts_with("|  |")).count();
+    assert_eq!(told, count, "docs/claims.md is of other files; scripts/claims makes it anew");
 }
 
 #[test]
