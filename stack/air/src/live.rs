@@ -20,7 +20,7 @@ const MOST_BEHIND: Duration = Duration::from_secs(1);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lateness {
     pub worst: Duration,
-    /// Times when it fell behind by more than [`LATE`].
+    /// Times when it fell behind by more than 5 ms.
     pub times: u64,
     /// What was left out.
     pub left_out: Duration,
