@@ -438,48 +438,8 @@ fn swarm(seed: u64) {
     let mut net = Net::new(NODES, &settings, seed);
     net.lost_permille = [0, 50, 200][(seed % 3) as usize];
     net.tells = !seed.is_multiple_of(5);
-    for _ in 0..60 {
-        for _ in 0..3 {
-            let (a, b) = (net.below(NODES), net.below(NODES));
-            match net.below(10) {
-                0..5 if a != b => net.connect(a, b),
-                5 if a != b => net.connect_one_way(a, b),
-                6 | 7 => net.cut(a, b),
-                8 if net.below(6) == 0 => net.isolate(a),
-                9 if net.below(6) == 0 => net.reboot(a),
-                _ => {}
-            }
-        }
-        for _ in 0..4 {
-            let (from, to) = (net.below(NODES), net.below(NODES));
-            if from != to {
-                net.send(from, to);
-            }
-        }
-        let time = Duration::from_millis(50 + net.below(2_000) as u64);
-        net.run(net.now + time, &mut Net::assert_free_of_loops);
-    }
-    heal(&mut net);
-}
-
-/// Everybody hears a neighbour again: then everything arrives.
-fn heal(net: &mut Net) {
-    net.clear_links();
-    net.lost_permille = 0;
-    (1..net.routers.len()).for_each(|node| net.connect(node - 1, node));
-    net.run(net.now + seconds(40), &mut Net::assert_free_of_loops);
-    let last = net.routers.len() - 1;
-    net.delivered.clear();
-    for _ in 0..10 {
-        net.send(0, last);
-        net.run(net.now + seconds(2), &mut Net::assert_free_of_loops);
-    }
-    assert!(
-        net.delivered.len() >= 8,
-        "{} of 10 arrived after all was well\n{}",
-        net.delivered.len(),
-        net.log
-    );
+    net.stir();
+    net.heal();
 }
 
 #[test]

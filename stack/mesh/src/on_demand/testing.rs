@@ -398,6 +398,48 @@ impl Net {
             }
         }
     }
+
+    /// Moves, losses, one-way links, reboots and packets, drawn from the seed; no loop ever forms.
+    pub(crate) fn stir(&mut self) {
+        let nodes = self.routers.len();
+        for _ in 0..60 {
+            for _ in 0..3 {
+                let (a, b) = (self.below(nodes), self.below(nodes));
+                match self.below(10) {
+                    0..5 if a != b => self.connect(a, b),
+                    5 if a != b => self.connect_one_way(a, b),
+                    6 | 7 => self.cut(a, b),
+                    8 if self.below(6) == 0 => self.isolate(a),
+                    9 if self.below(6) == 0 => self.reboot(a),
+                    _ => {}
+                }
+            }
+            for _ in 0..4 {
+                let (from, to) = (self.below(nodes), self.below(nodes));
+                if from != to {
+                    self.send(from, to);
+                }
+            }
+            let time = Duration::from_millis(50 + self.below(2_000) as u64);
+            self.run(self.now + time, &mut Net::assert_free_of_loops);
+        }
+    }
+
+    /// Everybody hears a neighbour again: then everything arrives.
+    pub(crate) fn heal(&mut self) {
+        self.clear_links();
+        self.lost_permille = 0;
+        (1..self.routers.len()).for_each(|node| self.connect(node - 1, node));
+        self.run(self.now + Duration::from_secs(40), &mut Net::assert_free_of_loops);
+        let last = self.routers.len() - 1;
+        self.delivered.clear();
+        for _ in 0..10 {
+            self.send(0, last);
+            self.run(self.now + Duration::from_secs(2), &mut Net::assert_free_of_loops);
+        }
+        let arrived = self.delivered.len();
+        assert!(arrived >= 8, "{arrived} of 10 arrived after all was well\n{}", self.log);
+    }
 }
 
 /// A node by its number.
