@@ -17,15 +17,17 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     source: "RFC 1812 §5",
     params: &[],
     shorthand: None,
-    make: Make::BaseStation(|_| Box::new(Nothing)),
+    make: Make::BaseStation(|_| Box::new(Nothing::default())),
 };
 
-#[derive(Debug)]
-pub struct Nothing;
+#[derive(Debug, Default)]
+pub struct Nothing {
+    pub(super) requires: Requires,
+}
 
 impl BaseStationAgent for Nothing {
     fn requires(&self) -> Requires {
-        Requires::default()
+        self.requires
     }
 
     fn on_segment(&mut self, _: &Passing<'_>, _: &FlowView, _: &mut Orders) -> Fate {

@@ -17,9 +17,9 @@
 //! (`delayed`, `cubic`), so that what is measured of `split` is measured of that, too. A flow whose beginning was not
 //! seen passes untouched. News of the link change nothing: each half finds out by itself.
 
-use hopwise_core::Instant;
-use hopwise_core::agent::{BaseStationAgent, Cut, Fate, FlowView, LinkNews, Orders, Passing, Requires};
+use hopwise_core::agent::{Cut, Requires};
 
+use super::none::Nothing;
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Form, Param, Value};
 
@@ -38,33 +38,8 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 };
 
 /// What a flow gets that cannot be cut any more: it passes, and the trace says what it lacks.
-#[derive(Debug)]
-pub struct Whole;
-
-impl BaseStationAgent for Whole {
-    fn requires(&self) -> Requires {
-        Requires { timestamps: false, beginning: true }
-    }
-
-    fn on_segment(&mut self, _: &Passing<'_>, _: &FlowView, _: &mut Orders) -> Fate {
-        Fate::Forward
-    }
-
-    fn on_link(&mut self, _: Instant, _: LinkNews, _: &FlowView, _: &mut Orders) {}
-
-    fn on_deadline(&mut self, _: Instant, _: &FlowView, _: &mut Orders) {}
-
-    fn on_overflow(&mut self, _: Instant) {}
-
-    fn takes_back(&self) -> bool {
-        false
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
-    }
-
-    fn gauges(&self, _: &mut dyn FnMut(&'static str, u64)) {}
+pub(crate) fn whole() -> Nothing {
+    Nothing { requires: Requires { timestamps: false, beginning: true } }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use hopwise_core::agent::{BaseStationAgent, Cut, ReceiverAgent, SenderAgent};
 use super::error::SpecError;
 use super::parse::spec_in;
 use crate::Profile;
-use crate::base_station::split::Whole;
+use crate::base_station::split;
 use crate::descriptor::{Descriptor, Kind, Make};
 use crate::param::{Args, DefaultValue, Value};
 
@@ -76,7 +76,7 @@ impl AgentSpec {
     fn make_base_station(&self, profile: Profile) -> Box<dyn BaseStationAgent> {
         match self.agent.make {
             Make::BaseStation(make) => make(&self.args(profile)),
-            Make::Cut(_) => Box::new(Whole),
+            Make::Cut(_) => Box::new(split::whole()),
             _ => unreachable!("a parser accepted `{self}` for a base station"),
         }
     }
