@@ -5,13 +5,13 @@
 
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 use std::process::{Command, Stdio};
 
 use hopwise_core::ip::Prefix;
 
 use super::{ForwardConfig, family};
-use crate::raw::guard::{OWN_NAMESPACE, in_namespace, nft};
+use crate::raw::guard::{OWN_NAMESPACE, feed, in_namespace, nft};
 
 #[derive(Debug)]
 pub(super) struct Rules {
@@ -132,19 +132,8 @@ fn clear(program: &str, queue: u16) {
 
 fn restore(program: &str, script: &str) -> io::Result<()> {
     let program = format!("{program}-restore");
-    let mut command = Command::new(&program);
-    command.args(["-w", "--noflush"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut running =
-        command.spawn().map_err(|error| io::Error::new(error.kind(), format!("{program}: {error}")))?;
-    if let Some(mut input) = running.stdin.take() {
-        input.write_all(script.as_bytes())?;
-    }
-    let done = running.wait_with_output()?;
-    if done.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&done.stderr);
-    Err(io::Error::other(format!("{program}: {}", said.lines().next().unwrap_or("it failed"))))
+    feed(Command::new(&program).args(["-w", "--noflush"]), script)
+        .map_err(|error| io::Error::new(error.kind(), format!("{program}: {error}")))
 }
 
 #[cfg(test)]

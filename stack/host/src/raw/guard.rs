@@ -102,9 +102,12 @@ pub(crate) fn in_namespace(namespace: &File, work: impl FnOnce() -> io::Result<(
 }
 
 pub(crate) fn nft(script: &str) -> io::Result<()> {
-    let mut nft = Command::new("nft");
-    nft.args(["-f", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut running = nft.spawn()?;
+    feed(Command::new("nft").args(["-f", "-"]), script)
+}
+
+/// Runs a program with this on its standard input; of what it says when it fails, the first line is the error.
+pub(crate) fn feed(program: &mut Command, script: &str) -> io::Result<()> {
+    let mut running = program.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
     if let Some(mut input) = running.stdin.take() {
         input.write_all(script.as_bytes())?;
     }
