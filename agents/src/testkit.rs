@@ -8,3 +8,4 @@ mod registered;
 mod second_reading;
 pub(crate) mod sender;
 mod specs;
+mod worked_cases;

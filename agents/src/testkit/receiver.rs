@@ -9,7 +9,7 @@
 //!
 //! A line is a time, what happens then, and what comes of it: how many segments an ACK newly covers, and why.
 //! Events are `in`, `fill`, `ooo` and `dup` for arrivals, with `push`, `ce`, `told=N`, `rate=N` and `NB`
-//! (bytes) behind them; `forced` and `piggyback` for ACKs that the ledger decides; `set` with `cwnd=`,
+//! (bytes) behind them; `forced`, `fin` and `piggyback` for ACKs that the ledger decides; `set` with `cwnd=`,
 //! `hops=`, `rtt=` (the least), `srtt=`, `rttvar=` or `window=` for what the agent is shown; `wait` for
 //! nothing. `timer` and `ceiling` are not played but found out.
 
@@ -127,7 +127,7 @@ impl Seat {
             "fill" => Class::FillsHole,
             "ooo" => Class::OutOfOrder,
             "dup" => Class::Duplicate,
-            "forced" => return self.force(By::Forced),
+            "forced" | "fin" => return self.force(By::Forced),
             "piggyback" => return self.force(By::Piggyback),
             "wait" => return String::new(),
             "set" => {

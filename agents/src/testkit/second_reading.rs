@@ -336,8 +336,6 @@ fn answer_of(bench: &mut Bench, begin: Seq, news: &News, number: i64) -> Answer 
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
-
     #[test]
     fn dca_decides_as_its_paper_reads(steps in prop::collection::vec(any_step(), 0..60)) {
         agree("dca", Plainly::Dca, &steps)?;

@@ -20,6 +20,8 @@ pub(crate) struct Bench {
     pub(crate) now: Instant,
     pub(crate) mss: u32,
     pub(crate) snd_una: Seq,
+    /// What routing raised it to, as far as an agent believed that.
+    highest_ack: Seq,
     pub(crate) flight: Count,
     pub(crate) unsent_bytes: u64,
     pub(crate) snd_wnd: u32,
@@ -37,11 +39,13 @@ impl Bench {
     }
 
     pub(crate) fn with_profile(spec: &str, profile: Profile) -> Bench {
+        let snd_una = Seq(u32::MAX - 5_000);
         Bench {
             agents: spec::parse_senders(spec).expect("a spec in a test").make(profile),
             now: Instant::ZERO,
             mss: MSS,
-            snd_una: Seq(u32::MAX - 5_000),
+            snd_una,
+            highest_ack: snd_una,
             flight: Count::default(),
             unsent_bytes: u64::from(MSS),
             snd_wnd: 10_000_000,
@@ -95,6 +99,7 @@ impl Bench {
         self.flight.segments =
             u32::try_from(self.flight.bytes / u64::from(self.mss)).expect("a small flight");
         self.snd_una += u32::try_from(bytes).expect("a small flight");
+        self.highest_ack = self.highest_ack.max(self.snd_una);
         let newly = Count { segments: flight_before.segments.saturating_sub(self.flight.segments), bytes };
         let acked = Acked {
             now: self.now,
@@ -137,6 +142,7 @@ impl Bench {
             LossKind::Timeout { .. } => {
                 self.recovering = Some(Recovering::AfterTimeout);
                 self.flight = Count::default();
+                self.highest_ack = self.snd_una;
             }
             LossKind::Marked => {}
         }
@@ -182,7 +188,14 @@ impl Bench {
 
     /// What each agent of the list makes of it.
     pub(crate) fn path_event(&mut self, event: &PathEvent) -> Vec<PathReaction> {
-        self.each(|agent, view| agent.on_path(event, view))
+        let reactions = self.each(|agent, view| agent.on_path(event, view));
+        for reaction in &reactions {
+            if let PathReaction::RaiseHighestAck(to) = *reaction {
+                assert!(self.snd_una < to && to <= self.snd_nxt(), "{to:?} is not in flight");
+                self.highest_ack = self.highest_ack.max(to);
+            }
+        }
+        reactions
     }
 
     /// The recovery settings that the list leaves.
@@ -213,7 +226,7 @@ impl Bench {
         let view = SendView {
             mss: self.mss,
             snd_una: self.snd_una,
-            highest_ack: self.snd_una,
+            highest_ack: self.highest_ack,
             snd_nxt: self.snd_nxt(),
             flight: self.flight,
             unsent: Count { segments: 1, bytes: self.unsent_bytes },

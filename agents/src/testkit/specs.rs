@@ -22,27 +22,59 @@ pub(crate) fn any_receiver() -> impl Strategy<Value = String> {
     })
 }
 
+/// Any accepted spec of this receiver agent; of one that wraps, around any other.
+pub(crate) fn any_of_receiver(agent: &'static Descriptor) -> impl Strategy<Value = String> {
+    let inner = any_of(|agent| agent.kind() == Kind::Receiver && !agent.wraps());
+    (any_dice(), inner).prop_map(move |(dice, (inner, inner_dice))| {
+        let inner = if agent.wraps() { with_dice(inner, "", &inner_dice) } else { String::new() };
+        with_dice(agent, &inner, &dice)
+    })
+}
+
 /// Any accepted list: an owner of cwnd, and up to four that narrow.
 pub(crate) fn any_senders() -> impl Strategy<Value = String> {
-    let narrowers = any_of(|agent| agent.kind() == Kind::Sender && !agent.owns_cwnd());
-    (any_of(Descriptor::owns_cwnd), prop::collection::vec(narrowers, 0..5)).prop_map(|(owner, narrowers)| {
-        let mut list = vec![with_dice(owner.0, "", &owner.1)];
-        for (agent, dice) in narrowers {
-            list.push(with_dice(agent, "", &dice));
-            // The same agent twice, or two that want another RTO.
-            if crate::validate_senders(&spec::join(&list)).is_err() {
-                list.pop();
-            }
+    (any_of(Descriptor::owns_cwnd), any_narrowers()).prop_map(|(owner, narrowers)| listed(owner, narrowers))
+}
+
+/// Any accepted list that has this sender agent.
+pub(crate) fn any_senders_with(agent: &'static Descriptor) -> impl Strategy<Value = String> {
+    let others = (any_of(Descriptor::owns_cwnd), any_narrowers());
+    (any_dice(), others).prop_map(move |(dice, (owner, mut narrowers))| {
+        if agent.owns_cwnd() {
+            return listed((agent, dice), narrowers);
         }
-        spec::join(&list)
+        narrowers.insert(0, (agent, dice));
+        listed(owner, narrowers)
     })
 }
 
 type Dice = Vec<(bool, u64)>;
+type Thrown = (&'static Descriptor, Dice);
 
-fn any_of(is_wanted: fn(&Descriptor) -> bool) -> impl Strategy<Value = (&'static Descriptor, Dice)> {
+fn any_dice() -> impl Strategy<Value = Dice> {
+    prop::collection::vec((any::<bool>(), any::<u64>()), 16)
+}
+
+fn any_of(is_wanted: fn(&Descriptor) -> bool) -> impl Strategy<Value = Thrown> {
     let wanted: Vec<_> = registry::all().iter().copied().filter(|agent| is_wanted(agent)).collect();
-    (prop::sample::select(wanted), prop::collection::vec((any::<bool>(), any::<u64>()), 16))
+    (prop::sample::select(wanted), any_dice())
+}
+
+fn any_narrowers() -> impl Strategy<Value = Vec<Thrown>> {
+    let narrowers = any_of(|agent| agent.kind() == Kind::Sender && !agent.owns_cwnd());
+    prop::collection::vec(narrowers, 0..5)
+}
+
+fn listed((owner, dice): Thrown, narrowers: Vec<Thrown>) -> String {
+    let mut list = vec![with_dice(owner, "", &dice)];
+    for (agent, dice) in narrowers {
+        list.push(with_dice(agent, "", &dice));
+        // The same agent twice, or two that want another RTO.
+        if crate::validate_senders(&spec::join(&list)).is_err() {
+            list.pop();
+        }
+    }
+    spec::join(&list)
 }
 
 fn shortest_alone(agent: &Descriptor) -> String {

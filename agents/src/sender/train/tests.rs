@@ -351,7 +351,6 @@ fn suffer(bench: &mut Bench, bad: &Bad) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
 
     /// Whatever is told, acknowledged or measured: what may be in flight is bounded by two trains, or by what a long
     /// path holds and a train; and with nothing in flight a segment may leave within the longest gap.
