@@ -4,7 +4,7 @@ pub mod plans;
 
 use std::fmt;
 
-use super::metric::received_again;
+use super::metric;
 use super::record::{Point, Record};
 use super::statistics::{MARGIN, Paired, change, paired};
 use crate::scenario::{Bound, Claim, Measure, Over};
@@ -97,17 +97,13 @@ fn means(by_point: &[(&Point, Vec<(f64, f64)>)]) -> Vec<(f64, f64)> {
 }
 
 fn value(measure: Measure, record: &Record) -> Option<f64> {
-    let flows = || record.result.flows.iter().filter(|flow| !flow.background);
-    let segments: u64 = flows().map(|flow| flow.segments_sent).sum();
+    let run = &record.result;
     match measure {
-        Measure::Goodput => Some(record.result.total.goodput_kbps),
-        Measure::AcksPerSegment => {
-            let acks: u64 = flows().map(|flow| flow.acks_sent).sum();
-            (segments > 0).then(|| acks as f64 / segments as f64)
-        }
-        Measure::SentAgain => Some(flows().map(|flow| flow.segments_retransmitted as f64).sum()),
-        Measure::SentNeedlessly => received_again(&record.result),
-        Measure::Timeouts => Some(flows().map(|flow| f64::from(flow.timeouts)).sum()),
+        Measure::Goodput => Some(run.total.goodput_kbps),
+        Measure::AcksPerSegment => metric::acks_per_segment(run),
+        Measure::SentAgain => metric::sum(run, |flow| flow.segments_retransmitted),
+        Measure::SentNeedlessly => metric::received_again(run),
+        Measure::Timeouts => metric::sum(run, |flow| flow.timeouts.into()),
     }
 }
 

@@ -4,7 +4,7 @@
 //! collisions, what was sent again, timeouts) is named when it moved far enough to matter: first what goes the way
 //! that the goodput went, then what went against it.
 
-use super::findings::Findings;
+use super::findings::{Findings, PointFindings};
 use super::record::{Point, Record, Trial};
 use super::statistics::{Comparison, Verdict, change};
 
@@ -29,7 +29,8 @@ struct Totals {
     segments: f64,
     sent_again: f64,
     timeouts: f64,
-    acks: f64,
+    /// As the trial's table has it.
+    acks_per_segment: f64,
     collisions: f64,
     given_up: f64,
     queue_drops: f64,
@@ -39,15 +40,16 @@ struct Totals {
 }
 
 impl Totals {
-    fn of<'a>(records: impl Iterator<Item = &'a Record>) -> Totals {
-        let mut totals = Totals::default();
-        for record in records {
+    fn of(point: &PointFindings, arm: &str, records: &[Record]) -> Totals {
+        let found = point.arms.iter().find(|found| found.samples.arm == arm);
+        let acks_per_segment = found.and_then(|found| found.beside.acks_per_segment).unwrap_or_default();
+        let mut totals = Totals { acks_per_segment, ..Totals::default() };
+        for record in records.iter().filter(|record| record.point == point.point && record.arm == arm) {
             let (result, air) = (&record.result, &record.result.air);
             for flow in result.flows.iter().filter(|flow| !flow.background) {
                 totals.segments += flow.segments_sent as f64;
                 totals.sent_again += flow.segments_retransmitted as f64;
                 totals.timeouts += f64::from(flow.timeouts);
-                totals.acks += flow.acks_sent as f64;
             }
             totals.runs += 1.0;
             totals.collisions += air.collisions as f64;
@@ -69,7 +71,7 @@ impl Totals {
 /// In the order in which they are named.
 const QUANTITIES: [Quantity; 10] = [
     Quantity {
-        of: |run| run.acks / run.new_segments(),
+        of: |run| run.acks_per_segment,
         floor: 0.02,
         less: true,
         words: |this, that| format!("it sent {this} ACKs a segment instead of {that}"),
@@ -148,10 +150,8 @@ const MOST: (usize, usize) = (5, 2);
 /// A sentence for each arm but the baseline, point by point.
 pub fn sentences<'a>(trial: &'a Trial, records: &[Record]) -> Vec<(&'a Point, Vec<(String, String)>)> {
     let findings = Findings::of(trial, records);
-    let at = |(point, found): (&'a Point, &super::findings::PointFindings)| {
-        let totals = |arm: &str| {
-            Totals::of(records.iter().filter(|record| record.point == *point && record.arm == arm))
-        };
+    let at = |(point, found): (&'a Point, &PointFindings)| {
+        let totals = |arm: &str| Totals::of(found, arm, records);
         let told = found.comparisons.iter().map(|comparison| {
             let (this, that) = (totals(&comparison.arm), totals(&comparison.against));
             (comparison.arm.clone(), sentence(comparison, &this, &that))

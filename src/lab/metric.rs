@@ -34,12 +34,14 @@ pub const METRICS: [Metric; 20] = [
     Metric { name: "route_failures", of: |run| Some(run.routing.route_failures as f64) },
 ];
 
-fn sum(run: &RunResult, of: fn(&super::result::FlowRow) -> u64) -> Option<f64> {
+/// Over the flows that are not in the background.
+pub fn sum(run: &RunResult, of: fn(&super::result::FlowRow) -> u64) -> Option<f64> {
     let foreground = run.flows.iter().filter(|flow| !flow.background);
     Some(foreground.map(of).sum::<u64>() as f64)
 }
 
-fn acks_per_segment(run: &RunResult) -> Option<f64> {
+/// Pure ACKs for each data segment that was sent, what was sent again included.
+pub fn acks_per_segment(run: &RunResult) -> Option<f64> {
     let (acks, segments) = (sum(run, |flow| flow.acks_sent)?, sum(run, |flow| flow.segments_sent)?);
     (segments > 0.0).then(|| acks / segments)
 }

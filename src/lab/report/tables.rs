@@ -7,6 +7,7 @@ use super::View;
 use super::chart::escape;
 use crate::lab::explain;
 use crate::lab::findings::{label, told};
+use crate::lab::metric;
 use crate::lab::record::Record;
 use crate::lab::settings::flatten;
 use crate::lab::statistics::change;
@@ -158,7 +159,7 @@ pub(super) fn runs(view: &View<'_>) -> String {
 
 fn run(record: &Record) -> String {
     let (result, air) = (&record.result, &record.result.air);
-    let sum = |of: fn(&crate::lab::result::FlowRow) -> u64| result.flows.iter().map(of).sum::<u64>();
+    let sum = |of: fn(&crate::lab::result::FlowRow) -> u64| metric::sum(result, of).unwrap_or_default();
     format!(
         "<td>{}</td><td>{}</td><td>{:.1}</td><td>{:.3}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{}</td>\
          <td>{}</td><td>{}</td><td>{}</td><td>{:.1}</td></tr>",

@@ -2,6 +2,7 @@
 
 use super::super::chart::{Axis, Chart, number};
 use super::super::{Row, View, figure};
+use crate::lab::metric::acks_per_segment;
 use crate::lab::record::Record;
 use crate::lab::statistics::{Summary, change, summarize};
 
@@ -67,12 +68,7 @@ pub(super) fn goodputs(view: &View<'_>) -> String {
 
 /// Pure ACKs for each data segment that was sent.
 pub(super) fn acks(view: &View<'_>) -> String {
-    let of = |record: &Record| {
-        let flows = || record.result.flows.iter().filter(|flow| !flow.background);
-        let sent: u64 = flows().map(|flow| flow.segments_sent).sum();
-        let acks: u64 = flows().map(|flow| flow.acks_sent).sum();
-        (sent > 0).then(|| acks as f64 / sent as f64)
-    };
+    let of = |record: &Record| acks_per_segment(&record.result);
     let reading =
         "1 means an ACK for every segment; the further left, the fewer ACKs compete with data for the air.";
     strips(view, "fig-acks", "ACKs for each segment", "pure ACKs / data segments", &of, reading)
