@@ -103,8 +103,8 @@ pub struct Paired {
     pub ci95: Option<[f64; 2]>,
     pub p: Option<f64>,
     pub p_equivalence: Option<f64>,
-    /// Blocks that would probably decide, where these do not.
-    pub need: Option<usize>,
+    /// Of the blocks' log ratios, where all have one and are looked at once.
+    logs: Option<Location>,
 }
 
 /// What is no measurement is left out: negative values, infinities, NaN.
@@ -155,9 +155,14 @@ fn judge(
     told: words::Told,
 ) -> Vec<Comparison> {
     let corrected = holm::corrected(&found.iter().map(|paired| paired.p).collect::<Vec<_>>());
-    let each = others.iter().zip(found).zip(corrected);
+    // Holm's correction counts an arm among those that are no surer than it.
+    let among =
+        |p: Option<f64>| found.iter().filter(|other| other.p.is_some() && other.p >= p).count().max(1);
+    let need = |paired: &Paired| need::blocks(&paired.logs?, logs::bound(margin), among(paired.p));
+    let each = others.iter().zip(&found).zip(corrected);
     each.map(|((arm, paired), p_holm)| {
-        let verdict = verdict(&paired, p_holm);
+        let verdict = verdict(paired, p_holm);
+        let need = (verdict == Verdict::Undecided).then(|| need(paired)).flatten();
         let names = words::Names { arm: &arm.arm, against: &baseline.arm };
         Comparison {
             arm: arm.arm.clone(),
@@ -169,7 +174,7 @@ fn judge(
             p_holm,
             p_equivalence: paired.p_equivalence,
             verdict,
-            sentence: words::sentence(names, &paired, p_holm, verdict, margin, told),
+            sentence: words::sentence(names, paired, (p_holm, need), verdict, margin, told),
         }
     })
     .collect()

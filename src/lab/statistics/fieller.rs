@@ -24,7 +24,7 @@ pub(super) fn paired(pairs: &[(f64, f64)], margin: f64) -> Paired {
         ci95: interval(pairs, &arm, &baseline),
         p: against(1.0).and_then(|location| location.p_away(0.0)).filter(|_| !is_dead),
         p_equivalence: low.zip(high).map(|(low, high)| low.max(high)).filter(|_| !is_dead),
-        need: None,
+        logs: None,
     }
 }
 

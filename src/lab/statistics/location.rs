@@ -58,6 +58,11 @@ fn student(freedom: usize) -> Option<StudentsT> {
     StudentsT::new(0.0, 1.0, freedom as f64).ok()
 }
 
+/// How often a mean lies below so many errors above the true one.
+pub(super) fn cumulative(freedom: usize, errors: f64) -> Option<f64> {
+    Some(student(freedom)?.cdf(errors))
+}
+
 /// Within how many errors of the mean the true one lies with this confidence.
 pub(super) fn quantile(freedom: usize, confidence: f64) -> Option<f64> {
     Some(student(freedom)?.inverse_cdf(0.5 + confidence / 2.0))

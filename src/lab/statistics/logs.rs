@@ -2,7 +2,7 @@
 
 use libm::{exp, log};
 
-use super::{ALPHA, Location, Paired, need};
+use super::{ALPHA, Location, Paired};
 
 /// What a ratio that is no difference has for a log: at most this, either way.
 pub(super) fn bound(margin: f64) -> f64 {
@@ -23,6 +23,6 @@ pub(super) fn paired(pairs: &[(f64, f64)], margin: f64) -> Paired {
         ci95: location.interval(1.0 - ALPHA).map(|ends| ends.map(exp)),
         p: location.p_away(0.0),
         p_equivalence: sides.map(|(above, below)| above.max(below)),
-        need: need::blocks(&location, bound),
+        logs: Some(location),
     }
 }

@@ -57,7 +57,7 @@ fn paired(pairs: &[(f64, f64)], margin: f64) -> Paired {
         ci95: is_bounded.then(|| [exp(low.min(high)), exp(high.max(low))]),
         p: (ratios.len() > 1).then_some(p),
         p_equivalence: is_bounded.then_some(if is_within { ALPHA } else { 1.0 }),
-        need: None,
+        logs: None,
     }
 }
 

@@ -18,7 +18,7 @@ pub(super) struct Names<'a> {
 pub(super) fn sentence(
     names: Names<'_>,
     paired: &Paired,
-    p_holm: Option<f64>,
+    (p_holm, need): (Option<f64>, Option<usize>),
     verdict: Verdict,
     margin: f64,
     told: Told,
@@ -37,7 +37,8 @@ pub(super) fn sentence(
             format!("One block says nothing of chance: {arm} had {} against {against} in it.", change(ratio))
         }
         Verdict::Undecided => {
-            let need = paired.need.map_or(String::new(), |need| format!("; about {need} would"));
+            let need =
+                need.map_or(String::new(), |need| format!("; about {need} would, were this the true ratio"));
             let seen = change(ratio);
             format!(
                 "{} blocks do not tell whether {arm} differs from {against}{need}: {seen} ({known}).",
