@@ -225,6 +225,33 @@ impl Document {
         self.refuse_at(place, Mark::Key, problem.to_string(), Some(accepted.to_owned()))
     }
 
+    /// Refuses the first of these values because of the others: shown at the one that was set last over the file's
+    /// own, since that one has brought it about.
+    pub fn refuse_among(&self, places: &[Place], problem: impl fmt::Display, accepted: &str) -> Box<Refusal> {
+        self.among(places, Mark::Value, problem.to_string(), accepted)
+    }
+
+    /// The same, where it is the first that should not be there.
+    pub fn refuse_key_among(
+        &self,
+        places: &[Place],
+        problem: impl fmt::Display,
+        accepted: &str,
+    ) -> Box<Refusal> {
+        self.among(places, Mark::Key, problem.to_string(), accepted)
+    }
+
+    fn among(&self, places: &[Place], mark: Mark, problem: String, accepted: &str) -> Box<Refusal> {
+        let accepted = Some(accepted.to_owned());
+        match self.set_last(places) {
+            Some((nth, place)) if nth > 0 => {
+                let problem = format!("with this, `{}` does not hold: {problem}", places[0]);
+                self.refuse_at(&place, Mark::Value, problem, accepted)
+            }
+            _ => self.refuse_at(&places[0], mark, problem, accepted),
+        }
+    }
+
     fn refuse_at(
         &self,
         place: &Place,

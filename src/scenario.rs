@@ -121,12 +121,9 @@ impl Scenario {
             arms.sort_by_key(|arm| arm != baseline);
         }
         if file.run.stop == StopName::WhenSure && arms.len() < 2 {
-            let place = Place::root().key("run").key("stop");
-            return Err(self.document.refuse(
-                &place,
-                "one arm is compared with nothing",
-                "two arms, or all-seeds",
-            ));
+            let places = [Place::root().key("run").key("stop"), Place::root().key("arms")];
+            let problem = "one arm is compared with nothing";
+            return Err(self.document.refuse_among(&places, problem, "two arms, or all-seeds"));
         }
         let cells = matrix::cells(&self.document, file.matrix.as_ref())?;
         check::arms_over_matrix(&self.document, &file, &cells)?;

@@ -132,10 +132,21 @@ impl Document {
         place
     }
 
+    /// Which of these places was set last, or something within it or around it, and where that is.
+    pub(super) fn set_last(&self, places: &[Place]) -> Option<(usize, Place)> {
+        self.assigned.iter().rev().find_map(|assigned| {
+            let set = &assigned.place.0;
+            let nth = places.iter().position(|at| at.0.starts_with(set) || set.starts_with(&at.0))?;
+            let at = if places[nth].0.starts_with(set) { &places[nth] } else { &assigned.place };
+            Some((nth, at.clone()))
+        })
+    }
+
     /// The last assignment to this place, or to what it stands in.
     pub(super) fn assigned_to(&self, place: &Place) -> Option<&Assigned> {
         self.assigned.iter().rev().find(|assigned| place.0.starts_with(&assigned.place.0))
     }
+
     /// Of a place that the file has not, the last assignment below it: there is something because of that one.
     pub(super) fn assigned_below(&self, place: &Place) -> Option<&Assigned> {
         if self.root.has(&place.0) {
@@ -233,6 +244,24 @@ mod tests {
         assert_eq!(whole.to_string(), "--set:1:13: two points");
         let of_file = document.refuse_key(&Place::root().key("run"), "no", "yes");
         assert_eq!(of_file.to_string(), "a.yaml:1:1: no");
+    }
+
+    #[test]
+    fn what_does_not_go_together_is_refused_at_what_was_set_over_the_file() {
+        let places = ["seeds", "more"].map(|key| Place::root().key("run").key(key));
+        let refused = |sets: &[&str]| {
+            let mut document = document();
+            sets.iter().for_each(|set| document.set("--set", set).expect("it can be set"));
+            document.refuse_among(&places, "too many", "fewer").to_string()
+        };
+        assert_eq!(refused(&[]), "a.yaml:1:15: too many");
+        assert_eq!(refused(&["list.0=3"]), "a.yaml:1:15: too many", "others have nothing to do with it");
+        assert_eq!(refused(&["run.seeds=7"]), "--set:1:11: too many");
+        let with_this = "with this, `run.seeds` does not hold: too many";
+        assert_eq!(refused(&["run.more=1"]), format!("--set:1:10: {with_this}"));
+        assert_eq!(refused(&["run.more.deep=1"]), format!("--set:1:15: {with_this}"));
+        assert_eq!(refused(&["run.seeds=7", "run.more=1"]), format!("--set:1:10: {with_this}"));
+        assert_eq!(refused(&["run={ seeds: 7, more: 1 }"]), "--set:1:14: too many");
     }
 
     #[test]

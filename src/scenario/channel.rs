@@ -55,7 +55,8 @@ fn noise_w(document: &Document, config: &ChannelConfig, phy: &Phy) -> Result<Opt
     let place = Place::root().key("channel").key("noise_dbm");
     if phy.coding != Coding::ErpOfdm {
         let problem = format!("no curves for `{}`", phy.name);
-        return Err(document.refuse_key(&place, problem, "an OFDM profile, such as ofdm-24mbps"));
+        let places = [place, Place::root().key("radio").key("profile")];
+        return Err(document.refuse_key_among(&places, problem, "an OFDM profile, such as ofdm-24mbps"));
     }
     if !(-150.0..=0.0).contains(&dbm) {
         let accepted = "a number from -150 to 0; an ordinary card's is -94";
@@ -80,7 +81,8 @@ fn say_of_links(
     }
     for (nth, text) in config.links.iter().enumerate() {
         let said = Said::parse(text, &|name| nodes.find(name));
-        match said.map_err(|error| document.refuse(&place.index(nth), error, Said::FORMS))? {
+        let places = [place.index(nth), Place::root().key("topology")];
+        match said.map_err(|error| document.refuse_among(&places, error, Said::FORMS))? {
             Said::Outage(outage) => channel.outages.push(outage),
             Said::Change(change) => channel.links.push(change),
         }
@@ -96,10 +98,12 @@ fn outages(document: &Document, config: &ChannelConfig, nodes: &Nodes) -> Result
         let end = |key: &str, name: &str| {
             let accepted = format!("first, last, or one of {} to {}", nodes.names[0], nodes.last());
             let problem = format!("no node is called `{name}`");
-            nodes.find(name).ok_or_else(|| document.refuse(&place.key(key), problem, &accepted))
+            let places = [place.key(key), Place::root().key("topology")];
+            nodes.find(name).ok_or_else(|| document.refuse_among(&places, problem, &accepted))
         };
         if outage.ends <= outage.begins {
-            return Err(document.refuse(&place.key("ends"), "it ends before it begins", "a later time"));
+            let places = ["ends", "begins"].map(|key| place.key(key));
+            return Err(document.refuse_among(&places, "it ends before it begins", "a later time"));
         }
         outages.push(Outage {
             from: end("from", &outage.from)?,

@@ -72,8 +72,9 @@ pub(super) fn run(document: &Document, file: &ScenarioFile) -> Checked {
         return Err(document.refuse(&place.key("duration"), format!("a run of {duration:?}"), &accepted));
     }
     if file.run.warmup.0 >= duration {
-        let problem = "the warm-up leaves nothing to count";
-        return Err(document.refuse(&place.key("warmup"), problem, "less than `duration`"));
+        let (warmup, places) = (file.run.warmup.0, ["warmup", "duration"].map(|key| place.key(key)));
+        let problem = format!("the warm-up of {warmup:?} leaves nothing of a run of {duration:?} to count");
+        return Err(document.refuse_among(&places, problem, "a `warmup` less than `duration`"));
     }
     if file.run.seeds == 0 || file.run.seeds > MOST_SEEDS {
         let problem = if file.run.seeds == 0 { "no seed, no run" } else { "too many seeds" };
@@ -87,7 +88,8 @@ pub(super) fn run(document: &Document, file: &ScenarioFile) -> Checked {
         Some(baseline) if file.arms.find(baseline).is_none() => {
             let names: Vec<_> = file.arms.names().collect();
             let problem = format!("no arm is called `{baseline}`");
-            Err(document.refuse(&place.key("baseline"), problem, &names.join(", ")))
+            let places = [place.key("baseline"), Place::root().key("arms")];
+            Err(document.refuse_among(&places, problem, &names.join(", ")))
         }
         _ => Ok(()),
     }

@@ -27,13 +27,15 @@ pub(super) fn read(
         let end = |key: &str, name: &str| {
             nodes.find(name).ok_or_else(|| {
                 let accepted = format!("first, last, or one of {} to {}", nodes.names[0], nodes.last());
-                document.refuse(&place.key(key), format!("no node is called `{name}`"), &accepted)
+                let places = [place.key(key), Place::root().key("topology")];
+                document.refuse_among(&places, format!("no node is called `{name}`"), &accepted)
             })
         };
         let (from, to) = (end("from", &traffic.from)?, end("to", &traffic.to)?);
         if from == to {
             let problem = format!("`{}` and `{}` are the same node", traffic.from, traffic.to);
-            return Err(document.refuse(&place.key("to"), problem, "another node"));
+            let places = [place.key("to"), place.key("from"), Place::root().key("topology")];
+            return Err(document.refuse_among(&places, problem, "another node"));
         }
         let plan = plan_of(traffic, Arc::new(tcp_config(file, traffic.segment_bytes)));
         for copy in 0..traffic.flows {

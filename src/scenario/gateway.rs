@@ -31,7 +31,10 @@ pub(super) fn read(
         let problem = format!("`{name}` is no node with a wire and a radio");
         let accepted = "n0, in a topology with `wired`";
         return Err(match config.node {
-            Some(_) => document.refuse(&place.key("node"), problem, accepted),
+            Some(_) => {
+                let places = [place.key("node"), Place::root().key("topology")];
+                document.refuse_among(&places, problem, accepted)
+            }
             None => document.refuse_key(&place, problem, accepted),
         });
     };

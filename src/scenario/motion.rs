@@ -34,7 +34,8 @@ pub(super) fn tracks(
     let place = Place::root().key("mobility");
     if file.topology.kind == Shape::Movements {
         let problem = "the movement file says already how nodes move";
-        return Err(document.refuse_key(&place, problem, "one of the two"));
+        let places = [place, Place::root().key("topology").key("kind")];
+        return Err(document.refuse_key_among(&places, problem, "one of the two"));
     }
     let [slowest, fastest] = mobility.speed_mps;
     if !(slowest > 0.0 && slowest <= fastest && fastest <= FASTEST_MPS) {

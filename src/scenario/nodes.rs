@@ -122,11 +122,11 @@ impl Keys<'_> {
             ("file", file.is_some()),
         ];
         match given.iter().find(|(key, is_given)| *is_given && !of_shape.contains(key)) {
-            Some((key, _)) => Err(self.document.refuse_key(
-                &self.place.key(key),
-                format!("`{key}` belongs to another kind"),
-                needs,
-            )),
+            Some((key, _)) => {
+                let places = [key, "kind"].map(|key| self.place.key(key));
+                let problem = format!("`{key}` belongs to another kind");
+                Err(self.document.refuse_key_among(&places, problem, needs))
+            }
             None => Ok(()),
         }
     }
@@ -187,7 +187,8 @@ impl Keys<'_> {
     fn grid(&self) -> Result<Vec<Spot>, Box<Refusal>> {
         let rows = self.count("rows", self.topology.rows, 1)?;
         let columns = self.count("columns", self.topology.columns, 1)?;
-        self.at_most("rows", u64::from(rows) * u64::from(columns))?;
+        let of = if self.document.is_set("topology.columns") { "columns" } else { "rows" };
+        self.at_most(of, u64::from(rows) * u64::from(columns))?;
         let spacing_m = self.spacing()?;
         let spot =
             |n: u32| Spot { x: spacing_m * f64::from(n % columns), y: spacing_m * f64::from(n / columns) };

@@ -39,12 +39,15 @@ pub(super) fn check(document: &Document, file: &ScenarioFile, plan: &Plan) -> Re
         flow += traffic.flows as usize;
         let reaches = reach.to(ends.to);
         if !reaches[ends.from as usize] {
-            let place = Place::root().key("traffic").index(nth).key("to");
+            let traffic_at = Place::root().key("traffic").index(nth);
+            let mut places = vec![traffic_at.key("to"), traffic_at.key("from"), topology.clone()];
+            let of_channel = ["path_loss", "exponent", "shadowing_db", "noise_dbm"];
+            places.extend(of_channel.map(|key| Place::root().key("channel").key(key)));
             let problem =
                 format!("no way leads from `{}` to `{}`{}", traffic.from, traffic.to, gap(plan, &reaches));
             let accepted =
                 "nodes within range of each other (two-ray ground: 250 m), one by one along the way";
-            return Err(document.refuse(&place, problem, accepted));
+            return Err(document.refuse_among(&places, problem, accepted));
         }
     }
     Ok(Field::Usable)

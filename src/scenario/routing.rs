@@ -26,7 +26,8 @@ pub(super) fn read(
         Protocol::Gpsr => {
             if nodes.places.iter().any(Option::is_none) {
                 let problem = "a node on a wire stands nowhere, and GPSR needs to know where";
-                return Err(document.refuse(&place.key("protocol"), problem, "static, aodv or dsr"));
+                let places = [place.key("protocol"), Place::root().key("topology")];
+                return Err(document.refuse_among(&places, problem, "static, aodv or dsr"));
             }
             let gpsr = config.gpsr.clone().unwrap_or_default();
             RoutingPlan::Gpsr(Box::new(gpsr.settings(document, &place.key("gpsr"))?))

@@ -21,7 +21,8 @@ pub(super) fn read(
         for (key, peer) in [("from", &rule.matches.from), ("to", &rule.matches.to)] {
             if let Some(peer) = peer.as_ref().filter(|peer| prefix(nodes, peer).is_none()) {
                 let accepted = format!("a node such as {}, an address or a network", nodes.last());
-                return Err(document.refuse(&place.key(key), format!("`{peer}` is no peer"), &accepted));
+                let places = [place.key(key), Place::root().key("topology")];
+                return Err(document.refuse_among(&places, format!("`{peer}` is no peer"), &accepted));
             }
         }
         let nowhere = Prefix::host(IpAddr::from([0, 0, 0, 0]));

@@ -58,8 +58,8 @@ pub(super) fn channel(document: &Document, file: &ScenarioFile) -> Checked {
         let of = needs.split(':').next().unwrap_or(needs);
         if is_given && !is_used && !varies(file, &format!("channel.{of}")) {
             let problem = format!("`{key}` changes nothing here");
-            let place = Place::root().key("channel").key(key);
-            return Err(document.refuse_key(&place, problem, &format!("{needs} beside it")));
+            let places = [key, of].map(|key| Place::root().key("channel").key(key));
+            return Err(document.refuse_key_among(&places, problem, &format!("{needs} beside it")));
         }
     }
     Ok(())
@@ -106,9 +106,10 @@ pub(in crate::scenario) fn arms_over_matrix(
                 varied.iter().find(|varied| is_within(varied, path) || is_within(path, varied))
             {
                 let place = Place::root().key("arms").key(name).key("set").key(path);
+                let places = [place, Place::root().key("matrix")];
                 let problem = format!("the matrix varies `{varied}`, and this goes over it");
                 let accepted = "one of the two: a path of the matrix, or what an arm sets";
-                return Err(document.refuse_key(&place, problem, accepted));
+                return Err(document.refuse_key_among(&places, problem, accepted));
             }
         }
     }

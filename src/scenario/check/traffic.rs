@@ -1,9 +1,10 @@
 //! What is wrong with a flow although each of its keys is sound.
 
+use std::fmt::Display;
 use std::time::Duration;
 
 use super::{Checked, LONGEST_S};
-use crate::located::{Document, Place};
+use crate::located::{Document, Place, Refusal};
 use crate::scenario::schema::{Drawn, Traffic, TrafficKind};
 use crate::units::{Size, Time};
 
@@ -67,9 +68,24 @@ impl Keys<'_> {
         match given.iter().find(|(key, is_given)| *is_given && !of_kind.contains(key)) {
             Some((key, _)) => {
                 let problem = format!("`{key}` belongs to another kind of traffic");
-                Err(self.document.refuse_key(&self.place.key(key), problem, needs))
+                let places = [key, "kind"].map(|key| self.place.key(key));
+                Err(self.document.refuse_key_among(&places, problem, needs))
             }
             None => Ok(()),
+        }
+    }
+
+    /// The first key's value does not go with the second's.
+    fn among(&self, keys: [&str; 2], problem: impl Display, accepted: &str) -> Box<Refusal> {
+        self.document.refuse_among(&keys.map(|key| self.place.key(key)), problem, accepted)
+    }
+
+    /// The kind lacks a key, which has no place of its own: shown at the flow, or where the kind was set.
+    fn missing(&self, problem: String, accepted: &str) -> Box<Refusal> {
+        let kind = self.place.key("kind");
+        match self.document.is_set(&kind.to_string()) {
+            true => self.document.refuse(&kind, problem, accepted),
+            false => self.document.refuse_key(self.place, problem, accepted),
         }
     }
 
@@ -84,7 +100,7 @@ impl Keys<'_> {
         self.sound("think", *think)?;
         if stop.is_some_and(|stop| stop.0 <= least(*start).0) {
             let problem = "it stops before it begins";
-            return Err(self.document.refuse(&self.place.key("stop"), problem, "later than `start`"));
+            return Err(self.among(["stop", "start"], problem, "a `stop` later than `start`"));
         }
         if *repeat == Some(0) {
             return Err(self.document.refuse(&self.place.key("repeat"), "nothing would flow", "1 or more"));
@@ -96,8 +112,9 @@ impl Keys<'_> {
     fn sound<T: Copy + PartialOrd>(&self, key: &str, drawn: Option<Drawn<T>>) -> Checked {
         match drawn {
             Some(Drawn::Between { from, to }) if to < from => {
-                let place = self.place.key(key).key("to");
-                Err(self.document.refuse(&place, "it is less than `from`", "as much as `from`, or more"))
+                let places = ["to", "from"].map(|end| self.place.key(key).key(end));
+                let problem = "it is less than `from`";
+                Err(self.document.refuse_among(&places, problem, "as much as `from`, or more"))
             }
             _ => Ok(()),
         }
@@ -133,7 +150,7 @@ impl Keys<'_> {
         for (key, size) in [("request", self.traffic.request), ("response", self.traffic.response)] {
             if size.is_none() {
                 let problem = format!("`kind: request` needs `{key}`");
-                return Err(self.document.refuse_key(self.place, problem, &format!("{key}: 200B")));
+                return Err(self.missing(problem, &format!("{key}: 200B")));
             }
         }
         self.size("request", self.traffic.request, SMALLEST_REQUEST)?;
@@ -146,11 +163,12 @@ impl Keys<'_> {
         match (every, rate) {
             (None, None) => {
                 let problem = "`kind: cbr` needs `every` or `rate`";
-                Err(self.document.refuse_key(self.place, problem, "every: 10ms, or rate: 200kbit"))
+                Err(self.missing(problem.to_owned(), "every: 10ms, or rate: 200kbit"))
             }
             (Some(_), Some(_)) => {
                 let problem = "`every` says already how much is sent";
-                Err(self.document.refuse_key(&self.place.key("rate"), problem, "one of the two"))
+                let places = ["rate", "every"].map(|key| self.place.key(key));
+                Err(self.document.refuse_key_among(&places, problem, "one of the two"))
             }
             (Some(every), None) if most(*every).0 < SHORTEST_GAP => {
                 let problem = "no time between datagrams";
@@ -159,7 +177,7 @@ impl Keys<'_> {
             (None, Some(rate)) if rate.0 == 0 || rate.0 > u64::from(*segment_bytes) * 8_000_000 => {
                 let problem = "no rate for datagrams of this size";
                 let accepted = "more than nothing, and at most a datagram each 1us";
-                Err(self.document.refuse(&self.place.key("rate"), problem, accepted))
+                Err(self.among(["rate", "segment_bytes"], problem, accepted))
             }
             _ => Ok(()),
         }
