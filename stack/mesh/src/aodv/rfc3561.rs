@@ -100,8 +100,8 @@ impl Aodv {
         self.desk.tell_neighbour(link, to, 1, message);
     }
 
-    fn believe(&mut self, peer: Ipv4Addr, extensions: &Extensions<'_>) {
-        let said = ack_seq::read(&mut self.desk.ack_seqs, self.desk.own, peer, extensions);
+    fn believe(&mut self, own: Ipv4Addr, peer: Ipv4Addr, extensions: &Extensions<'_>) {
+        let said = ack_seq::read(&mut self.desk.ack_seqs, own, peer, extensions);
         let hops = self.table.get(peer).and_then(Route::usable_hops);
         self.desk.tell_arrivals(peer, said, hops);
     }
@@ -186,7 +186,7 @@ impl Routing for Aodv {
             self.table.want(now, dst);
             self.tell_path(dst);
             self.desk.keep(now, dst, packet);
-            self.search(cx, dst);
+            self.search(cx, packet.src, dst);
             return Verdict::Keep;
         }
         if self.table.get(dst).is_some_and(|route| route.state == State::InRepair) {

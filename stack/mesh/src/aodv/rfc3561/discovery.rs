@@ -1,7 +1,7 @@
 //! Looking for a route (RFC 3561 §6.3, §6.4): rings that grow, then the whole network, each time with more patience.
 
 use std::collections::BTreeMap;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use hopwise_core::Instant;
@@ -9,7 +9,7 @@ use hopwise_core::Instant;
 use super::super::ack_seq;
 use super::super::messages::{Message, Rreq, bytes_of};
 use super::super::settings::Settings;
-use super::{Aodv, Cx};
+use super::{Aodv, Cx, v4};
 use crate::on_demand::rates::Rate;
 
 /// Destinations that are looked for at once.
@@ -17,6 +17,8 @@ const MOST_SEARCHES: usize = 1_024;
 
 #[derive(Clone, Copy, Debug)]
 struct Search {
+    /// Whose packet waits: the node, or whom it serves.
+    origin: Ipv4Addr,
     ttl: u8,
     /// Requests across the whole network that came to nothing.
     retries: u8,
@@ -78,19 +80,23 @@ fn ring(ttl: u8, settings: &Settings) -> u8 {
 
 impl Aodv {
     /// Begins to look for a destination, unless it is looked for already.
-    pub(super) fn search(&mut self, cx: &Cx<'_>, dst: Ipv4Addr) {
+    pub(super) fn search(&mut self, cx: &Cx<'_>, src: IpAddr, dst: Ipv4Addr) {
         let last_hops = self.table.get(dst).map_or(0, |route| route.hops);
         let settings = &self.settings;
         let first =
             if last_hops > 0 { last_hops.saturating_add(settings.ttl_increment) } else { settings.ttl_start };
         let ttl = ring(first, settings);
-        self.begin(cx, dst, Search { ttl, retries: 0, until: cx.now, is_held: false, is_repair: false });
+        // What has arrived here is known by the address that it came to.
+        let origin = v4(src).filter(|src| self.serves.contains(src)).unwrap_or(self.desk.own);
+        let until = cx.now;
+        self.begin(cx, dst, Search { origin, ttl, retries: 0, until, is_held: false, is_repair: false });
     }
 
     /// One request within `ttl`, for a link that broke here.
     pub(super) fn search_to_repair(&mut self, cx: &Cx<'_>, dst: Ipv4Addr, ttl: u8) {
         let ttl = ttl.min(self.settings.net_diameter);
-        self.begin(cx, dst, Search { ttl, retries: 0, until: cx.now, is_held: false, is_repair: true });
+        let (origin, until) = (self.desk.own, cx.now);
+        self.begin(cx, dst, Search { origin, ttl, retries: 0, until, is_held: false, is_repair: true });
     }
 
     fn begin(&mut self, cx: &Cx<'_>, dst: Ipv4Addr, search: Search) {
@@ -123,10 +129,10 @@ impl Aodv {
             id: self.request_id,
             dst,
             dst_seq,
-            origin: self.desk.own,
+            origin: search.origin,
             origin_seq: self.seq,
         };
-        let extension = ack_seq::write(&mut self.desk.ack_seqs, cx, self.desk.own, dst);
+        let extension = ack_seq::write(&mut self.desk.ack_seqs, cx, search.origin, dst);
         self.links.spoke(now);
         self.desk.tell_everyone(None, search.ttl, &bytes_of(&Message::Rreq(rreq), &extension));
     }

@@ -37,7 +37,7 @@ impl Aodv {
             self.table.want(now, dst);
             self.desk.keep(now, dst, packet);
             self.break_link(now, via, None);
-            self.search(cx, dst);
+            self.search(cx, packet.src, dst);
             return Undelivered::Kept;
         }
         let ttl = self.repair_ttl(now, dst, v4(packet.src));

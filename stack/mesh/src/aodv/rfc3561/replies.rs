@@ -40,7 +40,7 @@ impl Aodv {
         }
         let is_for_us = self.is_mine(rrep.origin);
         if is_for_us {
-            self.believe(rrep.dst, extensions);
+            self.believe(rrep.origin, rrep.dst, extensions);
         }
         if self.is_mine(rrep.dst) {
             return;

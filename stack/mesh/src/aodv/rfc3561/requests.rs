@@ -46,7 +46,7 @@ impl Aodv {
             return;
         }
         if self.is_mine(rreq.dst) {
-            self.believe(rreq.origin, extensions);
+            self.believe(rreq.dst, rreq.origin, extensions);
             self.answer_as_destination(cx, rreq);
         } else if !self.answer_from_table(now, via, rreq, extensions) {
             self.pass_on(now, ttl, *rreq, extensions);

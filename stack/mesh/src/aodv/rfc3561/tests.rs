@@ -218,15 +218,20 @@ fn a_node_that_starts_again_answers_nobody_until_its_old_routes_are_forgotten() 
 /// A router alone, with what it is told and what it then wants.
 struct Alone {
     router: Aodv,
+    ends: Ends,
     now: Instant,
 }
 
 impl Alone {
     fn new(settings: Settings) -> Alone {
-        let interfaces = vec![Interface { link: LINK, address: address(0) }];
-        let serves = vec![address(20)];
+        Alone::at((0, 20), settings)
+    }
+
+    fn at((own, served): (usize, usize), settings: Settings) -> Alone {
+        let interfaces = vec![Interface { link: LINK, address: address(own) }];
+        let serves = vec![address(served)];
         let config = Config { settings, interfaces, serves, seed: 1, counter: 0, wakes_at: Instant::ZERO };
-        Alone { router: Aodv::new(config), now: Instant::from_secs(1) }
+        Alone { router: Aodv::new(config), ends: Ends::default(), now: Instant::from_secs(1) }
     }
 
     fn hear(&mut self, from: usize, cast: Cast, bytes: &[u8]) -> Vec<Order> {
@@ -239,7 +244,7 @@ impl Alone {
             hop_limit: 9,
             message: bytes,
         };
-        self.router.handle_control(&Cx { now: self.now, endpoint: &Ends::default() }, &control);
+        self.router.handle_control(&Cx { now: self.now, endpoint: &self.ends }, &control);
         self.orders()
     }
 
@@ -486,6 +491,51 @@ fn what_has_arrived_travels_with_the_request_and_with_the_reply() {
         };
         let expected = (0, IpAddr::V4(address(2)), PathEvent::AckSeq(Seq(77)));
         assert_eq!(net.told.iter().filter_map(of_ack).collect::<Vec<_>>(), [expected]);
+    }
+}
+
+/// What was told of arrivals: the peer, the ports (the peer's, ours) and the number.
+fn arrivals(orders: &[Order]) -> Vec<(IpAddr, Option<(u16, u16)>, Seq)> {
+    let arrival = |order: &Order| match order {
+        Order::Tell { peer, ports, event: PathEvent::AckSeq(seq), .. } => Some((*peer, *ports, *seq)),
+        _ => None,
+    };
+    orders.iter().filter_map(arrival).collect()
+}
+
+/// The first message among what a router wants, as it goes on the air.
+fn bytes(orders: &[Order]) -> &[u8] {
+    let sent = orders.iter().find_map(|order| match order {
+        Order::Send { packet, .. } => Some(&packet[28..]),
+        _ => None,
+    });
+    sent.expect("something is said")
+}
+
+/// Two neighbours, with connections behind the addresses that they serve.
+#[test]
+fn what_has_arrived_at_an_address_that_is_served_travels_in_its_name() {
+    let with_key = |key: u8| {
+        let key = Some(super::super::Key::new([key; 32]));
+        Settings { ack_seq: true, key, ..settings() }
+    };
+    for (key, is_believed) in [(3, true), (4, false)] {
+        let mut near = Alone::at((0, 20), with_key(3));
+        let mut far = Alone::at((1, 21), with_key(key));
+        near.ends.0.push((address(21).into(), (5_001, 40_000), Seq(99)));
+        far.ends.0.push((address(20).into(), (40_000, 5_001), Seq(77)));
+        let (src, dst) = (IpAddr::V4(address(20)), IpAddr::V4(address(21)));
+        let packet = Routed { src, dst, from: None, hop_limit: 64, id: 1, packet: &[] };
+        near.router.route(&Cx { now: near.now, endpoint: &near.ends }, &packet);
+        let asked = near.orders();
+        let answered = far.hear(0, Cast::ToAll, bytes(&asked));
+        let heard = near.hear(1, Cast::ToUs, bytes(&answered));
+        let told = |peer, ports, seq| if is_believed { vec![(peer, Some(ports), Seq(seq))] } else { vec![] };
+        assert_eq!(arrivals(&answered), told(src, (40_000, 5_001), 99));
+        assert_eq!(arrivals(&heard), told(dst, (5_001, 40_000), 77));
+        for orders in [answered, heard] {
+            assert_eq!(reasons(&orders).contains(&DropReason::RoutingRefused), !is_believed);
+        }
     }
 }
 
