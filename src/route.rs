@@ -8,6 +8,7 @@ use crate::failure::Failure;
 
 mod config;
 mod daemon;
+mod drops;
 mod kernel;
 mod neighbours;
 mod nodes;

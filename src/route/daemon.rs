@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use hopwise_core::ip::Prefix;
+use hopwise_core::trace::DropReason;
 use hopwise_core::wire::{IpView, UdpView};
 use hopwise_core::{Cast, Instant, NextHop, QueueClass};
 use hopwise_host::routing::{KernelRoutes, Switches};
@@ -18,6 +19,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sd_notify::NotifyState;
 
 use super::config::Config;
+use super::drops::Drops;
 use super::kernel::Installed;
 use super::neighbours::{Port, v4};
 use super::nodes::Nodes;
@@ -29,6 +31,8 @@ use crate::signals;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const LOOK_AT_STATIONS_EVERY: Duration = Duration::from_millis(200);
 const LARGEST: usize = 65_535;
+/// Messages of one interface, or packets, between two looks at what is due: a flood keeps nobody from anything.
+const MOST_AT_ONCE: usize = 256;
 
 #[derive(Debug)]
 struct Daemon {
@@ -40,6 +44,7 @@ struct Daemon {
     ports: Vec<Port>,
     tun: Tun,
     installed: Installed,
+    drops: Drops,
     look_at: Instant,
     next_mark: Instant,
     stations_at: Instant,
@@ -115,6 +120,7 @@ impl Daemon {
             ports,
             tun,
             installed: Installed::new(kernel),
+            drops: Drops::default(),
             look_at: Instant::ZERO,
             next_mark: Instant::ZERO,
             stations_at: Instant::ZERO,
@@ -129,6 +135,9 @@ impl Daemon {
             let now = self.clock.now();
             if self.next_mark <= now {
                 mark(&self.config.state, self.router.number());
+                for (reason, count) in self.drops.news() {
+                    tracing::info!(reason, count, "dropped so far");
+                }
                 self.next_mark = now + Duration::from_secs(1);
             }
             self.router.handle_timeout(&Cx { now, endpoint: &self.nodes });
@@ -171,7 +180,7 @@ impl Daemon {
 
     fn take_messages(&mut self) {
         for nth in 0..self.ports.len() {
-            loop {
+            for _ in 0..MOST_AT_ONCE {
                 let port = &self.ports[nth];
                 let heard = match port.control.receive(&mut self.buffer) {
                     Ok(Some(heard)) => heard,
@@ -196,7 +205,9 @@ impl Daemon {
                     hop_limit: heard.ttl,
                     message: &self.buffer[..heard.bytes],
                 };
-                if self.config.network.contains(heard.from.into()) {
+                if !self.config.network.contains(heard.from.into()) {
+                    self.drops.count(DropReason::RoutingRefused);
+                } else {
                     self.router.handle_control(&Cx { now, endpoint: &self.nodes }, &control);
                     self.obey(now);
                 }
@@ -233,7 +244,7 @@ impl Daemon {
 
     /// Packets for which the kernel has no route.
     fn take_packets(&mut self) {
-        loop {
+        for _ in 0..MOST_AT_ONCE {
             let now = self.clock.now();
             let Received::Packet(arrived) = self.tun.receive(now, &mut self.buffer) else { return };
             let packet = self.buffer[..arrived.bytes].to_vec();
@@ -293,7 +304,7 @@ impl Daemon {
                         self.send_on(now, usize::from(link.0), via, dst, &packet);
                     }
                 }
-                Order::Dropped { reason, .. } => tracing::debug!(reason = reason.name(), "dropped"),
+                Order::Dropped { reason, .. } => self.drops.count(reason),
                 Order::Tell { peer, ports, event, path } => self.nodes.tell(peer, ports, event, &path),
                 Order::Send { .. } | Order::Purge { .. } | Order::Reroute { .. } => {}
             }

@@ -15,6 +15,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::namespace::{Namespace, can_run};
 use crate::world::{PATIENCE, until, within_patience};
 
+#[path = "mesh/paths.rs"]
+mod paths;
+
 const HOPWISE: &str = env!("CARGO_BIN_EXE_hopwise");
 const PORT: u16 = 7_000;
 /// Loses a neighbour in .4 s, and forgets numbers in 2.5 s.
@@ -99,15 +102,15 @@ impl Mesh {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// How often connections of the node beside the first daemon froze.
-    fn frozen(&self) -> u64 {
+    /// How often that happened to connections of the node beside the first daemon, by its name in the trace.
+    fn events(&self, name: &str) -> u64 {
         let metrics = SocketAddr::from(([127, 0, 0, 1], 9100));
         let Ok(mut stream) = self.nodes[0].run(|| TcpStream::connect(metrics)) else { return 0 };
         let mut text = String::new();
         let asked = stream.write_all(b"GET /metrics HTTP/1.0\r\n\r\n");
         let _ = asked.and_then(|()| stream.read_to_string(&mut text));
-        let count =
-            text.lines().find_map(|line| line.split_once("{event=\"frozen\"} ").map(|(_, count)| count));
+        let line = format!("{{event=\"{name}\"}} ");
+        let count = text.lines().find_map(|text| text.split_once(&line).map(|(_, count)| count));
         count.and_then(|count| count.trim().parse().ok()).unwrap_or(0)
     }
 
@@ -274,80 +277,4 @@ fn daemon_killed(test: &str, routing: &'static str) {
 
     mesh.end(1, Signal::TERM);
     assert_eq!(mesh.routes(1), "", "routes are removed at the end");
-}
-
-/// A daemon of routing and a node on a TUN device at either end, and a daemon between: the nodes' connections know the
-/// hops from routing, freeze when it loses the way, and go on when it has found it again.
-fn nodes_hear_of_paths(test: &str, routing: &'static str) {
-    if !can_run(test, &["ip"]) {
-        return;
-    }
-    let mut mesh = Mesh::new(test, 3, routing);
-    let line: Vec<_> = (1..3).map(|node| mesh.join(node - 1, node)).collect();
-    let inner = |node: usize| format!("10.77.0.{}", node + 11);
-    let socket = |mesh: &Mesh, node: usize| mesh.folder.join(format!("node{node}.sock"));
-    for node in [0, 2] {
-        let more = format!("serves: [{}]\nnodes: [{}]\n", inner(node), socket(&mesh, node).display());
-        mesh.start_with(node, &line[node / 2..node / 2 + 1], &more);
-    }
-    mesh.start(1, &line);
-    let mut nodes = Vec::new();
-    for node in [0, 2] {
-        let forwards = if node == 0 {
-            format!("forwards: [{{ listen: 127.0.0.1:7001, to: mesh:{}:7002 }}]\n", inner(2))
-        } else {
-            "forwards: [{ listen: mesh:7002, to: 127.0.0.1:7000 }]\n".to_owned()
-        };
-        let text = format!(
-            "node: {{ name: n{node}, address: [{own}/32] }}\n\
-             links: [{{ kind: tun, name: hw0, kernel: [10.99.0.1/32] }}]\n\
-             routes: [{{ to: 0.0.0.0/0, link: hw0 }}]\ncontrol: {control}\n\
-             metrics: {{ listen: 127.0.0.1:9100 }}\n\
-             rules: [{{ receiver: dca, sender: [newreno, elfn] }}]\n{forwards}",
-            own = inner(node),
-            control = socket(&mesh, node).display()
-        );
-        let config = mesh.folder.join(format!("node{node}.yaml"));
-        fs::write(&config, text).expect("the folder can be written");
-        nodes.push(mesh.nodes[node].start(&[HOPWISE, "node", &config.to_string_lossy()]));
-        within_patience(until(|| socket(&mesh, node).exists()));
-        // What is for the node goes to its device, whatever routing says of its network.
-        mesh.nodes[node].ip(&["route", "replace", &inner(node), "dev", "hw0"]);
-    }
-    let server = mesh.nodes[2].run(|| TcpListener::bind(("127.0.0.1", PORT)).expect("a free port"));
-    thread::spawn(move || {
-        let mut sink = vec![0; 1 << 16];
-        for mut stream in server.incoming().flatten() {
-            while let Ok(1..) = stream.read(&mut sink) {}
-        }
-    });
-    let entrance = SocketAddr::from(([127, 0, 0, 1], 7001));
-    let mut stream = mesh.nodes[0]
-        .run(|| TcpStream::connect_timeout(&entrance, Duration::from_secs(30)))
-        .expect("the forward listens");
-    stream.write_all(&[7; 100_000]).expect("it is taken");
-    let status = || {
-        let control = socket(&mesh, 0).to_string_lossy().into_owned();
-        let told = mesh.nodes[0].output(&[HOPWISE, "status", "--json", "--control", &control]);
-        String::from_utf8_lossy(&told.stdout).replace(' ', "")
-    };
-    within_patience(until(|| status().contains("\"hops\":2")));
-    assert_eq!(mesh.frozen(), 0);
-
-    mesh.nodes[1].ip(&["link", "set", &line[1], "down"]);
-    within_patience(until(|| {
-        let _ = stream.write(&[7; 100]);
-        status().contains("\"hops\":null") && mesh.frozen() > 0
-    }));
-    mesh.nodes[1].ip(&["link", "set", &line[1], "up"]);
-    within_patience(until(|| {
-        let _ = stream.write(&[7; 100]);
-        status().contains("\"hops\":2")
-    }));
-    drop(nodes);
-}
-
-#[test]
-fn connections_of_a_node_hear_of_paths_from_the_routing_daemon() {
-    nodes_hear_of_paths("connections_of_a_node_hear_of_paths_from_the_routing_daemon", DYMO);
 }

@@ -1,0 +1,46 @@
+//! What was refused, dropped or let wait too long: counted, and said in the log once a second at the most.
+
+use std::collections::BTreeMap;
+
+use hopwise_core::trace::DropReason;
+
+#[derive(Debug, Default)]
+pub(super) struct Drops {
+    /// Of each reason how many, and how many of those were said.
+    counts: BTreeMap<&'static str, (u64, u64)>,
+}
+
+impl Drops {
+    pub(super) fn count(&mut self, reason: DropReason) {
+        self.counts.entry(reason.name()).or_default().0 += 1;
+    }
+
+    /// What has been counted since the last time, with the sum since the start.
+    pub(super) fn news(&mut self) -> Vec<(&'static str, u64)> {
+        let mut news = Vec::new();
+        for (reason, (count, said)) in &mut self.counts {
+            if count != said {
+                news.push((*reason, *count));
+                *said = *count;
+            }
+        }
+        news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reason_is_said_again_when_there_are_more_and_with_the_sum() {
+        let mut drops = Drops::default();
+        assert_eq!(drops.news(), []);
+        let (refused, malformed) = (DropReason::RoutingRefused, DropReason::RoutingMalformed);
+        [refused, malformed, refused].into_iter().for_each(|reason| drops.count(reason));
+        assert_eq!(drops.news(), [(malformed.name(), 1), (refused.name(), 2)]);
+        assert_eq!(drops.news(), []);
+        drops.count(refused);
+        assert_eq!(drops.news(), [(refused.name(), 3)]);
+    }
+}
