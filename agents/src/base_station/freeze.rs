@@ -1,18 +1,16 @@
-//! `freeze`: tells the sender a window of zero before a fade, and the old one three times after it.
+//! `freeze`: tells the sender a window of zero before a fade, and the old one again after it.
 //!
 //! Source: Goff, Moronski, Phatak and Gupta, Freeze-TCP.
 //!
 //! Rule: when the link is going down, an ACK in the mobile's name closes the window, and ACKs of the mobile's are
-//! written anew with a window of zero. When it is up again, its newest number goes out three times with the window
-//! as it was.
-//!
-//! | parameter | unit | default | meaning |
-//! |---|---|---|---|
-//! | copies | ACKs | 3 | so many open the window again |
+//! written anew with a window of zero. When it is up again, its newest number goes out with the window as it was, until
+//! that has left twice.
 //!
 //! Deviations: the original runs at the mobile, which knows its window; the base station writes ACKs in its name, and
 //! never with a number that it has not said. How early the window closes is the forecast's: the original asks for one
-//! RTT. This agent alters ACKs and says one more than twice, which `ack-hold` never does.
+//! RTT. The original says three times that the window is open; of one ACK no more than two copies leave a base station,
+//! and the one that the mobile sent is the first of them where it had gone on. A fade before the next ACK of the
+//! mobile's closes nothing, since nothing could open it again. ACKs are altered, which `ack-hold` never does.
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{
@@ -21,32 +19,22 @@ use hopwise_core::agent::{
 use hopwise_core::trace::DropReason;
 
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, Param, Value};
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "freeze",
-    rule: "closes the sender's window before a fade, and opens it with three duplicate ACKs after it",
+    rule: "closes the sender's window before a fade, and opens it with a duplicate ACK after it",
     source: "Goff et al., Freeze-TCP",
-    params: &[Param::new(
-        "copies",
-        Form::count("ACKs", 1, 10),
-        Value::Count(3),
-        "so many open the window again",
-    )],
+    params: &[],
     shorthand: None,
-    make: Make::BaseStation(|args| Box::new(Freeze::new(args))),
+    make: Make::BaseStation(|_| Box::new(Freeze::default())),
 };
 
-#[derive(Debug)]
-pub struct Freeze {
-    copies: u8,
-    is_frozen: bool,
-}
+/// As many as the base station lets leave.
+const COPIES: u8 = 2;
 
-impl Freeze {
-    fn new(args: &Args) -> Freeze {
-        Freeze { copies: u8::try_from(args.count("copies")).unwrap_or(u8::MAX), is_frozen: false }
-    }
+#[derive(Debug, Default)]
+pub struct Freeze {
+    is_frozen: bool,
 }
 
 /// The mobile's newest number, with this window.
@@ -80,7 +68,7 @@ impl BaseStationAgent for Freeze {
             }
             LinkNews::Up => {
                 if std::mem::replace(&mut self.is_frozen, false) {
-                    say(view, Told::AsBefore, self.copies, orders);
+                    say(view, Told::AsBefore, COPIES, orders);
                 }
             }
         }
@@ -108,14 +96,14 @@ mod tests {
     use crate::testkit::base_station::Desk;
 
     #[test]
-    fn the_window_closes_before_the_fade_and_opens_with_three_acks_after_it() {
+    fn the_window_closes_before_the_fade_and_opens_after_it() {
         let mut desk = Desk::new("freeze");
         (1..=4).for_each(|packet| drop(desk.data(packet, packet)));
         assert_eq!(desk.ack(10, 2), "forward");
         assert_eq!(desk.going_down(20, 1_000), "say 2000 zero x1");
         assert_eq!(desk.ack(25, 3), "say 3000 zero x1; drop (replaced)");
         assert_eq!(desk.gone(30), "");
-        assert_eq!(desk.up(1_000), "say 3000 as-before x3");
+        assert_eq!(desk.up(1_000), "say 3000 as-before x2");
         assert_eq!(desk.ack(1_010, 5), "forward");
     }
 

@@ -2,7 +2,8 @@
 //!
 //! Invariants
 //! - P2: no ACK leaves in the mobile's name with a number that the mobile has not said.
-//! - P3: of each ACK at most two copies leave, and of what agents let through no byte is altered.
+//! - P3: of each ACK at most two copies leave, one that is written anew counted by its number and window; of what
+//!   agents let through no byte is altered.
 //! - P4: nothing of the mobile's overtakes what waits of it, but an ACK that says less than one before.
 
 use hopwise_core::agent::{
@@ -29,6 +30,32 @@ enum Attention {
     Withdrawn,
 }
 
+/// How often the mobile's newest ACK has left: as it was, with the window closed, and with a lower number.
+#[derive(Clone, Copy, Debug, Default)]
+struct Copies {
+    open: u8,
+    closed: u8,
+    lower: u8,
+}
+
+impl Copies {
+    /// It went on once.
+    const SAID: Copies = Copies { open: 1, closed: 0, lower: 0 };
+
+    /// As many of `wanted` as may leave. A window is closed only while the ACK that opens it again may leave, too.
+    fn take(&mut self, wanted: u8, is_its_own_number: bool, window: Told) -> u8 {
+        let is_shut = self.open >= MOST_COPIES && window == Told::Zero;
+        let left = match (is_its_own_number, window) {
+            (true, Told::AsBefore) => &mut self.open,
+            (true, Told::Zero) => &mut self.closed,
+            (false, _) => &mut self.lower,
+        };
+        let taken = if is_shut { 0 } else { wanted.min(MOST_COPIES.saturating_sub(*left)) };
+        *left += taken;
+        taken
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Flow {
     pub(super) number: u32,
@@ -39,9 +66,9 @@ pub(super) struct Flow {
     data: Store,
     /// What one flow may keep.
     most_bytes: usize,
-    /// The mobile's newest pure ACK that went on, and how often.
+    /// The mobile's newest pure ACK that went on or that another was said for, and how often.
     newest: Vec<u8>,
-    newest_copies: u8,
+    copies: Copies,
     has_overflowed: bool,
     pub(super) seen_at: Instant,
     pub(super) ended_at: Option<Instant>,
@@ -76,7 +103,7 @@ impl Flow {
             data: Store::default(),
             most_bytes,
             newest: Vec::new(),
-            newest_copies: 0,
+            copies: Copies::default(),
             has_overflowed: false,
             seen_at: now,
             ended_at: None,
@@ -148,7 +175,7 @@ impl Flow {
         let is_newest = matches!(passing.kind, Kind::Ack(says) if says != Says::Less);
         if let (Side::Mobile, Fate::Drop(_), true) = (from, fate, at_hand.is_plain && is_newest) {
             // What is said in its place takes after it.
-            self.remember(at_hand.packet);
+            self.remember(at_hand.packet, Copies::default());
         }
         self.obey(now, &orders, out);
         self.settle(&passing, fate, at_hand, out);
@@ -274,7 +301,7 @@ impl Flow {
             out.note(now, self.number, kept.id, label.released());
             if let (Side::Mobile, Some(ack)) = (of, kept.ack) {
                 self.facts.note_passed(now, ack);
-                self.remember(&kept.packet);
+                self.remember(&kept.packet, Copies::SAID);
             }
             let Kept { id, packet, .. } = kept;
             out.send(now, of.other(), Leaving { id, is_passing: false, replaceable: None, packet });
@@ -288,19 +315,19 @@ impl Flow {
         }
     }
 
-    fn remember(&mut self, packet: &[u8]) {
+    fn remember(&mut self, packet: &[u8], copies: Copies) {
         self.newest.clear();
         self.newest.extend_from_slice(packet);
-        self.newest_copies = 1;
+        self.copies = copies;
     }
 
     /// P3.
     fn repeat(&mut self, now: Instant, because: Because, out: &mut Outbox) {
         let (false, Some(number)) = (self.newest.is_empty(), self.facts.passed) else { return };
-        if self.newest_copies >= MOST_COPIES {
+        if self.copies.open >= MOST_COPIES {
             return;
         }
-        self.newest_copies += 1;
+        self.copies.open += 1;
         let id = out.next_id();
         let label = Label { from: Side::Mobile, number, len: 0, because };
         out.note(now, self.number, id, label.released());
@@ -323,6 +350,10 @@ impl Flow {
         let Ok(ip) = IpView::parse(&self.newest) else { return };
         let Ok(tcp) = TcpView::parse(ip.src, ip.dst, ip.payload, Checksums::Trust) else { return };
         if !is_said {
+            return;
+        }
+        let copies = self.copies.take(copies, number == tcp.ack, window);
+        if copies == 0 {
             return;
         }
         let window = match window {
@@ -432,7 +463,7 @@ impl Flow {
             self.facts.note_passed(passing.now, ack);
             let is_newest = matches!(passing.kind, Kind::Ack(says) if says != Says::Less);
             if is_newest && at_hand.is_plain {
-                self.remember(at_hand.packet);
+                self.remember(at_hand.packet, Copies::SAID);
             }
         }
     }

@@ -1,5 +1,5 @@
-//! What a base station meets that nobody has promised it: news in no order, a clock that jumps, marks, and ACKs that
-//! say less, other blocks or a smaller window.
+//! What a base station meets that nobody has promised it: news in no order, a clock that jumps either way, marks, and
+//! ACKs that say less, other blocks or a smaller window.
 
 use hopwise_core::wire::Ecn;
 
@@ -7,7 +7,11 @@ use super::*;
 
 /// A flow whose ACKs are held: its link is going down.
 fn holding() -> Path {
-    let mut path = Path::new("ack-hold:mode=cumulative");
+    holding_by("ack-hold:mode=cumulative")
+}
+
+fn holding_by(agent: &str) -> Path {
+    let mut path = Path::new(agent);
     path.syns(ms(0));
     for nth in 1..=4 {
         let data = path.data(nth);
@@ -105,6 +109,29 @@ fn a_clock_that_jumps_ahead_in_the_middle_of_a_hold_lets_all_go_that_was_due() {
     // A timeout that comes early, or twice, is none.
     path.proxy.handle_timeout(day);
     assert_eq!(path.take_out(day), []);
+}
+
+#[test]
+fn a_clock_that_goes_back_in_the_middle_of_a_hold_loses_and_invents_nothing() {
+    for agent in ["ack-hold:mode=cumulative", "ack-hold:mode=corrected", "ack-hold:mode=paper"] {
+        let mut path = holding_by(agent);
+        let held: Vec<_> = (3..=5).map(|nth| path.ack(nth)).collect();
+        assert_eq!(path.carry(ms(40), Side::Mobile, &held[0]), []);
+        path.gone(ms(50));
+        let data = path.data(6);
+        for (at, from, packet) in
+            [(1, Side::Mobile, &held[1]), (0, Side::Fixed, &data), (2, Side::Mobile, &held[2])]
+        {
+            assert_eq!(path.carry(ms(at), from, packet), [], "{agent}");
+        }
+        // Nothing is due on a clock that shows less than when it was planned.
+        path.proxy.handle_timeout(ms(2));
+        assert_eq!(path.take_out(ms(2)), [], "{agent}");
+        let left = path.up(ms(3));
+        assert_eq!(to_fixed(left.clone()), held, "{agent}");
+        assert!(left.contains(&(Side::Mobile, data)), "{agent}");
+        assert_eq!(path.proxy.counts().kept_bytes, 0, "{agent}");
+    }
 }
 
 #[test]
