@@ -13,6 +13,7 @@ use serde::{Deserialize, Deserializer};
 
 mod check;
 mod endpoint;
+mod listeners;
 
 pub(crate) use endpoint::link_id;
 

@@ -6,9 +6,9 @@ use std::net::IpAddr;
 
 use hopwise::located::{Document, Place, Refusal};
 
-use super::{Address, HostPort, Link, LinkKind, NodeConfig, Side};
+use super::{Address, HostPort, Link, LinkKind, NodeConfig, Side, listeners};
 
-type Checked = Result<(), Box<Refusal>>;
+pub(super) type Checked = Result<(), Box<Refusal>>;
 
 /// Linux' limit for the name of an interface.
 const LONGEST_NAME: usize = 15;
@@ -38,6 +38,7 @@ pub(super) fn all(document: &Document, config: &NodeConfig) -> Checked {
         rule.check(document, &root.key("rules").index(nth))?;
     }
     forwards(document, config)?;
+    listeners::each_at_its_own_address(document, config)?;
     captured(document, config)?;
     tcp(document, config)
 }
@@ -201,7 +202,6 @@ fn no_such_link(document: &Document, place: &Place, config: &NodeConfig, name: &
 }
 
 fn forwards(document: &Document, config: &NodeConfig) -> Checked {
-    let mut seen = BTreeMap::new();
     for (nth, forward) in config.forwards.iter().enumerate() {
         let place = Place::root().key("forwards").index(nth);
         let both =
@@ -218,10 +218,6 @@ fn forwards(document: &Document, config: &NodeConfig) -> Checked {
                 "it does not say which host",
                 "an address or a name",
             ));
-        }
-        if let Some(first) = seen.insert((is_mesh, listen.host.clone(), listen.port), nth) {
-            let problem = format!("forwards.{first} listens there already");
-            return Err(document.refuse(&place.key("listen"), problem, "another address or port"));
         }
     }
     Ok(())

@@ -83,6 +83,48 @@ fn what_is_wrong_is_refused_at_its_place_with_what_is_accepted() {
 }
 
 #[test]
+fn whoever_listens_has_an_address_of_its_own() {
+    let out = |listen: &str| format!("{{ listen: \"{listen}\", to: mesh:n:80 }}");
+    for (first, second) in [
+        ("127.0.0.1:1080", "127.0.0.1:1080"),
+        ("0.0.0.0:1080", "127.0.0.1:1080"),
+        ("127.0.0.1:1080", "0.0.0.0:1080"),
+        ("[::]:1080", "127.0.0.1:1080"),
+        ("[::ffff:127.0.0.1]:1080", "127.0.0.1:1080"),
+        ("[::1]:1080", "[::]:1080"),
+    ] {
+        let text =
+            refused(&format!("{LEAST}forwards: [{}]\nsocks5: {{ listen: \"{second}\" }}\n", out(first)));
+        let wanted =
+            "4:19: `forwards.0.listen` has port 1080 there already | an address and a port of its own";
+        assert!(text.contains(wanted), "{first} {second}: {text}");
+    }
+    for (more, wanted) in [
+        ("metrics: {}\nsocks5: { listen: 127.0.0.1:9184 }", "3:10: `socks5.listen` has port 9184"),
+        (
+            "metrics: { listen: 127.0.0.1:80 }\nsocks5: { listen: 127.0.0.1:80 }",
+            "3:20: `socks5.listen` has port 80",
+        ),
+        (
+            "forwards: [{ listen: mesh:80, to: 127.0.0.1:1 }, { listen: mesh:80, to: 127.0.0.1:2 }]",
+            "3:60: `forwards.0.listen` has port 80 there already",
+        ),
+    ] {
+        let text = refused(&format!("{LEAST}{more}\n"));
+        assert!(text.contains(wanted), "{more}: {text}");
+    }
+    for more in [
+        "metrics: { listen: 127.0.0.1:80 }\nsocks5: { listen: 127.0.0.2:80 }",
+        "metrics: { listen: 0.0.0.0:80 }\nsocks5: { listen: \"[::1]:80\" }",
+        "metrics: { listen: 127.0.0.1:0 }\nsocks5: { listen: 127.0.0.1:0 }",
+        "socks5: { listen: 127.0.0.1:80 }\nforwards: [{ listen: mesh:80, to: 127.0.0.1:1 }]",
+        "forwards: [{ listen: mesh:80, to: 127.0.0.1:1 }, { listen: mesh:10.7.0.2:80, to: 127.0.0.1:2 }]",
+    ] {
+        assert!(parsed(&format!("{LEAST}{more}\n")).is_ok(), "{more}");
+    }
+}
+
+#[test]
 fn links_are_checked_with_their_addresses() {
     let with =
         |links: &str| refused(&format!("node: {{ name: a, address: 10.7.0.2/24 }}\nlinks:\n{links}\n"));

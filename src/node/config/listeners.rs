@@ -1,0 +1,70 @@
+//! Ports that a node listens on: two listeners at one address would be found at the second's bind only.
+
+use std::net::IpAddr;
+
+use hopwise::located::{Document, Place};
+
+use super::check::Checked;
+use super::{NodeConfig, Side};
+
+/// Something that listens, and where the file says so.
+struct Listener {
+    place: Place,
+    is_mesh: bool,
+    /// Over Hopwise nothing means every address of the node's.
+    ip: Option<IpAddr>,
+    port: u16,
+}
+
+impl Listener {
+    fn local(place: Place, ip: IpAddr, port: u16) -> Listener {
+        Listener { place, is_mesh: false, ip: Some(ip.to_canonical()), port }
+    }
+
+    /// Whether the second of the two would be refused by whoever binds it.
+    fn clashes_with(&self, other: &Listener) -> bool {
+        // A port that the kernel chooses is free.
+        if self.is_mesh != other.is_mesh || self.port != other.port || self.port == 0 {
+            return false;
+        }
+        match (self.ip, other.ip) {
+            (Some(one), Some(two)) if !self.is_mesh => one == two || takes(one, two) || takes(two, one),
+            // An address of its own goes before all addresses, over Hopwise.
+            (one, two) => one == two,
+        }
+    }
+}
+
+/// Whether who listens at `all` gets what goes to `one`, too; an IPv6 socket for everything takes IPv4 as well.
+fn takes(all: IpAddr, one: IpAddr) -> bool {
+    all.is_unspecified() && (all.is_ipv6() || one.is_ipv4())
+}
+
+fn listeners(config: &NodeConfig) -> Vec<Listener> {
+    let place = |key: &str| Place::root().key(key).key("listen");
+    let mut listeners = Vec::new();
+    for (nth, forward) in config.forwards.iter().enumerate() {
+        let place = Place::root().key("forwards").index(nth).key("listen");
+        match &forward.listen {
+            Side::Local(at) => {
+                listeners.extend(at.ip().map(|ip| Listener::local(place, ip, at.port)));
+            }
+            Side::Mesh(at) => listeners.push(Listener { place, is_mesh: true, ip: at.ip(), port: at.port }),
+        }
+    }
+    let of_key = |key, at: std::net::SocketAddr| Listener::local(place(key), at.ip(), at.port());
+    listeners.extend(config.socks5.as_ref().map(|socks5| of_key("socks5", socks5.listen)));
+    listeners.extend(config.metrics.as_ref().map(|metrics| of_key("metrics", metrics.listen)));
+    listeners
+}
+
+pub(super) fn each_at_its_own_address(document: &Document, config: &NodeConfig) -> Checked {
+    let listeners = listeners(config);
+    for (nth, second) in listeners.iter().enumerate() {
+        if let Some(first) = listeners[..nth].iter().find(|first| first.clashes_with(second)) {
+            let problem = format!("`{}` has port {} there already", first.place, second.port);
+            return Err(document.refuse(&second.place, problem, "an address and a port of its own"));
+        }
+    }
+    Ok(())
+}
