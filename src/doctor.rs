@@ -134,6 +134,9 @@ fn examine(system: &System, config: Option<&NodeConfig>) -> Vec<Finding> {
         machine::forwarding(system),
         machine::clock_source(system),
     ];
+    if config.is_none_or(NodeConfig::has_ipv6) {
+        findings.push(machine::forwarding_v6(system));
+    }
     match config {
         Some(config) => findings.extend(links::examine(system, config)),
         None => findings.push(Finding::skipped("links", "no --config names any")),

@@ -67,15 +67,21 @@ pub(super) fn rp_filter(system: &System) -> Finding {
 
 /// Without it nobody beyond this machine can be reached through a TUN.
 pub(super) fn forwarding(system: &System) -> Finding {
-    const CHECK: &str = "forwarding";
-    match system.read("proc/sys/net/ipv4/ip_forward").as_deref() {
-        None => Finding::skipped(CHECK, "the kernel does not show it"),
-        Some("0") => Finding::warning(
-            CHECK,
-            "off: a node on a TUN reaches this machine alone",
-            "sysctl -w net.ipv4.ip_forward=1",
-        ),
-        Some(_) => Finding::ok(CHECK, "on"),
+    let on = "sysctl -w net.ipv4.ip_forward=1";
+    forwarding_of("forwarding", system.read("proc/sys/net/ipv4/ip_forward"), on)
+}
+
+pub(super) fn forwarding_v6(system: &System) -> Finding {
+    let on = "sysctl -w net.ipv6.conf.all.forwarding=1, and net.ipv6.conf.IF.accept_ra=2 for an interface IF that \
+              learns its address from a router";
+    forwarding_of("forwarding6", system.read("proc/sys/net/ipv6/conf/all/forwarding"), on)
+}
+
+fn forwarding_of(check: &'static str, switch: Option<String>, on: &str) -> Finding {
+    match switch.as_deref() {
+        None => Finding::skipped(check, "the kernel does not show it"),
+        Some("0") => Finding::warning(check, "off: a node on a TUN reaches this machine alone", on),
+        Some(_) => Finding::ok(check, "on"),
     }
 }
 

@@ -39,11 +39,12 @@ fn a_machine_in_order_has_nothing_to_mend() {
             ("dev/net/tun", ""),
             ("proc/sys/net/ipv4/conf/all/rp_filter", "2"),
             ("proc/sys/net/ipv4/ip_forward", "1"),
+            ("proc/sys/net/ipv6/conf/all/forwarding", "1"),
             (CLOCK, "tsc"),
         ],
     );
     let findings = examine(&machine.0, None);
-    for check in ["tun", "rp-filter", "forwarding", "clock"] {
+    for check in ["tun", "rp-filter", "forwarding", "forwarding6", "clock"] {
         assert_eq!(verdict(&findings, check), Verdict::Ok, "{check}");
     }
     assert_eq!(verdict(&findings, "links"), Verdict::Skipped);
@@ -57,17 +58,24 @@ fn what_is_wrong_is_found_with_its_remedy() {
             ("proc/sys/net/ipv4/conf/all/rp_filter", "0"),
             ("proc/sys/net/ipv4/conf/default/rp_filter", "1"),
             ("proc/sys/net/ipv4/ip_forward", "0"),
+            ("proc/sys/net/ipv6/conf/all/forwarding", "0"),
             (CLOCK, "acpi_pm"),
             (CLOCKS, "tsc acpi_pm"),
         ],
     );
     let findings = examine(&machine.0, None);
     assert_eq!(verdict(&findings, "tun"), Verdict::Failure);
-    for check in ["rp-filter", "forwarding", "clock"] {
+    for check in ["rp-filter", "forwarding", "forwarding6", "clock"] {
         assert_eq!(verdict(&findings, check), Verdict::Warning, "{check}");
     }
     let lines: String = findings.iter().map(line).collect();
-    for fix in ["modprobe tun", "rp_filter=2", "ip_forward=1", "echo tsc > /sys/devices"] {
+    for fix in [
+        "modprobe tun",
+        "rp_filter=2",
+        "ip_forward=1",
+        "ipv6.conf.all.forwarding=1",
+        "echo tsc > /sys/devices",
+    ] {
         assert!(lines.contains(fix), "{lines}");
     }
     let worse = findings.iter().filter(|finding| finding.verdict != Verdict::Ok && finding.fix.is_none());
@@ -90,6 +98,19 @@ fn the_links_of_a_configuration_are_looked_at() {
     assert_eq!(verdict(&findings, "device"), Verdict::Warning);
     let mtu = findings.iter().find(|finding| finding.check == "mtu").expect("it was looked at");
     assert!(mtu.found.contains("eth0 carries only 1400"), "{mtu:?}");
+}
+
+/// A machine without IPv6 is in order for a node without it.
+#[test]
+fn forwarding_of_ipv6_is_looked_at_for_nodes_that_have_it() {
+    let of = |test: &str, address: &str| {
+        let text = format!("node: {{ name: a, address: {address} }}\nlinks: [{{ kind: tun, name: hw9 }}]\n");
+        let machine = Machine::new(test, &[("node.yaml", &text)]);
+        let config = config::load(&machine.0.path("node.yaml")).expect("it is accepted");
+        examine(&machine.0, Some(&config)).iter().any(|finding| finding.check == "forwarding6")
+    };
+    assert!(!of("v4", "10.7.0.2/24"));
+    assert!(of("v6", "[10.7.0.2/24, \"fd07::2/64\"]"));
 }
 
 #[test]

@@ -50,6 +50,12 @@ impl NodeConfig {
         Some(endpoint::Route { to: route.to.0, link: link_id(nth), via })
     }
 
+    /// Whether the node has an IPv6 address anywhere.
+    pub(crate) fn has_ipv6(&self) -> bool {
+        let mut of_links = self.links.iter().flat_map(|link| &link.address);
+        of_links.any(is_v6) || self.node.address.iter().any(is_v6)
+    }
+
     /// How many stacks run side by side.
     pub(crate) fn shards(&self) -> u16 {
         self.links.iter().filter_map(|link| link.queues).max().unwrap_or(1)
@@ -58,6 +64,10 @@ impl NodeConfig {
     pub(crate) fn link_by_name(&self, name: &str) -> Option<usize> {
         self.links.iter().position(|link| link.name == name)
     }
+}
+
+fn is_v6(address: &Address) -> bool {
+    address.0.address().is_ipv6()
 }
 
 pub(crate) fn link_id(nth: usize) -> LinkId {
