@@ -22,7 +22,7 @@ impl NodeConfig {
             links,
             routes: self.routes.iter().filter_map(|route| self.route(route)).collect(),
             rules: self.core_rules(),
-            tcp: Arc::new(self.tcp.config()),
+            tcp: Arc::new(self.tcp_config()),
             ..EndpointConfig::new(first, key)
         }
     }
@@ -48,6 +48,17 @@ impl NodeConfig {
         let nth = self.link_by_name(&route.link)?;
         let via = route.via.map_or(NextHop::Link, NextHop::Neighbour);
         Some(endpoint::Route { to: route.to.0, link: link_id(nth), via })
+    }
+
+    /// What the kernel hands over as one read came at one instant: of the ACKs that an agent wants for it only the last
+    /// tells the kernel anything, so that the others are left out, unless the file wants them.
+    fn tcp_config(&self) -> TcpConfig {
+        let mut config = self.tcp.config();
+        let is_fast = self.links.iter().any(|link| link.kind == LinkKind::TunFast);
+        if self.tcp.ack_merge.is_none() && is_fast {
+            config.ack_merge = tcp::AckMerge::Read;
+        }
+        config
     }
 
     /// Whether the node has an IPv6 address anywhere.
