@@ -16,6 +16,7 @@ mod names;
 mod paths;
 mod privileges;
 mod relay;
+mod seats;
 pub(crate) mod snapshot;
 mod socks5;
 

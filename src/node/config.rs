@@ -242,6 +242,9 @@ pub(crate) struct Socks5 {
     /// How long a client may take to say where it wants to go.
     #[serde(default = "handshake_within")]
     pub(crate) handshake_within: Time,
+    /// How long what came for a client may wait for it before it gives its seat to the next, where none is free.
+    #[serde(default = "reads_within")]
+    pub(crate) reads_within: Time,
 }
 
 fn socks5_connections() -> usize {
@@ -250,6 +253,10 @@ fn socks5_connections() -> usize {
 
 fn handshake_within() -> Time {
     Time(Duration::from_secs(10))
+}
+
+fn reads_within() -> Time {
+    Time(Duration::from_secs(30))
 }
 
 #[derive(Clone, Debug, Deserialize)]

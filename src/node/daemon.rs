@@ -17,7 +17,7 @@ use hopwise_host::{
 use sd_notify::NotifyState;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
@@ -26,6 +26,7 @@ use super::control::{Request, Response};
 use super::metrics::{self, Adder, Sums};
 use super::names::Names;
 use super::relay::Relayed;
+use super::seats::Seats;
 use super::snapshot::{CaptureSnapshot, Snapshot};
 use super::socks5::{self, Server, Socks5Counts};
 use super::{forward, links, paths, privileges};
@@ -184,9 +185,9 @@ impl Daemon {
                 metrics::text(&Sums::total(&daemon.sums), &daemon.snapshot())
             }));
         }
-        if let Some(socks5) = socks5 {
+        if let (Some(socks5), Some(config)) = (socks5, &self.config.socks5) {
             let listener = TcpListener::from_std(socks5).map_err(system)?;
-            relays.spawn(socks5::serve(Arc::new(self.socks5_server()), listener, ending.clone()));
+            relays.spawn(socks5::serve(Arc::new(self.socks5_server(config)), listener, ending.clone()));
         }
         for bound in forwards {
             forward::start(bound, &self.forward_context(), &mut relays, &ending)?;
@@ -264,13 +265,12 @@ impl Daemon {
         }
     }
 
-    fn socks5_server(&self) -> Server {
-        let config = self.config.socks5.as_ref();
+    fn socks5_server(&self, config: &config::Socks5) -> Server {
         Server {
             shards: self.shards.clone(),
             names: Names::new(&self.config.hosts),
-            handshake_within: config.map_or(Duration::ZERO, |socks5| socks5.handshake_within.0),
-            seats: Arc::new(Semaphore::new(config.map_or(0, |socks5| socks5.connections))),
+            handshake_within: config.handshake_within.0,
+            seats: Seats::new(config.connections, config.reads_within.0),
             counts: Arc::clone(&self.socks5),
             relayed: Arc::clone(&self.relayed),
         }
@@ -346,6 +346,7 @@ impl Daemon {
             ("socks5-accepted", count(&socks5.accepted)),
             ("socks5-refused", count(&socks5.refused)),
             ("socks5-too-slow", count(&socks5.too_slow)),
+            ("socks5-gave-way", count(&socks5.gave_way)),
             ("socks5-not-connected", count(&socks5.not_connected)),
             ("socks5-open", count(&socks5.open)),
         ];

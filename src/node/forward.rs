@@ -145,7 +145,7 @@ async fn outward(context: Context, to: HostPort, client: TcpStream) {
     match connect_mesh(&context, &to).await {
         Ok(mesh) => {
             prepare(&client, &mesh);
-            drop(relay(client, mesh, &context.relayed).await);
+            drop(relay(client, mesh, &context.relayed, None).await);
         }
         Err(error) => tracing::warn!(%error, host = to.host, port = to.port, "forward"),
     }
@@ -155,7 +155,7 @@ async fn inward(context: Context, to: HostPort, mesh: MeshStream) {
     match connect_local(&context, &to).await {
         Ok(local) => {
             prepare(&local, &mesh);
-            drop(relay(local, mesh, &context.relayed).await);
+            drop(relay(local, mesh, &context.relayed, None).await);
         }
         Err(error) => {
             tracing::warn!(%error, host = to.host, port = to.port, "forward");

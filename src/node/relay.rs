@@ -8,6 +8,8 @@ use hopwise_host::TcpStream as MeshStream;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+use super::seats::Sitter;
+
 /// What one direction reads before it writes; with the sockets' own buffers this is all a slow reader ties up.
 const CHUNK: usize = 32 << 10;
 
@@ -31,20 +33,26 @@ pub(crate) fn prepare(local: &TcpStream, mesh: &MeshStream) {
 }
 
 /// Ends when both sides have closed, or when one breaks: then the other is dropped, which resets it where data is
-/// still unread. A side that closes for writing only (half-close) goes on reading.
-pub(crate) async fn relay<L, M>(local: L, mesh: M, relayed: &Relayed) -> io::Result<()>
+/// still unread. A side that closes for writing only (half-close) goes on reading. Who sits on the local side is told of
+/// what waits for it.
+pub(crate) async fn relay<L, M>(
+    local: L,
+    mesh: M,
+    relayed: &Relayed,
+    sitter: Option<&Sitter>,
+) -> io::Result<()>
 where
     L: AsyncRead + AsyncWrite,
     M: AsyncRead + AsyncWrite,
 {
     let (mut local_in, mut local_out) = tokio::io::split(local);
     let (mut mesh_in, mut mesh_out) = tokio::io::split(mesh);
-    let out = one_way(&mut local_in, &mut mesh_out, &relayed.to_mesh);
-    let back = one_way(&mut mesh_in, &mut local_out, &relayed.from_mesh);
+    let out = one_way(&mut local_in, &mut mesh_out, &relayed.to_mesh, None);
+    let back = one_way(&mut mesh_in, &mut local_out, &relayed.from_mesh, sitter);
     tokio::try_join!(out, back).map(|((), ())| ())
 }
 
-async fn one_way<R, W>(from: &mut R, to: &mut W, count: &AtomicU64) -> io::Result<()>
+async fn one_way<R, W>(from: &mut R, to: &mut W, count: &AtomicU64, reader: Option<&Sitter>) -> io::Result<()>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
@@ -56,7 +64,9 @@ where
             return to.shutdown().await;
         }
         // The next read waits until this is written: a reader that is slow stops its sender.
+        reader.inspect(|reader| reader.waits());
         to.write_all(&chunk[..read]).await?;
+        reader.inspect(|reader| reader.has_taken());
         count.fetch_add(u64::try_from(read).unwrap_or(0), Ordering::Relaxed);
     }
 }
@@ -88,7 +98,7 @@ mod tests {
             client.read_to_string(&mut answered).await.expect("its end arrives");
             (asked, answered)
         };
-        let both = async { tokio::join!(relay(local, mesh, &relayed), talk) };
+        let both = async { tokio::join!(relay(local, mesh, &relayed, None), talk) };
         let (ended, heard) = timeout(SOON, both).await.expect("it ends");
         ended.expect("both sides closed in order");
         assert_eq!(heard, ("question".to_owned(), "answer".to_owned()));
@@ -109,7 +119,7 @@ mod tests {
             }
         };
         tokio::select! {
-            _ = relay(local, mesh, &relayed) => panic!("nobody closed"),
+            _ = relay(local, mesh, &relayed, None) => panic!("nobody closed"),
             () = endless => {}
             () = tokio::time::sleep(Duration::from_secs(60)) => {}
         }
@@ -129,7 +139,7 @@ mod tests {
                 }
             }
         };
-        let both = async { tokio::join!(relay(local, mesh, &relayed), talk) };
+        let both = async { tokio::join!(relay(local, mesh, &relayed, None), talk) };
         let (ended, ()) = timeout(SOON, both).await.expect("it ends");
         assert!(ended.is_err());
     }

@@ -14,12 +14,13 @@ use hopwise_core::tcp::CloseReason;
 use hopwise_host::{ConnectError, Shards, TcpStream as MeshStream};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
 use super::names::Names;
 use super::relay::{Relayed, prepare, relay};
+use super::seats::{Seats, Sitter};
 
 use protocol::{LONGEST_MESSAGE, Read, Refused, Reply, Target};
 
@@ -36,6 +37,8 @@ pub(super) struct Socks5Counts {
     pub(super) refused: AtomicU64,
     /// Too slow to say where they want to go.
     pub(super) too_slow: AtomicU64,
+    /// Did not read what came for them while somebody else wanted their seat.
+    pub(super) gave_way: AtomicU64,
     /// Connections that did not come to stand.
     pub(super) not_connected: AtomicU64,
     pub(super) open: AtomicU64,
@@ -45,7 +48,7 @@ pub(super) struct Server {
     pub(super) shards: Shards,
     pub(super) names: Names,
     pub(super) handshake_within: Duration,
-    pub(super) seats: Arc<Semaphore>,
+    pub(super) seats: Seats,
     pub(super) counts: Arc<Socks5Counts>,
     pub(super) relayed: Arc<Relayed>,
 }
@@ -111,16 +114,11 @@ fn give_way(by_age: &mut VecDeque<AbortHandle>) {
 
 fn seat(server: &Arc<Server>, relays: &mut JoinSet<()>, client: TcpStream, target: Target) {
     let server = Arc::clone(server);
-    let seat = Arc::clone(&server.seats).try_acquire_owned().ok();
-    relays.spawn(async move { serve_one(&server, client, target, seat).await });
+    relays.spawn(async move { serve_one(&server, client, target).await });
 }
 
-async fn serve_one(
-    server: &Server,
-    mut client: TcpStream,
-    target: Target,
-    seat: Option<OwnedSemaphorePermit>,
-) {
+async fn serve_one(server: &Server, mut client: TcpStream, target: Target) {
+    let seat = server.seats.take().await;
     let connected = match seat {
         Some(_) => connect(server, &target).await,
         None => {
@@ -136,12 +134,19 @@ async fn serve_one(
         }
     };
     let told = timeout(server.handshake_within, client.write_all(&protocol::answer(reply, bound))).await;
-    if let (Ok(mesh), Ok(Ok(()))) = (connected, told) {
+    if let (Some(seat), Ok(mesh), Ok(Ok(()))) = (&seat, connected, told) {
         count(&server.counts.open);
-        prepare(&client, &mesh);
-        // Either side may break off at any time; the streams tell the other by ending.
-        let _ = relay(client, mesh, &server.relayed).await;
+        carry(server, client, mesh, seat.sitter()).await;
         server.counts.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+async fn carry(server: &Server, client: TcpStream, mesh: MeshStream, sitter: &Sitter) {
+    prepare(&client, &mesh);
+    tokio::select! {
+        // Either side may break off at any time; the streams tell the other by ending.
+        _ = relay(client, mesh, &server.relayed, Some(sitter)) => {}
+        () = sitter.told_to_go() => count(&server.counts.gave_way),
     }
 }
 
