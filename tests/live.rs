@@ -17,6 +17,8 @@ mod flood;
 mod handshake;
 #[path = "live/hostile.rs"]
 mod hostile;
+#[path = "live/killed.rs"]
+mod killed;
 #[path = "live/mesh.rs"]
 mod mesh;
 #[path = "live/namespace.rs"]

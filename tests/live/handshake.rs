@@ -1,13 +1,15 @@
-//! What is agreed on in the handshake, with everything that the kernel can be told to leave out, in both directions.
+//! What is agreed on in the handshake, with everything that the kernel can be told to leave out, in both directions
+//! and over both versions of IP. The switches under ipv4/ are those of IPv6, too.
 
 use std::io::{Read, Write};
+use std::net::IpAddr;
 
 use hopwise_core::endpoint::ListenOptions;
 use hopwise_core::tcp::Info;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::namespace::can_run;
-use crate::world::{KERNELS, OURS, World, within_patience};
+use crate::world::{KERNELS, KERNELS_V6, OURS, OURS_V6, World, within_patience};
 
 /// More than a window without scaling, so that scales are used where they are agreed on.
 const BYTES: usize = 300_000;
@@ -47,6 +49,44 @@ impl Offered {
     }
 }
 
+fn we_begin(world: &World, offered: Offered, to: IpAddr) {
+    let (listener, address) = world.kernel_listener(to);
+    let echo = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept()?;
+        let mut data = vec![0; BYTES];
+        stream.read_exact(&mut data)?;
+        stream.write_all(&data)
+    });
+    within_patience(async {
+        let mut stream = world.connect(address).await;
+        offered.check(&stream.info().expect("it is open"));
+        stream.write_all(&[7; BYTES]).await.expect("the connection holds");
+        let mut back = vec![0; BYTES];
+        stream.read_exact(&mut back).await.expect("all of it comes back");
+        assert!(back.iter().all(|byte| *byte == 7), "{to} {offered:?}");
+    });
+    echo.join().expect("the echo ends").expect("the kernel reads and writes");
+}
+
+fn the_kernel_begins(world: &World, offered: Offered, to: IpAddr) {
+    let listener = world.stack.listen(Some(to), 7, ListenOptions::default()).expect("the port is free");
+    let mut stream = world.kernel_connects((to, 7).into()).expect("we listen");
+    let kernel = std::thread::spawn(move || {
+        stream.write_all(&[9; BYTES])?;
+        let mut back = vec![0; BYTES];
+        stream.read_exact(&mut back).map(|()| back)
+    });
+    within_patience(async {
+        let mut stream = listener.accept().await.expect("the stack lives");
+        offered.check(&stream.info().expect("it is open"));
+        let mut data = vec![0; BYTES];
+        stream.read_exact(&mut data).await.expect("all of it comes");
+        stream.write_all(&data).await.expect("the connection holds");
+    });
+    let back = kernel.join().expect("the kernel's end ends").expect("the kernel reads and writes");
+    assert!(back.iter().all(|byte| *byte == 9), "{to} {offered:?}");
+}
+
 #[test]
 fn a_handshake_that_we_begin_agrees_on_what_the_kernel_has() {
     if !can_run("a_handshake_that_we_begin_agrees_on_what_the_kernel_has", &[]) {
@@ -55,22 +95,9 @@ fn a_handshake_that_we_begin_agrees_on_what_the_kernel_has() {
     let world = World::new();
     for offered in Offered::all() {
         offered.tell(&world);
-        let (listener, address) = world.kernel_listener(KERNELS);
-        let echo = std::thread::spawn(move || {
-            let (mut stream, _) = listener.accept()?;
-            let mut data = vec![0; BYTES];
-            stream.read_exact(&mut data)?;
-            stream.write_all(&data)
-        });
-        within_patience(async {
-            let mut stream = world.connect(address).await;
-            offered.check(&stream.info().expect("it is open"));
-            stream.write_all(&[7; BYTES]).await.expect("the connection holds");
-            let mut back = vec![0; BYTES];
-            stream.read_exact(&mut back).await.expect("all of it comes back");
-            assert!(back.iter().all(|byte| *byte == 7), "{offered:?}");
-        });
-        echo.join().expect("the echo ends").expect("the kernel reads and writes");
+        for to in [KERNELS, KERNELS_V6] {
+            we_begin(&world, offered, to);
+        }
     }
 }
 
@@ -80,23 +107,10 @@ fn a_handshake_that_the_kernel_begins_agrees_on_what_it_offers() {
         return;
     }
     let world = World::new();
-    let listener = world.stack.listen(Some(OURS), 7, ListenOptions::default()).expect("the port is free");
     for offered in Offered::all() {
         offered.tell(&world);
-        let mut stream = world.kernel_connects((OURS, 7).into()).expect("we listen");
-        let kernel = std::thread::spawn(move || {
-            stream.write_all(&[9; BYTES])?;
-            let mut back = vec![0; BYTES];
-            stream.read_exact(&mut back).map(|()| back)
-        });
-        within_patience(async {
-            let mut stream = listener.accept().await.expect("the stack lives");
-            offered.check(&stream.info().expect("it is open"));
-            let mut data = vec![0; BYTES];
-            stream.read_exact(&mut data).await.expect("all of it comes");
-            stream.write_all(&data).await.expect("the connection holds");
-        });
-        let back = kernel.join().expect("the kernel's end ends").expect("the kernel reads and writes");
-        assert!(back.iter().all(|byte| *byte == 9), "{offered:?}");
+        for to in [OURS, OURS_V6] {
+            the_kernel_begins(&world, offered, to);
+        }
     }
 }

@@ -1,0 +1,77 @@
+//! Daemons that are killed cannot take back what they changed in the system: the next one does.
+
+use std::fs;
+
+use rustix::process::Signal;
+
+use crate::field::{Daemon, Field, PAGE, SOCKS5, THROUGH, text};
+use crate::namespace::can_run;
+
+fn fetches_a_page(field: &Field) {
+    let page = field.curl(&[&THROUGH[..], &["http://10.9.0.2/"]].concat());
+    assert_eq!(text(&page.stdout), PAGE, "{}{}", text(&page.stderr), field.log());
+}
+
+fn kill(mut daemon: Daemon) {
+    daemon.tell(Signal::KILL);
+    assert_eq!(daemon.ended(), None, "a signal ended it");
+}
+
+#[test]
+fn the_rule_of_a_killed_raw_link_is_replaced_by_the_next_and_goes_with_that() {
+    if !can_run("the_rule_of_a_killed_raw_link_is_replaced_by_the_next", &["curl", "python3", "nft"]) {
+        return;
+    }
+    let field = Field::new("killed-raw");
+    let _server = field.serve(&field.web, "10.9.0.2", "80");
+    let path = field.path("node.yaml");
+    let rules = || text(&field.node.output(&["nft", "list", "ruleset"]).stdout);
+    let start = |address: &str| {
+        let config = format!(
+            "node: {{ name: n2, address: {address}/24 }}\nlinks: [{{ kind: raw, name: wire0 }}]\n\
+             control: {}\n{SOCKS5}\n",
+            field.path("control.sock")
+        );
+        fs::write(&path, config).expect("the folder can be written");
+        field.spawn(&path)
+    };
+    let first = start("10.9.0.7");
+    fetches_a_page(&field);
+    kill(first);
+    assert!(rules().contains("ip daddr 10.9.0.7 drop"), "{}", rules());
+    let mut second = start("10.9.0.8");
+    fetches_a_page(&field);
+    assert!(rules().contains("ip daddr 10.9.0.8 drop") && !rules().contains("10.9.0.7"), "{}", rules());
+    second.tell(Signal::TERM);
+    assert_eq!(second.ended(), Some(0), "{}", field.log());
+    assert_eq!(rules(), "");
+}
+
+/// A device that somebody made to stay keeps the flags that its user set, whoever comes next.
+#[test]
+fn the_flags_of_a_killed_fast_node_do_not_starve_the_plain_one_after_it() {
+    let name = "the_flags_of_a_killed_fast_node_do_not_starve_the_plain_one_after_it";
+    if !can_run(name, &["curl", "python3", "ethtool"]) {
+        return;
+    }
+    let field = Field::new("killed-fast");
+    fs::write(field.path("www/big"), vec![7; 2_000_000]).expect("the folder can be written");
+    let _server = field.serve(&field.web, "10.9.0.2", "80");
+    field.node.ip(&["tuntap", "add", "hw0", "mode", "tun"]);
+    let cuts = || {
+        let shown = text(&field.node.output(&["ethtool", "-k", "hw0"]).stdout);
+        shown.lines().any(|line| line.trim() == "tx-tcp-segmentation: on")
+    };
+    let fetches_much = || {
+        let big = field.curl(&[&THROUGH[..], &["http://10.9.0.2/big"]].concat());
+        assert_eq!(big.stdout.len(), 2_000_000, "{}{}", text(&big.stderr), field.log());
+    };
+    let fast = field.daemon_over("kind: tun-fast", SOCKS5);
+    fetches_much();
+    assert!(cuts());
+    kill(fast);
+    assert!(cuts(), "the device has kept them");
+    let _plain = field.daemon(SOCKS5);
+    assert!(!cuts());
+    fetches_much();
+}
