@@ -33,8 +33,8 @@ pub(crate) fn prepare(local: &TcpStream, mesh: &MeshStream) {
 }
 
 /// Ends when both sides have closed, or when one breaks: then the other is dropped, which resets it where data is
-/// still unread. A side that closes for writing only (half-close) goes on reading. Who sits on the local side is told of
-/// what waits for it.
+/// still unread. A side that closes for writing only (half-close) goes on reading. Who sits on the local side is told
+/// of what waits for it.
 pub(crate) async fn relay<L, M>(
     local: L,
     mesh: M,
