@@ -494,8 +494,11 @@ fn what_has_arrived_travels_with_the_request_and_with_the_reply() {
     }
 }
 
-/// What was told of arrivals: the peer, the ports (the peer's, ours) and the number.
-fn arrivals(orders: &[Order]) -> Vec<(IpAddr, Option<(u16, u16)>, Seq)> {
+/// A peer, the ports (the peer's, ours) and the number that has arrived there.
+type Arrival = (IpAddr, Option<(u16, u16)>, Seq);
+
+/// What was told of arrivals.
+fn arrivals(orders: &[Order]) -> Vec<Arrival> {
     let arrival = |order: &Order| match order {
         Order::Tell { peer, ports, event: PathEvent::AckSeq(seq), .. } => Some((*peer, *ports, *seq)),
         _ => None,
