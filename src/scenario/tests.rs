@@ -106,6 +106,15 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
         ("arms.x.set={ topology.hops: 0 }", "hops: 0"),
         ("rules=[{ match: { from: n9 }, receiver: dca }]", "`n9` is no peer"),
         ("rules=[{ receiver: dcaa }]", "dcaa"),
+    ] {
+        let refused = refused(&[set]);
+        assert!(refused.contains(problem), "{set}: {refused}");
+    }
+}
+
+#[test]
+fn channels_places_and_movements_that_make_no_sense_are_refused() {
+    for (set, problem) in [
         ("channel={ shadowing_db: -1 }", "shadowing_db: -1"),
         ("channel={ fading: rayleigh }", "`doppler_hz` is missing"),
         ("channel={ exponent: 3 }", "`exponent` changes nothing here; path_loss: log-distance beside it"),
