@@ -3,7 +3,8 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use hopwise_core::endpoint::ListenOptions;
+use hopwise_core::endpoint::{ConnectOptions, ListenOptions};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::namespace::can_run;
@@ -16,6 +17,7 @@ fn a_thousand_connections_of_the_kernels_are_served_at_once() {
     if !can_run("a_thousand_connections_of_the_kernels_are_served_at_once", &[]) {
         return;
     }
+    allow_descriptors();
     let world = World::new();
     let options = ListenOptions { backlog: CONNECTIONS, ..ListenOptions::default() };
     let listener = world.stack.listen(None, 7, options).expect("the port is free");
@@ -50,6 +52,58 @@ fn a_thousand_connections_of_the_kernels_are_served_at_once() {
         }
     });
     kernel.join().expect("the kernel's end ends").expect("every connection is served");
+}
+
+/// The kernel's end of each is a descriptor of this process, as they are in the other test.
+fn allow_descriptors() {
+    let most = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: most.maximum, ..most }).expect("up to the hard limit");
+}
+
+#[test]
+fn a_thousand_connections_of_ours_are_served_by_the_kernel_at_once() {
+    if !can_run("a_thousand_connections_of_ours_are_served_by_the_kernel_at_once", &[]) {
+        return;
+    }
+    allow_descriptors();
+    let world = World::new();
+    let (listener, address) = world.kernel_listener(KERNELS);
+    // All of them may wait to be accepted; who is dropped there would never hear of it, having nothing to say.
+    rustix::net::listen(&listener, CONNECTIONS as i32).expect("it listens");
+    let (open, opened) = std::sync::mpsc::channel();
+    let kernel = std::thread::spawn(move || -> std::io::Result<()> {
+        let streams: Vec<_> = listener.incoming().take(CONNECTIONS).collect::<Result<_, _>>()?;
+        open.send(()).expect("the test waits");
+        for mut stream in streams {
+            let mut data = Vec::new();
+            stream.read_to_end(&mut data)?;
+            stream.write_all(&data)?;
+        }
+        Ok(())
+    });
+    within_patience(async {
+        let mut connecting = tokio::task::JoinSet::new();
+        for _ in 0..CONNECTIONS {
+            let stack = world.stack.clone();
+            connecting.spawn(async move { stack.connect(address, &ConnectOptions::default()).await });
+        }
+        let connected = connecting.join_all().await;
+        opened.recv().expect("the kernel has accepted all of them");
+        let mut tasks = tokio::task::JoinSet::new();
+        for (number, stream) in connected.into_iter().enumerate() {
+            let mut stream = stream.expect("the kernel accepts");
+            tasks.spawn(async move {
+                stream.write_all(&question(number)).await?;
+                stream.shutdown().await?;
+                let mut answer = Vec::new();
+                stream.read_to_end(&mut answer).await.map(|_| assert_eq!(answer, question(number)))
+            });
+        }
+        while let Some(asked) = tasks.join_next().await {
+            asked.expect("the answer is right").expect("the connection holds");
+        }
+    });
+    kernel.join().expect("the kernel's end ends").expect("it reads and writes");
 }
 
 /// Ticks of the processor's time that a thread of this process has used.
