@@ -80,3 +80,15 @@ pub(super) fn saturation_kbps(phy: &Phy, mac: &MacConfig, stations: u32) -> f64 
         quiet * slot + one * (success * row + slot) + many * (collision + after_collision * success + slot);
     packets * f64::from(PAYLOAD) * 8.0 / time * 1e3
 }
+
+/// What two stations of one cell would carry, if of two frames that begin together one always came through.
+pub(super) fn without_collisions_kbps(phy: &Phy, mac: &MacConfig) -> f64 {
+    let windows = windows(phy, mac.short_retries);
+    let quiet = power(1.0 - attempts(&windows, 0.0), 2);
+    let us = |ns: u64| ns as f64 / 1e3;
+    let (slot, success) = (us(phy.slot_ns), us(phy.exchange_ns(PACKET) + phy.difs_ns()) + 4.0 / 3.0);
+    // Whoever succeeded draws 0 once in cw times.
+    let row = 1.0 / (1.0 - 1.0 / windows[0]);
+    let time = quiet * slot + (1.0 - quiet) * (success * row + slot);
+    (1.0 - quiet) * row * f64::from(PAYLOAD) * 8.0 / time * 1e3
+}

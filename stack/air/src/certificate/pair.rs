@@ -1,0 +1,62 @@
+//! Two stations that hear nobody but their common receiver: what theory says of them, frame by frame, from the
+//! profile's own figures. It knows no carrier, NAV or EIFS of the radio world's; chance alone moves it.
+
+use crate::dcf::{MacConfig, Rules};
+use crate::phy::Phy;
+use crate::random::{Purpose, Stream};
+use crate::saturated::{PACKET, PAYLOAD};
+
+const PACKETS: u64 = 50_000;
+
+/// One of the two.
+struct Sender {
+    /// Its slots count from here.
+    from: u64,
+    slots: u64,
+    cw: u16,
+    tries: u8,
+}
+
+/// What both carry together, in kbit/s of payload.
+pub(super) fn hidden_kbps(phy: &Phy, mac: &MacConfig) -> f64 {
+    let is_announced = mac.rts_threshold.is_some();
+    // What the other one does not hear, the answer that it does hear, and all that follows the first frame.
+    let (first, answer, rest) = if is_announced {
+        (phy.rts_ns(), phy.cts_ns(), phy.exchange_ns(PACKET) - phy.rts_ns())
+    } else {
+        (phy.data_ns(PACKET), phy.ack_ns(), phy.sifs_ns + phy.ack_ns())
+    };
+    let patience = if mac.rules == Rules::Ns2 { 4_000 } else { phy.slot_ns };
+    let mut chance = Stream::new(1, 0, Purpose::Traffic);
+    let mut draw = |cw: u16| u64::from(chance.below(u32::from(cw)));
+    let mut pair = [0; 2].map(|from| Sender { from, slots: draw(phy.cw.0), cw: phy.cw.0, tries: 0 });
+    let (mut garbled_until, mut packets, mut now) = (0, 0, 0);
+    while packets < PACKETS {
+        let starts = [0, 1].map(|n: usize| pair[n].from + pair[n].slots * phy.slot_ns);
+        let (n, other) = if starts[0] <= starts[1] { (0, 1) } else { (1, 0) };
+        now = starts[n];
+        let end = now + first;
+        if now < garbled_until || starts[other] < end {
+            garbled_until = garbled_until.max(end);
+            let sender = &mut pair[n];
+            sender.tries = (sender.tries + 1) % mac.short_retries;
+            sender.cw = if sender.tries == 0 { phy.cw.0 } else { (2 * sender.cw + 1).min(phy.cw.1) };
+            sender.from = end + phy.sifs_ns + answer + patience + phy.difs_ns();
+            sender.slots = draw(sender.cw);
+            continue;
+        }
+        packets += 1;
+        let answered = end + phy.sifs_ns;
+        let next = end + rest + phy.difs_ns();
+        pair[n] = Sender { from: next, slots: draw(phy.cw.0), cw: phy.cw.0, tries: 0 };
+        if starts[other] <= answered {
+            // It began just before the answer, into which its frame falls.
+            garbled_until = starts[other] + first;
+        } else {
+            let waiting = &mut pair[other];
+            waiting.slots -= answered.saturating_sub(waiting.from) / phy.slot_ns;
+            waiting.from = waiting.from.max(next);
+        }
+    }
+    (packets * u64::from(PAYLOAD) * 8) as f64 / now as f64 * 1e6
+}
