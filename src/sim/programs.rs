@@ -93,9 +93,17 @@ pub struct AgentsAtEnd {
     pub receiver: String,
     pub senders: String,
     pub shadows: String,
-    /// What the peer did not agree to.
+    /// What the peer did not agree to, or was never seen to do.
     pub receiver_lacks: Vec<Lacking>,
     pub senders_lack: Vec<Lacking>,
+}
+
+impl AgentsAtEnd {
+    fn of(now: Instant, node: &Node, conn: ConnId) -> Option<AgentsAtEnd> {
+        let Info { receiver, senders, shadows, receiver_lacks, senders_lack, .. } =
+            node.endpoint().info(now, conn).ok()?;
+        Some(AgentsAtEnd { receiver, senders, shadows, receiver_lacks, senders_lack })
+    }
 }
 
 impl Seen {
@@ -103,12 +111,9 @@ impl Seen {
         Seen { tally: Tally { counts_from, ..Tally::default() }, ..Seen::default() }
     }
 
-    /// A connection has begun, or the peer has answered.
+    /// A connection has begun, the peer has answered, or it is over.
     fn note(&mut self, now: Instant, node: &Node, conn: ConnId) {
-        if let Ok(info) = node.endpoint().info(now, conn) {
-            let Info { receiver, senders, shadows, receiver_lacks, senders_lack, .. } = info;
-            self.agents = Some(AgentsAtEnd { receiver, senders, shadows, receiver_lacks, senders_lack });
-        }
+        self.agents = AgentsAtEnd::of(now, node, conn).or(self.agents.take());
     }
 
     /// A connection can carry data.
@@ -118,6 +123,7 @@ impl Seen {
 
     /// A connection ends here, whatever its last segments may still do.
     fn let_go(&mut self, now: Instant, node: &mut Node, conn: ConnId) {
+        self.note(now, node, conn);
         self.past.add(now, node, conn);
         // One that has failed is gone already.
         let _ = node.with_endpoint(now, |endpoint| endpoint.close(now, conn));
@@ -125,6 +131,7 @@ impl Seen {
 
     /// The same at once, with all that was written and has not left.
     fn cut_off(&mut self, now: Instant, node: &mut Node, conn: ConnId) {
+        self.note(now, node, conn);
         self.past.add(now, node, conn);
         let _ = node.with_endpoint(now, |endpoint| endpoint.abort(now, conn));
     }
@@ -283,12 +290,14 @@ impl Flow {
     }
 
     /// Those at this end of the last connection.
-    pub fn agents(&self) -> Option<&AgentsAtEnd> {
-        match &self.end {
-            End::Client(client) => client.seen.agents.as_ref(),
-            End::Server(server) => server.seen.agents.as_ref(),
-            _ => None,
-        }
+    pub fn agents(&self, now: Instant, node: &Node) -> Option<AgentsAtEnd> {
+        let seen = match &self.end {
+            End::Client(client) => &client.seen,
+            End::Server(server) => &server.seen,
+            _ => return None,
+        };
+        let open = self.conn().and_then(|conn| AgentsAtEnd::of(now, node, conn));
+        open.or_else(|| seen.agents.clone())
     }
 
     /// To the other end, as known when data could first leave.

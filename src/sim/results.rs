@@ -155,9 +155,10 @@ fn row(world: &World<Host>, flow: &FlowPlan, index: u16, (way, counted_s): (Way,
     let tally = receives.map(Flow::tally).unwrap_or_default();
     let goodput_kbps =
         if counted_s > 0.0 { tally.counted_bytes as f64 * 8.0 / counted_s / 1000.0 } else { 0.0 };
-    let agents = receives.and_then(Flow::agents).zip(sends.and_then(Flow::agents)).map(|(to, from)| {
-        let (senders, senders_lack) = (from.senders.clone(), from.senders_lack.clone());
-        AgentsAtEnd { senders, senders_lack, ..to.clone() }
+    let agents = |flow: Option<&Flow>, host: &Host| flow?.agents(world.now(), host.node());
+    let agents = agents(receives, to).zip(agents(sends, from)).map(|(to, from)| {
+        let AgentsAtEnd { senders, senders_lack, .. } = from;
+        AgentsAtEnd { senders, senders_lack, ..to }
     });
     let opener = [sends, receives].into_iter().flatten().find(|flow| flow.is_opener());
     let completions = opener.filter(|_| way == Way::First).and_then(Flow::completions);

@@ -13,7 +13,8 @@
 //! | hold | time | 100ms | the longest that an in-order segment waits |
 //!
 //! Deviations: segments are counted, not full-sized segments. A peer that does not ask is answered as by
-//! `delayed`.
+//! `delayed`. The handshake does not show whether a peer that knows the option will ask or only obeys: where data came
+//! and nothing asked, `rate-request` is reported as lacking, and traced when the peer's data is over.
 
 use std::time::Duration;
 

@@ -2,15 +2,16 @@
 //!
 //! Source: the TCP ACK Rate Request option (draft-ietf-tcpm-ack-rate-request). Who obeys is `tarr`.
 //!
-//! Rule: the first data segment asks, every `every`-th after it asks again, and so does whatever is sent again;
-//! a request that is lost is made good so. n = 0 asks for one ACK at once each time.
+//! Rule: the first data segment asks, every `every`-th after it asks again, and so does what follows anything that
+//! was sent again; a request that is lost is made good so. n = 0 asks for one ACK at once each time.
 //!
 //! | parameter | unit | default | meaning |
 //! |---|---|---|---|
 //! | r | segments | needed | how many segments are to share an ACK |
 //! | every | segments | 32 | how often it asks again |
 //!
-//! Deviations: none. A peer that does not know the option is not asked.
+//! Deviations: a peer that does not know the option is not asked. One that knows it and only asks itself is asked in
+//! vain: nothing in the option tells it from one that obeys.
 
 use hopwise_core::agent::{Allowance, DataNote, Needs, SendView, SenderAgent, Sent, SentKind};
 use hopwise_core::{Seq, ignores};

@@ -247,6 +247,20 @@ fn what_the_peer_did_not_agree_to_stands_in_the_result() {
     assert_eq!((done.flows[0].receiver_lacks.len(), done.flows[0].sender_lacks.len()), (0, 0));
 }
 
+/// Both ends obey ACK-rate requests, so that each offers what one that sends them would: only the data tells.
+#[test]
+fn a_peer_that_never_asks_stands_in_the_result_whether_its_data_ends_or_not() {
+    for traffic in ["bytes: 20kB", "start: 0s"] {
+        let traffic = format!("{{ from: first, to: last, kind: bulk, {traffic} }}");
+        let lacks = |sender: &str| {
+            let arms = format!("arms={{ x: {{ receiver: tarr, sender: {sender} }} }}");
+            result_with(&traffic, &[&arms]).flows[0].receiver_lacks.clone()
+        };
+        assert_eq!(lacks("[newreno]"), ["rate-request"], "{traffic}");
+        assert_eq!(lacks("[newreno, \"ask-rate:4\"]"), [""; 0], "{traffic}");
+    }
+}
+
 /// What a rule leaves out is the arm's; and an arm may be watched as a whole.
 #[test]
 fn a_rule_that_names_shadows_alone_leaves_the_arm_its_agents() {

@@ -243,6 +243,8 @@ struct Rcv {
     tuning: window::Tuning,
     /// The application will read no more.
     is_deaf: bool,
+    /// An ACK-rate request has come that the receiver agent heard.
+    was_asked: bool,
 }
 
 /// RFC 3168 §6.1.
@@ -346,6 +348,9 @@ impl Connection {
             return;
         }
         self.closed = Some(reason);
+        if !self.state.peer_has_closed() {
+            self.trace_never_asked(cx);
+        }
         // In TIME-WAIT the application was told already.
         self.events.closed |= self.state != StateName::TimeWait;
         self.enter(cx, StateName::Closed);

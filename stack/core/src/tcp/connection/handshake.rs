@@ -289,8 +289,22 @@ impl Connection {
 
     /// What the receiver agent does without.
     pub(super) fn receiver_lacks(&self) -> Vec<Lacking> {
-        let needs = self.ledger.needs();
-        self.with_cookie(self.peer.receiver_lacks(needs).collect())
+        let agreed = self.peer.receiver_lacks(self.ledger.needs());
+        let unasked = self.was_never_asked().then_some(Lacking::RateRequest);
+        self.with_cookie(agreed.chain(unasked).collect())
+    }
+
+    /// An end that obeys ACK-rate requests offers what one that sends them does: which of them the peer is, its data
+    /// shows. So far nothing has asked.
+    fn was_never_asked(&self) -> bool {
+        self.peer.obey_rate && !self.rcv.was_asked && self.stats.bytes_received > 0
+    }
+
+    /// For when the peer's data is over.
+    pub(super) fn trace_never_asked(&self, cx: &mut Cx<'_>) {
+        if self.was_never_asked() {
+            cx.trace(TraceKind::Fallback(Lacking::RateRequest));
+        }
     }
 
     pub(super) fn senders_lack(&self) -> Vec<Lacking> {
@@ -460,6 +474,7 @@ impl Rcv {
             dsack: None,
             tuning: window::Tuning::default(),
             is_deaf: false,
+            was_asked: false,
         }
     }
 }

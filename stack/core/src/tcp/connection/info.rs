@@ -100,7 +100,8 @@ pub struct Info {
     pub probes: u8,
     pub since_last_sent: Option<Duration>,
     pub since_last_received: Option<Duration>,
-    /// What the peer did not agree to, so that agents follow their written fallbacks; nothing before it answered.
+    /// What the peer did not agree to, or did not do so far although it could have been meant to (it never asked by
+    /// ACK-rate requests), so that agents follow their written fallbacks; nothing before it answered.
     pub receiver_lacks: Vec<Lacking>,
     pub senders_lack: Vec<Lacking>,
     /// ACKs that each shadow would have sent.

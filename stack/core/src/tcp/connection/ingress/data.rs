@@ -128,6 +128,7 @@ impl Connection {
             Some(RateRequest::Ask(rate)) if self.peer.obey_rate => Some(rate),
             _ => None,
         };
+        self.rcv.was_asked |= rate_asked.is_some();
         let (bytes, read) = match inserted.advanced {
             0 => (segment.payload.len() as u32, len),
             advanced => (advanced, advanced.min(len)),
@@ -187,6 +188,7 @@ impl Connection {
         self.rcv.edge = self.rcv.edge.max(self.rcv.nxt);
         self.events.peer_closed = true;
         self.events.readable = true;
+        self.trace_never_asked(cx);
         self.force_ack(cx, AckKind::InOrder, Why::plain(Rule::Forced));
         match self.state {
             StateName::FinWait1 => self.enter(cx, StateName::Closing),
