@@ -5,6 +5,7 @@ use std::io::{self, BufWriter, Write};
 use clap::{Args, Subcommand};
 use hopwise_agents::Descriptor;
 use hopwise_agents::registry::{self, Kind};
+use hopwise_agents::spec::nearest;
 
 use crate::failure::Failure;
 
@@ -52,11 +53,32 @@ fn find(name: &str) -> Result<Vec<&'static Descriptor>, Failure> {
     let found: Vec<_> = registry::find(name).collect();
     if found.is_empty() {
         let kinds = [Kind::Receiver, Kind::Sender, Kind::BaseStation];
-        let known: Vec<_> = kinds.into_iter().flat_map(registry::names).collect();
-        let problem = format_args!("no agent is called that; accepted: {}", known.join(", "));
-        return Err(Failure::refused(name, problem));
+        let mut known: Vec<_> = Vec::new();
+        for named in kinds.into_iter().flat_map(registry::names) {
+            // `train` is a name of both kinds.
+            if !known.contains(&named) {
+                known.push(named);
+            }
+        }
+        return Err(Failure::refused(name, unknown(name, &known)));
     }
     Ok(found)
+}
+
+/// A spec is what agents are chosen by, so that one is easily given here, too.
+fn unknown(name: &str, known: &[&str]) -> String {
+    let bare = name
+        .split(['(', ')', ':', '[', ']', ',', '"'])
+        .find(|word| !word.trim().is_empty())
+        .unwrap_or_default()
+        .trim();
+    let advice = if known.contains(&bare) {
+        format!("a name alone is wanted: `{bare}`; ")
+    } else {
+        let nearest = nearest(bare, known.iter().copied());
+        nearest.map_or(String::new(), |nearest| format!("did you mean `{nearest}`? "))
+    };
+    format!("no agent is called that; {advice}accepted: {}", known.join(", "))
 }
 
 /// A reader that has seen enough, such as `head`, closes the pipe; that is no failure.

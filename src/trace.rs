@@ -27,7 +27,7 @@ pub(crate) struct Arguments {
     /// The trace; - reads standard input
     file: PathBuf,
     /// Only this connection; 0 stands for what concerns none
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_number)]
     conn: Option<u32>,
     /// Only from this time on: 1.5s, 200ms, 300us, or plain seconds
     #[arg(long, value_name = "T", value_parser = parse_time)]
@@ -46,6 +46,11 @@ pub(crate) struct Arguments {
     /// One JSON object a line
     #[arg(long)]
     json: bool,
+}
+
+fn parse_number(text: &str) -> Result<u32, String> {
+    text.parse()
+        .map_err(|_| format!("expected the number of a connection, 0 to {}, as in the trace", u32::MAX))
 }
 
 impl Arguments {

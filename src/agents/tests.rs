@@ -68,7 +68,23 @@ fn a_program_gets_the_same_as_objects() {
 fn an_unknown_name_is_refused_with_those_that_there_are() {
     let Err(failure) = find("dcaa") else { panic!("no agent is called so") };
     let text = failure.to_string();
-    assert!(text.starts_with("dcaa: no agent is called that; accepted: immediate, delayed,"), "{text}");
+    let wanted = "dcaa: no agent is called that; did you mean `dca`? accepted: immediate, delayed,";
+    assert!(text.starts_with(wanted), "{text}");
+}
+
+#[test]
+fn a_spec_in_place_of_a_name_is_answered_with_the_name() {
+    for (given, wanted) in [
+        ("dca:hybrid", "a name alone is wanted: `dca`; accepted:"),
+        ("[newreno, limit:4]", "a name alone is wanted: `newreno`; accepted:"),
+        ("dup-count(delayed)", "a name alone is wanted: `dup-count`; accepted:"),
+        ("delaid:d=3", "did you mean `delayed`? accepted:"),
+        ("", "no agent is called that; accepted:"),
+        ("nobody", "no agent is called that; accepted:"),
+    ] {
+        let Err(failure) = find(given) else { panic!("no agent is called `{given}`") };
+        assert!(failure.to_string().contains(wanted), "{given}: {failure}");
+    }
 }
 
 #[test]

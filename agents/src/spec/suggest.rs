@@ -1,15 +1,18 @@
 //! The accepted name that comes nearest to a wrong one.
 
+use std::cmp::Reverse;
+
 /// At most this many letters are compared: longer texts resemble no name, and the work stays bounded.
 const LONGEST: usize = 32;
 
-/// The candidate that needs the fewest changes, when it needs few.
+/// The candidate that needs the fewest changes, when it needs few; of several the one that begins most alike.
 pub fn nearest<'a>(wrong: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if wrong.chars().count() > LONGEST {
         return None;
     }
-    let enough = |(changes, name): &(usize, &str)| *changes <= name.len().div_ceil(3);
-    candidates.map(|name| (changes_between(wrong, name), name)).filter(enough).min().map(|(_, name)| name)
+    let alike = |name: &str| wrong.chars().zip(name.chars()).take_while(|(a, b)| a == b).count();
+    let measured = candidates.map(|name| (changes_between(wrong, name), Reverse(alike(name)), name));
+    measured.filter(|(changes, _, name)| *changes <= name.len().div_ceil(3)).min().map(|(.., name)| name)
 }
 
 /// Letters to insert, delete or exchange, or neighbours to swap (optimal string alignment).
@@ -42,6 +45,12 @@ mod tests {
         assert_eq!(changes_between("delayyed", "delayed"), 1);
         assert_eq!(changes_between("delaxed", "delayed"), 1);
         assert_eq!(changes_between("", "cubic"), 5);
+    }
+
+    #[test]
+    fn of_names_that_are_equally_near_the_one_that_begins_alike_is_suggested() {
+        assert_eq!(nearest("dcaa", ["daa", "dca"].into_iter()), Some("dca"));
+        assert_eq!(nearest("daaa", ["daa", "dca"].into_iter()), Some("daa"));
     }
 
     #[test]
