@@ -267,7 +267,7 @@ mod tests {
 
     /// Table I, with a window that is larger than every limit, one that is smaller, and one that is not told.
     #[test]
-    fn the_limits_are_those_of_the_paper() {
+    fn the_limits_are_those_of_table_1() {
         let wanted = |spec: &str, cwnd: Option<u16>, hops: Option<u8>| {
             let mut seat = Seat::new(spec);
             seat.show(cwnd, hops, None);

@@ -70,6 +70,43 @@ fn every_agent_has_a_row_in_the_readme() {
     }
 }
 
+/// What rules and scenarios name must not go.
+#[test]
+fn every_agent_of_the_papers_is_registered() {
+    let receivers = [
+        "immediate",
+        "delayed",
+        "altman-jimenez",
+        "daa",
+        "dca",
+        "tda",
+        "ada",
+        "adw",
+        "aad",
+        "tack",
+        "tarr",
+        "train",
+        "dup-count",
+    ];
+    let senders = [
+        "newreno",
+        "cubic",
+        "westwood",
+        "train",
+        "limit",
+        "cwl",
+        "paced",
+        "tcp-ap",
+        "elfn",
+        "pgy",
+        "daa-peer",
+        "tell-cwnd",
+        "ask-rate",
+    ];
+    assert!(registry::names(Kind::Receiver).eq(receivers));
+    assert!(registry::names(Kind::Sender).eq(senders));
+}
+
 #[test]
 fn every_agent_is_made_under_every_profile() {
     for profile in [Profile::Modern, Profile::Ns2] {
