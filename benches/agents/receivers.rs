@@ -13,7 +13,7 @@ use hopwise_core::agent::{
 
 use crate::clock::cost_ns;
 use crate::row::Row;
-use crate::{least_in_turn, more};
+use crate::{goal_ns, least_in_turn, more};
 
 const SEGMENTS: u64 = 20_000;
 const BYTES: u32 = 1_000;
@@ -23,10 +23,10 @@ const CEILING: Duration = Duration::from_millis(490);
 
 pub(crate) fn rows() -> Vec<Row> {
     let plainest = || cost("immediate");
-    let mut rows = vec![Row::alone("immediate", "ns/segment", least_in_turn(plainest, plainest).0)];
+    let mut rows = vec![Row::plainest("immediate", "ns/segment", least_in_turn(plainest, plainest).0)];
     for agent in registry::all().iter().filter(|agent| agent.kind() == Kind::Receiver).skip(1) {
         let spec = if agent.wraps() { format!("{}(immediate)", agent.name) } else { agent.name.to_owned() };
-        rows.push(Row::alone(&*spec, "ns more", more(|| cost(&spec), plainest)));
+        rows.push(Row::more(&*spec, more(|| cost(&spec), plainest), Some(goal_ns(agent.name))));
     }
     rows
 }

@@ -15,7 +15,7 @@ use hopwise_core::{Instant, Seq};
 
 use crate::clock::cost_ns;
 use crate::row::Row;
-use crate::{least_in_turn, more};
+use crate::{goal_ns, least_in_turn, more};
 
 const SEGMENTS: u64 = 20_000;
 const MSS: u32 = 1_000;
@@ -24,7 +24,7 @@ const GAP: Duration = Duration::from_millis(4);
 
 pub(crate) fn rows() -> Vec<Row> {
     let plainest = || cost("[newreno]");
-    let mut rows = vec![Row::alone("[newreno]", "ns/segment", least_in_turn(plainest, plainest).0)];
+    let mut rows = vec![Row::plainest("[newreno]", "ns/segment", least_in_turn(plainest, plainest).0)];
     for agent in registry::all().iter().filter(|agent| agent.kind() == Kind::Sender).skip(1) {
         let needed = if agent.params.iter().any(is_needed) { ":4" } else { "" };
         let list = if agent.owns_cwnd() {
@@ -32,7 +32,7 @@ pub(crate) fn rows() -> Vec<Row> {
         } else {
             format!("[newreno, {}{needed}]", agent.name)
         };
-        rows.push(Row::alone(&*list, "ns more", more(|| cost(&list), plainest)));
+        rows.push(Row::more(&*list, more(|| cost(&list), plainest), Some(goal_ns(agent.name))));
     }
     rows
 }
