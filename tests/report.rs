@@ -81,11 +81,18 @@ fn figures() -> Vec<String> {
     ids
 }
 
-/// What a hand on the slider does.
-const PLAYS: &str = "for (const range of document.querySelectorAll('.player input')) {
-    range.value = '200';
-    range.dispatchEvent(new Event('input'));
-}";
+/// What a hand on the slider does, after one has chosen what is played.
+fn plays(chosen: &str) -> String {
+    format!(
+        "for (const player of document.querySelectorAll('.player')) {{
+            const [select, range] = player.querySelectorAll('select, input');
+            select.value = '{chosen}';
+            select.dispatchEvent(new Event('change'));
+            range.value = '500';
+            range.dispatchEvent(new Event('input'));
+        }}"
+    )
+}
 
 fn browser() -> Option<&'static str> {
     let is_there =
@@ -133,10 +140,17 @@ fn a_browser_shows_all_figures_and_meets_no_error() {
     assert_eq!((players, dom.matches(" hidden=\"\"").count()), (HOPS.len(), 0), "every map can be played");
     let still = |dom: &str| dom.matches("class=\"air\"></g>").count();
     assert_eq!(still(&dom), HOPS.len() * ARMS.len(), "nothing is on the air until somebody plays");
-    let played = page.replace("</body>", &format!("<script>{PLAYS}</script></body>"));
-    std::fs::write(&file, played).expect("a file");
-    let (dom, _) = run_browser(browser, &profile, &["--dump-dom"], &file);
-    assert!(still(&dom) < HOPS.len(), "{} maps show nothing after 100 ms", still(&dom));
+    assert_eq!(dom.matches("<option").count(), HOPS.len() * 9, "the whole run, and eight stretches");
+    // Half a run of 40 s on, and half of the fourth stretch.
+    for (chosen, sees, at) in [("0", "class=\"busy\"", "20.0 s"), ("4", "class=\"f-", "75.0 ms")] {
+        let played = page.replace("</body>", &format!("<script>{}</script></body>", plays(chosen)));
+        std::fs::write(&file, played).expect("a file");
+        let (dom, _) = run_browser(browser, &profile, &["--dump-dom"], &file);
+        assert!(still(&dom) < HOPS.len(), "{} maps show nothing at {at}", still(&dom));
+        let air: Vec<&str> = dom.split("class=\"air\">").skip(1).collect();
+        assert!(air.iter().any(|air| air[..air.find("</g>").expect("its end")].contains(sees)), "{sees}");
+        assert_eq!(dom.matches(&format!("{at}</output>")).count(), HOPS.len(), "{at}");
+    }
     std::fs::write(&file, page).expect("a file");
     let _ = std::fs::remove_dir_all(&profile);
 }

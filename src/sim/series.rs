@@ -1,10 +1,11 @@
-//! What happens over time in one run, sampled: windows, sequence numbers, queues, places, and the frames of its end.
+//! What happens over time in one run, sampled: windows, sequence numbers, queues, places, what each radio has sent and
+//! lost so far, and every frame of a few stretches.
 //!
-//! A sample looks and changes nothing, so that a run with a series is the run without it. Frames are watched in the
-//! last stretch alone, since watching them costs time; what a series holds is bounded whatever the run's length.
+//! A sample looks and changes nothing, so that a run with a series is the run without it. Frames are watched in short
+//! stretches alone, since watching them costs time; what a series holds is bounded whatever the run's length.
 
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 use std::rc::Rc;
 use std::time::Duration;
@@ -27,11 +28,14 @@ const SAMPLES: u32 = 400;
 /// Of the flows and nodes beyond these there are no samples.
 const MOST_FLOWS: usize = 16;
 const MOST_NODES: usize = 64;
-/// The stretch at the end whose frames are kept, and how many at most.
-const STRETCH: Duration = Duration::from_millis(500);
-const MOST_FRAMES: usize = 3_000;
+/// What radios have sent and lost is noted at every so manyth sample.
+const SAMPLES_A_COUNT: u32 = 4;
+/// Stretches whose frames are kept, from the run's beginning to its end, and how many frames of each at most.
+const STRETCHES: u32 = 8;
+const STRETCH: Duration = Duration::from_millis(150);
+const MOST_FRAMES: usize = 500;
 
-/// Whether the end's frames are kept; somebody else may be watching them already.
+/// Whether stretches of frames are kept; somebody else may be watching them already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frames {
     Keep,
@@ -45,22 +49,67 @@ pub fn run(simulation: &mut Simulation, names: &[String], frames: Frames) -> Str
     simulation.world().keep_ledgers();
     let mut writer = Writer::new(simulation, names);
     let step = simulation.plan().duration / SAMPLES;
-    let stretch = simulation.plan().duration.min(STRETCH);
-    let mut seen = None;
+    let mut watcher = Watcher::new(simulation, frames);
     for sample in 0..=SAMPLES {
         let at = if sample == SAMPLES { end } else { begins + step * sample };
-        if frames == Frames::Keep && seen.is_none() && at + stretch > end {
-            simulation.run_until(begins + (simulation.plan().duration - stretch));
-            seen = Some(watch(simulation));
-        }
-        simulation.run_until(at);
+        watcher.run_until(simulation, at);
         writer.sample(simulation, at);
+        if sample % SAMPLES_A_COUNT == 0 {
+            writer.counts(simulation, at);
+        }
     }
     writer.airtime(simulation, end);
-    for event in seen.iter().flat_map(|seen| seen.take()) {
-        writer.frame(&event);
+    for (Stretch { from, to }, frames) in watcher.seen {
+        writer.write("stretch", "all", from, &((to.0 - from.0) / 1_000).to_string());
+        frames.take().iter().for_each(|event| writer.frame(event));
     }
     writer.text
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    from: Instant,
+    to: Instant,
+}
+
+/// Watches frames stretch by stretch while a run goes on.
+struct Watcher {
+    /// What is to come, or under way.
+    left: VecDeque<Stretch>,
+    seen: Vec<(Stretch, Rc<RefCell<Vec<FrameEvent>>>)>,
+    is_watching: bool,
+}
+
+impl Watcher {
+    fn new(simulation: &Simulation, frames: Frames) -> Watcher {
+        let (begins, end) = (simulation.plan().begins(), simulation.plan().end());
+        let duration = simulation.plan().duration;
+        let lasts = STRETCH.min(duration / (2 * STRETCHES));
+        let stretch = |nth: u32| {
+            let from = begins + (duration - lasts) / (STRETCHES - 1) * nth;
+            Stretch { from, to: (from + lasts).min(end) }
+        };
+        let count = if frames == Frames::Keep { STRETCHES } else { 0 };
+        Watcher { left: (0..count).map(stretch).collect(), seen: Vec::new(), is_watching: false }
+    }
+
+    fn run_until(&mut self, simulation: &mut Simulation, at: Instant) {
+        while let Some(stretch) = self.left.front().copied() {
+            if !self.is_watching && stretch.from <= at {
+                simulation.run_until(stretch.from);
+                self.seen.push((stretch, watch(simulation)));
+                self.is_watching = true;
+            }
+            if !self.is_watching || stretch.to > at {
+                break;
+            }
+            simulation.run_until(stretch.to);
+            simulation.world().leave_frames();
+            self.is_watching = false;
+            self.left.pop_front();
+        }
+        simulation.run_until(at);
+    }
 }
 
 fn watch(simulation: &mut Simulation) -> Rc<RefCell<Vec<FrameEvent>>> {
@@ -187,6 +236,17 @@ impl<'a> Writer<'a> {
         self.note("sent_bytes", who, at, sent_once.to_string());
         self.note("sent_again_segments", who, at, stats.segments_retransmitted.to_string());
         self.note("timeouts", who, at, stats.timeouts.to_string());
+    }
+
+    /// What each radio has sent until now, and how much of what was for it was lost to other frames.
+    fn counts(&mut self, simulation: &Simulation, at: Instant) {
+        for node in 0..self.names.len().min(MOST_NODES) {
+            if simulation.plan.places[node].is_some() {
+                let (stats, name) = (*simulation.world.stats(node as u32), self.names[node].clone());
+                self.note("frames_sent", &name, at, stats.frames_sent.total().to_string());
+                self.note("frames_lost", &name, at, stats.collisions.to_string());
+            }
+        }
     }
 
     /// Where each radio's time went in the whole run.

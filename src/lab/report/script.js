@@ -1,10 +1,16 @@
 "use strict";
-// Plays the last frames of the runs on their maps. Everything else on the page works without this.
+// Plays the runs on their maps: the whole run in steps, or a stretch of it frame by frame. Everything else on the page
+// works without this.
 (function () {
   const SVG = "http://www.w3.org/2000/svg";
   const KINDS = ["rts", "cts", "data", "ack"];
-  // So many milliseconds on the screen for one on the air.
-  const SLOWER = 25;
+  // So many milliseconds on the screen for one on the air, in a stretch.
+  const SLOWER = 40;
+  // So long a whole run takes on the screen.
+  const WHOLE_MS = 25000;
+  // Packets up to which a queue has each of its shades.
+  const SHADES = [0, 2, 5, 10, 20, 49];
+  const LARGEST = 15;
   const points = JSON.parse(document.getElementById("frames").textContent);
 
   function shape(name, attributes) {
@@ -13,8 +19,32 @@
     return made;
   }
 
-  // What is on the air of one map at an instant.
-  function draw(layer, arm, nowUs) {
+  function stepAt(arm, nowUs, endUs) {
+    const steps = arm.nodes.length && arm.nodes[0].sent ? arm.nodes[0].sent.length : 0;
+    return steps ? Math.min(steps - 1, Math.max(0, Math.floor(nowUs / endUs * steps))) : -1;
+  }
+
+  function placeOf(node, step) {
+    return node.way && step >= 0 ? node.way[step] : node.at;
+  }
+
+  // What every node did in a step of the whole run.
+  function drawStep(arm, step, most) {
+    const shown = [];
+    for (const node of arm.nodes) {
+      const [cx, cy] = placeOf(node, step);
+      if (!node.sent) continue;
+      const size = (count) => 5 + LARGEST * Math.sqrt(count / most);
+      if (node.sent[step]) shown.push(shape("circle", { class: "busy", cx, cy, r: size(node.sent[step]) }));
+      if (node.lost[step]) shown.push(shape("circle", { class: "f-lost", cx, cy, r: size(node.lost[step]) }));
+      const shade = SHADES.findIndex((packets) => node.queue[step] <= packets);
+      shown.push(shape("circle", { class: "queue q" + (shade < 0 ? SHADES.length : shade), cx, cy, r: 5 }));
+    }
+    return shown;
+  }
+
+  // The frames that are on the air at an instant.
+  function drawFrames(arm, nowUs, step) {
     const shown = [];
     for (const [at, lasts, from, to, kind, lost] of arm.frames) {
       if (at > nowUs) break;
@@ -22,38 +52,71 @@
       if (nowUs > at + lasts + 1000 || from < 0) continue;
       const opacity = nowUs <= at + lasts ? 1 : 1 - (nowUs - at - lasts) / 1000;
       const style = "f-" + (lost ? "lost" : KINDS[kind]);
-      const [x1, y1] = arm.nodes[from];
+      const [x1, y1] = placeOf(arm.nodes[from], step);
       if (lost && to >= 0) {
-        const [cx, cy] = arm.nodes[to];
+        const [cx, cy] = placeOf(arm.nodes[to], step);
         shown.push(shape("circle", { class: style, cx, cy, r: 12, opacity }));
       } else if (to >= 0) {
-        const [x2, y2] = arm.nodes[to];
+        const [x2, y2] = placeOf(arm.nodes[to], step);
         shown.push(shape("line", { class: style, x1, y1, x2, y2, opacity }));
       } else {
         shown.push(shape("circle", { class: style, cx: x1, cy: y1, r: 16, opacity }));
       }
     }
-    layer.replaceChildren(...shown);
+    return shown;
+  }
+
+  // One map at an instant. Lines and rings that stand still belong to places where nodes may be no more.
+  function draw(map, arm, nowUs, data, isWhole) {
+    const step = stepAt(arm, nowUs, data.end_us);
+    const drawn = isWhole ? drawStep(arm, step, data.most) : drawFrames(arm, nowUs, step);
+    map.querySelector(".air").replaceChildren(...drawn);
+    map.classList.add("played");
+    if (!arm.nodes.some((node) => node.way)) return;
+    map.classList.add("moving");
+    map.querySelectorAll(".at").forEach((node, nth) => {
+      node.setAttribute("transform", "translate(" + placeOf(arm.nodes[nth], step).join(" ") + ")");
+    });
+  }
+
+  function told(us) {
+    return (us / 1e6).toFixed(us % 1e6 ? 1 : 0) + " s";
+  }
+
+  // What can be played: from when to when, and how fast.
+  function choices(data) {
+    const whole = { from: 0, to: data.end_us, isWhole: true, name: "the whole run, " + told(data.end_us) };
+    const stretches = data.stretches.map(([from, to]) => {
+      return { from, to, isWhole: false, name: Math.round((to - from) / 1000) + " ms from " + told(from) + " on" };
+    });
+    return data.end_us > 0 ? [whole, ...stretches] : stretches;
   }
 
   for (const player of document.querySelectorAll(".player")) {
     const data = points[Number(player.dataset.point)];
-    const layers = player.parentElement.querySelectorAll(".map .air");
-    const [button, range, output] = player.querySelectorAll("button, input, output");
+    const maps = player.parentElement.querySelectorAll(".map");
+    const [button, select, range, output] = player.querySelectorAll("button, select, input, output");
     for (const arm of data.arms) arm.frames.sort((a, b) => a[0] - b[0]);
-    let nowUs = 0;
+    // One scale for all arms, so that their discs can be compared.
+    data.most = Math.max(1, ...data.arms.flatMap((arm) => arm.nodes.flatMap((node) => node.sent || [])));
+    const all = choices(data);
+    select.append(...all.map((choice, nth) => new Option(choice.name, String(nth))));
+    let chosen = all[0];
+    let nowUs = chosen.from;
     let last = 0;
     let playing = false;
     const show = () => {
-      layers.forEach((layer, nth) => draw(layer, data.arms[nth], nowUs));
-      range.value = String(Math.round(nowUs / Math.max(1, data.span_us) * 1000));
-      output.textContent = (nowUs / 1000).toFixed(1) + " ms";
+      maps.forEach((map, nth) => draw(map, data.arms[nth], nowUs, data, chosen.isWhole));
+      range.value = String(Math.round((nowUs - chosen.from) / Math.max(1, chosen.to - chosen.from) * 1000));
+      output.textContent = chosen.isWhole
+        ? (nowUs / 1e6).toFixed(1) + " s" : ((nowUs - chosen.from) / 1000).toFixed(1) + " ms";
     };
     const step = (time) => {
       if (!playing) return;
-      nowUs += (time - last) * 1000 / SLOWER;
+      const pace = chosen.isWhole ? (chosen.to - chosen.from) / WHOLE_MS : 1000 / SLOWER;
+      nowUs += (time - last) * pace;
       last = time;
-      if (nowUs > data.span_us + 2000) nowUs = 0;
+      if (nowUs > chosen.to + (chosen.isWhole ? 0 : 2000)) nowUs = chosen.from;
       show();
       requestAnimationFrame(step);
     };
@@ -64,7 +127,12 @@
       if (playing) requestAnimationFrame(step);
     });
     range.addEventListener("input", () => {
-      nowUs = Number(range.value) / 1000 * data.span_us;
+      nowUs = chosen.from + Number(range.value) / 1000 * (chosen.to - chosen.from);
+      show();
+    });
+    select.addEventListener("change", () => {
+      chosen = all[Number(select.value)];
+      nowUs = chosen.from;
       show();
     });
     player.hidden = false;

@@ -58,6 +58,14 @@ impl Series {
         names
     }
 
+    /// The value that holds at an instant: the last one until then.
+    pub fn at(&self, what: &str, who: &str, at_s: f64) -> Option<f64> {
+        let line = self.line(what, who);
+        // Instants are written in microseconds.
+        let until = line.partition_point(|(at, _)| *at <= at_s + 1e-6);
+        line[..until].last().map(|(_, value)| *value)
+    }
+
     /// The last value, which holds to the end.
     pub fn last(&self, what: &str, who: &str) -> Option<f64> {
         self.line(what, who).last().map(|(_, value)| *value)

@@ -38,8 +38,9 @@ fn a_run_with_a_series_is_the_run_without_it() {
     };
     assert_eq!(ledgers(results), plain);
     let (without, _) = series(&prepared, Frames::Leave);
-    let sampled: Vec<_> = with_frames.lines().filter(|line| !line.contains(':')).collect();
-    let left: Vec<_> = without.lines().filter(|line| !line.contains(':')).collect();
+    let of_frames = |line: &&str| line.contains(':') || line.starts_with("stretch,");
+    let sampled: Vec<_> = with_frames.lines().filter(|line| !of_frames(line)).collect();
+    let left: Vec<_> = without.lines().filter(|line| !of_frames(line)).collect();
     assert_eq!(sampled, left);
 }
 
@@ -74,14 +75,27 @@ fn windows_and_sequence_numbers_tell_what_the_flow_came_to() {
 }
 
 #[test]
-fn the_ends_frames_and_all_airtime_are_kept() {
+fn frames_of_stretches_all_over_the_run_are_kept_and_all_counts() {
     let prepared = prepared(&[]);
     let (text, results) = series(&prepared, Frames::Keep);
+    let stretches = values(&text, "stretch", "all");
+    assert_eq!(stretches.len(), 8);
+    let ends = |stretch: &(f64, f64)| (stretch.0, stretch.0 + stretch.1 / 1e6);
+    assert_eq!(stretches[0].0, 0.0);
+    assert!((ends(&stretches[7]).1 - 20.0).abs() < 1e-5, "to the very end: {stretches:?}");
     let frames: Vec<_> = text.lines().filter(|line| line.starts_with("frame:")).collect();
-    assert!(frames.len() > 50 && frames.len() <= MOST_FRAMES, "{}", frames.len());
-    let at = |line: &str| line.split(',').nth(2).and_then(|at| at.parse::<f64>().ok()).expect("a time");
-    assert!(frames.iter().all(|line| at(line) > 19.49 && at(line) <= 20.0));
+    assert!(frames.len() > 50 && frames.len() <= 8 * MOST_FRAMES, "{}", frames.len());
+    let at = |line: &&str| line.split(',').nth(2).and_then(|at| at.parse::<f64>().ok()).expect("a time");
+    let within = |at: f64| stretches.iter().map(ends).position(|(from, to)| from - 1e-5 <= at && at <= to);
+    let mut of_stretch = [0; 8];
+    frames.iter().for_each(|line| of_stretch[within(at(line)).expect("a stretch")] += 1);
+    assert!(of_stretch.iter().all(|count| *count > 5), "{of_stretch:?}");
     assert!(text.lines().any(|line| line.starts_with("frame:data,n0>n1,")), "the first hop is on the air");
+    for (node, name) in results.nodes.iter().zip(["n0", "n1", "n2", "n3", "n4"]) {
+        let last = |what: &str| values(&text, what, name).last().map_or(0.0, |(_, count)| *count) as u64;
+        assert_eq!(last("frames_sent"), node.stats.frames_sent.total());
+        assert_eq!(last("frames_lost"), node.stats.collisions);
+    }
     let sent: f64 = ["data", "tcp-ack", "rts", "cts", "ack"]
         .iter()
         .flat_map(|kind| (0..5).map(move |node| (format!("airtime:sends-{kind}"), format!("n{node}"))))

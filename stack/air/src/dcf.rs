@@ -281,6 +281,10 @@ impl Dcf {
         self.seen = Some(Vec::new());
     }
 
+    pub fn leave_frames(&mut self) {
+        self.seen = None;
+    }
+
     pub fn take_seen(&mut self, sink: &mut dyn FnMut(&FrameEvent)) {
         if let Some(seen) = &mut self.seen {
             seen.iter().for_each(sink);

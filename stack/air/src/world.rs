@@ -169,6 +169,12 @@ impl<M: Machine> World<M> {
         self.frames = Some(sink);
     }
 
+    /// Nobody watches any more, and nothing is spent on it.
+    pub fn leave_frames(&mut self) {
+        self.dcf.leave_frames();
+        self.frames = None;
+    }
+
     /// Machines go these ways from now on; who has none stays where it is. Call it before anything has happened.
     pub fn set_motion(&mut self, tracks: Vec<Option<Track>>) {
         let places: Vec<_> = self.seats.iter().map(|seat| seat.place).collect();

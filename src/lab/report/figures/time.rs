@@ -47,7 +47,7 @@ pub(super) fn point(view: &View<'_>, point: &Point, nth: usize, is_open: bool) -
 }
 
 /// The last instant that a series has.
-fn end(series: &Series) -> f64 {
+pub(super) fn end(series: &Series) -> f64 {
     let nodes = series.whose("airtime:idle");
     nodes.first().and_then(|node| series.line("airtime:idle", node).last()).map_or(0.0, |(at, _)| *at)
 }
