@@ -18,9 +18,14 @@ const OPEN_AODV: &str = "{ protocol: aodv, ttl_start: 35, hello_interval: 200ms,
                          node_traversal_time: 5ms, destination_only: true, ack_seq: true }";
 const SIGNED_AODV: &str = "{ protocol: aodv, ttl_start: 35, hello_interval: 200ms, active_route_timeout: 500ms, \
                            node_traversal_time: 5ms, destination_only: true, ack_seq: true, key: shared }";
+const OTHERS_AODV: &str = "{ protocol: aodv, ttl_start: 35, hello_interval: 200ms, active_route_timeout: 500ms, \
+                           node_traversal_time: 5ms, destination_only: true, ack_seq: true, key: another }";
 const SIGNED_DYMO: &str = "{ protocol: dymo, dymo: { hello_interval: 200ms, max_seqnum_lifetime: 2500ms, \
                            max_idletime: 2s, rreq_wait_time: 200ms, rreq_holddown_time: 200ms, \
                            ack_seq: true, key: shared } }";
+const OTHERS_DYMO: &str = "{ protocol: dymo, dymo: { hello_interval: 200ms, max_seqnum_lifetime: 2500ms, \
+                           max_idletime: 2s, rreq_wait_time: 200ms, rreq_holddown_time: 200ms, \
+                           ack_seq: true, key: another } }";
 
 /// A node beside the daemon of one end.
 fn inner(node: usize) -> Ipv4Addr {
@@ -211,6 +216,9 @@ fn forge(beside: &Beside, (port, forged): (u16, fn(Claim) -> Vec<u8>)) {
     });
 }
 
+/// What arrived over ten seconds ago is told no more; a machine may be as slow as that now and then.
+const MOST_ROUNDS: u64 = 10;
+
 /// A node whose ACKs are lost hears from the route that is found again what has arrived, and its `snd_una` stays.
 fn hears_what_has_arrived(test: &str, routing: &'static str, forger: (u16, fn(Claim) -> Vec<u8>)) {
     if !can_run(test, &["ip"]) {
@@ -221,9 +229,8 @@ fn hears_what_has_arrived(test: &str, routing: &'static str, forger: (u16, fn(Cl
     within_patience(until(|| beside.hops() == Some(2)));
     let mut rounds = 0;
     while beside.mesh.events("highest-ack-raised") == 0 {
-        // What arrived over ten seconds ago is told no more; a machine may be as slow as that once.
         rounds += 1;
-        assert!(rounds < 10, "nothing was heard of arrivals");
+        assert!(rounds < MOST_ROUNDS, "nothing was heard of arrivals");
         beside.without_acks(|beside| {
             let acked = beside.acked();
             beside.send(2_000);
@@ -256,4 +263,27 @@ fn a_sender_hears_what_has_arrived_from_dymos_route_that_is_found_again() {
 fn without_a_key_made_up_numbers_reach_the_sender_and_move_nothing() {
     let test = "without_a_key_made_up_numbers_reach_the_sender_and_move_nothing";
     hears_what_has_arrived(test, OPEN_AODV, (aodv::PORT, forged_aodv));
+}
+
+#[test]
+fn nodes_with_different_keys_find_routes_and_believe_nothing_of_arrivals() {
+    let test = "nodes_with_different_keys_find_routes_and_believe_nothing_of_arrivals";
+    if !can_run(test, &["ip"]) {
+        return;
+    }
+    for routing in [[SIGNED_AODV, OTHERS_AODV], [SIGNED_DYMO, OTHERS_DYMO]] {
+        let mut beside = Beside::new(test, routing, PGY);
+        beside.send(50_000);
+        let mut rounds = 0;
+        while !beside.mesh.log(0).contains("reason=\"routing-refused\"") {
+            rounds += 1;
+            assert!(rounds < MOST_ROUNDS, "nothing was refused");
+            beside.without_acks(|beside| {
+                beside.send(2_000);
+                beside.cut_and_heal();
+            });
+            beside.send(50_000);
+        }
+        assert_eq!(beside.mesh.events("highest-ack-raised"), 0);
+    }
 }
