@@ -20,7 +20,7 @@ mod table;
 #[command(after_help = "\
 Examples:
   hopwise claims
-  hopwise claims dca
+  hopwise claims dca pgy
   hopwise claims --quick
   hopwise claims --markdown docs/claims.md
 
@@ -28,8 +28,9 @@ A file of configs/papers/PAPER is a scenario with what a figure of the paper say
 ns-2's rules, which the papers used, and under the standard's; where routes are found by AODV, under both of its rules.
 A file with `plan:` is arithmetic, and computed. What has been run already is read from results/claims.")]
 pub(crate) struct Arguments {
-    /// One paper's folder; without it all
-    paper: Option<String>,
+    /// Papers' folders; without one all
+    #[arg(value_name = "PAPER")]
+    chosen: Vec<String>,
     /// Two seeds of what takes least, in seconds; too few for a verdict on small effects
     #[arg(long)]
     quick: bool,
@@ -42,6 +43,12 @@ pub(crate) struct Arguments {
     /// Writes the table as Markdown as well
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
+}
+
+impl Arguments {
+    fn wants(&self, paper: &str) -> bool {
+        self.chosen.is_empty() || self.chosen.iter().any(|chosen| chosen == paper)
+    }
 }
 
 /// Rules under which a figure is run.
@@ -136,12 +143,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn files(arguments: &Arguments) -> Result<Vec<(String, PathBuf)>, Failure> {
     let papers = list(&arguments.papers)?;
     let names: Vec<String> = papers.iter().filter(|path| path.is_dir()).map(|path| name_of(path)).collect();
-    if let Some(paper) = arguments.paper.as_ref().filter(|paper| !names.contains(paper)) {
+    if let Some(paper) = arguments.chosen.iter().find(|paper| !names.contains(paper)) {
         let problem = format!("no paper is called `{paper}`: {}", names.join(", "));
         return Err(Failure::refused(arguments.papers.display().to_string(), problem));
     }
     let mut files = Vec::new();
-    for name in names.into_iter().filter(|name| arguments.paper.as_ref().is_none_or(|paper| paper == name)) {
+    for name in names.into_iter().filter(|name| arguments.wants(name)) {
         let of_paper = list(&arguments.papers.join(&name))?.into_iter();
         let scenarios = of_paper.filter(|path| path.extension().is_some_and(|end| end == "yaml"));
         files.extend(scenarios.map(|path| (name.clone(), path)));
@@ -226,6 +233,5 @@ fn not_run(arguments: &Arguments) -> Result<Vec<NotRun>, Failure> {
         |error: &dyn std::fmt::Display| Failure::refused(file.display().to_string(), error.to_string());
     let text = fs::read_to_string(&file).map_err(|error| refused(&error))?;
     let all: Vec<NotRun> = serde_yaml::from_str(&text).map_err(|error| refused(&error))?;
-    let wanted = |one: &NotRun| arguments.paper.as_ref().is_none_or(|paper| *paper == one.paper);
-    Ok(all.into_iter().filter(wanted).collect())
+    Ok(all.into_iter().filter(|one| arguments.wants(&one.paper)).collect())
 }

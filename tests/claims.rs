@@ -77,6 +77,9 @@ fn a_quick_look_at_a_paper_says_what_is_claimed_measured_and_why() {
     assert!(text.contains("| paper, figure | what it says |") && text.contains("**"), "{text}");
     let made_by = format!("Measured by hopwise {}, ", hopwise::lab::VERSION);
     assert!(text.contains(&made_by) && text.contains(&hopwise::sim::certificate_hash()), "{text}");
+    let (status, both, _) = run(&["claims", "delayed_ack_chain", "tda"]);
+    assert_eq!(status, Some(0));
+    assert!(["delayed_ack_chain Fig. 8: ", "tda Fig. 3"].iter().all(|paper| both.contains(paper)), "{both}");
     let (status, _, error) = run(&["claims", "nobody"]);
     assert_eq!(status, Some(2));
     assert!(String::from_utf8_lossy(&error).contains("no paper is called `nobody`: ack_holding, dca"));
