@@ -157,6 +157,24 @@ fn time(own: Option<Time>) -> Option<Duration> {
     own.map(|time| time.0)
 }
 
+/// A key signs what is said of arrivals and nothing else.
+fn check_key(
+    document: &Document,
+    place: &Place,
+    (key, ack_seq): (Option<&str>, Option<bool>),
+) -> Result<(), Box<Refusal>> {
+    let Some(key) = key else { return Ok(()) };
+    let place = place.key("key");
+    if key.trim().is_empty() {
+        return Err(document.refuse(&place, "a key that says nothing", "any text that others cannot guess"));
+    }
+    if ack_seq != Some(true) {
+        let problem = "`key` changes nothing here";
+        return Err(document.refuse_key(&place, problem, "ack_seq: true beside it, whose messages it signs"));
+    }
+    Ok(())
+}
+
 fn key_of(text: &str) -> Key {
     Key::new(Sha256::digest(text.as_bytes()).into())
 }
@@ -174,6 +192,7 @@ impl RoutingConfig {
     /// The constants in force; `place` is where the section stands.
     pub fn aodv(&self, document: &Document, place: &Place) -> Result<Settings, Box<Refusal>> {
         self.check(document, place)?;
+        check_key(document, place, (self.key.as_deref(), self.ack_seq))?;
         let mut settings = Settings::of(match self.rules {
             RulesName::Rfc3561 => Rules::Rfc3561,
             RulesName::Ns2 => Rules::Ns2,

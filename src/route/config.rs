@@ -78,6 +78,10 @@ fn read(document: &Document) -> Result<Config, Box<hopwise::located::Refusal>> {
         let problem = format!("{} lies outside of {network}", file.address);
         return Err(document.refuse(&root.key("address"), problem, "an address in `network`"));
     }
+    if !is_host(file.address) {
+        let problem = format!("{} is no host's", file.address);
+        return Err(document.refuse(&root.key("address"), problem, "an address of this machine alone"));
+    }
     for (nth, served) in file.serves.iter().enumerate() {
         if !network.contains((*served).into()) {
             let problem = format!("{served} lies outside of {network}");
@@ -124,6 +128,10 @@ fn read(document: &Document) -> Result<Config, Box<hopwise::located::Refusal>> {
         nodes: file.nodes,
         speaks,
     })
+}
+
+fn is_host(address: Ipv4Addr) -> bool {
+    !(address.is_multicast() || address.is_broadcast() || address.is_unspecified() || address.is_loopback())
 }
 
 /// Constants of a protocol that is not spoken change nothing.
@@ -207,6 +215,10 @@ mod tests {
     fn what_makes_no_sense_is_refused_where_it_stands() {
         for (from, to, problem) in [
             ("10.0.0.1", "10.9.0.1", "route.yaml:1:10: 10.9.0.1 lies outside"),
+            ("10.0.0.1\nnetwork: 10.0.0.0/24", "224.0.0.1\nnetwork: 224.0.0.0/4", "224.0.0.1 is no host's"),
+            ("protocol: aodv", "protocol: aodv, key: secret", "`key` changes nothing here"),
+            ("protocol: aodv", "protocol: aodv, ack_seq: true, key: ' '", "a key that says nothing"),
+            ("protocol: aodv", "protocol: dymo, dymo: { key: secret }", "`key` changes nothing here"),
             ("10.0.0.0/24", "10.0.0.0/99", "route.yaml:2:10: `10.0.0.0/99`"),
             ("[wlan0]", "[wlan0]\nserves: [10.9.0.1]", "10.9.0.1 lies outside"),
             ("[wlan0]", "[]", "that is no mesh"),

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::bounds::{INSTANTLY, MOST_PACKETS, SHORTEST, check_numbers, check_times};
-use super::{MOST_ROUTES, key_of};
+use super::{MOST_ROUTES, check_key, key_of};
 use crate::located::{Document, Place, Refusal};
 use crate::units::Time;
 
@@ -81,6 +81,7 @@ impl DymoConfig {
     /// The constants in force; `place` is where the section stands.
     pub fn settings(&self, document: &Document, place: &Place) -> Result<Settings, Box<Refusal>> {
         self.check(document, place)?;
+        check_key(document, place, (self.key.as_deref(), Some(self.ack_seq)))?;
         Ok(Settings {
             active_interval: self.active_interval.0,
             max_idletime: self.max_idletime.0,
