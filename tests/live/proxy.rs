@@ -18,6 +18,8 @@ use crate::world::{until, within_patience};
 mod capture;
 #[path = "proxy/fade.rs"]
 mod fade;
+#[path = "proxy/table.rs"]
+mod table;
 
 const MOBILE: &str = "10.9.0.2";
 

@@ -1,25 +1,35 @@
-//! An independent reader of captures: it knows pcap, Ethernet, IPv4 and TCP by their places in the bytes, and nothing
-//! of the project's own code.
+//! An independent reader of captures: it knows pcap, Ethernet, both versions of IP and TCP by their places in the
+//! bytes, and nothing of the project's own code.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+/// The flag; a RST may come without a number.
+const ACK: u8 = 0x10;
 
 /// A TCP segment of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) at_us: u64,
-    pub(super) src: [u8; 4],
-    pub(super) dst: [u8; 4],
-    pub(super) seq: u32,
+    pub(super) src: IpAddr,
     pub(super) ack: u32,
     pub(super) flags: u8,
-    /// All of the packet but what every router changes: hop limit and header checksum.
-    pub(super) bytes: Vec<u8>,
     pub(super) payload: usize,
+    /// The timestamp option's two values, where there is one.
+    pub(super) timestamps: Option<[u8; 8]>,
+    /// All of the packet but what every router changes: hop limit and IPv4's header checksum.
+    pub(super) bytes: Vec<u8>,
 }
 
 impl Segment {
     pub(super) fn is_pure_ack(&self) -> bool {
-        self.flags == 0x10 && self.payload == 0
+        self.flags == ACK && self.payload == 0
+    }
+
+    /// For a message: without the bytes.
+    fn shown(&self) -> String {
+        let Segment { at_us, src, ack, flags, payload, .. } = self;
+        format!("at {at_us} µs from {src}: ACK {ack}, flags {flags:#04x}, {payload} bytes")
     }
 }
 
@@ -29,6 +39,7 @@ pub(super) fn segments(file: &[u8]) -> Vec<Segment> {
     assert_eq!(word(0), Some(0xa1b2_c3d4), "a capture in microseconds");
     let (mut at, mut found) = (24, Vec::new());
     while let (Some(seconds), Some(micros), Some(length)) = (word(at), word(at + 4), word(at + 8)) {
+        assert_eq!(Some(length), word(at + 12), "a packet that was cut short");
         let frame = file.get(at + 16..at + 16 + length as usize).unwrap_or_default();
         let at_us = u64::from(seconds) * 1_000_000 + u64::from(micros);
         found.extend(segment(at_us, frame));
@@ -39,78 +50,188 @@ pub(super) fn segments(file: &[u8]) -> Vec<Segment> {
 
 fn segment(at_us: u64, frame: &[u8]) -> Option<Segment> {
     let packet = frame.get(14..)?;
-    if frame[12..14] != [8, 0] || packet.first()? >> 4 != 4 || *packet.get(9)? != 6 {
+    let number = |at: usize| packet.get(at..at + 2).map(|b| usize::from(u16::from_be_bytes([b[0], b[1]])));
+    let (total, tcp, protocol, src) = match (&frame[12..14], packet.first()? >> 4) {
+        ([8, 0], 4) => {
+            let src: [u8; 4] = packet.get(12..16)?.try_into().ok()?;
+            (number(2)?, usize::from(packet[0] & 15) * 4, *packet.get(9)?, IpAddr::from(src))
+        }
+        ([0x86, 0xdd], 6) => {
+            let src: [u8; 16] = packet.get(8..24)?.try_into().ok()?;
+            (number(4)? + 40, 40, *packet.get(6)?, IpAddr::from(src))
+        }
+        _ => return None,
+    };
+    if protocol != 6 {
         return None;
     }
-    let total = usize::from(u16::from_be_bytes([packet[2], packet[3]]));
     let packet = packet.get(..total)?;
-    let tcp = usize::from(packet[0] & 15) * 4;
-    let word = |at: usize| packet.get(at..at + 4).map(|b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]));
     let header = usize::from(packet.get(tcp + 12)? >> 4) * 4;
+    let ack = packet.get(tcp + 8..tcp + 12)?;
     let mut bytes = packet.to_vec();
-    (bytes[8], bytes[10], bytes[11]) = (0, 0, 0);
+    if src.is_ipv4() {
+        (bytes[8], bytes[10], bytes[11]) = (0, 0, 0);
+    } else {
+        bytes[7] = 0;
+    }
     Some(Segment {
         at_us,
-        src: packet.get(12..16)?.try_into().ok()?,
-        dst: packet.get(16..20)?.try_into().ok()?,
-        seq: word(tcp + 4)?,
-        ack: word(tcp + 8)?,
+        src,
+        ack: u32::from_be_bytes([ack[0], ack[1], ack[2], ack[3]]),
         flags: *packet.get(tcp + 13)?,
         payload: total - tcp - header,
+        timestamps: timestamps(packet.get(tcp + 20..tcp + header)?),
         bytes,
     })
 }
 
-/// What a proxy must hold to, of what the mobile said (`heard`, on the radio) and what the sender got (`said`, on the
-/// wire): nothing said that was not heard, no number before the mobile had said it, no ACK more than twice.
-pub(super) fn check(mobile: [u8; 4], heard: &[Segment], said: &[Segment]) -> Result<usize, String> {
-    let of_mobile =
-        |segments: &[Segment]| segments.iter().filter(|s| s.src == mobile).cloned().collect::<Vec<_>>();
-    let (heard, said) = (of_mobile(heard), of_mobile(said));
-    let mut times: BTreeMap<&[u8], (u64, usize)> = BTreeMap::new();
-    for segment in &heard {
-        let (_, count) = times.entry(&segment.bytes).or_insert((segment.at_us, 0));
+fn timestamps(mut options: &[u8]) -> Option<[u8; 8]> {
+    loop {
+        match *options {
+            [1, ref rest @ ..] => options = rest,
+            [8, 10, ref rest @ ..] => return rest.get(..8)?.try_into().ok(),
+            [_, length, ..] if length >= 2 => options = options.get(usize::from(length)..)?,
+            _ => return None,
+        }
+    }
+}
+
+/// What may leave towards the sender besides what the mobile said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Words {
+    /// Nothing.
+    TheMobiles,
+    /// Pure ACKs of numbers that the mobile has said.
+    InItsName,
+}
+
+/// Whether `later` is beyond `earlier`, on numbers that wrap.
+fn is_beyond(later: u32, earlier: u32) -> bool {
+    later != earlier && later.wrapping_sub(earlier) < 1 << 31
+}
+
+/// What a proxy must hold to, of what came in on each side (`heard`) and left on the other (`said`).
+///
+/// To the sender: no number before the mobile had said it, nothing that it has not said but by `words`, no ACK more
+/// than twice, or once more than the mobile itself said it. To the mobile: nothing that the sender has not sent before.
+/// It says how many segments it looked at, each way.
+pub(super) fn check(
+    mobile: IpAddr,
+    words: Words,
+    radio: &[Segment],
+    wire: &[Segment],
+) -> Result<[usize; 2], String> {
+    let of = |segments: &'_ [Segment], is_mobiles: bool| {
+        let own = |segment: &&Segment| (segment.src == mobile) == is_mobiles;
+        segments.iter().filter(own).cloned().collect::<Vec<_>>()
+    };
+    let to_sender = check_to_sender(words, &of(radio, true), &of(wire, true))?;
+    let to_mobile = check_to_mobile(&of(wire, false), &of(radio, false))?;
+    Ok([to_sender, to_mobile])
+}
+
+/// When each packet came first, and how often.
+fn came(heard: &[Segment]) -> BTreeMap<&[u8], (u64, usize)> {
+    let mut came = BTreeMap::new();
+    for segment in heard {
+        let (_, count) = came.entry(&segment.bytes[..]).or_insert((segment.at_us, 0));
         *count += 1;
     }
-    let mut copies: BTreeMap<&[u8], usize> = BTreeMap::new();
-    for segment in &said {
-        let Some((first_us, originals)) = times.get(&segment.bytes[..]) else {
-            return Err(format!("the sender got what the mobile never said: {segment:?}"));
-        };
-        if segment.at_us < *first_us {
-            return Err(format!("the sender got an ACK before the mobile said it: {segment:?}"));
+    came
+}
+
+fn check_to_mobile(heard: &[Segment], said: &[Segment]) -> Result<usize, String> {
+    let came = came(heard);
+    for segment in said {
+        match came.get(&segment.bytes[..]) {
+            Some((first_us, _)) if *first_us <= segment.at_us => {}
+            _ => return Err(format!("the mobile got what the sender never sent: {}", segment.shown())),
         }
+    }
+    Ok(said.len())
+}
+
+fn check_to_sender(words: Words, heard: &[Segment], said: &[Segment]) -> Result<usize, String> {
+    let came = came(heard);
+    let mut copies: BTreeMap<&[u8], usize> = BTreeMap::new();
+    let mut highest = Highest::of(heard);
+    for segment in said {
+        let wrong = |what: &str| Err(format!("the sender got {what}: {}", segment.shown()));
+        let highest = highest.by(segment.at_us);
+        let is_ahead = highest.is_none_or(|highest| is_beyond(segment.ack, highest));
+        if is_ahead && segment.flags & ACK != 0 {
+            return wrong("a number that the mobile had not said");
+        }
+        let originals = match came.get(&segment.bytes[..]) {
+            Some((first_us, _)) if segment.at_us < *first_us => return wrong("an ACK before it was said"),
+            Some((_, count)) => *count,
+            // A kernel may say the same within one tick of its clock; what is written for each of those is alike.
+            None if words == Words::InItsName && segment.is_pure_ack() => {
+                heard.iter().filter(|other| other.timestamps == segment.timestamps).count()
+            }
+            None => return wrong("what the mobile never said"),
+        };
         let count = copies.entry(&segment.bytes).or_default();
         *count += 1;
-        if segment.is_pure_ack() && *count > originals + 1 {
-            return Err(format!("the sender got an ACK {count} times: {segment:?}"));
+        if segment.is_pure_ack() && *count > originals.max(1) + 1 {
+            return wrong(&format!("an ACK {count} times"));
         }
     }
-    let highest = |segments: &[Segment]| segments.iter().map(|s| s.ack.wrapping_sub(heard[0].ack)).max();
-    match (highest(&heard), highest(&said)) {
-        (Some(heard), Some(said)) if said > heard => {
-            Err(format!("{said} was acknowledged, and {heard} said"))
+    Ok(said.len())
+}
+
+/// The highest number that was said until some time.
+struct Highest<'a> {
+    left: &'a [Segment],
+    number: Option<u32>,
+}
+
+impl<'a> Highest<'a> {
+    fn of(heard: &'a [Segment]) -> Highest<'a> {
+        Highest { left: heard, number: None }
+    }
+
+    /// Asked in the order of time.
+    fn by(&mut self, at_us: u64) -> Option<u32> {
+        while let Some((first, rest)) = self.left.split_first().filter(|(first, _)| first.at_us <= at_us) {
+            self.left = rest;
+            let is_more =
+                first.flags & ACK != 0 && self.number.is_none_or(|known| is_beyond(first.ack, known));
+            self.number = if is_more { Some(first.ack) } else { self.number };
         }
-        _ => Ok(said.len()),
+        self.number
     }
 }
 
 #[test]
 fn a_reader_that_finds_nothing_wrong_finds_what_is_wrong() {
-    let ack = |at_us, ack: u32| Segment {
+    const MOBILE: [u8; 4] = [10, 9, 0, 2];
+    let ack = |at_us, ack: u32, word: u8| Segment {
         at_us,
-        src: [10, 9, 0, 2],
-        dst: [10, 8, 0, 1],
-        seq: 1,
+        src: MOBILE.into(),
         ack,
-        flags: 0x10,
-        bytes: ack.to_be_bytes().to_vec(),
+        flags: ACK,
         payload: 0,
+        timestamps: Some([ack as u8; 8]),
+        bytes: [&ack.to_be_bytes()[..], &[word]].concat(),
     };
-    let heard = [ack(10, 100), ack(20, 200)];
-    let check = |said: &[Segment]| check([10, 9, 0, 2], &heard, said);
-    assert_eq!(check(&[ack(11, 100), ack(30, 200), ack(40, 200)]), Ok(3));
-    assert!(check(&[ack(30, 200), ack(31, 200), ack(32, 200)]).is_err_and(|e| e.contains("3 times")));
-    assert!(check(&[ack(30, 300)]).is_err_and(|e| e.contains("never said")));
-    assert!(check(&[ack(15, 200)]).is_err_and(|e| e.contains("before the mobile said it")));
+    let data = |at_us, word: u8| Segment { src: [10, 8, 0, 1].into(), payload: 1, ..ack(at_us, 1, word) };
+    let heard = [ack(10, 100, 0), ack(20, 200, 0)];
+    let to_sender = |words, said: &[Segment]| check(MOBILE.into(), words, &heard, said);
+    let plain = |said: &[Segment]| to_sender(Words::TheMobiles, said);
+    let said = |result: Result<[usize; 2], String>, what: &str| result.is_err_and(|e| e.contains(what));
+    assert_eq!(plain(&[ack(11, 100, 0), ack(30, 200, 0), ack(40, 200, 0)]), Ok([3, 0]));
+    assert!(said(plain(&[ack(30, 200, 0), ack(31, 200, 0), ack(32, 200, 0)]), "3 times"));
+    assert!(said(plain(&[ack(30, 300, 0)]), "had not said"));
+    assert!(said(plain(&[ack(15, 200, 0)]), "had not said"));
+    assert!(said(plain(&[ack(30, 200, 9)]), "never said"));
+    // In the mobile's name an ACK may have other words, and is neither ahead of it nor said more often.
+    let written = |said: &[Segment]| to_sender(Words::InItsName, said);
+    assert_eq!(written(&[ack(11, 100, 9), ack(12, 100, 9), ack(21, 200, 9)]), Ok([3, 0]));
+    assert!(said(written(&[ack(15, 200, 9)]), "had not said"));
+    assert!(said(written(&[ack(30, 200, 9), ack(31, 200, 9), ack(32, 200, 9)]), "3 times"));
+    let to_mobile = |left: &[Segment]| check(MOBILE.into(), Words::InItsName, left, &[data(5, 1)]);
+    assert_eq!(to_mobile(&[data(6, 1), data(7, 1)]), Ok([0, 2]));
+    assert!(said(to_mobile(&[data(6, 2)]), "never sent"));
+    assert!(said(to_mobile(&[data(4, 1)]), "never sent"));
 }
