@@ -102,10 +102,10 @@ fn ten_thousand_flows_take_at_most_4_kib_each_under_every_agent() {
 
 /// No agent, but two TCPs with what a TCP needs around it.
 const SPLIT: &str = "split";
-const MOST_A_SPLIT: i64 = 24 << 10;
+const MOST_A_SPLIT: i64 = 18 << 10;
 
 #[test]
-fn ten_thousand_connections_that_are_cut_in_two_take_at_most_24_kib_each() {
+fn ten_thousand_connections_that_are_cut_in_two_take_at_most_18_kib_each() {
     assert!(taken(SPLIT) <= MOST_A_SPLIT);
 }
 

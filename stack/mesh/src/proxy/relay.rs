@@ -256,7 +256,8 @@ impl Relay {
 /// All of a proxy's, with their deadlines and those that have something to send.
 #[derive(Debug, Default)]
 pub(super) struct Relays {
-    all: BTreeMap<FlowKey, Relay>,
+    /// In boxes: the map keeps room for twice as many values as there are, and these are large.
+    all: BTreeMap<FlowKey, Box<Relay>>,
     deadlines: BTreeSet<(Instant, FlowKey)>,
     waiting: [VecDeque<FlowKey>; 2],
 }
@@ -267,7 +268,7 @@ impl Relays {
     }
 
     pub(super) fn get(&self, key: &FlowKey) -> Option<&Relay> {
-        self.all.get(key)
+        self.all.get(key).map(Box::as_ref)
     }
 
     /// Cuts a flow whose opener's SYN this is; whether it could be.
@@ -282,7 +283,7 @@ impl Relays {
     ) -> bool {
         let Some(relay) = Relay::open(now, from, flow, syn, making, makers) else { return false };
         self.forget(&flow.0);
-        self.all.insert(flow.0, relay);
+        self.all.insert(flow.0, Box::new(relay));
         self.settle(now, flow.0);
         true
     }
