@@ -3,8 +3,8 @@
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use clap::Args;
-use hopwise_agents::base_station::plan::{self, Ask, Mode, Plan, Sender, Stakes};
+use clap::{Args, ValueEnum};
+use hopwise_agents::base_station::plan::{self, Ask, Mode, Model, Plan, Sender, Stakes};
 use serde_json::{Value, json};
 
 use crate::failure::{self, Failure};
@@ -42,6 +42,15 @@ pub(crate) struct Arguments {
     /// Whose timer it is: textbook, rfc6298, linux or freebsd
     #[arg(long, default_value = "linux")]
     sender: String,
+    /// Whether that sender sends tail loss probes; as its kind does where it is not said
+    #[arg(long, value_name = "ON|OFF")]
+    tlp: Option<Switch>,
+    /// Whether it finds by time what was lost again
+    #[arg(long, value_name = "ON|OFF")]
+    rack: Option<Switch>,
+    /// Whether it takes one needless timeout back by F-RTO
+    #[arg(long, value_name = "ON|OFF")]
+    frto: Option<Switch>,
     /// Segments that the sender has in flight; twice the ACKs where it is not said
     #[arg(long)]
     window: Option<u32>,
@@ -54,6 +63,12 @@ pub(crate) struct Arguments {
     /// Draws the plans into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Switch {
+    On,
+    Off,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -106,15 +121,21 @@ fn sender(arguments: &Arguments) -> Result<Sender, Failure> {
     Sender::named(&arguments.sender).ok_or_else(|| unknown("--sender", &arguments.sender, Sender::NAMES))
 }
 
+fn model(arguments: &Arguments) -> Result<Model, Failure> {
+    let Arguments { tlp, rack, frto, .. } = arguments;
+    let [tlp, rack, frto] = [tlp, rack, frto].map(|switch| switch.map(|switch| switch == Switch::On));
+    Ok(Model::from(sender(arguments)?).but(tlp, rack, frto))
+}
+
 fn plans(arguments: &Arguments) -> Result<Vec<Plan>, Failure> {
-    let (ask, sender) = (asked(arguments)?, sender(arguments)?);
+    let (ask, model) = (asked(arguments)?, model(arguments)?);
     let modes = match &arguments.mode {
         Some(name) => vec![Mode::named(name).ok_or_else(|| unknown("--mode", name, Mode::NAMES))?],
         None => Mode::ALL.to_vec(),
     };
     let window_segments = arguments.window.unwrap_or(ask.acks().saturating_mul(2));
     let stakes = Stakes { window_segments, cache_segments: window_segments };
-    Ok(modes.into_iter().map(|mode| plan::plan(mode, &ask, sender, &stakes)).collect())
+    Ok(modes.into_iter().map(|mode| plan::plan(mode, &ask, model, &stakes)).collect())
 }
 
 fn unknown(key: &str, name: &str, names: &[&str]) -> Failure {

@@ -17,6 +17,9 @@
 //! | over | ratio | 1.2 | a forecast outage is taken to be so many times as long |
 //! | patience | time | 2s | how long a link that is going down may take to be gone |
 //! | sender | | auto | whose rules its timer follows: textbook (where nothing is known), rfc6298, linux or freebsd |
+//! | tlp | | auto | whether it sends tail loss probes |
+//! | rack | | auto | whether it finds by time what was lost again |
+//! | frto | | auto | whether it takes one needless timeout back |
 //!
 //! Deviations: the printed search is mode `paper` alone, since it stops where the sender times out at once. An outage
 //! that runs longer than the plan is answered with a kick. A link that was said to go down and does not, by the time
@@ -36,8 +39,9 @@ use super::plan::{Mode, Sender};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, Param, Value};
 use fade::{Gone, Plans};
-use learnt::Learnt;
+use learnt::{Given, Learnt};
 
+const AUTO: Form = Form::Choice(&["auto", "on", "off"]);
 const SENDERS: &[&str] = &["auto", "textbook", "rfc6298", "linux", "freebsd"];
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
@@ -70,6 +74,9 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
             Value::Choice("auto"),
             "whose rules its retransmission timer follows; auto: as its SYN and its behaviour say",
         ),
+        Param::new("tlp", AUTO, Value::Choice("auto"), "whether it sends tail loss probes"),
+        Param::new("rack", AUTO, Value::Choice("auto"), "whether it finds by time what was lost again"),
+        Param::new("frto", AUTO, Value::Choice("auto"), "whether it takes one needless timeout back"),
     ],
     shorthand: None,
     make: Make::BaseStation(|args| Box::new(AckHold::new(args))),
@@ -102,6 +109,15 @@ pub struct AckHold {
     learnt: Learnt,
 }
 
+/// `None`: it is found out.
+fn said(args: &Args, switch: &str) -> Option<bool> {
+    match args.choice(switch) {
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
+    }
+}
+
 impl AckHold {
     fn new(args: &Args) -> AckHold {
         let mode = Mode::named(args.choice("mode")).unwrap_or(Mode::Hopwise);
@@ -110,7 +126,12 @@ impl AckHold {
             plans: Plans { mode, margin: ratio("margin"), over: ratio("over") },
             patience: args.time("patience"),
             phase: Phase::Clear,
-            learnt: Learnt::new(Sender::named(args.choice("sender"))),
+            learnt: Learnt::new(Given {
+                sender: Sender::named(args.choice("sender")),
+                tlp: said(args, "tlp"),
+                rack: said(args, "rack"),
+                frto: said(args, "frto"),
+            }),
         }
     }
 
@@ -125,8 +146,8 @@ impl AckHold {
         match &mut self.phase {
             Phase::Going { holds: Holds::Acks, .. } => Fate::Hold(Because::GoingDown),
             Phase::Gone(gone) if gone.holds == Holds::Acks => {
-                let sender = self.learnt.sender(view);
-                gone.replan(passing.now, view.held_acks + 1, &self.plans, sender, view);
+                let model = self.learnt.model(view);
+                gone.replan(passing.now, view.held_acks + 1, &self.plans, model, view);
                 Fate::Hold(Because::Gone)
             }
             _ => Fate::Forward,
@@ -139,7 +160,7 @@ impl AckHold {
         match &mut self.phase {
             Phase::Going { .. } if passing.len > 0 && is_promised => Fate::Copy(Because::GoingDown),
             Phase::Gone(_) if is_promised => {
-                self.learnt.see_in_fade(passing);
+                self.learnt.see_in_fade(passing, view);
                 Fate::Hold(Because::Gone)
             }
             _ => Fate::Forward,
@@ -147,19 +168,19 @@ impl AckHold {
     }
 
     fn on_going_down(&mut self, now: Instant, rtt: Duration, outage: Duration, view: &FlowView) {
-        let sender = self.learnt.sender(view);
+        let model = self.learnt.model(view);
         match &mut self.phase {
             Phase::Gone(gone) => {
                 gone.forecast(now, outage, &self.plans);
                 if gone.holds == Holds::Acks {
-                    gone.replan(now, view.held_acks, &self.plans, sender, view);
+                    gone.replan(now, view.held_acks, &self.plans, model, view);
                 }
             }
             Phase::Going { outage: known, .. } => *known = outage,
             Phase::Clear => {
-                let holds = self.plans.worth_holding(outage, sender, rtt, view);
+                let holds = self.plans.worth_holding(outage, model, rtt, view);
                 let until = match holds {
-                    Holds::Acks => self.plans.patient_until(now, sender, rtt, view).min(now + self.patience),
+                    Holds::Acks => self.plans.patient_until(now, model, rtt, view).min(now + self.patience),
                     Holds::Nothing => now + self.patience,
                 };
                 self.phase = Phase::Going { holds, outage, until };
@@ -174,11 +195,11 @@ impl AckHold {
             Phase::Going { holds, outage, .. } => (holds, outage),
             Phase::Gone(_) => return,
         };
-        self.learnt.begin_fade(view);
+        self.learnt.begin_fade(now, view);
         let mut gone = Gone::new(now, holds, outage, &self.plans);
         if holds == Holds::Acks {
-            let sender = self.learnt.sender(view);
-            gone.replan(now, view.held_acks, &self.plans, sender, view);
+            let model = self.learnt.model(view);
+            gone.replan(now, view.held_acks, &self.plans, model, view);
             if gone.holds == Holds::Nothing {
                 orders.release_all(Side::Mobile, Because::Gone);
             }

@@ -10,12 +10,14 @@
 //! measure from when data was sent, which for all held ACKs was before the fade: that is `cumulative`.
 
 mod choose;
+mod model;
 mod search;
 mod timer;
 
 use std::fmt;
 
 pub use choose::{Choice, Stakes};
+pub use model::Model;
 pub use timer::{Sender, Timer};
 
 /// What a plan is asked for. Invariant 1: all of it is finite and above zero, and within its limit.
@@ -129,6 +131,7 @@ pub struct Plan {
     pub theta_s: Option<f64>,
     /// When the outage is over.
     pub final_rto_s: f64,
+    pub final_srtt_s: f64,
     /// The sender's timer does not run out before.
     pub covers_s: f64,
     /// How often it runs out before the outage is over.
@@ -140,13 +143,14 @@ pub struct Plan {
 
 /// A plan of this mode for this sender. `paper` and `corrected` know one sender, the paper's; what is at stake
 /// matters to `hopwise` alone.
-pub fn plan(mode: Mode, ask: &Ask, sender: Sender, stakes: &Stakes) -> Plan {
+pub fn plan(mode: Mode, ask: &Ask, model: Model, stakes: &Stakes) -> Plan {
+    let sender = model.sender;
     match mode {
         Mode::Paper => search::paper(ask),
         Mode::Corrected => search::best(mode, ask, Sender::Textbook, search::Samples::Gaps),
         Mode::Cumulative => search::best(mode, ask, sender, search::Samples::SinceSent),
         Mode::Kick => search::kick(mode, ask, sender),
-        Mode::Hopwise => choose::hopwise(ask, sender, stakes),
+        Mode::Hopwise => choose::hopwise(ask, model, stakes),
     }
 }
 

@@ -115,7 +115,7 @@ pub fn judge(document: &Document, file: &PlanFile) -> Result<Vec<Computed>, Box<
 
 fn value(quantity: Quantity, mode: Mode, ask: &Ask) -> f64 {
     let stakes = Stakes { window_segments: 2 * ask.acks(), cache_segments: 2 * ask.acks() };
-    let plan = plan::plan(mode, ask, Sender::Textbook, &stakes);
+    let plan = plan::plan(mode, ask, Sender::Textbook.into(), &stakes);
     let gaps = gaps(&plan);
     let most = |values: &[f64]| values.iter().copied().fold(0.0, f64::max);
     match quantity {

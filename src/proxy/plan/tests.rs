@@ -33,6 +33,17 @@ fn what_the_search_looks_at_has_the_least_last_rto_where_the_plan_is() {
 }
 
 #[test]
+fn what_the_sender_has_beside_its_timer_is_said_by_switches() {
+    let choice = |switches: &str| {
+        let line = format!(
+            "--mode hopwise --acks 100 --outage 2 --rtt .05 --rttvar .01 --sender rfc6298 {switches}"
+        );
+        asked(&line).expect("a plan")[0].choice.name()
+    };
+    assert_eq!([choice(""), choice("--frto on"), choice("--frto off --tlp on")], ["pace", "kick", "pace"]);
+}
+
+#[test]
 fn without_a_mode_every_mode_is_planned_and_drawn() {
     let plans = asked("--acks 30 --outage 1000 --rtt 1 --rttvar .3").expect("plans");
     let text: String = plans.iter().map(described).collect();

@@ -8,7 +8,7 @@ use hopwise_core::agent::FlowView;
 
 use super::Holds;
 use crate::base_station::plan::{
-    self, Ask, Choice, LONGEST_OUTAGE_S, LONGEST_RTO_S, Mode, Sender, Stakes, Timer,
+    self, Ask, Choice, LONGEST_OUTAGE_S, LONGEST_RTO_S, Mode, Model, Stakes, Timer,
 };
 
 /// The settings of all plans.
@@ -51,7 +51,7 @@ impl Plans {
     pub(super) fn worth_holding(
         &self,
         outage: Duration,
-        sender: Sender,
+        model: Model,
         rtt: Duration,
         view: &FlowView,
     ) -> Holds {
@@ -61,7 +61,7 @@ impl Plans {
             Mode::Hopwise => {
                 let acks = (view.window_segments() / 2).max(1);
                 let ask = self.ask(acks, self.outage_s(outage), rtt, view);
-                let planned = ask.map(|ask| plan::plan(self.mode, &ask, sender, &Plans::stakes(view)));
+                let planned = ask.map(|ask| plan::plan(self.mode, &ask, model, &Plans::stakes(view)));
                 match planned.map(|plan| plan.choice) {
                     Some(Choice::Pace | Choice::Hold) => Holds::Acks,
                     Some(Choice::Kick) | None => Holds::Nothing,
@@ -74,12 +74,12 @@ impl Plans {
     pub(super) fn patient_until(
         &self,
         now: Instant,
-        sender: Sender,
+        model: Model,
         rtt: Duration,
         view: &FlowView,
     ) -> Instant {
         let (rtt_s, rttvar_s) = Plans::rtt_s(rtt, view);
-        let rto_s = Timer::new(sender, rtt_s, rttvar_s).rto_s();
+        let rto_s = Timer::new(model.sender, rtt_s, rttvar_s).rto_s();
         now + seconds(rto_s * self.margin)
     }
 }
@@ -110,7 +110,7 @@ impl Gone {
     }
 
     /// `acks` wait, the last one that went on did so when the view says.
-    pub(super) fn replan(&mut self, now: Instant, acks: u32, plans: &Plans, sender: Sender, view: &FlowView) {
+    pub(super) fn replan(&mut self, now: Instant, acks: u32, plans: &Plans, model: Model, view: &FlowView) {
         self.releases.clear();
         if acks == 0 {
             return;
@@ -118,7 +118,7 @@ impl Gone {
         let from = view.passed_at.unwrap_or(now);
         let outage_s = self.ends.max(now).since(from).as_secs_f64();
         let Some(ask) = plans.ask(acks, outage_s, Duration::ZERO, view) else { return };
-        let plan = plan::plan(plans.mode, &ask, sender, &Plans::stakes(view));
+        let plan = plan::plan(plans.mode, &ask, model, &Plans::stakes(view));
         match plan.choice {
             Choice::Pace => self.releases.extend(plan.release_at_s.iter().map(|at_s| from + seconds(*at_s))),
             Choice::Hold => {}

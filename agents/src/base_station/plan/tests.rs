@@ -10,7 +10,7 @@ fn ask(outage_s: f64, acks: u32, rtt_s: f64, rttvar_s: f64) -> Ask {
 }
 
 fn planned(mode: Mode, ask: &Ask) -> Plan {
-    plan(mode, ask, Sender::Linux, &STAKES)
+    plan(mode, ask, Sender::Linux.into(), &STAKES)
 }
 
 #[test]
@@ -81,11 +81,11 @@ fn a_kick_holds_nothing_and_lets_the_timer_back_off() {
 fn a_sender_that_takes_timeouts_back_is_kicked_and_one_that_does_not_is_paced() {
     let ask = ask(10.0, 100, 0.05, 0.01);
     let stakes = Stakes { window_segments: 200, cache_segments: 1_000 };
-    assert_eq!(plan(Mode::Hopwise, &ask, Sender::Linux, &stakes).choice, Choice::Kick);
-    assert_eq!(plan(Mode::Hopwise, &ask, Sender::Rfc6298, &stakes).choice, Choice::Pace);
-    assert_eq!(plan(Mode::Hopwise, &ask, Sender::FreeBsd, &stakes).choice, Choice::Pace);
+    assert_eq!(plan(Mode::Hopwise, &ask, Sender::Linux.into(), &stakes).choice, Choice::Kick);
+    assert_eq!(plan(Mode::Hopwise, &ask, Sender::Rfc6298.into(), &stakes).choice, Choice::Pace);
+    assert_eq!(plan(Mode::Hopwise, &ask, Sender::FreeBsd.into(), &stakes).choice, Choice::Pace);
     let short = Ask::new(100, 0.2, 0.05, 0.01).expect("numbers that are some");
-    assert_eq!(plan(Mode::Hopwise, &short, Sender::Rfc6298, &stakes).choice, Choice::Kick);
+    assert_eq!(plan(Mode::Hopwise, &short, Sender::Rfc6298.into(), &stakes).choice, Choice::Kick);
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_sender_of_no_known_kind_waits_no_longer_than_one_that_times_a_segment_a_rou
     // 200 ACKs for 30 s: for such a sender only spacing them evenly does, whatever others would make of them.
     let ask = ask(30.0, 200, 0.4, 0.02);
     let stakes = Stakes { window_segments: 400, cache_segments: 400 };
-    let plan = plan(Mode::Hopwise, &ask, Sender::Textbook, &stakes);
+    let plan = plan(Mode::Hopwise, &ask, Sender::Textbook.into(), &stakes);
     assert_eq!((plan.choice, plan.feasible), (Choice::Pace, true));
     let mut timer = Timer::new(Sender::Textbook, 0.4, 0.02);
     let mut before_s = 0.0;
@@ -120,17 +120,37 @@ fn the_last_rto_by_n_is_the_curve_of_the_paper_s_second_figure() {
 }
 
 #[test]
+fn what_a_sender_has_beside_its_timer_decides_too() {
+    // Three timeouts for a kick: F-RTO takes back but one, so that both senders are paced here.
+    let long = ask(10.0, 100, 0.05, 0.01);
+    let stakes = Stakes { window_segments: 200, cache_segments: 1_000 };
+    let choice = |ask: &Ask, model: Model| plan(Mode::Hopwise, ask, model, &stakes).choice;
+    let plain = Model::from(Sender::Rfc6298);
+    let frto = plain.but(None, None, Some(true));
+    assert_eq!([choice(&long, plain), choice(&long, frto)], [Choice::Pace; 2]);
+    // One timeout: with F-RTO it costs nothing.
+    let short = ask(2.0, 100, 0.05, 0.01);
+    assert_eq!([choice(&short, plain), choice(&short, frto)], [Choice::Pace, Choice::Kick]);
+    // After a minute the timer is so long that a loss which only it finds costs more than a halved window.
+    let minute = ask(60.0, 100, 0.05, 0.01);
+    let stakes = Stakes { window_segments: 100, ..stakes };
+    let choice = |model: Model| plan(Mode::Hopwise, &minute, model, &stakes).choice;
+    let bsd = Model::from(Sender::FreeBsd);
+    assert_eq!([choice(bsd), choice(bsd.but(Some(true), Some(true), None))], [Choice::Kick, Choice::Pace]);
+}
+
+#[test]
 fn a_small_window_is_not_worth_a_long_timer() {
     let ask = ask(60.0, 4, 0.05, 0.01);
     let stakes = Stakes { window_segments: 8, cache_segments: 1_000 };
-    assert_eq!(plan(Mode::Hopwise, &ask, Sender::Rfc6298, &stakes).choice, Choice::Kick);
+    assert_eq!(plan(Mode::Hopwise, &ask, Sender::Rfc6298.into(), &stakes).choice, Choice::Kick);
 }
 
 #[test]
 fn what_cannot_be_cached_is_held_instead() {
     let ask = ask(10.0, 100, 0.05, 0.01);
     let stakes = Stakes { window_segments: 200, cache_segments: 0 };
-    assert_eq!(plan(Mode::Hopwise, &ask, Sender::Linux, &stakes).choice, Choice::Hold);
+    assert_eq!(plan(Mode::Hopwise, &ask, Sender::Linux.into(), &stakes).choice, Choice::Hold);
 }
 
 #[test]
@@ -179,7 +199,7 @@ proptest! {
         mode in prop::sample::select(&Mode::ALL[..]),
         sender in prop::sample::select(&Sender::ALL[..]),
     ) {
-        let plan = plan(mode, &ask, sender, &STAKES);
+        let plan = plan(mode, &ask, sender.into(), &STAKES);
         prop_assert!(plan.release_at_s.len() <= ask.acks() as usize);
         prop_assert!(plan.release_at_s.is_sorted());
         prop_assert!(plan.release_at_s.iter().chain(&plan.rto_s).all(|value| value.is_finite() && *value > 0.0));

@@ -1,16 +1,15 @@
 //! A sender's retransmission timer, as far as its ACKs move it.
 
-/// Whose rules turn SRTT and RTTVAR into an RTO, and what a sender does after a timeout that was none.
+/// Whose rules turn SRTT and RTTVAR into an RTO.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
     /// SRTT + 4·RTTVAR and nothing else, as in the paper.
     Textbook,
-    /// At least a second, at most two minutes; a timeout is never taken back.
+    /// At least a second, at most two minutes.
     Rfc6298,
-    /// RTTVAR's part is at least 200 ms; F-RTO, timestamps and D-SACK take every needless timeout back, TLP comes
-    /// before the first.
+    /// RTTVAR's part is at least 200 ms.
     Linux,
-    /// 200 ms more than it came to, at least 30 ms; the first timeout in a row is taken back, by timestamps.
+    /// 200 ms more than it came to, at least 30 ms.
     FreeBsd,
 }
 
@@ -35,15 +34,6 @@ impl Sender {
             Sender::FreeBsd => ((srtt_s + four).max(0.03) + 0.2).min(super::LONGEST_RTO_S),
         }
     }
-
-    /// Whether its window is what it was, once so many timeouts in a row turn out to have been needless.
-    pub fn takes_back(self, timeouts: u32) -> bool {
-        match self {
-            Sender::Textbook | Sender::Rfc6298 => timeouts == 0,
-            Sender::Linux => true,
-            Sender::FreeBsd => timeouts <= 1,
-        }
-    }
 }
 
 /// RFC 6298's two averages, and the RTO that a sender makes of them.
@@ -63,6 +53,10 @@ impl Timer {
         let off_s = sample_s - self.srtt_s;
         self.srtt_s += off_s / 8.0;
         self.rttvar_s += (off_s.abs() - self.rttvar_s) / 4.0;
+    }
+
+    pub fn srtt_s(&self) -> f64 {
+        self.srtt_s
     }
 
     pub fn rto_s(&self) -> f64 {
