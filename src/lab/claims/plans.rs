@@ -1,8 +1,10 @@
-//! What a paper says of its own arithmetic: files with `plan:` instead of a scenario, which nothing on the air runs.
+//! What a paper says of its own arithmetic: files with `plan:` or `figures:` instead of a scenario, which nothing on
+//! the air runs.
 //!
-//! They are about held ACKs (`hopwise_agents::base_station::plan`). Arithmetic does not scatter, so that a bound
+//! Plans are about held ACKs (`hopwise_agents::base_station::plan`). Arithmetic does not scatter, so that a bound
 //! that is missed is contradicted; a figure that is read off a picture is reproduced or not.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use hopwise_agents::base_station::plan::{self, Ask, Mode, Plan, Sender, Stakes, final_rto_by_n};
@@ -17,7 +19,10 @@ use crate::units::{Share, Time};
 #[serde(deny_unknown_fields)]
 pub struct PlanFile {
     pub title: String,
-    plan: AskConfig,
+    plan: Option<AskConfig>,
+    /// Pairs of printed figures by name: with what the paper proposes, and without.
+    #[serde(default)]
+    figures: BTreeMap<String, [f64; 2]>,
     pub claims: Vec<PlanClaim>,
 }
 
@@ -35,8 +40,11 @@ struct AskConfig {
 #[serde(deny_unknown_fields)]
 pub struct PlanClaim {
     pub says: String,
-    mode: String,
-    value: Quantity,
+    /// Of a plan: what is looked at in which mode's.
+    mode: Option<String>,
+    value: Option<Quantity>,
+    /// Of figures: by how many percent the first of this pair is above the second.
+    gain: Option<String>,
     /// The claim is about how often this fits into the value.
     per: Option<Quantity>,
     /// The claim is about how often the same of this plan fits into the value.
@@ -79,7 +87,7 @@ pub struct Computed {
 /// The file, if it is one of these.
 pub fn load(file: &Path) -> Result<Option<(Document, PlanFile)>, LoadError> {
     let document = Document::load(file)?;
-    if document.value_at("plan").is_none() {
+    if document.value_at("plan").or_else(|| document.value_at("figures")).is_none() {
         return Ok(None);
     }
     let read = document.read().map_err(LoadError::Refused)?;
@@ -93,21 +101,37 @@ pub fn judge(document: &Document, file: &PlanFile) -> Result<Vec<Computed>, Box<
         Ask::new(of.acks, seconds(of.outage), seconds(of.rtt), seconds(of.rttvar))
             .map_err(|error| document.refuse(place, "no such plan", &error.to_string()))
     };
-    let own = ask(&Place::root().key("plan"), &file.plan)?;
+    let own = file.plan.map(|plan| ask(&Place::root().key("plan"), &plan)).transpose()?;
     let mut judged = Vec::new();
     for (nth, claim) in file.claims.iter().enumerate() {
         let place = Place::root().key("claims").index(nth);
-        let mode = Mode::named(&claim.mode).ok_or_else(|| {
-            let problem = format!("no mode is called `{}`", claim.mode);
-            document.refuse(&place.key("mode"), problem, &Mode::NAMES.join(", "))
-        })?;
-        let mut value = value(claim.value, mode, &own);
-        if let Some(per) = claim.per {
-            value /= self::value(per, mode, &own);
-        }
-        if let Some(other) = &claim.against {
-            value /= self::value(claim.value, mode, &ask(&place.key("against"), other)?);
-        }
+        let value = match (claim.value, &claim.mode, &claim.gain, &own) {
+            (Some(quantity), Some(mode), None, Some(own)) => {
+                let mode = Mode::named(mode).ok_or_else(|| {
+                    let problem = format!("no mode is called `{mode}`");
+                    document.refuse(&place.key("mode"), problem, &Mode::NAMES.join(", "))
+                })?;
+                let mut value = value(quantity, mode, own);
+                if let Some(per) = claim.per {
+                    value /= self::value(per, mode, own);
+                }
+                if let Some(other) = &claim.against {
+                    value /= self::value(quantity, mode, &ask(&place.key("against"), other)?);
+                }
+                value
+            }
+            (None, None, Some(name), _) => {
+                let [with, without] = file.figures.get(name).copied().ok_or_else(|| {
+                    let known = file.figures.keys().cloned().collect::<Vec<_>>().join(", ");
+                    document.refuse(&place.key("gain"), format!("no figures are called `{name}`"), &known)
+                })?;
+                100.0 * (with / without - 1.0)
+            }
+            _ => {
+                let accepted = "`mode` and `value` of the file's `plan`, or `gain` of its `figures`";
+                return Err(document.refuse(&place, "it is not said what the claim is about", accepted));
+            }
+        };
         judged.push(claim.hold_against(value));
     }
     Ok(judged)
@@ -218,6 +242,27 @@ mod tests {
             [Reproduced, NotReproduced, Reproduced, Reproduced, Contradicted, Reproduced, Contradicted];
         assert_eq!(outcomes, expected, "{told:?}");
         assert_eq!((told[3].claimed.as_str(), told[0].measured.as_str()), ("at most 0", "9"));
+    }
+
+    #[test]
+    fn a_printed_gain_is_held_against_the_figures_beside_it() {
+        let judged = |claim: &str| {
+            let text = format!("title: a table\nfigures: {{ one: [7688, 6361] }}\nclaims:\n  - {claim}\n");
+            let document = Document::parse("table.yaml", &text)?;
+            judge(&document, &document.read()?)
+        };
+        let told = judged("{ says: a, gain: one, bound: at-least, claimed: 120.9 }").expect("a claim");
+        assert_eq!((told[0].outcome, told[0].measured.as_str()), (Outcome::Contradicted, "20.86"));
+        let told = judged("{ says: a, gain: one, claimed: 20.9, tolerance: 1% }").expect("a claim");
+        assert_eq!(told[0].outcome, Outcome::Reproduced);
+        for (claim, problem) in [
+            ("{ says: a, gain: two, claimed: 1 }", "no figures are called `two`"),
+            ("{ says: a, mode: paper, value: n, claimed: 1 }", "it is not said what the claim is about"),
+            ("{ says: a, gain: one, mode: paper, claimed: 1 }", "it is not said what the claim is about"),
+        ] {
+            let refused = judged(claim).expect_err(problem).to_string();
+            assert!(refused.contains(problem), "{refused}");
+        }
     }
 
     #[test]
