@@ -10,13 +10,16 @@ use hopwise_core::wire::{Checksums, Flags, IpHeader, TcpHeader, TcpOptions, Time
 use hopwise_core::{Instant, LinkId, Machine, Rx, Seq};
 use hopwise_mesh::{Proxy, ProxyConfig};
 
-use crate::row::{Row, median_of};
+use crate::row::{Better, Row, median_of};
 use crate::usage::thread_seconds;
 
 const FIXED: LinkId = LinkId(0);
 const MOBILE: LinkId = LinkId(1);
 const FLOWS: u32 = 10_000;
 const SEGMENT: u32 = 1_448;
+/// The goals.
+const MOST_NS: f64 = 5_000.0;
+const MOST_BYTES: f64 = 4_096.0;
 const AGENTS: [&str; 3] = ["none", "ack-hold", "snoop"];
 
 pub(crate) fn rows() -> Vec<Row> {
@@ -30,7 +33,8 @@ pub(crate) fn rows() -> Vec<Row> {
             rounds[1..].iter().for_each(|round| carry(&mut proxy, round));
             (thread_seconds() - before) * 1e9 / f64::from(3 * 2 * FLOWS)
         });
-        rows.push(Row::alone(format!("packet of 10000 flows with {agent}"), "ns/packet", cost));
+        let name = format!("packet of 10000 flows with {agent}");
+        rows.push(Row::beside(name, "ns/packet", Better::Less, cost, ("at most", MOST_NS)));
     }
     for agent in AGENTS {
         let mut proxy = None;
@@ -41,7 +45,8 @@ pub(crate) fn rows() -> Vec<Row> {
         });
         drop(proxy);
         let each = taken.bytes_current as f64 / f64::from(FLOWS);
-        rows.push(Row::alone(format!("memory of 10000 flows with {agent}"), "bytes/flow", each));
+        let name = format!("memory of 10000 flows with {agent}");
+        rows.push(Row::beside(name, "bytes/flow", Better::Less, each, ("at most", MOST_BYTES)));
     }
     rows
 }
