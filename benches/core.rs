@@ -10,6 +10,8 @@ mod bulk;
 mod clock;
 #[path = "core/crowd.rs"]
 mod crowd;
+#[path = "core/floor.rs"]
+mod floor;
 #[path = "core/groups.rs"]
 mod groups;
 #[path = "core/open_close.rs"]

@@ -20,11 +20,13 @@ pub(crate) struct Row {
     ours: f64,
     /// Who it is compared with, their figure, and the ratio, above 1 where ours is better.
     peer: Option<(&'static str, f64, f64)>,
+    /// The least ratio that is wanted.
+    goal: Option<f64>,
 }
 
 impl Row {
     pub(crate) fn alone(name: impl Into<String>, unit: &'static str, ours: f64) -> Row {
-        Row { name: name.into(), unit, ours, peer: None }.told()
+        Row { name: name.into(), unit, ours, peer: None, goal: None }.told()
     }
 
     pub(crate) fn beside(
@@ -38,12 +40,27 @@ impl Row {
             Better::More => ours / theirs,
             Better::Less => theirs / ours,
         };
-        Row { name: name.into(), unit, ours, peer: Some((peer, theirs, ratio)) }.told()
+        Row { name: name.into(), unit, ours, peer: Some((peer, theirs, ratio)), goal: None }.told()
+    }
+
+    /// The ratio is meant to be at least this.
+    pub(crate) fn meant_to_be(self, goal: f64) -> Row {
+        let row = Row { goal: Some(goal), ..self };
+        if let Some((goal, met)) = row.judged() {
+            eprintln!("    of {goal:.2} that are wanted: {met}");
+        }
+        row
+    }
+
+    /// The goal, and whether it is met.
+    fn judged(&self) -> Option<(f64, &'static str)> {
+        let (goal, (_, _, ratio)) = (self.goal?, self.peer?);
+        Some((goal, if ratio >= goal { "met" } else { "missed" }))
     }
 
     /// Progress, for whoever waits.
     fn told(self) -> Row {
-        let Row { name, unit, ours, peer } = &self;
+        let Row { name, unit, ours, peer, .. } = &self;
         match peer {
             Some((peer, theirs, ratio)) => {
                 eprintln!("  {name}: {ours:.1} {unit}, {peer} {theirs:.1}, ratio {ratio:.2}");
@@ -83,12 +100,15 @@ pub(crate) fn object(bench: &str, rows: &[Row]) -> String {
     let mut out = format!("{{\"bench\":\"{bench}\",\"rows\":[");
     for (nth, row) in rows.iter().enumerate() {
         let comma = if nth > 0 { "," } else { "" };
-        let Row { name, unit, ours, peer } = row;
+        let Row { name, unit, ours, peer, .. } = row;
         write!(out, "{comma}{{\"name\":\"{name}\",\"unit\":\"{unit}\",\"ours\":{ours:.1}")
             .expect("a String grows");
         if let Some((peer, theirs, ratio)) = peer {
             write!(out, ",\"peer\":\"{peer}\",\"theirs\":{theirs:.1},\"ratio\":{ratio:.3}")
                 .expect("a String grows");
+        }
+        if let Some((goal, met)) = row.judged() {
+            write!(out, ",\"goal\":{goal},\"met\":\"{met}\"").expect("a String grows");
         }
         out.push('}');
     }
