@@ -104,7 +104,8 @@ impl Endpoint {
             return Err(DropReason::TcpNotUnicast); // MUST-57: silently.
         }
         let checked = TcpBytes::check(view.src, view.dst, view.payload, checksums)?;
-        let segment = TcpView::read(checked);
+        let mut segment = TcpView::fixed(checked);
+        segment.read_options(checked);
         let arrived = Arrived {
             segment: &segment,
             ecn: view.ecn,

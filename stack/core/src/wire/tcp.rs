@@ -12,8 +12,6 @@ pub use options::{SackBlock, TcpOptions, Timestamps};
 
 use std::net::IpAddr;
 
-use smoltcp::wire::TcpPacket;
-
 use super::Sum;
 use super::protocol::TCP;
 use crate::Seq;
@@ -46,28 +44,34 @@ impl<'a> TcpView<'a> {
         bytes: &'a [u8],
         checksums: Checksums,
     ) -> Result<TcpView<'a>, DropReason> {
-        Ok(TcpView::read(TcpBytes::check(src, dst, bytes, checksums)?))
+        let checked = TcpBytes::check(src, dst, bytes, checksums)?;
+        let mut view = TcpView::fixed(checked);
+        view.read_options(checked);
+        Ok(view)
     }
 
-    /// The view of what was checked. It is large: apart from the checks, which may fail, it is made where it stays.
+    /// The view of what was checked, without its options. It is large: made in two steps, it stays where it is made.
     #[inline(always)]
-    pub fn read(checked: TcpBytes<'a>) -> TcpView<'a> {
-        let TcpBytes { bytes, header_len } = checked;
-        let header = TcpPacket::new_unchecked(bytes);
-        let flags = Flags(bytes[13]);
-        let mut view = TcpView {
-            src_port: header.src_port(),
-            dst_port: header.dst_port(),
-            seq: Seq(header.seq_number().0 as u32),
-            ack: Seq(header.ack_number().0 as u32),
-            flags,
-            window: header.window_len(),
-            urgent: header.urgent_at(),
+    pub(crate) fn fixed(checked: TcpBytes<'a>) -> TcpView<'a> {
+        let TcpBytes { bytes, header, header_len } = checked;
+        let u16_at = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+        let u32_at = |at: usize| u32::from(u16_at(at)) << 16 | u32::from(u16_at(at + 2));
+        TcpView {
+            src_port: u16_at(0),
+            dst_port: u16_at(2),
+            seq: Seq(u32_at(4)),
+            ack: Seq(u32_at(8)),
+            flags: Flags(header[13]),
+            window: u16_at(14),
+            urgent: u16_at(18),
             options: TcpOptions::default(),
             payload: &bytes[header_len..],
-        };
-        view.options.read(&bytes[HEADER_LEN..header_len], flags);
-        view
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn read_options(&mut self, checked: TcpBytes<'a>) {
+        self.options.read(&checked.bytes[HEADER_LEN..checked.header_len], self.flags);
     }
 
     /// SEG.LEN: payload, SYN and FIN.
@@ -83,6 +87,7 @@ impl<'a> TcpView<'a> {
 #[derive(Clone, Copy, Debug)]
 pub struct TcpBytes<'a> {
     bytes: &'a [u8],
+    header: &'a [u8; HEADER_LEN],
     header_len: usize,
 }
 
@@ -94,10 +99,9 @@ impl<'a> TcpBytes<'a> {
         bytes: &'a [u8],
         checksums: Checksums,
     ) -> Result<TcpBytes<'a>, DropReason> {
-        if bytes.len() < HEADER_LEN {
-            return Err(DropReason::Truncated);
-        }
-        let header_len = usize::from(TcpPacket::new_unchecked(bytes).header_len());
+        let header = bytes.first_chunk::<HEADER_LEN>().ok_or(DropReason::Truncated)?;
+        // In words of four bytes.
+        let header_len = usize::from(header[12] >> 4) * 4;
         if header_len < HEADER_LEN {
             return Err(DropReason::TcpMalformed);
         }
@@ -109,7 +113,7 @@ impl<'a> TcpBytes<'a> {
         {
             return Err(DropReason::TcpChecksum);
         }
-        Ok(TcpBytes { bytes, header_len })
+        Ok(TcpBytes { bytes, header, header_len })
     }
 }
 

@@ -11,58 +11,57 @@ use crate::wire::Sum;
 pub(super) const HEADER_LEN: usize = 20;
 const MAX_HEADER_LEN: usize = 60;
 
-/// Where the protocol stands; smoltcp's view would turn it into an enum and back.
-const PROTOCOL: usize = 9;
 /// In the word of identification, flags and fragment offset.
 const DONT_FRAGMENT: u32 = 0x4000;
+const MORE_FRAGMENTS: u32 = 0x2000;
 
 const OPTION_END: u8 = 0;
 const OPTION_NOP: u8 = 1;
 
 #[inline(always)]
 pub(super) fn parse(packet: &[u8]) -> Result<IpView<'_>, DropReason> {
-    if packet.len() < HEADER_LEN {
-        return Err(DropReason::Truncated);
-    }
-    let header = Ipv4Packet::new_unchecked(packet);
-    let header_len = usize::from(header.header_len());
+    let fixed = packet.first_chunk::<HEADER_LEN>().ok_or(DropReason::Truncated)?;
+    let words: [u32; HEADER_LEN / 4] = std::array::from_fn(|nth| {
+        let at = 4 * nth;
+        u32::from_be_bytes([fixed[at], fixed[at + 1], fixed[at + 2], fixed[at + 3]])
+    });
+    let [first, second, third, src, dst] = words;
+    // In words of four bytes.
+    let header_len = 4 * (first >> 24 & 0xf) as usize;
     if header_len < HEADER_LEN {
         return Err(DropReason::IpMalformed);
     }
-    if packet.len() < header_len {
-        return Err(DropReason::Truncated);
-    }
-    if Sum::default().add_header(&packet[..header_len]).finish() != 0 {
+    let options = packet.get(HEADER_LEN..header_len).ok_or(DropReason::Truncated)?;
+    if Sum::default().add_words(&words).add_header(options).finish() != 0 {
         return Err(DropReason::IpChecksum);
     }
-    let total_len = usize::from(header.total_len());
+    let total_len = (first & 0xffff) as usize;
     if total_len < header_len {
         return Err(DropReason::IpMalformed);
     }
-    if packet.len() < total_len {
-        return Err(DropReason::Truncated);
-    }
-    let options = &packet[HEADER_LEN..header_len];
-    let source_route = if options.is_empty() { None } else { walk_options(options, header.src_addr())? };
+    let payload = packet.get(header_len..total_len).ok_or(DropReason::Truncated)?;
+    let (src, dst) = (Ipv4Addr::from_bits(src), Ipv4Addr::from_bits(dst));
+    let source_route = if options.is_empty() { None } else { walk_options(options, src)? };
     Ok(IpView {
-        src: IpAddr::V4(header.src_addr()),
-        dst: IpAddr::V4(header.dst_addr()),
-        protocol: packet[PROTOCOL],
-        hop_limit: header.hop_limit(),
-        ecn: Ecn::from_bits(header.ecn()),
-        dscp: header.dscp(),
-        dont_fragment: header.dont_frag(),
-        fragment: fragment(&header),
+        src: IpAddr::V4(src),
+        dst: IpAddr::V4(dst),
+        protocol: (third >> 16) as u8,
+        hop_limit: (third >> 24) as u8,
+        ecn: Ecn::from_bits((first >> 16) as u8),
+        dscp: (first >> 18) as u8 & 0x3f,
+        dont_fragment: second & DONT_FRAGMENT != 0,
+        fragment: fragment(second),
         source_route,
         header_len,
-        payload: &packet[header_len..total_len],
+        payload,
     })
 }
 
+/// From the word of identification, flags and offset.
 #[inline(always)]
-fn fragment(header: &Ipv4Packet<&[u8]>) -> Option<FragmentInfo> {
-    let (offset, more) = (header.frag_offset(), header.more_frags());
-    (more || offset > 0).then(|| FragmentInfo { id: u32::from(header.ident()), offset, more })
+fn fragment(word: u32) -> Option<FragmentInfo> {
+    let (offset, more) = ((word << 3) as u16, word & MORE_FRAGMENTS != 0);
+    (more || offset > 0).then_some(FragmentInfo { id: word >> 16, offset, more })
 }
 
 /// Unknown options are passed over (RFC 1122 §3.2.1.8); one that contradicts the header condemns the packet.
