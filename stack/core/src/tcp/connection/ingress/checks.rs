@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use super::{Answer, Arrived, Connection, Disposition, Step};
-use crate::Seq;
 use crate::tcp::connection::{CloseReason, Origin};
 use crate::tcp::cx::Cx;
 use crate::tcp::timers::Timer;
 use crate::trace::{DropReason, StateName};
 use crate::wire::{Flags, TcpView};
+use crate::{Instant, Seq};
 
 /// An old timestamp says nothing after so long a silence: its clock may have wrapped (RFC 7323 §5.5).
 const PAWS_IDLE: Duration = Duration::from_secs(24 * 24 * 3600);
@@ -78,8 +78,7 @@ impl Connection {
             return (!is_syn).then_some(Step::Drop(DropReason::Paws));
         };
         let is_old = (timestamps.value.wrapping_sub(self.rcv.ts_recent) as i32) < 0;
-        let is_idle = cx.now.since(self.rcv.ts_recent_at) > PAWS_IDLE;
-        if is_old && !is_idle {
+        if is_old && !self.is_timestamp_stale(cx.now) {
             self.note_old_duplicate(arrived);
             let answer = if segment.payload.is_empty() { Answer::Limited } else { Answer::Always };
             return Some(Step::Answer(DropReason::Paws, answer));
@@ -102,11 +101,14 @@ impl Connection {
     fn take_timestamp(&mut self, cx: &Cx<'_>, segment: &TcpView<'_>) {
         let Some(timestamps) = segment.options.timestamps.filter(|_| self.peer.timestamps) else { return };
         let is_newer = (timestamps.value.wrapping_sub(self.rcv.ts_recent) as i32) >= 0;
-        let is_idle = cx.now.since(self.rcv.ts_recent_at) > PAWS_IDLE;
-        if (is_newer || is_idle) && segment.seq <= self.rcv.last_ack_decided {
+        if segment.seq <= self.rcv.last_ack_decided && (is_newer || self.is_timestamp_stale(cx.now)) {
             self.rcv.ts_recent = timestamps.value;
             self.rcv.ts_recent_at = cx.now;
         }
+    }
+
+    fn is_timestamp_stale(&self, now: Instant) -> bool {
+        now.since(self.rcv.ts_recent_at) > PAWS_IDLE
     }
 
     /// RFC 9293 MUST-53, SHLD-24: a passive connection answers by the way that the newest segment came. A route
