@@ -279,7 +279,7 @@ impl Window {
         }
     }
 
-    pub(super) fn narrow(&self, now: Instant, view: &SendView<'_>, so_far: Allowance) -> Allowance {
+    pub(super) fn narrow(&self, now: Instant, view: &SendView<'_>, mut so_far: Allowance) -> Allowance {
         if let Some(Recovering::Fast { .. }) = view.recovering {
             return so_far;
         }
@@ -288,7 +288,8 @@ impl Window {
         if self.is_idle(now, view.flight.bytes, view) {
             cwnd = cwnd.min(self.initial(mss));
         }
-        Allowance { flight_bytes: so_far.flight_bytes.min(cwnd), ..so_far }
+        so_far.flight_bytes = so_far.flight_bytes.min(cwnd);
+        so_far
     }
 
     pub(super) fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {

@@ -212,8 +212,7 @@ impl Endpoint {
             }
             if has_left {
                 self.packets_out += 1;
-                let transmit = self.links.transmit(link, remote, self.packets_out);
-                return Some(Transmit { segment_bytes: left.segment_bytes(), ..transmit });
+                return Some(self.links.transmit(link, remote, left.segment_bytes(), self.packets_out));
             }
         }
         None

@@ -111,8 +111,14 @@ impl Links {
         &self.links[link].help
     }
 
-    pub(super) fn transmit(&self, link: usize, to: IpAddr, id: u64) -> Transmit {
-        Transmit { to: self.next_hop(link, to), class: QueueClass::Data, segment_bytes: None, id }
+    /// Where a packet goes that the link carries now.
+    #[inline]
+    pub(super) fn transmit(&self, link: usize, to: IpAddr, segment_bytes: Option<u16>, id: u64) -> Transmit {
+        let towards = |to| Transmit { to, class: QueueClass::Data, segment_bytes, id };
+        match self.links[link].config.neighbours {
+            Neighbours::Implied => towards(NextHop::Link),
+            Neighbours::Named => towards(self.next_hop(link, to)),
+        }
     }
 
     /// A connection may have something to send. The caller keeps each in at most once.

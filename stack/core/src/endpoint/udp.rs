@@ -136,7 +136,7 @@ impl Endpoint {
         ip.emit(UDP_HEADER + datagram.payload.len(), out);
         udp::emit(src, dst, (datagram.from_port, datagram.to.port()), &datagram.payload, out);
         self.packets_out += 1;
-        let transmit = self.links.transmit(link, dst, self.packets_out);
+        let transmit = self.links.transmit(link, dst, None, self.packets_out);
         Some(Transmit { class: datagram.class, ..transmit })
     }
 }

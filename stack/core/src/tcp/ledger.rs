@@ -429,10 +429,14 @@ impl Seat {
 
     fn note_arrival(&mut self, arrival: &Arrival) {
         if matches!(arrival.class, Class::InOrder | Class::FillsHole) {
-            self.owed.segments += 1;
-            self.owed.bytes = self.owed.bytes.saturating_add(arrival.bytes);
-            self.owed.since.get_or_insert(arrival.now);
-            self.owed.in_order_total += 1;
+            let owed = &self.owed;
+            self.owed = Owed {
+                segments: owed.segments + 1,
+                bytes: owed.bytes.saturating_add(arrival.bytes),
+                since: Some(owed.since.unwrap_or(arrival.now)),
+                last_ack: owed.last_ack,
+                in_order_total: owed.in_order_total + 1,
+            };
         }
     }
 
@@ -444,14 +448,15 @@ impl Seat {
             tally.acks += 1;
             tally.held_ns += self.owed.since.map_or(0, |since| cx.now.0.saturating_sub(since.0));
         }
-        self.owed = Owed {
+        let owed = Owed {
             segments: 0,
             bytes: 0,
             since: None,
             last_ack: Some(cx.now),
             in_order_total: self.owed.in_order_total,
         };
-        self.agent.on_ack(&decided, &facts.view(self.owed));
+        self.owed = owed;
+        self.agent.on_ack(&decided, &facts.view(owed));
         note
     }
 

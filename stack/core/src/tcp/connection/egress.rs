@@ -72,14 +72,17 @@ impl Connection {
     /// Writes the next segment's packet to `out`, if there is one. Called until it answers [`Left::Nothing`].
     pub(crate) fn poll_transmit(&mut self, cx: &mut Cx<'_>, link: &LinkHelp, out: &mut Vec<u8>) -> Left {
         // At rest, no agent has to be asked.
-        let allowed = (!self.is_at_rest()).then(|| self.allowance(cx.now));
-        let Some(plan) = self.next_segment(cx.now, allowed.as_ref()) else {
-            self.settle(cx, allowed.as_ref());
+        let is_at_rest = self.is_at_rest();
+        let allowance = if is_at_rest { Allowance::UNLIMITED } else { self.allowance(cx.now) };
+        let allowed = (!is_at_rest).then_some(&allowance);
+        let Some(plan) = self.next_segment(cx.now, allowed) else {
+            self.settle(cx, allowed);
             return Left::Nothing;
         };
-        let plan = self.prepare(self.bundled(plan, allowed.as_ref(), link));
+        let plan = self.bundled(plan, allowed, link);
+        self.prepare(&plan);
         let ack = self.ack_for(cx, &plan);
-        self.write_segment(cx, &plan, ack.as_ref(), allowed.as_ref(), link.checksums, out);
+        self.write_segment(cx, &plan, ack.as_ref(), allowed, link.checksums, out);
         self.commit(cx, &plan, ack.as_ref());
         self.check();
         plan.left()

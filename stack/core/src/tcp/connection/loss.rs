@@ -25,9 +25,8 @@ impl Connection {
     /// Weighs one ACK. Answers how a recovery ended, when this ACK ended it.
     pub(super) fn judge(&mut self, cx: &mut Cx<'_>, news: &AckNews) -> Option<Recovered> {
         if self.uses_rack() {
-            let mut delivered = news.delivered;
-            delivered.newest = delivered.newest.filter(|newest| !self.is_first_copy(newest, news.echo));
-            self.recovery.rack.on_delivered(cx.now, &delivered, self.path.rtt.min);
+            let newest = news.delivered.newest.filter(|newest| !self.is_first_copy(newest, news.echo));
+            self.recovery.rack.on_delivered(cx.now, newest, news.delivered.reordered, self.path.rtt.min);
         }
         self.react_to_mark(cx, news);
         if let Some(by) = self.is_denied(news) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::agent::Recovered;
-use crate::tcp::scoreboard::{Delivered, Newest};
+use crate::tcp::scoreboard::Newest;
 use crate::{Instant, Seq};
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -33,9 +33,15 @@ impl Rack {
     }
 
     /// Steps 1 to 3: takes up what an ACK delivered.
-    pub(crate) fn on_delivered(&mut self, now: Instant, delivered: &Delivered, min_rtt: Option<Duration>) {
-        self.reordering_seen |= delivered.reordered;
-        let Some(newest) = delivered.newest else { return };
+    pub(crate) fn on_delivered(
+        &mut self,
+        now: Instant,
+        newest: Option<Newest>,
+        reordered: bool,
+        min_rtt: Option<Duration>,
+    ) {
+        self.reordering_seen |= reordered;
+        let Some(newest) = newest else { return };
         let rtt = now.since(newest.sent_at);
         // A resent segment whose ACK comes too early was acknowledged for its first copy: no evidence.
         if newest.was_resent && min_rtt.is_some_and(|min| rtt < min) {

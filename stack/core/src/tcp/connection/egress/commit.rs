@@ -15,14 +15,12 @@ use crate::{Instant, Moment};
 
 impl Connection {
     /// A segment to be sent again that is larger than the path now carries goes as two.
-    pub(super) fn prepare(&mut self, plan: SegmentPlan) -> SegmentPlan {
-        let (What::Again { index, .. } | What::TailProbeAgain { index }) = plan.what else {
-            return plan;
-        };
-        if plan.len < self.board.get(index as usize).payload_len() {
+    pub(super) fn prepare(&mut self, plan: &SegmentPlan) {
+        if let What::Again { index, .. } | What::TailProbeAgain { index } = plan.what
+            && plan.len < self.board.get(index as usize).payload_len()
+        {
             self.board.split(index as usize, plan.len);
         }
-        plan
     }
 
     pub(super) fn commit(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan, ack: Option<&DecidedAck>) {
