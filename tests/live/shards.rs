@@ -81,6 +81,21 @@ fn a_flow_meets_its_shard_both_ways_and_also_after_a_rest() {
     shards.stop(Duration::ZERO);
 }
 
+/// The kernel would give it queues of its own, and with them packets of the first one's.
+#[test]
+fn a_second_user_of_a_device_with_several_queues_is_refused_until_the_first_has_gone() {
+    if !can_run("a_second_user_of_a_device_with_several_queues_is_refused_until_the_first_has_gone", &[]) {
+        return;
+    }
+    let namespace = Namespace::new();
+    let open = || namespace.run(|| TunFast::open_queues(&tun_config(), 2));
+    let first = open().expect("root may open a TUN device");
+    let said = open().map(drop).expect_err("one is enough").to_string();
+    assert!(said.contains("hop0: claim it") && said.contains("another process has it open"), "{said}");
+    drop(first);
+    drop(open().expect("it is free again"));
+}
+
 /// A shard that hears of nothing would come down to 576 bytes by trial, after some timeouts.
 #[test]
 fn every_shard_hears_that_its_path_has_become_smaller() {

@@ -6,6 +6,7 @@
 
 mod bridge;
 mod capture;
+mod claim;
 mod clock;
 mod counters;
 mod driver;

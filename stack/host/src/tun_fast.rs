@@ -16,6 +16,7 @@ use hopwise_core::wire::Checksums;
 use hopwise_core::{Instant, LinkEvent, Transmit};
 use tun_rs::{DeviceBuilder, VIRTIO_NET_HDR_LEN};
 
+use crate::claim::Claim;
 use crate::counters::{LinkCounters, LinkDrop, Tally};
 use crate::link::{Link, LinkError, Received, Sent};
 use crate::netlink;
@@ -40,11 +41,14 @@ pub struct TunFast {
 /// The offload flags, cleared when the last queue closes: on a device that outlives us they would make the next
 /// plain user read bundles for packets.
 #[derive(Debug)]
-struct Offloads(OwnedFd);
+struct Offloads {
+    fd: OwnedFd,
+    _claim: Option<Claim>,
+}
 
 impl Drop for Offloads {
     fn drop(&mut self) {
-        if let Err(error) = sys::clear_tun_offloads(self.0.as_fd()) {
+        if let Err(error) = sys::clear_tun_offloads(self.fd.as_fd()) {
             tracing::debug!(%error, "the offload flags stay set");
         }
     }
@@ -72,6 +76,10 @@ impl TunFast {
     fn open_all(config: &TunConfig, queues: Queues) -> Result<Vec<TunFast>, LinkError> {
         let failed = |doing| move |error| LinkError::system(doing, &config.name, error);
         config.check()?;
+        // The kernel refuses a second user of a device with one queue; of one with several it would be another queue.
+        // A number that the kernel chooses is free.
+        let is_shared = queues != Queues::One && !config.name.contains('%');
+        let claim = is_shared.then(|| Claim::to("tun", &config.name)).transpose()?;
         let first = DeviceBuilder::new()
             .name(&config.name)
             .offload(true)
@@ -92,8 +100,8 @@ impl TunFast {
         for device in &devices {
             device.set_nonblocking(true).map_err(failed("make it non-blocking"))?;
         }
-        let own = devices[0].as_fd().try_clone_to_owned().map_err(failed("copy its descriptor"))?;
-        let offloads = Arc::new(Offloads(own));
+        let fd = devices[0].as_fd().try_clone_to_owned().map_err(failed("copy its descriptor"))?;
+        let offloads = Arc::new(Offloads { fd, _claim: claim });
         netlink::configure(&name, &config.settings())
             .map_err(|error| LinkError::Configure { device: name.clone(), error })?;
         let queue = |device| TunFast {

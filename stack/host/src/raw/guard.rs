@@ -9,14 +9,13 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsFd;
-use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
 use std::process::{Command, Stdio};
 use std::thread;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
+use crate::claim::Claim;
 use crate::link::LinkError;
 
 pub(crate) const OWN_NAMESPACE: &str = "/proc/thread-self/ns/net";
@@ -26,24 +25,18 @@ pub(super) struct Guard {
     table: String,
     /// Where the table is: whoever drops the link may be on a thread that has moved elsewhere.
     namespace: File,
-    /// One user a device and namespace; the name is free again however its holder ended.
-    _lock: UnixListener,
+    _claim: Claim,
 }
 
 impl Guard {
     pub(super) fn set(device: &str, addresses: &[IpAddr]) -> Result<Guard, LinkError> {
         let failed = |doing| move |error| LinkError::system(doing, device, error);
-        let name = SocketAddr::from_abstract_name(format!("hopwise-raw-{device}"));
-        let lock = name.and_then(|name| UnixListener::bind_addr(&name)).map_err(|error| {
-            let is_held = error.kind() == io::ErrorKind::AddrInUse;
-            let kind = if is_held { io::ErrorKind::ResourceBusy } else { error.kind() };
-            LinkError::system("claim it", device, io::Error::new(kind, error))
-        })?;
+        let claim = Claim::to("raw", device)?;
         let namespace = File::open(OWN_NAMESPACE).map_err(failed("name its namespace"))?;
         let table = table_name(device);
         let rules = rules(&table, device, addresses, has_kernel_address);
         nft(&rules).map_err(failed("tell nft (package nftables) to keep the kernel quiet"))?;
-        Ok(Guard { table, namespace, _lock: lock })
+        Ok(Guard { table, namespace, _claim: claim })
     }
 }
 

@@ -1,0 +1,27 @@
+//! One user a device and network namespace, by a name that is free again however its holder ended.
+
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+
+use crate::link::LinkError;
+
+/// Held as long as the device is used.
+#[derive(Debug)]
+pub(crate) struct Claim {
+    // The kernel keeps the name while this is open.
+    _name: UnixListener,
+}
+
+impl Claim {
+    /// A device may have users of different kinds at a time, but one of each.
+    pub(crate) fn to(kind: &str, device: &str) -> Result<Claim, LinkError> {
+        let name = SocketAddr::from_abstract_name(format!("hopwise-{kind}-{device}"));
+        let bound = name.and_then(|name| UnixListener::bind_addr(&name));
+        bound.map(|bound| Claim { _name: bound }).map_err(|error| {
+            let is_held = error.kind() == io::ErrorKind::AddrInUse;
+            let kind = if is_held { io::ErrorKind::ResourceBusy } else { error.kind() };
+            LinkError::system("claim it", device, io::Error::new(kind, error))
+        })
+    }
+}
