@@ -105,15 +105,15 @@ impl Load {
         let mut mover = Mover::start(self.device);
         match self.direction {
             Direction::ToKernel => {
-                let (to, sink) = kernel::sink(KERNELS, 1);
+                let (to, sink) = kernel::sink(KERNELS, self.connections);
                 self.figures(|| {
-                    mover.send(to, self.bytes_each());
+                    mover.send(to, self.connections, self.bytes_each());
                     sink.join().expect("the sink ends");
                 })
             }
             Direction::FromKernel => self.figures(|| {
-                let source = kernel::source((OURS, PORT).into(), 1, self.bytes_each());
-                mover.receive();
+                let source = kernel::source((OURS, PORT).into(), self.connections, self.bytes_each());
+                mover.receive(self.connections);
                 source.join().expect("the source ends");
             }),
         }
@@ -143,13 +143,14 @@ impl Load {
         })
     }
 
-    fn rows(self) -> Vec<Row> {
+    /// Our rate, and the rows.
+    fn rows(self) -> (f64, Vec<Row>) {
         let is_alone = self.connections == 1;
         let mut runs: [Vec<Figures>; 4] = Default::default();
         for run in 0..=RUNS {
-            let mut figures = vec![self.ours(), self.theirs()];
+            let mut figures = vec![self.ours(), self.theirs(), self.mover()];
             if is_alone {
-                figures.extend([self.mover(), self.veth()]);
+                figures.push(self.veth());
             }
             // The first run of each warms up.
             if run > 0 {
@@ -161,11 +162,28 @@ impl Load {
         let mut rows = Vec::new();
         for (peer, figures) in [(SMOLTCP, theirs), (MOVER, mover), (VETH, veth)] {
             let Some(figures) = figures else { continue };
-            rows.push(Row::beside(self.name(), "MB/s", Better::More, ours.rate, (peer, figures.rate)));
+            let rate = Row::beside(self.name(), "MB/s", Better::More, ours.rate, (peer, figures.rate));
             let cpu = format!("CPU, {}", self.name());
-            rows.push(Row::beside(cpu, "ms/GB", Better::Less, ours.cpu * 1e3, (peer, figures.cpu * 1e3)));
+            let cpu = Row::beside(cpu, "ms/GB", Better::Less, ours.cpu * 1e3, (peer, figures.cpu * 1e3));
+            let [rate_goal, cpu_goal] = self.goals(peer);
+            for (row, goal) in [(rate, rate_goal), (cpu, cpu_goal)] {
+                rows.push(match goal {
+                    Some(goal) => row.meant_to_be(goal),
+                    None => row,
+                });
+            }
         }
-        rows
+        (ours.rate, rows)
+    }
+
+    /// The ratios that are wanted, of rates and of CPU time.
+    fn goals(self, peer: &str) -> [Option<f64>; 2] {
+        match (peer, self.device) {
+            (MOVER, _) => [Some(0.8), None],
+            (SMOLTCP, Device::Mtu) => [None, Some(1.0)],
+            (SMOLTCP, Device::Offload) => [Some(1.0), Some(1.0)],
+            _ => [None, None],
+        }
     }
 }
 
@@ -201,17 +219,27 @@ pub(crate) fn flood_rows() -> Vec<Row> {
         rates[RUNS / 2]
     });
     vec![
-        Row::beside("from the kernel under a flood", "MB/s", Better::More, flooded, ("ours alone", alone)),
+        Row::beside("from the kernel under a flood", "MB/s", Better::More, flooded, ("ours alone", alone))
+            .meant_to_be(0.5),
         Row::alone("SYNs meanwhile", "1/s", syns),
     ]
 }
 
 pub(crate) fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
+    let mut plain = Vec::new();
     for device in [Device::Mtu, Device::Offload] {
         for connections in [1, 16] {
             for direction in [Direction::ToKernel, Direction::FromKernel] {
-                rows.extend(Load { direction, device, connections }.rows());
+                let load = Load { direction, device, connections };
+                let (rate, of_load) = load.rows();
+                rows.extend(of_load);
+                if device == Device::Mtu {
+                    plain.push(rate);
+                } else {
+                    let peer = ("ours, 1500 bytes", plain.remove(0));
+                    rows.push(Row::beside(load.name(), "MB/s", Better::More, rate, peer).meant_to_be(10.0));
+                }
             }
         }
     }

@@ -20,6 +20,10 @@ const SEGMENT: usize = 1460;
 const BUNDLE: usize = 44 * SEGMENT;
 const SHIFT: u8 = 7;
 const HEADERS: usize = 40;
+const WINDOW: u16 = u16::MAX;
+/// What may be on its way to a mover of several connections, so that the device's queue of 500 packets loses none: who
+/// keeps nothing that is out of order would get all behind a loss again.
+const ON_ITS_WAY: usize = 400 * SEGMENT;
 
 /// Waits until the link has something to read.
 pub(crate) fn wait_readable(link: &dyn Link, rest: Option<Duration>) {
@@ -34,15 +38,30 @@ pub(crate) struct Mover {
     device: Device,
     input: Vec<u8>,
     output: Vec<u8>,
+    flows: Vec<Flow>,
+    window: u16,
+}
+
+/// All that is known of a connection.
+struct Flow {
     peer: SocketAddr,
     port: u16,
     next: u32,
     expected: u32,
+    begin: u32,
+    acked: u32,
+    window: u32,
+    shift: u8,
+    /// What is still to be sent.
+    rest: u64,
+    /// Bytes that came and are not acknowledged.
+    owed: u32,
 }
 
 /// What is looked at in a segment.
 struct Seen {
     from: SocketAddr,
+    to: u16,
     seq: u32,
     ack: u32,
     flags: u8,
@@ -50,18 +69,40 @@ struct Seen {
     payload: u32,
 }
 
+impl Flow {
+    fn new(peer: SocketAddr, port: u16) -> Flow {
+        let (next, expected, begin, acked) = (1, 0, 2, 2);
+        Flow { peer, port, next, expected, begin, acked, window: 0, shift: 0, rest: 0, owed: 0 }
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.next.wrapping_sub(self.acked)
+    }
+
+    /// Payload of the segment that may leave now.
+    fn ready(&self, most: usize) -> Option<usize> {
+        let room = u64::from(self.window).saturating_sub(u64::from(self.in_flight()));
+        let payload = self.rest.min(most as u64);
+        (payload > 0 && payload <= room).then_some(payload as usize)
+    }
+
+    fn hear(&mut self, seen: &Seen) {
+        if seen.ack.wrapping_sub(self.begin) >= self.acked.wrapping_sub(self.begin) {
+            (self.acked, self.window) = (seen.ack, seen.window << self.shift);
+        }
+    }
+
+    /// Everything in flight once more.
+    fn again(&mut self) {
+        self.rest += u64::from(self.in_flight());
+        self.next = self.acked;
+    }
+}
+
 impl Mover {
     pub(crate) fn start(device: Device) -> Mover {
-        Mover {
-            link: device.open(),
-            device,
-            input: vec![0; MAX_PACKET],
-            output: vec![0; HEADERS + BUNDLE],
-            peer: (OURS, 0).into(),
-            port: PORT,
-            next: 1,
-            expected: 0,
-        }
+        let (input, output) = (vec![0; MAX_PACKET], vec![0; HEADERS + BUNDLE]);
+        Mover { link: device.open(), device, input, output, flows: Vec::new(), window: WINDOW }
     }
 
     fn read(&mut self) -> Option<Seen> {
@@ -92,22 +133,28 @@ impl Mover {
         })
     }
 
-    /// A segment with so much payload, all of it zeros, at `next`.
-    fn write(&mut self, flags: u8, payload: usize) {
+    fn flow_of(&self, seen: &Seen) -> Option<usize> {
+        self.flows.iter().position(|flow| (flow.peer, flow.port) == (seen.from, seen.to))
+    }
+
+    /// A segment of a flow with so much payload, all of it zeros, at its `next`.
+    fn write(&mut self, nth: usize, flags: u8, payload: usize) {
+        let Flow { peer, port, next, expected, .. } = self.flows[nth];
         let options: &[u8] = if flags & SYN != 0 { &[2, 4, 5, 0xb4, 1, 3, 3, SHIFT] } else { &[] };
         let total = HEADERS + options.len() + payload;
         let packet = &mut self.output[..total];
         packet[..12].copy_from_slice(&[0x45, 0, (total >> 8) as u8, total as u8, 0, 0, 0x40, 0, 64, 6, 0, 0]);
-        let (IpAddr::V4(src), IpAddr::V4(dst)) = (OURS, self.peer.ip()) else { return };
+        let (IpAddr::V4(src), IpAddr::V4(dst)) = (OURS, peer.ip()) else { return };
         packet[12..16].copy_from_slice(&src.octets());
         packet[16..20].copy_from_slice(&dst.octets());
         let checksum = Sum::default().add(&packet[..20]).finish();
         packet[10..12].copy_from_slice(&checksum.to_be_bytes());
-        packet[20..22].copy_from_slice(&self.port.to_be_bytes());
-        packet[22..24].copy_from_slice(&self.peer.port().to_be_bytes());
-        packet[24..28].copy_from_slice(&self.next.to_be_bytes());
-        packet[28..32].copy_from_slice(&self.expected.to_be_bytes());
-        packet[32..40].copy_from_slice(&[(5 + options.len() as u8 / 4) << 4, flags, 0xff, 0xff, 0, 0, 0, 0]);
+        packet[20..22].copy_from_slice(&port.to_be_bytes());
+        packet[22..24].copy_from_slice(&peer.port().to_be_bytes());
+        packet[24..28].copy_from_slice(&next.to_be_bytes());
+        packet[28..32].copy_from_slice(&expected.to_be_bytes());
+        let [high, low] = if flags & SYN != 0 { WINDOW } else { self.window }.to_be_bytes();
+        packet[32..40].copy_from_slice(&[(5 + options.len() as u8 / 4) << 4, flags, high, low, 0, 0, 0, 0]);
         packet[40..40 + options.len()].copy_from_slice(options);
         let pseudo = Sum::pseudo_header(src.into(), dst.into(), 6, (total - 20) as u32);
         // The payload's zeros add nothing.
@@ -129,77 +176,104 @@ impl Mover {
         }
     }
 
-    pub(crate) fn send(&mut self, to: SocketAddr, bytes: u64) {
-        (self.peer, self.port, self.next) = (to, 40_000, 1);
-        self.write(SYN, 0);
-        let answer = self.wait();
-        let shift =
-            self.input[40..].windows(3).find(|option| option[..2] == [3, 3]).map_or(0, |option| option[2]);
-        self.expected = answer.seq.wrapping_add(1);
-        self.next = 2;
-        self.write(ACK, 0);
-        let (begin, mut acked, mut window) = (self.next, self.next, answer.window);
-        let mut rest = bytes;
-        while rest > 0 || acked != self.next {
-            let in_flight = self.next.wrapping_sub(acked);
-            let room = u64::from(window).saturating_sub(u64::from(in_flight));
-            let payload = rest.min(self.most() as u64);
-            if payload > 0 && payload <= room {
-                self.write(ACK, payload as usize);
-                self.next = self.next.wrapping_add(payload as u32);
-                rest -= payload;
+    pub(crate) fn send(&mut self, to: SocketAddr, connections: usize, bytes_each: u64) {
+        for nth in 0..connections {
+            self.open(nth, to, bytes_each);
+        }
+        while self.flows.iter().any(|flow| flow.rest > 0 || flow.in_flight() > 0) {
+            let mut has_sent = false;
+            for nth in 0..connections {
+                let Some(payload) = self.flows[nth].ready(self.most()) else { continue };
+                self.write(nth, ACK, payload);
+                let flow = &mut self.flows[nth];
+                flow.next = flow.next.wrapping_add(payload as u32);
+                flow.rest -= payload as u64;
+                has_sent = true;
+                let seen = self.read();
+                self.hear(seen);
             }
-            let has_sent = payload > 0 && payload <= room;
-            let seen = if has_sent { self.read() } else { self.wait_a_while() };
-            if let Some(seen) = seen
-                && seen.ack.wrapping_sub(begin) >= acked.wrapping_sub(begin)
-            {
-                (acked, window) = (seen.ack, seen.window << shift);
-            } else if !has_sent {
-                // The kernel has dropped something: all of it again.
-                rest += u64::from(in_flight);
-                self.next = acked;
+            if !has_sent {
+                let seen = self.wait_a_while();
+                if seen.is_none() {
+                    // The kernel has dropped something.
+                    self.flows.iter_mut().for_each(Flow::again);
+                }
+                self.hear(seen);
             }
         }
-        self.write(FIN | ACK, 0);
-        self.next = self.next.wrapping_add(1);
-        while self.wait().flags & FIN == 0 {}
-        self.expected = self.expected.wrapping_add(1);
-        self.write(ACK, 0);
+        for nth in 0..connections {
+            self.write(nth, FIN | ACK, 0);
+            self.flows[nth].next = self.flows[nth].next.wrapping_add(1);
+            while self.wait().flags & FIN == 0 {}
+            self.flows[nth].expected = self.flows[nth].expected.wrapping_add(1);
+            self.write(nth, ACK, 0);
+        }
     }
 
-    /// One connection to its end.
-    pub(crate) fn receive(&mut self) {
-        let syn = loop {
+    fn open(&mut self, nth: usize, to: SocketAddr, bytes: u64) {
+        self.flows.push(Flow::new(to, 40_000 + nth as u16));
+        self.write(nth, SYN, 0);
+        let answer = self.wait();
+        let options = self.input[40..].windows(3);
+        let flow = &mut self.flows[nth];
+        flow.shift = options.into_iter().find(|option| option[..2] == [3, 3]).map_or(0, |option| option[2]);
+        (flow.next, flow.expected, flow.window, flow.rest) =
+            (2, answer.seq.wrapping_add(1), answer.window, bytes);
+        self.write(nth, ACK, 0);
+    }
+
+    fn hear(&mut self, seen: Option<Seen>) {
+        if let Some(seen) = seen
+            && let Some(nth) = self.flow_of(&seen)
+        {
+            self.flows[nth].hear(&seen);
+        }
+    }
+
+    /// So many connections to their ends.
+    pub(crate) fn receive(&mut self, connections: usize) {
+        if connections > 1 && self.device == Device::Mtu {
+            self.window = ((ON_ITS_WAY / connections) >> SHIFT) as u16;
+        }
+        let mut ended = 0;
+        while ended < connections {
             let seen = self.wait();
-            if seen.flags & SYN != 0 {
-                break seen;
-            }
-        };
-        (self.peer, self.port, self.next) = (syn.from, PORT, 1);
-        self.expected = syn.seq.wrapping_add(1);
-        self.write(SYN | ACK, 0);
-        self.next = 2;
-        let mut owed = 0;
-        loop {
-            let seen = self.wait();
-            if seen.seq == self.expected {
-                self.expected = self.expected.wrapping_add(seen.payload);
-                owed += seen.payload;
-            } else if seen.payload > 0 {
-                owed = u32::MAX / 2;
-            }
-            if seen.flags & FIN != 0 && seen.seq.wrapping_add(seen.payload) == self.expected {
-                self.expected = self.expected.wrapping_add(1);
-                self.write(FIN | ACK, 0);
-                return;
-            }
-            // Every second segment, as TCPs do; what was coalesced counts as one read.
-            if owed >= 2 * SEGMENT as u32 || (owed > 0 && self.device == Device::Offload) {
-                self.write(ACK, 0);
-                owed = 0;
+            let nth = self.flow_of(&seen);
+            match nth {
+                None if seen.flags & SYN != 0 => self.accept(&seen),
+                Some(nth) => ended += usize::from(self.take(nth, &seen)),
+                None => {}
             }
         }
+    }
+
+    fn accept(&mut self, syn: &Seen) {
+        let nth = self.flows.len();
+        self.flows.push(Flow { expected: syn.seq.wrapping_add(1), ..Flow::new(syn.from, PORT) });
+        self.write(nth, SYN | ACK, 0);
+        self.flows[nth].next = 2;
+    }
+
+    /// Whether it was the last of its flow.
+    fn take(&mut self, nth: usize, seen: &Seen) -> bool {
+        let flow = &mut self.flows[nth];
+        if seen.seq == flow.expected {
+            flow.expected = flow.expected.wrapping_add(seen.payload);
+            flow.owed += seen.payload;
+        } else if seen.payload > 0 {
+            flow.owed = u32::MAX / 2;
+        }
+        if seen.flags & FIN != 0 && seen.seq.wrapping_add(seen.payload) == flow.expected {
+            flow.expected = flow.expected.wrapping_add(1);
+            self.write(nth, FIN | ACK, 0);
+            return true;
+        }
+        // Every second segment, as TCPs do; what was coalesced counts as one read.
+        if flow.owed >= 2 * SEGMENT as u32 || (flow.owed > 0 && self.device == Device::Offload) {
+            flow.owed = 0;
+            self.write(nth, ACK, 0);
+        }
+        false
     }
 }
 
@@ -209,6 +283,7 @@ fn look(packet: &[u8]) -> Seen {
     let headers = 20 + usize::from(packet[32] >> 4) * 4;
     Seen {
         from: SocketAddr::new(IpAddr::from([packet[12], packet[13], packet[14], packet[15]]), half(20)),
+        to: half(22),
         seq: word(24),
         ack: word(28),
         flags: packet[33],
