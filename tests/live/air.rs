@@ -263,6 +263,55 @@ fn the_routing_daemon_finds_ways_over_the_radio() {
     let _ = fs::remove_dir_all(&folder);
 }
 
+/// A daemon at either end on the device beside the kernel, and between them a kernel that forwards.
+#[test]
+fn nodes_on_the_devices_carry_a_connection_over_two_hops() {
+    if !can_run("nodes_on_the_devices_carry_a_connection_over_two_hops", &["ip", "nft"]) {
+        return;
+    }
+    let air = Air::start("node", 2, &[]);
+    let folder = std::env::temp_dir().join(prefix("node"));
+    fs::create_dir_all(&folder).expect("the temporary folder can be written");
+    let daemon = |node: usize, other: usize, forward: &str| {
+        let config = folder.join(format!("{node}.yaml"));
+        let (here, there, via) = (address(node), address(other), address(1));
+        let text = format!(
+            "node: {{ name: n{node}, address: {here}/24 }}\nlinks: [{{ kind: raw, name: air0 }}]\n\
+             routes: [{{ to: {there}/32, link: air0, via: {via} }}]\nforwards: [{forward}]\n"
+        );
+        fs::write(&config, text).expect("the folder can be written");
+        air.nodes[node].start(&[HOPWISE, "node", &config.to_string_lossy()])
+    };
+    let daemons = [
+        daemon(0, 2, "{ listen: 127.0.0.1:7001, to: mesh:10.0.0.3:7002 }"),
+        daemon(2, 0, "{ listen: mesh:7002, to: 127.0.0.1:7000 }"),
+    ];
+    let server = air.nodes[2].run(|| TcpListener::bind(("127.0.0.1", PORT)).expect("a free port"));
+    thread::spawn(move || {
+        for mut stream in server.incoming().flatten() {
+            let mut bytes = Vec::new();
+            let _ = stream.read_to_end(&mut bytes).and_then(|_| stream.write_all(&bytes));
+        }
+    });
+    let sent: Vec<u8> = (0..20_000_u32).map(|n| (n % 251) as u8).collect();
+    let talk = || -> std::io::Result<Vec<u8>> {
+        let mut stream = air.nodes[0].run(|| TcpStream::connect(("127.0.0.1", 7_001)))?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.write_all(&sent)?;
+        stream.shutdown(std::net::Shutdown::Write)?;
+        let mut back = Vec::new();
+        stream.read_to_end(&mut back)?;
+        Ok(back)
+    };
+    // Until both daemons are there.
+    within_patience(until(|| talk().is_ok_and(|back| back == sent)));
+    drop(daemons);
+    let report = air.end();
+    // Segments of 1,460 bytes, each way over the node between, with its CTS, ACKs and RTS for each.
+    assert!(report["stations"][1]["frames_sent"].as_u64() > Some(4 * 2 * 14), "{report}");
+    let _ = fs::remove_dir_all(&folder);
+}
+
 #[test]
 fn iperf3_runs_over_the_radio() {
     if !can_run("iperf3_runs_over_the_radio", &["ip", "iperf3"]) {
