@@ -292,6 +292,46 @@ fn a_daemon_with_a_user_works_without_any_capability() {
     assert_eq!(daemon.ended(), Some(0), "{}", field.log());
 }
 
+/// The kernel's TCP knows nothing of what our agents would tell it and hear of it.
+#[test]
+fn status_says_who_the_agents_are_what_they_lack_and_how_far_the_peer_is() {
+    if !can_run("status_says_who_the_agents_are", &["python3"]) {
+        return;
+    }
+    let field = Field::new("lacks");
+    let _server = field.serve(&field.web, "10.9.0.2", "80");
+    let _daemon = field.daemon(
+        "forwards: [{ listen: 127.0.0.1:8080, to: mesh:10.9.0.2:80 }]\n\
+         rules: [{ receiver: dca, sender: [newreno, pgy, \"ask-rate:4\"] }]",
+    );
+    let _open = field.node.run(|| std::net::TcpStream::connect("127.0.0.1:8080").expect("it listens"));
+    let found = || {
+        let status = field.status();
+        let of_ours = |conn: &&serde_json::Value| conn["state"] == "established";
+        status["connections"].as_array().and_then(|all| all.iter().find(of_ours)).cloned()
+    };
+    let mut conn = None;
+    within_patience(until(|| {
+        conn = found();
+        conn.is_some()
+    }));
+    let conn = conn.expect("it was found");
+    for (key, expected) in [
+        ("receiver", serde_json::json!("dca")),
+        ("sender", serde_json::json!("[newreno, pgy, ask-rate:4]")),
+        ("receiver_lacks", serde_json::json!(["peer-cwnd"])),
+        ("sender_lacks", serde_json::json!(["dup-count", "rate-request"])),
+        // From the hop limit, which tells of the way back alone: over the wire, and through the kernel to the device.
+        ("hops", serde_json::json!(null)),
+        ("hops_back", serde_json::json!(2)),
+        ("hops_back_source", serde_json::json!("ttl")),
+    ] {
+        assert_eq!(conn[key], expected, "{key}: {conn}");
+    }
+    let table = text(&field.ask(&["status"]).stdout);
+    assert!(table.contains("dca") && table.contains("[newreno, pgy, ask-rate:4]"), "{table}");
+}
+
 /// Each holds a connection to the proxy and says next to nothing.
 #[test]
 fn slow_clients_of_the_proxy_keep_nobody_out() {
