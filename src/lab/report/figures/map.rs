@@ -1,5 +1,5 @@
-//! Where the nodes are, and what was on the air; a script lets it play: the whole run in steps, and stretches of it frame
-//! by frame, slowly.
+//! Where the nodes are, and what was on the air; a script lets it play: the whole run in steps, and stretches of it
+//! frame by frame, slowly.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
