@@ -8,3 +8,5 @@ mod refusals;
 mod reports;
 #[path = "trial/results.rs"]
 mod results;
+#[path = "trial/truth.rs"]
+mod truth;
