@@ -1,6 +1,6 @@
 //! What `train` carries beside the published agents, and whether that is what it is meant to: the goals under ns-2's
-//! MAC rules and under the standard's, beside NewReno, and the scenes of `configs/train`. `scripts/bench train` runs
-//! it.
+//! MAC rules and under the standard's, beside flows of other kinds, and the scenes of `configs/train`.
+//! `scripts/bench train` runs it.
 //!
 //! Every figure is the mean of five seeds in the arms of `configs/train.yaml`, in virtual time. Each run is kept in
 //! `results/bench-train.runs.jsonl`: who starts it again, from the same sources, goes on where it was stopped.
@@ -25,11 +25,12 @@ mod store;
 use groups::Group;
 use row::Row;
 
-const GROUPS: [Group<Row>; 6] = [
+const GROUPS: [Group<Row>; 7] = [
     ("goals", || counted("goals", goals::under_ns2())),
     ("standard", || counted("standard", goals::under_standard())),
     ("bound", || counted("bound", goals::beside_datagrams())),
     ("beside", || counted("beside", beside::newreno())),
+    ("beside-others", || counted("beside-others", beside::others())),
     ("tuning", || counted("tuning", scenes::rows("tuning"))),
     ("test", || counted("test", scenes::rows("test"))),
 ];
