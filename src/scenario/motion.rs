@@ -23,11 +23,11 @@ pub(super) fn read_text(name: &str) -> Result<String, Error> {
     fs::read_to_string(Path::new(name))
 }
 
-/// A track for each place, or none where nobody moves.
+/// A track for each place, or none where nobody moves. Who stays is put where the file says.
 pub(super) fn tracks(
     document: &Document,
     file: &ScenarioFile,
-    places: &[Option<Spot>],
+    (names, places): (&[String], &mut [Option<Spot>]),
     seed: u64,
 ) -> Result<Vec<Option<Track>>, Box<Refusal>> {
     let Some(mobility) = &file.mobility else { return Ok(Vec::new()) };
@@ -62,5 +62,30 @@ pub(super) fn tracks(
             Track::Waypoint(Waypoint::new((seed, node), start, area, (slowest, fastest), pause_ns))
         })
     };
-    Ok(places.iter().zip(0..).map(track).collect())
+    let mut tracks: Vec<_> = places.iter().zip(0..).map(track).collect();
+    for (name, spot) in &mobility.still {
+        let node = still(document, &place.key("still").key(name), (name, *spot), names, area)?;
+        places[node] = Some(Spot { x: spot[0], y: spot[1] });
+        tracks[node] = None;
+    }
+    Ok(tracks)
+}
+
+/// Which node it is that stays, in the field.
+fn still(
+    document: &Document,
+    place: &Place,
+    (name, [x, y]): (&str, [f64; 2]),
+    names: &[String],
+    area: Spot,
+) -> Result<usize, Box<Refusal>> {
+    let Some(node) = names.iter().position(|known| known == name) else {
+        let accepted = format!("one of n0 to n{}", names.len() - 1);
+        return Err(document.refuse_key(place, format!("no node is called `{name}`"), &accepted));
+    };
+    if !(0.0..=area.x).contains(&x) || !(0.0..=area.y).contains(&y) {
+        let accepted = format!("[x, y] in the field of {} m by {} m", area.x, area.y);
+        return Err(document.refuse(place, format!("{x}, {y} lies outside"), &accepted));
+    }
+    Ok(node)
 }

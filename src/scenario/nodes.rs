@@ -69,10 +69,10 @@ pub(super) fn place(
             movements.places
         }
     };
-    let names = (0..spots.len()).map(|n| format!("n{n}")).collect();
-    let places: Vec<_> = spots.into_iter().map(Some).collect();
+    let names: Vec<_> = (0..spots.len()).map(|n| format!("n{n}")).collect();
+    let mut places: Vec<_> = spots.into_iter().map(Some).collect();
     if file.mobility.is_some() {
-        tracks = motion::tracks(document, file, &places, seed)?;
+        tracks = motion::tracks(document, file, (&names, &mut places), seed)?;
     }
     let mut nodes = Nodes { names, places, tracks, wires: Vec::new() };
     if let Some(wired) = topology.wired {

@@ -7,6 +7,7 @@ mod run;
 mod traffic;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -105,7 +106,7 @@ pub(super) struct Topology {
 }
 
 /// Random waypoint, in a rectangle from (0, 0) on; a random topology's own where none is given.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
+#[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Mobility {
     /// The slowest and the fastest.
@@ -115,6 +116,9 @@ pub(super) struct Mobility {
     pub(super) pause: Time,
     pub(super) width_m: Option<f64>,
     pub(super) height_m: Option<f64>,
+    /// Who stays, and where: a name with `[x, y]` in metres.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) still: BTreeMap<String, [f64; 2]>,
 }
 
 /// A node on a wire, before the first one that has a radio.

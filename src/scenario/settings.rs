@@ -68,7 +68,7 @@ pub(super) fn in_force(file: &ScenarioFile, agents: &Agents) -> Value {
     let in_file = InFile {
         world: *world,
         topology: &topology,
-        mobility: mobility.map(|mobility| Mobility {
+        mobility: mobility.clone().map(|mobility| Mobility {
             width_m: mobility.width_m.or(topology.width_m),
             height_m: mobility.height_m.or(topology.height_m),
             ..mobility

@@ -253,6 +253,27 @@ fn flows_live_among_nodes_that_move_and_the_same_seed_moves_them_the_same_way() 
 }
 
 #[test]
+fn who_is_to_stay_stands_where_it_is_said_and_all_others_walk_as_they_would() {
+    let plan = |still: &str| {
+        let sets = [format!("mobility={{ speed_mps: [1, 5], width_m: 900, height_m: 300{still} }}")];
+        Scenario::parse("a", CHAIN, &sets).expect("it is read").plan(None, 1).expect("a plan").plan
+    };
+    let (all, some) = (plan(""), plan(", still: { n0: [0, 150], n2: [900, 20.5] }"));
+    let spot = |node: usize| some.places[node].map(|place| (place.x, place.y));
+    assert_eq!((spot(0), spot(2)), (Some((0.0, 150.0)), Some((900.0, 20.5))));
+    assert_eq!((some.places[1], some.places.len()), (all.places[1], all.places.len()));
+    let stays: Vec<_> = (0..some.tracks.len()).filter(|node| some.tracks[*node].is_none()).collect();
+    assert_eq!(stays, [0, 2]);
+    for (still, problem) in
+        [("{ n99: [1, 1] }", "no node is called `n99`"), ("{ n0: [1, 6] }", "1, 6 lies outside")]
+    {
+        let set = format!("mobility={{ speed_mps: [1, 5], width_m: 5, height_m: 5, still: {still} }}");
+        let refused = refused(&[&set]);
+        assert!(refused.contains(problem), "{refused}");
+    }
+}
+
+#[test]
 fn the_file_that_shows_moving_nodes_makes_a_plan_for_any_seed() {
     let text = include_str!("../../configs/moving.yaml");
     let scenario = Scenario::parse("moving", text, &[]).expect("it is read");
