@@ -71,6 +71,22 @@ fn a_repair_as_the_rfc_means_it_carries_more_than_ns2s() {
     assert!(rfc3561 > 1.1 * ns2, "{rfc3561:.0} and {ns2:.0} kbit/s");
 }
 
+#[test]
+fn the_files_that_compare_protocols_make_a_run_of_every_arm_at_every_point() {
+    for name in ["chain", "walkers"] {
+        let file = PathBuf::from("configs/routing").join(name).with_extension("yaml");
+        let scenario = Scenario::load(&file, &[]).expect("it is read");
+        let asked = scenario.asked().expect("a trial");
+        assert_eq!((asked.arms.len(), asked.cells.is_empty()), (6, false));
+        for cell in &asked.cells {
+            let there = scenario.at(cell).expect("a point");
+            for arm in &asked.arms {
+                there.prepare(arm, 1).expect("a run");
+            }
+        }
+    }
+}
+
 const MOVING: &str = "
 topology: { kind: random, nodes: 25, width_m: 900, height_m: 600 }
 mobility: { speed_mps: [1, 20] }

@@ -10,10 +10,10 @@ use hopwise_mesh::aodv::{Config, Interface, Rules, Settings, routing};
 use hopwise_mesh::{Control, Cx, Routed, Routing, Verdict};
 
 use crate::cpu;
-use crate::row::{Row, median_of};
+use crate::row::{Better, Row, median_of};
 
 const ROUTES: u32 = 10_000;
-const LOOKUPS: u32 = 400_000;
+const LOOKUPS: u32 = 4_000_000;
 const OWN: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
 /// The goal of a lookup.
 const MOST_NS: f64 = 200.0;
@@ -34,10 +34,8 @@ pub(crate) fn rows() -> Vec<Row> {
     for (name, rules) in [("rfc3561", Rules::Rfc3561), ("ns2", Rules::Ns2)] {
         let mut router = filled(rules);
         let lookup_ns = median_of(|| ns(|nth| assert!(router.next_hop(CX.now, end(nth)).is_some())));
-        rows.push(Row::alone(format!("10,000 routes, {name}, a lookup"), "ns", lookup_ns));
-        if lookup_ns > MOST_NS {
-            eprintln!("  more than the {MOST_NS} ns that are wanted");
-        }
+        let lookup = format!("10,000 routes, {name}, a lookup");
+        rows.push(Row::beside(lookup, "ns", Better::Less, lookup_ns, ("the limit", MOST_NS)));
         let forward_ns = median_of(|| ns(|nth| forward(&mut *router, end(nth))));
         rows.push(Row::alone(format!("10,000 routes, {name}, a packet sent on"), "ns", forward_ns));
     }
