@@ -9,6 +9,7 @@ use hopwise::units::Time;
 
 use crate::failure::{self, Failure};
 
+mod calibrate;
 mod config;
 mod control;
 mod devices;
@@ -31,6 +32,7 @@ Examples:
   hopwise proxy event up 10.9.0.2
   hopwise proxy status
   hopwise proxy plan --acks 30 --outage 1000 --rtt 1 --rttvar .3
+  hopwise proxy calibrate
 
 It ends on SIGTERM and SIGINT; the router then forwards as before, also when the proxy is killed."
 )]
@@ -47,6 +49,7 @@ pub(crate) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Sub {
     Plan(plan::Arguments),
+    Calibrate(calibrate::Arguments),
     Event(Event),
     /// Print what a proxy that runs has done, as JSON
     Status {
@@ -112,10 +115,13 @@ fn time(text: &str) -> Result<Duration, String> {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     match (&arguments.subcommand, &arguments.config) {
         (Some(Sub::Plan(arguments)), _) => plan::run(arguments),
+        (Some(Sub::Calibrate(arguments)), _) => calibrate::run(arguments),
         (Some(Sub::Event(event)), _) => tell(&event.news),
         (Some(Sub::Status { at }), _) => status(&at.control),
         (None, Some(path)) => carry(path, arguments.check),
-        (None, None) => Err(Failure::refused("proxy", "accepted: a configuration, plan, event or status")),
+        (None, None) => {
+            Err(Failure::refused("proxy", "accepted: a configuration, plan, calibrate, event or status"))
+        }
     }
 }
 

@@ -18,7 +18,7 @@ pub mod series;
 pub use build::address_of;
 pub use certificate::{CERTIFICATE, certificate_hash};
 pub use draw::Amount;
-pub use gateway::{Forecast, GatewayPlan};
+pub use gateway::{Calibration, Forecast, GatewayPlan, Signal, SignalError, calibrate};
 pub use host::Host;
 pub use plan::{Arm, FlowPlan, Plan, RoutingPlan, Talk, TcpPlan, TrafficPlan, Ways, WirePlan};
 pub use programs::{Completions, Flow, Tally};

@@ -2,9 +2,9 @@
 
 use super::check::Agents;
 use super::nodes::Nodes;
-use super::schema::ScenarioFile;
+use super::schema::{GatewayConfig, ScenarioFile, SourceName};
 use crate::located::{Document, Place, Refusal};
-use crate::sim::{Forecast, GatewayPlan};
+use crate::sim::{Forecast, GatewayPlan, Signal};
 
 /// Beyond this nobody forecasts.
 const MOST_FALSE_ALARMS: u32 = 10_000;
@@ -50,7 +50,20 @@ pub(super) fn read(
         false_alarms: config.false_alarms,
         late: config.late.0,
     };
-    Ok(Some(GatewayPlan { node, forecast }))
+    Ok(Some(GatewayPlan { node, forecast, predictor: predictor(document, config)? }))
+}
+
+fn predictor(document: &Document, config: &GatewayConfig) -> Result<Option<Signal>, Box<Refusal>> {
+    let GatewayConfig { slope_db_s, noise_db, shadow_db, .. } = *config;
+    if config.source == SourceName::Truth {
+        return Ok(None);
+    }
+    let signal = Signal { slope_db_s, noise_db, shadow_db };
+    signal.check().map_err(|error| {
+        let place = Place::root().key("gateway").key(error.key);
+        document.refuse(&place, format_args!("{} of {}", error.key, error.value), &error.accepted())
+    })?;
+    Ok(Some(signal))
 }
 
 #[cfg(test)]

@@ -283,6 +283,21 @@ pub(super) struct GatewayConfig {
     pub(super) false_alarms: u32,
     /// How long it takes to see that a link is gone, or back.
     pub(super) late: Time,
+    /// Who says it: the truth with these errors, or a predictor by the signal before each outage.
+    pub(super) source: SourceName,
+    /// For a predictor: by so many dB a second the signal falls before an outage.
+    pub(super) slope_db_s: f64,
+    /// By how much each sample is off by itself, and by what lasts: one standard deviation.
+    pub(super) noise_db: f64,
+    pub(super) shadow_db: f64,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(super) enum SourceName {
+    #[default]
+    Truth,
+    Predictor,
 }
 
 impl Default for GatewayConfig {
@@ -294,6 +309,10 @@ impl Default for GatewayConfig {
             missing: Share(0),
             false_alarms: 0,
             late: Time(Duration::ZERO),
+            source: SourceName::Truth,
+            slope_db_s: 20.0,
+            noise_db: 2.0,
+            shadow_db: 0.0,
         }
     }
 }

@@ -1,5 +1,7 @@
-//! What a base station is told of its links: the outages of the channel as they are, or as a forecast has them.
+//! What a base station is told of its links: the outages of the channel as they are, as a forecast has them, or as a
+//! predictor makes them out.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -11,11 +13,17 @@ use hopwise_mesh::{Schedule, Told};
 
 use super::build::address_of;
 
+mod predictor;
+
+pub use predictor::{Calibration, Signal, SignalError, calibrate};
+
 /// The node between the wire and the radio, and how well it knows its links.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GatewayPlan {
     pub node: u32,
     pub forecast: Forecast,
+    /// A predictor says what `forecast` would, by a signal like this.
+    pub predictor: Option<Signal>,
 }
 
 /// How fades are told of. The default knows them exactly, a fifth of a second ahead.
@@ -71,8 +79,25 @@ const FALSE_OUTAGE: Duration = Duration::from_secs(2);
 
 /// What the channel will do, as the forecast has it.
 pub(super) fn source(gateway: &GatewayPlan, outages: &[Outage], end: Instant, seed: u64) -> Schedule {
-    let told = told(gateway, outages, end, seed);
+    let told = match &gateway.predictor {
+        Some(signal) => predicted(gateway.node, signal, outages, end, seed),
+        None => told(gateway, outages, end, seed),
+    };
     Schedule::new(told.iter().map(|told| Told { at: told.at, event: told.event() }))
+}
+
+/// Link by link, what the predictor makes of it.
+fn predicted(node: u32, signal: &Signal, outages: &[Outage], end: Instant, seed: u64) -> Vec<ToldNews> {
+    let mut stream = Stream::new(seed, node, Purpose::Forecast);
+    let mut links: BTreeMap<IpAddr, Vec<(Instant, Instant)>> = BTreeMap::new();
+    for (peer, begins, ends) in fades(node, outages) {
+        links.entry(peer).or_default().push((begins, ends));
+    }
+    let of_link = |(peer, fades): (IpAddr, Vec<_>)| {
+        let told = predictor::told(signal, &fades, end, &mut stream).into_iter();
+        told.map(|(at, news)| ToldNews { at, peer, news }).collect::<Vec<_>>()
+    };
+    links.into_iter().flat_map(of_link).collect()
 }
 
 /// In the order of time.
@@ -132,7 +157,7 @@ mod tests {
     }
 
     fn of(forecast: Forecast, outages: &[Outage], seed: u64) -> Vec<(u64, &'static str, Option<u64>)> {
-        let gateway = GatewayPlan { node: 1, forecast };
+        let gateway = GatewayPlan { node: 1, forecast, predictor: None };
         let shown = |told: ToldNews| {
             let outage = match told.news {
                 LinkNews::GoingDown { outage, .. } => Some(outage.as_millis() as u64),

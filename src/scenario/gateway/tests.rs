@@ -43,6 +43,9 @@ fn a_gateway_that_cannot_be_is_refused_at_its_place() {
         ("topology={ kind: chain, hops: 2 }", "`n0` is no node with a wire and a radio"),
         ("gateway=null", "no node runs it"),
         ("gateway.missing=120%", "120%"),
+        ("gateway={ node: n0, source: predictor, slope_db_s: 0 }", "slope_db_s of 0"),
+        ("gateway={ node: n0, source: predictor, noise_db: .nan }", "noise_db of NaN"),
+        ("gateway={ node: n0, source: predictor, shadow_db: -1 }", "shadow_db of -1"),
         ("gateway.false_alarms=99999", "99999 false alarms"),
         ("arms.kick.base_station=ack-hold:mode=kock", "cannot be `kock`"),
         ("arms.kick.base_station=delayed", "a base-station agent is wanted"),
@@ -100,6 +103,21 @@ fn four_false_alarms_in_eight_seconds_cost_less_than_a_tenth() {
     let (alarmed, router) = (run(TEXT, "cumulative", &sets), run(TEXT, "none", &quiet));
     let (alarmed, router) = (alarmed.flows[0].bytes_delivered, router.flows[0].bytes_delivered);
     assert!(alarmed * 10 > router * 9, "{alarmed} of {router}");
+}
+
+#[test]
+fn a_predictor_may_be_asked_instead_of_the_truth() {
+    let sets = [&SHORT[..], &["gateway.source=predictor"]].concat();
+    let [router, kick, paced] =
+        ["none", "kick", "cumulative"].map(|arm| run(TEXT, arm, &sets).flows[0].clone());
+    assert!(kick.bytes_delivered * 100 >= router.bytes_delivered * 98, "{kick:?} {router:?}");
+    // What is held by a forecast that is half a second late and says a second for two costs more.
+    assert!(paced.bytes_delivered * 10 >= router.bytes_delivered * 9, "{paced:?} {router:?}");
+    // It foretells this fade: what was paced differs from what was kicked.
+    assert_ne!(kick.sender, paced.sender);
+    let sudden = [&sets[..], &["gateway.slope_db_s=1000000"]].concat();
+    let bytes = |arm| run(TEXT, arm, &sudden).flows[0].bytes_delivered;
+    assert_eq!(bytes("cumulative"), bytes("kick"), "and a sudden one it does not");
 }
 
 #[test]

@@ -1,0 +1,113 @@
+//! `hopwise proxy calibrate`: how often the forecaster is right, early, silent or wrong, by what the signal is like.
+
+use std::fmt::Write as _;
+
+use clap::Args;
+use hopwise::sim::{Calibration, Signal, calibrate};
+use serde_json::{Value, json};
+
+use crate::failure::{self, Failure};
+
+/// Say how often fades are foretold, by the signal's slope, noise and shadows
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  hopwise proxy calibrate
+  hopwise proxy calibrate --slope 10 --noise 3 --shadow 4 --json
+
+A fade of five seconds comes each half minute. It is foretold when it was told of within a second before it came, early
+when it was told of before that and not taken back, missed when it was not told of; what was told of and did not come is
+a false alarm. Radio scenarios may ask the same forecaster: gateway: { source: predictor }.")]
+pub(crate) struct Arguments {
+    /// By so many dB a second the signal falls before a fade; several where none is said
+    #[arg(long)]
+    slope: Option<f64>,
+    /// By how many dB each sample is off by itself: one standard deviation
+    #[arg(long, default_value_t = 2.0)]
+    noise: f64,
+    /// The same, of shadows that last for half a second; several where none is said
+    #[arg(long)]
+    shadow: Option<f64>,
+    #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    fades: u32,
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// An object for each line
+    #[arg(long)]
+    json: bool,
+}
+
+const SLOPES_DB_S: [f64; 5] = [2.0, 5.0, 10.0, 20.0, 40.0];
+const SHADOWS_DB: [f64; 3] = [0.0, 2.0, 4.0];
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let of = |given: Option<f64>, usual: &[f64]| given.map_or(usual.to_vec(), |given| vec![given]);
+    let slopes = of(arguments.slope, &SLOPES_DB_S);
+    let mut rows = Vec::new();
+    for shadow_db in of(arguments.shadow, &SHADOWS_DB) {
+        for slope_db_s in slopes.iter().copied() {
+            let signal = Signal { slope_db_s, noise_db: arguments.noise, shadow_db };
+            signal.check().map_err(|problem| Failure::refused("proxy calibrate", problem))?;
+            rows.push((signal, calibrate(&signal, arguments.fades, arguments.seed)));
+        }
+    }
+    let text = if arguments.json {
+        Value::Array(rows.iter().map(|(signal, found)| value(signal, found)).collect()).to_string()
+    } else {
+        table(&rows)
+    };
+    failure::say(text.trim_end())
+}
+
+fn false_alarms_an_hour(found: &Calibration) -> f64 {
+    f64::from(found.false_alarms) / found.hours
+}
+
+fn value(signal: &Signal, found: &Calibration) -> Value {
+    json!({
+        "slope_db_s": signal.slope_db_s,
+        "noise_db": signal.noise_db,
+        "shadow_db": signal.shadow_db,
+        "fades": found.fades,
+        "foretold": found.foretold,
+        "early": found.early,
+        "missed": found.missed,
+        "false_alarms_an_hour": false_alarms_an_hour(found),
+        "lead_s": found.lead_s,
+    })
+}
+
+fn table(rows: &[(Signal, Calibration)]) -> String {
+    let mut text =
+        "slope dB/s  noise dB  shadow dB  fades  foretold  early  missed  lead s  false alarms/h\n"
+            .to_owned();
+    for (signal, found) in rows {
+        let Signal { slope_db_s, noise_db, shadow_db } = signal;
+        let Calibration { fades, foretold, early, missed, lead_s, .. } = found;
+        let _ = writeln!(
+            text,
+            "{slope_db_s:>10}  {noise_db:>8}  {shadow_db:>9}  {fades:>5}  {foretold:>8}  {early:>5}  {missed:>6}  \
+             {lead_s:>6.2}  {:>14.1}",
+            false_alarms_an_hour(found)
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_fade_stands_in_one_column() {
+        let signal = Signal::default();
+        let found = calibrate(&signal, 20, 1);
+        let value = value(&signal, &found);
+        let sum: u64 = ["foretold", "early", "missed"].iter().filter_map(|key| value[key].as_u64()).sum();
+        assert_eq!((sum, value["fades"].as_u64()), (20, Some(20)));
+        let text = table(&[(signal, found)]);
+        assert_eq!(text.lines().count(), 2);
+        let widths: Vec<_> = text.lines().map(str::len).collect();
+        assert_eq!(widths[0], widths[1], "{text}");
+    }
+}

@@ -1,0 +1,276 @@
+//! A predictor instead of the truth: the forecaster that `hopwise proxy` has listens to a signal that falls before each
+//! outage and rises after it, and says what it makes of it.
+//!
+//! The signal is the outage's as a receiver measures it: it is at the threshold when the outage begins and ends,
+//! changes by `slope` before and after, up to the usual level, and nothing is heard in between. To each sample comes
+//! noise of its own, and shadows that last for half a second.
+
+use std::error::Error;
+use std::fmt;
+use std::time::Duration;
+
+use hopwise_agents::base_station::forecast::{ForecastSettings, Forecaster};
+use hopwise_air::random::{Purpose, Stream};
+use hopwise_core::Instant;
+use hopwise_core::agent::LinkNews;
+
+/// What a mobile's signal is like.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Signal {
+    /// By so many dB a second it falls before an outage, and rises after it.
+    pub slope_db_s: f64,
+    /// Of each sample by itself, and of what lasts for half a second: one standard deviation.
+    pub noise_db: f64,
+    pub shadow_db: f64,
+}
+
+impl Default for Signal {
+    fn default() -> Signal {
+        Signal { slope_db_s: 20.0, noise_db: 2.0, shadow_db: 0.0 }
+    }
+}
+
+/// Which of a signal's numbers is none.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SignalError {
+    pub key: &'static str,
+    pub value: f64,
+    least: f64,
+    most: f64,
+}
+
+impl SignalError {
+    pub fn accepted(&self) -> String {
+        format!("from {} to {} dB", self.least, self.most)
+    }
+}
+
+impl fmt::Display for SignalError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}; accepted: {}", self.key, self.value, self.accepted())
+    }
+}
+
+impl Error for SignalError {}
+
+/// As often as frames come.
+const EVERY: Duration = Duration::from_millis(20);
+/// The usual level is so far above the threshold.
+const ABOVE_DB: f64 = 25.0;
+/// Of a shadow, what is left of it a sample later: e^(-20/500).
+const LASTS: f64 = 0.960_789;
+/// Whoever is not heard for so long is gone, forecast or not.
+const SILENCE: Duration = Duration::from_millis(500);
+
+/// Twelve uniform numbers make a normal one, by exact arithmetic.
+fn normal(stream: &mut Stream) -> f64 {
+    (0..12).map(|_| stream.unit()).sum::<f64>() - 6.0
+}
+
+/// Steeper and noisier signals than these mean nothing.
+const STEEPEST_DB_S: f64 = 1e6;
+const NOISIEST_DB: f64 = 40.0;
+
+impl Signal {
+    /// Names what is wrong, and what would be accepted.
+    pub fn check(&self) -> Result<(), SignalError> {
+        for (key, value, least, most) in [
+            ("slope_db_s", self.slope_db_s, 0.1, STEEPEST_DB_S),
+            ("noise_db", self.noise_db, 0.0, NOISIEST_DB),
+            ("shadow_db", self.shadow_db, 0.0, NOISIEST_DB),
+        ] {
+            if !(least..=most).contains(&value) {
+                return Err(SignalError { key, value, least, most });
+            }
+        }
+        Ok(())
+    }
+
+    /// Above the threshold, without noise; `None` in an outage.
+    fn level_db(&self, at: Instant, fades: &[(Instant, Instant)]) -> Option<f64> {
+        let mut level_db = ABOVE_DB;
+        for (begins, ends) in fades {
+            if at >= *begins && at < *ends {
+                return None;
+            }
+            let away = if at < *begins { begins.since(at) } else { at.since(*ends) };
+            level_db = level_db.min(self.slope_db_s * away.as_secs_f64());
+        }
+        Some(level_db)
+    }
+}
+
+/// What is told of one link until `end`, whose outages are these, in order and apart.
+pub(super) fn told(
+    signal: &Signal,
+    fades: &[(Instant, Instant)],
+    end: Instant,
+    stream: &mut Stream,
+) -> Vec<(Instant, LinkNews)> {
+    let settings = ForecastSettings::default();
+    let mut listener = Listener { forecaster: Forecaster::new(settings), told: Vec::new(), heard: None };
+    let (mut at, mut shadow_db) = (Instant::ZERO, 0.0);
+    while at <= end {
+        // Both are drawn whether they are heard or not, so that one seed has one weather.
+        let noise_db = signal.noise_db * normal(stream);
+        shadow_db = LASTS * shadow_db + (1.0 - LASTS * LASTS).sqrt() * signal.shadow_db * normal(stream);
+        match signal.level_db(at, fades) {
+            Some(level_db) => {
+                let dbm = settings.threshold_dbm + level_db + noise_db + shadow_db;
+                listener.hear(at, dbm.round() as i8);
+            }
+            None => listener.hear_nothing(at),
+        }
+        at += EVERY;
+    }
+    listener.told
+}
+
+/// The forecaster, and beside it what every radio knows: who is silent is gone, and who is heard again is there.
+struct Listener {
+    forecaster: Forecaster,
+    told: Vec<(Instant, LinkNews)>,
+    heard: Option<Instant>,
+}
+
+impl Listener {
+    fn is_gone(&self) -> bool {
+        self.told.last().is_some_and(|(_, news)| *news == LinkNews::Gone)
+    }
+
+    fn say(&mut self, at: Instant, news: LinkNews) {
+        // Nobody says twice that a link is gone, or back.
+        let is_known = match news {
+            LinkNews::Gone => self.is_gone(),
+            LinkNews::Up => self.told.last().is_none_or(|(_, last)| *last == LinkNews::Up),
+            LinkNews::GoingDown { .. } => false,
+        };
+        if !is_known {
+            self.told.push((at, news));
+        }
+    }
+
+    fn hear(&mut self, at: Instant, dbm: i8) {
+        let was_silent = self.heard.is_some_and(|heard| at.since(heard) >= SILENCE);
+        self.heard = Some(at);
+        let news = self.forecaster.on_signal(at, dbm);
+        if was_silent && self.is_gone() {
+            self.say(at, LinkNews::Up);
+        }
+        if let Some(news) = news {
+            self.say(at, news);
+        }
+    }
+
+    fn hear_nothing(&mut self, at: Instant) {
+        if let Some(news) = self.forecaster.on_silence(at) {
+            self.say(at, news);
+        }
+        if self.heard.is_some_and(|heard| at.since(heard) >= SILENCE) {
+            self.say(at, LinkNews::Gone);
+        }
+    }
+}
+
+/// How well fades were foretold.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Calibration {
+    pub fades: u32,
+    /// Told of within a second before they came.
+    pub foretold: u32,
+    /// Told of earlier than that, and not taken back.
+    pub early: u32,
+    /// Not told of before they came.
+    pub missed: u32,
+    /// Told of, and did not come.
+    pub false_alarms: u32,
+    /// Before those that were foretold, on average.
+    pub lead_s: f64,
+    pub hours: f64,
+}
+
+const SOON: Duration = Duration::from_secs(1);
+/// Between two fades, and of each.
+const APART: Duration = Duration::from_secs(30);
+const LASTING: Duration = Duration::from_secs(5);
+
+/// So many fades of five seconds, one each half minute.
+pub fn calibrate(signal: &Signal, fades: u32, seed: u64) -> Calibration {
+    let stream = &mut Stream::new(seed, 0, Purpose::Forecast);
+    let begin = |nth: u32| Instant::ZERO + APART * (nth + 1);
+    let fades: Vec<_> = (0..fades).map(|nth| (begin(nth), begin(nth) + LASTING)).collect();
+    let end = begin(fades.len() as u32);
+    let told = told(signal, &fades, end, stream);
+    let (mut found, mut leads_s) = (Calibration::default(), 0.0);
+    // A warning stands until it is taken back.
+    let mut standing: Option<Instant> = None;
+    let mut fades_left = fades.iter().map(|(begins, _)| *begins).peekable();
+    for (at, news) in told.into_iter().chain([(end, LinkNews::Up)]) {
+        while let Some(begins) = fades_left.next_if(|begins| *begins <= at) {
+            match standing.take().map(|since| begins.since(since)) {
+                Some(lead) if lead <= SOON => {
+                    found.foretold += 1;
+                    leads_s += lead.as_secs_f64();
+                }
+                Some(_) => found.early += 1,
+                None => found.missed += 1,
+            }
+        }
+        match news {
+            LinkNews::GoingDown { .. } => standing = Some(at),
+            // One that is taken for gone a little before it is has been foretold all the same.
+            LinkNews::Gone => {}
+            LinkNews::Up => found.false_alarms += u32::from(standing.take().is_some()),
+        }
+    }
+    found.fades = fades.len() as u32;
+    found.lead_s = leads_s / f64::from(found.foretold.max(1));
+    found.hours = end.since(Instant::ZERO).as_secs_f64() / 3_600.0;
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream() -> Stream {
+        Stream::new(1, 0, Purpose::Forecast)
+    }
+
+    fn s(s: u64) -> Instant {
+        Instant::from_secs(s)
+    }
+
+    fn names(signal: &Signal, fades: &[(Instant, Instant)]) -> Vec<&'static str> {
+        told(signal, fades, s(60), &mut stream()).iter().map(|(_, news)| news.name()).collect()
+    }
+
+    #[test]
+    fn a_signal_that_falls_is_told_of_before_it_is_gone_and_the_link_is_back_after_it() {
+        let quiet = Signal { slope_db_s: 20.0, noise_db: 0.0, shadow_db: 0.0 };
+        let told = told(&quiet, &[(s(10), s(20))], s(40), &mut stream());
+        let times: Vec<_> = told.iter().map(|(at, news)| (at.as_millis(), news.name())).collect();
+        let [(down, "going-down"), (gone, "gone"), (up, "up")] = times[..] else { panic!("{times:?}") };
+        assert!((9_600..10_000).contains(&down) && (10_000..=10_500).contains(&gone), "{times:?}");
+        assert!((20_000..20_500).contains(&up), "{times:?}");
+    }
+
+    #[test]
+    fn a_link_that_breaks_at_once_is_gone_when_it_has_been_silent_and_nobody_is_told_twice() {
+        let sudden = Signal { slope_db_s: 1e6, noise_db: 0.0, shadow_db: 0.0 };
+        assert_eq!(names(&sudden, &[(s(10), s(20)), (s(30), s(31))]), ["gone", "up", "gone", "up"]);
+        assert!(names(&Signal::default(), &[]).is_empty(), "noise alone");
+    }
+
+    #[test]
+    fn every_fade_is_foretold_early_or_missed_and_noise_makes_false_alarms() {
+        let of = |signal: Signal| calibrate(&signal, 100, 1);
+        let usual = of(Signal::default());
+        assert_eq!((usual.fades, usual.foretold + usual.early + usual.missed), (100, 100));
+        assert!(usual.foretold >= 90 && usual.lead_s > 0.1 && usual.lead_s < 1.0, "{usual:?}");
+        let sudden = of(Signal { slope_db_s: 1e6, ..Signal::default() });
+        assert_eq!((sudden.foretold, sudden.missed), (0, 100), "{sudden:?}");
+        let shadowed = of(Signal { shadow_db: 8.0, ..Signal::default() });
+        assert!(shadowed.false_alarms > usual.false_alarms, "{shadowed:?}");
+    }
+}
