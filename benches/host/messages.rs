@@ -88,7 +88,8 @@ pub(crate) fn crowd_rows() -> Vec<Row> {
     let (their_trips, their_memory) = with_theirs(IDLE + 8, IDLE, || beside_idle(ROUND_TRIPS / 20, before));
     vec![
         Row::beside("round trips beside 10,000 idle", "1/s", Better::More, trips, (SMOLTCP, their_trips)),
-        Row::beside("the same beside none", "1/s", Better::More, trips, ("ours alone", alone)).meant_to_be(0.9),
+        Row::beside("the same beside none", "1/s", Better::More, trips, ("ours alone", alone))
+            .meant_to_be(0.9),
         Row::beside("memory of 10,000 idle", "MiB", Better::Less, memory, (SMOLTCP, their_memory)),
         Row::beside("memory of 10,000 idle", "MiB", Better::Less, memory, ("the limit", MOST_MIB))
             .meant_to_be(1.0),

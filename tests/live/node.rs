@@ -304,7 +304,7 @@ fn status_says_who_the_agents_are_what_they_lack_and_how_far_the_peer_is() {
         "forwards: [{ listen: 127.0.0.1:8080, to: mesh:10.9.0.2:80 }]\n\
          rules: [{ receiver: dca, sender: [newreno, pgy, \"ask-rate:4\"] }]",
     );
-    let _open = field.node.run(|| std::net::TcpStream::connect("127.0.0.1:8080").expect("it listens"));
+    let _open = field.node.run(|| TcpStream::connect("127.0.0.1:8080").expect("it listens"));
     let found = || {
         let status = field.status();
         let of_ours = |conn: &&serde_json::Value| conn["state"] == "established";
