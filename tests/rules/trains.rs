@@ -105,3 +105,30 @@ fn a_connection_without_sack_recovers_by_duplicate_acks() {
     let stats = flow.sender().stats;
     assert!(stats.fast_retransmits >= 3, "{stats:?}");
 }
+
+/// Three timeouts in a row may be a fade; who goes on as quickly behind them hammers a dead path.
+#[test]
+fn a_dead_path_is_asked_twice_as_seldom_each_time_from_the_fourth_timeout_on() {
+    let mut setup = Setup::over(ms(40)).rate(2_000_000, 50);
+    (setup.senders, setup.receiver) = ("[train]", "train");
+    let mut flow = setup.start();
+    flow.settle();
+    flow.offer(100_000);
+    flow.wait(ms(300));
+    flow.trace(End::A);
+    flow.world.path_from(End::A).is_down = true;
+    flow.wait(ms(300_000));
+    let mut waits = Vec::new();
+    for event in flow.trace(End::A) {
+        if let TraceKind::Timeout { rto_us, .. } = event.kind {
+            waits.push(rto_us);
+        }
+    }
+    let first = waits[0];
+    let expected = |nth: u32| first.saturating_mul(1 << nth.saturating_sub(3)).min(60_000_000);
+    for (nth, wait) in (0..).zip(&waits) {
+        // What is told is cut to microseconds before it is doubled here.
+        assert!(wait.abs_diff(expected(nth)) <= 64, "{nth}: {waits:?}");
+    }
+    assert!((8..20).contains(&waits.len()), "{waits:?}");
+}

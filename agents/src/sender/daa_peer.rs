@@ -93,10 +93,7 @@ mod tests {
         let mut bench = Bench::new("[newreno, daa-peer]");
         assert_eq!(bench.fill(), 4);
         let rto_min = Duration::from_millis(200);
-        assert_eq!(
-            bench.tunables(),
-            Tunables { dup_threshold: 2, rto_min, rto_factor: 5, rto_backoff: true }
-        );
+        assert_eq!(bench.tunables(), Tunables { dup_threshold: 2, rto_min, rto_factor: 5, rto_held: 0 });
     }
 
     #[test]

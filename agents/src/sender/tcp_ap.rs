@@ -156,7 +156,7 @@ impl SenderAgent for TcpAp {
     }
 
     fn tune(&self, tunables: &mut Tunables) {
-        tunables.rto_backoff = false;
+        tunables.rto_held = u8::MAX;
     }
 
     fn on_sent(&mut self, sent: &Sent, _: &SendView<'_>) {
@@ -308,7 +308,7 @@ mod tests {
     #[test]
     fn the_rto_does_not_back_off() {
         let mut bench = bench(8);
-        assert!(!bench.tunables().rto_backoff);
+        assert_eq!(bench.tunables().rto_held, u8::MAX);
         bench.lose(LossKind::Timeout { nth: 1 });
         let so_far = Allowance { new_from: Instant::from_secs(9), ..Allowance::UNLIMITED };
         assert_eq!(bench.narrowed(so_far).new_from, Instant::from_secs(9));

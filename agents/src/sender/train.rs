@@ -31,7 +31,8 @@
 //!
 //! Deviations: a peer that can be asked in no way acknowledges by its own rule; a window of one train then slides over
 //! the data, paced alike. When routing says that the path's length has changed, all that was learnt is forgotten. The
-//! retransmission timer does not double (RFC 6298 §5.5 wants it to): it is as long as a train and its ACK already.
+//! retransmission timer doubles from the fourth timeout in a row on (RFC 6298 §5.5 wants it from the first): it is as
+//! long as a train and its ACK already, and a link that fades takes several segments in a row.
 
 mod crowd;
 mod gap;
@@ -79,9 +80,11 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     make: Make::Owner(|args| Box::new(Train::new(args))),
 };
 
-/// A train that has left waits for its ACK; how long at the most is the connection's.
+/// Timeouts in a row that do not double the timer: a fade is not a dead path yet.
+const STUBBORN: u8 = 3;
 /// Sequence numbers are compared within 2 GiB.
 const MOST_AHEAD: u32 = 1 << 30;
+/// A train that has left waits for its ACK; how long at the most is the connection's.
 const UNTIL_ACKED: Duration = Duration::from_secs(3600);
 /// The largest R of an ACK-rate request.
 const MOST_RATE: u32 = 127;
@@ -267,8 +270,9 @@ impl SenderAgent for Train {
     ignores!(on_dup_ack);
 
     /// Trains are held for half a second, so that the timer is long as it is; doubled, it outlasts what it waits for.
+    /// A path that is dead is not to be hammered: there it doubles in the end.
     fn tune(&self, tunables: &mut Tunables) {
-        tunables.rto_backoff = false;
+        tunables.rto_held = STUBBORN;
     }
 
     fn needs(&self) -> Needs {

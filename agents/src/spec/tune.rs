@@ -6,8 +6,8 @@ use hopwise_core::agent::{SenderAgent, Tunables};
 
 /// Two settings that differ in every field: what an agent makes of both alike, it has set.
 const PROBES: [Tunables; 2] = [
-    Tunables { dup_threshold: 101, rto_min: Duration::from_secs(101), rto_factor: 101, rto_backoff: true },
-    Tunables { dup_threshold: 103, rto_min: Duration::from_secs(103), rto_factor: 103, rto_backoff: false },
+    Tunables { dup_threshold: 101, rto_min: Duration::from_secs(101), rto_factor: 101, rto_held: 101 },
+    Tunables { dup_threshold: 103, rto_min: Duration::from_secs(103), rto_factor: 103, rto_held: 103 },
 ];
 
 /// The first setting on which the two disagree.
@@ -17,7 +17,7 @@ pub(super) fn disagreement(one: &dyn SenderAgent, other: &dyn SenderAgent) -> Op
         ("duplicate-ACK threshold", differs(one, other, |it| it.dup_threshold)),
         ("least RTO", differs(one, other, |it| it.rto_min)),
         ("RTO factor", differs(one, other, |it| it.rto_factor)),
-        ("RTO backoff", differs(one, other, |it| it.rto_backoff)),
+        ("timeouts that hold the RTO", differs(one, other, |it| it.rto_held)),
     ];
     differ.into_iter().find(|(_, differ)| *differ).map(|(name, _)| name)
 }
@@ -68,11 +68,11 @@ mod tests {
 
     const NOTHING: Insists = Insists(|_| {});
     const TWO: Insists = Insists(|it| it.dup_threshold = 2);
-    const NO_BACKOFF: Insists = Insists(|it| it.rto_backoff = false);
+    const HELD: Insists = Insists(|it| it.rto_held = u8::MAX);
 
     #[test]
     fn agents_that_set_the_same_or_different_things_agree() {
-        for pair in [[NOTHING, TWO], [TWO, TWO], [TWO, NO_BACKOFF], [NO_BACKOFF, NO_BACKOFF]] {
+        for pair in [[NOTHING, TWO], [TWO, TWO], [TWO, HELD], [HELD, HELD]] {
             assert_eq!(disagreement(&pair[0], &pair[1]), None, "{pair:?}");
         }
     }
@@ -83,10 +83,13 @@ mod tests {
             [|it| it.dup_threshold = 2, |it| it.dup_threshold = 3],
             [|it| it.rto_min = Duration::ZERO, |it| it.rto_min = Duration::from_secs(1)],
             [|it| it.rto_factor = 5, |it| it.rto_factor = 1],
-            [|it| it.rto_backoff = false, |it| it.rto_backoff = true],
+            [|it| it.rto_held = u8::MAX, |it| it.rto_held = 0],
         ];
         let named: Vec<_> =
             pairs.iter().filter_map(|[one, other]| disagreement(&Insists(*one), &Insists(*other))).collect();
-        assert_eq!(named, ["duplicate-ACK threshold", "least RTO", "RTO factor", "RTO backoff"]);
+        assert_eq!(
+            named,
+            ["duplicate-ACK threshold", "least RTO", "RTO factor", "timeouts that hold the RTO"]
+        );
     }
 }

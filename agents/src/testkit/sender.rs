@@ -201,7 +201,7 @@ impl Bench {
     /// The recovery settings that the list leaves.
     pub(crate) fn tunables(&mut self) -> Tunables {
         let rto_min = Duration::from_millis(200);
-        let mut tunables = Tunables { dup_threshold: 3, rto_min, rto_factor: 1, rto_backoff: true };
+        let mut tunables = Tunables { dup_threshold: 3, rto_min, rto_factor: 1, rto_held: 0 };
         self.each(|agent, _| agent.tune(&mut tunables));
         tunables
     }

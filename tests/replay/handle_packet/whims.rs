@@ -143,7 +143,7 @@ impl SenderAgent for WhimsicalSender {
         let whim = self.mood.now();
         tunables.dup_threshold = (whim % 5) as u8 + 1;
         tunables.rto_factor = (whim % 3) as u8 + 1;
-        tunables.rto_backoff = whim & 8 == 0;
+        tunables.rto_held = [0, 2, u8::MAX][(whim >> 3) as usize % 3];
     }
 
     fn on_dup_ack(&mut self, dup: &DupAck, _: &SendView<'_>) -> Option<FastRetransmit> {

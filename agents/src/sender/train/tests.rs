@@ -199,10 +199,10 @@ fn a_round_trip_that_may_be_of_another_copy_is_not_taken() {
     assert_eq!(bench.gauge("least_rtt_us"), Some(64_000));
 }
 
-/// Where a train is held, its length is in every sample of the timer.
+/// Where a train is held, its length is in every sample of the timer; a path that is dead is not to be hammered.
 #[test]
-fn the_retransmission_timer_does_not_double() {
-    assert!(!Bench::new("train").tunables().rto_backoff);
+fn the_retransmission_timer_doubles_from_the_fourth_timeout_on() {
+    assert_eq!(Bench::new("train").tunables().rto_held, 3);
 }
 
 /// RFC 8985 §7.3 sends new data as a probe where there is some. It belongs to the train.
@@ -282,6 +282,52 @@ fn trains_go_on_where_numbers_wrap_and_segments_change_their_size() {
             let is_next = |pair: &[u8]| pair[1] == pair[0] - 1 || pair[0] == 1 && pair[1] == 64;
             assert!(told[0] <= 64 && told.windows(2).all(is_next), "{told:?}");
         }
+    }
+}
+
+/// Byte by byte or all at once: what was not asked for lets nothing leave, and a segment counts once.
+#[test]
+fn acks_that_are_divided_let_nothing_leave_before_the_last_one() {
+    let mut bench = bench();
+    (0..3).for_each(|_| drop(train(&mut bench)));
+    (0..8).for_each(|_| bench.send(1));
+    for _ in 0..79 {
+        bench.ack_bytes(100);
+        assert!(!may_go_on(&mut bench), "{} bytes are still to come", bench.flight.bytes);
+    }
+    bench.ack_bytes(100);
+    assert!(may_go_on(&mut bench));
+    assert_eq!(segments(&bench), 16, "as after one ACK");
+}
+
+/// Whoever acknowledges what it cannot have yet gets the shortest gap there is, and no more than one train at a time.
+#[test]
+fn acks_that_come_too_early_open_no_more_than_the_longest_train() {
+    let mut bench = bench();
+    bench.path.rtt.smoothed = Some(Duration::ZERO);
+    for _ in 0..300 {
+        let mut sent = 0;
+        while may_go_on(&mut bench) && bench.flight.bytes + u64::from(MSS) <= bench.allowed().flight_bytes {
+            bench.now = bench.now.max(bench.allowed().new_from);
+            bench.send(1);
+            sent += 1;
+        }
+        assert!((1..=128).contains(&sent), "{sent}");
+        bench.ack(bench.flight.segments);
+    }
+    assert_eq!((segments(&bench), gap_us(&bench)), (64, 100));
+}
+
+#[test]
+fn under_a_clock_that_stands_still_one_segment_leaves_and_the_next_has_a_time() {
+    let mut bench = bench();
+    (0..3).for_each(|_| drop(train(&mut bench)));
+    bench.now = bench.now.max(bench.allowed().new_from);
+    bench.send(1);
+    let next = bench.now + Duration::from_millis(36);
+    for _ in 0..100 {
+        bench.ack_bytes(10);
+        assert_eq!(bench.allowed().new_from, next);
     }
 }
 

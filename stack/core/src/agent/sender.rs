@@ -183,5 +183,6 @@ pub struct Tunables {
     pub dup_threshold: u8,
     pub rto_min: Duration,
     pub rto_factor: u8,
-    pub rto_backoff: bool,
+    /// Timeouts in a row that leave the RTO as it is; each further one doubles it. RFC 6298 §5.5 wants 0.
+    pub rto_held: u8,
 }

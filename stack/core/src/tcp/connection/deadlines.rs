@@ -56,7 +56,8 @@ impl Connection {
                 let nth = self.recovery.timeouts;
                 cx.trace(TraceKind::Timeout { nth, rto_us: super::acks::micros(self.rto()) });
                 self.note_struggle(nth);
-                self.back_off();
+                // Before a path is known nothing excuses to ask it as often (RFC 6298 §5.5).
+                self.rtt.on_timeout();
                 self.urges.syn = true;
                 self.arm_retransmit(cx.now);
             }

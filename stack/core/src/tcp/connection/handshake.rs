@@ -399,8 +399,7 @@ pub(crate) fn own_shift(config: &TcpConfig) -> u8 {
 }
 
 fn tuned(config: &TcpConfig, senders: &Senders) -> Tunables {
-    let mut tunables =
-        Tunables { dup_threshold: 3, rto_min: config.rto.min, rto_factor: 1, rto_backoff: true };
+    let mut tunables = Tunables { dup_threshold: 3, rto_min: config.rto.min, rto_factor: 1, rto_held: 0 };
     senders.tune(&mut tunables);
     tunables
 }

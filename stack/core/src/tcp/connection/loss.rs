@@ -430,14 +430,14 @@ impl Connection {
         }
         self.recovery.was_delayed = true;
         self.rtt.on_needless_timeout();
-        if !self.tunables.rto_backoff {
-            // Without back-off there would never be a sample.
+        if self.tunables.rto_held > 0 {
+            // As long as it is held there would never be a sample.
             self.rtt.on_timeout();
         }
     }
 
     pub(super) fn back_off(&mut self) {
-        if self.tunables.rto_backoff {
+        if self.recovery.timeouts > self.tunables.rto_held.into() {
             self.rtt.on_timeout();
         }
     }
