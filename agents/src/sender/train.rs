@@ -272,7 +272,7 @@ impl SenderAgent for Train {
     /// Trains are held for half a second, so that the timer is long as it is; doubled, it outlasts what it waits for.
     /// A path that is dead is not to be hammered: there it doubles in the end.
     fn tune(&self, tunables: &mut Tunables) {
-        tunables.rto_held = STUBBORN;
+        tunables.rto_held = tunables.rto_held.max(STUBBORN);
     }
 
     fn needs(&self) -> Needs {
