@@ -8,6 +8,7 @@ use hopwise_core::wire::IpView;
 use super::PROTOCOL;
 use super::options::{DsrOption, Header, NOTHING, Read, SourceRoute, has_repeats};
 use crate::forward::take_one_hop;
+use crate::on_demand::is_host;
 use crate::shim::with_header;
 
 #[derive(Debug)]
@@ -84,7 +85,8 @@ impl<'a> Parcel<'a> {
         nodes.extend_from_slice(&route.addresses);
         nodes.push(self.dst);
         let to = visited + usize::from(is_whole);
-        if to == 0 || has_repeats(&nodes) {
+        // Nobody can be asked for a way to what is no host, nor told of one that is lost.
+        if to == 0 || has_repeats(&nodes) || !nodes.iter().all(|node| is_host(*node)) {
             return Err(DropReason::RoutingMalformed);
         }
         Ok(Some(Walk { nodes, to, salvage: route.salvage }))
