@@ -1,5 +1,5 @@
-//! Bytes to values and back. Packet views and address types are smoltcp's; TCP options, flags and checksums
-//! are ours.
+//! Bytes to values and back. Addresses, and what only some packets have (extension headers, ICMP), are read by
+//! smoltcp; the headers of IPv4 and TCP, their options and checksums are ours.
 //!
 //! Parsing borrows (the way back by a source route alone is allocated); emitting appends to the caller's buffer
 //! and copies payload and sums it in one go. What cannot be parsed is a

@@ -430,8 +430,8 @@ impl Connection {
         }
         self.recovery.was_delayed = true;
         self.rtt.on_needless_timeout();
-        if self.tunables.rto_held > 0 {
-            // As long as it is held there would never be a sample.
+        if self.tunables.rto_held > 0 && self.rtt.backoff() == 0 {
+            // Held as it was, there would never be a sample.
             self.rtt.on_timeout();
         }
     }
