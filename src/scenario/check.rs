@@ -49,6 +49,7 @@ pub(super) fn all(document: &Document, file: &ScenarioFile) -> Checked {
     }
     effect::routing(document, file)?;
     effect::channel(document, file)?;
+    effect::gateway(document, file)?;
     let total: u64 = file.traffic.iter().map(|traffic| u64::from(traffic.flows)).sum();
     for (nth, traffic) in file.traffic.iter().enumerate() {
         let place = Place::root().key("traffic").index(nth);

@@ -26,7 +26,7 @@ pub(super) fn check(document: &Document, file: &ScenarioFile, plan: &Plan) -> Re
         return Err(document.refuse(&topology, problem, &accepted));
     }
     // Who moves may come into range, and routes are found on the way.
-    if !plan.tracks.is_empty() {
+    if plan.tracks.iter().any(Option::is_some) {
         return Ok(Field::Usable);
     }
     let reach = Reach::of(plan);

@@ -6,7 +6,7 @@ use super::Checked;
 use crate::located::{Document, Place};
 use crate::routing::Protocol;
 use crate::scenario::matrix::Cell;
-use crate::scenario::schema::{FadingName, PathLossName, ScenarioFile};
+use crate::scenario::schema::{FadingName, PathLossName, ScenarioFile, SourceName};
 
 /// Constants of one protocol under another, or under static routes. `rules` may stand beside the protocol for who
 /// sets another one over it; set alone it changes nothing either. Where arms or points differ in the protocol, some
@@ -60,6 +60,34 @@ pub(super) fn channel(document: &Document, file: &ScenarioFile) -> Checked {
             let problem = format!("`{key}` changes nothing here");
             let places = [key, of].map(|key| Place::root().key("channel").key(key));
             return Err(document.refuse_key_among(&places, problem, &format!("{needs} beside it")));
+        }
+    }
+    Ok(())
+}
+
+/// How well the truth is foretold, of a predictor, and what a predictor hears, where there is none. Who sets another
+/// source over a file's lets what the file says of its own stand.
+pub(super) fn gateway(document: &Document, file: &ScenarioFile) -> Checked {
+    let (Some(config), Some(given)) =
+        (&file.gateway, document.value_at("gateway").and_then(Value::as_mapping))
+    else {
+        return Ok(());
+    };
+    if varies(file, "gateway.source") {
+        return Ok(());
+    }
+    let (name, foreign, better) = match config.source {
+        SourceName::Truth => ("truth", &["slope_db_s", "noise_db", "shadow_db"][..], "source: predictor"),
+        SourceName::Predictor => {
+            ("predictor", &["lead", "error", "missing", "false_alarms", "late"][..], "source: truth")
+        }
+    };
+    let is_over_another = document.is_set("gateway.source");
+    for key in foreign.iter().filter(|key| given.contains_key(**key)) {
+        if !is_over_another || document.is_set(&format!("gateway.{key}")) {
+            let problem = format!("`{key}` changes nothing under source: {name}");
+            let place = Place::root().key("gateway").key(key);
+            return Err(document.refuse_key(&place, problem, &format!("{better} beside it")));
         }
     }
     Ok(())

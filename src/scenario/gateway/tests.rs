@@ -46,6 +46,8 @@ fn a_gateway_that_cannot_be_is_refused_at_its_place() {
         ("gateway={ node: n0, source: predictor, slope_db_s: 0 }", "slope_db_s of 0"),
         ("gateway={ node: n0, source: predictor, noise_db: .nan }", "noise_db of NaN"),
         ("gateway={ node: n0, source: predictor, shadow_db: -1 }", "shadow_db of -1"),
+        ("gateway.slope_db_s=10", "`slope_db_s` changes nothing under source: truth"),
+        ("gateway={ source: predictor, late: 1s }", "`late` changes nothing under source: predictor"),
         ("gateway.false_alarms=99999", "99999 false alarms"),
         ("arms.kick.base_station=ack-hold:mode=kock", "cannot be `kock`"),
         ("arms.kick.base_station=delayed", "a base-station agent is wanted"),
