@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::lab::report::tests::record;
+use crate::located::Document;
 use crate::units::Share;
 
 fn claim(ratio: f64) -> Claim {
@@ -94,4 +95,20 @@ fn what_would_fit_is_not_reproduced_where_runs_scatter_too_far() {
     let judged = judge(&Claim { tolerance: Share(900_000), ..claim(1.3) }, "every", &records);
     assert_eq!(judged.outcome, Outcome::NotReproduced, "{judged:?}");
     assert!(judged.why.contains("not sure"), "{}", judged.why);
+}
+
+#[test]
+fn gains_of_printed_figures_are_refused_where_they_are_none() {
+    let refused = |figures: &str, more: &str| {
+        let text = format!(
+            "title: T\nfigures: {figures}\nclaims:\n  - {{ says: x, gain: one, bound: at-least, claimed: 1, note: y{more} }}\n"
+        );
+        let document = Document::parse("t.yaml", &text).expect("it is YAML");
+        let refusal = plans::judge(&document, &document.read().expect("a plan's file")).unwrap_err();
+        refusal.to_string()
+    };
+    assert!(refused("{ one: [1, 0] }", "").contains("no gain of 1 over 0"));
+    assert!(refused("{ one: [.nan, 2] }", "").contains("no gain of NaN over 2"));
+    assert!(refused("{ two: [1, 2] }", "").contains("no figures are called `one`"));
+    assert!(refused("{ one: [1, 2] }", ", per: n").contains("it is not said what the claim is about"));
 }

@@ -98,7 +98,8 @@
     const [button, select, range, output] = player.querySelectorAll("button, select, input, output");
     for (const arm of data.arms) arm.frames.sort((a, b) => a[0] - b[0]);
     // One scale for all arms, so that their discs can be compared.
-    data.most = Math.max(1, ...data.arms.flatMap((arm) => arm.nodes.flatMap((node) => node.sent || [])));
+    const sent = data.arms.flatMap((arm) => arm.nodes.flatMap((node) => node.sent || []));
+    data.most = sent.reduce((most, of) => Math.max(most, of), 1);
     const all = choices(data);
     select.append(...all.map((choice, nth) => new Option(choice.name, String(nth))));
     let chosen = all[0];
