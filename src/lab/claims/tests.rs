@@ -101,7 +101,7 @@ fn what_would_fit_is_not_reproduced_where_runs_scatter_too_far() {
 fn gains_of_printed_figures_are_refused_where_they_are_none() {
     let refused = |figures: &str, more: &str| {
         let text = format!(
-            "title: T\nfigures: {figures}\nclaims:\n  - {{ says: x, gain: one, bound: at-least, claimed: 1, note: y{more} }}\n"
+            "title: T\nfigures: {figures}\nclaims: [{{says: x, gain: one, bound: at-least, claimed: 1, note: y{more}}}]"
         );
         let document = Document::parse("t.yaml", &text).expect("it is YAML");
         let refusal = plans::judge(&document, &document.read().expect("a plan's file")).unwrap_err();
