@@ -30,27 +30,46 @@ enum Attention {
     Withdrawn,
 }
 
-/// How often the mobile's newest ACK has left: as it was, with the window closed, and with a lower number.
+/// How often an ACK has left: with the window as it was, and with it closed.
 #[derive(Clone, Copy, Debug, Default)]
-struct Copies {
+struct Times {
     open: u8,
     closed: u8,
-    lower: u8,
+}
+
+/// How often the mobile's newest pure ACK has left, and what was written from it with the highest number beside its own.
+#[derive(Clone, Copy, Debug, Default)]
+struct Copies {
+    own: Times,
+    another: Option<Seq>,
+    of_another: Times,
 }
 
 impl Copies {
     /// It went on once.
-    const SAID: Copies = Copies { open: 1, closed: 0, lower: 0 };
+    const SAID: Copies =
+        Copies { own: Times { open: 1, closed: 0 }, another: None, of_another: Times { open: 0, closed: 0 } };
 
-    /// As many of `wanted` as may leave. A window is closed only while the ACK that opens it again may leave, too.
-    fn take(&mut self, wanted: u8, is_its_own_number: bool, window: Told) -> u8 {
-        let is_shut = self.open >= MOST_COPIES && window == Told::Zero;
-        let left = match (is_its_own_number, window) {
-            (true, Told::AsBefore) => &mut self.open,
-            (true, Told::Zero) => &mut self.closed,
-            (false, _) => &mut self.lower,
+    /// As many of `wanted` as may leave with this number, where the ACK's own is `own`. A window is closed only while
+    /// the ACK that opens it again may leave, too.
+    fn take(&mut self, wanted: u8, number: Seq, own: Seq, window: Told) -> u8 {
+        let times = if number == own {
+            &mut self.own
+        } else {
+            // Of one that has been passed by nobody knows any more how often it left.
+            if self.another.is_some_and(|another| number < another) {
+                return 0;
+            }
+            if self.another != Some(number) {
+                (self.another, self.of_another) = (Some(number), Times::default());
+            }
+            &mut self.of_another
         };
-        let taken = if is_shut { 0 } else { wanted.min(MOST_COPIES.saturating_sub(*left)) };
+        if window == Told::Zero && times.open >= MOST_COPIES {
+            return 0;
+        }
+        let left = if window == Told::Zero { &mut times.closed } else { &mut times.open };
+        let taken = wanted.min(MOST_COPIES.saturating_sub(*left));
         *left += taken;
         taken
     }
@@ -324,10 +343,10 @@ impl Flow {
     /// P3.
     fn repeat(&mut self, now: Instant, because: Because, out: &mut Outbox) {
         let (false, Some(number)) = (self.newest.is_empty(), self.facts.passed) else { return };
-        if self.copies.open >= MOST_COPIES {
+        if self.copies.own.open >= MOST_COPIES {
             return;
         }
-        self.copies.open += 1;
+        self.copies.own.open += 1;
         let id = out.next_id();
         let label = Label { from: Side::Mobile, number, len: 0, because };
         out.note(now, self.number, id, label.released());
@@ -352,7 +371,7 @@ impl Flow {
         if !is_said {
             return;
         }
-        let copies = self.copies.take(copies, number == tcp.ack, window);
+        let copies = self.copies.take(copies, number, tcp.ack, window);
         if copies == 0 {
             return;
         }

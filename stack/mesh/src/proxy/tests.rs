@@ -353,6 +353,26 @@ fn a_zero_window_in_the_mobile_s_name_has_its_newest_number_and_a_right_checksum
 }
 
 #[test]
+fn a_window_closed_with_a_number_that_came_with_data_is_opened_again() {
+    let mut path = Path::new("m-tcp");
+    path.syns(ms(0));
+    let (data, ack) = (path.data(1), path.ack(2));
+    path.carry(ms(1), Side::Fixed, &data);
+    let numbers = |left: Vec<(Side, Vec<u8>)>| -> Vec<(u32, u16)> {
+        left.iter().map(|(_, packet)| said_in(packet)).map(|(number, window, _)| (number, window)).collect()
+    };
+    assert_eq!(numbers(path.carry(ms(2), Side::Mobile, &ack)), [(1_999, WINDOW)]);
+    let reply = path.segment(Side::Mobile, 1, 3_000, Flags::ACK, SEGMENT);
+    assert_eq!(path.carry(ms(3), Side::Mobile, &reply), [(Side::Fixed, reply)]);
+    for at in [4, 6] {
+        assert_eq!(numbers(path.gone(ms(at))), [(3_000, 0)]);
+        assert_eq!(numbers(path.up(ms(at + 1))), [(3_000, WINDOW)]);
+    }
+    // Nothing could open again what would be closed now.
+    assert_eq!([path.gone(ms(8)), path.up(ms(9))], [vec![], vec![]]);
+}
+
+#[test]
 fn only_an_ack_that_waits_for_room_is_replaced_by_a_newer_one() {
     let mut path = Path::new("ack-filter");
     path.syns(ms(0));
@@ -396,6 +416,8 @@ fn the_first_rule_that_fits_says_which_agent() {
 enum Step {
     Data(u32),
     Ack(u32, u8),
+    /// The mobile's data, with an ACK.
+    Reply(u32),
     Flag(u8),
     Down(u64),
     Gone,
@@ -407,6 +429,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     prop_oneof![
         4 => (1_u32..40).prop_map(Step::Data),
         4 => (1_u32..40, 0_u8..3).prop_map(|(nth, blocks)| Step::Ack(nth, blocks)),
+        2 => (1_u32..40).prop_map(Step::Reply),
         1 => prop::sample::select(&[0x01_u8, 0x02, 0x04, 0x40, 0x08][..]).prop_map(Step::Flag),
         1 => prop::sample::select(&[0_u64, 300, 10_000, u64::MAX / 2_000_000][..]).prop_map(Step::Down),
         1 => Just(Step::Gone),
@@ -434,6 +457,11 @@ const AGENTS: [(&str, usize); 11] = [
 fn said_in(packet: &[u8]) -> (u32, u16, Option<Timestamps>) {
     let read = read::read(packet, Side::Mobile, Checksums::Verify).expect("a segment that is whole");
     (read.tcp.ack.0, read.tcp.window, read.tcp.options.timestamps)
+}
+
+/// What the fixed end heard last leaves it a window; the mobile here never closes its own.
+fn is_open(left: &[(Side, Vec<u8>)]) -> bool {
+    left.iter().rfind(|(to, _)| *to == Side::Fixed).is_none_or(|(_, packet)| said_in(packet).1 > 0)
 }
 
 /// A pure ACK of a number that the mobile has said by then.
@@ -480,6 +508,9 @@ proptest! {
             let handed = match step {
                 Step::Data(nth) => Some((Side::Fixed, path.data(nth))),
                 Step::Ack(nth, blocks) => Some((Side::Mobile, with_blocks(&mut path, nth, blocks))),
+                Step::Reply(nth) => {
+                    Some((Side::Mobile, path.segment(Side::Mobile, 1, nth * 1_000, Flags::ACK, SEGMENT)))
+                }
                 Step::Flag(flag) => {
                     Some((Side::Mobile, path.segment(Side::Mobile, 1, said, Flags(flag) | Flags::ACK, 0)))
                 }
@@ -497,6 +528,7 @@ proptest! {
                 prop_assert!(*to == Side::Mobile || number_in(packet) <= said);
             }
             left.extend(out);
+            if let Step::Up = step { prop_assert!(is_open(&left), "{spec} left the window closed"); }
         }
         path.gone(now);
         left.extend(path.up(now));
