@@ -74,30 +74,47 @@ impl Learnt {
         (self.sent, self.flight_bytes, self.resent) = (view.data_end, view.flight_bytes(), 0);
     }
 
+    /// A segment without data answers the mobile, or nobody: no timer of the sender's sends it.
     pub(super) fn see_in_fade(&mut self, passing: &Passing<'_>, view: &FlowView) {
-        self.time(passing.now, view);
-        if passing.len > 0 && self.sent.is_some_and(|sent| passing.end() <= sent) {
-            self.resent += 1;
+        if passing.len == 0 {
+            return;
         }
-        self.sent = self.sent.map(|sent| sent.max(passing.end()));
+        let (now, end) = (passing.now, passing.end());
+        if self.sent.is_some_and(|sent| end <= sent) {
+            self.time(now, view);
+            self.resent += 1;
+        } else if self.heard_at.is_some() {
+            // After a pause, what is new comes of a probe or of a program that had paused: no telling which.
+            let is_resting = self.sent.is_some_and(|sent| view.passed.is_some_and(|passed| sent <= passed));
+            self.heard_at = (is_resting || !self.has_paused(now, view)).then_some(now);
+        }
+        self.sent = Some(self.sent.map_or(end, |sent| sent.max(end)));
     }
 
-    /// The first thing after a pause is a probe or a timeout, and a probe is the sooner: by how much tells them apart.
+    fn paused(&self, now: Instant, view: &FlowView) -> Option<Duration> {
+        self.heard_at.map(|before| now.since(before.max(view.passed_at.unwrap_or(before))))
+    }
+
+    fn has_paused(&self, now: Instant, view: &FlowView) -> bool {
+        let rtt_s = view.whole.smoothed.map_or(0.001, |rtt| rtt.as_secs_f64().max(0.001));
+        self.paused(now, view).is_some_and(|paused| paused.as_secs_f64() >= QUIET * rtt_s)
+    }
+
+    /// The first thing that comes again after a pause is a probe or a timeout, and a probe is the sooner: by how much
+    /// tells them apart.
     fn time(&mut self, now: Instant, view: &FlowView) {
-        let (Some(before), Some(rtt)) = (self.heard_at, view.whole.smoothed) else { return };
-        let rtt_s = rtt.as_secs_f64().max(0.001);
-        let paused_s = now.since(before.max(view.passed_at.unwrap_or(before))).as_secs_f64();
-        if paused_s < QUIET * rtt_s {
+        let (Some(paused), Some(rtt)) = (self.paused(now, view), view.whole.smoothed) else { return };
+        if !self.has_paused(now, view) {
             self.heard_at = Some(now);
             return;
         }
         self.heard_at = None;
+        let (rtt_s, rttvar_s) = (rtt.as_secs_f64().max(0.001), view.whole.variance.as_secs_f64());
         let model = self.model(view);
-        let rttvar_s = view.whole.variance.as_secs_f64();
         let rto_s = Timer::new(model.sender, rtt_s, rttvar_s).rto_s();
         let probe_s = model.probes_after_s(rtt_s);
         if rto_s > QUIET * probe_s {
-            self.probes = Some(paused_s < (probe_s + rto_s) / 2.0);
+            self.probes = Some(paused.as_secs_f64() < (probe_s + rto_s) / 2.0);
         }
     }
 
@@ -138,23 +155,31 @@ mod tests {
 
     /// What is taken for the sender after it has sent at these times of a fade that began at 0.
     fn told(given: Given, times_ms: &[u64]) -> Model {
+        let segments: Vec<_> = times_ms.iter().map(|at_ms| (*at_ms, 1, 1_000)).collect();
+        told_of(given, None, &segments)
+    }
+
+    /// The same, of segments: when, from which number on, and how long. Up to `known` all is sent and acknowledged.
+    fn told_of(given: Given, known: Option<Seq>, segments: &[(u64, u32, u32)]) -> Model {
         let ms = Duration::from_millis;
         let whole = Rtt { smoothed: Some(ms(50)), variance: ms(5), ..Rtt::default() };
         let view = FlowView {
             whole,
             dialect: Dialect::Linux,
             passed_at: Some(Instant::ZERO),
+            passed: known,
+            data_end: known,
             ..FlowView::default()
         };
         let mut learnt = Learnt::new(given);
         learnt.begin_fade(Instant::from_millis(10), &view);
-        for at_ms in times_ms {
+        for (at_ms, seq, len) in segments.iter().copied() {
             let passing = Passing {
-                now: Instant::from_millis(*at_ms),
+                now: Instant::from_millis(at_ms),
                 from: Side::Fixed,
-                seq: Seq(1),
+                seq: Seq(seq),
                 ack: None,
-                len: 1_000,
+                len,
                 flags: Flags::ACK,
                 window: 9_000,
                 sack: &[],
@@ -177,5 +202,26 @@ mod tests {
         // A timer that is no longer than a probe takes tells nothing.
         let textbook = Given { sender: Some(Sender::Textbook), ..nothing };
         assert!(!told(textbook, &[20, 60, 160]).tlp);
+    }
+
+    #[test]
+    fn only_what_comes_again_tells_a_probe_from_a_timeout() {
+        // Both with a timer that is longer than a probe takes; the second has no probes of its own accord.
+        let [linux, freebsd] =
+            [Sender::Linux, Sender::FreeBsd].map(|sender| Given { sender: Some(sender), ..Given::default() });
+        assert_eq!([linux, freebsd].map(|given| told(given, &[]).tlp), [true, false]);
+        let begun = [(20, 1, 1_000), (60, 1, 1_000)];
+        let then = |given, more: &[(u64, u32, u32)]| told_of(given, None, &[&begun[..], more].concat()).tlp;
+        // A program goes on after a pause, as soon as a probe comes or as late as a timeout.
+        assert!(then(linux, &[(400, 1_001, 1_000)]));
+        assert!(!then(freebsd, &[(160, 1_001, 1_000)]));
+        // That may have been a probe: the timeout that follows it does not say that there was none.
+        assert!(then(linux, &[(160, 1_001, 1_000), (410, 1, 1_000)]));
+        // An ACK of the mobile's data is neither, and takes nothing from what follows.
+        assert!(!then(freebsd, &[(160, 1_001, 0)]));
+        assert!(!then(linux, &[(160, 1_001, 0), (310, 1, 1_000)]));
+        // While nothing is on its way no timer runs: it starts with what the program says first.
+        let first = [(1_000, 1_001, 1_000), (1_100, 1_001, 1_000)];
+        assert!(told_of(freebsd, Some(Seq(1_001)), &first).tlp);
     }
 }
