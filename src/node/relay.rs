@@ -64,8 +64,15 @@ where
             return to.shutdown().await;
         }
         // The next read waits until this is written: a reader that is slow stops its sender.
-        reader.inspect(|reader| reader.waits());
-        to.write_all(&chunk[..read]).await?;
+        let mut left = &chunk[..read];
+        while !left.is_empty() {
+            // Anew after each part that it has made room for: one that is slow but steady reads.
+            reader.inspect(|reader| reader.waits());
+            match to.write(left).await? {
+                0 => return Err(io::ErrorKind::WriteZero.into()),
+                written => left = &left[written..],
+            }
+        }
         reader.inspect(|reader| reader.has_taken());
         count.fetch_add(u64::try_from(read).unwrap_or(0), Ordering::Relaxed);
     }
@@ -79,6 +86,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
+    use crate::node::seats::Seats;
 
     const SOON: Duration = Duration::from_secs(10);
 
@@ -122,6 +130,28 @@ mod tests {
             _ = relay(local, mesh, &relayed, None) => panic!("nobody closed"),
             () = endless => {}
             () = tokio::time::sleep(Duration::from_secs(60)) => {}
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_reader_that_is_slow_but_steady_keeps_its_seat() {
+        let seats = Seats::new(1, Duration::from_secs(30));
+        let seat = seats.take().await.expect("free");
+        let (mut client, local) = duplex(1024);
+        let (mut server, mesh) = duplex(CHUNK);
+        let relayed = Relayed::default();
+        server.write_all(&[7; CHUNK]).await.expect("open");
+        let steady = async {
+            for _ in 0..10 {
+                tokio::time::sleep(Duration::from_secs(20)).await;
+                client.read_exact(&mut [0; 512]).await.expect("open");
+                assert!(seats.take().await.is_none(), "it is taken");
+            }
+        };
+        tokio::select! {
+            _ = relay(local, mesh, &relayed, Some(seat.sitter())) => panic!("nobody closed"),
+            () = seat.sitter().told_to_go() => panic!("it reads"),
+            () = steady => {}
         }
     }
 
