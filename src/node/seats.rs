@@ -9,6 +9,9 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 
+/// Who is told to go has little to do before it is gone; this is not up to its patience, which may be shorter.
+const GONE_WITHIN: Duration = Duration::from_secs(1);
+
 #[derive(Debug)]
 pub(super) struct Seats {
     free: Arc<Semaphore>,
@@ -47,9 +50,7 @@ impl Seats {
         let free = Arc::clone(&self.free);
         let permit = match Arc::clone(&free).try_acquire_owned() {
             Ok(permit) => permit,
-            Err(_) if self.send_one_away() => {
-                timeout(self.patience, free.acquire_owned()).await.ok()?.ok()?
-            }
+            Err(_) if self.send_one_away() => timeout(GONE_WITHIN, free.acquire_owned()).await.ok()?.ok()?,
             Err(_) => return None,
         };
         let sitter = Arc::new(Sitter {
@@ -142,6 +143,21 @@ mod tests {
         assert!(seats.take().await.is_none(), "nobody else is late");
         drop(quiet);
         assert!(seats.take().await.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_seat_is_handed_over_however_short_the_patience_is() {
+        let seats = Seats::new(1, Duration::from_millis(1));
+        let late = seats.take().await.expect("free");
+        late.sitter().waits();
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        let goes = async {
+            late.sitter().told_to_go().await;
+            tokio::time::sleep(GONE_WITHIN / 2).await;
+            drop(late);
+        };
+        let (next, ()) = tokio::join!(seats.take(), goes);
+        assert!(next.is_some());
     }
 
     #[tokio::test(start_paused = true)]

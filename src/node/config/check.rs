@@ -39,6 +39,7 @@ pub(super) fn all(document: &Document, config: &NodeConfig) -> Checked {
     }
     forwards(document, config)?;
     listeners::each_at_its_own_address(document, config)?;
+    reads_within(document, config)?;
     captured(document, config)?;
     tcp(document, config)
 }
@@ -241,6 +242,16 @@ fn listen_address(
         None if is_mesh && listen.host.is_empty() => Ok(()),
         None => Err(document.refuse(place, "it does not say at which address", "an address and a port")),
     }
+}
+
+/// Nobody reads at every moment.
+fn reads_within(document: &Document, config: &NodeConfig) -> Checked {
+    const LEAST: std::time::Duration = std::time::Duration::from_millis(100);
+    if config.socks5.as_ref().is_some_and(|socks5| socks5.reads_within.0 < LEAST) {
+        let place = Place::root().key("socks5").key("reads_within");
+        return Err(document.refuse(&place, "too short for whoever reads", "100ms or more"));
+    }
+    Ok(())
 }
 
 fn captured(document: &Document, config: &NodeConfig) -> Checked {

@@ -55,6 +55,10 @@ fn what_is_wrong_is_refused_at_its_place_with_what_is_accepted() {
     for (more, wanted) in [
         ("socks: {}", "3:1: unknown field `socks` | did you mean `socks5`? expected one of `node`, `links`"),
         ("socks5: { listen: 1080 }", "3:19: `1080` does not fit here | expected an address with a port"),
+        (
+            "socks5: { listen: 127.0.0.1:1080, reads_within: 99ms }",
+            "3:49: too short for whoever reads | 100ms or more",
+        ),
         ("stop_within: 5", "3:14: `5` | expected a time with its unit"),
         ("links: []", "3:1: `links` stands there already"),
         ("routes: [{ to: 0.0.0.0/0, link: hw1 }]", "3:33: no link is named `hw1` | expected `hw0`"),
