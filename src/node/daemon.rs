@@ -14,6 +14,7 @@ use hopwise_host::{
     Capture, CaptureCounts, CaptureSettings, ConnNames, Link, Names as ConnNamer, Observer, Shards, Stack,
     StackConfig, random_key,
 };
+use rustix::net;
 use sd_notify::NotifyState;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -37,6 +38,9 @@ use crate::failure::Failure;
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// What the stack may take for the last segments when relays have used up their time.
 const LEAST_FOR_STACK: Duration = Duration::from_millis(500);
+
+/// Clients whom nobody has accepted yet, at each listener; Linux takes net.core.somaxconn where that is less.
+const MOST_WAITING: i32 = 4096;
 
 /// What was opened as root, and is served as whoever the daemon becomes.
 struct Opened {
@@ -137,11 +141,21 @@ fn open(config: &NodeConfig) -> Result<Opened, Failure> {
 }
 
 pub(super) fn bind(address: SocketAddr) -> Result<StdListener, Failure> {
-    let bound = StdListener::bind(address).and_then(|listener| {
-        listener.set_nonblocking(true)?;
-        Ok(listener)
-    });
-    bound.map_err(|error| Failure::failed("listen", format_args!("{address}: {error}")))
+    listen(address).map_err(|error| Failure::failed("listen", format_args!("{address}: {error}")))
+}
+
+fn listen(address: SocketAddr) -> io::Result<StdListener> {
+    let domain = if address.is_ipv6() { net::AddressFamily::INET6 } else { net::AddressFamily::INET };
+    let flags = net::SocketFlags::CLOEXEC | net::SocketFlags::NONBLOCK;
+    let socket = net::socket_with(domain, net::SocketType::STREAM, flags, None)?;
+    net::sockopt::set_socket_reuseaddr(&socket, true)?;
+    if address.is_ipv6() {
+        // `[::]` takes IPv4 as well wherever the file is used, whatever net.ipv6.bindv6only says there.
+        net::sockopt::set_ipv6_v6only(&socket, false)?;
+    }
+    net::bind(&socket, &address)?;
+    net::listen(&socket, MOST_WAITING)?;
+    Ok(socket.into())
 }
 
 struct Signals {

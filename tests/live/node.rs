@@ -403,6 +403,20 @@ fn readers_of_the_proxy_that_do_not_read_cost_little_and_keep_nobody_out() {
     drop(slow);
 }
 
+/// The file's checks count on it.
+#[test]
+fn who_listens_at_every_ipv6_address_takes_ipv4_wherever_it_runs() {
+    if !can_run("who_listens_at_every_ipv6_address_takes_ipv4_wherever_it_runs", &["curl", "python3"]) {
+        return;
+    }
+    let field = Field::new("everywhere");
+    field.node.sysctl("ipv6/bindv6only", "1");
+    let _server = field.serve(&field.web, "10.9.0.2", "80");
+    let _daemon = field.daemon("socks5: { listen: \"[::]:1080\" }");
+    let page = field.curl(&[&THROUGH[..], &["http://10.9.0.2/"]].concat());
+    assert_eq!(text(&page.stdout), PAGE, "{}", text(&page.stderr));
+}
+
 #[test]
 fn a_capture_of_a_node_gives_every_packet_of_ours_its_reason() {
     if !can_run("a_capture_of_a_node_gives_every_packet_of_ours_its_reason", &["curl", "python3", "tshark"]) {
