@@ -37,7 +37,8 @@ struct Times {
     closed: u8,
 }
 
-/// How often the mobile's newest pure ACK has left, and what was written from it with the highest number beside its own.
+/// How often the mobile's newest pure ACK has left, and what was written from it with the highest number beside its
+/// own.
 #[derive(Clone, Copy, Debug, Default)]
 struct Copies {
     own: Times,
