@@ -50,6 +50,9 @@ fn refused_input_ends_with_status_2_and_names_its_place() {
         (&["air", CHAIN, "--set", "topology.hops=200"], "", "201 nodes, expected at most 200"),
         (&["air", CHAIN, "--arm", "nobody"], "", "no arm of that name, expected one of: every, delayed, far"),
         (&["air", CHAIN, "--for", "5"], "", "expected a time"),
+        (&["proxy", "calibrate", "--slope", "0"], "", "--slope: 0, expected from 0.1 to 1000000 dB/s"),
+        (&["proxy", "calibrate", "--noise", "99"], "", "--noise: 99, expected from 0 to 40 dB"),
+        (&["proxy", "calibrate", "--shadow=-1"], "", "--shadow: -1, expected from 0 to 40 dB"),
         (&["fly"], "", "unrecognized subcommand"),
         (&[], "", "Usage: hopwise <COMMAND>"),
     ] {

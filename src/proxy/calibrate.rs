@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use hopwise::sim::{Calibration, Signal, calibrate};
+use hopwise::sim::{Calibration, Signal, SignalError, calibrate};
 use serde_json::{Value, json};
 
 use crate::failure::{self, Failure};
@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     for shadow_db in of(arguments.shadow, &SHADOWS_DB) {
         for slope_db_s in slopes.iter().copied() {
             let signal = Signal { slope_db_s, noise_db: arguments.noise, shadow_db };
-            signal.check().map_err(|problem| Failure::refused("proxy calibrate", problem))?;
+            signal.check().map_err(|error| refused(&error))?;
             rows.push((signal, calibrate(&signal, arguments.fades, arguments.seed)));
         }
     }
@@ -57,6 +57,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         table(&rows)
     };
     failure::say(text.trim_end())
+}
+
+/// At the flag that said it.
+fn refused(error: &SignalError) -> Failure {
+    let flag = match error.key {
+        "slope_db_s" => "--slope",
+        "noise_db" => "--noise",
+        _ => "--shadow",
+    };
+    Failure::refused(flag, format_args!("{}, expected {}", error.value, error.accepted()))
 }
 
 fn false_alarms_an_hour(found: &Calibration) -> f64 {

@@ -37,11 +37,12 @@ pub struct SignalError {
     pub value: f64,
     least: f64,
     most: f64,
+    unit: &'static str,
 }
 
 impl SignalError {
     pub fn accepted(&self) -> String {
-        format!("from {} to {} dB", self.least, self.most)
+        format!("from {} to {} {}", self.least, self.most, self.unit)
     }
 }
 
@@ -74,27 +75,30 @@ const NOISIEST_DB: f64 = 40.0;
 impl Signal {
     /// Names what is wrong, and what would be accepted.
     pub fn check(&self) -> Result<(), SignalError> {
-        for (key, value, least, most) in [
-            ("slope_db_s", self.slope_db_s, 0.1, STEEPEST_DB_S),
-            ("noise_db", self.noise_db, 0.0, NOISIEST_DB),
-            ("shadow_db", self.shadow_db, 0.0, NOISIEST_DB),
+        for (key, value, least, most, unit) in [
+            ("slope_db_s", self.slope_db_s, 0.1, STEEPEST_DB_S, "dB/s"),
+            ("noise_db", self.noise_db, 0.0, NOISIEST_DB, "dB"),
+            ("shadow_db", self.shadow_db, 0.0, NOISIEST_DB, "dB"),
         ] {
             if !(least..=most).contains(&value) {
-                return Err(SignalError { key, value, least, most });
+                return Err(SignalError { key, value, least, most, unit });
             }
         }
         Ok(())
     }
 
-    /// Above the threshold, without noise; `None` in an outage.
+    /// Above the threshold, without noise; `None` in an outage. None is nearer than the one before and the one after.
     fn level_db(&self, at: Instant, fades: &[(Instant, Instant)]) -> Option<f64> {
+        let (begun, coming) = fades.split_at(fades.partition_point(|(begins, _)| *begins <= at));
         let mut level_db = ABOVE_DB;
-        for (begins, ends) in fades {
-            if at >= *begins && at < *ends {
+        if let Some((_, ends)) = begun.last() {
+            if at < *ends {
                 return None;
             }
-            let away = if at < *begins { begins.since(at) } else { at.since(*ends) };
-            level_db = level_db.min(self.slope_db_s * away.as_secs_f64());
+            level_db = level_db.min(self.slope_db_s * at.since(*ends).as_secs_f64());
+        }
+        if let Some((begins, _)) = coming.first() {
+            level_db = level_db.min(self.slope_db_s * begins.since(at).as_secs_f64());
         }
         Some(level_db)
     }
@@ -260,6 +264,22 @@ mod tests {
         let sudden = Signal { slope_db_s: 1e6, noise_db: 0.0, shadow_db: 0.0 };
         assert_eq!(names(&sudden, &[(s(10), s(20)), (s(30), s(31))]), ["gone", "up", "gone", "up"]);
         assert!(names(&Signal::default(), &[]).is_empty(), "noise alone");
+    }
+
+    #[test]
+    fn only_the_fades_beside_a_moment_say_how_strong_the_signal_is_then() {
+        let signal = Signal { slope_db_s: 2.0, noise_db: 0.0, shadow_db: 0.0 };
+        let fades = [(s(2), s(4)), (s(5), s(9)), (s(12), s(13)), (s(50), s(51))];
+        for at in (0..60_000).step_by(250).map(Instant::from_millis) {
+            let is_in_one = fades.iter().any(|(begins, ends)| at >= *begins && at < *ends);
+            let away = |begins: Instant, ends| if at < begins { begins.since(at) } else { at.since(ends) };
+            let away_s = fades.iter().map(|(begins, ends)| away(*begins, *ends).as_secs_f64());
+            let level_db = away_s.fold(ABOVE_DB, |level_db, away_s| level_db.min(2.0 * away_s));
+            assert_eq!(signal.level_db(at, &fades), (!is_in_one).then_some(level_db), "{at:?}");
+        }
+        // Where those are told wrongly that are farther off it does not matter: nobody looks at them.
+        let odd = [(s(1), s(25)), (s(10), s(20)), (s(40), s(50)), (s(60), s(61))];
+        assert_eq!(signal.level_db(s(22), &odd), Some(4.0));
     }
 
     #[test]

@@ -37,8 +37,7 @@ struct Times {
     closed: u8,
 }
 
-/// How often the mobile's newest pure ACK has left, and what was written from it with the highest number beside its
-/// own.
+/// How often the mobile's newest pure ACK has left, and of those written from it the one with the highest other number.
 #[derive(Clone, Copy, Debug, Default)]
 struct Copies {
     own: Times,
