@@ -85,8 +85,8 @@ impl<'a> Parcel<'a> {
         nodes.extend_from_slice(&route.addresses);
         nodes.push(self.dst);
         let to = visited + usize::from(is_whole);
-        // Nobody can be asked for a way to what is no host, nor told of one that is lost.
-        if to == 0 || has_repeats(&nodes) || !nodes.iter().all(|node| is_host(*node)) {
+        // Nobody can be asked for a way to what is no host, nor told of one that is lost. Those between were read so.
+        if to == 0 || has_repeats(&nodes) || !(is_host(nodes[0]) && is_host(self.dst)) {
             return Err(DropReason::RoutingMalformed);
         }
         Ok(Some(Walk { nodes, to, salvage: route.salvage }))
