@@ -24,10 +24,14 @@ const SEGMENT: usize = 1_448;
 pub(crate) fn rows() -> Vec<Row> {
     let packets = packets();
     let plainest = || cost("none", &packets);
-    let mut rows = vec![Row::plainest("proxy with none", "ns/packet", least_in_turn(plainest, plainest).0)];
+    let mut rows = vec![Row::alone("proxy with none", "ns/packet", least_in_turn(plainest, plainest).0)];
     // What `split` does it does to connections whose beginning it saw, and is a TCP's cost, not an agent's.
     for name in registry::names(Kind::BaseStation).filter(|name| !["none", "split"].contains(name)) {
-        rows.push(Row::more(format!("proxy with {name}"), more(|| cost(name, &packets), plainest), None));
+        rows.push(Row::alone(
+            format!("proxy with {name}"),
+            "ns more",
+            more(|| cost(name, &packets), plainest),
+        ));
     }
     rows
 }

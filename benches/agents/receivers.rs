@@ -23,10 +23,12 @@ const CEILING: Duration = Duration::from_millis(490);
 
 pub(crate) fn rows() -> Vec<Row> {
     let plainest = || cost("immediate");
-    let mut rows = vec![Row::plainest("immediate", "ns/segment", least_in_turn(plainest, plainest).0)];
+    let mut rows = vec![Row::alone("immediate", "ns/segment", least_in_turn(plainest, plainest).0)];
     for agent in registry::all().iter().filter(|agent| agent.kind() == Kind::Receiver).skip(1) {
         let spec = if agent.wraps() { format!("{}(immediate)", agent.name) } else { agent.name.to_owned() };
-        rows.push(Row::more(&*spec, more(|| cost(&spec), plainest), Some(goal_ns(agent.name))));
+        rows.push(
+            Row::alone(&*spec, "ns more", more(|| cost(&spec), plainest)).meant_to_be(goal_ns(agent.name)),
+        );
     }
     rows
 }

@@ -24,7 +24,7 @@ const GAP: Duration = Duration::from_millis(4);
 
 pub(crate) fn rows() -> Vec<Row> {
     let plainest = || cost("[newreno]");
-    let mut rows = vec![Row::plainest("[newreno]", "ns/segment", least_in_turn(plainest, plainest).0)];
+    let mut rows = vec![Row::alone("[newreno]", "ns/segment", least_in_turn(plainest, plainest).0)];
     for agent in registry::all().iter().filter(|agent| agent.kind() == Kind::Sender).skip(1) {
         let needed = if agent.params.iter().any(is_needed) { ":4" } else { "" };
         let list = if agent.owns_cwnd() {
@@ -32,7 +32,9 @@ pub(crate) fn rows() -> Vec<Row> {
         } else {
             format!("[newreno, {}{needed}]", agent.name)
         };
-        rows.push(Row::more(&*list, more(|| cost(&list), plainest), Some(goal_ns(agent.name))));
+        rows.push(
+            Row::alone(&*list, "ns more", more(|| cost(&list), plainest)).meant_to_be(goal_ns(agent.name)),
+        );
     }
     rows
 }

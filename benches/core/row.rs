@@ -20,7 +20,7 @@ pub(crate) struct Row {
     ours: f64,
     /// Who it is compared with, their figure, and the ratio, above 1 where ours is better.
     peer: Option<(&'static str, f64, f64)>,
-    /// The least ratio that is wanted.
+    /// The least ratio that is wanted; where there is no peer, the most that ours may be.
     goal: Option<f64>,
 }
 
@@ -43,19 +43,20 @@ impl Row {
         Row { name: name.into(), unit, ours, peer: Some((peer, theirs, ratio)), goal: None }.told()
     }
 
-    /// The ratio is meant to be at least this.
+    /// The ratio is meant to be at least this; where there is no peer, ours at most this.
     pub(crate) fn meant_to_be(self, goal: f64) -> Row {
         let row = Row { goal: Some(goal), ..self };
         if let Some((goal, met)) = row.judged() {
-            eprintln!("    of {goal:.2} that are wanted: {met}");
+            eprintln!("    the goal of {goal:.2}: {met}");
         }
         row
     }
 
     /// The goal, and whether it is met.
     fn judged(&self) -> Option<(f64, &'static str)> {
-        let (goal, (_, _, ratio)) = (self.goal?, self.peer?);
-        Some((goal, if ratio >= goal { "met" } else { "missed" }))
+        let goal = self.goal?;
+        let is_met = self.peer.map_or(self.ours <= goal, |(_, _, ratio)| ratio >= goal);
+        Some((goal, if is_met { "met" } else { "missed" }))
     }
 
     /// Progress, for whoever waits.
