@@ -3,6 +3,7 @@
 //!
 //! Invariant P5: where anything is not understood, or room ends, packets pass untouched.
 
+mod copies;
 mod facts;
 mod flow;
 mod outbox;

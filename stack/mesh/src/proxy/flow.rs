@@ -13,13 +13,11 @@ use hopwise_core::trace::{DropReason, Lacking, TraceKind};
 use hopwise_core::wire::{Checksums, Flags, IpHeader, IpView, TcpHeader, TcpOptions, TcpView, protocol};
 use hopwise_core::{Instant, Seq};
 
+use super::copies::Copies;
 use super::facts::Facts;
 use super::outbox::{Label, Leaving, Outbox};
 use super::read::Read;
 use super::store::{Kept, Store};
-
-/// Of each ACK, the mobile's own among them.
-const MOST_COPIES: u8 = 2;
 
 /// Whether the agent sees the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,51 +26,6 @@ enum Attention {
     Given,
     /// The flow lacks what the agent needs, or passes until the link is up again.
     Withdrawn,
-}
-
-/// How often an ACK has left: with the window as it was, and with it closed.
-#[derive(Clone, Copy, Debug, Default)]
-struct Times {
-    open: u8,
-    closed: u8,
-}
-
-/// How often the mobile's newest pure ACK has left, and of those written from it the one with the highest other number.
-#[derive(Clone, Copy, Debug, Default)]
-struct Copies {
-    own: Times,
-    another: Option<Seq>,
-    of_another: Times,
-}
-
-impl Copies {
-    /// It went on once.
-    const SAID: Copies =
-        Copies { own: Times { open: 1, closed: 0 }, another: None, of_another: Times { open: 0, closed: 0 } };
-
-    /// As many of `wanted` as may leave with this number, where the ACK's own is `own`. A window is closed only while
-    /// the ACK that opens it again may leave, too.
-    fn take(&mut self, wanted: u8, number: Seq, own: Seq, window: Told) -> u8 {
-        let times = if number == own {
-            &mut self.own
-        } else {
-            // Of one that has been passed by nobody knows any more how often it left.
-            if self.another.is_some_and(|another| number < another) {
-                return 0;
-            }
-            if self.another != Some(number) {
-                (self.another, self.of_another) = (Some(number), Times::default());
-            }
-            &mut self.of_another
-        };
-        if window == Told::Zero && times.open >= MOST_COPIES {
-            return 0;
-        }
-        let left = if window == Told::Zero { &mut times.closed } else { &mut times.open };
-        let taken = wanted.min(MOST_COPIES.saturating_sub(*left));
-        *left += taken;
-        taken
-    }
 }
 
 #[derive(Debug)]
@@ -343,10 +296,9 @@ impl Flow {
     /// P3.
     fn repeat(&mut self, now: Instant, because: Because, out: &mut Outbox) {
         let (false, Some(number)) = (self.newest.is_empty(), self.facts.passed) else { return };
-        if self.copies.own.open >= MOST_COPIES {
+        if !self.copies.take_own() {
             return;
         }
-        self.copies.own.open += 1;
         let id = out.next_id();
         let label = Label { from: Side::Mobile, number, len: 0, because };
         out.note(now, self.number, id, label.released());
