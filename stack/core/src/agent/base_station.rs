@@ -277,7 +277,7 @@ pub enum Order {
     Discard { of: Side, reason: DropReason },
     /// Cached data below this number is not needed any more.
     Forget { below: Seq },
-    /// The mobile's newest ACK once more, at most once for each ACK.
+    /// The mobile's newest ACK once more, at most once for each ACK, and not behind data of the mobile's.
     Repeat { because: Because },
     /// Cached data once more; it stays cached.
     Resend { seq: Seq, because: Because },

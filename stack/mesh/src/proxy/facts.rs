@@ -1,7 +1,7 @@
 //! What a base station has seen of a flow, by its packets alone.
 
 use hopwise_core::agent::{Dialect, FlowView, Kind, Passing, Says, Side};
-use hopwise_core::wire::{Flags, SackBlock, TcpView};
+use hopwise_core::wire::{Flags, SackBlock, TcpView, Timestamps};
 use hopwise_core::{Instant, Seq};
 
 use super::read::Read;
@@ -26,9 +26,46 @@ pub(super) struct Facts {
     asked: Option<Seq>,
     window_bytes: u32,
     mss: u32,
-    window: u16,
+    /// The mobile's newest: what an ACK in its name has to bear so that the fixed end takes it for no older one.
+    pub(super) newest: Newest,
     blocks: Vec<SackBlock>,
     pub(super) trips: RoundTrips,
+}
+
+/// The newest of what the mobile has said, with data or without.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Newest {
+    /// One past the highest number that it has sent.
+    pub(super) next: Option<Seq>,
+    pub(super) timestamps: Option<Timestamps>,
+    /// As it was told, unscaled; never a SYN's, which means something else.
+    pub(super) window: u16,
+}
+
+impl Newest {
+    fn see(&mut self, tcp: &TcpView<'_>, says: Says) {
+        let next = tcp.seq + tcp.sequence_len();
+        let is_late = match (tcp.options.timestamps, self.timestamps) {
+            (Some(told), Some(known)) => (told.value.wrapping_sub(known.value) as i32) < 0,
+            _ => self.next.is_some_and(|known| next < known),
+        };
+        self.next = Some(self.next.map_or(next, |known| known.max(next)));
+        if is_late {
+            return;
+        }
+        self.timestamps = tcp.options.timestamps.or(self.timestamps);
+        if says != Says::Less && !tcp.flags.contains(Flags::SYN) {
+            self.window = tcp.window;
+        }
+    }
+
+    /// Whether nothing of the mobile's came after this segment of its, which would otherwise be taken for an old one
+    /// (RFC 9293 §3.10.7.4, RFC 7323 §5.3).
+    pub(super) fn is(&self, tcp: &TcpView<'_>) -> bool {
+        let value = |told: Option<Timestamps>| told.map(|told| told.value);
+        self.next == Some(tcp.seq + tcp.sequence_len())
+            && value(self.timestamps) == value(tcp.options.timestamps)
+    }
 }
 
 /// Flags that no choice may keep waiting.
@@ -98,6 +135,9 @@ impl Facts {
             self.asked = ack_of(tcp);
         }
         let says = self.says(tcp);
+        if !tcp.flags.contains(Flags::RST) {
+            self.newest.see(tcp, says);
+        }
         if let Some(ack) = ack_of(tcp) {
             self.acked = Some(self.acked.map_or(ack, |known| known.max(ack)));
             let scaled = self.scaled(Side::Mobile, tcp);
@@ -107,7 +147,6 @@ impl Facts {
                 self.promised = Some(self.promised.map_or(edge, |known| known.max(edge)));
             }
             if says != Says::Less {
-                self.window = tcp.window;
                 self.blocks.clear();
                 self.blocks.extend_from_slice(&tcp.options.sack);
             }
@@ -124,7 +163,7 @@ impl Facts {
             Some(known) if tcp.ack < known => Says::Less,
             Some(known) if tcp.ack > known => Says::More,
             None => Says::More,
-            Some(_) if tcp.window != self.window => Says::Window,
+            Some(_) if tcp.window != self.newest.window => Says::Window,
             Some(_) if tcp.options.sack[..] != self.blocks[..] => Says::Blocks,
             Some(_) => Says::Again,
         }

@@ -14,7 +14,7 @@ use hopwise_core::wire::{Checksums, Flags, IpHeader, IpView, TcpHeader, TcpOptio
 use hopwise_core::{Instant, Seq};
 
 use super::copies::Copies;
-use super::facts::Facts;
+use super::facts::{Facts, Newest};
 use super::outbox::{Label, Leaving, Outbox};
 use super::read::Read;
 use super::store::{Kept, Store};
@@ -39,7 +39,7 @@ pub(super) struct Flow {
     /// What one flow may keep.
     most_bytes: usize,
     /// The mobile's newest pure ACK that went on or that another was said for, and how often.
-    newest: Vec<u8>,
+    pure_ack: Vec<u8>,
     copies: Copies,
     has_overflowed: bool,
     pub(super) seen_at: Instant,
@@ -74,7 +74,7 @@ impl Flow {
             acks: Store::default(),
             data: Store::default(),
             most_bytes,
-            newest: Vec::new(),
+            pure_ack: Vec::new(),
             copies: Copies::default(),
             has_overflowed: false,
             seen_at: now,
@@ -288,21 +288,23 @@ impl Flow {
     }
 
     fn remember(&mut self, packet: &[u8], copies: Copies) {
-        self.newest.clear();
-        self.newest.extend_from_slice(packet);
+        self.pure_ack.clear();
+        self.pure_ack.extend_from_slice(packet);
         self.copies = copies;
     }
 
     /// P3.
     fn repeat(&mut self, now: Instant, because: Because, out: &mut Outbox) {
-        let (false, Some(number)) = (self.newest.is_empty(), self.facts.passed) else { return };
-        if !self.copies.take_own() {
+        let Some((_, tcp)) = parse(&self.pure_ack) else { return };
+        // After data of the mobile's the fixed end would take it for an old one, and altered it may not be.
+        if !self.facts.newest.is(&tcp) || !self.copies.take_own() {
             return;
         }
+        let number = tcp.ack;
         let id = out.next_id();
         let label = Label { from: Side::Mobile, number, len: 0, because };
         out.note(now, self.number, id, label.released());
-        let packet = out.copy(&self.newest);
+        let packet = out.copy(&self.pure_ack);
         out.send(now, Side::Fixed, Leaving { id, is_passing: false, replaceable: None, packet });
     }
 
@@ -315,27 +317,24 @@ impl Flow {
         out.send(now, Side::Mobile, Leaving { id, is_passing: false, replaceable: None, packet });
     }
 
-    /// P2. Written anew from the mobile's newest ACK: its addresses, ports, number and timestamps.
+    /// P2. Written anew from the mobile's newest pure ACK, with what the mobile has said last: data may have come since.
     fn acknowledge(&mut self, now: Instant, number: Seq, window: Told, copies: u8, out: &mut Outbox) {
         let is_said = self.facts.acked.is_some_and(|acked| number <= acked);
-        let Ok(ip) = IpView::parse(&self.newest) else { return };
-        let Ok(tcp) = TcpView::parse(ip.src, ip.dst, ip.payload, Checksums::Trust) else { return };
-        if !is_said {
-            return;
-        }
+        let Some((ip, tcp)) = parse(&self.pure_ack).filter(|_| is_said) else { return };
+        let Newest { next, timestamps, window: as_before } = self.facts.newest;
         let copies = self.copies.take(copies, number, tcp.ack, window);
         if copies == 0 {
             return;
         }
         let window = match window {
             Told::Zero => 0,
-            Told::AsBefore => tcp.window,
+            Told::AsBefore => as_before,
         };
-        let options = TcpOptions { timestamps: tcp.options.timestamps, ..TcpOptions::default() };
+        let options = TcpOptions { timestamps, ..TcpOptions::default() };
         let header = TcpHeader {
             src_port: tcp.src_port,
             dst_port: tcp.dst_port,
-            seq: tcp.seq,
+            seq: next.unwrap_or(tcp.seq),
             ack: number,
             flags: Flags::ACK,
             window,
@@ -443,6 +442,13 @@ impl Flow {
         self.note_gone(passing, at_hand);
         out.pass(passing.now, passing.from.other(), at_hand.id, at_hand.packet);
     }
+}
+
+/// What was remembered of the mobile's.
+fn parse(packet: &[u8]) -> Option<(IpView<'_>, TcpView<'_>)> {
+    let ip = IpView::parse(packet).ok()?;
+    let tcp = TcpView::parse(ip.src, ip.dst, ip.payload, Checksums::Trust).ok()?;
+    Some((ip, tcp))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,9 @@
 use hopwise_agents::StandardAgents;
 use hopwise_core::Seq;
 use hopwise_core::trace::Lacking;
-use hopwise_core::wire::{Flags, IpHeader, SackBlock, TcpHeader, TcpOptions, Timestamps, protocol};
+use hopwise_core::wire::{
+    Flags, IpHeader, IpView, SackBlock, Sum, TcpHeader, TcpOptions, Timestamps, protocol,
+};
 use proptest::prelude::*;
 
 use super::*;
@@ -21,6 +23,8 @@ struct Path {
     mobile: SocketAddr,
     clock: u32,
     has_timestamps: bool,
+    /// The mobile's next number.
+    next: u32,
 }
 
 impl Path {
@@ -33,7 +37,7 @@ impl Path {
         change(&mut config);
         let proxy = Proxy::new(config, Box::new(StandardAgents::default())).expect("an agent that there is");
         let end = |last, port| SocketAddr::from(([10, 0, 0, last], port));
-        Path { proxy, fixed: end(1, 5001), mobile: end(2, 40_000), clock: 0, has_timestamps: true }
+        Path { proxy, fixed: end(1, 5001), mobile: end(2, 40_000), clock: 0, has_timestamps: true, next: 1 }
     }
 
     fn v6(agent: &str) -> Path {
@@ -70,7 +74,14 @@ impl Path {
     }
 
     fn ack(&mut self, nth: u32) -> Vec<u8> {
-        self.segment(Side::Mobile, 1, nth * SEGMENT as u32, Flags::ACK, 0)
+        self.segment(Side::Mobile, self.next, nth * SEGMENT as u32, Flags::ACK, 0)
+    }
+
+    /// The mobile's data, with an ACK.
+    fn reply(&mut self, nth: u32) -> Vec<u8> {
+        let seq = self.next;
+        self.next += SEGMENT as u32;
+        self.segment(Side::Mobile, seq, nth * SEGMENT as u32, Flags::ACK, SEGMENT)
     }
 
     /// Hands a packet in, and takes out what then leaves.
@@ -362,7 +373,7 @@ fn a_window_closed_with_a_number_that_came_with_data_is_opened_again() {
         left.iter().map(|(_, packet)| said_in(packet)).map(|(number, window, _)| (number, window)).collect()
     };
     assert_eq!(numbers(path.carry(ms(2), Side::Mobile, &ack)), [(1_999, WINDOW)]);
-    let reply = path.segment(Side::Mobile, 1, 3_000, Flags::ACK, SEGMENT);
+    let reply = path.reply(3);
     assert_eq!(path.carry(ms(3), Side::Mobile, &reply), [(Side::Fixed, reply)]);
     for at in [4, 6] {
         assert_eq!(numbers(path.gone(ms(at))), [(3_000, 0)]);
@@ -370,6 +381,67 @@ fn a_window_closed_with_a_number_that_came_with_data_is_opened_again() {
     }
     // Nothing could open again what would be closed now.
     assert_eq!([path.gone(ms(8)), path.up(ms(9))], [vec![], vec![]]);
+}
+
+/// What a segment of the mobile's begins with, and its clock: by both the fixed end tells old ones.
+fn age(packet: &[u8]) -> (u32, u32) {
+    let read = read::read(packet, Side::Mobile, Checksums::Verify).expect("a segment that is whole");
+    (read.tcp.seq.0, read.tcp.options.timestamps.expect("timestamps").value)
+}
+
+/// The same, of all that the mobile has said by then; what ends a connection counts for nothing.
+fn newest(before: (u32, u32), packet: &[u8]) -> (u32, u32) {
+    let read = read::read(packet, Side::Mobile, Checksums::Verify).expect("a segment that is whole");
+    if read.tcp.flags.contains(Flags::RST) {
+        return before;
+    }
+    (before.0.max((read.tcp.seq + read.tcp.sequence_len()).0), age(packet).1)
+}
+
+#[test]
+fn what_is_said_in_the_mobile_s_name_is_no_older_than_the_data_that_it_has_sent() {
+    let mut path = Path::new("freeze");
+    path.syns(ms(0));
+    let ack = path.ack(2);
+    path.carry(ms(1), Side::Mobile, &ack);
+    let late = path.ack(3);
+    let mut reply = path.reply(3);
+    reply[34..36].copy_from_slice(&(WINDOW / 2).to_be_bytes());
+    sum_again(&mut reply);
+    path.carry(ms(2), Side::Mobile, &reply);
+    let newest = (1_001, age(&reply).1);
+    let closed = path.gone(ms(3));
+    let opened = path.up(ms(4));
+    for (left, window) in [(&closed, 0), (&opened, WINDOW / 2)] {
+        assert!(!left.is_empty());
+        for (_, packet) in left {
+            assert_eq!((age(packet), said_in(packet).0, said_in(packet).1), (newest, 3_000, window));
+        }
+    }
+    // An ACK that was late on the radio makes nothing that follows it older.
+    path.carry(ms(5), Side::Mobile, &late);
+    let left = [path.gone(ms(6)), path.up(ms(7))].concat();
+    let said: Vec<_> = left.iter().map(|(_, packet)| (age(packet), said_in(packet).1)).collect();
+    assert_eq!(said, [(newest, 0), (newest, WINDOW / 2)]);
+}
+
+#[test]
+fn an_ack_is_not_said_again_once_data_of_the_mobile_s_has_passed_it() {
+    let again = |after: fn(&mut Path) -> Vec<u8>| {
+        let mut path = Path::new("ack-hold:mode=kick");
+        path.syns(ms(0));
+        let (data, ack) = (path.data(1), path.ack(2));
+        path.carry(ms(1), Side::Fixed, &data);
+        path.carry(ms(2), Side::Mobile, &ack);
+        let last = after(&mut path);
+        path.carry(ms(3), Side::Mobile, &last);
+        path.gone(ms(4));
+        (path.up(ms(5)), last)
+    };
+    let (left, last) = again(|path| path.ack(3));
+    assert_eq!(left, [(Side::Fixed, last)]);
+    // The fixed end would take it for one that was late.
+    assert_eq!(again(|path| path.reply(3)).0, []);
 }
 
 #[test]
@@ -459,6 +531,14 @@ fn said_in(packet: &[u8]) -> (u32, u16, Option<Timestamps>) {
     (read.tcp.ack.0, read.tcp.window, read.tcp.options.timestamps)
 }
 
+/// The TCP checksum of an IPv4 packet without options, anew.
+fn sum_again(packet: &mut [u8]) {
+    packet[36..38].fill(0);
+    let ip = IpView::parse(packet).expect("a packet");
+    let sum = Sum::pseudo_header(ip.src, ip.dst, protocol::TCP, ip.payload.len() as u32).add(ip.payload);
+    packet[36..38].copy_from_slice(&sum.finish().to_be_bytes());
+}
+
 /// What the fixed end heard last leaves it a window; the mobile here never closes its own.
 fn is_open(left: &[(Side, Vec<u8>)]) -> bool {
     left.iter().rfind(|(to, _)| *to == Side::Fixed).is_none_or(|(_, packet)| said_in(packet).1 > 0)
@@ -479,7 +559,7 @@ fn with_blocks(path: &mut Path, nth: u32, blocks: u8) -> Vec<u8> {
         sack: (1..=u32::from(blocks)).map(block).collect(),
         ..TcpOptions::default()
     };
-    packet(path.mobile, path.fixed, (1, nth * 1_000), Flags::ACK, &options, &[])
+    packet(path.mobile, path.fixed, (path.next, nth * 1_000), Flags::ACK, &options, &[])
 }
 
 /// The TCP acknowledgment number, by its place in an IPv4 packet without options.
@@ -498,8 +578,11 @@ proptest! {
         let mut path = Path::new(spec);
         path.syns(ms(0));
         let (mut came, mut left, mut now, mut said) = (Vec::new(), Vec::new(), ms(0), 1_000);
+        let mut ages = [(path.next, path.clock); 2];
         for (step, later) in steps {
             now += Duration::from_millis(later);
+            // What the mobile said last, before this step and in it.
+            ages[0] = ages[1];
             let mut out = Vec::new();
             while let Some(due) = path.proxy.poll_timeout().filter(|due| *due <= now) {
                 path.proxy.handle_timeout(due);
@@ -508,11 +591,9 @@ proptest! {
             let handed = match step {
                 Step::Data(nth) => Some((Side::Fixed, path.data(nth))),
                 Step::Ack(nth, blocks) => Some((Side::Mobile, with_blocks(&mut path, nth, blocks))),
-                Step::Reply(nth) => {
-                    Some((Side::Mobile, path.segment(Side::Mobile, 1, nth * 1_000, Flags::ACK, SEGMENT)))
-                }
+                Step::Reply(nth) => Some((Side::Mobile, path.reply(nth))),
                 Step::Flag(flag) => {
-                    Some((Side::Mobile, path.segment(Side::Mobile, 1, said, Flags(flag) | Flags::ACK, 0)))
+                    Some((Side::Mobile, path.segment(Side::Mobile, path.next, said, Flags(flag) | Flags::ACK, 0)))
                 }
                 Step::Down(outage_ms) => { out.extend(path.going_down(now, Duration::from_millis(outage_ms))); None }
                 Step::Gone => { out.extend(path.gone(now)); None }
@@ -520,12 +601,18 @@ proptest! {
                 Step::Wait => None,
             };
             if let Some((from, packet)) = handed {
-                if from == Side::Mobile { said = said.max(number_in(&packet)); }
+                if from == Side::Mobile {
+                    said = said.max(number_in(&packet));
+                    ages[1] = newest(ages[1], &packet);
+                }
                 out.extend(path.carry(now, from, &packet));
                 came.push((from.other(), packet));
             }
-            for (to, packet) in &out {
-                prop_assert!(*to == Side::Mobile || number_in(packet) <= said);
+            for (_, packet) in out.iter().filter(|(to, _)| *to == Side::Fixed) {
+                prop_assert!(number_in(packet) <= said);
+                let is_written = !came.contains(&(Side::Fixed, packet.clone()));
+                let is_as_old = ages.contains(&age(packet));
+                prop_assert!(!is_written || is_as_old, "{spec} wrote an ACK that is older or newer");
             }
             left.extend(out);
             if let Step::Up = step { prop_assert!(is_open(&left), "{spec} left the window closed"); }
@@ -541,7 +628,9 @@ proptest! {
             );
         }
         let mut copies = BTreeMap::new();
-        for (_, packet) in left.iter().filter(|(to, _)| *to == Side::Fixed) {
+        // Data that says the same is no copy of an ACK.
+        let is_ack = |packet: &[u8]| is_written_in_its_name(packet, said);
+        for (_, packet) in left.iter().filter(|(to, packet)| *to == Side::Fixed && is_ack(packet)) {
             let (number, window, timestamps) = said_in(packet);
             let count = copies.entry((number, window, timestamps.map(|told| told.value))).or_insert(0);
             *count += 1;

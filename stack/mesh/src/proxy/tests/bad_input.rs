@@ -85,7 +85,7 @@ fn marks_of_congestion_survive_the_cache_and_are_never_held() {
     // The network's own byte, and the header's checksum with it.
     marked[1] = (marked[1] & !3) | Ecn::Ce as u8;
     marked[10..12].fill(0);
-    let sum = hopwise_core::wire::Sum::default().add(&marked[..20]).finish();
+    let sum = Sum::default().add(&marked[..20]).finish();
     marked[10..12].copy_from_slice(&sum.to_be_bytes());
     path.carry(ms(60), Side::Fixed, &marked);
     let echo = path.segment(Side::Mobile, 1, 4_000, Flags::ACK | Flags::ECE, 0);
