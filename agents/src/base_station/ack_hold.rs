@@ -22,8 +22,9 @@
 //! | frto | | auto | whether it takes one needless timeout back |
 //!
 //! Deviations: the printed search is mode `paper` alone, since it stops where the sender times out at once. An outage
-//! that runs longer than the plan is answered with a kick. A link that was said to go down and does not, by the time
-//! the sender would time out, gives all ACKs back.
+//! that lasts longer than was foretold is taken to last as long again, and the ACKs that are left, which `over` sees to,
+//! are planned for that; one for which none is left is answered with a kick. A link that was said to go down and does
+//! not, by the time the sender would time out, gives all ACKs back.
 
 mod fade;
 mod learnt;
@@ -256,7 +257,14 @@ impl BaseStationAgent for AckHold {
         self.learnt.on_deadline(now, view);
         match &mut self.phase {
             Phase::Gone(gone) => {
-                let packets = gone.take_due(now);
+                let mut packets = gone.take_due(now);
+                if gone.runs_long(now, &self.plans) {
+                    let held_acks = view.held_acks.saturating_sub(packets);
+                    let passed_at = if packets > 0 { Some(now) } else { view.passed_at };
+                    let left = FlowView { held_acks, passed_at, ..*view };
+                    gone.replan(now, held_acks, &self.plans, self.learnt.model(view), &left);
+                    packets += gone.take_due(now);
+                }
                 if packets > 0 {
                     orders.give(Order::Release { of: Side::Mobile, packets, because: Because::Planned });
                 }

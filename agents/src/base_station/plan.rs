@@ -29,6 +29,10 @@ pub struct Ask {
     rttvar_s: f64,
     /// Which part of an RTO an ACK waits: 1 on paper, less where clocks and paths jitter.
     margin: f64,
+    /// How long ago the data was sent that the ACKs are of: a round trip, and what others of the fade have waited.
+    sent_s: f64,
+    /// Others of the fade were released before.
+    is_under_way: bool,
 }
 
 /// More are not held.
@@ -69,7 +73,15 @@ impl Ask {
         if !within(rttvar_s, LONGEST_RTO_S) {
             return refused("the RTT's variation", "above 0 and at most 120 seconds");
         }
-        Ok(Ask { acks, outage_s, rtt_s, rttvar_s, margin: 1.0 })
+        Ok(Ask { acks, outage_s, rtt_s, rttvar_s, margin: 1.0, sent_s: rtt_s, is_under_way: false })
+    }
+
+    /// What is left of a plan, to be planned again: ACKs that were released have moved the sender's timer this far,
+    /// the last of them after so long.
+    pub fn under_way(self, timer: Timer, waited_s: f64) -> Ask {
+        let within = |value: f64| value.clamp(f64::MIN_POSITIVE, LONGEST_RTO_S);
+        let (rtt_s, rttvar_s) = (within(timer.srtt_s()), within(timer.rttvar_s()));
+        Ask { rtt_s, rttvar_s, sent_s: self.rtt_s + waited_s, is_under_way: true, ..self }
     }
 
     /// The same, with ACKs that wait for that part of an RTO.
@@ -137,8 +149,9 @@ pub struct Plan {
     /// How often it runs out before the outage is over.
     pub timeouts: u32,
     pub release_at_s: Vec<f64>,
-    /// The sender's RTO after each release.
+    /// The sender's RTO after each release, and what it is made of.
     pub rto_s: Vec<f64>,
+    pub timers: Vec<Timer>,
 }
 
 /// A plan of this mode for this sender. `paper` and `corrected` know one sender, the paper's; what is at stake

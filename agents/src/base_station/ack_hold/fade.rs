@@ -92,21 +92,40 @@ fn seconds(seconds: f64) -> Duration {
 #[derive(Debug)]
 pub(super) struct Gone {
     pub(super) holds: Holds,
-    /// When it is expected back.
+    began: Instant,
+    /// A tick after the forecast has it back, and when the plan has, which takes it to be longer.
+    foretold: Instant,
     ends: Instant,
-    releases: VecDeque<Instant>,
+    /// What the first plan counts from.
+    planned_from: Instant,
+    /// Each with what it makes of the sender's timer.
+    releases: VecDeque<(Instant, Timer)>,
+    /// What those that were released have made of it.
+    timer: Option<Timer>,
 }
 
 impl Gone {
     pub(super) fn new(now: Instant, holds: Holds, outage: Duration, plans: &Plans) -> Gone {
-        let mut gone = Gone { holds, ends: now, releases: VecDeque::new() };
+        let (releases, timer) = (VecDeque::new(), None);
+        let mut gone =
+            Gone { holds, began: now, foretold: now, ends: now, planned_from: now, releases, timer };
         gone.forecast(now, outage, plans);
         gone
     }
 
     /// It takes so long from now on.
     pub(super) fn forecast(&mut self, now: Instant, outage: Duration, plans: &Plans) {
+        self.foretold = now + outage.min(seconds(LONGEST_OUTAGE_S)) + seconds(LEAST_S);
         self.ends = now + seconds(plans.outage_s(outage));
+    }
+
+    /// Whether it lasts longer than was foretold while ACKs are left. It is then taken to last as long again.
+    pub(super) fn runs_long(&mut self, now: Instant, plans: &Plans) -> bool {
+        let runs_long = self.foretold <= now && !self.releases.is_empty();
+        if runs_long {
+            self.forecast(now, now.since(self.began).max(seconds(LEAST_S)), plans);
+        }
+        runs_long
     }
 
     /// `acks` wait, the last one that went on did so when the view says.
@@ -117,10 +136,17 @@ impl Gone {
         }
         let from = view.passed_at.unwrap_or(now);
         let outage_s = self.ends.max(now).since(from).as_secs_f64();
-        let Some(ask) = plans.ask(acks, outage_s, Duration::ZERO, view) else { return };
+        let Some(mut ask) = plans.ask(acks, outage_s, Duration::ZERO, view) else { return };
+        match self.timer {
+            None => self.planned_from = from,
+            Some(timer) => ask = ask.under_way(timer, from.since(self.planned_from).as_secs_f64()),
+        }
         let plan = plan::plan(plans.mode, &ask, model, &Plans::stakes(view));
         match plan.choice {
-            Choice::Pace => self.releases.extend(plan.release_at_s.iter().map(|at_s| from + seconds(*at_s))),
+            Choice::Pace => {
+                let releases = plan.release_at_s.iter().map(|at_s| from + seconds(*at_s));
+                self.releases.extend(releases.zip(plan.timers));
+            }
             Choice::Hold => {}
             Choice::Kick => self.holds = Holds::Nothing,
         }
@@ -133,7 +159,8 @@ impl Gone {
 
     pub(super) fn take_due(&mut self, now: Instant) -> u32 {
         let mut due = 0;
-        while self.releases.front().is_some_and(|at| *at <= now) {
+        while let Some((_, timer)) = self.releases.front().filter(|(at, _)| *at <= now) {
+            self.timer = Some(*timer);
             self.releases.pop_front();
             due += 1;
         }
@@ -141,6 +168,6 @@ impl Gone {
     }
 
     pub(super) fn next(&self) -> Option<Instant> {
-        self.releases.front().copied()
+        self.releases.front().map(|(at, _)| (*at).min(self.foretold))
     }
 }

@@ -122,6 +122,65 @@ fn another_forecast_changes_the_plan() {
     assert!(desk.deadline() > soon, "{soon:?} {:?}", desk.deadline());
 }
 
+/// A sender's timer as the paper has it, of an RTO of 70 ms, and the longest part of an RTO that a gap took.
+fn longest_of_an_rto(released_ms: &[u64]) -> f64 {
+    let (mut srtt, mut rttvar, mut before, mut longest) = (50.0_f64, 5.0_f64, 0.0, 0.0_f64);
+    for at in released_ms.iter().map(|at| *at as f64) {
+        let gap = at - before;
+        longest = longest.max(gap / (srtt + 4.0 * rttvar));
+        rttvar += ((gap - srtt).abs() - rttvar) / 4.0;
+        srtt += (gap - srtt) / 8.0;
+        before = at;
+    }
+    longest
+}
+
+#[test]
+fn an_outage_that_runs_long_spreads_the_acks_that_are_left() {
+    let released = |lasts_ms: u64| {
+        let mut desk = under_way("ack-hold:mode=corrected", 60);
+        desk.going_down(0, 5_000);
+        (2..52).for_each(|nth| drop(desk.ack(1, nth)));
+        desk.gone(10);
+        let mut released = Vec::new();
+        while let Some(due) = desk.deadline().filter(|due| *due <= lasts_ms) {
+            let held = desk.held();
+            desk.timer(due);
+            released.extend(std::iter::repeat_n(due, held - desk.held()));
+        }
+        (released, desk.held())
+    };
+    // Known to be gone for five seconds, planned for six.
+    let (in_time, left) = released(5_010);
+    assert!(left >= 3, "{left}");
+    let (long, left) = released(9_000);
+    assert_eq!((&long[..in_time.len()], left > 0), (&in_time[..], true), "some are left after nine");
+    assert!(longest_of_an_rto(&long) < 0.85, "{long:?}");
+}
+
+#[test]
+fn a_forecast_in_the_middle_of_a_plan_knows_how_far_it_has_come() {
+    let mut desk = under_way("ack-hold:mode=corrected,margin=1,over=1", 40);
+    desk.going_down(0, 3_000);
+    (2..22).for_each(|nth| drop(desk.ack(1, nth)));
+    desk.gone(10);
+    let mut released = Vec::new();
+    while desk.held() > 6 {
+        let due = desk.deadline().expect("a plan");
+        desk.timer(due);
+        released.push(due);
+    }
+    desk.going_down(*released.last().expect("some") as u32, 60_000);
+    while let Some(due) = desk.deadline() {
+        desk.timer(due);
+        released.push(due);
+    }
+    // As long as they can from the timer that the first fourteen have left, which is longer than at first.
+    assert!((0.9..1.05).contains(&longest_of_an_rto(&released)), "{released:?}");
+    let first_gap = released[14] - released[13];
+    assert!(first_gap > 140, "twice the first RTO and more: {released:?}");
+}
+
 #[test]
 fn data_beyond_the_promised_window_is_not_cached() {
     let mut desk = under_way("ack-hold:mode=kick", 3);

@@ -84,6 +84,10 @@ pub(super) fn hopwise(ask: &Ask, model: Model, stakes: &Stakes) -> Plan {
     let sender = model.sender;
     let kicked = search::kick(Mode::Hopwise, ask, sender);
     let paced = search::best(Mode::Hopwise, ask, sender, samples(sender));
+    // What was begun goes on: its ACKs have made the timer long already.
+    if ask.is_under_way {
+        return paced;
+    }
     let losses = expected(ask, model, stakes, &kicked, &paced);
     // What is within noise of a kick is a kick, which needs no forecast to be right.
     if losses.kick <= 1.1 * losses.pace.min(losses.hold) {

@@ -18,10 +18,11 @@ pub(super) enum Samples {
 struct Walk {
     timer: Timer,
     samples: Samples,
-    rtt_s: f64,
+    sent_s: f64,
+    is_under_way: bool,
     now_s: f64,
     releases: Vec<f64>,
-    rtos: Vec<f64>,
+    timers: Vec<Timer>,
     /// When the sender's timer ran out first, if it has.
     ran_out_s: Option<f64>,
 }
@@ -29,8 +30,9 @@ struct Walk {
 impl Walk {
     fn new(ask: &Ask, sender: Sender, samples: Samples) -> Walk {
         let timer = Timer::new(sender, ask.rtt_s, ask.rttvar_s);
-        let (releases, rtos) = (Vec::new(), Vec::new());
-        Walk { timer, samples, rtt_s: ask.rtt_s, now_s: 0.0, releases, rtos, ran_out_s: None }
+        let Ask { sent_s, is_under_way, .. } = *ask;
+        let (releases, timers) = (Vec::new(), Vec::new());
+        Walk { timer, samples, sent_s, is_under_way, now_s: 0.0, releases, timers, ran_out_s: None }
     }
 
     /// The next ACK goes out after this gap.
@@ -42,11 +44,11 @@ impl Walk {
         self.now_s += gap_s;
         match self.samples {
             Samples::Gaps => self.timer.take(gap_s),
-            Samples::Once if !self.releases.is_empty() => {}
-            Samples::SinceSent | Samples::Once => self.timer.take(self.rtt_s + self.now_s),
+            Samples::Once if self.is_under_way || !self.releases.is_empty() => {}
+            Samples::SinceSent | Samples::Once => self.timer.take(self.sent_s + self.now_s),
         }
         self.releases.push(self.now_s);
-        self.rtos.push(self.timer.rto_s());
+        self.timers.push(self.timer);
     }
 
     fn finish(self, mode: Mode, ask: &Ask, n: u32, theta_s: Option<f64>) -> Plan {
@@ -64,7 +66,8 @@ impl Walk {
             covers_s,
             timeouts: timeouts(covers_s, self.timer.rto_s(), ask.outage_s).0,
             release_at_s: self.releases,
-            rto_s: self.rtos,
+            rto_s: self.timers.iter().map(Timer::rto_s).collect(),
+            timers: self.timers,
         }
     }
 }
@@ -163,6 +166,7 @@ pub(super) fn kick(mode: Mode, ask: &Ask, sender: Sender) -> Plan {
         timeouts,
         release_at_s: Vec::new(),
         rto_s: Vec::new(),
+        timers: Vec::new(),
     }
 }
 

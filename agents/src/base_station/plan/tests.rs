@@ -61,6 +61,26 @@ fn samples_that_grow_with_the_wait_leave_a_longer_rto_than_the_paper_s() {
 }
 
 #[test]
+fn what_is_left_of_a_plan_goes_on_where_it_was() {
+    for mode in [Mode::Corrected, Mode::Cumulative] {
+        let whole = planned(mode, &ask(10.0, 20, 0.2, 0.05));
+        let (at_s, timer) = (whole.release_at_s[11], whole.timers[11]);
+        let rest = planned(mode, &ask(10.0 - at_s, 8, 0.2, 0.05).under_way(timer, at_s));
+        // Evenly as before: nothing else makes the timer shorter in the end.
+        assert_eq!((rest.feasible, rest.n), (true, 0), "{mode:?}");
+        for (again_s, before_s) in rest.release_at_s.iter().zip(&whole.release_at_s[12..]) {
+            assert!((again_s + at_s - before_s).abs() < 1e-9, "{mode:?}");
+        }
+        assert!((rest.final_rto_s - whole.final_rto_s).abs() < 1e-9, "{mode:?}");
+    }
+    // Also with a sender that would have been kicked.
+    let fresh = ask(10.0, 100, 0.05, 0.01);
+    let choice = |ask: &Ask| planned(Mode::Hopwise, ask).choice;
+    assert_eq!(choice(&fresh), Choice::Kick);
+    assert_eq!(choice(&fresh.under_way(Timer::new(Sender::Linux, 0.4, 0.2), 2.0)), Choice::Pace);
+}
+
+#[test]
 fn no_sender_waits_longer_than_two_minutes() {
     let plan = planned(Mode::Cumulative, &ask(1000.0, 30, 1.0, 0.3));
     assert!(plan.feasible && plan.rto_s.iter().all(|rto_s| *rto_s <= LONGEST_RTO_S));

@@ -59,6 +59,10 @@ impl Timer {
         self.srtt_s
     }
 
+    pub fn rttvar_s(&self) -> f64 {
+        self.rttvar_s
+    }
+
     pub fn rto_s(&self) -> f64 {
         self.sender.rto_s(self.srtt_s, self.rttvar_s)
     }
