@@ -16,8 +16,9 @@ Examples:
   hopwise proxy calibrate --slope 10 --noise 3 --shadow 4 --json
 
 A fade of five seconds comes each half minute. It is foretold when it was told of within a second before it came, early
-when it was told of before that and not taken back, missed when it was not told of; what was told of and did not come is
-a false alarm. Radio scenarios may ask the same forecaster: gateway: { source: predictor }.")]
+when it was told of before that and not taken back, sudden when the link was taken to be gone by then without a warning,
+missed when nothing was known. A warning of what did not come is a false alarm, a link taken to be gone without one that
+was back before a fade a false loss. Radio scenarios may ask the same forecaster: gateway: { source: predictor }.")]
 pub(crate) struct Arguments {
     /// By so many dB a second the signal falls before a fade; several where none is said
     #[arg(long)]
@@ -69,8 +70,9 @@ fn refused(error: &SignalError) -> Failure {
     Failure::refused(flag, format_args!("{}, expected {}", error.value, error.accepted()))
 }
 
-fn false_alarms_an_hour(found: &Calibration) -> f64 {
-    f64::from(found.false_alarms) / found.hours
+/// How often an hour.
+fn hourly(count: u32, found: &Calibration) -> f64 {
+    f64::from(count) / found.hours
 }
 
 fn value(signal: &Signal, found: &Calibration) -> Value {
@@ -81,24 +83,27 @@ fn value(signal: &Signal, found: &Calibration) -> Value {
         "fades": found.fades,
         "foretold": found.foretold,
         "early": found.early,
+        "sudden": found.sudden,
         "missed": found.missed,
-        "false_alarms_an_hour": false_alarms_an_hour(found),
+        "false_alarms_an_hour": hourly(found.false_alarms, found),
+        "false_losses_an_hour": hourly(found.false_losses, found),
         "lead_s": found.lead_s,
     })
 }
 
 fn table(rows: &[(Signal, Calibration)]) -> String {
     let mut text =
-        "slope dB/s  noise dB  shadow dB  fades  foretold  early  missed  lead s  false alarms/h\n"
+        "slope dB/s  noise dB  shadow dB  fades  foretold  early  sudden  missed  lead s  false alarms/h  \
+         false losses/h\n"
             .to_owned();
     for (signal, found) in rows {
         let Signal { slope_db_s, noise_db, shadow_db } = signal;
-        let Calibration { fades, foretold, early, missed, lead_s, .. } = found;
+        let Calibration { fades, foretold, early, sudden, missed, lead_s, .. } = found;
+        let [alarms, losses] = [found.false_alarms, found.false_losses].map(|count| hourly(count, found));
         let _ = writeln!(
             text,
-            "{slope_db_s:>10}  {noise_db:>8}  {shadow_db:>9}  {fades:>5}  {foretold:>8}  {early:>5}  {missed:>6}  \
-             {lead_s:>6.2}  {:>14.1}",
-            false_alarms_an_hour(found)
+            "{slope_db_s:>10}  {noise_db:>8}  {shadow_db:>9}  {fades:>5}  {foretold:>8}  {early:>5}  {sudden:>6}  \
+             {missed:>6}  {lead_s:>6.2}  {alarms:>14.1}  {losses:>14.1}"
         );
     }
     text
@@ -113,7 +118,8 @@ mod tests {
         let signal = Signal::default();
         let found = calibrate(&signal, 20, 1);
         let value = value(&signal, &found);
-        let sum: u64 = ["foretold", "early", "missed"].iter().filter_map(|key| value[key].as_u64()).sum();
+        let sum: u64 =
+            ["foretold", "early", "sudden", "missed"].iter().filter_map(|key| value[key].as_u64()).sum();
         assert_eq!((sum, value["fades"].as_u64()), (20, Some(20)));
         let text = table(&[(signal, found)]);
         assert_eq!(text.lines().count(), 2);

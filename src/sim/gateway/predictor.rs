@@ -184,13 +184,28 @@ pub struct Calibration {
     pub foretold: u32,
     /// Told of earlier than that, and not taken back.
     pub early: u32,
-    /// Not told of before they came.
+    /// Never told of as coming: the link was taken to be gone without a warning, and was when the fade came.
+    pub sudden: u32,
+    /// Nothing was known when they came: that the link is gone is seen by its silence.
     pub missed: u32,
     /// Told of, and did not come.
     pub false_alarms: u32,
+    /// Taken to be gone without a warning, and back before a fade came.
+    pub false_losses: u32,
     /// Before those that were foretold, on average.
     pub lead_s: f64,
     pub hours: f64,
+}
+
+/// What was told of a link that is there.
+#[derive(Clone, Copy, Debug, Default)]
+enum Known {
+    #[default]
+    Nothing,
+    /// It was said to go down then, which stands until it is taken back.
+    Warned(Instant),
+    /// It was said to be gone, and never to go down.
+    Lost,
 }
 
 const SOON: Duration = Duration::from_secs(1);
@@ -206,25 +221,34 @@ pub fn calibrate(signal: &Signal, fades: u32, seed: u64) -> Calibration {
     let end = begin(fades.len() as u32);
     let told = told(signal, &fades, end, stream);
     let (mut found, mut leads_s) = (Calibration::default(), 0.0);
-    // A warning stands until it is taken back.
-    let mut standing: Option<Instant> = None;
+    let (mut known, mut is_away) = (Known::Nothing, false);
     let mut fades_left = fades.iter().map(|(begins, _)| *begins).peekable();
     for (at, news) in told.into_iter().chain([(end, LinkNews::Up)]) {
         while let Some(begins) = fades_left.next_if(|begins| *begins <= at) {
-            match standing.take().map(|since| begins.since(since)) {
-                Some(lead) if lead <= SOON => {
+            match std::mem::take(&mut known) {
+                Known::Warned(since) if begins.since(since) <= SOON => {
                     found.foretold += 1;
-                    leads_s += lead.as_secs_f64();
+                    leads_s += begins.since(since).as_secs_f64();
                 }
-                Some(_) => found.early += 1,
-                None => found.missed += 1,
+                Known::Warned(_) => found.early += 1,
+                Known::Lost => found.sudden += 1,
+                Known::Nothing => found.missed += 1,
             }
+            is_away = true;
         }
-        match news {
-            LinkNews::GoingDown { .. } => standing = Some(at),
+        match (news, known) {
+            (LinkNews::GoingDown { .. }, _) => known = Known::Warned(at),
+            (LinkNews::Gone, Known::Nothing) if !is_away => known = Known::Lost,
             // One that is taken for gone a little before it is has been foretold all the same.
-            LinkNews::Gone => {}
-            LinkNews::Up => found.false_alarms += u32::from(standing.take().is_some()),
+            (LinkNews::Gone, _) => {}
+            (LinkNews::Up, _) => {
+                match std::mem::take(&mut known) {
+                    Known::Warned(_) => found.false_alarms += 1,
+                    Known::Lost => found.false_losses += 1,
+                    Known::Nothing => {}
+                }
+                is_away = false;
+            }
         }
     }
     found.fades = fades.len() as u32;
@@ -283,13 +307,16 @@ mod tests {
     }
 
     #[test]
-    fn every_fade_is_foretold_early_or_missed_and_noise_makes_false_alarms() {
+    fn every_fade_is_foretold_early_sudden_or_missed_and_noise_makes_false_alarms() {
         let of = |signal: Signal| calibrate(&signal, 100, 1);
         let usual = of(Signal::default());
-        assert_eq!((usual.fades, usual.foretold + usual.early + usual.missed), (100, 100));
+        assert_eq!((usual.fades, usual.foretold + usual.early + usual.sudden + usual.missed), (100, 100));
         assert!(usual.foretold >= 90 && usual.lead_s > 0.1 && usual.lead_s < 1.0, "{usual:?}");
         let sudden = of(Signal { slope_db_s: 1e6, ..Signal::default() });
-        assert_eq!((sudden.foretold, sudden.missed), (0, 100), "{sudden:?}");
+        assert_eq!((sudden.foretold, sudden.sudden, sudden.missed), (0, 0, 100), "{sudden:?}");
+        // A slow fall in noise: the link is often gone and back before it fades, and gone without a warning when it does.
+        let slow = of(Signal { slope_db_s: 2.0, ..Signal::default() });
+        assert!(slow.sudden > slow.missed && slow.false_losses > usual.false_losses, "{slow:?}");
         let shadowed = of(Signal { shadow_db: 8.0, ..Signal::default() });
         assert!(shadowed.false_alarms > usual.false_alarms, "{shadowed:?}");
     }
