@@ -4,14 +4,17 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-/// The flag; a RST may come without a number.
+/// Flags; a RST may come without a number.
 const ACK: u8 = 0x10;
+const SYN: u8 = 0x02;
+const FIN: u8 = 0x01;
 
 /// A TCP segment of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) at_us: u64,
     pub(super) src: IpAddr,
+    pub(super) seq: u32,
     pub(super) ack: u32,
     pub(super) flags: u8,
     pub(super) payload: usize,
@@ -24,6 +27,13 @@ pub(super) struct Segment {
 impl Segment {
     pub(super) fn is_pure_ack(&self) -> bool {
         self.flags == ACK && self.payload == 0
+    }
+
+    /// What the other end tells old segments by: the number after it, and its clock.
+    fn age(&self) -> [u32; 2] {
+        let controls = (self.flags & SYN != 0) as u32 + (self.flags & FIN != 0) as u32;
+        let clock = self.timestamps.map_or(0, |[a, b, c, d, ..]| u32::from_be_bytes([a, b, c, d]));
+        [self.seq.wrapping_add(self.payload as u32 + controls), clock]
     }
 
     /// For a message: without the bytes.
@@ -67,7 +77,7 @@ fn segment(at_us: u64, frame: &[u8]) -> Option<Segment> {
     }
     let packet = packet.get(..total)?;
     let header = usize::from(packet.get(tcp + 12)? >> 4) * 4;
-    let ack = packet.get(tcp + 8..tcp + 12)?;
+    let long = |at: usize| packet.get(at..at + 4).map(|b| u32::from_be_bytes([b[0], b[1], b[2], b[3]]));
     let mut bytes = packet.to_vec();
     if src.is_ipv4() {
         (bytes[8], bytes[10], bytes[11]) = (0, 0, 0);
@@ -77,7 +87,8 @@ fn segment(at_us: u64, frame: &[u8]) -> Option<Segment> {
     Some(Segment {
         at_us,
         src,
-        ack: u32::from_be_bytes([ack[0], ack[1], ack[2], ack[3]]),
+        seq: long(tcp + 4)?,
+        ack: long(tcp + 8)?,
         flags: *packet.get(tcp + 13)?,
         payload: total - tcp - header,
         timestamps: timestamps(packet.get(tcp + 20..tcp + header)?),
@@ -101,7 +112,7 @@ fn timestamps(mut options: &[u8]) -> Option<[u8; 8]> {
 pub(super) enum Words {
     /// Nothing.
     TheMobiles,
-    /// Pure ACKs of numbers that the mobile has said.
+    /// Pure ACKs of numbers that the mobile has said, none of which the sender could take for an old one.
     InItsName,
 }
 
@@ -155,6 +166,7 @@ fn check_to_sender(words: Words, heard: &[Segment], said: &[Segment]) -> Result<
     let came = came(heard);
     let mut copies: BTreeMap<&[u8], usize> = BTreeMap::new();
     let mut highest = Highest::of(heard);
+    let mut newest: Option<[u32; 2]> = None;
     for segment in said {
         let wrong = |what: &str| Err(format!("the sender got {what}: {}", segment.shown()));
         let highest = highest.by(segment.at_us);
@@ -167,10 +179,20 @@ fn check_to_sender(words: Words, heard: &[Segment], said: &[Segment]) -> Result<
             Some((_, count)) => *count,
             // A kernel may say the same within one tick of its clock; what is written for each of those is alike.
             None if words == Words::InItsName && segment.is_pure_ack() => {
+                let is_older = |newest: [u32; 2]| {
+                    newest.into_iter().zip(segment.age()).any(|(newest, own)| is_beyond(newest, own))
+                };
+                if newest.is_some_and(is_older) {
+                    return wrong("an ACK that is older than what it had got");
+                }
                 heard.iter().filter(|other| other.timestamps == segment.timestamps).count()
             }
             None => return wrong("what the mobile never said"),
         };
+        let age = segment.age();
+        newest = Some(newest.map_or(age, |newest| {
+            std::array::from_fn(|at| if is_beyond(age[at], newest[at]) { age[at] } else { newest[at] })
+        }));
         let count = copies.entry(&segment.bytes).or_default();
         *count += 1;
         if segment.is_pure_ack() && *count > originals.max(1) + 1 {
@@ -209,6 +231,7 @@ fn a_reader_that_finds_nothing_wrong_finds_what_is_wrong() {
     let ack = |at_us, ack: u32, word: u8| Segment {
         at_us,
         src: MOBILE.into(),
+        seq: 1,
         ack,
         flags: ACK,
         payload: 0,
@@ -230,6 +253,11 @@ fn a_reader_that_finds_nothing_wrong_finds_what_is_wrong() {
     assert_eq!(written(&[ack(11, 100, 9), ack(12, 100, 9), ack(21, 200, 9)]), Ok([3, 0]));
     assert!(said(written(&[ack(15, 200, 9)]), "had not said"));
     assert!(said(written(&[ack(30, 200, 9), ack(31, 200, 9), ack(32, 200, 9)]), "3 times"));
+    let spoken = Segment { payload: 100, ..ack(25, 200, 7) };
+    let heard = [ack(10, 100, 0), ack(20, 200, 0), spoken.clone()];
+    let behind = |seq| [spoken.clone(), Segment { seq, ..ack(30, 200, 9) }];
+    assert_eq!(check(MOBILE.into(), Words::InItsName, &heard, &behind(101)), Ok([2, 0]));
+    assert!(said(check(MOBILE.into(), Words::InItsName, &heard, &behind(1)), "older"));
     let to_mobile = |left: &[Segment]| check(MOBILE.into(), Words::InItsName, left, &[data(5, 1)]);
     assert_eq!(to_mobile(&[data(6, 1), data(7, 1)]), Ok([0, 2]));
     assert!(said(to_mobile(&[data(6, 2)]), "never sent"));

@@ -198,11 +198,36 @@ fn what_leaves_the_proxy_has_come_in_and_what_the_sender_is_told_the_mobile_has_
     }
 }
 
-/// A short fade, captured on both sides of the router.
-fn check(network: &Network, agent: &'static str, words: Words) {
-    let captures = Captures::begin(network);
+#[test]
+fn what_is_said_in_the_mobile_s_name_is_no_older_than_what_it_said_itself_where_data_goes_both_ways() {
+    const NAME: &str =
+        "what_is_said_in_the_mobile_s_name_is_no_older_than_what_it_said_itself_where_data_goes_both_ways";
+    if !can_run(NAME, &["nft", "ethtool", "tcpdump"]) {
+        return;
+    }
     let time = Duration::from_millis(700);
-    run(network, &Plan::new(agent, time, time));
+    for (agent, words) in CHECKED.into_iter().filter(|(_, words)| *words == Words::InItsName) {
+        let plan = Plan { traffic: Traffic::Interactive, ..Plan::new(agent, time, time) };
+        let checked = captured(&Network::new("fade-captured-talk"), &plan, words);
+        assert!(
+            checked.as_ref().is_ok_and(|counts| counts.iter().all(|count| *count > 10)),
+            "{agent}: {checked:?}"
+        );
+    }
+}
+
+/// A short fade in bulk data.
+fn check(network: &Network, agent: &'static str, words: Words) {
+    let time = Duration::from_millis(700);
+    let checked = captured(network, &Plan::new(agent, time, time), words);
+    let are_many = checked.as_ref().is_ok_and(|counts| counts.iter().all(|count| *count > 100));
+    assert!(are_many, "{agent} at {}: {checked:?}", network.mobile_address);
+}
+
+/// A fade, captured on both sides of the router: what the independent reader says of it.
+fn captured(network: &Network, plan: &Plan, words: Words) -> Result<[usize; 2], String> {
+    let captures = Captures::begin(network);
+    run(network, plan);
     captures.end();
     let read = |device: &str| {
         capture::segments(&fs::read(network.path(&format!("{device}.pcap"))).expect("a capture"))
@@ -213,9 +238,7 @@ fn check(network: &Network, agent: &'static str, words: Words) {
     let ends = last(&radio).min(last(&wire));
     [&mut radio, &mut wire].into_iter().for_each(|all| all.retain(|segment| Some(segment.at_us) <= ends));
     let mobile = network.mobile_address.parse().expect("an address");
-    let checked = capture::check(mobile, words, &radio, &wire);
-    let are_many = checked.as_ref().is_ok_and(|counts| counts.iter().all(|count| *count > 100));
-    assert!(are_many, "{agent} at {}: {checked:?}", network.mobile_address);
+    capture::check(mobile, words, &radio, &wire)
 }
 
 #[test]
