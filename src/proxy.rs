@@ -149,18 +149,11 @@ fn tell(news: &News) -> Result<(), Failure> {
 }
 
 fn status(at: &Path) -> Result<(), Failure> {
-    let Some(Status { flows, packets, untouched, kept_packets, kept_bytes }) = ask(at, Request::Status)?
-    else {
+    let Some(status) = ask(at, Request::Status)? else {
         return Err(Failure::failed("ask the proxy", "it answered something else"));
     };
-    let value = serde_json::json!({
-        "flows": flows,
-        "packets": packets,
-        "untouched": untouched,
-        "kept_packets": kept_packets,
-        "kept_bytes": kept_bytes,
-    });
-    failure::say(&value.to_string())
+    let text = serde_json::to_string(&status).map_err(|error| Failure::failed("ask the proxy", error))?;
+    failure::say(&text)
 }
 
 fn ask(at: &Path, request: Request) -> Result<Option<Status>, Failure> {

@@ -46,11 +46,15 @@ impl Request {
     }
 }
 
+/// What `hopwise proxy status` prints, in this order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Status {
     pub(super) flows: usize,
     pub(super) packets: u64,
+    /// Packets of no flow that is followed, flows whose agent cannot serve them, and how often memory ended.
     pub(super) untouched: u64,
+    pub(super) unserved: usize,
+    pub(super) overflows: u64,
     pub(super) kept_packets: usize,
     pub(super) kept_bytes: usize,
 }

@@ -102,6 +102,10 @@ pub struct ProxyCounts {
     pub flows: usize,
     /// Packets that belong to no flow that is followed: no TCP, fragments, damaged, or beyond `most_flows`.
     pub untouched: u64,
+    /// Flows that pass because they lack what their agent needs.
+    pub unserved: usize,
+    /// Flows that went on because memory had ended, once for each fade.
+    pub overflows: u64,
     /// Packets that wait now, and what they take.
     pub kept_packets: usize,
     pub kept_bytes: usize,
@@ -154,6 +158,8 @@ impl Proxy {
             packets: self.packets,
             flows: self.flows.len() + self.relays.len(),
             untouched: self.untouched,
+            unserved: self.flows.values().filter(|flow| flow.is_unserved()).count(),
+            overflows: self.out.overflows,
             kept_packets: self.flows.values().map(Flow::kept_packets).sum(),
             kept_bytes: self.out.kept_bytes,
         }
@@ -232,10 +238,7 @@ impl Proxy {
         }
         let rule = self.config.rules.iter().find(|rule| rule.fits(&read.key));
         let Some(cut) = rule.and_then(|rule| self.maker.cut(&rule.agent)) else { return false };
-        if self.flows.len() + self.relays.len() >= self.config.most_flows {
-            self.sweep(now);
-        }
-        if self.flows.len() + self.relays.len() >= self.config.most_flows {
+        if !self.has_room(now) {
             return false;
         }
         self.forget(&read.key);
@@ -259,12 +262,10 @@ impl Proxy {
         } else if flags.contains(Flags::RST) {
             return false;
         }
-        if self.flows.len() + self.relays.len() >= self.config.most_flows {
-            self.sweep(now);
+        if !self.has_room(now) {
+            return false;
         }
-        let has_room = self.flows.len() + self.relays.len() < self.config.most_flows;
-        let rule = self.config.rules.iter().find(|rule| rule.fits(&read.key));
-        let (true, Some(rule)) = (has_room, rule) else { return false };
+        let Some(rule) = self.config.rules.iter().find(|rule| rule.fits(&read.key)) else { return false };
         let agent = self.maker.base_station(&rule.agent);
         self.numbers = self.numbers.wrapping_add(1).max(1);
         let flow = Flow::new(self.numbers, agent, self.config.most_kept_bytes_a_flow, now);
@@ -278,6 +279,15 @@ impl Proxy {
         {
             self.deadlines.remove(&(due, *key));
         }
+    }
+
+    /// Whether one more flow can be followed.
+    fn has_room(&mut self, now: Instant) -> bool {
+        let has_room = |proxy: &Proxy| proxy.flows.len() + proxy.relays.len() < proxy.config.most_flows;
+        if !has_room(self) {
+            self.sweep(now);
+        }
+        has_room(self)
     }
 
     /// Forgets flows that are over. One that is open and busy is never given up for another.

@@ -6,6 +6,8 @@
 //!   agents let through no byte is altered.
 //! - P4: nothing of the mobile's overtakes what waits of it, but an ACK that says less than one before.
 
+use std::time::Duration;
+
 use hopwise_core::agent::{
     BaseStationAgent, Because, Fate, FlowView, Kind, LinkNews, Order, Orders, Passing, Says, Side, Told,
 };
@@ -19,12 +21,15 @@ use super::outbox::{Label, Leaving, Outbox};
 use super::read::Read;
 use super::store::{Kept, Store};
 
+/// So long after memory has ended it is asked for again, while the link is up.
+const MEMORY_AGAIN: Duration = Duration::from_secs(1);
+
 /// Whether the agent sees the flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Attention {
     NotYet,
     Given,
-    /// The flow lacks what the agent needs, or passes until the link is up again.
+    /// The flow lacks what the agent needs.
     Withdrawn,
 }
 
@@ -41,7 +46,8 @@ pub(super) struct Flow {
     /// The mobile's newest pure ACK that went on or that another was said for, and how often.
     pure_ack: Vec<u8>,
     copies: Copies,
-    has_overflowed: bool,
+    /// Since when nothing more is kept, because memory had ended.
+    overflowed: Option<Instant>,
     pub(super) seen_at: Instant,
     pub(super) ended_at: Option<Instant>,
     /// The agent's deadline, as the table has it.
@@ -76,7 +82,7 @@ impl Flow {
             most_bytes,
             pure_ack: Vec::new(),
             copies: Copies::default(),
-            has_overflowed: false,
+            overflowed: None,
             seen_at: now,
             ended_at: None,
             due: None,
@@ -85,6 +91,10 @@ impl Flow {
 
     pub(super) fn is_attended(&self) -> bool {
         self.attention == Attention::Given
+    }
+
+    pub(super) fn is_unserved(&self) -> bool {
+        self.attention == Attention::Withdrawn
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
@@ -126,6 +136,9 @@ impl Flow {
         out: &mut Outbox,
     ) {
         self.seen_at = now;
+        // In a fade nothing is kept until it is over; agents that keep without one get another chance.
+        let may_try_again = |at: Instant| at_hand.link.is_none() && now.since(at) >= MEMORY_AGAIN;
+        self.overflowed = self.overflowed.filter(|at| !may_try_again(*at));
         let passing = self.facts.see(now, from, read);
         if passing.flags.contains(Flags::RST) {
             self.ended_at = Some(now);
@@ -181,7 +194,7 @@ impl Flow {
         self.agent.on_link(now, news, &view, &mut orders);
         self.obey(now, &orders, out);
         if news == LinkNews::Up {
-            self.has_overflowed = false;
+            self.overflowed = None;
         }
     }
 
@@ -360,7 +373,7 @@ impl Flow {
             Side::Mobile => self.acks.bytes(),
             Side::Fixed => self.data.bytes(),
         };
-        !self.has_overflowed && own + cost <= self.most_bytes && out.has_room(cost)
+        self.overflowed.is_none() && own + cost <= self.most_bytes && out.has_room(cost)
     }
 
     fn settle(&mut self, passing: &Passing<'_>, fate: Fate, at_hand: AtHand<'_>, out: &mut Outbox) {
@@ -418,8 +431,9 @@ impl Flow {
 
     /// Fails open: what was held of the mobile's goes on; the cache stays as it is, since where it would go is away.
     fn overflow(&mut self, now: Instant, from: Side, out: &mut Outbox) {
-        if !self.has_overflowed {
-            self.has_overflowed = true;
+        if self.overflowed.is_none() {
+            self.overflowed = Some(now);
+            out.overflows += 1;
             out.note(now, self.number, 0, TraceKind::Fallback(Lacking::Memory));
             self.agent.on_overflow(now);
         }

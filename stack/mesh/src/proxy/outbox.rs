@@ -31,6 +31,8 @@ pub(super) struct Outbox {
     /// What all stores take, and may take.
     pub(super) kept_bytes: usize,
     pub(super) most_kept_bytes: usize,
+    /// How often that, or what one flow may take, was too little.
+    pub(super) overflows: u64,
 }
 
 impl Outbox {
@@ -44,6 +46,7 @@ impl Outbox {
             ids: 0,
             kept_bytes: 0,
             most_kept_bytes,
+            overflows: 0,
         }
     }
 

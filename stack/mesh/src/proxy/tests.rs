@@ -223,7 +223,7 @@ fn a_flow_without_timestamps_passes_untouched_and_the_trace_says_so_once() {
         assert_eq!(path.carry(ms(4), Side::Mobile, &ack).len(), 1);
     }
     let said = path.trace().into_iter().filter(|kind| *kind == TraceKind::Fallback(Lacking::Timestamps));
-    assert_eq!(said.count(), 1);
+    assert_eq!((said.count(), path.proxy.counts().unserved), (1, 1));
 }
 
 #[test]
@@ -255,6 +255,25 @@ fn when_memory_ends_in_the_middle_of_a_hold_everything_goes_on() {
     }
     assert_eq!(left, acks.map(|ack| (Side::Fixed, ack)));
     assert!(path.trace().contains(&TraceKind::Fallback(Lacking::Memory)));
+    assert_eq!(path.proxy.counts().overflows, 1, "once a fade");
+}
+
+#[test]
+fn an_agent_that_keeps_copies_without_a_fade_does_so_again_when_there_is_room() {
+    let mut path = Path::with("snoop", |config| config.most_kept_bytes_a_flow = 1_500);
+    path.syns(ms(0));
+    for nth in [1, 2] {
+        let data = path.data(nth);
+        path.carry(ms(2), Side::Fixed, &data);
+    }
+    let ack = path.ack(3);
+    path.carry(ms(3), Side::Mobile, &ack);
+    let mut kept = |at_ms, nth| {
+        let data = path.data(nth);
+        path.carry(ms(at_ms), Side::Fixed, &data);
+        (path.proxy.counts().kept_packets, path.proxy.counts().overflows)
+    };
+    assert_eq!([kept(4, 3), kept(1_002, 3)], [(0, 1), (1, 1)]);
 }
 
 #[test]
