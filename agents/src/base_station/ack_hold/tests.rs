@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use hopwise_core::agent::{Dialect, LinkNews};
+use hopwise_core::agent::{Dialect, LinkNews, Rtt};
 use proptest::prelude::*;
 
 use crate::base_station::plan::Mode;
@@ -179,6 +179,31 @@ fn a_forecast_in_the_middle_of_a_plan_knows_how_far_it_has_come() {
     assert!((0.9..1.05).contains(&longest_of_an_rto(&released)), "{released:?}");
     let first_gap = released[14] - released[13];
     assert!(first_gap > 140, "twice the first RTO and more: {released:?}");
+}
+
+#[test]
+fn a_round_trip_of_nothing_and_outages_of_nothing_or_for_ever_come_to_a_plan_and_an_end() {
+    let nothing = Rtt { smoothed: Some(Duration::ZERO), ..Rtt::default() };
+    for (mode, rtt) in Mode::ALL.into_iter().flat_map(|mode| [(mode, nothing), (mode, Rtt::default())]) {
+        for outage_ms in [0, u64::MAX] {
+            let mut desk = under_way(&format!("ack-hold:mode={}", mode.name()), 40);
+            (desk.view.whole, desk.view.to_mobile) = (rtt, rtt);
+            desk.tell(
+                1,
+                LinkNews::GoingDown { rtt: Duration::ZERO, outage: Duration::from_millis(outage_ms) },
+            );
+            (2..22).for_each(|nth| drop(desk.ack(1, nth)));
+            desk.gone(2);
+            let mut steps = 0;
+            while let Some(due) = desk.deadline().filter(|_| steps < 1_000) {
+                desk.timer(due);
+                steps += 1;
+            }
+            assert!(steps <= 40, "{} {outage_ms}: {steps}", mode.name());
+            desk.up(100_000);
+            assert_eq!(desk.held(), 0);
+        }
+    }
 }
 
 #[test]
