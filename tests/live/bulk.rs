@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use hopwise_core::endpoint::ListenOptions;
+use hopwise_core::tcp::TcpConfig;
 use hopwise_host::{Fault, FaultConfig, Link, TunFast};
 use tokio::io::AsyncWriteExt;
 
@@ -54,6 +55,20 @@ fn what_the_kernel_sends_we_receive() {
     if can_run("what_the_kernel_sends_we_receive", &[]) {
         the_kernel_sends(&World::new(), OURS, BYTES);
     }
+}
+
+/// Else several connections of the kernel's lose segments in it that we have promised to take.
+#[test]
+fn the_devices_queue_holds_what_a_window_promises() {
+    if !can_run("the_devices_queue_holds_what_a_window_promises", &[]) {
+        return;
+    }
+    let world = World::new();
+    let shown = world.namespace.output(&["ip", "link", "show", "hop0"]);
+    let shown = String::from_utf8_lossy(&shown.stdout);
+    let packets = shown.split_once(" qlen ").and_then(|(_, rest)| rest.split_whitespace().next());
+    let packets: u32 = packets.and_then(|packets| packets.parse().ok()).expect("a queue has a length");
+    assert!(packets * 1460 >= TcpConfig::modern().recv_buffer.max, "{packets} packets");
 }
 
 #[test]

@@ -50,12 +50,11 @@ impl NodeConfig {
         Some(endpoint::Route { to: route.to.0, link: link_id(nth), via })
     }
 
-    /// What the kernel hands over as one read came at one instant: of the ACKs that an agent wants for it only the last
+    /// What the kernel hands over in a row came at one instant: of the ACKs that an agent wants for it only the last
     /// tells the kernel anything, so that the others are left out, unless the file wants them.
     fn tcp_config(&self) -> TcpConfig {
         let mut config = self.tcp.config();
-        let is_fast = self.links.iter().any(|link| link.kind == LinkKind::TunFast);
-        if self.tcp.ack_merge.is_none() && is_fast {
+        if self.tcp.ack_merge.is_none() && self.links.iter().any(Link::is_tun) {
             config.ack_merge = tcp::AckMerge::Read;
         }
         config

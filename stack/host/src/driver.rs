@@ -1,7 +1,8 @@
 //! The poll loop's body: one mutation, what follows from it to every link that has room, the trace; and again.
 //!
 //! Invariants
-//! - D1: after every mutation each link was asked until it was full or the machine had nothing more for it.
+//! - D1: after every mutation each link was asked until it was full or the machine had nothing more for it; a driver
+//!   that [answers](Answers) once a turn takes all packets of a turn for one mutation.
 //! - D2: a packet that a full link would not take is kept, alone, and is the first to leave when there is room.
 
 use std::fmt;
@@ -28,6 +29,15 @@ pub struct Driver<M: Machine> {
     poller: Arc<Poller>,
     buffer: Box<[u8]>,
     packets_in: u64,
+    answers: Answers,
+}
+
+/// When the machine is asked for what follows from the packets that were read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answers {
+    EachPacket,
+    /// After all that could be read in a row: what follows from several may be less than what follows from each.
+    EachTurn,
 }
 
 /// A link, and what waits for it.
@@ -70,7 +80,13 @@ impl<M: Machine> Driver<M> {
             poller: Arc::new(poller),
             buffer: vec![0; MAX_PACKET].into_boxed_slice(),
             packets_in: 0,
+            answers: Answers::EachPacket,
         })
+    }
+
+    pub fn with_answers(mut self, answers: Answers) -> Driver<M> {
+        self.answers = answers;
+        self
     }
 
     /// Goes by another clock from here on, so that several drivers may go by one.
@@ -186,7 +202,10 @@ impl<M: Machine> Driver<M> {
         }
         let Arrived { from, cast, segment_bytes, .. } = *arrived;
         self.machine.handle_packet(now, &Rx { link, from, cast, segment_bytes, packet });
-        self.pump(now);
+        match self.answers {
+            Answers::EachPacket => self.pump(now),
+            Answers::EachTurn => self.drain_trace(),
+        }
     }
 
     /// What the link layer has to tell.
@@ -312,3 +331,6 @@ impl<M: Machine> fmt::Debug for Driver<M> {
         f.debug_struct("Driver").field("links", &self.ports.len()).finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -37,7 +37,7 @@ pub use bridge::{BridgeConfig, Bridged};
 pub use capture::{Capture, CaptureCounts, CaptureError, CaptureSettings, ConnNames, Names, Tap};
 pub use clock::{Clock, live_by_the_clock};
 pub use counters::{LinkCounters, LinkDrop, Traffic};
-pub use driver::{Driver, Turn};
+pub use driver::{Answers, Driver, Turn};
 pub use fault::{Fault, FaultConfig};
 pub use link::{Arrived, Link, LinkError, MAX_PACKET, Received, Sent, describe};
 pub use namespace::{Namespace, NamespaceError, set_switch};

@@ -17,7 +17,7 @@ use parking_lot::Mutex;
 
 use hopwise_core::agent::AgentMaker;
 use hopwise_core::endpoint::{ConnId, ConnectOptions, EndpointConfig, ListenOptions};
-use hopwise_core::tcp::Info;
+use hopwise_core::tcp::{AckMerge, Info};
 use hopwise_core::{Endpoint, Instant};
 
 pub(crate) use errors::kind_of;
@@ -26,7 +26,7 @@ pub(crate) use shared::{Shared, Side};
 
 use crate::clock::Clock;
 use crate::counters::LinkCounters;
-use crate::driver::Driver;
+use crate::driver::{Answers, Driver};
 use crate::link::Link;
 use crate::observer::Observer;
 use crate::stream::{TcpListener, TcpStream, connecting};
@@ -95,8 +95,13 @@ impl Stack {
         if !described.iter().copied().eq((0..links.len() as u16).map(hopwise_core::LinkId)) {
             return Err(StackError::Links { given: links.len(), described });
         }
+        let answers = match config.endpoint.tcp.ack_merge {
+            AckMerge::Off => Answers::EachPacket,
+            AckMerge::Read => Answers::EachTurn,
+        };
         let endpoint = Endpoint::new(config.endpoint, maker).map_err(StackError::Agents)?;
         let driver = Driver::new(endpoint, links, config.observers).map_err(StackError::System)?;
+        let driver = driver.with_answers(answers);
         let shared = Arc::new(Shared::new(driver.with_clock(config.clock)));
         let driven = Arc::clone(&shared);
         let thread = thread::Builder::new()

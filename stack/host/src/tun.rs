@@ -13,6 +13,10 @@ use crate::link::{Arrived, Link, LinkError, Received, Sent};
 use crate::netlink::{self, DeviceSettings};
 use crate::sys;
 
+/// Packets that the kernel lets wait for us. Its TCP learns of a full queue by what is lost in it, and the 500 that it
+/// lets wait by itself are less than what one connection's window promises, let alone several's.
+const QUEUE_PACKETS: u32 = 8192;
+
 /// A TUN device and what the kernel shall know of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TunConfig {
@@ -66,7 +70,8 @@ impl Tun {
     pub fn open(config: &TunConfig) -> Result<Tun, LinkError> {
         config.check()?;
         let (fd, name) = create(&config.name, Mode::Tun)?;
-        netlink::configure(&name, &config.settings())
+        let settings = DeviceSettings { queue_packets: Some(QUEUE_PACKETS), ..config.settings() };
+        netlink::configure(&name, &settings)
             .map_err(|error| LinkError::Configure { device: name.clone(), error })?;
         Ok(Tun { fd, name, mtu: config.mtu, tally: Tally::new(), is_gone: false })
     }

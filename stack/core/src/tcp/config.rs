@@ -120,11 +120,12 @@ impl Default for KeepAlive {
     }
 }
 
-/// What happens to several ACKs decided within one read of a link that coalesces.
+/// What happens to an ACK that still waits for the link when a later one is decided, both for data in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AckMerge {
+    /// Each leaves.
     Off,
-    /// They leave as the last of them.
+    /// The later one leaves for both: what was read in a row is answered once.
     Read,
 }
 

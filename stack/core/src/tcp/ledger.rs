@@ -292,10 +292,10 @@ impl AckLedger {
     ) {
         cx.trace(TraceKind::AckDecided { number: facts.rcv_nxt, by, why });
         let ack = DecidedAck::new(cx, kind, note, facts);
-        // A FIN behind its data is one segment, and gets one ACK (RFC 9293 §3.10.7.4).
         if let Some(last) = self.queue.last_mut()
-            && (self.merge == AckMerge::Read || by == By::Forced)
-            && (last.kind, kind, last.read) == (AckKind::InOrder, AckKind::InOrder, ack.read)
+            && (last.kind, kind) == (AckKind::InOrder, AckKind::InOrder)
+            // A FIN behind its data is one segment, and gets one ACK (RFC 9293 §3.10.7.4).
+            && (self.merge == AckMerge::Read || by == By::Forced && last.read == ack.read)
         {
             cx.trace(TraceKind::AckMerged { number: last.number });
             *last = ack;
