@@ -51,6 +51,22 @@ fn fixed_point(windows: &[f64], stations: u32) -> f64 {
     attempts(windows, (low + high) / 2.0)
 }
 
+/// How long one packet keeps the medium, in microseconds with DIFS: all its frames when it comes through, and the
+/// first of them, which is what a collision costs.
+fn times_us(phy: &Phy, mac: &MacConfig) -> (f64, f64) {
+    let (all, first, frames) = if mac.rts_threshold.is_some() {
+        (phy.exchange_ns(PACKET), phy.rts_ns(), 4.0)
+    } else {
+        (phy.data_ns(PACKET) + phy.sifs_ns + phy.ack_ns(), phy.data_ns(PACKET), 2.0)
+    };
+    // A third of a microsecond through the air, once a frame.
+    (us(all + phy.difs_ns()) + frames / 3.0, us(first))
+}
+
+fn us(ns: u64) -> f64 {
+    ns as f64 / 1e3
+}
+
 /// What a cell of saturated stations carries, in kbit/s of payload.
 pub(super) fn saturation_kbps(phy: &Phy, mac: &MacConfig, stations: u32) -> f64 {
     let windows = windows(phy, mac.short_retries);
@@ -58,17 +74,10 @@ pub(super) fn saturation_kbps(phy: &Phy, mac: &MacConfig, stations: u32) -> f64 
     let (quiet, one) =
         (power(1.0 - tau, stations), f64::from(stations) * tau * power(1.0 - tau, stations - 1));
     let many = 1.0 - quiet - one;
-    let us = |ns: u64| ns as f64 / 1e3;
-    let (slot, difs) = (us(phy.slot_ns), us(phy.difs_ns()));
-    // A third of a microsecond through the air, once a frame.
-    let (success, first, propagation) = if mac.rts_threshold.is_some() {
-        (us(phy.exchange_ns(PACKET)), us(phy.rts_ns()), 4.0 / 3.0)
-    } else {
-        (us(phy.data_ns(PACKET) + phy.sifs_ns + phy.ack_ns()), us(phy.data_ns(PACKET)), 2.0 / 3.0)
-    };
-    let success = success + propagation + difs;
+    let slot = us(phy.slot_ns);
+    let (success, first) = times_us(phy, mac);
     let collision = match mac.rules {
-        Rules::Ns2 => first + us(phy.eifs_ns()) + difs,
+        Rules::Ns2 => first + us(phy.eifs_ns() + phy.difs_ns()),
         Rules::Standard => first + us(phy.eifs_ns()),
     };
     // Whoever succeeded draws 0 once in cw times; of those who collided some two do, from the next window.
@@ -85,10 +94,32 @@ pub(super) fn saturation_kbps(phy: &Phy, mac: &MacConfig, stations: u32) -> f64 
 pub(super) fn without_collisions_kbps(phy: &Phy, mac: &MacConfig) -> f64 {
     let windows = windows(phy, mac.short_retries);
     let quiet = power(1.0 - attempts(&windows, 0.0), 2);
-    let us = |ns: u64| ns as f64 / 1e3;
-    let (slot, success) = (us(phy.slot_ns), us(phy.exchange_ns(PACKET) + phy.difs_ns()) + 4.0 / 3.0);
+    let (slot, (success, _)) = (us(phy.slot_ns), times_us(phy, mac));
     // Whoever succeeded draws 0 once in cw times.
     let row = 1.0 / (1.0 - 1.0 / windows[0]);
     let time = quiet * slot + (1.0 - quiet) * (success * row + slot);
     (1.0 - quiet) * row * f64::from(PAYLOAD) * 8.0 / time * 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two stations wait half as long as one and lose nothing: more than one alone, and than two that collide.
+    #[test]
+    fn what_collisions_cost_is_told_with_and_without_rts() {
+        for phy in Phy::names().filter_map(Phy::named) {
+            let [with, without] = [Some(0), None].map(|rts_threshold| {
+                let mac = MacConfig { rts_threshold, ..MacConfig::default() };
+                let of_two = without_collisions_kbps(&phy, &mac);
+                let [one, two] = [1, 2].map(|stations| saturation_kbps(&phy, &mac, stations));
+                assert!(of_two > two && of_two > one, "{} {rts_threshold:?}", phy.name);
+                // What is not backoff is the frames' own, whoever sends them.
+                let (busy_us, _) = times_us(&phy, &mac);
+                assert!(of_two < f64::from(PAYLOAD) * 8e3 / busy_us, "{} {rts_threshold:?}", phy.name);
+                of_two
+            });
+            assert!(without > with, "{}: RTS and CTS take time", phy.name);
+        }
+    }
 }
