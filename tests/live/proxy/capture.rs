@@ -31,7 +31,7 @@ impl Segment {
 
     /// What the other end tells old segments by: the number after it, and its clock.
     fn age(&self) -> [u32; 2] {
-        let controls = (self.flags & SYN != 0) as u32 + (self.flags & FIN != 0) as u32;
+        let controls = u32::from(self.flags & SYN != 0) + u32::from(self.flags & FIN != 0);
         let clock = self.timestamps.map_or(0, |[a, b, c, d, ..]| u32::from_be_bytes([a, b, c, d]));
         [self.seq.wrapping_add(self.payload as u32 + controls), clock]
     }
