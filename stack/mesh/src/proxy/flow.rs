@@ -49,6 +49,8 @@ pub(super) struct Flow {
     /// Since when nothing more is kept, because memory had ended.
     overflowed: Option<Instant>,
     pub(super) seen_at: Instant,
+    /// By side.
+    has_finished: [bool; 2],
     pub(super) ended_at: Option<Instant>,
     /// The agent's deadline, as the table has it.
     pub(super) due: Option<Instant>,
@@ -84,6 +86,7 @@ impl Flow {
             copies: Copies::default(),
             overflowed: None,
             seen_at: now,
+            has_finished: [false; 2],
             ended_at: None,
             due: None,
         }
@@ -143,7 +146,11 @@ impl Flow {
         if passing.flags.contains(Flags::RST) {
             self.ended_at = Some(now);
         } else if passing.flags.contains(Flags::FIN) {
-            self.ended_at = self.ended_at.or(Some(now));
+            self.has_finished[from as usize] = true;
+            // One end may go on for as long as it likes after the other has said its last.
+            if self.has_finished == [true; 2] {
+                self.ended_at = self.ended_at.or(Some(now));
+            }
         }
         if self.attention == Attention::NotYet {
             self.look(now, &passing, read.tcp.options.timestamps.is_some(), out);
@@ -330,7 +337,7 @@ impl Flow {
         out.send(now, Side::Mobile, Leaving { id, is_passing: false, replaceable: None, packet });
     }
 
-    /// P2. Written anew from the mobile's newest pure ACK, with what the mobile has said last: data may have come since.
+    /// P2. Written anew from the mobile's newest pure ACK, with what it has said last: data may have come since.
     fn acknowledge(&mut self, now: Instant, number: Seq, window: Told, copies: u8, out: &mut Outbox) {
         let is_said = self.facts.acked.is_some_and(|acked| number <= acked);
         let Some((ip, tcp)) = parse(&self.pure_ack).filter(|_| is_said) else { return };
