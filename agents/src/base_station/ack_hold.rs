@@ -22,9 +22,9 @@
 //! | frto | | auto | whether it takes one needless timeout back |
 //!
 //! Deviations: the printed search is mode `paper` alone, since it stops where the sender times out at once. An outage
-//! that lasts longer than was foretold is taken to last as long again, and the ACKs that are left, which `over` sees to,
-//! are planned for that; one for which none is left is answered with a kick. A link that was said to go down and does
-//! not, by the time the sender would time out, gives all ACKs back.
+//! that lasts longer than was foretold is taken to last as long again, and what is left of the ACKs, for which there is
+//! `over`, is planned for that; when none is left a kick answers it. A link that was said to go down and does not, by
+//! the time the sender would time out, gives all ACKs back.
 
 mod fade;
 mod learnt;
