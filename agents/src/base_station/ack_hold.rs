@@ -22,9 +22,9 @@
 //! | frto | | auto | whether it takes one needless timeout back |
 //!
 //! Deviations: the printed search is mode `paper` alone, since it stops where the sender times out at once. An outage
-//! that lasts longer than was foretold is taken to last as long again, and what is left of the ACKs, for which there is
-//! `over`, is planned for that; when none is left a kick answers it. A link that was said to go down and does not, by
-//! the time the sender would time out, gives all ACKs back.
+//! that lasts longer than was foretold is taken to last as long again; what is left of the ACKs, for which there is
+//! `over`, is planned for that where it can cover it. When none is left a kick answers it. A link that was said to go
+//! down and does not, by the time the sender would time out, gives all ACKs back.
 
 mod fade;
 mod learnt;
@@ -262,7 +262,7 @@ impl BaseStationAgent for AckHold {
                     let held_acks = view.held_acks.saturating_sub(packets);
                     let passed_at = if packets > 0 { Some(now) } else { view.passed_at };
                     let left = FlowView { held_acks, passed_at, ..*view };
-                    gone.replan(now, held_acks, &self.plans, self.learnt.model(view), &left);
+                    gone.spread(now, held_acks, &self.plans, self.learnt.model(view), &left);
                     packets += gone.take_due(now);
                 }
                 if packets > 0 {

@@ -8,7 +8,7 @@ use hopwise_core::agent::FlowView;
 
 use super::Holds;
 use crate::base_station::plan::{
-    self, Ask, Choice, LONGEST_OUTAGE_S, LONGEST_RTO_S, Mode, Model, Stakes, Timer,
+    self, Ask, Choice, LONGEST_OUTAGE_S, LONGEST_RTO_S, Mode, Model, Plan, Stakes, Timer,
 };
 
 /// The settings of all plans.
@@ -131,25 +131,48 @@ impl Gone {
     /// `acks` wait, the last one that went on did so when the view says.
     pub(super) fn replan(&mut self, now: Instant, acks: u32, plans: &Plans, model: Model, view: &FlowView) {
         self.releases.clear();
-        if acks == 0 {
-            return;
+        let Some((from, plan)) = self.plan(now, acks, plans, model, view) else { return };
+        match plan.choice {
+            Choice::Pace => self.follow(from, &plan),
+            Choice::Hold => {}
+            Choice::Kick => self.holds = Holds::Nothing,
         }
+    }
+
+    /// The same for an outage that runs long, if those that wait can cover that: to wait for as long as a timer may
+    /// take is a risk that the plan at hand does not run.
+    pub(super) fn spread(&mut self, now: Instant, acks: u32, plans: &Plans, model: Model, view: &FlowView) {
+        if let Some((from, plan)) = self.plan(now, acks, plans, model, view)
+            && plan.choice == Choice::Pace
+            && plan.feasible
+        {
+            self.releases.clear();
+            self.follow(from, &plan);
+        }
+    }
+
+    /// From when on, and what.
+    fn plan(
+        &mut self,
+        now: Instant,
+        acks: u32,
+        plans: &Plans,
+        model: Model,
+        view: &FlowView,
+    ) -> Option<(Instant, Plan)> {
         let from = view.passed_at.unwrap_or(now);
         let outage_s = self.ends.max(now).since(from).as_secs_f64();
-        let Some(mut ask) = plans.ask(acks, outage_s, Duration::ZERO, view) else { return };
+        let mut ask = plans.ask(acks, outage_s, Duration::ZERO, view)?;
         match self.timer {
             None => self.planned_from = from,
             Some(timer) => ask = ask.under_way(timer, from.since(self.planned_from).as_secs_f64()),
         }
-        let plan = plan::plan(plans.mode, &ask, model, &Plans::stakes(view));
-        match plan.choice {
-            Choice::Pace => {
-                let releases = plan.release_at_s.iter().map(|at_s| from + seconds(*at_s));
-                self.releases.extend(releases.zip(plan.timers));
-            }
-            Choice::Hold => {}
-            Choice::Kick => self.holds = Holds::Nothing,
-        }
+        Some((from, plan::plan(plans.mode, &ask, model, &Plans::stakes(view))))
+    }
+
+    fn follow(&mut self, from: Instant, plan: &Plan) {
+        let releases = plan.release_at_s.iter().map(|at_s| from + seconds(*at_s));
+        self.releases.extend(releases.zip(plan.timers.iter().copied()));
     }
 
     pub(super) fn hold_nothing(&mut self) {
