@@ -187,8 +187,6 @@ struct Snd {
     max_wnd: u32,
     /// Nothing below is sent again: `una`, or what routing raised it to.
     highest_ack: Seq,
-    /// Timeouts since `highest_ack` was raised above `una`.
-    timeouts_above: u8,
     /// End of the urgent data that the application gave.
     urgent_end: Option<Seq>,
     buffer: SendBuffer,
@@ -264,6 +262,8 @@ struct Urges {
     rst: bool,
     /// What routing said has arrived leaves nothing above it to send: the last segment asks again.
     below_highest_ack: bool,
+    /// Timeouts since `highest_ack` was raised above `una`.
+    timeouts_above: u8,
     window_probe: bool,
     keep_alive: bool,
     frozen_probe: bool,

@@ -156,7 +156,7 @@ impl Connection {
         self.snd.highest_ack = self.snd.highest_ack.max(ack);
         self.snd.urgent_end = self.snd.urgent_end.filter(|end| ack < *end);
         self.recovery.passed(ack);
-        self.snd.timeouts_above = 0;
+        self.urges.timeouts_above = 0;
         self.urges.below_highest_ack = false;
         self.urges.window_probes_sent = 0;
         self.highest_sacked = self.highest_sacked.filter(|highest| ack < *highest);

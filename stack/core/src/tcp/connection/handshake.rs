@@ -429,7 +429,6 @@ impl Snd {
             wl2: Seq(0),
             max_wnd: 0,
             highest_ack: iss,
-            timeouts_above: 0,
             urgent_end: None,
             buffer: SendBuffer::new(buffer_bytes),
             fin_wanted: false,

@@ -183,7 +183,7 @@ impl Connection {
     fn raise_highest_ack(&mut self, cx: &mut Cx<'_>, seq: Seq) {
         if self.snd.una < seq && seq <= self.snd.nxt && self.snd.highest_ack < seq {
             self.snd.highest_ack = seq;
-            self.snd.timeouts_above = 0;
+            self.urges.timeouts_above = 0;
             cx.trace(TraceKind::HighestAckRaised { to: seq });
         }
     }
@@ -194,12 +194,12 @@ impl Connection {
         if self.snd.highest_ack <= self.snd.una {
             return;
         }
-        if self.snd.timeouts_above == 0 {
-            self.snd.timeouts_above = 1;
+        if self.urges.timeouts_above == 0 {
+            self.urges.timeouts_above = 1;
             self.urges.below_highest_ack = self.board.next_lost(self.snd.highest_ack).is_none();
         } else {
             self.snd.highest_ack = self.snd.una;
-            self.snd.timeouts_above = 0;
+            self.urges.timeouts_above = 0;
             self.urges.below_highest_ack = false;
         }
     }
