@@ -9,7 +9,7 @@ use hopwise_agents::param::{DefaultValue, Param};
 use hopwise_agents::registry::{self, Kind};
 use hopwise_core::agent::{
     Acked, AgentMaker, Allowance, Asking, Count, DataNote, HopSource, Path, SendView, SenderAgent, Sent,
-    SentKind,
+    SentKind, Turn,
 };
 use hopwise_core::{Instant, Seq};
 
@@ -75,6 +75,7 @@ impl Sending {
             path: &self.path,
             recovering: None,
             asking: Asking::Told,
+            turn: Turn::Free,
             app_limited: false,
         };
         let one = Count { segments: 1, bytes: u64::from(MSS) };

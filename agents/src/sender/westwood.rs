@@ -107,7 +107,7 @@ impl Bandwidth {
 }
 
 impl SenderAgent for Westwood {
-    ignores!(tune, on_dup_ack, on_path, note);
+    ignores!(tune, on_dup_ack, on_path, note, turn);
 
     fn needs(&self) -> Needs {
         Needs { rtt: true, ..Needs::default() }

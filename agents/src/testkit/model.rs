@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{
-    Allowance, Asking, By, Class, HopSource, LossKind, PathEvent, Recovered, SentKind,
+    Allowance, Asking, By, Class, HopSource, LossKind, PathEvent, Recovered, SentKind, Turn,
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -176,6 +176,8 @@ enum Felt {
     },
     /// How the peer agreed to be asked for ACKs.
     Agrees(Asking),
+    /// Among the flows to the same peer.
+    Stands(Turn),
 }
 
 fn any_kind() -> impl Strategy<Value = SentKind> {
@@ -218,6 +220,8 @@ fn any_felt() -> impl Strategy<Value = Felt> {
         1 => prop_oneof![4 => 0..20_000u32, 1 => any::<u32>()].prop_map(Felt::PeerHas),
         1 => any_shown(),
         1 => prop::sample::select(vec![Asking::Told, Asking::Rate, Asking::Never]).prop_map(Felt::Agrees),
+        1 => prop::sample::select(vec![Turn::Free, Turn::Alone, Turn::Waiting, Turn::Holding])
+            .prop_map(Felt::Stands),
     ]
 }
 
@@ -255,6 +259,7 @@ impl Bench {
                 (self.app_limited, self.ece) = (app_limited, ece);
             }
             Felt::Agrees(asking) => self.asking = asking,
+            Felt::Stands(turn) => self.turn = turn,
         }
         self.holds();
     }
@@ -276,6 +281,7 @@ impl Bench {
             assert!(allowed.new_from != Instant::FAR && allowed.resend_from != Instant::FAR);
         }
         self.note();
+        self.wanted_turn();
         self.gauge("none is called this");
     }
 }

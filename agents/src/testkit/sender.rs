@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use hopwise_core::agent::{
     Acked, Allowance, Asking, Count, DataNote, DupAck, FastRetransmit, Loss, LossKind, Path, PathEvent,
-    PathReaction, Recovered, Recovering, Reduction, SendView, SenderAgent, Sent, SentKind, Tunables,
+    PathReaction, Recovered, Recovering, Reduction, SendView, SenderAgent, Sent, SentKind, Tunables, Turn,
 };
 use hopwise_core::{Instant, Seq};
 
@@ -28,6 +28,7 @@ pub(crate) struct Bench {
     pub(crate) path: Path,
     pub(crate) recovering: Option<Recovering>,
     pub(crate) asking: Asking,
+    pub(crate) turn: Turn,
     pub(crate) app_limited: bool,
     /// Whether ACKs echo a mark.
     pub(crate) ece: bool,
@@ -52,6 +53,7 @@ impl Bench {
             path: Path::default(),
             recovering: None,
             asking: Asking::Told,
+            turn: Turn::Free,
             app_limited: false,
             ece: false,
         }
@@ -175,6 +177,16 @@ impl Bench {
         allowed
     }
 
+    /// The train that the owner wants a turn for.
+    pub(crate) fn wanted_turn(&mut self) -> Option<Seq> {
+        let now = self.now;
+        let wanted = self.each(|agent, view| agent.turn(now, view));
+        let again = self.each(|agent, view| agent.turn(now, view));
+        assert_eq!(wanted, again, "asking changes the answer");
+        assert!(wanted[1..].iter().all(Option::is_none), "only the owner's trains are the connection's");
+        wanted[0]
+    }
+
     pub(crate) fn note(&mut self) -> DataNote {
         self.note_at(self.snd_nxt())
     }
@@ -234,6 +246,7 @@ impl Bench {
             path: &self.path,
             recovering: self.recovering,
             asking: self.asking,
+            turn: self.turn,
             app_limited: self.app_limited,
         };
         self.agents.iter_mut().map(|agent| ask(agent.as_mut(), &view)).collect()

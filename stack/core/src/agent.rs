@@ -21,7 +21,7 @@ pub use receiver::{
 };
 pub use sender::{
     Acked, Allowance, Asking, CWND_GAUGE, Count, DataNote, DupAck, FastRetransmit, Loss, LossKind, Recovered,
-    Recovering, Reduction, SSTHRESH_GAUGE, SendView, SenderAgent, Sent, SentKind, Tunables,
+    Recovering, Reduction, SSTHRESH_GAUGE, SendView, SenderAgent, Sent, SentKind, Tunables, Turn,
 };
 
 /// Writes the empty bodies of the events that an agent does not listen to, so that ignoring one is a line that
@@ -76,6 +76,11 @@ macro_rules! ignores {
             so_far: $crate::agent::Allowance,
         ) -> $crate::agent::Allowance {
             so_far
+        }
+    };
+    (@one turn) => {
+        fn turn(&self, _: $crate::Instant, _: &$crate::agent::SendView<'_>) -> Option<$crate::Seq> {
+            None
         }
     };
     (@one tune) => {

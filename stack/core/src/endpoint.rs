@@ -8,6 +8,7 @@
 mod api;
 mod config;
 mod endings;
+mod ensemble;
 mod errors;
 mod events;
 mod icmp;
@@ -66,6 +67,7 @@ pub struct Endpoint {
     next_listener: u32,
     links: Links,
     timers: TimerHeap,
+    ensembles: ensemble::Ensembles,
     news: Swept<events::News>,
     udp: UdpSockets,
     fragments: Reassembler,
@@ -96,6 +98,7 @@ impl Endpoint {
             next_listener: 0,
             links: Links::new(&config),
             timers: TimerHeap::new(),
+            ensembles: ensemble::Ensembles::new(),
             news: Swept::new(),
             udp: UdpSockets::new(config.udp),
             fragments: Reassembler::new(config.fragments),
@@ -146,6 +149,7 @@ impl Endpoint {
     /// After anything happened to a connection: its deadline is filed, what it wants to send or to tell is
     /// queued, and it is forgotten when it is over.
     fn touch(&mut self, now: Instant, slot: u32) {
+        self.take_turns(now, slot);
         let Some(entry) = self.table.get_mut(slot) else { return };
         let has_something_to_say = !entry.conn.falls_silent(now);
         self.timers.set(slot, entry.conn.deadline());
@@ -165,21 +169,22 @@ impl Endpoint {
             self.hand_over(now, slot);
         }
         if is_spent {
-            self.forget_if_spent(slot);
+            self.forget_if_spent(now, slot);
         }
     }
 
     /// What is over may still be read by an application that has not let go; its sockets are free all the same.
-    fn forget_if_spent(&mut self, slot: u32) {
+    fn forget_if_spent(&mut self, now: Instant, slot: u32) {
         match self.table.get(slot).filter(|entry| entry.conn.is_spent()).map(|entry| entry.owner) {
             None => {}
             // What is left unread can still be read; for the peer the connection is gone.
             Some(Owner::Application) => self.table.detach(slot),
-            Some(Owner::Listener | Owner::Nobody) => self.forget(slot),
+            Some(Owner::Listener | Owner::Nobody) => self.forget(now, slot),
         }
     }
 
-    fn forget(&mut self, slot: u32) {
+    fn forget(&mut self, now: Instant, slot: u32) {
+        self.leave_ensemble(now, slot);
         self.timers.set(slot, Instant::FAR);
         self.leave_listener(slot);
         self.table.remove(slot);
@@ -208,9 +213,10 @@ impl Endpoint {
             if is_queued {
                 self.links.queue_again(link, (slot, generation));
             } else {
-                self.forget_if_spent(slot);
+                self.forget_if_spent(now, slot);
             }
             if has_left {
+                self.take_turns(now, slot);
                 self.packets_out += 1;
                 return Some(self.links.transmit(link, remote, left.segment_bytes(), self.packets_out));
             }
@@ -248,6 +254,7 @@ impl Machine for Endpoint {
         {
             self.on_connection_timeout(now, slot);
         }
+        self.end_overdue_turns(now);
         self.expire_fragments(now);
     }
 
@@ -266,7 +273,10 @@ impl Machine for Endpoint {
 
     fn poll_timeout(&self) -> Option<Instant> {
         let connections = self.timers.peek().map(|(at, _)| at);
-        [connections, self.fragments.next_deadline()].into_iter().flatten().min()
+        [connections, self.ensembles.next_deadline(), self.fragments.next_deadline()]
+            .into_iter()
+            .flatten()
+            .min()
     }
 
     fn drain_trace(&mut self, sink: &mut dyn FnMut(&TraceEvent)) {

@@ -79,6 +79,7 @@ fn needs(mood: &Mood) -> Needs {
         told: bits.has(3),
         hops: bits.has(4),
         rtt: bits.has(5),
+        turns: bits.has(7),
     }
 }
 
@@ -133,7 +134,7 @@ struct WhimsicalSender {
 }
 
 impl SenderAgent for WhimsicalSender {
-    ignores!(on_sent, on_acked, on_loss, on_recovered);
+    ignores!(on_sent, on_acked, on_loss, on_recovered, turn);
 
     fn needs(&self) -> Needs {
         needs(&self.mood)

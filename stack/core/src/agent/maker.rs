@@ -29,6 +29,8 @@ pub struct Needs {
     pub rate_request: bool,
     /// Segments of a train say how many are still to come.
     pub told: bool,
+    /// A sender agent takes turns with those of its host's flows to the same peer that do so too.
+    pub turns: bool,
     pub hops: bool,
     pub rtt: bool,
 }
@@ -42,6 +44,7 @@ impl Needs {
             dup_count: self.dup_count || other.dup_count,
             rate_request: self.rate_request || other.rate_request,
             told: self.told || other.told,
+            turns: self.turns || other.turns,
             hops: self.hops || other.hops,
             rtt: self.rtt || other.rtt,
         }

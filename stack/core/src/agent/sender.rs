@@ -23,6 +23,9 @@ pub trait SenderAgent: Debug + Send {
     fn on_path(&mut self, event: &PathEvent, view: &SendView<'_>) -> PathReaction;
     /// Pure; may only narrow (asserted).
     fn narrow(&self, now: Instant, view: &SendView<'_>, so_far: Allowance) -> Allowance;
+    /// Pure; of the owner alone. The train that only one of the flows to a peer shall have under way, named by where it
+    /// begins. Another name is another train, which others come before; without one the flow waits for nobody.
+    fn turn(&self, now: Instant, view: &SendView<'_>) -> Option<Seq>;
     /// What the segment that begins at `first` tells the peer; `allowed` is what the whole list left.
     fn note(&self, first: Seq, view: &SendView<'_>, allowed: &Allowance, note: &mut DataNote);
     /// The owner calls its window [`CWND_GAUGE`] and its threshold [`SSTHRESH_GAUGE`].
@@ -52,6 +55,7 @@ pub struct SendView<'a> {
     pub path: &'a Path,
     pub recovering: Option<Recovering>,
     pub asking: Asking,
+    pub turn: Turn,
     /// The application, not the window, limits what is in flight: growing cwnd now would prove nothing.
     pub app_limited: bool,
 }
@@ -65,6 +69,20 @@ pub enum Asking {
     Rate,
     /// By what is left of a train.
     Told,
+}
+
+/// Where a flow stands among those of the same host to the same peer that take turns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Turn {
+    /// It asks for none, and knows of no others.
+    #[default]
+    Free,
+    /// Nobody else asks.
+    Alone,
+    /// Another has it: no new data leaves.
+    Waiting,
+    /// Others wait for it to end.
+    Holding,
 }
 
 /// In `Fast`, PRR (or RFC 6582 inflation in the compatible profile) is what `so_far` starts from, and the owner

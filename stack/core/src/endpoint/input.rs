@@ -162,9 +162,9 @@ impl Endpoint {
     fn dispose(&mut self, now: Instant, slot: u32, incoming: &Incoming<'_>, disposition: Disposition) {
         match disposition {
             Disposition::Done => self.touch(now, slot),
-            Disposition::Forget => self.forget(slot),
+            Disposition::Forget => self.forget(now, slot),
             Disposition::Refuse if self.is_cookie_of_half_open(now, slot, incoming) => {
-                self.forget(slot);
+                self.forget(now, slot);
                 if let Err(reason) = self.take_stray(now, incoming, None) {
                     self.dropped(now, reason);
                 }

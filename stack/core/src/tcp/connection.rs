@@ -20,6 +20,7 @@ mod ingress;
 mod loss;
 mod negotiated;
 mod path_events;
+mod turns;
 mod window;
 
 use std::hash::{Hash, Hasher};
@@ -45,7 +46,7 @@ use super::scoreboard::Scoreboard;
 use super::send_buffer::SendBuffer;
 use super::senders::Senders;
 use super::timers::{Timer, Timers};
-use crate::agent::{Allowance, Asking, Count, Path, Recovering, SendView, Tunables};
+use crate::agent::{Allowance, Asking, Count, Path, Recovering, SendView, Tunables, Turn};
 use crate::trace::{StateName, TraceKind};
 use crate::wire::SourceRoute;
 use crate::{Instant, Moment, Seq};
@@ -203,6 +204,8 @@ struct Snd {
     timed: (Seq, Moment),
     /// What was agreed on, for the agents.
     asking: Asking,
+    /// Nothing where the owner of cwnd takes no turns.
+    turn: Option<Turn>,
     app_limited: bool,
     /// What the agents allowed when last asked, for the trace and for buffer tuning.
     last_allowed: u64,
@@ -467,6 +470,7 @@ fn send_view<'a>(snd: &Snd, path: &'a Path, board: &Scoreboard, recovery: &Recov
             Phase::AfterTimeout => Some(Recovering::AfterTimeout),
         },
         asking: snd.asking,
+        turn: snd.turn.unwrap_or_default(),
         app_limited: snd.app_limited,
     }
 }

@@ -81,6 +81,11 @@ impl Senders {
         so_far
     }
 
+    /// The owner's trains are the connection's.
+    pub(crate) fn turn(&self, now: Instant, view: &SendView<'_>) -> Option<Seq> {
+        self.0.first().and_then(|owner| owner.turn(now, view))
+    }
+
     pub(crate) fn note(&self, first: Seq, view: &SendView<'_>, allowed: &Allowance) -> DataNote {
         let mut note = DataNote::default();
         for agent in &self.0 {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Connection, Ecn, Events, Flow, Negotiated, Options, Origin, Rcv, Scale, Snd, Urges, window};
-use crate::agent::{Asking, HopSource, Needs, Path, ReceiverAgent, SenderAgent, Tunables};
+use crate::agent::{Asking, HopSource, Needs, Path, ReceiverAgent, SenderAgent, Tunables, Turn};
 use crate::tcp::config::{RttMeasure, TcpConfig};
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::AckLedger;
@@ -108,6 +108,7 @@ impl Connection {
         let config = opening.config;
         let senders = Senders::new(opening.senders);
         let tunables = tuned(&config, &senders);
+        let turn = senders.needs().turns.then_some(Turn::Free);
         let peer_ip = opening.flow.remote.ip();
         let discovery = if config.path_mtu_discovery { Discovery::On } else { Discovery::Off };
         let iss = opening.iss;
@@ -119,7 +120,7 @@ impl Connection {
             state: StateName::Closed,
             origin,
             closed: None,
-            snd: Snd::new(iss, config.send_buffer.initial, default_mss(&opening.flow)),
+            snd: Snd { turn, ..Snd::new(iss, config.send_buffer.initial, default_mss(&opening.flow)) },
             rcv: Rcv::new(config.recv_buffer.initial.max(1 << own_shift(&config))),
             peer: Negotiated::default(),
             ledger: AckLedger::new(opening.receiver, opening.shadows, config.ack_ceiling, config.ack_merge),
@@ -439,6 +440,7 @@ impl Snd {
             waiting_since: Moment::NEVER,
             timed: (iss, Moment::NEVER),
             asking: Asking::Never,
+            turn: None,
             app_limited: false,
             last_allowed: 0,
         }

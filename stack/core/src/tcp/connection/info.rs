@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{CloseReason, Connection, Flow};
-use crate::agent::{AgentSpecs, Allowance, CWND_GAUGE, Count, Path, SSTHRESH_GAUGE};
+use crate::agent::{AgentSpecs, Allowance, CWND_GAUGE, Count, Path, SSTHRESH_GAUGE, Turn};
 use crate::tcp::progress::BusyTime;
 use crate::tcp::recovery::Phase;
 use crate::tcp::timers::Timer;
@@ -96,6 +96,8 @@ pub struct Info {
     pub has_ecn: bool,
     pub window_scales: Option<(u8, u8)>,
     pub is_frozen: bool,
+    /// Among the flows to the same peer that send in turn.
+    pub turn: Turn,
     /// Probes since the window closed, or since the peer fell silent.
     pub probes: u8,
     pub since_last_sent: Option<Duration>,
@@ -181,6 +183,7 @@ impl Connection {
             has_ecn: self.peer.ecn,
             window_scales: self.peer.scale.map(|scale| (scale.snd, scale.rcv)),
             is_frozen: self.timers.deadline(Timer::Frozen).is_some(),
+            turn: self.snd.turn.unwrap_or_default(),
             probes: self.urges.window_probes_sent.max(self.urges.keep_alives_sent),
             since_last_sent: self.snd.last_sent_at.get().map(|at| now.since(at)),
             since_last_received: self.rcv.last_arrival.get().map(|at| now.since(at)),

@@ -116,7 +116,8 @@ impl Connection {
         if self.urges.tail_probe {
             return self.new_data(unsent.min(self.snd.mss), What::TailProbe);
         }
-        if self.is_held_until(allowed.new_from, now) || !self.has_credit() || self.is_resending() {
+        let is_held = self.waits_for_turn() || self.is_held_until(allowed.new_from, now);
+        if is_held || !self.has_credit() || self.is_resending() {
             return None;
         }
         if let Some(plan) = self.plan_mtu_probe(unsent, allowed) {

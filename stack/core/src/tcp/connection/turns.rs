@@ -1,0 +1,41 @@
+//! What a connection of an ensemble wants a turn for, and that it sends nothing new while another has it.
+
+use std::time::Duration;
+
+use super::Connection;
+use crate::agent::Turn;
+use crate::{Instant, Seq};
+
+/// A turn that ends too early lets two trains meet, one that ends too late holds up everybody else.
+const LEAST_TURN: Duration = Duration::from_secs(1);
+const MOST_TURN: Duration = Duration::from_secs(4);
+
+impl Connection {
+    /// Where it stands; nothing where its owner of cwnd takes no turns.
+    pub(crate) fn turn(&self) -> Option<Turn> {
+        self.snd.turn
+    }
+
+    pub(crate) fn set_turn(&mut self, turn: Turn) {
+        self.snd.turn = Some(turn);
+    }
+
+    pub(super) fn waits_for_turn(&self) -> bool {
+        self.snd.turn == Some(Turn::Waiting)
+    }
+
+    /// The train that it wants a turn for. Whoever could send nothing wants none.
+    pub(crate) fn wanted_turn(&self, now: Instant) -> Option<Seq> {
+        let may_send = self.state.is_synchronized()
+            && self.closed.is_none()
+            && !self.is_at_rest()
+            && !self.is_frozen()
+            && !self.is_blocked_by_window();
+        may_send.then(|| self.senders.turn(now, &self.send_view())).flatten()
+    }
+
+    /// Twice the RTO has room for a train, its ACK, and what is lost of it. Whatever the RTO, a turn ends.
+    pub(crate) fn longest_turn(&self) -> Duration {
+        (2 * self.rto()).clamp(LEAST_TURN, MOST_TURN)
+    }
+}
