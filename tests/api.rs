@@ -25,3 +25,5 @@ mod options;
 mod progress;
 #[path = "api/refusals.rs"]
 mod refusals;
+#[path = "api/turns.rs"]
+mod turns;

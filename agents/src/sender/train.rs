@@ -19,6 +19,9 @@
 //! trip is more than 0.9 gaps, as where nobody else sends, and kept if it brings more until it is less than 0.7. So
 //! it is from the beginning where the path holds more than 8 segments, as only wires do: then there may be a quarter
 //! more than those and a train in flight.
+//! With `turns`, the flows of a host to one peer send their trains in turn: the next one's leaves when the ACK of this
+//! one's is in, and none leaves the pause out. Who has no more than four segments to send, who takes a share by force,
+//! and who is on a path that holds more than 8 segments waits for nobody, and nobody waits for it.
 //! With `compete`, five trains in a row that meet more than 16 segments of others in the queue tell of flows that
 //! fill it: until less than 8 are left it does not wait, and keeps 0.8 times as many in flight as they have there. A
 //! segment counts as the least round trip, from five hops on as four hops' part of it.
@@ -28,6 +31,7 @@
 //! | span | time | 460ms | the longest train; a receiver holds its ACK for as long |
 //! | most | segments | 64 | the most segments of a train |
 //! | compete | switch | on | take a share by force where others keep a queue |
+//! | turns | switch | on | send trains in turn with the other flows of this host to the same peer |
 //!
 //! Deviations: a peer that can be asked in no way acknowledges by its own rule; a window of one train then slides over
 //! the data, paced alike. When routing says that the path's length has changed, all that was learnt is forgotten. The
@@ -42,7 +46,7 @@ use std::time::Duration;
 
 use hopwise_core::agent::{
     Acked, Allowance, Asking, CWND_GAUGE, Count, DataNote, Loss, LossKind, Needs, PathEvent, PathReaction,
-    Recovered, Reduction, SendView, SenderAgent, Sent, SentKind, Tunables,
+    Recovered, Reduction, SendView, SenderAgent, Sent, SentKind, Tunables, Turn,
 };
 use hopwise_core::{Instant, Seq, ignores};
 
@@ -75,6 +79,12 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
             Value::Switch(Switch::On),
             "take a share by force where others keep a queue",
         ),
+        Param::new(
+            "turns",
+            Form::Switch,
+            Value::Switch(Switch::On),
+            "send trains in turn with the other flows of this host to the same peer",
+        ),
     ],
     shorthand: None,
     make: Make::Owner(|args| Box::new(Train::new(args))),
@@ -102,6 +112,7 @@ const HELD: f64 = 1.25;
 pub struct Train {
     span_s: f64,
     most: u32,
+    takes_turns: bool,
     gap: Gap,
     pause: Pause,
     /// Segments of a train.
@@ -129,6 +140,7 @@ impl Train {
         Train {
             span_s: args.time("span").as_secs_f64(),
             most: args.count_u32("most"),
+            takes_turns: args.switch("turns") == Switch::On,
             gap: Gap::new(args.switch("compete") == Switch::On),
             pause: Pause::new(),
             segments: 1,
@@ -215,19 +227,22 @@ impl Train {
             self.gap.on_train(&Outcome { rtt_s, segments, lost: self.lost });
             self.segments = self.next_segments();
         }
-        self.weigh_pause(now, is_telling.then_some(sent.bytes));
+        self.weigh_pause(now, is_telling.then_some(sent.bytes), view.turn);
         (self.began, self.sent) = (Some(began), next);
         (self.lost, self.is_ambiguous, self.rtt) = (false, false, None);
     }
 
     /// `bytes`: of a train that was as long as it may be.
-    fn weigh_pause(&mut self, now: Instant, bytes: Option<u64>) {
+    fn weigh_pause(&mut self, now: Instant, bytes: Option<u64>, turn: Turn) {
         let before = self.pause.way();
         if self.gap.share().is_some() {
             // What others do would be taken for what the way is worth.
             return self.pause.on_break();
         }
-        if self.gap.is_starting() {
+        if matches!(turn, Turn::Waiting | Turn::Holding) {
+            // Whoever left the pause out would send into the next one's train.
+            self.pause.begin(Way::Waiting);
+        } else if self.gap.is_starting() {
             self.pause.begin(if self.gap.is_long() { Way::Flowing } else { Way::Waiting });
         } else if before == Way::Flowing && self.gap.is_short() && !self.gap.is_alone() {
             self.pause.begin(Way::Waiting);
@@ -267,7 +282,7 @@ fn hops_of(view: &SendView<'_>) -> Option<u8> {
 }
 
 impl SenderAgent for Train {
-    ignores!(on_dup_ack, turn);
+    ignores!(on_dup_ack);
 
     /// Trains are held for half a second, so that the timer is long as it is; doubled, it outlasts what it waits for.
     /// A path that is dead is not to be hammered: there it doubles in the end.
@@ -276,7 +291,7 @@ impl SenderAgent for Train {
     }
 
     fn needs(&self) -> Needs {
-        Needs { told: true, rate_request: true, rtt: true, ..Needs::default() }
+        Needs { told: true, rate_request: true, rtt: true, turns: self.takes_turns, ..Needs::default() }
     }
 
     fn on_sent(&mut self, sent: &Sent, view: &SendView<'_>) {
@@ -361,6 +376,19 @@ impl SenderAgent for Train {
             resend_from: so_far.resend_from.max(next),
             burst_bytes,
         }
+    }
+
+    /// Little goes at once. A probe that is alone in flight would keep the others from sending meanwhile, and a wire has
+    /// room for all of them.
+    fn turn(&self, _: Instant, view: &SendView<'_>) -> Option<Seq> {
+        let is_little = self.sent.bytes + view.unsent.bytes <= u64::from(FIRST_SEGMENTS) * mss_of(view);
+        let waits_for_nobody = !self.takes_turns
+            || view.asking == Asking::Never
+            || self.is_probing
+            || is_little
+            || self.gap.is_long()
+            || self.gap.share().is_some();
+        (!waits_for_nobody).then(|| self.began.unwrap_or(view.snd_nxt))
     }
 
     fn note(&self, first: Seq, view: &SendView<'_>, _: &Allowance, note: &mut DataNote) {

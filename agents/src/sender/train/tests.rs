@@ -1,3 +1,5 @@
+mod turns;
+
 use std::time::Duration;
 
 use hopwise_core::agent::{Asking, HopSource, LossKind, PathEvent, Recovered, SentKind};

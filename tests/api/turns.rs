@@ -1,0 +1,324 @@
+//! Flows of one host to one peer that send their trains in turn.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use hopwise::memory::{End, LINK};
+use hopwise_core::agent::Turn;
+use hopwise_core::endpoint::{AgentChoice, ConnId, ConnectOptions, ListenOptions, ListenerId};
+use hopwise_core::tcp::TcpConfig;
+use hopwise_core::wire::Flags;
+use hopwise_core::{Machine, Rx, Seq};
+use proptest::prelude::*;
+
+use super::net::{B, B2, Net, PORT, Sent, ms, pattern, secs, segment};
+
+/// A path that holds a few segments, as radios make it: where more fit trains are not waited for.
+const BITS_PER_SECOND: u64 = 2_000_000;
+const LITTLE: usize = 2_000;
+
+fn choice(senders: &str) -> AgentChoice {
+    AgentChoice { receiver: Some("train".into()), senders: Some(senders.into()), ..AgentChoice::default() }
+}
+
+/// Flows from A to B, and what B has got of each, by its port at A.
+struct Flows {
+    net: Net,
+    listener: ListenerId,
+    clients: Vec<ConnId>,
+    servers: Vec<ConnId>,
+    got: BTreeMap<u16, usize>,
+    /// Each flow always has more to send.
+    is_bulk: bool,
+}
+
+impl Flows {
+    fn new(tcp: &TcpConfig) -> Flows {
+        let mut net = Net::with_tcp(tcp);
+        for end in [End::A, End::B] {
+            net.world.path_from(end).bits_per_second = BITS_PER_SECOND;
+        }
+        let listener = net.listen(ListenOptions { agents: choice("[train]"), ..ListenOptions::default() });
+        Flows { net, listener, clients: Vec::new(), servers: Vec::new(), got: BTreeMap::new(), is_bulk: true }
+    }
+
+    fn of_trains(flows: usize) -> Flows {
+        let mut all = Flows::new(&TcpConfig::modern());
+        (0..flows).for_each(|_| {
+            all.open("[train]", B);
+        });
+        all
+    }
+
+    fn open(&mut self, senders: &str, to: std::net::IpAddr) -> ConnId {
+        let options = ConnectOptions { agents: choice(senders), ..ConnectOptions::default() };
+        let id = self.net.world.a.connect(self.net.now(), (to, PORT).into(), &options).expect("a route");
+        self.clients.push(id);
+        id
+    }
+
+    /// Lets time pass, while programs do what they have to.
+    fn run(&mut self, time: Duration) {
+        let Flows { net, listener, clients, servers, got, is_bulk } = self;
+        let (until, data, mut sink) = (net.now() + time, pattern(8192, 0), [0; 8192]);
+        net.world.run(until, |world| {
+            let now = world.now();
+            for id in clients.iter().filter(|_| *is_bulk) {
+                while world.a.send(now, *id, &data).is_ok_and(|taken| taken > 0) {}
+            }
+            while let Some(id) = world.b.accept(now, *listener) {
+                servers.push(id);
+            }
+            for id in servers.iter() {
+                while let Ok(len @ 1..) = world.b.recv(now, *id, &mut sink) {
+                    let port = world.b.info(now, *id).expect("still named").flow.remote.port();
+                    *got.entry(port).or_default() += len;
+                }
+            }
+            false
+        });
+    }
+
+    fn turn(&self, id: ConnId) -> Turn {
+        self.net.world.a.info(self.net.now(), id).expect("still named").turn
+    }
+
+    fn turns(&self) -> Vec<Turn> {
+        self.clients.iter().map(|id| self.turn(*id)).collect()
+    }
+
+    fn holder(&self) -> ConnId {
+        let mut holders = self.clients.iter().filter(|id| self.turn(**id) == Turn::Holding);
+        *holders.next().expect("somebody has the turn")
+    }
+
+    fn heal(&mut self) {
+        for end in [End::A, End::B] {
+            self.net.world.path_from(end).is_down = false;
+        }
+    }
+
+    fn port(&self, id: ConnId) -> u16 {
+        self.net.world.a.info(self.net.now(), id).expect("still named").flow.local.port()
+    }
+}
+
+fn count(turns: &[Turn], wanted: Turn) -> usize {
+    turns.iter().filter(|turn| **turn == wanted).count()
+}
+
+/// How many segments left while something of another flow was not yet acknowledged.
+fn overlaps(sent: &[Sent]) -> usize {
+    let (mut in_flight, mut overlaps) = (BTreeMap::<u16, (Seq, Seq)>::new(), 0);
+    for sent in sent {
+        let segment = sent.tcp();
+        if sent.from == End::A && !segment.payload.is_empty() {
+            let end = segment.seq + segment.payload.len() as u32;
+            overlaps += usize::from(
+                in_flight.iter().any(|(port, (una, nxt))| *port != segment.src_port && una < nxt),
+            );
+            let (_, nxt) = in_flight.entry(segment.src_port).or_insert((segment.seq, end));
+            *nxt = (*nxt).max(end);
+        } else if let Some((una, _)) = in_flight.get_mut(&segment.dst_port) {
+            *una = (*una).max(segment.ack);
+        }
+    }
+    overlaps
+}
+
+#[test]
+fn one_flow_at_a_time_has_a_train_under_way_and_all_carry_as_much() {
+    let mut flows = Flows::of_trains(4);
+    flows.run(secs(20));
+    flows.net.sent();
+    flows.got.clear();
+    for _ in 0..100 {
+        flows.run(ms(400));
+        let turns = flows.turns();
+        assert_eq!((count(&turns, Turn::Holding), count(&turns, Turn::Waiting)), (1, 3), "{turns:?}");
+    }
+    assert_eq!(overlaps(&flows.net.sent()), 0);
+    let (least, most) = (flows.got.values().min(), flows.got.values().max());
+    assert_eq!(flows.got.len(), 4);
+    assert!(10 * least.expect("flows") > 8 * most.expect("flows"), "{:?}", flows.got);
+}
+
+#[test]
+fn flows_that_take_no_turns_send_all_the_time() {
+    let mut flows = Flows::new(&TcpConfig::modern());
+    (0..3).for_each(|_| {
+        flows.open("[train:turns=off]", B);
+    });
+    flows.run(secs(20));
+    flows.net.sent();
+    flows.run(secs(5));
+    assert_eq!(flows.turns(), [Turn::Free; 3]);
+    assert!(overlaps(&flows.net.sent()) > 100);
+}
+
+#[test]
+fn flows_to_other_peers_and_of_other_agents_hold_nobody_up() {
+    let mut flows = Flows::new(&TcpConfig::modern());
+    for (senders, to) in [("[train]", B), ("[train]", B2), ("[newreno]", B)] {
+        flows.open(senders, to);
+    }
+    flows.run(secs(10));
+    assert_eq!(flows.turns()[..2], [Turn::Alone; 2]);
+    assert_eq!(flows.turns()[2], Turn::Free);
+}
+
+#[test]
+fn a_flow_that_is_left_alone_waits_no_more() {
+    let mut flows = Flows::of_trains(3);
+    flows.run(secs(10));
+    let now = flows.net.now();
+    let (holder, mut others) = (flows.holder(), flows.clients.clone());
+    others.retain(|id| *id != holder);
+    flows.net.world.a.abort(now, holder).expect("open");
+    flows.clients.clone_from(&others);
+    let next = flows.holder();
+    others.retain(|id| *id != next);
+    assert_eq!(flows.turn(others[0]), Turn::Waiting);
+    flows.net.world.a.abort(now, next).expect("open");
+    assert_eq!(flows.turn(others[0]), Turn::Alone);
+    flows.clients = others;
+    let before = flows.got.clone();
+    flows.run(secs(2));
+    let port = flows.port(flows.clients[0]);
+    assert!(flows.got[&port] > before[&port] + 100_000, "{before:?} {:?}", flows.got);
+}
+
+/// An exchange of single segments does not stand behind anybody's train.
+#[test]
+fn whoever_has_little_to_send_waits_for_nobody() {
+    let mut flows = Flows::of_trains(2);
+    flows.run(secs(10));
+    flows.is_bulk = false;
+    let id = flows.open("[train]", B);
+    flows.run(ms(500));
+    let (now, port) = (flows.net.now(), flows.port(id));
+    flows.net.world.a.send(now, id, &pattern(LITTLE, 1)).expect("open");
+    assert_eq!(flows.turn(id), Turn::Free);
+    // The queue of a train is before it, and no more.
+    flows.run(ms(150));
+    assert_eq!(flows.got.get(&port), Some(&LITTLE));
+}
+
+/// Bytes acknowledged one by one keep the retransmission timer from running out: the turn ends all the same.
+#[test]
+fn a_holder_whose_peer_keeps_it_busy_loses_its_turn() {
+    let mut flows = Flows::new(&TcpConfig { timestamps: false, ..TcpConfig::modern() });
+    (0..2).for_each(|_| {
+        flows.open("[train]", B);
+    });
+    flows.run(secs(10));
+    flows.net.world.path_from(End::B).is_down = true;
+    flows.run(ms(50));
+    let holder = flows.holder();
+    for _ in 0..45 {
+        if flows.turn(holder) == Turn::Waiting {
+            return;
+        }
+        let info = flows.net.world.a.info(flows.net.now(), holder).expect("open");
+        let (peer, us) = (info.flow.remote, info.flow.local);
+        let ack = segment(peer, us, Flags::ACK, info.rcv_nxt, info.snd_una + 1);
+        flows.net.world.a.handle_packet(flows.net.now(), &Rx::new(LINK, &ack));
+        flows.run(ms(100));
+    }
+    panic!("4 s are over, and it is still the holder's turn: {:?}", flows.turns());
+}
+
+#[test]
+fn a_flow_alone_sends_the_same_packets_with_turns_and_without() {
+    let packets = |senders: &str| {
+        let mut flows = Flows::new(&TcpConfig::modern());
+        flows.open(senders, B);
+        flows.run(secs(10));
+        flows.net.sent().into_iter().map(|sent| (sent.at, sent.packet)).collect::<Vec<_>>()
+    };
+    let (with, without) = (packets("[train]"), packets("[train:turns=off]"));
+    assert!(with.len() > 1_000 && with == without, "{} and {} packets", with.len(), without.len());
+}
+
+#[derive(Clone, Debug)]
+enum Act {
+    Waits(u64),
+    Sends {
+        flow: usize,
+        bytes: usize,
+    },
+    Closes(usize),
+    Aborts(usize),
+    /// Nothing gets through from now on, or all of it.
+    Cuts,
+    Heals,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    prop_oneof![
+        6 => prop_oneof![1..100u64, 1..3_000u64].prop_map(Act::Waits),
+        8 => (0..6usize, prop_oneof![1..3_000usize, 1..60_000usize])
+            .prop_map(|(flow, bytes)| Act::Sends { flow, bytes }),
+        1 => (0..6usize).prop_map(Act::Closes),
+        1 => (0..6usize).prop_map(Act::Aborts),
+        1 => Just(Act::Cuts),
+        2 => Just(Act::Heals),
+    ]
+}
+
+/// What came of each flow: bytes taken, and whether it was ended by force.
+fn play(flows: &mut Flows, acts: &[Act]) -> (Vec<usize>, Vec<bool>) {
+    let (mut taken, mut aborted) = (vec![0; flows.clients.len()], vec![false; flows.clients.len()]);
+    for act in acts {
+        let now = flows.net.now();
+        let a = &mut flows.net.world.a;
+        match *act {
+            Act::Waits(time) => flows.run(ms(time)),
+            Act::Sends { flow, bytes } => {
+                taken[flow] += a.send(now, flows.clients[flow], &pattern(bytes, flow)).unwrap_or(0);
+            }
+            // An end that was ended before knows its name no more.
+            Act::Closes(flow) => {
+                let _ = a.close(now, flows.clients[flow]);
+            }
+            Act::Aborts(flow) => aborted[flow] |= a.abort(now, flows.clients[flow]).is_ok(),
+            Act::Cuts => flows.net.cut(),
+            Act::Heals => flows.heal(),
+        }
+    }
+    (taken, aborted)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Whatever flows do and the path does to them, each turn ends and everything arrives. (That there is one holder,
+    /// and that all others wait, is asserted wherever a turn changes.)
+    #[test]
+    fn turns_starve_nobody(
+        acts in prop::collection::vec(act(), 1..60),
+        loss_ppm in prop_oneof![Just(0), 0..100_000u32],
+    ) {
+        let mut flows = Flows::of_trains(6);
+        flows.is_bulk = false;
+        flows.net.world.path_from(End::A).loss_ppm = loss_ppm;
+        flows.run(secs(2));
+        let ports: Vec<_> = flows.clients.iter().map(|id| flows.port(*id)).collect();
+        let (taken, aborted) = play(&mut flows, &acts);
+        flows.heal();
+        flows.run(secs(300));
+        for ((port, taken), is_aborted) in ports.iter().zip(&taken).zip(&aborted) {
+            let got = flows.got.get(port).copied().unwrap_or(0);
+            prop_assert!(*is_aborted || got == *taken, "{port}: {got} of {taken}");
+        }
+        let now = flows.net.now();
+        for id in flows.clients.clone() {
+            let _ = flows.net.world.a.close(now, id);
+        }
+        for id in flows.servers.clone() {
+            let _ = flows.net.world.b.close(now, id);
+        }
+        flows.run(secs(300));
+        prop_assert_eq!((flows.net.world.a.connections(), flows.net.world.next_at()), (0, None));
+    }
+}
