@@ -1,0 +1,204 @@
+use super::*;
+
+fn train(rtt_ms: f64, segments: f64) -> Outcome {
+    Outcome { rtt_s: Some(rtt_ms / 1_000.0), segments, lost: false }
+}
+
+fn begun(rtt_ms: f64) -> Gap {
+    let mut gap = Gap::new(false);
+    gap.on_train(&train(rtt_ms, 1.0));
+    gap
+}
+
+fn steady(rtt_ms: f64, lowered: u32) -> Gap {
+    let mut gap = begun(rtt_ms);
+    (0..lowered).for_each(|_| gap.on_train(&train(rtt_ms, 1.0)));
+    gap.on_train(&train(rtt_ms + FULL_SEGMENTS * 1_000.0 * gap.seconds + 0.001, 1e9));
+    assert!(!gap.is_starting());
+    gap
+}
+
+#[test]
+fn the_first_round_trip_is_the_gap_and_each_further_train_is_quicker() {
+    let mut gap = begun(64.0);
+    assert_eq!(gap.seconds(), 0.064);
+    gap.on_train(&train(64.0, 2.0));
+    assert_eq!(gap.seconds(), 0.048);
+    gap.on_train(&Outcome { rtt_s: None, segments: 2.0, lost: false });
+    assert_eq!(gap.seconds(), 0.048, "a train without a round trip proves nothing");
+}
+
+/// The queue that a train left is what it was too quick by.
+#[test]
+fn the_beginning_ends_at_the_rate_that_the_path_showed() {
+    let mut gap = begun(64.0);
+    (0..3).for_each(|_| gap.on_train(&train(64.0, 4.0)));
+    assert!((gap.seconds() - 0.027).abs() < 1e-9);
+    gap.on_train(&train(64.0 + 160.0, 16.0));
+    assert!(!gap.is_starting());
+    assert!((gap.seconds - 0.037).abs() < 1e-9, "{gap:?}");
+    let mut lost = begun(64.0);
+    lost.on_train(&Outcome { lost: true, ..train(64.0, 1.0) });
+    assert!(!lost.is_starting() && (lost.seconds - 0.064 * 1.1).abs() < 1e-9, "{lost:?}");
+}
+
+#[test]
+fn a_step_is_small_and_down_is_smaller_than_up() {
+    let mut gap = steady(64.0, 4);
+    let before = gap.seconds;
+    gap.on_train(&train(64.0, 1.0));
+    assert!((gap.seconds / before - 0.98).abs() < 1e-9, "{gap:?}");
+    let before = gap.seconds;
+    gap.on_train(&train(10_000.0, 1.0));
+    assert!((gap.seconds / before - 1.15).abs() < 1e-9, "{gap:?}");
+    let before = gap.seconds;
+    gap.on_train(&Outcome { rtt_s: None, segments: 1.0, lost: true });
+    assert_eq!(gap.seconds, before, "whose fault it was is not known");
+}
+
+/// A link that fades loses segments whatever the gap: slower would be slower and nothing else.
+#[test]
+fn a_loss_beside_a_short_round_trip_slows_nothing_down() {
+    let mut gap = steady(64.0, 4);
+    let before = gap.seconds;
+    (0..50).for_each(|_| gap.on_train(&Outcome { lost: true, ..train(64.0, 10.0) }));
+    assert_eq!(gap.seconds, before);
+    gap.on_train(&Outcome { lost: true, ..train(64.0 + 20.0 * 1_000.0 * before, 10.0) });
+    assert!(gap.seconds > before * 1.03, "{gap:?}");
+}
+
+#[test]
+fn each_way_has_a_gap_of_its_own() {
+    let mut gap = steady(64.0, 4);
+    let waiting = gap.seconds;
+    gap.turn(Way::Flowing);
+    assert_eq!(gap.seconds, waiting, "as a beginning");
+    (0..9).for_each(|_| gap.on_train(&train(64.0, 99.0)));
+    assert!(gap.seconds < 0.5 * waiting, "a tenth quicker each time: {gap:?}");
+    let flowing = gap.seconds;
+    gap.turn(Way::Waiting);
+    assert_eq!(gap.seconds, waiting);
+    gap.turn(Way::Flowing);
+    assert_eq!(gap.seconds, flowing);
+}
+
+/// The queue of a wire answers a round trip later: what it grew by says how much too quick the last train was.
+#[test]
+fn a_flowing_gap_settles_where_a_wire_serves() {
+    let mut gap = begun(100.0);
+    gap.turn(Way::Flowing);
+    let (service_s, mut queue_s, mut late) = (0.002, 0.0_f64, [0.1; 3]);
+    for _ in 0..300 {
+        late = [late[1], late[2], 0.1 + queue_s];
+        gap.on_train(&train(late[0] * 1_000.0, 16.0));
+        queue_s = (queue_s + 16.0 * (service_s - gap.seconds)).clamp(0.0, 0.2);
+    }
+    assert!((gap.seconds / service_s - 1.0).abs() < 0.1, "{gap:?}");
+}
+
+/// Whoever comes last measures the others' queue; only the handshake was before it.
+#[test]
+fn the_least_round_trip_is_no_longer_than_two_and_a_half_handshakes() {
+    let mut gap = Gap::new(false);
+    gap.hear_path(None, Some(Duration::from_millis(20)));
+    gap.on_train(&train(900.0, 1.0));
+    assert_eq!(gap.base_s(), 0.05);
+}
+
+/// With two hundred milliseconds between segments on a path of sixty, one flow more or less is no danger.
+#[test]
+fn a_gap_far_above_its_place_comes_down_quicker() {
+    let mut gap = Gap { seconds: 0.2, ..steady(60.0, 3) };
+    gap.on_train(&train(60.0, 2.0));
+    assert!((gap.seconds / 0.2 - 0.925).abs() < 1e-9, "{gap:?}");
+}
+
+#[test]
+fn a_path_is_noisy_when_hardly_a_train_finds_it_empty() {
+    let mut gap = steady(64.0, 4);
+    (0..40).for_each(|_| gap.on_train(&train(65.0, 20.0)));
+    assert!(!gap.is_noisy());
+    (0..40).for_each(|_| gap.on_train(&train(84.0, 20.0)));
+    assert!(gap.is_noisy());
+    gap.turn(Way::Flowing);
+    (0..40).for_each(|_| gap.on_train(&train(64.0, 20.0)));
+    assert!(gap.is_noisy(), "who does not wait cannot tell");
+}
+
+/// Two flows with different gaps see one queue, and meet.
+#[test]
+fn flows_of_one_path_come_to_one_gap() {
+    let (mut quick, mut slow) = (steady(60.0, 5), steady(60.0, 2));
+    assert!(slow.seconds > 2.0 * quick.seconds);
+    for _ in 0..400 {
+        let rate = 1.0 / quick.seconds + 1.0 / slow.seconds;
+        // A queue stands for as long as both together are quicker than 20 ms a segment.
+        let rtt_ms = 60.0 + 400.0 * (rate * 0.02 - 0.9).max(0.0);
+        quick.on_train(&train(rtt_ms, (0.46 / quick.seconds).floor()));
+        slow.on_train(&train(rtt_ms, (0.46 / slow.seconds).floor()));
+    }
+    assert!(slow.seconds / quick.seconds < 1.1, "{quick:?} {slow:?}");
+}
+
+#[test]
+fn round_trips_of_nothing_and_of_minutes_leave_a_gap_within_its_bounds() {
+    let mut gap = begun(0.0);
+    assert_eq!(gap.seconds(), LEAST_S);
+    (0..99).for_each(|_| gap.on_train(&train(0.0, 64.0)));
+    assert_eq!(gap.seconds(), LEAST_S);
+    (0..99).for_each(|_| gap.on_train(&train(600_000.0, 1.0)));
+    assert!(gap.seconds > LEAST_S && gap.seconds <= MOST_S && gap.seconds.is_finite(), "{gap:?}");
+    let gap = begun(600_000.0);
+    assert_eq!(gap.seconds(), MOST_S);
+}
+
+/// Ten hops of 6 ms: a segment comes out of such a path every 24 ms.
+#[test]
+fn beside_a_queue_that_others_fill_it_takes_a_share_and_then_goes_on_from_there() {
+    let mut gap = Gap { crowd: Some(Crowd::default()), ..steady(60.0, 3) };
+    gap.hear_path(Some(10), Some(Duration::from_millis(30)));
+    (0..5).for_each(|_| gap.on_train(&train(60.0 + 40.0 * 24.0, 3.0)));
+    let share = gap.share().expect("a crowd");
+    assert!((share - 0.8 * 37.0).abs() < 0.1, "{gap:?}");
+    assert!((gap.seconds - gap.smoothed_s / share).abs() < 1e-9);
+    let before = gap.seconds;
+    gap.on_train(&Outcome { rtt_s: None, segments: 9.0, lost: true });
+    assert_eq!(gap.seconds, before, "others lose segments there too");
+    (0..40).for_each(|_| gap.on_train(&train(70.0, 20.0)));
+    assert_eq!(gap.share(), None);
+    assert!(gap.seconds < 0.06, "{gap:?}");
+}
+
+/// So many segments queue where many flows of the own kind share a path.
+#[test]
+fn a_queue_of_its_own_kind_is_no_crowd() {
+    let mut gap = Gap { crowd: Some(Crowd::default()), ..steady(60.0, 3) };
+    gap.hear_path(Some(10), Some(Duration::from_millis(30)));
+    (0..200).for_each(|_| gap.on_train(&train(60.0 + 12.0 * 24.0, 6.0)));
+    assert_eq!(gap.share(), None);
+    let mut gentle = steady(60.0, 3);
+    (0..200).for_each(|_| gentle.on_train(&train(6_000.0, 6.0)));
+    assert_eq!(gentle.share(), None, "compete=off");
+}
+
+/// Another flow to the same peer makes routing say once more what it knows.
+#[test]
+fn a_path_of_the_same_length_is_the_same() {
+    let mut gap = steady(60.0, 3);
+    gap.hear_path(Some(4), None);
+    let before = gap.seconds();
+    gap.hear_change(Some(4));
+    gap.hear_change(None);
+    assert_eq!((gap.seconds(), gap.base_s()), (before, 0.06));
+}
+
+#[test]
+fn another_path_is_learnt_from_its_first_round_trip() {
+    let mut gap = steady(60.0, 3);
+    let before = gap.seconds();
+    gap.hear_path(Some(4), None);
+    gap.hear_change(Some(5));
+    assert_eq!(gap.seconds(), before);
+    gap.on_train(&train(200.0, 1.0));
+    assert_eq!((gap.seconds(), gap.base_s()), (0.2, 0.2));
+}
