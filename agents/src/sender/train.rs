@@ -17,8 +17,10 @@
 //! sent for a while without waiting, two in flight and 24 segments of queue let be; that is kept as long as it brings
 //! 2 % more and hardly a train loses anything. Up to three hops it is tried, with 4 segments, where the least round
 //! trip is more than 0.9 gaps, as where nobody else sends, and kept if it brings more until it is less than 0.7. So
-//! it is from the beginning where the path holds more than 8 segments, as only wires do: then there may be a quarter
-//! more than those and a train in flight.
+//! it is from the beginning where the path holds more than 8 segments, as only wires do (of three hops and less, more
+//! than 5): then there may be a quarter more than those and a train in flight, trains are short enough for that to fit
+//! into the peer's window, or a third of it, and the gap moves the less, the more trains are on the way. A loss there
+//! leaves room for 0.7 of the segments that were queued, a tenth more with each train, and brings no pause back.
 //! With `turns`, the flows of a host to one peer send their trains in turn: the next one's leaves when the ACK of this
 //! one's is in, and none leaves the pause out. Who has no more than four segments to send, who takes a share by force,
 //! and who is on a path that holds more than 8 segments waits for nobody, and nobody waits for it.
@@ -186,6 +188,15 @@ impl Train {
         }
     }
 
+    /// The end of the train under way, as far as its ACK tells. Those that fill a long path left when trains had another
+    /// length: an ACK for most of one is for all of it.
+    fn end_told(&self, began: Seq, view: &SendView<'_>) -> Seq {
+        let end = self.end_of(began, view);
+        let is_most = 2 * u64::from(view.snd_una.bytes_since(began)) > u64::from(end.bytes_since(began));
+        let is_filled = self.pause.way() == Way::Flowing && self.gap.is_long();
+        if is_filled && is_most { end.min(view.snd_una) } else { end }
+    }
+
     /// The end of the train that `first` is in: this one's, or that of one which follows before this one's ACK is in.
     fn end_after(&self, first: Seq, began: Seq, view: &SendView<'_>) -> Seq {
         let mut end = self.end_of(began, view);
@@ -225,21 +236,21 @@ impl Train {
             let rtt_s = self.rtt.filter(|_| is_telling).map(|rtt| rtt.as_secs_f64());
             let segments = f64::from(sent.segments.max(1));
             self.gap.on_train(&Outcome { rtt_s, segments, lost: self.lost });
-            self.segments = self.next_segments();
+            self.segments = self.next_segments(view);
         }
-        self.weigh_pause(now, is_telling.then_some(sent.bytes), view.turn);
+        self.weigh_pause(now, is_telling.then_some(sent.bytes), view);
         (self.began, self.sent) = (Some(began), next);
         (self.lost, self.is_ambiguous, self.rtt) = (false, false, None);
     }
 
     /// `bytes`: of a train that was as long as it may be.
-    fn weigh_pause(&mut self, now: Instant, bytes: Option<u64>, turn: Turn) {
+    fn weigh_pause(&mut self, now: Instant, bytes: Option<u64>, view: &SendView<'_>) {
         let before = self.pause.way();
         if self.gap.share().is_some() {
             // What others do would be taken for what the way is worth.
             return self.pause.on_break();
         }
-        if matches!(turn, Turn::Waiting | Turn::Holding) {
+        if matches!(view.turn, Turn::Waiting | Turn::Holding) {
             // Whoever left the pause out would send into the next one's train.
             self.pause.begin(Way::Waiting);
         } else if self.gap.is_starting() {
@@ -247,13 +258,14 @@ impl Train {
         } else if before == Way::Flowing && self.gap.is_short() && !self.gap.is_alone() {
             self.pause.begin(Way::Waiting);
         } else if let Some(bytes) = bytes {
-            self.pause.on_train(now, bytes, self.lost, self.worth());
+            // What a long path loses was too much for a queue, and says nothing of overload on the air.
+            self.pause.on_train(now, bytes, self.lost && !self.gap.is_long(), self.worth());
         } else {
             self.pause.on_break();
         }
         if self.pause.way() != before {
             self.gap.turn(self.pause.way());
-            self.segments = self.next_segments();
+            self.segments = self.next_segments(view);
         }
     }
 
@@ -269,11 +281,22 @@ impl Train {
         is_open.then_some(if is_short { SHORT_WORTH } else { WORTH })
     }
 
-    fn next_segments(&self) -> u32 {
+    fn next_segments(&self, view: &SendView<'_>) -> u32 {
         let gap_s = self.gap.seconds();
         let fit = if gap_s > 0.0 { (self.span_s / gap_s) as u32 } else { 1 };
         let most = if self.gap.is_starting() { self.segments.saturating_mul(2) } else { u32::MAX };
-        fit.clamp(1, self.most).min(most)
+        fit.clamp(1, self.most).min(most).min(self.beside_the_path(view))
+    }
+
+    /// A train that follows another one has to fit into the peer's window beside what a long path holds: who fills the
+    /// window with one train waits for its ACK after all.
+    fn beside_the_path(&self, view: &SendView<'_>) -> u32 {
+        if self.pause.way() == Way::Waiting || !self.gap.is_long() {
+            return u32::MAX;
+        }
+        let window = view.snd_wnd / view.mss.max(1);
+        let held = (HELD * self.gap.ratio() + self.gap.room()) as u32;
+        window.saturating_sub(held).max(window / 3).max(1)
     }
 }
 
@@ -320,7 +343,7 @@ impl SenderAgent for Train {
         self.is_probing &= acked.newly.bytes == 0;
         let Some(began) = self.began else { return };
         self.gap.hear_path(hops_of(view), view.path.rtt.min);
-        let end = self.end_of(began, view);
+        let end = self.end_told(began, view);
         let is_over = end <= view.snd_una || self.has_asked && view.snd_una == view.snd_nxt;
         // An ACK that was asked for, or that tells of a hole, was held by nobody. Who is not asked holds every second
         // one: then the least says most.

@@ -6,7 +6,7 @@ use super::crowd::Crowd;
 use super::pause::Way;
 
 /// Nothing is sent faster: a driver's clock is no finer.
-const LEAST_S: f64 = 0.0001;
+const LEAST_S: f64 = 0.00005;
 const MOST_S: f64 = 2.0;
 /// A path without delay would divide by nothing.
 const LEAST_BASE_S: f64 = 1e-6;
@@ -34,8 +34,15 @@ const FLOWING_QUEUE: f64 = 24.0;
 const SHORT_QUEUE: f64 = 4.0;
 const GROWTH_GAIN: f64 = 0.5;
 const FLOWING_DOWN: f64 = 0.1;
+/// Where a wire loses segments its queue is full: of what was queued then, so much may be queued from there on, a
+/// little more with each train that loses none.
+const LOSS_LEAVES: f64 = 0.7;
+const ROOM_GROWS: f64 = 0.1;
+const LEAST_ROOM: f64 = 2.0;
 /// A path that holds more segments than this is longer than radios alone make it.
 const LONG: f64 = 8.0;
+/// So is one of a few hops that holds more than this, once its gap is no guess.
+const LONG_FOR_FEW_HOPS: f64 = 5.0;
 /// A train is calm when so many segments queue at its end, or fewer.
 const CALM: f64 = 0.35;
 /// From so many hops on the first ones are free again while the last ones are still in use.
@@ -83,6 +90,8 @@ pub(super) struct Gap {
     way: Way,
     /// The gap of the other way, when it was last gone.
     others_s: Option<f64>,
+    /// Segments that may queue on a long path without pauses.
+    room: f64,
     /// The round trip of the train before.
     last_s: Option<f64>,
     /// The share of calm trains among those that waited.
@@ -102,6 +111,7 @@ impl Gap {
             least_s: None,
             way: Way::Waiting,
             others_s: None,
+            room: FLOWING_QUEUE,
             last_s: None,
             calm: 1.0,
         }
@@ -114,12 +124,17 @@ impl Gap {
 
     /// Longer than radios alone make a path.
     pub(super) fn is_long(&self) -> bool {
-        self.ratio() > LONG
+        let is_known = self.phase == Phase::Steady && self.has_few_hops();
+        self.ratio() > if is_known { LONG_FOR_FEW_HOPS } else { LONG }
+    }
+
+    fn has_few_hops(&self) -> bool {
+        self.hops.is_some_and(|hops| hops <= SHORT_HOPS)
     }
 
     /// Where a pause costs more than it brings, for whoever is alone.
     pub(super) fn is_short(&self) -> bool {
-        self.hops.is_some_and(|hops| hops <= SHORT_HOPS) && !self.is_long()
+        self.has_few_hops() && !self.is_long()
     }
 
     /// Nobody else sends: the gap is what the empty path takes. It is more where others send, too.
@@ -132,10 +147,19 @@ impl Gap {
         self.base_s / self.seconds.max(LEAST_S)
     }
 
-    /// Each way has a gap of its own.
+    /// Segments that may queue on a long path without pauses.
+    pub(super) fn room(&self) -> f64 {
+        self.room
+    }
+
+    /// Each way has a gap of its own, but on a long path, where the gap is what its narrowest part takes.
     pub(super) fn turn(&mut self, way: Way) {
         if self.way != way {
+            let is_long = self.is_long();
             self.way = way;
+            if is_long {
+                return;
+            }
             let seconds = self.others_s.replace(self.seconds).unwrap_or(self.seconds);
             self.seconds = seconds;
         }
@@ -260,9 +284,22 @@ impl Gap {
         }
     }
 
+    fn make_room(&mut self, train: &Outcome, weight: f64) {
+        if train.lost {
+            let queued = train.rtt_s.map_or(self.room, |rtt_s| (rtt_s - self.base_s) / self.seconds);
+            self.room = (LOSS_LEAVES * self.room.min(queued)).max(LEAST_ROOM);
+        } else {
+            self.room = (self.room + ROOM_GROWS * weight).min(FLOWING_QUEUE);
+        }
+    }
+
     /// All flows of a path see the same queue, and a gap for which this much may queue: so all come to the same gap.
     fn steer(&mut self, train: &Outcome) {
         let gap_s = self.seconds;
+        let weight = self.weight(train);
+        if self.way == Way::Flowing && self.is_long() {
+            self.make_room(train, weight);
+        }
         let ratio = QUEUE_FACTOR * gap_s / self.base_s;
         let (may_queue, most_down) = match self.way {
             Way::Waiting => {
@@ -270,12 +307,14 @@ impl Gap {
                 (queue, MOST_DOWN + DOWN_BY_QUEUE * (queue - LEAST_QUEUE))
             }
             Way::Flowing if self.is_short() => (SHORT_QUEUE, FLOWING_DOWN),
+            Way::Flowing if self.is_long() => (self.room, FLOWING_DOWN),
             Way::Flowing => (FLOWING_QUEUE, FLOWING_DOWN),
         };
-        let weight = self.weight(train);
+        // The queue answers after a round trip: who makes good as much with each train that fits into one swings.
+        let (of_queue, of_growth) = if self.is_long() { (weight * weight, weight) } else { (weight, 1.0) };
         let mut change = train.rtt_s.map_or(0.0, |rtt_s| {
-            let off_s = GAIN * weight * (rtt_s - self.base_s - may_queue * gap_s);
-            (off_s + self.growth_s(rtt_s)) / train.segments
+            let off_s = GAIN * of_queue * (rtt_s - self.base_s - may_queue * gap_s);
+            (off_s + of_growth * self.growth_s(rtt_s)) / train.segments
         });
         if train.lost {
             // Beside a round trip that is short enough it was the air, not a queue; without one nothing is known.

@@ -276,6 +276,8 @@ fn a_lost_syn_is_no_loss() {
 fn trains_go_on_where_numbers_wrap_and_segments_change_their_size() {
     let mut bench = bench();
     bench.snd_una = Seq(u32::MAX - 2_000);
+    // Nobody here heeds the window, and sixteen hundred segments of 9000 bytes are ahead in the end.
+    bench.snd_wnd = 100_000_000;
     for mss in [1_000, 1_460, 536, 9_000, 48] {
         bench.mss = mss;
         for _ in 0..6 {
@@ -317,7 +319,7 @@ fn acks_that_come_too_early_open_no_more_than_the_longest_train() {
         assert!((1..=128).contains(&sent), "{sent}");
         bench.ack(bench.flight.segments);
     }
-    assert_eq!((segments(&bench), gap_us(&bench)), (64, 100));
+    assert_eq!((segments(&bench), gap_us(&bench)), (64, 50));
 }
 
 #[test]
@@ -413,7 +415,7 @@ proptest! {
             suffer(&mut bench, event);
             let gap_us = gap_us(&bench);
             prop_assert!(gap_us <= 2_000_000);
-            let held = bench.gauge("least_rtt_us").unwrap_or(0) * 5 / 4 / gap_us.max(100) + 1;
+            let held = bench.gauge("least_rtt_us").unwrap_or(0) * 5 / 4 / gap_us.max(50) + 1;
             let most = 64 + held.max(64);
             let allowed = bench.allowed();
             prop_assert!(allowed.flight_bytes <= most * u64::from(bench.mss), "{allowed:?} of {most}");
@@ -436,4 +438,45 @@ fn the_handshake_tells_with_what_to_begin() {
         (1_350, 8),
         "0.6 of 30 ms, a quarter quicker"
     );
+}
+
+/// A path on which nothing ever queues, as long as a wire.
+fn wire(snd_wnd: u32) -> Bench {
+    let mut bench = bench();
+    bench.snd_wnd = snd_wnd;
+    (0..60).for_each(|_| drop(train(&mut bench)));
+    assert!(bench.allowed_segments() > segments(&bench), "it does not wait");
+    bench
+}
+
+/// Half of such a window for one train, and the next one would wait for its ACK.
+#[test]
+fn trains_that_follow_each_other_leave_room_for_each_other_in_a_window() {
+    assert_eq!(segments(&wire(65_000)), 21);
+    assert_eq!(segments(&wire(10_000_000)), 64);
+}
+
+#[test]
+fn what_a_wire_loses_brings_no_pause_back() {
+    let mut bench = wire(10_000_000);
+    for _ in 0..40 {
+        bench.send(64);
+        bench.lose(LossKind::Fast);
+        bench.recover(Recovered::Full);
+        bench.ack(64);
+    }
+    assert!(bench.allowed_segments() > segments(&bench));
+}
+
+/// Trains that are on the way have the length that they left with.
+#[test]
+fn where_trains_follow_each_other_an_ack_for_most_of_one_ends_it() {
+    let mut bench = wire(10_000_000);
+    bench.path.rtt.smoothed = Some(RTT * 2);
+    let before = gap_us(&bench);
+    bench.send(128);
+    bench.ack(32);
+    assert_eq!(gap_us(&bench), before, "half of it");
+    bench.ack(1);
+    assert!(gap_us(&bench) > before);
 }

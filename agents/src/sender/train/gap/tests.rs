@@ -202,3 +202,68 @@ fn another_path_is_learnt_from_its_first_round_trip() {
     gap.on_train(&train(200.0, 1.0));
     assert_eq!((gap.seconds(), gap.base_s()), (0.2, 0.2));
 }
+
+/// A hundred milliseconds at two milliseconds a segment, without pauses.
+fn filled() -> Gap {
+    let mut gap = Gap { seconds: 0.002, ..steady(100.0, 3) };
+    gap.turn(Way::Flowing);
+    assert!(gap.is_long() && gap.seconds == 0.002);
+    gap
+}
+
+/// Four trains are on the way before the first one's round trip is known.
+#[test]
+fn a_gap_does_not_swing_where_a_wire_holds_several_trains() {
+    let mut gap = Gap { seconds: 0.0017, ..steady(400.0, 3) };
+    gap.turn(Way::Flowing);
+    let (service_s, mut queue_s, mut late) = (0.0016, 0.0_f64, [0.4; 4]);
+    let mut is_empty = false;
+    for nth in 0..600 {
+        late = [late[1], late[2], late[3], 0.4 + queue_s];
+        gap.on_train(&train(late[0] * 1_000.0, 64.0));
+        queue_s = (queue_s + 64.0 * (service_s - gap.seconds)).max(0.0);
+        is_empty |= nth > 300 && queue_s == 0.0;
+    }
+    assert!(!is_empty, "{gap:?}");
+}
+
+/// A queue that overflows at ten segments shall not be offered twenty-four again and again.
+#[test]
+fn what_a_long_path_loses_leaves_less_room_for_a_while() {
+    let mut gap = filled();
+    gap.on_train(&Outcome { lost: true, ..train(120.0, 16.0) });
+    assert!((gap.room() - 7.0).abs() < 1e-9, "{gap:?}");
+    let before = gap.seconds;
+    gap.on_train(&train(120.0, 16.0));
+    assert!(gap.seconds > before, "ten of seven: {gap:?}");
+    (0..2_000).for_each(|_| gap.on_train(&train(100.0 + 7_000.0 * gap.seconds, 64.0)));
+    assert_eq!(gap.room(), FLOWING_QUEUE);
+    let mut flooded = filled();
+    (0..99).for_each(|_| flooded.on_train(&Outcome { lost: true, ..train(100.0, 16.0) }));
+    assert_eq!(flooded.room(), LEAST_ROOM);
+}
+
+/// What a wire takes for a segment it takes with and without pauses.
+#[test]
+fn on_a_long_path_both_ways_have_one_gap() {
+    let mut gap = filled();
+    (0..5).for_each(|_| gap.on_train(&train(110.0, 64.0)));
+    let before = gap.seconds;
+    assert!(before < 0.002);
+    gap.turn(Way::Waiting);
+    assert_eq!(gap.seconds, before);
+}
+
+/// A radio carries one segment after the other: three hops hold no six of them, and nine may.
+#[test]
+fn how_many_segments_make_a_path_long_depends_on_its_hops() {
+    let of = |hops| {
+        let mut gap = Gap { seconds: 0.01, ..steady(60.0, 3) };
+        gap.hear_path(hops, None);
+        gap.is_long()
+    };
+    assert_eq!([of(Some(3)), of(Some(9)), of(None)], [true, false, false]);
+    let mut guessed = Gap { seconds: 0.01, base_s: 0.06, ..begun(60.0) };
+    guessed.hear_path(Some(3), None);
+    assert!(!guessed.is_long(), "the beginning tries gaps that no radio serves");
+}
