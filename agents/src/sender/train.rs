@@ -188,8 +188,8 @@ impl Train {
         }
     }
 
-    /// The end of the train under way, as far as its ACK tells. Those that fill a long path left when trains had another
-    /// length: an ACK for most of one is for all of it.
+    /// The end of the train under way, as far as its ACK tells. Those that fill a long path left when trains had
+    /// another length: an ACK for most of one is for all of it.
     fn end_told(&self, began: Seq, view: &SendView<'_>) -> Seq {
         let end = self.end_of(began, view);
         let is_most = 2 * u64::from(view.snd_una.bytes_since(began)) > u64::from(end.bytes_since(began));
@@ -401,8 +401,8 @@ impl SenderAgent for Train {
         }
     }
 
-    /// Little goes at once. A probe that is alone in flight would keep the others from sending meanwhile, and a wire has
-    /// room for all of them.
+    /// Little goes at once. A probe that is alone in flight would keep the others from sending meanwhile, and a wire
+    /// has room for all of them.
     fn turn(&self, _: Instant, view: &SendView<'_>) -> Option<Seq> {
         let is_little = self.sent.bytes + view.unsent.bytes <= u64::from(FIRST_SEGMENTS) * mss_of(view);
         let waits_for_nobody = !self.takes_turns
