@@ -23,7 +23,7 @@
 //! leaves room for 0.7 of the segments that were queued, a tenth more with each train, and brings no pause back.
 //! With `turns`, the flows of a host to one peer send their trains in turn: the next one's leaves when the ACK of this
 //! one's is in, and none leaves the pause out. Who has no more than four segments to send, who takes a share by force,
-//! and who is on a path that holds more than 8 segments waits for nobody, and nobody waits for it.
+//! and who is on a path as long as a wire waits for nobody, and nobody waits for it.
 //! With `compete`, five trains in a row that meet more than 16 segments of others in the queue tell of flows that
 //! fill it: until less than 8 are left it does not wait, and keeps 0.8 times as many in flight as they have there. A
 //! segment counts as the least round trip, from five hops on as four hops' part of it.
@@ -401,8 +401,7 @@ impl SenderAgent for Train {
         }
     }
 
-    /// Little goes at once. A probe that is alone in flight would keep the others from sending meanwhile, and a wire
-    /// has room for all of them.
+    /// Little goes at once. A probe would keep the others from sending until its ACK is in, and a wire has room for all.
     fn turn(&self, _: Instant, view: &SendView<'_>) -> Option<Seq> {
         let is_little = self.sent.bytes + view.unsent.bytes <= u64::from(FIRST_SEGMENTS) * mss_of(view);
         let waits_for_nobody = !self.takes_turns
