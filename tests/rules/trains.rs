@@ -133,3 +133,19 @@ fn a_dead_path_is_asked_twice_as_seldom_each_time_from_the_fourth_timeout_on() {
     }
     assert!((8..20).contains(&waits.len()), "{waits:?}");
 }
+
+/// A minute of a wire, its beginning aside; the queue before it holds half a round trip, a sixth, or two.
+#[test]
+fn over_a_wire_it_is_as_quick_as_newreno() {
+    let wires = [(3_000_000, ms(30), 50), (4_000_000, ms(60), 10), (5_000_000, ms(400), 1_000)];
+    for (rate, round_trip, queue) in wires {
+        let took = |senders, receiver| {
+            let mut setup = Setup::over(round_trip).rate(rate, queue);
+            (setup.senders, setup.receiver, setup.bytes) = (senders, receiver, rate * 60 / 8);
+            let flow = setup.run(Instant::from_secs(600));
+            flow.ended.expect("all of it").0 / 1_000_000
+        };
+        let (ours, theirs) = (took("[train]", "train"), took("[newreno]", "delayed"));
+        assert!(ours <= theirs * 102 / 100 + 5_000, "{rate} bit/s: {ours} ms, {theirs} ms");
+    }
+}

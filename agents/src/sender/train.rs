@@ -20,7 +20,7 @@
 //! it is from the beginning where the path holds more than 8 segments, as only wires do (of three hops and less, more
 //! than 5): then there may be a quarter more than those and a train in flight, trains are short enough for that to fit
 //! into the peer's window, or a third of it, and the gap moves the less, the more trains are on the way. A loss there
-//! leaves room for 0.7 of the segments that were queued, a tenth more with each train, and brings no pause back.
+//! leaves room for 0.7 of the segments that were queued, a tenth of one more with each train, and brings no pause back.
 //! With `turns`, the flows of a host to one peer send their trains in turn: the next one's leaves when the ACK of this
 //! one's is in, and none leaves the pause out. Who has no more than four segments to send, who takes a share by force,
 //! and who is on a path as long as a wire waits for nobody, and nobody waits for it.
