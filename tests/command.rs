@@ -47,7 +47,11 @@ fn refused_input_ends_with_status_2_and_names_its_place() {
         (&["trace", "-", "--conn", "x"], HEAD, "expected the number of a connection, 0 to 4294967295"),
         (&["agents", "show", "dcaa"], "", "dcaa: no agent is called that; did you mean `dca`?"),
         (&["air", CHAIN, "--prefix", "a/b"], "", "`a/b`, expected letters, digits"),
-        (&["air", CHAIN, "--set", "topology.hops=200"], "", "201 nodes, expected at most 200"),
+        (
+            &["air", CHAIN, "--set", "topology={ kind: grid, rows: 14, columns: 15 }"],
+            "",
+            "210 nodes, expected at most 200",
+        ),
         (&["air", CHAIN, "--arm", "nobody"], "", "no arm of that name, expected one of: every, delayed, far"),
         (&["air", CHAIN, "--for", "5"], "", "expected a time"),
         (&["proxy", "calibrate", "--slope", "0"], "", "--slope: 0, expected from 0.1 to 1000000 dB/s"),

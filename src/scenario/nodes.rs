@@ -1,5 +1,6 @@
 //! Where nodes stand, and what they are called: chains, crosses, grids, random fields, files.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use hopwise_air::medium::Place as Spot;
@@ -131,10 +132,10 @@ impl Keys<'_> {
         }
     }
 
-    fn count(&self, key: &str, given: Option<u32>, least: u32) -> Result<u32, Box<Refusal>> {
-        let accepted = format!("a whole number from {least} to {MOST_NODES}");
+    fn count(&self, key: &str, given: Option<u32>, range: RangeInclusive<u32>) -> Result<u32, Box<Refusal>> {
+        let accepted = format!("a whole number from {} to {}", range.start(), range.end());
         match given {
-            Some(count) if (least..=MOST_NODES).contains(&count) => Ok(count),
+            Some(count) if range.contains(&count) => Ok(count),
             Some(count) => {
                 Err(self.document.refuse(&self.place.key(key), format!("{key}: {count}"), &accepted))
             }
@@ -166,15 +167,14 @@ impl Keys<'_> {
     }
 
     fn chain(&self) -> Result<Vec<Spot>, Box<Refusal>> {
-        let hops = self.count("hops", self.topology.hops, 1)?;
-        self.at_most("hops", u64::from(hops) + 1)?;
+        let hops = self.count("hops", self.topology.hops, 1..=MOST_NODES - 1)?;
         let spacing_m = self.spacing()?;
         Ok((0..=hops).map(|n| Spot { x: spacing_m * f64::from(n), y: 0.0 }).collect())
     }
 
     /// West to east first, then south to north without the centre, which both share.
     fn cross(&self) -> Result<Vec<Spot>, Box<Refusal>> {
-        let arm = self.count("arm", self.topology.arm, 1)?;
+        let arm = self.count("arm", self.topology.arm, 1..=MOST_NODES)?;
         self.at_most("arm", 4 * u64::from(arm) + 1)?;
         let spacing_m = self.spacing()?;
         let steps = |n: u32| spacing_m * (f64::from(n) - f64::from(arm));
@@ -185,8 +185,8 @@ impl Keys<'_> {
 
     /// Row by row.
     fn grid(&self) -> Result<Vec<Spot>, Box<Refusal>> {
-        let rows = self.count("rows", self.topology.rows, 1)?;
-        let columns = self.count("columns", self.topology.columns, 1)?;
+        let rows = self.count("rows", self.topology.rows, 1..=MOST_NODES)?;
+        let columns = self.count("columns", self.topology.columns, 1..=MOST_NODES)?;
         let of = if self.document.is_set("topology.columns") { "columns" } else { "rows" };
         self.at_most(of, u64::from(rows) * u64::from(columns))?;
         let spacing_m = self.spacing()?;
@@ -197,7 +197,7 @@ impl Keys<'_> {
 
     /// Evenly over a rectangle, by the seed.
     fn random(&self, seed: u64, draw: u32) -> Result<Vec<Spot>, Box<Refusal>> {
-        let nodes = self.count("nodes", self.topology.nodes, 2)?;
+        let nodes = self.count("nodes", self.topology.nodes, 2..=MOST_NODES)?;
         let width_m = self.length("width_m", self.topology.width_m, None)?;
         let height_m = self.length("height_m", self.topology.height_m, None)?;
         let spot = |n| {

@@ -1,10 +1,12 @@
-//! Refuses flows between nodes that no way connects, and more links than a machine can hold.
+//! Refuses flows between nodes that no way connects, or a longer one than packets go, and more links than a machine can
+//! hold.
 
 use hopwise_air::medium;
+use hopwise_core::ip::UdpOptions;
 
 use super::schema::{ScenarioFile, Shape};
 use crate::located::{Document, Place, Refusal};
-use crate::sim::{Plan, Reach};
+use crate::sim::{FlowPlan, Plan, Reach, TrafficPlan};
 
 /// Some 32 bytes each, and ten times as much where they fade. It is a bound from above, about three times too high.
 const MOST_LINKS: u64 = 4_000_000;
@@ -37,26 +39,44 @@ pub(super) fn check(document: &Document, file: &ScenarioFile, plan: &Plan) -> Re
     for (nth, traffic) in file.traffic.iter().enumerate() {
         let ends = &plan.flows[flow];
         flow += traffic.flows as usize;
-        let reaches = reach.to(ends.to);
-        if !reaches[ends.from as usize] {
-            let traffic_at = Place::root().key("traffic").index(nth);
-            let mut places = vec![traffic_at.key("to"), traffic_at.key("from"), topology.clone()];
-            let of_channel = ["path_loss", "exponent", "shadowing_db", "noise_dbm"];
-            places.extend(of_channel.map(|key| Place::root().key("channel").key(key)));
-            let problem =
-                format!("no way leads from `{}` to `{}`{}", traffic.from, traffic.to, gap(plan, &reaches));
-            let accepted =
-                "nodes within range of each other (two-ray ground: 250 m), one by one along the way";
-            return Err(document.refuse_among(&places, problem, accepted));
-        }
+        let hops = reach.hops_to(ends.to);
+        let most = hop_limit(plan, ends);
+        let (problem, accepted) = match hops[ends.from as usize] {
+            Some(hops) if hops <= most => continue,
+            Some(hops) => {
+                let way = format!("the way from `{}` to `{}` has {hops} hops", traffic.from, traffic.to);
+                let problem = format!("{way}, and packets set out with a hop limit of {most}");
+                (problem, format!("a way of at most {most} hops"))
+            }
+            None => {
+                let way = format!("no way leads from `{}` to `{}`", traffic.from, traffic.to);
+                let accepted =
+                    "nodes within range of each other (two-ray ground: 250 m), one by one along the way";
+                (way + &gap(plan, &hops), accepted.to_owned())
+            }
+        };
+        let traffic_at = Place::root().key("traffic").index(nth);
+        let mut places = vec![traffic_at.key("to"), traffic_at.key("from"), topology.clone()];
+        let of_channel = ["path_loss", "exponent", "shadowing_db", "noise_dbm"];
+        places.extend(of_channel.map(|key| Place::root().key("channel").key(key)));
+        return Err(document.refuse_among(&places, problem, &accepted));
     }
     Ok(Field::Usable)
 }
 
+/// Links that a flow's packets cross at the most.
+fn hop_limit(plan: &Plan, flow: &FlowPlan) -> u8 {
+    let own = match &flow.traffic {
+        TrafficPlan::Tcp(plan) => plan.tcp.hop_limit,
+        TrafficPlan::Datagrams { .. } => UdpOptions::default().hop_limit,
+    };
+    plan.routing.data_hop_limit().unwrap_or(own)
+}
+
 /// How far those that reach the end are from all others.
-fn gap(plan: &Plan, reaches: &[bool]) -> String {
+fn gap(plan: &Plan, hops: &[Option<u8>]) -> String {
     let places =
-        || plan.places.iter().zip(reaches).filter_map(|(place, reaches)| Some(((*place)?, *reaches)));
+        || plan.places.iter().zip(hops).filter_map(|(place, hops)| Some(((*place)?, hops.is_some())));
     let near = places().filter(|(_, reaches)| *reaches);
     let distances = near.flat_map(|(here, _)| {
         let others = places().filter(|(_, reaches)| !*reaches);

@@ -68,7 +68,7 @@ fn dymo_stands_in_the_settings_of_a_run_with_all_its_constants() {
 fn what_makes_no_sense_is_refused_where_it_stands() {
     for (set, problem) in [
         ("topology.hops=0", "--set:1:15: hops: 0"),
-        ("topology.hops=1000000", "hops: 1000000"),
+        ("topology.hops=10000", "hops: 10000; a whole number from 1 to 9999"),
         ("topology.hops=-1", "--set:1:15: `-1` does not fit here"),
         ("topology.spacing_m=0", "spacing_m: 0"),
         ("topology.kind=grid", "--set:1:15: with this, `topology.hops` does not hold: `hops` belongs"),
@@ -126,6 +126,10 @@ fn channels_places_and_movements_that_make_no_sense_are_refused() {
         ("channel={ links: [link n0-n1 down from 2 s to 1 s] }", "it ends before it begins"),
         ("channel={ noise_dbm: -94 }", "no curves for `dsss-2mbps`"),
         ("topology.spacing_m=300", "does not hold: no way leads from `first` to `last`: 300.0 m lie between"),
+        (
+            "topology.hops=65",
+            "the way from `first` to `last` has 65 hops, and packets set out with a hop limit of 64",
+        ),
         ("topology={ kind: grid, rows: 100, columns: 100, spacing_m: 1 }", "pairs of nodes would hear"),
         ("topology={ kind: grid, rows: 1000, columns: 1000 }", "that makes 1000000 nodes"),
         ("topology={ kind: random, nodes: 1000000, width_m: 9, height_m: 9 }", "nodes: 1000000"),

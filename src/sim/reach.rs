@@ -13,17 +13,17 @@ impl Reach {
         Reach(build::neighbours(plan))
     }
 
-    /// Of each node, whether a way leads from it to `end`.
-    pub fn to(&self, end: u32) -> Vec<bool> {
-        let mut reaches = vec![false; self.0.len()];
-        reaches[end as usize] = true;
-        for (node, _) in hopwise_mesh::towards(end as usize, &self.0) {
-            reaches[node] = true;
+    /// Of each node, how many links the shortest way from it to `end` has; `None`: no way leads there.
+    pub fn hops_to(&self, end: u32) -> Vec<Option<u8>> {
+        let mut hops = vec![None; self.0.len()];
+        hops[end as usize] = Some(0);
+        for (node, step) in hopwise_mesh::towards(end as usize, &self.0) {
+            hops[node] = Some(step.hops);
         }
-        reaches
+        hops
     }
 
     pub fn is_connected(&self) -> bool {
-        self.0.is_empty() || self.to(0).into_iter().all(|reaches| reaches)
+        self.0.is_empty() || self.hops_to(0).iter().all(Option::is_some)
     }
 }
