@@ -52,10 +52,12 @@ impl ByteRing {
         self.start = 0;
     }
 
-    /// Makes room for `needed` bytes by doubling, never beyond `limit`; the first `kept` bytes stay.
+    /// Makes room for `needed` bytes by doubling up to `limit`; the first `kept` bytes stay. A limit that rises by
+    /// little each time is passed by an eighth, so that not each of its steps copies everything.
     pub(super) fn reserve(&mut self, needed: u32, kept: u32, limit: u32) {
         if needed > self.capacity() {
-            self.reallocate(fitting(needed).min(limit.max(needed)), kept);
+            let step = self.capacity() + self.capacity() / 8;
+            self.reallocate(fitting(needed).min(limit.max(needed).max(step)), kept);
         }
     }
 
@@ -109,6 +111,20 @@ mod tests {
             sizes.push(ring.capacity());
         }
         assert_eq!(sizes, [4096, 4096, 8192, 16384, 20_000, 20_000]);
+    }
+
+    #[test]
+    fn a_limit_that_rises_by_little_costs_few_copies() {
+        let mut ring = ByteRing::default();
+        let (mut copied, mut limit) = (0, 1 << 20);
+        while limit < 4 << 20 {
+            let before = ring.capacity();
+            ring.reserve(limit, before, limit);
+            copied += if ring.capacity() > before { before } else { 0 };
+            assert!(ring.capacity() <= limit + limit / 8);
+            limit += 2920;
+        }
+        assert!(copied <= 9 * limit, "{copied} bytes for {limit}");
     }
 
     #[test]
