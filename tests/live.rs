@@ -36,6 +36,8 @@ mod programs;
 mod proxy;
 #[path = "live/raw.rs"]
 mod raw;
+#[path = "live/runtime.rs"]
+mod runtime;
 #[path = "live/shards.rs"]
 mod shards;
 #[path = "live/stream.rs"]

@@ -1,5 +1,5 @@
-//! The stack as programs use it: its driver on one thread, tokio's streams on another. SACK, timestamps and an agent
-//! are on, as they are by default.
+//! The stack as programs use it, driven by the runtime of tokio's streams: one thread, as the peers have. SACK,
+//! timestamps and an agent are on, as they are by default.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,8 +12,9 @@ use hopwise_core::LinkId;
 use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, ListenOptions};
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{AckMerge, TcpConfig};
-use hopwise_host::{Stack, StackConfig, TcpListener, TcpStream, describe};
+use hopwise_host::{Drives, Stack, StackConfig, TcpListener, TcpStream, describe};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
 use crate::place::{Device, OURS};
@@ -23,11 +24,7 @@ const CHUNK: usize = 256 << 10;
 
 pub(crate) struct Ours {
     stack: Stack,
-}
-
-fn block_on<T>(work: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().build();
-    runtime.expect("a runtime starts").block_on(work)
+    runtime: Arc<Runtime>,
 }
 
 impl Ours {
@@ -37,14 +34,17 @@ impl Ours {
         let mut endpoint = EndpointConfig::new(describe(&*link, LinkId(0), vec![prefix]), [7; 32]);
         // As a node on a TUN has it: what was read in a row is answered by one ACK.
         endpoint.tcp = Arc::new(TcpConfig { ack_merge: AckMerge::Read, ..TcpConfig::modern() });
-        let config = StackConfig::new(endpoint);
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+        let runtime = Arc::new(runtime.expect("a runtime starts"));
+        let config = StackConfig { drives: Drives::Runtime, ..StackConfig::new(endpoint) };
+        let _inside = runtime.enter();
         let stack = Stack::start(config, vec![link], Box::new(StandardAgents::default()));
-        Ours { stack: stack.expect("the stack starts") }
+        Ours { stack: stack.expect("the stack starts"), runtime: Arc::clone(&runtime) }
     }
 
     /// Opens `count` connections and writes so much to each.
     pub(crate) fn send(&self, to: SocketAddr, count: usize, bytes_each: u64) {
-        block_on(async {
+        self.runtime.block_on(async {
             let mut tasks = JoinSet::new();
             for _ in 0..count {
                 let stack = self.stack.clone();
@@ -73,7 +73,7 @@ impl Ours {
 
     /// Reads `count` connections to their ends.
     pub(crate) fn receive(&self, listener: &TcpListener, count: usize) {
-        block_on(async {
+        self.runtime.block_on(async {
             let mut tasks = JoinSet::new();
             for _ in 0..count {
                 let mut stream = listener.accept().await.expect("the stack lives");
@@ -91,8 +91,9 @@ impl Ours {
         let listener = self.listen();
         let (stop, stopped) = tokio::sync::oneshot::channel();
         let (ready, is_ready) = mpsc::channel();
+        let runtime = Arc::clone(&self.runtime);
         let thread = thread::spawn(move || {
-            block_on(async move {
+            runtime.block_on(async move {
                 let serving = async {
                     ready.send(()).expect("the benchmark waits");
                     loop {

@@ -125,8 +125,15 @@ impl<M: Machine> Driver<M> {
         done
     }
 
-    /// Reads the links that are ready, and runs the timers that are due.
+    /// Reads the links that are ready, runs the timers that are due, and sends what follows from it.
     pub fn turn(&mut self, ready: &[usize]) -> Turn {
+        let turn = self.listen(ready);
+        self.answer();
+        turn
+    }
+
+    /// The first half of a [`turn`](Driver::turn): D1 holds after the second.
+    pub fn listen(&mut self, ready: &[usize]) -> Turn {
         let mut turn = Turn::Idle;
         for index in ready {
             if self.read(*index) == Turn::MoreToRead {
@@ -147,8 +154,22 @@ impl<M: Machine> Driver<M> {
         if self.machine.poll_timeout().is_some_and(|at| at <= now) {
             self.machine.handle_timeout(now);
         }
-        self.pump(now);
         turn
+    }
+
+    /// Sends what has come of a machine that was [listened](Driver::listen) for.
+    pub fn answer(&mut self) {
+        let now = self.clock.now();
+        self.pump(now);
+    }
+
+    /// How many packets have come.
+    pub fn packets_in(&self) -> u64 {
+        self.packets_in
+    }
+
+    pub fn links(&self) -> usize {
+        self.ports.len()
     }
 
     /// When there is something to do without any packet.

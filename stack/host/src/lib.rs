@@ -48,7 +48,7 @@ pub use pcap::{LiveCapture, Pace, Replay};
 pub use poller::{Interest, Poller};
 pub use raw::{Raw, RawConfig};
 pub use shards::{Shards, ShardsListener, shard_of};
-pub use stack::{ConnectError, Stack, StackConfig, StackError, Stopped};
+pub use stack::{ConnectError, Drives, Stack, StackConfig, StackError, Stopped};
 pub use stream::{OwnedReadHalf, OwnedWriteHalf, TcpListener, TcpStream};
 pub use tap::{TapConfig, TapDevice};
 pub use tun::{Tun, TunConfig};

@@ -6,19 +6,24 @@ use std::time::Duration;
 
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::io::Errno;
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
+};
 
 use hopwise_core::Instant;
 
 use crate::clock::Clock;
 
-/// What the eventfd that wakes is known by.
+/// What the eventfd that wakes is known by, and the timer.
 const WAKE: u64 = u64::MAX;
+const ALARM: u64 = u64::MAX - 1;
 
-/// An epoll instance; any thread may [wake](Poller::wake) the one that waits.
+/// An epoll instance; any thread may [wake](Poller::wake) the one that waits, or set the alarm that does.
 #[derive(Debug)]
 pub struct Poller {
     epoll: OwnedFd,
     wake: OwnedFd,
+    alarm: OwnedFd,
 }
 
 /// What a descriptor is waited for.
@@ -45,7 +50,15 @@ impl Poller {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         epoll::add(&epoll, &wake, epoll::EventData::new_u64(WAKE), epoll::EventFlags::IN)?;
-        Ok(Poller { epoll, wake })
+        let alarm =
+            timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
+        epoll::add(&epoll, &alarm, epoll::EventData::new_u64(ALARM), epoll::EventFlags::IN)?;
+        Ok(Poller { epoll, wake, alarm })
+    }
+
+    /// What is readable while [`wait`](Poller::wait) would have something to tell.
+    pub fn descriptor(&self) -> io::Result<OwnedFd> {
+        self.epoll.try_clone()
     }
 
     /// From now on `wait` tells by this index when there is something to read.
@@ -69,6 +82,16 @@ impl Poller {
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }
 
+    /// Ends the wait that is under way when `rest` is over, or one after that; instead of an alarm that was set before.
+    pub fn set_alarm(&self, rest: Duration) {
+        // Zero would turn it off.
+        let it_value = timespec(rest.max(Duration::from_nanos(1)));
+        let once = Itimerspec { it_interval: Timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
+        if let Err(error) = timerfd_settime(&self.alarm, TimerfdTimerFlags::empty(), &once) {
+            tracing::error!(%error, "no alarm");
+        }
+    }
+
     /// Waits until something is ready, the deadline has come, or it is woken; marks in `ready` the links that may be
     /// read or have room, by index.
     pub fn wait(&self, clock: &Clock, until: Option<Instant>, ready: &mut Vec<usize>) -> io::Result<()> {
@@ -82,12 +105,16 @@ impl Poller {
         };
         for event in &events[..count] {
             let data = event.data;
-            if data.u64() == WAKE {
-                let mut taken = [0; 8];
-                let _ = rustix::io::read(&self.wake, &mut taken[..]);
-            } else {
-                ready.push(data.u64() as usize);
-            }
+            let signal = match data.u64() {
+                WAKE => &self.wake,
+                ALARM => &self.alarm,
+                link => {
+                    ready.push(link as usize);
+                    continue;
+                }
+            };
+            let mut taken = [0; 8];
+            let _ = rustix::io::read(signal, &mut taken[..]);
         }
         Ok(())
     }

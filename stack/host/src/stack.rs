@@ -1,9 +1,10 @@
-//! An endpoint with a driver on a thread of its own; programs hold a handle and call it from anywhere.
+//! An endpoint with a driver on a thread of its own, or in the program's runtime; programs hold a handle and call it
+//! from anywhere.
 //!
 //! Invariants
-//! - H1: whoever has changed the endpoint also sends what follows from it, before the lock is given back; the
-//!   driver's thread is woken only when it would sleep too long.
+//! - H1: whoever has changed the endpoint also sends what follows from it, before the lock is given back.
 //! - H2: wakers are called without the lock.
+//! - H3: whenever the lock is given back, an alarm is set that wakes whoever drives by the endpoint's deadline.
 
 mod errors;
 mod shared;
@@ -14,6 +15,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::runtime::Handle;
 
 use hopwise_core::agent::AgentMaker;
 use hopwise_core::endpoint::{ConnId, ConnectOptions, EndpointConfig, ListenOptions};
@@ -22,7 +24,7 @@ use hopwise_core::{Endpoint, Instant};
 
 pub(crate) use errors::kind_of;
 pub use errors::{ConnectError, StackError};
-pub(crate) use shared::{Shared, Side};
+pub(crate) use shared::{Shared, Side, Waiting};
 
 use crate::clock::Clock;
 use crate::counters::LinkCounters;
@@ -39,11 +41,22 @@ pub struct StackConfig {
     pub observers: Vec<Box<dyn Observer>>,
     /// Several stacks that go by one clock can be told of together.
     pub clock: Clock,
-    /// How long the driver's thread goes on looking after the last packet before it sleeps: it costs a core and
-    /// saves the time that waking takes. Zero turns it off.
+    pub drives: Drives,
+    /// How long to go on looking after the last packet before sleeping: it costs a core and saves the time that waking
+    /// takes. Zero turns it off.
     pub busy_poll: Duration,
     /// Of the driver's thread; at most 15 bytes.
     pub thread_name: String,
+}
+
+/// Who reads the links and runs the timers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Drives {
+    /// A thread of the stack's own: it answers however long a program takes for something else.
+    Thread,
+    /// A task in the tokio runtime in which the stack is started, with I/O enabled: programs are woken without a switch
+    /// of threads, and must not block theirs. Nothing is answered while the runtime does not run.
+    Runtime,
 }
 
 impl StackConfig {
@@ -52,6 +65,7 @@ impl StackConfig {
             endpoint,
             observers: Vec::new(),
             clock: Clock::start(),
+            drives: Drives::Thread,
             busy_poll: Duration::ZERO,
             thread_name: "hopwise".to_owned(),
         }
@@ -65,7 +79,7 @@ impl std::fmt::Debug for StackConfig {
 }
 
 /// A handle; all copies lead to one endpoint. When the last is dropped, streams and listeners among them, the driver's
-/// thread ends, and the links with it.
+/// thread or task ends, and the links with it.
 #[derive(Clone, Debug)]
 pub struct Stack {
     alive: Arc<Alive>,
@@ -75,7 +89,9 @@ pub struct Stack {
 #[derive(Debug)]
 struct Alive {
     shared: Arc<Shared>,
+    /// Unless it is driven by a runtime.
     thread: Mutex<Option<JoinHandle<()>>>,
+    drives: Drives,
 }
 
 /// How a stack came to its end.
@@ -104,11 +120,20 @@ impl Stack {
         let driver = driver.with_answers(answers);
         let shared = Arc::new(Shared::new(driver.with_clock(config.clock)));
         let driven = Arc::clone(&shared);
-        let thread = thread::Builder::new()
-            .name(config.thread_name)
-            .spawn(move || driven.run(config.busy_poll))
-            .map_err(StackError::System)?;
-        Ok(Stack { alive: Arc::new(Alive { shared, thread: Mutex::new(Some(thread)) }) })
+        let thread = match config.drives {
+            Drives::Thread => {
+                let thread = thread::Builder::new().name(config.thread_name);
+                let thread = thread.spawn(move || driven.run(config.busy_poll));
+                Some(thread.map_err(StackError::System)?)
+            }
+            Drives::Runtime => {
+                let runtime = Handle::try_current().map_err(|_| StackError::NoRuntime)?;
+                let readable = driven.readable().map_err(StackError::System)?;
+                runtime.spawn(driven.run_in_runtime(readable, config.busy_poll));
+                None
+            }
+        };
+        Ok(Stack { alive: Arc::new(Alive { shared, thread: Mutex::new(thread), drives: config.drives }) })
     }
 
     /// Runs `act` with the endpoint, and sends what follows from it. It holds the lock: it must be short and must not
@@ -163,7 +188,7 @@ impl Stack {
     /// Listens no more, closes every connection, waits until all have ended in order, and resets those that have not
     /// by the deadline. It blocks: call it from a thread that may wait.
     pub fn stop(self, deadline: Duration) -> Stopped {
-        let reset = self.shared().finish(deadline);
+        let reset = self.shared().finish(deadline, self.alive.drives);
         self.alive.end();
         Stopped { reset }
     }

@@ -14,6 +14,7 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::task::coop::{RestoreOnPending, poll_proceed};
 
+use hopwise_core::Endpoint;
 use hopwise_core::endpoint::{ConnId, RecvError};
 use hopwise_core::tcp::{CloseReason, Info};
 
@@ -21,7 +22,7 @@ pub(crate) use connecting::connecting;
 pub use halves::{OwnedReadHalf, OwnedWriteHalf};
 pub use listener::TcpListener;
 
-use crate::stack::{Shared, Side, Stack, kind_of};
+use crate::stack::{Shared, Side, Stack, Waiting, kind_of};
 
 /// A connection of a [`Stack`], like tokio's stream of the same name. Shutting it down ends this side alone
 /// (half-close); dropping it closes it: what was written is still delivered, but unread data makes it a reset.
@@ -105,19 +106,21 @@ impl Held {
     fn poll_recv(&self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
         let turn = ready!(poll_proceed(cx));
         let shared = self.shared();
-        let read = shared.act(|now, endpoint, waiting| match endpoint.recv(now, self.id, into) {
-            Ok(0) if shared.is_over() => Poll::Ready(Err(stopped())),
-            Ok(0) => {
-                waiting.join(self.id, Side::Reader, cx);
-                Poll::Pending
-            }
-            Ok(read) => Poll::Ready(Ok(read)),
-            Err(RecvError::Finished) => Poll::Ready(Ok(0)),
-            Err(RecvError::Over | RecvError::NoConnection) => {
-                let reason = endpoint.info(now, self.id).ok().and_then(|info| info.closed);
-                Poll::Ready(end_of(reason))
-            }
-        });
+        let recv =
+            |now, endpoint: &mut Endpoint, waiting: &mut Waiting| match endpoint.recv(now, self.id, into) {
+                Ok(0) if shared.is_over() => Poll::Ready(Err(stopped())),
+                Ok(0) => {
+                    waiting.join(self.id, Side::Reader, cx);
+                    Poll::Pending
+                }
+                Ok(read) => Poll::Ready(Ok(read)),
+                Err(RecvError::Finished) => Poll::Ready(Ok(0)),
+                Err(RecvError::Over | RecvError::NoConnection) => {
+                    let reason = endpoint.info(now, self.id).ok().and_then(|info| info.closed);
+                    Poll::Ready(end_of(reason))
+                }
+            };
+        let read = shared.read(recv, |read| matches!(read, Poll::Ready(Ok(1..))));
         taken(read, &turn)
     }
 

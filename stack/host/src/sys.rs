@@ -5,6 +5,8 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 
 /// From a type that gives its descriptor out raw.
 pub(crate) fn owned(fd: impl IntoRawFd) -> OwnedFd {
@@ -50,6 +52,13 @@ pub(crate) fn set_option(
     // SAFETY: the value is read with its true length and outlives the call.
     let result = unsafe { libc::setsockopt(fd.as_raw_fd(), level, option, (&raw const value).cast(), len) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// For tokio to say when there is something to read; to be called inside of its runtime.
+pub(crate) fn readable(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // SAFETY: the descriptor is open as long as its owner lives, which is here what is registered.
+    let registered = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) };
+    Ok(registered?)
 }
 
 /// Waits until there is something to read.

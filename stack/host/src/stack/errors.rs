@@ -16,6 +16,8 @@ pub enum StackError {
     },
     /// A rule names agents that there are not.
     Agents(Box<dyn Error + Send + Sync>),
+    /// It was to be driven by the runtime that starts it, and there is none.
+    NoRuntime,
     System(io::Error),
 }
 
@@ -28,6 +30,7 @@ impl fmt::Display for StackError {
                 described.len()
             ),
             StackError::Agents(error) => write!(f, "{error}"),
+            StackError::NoRuntime => f.write_str("a stack that a runtime drives is started inside of one"),
             StackError::System(error) => write!(f, "the poll loop could not be set up: {error}"),
         }
     }

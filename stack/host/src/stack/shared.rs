@@ -1,12 +1,16 @@
-//! What handles and the driver's thread share: the driver behind a lock, and who waits for what.
+//! What handles share with whoever drives: the driver behind a lock, and who waits for what.
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::io;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::task::{Context, Waker};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
+use tokio::io::unix::AsyncFd;
 
 use hopwise_core::endpoint::{ConnId, Event, EventKind, ListenerId};
 use hopwise_core::trace::StateName;
@@ -16,16 +20,16 @@ use crate::clock::Clock;
 use crate::counters::LinkCounters;
 use crate::driver::{Driver, Turn};
 use crate::poller::Poller;
+use crate::stack::Drives;
+use crate::sys;
 
 #[derive(Debug)]
 pub(crate) struct Shared {
     inner: Mutex<Inner>,
     poller: Arc<Poller>,
     clock: Clock,
-    /// When the driver's thread wakes by itself; 0 while it does not sleep.
-    sleeps_until: AtomicU64,
     is_ending: AtomicBool,
-    /// The driver's thread has ended.
+    /// Nobody drives any more.
     is_over: AtomicBool,
     /// Told after each turn while a stop is under way.
     turned: Condvar,
@@ -36,6 +40,8 @@ struct Inner {
     driver: Driver<Endpoint>,
     waiting: Waiting,
     is_finishing: bool,
+    /// For when the alarm is set that wakes whoever drives; never later than the driver's deadline.
+    alarm_at: Instant,
 }
 
 /// Who waits for what. Each waiter is called once and asks again.
@@ -116,6 +122,12 @@ impl Waiting {
         }
     }
 
+    fn hear_all(&mut self, endpoint: &mut Endpoint) {
+        while let Some(event) = endpoint.poll_event() {
+            self.hear(&event);
+        }
+    }
+
     fn hear(&mut self, event: &Event) {
         match event {
             Event::Incoming(id) => self.call_listener(*id),
@@ -152,12 +164,12 @@ fn concerns(kind: EventKind) -> (bool, bool) {
 impl Shared {
     pub(crate) fn new(driver: Driver<Endpoint>) -> Shared {
         let (poller, clock) = (driver.poller(), driver.clock());
-        let inner = Inner { driver, waiting: Waiting::default(), is_finishing: false };
+        let waiting = Waiting::default();
+        let inner = Inner { driver, waiting, is_finishing: false, alarm_at: Instant::FAR };
         Shared {
             inner: Mutex::new(inner),
             poller,
             clock,
-            sleeps_until: AtomicU64::new(0),
             is_ending: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
             turned: Condvar::new(),
@@ -183,20 +195,42 @@ impl Shared {
         let mut inner = self.inner.lock();
         let Inner { driver, waiting, .. } = &mut *inner;
         let done = driver.act(|now, endpoint| act(now, endpoint, waiting));
-        let deadline = driver.poll_timeout().unwrap_or(Instant::FAR);
-        if deadline.0 < self.sleeps_until.load(Ordering::Relaxed) {
-            self.poller.wake();
+        self.set_alarm(&mut inner);
+        self.give_back(inner);
+        done
+    }
+
+    /// A step of a program's that changes nothing where its outcome says so: then whatever else is due need not leave
+    /// yet, and may go along with what the program does next.
+    pub(crate) fn read<R>(
+        &self,
+        read: impl FnOnce(Instant, &mut Endpoint, &mut Waiting) -> R,
+        has_changed: impl FnOnce(&R) -> bool,
+    ) -> R {
+        let mut inner = self.inner.lock();
+        let Inner { driver, waiting, .. } = &mut *inner;
+        let done = read(self.clock.now(), driver.machine_mut(), waiting);
+        if has_changed(&done) {
+            inner.driver.answer();
+            self.set_alarm(&mut inner);
         }
         self.give_back(inner);
         done
     }
 
+    /// H3. One that rings early, because what it was for has moved, costs less than to move it each time.
+    fn set_alarm(&self, inner: &mut Inner) {
+        let deadline = inner.driver.poll_timeout().unwrap_or(Instant::FAR);
+        if deadline < inner.alarm_at {
+            inner.alarm_at = deadline;
+            self.poller.set_alarm(deadline.since(self.clock.now()));
+        }
+    }
+
     /// H2.
     fn give_back(&self, mut inner: MutexGuard<'_, Inner>) {
         let Inner { driver, waiting, is_finishing, .. } = &mut *inner;
-        while let Some(event) = driver.machine_mut().poll_event() {
-            waiting.hear(&event);
-        }
+        waiting.hear_all(driver.machine_mut());
         let is_finishing = *is_finishing;
         if waiting.due.is_empty() {
             drop(inner);
@@ -211,30 +245,101 @@ impl Shared {
         }
     }
 
+    /// Answers whether there is more to read.
+    fn turn(&self, ready: &[usize]) -> Turn {
+        let mut inner = self.inner.lock();
+        let turn = inner.driver.turn(ready);
+        self.set_next_alarm(&mut inner);
+        self.give_back(inner);
+        turn
+    }
+
+    /// A turn whose answers wait, if it has anything to tell programs: what they say to it may go along.
+    fn listen(&self, ready: &[usize]) -> Listened {
+        let mut inner = self.inner.lock();
+        let before = inner.driver.packets_in();
+        let turn = inner.driver.listen(ready);
+        let Inner { driver, waiting, .. } = &mut *inner;
+        waiting.hear_all(driver.machine_mut());
+        let calls = !inner.waiting.due.is_empty();
+        if !calls {
+            inner.driver.answer();
+        }
+        let has_come = inner.driver.packets_in() != before;
+        self.set_next_alarm(&mut inner);
+        self.give_back(inner);
+        Listened { turn, calls, has_come }
+    }
+
+    fn answer(&self) {
+        let mut inner = self.inner.lock();
+        inner.driver.answer();
+        self.set_alarm(&mut inner);
+        self.give_back(inner);
+    }
+
+    /// For whoever was woken by the last one, perhaps.
+    fn set_next_alarm(&self, inner: &mut Inner) {
+        if inner.alarm_at <= self.clock.now() {
+            inner.alarm_at = Instant::FAR;
+        }
+        self.set_alarm(inner);
+    }
+
     /// The driver's thread.
     pub(crate) fn run(&self, busy_poll: Duration) {
+        let _over = Over(self);
         let mut ready = Vec::new();
-        let mut looks_until = Instant::ZERO;
-        while !self.is_ending.load(Ordering::Acquire) {
-            let mut inner = self.inner.lock();
-            let turn = inner.driver.turn(&ready);
-            let deadline = inner.driver.poll_timeout();
-            let now = self.clock.now();
-            if !ready.is_empty() {
-                looks_until = now + busy_poll;
-            }
-            let until = if turn == Turn::MoreToRead || now < looks_until { Some(now) } else { deadline };
-            self.sleeps_until.store(until.unwrap_or(Instant::FAR).0, Ordering::Relaxed);
-            self.give_back(inner);
+        let mut looks = Looks { busy_poll, until: Instant::ZERO };
+        while !self.is_ending() {
+            let turn = self.turn(&ready);
+            let looks_on = looks.go_on(self.clock.now(), turn, !ready.is_empty());
+            let until = looks_on.then_some(Instant::ZERO);
             if let Err(error) = self.poller.wait(&self.clock, until, &mut ready) {
-                tracing::error!(%error, "epoll failed; the stack ends");
-                break;
+                return tell_of_end(&error);
             }
         }
-        let mut inner = self.inner.lock();
-        self.is_over.store(true, Ordering::Release);
-        inner.waiting.call_all();
-        self.give_back(inner);
+    }
+
+    /// The same as a task: whoever shares its thread is woken without a switch. To read a link that has nothing costs
+    /// no more than to ask which has.
+    pub(crate) async fn run_in_runtime(self: Arc<Self>, readable: AsyncFd<OwnedFd>, busy_poll: Duration) {
+        let _over = Over(&self);
+        let all: Vec<usize> = (0..self.inner.lock().driver.links()).collect();
+        let mut looks = Looks { busy_poll, until: Instant::ZERO };
+        while !self.is_ending() {
+            let Listened { turn, calls, has_come } = self.listen(&all);
+            if calls {
+                let_others_run().await;
+                self.answer();
+            }
+            if looks.go_on(self.clock.now(), turn, has_come) {
+                let_others_run().await;
+                continue;
+            }
+            match readable.readable().await {
+                Ok(mut guard) => guard.clear_ready(),
+                Err(error) => return tell_of_end(&error),
+            }
+        }
+    }
+
+    /// What [`run_in_runtime`](Shared::run_in_runtime) waits for; of the runtime that calls this.
+    pub(crate) fn readable(&self) -> io::Result<AsyncFd<OwnedFd>> {
+        sys::readable(self.poller.descriptor()?)
+    }
+
+    fn is_ending(&self) -> bool {
+        self.is_ending.load(Ordering::Acquire)
+    }
+
+    /// The runtime's thread may be the one that waits for the end.
+    fn drive_once(&self, until: Instant) {
+        let mut ready = Vec::new();
+        if let Err(error) = self.poller.wait(&self.clock, Some(until), &mut ready) {
+            tell_of_end(&error);
+        }
+        self.turn(&ready);
     }
 
     pub(crate) fn end(&self) {
@@ -247,8 +352,9 @@ impl Shared {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// Closes everything and waits; answers how many connections had to be reset.
-    pub(crate) fn finish(&self, deadline: Duration) -> usize {
+    /// Closes everything and waits, driven by its own thread or by who calls; answers how many connections had to be
+    /// reset.
+    pub(crate) fn finish(&self, deadline: Duration, drives: Drives) -> usize {
         let until = self.clock.now() + deadline;
         self.act(|now, endpoint, _| endpoint.close_all(now));
         let mut inner = self.inner.lock();
@@ -259,10 +365,64 @@ impl Shared {
             if under_way == 0 || now >= until || self.is_over() {
                 break;
             }
-            self.turned.wait_for(&mut inner, until.since(now));
+            match drives {
+                Drives::Thread => drop(self.turned.wait_for(&mut inner, until.since(now))),
+                Drives::Runtime => MutexGuard::unlocked(&mut inner, || self.drive_once(until)),
+            }
         }
         inner.driver.act(|now, endpoint| endpoint.abort_all(now))
     }
+}
+
+/// What came of listening: whether there is more to read, whether programs were called, whether a packet has come.
+struct Listened {
+    turn: Turn,
+    calls: bool,
+    has_come: bool,
+}
+
+/// Tasks that were woken before this go first; a runtime's own yield would ask the system for news besides.
+async fn let_others_run() {
+    let mut has_let = false;
+    poll_fn(|cx| {
+        if std::mem::replace(&mut has_let, true) {
+            return Poll::Ready(());
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
+
+/// How long to look on for packets before sleeping.
+struct Looks {
+    busy_poll: Duration,
+    until: Instant,
+}
+
+impl Looks {
+    fn go_on(&mut self, now: Instant, turn: Turn, has_come: bool) -> bool {
+        if has_come {
+            self.until = now + self.busy_poll;
+        }
+        turn == Turn::MoreToRead || now < self.until
+    }
+}
+
+/// Whoever still waits learns that nobody drives, however that came.
+struct Over<'a>(&'a Shared);
+
+impl Drop for Over<'_> {
+    fn drop(&mut self) {
+        let mut inner = self.0.inner.lock();
+        self.0.is_over.store(true, Ordering::Release);
+        inner.waiting.call_all();
+        self.0.give_back(inner);
+    }
+}
+
+fn tell_of_end(error: &io::Error) {
+    tracing::error!(%error, "epoll failed; the stack ends");
 }
 
 /// TIME-WAIT owes the peer nothing but silence.
