@@ -10,8 +10,6 @@ use hopwise_host::{Clock, Interest, Poller, live_by_the_clock};
 
 use super::stations::{Port, Stations};
 
-/// What the signals' descriptor is known by.
-const ENDS: usize = usize::MAX - 1;
 const LARGEST: usize = 65_536;
 /// How often it is said that the world is behind.
 const SAY_EVERY: Duration = Duration::from_secs(1);
@@ -48,10 +46,10 @@ pub(super) fn serve(
     }
     let count = live.machines().len();
     let (ports, poller) = (&stations.ports[..], Poller::new()?);
-    poller.add(ends.as_fd(), ENDS)?;
     for (index, port) in ports.iter().enumerate() {
         poller.add(port.device.as_fd(), index)?;
     }
+    poller.add(ends.as_fd(), ports.len())?;
     let mut medium = Medium {
         live,
         ports,
@@ -87,7 +85,7 @@ impl Medium<'_> {
                 Progress::UpToDate => self.live.poll_timeout().into_iter().chain(until).min(),
             };
             self.poller.wait(&self.clock, wake_at, &mut ready)?;
-            if ready.contains(&ENDS) {
+            if ready.contains(&self.ports.len()) {
                 return Ok(());
             }
             // What comes now comes to a world of now.

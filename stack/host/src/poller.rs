@@ -14,7 +14,7 @@ use hopwise_core::Instant;
 
 use crate::clock::Clock;
 
-/// What the eventfd that wakes is known by, and the timer.
+/// What the eventfd that wakes is known by, and the timer. No link has these indexes.
 const WAKE: u64 = u64::MAX;
 const ALARM: u64 = u64::MAX - 1;
 
@@ -63,6 +63,7 @@ impl Poller {
 
     /// From now on `wait` tells by this index when there is something to read.
     pub fn add(&self, fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
+        assert!((index as u64) < ALARM, "the last two indexes are the poller's own");
         let data = epoll::EventData::new_u64(index as u64);
         Ok(epoll::add(&self.epoll, fd, data, Interest::Read.flags())?)
     }
