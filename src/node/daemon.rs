@@ -357,6 +357,7 @@ impl Daemon {
         let relays = [
             ("bytes-to-mesh", count(&self.relayed.to_mesh)),
             ("bytes-from-mesh", count(&self.relayed.from_mesh)),
+            ("forwards-gave-way", count(&self.relayed.gave_way)),
             ("socks5-accepted", count(&socks5.accepted)),
             ("socks5-refused", count(&socks5.refused)),
             ("socks5-too-slow", count(&socks5.too_slow)),

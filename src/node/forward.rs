@@ -3,22 +3,25 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use hopwise_core::endpoint::{ConnectOptions, ListenOptions};
 use hopwise_host::{Shards, ShardsListener as MeshListener, TcpStream as MeshStream};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::config::{Forward, HostPort, NodeConfig, Side};
 use super::names::Names;
-use super::relay::{Relayed, prepare, relay};
+use super::relay::{Relayed, Sits, bound_send_buffer, prepare, relay};
+use super::seats::{Seat, Seats, Sitter};
 use crate::failure::Failure;
 
-/// Connections of one forward at a time.
+/// Connections of one forward at a time, and how long one may leave what waits for it where another waits for its seat.
 const MOST_RELAYS: usize = 1024;
+const READS_WITHIN: Duration = Duration::from_secs(30);
 const CONNECT_WITHIN: Duration = Duration::from_secs(60);
 
 /// A forward whose port on this machine is taken, while that is still allowed.
@@ -59,20 +62,21 @@ pub(super) fn start(
     ending: &watch::Receiver<bool>,
 ) -> Result<(), Failure> {
     let (context, ending) = (context.clone(), ending.clone());
+    let seats = Seats::new(MOST_RELAYS, READS_WITHIN);
     match bound {
         Bound::Outward { listener, to } => {
             let listener = TcpListener::from_std(listener)
                 .map_err(|error| Failure::failed("listen for a forward", error))?;
-            let carry = move |client| outward(context.clone(), to.clone(), client);
-            tasks.spawn(serve(listener, carry, ending));
+            let carry = move |client, seat| outward(context.clone(), to.clone(), client, seat);
+            tasks.spawn(serve(listener, seats, carry, ending));
         }
         Bound::Inward { listen, to } => {
             let listener = context
                 .shards
                 .listen(listen.ip(), listen.port, &ListenOptions::default())
                 .map_err(|error| Failure::failed("listen for a forward over Hopwise", error))?;
-            let carry = move |client| inward(context.clone(), to.clone(), client);
-            tasks.spawn(serve(listener, carry, ending));
+            let carry = move |client, seat| inward(context.clone(), to.clone(), client, seat);
+            tasks.spawn(serve(listener, seats, carry, ending));
         }
     }
     Ok(())
@@ -114,52 +118,65 @@ impl Incoming for MeshListener {
 /// Carries each client until it is told to end, and then those that it has.
 async fn serve<I: Incoming, F: Future<Output = ()> + Send + 'static>(
     incoming: I,
-    carry: impl Fn(I::Client) -> F + Send,
+    seats: Seats,
+    carry: impl Fn(I::Client, Seat) -> F + Send,
     mut ending: watch::Receiver<bool>,
 ) {
-    let seats = Arc::new(Semaphore::new(MOST_RELAYS));
     let mut relays = JoinSet::new();
     loop {
         while relays.try_join_next().is_some() {}
-        // Who finds no seat waits in the listener's queue.
+        // The next waits for its seat, and whoever comes after it in the listener's queue.
         let next = async {
-            let seat = Arc::clone(&seats).acquire_owned().await.ok()?;
-            Some((seat, incoming.next().await?))
+            let client = incoming.next().await?;
+            Some((client, seats.wait().await))
         };
         let next = tokio::select! {
             next = next => next,
             _ = ending.changed() => None,
         };
-        let Some((seat, client)) = next else { break };
-        let carried = carry(client);
-        relays.spawn(async move {
-            let _seat = seat;
-            carried.await;
-        });
+        let Some((client, seat)) = next else { break };
+        relays.spawn(carry(client, seat));
     }
     drop(incoming);
     while relays.join_next().await.is_some() {}
 }
 
-async fn outward(context: Context, to: HostPort, client: TcpStream) {
+async fn outward(context: Context, to: HostPort, client: TcpStream, seat: Seat) {
     match connect_mesh(&context, &to).await {
         Ok(mesh) => {
             prepare(&client, &mesh);
-            drop(relay(client, mesh, &context.relayed, None).await);
+            bound_send_buffer(&client);
+            carry(client, mesh, &context.relayed, Sits::Local, &seat).await;
         }
         Err(error) => tracing::warn!(%error, host = to.host, port = to.port, "forward"),
     }
 }
 
-async fn inward(context: Context, to: HostPort, mesh: MeshStream) {
+async fn inward(context: Context, to: HostPort, mesh: MeshStream, seat: Seat) {
     match connect_local(&context, &to).await {
         Ok(local) => {
             prepare(&local, &mesh);
-            drop(relay(local, mesh, &context.relayed, None).await);
+            carry(local, mesh, &context.relayed, Sits::Mesh, &seat).await;
         }
         Err(error) => {
             tracing::warn!(%error, host = to.host, port = to.port, "forward");
             mesh.abort();
+        }
+    }
+}
+
+/// Until both sides have closed, one breaks, or somebody else gets the seat; the streams tell the other by ending.
+async fn carry<'a>(
+    local: TcpStream,
+    mesh: MeshStream,
+    relayed: &Relayed,
+    side: fn(&'a Sitter) -> Sits<'a>,
+    seat: &'a Seat,
+) {
+    tokio::select! {
+        _ = relay(local, mesh, relayed, side(seat.sitter())) => {}
+        () = seat.sitter().told_to_go() => {
+            relayed.gave_way.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
@@ -179,4 +196,48 @@ async fn connect_mesh(context: &Context, to: &HostPort) -> io::Result<MeshStream
 async fn connect_local(context: &Context, to: &HostPort) -> io::Result<TcpStream> {
     let addresses = context.names.resolve(&to.host, to.port).await?;
     timeout(CONNECT_WITHIN, TcpStream::connect(&addresses[..])).await?
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+    use std::sync::atomic::AtomicUsize;
+
+    use super::*;
+
+    /// Clients come without end.
+    struct Crowd(AtomicUsize);
+
+    impl Incoming for Crowd {
+        type Client = usize;
+
+        async fn next(&self) -> Option<usize> {
+            Some(self.0.fetch_add(1, Ordering::Relaxed))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_nothing_gives_its_seat_to_the_next() {
+        let served: Arc<Mutex<Vec<usize>>> = Arc::default();
+        let carry = |client, seat: Seat| {
+            let served = Arc::clone(&served);
+            async move {
+                served.lock().expect("nobody panics").push(client);
+                seat.sitter().waits();
+                seat.sitter().told_to_go().await;
+            }
+        };
+        let (_end, ending) = watch::channel(false);
+        let seats = Seats::new(2, Duration::from_secs(30));
+        let watching = async {
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            assert_eq!(*served.lock().expect("nobody panics"), [0, 1], "they may still read");
+            tokio::time::sleep(Duration::from_secs(15)).await;
+            assert_eq!(*served.lock().expect("nobody panics"), [0, 1, 2, 3]);
+        };
+        tokio::select! {
+            () = serve(Crowd(AtomicUsize::new(0)), seats, carry, ending) => panic!("nobody ends it"),
+            () = watching => {}
+        }
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use hopwise_core::tcp::{KeepAlive, Options};
 use hopwise_host::TcpStream as MeshStream;
+use rustix::net::sockopt::set_socket_send_buffer_size;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -13,11 +14,30 @@ use super::seats::Sitter;
 /// What one direction reads before it writes; with the sockets' own buffers this is all a slow reader ties up.
 const CHUNK: usize = 32 << 10;
 
-/// Bytes that went through relays.
+/// Bytes that went through relays, and clients of forwards who gave their seats up.
 #[derive(Debug, Default)]
 pub(crate) struct Relayed {
     pub(crate) to_mesh: AtomicU64,
     pub(crate) from_mesh: AtomicU64,
+    pub(crate) gave_way: AtomicU64,
+}
+
+/// On which side the client is, and its seat.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Sits<'a> {
+    Local(&'a Sitter),
+    Mesh(&'a Sitter),
+}
+
+/// Linux lets a full socket be written to again when a third of its buffer is free: in one that grew to megabytes a
+/// slow reader makes that room in minutes only, and seems not to read meanwhile. Linux doubles this. Over the loopback a
+/// writer is the fastest with 64 to 256 KiB, faster than with what grows; with 32 KiB it does a tenth of that.
+const SEND_BUFFER: usize = 128 << 10;
+
+/// Of a client who has a seat.
+pub(crate) fn bound_send_buffer(client: &TcpStream) {
+    // Without it a slow reader is noticed to read less often, and no more.
+    let _ = set_socket_send_buffer_size(client, SEND_BUFFER);
 }
 
 /// What programs wrote leaves at once, as they decided, and a peer that has vanished is noticed some day.
@@ -33,22 +53,21 @@ pub(crate) fn prepare(local: &TcpStream, mesh: &MeshStream) {
 }
 
 /// Ends when both sides have closed, or when one breaks: then the other is dropped, which resets it where data is
-/// still unread. A side that closes for writing only (half-close) goes on reading. Who sits on the local side is told
-/// of what waits for it.
-pub(crate) async fn relay<L, M>(
-    local: L,
-    mesh: M,
-    relayed: &Relayed,
-    sitter: Option<&Sitter>,
-) -> io::Result<()>
+/// still unread. A side that closes for writing only (half-close) goes on reading. The client's seat is told of what
+/// waits for it.
+pub(crate) async fn relay<L, M>(local: L, mesh: M, relayed: &Relayed, sits: Sits<'_>) -> io::Result<()>
 where
     L: AsyncRead + AsyncWrite,
     M: AsyncRead + AsyncWrite,
 {
     let (mut local_in, mut local_out) = tokio::io::split(local);
     let (mut mesh_in, mut mesh_out) = tokio::io::split(mesh);
-    let out = one_way(&mut local_in, &mut mesh_out, &relayed.to_mesh, None);
-    let back = one_way(&mut mesh_in, &mut local_out, &relayed.from_mesh, sitter);
+    let (local_sitter, mesh_sitter) = match sits {
+        Sits::Local(sitter) => (Some(sitter), None),
+        Sits::Mesh(sitter) => (None, Some(sitter)),
+    };
+    let out = one_way(&mut local_in, &mut mesh_out, &relayed.to_mesh, mesh_sitter);
+    let back = one_way(&mut mesh_in, &mut local_out, &relayed.from_mesh, local_sitter);
     tokio::try_join!(out, back).map(|((), ())| ())
 }
 
@@ -86,15 +105,19 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::node::seats::Seats;
+    use crate::node::seats::{Seat, Seats};
 
     const SOON: Duration = Duration::from_secs(10);
+
+    async fn seat() -> Seat {
+        Seats::new(1, SOON).take().await.expect("free")
+    }
 
     #[tokio::test]
     async fn a_side_that_closed_for_writing_still_hears_the_other() {
         let (mut client, local) = duplex(64);
         let (mut server, mesh) = duplex(64);
-        let relayed = Relayed::default();
+        let (relayed, seat) = (Relayed::default(), seat().await);
         let talk = async {
             client.write_all(b"question").await.expect("open");
             client.shutdown().await.expect("open");
@@ -106,7 +129,7 @@ mod tests {
             client.read_to_string(&mut answered).await.expect("its end arrives");
             (asked, answered)
         };
-        let both = async { tokio::join!(relay(local, mesh, &relayed, None), talk) };
+        let both = async { tokio::join!(relay(local, mesh, &relayed, Sits::Local(seat.sitter())), talk) };
         let (ended, heard) = timeout(SOON, both).await.expect("it ends");
         ended.expect("both sides closed in order");
         assert_eq!(heard, ("question".to_owned(), "answer".to_owned()));
@@ -118,7 +141,7 @@ mod tests {
     async fn a_reader_that_does_not_read_stops_its_sender() {
         let (mut client, local) = duplex(1024);
         let (_server, mesh) = duplex(1024);
-        let relayed = Relayed::default();
+        let (relayed, seat) = (Relayed::default(), seat().await);
         let endless = async {
             let mut written = 0_usize;
             loop {
@@ -127,7 +150,7 @@ mod tests {
             }
         };
         tokio::select! {
-            _ = relay(local, mesh, &relayed, None) => panic!("nobody closed"),
+            _ = relay(local, mesh, &relayed, Sits::Local(seat.sitter())) => panic!("nobody closed"),
             () = endless => {}
             () = tokio::time::sleep(Duration::from_secs(60)) => {}
         }
@@ -149,7 +172,7 @@ mod tests {
             }
         };
         tokio::select! {
-            _ = relay(local, mesh, &relayed, Some(seat.sitter())) => panic!("nobody closed"),
+            _ = relay(local, mesh, &relayed, Sits::Local(seat.sitter())) => panic!("nobody closed"),
             () = seat.sitter().told_to_go() => panic!("it reads"),
             () = steady => {}
         }
@@ -160,7 +183,7 @@ mod tests {
         let (client, local) = duplex(64);
         let (mut server, mesh) = duplex(64);
         drop(client);
-        let relayed = Relayed::default();
+        let (relayed, seat) = (Relayed::default(), seat().await);
         let talk = async {
             // The client is gone: writing to it fails, and the relay ends.
             for _ in 0..64 {
@@ -169,7 +192,7 @@ mod tests {
                 }
             }
         };
-        let both = async { tokio::join!(relay(local, mesh, &relayed, None), talk) };
+        let both = async { tokio::join!(relay(local, mesh, &relayed, Sits::Local(seat.sitter())), talk) };
         let (ended, ()) = timeout(SOON, both).await.expect("it ends");
         assert!(ended.is_err());
     }

@@ -1,5 +1,5 @@
-//! Seats at the proxy: so many clients at a time. Where none is free, one that does not take what waits for it gives
-//! its own to the next; one that is merely quiet keeps it.
+//! Seats at the proxy, and at each forward: so many clients at a time. Where none is free, one that does not take what
+//! waits for it gives its own to the next; one that is merely quiet keeps it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -47,12 +47,31 @@ impl Seats {
 
     /// A seat, unless all are taken by clients that are quiet or read what comes.
     pub(super) async fn take(&self) -> Option<Seat> {
-        let free = Arc::clone(&self.free);
-        let permit = match Arc::clone(&free).try_acquire_owned() {
-            Ok(permit) => permit,
-            Err(_) if self.send_one_away() => timeout(GONE_WITHIN, free.acquire_owned()).await.ok()?.ok()?,
-            Err(_) => return None,
-        };
+        match Arc::clone(&self.free).try_acquire_owned() {
+            Ok(permit) => Some(self.seat(permit)),
+            Err(_) if self.send_one_away() => self.take_within(GONE_WITHIN).await,
+            Err(_) => None,
+        }
+    }
+
+    /// A seat, however long it takes: whoever has one finishes, or is late some day.
+    pub(super) async fn wait(&self) -> Seat {
+        loop {
+            if let Some(seat) = self.take().await {
+                return seat;
+            }
+            if let Some(seat) = self.take_within(GONE_WITHIN).await {
+                return seat;
+            }
+        }
+    }
+
+    async fn take_within(&self, time: Duration) -> Option<Seat> {
+        let permit = timeout(time, Arc::clone(&self.free).acquire_owned()).await.ok()?.ok()?;
+        Some(self.seat(permit))
+    }
+
+    fn seat(&self, permit: OwnedSemaphorePermit) -> Seat {
         let sitter = Arc::new(Sitter {
             waits_since: AtomicU64::new(NOTHING),
             began: self.began,
@@ -62,7 +81,7 @@ impl Seats {
         let mut taken = self.taken.lock();
         taken.retain(|sitter| sitter.strong_count() > 0);
         taken.push(Arc::downgrade(&sitter));
-        Some(Seat { sitter, _permit: permit })
+        Seat { sitter, _permit: permit }
     }
 
     /// Whether there was one whose patience is over; the one that has been waited for longest goes.
@@ -158,6 +177,25 @@ mod tests {
         };
         let (next, ()) = tokio::join!(seats.take(), goes);
         assert!(next.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_waits_gets_a_seat_as_soon_as_somebody_is_late_or_leaves() {
+        let seats = Seats::new(1, PATIENCE);
+        let late = seats.take().await.expect("free");
+        late.sitter().waits();
+        let began = Instant::now();
+        let goes = async {
+            late.sitter().told_to_go().await;
+            drop(late);
+        };
+        let (next, ()) = tokio::join!(seats.wait(), goes);
+        assert!((PATIENCE..PATIENCE + 2 * GONE_WITHIN).contains(&began.elapsed()));
+        let leaves = async {
+            tokio::time::sleep(PATIENCE).await;
+            drop(next);
+        };
+        tokio::join!(seats.wait(), leaves);
     }
 
     #[tokio::test(start_paused = true)]

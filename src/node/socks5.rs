@@ -12,7 +12,6 @@ use std::time::Duration;
 use hopwise_core::endpoint::{ConnectError as CoreConnectError, ConnectOptions};
 use hopwise_core::tcp::CloseReason;
 use hopwise_host::{ConnectError, Shards, TcpStream as MeshStream};
-use rustix::net::sockopt::set_socket_send_buffer_size;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -20,7 +19,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
 use super::names::Names;
-use super::relay::{Relayed, prepare, relay};
+use super::relay::{Relayed, Sits, bound_send_buffer, prepare, relay};
 use super::seats::{Seats, Sitter};
 
 use protocol::{LONGEST_MESSAGE, Read, Refused, Reply, Target};
@@ -29,9 +28,6 @@ use protocol::{LONGEST_MESSAGE, Read, Refused, Reply, Target};
 const MOST_HANDSHAKES: usize = 256;
 /// A client does not wait longer for a connection than this.
 const CONNECT_WITHIN: Duration = Duration::from_secs(60);
-/// Linux lets a full socket be written to again when a third of its buffer is free: in one that grew to megabytes a
-/// slow reader makes that room in minutes only, and seems not to read meanwhile. Linux doubles this.
-const SEND_BUFFER: usize = 128 << 10;
 
 /// What the server counts.
 #[derive(Debug, Default)]
@@ -147,11 +143,10 @@ async fn serve_one(server: &Server, mut client: TcpStream, target: Target) {
 
 async fn carry(server: &Server, client: TcpStream, mesh: MeshStream, sitter: &Sitter) {
     prepare(&client, &mesh);
-    // Without it a slow reader is noticed to read less often, and no more.
-    let _ = set_socket_send_buffer_size(&client, SEND_BUFFER);
+    bound_send_buffer(&client);
     tokio::select! {
         // Either side may break off at any time; the streams tell the other by ending.
-        _ = relay(client, mesh, &server.relayed, Some(sitter)) => {}
+        _ = relay(client, mesh, &server.relayed, Sits::Local(sitter)) => {}
         () = sitter.told_to_go() => count(&server.counts.gave_way),
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn all(document: &Document, config: &NodeConfig) -> Checked {
     }
     forwards(document, config)?;
     listeners::each_at_its_own_address(document, config)?;
-    reads_within(document, config)?;
+    patience(document, config)?;
     captured(document, config)?;
     tcp(document, config)
 }
@@ -244,12 +244,18 @@ fn listen_address(
     }
 }
 
-/// Nobody reads at every moment.
-fn reads_within(document: &Document, config: &NodeConfig) -> Checked {
+/// Nobody speaks at once, or reads at every moment.
+fn patience(document: &Document, config: &NodeConfig) -> Checked {
     const LEAST: std::time::Duration = std::time::Duration::from_millis(100);
-    if config.socks5.as_ref().is_some_and(|socks5| socks5.reads_within.0 < LEAST) {
-        let place = Place::root().key("socks5").key("reads_within");
-        return Err(document.refuse(&place, "too short for whoever reads", "100ms or more"));
+    let Some(socks5) = &config.socks5 else { return Ok(()) };
+    let place = Place::root().key("socks5");
+    for (key, time, problem) in [
+        ("handshake_within", socks5.handshake_within, "too short for whoever asks"),
+        ("reads_within", socks5.reads_within, "too short for whoever reads"),
+    ] {
+        if time.0 < LEAST {
+            return Err(document.refuse(&place.key(key), problem, "100ms or more"));
+        }
     }
     Ok(())
 }

@@ -59,6 +59,10 @@ fn what_is_wrong_is_refused_at_its_place_with_what_is_accepted() {
             "socks5: { listen: 127.0.0.1:1080, reads_within: 99ms }",
             "3:49: too short for whoever reads | 100ms or more",
         ),
+        (
+            "socks5: { listen: 127.0.0.1:1080, handshake_within: 0s }",
+            "3:53: too short for whoever asks | 100ms or more",
+        ),
         ("stop_within: 5", "3:14: `5` | expected a time with its unit"),
         ("links: []", "3:1: `links` stands there already"),
         ("routes: [{ to: 0.0.0.0/0, link: hw1 }]", "3:33: no link is named `hw1` | expected `hw0`"),
