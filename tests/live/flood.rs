@@ -25,7 +25,7 @@ pub(crate) fn run(to: IpAddr, port: u16, per_second: u64, sent: &AtomicU64, stop
         }
         sent.store(at, Ordering::Relaxed);
         // Whoever looks for the time without rest takes a processor from those who are measured.
-        std::thread::sleep(PAUSE);
+        std::thread::park_timeout(PAUSE);
     }
 }
 
