@@ -17,6 +17,8 @@ pub(super) struct Segment {
     pub(super) seq: u32,
     pub(super) ack: u32,
     pub(super) flags: u8,
+    /// As it stands in the header.
+    pub(super) window: u16,
     pub(super) payload: usize,
     /// The timestamp option's two values, where there is one.
     pub(super) timestamps: Option<[u8; 8]>,
@@ -34,6 +36,11 @@ impl Segment {
         let controls = u32::from(self.flags & SYN != 0) + u32::from(self.flags & FIN != 0);
         let clock = self.timestamps.map_or(0, |[a, b, c, d, ..]| u32::from_be_bytes([a, b, c, d]));
         [self.seq.wrapping_add(self.payload as u32 + controls), clock]
+    }
+
+    /// What an ACK is told apart by, whoever wrote it: its number, its window, its clock.
+    fn says(&self) -> [u32; 3] {
+        [self.ack, self.window.into(), self.age()[1]]
     }
 
     /// For a message: without the bytes.
@@ -90,6 +97,7 @@ fn segment(at_us: u64, frame: &[u8]) -> Option<Segment> {
         seq: long(tcp + 4)?,
         ack: long(tcp + 8)?,
         flags: *packet.get(tcp + 13)?,
+        window: number(tcp + 14)? as u16,
         payload: total - tcp - header,
         timestamps: timestamps(packet.get(tcp + 20..tcp + header)?),
         bytes,
@@ -124,8 +132,8 @@ fn is_beyond(later: u32, earlier: u32) -> bool {
 /// What a proxy must hold to, of what came in on each side (`heard`) and left on the other (`said`).
 ///
 /// To the sender: no number before the mobile had said it, nothing that it has not said but by `words`, no ACK more
-/// than twice, or once more than the mobile itself said it. To the mobile: nothing that the sender has not sent before.
-/// It says how many segments it looked at, each way.
+/// often than once more than the mobile itself said it, whoever wrote it, and none again after a newer one. To the
+/// mobile: nothing that the sender has not sent before. It says how many segments it looked at, each way.
 pub(super) fn check(
     mobile: IpAddr,
     words: Words,
@@ -141,12 +149,11 @@ pub(super) fn check(
     Ok([to_sender, to_mobile])
 }
 
-/// When each packet came first, and how often.
-fn came(heard: &[Segment]) -> BTreeMap<&[u8], (u64, usize)> {
+/// When each packet came first.
+fn came(heard: &[Segment]) -> BTreeMap<&[u8], u64> {
     let mut came = BTreeMap::new();
     for segment in heard {
-        let (_, count) = came.entry(&segment.bytes[..]).or_insert((segment.at_us, 0));
-        *count += 1;
+        came.entry(&segment.bytes[..]).or_insert(segment.at_us);
     }
     came
 }
@@ -155,7 +162,7 @@ fn check_to_mobile(heard: &[Segment], said: &[Segment]) -> Result<usize, String>
     let came = came(heard);
     for segment in said {
         match came.get(&segment.bytes[..]) {
-            Some((first_us, _)) if *first_us <= segment.at_us => {}
+            Some(first_us) if *first_us <= segment.at_us => {}
             _ => return Err(format!("the mobile got what the sender never sent: {}", segment.shown())),
         }
     }
@@ -164,7 +171,12 @@ fn check_to_mobile(heard: &[Segment], said: &[Segment]) -> Result<usize, String>
 
 fn check_to_sender(words: Words, heard: &[Segment], said: &[Segment]) -> Result<usize, String> {
     let came = came(heard);
-    let mut copies: BTreeMap<&[u8], usize> = BTreeMap::new();
+    // A kernel may say the same within one tick of its clock.
+    let mut originals: BTreeMap<[u32; 3], usize> = BTreeMap::new();
+    for segment in heard.iter().filter(|segment| segment.is_pure_ack()) {
+        *originals.entry(segment.says()).or_default() += 1;
+    }
+    let mut copies: BTreeMap<[u32; 3], usize> = BTreeMap::new();
     let mut highest = Highest::of(heard);
     let mut newest: Option<[u32; 2]> = None;
     for segment in said {
@@ -174,30 +186,29 @@ fn check_to_sender(words: Words, heard: &[Segment], said: &[Segment]) -> Result<
         if is_ahead && segment.flags & ACK != 0 {
             return wrong("a number that the mobile had not said");
         }
-        let originals = match came.get(&segment.bytes[..]) {
-            Some((first_us, _)) if segment.at_us < *first_us => return wrong("an ACK before it was said"),
-            Some((_, count)) => *count,
-            // A kernel may say the same within one tick of its clock; what is written for each of those is alike.
-            None if words == Words::InItsName && segment.is_pure_ack() => {
-                let is_older = |newest: [u32; 2]| {
-                    newest.into_iter().zip(segment.age()).any(|(newest, own)| is_beyond(newest, own))
-                };
-                if newest.is_some_and(is_older) {
-                    return wrong("an ACK that is older than what it had got");
-                }
-                heard.iter().filter(|other| other.timestamps == segment.timestamps).count()
-            }
+        let is_written = match came.get(&segment.bytes[..]) {
+            Some(first_us) if segment.at_us < *first_us => return wrong("an ACK before it was said"),
+            Some(_) => false,
+            None if words == Words::InItsName && segment.is_pure_ack() => true,
             None => return wrong("what the mobile never said"),
         };
         let age = segment.age();
+        if segment.is_pure_ack() {
+            let count = copies.entry(segment.says()).or_default();
+            *count += 1;
+            if *count > originals.get(&segment.says()).copied().unwrap_or(1) + 1 {
+                return wrong(&format!("an ACK {count} times"));
+            }
+            // What the mobile said may have been overtaken on the radio, but not what is said again.
+            let is_older =
+                |newest: [u32; 2]| newest.into_iter().zip(age).any(|(newest, own)| is_beyond(newest, own));
+            if (is_written || *count > 1) && newest.is_some_and(is_older) {
+                return wrong("an ACK that is older than what it had got");
+            }
+        }
         newest = Some(newest.map_or(age, |newest| {
             std::array::from_fn(|at| if is_beyond(age[at], newest[at]) { age[at] } else { newest[at] })
         }));
-        let count = copies.entry(&segment.bytes).or_default();
-        *count += 1;
-        if segment.is_pure_ack() && *count > originals.max(1) + 1 {
-            return wrong(&format!("an ACK {count} times"));
-        }
     }
     Ok(said.len())
 }
@@ -234,6 +245,7 @@ fn a_reader_that_finds_nothing_wrong_finds_what_is_wrong() {
         seq: 1,
         ack,
         flags: ACK,
+        window: 500,
         payload: 0,
         timestamps: Some([ack as u8; 8]),
         bytes: [&ack.to_be_bytes()[..], &[word]].concat(),
@@ -253,6 +265,13 @@ fn a_reader_that_finds_nothing_wrong_finds_what_is_wrong() {
     assert_eq!(written(&[ack(11, 100, 9), ack(12, 100, 9), ack(21, 200, 9)]), Ok([3, 0]));
     assert!(said(written(&[ack(15, 200, 9)]), "had not said"));
     assert!(said(written(&[ack(30, 200, 9), ack(31, 200, 9), ack(32, 200, 9)]), "3 times"));
+    // However it was written: the mobile's own and two more are three.
+    assert!(said(written(&[ack(11, 100, 0), ack(12, 100, 9), ack(13, 100, 9)]), "3 times"));
+    let closed = Segment { window: 0, ..ack(12, 100, 9) };
+    assert_eq!(written(&[ack(11, 100, 0), closed, ack(13, 100, 9)]), Ok([3, 0]));
+    // Its own words are no excuse for saying them late.
+    let late = [ack(11, 100, 0), ack(21, 200, 0), ack(30, 100, 0)];
+    assert!(said(plain(&late), "older") && said(written(&late), "older"));
     let spoken = Segment { payload: 100, ..ack(25, 200, 7) };
     let heard = [ack(10, 100, 0), ack(20, 200, 0), spoken.clone()];
     let behind = |seq| [spoken.clone(), Segment { seq, ..ack(30, 200, 9) }];
