@@ -422,7 +422,7 @@ impl Flow {
             (false, _) => {}
         }
         if !self.fits(from, Store::cost(at_hand.packet), out) {
-            self.overflow(now, from, out);
+            self.overflow(now, out);
             return self.forward(passing, at_hand, out);
         }
         let packet = out.copy(at_hand.packet);
@@ -437,16 +437,15 @@ impl Flow {
     }
 
     /// Fails open: what was held of the mobile's goes on; the cache stays as it is, since where it would go is away.
-    fn overflow(&mut self, now: Instant, from: Side, out: &mut Outbox) {
+    fn overflow(&mut self, now: Instant, out: &mut Outbox) {
         if self.overflowed.is_none() {
             self.overflowed = Some(now);
             out.overflows += 1;
             out.note(now, self.number, 0, TraceKind::Fallback(Lacking::Memory));
             self.agent.on_overflow(now);
         }
-        if from == Side::Mobile {
-            self.release(now, Side::Mobile, u32::MAX, Because::NoRoom, out);
-        }
+        // Whoever's packet it was that did not fit: the agent plans nothing more for what is held.
+        self.release(now, Side::Mobile, u32::MAX, Because::NoRoom, out);
     }
 
     fn note_gone(&mut self, passing: &Passing<'_>, at_hand: AtHand<'_>) {

@@ -259,6 +259,35 @@ fn when_memory_ends_in_the_middle_of_a_hold_everything_goes_on() {
 }
 
 #[test]
+fn when_data_finds_no_room_in_a_fade_the_held_acks_go_on_too() {
+    for is_gone in [false, true] {
+        let spec = "ack-hold:mode=cumulative,sender=linux";
+        let mut path = Path::with(spec, |config| config.most_kept_bytes_a_flow = 3_000);
+        path.syns(ms(0));
+        let first = path.ack(2);
+        path.carry(ms(2), Side::Mobile, &first);
+        path.going_down(ms(3), SECONDS_10);
+        let held = [3, 4, 5, 6, 7].map(|nth| path.ack(nth));
+        for ack in &held {
+            assert!(path.carry(ms(4), Side::Mobile, ack).is_empty());
+        }
+        if is_gone {
+            assert!(path.gone(ms(5)).is_empty());
+        }
+        let mut left = Vec::new();
+        for nth in 21..=30 {
+            let data = path.data(nth);
+            left.extend(path.carry(ms(6), Side::Fixed, &data));
+        }
+        left.retain(|(to, _)| *to == Side::Fixed);
+        assert_eq!(left, held.map(|ack| (Side::Fixed, ack)), "gone: {is_gone}");
+        assert_eq!(path.proxy.counts().overflows, 1, "once a fade");
+        let next = path.ack(8);
+        assert_eq!(path.carry(ms(7), Side::Mobile, &next), [(Side::Fixed, next)]);
+    }
+}
+
+#[test]
 fn an_agent_that_keeps_copies_without_a_fade_does_so_again_when_there_is_room() {
     let mut path = Path::with("snoop", |config| config.most_kept_bytes_a_flow = 1_500);
     path.syns(ms(0));
