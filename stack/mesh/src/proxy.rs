@@ -187,7 +187,8 @@ impl Proxy {
         let Some(read) = read::read(packet, Side::Fixed, self.config.checksums) else { return false };
         let Some(flow) = self.flows.get_mut(&read.key) else { return false };
         let id = self.out.next_id();
-        flow.take_back(now, &read, AtHand { id, packet, is_plain: false, link: None }, &mut self.out)
+        let at_hand = AtHand { id, packet, tcp: &read.tcp, is_plain: false, link: None };
+        flow.take_back(now, &read, at_hand, &mut self.out)
     }
 
     /// Lets everything go that waits: the proxy is about to end. Flows that are cut in two end with it.
@@ -221,7 +222,7 @@ impl Proxy {
         };
         let key = read.key;
         let link = self.links.get(&key.mobile.ip()).copied();
-        let at_hand = AtHand { id, packet, is_plain: read.is_plain, link };
+        let at_hand = AtHand { id, packet, tcp: &read.tcp, is_plain: read.is_plain, link };
         let Some(flow) = self.flows.get_mut(&key) else { unreachable!("it is followed") };
         flow.take(now, from, &read, at_hand, &mut self.out);
         Proxy::file(&mut self.deadlines, key, flow, now);

@@ -45,10 +45,7 @@ pub(super) struct Newest {
 impl Newest {
     fn see(&mut self, tcp: &TcpView<'_>, says: Says) {
         let next = tcp.seq + tcp.sequence_len();
-        let is_late = match (tcp.options.timestamps, self.timestamps) {
-            (Some(told), Some(known)) => (told.value.wrapping_sub(known.value) as i32) < 0,
-            _ => self.next.is_some_and(|known| next < known),
-        };
+        let is_late = self.is_after(tcp);
         self.next = Some(self.next.map_or(next, |known| known.max(next)));
         if is_late {
             return;
@@ -56,6 +53,14 @@ impl Newest {
         self.timestamps = tcp.options.timestamps.or(self.timestamps);
         if says != Says::Less && !tcp.flags.contains(Flags::SYN) {
             self.window = tcp.window;
+        }
+    }
+
+    /// Whether this segment of the mobile's is late: it said newer things before.
+    pub(super) fn is_after(&self, tcp: &TcpView<'_>) -> bool {
+        match (tcp.options.timestamps, self.timestamps) {
+            (Some(told), Some(known)) => (told.value.wrapping_sub(known.value) as i32) < 0,
+            _ => self.next.is_some_and(|known| tcp.seq + tcp.sequence_len() < known),
         }
     }
 

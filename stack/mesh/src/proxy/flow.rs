@@ -46,6 +46,8 @@ pub(super) struct Flow {
     /// The mobile's newest pure ACK that went on or that another was said for, and how often.
     pure_ack: Vec<u8>,
     copies: Copies,
+    /// What that ACK is told apart by, where it has a timestamp: its number, window and clock.
+    pure_ack_says: Option<(Seq, u16, u32)>,
     /// Since when nothing more is kept, because memory had ended.
     overflowed: Option<Instant>,
     pub(super) seen_at: Instant,
@@ -61,6 +63,7 @@ pub(super) struct Flow {
 pub(super) struct AtHand<'a> {
     pub(super) id: u64,
     pub(super) packet: &'a [u8],
+    pub(super) tcp: &'a TcpView<'a>,
     /// It can serve as a pattern for ACKs.
     pub(super) is_plain: bool,
     /// The last that was told of the mobile's link, where it is not up.
@@ -84,6 +87,7 @@ impl Flow {
             most_bytes,
             pure_ack: Vec::new(),
             copies: Copies::default(),
+            pure_ack_says: None,
             overflowed: None,
             seen_at: now,
             has_finished: [false; 2],
@@ -167,7 +171,7 @@ impl Flow {
         let is_newest = matches!(passing.kind, Kind::Ack(says) if says != Says::Less);
         if let (Side::Mobile, Fate::Drop(_), true) = (from, fate, at_hand.is_plain && is_newest) {
             // What is said in its place takes after it.
-            self.remember(at_hand.packet, Copies::default());
+            self.remember(at_hand.packet, at_hand.tcp, Copies::default());
         }
         self.obey(now, &orders, out);
         self.settle(&passing, fate, at_hand, out);
@@ -293,7 +297,9 @@ impl Flow {
             out.note(now, self.number, kept.id, label.released());
             if let (Side::Mobile, Some(ack)) = (of, kept.ack) {
                 self.facts.note_passed(now, ack);
-                self.remember(&kept.packet, Copies::SAID);
+                if let Some((_, tcp)) = parse(&kept.packet) {
+                    self.remember(&kept.packet, &tcp, Copies::SAID);
+                }
             }
             let Kept { id, packet, .. } = kept;
             out.send(now, of.other(), Leaving { id, is_passing: false, replaceable: None, packet });
@@ -307,7 +313,15 @@ impl Flow {
         }
     }
 
-    fn remember(&mut self, packet: &[u8], copies: Copies) {
+    /// P3. An ACK that was late is no new one, since what is written bears the newest's clock; nor is one that comes
+    /// twice.
+    fn remember(&mut self, packet: &[u8], tcp: &TcpView<'_>, copies: Copies) {
+        let says = tcp.options.timestamps.map(|told| (tcp.ack, tcp.window, told.value));
+        let is_again = says.is_some() && says == self.pure_ack_says;
+        if is_again || (!self.pure_ack.is_empty() && self.facts.newest.is_after(tcp)) {
+            return;
+        }
+        self.pure_ack_says = says;
         self.pure_ack.clear();
         self.pure_ack.extend_from_slice(packet);
         self.copies = copies;
@@ -453,7 +467,7 @@ impl Flow {
             self.facts.note_passed(passing.now, ack);
             let is_newest = matches!(passing.kind, Kind::Ack(says) if says != Says::Less);
             if is_newest && at_hand.is_plain {
-                self.remember(at_hand.packet, Copies::SAID);
+                self.remember(at_hand.packet, at_hand.tcp, Copies::SAID);
             }
         }
     }
