@@ -30,7 +30,7 @@ pub use read::FlowKey;
 use read::Read;
 use relay::{Making, Relays};
 
-/// A flow is forgotten when nothing has passed for so long, or so long after it has ended.
+/// A flow is forgotten when nothing has passed for so long, or for so long after it has ended.
 const IDLE: Duration = Duration::from_secs(15 * 60);
 const ENDED: Duration = Duration::from_secs(30);
 /// Between two looks for flows to forget, when the table is full.
@@ -298,9 +298,7 @@ impl Proxy {
         }
         self.swept_at = Some(now);
         self.relays.sweep(now, now - IDLE);
-        let is_over = |flow: &Flow| {
-            now.since(flow.seen_at) >= IDLE || flow.ended_at.is_some_and(|at| now.since(at) >= ENDED)
-        };
+        let is_over = |flow: &Flow| now.since(flow.seen_at) >= if flow.has_ended() { ENDED } else { IDLE };
         let over: Vec<_> = self.flows.iter().filter(|(_, flow)| is_over(flow)).map(|(key, _)| *key).collect();
         for key in over {
             if let Some(flow) = self.flows.get_mut(&key) {

@@ -51,9 +51,10 @@ pub(super) struct Flow {
     /// Since when nothing more is kept, because memory had ended.
     overflowed: Option<Instant>,
     pub(super) seen_at: Instant,
+    /// A reset was seen, which its end need not heed.
+    was_reset: bool,
     /// By side.
     has_finished: [bool; 2],
-    pub(super) ended_at: Option<Instant>,
     /// The agent's deadline, as the table has it.
     pub(super) due: Option<Instant>,
 }
@@ -90,14 +91,20 @@ impl Flow {
             pure_ack_says: None,
             overflowed: None,
             seen_at: now,
+            was_reset: false,
             has_finished: [false; 2],
-            ended_at: None,
             due: None,
         }
     }
 
     pub(super) fn is_attended(&self) -> bool {
         self.attention == Attention::Given
+    }
+
+    /// As far as can be told: one end may go on for as long as it likes after the other has said its last, and what is
+    /// kept is still to be said.
+    pub(super) fn has_ended(&self) -> bool {
+        (self.was_reset || self.has_finished == [true; 2]) && self.kept_packets() == 0
     }
 
     pub(super) fn is_unserved(&self) -> bool {
@@ -147,15 +154,8 @@ impl Flow {
         let may_try_again = |at: Instant| at_hand.link.is_none() && now.since(at) >= MEMORY_AGAIN;
         self.overflowed = self.overflowed.filter(|at| !may_try_again(*at));
         let passing = self.facts.see(now, from, read);
-        if passing.flags.contains(Flags::RST) {
-            self.ended_at = Some(now);
-        } else if passing.flags.contains(Flags::FIN) {
-            self.has_finished[from as usize] = true;
-            // One end may go on for as long as it likes after the other has said its last.
-            if self.has_finished == [true; 2] {
-                self.ended_at = self.ended_at.or(Some(now));
-            }
-        }
+        self.was_reset |= passing.flags.contains(Flags::RST);
+        self.has_finished[from as usize] |= passing.flags.contains(Flags::FIN);
         if self.attention == Attention::NotYet {
             self.look(now, &passing, read.tcp.options.timestamps.is_some(), out);
             if let (true, Some(news)) = (self.is_attended(), at_hand.link) {

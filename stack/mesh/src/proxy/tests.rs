@@ -545,6 +545,41 @@ fn a_flow_that_one_end_has_finished_is_given_up_for_no_other() {
 }
 
 #[test]
+fn a_flow_that_goes_on_after_a_reset_that_its_end_did_not_heed_is_given_up_for_no_other() {
+    let mut path = Path::with("ack-hold:mode=kick", |config| config.most_flows = 1);
+    path.syns(ms(0));
+    let mut other = Path { mobile: SocketAddr::from(([10, 0, 0, 3], 1)), ..Path::new("none") };
+    let newcomer = other.data(1);
+    let reset = path.segment(Side::Mobile, 1, 1, Flags::RST, 0);
+    path.carry(ms(1_000), Side::Mobile, &reset);
+    let data = path.data(1);
+    path.carry(ms(31_000), Side::Fixed, &data);
+    for (at_s, untouched) in [(60, 1), (62, 1)] {
+        path.carry(ms(at_s * 1_000), Side::Fixed, &newcomer);
+        assert_eq!(path.proxy.counts().untouched, untouched, "{at_s}");
+    }
+}
+
+#[test]
+fn what_both_ends_have_finished_in_a_fade_is_kept_until_it_is_over() {
+    let mut path = Path::with("ack-hold:mode=kick", |config| config.most_flows = 1);
+    path.syns(ms(0));
+    let mut other = Path { mobile: SocketAddr::from(([10, 0, 0, 3], 1)), ..Path::new("none") };
+    let newcomer = other.data(1);
+    let fin = path.segment(Side::Mobile, 1, 1_000, Flags::FIN | Flags::ACK, 0);
+    path.carry(ms(1_000), Side::Mobile, &fin);
+    path.gone(ms(2_000));
+    let cached = [path.data(1), path.segment(Side::Fixed, 2_000, 2, Flags::FIN | Flags::ACK, 0)];
+    for packet in &cached {
+        assert!(path.carry(ms(2_000), Side::Fixed, packet).is_empty());
+    }
+    assert_eq!(path.carry(ms(61_000), Side::Fixed, &newcomer), [(Side::Mobile, newcomer)]);
+    assert_eq!(path.proxy.counts().untouched, 1);
+    let left: Vec<_> = path.up(ms(62_000)).into_iter().filter(|(to, _)| *to == Side::Mobile).collect();
+    assert_eq!(left, cached.map(|packet| (Side::Mobile, packet)));
+}
+
+#[test]
 fn the_first_rule_that_fits_says_which_agent() {
     let rule = |port, agent: &str| ProxyRule { port, agent: agent.to_owned(), ..ProxyRule::default() };
     let mut path = Path::with("none", |config| {
