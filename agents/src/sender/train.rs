@@ -14,16 +14,18 @@
 //! path see one queue and so come to one gap. What is lost goes again within its train, at the gap; after a timeout
 //! one segment goes and asks, and its ACK tells the rest.
 //! Where most trains find no empty path (frames are lost, others send) and there are more than three hops, trains are
-//! sent for a while without waiting, two in flight and 24 segments of queue let be; that is kept as long as it brings
-//! 2 % more and hardly a train loses anything. Up to three hops it is tried, with 4 segments, where the least round
-//! trip is more than 0.9 gaps, as where nobody else sends, and kept if it brings more until it is less than 0.7. So
-//! it is from the beginning where the path holds more than 8 segments, as only wires do (of three hops and less, more
-//! than 5): then there may be a quarter more than those and a train in flight, trains are short enough for that to fit
-//! into the peer's window, or a third of it, and the gap moves the less, the more trains are on the way. A loss there
-//! leaves room for 0.7 of the segments that were queued, a tenth of one more with each train, and brings no pause back.
+//! sent for a while without waiting, two in flight and 24 segments of queue let be; that is kept as long as it brings 2
+//! % more and hardly a train loses anything. Up to three hops it is tried, with 4 segments, where the least round trip
+//! is more than 0.9 gaps, as where nobody else sends, and kept if it brings more until it is less than 0.7. So it is
+//! from the beginning where the path holds more than 8 segments, as only wires do (once the beginning is over and where
+//! it has three hops or less, more than 5): then there may be a quarter more than those and a train in flight, trains
+//! are short enough for that to fit into the peer's window, or a third of it, and the gap moves the less, the more
+//! trains are on the way. A loss there leaves room for 0.7 of the segments that were queued, a tenth of one more with
+//! each train, and brings no pause back.
 //! With `turns`, the flows of a host to one peer send their trains in turn: the next one's leaves when the ACK of this
-//! one's is in, and none leaves the pause out. Who has no more than four segments to send, who takes a share by force,
-//! and who is on a path as long as a wire waits for nobody, and nobody waits for it.
+//! one's is in, and none leaves the pause out. Who has no more than four segments, those of this train that have left
+//! and those unsent, who takes a share by force, is on a path as long as a wire, probes after a timeout, or has a peer
+//! that cannot be asked waits for nobody, and nobody waits for it.
 //! With `compete`, five trains in a row that meet more than 16 segments of others in the queue tell of flows that
 //! fill it: until less than 8 are left it does not wait, and keeps 0.8 times as many in flight as they have there. A
 //! segment counts as the least round trip, from five hops on as four hops' part of it.
@@ -401,7 +403,8 @@ impl SenderAgent for Train {
         }
     }
 
-    /// Little goes at once. A probe would keep the others from sending until its ACK is in, and a wire has room for all.
+    /// Little goes at once. A probe would keep the others from sending until its ACK is in, and a wire has room for
+    /// all.
     fn turn(&self, _: Instant, view: &SendView<'_>) -> Option<Seq> {
         let is_little = self.sent.bytes + view.unsent.bytes <= u64::from(FIRST_SEGMENTS) * mss_of(view);
         let waits_for_nobody = !self.takes_turns

@@ -7,7 +7,7 @@
 //! Invariants (checked after every event in debug builds)
 //! - C1: `snd.una <= snd.nxt <= snd.max`, and the scoreboard spans exactly una..nxt (less the SYN).
 //! - C2: the advertised edge never moves left, and all that lies before it finds room.
-//! - C3: whatever waits to be sent has a timer, or waits for room on the link.
+//! - C3: whatever waits to be sent has a timer, or waits for room on the link or for its turn.
 
 mod acks;
 mod application;
