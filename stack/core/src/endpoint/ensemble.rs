@@ -5,7 +5,7 @@
 //! nothing is in no ensemble. A turn ends with its train, and when its connection may not send or has nothing to send;
 //! while others wait it has a deadline as well, so that a holder that stands still starves nobody.
 //!
-//! Invariants (checked in debug builds wherever an ensemble changes)
+//! Invariants (T1 is checked in debug builds wherever an ensemble changes)
 //! - T1: the holder's turn is `Alone` where nobody waits, else `Holding`; whoever stands in the queue is `Waiting`.
 //! - T2: the holder has a deadline just when somebody waits.
 
