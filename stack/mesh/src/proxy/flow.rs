@@ -234,6 +234,7 @@ impl Flow {
         }
         let cost = Store::cost(at_hand.packet);
         if !self.fits(Side::Fixed, cost, out) {
+            self.overflow(now, out);
             return false;
         }
         let packet = out.copy(at_hand.packet);

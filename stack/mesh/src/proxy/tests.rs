@@ -385,6 +385,18 @@ fn data_that_the_link_gives_up_is_taken_back_in_its_place_while_the_link_is_not_
 }
 
 #[test]
+fn data_that_finds_no_room_when_it_is_taken_back_counts_as_an_end_of_memory() {
+    let mut path = Path::with("ack-hold:mode=kick", |config| config.most_kept_bytes_a_flow = 1_000);
+    path.syns(ms(0));
+    let lost = [1, 2].map(|nth| path.data(nth));
+    path.gone(ms(1));
+    for data in &lost {
+        assert!(!path.proxy.take_back(ms(2), data));
+    }
+    assert_eq!(path.proxy.counts().overflows, 1, "once a fade");
+}
+
+#[test]
 fn a_zero_window_in_the_mobile_s_name_has_its_newest_number_and_a_right_checksum() {
     for mut path in [Path::new("freeze"), Path::v6("freeze")] {
         path.syns(ms(0));
