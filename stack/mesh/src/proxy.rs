@@ -100,7 +100,7 @@ impl ProxyConfig {
 pub struct ProxyCounts {
     pub packets: u64,
     pub flows: usize,
-    /// Packets that belong to no flow that is followed: no TCP, fragments, damaged, or beyond `most_flows`.
+    /// Packets that belong to no flow that is followed: no TCP, fragments, damaged, beyond `most_flows`, or of no rule.
     pub untouched: u64,
     /// Flows that pass because they lack what their agent needs.
     pub unserved: usize,
