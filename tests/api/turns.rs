@@ -228,6 +228,36 @@ fn a_holder_whose_peer_keeps_it_busy_loses_its_turn() {
     panic!("4 s are over, and it is still the holder's turn: {:?}", flows.turns());
 }
 
+/// Without timestamps a timeout is weighed with two new segments (RFC 5682 §2.1), and nothing that is lost goes again
+/// before those are out: they do not wait for a turn.
+#[test]
+fn what_weighs_a_timeout_leaves_out_of_turn() {
+    let mut flows = Flows::new(&TcpConfig { timestamps: false, ..TcpConfig::modern() });
+    (0..2).for_each(|_| {
+        flows.open("[train]", B);
+    });
+    flows.run(secs(10));
+    flows.net.world.path_from(End::B).is_down = true;
+    let id = flows.holder();
+    let step = (0..500).find(|_| {
+        flows.run(ms(10));
+        flows.net.world.a.info(flows.net.now(), id).expect("open").stats.timeouts > 0
+    });
+    assert!(step.is_some(), "it runs into no timeout");
+    let info = flows.net.world.a.info(flows.net.now(), id).expect("open");
+    let ack = segment(info.flow.remote, info.flow.local, Flags::ACK, info.rcv_nxt, info.snd_una + 1_000);
+    flows.net.sent();
+    flows.net.world.a.handle_packet(flows.net.now(), &Rx::new(LINK, &ack));
+    assert_eq!(flows.turn(id), Turn::Waiting);
+    flows.run(ms(500));
+    let port = info.flow.local.port();
+    let new = flows.net.sent().into_iter().filter(|sent| {
+        let segment = sent.tcp();
+        sent.from == End::A && segment.src_port == port && segment.seq >= info.snd_nxt
+    });
+    assert_eq!((new.count(), flows.turn(id)), (2, Turn::Waiting));
+}
+
 #[test]
 fn a_flow_alone_sends_the_same_packets_with_turns_and_without() {
     let packets = |senders: &str| {

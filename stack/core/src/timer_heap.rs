@@ -28,6 +28,12 @@ impl TimerHeap {
         self.entries.first().copied()
     }
 
+    #[cfg(any(test, debug_assertions))]
+    pub(crate) fn get(&self, slot: u32) -> Option<Instant> {
+        let place = self.places.get(slot as usize)?;
+        self.entries.get(*place as usize).map(|(at, _)| *at)
+    }
+
     /// How many slots have a deadline.
     #[cfg(test)]
     pub(crate) fn len(&self) -> usize {
@@ -160,6 +166,7 @@ mod tests {
                 let sorted: BTreeSet<_> = by_slot.iter().map(|(slot, at)| (Instant(*at), *slot)).collect();
                 prop_assert_eq!(heap.peek(), sorted.first().copied());
                 prop_assert_eq!(heap.len(), sorted.len());
+                prop_assert_eq!(heap.get(slot), by_slot.get(&slot).copied().map(Instant));
                 for (place, entry) in heap.entries.iter().enumerate() {
                     prop_assert_eq!(heap.places[entry.1 as usize] as usize, place);
                     prop_assert!(place == 0 || heap.entries[(place - 1) / ARITY] < *entry);

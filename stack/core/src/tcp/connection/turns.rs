@@ -20,8 +20,9 @@ impl Connection {
         self.snd.turn = Some(turn);
     }
 
+    /// New data waits until others have sent theirs.
     pub(super) fn waits_for_turn(&self) -> bool {
-        self.snd.turn == Some(Turn::Waiting)
+        self.snd.turn == Some(Turn::Waiting) && !self.asks_with_new_data()
     }
 
     /// The train that it wants a turn for. Whoever could send nothing wants none.

@@ -278,7 +278,7 @@ impl Connection {
     fn arm_pace(&mut self, cx: &Cx<'_>, allowed: &Allowance) {
         let resend_waits = self.board.lost().segments > 0;
         let new_waits = self.unsent() > 0 && !self.waits_for_turn();
-        let until = [(resend_waits, allowed.resend_from), (new_waits, allowed.new_from)]
+        let until = [(resend_waits, allowed.resend_from), (new_waits, self.new_from(allowed))]
             .into_iter()
             .filter(|(waits, _)| *waits)
             .map(|(_, from)| self.paced_until(from))

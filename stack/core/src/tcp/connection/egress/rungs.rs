@@ -116,7 +116,7 @@ impl Connection {
         if self.urges.tail_probe {
             return self.new_data(unsent.min(self.snd.mss), What::TailProbe);
         }
-        let is_held = self.waits_for_turn() || self.is_held_until(allowed.new_from, now);
+        let is_held = self.waits_for_turn() || self.is_held_until(self.new_from(allowed), now);
         if is_held || !self.has_credit() || self.is_resending() {
             return None;
         }
@@ -244,12 +244,22 @@ impl Connection {
         }
     }
 
+    /// F-RTO's two new segments (RFC 5682 §2.1) leave in the place of what is lost, which waits for what their ACKs say:
+    /// out of turn, and as soon as that might.
+    pub(in crate::tcp::connection) fn asks_with_new_data(&self) -> bool {
+        matches!(self.recovery.frto, Frto::SecondAck { new_left: 1.. })
+    }
+
     /// New data would take the room of what is lost. Only F-RTO asks with two new segments first (RFC 5682 §2.1).
     fn is_resending(&self) -> bool {
         match self.recovery.frto {
             Frto::SecondAck { new_left } => new_left == 0,
             _ => self.next_to_resend().is_some(),
         }
+    }
+
+    pub(super) fn new_from(&self, allowed: &Allowance) -> Instant {
+        if self.asks_with_new_data() { allowed.resend_from } else { allowed.new_from }
     }
 
     fn is_held_until(&self, from: Instant, now: Instant) -> bool {
