@@ -42,6 +42,10 @@ impl AgentMaker for Whims {
     }
 
     fn senders(&self, spec: &str) -> Vec<Box<dyn SenderAgent>> {
+        // The trains of whoever owns cwnd are the connection's: only as the owner is it asked for turns.
+        if Bits(self.seed).has(2) {
+            return vec![Box::new(WhimsicalSender { mood: Mood::new(self.seed) })];
+        }
         let mut list = self.standard.senders(spec);
         if Bits(self.seed).has(1) {
             list.push(Box::new(WhimsicalSender { mood: Mood::new(self.seed) }));
@@ -134,7 +138,7 @@ struct WhimsicalSender {
 }
 
 impl SenderAgent for WhimsicalSender {
-    ignores!(on_sent, on_acked, on_loss, on_recovered, turn);
+    ignores!(on_sent, on_acked, on_loss, on_recovered);
 
     fn needs(&self) -> Needs {
         needs(&self.mood)
@@ -175,6 +179,12 @@ impl SenderAgent for WhimsicalSender {
             },
             burst_bytes: so_far.burst_bytes,
         }
+    }
+
+    /// With time alone, too: whoever waits may want no turn any more when it comes.
+    fn turn(&self, now: Instant, view: &SendView<'_>) -> Option<Seq> {
+        let whim = self.mood.now() ^ now.0 >> 26;
+        (whim & 3 != 0).then(|| view.snd_una + (whim >> 2 & 1) as u32)
     }
 
     fn note(&self, first: Seq, _: &SendView<'_>, _: &Allowance, note: &mut DataNote) {
