@@ -5,7 +5,7 @@
 //! nothing is in no ensemble. A turn ends with its train, and when its connection may not send or has nothing to send;
 //! while others wait it has a deadline as well, so that a holder that stands still starves nobody.
 //!
-//! Invariants (T1 is checked in debug builds wherever an ensemble changes)
+//! Invariants (checked in debug builds wherever an ensemble changes)
 //! - T1: the holder's turn is `Alone` where nobody waits, else `Holding`; whoever stands in the queue is `Waiting`.
 //! - T2: the holder has a deadline just when somebody waits.
 
@@ -202,7 +202,7 @@ impl Endpoint {
         let turn_of = |slot: u32| self.table.get(slot).and_then(|entry| entry.conn.turn());
         let holders = if ensemble.waiting.is_empty() { Turn::Alone } else { Turn::Holding };
         assert_eq!(turn_of(ensemble.holder), Some(holders), "T1");
-        // Those in between were at one of the ends when they came, or will be: thousands may wait.
+        // Thousands may wait: each of them is looked at when it comes, and when it is next.
         let ends = ensemble.waiting.front().into_iter().chain(ensemble.waiting.back());
         ends.for_each(|slot| assert_eq!(turn_of(*slot), Some(Turn::Waiting), "T1"));
         let has_deadline = self.ensembles.deadlines.get(ensemble.holder).is_some();
