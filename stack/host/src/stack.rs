@@ -9,6 +9,7 @@
 mod errors;
 mod shared;
 
+use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -128,7 +129,10 @@ impl Stack {
             }
             Drives::Runtime => {
                 let runtime = Handle::try_current().map_err(|_| StackError::NoRuntime)?;
-                let readable = driven.readable().map_err(StackError::System)?;
+                let readable = driven.readable().map_err(|error| match error.kind() {
+                    io::ErrorKind::Unsupported => StackError::NoRuntime,
+                    _ => StackError::System(error),
+                })?;
                 runtime.spawn(driven.run_in_runtime(readable, config.busy_poll));
                 None
             }

@@ -3,6 +3,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::io::Interest;
@@ -54,10 +55,13 @@ pub(crate) fn set_option(
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// For tokio to say when there is something to read; to be called inside of its runtime.
+/// For tokio to say when there is something to read; to be called inside of its runtime. Unsupported where that has no
+/// I/O.
 pub(crate) fn readable(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: the descriptor is open as long as its owner lives, which is here what is registered.
-    let registered = unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) };
+    let register = || unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) };
+    // A runtime does not tell whether it has I/O: it panics, before anything was changed.
+    let registered = catch_unwind(AssertUnwindSafe(register)).map_err(|_| io::ErrorKind::Unsupported)?;
     Ok(registered?)
 }
 

@@ -16,7 +16,7 @@ pub enum StackError {
     },
     /// A rule names agents that there are not.
     Agents(Box<dyn Error + Send + Sync>),
-    /// It was to be driven by the runtime that starts it, and there is none.
+    /// It was to be driven by the runtime that starts it, and there is none, or none with I/O.
     NoRuntime,
     System(io::Error),
 }
@@ -30,7 +30,9 @@ impl fmt::Display for StackError {
                 described.len()
             ),
             StackError::Agents(error) => write!(f, "{error}"),
-            StackError::NoRuntime => f.write_str("a stack that a runtime drives is started inside of one"),
+            StackError::NoRuntime => {
+                f.write_str("a stack that a runtime drives is started inside of one with I/O")
+            }
             StackError::System(error) => write!(f, "the poll loop could not be set up: {error}"),
         }
     }

@@ -31,14 +31,15 @@ pub(crate) struct Shared {
     is_ending: AtomicBool,
     /// Nobody drives any more.
     is_over: AtomicBool,
-    /// Told after each turn while a stop is under way.
-    turned: Condvar,
+    /// Told when a stop has nothing more to wait for.
+    finished: Condvar,
 }
 
 #[derive(Debug)]
 struct Inner {
     driver: Driver<Endpoint>,
     waiting: Waiting,
+    /// A stop waits until no connection is under way.
     is_finishing: bool,
     /// For when the alarm is set that wakes whoever drives; never later than the driver's deadline.
     alarm_at: Instant,
@@ -172,7 +173,7 @@ impl Shared {
             clock,
             is_ending: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
-            turned: Condvar::new(),
+            finished: Condvar::new(),
         }
     }
 
@@ -231,7 +232,9 @@ impl Shared {
     fn give_back(&self, mut inner: MutexGuard<'_, Inner>) {
         let Inner { driver, waiting, is_finishing, .. } = &mut *inner;
         waiting.hear_all(driver.machine_mut());
-        let is_finishing = *is_finishing;
+        // Told once: whoever hears it by the poller gives the lock back, too.
+        let is_finished = *is_finishing && (self.is_over() || count_under_way(driver.machine()) == 0);
+        *is_finishing &= !is_finished;
         if waiting.due.is_empty() {
             drop(inner);
         } else {
@@ -240,8 +243,9 @@ impl Shared {
             due.drain(..).for_each(Waker::wake);
             self.inner.lock().waiting.take_back(due);
         }
-        if is_finishing {
-            self.turned.notify_all();
+        if is_finished {
+            self.finished.notify_all();
+            self.poller.wake();
         }
     }
 
@@ -358,15 +362,15 @@ impl Shared {
         let until = self.clock.now() + deadline;
         self.act(|now, endpoint, _| endpoint.close_all(now));
         let mut inner = self.inner.lock();
-        inner.is_finishing = true;
         loop {
             let now = self.clock.now();
             let under_way = count_under_way(inner.driver.machine());
             if under_way == 0 || now >= until || self.is_over() {
                 break;
             }
+            inner.is_finishing = true;
             match drives {
-                Drives::Thread => drop(self.turned.wait_for(&mut inner, until.since(now))),
+                Drives::Thread => drop(self.finished.wait_for(&mut inner, until.since(now))),
                 Drives::Runtime => MutexGuard::unlocked(&mut inner, || self.drive_once(until)),
             }
         }
@@ -438,3 +442,6 @@ impl Waiting {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
