@@ -2,7 +2,7 @@
 //!
 //! Invariants
 //! - D1: after every mutation each link was asked until it was full or the machine had nothing more for it; a driver
-//!   that [answers](Answers) once a turn takes all packets of a turn for one mutation.
+//!   that [answers](Answers) once a turn takes all packets that it reads of a link in a row for one mutation.
 //! - D2: a packet that a full link would not take is kept, alone, and is the first to leave when there is room.
 
 use std::fmt;
@@ -17,7 +17,8 @@ use crate::link::{Arrived, Link, MAX_PACKET, Received, Sent};
 use crate::observer::{Direction, Observer, SeenPacket};
 use crate::poller::{Interest, Poller};
 
-/// Packets read from one link before the others, and before programs, have their turn.
+/// Packets read from one link before the others, and before programs, have their turn. The endpoint has room for as
+/// many answers that belong to no connection.
 const MOST_AT_ONCE: usize = 64;
 
 /// Drives one machine. It does not know what the machine is, and allocates nothing per packet.
@@ -30,13 +31,16 @@ pub struct Driver<M: Machine> {
     buffer: Box<[u8]>,
     packets_in: u64,
     answers: Answers,
+    /// Packets were read whose answers may still wait in the machine.
+    owes_answers: bool,
 }
 
 /// When the machine is asked for what follows from the packets that were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answers {
     EachPacket,
-    /// After all that could be read in a row: what follows from several may be less than what follows from each.
+    /// After all that could be read of a link in a row: what follows from several may be less than what follows from
+    /// each.
     EachTurn,
 }
 
@@ -81,6 +85,7 @@ impl<M: Machine> Driver<M> {
             buffer: vec![0; MAX_PACKET].into_boxed_slice(),
             packets_in: 0,
             answers: Answers::EachPacket,
+            owes_answers: false,
         })
     }
 
@@ -185,9 +190,14 @@ impl<M: Machine> Driver<M> {
 
     fn read(&mut self, index: usize) -> Turn {
         let Some(port) = self.ports.get(index).filter(|port| !port.is_gone) else { return Turn::Idle };
-        if port.held.is_some() {
-            let now = self.clock.now();
+        let is_holding = port.held.is_some();
+        let now = self.clock.now();
+        if is_holding {
             self.send(now, index);
+        }
+        if self.owes_answers {
+            // The machine has room for what one read leads to.
+            self.pump(now);
         }
         for _ in 0..MOST_AT_ONCE {
             let now = self.clock.now();
@@ -225,7 +235,10 @@ impl<M: Machine> Driver<M> {
         self.machine.handle_packet(now, &Rx { link, from, cast, segment_bytes, packet });
         match self.answers {
             Answers::EachPacket => self.pump(now),
-            Answers::EachTurn => self.drain_trace(),
+            Answers::EachTurn => {
+                self.owes_answers = true;
+                self.drain_trace();
+            }
         }
     }
 
@@ -256,6 +269,7 @@ impl<M: Machine> Driver<M> {
 
     /// D1.
     fn pump(&mut self, now: Instant) {
+        self.owes_answers = false;
         self.drain_trace();
         for index in 0..self.ports.len() {
             if self.ports[index].held.is_none() {

@@ -10,7 +10,8 @@ use crate::tcp::connection::LinkHelp;
 use crate::wire::Checksums;
 use crate::{LinkId, NextHop, QueueClass, Transmit};
 
-/// RSTs, SYN-ACKs with cookies and ICMP messages that may wait on one link.
+/// RSTs, SYN-ACKs with cookies and ICMP messages that may wait on one link: as many as packets that a driver may
+/// read before it asks for what follows from them.
 const CONTROL_QUEUE: usize = 64;
 
 pub(super) struct Links {

@@ -87,15 +87,20 @@ impl Link for Waiting {
     }
 }
 
-/// What is sent, turn by turn, while so many packets wait.
+/// What is sent, turn by turn, while so many packets wait on a link.
 fn sent(answers: Answers, waiting: usize) -> Vec<Vec<u8>> {
+    sent_over(1, answers, waiting)
+}
+
+fn sent_over(links: usize, answers: Answers, waiting: usize) -> Vec<Vec<u8>> {
     let sent = Arc::new(Mutex::new(Vec::new()));
-    let link = Waiting { packets: vec![7; waiting].into(), sent: Arc::clone(&sent) };
-    let driver = Driver::new(Counting::default(), vec![Box::new(link)], Vec::new());
+    let link =
+        |_| Box::new(Waiting { packets: vec![7; waiting].into(), sent: Arc::clone(&sent) }) as Box<dyn Link>;
+    let driver = Driver::new(Counting::default(), (0..links).map(link).collect(), Vec::new());
     let mut driver = driver.expect("the kernel gives descriptors").with_answers(answers);
     let mut turns = Vec::new();
     loop {
-        let turn = driver.turn(&[0]);
+        let turn = driver.turn(&(0..links).collect::<Vec<_>>());
         turns.push(std::mem::take(&mut *sent.lock()));
         if turn == Turn::Idle {
             return turns;
@@ -112,4 +117,10 @@ fn what_follows_from_a_packet_leaves_before_the_next_is_read() {
 fn what_was_read_in_a_row_is_answered_together_though_not_later_than_at_the_turns_end() {
     assert_eq!(sent(Answers::EachTurn, 3), [[3]]);
     assert_eq!(sent(Answers::EachTurn, MOST_AT_ONCE + 1), [[MOST_AT_ONCE as u8], [1]]);
+}
+
+/// The endpoint has room for as many RSTs, SYN-ACKs with cookies and ICMP messages as one read brings, not for two.
+#[test]
+fn what_one_read_leads_to_leaves_before_the_next() {
+    assert_eq!(sent_over(2, Answers::EachTurn, MOST_AT_ONCE), [vec![MOST_AT_ONCE as u8; 2], vec![]]);
 }
