@@ -51,10 +51,11 @@ impl NodeConfig {
     }
 
     /// What the kernel hands over in a row came at one instant: of the ACKs that an agent wants for it only the last
-    /// tells the kernel anything, so that the others are left out, unless the file wants them.
+    /// tells the kernel anything, so that the others are left out, unless the file wants them, or another link is one
+    /// where each ACK counts.
     fn tcp_config(&self) -> TcpConfig {
         let mut config = self.tcp.config();
-        if self.tcp.ack_merge.is_none() && self.links.iter().any(Link::is_tun) {
+        if self.tcp.ack_merge.is_none() && self.links.iter().all(Link::is_tun) {
             config.ack_merge = tcp::AckMerge::Read;
         }
         config
