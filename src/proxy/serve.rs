@@ -139,9 +139,11 @@ fn drive(
     told: &Receiver<Command>,
     mut forecasts: Option<Forecasts>,
 ) -> Result<(), Failure> {
-    let mut ready = Vec::new();
+    let (mut ready, mut is_behind) = (Vec::new(), false);
     loop {
-        driver.wait(&mut ready).map_err(|error| Failure::failed("wait for packets", error))?;
+        if !is_behind {
+            driver.wait(&mut ready).map_err(|error| Failure::failed("wait for packets", error))?;
+        }
         while let Ok(command) = told.try_recv() {
             match command {
                 Command::Tell(request, answer) => {
@@ -156,7 +158,12 @@ fn drive(
                 }
             }
         }
-        while driver.turn(&ready) == Turn::MoreToRead {}
+        // News must not wait until the links run dry, nor one link until the other does.
+        is_behind = driver.turn(&ready) == Turn::MoreToRead;
+        if is_behind {
+            ready.clear();
+            ready.extend(0..driver.links());
+        }
         if driver.counters().iter().any(|link| link.is_gone) {
             return Err(Failure::failed("carry packets", "a device of the proxy's is gone"));
         }
