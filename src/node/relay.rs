@@ -30,8 +30,9 @@ pub(crate) enum Sits<'a> {
 }
 
 /// Linux lets a full socket be written to again when a third of its buffer is free: in one that grew to megabytes a
-/// slow reader makes that room in minutes only, and seems not to read meanwhile. Linux doubles this. Over the loopback a
-/// writer is the fastest with 64 to 256 KiB, faster than with what grows; with 32 KiB it does a tenth of that.
+/// slow reader makes that room in minutes only, and seems not to read meanwhile. Linux doubles this. Over the
+/// loopback a writer is the fastest with 64 to 256 KiB, faster than with what grows; with 32 KiB it does a tenth of
+/// that.
 const SEND_BUFFER: usize = 128 << 10;
 
 /// Of a client who has a seat.

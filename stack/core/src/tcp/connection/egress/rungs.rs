@@ -244,8 +244,8 @@ impl Connection {
         }
     }
 
-    /// F-RTO's two new segments (RFC 5682 §2.1) leave in the place of what is lost, which waits for what their ACKs say:
-    /// out of turn, and as soon as that might.
+    /// F-RTO's two new segments (RFC 5682 §2.1) leave in the place of what is lost, which waits for what their ACKs
+    /// say: out of turn, and as soon as that might.
     pub(in crate::tcp::connection) fn asks_with_new_data(&self) -> bool {
         matches!(self.recovery.frto, Frto::SecondAck { new_left: 1.. })
     }
