@@ -34,7 +34,8 @@ pub struct UnitError {
 
 impl fmt::Display for UnitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}`, expected {}", self.text, self.wanted)
+        let sign = if self.text.starts_with('-') { "; nothing below 0" } else { "" };
+        write!(f, "`{}`, expected {}{sign}", self.text, self.wanted)
     }
 }
 

@@ -21,9 +21,9 @@ const BUNDLE: usize = 44 * SEGMENT;
 const SHIFT: u8 = 7;
 const HEADERS: usize = 40;
 const WINDOW: u16 = u16::MAX;
-/// What may be on its way to a mover of several connections, so that the device's queue of 500 packets loses none: who
-/// keeps nothing that is out of order would get all behind a loss again.
-const ON_ITS_WAY: usize = 400 * SEGMENT;
+/// What may be on its way to a mover of several connections, so that the device's queue of 8,192 packets loses none:
+/// who keeps nothing that is out of order would get all behind a loss again.
+const ON_ITS_WAY: usize = 6_000 * SEGMENT;
 
 /// Waits until the link has something to read.
 pub(crate) fn wait_readable(link: &dyn Link, rest: Option<Duration>) {

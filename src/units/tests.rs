@@ -23,6 +23,8 @@ fn a_value_without_its_unit_is_refused_with_the_units() {
     for text in ["", "ms", "-1ms", "1,5s", "1.s", ".5s", "1e3s", "99999999999h", "5 m s"] {
         assert!(text.parse::<Time>().is_err(), "{text}");
     }
+    let error = "-1s".parse::<Time>().expect_err("a sign");
+    assert!(error.to_string().ends_with("2min; nothing below 0"), "{error}");
     assert!("101%".parse::<Share>().is_err());
     assert!("10Mbit".parse::<Rate>().is_err());
     assert!("10mb".parse::<Size>().is_err());
