@@ -7,14 +7,11 @@ use hopwise_core::{Cast, Seq};
 
 use super::messages::{Rerr, RouteMessage, rrep_ack};
 use super::*;
+use crate::on_demand::testing::scenarios::{self, reasons, seconds};
 use crate::on_demand::testing::{Ends, LINK, Net, address};
 
 fn settings() -> Settings {
     Settings { jitter: Duration::ZERO, ..Settings::default() }
-}
-
-fn seconds(s: u64) -> Duration {
-    Duration::from_secs(s)
 }
 
 /// Every message of a first packet over three hops, and of the answer.
@@ -45,23 +42,10 @@ fn a_way_over_three_hops_is_asked_for_answered_and_found_to_work_both_ways() {
 
 #[test]
 fn a_chain_whose_middle_leaves_tells_its_source_who_finds_another_way() {
-    let mut net = Net::new(6, &settings(), 1);
-    (1..5).for_each(|node| net.connect(node - 1, node));
-    net.connect(1, 5);
-    net.connect(5, 3);
-    net.send(0, 4);
-    net.run_for(seconds(2));
-    let (_, middle) = net.routers[1].next_hop(net.now, address(4).into()).expect("a route");
-    net.isolate(if middle == address(2) { 2 } else { 5 });
-    net.log.clear();
-    for _ in 0..30 {
-        net.send(0, 4);
-        net.run_for(Duration::from_millis(100));
-    }
+    let mut net = scenarios::two_ways_around_the_middle(&settings());
+    scenarios::another_way_is_found(&mut net);
     let rerr = net.log.lines().next().expect("something is said");
     assert!(rerr.contains(" 1 to all: RERR 4 "), "{}", net.log);
-    assert!(net.delivered.len() > 25, "{} of 31 arrived\n{}", net.delivered.len(), net.log);
-    net.assert_free_of_loops();
 }
 
 #[test]
@@ -99,21 +83,9 @@ fn a_neighbour_that_does_not_hear_us_is_not_heard_for_a_while() {
 
 #[test]
 fn a_next_hop_in_use_that_falls_silent_is_missed_where_no_link_layer_tells() {
-    let mut net = Net::chain(3, &Settings { hello: true, ..settings() });
-    net.tells = false;
-    for _ in 0..50 {
-        net.send(0, 2);
-        net.run_for(Duration::from_millis(100));
-    }
-    assert_eq!(net.delivered.len(), 50);
-    assert!(net.log.contains(" 2 to 1: RREP_Ack\n"), "{}", net.log);
-    net.isolate(2);
-    let cut_at = net.now;
-    while !net.log.contains("1 to all: RERR 2") {
-        net.send(0, 2);
-        net.run_for(Duration::from_millis(100));
-        assert!(net.now.since(cut_at) < seconds(4), "{}", net.log);
-    }
+    let protocol = Settings { hello: true, ..settings() };
+    let log = scenarios::silence_is_noticed(&protocol, "1 to all: RERR 2");
+    assert!(log.contains(" 2 to 1: RREP_Ack\n"), "{log}");
 }
 
 #[test]
@@ -160,25 +132,7 @@ fn a_node_that_has_lost_its_number_asks_and_answers_nothing_until_it_is_forgotte
 
 #[test]
 fn a_partition_heals_and_nothing_counts_to_infinity() {
-    let mut net = Net::chain(6, &settings());
-    net.send(0, 5);
-    net.run_for(seconds(2));
-    net.cut(2, 3);
-    for _ in 0..20 {
-        net.send(0, 5);
-        net.run_for(Duration::from_millis(500));
-        net.assert_free_of_loops();
-    }
-    let hops =
-        net.log.lines().filter_map(|line| line.split(" hops ").nth(1)?.split(' ').next()?.parse().ok());
-    assert!(hops.max() <= Some(6_u32), "{}", net.log);
-    assert_eq!(net.delivered.len(), 1);
-    net.connect(2, 3);
-    for _ in 0..60 {
-        net.send(0, 5);
-        net.run_for(Duration::from_millis(500));
-    }
-    assert!(net.delivered.len() > 10, "{}", net.delivered.len());
+    scenarios::a_partition_heals(&settings());
 }
 
 /// A router alone, with what it is told and what it then wants.
@@ -228,14 +182,6 @@ impl Alone {
 fn way(to: usize, other: usize, seq: u16, metric: u8) -> RouteMessage {
     let (to, other) = (address(to), address(other));
     RouteMessage { hop_limit: 20, to, seq, metric, validity: None, other, other_seq: None }
-}
-
-fn reasons(orders: &[Order]) -> Vec<DropReason> {
-    let reason = |order: &Order| match order {
-        Order::Dropped { reason, .. } => Some(*reason),
-        _ => None,
-    };
-    orders.iter().filter_map(reason).collect()
 }
 
 /// The messages among what a router wants, with whom they are for.
@@ -422,27 +368,19 @@ fn requests_and_replies_say_what_has_arrived_and_are_believed_where_the_key_is_r
     }
 }
 
-/// A plan of moves, losses, one-way links, reboots and packets, drawn from a seed.
-fn swarm(seed: u64) {
-    const NODES: usize = 9;
-    let settings = Settings {
-        active_interval: seconds(2),
-        max_idletime: seconds(6),
-        max_seqnum_lifetime: seconds(12),
-        max_blacklist_time: seconds(3),
-        rreq_holddown_time: seconds(2),
-        rreq_wait_time: Duration::from_millis(500),
-        hello: seed.is_multiple_of(5),
-        ..Settings::default()
-    };
-    let mut net = Net::new(NODES, &settings, seed);
-    net.lost_permille = [0, 50, 200][(seed % 3) as usize];
-    net.tells = !seed.is_multiple_of(5);
-    net.stir();
-    net.heal();
-}
-
 #[test]
 fn no_loop_ever_forms_whatever_moves_breaks_and_starts_again() {
-    (0..60).for_each(swarm);
+    for seed in 0_u64..60 {
+        let protocol = Settings {
+            active_interval: seconds(2),
+            max_idletime: seconds(6),
+            max_seqnum_lifetime: seconds(12),
+            max_blacklist_time: seconds(3),
+            rreq_holddown_time: seconds(2),
+            rreq_wait_time: Duration::from_millis(500),
+            hello: seed.is_multiple_of(5),
+            ..Settings::default()
+        };
+        scenarios::no_loop_forms(&protocol, seed);
+    }
 }

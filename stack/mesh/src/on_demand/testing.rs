@@ -1,5 +1,7 @@
 //! Routers in memory: links that come and go, one way or both, with losses, and every message written down.
 
+pub(crate) mod scenarios;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::{Debug, Write};
 use std::net::{IpAddr, Ipv4Addr};

@@ -10,38 +10,20 @@ use hopwise_core::{Cast, Instant, NextHop, Seq};
 use super::super::messages::{Extension, HELLO_INTERVAL, Message, Rerr, Rrep, Rreq, bytes_of};
 use super::super::{Config, Interface, Settings};
 use super::*;
+use crate::on_demand::testing::scenarios::{self, reasons, seconds};
 use crate::on_demand::testing::{Ends, LINK, Net, address};
 
 fn settings() -> Settings {
     Settings { jitter: Duration::ZERO, ..Settings::rfc3561() }
 }
 
-fn seconds(s: u64) -> Duration {
-    Duration::from_secs(s)
-}
-
 #[test]
 fn a_way_over_five_nodes_is_found_in_rings_and_found_again_when_its_middle_leaves() {
-    let mut net = Net::new(6, &settings(), 1);
-    (1..5).for_each(|node| net.connect(node - 1, node));
-    // A second way around the middle.
-    net.connect(1, 5);
-    net.connect(5, 3);
-    net.send(0, 4);
-    net.run_for(seconds(2));
-    assert_eq!(net.delivered, [(0, 4)]);
+    let mut net = scenarios::two_ways_around_the_middle(&settings());
     let rings: Vec<_> = net.log.lines().filter(|line| line.contains("0 to all: RREQ 0>4")).collect();
     let ttls: Vec<_> = rings.iter().filter_map(|line| line.rsplit(' ').next()).collect();
     assert_eq!(ttls, ["1", "3", "5"], "{}", net.log);
-    let (_, middle) = net.routers[1].next_hop(net.now, address(4).into()).expect("a route");
-    net.isolate(if middle == address(2) { 2 } else { 5 });
-    net.log.clear();
-    for _ in 0..30 {
-        net.send(0, 4);
-        net.run_for(Duration::from_millis(100));
-    }
-    assert!(net.delivered.len() > 25, "{} of 31 arrived\n{}", net.delivered.len(), net.log);
-    net.assert_free_of_loops();
+    scenarios::another_way_is_found(&mut net);
 }
 
 /// The exchange of a chain of five whose middle node leaves, message by message.
@@ -140,45 +122,14 @@ fn a_reply_that_is_not_acknowledged_blacklists_whoever_should_have() {
 
 #[test]
 fn a_partition_heals_and_nothing_counts_to_infinity() {
-    let mut net = Net::chain(6, &settings());
-    net.send(0, 5);
-    net.run_for(seconds(2));
-    net.cut(2, 3);
-    for _ in 0..20 {
-        net.send(0, 5);
-        net.run_for(Duration::from_millis(500));
-        net.assert_free_of_loops();
-    }
-    let most =
-        net.log.lines().filter_map(|line| line.split(" hops ").nth(1)?.split(' ').next()?.parse().ok());
-    assert!(most.max() <= Some(6_u32), "{}", net.log);
-    assert_eq!(net.delivered.len(), 1);
-    net.connect(2, 3);
-    // The search that was under way has its longest wait before it.
-    for _ in 0..60 {
-        net.send(0, 5);
-        net.run_for(Duration::from_millis(500));
-    }
-    assert!(net.delivered.len() > 10, "{}", net.delivered.len());
+    scenarios::a_partition_heals(&settings());
 }
 
 #[test]
 fn hellos_tell_that_a_neighbour_is_gone_where_no_link_layer_does() {
-    let mut net = Net::chain(3, &Settings { hello: true, ..settings() });
-    net.tells = false;
-    for _ in 0..50 {
-        net.send(0, 2);
-        net.run_for(Duration::from_millis(100));
-    }
-    assert_eq!(net.delivered.len(), 50);
-    assert!(net.log.contains("1 to all: RREP 1>1"), "{}", net.log);
-    net.isolate(2);
-    let cut_at = net.now;
-    while !net.log.contains("1 to 0: RERR 2") {
-        net.send(0, 2);
-        net.run_for(Duration::from_millis(100));
-        assert!(net.now.since(cut_at) < seconds(4), "{}", net.log);
-    }
+    let protocol = Settings { hello: true, ..settings() };
+    let log = scenarios::silence_is_noticed(&protocol, "1 to 0: RERR 2");
+    assert!(log.contains("1 to all: RREP 1>1"), "{log}");
 }
 
 #[test]
@@ -288,14 +239,6 @@ fn request(id: u32, origin: usize, dst: usize, dst_seq: Option<u32>) -> Rreq {
         origin: address(origin),
         origin_seq: id,
     }
-}
-
-fn reasons(orders: &[Order]) -> Vec<DropReason> {
-    let reason = |order: &Order| match order {
-        Order::Dropped { reason, .. } => Some(*reason),
-        _ => None,
-    };
-    orders.iter().filter_map(reason).collect()
 }
 
 /// The messages among what a router wants, with whom they are for.
@@ -542,18 +485,10 @@ fn what_has_arrived_at_an_address_that_is_served_travels_in_its_name() {
     }
 }
 
-/// A plan of moves, losses, one-way links, reboots and packets, drawn from a seed.
-fn swarm(seed: u64) {
-    const NODES: usize = 9;
-    let mut net =
-        Net::new(NODES, &Settings { local_repair: !seed.is_multiple_of(3), ..Settings::rfc3561() }, seed);
-    net.lost_permille = [0, 50, 200][(seed % 3) as usize];
-    net.tells = !seed.is_multiple_of(5);
-    net.stir();
-    net.heal();
-}
-
 #[test]
 fn no_loop_ever_forms_whatever_moves_breaks_and_starts_again() {
-    (0..60).for_each(swarm);
+    for seed in 0_u64..60 {
+        let protocol = Settings { local_repair: !seed.is_multiple_of(3), ..Settings::rfc3561() };
+        scenarios::no_loop_forms(&protocol, seed);
+    }
 }

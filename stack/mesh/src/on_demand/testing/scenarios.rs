@@ -1,0 +1,96 @@
+//! What every protocol that looks for routes on demand has to come through.
+
+use std::time::Duration;
+
+use hopwise_core::trace::DropReason;
+
+use super::{Net, Protocol, address};
+use crate::routing::Order;
+
+pub(crate) fn seconds(s: u64) -> Duration {
+    Duration::from_secs(s)
+}
+
+pub(crate) fn reasons(orders: &[Order]) -> Vec<DropReason> {
+    let reason = |order: &Order| match order {
+        Order::Dropped { reason, .. } => Some(*reason),
+        _ => None,
+    };
+    orders.iter().filter_map(reason).collect()
+}
+
+/// Node 0 sends to 4 over 1 and 3, with 2 and 5 as ways between these two.
+pub(crate) fn two_ways_around_the_middle(protocol: &dyn Protocol) -> Net {
+    let mut net = Net::new(6, protocol, 1);
+    (1..5).for_each(|node| net.connect(node - 1, node));
+    net.connect(1, 5);
+    net.connect(5, 3);
+    net.send(0, 4);
+    net.run_for(seconds(2));
+    assert_eq!(net.delivered, [(0, 4)]);
+    net
+}
+
+/// The middle in use leaves; what is said of it stands in the log.
+pub(crate) fn another_way_is_found(net: &mut Net) {
+    let (_, middle) = net.routers[1].next_hop(net.now, address(4).into()).expect("a route");
+    net.isolate(if middle == address(2) { 2 } else { 5 });
+    net.log.clear();
+    send_often(net, 30, (0, 4), Duration::from_millis(100));
+    assert!(net.delivered.len() > 25, "{} of 31 arrived\n{}", net.delivered.len(), net.log);
+    net.assert_free_of_loops();
+}
+
+/// A chain of six is cut in its middle while it is used, and mended ten seconds later.
+pub(crate) fn a_partition_heals(protocol: &dyn Protocol) {
+    let mut net = Net::chain(6, protocol);
+    net.send(0, 5);
+    net.run_for(seconds(2));
+    net.cut(2, 3);
+    for _ in 0..20 {
+        send_often(&mut net, 1, (0, 5), Duration::from_millis(500));
+        net.assert_free_of_loops();
+    }
+    let hops =
+        net.log.lines().filter_map(|line| line.split(" hops ").nth(1)?.split(' ').next()?.parse().ok());
+    assert!(hops.max() <= Some(6_u32), "{}", net.log);
+    assert_eq!(net.delivered.len(), 1);
+    net.connect(2, 3);
+    // The search that was under way has its longest wait before it.
+    send_often(&mut net, 60, (0, 5), Duration::from_millis(500));
+    assert!(net.delivered.len() > 10, "{}", net.delivered.len());
+}
+
+/// The last of a chain of three, with which 0 talks and of which no link layer tells, is gone: `tells_that_it_is_gone`
+/// is what 1 then says. What was said before stands in the log that is returned.
+pub(crate) fn silence_is_noticed(protocol: &dyn Protocol, tells_that_it_is_gone: &str) -> String {
+    let mut net = Net::chain(3, protocol);
+    net.tells = false;
+    send_often(&mut net, 50, (0, 2), Duration::from_millis(100));
+    assert_eq!(net.delivered.len(), 50);
+    let before = net.log.clone();
+    net.isolate(2);
+    let cut_at = net.now;
+    while !net.log.contains(tells_that_it_is_gone) {
+        send_often(&mut net, 1, (0, 2), Duration::from_millis(100));
+        assert!(net.now.since(cut_at) < seconds(4), "{}", net.log);
+    }
+    before
+}
+
+/// Moves, losses, one-way links, reboots and packets of nine nodes, drawn from a seed.
+pub(crate) fn no_loop_forms(protocol: &dyn Protocol, seed: u64) {
+    const NODES: usize = 9;
+    let mut net = Net::new(NODES, protocol, seed);
+    net.lost_permille = [0, 50, 200][(seed % 3) as usize];
+    net.tells = !seed.is_multiple_of(5);
+    net.stir();
+    net.heal();
+}
+
+fn send_often(net: &mut Net, times: usize, (from, to): (usize, usize), every: Duration) {
+    for _ in 0..times {
+        net.send(from, to);
+        net.run_for(every);
+    }
+}
