@@ -230,8 +230,8 @@ fn flows_within(bench: &mut Bench, trains: u32) -> bool {
     })
 }
 
-#[test]
-fn on_a_short_path_the_pause_is_left_out_while_nobody_else_sends() {
+/// On a path of three hops that nobody else sends over.
+fn short_and_flowing() -> Bench {
     let mut bench = bench();
     bench.path.hops_to_peer = Some((3, HopSource::Routing));
     // Twelve segments on top of an empty path end the beginning.
@@ -240,6 +240,12 @@ fn on_a_short_path_the_pause_is_left_out_while_nobody_else_sends() {
     train(&mut bench);
     bench.path.rtt.smoothed = Some(RTT);
     assert!(flows_within(&mut bench, 100));
+    bench
+}
+
+#[test]
+fn on_a_short_path_the_pause_is_left_out_while_nobody_else_sends() {
+    let mut bench = short_and_flowing();
     bench.path.rtt.smoothed = Some(RTT * 14);
     (0..60).for_each(|_| drop(train(&mut bench)));
     assert!(bench.allowed_segments() == segments(&bench), "others send");

@@ -1,8 +1,8 @@
 //! What `train` wants a turn for, and what it does where others take turns with it.
 
-use hopwise_core::agent::{Asking, HopSource, LossKind, Turn};
+use hopwise_core::agent::{Asking, LossKind, Turn};
 
-use super::{RTT, bench, flows_within, gap_us, segments, train};
+use super::{bench, flows_within, gap_us, segments, short_and_flowing, train};
 use crate::testkit::sender::{Bench, MSS};
 
 /// A turn is for one train: the next one has another name.
@@ -70,13 +70,7 @@ fn on_a_wire_nobody_waits_for_a_turn() {
 /// Otherwise it would send into the train of whoever comes next.
 #[test]
 fn who_takes_turns_with_others_makes_a_pause_after_each_train() {
-    let mut bench = bench();
-    bench.path.hops_to_peer = Some((3, HopSource::Routing));
-    (0..6).for_each(|_| drop(train(&mut bench)));
-    bench.path.rtt.smoothed = Some(RTT * 4);
-    train(&mut bench);
-    bench.path.rtt.smoothed = Some(RTT);
-    assert!(flows_within(&mut bench, 100));
+    let mut bench = short_and_flowing();
     bench.turn = Turn::Holding;
     train(&mut bench);
     assert_eq!(bench.allowed_segments(), segments(&bench));
