@@ -270,6 +270,15 @@ pub(crate) fn packet(src: IpAddr, dst: IpAddr, protocol: u8, payload: &[u8]) -> 
 
 /// A segment of a peer that exists in the test alone.
 pub(crate) fn segment(from: SocketAddr, to: SocketAddr, flags: Flags, seq: Seq, ack: Seq) -> Vec<u8> {
+    segment_with_window((from, to), flags, (seq, ack), u16::MAX)
+}
+
+pub(crate) fn segment_with_window(
+    (from, to): (SocketAddr, SocketAddr),
+    flags: Flags,
+    (seq, ack): (Seq, Seq),
+    window: u16,
+) -> Vec<u8> {
     let options = TcpOptions::default();
     let header = TcpHeader {
         src_port: from.port(),
@@ -277,7 +286,7 @@ pub(crate) fn segment(from: SocketAddr, to: SocketAddr, flags: Flags, seq: Seq, 
         seq,
         ack,
         flags,
-        window: u16::MAX,
+        window,
         urgent: 0,
         options: &options,
     };

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use hopwise::memory::{End, LINK};
-use hopwise_core::agent::Turn;
-use hopwise_core::endpoint::{AgentChoice, ConnId, ConnectOptions, ListenOptions, ListenerId};
-use hopwise_core::tcp::TcpConfig;
+use hopwise_core::agent::{Path, PathEvent, Turn};
+use hopwise_core::endpoint::{AgentChoice, ConnId, ConnectOptions, ListenOptions, ListenerId, PathSeam};
+use hopwise_core::tcp::{BufferLimits, Info, TcpConfig};
 use hopwise_core::wire::Flags;
 use hopwise_core::{Machine, Rx, Seq};
 use proptest::prelude::*;
 
-use super::net::{B, B2, Net, PORT, Sent, ms, pattern, secs, segment};
+use super::net::{B, B2, Net, PORT, Sent, ms, pattern, secs, segment, segment_with_window};
 
 /// A path that holds a few segments, as radios make it: where more fit trains are not waited for.
 const BITS_PER_SECOND: u64 = 2_000_000;
@@ -30,6 +30,8 @@ struct Flows {
     got: BTreeMap<u16, usize>,
     /// Each flow always has more to send.
     is_bulk: bool,
+    /// The server whose data nobody reads.
+    unread: Option<ConnId>,
 }
 
 impl Flows {
@@ -39,7 +41,15 @@ impl Flows {
             net.world.path_from(end).bits_per_second = BITS_PER_SECOND;
         }
         let listener = net.listen(ListenOptions { agents: choice("[train]"), ..ListenOptions::default() });
-        Flows { net, listener, clients: Vec::new(), servers: Vec::new(), got: BTreeMap::new(), is_bulk: true }
+        Flows {
+            net,
+            listener,
+            clients: Vec::new(),
+            servers: Vec::new(),
+            got: BTreeMap::new(),
+            is_bulk: true,
+            unread: None,
+        }
     }
 
     fn of_trains(flows: usize) -> Flows {
@@ -59,7 +69,7 @@ impl Flows {
 
     /// Lets time pass, while programs do what they have to.
     fn run(&mut self, time: Duration) {
-        let Flows { net, listener, clients, servers, got, is_bulk } = self;
+        let Flows { net, listener, clients, servers, got, is_bulk, unread } = self;
         let (until, data, mut sink) = (net.now() + time, pattern(8192, 0), [0; 8192]);
         net.world.run(until, |world| {
             let now = world.now();
@@ -69,7 +79,7 @@ impl Flows {
             while let Some(id) = world.b.accept(now, *listener) {
                 servers.push(id);
             }
-            for id in servers.iter() {
+            for id in servers.iter().filter(|id| *unread != Some(**id)) {
                 while let Ok(len @ 1..) = world.b.recv(now, *id, &mut sink) {
                     let port = world.b.info(now, *id).expect("still named").flow.remote.port();
                     *got.entry(port).or_default() += len;
@@ -79,8 +89,12 @@ impl Flows {
         });
     }
 
+    fn info(&self, id: ConnId) -> Info {
+        self.net.world.a.info(self.net.now(), id).expect("still named")
+    }
+
     fn turn(&self, id: ConnId) -> Turn {
-        self.net.world.a.info(self.net.now(), id).expect("still named").turn
+        self.info(id).turn
     }
 
     fn turns(&self) -> Vec<Turn> {
@@ -99,7 +113,32 @@ impl Flows {
     }
 
     fn port(&self, id: ConnId) -> u16 {
-        self.net.world.a.info(self.net.now(), id).expect("still named").flow.local.port()
+        self.info(id).flow.local.port()
+    }
+
+    /// The other end of a flow.
+    fn server_of(&self, client: ConnId) -> ConnId {
+        let (now, port) = (self.net.now(), self.port(client));
+        let is_its =
+            |id: &&ConnId| self.net.world.b.info(now, **id).is_ok_and(|info| info.flow.remote.port() == port);
+        *self.servers.iter().find(is_its).expect("accepted")
+    }
+
+    /// How many of them have the turn while others wait, and how many wait.
+    fn holding_and_waiting(&self) -> (usize, usize) {
+        let turns = self.turns();
+        (count(&turns, Turn::Holding), count(&turns, Turn::Waiting))
+    }
+
+    /// Data of this flow that left since the last time of asking, by number.
+    fn data_sent(&mut self, id: ConnId) -> Vec<Seq> {
+        let port = self.port(id);
+        let sent = self.net.sent_by(End::A);
+        let of_it = |sent: &Sent| {
+            let segment = sent.tcp();
+            (segment.src_port == port && !segment.payload.is_empty()).then_some(segment.seq)
+        };
+        sent.iter().filter_map(of_it).collect()
     }
 }
 
@@ -134,8 +173,7 @@ fn one_flow_at_a_time_has_a_train_under_way_and_all_carry_as_much() {
     flows.got.clear();
     for _ in 0..100 {
         flows.run(ms(400));
-        let turns = flows.turns();
-        assert_eq!((count(&turns, Turn::Holding), count(&turns, Turn::Waiting)), (1, 3), "{turns:?}");
+        assert_eq!(flows.holding_and_waiting(), (1, 3), "{:?}", flows.turns());
     }
     assert_eq!(overlaps(&flows.net.sent()), 0);
     let (least, most) = (flows.got.values().min(), flows.got.values().max());
@@ -219,7 +257,7 @@ fn a_holder_whose_peer_keeps_it_busy_loses_its_turn() {
         if flows.turn(holder) == Turn::Waiting {
             return;
         }
-        let info = flows.net.world.a.info(flows.net.now(), holder).expect("open");
+        let info = flows.info(holder);
         let (peer, us) = (info.flow.remote, info.flow.local);
         let ack = segment(peer, us, Flags::ACK, info.rcv_nxt, info.snd_una + 1);
         flows.net.world.a.handle_packet(flows.net.now(), &Rx::new(LINK, &ack));
@@ -241,10 +279,10 @@ fn what_weighs_a_timeout_leaves_out_of_turn() {
     let id = flows.holder();
     let step = (0..500).find(|_| {
         flows.run(ms(10));
-        flows.net.world.a.info(flows.net.now(), id).expect("open").stats.timeouts > 0
+        flows.info(id).stats.timeouts > 0
     });
     assert!(step.is_some(), "it runs into no timeout");
-    let info = flows.net.world.a.info(flows.net.now(), id).expect("open");
+    let info = flows.info(id);
     let ack = segment(info.flow.remote, info.flow.local, Flags::ACK, info.rcv_nxt, info.snd_una + 1_000);
     flows.net.sent();
     flows.net.world.a.handle_packet(flows.net.now(), &Rx::new(LINK, &ack));
@@ -256,6 +294,150 @@ fn what_weighs_a_timeout_leaves_out_of_turn() {
         sent.from == End::A && segment.src_port == port && segment.seq >= info.snd_nxt
     });
     assert_eq!((new.count(), flows.turn(id)), (2, Turn::Waiting));
+}
+
+/// Whoever asked first comes first, whatever it is called; who has had its turn comes after those who wait.
+#[test]
+fn whoever_asked_first_comes_first() {
+    let mut flows = Flows::of_trains(4);
+    flows.is_bulk = false;
+    flows.run(secs(1));
+    let mut order = Vec::new();
+    for nth in [2, 3, 0, 1] {
+        let (now, id) = (flows.net.now(), flows.clients[nth]);
+        flows.net.world.a.send(now, id, &pattern(40_000, nth)).expect("open");
+        flows.run(ms(1));
+        order.push(id);
+        assert_eq!(flows.holding_and_waiting().1, order.len() - 1, "one has the turn, the others wait");
+    }
+    flows.is_bulk = true;
+    let mut held = vec![flows.holder()];
+    for _ in 0..1_000 {
+        flows.run(ms(5));
+        let holder = flows.holder();
+        if held.last() != Some(&holder) {
+            held.push(holder);
+        }
+    }
+    // Later on one takes the path for a wire for a while, and loses its place.
+    assert!(held.len() >= 12, "{held:?}");
+    held.truncate(12);
+    assert!(held.chunks_exact(4).all(|round| round == order), "{held:?} is not {order:?} again and again");
+}
+
+#[test]
+fn a_holder_whose_peer_stops_reading_gives_its_turn_back() {
+    let buffer = BufferLimits { initial: 32 << 10, max: 32 << 10 };
+    let mut flows = Flows::new(&TcpConfig { recv_buffer: buffer, ..TcpConfig::modern() });
+    (0..3).for_each(|_| {
+        flows.open("[train]", B);
+    });
+    flows.run(secs(10));
+    let stopped = flows.holder();
+    flows.unread = Some(flows.server_of(stopped));
+    let step = (0..2_000).find(|_| {
+        flows.run(ms(1));
+        flows.turn(stopped) == Turn::Free
+    });
+    assert!(step.is_some(), "its window closes: {:?}", flows.info(stopped));
+    let before = flows.got.clone();
+    for _ in 0..100 {
+        assert_eq!((flows.turn(stopped), flows.holding_and_waiting()), (Turn::Free, (1, 1)));
+        flows.run(ms(50));
+    }
+    let port = flows.port(stopped);
+    let more = flows.got.iter().filter(|(of, _)| **of != port).map(|(of, got)| got - before[of]);
+    assert!(more.sum::<usize>() > 700_000, "the others have the path: {before:?} {:?}", flows.got);
+    flows.unread = None;
+    flows.run(secs(2));
+    assert_eq!(flows.holding_and_waiting(), (1, 2), "it asks again once its window is open");
+}
+
+/// What is on the way when the window closes may never be acknowledged (a base station's `freeze`): after a timeout it
+/// is a probe that asks, and probes have no turn.
+#[test]
+fn a_holder_whose_window_closes_before_what_is_on_the_way_gives_its_turn_back() {
+    let mut flows = Flows::new(&TcpConfig { timestamps: false, ..TcpConfig::modern() });
+    (0..3).for_each(|_| {
+        flows.open("[train]", B);
+    });
+    flows.run(secs(10));
+    flows.net.cut();
+    flows.run(ms(50));
+    let holder = flows.holder();
+    let info = flows.info(holder);
+    assert!(info.flight.bytes > 0, "{info:?}");
+    let between = (info.flow.remote, info.flow.local);
+    let closed = segment_with_window(between, Flags::ACK, (info.rcv_nxt, info.snd_una), 0);
+    flows.net.world.a.handle_packet(flows.net.now(), &Rx::new(LINK, &closed));
+    assert_eq!(flows.info(holder).snd_wnd, 0);
+    let step = (0..200).find(|_| {
+        flows.run(ms(10));
+        flows.turn(holder) == Turn::Free
+    });
+    assert!(step.is_some(), "{:?}", flows.info(holder));
+    assert_eq!(flows.holding_and_waiting(), (1, 1));
+}
+
+/// ELFN stands still while there is no route.
+#[test]
+fn a_holder_that_is_frozen_gives_its_turn_back() {
+    let mut flows = Flows::new(&TcpConfig::modern());
+    for senders in ["[train, elfn]", "[train]", "[train]"] {
+        flows.open(senders, B);
+    }
+    flows.run(secs(10));
+    let frozen = flows.clients[0];
+    let step = (0..5_000).find(|_| {
+        flows.run(ms(1));
+        flows.turn(frozen) == Turn::Holding && flows.info(frozen).flight.bytes > 0
+    });
+    assert!(step.is_some(), "its turn comes");
+    // Nothing comes back that would thaw it.
+    flows.net.cut();
+    flows.net.sent();
+    let now = flows.net.now();
+    flows.net.world.a.handle_path(now, B, None, &PathEvent::RouteFailed, &Path::default());
+    assert!(flows.info(frozen).is_frozen);
+    assert_eq!((flows.turn(frozen), flows.holding_and_waiting()), (Turn::Free, (1, 1)));
+    let next = flows.holder();
+    flows.run(ms(200));
+    assert!(!flows.data_sent(next).is_empty(), "the next one sends");
+}
+
+/// A flow that others hold up, and what it sent before that is lost: a segment, which is little.
+fn a_flow_that_waits_with_something_lost() -> (Flows, ConnId) {
+    let mut flows = Flows::of_trains(4);
+    flows.run(secs(10));
+    let id = flows.open("[train]", B);
+    flows.clients.pop();
+    flows.run(ms(500));
+    flows.net.world.path_from(End::A).is_down = true;
+    let now = flows.net.now();
+    flows.net.world.a.send(now, id, &pattern(1_000, 1)).expect("open");
+    flows.run(ms(1));
+    assert_eq!((flows.turn(id), flows.info(id).flight.segments), (Turn::Free, 1));
+    flows.heal();
+    flows.net.world.a.send(flows.net.now(), id, &pattern(40_000, 1)).expect("open");
+    assert_eq!(flows.turn(id), Turn::Waiting);
+    flows.net.sent();
+    (flows, id)
+}
+
+/// What is lost goes again, and what asks for it does, whoever has the turn; nothing else does.
+#[test]
+fn a_tail_probe_and_a_retransmission_leave_out_of_turn() {
+    let (mut flows, id) = a_flow_that_waits_with_something_lost();
+    let (una, nxt) = (flows.info(id).snd_una, flows.info(id).snd_nxt);
+    let mut sent = Vec::new();
+    while flows.info(id).snd_una < nxt {
+        flows.run(ms(5));
+        assert_eq!(flows.turn(id), Turn::Waiting, "its turn comes before what is lost went again: {sent:?}");
+        sent.extend(flows.data_sent(id));
+    }
+    // RFC 8985 §7.3: the probe is new data. Its SACK tells what is lost.
+    assert_eq!(sent[0], nxt, "{sent:?}");
+    assert!(sent[1..].contains(&una) && sent[1..].iter().all(|seq| *seq < nxt), "{sent:?} of {una} to {nxt}");
 }
 
 #[test]
