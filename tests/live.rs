@@ -38,6 +38,8 @@ mod proxy;
 mod raw;
 #[path = "live/runtime.rs"]
 mod runtime;
+#[path = "live/seats.rs"]
+mod seats;
 #[path = "live/shards.rs"]
 mod shards;
 #[path = "live/stream.rs"]
