@@ -2,12 +2,18 @@ use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use hopwise_core::endpoint::Neighbours;
-use hopwise_core::trace::TraceEvent;
-use hopwise_core::{LinkEvent, NextHop, QueueClass};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use hopwise_agents::StandardAgents;
+use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, ListenOptions, Neighbours};
+use hopwise_core::trace::{DropReason, TraceEvent};
+use hopwise_core::{Endpoint, LinkEvent, NextHop, QueueClass};
 use parking_lot::Mutex;
 
 use super::*;
+use crate::describe;
+use crate::fault::{Fault, FaultConfig};
 
 /// Says how many packets have come since it was last asked.
 #[derive(Default)]
@@ -38,10 +44,11 @@ impl Machine for Counting {
     fn drain_trace(&mut self, _: &mut dyn FnMut(&TraceEvent)) {}
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Waiting {
-    packets: VecDeque<u8>,
-    sent: Arc<Mutex<Vec<u8>>>,
+    packets: VecDeque<Vec<u8>>,
+    sent: Arc<Mutex<Vec<Vec<u8>>>>,
+    is_full: Arc<AtomicBool>,
 }
 
 impl Link for Waiting {
@@ -63,12 +70,15 @@ impl Link for Waiting {
 
     fn receive(&mut self, _: Instant, into: &mut [u8]) -> Received {
         let Some(packet) = self.packets.pop_front() else { return Received::Nothing };
-        into[0] = packet;
-        Received::Packet(Arrived::new(1))
+        into[..packet.len()].copy_from_slice(&packet);
+        Received::Packet(Arrived::new(packet.len()))
     }
 
     fn transmit(&mut self, _: Instant, _: &Transmit, packet: &[u8]) -> Sent {
-        self.sent.lock().extend_from_slice(packet);
+        if self.is_full.load(Ordering::Relaxed) {
+            return Sent::Full;
+        }
+        self.sent.lock().push(packet.to_vec());
         Sent::Taken
     }
 
@@ -88,14 +98,16 @@ impl Link for Waiting {
 }
 
 /// What is sent, turn by turn, while so many packets wait on a link.
-fn sent(answers: Answers, waiting: usize) -> Vec<Vec<u8>> {
+fn sent(answers: Answers, waiting: usize) -> Vec<Vec<Vec<u8>>> {
     sent_over(1, answers, waiting)
 }
 
-fn sent_over(links: usize, answers: Answers, waiting: usize) -> Vec<Vec<u8>> {
+fn sent_over(links: usize, answers: Answers, waiting: usize) -> Vec<Vec<Vec<u8>>> {
     let sent = Arc::new(Mutex::new(Vec::new()));
-    let link =
-        |_| Box::new(Waiting { packets: vec![7; waiting].into(), sent: Arc::clone(&sent) }) as Box<dyn Link>;
+    let link = |_| {
+        let packets = vec![vec![7]; waiting].into();
+        Box::new(Waiting { packets, sent: Arc::clone(&sent), ..Waiting::default() }) as Box<dyn Link>
+    };
     let driver = Driver::new(Counting::default(), (0..links).map(link).collect(), Vec::new());
     let mut driver = driver.expect("the kernel gives descriptors").with_answers(answers);
     let mut turns = Vec::new();
@@ -110,17 +122,85 @@ fn sent_over(links: usize, answers: Answers, waiting: usize) -> Vec<Vec<u8>> {
 
 #[test]
 fn what_follows_from_a_packet_leaves_before_the_next_is_read() {
-    assert_eq!(sent(Answers::EachPacket, 3), [[1; 3]]);
+    assert_eq!(sent(Answers::EachPacket, 3), [[[1]; 3]]);
 }
 
 #[test]
 fn what_was_read_in_a_row_is_answered_together_though_not_later_than_at_the_turns_end() {
-    assert_eq!(sent(Answers::EachTurn, 3), [[3]]);
-    assert_eq!(sent(Answers::EachTurn, MOST_AT_ONCE + 1), [[MOST_AT_ONCE as u8], [1]]);
+    assert_eq!(sent(Answers::EachTurn, 3), [[[3]]]);
+    assert_eq!(sent(Answers::EachTurn, MOST_AT_ONCE + 1), [[[MOST_AT_ONCE as u8]], [[1]]]);
 }
 
 /// The endpoint has room for as many RSTs, SYN-ACKs with cookies and ICMP messages as one read brings, not for two.
 #[test]
 fn what_one_read_leads_to_leaves_before_the_next() {
-    assert_eq!(sent_over(2, Answers::EachTurn, MOST_AT_ONCE), [vec![MOST_AT_ONCE as u8; 2], vec![]]);
+    assert_eq!(sent_over(2, Answers::EachTurn, MOST_AT_ONCE), [vec![[MOST_AT_ONCE as u8]; 2], vec![]]);
+}
+
+/// What a read brings, and as much again that was due on a faulty link.
+const SYNS: usize = 2 * MOST_AT_ONCE;
+
+fn config(address: &str) -> EndpointConfig {
+    let address = address.parse().expect("a prefix");
+    EndpointConfig::new(describe(&Waiting::default(), LinkId(0), vec![address]), [1; 32])
+}
+
+fn endpoint(address: &str) -> Endpoint {
+    Endpoint::new(config(address), Box::new(StandardAgents::default())).expect("the agents are known")
+}
+
+fn syns() -> VecDeque<Vec<u8>> {
+    let mut peer = endpoint("10.7.0.2/24");
+    let one = |_| {
+        let to = "10.7.0.1:80".parse().expect("an address");
+        peer.connect(Instant::ZERO, to, &ConnectOptions::default()).expect("there is a way");
+        let mut syn = Vec::new();
+        peer.poll_transmit(Instant::ZERO, LinkId(0), &mut syn).expect("a SYN");
+        syn
+    };
+    (0..SYNS).map(one).collect()
+}
+
+/// An endpoint that answers each SYN without keeping it, and a faulty link on which all of them are due at once.
+fn flooded(answers: Answers, under: Waiting) -> Driver<Endpoint> {
+    let late = FaultConfig { delay: Duration::from_nanos(1), ..FaultConfig::default() };
+    let mut link = Fault::wrap(Box::new(under), late, FaultConfig::default(), 1).expect("sound settings");
+    for _ in 0..SYNS {
+        assert_eq!(link.receive(Instant::ZERO, &mut [0; 1500]), Received::Dropped, "it comes later");
+    }
+    let mut ours = endpoint("10.7.0.1/24");
+    let options = ListenOptions { half_open: 0, ..ListenOptions::default() };
+    ours.listen(None, 80, options).expect("the port is free");
+    let driver = Driver::new(ours, vec![Box::new(link)], Vec::new());
+    driver.expect("the kernel gives descriptors").with_answers(answers)
+}
+
+fn drops(driver: &Driver<Endpoint>) -> u64 {
+    DropReason::ALL.iter().map(|reason| driver.machine().drops(*reason)).sum()
+}
+
+#[test]
+fn all_syns_that_are_due_in_one_turn_are_answered() {
+    for answers in [Answers::EachPacket, Answers::EachTurn] {
+        let sent = Arc::default();
+        let under = Waiting { packets: syns(), sent: Arc::clone(&sent), ..Waiting::default() };
+        let mut driver = flooded(answers, under);
+        driver.turn(&[0]);
+        assert_eq!((driver.packets_in(), sent.lock().len(), drops(&driver)), (SYNS as u64, SYNS, 0));
+    }
+}
+
+#[test]
+fn syns_whose_answers_find_no_room_are_counted() {
+    for answers in [Answers::EachPacket, Answers::EachTurn] {
+        let (sent, is_full) = (Arc::default(), Arc::new(AtomicBool::new(true)));
+        let under = Waiting { packets: syns(), sent: Arc::clone(&sent), is_full: Arc::clone(&is_full) };
+        let mut driver = flooded(answers, under);
+        driver.turn(&[0]);
+        assert_eq!((driver.packets_in(), sent.lock().len()), (SYNS as u64, 0));
+        is_full.store(false, Ordering::Relaxed);
+        driver.turn(&[0]);
+        assert!(drops(&driver) > 0, "what waits is bounded");
+        assert_eq!(sent.lock().len() as u64 + drops(&driver), SYNS as u64);
+    }
 }
