@@ -60,7 +60,8 @@ pub(crate) fn set_option(
 pub(crate) fn readable(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: the descriptor is open as long as its owner lives, which is here what is registered.
     let register = || unsafe { AsyncFd::register_with_interest(fd, Interest::READABLE) };
-    // A runtime does not tell whether it has I/O: it panics, before anything was changed.
+    // Neither a runtime's handle nor its metrics tell whether it has I/O: to ask its driver for it panics where it has
+    // none, before anything was changed. Who builds with `panic = "abort"` ends there instead.
     let registered = catch_unwind(AssertUnwindSafe(register)).map_err(|_| io::ErrorKind::Unsupported)?;
     Ok(registered?)
 }
