@@ -189,8 +189,8 @@ impl Stack {
         self.clock().wall_offset()
     }
 
-    /// Listens no more, closes every connection, waits until all have ended in order, and resets those that have not
-    /// by the deadline. It blocks: call it from a thread that may wait.
+    /// Listens and connects no more, closes every connection, waits until all have ended in order, and resets those
+    /// that have not by the deadline. It blocks: call it from a thread that may wait.
     pub fn stop(self, deadline: Duration) -> Stopped {
         let reset = self.shared().finish(deadline, self.alive.drives);
         self.alive.end();

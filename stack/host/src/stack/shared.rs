@@ -29,6 +29,8 @@ pub(crate) struct Shared {
     poller: Arc<Poller>,
     clock: Clock,
     is_ending: AtomicBool,
+    /// A stop waits for what is under way: nothing else begins.
+    is_stopping: AtomicBool,
     /// Nobody drives any more.
     is_over: AtomicBool,
     /// Told when a stop has nothing more to wait for.
@@ -172,6 +174,7 @@ impl Shared {
             poller,
             clock,
             is_ending: AtomicBool::new(false),
+            is_stopping: AtomicBool::new(false),
             is_over: AtomicBool::new(false),
             finished: Condvar::new(),
         }
@@ -233,7 +236,7 @@ impl Shared {
         let Inner { driver, waiting, is_finishing, .. } = &mut *inner;
         waiting.hear_all(driver.machine_mut());
         // Told once: whoever hears it by the poller gives the lock back, too.
-        let is_finished = *is_finishing && (self.is_over() || count_under_way(driver.machine()) == 0);
+        let is_finished = *is_finishing && (self.is_over() || !is_any_under_way(driver.machine()));
         *is_finishing &= !is_finished;
         if waiting.due.is_empty() {
             drop(inner);
@@ -356,16 +359,21 @@ impl Shared {
         self.is_over.load(Ordering::Acquire)
     }
 
+    /// Whether a connection that began now would have no time to end in order.
+    pub(crate) fn takes_no_more(&self) -> bool {
+        self.is_stopping.load(Ordering::Acquire) || self.is_over()
+    }
+
     /// Closes everything and waits, driven by its own thread or by who calls; answers how many connections had to be
     /// reset.
     pub(crate) fn finish(&self, deadline: Duration, drives: Drives) -> usize {
         let until = self.clock.now() + deadline;
+        self.is_stopping.store(true, Ordering::Release);
         self.act(|now, endpoint, _| endpoint.close_all(now));
         let mut inner = self.inner.lock();
         loop {
             let now = self.clock.now();
-            let under_way = count_under_way(inner.driver.machine());
-            if under_way == 0 || now >= until || self.is_over() {
+            if !is_any_under_way(inner.driver.machine()) || now >= until || self.is_over() {
                 break;
             }
             inner.is_finishing = true;
@@ -430,8 +438,8 @@ fn tell_of_end(error: &io::Error) {
 }
 
 /// TIME-WAIT owes the peer nothing but silence.
-fn count_under_way(endpoint: &Endpoint) -> usize {
-    endpoint.states().filter(|state| !matches!(state, StateName::TimeWait | StateName::Closed)).count()
+fn is_any_under_way(endpoint: &Endpoint) -> bool {
+    endpoint.states().any(|state| !matches!(state, StateName::TimeWait | StateName::Closed))
 }
 
 impl Waiting {

@@ -23,11 +23,14 @@ pub(crate) fn connecting(
     remote: SocketAddr,
     options: &ConnectOptions,
 ) -> Result<Connecting, ConnectError> {
-    if stack.shared().is_over() {
-        return Err(ConnectError::Stopped);
-    }
-    let id = stack.with(|now, endpoint| endpoint.connect(now, remote, options));
-    let id = id.map_err(ConnectError::Refused)?;
+    let shared = stack.shared();
+    let id = shared.act(|now, endpoint, _| {
+        // Asked with the lock: who comes later than a stop's closing of all would not be closed by it.
+        if shared.takes_no_more() {
+            return Err(ConnectError::Stopped);
+        }
+        endpoint.connect(now, remote, options).map_err(ConnectError::Refused)
+    })?;
     let stream = TcpStream::new(stack, id).ok_or(ConnectError::Failed(CloseReason::Aborted))?;
     Ok(Connecting { stream: Some(stream) })
 }
