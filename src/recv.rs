@@ -21,6 +21,7 @@ use crate::measure::protocol::{
     self, Answer, FlowSeen, LARGEST_MESSAGE, MOST_FLOWS, Opening, Plan, VERSION, Work,
 };
 use crate::measure::report::rate_of;
+use crate::signals::{self, Ending};
 
 /// Where measurements meet, as iperf3's do.
 pub(crate) const PORT: u16 = 5201;
@@ -34,7 +35,7 @@ Examples:
   hopwise recv --kernel-tcp --port 5202
 
 It runs on a stack of its own: on a TUN device that it makes (--address), on a node's links (--config, while no
-node runs on them), or with --kernel-tcp on the kernel's TCP to compare. It ends with Ctrl-C.")]
+node runs on them), or with --kernel-tcp on the kernel's TCP to compare. It ends with Ctrl-C, or on SIGTERM.")]
 pub(crate) struct Arguments {
     #[arg(long, value_name = "PORT", default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
@@ -61,12 +62,11 @@ const MOST_MEASUREMENTS: usize = 64;
 type Expected = Arc<Mutex<BTreeMap<u64, mpsc::Sender<(u32, Stream)>>>>;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let (runtime, ending) = signals::runtime()?;
     let carrier = arguments.place.open()?;
-    let runtime =
-        tokio::runtime::Runtime::new().map_err(|error| Failure::failed("start a runtime", error))?;
     runtime.block_on(async {
         let served = match carrier.listen(arguments.port).await {
-            Ok(listener) => arguments.serve(listener).await,
+            Ok(listener) => arguments.serve(listener, ending).await,
             Err(error) => Err(Failure::failed("listen", format_args!("port {}: {error}", arguments.port))),
         };
         carrier.stop().await;
@@ -75,7 +75,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 impl Arguments {
-    async fn serve(&self, listener: Listener) -> Result<(), Failure> {
+    async fn serve(&self, listener: Listener, mut ending: Ending) -> Result<(), Failure> {
         let expected = Expected::default();
         let mut clients = JoinSet::new();
         if !self.json {
@@ -95,7 +95,7 @@ impl Arguments {
                         }
                     }
                 }
-                _ = tokio::signal::ctrl_c() => return Ok(()),
+                () = ending.next() => return Ok(()),
             }
         }
     }

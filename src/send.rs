@@ -18,6 +18,7 @@ use crate::measure::carrier::{Carrier, Place, Stream};
 use crate::measure::flow::{self, Enough, Source};
 use crate::measure::protocol::{self, Answer, FlowSeen, LARGEST_MESSAGE, Opening, Plan, VERSION, Work};
 use crate::measure::report::{Report, rate_of};
+use crate::signals;
 
 /// Measure a path: send to, or with --reverse receive from, a `hopwise recv`
 #[derive(Args, Debug)]
@@ -82,13 +83,12 @@ fn target(text: &str) -> Result<SocketAddr, String> {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let plan = arguments.plan()?;
+    let (runtime, mut ending) = signals::runtime()?;
     let carrier = arguments.place.open()?;
-    let runtime =
-        tokio::runtime::Runtime::new().map_err(|error| Failure::failed("start a runtime", error))?;
     let report = runtime.block_on(async {
         let report = tokio::select! {
             report = arguments.measure(&carrier, plan) => report,
-            _ = tokio::signal::ctrl_c() => Err(Failure::failed("measure", "interrupted")),
+            () = ending.next() => Err(Failure::failed("measure", "interrupted")),
         };
         carrier.stop().await;
         report

@@ -1,27 +1,57 @@
-//! Signals that end a daemon, as something that can be waited for beside its devices.
+//! Signals that end a program: to be waited for in its runtime, or as something beside a daemon's devices.
 
 use std::io;
 use std::os::fd::OwnedFd;
 
 use rustix::event::{EventfdFlags, eventfd};
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::runtime::Runtime;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use crate::failure::Failure;
+
+/// Those that ask a program to end in order; of the runtime in which they are made.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    term: Signal,
+    int: Signal,
+}
+
+impl Ending {
+    /// From here on they end nothing by themselves.
+    pub(crate) fn new() -> io::Result<Ending> {
+        Ok(Ending { term: signal(SignalKind::terminate())?, int: signal(SignalKind::interrupt())? })
+    }
+
+    /// Waits for the next one.
+    pub(crate) async fn next(&mut self) {
+        tokio::select! {
+            _ = self.term.recv() => {}
+            _ = self.int.recv() => {}
+        }
+    }
+}
+
+/// A runtime and what ends it, for who is about to change something in the system that must be taken back.
+pub(crate) fn runtime() -> Result<(Runtime, Ending), Failure> {
+    let runtime = Runtime::new().map_err(|error| Failure::failed("start a runtime", error))?;
+    let ending = {
+        let _inside = runtime.enter();
+        Ending::new().map_err(|error| Failure::failed("watch for signals", error))?
+    };
+    Ok((runtime, ending))
+}
 
 /// Becomes readable on SIGTERM and on SIGINT.
 pub(crate) fn watch() -> io::Result<OwnedFd> {
     let ends = eventfd(0, EventfdFlags::CLOEXEC)?;
     let teller = ends.try_clone()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    let (mut term, mut int) = {
+    let mut ending = {
         let _inside = runtime.enter();
-        (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?)
+        Ending::new()?
     };
     std::thread::Builder::new().name("signals".into()).spawn(move || {
-        runtime.block_on(async {
-            tokio::select! {
-                _ = term.recv() => {}
-                _ = int.recv() => {}
-            }
-        });
+        runtime.block_on(ending.next());
         // It fails only when it is full of what nobody has read.
         let _ = rustix::io::write(&teller, &1_u64.to_ne_bytes());
     })?;

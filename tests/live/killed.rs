@@ -1,11 +1,14 @@
 //! Daemons that are killed cannot take back what they changed in the system: the next one does.
 
 use std::fs;
+use std::net::TcpStream;
+use std::process::Stdio;
 
 use rustix::process::Signal;
 
-use crate::field::{Daemon, Field, PAGE, SOCKS5, THROUGH, text};
+use crate::field::{Daemon, Field, HOPWISE, PAGE, SOCKS5, THROUGH, text};
 use crate::namespace::can_run;
+use crate::world::{until, within_patience};
 
 fn fetches_a_page(field: &Field) {
     let page = field.curl(&[&THROUGH[..], &["http://10.9.0.2/"]].concat());
@@ -74,4 +77,33 @@ fn the_flags_of_a_killed_fast_node_do_not_starve_the_plain_one_after_it() {
     let _plain = field.daemon(SOCKS5);
     assert!(!cuts());
     fetches_much();
+}
+
+/// Whoever stops a service asks it by SIGTERM.
+#[test]
+fn a_measurement_that_is_told_to_end_leaves_nothing_behind() {
+    if !can_run("a_measurement_that_is_told_to_end_leaves_nothing_behind", &["nft"]) {
+        return;
+    }
+    let field = Field::new("told-measure");
+    let path = field.path("node.yaml");
+    let config = "node: { name: n2, address: 10.9.0.7/24 }\nlinks: [{ kind: raw, name: wire0 }]\n";
+    fs::write(&path, config).expect("the folder can be written");
+    let rules = || text(&field.node.output(&["nft", "list", "ruleset"]).stdout);
+    let _there = field.web.start(&[HOPWISE, "recv", "--kernel-tcp"]);
+    within_patience(until(|| field.web.run(|| TcpStream::connect(("10.9.0.2", 5201)).is_ok())));
+    for (words, status) in [
+        (&["recv", "--config", &path][..], 0),
+        (&["send", "10.9.0.2", "--config", &path, "--time", "600s"], 1),
+    ] {
+        for signal in [Signal::TERM, Signal::INT] {
+            let mut command = field.node.command(&[&[HOPWISE], words].concat());
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+            let mut daemon = Daemon(command.spawn().expect("ip netns exec runs"));
+            within_patience(until(|| rules().contains("ip daddr 10.9.0.7 drop")));
+            daemon.tell(signal);
+            assert_eq!(daemon.ended(), Some(status), "{words:?} {signal:?}");
+            assert_eq!(rules(), "", "{words:?} {signal:?}");
+        }
+    }
 }
