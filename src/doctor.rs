@@ -129,11 +129,14 @@ fn examine(system: &System, config: Option<&NodeConfig>) -> Vec<Finding> {
             caps::Capability::CAP_NET_ADMIN,
             "TUN devices, addresses and routes",
         ),
-        machine::capability("net-raw", caps::Capability::CAP_NET_RAW, "raw links and live captures"),
         machine::rp_filter(system),
         machine::forwarding(system),
         machine::clock_source(system),
     ];
+    if config.is_none_or(NodeConfig::has_packet_sockets) {
+        let needs = "raw links and live captures";
+        findings.push(machine::capability("net-raw", caps::Capability::CAP_NET_RAW, needs));
+    }
     if config.is_none_or(NodeConfig::has_ipv6) {
         findings.push(machine::forwarding_v6(system));
     }

@@ -100,17 +100,19 @@ fn the_links_of_a_configuration_are_looked_at() {
     assert!(mtu.found.contains("eth0 carries only 1400"), "{mtu:?}");
 }
 
-/// A machine without IPv6 is in order for a node without it.
+/// A machine is in order without what a node does not have.
 #[test]
-fn forwarding_of_ipv6_is_looked_at_for_nodes_that_have_it() {
-    let of = |test: &str, address: &str| {
-        let text = format!("node: {{ name: a, address: {address} }}\nlinks: [{{ kind: tun, name: hw9 }}]\n");
+fn what_a_node_has_no_use_for_is_not_looked_at() {
+    let of = |test: &str, check: &str, address: &str, kind: &str| {
+        let text =
+            format!("node: {{ name: a, address: {address} }}\nlinks: [{{ kind: {kind}, name: hw9 }}]\n");
         let machine = Machine::new(test, &[("node.yaml", &text)]);
         let config = config::load(&machine.0.path("node.yaml")).expect("it is accepted");
-        examine(&machine.0, Some(&config)).iter().any(|finding| finding.check == "forwarding6")
+        examine(&machine.0, Some(&config)).iter().any(|finding| finding.check == check)
     };
-    assert!(!of("v4", "10.7.0.2/24"));
-    assert!(of("v6", "[10.7.0.2/24, \"fd07::2/64\"]"));
+    let (v4, both) = ("10.7.0.2/24", "[10.7.0.2/24, \"fd07::2/64\"]");
+    assert!(!of("v4", "forwarding6", v4, "tun") && of("v6", "forwarding6", both, "tun"));
+    assert!(!of("tun", "net-raw", v4, "tun-fast") && of("raw", "net-raw", v4, "raw"));
 }
 
 #[test]

@@ -67,6 +67,11 @@ impl NodeConfig {
         of_links.any(is_v6) || self.node.address.iter().any(is_v6)
     }
 
+    /// Whether a link of it listens on an interface.
+    pub(crate) fn has_packet_sockets(&self) -> bool {
+        self.links.iter().any(|link| matches!(link.kind, LinkKind::Raw | LinkKind::Pcap))
+    }
+
     /// How many stacks run side by side.
     pub(crate) fn shards(&self) -> u16 {
         self.links.iter().filter_map(|link| link.queues).max().unwrap_or(1)
