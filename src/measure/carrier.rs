@@ -137,7 +137,7 @@ fn key() -> Result<[u8; 32], Failure> {
 impl Carrier {
     pub(crate) async fn connect(&self, to: SocketAddr) -> io::Result<Stream> {
         match self {
-            Carrier::Kernel => Ok(Stream::Kernel(tokio::net::TcpStream::connect(to).await?)),
+            Carrier::Kernel => Ok(Stream::kernel(tokio::net::TcpStream::connect(to).await?)),
             Carrier::Hopwise { stack, agents } => {
                 let options = ConnectOptions { agents: agents.clone(), ..ConnectOptions::default() };
                 Ok(Stream::Hopwise(stack.connect(to, &options).await?))
@@ -176,7 +176,7 @@ impl Listener {
     pub(crate) async fn accept(&self) -> io::Result<Stream> {
         match self {
             Listener::Hopwise(listener) => Ok(Stream::Hopwise(listener.accept().await?)),
-            Listener::Kernel(listener) => Ok(Stream::Kernel(listener.accept().await?.0)),
+            Listener::Kernel(listener) => Ok(Stream::kernel(listener.accept().await?.0)),
         }
     }
 }
@@ -184,15 +184,32 @@ impl Listener {
 #[derive(Debug)]
 pub(crate) enum Stream {
     Hopwise(hopwise_host::TcpStream),
-    Kernel(tokio::net::TcpStream),
+    /// Its addresses are noted while the kernel tells them: of a connection that is over it does not.
+    Kernel(tokio::net::TcpStream, Ends),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Ends {
+    local: String,
+    remote: String,
 }
 
 impl Stream {
+    fn kernel(stream: tokio::net::TcpStream) -> Stream {
+        // A socket that listens at both families' addresses sees IPv4 as a part of IPv6.
+        let text = |address: io::Result<SocketAddr>| {
+            let plain = address.map(|at| SocketAddr::new(at.ip().to_canonical(), at.port()));
+            plain.map_or_else(|_| String::new(), |at| at.to_string())
+        };
+        let ends = Ends { local: text(stream.local_addr()), remote: text(stream.peer_addr()) };
+        Stream::Kernel(stream, ends)
+    }
+
     /// Small messages leave at once: a question must not wait for the ACK of what went before it.
     pub(crate) fn set_nodelay(&self) {
         // A connection that is gone already says so when it is written to.
         let _ = match self {
-            Stream::Kernel(stream) => stream.set_nodelay(true).is_ok(),
+            Stream::Kernel(stream, _) => stream.set_nodelay(true).is_ok(),
             Stream::Hopwise(stream) => stream.stack().with(|now, endpoint| {
                 let id = stream.id();
                 let options = endpoint.options(id).map(|options| Options { nagle: false, ..options });
@@ -207,14 +224,8 @@ impl Stream {
             Stream::Hopwise(stream) => {
                 stream.info().map_or_else(SideReport::default, |info| SideReport::of(&info))
             }
-            Stream::Kernel(stream) => {
-                // A socket that listens at both families' addresses sees IPv4 as a part of IPv6.
-                let text = |address: io::Result<SocketAddr>| {
-                    let plain = address.map(|at| SocketAddr::new(at.ip().to_canonical(), at.port()));
-                    plain.map_or_else(|_| String::new(), |at| at.to_string())
-                };
-                let local = text(stream.local_addr());
-                SideReport { local, remote: text(stream.peer_addr()), ..SideReport::default() }
+            Stream::Kernel(_, Ends { local, remote }) => {
+                SideReport { local: local.clone(), remote: remote.clone(), ..SideReport::default() }
             }
         }
     }
@@ -224,7 +235,7 @@ impl AsyncRead for Stream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, into: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Stream::Hopwise(stream) => Pin::new(stream).poll_read(cx, into),
-            Stream::Kernel(stream) => Pin::new(stream).poll_read(cx, into),
+            Stream::Kernel(stream, _) => Pin::new(stream).poll_read(cx, into),
         }
     }
 }
@@ -233,21 +244,21 @@ impl AsyncWrite for Stream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, data: &[u8]) -> Poll<io::Result<usize>> {
         match self.get_mut() {
             Stream::Hopwise(stream) => Pin::new(stream).poll_write(cx, data),
-            Stream::Kernel(stream) => Pin::new(stream).poll_write(cx, data),
+            Stream::Kernel(stream, _) => Pin::new(stream).poll_write(cx, data),
         }
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Stream::Hopwise(stream) => Pin::new(stream).poll_flush(cx),
-            Stream::Kernel(stream) => Pin::new(stream).poll_flush(cx),
+            Stream::Kernel(stream, _) => Pin::new(stream).poll_flush(cx),
         }
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.get_mut() {
             Stream::Hopwise(stream) => Pin::new(stream).poll_shutdown(cx),
-            Stream::Kernel(stream) => Pin::new(stream).poll_shutdown(cx),
+            Stream::Kernel(stream, _) => Pin::new(stream).poll_shutdown(cx),
         }
     }
 }

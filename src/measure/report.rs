@@ -107,7 +107,7 @@ impl FlowReport {
                 fast_retransmits: tcp.fast_retransmits,
             }),
             acked: to.map(|tcp| AckCounts { acks_sent: tcp.acks_sent, acks_repeated: tcp.acks_repeated }),
-            problem: source.problem.clone().or_else(|| sink.problem.clone()),
+            problem: both(source.problem.as_deref(), sink.problem.as_deref()),
         }
     }
 
@@ -128,6 +128,14 @@ impl FlowReport {
             or_dash(self.receiver.clone()),
             or_dash(self.sender.as_ref().map(|sender| sender.join(" "))),
         ]
+    }
+}
+
+/// Why one end broke off is seldom what the other saw of it.
+fn both(source: Option<&str>, sink: Option<&str>) -> Option<String> {
+    match (source, sink) {
+        (Some(source), Some(sink)) => Some(format!("{source} where data came from, {sink} where it went")),
+        (one, None) | (None, one) => one.map(str::to_owned),
     }
 }
 
@@ -344,6 +352,18 @@ mod tests {
         let json = serde_json::to_value(&report).expect("it is JSON");
         assert!(json["flows"][0].get("segments_sent").is_none());
         assert!(report.page().contains("40 bit") || report.page().contains("0 kbit/s"), "{}", report.page());
+    }
+
+    #[test]
+    fn what_broke_a_flow_is_told_of_both_ends() {
+        let with = |problem: Option<&str>| FlowSeen { problem: problem.map(str::to_owned), ..seen(1, None) };
+        let problem = |source, sink| {
+            Report::new(Work::Bytes { bytes: 9 }, false, &[(with(source), with(sink))], Vec::new()).problem()
+        };
+        assert_eq!(problem(None, None), None);
+        assert_eq!(problem(None, Some("disk full")).as_deref(), Some("disk full"));
+        let told = problem(Some("reset"), Some("disk full")).expect("a problem");
+        assert!(told.contains("reset") && told.contains("disk full"), "{told}");
     }
 
     #[test]

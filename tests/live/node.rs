@@ -424,13 +424,13 @@ fn send_and_recv_measure_between_two_namespaces() {
     within_patience(until(|| {
         field.web.output(&["ip", "route", "get", "10.8.0.2"]).stdout.starts_with(b"10.8.0.2 dev hwm")
     }));
-    let send = |words: &[&str]| {
-        let place =
-            [HOPWISE, "send", "10.8.0.2", "--address", "10.7.0.2/24", "--kernel", "10.7.0.1/24", "--json"];
+    let send_to = |to: &str, words: &[&str]| {
+        let place = [HOPWISE, "send", to, "--address", "10.7.0.2/24", "--kernel", "10.7.0.1/24", "--json"];
         let told = field.node.output(&[&place[..], words].concat());
         assert!(told.status.success(), "{words:?}: {}", text(&told.stderr));
         serde_json::from_slice::<serde_json::Value>(&told.stdout).expect("one object")
     };
+    let send = |words: &[&str]| send_to("10.8.0.2", words);
     let of_file = send(&["--file", &file, "--sender", "[newreno, limit:20]"]);
     assert_eq!(of_file["sha256"]["matches"], true, "{of_file}");
     assert_eq!(of_file["flows"][0]["sender"], serde_json::json!(["newreno", "limit:20"]));
@@ -447,4 +447,10 @@ fn send_and_recv_measure_between_two_namespaces() {
     }
     let requests = send(&["--requests", "50"]);
     assert_eq!(requests["requests"]["count"], 50, "{requests}");
+    // The kernel forgets who it talked to.
+    let _kernels = field.web.start(&[HOPWISE, "recv", "--kernel-tcp"]);
+    within_patience(until(|| field.web.run(|| TcpStream::connect(("10.9.0.2", 5201)).is_ok())));
+    let flow = &send_to("10.9.0.2", &["--bytes", "1MB", "--reverse"])["flows"][0];
+    let to = flow["to"].as_str().expect("a text");
+    assert!(flow["from"] == "10.9.0.2:5201" && to.starts_with("10.7.0.2:"), "{flow}");
 }
