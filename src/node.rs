@@ -8,7 +8,9 @@ use crate::failure::Failure;
 
 pub(crate) mod config;
 pub(crate) mod control;
+mod counts;
 mod daemon;
+mod descriptors;
 mod forward;
 pub(crate) mod links;
 mod metrics;

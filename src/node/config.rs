@@ -180,6 +180,12 @@ impl<'de> Deserialize<'de> for Network {
 pub(crate) struct Forward {
     pub(crate) listen: Side,
     pub(crate) to: Side,
+    /// At a time.
+    #[serde(default = "connections")]
+    pub(crate) connections: usize,
+    /// How long what came for a client may wait for it before it gives its seat to the next, where none is free.
+    #[serde(default = "reads_within")]
+    pub(crate) reads_within: Time,
 }
 
 /// One end of a forward: on this machine's own TCP, or over Hopwise.
@@ -236,18 +242,18 @@ impl<'de> Deserialize<'de> for Side {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Socks5 {
     pub(crate) listen: SocketAddr,
-    /// Connections at a time.
-    #[serde(default = "socks5_connections")]
+    /// As of a forward.
+    #[serde(default = "connections")]
     pub(crate) connections: usize,
     /// How long a client may take to say where it wants to go.
     #[serde(default = "handshake_within")]
     pub(crate) handshake_within: Time,
-    /// How long what came for a client may wait for it before it gives its seat to the next, where none is free.
+    /// As of a forward.
     #[serde(default = "reads_within")]
     pub(crate) reads_within: Time,
 }
 
-fn socks5_connections() -> usize {
+fn connections() -> usize {
     1024
 }
 

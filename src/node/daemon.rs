@@ -4,7 +4,6 @@ use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use caps::Capability;
@@ -24,15 +23,16 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::config::{self, NodeConfig};
 use super::control::{Request, Response};
+use super::counts::Counts;
 use super::metrics::{self, Adder, Sums};
 use super::names::Names;
-use super::relay::Relayed;
 use super::seats::Seats;
 use super::snapshot::{CaptureSnapshot, Snapshot};
-use super::socks5::{self, Server, Socks5Counts};
-use super::{forward, links, paths, privileges};
+use super::socks5::{self, Server};
+use super::{descriptors, forward, links, paths, privileges};
 use crate::daemon::{control, tell};
 use crate::failure::Failure;
+use crate::signals::Ending;
 
 /// How often the links are looked after.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -60,13 +60,13 @@ struct Daemon {
     capture: Capture,
     /// Of each shard.
     sums: Vec<Arc<Sums>>,
-    relayed: Arc<Relayed>,
-    socks5: Arc<Socks5Counts>,
+    counts: Counts,
 }
 
 pub(super) fn run(config: NodeConfig, path: &Path) -> Result<(), Failure> {
     let someone = config.user.as_deref().map(privileges::find).transpose();
     let someone = someone.map_err(|error| Failure::refused(path.display().to_string(), error))?;
+    descriptors::allow(&config);
     let opened = open(&config)?;
     if let Some(someone) = &someone {
         if let Some(control) = &opened.control {
@@ -81,9 +81,8 @@ pub(super) fn run(config: NodeConfig, path: &Path) -> Result<(), Failure> {
     let capture = Capture::default();
     let sums: Vec<_> = links.iter().map(|_| Arc::new(Sums::new())).collect();
     let shards = start(&config, links, &capture, &sums)?;
-    let (relayed, counts) = (Arc::default(), Arc::default());
-    let path = path.to_owned();
-    let daemon = Arc::new(Daemon { config, path, shards, capture, sums, relayed, socks5: counts });
+    let (path, counts) = (path.to_owned(), Counts::default());
+    let daemon = Arc::new(Daemon { config, path, shards, capture, sums, counts });
     let runtime =
         tokio::runtime::Runtime::new().map_err(|error| Failure::failed("start a runtime", error))?;
     let ended = runtime.block_on(daemon.serve(control.as_ref(), socks5, metrics, forwards));
@@ -159,18 +158,13 @@ fn listen(address: SocketAddr) -> io::Result<StdListener> {
 }
 
 struct Signals {
-    term: Signal,
-    int: Signal,
+    ending: Ending,
     hup: Signal,
 }
 
 impl Signals {
     fn new() -> io::Result<Signals> {
-        Ok(Signals {
-            term: signal(SignalKind::terminate())?,
-            int: signal(SignalKind::interrupt())?,
-            hup: signal(SignalKind::hangup())?,
-        })
+        Ok(Signals { ending: Ending::new()?, hup: signal(SignalKind::hangup())? })
     }
 }
 
@@ -221,8 +215,7 @@ impl Daemon {
     async fn watch(&self, signals: &mut Signals) -> Result<(), Failure> {
         loop {
             tokio::select! {
-                _ = signals.term.recv() => return Ok(()),
-                _ = signals.int.recv() => return Ok(()),
+                () = signals.ending.next() => return Ok(()),
                 _ = signals.hup.recv() => self.reload(),
                 () = sleep(LOOK_EVERY) => {
                     if let Some(lost) = self.shards.counters().into_iter().find(|link| link.is_gone) {
@@ -240,8 +233,7 @@ impl Daemon {
         let until = Instant::now() + within;
         tokio::select! {
             _ = timeout(within, async { while relays.join_next().await.is_some() {} }) => {}
-            _ = signals.term.recv() => {}
-            _ = signals.int.recv() => {}
+            () = signals.ending.next() => {}
         }
         relays.shutdown().await;
         let left = until.saturating_duration_since(Instant::now()).max(LEAST_FOR_STACK);
@@ -285,14 +277,18 @@ impl Daemon {
             names: Names::new(&self.config.hosts),
             handshake_within: config.handshake_within.0,
             seats: Seats::new(config.connections, config.reads_within.0),
-            counts: Arc::clone(&self.socks5),
-            relayed: Arc::clone(&self.relayed),
+            counts: Arc::clone(&self.counts.socks5),
+            relayed: Arc::clone(&self.counts.relayed),
         }
     }
 
     fn forward_context(&self) -> forward::Context {
-        let names = Names::new(&self.config.hosts);
-        forward::Context { shards: self.shards.clone(), names, relayed: Arc::clone(&self.relayed) }
+        forward::Context {
+            shards: self.shards.clone(),
+            names: Names::new(&self.config.hosts),
+            relayed: Arc::clone(&self.counts.relayed),
+            counts: Arc::clone(&self.counts.forwards),
+        }
     }
 
     fn begin_capture(&self) -> Result<(), Failure> {
@@ -352,24 +348,11 @@ impl Daemon {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
-        let socks5 = &self.socks5;
-        let relays = [
-            ("bytes-to-mesh", count(&self.relayed.to_mesh)),
-            ("bytes-from-mesh", count(&self.relayed.from_mesh)),
-            ("forwards-gave-way", count(&self.relayed.gave_way)),
-            ("socks5-accepted", count(&socks5.accepted)),
-            ("socks5-refused", count(&socks5.refused)),
-            ("socks5-too-slow", count(&socks5.too_slow)),
-            ("socks5-gave-way", count(&socks5.gave_way)),
-            ("socks5-not-connected", count(&socks5.not_connected)),
-            ("socks5-open", count(&socks5.open)),
-        ];
         let running = self.capture.running();
         Snapshot {
             node: self.config.node.name.clone(),
             addresses: self.config.node.address.iter().map(|address| address.0.to_string()).collect(),
-            relays: relays.into_iter().map(|(what, count)| (what.to_owned(), count)).collect(),
+            relays: self.counts.named(),
             capture: running.map(|(path, counts)| capture_snapshot(&path, &counts)),
             ..Snapshot::of_shards(&self.shards)
         }

@@ -3,7 +3,7 @@
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hopwise_core::endpoint::{ConnectOptions, ListenOptions};
@@ -19,16 +19,30 @@ use super::relay::{Relayed, Sits, bound_send_buffer, prepare, relay};
 use super::seats::{Seat, Seats, Sitter};
 use crate::failure::Failure;
 
-/// Connections of one forward at a time, and how long one may leave what waits for it where another waits for its seat.
-const MOST_RELAYS: usize = 1024;
-const READS_WITHIN: Duration = Duration::from_secs(30);
 const CONNECT_WITHIN: Duration = Duration::from_secs(60);
 
 /// A forward whose port on this machine is taken, while that is still allowed.
 #[derive(Debug)]
-pub(super) enum Bound {
+pub(super) struct Bound {
+    way: Way,
+    seats: Seats,
+}
+
+#[derive(Debug)]
+enum Way {
     Outward { listener: StdListener, to: HostPort },
     Inward { listen: HostPort, to: HostPort },
+}
+
+/// What all forwards count.
+#[derive(Debug, Default)]
+pub(super) struct ForwardCounts {
+    pub(super) accepted: AtomicU64,
+    /// Did not read what came for them while somebody else wanted their seat.
+    pub(super) gave_way: AtomicU64,
+    /// Found nobody at the other end.
+    pub(super) not_connected: AtomicU64,
+    pub(super) open: AtomicU64,
 }
 
 /// What all forwards share; a copy goes with each client.
@@ -37,21 +51,29 @@ pub(super) struct Context {
     pub(super) shards: Shards,
     pub(super) names: Names,
     pub(super) relayed: Arc<Relayed>,
+    pub(super) counts: Arc<ForwardCounts>,
 }
 
 pub(super) fn bind_all(config: &NodeConfig) -> Result<Vec<Bound>, Failure> {
-    let bind = |forward: &Forward| match (&forward.listen, &forward.to) {
+    let bind = |forward: &Forward| {
+        let seats = Seats::new(forward.connections, forward.reads_within.0);
+        way(forward).map(|way| way.map(|way| Bound { way, seats }))
+    };
+    config.forwards.iter().filter_map(|forward| bind(forward).transpose()).collect()
+}
+
+fn way(forward: &Forward) -> Result<Option<Way>, Failure> {
+    match (&forward.listen, &forward.to) {
         (Side::Local(listen), Side::Mesh(to)) => {
             let address = listen.ip().map(|ip| SocketAddr::new(ip, listen.port));
             let address = address.ok_or_else(|| Failure::failed("bind a forward", "it has no address"))?;
-            Ok(Some(Bound::Outward { listener: super::daemon::bind(address)?, to: to.clone() }))
+            Ok(Some(Way::Outward { listener: super::daemon::bind(address)?, to: to.clone() }))
         }
         (Side::Mesh(listen), Side::Local(to)) => {
-            Ok(Some(Bound::Inward { listen: listen.clone(), to: to.clone() }))
+            Ok(Some(Way::Inward { listen: listen.clone(), to: to.clone() }))
         }
         _ => Ok(None),
-    };
-    config.forwards.iter().filter_map(|forward| bind(forward).transpose()).collect()
+    }
 }
 
 /// Begins a forward as a task of `tasks`.
@@ -61,16 +83,15 @@ pub(super) fn start(
     tasks: &mut JoinSet<()>,
     ending: &watch::Receiver<bool>,
 ) -> Result<(), Failure> {
-    let (context, ending) = (context.clone(), ending.clone());
-    let seats = Seats::new(MOST_RELAYS, READS_WITHIN);
-    match bound {
-        Bound::Outward { listener, to } => {
+    let (context, ending, Bound { way, seats }) = (context.clone(), ending.clone(), bound);
+    match way {
+        Way::Outward { listener, to } => {
             let listener = TcpListener::from_std(listener)
                 .map_err(|error| Failure::failed("listen for a forward", error))?;
             let carry = move |client, seat| outward(context.clone(), to.clone(), client, seat);
             tasks.spawn(serve(listener, seats, carry, ending));
         }
-        Bound::Inward { listen, to } => {
+        Way::Inward { listen, to } => {
             let listener = context
                 .shards
                 .listen(listen.ip(), listen.port, &ListenOptions::default())
@@ -142,26 +163,32 @@ async fn serve<I: Incoming, F: Future<Output = ()> + Send + 'static>(
 }
 
 async fn outward(context: Context, to: HostPort, client: TcpStream, seat: Seat) {
-    match connect_mesh(&context, &to).await {
-        Ok(mesh) => {
-            prepare(&client, &mesh);
-            bound_send_buffer(&client);
-            carry(client, mesh, &context.relayed, Sits::Local, &seat).await;
-        }
-        Err(error) => tracing::warn!(%error, host = to.host, port = to.port, "forward"),
+    if let Some(mesh) = context.connected(connect_mesh(&context, &to).await, &to) {
+        prepare(&client, &mesh);
+        bound_send_buffer(&client);
+        carry(client, mesh, &context, Sits::Local, &seat).await;
     }
 }
 
 async fn inward(context: Context, to: HostPort, mesh: MeshStream, seat: Seat) {
-    match connect_local(&context, &to).await {
-        Ok(local) => {
+    match context.connected(connect_local(&context, &to).await, &to) {
+        Some(local) => {
             prepare(&local, &mesh);
-            carry(local, mesh, &context.relayed, Sits::Mesh, &seat).await;
+            carry(local, mesh, &context, Sits::Mesh, &seat).await;
         }
-        Err(error) => {
+        None => mesh.abort(),
+    }
+}
+
+impl Context {
+    /// What came of connecting a client that was accepted.
+    fn connected<S>(&self, outcome: io::Result<S>, to: &HostPort) -> Option<S> {
+        self.counts.accepted.fetch_add(1, Ordering::Relaxed);
+        let told = outcome.inspect_err(|error| {
+            self.counts.not_connected.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(%error, host = to.host, port = to.port, "forward");
-            mesh.abort();
-        }
+        });
+        told.ok()
     }
 }
 
@@ -169,16 +196,19 @@ async fn inward(context: Context, to: HostPort, mesh: MeshStream, seat: Seat) {
 async fn carry<'a>(
     local: TcpStream,
     mesh: MeshStream,
-    relayed: &Relayed,
+    context: &Context,
     side: fn(&'a Sitter) -> Sits<'a>,
     seat: &'a Seat,
 ) {
+    let counts = &context.counts;
+    counts.open.fetch_add(1, Ordering::Relaxed);
     tokio::select! {
-        _ = relay(local, mesh, relayed, side(seat.sitter())) => {}
+        _ = relay(local, mesh, &context.relayed, side(seat.sitter())) => {}
         () = seat.sitter().told_to_go() => {
-            relayed.gave_way.fetch_add(1, Ordering::Relaxed);
+            counts.gave_way.fetch_add(1, Ordering::Relaxed);
         }
     }
+    counts.open.fetch_sub(1, Ordering::Relaxed);
 }
 
 async fn connect_mesh(context: &Context, to: &HostPort) -> io::Result<MeshStream> {

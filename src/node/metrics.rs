@@ -16,7 +16,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
-use super::snapshot::Snapshot;
+use super::counts::OPEN;
+use super::snapshot::{LinkSnapshot, Snapshot};
 
 const RULES: [Rule; 12] = [
     Rule::Each,
@@ -141,11 +142,21 @@ pub(super) fn text(sums: &Sums, snapshot: &Snapshot) -> String {
     links(&mut page, snapshot);
     page.family("hopwise_connections", "gauge", "Connections in the table.");
     page.line("hopwise_connections", format_args!(""), snapshot.connections_open as u64);
+    relays(&mut page, snapshot);
+    page.0
+}
+
+fn relays(page: &mut Page, snapshot: &Snapshot) {
     page.family("hopwise_relay_total", "counter", "What SOCKS5 and forwards counted.");
-    for (what, count) in &snapshot.relays {
+    for (what, count) in snapshot.relays.iter().filter(|(what, _)| !what.ends_with(OPEN)) {
         page.line("hopwise_relay_total", format_args!("what=\"{what}\""), *count);
     }
-    page.0
+    page.family("hopwise_relays_open", "gauge", "Connections that SOCKS5 and forwards carry.");
+    for (what, count) in &snapshot.relays {
+        if let Some(service) = what.strip_suffix(OPEN) {
+            page.line("hopwise_relays_open", format_args!("service=\"{service}\""), *count);
+        }
+    }
 }
 
 fn acks(page: &mut Page, sums: &Sums) {
@@ -177,21 +188,30 @@ fn rtt(page: &mut Page, sums: &Sums) {
     page.line("hopwise_rtt_seconds_count", format_args!(""), all);
 }
 
+/// A family's lines stand together, as the format wants it.
 fn links(page: &mut Page, snapshot: &Snapshot) {
-    page.family("hopwise_link_packets_total", "counter", "Packets over each link.");
-    page.family("hopwise_link_bytes_total", "counter", "Bytes over each link, IP headers counted.");
+    type Ways = fn(&LinkSnapshot) -> [(&'static str, u64); 2];
+    let packets: Ways = |link| [("in", link.received_packets), ("out", link.sent_packets)];
+    let bytes: Ways = |link| [("in", link.received_bytes), ("out", link.sent_bytes)];
+    for (family, help, ways) in [
+        ("hopwise_link_packets_total", "Packets over each link.", packets),
+        ("hopwise_link_bytes_total", "Bytes over each link, IP headers counted.", bytes),
+    ] {
+        page.family(family, "counter", help);
+        for link in &snapshot.links {
+            for (way, count) in ways(link) {
+                page.line(
+                    family,
+                    format_args!("link=\"{}\",direction=\"{way}\"", escaped(&link.name)),
+                    count,
+                );
+            }
+        }
+    }
     page.family("hopwise_link_drops_total", "counter", "Packets that a link let go, by reason.");
     for link in &snapshot.links {
-        let name = escaped(&link.name);
-        for (way, packets, bytes) in
-            [("in", link.received_packets, link.received_bytes), ("out", link.sent_packets, link.sent_bytes)]
-        {
-            let labels = format!("link=\"{name}\",direction=\"{way}\"");
-            page.line("hopwise_link_packets_total", format_args!("{labels}"), packets);
-            page.line("hopwise_link_bytes_total", format_args!("{labels}"), bytes);
-        }
         for (reason, count) in &link.drops {
-            let labels = format_args!("link=\"{name}\",reason=\"{reason}\"");
+            let labels = format_args!("link=\"{}\",reason=\"{reason}\"", escaped(&link.name));
             page.line("hopwise_link_drops_total", labels, *count);
         }
     }
@@ -284,7 +304,9 @@ mod tests {
         let other = Sums::new();
         other.add(&event(TraceKind::AckHeld { why }));
         let sums = Sums::total(&[Arc::new(sums), Arc::new(other)]);
-        let snapshot = Snapshot { connections_open: 3, ..Snapshot::default() };
+        let relays = [("socks5-open", 2), ("socks5-accepted", 5)];
+        let relays = relays.map(|(what, count)| (what.to_owned(), count)).into();
+        let snapshot = Snapshot { connections_open: 3, relays, ..Snapshot::default() };
         let text = text(&sums, &snapshot);
         for line in [
             "hopwise_trace_events_total{event=\"ack-decided\"} 1",
@@ -295,9 +317,39 @@ mod tests {
             "hopwise_rtt_seconds_bucket{le=\"+Inf\"} 1",
             "hopwise_rtt_seconds_sum 0.002",
             "hopwise_connections 3",
+            "hopwise_relay_total{what=\"socks5-accepted\"} 5",
+            "hopwise_relays_open{service=\"socks5\"} 2",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
         }
+        assert!(!text.contains("hopwise_relay_total{what=\"socks5-open\"}"), "no counter goes down: {text}");
+    }
+
+    /// A family's name, of a histogram's series, too.
+    fn family(line: &str) -> &str {
+        let name = line.split(['{', ' ']).next().unwrap_or_default();
+        let parts = ["_bucket", "_sum", "_count"].iter().find_map(|part| name.strip_suffix(part));
+        parts.unwrap_or(name)
+    }
+
+    #[test]
+    fn the_lines_of_a_family_stand_together_after_its_type() {
+        let link = |name: &str| LinkSnapshot {
+            name: name.to_owned(),
+            drops: [("down".to_owned(), 1)].into(),
+            ..LinkSnapshot::default()
+        };
+        let snapshot = Snapshot { links: vec![link("a"), link("b")], ..Snapshot::default() };
+        let text = text(&Sums::new(), &snapshot);
+        let mut current = "";
+        for line in text.lines() {
+            match line.strip_prefix("# TYPE ") {
+                Some(head) => current = head.split(' ').next().unwrap_or_default(),
+                None if line.starts_with('#') => {}
+                None => assert_eq!(family(line), current, "{text}"),
+            }
+        }
+        assert!(text.contains("hopwise_link_drops_total{link=\"b\",reason=\"down\"} 1"), "{text}");
     }
 
     #[tokio::test]

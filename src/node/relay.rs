@@ -14,12 +14,11 @@ use super::seats::Sitter;
 /// What one direction reads before it writes; with the sockets' own buffers this is all a slow reader ties up.
 const CHUNK: usize = 32 << 10;
 
-/// Bytes that went through relays, and clients of forwards who gave their seats up.
+/// Bytes that went through relays.
 #[derive(Debug, Default)]
 pub(crate) struct Relayed {
     pub(crate) to_mesh: AtomicU64,
     pub(crate) from_mesh: AtomicU64,
-    pub(crate) gave_way: AtomicU64,
 }
 
 /// On which side the client is, and its seat.

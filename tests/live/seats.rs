@@ -5,7 +5,7 @@ use std::io::Write;
 use std::net::TcpStream;
 
 use crate::field::{Field, PAGE, SOCKS5, THROUGH, text};
-use crate::namespace::can_run;
+use crate::namespace::{Namespace, can_run};
 use crate::world::{until, within_patience};
 
 /// Each holds a connection to the proxy and says next to nothing.
@@ -32,11 +32,10 @@ fn slow_clients_of_the_proxy_keep_nobody_out() {
     assert_eq!((slow.len(), count("socks5-accepted")), (400, 401));
 }
 
-/// Asks the proxy for a large file and reads nothing of what comes.
-fn slow_reader() -> TcpStream {
-    let mut client = TcpStream::connect("127.0.0.1:1080").expect("the proxy listens");
-    let asked = [&[5, 1, 0][..], &[5, 1, 0, 1, 10, 9, 0, 2, 0, 80], b"GET /large HTTP/1.0\r\n\r\n"].concat();
-    client.write_all(&asked).expect("it is open");
+/// Says something to a service, which answers without end, and reads nothing of that.
+fn slow_reader(at: &str, says: &[u8]) -> TcpStream {
+    let mut client = TcpStream::connect(at).expect("it listens");
+    client.write_all(says).expect("it is open");
     client
 }
 
@@ -46,35 +45,115 @@ fn resident_bytes(process: u32) -> u64 {
     pages * 4096
 }
 
-/// What came for them waits in buffers that are bounded, and whoever reads gets their seats.
+const READERS: u64 = 30;
+const SEATS: &str = "connections: 30, reads_within: 500ms";
+const LARGE: &[u8] = b"GET /large HTTP/1.0\r\n\r\n";
+
+/// A service of a node's, its clients, and what is counted of them.
+struct Service<'a> {
+    config: &'a str,
+    /// Where its clients are.
+    clients: fn(&Field) -> &Namespace,
+    at: &'a str,
+    asks: Vec<u8>,
+    /// Who reads, beside them.
+    reads: &'a [&'a str],
+    counts: [&'a str; 3],
+}
+
+impl Service<'_> {
+    /// What came for them waits in buffers that are bounded, and whoever reads gets their seats.
+    fn readers_that_do_not_read_cost_little_and_keep_nobody_out(&self, test: &str) {
+        let Service { config, clients, at, asks, reads, counts: [open, moved, gave_way] } = self;
+        let field = Field::new(test);
+        let large = fs::File::create(field.path("www/large")).expect("the folder can be written");
+        large.set_len(1 << 30).expect("it is a hole");
+        let _there = field.serve(&field.web, "10.9.0.2", "80");
+        let _here = field.serve(&field.node, "127.0.0.1", "8000");
+        let daemon = field.daemon(config);
+        let before = resident_bytes(daemon.0.id());
+        let place = clients(&field);
+        let slow: Vec<_> = place.run(|| (0..READERS).map(|_| slow_reader(at, asks)).collect());
+        let count = |what: &str| field.status()["relays"][what].as_u64().expect("it is counted");
+        within_patience(until(|| count(open) == READERS));
+        let mut came = 0;
+        within_patience(until(|| {
+            let before = std::mem::replace(&mut came, count(moved));
+            came > 0 && came == before
+        }));
+        let each = resident_bytes(daemon.0.id()).saturating_sub(before) / READERS;
+        assert!(each < 1 << 20, "{each} bytes for each");
+        within_patience(until(|| {
+            let page = place.output(&[&["curl", "-sS", "--max-time", "60"], *reads].concat());
+            text(&page.stdout) == PAGE
+        }));
+        assert!((1..READERS).contains(&count(gave_way)), "{}", field.status());
+        drop(slow);
+    }
+}
+
 #[test]
 fn readers_of_the_proxy_that_do_not_read_cost_little_and_keep_nobody_out() {
     if !can_run("readers_of_the_proxy_that_do_not_read_cost_little_and_keep_nobody_out", &["curl", "python3"])
     {
         return;
     }
-    const READERS: u64 = 30;
-    let field = Field::new("readers");
-    let large = fs::File::create(field.path("www/large")).expect("the folder can be written");
-    large.set_len(1 << 30).expect("it is a hole");
-    let _server = field.serve(&field.web, "10.9.0.2", "80");
-    let socks5 = "socks5: { listen: 127.0.0.1:1080, connections: 30, reads_within: 500ms }";
-    let daemon = field.daemon(socks5);
-    let before = resident_bytes(daemon.0.id());
-    let slow: Vec<_> = field.node.run(|| (0..READERS).map(|_| slow_reader()).collect());
-    let count = |what: &str| field.status()["relays"][what].as_u64().expect("it is counted");
-    within_patience(until(|| count("socks5-open") == READERS));
-    let mut came = 0;
-    within_patience(until(|| {
-        let before = std::mem::replace(&mut came, count("bytes-from-mesh"));
-        came > 0 && came == before
-    }));
-    let each = resident_bytes(daemon.0.id()).saturating_sub(before) / READERS;
-    assert!(each < 1 << 20, "{each} bytes for each");
-    within_patience(until(|| {
-        let page = field.curl(&[&THROUGH[..], &["http://10.9.0.2/"]].concat());
-        text(&page.stdout) == PAGE
-    }));
-    assert!((1..READERS).contains(&count("socks5-gave-way")), "{}", field.status());
-    drop(slow);
+    let service = Service {
+        config: &format!("socks5: {{ listen: 127.0.0.1:1080, {SEATS} }}"),
+        clients: |field| &field.node,
+        at: "127.0.0.1:1080",
+        asks: [&[5, 1, 0][..], &[5, 1, 0, 1, 10, 9, 0, 2, 0, 80], LARGE].concat(),
+        reads: &[&THROUGH[..], &["http://10.9.0.2/"]].concat(),
+        counts: ["socks5-open", "bytes-from-mesh", "socks5-gave-way"],
+    };
+    service.readers_that_do_not_read_cost_little_and_keep_nobody_out("readers");
+}
+
+#[test]
+fn readers_of_a_forward_that_do_not_read_cost_little_and_keep_nobody_out() {
+    if !can_run("readers_of_a_forward_that_do_not_read_cost_little_and_keep_nobody_out", &["curl", "python3"])
+    {
+        return;
+    }
+    let service = Service {
+        config: &format!("forwards: [{{ listen: 127.0.0.1:8080, to: mesh:10.9.0.2:80, {SEATS} }}]"),
+        clients: |field| &field.node,
+        at: "127.0.0.1:8080",
+        asks: LARGE.to_vec(),
+        reads: &["http://127.0.0.1:8080/"],
+        counts: ["forwards-open", "bytes-from-mesh", "forwards-gave-way"],
+    };
+    service.readers_that_do_not_read_cost_little_and_keep_nobody_out("readers-out");
+}
+
+/// They are other hosts', and what they leave waits in the stack.
+#[test]
+fn readers_over_hopwise_that_do_not_read_cost_little_and_keep_nobody_out() {
+    if !can_run("readers_over_hopwise_that_do_not_read_cost_little_and_keep_nobody_out", &["curl", "python3"])
+    {
+        return;
+    }
+    let service = Service {
+        config: &format!("forwards: [{{ listen: mesh:8022, to: 127.0.0.1:8000, {SEATS} }}]"),
+        clients: |field| &field.web,
+        at: "10.7.0.2:8022",
+        asks: LARGE.to_vec(),
+        reads: &["http://10.7.0.2:8022/"],
+        counts: ["forwards-open", "bytes-to-mesh", "forwards-gave-way"],
+    };
+    service.readers_that_do_not_read_cost_little_and_keep_nobody_out("readers-in");
+}
+
+/// A process gets 1,024 descriptors unasked.
+#[test]
+fn a_node_may_have_as_many_descriptors_as_its_clients_take() {
+    if !can_run("a_node_may_have_as_many_descriptors_as_its_clients_take", &[]) {
+        return;
+    }
+    let field = Field::new("descriptors");
+    let daemon = field.daemon("socks5: { listen: 127.0.0.1:1080, connections: 3000 }");
+    let limits = fs::read_to_string(format!("/proc/{}/limits", daemon.0.id())).expect("it lives");
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).expect("a limit");
+    let soft: u64 = line.split_whitespace().next().and_then(|soft| soft.parse().ok()).expect("a number");
+    assert!(soft > 3000, "{limits}");
 }

@@ -5,6 +5,7 @@ use std::fmt::Display;
 use std::net::IpAddr;
 
 use hopwise::located::{Document, Place, Refusal};
+use hopwise::units::Time;
 
 use super::{Address, HostPort, Link, LinkKind, NodeConfig, Side, listeners};
 
@@ -17,6 +18,8 @@ const SMALLEST_MTU: u16 = 576;
 const SMALLEST_MTU_V6: u16 = 1280;
 /// Linux' limit for a TUN.
 const MOST_QUEUES: u16 = 256;
+/// Each takes two descriptors at the most, and there is no more of these than ports.
+const MOST_CONNECTIONS: usize = 65_536;
 
 pub(super) fn all(document: &Document, config: &NodeConfig) -> Checked {
     let root = Place::root();
@@ -39,7 +42,7 @@ pub(super) fn all(document: &Document, config: &NodeConfig) -> Checked {
     }
     forwards(document, config)?;
     listeners::each_at_its_own_address(document, config)?;
-    patience(document, config)?;
+    seats(document, config)?;
     captured(document, config)?;
     tcp(document, config)
 }
@@ -244,20 +247,31 @@ fn listen_address(
     }
 }
 
-/// Nobody speaks at once, or reads at every moment.
-fn patience(document: &Document, config: &NodeConfig) -> Checked {
-    const LEAST: std::time::Duration = std::time::Duration::from_millis(100);
-    let Some(socks5) = &config.socks5 else { return Ok(()) };
-    let place = Place::root().key("socks5");
-    for (key, time, problem) in [
-        ("handshake_within", socks5.handshake_within, "too short for whoever asks"),
-        ("reads_within", socks5.reads_within, "too short for whoever reads"),
-    ] {
-        if time.0 < LEAST {
-            return Err(document.refuse(&place.key(key), problem, "100ms or more"));
+/// Nobody speaks at once, or reads at every moment; and without a seat nobody is served.
+fn seats(document: &Document, config: &NodeConfig) -> Checked {
+    let root = Place::root();
+    let forwards = config.forwards.iter().enumerate();
+    let forwards = forwards
+        .map(|(nth, forward)| (root.key("forwards").index(nth), forward.connections, forward.reads_within));
+    let socks5 =
+        config.socks5.iter().map(|socks5| (root.key("socks5"), socks5.connections, socks5.reads_within));
+    for (place, connections, reads_within) in forwards.chain(socks5) {
+        if !(1..=MOST_CONNECTIONS).contains(&connections) {
+            let problem = format!("{connections} connections at a time");
+            let accepted = format!("1 to {MOST_CONNECTIONS}");
+            return Err(document.refuse(&place.key("connections"), problem, &accepted));
         }
+        patience(document, &place.key("reads_within"), reads_within, "too short for whoever reads")?;
     }
-    Ok(())
+    config.socks5.as_ref().map_or(Ok(()), |socks5| {
+        let place = root.key("socks5").key("handshake_within");
+        patience(document, &place, socks5.handshake_within, "too short for whoever asks")
+    })
+}
+
+fn patience(document: &Document, place: &Place, time: Time, problem: &str) -> Checked {
+    const LEAST: std::time::Duration = std::time::Duration::from_millis(100);
+    if time.0 < LEAST { Err(document.refuse(place, problem, "100ms or more")) } else { Ok(()) }
 }
 
 fn captured(document: &Document, config: &NodeConfig) -> Checked {

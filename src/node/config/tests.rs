@@ -63,6 +63,15 @@ fn what_is_wrong_is_refused_at_its_place_with_what_is_accepted() {
             "socks5: { listen: 127.0.0.1:1080, handshake_within: 0s }",
             "3:53: too short for whoever asks | 100ms or more",
         ),
+        ("socks5: { listen: 127.0.0.1:1080, connections: 0 }", "3:48: 0 connections at a time | 1 to 65536"),
+        (
+            "forwards: [{ listen: 127.0.0.1:80, to: mesh:n:80, connections: 70000 }]",
+            "3:64: 70000 connections at a time | 1 to 65536",
+        ),
+        (
+            "forwards: [{ listen: mesh:80, to: 127.0.0.1:80, reads_within: 1ms }]",
+            "3:63: too short for whoever reads | 100ms or more",
+        ),
         ("stop_within: 5", "3:14: `5` | expected a time with its unit"),
         ("links: []", "3:1: `links` stands there already"),
         ("routes: [{ to: 0.0.0.0/0, link: hw1 }]", "3:33: no link is named `hw1` | expected `hw0`"),

@@ -1,0 +1,44 @@
+//! What the services count, by the names under which status and metrics show it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::forward::ForwardCounts;
+use super::relay::Relayed;
+use super::socks5::Socks5Counts;
+
+/// What ends the name of what goes down, too.
+pub(super) const OPEN: &str = "-open";
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Counts {
+    pub(super) relayed: Arc<Relayed>,
+    pub(super) socks5: Arc<Socks5Counts>,
+    pub(super) forwards: Arc<ForwardCounts>,
+}
+
+impl Counts {
+    pub(super) fn named(&self) -> BTreeMap<String, u64> {
+        let Counts { relayed, socks5, forwards } = self;
+        let named = [
+            ("bytes-to-mesh", &relayed.to_mesh),
+            ("bytes-from-mesh", &relayed.from_mesh),
+            ("forwards-accepted", &forwards.accepted),
+            ("forwards-gave-way", &forwards.gave_way),
+            ("forwards-not-connected", &forwards.not_connected),
+            ("forwards-open", &forwards.open),
+            ("socks5-accepted", &socks5.accepted),
+            ("socks5-refused", &socks5.refused),
+            ("socks5-too-slow", &socks5.too_slow),
+            ("socks5-gave-way", &socks5.gave_way),
+            ("socks5-not-connected", &socks5.not_connected),
+            ("socks5-open", &socks5.open),
+        ];
+        named.into_iter().map(|(what, count)| (what.to_owned(), value(count))).collect()
+    }
+}
+
+fn value(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}

@@ -1,0 +1,31 @@
+//! Each client whose bytes are carried is a descriptor, and systems give a process 1,024 unasked.
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+
+use super::config::NodeConfig;
+
+/// Links, runtimes, control sockets, captures, and SOCKS5's clients that have not yet said where they want to go.
+const BESIDE: u64 = 1024;
+
+fn wanted(config: &NodeConfig) -> u64 {
+    let forwards = config.forwards.iter().map(|forward| forward.connections);
+    let socks5 = config.socks5.iter().map(|socks5| socks5.connections);
+    let clients: usize = forwards.chain(socks5).sum();
+    BESIDE + u64::try_from(clients).unwrap_or(u64::MAX - BESIDE)
+}
+
+/// As many as the file's clients take, as far as this process may have them.
+pub(super) fn allow(config: &NodeConfig) {
+    let wanted = wanted(config);
+    let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return };
+    if soft < wanted
+        && let Err(error) = setrlimit(Resource::RLIMIT_NOFILE, wanted.min(hard), hard)
+    {
+        tracing::warn!(%error, "the limit of descriptors stays at {soft}");
+    }
+    if hard < wanted {
+        tracing::warn!(
+            "all clients at once take {wanted} descriptors, of which {hard} are allowed: ulimit -Hn"
+        );
+    }
+}
