@@ -120,7 +120,10 @@ fn seat(server: &Arc<Server>, relays: &mut JoinSet<()>, client: TcpStream, targe
 async fn serve_one(server: &Server, mut client: TcpStream, target: Target) {
     let seat = server.seats.take().await;
     let connected = match seat {
-        Some(_) => connect(server, &target).await,
+        Some(_) => tokio::select! {
+            connected = connect(server, &target) => connected,
+            () = gone(&client) => Err(Reply::Failure),
+        },
         None => {
             count(&server.counts.refused);
             Err(Reply::Failure)
@@ -138,6 +141,13 @@ async fn serve_one(server: &Server, mut client: TcpStream, target: Target) {
         count(&server.counts.open);
         carry(server, client, mesh, seat.sitter()).await;
         server.counts.open.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Ends when a client hangs up; one that speaks before it is answered is there.
+async fn gone(client: &TcpStream) {
+    if let Ok(1..) = client.peek(&mut [0]).await {
+        std::future::pending::<()>().await;
     }
 }
 

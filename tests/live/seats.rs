@@ -1,7 +1,7 @@
 //! Clients who keep their seats at the proxy or at a forward, and do not read what came for them.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 
 use crate::field::{Field, PAGE, SOCKS5, THROUGH, text};
@@ -156,4 +156,28 @@ fn a_node_may_have_as_many_descriptors_as_its_clients_take() {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).expect("a limit");
     let soft: u64 = line.split_whitespace().next().and_then(|soft| soft.parse().ok()).expect("a number");
     assert!(soft > 3000, "{limits}");
+}
+
+/// Else it would keep its seat until nobody has answered for long enough.
+#[test]
+fn who_hangs_up_is_not_connected_for_any_longer() {
+    if !can_run("who_hangs_up_is_not_connected_for_any_longer", &[]) {
+        return;
+    }
+    let field = Field::new("hangs-up");
+    let _daemon = field.daemon(SOCKS5);
+    let asks = [&[5, 1, 0][..], &[5, 1, 0, 1, 10, 9, 0, 99, 0, 80]].concat();
+    let count = |what: &str| field.status()[what].as_u64();
+    let mut stays = field.node.run(|| slow_reader("127.0.0.1:1080", &asks));
+    within_patience(until(|| count("connections_open") == Some(1)));
+    let leaves = field.node.run(|| slow_reader("127.0.0.1:1080", &asks));
+    within_patience(until(|| count("connections_open") == Some(2)));
+    drop(leaves);
+    within_patience(until(|| count("connections_open") == Some(1)));
+    // Who came before it, and waits, has heard that the proxy serves, and of the connection nothing.
+    stays.set_nonblocking(true).expect("it is open");
+    let mut heard = [0; 64];
+    assert_eq!(stays.read(&mut heard).expect("the greeting's answer"), 2);
+    let more = stays.read(&mut heard).map_err(|error| error.kind());
+    assert_eq!(more, Err(std::io::ErrorKind::WouldBlock));
 }
