@@ -73,6 +73,10 @@ pub struct Fault {
     outgoing: Lane<Transmit>,
     /// A packet that was spoiled on its way out, and is not the driver's to change.
     spoilt: Vec<u8>,
+    /// What was decided of a packet that a full link did not take: the driver hands it over again before any other.
+    held: Option<Fate>,
+    /// Until when a full link is not asked again.
+    full_until: Instant,
 }
 
 impl Fault {
@@ -90,14 +94,17 @@ impl Fault {
             incoming: Lane::new(incoming, seed),
             outgoing: Lane::new(outgoing, !seed),
             spoilt: Vec::new(),
+            held: None,
+            full_until: Instant::ZERO,
         })
     }
 
     /// The next one whose time has come.
     fn due(&mut self, now: Instant, into: &mut [u8]) -> Option<Arrived> {
-        let (packet, arrived) = self.incoming.take_due(now)?;
-        into[..packet.len()].copy_from_slice(&packet);
-        self.incoming.give_back(packet);
+        let (packet, arrived) = self.incoming.due(now)?;
+        into[..packet.len()].copy_from_slice(packet);
+        let arrived = *arrived;
+        self.incoming.drop_due();
         Some(arrived)
     }
 
@@ -107,12 +114,15 @@ impl Fault {
     }
 
     fn release_outgoing(&mut self, now: Instant) {
-        while let Some((packet, transmit)) = self.outgoing.take_due(now) {
-            if self.inner.transmit(now, &transmit, &packet) == Sent::Full {
-                self.outgoing.keep_until(now + RETRY, packet, transmit);
-                break;
+        while now >= self.full_until
+            && let Some((packet, transmit)) = self.outgoing.due(now)
+        {
+            if self.inner.transmit(now, transmit, packet) == Sent::Full {
+                // It stays before those that came later.
+                self.full_until = now + RETRY;
+            } else {
+                self.outgoing.drop_due();
             }
-            self.outgoing.give_back(packet);
         }
         self.inner.flush(now);
     }
@@ -172,7 +182,8 @@ impl Link for Fault {
         if self.outgoing.is_busy(now) {
             self.release_outgoing(now);
         }
-        match self.outgoing.decide(now, packet.len()) {
+        let fate = self.held.take().unwrap_or_else(|| self.outgoing.decide(now, packet.len()));
+        match fate {
             Fate::Lost(_) => Sent::Taken,
             Fate::Passes { at, again, spoils } => {
                 let mut packet = packet;
@@ -186,7 +197,9 @@ impl Link for Fault {
                     self.outgoing.put(again, packet, *transmit);
                 }
                 if at <= now && !self.outgoing.is_busy(now) {
-                    return self.inner.transmit(now, transmit, packet);
+                    let sent = self.inner.transmit(now, transmit, packet);
+                    self.held = (sent == Sent::Full).then_some(Fate::Passes { at, again: None, spoils });
+                    return sent;
                 }
                 self.outgoing.put(at, packet, *transmit);
                 Sent::Taken
@@ -199,7 +212,8 @@ impl Link for Fault {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let lanes = [self.incoming.next_at(), self.outgoing.next_at(), self.inner.poll_timeout()];
+        let outgoing = self.outgoing.next_at().map(|at| at.max(self.full_until));
+        let lanes = [self.incoming.next_at(), outgoing, self.inner.poll_timeout()];
         lanes.into_iter().flatten().min()
     }
 

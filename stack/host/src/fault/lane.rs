@@ -110,19 +110,20 @@ impl<T: Copy> Lane<T> {
         let mut copy = self.spare.pop().unwrap_or_default();
         copy.clear();
         copy.extend_from_slice(packet);
-        self.keep_until(at, copy, rest);
-    }
-
-    pub(super) fn keep_until(&mut self, at: Instant, packet: Vec<u8>, rest: T) {
         self.order += 1;
-        self.waiting.push(Reverse(Waiting { at, order: self.order, packet, rest }));
+        self.waiting.push(Reverse(Waiting { at, order: self.order, packet: copy, rest }));
     }
 
-    pub(super) fn take_due(&mut self, now: Instant) -> Option<(Vec<u8>, T)> {
-        if !self.is_busy(now) {
-            return None;
+    /// The next one whose time has come; it stays until it is [let go](Lane::drop_due).
+    pub(super) fn due(&self, now: Instant) -> Option<(&[u8], &T)> {
+        let Reverse(next) = self.waiting.peek().filter(|Reverse(next)| next.at <= now)?;
+        Some((&next.packet, &next.rest))
+    }
+
+    pub(super) fn drop_due(&mut self) {
+        if let Some(Reverse(gone)) = self.waiting.pop() {
+            self.spare.push(gone.packet);
         }
-        self.waiting.pop().map(|Reverse(waiting)| (waiting.packet, waiting.rest))
     }
 
     /// Whether one that came earlier is due.
@@ -132,10 +133,6 @@ impl<T: Copy> Lane<T> {
 
     pub(super) fn next_at(&self) -> Option<Instant> {
         self.waiting.peek().map(|Reverse(waiting)| waiting.at)
-    }
-
-    pub(super) fn give_back(&mut self, packet: Vec<u8>) {
-        self.spare.push(packet);
     }
 
     pub(super) fn lost(&self) -> Lost {

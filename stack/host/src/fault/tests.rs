@@ -151,3 +151,43 @@ fn settings_that_cannot_work_are_refused() {
         assert!(Fault::wrap(Box::new(Loop::default()), bad, clean(), 1).is_err());
     }
 }
+
+/// The numbers that come through a link which takes two packets and then is full until they are read.
+fn through_narrow(outgoing: FaultConfig, seed: u64, count: u32) -> Vec<u32> {
+    let inner = Loop { room: 2, ..Loop::default() };
+    let mut link = Fault::wrap(Box::new(inner), clean(), outgoing, seed).unwrap();
+    let (mut now, mut came, mut buffer) = (SECOND, Vec::new(), vec![0; crate::MAX_PACKET]);
+    let mut later = |link: &mut Fault| {
+        now = now + 2 * RETRY;
+        link.handle_timeout(now);
+        while let Received::Packet(arrived) = link.receive(now, &mut buffer) {
+            came.push(numbered::number(&buffer[..arrived.bytes]));
+        }
+        now
+    };
+    let mut at = SECOND;
+    for number in 0..count {
+        while link.transmit(at, &numbered::transmit(number), &numbered::packet(number)) == Sent::Full {
+            at = later(&mut link);
+        }
+    }
+    while link.poll_timeout().is_some() {
+        later(&mut link);
+    }
+    later(&mut link);
+    came
+}
+
+#[test]
+fn what_a_full_link_did_not_take_is_not_decided_anew() {
+    let lossy = FaultConfig { loss_ppm: 300_000, ..clean() };
+    let (wide, _) = through(lossy, clean(), 3, 200);
+    let wide: Vec<_> = wide.iter().map(|packet| numbered::number(packet)).collect();
+    assert_eq!(through_narrow(lossy, 3, 200), wide);
+}
+
+#[test]
+fn what_a_full_link_did_not_take_stays_before_what_came_later() {
+    let late = FaultConfig { delay: Duration::from_millis(1), ..clean() };
+    assert_eq!(through_narrow(late, 1, 20), (0..20).collect::<Vec<_>>());
+}
