@@ -51,7 +51,7 @@ impl AskRate {
 }
 
 impl SenderAgent for AskRate {
-    ignores!(tune, on_acked, on_dup_ack, on_loss, on_recovered, on_path, narrow, turn);
+    ignores!(tune, on_acked, on_dup_ack, on_loss, on_recovered, on_path, narrow, turn, share);
 
     fn needs(&self) -> Needs {
         Needs { rate_request: true, ..Needs::default() }

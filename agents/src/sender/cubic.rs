@@ -186,7 +186,7 @@ impl Cubic {
 }
 
 impl SenderAgent for Cubic {
-    ignores!(tune, on_dup_ack, on_path, note, turn);
+    ignores!(tune, on_dup_ack, on_path, note, turn, share);
 
     fn needs(&self) -> Needs {
         Needs { rtt: true, ..Needs::default() }

@@ -59,7 +59,7 @@ impl DaaPeer {
 }
 
 impl SenderAgent for DaaPeer {
-    ignores!(on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note, turn);
+    ignores!(on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note, turn, share);
 
     fn needs(&self) -> Needs {
         Needs::default()

@@ -34,7 +34,7 @@ pub struct Limit {
 }
 
 impl SenderAgent for Limit {
-    ignores!(tune, on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note, turn);
+    ignores!(tune, on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note, turn, share);
 
     fn needs(&self) -> Needs {
         Needs::default()

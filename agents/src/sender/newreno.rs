@@ -89,7 +89,7 @@ impl NewReno {
 }
 
 impl SenderAgent for NewReno {
-    ignores!(tune, on_dup_ack, on_path, note, turn);
+    ignores!(tune, on_dup_ack, on_path, note, turn, share);
 
     fn needs(&self) -> Needs {
         Needs::default()

@@ -68,7 +68,7 @@ impl TellCwnd {
 }
 
 impl SenderAgent for TellCwnd {
-    ignores!(tune, on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, narrow, turn);
+    ignores!(tune, on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, narrow, turn, share);
 
     fn needs(&self) -> Needs {
         let cwnd_in_window = self.in_window == Switch::On;

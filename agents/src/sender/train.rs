@@ -307,7 +307,7 @@ fn hops_of(view: &SendView<'_>) -> Option<u8> {
 }
 
 impl SenderAgent for Train {
-    ignores!(on_dup_ack);
+    ignores!(on_dup_ack, share);
 
     /// Trains are held for half a second, so that the timer is long as it is; doubled, it outlasts what it waits for.
     /// A path that is dead is not to be hammered: there it doubles in the end.

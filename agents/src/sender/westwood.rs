@@ -107,7 +107,7 @@ impl Bandwidth {
 }
 
 impl SenderAgent for Westwood {
-    ignores!(tune, on_dup_ack, on_path, note, turn);
+    ignores!(tune, on_dup_ack, on_path, note, turn, share);
 
     fn needs(&self) -> Needs {
         Needs { rtt: true, ..Needs::default() }

@@ -20,8 +20,8 @@ pub use receiver::{
     AckDecided, AckNote, AckVerdict, Arrival, By, Class, Owed, ReceiverAgent, RecvView, Rule, Why,
 };
 pub use sender::{
-    Acked, Allowance, Asking, CWND_GAUGE, Count, DataNote, DupAck, FastRetransmit, Loss, LossKind, Recovered,
-    Recovering, Reduction, SSTHRESH_GAUGE, SendView, SenderAgent, Sent, SentKind, Tunables, Turn,
+    Acked, Allowance, Asking, CWND_GAUGE, Common, Count, DataNote, DupAck, FastRetransmit, Loss, LossKind,
+    Recovered, Recovering, Reduction, SSTHRESH_GAUGE, SendView, SenderAgent, Sent, SentKind, Tunables, Turn,
 };
 
 /// Writes the empty bodies of the events that an agent does not listen to, so that ignoring one is a line that
@@ -81,6 +81,11 @@ macro_rules! ignores {
     (@one turn) => {
         fn turn(&self, _: $crate::Instant, _: &$crate::agent::SendView<'_>) -> Option<$crate::Seq> {
             None
+        }
+    };
+    (@one share) => {
+        fn share(&mut self, _: &mut $crate::agent::Common, _: &$crate::agent::SendView<'_>) -> bool {
+            false
         }
     };
     (@one tune) => {

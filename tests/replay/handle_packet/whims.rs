@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use hopwise_agents::StandardAgents;
 use hopwise_core::agent::{
-    AckNote, AckVerdict, AgentMaker, AgentSpecs, Allowance, Arrival, Class, DataNote, DupAck, FastRetransmit,
-    Needs, PathEvent, PathReaction, ReceiverAgent, RecvView, Rule, SendView, SenderAgent, Tunables, Why,
+    AckNote, AckVerdict, AgentMaker, AgentSpecs, Allowance, Arrival, Class, Common, DataNote, DupAck,
+    FastRetransmit, Needs, PathEvent, PathReaction, ReceiverAgent, RecvView, Rule, SendView, SenderAgent,
+    Tunables, Why,
 };
 use hopwise_core::{Instant, Seq, ignores};
 
@@ -185,6 +186,11 @@ impl SenderAgent for WhimsicalSender {
     fn turn(&self, now: Instant, view: &SendView<'_>) -> Option<Seq> {
         let whim = self.mood.now() ^ now.0 >> 26;
         (whim & 3 != 0).then(|| view.snd_una + (whim >> 2 & 1) as u32)
+    }
+
+    /// It knows nothing, and may call the holder all the same.
+    fn share(&mut self, _: &mut Common, _: &SendView<'_>) -> bool {
+        self.mood.now() & 1 == 0
     }
 
     fn note(&self, first: Seq, _: &SendView<'_>, _: &Allowance, note: &mut DataNote) {

@@ -1,5 +1,6 @@
 //! How much may be in flight, and not before when.
 
+use std::any::Any;
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -26,6 +27,9 @@ pub trait SenderAgent: Debug + Send {
     /// Pure; of the owner alone. The train that only one of the flows to a peer shall have under way, named by where it
     /// begins. Another name is another train, which others come before; without one the flow waits for nobody.
     fn turn(&self, now: Instant, view: &SendView<'_>) -> Option<Seq>;
+    /// Of the owner alone, before it is asked for its train, wherever there is an ensemble: it takes over what others
+    /// have found out, and adds what it has since. Whether the holder is to look at it again.
+    fn share(&mut self, common: &mut Common, view: &SendView<'_>) -> bool;
     /// What the segment that begins at `first` tells the peer; `allowed` is what the whole list left.
     fn note(&self, first: Seq, view: &SendView<'_>, allowed: &Allowance, note: &mut DataNote);
     /// The owner calls its window [`CWND_GAUGE`] and its threshold [`SSTHRESH_GAUGE`].
@@ -84,6 +88,9 @@ pub enum Turn {
     /// Others wait for it to end.
     Holding,
 }
+
+/// What the flows of an ensemble know together of their path (RFC 9040); only their owners of cwnd can read it.
+pub type Common = Option<Box<dyn Any + Send>>;
 
 /// In `Fast`, PRR (or RFC 6582 inflation in the compatible profile) is what `so_far` starts from, and the owner
 /// of cwnd returns it unchanged.

@@ -3,7 +3,8 @@
 //!
 //! What a turn is for the owner of cwnd says ([`SenderAgent::turn`](crate::agent::SenderAgent::turn)); whose owner says
 //! nothing is in no ensemble. A turn ends with its train, and when its connection may not send or has nothing to send;
-//! while others wait it has a deadline as well, so that a holder that stands still starves nobody.
+//! while others wait it has a deadline as well, so that a holder that stands still starves nobody. What the flows know
+//! of their path together is kept here too; only their owners of cwnd can read it.
 //!
 //! Invariants (checked in debug builds wherever an ensemble changes)
 //! - T1: the holder's turn is `Alone` where nobody waits, else `Holding`; whoever stands in the queue is `Waiting`.
@@ -15,7 +16,7 @@ use std::collections::btree_map::Entry::{Occupied, Vacant};
 use std::net::IpAddr;
 
 use super::Endpoint;
-use crate::agent::Turn;
+use crate::agent::{Common, Turn};
 use crate::timer_heap::TimerHeap;
 use crate::{Instant, Seq};
 
@@ -34,6 +35,8 @@ struct Ensemble {
     /// What the turn is for.
     train: Seq,
     waiting: VecDeque<u32>,
+    /// What its flows know together.
+    common: Common,
 }
 
 impl Ensembles {
@@ -51,8 +54,16 @@ impl Endpoint {
     pub(super) fn take_turns(&mut self, now: Instant, slot: u32) {
         let Some(entry) = self.table.get(slot) else { return };
         let Some(turn) = entry.conn.turn() else { return };
-        let wanted = entry.conn.wanted_turn(now);
+        let wakes_holder = self.share(slot);
+        let wanted = self.table.get(slot).and_then(|entry| entry.conn.wanted_turn(now));
         self.settle_turn(now, slot, turn, wanted);
+        if wakes_holder
+            && let Some(ensemble) = self.ensemble_of(slot)
+            && ensemble.holder != slot
+        {
+            let holder = ensemble.holder;
+            self.touch(now, holder);
+        }
     }
 
     /// A connection that is forgotten wants no turn any more.
@@ -94,7 +105,9 @@ impl Endpoint {
         let Some(between) = self.between(slot) else { return };
         let turn = match self.ensembles.all.entry(between) {
             Vacant(place) => {
-                place.insert(Ensemble { holder: slot, train, waiting: VecDeque::new() });
+                let common = Common::default();
+                place.insert(Ensemble { holder: slot, train, waiting: VecDeque::new(), common });
+                self.share(slot);
                 Turn::Alone
             }
             Occupied(ensemble) => {
@@ -152,6 +165,7 @@ impl Endpoint {
 
     /// Whether it still wants one.
     fn hand_turn_to(&mut self, now: Instant, slot: u32, between: Between) -> bool {
+        self.share(slot);
         let wanted = self.table.get(slot).and_then(|entry| entry.conn.wanted_turn(now));
         let (Some(train), Some(ensemble)) = (wanted, self.ensembles.all.get_mut(&between)) else {
             self.set_turn(slot, Turn::Free);
@@ -178,6 +192,16 @@ impl Endpoint {
         }
         entry.conn.set_turn(turn);
         self.check_ensemble(between);
+    }
+
+    /// What one finds out of the path all know. Whether the holder is to look at it.
+    fn share(&mut self, slot: u32) -> bool {
+        let Some(between) = self.between(slot) else { return false };
+        let (Some(entry), Some(ensemble)) = (self.table.get_mut(slot), self.ensembles.all.get_mut(&between))
+        else {
+            return false;
+        };
+        entry.conn.share(&mut ensemble.common)
     }
 
     fn set_turn(&mut self, slot: u32, turn: Turn) {

@@ -2,8 +2,8 @@
 //! others narrows what those before it allow.
 
 use crate::agent::{
-    Acked, Allowance, DataNote, DupAck, FastRetransmit, Loss, Needs, PathEvent, PathReaction, Recovered,
-    Reduction, SendView, SenderAgent, Sent, Tunables,
+    Acked, Allowance, Common, DataNote, DupAck, FastRetransmit, Loss, Needs, PathEvent, PathReaction,
+    Recovered, Reduction, SendView, SenderAgent, Sent, Tunables,
 };
 use crate::{Instant, Seq};
 
@@ -84,6 +84,10 @@ impl Senders {
     /// The owner's trains are the connection's.
     pub(crate) fn turn(&self, now: Instant, view: &SendView<'_>) -> Option<Seq> {
         self.0.first().and_then(|owner| owner.turn(now, view))
+    }
+
+    pub(crate) fn share(&mut self, common: &mut Common, view: &SendView<'_>) -> bool {
+        self.0.first_mut().is_some_and(|owner| owner.share(common, view))
     }
 
     pub(crate) fn note(&self, first: Seq, view: &SendView<'_>, allowed: &Allowance) -> DataNote {

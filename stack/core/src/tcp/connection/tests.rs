@@ -44,7 +44,7 @@ impl ReceiverAgent for Each {
 struct Ten;
 
 impl SenderAgent for Ten {
-    ignores!(tune, on_sent, on_acked, on_dup_ack, on_recovered, on_path, note, turn);
+    ignores!(tune, on_sent, on_acked, on_dup_ack, on_recovered, on_path, note, turn, share);
 
     fn needs(&self) -> Needs {
         Needs::default()
@@ -455,7 +455,7 @@ fn a_window_that_reopens_is_told_to_a_peer_whose_segments_are_larger_than_ours()
 struct Never;
 
 impl SenderAgent for Never {
-    ignores!(tune, on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note, turn);
+    ignores!(tune, on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note, turn, share);
 
     fn needs(&self) -> Needs {
         Needs::default()

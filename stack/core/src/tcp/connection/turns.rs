@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::Connection;
-use crate::agent::Turn;
+use super::{Connection, send_view};
+use crate::agent::{Common, Turn};
 use crate::{Instant, Seq};
 
 /// A turn that ends too early lets two trains meet, one that ends too late holds up everybody else.
@@ -33,6 +33,11 @@ impl Connection {
             && !self.is_frozen()
             && !self.is_blocked_by_window();
         may_send.then(|| self.senders.turn(now, &self.send_view())).flatten()
+    }
+
+    /// Whether it told the others anything.
+    pub(crate) fn share(&mut self, common: &mut Common) -> bool {
+        self.senders.share(common, &send_view(&self.snd, &self.path, &self.board, &self.recovery))
     }
 
     /// Twice the RTO has room for a train, its ACK, and what is lost of it. Whatever the RTO, a turn ends.
