@@ -22,10 +22,12 @@
 //! are short enough for that to fit into the peer's window, or a third of it, and the gap moves the less, the more
 //! trains are on the way. A loss there leaves room for 0.7 of the segments that were queued, a tenth of one more with
 //! each train, and brings no pause back.
-//! With `turns`, the flows of a host to one peer send their trains in turn: the next one's leaves when the ACK of this
-//! one's is in, and none leaves the pause out. Who has no more than four segments, those of this train that have left
-//! and those unsent, who takes a share by force, is on a path as long as a wire, probes after a timeout, or has a peer
-//! that cannot be asked waits for nobody, and nobody waits for it.
+//! With `turns`, the flows of a host to one peer send their trains in turn and know their path together (RFC 9040):
+//! gap, train and pause are those of one flow that sent them all, and who comes later begins with them. The next one's
+//! train leaves when the ACK of this one's is in; where the pause is left out, a gap after this one's last segment,
+//! while no more trains of all are under way than may be of a flow alone. Who has no more than four segments, those of
+//! this train that have left and those unsent, who takes a share by force, probes after a timeout, or has a peer that
+//! cannot be asked waits for nobody, and nobody waits for it; what its trains come to it keeps to itself.
 //! With `compete`, five trains in a row that meet more than 16 segments of others in the queue tell of flows that
 //! fill it: until less than 8 are left it does not wait, and keeps 0.8 times as many in flight as they have there. A
 //! segment counts as the least round trip, from five hops on as four hops' part of it.
@@ -45,12 +47,13 @@
 mod crowd;
 mod gap;
 mod pause;
+mod together;
 
 use std::time::Duration;
 
 use hopwise_core::agent::{
-    Acked, Allowance, Asking, CWND_GAUGE, Count, DataNote, Loss, LossKind, Needs, PathEvent, PathReaction,
-    Recovered, Reduction, SendView, SenderAgent, Sent, SentKind, Tunables, Turn,
+    Acked, Allowance, Asking, CWND_GAUGE, Common, Count, DataNote, Loss, LossKind, Needs, PathEvent,
+    PathReaction, Recovered, Reduction, SendView, SenderAgent, Sent, SentKind, Tunables, Turn,
 };
 use hopwise_core::{Instant, Seq, ignores};
 
@@ -59,6 +62,7 @@ use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, Param, Switch, Value};
 use gap::{Gap, Outcome};
 use pause::{Pause, Way};
+use together::{Member, News};
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "train",
@@ -137,6 +141,7 @@ pub struct Train {
     /// Where new data has come to.
     newest: Option<Seq>,
     newest_mss: u32,
+    together: Member,
 }
 
 impl Train {
@@ -158,6 +163,7 @@ impl Train {
             last_sent: None,
             newest: None,
             newest_mss: 0,
+            together: Member::default(),
         }
     }
 
@@ -185,7 +191,7 @@ impl Train {
     /// Segments of the train under way, or of the first one.
     fn length(&self, view: &SendView<'_>) -> u32 {
         match (self.began, view.path.rtt.latest) {
-            (None, Some(_)) => FIRST_SEGMENTS.min(self.most),
+            (None, Some(_)) if self.gap.seconds() == 0.0 => FIRST_SEGMENTS.min(self.most),
             _ => self.segments,
         }
     }
@@ -234,34 +240,44 @@ impl Train {
         let full = u64::from(sent.segments) * mss_of(view);
         // A train that there was too little data for is no proof that the path carries more.
         let is_telling = 2 * sent.segments > self.segments && 4 * sent.bytes >= 3 * full;
-        if is_telling || self.lost {
-            let rtt_s = self.rtt.filter(|_| is_telling).map(|rtt| rtt.as_secs_f64());
-            let segments = f64::from(sent.segments.max(1));
-            self.gap.on_train(&Outcome { rtt_s, segments, lost: self.lost });
-            self.segments = self.next_segments(view);
-        }
-        self.weigh_pause(now, is_telling.then_some(sent.bytes), view);
+        let outcome = Outcome {
+            rtt_s: self.rtt.filter(|_| is_telling).map(|rtt| rtt.as_secs_f64()),
+            segments: f64::from(sent.segments.max(1)),
+            lost: self.lost,
+        };
+        let news = News {
+            at: now,
+            outcome: (is_telling || self.lost).then_some(outcome),
+            bytes: is_telling.then_some(sent.bytes),
+            lost: self.lost,
+        };
+        self.learn(&news, view);
+        self.together.news = Some(news);
         (self.began, self.sent) = (Some(began), next);
         (self.lost, self.is_ambiguous, self.rtt) = (false, false, None);
     }
 
-    /// `bytes`: of a train that was as long as it may be.
-    fn weigh_pause(&mut self, now: Instant, bytes: Option<u64>, view: &SendView<'_>) {
+    fn learn(&mut self, news: &News, view: &SendView<'_>) {
+        if let Some(outcome) = &news.outcome {
+            self.gap.on_train(outcome);
+            self.segments = self.next_segments(view);
+        }
+        self.weigh_pause(news, view);
+    }
+
+    fn weigh_pause(&mut self, news: &News, view: &SendView<'_>) {
         let before = self.pause.way();
         if self.gap.share().is_some() {
             // What others do would be taken for what the way is worth.
             return self.pause.on_break();
         }
-        if matches!(view.turn, Turn::Waiting | Turn::Holding) {
-            // Whoever left the pause out would send into the next one's train.
-            self.pause.begin(Way::Waiting);
-        } else if self.gap.is_starting() {
+        if self.gap.is_starting() {
             self.pause.begin(if self.gap.is_long() { Way::Flowing } else { Way::Waiting });
         } else if before == Way::Flowing && self.gap.is_short() && !self.gap.is_alone() {
             self.pause.begin(Way::Waiting);
-        } else if let Some(bytes) = bytes {
+        } else if let Some(bytes) = news.bytes {
             // What a long path loses was too much for a queue, and says nothing of overload on the air.
-            self.pause.on_train(now, bytes, self.lost && !self.gap.is_long(), self.worth());
+            self.pause.on_train(news.at, bytes, news.lost && !self.gap.is_long(), self.worth());
         } else {
             self.pause.on_break();
         }
@@ -307,7 +323,7 @@ fn hops_of(view: &SendView<'_>) -> Option<u8> {
 }
 
 impl SenderAgent for Train {
-    ignores!(on_dup_ack, share);
+    ignores!(on_dup_ack);
 
     /// Trains are held for half a second, so that the timer is long as it is; doubled, it outlasts what it waits for.
     /// A path that is dead is not to be hammered: there it doubles in the end.
@@ -333,7 +349,10 @@ impl SenderAgent for Train {
         let bytes = u32::try_from(sent.carried.bytes).unwrap_or(0);
         if let (None, Some(handshake)) = (self.began, view.path.rtt.latest) {
             self.segments = self.length(view);
-            self.gap.begin(FIRST_GAP * handshake.as_secs_f64());
+            if self.gap.seconds() == 0.0 {
+                self.gap.begin(FIRST_GAP * handshake.as_secs_f64());
+                self.together.is_newer |= view.turn != Turn::Free;
+            }
         }
         let began = *self.began.get_or_insert(view.snd_nxt - bytes);
         self.sent.segments = self.sent.segments.saturating_add(sent.carried.segments);
@@ -378,7 +397,7 @@ impl SenderAgent for Train {
 
     fn on_path(&mut self, event: &PathEvent, view: &SendView<'_>) -> PathReaction {
         if *event == PathEvent::HopsChanged {
-            self.gap.hear_change(hops_of(view));
+            self.together.is_newer |= self.gap.hear_change(hops_of(view)) && view.turn != Turn::Free;
         }
         PathReaction::None
     }
@@ -391,8 +410,9 @@ impl SenderAgent for Train {
         let has_left = view.asking != Asking::Never
             && view.snd_una != view.snd_nxt
             && self.began.is_some_and(|began| {
-                self.end_of(began, view) + self.ahead().saturating_mul(view.mss).min(MOST_AHEAD)
-                    <= view.snd_nxt
+                let takes_turns = matches!(view.turn, Turn::Waiting | Turn::Holding);
+                let ahead = if takes_turns && self.is_full() { 0 } else { self.ahead() };
+                self.end_of(began, view) + ahead.saturating_mul(view.mss).min(MOST_AHEAD) <= view.snd_nxt
             });
         let new = if has_left { last + UNTIL_ACKED } else { next };
         Allowance {
@@ -411,9 +431,12 @@ impl SenderAgent for Train {
             || view.asking == Asking::Never
             || self.is_probing
             || is_little
-            || self.gap.is_long()
             || self.gap.share().is_some();
-        (!waits_for_nobody).then(|| self.began.unwrap_or(view.snd_nxt))
+        (!waits_for_nobody).then(|| self.wanted(view))
+    }
+
+    fn share(&mut self, common: &mut Common, view: &SendView<'_>) -> bool {
+        self.share_with_all(common, view)
     }
 
     fn note(&self, first: Seq, view: &SendView<'_>, _: &Allowance, note: &mut DataNote) {

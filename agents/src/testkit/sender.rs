@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use hopwise_core::agent::{
-    Acked, Allowance, Asking, Count, DataNote, DupAck, FastRetransmit, Loss, LossKind, Path, PathEvent,
-    PathReaction, Recovered, Recovering, Reduction, SendView, SenderAgent, Sent, SentKind, Tunables, Turn,
+    Acked, Allowance, Asking, Common, Count, DataNote, DupAck, FastRetransmit, Loss, LossKind, Path,
+    PathEvent, PathReaction, Recovered, Recovering, Reduction, SendView, SenderAgent, Sent, SentKind,
+    Tunables, Turn,
 };
 use hopwise_core::{Instant, Seq};
 
@@ -185,6 +186,11 @@ impl Bench {
         assert_eq!(wanted, again, "asking changes the answer");
         assert!(wanted[1..].iter().all(Option::is_none), "only the owner's trains are the connection's");
         wanted[0]
+    }
+
+    /// The owner hears what others know, and tells what it does.
+    pub(crate) fn share(&mut self, common: &mut Common) -> bool {
+        self.each(|agent, view| agent.share(common, view))[0]
     }
 
     pub(crate) fn note(&mut self) -> DataNote {

@@ -197,10 +197,12 @@ impl Gap {
 
     /// A path of another length is another path: the gap holds until something is known of it. Routing says the same
     /// once more whenever somebody connects to the same peer.
-    pub(super) fn hear_change(&mut self, hops: Option<u8>) {
-        if hops.is_some() && self.hops.is_some() && hops != self.hops {
+    pub(super) fn hear_change(&mut self, hops: Option<u8>) -> bool {
+        let is_another = hops.is_some() && self.hops.is_some() && hops != self.hops;
+        if is_another {
             *self = Gap { seconds: self.seconds, hops, ..Gap::new(self.crowd.is_some()) };
         }
+        is_another
     }
 
     pub(super) fn on_train(&mut self, train: &Outcome) {

@@ -1,8 +1,10 @@
 //! What `train` wants a turn for, and what it does where others take turns with it.
 
-use hopwise_core::agent::{Asking, LossKind, Turn};
+use std::time::Duration;
 
-use super::{bench, flows_within, gap_us, segments, short_and_flowing, train};
+use hopwise_core::agent::{Asking, Common, HopSource, LossKind, Turn};
+
+use super::{RTT, bench, gap_us, may_go_on, segments, train};
 use crate::testkit::sender::{Bench, MSS};
 
 /// A turn is for one train: the next one has another name.
@@ -58,23 +60,181 @@ fn the_end_of_a_train_needs_the_turn_that_its_beginning_had() {
     }
 }
 
-/// A path that holds many segments has room for all.
-#[test]
-fn on_a_wire_nobody_waits_for_a_turn() {
-    let mut bench = bench();
-    assert!(bench.wanted_turn().is_some());
-    (0..20).for_each(|_| drop(train(&mut bench)));
-    assert_eq!(bench.wanted_turn(), None, "{} us", gap_us(&bench));
+/// Flows of one host, in turn over one path.
+struct Together {
+    flows: Vec<Bench>,
+    common: Common,
 }
 
-/// Otherwise it would send into the train of whoever comes next.
+impl Together {
+    fn new(flows: usize) -> Together {
+        let mut together = Together { flows: (0..flows).map(|_| bench()).collect(), common: None };
+        for (flow, nth) in together.flows.iter_mut().zip(1..) {
+            flow.snd_una += nth * 1_000_000;
+            flow.turn = Turn::Waiting;
+        }
+        together
+    }
+
+    /// The next one's train leaves, up to its last segment; how long it is.
+    fn leave(&mut self, nth: usize) -> u32 {
+        self.pass_time();
+        let (flow, common) = (&mut self.flows[nth], &mut self.common);
+        flow.turn = Turn::Holding;
+        flow.share(common);
+        let (train, mut segments) = (flow.wanted_turn(), 0);
+        while may_go_on(flow) && flow.wanted_turn() == train {
+            flow.now = flow.now.max(flow.allowed().new_from);
+            flow.send(1);
+            flow.share(common);
+            segments += 1;
+        }
+        flow.turn = Turn::Waiting;
+        segments
+    }
+
+    /// Its ACK is in after so long. Whether the holder is to look again.
+    fn arrive(&mut self, nth: usize, rtt: Duration) -> bool {
+        self.pass_time();
+        let flow = &mut self.flows[nth];
+        flow.path.rtt.smoothed = Some(rtt);
+        flow.ack(flow.flight.segments);
+        flow.share(&mut self.common)
+    }
+
+    fn train(&mut self, nth: usize, rtt: Duration) -> u32 {
+        let segments = self.leave(nth);
+        self.flows[nth].wait(rtt);
+        self.arrive(nth, rtt);
+        segments
+    }
+
+    fn pass_time(&mut self) {
+        let now = self.flows.iter().map(|flow| flow.now).max().expect("flows");
+        self.flows.iter_mut().for_each(|flow| flow.now = now);
+    }
+
+    /// Two flows over four hops that are never quite empty, until they make no pause.
+    fn flowing() -> Together {
+        let mut together = Together::new(2);
+        for flow in &mut together.flows {
+            flow.path.hops_to_peer = Some((4, HopSource::Routing));
+        }
+        for nth in 0..6 {
+            together.train(nth % 2, RTT);
+        }
+        together.train(0, RTT * 4);
+        for nth in 0..200 {
+            let flow = &mut together.flows[nth % 2];
+            if flow.allowed_segments() > segments(flow) {
+                return together;
+            }
+            together.train(nth % 2, RTT * 2);
+        }
+        panic!("it is not tried to make no pause");
+    }
+}
+
+/// Whoever sent it: the path is the same.
 #[test]
-fn who_takes_turns_with_others_makes_a_pause_after_each_train() {
-    let mut bench = short_and_flowing();
-    bench.turn = Turn::Holding;
-    train(&mut bench);
-    assert_eq!(bench.allowed_segments(), segments(&bench));
-    assert!(!flows_within(&mut bench, 100), "nor is anything else tried");
-    bench.turn = Turn::Alone;
-    assert!(flows_within(&mut bench, 100));
+fn what_each_train_finds_out_holds_for_the_trains_of_all() {
+    let (mut alone, mut together) = (bench(), Together::new(3));
+    for nth in 0..8 {
+        let told = train(&mut alone);
+        assert_eq!(together.train(nth % 3, RTT) as usize, told.len(), "train {nth}");
+        assert_eq!(gap_us(&together.flows[nth % 3]), gap_us(&alone), "train {nth}");
+    }
+}
+
+#[test]
+fn who_comes_later_begins_with_what_the_others_know() {
+    let mut together = Together::new(2);
+    for _ in 0..5 {
+        together.train(0, RTT);
+    }
+    let (gap, length) = (gap_us(&together.flows[0]), segments(&together.flows[0]));
+    together.flows[1].path.rtt.latest = Some(RTT);
+    assert_eq!((u64::from(together.leave(1)), gap_us(&together.flows[1])), (length, gap));
+}
+
+/// A flow that waits for nobody is not to be driven by those that do.
+#[test]
+fn who_takes_no_turns_takes_nothing_over() {
+    let mut together = Together::new(2);
+    for _ in 0..5 {
+        together.train(0, RTT);
+    }
+    let other = &mut together.flows[1];
+    other.turn = Turn::Free;
+    other.share(&mut together.common);
+    assert_eq!(gap_us(other), 0);
+}
+
+/// Segments of two flows are as far apart as those of one.
+#[test]
+fn the_next_ones_first_segment_leaves_a_gap_after_the_last_one_of_the_train_before() {
+    let mut together = Together::flowing();
+    together.leave(0);
+    let (left, next) = (together.flows[0].now, &mut together.flows[1]);
+    next.turn = Turn::Holding;
+    next.share(&mut together.common);
+    let after = next.allowed().new_from.since(left);
+    assert_eq!(after.as_micros(), u128::from(gap_us(&together.flows[0])));
+}
+
+#[test]
+fn with_a_pause_a_turn_ends_with_the_ack_and_without_one_with_the_last_segment() {
+    let mut together = Together::new(2);
+    for nth in 0..4 {
+        together.train(nth % 2, RTT);
+    }
+    let began = together.flows[0].wanted_turn();
+    together.leave(0);
+    assert_eq!(together.flows[0].wanted_turn(), began);
+    let mut together = Together::flowing();
+    let began = together.flows[0].wanted_turn();
+    together.leave(0);
+    assert_ne!(together.flows[0].wanted_turn(), began);
+    assert!(together.flows[0].flight.segments > 0, "its ACK is not in");
+}
+
+/// As a flow alone may: one that arrives, and one that follows.
+#[test]
+fn two_trains_of_all_are_under_way_at_the_most() {
+    let mut together = Together::flowing();
+    together.leave(0);
+    let began = together.flows[1].wanted_turn();
+    together.leave(1);
+    assert_eq!(together.flows[1].wanted_turn(), began, "the one before it is still under way");
+    together.flows[1].turn = Turn::Holding;
+    assert!(!may_go_on(&mut together.flows[1]));
+    assert!(together.arrive(0, RTT * 2), "the holder is to look again");
+    let flow = &mut together.flows[1];
+    flow.share(&mut together.common);
+    assert_ne!(flow.wanted_turn(), began);
+}
+
+/// The trial's worth is what all get together.
+#[test]
+fn a_trial_without_pauses_is_everybodys() {
+    let mut together = Together::flowing();
+    for nth in 0..2 {
+        together.leave(nth);
+        let flow = &mut together.flows[nth];
+        assert!(flow.allowed_segments() > segments(flow), "{nth}");
+        together.arrive(nth, RTT * 2);
+    }
+}
+
+/// A path that holds many segments has room for the next one's train as soon as this one's has left.
+#[test]
+fn on_a_wire_the_next_train_waits_for_no_ack() {
+    let mut together = Together::new(2);
+    for nth in 0..20 {
+        together.train(nth % 2, RTT);
+    }
+    let began = together.flows[0].wanted_turn();
+    together.leave(0);
+    assert_ne!(together.flows[0].wanted_turn(), began, "{} us", gap_us(&together.flows[0]));
+    assert!(together.flows[0].flight.segments > 0);
 }
