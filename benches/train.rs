@@ -1,5 +1,6 @@
 //! What `train` carries beside the published agents, and whether that is what it is meant to: the goals under ns-2's
-//! MAC rules and under the standard's, beside flows of other kinds, and the scenes of `configs/train`.
+//! MAC rules and under the standard's, beside flows of other kinds, what it is worth to take turns, and the scenes of
+//! `configs/train`.
 //! `scripts/bench train` runs it.
 //!
 //! Every figure is the mean of five seeds in the arms of `configs/train.yaml`, in virtual time. Each run is kept in
@@ -21,16 +22,19 @@ mod row;
 mod scenes;
 #[path = "train/store.rs"]
 mod store;
+#[path = "train/turns.rs"]
+mod turns;
 
 use groups::Group;
 use row::Row;
 
-const GROUPS: [Group<Row>; 7] = [
+const GROUPS: [Group<Row>; 8] = [
     ("goals", || counted("goals", goals::under_ns2())),
     ("standard", || counted("standard", goals::under_standard())),
     ("bound", || counted("bound", goals::beside_datagrams())),
     ("beside", || counted("beside", beside::newreno())),
     ("beside-others", || counted("beside-others", beside::others())),
+    ("turns", turns::rows),
     ("tuning", || counted("tuning", scenes::rows("tuning"))),
     ("test", || counted("test", scenes::rows("test"))),
 ];

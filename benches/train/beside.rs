@@ -84,5 +84,5 @@ fn newreno_rows(name: &str, means: &[Mean]) -> [Row; 2] {
 }
 
 fn row(name: String, ours: f64, peer: &'static str, theirs: f64, goal: f64) -> Row {
-    Row { name, unit: "kbit/s", ours, peer, theirs, goal, jain: None }
+    Row { name, unit: "kbit/s", ours, peer, theirs, goal: Some(goal), jain: None }
 }

@@ -33,7 +33,7 @@ pub(crate) fn under_ns2() -> Vec<Row> {
         for flows in [1, 2, 5] {
             for hops in HOPS {
                 if let Some(percent) = ns2_goal(profile, flows, hops) {
-                    wanted.push(Chain { rules: "ns2", profile, flows, hops, percent, more: None });
+                    wanted.push((Chain { rules: "ns2", profile, flows, hops, more: None }, percent));
                 }
             }
         }
@@ -42,7 +42,7 @@ pub(crate) fn under_ns2() -> Vec<Row> {
         for hops in [1, 2, 4, 6, 8, 12] {
             let percent = if matches!(hops, 6 | 8) { percent_at_long } else { -2.0 };
             let more = Some(("channel.loss", loss));
-            wanted.push(Chain { rules: "ns2", profile: PROFILES[0], flows: 1, hops, percent, more });
+            wanted.push((Chain { rules: "ns2", profile: PROFILES[0], flows: 1, hops, more }, percent));
         }
     }
     rows(&wanted)
@@ -58,23 +58,24 @@ pub(crate) fn under_standard() -> Vec<Row> {
                 _ if profile == PROFILES[0] => 15.0,
                 _ => 10.0,
             };
-            wanted.push(Chain { rules: "standard", profile, flows: 1, hops, percent, more: None });
+            wanted.push((Chain { rules: "standard", profile, flows: 1, hops, more: None }, percent));
         }
     }
     rows(&wanted)
 }
 
-struct Chain {
-    rules: &'static str,
-    profile: &'static str,
-    flows: u32,
-    hops: u32,
-    percent: f64,
-    more: Option<(&'static str, &'static str)>,
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chain {
+    pub(crate) rules: &'static str,
+    pub(crate) profile: &'static str,
+    pub(crate) flows: u32,
+    pub(crate) hops: u32,
+    /// What else is set.
+    pub(crate) more: Option<(&'static str, &'static str)>,
 }
 
 impl Chain {
-    fn sets(&self) -> Vec<String> {
+    pub(crate) fn sets(&self) -> Vec<String> {
         let mut sets = vec![
             format!("mac.rules={}", self.rules),
             format!("radio.profile={}", self.profile),
@@ -85,17 +86,18 @@ impl Chain {
         sets
     }
 
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         let flows = if self.flows == 1 { String::new() } else { format!(" {} flows", self.flows) };
         let more = self.more.map_or(String::new(), |(_, value)| format!(" loss {value}"));
         format!("{} {} {} hops{flows}{more}", self.rules, self.profile, self.hops)
     }
 }
 
-fn rows(wanted: &[Chain]) -> Vec<Row> {
-    let cells: Vec<_> = wanted.iter().map(|chain| Cell { sets: chain.sets(), arms: ARMS }).collect();
+/// Chains, each with the least gain in percent.
+fn rows(wanted: &[(Chain, f64)]) -> Vec<Row> {
+    let cells: Vec<_> = wanted.iter().map(|(chain, _)| Cell { sets: chain.sets(), arms: ARMS }).collect();
     let measured = measure::all(&cells);
-    let row = |(chain, means): (&Chain, &Vec<measure::Mean>)| {
+    let row = |((chain, percent), means): (&(Chain, f64), &Vec<measure::Mean>)| {
         let (peer, theirs) = measure::best(&ARMS[1..], &means[1..]);
         Row {
             name: chain.name(),
@@ -103,7 +105,7 @@ fn rows(wanted: &[Chain]) -> Vec<Row> {
             ours: means[0].kbps,
             peer,
             theirs: theirs.kbps,
-            goal: 1.0 + chain.percent / 100.0,
+            goal: Some(1.0 + percent / 100.0),
             jain: (chain.flows > 1).then_some(means[0].jain),
         }
         .told()
@@ -143,7 +145,7 @@ pub(crate) fn beside_datagrams() -> Vec<Row> {
                 ours: *ours,
                 peer: "datagrams",
                 theirs: datagrams.iter().copied().fold(0.0, f64::max),
-                goal: if hops <= 3 { 0.97 } else { 0.83 },
+                goal: Some(if hops <= 3 { 0.97 } else { 0.83 }),
                 jain: None,
             };
             rows.push(row.told());

@@ -12,9 +12,9 @@ pub(crate) struct Row {
     pub(crate) ours: f64,
     pub(crate) peer: &'static str,
     pub(crate) theirs: f64,
-    /// The least ratio that is wanted.
-    pub(crate) goal: f64,
-    /// Of `train`'s flows, where their fairness is part of the goal.
+    /// The least ratio that is wanted, if any is.
+    pub(crate) goal: Option<f64>,
+    /// Of `train`'s flows, where there are several that are alike: it is part of the goal.
     pub(crate) jain: Option<f64>,
 }
 
@@ -23,50 +23,66 @@ impl Row {
         self.ours / self.theirs.max(1e-9)
     }
 
-    fn met(&self) -> &'static str {
-        match (self.ratio() >= self.goal, self.jain.is_none_or(|jain| jain >= FAIR)) {
+    fn met(&self) -> Option<&'static str> {
+        let is_reached = self.ratio() >= self.goal?;
+        Some(match (is_reached, self.jain.is_none_or(|jain| jain >= FAIR)) {
             (true, true) => "met",
             (false, _) => "missed",
             (true, false) => "unfair",
-        }
+        })
     }
 
     /// Progress, for whoever waits.
     pub(crate) fn told(self) -> Row {
-        let (ratio, met) = (self.ratio(), self.met());
-        let Row { name, unit, ours, peer, theirs, goal, .. } = &self;
-        eprintln!("  {name}: {ours:.1} {unit}, {peer} {theirs:.1}, ratio {ratio:.3} of {goal:.2}: {met}");
+        let Row { name, unit, ours, peer, theirs, .. } = &self;
+        let goal = match (self.goal, self.met()) {
+            (Some(goal), Some(met)) => format!(" of {goal:.2}: {met}"),
+            _ => String::new(),
+        };
+        let jain = self.jain.map_or(String::new(), |jain| format!(", Jain {jain:.2}"));
+        eprintln!("  {name}: {ours:.1} {unit}, {peer} {theirs:.1}, ratio {:.3}{goal}{jain}", self.ratio());
         self
     }
 
     fn value(&self) -> Value {
         let thousandth = |value: f64| (value * 1e3).round() / 1e3;
-        json!({
+        let mut value = json!({
             "name": self.name,
             "unit": self.unit,
             "ours": thousandth(self.ours),
             "peer": self.peer,
             "theirs": thousandth(self.theirs),
             "ratio": thousandth(self.ratio()),
-            "goal": self.goal,
             "jain": self.jain.map(thousandth),
-            "met": self.met(),
-        })
+        });
+        if let (Some(goal), Some(met)) = (self.goal, self.met()) {
+            (value["goal"], value["met"]) = (json!(goal), json!(met));
+        }
+        value
     }
 }
 
 /// The mean ratio of these rows, against what it is meant to be.
 pub(crate) fn mean(name: &str, rows: &[Row], goal: f64) -> Row {
     let ours = rows.iter().map(Row::ratio).sum::<f64>() / rows.len().max(1) as f64;
-    Row { name: name.to_owned(), unit: "ratio", ours, peer: "the best", theirs: 1.0, goal, jain: None }.told()
+    Row {
+        name: name.to_owned(),
+        unit: "ratio",
+        ours,
+        peer: "the best",
+        theirs: 1.0,
+        goal: Some(goal),
+        jain: None,
+    }
+    .told()
 }
 
 /// How many of these rows are as they are meant to be.
 pub(crate) fn count(name: &str, rows: &[Row]) -> Row {
-    let met = rows.iter().filter(|row| row.met() == "met").count();
+    let met = rows.iter().filter(|row| row.met() == Some("met")).count();
     let (ours, theirs) = (met as f64, rows.len() as f64);
     let name = format!("goals met: {name}");
-    Row { name, unit: "goals", ours, peer: "all", theirs, goal: 1.0, jain: None }.told()
+    Row { name, unit: "goals", ours, peer: "all", theirs, goal: Some(1.0), jain: None }.told()
 }
 
 /// The one object that goes to standard output.

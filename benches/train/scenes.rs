@@ -48,7 +48,7 @@ pub(crate) fn rows(set: &str) -> Vec<Row> {
                 ours: means[0].kbps,
                 peer,
                 theirs: theirs.kbps,
-                goal: LEAST,
+                goal: Some(LEAST),
                 jain: scene.alike.then_some(means[0].jain),
             }
             .told()
