@@ -2,7 +2,7 @@ mod turns;
 
 use std::time::Duration;
 
-use hopwise_core::agent::{Asking, HopSource, LossKind, PathEvent, Recovered, SentKind};
+use hopwise_core::agent::{Asking, HopSource, LossKind, PathEvent, Recovered, SentKind, Turn};
 use hopwise_core::{Instant, Seq};
 use proptest::prelude::*;
 
@@ -356,6 +356,8 @@ enum Bad {
     Loses(LossKind),
     Recovers,
     Asking(Asking),
+    /// Others begin and end, and take their time.
+    Stands(Turn),
     Hops(Option<u8>),
 }
 
@@ -372,6 +374,8 @@ fn bad() -> impl Strategy<Value = Bad> {
             .prop_map(Bad::Loses),
         1 => Just(Bad::Recovers),
         1 => prop::sample::select(vec![Asking::Never, Asking::Rate, Asking::Told]).prop_map(Bad::Asking),
+        1 => prop::sample::select(vec![Turn::Free, Turn::Alone, Turn::Waiting, Turn::Holding])
+            .prop_map(Bad::Stands),
         1 => any::<Option<u8>>().prop_map(Bad::Hops),
     ]
 }
@@ -399,6 +403,7 @@ fn suffer(bench: &mut Bench, bad: &Bad) {
         Bad::Loses(kind) => drop(bench.lose(kind)),
         Bad::Recovers => bench.recover(Recovered::Full),
         Bad::Asking(asking) => bench.asking = asking,
+        Bad::Stands(turn) => bench.turn = turn,
         Bad::Hops(hops) => {
             bench.path.hops_to_peer = hops.map(|hops| (hops, HopSource::Ttl));
             bench.path_event(&PathEvent::HopsChanged);
