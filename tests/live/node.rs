@@ -1,6 +1,7 @@
 //! The command as a daemon and as a measuring pair, with programs and kernels around it.
 
 use std::fs;
+use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
@@ -98,6 +99,61 @@ fn a_daemon_that_is_told_to_end_leaves_nothing_behind() {
     let _again = field.daemon(SOCKS5);
     let page = field.curl(&[&THROUGH[..], &["http://10.9.0.2/"]].concat());
     assert_eq!(text(&page.stdout), PAGE, "{}", text(&page.stderr));
+}
+
+/// A forward's client of a large file, of which the first byte has come.
+fn reader_of(field: &Field, file: &str) -> TcpStream {
+    let mut client = field.node.run(|| TcpStream::connect("127.0.0.1:8080").expect("it listens"));
+    client.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+    client.write_all(format!("GET /{file} HTTP/1.0\r\n\r\n").as_bytes()).expect("it is open");
+    client.read_exact(&mut [0]).expect("it comes");
+    client
+}
+
+const FORWARD: &str = "forwards: [{ listen: 127.0.0.1:8080, to: mesh:10.9.0.2:80 }]";
+
+#[test]
+fn who_is_served_when_the_daemon_is_told_to_end_is_served_to_the_end() {
+    if !can_run("who_is_served_when_the_daemon_is_told_to_end_is_served_to_the_end", &["python3"]) {
+        return;
+    }
+    const BYTES: usize = 30_000_000;
+    let field = Field::new("finishes");
+    fs::write(field.path("www/large"), vec![7; BYTES]).expect("the folder can be written");
+    let _server = field.serve(&field.web, "10.9.0.2", "80");
+    let mut daemon = field.daemon(&format!("{FORWARD}\nstop_within: 100s"));
+    let mut client = reader_of(&field, "large");
+    daemon.tell(Signal::TERM);
+    let refused = || field.node.run(|| TcpStream::connect("127.0.0.1:8080").is_err());
+    within_patience(until(refused));
+    let mut rest = Vec::new();
+    client.read_to_end(&mut rest).expect("it is served");
+    assert!(rest.len() > BYTES && rest.ends_with(&[7; 1000]), "{} bytes came", rest.len());
+    drop(client);
+    assert_eq!(daemon.ended(), Some(0), "{}", field.log());
+    assert!(field.log().contains("ended in order"), "{}", field.log());
+}
+
+#[test]
+fn who_does_not_end_in_time_is_reset_and_so_is_its_peer() {
+    if !can_run("who_does_not_end_in_time_is_reset_and_so_is_its_peer", &["python3"]) {
+        return;
+    }
+    const BYTES: u64 = 1 << 30;
+    let field = Field::new("resets");
+    let large = fs::File::create(field.path("www/large")).expect("the folder can be written");
+    large.set_len(BYTES).expect("it is a hole");
+    let _server = field.serve(&field.web, "10.9.0.2", "80");
+    let mut daemon = field.daemon(&format!("{FORWARD}\nstop_within: 300ms"));
+    let mut client = reader_of(&field, "large");
+    let of_peer = || text(&field.web.output(&["ss", "-Htn", "state", "connected", "dst", "10.7.0.2"]).stdout);
+    assert!(of_peer().contains("10.7.0.2"), "{}", of_peer());
+    daemon.tell(Signal::TERM);
+    assert_eq!(daemon.ended(), Some(0), "{}", field.log());
+    // Nobody is there any more who could tell it.
+    assert_eq!(of_peer(), "");
+    let rest = std::io::copy(&mut client, &mut std::io::sink());
+    assert!(rest.is_ok_and(|rest| rest < BYTES), "it did not read");
 }
 
 #[test]
@@ -445,6 +501,8 @@ fn send_and_recv_measure_between_two_namespaces() {
             "{flow}"
         );
     }
+    let bulk = send(&["--time", "200ms"]);
+    assert!(bulk["scenario"] == "bulk" && bulk["flows"][0]["bytes_delivered"].as_u64() > Some(0), "{bulk}");
     let requests = send(&["--requests", "50"]);
     assert_eq!(requests["requests"]["count"], 50, "{requests}");
     // The kernel forgets who it talked to.
