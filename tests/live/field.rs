@@ -61,8 +61,13 @@ impl Field {
     }
 
     pub(crate) fn spawn(&self, config: &str) -> Daemon {
+        self.spawn_as(&[HOPWISE, "node", config])
+    }
+
+    /// By another command that becomes it.
+    pub(crate) fn spawn_as(&self, words: &[&str]) -> Daemon {
         let log = fs::File::create(self.path("log")).expect("the folder can be written");
-        let mut command = self.node.command(&[HOPWISE, "node", config]);
+        let mut command = self.node.command(words);
         command.env("NOTIFY_SOCKET", self.path("notify"));
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let daemon = Daemon(command.spawn().expect("ip netns exec runs"));

@@ -125,6 +125,20 @@ async fn talk(stream: TcpStream, moved: Arc<AtomicU64>) {
     tokio::join!(writing, reading);
 }
 
+/// Each attempt is kept, and nobody answers: one that began during a stop would be under way to its end.
+async fn connect_on_and_on(stack: Stack) {
+    let (nobody, options) = (([10, 7, 0, 77], 80).into(), ConnectOptions::default());
+    let mut kept = Vec::new();
+    loop {
+        let mut connecting = Box::pin(stack.connect(nobody, &options));
+        let shortly = Duration::from_millis(10);
+        if let Ok(Err(ConnectError::Stopped)) = tokio::time::timeout(shortly, &mut connecting).await {
+            return;
+        }
+        kept.push(connecting);
+    }
+}
+
 /// Stops a stack under tasks of several threads that talk, wait to accept, and connect; each of them ends.
 fn stops_in_the_midst(drives: Drives, deadline: Duration, stop: impl FnOnce(Stack, &Runtime)) {
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
@@ -144,12 +158,7 @@ fn stops_in_the_midst(drives: Drives, deadline: Duration, stop: impl FnOnce(Stac
     let ours = world.stack.listen(None, 80, ListenOptions::default()).expect("the port is free");
     tasks.spawn_on(async move { while ours.accept().await.is_ok() {} }, runtime.handle());
     let stack = world.stack.clone();
-    let connecting = async move {
-        // Nobody answers there: one that began during the stop would be under way to its end.
-        let (nobody, options) = (([10, 7, 0, 77], 80).into(), ConnectOptions::default());
-        while !matches!(stack.connect(nobody, &options).await, Err(ConnectError::Stopped)) {}
-    };
-    tasks.spawn_on(connecting, runtime.handle());
+    tasks.spawn_on(connect_on_and_on(stack), runtime.handle());
     within_patience(until(|| moved.load(Ordering::Relaxed) > 10_000_000));
     stop(world.stack.clone(), &runtime);
     let ended = runtime.block_on(async {

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use crate::field::{Field, PAGE, SOCKS5, THROUGH, text};
+use crate::field::{Field, HOPWISE, PAGE, SOCKS5, THROUGH, text};
 use crate::namespace::{Namespace, can_run};
 use crate::world::{until, within_patience};
 
@@ -151,7 +151,9 @@ fn a_node_may_have_as_many_descriptors_as_its_clients_take() {
         return;
     }
     let field = Field::new("descriptors");
-    let daemon = field.daemon("socks5: { listen: 127.0.0.1:1080, connections: 3000 }");
+    let config = field.config("socks5: { listen: 127.0.0.1:1080, connections: 3000 }");
+    let few = "ulimit -Sn 1024 && exec \"$0\" node \"$1\"";
+    let daemon = field.spawn_as(&["sh", "-c", few, HOPWISE, &config]);
     let limits = fs::read_to_string(format!("/proc/{}/limits", daemon.0.id())).expect("it lives");
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).expect("a limit");
     let soft: u64 = line.split_whitespace().next().and_then(|soft| soft.parse().ok()).expect("a number");
@@ -170,7 +172,9 @@ fn who_hangs_up_is_not_connected_for_any_longer() {
     let count = |what: &str| field.status()[what].as_u64();
     let mut stays = field.node.run(|| slow_reader("127.0.0.1:1080", &asks));
     within_patience(until(|| count("connections_open") == Some(1)));
-    let leaves = field.node.run(|| slow_reader("127.0.0.1:1080", &asks));
+    let mut leaves = field.node.run(|| slow_reader("127.0.0.1:1080", &asks));
+    // With what it has not read it would not hang up but break off.
+    leaves.read_exact(&mut [0; 2]).expect("the proxy serves");
     within_patience(until(|| count("connections_open") == Some(2)));
     drop(leaves);
     within_patience(until(|| count("connections_open") == Some(1)));
