@@ -49,6 +49,8 @@ pub(crate) struct Place {
     sender: Option<String>,
 }
 
+const SMALLEST_MTU_V6: u16 = 1280;
+
 #[derive(Clone, Debug)]
 pub(crate) enum Carrier {
     Hopwise { stack: Stack, agents: AgentChoice },
@@ -62,6 +64,7 @@ impl Place {
             return Ok(Carrier::Kernel);
         }
         let agents = self.agents()?;
+        self.check_addresses()?;
         let (endpoint, links) = match (&self.config, self.address) {
             (Some(path), _) => {
                 let mut config = config::load(path).map_err(Failure::from)?;
@@ -83,6 +86,29 @@ impl Place {
             Stack::start(StackConfig::new(noticing(endpoint)), links, Box::new(StandardAgents::default()))
                 .map_err(|error| Failure::failed("start the stack", error))?;
         Ok(Carrier::Hopwise { stack, agents })
+    }
+
+    /// What is checked of a node's file is said here, too.
+    fn check_addresses(&self) -> Result<(), Failure> {
+        let both = [("--address", self.address), ("--kernel", self.kernel)];
+        let given = both.map(|(flag, address)| address.map(|address| (flag, address)));
+        for (flag, address) in given.into_iter().flatten() {
+            if !config::is_hosts(address) {
+                let problem =
+                    format_args!("{} is no host's address: expected one in the subnet", address.address());
+                return Err(Failure::refused(flag, problem));
+            }
+            if address.address().is_ipv6() && self.mtu < SMALLEST_MTU_V6 {
+                let problem = format_args!("{} is too small: IPv6 takes {SMALLEST_MTU_V6} bytes", self.mtu);
+                return Err(Failure::refused("--mtu", problem));
+            }
+        }
+        if self.kernel.is_some()
+            && self.kernel.map(|kernel| kernel.address()) == self.address.map(|own| own.address())
+        {
+            return Err(Failure::refused("--kernel", "it is --address: expected another one in the subnet"));
+        }
+        Ok(())
     }
 
     fn agents(&self) -> Result<AgentChoice, Failure> {

@@ -15,6 +15,7 @@ mod check;
 mod endpoint;
 mod listeners;
 
+pub(crate) use check::is_hosts;
 pub(crate) use endpoint::link_id;
 
 /// A node's configuration as it stands in the file; [`load`] has checked what serde cannot.

@@ -6,6 +6,7 @@ use std::net::IpAddr;
 
 use hopwise::located::{Document, Place, Refusal};
 use hopwise::units::Time;
+use hopwise_core::ip::Prefix;
 
 use super::{Address, HostPort, Link, LinkKind, NodeConfig, Side, listeners};
 
@@ -149,13 +150,19 @@ fn captures(document: &Document, place: &Place, link: &Link) -> Checked {
     Ok(())
 }
 
+/// Whether a host may have that address in that subnet.
+pub(crate) fn is_hosts(address: Prefix) -> bool {
+    let ip = address.address();
+    !ip.is_unspecified() && !ip.is_multicast() && !address.is_broadcast(ip)
+}
+
 /// Each address once, and each one a host's.
 fn addresses(document: &Document, config: &NodeConfig) -> Checked {
     let root = Place::root();
     let mut seen: BTreeMap<IpAddr, Place> = BTreeMap::new();
     let mut one = |address: &Address, place: Place| {
         let ip = address.0.address();
-        if ip.is_unspecified() || ip.is_multicast() || address.0.is_broadcast(ip) {
+        if !is_hosts(address.0) {
             return Err(document.refuse(
                 &place,
                 format!("{ip} is no host's address"),
