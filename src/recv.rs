@@ -12,7 +12,7 @@ use hopwise::units::Size;
 use parking_lot::Mutex;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::failure::Failure;
 use crate::measure::carrier::{Listener, Place, Stream};
@@ -219,7 +219,7 @@ async fn one_flow(
         work if reverse => flow::send(&mut stream, Source::of(work), &moved).await,
         work => {
             let is_file = matches!(work, Work::File { .. });
-            flow::receive(&mut stream, is_file, copy.as_deref(), &moved).await
+            flow::receive(&mut stream, Instant::now(), (is_file, copy.as_deref()), &moved).await
         }
     };
     FlowSeen { flow: nth, ..seen }

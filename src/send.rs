@@ -141,12 +141,19 @@ impl Arguments {
             }
         }
         let moved = Arc::new(AtomicU64::new(0));
-        let mut flows = JoinSet::new();
+        let mut streams = Vec::new();
         for nth in 0..plan.flows {
             let stream = self.connect(carrier, Opening::Flow { id: plan.id, flow: nth }).await?;
+            streams.push((nth, stream, Instant::now()));
+        }
+        // All of them stand: what they come to together is of one time.
+        let (mut flows, enough) = (JoinSet::new(), self.enough());
+        for (nth, stream, opened) in streams {
             let (plan, file, moved) = (plan.clone(), self.file.clone(), Arc::clone(&moved));
-            let enough = self.enough();
-            flows.spawn(async move { one_flow(stream, nth, &plan, file, enough, &moved).await });
+            flows.spawn(async move {
+                let (seen, took) = one_flow(stream, (&plan, file, enough), opened, &moved).await;
+                (FlowSeen { flow: nth, ..seen }, took)
+            });
         }
         let (ours, took) = self.watch(&plan, &mut flows, &moved).await;
         let answer = timeout(RESULT_WITHIN, protocol::read_line(&mut control)).await;
@@ -253,10 +260,8 @@ fn elapsed_ms(began: Instant) -> u64 {
 
 async fn one_flow(
     mut stream: Stream,
-    nth: u32,
-    plan: &Plan,
-    file: Option<PathBuf>,
-    enough: Enough,
+    (plan, file, enough): (&Plan, Option<PathBuf>, Enough),
+    opened: Instant,
     moved: &AtomicU64,
 ) -> (FlowSeen, Vec<u32>) {
     let mut took = Vec::new();
@@ -265,11 +270,11 @@ async fn one_flow(
             took.reserve_exact(MOST_TIMES / usize::try_from(plan.flows).unwrap_or(1).max(1));
             flow::ask(&mut stream, (request_bytes, response_bytes), enough, moved, &mut took).await
         }
-        _ if plan.reverse => flow::receive(&mut stream, false, None, moved).await,
+        _ if plan.reverse => flow::receive(&mut stream, opened, (false, None), moved).await,
         (_, Some(path)) => flow::send(&mut stream, Source::File(path), moved).await,
         (work, None) => flow::send(&mut stream, Source::of(work), moved).await,
     };
-    (FlowSeen { flow: nth, ..seen }, took)
+    (seen, took)
 }
 
 /// Each flow's source and sink, in the flows' order; an end that told nothing of a flow is a problem of its own.

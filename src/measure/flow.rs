@@ -51,14 +51,13 @@ pub(crate) async fn send(stream: &mut Stream, source: Source<'_>, moved: &Atomic
     close(seen, began, ended, stream)
 }
 
-/// Reads to the end; keeps a copy where one is wanted.
+/// Reads to the end what may have come since it began; keeps a copy where one is wanted.
 pub(crate) async fn receive(
     stream: &mut Stream,
-    wants_sha256: bool,
-    copy: Option<&Path>,
+    began: Instant,
+    (wants_sha256, copy): (bool, Option<&Path>),
     moved: &AtomicU64,
 ) -> FlowSeen {
-    let began = Instant::now();
     let mut seen = FlowSeen::default();
     let ended = receive_all(stream, wants_sha256, copy, moved, &mut seen).await;
     let ended = match ended {
