@@ -158,7 +158,7 @@ fn through_narrow(outgoing: FaultConfig, seed: u64, count: u32) -> Vec<u32> {
     let mut link = Fault::wrap(Box::new(inner), clean(), outgoing, seed).unwrap();
     let (mut now, mut came, mut buffer) = (SECOND, Vec::new(), vec![0; crate::MAX_PACKET]);
     let mut later = |link: &mut Fault| {
-        now = now + 2 * RETRY;
+        now += 2 * RETRY;
         link.handle_timeout(now);
         while let Received::Packet(arrived) = link.receive(now, &mut buffer) {
             came.push(numbered::number(&buffer[..arrived.bytes]));
