@@ -42,7 +42,7 @@ pub(crate) struct Held {
 
 impl TcpStream {
     pub(crate) fn new(stack: Stack, id: ConnId) -> Option<TcpStream> {
-        let flow = stack.info(id)?.flow;
+        let flow = stack.shared().look(|_, endpoint| endpoint.flow(id))?;
         let [local, remote] = [flow.local, flow.remote].map(|end| (end.ip(), end.port()));
         Some(TcpStream { held: Arc::new(Held { stack, id, local, remote }) })
     }
@@ -106,20 +106,18 @@ impl Held {
     fn poll_recv(&self, cx: &mut Context<'_>, into: &mut [u8]) -> Poll<io::Result<usize>> {
         let turn = ready!(poll_proceed(cx));
         let shared = self.shared();
-        let recv =
-            |now, endpoint: &mut Endpoint, waiting: &mut Waiting| match endpoint.recv(now, self.id, into) {
-                Ok(0) if shared.is_over() => Poll::Ready(Err(stopped())),
-                Ok(0) => {
-                    waiting.join(self.id, Side::Reader, cx);
-                    Poll::Pending
-                }
-                Ok(read) => Poll::Ready(Ok(read)),
-                Err(RecvError::Finished) => Poll::Ready(Ok(0)),
-                Err(RecvError::Over | RecvError::NoConnection) => {
-                    let reason = endpoint.info(now, self.id).ok().and_then(|info| info.closed);
-                    Poll::Ready(end_of(reason))
-                }
-            };
+        let recv = |now, endpoint: &mut Endpoint, waiting: &mut Waiting| match endpoint
+            .recv(now, self.id, into)
+        {
+            Ok(0) if shared.is_over() => Poll::Ready(Err(stopped())),
+            Ok(0) => {
+                waiting.join(self.id, Side::Reader, cx);
+                Poll::Pending
+            }
+            Ok(read) => Poll::Ready(Ok(read)),
+            Err(RecvError::Finished) => Poll::Ready(Ok(0)),
+            Err(RecvError::Over | RecvError::NoConnection) => Poll::Ready(end_of(closed(endpoint, self.id))),
+        };
         let read = shared.read(recv, |read| matches!(read, Poll::Ready(Ok(1..))));
         taken(read, &turn)
     }
@@ -138,8 +136,8 @@ impl Held {
             }
             Ok(written) => Poll::Ready(Ok(written)),
             Err(_) => {
-                let reason = endpoint.info(now, self.id).ok().and_then(|info| info.closed);
-                Poll::Ready(Err(kind_of(reason.unwrap_or(CloseReason::Finished)).into()))
+                let reason = closed(endpoint, self.id).unwrap_or(CloseReason::Finished);
+                Poll::Ready(Err(kind_of(reason).into()))
             }
         });
         taken(written, &turn)
@@ -158,6 +156,11 @@ fn taken<T>(outcome: Poll<T>, turn: &RestoreOnPending) -> Poll<T> {
         turn.made_progress();
     }
     outcome
+}
+
+/// Why a connection is over, unless nothing is known of it any more.
+fn closed(endpoint: &Endpoint, id: ConnId) -> Option<CloseReason> {
+    endpoint.state(id).and_then(|(_, closed)| closed)
 }
 
 /// What a reader is told when there will be no more.

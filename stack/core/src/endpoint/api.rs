@@ -13,8 +13,8 @@ use crate::agent::AgentSpecs;
 use crate::ip::is_unicast_destination;
 use crate::tcp::connection::{Connection, Opening};
 use crate::tcp::cx::Cx;
-use crate::tcp::{Flow, Info, Options, TcpConfig};
-use crate::trace::{ChosenBy, TraceKind};
+use crate::tcp::{CloseReason, Flow, Info, Options, TcpConfig};
+use crate::trace::{ChosenBy, StateName, TraceKind};
 use crate::{Instant, Seq};
 
 impl Endpoint {
@@ -281,6 +281,16 @@ impl Endpoint {
         let entry =
             self.table.resolve(id).and_then(|slot| self.table.get(slot)).ok_or(AbortError::NoConnection)?;
         Ok(entry.conn.info(now, &entry.specs))
+    }
+
+    /// The two ends of a connection that has not been forgotten.
+    pub fn flow(&self, id: ConnId) -> Option<Flow> {
+        self.conn(id).map(|conn| conn.flow)
+    }
+
+    /// Where a connection stands, and why it is over if it is.
+    pub fn state(&self, id: ConnId) -> Option<(StateName, Option<CloseReason>)> {
+        self.conn(id).map(|conn| (conn.state(), conn.close_reason()))
     }
 
     /// The rule that chose a connection's agents, by its place in the list that held when the connection began. Nothing

@@ -41,21 +41,17 @@ impl Future for Connecting {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let Some(stream) = &self.stream else { return Poll::Pending };
         let (id, shared) = (stream.id(), stream.stack().shared());
-        let stands = shared.act(|now, endpoint, waiting| {
-            let Ok(info) = endpoint.info(now, id) else {
-                return Poll::Ready(Err(ConnectError::Failed(CloseReason::Aborted)));
-            };
-            match (info.closed, info.state) {
-                (Some(reason), _) => Poll::Ready(Err(ConnectError::Failed(reason))),
-                (None, StateName::SynSent | StateName::SynReceived) if shared.is_over() => {
-                    Poll::Ready(Err(ConnectError::Stopped))
-                }
-                (None, StateName::SynSent | StateName::SynReceived) => {
-                    waiting.join(id, Side::Writer, cx);
-                    Poll::Pending
-                }
-                (None, _) => Poll::Ready(Ok(())),
+        let stands = shared.act(|_, endpoint, waiting| match endpoint.state(id) {
+            None => Poll::Ready(Err(ConnectError::Failed(CloseReason::Aborted))),
+            Some((_, Some(reason))) => Poll::Ready(Err(ConnectError::Failed(reason))),
+            Some((StateName::SynSent | StateName::SynReceived, None)) if shared.is_over() => {
+                Poll::Ready(Err(ConnectError::Stopped))
             }
+            Some((StateName::SynSent | StateName::SynReceived, None)) => {
+                waiting.join(id, Side::Writer, cx);
+                Poll::Pending
+            }
+            Some((_, None)) => Poll::Ready(Ok(())),
         });
         let Poll::Ready(stands) = stands else { return Poll::Pending };
         let stream = self.stream.take();
