@@ -33,6 +33,7 @@ pub struct Driver<M: Machine> {
     poller: Arc<Poller>,
     buffer: Box<[u8]>,
     packets_in: u64,
+    packets_out: u64,
     answers: Answers,
     /// Packets were read whose answers may still wait in the machine.
     owes_answers: bool,
@@ -87,6 +88,7 @@ impl<M: Machine> Driver<M> {
             poller: Arc::new(poller),
             buffer: vec![0; MAX_PACKET].into_boxed_slice(),
             packets_in: 0,
+            packets_out: 0,
             answers: Answers::EachPacket,
             owes_answers: false,
         })
@@ -135,16 +137,16 @@ impl<M: Machine> Driver<M> {
 
     /// Reads the links that are ready, runs the timers that are due, and sends what follows from it.
     pub fn turn(&mut self, ready: &[usize]) -> Turn {
-        let turn = self.listen(ready);
+        let turn = self.listen(ready.iter().copied());
         self.answer();
         turn
     }
 
     /// The first half of a [`turn`](Driver::turn): D1 holds after the second.
-    pub fn listen(&mut self, ready: &[usize]) -> Turn {
+    pub fn listen(&mut self, ready: impl IntoIterator<Item = usize>) -> Turn {
         let mut turn = Turn::Idle;
         for index in ready {
-            if self.read(*index) == Turn::MoreToRead {
+            if self.read(index) == Turn::MoreToRead {
                 turn = Turn::MoreToRead;
             }
         }
@@ -163,6 +165,16 @@ impl<M: Machine> Driver<M> {
             self.machine.handle_timeout(now);
         }
         turn
+    }
+
+    /// [Listens](Driver::listen) to every link.
+    pub fn listen_to_all(&mut self) -> Turn {
+        self.listen(0..self.ports.len())
+    }
+
+    /// How many packets have left.
+    pub fn packets_out(&self) -> u64 {
+        self.packets_out
     }
 
     /// Sends what has come of a machine that was [listened](Driver::listen) for.
@@ -314,7 +326,10 @@ impl<M: Machine> Driver<M> {
             }
         };
         match port.link.transmit(now, &transmit, &port.packet) {
-            Sent::Taken => self.show_sent(now, index, &transmit),
+            Sent::Taken => {
+                self.packets_out += 1;
+                self.show_sent(now, index, &transmit);
+            }
             Sent::Refused(_) => {}
             Sent::Full => {
                 port.held = Some(transmit);

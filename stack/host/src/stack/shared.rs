@@ -45,6 +45,30 @@ struct Inner {
     is_finishing: bool,
     /// For when the alarm is set that wakes whoever drives; never later than the driver's deadline.
     alarm_at: Instant,
+    unheard: Unheard,
+}
+
+/// Since a task that drives has last read the links.
+#[derive(Debug)]
+struct Unheard {
+    /// What programs have written.
+    written: usize,
+    /// From so much on, whoever writes reads the links.
+    written_most: usize,
+    /// How many packets had left by then.
+    packets_out: u64,
+}
+
+/// A runtime reads no ACKs while it runs programs, and what they write fills their buffers, of which several are
+/// together larger than any cache. To read more often would wake the peer's program more often, for less.
+const WRITTEN_UNHEARD: usize = 1 << 20;
+
+impl Inner {
+    fn hear_links(&mut self) -> Turn {
+        self.unheard.written = 0;
+        self.unheard.packets_out = self.driver.packets_out();
+        self.driver.listen_to_all()
+    }
 }
 
 /// Who waits for what. Each waiter is called once and asks again.
@@ -168,7 +192,8 @@ impl Shared {
     pub(crate) fn new(driver: Driver<Endpoint>) -> Shared {
         let (poller, clock) = (driver.poller(), driver.clock());
         let waiting = Waiting::default();
-        let inner = Inner { driver, waiting, is_finishing: false, alarm_at: Instant::FAR };
+        let unheard = Unheard { written: 0, written_most: usize::MAX, packets_out: 0 };
+        let inner = Inner { driver, waiting, is_finishing: false, alarm_at: Instant::FAR, unheard };
         Shared {
             inner: Mutex::new(inner),
             poller,
@@ -199,6 +224,26 @@ impl Shared {
         let mut inner = self.inner.lock();
         let Inner { driver, waiting, .. } = &mut *inner;
         let done = driver.act(|now, endpoint| act(now, endpoint, waiting));
+        self.set_alarm(&mut inner);
+        self.give_back(inner);
+        done
+    }
+
+    /// [`act`](Shared::act) for what writes; once much was written, the links are read as well.
+    pub(crate) fn write(
+        &self,
+        write: impl FnOnce(Instant, &mut Endpoint, &mut Waiting) -> Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        let mut inner = self.inner.lock();
+        let Inner { driver, waiting, unheard, .. } = &mut *inner;
+        let done = driver.act(|now, endpoint| write(now, endpoint, waiting));
+        if let Poll::Ready(Ok(bytes)) = &done {
+            unheard.written += bytes;
+        }
+        if unheard.written >= unheard.written_most {
+            inner.hear_links();
+            inner.driver.answer();
+        }
         self.set_alarm(&mut inner);
         self.give_back(inner);
         done
@@ -262,10 +307,10 @@ impl Shared {
     }
 
     /// A turn whose answers wait, if it has anything to tell programs: what they say to it may go along.
-    fn listen(&self, ready: &[usize]) -> Listened {
+    fn listen(&self) -> Listened {
         let mut inner = self.inner.lock();
         let before = inner.driver.packets_in();
-        let turn = inner.driver.listen(ready);
+        let turn = inner.hear_links();
         let Inner { driver, waiting, .. } = &mut *inner;
         waiting.hear_all(driver.machine_mut());
         let calls = !inner.waiting.due.is_empty();
@@ -276,6 +321,12 @@ impl Shared {
         self.set_next_alarm(&mut inner);
         self.give_back(inner);
         Listened { turn, calls, has_come }
+    }
+
+    /// Whether something has left since the links were read: a kernel that is the peer answers while we write to it.
+    fn may_have_answers(&self) -> bool {
+        let inner = self.inner.lock();
+        inner.driver.packets_out() != inner.unheard.packets_out
     }
 
     fn answer(&self) {
@@ -312,15 +363,15 @@ impl Shared {
     /// no more than to ask which has.
     pub(crate) async fn run_in_runtime(self: Arc<Self>, readable: AsyncFd<OwnedFd>, busy_poll: Duration) {
         let _over = Over(&self);
-        let all: Vec<usize> = (0..self.inner.lock().driver.links()).collect();
+        self.inner.lock().unheard.written_most = WRITTEN_UNHEARD;
         let mut looks = Looks { busy_poll, until: Instant::ZERO };
         while !self.is_ending() {
-            let Listened { turn, calls, has_come } = self.listen(&all);
+            let Listened { turn, calls, has_come } = self.listen();
             if calls {
                 let_others_run().await;
                 self.answer();
             }
-            if looks.go_on(self.clock.now(), turn, has_come) {
+            if looks.go_on(self.clock.now(), turn, has_come) || self.may_have_answers() {
                 let_others_run().await;
                 continue;
             }

@@ -1,11 +1,15 @@
+use std::os::fd::BorrowedFd;
 use std::sync::mpsc;
 use std::thread;
 
 use hopwise_agents::StandardAgents;
-use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, ListenOptions};
-use hopwise_core::{LinkId, Machine, Rx};
+use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, ListenOptions, Neighbours};
+use hopwise_core::tcp::{AckMerge, TcpConfig};
+use hopwise_core::{LinkEvent, LinkId, Machine, Rx, Transmit};
 
 use super::*;
+use crate::counters::Tally;
+use crate::link::{Arrived, Link, Received, Sent};
 use crate::testing::Loop;
 use crate::{Stack, StackConfig, StackError, describe};
 
@@ -64,4 +68,115 @@ fn a_stack_is_not_driven_by_a_runtime_without_io() {
     let config = StackConfig { drives: Drives::Runtime, ..StackConfig::new(config("10.7.0.1/24")) };
     let started = Stack::start(config, vec![Box::new(Loop::default())], Box::new(StandardAgents::default()));
     assert!(matches!(started, Err(StackError::NoRuntime)));
+}
+
+fn in_one_thread() -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread().enable_io().build().expect("a runtime starts")
+}
+
+/// Lets the runtime's other tasks run as far as they go without waiting.
+async fn let_all_run() {
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Asks again while it is answered, as a kernel does that the call reaches which writes to it; nothing else tells that
+/// there is more to read.
+#[derive(Debug)]
+struct Asking {
+    question: Vec<u8>,
+    is_due: bool,
+    asks: usize,
+    tally: Tally,
+}
+
+impl Link for Asking {
+    fn name(&self) -> &'static str {
+        "asking"
+    }
+
+    fn mtu(&self) -> u16 {
+        1500
+    }
+
+    fn neighbours(&self) -> Neighbours {
+        Neighbours::Implied
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn receive(&mut self, _now: Instant, into: &mut [u8]) -> Received {
+        if !std::mem::take(&mut self.is_due) {
+            return Received::Nothing;
+        }
+        into[..self.question.len()].copy_from_slice(&self.question);
+        Received::Packet(Arrived::new(self.question.len()))
+    }
+
+    fn transmit(&mut self, _now: Instant, _transmit: &Transmit, packet: &[u8]) -> Sent {
+        self.tally.sent.count(packet.len());
+        self.asks -= 1;
+        self.is_due = self.asks > 0;
+        Sent::Taken
+    }
+
+    fn flush(&mut self, _now: Instant) {}
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    fn handle_timeout(&mut self, _now: Instant) {}
+
+    fn drain_events(&mut self, _sink: &mut dyn FnMut(&LinkEvent<'_>)) {}
+
+    fn counters(&self) -> LinkCounters {
+        self.tally.show("asking")
+    }
+}
+
+#[test]
+fn a_task_that_drives_looks_for_answers_to_what_it_has_sent_before_it_sleeps() {
+    const ASKS: usize = 10;
+    let (mut peer, mut question) = (endpoint("10.7.0.2/24"), Vec::new());
+    let to = "10.7.0.1:80".parse().expect("an address");
+    peer.connect(Instant::ZERO, to, &ConnectOptions::default()).expect("there is a way");
+    peer.poll_transmit(Instant::ZERO, LinkId(0), &mut question).expect("a SYN, which nobody waits for");
+    let link = Asking { question, is_due: true, asks: ASKS, tally: Tally::new() };
+    let runtime = in_one_thread();
+    let _inside = runtime.enter();
+    // Else each packet would be answered before the next is read.
+    let tcp = Arc::new(TcpConfig { ack_merge: AckMerge::Read, ..TcpConfig::modern() });
+    let endpoint = EndpointConfig { tcp, ..config("10.7.0.1/24") };
+    let config = StackConfig { drives: Drives::Runtime, ..StackConfig::new(endpoint) };
+    let stack = Stack::start(config, vec![Box::new(link)], Box::new(StandardAgents::default()));
+    let stack = stack.expect("the runtime has I/O");
+    runtime.block_on(let_all_run());
+    assert_eq!(stack.counters()[0].sent.packets, ASKS as u64);
+}
+
+#[test]
+fn who_writes_much_in_a_runtime_reads_the_links() {
+    let driver = Driver::new(connected(), vec![Box::new(Loop::default())], Vec::new());
+    let shared = Arc::new(Shared::new(driver.expect("the kernel gives descriptors")));
+    let runtime = in_one_thread();
+    let _inside = runtime.enter();
+    let readable = shared.readable().expect("the runtime has I/O");
+    runtime.spawn(Arc::clone(&shared).run_in_runtime(readable, Duration::ZERO));
+    runtime.block_on(let_all_run());
+    let read_after = |bytes| {
+        let written = shared.write(|now, endpoint, _| {
+            let id = endpoint.ids().next().expect("the connection");
+            endpoint.send(now, id, b"data").expect("it stands");
+            Poll::Ready(Ok(bytes))
+        });
+        assert!(matches!(written, Poll::Ready(Ok(_))));
+        shared.counters()[0].received.packets
+    };
+    let before = read_after(1);
+    assert_eq!(read_after(WRITTEN_UNHEARD / 2), before);
+    assert!(read_after(WRITTEN_UNHEARD / 2) > before);
 }
