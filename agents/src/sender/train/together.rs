@@ -99,6 +99,8 @@ impl Train {
             return is_less;
         }
         self.last_sent = self.last_sent.max(known.path.last_sent);
+        // Whom nobody has asked has told nobody, and knows best.
+        let is_newer = is_newer || view.turn == Turn::Alone;
         if known.told_by != name && !is_newer {
             self.take_over(&known.path, news.as_ref(), view);
         }
@@ -106,9 +108,11 @@ impl Train {
             (known.told_by, known.path) = (name, self.found());
         }
         known.path.last_sent = self.last_sent;
-        if let Some(end) = self.left_behind(view).filter(|end| self.together.left < Some(*end)) {
-            self.together.left = Some(end);
-            known.leave(name, end);
+        for end in self.left_behind(view) {
+            if self.together.left < Some(end) {
+                self.together.left = Some(end);
+                known.leave(name, end);
+            }
         }
         self.together.under_way = known.under_way();
         is_less
@@ -129,12 +133,15 @@ impl Train {
         }
     }
 
-    /// Where its last train ends that has left as a whole, and that the next one does not wait for.
-    fn left_behind(&self, view: &SendView<'_>) -> Option<Seq> {
-        let began = self.began.filter(|_| self.pause.way() == Way::Flowing)?;
-        let train = self.end_of(began, view).bytes_since(began).max(1);
-        let end = began + view.snd_nxt.bytes_since(began) / train * train;
-        (view.snd_una < end).then_some(end)
+    /// Where its trains end that have left as a whole, and that the next one does not wait for.
+    fn left_behind(&self, view: &SendView<'_>) -> impl Iterator<Item = Seq> + use<> {
+        let flowing = self.began.filter(|_| self.pause.way() == Way::Flowing);
+        let (una, nxt) = (view.snd_una, view.snd_nxt);
+        let ends = flowing.map(|began| {
+            let train = self.end_of(began, view).bytes_since(began).max(1);
+            (1..=nxt.bytes_since(began) / train).map(move |nth| began + nth * train)
+        });
+        ends.into_iter().flatten().filter(move |end| una < *end)
     }
 
     /// Where the train begins that a turn is wanted for. One that is waited for is under way until its ACK is in, and

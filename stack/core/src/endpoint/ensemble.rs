@@ -54,6 +54,10 @@ impl Endpoint {
     pub(super) fn take_turns(&mut self, now: Instant, slot: u32) {
         let Some(entry) = self.table.get(slot) else { return };
         let Some(turn) = entry.conn.turn() else { return };
+        if turn == Turn::Alone && entry.conn.may_use_turn() {
+            // Nobody wants to know, until somebody asks.
+            return;
+        }
         let wakes_holder = self.share(slot);
         let wanted = self.table.get(slot).and_then(|entry| entry.conn.wanted_turn(now));
         self.settle_turn(now, slot, turn, wanted);
@@ -90,11 +94,13 @@ impl Endpoint {
             (Turn::Free, Some(train)) => self.ask_for_turn(now, slot, train),
             (Turn::Waiting, None) => self.wait_no_more(now, slot),
             (Turn::Alone | Turn::Holding, None) => self.give_back(now, slot, None),
-            (Turn::Alone | Turn::Holding, Some(train)) => {
-                let Some(ensemble) = self.ensemble_of(slot) else { return };
-                if turn == Turn::Alone {
+            (Turn::Alone, Some(train)) => {
+                if let Some(ensemble) = self.ensemble_of(slot) {
                     ensemble.train = train;
-                } else if ensemble.train != train {
+                }
+            }
+            (Turn::Holding, Some(train)) => {
+                if self.ensemble_of(slot).is_some_and(|ensemble| ensemble.train != train) {
                     self.give_back(now, slot, wanted);
                 }
             }
@@ -103,6 +109,7 @@ impl Endpoint {
 
     fn ask_for_turn(&mut self, now: Instant, slot: u32, train: Seq) {
         let Some(between) = self.between(slot) else { return };
+        self.ask_who_is_alone(now, between);
         let turn = match self.ensembles.all.entry(between) {
             Vacant(place) => {
                 let common = Common::default();
@@ -117,6 +124,17 @@ impl Endpoint {
         };
         self.set_turn(slot, turn);
         self.tell_holder(now, between);
+    }
+
+    /// Which train a holder whom nobody has asked yet has come to, or that it needs no turn.
+    fn ask_who_is_alone(&mut self, now: Instant, between: Between) {
+        let Some(ensemble) = self.ensembles.all.get(&between).filter(|all| all.waiting.is_empty()) else {
+            return;
+        };
+        let holder = ensemble.holder;
+        self.share(holder);
+        let wanted = self.table.get(holder).and_then(|entry| entry.conn.wanted_turn(now));
+        self.settle_turn(now, holder, Turn::Alone, wanted);
     }
 
     /// It goes through all who wait: few flows of a host to one peer do, and hardly one gives up.

@@ -25,14 +25,18 @@ impl Connection {
         self.snd.turn == Some(Turn::Waiting) && !self.asks_with_new_data()
     }
 
-    /// The train that it wants a turn for. Whoever could send nothing wants none.
-    pub(crate) fn wanted_turn(&self, now: Instant) -> Option<Seq> {
-        let may_send = self.state.is_synchronized()
+    /// Whoever could send nothing wants no turn.
+    pub(crate) fn may_use_turn(&self) -> bool {
+        self.state.is_synchronized()
             && self.closed.is_none()
             && !self.is_at_rest()
             && !self.is_frozen()
-            && !self.is_blocked_by_window();
-        may_send.then(|| self.senders.turn(now, &self.send_view())).flatten()
+            && !self.is_blocked_by_window()
+    }
+
+    /// The train that it wants a turn for.
+    pub(crate) fn wanted_turn(&self, now: Instant) -> Option<Seq> {
+        self.may_use_turn().then(|| self.senders.turn(now, &self.send_view())).flatten()
     }
 
     /// Whether it told the others anything.
