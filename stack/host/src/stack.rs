@@ -8,6 +8,7 @@
 
 mod errors;
 mod shared;
+mod waiting;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -25,7 +26,8 @@ use hopwise_core::{Endpoint, Instant};
 
 pub(crate) use errors::kind_of;
 pub use errors::{ConnectError, StackError};
-pub(crate) use shared::{Shared, Side, Waiting};
+pub(crate) use shared::Shared;
+pub(crate) use waiting::{Side, Waiting};
 
 use crate::clock::Clock;
 use crate::counters::LinkCounters;

@@ -1,18 +1,16 @@
 //! What handles share with whoever drives: the driver behind a lock, and who waits for what.
 
-use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::{Poll, Waker};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::io::unix::AsyncFd;
 
-use hopwise_core::endpoint::{ConnId, Event, EventKind, ListenerId};
 use hopwise_core::trace::StateName;
 use hopwise_core::{Endpoint, Instant};
 
@@ -20,7 +18,7 @@ use crate::clock::Clock;
 use crate::counters::LinkCounters;
 use crate::driver::{Driver, Turn};
 use crate::poller::Poller;
-use crate::stack::Drives;
+use crate::stack::{Drives, Waiting};
 use crate::sys;
 
 #[derive(Debug)]
@@ -68,123 +66,6 @@ impl Inner {
         self.unheard.written = 0;
         self.unheard.packets_out = self.driver.packets_out();
         self.driver.listen_to_all()
-    }
-}
-
-/// Who waits for what. Each waiter is called once and asks again.
-#[derive(Debug, Default)]
-pub(crate) struct Waiting {
-    /// By the connections' slots.
-    connections: Vec<Waiters>,
-    listeners: BTreeMap<ListenerId, Vec<Waker>>,
-    /// To be called once the lock is given back (H2).
-    due: Vec<Waker>,
-}
-
-#[derive(Debug)]
-struct Waiters {
-    /// Who had the slot last.
-    of: ConnId,
-    reader: Option<Waker>,
-    writer: Option<Waker>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
-    Reader,
-    Writer,
-}
-
-impl Waiting {
-    pub(crate) fn join(&mut self, id: ConnId, side: Side, cx: &Context<'_>) {
-        let waiters = self.seats(id);
-        let seat = match side {
-            Side::Reader => &mut waiters.reader,
-            Side::Writer => &mut waiters.writer,
-        };
-        match seat {
-            Some(waker) => waker.clone_from(cx.waker()),
-            None => *seat = Some(cx.waker().clone()),
-        }
-    }
-
-    fn seats(&mut self, id: ConnId) -> &mut Waiters {
-        let Waiting { connections, due, .. } = self;
-        if connections.len() <= id.slot() {
-            connections.resize_with(id.slot() + 1, || Waiters { of: id, reader: None, writer: None });
-        }
-        let waiters = &mut connections[id.slot()];
-        if waiters.of != id {
-            due.extend(waiters.reader.take().into_iter().chain(waiters.writer.take()));
-            waiters.of = id;
-        }
-        waiters
-    }
-
-    fn waiters(&mut self, id: ConnId) -> Option<&mut Waiters> {
-        self.connections.get_mut(id.slot()).filter(|waiters| waiters.of == id)
-    }
-
-    pub(crate) fn join_listener(&mut self, id: ListenerId, cx: &Context<'_>) {
-        let waiters = self.listeners.entry(id).or_default();
-        if !waiters.iter().any(|waker| waker.will_wake(cx.waker())) {
-            waiters.push(cx.waker().clone());
-        }
-    }
-
-    pub(crate) fn leave(&mut self, id: ConnId) {
-        if let Some(waiters) = self.waiters(id) {
-            (waiters.reader, waiters.writer) = (None, None);
-        }
-    }
-
-    pub(crate) fn leave_listener(&mut self, id: ListenerId) {
-        self.listeners.remove(&id);
-    }
-
-    /// What one accept has left over may be the next one's.
-    pub(crate) fn call_listener(&mut self, id: ListenerId) {
-        if let Some(waiters) = self.listeners.get_mut(&id) {
-            self.due.append(waiters);
-        }
-    }
-
-    fn hear_all(&mut self, endpoint: &mut Endpoint) {
-        while let Some(event) = endpoint.poll_event() {
-            self.hear(&event);
-        }
-    }
-
-    fn hear(&mut self, event: &Event) {
-        match event {
-            Event::Incoming(id) => self.call_listener(*id),
-            Event::Connection(id, kind) => {
-                let (reads, writes) = concerns(*kind);
-                let Some(waiters) = self.waiters(*id) else { return };
-                let reader = waiters.reader.take_if(|_| reads);
-                let writer = waiters.writer.take_if(|_| writes);
-                self.due.extend(reader.into_iter().chain(writer));
-            }
-        }
-    }
-
-    fn call_all(&mut self) {
-        for waiters in std::mem::take(&mut self.connections) {
-            self.due.extend(waiters.reader.into_iter().chain(waiters.writer));
-        }
-        for waiters in std::mem::take(&mut self.listeners).into_values() {
-            self.due.extend(waiters);
-        }
-    }
-}
-
-/// Whether an event is news to who reads, and to who writes or waits for the handshake.
-fn concerns(kind: EventKind) -> (bool, bool) {
-    match kind {
-        EventKind::Connected | EventKind::Writable => (false, true),
-        EventKind::Readable | EventKind::PeerClosed | EventKind::Urgent => (true, false),
-        EventKind::Closed(_) => (true, true),
-        EventKind::Struggling | EventKind::SoftError { .. } => (false, false),
     }
 }
 
@@ -491,15 +372,6 @@ fn tell_of_end(error: &io::Error) {
 /// TIME-WAIT owes the peer nothing but silence.
 fn is_any_under_way(endpoint: &Endpoint) -> bool {
     endpoint.states().any(|state| !matches!(state, StateName::TimeWait | StateName::Closed))
-}
-
-impl Waiting {
-    /// Keeps the allocation for the next time.
-    fn take_back(&mut self, due: Vec<Waker>) {
-        if self.due.is_empty() {
-            self.due = due;
-        }
-    }
 }
 
 #[cfg(test)]
