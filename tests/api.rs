@@ -27,3 +27,5 @@ mod progress;
 mod refusals;
 #[path = "api/turns.rs"]
 mod turns;
+#[path = "api/wires.rs"]
+mod wires;

@@ -22,12 +22,12 @@ fn choice(senders: &str) -> AgentChoice {
 }
 
 /// Flows from A to B, and what B has got of each, by its port at A.
-struct Flows {
-    net: Net,
+pub(super) struct Flows {
+    pub(super) net: Net,
     listener: ListenerId,
-    clients: Vec<ConnId>,
+    pub(super) clients: Vec<ConnId>,
     servers: Vec<ConnId>,
-    got: BTreeMap<u16, usize>,
+    pub(super) got: BTreeMap<u16, usize>,
     /// Each flow always has more to send.
     is_bulk: bool,
     /// The server whose data nobody reads.
@@ -35,7 +35,7 @@ struct Flows {
 }
 
 impl Flows {
-    fn new(tcp: &TcpConfig) -> Flows {
+    pub(super) fn new(tcp: &TcpConfig) -> Flows {
         let mut net = Net::with_tcp(tcp);
         for end in [End::A, End::B] {
             net.world.path_from(end).bits_per_second = BITS_PER_SECOND;
@@ -60,7 +60,7 @@ impl Flows {
         all
     }
 
-    fn open(&mut self, senders: &str, to: std::net::IpAddr) -> ConnId {
+    pub(super) fn open(&mut self, senders: &str, to: std::net::IpAddr) -> ConnId {
         let options = ConnectOptions { agents: choice(senders), ..ConnectOptions::default() };
         let id = self.net.world.a.connect(self.net.now(), (to, PORT).into(), &options).expect("a route");
         self.clients.push(id);
@@ -68,7 +68,7 @@ impl Flows {
     }
 
     /// Lets time pass, while programs do what they have to.
-    fn run(&mut self, time: Duration) {
+    pub(super) fn run(&mut self, time: Duration) {
         let Flows { net, listener, clients, servers, got, is_bulk, unread } = self;
         let (until, data, mut sink) = (net.now() + time, pattern(8192, 0), [0; 8192]);
         net.world.run(until, |world| {
@@ -112,7 +112,7 @@ impl Flows {
         }
     }
 
-    fn port(&self, id: ConnId) -> u16 {
+    pub(super) fn port(&self, id: ConnId) -> u16 {
         self.info(id).flow.local.port()
     }
 

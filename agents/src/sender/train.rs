@@ -251,7 +251,10 @@ impl Train {
             bytes: is_telling.then_some(sent.bytes),
             lost: self.lost,
         };
-        self.learn(&news, view);
+        // Who had too little to send says nothing of the path to the others.
+        if news.outcome.is_some() || !takes_turns(view) {
+            self.learn(&news, view);
+        }
         self.together.news = Some(news);
         (self.began, self.sent) = (Some(began), next);
         (self.lost, self.is_ambiguous, self.rtt) = (false, false, None);
@@ -299,6 +302,11 @@ impl Train {
         is_open.then_some(if is_short { SHORT_WORTH } else { WORTH })
     }
 
+    /// Nobody waits for the ACK of a train that has left, where none does without turns; and nothing follows.
+    fn has_said_all(&self, view: &SendView<'_>) -> bool {
+        self.pause.way() == Way::Flowing && self.has_asked && view.unsent.bytes < mss_of(view)
+    }
+
     fn next_segments(&self, view: &SendView<'_>) -> u32 {
         let gap_s = self.gap.seconds();
         let fit = if gap_s > 0.0 { (self.span_s / gap_s) as u32 } else { 1 };
@@ -320,6 +328,11 @@ impl Train {
 
 fn hops_of(view: &SendView<'_>) -> Option<u8> {
     view.path.hops_to_peer.or(view.path.hops_from_peer).map(|(hops, _)| hops)
+}
+
+/// Others are about.
+fn takes_turns(view: &SendView<'_>) -> bool {
+    matches!(view.turn, Turn::Waiting | Turn::Holding)
 }
 
 impl SenderAgent for Train {
@@ -354,10 +367,11 @@ impl SenderAgent for Train {
                 self.together.is_newer |= view.turn != Turn::Free;
             }
         }
-        let began = *self.began.get_or_insert(view.snd_nxt - bytes);
+        self.began.get_or_insert(view.snd_nxt - bytes);
         self.sent.segments = self.sent.segments.saturating_add(sent.carried.segments);
         self.sent.bytes = self.sent.bytes.saturating_add(sent.carried.bytes);
-        self.has_asked = self.left(view.snd_nxt, self.end_after(view.snd_nxt - 1, began, view), view) == 0;
+        let train = self.next_train(view);
+        self.has_asked = self.left(view.snd_nxt, self.end_after(view.snd_nxt - 1, train, view), view) == 0;
     }
 
     fn on_acked(&mut self, acked: &Acked, view: &SendView<'_>) {
@@ -410,8 +424,7 @@ impl SenderAgent for Train {
         let has_left = view.asking != Asking::Never
             && view.snd_una != view.snd_nxt
             && self.began.is_some_and(|began| {
-                let takes_turns = matches!(view.turn, Turn::Waiting | Turn::Holding);
-                let ahead = if takes_turns && self.is_full() { 0 } else { self.ahead() };
+                let ahead = if takes_turns(view) && self.is_full() { 0 } else { self.ahead() };
                 self.end_of(began, view) + ahead.saturating_mul(view.mss).min(MOST_AHEAD) <= view.snd_nxt
             });
         let new = if has_left { last + UNTIL_ACKED } else { next };
@@ -431,6 +444,7 @@ impl SenderAgent for Train {
             || view.asking == Asking::Never
             || self.is_probing
             || is_little
+            || self.has_said_all(view)
             || self.gap.share().is_some();
         (!waits_for_nobody).then(|| self.wanted(view))
     }
@@ -440,7 +454,8 @@ impl SenderAgent for Train {
     }
 
     fn note(&self, first: Seq, view: &SendView<'_>, _: &Allowance, note: &mut DataNote) {
-        let end = self.end_after(first, self.began.unwrap_or(first), view);
+        let train = if self.began.is_some() { self.next_train(view) } else { first };
+        let end = self.end_after(first, train, view);
         let own = if first < view.snd_nxt {
             view.mss
         } else {

@@ -195,12 +195,16 @@ impl Gap {
         self.least_s = least.map(|least| least.as_secs_f64());
     }
 
+    pub(super) fn competes(&self) -> bool {
+        self.crowd.is_some()
+    }
+
     /// A path of another length is another path: the gap holds until something is known of it. Routing says the same
     /// once more whenever somebody connects to the same peer.
     pub(super) fn hear_change(&mut self, hops: Option<u8>) -> bool {
         let is_another = hops.is_some() && self.hops.is_some() && hops != self.hops;
         if is_another {
-            *self = Gap { seconds: self.seconds, hops, ..Gap::new(self.crowd.is_some()) };
+            *self = Gap { seconds: self.seconds, hops, ..Gap::new(self.competes()) };
         }
         is_another
     }

@@ -7,9 +7,9 @@ use std::mem;
 use hopwise_core::agent::{Common, SendView, Turn};
 use hopwise_core::{Instant, Seq};
 
-use super::Train;
 use super::gap::{Gap, Outcome};
 use super::pause::{Pause, Way};
+use super::{Train, takes_turns};
 
 /// What a train that arrived says of its path.
 #[derive(Clone, Copy, Debug)]
@@ -33,18 +33,32 @@ struct Found {
 
 #[derive(Debug)]
 struct Known {
+    /// What it was found out by: flows with other parameters find out something else.
+    parameters: Parameters,
     path: Found,
-    /// The flow that told it, by its name.
-    told_by: Seq,
+    /// The flow that told it, by its name; nobody where that flow has found out something else since.
+    told_by: Option<Seq>,
     /// Trains that have left and that the next one does not wait for: whose each is, and where it ends.
     under_way: VecDeque<(Seq, Seq)>,
 }
 
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Parameters {
+    span_s: f64,
+    most: u32,
+    competes: bool,
+}
+
 impl Known {
     /// What is there, or what this flow has found out where it is the first one.
-    fn of(common: &mut Common, name: Seq, found: impl FnOnce() -> Found) -> &mut Known {
+    fn of<'a>(common: &'a mut Common, name: Seq, train: &Train) -> &'a mut Known {
         if !common.as_ref().is_some_and(|known| known.is::<Known>()) {
-            *common = Some(Box::new(Known { path: found(), told_by: name, under_way: VecDeque::new() }));
+            *common = Some(Box::new(Known {
+                parameters: train.parameters(),
+                path: train.found(),
+                told_by: Some(name),
+                under_way: VecDeque::new(),
+            }));
         }
         common.as_mut().and_then(|known| known.downcast_mut()).expect("it was put there")
     }
@@ -80,6 +94,8 @@ pub(super) struct Member {
     under_way: usize,
     /// Where the last one of its own that is counted there ends.
     left: Option<Seq>,
+    /// Where the train begins that it has the turn for.
+    train: Option<Seq>,
     /// Of the last train that arrived, until the others know it.
     pub(super) news: Option<News>,
     /// What it knows of the path is newer than what the others do.
@@ -91,31 +107,46 @@ impl Train {
     pub(super) fn share_with_all(&mut self, common: &mut Common, view: &SendView<'_>) -> bool {
         let name = *self.together.name.get_or_insert(view.snd_una);
         let (news, is_newer) = (self.together.news.take(), mem::take(&mut self.together.is_newer));
-        let known = Known::of(common, name, || self.found());
+        let known = Known::of(common, name, self);
         let is_less = known.arrive(name, view.snd_una, news.is_some());
         self.together.under_way = known.under_way();
         if view.turn == Turn::Free {
             // What ends out of turn, after a timeout for instance, says little of the path.
+            known.told_by.take_if(|teller| *teller == name && news.is_some());
             return is_less;
         }
         self.last_sent = self.last_sent.max(known.path.last_sent);
+        if known.parameters == self.parameters() {
+            self.tell(known, name, news.filter(|news| news.outcome.is_some()), is_newer, view);
+        }
+        known.path.last_sent = self.last_sent;
+        self.count_what_left(known, name, view);
+        if view.turn != Turn::Holding || !self.is_held_up() || self.together.train.is_none() {
+            self.together.train = Some(self.next_train(view));
+        }
+        is_less
+    }
+
+    fn tell(
+        &mut self,
+        known: &mut Known,
+        name: Seq,
+        news: Option<News>,
+        is_newer: bool,
+        view: &SendView<'_>,
+    ) {
         // Whom nobody has asked has told nobody, and knows best.
         let is_newer = is_newer || view.turn == Turn::Alone;
-        if known.told_by != name && !is_newer {
+        if known.told_by != Some(name) && !is_newer {
             self.take_over(&known.path, news.as_ref(), view);
         }
         if news.is_some() || is_newer {
-            (known.told_by, known.path) = (name, self.found());
+            (known.told_by, known.path) = (Some(name), self.found());
         }
-        known.path.last_sent = self.last_sent;
-        for end in self.left_behind(view) {
-            if self.together.left < Some(end) {
-                self.together.left = Some(end);
-                known.leave(name, end);
-            }
-        }
-        self.together.under_way = known.under_way();
-        is_less
+    }
+
+    fn parameters(&self) -> Parameters {
+        Parameters { span_s: self.span_s, most: self.most, competes: self.gap.competes() }
     }
 
     fn found(&self) -> Found {
@@ -125,39 +156,51 @@ impl Train {
     /// Others know more. A train that is under way stays as long as it is.
     fn take_over(&mut self, path: &Found, news: Option<&News>, view: &SendView<'_>) {
         (self.gap, self.pause) = (path.gap, path.pause);
-        if view.snd_una == view.snd_nxt {
-            self.segments = path.segments;
+        if news.is_some() || view.snd_una == view.snd_nxt {
+            // The other's peer may have had a larger window.
+            self.segments = path.segments.min(self.beside_the_path(view));
         }
         if let Some(news) = news {
             self.learn(news, view);
         }
     }
 
-    /// Where its trains end that have left as a whole, and that the next one does not wait for.
-    fn left_behind(&self, view: &SendView<'_>) -> impl Iterator<Item = Seq> + use<> {
-        let flowing = self.began.filter(|_| self.pause.way() == Way::Flowing);
-        let (una, nxt) = (view.snd_una, view.snd_nxt);
-        let ends = flowing.map(|began| {
-            let train = self.end_of(began, view).bytes_since(began).max(1);
-            (1..=nxt.bytes_since(began) / train).map(move |nth| began + nth * train)
-        });
-        ends.into_iter().flatten().filter(move |end| una < *end)
-    }
-
-    /// Where the train begins that a turn is wanted for. One that is waited for is under way until its ACK is in, and
-    /// where as much is under way as may be, so is the last one that left.
-    pub(super) fn wanted(&self, view: &SendView<'_>) -> Seq {
-        let Some(began) = self.began else { return view.snd_nxt };
-        let train = self.end_of(began, view).bytes_since(began).max(1);
-        let over = view.snd_nxt.bytes_since(began);
-        if self.pause.way() == Way::Waiting || over < train {
-            return began;
+    /// Its trains that have left as a whole, and that the next one does not wait for.
+    fn count_what_left(&mut self, known: &mut Known, name: Seq, view: &SendView<'_>) {
+        if self.pause.way() == Way::Flowing && self.began.is_some() {
+            let mut end = self.end_of(self.next_train(view), view);
+            while end <= view.snd_nxt && view.snd_una < end {
+                known.leave(name, end);
+                self.together.left = Some(end);
+                end = self.end_of(end, view);
+            }
         }
-        began + (over / train - u32::from(self.is_full())) * train
+        self.together.under_way = known.under_way();
     }
 
-    /// The trains of all that are under way are as many as they may be of a flow alone.
+    /// Where the train begins that is being sent, or is the next one. With a pause it is under way until its ACK is in;
+    /// without one, behind those that have left.
+    pub(super) fn next_train(&self, view: &SendView<'_>) -> Seq {
+        let Some(began) = self.began else { return view.snd_nxt };
+        let left = self.together.left.filter(|_| takes_turns(view) && self.pause.way() == Way::Flowing);
+        // What left long ago says nothing, and would be ahead of all in the end.
+        let left = left.filter(|left| view.snd_una < *left && *left <= view.snd_nxt);
+        left.map_or(began, |left| left.max(began))
+    }
+
+    /// Where the train begins that a turn is wanted for. Who has sent it keeps the turn while as many are under way as
+    /// may be.
+    pub(super) fn wanted(&self, view: &SendView<'_>) -> Seq {
+        let held = self.together.train.filter(|_| view.turn == Turn::Holding);
+        held.unwrap_or_else(|| self.next_train(view))
+    }
+
+    fn is_held_up(&self) -> bool {
+        self.pause.way() == Way::Flowing && self.is_full()
+    }
+
+    /// The trains of all that are under way are as many as they may be of a flow alone, the last one counted whole.
     pub(super) fn is_full(&self) -> bool {
-        self.together.under_way > (self.ahead() / self.segments.max(1)) as usize
+        self.together.under_way > self.ahead().div_ceil(self.segments.max(1)) as usize
     }
 }

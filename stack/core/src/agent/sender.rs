@@ -27,8 +27,9 @@ pub trait SenderAgent: Debug + Send {
     /// Pure; of the owner alone. The train that only one of the flows to a peer shall have under way, named by where it
     /// begins. Another name is another train, which others come before; without one the flow waits for nobody.
     fn turn(&self, now: Instant, view: &SendView<'_>) -> Option<Seq>;
-    /// Of the owner alone, before it is asked for its train, wherever there is an ensemble: it takes over what others
-    /// have found out, and adds what it has since. Whether the holder is to look at it again.
+    /// Of the owner alone, after whatever happens to its flow while there is an ensemble; of who holds the turn alone
+    /// only once somebody else wants it. It takes over what others have found out, and adds what it has since. Whether
+    /// the holder is to look at it again.
     fn share(&mut self, common: &mut Common, view: &SendView<'_>) -> bool;
     /// What the segment that begins at `first` tells the peer; `allowed` is what the whole list left.
     fn note(&self, first: Seq, view: &SendView<'_>, allowed: &Allowance, note: &mut DataNote);

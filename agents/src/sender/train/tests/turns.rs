@@ -205,8 +205,8 @@ fn two_trains_of_all_are_under_way_at_the_most() {
     together.leave(0);
     let began = together.flows[1].wanted_turn();
     together.leave(1);
-    assert_eq!(together.flows[1].wanted_turn(), began, "the one before it is still under way");
     together.flows[1].turn = Turn::Holding;
+    assert_eq!(together.flows[1].wanted_turn(), began, "the one before it is still under way");
     assert!(!may_go_on(&mut together.flows[1]));
     assert!(together.arrive(0, RTT * 2), "the holder is to look again");
     let flow = &mut together.flows[1];
@@ -237,4 +237,60 @@ fn on_a_wire_the_next_train_waits_for_no_ack() {
     together.leave(0);
     assert_ne!(together.flows[0].wanted_turn(), began, "{} us", gap_us(&together.flows[0]));
     assert!(together.flows[0].flight.segments > 0);
+}
+
+/// It has nothing that others would have to wait for.
+#[test]
+fn on_a_wire_who_has_said_all_has_no_turn() {
+    let mut together = Together::new(2);
+    for nth in 0..20 {
+        together.train(nth % 2, RTT);
+    }
+    let most = segments(&together.flows[0]);
+    let flow = &mut together.flows[0];
+    flow.turn = Turn::Holding;
+    flow.share(&mut together.common);
+    flow.unsent_bytes = u64::from(6 * MSS);
+    assert!(most > 6 && flow.wanted_turn().is_some());
+    for _ in 0..6 {
+        flow.now = flow.now.max(flow.allowed().new_from);
+        flow.unsent_bytes -= u64::from(MSS);
+        flow.send(1);
+        flow.share(&mut together.common);
+    }
+    assert_eq!((flow.unsent_bytes, flow.wanted_turn()), (0, None));
+}
+
+/// What flows with other parameters find out is another rule's.
+#[test]
+fn flows_with_other_parameters_keep_to_their_own() {
+    for other in ["train:most=8", "train:span=200ms", "train:compete=off"] {
+        let mut together = Together::new(2);
+        let mut alone = Together::new(1);
+        let unlike = &mut together.flows[1];
+        *unlike = Bench::new(other).with_rtt(RTT);
+        unlike.unsent_bytes = 1_000_000;
+        for nth in 0..30 {
+            together.train(usize::from(nth % 4 == 3), RTT * 3);
+            if nth % 4 != 3 {
+                alone.train(0, RTT * 3);
+            }
+        }
+        let [flow, alike] = [&together, &alone].map(|all| (segments(&all.flows[0]), gap_us(&all.flows[0])));
+        assert_eq!(flow, alike, "beside {other}");
+    }
+}
+
+/// A train that ended with the data says little of what the path carries.
+#[test]
+fn a_short_train_ends_nobodys_trial() {
+    let mut together = Together::flowing();
+    let flow = &mut together.flows[0];
+    flow.turn = Turn::Holding;
+    flow.unsent_bytes = 0;
+    flow.send(1);
+    together.arrive(0, RTT);
+    let flow = &mut together.flows[1];
+    flow.share(&mut together.common);
+    assert!(flow.allowed_segments() > segments(flow));
 }

@@ -39,7 +39,7 @@ impl Connection {
         self.may_use_turn().then(|| self.senders.turn(now, &self.send_view())).flatten()
     }
 
-    /// Whether it told the others anything.
+    /// Whether the holder is to look at what the others know.
     pub(crate) fn share(&mut self, common: &mut Common) -> bool {
         self.senders.share(common, &send_view(&self.snd, &self.path, &self.board, &self.recovery))
     }
