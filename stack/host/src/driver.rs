@@ -21,9 +21,6 @@ use crate::poller::{Interest, Poller};
 /// many answers that belong to no connection.
 const MOST_AT_ONCE: usize = 64;
 
-/// And bytes: programs read what is still warm.
-const MOST_BYTES_AT_ONCE: usize = 1 << 20;
-
 /// Drives one machine. It does not know what the machine is, and allocates nothing per packet.
 pub struct Driver<M: Machine> {
     machine: M,
@@ -214,17 +211,10 @@ impl<M: Machine> Driver<M> {
             // The machine has room for what one read leads to.
             self.pump(now);
         }
-        let mut bytes = 0;
         for _ in 0..MOST_AT_ONCE {
-            if bytes >= MOST_BYTES_AT_ONCE {
-                break;
-            }
             let now = self.clock.now();
             match self.ports[index].link.receive(now, &mut self.buffer) {
-                Received::Packet(arrived) => {
-                    bytes += arrived.bytes;
-                    self.deliver(now, index, &arrived);
-                }
+                Received::Packet(arrived) => self.deliver(now, index, &arrived),
                 Received::Dropped => {}
                 Received::Nothing => {
                     self.hear(now, index);

@@ -103,13 +103,9 @@ fn sent(answers: Answers, waiting: usize) -> Vec<Vec<Vec<u8>>> {
 }
 
 fn sent_over(links: usize, answers: Answers, waiting: usize) -> Vec<Vec<Vec<u8>>> {
-    sent_of(1, links, answers, waiting)
-}
-
-fn sent_of(bytes_each: usize, links: usize, answers: Answers, waiting: usize) -> Vec<Vec<Vec<u8>>> {
     let sent = Arc::new(Mutex::new(Vec::new()));
     let link = |_| {
-        let packets = vec![vec![7; bytes_each]; waiting].into();
+        let packets = vec![vec![7]; waiting].into();
         Box::new(Waiting { packets, sent: Arc::clone(&sent), ..Waiting::default() }) as Box<dyn Link>
     };
     let driver = Driver::new(Counting::default(), (0..links).map(link).collect(), Vec::new());
@@ -207,12 +203,4 @@ fn syns_whose_answers_find_no_room_are_counted() {
         assert!(drops(&driver) > 0, "what waits is bounded");
         assert_eq!(sent.lock().len() as u64 + drops(&driver), SYNS as u64);
     }
-}
-
-#[test]
-fn what_is_large_is_read_fewer_at_a_time() {
-    const LARGE: usize = 1 << 15;
-    let at_once = MOST_BYTES_AT_ONCE / LARGE;
-    let turns = sent_of(LARGE, 1, Answers::EachTurn, at_once + 1);
-    assert_eq!(turns, [[[at_once as u8]], [[1]]]);
 }
