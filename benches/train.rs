@@ -1,6 +1,6 @@
 //! What `train` carries beside the published agents, and whether that is what it is meant to: the goals under ns-2's
-//! MAC rules and under the standard's, beside flows of other kinds, what it is worth to take turns, and the scenes of
-//! `configs/train`.
+//! MAC rules and under the standard's, what never pausing would bring, beside flows of other kinds, what it is worth to
+//! take turns, and the scenes of `configs/train`.
 //! `scripts/bench train` runs it.
 //!
 //! Every figure is the mean of five seeds in the arms of `configs/train.yaml`, in virtual time. Each run is kept in
@@ -28,10 +28,11 @@ mod turns;
 use groups::Group;
 use row::Row;
 
-const GROUPS: [Group<Row>; 8] = [
+const GROUPS: [Group<Row>; 9] = [
     ("goals", || counted("goals", goals::under_ns2())),
     ("standard", || counted("standard", goals::under_standard())),
     ("bound", || counted("bound", goals::beside_datagrams())),
+    ("pauses", goals::beside_no_pauses),
     ("beside", || counted("beside", beside::newreno())),
     ("beside-others", || counted("beside-others", beside::others())),
     ("turns", turns::rows),

@@ -137,19 +137,46 @@ pub(crate) fn beside_datagrams() -> Vec<Row> {
             };
             let mut cells: Vec<_> = intervals.iter().map(paced).collect();
             cells.push(Cell { sets: sets(&[]), arms: &["train"] });
-            let carried: Vec<f64> = measure::all(&cells).iter().map(|means| means[0].kbps).collect();
-            let (ours, datagrams) = carried.split_last().expect("a cell of our own");
-            let row = Row {
-                name: format!("ns2 {profile} {hops} hops, of the best gap"),
-                unit: "kbit/s",
-                ours: *ours,
-                peer: "datagrams",
-                theirs: datagrams.iter().copied().fold(0.0, f64::max),
-                goal: Some(if hops <= 3 { 0.97 } else { 0.83 }),
-                jain: None,
-            };
-            rows.push(row.told());
+            let goal = Some(if hops <= 3 { 0.97 } else { 0.83 });
+            rows.push(of_the_best(&format!("ns2 {profile} {hops} hops, of the best gap"), &cells, goal));
         }
     }
     rows
+}
+
+/// What datagrams carry that never pause: at the best of these intervals, in microseconds, while a small one comes
+/// back as often as TCP has to acknowledge. Above 1 the pause pays.
+pub(crate) fn beside_no_pauses() -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (rules, profile, intervals) in [
+        ("standard", "dsss-2mbps", [17_500, 18_700, 19_800, 21_000, 22_200, 23_300, 24_500]),
+        ("standard", "dsss-11mbps", [7_400, 7_900, 8_300, 8_800, 9_200, 9_700, 10_200]),
+        ("standard", "ofdm-6mbps", [5_900, 6_200, 6_600, 7_000, 7_400, 7_800, 8_200]),
+        ("ns2", "dsss-2mbps", [23_900, 24_500, 25_700, 27_400, 29_200, 32_000, 35_000]),
+    ] {
+        for hops in [8, 12, 15] {
+            let chain = Chain { rules, profile, flows: 1, hops, more: None };
+            let paced = |every: &u32| {
+                let mut sets = chain.sets();
+                sets.push(format!(
+                    "traffic=[{{ from: first, to: last, kind: cbr, segment_bytes: 1000, every: {every}us }}, \
+                     {{ from: last, to: first, kind: cbr, segment_bytes: 12, every: 485ms, background: true }}]"
+                ));
+                Cell { sets, arms: &["train"] }
+            };
+            let mut cells: Vec<_> = intervals.iter().map(paced).collect();
+            cells.push(Cell { sets: chain.sets(), arms: &["train"] });
+            rows.push(of_the_best(&format!("{}, of no pauses", chain.name()), &cells, None));
+        }
+    }
+    rows
+}
+
+/// The last of these cells is our own, the others are of datagrams.
+fn of_the_best(name: &str, cells: &[Cell], goal: Option<f64>) -> Row {
+    let carried: Vec<f64> = measure::all(cells).iter().map(|means| means[0].kbps).collect();
+    let (ours, datagrams) = carried.split_last().expect("a cell of our own");
+    let theirs = datagrams.iter().copied().fold(0.0, f64::max);
+    let name = name.to_owned();
+    Row { name, unit: "kbit/s", ours: *ours, peer: "datagrams", theirs, goal, jain: None }.told()
 }
