@@ -9,10 +9,10 @@
 //! The gap begins at 0.6 of what the handshake took, with four segments, or as the first round trip, and each train
 //! is a quarter quicker until more than 4.4 segments queue or something is lost. Then it follows the round trip of
 //! each train's last segment: above the least of all (no more than 2.5 handshakes) by q = (2.2 gap/least)² segments,
-//! 0.5 to 6, it stays, and 0.3 of the difference is made good, shared out over the train, at most 15 % up, and down at
-//! most 2 % and 1 % for each segment that q is above 0.5; a loss beside a long round trip adds 3 %. All flows of a
-//! path see one queue and so come to one gap. What is lost goes again within its train, at the gap; after a timeout
-//! one segment goes and asks, and its ACK tells the rest.
+//! 0.5 or an 80th of the train to 6, it stays, and 0.3 of the difference is made good, shared out over the train, at
+//! most 15 % up, and down at most 2 % and 1 % for each segment that q is above 0.5; a loss beside a long round trip
+//! adds 3 %. All flows of a path see one queue and so come to one gap. What is lost goes again within its train, at
+//! the gap; after a timeout one segment goes and asks, and its ACK tells the rest.
 //! Where most trains find no empty path (frames are lost, others send) and there are more than three hops, trains are
 //! sent for a while without waiting, two in flight and 24 segments of queue let be; that is kept as long as it brings 2
 //! % more and hardly a train loses anything. Up to three hops it is tried, with 4 segments, where the least round trip

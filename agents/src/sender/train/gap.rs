@@ -20,6 +20,9 @@ const LOSS_SLOWS: f64 = 1.1;
 /// What queues at the end of a train may be (2.2 gap/base)² segments, within bounds.
 const QUEUE_FACTOR: f64 = 2.2;
 const LEAST_QUEUE: f64 = 0.5;
+/// What queues is what the gap is too short, times the train's segments: so much too short it may always be. With less,
+/// a long train of short gaps would take what its round trip varies for a queue.
+const TOO_SHORT: f64 = 1.0 / 80.0;
 const MOST_QUEUE: f64 = 6.0;
 /// How much of the difference is made good at once.
 const GAIN: f64 = 0.3;
@@ -309,7 +312,8 @@ impl Gap {
         let ratio = QUEUE_FACTOR * gap_s / self.base_s;
         let (may_queue, most_down) = match self.way {
             Way::Waiting => {
-                let queue = (ratio * ratio).clamp(LEAST_QUEUE, MOST_QUEUE);
+                let least = LEAST_QUEUE.max(TOO_SHORT * train.segments);
+                let queue = (ratio * ratio).max(least).min(MOST_QUEUE);
                 (queue, MOST_DOWN + DOWN_BY_QUEUE * (queue - LEAST_QUEUE))
             }
             Way::Flowing if self.is_short() => (SHORT_QUEUE, FLOWING_DOWN),

@@ -105,6 +105,18 @@ fn the_least_round_trip_is_no_longer_than_two_and_a_half_handshakes() {
     assert_eq!(gap.base_s(), 0.05);
 }
 
+/// Seven tenths of a segment: over a short train that is much, over a long one hardly more than round trips vary.
+#[test]
+fn a_long_train_may_leave_more_of_a_queue() {
+    for (segments, is_slower) in [(20.0, true), (40.0, true), (64.0, false)] {
+        let mut gap = steady(28.0, 5);
+        let before = gap.seconds;
+        assert!((0.006..0.0075).contains(&before), "{gap:?}");
+        gap.on_train(&train(28.0 + 700.0 * before, segments));
+        assert_eq!(gap.seconds > before, is_slower, "{segments} segments: {gap:?}");
+    }
+}
+
 /// With two hundred milliseconds between segments on a path of sixty, one flow more or less is no danger.
 #[test]
 fn a_gap_far_above_its_place_comes_down_quicker() {
