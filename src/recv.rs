@@ -193,11 +193,16 @@ async fn all_flows(
     coming: &mut mpsc::Receiver<(u32, Stream)>,
     output: Option<PathBuf>,
 ) -> Vec<FlowSeen> {
-    let mut flows = JoinSet::new();
+    let mut streams = Vec::new();
     for _ in 0..plan.flows {
-        let Ok(Some((nth, stream))) = timeout(FLOWS_WITHIN, coming.recv()).await else { break };
+        let Ok(Some(flow)) = timeout(FLOWS_WITHIN, coming.recv()).await else { break };
+        streams.push(flow);
+    }
+    // The other end begins as well once all of them stand.
+    let (mut flows, began) = (JoinSet::new(), Instant::now());
+    for (nth, stream) in streams {
         let copy = output.clone().filter(|_| nth == 0);
-        flows.spawn(one_flow(stream, nth, plan.work, plan.reverse, copy));
+        flows.spawn(one_flow((nth, stream), plan.work, plan.reverse, copy, began));
     }
     let mut seen: Vec<FlowSeen> = flows.join_all().await;
     seen.sort_by_key(|seen| seen.flow);
@@ -205,11 +210,11 @@ async fn all_flows(
 }
 
 async fn one_flow(
-    mut stream: Stream,
-    nth: u32,
+    (nth, mut stream): (u32, Stream),
     work: Work,
     reverse: bool,
     copy: Option<PathBuf>,
+    began: Instant,
 ) -> FlowSeen {
     let moved = AtomicU64::new(0);
     let seen = match work {
@@ -219,7 +224,7 @@ async fn one_flow(
         work if reverse => flow::send(&mut stream, Source::of(work), &moved).await,
         work => {
             let is_file = matches!(work, Work::File { .. });
-            flow::receive(&mut stream, Instant::now(), (is_file, copy.as_deref()), &moved).await
+            flow::receive(&mut stream, began, (is_file, copy.as_deref()), &moved).await
         }
     };
     FlowSeen { flow: nth, ..seen }

@@ -144,14 +144,14 @@ impl Arguments {
         let mut streams = Vec::new();
         for nth in 0..plan.flows {
             let stream = self.connect(carrier, Opening::Flow { id: plan.id, flow: nth }).await?;
-            streams.push((nth, stream, Instant::now()));
+            streams.push((nth, stream));
         }
         // All of them stand: what they come to together is of one time.
-        let (mut flows, enough) = (JoinSet::new(), self.enough());
-        for (nth, stream, opened) in streams {
+        let (mut flows, enough, began) = (JoinSet::new(), self.enough(), Instant::now());
+        for (nth, stream) in streams {
             let (plan, file, moved) = (plan.clone(), self.file.clone(), Arc::clone(&moved));
             flows.spawn(async move {
-                let (seen, took) = one_flow(stream, (&plan, file, enough), opened, &moved).await;
+                let (seen, took) = one_flow(stream, (&plan, file, enough), began, &moved).await;
                 (FlowSeen { flow: nth, ..seen }, took)
             });
         }
@@ -261,7 +261,7 @@ fn elapsed_ms(began: Instant) -> u64 {
 async fn one_flow(
     mut stream: Stream,
     (plan, file, enough): (&Plan, Option<PathBuf>, Enough),
-    opened: Instant,
+    began: Instant,
     moved: &AtomicU64,
 ) -> (FlowSeen, Vec<u32>) {
     let mut took = Vec::new();
@@ -270,7 +270,7 @@ async fn one_flow(
             took.reserve_exact(MOST_TIMES / usize::try_from(plan.flows).unwrap_or(1).max(1));
             flow::ask(&mut stream, (request_bytes, response_bytes), enough, moved, &mut took).await
         }
-        _ if plan.reverse => flow::receive(&mut stream, opened, (false, None), moved).await,
+        _ if plan.reverse => flow::receive(&mut stream, began, (false, None), moved).await,
         (_, Some(path)) => flow::send(&mut stream, Source::File(path), moved).await,
         (work, None) => flow::send(&mut stream, Source::of(work), moved).await,
     };

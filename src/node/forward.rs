@@ -163,7 +163,7 @@ async fn serve<I: Incoming, F: Future<Output = ()> + Send + 'static>(
 }
 
 async fn outward(context: Context, to: HostPort, client: TcpStream, seat: Seat) {
-    if let Some(mesh) = context.connected(connect_mesh(&context, &to).await, &to) {
+    if let Some(mesh) = context.connected(connect_mesh(&context, &to), &to).await {
         prepare(&client, &mesh);
         bound_send_buffer(&client);
         carry(client, mesh, &context, Sits::Local, &seat).await;
@@ -171,7 +171,7 @@ async fn outward(context: Context, to: HostPort, client: TcpStream, seat: Seat) 
 }
 
 async fn inward(context: Context, to: HostPort, mesh: MeshStream, seat: Seat) {
-    match context.connected(connect_local(&context, &to).await, &to) {
+    match context.connected(connect_local(&context, &to), &to).await {
         Some(local) => {
             prepare(&local, &mesh);
             carry(local, mesh, &context, Sits::Mesh, &seat).await;
@@ -182,9 +182,13 @@ async fn inward(context: Context, to: HostPort, mesh: MeshStream, seat: Seat) {
 
 impl Context {
     /// What came of connecting a client that was accepted.
-    fn connected<S>(&self, outcome: io::Result<S>, to: &HostPort) -> Option<S> {
+    async fn connected<S>(
+        &self,
+        connecting: impl Future<Output = io::Result<S>>,
+        to: &HostPort,
+    ) -> Option<S> {
         self.counts.accepted.fetch_add(1, Ordering::Relaxed);
-        let told = outcome.inspect_err(|error| {
+        let told = connecting.await.inspect_err(|error| {
             self.counts.not_connected.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(%error, host = to.host, port = to.port, "forward");
         });

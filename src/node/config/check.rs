@@ -19,7 +19,7 @@ const SMALLEST_MTU: u16 = 576;
 const SMALLEST_MTU_V6: u16 = 1280;
 /// Linux' limit for a TUN.
 const MOST_QUEUES: u16 = 256;
-/// Each takes two descriptors at the most, and there is no more of these than ports.
+/// Each takes a descriptor and a port, and there are no more ports.
 const MOST_CONNECTIONS: usize = 65_536;
 
 pub(super) fn all(document: &Document, config: &NodeConfig) -> Checked {

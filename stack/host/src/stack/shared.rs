@@ -119,7 +119,7 @@ impl Shared {
         let Inner { driver, waiting, unheard, .. } = &mut *inner;
         let done = driver.act(|now, endpoint| write(now, endpoint, waiting));
         if let Poll::Ready(Ok(bytes)) = &done {
-            unheard.written += bytes;
+            unheard.written = unheard.written.saturating_add(*bytes);
         }
         if unheard.written >= unheard.written_most {
             inner.hear_links();
