@@ -174,7 +174,9 @@ fn one_flow_at_a_time_has_a_train_under_way_and_all_carry_as_much() {
     flows.got.clear();
     for _ in 0..100 {
         flows.run(ms(400));
-        assert_eq!(flows.holding_and_waiting(), (1, 3), "{:?}", flows.turns());
+        let (holding, waiting) = flows.holding_and_waiting();
+        // Who has filled its peer's window wants no turn until there is room.
+        assert!(holding == 1 && waiting >= 2, "{:?}", flows.turns());
     }
     assert_eq!(overlaps(&flows.net.sent()), 0);
     let (least, most) = (flows.got.values().min(), flows.got.values().max());

@@ -218,8 +218,7 @@ impl Train {
     /// Whole segments that follow `after` in the train under way: what it has room for, and there is to send.
     fn left(&self, after: Seq, end: Seq, view: &SendView<'_>) -> u32 {
         let mss = view.mss.max(1);
-        let unsent = u32::try_from(view.unsent.bytes).unwrap_or(u32::MAX / 2);
-        let ready = (view.snd_nxt + unsent).min(view.snd_una + view.snd_wnd);
+        let ready = self.ready(view);
         end.bytes_since(after).div_ceil(mss).min(ready.bytes_since(after) / mss)
     }
 
@@ -302,9 +301,17 @@ impl Train {
         is_open.then_some(if is_short { SHORT_WORTH } else { WORTH })
     }
 
-    /// Nobody waits for the ACK of a train that has left, where none does without turns; and nothing follows.
+    /// Nobody waits for the ACK of a train that has left, where none does without turns; and nothing follows, for want of
+    /// data or of window.
     fn has_said_all(&self, view: &SendView<'_>) -> bool {
-        self.pause.way() == Way::Flowing && self.has_asked && view.unsent.bytes < mss_of(view)
+        let ready = self.ready(view).bytes_since(view.snd_nxt);
+        self.pause.way() == Way::Flowing && self.has_asked && u64::from(ready) < mss_of(view)
+    }
+
+    /// Where what may leave ends: there is data, and the peer has room for it.
+    fn ready(&self, view: &SendView<'_>) -> Seq {
+        let unsent = u32::try_from(view.unsent.bytes).unwrap_or(u32::MAX / 2);
+        (view.snd_nxt + unsent).min(view.snd_una + view.snd_wnd)
     }
 
     fn next_segments(&self, view: &SendView<'_>) -> u32 {

@@ -7,9 +7,9 @@ use std::mem;
 use hopwise_core::agent::{Common, SendView, Turn};
 use hopwise_core::{Instant, Seq};
 
+use super::Train;
 use super::gap::{Gap, Outcome};
 use super::pause::{Pause, Way};
-use super::{Train, takes_turns};
 
 /// What a train that arrived says of its path.
 #[derive(Clone, Copy, Debug)]
@@ -116,6 +116,9 @@ impl Train {
             return is_less;
         }
         self.last_sent = self.last_sent.max(known.path.last_sent);
+        if view.turn == Turn::Alone {
+            known.parameters = self.parameters();
+        }
         if known.parameters == self.parameters() {
             self.tell(known, name, news.filter(|news| news.outcome.is_some()), is_newer, view);
         }
@@ -182,7 +185,7 @@ impl Train {
     /// without one, behind those that have left.
     pub(super) fn next_train(&self, view: &SendView<'_>) -> Seq {
         let Some(began) = self.began else { return view.snd_nxt };
-        let left = self.together.left.filter(|_| takes_turns(view) && self.pause.way() == Way::Flowing);
+        let left = self.together.left.filter(|_| view.turn != Turn::Free && self.pause.way() == Way::Flowing);
         // What left long ago says nothing, and would be ahead of all in the end.
         let left = left.filter(|left| view.snd_una < *left && *left <= view.snd_nxt);
         left.map_or(began, |left| left.max(began))

@@ -29,7 +29,8 @@ pub(super) struct Ensembles {
     deadlines: TimerHeap,
 }
 
-/// It lasts as long as somebody wants a turn.
+/// It lasts as long as somebody wants a turn; who has it alone is asked once somebody else does, or when it may not
+/// send.
 struct Ensemble {
     holder: u32,
     /// What the turn is for.
@@ -109,11 +110,12 @@ impl Endpoint {
 
     fn ask_for_turn(&mut self, now: Instant, slot: u32, train: Seq) {
         let Some(between) = self.between(slot) else { return };
-        self.ask_who_is_alone(now, between);
+        let common = self.ask_who_is_alone(now, between);
         let turn = match self.ensembles.all.entry(between) {
             Vacant(place) => {
-                let common = Common::default();
                 place.insert(Ensemble { holder: slot, train, waiting: VecDeque::new(), common });
+                // It comes later than whoever told this.
+                self.set_turn(slot, Turn::Waiting);
                 self.share(slot);
                 Turn::Alone
             }
@@ -126,15 +128,16 @@ impl Endpoint {
         self.tell_holder(now, between);
     }
 
-    /// Which train a holder whom nobody has asked yet has come to, or that it needs no turn.
-    fn ask_who_is_alone(&mut self, now: Instant, between: Between) {
-        let Some(ensemble) = self.ensembles.all.get(&between).filter(|all| all.waiting.is_empty()) else {
-            return;
-        };
+    /// Which train a holder whom nobody has asked yet has come to; or that it needs no turn, and what it knows.
+    fn ask_who_is_alone(&mut self, now: Instant, between: Between) -> Common {
+        let ensemble = self.ensembles.all.get(&between).filter(|all| all.waiting.is_empty())?;
         let holder = ensemble.holder;
         self.share(holder);
         let wanted = self.table.get(holder).and_then(|entry| entry.conn.wanted_turn(now));
+        let left = self.ensembles.all.get_mut(&between).filter(|_| wanted.is_none());
+        let common = left.and_then(|ensemble| ensemble.common.take());
         self.settle_turn(now, holder, Turn::Alone, wanted);
+        common
     }
 
     /// It goes through all who wait: few flows of a host to one peer do, and hardly one gives up.
