@@ -23,13 +23,13 @@
 //! trains are on the way. A loss there leaves room for 0.7 of the segments that were queued, a tenth of one more with
 //! each train, and brings no pause back.
 //! With `turns`, the flows of a host to one peer send their trains in turn and know their path together (RFC 9040):
-//! gap, train and pause are those of one flow that sent them all, and who comes later begins with them. The next one's
-//! train leaves when the ACK of this one's is in; where the pause is left out, a gap after this one's last segment,
-//! while no more trains of all are under way than may be of a flow alone, the last one counted whole. Flows with other
-//! parameters take turns with them and know their own path. Who has no more than four segments, those of this train
-//! that have left and those unsent, who can send no more where the pause is left out, who takes a share by force, probes
-//! after a timeout, or has a peer that cannot be asked waits for nobody, and nobody waits for it; what its trains come
-//! to it keeps to itself.
+//! gap, train and pause are those of one flow that sent them all, and who comes later begins with them. The next
+//! one's train leaves when the ACK of this one's is in; where the pause is left out, a gap after this one's last
+//! segment, while no more trains of all are under way than may be of a flow alone, the last one counted whole. Flows
+//! with other parameters take turns with them and know their own path. Who has no more than four segments, those of
+//! this train that have left and those unsent, who can send no more where the pause is left out, who takes a share by
+//! force, probes after a timeout, or has a peer that cannot be asked waits for nobody, and nobody waits for it; what
+//! its trains come to it keeps to itself.
 //! With `compete`, five trains in a row that meet more than 16 segments of others in the queue tell of flows that
 //! fill it: until less than 8 are left it does not wait, and keeps 0.8 times as many in flight as they have there. A
 //! segment counts as the least round trip, from five hops on as four hops' part of it.
