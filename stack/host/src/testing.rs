@@ -1,6 +1,7 @@
-//! A link in memory for unit tests: what is sent comes back.
+//! Links in memory for unit tests.
 
 use std::collections::VecDeque;
+use std::fmt::Debug;
 use std::os::fd::BorrowedFd;
 
 use hopwise_core::endpoint::Neighbours;
@@ -9,23 +10,27 @@ use hopwise_core::{Instant, LinkEvent, Transmit};
 use crate::counters::{LinkCounters, Tally};
 use crate::link::{Arrived, Link, Received, Sent};
 
-#[derive(Debug)]
-pub(crate) struct Loop {
-    /// Packets that it takes before it is full.
-    pub(crate) room: usize,
-    pub(crate) packets: VecDeque<Vec<u8>>,
-    pub(crate) tally: Tally,
+/// What is at the far end of a link in memory.
+pub(crate) trait Far: Debug + Send {
+    fn says(&mut self) -> Option<Vec<u8>>;
+    fn hears(&mut self, packet: &[u8]) -> Sent;
 }
 
-impl Default for Loop {
-    fn default() -> Loop {
-        Loop { room: usize::MAX, packets: VecDeque::new(), tally: Tally::new() }
+#[derive(Debug)]
+pub(crate) struct Memory<F> {
+    far: F,
+    tally: Tally,
+}
+
+impl<F: Far> Memory<F> {
+    pub(crate) fn to(far: F) -> Memory<F> {
+        Memory { far, tally: Tally::new() }
     }
 }
 
-impl Link for Loop {
+impl<F: Far> Link for Memory<F> {
     fn name(&self) -> &'static str {
-        "loop"
+        "memory"
     }
 
     fn mtu(&self) -> u16 {
@@ -41,19 +46,18 @@ impl Link for Loop {
     }
 
     fn receive(&mut self, _now: Instant, into: &mut [u8]) -> Received {
-        let Some(packet) = self.packets.pop_front() else { return Received::Nothing };
+        let Some(packet) = self.far.says() else { return Received::Nothing };
         into[..packet.len()].copy_from_slice(&packet);
         self.tally.received.count(packet.len());
         Received::Packet(Arrived::new(packet.len()))
     }
 
     fn transmit(&mut self, _now: Instant, _transmit: &Transmit, packet: &[u8]) -> Sent {
-        if self.packets.len() >= self.room {
-            return Sent::Full;
+        let sent = self.far.hears(packet);
+        if sent == Sent::Taken {
+            self.tally.sent.count(packet.len());
         }
-        self.tally.sent.count(packet.len());
-        self.packets.push_back(packet.to_vec());
-        Sent::Taken
+        sent
     }
 
     fn flush(&mut self, _now: Instant) {}
@@ -67,7 +71,35 @@ impl Link for Loop {
     fn drain_events(&mut self, _sink: &mut dyn FnMut(&LinkEvent<'_>)) {}
 
     fn counters(&self) -> LinkCounters {
-        self.tally.show("loop")
+        self.tally.show("memory")
+    }
+}
+
+/// What is sent comes back.
+#[derive(Debug)]
+pub(crate) struct Loop {
+    /// Packets that it takes before it is full.
+    pub(crate) room: usize,
+    pub(crate) packets: VecDeque<Vec<u8>>,
+}
+
+impl Default for Loop {
+    fn default() -> Loop {
+        Loop { room: usize::MAX, packets: VecDeque::new() }
+    }
+}
+
+impl Far for Loop {
+    fn says(&mut self) -> Option<Vec<u8>> {
+        self.packets.pop_front()
+    }
+
+    fn hears(&mut self, packet: &[u8]) -> Sent {
+        if self.packets.len() >= self.room {
+            return Sent::Full;
+        }
+        self.packets.push_back(packet.to_vec());
+        Sent::Taken
     }
 }
 

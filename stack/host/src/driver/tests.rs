@@ -1,12 +1,10 @@
 use std::collections::VecDeque;
-use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use hopwise_agents::StandardAgents;
-use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, ListenOptions, Neighbours};
+use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, ListenOptions};
 use hopwise_core::trace::{DropReason, TraceEvent};
 use hopwise_core::{Endpoint, LinkEvent, NextHop, QueueClass};
 use parking_lot::Mutex;
@@ -14,6 +12,7 @@ use parking_lot::Mutex;
 use super::*;
 use crate::describe;
 use crate::fault::{Fault, FaultConfig};
+use crate::testing::{Far, Memory};
 
 /// Says how many packets have come since it was last asked.
 #[derive(Default)]
@@ -51,49 +50,17 @@ struct Waiting {
     is_full: Arc<AtomicBool>,
 }
 
-impl Link for Waiting {
-    fn name(&self) -> &'static str {
-        "waiting"
+impl Far for Waiting {
+    fn says(&mut self) -> Option<Vec<u8>> {
+        self.packets.pop_front()
     }
 
-    fn mtu(&self) -> u16 {
-        1500
-    }
-
-    fn neighbours(&self) -> Neighbours {
-        Neighbours::Implied
-    }
-
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn receive(&mut self, _: Instant, into: &mut [u8]) -> Received {
-        let Some(packet) = self.packets.pop_front() else { return Received::Nothing };
-        into[..packet.len()].copy_from_slice(&packet);
-        Received::Packet(Arrived::new(packet.len()))
-    }
-
-    fn transmit(&mut self, _: Instant, _: &Transmit, packet: &[u8]) -> Sent {
+    fn hears(&mut self, packet: &[u8]) -> Sent {
         if self.is_full.load(Ordering::Relaxed) {
             return Sent::Full;
         }
         self.sent.lock().push(packet.to_vec());
         Sent::Taken
-    }
-
-    fn flush(&mut self, _: Instant) {}
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        None
-    }
-
-    fn handle_timeout(&mut self, _: Instant) {}
-
-    fn drain_events(&mut self, _: &mut dyn FnMut(&LinkEvent<'_>)) {}
-
-    fn counters(&self) -> LinkCounters {
-        LinkCounters::default()
     }
 }
 
@@ -106,7 +73,8 @@ fn sent_over(links: usize, answers: Answers, waiting: usize) -> Vec<Vec<Vec<u8>>
     let sent = Arc::new(Mutex::new(Vec::new()));
     let link = |_| {
         let packets = vec![vec![7]; waiting].into();
-        Box::new(Waiting { packets, sent: Arc::clone(&sent), ..Waiting::default() }) as Box<dyn Link>
+        let far = Waiting { packets, sent: Arc::clone(&sent), ..Waiting::default() };
+        Box::new(Memory::to(far)) as Box<dyn Link>
     };
     let driver = Driver::new(Counting::default(), (0..links).map(link).collect(), Vec::new());
     let mut driver = driver.expect("the kernel gives descriptors").with_answers(answers);
@@ -142,7 +110,7 @@ const SYNS: usize = 2 * MOST_AT_ONCE;
 
 fn config(address: &str) -> EndpointConfig {
     let address = address.parse().expect("a prefix");
-    EndpointConfig::new(describe(&Waiting::default(), LinkId(0), vec![address]), [1; 32])
+    EndpointConfig::new(describe(&Memory::to(Waiting::default()), LinkId(0), vec![address]), [1; 32])
 }
 
 fn endpoint(address: &str) -> Endpoint {
@@ -164,7 +132,8 @@ fn syns() -> VecDeque<Vec<u8>> {
 /// An endpoint that answers each SYN without keeping it, and a faulty link on which all of them are due at once.
 fn flooded(answers: Answers, under: Waiting) -> Driver<Endpoint> {
     let late = FaultConfig { delay: Duration::from_nanos(1), ..FaultConfig::default() };
-    let mut link = Fault::wrap(Box::new(under), late, FaultConfig::default(), 1).expect("sound settings");
+    let mut link =
+        Fault::wrap(Box::new(Memory::to(under)), late, FaultConfig::default(), 1).expect("sound settings");
     for _ in 0..SYNS {
         assert_eq!(link.receive(Instant::ZERO, &mut [0; 1500]), Received::Dropped, "it comes later");
     }

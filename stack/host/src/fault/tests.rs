@@ -1,5 +1,5 @@
 use super::*;
-use crate::testing::{Loop, numbered};
+use crate::testing::{Loop, Memory, numbered};
 
 const SECOND: Instant = Instant::from_secs(1);
 
@@ -10,7 +10,7 @@ fn clean() -> FaultConfig {
 /// Sends `count` packets at once through a faulty link whose other end is its own beginning, lets all time pass, and
 /// answers what came back, in order.
 fn through(outgoing: FaultConfig, incoming: FaultConfig, seed: u64, count: u32) -> (Vec<Vec<u8>>, Fault) {
-    let mut link = Fault::wrap(Box::new(Loop::default()), incoming, outgoing, seed).unwrap();
+    let mut link = Fault::wrap(Box::new(Memory::to(Loop::default())), incoming, outgoing, seed).unwrap();
     let mut came = Vec::new();
     for number in 0..count {
         assert_eq!(
@@ -99,7 +99,8 @@ fn late_packets_are_overtaken_and_none_is_lost() {
 fn a_delay_holds_each_packet_for_as_long_and_keeps_their_order() {
     let delay = Duration::from_millis(30);
     let mut link =
-        Fault::wrap(Box::new(Loop::default()), clean(), FaultConfig { delay, ..clean() }, 1).unwrap();
+        Fault::wrap(Box::new(Memory::to(Loop::default())), clean(), FaultConfig { delay, ..clean() }, 1)
+            .unwrap();
     let mut buffer = vec![0; crate::MAX_PACKET];
     for (number, at) in [(0, SECOND), (1, SECOND + Duration::from_millis(10))] {
         link.transmit(at, &numbered::transmit(number), &numbered::packet(number));
@@ -118,7 +119,7 @@ fn a_delay_holds_each_packet_for_as_long_and_keeps_their_order() {
 fn a_bottleneck_lets_its_bits_a_second_through_and_its_queue_overflows() {
     // 100 bytes at 80,000 bit/s: 10 ms each.
     let slow = FaultConfig { bits_per_second: 80_000, queue_packets: 10, ..clean() };
-    let mut link = Fault::wrap(Box::new(Loop::default()), clean(), slow, 1).unwrap();
+    let mut link = Fault::wrap(Box::new(Memory::to(Loop::default())), clean(), slow, 1).unwrap();
     for number in 0..15 {
         link.transmit(SECOND, &numbered::transmit(number), &numbered::packet(number));
     }
@@ -135,7 +136,7 @@ fn a_bottleneck_lets_its_bits_a_second_through_and_its_queue_overflows() {
 
 #[test]
 fn a_full_link_keeps_its_packet_for_a_while() {
-    let inner = Loop { room: 0, ..Loop::default() };
+    let inner = Memory::to(Loop { room: 0, ..Loop::default() });
     let mut link =
         Fault::wrap(Box::new(inner), clean(), FaultConfig { delay: Duration::from_millis(1), ..clean() }, 1)
             .unwrap();
@@ -148,13 +149,13 @@ fn a_full_link_keeps_its_packet_for_a_while() {
 #[test]
 fn settings_that_cannot_work_are_refused() {
     for bad in [FaultConfig { loss_ppm: 1_000_001, ..clean() }, FaultConfig { queue_packets: 0, ..clean() }] {
-        assert!(Fault::wrap(Box::new(Loop::default()), bad, clean(), 1).is_err());
+        assert!(Fault::wrap(Box::new(Memory::to(Loop::default())), bad, clean(), 1).is_err());
     }
 }
 
 /// The numbers that come through a link which takes two packets and then is full until they are read.
 fn through_narrow(outgoing: FaultConfig, seed: u64, count: u32) -> Vec<u32> {
-    let inner = Loop { room: 2, ..Loop::default() };
+    let inner = Memory::to(Loop { room: 2, ..Loop::default() });
     let mut link = Fault::wrap(Box::new(inner), clean(), outgoing, seed).unwrap();
     let (mut now, mut came, mut buffer) = (SECOND, Vec::new(), vec![0; crate::MAX_PACKET]);
     let mut later = |link: &mut Fault| {

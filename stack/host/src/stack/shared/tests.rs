@@ -1,16 +1,14 @@
-use std::os::fd::BorrowedFd;
 use std::sync::mpsc;
 use std::thread;
 
 use hopwise_agents::StandardAgents;
-use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, ListenOptions, Neighbours};
+use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, ListenOptions};
 use hopwise_core::tcp::{AckMerge, TcpConfig};
-use hopwise_core::{LinkEvent, LinkId, Machine, Rx, Transmit};
+use hopwise_core::{LinkId, Machine, Rx};
 
 use super::*;
-use crate::counters::Tally;
-use crate::link::{Arrived, Link, Received, Sent};
-use crate::testing::Loop;
+use crate::link::Sent;
+use crate::testing::{Far, Loop, Memory};
 use crate::{Stack, StackConfig, StackError, describe};
 
 const LONG: Duration = Duration::from_secs(3600);
@@ -18,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 fn config(address: &str) -> EndpointConfig {
     let address = address.parse().expect("a prefix");
-    EndpointConfig::new(describe(&Loop::default(), LinkId(0), vec![address]), [1; 32])
+    EndpointConfig::new(describe(&Memory::to(Loop::default()), LinkId(0), vec![address]), [1; 32])
 }
 
 fn endpoint(address: &str) -> Endpoint {
@@ -47,7 +45,7 @@ fn connected() -> Endpoint {
 /// Another thread of the runtime may do what a stop waits for: no packet is left then to wake the one that stops.
 #[test]
 fn who_stops_learns_what_another_thread_has_ended() {
-    let driver = Driver::new(connected(), vec![Box::new(Loop::default())], Vec::new());
+    let driver = Driver::new(connected(), vec![Box::new(Memory::to(Loop::default()))], Vec::new());
     let shared = Arc::new(Shared::new(driver.expect("the kernel gives descriptors")));
     let (tell, told) = mpsc::channel();
     let stopping = Arc::clone(&shared);
@@ -66,7 +64,11 @@ fn a_stack_is_not_driven_by_a_runtime_without_io() {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime starts");
     let _inside = runtime.enter();
     let config = StackConfig { drives: Drives::Runtime, ..StackConfig::new(config("10.7.0.1/24")) };
-    let started = Stack::start(config, vec![Box::new(Loop::default())], Box::new(StandardAgents::default()));
+    let started = Stack::start(
+        config,
+        vec![Box::new(Memory::to(Loop::default()))],
+        Box::new(StandardAgents::default()),
+    );
     assert!(matches!(started, Err(StackError::NoRuntime)));
 }
 
@@ -88,53 +90,17 @@ struct Asking {
     question: Vec<u8>,
     is_due: bool,
     asks: usize,
-    tally: Tally,
 }
 
-impl Link for Asking {
-    fn name(&self) -> &'static str {
-        "asking"
+impl Far for Asking {
+    fn says(&mut self) -> Option<Vec<u8>> {
+        std::mem::take(&mut self.is_due).then(|| self.question.clone())
     }
 
-    fn mtu(&self) -> u16 {
-        1500
-    }
-
-    fn neighbours(&self) -> Neighbours {
-        Neighbours::Implied
-    }
-
-    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        None
-    }
-
-    fn receive(&mut self, _now: Instant, into: &mut [u8]) -> Received {
-        if !std::mem::take(&mut self.is_due) {
-            return Received::Nothing;
-        }
-        into[..self.question.len()].copy_from_slice(&self.question);
-        Received::Packet(Arrived::new(self.question.len()))
-    }
-
-    fn transmit(&mut self, _now: Instant, _transmit: &Transmit, packet: &[u8]) -> Sent {
-        self.tally.sent.count(packet.len());
+    fn hears(&mut self, _packet: &[u8]) -> Sent {
         self.asks -= 1;
         self.is_due = self.asks > 0;
         Sent::Taken
-    }
-
-    fn flush(&mut self, _now: Instant) {}
-
-    fn poll_timeout(&self) -> Option<Instant> {
-        None
-    }
-
-    fn handle_timeout(&mut self, _now: Instant) {}
-
-    fn drain_events(&mut self, _sink: &mut dyn FnMut(&LinkEvent<'_>)) {}
-
-    fn counters(&self) -> LinkCounters {
-        self.tally.show("asking")
     }
 }
 
@@ -145,7 +111,7 @@ fn a_task_that_drives_looks_for_answers_to_what_it_has_sent_before_it_sleeps() {
     let to = "10.7.0.1:80".parse().expect("an address");
     peer.connect(Instant::ZERO, to, &ConnectOptions::default()).expect("there is a way");
     peer.poll_transmit(Instant::ZERO, LinkId(0), &mut question).expect("a SYN, which nobody waits for");
-    let link = Asking { question, is_due: true, asks: ASKS, tally: Tally::new() };
+    let link = Memory::to(Asking { question, is_due: true, asks: ASKS });
     let runtime = in_one_thread();
     let _inside = runtime.enter();
     // Else each packet would be answered before the next is read.
@@ -160,7 +126,7 @@ fn a_task_that_drives_looks_for_answers_to_what_it_has_sent_before_it_sleeps() {
 
 #[test]
 fn who_writes_much_in_a_runtime_reads_the_links() {
-    let driver = Driver::new(connected(), vec![Box::new(Loop::default())], Vec::new());
+    let driver = Driver::new(connected(), vec![Box::new(Memory::to(Loop::default()))], Vec::new());
     let shared = Arc::new(Shared::new(driver.expect("the kernel gives descriptors")));
     let runtime = in_one_thread();
     let _inside = runtime.enter();
