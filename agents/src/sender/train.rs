@@ -250,7 +250,6 @@ impl Train {
             at: now,
             outcome: (is_telling || self.lost).then_some(outcome),
             bytes: is_telling.then_some(sent.bytes),
-            lost: self.lost,
         };
         // Who had too little to send says nothing of the path to the others.
         if news.outcome.is_some() || !takes_turns(view) {
@@ -281,7 +280,8 @@ impl Train {
             self.pause.begin(Way::Waiting);
         } else if let Some(bytes) = news.bytes {
             // What a long path loses was too much for a queue, and says nothing of overload on the air.
-            self.pause.on_train(news.at, bytes, news.lost && !self.gap.is_long(), self.worth());
+            let is_lossy = news.outcome.is_some_and(|outcome| outcome.lost) && !self.gap.is_long();
+            self.pause.on_train(news.at, bytes, is_lossy, self.worth());
         } else {
             self.pause.on_break();
         }

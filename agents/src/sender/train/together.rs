@@ -19,7 +19,6 @@ pub(super) struct News {
     pub(super) outcome: Option<Outcome>,
     /// Of a train that was as long as it may be.
     pub(super) bytes: Option<u64>,
-    pub(super) lost: bool,
 }
 
 /// What a flow has found out of its path.
