@@ -47,9 +47,9 @@ pub(super) fn serve(
     let count = live.machines().len();
     let (ports, poller) = (&stations.ports[..], Poller::new()?);
     for (index, port) in ports.iter().enumerate() {
-        poller.add(port.device.as_fd(), index)?;
+        poller.add(port.device.as_fd(), index, Interest::Read)?;
     }
-    poller.add(ends.as_fd(), ports.len())?;
+    poller.add(ends.as_fd(), ports.len(), Interest::Read)?;
     let mut medium = Medium {
         live,
         ports,

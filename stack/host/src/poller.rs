@@ -61,11 +61,11 @@ impl Poller {
         self.epoll.try_clone()
     }
 
-    /// From now on `wait` tells by this index when there is something to read.
-    pub fn add(&self, fd: BorrowedFd<'_>, index: usize) -> io::Result<()> {
+    /// From now on `wait` tells by this index when there is what is waited for.
+    pub fn add(&self, fd: BorrowedFd<'_>, index: usize, interest: Interest) -> io::Result<()> {
         assert!((index as u64) < ALARM, "the last two indexes are the poller's own");
         let data = epoll::EventData::new_u64(index as u64);
-        Ok(epoll::add(&self.epoll, fd, data, Interest::Read.flags())?)
+        Ok(epoll::add(&self.epoll, fd, data, interest.flags())?)
     }
 
     pub fn change(&self, fd: BorrowedFd<'_>, index: usize, interest: Interest) -> io::Result<()> {

@@ -14,6 +14,10 @@ use crate::link::{Arrived, Link, Received, Sent};
 pub(crate) trait Far: Debug + Send {
     fn says(&mut self) -> Option<Vec<u8>>;
     fn hears(&mut self, packet: &[u8]) -> Sent;
+    /// What tells that it has something to say.
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
 }
 
 #[derive(Debug)]
@@ -42,7 +46,7 @@ impl<F: Far> Link for Memory<F> {
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        None
+        self.far.descriptor()
     }
 
     fn receive(&mut self, _now: Instant, into: &mut [u8]) -> Received {

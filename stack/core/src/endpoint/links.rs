@@ -12,7 +12,7 @@ use crate::{LinkId, NextHop, QueueClass, Transmit};
 
 /// RSTs, SYN-ACKs with cookies and ICMP messages that may wait on one link: as many as packets that a driver may
 /// read before it asks for what follows from them.
-const CONTROL_QUEUE: usize = 64;
+const CONTROL_QUEUE: usize = 500;
 
 pub(super) struct Links {
     links: Vec<Link>,

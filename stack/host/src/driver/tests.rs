@@ -1,4 +1,6 @@
 use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixDatagram;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -17,7 +19,7 @@ use crate::testing::{Far, Memory};
 /// Says how many packets have come since it was last asked.
 #[derive(Default)]
 struct Counting {
-    unanswered: u8,
+    unanswered: u16,
 }
 
 impl Machine for Counting {
@@ -31,7 +33,7 @@ impl Machine for Counting {
 
     fn poll_transmit(&mut self, _: Instant, _: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
         let count = std::mem::take(&mut self.unanswered);
-        out.push(count);
+        out.extend(count.to_be_bytes());
         let transmit = Transmit { to: NextHop::Link, class: QueueClass::Data, segment_bytes: None, id: 0 };
         (count > 0).then_some(transmit)
     }
@@ -65,11 +67,11 @@ impl Far for Waiting {
 }
 
 /// What is sent, turn by turn, while so many packets wait on a link.
-fn sent(answers: Answers, waiting: usize) -> Vec<Vec<Vec<u8>>> {
+fn sent(answers: Answers, waiting: usize) -> Vec<Vec<usize>> {
     sent_over(1, answers, waiting)
 }
 
-fn sent_over(links: usize, answers: Answers, waiting: usize) -> Vec<Vec<Vec<u8>>> {
+fn sent_over(links: usize, answers: Answers, waiting: usize) -> Vec<Vec<usize>> {
     let sent = Arc::new(Mutex::new(Vec::new()));
     let link = |_| {
         let packets = vec![vec![7]; waiting].into();
@@ -81,28 +83,101 @@ fn sent_over(links: usize, answers: Answers, waiting: usize) -> Vec<Vec<Vec<u8>>
     let mut turns = Vec::new();
     loop {
         let turn = driver.turn(&(0..links).collect::<Vec<_>>());
-        turns.push(std::mem::take(&mut *sent.lock()));
+        turns.push(std::mem::take(&mut *sent.lock()).iter().map(|packet| count_of(packet)).collect());
         if turn == Turn::Idle {
             return turns;
         }
     }
 }
 
+fn count_of(packet: &[u8]) -> usize {
+    packet.iter().fold(0, |count, byte| count << 8 | usize::from(*byte))
+}
+
 #[test]
 fn what_follows_from_a_packet_leaves_before_the_next_is_read() {
-    assert_eq!(sent(Answers::EachPacket, 3), [[[1]; 3]]);
+    assert_eq!(sent(Answers::EachPacket, 3), [[1; 3]]);
 }
 
 #[test]
 fn what_was_read_in_a_row_is_answered_together_though_not_later_than_at_the_turns_end() {
-    assert_eq!(sent(Answers::EachTurn, 3), [[[3]]]);
-    assert_eq!(sent(Answers::EachTurn, MOST_AT_ONCE + 1), [[[MOST_AT_ONCE as u8]], [[1]]]);
+    assert_eq!(sent(Answers::EachTurn, 3), [[3]]);
+    assert_eq!(sent(Answers::EachTurn, MOST_AT_ONCE + 1), [[MOST_AT_ONCE], [1]]);
 }
 
 /// The endpoint has room for as many RSTs, SYN-ACKs with cookies and ICMP messages as one read brings, not for two.
 #[test]
 fn what_one_read_leads_to_leaves_before_the_next() {
-    assert_eq!(sent_over(2, Answers::EachTurn, MOST_AT_ONCE), [vec![[MOST_AT_ONCE as u8]; 2], vec![]]);
+    assert_eq!(sent_over(2, Answers::EachTurn, MOST_AT_ONCE), [vec![MOST_AT_ONCE; 2], vec![]]);
+}
+
+/// Packets come through a socket, whose descriptor tells of them.
+#[derive(Debug)]
+struct Socket(UnixDatagram);
+
+impl Socket {
+    fn pair() -> (UnixDatagram, Box<dyn Link>) {
+        let (far, near) = UnixDatagram::pair().expect("the kernel gives sockets");
+        near.set_nonblocking(true).expect("it can be set");
+        (far, Box::new(Memory::to(Socket(near))))
+    }
+}
+
+impl Far for Socket {
+    fn says(&mut self) -> Option<Vec<u8>> {
+        let mut packet = vec![0; 100];
+        let bytes = self.0.recv(&mut packet).ok()?;
+        packet.truncate(bytes);
+        Some(packet)
+    }
+
+    fn hears(&mut self, _: &[u8]) -> Sent {
+        Sent::Taken
+    }
+
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.0.as_fd())
+    }
+}
+
+/// What the poller tells without waiting.
+fn told(driver: &Driver<Counting>) -> Vec<usize> {
+    let mut ready = Vec::new();
+    driver.poller().wait(&driver.clock(), Some(Instant::ZERO), &mut ready).expect("epoll works");
+    ready
+}
+
+#[test]
+fn a_busy_link_is_read_unwatched_until_its_driver_rests() {
+    let (far, link) = Socket::pair();
+    let say = || assert_eq!(far.send(&[7]).expect("there is room"), 1);
+    let mut driver = Driver::new(Counting::default(), vec![link], Vec::new()).expect("descriptors");
+    for _ in 1..UNWATCHED_FROM {
+        say();
+        assert_eq!(told(&driver), [0]);
+        driver.turn(&[0]);
+    }
+    say();
+    driver.turn(&[0]);
+    say();
+    assert_eq!(told(&driver), [], "nobody asks");
+    driver.turn(&[]);
+    assert_eq!(driver.packets_in(), u64::from(UNWATCHED_FROM) + 1, "it is read nevertheless");
+    say();
+    driver.rest();
+    assert_eq!(told(&driver), [0], "what came before the rest is told, too");
+}
+
+#[test]
+fn a_wait_is_a_rest() {
+    let (far, link) = Socket::pair();
+    let mut driver = Driver::new(Counting::default(), vec![link], Vec::new()).expect("descriptors");
+    (0..UNWATCHED_FROM).for_each(|_| assert_eq!(far.send(&[7]).expect("there is room"), 1));
+    driver.turn(&[0]);
+    assert_eq!(far.send(&[7]).expect("there is room"), 1);
+    let mut ready = Vec::new();
+    driver.wait(&mut ready).expect("epoll works");
+    assert_eq!(ready, [0]);
 }
 
 /// What a read brings, and as much again that was due on a faulty link.

@@ -192,6 +192,7 @@ impl Shared {
         let mut inner = self.inner.lock();
         let before = inner.driver.packets_in();
         let turn = inner.hear_links();
+        inner.driver.stay_awake();
         let Inner { driver, waiting, .. } = &mut *inner;
         waiting.hear_all(driver.machine_mut());
         let calls = !inner.waiting.due.is_empty();
@@ -234,6 +235,9 @@ impl Shared {
             let turn = self.turn(&ready);
             let looks_on = looks.go_on(self.clock.now(), turn, !ready.is_empty());
             let until = looks_on.then_some(Instant::ZERO);
+            if !looks_on {
+                self.inner.lock().driver.rest();
+            }
             if let Err(error) = self.poller.wait(&self.clock, until, &mut ready) {
                 return tell_of_end(&error);
             }
@@ -256,6 +260,7 @@ impl Shared {
                 let_others_run().await;
                 continue;
             }
+            self.inner.lock().driver.rest();
             match readable.readable().await {
                 Ok(mut guard) => guard.clear_ready(),
                 Err(error) => return tell_of_end(&error),
@@ -275,6 +280,7 @@ impl Shared {
     /// The runtime's thread may be the one that waits for the end.
     fn drive_once(&self, until: Instant) {
         let mut ready = Vec::new();
+        self.inner.lock().driver.rest();
         if let Err(error) = self.poller.wait(&self.clock, Some(until), &mut ready) {
             tell_of_end(&error);
         }
