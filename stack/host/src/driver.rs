@@ -3,19 +3,24 @@
 //! Invariants
 //! - D1: after every mutation each link was asked until it was full or the machine had nothing more for it; a driver
 //!   that [answers](Answers) once a turn takes all packets that it reads of a link in a row for one mutation.
-//! - D2: a packet that a full link would not take is kept, alone, and is the first to leave when there is room.
+//! - D2: a packet that a full link would not take is kept, with what is left of its bundle, and is the first to leave
+//!   when there is room.
+
+mod outgoing;
 
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use hopwise_core::{Instant, LinkId, Machine, Rx, Transmit};
+use hopwise_core::{Instant, LinkId, Machine, Rx};
 
 use crate::clock::Clock;
 use crate::counters::LinkCounters;
 use crate::link::{Arrived, Link, MAX_PACKET, Received, Sent};
 use crate::observer::{Direction, Observer, SeenPacket};
 use crate::poller::{Interest, Poller};
+
+use outgoing::Outgoing;
 
 /// Packets read from one link before the others, and before programs, have their turn. The endpoint has room for as
 /// many answers that belong to no connection. An ACK has the kernel's TCP send, on our time, what it makes room for:
@@ -59,9 +64,9 @@ pub enum Answers {
 struct Port {
     id: LinkId,
     link: Box<dyn Link>,
-    /// What the link would not take, with its packet in `packet` (D2).
-    held: Option<Transmit>,
-    packet: Vec<u8>,
+    outgoing: Outgoing,
+    /// It would not take what is next (D2).
+    is_full: bool,
     /// What the poller watches it for.
     interest: Interest,
     is_gone: bool,
@@ -87,8 +92,8 @@ impl<M: Machine> Driver<M> {
             if let Some(fd) = link.descriptor() {
                 poller.add(fd, usize::from(id.0), Interest::Read)?;
             }
-            let packet = Vec::with_capacity(MAX_PACKET);
-            ports.push(Port { id, link, held: None, packet, interest: Interest::Read, is_gone: false });
+            let (outgoing, interest) = (Outgoing::new(), Interest::Read);
+            ports.push(Port { id, link, outgoing, is_full: false, interest, is_gone: false });
         }
         Ok(Driver {
             machine,
@@ -244,9 +249,9 @@ impl<M: Machine> Driver<M> {
 
     fn read(&mut self, index: usize) -> Turn {
         let Some(port) = self.ports.get(index).filter(|port| !port.is_gone) else { return Turn::Idle };
-        let is_holding = port.held.is_some();
+        let is_full = port.is_full;
         let mut now = self.clock.now();
-        if is_holding {
+        if is_full {
             self.send(now, index);
         }
         if self.owes_answers {
@@ -329,7 +334,7 @@ impl<M: Machine> Driver<M> {
         self.owes_answers = false;
         self.drain_trace();
         for index in 0..self.ports.len() {
-            if self.ports[index].held.is_none() {
+            if !self.ports[index].is_full {
                 self.send(now, index);
             }
         }
@@ -348,33 +353,29 @@ impl<M: Machine> Driver<M> {
 
     /// Whether a packet left, or was let go, and another may be asked for.
     fn send_one(&mut self, now: Instant, index: usize) -> bool {
-        let port = &mut self.ports[index];
-        let was_held = port.held.take();
-        let transmit = match was_held {
-            Some(transmit) => transmit,
-            None => {
-                port.packet.clear();
-                let Some(transmit) = self.machine.poll_transmit(now, port.id, &mut port.packet) else {
-                    return false;
-                };
-                transmit
-            }
-        };
-        match port.link.transmit(now, &transmit, &port.packet) {
+        let Driver { machine, ports, .. } = self;
+        let port = &mut ports[index];
+        let was_full = std::mem::take(&mut port.is_full);
+        if !port.outgoing.fill(now, machine, port.id, port.link.cuts()) {
+            return false;
+        }
+        let Some((transmit, packet)) = port.outgoing.next() else { return false };
+        match port.link.transmit(now, transmit, packet) {
             Sent::Taken => {
                 self.packets_out += 1;
-                self.show_sent(now, index, &transmit);
+                self.show_sent(now, index);
             }
             Sent::Refused(_) => {}
             Sent::Full => {
-                port.held = Some(transmit);
-                if was_held.is_none() {
+                port.is_full = true;
+                if !was_full {
                     self.change_interest(index, Interest::ReadAndRoom);
                 }
                 return false;
             }
         }
-        if was_held.is_some() {
+        self.ports[index].outgoing.advance();
+        if was_full {
             self.change_interest(index, Interest::Read);
         }
         true
@@ -394,12 +395,13 @@ impl<M: Machine> Driver<M> {
         }
     }
 
-    fn show_sent(&mut self, now: Instant, index: usize, transmit: &Transmit) {
+    fn show_sent(&mut self, now: Instant, index: usize) {
         if self.observers.is_empty() {
             return;
         }
         self.drain_trace();
         let port = &self.ports[index];
+        let Some((transmit, packet)) = port.outgoing.next() else { return };
         for observer in &mut self.observers {
             observer.on_packet(&SeenPacket {
                 at: now,
@@ -407,7 +409,7 @@ impl<M: Machine> Driver<M> {
                 direction: Direction::Out,
                 id: transmit.id,
                 segment_bytes: transmit.segment_bytes,
-                packet: &port.packet,
+                packet,
             });
         }
     }

@@ -145,6 +145,10 @@ impl Link for Fault {
         self.inner.offload()
     }
 
+    fn cuts(&self) -> bool {
+        self.inner.cuts()
+    }
+
     fn checksums(&self) -> Checksums {
         self.inner.checksums()
     }

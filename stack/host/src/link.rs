@@ -23,9 +23,13 @@ pub trait Link: Send + Debug {
     fn mtu(&self) -> u16;
     /// Whether packets need a neighbour's address.
     fn neighbours(&self) -> Neighbours;
-    /// Whether it cuts bundles of segments for us.
+    /// Whether it is given bundles of segments.
     fn offload(&self) -> Offload {
         Offload::None
+    }
+    /// Whether it cuts those bundles; for one that does not, the driver does.
+    fn cuts(&self) -> bool {
+        true
     }
     /// Whether it finishes the checksums of TCP segments that leave, and vouches for those that come.
     fn checksums(&self) -> Checksums {

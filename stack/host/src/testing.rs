@@ -14,6 +14,10 @@ use crate::link::{Arrived, Link, Received, Sent};
 pub(crate) trait Far: Debug + Send {
     fn says(&mut self) -> Option<Vec<u8>>;
     fn hears(&mut self, packet: &[u8]) -> Sent;
+    /// Whether it takes bundles whole.
+    fn cuts(&self) -> bool {
+        true
+    }
     /// What tells that it has something to say.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
@@ -43,6 +47,10 @@ impl<F: Far> Link for Memory<F> {
 
     fn neighbours(&self) -> Neighbours {
         Neighbours::Implied
+    }
+
+    fn cuts(&self) -> bool {
+        self.far.cuts()
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

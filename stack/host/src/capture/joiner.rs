@@ -82,8 +82,9 @@ impl Joiner {
                     self.arrival = Some((head, packet.to_vec()));
                     return;
                 }
-                let said = self.leaving.take().filter(|(id, _)| *id == head.id);
-                let comment = said.as_ref().map_or("", |(_, comment)| comment);
+                // The segments of a bundle that was cut here all leave for its reason.
+                let said = self.leaving.as_ref().filter(|(id, _)| *id == head.id);
+                let comment = said.map_or("", |(_, comment)| comment);
                 sink(&Commented { head, packet, comment });
             }
         }

@@ -8,7 +8,8 @@ use std::time::Duration;
 use hopwise_agents::StandardAgents;
 use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, ListenOptions};
 use hopwise_core::trace::{DropReason, TraceEvent};
-use hopwise_core::{Endpoint, LinkEvent, NextHop, QueueClass};
+use hopwise_core::wire::{Checksums, Flags, IpHeader, IpView, TcpHeader, TcpOptions, TcpView, protocol};
+use hopwise_core::{Endpoint, LinkEvent, NextHop, QueueClass, Seq, Transmit};
 use parking_lot::Mutex;
 
 use super::*;
@@ -178,6 +179,129 @@ fn a_wait_is_a_rest() {
     let mut ready = Vec::new();
     driver.wait(&mut ready).expect("epoll works");
     assert_eq!(ready, [0]);
+}
+
+/// Sends one bundle: three segments.
+struct Bundling {
+    bundle: Option<Vec<u8>>,
+}
+
+const SEGMENT: usize = 1000;
+
+impl Bundling {
+    fn new() -> Bundling {
+        let (src, dst) = ([10, 7, 0, 1].into(), [10, 7, 0, 2].into());
+        let options = TcpOptions::default();
+        let header = TcpHeader {
+            src_port: 1,
+            dst_port: 2,
+            seq: Seq(7),
+            ack: Seq(9),
+            flags: Flags::ACK | Flags::PSH,
+            window: 10,
+            urgent: 0,
+            options: &options,
+        };
+        let payload = [5; 2 * SEGMENT + 1];
+        let mut packet = Vec::new();
+        IpHeader::plain(src, dst, protocol::TCP).emit(header.len() + payload.len(), &mut packet);
+        header.emit(src, dst, (&payload, &[]), Checksums::Verify, &mut packet);
+        Bundling { bundle: Some(packet) }
+    }
+}
+
+impl Machine for Bundling {
+    fn handle_packet(&mut self, _: Instant, _: &Rx<'_>) {}
+
+    fn handle_link_event(&mut self, _: Instant, _: LinkId, _: &LinkEvent<'_>) {}
+
+    fn handle_timeout(&mut self, _: Instant) {}
+
+    fn poll_transmit(&mut self, _: Instant, _: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
+        out.append(&mut self.bundle.take()?);
+        let segment_bytes = Some(SEGMENT as u16);
+        Some(Transmit { to: NextHop::Link, class: QueueClass::Data, segment_bytes, id: 3 })
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    fn drain_trace(&mut self, _: &mut dyn FnMut(&TraceEvent)) {}
+}
+
+/// Has room for so many packets.
+#[derive(Debug)]
+struct Narrow {
+    room: Arc<Mutex<usize>>,
+    sent: Arc<Mutex<Vec<Vec<u8>>>>,
+    cuts: bool,
+}
+
+impl Far for Narrow {
+    fn says(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn hears(&mut self, packet: &[u8]) -> Sent {
+        let mut room = self.room.lock();
+        let Some(left) = room.checked_sub(1) else { return Sent::Full };
+        *room = left;
+        self.sent.lock().push(packet.to_vec());
+        Sent::Taken
+    }
+
+    fn cuts(&self) -> bool {
+        self.cuts
+    }
+}
+
+/// Sequence number, payload's length and PSH of each packet, whose checksums hold.
+fn segments(packets: &[Vec<u8>]) -> Vec<(Seq, usize, bool)> {
+    let read = |packet: &Vec<u8>| {
+        let ip = IpView::parse(packet).expect("a packet");
+        let tcp = TcpView::parse(ip.src, ip.dst, ip.payload, Checksums::Verify).expect("a segment");
+        (tcp.seq, tcp.payload.len(), tcp.flags.contains(Flags::PSH))
+    };
+    packets.iter().map(read).collect()
+}
+
+#[derive(Debug, Default)]
+struct Seen(Arc<Mutex<Vec<(u64, usize)>>>);
+
+impl Observer for Seen {
+    fn on_packet(&mut self, packet: &SeenPacket<'_>) {
+        self.0.lock().push((packet.id, packet.packet.len()));
+    }
+
+    fn on_trace(&mut self, _: &TraceEvent) {}
+}
+
+#[test]
+fn a_bundle_is_cut_for_a_link_that_does_not_and_goes_on_where_the_link_was_full() {
+    let (room, sent, seen) = (Arc::new(Mutex::new(1)), Arc::default(), Seen::default());
+    let far = Narrow { room: Arc::clone(&room), sent: Arc::clone(&sent), cuts: false };
+    let shown = Arc::clone(&seen.0);
+    let links: Vec<Box<dyn Link>> = vec![Box::new(Memory::to(far))];
+    let mut driver = Driver::new(Bundling::new(), links, vec![Box::new(seen)]).expect("descriptors");
+    driver.answer();
+    assert_eq!(segments(&sent.lock()), [(Seq(7), SEGMENT, false)]);
+    *room.lock() = 9;
+    driver.turn(&[0]);
+    let rest = [(Seq(7 + SEGMENT as u32), SEGMENT, false), (Seq(7 + 2 * SEGMENT as u32), 1, true)];
+    assert_eq!(segments(&sent.lock())[1..], rest);
+    assert_eq!((driver.packets_out(), &shown.lock()[..]), (3, &[(3, 1040), (3, 1040), (3, 41)][..]));
+    driver.answer();
+    assert_eq!(sent.lock().len(), 3, "nothing leaves twice");
+}
+
+#[test]
+fn a_link_that_cuts_is_given_the_bundle() {
+    let sent = Arc::default();
+    let far = Narrow { room: Arc::new(Mutex::new(9)), sent: Arc::clone(&sent), cuts: true };
+    let driver = Driver::new(Bundling::new(), vec![Box::new(Memory::to(far))], Vec::new());
+    driver.expect("descriptors").answer();
+    assert_eq!(segments(&sent.lock()), [(Seq(7), 2 * SEGMENT + 1, true)]);
 }
 
 /// What a read brings, and as much again that was due on a faulty link.

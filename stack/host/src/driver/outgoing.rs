@@ -1,0 +1,73 @@
+//! What the machine has given for a link: a packet, or the packets of a bundle that the link does not cut itself.
+
+use hopwise_core::wire::bundle::Cutter;
+use hopwise_core::{Instant, LinkId, Machine, Transmit};
+
+use crate::link::MAX_PACKET;
+
+/// Allocated once; a single packet is written where it leaves from.
+#[derive(Debug)]
+pub(super) struct Outgoing {
+    /// Of all that waits.
+    transmit: Option<Transmit>,
+    bundle: Vec<u8>,
+    /// Packets one after the other, all but the last as long as `each`.
+    packets: Vec<u8>,
+    each: usize,
+    /// Where the next one begins.
+    at: usize,
+}
+
+impl Outgoing {
+    pub(super) fn new() -> Outgoing {
+        let packets = Vec::with_capacity(MAX_PACKET);
+        Outgoing { transmit: None, bundle: Vec::new(), packets, each: 0, at: 0 }
+    }
+
+    /// Asks the machine for the next, once all that it gave before is gone. Whether there is one.
+    pub(super) fn fill(
+        &mut self,
+        now: Instant,
+        machine: &mut impl Machine,
+        link: LinkId,
+        link_cuts: bool,
+    ) -> bool {
+        if self.transmit.is_some() {
+            return true;
+        }
+        self.packets.clear();
+        let Some(transmit) = machine.poll_transmit(now, link, &mut self.packets) else { return false };
+        (self.each, self.at) = (self.packets.len(), 0);
+        let cut = transmit.segment_bytes.filter(|_| !link_cuts);
+        let is_cut = cut.is_some_and(|segment_bytes| self.cut(segment_bytes));
+        self.transmit = Some(if is_cut { Transmit { segment_bytes: None, ..transmit } } else { transmit });
+        true
+    }
+
+    /// What cannot be cut stays whole, for the link to refuse and count.
+    fn cut(&mut self, segment_bytes: u16) -> bool {
+        std::mem::swap(&mut self.bundle, &mut self.packets);
+        let Ok(mut cutter) = Cutter::new(&self.bundle, segment_bytes) else {
+            std::mem::swap(&mut self.bundle, &mut self.packets);
+            return false;
+        };
+        self.packets.clear();
+        cutter.cut(&mut self.packets);
+        self.each = self.packets.len();
+        while cutter.cut(&mut self.packets) {}
+        true
+    }
+
+    pub(super) fn next(&self) -> Option<(&Transmit, &[u8])> {
+        let end = (self.at + self.each).min(self.packets.len());
+        Some((self.transmit.as_ref()?, &self.packets[self.at..end]))
+    }
+
+    /// The next has left, or was let go.
+    pub(super) fn advance(&mut self) {
+        self.at += self.each;
+        if self.at >= self.packets.len() {
+            self.transmit = None;
+        }
+    }
+}
