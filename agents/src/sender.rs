@@ -9,6 +9,7 @@ pub mod limit;
 pub mod newreno;
 pub mod paced;
 pub mod pgy;
+mod seldom;
 pub mod tcp_ap;
 pub mod tell_cwnd;
 pub mod train;

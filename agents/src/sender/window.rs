@@ -19,6 +19,7 @@ use hopwise_core::agent::{
 };
 use hopwise_core::{Instant, Seq};
 
+use super::seldom::Seldom;
 use crate::param::{Args, Form, Param, Switch, Value};
 
 /// RFC 6298 §2.1 before a sample, and a floor for paths whose variance has died down.
@@ -73,8 +74,8 @@ impl From<Switch> for Counting {
 
 #[derive(Clone, Copy, Debug)]
 struct Rules {
-    initial_segments: u64,
-    ssthresh_segments: Option<u64>,
+    initial_segments: u32,
+    ssthresh_segments: Option<u32>,
     counting: Counting,
     validate: Switch,
 }
@@ -88,7 +89,7 @@ pub(super) struct Window {
     rules: Rules,
     open: Option<Open>,
     /// What the last loss took.
-    before: Option<Open>,
+    before: Seldom<Open>,
     recovery: Recovery,
     used: Used,
     last_sent: Option<Instant>,
@@ -151,15 +152,17 @@ pub(super) enum Growth {
 impl Window {
     pub(super) fn new(args: &Args) -> Window {
         let rules = Rules {
-            initial_segments: args.count(IW.name),
-            ssthresh_segments: args.optional_count(SSTHRESH.name),
+            initial_segments: args.count_u32(IW.name),
+            ssthresh_segments: args
+                .optional_count(SSTHRESH.name)
+                .map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
             counting: args.switch("abc").into(),
             validate: args.switch(VALIDATE.name),
         };
         Window {
             rules,
             open: None,
-            before: None,
+            before: Seldom::NONE,
             recovery: Recovery::None,
             used: Used::default(),
             last_sent: None,
@@ -245,9 +248,9 @@ impl Window {
         match loss.kind {
             // Only the first timeout of a series took anything.
             LossKind::Timeout { nth: 2.. } => {}
-            LossKind::Fast | LossKind::Timeout { .. } => self.before = Some(open),
+            LossKind::Fast | LossKind::Timeout { .. } => self.before.set(Some(open)),
             // The network says itself that a mark is none of those losses that turn out to be none.
-            LossKind::Marked => self.before = None,
+            LossKind::Marked => self.before.set(None),
         }
         self.open = Some(after);
         Reduction { ssthresh: after.ssthresh }
@@ -315,14 +318,14 @@ impl Window {
     }
 
     fn initial(&self, mss: u64) -> u64 {
-        let segments = self.rules.initial_segments;
+        let segments = u64::from(self.rules.initial_segments);
         (segments * mss).min((2 * mss).max(segments * INITIAL_SEGMENT_BYTES)).max(mss)
     }
 
     fn opened(&self, mss: u64) -> Open {
         self.open.unwrap_or_else(|| Open {
             cwnd: if self.syn_was_lost { mss } else { self.initial(mss) },
-            ssthresh: self.rules.ssthresh_segments.map_or(u64::MAX, |segments| segments * mss),
+            ssthresh: self.rules.ssthresh_segments.map_or(u64::MAX, |segments| u64::from(segments) * mss),
         })
     }
 
