@@ -104,7 +104,6 @@ impl Endpoint {
         Opening {
             number: self.connections,
             flow,
-            options: Options::from_config(&config),
             config,
             receiver: self.maker.receiver(&specs.receiver),
             shadows: self.maker.shadows(&specs.shadows),
@@ -269,7 +268,7 @@ impl Endpoint {
     }
 
     pub fn options(&self, id: ConnId) -> Result<Options, AbortError> {
-        self.conn(id).map(|conn| conn.options).ok_or(AbortError::NoConnection)
+        self.conn(id).map(Connection::options).ok_or(AbortError::NoConnection)
     }
 
     pub fn set_options(&mut self, now: Instant, id: ConnId, options: Options) -> Result<(), AbortError> {
@@ -285,7 +284,7 @@ impl Endpoint {
 
     /// The two ends of a connection that has not been forgotten.
     pub fn flow(&self, id: ConnId) -> Option<Flow> {
-        self.conn(id).map(|conn| conn.flow)
+        self.conn(id).map(|conn| conn.flow.into())
     }
 
     /// Where a connection stands, and why it is over if it is.

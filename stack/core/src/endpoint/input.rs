@@ -154,7 +154,7 @@ impl Endpoint {
         if disposition == Disposition::Done {
             return self.touch(now, slot);
         }
-        let incoming = Incoming { flow: entry.conn.flow, link, arrived };
+        let incoming = Incoming { flow: entry.conn.flow.into(), link, arrived };
         self.dispose(now, slot, &incoming, disposition);
     }
 

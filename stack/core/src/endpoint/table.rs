@@ -11,7 +11,7 @@ use super::ids::{ConnId, ListenerId};
 use super::rules::Chosen;
 use crate::secrets::KeyedState;
 use crate::tcp::Flow;
-use crate::tcp::connection::Connection;
+use crate::tcp::connection::{Connection, Ends};
 
 /// A connection with what the endpoint keeps beside it.
 pub(super) struct Entry {
@@ -73,12 +73,12 @@ impl Table {
             Slot::Used(_) => unreachable!("a free slot is free"),
         };
         let entry = Box::new(make(generation));
-        let flow = entry.conn.flow;
+        let flow = entry.conn.flow.into();
         assert!(self.slot_of(&flow).is_none(), "a flow has one connection");
         self.slots[slot as usize] = Slot::Used(entry);
         let Table { slots, by_flow, hasher, .. } = self;
         let rehash = |slot: &u32| match &slots[*slot as usize] {
-            Slot::Used(entry) => hasher.hash_one(entry.conn.flow),
+            Slot::Used(entry) => hasher.hash_one(Flow::from(entry.conn.flow)),
             Slot::Free { .. } => unreachable!("only used slots stand in the table"),
         };
         by_flow.insert_unique(rehash(&slot), slot, rehash);
@@ -96,7 +96,7 @@ impl Table {
     /// Packets find the connection no more, and its flow may have another one.
     pub(super) fn detach(&mut self, slot: u32) {
         let Some(Slot::Used(entry)) = self.slots.get(slot as usize) else { return };
-        let hash = self.hasher.hash_one(entry.conn.flow);
+        let hash = self.hasher.hash_one(Flow::from(entry.conn.flow));
         if let Ok(found) = self.by_flow.find_entry(hash, |other| *other == slot) {
             found.remove();
         }
@@ -114,9 +114,8 @@ impl Table {
     pub(super) fn slot_of_packet(&mut self, src: (&IpAddr, u16), dst: (&IpAddr, u16)) -> Option<u32> {
         let is_it = |slot: &u32| {
             self.get(*slot).is_some_and(|entry| {
-                let Flow { local, remote } = &entry.conn.flow;
-                (local.port(), remote.port()) == (dst.1, src.1)
-                    && (local.ip(), remote.ip()) == (*dst.0, *src.0)
+                let Ends { local, remote } = &entry.conn.flow;
+                *local == dst && *remote == src
             })
         };
         if self.last_found.as_ref().is_some_and(is_it) {
@@ -128,7 +127,7 @@ impl Table {
     }
 
     fn has_flow(&self, slot: u32, flow: &Flow) -> bool {
-        self.get(slot).is_some_and(|entry| entry.conn.flow == *flow)
+        self.get(slot).is_some_and(|entry| entry.conn.flow == Ends::from(*flow))
     }
 
     pub(super) fn get(&self, slot: u32) -> Option<&Entry> {

@@ -14,6 +14,7 @@ mod application;
 mod deadlines;
 mod egress;
 mod emit;
+mod ends;
 mod handshake;
 mod info;
 mod ingress;
@@ -23,11 +24,11 @@ mod path_events;
 mod turns;
 mod window;
 
-use std::hash::{Hash, Hasher};
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 pub(crate) use egress::{Left, LinkHelp};
+pub(crate) use ends::Ends;
+pub use ends::Flow;
 pub(crate) use handshake::{CookieOpening, Opening, own_shift};
 pub use info::{ConnectionStats, Info};
 pub(crate) use ingress::{Arrived, Disposition};
@@ -46,46 +47,10 @@ use super::scoreboard::Scoreboard;
 use super::send_buffer::SendBuffer;
 use super::senders::Senders;
 use super::timers::{Timer, Timers};
-use crate::agent::{Allowance, Asking, Count, Path, Recovering, SendView, Tunables, Turn};
+use crate::agent::{Allowance, Asking, Count, Path, Recovering, SendView, Turn};
 use crate::trace::{StateName, TraceKind};
 use crate::wire::SourceRoute;
 use crate::{Instant, Moment, Seq};
-
-/// Which connection: the two sockets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Flow {
-    pub local: SocketAddr,
-    pub remote: SocketAddr,
-}
-
-/// In one piece, since every packet is looked up by this.
-impl Hash for Flow {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        let (local, remote) = (self.local.port().to_be_bytes(), self.remote.port().to_be_bytes());
-        let mut bytes = [0; 36];
-        bytes[..2].copy_from_slice(&local);
-        bytes[2..4].copy_from_slice(&remote);
-        match (self.local.ip(), self.remote.ip()) {
-            (IpAddr::V4(local), IpAddr::V4(remote)) => {
-                bytes[4..8].copy_from_slice(&local.octets());
-                bytes[8..12].copy_from_slice(&remote.octets());
-                state.write(&bytes[..12]);
-            }
-            (local, remote) => {
-                bytes[4..20].copy_from_slice(&octets(local));
-                bytes[20..].copy_from_slice(&octets(remote));
-                state.write(&bytes);
-            }
-        }
-    }
-}
-
-fn octets(address: IpAddr) -> [u8; 16] {
-    match address {
-        IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
-        IpAddr::V6(v6) => v6.octets(),
-    }
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -112,9 +77,10 @@ pub enum CloseReason {
 
 pub(crate) struct Connection {
     pub(crate) number: u32,
-    pub(crate) flow: Flow,
+    pub(crate) flow: Ends,
     pub(crate) config: Arc<TcpConfig>,
-    pub(crate) options: Options,
+    /// Once the application has set others than the configuration's.
+    changed_options: Option<Box<Options>>,
     state: StateName,
     origin: Origin,
     closed: Option<CloseReason>,
@@ -123,7 +89,9 @@ pub(crate) struct Connection {
     peer: Negotiated,
     ledger: AckLedger,
     senders: Senders,
-    tunables: Tunables,
+    /// What the sender agents chose of [`Tunables`](crate::agent::Tunables), less what the RTT estimator keeps.
+    dup_threshold: u8,
+    rto_held: u8,
     board: Scoreboard,
     /// The highest number that a SACK block ever reported above `snd.una`.
     highest_sacked: Option<Seq>,
@@ -143,8 +111,9 @@ pub(crate) struct Connection {
     probe_every_us: u32,
 }
 
-/// An idle connection holds 2 KiB at most, its agents and its place in the endpoint's tables included.
-const _: () = assert!(size_of::<Connection>() <= 1488);
+/// An idle connection holds 1,600 bytes of heap at most, its agents and its place in the endpoint's tables included
+/// (`tests/allocations.rs`): what few of them have at a time stands behind a pointer.
+const _: () = assert!(size_of::<Connection>() <= 1240);
 
 /// What the application may change while the connection lives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -323,6 +292,11 @@ impl Connection {
         self.state
     }
 
+    #[inline]
+    pub(crate) fn options(&self) -> Options {
+        self.changed_options.as_deref().map_or_else(|| Options::from_config(&self.config), |changed| *changed)
+    }
+
     pub(crate) fn close_reason(&self) -> Option<CloseReason> {
         self.closed
     }
@@ -408,6 +382,8 @@ impl Connection {
             + self.rcv.buffer.allocated()
             + self.board.allocated()
             + self.ledger.allocated()
+            + self.recovery.allocated()
+            + self.changed_options.as_deref().map_or(0, size_of_val)
     }
 
     fn uses_one_timed(&self) -> bool {

@@ -10,17 +10,20 @@
 //! - L2: after `on_deadline` an agent's deadline lies in the future; else it would be asked for ever.
 //! - L3: at most [`QUEUE`] ACKs wait.
 
+mod seat;
+
 use std::fmt;
 use std::time::Duration;
 
 use super::config::AckMerge;
 use super::cx::Cx;
 use crate::agent::{
-    AckDecided, AckNote, AckVerdict, Arrival, By, Class, Needs, Owed, Path, ReceiverAgent, RecvView, Rule,
-    Why,
+    AckNote, AckVerdict, Arrival, By, Class, Needs, Owed, Path, ReceiverAgent, RecvView, Rule, Why,
 };
 use crate::trace::TraceKind;
 use crate::{Instant, Moment, Seq};
+
+use seat::{Seat, Tally};
 
 /// ACKs that may wait for the link at a time.
 pub(crate) const QUEUE: usize = 8;
@@ -76,7 +79,7 @@ pub(crate) struct Heard {
 
 pub(crate) struct AckLedger {
     live: Seat,
-    shadows: Vec<Seat>,
+    shadows: Box<[Seat]>,
     /// On the heap, since most connections are idle at most times.
     queue: Vec<DecidedAck>,
     last_arrival: Moment,
@@ -88,20 +91,6 @@ pub(crate) struct AckLedger {
     /// When a seat wants to be asked, or the ceiling ends a hold: the earliest of all, kept because it is asked for
     /// after every packet and changes after few.
     due: Instant,
-}
-
-struct Seat {
-    agent: Box<dyn ReceiverAgent>,
-    owed: Owed,
-    /// Of a shadow; the connection counts what the live agent does.
-    tally: Option<Box<Tally>>,
-}
-
-#[derive(Clone, Copy, Default)]
-struct Tally {
-    acks: u64,
-    /// What the first segment of each would have waited, in all.
-    held_ns: u64,
 }
 
 impl AckLedger {
@@ -174,11 +163,11 @@ impl AckLedger {
     fn on_segment(&mut self, cx: &mut Cx<'_>, arrival: &Arrival, facts: &Facts<'_>) {
         for (nth, seat) in self.shadows.iter_mut().enumerate() {
             seat.note_arrival(arrival);
-            let verdict = seat.agent.on_arrival(arrival, &facts.view(seat.owed));
+            let verdict = seat.agent.on_arrival(arrival, &facts.view(seat.owed()));
             seat.shadow_verdict(cx, nth, verdict, facts);
         }
         self.live.note_arrival(arrival);
-        let verdict = self.live.agent.on_arrival(arrival, &facts.view(self.live.owed));
+        let verdict = self.live.agent.on_arrival(arrival, &facts.view(self.live.owed()));
         let kind = match arrival.class {
             Class::InOrder | Class::FillsHole => AckKind::InOrder,
             Class::OutOfOrder | Class::Duplicate => AckKind::Duplicate,
@@ -198,7 +187,7 @@ impl AckLedger {
             }
             AckVerdict::Hold(why) => {
                 cx.trace(TraceKind::AckHeld { why });
-                let owed = self.live.owed;
+                let owed = &self.live.owed;
                 // Counted when the second segment, and every second one after it, is left open.
                 if owed.segments >= 2 && owed.segments.is_multiple_of(2) && owed.bytes >= 2 * facts.mss {
                     self.seconds_held += 1;
@@ -349,13 +338,13 @@ impl AckLedger {
     pub(crate) fn clear(&mut self) {
         self.queue.clear();
         for seat in self.shadows.iter_mut().chain([&mut self.live]) {
-            seat.owed = Owed { in_order_total: seat.owed.in_order_total, ..Owed::default() };
+            seat.owe_nothing();
         }
         self.due = Instant::FAR;
     }
 
     pub(crate) fn owed(&self) -> Owed {
-        self.live.owed
+        self.live.owed()
     }
 
     pub(crate) fn seconds_held(&self) -> u32 {
@@ -389,7 +378,7 @@ impl fmt::Debug for AckLedger {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AckLedger")
             .field("agent", &self.live.agent)
-            .field("owed", &self.live.owed)
+            .field("owed", &self.live.owed())
             .field("queue", &self.queue)
             .finish_non_exhaustive()
     }
@@ -415,81 +404,6 @@ impl DecidedAck {
 
     fn new(cx: &Cx<'_>, kind: AckKind, note: AckNote, facts: &Facts<'_>) -> DecidedAck {
         DecidedAck { number: facts.rcv_nxt, echo: facts.ts_recent, note, kind, read: cx.packet as u32 }
-    }
-}
-
-impl Seat {
-    fn new(agent: Box<dyn ReceiverAgent>) -> Seat {
-        Seat { agent, owed: Owed::default(), tally: None }
-    }
-
-    fn shadow(agent: Box<dyn ReceiverAgent>) -> Seat {
-        Seat { tally: Some(Box::default()), ..Seat::new(agent) }
-    }
-
-    fn note_arrival(&mut self, arrival: &Arrival) {
-        if matches!(arrival.class, Class::InOrder | Class::FillsHole) {
-            let owed = &self.owed;
-            self.owed = Owed {
-                segments: owed.segments + 1,
-                bytes: owed.bytes.saturating_add(arrival.bytes),
-                since: Some(owed.since.unwrap_or(arrival.now)),
-                last_ack: owed.last_ack,
-                in_order_total: owed.in_order_total + 1,
-            };
-        }
-    }
-
-    /// Books an ACK: nothing is owed any more, and the agent hears of it. The note is the one before it heard.
-    fn settle(&mut self, cx: &Cx<'_>, by: By, facts: &Facts<'_>) -> AckNote {
-        let note = self.agent.note();
-        let decided = AckDecided { now: cx.now, by, segments: self.owed.segments, bytes: self.owed.bytes };
-        if let Some(tally) = &mut self.tally {
-            tally.acks += 1;
-            tally.held_ns += self.owed.since.map_or(0, |since| cx.now.0.saturating_sub(since.0));
-        }
-        let owed = Owed {
-            segments: 0,
-            bytes: 0,
-            since: None,
-            last_ack: Some(cx.now),
-            in_order_total: self.owed.in_order_total,
-        };
-        self.owed = owed;
-        self.agent.on_ack(&decided, &facts.view(owed));
-        note
-    }
-
-    fn shadow_verdict(&mut self, cx: &mut Cx<'_>, nth: usize, verdict: AckVerdict, facts: &Facts<'_>) {
-        let seat = clamp_u8(u32::try_from(nth).unwrap_or(u32::MAX));
-        match verdict {
-            AckVerdict::Hold(why) => cx.trace(TraceKind::ShadowHeld { seat, why }),
-            AckVerdict::Now(why) | AckVerdict::Repeat(why) => {
-                let by = match (verdict, why.rule) {
-                    (AckVerdict::Repeat(_), _) => By::Repeat,
-                    (_, Rule::Ceiling) => By::Forced,
-                    _ => By::Agent,
-                };
-                self.settle(cx, by, facts);
-                cx.trace(TraceKind::ShadowAck { seat, why });
-            }
-        }
-    }
-
-    fn deadline(&self, ceiling: Duration) -> Instant {
-        let forced = self.owed.since.map_or(Instant::FAR, |since| since + ceiling);
-        self.agent.deadline().map_or(forced, |asked| asked.min(forced))
-    }
-
-    fn ask_if_due(&mut self, now: Instant, facts: &Facts<'_>) -> Option<AckVerdict> {
-        self.agent.deadline().filter(|due| *due <= now)?;
-        let verdict = self.agent.on_deadline(now, &facts.view(self.owed));
-        assert!(self.agent.deadline().is_none_or(|next| next > now), "L2: {:?} stays due", self.agent);
-        Some(verdict)
-    }
-
-    fn is_over_ceiling(&self, now: Instant, ceiling: Duration) -> bool {
-        self.owed.since.is_some_and(|since| since + ceiling <= now)
     }
 }
 

@@ -7,10 +7,10 @@ use std::time::Duration;
 use crate::Seq;
 
 /// How long a smaller size is kept before a larger one is tried again (RFC 1191 §6.3).
-const RETRY_AFTER: Duration = Duration::from_secs(600);
+const RETRY_AFTER_S: u16 = 600;
 /// The same when nobody said that packets were too large: they merely vanished, as in an outage. Doubles with each
 /// probe that vanishes too.
-const RETRY_AFTER_SILENCE: Duration = Duration::from_secs(10);
+const RETRY_AFTER_SILENCE_S: u16 = 10;
 
 /// Sizes tried when large packets vanish without a word, and on the way up again.
 const LADDER: [u16; 6] = [576, 1280, 1400, 1492, 1500, 9000];
@@ -28,7 +28,7 @@ pub(crate) struct MtuSearch {
     /// A larger size is to be tried with the next segment that can fill it.
     wants_probe: bool,
     probe: Option<MtuProbe>,
-    retry_after: Duration,
+    retry_after_s: u16,
     /// What the size was before silence lowered it, until it is known whether that was the reason.
     suspected_from: Option<u16>,
 }
@@ -37,8 +37,14 @@ pub(crate) struct MtuSearch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MtuProbe {
     pub(crate) seq: Seq,
-    pub(crate) end: Seq,
+    len: u16,
     size: u16,
+}
+
+impl MtuProbe {
+    pub(crate) fn end(&self) -> Seq {
+        self.seq + u32::from(self.len)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,7 +68,7 @@ impl MtuSearch {
             is_on: discovery == Discovery::On,
             wants_probe: false,
             probe: None,
-            retry_after: RETRY_AFTER,
+            retry_after_s: RETRY_AFTER_S,
             suspected_from: None,
         }
     }
@@ -86,7 +92,7 @@ impl MtuSearch {
         }
         self.size = size;
         self.probe = None;
-        self.retry_after = RETRY_AFTER;
+        self.retry_after_s = RETRY_AFTER_S;
         self.suspected_from = None;
         true
     }
@@ -101,7 +107,7 @@ impl MtuSearch {
         self.suspected_from.get_or_insert(self.size);
         let below = LADDER.iter().rev().find(|step| **step < size && **step <= 1280);
         self.size = below.copied().unwrap_or(self.floor).max(self.floor);
-        self.retry_after = RETRY_AFTER_SILENCE;
+        self.retry_after_s = RETRY_AFTER_SILENCE_S;
         true
     }
 
@@ -109,7 +115,7 @@ impl MtuSearch {
     pub(crate) fn acquit(&mut self) -> bool {
         let Some(size) = self.suspected_from.take().filter(|size| *size > self.size) else { return false };
         self.size = size;
-        self.retry_after = RETRY_AFTER;
+        self.retry_after_s = RETRY_AFTER_S;
         true
     }
 
@@ -120,7 +126,7 @@ impl MtuSearch {
 
     /// When to try a larger size again.
     pub(crate) fn retry_after(&self) -> Duration {
-        self.retry_after
+        Duration::from_secs(self.retry_after_s.into())
     }
 
     pub(crate) fn is_below_link(&self) -> bool {
@@ -141,8 +147,8 @@ impl MtuSearch {
         Some(above.copied().unwrap_or(self.link))
     }
 
-    pub(crate) fn probe_sent(&mut self, seq: Seq, len: u32, size: u16) {
-        self.probe = Some(MtuProbe { seq, end: seq + len, size });
+    pub(crate) fn probe_sent(&mut self, seq: Seq, len: u16, size: u16) {
+        self.probe = Some(MtuProbe { seq, len, size });
     }
 
     pub(crate) fn probe(&self) -> Option<MtuProbe> {
@@ -151,7 +157,7 @@ impl MtuSearch {
 
     /// Everything below `una` arrived. Answers whether that proves a larger size.
     pub(crate) fn on_acked(&mut self, una: Seq) -> bool {
-        let Some(probe) = self.probe.filter(|probe| probe.end <= una) else { return false };
+        let Some(probe) = self.probe.filter(|probe| probe.end() <= una) else { return false };
         self.probe = None;
         self.size = probe.size;
         self.wants_probe = self.is_below_link();
@@ -162,13 +168,13 @@ impl MtuSearch {
     pub(crate) fn probe_lost(&mut self) {
         self.probe = None;
         self.wants_probe = false;
-        self.retry_after = (2 * self.retry_after).min(RETRY_AFTER);
+        self.retry_after_s = (2 * self.retry_after_s).min(RETRY_AFTER_S);
     }
 
     /// What begins at `seq` is sent again. Of a probe that arrives in smaller pieces nothing can be learned.
     /// Answers whether that ends one.
     pub(crate) fn on_resent(&mut self, seq: Seq) -> bool {
-        let ends = self.probe.is_some_and(|probe| probe.seq <= seq && seq < probe.end);
+        let ends = self.probe.is_some_and(|probe| probe.seq <= seq && seq < probe.end());
         if ends {
             self.probe_lost();
         }
@@ -224,7 +230,7 @@ mod tests {
         assert_eq!(waits, [10, 20, 40, 80, 160, 320, 600, 600]);
         mtu.on_timeout_of(1280, 3);
         mtu.on_icmp(500);
-        assert_eq!(mtu.retry_after(), RETRY_AFTER);
+        assert_eq!(mtu.retry_after().as_secs(), 600);
     }
 
     #[test]

@@ -36,9 +36,9 @@ pub(crate) struct Recovery {
     pub(crate) ssthresh: u64,
     /// What may be in flight during fast recovery, set anew by each ACK.
     pub(crate) window: u64,
-    pub(crate) gauge: Gauge,
     pub(crate) rack: Rack,
-    pub(crate) undo: Undo,
+    /// Made when a loss is found, and kept for the next: most connections are idle, and few of them have lost anything.
+    repair: Option<Box<Repair>>,
     pub(crate) frto: Frto,
     /// A timeout was needless: round trips of what begins below `point` are those of the delay that made it so.
     pub(crate) was_delayed: bool,
@@ -49,6 +49,13 @@ pub(crate) struct Recovery {
     pub(crate) tail_probe: Option<TailProbe>,
     /// The agent's own fast retransmit was honoured in this window already.
     pub(crate) asked_at: Option<Seq>,
+}
+
+/// What is remembered of the newest loss alone.
+#[derive(Debug)]
+struct Repair {
+    gauge: Gauge,
+    undo: Undo,
 }
 
 /// How much fast recovery lets out: by what is delivered, or by inflating the window.
@@ -75,9 +82,8 @@ impl Recovery {
             assumed_arrived: 0,
             ssthresh: u64::MAX,
             window: u64::MAX,
-            gauge: Gauge::Prr(Prr::default()),
             rack: Rack::default(),
-            undo: Undo::default(),
+            repair: None,
             frto: Frto::Off,
             was_delayed: false,
             timeouts: 0,
@@ -102,6 +108,79 @@ impl Recovery {
         self.reduced_at = self.reduced_at.filter(|at| una <= *at);
         self.asked_at = self.asked_at.filter(ahead);
         self.rack.passed(una);
-        self.undo.passed(una);
+        if let Some(undo) = self.undo() {
+            undo.passed(una);
+        }
+    }
+
+    /// A fast recovery begins, and lets out so much.
+    pub(crate) fn begin_fast(&mut self, gauge: Gauge) {
+        self.phase = Phase::Fast;
+        let repair = self.repair();
+        (repair.gauge, repair.undo) = (gauge, Undo::begin());
+    }
+
+    /// Of the loss that a timeout has found, which `is_new` unless one was found before.
+    pub(crate) fn undo_timeout(&mut self, is_new: bool) {
+        let undo = &mut self.repair().undo;
+        if is_new {
+            *undo = Undo::begin();
+        }
+        undo.on_timeout();
+    }
+
+    fn repair(&mut self) -> &mut Repair {
+        self.repair.get_or_insert_with(|| {
+            Box::new(Repair { gauge: Gauge::Prr(Prr::default()), undo: Undo::default() })
+        })
+    }
+
+    /// Gives the heap back once nothing can be said of the newest loss any more.
+    pub(crate) fn relax(&mut self) {
+        let is_open = self.phase != Phase::Open || self.undo().is_some_and(|undo| undo.is_open());
+        self.repair = self.repair.take().filter(|_| is_open);
+    }
+
+    /// Of the newest loss, if there ever was one.
+    #[inline]
+    pub(crate) fn undo(&mut self) -> Option<&mut Undo> {
+        self.repair.as_deref_mut().map(|repair| &mut repair.undo)
+    }
+
+    /// Of the fast recovery under way.
+    #[inline]
+    pub(crate) fn gauge(&self) -> Option<&Gauge> {
+        self.repair.as_deref().filter(|_| self.phase == Phase::Fast).map(|repair| &repair.gauge)
+    }
+
+    #[inline]
+    pub(crate) fn gauge_mut(&mut self) -> Option<&mut Gauge> {
+        let is_fast = self.phase == Phase::Fast;
+        self.repair.as_deref_mut().filter(|_| is_fast).map(|repair| &mut repair.gauge)
+    }
+
+    pub(crate) fn allocated(&self) -> usize {
+        self.repair.as_deref().map_or(0, size_of_val)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_of_a_loss_stays_until_nothing_can_be_said_of_it() {
+        let mut recovery = Recovery::new(Seq(0));
+        recovery.begin_fast(Gauge::Prr(Prr::begin(1000)));
+        recovery.relax();
+        assert!(recovery.gauge().is_some(), "it goes on");
+        recovery.phase = Phase::Open;
+        recovery.undo().expect("a loss was found").keep_until(Seq(100));
+        recovery.passed(Seq(100));
+        recovery.relax();
+        assert!(recovery.undo().is_some(), "a D-SACK may still deny it");
+        recovery.passed(Seq(101));
+        recovery.relax();
+        assert_eq!(recovery.allocated(), 0);
     }
 }

@@ -47,10 +47,17 @@ impl SentSegment {
 #[derive(Debug, Default)]
 pub(crate) struct Scoreboard {
     segments: VecDeque<SentSegment>,
-    flight: Count,
-    lost: Count,
-    sacked: Count,
+    flight: Sum,
+    lost: Sum,
+    sacked: Sum,
     first_lost: usize,
+}
+
+/// A [`Count`] in the room that it needs here: `snd_una` to `snd_nxt` are less than 2 GiB.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Sum {
+    segments: u32,
+    bytes: u32,
 }
 
 /// What an ACK delivered, cumulatively or by SACK. RTT comes from segments that were sent once only (Karn).
@@ -109,15 +116,15 @@ impl Delivered {
 
 impl Scoreboard {
     pub(crate) fn flight(&self) -> Count {
-        self.flight
+        self.flight.count()
     }
 
     pub(crate) fn lost(&self) -> Count {
-        self.lost
+        self.lost.count()
     }
 
     pub(crate) fn sacked(&self) -> Count {
-        self.sacked
+        self.sacked.count()
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -141,14 +148,14 @@ impl Scoreboard {
         debug_assert!(self.back().is_none_or(|last| last.end() == seq), "S1");
         debug_assert!(len > 0, "S1");
         let segment = SentSegment { seq, len, sent_at: now, state: SegmentState::Flight, fin, resent: 0 };
-        add(&mut self.flight, len);
+        self.flight.add(len);
         self.segments.push_back(segment);
     }
 
     /// Takes back the last segment, as though it had never left (a window probe that the peer refused).
     pub(crate) fn unsend_last(&mut self) -> Option<SentSegment> {
         let last = self.segments.pop_back()?;
-        *self.counter(last.state) = less(*self.counter(last.state), last.len);
+        self.counter(last.state).take(last.len);
         self.first_lost = self.first_lost.min(self.segments.len());
         Some(last)
     }
@@ -160,7 +167,7 @@ impl Scoreboard {
                 let segment = *front;
                 self.segments.pop_front();
                 self.first_lost = self.first_lost.saturating_sub(1);
-                *self.counter(segment.state) = less(*self.counter(segment.state), segment.len);
+                self.counter(segment.state).take(segment.len);
                 if segment.state != SegmentState::Sacked {
                     add(&mut delivered.acked, segment.len);
                     delivered.covers_resent |= segment.resent > 0;
@@ -176,7 +183,7 @@ impl Scoreboard {
                     front.seq += partial;
                     front.len -= partial;
                     let state = front.state;
-                    self.counter(state).bytes -= u64::from(partial);
+                    self.counter(state).bytes -= partial;
                     delivered.acked.bytes += u64::from(partial);
                 }
                 break;
@@ -205,14 +212,14 @@ impl Scoreboard {
         let segment = &mut self.segments[index];
         let (len, old) = (segment.len, segment.state);
         segment.state = state;
-        *self.counter(old) = less(*self.counter(old), len);
-        add(self.counter(state), len);
+        self.counter(old).take(len);
+        self.counter(state).add(len);
         if state == SegmentState::Lost {
             self.first_lost = self.first_lost.min(index);
         }
     }
 
-    fn counter(&mut self, state: SegmentState) -> &mut Count {
+    fn counter(&mut self, state: SegmentState) -> &mut Sum {
         match state {
             SegmentState::Flight => &mut self.flight,
             SegmentState::Lost => &mut self.lost,
@@ -398,19 +405,19 @@ impl Scoreboard {
 
     #[cfg(any(test, debug_assertions))]
     pub(crate) fn check(&self) {
-        let (mut flight, mut lost, mut sacked) = (Count::default(), Count::default(), Count::default());
+        let (mut flight, mut lost, mut sacked) = (Sum::default(), Sum::default(), Sum::default());
         for (index, segment) in self.segments.iter().enumerate() {
             assert!(segment.len > 0, "S1");
             if let Some(next) = self.segments.get(index + 1) {
                 assert_eq!(segment.end(), next.seq, "S1");
             }
             match segment.state {
-                SegmentState::Flight => add(&mut flight, segment.len),
+                SegmentState::Flight => flight.add(segment.len),
                 SegmentState::Lost => {
                     assert!(index >= self.first_lost, "S3");
-                    add(&mut lost, segment.len);
+                    lost.add(segment.len);
                 }
-                SegmentState::Sacked => add(&mut sacked, segment.len),
+                SegmentState::Sacked => sacked.add(segment.len),
             }
         }
         assert_eq!((flight, lost, sacked), (self.flight, self.lost, self.sacked), "S2");
@@ -422,8 +429,20 @@ fn add(count: &mut Count, len: u32) {
     count.bytes += u64::from(len);
 }
 
-fn less(count: Count, len: u32) -> Count {
-    Count { segments: count.segments - 1, bytes: count.bytes - u64::from(len) }
+impl Sum {
+    fn add(&mut self, len: u32) {
+        self.segments += 1;
+        self.bytes += len;
+    }
+
+    fn take(&mut self, len: u32) {
+        self.segments -= 1;
+        self.bytes -= len;
+    }
+
+    fn count(self) -> Count {
+        Count { segments: self.segments, bytes: self.bytes.into() }
+    }
 }
 
 #[cfg(test)]

@@ -120,8 +120,8 @@ impl Connection {
     pub(crate) fn set_options(&mut self, cx: &Cx<'_>, options: Options) {
         let keep_alive = options.keep_alive.map(KeepAlive::with_time_between);
         let options = Options { keep_alive, ..options };
-        let keep_alive_changed = self.options.keep_alive != options.keep_alive;
-        self.options = options;
+        let keep_alive_changed = self.options().keep_alive != options.keep_alive;
+        self.changed_options = Some(Box::new(options));
         if keep_alive_changed {
             match options.keep_alive {
                 Some(keep_alive) if self.state.is_synchronized() => {

@@ -86,7 +86,7 @@ impl Connection {
     }
 
     fn on_keep_alive_timer(&mut self, cx: &mut Cx<'_>) {
-        let Some(keep_alive) = self.options.keep_alive else { return };
+        let Some(keep_alive) = self.options().keep_alive else { return };
         if !matches!(self.state, StateName::Established | StateName::CloseWait) {
             return;
         }
@@ -129,7 +129,7 @@ impl Connection {
 
     /// How long to wait for an acknowledgment before giving up; three minutes at least for a SYN (MUST-23).
     pub(super) fn patience(&self) -> Duration {
-        if self.state.is_synchronized() { self.options.user_timeout } else { self.config.syn_timeout }
+        if self.state.is_synchronized() { self.options().user_timeout } else { self.config.syn_timeout }
     }
 
     fn give_up(&mut self, cx: &mut Cx<'_>) {
@@ -173,5 +173,6 @@ impl Connection {
         self.rcv.buffer.relax();
         self.board.relax();
         self.ledger.relax();
+        self.recovery.relax();
     }
 }

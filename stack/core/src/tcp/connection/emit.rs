@@ -172,9 +172,9 @@ impl Connection {
             src: self.flow.local.ip(),
             dst: self.flow.remote.ip(),
             protocol: protocol::TCP,
-            hop_limit: self.options.hop_limit,
+            hop_limit: self.options().hop_limit,
             ecn: if is_new && self.peer.ecn { Ecn::Ect0 } else { Ecn::NotEct },
-            dscp: self.options.dscp,
+            dscp: self.options().dscp,
             dont_fragment: self.mtu.discovers(),
             // Only a packet that may be fragmented needs one of its own (RFC 6864).
             id: if self.mtu.discovers() { 0 } else { cx.packet as u16 },

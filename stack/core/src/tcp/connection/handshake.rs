@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Connection, Ecn, Events, Flow, Negotiated, Options, Origin, Rcv, Scale, Snd, Urges, window};
+use super::{Connection, Ecn, Events, Flow, Negotiated, Origin, Rcv, Scale, Snd, Urges, window};
 use crate::agent::{Asking, HopSource, Needs, Path, ReceiverAgent, SenderAgent, Tunables, Turn};
 use crate::tcp::config::{RttMeasure, TcpConfig};
 use crate::tcp::cx::Cx;
@@ -36,7 +36,6 @@ pub(crate) struct Opening {
     pub(crate) number: u32,
     pub(crate) flow: Flow,
     pub(crate) config: Arc<TcpConfig>,
-    pub(crate) options: Options,
     pub(crate) receiver: Box<dyn ReceiverAgent>,
     pub(crate) shadows: Vec<Box<dyn ReceiverAgent>>,
     pub(crate) senders: Vec<Box<dyn SenderAgent>>,
@@ -115,8 +114,8 @@ impl Connection {
         let hops = config.hops.configured.map(|hops| (hops, HopSource::Config));
         Connection {
             number: opening.number,
-            flow: opening.flow,
-            options: opening.options,
+            flow: opening.flow.into(),
+            changed_options: None,
             state: StateName::Closed,
             origin,
             closed: None,
@@ -124,7 +123,8 @@ impl Connection {
             rcv: Rcv::new(config.recv_buffer.initial.max(1 << own_shift(&config))),
             peer: Negotiated::default(),
             ledger: AckLedger::new(opening.receiver, opening.shadows, config.ack_ceiling, config.ack_merge),
-            tunables,
+            dup_threshold: tunables.dup_threshold,
+            rto_held: tunables.rto_held,
             board: Scoreboard::default(),
             highest_sacked: None,
             recovery: Recovery::new(iss),
@@ -232,7 +232,7 @@ impl Connection {
             self.rcv.ts_recent = timestamps.value;
             self.rcv.ts_recent_at = cx.now;
         }
-        self.snd.peer_mss = options.mss.unwrap_or_else(|| default_mss(&self.flow));
+        self.snd.peer_mss = options.mss.unwrap_or_else(|| default_mss(&self.flow.into()));
         self.update_mss();
         // The window of a SYN is never scaled (RFC 7323 §2.2).
         self.snd.wnd = u32::from(syn.window);

@@ -139,7 +139,7 @@ impl Connection {
         Info {
             cwnd_bytes: gauge(CWND_GAUGE),
             ssthresh_bytes: gauge(SSTHRESH_GAUGE).unwrap_or(self.recovery.ssthresh),
-            flow: self.flow,
+            flow: self.flow.into(),
             state: self.state,
             closed: self.closed,
             receiver: specs.receiver.clone(),

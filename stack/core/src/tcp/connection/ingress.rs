@@ -149,7 +149,7 @@ impl Connection {
 
     /// The peer lives: keep-alives begin anew.
     fn note_alive(&mut self, cx: &Cx<'_>) {
-        let Some(keep_alive) = self.options.keep_alive else { return };
+        let Some(keep_alive) = self.options().keep_alive else { return };
         self.urges.keep_alives_sent = 0;
         if self.state == StateName::Established || self.state == StateName::CloseWait {
             self.arm_keep_alive(cx.now, keep_alive.idle);

@@ -8,7 +8,7 @@ use super::{Connection, send_view};
 use crate::agent::{Count, Loss, LossKind, Recovered};
 use crate::tcp::config::RecoveryStyle;
 use crate::tcp::cx::Cx;
-use crate::tcp::recovery::{Certainty, Frto, Gauge, Inflate, Phase, Prr, Undo};
+use crate::tcp::recovery::{Certainty, Frto, Gauge, Inflate, Phase, Prr};
 use crate::tcp::scoreboard::{Newest, SegmentState};
 use crate::tcp::timers::Timer;
 use crate::trace::{MtuHow, TraceKind, UndoneBy};
@@ -93,14 +93,15 @@ impl Connection {
         }
         if let Some(twice) = news.dsack {
             self.recovery.rack.on_dsack(self.snd.una, self.snd.nxt);
-            if self.recovery.undo.is_denied_by_dsack(twice) {
+            if self.recovery.undo().is_some_and(|undo| undo.is_denied_by_dsack(twice)) {
                 return Some(UndoneBy::Dsack);
             }
         }
         let is_recovering = self.recovery.phase != Phase::Open;
         if is_recovering
             && news.advanced > 0
-            && news.echo.is_some_and(|echo| self.recovery.undo.is_denied_by_echo(self.snd.una, echo))
+            && let (Some(echo), Some(undo)) = (news.echo, self.recovery.undo())
+            && undo.is_denied_by_echo(self.snd.una, echo)
         {
             return Some(UndoneBy::Timestamps);
         }
@@ -159,7 +160,7 @@ impl Connection {
                     self.board.mark_first_lost();
                 }
                 let mss = u64::from(self.snd.mss);
-                if let Gauge::Inflate(inflate) = &mut self.recovery.gauge {
+                if let Some(Gauge::Inflate(inflate)) = self.recovery.gauge_mut() {
                     inflate.on_partial_ack(news.delivered.acked.bytes, mss);
                 }
                 cx.trace(TraceKind::Window {
@@ -195,8 +196,8 @@ impl Connection {
     fn count_duplicate(&mut self) {
         self.recovery.dup_acks += 1;
         let mss = u64::from(self.snd.mss);
-        match (&mut self.recovery.gauge, self.recovery.phase) {
-            (Gauge::Inflate(inflate), Phase::Fast) => inflate.on_dup_ack(mss),
+        match self.recovery.gauge_mut() {
+            Some(Gauge::Inflate(inflate)) => inflate.on_dup_ack(mss),
             _ if !self.peer.sack => self.assume_one_arrived(),
             _ => {}
         }
@@ -208,7 +209,7 @@ impl Connection {
         let most = self.board.flight().segments.saturating_sub(1);
         let limit = match self.recovery.phase {
             Phase::Open if !self.config.limited_transmit => 0,
-            Phase::Open => u32::from(self.tunables.dup_threshold).saturating_sub(1),
+            Phase::Open => u32::from(self.dup_threshold).saturating_sub(1),
             Phase::AfterTimeout => 0,
             Phase::Fast => u32::MAX,
         };
@@ -222,12 +223,11 @@ impl Connection {
         let found = if self.uses_rack() {
             self.detect_by_time(cx.now)
         } else if self.peer.sack {
-            self.board.sacked().segments > 0
-                && self.board.mark_lost_by_sack(self.tunables.dup_threshold, self.snd.mss)
+            self.board.sacked().segments > 0 && self.board.mark_lost_by_sack(self.dup_threshold, self.snd.mss)
         } else {
             // RFC 6582 §3.2 step 1: not for duplicates that our own resends caused.
             self.recovery.phase == Phase::Open
-                && self.recovery.dup_acks >= u32::from(self.tunables.dup_threshold)
+                && self.recovery.dup_acks >= u32::from(self.dup_threshold)
                 && self.recovery.point < self.snd.una
                 && self.board.mark_first_lost()
         };
@@ -244,7 +244,7 @@ impl Connection {
     }
 
     fn detect_by_time(&mut self, now: Instant) -> bool {
-        let enough_sacked = self.board.sacked().segments >= u32::from(self.tunables.dup_threshold);
+        let enough_sacked = self.board.sacked().segments >= u32::from(self.dup_threshold);
         let certain = if self.recovery.phase != Phase::Open || enough_sacked {
             Certainty::Enough
         } else {
@@ -285,18 +285,17 @@ impl Connection {
         self.ask_for_reduction(cx, LossKind::Fast, before.outstanding);
         let mss = u64::from(self.snd.mss);
         let recovery = &mut self.recovery;
-        recovery.phase = Phase::Fast;
         recovery.point = self.snd.nxt;
-        recovery.undo = Undo::begin();
         recovery.tail_probe = None;
         recovery.partial_acks = 0;
-        recovery.gauge = match self.config.recovery {
+        let gauge = match self.config.recovery {
             RecoveryStyle::Prr => Gauge::Prr(Prr::begin(before.pipe.bytes)),
             RecoveryStyle::Inflate { per_ack } => {
                 recovery.assumed_arrived = 0;
                 Gauge::Inflate(Inflate::begin(recovery.dup_acks, mss, per_ack))
             }
         };
+        recovery.begin_fast(gauge);
         // When a timer found the loss no ACK comes along to set the window: the one of an earlier recovery must
         // neither hold the first resend back nor let a burst out.
         self.regauge(0);
@@ -330,7 +329,8 @@ impl Connection {
     fn regauge(&mut self, delivered: u64) {
         let (pipe, mss) = (self.flight().bytes, u64::from(self.snd.mss));
         let ssthresh = self.recovery.ssthresh;
-        self.recovery.window = match &mut self.recovery.gauge {
+        let Some(gauge) = self.recovery.gauge_mut() else { return };
+        self.recovery.window = match gauge {
             Gauge::Prr(prr) => prr.on_ack(delivered, pipe, ssthresh, mss),
             Gauge::Inflate(inflate) => inflate.window(ssthresh, pipe, mss),
         };
@@ -351,9 +351,13 @@ impl Connection {
         self.recovery.dup_acks = 0;
         self.recovery.timeouts = 0;
         self.recovery.frto = Frto::Off;
-        self.recovery.undo.keep_until(self.snd.nxt);
+        if let Some(undo) = self.recovery.undo() {
+            undo.keep_until(self.snd.nxt);
+            if end == Recovered::Undone {
+                undo.close();
+            }
+        }
         if end == Recovered::Undone {
-            self.recovery.undo.close();
             self.board.unmark_lost();
             self.learn_from_needless_timeout();
             self.stats.undone += 1;
@@ -408,10 +412,7 @@ impl Connection {
             Frto::Off
         };
         // Within a fast recovery the first resend that counts is that recovery's.
-        if nth == 1 && recovery.phase != Phase::Fast {
-            recovery.undo = Undo::begin();
-        }
-        recovery.undo.on_timeout();
+        recovery.undo_timeout(nth == 1 && recovery.phase != Phase::Fast);
         recovery.phase = Phase::AfterTimeout;
         recovery.point = self.snd.nxt;
         recovery.dup_acks = 0;
@@ -425,25 +426,25 @@ impl Connection {
     /// RFC 4015: the RTO stays doubled until new data measures the path, then is at least what that sample asks for.
     /// A receiver that waits for more than may be sent would else be timed out for every ACK.
     fn learn_from_needless_timeout(&mut self) {
-        if !self.recovery.undo.has_timed_out() {
+        if self.recovery.undo().is_none_or(|undo| !undo.has_timed_out()) {
             return;
         }
         self.recovery.was_delayed = true;
         self.rtt.on_needless_timeout();
-        if self.tunables.rto_held > 0 && self.rtt.backoff() == 0 {
+        if self.rto_held > 0 && self.rtt.backoff() == 0 {
             // Held as it was, there would never be a sample.
             self.rtt.on_timeout();
         }
     }
 
     pub(super) fn back_off(&mut self) {
-        if self.recovery.timeouts > self.tunables.rto_held.into() {
+        if self.recovery.timeouts > self.rto_held.into() {
             self.rtt.on_timeout();
         }
     }
 
     pub(super) fn note_struggle(&mut self, nth: u32) {
-        if nth == R1 && self.options.report_errors {
+        if nth == R1 && self.options().report_errors {
             self.events.struggling = true;
         }
     }

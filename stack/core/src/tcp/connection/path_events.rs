@@ -67,14 +67,14 @@ impl Connection {
     fn note_icmp(&mut self, cx: &mut Cx<'_>, error: (u8, u8), is_hard: bool) {
         if is_hard && self.state == StateName::SynSent {
             self.finish(cx, CloseReason::Unreachable);
-        } else if self.options.report_errors {
+        } else if self.options().report_errors {
             self.events.icmp = Some(error);
         }
     }
 
     /// What is too large is sent again in smaller pieces at once, and cwnd is left alone (RFC 1191 §6.5).
     fn lower_mtu(&mut self, cx: &mut Cx<'_>, lowered: Option<u16>) {
-        let Some(size) = lowered.filter(|size| *size >= smallest_mtu(&self.flow)) else {
+        let Some(size) = lowered.filter(|size| *size >= smallest_mtu(&self.flow.into())) else {
             cx.dropped(DropReason::IcmpUnverified);
             return;
         };

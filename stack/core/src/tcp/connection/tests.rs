@@ -88,7 +88,6 @@ impl Rig {
         let opening = Opening {
             number: 1,
             flow,
-            options: Options::from_config(&config),
             config: Arc::new(config),
             receiver: Box::new(Each),
             shadows: Vec::new(),
@@ -302,7 +301,7 @@ fn urgent_data_is_unread_until_it_is_read_and_never_again() {
 fn a_keep_alive_without_an_interval_still_lets_time_pass() {
     let mut rig = Rig::established();
     let zero = KeepAlive { idle: Duration::ZERO, interval: Duration::ZERO, probes: 3 };
-    rig.set_options(Options { keep_alive: Some(zero), ..rig.conn.options });
+    rig.set_options(Options { keep_alive: Some(zero), ..rig.conn.options() });
     assert!(rig.conn.timers.deadline(Timer::KeepAlive) > Some(rig.now));
     let una = rig.conn.snd.una;
     rig.hear(Flags::default(), una, b"data");

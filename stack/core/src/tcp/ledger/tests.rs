@@ -1,6 +1,7 @@
 //! The ledger's own rules, with an agent that does as it is told.
 
 use super::*;
+use crate::agent::AckDecided;
 use crate::trace::{TraceEvent, TraceRing};
 
 /// Acknowledges every `every`-th segment, or when `due` has come; never of itself when both are absent.

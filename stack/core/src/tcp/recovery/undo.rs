@@ -63,6 +63,10 @@ impl Undo {
         self.unexplained.is_empty() && !self.has_more
     }
 
+    pub(crate) fn is_open(&self) -> bool {
+        self.is_open
+    }
+
     pub(crate) fn close(&mut self) {
         self.is_open = false;
     }

@@ -3,7 +3,7 @@
 use super::{SegmentPlan, What};
 use crate::agent::{Allowance, SentKind};
 use crate::tcp::connection::Connection;
-use crate::tcp::recovery::{Frto, Gauge, Phase};
+use crate::tcp::recovery::{Frto, Gauge};
 use crate::tcp::scoreboard::SegmentState;
 use crate::wire::bundle::{MOST_HEADER_BYTES, MOST_PACKET_BYTES};
 use crate::wire::{Checksums, Flags};
@@ -58,7 +58,7 @@ impl Connection {
     /// counts segments one by one.
     fn may_bundle(&self, plan: &SegmentPlan) -> bool {
         let is_urgent = self.snd.urgent_end.is_some_and(|end| plan.seq < end);
-        let counts = self.recovery.phase == Phase::Fast && matches!(self.recovery.gauge, Gauge::Inflate(_))
+        let counts = matches!(self.recovery.gauge(), Some(Gauge::Inflate(_)))
             || matches!(self.recovery.frto, Frto::SecondAck { .. });
         // Of packets that may be fragmented each has an identification of its own (RFC 6864).
         self.mtu.discovers()
@@ -74,7 +74,7 @@ impl Connection {
         let unsent = self.unsent();
         let most = most.min(self.usable_window());
         // What is left over goes with the others where it would not wait for their ACK.
-        let takes_rest = unsent <= most && (!self.options.nagle || self.snd.fin_wanted);
+        let takes_rest = unsent <= most && (!self.options().nagle || self.snd.fin_wanted);
         let len = if takes_rest { unsent } else { most.min(unsent) / plan.each * plan.each };
         let mut flags = Flags::ACK;
         if len == unsent {

@@ -3,7 +3,7 @@
 use super::{SegmentPlan, What};
 use crate::agent::{Allowance, Count, Sent, SentKind};
 use crate::tcp::connection::deadlines::RELAX_AFTER;
-use crate::tcp::connection::{CloseReason, Connection, Phase, send_view};
+use crate::tcp::connection::{CloseReason, Connection, send_view};
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::DecidedAck;
 use crate::tcp::progress::HeldBy;
@@ -32,7 +32,8 @@ impl Connection {
             What::Again { index, kind } => self.commit_again(cx, plan, index, kind),
             What::New => self.commit_new(cx, plan),
             What::MtuProbe { size } => {
-                self.mtu.probe_sent(plan.seq, plan.len, size);
+                let len = u16::try_from(plan.len).unwrap_or(u16::MAX);
+                self.mtu.probe_sent(plan.seq, len, size);
                 self.commit_new(cx, plan);
             }
             What::WindowProbe => self.commit_window_probe(cx, plan),
@@ -118,11 +119,10 @@ impl Connection {
 
     /// Whatever is sent: PRR counts it, the agents hear of it, the user timeout begins.
     fn note_left(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan, kind: SentKind) {
-        if self.recovery.phase == Phase::Fast {
-            match &mut self.recovery.gauge {
-                Gauge::Prr(prr) => prr.on_sent(u64::from(plan.len)),
-                Gauge::Inflate(inflate) => inflate.on_sent(),
-            }
+        match self.recovery.gauge_mut() {
+            None => {}
+            Some(Gauge::Prr(prr)) => prr.on_sent(u64::from(plan.len)),
+            Some(Gauge::Inflate(inflate)) => inflate.on_sent(),
         }
         self.snd.last_sent_at = Moment::at(cx.now);
         self.wait_for_ack(cx.now);
@@ -176,7 +176,9 @@ impl Connection {
             self.arm_mtu_probe(now);
         }
         let ts = self.ts_now(now);
-        self.recovery.undo.on_resent(seq, self.snd.una, ts);
+        if let Some(undo) = self.recovery.undo() {
+            undo.on_resent(seq, self.snd.una, ts);
+        }
     }
 
     #[cold]

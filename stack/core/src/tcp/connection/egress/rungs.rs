@@ -72,7 +72,7 @@ impl Connection {
     /// RFC 6582 §3.2 steps 3 and 5: what a third duplicate or a partial ACK shows to be lost goes at once, however
     /// full the window is.
     fn inflates(&self) -> bool {
-        self.recovery.phase == Phase::Fast && matches!(self.recovery.gauge, Gauge::Inflate(_))
+        matches!(self.recovery.gauge(), Some(Gauge::Inflate(_)))
     }
 
     /// Nothing below highest_ack goes again; when nothing is left above it, the last segment asks (after a
@@ -162,10 +162,10 @@ impl Connection {
         }
         let is_all = len == unsent;
         let is_idle = self.snd.una == self.snd.nxt;
-        if is_all && (is_idle || !self.options.nagle || self.snd.fin_wanted) {
+        if is_all && (is_idle || !self.options().nagle || self.snd.fin_wanted) {
             return true;
         }
-        len >= self.snd.max_wnd / 2 && (is_idle || !self.options.nagle)
+        len >= self.snd.max_wnd / 2 && (is_idle || !self.options().nagle)
     }
 
     fn plan_mtu_probe(&self, unsent: u32, allowed: &Allowance) -> Option<SegmentPlan> {
@@ -238,8 +238,8 @@ impl Connection {
 
     /// In the compatible profile only so many segments leave for an ACK.
     fn has_credit(&self) -> bool {
-        match (&self.recovery.gauge, self.recovery.phase) {
-            (Gauge::Inflate(inflate), Phase::Fast) => inflate.may_send(),
+        match self.recovery.gauge() {
+            Some(Gauge::Inflate(inflate)) => inflate.may_send(),
             _ => true,
         }
     }

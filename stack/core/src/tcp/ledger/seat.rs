@@ -1,0 +1,117 @@
+//! An agent's place at the ledger, with what it has not acknowledged.
+
+use std::time::Duration;
+
+use super::{Facts, clamp_u8};
+use crate::agent::{AckDecided, AckNote, AckVerdict, Arrival, By, Class, Owed, ReceiverAgent, Rule};
+use crate::tcp::cx::Cx;
+use crate::trace::TraceKind;
+use crate::{Instant, Moment};
+
+pub(super) struct Seat {
+    pub(super) agent: Box<dyn ReceiverAgent>,
+    pub(super) owed: Open,
+    /// Of a shadow; the connection counts what the live agent does.
+    pub(super) tally: Option<Box<Tally>>,
+}
+
+/// [`Owed`] in less room.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Open {
+    pub(super) segments: u32,
+    pub(super) bytes: u32,
+    since: Moment,
+    last_ack: Moment,
+    in_order_total: u64,
+}
+
+#[derive(Clone, Copy, Default)]
+pub(super) struct Tally {
+    pub(super) acks: u64,
+    /// What the first segment of each would have waited, in all.
+    pub(super) held_ns: u64,
+}
+
+impl Seat {
+    pub(super) fn new(agent: Box<dyn ReceiverAgent>) -> Seat {
+        Seat { agent, owed: Open::default(), tally: None }
+    }
+
+    #[inline]
+    pub(super) fn owed(&self) -> Owed {
+        let Open { segments, bytes, since, last_ack, in_order_total } = self.owed;
+        Owed { segments, bytes, since: since.get(), last_ack: last_ack.get(), in_order_total }
+    }
+
+    pub(super) fn shadow(agent: Box<dyn ReceiverAgent>) -> Seat {
+        Seat { tally: Some(Box::default()), ..Seat::new(agent) }
+    }
+
+    pub(super) fn owe_nothing(&mut self) {
+        self.owed = Open { in_order_total: self.owed.in_order_total, ..Open::default() };
+    }
+
+    pub(super) fn note_arrival(&mut self, arrival: &Arrival) {
+        if matches!(arrival.class, Class::InOrder | Class::FillsHole) {
+            let owed = &mut self.owed;
+            owed.segments += 1;
+            owed.bytes = owed.bytes.saturating_add(arrival.bytes);
+            if owed.since == Moment::NEVER {
+                owed.since = Moment::at(arrival.now);
+            }
+            owed.in_order_total += 1;
+        }
+    }
+
+    /// Books an ACK: nothing is owed any more, and the agent hears of it. The note is the one before it heard.
+    pub(super) fn settle(&mut self, cx: &Cx<'_>, by: By, facts: &Facts<'_>) -> AckNote {
+        let note = self.agent.note();
+        let decided = AckDecided { now: cx.now, by, segments: self.owed.segments, bytes: self.owed.bytes };
+        if let Some(tally) = &mut self.tally {
+            tally.acks += 1;
+            tally.held_ns += self.owed.since.get().map_or(0, |since| cx.now.0.saturating_sub(since.0));
+        }
+        let in_order_total = self.owed.in_order_total;
+        self.owed = Open { last_ack: Moment::at(cx.now), in_order_total, ..Open::default() };
+        self.agent.on_ack(&decided, &facts.view(self.owed()));
+        note
+    }
+
+    pub(super) fn shadow_verdict(
+        &mut self,
+        cx: &mut Cx<'_>,
+        nth: usize,
+        verdict: AckVerdict,
+        facts: &Facts<'_>,
+    ) {
+        let seat = clamp_u8(u32::try_from(nth).unwrap_or(u32::MAX));
+        match verdict {
+            AckVerdict::Hold(why) => cx.trace(TraceKind::ShadowHeld { seat, why }),
+            AckVerdict::Now(why) | AckVerdict::Repeat(why) => {
+                let by = match (verdict, why.rule) {
+                    (AckVerdict::Repeat(_), _) => By::Repeat,
+                    (_, Rule::Ceiling) => By::Forced,
+                    _ => By::Agent,
+                };
+                self.settle(cx, by, facts);
+                cx.trace(TraceKind::ShadowAck { seat, why });
+            }
+        }
+    }
+
+    pub(super) fn deadline(&self, ceiling: Duration) -> Instant {
+        let forced = self.owed.since.get().map_or(Instant::FAR, |since| since + ceiling);
+        self.agent.deadline().map_or(forced, |asked| asked.min(forced))
+    }
+
+    pub(super) fn ask_if_due(&mut self, now: Instant, facts: &Facts<'_>) -> Option<AckVerdict> {
+        self.agent.deadline().filter(|due| *due <= now)?;
+        let verdict = self.agent.on_deadline(now, &facts.view(self.owed()));
+        assert!(self.agent.deadline().is_none_or(|next| next > now), "L2: {:?} stays due", self.agent);
+        Some(verdict)
+    }
+
+    pub(super) fn is_over_ceiling(&self, now: Instant, ceiling: Duration) -> bool {
+        self.owed.since.get().is_some_and(|since| since + ceiling <= now)
+    }
+}
