@@ -41,6 +41,56 @@ fn what_nagle_holds_leaves_when_it_is_turned_off() {
     assert_eq!(lens(&pair.net.sent_by(End::A)), [3]);
 }
 
+impl Pair {
+    fn send_part(&mut self, data: &[u8]) {
+        let (now, id) = (self.net.now(), self.id(End::A));
+        assert_eq!(self.net.world.machine(End::A).send_part(now, id, data), Ok(data.len()));
+    }
+
+    fn push(&mut self) {
+        let (now, id) = (self.net.now(), self.id(End::A));
+        self.net.world.machine(End::A).push(now, id).expect("still named");
+    }
+
+    /// Without Nagle's rule, whose waiting is another.
+    fn prompt() -> Pair {
+        let mut pair = Pair::new();
+        pair.change(End::A, |options| options.nagle = false);
+        pair.net.sent();
+        pair
+    }
+}
+
+#[test]
+fn what_is_sent_in_parts_leaves_in_full_segments_and_the_rest_with_what_is_pushed() {
+    let mut pair = Pair::prompt();
+    pair.send_part(&[7; 2000]);
+    assert_eq!(lens(&pair.net.sent_by(End::A)), [1448]);
+    pair.send_part(&[7; 1000]);
+    assert_eq!(lens(&pair.net.sent_by(End::A)), [1448]);
+    pair.send_part(&[7; 100]);
+    pair.send(End::A, &[7; 100]);
+    assert_eq!(lens(&pair.net.sent_by(End::A)), [304]);
+    pair.send_part(&[7; 100]);
+    assert_eq!(lens(&pair.net.sent_by(End::A)), [0; 0]);
+    pair.push();
+    assert_eq!(lens(&pair.net.sent_by(End::A)), [100]);
+}
+
+#[test]
+fn a_part_that_waits_for_more_holds_up_neither_an_ack_nor_the_end() {
+    let mut pair = Pair::prompt();
+    pair.send_part(&[7; 100]);
+    pair.send(End::B, &[8; 3000]);
+    pair.net.settle();
+    let sent = pair.net.sent_by(End::A);
+    assert!(!sent.is_empty() && lens(&sent).is_empty(), "ACKs go alone");
+    pair.shutdown(End::A);
+    let sent = pair.net.sent_by(End::A);
+    assert_eq!(lens(&sent), [100]);
+    assert!(sent[0].tcp().flags.contains(Flags::FIN));
+}
+
 const KEEP_ALIVE: KeepAlive = KeepAlive { idle: secs_const(10), interval: secs_const(2), probes: 3 };
 
 const fn secs_const(secs: u64) -> std::time::Duration {

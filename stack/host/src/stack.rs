@@ -2,9 +2,11 @@
 //! from anywhere.
 //!
 //! Invariants
-//! - H1: whoever has changed the endpoint also sends what follows from it, before the lock is given back.
+//! - H1: whoever has changed the endpoint also sends what follows from it, before the lock is given back, but for H4.
 //! - H2: wakers are called without the lock.
 //! - H3: whenever the lock is given back, an alarm is set that wakes whoever drives by the endpoint's deadline.
+//! - H4: what a large write leaves that fills no packet may wait where a runtime's task drives: the task is woken at
+//!   once and pushes it in its next turn.
 
 mod errors;
 mod shared;

@@ -128,7 +128,7 @@ impl Held {
         }
         let turn = ready!(poll_proceed(cx));
         let shared = self.shared();
-        let written = shared.write(|now, endpoint, waiting| match endpoint.send(now, self.id, data) {
+        let written = shared.write(self.id, data, |taken, endpoint, waiting| match taken {
             Ok(0) if shared.is_over() => Poll::Ready(Err(stopped())),
             Ok(0) => {
                 waiting.join(self.id, Side::Writer, cx);

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::os::fd::BorrowedFd;
 
-use hopwise_core::endpoint::Neighbours;
+use hopwise_core::endpoint::{Neighbours, Offload};
 use hopwise_core::{Instant, LinkEvent, Transmit};
 
 use crate::counters::{LinkCounters, Tally};
@@ -21,6 +21,10 @@ pub(crate) trait Far: Debug + Send {
     /// What tells that it has something to say.
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         None
+    }
+    /// Whether it is given bundles.
+    fn offload(&self) -> Offload {
+        Offload::None
     }
 }
 
@@ -51,6 +55,10 @@ impl<F: Far> Link for Memory<F> {
 
     fn cuts(&self) -> bool {
         self.far.cuts()
+    }
+
+    fn offload(&self) -> Offload {
+        self.far.offload()
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

@@ -176,12 +176,32 @@ impl Endpoint {
 
     /// Takes as much as there is room for, perhaps nothing; the event `Writable` says when to go on.
     pub fn send(&mut self, now: Instant, id: ConnId, data: &[u8]) -> Result<usize, SendError> {
+        self.take_data(now, id, |conn, cx| conn.write(cx, data))
+    }
+
+    /// [`send`](Endpoint::send) without PUSH (RFC 9293 §3.9.1.2): what fills no packet waits for what is sent next, or
+    /// for a [`push`](Endpoint::push), which the caller owes the peer soon.
+    pub fn send_part(&mut self, now: Instant, id: ConnId, data: &[u8]) -> Result<usize, SendError> {
+        self.take_data(now, id, |conn, cx| conn.write_part(cx, data))
+    }
+
+    /// No more comes for now: what was sent in parts leaves as though it had come at once.
+    pub fn push(&mut self, now: Instant, id: ConnId) -> Result<(), AbortError> {
+        self.with_id(now, id, |conn, _| conn.push())
+    }
+
+    fn take_data(
+        &mut self,
+        now: Instant,
+        id: ConnId,
+        take: impl FnOnce(&mut Connection, &mut Cx<'_>) -> usize,
+    ) -> Result<usize, SendError> {
         let slot = self.held(id).ok_or(SendError::NoConnection)?;
         let entry = self.table.get(slot).ok_or(SendError::NoConnection)?;
         if !entry.conn.may_write() {
             return Err(SendError::NotOpen);
         }
-        Ok(self.with(now, slot, |conn, cx| conn.write(cx, data)).unwrap_or(0))
+        Ok(self.with(now, slot, take).unwrap_or(0))
     }
 
     /// Sends data whose end the peer shall hear of before it reads that far (RFC 9293 §3.8.5; new programs should

@@ -7,7 +7,8 @@
 //! Invariants (checked after every event in debug builds)
 //! - C1: `snd.una <= snd.nxt <= snd.max`, and the scoreboard spans exactly una..nxt (less the SYN).
 //! - C2: the advertised edge never moves left, and all that lies before it finds room.
-//! - C3: whatever waits to be sent has a timer, or waits for room on the link or for its turn.
+//! - C3: whatever waits to be sent has a timer, or waits for room on the link, for its turn, or for the application,
+//!   which has said that more comes.
 
 mod acks;
 mod application;
@@ -107,6 +108,8 @@ pub(crate) struct Connection {
     progress: Progress,
     ts_offset: u32,
     source_route: Option<Box<SourceRoute>>,
+    /// The last SEND was without PUSH (RFC 9293 §3.9.1.2): what fills no packet waits for what comes.
+    more_comes: bool,
     /// How often a frozen path is probed.
     probe_every_us: u32,
 }

@@ -5,12 +5,13 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Poll, Waker};
+use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::io::unix::AsyncFd;
 
+use hopwise_core::endpoint::{ConnId, SendError};
 use hopwise_core::trace::StateName;
 use hopwise_core::{Endpoint, Instant};
 
@@ -44,6 +45,7 @@ struct Inner {
     /// For when the alarm is set that wakes whoever drives; never later than the driver's deadline.
     alarm_at: Instant,
     unheard: Unheard,
+    unpushed: Unpushed,
 }
 
 /// Since a task that drives has last read the links.
@@ -61,11 +63,54 @@ struct Unheard {
 /// together larger than any cache. To read more often would wake the peer's program more often, for less.
 const WRITTEN_UNHEARD: usize = 1 << 20;
 
+/// What programs have written in parts (H4).
+#[derive(Debug, Default)]
+struct Unpushed {
+    connections: Vec<ConnId>,
+    /// Wakes the task that pushes; without one, nothing is written in parts.
+    task: Option<Waker>,
+}
+
+/// A write of so much fills a packet however large, and who writes as much writes more, often.
+const PART: usize = 1 << 16;
+
+impl Unpushed {
+    fn write(
+        &mut self,
+        now: Instant,
+        endpoint: &mut Endpoint,
+        id: ConnId,
+        data: &[u8],
+    ) -> Result<usize, SendError> {
+        if self.task.is_none() || data.len() < PART {
+            return endpoint.send(now, id, data);
+        }
+        let taken = endpoint.send_part(now, id, data)?;
+        if !self.connections.contains(&id) {
+            self.connections.push(id);
+        }
+        Ok(taken)
+    }
+
+    fn push(&mut self, now: Instant, endpoint: &mut Endpoint) {
+        for id in self.connections.drain(..) {
+            // What is gone has nothing to push.
+            let _ = endpoint.push(now, id);
+        }
+    }
+}
+
 impl Inner {
     fn hear_links(&mut self) -> Turn {
         self.unheard.written = 0;
         self.unheard.packets_out = self.driver.packets_out();
         self.driver.listen_to_all()
+    }
+
+    /// H4.
+    fn answer(&mut self) {
+        let Inner { driver, unpushed, .. } = self;
+        driver.act(|now, endpoint| unpushed.push(now, endpoint));
     }
 }
 
@@ -74,7 +119,8 @@ impl Shared {
         let (poller, clock) = (driver.poller(), driver.clock());
         let waiting = Waiting::default();
         let unheard = Unheard { written: 0, written_most: usize::MAX, packets_out: 0 };
-        let inner = Inner { driver, waiting, is_finishing: false, alarm_at: Instant::FAR, unheard };
+        let unpushed = Unpushed::default();
+        let inner = Inner { driver, waiting, is_finishing: false, alarm_at: Instant::FAR, unheard, unpushed };
         Shared {
             inner: Mutex::new(inner),
             poller,
@@ -110,16 +156,24 @@ impl Shared {
         done
     }
 
-    /// [`act`](Shared::act) for what writes; once much was written, the links are read as well.
-    pub(crate) fn write(
+    /// [`act`](Shared::act) for a program's data; `then` is told how much was taken. Once much was written, the links
+    /// are read as well.
+    pub(crate) fn write<R>(
         &self,
-        write: impl FnOnce(Instant, &mut Endpoint, &mut Waiting) -> Poll<io::Result<usize>>,
-    ) -> Poll<io::Result<usize>> {
+        id: ConnId,
+        data: &[u8],
+        then: impl FnOnce(Result<usize, SendError>, &mut Endpoint, &mut Waiting) -> R,
+    ) -> R {
         let mut inner = self.inner.lock();
-        let Inner { driver, waiting, unheard, .. } = &mut *inner;
-        let done = driver.act(|now, endpoint| write(now, endpoint, waiting));
-        if let Poll::Ready(Ok(bytes)) = &done {
-            unheard.written = unheard.written.saturating_add(*bytes);
+        let Inner { driver, waiting, unheard, unpushed, .. } = &mut *inner;
+        let were_pushed = unpushed.connections.is_empty();
+        let done = driver.act(|now, endpoint| {
+            let taken = unpushed.write(now, endpoint, id, data);
+            unheard.written = unheard.written.saturating_add(taken.unwrap_or(0));
+            then(taken, endpoint, waiting)
+        });
+        if were_pushed && !unpushed.connections.is_empty() {
+            waiting.due.extend(unpushed.task.clone());
         }
         if unheard.written >= unheard.written_most {
             inner.hear_links();
@@ -197,7 +251,7 @@ impl Shared {
         waiting.hear_all(driver.machine_mut());
         let calls = !inner.waiting.due.is_empty();
         if !calls {
-            inner.driver.answer();
+            inner.answer();
         }
         let has_come = inner.driver.packets_in() != before;
         self.set_next_alarm(&mut inner);
@@ -213,7 +267,7 @@ impl Shared {
 
     fn answer(&self) {
         let mut inner = self.inner.lock();
-        inner.driver.answer();
+        inner.answer();
         self.set_alarm(&mut inner);
         self.give_back(inner);
     }
@@ -248,7 +302,8 @@ impl Shared {
     /// no more than to ask which has.
     pub(crate) async fn run_in_runtime(self: Arc<Self>, readable: AsyncFd<OwnedFd>, busy_poll: Duration) {
         let _over = Over(&self);
-        self.inner.lock().unheard.written_most = WRITTEN_UNHEARD;
+        let task = poll_fn(|cx| Poll::Ready(cx.waker().clone())).await;
+        self.begin(task);
         let mut looks = Looks { busy_poll, until: Instant::ZERO };
         while !self.is_ending() {
             let Listened { turn, calls, has_come } = self.listen();
@@ -261,11 +316,24 @@ impl Shared {
                 continue;
             }
             self.inner.lock().driver.rest();
-            match readable.readable().await {
-                Ok(mut guard) => guard.clear_ready(),
-                Err(error) => return tell_of_end(&error),
+            if let Err(error) = poll_fn(|cx| self.poll_rest(cx, &readable)).await {
+                return tell_of_end(&error);
             }
         }
+    }
+
+    fn begin(&self, task: Waker) {
+        let mut inner = self.inner.lock();
+        inner.unheard.written_most = WRITTEN_UNHEARD;
+        inner.unpushed.task = Some(task);
+    }
+
+    /// Until there is something to read, to run or to push.
+    fn poll_rest(&self, cx: &mut Context<'_>, readable: &AsyncFd<OwnedFd>) -> Poll<io::Result<()>> {
+        if self.inner.lock().unpushed.connections.is_empty() {
+            ready!(readable.poll_read_ready(cx))?.clear_ready();
+        }
+        Poll::Ready(Ok(()))
     }
 
     /// What [`run_in_runtime`](Shared::run_in_runtime) waits for; of the runtime that calls this.
@@ -366,6 +434,8 @@ impl Drop for Over<'_> {
     fn drop(&mut self) {
         let mut inner = self.0.inner.lock();
         self.0.is_over.store(true, Ordering::Release);
+        inner.unpushed.task = None;
+        inner.answer();
         inner.waiting.call_all();
         self.0.give_back(inner);
     }

@@ -23,12 +23,25 @@ impl Connection {
 
     /// Takes as much as fits.
     pub(crate) fn write(&mut self, cx: &Cx<'_>, data: &[u8]) -> usize {
+        self.more_comes = false;
         let taken = self.snd.buffer.write(data);
         if taken < data.len() {
             self.events.wants_room = true;
         }
         self.arm_relax(cx);
         taken
+    }
+
+    /// [Writes](Connection::write), and more comes at once: nothing leaves that a packet has room beside, until then
+    /// or until [`push`](Connection::push).
+    pub(crate) fn write_part(&mut self, cx: &Cx<'_>, data: &[u8]) -> usize {
+        let taken = self.write(cx, data);
+        self.more_comes = true;
+        taken
+    }
+
+    pub(crate) fn push(&mut self) {
+        self.more_comes = false;
     }
 
     /// Marks everything written so far as urgent: the pointer names the first octet after it (MUST-62).

@@ -75,7 +75,7 @@ impl Connection {
         let is_at_rest = self.is_at_rest();
         let allowance = if is_at_rest { Allowance::UNLIMITED } else { self.allowance(cx.now) };
         let allowed = (!is_at_rest).then_some(&allowance);
-        let Some(plan) = self.next_segment(cx.now, allowed) else {
+        let Some(plan) = self.next_segment(cx.now, allowed, link) else {
             self.settle(cx, allowed);
             return Left::Nothing;
         };
@@ -103,7 +103,12 @@ impl Connection {
     }
 
     /// The ladder, top rung first; `allowed` is what the agents allow, if there is anything to allow.
-    fn next_segment(&self, now: Instant, allowed: Option<&Allowance>) -> Option<SegmentPlan> {
+    fn next_segment(
+        &self,
+        now: Instant,
+        allowed: Option<&Allowance>,
+        link: &LinkHelp,
+    ) -> Option<SegmentPlan> {
         if let Some(plan) = self.plan_reset().or_else(|| self.plan_syn()) {
             return Some(plan);
         }
@@ -117,7 +122,7 @@ impl Connection {
             return Some(self.plan_ack());
         }
         let data = allowed.and_then(|allowed| {
-            self.plan_retransmission(now, allowed).or_else(|| self.plan_new_data(now, allowed))
+            self.plan_retransmission(now, allowed).or_else(|| self.plan_new_data(now, allowed, link))
         });
         if data.is_some() {
             return data;

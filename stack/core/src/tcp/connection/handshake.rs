@@ -139,6 +139,7 @@ impl Connection {
             progress: Progress::new(iss),
             ts_offset: opening.ts_offset,
             source_route: opening.source_route,
+            more_comes: false,
             probe_every_us: 0,
             senders,
             config,

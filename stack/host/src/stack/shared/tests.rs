@@ -2,8 +2,10 @@ use std::sync::mpsc;
 use std::thread;
 
 use hopwise_agents::StandardAgents;
-use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, ListenOptions};
-use hopwise_core::tcp::{AckMerge, TcpConfig};
+use hopwise_core::agent::AgentSpecs;
+use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, ListenOptions, Offload};
+use hopwise_core::tcp::{AckMerge, BufferLimits, RtoConfig, TcpConfig};
+use hopwise_core::wire::{Checksums, IpView, TcpView};
 use hopwise_core::{LinkId, Machine, Rx};
 
 use super::*;
@@ -33,12 +35,27 @@ fn carry(from: &mut Endpoint, to: &mut Endpoint) {
 
 /// With a connection that stands.
 fn connected() -> Endpoint {
-    let (mut ours, mut peer) = (endpoint("10.7.0.1/24"), endpoint("10.7.0.2/24"));
-    peer.listen(None, 80, ListenOptions::default()).expect("the port is free");
+    connected_with(config("10.7.0.1/24"))
+}
+
+/// The peer has said something since, and with it how much it takes.
+fn connected_with(config: EndpointConfig) -> Endpoint {
+    let peer = self::config("10.7.0.2/24");
+    let [mut ours, mut peer] =
+        [config.clone(), EndpointConfig { links: peer.links, ..config }].map(|config| {
+            Endpoint::new(config, Box::new(StandardAgents::default())).expect("the agents are known")
+        });
+    let listener = peer.listen(None, 80, ListenOptions::default()).expect("the port is free");
     let to = "10.7.0.2:80".parse().expect("an address");
     ours.connect(Instant::ZERO, to, &ConnectOptions::default()).expect("there is a way");
     carry(&mut ours, &mut peer);
     carry(&mut peer, &mut ours);
+    carry(&mut ours, &mut peer);
+    let accepted = peer.accept(Instant::ZERO, listener).expect("the handshake is over");
+    peer.send(Instant::ZERO, accepted, b"!").expect("it stands");
+    carry(&mut peer, &mut ours);
+    let id = ours.ids().next().expect("the connection");
+    assert_eq!(ours.recv(Instant::ZERO, id, &mut [0; 1]), Ok(1));
     ours
 }
 
@@ -124,25 +141,140 @@ fn a_task_that_drives_looks_for_answers_to_what_it_has_sent_before_it_sleeps() {
     assert_eq!(stack.counters()[0].sent.packets, ASKS as u64);
 }
 
+/// With so much room that nothing waits for an ACK, which never comes, and no timer asks for one.
+fn roomy() -> Endpoint {
+    let room = BufferLimits { initial: 4 << 20, max: 4 << 20 };
+    let modern = TcpConfig::modern();
+    let rto = RtoConfig { min: LONG, max: LONG, initial: LONG, ..modern.rto };
+    let (send_buffer, recv_buffer) = (room, room);
+    let tcp = TcpConfig { send_buffer, recv_buffer, rto, sack: false, rack: false, nagle: false, ..modern };
+    let agents = AgentSpecs { senders: "[\"newreno:iw=1000\"]".into(), ..AgentSpecs::default() };
+    let mut config = EndpointConfig { tcp: Arc::new(tcp), agents, ..config("10.7.0.1/24") };
+    config.links[0].offload = Sink::default().offload();
+    connected_with(config)
+}
+
+/// Notes how much each packet carries; it takes bundles.
+#[derive(Clone, Debug, Default)]
+struct Sink(Arc<Mutex<Vec<usize>>>);
+
+impl Far for Sink {
+    fn says(&mut self) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn hears(&mut self, packet: &[u8]) -> Sent {
+        let ip = IpView::parse(packet).expect("a packet");
+        let tcp = TcpView::parse(ip.src, ip.dst, ip.payload, Checksums::Trust).expect("a segment");
+        self.0.lock().push(tcp.payload.len());
+        Sent::Taken
+    }
+
+    fn offload(&self) -> Offload {
+        Offload::Cut { most_bytes: 65_535 }
+    }
+}
+
+impl Sink {
+    fn heard(&self) -> Vec<usize> {
+        std::mem::take(&mut *self.0.lock())
+    }
+}
+
+/// A stack with one connection.
+struct Writing {
+    shared: Arc<Shared>,
+    id: ConnId,
+}
+
+impl Writing {
+    fn to(far: impl Far + 'static) -> Writing {
+        let endpoint = roomy();
+        let id = endpoint.ids().next().expect("the connection");
+        let driver = Driver::new(endpoint, vec![Box::new(Memory::to(far))], Vec::new());
+        let shared = Arc::new(Shared::new(driver.expect("the kernel gives descriptors")));
+        Writing { shared, id }
+    }
+
+    fn driven_in(self, runtime: &tokio::runtime::Runtime) -> Writing {
+        let _inside = runtime.enter();
+        let readable = self.shared.readable().expect("the runtime has I/O");
+        runtime.spawn(Arc::clone(&self.shared).run_in_runtime(readable, Duration::ZERO));
+        runtime.block_on(let_all_run());
+        self
+    }
+
+    fn write(&self, bytes: usize) {
+        assert_eq!(self.shared.write(self.id, &vec![0; bytes], |taken, _, _| taken), Ok(bytes));
+    }
+}
+
+fn driven_in(runtime: &tokio::runtime::Runtime) -> (Sink, Writing) {
+    let sink = Sink::default();
+    let writing = Writing::to(sink.clone()).driven_in(runtime);
+    sink.heard();
+    (sink, writing)
+}
+
 #[test]
 fn who_writes_much_in_a_runtime_reads_the_links() {
-    let driver = Driver::new(connected(), vec![Box::new(Memory::to(Loop::default()))], Vec::new());
-    let shared = Arc::new(Shared::new(driver.expect("the kernel gives descriptors")));
     let runtime = in_one_thread();
-    let _inside = runtime.enter();
-    let readable = shared.readable().expect("the runtime has I/O");
-    runtime.spawn(Arc::clone(&shared).run_in_runtime(readable, Duration::ZERO));
-    runtime.block_on(let_all_run());
-    let read_after = |bytes| {
-        let written = shared.write(|now, endpoint, _| {
-            let id = endpoint.ids().next().expect("the connection");
-            endpoint.send(now, id, b"data").expect("it stands");
-            Poll::Ready(Ok(bytes))
-        });
-        assert!(matches!(written, Poll::Ready(Ok(_))));
-        shared.counters()[0].received.packets
-    };
-    let before = read_after(1);
-    assert_eq!(read_after(WRITTEN_UNHEARD / 2), before);
-    assert!(read_after(WRITTEN_UNHEARD / 2) > before);
+    let writing = Writing::to(Loop::default()).driven_in(&runtime);
+    let received = || writing.shared.counters()[0].received.packets;
+    writing.write(WRITTEN_UNHEARD / 2);
+    assert_eq!(received(), 0);
+    writing.write(WRITTEN_UNHEARD / 2);
+    assert!(received() > 0);
+}
+
+/// Of segments of 1448 bytes.
+const FULL: usize = 45 * 1448;
+
+#[test]
+fn what_a_program_writes_in_a_row_leaves_in_full_packets_and_the_rest_once_it_lets_others_run() {
+    let runtime = in_one_thread();
+    let (sink, writing) = driven_in(&runtime);
+    runtime.block_on(async {
+        (0..3).for_each(|_| writing.write(4 * PART));
+        assert_eq!(sink.heard(), [FULL; 12]);
+        let_all_run().await;
+        assert_eq!(sink.heard(), [12 * PART - 12 * FULL]);
+    });
+}
+
+#[test]
+fn only_what_a_large_write_leaves_over_waits_and_only_where_a_task_drives() {
+    let runtime = in_one_thread();
+    let (sink, writing) = driven_in(&runtime);
+    writing.write(1);
+    assert_eq!(sink.heard(), [1]);
+    writing.write(PART);
+    assert_eq!(sink.heard(), [FULL]);
+    writing.write(1);
+    assert_eq!(sink.heard(), [PART - FULL + 1], "what is small takes along what waits");
+    let writing = Writing::to(sink.clone());
+    writing.write(PART);
+    assert_eq!(sink.heard(), [FULL, PART - FULL]);
+}
+
+#[test]
+fn what_a_write_leaves_over_goes_along_with_the_end() {
+    let runtime = in_one_thread();
+    let (sink, writing) = driven_in(&runtime);
+    writing.write(PART);
+    sink.heard();
+    writing.shared.act(|now, endpoint, _| endpoint.shutdown(now, writing.id)).expect("it stands");
+    assert_eq!(sink.heard(), [PART - FULL]);
+}
+
+#[test]
+fn a_task_that_ends_leaves_nothing_unsent() {
+    let runtime = in_one_thread();
+    let (sink, writing) = driven_in(&runtime);
+    writing.write(PART);
+    sink.heard();
+    drop(runtime);
+    assert_eq!(sink.heard(), [PART - FULL]);
+    writing.write(PART);
+    assert_eq!(sink.heard(), [FULL, PART - FULL]);
 }

@@ -40,8 +40,7 @@ impl Connection {
             return plan;
         }
         let room = allowed.flight_bytes.saturating_sub(self.flight().bytes);
-        let most = most_bytes.min(MOST_PACKET_BYTES).saturating_sub(MOST_HEADER_BYTES);
-        let most = most.min(allowed.burst_bytes).min(u32::try_from(room).unwrap_or(u32::MAX));
+        let most = most_payload(most_bytes, allowed).min(u32::try_from(room).unwrap_or(u32::MAX));
         if most < 2 * plan.len {
             return plan;
         }
@@ -51,6 +50,15 @@ impl Connection {
                 self.with_more_again(plan, index as usize, most)
             }
             _ => plan,
+        }
+    }
+
+    /// What the planned packet carries if nothing but data is lacking.
+    pub(super) fn full_packet(&self, plan: &SegmentPlan, allowed: &Allowance, link: &LinkHelp) -> u32 {
+        let mss = self.snd.mss;
+        match link.most_bytes {
+            Some(most) if self.may_bundle(plan) => mss.max(most_payload(most, allowed) / mss * mss),
+            _ => mss,
         }
     }
 
@@ -104,6 +112,11 @@ impl Connection {
         }
         plan
     }
+}
+
+/// Of a bundle.
+fn most_payload(most_bytes: u32, allowed: &Allowance) -> u32 {
+    most_bytes.min(MOST_PACKET_BYTES).saturating_sub(MOST_HEADER_BYTES).min(allowed.burst_bytes)
 }
 
 impl Left {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{SegmentPlan, What};
+use super::{LinkHelp, SegmentPlan, What};
 use crate::Instant;
 use crate::agent::{Allowance, SentKind};
 use crate::tcp::connection::{Connection, Phase};
@@ -105,7 +105,12 @@ impl Connection {
         }
     }
 
-    pub(super) fn plan_new_data(&self, now: Instant, allowed: &Allowance) -> Option<SegmentPlan> {
+    pub(super) fn plan_new_data(
+        &self,
+        now: Instant,
+        allowed: &Allowance,
+        link: &LinkHelp,
+    ) -> Option<SegmentPlan> {
         if !self.state.may_send_data() || self.is_frozen() || self.snd.fin_sent {
             return None;
         }
@@ -129,7 +134,12 @@ impl Connection {
         if len == 0 || !fits || !self.is_worth_sending(len, unsent) {
             return None;
         }
-        self.new_data(len, What::New)
+        self.new_data(len, What::New).filter(|plan| !self.waits_for_more(plan, allowed, link))
+    }
+
+    /// The application has said that more comes, and what there is would not fill a packet.
+    fn waits_for_more(&self, plan: &SegmentPlan, allowed: &Allowance, link: &LinkHelp) -> bool {
+        self.more_comes && !self.snd.fin_wanted && self.unsent() < self.full_packet(plan, allowed, link)
     }
 
     fn new_data(&self, len: u32, what: What) -> Option<SegmentPlan> {
