@@ -76,6 +76,41 @@ fn a_second_daemon_on_the_same_device_is_refused() {
     assert!(text(&second.stderr).contains("another process has it open"), "{}", text(&second.stderr));
 }
 
+/// The kernel says of it that the argument is invalid, and no more.
+#[test]
+fn a_device_that_is_no_tun_is_called_by_what_would_be_one() {
+    if !can_run("a_device_that_is_no_tun_is_called_by_what_would_be_one", &[]) {
+        return;
+    }
+    let field = Field::new("no-tun");
+    field.node.ip(&["tuntap", "add", "many", "mode", "tun", "multi_queue"]);
+    let measure = |device: &str| {
+        field.node.output(&[HOPWISE, "send", "10.8.0.1", "--address", "10.8.0.2/24", "--tun", device])
+    };
+    let listen = field.node.output(&[HOPWISE, "recv", "--address", "10.8.0.2/24", "--tun", "wire0"]);
+    let node = |link: &str| {
+        let path = field.path("node.yaml");
+        let text =
+            format!("node: {{ name: n2, address: 10.8.0.2/24 }}\nlinks: [{{ {link}, name: wire0 }}]\n");
+        fs::write(&path, text).expect("the folder can be written");
+        field.node.output(&[HOPWISE, "node", &path])
+    };
+    let (one, several) = ("no TUN of one queue: expected", "no TUN of several queues: expected");
+    for (refused, device, problem) in [
+        (measure("wire0"), "wire0", one),
+        (measure("many"), "many", one),
+        (listen, "wire0", one),
+        (node("kind: tun"), "wire0", one),
+        (node("kind: tun-fast"), "wire0", one),
+        (node("kind: tun-fast, queues: 2"), "wire0", several),
+    ] {
+        let said = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(1), "{said}");
+        let expected = format!("open a link: {device}: the device is there, and is {problem} a name that");
+        assert!(said.contains(&expected) && said.contains("ip tuntap add NAME mode tun"), "{said}");
+    }
+}
+
 #[test]
 fn a_daemon_that_is_told_to_end_leaves_nothing_behind() {
     if !can_run("a_daemon_that_is_told_to_end_leaves_nothing_behind", &["curl", "python3"]) {

@@ -81,10 +81,30 @@ impl Tun {
     }
 }
 
+/// What is said of a device that is there and is another kind's, or has several queues.
+pub(crate) const IS_NO_TUN: &str = "the device is there, and is no TUN of one queue: \
+     expected a name that no device has, or that of a TUN made by `ip tuntap add NAME mode tun`";
+const IS_NO_TAP: &str = "the device is there, and is no TAP: expected a name that no device has";
+
+/// Why a device was not opened. Of one of another kind the kernel says no more than that the argument is invalid.
+pub(crate) fn not_opened(
+    (doing, is_another): (&'static str, &'static str),
+    name: &str,
+    error: io::Error,
+) -> LinkError {
+    if error.raw_os_error() == Some(libc::EINVAL) && netlink::index_of(name).is_ok() {
+        return LinkError::Setting { device: name.to_owned(), what: is_another };
+    }
+    LinkError::system(doing, name, error)
+}
+
 /// Makes a device without headers of its own before packets, or attaches to one that nobody else has open.
 pub(crate) fn create(name: &str, mode: Mode) -> Result<(OwnedFd, String), LinkError> {
-    let iface = Iface::without_packet_info(name, mode)
-        .map_err(|error| LinkError::system("open a TUN device", name, error))?;
+    let said = match mode {
+        Mode::Tun => ("open a TUN device", IS_NO_TUN),
+        Mode::Tap => ("open a TAP device", IS_NO_TAP),
+    };
+    let iface = Iface::without_packet_info(name, mode).map_err(|error| not_opened(said, name, error))?;
     let name = iface.name().to_owned();
     iface.set_non_blocking().map_err(|error| LinkError::system("make it non-blocking", &name, error))?;
     let fd = sys::owned(iface);

@@ -21,7 +21,7 @@ use crate::counters::{LinkCounters, LinkDrop, Tally};
 use crate::link::{Link, LinkError, Received, Sent};
 use crate::netlink;
 use crate::sys;
-use crate::tun::{TunConfig, check_ip, on_read_error, on_write_error};
+use crate::tun::{IS_NO_TUN, TunConfig, check_ip, not_opened, on_read_error, on_write_error};
 use crate::vnet::{Incoming, finish, header_for, read_header};
 
 /// One queue of a TUN device with offload.
@@ -87,7 +87,9 @@ impl TunFast {
                 builder.packet_information(false).multi_queue(queues != Queues::One);
             })
             .build_sync()
-            .map_err(failed("open a TUN device with offload"))?;
+            .map_err(|error| {
+                not_opened(("open a TUN device with offload", queues.is_another()), &config.name, error)
+            })?;
         let name = first.name().map_err(failed("ask for its name"))?;
         let mut devices = vec![first];
         if let Queues::Several(count) = queues {
@@ -121,6 +123,19 @@ impl TunFast {
 enum Queues {
     One,
     Several(u16),
+}
+
+impl Queues {
+    /// What is said of a device that is there and cannot be one of these.
+    fn is_another(self) -> &'static str {
+        match self {
+            Queues::One => IS_NO_TUN,
+            Queues::Several(_) => {
+                "the device is there, and is no TUN of several queues: expected a name that no device has, \
+                 or that of a TUN made by `ip tuntap add NAME mode tun multi_queue`"
+            }
+        }
+    }
 }
 
 impl Link for TunFast {
