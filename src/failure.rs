@@ -68,6 +68,15 @@ pub(crate) fn say(line: &str) -> Result<(), Failure> {
     printed(out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush()))
 }
 
+/// Text on standard output, from a task: others go on however long its reader takes, and who drops this waits no more.
+pub(crate) async fn print(text: String) -> Result<(), Failure> {
+    let write = move || {
+        let mut out = io::stdout().lock();
+        out.write_all(text.as_bytes()).and_then(|()| out.flush())
+    };
+    printed(tokio::task::spawn_blocking(write).await.unwrap_or_else(|error| Err(io::Error::other(error))))
+}
+
 /// A reader that has seen enough, such as `head`, closes the pipe; that is no failure.
 pub(crate) fn printed(written: io::Result<()>) -> Result<(), Failure> {
     match written {

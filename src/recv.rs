@@ -1,7 +1,6 @@
 //! `hopwise recv`: the end of a measurement that waits for the other.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -21,7 +20,7 @@ use crate::measure::protocol::{
     self, Answer, FlowSeen, LARGEST_MESSAGE, MOST_FLOWS, Opening, Plan, VERSION, Work,
 };
 use crate::measure::report::rate_of;
-use crate::signals::{self, Ending};
+use crate::signals;
 
 /// Where measurements meet, as iperf3's do.
 pub(crate) const PORT: u16 = 5201;
@@ -62,24 +61,29 @@ const MOST_MEASUREMENTS: usize = 64;
 type Expected = Arc<Mutex<BTreeMap<u64, mpsc::Sender<(u32, Stream)>>>>;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let (runtime, ending) = signals::runtime()?;
+    let (runtime, mut ending) = signals::runtime()?;
     let carrier = arguments.place.open()?;
-    runtime.block_on(async {
+    let served = runtime.block_on(async {
         let served = match carrier.listen(arguments.port).await {
-            Ok(listener) => arguments.serve(listener, ending).await,
+            Ok(listener) => tokio::select! {
+                served = arguments.serve(listener) => served,
+                () = ending.next() => Ok(()),
+            },
             Err(error) => Err(Failure::failed("listen", format_args!("port {}: {error}", arguments.port))),
         };
         carrier.stop().await;
         served
-    })
+    });
+    runtime.shutdown_timeout(signals::LAST_WORDS_WITHIN);
+    served
 }
 
 impl Arguments {
-    async fn serve(&self, listener: Listener, mut ending: Ending) -> Result<(), Failure> {
+    async fn serve(&self, listener: Listener) -> Result<(), Failure> {
         let expected = Expected::default();
         let mut clients = JoinSet::new();
         if !self.json {
-            crate::failure::say(&format!("waiting at port {}", self.port))?;
+            crate::failure::print(format!("waiting at port {}\n", self.port)).await?;
         }
         loop {
             tokio::select! {
@@ -89,26 +93,23 @@ impl Arguments {
                 }
                 Some(ended) = clients.join_next() => {
                     if let Ok(Some((plan, flows))) = ended {
-                        self.print(&plan, &flows)?;
+                        crate::failure::print(self.shown(&plan, &flows)).await?;
                         if self.once {
                             return Ok(());
                         }
                     }
                 }
-                () = ending.next() => return Ok(()),
             }
         }
     }
 
-    fn print(&self, plan: &Plan, flows: &[FlowSeen]) -> Result<(), Failure> {
-        let text = if self.json {
+    fn shown(&self, plan: &Plan, flows: &[FlowSeen]) -> String {
+        if self.json {
             let json = serde_json::json!({ "plan": plan, "flows": flows });
             json.to_string() + "\n"
         } else {
             flows.iter().map(row).collect()
-        };
-        let mut out = io::stdout().lock();
-        crate::failure::printed(out.write_all(text.as_bytes()).and_then(|()| out.flush()))
+        }
     }
 }
 

@@ -85,24 +85,33 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let plan = arguments.plan()?;
     let (runtime, mut ending) = signals::runtime()?;
     let carrier = arguments.place.open()?;
-    let report = runtime.block_on(async {
+    let interrupted = || Failure::failed("measure", "interrupted");
+    let measured = runtime.block_on(async {
         let report = tokio::select! {
             report = arguments.measure(&carrier, plan) => report,
-            () = ending.next() => Err(Failure::failed("measure", "interrupted")),
+            () = ending.next() => Err(interrupted()),
         };
         carrier.stop().await;
-        report
-    })?;
-    let text = if arguments.json {
-        serde_json::to_string(&report).map_err(|error| Failure::failed("write JSON", error))? + "\n"
-    } else {
-        report.page()
-    };
-    crate::failure::printed(io::stdout().lock().write_all(text.as_bytes()))?;
-    report.problem().map_or(Ok(()), |problem| Err(Failure::failed("measure", problem)))
+        let report = report?;
+        tokio::select! {
+            printed = crate::failure::print(arguments.shown(&report)?) => printed?,
+            () = ending.next() => return Err(interrupted()),
+        }
+        report.problem().map_or(Ok(()), |problem| Err(Failure::failed("measure", problem)))
+    });
+    runtime.shutdown_timeout(signals::LAST_WORDS_WITHIN);
+    measured
 }
 
 impl Arguments {
+    fn shown(&self, report: &Report) -> Result<String, Failure> {
+        if !self.json {
+            return Ok(report.page());
+        }
+        let json = serde_json::to_string(report).map_err(|error| Failure::failed("write JSON", error))?;
+        Ok(json + "\n")
+    }
+
     fn plan(&self) -> Result<Plan, Failure> {
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
         let time = self.time.map_or(DEFAULT_TIME, |time| time.0);
@@ -218,9 +227,11 @@ impl Arguments {
                         let rate = rate_of(total - last.1, now - last.0);
                         let (from, to) = ((last.0 - began).as_secs_f64(), (now - began).as_secs_f64());
                         let size = Size(total - last.1).to_string();
-                        // Who reads no more of it still gets the measurement's exit status.
                         let row = format!("{from:6.2}-{to:<6.2} s  {size:>10}  {rate}\n");
-                        bar.suspend(|| io::stdout().lock().write_all(row.as_bytes())).unwrap_or_default();
+                        let bar = bar.clone();
+                        let write = move || bar.suspend(|| io::stdout().lock().write_all(row.as_bytes()));
+                        // Who reads no more of it still gets the measurement's exit status.
+                        let _ = tokio::task::spawn_blocking(write).await;
                     }
                     last = (now, total);
                 }

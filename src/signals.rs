@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
 use tokio::runtime::Runtime;
@@ -9,7 +10,10 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
 
-/// Those that ask a program to end in order; of the runtime in which they are made.
+/// What a program that has ended may take to write what it says; the reader may have stopped.
+pub(crate) const LAST_WORDS_WITHIN: Duration = Duration::from_secs(1);
+
+/// Those that ask a program to end in order.
 #[derive(Debug)]
 pub(crate) struct Ending {
     term: Signal,

@@ -30,6 +30,8 @@ mod path;
 #[cfg(feature = "pcap")]
 #[path = "live/pcap.rs"]
 mod pcap;
+#[path = "live/printing.rs"]
+mod printing;
 #[path = "live/programs.rs"]
 mod programs;
 #[path = "live/proxy.rs"]

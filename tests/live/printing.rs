@@ -1,0 +1,66 @@
+//! Who measures prints for a reader that may stop reading.
+
+use std::fs;
+use std::io::{PipeReader, PipeWriter, Write, pipe};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::Signal;
+
+use crate::field::{Daemon, Field, HOPWISE};
+use crate::namespace::{Namespace, can_run};
+use crate::world::{until, within_patience};
+
+/// For a page.
+fn has_room(writer: &PipeWriter) -> bool {
+    let mut watched = [PollFd::new(writer, PollFlags::OUT)];
+    poll(&mut watched, Some(&Timespec::default())).is_ok_and(|ready| ready > 0)
+}
+
+/// A command whose standard output is a pipe that is full, and that pipe's other end.
+fn into_a_full_pipe(namespace: &Namespace, words: &[&str]) -> (Daemon, PipeReader) {
+    let (reader, mut writer) = pipe().expect("a pipe");
+    while has_room(&writer) {
+        writer.write_all(&[b'.'; 4096]).expect("it is open");
+    }
+    let mut command = namespace.command(&[&[HOPWISE], words].concat());
+    command.stdin(Stdio::null()).stdout(writer).stderr(Stdio::null());
+    (Daemon(command.spawn().expect("ip netns exec runs")), reader)
+}
+
+/// One of its threads is in a system call with standard output.
+fn prints(process: &Child) -> bool {
+    let Ok(threads) = fs::read_dir(format!("/proc/{}/task", process.id())) else { return false };
+    let calls = threads.flatten().filter_map(|thread| fs::read_to_string(thread.path().join("syscall")).ok());
+    let mut arguments = calls.filter_map(|call| call.split(' ').nth(1).map(str::to_owned));
+    arguments.any(|first| first == "0x1")
+}
+
+fn ends_on_sigterm(mut daemon: Daemon, status: i32) {
+    within_patience(until(|| prints(&daemon.0)));
+    daemon.tell(Signal::TERM);
+    assert_eq!(daemon.ended(), Some(status));
+}
+
+#[test]
+fn a_measurement_that_nobody_reads_is_ended_by_a_signal() {
+    if !can_run("a_measurement_that_nobody_reads_is_ended_by_a_signal", &[]) {
+        return;
+    }
+    let field = Field::new("unread");
+    let (waits, _unread) = into_a_full_pipe(&field.web, &["recv", "--kernel-tcp", "--port", "5202"]);
+    ends_on_sigterm(waits, 0);
+    let (tells, _unread) = into_a_full_pipe(&field.web, &["recv", "--kernel-tcp", "--json"]);
+    within_patience(until(|| field.web.run(|| TcpStream::connect(("10.9.0.2", 5201)).is_ok())));
+    let send = ["send", "10.9.0.2", "--kernel-tcp"];
+    let sent = field.node.output(&[&[HOPWISE], &send[..], &["--bytes", "1B"]].concat());
+    assert!(sent.status.success());
+    ends_on_sigterm(tells, 0);
+    let _there = field.web.start(&[HOPWISE, "recv", "--kernel-tcp"]);
+    within_patience(until(|| field.web.run(|| TcpStream::connect(("10.9.0.2", 5201)).is_ok())));
+    for words in [&["--time", "600s"][..], &["--json", "--bytes", "1B"]] {
+        let (sends, _unread) = into_a_full_pipe(&field.node, &[&send[..], words].concat());
+        ends_on_sigterm(sends, 1);
+    }
+}
