@@ -45,6 +45,17 @@ pub(crate) fn runtime() -> Result<(Runtime, Ending), Failure> {
     Ok((runtime, ending))
 }
 
+/// Signals for who may not have a second thread yet: from here on they end nothing by themselves, and whichever runtime
+/// runs later tells of them.
+pub(crate) fn early<S>(watch: impl FnOnce() -> io::Result<S>) -> Result<S, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
+    let watched = runtime.and_then(|runtime| {
+        let _inside = runtime.enter();
+        watch()
+    });
+    watched.map_err(|error| Failure::failed("watch for signals", error))
+}
+
 /// Becomes readable on SIGTERM and on SIGINT.
 pub(crate) fn watch() -> io::Result<OwnedFd> {
     let ends = eventfd(0, EventfdFlags::CLOEXEC)?;

@@ -32,7 +32,7 @@ use super::socks5::{self, Server};
 use super::{descriptors, forward, links, paths, privileges};
 use crate::daemon::{control, tell};
 use crate::failure::Failure;
-use crate::signals::Ending;
+use crate::signals::{self, Ending};
 
 /// How often the links are looked after.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
@@ -67,6 +67,8 @@ pub(super) fn run(config: NodeConfig, path: &Path) -> Result<(), Failure> {
     let someone = config.user.as_deref().map(privileges::find).transpose();
     let someone = someone.map_err(|error| Failure::refused(path.display().to_string(), error))?;
     descriptors::allow(&config);
+    // What is opened has to be taken back, whatever comes between.
+    let signals = signals::early(Signals::new)?;
     let opened = open(&config)?;
     if let Some(someone) = &someone {
         if let Some(control) = &opened.control {
@@ -85,7 +87,7 @@ pub(super) fn run(config: NodeConfig, path: &Path) -> Result<(), Failure> {
     let daemon = Arc::new(Daemon { config, path, shards, capture, sums, counts });
     let runtime =
         tokio::runtime::Runtime::new().map_err(|error| Failure::failed("start a runtime", error))?;
-    let ended = runtime.block_on(daemon.serve(control.as_ref(), socks5, metrics, forwards));
+    let ended = runtime.block_on(daemon.serve(signals, control.as_ref(), socks5, metrics, forwards));
     runtime.shutdown_timeout(Duration::from_secs(1));
     drop(control);
     ended
@@ -171,13 +173,13 @@ impl Signals {
 impl Daemon {
     async fn serve(
         self: &Arc<Self>,
+        mut signals: Signals,
         control: Option<&control::Bound>,
         socks5: Option<StdListener>,
         metrics: Option<StdListener>,
         forwards: Vec<forward::Bound>,
     ) -> Result<(), Failure> {
         let system = |error| Failure::failed("serve", error);
-        let mut signals = Signals::new().map_err(system)?;
         let (end, ending) = watch::channel(false);
         let mut relays = JoinSet::new();
         let mut helpers = JoinSet::new();
