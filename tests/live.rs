@@ -5,6 +5,8 @@
 mod air;
 #[path = "live/bulk.rs"]
 mod bulk;
+#[path = "live/control.rs"]
+mod control;
 #[path = "live/crowd.rs"]
 mod crowd;
 #[path = "live/endings.rs"]

@@ -111,6 +111,7 @@ pub(crate) async fn serve<Q: DeserializeOwned + Send + 'static, A: Answer>(
         let is_allowed = client.peer_cred().is_ok_and(|peer| peer.uid() == 0 || peer.uid() == own);
         if !is_allowed {
             tracing::warn!("control: a user was turned away who is neither root nor the daemon's own");
+            turn_away::<A>(&client);
             continue;
         }
         let answer = Arc::clone(&answer);
@@ -119,6 +120,15 @@ pub(crate) async fn serve<Q: DeserializeOwned + Send + 'static, A: Answer>(
             // Who is too slow or gone gets nothing.
             let _ = timeout(ASK_WITHIN, talk(client, answer)).await;
         });
+    }
+}
+
+/// At once, whatever it asks: nobody else waits for it.
+fn turn_away<A: Answer>(client: &UnixStream) {
+    let answer = A::refused("only root and the daemon's user may ask".to_owned());
+    if let Ok(text) = serde_json::to_string(&answer) {
+        // It fits into a socket that nothing was written to, unless the client is gone.
+        let _ = client.try_write(format!("{text}\n").as_bytes());
     }
 }
 
@@ -160,10 +170,13 @@ fn ask_line<A: Answer>(path: &Path, question: &str, within: Duration) -> io::Res
     let mut stream = StdStream::connect(path)?;
     stream.set_read_timeout(Some(within))?;
     stream.set_write_timeout(Some(within))?;
-    stream.write_all(format!("{question}\n").as_bytes())?;
+    // Who is turned away is told so before it has asked, and can ask no more.
+    let asked = stream.write_all(format!("{question}\n").as_bytes());
     let mut answer = String::new();
-    StdReader::new(stream).take(LONGEST_ANSWER).read_line(&mut answer)?;
-    if answer.is_empty() {
+    let heard = StdReader::new(stream).take(LONGEST_ANSWER).read_line(&mut answer);
+    if !answer.ends_with('\n') {
+        asked?;
+        heard?;
         return Err(io::ErrorKind::UnexpectedEof.into());
     }
     serde_json::from_str(&answer).map_err(io::Error::other)

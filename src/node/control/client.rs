@@ -28,7 +28,6 @@ impl Control {
             let hint = match error.kind() {
                 io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => ": is `hopwise node` running?",
                 io::ErrorKind::PermissionDenied => ": only root and the daemon's user may ask",
-                io::ErrorKind::UnexpectedEof => ": it hung up; only root and the daemon's user may ask",
                 _ => "",
             };
             Failure::failed("ask the daemon", format_args!("{}: {error}{hint}", path.display()))

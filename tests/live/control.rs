@@ -1,0 +1,38 @@
+//! A node's control socket: who may ask, and what it takes.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+
+use crate::field::{Field, HOPWISE, text};
+use crate::namespace::can_run;
+
+/// Whom no daemon of the tests is.
+const SOMEBODY: u32 = 54_321;
+
+/// The file's permissions keep them out as well, unless somebody changes those.
+#[test]
+fn who_may_not_ask_is_told_who_may() {
+    if !can_run("who_may_not_ask_is_told_who_may", &[]) {
+        return;
+    }
+    let field = Field::new("who-asks");
+    let _daemon = field.daemon("");
+    let (socket, command) = (field.path("control.sock"), field.path("hopwise"));
+    // The command may lie where nobody else gets to.
+    fs::copy(HOPWISE, &command).expect("the folder can be written");
+    let asks = || {
+        let asked = Command::new(&command).args(["status", "--control", &socket]).uid(SOMEBODY).output();
+        let asked = asked.expect("it runs");
+        assert_eq!(asked.status.code(), Some(1));
+        text(&asked.stderr)
+    };
+    let kept_out = asks();
+    assert!(kept_out.contains("only root and the daemon's user may ask"), "{kept_out}");
+    fs::set_permissions(&socket, fs::Permissions::from_mode(0o666)).expect("it is root's");
+    for _ in 0..20 {
+        assert_eq!(asks(), "hopwise: the daemon refused: only root and the daemon's user may ask\n");
+    }
+    assert_eq!(field.status()["node"], "n2");
+}
