@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use hopwise::units::Size;
+use hopwise::units::{Size, UnitError};
 
 use crate::failure::{Failure, say};
+use crate::node::config::LEAST_ROTATION;
 use crate::node::control::client::Control;
 use crate::node::control::{Request, Response};
 use crate::node::snapshot::CaptureSnapshot;
@@ -35,8 +36,8 @@ enum Action {
         /// Only this link; may be given several times
         #[arg(long, value_name = "NAME")]
         link: Vec<String>,
-        /// Begin a new file when this one has SIZE
-        #[arg(long, value_name = "SIZE")]
+        /// Begin a new file when this one has SIZE, 64KiB or more
+        #[arg(long, value_name = "SIZE", value_parser = rotation)]
         rotate: Option<Size>,
         /// How many files stay when they rotate
         #[arg(long, value_name = "N", default_value_t = 8)]
@@ -71,6 +72,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
             say(&summary(&ended))
         }
     }
+}
+
+fn rotation(text: &str) -> Result<Size, String> {
+    let size: Size = text.parse().map_err(|error: UnitError| error.to_string())?;
+    let is_enough = size.0 >= LEAST_ROTATION;
+    is_enough.then_some(size).ok_or_else(|| "too small for a file: expected 64KiB or more".to_owned())
 }
 
 /// The daemon stands in another folder.

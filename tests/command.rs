@@ -181,6 +181,7 @@ fn what_has_no_place_to_run_or_to_ask_is_refused() {
         (&["recv", "--kernel-tcp", "--receiver", "delayed"], "cannot be used with"),
         (&["agents", "show", "delaid"], "accepted: immediate"),
         (&["capture", "why", "no-such-file", "1"], "no-such-file: "),
+        (&["capture", "start", "a.pcapng", "--rotate", "1KiB"], "expected 64KiB or more"),
         (&["node", "no-such-file"], "no-such-file: "),
         (&["top", "--every", "5"], "expected a time with its unit"),
     ] {

@@ -277,6 +277,9 @@ fn metrics_listen() -> SocketAddr {
     SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 9184))
 }
 
+/// A packet has to fit into a capture's file, with what is said of it.
+pub(crate) const LEAST_ROTATION: u64 = 64 << 10;
+
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Capture {

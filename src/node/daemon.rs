@@ -308,6 +308,9 @@ impl Daemon {
         if let Some(unknown) = unknown {
             return Err(format!("no link is named `{unknown}`"));
         }
+        if rotate_bytes.is_some_and(|bytes| bytes < config::LEAST_ROTATION) {
+            return Err("rotate: too small for a file: expected 64KiB or more".to_owned());
+        }
         let wanted = self
             .config
             .links

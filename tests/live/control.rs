@@ -1,7 +1,9 @@
 //! A node's control socket: who may ask, and what it takes.
 
 use std::fs;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -35,4 +37,28 @@ fn who_may_not_ask_is_told_who_may() {
         assert_eq!(asks(), "hopwise: the daemon refused: only root and the daemon's user may ask\n");
     }
     assert_eq!(field.status()["node"], "n2");
+}
+
+#[test]
+fn a_capture_whose_files_hold_no_packet_is_refused() {
+    if !can_run("a_capture_whose_files_hold_no_packet_is_refused", &[]) {
+        return;
+    }
+    let field = Field::new("rotates");
+    let _daemon = field.daemon("");
+    let ask = |rotate_bytes: u64| {
+        let file = field.path("a.pcapng");
+        let question = serde_json::json!({
+            "ask": "capture-start", "file": file, "links": [], "rotate_bytes": rotate_bytes, "files": 2,
+        });
+        let mut socket = UnixStream::connect(field.path("control.sock")).expect("it listens");
+        socket.write_all(format!("{question}\n").as_bytes()).expect("it is open");
+        let mut answer = String::new();
+        BufReader::new(socket).read_line(&mut answer).expect("it answers");
+        answer
+    };
+    let refused = ask((64 << 10) - 1);
+    assert!(refused.contains("rotate: too small for a file: expected 64KiB or more"), "{refused}");
+    let taken = ask(64 << 10);
+    assert!(taken.contains("\"answer\":\"capture\""), "{taken}");
 }

@@ -8,7 +8,7 @@ use hopwise::located::{Document, Place, Refusal};
 use hopwise::units::Time;
 use hopwise_core::ip::Prefix;
 
-use super::{Address, HostPort, Link, LinkKind, NodeConfig, Side, listeners};
+use super::{Address, HostPort, LEAST_ROTATION, Link, LinkKind, NodeConfig, Side, listeners};
 
 pub(super) type Checked = Result<(), Box<Refusal>>;
 
@@ -289,8 +289,7 @@ fn captured(document: &Document, config: &NodeConfig) -> Checked {
             return Err(no_such_link(document, &place.key("links").index(nth), config, name));
         }
     }
-    const SMALLEST: u64 = 64 << 10;
-    if capture.rotate.is_some_and(|size| size.0 < SMALLEST) {
+    if capture.rotate.is_some_and(|size| size.0 < LEAST_ROTATION) {
         return Err(document.refuse(&place.key("rotate"), "too small for a file", "64KiB or more"));
     }
     Ok(())
