@@ -2,6 +2,8 @@
 
 #[path = "trial/folder.rs"]
 mod folder;
+#[path = "trial/readme.rs"]
+mod readme;
 #[path = "trial/refusals.rs"]
 mod refusals;
 #[path = "trial/reports.rs"]
