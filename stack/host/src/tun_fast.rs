@@ -1,7 +1,8 @@
 //! `tun-fast`: a TUN device that takes and gives bundles of segments, so that a system call carries up to 64 KiB.
 //!
 //! Before each packet goes a header (struct virtio_net_hdr) that says how it is to be cut and which checksum is still
-//! to be finished. TCP bundles go to the machine whole; UDP bundles are cut here, because nobody above knows them.
+//! to be finished. TCP bundles go to the machine whole; UDP bundles are cut here, because nobody above knows them. UDP
+//! leaves one datagram a packet: a socket of the stack takes one at a time, so that there is no row of them to cut.
 
 mod steer;
 
