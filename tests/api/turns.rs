@@ -8,7 +8,7 @@ use hopwise_core::agent::{Path, PathEvent, Turn};
 use hopwise_core::endpoint::{AgentChoice, ConnId, ConnectOptions, ListenOptions, ListenerId, PathSeam};
 use hopwise_core::tcp::{BufferLimits, Info, TcpConfig};
 use hopwise_core::wire::Flags;
-use hopwise_core::{Machine, Rx, Seq};
+use hopwise_core::{Endpoint, Machine, Rx, Seq};
 use proptest::prelude::*;
 
 use super::net::{B, B2, Net, PORT, Sent, ms, pattern, secs, segment, segment_with_window};
@@ -69,9 +69,15 @@ impl Flows {
 
     /// Lets time pass, while programs do what they have to.
     pub(super) fn run(&mut self, time: Duration) {
+        self.run_seen(time, |_| {});
+    }
+
+    /// The same; A is looked at after each event, before programs are asked.
+    fn run_seen(&mut self, time: Duration, mut look: impl FnMut(&Endpoint)) {
         let Flows { net, listener, clients, servers, got, is_bulk, unread } = self;
         let (until, data, mut sink) = (net.now() + time, pattern(8192, 0), [0; 8192]);
         net.world.run(until, |world| {
+            look(&world.a);
             let now = world.now();
             for id in clients.iter().filter(|_| *is_bulk) {
                 while world.a.send(now, *id, &data).is_ok_and(|taken| taken > 0) {}
@@ -355,6 +361,34 @@ fn a_holder_whose_peer_stops_reading_gives_its_turn_back() {
     flows.unread = None;
     flows.run(secs(2));
     assert_eq!(flows.holding_and_waiting(), (1, 2), "it asks again once its window is open");
+}
+
+/// Without a pause several trains are under way, and whoever has the turn for the next one waits for the first. That
+/// may be somebody else's: then it hears of it by the other's ACK, and by nothing of its own.
+#[test]
+fn a_holder_that_waits_for_the_trains_of_others_is_told_when_they_arrive() {
+    let mut flows = Flows::of_trains(3);
+    for end in [End::A, End::B] {
+        flows.net.world.path_from(end).delay = ms(20);
+    }
+    let (now, ids) = (flows.net.now(), flows.clients.clone());
+    let look = |a: &Endpoint| ids.iter().map(|id| a.info(now, *id).expect("open")).collect::<Vec<_>>();
+    let (mut before, mut turns, mut told) = (look(&flows.net.world.a), 0, 0);
+    flows.run_seen(secs(20), |a| {
+        let after = look(a);
+        let pairs = || before.iter().zip(&after);
+        let heard = pairs().position(|(before, after)| before.snd_una < after.snd_una);
+        let ended = pairs().position(|(before, after)| {
+            before.turn == Turn::Holding && matches!(after.turn, Turn::Waiting | Turn::Free)
+        });
+        turns += u32::from(ended.is_some());
+        told += u32::from(ended.is_some() && heard.is_some() && heard != ended);
+        before = after;
+    });
+    assert!(
+        turns > 50 && 2 * told > turns,
+        "{told} of {turns} turns were passed on when another's train arrived"
+    );
 }
 
 /// What is on the way when the window closes may never be acknowledged (a base station's `freeze`): after a timeout it
