@@ -12,6 +12,7 @@ mod counts;
 mod daemon;
 mod descriptors;
 mod forward;
+mod hangup;
 pub(crate) mod links;
 mod metrics;
 mod names;

@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::config::{Forward, HostPort, NodeConfig, Side};
+use super::hangup;
 use super::names::Names;
 use super::relay::{Relayed, Sits, bound_send_buffer, prepare, relay};
 use super::seats::{Seat, Seats, Sitter};
@@ -40,7 +41,7 @@ pub(super) struct ForwardCounts {
     pub(super) accepted: AtomicU64,
     /// Did not read what came for them while somebody else wanted their seat.
     pub(super) gave_way: AtomicU64,
-    /// Found nobody at the other end.
+    /// Found nobody at the other end, or hung up before that.
     pub(super) not_connected: AtomicU64,
     pub(super) open: AtomicU64,
 }
@@ -163,7 +164,8 @@ async fn serve<I: Incoming, F: Future<Output = ()> + Send + 'static>(
 }
 
 async fn outward(context: Context, to: HostPort, client: TcpStream, seat: Seat) {
-    if let Some(mesh) = context.connected(connect_mesh(&context, &to), &to).await {
+    let connected = context.connected(connect_mesh(&context, &to), hangup::by_local(&client), &to);
+    if let Some(mesh) = connected.await {
         prepare(&client, &mesh);
         bound_send_buffer(&client);
         carry(client, mesh, &context, Sits::Local, &seat).await;
@@ -171,7 +173,7 @@ async fn outward(context: Context, to: HostPort, client: TcpStream, seat: Seat) 
 }
 
 async fn inward(context: Context, to: HostPort, mesh: MeshStream, seat: Seat) {
-    match context.connected(connect_local(&context, &to), &to).await {
+    match context.connected(connect_local(&context, &to), hangup::by_mesh(&mesh), &to).await {
         Some(local) => {
             prepare(&local, &mesh);
             carry(local, mesh, &context, Sits::Mesh, &seat).await;
@@ -181,14 +183,19 @@ async fn inward(context: Context, to: HostPort, mesh: MeshStream, seat: Seat) {
 }
 
 impl Context {
-    /// What came of connecting a client that was accepted.
+    /// What came of connecting a client that was accepted, unless it hangs up before.
     async fn connected<S>(
         &self,
         connecting: impl Future<Output = io::Result<S>>,
+        hangs_up: impl Future<Output = ()>,
         to: &HostPort,
     ) -> Option<S> {
         self.counts.accepted.fetch_add(1, Ordering::Relaxed);
-        let told = connecting.await.inspect_err(|error| {
+        let told = tokio::select! {
+            told = connecting => told,
+            () = hangs_up => Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the client hung up")),
+        };
+        let told = told.inspect_err(|error| {
             self.counts.not_connected.fetch_add(1, Ordering::Relaxed);
             tracing::warn!(%error, host = to.host, port = to.port, "forward");
         });

@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::timeout;
 
+use super::hangup;
 use super::names::Names;
 use super::relay::{Relayed, Sits, bound_send_buffer, prepare, relay};
 use super::seats::{Seats, Sitter};
@@ -122,7 +123,7 @@ async fn serve_one(server: &Server, mut client: TcpStream, target: Target) {
     let connected = match seat {
         Some(_) => tokio::select! {
             connected = connect(server, &target) => connected,
-            () = gone(&client) => Err(Reply::Failure),
+            () = hangup::by_local(&client) => Err(Reply::Failure),
         },
         None => {
             count(&server.counts.refused);
@@ -141,13 +142,6 @@ async fn serve_one(server: &Server, mut client: TcpStream, target: Target) {
         count(&server.counts.open);
         carry(server, client, mesh, seat.sitter()).await;
         server.counts.open.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
-/// Ends when a client hangs up; one that speaks before it is answered is there.
-async fn gone(client: &TcpStream) {
-    if let Ok(1..) = client.peek(&mut [0]).await {
-        std::future::pending::<()>().await;
     }
 }
 

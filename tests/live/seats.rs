@@ -2,7 +2,8 @@
 
 use std::fs;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::time::Duration;
 
 use crate::field::{Field, HOPWISE, PAGE, SOCKS5, THROUGH, text};
 use crate::namespace::{Namespace, can_run};
@@ -160,28 +161,119 @@ fn a_node_may_have_as_many_descriptors_as_its_clients_take() {
     assert!(soft > 3000, "{limits}");
 }
 
-/// Else it would keep its seat until nobody has answered for long enough.
+/// What a client of a node's asks that nobody answers, and what it hears before that.
+struct Asking<'a> {
+    config: &'a str,
+    at: &'a str,
+    asks: Vec<u8>,
+    hears: &'a [u8],
+}
+
+impl Asking<'_> {
+    fn of_the_proxy() -> Asking<'static> {
+        let asks = [&[5, 1, 0][..], &[5, 1, 0, 1, 10, 9, 0, 99, 0, 80]].concat();
+        Asking { config: SOCKS5, at: "127.0.0.1:1080", asks, hears: &[5, 0] }
+    }
+
+    fn of_a_forward() -> Asking<'static> {
+        let config = "forwards: [{ listen: 127.0.0.1:8080, to: mesh:10.9.0.99:80 }]";
+        Asking { config, at: "127.0.0.1:8080", asks: Vec::new(), hears: &[] }
+    }
+
+    fn client(&self, field: &Field) -> TcpStream {
+        let mut client = field.node.run(|| slow_reader(self.at, &self.asks));
+        let mut heard = vec![0; self.hears.len()];
+        // With what it has not read it would not hang up but break off.
+        client.read_exact(&mut heard).expect("the node serves");
+        assert_eq!(heard, self.hears);
+        client
+    }
+
+    /// Else it would keep its seat until nobody has answered for long enough.
+    fn who_hangs_up_is_not_connected_for_any_longer(&self, test: &str) {
+        let field = Field::new(test);
+        let _daemon = field.daemon(self.config);
+        let mut stays = self.client(&field);
+        within_patience(until(|| connections(&field) == 1));
+        let leaves = self.client(&field);
+        within_patience(until(|| connections(&field) == 2));
+        drop(leaves);
+        within_patience(until(|| connections(&field) == 1));
+        // Who came before it, and waits, has heard nothing of its connection.
+        stays.set_nonblocking(true).expect("it is open");
+        let more = stays.read(&mut [0; 64]).map_err(|error| error.kind());
+        assert_eq!(more, Err(std::io::ErrorKind::WouldBlock));
+    }
+
+    /// It may have nothing to say, and still want to read.
+    fn who_writes_no_more_is_connected_all_the_same(&self, test: &str, answer_bytes: usize) {
+        let field = Field::new(test);
+        let _daemon = field.daemon(self.config);
+        let mut reads = self.client(&field);
+        reads.shutdown(Shutdown::Write).expect("it is open");
+        within_patience(until(|| connections(&field) == 1));
+        let leaves = self.client(&field);
+        within_patience(until(|| connections(&field) == 2));
+        drop(leaves);
+        // Whoever finds out about the second one has looked at the first one as well.
+        within_patience(until(|| connections(&field) == 1));
+        let listener = field.web.run(|| TcpListener::bind("0.0.0.0:80")).expect("nobody has the port");
+        field.web.ip(&["addr", "add", "10.9.0.99/24", "dev", "wire0"]);
+        let (mut served, _) = listener.accept().expect("it is connected");
+        served.write_all(PAGE.as_bytes()).expect("it is open");
+        drop(served);
+        let mut heard = Vec::new();
+        reads.read_to_end(&mut heard).expect("it is served");
+        let (answer, page) = heard.split_at(answer_bytes);
+        // Of SOCKS5's answer the second byte says whether it has succeeded.
+        assert_eq!((answer.get(1).unwrap_or(&0), text(page)), (&0, PAGE.to_owned()));
+    }
+}
+
+fn connections(field: &Field) -> u64 {
+    field.status()["connections_open"].as_u64().expect("it is counted")
+}
+
 #[test]
 fn who_hangs_up_is_not_connected_for_any_longer() {
     if !can_run("who_hangs_up_is_not_connected_for_any_longer", &[]) {
         return;
     }
-    let field = Field::new("hangs-up");
-    let _daemon = field.daemon(SOCKS5);
-    let asks = [&[5, 1, 0][..], &[5, 1, 0, 1, 10, 9, 0, 99, 0, 80]].concat();
-    let count = |what: &str| field.status()[what].as_u64();
-    let mut stays = field.node.run(|| slow_reader("127.0.0.1:1080", &asks));
-    within_patience(until(|| count("connections_open") == Some(1)));
-    let mut leaves = field.node.run(|| slow_reader("127.0.0.1:1080", &asks));
-    // With what it has not read it would not hang up but break off.
-    leaves.read_exact(&mut [0; 2]).expect("the proxy serves");
-    within_patience(until(|| count("connections_open") == Some(2)));
+    Asking::of_the_proxy().who_hangs_up_is_not_connected_for_any_longer("hangs-up");
+    Asking::of_a_forward().who_hangs_up_is_not_connected_for_any_longer("hangs-up-forward");
+}
+
+#[test]
+fn who_writes_no_more_is_connected_all_the_same() {
+    if !can_run("who_writes_no_more_is_connected_all_the_same", &[]) {
+        return;
+    }
+    Asking::of_the_proxy().who_writes_no_more_is_connected_all_the_same("half", 10);
+    Asking::of_a_forward().who_writes_no_more_is_connected_all_the_same("half-forward", 0);
+}
+
+/// Clients over Hopwise may close for writing unnoticed, but not break off. The service has a queue that is full.
+#[test]
+fn who_breaks_off_over_hopwise_is_not_connected_for_any_longer() {
+    if !can_run("who_breaks_off_over_hopwise_is_not_connected_for_any_longer", &[]) {
+        return;
+    }
+    let field = Field::new("breaks-off");
+    let service = field.node.run(|| TcpListener::bind("127.0.0.1:8000")).expect("nobody has the port");
+    rustix::net::listen(&service, 0).expect("it can be bound again");
+    let _first = field.node.run(|| TcpStream::connect("127.0.0.1:8000")).expect("the queue takes one");
+    let _daemon = field.daemon("forwards: [{ listen: mesh:8022, to: 127.0.0.1:8000 }]");
+    let count = |what: &str| field.status()["relays"][what].as_u64().expect("it is counted");
+    let come = |nth: u64| {
+        let client = field.web.run(|| TcpStream::connect("10.7.0.2:8022")).expect("it listens");
+        within_patience(until(|| count("forwards-accepted") == nth));
+        client
+    };
+    let (mut stays, leaves) = (come(1), come(2));
+    rustix::net::sockopt::set_socket_linger(&leaves, Some(Duration::ZERO)).expect("it is open");
     drop(leaves);
-    within_patience(until(|| count("connections_open") == Some(1)));
-    // Who came before it, and waits, has heard that the proxy serves, and of the connection nothing.
+    within_patience(until(|| count("forwards-not-connected") == 1));
     stays.set_nonblocking(true).expect("it is open");
-    let mut heard = [0; 64];
-    assert_eq!(stays.read(&mut heard).expect("the greeting's answer"), 2);
-    let more = stays.read(&mut heard).map_err(|error| error.kind());
+    let more = stays.read(&mut [0; 1]).map_err(|error| error.kind());
     assert_eq!(more, Err(std::io::ErrorKind::WouldBlock));
 }

@@ -3,6 +3,7 @@
 mod carrier;
 mod detour;
 pub(crate) mod message;
+mod sockets;
 
 use std::error::Error;
 use std::fmt;
@@ -20,6 +21,7 @@ use hopwise_core::ip::Prefix;
 
 pub use carrier::CarrierWatch;
 pub use detour::{Detour, DetourConfig, End};
+pub use sockets::is_abandoned;
 
 /// What a device shall have; what it has already stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,0 +1,44 @@
+//! Clients who hang up while what they asked for is being connected.
+
+use std::time::Duration;
+
+use hopwise_host::TcpStream as MeshStream;
+use hopwise_host::netlink::is_abandoned;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tokio::net::TcpStream;
+use tokio::time::sleep;
+
+/// Most are connected before anybody looks.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// Ends when a client of the kernel's TCP has broken off or closed. One that writes no more may still read: where the
+/// kernel cannot tell the two apart, since the client is another machine's, it is there.
+pub(super) async fn by_local(client: &TcpStream) {
+    while !has_hung_up(client) {
+        sleep(LOOK_EVERY).await;
+    }
+}
+
+/// The same for a client over Hopwise, of whom only a reset tells that it reads no more.
+pub(super) async fn by_mesh(client: &MeshStream) {
+    let is_open = || {
+        let state = client.stack().with(|_, endpoint| endpoint.state(client.id()));
+        state.is_some_and(|(_, closed)| closed.is_none())
+    };
+    while is_open() {
+        sleep(LOOK_EVERY).await;
+    }
+}
+
+fn has_hung_up(client: &TcpStream) -> bool {
+    let mut watched = [PollFd::new(client, PollFlags::RDHUP)];
+    if poll(&mut watched, Some(&Timespec::default())).is_err() {
+        return false;
+    }
+    let seen = watched[0].revents();
+    if seen.intersects(PollFlags::HUP | PollFlags::ERR) {
+        return true;
+    }
+    let ends = client.peer_addr().and_then(|theirs| Ok((theirs, client.local_addr()?)));
+    seen.contains(PollFlags::RDHUP) && ends.is_ok_and(|(theirs, ours)| is_abandoned(theirs, ours))
+}

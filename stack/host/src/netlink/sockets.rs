@@ -1,0 +1,93 @@
+//! What the kernel knows of this machine's own TCP sockets (linux/inet_diag.h).
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use rustix::net::netlink::SOCK_DIAG;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
+
+use super::message::{Message, REQUEST, messages, word};
+
+/// A question for sockets of a family (SOCK_DIAG_BY_FAMILY), and what an answer to it is called.
+const BY_FAMILY: u16 = 20;
+const ANY_STATE: u32 = u32::MAX;
+/// Of any age (INET_DIAG_NOCOOKIE).
+const NO_COOKIE: [u8; 8] = [0xff; 8];
+/// In struct inet_diag_msg: what /proc/PID/fd calls the socket; 0 once no program has it.
+const INODE: usize = 68;
+const LONGEST_ANSWER: usize = 4096;
+
+/// Whether the TCP socket at `local`, connected to `remote`, was closed by all programs that had it: the FIN that its
+/// peer gets of that is the same as of one that is closed for writing only. Of sockets of other machines or namespaces
+/// the kernel knows nothing here; they count as open.
+pub fn is_abandoned(local: SocketAddr, remote: SocketAddr) -> bool {
+    inode(local, remote).is_ok_and(|inode| inode == Some(0))
+}
+
+fn inode(local: SocketAddr, remote: SocketAddr) -> io::Result<Option<u32>> {
+    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(SOCK_DIAG))?;
+    send(&socket, &question(local, remote), SendFlags::empty())?;
+    // The kernel has answered when the question has been sent.
+    let mut buffer = [0; LONGEST_ANSWER];
+    let (bytes, _) = recv(&socket, &mut buffer[..], RecvFlags::DONTWAIT)?;
+    let answer = messages(&buffer[..bytes]).find(|heard| heard.kind == BY_FAMILY);
+    Ok(answer.and_then(|heard| word(heard.body, INODE)))
+}
+
+/// A struct inet_diag_req_v2.
+fn question(local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
+    // A listener for both families calls an IPv4 client by an address of IPv6.
+    let (from, to) = (local.ip().to_canonical(), remote.ip().to_canonical());
+    let family = if from.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    Message::new(BY_FAMILY, REQUEST, 1)
+        .fixed(&[family as u8, libc::IPPROTO_TCP as u8, 0, 0])
+        .fixed(&ANY_STATE.to_ne_bytes())
+        .fixed(&local.port().to_be_bytes())
+        .fixed(&remote.port().to_be_bytes())
+        .fixed(&in_16_bytes(from))
+        .fixed(&in_16_bytes(to))
+        // Whatever its interface.
+        .fixed(&[0; 4])
+        .fixed(&NO_COOKIE)
+        .finish()
+}
+
+fn in_16_bytes(address: IpAddr) -> [u8; 16] {
+    match address {
+        IpAddr::V6(address) => address.octets(),
+        IpAddr::V4(address) => {
+            let mut bytes = [0; 16];
+            bytes[..4].copy_from_slice(&address.octets());
+            bytes
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{Shutdown, TcpListener, TcpStream};
+
+    use super::*;
+
+    #[test]
+    fn a_socket_is_abandoned_once_it_is_closed_and_not_when_it_writes_no_more() {
+        // A container may have no IPv6.
+        for listener in ["127.0.0.1:0", "[::]:0"].into_iter().filter_map(|at| TcpListener::bind(at).ok()) {
+            let port = listener.local_addr().expect("it is bound").port();
+            let client = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+            let (served, theirs) = listener.accept().expect("it has come");
+            let is_abandoned = || is_abandoned(theirs, served.local_addr().expect("it is open"));
+            assert!(!is_abandoned());
+            client.shutdown(Shutdown::Write).expect("it is open");
+            assert!(!is_abandoned());
+            drop(client);
+            assert!(is_abandoned());
+        }
+    }
+
+    #[test]
+    fn a_socket_that_is_not_here_is_not_called_abandoned() {
+        let nobody = |port| SocketAddr::from(([192, 0, 2, 1], port));
+        assert!(!is_abandoned(nobody(1), nobody(2)));
+    }
+}
