@@ -127,8 +127,9 @@ pub(crate) async fn serve<Q: DeserializeOwned + Send + 'static, A: Answer>(
 fn turn_away<A: Answer>(client: &UnixStream) {
     let answer = A::refused("only root and the daemon's user may ask".to_owned());
     if let Ok(text) = serde_json::to_string(&answer) {
-        // It fits into a socket that nothing was written to, unless the client is gone.
-        let _ = client.try_write(format!("{text}\n").as_bytes());
+        // It fits into a socket that nothing was written to, unless the client is gone. The runtime has not yet found
+        // out that it does.
+        let _ = rustix::io::write(client, format!("{text}\n").as_bytes());
     }
 }
 
