@@ -4,12 +4,13 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use hopwise::memory::{Bundles, End, Fate, PathConfig};
+use hopwise_agents::StandardAgents;
 use hopwise_core::Instant;
-use hopwise_core::endpoint::{EndpointConfig, ListenOptions, Offload};
+use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, Offload};
 use hopwise_core::tcp::{ConnectionStats, TcpConfig};
 use hopwise_core::trace::{DropReason, TraceKind};
 use hopwise_core::wire::{Checksums, Flags, IpView, Sum, TcpView, protocol};
-use hopwise_core::{LinkId, Machine, Rx};
+use hopwise_core::{Endpoint, LinkId, Machine, Rx};
 
 use super::flow::{Flow, Setup, ms};
 use super::peer::{ACK, Host, plain};
@@ -155,4 +156,66 @@ fn a_link_vouches_for_whole_packets_and_never_for_fragments() {
     let mut answer = Vec::new();
     assert!(host.endpoint.poll_transmit(host.now, LinkId(0), &mut answer).is_some());
     assert_eq!(answer[33] & ACK.0, ACK.0);
+}
+
+/// All that leaves, and the pieces of payloads that were lent for it.
+fn leaves(from: &mut Endpoint, gathers: bool) -> (Vec<Vec<u8>>, Vec<[usize; 2]>) {
+    let (mut packets, mut lent) = (Vec::new(), Vec::new());
+    loop {
+        let mut packet = Vec::new();
+        let polled = if gathers {
+            from.poll_head(Instant::ZERO, LinkId(0), &mut packet)
+        } else {
+            from.poll_transmit(Instant::ZERO, LinkId(0), &mut packet)
+        };
+        if polled.is_none() {
+            return (packets, lent);
+        }
+        let (front, back) = from.lent();
+        lent.push([front.len(), back.len()]);
+        packets.push([&packet, front, back].concat());
+    }
+}
+
+/// A transfer that goes round the ring, with what left in which pieces.
+fn transfer(gathers: bool, checksums: Checksums) -> (Vec<Vec<u8>>, Vec<[usize; 2]>) {
+    let ends = ["10.0.0.1/24", "10.0.0.2/24"].map(|address| {
+        let link = LinkConfig::wire(0, 1500, vec![address.parse().expect("a prefix")]);
+        let config = EndpointConfig::new(LinkConfig { offload: BUNDLES, checksums, ..link }, [7; 32]);
+        Endpoint::new(config, Box::new(StandardAgents::default())).expect("specs are right")
+    });
+    let [mut a, mut b] = ends;
+    let listener = b.listen(None, 80, ListenOptions::default()).expect("a free port");
+    let to = "10.0.0.2:80".parse().expect("an address");
+    let id = a.connect(Instant::ZERO, to, &ConnectOptions::default()).expect("a route");
+    let (mut packets, mut lent, mut accepted) = (Vec::new(), Vec::new(), None);
+    for round in 0..400 {
+        let data: Vec<u8> = (0..5000).map(|at: usize| (at * 7 + round) as u8).collect();
+        a.send(Instant::ZERO, id, &data).expect("open");
+        let (left, pieces) = leaves(&mut a, gathers);
+        left.iter().for_each(|packet| b.handle_packet(Instant::ZERO, &Rx::new(LinkId(0), packet)));
+        packets.extend(left);
+        lent.extend(pieces);
+        accepted = accepted.or_else(|| b.accept(Instant::ZERO, listener));
+        if let Some(accepted) = accepted {
+            b.recv(Instant::ZERO, accepted, &mut [0; 60_000]).expect("open");
+        }
+        for answer in leaves(&mut b, false).0 {
+            a.handle_packet(Instant::ZERO, &Rx::new(LinkId(0), &answer));
+        }
+    }
+    (packets, lent)
+}
+
+#[test]
+fn what_is_lent_is_the_end_of_the_very_same_packets() {
+    for checksums in [Checksums::Trust, Checksums::Verify] {
+        let (whole, lent) = transfer(false, checksums);
+        assert!(lent.iter().all(|pieces| *pieces == [0, 0]));
+        let (gathered, lent) = transfer(true, checksums);
+        assert_eq!(whole, gathered);
+        let lends = checksums == Checksums::Trust;
+        assert_eq!(lent.iter().any(|[front, _]| *front > 1460), lends, "bundles are lent");
+        assert_eq!(lent.iter().any(|[_, back]| *back > 0), lends, "also where the ring ends");
+    }
 }

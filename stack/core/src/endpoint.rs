@@ -44,7 +44,7 @@ use crate::tcp::connection::Left;
 use crate::tcp::cx::Cx;
 use crate::timer_heap::TimerHeap;
 use crate::trace::{DropReason, TraceEvent, TraceKind, TraceRing};
-use crate::{Instant, LinkEvent, LinkId, Machine, Rx, Transmit};
+use crate::{Instant, LinkEvent, LinkId, Machine, Rx, Seq, Transmit};
 
 use links::Links;
 use listen::Listener;
@@ -75,6 +75,8 @@ pub struct Endpoint {
     icmp_errors: TokenBucket,
     echoes: TokenBucket,
     trace: TraceRing,
+    /// Whose payload the packet polled last has not in it, from where, and how much.
+    lent: Option<(u32, Seq, u32)>,
     packets_in: u64,
     packets_out: u64,
     connections: u32,
@@ -106,6 +108,7 @@ impl Endpoint {
             icmp_errors: TokenBucket::for_icmp_errors(),
             echoes: TokenBucket::new(ECHO_PER_SECOND, ECHO_PER_SECOND),
             trace: TraceRing::new(config.trace_events),
+            lent: None,
             packets_in: 0,
             packets_out: 0,
             connections: 0,
@@ -198,15 +201,38 @@ impl Endpoint {
         self.touch(now, slot);
     }
 
+    /// The next packet for a link; its head alone, where the rest may be [lent](Machine::lent).
+    fn poll(&mut self, now: Instant, link: LinkId, lends: bool, out: &mut Vec<u8>) -> Option<Transmit> {
+        self.lent = None;
+        let link = self.links.index(link)?;
+        if let Some(transmit) = self.links.next_control(link, &mut self.packets_out, out) {
+            return Some(transmit);
+        }
+        if self.udp.is_sending()
+            && let Some(transmit) = self.transmit_datagram(now, link, out)
+        {
+            return Some(transmit);
+        }
+        self.transmit_segment(now, link, lends, out)
+    }
+
     /// One segment, or a bundle, of one of the link's connections, in turn.
-    fn transmit_segment(&mut self, now: Instant, link: usize, out: &mut Vec<u8>) -> Option<Transmit> {
+    fn transmit_segment(
+        &mut self,
+        now: Instant,
+        link: usize,
+        lends: bool,
+        out: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let help = if lends { self.links.lending(link) } else { *self.links.help(link) };
         while let Some((slot, generation)) = self.links.next_queued(link) {
             let named = self.table.get_mut(slot).filter(|entry| entry.generation == generation);
             let Some(entry) = named else { continue };
             let mut cx =
                 Cx { now, conn: entry.conn.number, packet: self.packets_out + 1, ring: &mut self.trace };
-            let left = entry.conn.poll_transmit(&mut cx, self.links.help(link), out);
+            let left = entry.conn.poll_transmit(&mut cx, &help, out);
             let has_left = left != Left::Nothing;
+            self.lent = left.lent().map(|(seq, len)| (slot, seq, len));
             entry.is_queued = has_left && !entry.conn.falls_silent(now);
             self.timers.set(slot, entry.conn.deadline());
             let (is_queued, remote) = (entry.is_queued, entry.conn.flow.remote.ip());
@@ -259,16 +285,17 @@ impl Machine for Endpoint {
     }
 
     fn poll_transmit(&mut self, now: Instant, link: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
-        let link = self.links.index(link)?;
-        if let Some(transmit) = self.links.next_control(link, &mut self.packets_out, out) {
-            return Some(transmit);
-        }
-        if self.udp.is_sending()
-            && let Some(transmit) = self.transmit_datagram(now, link, out)
-        {
-            return Some(transmit);
-        }
-        self.transmit_segment(now, link, out)
+        self.poll(now, link, false, out)
+    }
+
+    fn poll_head(&mut self, now: Instant, link: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
+        self.poll(now, link, true, out)
+    }
+
+    fn lent(&self) -> (&[u8], &[u8]) {
+        let lent =
+            self.lent.and_then(|(slot, seq, len)| Some(self.table.get(slot)?.conn.payload_at(seq, len)));
+        lent.unwrap_or_default()
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

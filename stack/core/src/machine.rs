@@ -31,6 +31,15 @@ pub trait Machine {
     /// Appends the next packet for `link` to `out`, which the caller has cleared. Only called when the link has
     /// room.
     fn poll_transmit(&mut self, now: Instant, link: LinkId, out: &mut Vec<u8>) -> Option<Transmit>;
+    /// [`poll_transmit`](Machine::poll_transmit) for a link that takes a packet in pieces: the end of the packet may
+    /// stay where it lies, for [`lent`](Machine::lent) to show.
+    fn poll_head(&mut self, now: Instant, link: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
+        self.poll_transmit(now, link, out)
+    }
+    /// What follows the packet that was polled last, in two pieces, up to the next mutation.
+    fn lent(&self) -> (&[u8], &[u8]) {
+        (&[], &[])
+    }
     fn poll_timeout(&self) -> Option<Instant>;
     /// The machine owns its ring of events; the driver empties it.
     fn drain_trace(&mut self, sink: &mut dyn FnMut(&TraceEvent));

@@ -353,14 +353,19 @@ impl<M: Machine> Driver<M> {
 
     /// Whether a packet left, or was let go, and another may be asked for.
     fn send_one(&mut self, now: Instant, index: usize) -> bool {
-        let Driver { machine, ports, .. } = self;
+        let Driver { machine, ports, observers, .. } = self;
         let port = &mut ports[index];
         let was_full = std::mem::take(&mut port.is_full);
-        if !port.outgoing.fill(now, machine, port.id, port.link.cuts()) {
-            return false;
-        }
-        let Some((transmit, packet)) = port.outgoing.next() else { return false };
-        match port.link.transmit(now, transmit, packet) {
+        // Observers see packets whole.
+        let may_gather = observers.is_empty() && port.outgoing.is_empty();
+        let sent = if let Some(link) = port.link.gathers().filter(|_| may_gather) {
+            port.outgoing.gather(now, machine, port.id, link)
+        } else {
+            port.outgoing.fill(now, machine, port.id, port.link.cuts());
+            port.outgoing.next().map(|(transmit, packet)| port.link.transmit(now, transmit, packet))
+        };
+        let Some(sent) = sent else { return false };
+        match sent {
             Sent::Taken => {
                 self.packets_out += 1;
                 self.show_sent(now, index);

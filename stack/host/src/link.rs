@@ -43,6 +43,10 @@ pub trait Link: Send + Debug {
     fn receive(&mut self, now: Instant, into: &mut [u8]) -> Received;
     /// A link that answers [`Sent::Full`] has not taken the packet; it is offered again when there is room.
     fn transmit(&mut self, now: Instant, transmit: &Transmit, packet: &[u8]) -> Sent;
+    /// Whether it takes packets in pieces, which saves a copy; then nobody cuts bundles for it.
+    fn gathers(&mut self) -> Option<&mut dyn Gather> {
+        None
+    }
     /// No more packets for now: what was gathered into a batch leaves. Room that a full batch lacked may come of it.
     fn flush(&mut self, now: Instant);
     /// When [`handle_timeout`](Link::handle_timeout) is due, after which [`receive`](Link::receive) is tried.
@@ -51,6 +55,12 @@ pub trait Link: Send + Debug {
     /// What the link layer tells the machine.
     fn drain_events(&mut self, sink: &mut dyn FnMut(&LinkEvent<'_>));
     fn counters(&self) -> LinkCounters;
+}
+
+/// A link that takes a packet in pieces.
+pub trait Gather {
+    /// [`transmit`](Link::transmit) of what `pieces` are together, of which the first holds the headers.
+    fn transmit_pieces(&mut self, transmit: &Transmit, pieces: [&[u8]; 3]) -> Sent;
 }
 
 /// What a link had to read.

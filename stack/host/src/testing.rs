@@ -5,10 +5,11 @@ use std::fmt::Debug;
 use std::os::fd::BorrowedFd;
 
 use hopwise_core::endpoint::{Neighbours, Offload};
+use hopwise_core::wire::Checksums;
 use hopwise_core::{Instant, LinkEvent, Transmit};
 
 use crate::counters::{LinkCounters, Tally};
-use crate::link::{Arrived, Link, Received, Sent};
+use crate::link::{Arrived, Gather, Link, Received, Sent};
 
 /// What is at the far end of a link in memory.
 pub(crate) trait Far: Debug + Send {
@@ -25,6 +26,13 @@ pub(crate) trait Far: Debug + Send {
     /// Whether it is given bundles.
     fn offload(&self) -> Offload {
         Offload::None
+    }
+    fn checksums(&self) -> Checksums {
+        Checksums::Verify
+    }
+    /// Whether the link before it takes packets in pieces.
+    fn gathers(&self) -> bool {
+        false
     }
 }
 
@@ -61,6 +69,14 @@ impl<F: Far> Link for Memory<F> {
         self.far.offload()
     }
 
+    fn checksums(&self) -> Checksums {
+        self.far.checksums()
+    }
+
+    fn gathers(&mut self) -> Option<&mut dyn Gather> {
+        if self.far.gathers() { Some(self) } else { None }
+    }
+
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         self.far.descriptor()
     }
@@ -92,6 +108,12 @@ impl<F: Far> Link for Memory<F> {
 
     fn counters(&self) -> LinkCounters {
         self.tally.show("memory")
+    }
+}
+
+impl<F: Far> Gather for Memory<F> {
+    fn transmit_pieces(&mut self, transmit: &Transmit, pieces: [&[u8]; 3]) -> Sent {
+        self.transmit(Instant::ZERO, transmit, &pieces.concat())
     }
 }
 

@@ -19,7 +19,7 @@ use tun_rs::{DeviceBuilder, VIRTIO_NET_HDR_LEN};
 
 use crate::claim::Claim;
 use crate::counters::{LinkCounters, LinkDrop, Tally};
-use crate::link::{Link, LinkError, Received, Sent};
+use crate::link::{Gather, Link, LinkError, Received, Sent};
 use crate::netlink;
 use crate::sys;
 use crate::tun::{IS_NO_TUN, TunConfig, check_ip, not_opened, on_read_error, on_write_error};
@@ -194,19 +194,12 @@ impl Link for TunFast {
         }
     }
 
+    fn gathers(&mut self) -> Option<&mut dyn Gather> {
+        Some(self)
+    }
+
     fn transmit(&mut self, _now: Instant, transmit: &Transmit, packet: &[u8]) -> Sent {
-        let mut header = [0; VIRTIO_NET_HDR_LEN];
-        let Ok(()) = header_for(packet, transmit.segment_bytes).encode(&mut header) else {
-            self.tally.dropped(LinkDrop::Refused);
-            return Sent::Refused(LinkDrop::Refused);
-        };
-        match rustix::io::writev(&self.fd, &[IoSlice::new(&header), IoSlice::new(packet)]) {
-            Ok(_) => {
-                self.tally.sent.count(packet.len());
-                Sent::Taken
-            }
-            Err(error) => on_write_error(error.into(), &mut self.is_gone, &mut self.tally),
-        }
+        self.transmit_pieces(transmit, [packet, &[], &[]])
     }
 
     fn flush(&mut self, _now: Instant) {}
@@ -221,5 +214,22 @@ impl Link for TunFast {
 
     fn counters(&self) -> LinkCounters {
         LinkCounters { is_gone: self.is_gone, ..self.tally.show(&self.name) }
+    }
+}
+
+impl Gather for TunFast {
+    fn transmit_pieces(&mut self, transmit: &Transmit, [head, a, b]: [&[u8]; 3]) -> Sent {
+        let mut header = [0; VIRTIO_NET_HDR_LEN];
+        let Ok(()) = header_for(head, transmit.segment_bytes).encode(&mut header) else {
+            self.tally.dropped(LinkDrop::Refused);
+            return Sent::Refused(LinkDrop::Refused);
+        };
+        match rustix::io::writev(&self.fd, &[&header[..], head, a, b].map(IoSlice::new)) {
+            Ok(_) => {
+                self.tally.sent.count(head.len() + a.len() + b.len());
+                Sent::Taken
+            }
+            Err(error) => on_write_error(error.into(), &mut self.is_gone, &mut self.tally),
+        }
     }
 }

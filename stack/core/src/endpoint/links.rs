@@ -112,6 +112,12 @@ impl Links {
         &self.links[link].help
     }
 
+    /// The same where it takes packets in pieces. Whoever sums up a payload copies it at once.
+    pub(super) fn lending(&self, link: usize) -> LinkHelp {
+        let help = *self.help(link);
+        LinkHelp { lends: help.checksums == Checksums::Trust, ..help }
+    }
+
     /// Where a packet goes that the link carries now.
     #[inline]
     pub(super) fn transmit(&self, link: usize, to: IpAddr, segment_bytes: Option<u16>, id: u64) -> Transmit {
@@ -164,6 +170,7 @@ fn help(config: &EndpointConfig, link: &LinkConfig) -> LinkHelp {
     let is_trusted = config.checksums == Checksums::Trust || link.checksums == Checksums::Trust;
     LinkHelp {
         checksums: if is_trusted { Checksums::Trust } else { Checksums::Verify },
+        lends: false,
         most_bytes: match link.offload {
             Offload::None => None,
             Offload::Cut { most_bytes } => Some(most_bytes),

@@ -162,6 +162,14 @@ impl TcpHeader<'_> {
         append_payload(start, sum, |sum| sum.add_words(&words), payload, checksums, out);
     }
 
+    /// [`emit`](TcpHeader::emit) for a link that finishes the checksum, without the payload, which follows elsewhere.
+    pub fn emit_head(&self, src: IpAddr, dst: IpAddr, payload_len: usize, out: &mut Vec<u8>) {
+        let (mut header, header_len) = self.with_options();
+        let sum = Sum::pseudo_header(src, dst, TCP, (header_len + payload_len) as u32);
+        header[16..18].copy_from_slice(&sum.fold().to_be_bytes());
+        out.extend_from_slice(&header[..header_len]);
+    }
+
     fn emit_with_options(
         &self,
         src: IpAddr,
@@ -170,16 +178,22 @@ impl TcpHeader<'_> {
         checksums: Checksums,
         out: &mut Vec<u8>,
     ) {
-        let mut header = [0; HEADER_LEN + MAX_OPTIONS_LEN];
-        let (fixed, options) = header.split_at_mut(HEADER_LEN);
-        let header_len = HEADER_LEN + self.options.write(options);
-        fixed.copy_from_slice(self.fixed_words(header_len).map(u32::to_be_bytes).as_flattened());
+        let (header, header_len) = self.with_options();
         let segment_len = header_len + payload.0.len() + payload.1.len();
         let sum = Sum::pseudo_header(src, dst, TCP, segment_len as u32);
         out.reserve(segment_len);
         let start = out.len();
         out.extend_from_slice(&header[..header_len]);
         append_payload(start, sum, |sum| sum.add_header(&header[..header_len]), payload, checksums, out);
+    }
+
+    /// All but the checksum, and how long it is.
+    fn with_options(&self) -> ([u8; HEADER_LEN + MAX_OPTIONS_LEN], usize) {
+        let mut header = [0; HEADER_LEN + MAX_OPTIONS_LEN];
+        let (fixed, options) = header.split_at_mut(HEADER_LEN);
+        let header_len = HEADER_LEN + self.options.write(options);
+        fixed.copy_from_slice(self.fixed_words(header_len).map(u32::to_be_bytes).as_flattened());
+        (header, header_len)
     }
 
     /// All of a header as long as that, but for its options and the checksum.

@@ -3,7 +3,7 @@
 use hopwise_core::wire::bundle::Cutter;
 use hopwise_core::{Instant, LinkId, Machine, Transmit};
 
-use crate::link::MAX_PACKET;
+use crate::link::{Gather, MAX_PACKET, Sent};
 
 /// Allocated once; a single packet is written where it leaves from.
 #[derive(Debug)]
@@ -24,24 +24,43 @@ impl Outgoing {
         Outgoing { transmit: None, bundle: Vec::new(), packets, each: 0, at: 0 }
     }
 
-    /// Asks the machine for the next, once all that it gave before is gone. Whether there is one.
-    pub(super) fn fill(
+    /// Everything that the machine gave is gone.
+    pub(super) fn is_empty(&self) -> bool {
+        self.transmit.is_none()
+    }
+
+    /// Asks the machine for the next, for a link that takes it in pieces. What is full keeps it as a whole (D2).
+    pub(super) fn gather(
         &mut self,
         now: Instant,
         machine: &mut impl Machine,
-        link: LinkId,
-        link_cuts: bool,
-    ) -> bool {
-        if self.transmit.is_some() {
-            return true;
+        id: LinkId,
+        link: &mut dyn Gather,
+    ) -> Option<Sent> {
+        self.packets.clear();
+        let transmit = machine.poll_head(now, id, &mut self.packets)?;
+        let (front, back) = machine.lent();
+        let sent = link.transmit_pieces(&transmit, [&self.packets, front, back]);
+        if sent == Sent::Full {
+            self.packets.extend_from_slice(front);
+            self.packets.extend_from_slice(back);
+        }
+        (self.each, self.at) = (self.packets.len(), 0);
+        self.transmit = Some(transmit);
+        Some(sent)
+    }
+
+    /// Asks the machine for the next, once all that it gave before is gone.
+    pub(super) fn fill(&mut self, now: Instant, machine: &mut impl Machine, link: LinkId, link_cuts: bool) {
+        if !self.is_empty() {
+            return;
         }
         self.packets.clear();
-        let Some(transmit) = machine.poll_transmit(now, link, &mut self.packets) else { return false };
+        let Some(transmit) = machine.poll_transmit(now, link, &mut self.packets) else { return };
         (self.each, self.at) = (self.packets.len(), 0);
         let cut = transmit.segment_bytes.filter(|_| !link_cuts);
         let is_cut = cut.is_some_and(|segment_bytes| self.cut(segment_bytes));
         self.transmit = Some(if is_cut { Transmit { segment_bytes: None, ..transmit } } else { transmit });
-        true
     }
 
     /// What cannot be cut stays whole, for the link to refuse and count.

@@ -51,6 +51,7 @@ struct Waiting {
     packets: VecDeque<Vec<u8>>,
     sent: Arc<Mutex<Vec<Vec<u8>>>>,
     is_full: Arc<AtomicBool>,
+    gathers: bool,
 }
 
 impl Far for Waiting {
@@ -64,6 +65,10 @@ impl Far for Waiting {
         }
         self.sent.lock().push(packet.to_vec());
         Sent::Taken
+    }
+
+    fn gathers(&self) -> bool {
+        self.gathers
     }
 }
 
@@ -362,7 +367,12 @@ fn all_syns_that_are_due_in_one_turn_are_answered() {
 fn syns_whose_answers_find_no_room_are_counted() {
     for answers in [Answers::EachPacket, Answers::EachTurn] {
         let (sent, is_full) = (Arc::default(), Arc::new(AtomicBool::new(true)));
-        let under = Waiting { packets: syns(), sent: Arc::clone(&sent), is_full: Arc::clone(&is_full) };
+        let under = Waiting {
+            packets: syns(),
+            sent: Arc::clone(&sent),
+            is_full: Arc::clone(&is_full),
+            ..Waiting::default()
+        };
         let mut driver = flooded(answers, under);
         driver.turn(&[0]);
         assert_eq!((driver.packets_in(), sent.lock().len()), (SYNS as u64, 0));
@@ -371,4 +381,77 @@ fn syns_whose_answers_find_no_room_are_counted() {
         assert!(drops(&driver) > 0, "what waits is bounded");
         assert_eq!(sent.lock().len() as u64 + drops(&driver), SYNS as u64);
     }
+}
+
+/// It has one packet, and keeps its end.
+#[derive(Default)]
+struct Lending {
+    has_left: bool,
+}
+
+impl Machine for Lending {
+    fn handle_packet(&mut self, _: Instant, _: &Rx<'_>) {}
+
+    fn handle_link_event(&mut self, _: Instant, _: LinkId, _: &LinkEvent<'_>) {}
+
+    fn handle_timeout(&mut self, _: Instant) {}
+
+    fn poll_transmit(&mut self, now: Instant, link: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
+        let transmit = self.poll_head(now, link, out)?;
+        out.extend_from_slice(b"whole");
+        Some(transmit)
+    }
+
+    fn poll_head(&mut self, _: Instant, _: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
+        out.extend_from_slice(b"head");
+        let transmit = Transmit { to: NextHop::Link, class: QueueClass::Data, segment_bytes: None, id: 0 };
+        (!std::mem::replace(&mut self.has_left, true)).then_some(transmit)
+    }
+
+    fn lent(&self) -> (&[u8], &[u8]) {
+        (b"front", b"back")
+    }
+
+    fn poll_timeout(&self) -> Option<Instant> {
+        None
+    }
+
+    fn drain_trace(&mut self, _: &mut dyn FnMut(&TraceEvent)) {}
+}
+
+struct Nobody;
+
+impl Observer for Nobody {
+    fn on_packet(&mut self, _: &SeenPacket<'_>) {}
+
+    fn on_trace(&mut self, _: &TraceEvent) {}
+}
+
+#[test]
+fn a_link_that_gathers_is_lent_what_no_observer_wants_to_see_whole() {
+    let watched: [Vec<Box<dyn Observer>>; 2] = [Vec::new(), vec![Box::new(Nobody)]];
+    for (observers, left) in watched.into_iter().zip(["headfrontback", "headwhole"]) {
+        let sent = Arc::default();
+        let far = Waiting { gathers: true, sent: Arc::clone(&sent), ..Waiting::default() };
+        let driver = Driver::new(Lending::default(), vec![Box::new(Memory::to(far))], observers);
+        driver.expect("the kernel gives descriptors").answer();
+        assert_eq!(*sent.lock(), [left.as_bytes()]);
+    }
+}
+
+#[test]
+fn what_a_full_link_was_lent_is_held_as_a_whole() {
+    let (sent, is_full) = (Arc::default(), Arc::new(AtomicBool::new(true)));
+    let far = Waiting {
+        gathers: true,
+        sent: Arc::clone(&sent),
+        is_full: Arc::clone(&is_full),
+        ..Waiting::default()
+    };
+    let driver = Driver::new(Lending::default(), vec![Box::new(Memory::to(far))], Vec::new());
+    let mut driver = driver.expect("the kernel gives descriptors");
+    driver.answer();
+    is_full.store(false, Ordering::Relaxed);
+    driver.turn(&[0]);
+    assert_eq!(*sent.lock(), [b"headfrontback"]);
 }

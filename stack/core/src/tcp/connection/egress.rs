@@ -82,10 +82,10 @@ impl Connection {
         let plan = self.bundled(plan, allowed, link);
         self.prepare(&plan);
         let ack = self.ack_for(cx, &plan);
-        self.write_segment(cx, &plan, ack.as_ref(), allowed, link.checksums, out);
+        self.write_segment(cx, &plan, ack.as_ref(), allowed, link, out);
         self.commit(cx, &plan, ack.as_ref());
         self.check();
-        plan.left()
+        plan.left(link)
     }
 
     /// Whether `poll_transmit` needs not be called. What it does at rest, when nothing leaves, is done.

@@ -1,13 +1,13 @@
 //! Writes segments: the one place that builds a TCP header for a connection, ACKs included.
 
 use super::Connection;
-use super::egress::{SegmentPlan, What};
+use super::egress::{LinkHelp, SegmentPlan, What};
 use crate::agent::{AckNote, Allowance, DataNote};
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::DecidedAck;
 use crate::wire::{
-    Checksums, Ecn, Flags, HopwiseOption, IpHeader, Notes, RateRequest, SackBlock, TcpHeader, TcpOptions,
-    Timestamps, protocol,
+    Ecn, Flags, HopwiseOption, IpHeader, Notes, RateRequest, SackBlock, TcpHeader, TcpOptions, Timestamps,
+    protocol,
 };
 use crate::{Instant, Seq};
 
@@ -19,7 +19,7 @@ impl Connection {
         plan: &SegmentPlan,
         ack: Option<&DecidedAck>,
         allowed: Option<&Allowance>,
-        checksums: Checksums,
+        link: &LinkHelp,
         out: &mut Vec<u8>,
     ) {
         let has_ack = plan.flags.contains(Flags::ACK);
@@ -47,7 +47,12 @@ impl Connection {
         };
         let payload = self.payload_at(plan.seq, plan.len);
         self.ip_header(cx, plan).emit(header.len() + plan.len as usize, out);
-        header.emit(self.flow.local.ip(), self.flow.remote.ip(), payload, checksums, out);
+        let (local, remote) = (self.flow.local.ip(), self.flow.remote.ip());
+        if link.lends {
+            header.emit_head(local, remote, plan.len as usize, out);
+        } else {
+            header.emit(local, remote, payload, link.checksums, out);
+        }
         if plan.what == What::Ack {
             self.rcv.dsack = None; // Reported once (RFC 2883 §4).
         }
@@ -79,7 +84,8 @@ impl Connection {
         }
     }
 
-    fn payload_at(&self, seq: Seq, len: u32) -> (&[u8], &[u8]) {
+    /// Where it lies, until it is acknowledged or more is written.
+    pub(crate) fn payload_at(&self, seq: Seq, len: u32) -> (&[u8], &[u8]) {
         if len == 0 {
             return (&[], &[]);
         }

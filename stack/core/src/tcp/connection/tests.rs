@@ -185,7 +185,7 @@ impl Rig {
         loop {
             packet.clear();
             let mut cx = Cx { now: self.now, conn: 1, packet: 0, ring: &mut self.ring };
-            let link = LinkHelp { checksums: Checksums::Verify, most_bytes: None };
+            let link = LinkHelp { checksums: Checksums::Verify, lends: false, most_bytes: None };
             if self.conn.poll_transmit(&mut cx, &link, &mut packet) == super::Left::Nothing {
                 return left;
             }

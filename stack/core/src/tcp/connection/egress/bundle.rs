@@ -1,6 +1,7 @@
 //! Several segments in one packet, for a link that cuts it up: those that would leave one after the other anyway.
 
 use super::{SegmentPlan, What};
+use crate::Seq;
 use crate::agent::{Allowance, SentKind};
 use crate::tcp::connection::Connection;
 use crate::tcp::recovery::{Frto, Gauge};
@@ -12,6 +13,8 @@ use crate::wire::{Checksums, Flags};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LinkHelp {
     pub(crate) checksums: Checksums,
+    /// It takes a payload from where it lies.
+    pub(crate) lends: bool,
     /// The largest packet that it cuts up, if it cuts any.
     pub(crate) most_bytes: Option<u32>,
 }
@@ -20,10 +23,11 @@ pub(crate) struct LinkHelp {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Left {
     Nothing,
-    Segment,
-    /// Several, each but the last with that much payload.
-    Bundle {
-        segment_bytes: u16,
+    Packet {
+        /// Where the payload begins and how long it is, if it was left there.
+        lent: Option<(Seq, u32)>,
+        /// Of several segments, the payload of each but the last.
+        segment_bytes: Option<u16>,
     },
 }
 
@@ -123,8 +127,16 @@ impl Left {
     /// For [`Transmit`](crate::Transmit).
     pub(crate) fn segment_bytes(self) -> Option<u16> {
         match self {
-            Left::Bundle { segment_bytes } => Some(segment_bytes),
-            Left::Segment | Left::Nothing => None,
+            Left::Packet { segment_bytes, .. } => segment_bytes,
+            Left::Nothing => None,
+        }
+    }
+
+    /// For [`lent`](crate::Machine::lent).
+    pub(crate) fn lent(self) -> Option<(Seq, u32)> {
+        match self {
+            Left::Packet { lent, .. } => lent,
+            Left::Nothing => None,
         }
     }
 }
@@ -134,7 +146,10 @@ impl SegmentPlan {
         if self.len <= self.each { 1 } else { self.len.div_ceil(self.each) }
     }
 
-    pub(super) fn left(&self) -> Left {
-        if self.len <= self.each { Left::Segment } else { Left::Bundle { segment_bytes: self.each as u16 } }
+    pub(super) fn left(&self, link: &LinkHelp) -> Left {
+        Left::Packet {
+            lent: (link.lends && self.len > 0).then_some((self.seq, self.len)),
+            segment_bytes: (self.len > self.each).then_some(self.each as u16),
+        }
     }
 }
