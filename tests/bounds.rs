@@ -18,7 +18,7 @@ const HOST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const LINK: LinkId = LinkId(0);
 const PORT: u16 = 80;
 /// Until every bounded thing is full, and as often again to see whether it grows on.
-const ROUNDS: u32 = 6_000;
+const ROUNDS: u32 = 60_000;
 /// A list may yet double once; one that grows with every round needs more.
 const SLACK_BYTES: i64 = 16 << 10;
 
