@@ -27,6 +27,9 @@ use outgoing::Outgoing;
 /// of a sender that keeps the queue full, 64 cost both ends a tenth to a fifth more time.
 const MOST_AT_ONCE: usize = 500;
 
+/// Bytes after which a turn ends as well: 64 of the largest bundles. More would leave every cache before they are read.
+const MOST_BYTES_AT_ONCE: usize = 4 << 20;
+
 /// Packets read in a row that count as having come at one time; to ask for it costs as much as a sum over a header.
 const AT_ONE_TIME: usize = 8;
 
@@ -258,12 +261,19 @@ impl<M: Machine> Driver<M> {
             // The machine has room for what one read leads to.
             self.pump(now);
         }
+        let mut bytes = 0;
         for count in 0..MOST_AT_ONCE {
             if count % AT_ONE_TIME == 0 {
                 now = self.clock.now();
             }
             match self.ports[index].link.receive(now, &mut self.buffer) {
-                Received::Packet(arrived) => self.deliver(now, index, &arrived),
+                Received::Packet(arrived) => {
+                    self.deliver(now, index, &arrived);
+                    bytes += arrived.bytes;
+                    if bytes >= MOST_BYTES_AT_ONCE {
+                        break;
+                    }
+                }
                 Received::Dropped => {}
                 Received::Nothing => {
                     self.hear(now, index);

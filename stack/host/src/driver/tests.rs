@@ -74,13 +74,13 @@ impl Far for Waiting {
 
 /// What is sent, turn by turn, while so many packets wait on a link.
 fn sent(answers: Answers, waiting: usize) -> Vec<Vec<usize>> {
-    sent_over(1, answers, waiting)
+    sent_over(1, answers, &vec![vec![7]; waiting])
 }
 
-fn sent_over(links: usize, answers: Answers, waiting: usize) -> Vec<Vec<usize>> {
+fn sent_over(links: usize, answers: Answers, packets: &[Vec<u8>]) -> Vec<Vec<usize>> {
     let sent = Arc::new(Mutex::new(Vec::new()));
     let link = |_| {
-        let packets = vec![vec![7]; waiting].into();
+        let packets = packets.to_vec().into();
         let far = Waiting { packets, sent: Arc::clone(&sent), ..Waiting::default() };
         Box::new(Memory::to(far)) as Box<dyn Link>
     };
@@ -114,7 +114,14 @@ fn what_was_read_in_a_row_is_answered_together_though_not_later_than_at_the_turn
 /// The endpoint has room for as many RSTs, SYN-ACKs with cookies and ICMP messages as one read brings, not for two.
 #[test]
 fn what_one_read_leads_to_leaves_before_the_next() {
-    assert_eq!(sent_over(2, Answers::EachTurn, MOST_AT_ONCE), [vec![MOST_AT_ONCE; 2], vec![]]);
+    let packets = vec![vec![7]; MOST_AT_ONCE];
+    assert_eq!(sent_over(2, Answers::EachTurn, &packets), [vec![MOST_AT_ONCE; 2], vec![]]);
+}
+
+#[test]
+fn a_turn_ends_after_so_many_bytes_too() {
+    let bundles = vec![vec![7; 1 << 16]; MOST_BYTES_AT_ONCE / (1 << 16) + 1];
+    assert_eq!(sent_over(1, Answers::EachTurn, &bundles), [[bundles.len() - 1], [1]]);
 }
 
 /// Packets come through a socket, whose descriptor tells of them.
