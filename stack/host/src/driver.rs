@@ -407,6 +407,8 @@ impl<M: Machine> Driver<M> {
         };
         if let Err(error) = changed {
             tracing::error!(link = port.link.name(), %error, "epoll does not watch it");
+            // One that is unwatched is read at each turn, and the next rest tries again.
+            port.interest = before;
         }
     }
 

@@ -5,8 +5,8 @@
 //! - H1: whoever has changed the endpoint also sends what follows from it, before the lock is given back, but for H4.
 //! - H2: wakers are called without the lock.
 //! - H3: whenever the lock is given back, an alarm is set that wakes whoever drives by the endpoint's deadline.
-//! - H4: what a large write leaves that fills no packet may wait where a runtime's task drives: the task is woken at
-//!   once and pushes it in its next turn.
+//! - H4: what a large write leaves that fills no packet may wait where the task of a runtime of one thread drives: it
+//!   is woken at once and pushes it in its next turn, unless it was flushed before.
 
 mod errors;
 mod shared;

@@ -202,8 +202,9 @@ impl AsyncWrite for TcpStream {
         self.held.poll_write(cx, buf)
     }
 
-    /// What was written is with the stack, which sends it as windows allow.
+    /// What was written is with the stack, which sends it as windows allow and waits for no more to come.
     fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.held.shared().flush(self.held.id);
         Poll::Ready(Ok(()))
     }
 

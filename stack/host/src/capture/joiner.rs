@@ -128,8 +128,13 @@ impl Joiner {
                 let comment = self.conn(event.conn).on_ack(number, repeat);
                 self.leaving = Some((event.packet, comment));
             }
-            TraceKind::Sent { ack, len, what, .. } => {
-                let comment = self.conn(event.conn).on_sent(ack, len, what);
+            TraceKind::Sent { ack, len, segments, what, .. } => {
+                let much = if segments > 1 {
+                    format!("{len} bytes in {segments} segments")
+                } else {
+                    format!("{len} bytes")
+                };
+                let comment = self.conn(event.conn).on_sent(ack, &much, what);
                 self.leaving = Some((event.packet, comment));
             }
             _ => {}
@@ -194,13 +199,13 @@ impl Conn {
         text
     }
 
-    fn on_sent(&mut self, ack: Seq, len: u32, what: SentWhat) -> String {
+    fn on_sent(&mut self, ack: Seq, much: &str, what: SentWhat) -> String {
         let mut text = match what {
-            SentWhat::New => format!("{len} bytes, new"),
-            SentWhat::Resent => format!("{len} bytes, sent again in fast recovery"),
-            SentWhat::AfterTimeout => format!("{len} bytes, sent again after a timeout"),
-            SentWhat::Probe => format!("{len} bytes, a probe"),
-            SentWhat::TailProbe => format!("{len} bytes, a probe for the loss of the window's tail"),
+            SentWhat::New => format!("{much}, new"),
+            SentWhat::Resent => format!("{much}, sent again in fast recovery"),
+            SentWhat::AfterTimeout => format!("{much}, sent again after a timeout"),
+            SentWhat::Probe => format!("{much}, a probe"),
+            SentWhat::TailProbe => format!("{much}, a probe for the loss of the window's tail"),
             SentWhat::Control => "opens or ends the connection".to_owned(),
         };
         let senders = &self.names.senders;

@@ -104,10 +104,16 @@ fn packets_say_why_they_left_and_why_they_were_not_acknowledged() {
     let (seq, ack, what) = (Seq(1), Seq(9), SentWhat::New);
     event(&mut tap, 30, 2, TraceKind::Sent { seq, ack, len: 1460, segments: 1, flags: 16, what });
     packet(&mut tap, Direction::Out, 0, 2, b"data");
+    event(&mut tap, 30, 0, TraceKind::Window { allowed: 14_600, flight: 4380 });
+    event(&mut tap, 30, 3, TraceKind::Sent { seq, ack, len: 2920, segments: 2, flags: 16, what });
+    packet(&mut tap, Direction::Out, 0, 3, b"the first of a bundle");
+    packet(&mut tap, Direction::Out, 0, 3, b"and the second, cut by the driver");
     packet(&mut tap, Direction::In, 0, 3, b"bad");
     event(&mut tap, 31, 3, TraceKind::Dropped(DropReason::OutOfWindow));
     let (_, counts) = capture.stop().expect("it runs");
     let comments: Vec<_> = read(&folder.file("a.pcapng")).into_iter().map(|(_, comment)| comment).collect();
+    let of_a_bundle = "2920 bytes in 2 segments, new: [cubic] allows 14600 bytes in flight, 4380 were; 2 hops; \
+                       agents by rules.4";
     assert_eq!(
         comments,
         [
@@ -116,10 +122,12 @@ fn packets_say_why_they_left_and_why_they_were_not_acknowledged() {
             "ACK 9: delayed:d=3 decided it, count 3 of 3, 15.000 ms after the first segment it held; 2 hops; \
              agents by rules.4",
             "1460 bytes, new: [cubic] allows 14600 bytes in flight, 1460 were; 2 hops; agents by rules.4",
+            of_a_bundle,
+            of_a_bundle,
             "dropped: out-of-window",
         ]
     );
-    assert_eq!((counts.packets_written, counts.packets_missed, counts.last_error), (5, 0, None));
+    assert_eq!((counts.packets_written, counts.packets_missed, counts.last_error), (7, 0, None));
 }
 
 /// Both shards number their packets and connections from 1.

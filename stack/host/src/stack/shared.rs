@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use tokio::io::unix::AsyncFd;
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 use hopwise_core::endpoint::{ConnId, SendError};
 use hopwise_core::trace::StateName;
@@ -67,7 +68,8 @@ const WRITTEN_UNHEARD: usize = 1 << 20;
 #[derive(Debug, Default)]
 struct Unpushed {
     connections: Vec<ConnId>,
-    /// Wakes the task that pushes; without one, nothing is written in parts.
+    /// Wakes the task that pushes; without one, nothing is written in parts. Only where it shares its one thread with
+    /// all programs: among several it would wait for the one that woke it, however long that goes on.
     task: Option<Waker>,
 }
 
@@ -184,6 +186,19 @@ impl Shared {
         done
     }
 
+    /// What was written in parts leaves, as though no more came.
+    pub(crate) fn flush(&self, id: ConnId) {
+        let mut inner = self.inner.lock();
+        let Inner { driver, unpushed, .. } = &mut *inner;
+        if !unpushed.connections.contains(&id) {
+            return;
+        }
+        // What is gone has nothing to push. The task finds it pushed.
+        let _ = driver.act(|now, endpoint| endpoint.push(now, id));
+        self.set_alarm(&mut inner);
+        self.give_back(inner);
+    }
+
     /// A step of a program's that changes nothing where its outcome says so: then whatever else is due need not leave
     /// yet, and may go along with what the program does next.
     pub(crate) fn read<R>(
@@ -232,13 +247,15 @@ impl Shared {
         }
     }
 
-    /// Answers whether there is more to read.
-    fn turn(&self, ready: &[usize]) -> Turn {
+    /// Answers whether there is more to read, and whether a packet has come.
+    fn turn(&self, ready: &[usize]) -> (Turn, bool) {
         let mut inner = self.inner.lock();
+        let before = inner.driver.packets_in();
         let turn = inner.driver.turn(ready);
+        let has_come = inner.driver.packets_in() != before;
         self.set_next_alarm(&mut inner);
         self.give_back(inner);
-        turn
+        (turn, has_come)
     }
 
     /// A turn whose answers wait, if it has anything to tell programs: what they say to it may go along.
@@ -286,8 +303,8 @@ impl Shared {
         let mut ready = Vec::new();
         let mut looks = Looks { busy_poll, until: Instant::ZERO };
         while !self.is_ending() {
-            let turn = self.turn(&ready);
-            let looks_on = looks.go_on(self.clock.now(), turn, !ready.is_empty());
+            let (turn, has_come) = self.turn(&ready);
+            let looks_on = looks.go_on(self.clock.now(), turn, has_come);
             let until = looks_on.then_some(Instant::ZERO);
             if !looks_on {
                 self.inner.lock().driver.rest();
@@ -325,7 +342,8 @@ impl Shared {
     fn begin(&self, task: Waker) {
         let mut inner = self.inner.lock();
         inner.unheard.written_most = WRITTEN_UNHEARD;
-        inner.unpushed.task = Some(task);
+        let has_one_thread = Handle::current().runtime_flavor() == RuntimeFlavor::CurrentThread;
+        inner.unpushed.task = has_one_thread.then_some(task);
     }
 
     /// Until there is something to read, to run or to push.
@@ -435,7 +453,10 @@ impl Drop for Over<'_> {
         let mut inner = self.0.inner.lock();
         self.0.is_over.store(true, Ordering::Release);
         inner.unpushed.task = None;
-        inner.answer();
+        // What has panicked while a packet left would do so again.
+        if !std::thread::panicking() {
+            inner.answer();
+        }
         inner.waiting.call_all();
         self.0.give_back(inner);
     }

@@ -46,6 +46,7 @@ impl AsyncWrite for OwnedWriteHalf {
     }
 
     fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.held.shared().flush(self.held.id);
         Poll::Ready(Ok(()))
     }
 

@@ -35,8 +35,9 @@ impl Connection {
     /// [Writes](Connection::write), and more comes at once: nothing leaves that a packet has room beside, until then
     /// or until [`push`](Connection::push).
     pub(crate) fn write_part(&mut self, cx: &Cx<'_>, data: &[u8]) -> usize {
+        let did_more_come = self.more_comes;
         let taken = self.write(cx, data);
-        self.more_comes = true;
+        self.more_comes = did_more_come || taken > 0;
         taken
     }
 

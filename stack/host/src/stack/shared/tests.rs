@@ -143,7 +143,11 @@ fn a_task_that_drives_looks_for_answers_to_what_it_has_sent_before_it_sleeps() {
 
 /// With so much room that nothing waits for an ACK, which never comes, and no timer asks for one.
 fn roomy() -> Endpoint {
-    let room = BufferLimits { initial: 4 << 20, max: 4 << 20 };
+    with_room_for(4 << 20)
+}
+
+fn with_room_for(bytes: u32) -> Endpoint {
+    let room = BufferLimits { initial: bytes, max: bytes };
     let modern = TcpConfig::modern();
     let rto = RtoConfig { min: LONG, max: LONG, initial: LONG, ..modern.rto };
     let (send_buffer, recv_buffer) = (room, room);
@@ -189,7 +193,10 @@ struct Writing {
 
 impl Writing {
     fn to(far: impl Far + 'static) -> Writing {
-        let endpoint = roomy();
+        Writing::from(roomy(), far)
+    }
+
+    fn from(endpoint: Endpoint, far: impl Far + 'static) -> Writing {
         let id = endpoint.ids().next().expect("the connection");
         let driver = Driver::new(endpoint, vec![Box::new(Memory::to(far))], Vec::new());
         let shared = Arc::new(Shared::new(driver.expect("the kernel gives descriptors")));
@@ -253,6 +260,42 @@ fn only_what_a_large_write_leaves_over_waits_and_only_where_a_task_drives() {
     writing.write(1);
     assert_eq!(sink.heard(), [PART - FULL + 1], "what is small takes along what waits");
     let writing = Writing::to(sink.clone());
+    writing.write(PART);
+    assert_eq!(sink.heard(), [FULL, PART - FULL]);
+}
+
+/// Nobody could write more, and no ACK would come.
+#[test]
+fn what_fills_the_buffer_waits_for_no_more() {
+    let runtime = in_one_thread();
+    let (sink, room) = (Sink::default(), 16 << 10);
+    let writing = Writing::from(with_room_for(room), sink.clone()).driven_in(&runtime);
+    sink.heard();
+    assert_eq!(writing.shared.write(writing.id, &[0; PART], |taken, _, _| taken), Ok(room as usize));
+    assert_eq!(sink.heard(), [room as usize]);
+}
+
+#[test]
+fn a_flush_waits_for_no_more() {
+    let runtime = in_one_thread();
+    let (sink, writing) = driven_in(&runtime);
+    writing.write(PART);
+    sink.heard();
+    writing.shared.flush(writing.id);
+    assert_eq!(sink.heard(), [PART - FULL]);
+    writing.shared.flush(writing.id);
+    assert_eq!(sink.heard(), []);
+}
+
+/// The task that drives would be woken on the thread that writes, and wait for it while all others look on.
+#[test]
+fn nothing_waits_in_a_runtime_of_several_threads() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_io().build();
+    let runtime = runtime.expect("a runtime starts");
+    let (sink, writing) = driven_in(&runtime);
+    while writing.shared.inner.lock().unheard.written_most == usize::MAX {
+        thread::yield_now();
+    }
     writing.write(PART);
     assert_eq!(sink.heard(), [FULL, PART - FULL]);
 }

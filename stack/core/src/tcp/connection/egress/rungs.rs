@@ -137,9 +137,13 @@ impl Connection {
         self.new_data(len, What::New).filter(|plan| !self.waits_for_more(plan, allowed, link))
     }
 
-    /// The application has said that more comes, and what there is would not fill a packet.
+    /// The application has said that more comes, and what there is would not fill a packet, nor the buffer: then no
+    /// more could come. What F-RTO asks with waits for nobody.
     fn waits_for_more(&self, plan: &SegmentPlan, allowed: &Allowance, link: &LinkHelp) -> bool {
-        self.more_comes && !self.snd.fin_wanted && self.unsent() < self.full_packet(plan, allowed, link)
+        if !self.more_comes || self.snd.fin_wanted || self.asks_with_new_data() {
+            return false;
+        }
+        self.unsent() < self.full_packet(plan, allowed, link).min(self.snd.buffer.limit())
     }
 
     fn new_data(&self, len: u32, what: What) -> Option<SegmentPlan> {
