@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use hopwise::memory::End;
-use hopwise_core::Instant;
+use hopwise::memory::{End, LINK};
 use hopwise_core::endpoint::{ConnId, ConnectOptions, Event, EventKind, ListenOptions};
+use hopwise_core::wire::Flags;
+use hopwise_core::{Instant, Machine, Rx, Seq};
 
-use super::net::{Net, PORT, SERVER, pattern, secs};
+use super::net::{A, Net, PORT, Pair, SERVER, pattern, secs, segment};
 
 const CONNECTIONS: u16 = 400;
 const FIRST_PORT: u16 = 20_000;
@@ -163,6 +164,36 @@ fn with_the_queue_of_handshakes_full_cookies_lead_to_the_same_connections() {
         lens.sort_unstable();
         assert_eq!(lens, (4000..4020).collect::<Vec<_>>(), "half_open {half_open}");
     }
+}
+
+/// Whoever waits for its connection waits for nothing else.
+#[test]
+fn what_opens_a_connection_leaves_before_what_others_have_to_send() {
+    let mut pair = Pair::new();
+    let now = pair.net.now();
+    pair.net.sent();
+    pair.send(End::B, &pattern(3000, 0));
+    let ports = [30_001, 30_002, 30_003];
+    for port in ports {
+        let syn = segment((A, port).into(), SERVER, Flags::SYN, Seq(7), Seq(0));
+        pair.net.world.b.handle_packet(now, &Rx::new(LINK, &syn));
+    }
+    let left: Vec<_> =
+        pair.net.sent_by(End::B).iter().map(|sent| (sent.tcp().flags, sent.tcp().dst_port)).collect();
+    let syn_acks = ports.map(|port| (Flags::SYN | Flags::ACK, port));
+    assert_eq!(left[..3], syn_acks, "in the order in which they came");
+    assert!(left.len() > 3 && left[3..].iter().all(|(flags, _)| !flags.contains(Flags::SYN)), "{left:?}");
+}
+
+#[test]
+fn a_program_that_connects_does_not_wait_for_what_another_has_written() {
+    let mut pair = Pair::new();
+    pair.net.sent();
+    pair.send(End::A, &pattern(3000, 0));
+    pair.net.connect();
+    let left: Vec<_> = pair.net.sent_by(End::A).iter().map(|sent| sent.tcp().flags).collect();
+    assert!(left[0].contains(Flags::SYN), "{left:?}");
+    assert!(left.len() > 1 && left[1..].iter().all(|flags| !flags.contains(Flags::SYN)), "{left:?}");
 }
 
 /// Nothing is drawn from a clock or from chance: a second run gives the same bytes at the same times.

@@ -158,12 +158,13 @@ impl Endpoint {
         self.timers.set(slot, entry.conn.deadline());
         let (link, handle) = (entry.link, (slot, entry.generation));
         let (is_half_open, is_spent) = (entry.is_half_open, entry.conn.is_spent());
+        let opens = entry.conn.state().is_opening();
         let joins_queue = has_something_to_say && !std::mem::replace(&mut entry.is_queued, true);
         let has_news = entry.owner == Owner::Application
             && entry.conn.events.any()
             && !std::mem::replace(&mut entry.is_reported, true);
         if joins_queue {
-            self.links.queue(link, handle, |handle| self.table.is_named(*handle));
+            self.links.queue(link, handle, opens, |handle| self.table.is_named(*handle));
         }
         if has_news {
             self.push_news(events::News::Connection(handle.0, handle.1));

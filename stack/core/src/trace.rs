@@ -238,6 +238,11 @@ impl StateName {
         !matches!(self, StateName::Closed | StateName::Listen | StateName::SynSent | StateName::SynReceived)
     }
 
+    /// A SYN of ours is under way.
+    pub const fn is_opening(self) -> bool {
+        matches!(self, StateName::SynSent | StateName::SynReceived)
+    }
+
     /// New data may leave: our FIN has not.
     pub const fn may_send_data(self) -> bool {
         matches!(self, StateName::Established | StateName::CloseWait)

@@ -22,7 +22,8 @@ pub(super) struct Links {
 struct Link {
     config: LinkConfig,
     help: LinkHelp,
-    /// Connections that may have something to send, each once, as slot and generation.
+    /// Connections that may have something to send, as slot and generation, each once here or below.
+    opening: Swept<(u32, u32)>,
     queued: Swept<(u32, u32)>,
     control: VecDeque<Control>,
 }
@@ -44,6 +45,7 @@ impl Links {
         let links = config.links.iter().map(|link| Link {
             config: link.clone(),
             help: help(config, link),
+            opening: Swept::new(),
             queued: Swept::new(),
             control: VecDeque::new(),
         });
@@ -128,14 +130,18 @@ impl Links {
         }
     }
 
-    /// A connection may have something to send. The caller keeps each in at most once.
+    /// A connection may have something to send. The caller keeps each in at most once. Those that open go before the
+    /// others: a program waits for each, which has nothing else to do, and they send one small packet.
     pub(super) fn queue(
         &mut self,
         link: usize,
         handle: (u32, u32),
+        opens: bool,
         is_alive: impl FnMut(&(u32, u32)) -> bool,
     ) {
-        self.links[link].queued.push_back(handle, is_alive);
+        let link = &mut self.links[link];
+        let queue = if opens { &mut link.opening } else { &mut link.queued };
+        queue.push_back(handle, is_alive);
     }
 
     /// The one that was next has sent, and comes after the others.
@@ -144,7 +150,8 @@ impl Links {
     }
 
     pub(super) fn next_queued(&mut self, link: usize) -> Option<(u32, u32)> {
-        self.links[link].queued.pop_front()
+        let link = &mut self.links[link];
+        link.opening.pop_front().or_else(|| link.queued.pop_front())
     }
 
     pub(super) fn push_control(&mut self, link: usize, to: IpAddr, packet: Vec<u8>) -> Enqueued {

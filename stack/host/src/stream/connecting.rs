@@ -7,7 +7,6 @@ use std::task::{Context, Poll};
 
 use hopwise_core::endpoint::ConnectOptions;
 use hopwise_core::tcp::CloseReason;
-use hopwise_core::trace::StateName;
 
 use super::TcpStream;
 use crate::stack::{ConnectError, Side, Stack};
@@ -44,10 +43,10 @@ impl Future for Connecting {
         let stands = shared.act(|_, endpoint, waiting| match endpoint.state(id) {
             None => Poll::Ready(Err(ConnectError::Failed(CloseReason::Aborted))),
             Some((_, Some(reason))) => Poll::Ready(Err(ConnectError::Failed(reason))),
-            Some((StateName::SynSent | StateName::SynReceived, None)) if shared.is_over() => {
+            Some((state, None)) if state.is_opening() && shared.is_over() => {
                 Poll::Ready(Err(ConnectError::Stopped))
             }
-            Some((StateName::SynSent | StateName::SynReceived, None)) => {
+            Some((state, None)) if state.is_opening() => {
                 waiting.join(id, Side::Writer, cx);
                 Poll::Pending
             }

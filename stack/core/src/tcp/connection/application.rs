@@ -14,10 +14,7 @@ impl Connection {
     }
 
     pub(crate) fn may_write(&self) -> bool {
-        let is_open = matches!(
-            self.state,
-            StateName::SynSent | StateName::SynReceived | StateName::Established | StateName::CloseWait
-        );
+        let is_open = self.state.is_opening() || self.state.may_send_data();
         is_open && !self.snd.fin_wanted
     }
 

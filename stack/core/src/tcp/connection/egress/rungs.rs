@@ -26,8 +26,7 @@ impl Connection {
     }
 
     pub(super) fn plan_syn(&self) -> Option<SegmentPlan> {
-        let is_opening = matches!(self.state, StateName::SynSent | StateName::SynReceived);
-        if !self.urges.syn || !is_opening {
+        if !self.urges.syn || !self.state.is_opening() {
             return None;
         }
         let mut flags = Flags::SYN;
