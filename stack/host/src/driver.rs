@@ -172,7 +172,7 @@ impl<M: Machine> Driver<M> {
                 turn = Turn::MoreToRead;
             }
         }
-        let now = self.clock.now();
+        let mut now = self.clock.now();
         for index in 0..self.ports.len() {
             let link = &mut self.ports[index].link;
             if link.poll_timeout().is_some_and(|at| at <= now) {
@@ -180,9 +180,9 @@ impl<M: Machine> Driver<M> {
                 if self.read(index) == Turn::MoreToRead {
                     turn = Turn::MoreToRead;
                 }
+                now = self.clock.now();
             }
         }
-        let now = self.clock.now();
         if self.machine.poll_timeout().is_some_and(|at| at <= now) {
             self.machine.handle_timeout(now);
         }
@@ -263,7 +263,7 @@ impl<M: Machine> Driver<M> {
         }
         let mut bytes = 0;
         for count in 0..MOST_AT_ONCE {
-            if count % AT_ONE_TIME == 0 {
+            if count > 0 && count % AT_ONE_TIME == 0 {
                 now = self.clock.now();
             }
             match self.ports[index].link.receive(now, &mut self.buffer) {

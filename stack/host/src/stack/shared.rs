@@ -304,7 +304,7 @@ impl Shared {
         let mut looks = Looks { busy_poll, until: Instant::ZERO };
         while !self.is_ending() {
             let (turn, has_come) = self.turn(&ready);
-            let looks_on = looks.go_on(self.clock.now(), turn, has_come);
+            let looks_on = looks.go_on(&self.clock, turn, has_come);
             let until = looks_on.then_some(Instant::ZERO);
             if !looks_on {
                 self.inner.lock().driver.rest();
@@ -328,7 +328,7 @@ impl Shared {
                 let_others_run().await;
                 self.answer();
             }
-            if looks.go_on(self.clock.now(), turn, has_come) || self.may_have_answers() {
+            if looks.go_on(&self.clock, turn, has_come) || self.may_have_answers() {
                 let_others_run().await;
                 continue;
             }
@@ -437,7 +437,11 @@ struct Looks {
 }
 
 impl Looks {
-    fn go_on(&mut self, now: Instant, turn: Turn, has_come: bool) -> bool {
+    fn go_on(&mut self, clock: &Clock, turn: Turn, has_come: bool) -> bool {
+        if self.busy_poll.is_zero() {
+            return turn == Turn::MoreToRead;
+        }
+        let now = clock.now();
         if has_come {
             self.until = now + self.busy_poll;
         }
