@@ -67,8 +67,7 @@ impl Ours {
     }
 
     pub(crate) fn listen(&self) -> TcpListener {
-        let options = ListenOptions { backlog: 20_000, half_open: 20_000, ..ListenOptions::default() };
-        self.stack.listen(None, PORT, options).expect("the port is free")
+        self.stack.listen(None, PORT, ListenOptions::default()).expect("the port is free")
     }
 
     /// Reads `count` connections to their ends.
