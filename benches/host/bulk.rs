@@ -13,7 +13,8 @@ use crate::row::{Better, Row, SMOLTCP};
 use crate::theirs::{BULK_BUFFER, Theirs};
 use crate::usage::{measure, now_us};
 
-const RUNS: usize = 3;
+/// Of what a machine does beside other virtual ones, a few runs tell little.
+const RUNS: usize = 7;
 const MOVER: &str = "raw mover";
 const VETH: &str = "kernel, veth";
 
