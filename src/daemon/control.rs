@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -50,7 +52,7 @@ impl Bound {
                     "a file that is no socket stands there",
                 ));
             }
-            Ok(_) if StdStream::connect(path).is_ok() => {
+            Ok(_) if is_served(path) => {
                 return Err(io::Error::new(io::ErrorKind::AddrInUse, "another daemon answers there"));
             }
             Ok(_) => fs::remove_file(path)?,
@@ -81,6 +83,17 @@ impl Drop for Bound {
             tracing::warn!(%error, path = %self.path.display(), "the control socket stays behind");
         }
     }
+}
+
+/// Whether a program listens there. One that is stuck may have as many clients waiting as it can; to wait with them
+/// could last for ever.
+fn is_served(path: &Path) -> bool {
+    let is_connected = || {
+        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+        connect(&socket, &SocketAddrUnix::new(path)?)
+    };
+    matches!(is_connected(), Ok(()) | Err(Errno::AGAIN))
 }
 
 /// The folder, if it had to be made.
@@ -208,6 +221,20 @@ mod tests {
     /// A path that no other test uses.
     fn path(test: &str) -> PathBuf {
         std::env::temp_dir().join(format!("hopwise-{test}-{}", std::process::id())).join("a.sock")
+    }
+
+    #[test]
+    fn a_daemon_too_stuck_to_be_asked_is_a_daemon() {
+        let path = path("control-stuck");
+        make_folder(&path).expect("it can be made");
+        let stuck = StdListener::bind(&path).expect("it is bound");
+        // Room for one that waits, and no more.
+        rustix::net::listen(&stuck, 0).expect("it is a listener");
+        // The first one waits for ever.
+        assert!(is_served(&path) && is_served(&path) && is_served(&path));
+        drop(stuck);
+        assert!(!is_served(&path), "what a crash has left");
+        fs::remove_dir_all(path.parent().expect("a folder")).expect("it is there");
     }
 
     #[test]
