@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hopwise_core::agent::{By, Why};
 use hopwise_core::trace::{SentWhat, TraceEvent, TraceKind};
-use hopwise_core::{Instant, Seq};
+use hopwise_core::{Instant, LinkId, Seq};
 
 use super::queue::{Head, Record};
 use super::{ConnNames, Names};
@@ -17,6 +17,9 @@ use crate::observer::Direction;
 
 /// ACKs of a connection that were decided and have not left; the ledger lets 8 wait.
 const MOST_DECIDED: usize = 16;
+/// Packets whose links are full, while others carry more: one each. What a link has refused, or one that is not
+/// captured has carried, stays until others take its place.
+const MOST_LEAVING: usize = 16;
 /// Connections that are remembered; the oldest is forgotten first.
 const MOST_CONNECTIONS: usize = 4096;
 
@@ -38,8 +41,15 @@ pub(super) struct Joiner {
     /// The arrival that waits for its trace.
     arrival: Option<(Head, Vec<u8>)>,
     said_of_arrival: String,
-    /// By the id of a packet that will leave.
-    leaving: Option<(u64, String)>,
+    leaving: Vec<Leaving>,
+}
+
+/// A packet that will leave, or of which pieces have left.
+struct Leaving {
+    id: u64,
+    comment: String,
+    /// What it has left by.
+    link: Option<LinkId>,
 }
 
 /// What the trace has said of a connection.
@@ -68,7 +78,7 @@ impl Joiner {
             connections: BTreeMap::new(),
             arrival: None,
             said_of_arrival: String::new(),
-            leaving: None,
+            leaving: Vec::with_capacity(MOST_LEAVING),
         }
     }
 
@@ -82,10 +92,7 @@ impl Joiner {
                     self.arrival = Some((head, packet.to_vec()));
                     return;
                 }
-                // The segments of a bundle that was cut here all leave for its reason.
-                let said = self.leaving.as_ref().filter(|(id, _)| *id == head.id);
-                let comment = said.map_or("", |(_, comment)| comment);
-                sink(&Commented { head, packet, comment });
+                sink(&Commented { head, packet, comment: self.said_of_leaving(&head) });
             }
         }
     }
@@ -126,7 +133,7 @@ impl Joiner {
             TraceKind::Window { allowed, flight } => self.conn(event.conn).window = Some((allowed, flight)),
             TraceKind::AckSent { number, repeat } => {
                 let comment = self.conn(event.conn).on_ack(number, repeat);
-                self.leaving = Some((event.packet, comment));
+                self.leaves(event.packet, comment);
             }
             TraceKind::Sent { ack, len, segments, what, .. } => {
                 let much = if segments > 1 {
@@ -135,10 +142,28 @@ impl Joiner {
                     format!("{len} bytes")
                 };
                 let comment = self.conn(event.conn).on_sent(ack, &much, what);
-                self.leaving = Some((event.packet, comment));
+                self.leaves(event.packet, comment);
             }
             _ => {}
         }
+    }
+
+    fn leaves(&mut self, id: u64, comment: String) {
+        if self.leaving.len() == MOST_LEAVING {
+            let oldest = self.leaving.iter().position(|left| left.link.is_none());
+            self.leaving.remove(oldest.unwrap_or(0));
+        }
+        self.leaving.push(Leaving { id, comment, link: None });
+    }
+
+    /// The segments of a bundle that was cut here all leave for its reason, until the link carries something else.
+    fn said_of_leaving(&mut self, head: &Head) -> &str {
+        self.leaving.retain(|left| left.id == head.id || left.link != Some(head.link));
+        let said = self.leaving.iter_mut().find(|left| left.id == head.id);
+        said.map_or("", |left| {
+            left.link = Some(head.link);
+            &left.comment
+        })
     }
 
     fn say_of_arrival(&mut self, event: &TraceEvent, what: std::fmt::Arguments<'_>) {

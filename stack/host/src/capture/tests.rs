@@ -130,6 +130,35 @@ fn packets_say_why_they_left_and_why_they_were_not_acknowledged() {
     assert_eq!((counts.packets_written, counts.packets_missed, counts.last_error), (7, 0, None));
 }
 
+/// The rest of a bundle that a full link would not take leaves after others have left by other links.
+#[test]
+fn what_waits_for_a_full_link_says_why_it_left_all_the_same() {
+    for (wanted, meanwhile) in [(vec![LinkId(0), LinkId(1)], 2..100), (vec![LinkId(0)], 2..2)] {
+        let folder = Folder::new("capture-full");
+        let (capture, mut tap) = new();
+        let settings = CaptureSettings { wanted, ..settings(&folder.file("a.pcapng")) };
+        capture.start(settings).expect("it starts");
+        let (seq, ack, what) = (Seq(1), Seq(9), SentWhat::New);
+        let sent = |tap: &mut Tap, id: u64| {
+            let len = id as u32;
+            event(tap, 30, id, TraceKind::Sent { seq, ack, len, segments: 1, flags: 16, what });
+        };
+        sent(&mut tap, 1);
+        packet(&mut tap, Direction::Out, 0, 1, b"the first piece, and the link is full");
+        for id in 2..100 {
+            sent(&mut tap, id);
+            packet(&mut tap, Direction::Out, 1, id, b"meanwhile");
+        }
+        packet(&mut tap, Direction::Out, 0, 1, b"the second piece");
+        capture.stop().expect("it runs");
+        let comments = read(&folder.file("a.pcapng")).into_iter().map(|(_, comment)| comment);
+        let lens: Vec<_> = comments.map(|text| text.split(' ').next().map(str::to_owned)).collect();
+        let expected: Vec<_> =
+            [1].into_iter().chain(meanwhile).chain([1]).map(|len| Some(len.to_string())).collect();
+        assert_eq!(lens, expected);
+    }
+}
+
 /// Both shards number their packets and connections from 1.
 #[test]
 fn shards_are_told_apart_and_one_that_falls_silent_keeps_nothing_back() {
