@@ -38,6 +38,8 @@ use crate::signals::{self, Ending};
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// What the stack may take for the last segments when relays have used up their time.
 const LEAST_FOR_STACK: Duration = Duration::from_millis(500);
+/// What a disk may take for the end of a capture.
+const LAST_WRITES: Duration = Duration::from_secs(2);
 
 /// Clients whom nobody has accepted yet, at each listener; Linux takes net.core.somaxconn where that is less.
 const MOST_WAITING: i32 = 4096;
@@ -247,7 +249,11 @@ impl Daemon {
             }
             stopped
         });
-        match stopped.await {
+        let Ok(stopped) = timeout(left + LAST_WRITES, stopped).await else {
+            tracing::error!("what was captured could not be written in time");
+            return;
+        };
+        match stopped {
             Ok(stopped) if stopped.reset > 0 => {
                 tracing::warn!(connections = stopped.reset, "reset at the deadline");
             }

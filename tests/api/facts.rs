@@ -3,9 +3,10 @@
 use std::net::SocketAddr;
 
 use hopwise::memory::End;
+use hopwise_core::Seq;
 use hopwise_core::endpoint::ConnectOptions;
 use hopwise_core::tcp::{Info, TcpConfig};
-use hopwise_core::trace::StateName;
+use hopwise_core::trace::{SentWhat, StateName, TraceKind};
 
 use super::net::{B, B2, B6, Net, Pair, ROUND_TRIP, ms, pattern, secs, v4};
 
@@ -207,4 +208,31 @@ fn timestamps_begin_somewhere_else_for_each_peer() {
     values.push(0);
     values.sort_unstable();
     assert!(values.windows(2).all(|pair| pair[1] - pair[0] > 100_000), "{values:?}");
+}
+
+/// What a capture says of each packet is made from this.
+#[test]
+fn each_segment_that_leaves_tells_what_was_in_flight_before_it_and_what_was_allowed() {
+    let mut pair = Pair::new();
+    pair.net.settle();
+    pair.net.world.drain_trace(End::A, &mut |_| {});
+    let mut rest = pattern(300_000, 3);
+    let (mut acked, mut told) = (None, 0);
+    for _ in 0..100 {
+        let taken = pair.send(End::A, &rest);
+        rest.drain(..taken);
+        pair.net.wait(ms(5));
+        pair.read(End::B);
+        pair.net.world.drain_trace(End::A, &mut |event| match event.kind {
+            TraceKind::Received { ack, .. } => acked = Some(acked.map_or(ack, |acked: Seq| acked.max(ack))),
+            TraceKind::Sent { seq, len, what: SentWhat::New, flight, allowed, .. } => {
+                let oldest = *acked.get_or_insert(seq);
+                assert_eq!(flight, seq.bytes_since(oldest), "nothing was lost");
+                assert!(flight + len <= allowed, "{flight} and {len} of {allowed}");
+                told += len;
+            }
+            _ => {}
+        });
+    }
+    assert_eq!((rest.len(), told), (0, 300_000));
 }

@@ -37,7 +37,8 @@ pub enum TraceKind {
         segments: u16,
         flags: u8,
     },
-    /// A segment that carries data, SYN, FIN or RST left. A bundle of `segments` of them is one event.
+    /// A segment that carries data, SYN, FIN or RST left. A bundle of `segments` of them is one event. So much was in
+    /// flight before it, and so much the sender agents allow, `u32::MAX` where they were not asked.
     Sent {
         seq: Seq,
         ack: Seq,
@@ -45,6 +46,8 @@ pub enum TraceKind {
         segments: u16,
         flags: u8,
         what: SentWhat,
+        flight: u32,
+        allowed: u32,
     },
     /// A pure ACK left.
     AckSent {

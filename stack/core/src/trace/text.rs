@@ -135,8 +135,10 @@ impl Details<'_> {
             TraceKind::Received { seq, ack, len, segments, flags } => {
                 self.segment(seq, ack, len, flags).bundle(segments)
             }
-            TraceKind::Sent { seq, ack, len, segments, flags, what } => {
-                self.segment(seq, ack, len, flags).word("what", what.name()).bundle(segments)
+            TraceKind::Sent { seq, ack, len, segments, flags, what, flight, allowed } => {
+                let told = self.segment(seq, ack, len, flags).word("what", what.name()).bundle(segments);
+                let told = told.number("flight", flight);
+                if allowed == u32::MAX { told } else { told.number("allowed", allowed) }
             }
             TraceKind::AckSent { number, repeat } => {
                 self.seq("number", number).word("repeat", if repeat { "yes" } else { "no" })

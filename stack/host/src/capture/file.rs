@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -39,6 +39,8 @@ pub(super) struct CaptureFile {
     /// Blocks that wait to be written together.
     blocks: PcapNgWriter<Vec<u8>>,
     waiting: u64,
+    /// The first thing that went wrong since somebody asked.
+    refused: Option<io::Error>,
     told: CaptureCounts,
 }
 
@@ -54,6 +56,7 @@ impl CaptureFile {
             written: 0,
             blocks: section(&settings.links)?,
             waiting: 0,
+            refused: None,
             told: CaptureCounts::default(),
         };
         created.write_waiting()?;
@@ -78,10 +81,21 @@ impl CaptureFile {
         let pushed = self.blocks.write_pcapng_block(block);
         debug_assert!(pushed.is_ok(), "{pushed:?}");
         self.waiting += 1;
+        if self.written + self.blocks.get_mut().len() as u64 >= self.rotate_bytes
+            && let Err(error) = self.write_and_rotate()
+        {
+            self.refused.get_or_insert(error);
+        }
     }
 
-    /// Writes what waits, and begins a new file when this one is full.
+    /// Writes what waits; answers also for what was written since the last time.
     pub(super) fn write(&mut self) -> io::Result<()> {
+        let outcome = self.write_and_rotate();
+        self.refused.take().map_or(outcome, Err)
+    }
+
+    /// Begins a new file when this one is full.
+    fn write_and_rotate(&mut self) -> io::Result<()> {
         let has_packets = self.waiting > 0;
         self.write_waiting()?;
         if has_packets && self.written >= self.rotate_bytes { self.rotate() } else { Ok(()) }
@@ -133,10 +147,16 @@ impl CaptureFile {
     }
 }
 
-/// Nobody else may read what went over the links, and a link in the file system is not followed.
+/// Nobody else may read what went over the links, a link in the file system is not followed, and nobody is waited for:
+/// what reads a pipe could hold up whoever writes.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600).custom_flags(libc::O_NOFOLLOW);
+    options.write(true).create(true).truncate(true).mode(0o600);
+    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let is_pipe = |kind: fs::FileType| kind.is_fifo() || kind.is_socket();
+    if fs::symlink_metadata(path).is_ok_and(|facts| is_pipe(facts.file_type())) {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a pipe or a socket, expected a file"));
+    }
     options.open(path)
 }
 

@@ -60,7 +60,6 @@ struct Conn {
     asked: u8,
     decided: VecDeque<Decided>,
     held_since: Option<Instant>,
-    window: Option<(u32, u32)>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -69,6 +68,8 @@ struct Decided {
     by: By,
     why: Why,
     held: Option<Duration>,
+    /// Decided before it and gone into it.
+    merged: u32,
 }
 
 impl Joiner {
@@ -128,20 +129,24 @@ impl Joiner {
                 if conn.decided.len() == MOST_DECIDED {
                     conn.decided.pop_front();
                 }
-                conn.decided.push_back(Decided { number, by, why, held });
+                conn.decided.push_back(Decided { number, by, why, held, merged: 0 });
+                let mut text = format!("ACK {}: {}", number.0, reason(by, why, &conn.names.receiver));
+                conn.add_rule(&mut text);
+                self.say_of_arrival(event, format_args!("{text}"));
             }
-            TraceKind::Window { allowed, flight } => self.conn(event.conn).window = Some((allowed, flight)),
+            TraceKind::AckMerged { number } => self.conn(event.conn).merge(number),
             TraceKind::AckSent { number, repeat } => {
                 let comment = self.conn(event.conn).on_ack(number, repeat);
                 self.leaves(event.packet, comment);
             }
-            TraceKind::Sent { ack, len, segments, what, .. } => {
+            TraceKind::Sent { ack, len, segments, what, flight, allowed, .. } => {
                 let much = if segments > 1 {
                     format!("{len} bytes in {segments} segments")
                 } else {
                     format!("{len} bytes")
                 };
-                let comment = self.conn(event.conn).on_sent(ack, &much, what);
+                let limits = (what != SentWhat::Control && allowed != u32::MAX).then_some((allowed, flight));
+                let comment = self.conn(event.conn).on_sent(ack, &much, what, limits);
                 self.leaves(event.packet, comment);
             }
             _ => {}
@@ -207,15 +212,32 @@ impl Conn {
         self.decided.drain(..=place).next_back()
     }
 
+    /// The ACK of that number goes into the one that was decided last.
+    fn merge(&mut self, number: Seq) {
+        let Some(place) = self.decided.iter().position(|decided| decided.number == number) else { return };
+        let Some(gone) = self.decided.remove(place) else { return };
+        match self.decided.back_mut() {
+            Some(last) => {
+                last.merged += 1 + gone.merged;
+                last.held = last.held.max(gone.held);
+            }
+            None => self.decided.push_back(gone),
+        }
+    }
+
     fn on_ack(&mut self, number: Seq, repeat: bool) -> String {
         let receiver = self.names.receiver.clone();
         let mut text = match self.decision(number) {
             None => format!("ACK {}: in answer to a segment", number.0),
-            Some(Decided { by, why, held, .. }) => {
+            Some(Decided { by, why, held, merged, .. }) => {
                 let head = if repeat { "duplicate ACK" } else { "ACK" };
                 let mut text = format!("{head} {}: {}", number.0, reason(by, why, &receiver));
                 if let Some(held) = held {
                     let _ = write!(text, ", {} after the first segment it held", millis(held));
+                }
+                if merged > 0 {
+                    let _ =
+                        write!(text, ", in place of {merged} more that were decided before it could leave");
                 }
                 text
             }
@@ -224,7 +246,8 @@ impl Conn {
         text
     }
 
-    fn on_sent(&mut self, ack: Seq, much: &str, what: SentWhat) -> String {
+    /// `limits` are what the sender agents allow in flight, and what was.
+    fn on_sent(&mut self, ack: Seq, much: &str, what: SentWhat, limits: Option<(u32, u32)>) -> String {
         let mut text = match what {
             SentWhat::New => format!("{much}, new"),
             SentWhat::Resent => format!("{much}, sent again in fast recovery"),
@@ -234,14 +257,10 @@ impl Conn {
             SentWhat::Control => "opens or ends the connection".to_owned(),
         };
         let senders = &self.names.senders;
-        // Writing to a String cannot fail.
-        let _ = match self.window {
-            _ if what == SentWhat::Control => Ok(()),
-            Some((allowed, flight)) => {
-                write!(text, ": {senders} allows {allowed} bytes in flight, {flight} were")
-            }
-            None => write!(text, ": within what {senders} allows at first"),
-        };
+        if let Some((allowed, flight)) = limits {
+            // Writing to a String cannot fail.
+            let _ = write!(text, ": {senders} allows {allowed} bytes in flight, {flight} were");
+        }
         if let Some(Decided { number, by, why, .. }) = self.decision(ack) {
             let reason = reason(by, why, &self.names.receiver);
             let _ = write!(text, "; with ACK {}: {reason}", number.0);

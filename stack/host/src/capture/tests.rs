@@ -1,5 +1,6 @@
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::{Block, PcapNgReader};
@@ -100,12 +101,20 @@ fn packets_say_why_they_left_and_why_they_were_not_acknowledged() {
     event(&mut tap, 25, 2, TraceKind::AckDecided { number: Seq(9), by: By::Agent, why: why(3) });
     event(&mut tap, 25, 1, TraceKind::AckSent { number: Seq(9), repeat: false });
     packet(&mut tap, Direction::Out, 0, 1, b"ack");
-    event(&mut tap, 30, 0, TraceKind::Window { allowed: 14_600, flight: 1460 });
-    let (seq, ack, what) = (Seq(1), Seq(9), SentWhat::New);
-    event(&mut tap, 30, 2, TraceKind::Sent { seq, ack, len: 1460, segments: 1, flags: 16, what });
+    let (seq, ack, what, allowed) = (Seq(1), Seq(9), SentWhat::New, 14_600);
+    event(
+        &mut tap,
+        30,
+        2,
+        TraceKind::Sent { seq, ack, len: 1460, segments: 1, flags: 16, what, flight: 1460, allowed },
+    );
     packet(&mut tap, Direction::Out, 0, 2, b"data");
-    event(&mut tap, 30, 0, TraceKind::Window { allowed: 14_600, flight: 4380 });
-    event(&mut tap, 30, 3, TraceKind::Sent { seq, ack, len: 2920, segments: 2, flags: 16, what });
+    event(
+        &mut tap,
+        30,
+        3,
+        TraceKind::Sent { seq, ack, len: 2920, segments: 2, flags: 16, what, flight: 4380, allowed },
+    );
     packet(&mut tap, Direction::Out, 0, 3, b"the first of a bundle");
     packet(&mut tap, Direction::Out, 0, 3, b"and the second, cut by the driver");
     packet(&mut tap, Direction::In, 0, 3, b"bad");
@@ -118,7 +127,7 @@ fn packets_say_why_they_left_and_why_they_were_not_acknowledged() {
         comments,
         [
             "ACK withheld by delayed:d=3: count 1 of 3; agents by rules.4",
-            "",
+            "ACK 9: delayed:d=3 decided it, count 3 of 3; agents by rules.4",
             "ACK 9: delayed:d=3 decided it, count 3 of 3, 15.000 ms after the first segment it held; 2 hops; \
              agents by rules.4",
             "1460 bytes, new: [cubic] allows 14600 bytes in flight, 1460 were; 2 hops; agents by rules.4",
@@ -128,6 +137,30 @@ fn packets_say_why_they_left_and_why_they_were_not_acknowledged() {
         ]
     );
     assert_eq!((counts.packets_written, counts.packets_missed, counts.last_error), (7, 0, None));
+}
+
+#[test]
+fn an_ack_that_goes_into_a_later_one_is_told_of_at_both() {
+    let folder = Folder::new("capture-merged");
+    let (capture, mut tap) = new();
+    capture.start(settings(&folder.file("a.pcapng"))).expect("it starts");
+    let why = Why::new(Rule::Count, 3, 3);
+    for id in 1..=3 {
+        packet(&mut tap, Direction::In, 0, id, b"data");
+        let number = Seq(id as u32);
+        event(&mut tap, 10, id, TraceKind::AckDecided { number, by: By::Agent, why });
+        if id > 1 {
+            event(&mut tap, 10, id, TraceKind::AckMerged { number: number - 1 });
+        }
+    }
+    event(&mut tap, 10, 1, TraceKind::AckSent { number: Seq(3), repeat: false });
+    packet(&mut tap, Direction::Out, 0, 1, b"ack");
+    capture.stop().expect("it runs");
+    let comments: Vec<_> = read(&folder.file("a.pcapng")).into_iter().map(|(_, comment)| comment).collect();
+    let decided = |number| format!("ACK {number}: delayed:d=3 decided it, count 3 of 3; agents by rules.4");
+    let left = "ACK 3: delayed:d=3 decided it, count 3 of 3, in place of 2 more that were decided before it could \
+                leave; 2 hops; agents by rules.4";
+    assert_eq!(comments, [decided(1), decided(2), decided(3), left.to_owned()]);
 }
 
 /// The rest of a bundle that a full link would not take leaves after others have left by other links.
@@ -141,7 +174,12 @@ fn what_waits_for_a_full_link_says_why_it_left_all_the_same() {
         let (seq, ack, what) = (Seq(1), Seq(9), SentWhat::New);
         let sent = |tap: &mut Tap, id: u64| {
             let len = id as u32;
-            event(tap, 30, id, TraceKind::Sent { seq, ack, len, segments: 1, flags: 16, what });
+            event(
+                tap,
+                30,
+                id,
+                TraceKind::Sent { seq, ack, len, segments: 1, flags: 16, what, flight: 0, allowed: 9000 },
+            );
         };
         sent(&mut tap, 1);
         packet(&mut tap, Direction::Out, 0, 1, b"the first piece, and the link is full");
@@ -190,7 +228,7 @@ fn shards_are_told_apart_and_one_that_falls_silent_keeps_nothing_back() {
     let expected = [
         ("ack", "ACK 9: immediate decided it, count 1 of 3; 2 hops"),
         ("first's", "ACK withheld by delayed:d=3: count 1 of 3; agents by rules.4"),
-        ("second's", ""),
+        ("second's", "ACK 9: immediate decided it, count 1 of 3"),
     ];
     assert_eq!(packets, expected.map(|(bytes, comment)| (bytes.as_bytes().to_vec(), comment.to_owned())));
 }
@@ -229,6 +267,37 @@ fn a_full_file_makes_room_for_the_next_and_the_oldest_goes() {
     let of = |name: &str| read(&folder.file(name)).into_iter().map(|(bytes, _)| bytes[0]).collect::<Vec<_>>();
     assert_eq!((of("a.pcapng"), of("a.1.pcapng"), of("a.2.pcapng")), (vec![], vec![5], vec![4]));
     assert!(!folder.file("a.3.pcapng").exists());
+}
+
+#[test]
+fn what_comes_at_once_is_more_than_one_file_takes() {
+    const LARGEST: u64 = 4096;
+    let folder = Folder::new("capture-burst");
+    let (capture, mut tap) = new();
+    let rotated =
+        CaptureSettings { rotate_bytes: Some(LARGEST), files: 3, ..settings(&folder.file("a.pcapng")) };
+    capture.start(rotated).expect("it starts");
+    let sent = [7; 100];
+    for id in 1..=1000 {
+        packet(&mut tap, Direction::Out, 0, id, &sent);
+    }
+    capture.stop().expect("it runs");
+    for name in ["a.pcapng", "a.1.pcapng", "a.2.pcapng"] {
+        let bytes = fs::metadata(folder.file(name)).expect("there were many").len();
+        assert!(bytes < LARGEST + 200, "{name}: {bytes} bytes");
+    }
+}
+
+/// Whoever reads it could hold up the writer, and whoever waits for that one.
+#[test]
+fn a_pipe_is_refused_and_not_waited_for() {
+    let folder = Folder::new("capture-pipe");
+    let pipe = folder.file("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("coreutils are installed").success());
+    let (capture, _tap) = new();
+    let refused = capture.start(settings(&pipe)).expect_err("nobody reads");
+    assert!(refused.to_string().contains("it is a pipe or a socket, expected a file"), "{refused}");
+    assert!(capture.running().is_none());
 }
 
 #[test]

@@ -83,7 +83,7 @@ impl Connection {
         self.prepare(&plan);
         let ack = self.ack_for(cx, &plan);
         self.write_segment(cx, &plan, ack.as_ref(), allowed, link, out);
-        self.commit(cx, &plan, ack.as_ref());
+        self.commit(cx, &plan, ack.as_ref(), allowed);
         self.check();
         plan.left(link)
     }

@@ -11,9 +11,33 @@ const GONE: LinkNews = LinkNews::Gone;
 const GOING_DOWN: LinkNews =
     LinkNews::GoingDown { rtt: Duration::from_millis(20), outage: Duration::from_secs(10) };
 
+fn of_sent() -> [(TraceKind, &'static str); 2] {
+    let sent = |len, segments, what, flight, allowed| TraceKind::Sent {
+        seq: Seq(1),
+        ack: Seq(7),
+        len,
+        segments,
+        flags: 0x10,
+        what,
+        flight,
+        allowed,
+    };
+    [
+        (
+            sent(0, 1, SentWhat::TailProbe, 9, u32::MAX),
+            "seq=1 ack=7 len=0 flags=ack what=tail-probe flight=9",
+        ),
+        (
+            sent(3000, 2, SentWhat::New, 0, 4000),
+            "seq=1 ack=7 len=3000 flags=ack what=new segments=2 flight=0 allowed=4000",
+        ),
+    ]
+}
+
 /// One event of every kind with the details that it must print.
 fn samples() -> Vec<(TraceKind, &'static str)> {
     let (seq, ack, number) = (Seq(4_294_967_295), Seq(7), Seq(9));
+    let [probed, sent] = of_sent();
     vec![
         (TraceKind::State(StateName::FinWait1), "state=fin-wait-1"),
         (
@@ -24,14 +48,8 @@ fn samples() -> Vec<(TraceKind, &'static str)> {
             TraceKind::Received { seq, ack, len: 2500, segments: 3, flags: 0x10 },
             "seq=4294967295 ack=7 len=2500 flags=ack segments=3",
         ),
-        (
-            TraceKind::Sent { seq, ack, len: 0, segments: 1, flags: 0, what: SentWhat::TailProbe },
-            "seq=4294967295 ack=7 len=0 flags=none what=tail-probe",
-        ),
-        (
-            TraceKind::Sent { seq, ack, len: 3000, segments: 2, flags: 0x10, what: SentWhat::New },
-            "seq=4294967295 ack=7 len=3000 flags=ack what=new segments=2",
-        ),
+        probed,
+        sent,
         (TraceKind::AckSent { number, repeat: true }, "number=9 repeat=yes"),
         (
             TraceKind::AckDecided { number, by: By::Piggyback, why: COUNT },

@@ -9,7 +9,7 @@ use crate::tcp::ledger::DecidedAck;
 use crate::tcp::progress::HeldBy;
 use crate::tcp::recovery::{Frto, Gauge, TailProbe};
 use crate::tcp::timers::Timer;
-use crate::trace::{StateName, TraceKind};
+use crate::trace::{SentWhat, StateName, TraceKind};
 use crate::wire::Flags;
 use crate::{Instant, Moment};
 
@@ -23,8 +23,14 @@ impl Connection {
         }
     }
 
-    pub(super) fn commit(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan, ack: Option<&DecidedAck>) {
-        self.trace_sent(cx, plan, ack);
+    pub(super) fn commit(
+        &mut self,
+        cx: &mut Cx<'_>,
+        plan: &SegmentPlan,
+        ack: Option<&DecidedAck>,
+        allowed: Option<&Allowance>,
+    ) {
+        self.trace_sent(cx, plan, ack, allowed);
         match plan.what {
             What::Reset => self.urges.rst = false,
             What::Syn => self.commit_syn(cx),
@@ -47,7 +53,13 @@ impl Connection {
         }
     }
 
-    fn trace_sent(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan, ack: Option<&DecidedAck>) {
+    fn trace_sent(
+        &mut self,
+        cx: &mut Cx<'_>,
+        plan: &SegmentPlan,
+        ack: Option<&DecidedAck>,
+        allowed: Option<&Allowance>,
+    ) {
         if plan.what == What::Ack {
             let repeat = ack.is_some_and(DecidedAck::is_repeat);
             self.stats.acks_repeated += u64::from(repeat);
@@ -55,13 +67,16 @@ impl Connection {
             cx.trace(TraceKind::AckSent { number, repeat });
             return;
         }
+        let is_bare = plan.what == What::New && plan.len == 0;
         cx.trace(TraceKind::Sent {
             seq: plan.seq,
             ack: self.rcv.nxt,
             len: plan.len,
             segments: plan.segments() as u16,
             flags: plan.flags.0,
-            what: plan.what.traced(),
+            what: if is_bare { SentWhat::Control } else { plan.what.traced() },
+            flight: in_32_bits(self.flight().bytes),
+            allowed: allowed.map_or(u32::MAX, |allowed| in_32_bits(allowed.flight_bytes)),
         });
     }
 
@@ -249,8 +264,8 @@ impl Connection {
             self.snd.last_allowed = allowed.flight_bytes;
             self.tune_send_buffer();
             cx.trace(TraceKind::Window {
-                allowed: u32::try_from(allowed.flight_bytes).unwrap_or(u32::MAX),
-                flight: u32::try_from(flight).unwrap_or(u32::MAX),
+                allowed: in_32_bits(allowed.flight_bytes),
+                flight: in_32_bits(flight),
             });
         }
     }
@@ -291,4 +306,8 @@ impl Connection {
             None => self.timers.disarm(Timer::Pace),
         }
     }
+}
+
+fn in_32_bits(bytes: u64) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
