@@ -49,8 +49,13 @@ pub(super) fn wanted(said: &str) -> String {
     }
 }
 
-/// Where serde says nothing of what it wants: of a key that is missing, that it be written.
+/// Where serde says nothing of what it wants: of a key that is missing, that it be written, and of an address how.
 pub(super) fn advice(said: &str) -> Option<String> {
+    match said {
+        "invalid socket address syntax" => return Some(format!("expected {}", wanted("socket address"))),
+        "invalid IP address syntax" => return Some("expected an address, such as 10.7.0.2".to_owned()),
+        _ => {}
+    }
     let key = said.strip_prefix("missing field `")?.strip_suffix('`')?;
     Some(format!("the key `{key}` with its value, here"))
 }

@@ -56,6 +56,10 @@ fn what_is_wrong_is_refused_at_its_place_with_what_is_accepted() {
         ("socks: {}", "3:1: unknown field `socks` | did you mean `socks5`? expected one of `node`, `links`"),
         ("socks5: { listen: 1080 }", "3:19: `1080` does not fit here | expected an address with a port"),
         (
+            "socks5: { listen: 'localhost:1080' }",
+            "3:19: invalid socket address syntax | expected an address with a port, such as 127.0.0.1:1080",
+        ),
+        (
             "socks5: { listen: 127.0.0.1:1080, reads_within: 99ms }",
             "3:49: too short for whoever reads | 100ms or more",
         ),
