@@ -14,7 +14,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::namespace::{Namespace, can_run};
 use crate::stream::{Hash, Stream, read_all, send_all, write_all};
-use crate::world::{KERNELS, OURS, World, tun_config, until, within_patience};
+use crate::world::{KERNELS, OURS, OURS_V6, World, tun_config, until, within_patience};
 
 const BYTES: u64 = 50_000_000;
 
@@ -44,6 +44,19 @@ fn a_device_that_goes_down_and_comes_back_interrupts_and_does_not_end_our_sendin
         tokio::join!(sending, interrupting).0
     });
     assert_eq!(reader.join().expect("the reader ends").expect("the kernel reads"), (BYTES, sent));
+}
+
+/// The kernel takes addresses of IPv6 from a device that goes down, unless it is told to keep them.
+#[test]
+fn a_device_that_goes_down_and_comes_back_is_spoken_to_by_ipv6_again() {
+    if !can_run("a_device_that_goes_down_and_comes_back_is_spoken_to_by_ipv6_again", &[]) {
+        return;
+    }
+    let world = World::new();
+    let _listener = world.stack.listen(None, 80, ListenOptions::default()).expect("the port is free");
+    world.namespace.ip(&["link", "set", "hop0", "down"]);
+    world.namespace.ip(&["link", "set", "hop0", "up"]);
+    world.kernel_connects((OURS_V6, 80).into()).expect("the kernel has its address and a route");
 }
 
 #[test]

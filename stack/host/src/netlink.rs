@@ -19,6 +19,8 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with
 
 use hopwise_core::ip::Prefix;
 
+use crate::namespace::set_switch;
+
 pub use carrier::CarrierWatch;
 pub use detour::{Detour, DetourConfig, End};
 pub use sockets::is_abandoned;
@@ -60,6 +62,9 @@ impl Error for NetlinkError {}
 /// Sets MTU, addresses and routes of a device and takes it up.
 pub fn configure(device: &str, settings: &DeviceSettings) -> Result<(), NetlinkError> {
     let index = index_of(device)?;
+    if settings.addresses.iter().any(|prefix| prefix.address().is_ipv6()) {
+        keep_addresses(device);
+    }
     blocking(async move |handle| {
         let mut link = LinkUnspec::new_with_index(index).up();
         if let Some(mtu) = settings.mtu {
@@ -88,6 +93,13 @@ pub fn configure(device: &str, settings: &DeviceSettings) -> Result<(), NetlinkE
         }
         Ok(())
     })
+}
+
+/// A device that goes down loses its addresses of IPv6 otherwise, and nobody gives them back when it comes up.
+fn keep_addresses(device: &str) {
+    if let Err(error) = set_switch(&format!("ipv6/conf/{device}/keep_addr_on_down"), "1") {
+        tracing::warn!(device, %error, "its addresses of IPv6 will go when it goes down");
+    }
 }
 
 /// Takes a device up or down.
