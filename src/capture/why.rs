@@ -27,6 +27,9 @@ pub(super) fn sentence(path: &Path, frame: u64) -> Result<String, Failure> {
             }
         }
     }
+    if seen == 0 {
+        return Err(refused(&"it has no frames"));
+    }
     Err(refused(&format_args!("it has {seen} frames, expected a frame from 1 to {seen}")))
 }
 
