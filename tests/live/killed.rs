@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::net::TcpStream;
-use std::os::unix::net::{UnixListener, UnixStream};
 use std::process::Stdio;
 
 use rustix::process::Signal;
@@ -80,31 +79,35 @@ fn the_flags_of_a_killed_fast_node_do_not_starve_the_plain_one_after_it() {
     fetches_much();
 }
 
-/// Somebody else's socket with a full queue stands where the control socket is to be, and holds up who asks whether
-/// anybody answers there: the links are open then.
+/// A pipe stands where the capture is that a second link replays, and holds up who opens it: the first link is open
+/// then.
+#[cfg(feature = "pcap")]
 #[test]
 fn a_node_that_is_told_to_end_while_it_opens_leaves_nothing_behind() {
     if !can_run("a_node_that_is_told_to_end_while_it_opens_leaves_nothing_behind", &["nft"]) {
         return;
     }
+    // A capture of bare IP without any packet.
+    const EMPTY: [u32; 6] = [0xa1b2_c3d4, 0x0004_0002, 0, 0, 65_535, 101];
     let field = Field::new("told-early");
-    let (path, socket) = (field.path("node.yaml"), field.path("control.sock"));
-    let config = "node: { name: n2, address: 10.9.0.7/24 }\nlinks: [{ kind: raw, name: wire0 }]\n";
-    fs::write(&path, format!("{config}control: {socket}\n")).expect("the folder can be written");
+    let (path, pipe, socket) = (field.path("node.yaml"), field.path("old.pcap"), field.path("control.sock"));
+    let links = format!("[{{ kind: raw, name: wire0 }}, {{ kind: replay, name: old, file: {pipe} }}]");
+    let config = format!("node: {{ name: n2, address: 10.9.0.7/24 }}\nlinks: {links}\ncontrol: {socket}\n");
+    fs::write(&path, config).expect("the folder can be written");
+    assert!(
+        std::process::Command::new("mkfifo").arg(&pipe).status().expect("coreutils are installed").success()
+    );
     let rules = || text(&field.node.output(&["nft", "list", "ruleset"]).stdout);
     for signal in [Signal::TERM, Signal::INT] {
-        let somebody = UnixListener::bind(&socket).expect("nobody has that name");
-        rustix::net::listen(&somebody, 0).expect("it can be bound again");
-        let first = UnixStream::connect(&socket).expect("the queue takes one");
         let mut command = field.node.command(&[HOPWISE, "node", &path]);
         command.stdout(Stdio::null()).stderr(Stdio::null());
         let mut daemon = Daemon(command.spawn().expect("ip netns exec runs"));
         within_patience(until(|| rules().contains("ip daddr 10.9.0.7 drop")));
         daemon.tell(signal);
-        drop((somebody, first));
+        let empty: Vec<u8> = EMPTY.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        fs::write(&pipe, empty).expect("the daemon reads");
         assert_eq!(daemon.ended(), Some(0), "{signal:?}");
         assert_eq!(rules(), "", "{signal:?}");
-        let _ = fs::remove_file(&socket);
     }
 }
 
