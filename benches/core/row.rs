@@ -91,7 +91,7 @@ pub(crate) fn median_of(mut run: impl FnMut() -> f64) -> f64 {
     median((0..RUNS).map(|_| run()).collect())
 }
 
-fn median(mut figures: Vec<f64>) -> f64 {
+pub(crate) fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     figures[figures.len() / 2]
 }

@@ -9,7 +9,7 @@ use crate::kernel;
 use crate::mover::Mover;
 use crate::ours::{Ours, PORT};
 use crate::place::{Device, KERNELS, OURS, Other};
-use crate::row::{Better, Row, SMOLTCP};
+use crate::row::{self, Better, Row, SMOLTCP};
 use crate::theirs::{BULK_BUFFER, Theirs};
 use crate::usage::{measure, now_us};
 
@@ -215,10 +215,7 @@ pub(crate) fn flood_rows() -> Vec<Row> {
         let syns = sent.load(Ordering::Relaxed) as f64 / (now_us() - began) as f64 * 1e6;
         rates.iter_mut().zip([alone, flooded, syns]).for_each(|(rates, rate)| rates.push(rate));
     }
-    let [alone, flooded, syns] = rates.map(|mut rates| {
-        rates.sort_by(f64::total_cmp);
-        rates[RUNS / 2]
-    });
+    let [alone, flooded, syns] = rates.map(row::median);
     vec![
         Row::beside("from the kernel under a flood", "MB/s", Better::More, flooded, ("ours alone", alone))
             .meant_to_be(0.5),

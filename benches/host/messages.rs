@@ -6,7 +6,7 @@ use std::thread;
 use crate::kernel;
 use crate::ours::{Ours, PORT};
 use crate::place::{Device, OURS};
-use crate::row::{Better, Row, SMOLTCP};
+use crate::row::{Better, Row, SMOLTCP, median};
 use crate::theirs::{IDLE_BUFFER, Theirs};
 use crate::usage::{measure, resident_mib};
 
@@ -51,11 +51,6 @@ fn with_theirs<T: Send>(sockets: usize, idle: usize, work: impl FnOnce() -> T + 
 fn medians(mut one: impl FnMut() -> f64, mut other: impl FnMut() -> f64) -> (f64, f64) {
     let (a, b): (Vec<_>, Vec<_>) = (0..RUNS).map(|_| (one(), other())).unzip();
     (median(a), median(b))
-}
-
-fn median(mut figures: Vec<f64>) -> f64 {
-    figures.sort_by(f64::total_cmp);
-    figures[figures.len() / 2]
 }
 
 fn round_trips() -> f64 {
