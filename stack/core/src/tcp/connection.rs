@@ -432,6 +432,11 @@ fn flight(board: &Scoreboard, recovery: &Recovery) -> Count {
     flight
 }
 
+/// As the trace tells of bytes.
+fn in_32_bits(bytes: u64) -> u32 {
+    u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
 fn send_view<'a>(snd: &Snd, path: &'a Path, board: &Scoreboard, recovery: &Recovery) -> SendView<'a> {
     let unsent_bytes = (snd.first_held() + snd.buffer.len()).bytes_since(snd.nxt);
     SendView {

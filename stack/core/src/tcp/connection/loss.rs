@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::acks::{AckNews, Before, micros};
-use super::{Connection, send_view};
+use super::{Connection, in_32_bits, send_view};
 use crate::agent::{Count, Loss, LossKind, Recovered};
 use crate::tcp::config::RecoveryStyle;
 use crate::tcp::cx::Cx;
@@ -164,7 +164,7 @@ impl Connection {
                     inflate.on_partial_ack(news.delivered.acked.bytes, mss);
                 }
                 cx.trace(TraceKind::Window {
-                    allowed: u32::try_from(self.recovery.window).unwrap_or(u32::MAX),
+                    allowed: in_32_bits(self.recovery.window),
                     flight: self.flight().bytes as u32,
                 });
                 None
@@ -304,8 +304,8 @@ impl Connection {
         self.arm_retransmit(cx.now);
         self.stats.fast_retransmits += 1;
         cx.trace(TraceKind::RecoveryBegan {
-            ssthresh: u32::try_from(self.recovery.ssthresh).unwrap_or(u32::MAX),
-            flight: u32::try_from(before.pipe.bytes).unwrap_or(u32::MAX),
+            ssthresh: in_32_bits(self.recovery.ssthresh),
+            flight: in_32_bits(before.pipe.bytes),
             point: self.recovery.point,
         });
     }

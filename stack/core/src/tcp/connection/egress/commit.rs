@@ -3,7 +3,7 @@
 use super::{SegmentPlan, What};
 use crate::agent::{Allowance, Count, Sent, SentKind};
 use crate::tcp::connection::deadlines::RELAX_AFTER;
-use crate::tcp::connection::{CloseReason, Connection, send_view};
+use crate::tcp::connection::{CloseReason, Connection, in_32_bits, send_view};
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::DecidedAck;
 use crate::tcp::progress::HeldBy;
@@ -306,8 +306,4 @@ impl Connection {
             None => self.timers.disarm(Timer::Pace),
         }
     }
-}
-
-fn in_32_bits(bytes: u64) -> u32 {
-    u32::try_from(bytes).unwrap_or(u32::MAX)
 }
