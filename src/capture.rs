@@ -6,7 +6,7 @@ use clap::{Args, Subcommand};
 use hopwise::units::{Size, UnitError};
 
 use crate::failure::{Failure, say};
-use crate::node::config::LEAST_ROTATION;
+use crate::node::config::check_rotation;
 use crate::node::control::client::Control;
 use crate::node::control::{Request, Response};
 use crate::node::snapshot::CaptureSnapshot;
@@ -76,8 +76,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 
 fn rotation(text: &str) -> Result<Size, String> {
     let size: Size = text.parse().map_err(|error: UnitError| error.to_string())?;
-    let is_enough = size.0 >= LEAST_ROTATION;
-    is_enough.then_some(size).ok_or_else(|| "too small for a file: expected 64KiB or more".to_owned())
+    check_rotation(size.0).map(|()| size)
 }
 
 /// The daemon stands in another folder.

@@ -278,7 +278,13 @@ fn metrics_listen() -> SocketAddr {
 }
 
 /// A packet has to fit into a capture's file, with what is said of it.
-pub(crate) const LEAST_ROTATION: u64 = 64 << 10;
+const LEAST_ROTATION: u64 = 64 << 10;
+
+/// For whoever asks for one without a file that says where.
+pub(crate) fn check_rotation(bytes: u64) -> Result<(), String> {
+    let is_enough = bytes >= LEAST_ROTATION;
+    is_enough.then_some(()).ok_or_else(|| "too small for a file: expected 64KiB or more".to_owned())
+}
 
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -314,9 +314,9 @@ impl Daemon {
         if let Some(unknown) = unknown {
             return Err(format!("no link is named `{unknown}`"));
         }
-        if rotate_bytes.is_some_and(|bytes| bytes < config::LEAST_ROTATION) {
-            return Err("rotate: too small for a file: expected 64KiB or more".to_owned());
-        }
+        rotate_bytes
+            .map_or(Ok(()), config::check_rotation)
+            .map_err(|problem| format!("rotate: {problem}"))?;
         let wanted = self
             .config
             .links
