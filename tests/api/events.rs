@@ -131,6 +131,41 @@ fn a_sender_that_never_found_the_buffer_full_is_not_told_of_room() {
     assert_eq!(pair.kinds(End::A), []);
 }
 
+/// Ten segments leave at first, and what waits behind them is bounded however large the buffer.
+#[test]
+fn what_leaves_makes_room_behind_the_window_before_anything_is_acknowledged() {
+    let limits = BufferLimits { initial: 2 << 20, max: 2 << 20 };
+    let mut pair = Pair::with_tcp(&TcpConfig { send_buffer: limits, ..TcpConfig::modern() });
+    pair.kinds(End::A);
+    assert_eq!(pair.send(End::A, &pattern(1 << 20, 1)), 512 << 10);
+    assert_eq!(pair.net.world.a.writable(pair.client), 0);
+    pair.net.world.flush();
+    assert_eq!(pair.info(End::A).stats.bytes_acked, 0);
+    assert_eq!(pair.kinds(End::A), [EventKind::Writable]);
+    assert_eq!(pair.net.world.a.writable(pair.client), 14_480);
+    assert_eq!(pair.send(End::A, &pattern(1 << 20, 2)), 14_480);
+    pair.net.world.flush();
+    assert_eq!(pair.kinds(End::A), [], "nothing has left since");
+}
+
+#[test]
+fn a_transfer_larger_than_what_may_wait_arrives_whole() {
+    let limits = BufferLimits { initial: 2 << 20, max: 2 << 20 };
+    let tcp = TcpConfig { send_buffer: limits, recv_buffer: limits, ..TcpConfig::modern() };
+    let mut pair = Pair::with_tcp(&tcp);
+    let data = pattern(3 << 20, 3);
+    let (mut given, mut got) = (pair.send(End::A, &data), Vec::new());
+    while got.len() < data.len() {
+        assert_ne!(given, got.len(), "something is under way");
+        pair.net.settle();
+        got.extend(pair.read(End::B));
+        if pair.kinds(End::A).contains(&EventKind::Writable) {
+            given += pair.send(End::A, &data[given..]);
+        }
+    }
+    assert!(got == data);
+}
+
 #[test]
 fn readable_is_told_again_only_for_what_came_after() {
     let mut pair = Pair::new();

@@ -30,6 +30,14 @@ pub(super) struct Entry {
     pub(super) is_reported: bool,
 }
 
+impl Entry {
+    /// Whether it has news that the queue does not hold yet. The caller puts it there.
+    pub(super) fn is_to_report(&mut self) -> bool {
+        let has_news = self.owner == Owner::Application && self.conn.events.any();
+        has_news && !std::mem::replace(&mut self.is_reported, true)
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owner {
     /// The handshake is under way, or nobody has accepted it.

@@ -164,10 +164,7 @@ impl Connection {
         if self.snd.una != self.snd.nxt {
             self.wait_for_ack(cx.now);
         }
-        if self.events.wants_room && self.send_room() > 0 {
-            self.events.wants_room = false;
-            self.events.writable = true;
-        }
+        self.tell_of_room();
     }
 
     /// RTO hears of the segment that the ACK waited for, holds and all; agents hear of the newest, which tells the

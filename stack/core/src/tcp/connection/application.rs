@@ -7,10 +7,21 @@ use crate::tcp::cx::Cx;
 use crate::tcp::timers::Timer;
 use crate::trace::StateName;
 
+/// What waits longer than this behind the window has left the processor's caches before it is sent.
+const UNSENT_MOST: u32 = 512 << 10;
+
 impl Connection {
     /// Room that the application may fill; it follows what may be in flight.
     pub(crate) fn send_room(&self) -> u32 {
-        self.snd.buffer.free()
+        self.snd.buffer.free().min(UNSENT_MOST.saturating_sub(self.unsent()))
+    }
+
+    /// After an ACK, and after data has left.
+    pub(super) fn tell_of_room(&mut self) {
+        if self.events.wants_room && self.send_room() > 0 {
+            self.events.wants_room = false;
+            self.events.writable = true;
+        }
     }
 
     pub(crate) fn may_write(&self) -> bool {
@@ -21,7 +32,8 @@ impl Connection {
     /// Takes as much as fits.
     pub(crate) fn write(&mut self, cx: &Cx<'_>, data: &[u8]) -> usize {
         self.more_comes = false;
-        let taken = self.snd.buffer.write(data);
+        let fits = data.len().min(self.send_room() as usize);
+        let taken = self.snd.buffer.write(&data[..fits]);
         if taken < data.len() {
             self.events.wants_room = true;
         }

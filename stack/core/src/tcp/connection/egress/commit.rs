@@ -232,6 +232,7 @@ impl Connection {
         let Some(allowed) = allowed else { return self.settle_at_rest(cx.now) };
         self.urges.tail_probe &= !self.board.is_empty();
         self.note_limits(cx, allowed);
+        self.tell_of_room();
         if self.is_blocked_by_window() {
             if self.timers.deadline(Timer::Persist).is_none() {
                 self.arm_persist(cx.now);
