@@ -35,6 +35,10 @@ pub(crate) struct SentSegment {
 }
 
 impl SentSegment {
+    fn new(seq: Seq, len: u32, now: Instant) -> SentSegment {
+        SentSegment { seq, len, sent_at: now, state: SegmentState::Flight, fin: false, resent: 0 }
+    }
+
     pub(crate) fn end(&self) -> Seq {
         self.seq + self.len
     }
@@ -44,7 +48,11 @@ impl SentSegment {
     }
 }
 
+/// An ACK of more segments is worth looking at them as a whole.
+const MANY: usize = 4;
+
 #[derive(Debug, Default)]
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct Scoreboard {
     segments: VecDeque<SentSegment>,
     flight: Sum,
@@ -147,9 +155,17 @@ impl Scoreboard {
     pub(crate) fn push(&mut self, seq: Seq, len: u32, fin: bool, now: Instant) {
         debug_assert!(self.back().is_none_or(|last| last.end() == seq), "S1");
         debug_assert!(len > 0, "S1");
-        let segment = SentSegment { seq, len, sent_at: now, state: SegmentState::Flight, fin, resent: 0 };
         self.flight.add(len);
-        self.segments.push_back(segment);
+        self.segments.push_back(SentSegment { fin, ..SentSegment::new(seq, len, now) });
+    }
+
+    /// New segments of the same length left at once.
+    pub(crate) fn push_alike(&mut self, seq: Seq, each: u32, count: u32, now: Instant) {
+        debug_assert!(self.back().is_none_or(|last| last.end() == seq), "S1");
+        debug_assert!(each > 0 || count == 0, "S1");
+        self.flight.segments += count;
+        self.flight.bytes += count * each;
+        self.segments.extend((0..count).map(|nth| SentSegment::new(seq + nth * each, each, now)));
     }
 
     /// Takes back the last segment, as though it had never left (a window probe that the peer refused).
@@ -162,6 +178,9 @@ impl Scoreboard {
 
     /// Everything below `una` arrived.
     pub(crate) fn ack(&mut self, una: Seq, highest_sacked: Option<Seq>, delivered: &mut Delivered) {
+        if self.segments.get(MANY).is_some_and(|segment| segment.end() <= una) {
+            self.ack_sent_once(una, highest_sacked, delivered);
+        }
         while let Some(front) = self.segments.front_mut() {
             if front.end() <= una {
                 let segment = *front;
@@ -189,6 +208,27 @@ impl Scoreboard {
                 break;
             }
         }
+    }
+
+    /// Those at the front that were sent once and of which nothing was heard, as is the rule: in the order of numbers
+    /// and of time, so that the first and the last one tell all that each would.
+    fn ack_sent_once(&mut self, una: Seq, highest_sacked: Option<Seq>, delivered: &mut Delivered) {
+        let is_one = |segment: &&SentSegment| {
+            segment.end() <= una && segment.resent == 0 && segment.state == SegmentState::Flight
+        };
+        let count = self.segments.iter().take_while(is_one).count();
+        let Some(last) = count.checked_sub(1).map(|last| self.segments[last]) else { return };
+        let first = self.segments[0];
+        let of_all = Sum { segments: count as u32, bytes: last.end().bytes_since(first.seq) };
+        self.segments.drain(..count);
+        self.first_lost = self.first_lost.saturating_sub(count);
+        self.flight.segments -= of_all.segments;
+        self.flight.bytes -= of_all.bytes;
+        delivered.acked.segments += of_all.segments;
+        delivered.acked.bytes += u64::from(of_all.bytes);
+        delivered.first_acked.get_or_insert(first.sent_at);
+        delivered.note(&first, highest_sacked);
+        delivered.note(&last, highest_sacked);
     }
 
     /// A SACK block: the whole segments in it arrived. A block that cuts a segment leaves it unmarked, since only

@@ -137,6 +137,7 @@ fn a_split_keeps_the_fin_at_the_end() {
 #[derive(Clone, Debug)]
 enum Op {
     Push(u32),
+    Bundle(u32),
     Ack(u32),
     Sack(u32, u32),
     FirstLost,
@@ -154,6 +155,7 @@ enum Op {
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
         4 => (1u32..300).prop_map(Op::Push),
+        2 => (0u32..9).prop_map(Op::Bundle),
         3 => (0u32..2000).prop_map(Op::Ack),
         3 => (0u32..2000, 1u32..600).prop_map(|(from, len)| Op::Sack(from, len)),
         1 => Just(Op::FirstLost),
@@ -169,6 +171,23 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
+/// One ACK says what one for each segment would.
+fn assert_each_tells_the_same(board: &mut Scoreboard, una: Seq) -> Delivered {
+    let highest_sacked = (0..board.len())
+        .rev()
+        .map(|index| board.get(index))
+        .find_map(|segment| (segment.state == SegmentState::Sacked).then_some(segment.end()));
+    let (mut one_by_one, mut told) = (board.clone(), Delivered::default());
+    while let Some(end) = one_by_one.front().map(SentSegment::end).filter(|end| *end <= una) {
+        one_by_one.ack(end, highest_sacked, &mut told);
+    }
+    one_by_one.ack(una, highest_sacked, &mut told);
+    let mut delivered = Delivered::default();
+    board.ack(una, highest_sacked, &mut delivered);
+    assert_eq!(format!("{delivered:?} {board:?}"), format!("{told:?} {one_by_one:?}"));
+    delivered
+}
+
 fn apply(
     board: &mut Scoreboard,
     (una, nxt): (&mut Seq, &mut Seq),
@@ -182,9 +201,13 @@ fn apply(
             board.push(*nxt, len, false, now);
             *nxt += len;
         }
+        Op::Bundle(count) => {
+            board.push_alike(*nxt, MSS, count, now);
+            *nxt += count * MSS;
+        }
         Op::Ack(by) => {
             *una = (*una + by).min(*nxt);
-            board.ack(*una, None, &mut delivered);
+            delivered = assert_each_tells_the_same(board, *una);
         }
         Op::Sack(from, len) => board.sack(*una + from, *una + from + len, None, &mut delivered),
         Op::FirstLost => drop(board.mark_first_lost()),

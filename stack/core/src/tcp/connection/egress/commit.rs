@@ -123,12 +123,13 @@ impl Connection {
     fn book_new(&mut self, plan: &SegmentPlan, now: Instant) {
         let fin = plan.flags.contains(Flags::FIN);
         let end = plan.seq + plan.len;
-        let mut seq = plan.seq;
-        while plan.each < end.bytes_since(seq) {
-            self.board.push(seq, plan.each, false, now);
-            seq += plan.each;
+        let mut last = plan.seq;
+        if plan.len > plan.each {
+            let before_last = plan.segments() - 1;
+            self.board.push_alike(plan.seq, plan.each, before_last, now);
+            last += before_last * plan.each;
         }
-        self.board.push(seq, end.bytes_since(seq) + u32::from(fin), fin, now);
+        self.board.push(last, end.bytes_since(last) + u32::from(fin), fin, now);
         self.snd.nxt = end + u32::from(fin);
     }
 
