@@ -12,7 +12,7 @@ use hopwise_core::LinkId;
 use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, ListenOptions};
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{AckMerge, TcpConfig};
-use hopwise_host::{Drives, Stack, StackConfig, TcpListener, TcpStream, describe};
+use hopwise_host::{Capture, Drives, Observer, Stack, StackConfig, TcpListener, TcpStream, describe};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
@@ -36,7 +36,9 @@ impl Ours {
         endpoint.tcp = Arc::new(TcpConfig { ack_merge: AckMerge::Read, ..TcpConfig::modern() });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
         let runtime = Arc::new(runtime.expect("a runtime starts"));
-        let config = StackConfig { drives: Drives::Runtime, ..StackConfig::new(endpoint) };
+        // As a node has it, too: a capture that nobody has started.
+        let observers: Vec<Box<dyn Observer>> = vec![Box::new(Capture::default().tap(0))];
+        let config = StackConfig { drives: Drives::Runtime, observers, ..StackConfig::new(endpoint) };
         let _inside = runtime.enter();
         let stack = Stack::start(config, vec![link], Box::new(StandardAgents::default()));
         Ours { stack: stack.expect("the stack starts"), runtime: Arc::clone(&runtime) }

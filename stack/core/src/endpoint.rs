@@ -312,6 +312,10 @@ impl Machine for Endpoint {
     fn drain_trace(&mut self, sink: &mut dyn FnMut(&TraceEvent)) {
         self.trace.drain(sink);
     }
+
+    fn keep_trace(&mut self, is_kept: bool) {
+        self.trace.keep(is_kept);
+    }
 }
 
 impl fmt::Debug for Endpoint {

@@ -43,6 +43,8 @@ pub trait Machine {
     fn poll_timeout(&self) -> Option<Instant>;
     /// The machine owns its ring of events; the driver empties it.
     fn drain_trace(&mut self, sink: &mut dyn FnMut(&TraceEvent));
+    /// Whether anybody will see the trace. What nobody will see need not be kept; drops are counted all the same.
+    fn keep_trace(&mut self, _is_kept: bool) {}
 }
 
 /// A packet that a link hands in.

@@ -118,7 +118,7 @@ impl fmt::Display for CaptureError {
 
 impl std::error::Error for CaptureError {}
 
-/// Sees everything of one shard while a capture runs, and costs one load of a flag while none does.
+/// Sees everything of one shard while a capture runs, and costs a load of a flag for each mutation while none does.
 #[derive(Debug)]
 pub struct Tap {
     queue: Arc<Queue>,
@@ -211,6 +211,10 @@ fn write_all(queue: &Queue, names: Vec<Names>, mut file: CaptureFile, counts: &M
 }
 
 impl Observer for Tap {
+    fn is_watching(&self) -> bool {
+        self.queue.is_open()
+    }
+
     fn on_packet(&mut self, seen: &SeenPacket<'_>) {
         if self.queue.is_open() {
             self.queue.push_packet(self.shard, seen);

@@ -42,6 +42,8 @@ pub struct Driver<M: Machine> {
     machine: M,
     ports: Vec<Port>,
     observers: Vec<Box<dyn Observer>>,
+    /// What they said last.
+    is_watched: bool,
     clock: Clock,
     poller: Arc<Poller>,
     buffer: Box<[u8]>,
@@ -98,10 +100,11 @@ impl<M: Machine> Driver<M> {
             let (outgoing, interest) = (Outgoing::new(), Interest::Read);
             ports.push(Port { id, link, outgoing, is_full: false, interest, is_gone: false });
         }
-        Ok(Driver {
+        let mut driver = Driver {
             machine,
             ports,
             observers,
+            is_watched: true,
             clock: Clock::start(),
             poller: Arc::new(poller),
             buffer: vec![0; MAX_PACKET].into_boxed_slice(),
@@ -110,7 +113,9 @@ impl<M: Machine> Driver<M> {
             answers: Answers::EachPacket,
             owes_answers: false,
             without_rest: 0,
-        })
+        };
+        driver.ask_observers();
+        Ok(driver)
     }
 
     pub fn with_answers(mut self, answers: Answers) -> Driver<M> {
@@ -148,10 +153,19 @@ impl<M: Machine> Driver<M> {
 
     /// One mutation of the machine by a program, and what follows from it.
     pub fn act<R>(&mut self, act: impl FnOnce(Instant, &mut M) -> R) -> R {
+        self.ask_observers();
         let now = self.clock.now();
         let done = act(now, &mut self.machine);
         self.pump(now);
         done
+    }
+
+    fn ask_observers(&mut self) {
+        let is_watched = self.observers.iter().any(|observer| observer.is_watching());
+        if is_watched != self.is_watched {
+            self.is_watched = is_watched;
+            self.machine.keep_trace(is_watched);
+        }
     }
 
     /// Reads the links that are ready, runs the timers that are due, and sends what follows from it.
@@ -165,6 +179,7 @@ impl<M: Machine> Driver<M> {
     /// The first half of a [`turn`](Driver::turn): D1 holds after the second. Of links that are not watched nobody
     /// knows whether they are ready.
     pub fn listen(&mut self, is_ready: impl Fn(usize) -> bool) -> Turn {
+        self.ask_observers();
         let mut turn = Turn::Idle;
         for index in 0..self.ports.len() {
             let is_to_read = is_ready(index) || self.ports[index].interest == Interest::Nothing;
@@ -293,7 +308,7 @@ impl<M: Machine> Driver<M> {
         self.without_rest = self.without_rest.saturating_add(1);
         let link = self.ports[index].id;
         let packet = &self.buffer[..arrived.bytes];
-        for observer in &mut self.observers {
+        for observer in self.observers.iter_mut().filter(|_| self.is_watched) {
             observer.on_packet(&SeenPacket {
                 at: now,
                 link,
@@ -363,11 +378,11 @@ impl<M: Machine> Driver<M> {
 
     /// Whether a packet left, or was let go, and another may be asked for.
     fn send_one(&mut self, now: Instant, index: usize) -> bool {
-        let Driver { machine, ports, observers, .. } = self;
+        let Driver { machine, ports, is_watched, .. } = self;
         let port = &mut ports[index];
         let was_full = std::mem::take(&mut port.is_full);
         // Observers see packets whole.
-        let may_gather = observers.is_empty() && port.outgoing.is_empty();
+        let may_gather = !*is_watched && port.outgoing.is_empty();
         let sent = if let Some(link) = port.link.gathers().filter(|_| may_gather) {
             port.outgoing.gather(now, machine, port.id, link)
         } else {
@@ -413,7 +428,7 @@ impl<M: Machine> Driver<M> {
     }
 
     fn show_sent(&mut self, now: Instant, index: usize) {
-        if self.observers.is_empty() {
+        if !self.is_watched {
             return;
         }
         self.drain_trace();
@@ -431,10 +446,9 @@ impl<M: Machine> Driver<M> {
         }
     }
 
-    /// The ring is bounded and forgets by itself what nobody wants to see.
     fn drain_trace(&mut self) {
-        let Driver { machine, observers, .. } = self;
-        if observers.is_empty() {
+        let Driver { machine, observers, is_watched, .. } = self;
+        if !*is_watched {
             return;
         }
         machine.drain_trace(&mut |event| {

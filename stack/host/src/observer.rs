@@ -8,6 +8,10 @@ use hopwise_core::{Instant, LinkId};
 ///
 /// Trace events of a packet that leaves come before it; those of one that came, after it.
 pub trait Observer: Send {
+    /// Asked before each mutation. While no observer watches, none is shown anything, and no trace is kept.
+    fn is_watching(&self) -> bool {
+        true
+    }
     fn on_packet(&mut self, seen: &SeenPacket<'_>);
     fn on_trace(&mut self, event: &TraceEvent);
 }

@@ -43,6 +43,7 @@ pub struct StackConfig {
     /// Its links stand in the order in which they are given to [`Stack::start`], numbered from 0;
     /// [`describe`](crate::describe) writes their entries.
     pub endpoint: EndpointConfig,
+    /// While none of them watches, the endpoint keeps no trace.
     pub observers: Vec<Box<dyn Observer>>,
     /// Several stacks that go by one clock can be told of together.
     pub clock: Clock,

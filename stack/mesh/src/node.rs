@@ -386,6 +386,11 @@ impl Machine for Node {
         self.endpoint.drain_trace(sink);
         self.trace.drain(sink);
     }
+
+    fn keep_trace(&mut self, is_kept: bool) {
+        self.endpoint.keep_trace(is_kept);
+        self.trace.keep(is_kept);
+    }
 }
 
 impl fmt::Debug for Node {

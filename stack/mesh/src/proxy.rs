@@ -402,6 +402,10 @@ impl Machine for Proxy {
     fn drain_trace(&mut self, sink: &mut dyn FnMut(&TraceEvent)) {
         self.out.trace.drain(sink);
     }
+
+    fn keep_trace(&mut self, is_kept: bool) {
+        self.out.trace.keep(is_kept);
+    }
 }
 
 impl fmt::Debug for Proxy {

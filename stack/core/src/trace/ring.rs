@@ -10,7 +10,9 @@ pub struct TraceRing {
     events: Vec<TraceEvent>,
     /// The oldest, once the ring is full; 0 before.
     oldest: usize,
+    /// `room`, or nothing while nothing is kept.
     capacity: usize,
+    room: usize,
     forgotten: u64,
     drops: [u64; DropReason::ALL.len()],
 }
@@ -22,6 +24,7 @@ impl TraceRing {
             events: Vec::with_capacity(capacity),
             oldest: 0,
             capacity,
+            room: capacity,
             forgotten: 0,
             drops: [0; DropReason::ALL.len()],
         }
@@ -40,6 +43,13 @@ impl TraceRing {
             self.oldest = if self.oldest + 1 == self.capacity { 0 } else { self.oldest + 1 };
             self.forgotten += 1;
         }
+    }
+
+    /// Whether events are kept from here on. While they are not, the ring takes no memory.
+    pub fn keep(&mut self, is_kept: bool) {
+        self.capacity = if is_kept { self.room } else { 0 };
+        self.events = Vec::with_capacity(self.capacity);
+        self.oldest = 0;
     }
 
     pub fn drain(&mut self, sink: &mut dyn FnMut(&TraceEvent)) {
@@ -88,6 +98,22 @@ mod tests {
             assert_eq!(seen, (count.saturating_sub(3)..count).collect::<Vec<_>>());
         }
         assert_eq!(ring.forgotten(), 2 + 3 + 4);
+    }
+
+    #[test]
+    fn what_is_not_kept_takes_no_memory_and_drops_are_counted_all_the_same() {
+        let mut ring = TraceRing::new(2);
+        let drop =
+            |ring: &mut TraceRing| ring.push(Instant::ZERO, 1, 0, TraceKind::Dropped(DropReason::Paws));
+        drop(&mut ring);
+        ring.keep(false);
+        drop(&mut ring);
+        assert_eq!((ring.events.capacity(), ring.forgotten(), ring.drops(DropReason::Paws)), (0, 0, 2));
+        ring.keep(true);
+        drop(&mut ring);
+        let mut seen = 0;
+        ring.drain(&mut |_| seen += 1);
+        assert_eq!((seen, ring.drops(DropReason::Paws)), (1, 3));
     }
 
     #[test]

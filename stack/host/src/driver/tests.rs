@@ -13,6 +13,7 @@ use hopwise_core::{Endpoint, LinkEvent, NextHop, QueueClass, Seq, Transmit};
 use parking_lot::Mutex;
 
 use super::*;
+use crate::capture::Capture;
 use crate::describe;
 use crate::fault::{Fault, FaultConfig};
 use crate::testing::{Far, Memory};
@@ -436,14 +437,54 @@ impl Observer for Nobody {
 
 #[test]
 fn a_link_that_gathers_is_lent_what_no_observer_wants_to_see_whole() {
-    let watched: [Vec<Box<dyn Observer>>; 2] = [Vec::new(), vec![Box::new(Nobody)]];
-    for (observers, left) in watched.into_iter().zip(["headfrontback", "headwhole"]) {
+    let idle = Capture::default().tap(0);
+    let watched: [Vec<Box<dyn Observer>>; 3] = [Vec::new(), vec![Box::new(idle)], vec![Box::new(Nobody)]];
+    for (observers, left) in watched.into_iter().zip(["headfrontback", "headfrontback", "headwhole"]) {
         let sent = Arc::default();
         let far = Waiting { gathers: true, sent: Arc::clone(&sent), ..Waiting::default() };
         let driver = Driver::new(Lending::default(), vec![Box::new(Memory::to(far))], observers);
         driver.expect("the kernel gives descriptors").answer();
         assert_eq!(*sent.lock(), [left.as_bytes()]);
     }
+}
+
+/// Counts what it is shown, and watches while it is told to.
+#[derive(Clone, Default)]
+struct Sometimes {
+    watches: Arc<AtomicBool>,
+    shown: Arc<Mutex<[usize; 2]>>,
+}
+
+impl Observer for Sometimes {
+    fn is_watching(&self) -> bool {
+        self.watches.load(Ordering::Relaxed)
+    }
+
+    fn on_packet(&mut self, _: &SeenPacket<'_>) {
+        self.shown.lock()[0] += 1;
+    }
+
+    fn on_trace(&mut self, _: &TraceEvent) {
+        self.shown.lock()[1] += 1;
+    }
+}
+
+#[test]
+fn who_does_not_watch_is_shown_nothing_and_later_nothing_of_before() {
+    let observer = Sometimes::default();
+    let link = Box::new(Memory::to(Waiting::default()));
+    let driver = Driver::new(endpoint("10.7.0.1/24"), vec![link], vec![Box::new(observer.clone())]);
+    let mut driver = driver.expect("the kernel gives descriptors");
+    let mut shown_of_a_syn = |watches| {
+        observer.watches.store(watches, Ordering::Relaxed);
+        let to = "10.7.0.2:80".parse().expect("an address");
+        driver.act(|now, ours| ours.connect(now, to, &ConnectOptions::default())).expect("there is a way");
+        std::mem::take(&mut *observer.shown.lock())
+    };
+    assert_eq!([(); 2].map(|()| shown_of_a_syn(false)), [[0, 0]; 2]);
+    let [packets, events] = shown_of_a_syn(true);
+    assert_eq!((packets, shown_of_a_syn(false)), (1, [0, 0]));
+    assert_eq!(shown_of_a_syn(true), [1, events]);
 }
 
 #[test]
