@@ -118,7 +118,8 @@ impl fmt::Display for CaptureError {
 
 impl std::error::Error for CaptureError {}
 
-/// Sees everything of one shard while a capture runs, and costs a load of a flag for each mutation while none does.
+/// Sees everything of one shard while a capture runs; while none does, and nobody else watches, it costs a load of a
+/// flag for each turn and each step of a program.
 #[derive(Debug)]
 pub struct Tap {
     queue: Arc<Queue>,

@@ -144,6 +144,7 @@ impl<M: Machine> Driver<M> {
 
     /// For what leads to no packet; everything else goes through [`act`](Driver::act).
     pub fn machine_mut(&mut self) -> &mut M {
+        self.ask_observers();
         &mut self.machine
     }
 
@@ -165,6 +166,8 @@ impl<M: Machine> Driver<M> {
         if is_watched != self.is_watched {
             self.is_watched = is_watched;
             self.machine.keep_trace(is_watched);
+            // Of before, nobody wants to know.
+            self.machine.drain_trace(&mut |_| {});
         }
     }
 

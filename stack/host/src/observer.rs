@@ -8,7 +8,8 @@ use hopwise_core::{Instant, LinkId};
 ///
 /// Trace events of a packet that leaves come before it; those of one that came, after it.
 pub trait Observer: Send {
-    /// Asked before each mutation. While no observer watches, none is shown anything, and no trace is kept.
+    /// Asked before each turn and each step of a program. While no observer watches, none is shown anything, and no
+    /// trace is kept.
     fn is_watching(&self) -> bool {
         true
     }
