@@ -1,6 +1,8 @@
 //! What the application is told, and how often.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
 
 use hopwise::memory::End;
 use hopwise_core::Seq;
@@ -8,7 +10,7 @@ use hopwise_core::endpoint::{ConnectOptions, Event, EventKind, ListenOptions, Re
 use hopwise_core::tcp::{BufferLimits, CloseReason, TcpConfig};
 use hopwise_core::wire::Flags;
 
-use super::net::{A, B, Net, PORT, Pair, pattern, secs, segment};
+use super::net::{A, B, Net, PORT, Pair, ROUND_TRIP, pattern, secs, segment};
 
 fn small_buffers() -> TcpConfig {
     let limits = BufferLimits { initial: 8192, max: 8192 };
@@ -146,6 +148,28 @@ fn what_leaves_makes_room_behind_the_window_before_anything_is_acknowledged() {
     assert_eq!(pair.send(End::A, &pattern(1 << 20, 2)), 14_480);
     pair.net.world.flush();
     assert_eq!(pair.kinds(End::A), [], "nothing has left since");
+}
+
+/// Of what it gives, all leaves at once, and 512 KiB of it were taken.
+#[test]
+fn a_program_that_hears_of_room_only_now_is_not_what_holds_its_data() {
+    let limits = BufferLimits { initial: 2 << 20, max: 2 << 20 };
+    let mut pair = Net::with(|_, config| {
+        let modern = TcpConfig::modern();
+        let tcp = TcpConfig { send_buffer: limits, recv_buffer: limits, nagle: false, ..modern };
+        config.tcp = Arc::new(tcp);
+        config.agents.senders = "[\"newreno:iw=1000\"]".into();
+    })
+    .pair();
+    // A SYN's window is 64 KiB at most.
+    pair.send(End::A, b"1");
+    pair.net.wait(secs(1));
+    let before = pair.info(End::A).busy_time.busy;
+    assert_eq!(pair.send(End::A, &pattern(1 << 20, 1)), 512 << 10);
+    pair.net.wait(ROUND_TRIP / 2);
+    let info = pair.info(End::A);
+    assert_eq!((info.unsent_bytes, info.busy_time.held_by_buffer), (0, Duration::ZERO));
+    assert!(info.busy_time.busy > before);
 }
 
 #[test]
@@ -312,6 +336,17 @@ fn urgent_data_is_announced_once_and_counted_down_as_it_is_read() {
     assert_eq!(b.urgent_unread(id), 0);
     assert_eq!(pair.read(End::B), b" again");
     assert_eq!(pair.kinds(End::B), []);
+}
+
+#[test]
+fn urgent_data_that_finds_no_room_makes_nothing_else_urgent() {
+    let mut pair = Pair::with_tcp(&small_buffers());
+    pair.kinds(End::B);
+    pair.send(End::A, &pattern(8192, 1));
+    let now = pair.net.now();
+    assert_eq!(pair.net.world.a.send_urgent(now, pair.client, b"!"), Ok(0));
+    pair.net.settle();
+    assert_eq!(pair.kinds(End::B), [EventKind::Readable]);
 }
 
 /// A segment that no connection and no listener wants is refused, a RST is not.

@@ -160,7 +160,7 @@ impl Endpoint {
         let (is_half_open, is_spent) = (entry.is_half_open, entry.conn.is_spent());
         let opens = entry.conn.state().is_opening();
         let joins_queue = has_something_to_say && !std::mem::replace(&mut entry.is_queued, true);
-        let has_news = entry.is_to_report();
+        let has_news = entry.begins_to_report();
         if joins_queue {
             self.links.queue(link, handle, opens, |handle| self.table.is_named(*handle));
         }
@@ -239,7 +239,7 @@ impl Endpoint {
                 self.links.queue_again(link, (slot, generation));
             } else {
                 // What has left made room.
-                if entry.is_to_report() {
+                if entry.begins_to_report() {
                     self.push_news(events::News::Connection(slot, generation));
                 }
                 self.forget_if_spent(now, slot);

@@ -55,6 +55,7 @@ pub struct SendView<'a> {
     pub highest_ack: Seq,
     pub snd_nxt: Seq,
     pub flight: Count,
+    /// What the program has given and has not left: it may have more for which there is no room yet.
     pub unsent: Count,
     pub snd_wnd: u32,
     pub path: &'a Path,

@@ -209,7 +209,9 @@ impl Endpoint {
     pub fn send_urgent(&mut self, now: Instant, id: ConnId, data: &[u8]) -> Result<usize, SendError> {
         let taken = self.send(now, id, data)?;
         let slot = self.held(id).ok_or(SendError::NoConnection)?;
-        self.with(now, slot, |conn, _| conn.mark_urgent());
+        if taken > 0 {
+            self.with(now, slot, |conn, _| conn.mark_urgent());
+        }
         Ok(taken)
     }
 

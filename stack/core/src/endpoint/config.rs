@@ -23,7 +23,7 @@ pub struct EndpointConfig {
     pub agents: AgentSpecs,
     /// For initial sequence numbers, ports, cookies and the connection table. A key used twice repeats them.
     pub key: [u8; 32],
-    /// Events kept until they are drained.
+    /// Events kept until they are drained, unless its driver has said that [nobody will](crate::Machine::keep_trace).
     pub trace_events: usize,
     pub most_connections: usize,
     /// `Trust` goes for every link; a single one may be trusted by its own setting.

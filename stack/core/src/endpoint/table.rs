@@ -31,8 +31,8 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// Whether it has news that the queue does not hold yet. The caller puts it there.
-    pub(super) fn is_to_report(&mut self) -> bool {
+    /// Whether it has news that the queue does not hold yet; from now on it counts as held there.
+    pub(super) fn begins_to_report(&mut self) -> bool {
         let has_news = self.owner == Owner::Application && self.conn.events.any();
         has_news && !std::mem::replace(&mut self.is_reported, true)
     }

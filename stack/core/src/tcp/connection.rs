@@ -273,7 +273,7 @@ pub(crate) struct Events {
     pub(crate) urgent: bool,
     pub(crate) struggling: bool,
     pub(crate) icmp: Option<(u8, u8)>,
-    /// The application found the send buffer full and wants to hear of room.
+    /// The application found no room and wants to hear of some.
     pub(crate) wants_room: bool,
 }
 

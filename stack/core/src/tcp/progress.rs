@@ -13,7 +13,7 @@ pub(crate) enum HeldBy {
     Path,
     /// The peer's window has no room for what waits.
     Window,
-    /// The program would write, but the send buffer is full of what is in flight.
+    /// The program would write, but the send buffer is full, and all of it in flight.
     Buffer,
 }
 

@@ -16,9 +16,14 @@ impl Connection {
         self.snd.buffer.free().min(UNSENT_MOST.saturating_sub(self.unsent()))
     }
 
+    /// The application would have given more, and does not know yet that it may.
+    pub(super) fn owes_word_of_room(&self) -> bool {
+        self.events.wants_room && self.send_room() > 0
+    }
+
     /// After an ACK, and after data has left.
     pub(super) fn tell_of_room(&mut self) {
-        if self.events.wants_room && self.send_room() > 0 {
+        if self.owes_word_of_room() {
             self.events.wants_room = false;
             self.events.writable = true;
         }

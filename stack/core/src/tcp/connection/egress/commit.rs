@@ -256,7 +256,8 @@ impl Connection {
         let flight = self.flight().bytes;
         let has_room = flight + u64::from(self.snd.mss) <= allowed.flight_bytes;
         // What pacing holds back is the agents' doing, not the application's.
-        let is_held_elsewhere = self.unsent() == 0 || self.usable_window() < self.snd.mss;
+        let lacks_data = self.unsent() == 0 && !self.owes_word_of_room();
+        let is_held_elsewhere = lacks_data || self.usable_window() < self.snd.mss;
         self.snd.app_limited = has_room && is_held_elsewhere && self.board.lost().segments == 0;
         self.progress.hold(cx.now, self.held_by(has_room));
         if self.snd.app_limited {
@@ -277,7 +278,7 @@ impl Connection {
             HeldBy::Path
         } else if self.unsent() > 0 && self.usable_window() < self.snd.mss.min(self.unsent()) {
             HeldBy::Window
-        } else if self.unsent() == 0 && self.events.wants_room {
+        } else if self.unsent() == 0 && self.events.wants_room && !self.owes_word_of_room() {
             HeldBy::Buffer
         } else {
             HeldBy::Path
