@@ -12,8 +12,12 @@ use hopwise_core::wire::Flags;
 
 use super::net::{A, B, Net, PORT, Pair, ROUND_TRIP, pattern, secs, segment};
 
-fn small_buffers() -> TcpConfig {
-    let limits = BufferLimits { initial: 8192, max: 8192 };
+const SMALL: u32 = 8192;
+/// More than may wait to be sent.
+const LARGE: u32 = 2 << 20;
+
+fn with_buffers_of(bytes: u32) -> TcpConfig {
+    let limits = BufferLimits { initial: bytes, max: bytes };
     TcpConfig { send_buffer: limits, recv_buffer: limits, ..TcpConfig::modern() }
 }
 
@@ -94,7 +98,7 @@ fn connections_are_accepted_in_the_order_in_which_they_came_to_stand() {
 
 #[test]
 fn back_pressure_reaches_the_sender_and_is_taken_back_once() {
-    let mut pair = Pair::with_tcp(&small_buffers());
+    let mut pair = Pair::with_tcp(&with_buffers_of(SMALL));
     pair.kinds(End::A);
     let data = pattern(64_000, 1);
     let mut given = pair.send(End::A, &data);
@@ -126,7 +130,7 @@ fn back_pressure_reaches_the_sender_and_is_taken_back_once() {
 
 #[test]
 fn a_sender_that_never_found_the_buffer_full_is_not_told_of_room() {
-    let mut pair = Pair::with_tcp(&small_buffers());
+    let mut pair = Pair::with_tcp(&with_buffers_of(SMALL));
     pair.kinds(End::A);
     assert_eq!(pair.send(End::A, &[1; 8000]), 8000);
     pair.net.settle();
@@ -136,8 +140,7 @@ fn a_sender_that_never_found_the_buffer_full_is_not_told_of_room() {
 /// Ten segments leave at first, and what waits behind them is bounded however large the buffer.
 #[test]
 fn what_leaves_makes_room_behind_the_window_before_anything_is_acknowledged() {
-    let limits = BufferLimits { initial: 2 << 20, max: 2 << 20 };
-    let mut pair = Pair::with_tcp(&TcpConfig { send_buffer: limits, ..TcpConfig::modern() });
+    let mut pair = Pair::with_tcp(&with_buffers_of(LARGE));
     pair.kinds(End::A);
     assert_eq!(pair.send(End::A, &pattern(1 << 20, 1)), 512 << 10);
     assert_eq!(pair.net.world.a.writable(pair.client), 0);
@@ -153,11 +156,8 @@ fn what_leaves_makes_room_behind_the_window_before_anything_is_acknowledged() {
 /// Of what it gives, all leaves at once, and 512 KiB of it were taken.
 #[test]
 fn a_program_that_hears_of_room_only_now_is_not_what_holds_its_data() {
-    let limits = BufferLimits { initial: 2 << 20, max: 2 << 20 };
     let mut pair = Net::with(|_, config| {
-        let modern = TcpConfig::modern();
-        let tcp = TcpConfig { send_buffer: limits, recv_buffer: limits, nagle: false, ..modern };
-        config.tcp = Arc::new(tcp);
+        config.tcp = Arc::new(TcpConfig { nagle: false, ..with_buffers_of(LARGE) });
         config.agents.senders = "[\"newreno:iw=1000\"]".into();
     })
     .pair();
@@ -174,9 +174,7 @@ fn a_program_that_hears_of_room_only_now_is_not_what_holds_its_data() {
 
 #[test]
 fn a_transfer_larger_than_what_may_wait_arrives_whole() {
-    let limits = BufferLimits { initial: 2 << 20, max: 2 << 20 };
-    let tcp = TcpConfig { send_buffer: limits, recv_buffer: limits, ..TcpConfig::modern() };
-    let mut pair = Pair::with_tcp(&tcp);
+    let mut pair = Pair::with_tcp(&with_buffers_of(LARGE));
     let data = pattern(3 << 20, 3);
     let (mut given, mut got) = (pair.send(End::A, &data), Vec::new());
     while got.len() < data.len() {
@@ -340,7 +338,7 @@ fn urgent_data_is_announced_once_and_counted_down_as_it_is_read() {
 
 #[test]
 fn urgent_data_that_finds_no_room_makes_nothing_else_urgent() {
-    let mut pair = Pair::with_tcp(&small_buffers());
+    let mut pair = Pair::with_tcp(&with_buffers_of(SMALL));
     pair.kinds(End::B);
     pair.send(End::A, &pattern(8192, 1));
     let now = pair.net.now();

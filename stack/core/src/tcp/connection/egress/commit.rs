@@ -278,7 +278,7 @@ impl Connection {
             HeldBy::Path
         } else if self.unsent() > 0 && self.usable_window() < self.snd.mss.min(self.unsent()) {
             HeldBy::Window
-        } else if self.unsent() == 0 && self.events.wants_room && !self.owes_word_of_room() {
+        } else if self.unsent() == 0 && self.events.wants_room && self.send_room() == 0 {
             HeldBy::Buffer
         } else {
             HeldBy::Path
