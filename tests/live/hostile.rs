@@ -130,8 +130,14 @@ fn a_flood_of_syns_takes_neither_memory_nor_the_transfer() {
         let mut stream = world.connect(address).await;
         let (memory_before, sent) = (resident_bytes(), Arc::new(AtomicU64::new(0)));
         let running = Running::start(&world.namespace, &sent);
+        // Whoever means it is answered at its second try, and this is waited for here.
+        let honest = world.namespace.spawn(|| std::net::TcpStream::connect((OURS, 80)));
         outlives(&mut stream, 50_000_000, &sent, 2 * PER_SECOND).await;
+        until(|| honest.is_finished()).await;
         drop(running);
+        honest.join().expect("it only connects").expect("among 100,000 others a second, too");
+        let unanswered = world.stack.with(|_, endpoint| endpoint.drops(DropReason::SynRateLimited));
+        assert!(unanswered > 0, "not each of {} SYNs is answered", sent.load(Ordering::Relaxed));
         // `scripts/bench host` says how fast it is meanwhile.
         let grown = resident_bytes().saturating_sub(memory_before);
         assert!(grown < 32 << 20, "{grown} bytes more");

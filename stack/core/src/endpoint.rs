@@ -7,6 +7,7 @@
 
 mod api;
 mod config;
+mod cookie_rate;
 mod endings;
 mod ensemble;
 mod errors;
@@ -46,6 +47,7 @@ use crate::timer_heap::TimerHeap;
 use crate::trace::{DropReason, TraceEvent, TraceKind, TraceRing};
 use crate::{Instant, LinkEvent, LinkId, Machine, Rx, Seq, Transmit};
 
+use cookie_rate::CookieRate;
 use links::Links;
 use listen::Listener;
 use rules::Rules;
@@ -74,6 +76,7 @@ pub struct Endpoint {
     path_mtus: PathMtuCache,
     icmp_errors: TokenBucket,
     echoes: TokenBucket,
+    cookies: CookieRate,
     trace: TraceRing,
     /// Whose payload the packet polled last has not in it, from where, and how much.
     lent: Option<(u32, Seq, u32)>,
@@ -107,6 +110,7 @@ impl Endpoint {
             path_mtus: PathMtuCache::default(),
             icmp_errors: TokenBucket::for_icmp_errors(),
             echoes: TokenBucket::new(ECHO_PER_SECOND, ECHO_PER_SECOND),
+            cookies: CookieRate::new(config.cookies_per_second),
             trace: TraceRing::new(config.trace_events),
             lent: None,
             packets_in: 0,

@@ -33,6 +33,7 @@ pub struct Secrets {
     port_counter: SipHasher24,
     cookie_mask: SipHasher24,
     cookie_mac: SipHasher24,
+    syn_name: SipHasher24,
 }
 
 impl Secrets {
@@ -53,6 +54,7 @@ impl Secrets {
             port_counter: hasher(b"port counter"),
             cookie_mask: hasher(b"cookie mask"),
             cookie_mac: hasher(b"cookie mac"),
+            syn_name: hasher(b"syn name"),
         }
     }
 

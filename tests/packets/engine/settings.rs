@@ -40,6 +40,7 @@ pub(crate) struct Settings {
     our_isn: Option<u32>,
     peer_isn: u32,
     most_connections: Option<usize>,
+    cookies_per_second: Option<u32>,
     source_routes: SourceRoutes,
     ports: PortRange,
     key: [u8; 32],
@@ -61,6 +62,7 @@ impl Settings {
             our_isn: None,
             peer_isn: PEER_ISN,
             most_connections: None,
+            cookies_per_second: None,
             source_routes: SourceRoutes::Refuse,
             ports: PortRange::default(),
             key: [7; 32],
@@ -154,6 +156,7 @@ impl Settings {
             "peer_isn" => self.peer_isn = field(value)?,
             "key" => self.key = [field(value)?; 32],
             "most_connections" => self.most_connections = Some(field(value)?),
+            "cookies_per_second" => self.cookies_per_second = Some(field(value)?),
             "source_routes" => {
                 self.source_routes = if switch(value)? { SourceRoutes::Accept } else { SourceRoutes::Refuse };
             }
@@ -208,6 +211,9 @@ impl Settings {
         config.trace_events = 1 << 16;
         if let Some(most) = self.most_connections {
             config.most_connections = most;
+        }
+        if let Some(most) = self.cookies_per_second {
+            config.cookies_per_second = most;
         }
         let start = match self.our_isn {
             Some(isn) => self.start_for(isn),

@@ -26,6 +26,10 @@ pub struct EndpointConfig {
     /// Events kept until they are drained, unless its driver has said that [nobody will](crate::Machine::keep_trace).
     pub trace_events: usize,
     pub most_connections: usize,
+    /// SYNs answered with cookies in a second, a tenth of them at once, and as many again of those that come for the
+    /// second time. A flood from made-up addresses is as fast as it likes: to answer all of it takes from the
+    /// connections that there are, and sends to those who never asked.
+    pub cookies_per_second: u32,
     /// `Trust` goes for every link; a single one may be trusted by its own setting.
     pub checksums: Checksums,
     /// Whether packets that came by a source route are taken (RFC 7126 advises against).
@@ -112,6 +116,7 @@ impl EndpointConfig {
             key,
             trace_events: 4096,
             most_connections: 1 << 20,
+            cookies_per_second: 25_000,
             checksums: Checksums::Verify,
             source_routes: SourceRoutes::Refuse,
             ports: PortRange::default(),

@@ -10,6 +10,7 @@ use super::options::{Cookies, ListenOptions};
 use super::rules::Direction;
 use super::table::{Entry, Owner};
 use super::{Endpoint, input::Incoming};
+use crate::ip::Taken;
 use crate::secrets::{CookieFlow, CookieOptions, cookie_timestamp};
 use crate::tcp::connection::{Connection, CookieOpening, own_shift};
 use crate::tcp::cx::Cx;
@@ -192,12 +193,15 @@ impl Endpoint {
     /// Answers a SYN and keeps nothing: our initial number says what has to be remembered.
     fn answer_with_cookie(&mut self, now: Instant, incoming: &Incoming<'_>) -> Result<(), DropReason> {
         let (flow, syn) = (incoming.flow, &incoming.arrived.segment);
+        let cookie = cookie_flow(&flow, syn.seq);
+        if self.cookies.take(now, &self.secrets, &cookie) == Taken::Refused {
+            return Err(DropReason::SynRateLimited);
+        }
         let config = Arc::clone(&self.config.tcp);
         let link = self.links.towards(flow.remote.ip()).unwrap_or(incoming.link);
         let headers = if flow.remote.is_ipv4() { 40 } else { 60 };
         let own_mss = self.links.config(link).mtu.saturating_sub(headers);
         let default_mss = if flow.remote.is_ipv4() { 536 } else { 1220 };
-        let cookie = cookie_flow(&flow, syn.seq);
         let seq = cookie.encode(&self.secrets, now, syn.options.mss.unwrap_or(default_mss));
         let offered = cookie_options(&config, syn);
         let options = TcpOptions {

@@ -48,6 +48,11 @@ impl CookieFlow {
         genuine.then(|| COOKIE_MSS[usize::from(class)])
     }
 
+    /// What to remember a SYN by, its repetitions having the same: nobody can choose SYNs that are taken for others.
+    pub fn name(&self, secrets: &Secrets) -> u64 {
+        hash_flow(&secrets.syn_name, self.local, self.remote, &self.peer_isn.0.to_be_bytes())
+    }
+
     fn mask(&self, secrets: &Secrets) -> u8 {
         hash_flow(&secrets.cookie_mask, self.local, self.remote, &self.peer_isn.0.to_be_bytes()) as u8
     }
