@@ -22,6 +22,7 @@ mod relay;
 mod seats;
 pub(crate) mod snapshot;
 mod socks5;
+mod stage;
 
 /// Run a node: its own TCP/IP on a TUN device or an interface, with SOCKS5 and forwards for other programs
 #[derive(Args, Debug)]

@@ -40,6 +40,8 @@ mod programs;
 mod proxy;
 #[path = "live/raw.rs"]
 mod raw;
+#[path = "live/relays.rs"]
+mod relays;
 #[path = "live/runtime.rs"]
 mod runtime;
 #[path = "live/seats.rs"]

@@ -24,6 +24,7 @@ impl Counts {
         let named = [
             ("bytes-to-mesh", &relayed.to_mesh),
             ("bytes-from-mesh", &relayed.from_mesh),
+            ("broke-off", &relayed.broken),
             ("forwards-accepted", &forwards.accepted),
             ("forwards-gave-way", &forwards.gave_way),
             ("forwards-not-connected", &forwards.not_connected),
@@ -36,6 +37,11 @@ impl Counts {
             ("socks5-open", &socks5.open),
         ];
         named.into_iter().map(|(what, count)| (what.to_owned(), value(count))).collect()
+    }
+
+    /// Clients that something is being carried for.
+    pub(super) fn open(&self) -> u64 {
+        value(&self.socks5.open) + value(&self.forwards.open)
     }
 }
 

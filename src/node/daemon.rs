@@ -29,6 +29,7 @@ use super::names::Names;
 use super::seats::Seats;
 use super::snapshot::{CaptureSnapshot, Snapshot};
 use super::socks5::{self, Server};
+use super::stage::Stage;
 use super::{descriptors, forward, links, paths, privileges};
 use crate::daemon::{control, tell};
 use crate::failure::Failure;
@@ -182,7 +183,7 @@ impl Daemon {
         forwards: Vec<forward::Bound>,
     ) -> Result<(), Failure> {
         let system = |error| Failure::failed("serve", error);
-        let (end, ending) = watch::channel(false);
+        let (stages, stage) = watch::channel(Stage::Open);
         let mut relays = JoinSet::new();
         let mut helpers = JoinSet::new();
         if let Some(control) = control {
@@ -199,18 +200,17 @@ impl Daemon {
         }
         if let (Some(socks5), Some(config)) = (socks5, &self.config.socks5) {
             let listener = TcpListener::from_std(socks5).map_err(system)?;
-            relays.spawn(socks5::serve(Arc::new(self.socks5_server(config)), listener, ending.clone()));
+            relays.spawn(socks5::serve(Arc::new(self.socks5_server(config)), listener, stage.clone()));
         }
         for bound in forwards {
-            forward::start(bound, &self.forward_context(), &mut relays, &ending)?;
+            forward::start(bound, &self.forward_context(), &mut relays, &stage)?;
         }
         self.begin_capture()?;
         tell(NotifyState::Ready);
         tracing::info!(node = self.config.node.name, "ready");
         let ended = self.watch(&mut signals).await;
         tell(NotifyState::Stopping);
-        let _ = end.send(true);
-        self.finish(&mut signals, &mut relays).await;
+        self.finish(&mut signals, &stages, &mut relays).await;
         helpers.shutdown().await;
         ended
     }
@@ -232,14 +232,22 @@ impl Daemon {
     }
 
     /// Relays may finish, then the stack's own connections; another signal cuts that short.
-    async fn finish(self: &Arc<Self>, signals: &mut Signals, relays: &mut JoinSet<()>) {
+    async fn finish(
+        self: &Arc<Self>,
+        signals: &mut Signals,
+        stages: &watch::Sender<Stage>,
+        relays: &mut JoinSet<()>,
+    ) {
         let within = self.config.stop_within.0;
         let until = Instant::now() + within;
+        stages.send_replace(Stage::Finishing);
         tokio::select! {
             _ = timeout(within, async { while relays.join_next().await.is_some() {} }) => {}
             () = signals.ending.next() => {}
         }
-        relays.shutdown().await;
+        let cut = self.counts.open();
+        stages.send_replace(Stage::Over);
+        while relays.join_next().await.is_some() {}
         let left = until.saturating_duration_since(Instant::now()).max(LEAST_FOR_STACK);
         let daemon = Arc::clone(self);
         let stopped = tokio::task::spawn_blocking(move || {
@@ -254,8 +262,8 @@ impl Daemon {
             return;
         };
         match stopped {
-            Ok(stopped) if stopped.reset > 0 => {
-                tracing::warn!(connections = stopped.reset, "reset at the deadline");
+            Ok(stopped) if stopped.reset > 0 || cut > 0 => {
+                tracing::warn!(relays = cut, connections = stopped.reset, "reset at the deadline");
             }
             Ok(_) => tracing::info!("ended in order"),
             Err(error) => tracing::error!(%error, "the stack did not stop"),

@@ -16,8 +16,9 @@ use tokio::time::timeout;
 use super::config::{Forward, HostPort, NodeConfig, Side};
 use super::hangup;
 use super::names::Names;
-use super::relay::{Relayed, Sits, bound_send_buffer, prepare, relay};
+use super::relay::{self, Ended, Relayed, Sits};
 use super::seats::{Seat, Seats, Sitter};
+use super::stage::{self, Stage};
 use crate::failure::Failure;
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(60);
@@ -82,15 +83,15 @@ pub(super) fn start(
     bound: Bound,
     context: &Context,
     tasks: &mut JoinSet<()>,
-    ending: &watch::Receiver<bool>,
+    stage: &watch::Receiver<Stage>,
 ) -> Result<(), Failure> {
-    let (context, ending, Bound { way, seats }) = (context.clone(), ending.clone(), bound);
+    let (context, stage, Bound { way, seats }) = (context.clone(), stage.clone(), bound);
     match way {
         Way::Outward { listener, to } => {
             let listener = TcpListener::from_std(listener)
                 .map_err(|error| Failure::failed("listen for a forward", error))?;
             let carry = move |client, seat| outward(context.clone(), to.clone(), client, seat);
-            tasks.spawn(serve(listener, seats, carry, ending));
+            tasks.spawn(serve(listener, seats, carry, stage));
         }
         Way::Inward { listen, to } => {
             let listener = context
@@ -98,7 +99,7 @@ pub(super) fn start(
                 .listen(listen.ip(), listen.port, &ListenOptions::default())
                 .map_err(|error| Failure::failed("listen for a forward over Hopwise", error))?;
             let carry = move |client, seat| inward(context.clone(), to.clone(), client, seat);
-            tasks.spawn(serve(listener, seats, carry, ending));
+            tasks.spawn(serve(listener, seats, carry, stage));
         }
     }
     Ok(())
@@ -142,7 +143,7 @@ async fn serve<I: Incoming, F: Future<Output = ()> + Send + 'static>(
     incoming: I,
     seats: Seats,
     carry: impl Fn(I::Client, Seat) -> F + Send,
-    mut ending: watch::Receiver<bool>,
+    mut stage: watch::Receiver<Stage>,
 ) {
     let mut relays = JoinSet::new();
     loop {
@@ -154,30 +155,30 @@ async fn serve<I: Incoming, F: Future<Output = ()> + Send + 'static>(
         };
         let next = tokio::select! {
             next = next => next,
-            _ = ending.changed() => None,
+            _ = stage.changed() => None,
         };
         let Some((client, seat)) = next else { break };
         relays.spawn(carry(client, seat));
     }
     drop(incoming);
-    while relays.join_next().await.is_some() {}
+    stage::finish(relays, stage).await;
 }
 
 async fn outward(context: Context, to: HostPort, client: TcpStream, seat: Seat) {
-    let connected = context.connected(connect_mesh(&context, &to), hangup::by_local(&client), &to);
-    if let Some(mesh) = connected.await {
-        prepare(&client, &mesh);
-        bound_send_buffer(&client);
-        carry(client, mesh, &context, Sits::Local, &seat).await;
+    let hangs_up = hangup::by_local(&client, hangup::WHILE_CONNECTING);
+    match context.connected(connect_mesh(&context, &to), hangs_up, &to).await {
+        Some(mesh) => {
+            relay::bound_send_buffer(&client);
+            carry(client, mesh, &context, Sits::Local, &seat).await;
+        }
+        None => relay::reset_when_dropped(&client),
     }
 }
 
 async fn inward(context: Context, to: HostPort, mesh: MeshStream, seat: Seat) {
-    match context.connected(connect_local(&context, &to), hangup::by_mesh(&mesh), &to).await {
-        Some(local) => {
-            prepare(&local, &mesh);
-            carry(local, mesh, &context, Sits::Mesh, &seat).await;
-        }
+    let hangs_up = hangup::by_mesh(&mesh, hangup::WHILE_CONNECTING);
+    match context.connected(connect_local(&context, &to), hangs_up, &to).await {
+        Some(local) => carry(local, mesh, &context, Sits::Mesh, &seat).await,
         None => mesh.abort(),
     }
 }
@@ -203,7 +204,6 @@ impl Context {
     }
 }
 
-/// Until both sides have closed, one breaks, or somebody else gets the seat; the streams tell the other by ending.
 async fn carry<'a>(
     local: TcpStream,
     mesh: MeshStream,
@@ -213,11 +213,8 @@ async fn carry<'a>(
 ) {
     let counts = &context.counts;
     counts.open.fetch_add(1, Ordering::Relaxed);
-    tokio::select! {
-        _ = relay(local, mesh, &context.relayed, side(seat.sitter())) => {}
-        () = seat.sitter().told_to_go() => {
-            counts.gave_way.fetch_add(1, Ordering::Relaxed);
-        }
+    if relay::carry(local, mesh, &context.relayed, side(seat.sitter())).await == Ended::GaveWay {
+        counts.gave_way.fetch_add(1, Ordering::Relaxed);
     }
     counts.open.fetch_sub(1, Ordering::Relaxed);
 }
@@ -268,7 +265,7 @@ mod tests {
                 seat.sitter().told_to_go().await;
             }
         };
-        let (_end, ending) = watch::channel(false);
+        let (_end, stage) = watch::channel(Stage::Open);
         let seats = Seats::new(2, Duration::from_secs(30));
         let watching = async {
             tokio::time::sleep(Duration::from_secs(20)).await;
@@ -277,7 +274,7 @@ mod tests {
             assert_eq!(*served.lock().expect("nobody panics"), [0, 1, 2, 3]);
         };
         tokio::select! {
-            () = serve(Crowd(AtomicUsize::new(0)), seats, carry, ending) => panic!("nobody ends it"),
+            () = serve(Crowd(AtomicUsize::new(0)), seats, carry, stage) => panic!("nobody ends it"),
             () = watching => {}
         }
     }

@@ -1,4 +1,4 @@
-//! Clients who hang up while what they asked for is being connected.
+//! Clients who hang up: while what they asked for is being connected, or after they have closed for writing.
 
 use std::time::Duration;
 
@@ -8,25 +8,25 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
 
-/// Most are connected before anybody looks.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// While something is being connected: most is before anybody looks.
+pub(super) const WHILE_CONNECTING: Duration = Duration::from_millis(250);
 
 /// Ends when a client of the kernel's TCP has broken off or closed. One that writes no more may still read: where the
 /// kernel cannot tell the two apart, since the client is another machine's, it is there.
-pub(super) async fn by_local(client: &TcpStream) {
+pub(super) async fn by_local(client: &TcpStream, look_every: Duration) {
     while !has_hung_up(client) {
-        sleep(LOOK_EVERY).await;
+        sleep(look_every).await;
     }
 }
 
 /// The same for a client over Hopwise, of whom only a reset tells that it reads no more.
-pub(super) async fn by_mesh(client: &MeshStream) {
+pub(super) async fn by_mesh(client: &MeshStream, look_every: Duration) {
     let is_open = || {
         let state = client.stack().with(|_, endpoint| endpoint.state(client.id()));
         state.is_some_and(|(_, closed)| closed.is_none())
     };
     while is_open() {
-        sleep(LOOK_EVERY).await;
+        sleep(look_every).await;
     }
 }
 

@@ -1,14 +1,18 @@
 //! Carries bytes between two streams, each way until its sender has closed.
 
 use std::io;
+use std::pin::pin;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use hopwise_core::tcp::{KeepAlive, Options};
 use hopwise_host::TcpStream as MeshStream;
-use rustix::net::sockopt::set_socket_send_buffer_size;
+use rustix::net::sockopt;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio::net::tcp::{ReadHalf, WriteHalf};
 
+use super::hangup;
 use super::seats::Sitter;
 
 /// What one direction reads before it writes; with the sockets' own buffers this is all a slow reader ties up.
@@ -19,6 +23,8 @@ const CHUNK: usize = 32 << 10;
 pub(crate) struct Relayed {
     pub(crate) to_mesh: AtomicU64,
     pub(crate) from_mesh: AtomicU64,
+    /// Relays of which a side broke off.
+    pub(crate) broken: AtomicU64,
 }
 
 /// On which side the client is, and its seat.
@@ -26,6 +32,14 @@ pub(crate) struct Relayed {
 pub(crate) enum Sits<'a> {
     Local(&'a Sitter),
     Mesh(&'a Sitter),
+}
+
+impl<'a> Sits<'a> {
+    fn sitter(self) -> &'a Sitter {
+        match self {
+            Sits::Local(sitter) | Sits::Mesh(sitter) => sitter,
+        }
+    }
 }
 
 /// Linux lets a full socket be written to again when a third of its buffer is free: in one that grew to megabytes a
@@ -37,41 +51,161 @@ const SEND_BUFFER: usize = 128 << 10;
 /// Of a client who has a seat.
 pub(crate) fn bound_send_buffer(client: &TcpStream) {
     // Without it a slow reader is noticed to read less often, and no more.
-    let _ = set_socket_send_buffer_size(client, SEND_BUFFER);
+    let _ = sockopt::set_socket_send_buffer_size(client, SEND_BUFFER);
 }
 
+/// A peer that has closed is asked so soon whether it is still there: whoever has closed altogether, and not for
+/// writing alone, forgets the connection after a minute (Linux) and says so then. A link that fades may be silent for
+/// longer, and takes eleven more.
+const SOON: KeepAlive =
+    KeepAlive { idle: Duration::from_secs(60), interval: Duration::from_secs(75), probes: 9 };
+
+/// Who has closed may have nothing to hear for hours.
+const LOOK_EVERY: Duration = Duration::from_secs(2);
+
 /// What programs wrote leaves at once, as they decided, and a peer that has vanished is noticed some day.
-pub(crate) fn prepare(local: &TcpStream, mesh: &MeshStream) {
+fn prepare(local: &TcpStream, mesh: &MeshStream) {
     // A connection that is over already says so when it is read.
     let _ = local.set_nodelay(true);
+    // To ask costs nothing here, where over a mesh it takes airtime.
+    let _ = ask_soon(local);
+    set_options(mesh, |options| Options { nagle: false, keep_alive: Some(KeepAlive::default()), ..options });
+}
+
+fn ask_soon(local: &TcpStream) -> rustix::io::Result<()> {
+    sockopt::set_tcp_keepidle(local, SOON.idle)?;
+    sockopt::set_tcp_keepintvl(local, SOON.interval)?;
+    sockopt::set_tcp_keepcnt(local, SOON.probes.into())?;
+    sockopt::set_socket_keepalive(local, true)
+}
+
+fn set_options(mesh: &MeshStream, change: impl FnOnce(Options) -> Options) {
     mesh.stack().with(|now, endpoint| {
         if let Ok(options) = endpoint.options(mesh.id()) {
-            let options = Options { nagle: false, keep_alive: Some(KeepAlive::default()), ..options };
-            let _ = endpoint.set_options(now, mesh.id(), options);
+            let _ = endpoint.set_options(now, mesh.id(), change(options));
         }
     });
 }
 
-/// Ends when both sides have closed, or when one breaks: then the other is dropped, which resets it where data is
-/// still unread. A side that closes for writing only (half-close) goes on reading. The client's seat is told of what
+/// How a relay came to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Both sides have closed, or one has for both ways.
+    InOrder,
+    BrokeOff,
+    /// Somebody else got the client's seat.
+    GaveWay,
+}
+
+/// Both ends of a relay. Unless it has ended in order each is reset: an end that comes of itself says that everything
+/// has come, and whoever hears it takes half a file for a whole one.
+struct Ends {
+    local: TcpStream,
+    mesh: MeshStream,
+    has_ended_in_order: bool,
+}
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        if !self.has_ended_in_order {
+            reset_when_dropped(&self.local);
+            // What is gone needs no end.
+            let _ = self.mesh.stack().with(|now, endpoint| endpoint.abort(now, self.mesh.id()));
+        }
+    }
+}
+
+/// Its peer is told that something went wrong, not that nothing more comes.
+pub(crate) fn reset_when_dropped(local: &TcpStream) {
+    let _ = sockopt::set_socket_linger(local, Some(Duration::ZERO));
+}
+
+/// Carries bytes until both sides have closed, one is gone, or somebody else gets the client's seat.
+pub(crate) async fn carry(local: TcpStream, mesh: MeshStream, relayed: &Relayed, sits: Sits<'_>) -> Ended {
+    prepare(&local, &mesh);
+    let mut ends = Ends { local, mesh, has_ended_in_order: false };
+    let ended = tokio::select! {
+        ended = relay(&mut ends.local, &ends.mesh, relayed, sits) => match ended {
+            Ok(()) => Ended::InOrder,
+            Err(error) => {
+                tracing::debug!(%error, peer = %ends.mesh.peer_addr(), "a relay broke off");
+                relayed.broken.fetch_add(1, Ordering::Relaxed);
+                Ended::BrokeOff
+            }
+        },
+        () = sits.sitter().told_to_go() => Ended::GaveWay,
+    };
+    ends.has_ended_in_order = ended == Ended::InOrder;
+    ended
+}
+
+/// One side of a relay.
+trait Side {
+    type In: AsyncRead + Unpin;
+    type Out: AsyncWrite + Unpin;
+    fn split(self) -> (Self::In, Self::Out);
+    /// Ends when whoever has closed for writing is found not to read either.
+    fn hung_up(from: &Self::In) -> impl Future<Output = ()> + Send;
+}
+
+impl<'a> Side for &'a mut TcpStream {
+    type In = ReadHalf<'a>;
+    type Out = WriteHalf<'a>;
+
+    fn split(self) -> (Self::In, Self::Out) {
+        TcpStream::split(self)
+    }
+
+    fn hung_up(from: &Self::In) -> impl Future<Output = ()> + Send {
+        hangup::by_local(from.as_ref(), LOOK_EVERY)
+    }
+}
+
+impl Side for &MeshStream {
+    type In = Self;
+    type Out = Self;
+
+    fn split(self) -> (Self::In, Self::Out) {
+        (self, self)
+    }
+
+    fn hung_up(from: &Self::In) -> impl Future<Output = ()> + Send {
+        set_options(from, |options| Options { keep_alive: Some(SOON), ..options });
+        hangup::by_mesh(from, LOOK_EVERY)
+    }
+}
+
+/// Ends when both sides have closed, or with the error of the first that breaks. A side that closes for writing only
+/// (half-close) goes on reading, and the relay with it for as long as it is there. The client's seat is told of what
 /// waits for it.
-pub(crate) async fn relay<L, M>(local: L, mesh: M, relayed: &Relayed, sits: Sits<'_>) -> io::Result<()>
-where
-    L: AsyncRead + AsyncWrite,
-    M: AsyncRead + AsyncWrite,
-{
-    let (mut local_in, mut local_out) = tokio::io::split(local);
-    let (mut mesh_in, mut mesh_out) = tokio::io::split(mesh);
+async fn relay<L: Side, M: Side>(local: L, mesh: M, relayed: &Relayed, sits: Sits<'_>) -> io::Result<()> {
+    let ((local_in, mut local_out), (mesh_in, mut mesh_out)) = (local.split(), mesh.split());
     let (local_sitter, mesh_sitter) = match sits {
         Sits::Local(sitter) => (Some(sitter), None),
         Sits::Mesh(sitter) => (None, Some(sitter)),
     };
-    let out = one_way(&mut local_in, &mut mesh_out, &relayed.to_mesh, mesh_sitter);
-    let back = one_way(&mut mesh_in, &mut local_out, &relayed.from_mesh, local_sitter);
-    tokio::try_join!(out, back).map(|((), ())| ())
+    let mut out = pin!(one_way(local_in, &mut mesh_out, &relayed.to_mesh, mesh_sitter));
+    let mut back = pin!(one_way(mesh_in, &mut local_out, &relayed.from_mesh, local_sitter));
+    tokio::select! {
+        ended = &mut out => unless_gone(back, L::hung_up(&ended?)).await,
+        ended = &mut back => unless_gone(out, M::hung_up(&ended?)).await,
+    }
 }
 
-async fn one_way<R, W>(from: &mut R, to: &mut W, count: &AtomicU64, reader: Option<&Sitter>) -> io::Result<()>
+/// The other way, for as long as there is somebody to read it. Who has closed altogether has said all it had to say;
+/// whoever still writes to it learns of that from the stack, or the kernel.
+async fn unless_gone<R>(
+    other_way: impl Future<Output = io::Result<R>>,
+    hung_up: impl Future<Output = ()>,
+) -> io::Result<()> {
+    tokio::select! {
+        ended = other_way => ended.map(|_| ()),
+        () = hung_up => Ok(()),
+    }
+}
+
+/// Until the one side has closed, which is given back then.
+async fn one_way<R, W>(mut from: R, to: &mut W, count: &AtomicU64, reader: Option<&Sitter>) -> io::Result<R>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
@@ -80,7 +214,8 @@ where
     loop {
         let read = from.read(&mut chunk).await?;
         if read == 0 {
-            return to.shutdown().await;
+            to.shutdown().await?;
+            return Ok(from);
         }
         // The next read waits until this is written: a reader that is slow stops its sender.
         let mut left = &chunk[..read];
@@ -99,18 +234,29 @@ where
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use tokio::io::duplex;
+    use tokio::io::{DuplexStream, duplex};
     use tokio::time::timeout;
 
     use super::*;
     use crate::node::seats::{Seat, Seats};
 
-    const SOON: Duration = Duration::from_secs(10);
+    const PATIENCE: Duration = Duration::from_secs(10);
+
+    impl Side for DuplexStream {
+        type In = tokio::io::ReadHalf<DuplexStream>;
+        type Out = tokio::io::WriteHalf<DuplexStream>;
+
+        fn split(self) -> (Self::In, Self::Out) {
+            tokio::io::split(self)
+        }
+
+        async fn hung_up(_: &Self::In) {
+            std::future::pending::<()>().await;
+        }
+    }
 
     async fn seat() -> Seat {
-        Seats::new(1, SOON).take().await.expect("free")
+        Seats::new(1, PATIENCE).take().await.expect("free")
     }
 
     #[tokio::test]
@@ -130,7 +276,7 @@ mod tests {
             (asked, answered)
         };
         let both = async { tokio::join!(relay(local, mesh, &relayed, Sits::Local(seat.sitter())), talk) };
-        let (ended, heard) = timeout(SOON, both).await.expect("it ends");
+        let (ended, heard) = timeout(PATIENCE, both).await.expect("it ends");
         ended.expect("both sides closed in order");
         assert_eq!(heard, ("question".to_owned(), "answer".to_owned()));
         assert_eq!(relayed.to_mesh.load(Ordering::Relaxed), 8);
@@ -193,7 +339,7 @@ mod tests {
             }
         };
         let both = async { tokio::join!(relay(local, mesh, &relayed, Sits::Local(seat.sitter())), talk) };
-        let (ended, ()) = timeout(SOON, both).await.expect("it ends");
+        let (ended, ()) = timeout(PATIENCE, both).await.expect("it ends");
         assert!(ended.is_err());
     }
 }

@@ -20,8 +20,9 @@ use tokio::time::timeout;
 
 use super::hangup;
 use super::names::Names;
-use super::relay::{Relayed, Sits, bound_send_buffer, prepare, relay};
+use super::relay::{self, Ended, Relayed, Sits};
 use super::seats::{Seats, Sitter};
+use super::stage::{self, Stage};
 
 use protocol::{LONGEST_MESSAGE, Read, Refused, Reply, Target};
 
@@ -65,7 +66,7 @@ enum Missed {
 }
 
 /// Serves until it is told to end, and then those that it has; when it is dropped, its clients go with it.
-pub(super) async fn serve(server: Arc<Server>, listener: TcpListener, mut ending: watch::Receiver<bool>) {
+pub(super) async fn serve(server: Arc<Server>, listener: TcpListener, mut stage: watch::Receiver<Stage>) {
     let mut handshakes: JoinSet<Asked> = JoinSet::new();
     let mut by_age: VecDeque<AbortHandle> = VecDeque::new();
     let mut relays = JoinSet::new();
@@ -89,12 +90,12 @@ pub(super) async fn serve(server: Arc<Server>, listener: TcpListener, mut ending
                 Ok(Err(Missed::TooSlow)) | Err(_) => count(&server.counts.too_slow),
             },
             Some(_) = relays.join_next() => {}
-            _ = ending.changed() => break,
+            _ = stage.changed() => break,
         }
     }
     drop(listener);
     handshakes.shutdown().await;
-    while relays.join_next().await.is_some() {}
+    stage::finish(relays, stage).await;
 }
 
 fn count(counter: &AtomicU64) {
@@ -123,7 +124,7 @@ async fn serve_one(server: &Server, mut client: TcpStream, target: Target) {
     let connected = match seat {
         Some(_) => tokio::select! {
             connected = connect(server, &target) => connected,
-            () = hangup::by_local(&client) => Err(Reply::Failure),
+            () = hangup::by_local(&client, hangup::WHILE_CONNECTING) => Err(Reply::Failure),
         },
         None => {
             count(&server.counts.refused);
@@ -146,12 +147,9 @@ async fn serve_one(server: &Server, mut client: TcpStream, target: Target) {
 }
 
 async fn carry(server: &Server, client: TcpStream, mesh: MeshStream, sitter: &Sitter) {
-    prepare(&client, &mesh);
-    bound_send_buffer(&client);
-    tokio::select! {
-        // Either side may break off at any time; the streams tell the other by ending.
-        _ = relay(client, mesh, &server.relayed, Sits::Local(sitter)) => {}
-        () = sitter.told_to_go() => count(&server.counts.gave_way),
+    relay::bound_send_buffer(&client);
+    if relay::carry(client, mesh, &server.relayed, Sits::Local(sitter)).await == Ended::GaveWay {
+        count(&server.counts.gave_way);
     }
 }
 

@@ -1,0 +1,22 @@
+//! How far a node's end has come, for what serves its clients.
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    Open,
+    /// Nobody new is served.
+    Finishing,
+    /// Nor is anybody else.
+    Over,
+}
+
+/// Those who are served may finish, for as long as there is time.
+pub(super) async fn finish(mut served: JoinSet<()>, mut stage: watch::Receiver<Stage>) {
+    tokio::select! {
+        () = async { while served.join_next().await.is_some() {} } => return,
+        _ = stage.wait_for(|stage| *stage == Stage::Over) => {}
+    }
+    served.shutdown().await;
+}

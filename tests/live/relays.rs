@@ -1,0 +1,181 @@
+//! What a relay's one side hears of the other's end: a clean one where it was clean, and a reset where it was not.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::time::Duration;
+
+use crate::field::{Field, text};
+use crate::namespace::{Namespace, can_run};
+use crate::world::{PATIENCE, is_long, until, within_patience};
+
+/// One of the ways that a node carries bytes for programs.
+struct Way {
+    config: &'static str,
+    clients: fn(&Field) -> &Namespace,
+    at: &'static str,
+    /// What a client says first, and how long the answer to that is.
+    asks: &'static [u8],
+    answer_bytes: usize,
+    servers: fn(&Field) -> &Namespace,
+    serves: &'static str,
+    open: &'static str,
+}
+
+const WAYS: [Way; 3] = [
+    Way {
+        config: "socks5: { listen: 127.0.0.1:1080, connections: 3 }",
+        clients: |field| &field.node,
+        at: "127.0.0.1:1080",
+        asks: &[5, 1, 0, 5, 1, 0, 1, 10, 9, 0, 2, 0, 80],
+        answer_bytes: 12,
+        servers: |field| &field.web,
+        serves: "0.0.0.0:80",
+        open: "socks5-open",
+    },
+    Way {
+        config: "forwards: [{ listen: 127.0.0.1:8080, to: mesh:10.9.0.2:80, connections: 3 }]",
+        clients: |field| &field.node,
+        at: "127.0.0.1:8080",
+        asks: &[],
+        answer_bytes: 0,
+        servers: |field| &field.web,
+        serves: "0.0.0.0:80",
+        open: "forwards-open",
+    },
+    Way {
+        config: "forwards: [{ listen: mesh:8022, to: 127.0.0.1:8000, connections: 3 }]",
+        clients: |field| &field.web,
+        at: "10.7.0.2:8022",
+        asks: &[],
+        answer_bytes: 0,
+        servers: |field| &field.node,
+        serves: "127.0.0.1:8000",
+        open: "forwards-open",
+    },
+];
+
+/// A client, and who serves it at the other end.
+struct Pair {
+    client: TcpStream,
+    served: TcpStream,
+}
+
+impl Way {
+    fn listener(&self, field: &Field) -> TcpListener {
+        (self.servers)(field).run(|| TcpListener::bind(self.serves)).expect("nobody has the port")
+    }
+
+    fn pair(&self, field: &Field, listener: &TcpListener) -> Pair {
+        let mut client = (self.clients)(field).run(|| TcpStream::connect(self.at)).expect("the node listens");
+        client.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        client.write_all(self.asks).expect("it is open");
+        client.read_exact(&mut vec![0; self.answer_bytes]).expect("it is served");
+        let (served, _) = listener.accept().expect("it is connected");
+        served.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
+        Pair { client, served }
+    }
+}
+
+fn count(field: &Field, what: &str) -> u64 {
+    field.status()["relays"][what].as_u64().expect("it is counted")
+}
+
+fn break_off(stream: TcpStream) {
+    rustix::net::sockopt::set_socket_linger(&stream, Some(Duration::ZERO)).expect("it is open");
+    drop(stream);
+}
+
+/// Half a file that ends as if it were whole is worse than none.
+#[test]
+fn a_side_that_breaks_off_breaks_the_other_off() {
+    if !can_run("a_side_that_breaks_off_breaks_the_other_off", &[]) {
+        return;
+    }
+    for (nth, way) in WAYS.iter().enumerate() {
+        let field = Field::new(&format!("breaks-{nth}"));
+        let _daemon = field.daemon(way.config);
+        let listener = way.listener(&field);
+        let ends = [|pair: Pair| (pair.client, pair.served), |pair: Pair| (pair.served, pair.client)];
+        for (broken, end) in (1..).zip(ends) {
+            let (mut breaks, mut hears) = end(way.pair(&field, &listener));
+            breaks.write_all(&[7; 1000]).expect("it is open");
+            hears.read_exact(&mut [0; 1000]).expect("what was written comes");
+            break_off(breaks);
+            let heard = hears.read(&mut [0; 1]).map_err(|error| error.kind());
+            assert_eq!(heard, Err(ErrorKind::ConnectionReset), "{}, {broken}", way.at);
+            within_patience(until(|| count(&field, "broke-off") == broken));
+        }
+        within_patience(until(|| count(&field, way.open) == 0));
+    }
+}
+
+#[test]
+fn a_client_whose_service_is_not_there_hears_no_clean_end() {
+    if !can_run("a_client_whose_service_is_not_there_hears_no_clean_end", &[]) {
+        return;
+    }
+    for (nth, way) in WAYS.iter().enumerate().filter(|(_, way)| way.asks.is_empty()) {
+        let field = Field::new(&format!("not-there-{nth}"));
+        let _daemon = field.daemon(way.config);
+        let client = (way.clients)(&field).run(|| TcpStream::connect(way.at)).expect("the node listens");
+        let heard = (&client).read(&mut [0; 1]).map_err(|error| error.kind());
+        assert_eq!(heard, Err(ErrorKind::ConnectionReset), "{}", way.at);
+    }
+}
+
+/// Whoever closes first may close altogether, as a web server does: the rest of what it has said is on its way.
+#[test]
+fn a_service_that_has_said_everything_and_gone_is_heard_to_the_end() {
+    if !can_run("a_service_that_has_said_everything_and_gone_is_heard_to_the_end", &[]) {
+        return;
+    }
+    const BYTES: usize = 60_000;
+    // Of its own machine's services a node finds out at once that they have gone.
+    let way = &WAYS[2];
+    let field = Field::new("said");
+    let _daemon = field.daemon(way.config);
+    let listener = way.listener(&field);
+    let Pair { mut client, mut served } = way.pair(&field, &listener);
+    served.write_all(&[7; BYTES]).expect("buffers take that much");
+    drop(served);
+    within_patience(until(|| count(&field, way.open) == 0));
+    let mut heard = Vec::new();
+    client.read_to_end(&mut heard).expect("its end comes");
+    assert_eq!((heard.len(), count(&field, "broke-off")), (BYTES, 0));
+}
+
+/// The service never ends: it has nobody to hear it. Another client has closed for writing alone, and stays.
+#[test]
+fn a_client_that_has_gone_leaves_its_seat_and_one_that_reads_keeps_it() {
+    if !can_run("a_client_that_has_gone_leaves_its_seat_and_one_that_reads_keeps_it", &[]) {
+        return;
+    }
+    // What other hosts' kernels forget after a while takes a minute to find out.
+    let ways = if is_long() { &WAYS[..] } else { &WAYS[..2] };
+    for (nth, way) in ways.iter().enumerate() {
+        let field = Field::new(&format!("gone-{nth}"));
+        field.web.sysctl("ipv4/tcp_fin_timeout", "1");
+        let _daemon = field.daemon(way.config);
+        let listener = way.listener(&field);
+        let mut stays = way.pair(&field, &listener);
+        stays.client.shutdown(Shutdown::Write).expect("it is open");
+        let gone: Vec<_> = (0..2)
+            .map(|_| {
+                let Pair { client, served } = way.pair(&field, &listener);
+                drop(client);
+                served
+            })
+            .collect();
+        within_patience(until(|| count(&field, way.open) == 1));
+        assert_eq!(count(&field, "broke-off"), 0, "{}", field.status());
+        let mut last = way.pair(&field, &listener);
+        for served in [&mut stays.served, &mut last.served] {
+            served.write_all(b"answer").expect("it is open");
+            served.shutdown(Shutdown::Write).expect("it is open");
+        }
+        let mut heard = Vec::new();
+        stays.client.read_to_end(&mut heard).expect("its end comes");
+        assert_eq!(text(&heard), "answer");
+        drop(gone);
+    }
+}
