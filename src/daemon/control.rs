@@ -92,12 +92,18 @@ impl Drop for Bound {
 /// Whether a program listens there. One that is stuck may have as many clients waiting as it can; to wait with them
 /// could last for ever.
 fn is_served(path: &Path) -> bool {
-    let is_connected = || {
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-        connect(&socket, &SocketAddrUnix::new(path)?)
-    };
-    matches!(is_connected(), Ok(()) | Err(Errno::AGAIN))
+    matches!(knock(path), Ok(()) | Err(Errno::AGAIN))
+}
+
+/// Whether nobody listens there any more, which a crash leaves, and a daemon who may not remove it.
+pub(crate) fn is_left_behind(path: &Path) -> bool {
+    knock(path) == Err(Errno::CONNREFUSED)
+}
+
+fn knock(path: &Path) -> rustix::io::Result<()> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    connect(&socket, &SocketAddrUnix::new(path)?)
 }
 
 /// The folder, if it had to be made.
@@ -235,9 +241,9 @@ mod tests {
         // Room for one that waits, and no more.
         rustix::net::listen(&stuck, 0).expect("it is a listener");
         // The first one waits for ever.
-        assert!(is_served(&path) && is_served(&path) && is_served(&path));
+        assert!(is_served(&path) && is_served(&path) && is_served(&path) && !is_left_behind(&path));
         drop(stuck);
-        assert!(!is_served(&path), "what a crash has left");
+        assert!(!is_served(&path) && is_left_behind(&path), "what a crash has left");
         fs::remove_dir_all(path.parent().expect("a folder")).expect("it is there");
     }
 

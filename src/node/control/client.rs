@@ -1,7 +1,7 @@
 //! Asks a daemon over its control socket.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -42,19 +42,40 @@ impl Control {
         if let Some(path) = &self.control {
             return Ok(path.clone());
         }
-        let mut sockets: Vec<PathBuf> = std::fs::read_dir(FOLDER)
-            .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
-            .unwrap_or_default();
-        sockets.retain(|path| path.extension().is_some_and(|extension| extension == "sock"));
+        let sockets = sockets_in(Path::new(FOLDER));
         match &sockets[..] {
             [only] => Ok(only.clone()),
-            [] => {
-                Err(Failure::refused("--control", format_args!("no socket in {FOLDER}: name the daemon's")))
-            }
+            [] => Err(Failure::refused("--control", format_args!("no daemon's socket in {FOLDER}: name it"))),
             several => {
                 let names: Vec<_> = several.iter().map(|path| path.display().to_string()).collect();
                 Err(Failure::refused("--control", format_args!("expected one of {}", names.join(", "))))
             }
         }
+    }
+}
+
+/// The sockets there, but for those that were left behind.
+fn sockets_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let sockets = entries.map(|entry| entry.path()).filter(|path| path.extension() == Some("sock".as_ref()));
+    sockets.filter(|path| !control::is_left_behind(path)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    #[test]
+    fn a_socket_that_was_left_behind_hides_no_daemon() {
+        let folder = std::env::temp_dir().join(format!("hopwise-sockets-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("it can be made");
+        let [left, served] = ["left.sock", "served.sock"].map(|name| folder.join(name));
+        drop(UnixListener::bind(&left).expect("it is bound"));
+        let _daemon = UnixListener::bind(&served).expect("it is bound");
+        assert!(left.exists());
+        assert_eq!(sockets_in(&folder), [served]);
+        std::fs::remove_dir_all(&folder).expect("it is there");
     }
 }
