@@ -78,7 +78,7 @@ pub(super) fn run(config: NodeConfig, path: &Path) -> Result<(), Failure> {
             let given = control.give_to(someone.uid.as_raw(), someone.gid.as_raw());
             given.map_err(|error| Failure::failed("give the control socket away", error))?;
         }
-        privileges::become_only(someone, kept(&config))
+        privileges::become_only(someone, kept(&config, &opened.links))
             .map_err(|error| Failure::failed("drop privileges", error))?;
         tracing::info!(user = someone.name, "privileges dropped");
     }
@@ -119,12 +119,14 @@ fn start(
         .map_err(|error| Failure::failed("start the stack", error))
 }
 
-/// What stays possible after root is gone: only raw links have something to take back at the end.
-fn kept(config: &NodeConfig) -> &'static [Capability] {
-    if config.links.iter().all(config::Link::is_tun) {
-        &[]
-    } else {
+/// What stays possible after root is gone: what a link has to take back at the end, or reads anew meanwhile.
+fn kept(config: &NodeConfig, links: &[Vec<Box<dyn Link>>]) -> &'static [Capability] {
+    if !config.links.iter().all(config::Link::is_tun) {
         &[Capability::CAP_NET_ADMIN, Capability::CAP_NET_RAW]
+    } else if links.iter().flatten().any(|link| link.takes_back()) {
+        &[Capability::CAP_NET_ADMIN]
+    } else {
+        &[]
     }
 }
 

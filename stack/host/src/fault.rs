@@ -232,6 +232,10 @@ impl Link for Fault {
         self.inner.drain_events(sink);
     }
 
+    fn takes_back(&self) -> bool {
+        self.inner.takes_back()
+    }
+
     fn counters(&self) -> LinkCounters {
         let mut counters = self.inner.counters();
         for lane in [self.incoming.lost(), self.outgoing.lost()] {

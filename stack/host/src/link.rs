@@ -54,6 +54,10 @@ pub trait Link: Send + Debug {
     fn handle_timeout(&mut self, now: Instant);
     /// What the link layer tells the machine.
     fn drain_events(&mut self, sink: &mut dyn FnMut(&LinkEvent<'_>));
+    /// Whether there is something in the system that takes CAP_NET_ADMIN to take back.
+    fn takes_back(&self) -> bool {
+        false
+    }
     fn counters(&self) -> LinkCounters;
 }
 

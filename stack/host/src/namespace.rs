@@ -95,6 +95,11 @@ impl Drop for Namespace {
     }
 }
 
+/// How a switch of the namespace of this thread is set.
+pub(crate) fn switch_of(key: &str) -> io::Result<String> {
+    fs::read_to_string(Path::new("/proc/sys/net").join(key)).map(|text| text.trim().to_owned())
+}
+
 /// Sets a switch of the namespace of this thread, such as `ipv4/ip_forward`. One that this kernel does not have is as
 /// good as set.
 pub fn set_switch(key: &str, value: &str) -> io::Result<()> {

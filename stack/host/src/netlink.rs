@@ -3,6 +3,7 @@
 mod carrier;
 mod detour;
 pub(crate) mod message;
+mod on_loan;
 mod sockets;
 
 use std::error::Error;
@@ -23,6 +24,8 @@ use crate::namespace::set_switch;
 
 pub use carrier::CarrierWatch;
 pub use detour::{Detour, DetourConfig, End};
+use on_loan::Added;
+pub(crate) use on_loan::{Before, OnLoan};
 pub use sockets::is_abandoned;
 
 /// What a device shall have; what it has already stays.
@@ -61,6 +64,19 @@ impl Error for NetlinkError {}
 
 /// Sets MTU, addresses and routes of a device and takes it up.
 pub fn configure(device: &str, settings: &DeviceSettings) -> Result<(), NetlinkError> {
+    apply(device, settings).map(|_| ())
+}
+
+/// The same for a device that was there before, until the loan is over.
+pub(crate) fn configure_on_loan(
+    device: &str,
+    settings: &DeviceSettings,
+    before: Before,
+) -> Result<OnLoan, NetlinkError> {
+    apply(device, settings).map(|added| OnLoan::new(device, before, added))
+}
+
+fn apply(device: &str, settings: &DeviceSettings) -> Result<Added, NetlinkError> {
     let index = index_of(device)?;
     if settings.addresses.iter().any(|prefix| prefix.address().is_ipv6()) {
         keep_addresses(device);
@@ -78,26 +94,49 @@ pub fn configure(device: &str, settings: &DeviceSettings) -> Result<(), NetlinkE
         }
         let request = handle.link().set(link.build()).execute().await;
         request.map_err(|error| kernel("take it up", error))?;
+        let mut added = Added::default();
         for address in &settings.addresses {
-            let mut request = handle.address().add(index, address.address(), address.bits()).replace();
+            let mut request = handle.address().add(index, address.address(), address.bits());
             if address.address().is_ipv6() {
                 // There is nobody on a new device to have the address already, and waiting for that would hold up
                 // whoever wants to use it now.
                 request.message_mut().attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
             }
-            request.execute().await.map_err(|error| kernel(&format!("add address {address}"), error))?;
+            let message = request.message_mut().clone();
+            if is_new(request.execute().await)
+                .map_err(|error| kernel(&format!("add address {address}"), error))?
+            {
+                added.addresses.push(message);
+            }
         }
         for route in &settings.routes {
-            let request = handle.route().add(route_message(index, route)?).replace();
-            request.execute().await.map_err(|error| kernel(&format!("add a route to {route}"), error))?;
+            let message = route_message(index, route)?;
+            let done = handle.route().add(message.clone()).execute().await;
+            if is_new(done).map_err(|error| kernel(&format!("add a route to {route}"), error))? {
+                added.routes.push(message);
+            }
         }
-        Ok(())
+        Ok(added)
     })
+}
+
+/// Whether something was added that was not there.
+fn is_new(added: Result<(), rtnetlink::Error>) -> Result<bool, rtnetlink::Error> {
+    match added {
+        Ok(()) => Ok(true),
+        Err(rtnetlink::Error::NetlinkError(error)) if error.raw_code() == -libc::EEXIST => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Of a device.
+fn keeps_addresses(device: &str) -> String {
+    format!("ipv6/conf/{device}/keep_addr_on_down")
 }
 
 /// A device that goes down loses its addresses of IPv6 otherwise, and nobody gives them back when it comes up.
 fn keep_addresses(device: &str) {
-    if let Err(error) = set_switch(&format!("ipv6/conf/{device}/keep_addr_on_down"), "1") {
+    if let Err(error) = set_switch(&keeps_addresses(device), "1") {
         tracing::warn!(device, %error, "its addresses of IPv6 will go when it goes down");
     }
 }

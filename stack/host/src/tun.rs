@@ -10,7 +10,7 @@ use tun_tap::{Iface, Mode};
 
 use crate::counters::{LinkCounters, LinkDrop, Tally};
 use crate::link::{Arrived, Link, LinkError, Received, Sent};
-use crate::netlink::{self, DeviceSettings};
+use crate::netlink::{self, Before, DeviceSettings, OnLoan};
 use crate::sys;
 
 /// Packets that the kernel lets wait for us. Its TCP learns of a full queue by what is lost in it, and the 500 that it
@@ -66,19 +66,39 @@ pub struct Tun {
     mtu: u16,
     tally: Tally,
     is_gone: bool,
+    on_loan: Option<OnLoan>,
 }
 
 impl Tun {
     /// Creates the device, or attaches to one of that name that nobody else has open, and configures it. The kernel
-    /// removes what was created here when the link is dropped, addresses and routes with it.
+    /// removes what was created here when the link is dropped, addresses and routes with it; a device that was there is
+    /// left as it was.
     pub fn open(config: &TunConfig) -> Result<Tun, LinkError> {
         config.check()?;
+        let before = before(&config.name)?;
         let (fd, name) = create(&config.name, Mode::Tun)?;
         let settings = DeviceSettings { queue_packets: Some(QUEUE_PACKETS), ..config.settings() };
-        netlink::configure(&name, &settings)
-            .map_err(|error| LinkError::Configure { device: name.clone(), error })?;
-        Ok(Tun { fd, name, mtu: config.mtu, tally: Tally::new(), is_gone: false })
+        let on_loan = configure(&name, &settings, before)?;
+        Ok(Tun { fd, name, mtu: config.mtu, tally: Tally::new(), is_gone: false, on_loan })
     }
+}
+
+/// How the device is, if it is there; before it is opened.
+pub(crate) fn before(name: &str) -> Result<Option<Before>, LinkError> {
+    Before::of(name).map_err(|error| LinkError::Configure { device: name.to_owned(), error })
+}
+
+/// A device that was there before is only lent.
+pub(crate) fn configure(
+    name: &str,
+    settings: &DeviceSettings,
+    before: Option<Before>,
+) -> Result<Option<OnLoan>, LinkError> {
+    let configured = match before {
+        Some(before) => netlink::configure_on_loan(name, settings, before).map(Some),
+        None => netlink::configure(name, settings).map(|()| None),
+    };
+    configured.map_err(|error| LinkError::Configure { device: name.to_owned(), error })
 }
 
 /// What is said of a device that is there and is another kind's, or has several queues.
@@ -167,6 +187,10 @@ impl Link for Tun {
     fn handle_timeout(&mut self, _now: Instant) {}
 
     fn drain_events(&mut self, _sink: &mut dyn FnMut(&LinkEvent<'_>)) {}
+
+    fn takes_back(&self) -> bool {
+        self.on_loan.is_some()
+    }
 
     fn counters(&self) -> LinkCounters {
         LinkCounters { is_gone: self.is_gone, ..self.tally.show(&self.name) }

@@ -20,16 +20,18 @@ use tun_rs::{DeviceBuilder, VIRTIO_NET_HDR_LEN};
 use crate::claim::Claim;
 use crate::counters::{LinkCounters, LinkDrop, Tally};
 use crate::link::{Gather, Link, LinkError, Received, Sent};
-use crate::netlink;
+use crate::netlink::OnLoan;
 use crate::sys;
-use crate::tun::{IS_NO_TUN, TunConfig, check_ip, not_opened, on_read_error, on_write_error};
+use crate::tun::{
+    IS_NO_TUN, TunConfig, before, check_ip, configure, not_opened, on_read_error, on_write_error,
+};
 use crate::vnet::{Incoming, finish, header_for, read_header};
 
 /// One queue of a TUN device with offload.
 #[derive(Debug)]
 pub struct TunFast {
     // Before the descriptor, so that the last queue clears the device's flags while it is open.
-    _offloads: Arc<Offloads>,
+    offloads: Arc<Offloads>,
     fd: OwnedFd,
     name: String,
     mtu: u16,
@@ -44,6 +46,7 @@ pub struct TunFast {
 #[derive(Debug)]
 struct Offloads {
     fd: OwnedFd,
+    on_loan: Option<OnLoan>,
     _claim: Option<Claim>,
 }
 
@@ -81,6 +84,8 @@ impl TunFast {
         // A number that the kernel chooses is free.
         let is_shared = queues != Queues::One && !config.name.contains('%');
         let claim = is_shared.then(|| Claim::to("tun", &config.name)).transpose()?;
+        // The crate takes it up.
+        let before = before(&config.name)?;
         let first = DeviceBuilder::new()
             .name(&config.name)
             .offload(true)
@@ -104,11 +109,11 @@ impl TunFast {
             device.set_nonblocking(true).map_err(failed("make it non-blocking"))?;
         }
         let fd = devices[0].as_fd().try_clone_to_owned().map_err(failed("copy its descriptor"))?;
-        let offloads = Arc::new(Offloads { fd, _claim: claim });
-        netlink::configure(&name, &config.settings())
-            .map_err(|error| LinkError::Configure { device: name.clone(), error })?;
+        let mut offloads = Offloads { fd, on_loan: None, _claim: claim };
+        offloads.on_loan = configure(&name, &config.settings(), before)?;
+        let offloads = Arc::new(offloads);
         let queue = |device| TunFast {
-            _offloads: Arc::clone(&offloads),
+            offloads: Arc::clone(&offloads),
             fd: sys::owned(device),
             name: name.clone(),
             mtu: config.mtu,
@@ -211,6 +216,10 @@ impl Link for TunFast {
     fn handle_timeout(&mut self, _now: Instant) {}
 
     fn drain_events(&mut self, _sink: &mut dyn FnMut(&LinkEvent<'_>)) {}
+
+    fn takes_back(&self) -> bool {
+        self.offloads.on_loan.is_some()
+    }
 
     fn counters(&self) -> LinkCounters {
         LinkCounters { is_gone: self.is_gone, ..self.tally.show(&self.name) }
