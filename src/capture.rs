@@ -36,11 +36,12 @@ enum Action {
         /// Only this link; may be given several times
         #[arg(long, value_name = "NAME")]
         link: Vec<String>,
-        /// Begin a new file when this one has SIZE, 64KiB or more
+        /// Begin a new file before this one is larger than SIZE, 64KiB or more; a packet that is larger alone, with
+        /// what is said of it, has a file to itself
         #[arg(long, value_name = "SIZE", value_parser = rotation)]
         rotate: Option<Size>,
-        /// How many files stay when they rotate
-        #[arg(long, value_name = "N", default_value_t = 8)]
+        /// How many files stay when they rotate, 1 or more
+        #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
         files: u32,
     },
     /// End it and say what was written and what was lost

@@ -277,7 +277,7 @@ fn metrics_listen() -> SocketAddr {
     SocketAddr::from((std::net::Ipv4Addr::LOCALHOST, 9184))
 }
 
-/// A packet has to fit into a capture's file, with what is said of it.
+/// Nearly every packet fits into such a file of a capture, with what is said of it.
 const LEAST_ROTATION: u64 = 64 << 10;
 
 /// For whoever asks for one without a file that says where.
@@ -293,7 +293,7 @@ pub(crate) struct Capture {
     /// Which links; all where none is named.
     #[serde(default)]
     pub(crate) links: Vec<String>,
-    /// A new file begins when this one is as large.
+    /// A new file begins before this one is larger.
     pub(crate) rotate: Option<Size>,
     /// How many rotated files stay.
     #[serde(default = "capture_files")]

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
+use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -327,6 +328,7 @@ impl Daemon {
         rotate_bytes
             .map_or(Ok(()), config::check_rotation)
             .map_err(|problem| format!("rotate: {problem}"))?;
+        let files = NonZeroU32::new(files).ok_or("files: none would stay: expected 1 or more")?;
         let wanted = self
             .config
             .links

@@ -46,10 +46,11 @@ fn a_capture_whose_files_hold_no_packet_is_refused() {
     }
     let field = Field::new("rotates");
     let _daemon = field.daemon("");
-    let ask = |rotate_bytes: u64| {
+    let ask = |rotate_bytes: u64, files: u32| {
         let file = field.path("a.pcapng");
         let question = serde_json::json!({
-            "ask": "capture-start", "file": file, "links": [], "rotate_bytes": rotate_bytes, "files": 2,
+            "ask": "capture-start", "file": file, "links": [], "rotate_bytes": rotate_bytes,
+            "files": files,
         });
         let mut socket = UnixStream::connect(field.path("control.sock")).expect("it listens");
         socket.write_all(format!("{question}\n").as_bytes()).expect("it is open");
@@ -57,8 +58,10 @@ fn a_capture_whose_files_hold_no_packet_is_refused() {
         BufReader::new(socket).read_line(&mut answer).expect("it answers");
         answer
     };
-    let refused = ask((64 << 10) - 1);
+    let refused = ask((64 << 10) - 1, 2);
     assert!(refused.contains("rotate: too small for a file: expected 64KiB or more"), "{refused}");
-    let taken = ask(64 << 10);
+    let refused = ask(64 << 10, 0);
+    assert!(refused.contains("files: none would stay: expected 1 or more"), "{refused}");
+    let taken = ask(64 << 10, 1);
     assert!(taken.contains("\"answer\":\"capture\""), "{taken}");
 }

@@ -292,6 +292,9 @@ fn captured(document: &Document, config: &NodeConfig) -> Checked {
     if capture.rotate.is_some_and(|size| size.0 < LEAST_ROTATION) {
         return Err(document.refuse(&place.key("rotate"), "too small for a file", "64KiB or more"));
     }
+    if capture.files == 0 {
+        return Err(document.refuse(&place.key("files"), "none would stay", "1 or more"));
+    }
     Ok(())
 }
 

@@ -10,6 +10,7 @@ mod queue;
 
 use std::fmt;
 use std::io;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
@@ -32,10 +33,10 @@ const WRITE_EVERY: Duration = Duration::from_millis(200);
 /// What a capture needs to know.
 pub struct CaptureSettings {
     pub path: PathBuf,
-    /// A new file begins when this one has as many bytes.
+    /// A new file begins before this one would have more bytes; a packet that is larger alone has one to itself.
     pub rotate_bytes: Option<u64>,
     /// How many files stay: the one being written and the older ones, which get a number.
-    pub files: u32,
+    pub files: NonZeroU32,
     /// The links' names, by their numbers.
     pub links: Vec<String>,
     /// Which of them to capture.
@@ -73,6 +74,8 @@ pub struct ConnNames {
 pub struct CaptureCounts {
     pub packets_written: u64,
     pub bytes_written: u64,
+    /// More than stay when they rotate.
+    pub files_begun: u64,
     /// Packets and trace events that found the queue full.
     pub packets_missed: u64,
     pub events_missed: u64,
@@ -147,7 +150,9 @@ impl Capture {
         let path = settings.path.clone();
         let file_error = |error| CaptureError::File { path: path.clone(), error };
         let file = CaptureFile::create(&settings).map_err(file_error)?;
-        let counts = Arc::new(Mutex::new(CaptureCounts::default()));
+        let mut begun = CaptureCounts::default();
+        file.report(&mut begun);
+        let counts = Arc::new(Mutex::new(begun));
         let (queue, told) = (Arc::clone(&self.queue), Arc::clone(&counts));
         self.queue.open(&settings.wanted);
         let writer = thread::Builder::new()

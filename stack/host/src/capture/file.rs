@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
+use std::num::NonZeroU32;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -30,15 +31,19 @@ const OUTBOUND: u32 = 2;
 pub(super) struct CaptureFile {
     path: PathBuf,
     rotate_bytes: u64,
-    files: u32,
+    files: NonZeroU32,
     links: Vec<String>,
     offset: Duration,
     file: File,
     /// Whole blocks up to here are on the disk.
     written: u64,
+    /// Packets in this file, on the disk.
+    packets: u64,
     /// Blocks that wait to be written together.
     blocks: PcapNgWriter<Vec<u8>>,
     waiting: u64,
+    /// What a file begins with takes so many bytes.
+    headers: usize,
     /// The first thing that went wrong since somebody asked.
     refused: Option<io::Error>,
     told: CaptureCounts,
@@ -46,23 +51,28 @@ pub(super) struct CaptureFile {
 
 impl CaptureFile {
     pub(super) fn create(settings: &CaptureSettings) -> io::Result<CaptureFile> {
+        let mut blocks = section(&settings.links)?;
+        let headers = blocks.get_mut().len();
         let mut created = CaptureFile {
             path: settings.path.clone(),
             rotate_bytes: settings.rotate_bytes.unwrap_or(u64::MAX),
-            files: settings.files.max(1),
+            files: settings.files,
             links: settings.links.clone(),
             offset: settings.wall_clock_offset,
             file: open(&settings.path)?,
             written: 0,
-            blocks: section(&settings.links)?,
+            packets: 0,
+            blocks,
             waiting: 0,
+            headers,
             refused: None,
-            told: CaptureCounts::default(),
+            told: CaptureCounts { files_begun: 1, ..CaptureCounts::default() },
         };
         created.write_waiting()?;
         Ok(created)
     }
 
+    /// A packet that would make the file larger than it may be begins the next; a file holds one, however large.
     pub(super) fn push(&mut self, commented: &Commented<'_>) {
         let Commented { head, packet, comment } = commented;
         let way = if head.direction == Direction::In { INBOUND } else { OUTBOUND };
@@ -77,32 +87,31 @@ impl CaptureFile {
             data: Cow::Borrowed(packet),
             options,
         };
+        let start = self.blocks.get_mut().len();
         // Into memory, and of a link that the section describes: it cannot fail.
         let pushed = self.blocks.write_pcapng_block(block);
         debug_assert!(pushed.is_ok(), "{pushed:?}");
-        self.waiting += 1;
-        if self.written + self.blocks.get_mut().len() as u64 >= self.rotate_bytes
-            && let Err(error) = self.write_and_rotate()
-        {
-            self.refused.get_or_insert(error);
+        let has_others = self.packets + self.waiting > 0;
+        if has_others && self.written + self.blocks.get_mut().len() as u64 > self.rotate_bytes {
+            let first_of_next = self.blocks.get_mut().split_off(start);
+            if let Err(error) = self.write_waiting().and_then(|()| self.rotate()) {
+                self.refused.get_or_insert(error);
+                self.told.packets_unwritten += 1;
+                return;
+            }
+            self.blocks.get_mut().extend(first_of_next);
         }
+        self.waiting += 1;
     }
 
     /// Writes what waits; answers also for what was written since the last time.
     pub(super) fn write(&mut self) -> io::Result<()> {
-        let outcome = self.write_and_rotate();
+        let outcome = self.write_waiting();
         self.refused.take().map_or(outcome, Err)
     }
 
-    /// Begins a new file when this one is full.
-    fn write_and_rotate(&mut self) -> io::Result<()> {
-        let has_packets = self.waiting > 0;
-        self.write_waiting()?;
-        if has_packets && self.written >= self.rotate_bytes { self.rotate() } else { Ok(()) }
-    }
-
-    /// What the disk does not take is counted and gone, and the file still ends with a whole block, so that it can be
-    /// read and written on.
+    /// What the disk does not take is counted and gone. The file still ends with a whole block and begins with its
+    /// headers, so that it can be read and written on.
     fn write_waiting(&mut self) -> io::Result<()> {
         let mut bytes = std::mem::take(self.blocks.get_mut());
         let packets = std::mem::take(&mut self.waiting);
@@ -110,17 +119,19 @@ impl CaptureFile {
         match &outcome {
             Ok(()) => {
                 self.written += bytes.len() as u64;
+                self.packets += packets;
                 self.told.packets_written += packets;
                 self.told.bytes_written += bytes.len() as u64;
+                bytes.clear();
             }
             Err(_) => {
                 self.told.packets_unwritten += packets;
                 // What is no regular file has no end to go back to, and the first error says more.
                 let _ = self.file.set_len(self.written);
                 let _ = self.file.seek(SeekFrom::Start(self.written));
+                bytes.truncate(if self.written == 0 { self.headers } else { 0 });
             }
         }
-        bytes.clear();
         *self.blocks.get_mut() = bytes;
         outcome
     }
@@ -128,22 +139,24 @@ impl CaptureFile {
     pub(super) fn report(&self, counts: &mut CaptureCounts) {
         counts.packets_written = self.told.packets_written;
         counts.bytes_written = self.told.bytes_written;
+        counts.files_begun = self.told.files_begun;
         counts.packets_unwritten = self.told.packets_unwritten;
     }
 
-    /// `a.pcapng` becomes `a.1.pcapng`, that one `a.2.pcapng`, and the oldest goes.
+    /// `a.pcapng` becomes `a.1.pcapng`, that one `a.2.pcapng`, and the oldest goes. The headers wait for the first
+    /// packet.
     fn rotate(&mut self) -> io::Result<()> {
-        for older in (1..self.files).rev() {
-            let from = if older == 1 { self.path.clone() } else { numbered(&self.path, older - 1) };
-            match fs::rename(&from, numbered(&self.path, older)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
+        // A gap is room enough: one is at the front when the new file could not be made the last time.
+        let is_there = |number: &u32| fs::symlink_metadata(numbered(&self.path, *number)).is_ok();
+        let last = (0..self.files.get() - 1).take_while(is_there).count();
+        for number in (0..self.files.get()).take(last).rev() {
+            fs::rename(numbered(&self.path, number), numbered(&self.path, number + 1))?;
         }
         self.file = open(&self.path)?;
-        self.written = 0;
+        self.told.files_begun += 1;
+        (self.written, self.packets) = (0, 0);
         self.blocks = section(&self.links)?;
-        self.write_waiting()
+        Ok(())
     }
 }
 
@@ -160,7 +173,11 @@ fn open(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
+/// The file that is being written is the first, and has no number.
 fn numbered(path: &Path, number: u32) -> PathBuf {
+    if number == 0 {
+        return path.to_owned();
+    }
     let mut name = path.file_stem().unwrap_or_default().to_owned();
     name.push(format!(".{number}"));
     if let Some(extension) = path.extension() {
@@ -202,4 +219,65 @@ fn system(error: PcapError) -> io::Error {
 
 fn number(link: LinkId) -> u32 {
     u32::from(link.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use hopwise_core::Instant;
+
+    use super::super::queue::Head;
+    use super::super::tests::{Folder, read, settings};
+    use super::*;
+
+    fn push(file: &mut CaptureFile, id: u64, packet: &[u8]) {
+        let head = Head { at: Instant(id), link: LinkId(0), direction: Direction::Out, id };
+        file.push(&Commented { head, packet, comment: "" });
+    }
+
+    fn packets(path: &Path) -> Vec<Vec<u8>> {
+        read(path).into_iter().map(|(bytes, _)| bytes).collect()
+    }
+
+    /// Two files of a packet each.
+    fn rotated(folder: &Folder) -> CaptureFile {
+        let path = folder.file("a.pcapng");
+        let files = NonZeroU32::new(2).expect("more than 0");
+        let settings = CaptureSettings { rotate_bytes: Some(1), files, ..settings(&path) };
+        CaptureFile::create(&settings).expect("the folder can be written")
+    }
+
+    #[test]
+    fn headers_that_a_full_disk_refuses_come_when_it_has_room() {
+        let folder = Folder::new("capture-headers");
+        let mut file = rotated(&folder);
+        push(&mut file, 1, b"first");
+        push(&mut file, 2, b"lost");
+        let full = OpenOptions::new().write(true).open("/dev/full").expect("it is there");
+        let own = std::mem::replace(&mut file.file, full);
+        assert!(file.write().is_err());
+        file.file = own;
+        push(&mut file, 3, b"third");
+        file.write().expect("there is room");
+        assert_eq!(packets(&folder.file("a.1.pcapng")), [b"first"]);
+        assert_eq!(packets(&folder.file("a.pcapng")), [b"third"]);
+        assert_eq!((file.told.packets_written, file.told.packets_unwritten), (2, 1));
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_made_costs_packets_and_no_older_file() {
+        let folder = Folder::new("capture-no-room");
+        let mut file = rotated(&folder);
+        push(&mut file, 1, b"first");
+        file.write().expect("there is room");
+        let (own, away) = (folder.file(""), folder.file("").with_extension("away"));
+        fs::rename(&own, &away).expect("it is ours");
+        push(&mut file, 2, b"lost");
+        assert!(file.write().is_err());
+        fs::rename(&away, &own).expect("it is ours");
+        push(&mut file, 3, b"third");
+        file.write().expect("it can be made again");
+        assert_eq!(packets(&folder.file("a.1.pcapng")), [b"first"]);
+        assert_eq!(packets(&folder.file("a.pcapng")), [b"third"]);
+        assert_eq!((file.told.packets_written, file.told.packets_unwritten), (2, 1));
+    }
 }

@@ -13,16 +13,16 @@ use super::*;
 use crate::observer::Direction;
 
 /// A folder of a test's own that goes with it.
-struct Folder(PathBuf);
+pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    fn new(test: &str) -> Folder {
+    pub(super) fn new(test: &str) -> Folder {
         let folder = std::env::temp_dir().join(format!("hopwise-{test}-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         Folder(folder)
     }
 
-    fn file(&self, name: &str) -> PathBuf {
+    pub(super) fn file(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 }
@@ -32,6 +32,8 @@ impl Drop for Folder {
         let _ = fs::remove_dir_all(&self.0);
     }
 }
+
+const THREE: NonZeroU32 = NonZeroU32::new(3).unwrap();
 
 /// Connection 1 is known; its receiver differs between shards.
 fn names(receiver: &'static str) -> Names {
@@ -49,11 +51,11 @@ fn new() -> (Capture, Tap) {
     (capture, tap)
 }
 
-fn settings(path: &Path) -> CaptureSettings {
+pub(super) fn settings(path: &Path) -> CaptureSettings {
     CaptureSettings {
         path: path.to_owned(),
         rotate_bytes: None,
-        files: 1,
+        files: NonZeroU32::MIN,
         links: vec!["hw0".into(), "hw1".into()],
         wanted: vec![LinkId(0)],
         wall_clock_offset: Duration::from_secs(1_000_000_000),
@@ -72,7 +74,7 @@ fn event(tap: &mut Tap, millis: u64, packet: u64, kind: TraceKind) {
 }
 
 /// The packets of a file with their comments.
-fn read(path: &Path) -> Vec<(Vec<u8>, String)> {
+pub(super) fn read(path: &Path) -> Vec<(Vec<u8>, String)> {
     let bytes = fs::read(path).expect("the file is there");
     let mut reader = PcapNgReader::new(&bytes[..]).expect("it begins with a section");
     let mut packets = Vec::new();
@@ -253,7 +255,7 @@ fn a_full_file_makes_room_for_the_next_and_the_oldest_goes() {
     let folder = Folder::new("capture-rotate");
     let (capture, mut tap) = new();
     let path = folder.file("a.pcapng");
-    let rotated = CaptureSettings { rotate_bytes: Some(1), files: 3, ..settings(&path) };
+    let rotated = CaptureSettings { rotate_bytes: Some(1), files: THREE, ..settings(&path) };
     capture.start(rotated).expect("it starts");
     for id in 1..=5 {
         packet(&mut tap, Direction::Out, 0, id, &[u8::try_from(id).expect("small")]);
@@ -263,9 +265,10 @@ fn a_full_file_makes_room_for_the_next_and_the_oldest_goes() {
             thread::yield_now();
         }
     }
-    capture.stop().expect("it runs");
+    let (_, counts) = capture.stop().expect("it runs");
+    assert_eq!(counts.files_begun, 5);
     let of = |name: &str| read(&folder.file(name)).into_iter().map(|(bytes, _)| bytes[0]).collect::<Vec<_>>();
-    assert_eq!((of("a.pcapng"), of("a.1.pcapng"), of("a.2.pcapng")), (vec![], vec![5], vec![4]));
+    assert_eq!((of("a.pcapng"), of("a.1.pcapng"), of("a.2.pcapng")), (vec![5], vec![4], vec![3]));
     assert!(!folder.file("a.3.pcapng").exists());
 }
 
@@ -275,16 +278,40 @@ fn what_comes_at_once_is_more_than_one_file_takes() {
     let folder = Folder::new("capture-burst");
     let (capture, mut tap) = new();
     let rotated =
-        CaptureSettings { rotate_bytes: Some(LARGEST), files: 3, ..settings(&folder.file("a.pcapng")) };
+        CaptureSettings { rotate_bytes: Some(LARGEST), files: THREE, ..settings(&folder.file("a.pcapng")) };
     capture.start(rotated).expect("it starts");
-    let sent = [7; 100];
+    // Of several lengths, so that files end at several distances from the limit.
+    let sent = [7; 900];
     for id in 1..=1000 {
-        packet(&mut tap, Direction::Out, 0, id, &sent);
+        let len = 100 + usize::try_from(id * 37 % 800).expect("small");
+        packet(&mut tap, Direction::Out, 0, id, &sent[..len]);
     }
     capture.stop().expect("it runs");
     for name in ["a.pcapng", "a.1.pcapng", "a.2.pcapng"] {
         let bytes = fs::metadata(folder.file(name)).expect("there were many").len();
-        assert!(bytes < LARGEST + 200, "{name}: {bytes} bytes");
+        assert!(bytes <= LARGEST, "{name}: {bytes} bytes");
+    }
+    let kept = ["a.2.pcapng", "a.1.pcapng", "a.pcapng"].map(|name| read(&folder.file(name)));
+    assert!(kept[..2].iter().all(|packets| packets.len() > 3), "a file is used up");
+    let lens: Vec<_> = kept.iter().flatten().map(|(bytes, _)| bytes.len() as u64 - 100).collect();
+    let first = 1000 - lens.len() as u64 + 1;
+    assert_eq!(lens, (first..=1000).map(|id| id * 37 % 800).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_packet_that_is_larger_than_a_file_has_one_to_itself() {
+    let folder = Folder::new("capture-large");
+    let (capture, mut tap) = new();
+    let rotated =
+        CaptureSettings { rotate_bytes: Some(4096), files: THREE, ..settings(&folder.file("a.pcapng")) };
+    capture.start(rotated).expect("it starts");
+    for (id, len) in [(1, 10), (2, 5000), (3, 20)] {
+        packet(&mut tap, Direction::Out, 0, id, &vec![7; len]);
+    }
+    capture.stop().expect("it runs");
+    for (name, len) in [("a.2.pcapng", 10), ("a.1.pcapng", 5000), ("a.pcapng", 20)] {
+        let lens: Vec<_> = read(&folder.file(name)).into_iter().map(|(bytes, _)| bytes.len()).collect();
+        assert_eq!(lens, [len], "{name}");
     }
 }
 
