@@ -70,7 +70,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         }
         Action::Stop => {
             let ended = ask(&arguments.control, &Request::CaptureStop)?;
-            say(&summary(&ended))
+            say(&ended.told().join("\n  "))
         }
     }
 }
@@ -90,22 +90,4 @@ fn ask(control: &Control, request: &Request) -> Result<CaptureSnapshot, Failure>
         Response::Capture(snapshot) => Ok(snapshot),
         _ => Err(Failure::failed("ask the daemon", "it answered another question")),
     }
-}
-
-fn summary(capture: &CaptureSnapshot) -> String {
-    let CaptureSnapshot { file, packets_written, bytes_written, .. } = capture;
-    let mut text = format!("{file}: {packets_written} packets, {}", Size(*bytes_written));
-    for (count, why) in [
-        (capture.packets_missed, "packets came too fast for the queue"),
-        (capture.events_missed, "trace events came too fast, so some packets have no reason"),
-        (capture.packets_unwritten, "packets did not fit on the disk"),
-    ] {
-        if count > 0 {
-            text.push_str(&format!("\n  {count} {why}"));
-        }
-    }
-    if let Some(error) = &capture.last_error {
-        text.push_str(&format!("\n  last error: {error}"));
-    }
-    text
 }

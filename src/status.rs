@@ -61,8 +61,9 @@ fn page(snapshot: &Snapshot) -> String {
         lines.push(format!("relays: {}", counts(&relays)));
     }
     if let Some(capture) = &snapshot.capture {
-        let missed = capture.packets_missed + capture.packets_unwritten;
-        lines.push(format!("capture: {}, {} packets, {missed} lost", capture.file, capture.packets_written));
+        let (file, packets, lost) = (&capture.file, capture.packets_written, capture.packets_lost());
+        let error = capture.last_error.iter().map(|error| format!("; last error: {error}"));
+        lines.push(format!("capture: {file}, {packets} packets, {lost} lost{}", error.collect::<String>()));
     }
     lines.push(format!("{} connections", snapshot.connections_open));
     if !snapshot.connections.is_empty() {
@@ -133,6 +134,7 @@ pub(crate) fn cells(conn: &ConnSnapshot) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::node::snapshot::CaptureSnapshot;
 
     #[test]
     fn the_page_says_it_all_in_columns() {
@@ -164,6 +166,19 @@ mod tests {
         );
         assert!(page.contains("\n1 connections\nid  local "), "{page}");
         assert!(page.contains("delayed:d=3  [cubic]  14.2 KiB  0 B     -       0/0     0.34"), "{page}");
+    }
+
+    #[test]
+    fn a_capture_that_fails_says_why() {
+        let mut capture = CaptureSnapshot { file: "a.pcapng".into(), ..CaptureSnapshot::default() };
+        let shown = |capture: &CaptureSnapshot| {
+            page(&Snapshot { capture: Some(capture.clone()), ..Snapshot::default() })
+        };
+        assert!(shown(&capture).contains("\ncapture: a.pcapng, 0 packets, 0 lost\n"), "{}", shown(&capture));
+        (capture.packets_missed, capture.packets_unwritten) = (2, 3);
+        capture.last_error = Some("No space left".into());
+        let wanted = "\ncapture: a.pcapng, 0 packets, 5 lost; last error: No space left\n";
+        assert!(shown(&capture).contains(wanted), "{}", shown(&capture));
     }
 
     #[test]

@@ -5,6 +5,8 @@
 mod air;
 #[path = "live/bulk.rs"]
 mod bulk;
+#[path = "live/captures.rs"]
+mod captures;
 #[path = "live/control.rs"]
 mod control;
 #[path = "live/crowd.rs"]

@@ -11,8 +11,8 @@ use caps::Capability;
 use hopwise_agents::StandardAgents;
 use hopwise_core::LinkId;
 use hopwise_host::{
-    Capture, CaptureCounts, CaptureSettings, ConnNames, Link, Names as ConnNamer, Observer, Shards, Stack,
-    StackConfig, random_key,
+    Capture, CaptureCounts, CaptureError, CaptureSettings, ConnNames, Link, Names as ConnNamer, Observer,
+    Shards, Stack, StackConfig, random_key,
 };
 use rustix::net;
 use sd_notify::NotifyState;
@@ -198,7 +198,7 @@ impl Daemon {
             let listener = TcpListener::from_std(metrics).map_err(system)?;
             let daemon = Arc::clone(self);
             helpers.spawn(metrics::serve(listener, move || {
-                metrics::text(&Sums::total(&daemon.sums), &daemon.snapshot())
+                metrics::text(&Sums::total(&daemon.sums), &daemon.snapshot(), &daemon.capture.totals())
             }));
         }
         if let (Some(socks5), Some(config)) = (socks5, &self.config.socks5) {
@@ -255,9 +255,8 @@ impl Daemon {
         let daemon = Arc::clone(self);
         let stopped = tokio::task::spawn_blocking(move || {
             let stopped = daemon.shards.clone().stop(left);
-            if daemon.capture.running().is_some() {
-                let _ = daemon.capture.stop();
-            }
+            // That none runs is nothing to tell; how one ended is told by now.
+            let _ = daemon.end_capture();
             stopped
         });
         let Ok(stopped) = timeout(left + LAST_WRITES, stopped).await else {
@@ -353,6 +352,19 @@ impl Daemon {
         Ok(capture_snapshot(&path, &CaptureCounts::default()))
     }
 
+    /// The log says what became of it, whoever asked for its end.
+    fn end_capture(&self) -> Result<CaptureSnapshot, CaptureError> {
+        let (path, counts) = self.capture.stop()?;
+        let ended = capture_snapshot(&path, &counts);
+        let told = ended.told().join("; ");
+        if ended.is_whole() {
+            tracing::info!("captured into {told}");
+        } else {
+            tracing::warn!("captured, not all of it, into {told}");
+        }
+        Ok(ended)
+    }
+
     fn answer(&self, request: Request) -> Response {
         let outcome = match request {
             Request::Status => return Response::Status(Box::new(self.snapshot())),
@@ -361,11 +373,7 @@ impl Daemon {
             Request::CaptureStart { file, links, rotate_bytes, files } => {
                 self.start_capture((file, &links, rotate_bytes, files))
             }
-            Request::CaptureStop => self
-                .capture
-                .stop()
-                .map(|(path, counts)| capture_snapshot(&path, &counts))
-                .map_err(|error| error.to_string()),
+            Request::CaptureStop => self.end_capture().map_err(|error| error.to_string()),
         };
         outcome.map_or_else(|problem| Response::Refused { problem }, Response::Capture)
     }
@@ -397,6 +405,7 @@ fn capture_snapshot(path: &Path, counts: &CaptureCounts) -> CaptureSnapshot {
     let CaptureCounts {
         packets_written,
         bytes_written,
+        files_begun,
         packets_missed,
         events_missed,
         packets_unwritten,
@@ -406,6 +415,7 @@ fn capture_snapshot(path: &Path, counts: &CaptureCounts) -> CaptureSnapshot {
         file: path.display().to_string(),
         packets_written,
         bytes_written,
+        files_begun,
         packets_missed,
         events_missed,
         packets_unwritten,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use hopwise_core::agent::{By, Rule};
 use hopwise_core::trace::text::EVENT_NAMES;
 use hopwise_core::trace::{TraceEvent, TraceKind};
-use hopwise_host::{Observer, SeenPacket};
+use hopwise_host::{CaptureCounts, Observer, SeenPacket};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
@@ -126,8 +126,8 @@ impl Observer for Adder {
     }
 }
 
-/// The text that a scrape gets.
-pub(super) fn text(sums: &Sums, snapshot: &Snapshot) -> String {
+/// The text that a scrape gets; `captured` is of all captures since the start.
+pub(super) fn text(sums: &Sums, snapshot: &Snapshot, captured: &CaptureCounts) -> String {
     let mut page = Page::default();
     page.family("hopwise_trace_events_total", "counter", "Trace events, by name.");
     for (name, counter) in EVENT_NAMES.iter().zip(&sums.events) {
@@ -143,7 +143,42 @@ pub(super) fn text(sums: &Sums, snapshot: &Snapshot) -> String {
     page.family("hopwise_connections", "gauge", "Connections in the table.");
     page.line("hopwise_connections", format_args!(""), snapshot.connections_open as u64);
     relays(&mut page, snapshot);
+    captures(&mut page, snapshot, captured);
     page.0
+}
+
+fn captures(page: &mut Page, snapshot: &Snapshot, captured: &CaptureCounts) {
+    let running = snapshot.capture.as_ref();
+    let has_failed = running.is_some_and(|capture| capture.last_error.is_some());
+    for (family, help, is_so) in [
+        ("hopwise_capture_running", "Whether a capture runs.", running.is_some()),
+        ("hopwise_capture_failed", "Whether the running capture could not write something.", has_failed),
+    ] {
+        page.family(family, "gauge", help);
+        page.line(family, format_args!(""), u8::from(is_so));
+    }
+    for (family, help, count) in [
+        ("hopwise_capture_packets_total", "Packets that captures wrote.", captured.packets_written),
+        ("hopwise_capture_bytes_total", "Bytes that captures wrote.", captured.bytes_written),
+        ("hopwise_capture_files_total", "Files that captures began.", captured.files_begun),
+        (
+            "hopwise_capture_events_lost_total",
+            "Trace events too fast for captures, so that packets have no reason.",
+            captured.events_missed,
+        ),
+    ] {
+        page.family(family, "counter", help);
+        page.line(family, format_args!(""), count);
+    }
+    let family = "hopwise_capture_packets_lost_total";
+    page.family(
+        family,
+        "counter",
+        "Packets that captures lost, because they came too fast or the disk refused.",
+    );
+    for (reason, count) in [("too-fast", captured.packets_missed), ("disk", captured.packets_unwritten)] {
+        page.line(family, format_args!("reason=\"{reason}\""), count);
+    }
 }
 
 fn relays(page: &mut Page, snapshot: &Snapshot) {
@@ -292,6 +327,7 @@ mod tests {
     use hopwise_core::agent::Why;
 
     use super::*;
+    use crate::node::snapshot::CaptureSnapshot;
 
     #[test]
     fn events_become_lines_of_the_text_format() {
@@ -307,7 +343,7 @@ mod tests {
         let relays = [("socks5-open", 2), ("socks5-accepted", 5)];
         let relays = relays.map(|(what, count)| (what.to_owned(), count)).into();
         let snapshot = Snapshot { connections_open: 3, relays, ..Snapshot::default() };
-        let text = text(&sums, &snapshot);
+        let text = text(&sums, &snapshot, &CaptureCounts::default());
         for line in [
             "hopwise_trace_events_total{event=\"ack-decided\"} 1",
             "hopwise_acks_decided_total{by=\"agent\",rule=\"count\"} 1",
@@ -325,6 +361,40 @@ mod tests {
         assert!(!text.contains("hopwise_relay_total{what=\"socks5-open\"}"), "no counter goes down: {text}");
     }
 
+    /// What was lost is not forgotten with the capture that lost it.
+    #[test]
+    fn captures_say_what_they_lost_and_whether_one_fails() {
+        let captured = CaptureCounts {
+            packets_written: 5,
+            bytes_written: 700,
+            files_begun: 2,
+            packets_missed: 3,
+            events_missed: 4,
+            packets_unwritten: 6,
+            last_error: Some("No space left".into()),
+        };
+        let of = |capture: Option<CaptureSnapshot>| {
+            text(&Sums::new(), &Snapshot { capture, ..Snapshot::default() }, &captured)
+        };
+        let sound = CaptureSnapshot::default();
+        let full = CaptureSnapshot { last_error: captured.last_error.clone(), ..sound.clone() };
+        for (capture, states) in [(None, [0, 0]), (Some(sound), [1, 0]), (Some(full), [1, 1])] {
+            let text = of(capture);
+            for line in [
+                &*format!("hopwise_capture_running {}", states[0]),
+                &format!("hopwise_capture_failed {}", states[1]),
+                "hopwise_capture_packets_total 5",
+                "hopwise_capture_bytes_total 700",
+                "hopwise_capture_files_total 2",
+                "hopwise_capture_events_lost_total 4",
+                "hopwise_capture_packets_lost_total{reason=\"too-fast\"} 3",
+                "hopwise_capture_packets_lost_total{reason=\"disk\"} 6",
+            ] {
+                assert!(text.lines().any(|found| found == line), "{line} is missing in\n{text}");
+            }
+        }
+    }
+
     /// A family's name, of a histogram's series, too.
     fn family(line: &str) -> &str {
         let name = line.split(['{', ' ']).next().unwrap_or_default();
@@ -340,7 +410,7 @@ mod tests {
             ..LinkSnapshot::default()
         };
         let snapshot = Snapshot { links: vec![link("a"), link("b")], ..Snapshot::default() };
-        let text = text(&Sums::new(), &snapshot);
+        let text = text(&Sums::new(), &snapshot, &CaptureCounts::default());
         let mut current = "";
         for line in text.lines() {
             match line.strip_prefix("# TYPE ") {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use hopwise::units::Size;
 use hopwise_core::tcp::Info;
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Endpoint, Instant};
@@ -97,10 +98,43 @@ pub(crate) struct CaptureSnapshot {
     pub(crate) file: String,
     pub(crate) packets_written: u64,
     pub(crate) bytes_written: u64,
+    /// More than stay when they rotate.
+    pub(crate) files_begun: u64,
     pub(crate) packets_missed: u64,
     pub(crate) events_missed: u64,
     pub(crate) packets_unwritten: u64,
     pub(crate) last_error: Option<String>,
+}
+
+impl CaptureSnapshot {
+    pub(crate) fn packets_lost(&self) -> u64 {
+        self.packets_missed + self.packets_unwritten
+    }
+
+    /// Nothing of what it saw is missing.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.packets_lost() == 0 && self.events_missed == 0 && self.last_error.is_none()
+    }
+
+    /// What is in which file, then each thing that went wrong.
+    pub(crate) fn told(&self) -> Vec<String> {
+        let CaptureSnapshot { file, packets_written, bytes_written, files_begun, .. } = self;
+        let mut told = vec![format!("{file}: {packets_written} packets, {}", Size(*bytes_written))];
+        if *files_begun > 1 {
+            told[0].push_str(&format!(", in {files_begun} files, of which the newest stay"));
+        }
+        for (count, why) in [
+            (self.packets_missed, "packets came too fast for the queue"),
+            (self.events_missed, "trace events came too fast, so some packets have no reason"),
+            (self.packets_unwritten, "packets did not fit on the disk"),
+        ] {
+            if count > 0 {
+                told.push(format!("{count} {why}"));
+            }
+        }
+        told.extend(self.last_error.iter().map(|error| format!("last error: {error}")));
+        told
+    }
 }
 
 impl Snapshot {
@@ -227,6 +261,35 @@ mod tests {
     use hopwise_host::{LinkDrop, Traffic};
 
     use super::*;
+
+    #[test]
+    fn a_capture_that_lost_something_is_not_whole() {
+        let whole = CaptureSnapshot {
+            file: "a.pcapng".into(),
+            packets_written: 7,
+            bytes_written: 2048,
+            files_begun: 1,
+            ..CaptureSnapshot::default()
+        };
+        assert!(whole.is_whole());
+        assert_eq!(whole.told(), ["a.pcapng: 7 packets, 2.0 KiB"]);
+        let full = CaptureSnapshot {
+            files_begun: 3,
+            packets_missed: 2,
+            packets_unwritten: 5,
+            last_error: Some("No space left".into()),
+            ..whole
+        };
+        assert!(!full.is_whole());
+        assert_eq!(full.packets_lost(), 7);
+        let expected = [
+            "a.pcapng: 7 packets, 2.0 KiB, in 3 files, of which the newest stay",
+            "2 packets came too fast for the queue",
+            "5 packets did not fit on the disk",
+            "last error: No space left",
+        ];
+        assert_eq!(full.told(), expected);
+    }
 
     #[test]
     fn queues_of_one_device_are_one_link() {

@@ -38,6 +38,16 @@ impl Field {
         self.folder.join(name).to_string_lossy().into_owned()
     }
 
+    /// A folder that is a disk of its own, of that size.
+    pub(crate) fn small_disk(&self, size: &str) -> String {
+        let small = self.path("small");
+        fs::create_dir(&small).expect("the folder can be written");
+        let options = format!("size={size}");
+        let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", &options, "none", &small]).status();
+        assert!(mounted.is_ok_and(|status| status.success()));
+        small
+    }
+
     /// A web server on the kernel's TCP.
     pub(crate) fn serve(&self, namespace: &Namespace, address: &str, port: &str) -> Running {
         let www = self.path("www");

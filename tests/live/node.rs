@@ -517,13 +517,9 @@ fn a_full_disk_under_a_capture_is_survived_and_the_file_can_be_read() {
     }
     let field = Field::new("full");
     fs::write(field.path("www/big"), vec![7; 3_000_000]).expect("the folder can be written");
-    let small = field.path("small");
-    fs::create_dir(&small).expect("the folder can be written");
-    let mounted = Command::new("mount").args(["-t", "tmpfs", "-o", "size=512k", "none", &small]).status();
-    assert!(mounted.is_ok_and(|status| status.success()));
+    let file = field.small_disk("512k") + "/a.pcapng";
     let _server = field.serve(&field.web, "10.9.0.2", "80");
     let _daemon = field.daemon(SOCKS5);
-    let file = field.path("small/a.pcapng");
     assert!(field.ask(&["capture", "start", &file]).status.success());
     let page = field.curl(&[&THROUGH[..], &["http://10.9.0.2/big", "-o", "/dev/null"]].concat());
     assert!(page.status.success(), "{}", text(&page.stderr));

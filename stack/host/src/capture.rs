@@ -85,18 +85,38 @@ pub struct CaptureCounts {
     pub last_error: Option<String>,
 }
 
+impl CaptureCounts {
+    fn add(&mut self, other: &CaptureCounts) {
+        self.packets_written += other.packets_written;
+        self.bytes_written += other.bytes_written;
+        self.files_begun += other.files_begun;
+        self.packets_missed += other.packets_missed;
+        self.events_missed += other.events_missed;
+        self.packets_unwritten += other.packets_unwritten;
+        self.last_error.clone_from(&other.last_error);
+    }
+}
+
 /// Begins and ends captures of all that its [`Tap`]s see.
 #[derive(Clone, Debug)]
 pub struct Capture {
     queue: Arc<Queue>,
-    running: Arc<Mutex<Option<Running>>>,
+    captures: Arc<Mutex<Captures>>,
+}
+
+#[derive(Debug, Default)]
+struct Captures {
+    running: Option<Running>,
+    /// Of all that have ended.
+    ended: CaptureCounts,
 }
 
 #[derive(Debug)]
 struct Running {
     path: PathBuf,
     counts: Arc<Mutex<CaptureCounts>>,
-    writer: JoinHandle<()>,
+    /// Nothing while somebody waits for its end.
+    writer: Option<JoinHandle<()>>,
 }
 
 /// Why no capture began or ended.
@@ -131,7 +151,7 @@ pub struct Tap {
 
 impl Default for Capture {
     fn default() -> Capture {
-        Capture { queue: Arc::new(Queue::new()), running: Arc::default() }
+        Capture { queue: Arc::new(Queue::new()), captures: Arc::default() }
     }
 }
 
@@ -143,8 +163,8 @@ impl Capture {
 
     /// Creates the file and begins. An older file of that name is replaced.
     pub fn start(&self, settings: CaptureSettings) -> Result<(), CaptureError> {
-        let mut running = self.running.lock();
-        if let Some(Running { path, .. }) = &*running {
+        let mut captures = self.captures.lock();
+        if let Some(Running { path, .. }) = &captures.running {
             return Err(CaptureError::AlreadyRuns(path.clone()));
         }
         let path = settings.path.clone();
@@ -162,25 +182,40 @@ impl Capture {
                 self.queue.close();
                 file_error(error)
             })?;
-        *running = Some(Running { path, counts, writer });
+        captures.running = Some(Running { path, counts, writer: Some(writer) });
         Ok(())
     }
 
-    /// Ends the capture; what the queue holds is written first. It blocks for that long.
+    /// Ends the capture; what the queue holds is written first. It blocks for that long, in which it still counts as
+    /// the one that runs.
     pub fn stop(&self) -> Result<(PathBuf, CaptureCounts), CaptureError> {
-        let ended = self.running.lock().take().ok_or(CaptureError::NoneRuns)?;
+        let writer = self.captures.lock().running.as_mut().and_then(|running| running.writer.take());
+        let writer = writer.ok_or(CaptureError::NoneRuns)?;
         self.queue.close();
-        if ended.writer.join().is_err() {
+        if writer.join().is_err() {
             tracing::error!("the capture's thread has panicked");
         }
-        let counts = ended.counts.lock().clone();
-        Ok((ended.path, counts))
+        let mut captures = self.captures.lock();
+        let Running { path, counts, .. } = captures.running.take().ok_or(CaptureError::NoneRuns)?;
+        let counts = counts.lock().clone();
+        captures.ended.add(&counts);
+        Ok((path, counts))
     }
 
     /// Of the capture that is running.
     pub fn running(&self) -> Option<(PathBuf, CaptureCounts)> {
-        let running = self.running.lock();
-        running.as_ref().map(|running| (running.path.clone(), running.counts.lock().clone()))
+        let captures = self.captures.lock();
+        captures.running.as_ref().map(|running| (running.path.clone(), running.counts.lock().clone()))
+    }
+
+    /// Of all captures until now, so that no count goes down when one ends or begins; the error is the latest one's.
+    pub fn totals(&self) -> CaptureCounts {
+        let captures = self.captures.lock();
+        let mut totals = captures.ended.clone();
+        if let Some(running) = &captures.running {
+            totals.add(&running.counts.lock());
+        }
+        totals
     }
 }
 
@@ -204,16 +239,38 @@ fn write_all(queue: &Queue, names: Vec<Names>, mut file: CaptureFile, counts: &M
             }
         }
         let outcome = file.write();
-        let mut counts = counts.lock();
-        file.report(&mut counts);
-        (counts.packets_missed, counts.events_missed) = queue.missed();
+        let before = counts.lock().clone();
+        let mut now = before.clone();
+        file.report(&mut now);
+        (now.packets_missed, now.events_missed) = queue.missed();
         if let Err(error) = outcome {
-            counts.last_error = Some(error.to_string());
+            now.last_error = Some(error.to_string());
+        }
+        *counts.lock() = now.clone();
+        for what in losses_begun(&before, &now) {
+            tracing::warn!(file = %file.path().display(), error = now.last_error, "{what}");
         }
         if is_over {
             return;
         }
     }
+}
+
+/// What a capture begins to lose: each is told once, and its counts say how much it was.
+fn losses_begun(before: &CaptureCounts, now: &CaptureCounts) -> impl Iterator<Item = &'static str> {
+    let begins = |loses: fn(&CaptureCounts) -> bool| !loses(before) && loses(now);
+    let losses = [
+        (begins(|counts| counts.last_error.is_some()), "the capture cannot write, and packets are lost"),
+        (
+            begins(|counts| counts.packets_missed > 0),
+            "packets come faster than the capture writes, and some are lost",
+        ),
+        (
+            begins(|counts| counts.events_missed > 0),
+            "trace events come faster than the capture writes, and packets lack their reasons",
+        ),
+    ];
+    losses.into_iter().filter_map(|(begins, what)| begins.then_some(what))
 }
 
 impl Observer for Tap {

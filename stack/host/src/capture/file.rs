@@ -136,6 +136,10 @@ impl CaptureFile {
         outcome
     }
 
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
     pub(super) fn report(&self, counts: &mut CaptureCounts) {
         counts.packets_written = self.told.packets_written;
         counts.bytes_written = self.told.bytes_written;

@@ -315,6 +315,33 @@ fn a_packet_that_is_larger_than_a_file_has_one_to_itself() {
     }
 }
 
+#[test]
+fn each_kind_of_loss_is_told_when_it_begins() {
+    let none = CaptureCounts::default();
+    let slow = CaptureCounts { packets_missed: 3, events_missed: 1, ..none.clone() };
+    let full = CaptureCounts { packets_unwritten: 2, last_error: Some("full".into()), ..slow.clone() };
+    let more = CaptureCounts { packets_missed: 9, packets_unwritten: 9, ..full.clone() };
+    let told = |before, now| losses_begun(before, now).map(|what| what.split(' ').next()).collect::<Vec<_>>();
+    assert_eq!(told(&none, &slow), [Some("packets"), Some("trace")]);
+    assert_eq!(told(&slow, &full), [Some("the")]);
+    assert_eq!(told(&full, &more), []);
+}
+
+/// What scrapes them takes a count that goes down for a new program.
+#[test]
+fn totals_do_not_go_down_from_one_capture_to_the_next() {
+    let folder = Folder::new("capture-totals");
+    let (capture, mut tap) = new();
+    for round in 1..=2 {
+        capture.start(settings(&folder.file("a.pcapng"))).expect("it starts");
+        assert_eq!(capture.totals().files_begun, round);
+        packet(&mut tap, Direction::Out, 0, round, b"x");
+        let (_, counts) = capture.stop().expect("it runs");
+        assert_eq!((counts.packets_written, counts.files_begun), (1, 1));
+        assert_eq!((capture.totals().packets_written, capture.totals().files_begun), (round, round));
+    }
+}
+
 /// Whoever reads it could hold up the writer, and whoever waits for that one.
 #[test]
 fn a_pipe_is_refused_and_not_waited_for() {
