@@ -1,7 +1,9 @@
 //! `hopwise recv`: the end of a measurement that waits for the other.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fs::{self, OpenOptions};
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -41,7 +43,7 @@ pub(crate) struct Arguments {
     /// End after one measurement
     #[arg(long)]
     once: bool,
-    /// Keep what comes over the first flow
+    /// Keep what comes over the first flow; a file that is there is replaced when a flow begins
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Print one JSON object for each measurement
@@ -61,6 +63,7 @@ const MOST_MEASUREMENTS: usize = 64;
 type Expected = Arc<Mutex<BTreeMap<u64, mpsc::Sender<(u32, Stream)>>>>;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    arguments.output.as_deref().map_or(Ok(()), check_output)?;
     let (runtime, mut ending) = signals::runtime()?;
     let carrier = arguments.place.open()?;
     let served = runtime.block_on(async {
@@ -76,6 +79,26 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     });
     runtime.shutdown_timeout(signals::LAST_WORDS_WITHIN);
     served
+}
+
+/// Whether a flow can be kept there, before anybody sends one; what is there stays as it is until then.
+fn check_output(path: &Path) -> Result<(), Failure> {
+    let refused = |problem: &dyn std::fmt::Display| Failure::refused(path.display().to_string(), problem);
+    let mut options = OpenOptions::new();
+    options.write(true);
+    match fs::metadata(path) {
+        Ok(facts) if facts.is_dir() => Err(refused(&"it is a folder, expected a file")),
+        Ok(facts) if facts.is_file() => options.open(path).map(drop).map_err(|error| refused(&error)),
+        // Whoever reads a pipe would take this for its end.
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => match options.create_new(true).open(path) {
+            Ok(_) => fs::remove_file(path).map_err(|error| refused(&error)),
+            // A link to what is not there yet.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+            Err(error) => Err(refused(&error)),
+        },
+        Err(error) => Err(refused(&error)),
+    }
 }
 
 impl Arguments {
@@ -229,4 +252,28 @@ async fn one_flow(
         }
     };
     FlowSeen { flow: nth, ..seen }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_output_that_cannot_be_made_is_refused_and_one_that_can_is_left_alone() {
+        let folder = std::env::temp_dir().join(format!("hopwise-recv-output-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("the temporary folder can be written");
+        let said = |path: PathBuf| check_output(&path).expect_err("it is no file").to_string();
+        let nowhere = said(folder.join("nosuch/x"));
+        assert!(nowhere.contains("nosuch/x: No such file or directory"), "{nowhere}");
+        assert!(said(folder.clone()).ends_with("it is a folder, expected a file"));
+        let (old, new) = (folder.join("old"), folder.join("new"));
+        fs::write(&old, "kept").expect("the folder can be written");
+        assert!(said(old.join("x")).contains("Not a directory"));
+        for path in [&old, &new, Path::new("/dev/null")] {
+            check_output(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        }
+        assert_eq!(fs::read_to_string(&old).ok().as_deref(), Some("kept"));
+        assert!(!new.exists(), "nothing has come yet");
+        let _ = fs::remove_dir_all(&folder);
+    }
 }

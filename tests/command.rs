@@ -183,6 +183,7 @@ fn what_has_no_place_to_run_or_to_ask_is_refused() {
         (&["capture", "why", "no-such-file", "1"], "no-such-file: "),
         (&["capture", "start", "a.pcapng", "--rotate", "1KiB"], "expected 64KiB or more"),
         (&["capture", "start", "a.pcapng", "--files", "0"], "0 is not in 1.."),
+        (&["recv", "--output", "/no-such-folder/x"], "/no-such-folder/x: No such file or directory"),
         (&["node", "no-such-file"], "no-such-file: "),
         (&["top", "--every", "5"], "expected a time with its unit"),
     ] {

@@ -219,7 +219,11 @@ async fn receive_all(
     seen: &mut FlowSeen,
 ) -> io::Result<()> {
     let mut file = match copy {
-        Some(path) => Some(File::create(path).await?),
+        Some(path) => Some(
+            File::create(path)
+                .await
+                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", path.display())))?,
+        ),
         None => None,
     };
     let (mut chunk, mut sha256) = (vec![0; CHUNK], Sha256::new());
