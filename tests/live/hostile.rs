@@ -1,11 +1,14 @@
 //! Input that means no good: packets that are no packets, and a flood of SYNs from addresses that are made up.
 
+use std::collections::BTreeSet;
 use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use hopwise_core::endpoint::ListenOptions;
-use hopwise_core::trace::DropReason;
+use hopwise_core::trace::{DropReason, TraceEvent, TraceKind};
+use hopwise_host::{Direction, LinkCounters, LinkDrop, Observer, SeenPacket, StackConfig};
+use parking_lot::Mutex;
 use tokio::io::AsyncReadExt;
 
 use crate::flood;
@@ -16,10 +19,13 @@ use crate::world::{KERNELS, OURS, PATIENCE, World, until, within_patience};
 const SEND_JUNK: &str = r"
 import random, socket, sys
 random.seed(int(sys.argv[2]))
+sent = 0
 s = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)
 def frame(protocol, data):
+    global sent
     try:
         s.sendto(data, (sys.argv[1], protocol))
+        sent += 1
     except OSError:
         pass
 head = bytes.fromhex('450000280001400040060000') + socket.inet_aton('10.7.0.2') + socket.inet_aton('10.7.0.1')
@@ -33,33 +39,104 @@ for i in range(5000):
     for _ in range(random.randrange(4)):
         broken[random.randrange(len(broken))] ^= 1 << random.randrange(8)
     frame(0x0800, bytes(broken))
+print(sent)
 ";
+
+/// What came, by the numbers under which the trace names packets.
+#[derive(Debug, Default)]
+struct Seen {
+    packets: u64,
+    /// Those that no kernel writes.
+    junk: BTreeSet<u64>,
+    dropped: Vec<u64>,
+}
+
+struct Watcher(Arc<Mutex<Seen>>);
+
+impl Observer for Watcher {
+    fn on_packet(&mut self, seen: &SeenPacket<'_>) {
+        let mut all = self.0.lock();
+        if seen.direction == Direction::In {
+            all.packets += 1;
+            if !is_kernels(seen.packet) {
+                all.junk.insert(seen.id);
+            }
+        }
+    }
+
+    fn on_trace(&mut self, event: &TraceEvent) {
+        if matches!(event.kind, TraceKind::Dropped(_)) {
+            self.0.lock().dropped.push(event.packet);
+        }
+    }
+}
+
+/// Whether its header is sound: IPv4's sums up, IPv6's says how long the packet is.
+fn is_kernels(packet: &[u8]) -> bool {
+    let word = |at: usize| packet.get(at..at + 2).map_or(0, |two| u16::from_be_bytes([two[0], two[1]]));
+    if packet[0] >> 4 == 6 {
+        return usize::from(word(4)) + 40 == packet.len();
+    }
+    let sum: u32 = (0..20).step_by(2).map(|at| u32::from(word(at))).sum();
+    packet[0] == 0x45 && sum.is_multiple_of(0xffff)
+}
+
+/// What the kernel has handed over at the device, and what it has not, for its queue was full.
+fn handed_over(world: &World) -> (u64, u64) {
+    let told = world.namespace.output(&["ip", "-s", "-j", "link", "show", "hop0"]).stdout;
+    let told: serde_json::Value = serde_json::from_slice(&told).expect("iproute2 writes JSON");
+    let tx = &told[0]["stats64"]["tx"];
+    let count = |what: &str| tx[what].as_u64().expect("a count");
+    (count("packets"), count("dropped"))
+}
+
+/// Each packet that the kernel handed over was refused by the link or came to the endpoint, and there each that is
+/// junk was dropped once; each drop stands in a counter.
+async fn each_is_counted(world: &World, seen: &Mutex<Seen>, sent: u64) {
+    let mut link = LinkCounters::default();
+    until(|| {
+        let (passed, kept_back) = handed_over(world);
+        link = world.stack.counters().remove(0);
+        passed + kept_back >= sent && link.received.packets + link.drops.values().sum::<u64>() == passed
+    })
+    .await;
+    assert!(link.drops.keys().all(|why| [LinkDrop::Truncated, LinkDrop::NotIp].contains(why)), "{link:?}");
+    let (counted, forgotten) = world.stack.with(|_, endpoint| {
+        let counted: u64 = DropReason::ALL.iter().map(|reason| endpoint.drops(*reason)).sum();
+        (counted, endpoint.forgotten_events())
+    });
+    let seen = seen.lock();
+    assert_eq!((seen.packets, forgotten), (link.received.packets, 0));
+    assert_eq!(seen.dropped.len() as u64, counted);
+    let mut taken = seen.junk.clone();
+    let dropped = seen.dropped.iter().filter(|id| seen.junk.contains(id));
+    let again: Vec<_> = dropped.filter(|id| !taken.remove(id)).collect();
+    assert!(taken.is_empty() && again.is_empty(), "not dropped: {taken:?}; more than once: {again:?}");
+    assert!(seen.junk.len() > 1000, "hardly any has come: {}", seen.junk.len());
+}
 
 #[test]
 fn junk_on_the_device_is_counted_and_hurts_nobody() {
     if !can_run("junk_on_the_device_is_counted_and_hurts_nobody", &["python3"]) {
         return;
     }
-    for world in [World::new(), World::fast()] {
+    for is_fast in [false, true] {
+        let seen = Arc::new(Mutex::new(Seen::default()));
+        let observer = Box::new(Watcher(Arc::clone(&seen)));
+        let watch = |config: &mut StackConfig| config.observers.push(observer);
+        let world = if is_fast { World::fast_with(watch) } else { World::with(watch, |link| link) };
         let (listener, address) = world.kernel_listener(KERNELS);
         let mut stream = within_patience(world.connect(address));
         let (kernel, _) = listener.accept().expect("we connected");
         let done = world.namespace.output(&["python3", "-c", SEND_JUNK, "hop0", "1"]);
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        let sent = String::from_utf8_lossy(&done.stdout).trim().parse().expect("how many left");
         let echo = std::thread::spawn(move || std::io::Write::write_all(&mut &kernel, b"still here"));
         within_patience(async {
             let mut said = [0; 10];
             stream.read_exact(&mut said).await.expect("the connection holds");
             assert_eq!(&said, b"still here");
-            let dropped = || {
-                let by_link: u64 = world.stack.counters()[0].drops.values().sum();
-                let by_us = |endpoint: &hopwise_core::Endpoint| -> u64 {
-                    DropReason::ALL.iter().map(|reason| endpoint.drops(*reason)).sum()
-                };
-                by_link + world.stack.with(|_, endpoint| by_us(endpoint))
-            };
-            // What the kernel would not send, it told its program; nearly all the rest makes no sense.
-            until(|| dropped() > 1000).await;
+            each_is_counted(&world, &seen, sent).await;
         });
         echo.join().expect("the kernel's end ends").expect("the kernel writes");
     }

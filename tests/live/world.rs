@@ -61,9 +61,13 @@ impl World {
 
     /// Over a TUN device that takes bundles.
     pub(crate) fn fast() -> World {
+        World::fast_with(|_| {})
+    }
+
+    pub(crate) fn fast_with(change: impl FnOnce(&mut StackConfig)) -> World {
         let namespace = Namespace::new();
         let tun = namespace.run(|| TunFast::open(&tun_config())).expect("root may open a TUN device");
-        World::over(namespace, Box::new(tun), |_| {})
+        World::over(namespace, Box::new(tun), change)
     }
 
     pub(crate) fn over(
