@@ -44,7 +44,7 @@ pub use namespace::{Namespace, NamespaceError, set_switch};
 pub use nfqueue::{Forward, ForwardConfig};
 pub use observer::{Direction, Observer, SeenPacket};
 #[cfg(feature = "pcap")]
-pub use pcap::{LiveCapture, Pace, Replay};
+pub use pcap::{LiveCapture, Pace, Replay, check_filter};
 pub use poller::{Interest, Poller};
 pub use raw::{Raw, RawConfig};
 pub use shards::{Shards, ShardsListener, shard_of};

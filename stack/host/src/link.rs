@@ -121,6 +121,8 @@ pub enum LinkError {
         doing: &'static str,
         device: String,
         error: io::Error,
+        /// The capabilities that it takes, which are named where they are missing.
+        takes: &'static str,
     },
     Configure {
         device: String,
@@ -135,19 +137,25 @@ pub enum LinkError {
 
 impl LinkError {
     pub(crate) fn system(doing: &'static str, device: &str, error: impl Into<io::Error>) -> LinkError {
-        LinkError::System { doing, device: device.to_owned(), error: error.into() }
+        LinkError::System { doing, device: device.to_owned(), error: error.into(), takes: "CAP_NET_ADMIN" }
+    }
+
+    /// The same of a link that takes other rights than a TUN.
+    pub(crate) fn taking(mut self, rights: &'static str) -> LinkError {
+        if let LinkError::System { takes, .. } = &mut self {
+            *takes = rights;
+        }
+        self
     }
 }
 
 impl fmt::Display for LinkError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            LinkError::System { doing, device, error } => {
+            LinkError::System { doing, device, error, takes } => {
                 write!(f, "{device}: {doing}: {error}")?;
                 match error.kind() {
-                    io::ErrorKind::PermissionDenied => {
-                        f.write_str(" (it takes CAP_NET_ADMIN and CAP_NET_RAW)")
-                    }
+                    io::ErrorKind::PermissionDenied => write!(f, " (it takes {takes})"),
                     io::ErrorKind::ResourceBusy => f.write_str(" (another process has it open)"),
                     _ => Ok(()),
                 }
@@ -165,5 +173,19 @@ impl Error for LinkError {
             LinkError::Configure { error, .. } => Some(error),
             LinkError::Setting { .. } => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_may_not_open_a_link_is_told_the_rights_that_this_one_takes() {
+        let refused = || LinkError::system("create the TUN device", "hw0", io::ErrorKind::PermissionDenied);
+        let tun = refused().to_string();
+        assert!(tun.ends_with(" (it takes CAP_NET_ADMIN)"), "{tun}");
+        let raw = refused().taking("CAP_NET_ADMIN and CAP_NET_RAW").to_string();
+        assert!(raw.ends_with(" (it takes CAP_NET_ADMIN and CAP_NET_RAW)"), "{raw}");
     }
 }

@@ -3,13 +3,14 @@
 mod layer;
 
 use std::fmt;
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::path::Path;
 use std::time::Duration;
 
 use hopwise_core::endpoint::Neighbours;
 use hopwise_core::{Instant, LinkEvent, Transmit};
-use pcap::{Active, Capture, Error, Offline, PacketHeader};
+use pcap::{Active, Capture, Error, Linktype, Offline, PacketHeader};
 
 use crate::counters::{LinkCounters, LinkDrop, Tally};
 use crate::link::{Link, LinkError, Received, Sent};
@@ -46,8 +47,32 @@ pub enum Pace {
     AtOnce,
 }
 
+/// libpcap tells only in words that it is rights which are missing.
 fn failed(doing: &'static str, device: &str) -> impl Fn(Error) -> LinkError {
-    move |error| LinkError::system(doing, device, std::io::Error::other(error.to_string()))
+    move |error| {
+        let said = in_its_words(error);
+        let is_forbidden = said.contains("permission") || said.contains("Operation not permitted");
+        let kind = if is_forbidden { ErrorKind::PermissionDenied } else { ErrorKind::Other };
+        LinkError::system(doing, device, io::Error::new(kind, said)).taking("CAP_NET_RAW")
+    }
+}
+
+/// Whether libpcap takes a filter for a device of any kind that is read here: which kind it is to be, only the device
+/// tells. What is wrong with it is said of the most common kind.
+pub fn check_filter(filter: &str) -> Result<(), String> {
+    let mut tried = Layer::NUMBERS.iter().map(|number| {
+        let capture = Capture::dead(Linktype(*number)).map_err(in_its_words)?;
+        capture.compile(filter, true).map(|_| ()).map_err(in_its_words)
+    });
+    let of_ethernet = tried.next().unwrap_or(Ok(()));
+    if tried.any(|taken| taken.is_ok()) { Ok(()) } else { of_ethernet }
+}
+
+fn in_its_words(error: Error) -> String {
+    match error {
+        Error::PcapError(said) => said,
+        other => other.to_string(),
+    }
 }
 
 fn layer_of(number: i32, device: &str) -> Result<Layer, LinkError> {

@@ -65,6 +65,8 @@ pub struct Raw {
     is_gone: bool,
 }
 
+/// For the packet socket, and for nft.
+const RIGHTS: &str = "CAP_NET_ADMIN and CAP_NET_RAW";
 const RETRY: Duration = Duration::from_millis(1);
 /// A device that is removed goes down first, and is still there for a moment.
 const LOOK_AFTER: Duration = Duration::from_millis(50);

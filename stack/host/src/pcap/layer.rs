@@ -13,6 +13,9 @@ pub(super) enum Layer {
 }
 
 impl Layer {
+    /// One number of each, the most common first.
+    pub(super) const NUMBERS: [i32; 5] = [1, 12, 113, 276, 0];
+
     pub(super) fn from_number(number: i32) -> Option<Layer> {
         match number {
             12 | 14 | 101 | 228 | 229 => Some(Layer::Raw),

@@ -18,6 +18,8 @@ use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use crate::claim::Claim;
 use crate::link::LinkError;
 
+use super::RIGHTS;
+
 pub(crate) const OWN_NAMESPACE: &str = "/proc/thread-self/ns/net";
 
 #[derive(Debug)]
@@ -30,7 +32,7 @@ pub(super) struct Guard {
 
 impl Guard {
     pub(super) fn set(device: &str, addresses: &[IpAddr]) -> Result<Guard, LinkError> {
-        let failed = |doing| move |error| LinkError::system(doing, device, error);
+        let failed = |doing| move |error| LinkError::system(doing, device, error).taking(RIGHTS);
         let claim = Claim::to("raw", device)?;
         let namespace = File::open(OWN_NAMESPACE).map_err(failed("name its namespace"))?;
         let table = table_name(device);
@@ -49,9 +51,18 @@ impl Drop for Guard {
     }
 }
 
-fn table_name(device: &str) -> String {
-    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
-    format!("hopwise_{}", device.chars().map(plain).collect::<String>())
+/// No two devices share one: what nft does not take in a name, and `_`, stands there as `_` and two digits a byte.
+pub(crate) fn table_name(device: &str) -> String {
+    let mut table = "hopwise_".to_owned();
+    for byte in device.bytes() {
+        if byte.is_ascii_alphanumeric() {
+            table.push(char::from(byte));
+        } else {
+            // Writing to a String does not fail.
+            let _ = write!(table, "_{byte:02x}");
+        }
+    }
+    table
 }
 
 /// Whether the kernel would take packets for it.
@@ -109,7 +120,12 @@ pub(crate) fn feed(program: &mut Command, script: &str) -> io::Result<()> {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&done.stderr);
-    Err(io::Error::other(said.lines().next().unwrap_or("it failed").to_owned()))
+    let kind = if said.contains("Operation not permitted") {
+        io::ErrorKind::PermissionDenied
+    } else {
+        io::ErrorKind::Other
+    };
+    Err(io::Error::new(kind, said.lines().next().unwrap_or("it failed").to_owned()))
 }
 
 #[cfg(test)]
@@ -127,6 +143,9 @@ mod tests {
 
     #[test]
     fn a_table_is_named_after_its_device_without_what_nft_does_not_take() {
-        assert_eq!(table_name("wlan-0.1"), "hopwise_wlan_0_1");
+        assert_eq!(table_name("wlan0"), "hopwise_wlan0");
+        assert_eq!(table_name("wlan-0.1"), "hopwise_wlan_2d0_2e1");
+        assert_ne!(table_name("br.1"), table_name("br_1"), "a node on one would take the other's");
+        assert_ne!(table_name("br_2e1"), table_name("br.1"));
     }
 }

@@ -10,6 +10,7 @@ use hopwise_core::Cast;
 use rustix::net::netdevice;
 use tun_rs::VIRTIO_NET_HDR_LEN;
 
+use super::RIGHTS;
 use super::ethernet::{ETHERNET, Mac};
 use crate::counters::{LinkDrop, Tally};
 use crate::link::LinkError;
@@ -56,7 +57,7 @@ pub(crate) enum Taken {
 
 impl PacketSocket {
     pub(crate) fn open(device: &str) -> Result<(PacketSocket, About), LinkError> {
-        let failed = |doing| move |error| LinkError::system(doing, device, error);
+        let failed = |doing| move |error| LinkError::system(doing, device, error).taking(RIGHTS);
         let index = netlink::index_of(device)
             .map_err(|error| LinkError::Configure { device: device.to_owned(), error })?;
         let fd = socket().map_err(failed("open a packet socket"))?;
