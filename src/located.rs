@@ -156,7 +156,7 @@ impl Document {
     pub fn load(path: &Path) -> Result<Document, LoadError> {
         let name = path.display().to_string();
         let unreadable = |problem: String| LoadError::Unreadable { name: name.clone(), problem };
-        let no_file = |error: std::io::Error| unreadable(format!("{error}; expected a YAML file"));
+        let no_file = |error: std::io::Error| unreadable(words::unreadable(&error));
         let facts = std::fs::metadata(path).map_err(no_file)?;
         if facts.len() > LARGEST_FILE {
             let problem = format!("{} bytes are too many for a YAML file of ours", facts.len());
@@ -250,6 +250,18 @@ impl Document {
             }
             _ => self.refuse_at(&places[0], mark, problem, accepted),
         }
+    }
+
+    /// In one line, where something stands that is sound, for what is said of it nevertheless.
+    pub fn pointing_at(&self, place: &Place) -> String {
+        self.refuse(place, format_args!("`{place}`"), "").to_string()
+    }
+
+    /// Where the nth of what stands at `place` is, which may be a list or one value alone.
+    #[must_use]
+    pub fn nth_at(&self, place: &Place, nth: usize) -> Place {
+        let is_list = self.value_of(place).is_some_and(serde_yaml::Value::is_sequence);
+        if is_list { place.index(nth) } else { place.clone() }
     }
 
     fn refuse_at(

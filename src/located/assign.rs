@@ -96,7 +96,11 @@ impl Document {
 
     /// What stands at a path, as it was set last.
     pub fn value_at(&self, path: &str) -> Option<&Value> {
-        self.place_named(path).0.iter().try_fold(&self.value, |value, step| match step {
+        self.value_of(&self.place_named(path))
+    }
+
+    pub(super) fn value_of(&self, place: &Place) -> Option<&Value> {
+        place.0.iter().try_fold(&self.value, |value, step| match step {
             Step::Key(key) => value.get(key),
             Step::Index(index) => value.get(index),
         })

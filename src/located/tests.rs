@@ -119,6 +119,28 @@ fn a_place_that_is_not_there_is_shown_by_what_is() {
 }
 
 #[test]
+fn a_list_in_brackets_is_shown_as_far_as_its_bracket() {
+    let text = "a: [1, 2]  # two\nb: { c: 3 }  # one\nd:\n  - 4\ne: [5,\n  6]\nf: [] # [7]\n";
+    let document = Document::parse("plan.yaml", text).expect("it is YAML");
+    for (key, shown) in [("a", "[1, 2]"), ("b", "{ c: 3 }"), ("d", "- 4"), ("e", "[5,"), ("f", "[]")] {
+        let refusal = document.refuse(&Place::root().key(key), "no", "");
+        assert_eq!(&text[refusal.span.clone()], shown);
+    }
+}
+
+#[test]
+fn a_file_that_may_not_be_read_says_by_whom() {
+    let said = words::unreadable(&std::io::ErrorKind::PermissionDenied.into());
+    let who = rustix::process::geteuid().as_raw();
+    assert!(
+        said.starts_with("permission denied; expected a file") && said.contains(&format!("user {who},")),
+        "{said}"
+    );
+    let said = words::unreadable(&std::io::ErrorKind::NotFound.into());
+    assert!(said.ends_with("; expected a YAML file"), "{said}");
+}
+
+#[test]
 fn deep_nesting_is_refused_and_not_followed() {
     for levels in [100, 100_000] {
         let deep = format!("{}{}", "[".repeat(levels), "]".repeat(levels));

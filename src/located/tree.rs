@@ -51,6 +51,25 @@ impl Node {
         (found.1, found.0.span.clone())
     }
 
+    /// A list or a map in brackets is over with its bracket, before what else stands in its line.
+    fn ended(mut self, text: &str) -> Node {
+        let bracket = match text[self.span.start..].chars().next() {
+            Some('[') => ']',
+            Some('{') => '}',
+            _ => return self,
+        };
+        let last = match &self.inner {
+            Inner::List(items) => items.last(),
+            Inner::Map(entries) => entries.last().map(|(.., value)| value),
+            Inner::Leaf => None,
+        };
+        let from = last.map_or(self.span.start + 1, |last| last.span.end);
+        if let Some(at) = text.get(from..self.span.end).and_then(|rest| rest.find(bracket)) {
+            self.span.end = from + at + 1;
+        }
+        self
+    }
+
     /// One step on, with the place of its key.
     fn next(&self, step: &Step) -> Option<(&Node, Range<usize>)> {
         match (&self.inner, step) {
@@ -103,7 +122,7 @@ pub(super) fn parse(text: &str) -> Result<Node, Wrong> {
                 open.push(Open { node: Node { span: bytes.first_line(span.start), inner }, key: None });
                 None
             }
-            Event::SequenceEnd | Event::MappingEnd => open.pop().map(|closed| closed.node),
+            Event::SequenceEnd | Event::MappingEnd => open.pop().map(|closed| closed.node.ended(text)),
             Event::DocumentEnd => break,
             _ => None,
         };

@@ -1,4 +1,8 @@
-//! What serde says, in the words of people who write YAML.
+//! What serde and the system say, in the words of people who write YAML.
+
+use std::io;
+
+use rustix::process::geteuid;
 
 /// What is wrong, without the names of types.
 pub(super) fn problem(said: &str) -> String {
@@ -40,6 +44,7 @@ pub(super) fn wanted(said: &str) -> String {
         "a sequence" | "sequence" => "a list, such as [a, b]".to_owned(),
         "a map" | "map" => "keys with values, such as { key: value }".to_owned(),
         "unit" | "null" => "nothing".to_owned(),
+        "path string" => "a path, such as /run/hopwise/n2.sock, in quotes where it is a number".to_owned(),
         "socket address" => "an address with a port, such as 127.0.0.1:1080".to_owned(),
         other if other.starts_with("struct ") => "keys with values, such as { key: value }".to_owned(),
         other => match other.strip_prefix("an array of length ").or(other.strip_prefix("a tuple of size ")) {
@@ -58,4 +63,15 @@ pub(super) fn advice(said: &str) -> Option<String> {
     }
     let key = said.strip_prefix("missing field `")?.strip_suffix('`')?;
     Some(format!("the key `{key}` with its value, here"))
+}
+
+/// Why a file was not read. Who may not is named: a daemon that reads its file anew may have become somebody else.
+pub(super) fn unreadable(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            let who = geteuid().as_raw();
+            format!("{error}; expected a file, in folders, that user {who}, who this runs as, may read")
+        }
+        _ => format!("{error}; expected a YAML file"),
+    }
 }

@@ -1,6 +1,7 @@
 //! What `hopwise node` reads: the keys, their meaning, and what no key can say alone.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,6 +10,7 @@ use hopwise::located::{Document, LoadError, Refusal};
 use hopwise::rules;
 use hopwise::units::{Rate, Share, Size, Time};
 use hopwise_core::ip::Prefix;
+use serde::de::{IntoDeserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 mod check;
@@ -17,6 +19,7 @@ mod listeners;
 
 pub(crate) use check::is_hosts;
 pub(crate) use endpoint::link_id;
+pub(crate) use listeners::place_at;
 
 /// A node's configuration as it stands in the file; [`load`] has checked what serde cannot.
 #[derive(Clone, Debug, Deserialize)]
@@ -74,13 +77,14 @@ pub(crate) struct Node {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address(pub(crate) Prefix);
 
+const ADDRESS: &str = "an address with its subnet, such as 10.7.0.2/24";
+
 impl<'de> Deserialize<'de> for Address {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Address, D::Error> {
         let text = String::deserialize(from)?;
-        let wanted = "an address with its subnet, such as 10.7.0.2/24";
         text.parse()
             .map(Address)
-            .map_err(|error| serde::de::Error::custom(format_args!("`{text}`: {error}, expected {wanted}")))
+            .map_err(|error| serde::de::Error::custom(format_args!("`{text}`: {error}, expected {ADDRESS}")))
     }
 }
 
@@ -340,8 +344,14 @@ pub(crate) enum AckMerge {
 
 /// Reads and checks a configuration.
 pub(crate) fn load(path: &Path) -> Result<NodeConfig, LoadError> {
+    load_with_places(path).map(|(_, config)| config)
+}
+
+/// The same for whoever may have to show later where something stands.
+pub(crate) fn load_with_places(path: &Path) -> Result<(Document, NodeConfig), LoadError> {
     let document = Document::load(path)?;
-    read(&document).map_err(LoadError::Refused)
+    let config = read(&document).map_err(LoadError::Refused)?;
+    Ok((document, config))
 }
 
 fn read(document: &Document) -> Result<NodeConfig, Box<Refusal>> {
@@ -350,14 +360,31 @@ fn read(document: &Document) -> Result<NodeConfig, Box<Refusal>> {
     Ok(config)
 }
 
+/// One address, or a list of them, of which each is refused at its own place.
 fn one_or_more<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Address>, D::Error> {
-    match serde_yaml::Value::deserialize(from)? {
-        serde_yaml::Value::Sequence(items) => items
-            .into_iter()
-            .map(|item| Address::deserialize(item).map_err(serde::de::Error::custom))
-            .collect(),
-        one => Ok(vec![Address::deserialize(one).map_err(serde::de::Error::custom)?]),
+    struct OneOrMore;
+
+    impl<'de> Visitor<'de> for OneOrMore {
+        type Value = Vec<Address>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            write!(f, "{ADDRESS}, or a list of them")
+        }
+
+        fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Vec<Address>, E> {
+            Address::deserialize(text.into_deserializer()).map(|address| vec![address])
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Vec<Address>, A::Error> {
+            let mut addresses = Vec::new();
+            while let Some(address) = items.next_element()? {
+                addresses.push(address);
+            }
+            Ok(addresses)
+        }
     }
+
+    from.deserialize_any(OneOrMore)
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Opens the links that a configuration names.
 
+use std::fmt;
 use std::time::Duration;
 
 use hopwise_core::endpoint::LinkConfig;
@@ -8,11 +9,28 @@ use hopwise_host::{Fault, FaultConfig, Link, LinkError, Raw, RawConfig, Tun, Tun
 
 use super::config::{self, LinkKind, MTU, NodeConfig, link_id};
 
+/// The link of the file that could not be opened, and why.
+#[derive(Debug)]
+pub(crate) struct Unopened {
+    pub(crate) nth: usize,
+    pub(crate) error: LinkError,
+}
+
+impl fmt::Display for Unopened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "links.{}: {}", self.nth, self.error)
+    }
+}
+
 /// For each shard its links, in the file's order.
-pub(crate) fn open_all(config: &NodeConfig) -> Result<Vec<Vec<Box<dyn Link>>>, LinkError> {
+pub(crate) fn open_all(config: &NodeConfig) -> Result<Vec<Vec<Box<dyn Link>>>, Unopened> {
+    let unopened = |nth| move |error| Unopened { nth, error };
     match &config.links[..] {
-        [several] if config.shards() > 1 => open_queues(config, several),
-        links => Ok(vec![(0..links.len()).map(|nth| open(config, nth)).collect::<Result<_, _>>()?]),
+        [several] if config.shards() > 1 => open_queues(config, several).map_err(unopened(0)),
+        links => {
+            let opened = (0..links.len()).map(|nth| open(config, nth).map_err(unopened(nth)));
+            Ok(vec![opened.collect::<Result<_, _>>()?])
+        }
     }
 }
 
@@ -54,9 +72,13 @@ fn faulty(link: &config::Link, opened: Box<dyn Link>, shard: u64) -> Result<Box<
     }
 }
 
+pub(crate) use captured::check_filter;
+
 #[cfg(feature = "pcap")]
 mod captured {
     use hopwise_host::{Link, LinkError, LiveCapture, Pace, Replay};
+
+    pub(crate) use hopwise_host::check_filter;
 
     use super::config::{self, PaceName};
 
@@ -78,6 +100,11 @@ mod captured {
     use hopwise_host::{Link, LinkError};
 
     use super::config;
+
+    /// Nothing here reads filters; what has one was refused before.
+    pub(crate) fn check_filter(_filter: &str) -> Result<(), String> {
+        Ok(())
+    }
 
     /// Refused already when the configuration was checked.
     pub(super) fn open(link: &config::Link) -> Result<Box<dyn Link>, LinkError> {

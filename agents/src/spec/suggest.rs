@@ -12,7 +12,12 @@ pub fn nearest<'a>(wrong: &str, candidates: impl Iterator<Item = &'a str>) -> Op
     }
     let alike = |name: &str| wrong.chars().zip(name.chars()).take_while(|(a, b)| a == b).count();
     let measured = candidates.map(|name| (changes_between(wrong, name), Reverse(alike(name)), name));
-    measured.filter(|(changes, _, name)| *changes <= name.len().div_ceil(3)).min().map(|(.., name)| name)
+    // A short name of the same length, `tun` for `tap`, is as good a guess as a longer one that begins otherwise.
+    let more = |alike: usize, name: &str| usize::from(alike > 0 && name.len() == wrong.len());
+    let is_near = |(changes, Reverse(alike), name): &(usize, Reverse<usize>, &str)| {
+        *changes <= name.len().div_ceil(3) + more(*alike, name)
+    };
+    measured.filter(is_near).min().map(|(.., name)| name)
 }
 
 /// Letters to insert, delete or exchange, or neighbours to swap (optimal string alignment).
@@ -51,6 +56,7 @@ mod tests {
     fn of_names_that_are_equally_near_the_one_that_begins_alike_is_suggested() {
         assert_eq!(nearest("dcaa", ["daa", "dca"].into_iter()), Some("dca"));
         assert_eq!(nearest("daaa", ["daa", "dca"].into_iter()), Some("daa"));
+        assert_eq!(nearest("tap", ["tun", "tun-fast", "raw", "pcap", "replay"].into_iter()), Some("tun"));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Ports that a node listens on: two listeners at one address would be found at the second's bind only.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use hopwise::located::{Document, Place};
 
@@ -52,7 +52,7 @@ fn listeners(config: &NodeConfig) -> Vec<Listener> {
             Side::Mesh(at) => listeners.push(Listener { place, is_mesh: true, ip: at.ip(), port: at.port }),
         }
     }
-    let of_key = |key, at: std::net::SocketAddr| Listener::local(place(key), at.ip(), at.port());
+    let of_key = |key, at: SocketAddr| Listener::local(place(key), at.ip(), at.port());
     listeners.extend(config.socks5.as_ref().map(|socks5| of_key("socks5", socks5.listen)));
     listeners.extend(config.metrics.as_ref().map(|metrics| of_key("metrics", metrics.listen)));
     listeners
@@ -67,4 +67,11 @@ pub(super) fn each_at_its_own_address(document: &Document, config: &NodeConfig) 
         }
     }
     Ok(())
+}
+
+/// Which key wants that address of this machine; no two do.
+pub(crate) fn place_at(config: &NodeConfig, address: SocketAddr) -> Option<Place> {
+    let (ip, port) = (Some(address.ip().to_canonical()), address.port());
+    let wants = |listener: &Listener| !listener.is_mesh && (listener.ip, listener.port) == (ip, port);
+    listeners(config).into_iter().find(wants).map(|listener| listener.place)
 }

@@ -98,6 +98,11 @@ fn what_is_wrong_is_refused_at_its_place_with_what_is_accepted() {
         ("capture: { file: a.pcapng, rotate: 1MiB, files: 0 }", "3:49: none would stay | 1 or more"),
         ("tcp: { profile: reno }", "3:17: unknown variant `reno` | expected `modern` or `ns2`"),
         ("tcp: { recv_buffer: 1KiB }", "3:21: no sound buffer"),
+        (
+            "user: no-such-user",
+            "3:7: there is no user `no-such-user` on this machine | a user's name, such as",
+        ),
+        ("control: 5", "3:10: `5` does not fit here | expected a path, such as /run/hopwise/n2.sock"),
     ] {
         let text = refused(&format!("{LEAST}{more}\n"));
         assert!(text.contains(wanted), "{more}: {text}");
@@ -159,6 +164,7 @@ fn links_are_checked_with_their_addresses() {
         ("  - { kind: tun, name: hw0 }\n  - { kind: raw, name: hw0 }", "4:24: the name `hw0` is links.0's"),
         ("  - { kind: raw, name: eth0, mtu: 1400 }", "3:30: an interface brings its own MTU"),
         ("  - { kind: wifi, name: a }", "unknown variant `wifi` | expected one of `tun`, `tun-fast`, `raw`"),
+        ("  - { kind: tap, name: a }", "unknown variant `tap` | did you mean `tun`? expected one of"),
         ("  - { kind: tun, name: hw0, queues: 2 }", "3:29: only a TUN with offload has several queues"),
         ("  - { kind: tun-fast, name: hw0, queues: 0 }", "3:42: a device of 0 queues | 1 to 256"),
         ("  - { kind: tun-fast, name: hw0, queues: 257 }", "3:42: a device of 257 queues"),
@@ -179,6 +185,30 @@ fn links_are_checked_with_their_addresses() {
     }
 }
 
+#[test]
+fn an_address_in_a_list_is_refused_by_itself() {
+    for (key, list, wanted) in [
+        (
+            "address",
+            "[10.7.0.3/24, 10.7.0.3/24]  # twice",
+            "5:28: 10.7.0.3 stands at `links.0.address.0` already",
+        ),
+        ("kernel", "[10.7.0.3/24, 10.7.0.2/24]", "5:27: 10.7.0.2 stands at `node.address` already"),
+        ("kernel", "[10.7.0.3/24, 10.7.0.255/24]", "5:27: 10.7.0.255 is no host's address"),
+        ("kernel", "[10.7.0.3/24, 10.7.0.4]", "5:27: `10.7.0.4`: "),
+        ("kernel", "[10.7.0.3/24, 7]", "5:27: `7` does not fit here"),
+        (
+            "kernel",
+            "7",
+            "5:13: `7` does not fit here | expected an address with its subnet, such as 10.7.0.2/24, or a",
+        ),
+    ] {
+        let link = format!("  - kind: tun\n    name: hw0\n    {key}: {list}\n");
+        let text = refused(&format!("node: {{ name: a, address: 10.7.0.2/24 }}\nlinks:\n{link}"));
+        assert!(text.contains(wanted), "{list}: {text}");
+    }
+}
+
 /// Links that only listen take libpcap.
 #[test]
 fn captures_are_links_where_the_build_has_them() {
@@ -195,6 +225,12 @@ fn captures_are_links_where_the_build_has_them() {
         ("{ kind: replay, name: old }", "3:5: a replay of no file"),
         ("{ kind: pcap, name: wlan0, file: run.pcap }", "3:32: only a replay has a file"),
         ("{ kind: pcap, name: wlan0, offload: true }", "3:32: nothing is sent there"),
+        ("{ kind: pcap, name: wlan0, filter: tcp prot 80 }", "3:40: `tcp prot 80`: "),
+        ("{ kind: pcap, name: wlan0, filter: tcp prot 80 }", "syntax error"),
+        (
+            "{ kind: pcap, name: wlan0, filter: tcp prot 80 }",
+            " | a filter in libpcap's language (man pcap-filter), such",
+        ),
     ] {
         let text = refused(&config(links));
         assert!(text.contains(wanted), "{links}: {text}");
