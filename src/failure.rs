@@ -2,9 +2,11 @@
 
 use std::fmt;
 use std::io::{self, Write};
+use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use hopwise::located::{LoadError, Refusal};
+use miette::Diagnostic as _;
 
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -12,6 +14,10 @@ pub(crate) enum Failure {
     Refused { place: String, problem: String },
     /// A file is at fault, and can be shown.
     Located(Box<Refusal>),
+    /// The file is sound, but what it asks for there cannot be had on this machine.
+    Unmet { place: String, problem: String },
+    /// The same of an address to listen at, before it is known which key asks for it.
+    Unbound { address: SocketAddr, error: io::Error },
     /// The input was fine, but the work could not be done.
     Failed { doing: &'static str, problem: String },
 }
@@ -25,6 +31,14 @@ impl Failure {
         Failure::Failed { doing, problem: problem.to_string() }
     }
 
+    /// What a file's refusal would accept, for logs, which show one line and no file.
+    pub(crate) fn accepted(&self) -> Option<String> {
+        match self {
+            Failure::Located(refusal) => refusal.help().map(|help| help.to_string()),
+            _ => None,
+        }
+    }
+
     /// Says it on standard error.
     pub(crate) fn print(self) {
         match self {
@@ -36,7 +50,7 @@ impl Failure {
     pub(crate) fn exit_code(&self) -> ExitCode {
         match self {
             Failure::Refused { .. } | Failure::Located(_) => ExitCode::from(2),
-            Failure::Failed { .. } => ExitCode::from(1),
+            Failure::Unmet { .. } | Failure::Unbound { .. } | Failure::Failed { .. } => ExitCode::from(1),
         }
     }
 }
@@ -45,7 +59,10 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Located(refusal) => write!(f, "{refusal}"),
-            Failure::Refused { place, problem } => write!(f, "{place}: {problem}"),
+            Failure::Refused { place, problem } | Failure::Unmet { place, problem } => {
+                write!(f, "{place}: {problem}")
+            }
+            Failure::Unbound { address, error } => write!(f, "listen: {address}: {error}"),
             Failure::Failed { doing, problem } => write!(f, "{doing}: {problem}"),
         }
     }

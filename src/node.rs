@@ -23,6 +23,7 @@ mod seats;
 pub(crate) mod snapshot;
 mod socks5;
 mod stage;
+mod unmet;
 
 /// Run a node: its own TCP/IP on a TUN device or an interface, with SOCKS5 and forwards for other programs
 #[derive(Args, Debug)]
@@ -42,10 +43,10 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let config = config::load(&arguments.config).map_err(Failure::from)?;
+    let (document, config) = config::load_with_places(&arguments.config).map_err(Failure::from)?;
     if arguments.check {
         return crate::daemon::accepted(&arguments.config);
     }
     crate::daemon::log();
-    daemon::run(config, &arguments.config)
+    daemon::run(document, config, &arguments.config)
 }

@@ -52,6 +52,8 @@ mod seats;
 mod shards;
 #[path = "live/stream.rs"]
 mod stream;
+#[path = "live/unmet.rs"]
+mod unmet;
 #[path = "live/window.rs"]
 mod window;
 #[path = "live/world.rs"]

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use caps::Capability;
+use hopwise::located::Document;
 use hopwise_agents::StandardAgents;
 use hopwise_core::LinkId;
 use hopwise_host::{
@@ -31,6 +32,7 @@ use super::seats::Seats;
 use super::snapshot::{CaptureSnapshot, Snapshot};
 use super::socks5::{self, Server};
 use super::stage::Stage;
+use super::unmet::{self, Unmet};
 use super::{descriptors, forward, links, paths, privileges};
 use crate::daemon::{control, tell};
 use crate::failure::Failure;
@@ -59,6 +61,8 @@ struct Opened {
 /// What the services share.
 struct Daemon {
     config: NodeConfig,
+    /// What the configuration was read from.
+    document: Document,
     path: PathBuf,
     shards: Shards,
     capture: Capture,
@@ -67,13 +71,13 @@ struct Daemon {
     counts: Counts,
 }
 
-pub(super) fn run(config: NodeConfig, path: &Path) -> Result<(), Failure> {
+pub(super) fn run(document: Document, config: NodeConfig, path: &Path) -> Result<(), Failure> {
     let someone = config.user.as_deref().map(privileges::find).transpose();
-    let someone = someone.map_err(|error| Failure::refused(path.display().to_string(), error))?;
+    let someone = someone.map_err(|error| unmet::user(&document, &error))?;
     descriptors::allow(&config);
     // What is opened has to be taken back, whatever comes between.
     let signals = signals::early(Signals::new)?;
-    let opened = open(&config)?;
+    let opened = open(&config).map_err(|unmet| unmet.failure(&document, &config))?;
     if let Some(someone) = &someone {
         if let Some(control) = &opened.control {
             let given = control.give_to(someone.uid.as_raw(), someone.gid.as_raw());
@@ -88,7 +92,7 @@ pub(super) fn run(config: NodeConfig, path: &Path) -> Result<(), Failure> {
     let sums: Vec<_> = links.iter().map(|_| Arc::new(Sums::new())).collect();
     let shards = start(&config, links, &capture, &sums)?;
     let (path, counts) = (path.to_owned(), Counts::default());
-    let daemon = Arc::new(Daemon { config, path, shards, capture, sums, counts });
+    let daemon = Arc::new(Daemon { config, document, path, shards, capture, sums, counts });
     let runtime =
         tokio::runtime::Runtime::new().map_err(|error| Failure::failed("start a runtime", error))?;
     let ended = runtime.block_on(daemon.serve(signals, control.as_ref(), socks5, metrics, forwards));
@@ -131,24 +135,21 @@ fn kept(config: &NodeConfig, links: &[Vec<Box<dyn Link>>]) -> &'static [Capabili
     }
 }
 
-fn open(config: &NodeConfig) -> Result<Opened, Failure> {
-    let links = links::open_all(config).map_err(|error| Failure::failed("open a link", error))?;
-    let control = config.control.as_deref().map(|path| {
-        let shown = path.display().to_string();
-        control::Bound::new(path)
-            .map_err(|error| Failure::failed("make the control socket", format_args!("{shown}: {error}")))
-    });
+fn open(config: &NodeConfig) -> Result<Opened, Unmet> {
+    let links = links::open_all(config).map_err(Unmet::Link)?;
+    let control = config.control.as_deref().map(control::Bound::new).transpose().map_err(Unmet::Control)?;
+    let bind = |address: Option<SocketAddr>| address.map(bind).transpose().map_err(Unmet::Listener);
     Ok(Opened {
         links,
-        control: control.transpose()?,
-        socks5: config.socks5.as_ref().map(|socks5| bind(socks5.listen)).transpose()?,
-        metrics: config.metrics.as_ref().map(|metrics| bind(metrics.listen)).transpose()?,
-        forwards: forward::bind_all(config)?,
+        control,
+        socks5: bind(config.socks5.as_ref().map(|socks5| socks5.listen))?,
+        metrics: bind(config.metrics.as_ref().map(|metrics| metrics.listen))?,
+        forwards: forward::bind_all(config).map_err(Unmet::Listener)?,
     })
 }
 
 pub(super) fn bind(address: SocketAddr) -> Result<StdListener, Failure> {
-    listen(address).map_err(|error| Failure::failed("listen", format_args!("{address}: {error}")))
+    listen(address).map_err(|error| Failure::Unbound { address, error })
 }
 
 fn listen(address: SocketAddr) -> io::Result<StdListener> {
@@ -285,7 +286,9 @@ impl Daemon {
         match outcome {
             Ok(true) => tracing::info!("rules reloaded"),
             Ok(false) => tracing::warn!("rules reloaded; what else has changed in the file takes a restart"),
-            Err(failure) => tracing::error!(%failure, "the old rules stay"),
+            Err(failure) => {
+                tracing::error!(%failure, accepted = failure.accepted(), "the old rules stay");
+            }
         }
     }
 
@@ -313,7 +316,8 @@ impl Daemon {
         let Some(capture) = &self.config.capture else { return Ok(()) };
         let request =
             (capture.file.clone(), &capture.links[..], capture.rotate.map(|size| size.0), capture.files);
-        self.start_capture(request).map(|_| ()).map_err(|problem| Failure::failed("capture", problem))
+        let started = self.start_capture(request).map(|_| ());
+        started.map_err(|problem| Unmet::Capture(problem).failure(&self.document, &self.config))
     }
 
     fn start_capture(

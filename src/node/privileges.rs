@@ -30,8 +30,8 @@ pub(super) enum PrivilegeError {
 impl fmt::Display for PrivilegeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            PrivilegeError::NoSuchUser(name) => write!(f, "user: there is no user `{name}` on this machine"),
-            PrivilegeError::NotRoot(name) => write!(f, "user: only root can become `{name}`"),
+            PrivilegeError::NoSuchUser(name) => write!(f, "there is no user `{name}` on this machine"),
+            PrivilegeError::NotRoot(name) => write!(f, "only root can become `{name}`"),
             PrivilegeError::System { doing, problem } => write!(f, "{doing}: {problem}"),
         }
     }

@@ -1,0 +1,152 @@
+//! What a sound file asks for and this machine has not: said with the key that asks for it, and what to do.
+
+use std::io::{self, ErrorKind};
+
+use hopwise::located::{Document, Place};
+
+use super::config::{self, LinkKind, NodeConfig};
+use super::links::Unopened;
+use super::privileges::PrivilegeError;
+use crate::failure::Failure;
+
+/// What could not be had when the daemon started.
+#[derive(Debug)]
+pub(super) enum Unmet {
+    Link(Unopened),
+    Control(io::Error),
+    Listener(Failure),
+    /// In words, since a capture may be refused for reasons of ours.
+    Capture(String),
+}
+
+impl Unmet {
+    pub(super) fn failure(self, document: &Document, config: &NodeConfig) -> Failure {
+        let root = Place::root();
+        match self {
+            Unmet::Link(unopened) => link(document, config, &unopened),
+            Unmet::Control(error) => {
+                let path = config.control.as_deref().unwrap_or("".as_ref()).display();
+                let problem = format!("make the control socket: {path}: {error}");
+                let remedy = match error.kind() {
+                    ErrorKind::AddrInUse | ErrorKind::AlreadyExists => "name a path that is free",
+                    _ => "name a path in a folder that can be written",
+                };
+                at(document, &root.key("control"), &problem, Some(remedy))
+            }
+            Unmet::Listener(Failure::Unbound { address, error }) => {
+                let place = config::place_at(config, address).unwrap_or_default();
+                at(document, &place, &format!("listen: {address}: {error}"), remedy_of_bind(&error))
+            }
+            Unmet::Listener(other) => other,
+            Unmet::Capture(problem) => {
+                let who = config.user.as_deref().map_or(String::new(), |user| format!(" by `{user}`"));
+                let remedy = format!("name a file that can be written{who}");
+                at(document, &root.key("capture").key("file"), &format!("capture: {problem}"), Some(&remedy))
+            }
+        }
+    }
+}
+
+pub(super) fn user(document: &Document, error: &PrivilegeError) -> Failure {
+    let remedy = matches!(error, PrivilegeError::NotRoot(_)).then_some("start it as root, or without `user`");
+    at(document, &Place::root().key("user"), &error.to_string(), remedy)
+}
+
+fn at(document: &Document, place: &Place, problem: &str, remedy: Option<&str>) -> Failure {
+    let remedy = remedy.map_or(String::new(), |remedy| format!("; {remedy}"));
+    Failure::Unmet { place: document.pointing_at(place), problem: format!("{problem}{remedy}") }
+}
+
+fn link(document: &Document, config: &NodeConfig, Unopened { nth, error }: &Unopened) -> Failure {
+    let (link, place) = (&config.links[*nth], Place::root().key("links").index(*nth));
+    let problem = format!("open a link: {error}");
+    let is_missing = || !std::path::Path::new("/sys/class/net").join(&link.name).exists();
+    let (key, remedy) = match link.kind {
+        LinkKind::Replay => ("file", Some("name a capture that is there and can be read")),
+        LinkKind::Raw | LinkKind::Pcap if is_missing() => {
+            ("name", Some("name an interface that `ip link` shows"))
+        }
+        _ => ("name", None),
+    };
+    at(document, &place.key(key), &problem, remedy)
+}
+
+fn remedy_of_bind(error: &io::Error) -> Option<&'static str> {
+    match error.kind() {
+        ErrorKind::AddrNotAvailable => Some("name an address of this machine (`ip addr` shows them)"),
+        ErrorKind::AddrInUse => Some("name a port that is free (`ss -ltnp` shows who has it)"),
+        ErrorKind::PermissionDenied => Some("name a port from 1024 on, or give it CAP_NET_BIND_SERVICE"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use hopwise_host::LinkError;
+
+    use super::*;
+
+    const FILE: &str = "\
+node: { name: a, address: 10.7.0.2/24 }
+links:
+  - { kind: tun, name: hw0 }
+  - { kind: raw, name: no-such-device }
+control: /no/folder/a.sock
+user: nobody
+capture: { file: /no/folder/a.pcapng }
+socks5: { listen: 127.0.0.1:1080 }
+forwards:
+  - { listen: mesh:81, to: 127.0.0.1:80 }
+  - { listen: 203.0.113.1:81, to: mesh:n:80 }
+";
+
+    /// With a place, the key and a remedy; libpcap's kinds of links are opened in `tests/live`.
+    #[test]
+    fn what_cannot_be_had_is_said_with_the_key_that_asks_for_it() {
+        let document = Document::parse("n.yaml", FILE).expect("it is YAML");
+        let config: NodeConfig = document.read().expect("it is accepted");
+        let what = "it is no Ethernet device";
+        let link = |nth: usize| {
+            let error = LinkError::Setting { device: config.links[nth].name.clone(), what };
+            Unmet::Link(Unopened { nth, error })
+        };
+        let unbound = |address: &str, kind: ErrorKind| {
+            let address = address.parse().expect("an address");
+            Unmet::Listener(Failure::Unbound { address, error: kind.into() })
+        };
+        for (unmet, wanted) in [
+            (link(0), "n.yaml:3:24: `links.0.name`: open a link: hw0: it is no Ethernet device"),
+            (
+                link(1),
+                "n.yaml:4:24: `links.1.name`: open a link: no-such-device: it is no Ethernet device; name an",
+            ),
+            (
+                Unmet::Control(ErrorKind::NotFound.into()),
+                "n.yaml:5:10: `control`: make the control socket: /no/",
+            ),
+            (
+                Unmet::Capture("denied".into()),
+                "n.yaml:7:18: `capture.file`: capture: denied; name a file that can be \
+                                               written by `nobody`",
+            ),
+            (
+                unbound("127.0.0.1:1080", ErrorKind::AddrInUse),
+                "n.yaml:8:19: `socks5.listen`: listen: 127.0.0.1:1080: ",
+            ),
+            (
+                unbound("203.0.113.1:81", ErrorKind::AddrNotAvailable),
+                "n.yaml:11:15: `forwards.1.listen`: listen: 203.",
+            ),
+        ] {
+            let said = unmet.failure(&document, &config).to_string();
+            assert!(said.starts_with(wanted), "{said}");
+        }
+        let said = user(&document, &PrivilegeError::NotRoot("nobody".into())).to_string();
+        assert_eq!(
+            said,
+            "n.yaml:6:7: `user`: only root can become `nobody`; start it as root, or without `user`"
+        );
+        let said = unbound("127.0.0.1:1080", ErrorKind::AddrInUse).failure(&document, &config).to_string();
+        assert!(said.ends_with("; name a port that is free (`ss -ltnp` shows who has it)"), "{said}");
+    }
+}

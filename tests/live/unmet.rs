@@ -1,0 +1,87 @@
+//! What a node's file asks for and the machine has not, and what a running node will not read.
+
+use std::fs;
+
+use rustix::process::Signal;
+
+use crate::field::{Field, HOPWISE, SOCKS5, text};
+use crate::namespace::can_run;
+use crate::world::{until, within_patience};
+
+#[test]
+fn what_cannot_be_had_at_the_start_is_said_with_its_place_its_key_and_a_remedy() {
+    if !can_run("what_cannot_be_had_at_the_start_is_said_with_its_place", &[]) {
+        return;
+    }
+    let field = Field::new("unmet");
+    let elsewhere = "203.0.113.1:80";
+    let own_address = "name an address of this machine";
+    for (more, wanted, remedy) in [
+        (
+            format!("socks5: {{ listen: {elsewhere} }}"),
+            ":5:19: `socks5.listen`: listen: 203.0.113.1:80: ",
+            own_address,
+        ),
+        (format!("metrics: {{ listen: {elsewhere} }}"), ":5:20: `metrics.listen`: listen: ", own_address),
+        (
+            format!("forwards: [{{ listen: {elsewhere}, to: mesh:n:80 }}]"),
+            ":5:22: `forwards.0.listen`: listen: ",
+            own_address,
+        ),
+        (
+            "capture: { file: /proc/a.pcapng }".to_owned(),
+            ":5:18: `capture.file`: capture: /proc/a.pcapng: ",
+            "name a file that can be written",
+        ),
+    ] {
+        let ended = field.node.output(&[HOPWISE, "node", &field.config(&more)]);
+        let said = text(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(1), "{said}");
+        assert!(said.contains(&format!("node.yaml{wanted}")) && said.contains(remedy), "{said}");
+    }
+}
+
+#[test]
+fn a_link_that_is_not_there_is_said_with_its_place_and_key() {
+    if !can_run("a_link_that_is_not_there_is_said_with_its_place_and_key", &["nft"]) {
+        return;
+    }
+    let field = Field::new("no-link");
+    let mut links =
+        vec![("kind: raw, name: gone0", "2:28: `links.0.name`: open a link: gone0: ", "`ip link`")];
+    if cfg!(feature = "pcap") {
+        links.extend([
+            ("kind: pcap, name: gone0", "2:29: `links.0.name`: open a link: gone0: ", "`ip link`"),
+            (
+                "kind: replay, name: old, file: /no.pcap",
+                "2:42: `links.0.file`: open a link: /no.pcap: ",
+                "name a capture",
+            ),
+        ]);
+    }
+    for (link, wanted, remedy) in links {
+        let path = field.path("node.yaml");
+        let text_of_file = format!("node: {{ name: n2, address: 10.7.0.2/24 }}\nlinks: [{{ {link} }}]\n");
+        fs::write(&path, text_of_file).expect("the folder can be written");
+        let ended = field.node.output(&[HOPWISE, "node", &path]);
+        let said = text(&ended.stderr);
+        assert_eq!(ended.status.code(), Some(1), "{said}");
+        assert!(said.contains(wanted) && said.contains(remedy), "{said}");
+    }
+}
+
+/// The log has one line for it, and shows no file.
+#[test]
+fn a_file_that_a_hangup_finds_wrong_is_refused_with_what_would_be_accepted() {
+    if !can_run("a_file_that_a_hangup_finds_wrong_is_refused_with_what_would_be_accepted", &[]) {
+        return;
+    }
+    let field = Field::new("hangup-says");
+    let daemon = field.daemon(SOCKS5);
+    field.config(&format!("{SOCKS5}\nstop_within: 5"));
+    daemon.tell(Signal::HUP);
+    within_patience(until(|| field.log().contains("the old rules stay")));
+    let log = field.log();
+    let line = log.lines().find(|line| line.contains("the old rules stay")).unwrap_or_default();
+    assert!(line.contains("node.yaml:6:14: ") && line.contains("expected a time with its unit"), "{line}");
+}
