@@ -9,7 +9,7 @@ use hopwise::units::Size;
 use crate::failure::Failure;
 use crate::node::control::client::Control;
 use crate::node::control::{Request, Response};
-use crate::node::snapshot::{ConnSnapshot, LinkSnapshot, ShardSnapshot, Snapshot};
+use crate::node::snapshot::{ConnSnapshot, LinkSnapshot, ShardSnapshot, Snapshot, counted};
 
 /// Show what a running node does: links, connections and their agents, drops
 #[derive(Args, Debug)]
@@ -65,7 +65,7 @@ fn page(snapshot: &Snapshot) -> String {
         let error = capture.last_error.iter().map(|error| format!("; last error: {error}"));
         lines.push(format!("capture: {file}, {packets} packets, {lost} lost{}", error.collect::<String>()));
     }
-    lines.push(format!("{} connections", snapshot.connections_open));
+    lines.push(snapshot.connections_told());
     if !snapshot.connections.is_empty() {
         lines.extend(crate::table::lines(
             &COLUMNS,
@@ -91,7 +91,7 @@ fn link(link: &LinkSnapshot) -> String {
 
 fn shard(shard: &ShardSnapshot) -> String {
     let ShardSnapshot { connections_open, received_packets, sent_packets } = shard;
-    format!("{connections_open} connections, in {received_packets} packets, out {sent_packets}")
+    format!("{}, in {received_packets} packets, out {sent_packets}", counted(*connections_open))
 }
 
 fn counts(counts: &BTreeMap<String, u64>) -> String {
@@ -164,7 +164,7 @@ mod tests {
             page.contains("link hw0: in 0 packets, 2.0 KiB; out 0 packets, 0 B\ndrops: paws 2\n"),
             "{page}"
         );
-        assert!(page.contains("\n1 connections\nid  local "), "{page}");
+        assert!(page.contains("\n1 connection\nid  local "), "{page}");
         assert!(page.contains("delayed:d=3  [cubic]  14.2 KiB  0 B     -       0/0     0.34"), "{page}");
     }
 
@@ -190,7 +190,7 @@ mod tests {
         let two =
             Snapshot { shards: vec![shard(0), shard(1)], connections: vec![conn], ..Snapshot::default() };
         let page = page(&two);
-        let wanted = "shards: 0 connections, in 8 packets, out 9; 1 connections, in 8 packets, out 9\n";
+        let wanted = "shards: 0 connections, in 8 packets, out 9; 1 connection, in 8 packets, out 9\n";
         assert!(page.contains(wanted) && page.contains("\n1.4 "), "{page}");
     }
 }

@@ -88,10 +88,10 @@ fn is_quit(within: Duration) -> io::Result<bool> {
 
 fn draw(snapshot: &Snapshot, before: Option<&Snapshot>, area: Rect, buffer: &mut Buffer) {
     let [head, body] = Layout::vertical([Constraint::Length(HEAD_LINES), Constraint::Min(1)]).areas(area);
-    let Snapshot { node, uptime_s, connections_open, .. } = snapshot;
+    let (Snapshot { node, uptime_s, .. }, connections) = (snapshot, snapshot.connections_told());
     let drops: u64 = snapshot.drops.values().sum();
     let lines = vec![
-        Line::from(format!("{node}  up {uptime_s:.0} s  {connections_open} connections  {drops} drops")),
+        Line::from(format!("{node}  up {uptime_s:.0} s  {connections}  {drops} drops")),
         Line::from(rates(snapshot, before)),
     ];
     Paragraph::new(lines).render(head, buffer);

@@ -154,6 +154,18 @@ impl Snapshot {
         snapshot
     }
 
+    /// How many connections there are, as the table below it shows them.
+    pub(crate) fn connections_told(&self) -> String {
+        let (open, shown) = (self.connections_open, self.connections.len());
+        // Below the limit all are shown but those that a program has left, which end by themselves.
+        match open.saturating_sub(shown) {
+            0 => counted(open),
+            more if shown >= MOST_SHOWN => format!("{}, {more} of them not shown", counted(open)),
+            1 => format!("{}, and 1 that ends by itself", counted(shown)),
+            ending => format!("{}, and {ending} that end by themselves", counted(shown)),
+        }
+    }
+
     fn add(&mut self, shard: Option<u16>, stack: &Stack) {
         let room = MOST_SHOWN.saturating_sub(self.connections.len());
         let connections_open = stack.with(|now, endpoint| {
@@ -199,6 +211,11 @@ fn connections(now: Instant, endpoint: &Endpoint, shard: Option<u16>) -> impl It
         let number = endpoint.trace_number(id).unwrap_or(0);
         Some(ConnSnapshot { shard, ..ConnSnapshot::of(number, &info) })
     })
+}
+
+pub(crate) fn counted(connections: usize) -> String {
+    let many = if connections == 1 { "" } else { "s" };
+    format!("{connections} connection{many}")
 }
 
 fn kbps(bytes_per_s: u64) -> f64 {
@@ -308,5 +325,18 @@ mod tests {
         assert_eq!((&*first.name, first.received_packets, first.received_bytes), ("hw0", 5, 500));
         assert_eq!((first.sent_packets, first.sent_bytes, first.gone), (2, 100, true));
         assert_eq!((first.drops["down"], second.received_packets), (5, 7));
+    }
+
+    #[test]
+    fn connections_that_end_by_themselves_are_told_beside_those_that_are_shown() {
+        let told = |shown: usize, open| {
+            let connections = vec![ConnSnapshot::default(); shown];
+            Snapshot { connections_open: open, connections, ..Snapshot::default() }.connections_told()
+        };
+        assert_eq!((told(0, 0), told(1, 1)), ("0 connections".to_owned(), "1 connection".to_owned()));
+        assert_eq!(told(0, 1), "0 connections, and 1 that ends by itself");
+        assert_eq!(told(1, 3), "1 connection, and 2 that end by themselves");
+        assert_eq!(told(MOST_SHOWN, MOST_SHOWN), "1000 connections");
+        assert_eq!(told(MOST_SHOWN, 1200), "1200 connections, 200 of them not shown");
     }
 }
