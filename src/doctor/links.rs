@@ -2,8 +2,10 @@
 
 use std::process::Command;
 
+use hopwise_host::Raw;
+
 use super::{Finding, System};
-use crate::node::config::{Link, LinkKind, MTU, NodeConfig};
+use crate::node::config::{ChecksumsName, Link, LinkKind, MTU, NodeConfig};
 
 pub(super) fn examine(system: &System, config: &NodeConfig) -> Vec<Finding> {
     let mut findings = Vec::new();
@@ -18,10 +20,16 @@ pub(super) fn examine(system: &System, config: &NodeConfig) -> Vec<Finding> {
             }
             LinkKind::Raw => {
                 findings.push(interface(system, link));
-                findings.push(offloads(link));
-                findings.push(reset(link));
+                findings.push(features(link).map_or_else(|skipped| skipped, |told| offloads(link, &told)));
+                findings.push(reset(system, link));
             }
-            LinkKind::Pcap => findings.push(interface(system, link)),
+            LinkKind::Pcap => {
+                findings.push(interface(system, link));
+                findings.extend(match features(link) {
+                    Ok(told) => vec![offloads(link, &told), checksums(link, &told)],
+                    Err(skipped) => vec![skipped],
+                });
+            }
             LinkKind::Replay => findings.push(recording(link)),
         }
     }
@@ -96,48 +104,106 @@ fn interface(system: &System, link: &Link) -> Finding {
     }
 }
 
-/// Coalesced segments are no packets that ever were on the wire, and are larger than the MTU.
-fn offloads(link: &Link) -> Finding {
-    const CHECK: &str = "offloads";
+const OFFLOADS: &str = "offloads";
+
+/// What ethtool tells of an interface.
+fn features(link: &Link) -> Result<String, Finding> {
     let name = &link.name;
     let Ok(told) = Command::new("ethtool").args(["-k", name]).output() else {
-        return Finding::skipped(CHECK, "ethtool is not installed, which could tell");
+        return Err(Finding::skipped(OFFLOADS, "ethtool is not installed, which could tell"));
     };
-    if !told.status.success() {
-        return Finding::skipped(CHECK, format!("ethtool does not know {name}"));
+    if told.status.success() {
+        Ok(String::from_utf8_lossy(&told.stdout).into_owned())
+    } else {
+        Err(Finding::skipped(OFFLOADS, format!("ethtool does not know {name}")))
     }
-    let on = offloads_in(&String::from_utf8_lossy(&told.stdout));
+}
+
+/// Coalesced segments are no packets that ever were on the wire, and are larger than the MTU.
+fn offloads(link: &Link, told: &str) -> Finding {
+    let (name, on) = (&link.name, offloads_in(told));
     if on.is_empty() {
-        return Finding::ok(CHECK, format!("{name} hands over what came"));
+        return Finding::ok(OFFLOADS, format!("{name} hands over what came"));
     }
     let switches: Vec<_> = on.iter().map(|(_, short)| format!("{short} off")).collect();
     let names: Vec<_> = on.iter().map(|(long, _)| *long).collect();
     Finding::warning(
-        CHECK,
+        OFFLOADS,
         format!("{name} has {} on: it hands over packets that were never on the wire", names.join(" and ")),
         format!("ethtool -K {name} {}", switches.join(" ")),
     )
 }
 
+/// What this machine sends is captured before a device that computes checksums has done so.
+pub(super) fn checksums(link: &Link, told: &str) -> Finding {
+    const CHECK: &str = "checksums";
+    let name = &link.name;
+    if link.checksums == Some(ChecksumsName::Trust) {
+        return Finding::ok(CHECK, format!("{name}: they are not looked at"));
+    }
+    if !is_on(told, "tx-checksumming") {
+        return Finding::ok(CHECK, format!("{name} is given whole packets"));
+    }
+    Finding::warning(
+        CHECK,
+        format!(
+            "{name} computes them (tx-checksumming): what this machine sends is captured without, and dropped as \
+             tcp-checksum"
+        ),
+        format!("checksums: trust for {name} in the configuration, or: ethtool -K {name} tx off"),
+    )
+}
+
+fn is_on(told: &str, long: &str) -> bool {
+    told.lines().any(|line| line.trim().starts_with(&format!("{long}: on")))
+}
+
 /// The offloads that are on in what ethtool prints, with the words that turn them off.
 pub(super) fn offloads_in(text: &str) -> Vec<(&'static str, &'static str)> {
     let known = [("generic-receive-offload", "gro"), ("large-receive-offload", "lro")];
-    let is_on = |long: &str| text.lines().any(|line| line.trim().starts_with(&format!("{long}: on")));
-    known.into_iter().filter(|(long, _)| is_on(long)).collect()
+    known.into_iter().filter(|(long, _)| is_on(text, long)).collect()
 }
 
-/// The kernel knows nothing of our connections, and would reset them.
-fn reset(link: &Link) -> Finding {
-    const CHECK: &str = "kernel-rst";
-    match Command::new("nft").arg("--version").output() {
-        Ok(_) => Finding::ok(
-            CHECK,
-            format!("{}: nft is there, to keep the kernel from resetting connections", link.name),
-        ),
-        Err(_) => Finding::failure(
-            CHECK,
-            format!("{}: the kernel will reset its connections, since nft is missing", link.name),
+/// The kernel knows nothing of our connections, and would reset them: a table of nft keeps it from that, which goes
+/// with the node, unless that was killed.
+fn reset(system: &System, link: &Link) -> Finding {
+    let (name, table) = (&link.name, Raw::table_of(&link.name));
+    let Ok(told) = Command::new("nft").args(["list", "table", "inet", &table]).output() else {
+        return Finding::failure(
+            KERNEL_RST,
+            format!("{name}: the kernel will reset its connections, since nft is missing"),
             "apt-get install nftables",
+        );
+    };
+    guarded(system, name, told.status.success())
+}
+
+pub(super) const KERNEL_RST: &str = "kernel-rst";
+
+/// A table without a node that has the interface was left behind.
+pub(super) fn guarded(system: &System, name: &str, has_table: bool) -> Finding {
+    let (table, claim) = (Raw::table_of(name), format!("@{}", Raw::claim_of(name)));
+    let users = system.read("proc/net/unix").unwrap_or_default();
+    let has_user = users.lines().any(|line| line.split_whitespace().last() == Some(&claim));
+    match (has_user, has_table) {
+        (true, _) => Finding::warning(
+            KERNEL_RST,
+            format!(
+                "{name}: a node has it, and the nft table {table}: another one is refused when it starts"
+            ),
+            "end the node that has it first",
+        ),
+        (false, true) => Finding::warning(
+            KERNEL_RST,
+            format!(
+                "{name}: a node that was killed has left the nft table {table}, by which the kernel stays silent for \
+                 its addresses; the next start replaces it"
+            ),
+            format!("start the node, or: nft delete table inet {table}"),
+        ),
+        (false, false) => Finding::ok(
+            KERNEL_RST,
+            format!("{name}: nft is there, to keep the kernel from resetting connections"),
         ),
     }
 }

@@ -130,3 +130,57 @@ fn offloads_are_read_from_what_ethtool_prints() {
     let text = "Features for eth0:\n\tgeneric-receive-offload: on\nlarge-receive-offload: off [fixed]\n";
     assert_eq!(links::offloads_in(text), [("generic-receive-offload", "gro")]);
 }
+
+/// What a node that was killed has left is told from what another one has.
+#[test]
+fn a_table_that_was_left_behind_is_told_from_one_that_is_in_use() {
+    let unix = |claims: &str| format!("Num RefCount Protocol Flags Type St Inode Path\n{claims}");
+    let held = "0: 00000002 00000000 00010000 0001 01 3000 @hopwise-raw-br.1";
+    for (test, claims, has_table, verdict, said, fix) in [
+        ("clean", "", false, Verdict::Ok, "br.1: nft is there", ""),
+        (
+            "left",
+            "",
+            true,
+            Verdict::Warning,
+            "the next start replaces it",
+            "nft delete table inet hopwise_br_2e1",
+        ),
+        ("held", held, true, Verdict::Warning, "another one is refused", "end the node"),
+        (
+            "other",
+            "0: 1 2 3 4 5 6 @hopwise-raw-br.11",
+            true,
+            Verdict::Warning,
+            "was killed",
+            "start the node",
+        ),
+    ] {
+        let machine = Machine::new(test, &[("proc/net/unix", &unix(claims))]);
+        let finding = links::guarded(&machine.0, "br.1", has_table);
+        assert_eq!((finding.verdict, finding.check), (verdict, links::KERNEL_RST), "{finding:?}");
+        assert!(finding.found.contains(said), "{finding:?}");
+        assert!(finding.fix.unwrap_or_default().contains(fix), "{}", finding.found);
+    }
+}
+
+/// Only where a capture looks at checksums does it matter who computes them.
+#[cfg(feature = "pcap")]
+#[test]
+fn checksums_that_a_device_computes_are_found_where_a_capture_looks_at_them() {
+    let told = "tx-checksumming: on\n\ttx-checksum-ipv4: off [fixed]\n";
+    let of = |test: &str, more: &str, told: &str| {
+        let link = format!("{{ kind: pcap, name: eth0{more} }}");
+        let text = format!("node: {{ name: a, address: 10.7.0.2/24 }}\nlinks: [{link}]\n");
+        let machine = Machine::new(test, &[("node.yaml", &text)]);
+        let config = config::load(&machine.0.path("node.yaml")).expect("it is accepted");
+        links::checksums(&config.links[0], told)
+    };
+    let found = of("sums", "", told);
+    assert_eq!(found.verdict, Verdict::Warning);
+    assert!(
+        found.found.contains("tcp-checksum") && found.fix.is_some_and(|fix| fix.contains("checksums: trust"))
+    );
+    assert_eq!(of("sums-trusted", ", checksums: trust", told).verdict, Verdict::Ok);
+    assert_eq!(of("sums-off", "", "tx-checksumming: off\n").verdict, Verdict::Ok);
+}

@@ -119,6 +119,8 @@ pub(crate) struct Link {
     pub(crate) file: Option<PathBuf>,
     /// Of `replay`: as recorded, unless the file says another.
     pub(crate) pace: Option<PaceName>,
+    /// Of `pcap` and `replay`: what was captured where it was sent has none yet.
+    pub(crate) checksums: Option<ChecksumsName>,
     /// The addresses that the kernel has on its end of a TUN.
     #[serde(default, deserialize_with = "one_or_more")]
     pub(crate) kernel: Vec<Address>,
@@ -133,6 +135,13 @@ pub(crate) struct Link {
 pub(crate) enum PaceName {
     AsRecorded,
     AtOnce,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ChecksumsName {
+    Verify,
+    Trust,
 }
 
 /// A TUN's, unless the file says another.

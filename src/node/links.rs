@@ -76,11 +76,12 @@ pub(crate) use captured::check_filter;
 
 #[cfg(feature = "pcap")]
 mod captured {
+    use hopwise_core::wire::Checksums;
     use hopwise_host::{Link, LinkError, LiveCapture, Pace, Replay};
 
     pub(crate) use hopwise_host::check_filter;
 
-    use super::config::{self, PaceName};
+    use super::config::{self, ChecksumsName, PaceName};
 
     /// A link with a file plays it, one without listens.
     pub(super) fn open(link: &config::Link) -> Result<Box<dyn Link>, LinkError> {
@@ -88,9 +89,16 @@ mod captured {
             Some(PaceName::AtOnce) => Pace::AtOnce,
             Some(PaceName::AsRecorded) | None => Pace::AsRecorded,
         };
+        let checksums = match link.checksums {
+            Some(ChecksumsName::Trust) => Checksums::Trust,
+            Some(ChecksumsName::Verify) | None => Checksums::Verify,
+        };
         Ok(match &link.file {
-            Some(file) => Box::new(Replay::open(file, pace)?),
-            None => Box::new(LiveCapture::open(&link.name, link.filter.as_deref())?),
+            Some(file) => Box::new(Replay::open(file, pace)?.with_checksums(checksums)),
+            None => {
+                let live = LiveCapture::open(&link.name, link.filter.as_deref())?;
+                Box::new(live.with_checksums(checksums))
+            }
         })
     }
 }

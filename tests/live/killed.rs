@@ -38,9 +38,12 @@ fn the_rule_of_a_killed_raw_link_is_replaced_by_the_next_and_goes_with_that() {
         fs::write(&path, config).expect("the folder can be written");
         field.spawn(&path)
     };
+    let doctor = || text(&field.node.output(&[HOPWISE, "doctor", "--config", &path]).stdout);
     let first = start("10.9.0.7");
     fetches_a_page(&field);
+    assert!(doctor().contains("kernel-rst   wire0: a node has it"), "{}", doctor());
     kill(first);
+    assert!(doctor().contains("has left the nft table hopwise_wire0"), "{}", doctor());
     assert!(rules().contains("ip daddr 10.9.0.7 drop"), "{}", rules());
     let mut second = start("10.9.0.8");
     fetches_a_page(&field);
@@ -48,6 +51,7 @@ fn the_rule_of_a_killed_raw_link_is_replaced_by_the_next_and_goes_with_that() {
     second.tell(Signal::TERM);
     assert_eq!(second.ended(), Some(0), "{}", field.log());
     assert_eq!(rules(), "");
+    assert!(doctor().contains("kernel-rst   wire0: nft is there"), "{}", doctor());
 }
 
 /// A device that somebody made to stay keeps the flags that its user set, whoever comes next.

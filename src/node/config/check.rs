@@ -157,6 +157,13 @@ fn captures(document: &Document, place: &Place, link: &Link) -> Checked {
     if link.pace.is_some() && !plays {
         return refuse_key("pace", "only a replay has a pace", "kind: replay, or no `pace`");
     }
+    if link.checksums.is_some() && !is_capture {
+        return refuse_key(
+            "checksums",
+            "only captures may lack them",
+            "kind: pcap or replay, or no `checksums`",
+        );
+    }
     if plays && link.file.is_none() {
         return Err(document.refuse(place, "a replay of no file", "file: a capture, such as run.pcap"));
     }

@@ -225,6 +225,7 @@ fn captures_are_links_where_the_build_has_them() {
         ("{ kind: replay, name: old }", "3:5: a replay of no file"),
         ("{ kind: pcap, name: wlan0, file: run.pcap }", "3:32: only a replay has a file"),
         ("{ kind: pcap, name: wlan0, offload: true }", "3:32: nothing is sent there"),
+        ("{ kind: tun, name: hw0, checksums: trust }", "3:29: only captures may lack them"),
         ("{ kind: pcap, name: wlan0, filter: tcp prot 80 }", "3:40: `tcp prot 80`: "),
         ("{ kind: pcap, name: wlan0, filter: tcp prot 80 }", "syntax error"),
         (

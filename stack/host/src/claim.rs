@@ -6,6 +6,11 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 
 use crate::link::LinkError;
 
+/// As the kernel shows it in /proc/net/unix, after an `@`.
+pub(crate) fn name(kind: &str, device: &str) -> String {
+    format!("hopwise-{kind}-{device}")
+}
+
 /// Held as long as the device is used.
 #[derive(Debug)]
 pub(crate) struct Claim {
@@ -16,7 +21,7 @@ pub(crate) struct Claim {
 impl Claim {
     /// A device may have users of different kinds at a time, but one of each.
     pub(crate) fn to(kind: &str, device: &str) -> Result<Claim, LinkError> {
-        let name = SocketAddr::from_abstract_name(format!("hopwise-{kind}-{device}"));
+        let name = SocketAddr::from_abstract_name(name(kind, device));
         let bound = name.and_then(|name| UnixListener::bind_addr(&name));
         bound.map(|bound| Claim { _name: bound }).map_err(|error| {
             let is_held = error.kind() == io::ErrorKind::AddrInUse;

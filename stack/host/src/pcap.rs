@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use hopwise_core::endpoint::Neighbours;
+use hopwise_core::wire::Checksums;
 use hopwise_core::{Instant, LinkEvent, Transmit};
 use pcap::{Active, Capture, Error, Linktype, Offline, PacketHeader};
 
@@ -24,6 +25,7 @@ pub struct LiveCapture {
     capture: Capture<Active>,
     device: String,
     layer: Layer,
+    checksums: Checksums,
     tally: Tally,
     is_gone: bool,
 }
@@ -33,6 +35,7 @@ pub struct Replay {
     capture: Capture<Offline>,
     name: String,
     layer: Layer,
+    checksums: Checksums,
     pace: Pace,
     /// The next packet, read ahead for its time, and when it is due.
     next: Option<(Duration, Vec<u8>)>,
@@ -91,7 +94,14 @@ impl LiveCapture {
             capture.filter(filter, true).map_err(failed("take the filter", device))?;
         }
         let layer = layer_of(capture.get_datalink().0, device)?;
-        Ok(LiveCapture { capture, device: device.to_owned(), layer, tally: Tally::new(), is_gone: false })
+        let (device, checksums, tally) = (device.to_owned(), Checksums::Verify, Tally::new());
+        Ok(LiveCapture { capture, device, layer, checksums, tally, is_gone: false })
+    }
+
+    /// Trusted, packets count as sound that were captured on their way to a device which computes checksums.
+    #[must_use]
+    pub fn with_checksums(self, checksums: Checksums) -> LiveCapture {
+        LiveCapture { checksums, ..self }
     }
 }
 
@@ -100,10 +110,16 @@ impl Replay {
         let name = file.display().to_string();
         let capture = Capture::from_file(file).map_err(failed("read the capture", &name))?;
         let layer = layer_of(capture.get_datalink().0, &name)?;
-        let (next, began) = (None, None);
-        let mut replay = Replay { capture, name, layer, pace, next, began, tally: Tally::new() };
+        let (next, began, checksums) = (None, None, Checksums::Verify);
+        let mut replay = Replay { capture, name, layer, checksums, pace, next, began, tally: Tally::new() };
         replay.read_ahead();
         Ok(replay)
+    }
+
+    /// As of a live capture.
+    #[must_use]
+    pub fn with_checksums(self, checksums: Checksums) -> Replay {
+        Replay { checksums, ..self }
     }
 
     fn read_ahead(&mut self) {
@@ -157,6 +173,10 @@ impl Link for LiveCapture {
         Neighbours::Implied
     }
 
+    fn checksums(&self) -> Checksums {
+        self.checksums
+    }
+
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(sys::borrowed(self, self.capture.as_raw_fd()))
     }
@@ -203,6 +223,10 @@ impl Link for Replay {
 
     fn neighbours(&self) -> Neighbours {
         Neighbours::Implied
+    }
+
+    fn checksums(&self) -> Checksums {
+        self.checksums
     }
 
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {

@@ -21,6 +21,7 @@ use hopwise_core::wire::Checksums;
 use hopwise_core::{Cast, Instant, LinkEvent, NextHop, Transmit};
 use tun_rs::VIRTIO_NET_HDR_LEN;
 
+use crate::claim;
 use crate::counters::{LinkCounters, LinkDrop, Tally};
 use crate::link::{Arrived, Link, LinkError, Received, Sent};
 use crate::tun::check_ip;
@@ -65,6 +66,8 @@ pub struct Raw {
     is_gone: bool,
 }
 
+/// As its claims name it.
+const KIND: &str = "raw";
 /// For the packet socket, and for nft.
 const RIGHTS: &str = "CAP_NET_ADMIN and CAP_NET_RAW";
 const RETRY: Duration = Duration::from_millis(1);
@@ -98,6 +101,16 @@ impl Raw {
             tally: Tally::new(),
             is_gone: false,
         })
+    }
+
+    /// The nft table that keeps the kernel quiet as long as a device is open, and longer where its user was killed.
+    pub fn table_of(device: &str) -> String {
+        guard::table_name(device)
+    }
+
+    /// The name that /proc/net/unix shows, after an `@`, as long as a device has a user.
+    pub fn claim_of(device: &str) -> String {
+        claim::name(KIND, device)
     }
 
     /// Looks for the device when it is time to.

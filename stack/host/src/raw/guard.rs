@@ -33,7 +33,7 @@ pub(super) struct Guard {
 impl Guard {
     pub(super) fn set(device: &str, addresses: &[IpAddr]) -> Result<Guard, LinkError> {
         let failed = |doing| move |error| LinkError::system(doing, device, error).taking(RIGHTS);
-        let claim = Claim::to("raw", device)?;
+        let claim = Claim::to(super::KIND, device)?;
         let namespace = File::open(OWN_NAMESPACE).map_err(failed("name its namespace"))?;
         let table = table_name(device);
         let rules = rules(&table, device, addresses, has_kernel_address);
