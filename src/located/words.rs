@@ -2,7 +2,7 @@
 
 use std::io;
 
-use rustix::process::geteuid;
+use nix::unistd::{User, geteuid};
 
 /// What is wrong, without the names of types.
 pub(super) fn problem(said: &str) -> String {
@@ -69,8 +69,9 @@ pub(super) fn advice(said: &str) -> Option<String> {
 pub(super) fn unreadable(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::PermissionDenied => {
-            let who = geteuid().as_raw();
-            format!("{error}; expected a file, in folders, that user {who}, who this runs as, may read")
+            let own = geteuid();
+            let name = User::from_uid(own).ok().flatten().map_or_else(|| own.to_string(), |user| user.name);
+            format!("{error}; this runs as user `{name}`, who may not read it or look into its folder")
         }
         _ => format!("{error}; expected a YAML file"),
     }
