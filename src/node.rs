@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let (document, config) = config::load_with_places(&arguments.config).map_err(Failure::from)?;
+    let (document, config) = config::load_for_here(&arguments.config).map_err(Failure::from)?;
     if arguments.check {
         return crate::daemon::accepted(&arguments.config);
     }

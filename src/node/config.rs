@@ -15,6 +15,7 @@ use serde::{Deserialize, Deserializer};
 
 mod check;
 mod endpoint;
+mod here;
 mod listeners;
 
 pub(crate) use check::is_hosts;
@@ -353,19 +354,26 @@ pub(crate) enum AckMerge {
 
 /// Reads and checks a configuration.
 pub(crate) fn load(path: &Path) -> Result<NodeConfig, LoadError> {
-    load_with_places(path).map(|(_, config)| config)
+    let document = Document::load(path)?;
+    read(&document).map_err(LoadError::Refused)
 }
 
-/// The same for whoever may have to show later where something stands.
-pub(crate) fn load_with_places(path: &Path) -> Result<(Document, NodeConfig), LoadError> {
+/// The same for a node that is to run on this machine, with what shows later where something stands.
+pub(crate) fn load_for_here(path: &Path) -> Result<(Document, NodeConfig), LoadError> {
     let document = Document::load(path)?;
-    let config = read(&document).map_err(LoadError::Refused)?;
+    let config = read_for_here(&document).map_err(LoadError::Refused)?;
     Ok((document, config))
 }
 
 fn read(document: &Document) -> Result<NodeConfig, Box<Refusal>> {
     let config: NodeConfig = document.read()?;
     check::all(document, &config)?;
+    Ok(config)
+}
+
+fn read_for_here(document: &Document) -> Result<NodeConfig, Box<Refusal>> {
+    let config = read(document)?;
+    here::all(document, &config)?;
     Ok(config)
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct Snapshot {
     /// A device with several queues is one link.
     pub(crate) links: Vec<LinkSnapshot>,
     pub(crate) shards: Vec<ShardSnapshot>,
-    /// All connections, also those that end by themselves.
+    /// All connections, also those that no program has accepted yet, or that it has left.
     pub(crate) connections_open: usize,
     pub(crate) connections: Vec<ConnSnapshot>,
     /// Packets that went no further, by reason.
@@ -157,12 +157,11 @@ impl Snapshot {
     /// How many connections there are, as the table below it shows them.
     pub(crate) fn connections_told(&self) -> String {
         let (open, shown) = (self.connections_open, self.connections.len());
-        // Below the limit all are shown but those that a program has left, which end by themselves.
+        // Below the limit all are shown but those that no program has accepted yet, or that it has left.
         match open.saturating_sub(shown) {
             0 => counted(open),
             more if shown >= MOST_SHOWN => format!("{}, {more} of them not shown", counted(open)),
-            1 => format!("{}, and 1 that ends by itself", counted(shown)),
-            ending => format!("{}, and {ending} that end by themselves", counted(shown)),
+            without => format!("{}, and {without} without a program", counted(shown)),
         }
     }
 
@@ -334,8 +333,8 @@ mod tests {
             Snapshot { connections_open: open, connections, ..Snapshot::default() }.connections_told()
         };
         assert_eq!((told(0, 0), told(1, 1)), ("0 connections".to_owned(), "1 connection".to_owned()));
-        assert_eq!(told(0, 1), "0 connections, and 1 that ends by itself");
-        assert_eq!(told(1, 3), "1 connection, and 2 that end by themselves");
+        assert_eq!(told(0, 1), "0 connections, and 1 without a program");
+        assert_eq!(told(1, 3), "1 connection, and 2 without a program");
         assert_eq!(told(MOST_SHOWN, MOST_SHOWN), "1000 connections");
         assert_eq!(told(MOST_SHOWN, 1200), "1200 connections, 200 of them not shown");
     }

@@ -60,7 +60,9 @@ fn at(document: &Document, place: &Place, problem: &str, remedy: Option<&str>) -
 fn link(document: &Document, config: &NodeConfig, Unopened { nth, error }: &Unopened) -> Failure {
     let (link, place) = (&config.links[*nth], Place::root().key("links").index(*nth));
     let problem = format!("open a link: {error}");
-    let is_missing = || !std::path::Path::new("/sys/class/net").join(&link.name).exists();
+    // `any` is libpcap's word for all interfaces.
+    let is_missing =
+        || link.name != "any" && !std::path::Path::new("/sys/class/net").join(&link.name).exists();
     let (key, remedy) = match link.kind {
         LinkKind::Replay => ("file", Some("name a capture that is there and can be read")),
         LinkKind::Raw | LinkKind::Pcap if is_missing() => {

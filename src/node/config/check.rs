@@ -7,9 +7,6 @@ use std::net::IpAddr;
 use hopwise::located::{Document, Place, Refusal};
 use hopwise::units::Time;
 use hopwise_core::ip::Prefix;
-use nix::unistd::User;
-
-use crate::node::links::check_filter;
 
 use super::{Address, HostPort, LEAST_ROTATION, Link, LinkKind, NodeConfig, Side, listeners};
 
@@ -48,20 +45,7 @@ pub(super) fn all(document: &Document, config: &NodeConfig) -> Checked {
     listeners::each_at_its_own_address(document, config)?;
     seats(document, config)?;
     captured(document, config)?;
-    user(document, config)?;
     tcp(document, config)
-}
-
-/// Who reads the file may be nobody who could become that user: that is looked at when it is time to.
-fn user(document: &Document, config: &NodeConfig) -> Checked {
-    match config.user.as_deref().map(|name| (name, User::from_name(name))) {
-        Some((name, Ok(None))) => {
-            let problem = format!("there is no user `{name}` on this machine");
-            let accepted = "a user's name, such as nobody (`getent passwd` lists them), or no `user`";
-            Err(document.refuse(&Place::root().key("user"), problem, accepted))
-        }
-        _ => Ok(()),
-    }
 }
 
 fn links(document: &Document, config: &NodeConfig) -> Checked {
@@ -170,11 +154,7 @@ fn captures(document: &Document, place: &Place, link: &Link) -> Checked {
     if is_capture && link.offload.is_some() {
         return refuse_key("offload", "nothing is sent there", "no `offload` here");
     }
-    let filter = link.filter.as_deref().unwrap_or_default();
-    check_filter(filter).map_err(|problem| {
-        let accepted = "a filter in libpcap's language (man pcap-filter), such as tcp port 80";
-        document.refuse(&place.key("filter"), format!("`{filter}`: {problem}"), accepted)
-    })
+    Ok(())
 }
 
 /// Whether a host may have that address in that subnet.

@@ -69,7 +69,7 @@ pub(super) fn each_at_its_own_address(document: &Document, config: &NodeConfig) 
     Ok(())
 }
 
-/// Which key wants that address of this machine; no two do.
+/// Which key wants that address of this machine, or the first of them where the kernel is to choose the port.
 pub(crate) fn place_at(config: &NodeConfig, address: SocketAddr) -> Option<Place> {
     let (ip, port) = (Some(address.ip().to_canonical()), address.port());
     let wants = |listener: &Listener| !listener.is_mesh && (listener.ip, listener.port) == (ip, port);

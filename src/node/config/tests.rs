@@ -7,7 +7,7 @@ use super::*;
 const LEAST: &str = "node: { name: a, address: 10.7.0.2/24 }\nlinks: [{ kind: tun, name: hw0 }]\n";
 
 fn parsed(text: &str) -> Result<NodeConfig, Box<Refusal>> {
-    Document::parse("node.yaml", text).and_then(|document| read(&document))
+    Document::parse("node.yaml", text).and_then(|document| read_for_here(&document))
 }
 
 fn refused(text: &str) -> String {

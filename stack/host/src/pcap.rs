@@ -50,7 +50,7 @@ pub enum Pace {
     AtOnce,
 }
 
-/// libpcap tells only in words that it is rights which are missing.
+/// To capture takes rights, and libpcap tells only in words that it is those which are missing.
 fn failed(doing: &'static str, device: &str) -> impl Fn(Error) -> LinkError {
     move |error| {
         let said = in_its_words(error);
@@ -61,14 +61,17 @@ fn failed(doing: &'static str, device: &str) -> impl Fn(Error) -> LinkError {
 }
 
 /// Whether libpcap takes a filter for a device of any kind that is read here: which kind it is to be, only the device
-/// tells. What is wrong with it is said of the most common kind.
+/// tells. What is wrong with it is said of the most common kind. A name that nobody resolves now is no fault of the
+/// filter.
 pub fn check_filter(filter: &str) -> Result<(), String> {
-    let mut tried = Layer::NUMBERS.iter().map(|number| {
+    let compiled = |number: &i32| {
         let capture = Capture::dead(Linktype(*number)).map_err(in_its_words)?;
         capture.compile(filter, true).map(|_| ()).map_err(in_its_words)
-    });
-    let of_ethernet = tried.next().unwrap_or(Ok(()));
-    if tried.any(|taken| taken.is_ok()) { Ok(()) } else { of_ethernet }
+    };
+    let [most_common, others @ ..] = &Layer::NUMBERS[..] else { return Ok(()) };
+    let Err(problem) = compiled(most_common) else { return Ok(()) };
+    let is_fine = problem.contains("unknown host") || others.iter().any(|number| compiled(number).is_ok());
+    if is_fine { Ok(()) } else { Err(problem) }
 }
 
 fn in_its_words(error: Error) -> String {
@@ -108,7 +111,9 @@ impl LiveCapture {
 impl Replay {
     pub fn open(file: &Path, pace: Pace) -> Result<Replay, LinkError> {
         let name = file.display().to_string();
-        let capture = Capture::from_file(file).map_err(failed("read the capture", &name))?;
+        let unreadable =
+            |error| LinkError::system("read the capture", &name, io::Error::other(in_its_words(error)));
+        let capture = Capture::from_file(file).map_err(unreadable)?;
         let layer = layer_of(capture.get_datalink().0, &name)?;
         let (next, began, checksums) = (None, None, Checksums::Verify);
         let mut replay = Replay { capture, name, layer, checksums, pace, next, began, tally: Tally::new() };

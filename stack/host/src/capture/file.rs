@@ -242,10 +242,10 @@ mod tests {
         read(path).into_iter().map(|(bytes, _)| bytes).collect()
     }
 
-    /// Two files of a packet each.
-    fn rotated(folder: &Folder) -> CaptureFile {
+    /// Files of a packet each.
+    fn rotated(folder: &Folder, files: u32) -> CaptureFile {
         let path = folder.file("a.pcapng");
-        let files = NonZeroU32::new(2).expect("more than 0");
+        let files = NonZeroU32::new(files).expect("more than 0");
         let settings = CaptureSettings { rotate_bytes: Some(1), files, ..settings(&path) };
         CaptureFile::create(&settings).expect("the folder can be written")
     }
@@ -253,7 +253,7 @@ mod tests {
     #[test]
     fn headers_that_a_full_disk_refuses_come_when_it_has_room() {
         let folder = Folder::new("capture-headers");
-        let mut file = rotated(&folder);
+        let mut file = rotated(&folder, 2);
         push(&mut file, 1, b"first");
         push(&mut file, 2, b"lost");
         let full = OpenOptions::new().write(true).open("/dev/full").expect("it is there");
@@ -268,9 +268,9 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_cannot_be_made_costs_packets_and_no_older_file() {
+    fn a_file_that_cannot_be_made_costs_packets_until_it_can() {
         let folder = Folder::new("capture-no-room");
-        let mut file = rotated(&folder);
+        let mut file = rotated(&folder, 2);
         push(&mut file, 1, b"first");
         file.write().expect("there is room");
         let (own, away) = (folder.file(""), folder.file("").with_extension("away"));
@@ -283,5 +283,22 @@ mod tests {
         assert_eq!(packets(&folder.file("a.1.pcapng")), [b"first"]);
         assert_eq!(packets(&folder.file("a.pcapng")), [b"third"]);
         assert_eq!((file.told.packets_written, file.told.packets_unwritten), (2, 1));
+    }
+
+    /// The older files have moved on already when the new one cannot be made; they must not move on at every try.
+    #[test]
+    fn a_file_that_cannot_be_made_costs_no_older_file() {
+        let folder = Folder::new("capture-gap");
+        let mut file = rotated(&folder, 3);
+        for (number, packet) in (1..).zip([b"older", b"newer", b"third"]) {
+            push(&mut file, number, packet);
+            file.write().expect("there is room");
+        }
+        // What an attempt leaves behind that has moved the older files and made none.
+        fs::remove_file(folder.file("a.pcapng")).expect("it is ours");
+        push(&mut file, 4, b"fourth");
+        file.write().expect("it can be made again");
+        let kept = ["a.2.pcapng", "a.1.pcapng", "a.pcapng"].map(|name| packets(&folder.file(name)));
+        assert_eq!(kept, [[b"older".to_vec()], [b"newer".to_vec()], [b"fourth".to_vec()]]);
     }
 }

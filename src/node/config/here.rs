@@ -1,0 +1,34 @@
+//! What only the machine can tell that a file is for. Rules that are read anew while a node runs do not ask again: it may
+//! take a resolver's time, and the rest of the file takes a restart.
+
+use hopwise::located::{Document, Place};
+use nix::unistd::User;
+
+use super::NodeConfig;
+use super::check::Checked;
+use crate::node::links::check_filter;
+
+pub(super) fn all(document: &Document, config: &NodeConfig) -> Checked {
+    user(document, config)?;
+    for (nth, link) in config.links.iter().enumerate() {
+        let Some(filter) = &link.filter else { continue };
+        check_filter(filter).map_err(|problem| {
+            let place = Place::root().key("links").index(nth).key("filter");
+            let accepted = "a filter in libpcap's language (man pcap-filter), such as tcp port 80";
+            document.refuse(&place, format!("`{filter}`: {problem}"), accepted)
+        })?;
+    }
+    Ok(())
+}
+
+/// Who reads the file may be nobody who could become that user: that is looked at when it is time to.
+fn user(document: &Document, config: &NodeConfig) -> Checked {
+    match config.user.as_deref().map(|name| (name, User::from_name(name))) {
+        Some((name, Ok(None))) => {
+            let problem = format!("there is no user `{name}` on this machine");
+            let accepted = "a user's name, such as nobody (`getent passwd` lists them), or no `user`";
+            Err(document.refuse(&Place::root().key("user"), problem, accepted))
+        }
+        _ => Ok(()),
+    }
+}
