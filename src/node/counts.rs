@@ -38,11 +38,6 @@ impl Counts {
         ];
         named.into_iter().map(|(what, count)| (what.to_owned(), value(count))).collect()
     }
-
-    /// Clients that something is being carried for.
-    pub(super) fn open(&self) -> u64 {
-        value(&self.socks5.open) + value(&self.forwards.open)
-    }
 }
 
 fn value(counter: &AtomicU64) -> u64 {

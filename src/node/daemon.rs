@@ -240,7 +240,7 @@ impl Daemon {
         self: &Arc<Self>,
         signals: &mut Signals,
         stages: &watch::Sender<Stage>,
-        relays: &mut JoinSet<()>,
+        relays: &mut JoinSet<usize>,
     ) {
         let within = self.config.stop_within.0;
         let until = Instant::now() + within;
@@ -249,9 +249,11 @@ impl Daemon {
             _ = timeout(within, async { while relays.join_next().await.is_some() {} }) => {}
             () = signals.ending.next() => {}
         }
-        let cut = self.counts.open();
         stages.send_replace(Stage::Over);
-        while relays.join_next().await.is_some() {}
+        let mut cut_off = 0;
+        while let Some(served) = relays.join_next().await {
+            cut_off += served.unwrap_or(0);
+        }
         let left = until.saturating_duration_since(Instant::now()).max(LEAST_FOR_STACK);
         let daemon = Arc::clone(self);
         let stopped = tokio::task::spawn_blocking(move || {
@@ -265,8 +267,8 @@ impl Daemon {
             return;
         };
         match stopped {
-            Ok(stopped) if stopped.reset > 0 || cut > 0 => {
-                tracing::warn!(relays = cut, connections = stopped.reset, "reset at the deadline");
+            Ok(stopped) if stopped.reset > 0 || cut_off > 0 => {
+                tracing::warn!(clients = cut_off, connections = stopped.reset, "reset at the deadline");
             }
             Ok(_) => tracing::info!("ended in order"),
             Err(error) => tracing::error!(%error, "the stack did not stop"),

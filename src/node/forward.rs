@@ -16,7 +16,7 @@ use tokio::time::timeout;
 use super::config::{Forward, HostPort, NodeConfig, Side};
 use super::hangup;
 use super::names::Names;
-use super::relay::{self, Ended, Relayed, Sits};
+use super::relay::{self, Ended, Relayed, Sits, Unfinished};
 use super::seats::{Seat, Seats, Sitter};
 use super::stage::{self, Stage};
 use crate::failure::Failure;
@@ -82,7 +82,7 @@ fn way(forward: &Forward) -> Result<Option<Way>, Failure> {
 pub(super) fn start(
     bound: Bound,
     context: &Context,
-    tasks: &mut JoinSet<()>,
+    tasks: &mut JoinSet<usize>,
     stage: &watch::Receiver<Stage>,
 ) -> Result<(), Failure> {
     let (context, stage, Bound { way, seats }) = (context.clone(), stage.clone(), bound);
@@ -113,12 +113,12 @@ trait Incoming: Send + 'static {
 }
 
 impl Incoming for TcpListener {
-    type Client = TcpStream;
+    type Client = Unfinished<TcpStream>;
 
-    async fn next(&self) -> Option<TcpStream> {
+    async fn next(&self) -> Option<Self::Client> {
         loop {
             match self.accept().await {
-                Ok((client, _)) => return Some(client),
+                Ok((client, _)) => return Some(Unfinished::new(client)),
                 Err(error) => {
                     // Too many open files, or a client that is gone already: the next may do.
                     tracing::warn!(%error, "forward: a client was not accepted");
@@ -130,21 +130,21 @@ impl Incoming for TcpListener {
 }
 
 impl Incoming for MeshListener {
-    type Client = MeshStream;
+    type Client = Unfinished<MeshStream>;
 
-    async fn next(&self) -> Option<MeshStream> {
+    async fn next(&self) -> Option<Self::Client> {
         // It fails when the stacks have been stopped.
-        self.accept().await.ok()
+        self.accept().await.ok().map(Unfinished::new)
     }
 }
 
-/// Carries each client until it is told to end, and then those that it has.
+/// Carries each client until it is told to end, and then those that it has. Answers how many were cut off.
 async fn serve<I: Incoming, F: Future<Output = ()> + Send + 'static>(
     incoming: I,
     seats: Seats,
     carry: impl Fn(I::Client, Seat) -> F + Send,
     mut stage: watch::Receiver<Stage>,
-) {
+) -> usize {
     let mut relays = JoinSet::new();
     loop {
         while relays.try_join_next().is_some() {}
@@ -161,25 +161,21 @@ async fn serve<I: Incoming, F: Future<Output = ()> + Send + 'static>(
         relays.spawn(carry(client, seat));
     }
     drop(incoming);
-    stage::finish(relays, stage).await;
+    stage::finish(relays, stage).await
 }
 
-async fn outward(context: Context, to: HostPort, client: TcpStream, seat: Seat) {
-    let hangs_up = hangup::by_local(&client, hangup::WHILE_CONNECTING);
-    match context.connected(connect_mesh(&context, &to), hangs_up, &to).await {
-        Some(mesh) => {
-            relay::bound_send_buffer(&client);
-            carry(client, mesh, &context, Sits::Local, &seat).await;
-        }
-        None => relay::reset_when_dropped(&client),
+async fn outward(context: Context, to: HostPort, mut client: Unfinished<TcpStream>, seat: Seat) {
+    let hangs_up = hangup::by_local(client.stream(), hangup::WHILE_CONNECTING);
+    if let Some(mesh) = context.connected(connect_mesh(&context, &to), hangs_up, &to).await {
+        relay::bound_send_buffer(client.stream());
+        carry(client, Unfinished::new(mesh), &context, Sits::Local, &seat).await;
     }
 }
 
-async fn inward(context: Context, to: HostPort, mesh: MeshStream, seat: Seat) {
-    let hangs_up = hangup::by_mesh(&mesh, hangup::WHILE_CONNECTING);
-    match context.connected(connect_local(&context, &to), hangs_up, &to).await {
-        Some(local) => carry(local, mesh, &context, Sits::Mesh, &seat).await,
-        None => mesh.abort(),
+async fn inward(context: Context, to: HostPort, mut mesh: Unfinished<MeshStream>, seat: Seat) {
+    let hangs_up = hangup::by_mesh(mesh.stream(), hangup::WHILE_CONNECTING);
+    if let Some(local) = context.connected(connect_local(&context, &to), hangs_up, &to).await {
+        carry(Unfinished::new(local), mesh, &context, Sits::Mesh, &seat).await;
     }
 }
 
@@ -205,8 +201,8 @@ impl Context {
 }
 
 async fn carry<'a>(
-    local: TcpStream,
-    mesh: MeshStream,
+    local: Unfinished<TcpStream>,
+    mesh: Unfinished<MeshStream>,
     context: &Context,
     side: fn(&'a Sitter) -> Sits<'a>,
     seat: &'a Seat,
@@ -274,7 +270,7 @@ mod tests {
             assert_eq!(*served.lock().expect("nobody panics"), [0, 1, 2, 3]);
         };
         tokio::select! {
-            () = serve(Crowd(AtomicUsize::new(0)), seats, carry, stage) => panic!("nobody ends it"),
+            _ = serve(Crowd(AtomicUsize::new(0)), seats, carry, stage) => panic!("nobody ends it"),
             () = watching => {}
         }
     }

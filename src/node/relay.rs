@@ -11,6 +11,7 @@ use rustix::net::sockopt;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
+use tokio::time::timeout;
 
 use super::hangup;
 use super::seats::Sitter;
@@ -97,46 +98,76 @@ pub(crate) enum Ended {
     GaveWay,
 }
 
-/// Both ends of a relay. Unless it has ended in order each is reset: an end that comes of itself says that everything
-/// has come, and whoever hears it takes half a file for a whole one.
-struct Ends {
-    local: TcpStream,
-    mesh: MeshStream,
-    has_ended_in_order: bool,
+/// A stream that is reset when it is dropped, unless it has ended in order: an end that comes of itself says that
+/// everything has come, and whoever hears it takes half a file for a whole one.
+#[derive(Debug)]
+pub(crate) struct Unfinished<S: Reset>(Option<S>);
+
+pub(crate) trait Reset {
+    /// Its peer is told that something went wrong, not that nothing more comes.
+    fn reset(self);
 }
 
-impl Drop for Ends {
+impl Reset for TcpStream {
+    fn reset(self) {
+        let _ = sockopt::set_socket_linger(&self, Some(Duration::ZERO));
+    }
+}
+
+impl Reset for MeshStream {
+    fn reset(self) {
+        self.abort();
+    }
+}
+
+impl<S: Reset> Unfinished<S> {
+    pub(crate) fn new(stream: S) -> Unfinished<S> {
+        Unfinished(Some(stream))
+    }
+
+    pub(crate) fn stream(&mut self) -> &mut S {
+        self.0.as_mut().expect("it is there until it has ended")
+    }
+
+    fn has_ended(mut self) {
+        self.0 = None;
+    }
+}
+
+impl<S: Reset> Drop for Unfinished<S> {
     fn drop(&mut self) {
-        if !self.has_ended_in_order {
-            reset_when_dropped(&self.local);
-            // What is gone needs no end.
-            let _ = self.mesh.stack().with(|now, endpoint| endpoint.abort(now, self.mesh.id()));
+        if let Some(stream) = self.0.take() {
+            stream.reset();
         }
     }
 }
 
-/// Its peer is told that something went wrong, not that nothing more comes.
-pub(crate) fn reset_when_dropped(local: &TcpStream) {
-    let _ = sockopt::set_socket_linger(local, Some(Duration::ZERO));
-}
-
 /// Carries bytes until both sides have closed, one is gone, or somebody else gets the client's seat.
-pub(crate) async fn carry(local: TcpStream, mesh: MeshStream, relayed: &Relayed, sits: Sits<'_>) -> Ended {
-    prepare(&local, &mesh);
-    let mut ends = Ends { local, mesh, has_ended_in_order: false };
-    let ended = tokio::select! {
-        ended = relay(&mut ends.local, &ends.mesh, relayed, sits) => match ended {
-            Ok(()) => Ended::InOrder,
+pub(crate) async fn carry(
+    mut local: Unfinished<TcpStream>,
+    mut mesh: Unfinished<MeshStream>,
+    relayed: &Relayed,
+    sits: Sits<'_>,
+) -> Ended {
+    prepare(local.stream(), mesh.stream());
+    let peer = mesh.stream().peer_addr();
+    tokio::select! {
+        // Who has ended before anybody else got the seat has ended.
+        biased;
+        ended = relay(local.stream(), &*mesh.stream(), relayed, sits) => match ended {
+            Ok(()) => {
+                local.has_ended();
+                mesh.has_ended();
+                Ended::InOrder
+            }
             Err(error) => {
-                tracing::debug!(%error, peer = %ends.mesh.peer_addr(), "a relay broke off");
+                tracing::debug!(%error, %peer, "a relay broke off");
                 relayed.broken.fetch_add(1, Ordering::Relaxed);
                 Ended::BrokeOff
             }
         },
         () = sits.sitter().told_to_go() => Ended::GaveWay,
-    };
-    ends.has_ended_in_order = ended == Ended::InOrder;
-    ended
+    }
 }
 
 /// One side of a relay.
@@ -144,8 +175,8 @@ trait Side {
     type In: AsyncRead + Unpin;
     type Out: AsyncWrite + Unpin;
     fn split(self) -> (Self::In, Self::Out);
-    /// Ends when whoever has closed for writing is found not to read either.
-    fn hung_up(from: &Self::In) -> impl Future<Output = ()> + Send;
+    /// Ends when whoever has closed for writing is found not to read either; with an error if it broke off.
+    fn hung_up(from: &Self::In) -> impl Future<Output = io::Result<()>> + Send;
 }
 
 impl<'a> Side for &'a mut TcpStream {
@@ -156,8 +187,9 @@ impl<'a> Side for &'a mut TcpStream {
         TcpStream::split(self)
     }
 
-    fn hung_up(from: &Self::In) -> impl Future<Output = ()> + Send {
-        hangup::by_local(from.as_ref(), LOOK_EVERY)
+    async fn hung_up(from: &Self::In) -> io::Result<()> {
+        hangup::by_local(from.as_ref(), LOOK_EVERY).await;
+        from.as_ref().take_error()?.map_or(Ok(()), Err)
     }
 }
 
@@ -169,9 +201,11 @@ impl Side for &MeshStream {
         (self, self)
     }
 
-    fn hung_up(from: &Self::In) -> impl Future<Output = ()> + Send {
+    async fn hung_up(from: &Self::In) -> io::Result<()> {
         set_options(from, |options| Options { keep_alive: Some(SOON), ..options });
-        hangup::by_mesh(from, LOOK_EVERY)
+        hangup::by_mesh(from, LOOK_EVERY).await;
+        // We have not closed yet: it did not end by itself.
+        Err(io::ErrorKind::ConnectionReset.into())
     }
 }
 
@@ -187,34 +221,73 @@ async fn relay<L: Side, M: Side>(local: L, mesh: M, relayed: &Relayed, sits: Sit
     let mut out = pin!(one_way(local_in, &mut mesh_out, &relayed.to_mesh, mesh_sitter));
     let mut back = pin!(one_way(mesh_in, &mut local_out, &relayed.from_mesh, local_sitter));
     tokio::select! {
-        ended = &mut out => unless_gone(back, L::hung_up(&ended?)).await,
-        ended = &mut back => unless_gone(out, M::hung_up(&ended?)).await,
+        ended = &mut out => match ended {
+            Ok(local_in) => unless_gone(back, L::hung_up(&local_in)).await,
+            Err(broken) => Err(broken.after_last_words(back).await),
+        },
+        ended = &mut back => match ended {
+            Ok(mesh_in) => unless_gone(out, M::hung_up(&mesh_in)).await,
+            Err(broken) => Err(broken.after_last_words(out).await),
+        },
     }
 }
 
 /// The other way, for as long as there is somebody to read it. Who has closed altogether has said all it had to say;
 /// whoever still writes to it learns of that from the stack, or the kernel.
 async fn unless_gone<R>(
-    other_way: impl Future<Output = io::Result<R>>,
-    hung_up: impl Future<Output = ()>,
+    other_way: impl Future<Output = Result<R, Broken>>,
+    hung_up: impl Future<Output = io::Result<()>>,
 ) -> io::Result<()> {
     tokio::select! {
-        ended = other_way => ended.map(|_| ()),
-        () = hung_up => Ok(()),
+        biased;
+        ended = other_way => ended.map(|_| ()).map_err(Broken::error),
+        hung_up = hung_up => hung_up,
+    }
+}
+
+/// Which end of one way broke.
+#[derive(Debug)]
+enum Broken {
+    Source(io::Error),
+    Sink(io::Error),
+}
+
+/// What has come is written in no time to who reads; who does not has lost it with the connection.
+const LAST_WORDS_WITHIN: Duration = Duration::from_secs(5);
+
+impl Broken {
+    fn error(self) -> io::Error {
+        match self {
+            Broken::Source(error) | Broken::Sink(error) => error,
+        }
+    }
+
+    /// Whoever does not take what is written to it may have said why, and that is still to be carried: a server that
+    /// refuses an upload answers first.
+    async fn after_last_words<R>(self, other_way: impl Future<Output = Result<R, Broken>>) -> io::Error {
+        if matches!(self, Broken::Sink(_)) {
+            let _ = timeout(LAST_WORDS_WITHIN, other_way).await;
+        }
+        self.error()
     }
 }
 
 /// Until the one side has closed, which is given back then.
-async fn one_way<R, W>(mut from: R, to: &mut W, count: &AtomicU64, reader: Option<&Sitter>) -> io::Result<R>
+async fn one_way<R, W>(
+    mut from: R,
+    to: &mut W,
+    count: &AtomicU64,
+    reader: Option<&Sitter>,
+) -> Result<R, Broken>
 where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
     let mut chunk = vec![0; CHUNK];
     loop {
-        let read = from.read(&mut chunk).await?;
+        let read = from.read(&mut chunk).await.map_err(Broken::Source)?;
         if read == 0 {
-            to.shutdown().await?;
+            to.shutdown().await.map_err(Broken::Sink)?;
             return Ok(from);
         }
         // The next read waits until this is written: a reader that is slow stops its sender.
@@ -222,8 +295,8 @@ where
         while !left.is_empty() {
             // Anew after each part that it has made room for: one that is slow but steady reads.
             reader.inspect(|reader| reader.waits());
-            match to.write(left).await? {
-                0 => return Err(io::ErrorKind::WriteZero.into()),
+            match to.write(left).await.map_err(Broken::Sink)? {
+                0 => return Err(Broken::Sink(io::ErrorKind::WriteZero.into())),
                 written => left = &left[written..],
             }
         }
@@ -235,7 +308,6 @@ where
 #[cfg(test)]
 mod tests {
     use tokio::io::{DuplexStream, duplex};
-    use tokio::time::timeout;
 
     use super::*;
     use crate::node::seats::{Seat, Seats};
@@ -250,8 +322,8 @@ mod tests {
             tokio::io::split(self)
         }
 
-        async fn hung_up(_: &Self::In) {
-            std::future::pending::<()>().await;
+        async fn hung_up(_: &Self::In) -> io::Result<()> {
+            std::future::pending().await
         }
     }
 

@@ -20,7 +20,7 @@ use tokio::time::timeout;
 
 use super::hangup;
 use super::names::Names;
-use super::relay::{self, Ended, Relayed, Sits};
+use super::relay::{self, Ended, Relayed, Sits, Unfinished};
 use super::seats::{Seats, Sitter};
 use super::stage::{self, Stage};
 
@@ -65,8 +65,13 @@ enum Missed {
     Refused,
 }
 
-/// Serves until it is told to end, and then those that it has; when it is dropped, its clients go with it.
-pub(super) async fn serve(server: Arc<Server>, listener: TcpListener, mut stage: watch::Receiver<Stage>) {
+/// Serves until it is told to end, and then those that it has; when it is dropped, its clients go with it. Answers how
+/// many were cut off.
+pub(super) async fn serve(
+    server: Arc<Server>,
+    listener: TcpListener,
+    mut stage: watch::Receiver<Stage>,
+) -> usize {
     let mut handshakes: JoinSet<Asked> = JoinSet::new();
     let mut by_age: VecDeque<AbortHandle> = VecDeque::new();
     let mut relays = JoinSet::new();
@@ -95,7 +100,7 @@ pub(super) async fn serve(server: Arc<Server>, listener: TcpListener, mut stage:
     }
     drop(listener);
     handshakes.shutdown().await;
-    stage::finish(relays, stage).await;
+    stage::finish(relays, stage).await
 }
 
 fn count(counter: &AtomicU64) {
@@ -139,16 +144,19 @@ async fn serve_one(server: &Server, mut client: TcpStream, target: Target) {
         }
     };
     let told = timeout(server.handshake_within, client.write_all(&protocol::answer(reply, bound))).await;
-    if let (Some(seat), Ok(mesh), Ok(Ok(()))) = (&seat, connected, told) {
+    let mesh = connected.map(Unfinished::new);
+    if let (Some(seat), Ok(mesh), Ok(Ok(()))) = (&seat, mesh, told) {
         count(&server.counts.open);
         carry(server, client, mesh, seat.sitter()).await;
         server.counts.open.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-async fn carry(server: &Server, client: TcpStream, mesh: MeshStream, sitter: &Sitter) {
+async fn carry(server: &Server, client: TcpStream, mesh: Unfinished<MeshStream>, sitter: &Sitter) {
     relay::bound_send_buffer(&client);
-    if relay::carry(client, mesh, &server.relayed, Sits::Local(sitter)).await == Ended::GaveWay {
+    if relay::carry(Unfinished::new(client), mesh, &server.relayed, Sits::Local(sitter)).await
+        == Ended::GaveWay
+    {
         count(&server.counts.gave_way);
     }
 }

@@ -12,11 +12,13 @@ pub(super) enum Stage {
     Over,
 }
 
-/// Those who are served may finish, for as long as there is time.
-pub(super) async fn finish(mut served: JoinSet<()>, mut stage: watch::Receiver<Stage>) {
+/// Those who are served may finish, for as long as there is time. Answers how many did not.
+pub(super) async fn finish(mut served: JoinSet<()>, mut stage: watch::Receiver<Stage>) -> usize {
     tokio::select! {
-        () = async { while served.join_next().await.is_some() {} } => return,
+        () = async { while served.join_next().await.is_some() {} } => {}
         _ = stage.wait_for(|stage| *stage == Stage::Over) => {}
     }
+    let cut_off = served.len();
     served.shutdown().await;
+    cut_off
 }

@@ -223,7 +223,25 @@ fn who_does_not_end_in_time_is_reset_and_so_is_its_peer() {
     assert_eq!(of_peer(), "");
     let heard = std::io::copy(&mut client, &mut std::io::sink()).map_err(|error| error.kind());
     assert_eq!(heard, Err(std::io::ErrorKind::ConnectionReset));
-    assert!(field.log().contains("reset at the deadline relays=1"), "{}", field.log());
+    assert!(field.log().contains("reset at the deadline clients=1"), "{}", field.log());
+}
+
+/// Nobody answers at the other end, and the daemon ends before that is known.
+#[test]
+fn who_is_not_connected_in_time_hears_no_clean_end() {
+    if !can_run("who_is_not_connected_in_time_hears_no_clean_end", &[]) {
+        return;
+    }
+    let field = Field::new("unconnected");
+    let forward = "forwards: [{ listen: 127.0.0.1:8080, to: mesh:10.9.0.99:80 }]";
+    let mut daemon = field.daemon(&format!("{forward}\nstop_within: 300ms"));
+    let mut client = field.node.run(|| TcpStream::connect("127.0.0.1:8080").expect("it listens"));
+    within_patience(until(|| field.status()["connections_open"] == 1));
+    daemon.tell(Signal::TERM);
+    assert_eq!(daemon.ended(), Some(0), "{}", field.log());
+    let heard = client.read(&mut [0; 1]).map_err(|error| error.kind());
+    assert_eq!(heard, Err(std::io::ErrorKind::ConnectionReset));
+    assert!(field.log().contains("reset at the deadline clients=1"), "{}", field.log());
 }
 
 #[test]

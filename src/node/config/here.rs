@@ -1,5 +1,5 @@
-//! What only the machine can tell that a file is for. Rules that are read anew while a node runs do not ask again: it may
-//! take a resolver's time, and the rest of the file takes a restart.
+//! What only the machine can tell that a file is for. Rules that are read anew while a node runs do not ask again: it
+//! may take a resolver's time, and the rest of the file takes a restart.
 
 use hopwise::located::{Document, Place};
 use nix::unistd::User;
