@@ -58,7 +58,7 @@ drop_reasons! {
     TcpNoConnection = "tcp-no-connection",
     /// The listener's queue is full and it may not use cookies.
     SynQueueFull = "syn-queue-full",
-    /// The listener's queue is full, and too many SYNs come to answer each with a cookie; who comes again is answered.
+    /// The listener's queue is full, and more SYNs come than are answered with cookies; most who come again are.
     SynRateLimited = "syn-rate-limited",
     /// An ACK to a listener whose cookie is not ours, or is too old.
     BadCookie = "bad-cookie",

@@ -43,6 +43,19 @@ fn a_repetition_that_comes_after_seconds_is_known_and_after_many_is_not() {
     }
 }
 
+/// Else one SYN, repeated, would take every token of those who come again.
+#[test]
+fn who_repeats_itself_at_once_is_answered_once() {
+    let (mut rate, secrets) = (CookieRate::new(1_000), secrets());
+    let mut take = |ms, from| rate.take(Instant::from_millis(ms), &secrets, &syn(from)) == Taken::Granted;
+    while take(0, 1) {}
+    let answered = (0..200).filter(|_| take(0, 1)).count();
+    assert_eq!(answered, 1, "it was refused, has come again, and goes on");
+    assert!(!take(0, 2) && take(0, 2), "there are tokens for others");
+    while take(1_000, 3) {}
+    assert!(take(1_000, 1), "a second later it may be answered again");
+}
+
 /// All who come again a second later are answered, though so many others come that few of them are.
 #[test]
 fn a_flood_hides_nobody_who_comes_again() {
