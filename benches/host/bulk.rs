@@ -16,6 +16,7 @@ use crate::usage::{measure, now_us};
 /// Of what a machine does beside other virtual ones, a few runs tell little.
 const RUNS: usize = 7;
 const MOVER: &str = "raw mover";
+const KEEPER: &str = "mover that keeps";
 const VETH: &str = "kernel, veth";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,8 +103,7 @@ impl Load {
         }
     }
 
-    fn mover(self) -> Figures {
-        let mut mover = Mover::start(self.device);
+    fn mover(self, mut mover: Mover) -> Figures {
         match self.direction {
             Direction::ToKernel => {
                 let (to, sink) = kernel::sink(KERNELS, self.connections);
@@ -147,21 +147,25 @@ impl Load {
     /// Our rate, and the rows.
     fn rows(self) -> (f64, Vec<Row>) {
         let is_alone = self.connections == 1;
-        let mut runs: [Vec<Figures>; 4] = Default::default();
+        let sends_bundles = self.device == Device::Offload && self.direction == Direction::ToKernel;
+        let mut runs: [Vec<Figures>; 5] = Default::default();
         for run in 0..=RUNS {
-            let mut figures = vec![self.ours(), self.theirs(), self.mover()];
-            if is_alone {
-                figures.push(self.veth());
-            }
+            let figures = [
+                Some(self.ours()),
+                Some(self.theirs()),
+                Some(self.mover(Mover::start(self.device))),
+                sends_bundles.then(|| self.mover(Mover::that_keeps(self.device))),
+                is_alone.then(|| self.veth()),
+            ];
             // The first run of each warms up.
             if run > 0 {
-                runs.iter_mut().zip(figures).for_each(|(runs, figures)| runs.push(figures));
+                runs.iter_mut().zip(figures).for_each(|(runs, figures)| runs.extend(figures));
             }
         }
-        let [ours, theirs, mover, veth] = runs.map(median);
+        let [ours, theirs, mover, keeper, veth] = runs.map(median);
         let ours = ours.expect("it ran");
         let mut rows = Vec::new();
-        for (peer, figures) in [(SMOLTCP, theirs), (MOVER, mover), (VETH, veth)] {
+        for (peer, figures) in [(SMOLTCP, theirs), (MOVER, mover), (KEEPER, keeper), (VETH, veth)] {
             let Some(figures) = figures else { continue };
             let rate = Row::beside(self.name(), "MB/s", Better::More, ours.rate, (peer, figures.rate));
             let cpu = format!("CPU, {}", self.name());

@@ -11,6 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::ours::PORT;
 use crate::place::{Device, OURS};
+use crate::theirs::BULK_BUFFER;
 
 const SYN: u8 = 2;
 const FIN: u8 = 1;
@@ -40,6 +41,32 @@ pub(crate) struct Mover {
     output: Vec<u8>,
     flows: Vec<Flow>,
     window: u16,
+    keeps: Option<Kept>,
+}
+
+/// What a program writes, and what is kept of it to be sent again: the copy that no TCP can do without.
+struct Kept {
+    program: Vec<u8>,
+    ring: Vec<u8>,
+    at: usize,
+}
+
+impl Kept {
+    /// Of a program's buffer and of a send buffer that are as large as those of the others.
+    fn new() -> Kept {
+        Kept { program: vec![0; 256 << 10], ring: vec![0; BULK_BUFFER], at: 0 }
+    }
+
+    fn keep(&mut self, bytes: usize) -> &[u8] {
+        if self.at + bytes > self.ring.len() {
+            self.at = 0;
+        }
+        let from = self.at % (self.program.len() - bytes);
+        let kept = &mut self.ring[self.at..self.at + bytes];
+        kept.copy_from_slice(&self.program[from..from + bytes]);
+        self.at += bytes;
+        kept
+    }
 }
 
 /// All that is known of a connection.
@@ -102,7 +129,12 @@ impl Flow {
 impl Mover {
     pub(crate) fn start(device: Device) -> Mover {
         let (input, output) = (vec![0; MAX_PACKET], vec![0; HEADERS + BUNDLE]);
-        Mover { link: device.open(), device, input, output, flows: Vec::new(), window: WINDOW }
+        Mover { link: device.open(), device, input, output, flows: Vec::new(), window: WINDOW, keeps: None }
+    }
+
+    /// One that copies what it sends, and sends the copy. For links that gather.
+    pub(crate) fn that_keeps(device: Device) -> Mover {
+        Mover { keeps: Some(Kept::new()), ..Mover::start(device) }
     }
 
     fn read(&mut self) -> Option<Seen> {
@@ -165,7 +197,15 @@ impl Mover {
         packet[36..38].copy_from_slice(&checksum.to_be_bytes());
         let segment_bytes = (payload > SEGMENT).then_some(SEGMENT as u16);
         let transmit = Transmit { to: NextHop::Link, class: QueueClass::Data, segment_bytes, id: 0 };
-        self.link.transmit(Instant::ZERO, &transmit, packet);
+        match (&mut self.keeps, self.link.gathers()) {
+            (Some(keeps), Some(link)) if payload > 0 => {
+                let head = &self.output[..total - payload];
+                link.transmit_pieces(&transmit, [head, keeps.keep(payload), &[]]);
+            }
+            _ => {
+                self.link.transmit(Instant::ZERO, &transmit, &self.output[..total]);
+            }
+        }
         self.output[40..48].fill(0);
     }
 
