@@ -23,6 +23,8 @@ mod handshake;
 mod hostile;
 #[path = "live/killed.rs"]
 mod killed;
+#[path = "live/lent.rs"]
+mod lent;
 #[path = "live/mesh.rs"]
 mod mesh;
 #[path = "live/namespace.rs"]

@@ -136,40 +136,6 @@ fn a_daemon_that_is_told_to_end_leaves_nothing_behind() {
     assert_eq!(text(&page.stdout), PAGE, "{}", text(&page.stderr));
 }
 
-/// Somebody made it to stay, and it is there for whoever comes next.
-#[test]
-fn a_device_that_was_there_is_left_as_it_was() {
-    if !can_run("a_device_that_was_there_is_left_as_it_was", &["curl", "python3"]) {
-        return;
-    }
-    for (nth, (kind, user)) in
-        [("kind: tun, mtu: 1400", ""), ("kind: tun", "user: nobody"), ("kind: tun-fast", "user: nobody")]
-            .into_iter()
-            .enumerate()
-    {
-        let field = Field::new(&format!("lent-{nth}"));
-        let _server = field.serve(&field.web, "10.9.0.2", "80");
-        field.node.ip(&["tuntap", "add", "hw0", "mode", "tun"]);
-        field.node.ip(&["addr", "add", "10.7.0.9/32", "dev", "hw0"]);
-        let shown = || {
-            let ip = |words: &[&str]| text(&field.node.output(&[&["ip"], words].concat()).stdout);
-            let keeps = "cat /proc/sys/net/ipv6/conf/hw0/keep_addr_on_down";
-            let keeps = text(&field.node.output(&["sh", "-c", keeps]).stdout);
-            // It gets a queue when it comes up for the first time, and never loses it again.
-            let device = ip(&["addr", "show", "dev", "hw0"]).replace("qdisc noop", "qdisc pfifo_fast");
-            [device, ip(&["route", "show", "table", "all", "dev", "hw0"]), keeps]
-        };
-        let before = shown();
-        let mut daemon = field.daemon_over(kind, &format!("{SOCKS5}\n{user}"));
-        let page = field.curl(&[&THROUGH[..], &["http://10.9.0.2/"]].concat());
-        assert_eq!(text(&page.stdout), PAGE, "{}", text(&page.stderr));
-        assert_ne!(shown(), before);
-        daemon.tell(Signal::TERM);
-        assert_eq!(daemon.ended(), Some(0), "{}", field.log());
-        assert_eq!(shown(), before, "{kind} {user}: {}", field.log());
-    }
-}
-
 /// A forward's client of a large file, of which the first byte has come.
 fn reader_of(field: &Field, file: &str) -> TcpStream {
     let mut client = field.node.run(|| TcpStream::connect("127.0.0.1:8080").expect("it listens"));

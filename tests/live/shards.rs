@@ -96,6 +96,39 @@ fn a_second_user_of_a_device_with_several_queues_is_refused_until_the_first_has_
     drop(open().expect("it is free again"));
 }
 
+/// Whoever opens as many queues of it next, and what comes to each of 64 flows of UDP.
+const NEXT_USER: &str = "
+import fcntl, os, socket, struct
+def queue():
+    fd = os.open('/dev/net/tun', os.O_RDWR | os.O_NONBLOCK)
+    fcntl.ioctl(fd, 0x400454ca, struct.pack('16sH22x', b'hop0', 0x1101))
+    return fd
+fds = [queue() for _ in range(4)]
+os.system('ip addr add 10.7.0.1/24 dev hop0; ip link set hop0 up')
+for _ in range(64):
+    socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b'x', ('10.7.0.2', 9))
+def came(fd):
+    try:
+        return os.read(fd, 2000)[9:10] == b'\\x11' or came(fd)
+    except BlockingIOError:
+        return False
+print(sum(came(fd) for fd in fds))
+";
+
+/// Somebody else's flows would all come to the first queue.
+#[test]
+fn a_device_with_several_queues_that_was_there_deals_packets_as_it_did() {
+    if !can_run("a_device_with_several_queues_that_was_there_deals_packets_as_it_did", &["python3"]) {
+        return;
+    }
+    let namespace = Namespace::new();
+    namespace.ip(&["tuntap", "add", "hop0", "mode", "tun", "multi_queue"]);
+    namespace.run(|| drop(TunFast::open_queues(&tun_config(), 4).expect("root may open a TUN device")));
+    let told = namespace.output(&["python3", "-c", NEXT_USER]);
+    let queues: u32 = text(&told.stdout).trim().parse().unwrap_or_else(|_| panic!("{told:?}"));
+    assert!(queues > 1, "{queues} queues");
+}
+
 /// A shard that hears of nothing would come down to 576 bytes by trial, after some timeouts.
 #[test]
 fn every_shard_hears_that_its_path_has_become_smaller() {

@@ -10,11 +10,14 @@ use std::error::Error;
 use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
 
+use futures_util::StreamExt;
+use netlink_packet_route::AddressFamily as AddressFamilyOfRoute;
 use netlink_packet_route::address::{AddressAttribute, AddressFlags};
 use netlink_packet_route::link::LinkAttribute;
+use netlink_packet_route::route::{RouteAttribute, RouteMessage};
 use rtnetlink::{Handle, LinkUnspec, RouteMessageBuilder};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 
@@ -64,19 +67,11 @@ impl Error for NetlinkError {}
 
 /// Sets MTU, addresses and routes of a device and takes it up.
 pub fn configure(device: &str, settings: &DeviceSettings) -> Result<(), NetlinkError> {
-    apply(device, settings).map(|_| ())
+    apply(device, settings, &mut Added::default())
 }
 
-/// The same for a device that was there before, until the loan is over.
-pub(crate) fn configure_on_loan(
-    device: &str,
-    settings: &DeviceSettings,
-    before: Before,
-) -> Result<OnLoan, NetlinkError> {
-    apply(device, settings).map(|added| OnLoan::new(device, before, added))
-}
-
-fn apply(device: &str, settings: &DeviceSettings) -> Result<Added, NetlinkError> {
+/// Notes what it added also where it fails half-way.
+fn apply(device: &str, settings: &DeviceSettings, added: &mut Added) -> Result<(), NetlinkError> {
     let index = index_of(device)?;
     if settings.addresses.iter().any(|prefix| prefix.address().is_ipv6()) {
         keep_addresses(device);
@@ -94,7 +89,6 @@ fn apply(device: &str, settings: &DeviceSettings) -> Result<Added, NetlinkError>
         }
         let request = handle.link().set(link.build()).execute().await;
         request.map_err(|error| kernel("take it up", error))?;
-        let mut added = Added::default();
         for address in &settings.addresses {
             let mut request = handle.address().add(index, address.address(), address.bits());
             if address.address().is_ipv6() {
@@ -103,20 +97,82 @@ fn apply(device: &str, settings: &DeviceSettings) -> Result<Added, NetlinkError>
                 request.message_mut().attributes.push(AddressAttribute::Flags(AddressFlags::Nodad));
             }
             let message = request.message_mut().clone();
-            if is_new(request.execute().await)
-                .map_err(|error| kernel(&format!("add address {address}"), error))?
-            {
+            let done = request.execute().await;
+            if is_new(done).map_err(|error| kernel(&format!("add address {address}"), error))? {
                 added.addresses.push(message);
             }
         }
         for route in &settings.routes {
             let message = route_message(index, route)?;
+            let failed = |error| kernel(&format!("add a route to {route}"), error);
             let done = handle.route().add(message.clone()).execute().await;
-            if is_new(done).map_err(|error| kernel(&format!("add a route to {route}"), error))? {
+            if is_new(done).map_err(failed)? {
                 added.routes.push(message);
+            } else {
+                take_over(&handle, device, message, route).await.map_err(failed)?;
             }
         }
-        Ok(added)
+        Ok(())
+    })
+}
+
+/// What shall come here must not go elsewhere. A route that leads through this device already stays as it is.
+async fn take_over(
+    handle: &Handle,
+    device: &str,
+    message: RouteMessage,
+    route: &Prefix,
+) -> Result<(), rtnetlink::Error> {
+    // Asked for a destination, the kernel would say which route a packet takes, and not which route is this one.
+    let mut asked = RouteMessage::default();
+    asked.header.address_family = message.header.address_family;
+    let mut routes = Box::pin(handle.route().get(asked).execute());
+    while let Some(there) = routes.next().await {
+        let there = there?;
+        if is_the_same(&there, &message) {
+            if devices_of(&there).eq(devices_of(&message)) {
+                return Ok(());
+            }
+            tracing::warn!(device, %route, "it led elsewhere, and leads through this device now");
+            break;
+        }
+    }
+    handle.route().add(message).replace().execute().await
+}
+
+/// Whether the kernel has no room for both.
+fn is_the_same(there: &RouteMessage, ours: &RouteMessage) -> bool {
+    let destination = |route: &RouteMessage| {
+        let mut attributes = route.attributes.iter();
+        attributes.find_map(|attribute| match attribute {
+            // A default route has none in what the kernel tells.
+            RouteAttribute::Destination(address) if route.header.destination_prefix_length > 0 => {
+                Some(address.clone())
+            }
+            _ => None,
+        })
+    };
+    let metric = |route: &RouteMessage| {
+        let mut attributes = route.attributes.iter();
+        attributes.find_map(|attribute| match attribute {
+            RouteAttribute::Priority(metric) => Some(*metric),
+            _ => None,
+        })
+    };
+    // What IPv6 takes where none is given (IP6_RT_PRIO_USER).
+    let usual = (ours.header.address_family == AddressFamilyOfRoute::Inet6).then_some(1024);
+    there.header.table == ours.header.table
+        && there.header.destination_prefix_length == ours.header.destination_prefix_length
+        && there.header.tos == ours.header.tos
+        && destination(there) == destination(ours)
+        && metric(there) == metric(ours).or(usual)
+}
+
+/// None where it leads nowhere, or through several.
+fn devices_of(route: &RouteMessage) -> impl Iterator<Item = u32> {
+    route.attributes.iter().filter_map(|attribute| match attribute {
+        RouteAttribute::Oif(index) => Some(*index),
+        _ => None,
     })
 }
 
@@ -124,8 +180,16 @@ fn apply(device: &str, settings: &DeviceSettings) -> Result<Added, NetlinkError>
 fn is_new(added: Result<(), rtnetlink::Error>) -> Result<bool, rtnetlink::Error> {
     match added {
         Ok(()) => Ok(true),
-        Err(rtnetlink::Error::NetlinkError(error)) if error.raw_code() == -libc::EEXIST => Ok(false),
+        Err(error) if code_of(&error) == libc::EEXIST => Ok(false),
         Err(error) => Err(error),
+    }
+}
+
+/// 0 where it was not the kernel that refused.
+fn code_of(error: &rtnetlink::Error) -> i32 {
+    match error {
+        rtnetlink::Error::NetlinkError(error) => -error.raw_code(),
+        _ => 0,
     }
 }
 
@@ -153,15 +217,23 @@ pub fn set_up(device: &str, is_up: bool) -> Result<(), NetlinkError> {
 
 /// The device's number.
 pub fn index_of(device: &str) -> Result<u32, NetlinkError> {
-    let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
-        .map_err(|error| NetlinkError::System { doing: "open a socket", error: error.into() })?;
+    let socket = socket()?;
     netdevice::name_to_index(socket.as_fd(), device).map_err(|error| NetlinkError::NoDevice(error.into()))
 }
 
-fn route_message(
-    index: u32,
-    route: &Prefix,
-) -> Result<netlink_packet_route::route::RouteMessage, NetlinkError> {
+/// What the device of that number is called now.
+fn name_of(index: u32) -> Result<String, NetlinkError> {
+    let socket = socket()?;
+    netdevice::index_to_name(socket.as_fd(), index).map_err(|error| NetlinkError::NoDevice(error.into()))
+}
+
+/// Whom one asks about devices.
+fn socket() -> Result<OwnedFd, NetlinkError> {
+    socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
+        .map_err(|error| NetlinkError::System { doing: "open a socket", error: error.into() })
+}
+
+fn route_message(index: u32, route: &Prefix) -> Result<RouteMessage, NetlinkError> {
     let bits = route.bits();
     let network = network_of(route);
     RouteMessageBuilder::<IpAddr>::new()

@@ -61,12 +61,13 @@ impl TunConfig {
 
 #[derive(Debug)]
 pub struct Tun {
+    // Before the descriptor, so that nobody else has the device until it is as it was.
+    on_loan: Option<OnLoan>,
     fd: OwnedFd,
     name: String,
     mtu: u16,
     tally: Tally,
     is_gone: bool,
-    on_loan: Option<OnLoan>,
 }
 
 impl Tun {
@@ -78,8 +79,9 @@ impl Tun {
         let before = before(&config.name)?;
         let (fd, name) = create(&config.name, Mode::Tun)?;
         let settings = DeviceSettings { queue_packets: Some(QUEUE_PACKETS), ..config.settings() };
-        let on_loan = configure(&name, &settings, before)?;
-        Ok(Tun { fd, name, mtu: config.mtu, tally: Tally::new(), is_gone: false, on_loan })
+        let mut on_loan = before.map(OnLoan::new);
+        configure(&name, &settings, on_loan.as_mut())?;
+        Ok(Tun { on_loan, fd, name, mtu: config.mtu, tally: Tally::new(), is_gone: false })
     }
 }
 
@@ -92,11 +94,11 @@ pub(crate) fn before(name: &str) -> Result<Option<Before>, LinkError> {
 pub(crate) fn configure(
     name: &str,
     settings: &DeviceSettings,
-    before: Option<Before>,
-) -> Result<Option<OnLoan>, LinkError> {
-    let configured = match before {
-        Some(before) => netlink::configure_on_loan(name, settings, before).map(Some),
-        None => netlink::configure(name, settings).map(|()| None),
+    on_loan: Option<&mut OnLoan>,
+) -> Result<(), LinkError> {
+    let configured = match on_loan {
+        Some(on_loan) => on_loan.configure(name, settings),
+        None => netlink::configure(name, settings),
     };
     configured.map_err(|error| LinkError::Configure { device: name.to_owned(), error })
 }

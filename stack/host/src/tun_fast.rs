@@ -42,11 +42,13 @@ pub struct TunFast {
 }
 
 /// The offload flags, cleared when the last queue closes: on a device that outlives us they would make the next
-/// plain user read bundles for packets.
+/// plain user read bundles for packets. With several queues also the program that deals packets to them, which would
+/// keep all but TCP from all queues but the first.
 #[derive(Debug)]
 struct Offloads {
-    fd: OwnedFd,
     on_loan: Option<OnLoan>,
+    fd: OwnedFd,
+    queues: Queues,
     _claim: Option<Claim>,
 }
 
@@ -54,6 +56,11 @@ impl Drop for Offloads {
     fn drop(&mut self) {
         if let Err(error) = sys::clear_tun_offloads(self.fd.as_fd()) {
             tracing::debug!(%error, "the offload flags stay set");
+        }
+        if self.queues != Queues::One
+            && let Err(error) = steer::by_kernel(self.fd.as_fd())
+        {
+            tracing::debug!(%error, "the program that deals packets to queues stays");
         }
     }
 }
@@ -96,6 +103,10 @@ impl TunFast {
             .map_err(|error| {
                 not_opened(("open a TUN device with offload", queues.is_another()), &config.name, error)
             })?;
+        // From here on what fails takes back what was done.
+        let on_loan = before.map(OnLoan::new);
+        let fd = first.as_fd().try_clone_to_owned().map_err(failed("copy its descriptor"))?;
+        let mut offloads = Offloads { on_loan, fd, queues, _claim: claim };
         let name = first.name().map_err(failed("ask for its name"))?;
         let mut devices = vec![first];
         if let Queues::Several(count) = queues {
@@ -108,9 +119,7 @@ impl TunFast {
         for device in &devices {
             device.set_nonblocking(true).map_err(failed("make it non-blocking"))?;
         }
-        let fd = devices[0].as_fd().try_clone_to_owned().map_err(failed("copy its descriptor"))?;
-        let mut offloads = Offloads { fd, on_loan: None, _claim: claim };
-        offloads.on_loan = configure(&name, &config.settings(), before)?;
+        configure(&name, &config.settings(), offloads.on_loan.as_mut())?;
         let offloads = Arc::new(offloads);
         let queue = |device| TunFast {
             offloads: Arc::clone(&offloads),

@@ -1,6 +1,8 @@
 //! A device that was there before us and stays after us: it is left as it was.
 
+use std::fs;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 
 use futures_util::StreamExt;
 use netlink_packet_route::address::AddressMessage;
@@ -8,13 +10,19 @@ use netlink_packet_route::link::{LinkAttribute, LinkFlags};
 use netlink_packet_route::route::RouteMessage;
 use rtnetlink::{Handle, LinkUnspec};
 
-use super::{NetlinkError, blocking, index_of, keeps_addresses, kernel};
+use super::{
+    DeviceSettings, NetlinkError, apply, blocking, code_of, index_of, keep_addresses, keeps_addresses,
+    kernel, name_of,
+};
 use crate::namespace::{set_switch, switch_of};
 
 /// How a device was.
 #[derive(Debug)]
 pub(crate) struct Before {
+    /// A device can be renamed, but keeps its number.
     index: u32,
+    /// Another device has the same number in another one.
+    namespace: Option<u64>,
     is_up: bool,
     mtu: Option<u32>,
     queue_packets: Option<u32>,
@@ -31,7 +39,6 @@ pub(super) struct Added {
 /// Is taken back when it is dropped, for which it needs CAP_NET_ADMIN.
 #[derive(Debug)]
 pub(crate) struct OnLoan {
-    device: String,
     before: Before,
     added: Added,
 }
@@ -50,7 +57,14 @@ impl Before {
         let gone = || NetlinkError::NoDevice(io::ErrorKind::NotFound.into());
         let link = links.next().await.ok_or_else(gone)?.map_err(|error| kernel("look at it", error))?;
         let is_up = link.header.flags.contains(LinkFlags::Up);
-        let mut before = Before { index, is_up, mtu: None, queue_packets: None, keeps_addresses: None };
+        let mut before = Before {
+            index,
+            namespace: namespace_number(),
+            is_up,
+            mtu: None,
+            queue_packets: None,
+            keeps_addresses: None,
+        };
         for attribute in link.attributes {
             match attribute {
                 LinkAttribute::Mtu(mtu) => before.mtu = Some(mtu),
@@ -70,48 +84,74 @@ impl Before {
             link = link.append_extra_attribute(LinkAttribute::TxQueueLen(packets));
         }
         let link = if self.is_up { link } else { link.down() };
-        let request = handle.link().set(link.build());
-        request.execute().await.map_err(|error| kernel("set it as it was", error))
+        unless_gone("set it as it was", handle.link().set(link.build()).execute().await)
     }
 }
 
+/// The number of the network namespace of this thread.
+fn namespace_number() -> Option<u64> {
+    fs::metadata("/proc/thread-self/ns/net").ok().map(|about| about.ino())
+}
+
 impl Added {
+    /// All that can be removed, with the first error. In reverse, because the first address of a subnet takes the
+    /// others there along.
     async fn remove(self, handle: &Handle) -> Result<(), NetlinkError> {
-        for route in self.routes {
-            let request = handle.route().del(route);
-            request.execute().await.map_err(|error| kernel("remove a route", error))?;
+        let mut removed = Ok(());
+        for route in self.routes.into_iter().rev() {
+            let done = handle.route().del(route).execute().await;
+            removed = removed.and(unless_gone("remove a route", done));
         }
-        for address in self.addresses {
-            let request = handle.address().del(address);
-            request.execute().await.map_err(|error| kernel("remove an address", error))?;
+        for address in self.addresses.into_iter().rev() {
+            let done = handle.address().del(address).execute().await;
+            removed = removed.and(unless_gone("remove an address", done));
         }
-        Ok(())
+        removed
+    }
+}
+
+/// What somebody else has removed meanwhile needs no removing: the kernel takes the routes of a device that goes down.
+fn unless_gone(doing: &str, done: Result<(), rtnetlink::Error>) -> Result<(), NetlinkError> {
+    match done {
+        Err(error) if matches!(code_of(&error), libc::ESRCH | libc::EADDRNOTAVAIL | libc::ENODEV) => Ok(()),
+        done => done.map_err(|error| kernel(doing, error)),
     }
 }
 
 impl OnLoan {
-    pub(super) fn new(device: &str, before: Before, added: Added) -> OnLoan {
-        OnLoan { device: device.to_owned(), before, added }
+    /// From here on, whatever becomes of it; so only for who has the device.
+    pub(crate) fn new(before: Before) -> OnLoan {
+        OnLoan { before, added: Added::default() }
+    }
+
+    /// Like [`configure`](super::configure), until the loan is over.
+    pub(crate) fn configure(&mut self, device: &str, settings: &DeviceSettings) -> Result<(), NetlinkError> {
+        apply(device, settings, &mut self.added)
     }
 }
 
 impl Drop for OnLoan {
     fn drop(&mut self) {
-        let OnLoan { device, before, added } = self;
+        let OnLoan { before, added } = self;
         // A device that was removed meanwhile has nothing left of it.
-        if index_of(device).ok() != Some(before.index) {
+        if before.namespace != namespace_number() {
             return;
+        }
+        let Ok(device) = name_of(before.index) else { return };
+        if !before.is_up {
+            // Its own addresses, which it had while it was down.
+            keep_addresses(&device);
         }
         let added = std::mem::take(added);
         let restored = blocking(async |handle| {
-            added.remove(&handle).await?;
-            before.restore(&handle).await
+            let removed = added.remove(&handle).await;
+            removed.and(before.restore(&handle).await)
         });
         if let Err(error) = restored {
             tracing::warn!(device, %error, "what was set on it stays");
         }
         if let Some(value) = &before.keeps_addresses
-            && let Err(error) = set_switch(&keeps_addresses(device), value)
+            && let Err(error) = set_switch(&keeps_addresses(&device), value)
         {
             tracing::warn!(device, %error, "its switch keep_addr_on_down stays set");
         }

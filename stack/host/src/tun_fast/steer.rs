@@ -160,10 +160,18 @@ const SOCKET_FILTER: u32 = 1;
 /// `_IOR('T', 224, int)`.
 const SET_STEERING: libc::Ioctl = 0x8004_54e0;
 
-/// The device keeps the program; it ends with the device.
+/// The device keeps the program; it ends with the device, or [`by_kernel`].
 pub(super) fn by_ports(fd: BorrowedFd<'_>) -> io::Result<()> {
     let program = load()?;
-    let number = program.as_raw_fd();
+    steer(fd, program.as_raw_fd())
+}
+
+/// Takes the program away, so that the kernel chooses a queue by itself again.
+pub(super) fn by_kernel(fd: BorrowedFd<'_>) -> io::Result<()> {
+    steer(fd, -1)
+}
+
+fn steer(fd: BorrowedFd<'_>, number: i32) -> io::Result<()> {
     #[allow(clippy::cast_lossless, reason = "the type of a request differs between C libraries")]
     // SAFETY: the request reads one int, which `number` is.
     let result = unsafe { libc::ioctl(fd.as_raw_fd(), SET_STEERING, &raw const number) };

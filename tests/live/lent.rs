@@ -1,0 +1,150 @@
+//! TUN devices that somebody made to stay: a node takes them as they are, and leaves them so.
+
+use std::fs;
+
+use rustix::process::Signal;
+
+use crate::field::{Field, HOPWISE, PAGE, SOCKS5, THROUGH, text};
+use crate::namespace::can_run;
+
+/// Somebody made it to stay, and it is there for whoever comes next.
+#[test]
+fn a_device_that_was_there_is_left_as_it_was() {
+    if !can_run("a_device_that_was_there_is_left_as_it_was", &["curl", "python3"]) {
+        return;
+    }
+    for (nth, (kind, user)) in
+        [("kind: tun, mtu: 1400", ""), ("kind: tun", "user: nobody"), ("kind: tun-fast", "user: nobody")]
+            .into_iter()
+            .enumerate()
+    {
+        let field = Field::new(&format!("lent-{nth}"));
+        let _server = field.serve(&field.web, "10.9.0.2", "80");
+        field.node.ip(&["tuntap", "add", "hw0", "mode", "tun"]);
+        field.node.ip(&["addr", "add", "10.7.0.9/32", "dev", "hw0"]);
+        let shown = || shown(&field);
+        let before = shown();
+        let mut daemon = field.daemon_over(kind, &format!("{SOCKS5}\n{user}"));
+        let page = field.curl(&[&THROUGH[..], &["http://10.9.0.2/"]].concat());
+        assert_eq!(text(&page.stdout), PAGE, "{}", text(&page.stderr));
+        assert_ne!(shown(), before);
+        daemon.tell(Signal::TERM);
+        assert_eq!(daemon.ended(), Some(0), "{}", field.log());
+        assert_eq!(shown(), before, "{kind} {user}: {}", field.log());
+    }
+}
+
+/// The device as somebody finds it.
+fn shown(field: &Field) -> [String; 3] {
+    let ip = |words: &[&str]| text(&field.node.output(&[&["ip"], words].concat()).stdout);
+    let keeps = "cat /proc/sys/net/ipv6/conf/hw0/keep_addr_on_down";
+    let keeps = text(&field.node.output(&["sh", "-c", keeps]).stdout);
+    // It gets a queue when it comes up for the first time, and never loses it again.
+    let device = ip(&["addr", "show", "dev", "hw0"]).replace("qdisc noop", "qdisc pfifo_fast");
+    [device, ip(&["route", "show", "table", "all", "dev", "hw0"]), keeps]
+}
+
+/// A node of these addresses, with what its device shall have.
+fn node_on(field: &Field, kind: &str, addresses: &str, device: &str) -> String {
+    let path = field.path("node.yaml");
+    let text = format!(
+        "node: {{ name: n2, address: [{addresses}] }}\nlinks: [{{ kind: {kind}, name: hw0, {device} }}]\n\
+         control: {}\n",
+        field.path("control.sock")
+    );
+    fs::write(&path, text).expect("the folder can be written");
+    path
+}
+
+#[test]
+fn a_device_that_was_there_is_left_as_it_was_whatever_was_done_to_it_meanwhile() {
+    if !can_run("a_device_that_was_there_is_left_as_it_was_whatever_was_done_to_it_meanwhile", &[]) {
+        return;
+    }
+    // The first address of a subnet takes the second one along, and going down takes the routes.
+    let several = "kernel: [10.7.0.1/24, 10.7.0.9/24]";
+    for (nth, (own, device, meanwhile)) in [
+        ("10.5.0.1/32", several, &[][..]),
+        ("10.5.0.1/32", several, &["link set hw0 down", "link set hw0 up"]),
+        ("10.5.0.1/32", several, &["addr del 10.7.0.9/24 dev hw0"]),
+        ("fd05::1/64", "kernel: [10.7.0.1/24]", &[]),
+        ("10.5.0.1/32", several, &["link set hw0 down", "link set hw0 name hw1", "link set hw1 up"]),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let field = Field::new(&format!("meanwhile-{nth}"));
+        field.node.ip(&["tuntap", "add", "hw0", "mode", "tun"]);
+        field.node.ip(&["addr", "add", own, "dev", "hw0"]);
+        // An address of IPv6 is shown as another one until it has been up.
+        field.node.sysctl("ipv6/conf/hw0/keep_addr_on_down", "1");
+        field.node.ip(&["link", "set", "hw0", "up"]);
+        field.node.ip(&["link", "set", "hw0", "down"]);
+        field.node.sysctl("ipv6/conf/hw0/keep_addr_on_down", "0");
+        let before = shown(&field);
+        assert!(before[0].contains(own), "{before:?}");
+        let mut daemon = field.spawn(&node_on(&field, "tun", "10.7.0.2/24, 10.6.0.2/24", device));
+        assert_ne!(shown(&field), before);
+        for words in meanwhile {
+            field.node.ip(&words.split(' ').collect::<Vec<_>>());
+        }
+        daemon.tell(Signal::TERM);
+        assert_eq!(daemon.ended(), Some(0), "{}", field.log());
+        if meanwhile.iter().any(|words| words.ends_with("hw1")) {
+            field.node.ip(&["link", "set", "hw1", "name", "hw0"]);
+        }
+        assert_eq!(shown(&field), before, "{own} {device} {meanwhile:?}: {}", field.log());
+        assert!(!field.log().contains("stays"), "{}", field.log());
+    }
+}
+
+#[test]
+fn a_device_that_was_there_is_left_as_it_was_by_a_start_that_fails() {
+    if !can_run("a_device_that_was_there_is_left_as_it_was_by_a_start_that_fails", &[]) {
+        return;
+    }
+    for kind in ["tun", "tun-fast"] {
+        let field = Field::new(&format!("half-{kind}"));
+        field.node.ip(&["tuntap", "add", "hw0", "mode", "tun"]);
+        field.node.sysctl("ipv6/conf/hw0/disable_ipv6", "1");
+        let before = shown(&field);
+        let config = node_on(&field, kind, "10.7.0.2/24", "mtu: 1400, kernel: [10.7.0.1/24, \"fd07::1/64\"]");
+        let refused = field.node.output(&[HOPWISE, "node", &config]);
+        let said = text(&refused.stderr);
+        assert!(refused.status.code() == Some(1) && said.contains("add address fd07::1/64"), "{said}");
+        assert_eq!(shown(&field), before, "{kind}: {said}");
+    }
+}
+
+/// What shall come to the node would go past it, and nobody would know.
+#[test]
+fn a_device_takes_a_route_over_that_led_elsewhere() {
+    if !can_run("a_device_takes_a_route_over_that_led_elsewhere", &[]) {
+        return;
+    }
+    let field = Field::new("takes-over");
+    let node = &field.node;
+    node.ip(&["tuntap", "add", "hw0", "mode", "tun"]);
+    node.ip(&["link", "set", "hw0", "up"]);
+    // With a device's last address the kernel takes its routes.
+    node.ip(&["addr", "add", "10.5.9.9/32", "dev", "hw0"]);
+    let own = "10.5.0.0/24 dev hw0 proto 77";
+    for route in [own, "10.6.0.0/24 via 10.9.0.2", "fd06::/64 dev wire0"] {
+        node.ip(&[&["route", "add"], &route.split(' ').collect::<Vec<_>>()[..]].concat());
+    }
+    let through = |words: &[&str]| text(&node.output(&[&["ip", "route", "show"], words].concat()).stdout);
+    let ours = "10.5.0.2/24, 10.6.0.2/24, \"fd06::2/64\"";
+    let mut daemon = field.spawn(&node_on(&field, "tun", ours, "kernel: [10.7.0.1/24]"));
+    let v6 = text(&node.output(&["ip", "-6", "route", "show", "fd06::/64"]).stdout);
+    for shown in [through(&["10.6.0.0/24"]), v6] {
+        assert!(shown.contains("dev hw0") && shown.lines().count() == 1, "{shown}");
+    }
+    for (route, times) in [("10.5.0.", 0), ("10.6.0.", 1), ("fd06::", 1)] {
+        let log = field.log();
+        let said = log.lines().filter(|line| line.contains("it led elsewhere") && line.contains(route));
+        assert_eq!(said.count(), times, "{route}: {log}");
+    }
+    daemon.tell(Signal::TERM);
+    assert_eq!(daemon.ended(), Some(0), "{}", field.log());
+    assert!(through(&["10.5.0.0/24"]).contains(own), "{}", through(&[]));
+}
