@@ -52,7 +52,8 @@ struct Kept {
 }
 
 impl Kept {
-    /// Of a program's buffer and of a send buffer that are as large as those of the others.
+    /// Of a program's buffer and of a send buffer that are as large as those of the others; several connections have
+    /// one together, which makes it no slower.
     fn new() -> Kept {
         Kept { program: vec![0; 256 << 10], ring: vec![0; BULK_BUFFER], at: 0 }
     }

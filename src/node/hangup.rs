@@ -5,6 +5,7 @@ use std::time::Duration;
 use hopwise_host::TcpStream as MeshStream;
 use hopwise_host::netlink::is_abandoned;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use tokio::net::TcpStream;
 use tokio::time::sleep;
@@ -40,11 +41,12 @@ fn has_hung_up(client: &TcpStream) -> bool {
     if seen.intersects(PollFlags::HUP | PollFlags::ERR) {
         return true;
     }
-    // What it has written and nobody has read yet is to be carried, though it be gone.
-    let has_said_more =
-        recv(client, &mut [0; 1][..], RecvFlags::PEEK | RecvFlags::DONTWAIT).is_ok_and(|(read, _)| read > 0);
-    if has_said_more {
-        return false;
+    match recv(client, &mut [0; 1][..], RecvFlags::PEEK | RecvFlags::DONTWAIT) {
+        // What it has written and nobody has read yet is to be carried, though it be gone.
+        Ok((1.., _)) => return false,
+        Ok(_) | Err(Errno::AGAIN | Errno::INTR) => {}
+        // That it has broken off since: the kernel says so once.
+        Err(_) => return true,
     }
     let ends = client.peer_addr().and_then(|theirs| Ok((theirs, client.local_addr()?)));
     seen.contains(PollFlags::RDHUP) && ends.is_ok_and(|(theirs, ours)| is_abandoned(theirs, ours))

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::pin::pin;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use hopwise_core::tcp::{KeepAlive, Options};
@@ -218,16 +218,18 @@ async fn relay<L: Side, M: Side>(local: L, mesh: M, relayed: &Relayed, sits: Sit
         Sits::Local(sitter) => (Some(sitter), None),
         Sits::Mesh(sitter) => (None, Some(sitter)),
     };
-    let mut out = pin!(one_way(local_in, &mut mesh_out, &relayed.to_mesh, mesh_sitter));
-    let mut back = pin!(one_way(mesh_in, &mut local_out, &relayed.from_mesh, local_sitter));
+    let has_broken = AtomicBool::new(false);
+    let out = one_way(local_in, &mut mesh_out, (&relayed.to_mesh, mesh_sitter), &has_broken);
+    let back = one_way(mesh_in, &mut local_out, (&relayed.from_mesh, local_sitter), &has_broken);
+    let (mut out, mut back) = (pin!(out), pin!(back));
     tokio::select! {
         ended = &mut out => match ended {
             Ok(local_in) => unless_gone(back, L::hung_up(&local_in)).await,
-            Err(broken) => Err(broken.after_last_words(back).await),
+            Err(broken) => Err(broken.after_last_words(back, &has_broken).await),
         },
         ended = &mut back => match ended {
             Ok(mesh_in) => unless_gone(out, M::hung_up(&mesh_in)).await,
-            Err(broken) => Err(broken.after_last_words(out).await),
+            Err(broken) => Err(broken.after_last_words(out, &has_broken).await),
         },
     }
 }
@@ -264,20 +266,26 @@ impl Broken {
 
     /// Whoever does not take what is written to it may have said why, and that is still to be carried: a server that
     /// refuses an upload answers first.
-    async fn after_last_words<R>(self, other_way: impl Future<Output = Result<R, Broken>>) -> io::Error {
+    async fn after_last_words<R>(
+        self,
+        other_way: impl Future<Output = Result<R, Broken>>,
+        has_broken: &AtomicBool,
+    ) -> io::Error {
         if matches!(self, Broken::Sink(_)) {
+            has_broken.store(true, Ordering::Relaxed);
             let _ = timeout(LAST_WORDS_WITHIN, other_way).await;
         }
         self.error()
     }
 }
 
-/// Until the one side has closed, which is given back then.
+/// Until the one side has closed, which is given back then. Once the relay has broken, that is no end to pass on: the
+/// kernel tells of a reset but once, to who reads or to who writes.
 async fn one_way<R, W>(
     mut from: R,
     to: &mut W,
-    count: &AtomicU64,
-    reader: Option<&Sitter>,
+    (count, reader): (&AtomicU64, Option<&Sitter>),
+    has_broken: &AtomicBool,
 ) -> Result<R, Broken>
 where
     R: AsyncRead + Unpin,
@@ -287,6 +295,9 @@ where
     loop {
         let read = from.read(&mut chunk).await.map_err(Broken::Source)?;
         if read == 0 {
+            if has_broken.load(Ordering::Relaxed) {
+                return Ok(from);
+            }
             to.shutdown().await.map_err(Broken::Sink)?;
             return Ok(from);
         }

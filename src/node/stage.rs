@@ -18,6 +18,7 @@ pub(super) async fn finish(mut served: JoinSet<()>, mut stage: watch::Receiver<S
         () = async { while served.join_next().await.is_some() {} } => {}
         _ = stage.wait_for(|stage| *stage == Stage::Over) => {}
     }
+    while served.try_join_next().is_some() {}
     let cut_off = served.len();
     served.shutdown().await;
     cut_off

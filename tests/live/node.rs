@@ -199,9 +199,12 @@ fn who_is_not_connected_in_time_hears_no_clean_end() {
         return;
     }
     let field = Field::new("unconnected");
+    // Else the kernel says after some seconds that nobody is there.
+    field.node.ip(&["neigh", "add", "10.9.0.99", "lladdr", "02:00:00:00:00:99", "dev", "wire0"]);
     let forward = "forwards: [{ listen: 127.0.0.1:8080, to: mesh:10.9.0.99:80 }]";
     let mut daemon = field.daemon(&format!("{forward}\nstop_within: 300ms"));
     let mut client = field.node.run(|| TcpStream::connect("127.0.0.1:8080").expect("it listens"));
+    client.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
     within_patience(until(|| field.status()["connections_open"] == 1));
     daemon.tell(Signal::TERM);
     assert_eq!(daemon.ended(), Some(0), "{}", field.log());

@@ -124,6 +124,7 @@ fn a_client_whose_service_is_not_there_hears_no_clean_end() {
         let field = Field::new(&format!("not-there-{nth}"));
         let _daemon = field.daemon(way.config);
         let client = (way.clients)(&field).run(|| TcpStream::connect(way.at)).expect("the node listens");
+        client.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
         let heard = (&client).read(&mut [0; 1]).map_err(|error| error.kind());
         assert_eq!(heard, Err(ErrorKind::ConnectionReset), "{}", way.at);
     }
@@ -167,12 +168,38 @@ fn an_answer_before_a_reset_is_heard() {
             let uploading = std::thread::spawn(move || while uploads.write_all(&[7; 4096]).is_ok() {});
             served.read_exact(&mut [0; 1000]).expect("it comes");
             served.write_all(&[b'a'; 300]).expect("it is open");
+            served.peek(&mut [0; 1]).expect("more comes");
             drop(served);
             let mut answer = Vec::new();
             let _ = client.read_to_end(&mut answer);
             assert_eq!(answer.len(), 300, "{} {time}", way.at);
             uploading.join().expect("it ends");
         }
+    }
+}
+
+/// The kernel tells who writes that the connection was reset, and then who reads that it is over.
+#[test]
+fn a_reset_that_is_found_by_writing_is_no_clean_end_either() {
+    if !can_run("a_reset_that_is_found_by_writing_is_no_clean_end_either", &[]) {
+        return;
+    }
+    let way = &WAYS[2];
+    let field = Field::new("by-writing");
+    let _daemon = field.daemon(way.config);
+    let listener = way.listener(&field);
+    for time in 0..20 {
+        let Pair { mut client, mut served } = way.pair(&field, &listener);
+        client.write_all(&[7; 4096]).expect("it is open");
+        served.read_exact(&mut [0; 1000]).expect("it comes");
+        served.write_all(&[b'a'; 300]).expect("it is open");
+        client.read_exact(&mut [0; 300]).expect("half a file");
+        // With some of the question unread it is a reset.
+        served.peek(&mut [0; 1]).expect("more comes");
+        drop(served);
+        let _ = client.write_all(&[7; 4096]);
+        let heard = client.read(&mut [0; 1]).map_err(|error| error.kind());
+        assert!(heard != Ok(0), "{time}: a clean end");
     }
 }
 

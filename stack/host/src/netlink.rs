@@ -49,8 +49,16 @@ pub struct DeviceSettings {
 #[derive(Debug)]
 pub enum NetlinkError {
     NoDevice(io::Error),
-    System { doing: &'static str, error: io::Error },
-    Kernel { doing: String, error: Box<rtnetlink::Error> },
+    System {
+        doing: &'static str,
+        error: io::Error,
+    },
+    Kernel {
+        doing: String,
+        error: Box<rtnetlink::Error>,
+    },
+    /// What is for this subnet goes elsewhere.
+    RouteTaken(Prefix),
 }
 
 impl fmt::Display for NetlinkError {
@@ -59,6 +67,10 @@ impl fmt::Display for NetlinkError {
             NetlinkError::NoDevice(error) => write!(f, "there is no such device: {error}"),
             NetlinkError::System { doing, error } => write!(f, "{doing}: {error}"),
             NetlinkError::Kernel { doing, error } => write!(f, "{doing}: {error}"),
+            NetlinkError::RouteTaken(route) => write!(
+                f,
+                "a route to {route} leads elsewhere already (`ip route` shows it): take another subnet, or remove it"
+            ),
         }
     }
 }
@@ -108,36 +120,28 @@ fn apply(device: &str, settings: &DeviceSettings, added: &mut Added) -> Result<(
             let done = handle.route().add(message.clone()).execute().await;
             if is_new(done).map_err(failed)? {
                 added.routes.push(message);
-            } else {
-                take_over(&handle, device, message, route).await.map_err(failed)?;
+            } else if !leads_here(&handle, &message).await.map_err(failed)? {
+                // To take it over would cut off who is reached by it, and to pass it over, us.
+                return Err(NetlinkError::RouteTaken(*route));
             }
         }
         Ok(())
     })
 }
 
-/// What shall come here must not go elsewhere. A route that leads through this device already stays as it is.
-async fn take_over(
-    handle: &Handle,
-    device: &str,
-    message: RouteMessage,
-    route: &Prefix,
-) -> Result<(), rtnetlink::Error> {
+/// Whether a route that is there leads through the same device as ours would.
+async fn leads_here(handle: &Handle, ours: &RouteMessage) -> Result<bool, rtnetlink::Error> {
     // Asked for a destination, the kernel would say which route a packet takes, and not which route is this one.
     let mut asked = RouteMessage::default();
-    asked.header.address_family = message.header.address_family;
+    asked.header.address_family = ours.header.address_family;
     let mut routes = Box::pin(handle.route().get(asked).execute());
     while let Some(there) = routes.next().await {
         let there = there?;
-        if is_the_same(&there, &message) {
-            if devices_of(&there).eq(devices_of(&message)) {
-                return Ok(());
-            }
-            tracing::warn!(device, %route, "it led elsewhere, and leads through this device now");
-            break;
+        if is_the_same(&there, ours) {
+            return Ok(devices_of(&there).eq(devices_of(ours)));
         }
     }
-    handle.route().add(message).replace().execute().await
+    Ok(true)
 }
 
 /// Whether the kernel has no room for both.

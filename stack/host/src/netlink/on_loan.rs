@@ -138,7 +138,7 @@ impl Drop for OnLoan {
             return;
         }
         let Ok(device) = name_of(before.index) else { return };
-        if !before.is_up {
+        if !before.is_up && before.keeps_addresses.is_some() {
             // Its own addresses, which it had while it was down.
             keep_addresses(&device);
         }
