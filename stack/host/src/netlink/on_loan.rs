@@ -1,8 +1,7 @@
 //! A device that was there before us and stays after us: it is left as it was.
 
-use std::fs;
+use std::fs::File;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 
 use futures_util::StreamExt;
 use netlink_packet_route::address::AddressMessage;
@@ -15,14 +14,15 @@ use super::{
     kernel, name_of,
 };
 use crate::namespace::{set_switch, switch_of};
+use crate::raw::guard::{OWN_NAMESPACE, in_namespace};
 
 /// How a device was.
 #[derive(Debug)]
 pub(crate) struct Before {
     /// A device can be renamed, but keeps its number.
     index: u32,
-    /// Another device has the same number in another one.
-    namespace: Option<u64>,
+    /// Another device has the same number in another one, where whoever drops the link may be.
+    namespace: File,
     is_up: bool,
     mtu: Option<u32>,
     queue_packets: Option<u32>,
@@ -47,24 +47,20 @@ impl Before {
     /// None of a device that is not there.
     pub(crate) fn of(device: &str) -> Result<Option<Before>, NetlinkError> {
         let Ok(index) = index_of(device) else { return Ok(None) };
-        let mut before = blocking(async |handle| Before::look(&handle, index).await)?;
+        let namespace = File::open(OWN_NAMESPACE)
+            .map_err(|error| NetlinkError::System { doing: "name its namespace", error })?;
+        let mut before = blocking(async |handle| Before::look(&handle, index, namespace).await)?;
         before.keeps_addresses = switch_of(&keeps_addresses(device)).ok();
         Ok(Some(before))
     }
 
-    async fn look(handle: &Handle, index: u32) -> Result<Before, NetlinkError> {
+    async fn look(handle: &Handle, index: u32, namespace: File) -> Result<Before, NetlinkError> {
         let mut links = Box::pin(handle.link().get().match_index(index).execute());
         let gone = || NetlinkError::NoDevice(io::ErrorKind::NotFound.into());
         let link = links.next().await.ok_or_else(gone)?.map_err(|error| kernel("look at it", error))?;
         let is_up = link.header.flags.contains(LinkFlags::Up);
-        let mut before = Before {
-            index,
-            namespace: namespace_number(),
-            is_up,
-            mtu: None,
-            queue_packets: None,
-            keeps_addresses: None,
-        };
+        let mut before =
+            Before { index, namespace, is_up, mtu: None, queue_packets: None, keeps_addresses: None };
         for attribute in link.attributes {
             match attribute {
                 LinkAttribute::Mtu(mtu) => before.mtu = Some(mtu),
@@ -73,6 +69,27 @@ impl Before {
             }
         }
         Ok(before)
+    }
+
+    fn give_back(&self, added: Added) {
+        // A device that was removed meanwhile has nothing left of it.
+        let Ok(device) = name_of(self.index) else { return };
+        if !self.is_up && self.keeps_addresses.is_some() {
+            // Its own addresses, which it had while it was down.
+            keep_addresses(&device);
+        }
+        let restored = blocking(async |handle| {
+            let removed = added.remove(&handle).await;
+            removed.and(self.restore(&handle).await)
+        });
+        if let Err(error) = restored {
+            tracing::warn!(device, %error, "what was set on it stays");
+        }
+        if let Some(value) = &self.keeps_addresses
+            && let Err(error) = set_switch(&keeps_addresses(&device), value)
+        {
+            tracing::warn!(device, %error, "its switch keep_addr_on_down stays set");
+        }
     }
 
     async fn restore(&self, handle: &Handle) -> Result<(), NetlinkError> {
@@ -86,11 +103,6 @@ impl Before {
         let link = if self.is_up { link } else { link.down() };
         unless_gone("set it as it was", handle.link().set(link.build()).execute().await)
     }
-}
-
-/// The number of the network namespace of this thread.
-fn namespace_number() -> Option<u64> {
-    fs::metadata("/proc/thread-self/ns/net").ok().map(|about| about.ino())
 }
 
 impl Added {
@@ -133,27 +145,13 @@ impl OnLoan {
 impl Drop for OnLoan {
     fn drop(&mut self) {
         let OnLoan { before, added } = self;
-        // A device that was removed meanwhile has nothing left of it.
-        if before.namespace != namespace_number() {
-            return;
-        }
-        let Ok(device) = name_of(before.index) else { return };
-        if !before.is_up && before.keeps_addresses.is_some() {
-            // Its own addresses, which it had while it was down.
-            keep_addresses(&device);
-        }
         let added = std::mem::take(added);
-        let restored = blocking(async |handle| {
-            let removed = added.remove(&handle).await;
-            removed.and(before.restore(&handle).await)
+        let given_back = in_namespace(&before.namespace, || {
+            before.give_back(added);
+            Ok(())
         });
-        if let Err(error) = restored {
-            tracing::warn!(device, %error, "what was set on it stays");
-        }
-        if let Some(value) = &before.keeps_addresses
-            && let Err(error) = set_switch(&keeps_addresses(&device), value)
-        {
-            tracing::warn!(device, %error, "its switch keep_addr_on_down stays set");
+        if let Err(error) = given_back {
+            tracing::warn!(%error, "a device that was there before stays as it is");
         }
     }
 }
