@@ -319,12 +319,14 @@ fn iperf3_runs_over_the_radio() {
     }
     let air = Air::start("iperf", 1, &["radio.profile=dsss-11mbps"]);
     let _server = air.nodes[1].start(&["iperf3", "-s"]);
+    within_patience(until(|| air.nodes[1].has_listener(5201)));
     let arguments = ["iperf3", "-c", "10.0.0.2", "-u", "-b", "500k", "-t", "2", "--json"];
     let mut said = serde_json::Value::Null;
     within_patience(until(|| {
         let output = air.nodes[0].output(&arguments);
         said = serde_json::from_slice(&output.stdout).unwrap_or_default();
-        output.status.success()
+        // With --json it ends with 0 also when it could not connect.
+        output.status.success() && said["error"].is_null()
     }));
     assert!(said["end"]["sum"]["packets"].as_u64() > Some(30), "{said}");
 }

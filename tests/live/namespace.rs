@@ -114,6 +114,12 @@ impl Namespace {
         command
     }
 
+    /// Whether a kernel's TCP socket listens at this port. Asking by a connection would be a client to some servers,
+    /// of which iperf3 takes one at a time.
+    pub(crate) fn has_listener(&self, port: u16) -> bool {
+        !self.output(&["ss", "-Hltn", &format!("sport = :{port}")]).stdout.is_empty()
+    }
+
     /// Sets a key under net/, such as `ipv4/tcp_sack`.
     pub(crate) fn sysctl(&self, key: &str, value: &str) {
         let file = format!("/proc/sys/net/{key}");

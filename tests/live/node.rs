@@ -359,21 +359,22 @@ fn iperf3_and_ssh_run_through_forwards_unmodified() {
     fs::create_dir_all("/run/sshd").expect("sshd wants it");
     let sshd = text(&field.web.output(&["sh", "-c", "command -v sshd"]).stdout);
     let _sshd = field.web.start(&[sshd.trim(), "-D", "-f", &field.path("sshd")]);
-    let _iperf3 = field.web.start(&["iperf3", "-s", "-B", "10.9.0.2"]);
-    for port in [2222, 5201] {
-        within_patience(until(|| field.web.run(|| TcpStream::connect(("10.9.0.2", port)).is_ok())));
-    }
+    // One for each client: between two a server stops listening for a moment.
+    let iperf3 = |port| field.web.start(&["iperf3", "-s", "-B", "10.9.0.2", "-p", port]);
+    let _iperf3 = [iperf3("5201"), iperf3("5202")];
     let _daemon = field.daemon(
         "forwards:\n  - { listen: 127.0.0.1:8022, to: mesh:10.9.0.2:2222 }\n  \
-         - { listen: 127.0.0.1:5201, to: mesh:10.9.0.2:5201 }",
+         - { listen: 127.0.0.1:5201, to: mesh:10.9.0.2:5201 }\n  \
+         - { listen: 127.0.0.1:5202, to: mesh:10.9.0.2:5202 }",
     );
     let known = format!("UserKnownHostsFile={}", field.path("known"));
     let options = ["-o", "StrictHostKeyChecking=accept-new", "-o", &known, "-o", "BatchMode=yes"];
+    within_patience(until(|| [2222, 5201, 5202].into_iter().all(|port| field.web.has_listener(port))));
     let what = ["-p", "8022", "-i", &key, "root@127.0.0.1", "head -c 1000000 /dev/zero | sha256sum"];
     let told = field.node.output(&[&["ssh"], &options[..], &what].concat());
     let expected = "d29751f2649b32ff572b5e0a9f541ea660a50f94ff0beedfb0b692b924cc8025";
     assert!(text(&told.stdout).starts_with(expected), "{}{}", text(&told.stdout), text(&told.stderr));
-    for words in [&["-n", "20M"][..], &["-n", "20M", "-R"]] {
+    for words in [&["-p", "5201", "-n", "20M"][..], &["-p", "5202", "-n", "20M", "-R"]] {
         let told = field.node.output(&[&["iperf3", "-c", "127.0.0.1"], words].concat());
         assert!(told.status.success(), "{}{}", text(&told.stdout), text(&told.stderr));
     }
