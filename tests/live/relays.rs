@@ -197,9 +197,10 @@ fn a_reset_that_is_found_by_writing_is_no_clean_end_either() {
         // With some of the question unread it is a reset.
         served.peek(&mut [0; 1]).expect("more comes");
         drop(served);
-        let _ = client.write_all(&[7; 4096]);
+        // If the reset is there by now, this client's kernel tells of it here, and of an end below.
+        let written = client.write_all(&[7; 4096]);
         let heard = client.read(&mut [0; 1]).map_err(|error| error.kind());
-        assert!(heard != Ok(0), "{time}: a clean end");
+        assert!(written.is_err() || heard != Ok(0), "{time}: a clean end");
     }
 }
 
