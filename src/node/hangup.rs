@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use hopwise_core::tcp::CloseReason;
 use hopwise_host::TcpStream as MeshStream;
 use hopwise_host::netlink::is_abandoned;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -23,13 +24,42 @@ pub(super) async fn by_local(client: &TcpStream, look_every: Duration) {
 
 /// The same for a client over Hopwise, of whom only a reset tells that it reads no more.
 pub(super) async fn by_mesh(client: &MeshStream, look_every: Duration) {
-    let is_open = || {
-        let state = client.stack().with(|_, endpoint| endpoint.state(client.id()));
-        state.is_some_and(|(_, closed)| closed.is_none())
-    };
-    while is_open() {
+    while closed(client) == Some(None) {
         sleep(look_every).await;
     }
+}
+
+/// Ends when a peer of the kernel's TCP has broken off. For where nobody reads from it, and so hears of that.
+pub(super) async fn by_breaking_local(peer: &TcpStream, look_every: Duration) {
+    // To take the error would leave an end for whoever reads next.
+    let is_broken = || {
+        let mut watched = [PollFd::new(peer, PollFlags::empty())];
+        poll(&mut watched, Some(&Timespec::default()))
+            .is_ok_and(|_| watched[0].revents().contains(PollFlags::ERR))
+    };
+    until(is_broken, look_every).await;
+}
+
+/// The same for a peer over Hopwise.
+pub(super) async fn by_breaking_mesh(peer: &MeshStream, look_every: Duration) {
+    let is_broken = || !matches!(closed(peer), Some(None | Some(CloseReason::Finished)));
+    until(is_broken, look_every).await;
+}
+
+/// Not at once: most is over before anybody would have looked.
+async fn until(is_so: impl Fn() -> bool, look_every: Duration) {
+    loop {
+        sleep(look_every).await;
+        if is_so() {
+            return;
+        }
+    }
+}
+
+/// Why a connection is over, or that it is not; nothing of one that is forgotten.
+fn closed(stream: &MeshStream) -> Option<Option<CloseReason>> {
+    let state = stream.stack().with(|_, endpoint| endpoint.state(stream.id()));
+    state.map(|(_, closed)| closed)
 }
 
 fn has_hung_up(client: &TcpStream) -> bool {

@@ -11,7 +11,7 @@ use rustix::net::sockopt;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{ReadHalf, WriteHalf};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::hangup;
 use super::seats::Sitter;
@@ -160,13 +160,34 @@ pub(crate) async fn carry(
                 mesh.has_ended();
                 Ended::InOrder
             }
-            Err(error) => {
-                tracing::debug!(%error, %peer, "a relay broke off");
+            Err(cut) => {
+                tracing::debug!(error = %cut.error(), %peer, "a relay broke off");
                 relayed.broken.fetch_add(1, Ordering::Relaxed);
+                if let Cut::Gone(_) = cut {
+                    local.has_ended();
+                    mesh.has_ended();
+                }
                 Ended::BrokeOff
             }
         },
         () = sits.sitter().told_to_go() => Ended::GaveWay,
+    }
+}
+
+/// How a relay ended of which not both sides have closed.
+#[derive(Debug)]
+enum Cut {
+    /// A side broke off in the middle.
+    Broken(io::Error),
+    /// A side broke off that had closed before: what it said is whole, and goes on to the other though it be slow.
+    Gone(io::Error),
+}
+
+impl Cut {
+    fn error(&self) -> &io::Error {
+        match self {
+            Cut::Broken(error) | Cut::Gone(error) => error,
+        }
     }
 }
 
@@ -177,6 +198,8 @@ trait Side {
     fn split(self) -> (Self::In, Self::Out);
     /// Ends when whoever has closed for writing is found not to read either; with an error if it broke off.
     fn hung_up(from: &Self::In) -> impl Future<Output = io::Result<()>> + Send;
+    /// Ends when a side has broken off that nobody reads from now.
+    fn broke_off(from: &Self::In) -> impl Future<Output = ()> + Send;
 }
 
 impl<'a> Side for &'a mut TcpStream {
@@ -190,6 +213,10 @@ impl<'a> Side for &'a mut TcpStream {
     async fn hung_up(from: &Self::In) -> io::Result<()> {
         hangup::by_local(from.as_ref(), LOOK_EVERY).await;
         from.as_ref().take_error()?.map_or(Ok(()), Err)
+    }
+
+    async fn broke_off(from: &Self::In) {
+        hangup::by_breaking_local(from.as_ref(), LOOK_EVERY).await;
     }
 }
 
@@ -207,20 +234,24 @@ impl Side for &MeshStream {
         // We have not closed yet: it did not end by itself.
         Err(io::ErrorKind::ConnectionReset.into())
     }
+
+    async fn broke_off(from: &Self::In) {
+        hangup::by_breaking_mesh(from, LOOK_EVERY).await;
+    }
 }
 
-/// Ends when both sides have closed, or with the error of the first that breaks. A side that closes for writing only
+/// Ends when both sides have closed, or as the first that breaks cuts it. A side that closes for writing only
 /// (half-close) goes on reading, and the relay with it for as long as it is there. The client's seat is told of what
 /// waits for it.
-async fn relay<L: Side, M: Side>(local: L, mesh: M, relayed: &Relayed, sits: Sits<'_>) -> io::Result<()> {
+async fn relay<L: Side, M: Side>(local: L, mesh: M, relayed: &Relayed, sits: Sits<'_>) -> Result<(), Cut> {
     let ((local_in, mut local_out), (mesh_in, mut mesh_out)) = (local.split(), mesh.split());
     let (local_sitter, mesh_sitter) = match sits {
         Sits::Local(sitter) => (Some(sitter), None),
         Sits::Mesh(sitter) => (None, Some(sitter)),
     };
     let has_broken = AtomicBool::new(false);
-    let out = one_way(local_in, &mut mesh_out, (&relayed.to_mesh, mesh_sitter), &has_broken);
-    let back = one_way(mesh_in, &mut local_out, (&relayed.from_mesh, local_sitter), &has_broken);
+    let out = one_way::<L, _>(local_in, &mut mesh_out, (&relayed.to_mesh, mesh_sitter), &has_broken);
+    let back = one_way::<M, _>(mesh_in, &mut local_out, (&relayed.from_mesh, local_sitter), &has_broken);
     let (mut out, mut back) = (pin!(out), pin!(back));
     tokio::select! {
         ended = &mut out => match ended {
@@ -239,11 +270,11 @@ async fn relay<L: Side, M: Side>(local: L, mesh: M, relayed: &Relayed, sits: Sit
 async fn unless_gone<R>(
     other_way: impl Future<Output = Result<R, Broken>>,
     hung_up: impl Future<Output = io::Result<()>>,
-) -> io::Result<()> {
+) -> Result<(), Cut> {
     tokio::select! {
         biased;
-        ended = other_way => ended.map(|_| ()).map_err(Broken::error),
-        hung_up = hung_up => hung_up,
+        ended = other_way => ended.map(|_| ()).map_err(|broken| Cut::Broken(broken.error())),
+        hung_up = hung_up => hung_up.map_err(Cut::Gone),
     }
 }
 
@@ -270,27 +301,23 @@ impl Broken {
         self,
         other_way: impl Future<Output = Result<R, Broken>>,
         has_broken: &AtomicBool,
-    ) -> io::Error {
+    ) -> Cut {
         if matches!(self, Broken::Sink(_)) {
             has_broken.store(true, Ordering::Relaxed);
             let _ = timeout(LAST_WORDS_WITHIN, other_way).await;
         }
-        self.error()
+        Cut::Broken(self.error())
     }
 }
 
 /// Until the one side has closed, which is given back then. Once the relay has broken, that is no end to pass on: the
 /// kernel tells of a reset but once, to who reads or to who writes.
-async fn one_way<R, W>(
-    mut from: R,
+async fn one_way<S: Side, W: AsyncWrite + Unpin>(
+    mut from: S::In,
     to: &mut W,
     (count, reader): (&AtomicU64, Option<&Sitter>),
     has_broken: &AtomicBool,
-) -> Result<R, Broken>
-where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
-{
+) -> Result<S::In, Broken> {
     let mut chunk = vec![0; CHUNK];
     loop {
         let read = from.read(&mut chunk).await.map_err(Broken::Source)?;
@@ -306,7 +333,14 @@ where
         while !left.is_empty() {
             // Anew after each part that it has made room for: one that is slow but steady reads.
             reader.inspect(|reader| reader.waits());
-            match to.write(left).await.map_err(Broken::Sink)? {
+            let written = tokio::select! {
+                biased;
+                written = to.write(left) => written.map_err(Broken::Sink)?,
+                () = has_spoken_its_last::<S>(&from) => {
+                    return Err(Broken::Source(io::ErrorKind::ConnectionReset.into()));
+                }
+            };
+            match written {
                 0 => return Err(Broken::Sink(io::ErrorKind::WriteZero.into())),
                 written => left = &left[written..],
             }
@@ -314,6 +348,12 @@ where
         reader.inspect(|reader| reader.has_taken());
         count.fetch_add(u64::try_from(read).unwrap_or(0), Ordering::Relaxed);
     }
+}
+
+/// Whoever breaks off while nothing is taken of what it said would keep its seat for as long as that lasts.
+async fn has_spoken_its_last<S: Side>(from: &S::In) {
+    S::broke_off(from).await;
+    sleep(LAST_WORDS_WITHIN).await;
 }
 
 #[cfg(test)]
@@ -335,6 +375,10 @@ mod tests {
 
         async fn hung_up(_: &Self::In) -> io::Result<()> {
             std::future::pending().await
+        }
+
+        async fn broke_off(_: &Self::In) {
+            std::future::pending::<()>().await;
         }
     }
 
@@ -381,7 +425,7 @@ mod tests {
         tokio::select! {
             _ = relay(local, mesh, &relayed, Sits::Local(seat.sitter())) => panic!("nobody closed"),
             () = endless => {}
-            () = tokio::time::sleep(Duration::from_secs(60)) => {}
+            () = sleep(Duration::from_secs(60)) => {}
         }
     }
 
@@ -395,7 +439,7 @@ mod tests {
         server.write_all(&[7; CHUNK]).await.expect("open");
         let steady = async {
             for _ in 0..10 {
-                tokio::time::sleep(Duration::from_secs(20)).await;
+                sleep(Duration::from_secs(20)).await;
                 client.read_exact(&mut [0; 512]).await.expect("open");
                 assert!(seats.take().await.is_none(), "it is taken");
             }

@@ -123,9 +123,12 @@ fn a_client_whose_service_is_not_there_hears_no_clean_end() {
     for (nth, way) in WAYS.iter().enumerate().filter(|(_, way)| way.asks.is_empty()) {
         let field = Field::new(&format!("not-there-{nth}"));
         let _daemon = field.daemon(way.config);
-        let client = (way.clients)(&field).run(|| TcpStream::connect(way.at)).expect("the node listens");
-        client.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
-        let heard = (&client).read(&mut [0; 1]).map_err(|error| error.kind());
+        // A kernel that is told before its program looks says so of the connecting.
+        let heard = (way.clients)(&field).run(|| TcpStream::connect(way.at)).and_then(|mut client| {
+            client.set_read_timeout(Some(PATIENCE))?;
+            client.read(&mut [0; 1])
+        });
+        let heard = heard.map_err(|error| error.kind());
         assert_eq!(heard, Err(ErrorKind::ConnectionReset), "{}", way.at);
     }
 }
@@ -223,6 +226,50 @@ fn a_service_that_has_said_everything_and_gone_is_heard_to_the_end() {
     let mut heard = Vec::new();
     client.read_to_end(&mut heard).expect("its end comes");
     assert_eq!((heard.len(), count(&field, "broke-off")), (BYTES, 0));
+}
+
+/// It has closed and been acknowledged, so for it everything has arrived; whoever reads it is slow.
+#[test]
+fn who_closes_and_then_breaks_off_is_heard_to_the_end() {
+    if !can_run("who_closes_and_then_breaks_off_is_heard_to_the_end", &[]) {
+        return;
+    }
+    const BYTES: usize = 140_000;
+    for (nth, (way, carried)) in [(1, "bytes-to-mesh"), (2, "bytes-from-mesh")].into_iter().enumerate() {
+        let way = &WAYS[way];
+        let field = Field::new(&format!("slowly-{nth}"));
+        let _daemon = field.daemon(way.config);
+        let listener = way.listener(&field);
+        let Pair { mut client, mut served } = way.pair(&field, &listener);
+        client.write_all(&[7; BYTES]).expect("buffers take that much");
+        client.shutdown(Shutdown::Write).expect("it is open");
+        within_patience(until(|| count(&field, carried) == BYTES as u64));
+        break_off(client);
+        within_patience(until(|| count(&field, way.open) == 0));
+        let mut heard = Vec::new();
+        served.read_to_end(&mut heard).expect("its end comes");
+        assert_eq!((heard.len(), count(&field, "broke-off")), (BYTES, 1), "{}", way.at);
+    }
+}
+
+/// The service takes nothing, so that the node does not come to read that its client has gone.
+#[test]
+fn a_client_that_breaks_off_while_nothing_is_taken_from_it_leaves_its_seat() {
+    if !can_run("a_client_that_breaks_off_while_nothing_is_taken_from_it_leaves_its_seat", &[]) {
+        return;
+    }
+    for (nth, way) in WAYS.iter().enumerate() {
+        let field = Field::new(&format!("stuck-{nth}"));
+        let _daemon = field.daemon(way.config);
+        let listener = way.listener(&field);
+        let Pair { mut client, served } = way.pair(&field, &listener);
+        client.set_write_timeout(Some(Duration::from_millis(500))).expect("a timeout can be set");
+        while client.write_all(&[7; 4096]).is_ok() {}
+        break_off(client);
+        within_patience(until(|| count(&field, way.open) == 0));
+        assert_eq!(count(&field, "broke-off"), 1, "{}", way.at);
+        drop(served);
+    }
 }
 
 /// The service never ends: it has nobody to hear it. Another client has closed for writing alone, and stays.
