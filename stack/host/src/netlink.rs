@@ -4,21 +4,18 @@ mod carrier;
 mod detour;
 pub(crate) mod message;
 mod on_loan;
+mod routes;
 mod sockets;
 
 use std::error::Error;
 use std::fmt;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
 
-use futures_util::StreamExt;
-use netlink_packet_route::AddressFamily as AddressFamilyOfRoute;
 use netlink_packet_route::address::{AddressAttribute, AddressFlags};
 use netlink_packet_route::link::LinkAttribute;
-use netlink_packet_route::route::{RouteAttribute, RouteMessage};
-use rtnetlink::{Handle, LinkUnspec, RouteMessageBuilder};
+use rtnetlink::{Handle, LinkUnspec};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 
 use hopwise_core::ip::Prefix;
@@ -29,6 +26,7 @@ pub use carrier::CarrierWatch;
 pub use detour::{Detour, DetourConfig, End};
 use on_loan::Added;
 pub(crate) use on_loan::{Before, OnLoan};
+use routes::{leads_here, route_message};
 pub use sockets::is_abandoned;
 
 /// What a device shall have; what it has already stays.
@@ -129,57 +127,6 @@ fn apply(device: &str, settings: &DeviceSettings, added: &mut Added) -> Result<(
     })
 }
 
-/// Whether a route that is there leads through the same device as ours would.
-async fn leads_here(handle: &Handle, ours: &RouteMessage) -> Result<bool, rtnetlink::Error> {
-    // Asked for a destination, the kernel would say which route a packet takes, and not which route is this one.
-    let mut asked = RouteMessage::default();
-    asked.header.address_family = ours.header.address_family;
-    let mut routes = Box::pin(handle.route().get(asked).execute());
-    while let Some(there) = routes.next().await {
-        let there = there?;
-        if is_the_same(&there, ours) {
-            return Ok(devices_of(&there).eq(devices_of(ours)));
-        }
-    }
-    Ok(true)
-}
-
-/// Whether the kernel has no room for both.
-fn is_the_same(there: &RouteMessage, ours: &RouteMessage) -> bool {
-    let destination = |route: &RouteMessage| {
-        let mut attributes = route.attributes.iter();
-        attributes.find_map(|attribute| match attribute {
-            // A default route has none in what the kernel tells.
-            RouteAttribute::Destination(address) if route.header.destination_prefix_length > 0 => {
-                Some(address.clone())
-            }
-            _ => None,
-        })
-    };
-    let metric = |route: &RouteMessage| {
-        let mut attributes = route.attributes.iter();
-        attributes.find_map(|attribute| match attribute {
-            RouteAttribute::Priority(metric) => Some(*metric),
-            _ => None,
-        })
-    };
-    // What IPv6 takes where none is given (IP6_RT_PRIO_USER).
-    let usual = (ours.header.address_family == AddressFamilyOfRoute::Inet6).then_some(1024);
-    there.header.table == ours.header.table
-        && there.header.destination_prefix_length == ours.header.destination_prefix_length
-        && there.header.tos == ours.header.tos
-        && destination(there) == destination(ours)
-        && metric(there) == metric(ours).or(usual)
-}
-
-/// None where it leads nowhere, or through several.
-fn devices_of(route: &RouteMessage) -> impl Iterator<Item = u32> {
-    route.attributes.iter().filter_map(|attribute| match attribute {
-        RouteAttribute::Oif(index) => Some(*index),
-        _ => None,
-    })
-}
-
 /// Whether something was added that was not there.
 fn is_new(added: Result<(), rtnetlink::Error>) -> Result<bool, rtnetlink::Error> {
     match added {
@@ -237,32 +184,6 @@ fn socket() -> Result<OwnedFd, NetlinkError> {
         .map_err(|error| NetlinkError::System { doing: "open a socket", error: error.into() })
 }
 
-fn route_message(index: u32, route: &Prefix) -> Result<RouteMessage, NetlinkError> {
-    let bits = route.bits();
-    let network = network_of(route);
-    RouteMessageBuilder::<IpAddr>::new()
-        .destination_prefix(network, bits)
-        .map(|builder| builder.output_interface(index).build())
-        .map_err(|error| NetlinkError::System {
-            doing: "write a route",
-            error: io::Error::new(io::ErrorKind::InvalidInput, error.to_string()),
-        })
-}
-
-/// The kernel refuses routes with host bits.
-fn network_of(prefix: &Prefix) -> IpAddr {
-    match prefix.address() {
-        IpAddr::V4(address) => {
-            let mask = u32::MAX.checked_shl(32 - u32::from(prefix.bits())).unwrap_or(0);
-            IpAddr::V4(Ipv4Addr::from_bits(address.to_bits() & mask))
-        }
-        IpAddr::V6(address) => {
-            let mask = u128::MAX.checked_shl(128 - u32::from(prefix.bits())).unwrap_or(0);
-            IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & mask))
-        }
-    }
-}
-
 pub(crate) fn kernel(doing: &str, error: rtnetlink::Error) -> NetlinkError {
     NetlinkError::Kernel { doing: doing.to_owned(), error: Box::new(error) }
 }
@@ -293,15 +214,6 @@ fn blocking<T: Send>(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_route_has_no_host_bits() {
-        let network = |text: &str| network_of(&text.parse().unwrap()).to_string();
-        assert_eq!(network("10.7.3.9/24"), "10.7.3.0");
-        assert_eq!(network("10.7.3.9/0"), "0.0.0.0");
-        assert_eq!(network("fd07::1:2/64"), "fd07::");
-        assert_eq!(network("fd07::1/128"), "fd07::1");
-    }
 
     #[test]
     fn a_device_that_is_not_there_is_named_as_such() {

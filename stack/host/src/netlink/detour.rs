@@ -9,7 +9,8 @@ use rtnetlink::{Error, Handle, RouteMessageBuilder};
 
 use hopwise_core::ip::Prefix;
 
-use super::{NetlinkError, blocking, index_of, kernel, network_of};
+use super::routes::network_of;
+use super::{NetlinkError, blocking, index_of, kernel};
 
 /// Which of a packet's addresses lies in the networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
