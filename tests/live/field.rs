@@ -59,6 +59,11 @@ impl Field {
         server
     }
 
+    /// What a node says that is refused. One that starts all the same is ended, and has another status.
+    pub(crate) fn refused(&self, config: &str) -> Output {
+        self.node.output(&["timeout", "60", HOPWISE, "node", config])
+    }
+
     /// A daemon on hw0 with `more` in its configuration, which answers at its control socket.
     pub(crate) fn daemon(&self, more: &str) -> Daemon {
         self.daemon_over("kind: tun", more)

@@ -4,7 +4,7 @@ use std::fs;
 
 use rustix::process::Signal;
 
-use crate::field::{Field, HOPWISE, PAGE, SOCKS5, THROUGH, text};
+use crate::field::{Field, PAGE, SOCKS5, THROUGH, text};
 use crate::namespace::can_run;
 
 /// Somebody made it to stay, and it is there for whoever comes next.
@@ -113,10 +113,69 @@ fn a_device_that_was_there_is_left_as_it_was_by_a_start_that_fails() {
         field.node.sysctl("ipv6/conf/hw0/disable_ipv6", "1");
         let before = shown(&field);
         let config = node_on(&field, kind, "10.7.0.2/24", "mtu: 1400, kernel: [10.7.0.1/24, \"fd07::1/64\"]");
-        let refused = field.node.output(&[HOPWISE, "node", &config]);
+        let refused = field.refused(&config);
         let said = text(&refused.stderr);
         assert!(refused.status.code() == Some(1) && said.contains("add address fd07::1/64"), "{said}");
         assert_eq!(shown(&field), before, "{kind}: {said}");
+    }
+}
+
+/// A route of IPv6 that is removed without a metric is the first that there is.
+#[test]
+fn a_route_of_its_owner_stays_whatever_its_metric() {
+    if !can_run("a_route_of_its_owner_stays_whatever_its_metric", &[]) {
+        return;
+    }
+    let field = Field::new("metrics");
+    for words in [
+        "tuntap add hw0 mode tun",
+        // The kernel gives it an address when it is first used.
+        "link set hw0 addrgenmode none",
+        "link set hw0 up",
+        "addr add fd05::9/128 dev hw0 nodad",
+        "route add fd06::/64 dev hw0 proto static metric 100",
+        "route add 10.6.0.0/24 dev hw0 metric 100",
+        // For when there is no other.
+        "route add blackhole 10.6.0.0/24 metric 4278198272",
+    ] {
+        field.node.ip(&words.split(' ').collect::<Vec<_>>());
+    }
+    let before = shown(&field);
+    let mut daemon = field.spawn(&node_on(&field, "tun", "10.6.0.2/24, \"fd06::2/64\"", ""));
+    assert_ne!(shown(&field), before);
+    daemon.tell(Signal::TERM);
+    assert_eq!(daemon.ended(), Some(0), "{}", field.log());
+    assert_eq!(shown(&field), before, "{}", field.log());
+}
+
+#[test]
+fn what_would_change_the_addresses_of_a_device_that_was_there_is_refused() {
+    if !can_run("what_would_change_the_addresses_of_a_device_that_was_there_is_refused", &[]) {
+        return;
+    }
+    let field = Field::new("addresses");
+    for words in [
+        "tuntap add hw0 mode tun",
+        "link set hw0 addrgenmode none",
+        "link set hw0 up",
+        "addr add fd07::1/128 dev hw0 nodad",
+    ] {
+        field.node.ip(&words.split(' ').collect::<Vec<_>>());
+    }
+    let before = shown(&field);
+    for (address, device, why) in [
+        ("10.6.0.2/24", "mtu: 1279", "mtu: 1279: the device was there before and has addresses of IPv6"),
+        (
+            "\"fd07::2/64\"",
+            "kernel: [\"fd07::1/64\"]",
+            "the device has the address of fd07::1/64 with another prefix length",
+        ),
+    ] {
+        let config = node_on(&field, "tun", address, device);
+        let refused = field.refused(&config);
+        let said = text(&refused.stderr);
+        assert!(refused.status.code() == Some(1) && said.contains(why), "{said}");
+        assert_eq!(shown(&field), before, "{said}");
     }
 }
 
@@ -143,12 +202,24 @@ fn a_route_that_leads_elsewhere_is_not_taken_over() {
         let own = all.lines().filter(|line| !line.starts_with("fe80"));
         own.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
     };
+    // Of a LAN, as NetworkManager has it: ours would come before it.
+    node.ip(&["addr", "add", "10.6.1.1/24", "dev", "wire0", "metric", "600"]);
+    // The kernel gives it a smaller metric than a route gets.
+    node.ip(&["addr", "add", "fd06:1::1/64", "dev", "wire0", "nodad"]);
     let before = routes();
-    for (taken, shown) in [("10.6.0.2/24", "10.6.0.2/24"), ("\"fd06::2/64\"", "fd06::2/64")] {
-        let config = node_on(&field, "tun", &format!("10.5.0.2/24, {taken}"), "kernel: [10.7.0.1/24]");
-        let refused = node.output(&[HOPWISE, "node", &config]);
+    let own = "10.7.0.1/24";
+    for (ours, kernel, taken) in [
+        ("10.6.0.2/24", own, "10.6.0.2/24"),
+        ("\"fd06::2/64\"", own, "fd06::2/64"),
+        ("10.6.1.2/24", own, "10.6.1.2/24"),
+        ("\"fd06:1::2/64\"", own, "fd06:1::2/64"),
+        ("10.6.0.2/24", "10.6.0.1/24", "10.6.0.1/24"),
+        ("\"fd06:1::2/64\"", "\"fd06:1::3/64\"", "fd06:1::3/64"),
+    ] {
+        let config = node_on(&field, "tun", &format!("10.5.0.2/24, {ours}"), &format!("kernel: [{kernel}]"));
+        let refused = field.refused(&config);
         let said = text(&refused.stderr);
-        assert!(said.contains(&format!("a route to {shown} leads elsewhere already")), "{said}");
+        assert!(said.contains(&format!("a route to {taken} leads elsewhere already")), "{said}");
         assert_eq!((refused.status.code(), routes()), (Some(1), before.clone()));
     }
     // One that leads through the device itself is its owner's, and stays as it is.

@@ -4,7 +4,7 @@ use std::fs;
 
 use rustix::process::Signal;
 
-use crate::field::{Field, HOPWISE, SOCKS5, text};
+use crate::field::{Field, SOCKS5, text};
 use crate::namespace::can_run;
 use crate::world::{until, within_patience};
 
@@ -34,7 +34,7 @@ fn what_cannot_be_had_at_the_start_is_said_with_its_place_its_key_and_a_remedy()
             "name a file that can be written",
         ),
     ] {
-        let ended = field.node.output(&[HOPWISE, "node", &field.config(&more)]);
+        let ended = field.refused(&field.config(&more));
         let said = text(&ended.stderr);
         assert_eq!(ended.status.code(), Some(1), "{said}");
         assert!(said.contains(&format!("node.yaml{wanted}")) && said.contains(remedy), "{said}");
@@ -63,7 +63,7 @@ fn a_link_that_is_not_there_is_said_with_its_place_and_key() {
         let path = field.path("node.yaml");
         let text_of_file = format!("node: {{ name: n2, address: 10.7.0.2/24 }}\nlinks: [{{ {link} }}]\n");
         fs::write(&path, text_of_file).expect("the folder can be written");
-        let ended = field.node.output(&[HOPWISE, "node", &path]);
+        let ended = field.refused(&path);
         let said = text(&ended.stderr);
         assert_eq!(ended.status.code(), Some(1), "{said}");
         assert!(said.contains(wanted) && said.contains(remedy), "{said}");

@@ -13,6 +13,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
 
+use futures_util::StreamExt;
 use netlink_packet_route::address::{AddressAttribute, AddressFlags};
 use netlink_packet_route::link::LinkAttribute;
 use rtnetlink::{Handle, LinkUnspec};
@@ -26,8 +27,11 @@ pub use carrier::CarrierWatch;
 pub use detour::{Detour, DetourConfig, End};
 use on_loan::Added;
 pub(crate) use on_loan::{Before, OnLoan};
-use routes::{leads_here, route_message};
+use routes::{Wanted, check_free, route_message};
 pub use sockets::is_abandoned;
+
+/// RFC 8200 §5: a link with less has no IPv6.
+const IPV6_MIN_MTU: u16 = 1280;
 
 /// What a device shall have; what it has already stays.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,6 +61,10 @@ pub enum NetlinkError {
     },
     /// What is for this subnet goes elsewhere.
     RouteTaken(Prefix),
+    /// The device has this address already, with another subnet.
+    OtherSubnet(Prefix),
+    /// Below what IPv6 needs the kernel takes away the addresses that a device of somebody else's has.
+    TooSmallForAddresses(u16),
 }
 
 impl fmt::Display for NetlinkError {
@@ -68,6 +76,16 @@ impl fmt::Display for NetlinkError {
             NetlinkError::RouteTaken(route) => write!(
                 f,
                 "a route to {route} leads elsewhere already (`ip route` shows it): take another subnet, or remove it"
+            ),
+            NetlinkError::OtherSubnet(address) => write!(
+                f,
+                "the device has the address of {address} with another prefix length (`ip addr` shows it): take that \
+                 one, or remove it"
+            ),
+            NetlinkError::TooSmallForAddresses(mtu) => write!(
+                f,
+                "mtu: {mtu}: the device was there before and has addresses of IPv6, which the kernel takes away below \
+                 {IPV6_MIN_MTU}: take that much, or remove them"
             ),
         }
     }
@@ -87,6 +105,9 @@ fn apply(device: &str, settings: &DeviceSettings, added: &mut Added) -> Result<(
         keep_addresses(device);
     }
     blocking(async move |handle| {
+        let by_addresses = settings.addresses.iter().copied().map(Wanted::by_address);
+        let by_routes = settings.routes.iter().copied().map(Wanted::by_route);
+        check_free(&handle, index, &by_addresses.chain(by_routes).collect::<Vec<_>>()).await?;
         let mut link = LinkUnspec::new_with_index(index).up();
         if let Some(mtu) = settings.mtu {
             link = link.mtu(u32::from(mtu));
@@ -110,21 +131,32 @@ fn apply(device: &str, settings: &DeviceSettings, added: &mut Added) -> Result<(
             let done = request.execute().await;
             if is_new(done).map_err(|error| kernel(&format!("add address {address}"), error))? {
                 added.addresses.push(message);
+            } else if !has_address(&handle, index, address).await? {
+                return Err(NetlinkError::OtherSubnet(*address));
             }
         }
         for route in &settings.routes {
             let message = route_message(index, route)?;
-            let failed = |error| kernel(&format!("add a route to {route}"), error);
             let done = handle.route().add(message.clone()).execute().await;
-            if is_new(done).map_err(failed)? {
+            if is_new(done).map_err(|error| kernel(&format!("add a route to {route}"), error))? {
                 added.routes.push(message);
-            } else if !leads_here(&handle, &message).await.map_err(failed)? {
-                // To take it over would cut off who is reached by it, and to pass it over, us.
-                return Err(NetlinkError::RouteTaken(*route));
             }
         }
         Ok(())
     })
+}
+
+/// With this subnet, too: IPv6 has an address once only, with whichever it came first.
+async fn has_address(handle: &Handle, index: u32, wanted: &Prefix) -> Result<bool, NetlinkError> {
+    let asked = handle.address().get().set_link_index_filter(index).set_address_filter(wanted.address());
+    let mut addresses = Box::pin(asked.execute());
+    while let Some(address) = addresses.next().await {
+        let address = address.map_err(|error| kernel("list the addresses", error))?;
+        if address.header.prefix_len == wanted.bits() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Whether something was added that was not there.

@@ -4,14 +4,15 @@ use std::fs::File;
 use std::io;
 
 use futures_util::StreamExt;
+use netlink_packet_route::AddressFamily;
 use netlink_packet_route::address::AddressMessage;
 use netlink_packet_route::link::{LinkAttribute, LinkFlags};
 use netlink_packet_route::route::RouteMessage;
 use rtnetlink::{Handle, LinkUnspec};
 
 use super::{
-    DeviceSettings, NetlinkError, apply, blocking, code_of, index_of, keep_addresses, keeps_addresses,
-    kernel, name_of,
+    DeviceSettings, IPV6_MIN_MTU, NetlinkError, apply, blocking, code_of, index_of, keep_addresses,
+    keeps_addresses, kernel, name_of,
 };
 use crate::namespace::{set_switch, switch_of};
 use crate::raw::guard::{OWN_NAMESPACE, in_namespace};
@@ -27,6 +28,7 @@ pub(crate) struct Before {
     mtu: Option<u32>,
     queue_packets: Option<u32>,
     keeps_addresses: Option<String>,
+    has_ipv6: bool,
 }
 
 /// What it did not have.
@@ -59,8 +61,16 @@ impl Before {
         let gone = || NetlinkError::NoDevice(io::ErrorKind::NotFound.into());
         let link = links.next().await.ok_or_else(gone)?.map_err(|error| kernel("look at it", error))?;
         let is_up = link.header.flags.contains(LinkFlags::Up);
-        let mut before =
-            Before { index, namespace, is_up, mtu: None, queue_packets: None, keeps_addresses: None };
+        let has_ipv6 = has_ipv6(handle, index).await?;
+        let mut before = Before {
+            index,
+            namespace,
+            is_up,
+            mtu: None,
+            queue_packets: None,
+            keeps_addresses: None,
+            has_ipv6,
+        };
         for attribute in link.attributes {
             match attribute {
                 LinkAttribute::Mtu(mtu) => before.mtu = Some(mtu),
@@ -72,8 +82,10 @@ impl Before {
     }
 
     fn give_back(&self, added: Added) {
-        // A device that was removed meanwhile has nothing left of it.
-        let Ok(device) = name_of(self.index) else { return };
+        let Ok(device) = name_of(self.index) else {
+            tracing::warn!("the device is not here any more: one that was moved keeps what was set on it");
+            return;
+        };
         if !self.is_up && self.keeps_addresses.is_some() {
             // Its own addresses, which it had while it was down.
             keep_addresses(&device);
@@ -103,6 +115,17 @@ impl Before {
         let link = if self.is_up { link } else { link.down() };
         unless_gone("set it as it was", handle.link().set(link.build()).execute().await)
     }
+}
+
+async fn has_ipv6(handle: &Handle, index: u32) -> Result<bool, NetlinkError> {
+    let mut addresses = Box::pin(handle.address().get().set_link_index_filter(index).execute());
+    while let Some(address) = addresses.next().await {
+        let address = address.map_err(|error| kernel("list its addresses", error))?;
+        if address.header.family == AddressFamily::Inet6 {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 impl Added {
@@ -138,6 +161,9 @@ impl OnLoan {
 
     /// Like [`configure`](super::configure), until the loan is over.
     pub(crate) fn configure(&mut self, device: &str, settings: &DeviceSettings) -> Result<(), NetlinkError> {
+        if let Some(mtu) = settings.mtu.filter(|mtu| self.before.has_ipv6 && *mtu < IPV6_MIN_MTU) {
+            return Err(NetlinkError::TooSmallForAddresses(mtu));
+        }
         apply(device, settings, &mut self.added)
     }
 }

@@ -6,55 +6,93 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use futures_util::StreamExt;
 use hopwise_core::ip::Prefix;
 use netlink_packet_route::AddressFamily;
-use netlink_packet_route::route::{RouteAttribute, RouteMessage};
+use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteType};
 use rtnetlink::{Handle, RouteMessageBuilder};
 
-use super::NetlinkError;
+use super::{NetlinkError, kernel};
 
-/// Whether a route that is there leads through the same device as ours would.
-pub(super) async fn leads_here(handle: &Handle, ours: &RouteMessage) -> Result<bool, rtnetlink::Error> {
-    // Asked for a destination, the kernel would say which route a packet takes, and not which route is this one.
-    let mut asked = RouteMessage::default();
-    asked.header.address_family = ours.header.address_family;
-    let mut routes = Box::pin(handle.route().get(asked).execute());
-    while let Some(there) = routes.next().await {
-        let there = there?;
-        if is_the_same(&there, ours) {
-            return Ok(devices_of(&there).eq(devices_of(ours)));
-        }
-    }
-    Ok(true)
+/// A route given no metric gets this one of IPv6 (IP6_RT_PRIO_USER), and one of an address that (IP6_RT_PRIO_ADDRCONF);
+/// those of IPv4 get 0.
+const METRIC_V6: u32 = 1024;
+const METRIC_V6_OF_ADDRESS: u32 = 256;
+
+/// A subnet whose traffic shall go to a device, and with which metric.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    subnet: Prefix,
+    metric: u32,
 }
 
-/// Whether the kernel has no room for both.
-fn is_the_same(there: &RouteMessage, ours: &RouteMessage) -> bool {
-    let destination = |route: &RouteMessage| {
-        let mut attributes = route.attributes.iter();
-        attributes.find_map(|attribute| match attribute {
-            // A default route has none in what the kernel tells.
-            RouteAttribute::Destination(address) if route.header.destination_prefix_length > 0 => {
-                Some(address.clone())
-            }
+impl Wanted {
+    pub(super) fn by_route(subnet: Prefix) -> Wanted {
+        Wanted { subnet, metric: if subnet.address().is_ipv6() { METRIC_V6 } else { 0 } }
+    }
+
+    pub(super) fn by_address(subnet: Prefix) -> Wanted {
+        Wanted { subnet, metric: if subnet.address().is_ipv6() { METRIC_V6_OF_ADDRESS } else { 0 } }
+    }
+
+    fn family(&self) -> AddressFamily {
+        if self.subnet.address().is_ipv6() { AddressFamily::Inet6 } else { AddressFamily::Inet }
+    }
+
+    /// Whether this route is to the same subnet, whatever its metric: of two the one with the smaller metric takes all.
+    fn is_of(&self, there: &RouteMessage) -> bool {
+        let mut attributes = there.attributes.iter();
+        let to = attributes.find_map(|attribute| match attribute {
+            RouteAttribute::Destination(RouteAddress::Inet(to)) => Some(IpAddr::V4(*to)),
+            RouteAttribute::Destination(RouteAddress::Inet6(to)) => Some(IpAddr::V6(*to)),
             _ => None,
-        })
-    };
-    let metric = |route: &RouteMessage| {
-        let mut attributes = route.attributes.iter();
-        attributes.find_map(|attribute| match attribute {
+        });
+        let header = &there.header;
+        // A default route has no destination in what the kernel tells.
+        let is_default = header.destination_prefix_length == 0;
+        header.address_family == self.family()
+            && header.table == RouteHeader::RT_TABLE_MAIN
+            && header.tos == 0
+            && header.destination_prefix_length == self.subnet.bits()
+            && (is_default || to == Some(network_of(&self.subnet)))
+    }
+
+    fn is_taken_by(&self, there: &RouteMessage, index: u32) -> bool {
+        let mut attributes = there.attributes.iter();
+        let metric = attributes.find_map(|attribute| match attribute {
             RouteAttribute::Priority(metric) => Some(*metric),
             _ => None,
-        })
-    };
-    // What IPv6 takes where none is given (IP6_RT_PRIO_USER).
-    let usual = (ours.header.address_family == AddressFamily::Inet6).then_some(1024);
-    there.header.table == ours.header.table
-        && there.header.destination_prefix_length == ours.header.destination_prefix_length
-        && there.header.tos == ours.header.tos
-        && destination(there) == destination(ours)
-        && metric(there) == metric(ours).or(usual)
+        });
+        self.is_of(there)
+            && match there.header.kind {
+                // None where it leads through several devices.
+                RouteType::Unicast => !devices_of(there).eq([index]),
+                // With a larger metric it is for when there is no other route.
+                RouteType::BlackHole | RouteType::Unreachable | RouteType::Prohibit | RouteType::Throw => {
+                    metric.unwrap_or(0) <= self.metric
+                }
+                _ => false,
+            }
+    }
 }
 
-/// None where it leads nowhere, or through several.
+/// Refuses a subnet with a route elsewhere: beside it ours would cut off who is reached by that one, or get nothing.
+pub(super) async fn check_free(handle: &Handle, index: u32, wanted: &[Wanted]) -> Result<(), NetlinkError> {
+    for family in [AddressFamily::Inet, AddressFamily::Inet6] {
+        if !wanted.iter().any(|wanted| wanted.family() == family) {
+            continue;
+        }
+        // Asked for a destination, the kernel would say which route a packet takes, and not which routes there are.
+        let mut asked = RouteMessage::default();
+        asked.header.address_family = family;
+        let mut routes = Box::pin(handle.route().get(asked).execute());
+        while let Some(there) = routes.next().await {
+            let there = there.map_err(|error| kernel("list the routes", error))?;
+            if let Some(taken) = wanted.iter().find(|wanted| wanted.is_taken_by(&there, index)) {
+                return Err(NetlinkError::RouteTaken(taken.subnet));
+            }
+        }
+    }
+    Ok(())
+}
+
 fn devices_of(route: &RouteMessage) -> impl Iterator<Item = u32> {
     route.attributes.iter().filter_map(|attribute| match attribute {
         RouteAttribute::Oif(index) => Some(*index),
@@ -67,7 +105,8 @@ pub(super) fn route_message(index: u32, route: &Prefix) -> Result<RouteMessage, 
     let network = network_of(route);
     RouteMessageBuilder::<IpAddr>::new()
         .destination_prefix(network, bits)
-        .map(|builder| builder.output_interface(index).build())
+        // Given none, the kernel would remove the first that it finds.
+        .map(|builder| builder.output_interface(index).priority(Wanted::by_route(*route).metric).build())
         .map_err(|error| NetlinkError::System {
             doing: "write a route",
             error: io::Error::new(io::ErrorKind::InvalidInput, error.to_string()),
