@@ -17,8 +17,9 @@ pub(crate) const KERNELS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 7, 0, 2));
 pub(crate) const OURS_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd07, 0, 0, 0, 0, 0, 0, 1));
 pub(crate) const KERNELS_V6: IpAddr = IpAddr::V6(Ipv6Addr::new(0xfd07, 0, 0, 0, 0, 0, 0, 2));
 
-/// No wait for a single thing is longer.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(120);
+/// No wait for a single thing is longer. A hundred megabytes where one packet in a hundred is lost take a minute of it,
+/// and two on a machine that is slow or busy.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 /// A gigabyte at what one loss in a hundred leaves of a rate takes minutes, and more on a busy machine.
 const PATIENCE_WHEN_LONG: Duration = Duration::from_secs(1800);
 
