@@ -251,12 +251,16 @@ fn after_a_fade_a_kernel_recovers_sooner_with_a_proxy_than_without() {
         let (fade, after) = (Duration::from_secs(3), Duration::from_secs(2));
         run(&Network::new("fade-sooner"), &Plan::new(agent, fade, after))
     };
-    let (router, kick, hopwise) = (came("none"), came("ack-hold:mode=kick"), came("ack-hold"));
-    println!("none {router:?}\nkick {kick:?}\nhopwise {hopwise:?}");
-    for served in [kick, hopwise] {
-        assert!(served.bytes > router.bytes, "{served:?} against {router:?}");
-        assert!(served.timeouts <= router.timeouts, "{served:?} against {router:?}");
-    }
+    // Whatever holds a machine up in one of the runs moves what comes in two seconds. So it may be any of three rows of
+    // runs that shows it, and by more than chance brings; with --long a test below compares many.
+    let is_sooner = || {
+        let (router, kick, hopwise) = (came("none"), came("ack-hold:mode=kick"), came("ack-hold"));
+        println!("none {router:?}\nkick {kick:?}\nhopwise {hopwise:?}");
+        [kick, hopwise].iter().all(|served| {
+            served.bytes > router.bytes + router.bytes / 4 && served.timeouts <= router.timeouts
+        })
+    };
+    assert!((0..3).any(|_| is_sooner()), "no row of runs shows it");
 }
 
 #[test]
