@@ -130,8 +130,13 @@ fn start_node(mesh: &Mesh, node: usize, rule: &str) -> Running {
     );
     let config = mesh.folder.join(format!("node{node}.yaml"));
     fs::write(&config, text).expect("the folder can be written");
-    let running = mesh.nodes[node].start(&[HOPWISE, "node", &config.to_string_lossy()]);
-    within_patience(until(|| socket(mesh, node).exists()));
+    let log = mesh.folder.join(format!("node{node}.log"));
+    let to = File::create(&log).expect("the folder can be written");
+    let mut command = mesh.nodes[node].command(&[HOPWISE, "node", &config.to_string_lossy()]);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(to);
+    let running = Running(command.spawn().expect("ip netns exec runs"));
+    // The control socket is there before the forwards are.
+    within_patience(until(|| fs::read_to_string(&log).is_ok_and(|log| log.contains("ready"))));
     // What is for the node goes to its device, whatever routing says of its network.
     mesh.nodes[node].ip(&["route", "replace", &inner(node).to_string(), "dev", "hw0"]);
     running
