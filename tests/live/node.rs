@@ -5,12 +5,12 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use rustix::process::Signal;
 
 use crate::field::{Field, HOPWISE, PAGE, SOCKS5, THROUGH, text};
-use crate::namespace::{Namespace, can_run};
+use crate::namespace::{Namespace, Running, can_run};
 use crate::world::{PATIENCE, until, within_patience};
 
 /// The commands stand in the README, and are run as they stand there.
@@ -530,10 +530,13 @@ fn send_and_recv_measure_between_two_namespaces() {
         .expect("a file");
     let output = field.path("copy");
     let recv = ["recv", "--address", "10.8.0.2/24", "--kernel", "10.8.0.1/24", "--output", &output];
-    let _recv = field.web.start(&[&[HOPWISE], &recv[..]].concat());
-    within_patience(until(|| {
-        field.web.output(&["ip", "route", "get", "10.8.0.2"]).stdout.starts_with(b"10.8.0.2 dev hwm")
-    }));
+    let said = fs::File::create(field.path("said")).expect("the folder can be written");
+    let mut recv = field.web.command(&[&[HOPWISE], &recv[..]].concat());
+    let _recv =
+        Running(recv.stdin(Stdio::null()).stdout(said).stderr(Stdio::null()).spawn().expect("it runs"));
+    let has_said =
+        || fs::read_to_string(field.path("said")).is_ok_and(|said| said.contains("waiting at port"));
+    within_patience(until(has_said));
     let send_to = |to: &str, words: &[&str]| {
         let place = [HOPWISE, "send", to, "--address", "10.7.0.2/24", "--kernel", "10.7.0.1/24", "--json"];
         let told = field.node.output(&[&place[..], words].concat());
