@@ -161,5 +161,5 @@ pub(crate) fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
-pub(crate) const SOCKS5: &str = "socks5: { listen: 127.0.0.1:1080, handshake_within: 2s }";
+pub(crate) const SOCKS5: &str = "socks5: { listen: 127.0.0.1:1080 }";
 pub(crate) const THROUGH: [&str; 2] = ["--socks5-hostname", "127.0.0.1:1080"];
