@@ -5,9 +5,11 @@ use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::time::Duration;
 
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+
 use crate::field::{Field, HOPWISE, PAGE, SOCKS5, THROUGH, text};
 use crate::namespace::{Namespace, can_run};
-use crate::world::{until, within_patience};
+use crate::world::{PATIENCE, until, within_patience};
 
 /// Each holds a connection to the proxy and says next to nothing.
 #[test]
@@ -183,6 +185,7 @@ impl Asking<'_> {
 
     fn client(&self, field: &Field) -> TcpStream {
         let mut client = field.node.run(|| slow_reader(self.at, &self.asks));
+        client.set_read_timeout(Some(PATIENCE)).expect("a timeout can be set");
         let mut heard = vec![0; self.hears.len()];
         // With what it has not read it would not hang up but break off.
         client.read_exact(&mut heard).expect("the node serves");
@@ -219,6 +222,8 @@ impl Asking<'_> {
         // Whoever finds out about the second one has looked at the first one as well.
         within_patience(until(|| connections(&field) == 1));
         let listener = field.web.run(|| TcpListener::bind("0.0.0.0:80")).expect("nobody has the port");
+        // Whoever is never connected to is not waited for without end.
+        set_socket_timeout(&listener, Timeout::Recv, Some(PATIENCE)).expect("a timeout can be set");
         field.web.ip(&["addr", "add", "10.9.0.99/24", "dev", "wire0"]);
         let (mut served, _) = listener.accept().expect("it is connected");
         served.write_all(PAGE.as_bytes()).expect("it is open");
