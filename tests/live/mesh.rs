@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::path::PathBuf;
 use std::process::{Child, Stdio};
 use std::thread;
@@ -102,6 +102,15 @@ impl Mesh {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
+    /// Waits for a route in the kernel's table of the node `at`, while packets keep it alive.
+    fn wait_for_way(&self, from: usize, to: usize, at: usize, way: &str) {
+        let socket = self.nodes[from].run(|| UdpSocket::bind(("0.0.0.0", 0)).expect("a free port"));
+        within_patience(until(|| {
+            let _ = socket.send_to(&[0; 100], (address(to), PORT));
+            self.routes(at).contains(way)
+        }));
+    }
+
     /// How often that happened to connections of the node beside the first daemon, by its name in the trace.
     fn events(&self, name: &str) -> u64 {
         let metrics = SocketAddr::from(([127, 0, 0, 1], 9100));
@@ -191,7 +200,7 @@ fn line_of_five(test: &str, routing: &'static str, loss: Loss) {
         "{routing}, {loss:?}: a route over 4 hops and a handshake: {:.1?}",
         clock.now().since(Instant::ZERO)
     );
-    assert!(mesh.routes(0).contains("10.77.0.5 via 10.77.0.2"), "{}", mesh.routes(0));
+    mesh.wait_for_way(0, 4, 0, "10.77.0.5 via 10.77.0.2");
     Mesh::transfer(&mut stream, 4 << 20);
 
     mesh.nodes[1].ip(&["link", "set", &around, "up"]);
@@ -260,7 +269,7 @@ fn daemon_killed(test: &str, routing: &'static str) {
     }
     mesh.serve(2);
     Mesh::transfer(&mut mesh.connect(0, 2).expect("a way over two hops"), 1 << 20);
-    assert!(mesh.routes(1).contains("10.77.0.3"), "{}", mesh.routes(1));
+    mesh.wait_for_way(0, 2, 1, "10.77.0.3");
 
     mesh.end(1, Signal::KILL);
     // Most of its routes go with the address of its TUN device; this one would stay.

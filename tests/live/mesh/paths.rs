@@ -1,6 +1,5 @@
 //! Nodes beside routing daemons: their connections hear of their paths, and of what has arrived at the other end.
 
-use std::net::UdpSocket;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
