@@ -25,7 +25,10 @@ fn the_readmes_steps_fetch_a_page_from_a_kernel_in_another_namespace() {
     let blocks = section.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
     let blocks: Vec<&str> = blocks.collect();
     assert!(blocks[0].lines().count() < 10, "the README promises under ten lines");
-    let steps = blocks.concat();
+    // Whoever types them is slower than a script is, and recv listens by then.
+    let typing =
+        "for _ in $(seq 600); do ip netns exec web ss -Hltn | grep -q :5201 && break; sleep .1; done";
+    let steps = blocks.concat().replace("\nhopwise send ", &format!("\n{typing}\nhopwise send "));
     let host = Namespace::new();
     let name = format!("hoplive-{}-web", std::process::id());
     let folder = PathBuf::from(HOPWISE).parent().expect("a folder").to_string_lossy().into_owned();
