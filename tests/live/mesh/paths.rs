@@ -38,6 +38,7 @@ fn socket(mesh: &Mesh, node: usize) -> PathBuf {
 /// A daemon of routing and a node on a TUN device at either end, and a daemon between; a stream from node to node.
 struct Beside {
     stream: TcpStream,
+    written: u64,
     received: Arc<AtomicU64>,
     _nodes: Vec<Running>,
     line: Vec<String>,
@@ -71,7 +72,7 @@ impl Beside {
         let connected = mesh.nodes[0].run(|| TcpStream::connect_timeout(&entrance, Duration::from_secs(30)));
         let stream = connected.expect("the forward listens");
         stream.set_write_timeout(Some(PATIENCE)).expect("a timeout above zero");
-        Beside { stream, received, _nodes: nodes, line, mesh }
+        Beside { stream, written: 0, received, _nodes: nodes, line, mesh }
     }
 
     /// What the first node says of its connection over the mesh.
@@ -90,11 +91,24 @@ impl Beside {
         self.connection()["bytes_acked"].as_u64().expect("a connection")
     }
 
+    fn write(&mut self, bytes: usize) {
+        self.stream.write_all(&vec![7; bytes]).expect("it is taken");
+        self.written += bytes as u64;
+    }
+
     /// Writes so much, and waits until the other end's program has all that ever was written.
     fn send(&mut self, bytes: usize) {
-        let before = self.received.load(Ordering::Relaxed);
-        self.stream.write_all(&vec![7; bytes]).expect("it is taken");
-        within_patience(until(|| self.received.load(Ordering::Relaxed) >= before + bytes as u64));
+        self.write(bytes);
+        within_patience(until(|| self.received.load(Ordering::Relaxed) == self.written));
+    }
+
+    /// Waits until the way is known, while packets keep it alive, and until all of them have come.
+    fn find_the_way(&mut self) {
+        within_patience(until(|| {
+            self.write(100);
+            self.hops() == Some(2)
+        }));
+        self.send(100);
     }
 
     /// The daemon in the middle loses the last one, and then does not.
@@ -152,31 +166,27 @@ fn connections_of_a_node_hear_of_paths_from_the_routing_daemon() {
     }
     let mut beside = Beside::new(test, [DYMO; 2], "{ receiver: dca, sender: [newreno, elfn] }");
     beside.send(100_000);
-    within_patience(until(|| beside.hops() == Some(2)));
+    beside.find_the_way();
     beside.without_acks(freezes_when_the_way_is_lost);
-    let Beside { mesh, line, .. } = &beside;
-    mesh.nodes[1].ip(&["link", "set", &line[1], "up"]);
-    within_patience(until(|| {
-        let _ = (&beside.stream).write(&[7; 100]);
-        beside.hops() == Some(2)
-    }));
+    beside.mesh.nodes[1].ip(&["link", "set", &beside.line[1], "up"]);
+    beside.find_the_way();
 }
 
 /// With nothing in flight nothing freezes, so it is there before the link goes.
 fn freezes_when_the_way_is_lost(beside: &mut Beside) {
-    let (mut stream, mesh) = (&beside.stream, &beside.mesh);
-    let before = mesh.events("frozen");
+    let before = beside.mesh.events("frozen");
     // A daemon that was held up is lost as a neighbour.
-    assert!(before == 0 || mesh.log(0).contains(" gone "), "the way is there, and {before} froze");
+    let is_sound = before == 0 || beside.mesh.log(0).contains(" gone ");
+    assert!(is_sound, "the way is there, and {before} froze");
     within_patience(until(|| {
-        let _ = stream.write(&[7; 100]);
+        beside.write(100);
         let connection = beside.connection();
         connection["flight_bytes"].as_u64() > Some(0) && connection["hops"] == 2
     }));
-    mesh.nodes[1].ip(&["link", "set", &beside.line[1], "down"]);
+    beside.mesh.nodes[1].ip(&["link", "set", &beside.line[1], "down"]);
     within_patience(until(|| {
-        let _ = stream.write(&[7; 100]);
-        beside.hops().is_none() && mesh.events("frozen") > before
+        beside.write(100);
+        beside.hops().is_none() && beside.mesh.events("frozen") > before
     }));
 }
 
@@ -244,7 +254,7 @@ fn hears_what_has_arrived(test: &str, routing: &'static str, forger: (u16, fn(Cl
     }
     let mut beside = Beside::new(test, [routing; 2], PGY);
     beside.send(50_000);
-    within_patience(until(|| beside.hops() == Some(2)));
+    beside.find_the_way();
     // A daemon that was held up has been lost and found before.
     let before = beside.mesh.events("highest-ack-raised");
     let mut rounds = 0;
