@@ -23,6 +23,7 @@ mod seats;
 pub(crate) mod snapshot;
 mod socks5;
 mod stage;
+mod unfinished;
 mod unmet;
 
 /// Run a node: its own TCP/IP on a TUN device or an interface, with SOCKS5 and forwards for other programs

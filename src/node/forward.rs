@@ -16,9 +16,10 @@ use tokio::time::timeout;
 use super::config::{Forward, HostPort, NodeConfig, Side};
 use super::hangup;
 use super::names::Names;
-use super::relay::{self, Ended, Relayed, Sits, Unfinished};
+use super::relay::{self, Ended, Relayed, Sits};
 use super::seats::{Seat, Seats, Sitter};
 use super::stage::{self, Stage};
+use super::unfinished::Unfinished;
 use crate::failure::Failure;
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(60);

@@ -15,6 +15,7 @@ use tokio::time::{sleep, timeout};
 
 use super::hangup;
 use super::seats::Sitter;
+use super::unfinished::Unfinished;
 
 /// What one direction reads before it writes; with the sockets' own buffers this is all a slow reader ties up.
 const CHUNK: usize = 32 << 10;
@@ -96,50 +97,6 @@ pub(crate) enum Ended {
     BrokeOff,
     /// Somebody else got the client's seat.
     GaveWay,
-}
-
-/// A stream that is reset when it is dropped, unless it has ended in order: an end that comes of itself says that
-/// everything has come, and whoever hears it takes half a file for a whole one.
-#[derive(Debug)]
-pub(crate) struct Unfinished<S: Reset>(Option<S>);
-
-pub(crate) trait Reset {
-    /// Its peer is told that something went wrong, not that nothing more comes.
-    fn reset(self);
-}
-
-impl Reset for TcpStream {
-    fn reset(self) {
-        let _ = sockopt::set_socket_linger(&self, Some(Duration::ZERO));
-    }
-}
-
-impl Reset for MeshStream {
-    fn reset(self) {
-        self.abort();
-    }
-}
-
-impl<S: Reset> Unfinished<S> {
-    pub(crate) fn new(stream: S) -> Unfinished<S> {
-        Unfinished(Some(stream))
-    }
-
-    pub(crate) fn stream(&mut self) -> &mut S {
-        self.0.as_mut().expect("it is there until it has ended")
-    }
-
-    fn has_ended(mut self) {
-        self.0 = None;
-    }
-}
-
-impl<S: Reset> Drop for Unfinished<S> {
-    fn drop(&mut self) {
-        if let Some(stream) = self.0.take() {
-            stream.reset();
-        }
-    }
 }
 
 /// Carries bytes until both sides have closed, one is gone, or somebody else gets the client's seat.

@@ -20,9 +20,10 @@ use tokio::time::timeout;
 
 use super::hangup;
 use super::names::Names;
-use super::relay::{self, Ended, Relayed, Sits, Unfinished};
+use super::relay::{self, Ended, Relayed, Sits};
 use super::seats::{Seats, Sitter};
 use super::stage::{self, Stage};
+use super::unfinished::Unfinished;
 
 use protocol::{LONGEST_MESSAGE, Read, Refused, Reply, Target};
 

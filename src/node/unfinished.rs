@@ -1,0 +1,51 @@
+//! Streams whose end says whether everything has come.
+
+use std::time::Duration;
+
+use hopwise_host::TcpStream as MeshStream;
+use rustix::net::sockopt;
+use tokio::net::TcpStream;
+
+/// A stream that is reset when it is dropped, unless it has ended in order: an end that comes of itself says that
+/// everything has come, and whoever hears it takes half a file for a whole one.
+#[derive(Debug)]
+pub(crate) struct Unfinished<S: Reset>(Option<S>);
+
+pub(crate) trait Reset {
+    /// Its peer is told that something went wrong, not that nothing more comes.
+    fn reset(self);
+}
+
+impl Reset for TcpStream {
+    fn reset(self) {
+        let _ = sockopt::set_socket_linger(&self, Some(Duration::ZERO));
+    }
+}
+
+impl Reset for MeshStream {
+    fn reset(self) {
+        self.abort();
+    }
+}
+
+impl<S: Reset> Unfinished<S> {
+    pub(crate) fn new(stream: S) -> Unfinished<S> {
+        Unfinished(Some(stream))
+    }
+
+    pub(crate) fn stream(&mut self) -> &mut S {
+        self.0.as_mut().expect("it is there until it has ended")
+    }
+
+    pub(crate) fn has_ended(mut self) {
+        self.0 = None;
+    }
+}
+
+impl<S: Reset> Drop for Unfinished<S> {
+    fn drop(&mut self) {
+        if let Some(stream) = self.0.take() {
+            stream.reset();
+        }
+    }
+}
