@@ -5,8 +5,9 @@ use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use hopwise_core::tcp::{KeepAlive, Options};
+use hopwise_core::tcp::{Info, KeepAlive, Options};
 use hopwise_host::TcpStream as MeshStream;
+use hopwise_host::netlink::is_unacknowledged;
 use rustix::net::sockopt;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -157,6 +158,8 @@ trait Side {
     fn hung_up(from: &Self::In) -> impl Future<Output = io::Result<()>> + Send;
     /// Ends when a side has broken off that nobody reads from now.
     fn broke_off(from: &Self::In) -> impl Future<Output = ()> + Send;
+    /// Whether all that was written has come to the side's own TCP, or never will.
+    fn has_it_all(out: &Self::Out) -> bool;
 }
 
 impl<'a> Side for &'a mut TcpStream {
@@ -174,6 +177,11 @@ impl<'a> Side for &'a mut TcpStream {
 
     async fn broke_off(from: &Self::In) {
         hangup::by_breaking_local(from.as_ref(), LOOK_EVERY).await;
+    }
+
+    fn has_it_all(out: &Self::Out) -> bool {
+        let ends = out.local_addr().and_then(|ours| Ok((ours, out.peer_addr()?)));
+        !ends.is_ok_and(|(ours, theirs)| is_unacknowledged(ours, theirs))
     }
 }
 
@@ -195,6 +203,13 @@ impl Side for &MeshStream {
     async fn broke_off(from: &Self::In) {
         hangup::by_breaking_mesh(from, LOOK_EVERY).await;
     }
+
+    fn has_it_all(out: &Self::Out) -> bool {
+        let info = out.stack().with(|now, endpoint| endpoint.info(now, out.id()));
+        let still_waits =
+            |info: Info| info.closed.is_none() && (info.unsent_bytes > 0 || info.flight.bytes > 0);
+        !info.is_ok_and(still_waits)
+    }
 }
 
 /// Ends when both sides have closed, or as the first that breaks cuts it. A side that closes for writing only
@@ -207,8 +222,8 @@ async fn relay<L: Side, M: Side>(local: L, mesh: M, relayed: &Relayed, sits: Sit
         Sits::Mesh(sitter) => (None, Some(sitter)),
     };
     let has_broken = AtomicBool::new(false);
-    let out = one_way::<L, _>(local_in, &mut mesh_out, (&relayed.to_mesh, mesh_sitter), &has_broken);
-    let back = one_way::<M, _>(mesh_in, &mut local_out, (&relayed.from_mesh, local_sitter), &has_broken);
+    let out = one_way::<L, M>(local_in, &mut mesh_out, (&relayed.to_mesh, mesh_sitter), &has_broken);
+    let back = one_way::<M, L>(mesh_in, &mut local_out, (&relayed.from_mesh, local_sitter), &has_broken);
     let (mut out, mut back) = (pin!(out), pin!(back));
     tokio::select! {
         ended = &mut out => match ended {
@@ -242,6 +257,9 @@ enum Broken {
     Sink(io::Error),
 }
 
+/// Somebody waits for the reset.
+const LOOK_FOR_ACKS_EVERY: Duration = Duration::from_millis(10);
+
 /// What has come is written in no time to who reads; who does not has lost it with the connection.
 const LAST_WORDS_WITHIN: Duration = Duration::from_secs(5);
 
@@ -269,20 +287,25 @@ impl Broken {
 
 /// Until the one side has closed, which is given back then. Once the relay has broken, that is no end to pass on: the
 /// kernel tells of a reset but once, to who reads or to who writes.
-async fn one_way<S: Side, W: AsyncWrite + Unpin>(
+async fn one_way<S: Side, D: Side>(
     mut from: S::In,
-    to: &mut W,
+    to: &mut D::Out,
     (count, reader): (&AtomicU64, Option<&Sitter>),
     has_broken: &AtomicBool,
 ) -> Result<S::In, Broken> {
     let mut chunk = vec![0; CHUNK];
     loop {
-        let read = from.read(&mut chunk).await.map_err(Broken::Source)?;
+        let read = from.read(&mut chunk).await;
+        let has_broken = has_broken.load(Ordering::Relaxed);
+        if read.is_err() || has_broken && matches!(read, Ok(0)) {
+            // A reset takes back what was written and has not come.
+            let _ = timeout(LAST_WORDS_WITHIN, has_come::<D>(to)).await;
+        }
+        let read = read.map_err(Broken::Source)?;
         if read == 0 {
-            if has_broken.load(Ordering::Relaxed) {
-                return Ok(from);
+            if !has_broken {
+                to.shutdown().await.map_err(Broken::Sink)?;
             }
-            to.shutdown().await.map_err(Broken::Sink)?;
             return Ok(from);
         }
         // The next read waits until this is written: a reader that is slow stops its sender.
@@ -304,6 +327,12 @@ async fn one_way<S: Side, W: AsyncWrite + Unpin>(
         }
         reader.inspect(|reader| reader.has_taken());
         count.fetch_add(u64::try_from(read).unwrap_or(0), Ordering::Relaxed);
+    }
+}
+
+async fn has_come<D: Side>(to: &D::Out) {
+    while !D::has_it_all(to) {
+        sleep(LOOK_FOR_ACKS_EVERY).await;
     }
 }
 
@@ -336,6 +365,10 @@ mod tests {
 
         async fn broke_off(_: &Self::In) {
             std::future::pending::<()>().await;
+        }
+
+        fn has_it_all(_: &Self::Out) -> bool {
+            true
         }
     }
 

@@ -165,17 +165,19 @@ fn an_answer_before_a_reset_is_heard() {
         let field = Field::new(&format!("early-{nth}"));
         let _daemon = field.daemon(way.config);
         let listener = way.listener(&field);
+        // From its own machine's service a node has at once what another's kernel keeps when it resets.
+        let bytes = if nth == 2 { 60_000 } else { 300 };
         for time in 0..20 {
             let Pair { mut client, mut served } = way.pair(&field, &listener);
             let mut uploads = client.try_clone().expect("a descriptor");
             let uploading = std::thread::spawn(move || while uploads.write_all(&[7; 4096]).is_ok() {});
             served.read_exact(&mut [0; 1000]).expect("it comes");
-            served.write_all(&[b'a'; 300]).expect("it is open");
+            served.write_all(&vec![b'a'; bytes]).expect("it is open");
             served.peek(&mut [0; 1]).expect("more comes");
             drop(served);
             let mut answer = Vec::new();
             let _ = client.read_to_end(&mut answer);
-            assert_eq!(answer.len(), 300, "{} {time}", way.at);
+            assert_eq!(answer.len(), bytes, "{} {time}", way.at);
             uploading.join().expect("it ends");
         }
     }

@@ -28,7 +28,7 @@ pub use detour::{Detour, DetourConfig, End};
 use on_loan::Added;
 pub(crate) use on_loan::{Before, OnLoan};
 use routes::{Wanted, check_free, route_message};
-pub use sockets::is_abandoned;
+pub use sockets::{is_abandoned, is_unacknowledged};
 
 /// RFC 8200 §5: a link with less has no IPv6.
 const IPV6_MIN_MTU: u16 = 1280;

@@ -15,23 +15,31 @@ const ANY_STATE: u32 = u32::MAX;
 const NO_COOKIE: [u8; 8] = [0xff; 8];
 /// In struct inet_diag_msg: what /proc/PID/fd calls the socket; 0 once no program has it.
 const INODE: usize = 68;
+/// The same struct's: what was written and is not acknowledged yet.
+const WRITE_QUEUE: usize = 60;
 const LONGEST_ANSWER: usize = 4096;
 
 /// Whether the TCP socket at `local`, connected to `remote`, was closed by all programs that had it: the FIN that its
 /// peer gets of that is the same as of one that is closed for writing only. Of sockets of other machines or namespaces
 /// the kernel knows nothing here; they count as open.
 pub fn is_abandoned(local: SocketAddr, remote: SocketAddr) -> bool {
-    inode(local, remote).is_ok_and(|inode| inode == Some(0))
+    ask(local, remote, INODE).is_ok_and(|inode| inode == Some(0))
 }
 
-fn inode(local: SocketAddr, remote: SocketAddr) -> io::Result<Option<u32>> {
+/// Whether the TCP socket at `local`, connected to `remote`, still waits for its peer to acknowledge something.
+pub fn is_unacknowledged(local: SocketAddr, remote: SocketAddr) -> bool {
+    ask(local, remote, WRITE_QUEUE).is_ok_and(|bytes| bytes.is_some_and(|bytes| bytes > 0))
+}
+
+/// A word of what the kernel knows of a socket, if there is one.
+fn ask(local: SocketAddr, remote: SocketAddr, at: usize) -> io::Result<Option<u32>> {
     let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(SOCK_DIAG))?;
     send(&socket, &question(local, remote), SendFlags::empty())?;
     // The kernel has answered when the question has been sent.
     let mut buffer = [0; LONGEST_ANSWER];
     let (bytes, _) = recv(&socket, &mut buffer[..], RecvFlags::DONTWAIT)?;
     let answer = messages(&buffer[..bytes]).find(|heard| heard.kind == BY_FAMILY);
-    Ok(answer.and_then(|heard| word(heard.body, INODE)))
+    Ok(answer.and_then(|heard| word(heard.body, at)))
 }
 
 /// A struct inet_diag_req_v2.
@@ -65,7 +73,9 @@ fn in_16_bytes(address: IpAddr) -> [u8; 16] {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read, Write};
     use std::net::{Shutdown, TcpListener, TcpStream};
+    use std::time::Duration;
 
     use super::*;
 
@@ -83,6 +93,21 @@ mod tests {
             drop(client);
             assert!(is_abandoned());
         }
+    }
+
+    #[test]
+    fn what_nobody_reads_is_not_acknowledged_once_it_fills_what_holds_it() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let mut client = TcpStream::connect(listener.local_addr().expect("it is bound")).expect("it listens");
+        let (served, theirs) = listener.accept().expect("it has come");
+        let waits = || is_unacknowledged(served.local_addr().expect("it is open"), theirs);
+        assert!(!waits());
+        served.set_nonblocking(true).expect("it can be set");
+        while (&served).write(&[7; 4096]).is_ok() {}
+        assert!(waits());
+        client.set_read_timeout(Some(Duration::from_millis(100))).expect("it can be set");
+        while client.read(&mut [0; 4096]).is_ok() {}
+        assert!(!waits());
     }
 
     #[test]
