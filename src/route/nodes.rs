@@ -75,31 +75,37 @@ impl PathSeam for Nodes {
     }
 }
 
-/// What a node should know by now.
+/// What a node should know by now: how far its peers are, and for a while that there is no way to one any more. A node
+/// that is held up may take news that nobody waits for any longer after the ones that came later.
 #[derive(Debug, Default)]
-struct Known(BTreeMap<IpAddr, u8>);
+struct Known(BTreeMap<IpAddr, Option<u8>>);
 
 impl Known {
     fn take(&mut self, news: &PathNews) {
-        match (news.what, news.hops) {
-            (PathWhat::AckSeq(_), _) => {}
-            (PathWhat::RouteFound | PathWhat::HopsChanged, Some(hops)) => {
-                self.0.insert(news.peer, hops);
+        match news.what {
+            PathWhat::AckSeq(_) => {}
+            PathWhat::RouteFound | PathWhat::HopsChanged => {
+                self.0.insert(news.peer, news.hops);
             }
-            _ => {
-                self.0.remove(&news.peer);
+            PathWhat::RouteFailed => {
+                self.0.insert(news.peer, None);
             }
         }
     }
 
     fn again(&self) -> Vec<PathNews> {
-        let of = |(peer, hops): (&IpAddr, &u8)| PathNews {
+        let of = |(peer, hops): (&IpAddr, &Option<u8>)| PathNews {
             peer: *peer,
             ports: None,
             what: PathWhat::HopsChanged,
-            hops: Some(*hops),
+            hops: *hops,
         };
         self.0.iter().map(of).take(MOST_WAITING).collect()
+    }
+
+    /// It heard all of that.
+    fn was_heard(&mut self) {
+        self.0.retain(|_, hops| hops.is_some());
     }
 }
 
@@ -108,16 +114,19 @@ fn tell_on(socket: &FilePath, news: &Receiver<PathNews>) {
     let mut known = Known::default();
     let mut is_heard = true;
     loop {
-        let fresh: Vec<_> = match news.recv_timeout(SAY_AGAIN) {
-            Ok(first) => std::iter::once(first).chain(news.try_iter()).collect(),
-            Err(RecvTimeoutError::Timeout) => known.again(),
+        let (said, is_again): (Vec<_>, bool) = match news.recv_timeout(SAY_AGAIN) {
+            Ok(first) => (std::iter::once(first).chain(news.try_iter()).collect(), false),
+            Err(RecvTimeoutError::Timeout) => (known.again(), true),
             Err(RecvTimeoutError::Disconnected) => return,
         };
-        fresh.iter().for_each(|news| known.take(news));
-        if fresh.is_empty() {
+        said.iter().for_each(|news| known.take(news));
+        if said.is_empty() {
             continue;
         }
-        let answer = ask_within(socket, &Request::Paths { news: fresh }, TOLD_WITHIN);
+        let answer = ask_within(socket, &Request::Paths { news: said }, TOLD_WITHIN);
+        if is_again && matches!(answer, Ok(Response::Told)) {
+            known.was_heard();
+        }
         let was_heard = std::mem::replace(&mut is_heard, matches!(answer, Ok(Response::Told)));
         if was_heard != is_heard {
             tracing::info!(node = %socket.display(), is_heard, "paths are told");
@@ -130,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_node_should_know_is_said_again_until_the_route_fails() {
+    fn what_a_node_should_know_is_said_again_and_that_a_route_has_failed_until_it_is_heard() {
         let peer = IpAddr::from([10, 0, 0, 9]);
         let news = |what, hops| PathNews { peer, ports: None, what, hops };
         let mut known = Known::default();
@@ -138,7 +147,11 @@ mod tests {
         known.take(&news(PathWhat::HopsChanged, Some(4)));
         known.take(&news(PathWhat::AckSeq(7), Some(4)));
         assert_eq!(known.again(), [news(PathWhat::HopsChanged, Some(4))]);
+        known.was_heard();
+        assert_eq!(known.again(), [news(PathWhat::HopsChanged, Some(4))]);
         known.take(&news(PathWhat::RouteFailed, None));
+        assert_eq!(known.again(), [news(PathWhat::HopsChanged, None)]);
+        known.was_heard();
         assert!(known.again().is_empty());
     }
 }
