@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -71,6 +72,8 @@ pub(crate) struct Arguments {
 
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
 const CONNECT_WITHIN: Duration = Duration::from_secs(30);
+/// Whoever waits longer wants to know what for.
+const TELL_AFTER: Duration = Duration::from_secs(2);
 /// What the other end may take to tell what it saw.
 const RESULT_WITHIN: Duration = Duration::from_secs(60);
 /// Round trips whose times are kept, over all flows.
@@ -185,7 +188,15 @@ impl Arguments {
         let to = self.to;
         let failed =
             |error: &dyn std::fmt::Display| Failure::failed("connect", format_args!("{to}: {error}"));
-        let connected = timeout(CONNECT_WITHIN, carrier.connect(to)).await;
+        let mut connecting = pin!(timeout(CONNECT_WITHIN, carrier.connect(to)));
+        let soon = timeout(TELL_AFTER, &mut connecting).await;
+        if soon.is_err() {
+            eprintln!("hopwise: {to} does not answer yet; it may take {} s", CONNECT_WITHIN.as_secs());
+        }
+        let connected = match soon {
+            Ok(connected) => connected,
+            Err(_) => connecting.await,
+        };
         let mut stream = connected
             .map_err(|_| failed(&"nobody answers: is `hopwise recv` running there?"))?
             .map_err(|error| failed(&error))?;

@@ -64,3 +64,22 @@ fn a_measurement_that_nobody_reads_is_ended_by_a_signal() {
         ends_on_sigterm(sends, 1);
     }
 }
+
+/// Connecting may take half a minute.
+#[test]
+fn who_is_not_answered_at_once_says_so() {
+    if !can_run("who_is_not_answered_at_once_says_so", &[]) {
+        return;
+    }
+    let field = Field::new("unanswered");
+    let said = field.path("said");
+    let place = ["send", "10.9.0.99", "--address", "10.7.0.2/24", "--kernel", "10.7.0.1/24", "--json"];
+    let mut command = field.node.command(&[&[HOPWISE], &place[..]].concat());
+    let to = fs::File::create(&said).expect("the folder can be written");
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(to);
+    let mut waits = Daemon(command.spawn().expect("ip netns exec runs"));
+    let says = || fs::read_to_string(&said).unwrap_or_default();
+    within_patience(until(|| says().contains("10.9.0.99:5201 does not answer yet; it may take 30 s")));
+    waits.tell(Signal::TERM);
+    assert_eq!(waits.ended(), Some(1), "{}", says());
+}
