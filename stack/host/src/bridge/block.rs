@@ -8,6 +8,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 
 use super::BridgeConfig;
 use crate::raw::ethernet::Mac;
+use crate::raw::guard::in_a_name;
 use crate::sys;
 
 /// nft answers at once, or something is wrong.
@@ -74,8 +75,7 @@ impl Drop for Block {
 }
 
 fn table(config: &BridgeConfig) -> String {
-    let plain = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
-    format!("hopwise_bridge_{}", config.wire.chars().map(plain).collect::<String>())
+    format!("hopwise_bridge_{}", in_a_name(&config.wire))
 }
 
 /// At ingress, which is after packet sockets have had their copy and before the bridge. One line: nft takes each as a
@@ -110,7 +110,7 @@ mod tests {
         let config = BridgeConfig { wire: "eth0.1".into(), radio: "radio".into(), mobiles };
         let table = table(&config);
         let script = rules(&table, &config, &[[2, 0, 0, 0, 0, 1]]);
-        assert!(script.starts_with("table netdev hopwise_bridge_eth0_1 { flags owner; "), "{script}");
+        assert!(script.starts_with("table netdev hopwise_bridge_eth0_2e1 { flags owner; "), "{script}");
         assert_eq!(script.lines().count(), 1);
         for rule in [
             "ether daddr != { 02:00:00:00:00:01 } ip protocol tcp ip daddr 10.9.0.0/24 drop;",

@@ -51,18 +51,23 @@ impl Drop for Guard {
     }
 }
 
-/// No two devices share one: what nft does not take in a name, and `_`, stands there as `_` and two digits a byte.
 pub(crate) fn table_name(device: &str) -> String {
-    let mut table = "hopwise_".to_owned();
+    format!("hopwise_{}", in_a_name(device))
+}
+
+/// A device as part of what nft calls something. No two come to the same: what nft does not take there, and `_`, stands
+/// there as `_` and two digits a byte.
+pub(crate) fn in_a_name(device: &str) -> String {
+    let mut name = String::new();
     for byte in device.bytes() {
         if byte.is_ascii_alphanumeric() {
-            table.push(char::from(byte));
+            name.push(char::from(byte));
         } else {
             // Writing to a String does not fail.
-            let _ = write!(table, "_{byte:02x}");
+            let _ = write!(name, "_{byte:02x}");
         }
     }
-    table
+    name
 }
 
 /// Whether the kernel would take packets for it.
