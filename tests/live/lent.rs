@@ -179,6 +179,29 @@ fn what_would_change_the_addresses_of_a_device_that_was_there_is_refused() {
     }
 }
 
+/// The kernel lists more than routes, and makes addresses of its own.
+#[test]
+fn what_the_kernel_keeps_of_its_own_refuses_nobody() {
+    if !can_run("what_the_kernel_keeps_of_its_own_refuses_nobody", &[]) {
+        return;
+    }
+    let field = Field::new("own");
+    for words in ["tuntap add hw0 mode tun", "link set hw0 up", "addr add fd09::9/128 dev lo nodad"] {
+        field.node.ip(&words.split(' ').collect::<Vec<_>>());
+    }
+    for (address, device) in [
+        ("10.6.0.2/24", "mtu: 1000"),
+        // After that one the device has an address of the kernel's.
+        ("10.6.0.2/24", "mtu: 1000"),
+        ("\"fd07::2/64\"", "kernel: [\"fe80::7/64\"]"),
+        ("\"fd07::2/64\"", "kernel: [\"fd09::9/128\"]"),
+    ] {
+        let mut daemon = field.spawn(&node_on(&field, "tun", address, device));
+        daemon.tell(Signal::TERM);
+        assert_eq!(daemon.ended(), Some(0), "{}", field.log());
+    }
+}
+
 /// Taken over, it would cut off who is reached by it; passed over, the node.
 #[test]
 fn a_route_that_leads_elsewhere_is_not_taken_over() {

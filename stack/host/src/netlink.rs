@@ -105,7 +105,10 @@ fn apply(device: &str, settings: &DeviceSettings, added: &mut Added) -> Result<(
         keep_addresses(device);
     }
     blocking(async move |handle| {
-        let by_addresses = settings.addresses.iter().copied().map(Wanted::by_address);
+        // One alone has a route in the kernel's table of its own addresses, which comes before all others.
+        let subnets =
+            settings.addresses.iter().filter(|address| **address != Prefix::host(address.address()));
+        let by_addresses = subnets.copied().map(Wanted::by_address);
         let by_routes = settings.routes.iter().copied().map(Wanted::by_route);
         check_free(&handle, index, &by_addresses.chain(by_routes).collect::<Vec<_>>()).await?;
         let mut link = LinkUnspec::new_with_index(index).up();

@@ -5,7 +5,7 @@ use std::io;
 
 use futures_util::StreamExt;
 use netlink_packet_route::AddressFamily;
-use netlink_packet_route::address::AddressMessage;
+use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage};
 use netlink_packet_route::link::{LinkAttribute, LinkFlags};
 use netlink_packet_route::route::RouteMessage;
 use rtnetlink::{Handle, LinkUnspec};
@@ -117,11 +117,16 @@ impl Before {
     }
 }
 
+/// But for what the kernel makes itself when the device comes up, and makes again.
 async fn has_ipv6(handle: &Handle, index: u32) -> Result<bool, NetlinkError> {
     let mut addresses = Box::pin(handle.address().get().set_link_index_filter(index).execute());
     while let Some(address) = addresses.next().await {
         let address = address.map_err(|error| kernel("list its addresses", error))?;
-        if address.header.family == AddressFamily::Inet6 {
+        let is_of_kernel = address.attributes.iter().any(|attribute| match attribute {
+            AddressAttribute::Flags(flags) => flags.contains(AddressFlags::StablePrivacy),
+            _ => false,
+        });
+        if address.header.family == AddressFamily::Inet6 && !is_of_kernel {
             return Ok(true);
         }
     }

@@ -6,7 +6,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use futures_util::StreamExt;
 use hopwise_core::ip::Prefix;
 use netlink_packet_route::AddressFamily;
-use netlink_packet_route::route::{RouteAddress, RouteAttribute, RouteHeader, RouteMessage, RouteType};
+use netlink_packet_route::route::{
+    RouteAddress, RouteAttribute, RouteFlags, RouteHeader, RouteMessage, RouteType,
+};
 use rtnetlink::{Handle, RouteMessageBuilder};
 
 use super::{NetlinkError, kernel};
@@ -45,9 +47,15 @@ impl Wanted {
             _ => None,
         });
         let header = &there.header;
+        // Each interface has a link-local one of its own.
+        let is_link_local =
+            matches!(self.subnet.address(), IpAddr::V6(address) if address.is_unicast_link_local());
         // A default route has no destination in what the kernel tells.
         let is_default = header.destination_prefix_length == 0;
-        header.address_family == self.family()
+        !is_link_local
+            && header.address_family == self.family()
+            // What the kernel remembers of a destination, such as its path MTU, is listed among the routes.
+            && !header.flags.contains(RouteFlags::Cloned)
             && header.table == RouteHeader::RT_TABLE_MAIN
             && header.tos == 0
             && header.destination_prefix_length == self.subnet.bits()

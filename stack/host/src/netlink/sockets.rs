@@ -13,7 +13,11 @@ const BY_FAMILY: u16 = 20;
 const ANY_STATE: u32 = u32::MAX;
 /// Of any age (INET_DIAG_NOCOOKIE).
 const NO_COOKIE: [u8; 8] = [0xff; 8];
-/// In struct inet_diag_msg: what /proc/PID/fd calls the socket; 0 once no program has it.
+/// In struct inet_diag_msg: the TCP's state.
+const STATE: usize = 1;
+/// Where no socket has these two ends the kernel answers with a listener at ours.
+const LISTEN: u8 = 10;
+/// The same struct's: what /proc/PID/fd calls the socket; 0 once no program has it.
 const INODE: usize = 68;
 /// The same struct's: what was written and is not acknowledged yet.
 const WRITE_QUEUE: usize = 60;
@@ -38,7 +42,8 @@ fn ask(local: SocketAddr, remote: SocketAddr, at: usize) -> io::Result<Option<u3
     // The kernel has answered when the question has been sent.
     let mut buffer = [0; LONGEST_ANSWER];
     let (bytes, _) = recv(&socket, &mut buffer[..], RecvFlags::DONTWAIT)?;
-    let answer = messages(&buffer[..bytes]).find(|heard| heard.kind == BY_FAMILY);
+    let mut answers = messages(&buffer[..bytes]).filter(|heard| heard.kind == BY_FAMILY);
+    let answer = answers.find(|heard| heard.body.get(STATE) != Some(&LISTEN));
     Ok(answer.and_then(|heard| word(heard.body, at)))
 }
 
@@ -47,6 +52,11 @@ fn question(local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
     // A listener for both families calls an IPv4 client by an address of IPv6.
     let (from, to) = (local.ip().to_canonical(), remote.ip().to_canonical());
     let family = if from.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
+    // Without one, any; a link-local address is found by its own only.
+    let interface = match remote {
+        SocketAddr::V6(remote) => remote.scope_id(),
+        SocketAddr::V4(_) => 0,
+    };
     Message::new(BY_FAMILY, REQUEST, 1)
         .fixed(&[family as u8, libc::IPPROTO_TCP as u8, 0, 0])
         .fixed(&ANY_STATE.to_ne_bytes())
@@ -54,8 +64,7 @@ fn question(local: SocketAddr, remote: SocketAddr) -> Vec<u8> {
         .fixed(&remote.port().to_be_bytes())
         .fixed(&in_16_bytes(from))
         .fixed(&in_16_bytes(to))
-        // Whatever its interface.
-        .fixed(&[0; 4])
+        .fixed(&interface.to_ne_bytes())
         .fixed(&NO_COOKIE)
         .finish()
 }
@@ -76,6 +85,8 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::{Shutdown, TcpListener, TcpStream};
     use std::time::Duration;
+
+    use rustix::net::sockopt;
 
     use super::*;
 
@@ -108,6 +119,17 @@ mod tests {
         client.set_read_timeout(Some(Duration::from_millis(100))).expect("it can be set");
         while client.read(&mut [0; 4096]).is_ok() {}
         assert!(!waits());
+    }
+
+    #[test]
+    fn a_listener_is_not_taken_for_who_came_to_it() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let at = listener.local_addr().expect("it is bound");
+        let client = TcpStream::connect(at).expect("it listens");
+        let (served, theirs) = listener.accept().expect("it has come");
+        sockopt::set_socket_linger(&served, Some(Duration::ZERO)).expect("it is open");
+        drop((served, client));
+        assert!(!is_unacknowledged(at, theirs), "it waits for nobody");
     }
 
     #[test]
