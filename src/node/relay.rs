@@ -207,7 +207,7 @@ impl Side for &MeshStream {
     fn has_it_all(out: &Self::Out) -> bool {
         let info = out.stack().with(|now, endpoint| endpoint.info(now, out.id()));
         let still_waits =
-            |info: Info| info.closed.is_none() && (info.unsent_bytes > 0 || info.flight.bytes > 0);
+            |info: Info| info.closed.is_none() && (info.unsent_bytes > 0 || info.snd_una < info.snd_nxt);
         !info.is_ok_and(still_waits)
     }
 }
@@ -216,38 +216,48 @@ impl Side for &MeshStream {
 /// (half-close) goes on reading, and the relay with it for as long as it is there. The client's seat is told of what
 /// waits for it.
 async fn relay<L: Side, M: Side>(local: L, mesh: M, relayed: &Relayed, sits: Sits<'_>) -> Result<(), Cut> {
-    let ((local_in, mut local_out), (mesh_in, mut mesh_out)) = (local.split(), mesh.split());
+    let ((local_in, local_out), (mesh_in, mesh_out)) = (local.split(), mesh.split());
     let (local_sitter, mesh_sitter) = match sits {
         Sits::Local(sitter) => (Some(sitter), None),
         Sits::Mesh(sitter) => (None, Some(sitter)),
     };
     let has_broken = AtomicBool::new(false);
-    let out = one_way::<L, M>(local_in, &mut mesh_out, (&relayed.to_mesh, mesh_sitter), &has_broken);
-    let back = one_way::<M, L>(mesh_in, &mut local_out, (&relayed.from_mesh, local_sitter), &has_broken);
+    let out = one_way::<L, M>(local_in, mesh_out, (&relayed.to_mesh, mesh_sitter), &has_broken);
+    let back = one_way::<M, L>(mesh_in, local_out, (&relayed.from_mesh, local_sitter), &has_broken);
     let (mut out, mut back) = (pin!(out), pin!(back));
     tokio::select! {
         ended = &mut out => match ended {
-            Ok(local_in) => unless_gone(back, L::hung_up(&local_in)).await,
+            Ok(ends) => unless_gone::<L, M, _>(ends, back).await,
             Err(broken) => Err(broken.after_last_words(back, &has_broken).await),
         },
         ended = &mut back => match ended {
-            Ok(mesh_in) => unless_gone(out, M::hung_up(&mesh_in)).await,
+            Ok(ends) => unless_gone::<M, L, _>(ends, out).await,
             Err(broken) => Err(broken.after_last_words(out, &has_broken).await),
         },
     }
 }
 
-/// The other way, for as long as there is somebody to read it. Who has closed altogether has said all it had to say;
-/// whoever still writes to it learns of that from the stack, or the kernel.
-async fn unless_gone<R>(
+/// The other way, once one has ended, for as long as there is somebody to read it. Who has closed altogether has said
+/// all it had to say; whoever still writes to it learns of that from the stack, or the kernel.
+async fn unless_gone<S: Side, D: Side, R>(
+    (closed, other): (S::In, D::Out),
     other_way: impl Future<Output = Result<R, Broken>>,
-    hung_up: impl Future<Output = io::Result<()>>,
 ) -> Result<(), Cut> {
-    tokio::select! {
+    let gone = tokio::select! {
         biased;
-        ended = other_way => ended.map(|_| ()).map_err(|broken| Cut::Broken(broken.error())),
-        hung_up = hung_up => hung_up.map_err(Cut::Gone),
-    }
+        ended = other_way => match ended {
+            Ok(_) => return Ok(()),
+            Err(Broken::Source(error)) => return Err(Cut::Broken(error)),
+            Err(Broken::Sink(error)) => error,
+        },
+        hung_up = S::hung_up(&closed) => match hung_up {
+            Ok(()) => return Ok(()),
+            Err(error) => error,
+        },
+    };
+    // What the other said and nobody takes makes a reset of its end, too.
+    let _ = timeout(LAST_WORDS_WITHIN, has_come::<D>(&other)).await;
+    Err(Cut::Gone(gone))
 }
 
 /// Which end of one way broke.
@@ -285,28 +295,28 @@ impl Broken {
     }
 }
 
-/// Until the one side has closed, which is given back then. Once the relay has broken, that is no end to pass on: the
+/// Until the one side has closed. Once the relay has broken, that is no end to pass on: the
 /// kernel tells of a reset but once, to who reads or to who writes.
 async fn one_way<S: Side, D: Side>(
     mut from: S::In,
-    to: &mut D::Out,
+    mut to: D::Out,
     (count, reader): (&AtomicU64, Option<&Sitter>),
     has_broken: &AtomicBool,
-) -> Result<S::In, Broken> {
+) -> Result<(S::In, D::Out), Broken> {
     let mut chunk = vec![0; CHUNK];
     loop {
         let read = from.read(&mut chunk).await;
         let has_broken = has_broken.load(Ordering::Relaxed);
         if read.is_err() || has_broken && matches!(read, Ok(0)) {
             // A reset takes back what was written and has not come.
-            let _ = timeout(LAST_WORDS_WITHIN, has_come::<D>(to)).await;
+            let _ = timeout(LAST_WORDS_WITHIN, has_come::<D>(&to)).await;
         }
         let read = read.map_err(Broken::Source)?;
         if read == 0 {
             if !has_broken {
                 to.shutdown().await.map_err(Broken::Sink)?;
             }
-            return Ok(from);
+            return Ok((from, to));
         }
         // The next read waits until this is written: a reader that is slow stops its sender.
         let mut left = &chunk[..read];

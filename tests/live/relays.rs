@@ -183,6 +183,36 @@ fn an_answer_before_a_reset_is_heard() {
     }
 }
 
+/// A server may also close in order when it has answered, and take nothing more.
+#[test]
+fn an_answer_that_has_ended_is_heard_though_what_comes_after_it_is_refused() {
+    if !can_run("an_answer_that_has_ended_is_heard_though_what_comes_after_it_is_refused", &[]) {
+        return;
+    }
+    const BYTES: usize = 250_000;
+    for (nth, way) in WAYS.iter().enumerate() {
+        let field = Field::new(&format!("ended-{nth}"));
+        let _daemon = field.daemon(way.config);
+        let listener = way.listener(&field);
+        let Pair { mut client, mut served } = way.pair(&field, &listener);
+        let mut uploads = client.try_clone().expect("a descriptor");
+        let uploading = std::thread::spawn(move || while uploads.write_all(&[7; 4096]).is_ok() {});
+        let answering = std::thread::spawn(move || {
+            served.write_all(&[b'a'; BYTES]).expect("it is open");
+            served.shutdown(Shutdown::Write).expect("it is open");
+            served.peek(&mut [0; 1]).expect("more comes");
+            // Its end is known before it refuses.
+            std::thread::sleep(Duration::from_millis(300));
+        });
+        std::thread::sleep(Duration::from_secs(1));
+        let mut answer = Vec::new();
+        let _ = client.read_to_end(&mut answer);
+        assert_eq!(answer.len(), BYTES, "{}", way.at);
+        answering.join().expect("it is heard");
+        uploading.join().expect("it ends");
+    }
+}
+
 /// The kernel tells who writes that the connection was reset, and then who reads that it is over.
 #[test]
 fn a_reset_that_is_found_by_writing_is_no_clean_end_either() {
