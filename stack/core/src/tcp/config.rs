@@ -24,7 +24,7 @@ pub struct TcpConfig {
     pub rto: RtoConfig,
     pub keep_alive: Option<KeepAlive>,
     /// How long sent data may stay unacknowledged before the connection is given up (RFC 9293 §3.8.3, R2). A peer that
-    /// answers probes of its closed window may take longer, unless the application has left.
+    /// answers probes of its closed window may take longer; for a quarter of an hour once the application has left.
     pub user_timeout: Duration,
     /// The same for SYN; RFC 9293 MUST-23 wants at least 3 minutes.
     pub syn_timeout: Duration,

@@ -50,10 +50,9 @@ impl Connection {
     pub(super) fn take_ack(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
         let segment = arrived.segment;
         self.count_hops(cx, arrived.hop_limit);
-        if self.snd.una + self.snd.wnd < self.snd.nxt && !self.rcv.is_deaf {
+        if self.snd.una + self.snd.wnd < self.snd.nxt {
             // A probe, or what a shrinking window left outside: a peer that answers may keep its window closed for
-            // ever (RFC 9293 MUST-37, SHLD-17). What is sent next waits for an answer again. But what its application
-            // has left nobody else would ever end, and a peer could keep as many as it likes (RFC 6429 §3).
+            // ever (RFC 9293 MUST-37, SHLD-17). What is sent next waits for an answer again.
             self.snd.waiting_since = Moment::NEVER;
         }
         let window = self.take_window(cx, segment);
@@ -61,7 +60,7 @@ impl Connection {
             return Step::Next;
         }
         let news = self.digest(cx, segment, window);
-        if self.snd.wnd == 0 && !self.rcv.is_deaf {
+        if self.snd.wnd == 0 {
             // Whoever says that its window is closed is there: the wait begins anew (MUST-37, SHLD-17).
             self.snd.waiting_since = Moment::NEVER;
         }

@@ -10,6 +10,8 @@ use crate::{Instant, Moment};
 
 /// Probes of a closed window are never further apart than this (RFC 9293 §3.8.6.1 lets them back off).
 const PERSIST_MOST: Duration = Duration::from_secs(60);
+/// With an RTO of 200 ms this takes a quarter of an hour.
+const MOST_PROBES_OF_NOBODY: u8 = 23;
 /// Whatever the application asks for, asking more often would be a flood, and without a pause never end.
 const SHORTEST_KEEP_ALIVE: Duration = Duration::from_millis(10);
 /// After this long without an event the buffers give their memory back.
@@ -67,9 +69,14 @@ impl Connection {
     }
 
     /// RFC 9293 §3.8.6.1: the window is closed and something waits: ask, at growing intervals, for as long as the
-    /// peer answers (MUST-36, MUST-37).
+    /// peer answers (MUST-36, MUST-37) or, once the application has left, so often at most: nobody else would ever end
+    /// it, and a peer could keep as many as it likes (RFC 6429 §3).
     fn on_persist_timer(&mut self, cx: &mut Cx<'_>) {
         if !self.is_blocked_by_window() {
+            return;
+        }
+        if self.rcv.is_deaf && self.urges.window_probes_sent >= MOST_PROBES_OF_NOBODY {
+            self.give_up(cx);
             return;
         }
         self.urges.window_probe = true;
