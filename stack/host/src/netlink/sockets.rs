@@ -117,8 +117,12 @@ mod tests {
         while (&served).write(&[7; 4096]).is_ok() {}
         assert!(waits());
         client.set_read_timeout(Some(Duration::from_millis(100))).expect("it can be set");
-        while client.read(&mut [0; 4096]).is_ok() {}
-        assert!(!waits());
+        // Its last acknowledgment may be late.
+        let is_read = (0..50).any(|_| {
+            while client.read(&mut [0; 4096]).is_ok() {}
+            !waits()
+        });
+        assert!(is_read);
     }
 
     #[test]
