@@ -189,13 +189,12 @@ impl Arguments {
         let failed =
             |error: &dyn std::fmt::Display| Failure::failed("connect", format_args!("{to}: {error}"));
         let mut connecting = pin!(timeout(CONNECT_WITHIN, carrier.connect(to)));
-        let soon = timeout(TELL_AFTER, &mut connecting).await;
-        if soon.is_err() {
-            eprintln!("hopwise: {to} does not answer yet; it may take {} s", CONNECT_WITHIN.as_secs());
-        }
-        let connected = match soon {
+        let connected = match timeout(TELL_AFTER, &mut connecting).await {
             Ok(connected) => connected,
-            Err(_) => connecting.await,
+            Err(_) => {
+                eprintln!("hopwise: {to} does not answer yet; it may take {} s", CONNECT_WITHIN.as_secs());
+                connecting.await
+            }
         };
         let mut stream = connected
             .map_err(|_| failed(&"nobody answers: is `hopwise recv` running there?"))?

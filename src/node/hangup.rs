@@ -32,12 +32,7 @@ pub(super) async fn by_mesh(client: &MeshStream, look_every: Duration) {
 /// Ends when a peer of the kernel's TCP has broken off. For where nobody reads from it, and so hears of that.
 pub(super) async fn by_breaking_local(peer: &TcpStream, look_every: Duration) {
     // To take the error would leave an end for whoever reads next.
-    let is_broken = || {
-        let mut watched = [PollFd::new(peer, PollFlags::empty())];
-        poll(&mut watched, Some(&Timespec::default()))
-            .is_ok_and(|_| watched[0].revents().contains(PollFlags::ERR))
-    };
-    until(is_broken, look_every).await;
+    until(|| seen_of(peer).is_some_and(|seen| seen.contains(PollFlags::ERR)), look_every).await;
 }
 
 /// The same for a peer over Hopwise.
@@ -62,12 +57,15 @@ fn closed(stream: &MeshStream) -> Option<Option<CloseReason>> {
     state.map(|(_, closed)| closed)
 }
 
+/// What the kernel tells of a peer that breaks off or closes, and takes nothing.
+fn seen_of(peer: &TcpStream) -> Option<PollFlags> {
+    let mut watched = [PollFd::new(peer, PollFlags::RDHUP)];
+    poll(&mut watched, Some(&Timespec::default())).ok()?;
+    Some(watched[0].revents())
+}
+
 fn has_hung_up(client: &TcpStream) -> bool {
-    let mut watched = [PollFd::new(client, PollFlags::RDHUP)];
-    if poll(&mut watched, Some(&Timespec::default())).is_err() {
-        return false;
-    }
-    let seen = watched[0].revents();
+    let Some(seen) = seen_of(client) else { return false };
     if seen.intersects(PollFlags::HUP | PollFlags::ERR) {
         return true;
     }

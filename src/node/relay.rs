@@ -205,16 +205,15 @@ impl Side for &MeshStream {
     }
 
     fn has_it_all(out: &Self::Out) -> bool {
-        let info = out.stack().with(|now, endpoint| endpoint.info(now, out.id()));
         let still_waits =
             |info: Info| info.closed.is_none() && (info.unsent_bytes > 0 || info.snd_una < info.snd_nxt);
-        !info.is_ok_and(still_waits)
+        !out.info().is_some_and(still_waits)
     }
 }
 
-/// Ends when both sides have closed, or as the first that breaks cuts it. A side that closes for writing only
-/// (half-close) goes on reading, and the relay with it for as long as it is there. The client's seat is told of what
-/// waits for it.
+/// Ends when both sides have closed, or as the first that breaks cuts it. A side that closes for writing only goes on
+/// reading (half-close), and the relay with it for as long as it is there. The client's seat is told of what waits for
+/// it.
 async fn relay<L: Side, M: Side>(local: L, mesh: M, relayed: &Relayed, sits: Sits<'_>) -> Result<(), Cut> {
     let ((local_in, local_out), (mesh_in, mesh_out)) = (local.split(), mesh.split());
     let (local_sitter, mesh_sitter) = match sits {
@@ -295,8 +294,8 @@ impl Broken {
     }
 }
 
-/// Until the one side has closed. Once the relay has broken, that is no end to pass on: the
-/// kernel tells of a reset but once, to who reads or to who writes.
+/// Until the one side has closed. Once the relay has broken, that is no end to pass on: the kernel tells of a reset but
+/// once, to who reads or to who writes.
 async fn one_way<S: Side, D: Side>(
     mut from: S::In,
     mut to: D::Out,

@@ -124,10 +124,10 @@ fn tell_on(socket: &FilePath, news: &Receiver<PathNews>) {
             continue;
         }
         let answer = ask_within(socket, &Request::Paths { news: said }, TOLD_WITHIN);
-        if is_again && matches!(answer, Ok(Response::Told)) {
+        let was_heard = std::mem::replace(&mut is_heard, matches!(answer, Ok(Response::Told)));
+        if is_again && is_heard {
             known.was_heard();
         }
-        let was_heard = std::mem::replace(&mut is_heard, matches!(answer, Ok(Response::Told)));
         if was_heard != is_heard {
             tracing::info!(node = %socket.display(), is_heard, "paths are told");
         }

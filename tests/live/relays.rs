@@ -2,6 +2,7 @@
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use rustix::net::sockopt::{Timeout, set_socket_linger, set_socket_timeout};
@@ -91,6 +92,12 @@ fn break_off(stream: TcpStream) {
     drop(stream);
 }
 
+/// Without end, until it is refused.
+fn uploading(client: &TcpStream) -> JoinHandle<()> {
+    let mut client = client.try_clone().expect("a descriptor");
+    thread::spawn(move || while client.write_all(&[7; 4096]).is_ok() {})
+}
+
 /// Half a file that ends as if it were whole is worse than none.
 #[test]
 fn a_side_that_breaks_off_breaks_the_other_off() {
@@ -169,8 +176,7 @@ fn an_answer_before_a_reset_is_heard() {
         let bytes = if nth == 2 { 60_000 } else { 300 };
         for time in 0..20 {
             let Pair { mut client, mut served } = way.pair(&field, &listener);
-            let mut uploads = client.try_clone().expect("a descriptor");
-            let uploading = std::thread::spawn(move || while uploads.write_all(&[7; 4096]).is_ok() {});
+            let uploading = uploading(&client);
             served.read_exact(&mut [0; 1000]).expect("it comes");
             served.write_all(&vec![b'a'; bytes]).expect("it is open");
             served.peek(&mut [0; 1]).expect("more comes");
@@ -195,8 +201,7 @@ fn an_answer_that_has_ended_is_heard_though_what_comes_after_it_is_refused() {
         let _daemon = field.daemon(way.config);
         let listener = way.listener(&field);
         let Pair { mut client, mut served } = way.pair(&field, &listener);
-        let mut uploads = client.try_clone().expect("a descriptor");
-        let uploading = std::thread::spawn(move || while uploads.write_all(&[7; 4096]).is_ok() {});
+        let uploading = uploading(&client);
         served.write_all(&[b'a'; BYTES]).expect("buffers take that much");
         served.shutdown(Shutdown::Write).expect("it is open");
         served.peek(&mut [0; 1]).expect("more comes");
