@@ -48,6 +48,10 @@ fn shown(field: &Field) -> [String; 3] {
     [device, ip(&["route", "show", "table", "all", "dev", "hw0"]), keeps]
 }
 
+fn ip(field: &Field, words: &str) {
+    field.node.ip(&words.split(' ').collect::<Vec<_>>());
+}
+
 /// A node of these addresses, with what its device shall have.
 fn node_on(field: &Field, kind: &str, addresses: &str, device: &str) -> String {
     let path = field.path("node.yaml");
@@ -90,7 +94,7 @@ fn a_device_that_was_there_is_left_as_it_was_whatever_was_done_to_it_meanwhile()
         let mut daemon = field.spawn(&node_on(&field, "tun", "10.7.0.2/24, 10.6.0.2/24", device));
         assert_ne!(shown(&field), before);
         for words in meanwhile {
-            field.node.ip(&words.split(' ').collect::<Vec<_>>());
+            ip(&field, words);
         }
         daemon.tell(Signal::TERM);
         assert_eq!(daemon.ended(), Some(0), "{}", field.log());
@@ -138,7 +142,7 @@ fn a_route_of_its_owner_stays_whatever_its_metric() {
         // For when there is no other.
         "route add blackhole 10.6.0.0/24 metric 4278198272",
     ] {
-        field.node.ip(&words.split(' ').collect::<Vec<_>>());
+        ip(&field, words);
     }
     let before = shown(&field);
     let mut daemon = field.spawn(&node_on(&field, "tun", "10.6.0.2/24, \"fd06::2/64\"", ""));
@@ -160,7 +164,7 @@ fn what_would_change_the_addresses_of_a_device_that_was_there_is_refused() {
         "link set hw0 up",
         "addr add fd07::1/128 dev hw0 nodad",
     ] {
-        field.node.ip(&words.split(' ').collect::<Vec<_>>());
+        ip(&field, words);
     }
     let before = shown(&field);
     for (address, device, why) in [
@@ -187,7 +191,7 @@ fn what_the_kernel_keeps_of_its_own_refuses_nobody() {
     }
     let field = Field::new("own");
     for words in ["tuntap add hw0 mode tun", "link set hw0 up", "addr add fd09::9/128 dev lo nodad"] {
-        field.node.ip(&words.split(' ').collect::<Vec<_>>());
+        ip(&field, words);
     }
     for (address, device) in [
         ("10.6.0.2/24", "mtu: 1000"),
@@ -216,7 +220,7 @@ fn a_route_that_leads_elsewhere_is_not_taken_over() {
     node.ip(&["addr", "add", "10.5.9.9/32", "dev", "hw0"]);
     let own = "10.5.0.0/24 dev hw0 proto 77";
     for route in [own, "10.6.0.0/24 via 10.9.0.2", "fd06::/64 dev wire0"] {
-        node.ip(&[&["route", "add"], &route.split(' ').collect::<Vec<_>>()[..]].concat());
+        ip(&field, &format!("route add {route}"));
     }
     let routes = || {
         let shown = |family| text(&node.output(&["ip", family, "route", "show"]).stdout);

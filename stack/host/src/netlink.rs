@@ -13,10 +13,10 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
 
-use futures_util::StreamExt;
-use netlink_packet_route::address::{AddressAttribute, AddressFlags};
+use futures_util::TryStreamExt;
+use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage};
 use netlink_packet_route::link::LinkAttribute;
-use rtnetlink::{Handle, LinkUnspec};
+use rtnetlink::{AddressGetRequest, Handle, LinkUnspec};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 
 use hopwise_core::ip::Prefix;
@@ -105,12 +105,7 @@ fn apply(device: &str, settings: &DeviceSettings, added: &mut Added) -> Result<(
         keep_addresses(device);
     }
     blocking(async move |handle| {
-        // One alone has a route in the kernel's table of its own addresses, which comes before all others.
-        let subnets =
-            settings.addresses.iter().filter(|address| **address != Prefix::host(address.address()));
-        let by_addresses = subnets.copied().map(Wanted::by_address);
-        let by_routes = settings.routes.iter().copied().map(Wanted::by_route);
-        check_free(&handle, index, &by_addresses.chain(by_routes).collect::<Vec<_>>()).await?;
+        check_free(&handle, index, &Wanted::all_of(settings)).await?;
         let mut link = LinkUnspec::new_with_index(index).up();
         if let Some(mtu) = settings.mtu {
             link = link.mtu(u32::from(mtu));
@@ -151,15 +146,13 @@ fn apply(device: &str, settings: &DeviceSettings, added: &mut Added) -> Result<(
 
 /// With this subnet, too: IPv6 has an address once only, with whichever it came first.
 async fn has_address(handle: &Handle, index: u32, wanted: &Prefix) -> Result<bool, NetlinkError> {
-    let asked = handle.address().get().set_link_index_filter(index).set_address_filter(wanted.address());
-    let mut addresses = Box::pin(asked.execute());
-    while let Some(address) = addresses.next().await {
-        let address = address.map_err(|error| kernel("list the addresses", error))?;
-        if address.header.prefix_len == wanted.bits() {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    let of_device = handle.address().get().set_link_index_filter(index);
+    let there = listed(of_device.set_address_filter(wanted.address())).await?;
+    Ok(there.iter().any(|address| address.header.prefix_len == wanted.bits()))
+}
+
+async fn listed(asked: AddressGetRequest) -> Result<Vec<AddressMessage>, NetlinkError> {
+    asked.execute().try_collect().await.map_err(|error| kernel("list the addresses", error))
 }
 
 /// Whether something was added that was not there.

@@ -12,7 +12,7 @@ use rtnetlink::{Handle, LinkUnspec};
 
 use super::{
     DeviceSettings, IPV6_MIN_MTU, NetlinkError, apply, blocking, code_of, index_of, keep_addresses,
-    keeps_addresses, kernel, name_of,
+    keeps_addresses, kernel, listed, name_of,
 };
 use crate::namespace::{set_switch, switch_of};
 use crate::raw::guard::{OWN_NAMESPACE, in_namespace};
@@ -119,18 +119,13 @@ impl Before {
 
 /// But for what the kernel makes itself when the device comes up, and makes again.
 async fn has_ipv6(handle: &Handle, index: u32) -> Result<bool, NetlinkError> {
-    let mut addresses = Box::pin(handle.address().get().set_link_index_filter(index).execute());
-    while let Some(address) = addresses.next().await {
-        let address = address.map_err(|error| kernel("list its addresses", error))?;
-        let is_of_kernel = address.attributes.iter().any(|attribute| match attribute {
-            AddressAttribute::Flags(flags) => flags.contains(AddressFlags::StablePrivacy),
-            _ => false,
-        });
-        if address.header.family == AddressFamily::Inet6 && !is_of_kernel {
-            return Ok(true);
-        }
-    }
-    Ok(false)
+    let is_of_kernel = |attribute: &AddressAttribute| match attribute {
+        AddressAttribute::Flags(flags) => flags.contains(AddressFlags::StablePrivacy),
+        _ => false,
+    };
+    let there = listed(handle.address().get().set_link_index_filter(index)).await?;
+    let mut of_ipv6 = there.iter().filter(|address| address.header.family == AddressFamily::Inet6);
+    Ok(of_ipv6.any(|address| !address.attributes.iter().any(is_of_kernel)))
 }
 
 impl Added {

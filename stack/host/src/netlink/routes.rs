@@ -11,7 +11,7 @@ use netlink_packet_route::route::{
 };
 use rtnetlink::{Handle, RouteMessageBuilder};
 
-use super::{NetlinkError, kernel};
+use super::{DeviceSettings, NetlinkError, kernel};
 
 /// A route given no metric gets this one of IPv6 (IP6_RT_PRIO_USER), and one of an address that (IP6_RT_PRIO_ADDRCONF);
 /// those of IPv4 get 0.
@@ -26,12 +26,24 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    pub(super) fn by_route(subnet: Prefix) -> Wanted {
-        Wanted { subnet, metric: if subnet.address().is_ipv6() { METRIC_V6 } else { 0 } }
+    /// What a device shall have. Left out is an address alone, which the kernel's table of its own addresses has before
+    /// all others, and what is link-local, which each interface has for itself.
+    pub(super) fn all_of(settings: &DeviceSettings) -> Vec<Wanted> {
+        let has_subnet = |address: &&Prefix| **address != Prefix::host(address.address());
+        let is_link_local =
+            |address| matches!(address, IpAddr::V6(address) if address.is_unicast_link_local());
+        let by_addresses = settings.addresses.iter().filter(has_subnet);
+        let by_addresses = by_addresses.map(|subnet| Wanted::new(*subnet, METRIC_V6_OF_ADDRESS));
+        let by_routes = settings.routes.iter().map(|subnet| Wanted::by_route(*subnet));
+        by_addresses.chain(by_routes).filter(|wanted| !is_link_local(wanted.subnet.address())).collect()
     }
 
-    pub(super) fn by_address(subnet: Prefix) -> Wanted {
-        Wanted { subnet, metric: if subnet.address().is_ipv6() { METRIC_V6_OF_ADDRESS } else { 0 } }
+    fn by_route(subnet: Prefix) -> Wanted {
+        Wanted::new(subnet, METRIC_V6)
+    }
+
+    fn new(subnet: Prefix, metric_v6: u32) -> Wanted {
+        Wanted { subnet, metric: if subnet.address().is_ipv6() { metric_v6 } else { 0 } }
     }
 
     fn family(&self) -> AddressFamily {
@@ -47,13 +59,9 @@ impl Wanted {
             _ => None,
         });
         let header = &there.header;
-        // Each interface has a link-local one of its own.
-        let is_link_local =
-            matches!(self.subnet.address(), IpAddr::V6(address) if address.is_unicast_link_local());
         // A default route has no destination in what the kernel tells.
         let is_default = header.destination_prefix_length == 0;
-        !is_link_local
-            && header.address_family == self.family()
+        header.address_family == self.family()
             // What the kernel remembers of a destination, such as its path MTU, is listed among the routes.
             && !header.flags.contains(RouteFlags::Cloned)
             && header.table == RouteHeader::RT_TABLE_MAIN
