@@ -112,6 +112,7 @@ pub struct Frame {
     pub number: u32,
     pub load: Load,
     pub is_announced: bool,
+    /// The Retry bit: a data frame with this packet has been on the air before.
     pub is_repeat: bool,
 }
 
@@ -232,7 +233,7 @@ impl Dcf {
             load,
             is_announced,
             is_cleared: false,
-            is_repeat: false,
+            has_left: false,
         });
         self.contend_for_new(now, n);
     }

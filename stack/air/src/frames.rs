@@ -62,7 +62,7 @@ pub enum Sees {
 /// One frame at one station.
 #[derive(Clone, Copy, Debug)]
 pub struct FrameEvent {
-    /// When its first bit was there, and its last.
+    /// When its own first bit was there, and its last.
     pub from_ns: u64,
     pub until_ns: u64,
     pub station: u32,

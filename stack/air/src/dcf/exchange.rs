@@ -179,7 +179,6 @@ impl Dcf {
             st.widen();
             if let Some(service) = &mut st.service {
                 service.is_cleared = false;
-                service.is_repeat = true;
             }
             self.renew_rate(n);
         }

@@ -30,7 +30,8 @@ impl Dcf {
         let is_spoiled = from < st.sends_until && st.sends_from <= from;
         let hears = if link.is_decodable && !is_spoiled { Hears::Frame } else { Hears::Noise };
         let until = from + airtime_ns;
-        let new = Reception { hears, link: link_index as u32, from, until, power_w: link.power_w };
+        let new =
+            Reception { hears, link: link_index as u32, from, began: from, until, power_w: link.power_w };
         match self.mac.rules {
             Rules::Ns2 => self.hear_ns2(n, new),
             Rules::Standard => self.hear_standard(n, new),

@@ -58,7 +58,10 @@ pub(super) enum Hears {
 pub(super) struct Reception {
     pub(super) hears: Hears,
     pub(super) link: u32,
+    /// Since when the receiver is busy with it, or with what it outdid.
     pub(super) from: u64,
+    /// When the first bit of the frame itself was there.
+    pub(super) began: u64,
     pub(super) until: u64,
     pub(super) power_w: f64,
 }
@@ -75,7 +78,8 @@ pub(super) struct Service {
     pub(super) is_announced: bool,
     /// The CTS was heard: data is next.
     pub(super) is_cleared: bool,
-    pub(super) is_repeat: bool,
+    /// A data frame with it has been on the air: the next one is a retry (IEEE 802.11-2016 §9.2.4.1.6).
+    pub(super) has_left: bool,
 }
 
 /// A CTS or an ACK that is owed.
@@ -125,7 +129,14 @@ pub(super) struct Station {
 impl Station {
     pub(super) fn new(phy: &Phy, stream: Stream) -> Station {
         Station {
-            reception: Reception { hears: Hears::Nothing, link: 0, from: 0, until: 0, power_w: 0.0 },
+            reception: Reception {
+                hears: Hears::Nothing,
+                link: 0,
+                from: 0,
+                began: 0,
+                until: 0,
+                power_w: 0.0,
+            },
             sends_from: 0,
             sends_until: 0,
             busy_until: 0,

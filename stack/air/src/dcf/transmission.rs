@@ -17,7 +17,7 @@ impl Dcf {
             number: service.number,
             load: service.load,
             is_announced: false,
-            is_repeat: service.is_repeat,
+            is_repeat: false,
         };
         self.stations[n].phase = Phase::AwaitsCts;
         self.stations[n].frame = frame;
@@ -25,7 +25,9 @@ impl Dcf {
     }
 
     pub(super) fn send_data(&mut self, now: u64, n: usize) {
-        let Some(service) = self.stations[n].service else { return };
+        let Some(held) = &mut self.stations[n].service else { return };
+        let service = *held;
+        held.has_left = true;
         let (duration_ns, phase) = if service.to == EVERYONE {
             (0, Phase::Sends)
         } else {
@@ -41,7 +43,7 @@ impl Dcf {
             number: service.number,
             load: service.load,
             is_announced: service.is_announced,
-            is_repeat: service.is_repeat,
+            is_repeat: service.has_left,
         };
         self.stations[n].phase = phase;
         self.stations[n].frame = frame;

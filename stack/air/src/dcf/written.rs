@@ -61,7 +61,7 @@ impl Dcf {
                 Hears::Noise | Hears::Nothing => Sees::Noise,
             };
             seen.push(FrameEvent {
-                from_ns: heard.from,
+                from_ns: heard.began,
                 until_ns: heard.until,
                 station: n as u32,
                 sender,
