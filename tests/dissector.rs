@@ -10,7 +10,7 @@ use hopwise_core::wire::{
     TcpOptions, Timestamps, protocol,
 };
 
-const FIELDS: [&str; 9] = [
+const FIELDS: [&str; 10] = [
     "hopwise.offer",
     "hopwise.offer.tell_cwnd",
     "hopwise.offer.use_told",
@@ -19,6 +19,8 @@ const FIELDS: [&str; 9] = [
     "hopwise.dup_count",
     "hopwise.told",
     "hopwise.rate",
+    // Wireshark's own word for the same request.
+    "tcp.options.tarr.rate",
     "hopwise.malformed",
 ];
 
@@ -109,7 +111,7 @@ fn offers_notes_and_rate_requests_are_shown() {
         packet(Flags::ACK, &TcpOptions::default()),
     ];
     let Some(lines) = dissected("offers_notes_and_rate_requests_are_shown", &packets) else { return };
-    assert_eq!(lines, ["0x23,1,1,1,,,,,", ",,,,1000,3,7,,", ",,,,,255,,,", ",,,,,,,5,", ",,,,,,,,"]);
+    assert_eq!(lines, ["0x23,1,1,1,,,,,,", ",,,,1000,3,7,,,", ",,,,,255,,,,", ",,,,,,,5,5,", ",,,,,,,,,"]);
 }
 
 #[test]
@@ -122,5 +124,5 @@ fn an_option_that_is_not_well_formed_is_called_so() {
     let place = packet.windows(4).position(|bytes| bytes == [0xfd, 7, 0x48, 0x57]).expect("our option");
     packet[place + 4] = 0xff; // Announces more than there is.
     let Some(lines) = dissected("an_option_that_is_not_well_formed_is_called_so", &[packet]) else { return };
-    assert_eq!(lines, [",,,,4,,,,1"]);
+    assert_eq!(lines, [",,,,4,,,,,1"]);
 }

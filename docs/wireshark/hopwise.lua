@@ -1,5 +1,6 @@
 -- Shows in Wireshark and tshark what the agents of two Hopwise endpoints tell each other in TCP options: our own (kind
--- 253 with ExID 0x4857, RFC 6994) and the ACK-rate request (kind 254 with ExID 0x00AC).
+-- 253 with ExID 0x4857, RFC 6994) and the ACK-rate request (kind 254 with ExID 0x00AC) of
+-- draft-ietf-tcpm-ack-rate-request-10: the rate is the high seven bits of its octet, as Wireshark's own TARR field says.
 --
 --   tshark -X lua_script:docs/wireshark/hopwise.lua -r FILE -Y hopwise -T fields -e frame.number -e hopwise.cwnd
 --
@@ -91,7 +92,7 @@ local function rate(body, is_syn, tree)
     if is_syn or body == nil or body:len() ~= 1 then
         return nil
     end
-    local asked = body(0, 1):uint() % 128
+    local asked = math.floor(body(0, 1):uint() / 2)
     tree:add(fields.rate, body(0, 1), asked)
     return "asks for rate " .. asked
 end

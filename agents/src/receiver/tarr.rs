@@ -1,6 +1,6 @@
 //! `tarr`: acknowledges as often as the sender asks.
 //!
-//! Source: the TCP ACK Rate Request option (draft-ietf-tcpm-ack-rate-request).
+//! Source: the TCP ACK Rate Request option (draft-ietf-tcpm-ack-rate-request-10).
 //!
 //! Rule: the sender's request R stands until the next one: an ACK leaves when R in-order segments wait, or
 //! when `hold` has passed since the first of them. R = 0 asks for one ACK at once and changes nothing after
@@ -30,7 +30,7 @@ use crate::param::{Args, Form, Param, Value};
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "tarr",
     rule: "acknowledges every R-th segment, R as the sender asks, and at once when it asks for that",
-    source: "draft-ietf-tcpm-ack-rate-request",
+    source: "draft-ietf-tcpm-ack-rate-request-10",
     params: &[
         Param::new(
             "d",

@@ -1,6 +1,6 @@
 //! `ask-rate:r=n`: asks the receiver for an ACK for every n segments.
 //!
-//! Source: the TCP ACK Rate Request option (draft-ietf-tcpm-ack-rate-request). Who obeys is `tarr`.
+//! Source: the TCP ACK Rate Request option (draft-ietf-tcpm-ack-rate-request-10). Who obeys is `tarr`.
 //!
 //! Rule: the first data segment asks, every `every`-th after it asks again, and so does what follows anything that
 //! was sent again; a request that is lost is made good so. n = 0 asks for one ACK at once each time.
@@ -22,7 +22,7 @@ use crate::param::{Args, Form, Param, Value};
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "ask-rate",
     rule: "asks the receiver for one ACK for every r segments",
-    source: "draft-ietf-tcpm-ack-rate-request",
+    source: "draft-ietf-tcpm-ack-rate-request-10",
     params: &[
         Param::required("r", Form::count("segments", 0, 127), "how many segments are to share an ACK"),
         Param::new("every", Form::count("segments", 1, 65_535), Value::Count(32), "how often it asks again"),

@@ -1,5 +1,9 @@
 //! What the two ends' agents tell each other, in the experimental options of RFC 6994: ours (kind 253, ExID
 //! 0x4857) and the ACK-rate request (kind 254, ExID 0x00AC).
+//!
+//! The request is that of draft-ietf-tcpm-ack-rate-request-10: R stands in the high seven bits of its octet. The lowest
+//! bit was reserved in draft-gomez-tcpm-ack-rate-request-05, which Wireshark and packetdrill read, and is called V
+//! since; it is sent as 0 and not looked at.
 
 use super::Flags;
 
@@ -177,8 +181,8 @@ impl RateRequest {
         }
         match (flags.contains(Flags::SYN), rate) {
             (true, []) => Some(RateRequest::Offer),
-            // The high bit is no part of the rate.
-            (false, [rate]) => Some(RateRequest::Ask(rate & 0x7f)),
+            // The lowest bit is no part of the rate.
+            (false, [rate]) => Some(RateRequest::Ask(rate >> 1)),
             _ => None,
         }
     }
@@ -195,7 +199,7 @@ impl RateRequest {
         let [exid0, exid1] = EXID_RATE_REQUEST;
         let rate = match self {
             RateRequest::Offer => 0,
-            RateRequest::Ask(rate) => rate & 0x7f,
+            RateRequest::Ask(rate) => rate << 1,
         };
         ([KIND_RATE_REQUEST, self.len() as u8, exid0, exid1, rate], self.len())
     }

@@ -80,7 +80,7 @@ fn notes_and_a_rate_request_follow_timestamps_and_sack_is_aligned_behind_them() 
         1, 1, 1, 5, 10, 0, 0, 0, 0, 0, 0, 0, 100,
     ]);
     let ask = TcpOptions { rate_request: Some(RateRequest::Ask(127)), ..TcpOptions::default() };
-    assert_eq!(written(&ask), [0xfe, 5, 0x00, 0xac, 127, 0, 0, 0]);
+    assert_eq!(written(&ask), [0xfe, 5, 0x00, 0xac, 254, 0, 0, 0]);
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn forty_bytes_are_enough_with_everything_on() {
     };
     assert_eq!(options.emitted_len(), 36);
     let bytes = written(&options);
-    assert_eq!(bytes[20..], [0xfd, 9, 0x48, 0x57, 7, 0x12, 0x34, 5, 6, 0xfe, 5, 0, 0xac, 1, 0, 0]);
+    assert_eq!(bytes[20..], [0xfd, 9, 0x48, 0x57, 7, 0x12, 0x34, 5, 6, 0xfe, 5, 0, 0xac, 2, 0, 0]);
 }
 
 // shows: MUST-69
@@ -298,11 +298,11 @@ fn experimental_options_of_others_or_of_a_wrong_length_are_passed_over() {
 }
 
 #[test]
-fn rate_is_the_low_seven_bits() {
-    let options = TcpOptions::parse(&[KIND_RATE_REQUEST, 5, 0x00, 0xac, 0x83], LATER);
+fn rate_is_the_high_seven_bits() {
+    let options = TcpOptions::parse(&[KIND_RATE_REQUEST, 5, 0x00, 0xac, 0x07], LATER);
     assert_eq!(options.rate_request, Some(RateRequest::Ask(3)));
     let options = TcpOptions { rate_request: Some(RateRequest::Ask(0xff)), ..TcpOptions::default() };
-    assert_eq!(written(&options)[4], 0x7f);
+    assert_eq!(written(&options)[4], 0xfe);
 }
 
 fn kind() -> impl Strategy<Value = u8> {
