@@ -7,6 +7,7 @@ use sd_notify::NotifyState;
 use crate::failure::{self, Failure};
 
 pub(crate) mod control;
+pub(crate) mod state;
 
 /// Says on standard error what happens, a line each.
 pub(crate) fn log() {

@@ -11,6 +11,7 @@ use crate::node::config::{self, NodeConfig};
 
 mod links;
 mod machine;
+mod switches;
 
 /// Find what stands in a node's way on this machine, each with its remedy
 #[derive(Args, Debug)]
@@ -18,13 +19,20 @@ mod machine;
 Examples:
   hopwise doctor
   hopwise doctor --config configs/node.yaml     # also looks at the links it names
+  hopwise doctor --repair                       # puts back what a killed daemon left changed
   hopwise doctor --json | jq '.findings[] | select(.verdict != \"ok\")'
 
-It changes nothing. Exit status 1 when something would keep a node from working.")]
+Without --repair it changes nothing. Exit status 1 when something would keep a node from working.")]
 pub(crate) struct Arguments {
     /// A node's configuration: its links are looked at, too
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// Put back the kernel's switches that a killed `hopwise route` left changed
+    #[arg(long)]
+    repair: bool,
+    /// The folder of the daemons' state files
+    #[arg(long, value_name = "FOLDER", default_value = "/run/hopwise")]
+    state: PathBuf,
     /// One JSON object
     #[arg(long)]
     json: bool,
@@ -105,7 +113,8 @@ impl System {
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let config = arguments.config.as_deref().map(config::load).transpose().map_err(Failure::from)?;
     let system = System { root: Path::new("/").to_owned() };
-    let findings = examine(&system, config.as_ref());
+    let mut findings = examine(&system, config.as_ref());
+    findings.extend(switches::examine(&arguments.state, arguments.repair));
     let text = if arguments.json {
         serde_json::json!({ "findings": findings }).to_string() + "\n"
     } else {

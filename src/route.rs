@@ -14,6 +14,7 @@ mod neighbours;
 mod nodes;
 mod speaks;
 mod stations;
+mod switches;
 
 /// Find routes on demand (AODV or DYMO) over this machine's interfaces; the kernel forwards
 #[derive(Args, Debug)]

@@ -65,12 +65,10 @@ impl Bound {
         Ok(Bound { listener, path: path.to_owned(), inode, folder })
     }
 
-    /// The daemon will be someone else, who has to remove it.
+    /// The daemon becomes this user. The folder stays root's, since other daemons write there as root; the socket's
+    /// file then outlives the daemon, and the next start clears it.
     pub(crate) fn give_to(&self, uid: u32, gid: u32) -> io::Result<()> {
-        for path in self.folder.iter().chain([&self.path]) {
-            std::os::unix::fs::lchown(path, Some(uid), Some(gid))?;
-        }
-        Ok(())
+        std::os::unix::fs::lchown(&self.path, Some(uid), Some(gid))
     }
 }
 
@@ -80,7 +78,7 @@ impl Drop for Bound {
         if fs::symlink_metadata(&self.path).is_ok_and(is_ours)
             && let Err(error) = fs::remove_file(&self.path)
         {
-            tracing::warn!(%error, path = %self.path.display(), "the control socket stays behind");
+            tracing::info!(%error, path = %self.path.display(), "the control socket stays until the next start");
         }
         // Whoever runs here next may be somebody else. Where others have put something there, it stays.
         if let Some(folder) = &self.folder {

@@ -11,7 +11,7 @@ use hopwise_core::ip::Prefix;
 use hopwise_core::trace::DropReason;
 use hopwise_core::wire::{IpView, UdpView};
 use hopwise_core::{Cast, Instant, NextHop, QueueClass};
-use hopwise_host::routing::{KernelRoutes, Switches};
+use hopwise_host::routing::KernelRoutes;
 use hopwise_host::{Clock, Link, Received, Tun, TunConfig, random_key};
 use hopwise_mesh::aodv::Interface;
 use hopwise_mesh::{Control, Cx, OnDemand, Order, Routed, Undelivered, Verdict};
@@ -24,6 +24,7 @@ use super::kernel::Installed;
 use super::neighbours::{Port, v4};
 use super::nodes::Nodes;
 use super::speaks::Birth;
+use super::switches::Forwarding;
 use crate::failure::Failure;
 use crate::signals;
 
@@ -50,7 +51,7 @@ struct Daemon {
     stations_at: Instant,
     buffer: Vec<u8>,
     // Last, so that routes are gone before the kernel stops forwarding.
-    _switches: Switches,
+    forwarding: Forwarding,
 }
 
 pub(super) fn run(config: Config) -> Result<(), Failure> {
@@ -59,26 +60,6 @@ pub(super) fn run(config: Config) -> Result<(), Failure> {
     crate::daemon::tell(NotifyState::Ready);
     tracing::info!(address = %daemon.config.address, "ready");
     daemon.serve(&ends).map_err(|error| Failure::failed("wait for packets", error))
-}
-
-/// What the kernel has to do, and not to do, for a mesh whose routes are hosts'.
-fn set_switches(config: &Config) -> Result<Switches, Failure> {
-    let mut switches = Switches::default();
-    let mut set = |key: &str, value: &str| {
-        switches.set(key, value).map_err(|error| {
-            Failure::failed("set a switch of the kernel", format_args!("net/{key}: {error}"))
-        })
-    };
-    set("ipv4/ip_forward", "1")?;
-    set("ipv4/conf/all/send_redirects", "0")?;
-    // An interface without an address of its own takes nothing while the way back is looked at; the larger of the two
-    // switches holds.
-    set("ipv4/conf/all/rp_filter", "0")?;
-    for name in config.interfaces.iter().chain([&config.tun]) {
-        set(&format!("ipv4/conf/{name}/send_redirects"), "0")?;
-        set(&format!("ipv4/conf/{name}/rp_filter"), "0")?;
-    }
-    Ok(switches)
 }
 
 impl Daemon {
@@ -95,7 +76,7 @@ impl Daemon {
             ..TunConfig::new(&config.tun)
         })
         .map_err(|error| Failure::failed("open a TUN device", error))?;
-        let switches = set_switches(&config)?;
+        let forwarding = Forwarding::begin(&config)?;
         let key = random_key().map_err(|error| Failure::failed("draw a seed", error))?;
         let kept = kept_number(&config.state);
         let wakes_at = if kept.is_some() { Instant::ZERO } else { wakes_at(&config, &clock) };
@@ -125,7 +106,7 @@ impl Daemon {
             next_mark: Instant::ZERO,
             stations_at: Instant::ZERO,
             buffer: vec![0; LARGEST],
-            _switches: switches,
+            forwarding,
             config,
         })
     }
@@ -135,6 +116,7 @@ impl Daemon {
             let now = self.clock.now();
             if self.next_mark <= now {
                 mark(&self.config.state, self.router.number());
+                self.forwarding.follow(&self.config.serves);
                 for (reason, count) in self.drops.news() {
                     tracing::info!(reason, count, "dropped so far");
                 }
@@ -367,9 +349,8 @@ fn kept_number(state: &Path) -> Option<u16> {
 
 /// Leaves word of when this node last routed, and of its number.
 fn mark(state: &Path, number: Option<u16>) {
-    let folder = state.parent().map_or(Ok(()), fs::create_dir_all);
     let text = number.map_or(String::new(), |number| format!("{number}\n"));
-    if let Err(error) = folder.and_then(|()| fs::write(state, text)) {
+    if let Err(error) = crate::daemon::state::write(state, &text) {
         tracing::debug!(path = %state.display(), %error, "not marked");
     }
 }

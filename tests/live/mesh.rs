@@ -17,6 +17,8 @@ use crate::world::{PATIENCE, until, within_patience};
 
 #[path = "mesh/paths.rs"]
 mod paths;
+#[path = "mesh/switches.rs"]
+mod switches;
 
 const HOPWISE: &str = env!("CARGO_BIN_EXE_hopwise");
 const PORT: u16 = 7_000;

@@ -3,12 +3,14 @@
 
 mod control;
 mod kernel;
+mod reach;
 mod resend;
 mod switches;
 mod watch;
 
 pub use control::{ControlSocket, Heard};
 pub use kernel::{KernelRoutes, Way};
+pub use reach::device_towards;
 pub use resend::Resender;
-pub use switches::Switches;
+pub use switches::{Switches, left_in, repair};
 pub use watch::{Passing, Watch};

@@ -1,0 +1,58 @@
+//! Small files of a daemon's state, written so that nobody else can lead the write elsewhere.
+//!
+//! The text goes into a new file, which then takes the name. A link at either name is replaced, never followed, and a
+//! reader sees the old text or the new one.
+
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, renameat, unlinkat};
+
+pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let folder = folder_of(path)?;
+    let mut new = OsString::from(".");
+    new.push(name);
+    new.push(".new");
+    match unlinkat(&folder, &new, AtFlags::empty()) {
+        Ok(()) | Err(rustix::io::Errno::NOENT) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = openat(&folder, &new, flags, Mode::from_raw_mode(0o600))?;
+    File::from(file).write_all(text.as_bytes())?;
+    Ok(renameat(folder.as_fd(), &new, folder.as_fd(), name)?)
+}
+
+/// Made where it is missing. Held open, so that nobody puts another in its place meanwhile.
+fn folder_of(path: &Path) -> io::Result<OwnedFd> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    Ok(openat(CWD, folder, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_link_at_the_name_is_replaced_and_what_it_names_stays() {
+        let folder = std::env::temp_dir().join(format!("hopwise-state-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let (path, target) = (folder.join("route"), folder.join("precious"));
+        fs::write(&target, "precious").expect("a file");
+        symlink(&target, &path).expect("a link");
+        symlink(&target, folder.join(".route.new")).expect("a link");
+        write(&path, "7\n").expect("it is written");
+        assert_eq!(fs::read_to_string(&target).expect("a file"), "precious");
+        assert_eq!(fs::read_to_string(&path).expect("a file"), "7\n");
+        assert!(fs::symlink_metadata(&path).expect("facts").is_file());
+        write(&path, "8\n").expect("it is written again");
+        assert_eq!(fs::read_to_string(&path).expect("a file"), "8\n");
+        fs::remove_dir_all(folder).expect("it is there");
+    }
+}

@@ -1,0 +1,58 @@
+//! The kernel's switches for a mesh whose routes are hosts': which interfaces forward, and how.
+//!
+//! Each switch is set on the interfaces of the mesh. No other interface forwards or believes more than before.
+
+use std::fs;
+use std::net::Ipv4Addr;
+
+use hopwise_host::routing::{Switches, device_towards};
+
+use super::config::Config;
+use crate::failure::Failure;
+
+#[derive(Debug)]
+pub(super) struct Forwarding {
+    switches: Switches,
+    /// Devices of addresses in `serves` that forward by now.
+    of_served: Vec<String>,
+}
+
+impl Forwarding {
+    /// Also puts back what a killed daemon with the same state file left.
+    pub(super) fn begin(config: &Config) -> Result<Forwarding, Failure> {
+        let file = Switches::file_beside(&config.state);
+        let folder = file.parent().map_or(Ok(()), fs::create_dir_all);
+        let opened = folder.and_then(|()| Switches::open(&file)).map_err(|error| {
+            let problem = format_args!("{}: {error}", file.display());
+            Failure::failed("open the file of the kernel's old switches", problem)
+        })?;
+        let mut forwarding = Forwarding { switches: opened, of_served: Vec::new() };
+        let mesh: Vec<_> = config.interfaces.iter().chain([&config.tun]).map(String::as_str).collect();
+        let switches = &mut forwarding.switches;
+        let outcome = mesh
+            .iter()
+            .try_for_each(|name| switches.set(&format!("ipv4/conf/{name}/forwarding"), "1"))
+            .and_then(|()| switches.clear("send_redirects", &mesh))
+            // An interface without an address of its own takes nothing while the way back is looked at.
+            .and_then(|()| switches.clear("rp_filter", &mesh));
+        outcome.map_err(|error| Failure::failed("set a switch of the kernel", error))?;
+        tracing::info!(interfaces = mesh.join(" "), "forwarding; rp_filter and redirects are off there");
+        forwarding.follow(&config.serves);
+        Ok(forwarding)
+    }
+
+    /// The device of a served address forwards, too: a node may start after this daemon.
+    pub(super) fn follow(&mut self, served: &[Ipv4Addr]) {
+        for address in served {
+            let Some(device) = device_towards(*address) else { continue };
+            if self.of_served.contains(&device) {
+                continue;
+            }
+            match self.switches.set(&format!("ipv4/conf/{device}/forwarding"), "1") {
+                Ok(()) => tracing::info!(device, %address, "forwarding for an address in `serves`"),
+                Err(error) => tracing::warn!(device, %address, %error, "it does not forward"),
+            }
+            self.of_served.push(device);
+        }
+    }
+}
