@@ -7,9 +7,10 @@ use hopwise::scenario::{NoPlan, Prepared, Scenario};
 use hopwise::sim::live;
 use hopwise::units::Time;
 use hopwise_air::frames::Framing;
+use hopwise_host::Clock;
 
 use crate::failure::{Failure, printed};
-use crate::run::watch::{Wanted, Watch};
+use crate::run::watch::{Epoch, Wanted, Watch};
 use crate::signals;
 
 mod medium;
@@ -54,7 +55,7 @@ pub(crate) struct Arguments {
     /// One JSON object on standard output at the end, and nothing else
     #[arg(long)]
     json: bool,
-    /// Write what each radio sends and decodes to NODE.pcap, which Wireshark reads
+    /// Write what each radio sends and decodes to NODE.pcapng, which Wireshark reads
     #[arg(long)]
     capture: bool,
     /// Write what every radio sees of every frame to frames.csv
@@ -73,13 +74,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mut live = live::world(&prepared.plan);
     let wanted = Wanted { capture: arguments.capture, frames: arguments.frames, trace: false };
     let out = crate::run::out_folder(&arguments.out, &scenario);
-    let watch = Watch::begin(wanted, (live.world(), Framing::Ethernet), &prepared, &out)?;
+    let clock = Clock::start();
+    let epoch = Epoch { begins: clock.wall_offset(), left_out: live.left_out() };
+    let watch = Watch::begin(wanted, (live.world(), Framing::Ethernet), (&prepared, epoch), &out)?;
     for (name, namespace, address) in stations.named(&prepared) {
         tracing::info!(node = name, namespace, %address, "station");
     }
     tracing::info!("ready");
     let lasts = arguments.lasts.map(|lasts| lasts.0);
-    let refused = medium::serve(&mut live, &stations, &ends, lasts)
+    let refused = medium::serve((&mut live, clock), &stations, &ends, lasts)
         .map_err(|error| Failure::failed("wait for frames", error))?;
     watch.end()?;
     let report = report::of(&scenario.name, &prepared, &mut live, &refused);

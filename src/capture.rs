@@ -11,6 +11,7 @@ use crate::node::control::client::Control;
 use crate::node::control::{Request, Response};
 use crate::node::snapshot::CaptureSnapshot;
 
+mod radio;
 mod why;
 
 /// Capture what a running node's links carry, with the reason of each packet; or ask a capture

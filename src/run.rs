@@ -51,7 +51,8 @@ pub(crate) struct Arguments {
     /// Show where the time of every node's radio went
     #[arg(long, conflicts_with = "json")]
     airtime: bool,
-    /// Write what each radio sends and decodes to NODE.pcap, which Wireshark reads
+    /// Write what each radio sends and decodes to NODE.pcapng, with comments, which Wireshark reads; and
+    /// the packets of each flow's ends to ends/NODE.pcapng
     #[arg(long)]
     capture: bool,
     /// Write what every radio sees of every frame to frames.csv
@@ -92,8 +93,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
                 Failure::refused(arguments.scenario.display().to_string(), problem)
             }
         })?;
-    if arguments.trace {
-        prepared.plan.trace_events = TRACE_EVENTS;
+    if arguments.trace || arguments.capture {
+        prepared.plan.trace_events = watch::TRACE_EVENTS;
     }
     let out = out_folder(&arguments.out, &scenario);
     let _reserved = Store::reserve(&out)?;
@@ -111,16 +112,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.airtime { printed(airtime::print(&results, &prepared)) } else { Ok(()) }
 }
 
-/// Kept by each endpoint between two drains, which follow every packet.
-const TRACE_EVENTS: usize = 1024;
-
 fn simulate(arguments: &Arguments, prepared: &Prepared, out: &Path) -> Result<Results, Failure> {
     let unbuilt = |error| Failure::failed("building the world", error);
     let mut simulation = Simulation::new(&prepared.plan).map_err(unbuilt)?;
     simulation.world().keep_ledgers();
     let wanted =
         watch::Wanted { capture: arguments.capture, frames: arguments.frames, trace: arguments.trace };
-    let watch = watch::Watch::begin(wanted, (simulation.world(), Framing::Packet), prepared, out)?;
+    let epoch = watch::Epoch::default();
+    let watch = watch::Watch::begin(wanted, (simulation.world(), Framing::Packet), (prepared, epoch), out)?;
+    if arguments.capture {
+        watch.capture_ends(simulation.world(), prepared, out)?;
+    }
     if arguments.series {
         // A run has one watcher of its frames.
         let is_watched = arguments.capture || arguments.frames;

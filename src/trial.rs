@@ -61,7 +61,8 @@ pub(crate) struct Arguments {
     /// One JSON object on standard output, and nothing else
     #[arg(long)]
     json: bool,
-    /// Write what each radio sends and decodes to captures/RUN/NODE.pcap
+    /// Write what each radio sends and decodes to captures/RUN/NODE.pcapng, and the packets of
+    /// each flow's ends to captures/RUN/ends/NODE.pcapng
     #[arg(long)]
     capture: bool,
 }

@@ -78,7 +78,7 @@ fn wireshark_reads_what_a_radio_sent_and_decoded() {
     assert_eq!(hopwise(&words, "").status.code(), Some(0));
     let fields = ["wlan.fc.type_subtype", "radiotap.dbm_antsignal", "ip.dst", "arp.opcode", "_ws.malformed"];
     let mut tshark = Command::new("tshark");
-    tshark.args(["-r", &format!("{out}/n1.pcap"), "-T", "fields", "-E", "separator=,"]);
+    tshark.args(["-r", &format!("{out}/n1.pcapng"), "-T", "fields", "-E", "separator=,"]);
     tshark.args(fields.into_iter().flat_map(|field| ["-e", field]));
     let Ok(done) = tshark.output() else {
         println!("skipped: {test}: tshark is not installed");

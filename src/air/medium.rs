@@ -34,9 +34,9 @@ struct Medium<'a> {
     dropped: Dropped,
 }
 
-/// Runs until `ends` is readable or `lasts` is over.
+/// Runs by that clock until `ends` is readable or `lasts` is over.
 pub(super) fn serve(
-    live: &mut Live<Outside>,
+    (live, clock): (&mut Live<Outside>, Clock),
     stations: &Stations,
     ends: &OwnedFd,
     lasts: Option<Duration>,
@@ -55,7 +55,7 @@ pub(super) fn serve(
         ports,
         is_full: vec![false; ports.len()],
         poller,
-        clock: Clock::start(),
+        clock,
         say_at: Instant::ZERO,
         buffer: vec![0; LARGEST],
         dropped: Dropped { in_anothers_name: vec![0; count], not_taken: vec![0; count] },

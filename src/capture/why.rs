@@ -6,9 +6,11 @@ use std::path::Path;
 
 use hopwise_core::wire::{Checksums, IpView, TcpView, protocol};
 use hopwise_mesh::behind_routing;
+use pcap_file::DataLink;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::{Block, PcapNgReader};
 
+use super::radio;
 use crate::failure::Failure;
 
 pub(super) fn sentence(path: &Path, frame: u64) -> Result<String, Failure> {
@@ -16,15 +18,21 @@ pub(super) fn sentence(path: &Path, frame: u64) -> Result<String, Failure> {
     let refused = |problem: &dyn std::fmt::Display| Failure::refused(&name, problem);
     let file = File::open(path).map_err(|error| refused(&error))?;
     let mut reader = PcapNgReader::new(BufReader::new(file))
-        .map_err(|error| refused(&format_args!("expected a pcapng capture: {error}")))?;
-    let mut seen = 0;
+        .map_err(|error| refused(&format_args!("expected a capture {WANTED}: {error}")))?;
+    let (mut seen, mut links) = (0, Vec::new());
     while let Some(block) = reader.next_block() {
         let block = block.map_err(|error| refused(&format_args!("after frame {seen}: {error}")))?;
-        if let Block::EnhancedPacket(packet) = block {
-            seen += 1;
-            if seen == frame {
-                return Ok(describe(frame, &packet));
+        match block {
+            Block::SectionHeader(_) => links.clear(),
+            Block::InterfaceDescription(interface) => links.push(interface.linktype),
+            Block::EnhancedPacket(packet) => {
+                seen += 1;
+                if seen == frame {
+                    let link = links.get(packet.interface_id as usize).copied();
+                    return Ok(describe(frame, link, &packet));
+                }
             }
+            _ => {}
         }
     }
     if seen == 0 {
@@ -33,16 +41,24 @@ pub(super) fn sentence(path: &Path, frame: u64) -> Result<String, Failure> {
     Err(refused(&format_args!("it has {seen} frames, expected a frame from 1 to {seen}")))
 }
 
-fn describe(frame: u64, packet: &EnhancedPacketBlock<'_>) -> String {
+/// The captures that have comments.
+const WANTED: &str =
+    "in pcapng, of a node or of --capture (`hopwise run`, `trial`, `air`); a classic pcap has no reasons";
+
+fn describe(frame: u64, link: Option<DataLink>, packet: &EnhancedPacketBlock<'_>) -> String {
     const INBOUND: u32 = 1;
-    let mut comment = None;
+    let mut comments = Vec::new();
     let mut is_inbound = false;
     for option in &packet.options {
         match option {
-            EnhancedPacketOption::Comment(text) => comment = Some(text.to_string()),
+            EnhancedPacketOption::Comment(text) => comments.push(text.as_ref()),
             EnhancedPacketOption::Flags(flags) => is_inbound = flags & 3 == INBOUND,
             _ => {}
         }
+    }
+    let comment = (!comments.is_empty()).then(|| comments.join("; "));
+    if link == Some(DataLink::IEEE802_11_RADIOTAP) {
+        return describe_radio(frame, is_inbound, comment, packet);
     }
     let what = what(&packet.data);
     match (is_inbound, comment) {
@@ -53,6 +69,23 @@ fn describe(frame: u64, packet: &EnhancedPacketBlock<'_>) -> String {
         (true, Some(comment)) => format!("Frame {frame} ({what}) came in. {comment}."),
         (true, None) => format!("Frame {frame} ({what}) came in, and was taken without a word."),
     }
+}
+
+/// The MAC's words tell how a frame left, not only why.
+fn describe_radio(
+    frame: u64,
+    is_inbound: bool,
+    comment: Option<String>,
+    packet: &EnhancedPacketBlock<'_>,
+) -> String {
+    let read = radio::read(&packet.data);
+    let frame_itself =
+        read.as_ref().map_or_else(|| format!("{} bytes", packet.data.len()), |read| read.what.clone());
+    let within =
+        read.and_then(|read| read.packet).map_or(String::new(), |packet| format!("; {}", what(packet)));
+    let way = if is_inbound { "came in" } else { "left" };
+    let said = comment.map_or(String::new(), |comment| format!(": {comment}"));
+    format!("Frame {frame} ({frame_itself}{within}) {way}{said}.")
 }
 
 /// Who to whom, and what kind of segment.
@@ -88,14 +121,14 @@ mod tests {
     #[test]
     fn a_packet_of_ours_says_why_it_left() {
         let comment = EnhancedPacketOption::Comment("ACK 9: delayed decided it, count 2 of 2".into());
-        let text = describe(3, &packet(vec![EnhancedPacketOption::Flags(2), comment]));
+        let text = describe(3, Some(DataLink::RAW), &packet(vec![EnhancedPacketOption::Flags(2), comment]));
         assert_eq!(text, "Frame 3 (2 bytes) left because: ACK 9: delayed decided it, count 2 of 2.");
     }
 
     #[test]
     fn an_arrival_says_what_became_of_it() {
         let comment = EnhancedPacketOption::Comment("dropped: paws".into());
-        let text = describe(1, &packet(vec![EnhancedPacketOption::Flags(1), comment]));
+        let text = describe(1, Some(DataLink::RAW), &packet(vec![EnhancedPacketOption::Flags(1), comment]));
         assert_eq!(text, "Frame 1 (2 bytes) came in. dropped: paws.");
     }
 }

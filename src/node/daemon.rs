@@ -397,14 +397,7 @@ impl Daemon {
 }
 
 fn names_of(stack: &Stack, conn: u32) -> Option<ConnNames> {
-    stack.with(|now, endpoint| {
-        let id = endpoint.by_trace_number(conn)?;
-        let info = endpoint.info(now, id).ok()?;
-        let hops = info.path.hops_to_peer.map(|(hops, _)| hops);
-        // As refusals name places of the file.
-        let rule = endpoint.rule_of(id).map(|nth| format!("rules.{nth}"));
-        Some(ConnNames { receiver: info.receiver, senders: info.senders, rule, hops })
-    })
+    stack.with(|now, endpoint| ConnNames::of(now, endpoint, conn))
 }
 
 fn capture_snapshot(path: &Path, counts: &CaptureCounts) -> CaptureSnapshot {

@@ -1,19 +1,32 @@
 //! What is written while a run goes on: captures, the frame log, traces.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::rc::Rc;
+use std::time::Duration;
 
 use hopwise::scenario::Prepared;
-use hopwise_air::frames::{CSV_HEADER, FrameEvent, Framing};
-use hopwise_air::{World, radiotap};
+use hopwise::sim::Host;
+use hopwise_air::World;
+use hopwise_air::frames::{CSV_HEADER, Ending, FrameEvent, Framing};
 use hopwise_core::Machine;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::trace::text::TraceText;
 
 use crate::failure::Failure;
+use captures::Captures;
+use ends::{End, EndWatcher};
+
+mod captures;
+mod checksums;
+mod ends;
+mod pcapng;
+mod words;
+
+/// Kept by each endpoint between two drains, which follow every packet.
+pub(crate) const TRACE_EVENTS: usize = 1024;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wanted {
@@ -22,14 +35,29 @@ pub(crate) struct Wanted {
     pub(crate) trace: bool,
 }
 
+/// The time of day at which the world begins; by default in 1970.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Epoch {
+    pub(crate) begins: Duration,
+    /// A world in real time has left this out until now.
+    pub(crate) left_out: Rc<Cell<Duration>>,
+}
+
+impl Epoch {
+    fn at(&self, ns: u64) -> Duration {
+        self.begins + self.left_out.get() + Duration::from_nanos(ns)
+    }
+}
+
 /// The files, shared with the world while it runs.
 pub(crate) struct Watch {
     files: Rc<RefCell<Files>>,
 }
 
 struct Files {
-    /// By station.
-    captures: Vec<BufWriter<File>>,
+    captures: Option<Captures>,
+    /// What flows' ends take and send, by node.
+    ends: Vec<Option<End>>,
     frames: Option<BufWriter<File>>,
     /// By node, with what waits to be written.
     traces: Vec<Option<(BufWriter<File>, TraceText)>>,
@@ -42,25 +70,47 @@ impl Watch {
     pub(crate) fn begin<M: Machine>(
         wanted: Wanted,
         (world, framing): (&mut World<M>, Framing),
-        prepared: &Prepared,
+        (prepared, epoch): (&Prepared, Epoch),
         folder: &Path,
     ) -> Result<Watch, Failure> {
-        let failed =
-            |error| Failure::failed("writing results", format_args!("{}: {error}", folder.display()));
-        let files = Rc::new(RefCell::new(Files::create(wanted, prepared, folder).map_err(failed)?));
-        if wanted.capture || wanted.frames {
-            let files = Rc::clone(&files);
-            let sink = move |event: &FrameEvent, packet: &[u8]| {
-                files.borrow_mut().on_frame(event, framing, packet);
-            };
-            world.set_frames(Box::new(sink));
+        let mut files = Files::create(wanted, prepared, folder).map_err(|error| unwritten(folder, &error))?;
+        if wanted.capture {
+            let captures = Captures::create((prepared, framing), epoch, folder);
+            files.captures = Some(captures.map_err(|error| unwritten(folder, &error))?);
         }
-        if wanted.trace {
-            let files = Rc::clone(&files);
-            let sink = move |node: u32, event: &TraceEvent| files.borrow_mut().on_trace(node, event);
-            world.set_trace(Box::new(sink));
+        let files = Rc::new(RefCell::new(files));
+        if wanted.capture || wanted.frames {
+            let sink = Rc::clone(&files);
+            world.set_frames(Box::new(move |event, packet| sink.borrow_mut().on_frame(event, packet)));
+            let sink = Rc::clone(&files);
+            world.set_endings(Box::new(move |ending| sink.borrow_mut().on_ending(ending)));
+        }
+        if wanted.capture || wanted.trace {
+            let sink = Rc::clone(&files);
+            world.set_trace(Box::new(move |node, event| sink.borrow_mut().on_trace(node, event)));
         }
         Ok(Watch { files })
+    }
+
+    /// Captures what the endpoints of flows take and send as well, and says on their radios' frames why each left.
+    pub(crate) fn capture_ends(
+        &self,
+        world: &mut World<Host>,
+        prepared: &Prepared,
+        folder: &Path,
+    ) -> Result<(), Failure> {
+        let folder = folder.join("ends");
+        fs::create_dir_all(&folder).map_err(|error| unwritten(&folder, &error))?;
+        for node in ends_of_flows(prepared) {
+            let place = &mut self.files.borrow_mut().ends[node as usize];
+            if place.is_none() {
+                let name = prepared.name_of(node);
+                *place = Some(End::create(&folder, name, node).map_err(|error| unwritten(&folder, &error))?);
+                let watcher = EndWatcher::new(node, Rc::clone(&self.files));
+                world.with(node, |_, host| host.observe_endpoint(Box::new(watcher)));
+            }
+        }
+        Ok(())
     }
 
     pub(crate) fn end(self) -> Result<(), Failure> {
@@ -73,24 +123,26 @@ impl Watch {
     }
 }
 
+fn unwritten(folder: &Path, error: &io::Error) -> Failure {
+    Failure::failed("writing results", format_args!("{}: {error}", folder.display()))
+}
+
+fn ends_of_flows(prepared: &Prepared) -> impl Iterator<Item = u32> + '_ {
+    prepared.plan.flows.iter().flat_map(|flow| [flow.from, flow.to])
+}
+
 impl Files {
     fn create(wanted: Wanted, prepared: &Prepared, folder: &Path) -> io::Result<Files> {
         fs::create_dir_all(folder)?;
         let open = |name: String| File::create(folder.join(name)).map(BufWriter::new);
         let (plan, count) = (&prepared.plan, prepared.plan.places.len() as u32);
         let mut files = Files {
-            captures: Vec::new(),
+            captures: None,
+            ends: (0..count).map(|_| None).collect(),
             frames: None,
             traces: (0..count).map(|_| None).collect(),
             problem: None,
         };
-        if wanted.capture {
-            for node in 0..count {
-                let mut file = open(format!("{}.pcap", prepared.name_of(node)))?;
-                radiotap::write_header(&mut file)?;
-                files.captures.push(file);
-            }
-        }
         if wanted.frames {
             let mut file = open("frames.csv".to_owned())?;
             writeln!(file, "{CSV_HEADER}")?;
@@ -98,7 +150,7 @@ impl Files {
         }
         if wanted.trace {
             let gateway = plan.gateway.iter().map(|gateway| gateway.node);
-            for node in plan.flows.iter().flat_map(|flow| [flow.from, flow.to]).chain(gateway) {
+            for node in ends_of_flows(prepared).chain(gateway) {
                 let file = open(format!("{}.trace.txt", prepared.name_of(node)))?;
                 files.traces[node as usize] = Some((file, TraceText::new()));
             }
@@ -112,16 +164,22 @@ impl Files {
         }
     }
 
-    fn on_frame(&mut self, event: &FrameEvent, framing: Framing, packet: &[u8]) {
+    fn on_frame(&mut self, event: &FrameEvent, packet: &[u8]) {
         self.attempt(|files| {
-            if let Some(capture) = files.captures.get_mut(event.station as usize) {
-                radiotap::write_frame(capture, event, framing, packet)?;
+            if let Some(captures) = &mut files.captures {
+                captures.on_frame(event, packet)?;
             }
             match &mut files.frames {
                 Some(frames) => writeln!(frames, "{event}"),
                 None => Ok(()),
             }
         });
+    }
+
+    fn on_ending(&mut self, ending: &Ending) {
+        if let Some(captures) = &mut self.captures {
+            captures.on_ending(ending);
+        }
     }
 
     fn on_trace(&mut self, node: u32, event: &TraceEvent) {
@@ -136,7 +194,8 @@ impl Files {
 
     fn flush(&mut self) {
         self.attempt(|files| {
-            files.captures.iter_mut().try_for_each(BufWriter::flush)?;
+            files.captures.iter_mut().try_for_each(Captures::flush)?;
+            files.ends.iter_mut().flatten().try_for_each(End::flush)?;
             files.frames.iter_mut().try_for_each(BufWriter::flush)?;
             files.traces.iter_mut().flatten().try_for_each(|(file, _)| file.flush())
         });

@@ -3,7 +3,7 @@
 use hopwise_core::endpoint::Event;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Instant, LinkEvent, LinkId, Machine, Rx, Transmit};
-use hopwise_mesh::{Gateway, LinkSource, Node, Told};
+use hopwise_mesh::{EndpointObserver, Gateway, LinkSource, Node, Told};
 
 use super::build::RADIO;
 use super::programs::{Counted, Flow};
@@ -38,6 +38,11 @@ impl Host {
     pub(super) fn serve(&mut self, gateway: Option<Gateway>, news: Box<dyn LinkSource>) {
         (self.gateway, self.news) = (gateway, Some(news));
         self.find_next();
+    }
+
+    /// Shows what the endpoint takes and sends, from now on.
+    pub fn observe_endpoint(&mut self, observer: Box<dyn EndpointObserver>) {
+        self.node.observe_endpoint(observer);
     }
 
     pub fn gateway(&self) -> Option<&Gateway> {

@@ -12,11 +12,11 @@ use hopwise::lab::record::Stop;
 use hopwise::lab::result::RunResult;
 use hopwise::lab::store::Store;
 use hopwise::scenario::Prepared;
-use hopwise::sim::{Simulation, series};
+use hopwise::sim::{Plan, Simulation, series};
 use hopwise_air::frames::Framing;
 
 use crate::failure::Failure;
-use crate::run::watch::{Wanted, Watch};
+use crate::run::watch::{Epoch, TRACE_EVENTS, Wanted, Watch};
 
 #[derive(Debug)]
 pub(super) struct How {
@@ -184,9 +184,12 @@ impl Work<'_> {
     fn capture(&self, run: &Planned, prepared: &Prepared) -> Result<(), Failure> {
         let unbuilt = |error| Failure::failed("building the world", error);
         let folder: PathBuf = self.store.folder().join("captures").join(&run.id);
-        let mut simulation = Simulation::new(&prepared.plan).map_err(unbuilt)?;
+        let plan = Plan { trace_events: TRACE_EVENTS, ..prepared.plan.clone() };
+        let mut simulation = Simulation::new(&plan).map_err(unbuilt)?;
         let wanted = Wanted { capture: true, frames: false, trace: false };
-        let watch = Watch::begin(wanted, (simulation.world(), Framing::Packet), prepared, &folder)?;
+        let told = (prepared, Epoch::default());
+        let watch = Watch::begin(wanted, (simulation.world(), Framing::Packet), told, &folder)?;
+        watch.capture_ends(simulation.world(), prepared, &folder)?;
         simulation.run_until(prepared.plan.end());
         watch.end()
     }

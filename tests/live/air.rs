@@ -37,6 +37,10 @@ impl Air {
     }
 
     fn with_prefix(prefix: &str, hops: usize, sets: &[&str]) -> Air {
+        Air::with_words(prefix, hops, sets, &[])
+    }
+
+    fn with_words(prefix: &str, hops: usize, sets: &[&str], words: &[&str]) -> Air {
         let log = std::env::temp_dir().join(format!("{prefix}.log"));
         let scenario = Path::new(env!("CARGO_MANIFEST_DIR")).join("configs/chain.yaml");
         let mut command = std::process::Command::new(HOPWISE);
@@ -45,6 +49,7 @@ impl Air {
         for set in sets {
             command.args(["--set", set]);
         }
+        command.args(words);
         let to = File::create(&log).expect("the temporary folder can be written");
         let process = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(to).spawn();
         let nodes = (0..=hops).map(|n| Namespace::of_somebody(&format!("{prefix}-n{n}"))).collect();
@@ -399,4 +404,38 @@ fn nothing_stays_when_it_ends_and_what_a_killed_one_left_the_next_one_removes() 
     drop(air);
     assert_eq!(names(&prefix), Vec::<String>::new());
     assert!(!Path::new("/run/hopwise").join(format!("air-{prefix}.names")).exists());
+}
+
+/// As the kernels' own captures have it, so that both can be merged. The radio's own clock begins with the world.
+#[test]
+fn captures_have_the_time_of_day_and_the_radios_own_time_beside() {
+    let test = "captures_have_the_time_of_day_and_the_radios_own_time_beside";
+    if !can_run(test, &["ip"]) {
+        return;
+    }
+    let prefix = prefix("capture");
+    let out = std::env::temp_dir().join(format!("{prefix}-captures"));
+    let began = Clock::start().wall_offset();
+    let air = Air::with_words(&prefix, 1, &[], &["--capture", "--out", &out.to_string_lossy()]);
+    air.echo(1);
+    let socket = air.socket(0);
+    socket.set_read_timeout(Some(PATIENCE)).expect("a timeout above zero");
+    socket.send_to(&[1; 100], (address(1), PORT)).expect("a neighbour");
+    socket.recv(&mut [0; 200]).expect("an answer");
+    air.end();
+    let ended = Clock::start().wall_offset();
+    let file = fs::read(out.join("n0.pcapng")).expect("a capture");
+    let mut reader = pcap_file::pcapng::PcapNgReader::new(&file[..]).expect("pcapng");
+    let (mut frames, mut commented) = (0, 0);
+    while let Some(block) = reader.next_block() {
+        let Some(packet) = block.expect("whole blocks").into_owned().into_enhanced_packet() else { continue };
+        let tsft = u64::from_le_bytes(packet.data[8..16].try_into().expect("a radiotap header"));
+        let world_began = packet.timestamp - Duration::from_micros(tsft.saturating_sub(192));
+        assert!(began <= world_began && packet.timestamp <= ended, "{:?}, TSFT {tsft}", packet.timestamp);
+        assert!(packet.timestamp - began >= Duration::from_micros(tsft.saturating_sub(192)));
+        frames += 1;
+        commented += u32::from(packet.options.len() > 1);
+    }
+    assert!(frames >= 8 && commented == frames, "{frames} {commented}");
+    let _ = fs::remove_dir_all(&out);
 }

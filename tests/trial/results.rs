@@ -112,9 +112,15 @@ fn the_number_of_jobs_changes_nothing_and_captures_stand_beside() {
     folder.done(&["--jobs", "1", "--out", "one"]);
     folder.done(&["--jobs", "3", "--out", "three", "--capture"]);
     let (one, mut three) = (folder.files("one"), folder.files("three"));
-    let captures =
-        three.keys().filter(|name| name.starts_with("captures/") && name.ends_with(".pcap")).count();
-    assert_eq!(captures, 3 * 4 * 3, "one for each run and node");
+    let (ends, radios): (Vec<&String>, Vec<&String>) = three
+        .keys()
+        .filter(|name| name.starts_with("captures/") && name.ends_with(".pcapng"))
+        .partition(|name| name.contains("/ends/"));
+    assert_eq!(
+        (radios.len(), ends.len()),
+        (3 * 4 * 3, 3 * 4 * 2),
+        "one for each run and node, and for each end"
+    );
     three.retain(|name, _| !name.starts_with("captures/"));
     assert!(one == three);
     let records = text(&one["records.jsonl"]);

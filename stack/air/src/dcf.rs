@@ -14,6 +14,7 @@
 mod arf;
 mod backoff;
 mod exchange;
+mod fates;
 mod reception;
 mod station;
 mod stats;
@@ -29,7 +30,7 @@ use hopwise_core::Cast;
 
 use crate::channel::Channel;
 use crate::deadlines::{Deadlines, NEVER};
-use crate::frames::FrameEvent;
+use crate::frames::{Access, Ending, FrameEvent, Loss};
 use crate::ledger::{Ledger, Load};
 use crate::medium::{Medium, Place, Radio};
 use crate::motion::Track;
@@ -114,6 +115,8 @@ pub struct Frame {
     pub is_announced: bool,
     /// The Retry bit: a data frame with this packet has been on the air before.
     pub is_repeat: bool,
+    /// Of frames that answer none.
+    pub access: Option<Access>,
 }
 
 impl Frame {
@@ -161,6 +164,9 @@ pub struct Dcf {
     ledgers: Vec<Ledger>,
     /// What stations see, where somebody writes it down.
     seen: Option<Vec<FrameEvent>>,
+    /// While `seen` is kept: how each station's last frame was lost, if it was.
+    losses: Vec<Option<Loss>>,
+    endings: Vec<Ending>,
 }
 
 impl Dcf {
@@ -190,6 +196,8 @@ impl Dcf {
             events: 0,
             ledgers: Vec::new(),
             seen: None,
+            losses: vec![None; medium.stations()],
+            endings: Vec::new(),
             phy,
             mac,
             radio,
@@ -284,6 +292,7 @@ impl Dcf {
 
     pub fn leave_frames(&mut self) {
         self.seen = None;
+        self.endings.clear();
     }
 
     pub fn take_seen(&mut self, sink: &mut dyn FnMut(&FrameEvent)) {
@@ -291,6 +300,11 @@ impl Dcf {
             seen.iter().for_each(sink);
             seen.clear();
         }
+    }
+
+    /// The fates that stations have learnt since this was last asked, while frames are watched.
+    pub fn take_endings(&mut self) -> impl Iterator<Item = Ending> {
+        self.endings.drain(..)
     }
 
     pub fn stats(&self, station: u32) -> &StationStats {

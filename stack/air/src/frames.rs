@@ -59,6 +59,58 @@ pub enum Sees {
     Collision,
 }
 
+/// A station's way to a frame that answers none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Access {
+    /// The first time is 1.
+    pub attempt: u8,
+    /// The packet, or its RTS, may be sent so often.
+    pub most: u8,
+    /// A frame needs none after a CTS, and on a medium that had been idle.
+    pub backoff: Option<Drawn>,
+}
+
+/// A backoff: slots drawn from a contention window.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drawn {
+    pub slots: u32,
+    pub cw: u16,
+}
+
+/// The fate of a frame that wants an answer, as soon as its sender knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ending {
+    pub station: u32,
+    pub fate: Fate,
+    /// The packet was given up with it.
+    pub is_given_up: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    Answered,
+    Lost(Loss),
+    /// Its receiver has answered, and the answer was lost.
+    AnswerLost(Loss),
+}
+
+/// Why a frame did nothing at the station that it was for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loss {
+    /// Out of reach, or spoilt by the channel.
+    Channel,
+    /// To a frame of this station's.
+    Frame { sender: u32, kind: FrameKind },
+    /// To several weaker frames together.
+    Interference,
+    /// Its receiver sent this meanwhile.
+    Sending(FrameKind),
+    /// It was understood, but its receiver's NAV or carrier forbade an answer.
+    HeldUp,
+    /// It was understood, but its receiver was in another exchange.
+    Engaged,
+}
+
 /// One frame at one station.
 #[derive(Clone, Copy, Debug)]
 pub struct FrameEvent {
@@ -70,6 +122,8 @@ pub struct FrameEvent {
     pub sees: Sees,
     pub power_w: f64,
     pub frame: Frame,
+    /// The machine's own name for the packet in a data frame; 0 where there is none.
+    pub packet_id: u64,
 }
 
 pub const CSV_HEADER: &str = "from_s,until_s,station,sees,kind,sender,to,bytes,duration_us,repeat";

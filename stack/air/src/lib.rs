@@ -22,4 +22,4 @@ pub use arp::Arp;
 pub use live::{Lateness, Live, Progress};
 pub use outside::{Outside, Refused, name_of};
 pub use wire::WireConfig;
-pub use world::{FrameSink, Seat, TraceSink, World, WorldConfig};
+pub use world::{EndingSink, FrameSink, Seat, TraceSink, World, WorldConfig};

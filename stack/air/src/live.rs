@@ -4,6 +4,8 @@
 //! world has come. A world that takes longer to compute than it lasts falls behind; it catches up as fast as it can,
 //! and what it could not make up for within a second it leaves out: its clock stands still for that long.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use hopwise_core::{Instant, Machine};
@@ -40,11 +42,13 @@ pub struct Live<M: Machine> {
     is_late: bool,
     /// Since this was last asked for.
     worst: Duration,
+    left_out: Rc<Cell<Duration>>,
 }
 
 impl<M: Machine> Live<M> {
     pub fn new(world: World<M>) -> Live<M> {
-        Live { world, lateness: Lateness::default(), is_late: false, worst: Duration::ZERO }
+        let left_out = Rc::default();
+        Live { world, lateness: Lateness::default(), is_late: false, worst: Duration::ZERO, left_out }
     }
 
     pub fn world(&mut self) -> &mut World<M> {
@@ -57,6 +61,11 @@ impl<M: Machine> Live<M> {
 
     pub fn lateness(&self) -> Lateness {
         self.lateness
+    }
+
+    /// The time left out until now, kept up to date for those who are told of events within.
+    pub fn left_out(&self) -> Rc<Cell<Duration>> {
+        Rc::clone(&self.left_out)
     }
 
     /// How late it was at the worst since this was last asked, if it was behind.
@@ -77,6 +86,7 @@ impl<M: Machine> Live<M> {
         self.note(late);
         if late > MOST_BEHIND {
             self.lateness.left_out += late;
+            self.left_out.set(self.lateness.left_out);
             now = due;
         }
         let until = now.min(due.max(self.world.now()) + SLICE);

@@ -1,60 +1,82 @@
-//! Captures as a monitor interface would write them: pcap with radiotap headers, which Wireshark reads.
+//! Frames as a monitor interface hands them on: a radiotap header, the frame, its FCS. Wireshark reads them.
 //!
-//! The frames are whole, with LLC and SNAP before the packet; the airtime of ns-2's sizes leaves those 8 bytes out.
-
-use std::io::{self, Write};
+//! The frames have LLC and SNAP before the packet. A data frame's airtime leaves 2 of these bytes out.
 
 use crate::dcf::FrameKind;
 use crate::frames::{FrameEvent, Framing, Mac, Sees, mac_of};
+use crate::medium::Radio;
+use crate::phy::{Coding, Phy};
 
-/// Nanoseconds, and IEEE 802.11 with radiotap.
-const MAGIC: u32 = 0xa1b2_3c4d;
-const LINK_TYPE: u32 = 127;
-const SNAP_LEN: u32 = 65_535;
+/// The number of this link type in captures.
+pub const LINK_TYPE: u32 = 127;
 
-/// TSFT, rate and antenna signal: bits 0, 2 and 5.
-const PRESENT: u32 = 1 | 1 << 2 | 1 << 5;
-const RADIOTAP_LEN: u16 = 18;
+/// TSFT, flags, rate, channel and antenna signal: bits 0, 1, 2, 3 and 5.
+const PRESENT: u32 = 1 | 1 << 1 | 1 << 2 | 1 << 3 | 1 << 5;
+const RADIOTAP_LEN: u16 = 23;
 
-/// What begins the file.
-pub fn write_header(to: &mut dyn Write) -> io::Result<()> {
-    to.write_all(&MAGIC.to_le_bytes())?;
-    to.write_all(&2_u16.to_le_bytes())?;
-    to.write_all(&4_u16.to_le_bytes())?;
-    to.write_all(&[0; 8])?;
-    to.write_all(&SNAP_LEN.to_le_bytes())?;
-    to.write_all(&LINK_TYPE.to_le_bytes())
+/// Radiotap's flags of a frame: a short preamble, and an FCS at the end.
+const SHORT_PREAMBLE: u8 = 0x02;
+const HAS_FCS: u8 = 0x10;
+/// Radiotap's flags of a channel. Readers take the PHY from them, so that the band is said whatever the frequency.
+const CCK: u16 = 0x0020;
+const OFDM: u16 = 0x0040;
+const BAND_2_GHZ: u16 = 0x0080;
+
+/// A preamble is short when it takes less than the long one, in nanoseconds.
+const LONG_PREAMBLE_NS: u64 = 192_000;
+/// Of OFDM, with its SIGNAL field.
+const OFDM_PREAMBLE_NS: u64 = 20_000;
+
+/// What every frame of a world has in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Monitor {
+    flags: u8,
+    mhz: u16,
+    channel_flags: u16,
+    preamble_ns: u64,
 }
 
-/// A frame that was sent or decoded; others leave nothing that a receiver could write down. `packet` is what a data
-/// frame carries, as its machine has it.
-pub fn write_frame(
-    to: &mut dyn Write,
-    event: &FrameEvent,
-    framing: Framing,
-    packet: &[u8],
-) -> io::Result<()> {
-    if !matches!(event.sees, Sees::Sends | Sees::Decodes) {
-        return Ok(());
+impl Monitor {
+    pub fn new(phy: &Phy, radio: &Radio) -> Monitor {
+        let (preamble_ns, coding) = match phy.coding {
+            Coding::Dsss { preamble_ns } => (preamble_ns, CCK),
+            Coding::ErpOfdm => (OFDM_PREAMBLE_NS, OFDM),
+        };
+        let is_short = coding == CCK && preamble_ns < LONG_PREAMBLE_NS;
+        Monitor {
+            flags: HAS_FCS | if is_short { SHORT_PREAMBLE } else { 0 },
+            mhz: (radio.frequency_hz / 1e6) as u16,
+            channel_flags: coding | BAND_2_GHZ,
+            preamble_ns,
+        }
     }
-    let mut bytes = radiotap(event);
-    frame(event, framing, packet, &mut bytes);
-    to.write_all(&((event.from_ns / 1_000_000_000) as u32).to_le_bytes())?;
-    to.write_all(&((event.from_ns % 1_000_000_000) as u32).to_le_bytes())?;
-    let len = (bytes.len() as u32).to_le_bytes();
-    to.write_all(&len)?;
-    to.write_all(&len)?;
-    to.write_all(&bytes)
-}
 
-fn radiotap(event: &FrameEvent) -> Vec<u8> {
-    let mut bytes = vec![0, 0];
-    bytes.extend_from_slice(&RADIOTAP_LEN.to_le_bytes());
-    bytes.extend_from_slice(&PRESENT.to_le_bytes());
-    bytes.extend_from_slice(&(event.from_ns / 1_000).to_le_bytes());
-    bytes.push((event.frame.rate.bits_per_second / 500_000).min(255) as u8);
-    bytes.push(dbm(event.power_w) as u8);
-    bytes
+    /// Appends a frame that was sent or decoded, and answers whether it was: others leave nothing that a receiver could
+    /// write down. `packet` is what a data frame carries, as its machine has it.
+    pub fn write(&self, event: &FrameEvent, framing: Framing, packet: &[u8], out: &mut Vec<u8>) -> bool {
+        if !matches!(event.sees, Sees::Sends | Sees::Decodes) {
+            return false;
+        }
+        self.write_radiotap(event, out);
+        let start = out.len();
+        frame(event, framing, packet, out);
+        let fcs = fcs(&out[start..]);
+        out.extend_from_slice(&fcs.to_le_bytes());
+        true
+    }
+
+    fn write_radiotap(&self, event: &FrameEvent, out: &mut Vec<u8>) {
+        out.extend_from_slice(&[0, 0]);
+        out.extend_from_slice(&RADIOTAP_LEN.to_le_bytes());
+        out.extend_from_slice(&PRESENT.to_le_bytes());
+        // The first bit of the MPDU, which follows the preamble.
+        out.extend_from_slice(&((event.from_ns + self.preamble_ns) / 1_000).to_le_bytes());
+        out.push(self.flags);
+        out.push((event.frame.rate.bits_per_second / 500_000).min(255) as u8);
+        out.extend_from_slice(&self.mhz.to_le_bytes());
+        out.extend_from_slice(&self.channel_flags.to_le_bytes());
+        out.push(dbm(event.power_w) as u8);
+    }
 }
 
 fn dbm(power_w: f64) -> i8 {
@@ -91,10 +113,36 @@ fn frame(event: &FrameEvent, framing: Framing, packet: &[u8], out: &mut Vec<u8>)
     }
 }
 
+/// IEEE 802.11-2016 §9.2.4.8: a CRC of 32 bits, the lowest bit of each byte first.
+fn fcs(bytes: &[u8]) -> u32 {
+    let step = |crc: u32, byte: &u8| crc >> 8 ^ CRC[((crc ^ u32::from(*byte)) & 0xff) as usize];
+    !bytes.iter().fold(!0, step)
+}
+
+static CRC: [u32; 256] = crc_table();
+
+const fn crc_table() -> [u32; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let (mut crc, mut bit) = (byte as u32, 0);
+        while bit < 8 {
+            crc = if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
+            bit += 1;
+        }
+        table[byte] = crc;
+        byte += 1;
+    }
+    table
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::dcf::Frame;
+
+    const HEADER: usize = RADIOTAP_LEN as usize;
+    const FCS: usize = 4;
 
     fn event(kind: FrameKind) -> FrameEvent {
         let frame = Frame {
@@ -102,20 +150,34 @@ mod tests {
             to: 1,
             duration_ns: 314_000,
             airtime_ns: 0,
-            rate: crate::phy::Phy::named("dsss-2mbps").expect("a profile").data,
+            rate: phy("dsss-2mbps").data,
             bytes: 0,
             number: 3,
             load: crate::ledger::Load::Other,
             is_announced: true,
             is_repeat: false,
+            access: None,
         };
         let sees = Sees::Decodes;
-        FrameEvent { from_ns: 1_000_002_000, until_ns: 0, station: 1, sender: 0, sees, power_w: 1e-9, frame }
+        FrameEvent {
+            from_ns: 1_000_002_000,
+            until_ns: 0,
+            station: 1,
+            sender: 0,
+            sees,
+            power_w: 1e-9,
+            frame,
+            packet_id: 0,
+        }
     }
 
-    fn written(event: &FrameEvent, packet: &[u8]) -> Vec<u8> {
+    fn phy(name: &str) -> Phy {
+        Phy::named(name).expect("a profile")
+    }
+
+    fn written(event: &FrameEvent, profile: &str, framing: Framing, packet: &[u8]) -> Vec<u8> {
         let mut bytes = Vec::new();
-        write_frame(&mut bytes, event, Framing::Packet, packet).expect("memory takes everything");
+        Monitor::new(&phy(profile), &Radio::default()).write(event, framing, packet, &mut bytes);
         bytes
     }
 
@@ -123,26 +185,40 @@ mod tests {
     fn an_ethernet_header_gives_way_to_the_radios_own_and_leaves_its_type() {
         let mut frame = vec![0xff; 12];
         frame.extend_from_slice(&[0x88, 0x8e, 1, 2, 3]);
-        let mut bytes = Vec::new();
-        write_frame(&mut bytes, &event(FrameKind::Data), Framing::Ethernet, &frame)
-            .expect("memory takes everything");
+        let bytes = written(&event(FrameKind::Data), "dsss-2mbps", Framing::Ethernet, &frame);
+        let (bytes, _) = bytes.split_at(bytes.len() - FCS);
         assert!(bytes.ends_with(&[0xaa, 0xaa, 3, 0, 0, 0, 0x88, 0x8e, 1, 2, 3]));
-        assert_eq!(bytes.len(), 16 + usize::from(RADIOTAP_LEN) + 24 + 8 + 3);
+        assert_eq!(bytes.len(), HEADER + 24 + 8 + 3);
     }
 
     #[test]
-    fn frames_have_the_lengths_of_the_standard_without_fcs() {
-        let record = 16 + usize::from(RADIOTAP_LEN);
-        assert_eq!(written(&event(FrameKind::Rts), &[]).len(), record + 16);
-        assert_eq!(written(&event(FrameKind::Ack), &[]).len(), record + 10);
-        assert_eq!(written(&event(FrameKind::Data), &[0x45; 40]).len(), record + 24 + 8 + 40);
+    fn frames_have_the_lengths_of_the_standard() {
+        let len =
+            |event: &FrameEvent, packet: &[u8]| written(event, "dsss-2mbps", Framing::Packet, packet).len();
+        assert_eq!(len(&event(FrameKind::Rts), &[]), HEADER + 16 + FCS);
+        assert_eq!(len(&event(FrameKind::Ack), &[]), HEADER + 10 + FCS);
+        assert_eq!(len(&event(FrameKind::Data), &[0x45; 40]), HEADER + 24 + 8 + 40 + FCS);
         let lost = FrameEvent { sees: Sees::Collision, ..event(FrameKind::Rts) };
-        assert!(written(&lost, &[]).is_empty());
+        assert_eq!(len(&lost, &[]), 0);
     }
 
     #[test]
-    fn signal_is_told_in_dbm_and_time_to_the_nanosecond() {
-        let bytes = written(&event(FrameKind::Rts), &[]);
-        assert_eq!((&bytes[..8], bytes[33] as i8), (&[1, 0, 0, 0, 0xd0, 7, 0, 0][..], -60));
+    fn the_header_says_when_the_frame_began_behind_which_preamble_and_how_loud_it_was() {
+        for (profile, from_us, flags, channel) in [
+            ("dsss-2mbps", 1_000_194, 0x10, 0x00a0_u16),
+            ("dsss-2mbps-short", 1_000_098, 0x12, 0x00a0),
+            ("ofdm-54mbps", 1_000_022, 0x10, 0x00c0),
+        ] {
+            let bytes = written(&event(FrameKind::Rts), profile, Framing::Packet, &[]);
+            assert_eq!(bytes[8..16], u64::to_le_bytes(from_us), "{profile}");
+            assert_eq!((bytes[16], bytes[17]), (flags, 4), "{profile}");
+            assert_eq!(bytes[18..22], [[0x92, 3], channel.to_le_bytes()].concat(), "{profile}");
+            assert_eq!(bytes[22] as i8, -60, "{profile}");
+        }
+    }
+
+    #[test]
+    fn the_fcs_is_the_crc_that_everybody_checks_theirs_with() {
+        assert_eq!(fcs(b"123456789"), 0xcbf4_3926);
     }
 }

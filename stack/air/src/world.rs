@@ -17,7 +17,7 @@ use crate::arp::Arp;
 use crate::channel::Channel;
 use crate::dcf::{Dcf, EVERYONE, FrameKind, MacConfig, News, Outcome, StationStats};
 use crate::deadlines::{Deadlines, NEVER};
-use crate::frames::{FrameEvent, Framing};
+use crate::frames::{Ending, FrameEvent, Framing};
 use crate::ledger::{Ledger, Load};
 use crate::medium::{Place, Radio};
 use crate::motion::Track;
@@ -77,6 +77,9 @@ pub type TraceSink = Box<dyn FnMut(u32, &TraceEvent)>;
 /// Sees what every station sees of every frame, with the packet that a data frame carries.
 pub type FrameSink = Box<dyn FnMut(&FrameEvent, &[u8])>;
 
+/// Sees the fates of frames, each after its frame.
+pub type EndingSink = Box<dyn FnMut(&Ending)>;
+
 /// A packet in the hands of a machine's radio.
 #[derive(Debug, Default)]
 struct Held {
@@ -110,6 +113,7 @@ pub struct World<M: Machine> {
     resolver: Option<Resolver>,
     trace: Option<TraceSink>,
     frames: Option<FrameSink>,
+    endings: Option<EndingSink>,
     loads: fn(&[u8]) -> Load,
     spare: Vec<Vec<u8>>,
 }
@@ -148,6 +152,7 @@ impl<M: Machine> World<M> {
             resolver,
             trace: None,
             frames: None,
+            endings: None,
             loads: |_| Load::Other,
             spare: Vec::new(),
         };
@@ -169,10 +174,15 @@ impl<M: Machine> World<M> {
         self.frames = Some(sink);
     }
 
+    /// Tells the fates of frames too, while frames are watched.
+    pub fn set_endings(&mut self, sink: EndingSink) {
+        self.endings = Some(sink);
+    }
+
     /// Nobody watches any more, and nothing is spent on it.
     pub fn leave_frames(&mut self) {
         self.dcf.leave_frames();
-        self.frames = None;
+        (self.frames, self.endings) = (None, None);
     }
 
     /// Machines go these ways from now on; who has none stays where it is. Call it before anything has happened.
@@ -249,10 +259,7 @@ impl<M: Machine> World<M> {
         }
         if radio <= self.now {
             self.dcf.fire();
-            if let Some(sink) = &mut self.frames {
-                let held = &self.held;
-                self.dcf.take_seen(&mut |event| sink(event, packet_of(held, event)));
-            }
+            self.show_frames();
             while let Some(news) = self.dcf.next_news() {
                 self.take(news);
             }
@@ -262,6 +269,22 @@ impl<M: Machine> World<M> {
             self.run_timer();
         }
         true
+    }
+
+    fn show_frames(&mut self) {
+        let Some(sink) = &mut self.frames else { return };
+        let held = &self.held;
+        self.dcf.take_seen(&mut |event| match held.get(event.sender as usize) {
+            Some(held) if event.frame.kind == FrameKind::Data => {
+                sink(&FrameEvent { packet_id: held.id, ..*event }, &held.packet);
+            }
+            _ => sink(event, &[]),
+        });
+        for ending in self.dcf.take_endings() {
+            if let Some(sink) = &mut self.endings {
+                sink(&ending);
+            }
+        }
     }
 
     fn take(&mut self, news: News) {
@@ -423,10 +446,6 @@ impl<M: Machine> World<M> {
         self.order += 1;
         self.filed.push(Reverse((at, self.order, what)));
     }
-}
-
-fn packet_of<'a>(held: &'a [Held], event: &FrameEvent) -> &'a [u8] {
-    if event.frame.kind == FrameKind::Data { &held[event.sender as usize].packet } else { &[] }
 }
 
 impl<M: Machine> fmt::Debug for World<M> {

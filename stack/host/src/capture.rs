@@ -4,6 +4,7 @@
 //! packets with the trace and writes them, so that neither a slow disk nor a full one is felt by a connection. Shards
 //! have a tap each; a connection's packets stand in the file in their order, those of two shards nearly so.
 
+mod explainer;
 mod file;
 mod joiner;
 mod queue;
@@ -23,6 +24,7 @@ use hopwise_core::{Instant, LinkId};
 
 use crate::observer::{Observer, SeenPacket};
 
+pub use explainer::Explainer;
 use file::CaptureFile;
 use joiner::Joiner;
 use queue::Queue;

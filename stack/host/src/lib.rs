@@ -34,7 +34,7 @@ mod tun_fast;
 mod vnet;
 
 pub use bridge::{BridgeConfig, Bridged};
-pub use capture::{Capture, CaptureCounts, CaptureError, CaptureSettings, ConnNames, Names, Tap};
+pub use capture::{Capture, CaptureCounts, CaptureError, CaptureSettings, ConnNames, Explainer, Names, Tap};
 pub use clock::{Clock, live_by_the_clock};
 pub use counters::{LinkCounters, LinkDrop, Traffic};
 pub use driver::{Answers, Driver, Turn};

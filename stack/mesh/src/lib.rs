@@ -19,7 +19,7 @@ mod static_routes;
 
 pub use gateway::Gateway;
 pub use link_source::{LinkSource, Schedule, Told};
-pub use node::{Interface, Node, NodeConfig, OWN_LINK};
+pub use node::{EndpointObserver, Interface, Node, NodeConfig, OWN_LINK};
 pub use on_demand::OnDemand;
 pub use proxy::{FlowKey, Proxy, ProxyConfig, ProxyCounts, ProxyRule};
 pub use queue::{InterfaceQueue, Queued, WhenFull};

@@ -25,6 +25,17 @@ const FORWARDED: u64 = 1 << 63;
 /// Buffers kept for packets to come.
 const SPARE: usize = 64;
 
+/// Sees what a node's endpoint takes and sends, each with its trace: of what leaves before it, of what came after it.
+pub trait EndpointObserver {
+    /// The endpoint takes a packet; `id` is its running number, as the trace has it.
+    fn on_arrival(&mut self, now: Instant, id: u64, packet: &[u8]);
+    /// The packet that came last has been dealt with: its trace is over.
+    fn on_taken(&mut self, now: Instant);
+    fn on_departure(&mut self, now: Instant, id: u64, packet: &[u8]);
+    /// The trace's event is told to whoever drains the trace all the same.
+    fn on_trace(&mut self, endpoint: &Endpoint, event: &TraceEvent);
+}
+
 /// One of the node's links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interface {
@@ -53,6 +64,7 @@ pub struct Node {
     trace: TraceRing,
     spare: Vec<Vec<u8>>,
     forwarded: u64,
+    observed: Option<Observed>,
 }
 
 impl Node {
@@ -67,7 +79,13 @@ impl Node {
             trace: TraceRing::new(config.trace_events),
             spare: Vec::new(),
             forwarded: 0,
+            observed: None,
         }
+    }
+
+    /// Call it before anything has come in.
+    pub fn observe_endpoint(&mut self, observer: Box<dyn EndpointObserver>) {
+        self.observed = Some(Observed { observer, arrivals: 0, trace: Vec::new() });
     }
 
     pub fn endpoint(&self) -> &Endpoint {
@@ -130,7 +148,7 @@ impl Node {
         if self.routing.header() == Some(view.protocol) && view.fragment.is_none() {
             let own = self.routing.handle_wrapped(&Cx { now, endpoint: &self.endpoint }, rx);
             if let Some(packet) = own {
-                self.endpoint.handle_packet(now, &Rx { link: OWN_LINK, packet: &packet, ..*rx });
+                self.give_endpoint(now, &Rx { link: OWN_LINK, packet: &packet, ..*rx });
                 self.pull(now);
             }
         } else if let Some(port) = self.routing.port()
@@ -151,12 +169,35 @@ impl Node {
             };
             self.routing.handle_control(&Cx { now, endpoint: &self.endpoint }, &control);
         } else if self.is_ours(view.dst) || rx.cast == Cast::ToAll || !is_unicast {
-            self.endpoint.handle_packet(now, &Rx { link: OWN_LINK, ..*rx });
+            self.give_endpoint(now, &Rx { link: OWN_LINK, ..*rx });
             self.pull(now);
         } else {
             self.forward(now, rx, &view)?;
         }
         Ok(())
+    }
+
+    fn give_endpoint(&mut self, now: Instant, rx: &Rx<'_>) {
+        self.show_trace();
+        if let Some(Observed { observer, arrivals, .. }) = &mut self.observed {
+            *arrivals += 1;
+            observer.on_arrival(now, *arrivals, rx.packet);
+        }
+        self.endpoint.handle_packet(now, rx);
+        self.show_trace();
+        if let Some(Observed { observer, .. }) = &mut self.observed {
+            observer.on_taken(now);
+        }
+    }
+
+    /// Shows the observer what the endpoint has traced, and keeps it for whoever drains the trace.
+    fn show_trace(&mut self) {
+        let Some(Observed { observer, trace, .. }) = &mut self.observed else { return };
+        let seen = trace.len();
+        self.endpoint.drain_trace(&mut |event| trace.push(*event));
+        for event in &trace[seen..] {
+            observer.on_trace(&self.endpoint, event);
+        }
     }
 
     fn forward(&mut self, now: Instant, rx: &Rx<'_>, view: &IpView<'_>) -> Result<(), DropReason> {
@@ -231,6 +272,10 @@ impl Node {
                 self.keep_buffer(packet);
                 return;
             };
+            self.show_trace();
+            if let Some(Observed { observer, .. }) = &mut self.observed {
+                observer.on_departure(now, transmit.id, &packet);
+            }
             self.send_own(now, &transmit, packet);
         }
     }
@@ -321,6 +366,14 @@ impl Node {
     }
 }
 
+/// An observer with what it has seen.
+struct Observed {
+    observer: Box<dyn EndpointObserver>,
+    arrivals: u64,
+    /// Until somebody drains it.
+    trace: Vec<TraceEvent>,
+}
+
 /// What routing asks of a packet beside its bytes.
 struct Ends {
     src: IpAddr,
@@ -383,6 +436,10 @@ impl Machine for Node {
     }
 
     fn drain_trace(&mut self, sink: &mut dyn FnMut(&TraceEvent)) {
+        self.show_trace();
+        if let Some(Observed { trace, .. }) = &mut self.observed {
+            trace.drain(..).for_each(|event| sink(&event));
+        }
         self.endpoint.drain_trace(sink);
         self.trace.drain(sink);
     }

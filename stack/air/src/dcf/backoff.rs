@@ -14,6 +14,7 @@ impl Dcf {
         }
         let is_idle = st.reception.hears == Hears::Nothing && st.nav_end() <= now && st.busy_until <= now;
         st.is_undrawn = self.mac.rules == Rules::Standard && is_idle;
+        st.drawn = None;
         // Access at once on a medium that has been idle for DIFS is the standard's; ns-2 draws always.
         st.slots = if st.is_undrawn { 0 } else { st.draw() };
         st.backoff = Backoff::Paused;

@@ -5,6 +5,7 @@ use hopwise_core::Cast;
 use super::station::{Hears, Owed, Phase, Reception, Wait};
 use super::transmission::whole_us;
 use super::{Dcf, Frame, FrameKind, News, Outcome, Rules};
+use crate::frames::Loss;
 use crate::ledger::Load;
 
 /// What a station reads of a frame that is for it.
@@ -29,6 +30,7 @@ impl Dcf {
     fn take_rts(&mut self, n: usize, heard: &Reception, frame: Own) {
         let st = &self.stations[n];
         if st.phase != Phase::Idle || st.wait != Wait::Nothing {
+            self.note_loss(self.medium.links[heard.link as usize].from, n, Loss::Engaged);
             return;
         }
         let duration_ns = whole_us(frame.duration_ns - self.times.sifs - self.times.cts);
@@ -47,6 +49,7 @@ impl Dcf {
         service.is_cleared = true;
         st.short_tries = 0;
         st.phase = Phase::Idle;
+        self.note_answered(n);
         self.wait(n, Wait::ToSendData, heard.until + self.times.sifs);
     }
 
@@ -58,6 +61,7 @@ impl Dcf {
             _ => false,
         };
         if !is_expected {
+            self.note_loss(self.medium.links[heard.link as usize].from, n, Loss::Engaged);
             return;
         }
         st.phase = Phase::Idle;
@@ -75,6 +79,7 @@ impl Dcf {
         let st = &mut self.stations[n];
         let (Phase::AwaitsAck, Some(service)) = (st.phase, st.service) else { return };
         self.learn_rate(n, true);
+        self.note_answered(n);
         let st = &mut self.stations[n];
         *(if service.is_announced { &mut st.long_tries } else { &mut st.short_tries }) = 0;
         st.phase = Phase::Idle;
@@ -95,6 +100,7 @@ impl Dcf {
             _ => false,
         };
         if is_held_up {
+            self.note_loss(owed.to, n, Loss::HeldUp);
             self.proceed(n);
             return;
         }
@@ -116,6 +122,7 @@ impl Dcf {
             load: answered.map_or(Load::Other, |service| service.load),
             is_announced: false,
             is_repeat: false,
+            access: None,
         };
         self.stations[n].frame = frame;
         self.transmit(now, n);
@@ -152,8 +159,10 @@ impl Dcf {
         if st.phase == Phase::AwaitsAck {
             self.learn_rate(n, false);
         }
+        let fate = self.fate(n);
         let st = &mut self.stations[n];
-        match std::mem::replace(&mut st.phase, Phase::Idle) {
+        let phase = std::mem::replace(&mut st.phase, Phase::Idle);
+        match phase {
             Phase::AwaitsCts => self.try_again(n, Tries::Short),
             Phase::AwaitsAck if st.service.is_some_and(|service| service.is_announced) => {
                 self.try_again(n, Tries::Long);
@@ -161,6 +170,9 @@ impl Dcf {
             Phase::AwaitsAck => self.try_again(n, Tries::Short),
             // The announced data, or nothing at all.
             Phase::AwaitsData | Phase::Idle | Phase::Sends => {}
+        }
+        if matches!(phase, Phase::AwaitsCts | Phase::AwaitsAck) {
+            self.note_ending(n, fate, self.stations[n].service.is_none());
         }
         self.proceed(n);
     }

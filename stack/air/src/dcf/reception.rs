@@ -6,6 +6,7 @@ use super::exchange::Own;
 use super::station::{Hears, Reception};
 use super::{Dcf, EVERYONE, Frame, FrameKind, News, Rules};
 use crate::channel::OnAir;
+use crate::frames::Loss;
 
 impl Dcf {
     /// The first bit of a frame is on its way to one who will hear it.
@@ -29,6 +30,9 @@ impl Dcf {
         let st = &self.stations[n];
         let is_spoiled = from < st.sends_until && st.sends_from <= from;
         let hears = if link.is_decodable && !is_spoiled { Hears::Frame } else { Hears::Noise };
+        if is_spoiled {
+            self.note_loss(link.from, n, Loss::Sending(st.frame.kind));
+        }
         let until = from + airtime_ns;
         let new =
             Reception { hears, link: link_index as u32, from, began: from, until, power_w: link.power_w };
@@ -54,23 +58,24 @@ impl Dcf {
         if first.power_w >= self.radio.capture * later.power_w {
             st.extend_nav(later.until + self.times.eifs);
             st.reception = first;
-            self.count_lost(n, &later);
+            self.count_lost(n, &later, &first);
             return;
         }
         let lasts = if later.until > first.until { later } else { first };
         st.reception = Reception { hears: Hears::Collision, from: first.from, ..lasts };
-        self.count_lost(n, &first);
-        self.count_lost(n, &later);
+        self.count_lost(n, &first, &later);
+        self.count_lost(n, &later, &first);
     }
 
-    /// A reception lost to another frame, if it was for this station.
-    fn count_lost(&mut self, n: usize, lost: &Reception) {
-        if lost.hears == Hears::Frame {
-            let from = self.medium.links[lost.link as usize].from as usize;
-            let frame = &self.stations[from].frame;
-            if frame.to as usize == n {
-                self.stats[n].collisions += 1;
-            }
+    /// A reception lost to another one, if it was for this station.
+    fn count_lost(&mut self, n: usize, lost: &Reception, by: &Reception) {
+        let from = self.medium.links[lost.link as usize].from;
+        if lost.hears == Hears::Frame && self.stations[from as usize].frame.to as usize == n {
+            self.stats[n].collisions += 1;
+            let sender = self.medium.links[by.link as usize].from;
+            let kind = self.stations[sender as usize].frame.kind;
+            let is_over = by.hears == Hears::Nothing;
+            self.note_loss(from, n, if is_over { Loss::Interference } else { Loss::Frame { sender, kind } });
         }
     }
 
@@ -92,15 +97,15 @@ impl Dcf {
             if old.power_w >= self.needed_ratio(&old) * all_others {
                 let st = &mut self.stations[n];
                 st.busy_until = st.busy_until.max(new.until);
-                self.count_lost(n, &new);
+                self.count_lost(n, &new, &old);
                 return;
             }
-            self.count_lost(n, &old);
+            self.count_lost(n, &old, &new);
         }
         let is_taken = new.hears == Hears::Frame
             && (others == 0.0 || new.power_w >= self.needed_ratio(&new).max(self.radio.capture) * others);
         if !is_taken && others > 0.0 {
-            self.count_lost(n, &new);
+            self.count_lost(n, &new, &old);
         }
         let st = &mut self.stations[n];
         st.reception = if old.hears == Hears::Nothing {
@@ -151,6 +156,7 @@ impl Dcf {
         // ns-2 lets an EIFS stand; the standard ends it with the next frame that is understood.
         st.eifs_until = 0;
         if to as usize == n {
+            self.note_understood(from);
             self.take_own(n, heard, Own { kind, duration_ns, is_announced });
             return;
         }

@@ -1,6 +1,7 @@
 //! What a station remembers.
 
 use super::arf::Ladder;
+use crate::frames::Drawn;
 use crate::phy::{Phy, Rate};
 use crate::random::Stream;
 
@@ -105,6 +106,8 @@ pub(super) struct Station {
     /// When the first slot of a running backoff begins.
     pub(super) slots_from: u64,
     pub(super) slots: u32,
+    /// The backoff of the exchange at hand as it was drawn.
+    pub(super) drawn: Option<Drawn>,
     pub(super) backoff: Backoff,
     /// `rules: standard`: nothing was drawn since the medium was idle; drawn when it gets busy.
     pub(super) is_undrawn: bool,
@@ -145,6 +148,7 @@ impl Station {
             eifs_until: 0,
             slots_from: 0,
             slots: 0,
+            drawn: None,
             backoff: Backoff::None,
             is_undrawn: false,
             phase: Phase::Idle,
@@ -166,6 +170,7 @@ impl Station {
                 load: crate::ledger::Load::Other,
                 is_announced: false,
                 is_repeat: false,
+                access: None,
             },
             overlapping: Vec::new(),
             hears_all: false,
@@ -183,7 +188,9 @@ impl Station {
     /// Draws from 0..cw − 1.
     #[inline]
     pub(super) fn draw(&mut self) -> u32 {
-        self.stream.below(u32::from(self.cw))
+        let slots = self.stream.below(u32::from(self.cw));
+        self.drawn = Some(Drawn { slots, cw: self.cw });
+        slots
     }
 
     /// 31, 63, … up to the end of the range.

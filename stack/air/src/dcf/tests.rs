@@ -1,6 +1,6 @@
 use super::*;
 use crate::channel::Fading;
-use crate::frames::Sees;
+use crate::frames::{Fate, Sees};
 
 /// Stations that always have a packet of 1,028 B for the first one, and what arrived of each in 250 s.
 struct Cell {
@@ -269,26 +269,44 @@ fn every_packet_ends_and_time_goes_on_wherever_stations_stand() {
     }
 }
 
-/// What a chain of saturated stations sees for `seconds`; each sends to its right neighbour.
-fn seen_in_a_chain(mac: MacConfig, seconds: u64) -> Vec<FrameEvent> {
-    const STATIONS: u32 = 8;
-    let places: Vec<_> = (0..STATIONS).map(|n| Some(Place { x: 200.0 * f64::from(n), y: 0.0 })).collect();
-    let phy = Phy::named("dsss-2mbps").expect("a profile");
-    let mut dcf = Dcf::new(phy, mac, Radio::default(), &places, 1);
-    dcf.watch_frames();
-    (0..STATIONS - 1).for_each(|n| dcf.offer(u64::from(n) * 1_000_000, n, n + 1, 1_028));
-    let mut all = Vec::new();
-    while dcf.next() < seconds * SECOND {
-        let now = dcf.next();
-        dcf.fire();
-        dcf.take_seen(&mut |event| all.push(*event));
-        while let Some(news) = dcf.next_news() {
+/// A chain of saturated stations, each of which sends to its right neighbour, and what they see and learn.
+struct Chain {
+    dcf: Dcf,
+    seen: Vec<FrameEvent>,
+    endings: Vec<Ending>,
+}
+
+impl Chain {
+    fn new(mac: MacConfig) -> Chain {
+        const STATIONS: u32 = 8;
+        let places: Vec<_> = (0..STATIONS).map(|n| Some(Place { x: 200.0 * f64::from(n), y: 0.0 })).collect();
+        let phy = Phy::named("dsss-2mbps").expect("a profile");
+        let mut dcf = Dcf::new(phy, mac, Radio::default(), &places, 1);
+        dcf.watch_frames();
+        (0..STATIONS - 1).for_each(|n| dcf.offer(u64::from(n) * 1_000_000, n, n + 1, 1_028));
+        Chain { dcf, seen: Vec::new(), endings: Vec::new() }
+    }
+
+    /// One step; answers whether there are more before `seconds` are over.
+    fn go_on(&mut self, seconds: u64) -> bool {
+        let now = self.dcf.next();
+        self.dcf.fire();
+        let seen = &mut self.seen;
+        self.dcf.take_seen(&mut |event| seen.push(*event));
+        self.endings.extend(self.dcf.take_endings());
+        while let Some(news) = self.dcf.next_news() {
             if let News::Done { station, .. } = news {
-                dcf.offer(now, station, station + 1, 1_028);
+                self.dcf.offer(now, station, station + 1, 1_028);
             }
         }
+        self.dcf.next() < seconds * SECOND
     }
-    all
+}
+
+fn seen_in_a_chain(mac: MacConfig, seconds: u64) -> Vec<FrameEvent> {
+    let mut chain = Chain::new(mac);
+    while chain.go_on(seconds) {}
+    chain.seen
 }
 
 #[test]
@@ -332,4 +350,38 @@ fn the_retry_bit_is_set_on_data_that_has_been_on_the_air_and_on_nothing_else() {
         }
     }
     assert!(repeats > 20 && unanswered > 5, "{repeats} {unanswered}");
+}
+
+/// Every RTS and every data frame for one station comes to one end, and a frame that was lost to another one overlapped
+/// with it.
+#[test]
+fn whoever_watches_hears_what_became_of_each_frame_and_whose_fault_it_was() {
+    for (rules, rts_threshold) in [(Rules::Standard, Some(0)), (Rules::Standard, None), (Rules::Ns2, Some(0))]
+    {
+        let mut chain = Chain::new(MacConfig { rules, rts_threshold, ..MacConfig::default() });
+        let (mut open, mut sent, mut losses) = ([None; 8], Vec::<FrameEvent>::new(), 0);
+        while chain.go_on(20) {
+            for event in chain.seen.drain(..).filter(|event| event.sees == Sees::Sends) {
+                if let Some(access) = event.frame.access {
+                    assert!(open[event.sender as usize].replace((event, access)).is_none(), "{event}");
+                }
+                sent.push(event);
+            }
+            for Ending { station, fate, is_given_up } in chain.endings.drain(..) {
+                let (frame, access) = open[station as usize].take().expect("a frame that was sent");
+                assert_eq!(is_given_up, fate != Fate::Answered && access.attempt == access.most, "{frame}");
+                if let Fate::Lost(Loss::Frame { sender, kind }) = fate {
+                    let overlaps = |other: &FrameEvent| {
+                        let is_it = (other.sender, other.frame.kind) == (sender, kind);
+                        is_it
+                            && other.from_ns < frame.until_ns + 2_000
+                            && frame.from_ns < other.until_ns + 2_000
+                    };
+                    assert!(sent.iter().rev().take(100).any(overlaps), "{frame}: {fate:?}");
+                    losses += 1;
+                }
+            }
+        }
+        assert!(losses > 20, "{rules:?} {rts_threshold:?}: {losses}");
+    }
 }

@@ -18,6 +18,7 @@ impl Dcf {
             load: service.load,
             is_announced: false,
             is_repeat: false,
+            access: self.access(n, FrameKind::Rts),
         };
         self.stations[n].phase = Phase::AwaitsCts;
         self.stations[n].frame = frame;
@@ -25,6 +26,7 @@ impl Dcf {
     }
 
     pub(super) fn send_data(&mut self, now: u64, n: usize) {
+        let access = self.access(n, FrameKind::Data);
         let Some(held) = &mut self.stations[n].service else { return };
         let service = *held;
         held.has_left = true;
@@ -44,6 +46,7 @@ impl Dcf {
             load: service.load,
             is_announced: service.is_announced,
             is_repeat: service.has_left,
+            access,
         };
         self.stations[n].phase = phase;
         self.stations[n].frame = frame;
@@ -54,6 +57,7 @@ impl Dcf {
     pub(super) fn transmit(&mut self, now: u64, n: usize) {
         if self.is_written_down() {
             self.write_sent(now, n);
+            self.note_departure(n);
         }
         let st = &mut self.stations[n];
         debug_assert!(st.sends_until <= now, "a station sends one frame at a time");

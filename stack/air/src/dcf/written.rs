@@ -37,6 +37,7 @@ impl Dcf {
                 sees: Sees::Sends,
                 power_w: self.radio.transmit_w,
                 frame,
+                packet_id: 0,
             });
         }
     }
@@ -68,6 +69,7 @@ impl Dcf {
                 sees,
                 power_w: heard.power_w,
                 frame,
+                packet_id: 0,
             });
         }
     }

@@ -1,0 +1,159 @@
+//! Captures of radios: each frame that a station sends or decodes, one file a station.
+//!
+//! A frame that wants an answer waits until its sender knows what became of it, and one with a packet for an endpoint
+//! until that has said what it does with it. Later frames wait behind both, so that the file stays in order.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io;
+use std::path::Path;
+use std::time::Duration;
+
+use hopwise::scenario::Prepared;
+use hopwise_air::dcf::{EVERYONE, FrameKind};
+use hopwise_air::frames::{Ending, FrameEvent, Framing, Sees, mac_of};
+use hopwise_air::radiotap::Monitor;
+use hopwise_core::Instant;
+use pcap_file::DataLink;
+
+use super::Epoch;
+use super::checksums;
+use super::pcapng::{CaptureFile, Interface, Way};
+use super::words;
+
+/// Reasons of packets that have left an endpoint and may go on the air yet; the oldest give way.
+const MOST_REASONS: usize = 4096;
+/// A packet reaches its endpoint at the end of its frame, and some propagation later at the most.
+const AT_ONCE: Duration = Duration::from_micros(10);
+
+pub(super) struct Captures {
+    monitor: Monitor,
+    framing: Framing,
+    epoch: Epoch,
+    names: Vec<String>,
+    stations: Vec<Station>,
+    /// A packet whose checksum is being completed.
+    scratch: Vec<u8>,
+}
+
+struct Station {
+    file: CaptureFile,
+    waiting: VecDeque<Record>,
+    /// Why packets left, by their ids.
+    reasons: BTreeMap<u64, String>,
+}
+
+struct Record {
+    at: Duration,
+    way: Way,
+    bytes: Vec<u8>,
+    /// The trace's words; the MAC's follow.
+    reason: String,
+    words: String,
+    to: u32,
+    /// Its sender does not know yet what became of it.
+    is_open: bool,
+    /// When a packet for this station's endpoint had come whole.
+    came: Option<Instant>,
+}
+
+impl Captures {
+    pub(super) fn create(
+        (prepared, framing): (&Prepared, Framing),
+        epoch: Epoch,
+        folder: &Path,
+    ) -> io::Result<Captures> {
+        let plan = &prepared.plan;
+        let stations = prepared.names.iter().zip(0..).map(|(name, n)| Station::create(folder, name, n));
+        Ok(Captures {
+            monitor: Monitor::new(&plan.phy, &plan.radio),
+            framing,
+            epoch,
+            names: prepared.names.clone(),
+            stations: stations.collect::<io::Result<_>>()?,
+            scratch: Vec::new(),
+        })
+    }
+
+    pub(super) fn on_frame(&mut self, event: &FrameEvent, packet: &[u8]) -> io::Result<()> {
+        let Some(station) = self.stations.get_mut(event.station as usize) else { return Ok(()) };
+        self.scratch.clear();
+        self.scratch.extend_from_slice(packet);
+        if self.framing == Framing::Packet {
+            checksums::complete(&mut self.scratch);
+        }
+        let mut bytes = Vec::new();
+        if !self.monitor.write(event, self.framing, &self.scratch, &mut bytes) {
+            return Ok(());
+        }
+        station.write_complete()?;
+        let (frame, is_sent) = (&event.frame, event.sees == Sees::Sends);
+        let is_for_it = frame.to == event.station || frame.to == EVERYONE;
+        let is_packet = frame.kind == FrameKind::Data;
+        let reason = station.reasons.get(&event.packet_id).filter(|_| is_sent && is_packet);
+        station.waiting.push_back(Record {
+            at: self.epoch.at(event.from_ns),
+            way: if is_sent { Way::Out } else { Way::In },
+            bytes,
+            reason: reason.cloned().unwrap_or_default(),
+            words: words::of_frame(&self.names, frame),
+            to: frame.to,
+            is_open: is_sent && frame.access.is_some() && frame.to != EVERYONE,
+            came: (!is_sent && is_packet && is_for_it).then_some(Instant(event.until_ns)),
+        });
+        Ok(())
+    }
+
+    pub(super) fn on_ending(&mut self, ending: &Ending) {
+        let Some(station) = self.stations.get_mut(ending.station as usize) else { return };
+        if let Some(record) = station.waiting.iter_mut().rev().find(|record| record.is_open) {
+            record.is_open = false;
+            words::add_ending(&self.names, record.to, ending, &mut record.words);
+        }
+    }
+
+    /// The endpoint of a node says why a packet leaves it.
+    pub(super) fn on_reason(&mut self, node: u32, id: u64, reason: &str) {
+        let Some(station) = self.stations.get_mut(node as usize) else { return };
+        if station.reasons.len() == MOST_REASONS {
+            station.reasons.pop_first();
+        }
+        station.reasons.insert(id, reason.to_owned());
+    }
+
+    /// The endpoint of a node says what it did with a packet that it was given just now.
+    pub(super) fn on_taken(&mut self, node: u32, now: Instant, what: &str) {
+        let record = self.stations.get_mut(node as usize).and_then(|station| station.waiting.back_mut());
+        if let Some(record) = record
+            && record.came.is_some_and(|came| now.since(came) < AT_ONCE)
+        {
+            what.clone_into(&mut record.reason);
+        }
+    }
+
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.stations.iter_mut().try_for_each(|station| {
+            station.waiting.iter_mut().for_each(|record| record.is_open = false);
+            station.write_complete()?;
+            station.file.flush()
+        })
+    }
+}
+
+impl Station {
+    fn create(folder: &Path, name: &str, node: u32) -> io::Result<Station> {
+        let [a, b, c, d, e, f] = mac_of(node);
+        let description = format!("the radio of {name}, {a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}");
+        let link = DataLink::IEEE802_11_RADIOTAP;
+        let interface = Interface { name, description: &description, link };
+        let file = CaptureFile::create(&folder.join(format!("{name}.pcapng")), interface)?;
+        Ok(Station { file, waiting: VecDeque::new(), reasons: BTreeMap::new() })
+    }
+
+    fn write_complete(&mut self) -> io::Result<()> {
+        while self.waiting.front().is_some_and(|record| !record.is_open) {
+            let Some(Record { at, way, bytes, reason, words, .. }) = self.waiting.pop_front() else { break };
+            self.file.push(at, way, &bytes, &[&reason, &words])?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,123 @@
+//! Captures of flows' ends: each packet that the endpoint takes or sends, with the reason that its trace tells.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hopwise::sim::address_of;
+use hopwise_core::trace::TraceEvent;
+use hopwise_core::{Endpoint, Instant, LinkId};
+use hopwise_host::{ConnNames, Direction, Explainer, SeenPacket};
+use hopwise_mesh::EndpointObserver;
+use parking_lot::Mutex;
+use pcap_file::DataLink;
+
+use super::pcapng::{CaptureFile, Interface, Way};
+use super::{Files, checksums};
+
+/// The file of one node.
+pub(super) struct End {
+    file: CaptureFile,
+    /// A packet whose checksum is being completed.
+    scratch: Vec<u8>,
+}
+
+impl End {
+    pub(super) fn create(folder: &Path, name: &str, node: u32) -> io::Result<End> {
+        let description = format!("the endpoint of {name}, {}", address_of(node));
+        let interface = Interface { name, description: &description, link: DataLink::RAW };
+        let file = CaptureFile::create(&folder.join(format!("{name}.pcapng")), interface)?;
+        Ok(End { file, scratch: Vec::new() })
+    }
+
+    fn push(&mut self, seen: &SeenPacket<'_>, comment: &str) -> io::Result<()> {
+        self.scratch.clear();
+        self.scratch.extend_from_slice(seen.packet);
+        checksums::complete(&mut self.scratch);
+        let way = if seen.direction == Direction::In { Way::In } else { Way::Out };
+        self.file.push(Duration::from_nanos(seen.at.0), way, &self.scratch, &[comment])
+    }
+
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Files {
+    fn on_explained(&mut self, node: u32, now: Instant, seen: &SeenPacket<'_>, comment: &str) {
+        if let Some(captures) = &mut self.captures {
+            match seen.direction {
+                Direction::In => captures.on_taken(node, now, comment),
+                Direction::Out => captures.on_reason(node, seen.id, comment),
+            }
+        }
+        self.attempt(|files| match &mut files.ends[node as usize] {
+            Some(end) => end.push(seen, comment),
+            None => Ok(()),
+        });
+    }
+}
+
+/// Connections of which names are known, and how often they were asked for: hops may be known later than the rest.
+type Known = Arc<Mutex<BTreeMap<u32, (Option<ConnNames>, u8)>>>;
+
+/// Times that a connection is asked for its names, as long as its hops are unknown.
+const MOST_ASKED: u8 = 8;
+
+/// Watches the endpoint of one node.
+pub(super) struct EndWatcher {
+    node: u32,
+    explainer: Explainer,
+    known: Known,
+    files: Rc<RefCell<Files>>,
+}
+
+impl EndWatcher {
+    pub(super) fn new(node: u32, files: Rc<RefCell<Files>>) -> EndWatcher {
+        let known = Known::default();
+        let asked = Arc::clone(&known);
+        let names = move |conn: u32| asked.lock().get(&conn).and_then(|(names, _)| names.clone());
+        EndWatcher { node, explainer: Explainer::new(Box::new(names)), known, files }
+    }
+
+    fn on_packet(&mut self, now: Instant, direction: Direction, id: u64, packet: &[u8]) {
+        let (files, node) = (&self.files, self.node);
+        let seen = SeenPacket { at: now, link: LinkId(0), direction, id, segment_bytes: None, packet };
+        self.explainer.on_packet(&seen, &mut |seen, comment| {
+            files.borrow_mut().on_explained(node, now, seen, comment);
+        });
+    }
+}
+
+impl EndpointObserver for EndWatcher {
+    fn on_arrival(&mut self, now: Instant, id: u64, packet: &[u8]) {
+        self.on_packet(now, Direction::In, id, packet);
+    }
+
+    fn on_taken(&mut self, now: Instant) {
+        let (files, node) = (&self.files, self.node);
+        self.explainer.finish(&mut |seen, comment| {
+            files.borrow_mut().on_explained(node, now, seen, comment);
+        });
+    }
+
+    fn on_departure(&mut self, now: Instant, id: u64, packet: &[u8]) {
+        self.on_packet(now, Direction::Out, id, packet);
+    }
+
+    fn on_trace(&mut self, endpoint: &Endpoint, event: &TraceEvent) {
+        if event.conn != 0 {
+            let mut known = self.known.lock();
+            let (names, asked) = known.entry(event.conn).or_default();
+            if *asked < MOST_ASKED && names.as_ref().is_none_or(|names| names.hops.is_none()) {
+                *asked += 1;
+                *names = ConnNames::of(event.now, endpoint, event.conn).or(names.take());
+            }
+        }
+        self.explainer.on_trace(event);
+    }
+}

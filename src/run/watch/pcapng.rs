@@ -1,0 +1,93 @@
+//! A capture of one interface: pcapng with its name, times in nanoseconds, and comments.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::time::Duration;
+
+use pcap_file::pcapng::PcapNgWriter;
+use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
+use pcap_file::pcapng::blocks::interface_description::{
+    InterfaceDescriptionBlock, InterfaceDescriptionOption,
+};
+use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
+use pcap_file::{DataLink, Endianness, PcapError};
+
+/// Times are in nanoseconds.
+const NANOSECONDS: u8 = 9;
+
+/// The interface's name, and the header that its packets begin with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Interface<'a> {
+    pub(super) name: &'a str,
+    pub(super) description: &'a str,
+    pub(super) link: DataLink,
+}
+
+/// A packet's direction, in pcapng's flags word (section 4.3.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    In = 1,
+    Out = 2,
+}
+
+pub(super) struct CaptureFile {
+    blocks: PcapNgWriter<BufWriter<File>>,
+}
+
+impl CaptureFile {
+    pub(super) fn create(path: &Path, interface: Interface<'_>) -> io::Result<CaptureFile> {
+        let application = format!("hopwise {}", env!("CARGO_PKG_VERSION"));
+        let header = SectionHeaderBlock {
+            endianness: Endianness::native(),
+            options: vec![SectionHeaderOption::UserApplication(application.into())],
+            ..SectionHeaderBlock::default()
+        };
+        let file = BufWriter::new(File::create(path)?);
+        let mut blocks = PcapNgWriter::with_section_header(file, header).map_err(system)?;
+        let block = InterfaceDescriptionBlock {
+            linktype: interface.link,
+            snaplen: 0,
+            options: vec![
+                InterfaceDescriptionOption::IfName(Cow::Borrowed(interface.name)),
+                InterfaceDescriptionOption::IfDescription(Cow::Borrowed(interface.description)),
+                InterfaceDescriptionOption::IfTsResol(NANOSECONDS),
+            ],
+        };
+        blocks.write_pcapng_block(block).map_err(system)?;
+        Ok(CaptureFile { blocks })
+    }
+
+    /// A packet with its comments, of which empty ones are left out.
+    pub(super) fn push(
+        &mut self,
+        at: Duration,
+        way: Way,
+        packet: &[u8],
+        comments: &[&str],
+    ) -> io::Result<()> {
+        let mut options = vec![EnhancedPacketOption::Flags(way as u32)];
+        let said = comments.iter().filter(|comment| !comment.is_empty());
+        options.extend(said.map(|comment| EnhancedPacketOption::Comment(Cow::Borrowed(comment))));
+        let block = EnhancedPacketBlock {
+            interface_id: 0,
+            timestamp: at,
+            original_len: u32::try_from(packet.len()).unwrap_or(u32::MAX),
+            data: Cow::Borrowed(packet),
+            options,
+        };
+        self.blocks.write_pcapng_block(block).map(drop).map_err(system)
+    }
+
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.blocks.get_mut().flush()
+    }
+}
+
+fn system(error: PcapError) -> io::Error {
+    match error {
+        PcapError::IoError(error) => error,
+        other => io::Error::other(other.to_string()),
+    }
+}

@@ -1,0 +1,64 @@
+//! The fates of frames that want an answer, noted while somebody watches. Nothing here is known to a MAC.
+
+use super::station::Hears;
+use super::{Dcf, FrameKind};
+use crate::frames::{Access, Ending, Fate, Loss};
+
+impl Dcf {
+    /// Until more is known, a frame that sets out is lost on the channel.
+    pub(super) fn note_departure(&mut self, n: usize) {
+        if self.seen.is_none() {
+            return;
+        }
+        self.losses[n] = Some(Loss::Channel);
+        let reception = &self.stations[n].reception;
+        if reception.hears == Hears::Frame {
+            let sender = self.medium.links[reception.link as usize].from;
+            self.note_loss(sender, n, Loss::Sending(self.stations[n].frame.kind));
+        }
+    }
+
+    /// The last frame of `sender` is lost at `n`, if it was for that one.
+    pub(super) fn note_loss(&mut self, sender: u32, n: usize, loss: Loss) {
+        if self.seen.is_some() && self.stations[sender as usize].frame.to as usize == n {
+            self.losses[sender as usize] = Some(loss);
+        }
+    }
+
+    pub(super) fn note_understood(&mut self, sender: u32) {
+        if self.seen.is_some() {
+            self.losses[sender as usize] = None;
+        }
+    }
+
+    pub(super) fn note_answered(&mut self, n: usize) {
+        self.note_ending(n, Fate::Answered, false);
+    }
+
+    /// The fate of the frame whose answer has not come.
+    pub(super) fn fate(&self, n: usize) -> Fate {
+        let of = |station: usize| self.losses.get(station).copied().flatten();
+        let receiver = self.stations[n].frame.to as usize;
+        of(n).map_or_else(|| Fate::AnswerLost(of(receiver).unwrap_or(Loss::Channel)), Fate::Lost)
+    }
+
+    pub(super) fn note_ending(&mut self, n: usize, fate: Fate, is_given_up: bool) {
+        if self.seen.is_some() {
+            self.endings.push(Ending { station: n as u32, fate, is_given_up });
+        }
+    }
+
+    /// The station's way to the RTS or the packet that it sends now.
+    pub(super) fn access(&self, n: usize, kind: FrameKind) -> Option<Access> {
+        let st = &self.stations[n];
+        let service = st.service?;
+        let is_broadcast = service.to == super::EVERYONE;
+        let is_cleared = kind == FrameKind::Data && service.is_announced;
+        let (tries, most) = match is_cleared {
+            true => (st.long_tries, self.mac.long_retries),
+            false if is_broadcast => (0, 1),
+            false => (st.short_tries, self.mac.short_retries),
+        };
+        Some(Access { attempt: tries + 1, most, backoff: st.drawn.filter(|_| !is_cleared) })
+    }
+}

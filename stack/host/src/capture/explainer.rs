@@ -1,0 +1,62 @@
+//! Joins packets with the trace where both are at hand: in captures of a world that no driver drives.
+
+use std::fmt;
+
+use hopwise_core::trace::TraceEvent;
+use hopwise_core::{Endpoint, Instant};
+
+use super::joiner::{Commented, Joiner};
+use super::queue::{Head, Record};
+use super::{ConnNames, Names};
+use crate::observer::SeenPacket;
+
+/// Hears of packets and trace events as an [`Observer`](crate::Observer) does. Of each packet it says why it left, or
+/// what the endpoint did with it.
+pub struct Explainer {
+    joiner: Joiner,
+}
+
+impl Explainer {
+    pub fn new(names: Names) -> Explainer {
+        Explainer { joiner: Joiner::new(names) }
+    }
+
+    /// A packet that leaves goes to the sink at once, and so does an arrival that waited for its trace until now.
+    pub fn on_packet(&mut self, seen: &SeenPacket<'_>, sink: &mut dyn FnMut(&SeenPacket<'_>, &str)) {
+        let SeenPacket { at, link, direction, id, packet, .. } = *seen;
+        let head = Head { at, link, direction, id };
+        self.joiner.take(Record::Packet(head, packet), &mut |commented| tell(commented, sink));
+    }
+
+    pub fn on_trace(&mut self, event: &TraceEvent) {
+        self.joiner.take(Record::Event(*event), &mut |_| {});
+    }
+
+    /// The arrival that waits for its trace will hear no more of itself.
+    pub fn finish(&mut self, sink: &mut dyn FnMut(&SeenPacket<'_>, &str)) {
+        self.joiner.finish(&mut |commented| tell(commented, sink));
+    }
+}
+
+fn tell(commented: &Commented<'_>, sink: &mut dyn FnMut(&SeenPacket<'_>, &str)) {
+    let Commented { head: Head { at, link, direction, id }, packet, comment } = *commented;
+    sink(&SeenPacket { at, link, direction, id, segment_bytes: None, packet }, comment);
+}
+
+impl fmt::Debug for Explainer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Explainer").finish_non_exhaustive()
+    }
+}
+
+impl ConnNames {
+    /// Names the connection that has this number in the endpoint's trace.
+    pub fn of(now: Instant, endpoint: &Endpoint, conn: u32) -> Option<ConnNames> {
+        let id = endpoint.by_trace_number(conn)?;
+        let info = endpoint.info(now, id).ok()?;
+        let hops = info.path.hops_to_peer.map(|(hops, _)| hops);
+        // As refusals name places of the file.
+        let rule = endpoint.rule_of(id).map(|nth| format!("rules.{nth}"));
+        Some(ConnNames { receiver: info.receiver, senders: info.senders, rule, hops })
+    }
+}

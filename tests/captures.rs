@@ -1,0 +1,342 @@
+//! Captures of the radio world as Wireshark reads them: retries, gaps, checksums, names, comments.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+const CHAIN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/configs/chain.yaml");
+const NODES: [&str; 4] = ["n0", "n1", "n2", "n3"];
+const RTS: &str = "27";
+const CTS: &str = "28";
+const ACK: &str = "29";
+const DATA: &str = "32";
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+fn hopwise(words: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_hopwise")).args(words).output().expect("it was built with the tests")
+}
+
+/// Where a run of three hops left its files.
+fn run(name: &str, arm: &str, sets: &[&str]) -> PathBuf {
+    let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("captures").join(name);
+    let path = out.to_string_lossy();
+    let mut words = vec!["run", CHAIN, "--arm", arm, "--capture", "--frames", "--out", &path];
+    for set in ["topology.hops=3", "run={ duration: 4s, warmup: 0s }"].iter().chain(sets) {
+        words.extend(["--set", set]);
+    }
+    let done = hopwise(&words);
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    out
+}
+
+/// What tshark says of each frame, a map by field; `None` where it is not installed.
+fn tshark(file: &Path, fields: &[&'static str]) -> Option<Vec<BTreeMap<&'static str, String>>> {
+    let mut command = Command::new("tshark");
+    command.args(["-r", &file.to_string_lossy(), "-T", "fields", "-E", "separator=/t", "-E", "aggregator=|"]);
+    for preference in [
+        "wlan_radio.tsf_at_end:FALSE",
+        "wlan.check_checksum:TRUE",
+        "tcp.check_checksum:TRUE",
+        "ip.check_checksum:TRUE",
+        "udp.check_checksum:TRUE",
+    ] {
+        command.args(["-o", preference]);
+    }
+    command.args(fields.iter().flat_map(|field| ["-e", field]));
+    let Ok(done) = command.output() else {
+        println!("skipped: tshark is not installed");
+        return None;
+    };
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let row = |line: &str| fields.iter().copied().zip(line.split('\t').map(str::to_owned)).collect();
+    Some(text(&done.stdout).lines().map(row).collect())
+}
+
+/// Types of frames are decimal in some versions of tshark and hexadecimal in others.
+fn kind(row: &BTreeMap<&str, String>) -> String {
+    let code = &row["wlan.fc.type_subtype"];
+    match code.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).expect("a number").to_string(),
+        None => code.clone(),
+    }
+}
+
+fn is_set(flag: &str) -> bool {
+    matches!(flag, "1" | "True")
+}
+
+const EVERY_FIELD: [&str; 15] = [
+    "frame.time_epoch",
+    "frame.interface_name",
+    "frame.comment",
+    "wlan.fc.type_subtype",
+    "wlan.fc.retry",
+    "wlan.fcs.status",
+    "wlan.seq",
+    "wlan.ta",
+    "tcp.checksum.status",
+    "_ws.expert.message",
+    "wlan_radio.phy",
+    "wlan_radio.data_rate",
+    "wlan_radio.duration",
+    "wlan_radio.ifs",
+    "tcp.len",
+];
+
+#[test]
+fn every_frame_is_whole_named_explained_and_in_order_and_retries_are_repeats() {
+    let out = run("whole", "every", &[]);
+    let (mut repeats, mut tries_again) = (0, 0);
+    for (number, node) in (0..).zip(NODES) {
+        let Some(rows) = tshark(&out.join(format!("{node}.pcapng")), &EVERY_FIELD) else { return };
+        assert!(rows.len() > 500, "{node}: {}", rows.len());
+        let (mut last, mut has_left) = (0.0, BTreeSet::new());
+        let own = format!("02:00:00:00:00:{number:02x}");
+        for row in &rows {
+            let at: f64 = row["frame.time_epoch"].parse().expect("seconds");
+            assert!(at >= last, "{node}: {row:?} after {last}");
+            last = at;
+            assert_eq!(
+                (&row["frame.interface_name"][..], &row["wlan.fcs.status"][..]),
+                (node, "1"),
+                "{row:?}"
+            );
+            assert!(matches!(&row["tcp.checksum.status"][..], "" | "1"), "{node}: {row:?}");
+            assert!(!row["frame.comment"].is_empty(), "{node}: {row:?}");
+            assert!(!row["_ws.expert.message"].contains("preamble"), "{node}: {row:?}");
+            if is_set(&row["wlan.fc.retry"]) {
+                assert_eq!(kind(row), DATA, "{node}: {row:?}");
+            }
+            tries_again += u32::from(kind(row) == RTS && row["frame.comment"].contains("try 2 of at most 7"));
+            if kind(row) == DATA && row["wlan.ta"] == own {
+                let is_again = !has_left.insert(row["wlan.seq"].clone());
+                assert_eq!(is_set(&row["wlan.fc.retry"]), is_again, "{node}: {row:?}");
+                repeats += u32::from(is_again);
+            }
+        }
+        assert!(rows.iter().filter(|row| row["tcp.checksum.status"] == "1").count() > 50, "{node}");
+    }
+    println!("{repeats} data frames went again, {tries_again} RTS");
+    assert!(tries_again > 5);
+}
+
+/// A data frame's airtime leaves so many bytes of its header out, or none.
+const LEFT_OUT_BYTES: f64 = 2.0;
+
+/// A frame as Wireshark has it, and as it was by the frame log, which is exact; in microseconds.
+struct Timed {
+    kind: String,
+    row: BTreeMap<&'static str, String>,
+    from: f64,
+    until: f64,
+}
+
+impl Timed {
+    fn number(&self, field: &str) -> f64 {
+        self.row[field].split(' ').next().and_then(|text| text.parse().ok()).unwrap_or(f64::NAN)
+    }
+
+    /// By how much Wireshark takes the frame for longer than it was.
+    fn surplus(&self) -> f64 {
+        self.number("wlan_radio.duration") - (self.until - self.from)
+    }
+
+    /// The same by what is known of it; OFDM's symbols make nothing of it, or 4 µs.
+    fn expected_surplus(&self, is_ofdm: bool) -> f64 {
+        match (&self.kind[..], is_ofdm) {
+            (DATA, false) => {
+                let most = LEFT_OUT_BYTES * 8.0 / self.number("wlan_radio.data_rate");
+                if self.surplus() > most / 2.0 { most } else { 0.0 }
+            }
+            (DATA, true) if self.surplus() > -4.0 => 4.0 - EXTENSION_US,
+            // Wireshark leaves OFDM's signal extension, which is silent, to the gap.
+            (_, true) => -EXTENSION_US,
+            (_, false) => 0.0,
+        }
+    }
+}
+
+const EXTENSION_US: f64 = 6.0;
+
+fn timed(out: &Path, number: usize) -> Option<Vec<Timed>> {
+    let rows = tshark(&out.join(format!("{}.pcapng", NODES[number])), &EVERY_FIELD)?;
+    let log = std::fs::read_to_string(out.join("frames.csv")).expect("a frame log");
+    let lines = log.lines().map(|line| line.split(',').collect::<Vec<_>>());
+    let is_seen = |line: &Vec<&str>| line[2] == number.to_string() && matches!(line[3], "sends" | "decodes");
+    let lines: Vec<_> = lines.filter(is_seen).collect();
+    assert_eq!(rows.len(), lines.len(), "{}", NODES[number]);
+    let us = |seconds: &str| seconds.parse::<f64>().expect("seconds") * 1e6;
+    let both = rows.into_iter().zip(lines);
+    Some(
+        both.map(|(row, line)| Timed { kind: kind(&row), row, from: us(line[0]), until: us(line[1]) })
+            .collect(),
+    )
+}
+
+#[test]
+fn wireshark_finds_the_durations_and_gaps_that_there_were() {
+    for (profile, phy) in
+        [("dsss-2mbps", "4"), ("dsss-11mbps", "4"), ("dsss-5.5mbps-short", "4"), ("ofdm-24mbps", "6")]
+    {
+        let (out, is_ofdm) = (run(profile, "delayed", &[&format!("radio.profile={profile}")]), phy == "6");
+        for number in [0, 2] {
+            let Some(frames) = timed(&out, number) else { return };
+            let mut answers = 0;
+            for (nth, frame) in frames.iter().enumerate() {
+                let what = || format!("{profile} {}: {:?}", NODES[number], frame.row);
+                assert_eq!(frame.row["wlan_radio.phy"], phy, "{}", what());
+                let is_right = (frame.surplus() - frame.expected_surplus(is_ofdm)).abs() <= 1.0;
+                assert!(is_right, "{}, {} long", what(), frame.until - frame.from);
+                if nth == 0 || !(frame.kind == CTS || frame.kind == ACK) {
+                    continue;
+                }
+                let before = &frames[nth - 1];
+                let gap = frame.from - before.until;
+                let ifs = frame.number("wlan_radio.ifs") + before.expected_surplus(is_ofdm);
+                // Both times are cut to whole microseconds, and the duration is rounded up. A station's own answer
+                // begins whole microseconds after the frame.
+                let is_own = gap < 10.001;
+                let within =
+                    if is_own && before.expected_surplus(is_ofdm).fract() == 0.0 { 1.01 } else { 2.01 };
+                assert!((ifs - gap).abs() <= within, "{}, {gap} after the frame before", what());
+                // There and back 200 m take 1.3 µs.
+                answers += u32::from((8.9..12.4).contains(&ifs));
+            }
+            assert!(answers > 50, "{profile} {}: {answers}", NODES[number]);
+        }
+    }
+}
+
+#[test]
+fn flows_ends_have_captures_of_their_own_whose_reasons_their_radios_frames_have_too() {
+    let out = run("ends", "delayed", &[]);
+    let fields = [
+        "frame.interface_name",
+        "frame.comment",
+        "ip.src",
+        "tcp.checksum.status",
+        "tcp.len",
+        "ip.id",
+        "tcp.ack",
+    ];
+    for (node, address) in [("n0", "10.0.0.1"), ("n3", "10.0.0.4")] {
+        let Some(rows) = tshark(&out.join("ends").join(format!("{node}.pcapng")), &fields) else { return };
+        assert!(rows.len() > 100, "{node}: {}", rows.len());
+        let mut reasons = BTreeSet::new();
+        for row in &rows {
+            assert_eq!(
+                (&row["frame.interface_name"][..], &row["tcp.checksum.status"][..]),
+                (node, "1"),
+                "{row:?}"
+            );
+            let is_own = row["ip.src"] == address;
+            assert!(!is_own || !row["frame.comment"].is_empty(), "{node}: {row:?}");
+            if !row["frame.comment"].is_empty() {
+                reasons.insert(row["frame.comment"].clone());
+            }
+        }
+        assert!(
+            reasons.iter().any(|reason| reason.contains("delayed") || reason.contains("newreno")),
+            "{reasons:?}"
+        );
+        let Some(frames) = tshark(&out.join(format!("{node}.pcapng")), &EVERY_FIELD) else { return };
+        let (mut explained, mut withheld) = (0, 0);
+        for row in
+            frames.iter().filter(|row| !row["tcp.len"].is_empty() && row["wlan.ta"].ends_with(&node[1..]))
+        {
+            let is_known = reasons.iter().any(|reason| row["frame.comment"].contains(&reason[..]));
+            assert!(is_known, "{node}: {row:?}");
+            explained += 1;
+        }
+        for row in frames.iter().filter(|row| row["frame.comment"].contains("ACK withheld by delayed")) {
+            assert!(
+                row["tcp.len"] == "1000"
+                    && reasons.iter().any(|said| row["frame.comment"].contains(&said[..]))
+            );
+            withheld += 1;
+        }
+        assert!(explained > 50 && (node == "n0" || withheld > 20), "{node}: {explained} {withheld}");
+    }
+}
+
+#[test]
+fn what_became_of_frames_is_told_and_a_packet_that_is_given_up() {
+    // Nobody hears the last station for a while.
+    let outage = "channel={ outages: [{ from: n2, to: n3, begins: 1s, ends: 3s }] }";
+    let out = run("lost", "every", &[outage]);
+    let comments: Vec<String> = NODES
+        .iter()
+        .map_while(|node| tshark(&out.join(format!("{node}.pcapng")), &["frame.comment"]))
+        .flatten()
+        .map(|row| row["frame.comment"].clone())
+        .collect();
+    if comments.is_empty() {
+        return;
+    }
+    for words in [
+        "no answer: the channel did not carry it to n3; the packet is given up",
+        "no answer: lost at n",
+        "try 7 of at most 7, contention window 1023, backoff ",
+        "in answer to an RTS of n0",
+        "SIFS after the CTS",
+    ] {
+        assert!(comments.iter().any(|comment| comment.contains(words)), "{words}");
+    }
+}
+
+#[test]
+fn captures_of_all_radios_make_one_that_names_each() {
+    let out = run("merged", "every", &[]);
+    let all = out.join("all.pcapng");
+    let mut mergecap = Command::new("mergecap");
+    mergecap.arg("-w").arg(&all).args(NODES.map(|node| out.join(format!("{node}.pcapng"))));
+    let Ok(done) = mergecap.output() else {
+        println!("skipped: mergecap is not installed");
+        return;
+    };
+    assert!(done.status.success(), "{}", text(&done.stderr));
+    let Some(rows) = tshark(&all, &["frame.interface_name", "frame.time_epoch", "frame.comment"]) else {
+        return;
+    };
+    let names: BTreeSet<_> = rows.iter().map(|row| &row["frame.interface_name"][..]).collect();
+    assert_eq!(names, BTreeSet::from(NODES));
+    let times: Vec<f64> = rows.iter().map(|row| row["frame.time_epoch"].parse().expect("seconds")).collect();
+    assert!(times.is_sorted() && rows.iter().all(|row| !row["frame.comment"].is_empty()));
+}
+
+#[test]
+fn a_frame_of_any_capture_is_explained_in_a_sentence() {
+    let out = run("why", "delayed", &[]);
+    let why = |file: &str, frame: u32| {
+        let done = hopwise(&["capture", "why", &out.join(file).to_string_lossy(), &frame.to_string()]);
+        assert_eq!(done.status.code(), Some(0), "{file} {frame}: {}", text(&done.stderr));
+        text(&done.stdout)
+    };
+    let rts = why("n0.pcapng", 1);
+    assert!(
+        rts.starts_with(
+            "Frame 1 (RTS, 02:00:00:00:00:00 to 02:00:00:00:00:01) left: for n1, try 1 of at most 7"
+        ),
+        "{rts}"
+    );
+    let data = (1..100)
+        .map(|frame| why("n3.pcapng", frame))
+        .find(|said| said.contains("bytes) came in: ACK withheld"));
+    assert!(
+        data.is_some_and(|said| said.contains("(data, 02:00:00:00:00:02 to 02:00:00:00:00:03; 10.0.0.1:"))
+    );
+    let ack =
+        (1..100).map(|frame| why("ends/n3.pcapng", frame)).find(|said| said.contains("delayed decided it"));
+    assert!(ack.is_some_and(|said| said.contains("10.0.0.4:")));
+    // A classic capture of nothing.
+    let classic = out.join("classic.pcap");
+    std::fs::write(&classic, [&[0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0][..], &[0; 12], &[1, 0, 0, 0]].concat())
+        .expect("a file");
+    let refused = hopwise(&["capture", "why", &classic.to_string_lossy(), "1"]);
+    assert_eq!(refused.status.code(), Some(2));
+    let words = "expected a capture in pcapng, of a node or of --capture";
+    assert!(text(&refused.stderr).contains(words), "{}", text(&refused.stderr));
+}
