@@ -13,6 +13,7 @@ mod kernel;
 mod neighbours;
 mod nodes;
 mod speaks;
+mod state;
 mod stations;
 mod switches;
 

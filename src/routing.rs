@@ -84,6 +84,8 @@ pub struct RoutingConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blacklist_timeout: Option<Time>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub gtsm: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer_packets: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer_time: Option<Time>,
@@ -215,6 +217,7 @@ impl RoutingConfig {
         set(self.gratuitous, &mut settings.gratuitous);
         set(self.destination_only, &mut settings.destination_only);
         set(self.rrep_ack, &mut settings.rrep_ack);
+        set(self.gtsm, &mut settings.gtsm);
         set(self.buffer_packets, &mut settings.buffer_packets);
         set(self.data_hop_limit, &mut settings.data_hop_limit);
         set(self.most_routes, &mut settings.most_routes);

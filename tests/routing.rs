@@ -253,7 +253,7 @@ fn forged((flow, seq, from, to): Claim) -> Vec<u8> {
     let mut message = Vec::new();
     rrep.emit(&mut message);
     Extension { kind: 0x57, data: &claimed(flow, seq) }.emit(&mut message);
-    said_by_a_neighbour(to, 654, 1, &message)
+    said_by_a_neighbour(to, 654, 255, &message)
 }
 
 fn claimed(flow: (u16, u16), seq: Seq) -> Vec<u8> {

@@ -144,6 +144,7 @@ fn router(name: &str) -> Box<dyn Routing> {
             seed: 1,
             counter: 0,
             wakes_at: Instant::ZERO,
+            trust: aodv::Trust::default(),
         }),
     }
 }

@@ -6,7 +6,7 @@ use hopwise_core::agent::{Path, PathEvent};
 use hopwise_core::endpoint::PathSeam;
 use hopwise_core::{Cast, Instant, LinkId, Seq};
 use hopwise_mesh::aodv::messages::{Message, Rrep};
-use hopwise_mesh::aodv::{Config, Interface, Rules, Settings, routing};
+use hopwise_mesh::aodv::{Config, Interface, Rules, Settings, Trust, routing};
 use hopwise_mesh::{Control, Cx, Routed, Routing, Verdict};
 
 use crate::cpu;
@@ -75,6 +75,7 @@ fn filled(rules: Rules) -> Box<dyn Routing> {
         seed: 1,
         counter: 0,
         wakes_at: Instant::ZERO,
+        trust: Trust::default(),
     });
     for nth in 0..ROUTES {
         let IpAddr::V4(dst) = end(nth) else { continue };

@@ -1,10 +1,8 @@
 //! The daemon's loop: messages, packets that wait, timers, and the kernel's table after each of them.
 
-use std::fs;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
 use std::time::Duration;
 
 use hopwise_core::ip::Prefix;
@@ -14,7 +12,7 @@ use hopwise_core::{Cast, Instant, NextHop, QueueClass};
 use hopwise_host::routing::KernelRoutes;
 use hopwise_host::{Clock, Link, Received, Tun, TunConfig, random_key};
 use hopwise_mesh::aodv::Interface;
-use hopwise_mesh::{Control, Cx, OnDemand, Order, Routed, Undelivered, Verdict};
+use hopwise_mesh::{Control, Cx, OnDemand, Order, Routed, Trust, Undelivered, Verdict};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sd_notify::NotifyState;
 
@@ -24,6 +22,7 @@ use super::kernel::Installed;
 use super::neighbours::{Port, v4};
 use super::nodes::Nodes;
 use super::speaks::Birth;
+use super::state::State;
 use super::switches::Forwarding;
 use crate::failure::Failure;
 use crate::signals;
@@ -38,6 +37,7 @@ const MOST_AT_ONCE: usize = 256;
 #[derive(Debug)]
 struct Daemon {
     config: Config,
+    state: State,
     clock: Clock,
     router: Box<dyn OnDemand>,
     /// Programs' connections are the kernel's, of which nothing is known here; these nodes' are asked for.
@@ -78,8 +78,10 @@ impl Daemon {
         .map_err(|error| Failure::failed("open a TUN device", error))?;
         let forwarding = Forwarding::begin(&config)?;
         let key = random_key().map_err(|error| Failure::failed("draw a seed", error))?;
-        let kept = kept_number(&config.state);
-        let wakes_at = if kept.is_some() { Instant::ZERO } else { wakes_at(&config, &clock) };
+        let state = State::new(&config.state);
+        let kept = state.number();
+        let rest = state.rest_left(config.speaks.rest(), clock.wall_offset());
+        let wakes_at = Instant::ZERO + if kept.is_some() { Duration::ZERO } else { rest };
         if let Some(seq) = kept {
             tracing::info!(seq, "this node has routed before, and goes on from that number");
         } else if wakes_at > Instant::ZERO {
@@ -93,14 +95,16 @@ impl Daemon {
             seed: u64::from_ne_bytes([key[0], key[1], key[2], key[3], key[4], key[5], key[6], key[7]]),
             counter: u64::try_from(clock.wall_offset().as_nanos()).unwrap_or(0),
             wakes_at,
+            trust: Trust { network: Some(config.network), mtu: least_mtu(&kernel, &ports)? },
         });
         Ok(Daemon {
+            state,
             clock,
             router,
             nodes: Nodes::new(&config.nodes)?,
             ports,
             tun,
-            installed: Installed::new(kernel),
+            installed: Installed::new(kernel, config.network),
             drops: Drops::default(),
             look_at: Instant::ZERO,
             next_mark: Instant::ZERO,
@@ -115,7 +119,7 @@ impl Daemon {
         loop {
             let now = self.clock.now();
             if self.next_mark <= now {
-                mark(&self.config.state, self.router.number());
+                self.state.mark(self.router.number());
                 self.forwarding.follow(&self.config.serves);
                 for (reason, count) in self.drops.news() {
                     tracing::info!(reason, count, "dropped so far");
@@ -177,7 +181,7 @@ impl Daemon {
                     continue;
                 }
                 let now = self.clock.now();
-                let cast = if heard.to == self.config.address { Cast::ToUs } else { Cast::ToAll };
+                let cast = if heard.to == self.config.speaks.everyone() { Cast::ToAll } else { Cast::ToUs };
                 let control = Control {
                     link: port.link,
                     from: None,
@@ -328,29 +332,10 @@ impl Daemon {
     }
 }
 
-/// A node that routed a moment ago has lost its numbers, and waits until nobody routes by them (RFC 3561 §6.13).
-fn wakes_at(config: &Config, clock: &Clock) -> Instant {
-    let marked = fs::metadata(&config.state).and_then(|facts| facts.modified()).ok();
-    let since_1970 = marked.and_then(|at| at.duration_since(std::time::SystemTime::UNIX_EPOCH).ok());
-    match since_1970 {
-        Some(at) => Instant::ZERO + (at + config.speaks.rest()).saturating_sub(clock.wall_offset()),
-        None => Instant::ZERO,
-    }
-}
-
-/// More than a node tells of itself between two marks.
-const NUMBERS_AHEAD: u16 = 1_024;
-
-/// The number from which a node that has kept its own goes on.
-fn kept_number(state: &Path) -> Option<u16> {
-    let number: u16 = fs::read_to_string(state).ok()?.trim().parse().ok()?;
-    Some(number.wrapping_add(NUMBERS_AHEAD))
-}
-
-/// Leaves word of when this node last routed, and of its number.
-fn mark(state: &Path, number: Option<u16>) {
-    let text = number.map_or(String::new(), |number| format!("{number}\n"));
-    if let Err(error) = crate::daemon::state::write(state, &text) {
-        tracing::debug!(path = %state.display(), %error, "not marked");
-    }
+/// The largest packet that all interfaces carry.
+fn least_mtu(kernel: &KernelRoutes, ports: &[Port]) -> Result<u16, Failure> {
+    let mtus = ports.iter().map(|port| kernel.mtu(port.index));
+    let mtus = mtus.collect::<Result<Vec<_>, _>>();
+    let mtus = mtus.map_err(|error| Failure::failed("ask for an interface's MTU", error))?;
+    Ok(mtus.into_iter().min().unwrap_or(u16::MAX))
 }

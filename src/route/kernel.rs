@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
 use hopwise_core::Instant;
+use hopwise_core::ip::Prefix;
 use hopwise_host::routing::{KernelRoutes, Way};
 use hopwise_mesh::OnDemand;
 
@@ -12,12 +13,14 @@ use super::neighbours::Port;
 #[derive(Debug)]
 pub(super) struct Installed {
     kernel: KernelRoutes,
+    /// No route leads elsewhere, whatever the protocol says.
+    network: Prefix,
     ways: BTreeMap<Ipv4Addr, Way>,
 }
 
 impl Installed {
-    pub(super) fn new(kernel: KernelRoutes) -> Installed {
-        Installed { kernel, ways: BTreeMap::new() }
+    pub(super) fn new(kernel: KernelRoutes, network: Prefix) -> Installed {
+        Installed { kernel, network, ways: BTreeMap::new() }
     }
 
     pub(super) fn has(&self, dst: Ipv4Addr) -> bool {
@@ -39,7 +42,8 @@ impl Installed {
     pub(super) fn follow(&mut self, now: Instant, router: &dyn OnDemand, ports: &[Port]) {
         let mut wanted = BTreeMap::new();
         for (dst, next_hop, link, hops) in router.routes(now) {
-            if let Some(port) = ports.get(usize::from(link.0)) {
+            let is_inside = [dst, next_hop].iter().all(|end| self.network.contains((*end).into()));
+            if let Some(port) = ports.get(usize::from(link.0)).filter(|_| is_inside) {
                 wanted.insert(dst, (Way { device: port.index, next_hop }, port.name.as_str(), hops));
             }
         }

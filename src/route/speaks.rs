@@ -7,7 +7,7 @@ use hopwise_core::Instant;
 use hopwise_mesh::aodv::Interface;
 use hopwise_mesh::aodv::rfc3561::Aodv;
 use hopwise_mesh::aodvv2::Aodvv2;
-use hopwise_mesh::{OnDemand, aodv, aodvv2, rfc5444};
+use hopwise_mesh::{OnDemand, Trust, aodv, aodvv2, rfc5444};
 
 #[derive(Clone, Debug)]
 pub(super) enum Speaks {
@@ -25,6 +25,7 @@ pub(super) struct Birth {
     pub(super) seed: u64,
     pub(super) counter: u64,
     pub(super) wakes_at: Instant,
+    pub(super) trust: Trust,
 }
 
 impl Speaks {
@@ -53,11 +54,19 @@ impl Speaks {
     }
 
     pub(super) fn router(&self, birth: Birth) -> Box<dyn OnDemand> {
-        let Birth { interfaces, serves, seq, seed, counter, wakes_at } = birth;
+        let Birth { interfaces, serves, seq, seed, counter, wakes_at, trust } = birth;
         match self {
             Speaks::Aodv(settings) => {
                 let settings = (**settings).clone();
-                Box::new(Aodv::new(aodv::Config { settings, interfaces, serves, seed, counter, wakes_at }))
+                Box::new(Aodv::new(aodv::Config {
+                    settings,
+                    interfaces,
+                    serves,
+                    seed,
+                    counter,
+                    wakes_at,
+                    trust,
+                }))
             }
             Speaks::Dymo(settings) => {
                 let settings = (**settings).clone();
@@ -69,6 +78,7 @@ impl Speaks {
                     seed,
                     counter,
                     wakes_at,
+                    trust,
                 }))
             }
         }

@@ -218,6 +218,7 @@ fn dymo_config(plan: &Plan, settings: &aodvv2::Settings, node: u32) -> aodvv2::C
         seq: 0,
         counter: 0,
         wakes_at: Instant::ZERO,
+        trust: aodv::Trust::default(),
     }
 }
 
@@ -245,6 +246,7 @@ fn aodv_config(plan: &Plan, settings: &aodv::Settings, node: u32) -> aodv::Confi
         serves: Vec::new(),
         counter: 0,
         wakes_at: Instant::ZERO,
+        trust: aodv::Trust::default(),
     }
 }
 

@@ -15,6 +15,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use crate::namespace::{Namespace, can_run};
 use crate::world::{PATIENCE, until, within_patience};
 
+#[path = "mesh/forged.rs"]
+mod forged;
 #[path = "mesh/paths.rs"]
 mod paths;
 #[path = "mesh/switches.rs"]

@@ -32,5 +32,11 @@ pub(crate) fn replay(bytes: &[u8]) {
 
 /// A packet reads as it was written.
 fn check(bytes: &[u8]) {
-    assert_eq!(Packet::parse(bytes).expect("a packet of ours").bytes(), bytes);
+    assert_eq!(
+        Packet::parse(bytes)
+            .expect("a packet of ours")
+            .bytes()
+            .expect("what was read is no longer when it is written again"),
+        bytes
+    );
 }

@@ -52,7 +52,7 @@ fn forged((flow, seq, from, to): Claim) -> Vec<u8> {
     };
     let mut message = rrep.rrep();
     message.tlvs.push(Tlv { kind: ACK_SEQ, extension: 0, value: claimed(flow, seq) });
-    said_by_a_neighbour(to, PORT, 255, &Packet::of(message).bytes())
+    said_by_a_neighbour(to, PORT, 255, &Packet::of(message).bytes().expect("short enough"))
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn all_of_rfc5444() -> Vec<Packet> {
 #[test]
 fn wireshark_reads_all_that_the_format_knows() {
     let packet = |packet: Packet| {
-        let message = packet.bytes();
+        let message = packet.bytes().expect("short enough");
         assert_eq!(Packet::parse(&message), Ok(packet));
         let header = IpHeader {
             src: address_of(0),

@@ -17,7 +17,7 @@ use std::net::Ipv4Addr;
 
 use hopwise_core::Instant;
 
-pub use crate::on_demand::{Interface, Key};
+pub use crate::on_demand::{Interface, Key, Trust};
 pub use settings::{Rules, Settings};
 
 use crate::on_demand::ack_seq::AckSeqs;
@@ -41,6 +41,7 @@ pub struct Config {
     pub counter: u64,
     /// A node that may have routed before, and has lost its numbers, passes nothing on until then (RFC 3561 §6.13).
     pub wakes_at: Instant,
+    pub trust: Trust,
 }
 
 /// A node that follows the rules of its settings.
@@ -52,9 +53,9 @@ pub fn routing(config: Config) -> Box<dyn Routing> {
 }
 
 fn desk(config: &Config) -> Desk {
-    let Config { settings, interfaces, seed, counter, .. } = config;
+    let Config { settings, interfaces, seed, counter, trust, .. } = config;
     let outbox = Outbox::new(Manners { port: PORT, everyone: Ipv4Addr::BROADCAST }, *seed);
     let room = Room { packets: settings.buffer_packets, time: settings.buffer_time };
     let ack_seqs = AckSeqs::new(settings.ack_seq, settings.key.clone(), *counter);
-    Desk::new(interfaces.clone(), outbox, room, ack_seqs)
+    Desk::new(interfaces.clone(), outbox, room, ack_seqs).with_trust(trust.clone())
 }

@@ -31,8 +31,8 @@ pub use settings::Settings;
 
 use crate::on_demand::ack_seq::AckSeqs;
 use crate::on_demand::rates::Rate;
-use crate::on_demand::{Desk, Interface, Manners, OnDemand, Outbox, Room, is_host, path_of, v4};
-use crate::rfc5444::{ALL_ROUTERS, Message, PORT, Packet};
+use crate::on_demand::{Desk, Interface, Manners, OnDemand, Outbox, Room, Trust, path_of, v4};
+use crate::rfc5444::{ALL_ROUTERS, Message, PORT, Packet, TooLong};
 use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
 use discovery::Searches;
 use errors::Told;
@@ -60,6 +60,7 @@ pub struct Config {
     pub counter: u64,
     /// A node that may have routed before, and has lost its number, asks and answers nothing until then.
     pub wakes_at: Instant,
+    pub trust: Trust,
 }
 
 /// A node that speaks AODVv2.
@@ -89,13 +90,13 @@ struct Via {
 
 impl Aodvv2 {
     pub fn new(config: Config) -> Aodvv2 {
-        let Config { settings, interfaces, serves, seq, seed, counter, wakes_at } = config;
+        let Config { settings, interfaces, serves, seq, seed, counter, wakes_at, trust } = config;
         let mut outbox = Outbox::new(Manners { port: PORT, everyone: ALL_ROUTERS }, seed);
         let next_sweep = Instant::ZERO + outbox.chance.up_to(settings.sweep_interval);
         let room = Room { packets: settings.buffer_packets, time: settings.buffer_time };
         let ack_seqs = AckSeqs::new(settings.ack_seq, settings.key.clone(), counter);
         Aodvv2 {
-            desk: Desk::new(interfaces, outbox, room, ack_seqs),
+            desk: Desk::new(interfaces, outbox, room, ack_seqs).with_trust(trust),
             serves,
             seq,
             table: Table::new(
@@ -130,12 +131,17 @@ impl Aodvv2 {
     }
 
     fn tell_everyone(&mut self, at: Option<Instant>, message: Message) {
-        self.desk.tell_everyone(at, HOP_LIMIT, &Packet::of(message).bytes());
+        match Packet::of(message).bytes() {
+            Ok(bytes) => self.desk.tell_everyone(at, HOP_LIMIT, &bytes),
+            Err(TooLong) => self.desk.dropped(DropReason::RoutingRefused, 0),
+        }
     }
 
     fn tell_neighbour(&mut self, via: Via, messages: Vec<Message>) {
-        let packet = Packet { messages, ..Packet::default() };
-        self.desk.tell_neighbour(via.link, via.from, HOP_LIMIT, &packet.bytes());
+        match (Packet { messages, ..Packet::default() }).bytes() {
+            Ok(bytes) => self.desk.tell_neighbour(via.link, via.from, HOP_LIMIT, &bytes),
+            Err(TooLong) => self.desk.dropped(DropReason::RoutingRefused, 0),
+        }
     }
 
     /// A route is there: whoever waited for it goes, and connections hear of it.
@@ -178,8 +184,10 @@ impl Aodvv2 {
             messages::RREQ => self.take_request(cx, via, message),
             messages::RREP => self.take_reply(cx, via, message),
             messages::RERR => self.take_error(cx.now, via, message),
+            // One answer is enough for all requests of a packet.
+            messages::RREP_ACK if messages::is_request(message) => Ok(()),
             messages::RREP_ACK => {
-                self.take_ack(cx, via, message);
+                self.take_ack(cx, via);
                 Ok(())
             }
             // Another protocol's, which may travel in the same packet.
@@ -223,7 +231,8 @@ impl Routing for Aodvv2 {
     }
 
     fn route(&mut self, cx: &Cx<'_>, packet: &Routed<'_>) -> Verdict {
-        let Some(dst) = v4(packet.dst) else { return Verdict::Drop(DropReason::NoRoute) };
+        let dst = v4(packet.dst).filter(|dst| self.desk.trust.covers(*dst));
+        let Some(dst) = dst else { return Verdict::Drop(DropReason::NoRoute) };
         let now = cx.now;
         let is_own = packet.from.is_none();
         if let Some(way) = self.table.valid(now, dst) {
@@ -255,13 +264,16 @@ impl Routing for Aodvv2 {
     }
 
     fn handle_control(&mut self, cx: &Cx<'_>, control: &Control<'_>) {
+        if !self.desk.fits(control.message) {
+            return;
+        }
         let (Some(from), Ok(packet)) = (v4(control.src), Packet::parse(control.message)) else {
             self.desk.dropped(DropReason::RoutingMalformed, 0);
             return;
         };
         let is_off_link = control.from.is_some_and(|neighbour| neighbour != control.src);
         let has_travelled = control.hop_limit != HOP_LIMIT;
-        if is_off_link || has_travelled || self.desk.has_address(from) || !is_host(from) {
+        if is_off_link || has_travelled || self.desk.has_address(from) || !self.desk.trust.covers(from) {
             self.desk.dropped(DropReason::RoutingRefused, 0);
             return;
         }
@@ -273,6 +285,10 @@ impl Routing for Aodvv2 {
                 Err(Refused::Malformed) => self.desk.dropped(DropReason::RoutingMalformed, 0),
                 Err(Refused::Foreign) => self.desk.dropped(DropReason::RoutingRefused, 0),
             }
+        }
+        let asks = |message: &Message| message.kind == messages::RREP_ACK && messages::is_request(message);
+        if packet.messages.iter().any(asks) {
+            self.tell_neighbour(via, vec![messages::rrep_ack(false)]);
         }
     }
 
@@ -320,5 +336,7 @@ impl Routing for Aodvv2 {
     }
 }
 
+#[cfg(test)]
+mod hostile;
 #[cfg(test)]
 mod tests;

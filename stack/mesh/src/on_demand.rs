@@ -2,12 +2,14 @@
 //! to be sent and when, what is told of arrivals, and what connections hear of their paths.
 
 pub(crate) mod ack_seq;
+pub(crate) mod asked;
 mod buffer;
 mod key;
 mod outbox;
 pub(crate) mod rates;
 #[cfg(test)]
 pub(crate) mod testing;
+mod trust;
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
@@ -18,10 +20,12 @@ use hopwise_core::wire::{IpView, protocol};
 use hopwise_core::{Instant, LinkId, NextHop, QueueClass};
 
 use ack_seq::{AckSeqs, Said};
+use asked::{Asked, Pair};
 use buffer::{Buffer, Waiting};
 pub use key::Key;
 pub use outbox::Interface;
 pub(crate) use outbox::{Manners, Outbox, Receiver};
+pub use trust::Trust;
 
 use crate::routing::{Order, Routed, Routing};
 
@@ -46,6 +50,10 @@ pub(crate) struct Desk {
     pub(crate) buffer: Buffer,
     pub(crate) outbox: Outbox,
     pub(crate) ack_seqs: AckSeqs,
+    pub(crate) trust: Trust,
+    /// What this node has asked for, and what it has asked for others, whose questions are too many to mix with its own.
+    asked: Asked,
+    asked_for_others: Asked,
     pub(crate) discoveries: u64,
     pub(crate) failures: u64,
 }
@@ -65,9 +73,16 @@ impl Desk {
             buffer: Buffer::new(room.packets, room.time),
             outbox,
             ack_seqs,
+            trust: Trust::default(),
+            asked: Asked::default(),
+            asked_for_others: Asked::default(),
             discoveries: 0,
             failures: 0,
         }
+    }
+
+    pub(crate) fn with_trust(self, trust: Trust) -> Desk {
+        Desk { trust, ..self }
     }
 
     pub(crate) fn has_address(&self, address: Ipv4Addr) -> bool {
@@ -106,8 +121,30 @@ impl Desk {
         }
     }
 
+    /// Somebody looks for a route: until then an answer may come.
+    pub(crate) fn note_asked(&mut self, now: Instant, pair: Pair, is_own: bool, memory: Duration) {
+        let asked = if is_own { &mut self.asked } else { &mut self.asked_for_others };
+        asked.note(now, pair, memory);
+    }
+
+    pub(crate) fn was_asked(&self, now: Instant, pair: Pair) -> bool {
+        self.asked.has(now, pair) || self.asked_for_others.has(now, pair)
+    }
+
+    /// Whether one packet carries a message of that length; it is counted as refused if none does.
+    pub(crate) fn fits(&mut self, message: &[u8]) -> bool {
+        let fits = message.len() <= self.trust.most_bytes();
+        if !fits {
+            self.dropped(DropReason::RoutingRefused, 0);
+        }
+        fits
+    }
+
     /// Says something on every interface, now or later.
     pub(crate) fn tell_everyone(&mut self, at: Option<Instant>, ttl: u8, message: &[u8]) {
+        if !self.fits(message) {
+            return;
+        }
         for interface in &self.interfaces {
             let order = self.outbox.order(interface, Receiver::Everyone, ttl, message);
             match at {
@@ -118,6 +155,9 @@ impl Desk {
     }
 
     pub(crate) fn tell_neighbour(&mut self, link: LinkId, to: Ipv4Addr, ttl: u8, message: &[u8]) {
+        if !self.fits(message) {
+            return;
+        }
         if let Some(interface) = self.interfaces.iter().find(|interface| interface.link == link) {
             let order = self.outbox.order(interface, Receiver::Neighbour(to), ttl, message);
             self.outbox.push(order);

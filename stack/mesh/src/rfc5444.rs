@@ -24,6 +24,10 @@ const LONGEST_ADDRESS: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed;
 
+/// A message, a block of TLVs or a value has 64 KiB or more, so that no length field holds its size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong;
+
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Packet {
     pub seq: Option<u16>,
@@ -91,8 +95,9 @@ impl Packet {
         read::packet(bytes)
     }
 
-    pub fn emit(&self, out: &mut Vec<u8>) {
-        write::packet(self, out);
+    /// After an error `out` holds a part of the packet.
+    pub fn emit(&self, out: &mut Vec<u8>) -> Result<(), TooLong> {
+        write::packet(self, out)
     }
 
     /// A packet of one message and nothing else.
@@ -100,10 +105,10 @@ impl Packet {
         Packet { seq: None, tlvs: Vec::new(), messages: vec![message] }
     }
 
-    pub fn bytes(&self) -> Vec<u8> {
+    pub fn bytes(&self) -> Result<Vec<u8>, TooLong> {
         let mut out = Vec::new();
-        self.emit(&mut out);
-        out
+        self.emit(&mut out)?;
+        Ok(out)
     }
 }
 

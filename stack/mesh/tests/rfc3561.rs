@@ -14,7 +14,7 @@ use hopwise_core::endpoint::PathSeam;
 use hopwise_core::wire::{Ecn, IpHeader, IpView};
 use hopwise_core::{Cast, Instant, LinkId, NextHop, QueueClass, Seq};
 use hopwise_mesh::aodv::messages::Message;
-use hopwise_mesh::aodv::{Config, Interface, PORT, Settings, routing};
+use hopwise_mesh::aodv::{Config, Interface, PORT, Settings, Trust, routing};
 use hopwise_mesh::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
 
 use text::{Heard, name, node, print, read, time};
@@ -41,7 +41,8 @@ impl Stage {
     fn new(settings: Settings, wakes_at: Instant) -> Stage {
         let interfaces = vec![Interface { link: LINK, address: node("n1") }];
         let serves = Vec::new();
-        let config = Config { settings, interfaces, serves, seed: 1, counter: 0, wakes_at };
+        let config =
+            Config { settings, interfaces, serves, seed: 1, counter: 0, wakes_at, trust: Trust::default() };
         Stage { router: routing(config), now: Instant::ZERO, done: Vec::new() }
     }
 
@@ -49,6 +50,7 @@ impl Stage {
         let (verb, rest) = line.split_once(' ').unwrap_or((line, ""));
         match verb {
             "<" => self.hear(rest),
+            "ask" => return self.ask(rest),
             "send" => self.packet(&format!("n1>{rest}"), None),
             "pass" => {
                 let (ends, from) = rest.split_once(" from ").expect("pass n3>n9 from n2");
@@ -71,10 +73,17 @@ impl Stage {
             cast,
             src: node(from).into(),
             dst: if cast == Cast::ToAll { Ipv4Addr::BROADCAST.into() } else { node("n1").into() },
-            hop_limit: ttl,
+            hop_limit: if cast == Cast::ToAll { ttl } else { 255 },
             message: &bytes,
         };
         self.router.handle_control(&Cx { now: self.now, endpoint: &NoConnections }, &control);
+    }
+
+    /// The node has asked for that destination and heard nothing yet; how it asked is told elsewhere.
+    fn ask(&mut self, dst: &str) {
+        self.packet(&format!("n1>{dst}"), None);
+        self.drain();
+        self.done.clear();
     }
 
     fn packet(&mut self, ends: &str, from: Option<Ipv4Addr>) {

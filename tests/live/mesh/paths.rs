@@ -223,7 +223,7 @@ fn forged_dymo(claim: Claim) -> Vec<u8> {
     let rrep = RouteMessage { hop_limit: 17, to, seq: 1, metric: 3, validity: None, other, other_seq: None };
     let mut message = rrep.rrep();
     message.tlvs.push(Tlv { kind: ACK_SEQ, extension: 0, value: claimed(claim) });
-    Packet::of(message).bytes()
+    Packet::of(message).bytes().expect("short enough")
 }
 
 /// The daemon in the middle's own address says so, for numbers from all around the circle: old ones and future ones.

@@ -4,6 +4,7 @@ use std::io;
 use std::net::Ipv4Addr;
 
 use netlink_packet_route::AddressFamily;
+use netlink_packet_route::link::LinkAttribute;
 use netlink_packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage};
 use netlink_packet_route::route::{RouteMessage, RouteProtocol, RouteScope};
 use rtnetlink::{Handle, RouteMessageBuilder};
@@ -71,6 +72,21 @@ impl KernelRoutes {
             .block_on(asked.try_collect())
             .map_err(|error| netlink::kernel("list the neighbours", error))?;
         Ok(all.iter().filter(|known| known.header.ifindex == device).filter_map(neighbour).collect())
+    }
+
+    /// The largest packet that a device carries in one piece.
+    pub fn mtu(&self, device: u32) -> Result<u16, NetlinkError> {
+        use futures_util::TryStreamExt;
+        let asked = self.handle.link().get().match_index(device).execute();
+        let found: Vec<_> = self
+            .runtime
+            .block_on(asked.try_collect())
+            .map_err(|error| netlink::kernel("ask for a device's MTU", error))?;
+        let mtu = found.iter().flat_map(|link| &link.attributes).find_map(|attribute| match attribute {
+            LinkAttribute::Mtu(mtu) => Some(*mtu),
+            _ => None,
+        });
+        Ok(mtu.map_or(u16::MAX, |mtu| u16::try_from(mtu).unwrap_or(u16::MAX)))
     }
 
     /// Removes every route of ours.

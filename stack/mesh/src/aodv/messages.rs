@@ -189,6 +189,11 @@ impl Rrep {
 }
 
 impl Rerr {
+    /// Destinations for which a message of that length has room: at least one.
+    pub(super) fn room(bytes: usize) -> usize {
+        (bytes.saturating_sub(RERR_BYTES) / UNREACHABLE_BYTES).clamp(1, MOST_UNREACHABLE)
+    }
+
     fn parse(bytes: &[u8]) -> Result<Rerr, Malformed> {
         if bytes.len() < RERR_BYTES {
             return Err(Malformed);

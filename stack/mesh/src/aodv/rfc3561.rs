@@ -24,11 +24,14 @@ use super::seen::Seen;
 use super::settings::Settings;
 use super::{Config, PORT, ack_seq, desk};
 use crate::on_demand::rates::Rate;
-use crate::on_demand::{Desk, OnDemand, is_host, path_of, v4};
+use crate::on_demand::{Desk, OnDemand, path_of, v4};
 use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
 use discovery::Searches;
 use links::Links;
 use table::{Offer, Route, State, Table, Taken};
+
+/// The TTL of what is for one neighbour, which the RFC leaves open.
+const NEAR: u8 = 255;
 
 /// A node that follows RFC 3561.
 #[derive(Debug)]
@@ -95,9 +98,9 @@ impl Aodv {
         }
     }
 
-    /// Each hop writes a packet of its own, so that one hop is enough.
+    /// Each hop writes a packet of its own.
     fn tell_neighbour(&mut self, link: LinkId, to: Ipv4Addr, message: &[u8]) {
-        self.desk.tell_neighbour(link, to, 1, message);
+        self.desk.tell_neighbour(link, to, NEAR, message);
     }
 
     fn believe(&mut self, own: Ipv4Addr, peer: Ipv4Addr, extensions: &Extensions<'_>) {
@@ -136,6 +139,14 @@ impl Aodv {
         }
     }
 
+    /// Whether it can come from a neighbour alone. What is broadcast no router passes on; what is sent to one node has
+    /// the TTL that no router leaves as it is (RFC 5082). A RREQ is always broadcast (§6.3), whatever its TTL.
+    fn is_near(&self, control: &Control<'_>, message: &Message) -> bool {
+        let is_for_one = control.cast != Cast::ToAll && control.dst != IpAddr::V4(Ipv4Addr::BROADCAST);
+        let is_right = !is_for_one || (control.hop_limit == NEAR && !matches!(message, Message::Rreq(_)));
+        is_right || !self.settings.gtsm
+    }
+
     fn is_asleep(&self, now: Instant) -> bool {
         now < self.wakes_at
     }
@@ -169,7 +180,8 @@ impl Routing for Aodv {
     }
 
     fn route(&mut self, cx: &Cx<'_>, packet: &Routed<'_>) -> Verdict {
-        let Some(dst) = v4(packet.dst) else { return Verdict::Drop(DropReason::NoRoute) };
+        let dst = v4(packet.dst).filter(|dst| self.desk.trust.covers(*dst));
+        let Some(dst) = dst else { return Verdict::Drop(DropReason::NoRoute) };
         let now = cx.now;
         if let Some(route) = self.table.valid(now, dst) {
             let is_first = packet.from.is_none() && !route.is_ours;
@@ -198,6 +210,9 @@ impl Routing for Aodv {
     }
 
     fn handle_control(&mut self, cx: &Cx<'_>, control: &Control<'_>) {
+        if !self.desk.fits(control.message) {
+            return;
+        }
         let (Some(from), Ok((message, extensions))) = (v4(control.src), Message::parse(control.message))
         else {
             self.desk.dropped(DropReason::RoutingMalformed, 0);
@@ -205,7 +220,7 @@ impl Routing for Aodv {
         };
         let is_off_link = control.from.is_some_and(|neighbour| neighbour != control.src);
         let is_own = self.desk.has_address(from);
-        if is_off_link || is_own || !is_host(from) {
+        if is_off_link || is_own || !self.desk.trust.covers(from) || !self.is_near(control, &message) {
             self.desk.dropped(DropReason::RoutingRefused, 0);
             return;
         }
@@ -276,5 +291,7 @@ impl Routing for Aodv {
     }
 }
 
+#[cfg(test)]
+mod hostile;
 #[cfg(test)]
 mod tests;

@@ -56,6 +56,8 @@ pub struct Settings {
     pub rrep_ack: bool,
     pub next_hop_wait: Option<Duration>,
     pub blacklist_timeout: Option<Duration>,
+    /// Whether messages are refused that may come from beyond a neighbour (RFC 5082; `rules: rfc3561`).
+    pub gtsm: bool,
     /// Packets that wait for routes, and for how long.
     pub buffer_packets: u32,
     pub buffer_time: Duration,
@@ -104,6 +106,7 @@ impl Settings {
             rrep_ack: false,
             next_hop_wait: None,
             blacklist_timeout: None,
+            gtsm: true,
             buffer_packets: 64,
             buffer_time: Duration::from_secs(30),
             buffer_gap: Duration::ZERO,

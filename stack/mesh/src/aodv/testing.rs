@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::messages::Message;
-use super::{Config, Interface, PORT, Settings, routing};
+use super::{Config, Interface, PORT, Settings, Trust, routing};
 use crate::on_demand::testing::{Birth, LINK, Protocol, short};
 use crate::routing::Routing;
 
@@ -20,6 +20,7 @@ impl Protocol for Settings {
             seed: birth.seed,
             counter: birth.counter,
             wakes_at: birth.wakes_at,
+            trust: Trust::default(),
         })
     }
 

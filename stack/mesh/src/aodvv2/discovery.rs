@@ -40,6 +40,10 @@ impl Searches {
         self.by_dst.values().map(|search| search.until).min()
     }
 
+    pub(super) fn has(&self, dst: Ipv4Addr) -> bool {
+        self.by_dst.contains_key(&dst)
+    }
+
     pub(super) fn end(&mut self, dst: Ipv4Addr) {
         self.by_dst.remove(&dst);
         self.rests.remove(&dst);
@@ -84,6 +88,7 @@ impl Aodvv2 {
         if search.is_held {
             return;
         }
+        self.desk.note_asked(now, (origin, dst), true, self.settings.rtemsg_entry_time);
         let rreq = RouteMessage {
             hop_limit: self.settings.max_hopcount,
             to: origin,

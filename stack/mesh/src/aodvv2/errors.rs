@@ -7,7 +7,7 @@ use std::time::Duration;
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Instant, NextHop, QueueClass};
 
-use super::messages::{MOST_UNREACHABLE, Refused, Rerr};
+use super::messages::{Refused, Rerr};
 use super::table::is_newer;
 use super::{Aodvv2, Cx, Order, PORT, Routed, Undelivered, Via};
 use crate::on_demand::is_message;
@@ -115,7 +115,12 @@ impl Aodvv2 {
     pub(super) fn take_error(&mut self, now: Instant, via: Via, message: &Message) -> Result<(), Refused> {
         let rerr = Rerr::parse(message)?;
         let mut gone = Vec::new();
-        for (dst, seq) in &rerr.unreachable {
+        let trust = self.desk.trust.clone();
+        if rerr.pkt_source.is_some_and(|src| !trust.covers(src)) {
+            self.desk.dropped(DropReason::RoutingRefused, 0);
+            return Ok(());
+        }
+        for (dst, seq) in rerr.unreachable.iter().filter(|(dst, _)| trust.covers(*dst)) {
             let Some(way) = self.table.valid(now, *dst) else { continue };
             let is_old = seq.is_some_and(|seq| is_newer(way.seq, seq));
             if way.next_hop == via.from && !is_old && *dst != via.from {
@@ -144,7 +149,8 @@ impl Aodvv2 {
         let told = &mut self.told;
         let is_new = |(dst, _): &&(Ipv4Addr, Option<u16>)| told.is_new(now, (*dst, pkt_source), rest);
         let unreachable: Vec<_> = unreachable.iter().filter(is_new).copied().collect();
-        for part in unreachable.chunks(MOST_UNREACHABLE) {
+        let room = Rerr::room(self.desk.trust.most_bytes());
+        for part in unreachable.chunks(room) {
             if self.errors.take(now).is_err() {
                 self.desk.dropped(DropReason::RoutingRateLimited, 0);
                 return;

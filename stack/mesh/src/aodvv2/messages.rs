@@ -170,14 +170,24 @@ fn host(block: &AddressBlock, index: usize) -> Result<Ipv4Addr, Refused> {
 pub fn passed_on(message: &Message, hop_limit: u8, metric: u8) -> Message {
     let mut passed = Message { hop_limit: Some(hop_limit), ..message.clone() };
     for tlv in passed.blocks.iter_mut().flat_map(|block| &mut block.tlvs) {
-        if (tlv.kind, tlv.extension) == (PATH_METRIC, HOP_COUNT) {
+        // One that says nothing goes on as it came: the message grows by no byte.
+        if (tlv.kind, tlv.extension) == (PATH_METRIC, HOP_COUNT) && tlv.value != Value::None {
             tlv.value = Value::Shared(vec![metric]);
         }
     }
     passed
 }
 
+/// What a RERR takes, and each destination in it, at the most.
+const RERR_BYTES: usize = 40;
+const UNREACHABLE_BYTES: usize = 4 + 1 + 6;
+
 impl Rerr {
+    /// Destinations for which a packet of that length has room: at least one.
+    pub fn room(bytes: usize) -> usize {
+        (bytes.saturating_sub(RERR_BYTES) / UNREACHABLE_BYTES).clamp(1, MOST_UNREACHABLE)
+    }
+
     pub fn parse(message: &Message) -> Result<Rerr, Refused> {
         let hop_limit = message.hop_limit.ok_or(Refused::Malformed)?;
         let mut rerr = Rerr { hop_limit, pkt_source: None, unreachable: Vec::new() };
@@ -259,7 +269,7 @@ mod tests {
 
     #[test]
     fn a_rreq_is_these_bytes() {
-        let bytes = Packet::of(rreq().rreq()).bytes();
+        let bytes = Packet::of(rreq().rreq()).bytes().expect("short enough");
         let expected = [
             0, 10, 0x43, 0, 34, 20, 0, 0, // Packet, message with a hop limit, no TLVs.
             2, 0x80, 3, 10, 0, 0, 1, 9, // The origin's address and the target's.
@@ -281,7 +291,7 @@ mod tests {
             assert_eq!(Rerr::parse(&rerr.message()), Ok(rerr));
         }
         assert!(is_request(&rrep_ack(true)) && !is_request(&rrep_ack(false)));
-        assert_eq!(Packet::of(rrep_ack(false)).bytes(), [0, 13, 3, 0, 6, 0, 0]);
+        assert_eq!(Packet::of(rrep_ack(false)).bytes().expect("short enough"), [0, 13, 3, 0, 6, 0, 0]);
     }
 
     #[test]

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
+use hopwise_core::trace::DropReason;
 use hopwise_core::{Instant, LinkId};
 
-use super::messages::{is_request, rrep_ack};
+use super::messages::rrep_ack;
 use super::settings::Settings;
 use super::{Aodvv2, Cx, Via};
 use crate::rfc5444::Message;
@@ -39,6 +40,8 @@ struct Neighbour {
     heard: Instant,
     awaited: Option<Awaited>,
     watched: Option<Watch>,
+    /// It was asked for a sign of life that has not come.
+    owes_life: bool,
 }
 
 /// A next hop in use, which is asked for signs of life.
@@ -57,7 +60,14 @@ impl Neighbours {
         if self.0.len() >= MOST && !self.0.contains_key(&via.from) {
             return;
         }
-        let new = Neighbour { link: via.link, state: State::Heard, heard: now, awaited: None, watched: None };
+        let new = Neighbour {
+            link: via.link,
+            state: State::Heard,
+            heard: now,
+            awaited: None,
+            watched: None,
+            owes_life: false,
+        };
         let neighbour = self.0.entry(via.from).or_insert(new);
         (neighbour.heard, neighbour.link) = (now, via.link);
         if let Some(watch) = &mut neighbour.watched {
@@ -84,6 +94,13 @@ impl Neighbours {
     /// Whether it owes an acknowledgement.
     pub(super) fn is_asked(&self, neighbour: Ipv4Addr) -> bool {
         self.0.get(&neighbour).is_some_and(|known| known.awaited.is_some())
+    }
+
+    /// Whether it was asked for an acknowledgement; once it has come, no second one is believed.
+    fn settle(&mut self, neighbour: Ipv4Addr) -> bool {
+        self.0
+            .get_mut(&neighbour)
+            .is_some_and(|known| std::mem::take(&mut known.owes_life) || known.awaited.is_some())
     }
 
     /// Answers with a request that was held until now.
@@ -137,12 +154,12 @@ impl Neighbours {
 }
 
 impl Aodvv2 {
-    /// A neighbour asks whether we hear it, or says that it hears us.
-    pub(super) fn take_ack(&mut self, cx: &Cx<'_>, via: Via, message: &Message) {
-        if is_request(message) {
-            self.tell_neighbour(via, vec![rrep_ack(false)]);
-        } else {
+    /// A neighbour says that it hears us.
+    pub(super) fn take_ack(&mut self, cx: &Cx<'_>, via: Via) {
+        if self.neighbours.settle(via.from) {
             self.confirm(cx, via);
+        } else {
+            self.desk.dropped(DropReason::RoutingRefused, 0);
         }
     }
 
@@ -232,6 +249,7 @@ impl Aodvv2 {
             // Soon after a sign that came by itself there is no need.
             if now.since(known.heard) >= interval / 2 {
                 watch.unanswered += 1;
+                known.owes_life = true;
                 self.tell_neighbour(via, vec![rrep_ack(true)]);
             }
         }

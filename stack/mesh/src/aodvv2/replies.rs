@@ -6,7 +6,6 @@ use hopwise_core::trace::DropReason;
 use super::messages::{Refused, RouteMessage, passed_on, rrep_ack};
 use super::table::Taken;
 use super::{Aodvv2, Cx, Via};
-use crate::on_demand::is_host;
 use crate::rfc5444::Message;
 
 impl Aodvv2 {
@@ -23,7 +22,9 @@ impl Aodvv2 {
     pub(super) fn take_reply(&mut self, cx: &Cx<'_>, via: Via, message: &Message) -> Result<(), Refused> {
         let now = cx.now;
         let rrep = RouteMessage::of_rrep(message)?;
-        if !is_host(rrep.to) || !is_host(rrep.other) {
+        let trust = &self.desk.trust;
+        let is_covered = trust.covers(rrep.to) && trust.covers(rrep.other);
+        if !is_covered || !self.is_awaited(now, &rrep) {
             self.desk.dropped(DropReason::RoutingRefused, 0);
             return Ok(());
         }
@@ -46,5 +47,11 @@ impl Aodvv2 {
             self.send_reply(now, to, passed_on(message, rrep.hop_limit - 1, metric));
         }
         Ok(())
+    }
+
+    /// Whether it answers a request that this node made or passed on.
+    fn is_awaited(&self, now: Instant, rrep: &RouteMessage) -> bool {
+        let is_looked_for = self.is_mine(rrep.other) && self.searches.has(rrep.to);
+        is_looked_for || self.desk.was_asked(now, (rrep.other, rrep.to))
     }
 }

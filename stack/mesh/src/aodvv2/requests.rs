@@ -7,14 +7,15 @@ use super::messages::{Refused, RouteMessage, passed_on};
 use super::seen::Request;
 use super::table::{Offer, Taken, is_newer};
 use super::{Aodvv2, Cx, Via};
-use crate::on_demand::is_host;
 use crate::rfc5444::Message;
 
 impl Aodvv2 {
     pub(super) fn take_request(&mut self, cx: &Cx<'_>, via: Via, message: &Message) -> Result<(), Refused> {
         let now = cx.now;
         let rreq = RouteMessage::of_rreq(message)?;
-        if self.neighbours.is_blacklisted(now, via.from) || !is_host(rreq.to) || !is_host(rreq.other) {
+        let trust = &self.desk.trust;
+        let is_covered = trust.covers(rreq.to) && trust.covers(rreq.other);
+        if self.neighbours.is_blacklisted(now, via.from) || !is_covered {
             self.desk.dropped(DropReason::RoutingRefused, 0);
             return Ok(());
         }
@@ -48,6 +49,7 @@ impl Aodvv2 {
                 route.tell_of_unconfirmed();
             }
             let at = now + self.desk.outbox.chance.up_to(self.settings.jitter);
+            self.desk.note_asked(now, (rreq.to, rreq.other), false, self.settings.rtemsg_entry_time);
             self.tell_everyone(Some(at), passed_on(message, rreq.hop_limit - 1, metric));
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::messages::{self, Rerr, RouteMessage};
-use super::{Aodvv2, Config, Interface, PORT, Settings};
+use super::{Aodvv2, Config, Interface, PORT, Settings, Trust};
 use crate::on_demand::testing::{Birth, LINK, Protocol, short};
 use crate::rfc5444::{Message, Packet};
 use crate::routing::Routing;
@@ -22,6 +22,7 @@ impl Protocol for Settings {
             seed: birth.seed,
             counter: birth.counter,
             wakes_at: birth.wakes_at,
+            trust: Trust::default(),
         }))
     }
 

@@ -10,7 +10,7 @@ use super::*;
 use crate::on_demand::testing::scenarios::{self, reasons, seconds};
 use crate::on_demand::testing::{Ends, LINK, Net, address};
 
-fn settings() -> Settings {
+pub(super) fn settings() -> Settings {
     Settings { jitter: Duration::ZERO, ..Settings::default() }
 }
 
@@ -136,21 +136,22 @@ fn a_partition_heals_and_nothing_counts_to_infinity() {
 }
 
 /// A router alone, with what it is told and what it then wants.
-struct Alone {
-    router: Aodvv2,
-    now: Instant,
+pub(super) struct Alone {
+    pub(super) router: Aodvv2,
+    pub(super) now: Instant,
 }
 
 impl Alone {
-    fn new(settings: Settings) -> Alone {
+    pub(super) fn new(settings: Settings) -> Alone {
         let interfaces = vec![Interface { link: LINK, address: address(0) }];
         let serves = vec![address(20)];
-        let config =
-            Config { settings, interfaces, serves, seq: 0, seed: 1, counter: 0, wakes_at: Instant::ZERO };
+        let network = Some("10.0.0.0/8".parse().expect("a network"));
+        let (wakes_at, trust) = (Instant::ZERO, Trust { network, mtu: 1_500 });
+        let config = Config { settings, interfaces, serves, seq: 0, seed: 1, counter: 0, wakes_at, trust };
         Alone { router: Aodvv2::new(config), now: Instant::from_secs(1) }
     }
 
-    fn hear(&mut self, from: Ipv4Addr, by: Ipv4Addr, hop_limit: u8, message: &[u8]) -> Vec<Order> {
+    pub(super) fn hear(&mut self, from: Ipv4Addr, by: Ipv4Addr, hop_limit: u8, message: &[u8]) -> Vec<Order> {
         let control = Control {
             link: LINK,
             from: Some(by.into()),
@@ -164,13 +165,14 @@ impl Alone {
         std::iter::from_fn(|| self.router.poll_order(self.now)).collect()
     }
 
-    fn hear_message(&mut self, from: usize, message: Message) -> Vec<Order> {
+    pub(super) fn hear_message(&mut self, from: usize, message: Message) -> Vec<Order> {
         let from = address(from);
-        self.hear(from, from, HOP_LIMIT, &Packet::of(message).bytes())
+        self.hear(from, from, HOP_LIMIT, &Packet::of(message).bytes().expect("short enough"))
     }
 
     /// A reply to a request of ours, which shows the way to `dst`.
     fn reply(&mut self, from: usize, dst: usize, seq: u16, metric: u8) {
+        self.router.desk.note_asked(self.now, (address(0), address(dst)), true, seconds(9));
         self.hear_message(from, way(dst, 0, seq, metric).rrep());
     }
 
@@ -179,13 +181,13 @@ impl Alone {
     }
 }
 
-fn way(to: usize, other: usize, seq: u16, metric: u8) -> RouteMessage {
+pub(super) fn way(to: usize, other: usize, seq: u16, metric: u8) -> RouteMessage {
     let (to, other) = (address(to), address(other));
     RouteMessage { hop_limit: 20, to, seq, metric, validity: None, other, other_seq: None }
 }
 
 /// The messages among what a router wants, with whom they are for.
-fn messages_of(orders: &[Order]) -> Vec<(NextHop, Message)> {
+pub(super) fn messages_of(orders: &[Order]) -> Vec<(NextHop, Message)> {
     let messages = |order: &Order| match order {
         Order::Send { to, packet, .. } => {
             let packet = Packet::parse(&packet[28..]).ok()?;
@@ -286,7 +288,7 @@ fn an_error_about_somebodys_packet_goes_back_the_way_it_came() {
 #[test]
 fn what_comes_from_off_the_link_from_no_host_or_of_another_kind_is_refused() {
     let mut alone = Alone::new(settings());
-    let rreq = Packet::of(way(2, 9, 1, 0).rreq()).bytes();
+    let rreq = Packet::of(way(2, 9, 1, 0).rreq()).bytes().expect("short enough");
     let near = address(2);
     for (what, from, by, hop_limit) in [
         ("passed on by a router", near, near, 254),
@@ -349,7 +351,11 @@ fn a_request_for_an_acknowledgement_is_answered_to_who_asks() {
     let mut alone = Alone::new(settings());
     let sent = messages_of(&alone.hear_message(2, rrep_ack(true)));
     assert_eq!(sent, [(NextHop::Neighbour(address(2).into()), rrep_ack(false))]);
-    assert!(alone.hear_message(2, rrep_ack(false)).is_empty());
+    assert_eq!(
+        reasons(&alone.hear_message(2, rrep_ack(false))),
+        [DropReason::RoutingRefused],
+        "not asked for"
+    );
 }
 
 #[test]

@@ -1,35 +1,37 @@
 //! Packets to bytes, in the shortest way.
 
 use super::{
-    Address, AddressBlock, AddressTlv, MOST_IN_BLOCK, Message, Packet, Tlv, Value, block_flags,
+    Address, AddressBlock, AddressTlv, MOST_IN_BLOCK, Message, Packet, Tlv, TooLong, Value, block_flags,
     message_flags, packet_flags, tlv_flags,
 };
+
+type Written = Result<(), TooLong>;
 
 fn flag(is_set: bool, flag: u8) -> u8 {
     if is_set { flag } else { 0 }
 }
 
-pub(super) fn packet(packet: &Packet, out: &mut Vec<u8>) {
+pub(super) fn packet(packet: &Packet, out: &mut Vec<u8>) -> Written {
     let has_tlvs = !packet.tlvs.is_empty();
     out.push(flag(packet.seq.is_some(), packet_flags::SEQ) | flag(has_tlvs, packet_flags::TLVS));
     out.extend(packet.seq.into_iter().flat_map(u16::to_be_bytes));
     if has_tlvs {
-        tlv_block(&packet.tlvs, out);
+        tlv_block(&packet.tlvs, out)?;
     }
-    packet.messages.iter().for_each(|each| message(each, out));
+    packet.messages.iter().try_for_each(|each| message(each, out))
 }
 
 /// Writes what has a 16-bit length before it, or, in a message, in it.
-fn with_length(out: &mut Vec<u8>, before: usize, write: impl FnOnce(&mut Vec<u8>)) {
+fn with_length(out: &mut Vec<u8>, before: usize, write: impl FnOnce(&mut Vec<u8>) -> Written) -> Written {
     let at = out.len();
     out.extend([0, 0]);
-    write(out);
-    let len = out.len() - at - 2 + before;
-    let len = u16::try_from(len).expect("a message or a block of TLVs has less than 64 KiB");
+    write(out)?;
+    let len = u16::try_from(out.len() - at - 2 + before).map_err(|_| TooLong)?;
     out[at..at + 2].copy_from_slice(&len.to_be_bytes());
+    Ok(())
 }
 
-fn message(message: &Message, out: &mut Vec<u8>) {
+fn message(message: &Message, out: &mut Vec<u8>) -> Written {
     let address_bytes = message.address_bytes;
     assert!((1..=16).contains(&address_bytes), "RFC 5444 §5.2: four bits hold the length less one");
     let flags = flag(message.originator.is_some(), message_flags::ORIGINATOR)
@@ -46,17 +48,15 @@ fn message(message: &Message, out: &mut Vec<u8>) {
         out.extend(message.hop_limit);
         out.extend(message.hop_count);
         out.extend(message.seq.into_iter().flat_map(u16::to_be_bytes));
-        tlv_block(&message.tlvs, out);
-        message.blocks.iter().for_each(|block| address_block(block, usize::from(address_bytes), out));
-    });
+        tlv_block(&message.tlvs, out)?;
+        message.blocks.iter().try_for_each(|block| address_block(block, usize::from(address_bytes), out))
+    })
 }
 
-fn tlv_block(tlvs: &[Tlv], out: &mut Vec<u8>) {
+fn tlv_block(tlvs: &[Tlv], out: &mut Vec<u8>) -> Written {
     with_length(out, 0, |out| {
-        for tlv in tlvs {
-            tlv_start((tlv.kind, tlv.extension), None, (&tlv.value, false), out);
-        }
-    });
+        tlvs.iter().try_for_each(|tlv| tlv_start((tlv.kind, tlv.extension), None, (&tlv.value, false), out))
+    })
 }
 
 /// All of a TLV: its type, of which addresses it speaks unless of all, and its value.
@@ -65,7 +65,7 @@ fn tlv_start(
     range: Option<(u8, u8)>,
     (value, has_each): (&[u8], bool),
     out: &mut Vec<u8>,
-) {
+) -> Written {
     let is_single = range.is_some_and(|(first, last)| first == last);
     let flags = flag(extension != 0, tlv_flags::EXTENSION)
         | flag(is_single, tlv_flags::SINGLE_INDEX)
@@ -85,11 +85,12 @@ fn tlv_start(
         0 => {}
         len @ 1..=255 => out.push(len as u8),
         len => {
-            let len = u16::try_from(len).expect("a value has less than 64 KiB");
+            let len = u16::try_from(len).map_err(|_| TooLong)?;
             out.extend(len.to_be_bytes());
         }
     }
     out.extend(value);
+    Ok(())
 }
 
 /// What addresses have in common.
@@ -130,7 +131,7 @@ impl Shared {
     }
 }
 
-fn address_block(block: &AddressBlock, address_bytes: usize, out: &mut Vec<u8>) {
+fn address_block(block: &AddressBlock, address_bytes: usize, out: &mut Vec<u8>) -> Written {
     let addresses = &block.addresses;
     assert!((1..=MOST_IN_BLOCK).contains(&addresses.len()), "RFC 5444 §5.3: one byte counts them");
     let is_right = |(address, bits): &(Address, u8)| {
@@ -163,10 +164,10 @@ fn address_block(block: &AddressBlock, address_bytes: usize, out: &mut Vec<u8>) 
         (true, true) => out.push(bits),
         (true, false) => out.extend(addresses.iter().map(|(_, bits)| *bits)),
     }
-    with_length(out, 0, |out| block.tlvs.iter().for_each(|tlv| address_tlv(tlv, addresses.len(), out)));
+    with_length(out, 0, |out| block.tlvs.iter().try_for_each(|tlv| address_tlv(tlv, addresses.len(), out)))
 }
 
-fn address_tlv(tlv: &AddressTlv, addresses: usize, out: &mut Vec<u8>) {
+fn address_tlv(tlv: &AddressTlv, addresses: usize, out: &mut Vec<u8>) -> Written {
     let AddressTlv { kind, extension, first, last, value } = tlv;
     assert!(first <= last && usize::from(*last) < addresses, "RFC 5444 §5.4.1: of addresses in the block");
     let is_all = *first == 0 && usize::from(*last) + 1 == addresses;
@@ -179,5 +180,5 @@ fn address_tlv(tlv: &AddressTlv, addresses: usize, out: &mut Vec<u8>) {
             (&values[..], tlv.count() > 1)
         }
     };
-    tlv_start((*kind, *extension), range, (value, has_each), out);
+    tlv_start((*kind, *extension), range, (value, has_each), out)
 }

@@ -44,6 +44,10 @@ impl Searches {
         self.by_dst.values().map(|search| search.until).min()
     }
 
+    pub(super) fn has(&self, dst: Ipv4Addr) -> bool {
+        self.by_dst.contains_key(&dst)
+    }
+
     pub(super) fn end(&mut self, dst: Ipv4Addr) {
         self.by_dst.remove(&dst);
     }
@@ -132,6 +136,7 @@ impl Aodv {
             origin: search.origin,
             origin_seq: self.seq,
         };
+        self.desk.note_asked(now, (search.origin, dst), true, self.settings.path_discovery_time());
         let extension = ack_seq::write(&mut self.desk.ack_seqs, cx, search.origin, dst);
         self.links.spoke(now);
         self.desk.tell_everyone(None, search.ttl, &bytes_of(&Message::Rreq(rreq), &extension));

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use hopwise_core::Instant;
 use hopwise_core::trace::DropReason;
 
-use super::super::messages::{MOST_UNREACHABLE, Message, Rerr, bytes_of};
+use super::super::messages::{Message, Rerr, bytes_of};
 use super::table::{State, is_newer};
 use super::{Aodv, Route, Via};
 use crate::on_demand::Receiver;
@@ -38,7 +38,8 @@ impl Aodv {
     pub(super) fn take_error(&mut self, now: Instant, via: Via, rerr: &Rerr) {
         let until = now + self.settings.delete_period();
         let mut gone = Vec::new();
-        for (dst, seq) in &rerr.unreachable {
+        let trust = self.desk.trust.clone();
+        for (dst, seq) in rerr.unreachable.iter().filter(|(dst, _)| trust.covers(*dst)) {
             let Some(route) = self.table.valid(now, *dst) else { continue };
             if route.next_hop != via.from || *dst == via.from {
                 continue;
@@ -128,7 +129,7 @@ impl Aodv {
         self.send_error(now, to, link, &notice.unreachable, is_no_delete);
     }
 
-    fn send_error(
+    pub(super) fn send_error(
         &mut self,
         now: Instant,
         to: Receiver,
@@ -136,7 +137,8 @@ impl Aodv {
         unreachable: &[(Ipv4Addr, u32)],
         is_no_delete: bool,
     ) {
-        for part in unreachable.chunks(MOST_UNREACHABLE) {
+        let room = Rerr::room(self.desk.trust.most_bytes());
+        for part in unreachable.chunks(room) {
             if self.errors.take(now).is_err() {
                 self.desk.dropped(DropReason::RoutingRateLimited, 0);
                 return;

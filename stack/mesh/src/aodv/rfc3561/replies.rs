@@ -9,7 +9,7 @@ use hopwise_core::trace::DropReason;
 use super::super::messages::{Extensions, HELLO_INTERVAL, Message, Rrep, bytes_of};
 use super::requests::millis;
 use super::{Aodv, Cx, Offer, Taken, Via};
-use crate::on_demand::{Receiver, is_host};
+use crate::on_demand::Receiver;
 
 /// Nobody says hello more often.
 const SHORTEST_HELLO: Duration = Duration::from_millis(10);
@@ -30,7 +30,9 @@ impl Aodv {
 
     pub(super) fn take_reply(&mut self, cx: &Cx<'_>, via: Via, rrep: &Rrep, extensions: &Extensions<'_>) {
         let now = cx.now;
-        if !is_host(rrep.dst) || !is_host(rrep.origin) {
+        let trust = &self.desk.trust;
+        let is_covered = trust.covers(rrep.dst) && trust.covers(rrep.origin);
+        if !is_covered || !self.is_awaited(now, rrep) {
             self.desk.dropped(DropReason::RoutingRefused, 0);
             return;
         }
@@ -62,6 +64,13 @@ impl Aodv {
         if !is_for_us && !self.is_asleep(now) {
             self.pass_reply_on(now, via, rrep, extensions);
         }
+    }
+
+    /// Whether it answers a request that this node made or passed on. Nobody asked for a gratuitous RREP (§6.6.3), so
+    /// that it is taken only where the node itself asks for such.
+    fn is_awaited(&self, now: Instant, rrep: &Rrep) -> bool {
+        let is_looked_for = self.is_mine(rrep.origin) && self.searches.has(rrep.dst);
+        is_looked_for || self.settings.gratuitous || self.desk.was_asked(now, (rrep.origin, rrep.dst))
     }
 
     fn pass_reply_on(&mut self, now: Instant, via: Via, rrep: &Rrep, extensions: &Extensions<'_>) {

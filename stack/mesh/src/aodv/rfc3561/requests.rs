@@ -11,7 +11,6 @@ use super::super::messages::{Extensions, Message, Rrep, Rreq, bytes_of};
 use super::super::seen::Request;
 use super::table::is_newer;
 use super::{Aodv, Cx, Offer, Taken, Via};
-use crate::on_demand::is_host;
 
 impl Aodv {
     pub(super) fn take_request(
@@ -23,7 +22,9 @@ impl Aodv {
         extensions: &Extensions<'_>,
     ) {
         let now = cx.now;
-        if self.links.is_blacklisted(now, via.from) || !is_host(rreq.origin) || !is_host(rreq.dst) {
+        let trust = &self.desk.trust;
+        let is_covered = trust.covers(rreq.origin) && trust.covers(rreq.dst);
+        if self.links.is_blacklisted(now, via.from) || !is_covered {
             self.desk.dropped(DropReason::RoutingRefused, 0);
             return;
         }
@@ -170,7 +171,10 @@ impl Aodv {
         let passed = Message::Rreq(Rreq { hop_count: rreq.hop_count + 1, dst_seq, ..rreq });
         let at = now + self.desk.outbox.chance.up_to(self.settings.jitter);
         self.links.spoke(now);
-        self.desk.tell_everyone(Some(at), ttl - 1, &bytes_of(&passed, extensions.bytes()));
+        let memory = self.settings.path_discovery_time();
+        self.desk.note_asked(now, (rreq.origin, rreq.dst), false, memory);
+        let ttl = (ttl - 1).min(self.settings.net_diameter);
+        self.desk.tell_everyone(Some(at), ttl, &bytes_of(&passed, extensions.bytes()));
     }
 }
 

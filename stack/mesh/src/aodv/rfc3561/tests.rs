@@ -4,16 +4,17 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use hopwise_core::agent::PathEvent;
+use hopwise_core::ip::Prefix;
 use hopwise_core::trace::DropReason;
 use hopwise_core::{Cast, Instant, NextHop, Seq};
 
 use super::super::messages::{Extension, HELLO_INTERVAL, Message, Rerr, Rrep, Rreq, bytes_of};
-use super::super::{Config, Interface, Settings};
+use super::super::{Config, Interface, Settings, Trust};
 use super::*;
 use crate::on_demand::testing::scenarios::{self, reasons, seconds};
 use crate::on_demand::testing::{Ends, LINK, Net, address};
 
-fn settings() -> Settings {
+pub(super) fn settings() -> Settings {
     Settings { jitter: Duration::ZERO, ..Settings::rfc3561() }
 }
 
@@ -166,48 +167,59 @@ fn a_node_that_starts_again_answers_nobody_until_its_old_routes_are_forgotten() 
     assert_eq!(net.delivered.len(), 2, "{}", net.log);
 }
 
+fn network() -> Prefix {
+    "10.0.0.0/15".parse().expect("a network")
+}
+
 /// A router alone, with what it is told and what it then wants.
-struct Alone {
-    router: Aodv,
+pub(super) struct Alone {
+    pub(super) router: Aodv,
     ends: Ends,
-    now: Instant,
+    pub(super) now: Instant,
 }
 
 impl Alone {
-    fn new(settings: Settings) -> Alone {
+    pub(super) fn new(settings: Settings) -> Alone {
         Alone::at((0, 20), settings)
     }
 
     fn at((own, served): (usize, usize), settings: Settings) -> Alone {
         let interfaces = vec![Interface { link: LINK, address: address(own) }];
         let serves = vec![address(served)];
-        let config = Config { settings, interfaces, serves, seed: 1, counter: 0, wakes_at: Instant::ZERO };
+        let (wakes_at, trust) = (Instant::ZERO, Trust { network: Some(network()), mtu: 1_500 });
+        let config = Config { settings, interfaces, serves, seed: 1, counter: 0, wakes_at, trust };
         Alone { router: Aodv::new(config), ends: Ends::default(), now: Instant::from_secs(1) }
     }
 
-    fn hear(&mut self, from: usize, cast: Cast, bytes: &[u8]) -> Vec<Order> {
+    pub(super) fn hear(&mut self, from: usize, cast: Cast, bytes: &[u8]) -> Vec<Order> {
         let control = Control {
             link: LINK,
             from: Some(address(from).into()),
             cast,
             src: address(from).into(),
             dst: address(0).into(),
-            hop_limit: 9,
+            hop_limit: if cast == Cast::ToAll { 9 } else { 255 },
             message: bytes,
         };
         self.router.handle_control(&Cx { now: self.now, endpoint: &self.ends }, &control);
         self.orders()
     }
 
-    fn hear_message(&mut self, from: usize, message: &Message) -> Vec<Order> {
+    pub(super) fn hear_message(&mut self, from: usize, message: &Message) -> Vec<Order> {
         self.hear(from, Cast::ToUs, &bytes_of(message, &[]))
     }
 
-    fn orders(&mut self) -> Vec<Order> {
+    pub(super) fn orders(&mut self) -> Vec<Order> {
         std::iter::from_fn(|| self.router.poll_order(self.now)).collect()
     }
 
+    /// The node has asked for that destination a while ago.
+    pub(super) fn ask(&mut self, dst: usize) {
+        self.router.desk.note_asked(self.now, (address(0), address(dst)), true, seconds(9));
+    }
+
     fn reply(&mut self, from: usize, dst: usize, seq: u32, hop_count: u8) -> Vec<Order> {
+        self.ask(dst);
         let rrep = Rrep {
             is_repair: false,
             wants_ack: false,
@@ -221,12 +233,12 @@ impl Alone {
         self.hear_message(from, &Message::Rrep(rrep))
     }
 
-    fn next(&self, dst: usize) -> Option<Ipv4Addr> {
+    pub(super) fn next(&self, dst: usize) -> Option<Ipv4Addr> {
         self.router.next_hop(self.now, address(dst).into()).and_then(|(_, via)| v4(via))
     }
 }
 
-fn request(id: u32, origin: usize, dst: usize, dst_seq: Option<u32>) -> Rreq {
+pub(super) fn request(id: u32, origin: usize, dst: usize, dst_seq: Option<u32>) -> Rreq {
     Rreq {
         is_join: false,
         is_repair: false,
@@ -242,7 +254,7 @@ fn request(id: u32, origin: usize, dst: usize, dst_seq: Option<u32>) -> Rreq {
 }
 
 /// The messages among what a router wants, with whom they are for.
-fn messages(orders: &[Order]) -> Vec<(NextHop, Message)> {
+pub(super) fn messages(orders: &[Order]) -> Vec<(NextHop, Message)> {
     let message = |order: &Order| match order {
         Order::Send { to, packet, .. } => Some((*to, Message::parse(&packet[28..]).ok()?.0)),
         _ => None,

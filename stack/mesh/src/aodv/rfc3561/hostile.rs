@@ -1,0 +1,108 @@
+//! What strangers send: nothing of it leads out of the network, is believed unasked, or comes from afar.
+
+use std::net::Ipv4Addr;
+
+use hopwise_core::trace::DropReason;
+use hopwise_core::{Cast, NextHop};
+
+use super::super::messages::{Message, Rerr, Rrep, Rreq, bytes_of};
+use super::tests::{Alone, messages, request, settings};
+use super::{Control, Cx, OnDemand, Routing};
+use crate::on_demand::testing::scenarios::reasons;
+use crate::on_demand::testing::{Ends, LINK, address};
+
+const OUTSIDE: Ipv4Addr = Ipv4Addr::new(8, 8, 8, 8);
+const REFUSED: [DropReason; 1] = [DropReason::RoutingRefused];
+
+fn reply(dst: Ipv4Addr, origin: Ipv4Addr) -> Message {
+    Message::Rrep(Rrep {
+        is_repair: false,
+        wants_ack: true,
+        prefix_size: 0,
+        hop_count: 0,
+        dst,
+        dst_seq: 7,
+        origin,
+        lifetime_ms: 3_600_000,
+    })
+}
+
+#[test]
+fn nothing_outside_of_the_network_is_learned_answered_or_passed_on() {
+    let mut alone = Alone::new(settings());
+    alone.ask(9);
+    let rreq = request(1, 2, 9, None);
+    for (what, cast, message) in [
+        ("a request of a stranger", Cast::ToAll, Message::Rreq(Rreq { origin: OUTSIDE, ..rreq })),
+        ("a request for a stranger", Cast::ToAll, Message::Rreq(Rreq { dst: OUTSIDE, ..rreq })),
+        ("a reply of a stranger", Cast::ToUs, reply(OUTSIDE, address(0))),
+        ("a reply to a stranger", Cast::ToUs, reply(address(9), OUTSIDE)),
+    ] {
+        let orders = alone.hear(2, cast, &bytes_of(&message, &[]));
+        assert_eq!((messages(&orders).len(), reasons(&orders)), (0, REFUSED.to_vec()), "{what}");
+    }
+    assert!(alone.router.routes(alone.now).is_empty());
+}
+
+#[test]
+fn a_reply_that_nobody_asked_for_is_neither_taken_nor_acknowledged() {
+    let mut alone = Alone::new(settings());
+    let unasked = bytes_of(&reply(address(9), address(0)), &[]);
+    let orders = alone.hear(66, Cast::ToUs, &unasked);
+    assert_eq!((messages(&orders).len(), reasons(&orders)), (0, REFUSED.to_vec()));
+    assert_eq!(alone.next(9), None);
+    alone.ask(9);
+    let orders = alone.hear(66, Cast::ToUs, &unasked);
+    assert_eq!(messages(&orders), [(NextHop::Neighbour(address(66).into()), Message::RrepAck)]);
+    assert_eq!(alone.next(9), Some(address(66)));
+}
+
+#[test]
+fn what_may_come_from_beyond_a_neighbour_is_refused() {
+    let rreq = Message::Rreq(request(1, 2, 0, None));
+    let rerr = Message::Rerr(Rerr { is_no_delete: false, unreachable: vec![(address(9), 1)] });
+    let said = |gtsm, cast, hop_limit, message: &Message| {
+        let mut alone = Alone::new(super::Settings { gtsm, ..settings() });
+        let dst = if cast == Cast::ToAll { Ipv4Addr::BROADCAST } else { address(0) };
+        let control = Control {
+            link: LINK,
+            from: None,
+            cast,
+            src: address(2).into(),
+            dst: dst.into(),
+            hop_limit,
+            message: &bytes_of(message, &[]),
+        };
+        alone.router.handle_control(&Cx { now: alone.now, endpoint: &Ends::default() }, &control);
+        reasons(&alone.orders())
+    };
+    for message in [&rreq, &rerr] {
+        assert_eq!(said(true, Cast::ToAll, 1, message), [], "no router passes a broadcast on");
+        assert_eq!(said(true, Cast::ToUs, 254, message), REFUSED, "{message:?}");
+        assert_eq!(said(false, Cast::ToUs, 254, message), [], "where others speak that leave the TTL open");
+    }
+    assert_eq!(said(true, Cast::ToUs, 255, &rreq), REFUSED, "a request is for everybody");
+    assert_eq!(said(true, Cast::ToUs, 255, &rerr), []);
+}
+
+#[test]
+fn an_error_about_many_routes_is_told_in_packets_that_the_interface_carries() {
+    let mut alone = Alone::new(settings());
+    alone.router.desk.trust.mtu = 100;
+    let gone: Vec<_> = (0..20).map(|n| (address(100 + n), 1)).collect();
+    alone.router.send_error(alone.now, crate::on_demand::Receiver::Everyone, None, &gone, false);
+    let sent = messages(&alone.orders());
+    let told = |message: &Message| match message {
+        Message::Rerr(rerr) => rerr.unreachable.len(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(sent.iter().map(|(_, message)| told(message)).collect::<Vec<_>>(), [8, 8, 4]);
+}
+
+#[test]
+fn a_message_longer_than_the_interface_carries_is_refused() {
+    let mut alone = Alone::new(settings());
+    let extension = [[0x30, 255].to_vec(), vec![0; 255]].concat().repeat(6);
+    let long = bytes_of(&Message::Rreq(request(1, 2, 9, None)), &extension);
+    assert_eq!(reasons(&alone.hear(2, Cast::ToAll, &long)), REFUSED);
+}

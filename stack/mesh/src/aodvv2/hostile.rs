@@ -1,0 +1,114 @@
+//! What strangers send: nothing of it ends a router, leads out of the network, or is answered without end.
+
+use std::net::Ipv4Addr;
+
+use hopwise_core::NextHop;
+use hopwise_core::trace::DropReason;
+
+use super::messages::{ADDRESS_TYPE, HOP_COUNT, PATH_METRIC, Rerr, RouteMessage, SEQ_NUM, rrep_ack};
+use super::tests::{Alone, messages_of, settings, way};
+use super::{HOP_LIMIT, Trust};
+use crate::on_demand::OnDemand;
+use crate::on_demand::testing::{address, scenarios::reasons};
+use crate::rfc5444::{Message, Packet, Tlv};
+
+const OUTSIDE: Ipv4Addr = Ipv4Addr::new(8, 8, 8, 8);
+
+/// A request with that many address TLVs that stand for a metric and have no value.
+fn swollen(tlvs: usize) -> Vec<u8> {
+    let mut of_addresses = vec![ADDRESS_TYPE, 0x14, 2, 0, 1, PATH_METRIC, 0xd0, HOP_COUNT, 0, 1, 0];
+    of_addresses.extend([SEQ_NUM, 0x50, 0, 2, 0, 5]);
+    of_addresses.extend([PATH_METRIC, 0x80, HOP_COUNT].repeat(tlvs));
+    let mut body = vec![20, 0, 0, 2, 0];
+    body.extend([10, 0, 0, 77, 10, 0, 0, 99]);
+    body.extend((of_addresses.len() as u16).to_be_bytes());
+    body.extend(of_addresses);
+    let mut packet = vec![0, 10, 0x43];
+    packet.extend((body.len() as u16 + 4).to_be_bytes());
+    packet.extend(body);
+    packet
+}
+
+#[test]
+fn a_request_as_long_as_a_datagram_is_refused_and_ends_nobody() {
+    let mut alone = Alone::new(settings());
+    let packet = swollen(21_800);
+    assert_eq!(packet.len(), 65_437);
+    let orders = alone.hear(address(66), address(66), HOP_LIMIT, &packet);
+    assert_eq!(reasons(&orders), [DropReason::RoutingRefused]);
+    // Where an interface carries that much, it goes on with not one byte more.
+    alone.router.desk.trust = Trust::default();
+    let orders = alone.hear(address(66), address(66), HOP_LIMIT, &packet);
+    let sent = messages_of(&orders);
+    let [(NextHop::All, passed)] = &sent[..] else { panic!("{orders:?}") };
+    let bytes = Packet::of(passed.clone()).bytes().expect("it goes on");
+    assert!(bytes.len() <= packet.len(), "{} bytes", bytes.len());
+}
+
+#[test]
+fn a_message_to_which_something_is_added_is_held_against_the_interface() {
+    let mut alone = Alone::new(settings());
+    alone.router.desk.trust = Trust::default();
+    let mut rreq = way(2, 9, 5, 1).rreq();
+    alone.hear_message(2, rreq.clone());
+    rreq = way(9, 2, 5, 1).rrep();
+    // A reply that fits as it came, and no more with a request for an acknowledgement behind it.
+    let value = vec![0; 65_507 - 70];
+    rreq.tlvs.push(Tlv { kind: 99, extension: 0, value });
+    let orders = alone.hear_message(3, rreq);
+    assert_eq!(reasons(&orders), []);
+    assert_eq!(messages_of(&orders).len(), 2);
+    alone.router.desk.trust.mtu = 65_500;
+    let mut again = way(9, 2, 6, 1).rrep();
+    again.tlvs.push(Tlv { kind: 99, extension: 0, value: vec![0; 65_472 - 46] });
+    let orders = alone.hear_message(3, again);
+    assert_eq!(reasons(&orders), [DropReason::RoutingRefused]);
+}
+
+#[test]
+fn nothing_outside_of_the_network_is_learned_answered_or_passed_on() {
+    let mut alone = Alone::new(settings());
+    let to_there = |to, other| RouteMessage { to, other, ..way(9, 0, 7, 1) };
+    let rerr = Rerr { hop_limit: 9, pkt_source: Some(OUTSIDE), unreachable: vec![(address(9), None)] };
+    for (what, message) in [
+        ("a request of a stranger", to_there(OUTSIDE, address(0)).rreq()),
+        ("a request for a stranger", to_there(address(9), OUTSIDE).rreq()),
+        ("a reply of a stranger", to_there(OUTSIDE, address(0)).rrep()),
+        ("a reply to a stranger", to_there(address(9), OUTSIDE).rrep()),
+        ("an error for a stranger", rerr.message()),
+    ] {
+        let orders = alone.hear_message(2, message);
+        assert_eq!(
+            (messages_of(&orders).len(), reasons(&orders)),
+            (0, vec![DropReason::RoutingRefused]),
+            "{what}"
+        );
+        assert!(alone.router.table.get(OUTSIDE).is_none(), "{what}");
+    }
+    let orders = alone.hear(OUTSIDE, OUTSIDE, HOP_LIMIT, &[0]);
+    assert_eq!(reasons(&orders), [DropReason::RoutingRefused], "a neighbour outside");
+    assert!(alone.router.routes(alone.now).is_empty());
+}
+
+#[test]
+fn a_neighbour_that_was_asked_nothing_confirms_nothing() {
+    let mut alone = Alone::new(settings());
+    alone.hear_message(66, rrep_ack(false));
+    alone.hear_message(66, way(9, 0, 7, 1).rrep());
+    alone.hear_message(66, way(8, 7, 7, 1).rreq());
+    assert!(alone.router.routes(alone.now).is_empty(), "{:?}", alone.router.routes(alone.now));
+    alone.hear_message(66, rrep_ack(false));
+    assert!(alone.router.routes(alone.now).is_empty());
+    // A reply to what it was asked on another's behalf is taken.
+    alone.hear_message(66, way(7, 8, 7, 1).rrep());
+    assert_eq!(alone.router.routes(alone.now).len(), 2);
+}
+
+#[test]
+fn a_packet_full_of_requests_for_an_acknowledgement_gets_one() {
+    let mut alone = Alone::new(settings());
+    let messages: Vec<Message> = std::iter::repeat_n(rrep_ack(true), 150).collect();
+    let packet = Packet { messages, ..Packet::default() }.bytes().expect("short enough");
+    let orders = alone.hear(address(2), address(2), HOP_LIMIT, &packet);
+    assert_eq!(messages_of(&orders), [(NextHop::Neighbour(address(2).into()), rrep_ack(false))]);
+}

@@ -1,0 +1,59 @@
+//! What a node takes of others, and what it tells them, beside its protocol's rules.
+
+use std::net::Ipv4Addr;
+
+use hopwise_core::ip::Prefix;
+
+use super::is_host;
+
+#[derive(Clone, Debug)]
+pub struct Trust {
+    /// Routes lead to addresses of this network alone. `None`: to any host.
+    pub network: Option<Prefix>,
+    /// The largest packet that all interfaces carry in one piece. Longer messages are neither taken nor sent.
+    pub mtu: u16,
+}
+
+impl Default for Trust {
+    /// As in a simulation, where there are no strangers.
+    fn default() -> Trust {
+        Trust { network: None, mtu: u16::MAX }
+    }
+}
+
+impl Trust {
+    /// Whether there may be a route to that address, and news of it.
+    pub(crate) fn covers(&self, address: Ipv4Addr) -> bool {
+        is_host(address) && self.network.is_none_or(|network| network.contains(address.into()))
+    }
+
+    /// The longest message that one packet carries.
+    pub(crate) fn most_bytes(&self) -> usize {
+        usize::from(self.mtu).saturating_sub(HEADERS)
+    }
+}
+
+/// IPv4's without options, and UDP's.
+const HEADERS: usize = 28;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_network_has_its_own_hosts_and_no_others() {
+        let network = Some("10.0.0.0/24".parse().expect("a network"));
+        let (open, closed) = (Trust::default(), Trust { network, ..Trust::default() });
+        for (address, in_open, in_closed) in [
+            ([10, 0, 0, 9], true, true),
+            ([10, 0, 1, 9], true, false),
+            ([8, 8, 8, 8], true, false),
+            ([0, 0, 0, 0], false, false),
+            ([224, 0, 0, 1], false, false),
+            ([127, 0, 0, 1], false, false),
+        ] {
+            let address = Ipv4Addr::from(address);
+            assert_eq!((open.covers(address), closed.covers(address)), (in_open, in_closed), "{address}");
+        }
+    }
+}
