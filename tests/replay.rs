@@ -49,6 +49,32 @@ fn every_input_that_the_fuzzers_kept_does_no_harm() {
     }
 }
 
+/// As large as UDP allows, which no file of the corpus is: a request whose metrics would each grow if they were written
+/// anew, and a reply to which something is added.
+#[test]
+fn datagrams_as_large_as_there_are_do_no_harm() {
+    let datagram = |data: &[u8]| {
+        let len = u16::try_from(data.len()).expect("a datagram").to_be_bytes();
+        [&[0, 0, 255][..], &len, data].concat()
+    };
+    let swollen = |kind: u8, (to, other): (u8, u8), bytes: usize| {
+        let of_addresses = [15, 0x14, 2, 0, 1, 10, 0xd0, 3, 0, 1, 1, 11, 0x50, 0, 2, 0, 5];
+        let start = [20, 0, 0, 2, 0x80, 3, 10, 0, 0, to, other];
+        let metrics = [10, 0x80, 3].repeat((bytes - 40 - of_addresses.len()) / 3);
+        let tlvs = [&of_addresses[..], &metrics].concat();
+        let body = [&start[..], &(tlvs.len() as u16).to_be_bytes(), &tlvs].concat();
+        [&[0, kind, 0x43][..], &(body.len() as u16 + 4).to_be_bytes(), &body].concat()
+    };
+    for first in [0, 1, 8, 16] {
+        let (asks, answers) = (swollen(10, (2, 9), 65_507), swollen(11, (2, 9), 65_507));
+        dymo::replay(&[&[first][..], &datagram(&asks), &datagram(&answers)].concat());
+        let extensions = [[0x30, 255].to_vec(), vec![0; 255]].concat().repeat(254);
+        let rreq =
+            [&[1, 0, 0, 0, 0, 0, 0, 7, 10, 0, 0, 9, 0, 0, 0, 0, 10, 0, 0, 2, 0, 0, 0, 1][..], &extensions];
+        aodv::replay(&[&[first][..], &datagram(&rreq.concat())].concat());
+    }
+}
+
 #[test]
 fn every_fuzz_target_has_its_corpus_replayed() {
     let manifest = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/Cargo.toml")).unwrap();

@@ -3,16 +3,30 @@
 use hopwise_core::Instant;
 use hopwise_mesh::Routing;
 use hopwise_mesh::aodv::messages::Message;
+use hopwise_mesh::aodv::rfc3561::Aodv;
 use hopwise_mesh::aodv::{Config, Interface, Key, Rules, Settings, routing};
 
-use crate::routers::{LINK, Manners, address, drive};
+use crate::routers::{AsRouter, LINK, Manners, address, drive, trust};
 
-fn router(byte: u8) -> Box<dyn Routing> {
+/// ns-2's rules know no network.
+struct Ns2(Box<dyn Routing>);
+
+impl AsRouter for Ns2 {
+    fn router(&mut self) -> &mut dyn Routing {
+        &mut *self.0
+    }
+
+    fn look(&self, _: Instant) {}
+}
+
+fn config(byte: u8) -> Config {
     let rules = if byte & 1 == 0 { Rules::Rfc3561 } else { Rules::Ns2 };
     let settings = Settings {
         hello: byte & 2 != 0,
         rrep_ack: byte & 4 != 0,
         gratuitous: byte & 8 != 0,
+        // What is fed to it has any TTL.
+        gtsm: false,
         ack_seq: byte & 16 != 0,
         key: (byte & 32 != 0).then(|| Key::new([1; 32])),
         most_routes: 64,
@@ -20,12 +34,16 @@ fn router(byte: u8) -> Box<dyn Routing> {
     };
     let wakes_at = if byte & 64 != 0 { Instant::from_secs(15) } else { Instant::ZERO };
     let interfaces = vec![Interface { link: LINK, address: address(1) }];
-    routing(Config { settings, interfaces, serves: Vec::new(), seed: 1, counter: 0, wakes_at })
+    Config { settings, interfaces, serves: Vec::new(), seed: 1, counter: 0, wakes_at, trust: trust() }
 }
 
 pub(crate) fn replay(bytes: &[u8]) {
     if let Some((first, rest)) = bytes.split_first() {
-        drive(&mut *router(*first), Manners { hop_limit: None, check }, rest);
+        let (config, manners) = (config(*first), Manners { hop_limit: None, check });
+        match config.settings.rules {
+            Rules::Rfc3561 => drive(&mut Aodv::new(config), manners, rest),
+            Rules::Ns2 => drive(&mut Ns2(routing(config)), manners, rest),
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use hopwise_mesh::aodv::{Interface, Key};
 use hopwise_mesh::aodvv2::{Aodvv2, Config, Settings};
 use hopwise_mesh::rfc5444::Packet;
 
-use crate::routers::{LINK, Manners, address, drive};
+use crate::routers::{LINK, Manners, address, drive, trust};
 
 fn router(byte: u8) -> Aodvv2 {
     let settings = Settings {
@@ -21,12 +21,23 @@ fn router(byte: u8) -> Aodvv2 {
     };
     let wakes_at = if byte & 64 != 0 { Instant::from_secs(15) } else { Instant::ZERO };
     let interfaces = vec![Interface { link: LINK, address: address(1) }];
-    Aodvv2::new(Config { settings, interfaces, serves: Vec::new(), seq: 0, seed: 1, counter: 0, wakes_at })
+    let serves = Vec::new();
+    Aodvv2::new(Config {
+        settings,
+        interfaces,
+        serves,
+        seq: 0,
+        seed: 1,
+        counter: 0,
+        wakes_at,
+        trust: trust(),
+    })
 }
 
 pub(crate) fn replay(bytes: &[u8]) {
     if let Some((first, rest)) = bytes.split_first() {
-        drive(&mut router(*first), Manners { hop_limit: Some(255), check }, rest);
+        let manners = Manners { hop_limit: Some(255), check };
+        drive(&mut router(*first), manners, rest);
     }
 }
 

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use hopwise_core::agent::{Path, PathEvent};
 use hopwise_core::endpoint::PathSeam;
+use hopwise_core::ip::Prefix;
 use hopwise_core::wire::IpView;
 use hopwise_core::{Cast, Instant, LinkId, Seq};
-use hopwise_mesh::{Control, Cx, Order, Routed, Routing};
+use hopwise_mesh::{Control, Cx, OnDemand, Order, Routed, Routing, Trust};
 
 pub(crate) const LINK: LinkId = LinkId(0);
 
@@ -34,15 +35,57 @@ pub(crate) struct Manners {
     pub(crate) check: fn(&[u8]),
 }
 
+/// What a router takes of its neighbours: nothing outside of the network, and as much as a datagram holds.
+pub(crate) fn trust() -> Trust {
+    Trust { network: Some(network()), ..Trust::default() }
+}
+
+fn network() -> Prefix {
+    Prefix::new(address(0).into(), 24).expect("a network")
+}
+
+/// No route leads to anybody else.
+impl<R: OnDemand> AsRouter for R {
+    fn router(&mut self) -> &mut dyn Routing {
+        self
+    }
+
+    fn look(&self, now: Instant) {
+        for (dst, next_hop, ..) in self.routes(now) {
+            assert!(
+                [dst, next_hop].iter().all(|end| network().contains((*end).into())),
+                "{dst} via {next_hop}"
+            );
+        }
+    }
+}
+
+/// A router that can be looked at after each event.
+pub(crate) trait AsRouter {
+    fn router(&mut self) -> &mut dyn Routing;
+    fn look(&self, now: Instant);
+}
+
+/// Data of an event; a length of 255 says that two bytes follow with the length, for whole datagrams.
+fn data_of(len: u8, behind: &[u8]) -> (&[u8], &[u8]) {
+    let (len, behind) = match (len, behind.split_first_chunk::<2>()) {
+        (u8::MAX, Some((len, behind))) => (usize::from(u16::from_be_bytes(*len)), behind),
+        _ => (usize::from(len), behind),
+    };
+    behind.split_at(len.min(behind.len()))
+}
+
 /// Lets it all happen to a router.
-pub(crate) fn drive(router: &mut dyn Routing, manners: Manners, mut rest: &[u8]) {
+pub(crate) fn drive<R: AsRouter>(it: &mut R, manners: Manners, mut rest: &[u8]) {
     let mut now = Instant::from_millis(1);
     while let [what, who, len, behind @ ..] = rest {
-        let (data, behind) = behind.split_at(usize::from(*len).min(behind.len()));
+        let (data, behind) = data_of(*len, behind);
         rest = behind;
-        act(router, manners, &mut now, (*what, *who), data);
-        drain(router, manners, now);
+        act(it.router(), manners, &mut now, (*what, *who), data);
+        drain(it.router(), manners, now);
+        it.look(now);
     }
+    let router = it.router();
     // Left alone it comes to rest, but for what it does every so often.
     for _ in 0..1_000 {
         let Some(at) = router.poll_timeout() else { return };
