@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use hopwise_core::wire::RouteKind;
+use hopwise_core::wire::{Flags, RouteKind};
 
 use super::peer::{Peer, Side, stretch};
 use super::segment::{IcmpIn, Segment};
@@ -93,7 +93,8 @@ pub(crate) fn tcp(segment: &Segment, peer: &mut Peer, now_ms: u32) -> Read<Vec<u
     bytes.extend(if segment.tricks.junk {
         vec![JUNK; len as usize]
     } else {
-        stretch(Side::Peers, segment.seq, len)
+        // A SYN takes the first number.
+        stretch(Side::Peers, segment.seq.wrapping_add(segment.flags.contains(Flags::SYN).into()), len)
     });
     let pseudo_header = pseudo_header(src.ip(), dst.ip(), TCP, bytes.len());
     let mut checksum = sum(&[&pseudo_header, &bytes]);

@@ -227,6 +227,8 @@ struct Ecn {
     echo: bool,
     /// We reduced: the next new segment says so.
     cwr: bool,
+    /// A SYN or SYN-ACK of ours left without ECN.
+    plain_syn_sent: bool,
 }
 
 /// What must leave that is neither data nor an owed ACK.

@@ -179,7 +179,7 @@ impl Connection {
             dst: self.flow.remote.ip(),
             protocol: protocol::TCP,
             hop_limit: self.options().hop_limit,
-            ecn: if is_new && self.peer.ecn { Ecn::Ect0 } else { Ecn::NotEct },
+            ecn: if is_new && self.sends_ect() { Ecn::Ect0 } else { Ecn::NotEct },
             dscp: self.options().dscp,
             dont_fragment: self.mtu.discovers(),
             // Only a packet that may be fragmented needs one of its own (RFC 6864).

@@ -252,15 +252,10 @@ impl Connection {
         };
         let mine = self.own_offer();
         let both = |own, other| mine.contains(own) && theirs.contains(other);
-        let asks_ecn = if is_reply {
-            syn.flags.contains(Flags::ECE) && !syn.flags.contains(Flags::CWR)
-        } else {
-            syn.flags.contains(Flags::ECE | Flags::CWR)
-        };
         Negotiated {
             timestamps: config.timestamps && options.timestamps.is_some(),
             sack: config.sack && options.sack_permitted,
-            ecn: config.ecn && asks_ecn,
+            ecn: config.ecn && is_ecn_setup(syn.flags),
             scale: scale.map(|snd| Scale { snd, rcv: own_shift(config) }),
             tell_cwnd: both(OfferFlags::TELL_CWND, OfferFlags::USE_CWND),
             use_cwnd: both(OfferFlags::USE_CWND, OfferFlags::TELL_CWND),
@@ -276,6 +271,13 @@ impl Connection {
             ask_rate: self.senders.needs().rate_request && options.rate_request.is_some(),
             obey_rate: self.ledger.needs().rate_request && options.rate_request.is_some(),
         }
+    }
+
+    /// RFC 3168 §6.1.1: once a SYN or SYN-ACK left without ECN, the peer may not hear of marks. It may still mark, and
+    /// is answered as agreed.
+    #[inline]
+    pub(super) fn sends_ect(&self) -> bool {
+        self.peer.ecn && !self.ecn.plain_syn_sent
     }
 
     /// One end tells and the other uses: each is told when the peer does not do its part.
@@ -327,12 +329,12 @@ impl Connection {
     /// carries (RFC 6691).
     #[cold]
     pub(super) fn update_mss(&mut self) {
-        let configured = u32::from(self.config.segment_bytes);
+        let configured = u32::from(self.config.segment_bytes).max(1);
         let wanted = self.payload_of(self.mtu.size()).min(configured);
         // The floor is for what others say; our own link is believed.
         let headers = self.fixed_header_bytes() + self.option_bytes();
         let from_link = u32::from(self.mtu.link()).saturating_sub(headers).max(1);
-        self.snd.mss = wanted.max(MIN_MSS).min(from_link);
+        self.snd.mss = wanted.min(from_link);
     }
 
     /// Payload of a packet of `size` octets.
@@ -344,7 +346,8 @@ impl Connection {
     /// nothing else.
     pub(super) fn room_in(&self, size: u16) -> u32 {
         let from_path = size.saturating_sub(self.ip_header_len() + TCP_HEADER);
-        u32::from(from_path.min(self.snd.peer_mss)).saturating_sub(self.route_bytes())
+        let room = u32::from(from_path.min(self.snd.peer_mss)).saturating_sub(self.route_bytes());
+        room.max(LEAST_ROOM)
     }
 
     /// Size of a packet with `payload` octets.
@@ -377,9 +380,15 @@ impl Connection {
     }
 }
 
-/// Smaller segments than this are not worth their headers, whatever a peer or a path says (RFC 9293 §3.7.1 knows
-/// no floor; attackers do).
-const MIN_MSS: u32 = 48;
+/// A SYN, or SYN-ACK, that offers ECN (RFC 3168 §6.1.1).
+pub(super) fn is_ecn_setup(flags: Flags) -> bool {
+    let ecn = Flags(flags.0 & (Flags::ECE | Flags::CWR).0);
+    if flags.contains(Flags::ACK) { ecn == Flags::ECE } else { ecn == Flags::ECE | Flags::CWR }
+}
+
+/// Segments with less room for payload and options are not worth their headers, whatever a peer or a path says. RFC
+/// 9293 §3.7.1 knows no floor; attackers do.
+const LEAST_ROOM: u32 = 48;
 /// An IPv4 header has 40 octets of options at most.
 const SOURCE_ROUTE_MOST: u32 = 40;
 

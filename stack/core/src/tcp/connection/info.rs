@@ -180,7 +180,7 @@ impl Connection {
             seconds_held: self.ledger.seconds_held(),
             has_sack: self.peer.sack,
             has_timestamps: self.peer.timestamps,
-            has_ecn: self.peer.ecn,
+            has_ecn: self.sends_ect(),
             window_scales: self.peer.scale.map(|scale| (scale.snd, scale.rcv)),
             is_frozen: self.timers.deadline(Timer::Frozen).is_some(),
             turn: self.snd.turn.unwrap_or_default(),

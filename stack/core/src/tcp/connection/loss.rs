@@ -71,7 +71,7 @@ impl Connection {
     #[cold]
     pub(super) fn ask_for_reduction(&mut self, cx: &Cx<'_>, kind: LossKind, flight_before: Count) {
         self.recovery.reduced_at = Some(self.snd.nxt);
-        self.ecn.cwr = self.peer.ecn;
+        self.ecn.cwr = self.sends_ect();
         let view = send_view(&self.snd, &self.path, &self.board, &self.recovery);
         let reduction = self.senders.on_loss(&Loss { now: cx.now, kind, flight_before }, &view);
         self.recovery.ssthresh = reduction.ssthresh;

@@ -8,6 +8,7 @@ use crate::trace::Lacking;
 pub(super) struct Negotiated {
     pub(super) timestamps: bool,
     pub(super) sack: bool,
+    /// The peer's data may be marked, and is heard. Ours: see `sends_ect`.
     pub(super) ecn: bool,
     pub(super) scale: Option<Scale>,
     pub(super) tell_cwnd: bool,

@@ -119,6 +119,12 @@ impl Rig {
         rig
     }
 
+    /// As though both SYNs had agreed on it.
+    fn use_ecn(&mut self) {
+        self.conn.peer.ecn = true;
+        self.conn.ecn.plain_syn_sent = false;
+    }
+
     fn hear(&mut self, flags: Flags, ack: Seq, payload: &[u8]) {
         self.hear_with(flags | Flags::ACK, ack, TcpOptions::default(), payload);
     }
@@ -258,7 +264,7 @@ fn a_recovery_two_gibibytes_ago_does_not_forbid_a_fast_retransmit() {
 #[test]
 fn a_mark_two_gibibytes_ago_does_not_hide_the_next_one() {
     let mut rig = Rig::established();
-    rig.conn.peer.ecn = true;
+    rig.use_ecn();
     rig.conn.recovery.reduced_at = Some(long_before(rig.conn.snd.una));
     ack_two_segments(&mut rig);
     rig.write(&[1; MSS as usize]);
@@ -417,7 +423,7 @@ fn a_closed_window_whose_peer_is_gone_is_given_up() {
 #[test]
 fn a_mark_in_a_window_that_lost_something_does_not_reduce_it_again() {
     let mut rig = Rig::established();
-    rig.conn.peer.ecn = true;
+    rig.use_ecn();
     rig.write(&[1; 12 * MSS as usize]);
     rig.leaves();
     let (una, nxt) = (rig.conn.snd.una, rig.conn.snd.nxt);

@@ -33,7 +33,7 @@ impl Connection {
         self.trace_sent(cx, plan, ack, allowed);
         match plan.what {
             What::Reset => self.urges.rst = false,
-            What::Syn => self.commit_syn(cx),
+            What::Syn => self.commit_syn(cx, plan.flags),
             What::Ack => self.stats.acks_sent += 1,
             What::Again { index, kind } => self.commit_again(cx, plan, index, kind),
             What::New => self.commit_new(cx, plan),
@@ -81,8 +81,9 @@ impl Connection {
     }
 
     #[cold]
-    fn commit_syn(&mut self, cx: &Cx<'_>) {
+    fn commit_syn(&mut self, cx: &Cx<'_>, flags: Flags) {
         self.urges.syn = false;
+        self.ecn.plain_syn_sent |= !flags.contains(Flags::ECE);
         self.urges.syns_sent = self.urges.syns_sent.saturating_add(1);
         self.snd.nxt = self.snd.nxt.max(self.snd.iss + 1);
         self.snd.max = self.snd.max.max(self.snd.nxt);

@@ -29,14 +29,13 @@ impl Connection {
         if !self.urges.syn || !self.state.is_opening() {
             return None;
         }
-        let mut flags = Flags::SYN;
-        if self.state == StateName::SynReceived {
-            flags |= Flags::ACK;
-            if self.peer.ecn {
-                flags |= Flags::ECE;
-            }
-        } else if self.config.ecn && self.urges.syns_sent < 2 {
-            // A SYN that vanishes twice may have met a box that dislikes ECN (RFC 3168 §6.1.1.1).
+        let is_reply = self.state == StateName::SynReceived;
+        let mut flags = if is_reply { Flags::SYN | Flags::ACK } else { Flags::SYN };
+        // What vanishes twice may have met a box that dislikes ECN (RFC 3168 §6.1.1.1), whichever way it went.
+        let may_ask = !self.ecn.plain_syn_sent && self.recovery.timeouts < 2;
+        if may_ask && is_reply && self.peer.ecn {
+            flags |= Flags::ECE;
+        } else if may_ask && !is_reply && self.config.ecn {
             flags = flags | Flags::ECE | Flags::CWR;
         }
         Some(SegmentPlan { what: What::Syn, seq: self.snd.iss, len: 0, each: 0, flags })

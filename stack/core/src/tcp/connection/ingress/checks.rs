@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use super::data::first_byte;
 use super::{Answer, Arrived, Connection, Disposition, Step};
+use crate::tcp::connection::handshake::is_ecn_setup;
 use crate::tcp::connection::{CloseReason, Origin};
 use crate::tcp::cx::Cx;
 use crate::tcp::timers::Timer;
@@ -49,6 +51,8 @@ impl Connection {
         if !is_again {
             return None;
         }
+        // The peer has given ECN up, and need not hear marks any more (RFC 3168 §6.1.1).
+        self.peer.ecn &= is_ecn_setup(segment.flags);
         if segment.flags.contains(Flags::ACK) {
             return Some(Step::Next); // check_syn lets it pass, and its ACK counts.
         }
@@ -128,13 +132,14 @@ impl Connection {
     pub(super) fn note_old_duplicate(&mut self, arrived: &Arrived<'_>) {
         let segment = arrived.segment;
         let len = segment.payload.len() as u32;
-        let end = segment.seq + len;
+        let first = first_byte(segment);
+        let end = first + len;
         if len == 0 || end > self.rcv.nxt {
             return;
         }
         self.stats.segments_duplicate += u64::from(arrived.segments());
         if self.peer.sack {
-            self.rcv.dsack = Some((segment.seq, end));
+            self.rcv.dsack = Some((first, end));
         }
     }
 
@@ -203,13 +208,25 @@ impl Connection {
         if self.snd.max < segment.ack {
             return Step::Answer(DropReason::AckOfUnsent, Answer::Limited);
         }
-        let oldest = self.snd.una - self.snd.max_wnd.max(u32::from(u16::MAX));
-        if segment.ack < oldest {
+        if segment.ack < self.snd.una - self.snd.max_wnd {
             return Step::Answer(DropReason::AckTooOld, Answer::Limited);
         }
         // Only now is the segment believed to be the peer's: a stranger's timestamp would silence it for good.
         self.take_timestamp(cx, segment);
         self.take_source_route(arrived);
-        Step::Next
+        if self.state == StateName::TimeWait { self.check_late(cx, segment) } else { Step::Next }
+    }
+
+    /// After its FIN the peer has nothing left to send: whatever takes a number, or is ahead of us, shows that it has
+    /// not understood where we are (RFC 9293 §3.10.7.4).
+    #[cold]
+    fn check_late(&mut self, cx: &Cx<'_>, segment: &TcpView<'_>) -> Step {
+        if segment.flags.contains(Flags::FIN) {
+            self.timers.arm(Timer::Linger, cx.now + 2 * self.config.msl);
+        }
+        if segment.seq == self.rcv.nxt && segment.sequence_len() == 0 {
+            return Step::Next;
+        }
+        Step::Answer(DropReason::DataAfterClose, Answer::Limited)
     }
 }

@@ -62,7 +62,7 @@ impl Connection {
 
     /// What of the payload is new and fits the window that was promised.
     fn cut_to_window<'a>(&self, segment: &TcpView<'a>) -> (Seq, &'a [u8]) {
-        let start = segment.seq + u32::from(segment.flags.contains(Flags::SYN));
+        let start = first_byte(segment);
         let old = (self.rcv.nxt.bytes_since(start) as usize).min(segment.payload.len());
         let payload = &segment.payload[old..];
         let start = start.max(self.rcv.nxt);
@@ -90,9 +90,10 @@ impl Connection {
         }
         self.rcv.edge = self.rcv.edge.max(self.rcv.nxt);
         if self.peer.sack {
-            let old_part = nxt.bytes_since(segment.seq).min(segment.payload.len() as u32);
+            let first = first_byte(segment);
+            let old_part = nxt.bytes_since(first).min(segment.payload.len() as u32);
             if old_part > 0 {
-                self.rcv.dsack = Some((segment.seq, segment.seq + old_part));
+                self.rcv.dsack = Some((first, first + old_part));
             } else if let Some((from, to)) = inserted.duplicate {
                 self.rcv.dsack = Some((nxt + from, nxt + to));
             }
@@ -221,6 +222,11 @@ impl Connection {
             self.events.closed = true;
         }
     }
+}
+
+/// The number of the payload: a SYN has one of its own before it.
+pub(super) fn first_byte(segment: &TcpView<'_>) -> Seq {
+    segment.seq + u32::from(segment.flags.contains(Flags::SYN))
 }
 
 /// Payload of one segment, of those that a read may carry.

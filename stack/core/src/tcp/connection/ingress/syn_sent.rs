@@ -46,10 +46,13 @@ impl Connection {
     fn complete_open(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) {
         self.establish(cx, arrived.segment);
         self.count_hops(cx, arrived.hop_limit);
-        self.force_ack(cx, AckKind::InOrder, Why::plain(Rule::Forced));
         if arrived.segment.sequence_len() > 1 {
             self.take_data(cx, arrived);
             self.take_fin(cx, arrived);
+        }
+        // One ACK for the SYN and for what came with it, whatever the agent thinks of that.
+        if arrived.segment.sequence_len() == 1 || self.rcv.last_ack_decided < self.rcv.nxt {
+            self.force_ack(cx, AckKind::InOrder, Why::plain(Rule::Forced));
         }
     }
 
