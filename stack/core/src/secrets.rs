@@ -11,7 +11,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use siphasher::sip::SipHasher24;
 
-pub use cookie::{COOKIE_MSS, CookieFlow, CookieOptions, cookie_timestamp};
+pub use cookie::{COOKIE_LIFE, COOKIE_MSS, CookieFlow, CookieOptions, cookie_timestamp};
 pub use keyed_state::KeyedState;
 pub use ports::{PortPicker, PortRange};
 

@@ -4,11 +4,11 @@
 use std::net::{IpAddr, SocketAddr};
 
 use super::Endpoint;
-use crate::ip::{ErrorKind, Loopback, Offender, Prefix, Taken, may_answer_with_error, plateau_below};
+use crate::ip::{ErrorKind, Offender, Prefix, Taken, may_answer_with_error, plateau_below};
 use crate::tcp::Flow;
 use crate::tcp::connection::Connection;
 use crate::trace::DropReason;
-use crate::wire::{IcmpKind, IcmpView, IpHeader, IpView, QuotedTcp, icmp, protocol};
+use crate::wire::{Fault, IcmpKind, IcmpView, IpHeader, IpView, QuotedTcp, icmp, protocol};
 use crate::{Instant, LinkEvent, Rx};
 
 /// Code 2 of "destination unreachable": nobody speaks that protocol.
@@ -83,10 +83,37 @@ impl Endpoint {
         let kind = if view.src.is_ipv4() {
             IcmpKind::Unreachable { code: PROTOCOL_UNREACHABLE }
         } else {
-            // The pointer names the next-header field of the last header walked; its place is not kept.
-            IcmpKind::ParameterProblem { code: NEXT_HEADER_UNKNOWN, pointer: 6 }
+            let pointer = IpView::protocol_at(rx.packet);
+            IcmpKind::ParameterProblem { code: NEXT_HEADER_UNKNOWN, pointer }
         };
-        self.send_error(now, rx, link, view, kind);
+        self.send_error(now, rx, link, view, kind, ErrorKind::Other);
+    }
+
+    /// IPv6 wants to hear of headers that are not understood.
+    #[cold]
+    pub(super) fn refuse_headers(&mut self, now: Instant, rx: &Rx<'_>, link: usize) {
+        if let Some((view, fault)) = IpView::faulty(rx.packet)
+            && self.check_addresses(link, &view).is_ok()
+        {
+            self.tell_of_fault(now, rx, link, &view, &fault);
+        }
+    }
+
+    pub(super) fn tell_of_fault(
+        &mut self,
+        now: Instant,
+        rx: &Rx<'_>,
+        link: usize,
+        view: &IpView<'_>,
+        fault: &Fault,
+    ) {
+        let kind = IcmpKind::ParameterProblem { code: fault.code, pointer: fault.pointer };
+        let error = match fault.reason {
+            DropReason::FragmentInvalid => ErrorKind::Fragment,
+            _ if fault.concerns_groups => ErrorKind::UnknownOption,
+            _ => ErrorKind::Other,
+        };
+        self.send_error(now, rx, link, view, kind, error);
     }
 
     /// An ICMP error about a packet, if such may be sent at all, and not too many have been.
@@ -97,22 +124,28 @@ impl Endpoint {
         link: usize,
         view: &IpView<'_>,
         kind: IcmpKind,
+        error: ErrorKind,
     ) {
+        let fragment_offset_bytes = view.fragment.map_or(0, |fragment| fragment.offset);
         let subnets: Vec<Prefix> = self.links.subnets().copied().collect();
         let offender = Offender {
             src: view.src,
             dst: view.dst,
             cast: rx.cast,
             protocol: view.protocol,
-            icmp_type: view.payload.first().copied(),
-            fragment_offset_bytes: view.fragment.map_or(0, |fragment| fragment.offset),
+            icmp_type: view.payload.first().copied().filter(|_| fragment_offset_bytes == 0),
+            fragment_offset_bytes,
             subnets: &subnets,
-            loopback: Loopback::Refused,
+            loopback: self.links.loopback(link),
         };
-        if !may_answer_with_error(&offender, ErrorKind::Other) {
+        if !may_answer_with_error(&offender, error) {
             return;
         }
-        self.emit_error(now, link, (view.dst, view.src), kind, rx.packet);
+        // What went to a group is answered by one of us.
+        let own = Some(view.dst).filter(|dst| self.links.is_ours(*dst));
+        if let Some(own) = own.or_else(|| self.links.source_for(link, view.src)) {
+            self.emit_error(now, link, (own, view.src), kind, rx.packet);
+        }
     }
 
     fn emit_error(

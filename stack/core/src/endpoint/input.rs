@@ -35,14 +35,18 @@ impl Endpoint {
         if rx.cast == Cast::Overheard {
             return Err(DropReason::NotOurs);
         }
-        let view = IpView::parse(rx.packet)?;
+        let view = IpView::parse(rx.packet).inspect_err(|_| self.refuse_headers(now, rx, link))?;
         if view.source_route.is_some() && self.config.source_routes == SourceRoutes::Refuse {
             return Err(DropReason::SourceRoute);
         }
         let Some(fragment) = view.fragment else {
             return self.take_datagram(now, rx, link, &view, self.links.help(link).checksums);
         };
-        self.check_addresses(&view)?;
+        self.check_addresses(link, &view)?;
+        if let Some(fault) = view.fault_of_fragment() {
+            self.tell_of_fault(now, rx, link, &view, &fault);
+            return Err(fault.reason);
+        }
         let key = FragmentKey { src: view.src, dst: view.dst, protocol: view.protocol, id: fragment.id };
         let whole = self.fragments.insert(now, key, fragment.offset, fragment.more, view.payload, rx.packet);
         for _ in 0..self.fragments.take_gave_way() {
@@ -57,9 +61,12 @@ impl Endpoint {
         }
     }
 
-    fn check_addresses(&self, view: &IpView<'_>) -> Result<(), DropReason> {
-        // A martian source can be answered to by nobody (RFC 9293 MUST-63).
-        if !is_valid_source(view.src, Loopback::Allowed) || self.links.is_broadcast(view.src) {
+    pub(super) fn check_addresses(&self, link: usize, view: &IpView<'_>) -> Result<(), DropReason> {
+        // A martian source can be answered to by nobody (RFC 9293 MUST-63). Only a link that stays within the host
+        // brings back what has our own address.
+        let loopback = self.links.loopback(link);
+        let comes_back = loopback == Loopback::Refused && self.links.is_ours(view.src);
+        if !is_valid_source(view.src, loopback) || comes_back || self.links.is_broadcast(view.src) {
             return Err(DropReason::BadSource);
         }
         let is_for_us = self.links.is_ours(view.dst) || self.is_group_address(view.dst);
@@ -81,7 +88,7 @@ impl Endpoint {
         if view.protocol == protocol::TCP {
             return self.take_tcp(now, rx, link, view, checksums);
         }
-        self.check_addresses(view)?;
+        self.check_addresses(link, view)?;
         match (view.protocol, view.src.is_ipv4()) {
             (protocol::UDP, _) => self.take_udp(now, rx, link, view),
             (protocol::ICMP, true) | (protocol::ICMPV6, false) => self.take_icmp(now, link, view),
@@ -120,7 +127,7 @@ impl Endpoint {
             self.deliver_segment(now, slot, link, &arrived);
             return Ok(());
         }
-        self.check_addresses(view)?;
+        self.check_addresses(link, view)?;
         if self.is_group_address(view.dst) {
             return Err(DropReason::TcpNotUnicast);
         }

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use super::config::{EndpointConfig, LinkConfig, Neighbours, Offload, Route};
 use super::swept::Swept;
-use crate::ip::{Prefix, longest_match};
+use crate::ip::{Loopback, Prefix, longest_match};
 use crate::tcp::connection::LinkHelp;
 use crate::wire::Checksums;
 use crate::{LinkId, NextHop, QueueClass, Transmit};
@@ -62,6 +62,12 @@ impl Links {
 
     pub(super) fn is_ours(&self, address: IpAddr) -> bool {
         self.links.iter().any(|link| link.config.has_address(address))
+    }
+
+    /// A link stays within the host when we have a loopback address there.
+    pub(super) fn loopback(&self, link: usize) -> Loopback {
+        let stays = self.config(link).addresses.iter().any(|prefix| prefix.address().is_loopback());
+        if stays { Loopback::Allowed } else { Loopback::Refused }
     }
 
     /// All subnets that we are in.

@@ -11,13 +11,13 @@ use super::rules::Direction;
 use super::table::{Entry, Owner};
 use super::{Endpoint, input::Incoming};
 use crate::ip::Taken;
-use crate::secrets::{CookieFlow, CookieOptions, cookie_timestamp};
+use crate::secrets::{COOKIE_LIFE, CookieFlow, CookieOptions, cookie_timestamp};
 use crate::tcp::connection::{Connection, CookieOpening, own_shift};
 use crate::tcp::cx::Cx;
 use crate::tcp::{Flow, TcpConfig};
 use crate::trace::{DropReason, TraceKind};
 use crate::wire::{Flags, TcpOptions, TcpView, Timestamps};
-use crate::{Instant, Seq};
+use crate::{Instant, Moment, Seq};
 
 /// How far above the numbers of the connection before it a new one in its place begins at least.
 const BEYOND: u32 = 1 << 17;
@@ -29,15 +29,29 @@ pub(super) struct Listener {
     waiting: VecDeque<ConnId>,
     /// Announcements among the news, never more than ever waited at once.
     announced: usize,
+    /// When a cookie was last sent. Those that come long after are guesses, and are not looked at.
+    cookie_sent_at: Moment,
 }
 
 impl Listener {
     pub(super) fn new(id: ListenerId, options: ListenOptions) -> Listener {
-        Listener { id, options, half_open: 0, waiting: VecDeque::new(), announced: 0 }
+        Listener {
+            id,
+            options,
+            half_open: 0,
+            waiting: VecDeque::new(),
+            announced: 0,
+            cookie_sent_at: Moment::NEVER,
+        }
     }
 
     pub(super) fn id(&self) -> ListenerId {
         self.id
+    }
+
+    /// It has sent cookies lately, and one of them may come back.
+    fn expects_cookies(&self, now: Instant) -> bool {
+        self.cookie_sent_at.get().is_some_and(|at| now.since(at) <= COOKIE_LIFE)
     }
 }
 
@@ -92,8 +106,8 @@ impl Endpoint {
         }
         let is_full = listener.half_open >= listener.options.half_open;
         match listener.options.cookies {
-            Cookies::Always => self.answer_with_cookie(now, incoming),
-            Cookies::WhenFull if is_full => self.answer_with_cookie(now, incoming),
+            Cookies::Always => self.answer_with_cookie(now, incoming, id),
+            Cookies::WhenFull if is_full => self.answer_with_cookie(now, incoming, id),
             Cookies::Never if is_full => Err(DropReason::SynQueueFull),
             Cookies::WhenFull | Cookies::Never => self.open_half(now, incoming, id, above),
         }
@@ -191,11 +205,19 @@ impl Endpoint {
     }
 
     /// Answers a SYN and keeps nothing: our initial number says what has to be remembered.
-    fn answer_with_cookie(&mut self, now: Instant, incoming: &Incoming<'_>) -> Result<(), DropReason> {
+    fn answer_with_cookie(
+        &mut self,
+        now: Instant,
+        incoming: &Incoming<'_>,
+        id: ListenerId,
+    ) -> Result<(), DropReason> {
         let (flow, syn) = (incoming.flow, &incoming.arrived.segment);
         let cookie = cookie_flow(&flow, syn.seq);
         if self.cookies.take(now, &self.secrets, &cookie) == Taken::Refused {
             return Err(DropReason::SynRateLimited);
+        }
+        if let Some(listener) = self.listener_mut(id) {
+            listener.cookie_sent_at = Moment::at(now);
         }
         let config = Arc::clone(&self.config.tcp);
         let link = self.links.towards(flow.remote.ip()).unwrap_or(incoming.link);
@@ -243,7 +265,7 @@ impl Endpoint {
         let (flow, ack) = (incoming.flow, &incoming.arrived.segment);
         let listener = self.listener_for(flow.local)?;
         let is_answer = ack.flags.contains(Flags::ACK) && !ack.flags.intersects(Flags::SYN | Flags::RST);
-        let expects = listener.options.cookies != Cookies::Never && is_answer;
+        let expects = listener.expects_cookies(now) && is_answer;
         let cookie = cookie_flow(&flow, ack.seq - 1);
         expects.then(|| cookie.decode(&self.secrets, now, ack.ack - 1)).flatten()
     }

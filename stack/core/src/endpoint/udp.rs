@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use super::Endpoint;
 use crate::ip::{
-    Datagram, OutgoingDatagram, UdpArrival, UdpError, UdpId, UdpOptions, is_unicast_destination,
+    Datagram, ErrorKind, OutgoingDatagram, UdpArrival, UdpError, UdpId, UdpOptions, is_unicast_destination,
 };
 use crate::trace::DropReason;
 use crate::wire::{IcmpKind, IpHeader, IpView, UdpView, protocol, udp};
@@ -106,7 +106,7 @@ impl Endpoint {
             payload: datagram.payload,
         });
         if delivered == Err(DropReason::UdpNoSocket) {
-            self.send_error(now, rx, link, view, IcmpKind::port_unreachable(view.src));
+            self.send_error(now, rx, link, view, IcmpKind::port_unreachable(view.src), ErrorKind::Other);
         }
         delivered
     }

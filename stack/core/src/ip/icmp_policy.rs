@@ -16,6 +16,8 @@ pub enum ErrorKind {
     PacketTooBig,
     /// IPv6 Parameter Problem code 2 about an option that asks for it even from a group (RFC 8200 §4.2, 10b).
     UnknownOption,
+    /// IPv6 Parameter Problem about the fragment itself (RFC 8200 §4.5).
+    Fragment,
     Other,
 }
 
@@ -76,11 +78,12 @@ fn is_addressed_well(packet: &Offender<'_>, error: ErrorKind) -> bool {
 /// Only the first fragment tells what the packet was (RFC 1122 §3.2.2). RFC 4443 has no such rule: an IPv6
 /// fragment that is too big must be answered, or its sender never learns the path MTU.
 fn is_fragment_well(packet: &Offender<'_>, error: ErrorKind) -> bool {
-    packet.fragment_offset_bytes == 0 || may_follow_group(packet, error)
+    let is_about_it = packet.dst.is_ipv6() && error == ErrorKind::Fragment;
+    packet.fragment_offset_bytes == 0 || is_about_it || may_follow_group(packet, error)
 }
 
 fn may_follow_group(packet: &Offender<'_>, error: ErrorKind) -> bool {
-    packet.dst.is_ipv6() && error != ErrorKind::Other
+    packet.dst.is_ipv6() && matches!(error, ErrorKind::PacketTooBig | ErrorKind::UnknownOption)
 }
 
 fn is_broadcast(packet: &Offender<'_>, address: IpAddr) -> bool {
@@ -91,7 +94,8 @@ fn is_broadcast(packet: &Offender<'_>, address: IpAddr) -> bool {
 mod tests {
     use super::*;
 
-    const KINDS: [ErrorKind; 3] = [ErrorKind::PacketTooBig, ErrorKind::UnknownOption, ErrorKind::Other];
+    const KINDS: [ErrorKind; 4] =
+        [ErrorKind::PacketTooBig, ErrorKind::UnknownOption, ErrorKind::Fragment, ErrorKind::Other];
 
     fn udp<'a>(src: &str, dst: &str) -> Offender<'a> {
         Offender {
@@ -169,6 +173,7 @@ mod tests {
             let packet = Offender { cast, ..udp("fd00::1", dst) };
             assert!(may_answer_with_error(&packet, ErrorKind::PacketTooBig), "{dst}");
             assert!(may_answer_with_error(&packet, ErrorKind::UnknownOption), "{dst}");
+            assert!(!may_answer_with_error(&packet, ErrorKind::Fragment), "{dst}");
             assert!(!may_answer_with_error(&packet, ErrorKind::Other), "{dst}");
         }
         for dst in ["224.0.0.5", "255.255.255.255", "0.0.0.0"] {
@@ -189,6 +194,7 @@ mod tests {
         assert!(never(&Offender { fragment_offset_bytes: 8, ..udp("10.0.0.1", "10.0.0.2") }));
         let v6 = Offender { fragment_offset_bytes: 8, ..udp("fd00::1", "fd00::2") };
         assert!(may_answer_with_error(&v6, ErrorKind::PacketTooBig));
+        assert!(may_answer_with_error(&v6, ErrorKind::Fragment));
         assert!(!may_answer_with_error(&v6, ErrorKind::Other));
     }
 }

@@ -4,6 +4,7 @@
 //! the later fragment win in IPv4; no honest sender depends on that, and it is how filters are fooled, so
 //! IPv4 is treated the same. An exact copy of a fragment is no overlap: networks duplicate packets.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -37,14 +38,13 @@ pub struct Limits {
     pub datagrams: usize,
     /// Bytes held for all of them.
     pub bytes: usize,
-    /// Counted from the fragment that came first. RFC 8200 §4.5 says 60 s and RFC 1122 §3.3.2 60 to 120 s;
-    /// half of that keeps 16-bit identifications from meeting their successors (RFC 4963).
+    /// Counted from the fragment that came first (RFC 8200 §4.5, RFC 1122 §3.3.2).
     pub timeout: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Limits {
-        Limits { datagrams: 16, bytes: 256 * 1024, timeout: Duration::from_secs(30) }
+        Limits { datagrams: 256, bytes: 1 << 20, timeout: Duration::from_secs(60) }
     }
 }
 
@@ -53,25 +53,34 @@ impl Default for Limits {
 /// 1. `partials` is in the order of `deadline`, for `now` never decreases and the timeout is one value.
 /// 2. The fragments of a datagram do not overlap; so it is complete when their lengths add up to its end.
 /// 3. `held_bytes` is the cost of all partials, and at most `limits.bytes`.
+/// 4. `shares` says of each source how many of the partials are its own, and what they cost.
 #[derive(Debug)]
 pub struct Reassembler {
     limits: Limits,
     partials: Vec<Partial>,
     held_bytes: usize,
+    shares: BTreeMap<IpAddr, Share>,
     gave_way: u32,
+}
+
+/// What one source has of what there is for all.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Share {
+    datagrams: usize,
+    bytes: usize,
 }
 
 impl Reassembler {
     pub fn new(limits: Limits) -> Reassembler {
-        Reassembler { limits, partials: Vec::new(), held_bytes: 0, gave_way: 0 }
+        Reassembler { limits, partials: Vec::new(), held_bytes: 0, shares: BTreeMap::new(), gave_way: 0 }
     }
 
     /// Takes a fragment whose payload begins at `offset` bytes (not eight-byte units) of its datagram, and
     /// gives the datagram's payload when nothing is missing any more. `quote` is what an ICMP error would
     /// quote; it is kept from the first fragment only.
     ///
-    /// When there is no room, the oldest other datagram gives way: see
-    /// [`take_gave_way`](Self::take_gave_way).
+    /// When there is no room, the oldest other datagram of the source that holds the most gives way: see
+    /// [`take_gave_way`](Self::take_gave_way). A flood from one source costs nobody else a datagram.
     pub fn insert(
         &mut self,
         now: Instant,
@@ -94,14 +103,17 @@ impl Reassembler {
         match partial.fit(piece, payload) {
             Fit::Copy => return Ok(None),
             Fit::Conflict => {
-                self.held_bytes -= partial.spoil();
+                let freed = partial.spoil();
+                self.release(key.src, freed);
                 return Err(DropReason::FragmentInvalid);
             }
             Fit::New => {}
         }
         let quote: &[u8] = if offset == 0 { &quote[..quote.len().min(MAX_QUOTE_BYTES)] } else { &[] };
         let index = self.make_room(index, payload.len() + quote.len() + FRAGMENT_OVERHEAD_BYTES)?;
-        self.held_bytes += self.partials[index].add(piece, payload, quote);
+        let cost = self.partials[index].add(piece, payload, quote);
+        self.held_bytes += cost;
+        self.shares.entry(key.src).or_default().bytes += cost;
         assert!(self.held_bytes <= self.limits.bytes, "invariant 3");
         if !self.partials[index].is_complete() {
             return Ok(None);
@@ -151,24 +163,44 @@ impl Reassembler {
             return Err(DropReason::FragmentsFull);
         }
         while self.partials.len() >= self.limits.datagrams {
-            self.give_way(0);
+            let all = 0..self.partials.len();
+            self.give_way(self.of_the_greediest(all, key.src, |share| share.datagrams, 1));
         }
         self.partials.push(Partial::new(key, now + self.limits.timeout));
+        self.shares.entry(key.src).or_default().datagrams += 1;
         Ok(self.partials.len() - 1)
     }
 
-    /// Frees `cost` bytes by giving up others, oldest first; returns where the datagram at `index` is now.
-    /// One that would not fit even alone is given up itself.
+    /// The oldest of these datagrams whose source holds the most, when `src` is given `more`.
+    fn of_the_greediest(
+        &self,
+        these: impl DoubleEndedIterator<Item = usize>,
+        src: IpAddr,
+        held: impl Fn(&Share) -> usize,
+        more: usize,
+    ) -> usize {
+        let weight = |&index: &usize| {
+            let source = self.partials[index].key.src;
+            self.shares.get(&source).map_or(0, &held) + if source == src { more } else { 0 }
+        };
+        // Of equal ones the last is taken.
+        these.rev().max_by_key(weight).expect("there is one that may give way")
+    }
+
+    /// Frees `cost` bytes by giving up others; returns where the datagram at `index` is now. One that would not fit
+    /// even alone is given up itself.
     fn make_room(&mut self, mut index: usize, cost: usize) -> Result<usize, DropReason> {
         if self.partials[index].cost_bytes + cost > self.limits.bytes {
             self.remove(index);
             return Err(DropReason::FragmentsFull);
         }
         while self.held_bytes + cost > self.limits.bytes {
-            // A spoiled one holds no bytes, and forgetting it would let its overlap through.
-            let oldest = (0..self.partials.len())
-                .find(|&other| other != index && self.partials[other].cost_bytes > 0)
-                .expect("this one fits alone, so others hold what is too much");
+            // A spoiled one holds no bytes, and forgetting it would let its overlap through. This one fits alone: others
+            // hold what is too much.
+            let others = (0..self.partials.len())
+                .filter(|&other| other != index && self.partials[other].cost_bytes > 0);
+            let src = self.partials[index].key.src;
+            let oldest = self.of_the_greediest(others, src, |share| share.bytes, cost);
             self.give_way(oldest);
             index -= usize::from(oldest < index);
         }
@@ -184,8 +216,22 @@ impl Reassembler {
 
     fn remove(&mut self, index: usize) -> Partial {
         let partial = self.partials.remove(index);
-        self.held_bytes -= partial.cost_bytes;
+        let src = partial.key.src;
+        self.release(src, partial.cost_bytes);
+        if let Some(share) = self.shares.get_mut(&src) {
+            share.datagrams -= 1;
+            if share.datagrams == 0 {
+                self.shares.remove(&src);
+            }
+        }
         partial
+    }
+
+    fn release(&mut self, src: IpAddr, bytes: usize) {
+        self.held_bytes -= bytes;
+        if let Some(share) = self.shares.get_mut(&src) {
+            share.bytes -= bytes;
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 //! one.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use super::{Secrets, hash_flow};
 use crate::{Instant, Seq};
@@ -17,6 +18,8 @@ pub const COOKIE_MSS: [u16; 8] = [28, 256, 536, 1000, 1220, 1360, 1440, 1460];
 /// A cookie is good until the end of the period after its own: between 64 and 128 s.
 const PERIOD_NS: u64 = 64_000_000_000;
 const AGES: u64 = 2;
+/// No cookie is good for longer.
+pub const COOKIE_LIFE: Duration = Duration::from_nanos(AGES * PERIOD_NS);
 
 /// The handshake that a cookie belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@ pub(super) mod v6;
 
 pub use source_route::{RouteKind, SourceRoute};
 pub(super) use v4::final_destination as final_destination_v4;
+pub use v6::Fault;
 
 use std::net::IpAddr;
 
@@ -95,6 +96,24 @@ impl<'a> IpView<'a> {
             Some(_) => Err(DropReason::IpVersion),
             None => Err(DropReason::Truncated),
         }
+    }
+
+    /// A packet that [`parse`](Self::parse) refuses, and why, where its sender has to be told (RFC 8200 §4).
+    #[cold]
+    pub fn faulty(packet: &'a [u8]) -> Option<(IpView<'a>, Fault)> {
+        packet.first().filter(|byte| **byte >> 4 == 6).and_then(|_| v6::faulty(packet))
+    }
+
+    /// Why a fragment of IPv6 is of no use, where its sender has to be told (RFC 8200 §4.5).
+    #[cold]
+    pub fn fault_of_fragment(&self) -> Option<Fault> {
+        let fragment = self.fragment.filter(|_| self.src.is_ipv6())?;
+        v6::fault_of_fragment(self, fragment)
+    }
+
+    /// Where in an IPv6 packet the number stands that says what follows its headers.
+    pub fn protocol_at(packet: &[u8]) -> u32 {
+        v6::protocol_at(packet)
     }
 
     /// The datagram that fragments like this one made up. In IPv6 more extension headers may have hidden in

@@ -174,17 +174,17 @@ fn too_many_fragments_give_up_the_datagram() {
 fn time_runs_from_the_fragment_that_came_first() {
     let mut all = default();
     assert_eq!(all.insert(NOW, key(7), 8, true, &[1; 8], b"second"), Ok(None));
-    let later = NOW + Duration::from_secs(29);
+    let later = NOW + Duration::from_secs(59);
     assert_eq!(all.insert(later, key(7), 0, true, &[1; 8], b"first"), Ok(None));
     assert_eq!(all.insert(later, key(8), 8, true, &[1; 8], b"second"), Ok(None));
-    let deadline = NOW + Duration::from_secs(30);
+    let deadline = NOW + Duration::from_secs(60);
     assert_eq!(all.next_deadline(), Some(deadline));
     assert_eq!(expired(&mut all, deadline - Duration::from_nanos(1)), []);
     let late = all.insert(deadline, key(7), 16, false, &[1; 8], &[]);
     assert_eq!(late, Err(DropReason::FragmentTimeout));
     assert_eq!(expired(&mut all, deadline), [(7, Some(b"first".to_vec()))]);
     assert_eq!(expired(&mut all, deadline), [], "once");
-    assert_eq!(all.next_deadline(), Some(later + Duration::from_secs(30)));
+    assert_eq!(all.next_deadline(), Some(later + Duration::from_secs(60)));
     assert_eq!(expired(&mut all, Instant::FAR), [(8, None)], "without its first fragment nothing is quoted");
 }
 
@@ -369,5 +369,31 @@ proptest! {
         }
         all.expire(Instant::FAR, &mut |_, _| {});
         prop_assert_eq!((all.held_bytes(), all.datagrams()), (0, 0));
+    }
+}
+
+#[test]
+fn the_source_that_holds_the_most_gives_way() {
+    let from = |last: u8, id: u32| FragmentKey { src: IpAddr::from([10, 0, 0, last]), ..key(id) };
+    let cost = 8 + FRAGMENT_OVERHEAD_BYTES;
+    for limits in
+        [Limits { datagrams: 4, ..Limits::default() }, Limits { bytes: 4 * cost, ..Limits::default() }]
+    {
+        let mut all = Reassembler::new(limits);
+        let mut put = |key| all.insert(NOW, key, 8, true, &[1; 8], &[]);
+        assert_eq!(put(from(1, 0)), Ok(None), "the oldest of all");
+        for id in 0..100 {
+            assert_eq!(put(from(2, id)), Ok(None));
+        }
+        assert_eq!(put(from(3, 0)), Ok(None));
+        assert_eq!(all.take_gave_way(), 98);
+        for last in [1, 3] {
+            let whole = all.insert(NOW, from(last, 0), 0, true, &[1; 8], &[]);
+            assert_eq!(whole, Ok(None), "{limits:?}");
+            let whole = all.insert(NOW, from(last, 0), 16, false, &[1; 8], &[]);
+            assert_eq!(whole, Ok(Some(vec![1; 24])), "{limits:?}");
+        }
+        all.expire(Instant::FAR, &mut |_, _| {});
+        assert!(all.shares.is_empty() && all.held_bytes() == 0);
     }
 }

@@ -4,7 +4,7 @@ use std::net::{IpAddr, Ipv6Addr};
 
 use smoltcp::wire::Ipv6Packet;
 
-use super::protocol::{DESTINATION_OPTIONS, FRAGMENT, HOP_BY_HOP, ROUTING};
+use super::protocol::{DESTINATION_OPTIONS, FRAGMENT, HOP_BY_HOP, ICMPV6, ROUTING, TCP, UDP};
 use super::{Ecn, FragmentInfo, IpHeader, IpView};
 use crate::trace::DropReason;
 
@@ -15,7 +15,44 @@ const MAX_EXTENSIONS: usize = 8;
 const MAX_EXTENSION_BYTES: usize = 512;
 
 const OPTION_PAD1: u8 = 0;
-const OPTION_PADN: u8 = 1;
+
+const FRAGMENT_LEN: usize = 8;
+/// Where in the fixed header these fields stand.
+const PAYLOAD_LENGTH_AT: usize = 4;
+const NEXT_HEADER_AT: usize = 6;
+/// Codes of the parameter problem (RFC 4443 §3.4, RFC 7112 §7).
+const ERRONEOUS_FIELD: u8 = 0;
+const UNKNOWN_HEADER: u8 = 1;
+const UNKNOWN_OPTION: u8 = 2;
+const INCOMPLETE_CHAIN: u8 = 3;
+
+/// What the sender of a packet is told by a parameter problem (RFC 8200 §4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    pub reason: DropReason,
+    pub code: u8,
+    pub pointer: u32,
+    /// It is told even when the packet went to a group.
+    pub concerns_groups: bool,
+}
+
+impl Fault {
+    fn new(reason: DropReason, code: u8, pointer: usize) -> Fault {
+        Fault { reason, code, pointer: pointer as u32, concerns_groups: false }
+    }
+
+    fn erroneous(reason: DropReason, pointer: usize) -> Fault {
+        Fault::new(reason, ERRONEOUS_FIELD, pointer)
+    }
+
+    fn unknown_header(pointer: usize) -> Fault {
+        Fault::new(DropReason::IpMalformed, UNKNOWN_HEADER, pointer)
+    }
+
+    fn unknown_option(pointer: usize) -> Fault {
+        Fault::new(DropReason::IpMalformed, UNKNOWN_OPTION, pointer)
+    }
+}
 
 /// Where the walk over the extension headers ended.
 #[derive(Debug)]
@@ -36,7 +73,14 @@ pub(super) fn parse(packet: &[u8]) -> Result<IpView<'_>, DropReason> {
         return Err(DropReason::Truncated);
     }
     let walk = walk(header.next_header().into(), &packet[HEADER_LEN..end])?;
-    Ok(IpView {
+    Ok(view(packet, end, walk))
+}
+
+/// Of a packet that ends at `end`.
+#[inline(always)]
+fn view<'a>(packet: &'a [u8], end: usize, walk: Walk<'a>) -> IpView<'a> {
+    let header = Ipv6Packet::new_unchecked(packet);
+    IpView {
         src: IpAddr::V6(header.src_addr()),
         dst: IpAddr::V6(header.dst_addr()),
         protocol: walk.protocol,
@@ -48,27 +92,103 @@ pub(super) fn parse(packet: &[u8]) -> Result<IpView<'_>, DropReason> {
         source_route: None,
         header_len: end - walk.payload.len(),
         payload: walk.payload,
-    })
+    }
 }
 
 /// Everything from the fixed header on.
 #[inline(always)]
 pub(in crate::wire) fn walk(first: u8, payload: &[u8]) -> Result<Walk<'_>, DropReason> {
     if is_extension(first) {
-        return walk_extensions(first, payload, Place::First);
+        return walk_extensions(first, payload, Place::FIRST)?.without_fault();
     }
     Ok(Walk { protocol: first, fragment: None, payload })
 }
 
 /// What a reassembled datagram's payload begins with; hop-by-hop options cannot be among it.
 pub(super) fn walk_after_fragment(first: u8, payload: &[u8]) -> Result<Walk<'_>, DropReason> {
-    walk_extensions(first, payload, Place::Later)
+    walk_extensions(first, payload, Place::after_fragment(HEADER_LEN + FRAGMENT_LEN))?.without_fault()
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
-    First,
-    Later,
+/// A packet with the fault for which its headers are refused, where its sender has to be told.
+#[cold]
+pub(super) fn faulty(packet: &[u8]) -> Option<(IpView<'_>, Fault)> {
+    let (fixed, payload) = packet.split_first_chunk::<HEADER_LEN>()?;
+    let payload = payload.get(..usize::from(u16::from_be_bytes([fixed[4], fixed[5]])))?;
+    let chain = walk_extensions(fixed[NEXT_HEADER_AT], payload, Place::FIRST).ok()?;
+    let fault = chain.fault?;
+    Some((view(packet, HEADER_LEN + payload.len(), chain.walk), fault))
+}
+
+/// Why a fragment is refused, and its sender told (RFC 8200 §4.5). The first one has to have all headers, so that nobody
+/// on the way is fooled (RFC 7112).
+#[cold]
+pub(super) fn fault_of_fragment(view: &IpView<'_>, fragment: FragmentInfo) -> Option<Fault> {
+    let invalid = |pointer| Fault::erroneous(DropReason::FragmentInvalid, pointer);
+    let header_at = view.header_len - FRAGMENT_LEN;
+    let end = header_at - HEADER_LEN + usize::from(fragment.offset) + view.payload.len();
+    if fragment.more && !view.payload.len().is_multiple_of(8) {
+        return Some(invalid(PAYLOAD_LENGTH_AT));
+    }
+    if end > usize::from(u16::MAX) {
+        return Some(invalid(header_at + 2));
+    }
+    if fragment.offset > 0 {
+        return None;
+    }
+    let chain = walk_extensions(view.protocol, view.payload, Place::after_fragment(view.header_len));
+    match chain {
+        Ok(chain) if chain.fault.is_some() => chain.fault,
+        Ok(chain) if chain.walk.payload.len() >= least_header(chain.walk.protocol) => None,
+        Ok(_) | Err(DropReason::Truncated) => Some(Fault { code: INCOMPLETE_CHAIN, ..invalid(0) }),
+        Err(_) => None, // Found again in the whole datagram.
+    }
+}
+
+/// What the header of a protocol takes at least.
+fn least_header(protocol: u8) -> usize {
+    match protocol {
+        TCP => 20,
+        UDP | ICMPV6 => 8,
+        _ => 0,
+    }
+}
+
+/// Where the number stands that says what follows the headers.
+#[cold]
+pub(super) fn protocol_at(packet: &[u8]) -> u32 {
+    let chain = packet
+        .split_first_chunk::<HEADER_LEN>()
+        .and_then(|(fixed, payload)| walk_extensions(fixed[NEXT_HEADER_AT], payload, Place::FIRST).ok());
+    chain.map_or(NEXT_HEADER_AT, |chain| chain.named_at) as u32
+}
+
+/// Where a walk begins.
+#[derive(Clone, Copy)]
+struct Place {
+    /// Where in the packet the first header stands, and the number that names it.
+    at: usize,
+    named_at: usize,
+}
+
+impl Place {
+    const FIRST: Place = Place { at: HEADER_LEN, named_at: NEXT_HEADER_AT };
+
+    fn after_fragment(at: usize) -> Place {
+        Place { at, named_at: at - FRAGMENT_LEN }
+    }
+}
+
+/// The headers walked over, and the first among them for which the packet is refused.
+struct Chain<'a> {
+    walk: Walk<'a>,
+    named_at: usize,
+    fault: Option<Fault>,
+}
+
+impl<'a> Chain<'a> {
+    fn without_fault(self) -> Result<Walk<'a>, DropReason> {
+        self.fault.map_or(Ok(self.walk), |fault| Err(fault.reason))
+    }
 }
 
 #[inline]
@@ -77,32 +197,36 @@ fn is_extension(protocol: u8) -> bool {
 }
 
 #[cold]
-fn walk_extensions(first: u8, payload: &[u8], place: Place) -> Result<Walk<'_>, DropReason> {
-    let mut protocol = first;
-    let mut rest = payload;
-    let mut walked = 0;
+fn walk_extensions(first: u8, payload: &[u8], place: Place) -> Result<Chain<'_>, DropReason> {
+    let (mut protocol, mut rest) = (first, payload);
+    let (mut named_at, mut fault, mut walked) = (place.named_at, None, 0);
     while is_extension(protocol) {
-        if protocol == HOP_BY_HOP && (walked > 0 || place == Place::Later) {
-            return Err(DropReason::IpMalformed);
-        }
+        let at = place.at + (payload.len() - rest.len());
         walked += 1;
-        let (header, tail) = split_extension(protocol, rest)?;
+        if protocol == HOP_BY_HOP && at != HEADER_LEN {
+            fault.get_or_insert(Fault::unknown_header(named_at));
+        }
+        let Ok((header, tail)) = split_extension(protocol, rest) else {
+            // What comes first is told of.
+            return fault.map_or(Err(DropReason::Truncated), |fault: Fault| Err(fault.reason));
+        };
         if walked > MAX_EXTENSIONS || payload.len() - tail.len() > MAX_EXTENSION_BYTES {
             return Err(DropReason::IpExtensions);
         }
-        match protocol {
-            ROUTING => check_routing(header)?,
-            FRAGMENT => {
-                if let Some(fragment) = read_fragment(header) {
-                    return Ok(Walk { protocol: header[0], fragment: Some(fragment), payload: tail });
-                }
-            }
-            _ => check_options(&header[2..])?,
+        if fault.is_none() {
+            fault = match protocol {
+                ROUTING => check_routing(header, at),
+                FRAGMENT => None,
+                _ => check_options(&header[2..], at + 2)?,
+            };
         }
-        protocol = header[0];
-        rest = tail;
+        let fragment = if protocol == FRAGMENT { read_fragment(header) } else { None };
+        (protocol, named_at, rest) = (header[0], at, tail);
+        if fragment.is_some() {
+            return Ok(Chain { walk: Walk { protocol, fragment, payload: rest }, named_at, fault });
+        }
     }
-    Ok(Walk { protocol, fragment: None, payload: rest })
+    Ok(Chain { walk: Walk { protocol, fragment: None, payload: rest }, named_at, fault })
 }
 
 /// The header, at least 8 bytes, and what comes after it.
@@ -112,10 +236,11 @@ fn split_extension(protocol: u8, rest: &[u8]) -> Result<(&[u8], &[u8]), DropReas
     rest.split_at_checked(len).ok_or(DropReason::Truncated)
 }
 
-/// RFC 8200 §4.4: one that is used up is passed over whatever its type; one that is not asks us to forward.
-fn check_routing(header: &[u8]) -> Result<(), DropReason> {
+/// RFC 8200 §4.4: one that is used up is passed over whatever its type; one that is not asks us to forward. No type is
+/// known here.
+fn check_routing(header: &[u8], at: usize) -> Option<Fault> {
     let segments_left = header[3];
-    if segments_left == 0 { Ok(()) } else { Err(DropReason::SourceRoute) }
+    (segments_left > 0).then(|| Fault::erroneous(DropReason::SourceRoute, at + 2))
 }
 
 /// `None` for a fragment that is the whole datagram, which stands for itself (RFC 6946 §4).
@@ -126,20 +251,26 @@ fn read_fragment(header: &[u8]) -> Option<FragmentInfo> {
     (more || offset > 0).then_some(FragmentInfo { id, offset, more })
 }
 
-/// RFC 8200 §4.2: the two high bits of an unknown option say whether the packet may be used without it.
-fn check_options(mut options: &[u8]) -> Result<(), DropReason> {
-    while let [kind, tail @ ..] = options {
+/// RFC 8200 §4.2: the two high bits of an unknown option say whether the packet may be used without it, and whether its
+/// sender is told.
+fn check_options(options: &[u8], at: usize) -> Result<Option<Fault>, DropReason> {
+    let mut rest = options;
+    while let [kind, tail @ ..] = rest {
         if *kind == OPTION_PAD1 {
-            options = tail;
+            rest = tail;
             continue;
         }
+        let pointer = at + (options.len() - rest.len());
         let [len, value @ ..] = tail else { return Err(DropReason::IpMalformed) };
-        if *kind != OPTION_PADN && kind >> 6 != 0 {
-            return Err(DropReason::IpMalformed);
+        match kind >> 6 {
+            0b00 => {}
+            0b01 => return Err(DropReason::IpMalformed),
+            0b10 => return Ok(Some(Fault { concerns_groups: true, ..Fault::unknown_option(pointer) })),
+            _ => return Ok(Some(Fault::unknown_option(pointer))),
         }
-        options = value.get(usize::from(*len)..).ok_or(DropReason::IpMalformed)?;
+        rest = value.get(usize::from(*len)..).ok_or(DropReason::IpMalformed)?;
     }
-    Ok(())
+    Ok(None)
 }
 
 #[inline]
