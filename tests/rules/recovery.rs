@@ -1,4 +1,4 @@
-//! Fast recovery and what enters it: RFC 6582, 6675, 6937, 8985.
+//! Fast recovery and what enters it: RFC 6582, 6675, 8985, 9937.
 
 use hopwise::memory::End;
 use hopwise_core::Instant;

@@ -7,7 +7,7 @@ mod rack;
 mod undo;
 
 pub(crate) use inflate::Inflate;
-pub(crate) use prr::Prr;
+pub(crate) use prr::{Prr, Safety};
 pub(crate) use rack::{Certainty, Rack};
 pub(crate) use undo::{Frto, Undo};
 
@@ -30,7 +30,7 @@ pub(crate) struct Recovery {
     pub(crate) dup_acks: u32,
     /// Of the fast recovery under way.
     pub(crate) partial_acks: u32,
-    /// Without SACK each duplicate ACK says that one segment arrived: how many are believed to have (RFC 6937
+    /// Without SACK each duplicate ACK says that one segment arrived: how many are believed to have (RFC 9937
     /// counts them as delivered).
     pub(crate) assumed_arrived: u32,
     pub(crate) ssthresh: u64,

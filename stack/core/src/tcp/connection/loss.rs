@@ -8,7 +8,7 @@ use super::{Connection, in_32_bits, send_view};
 use crate::agent::{Count, Loss, LossKind, Recovered};
 use crate::tcp::config::RecoveryStyle;
 use crate::tcp::cx::Cx;
-use crate::tcp::recovery::{Certainty, Frto, Gauge, Inflate, Phase, Prr};
+use crate::tcp::recovery::{Certainty, Frto, Gauge, Inflate, Phase, Prr, Safety};
 use crate::tcp::scoreboard::{Newest, SegmentState};
 use crate::tcp::timers::Timer;
 use crate::trace::{MtuHow, TraceKind, UndoneBy};
@@ -40,8 +40,9 @@ impl Connection {
         let ended = self.weigh_advance(cx, news);
         if ended.is_none() {
             self.weigh_duplicate(cx, news);
-            self.detect(cx, news.before);
-            self.gauge(news);
+            let shows_loss = self.detect(cx, news.before) || self.stops_at_hole(news);
+            let is_safe = news.advanced > 0 && !shows_loss;
+            self.gauge(news, if is_safe { Safety::Safe } else { Safety::Doubtful });
         }
         ended
     }
@@ -172,6 +173,11 @@ impl Connection {
         }
     }
 
+    /// Without SACK a partial ACK is all that tells of the next loss.
+    fn stops_at_hole(&self, news: &AckNews) -> bool {
+        !self.peer.sack && news.advanced > 0 && self.recovery.phase == Phase::Fast
+    }
+
     fn weigh_duplicate(&mut self, cx: &mut Cx<'_>, news: &AckNews) {
         // Where the peer counts, an ACK that is no duplicate may be the first to tell of a hole: those before it
         // were lost.
@@ -204,7 +210,7 @@ impl Connection {
     }
 
     /// A duplicate ACK without SACK stands for one segment that left the network: all of them in recovery (as
-    /// RFC 6937 counts), the first two outside of it (limited transmit, RFC 3042).
+    /// RFC 9937 counts), the first two outside of it (limited transmit, RFC 3042).
     fn assume_one_arrived(&mut self) {
         let most = self.board.flight().segments.saturating_sub(1);
         let limit = match self.recovery.phase {
@@ -218,8 +224,9 @@ impl Connection {
         }
     }
 
-    /// Looks for lost segments by the rule in force: time (RACK), SACKed bytes above, or duplicate ACKs.
-    pub(super) fn detect(&mut self, cx: &mut Cx<'_>, before: Before) {
+    /// Looks for lost segments by the rule in force: time (RACK), SACKed bytes above, or duplicate ACKs. Answers whether
+    /// there are any that were not known to be.
+    pub(super) fn detect(&mut self, cx: &mut Cx<'_>, before: Before) -> bool {
         let found = if self.uses_rack() {
             self.detect_by_time(cx.now)
         } else if self.peer.sack {
@@ -232,11 +239,12 @@ impl Connection {
                 && self.board.mark_first_lost()
         };
         if !found || self.is_only_probe_lost(cx.now) {
-            return;
+            return found;
         }
         if self.recovery.phase == Phase::Open {
             self.enter_fast(cx, before);
         }
+        true
     }
 
     pub(super) fn uses_rack(&self) -> bool {
@@ -278,8 +286,7 @@ impl Connection {
         lost.segments == 1
     }
 
-    /// What was SACKed earlier is not delivered once more, so PRR must not wait for it (RFC 9937 counts so; RFC 6937
-    /// did not).
+    /// What was SACKed earlier is not delivered once more, so PRR must not wait for it (RFC 9937 §6.1).
     #[cold]
     pub(super) fn enter_fast(&mut self, cx: &mut Cx<'_>, before: Before) {
         self.ask_for_reduction(cx, LossKind::Fast, before.outstanding);
@@ -298,7 +305,7 @@ impl Connection {
         recovery.begin_fast(gauge);
         // When a timer found the loss no ACK comes along to set the window: the one of an earlier recovery must
         // neither hold the first resend back nor let a burst out.
-        self.regauge(0);
+        self.regauge(0, Safety::Doubtful);
         self.snd.timed.1 = Moment::NEVER;
         self.timers.disarm(Timer::TailProbe);
         self.arm_retransmit(cx.now);
@@ -311,7 +318,7 @@ impl Connection {
     }
 
     /// How much may be in flight until the next ACK.
-    fn gauge(&mut self, news: &AckNews) {
+    fn gauge(&mut self, news: &AckNews, safety: Safety) {
         if self.recovery.phase != Phase::Fast {
             return;
         }
@@ -322,16 +329,20 @@ impl Connection {
         };
         // What delivers nothing, such as the peer's own data, lets nothing out (packet conservation).
         if delivered > 0 {
-            self.regauge(delivered);
+            self.regauge(delivered, safety);
         }
     }
 
-    fn regauge(&mut self, delivered: u64) {
+    fn regauge(&mut self, delivered: u64, safety: Safety) {
+        let has_sack = self.peer.sack;
         let (pipe, mss) = (self.flight().bytes, u64::from(self.snd.mss));
         let ssthresh = self.recovery.ssthresh;
         let Some(gauge) = self.recovery.gauge_mut() else { return };
         self.recovery.window = match gauge {
-            Gauge::Prr(prr) => prr.on_ack(delivered, pipe, ssthresh, mss),
+            Gauge::Prr(prr) => {
+                let delivered = if has_sack { delivered } else { delivered.min(prr.undelivered()) };
+                prr.on_ack(delivered, safety, pipe, ssthresh, mss)
+            }
             Gauge::Inflate(inflate) => inflate.window(ssthresh, pipe, mss),
         };
     }

@@ -1,4 +1,4 @@
-//! Proportional Rate Reduction (RFC 6937): during fast recovery, what leaves is in proportion to what arrives, so
+//! Proportional Rate Reduction (RFC 9937): during fast recovery, what leaves is in proportion to what arrives, so
 //! that the window glides down to ssthresh over one round trip instead of stopping.
 
 /// Bytes throughout.
@@ -6,8 +6,16 @@
 pub(crate) struct Prr {
     delivered: u64,
     out: u64,
-    /// Flight when recovery began (`RecoverFS`).
+    /// What recovery may see delivered (`RecoverFS`).
     flight_at_start: u64,
+}
+
+/// What an ACK says of the recovery (`SafeACK`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Safety {
+    /// It acknowledges new data, and shows no further loss.
+    Safe,
+    Doubtful,
 }
 
 impl Prr {
@@ -19,17 +27,30 @@ impl Prr {
         self.out += bytes;
     }
 
+    /// What recovery has yet to see delivered: without SACK, duplicate ACKs beyond it are made up (RFC 9937 §6.2).
+    pub(crate) fn undelivered(&self) -> u64 {
+        self.flight_at_start.saturating_sub(self.delivered)
+    }
+
     /// What may be in flight after an ACK that delivered `delivered` and left `pipe`.
-    pub(crate) fn on_ack(&mut self, delivered: u64, pipe: u64, ssthresh: u64, mss: u64) -> u64 {
+    pub(crate) fn on_ack(
+        &mut self,
+        delivered: u64,
+        safety: Safety,
+        pipe: u64,
+        ssthresh: u64,
+        mss: u64,
+    ) -> u64 {
         self.delivered += delivered;
         let send = if pipe > ssthresh {
             (self.delivered * ssthresh).div_ceil(self.flight_at_start).saturating_sub(self.out)
         } else {
-            // Slow-start reduction bound: catch up, but no faster than one extra segment an ACK.
-            let limit = self.delivered.saturating_sub(self.out).max(delivered) + mss;
+            // What arrives may leave, and a segment more while all goes well (the reduction bounds).
+            let conserved = self.delivered.saturating_sub(self.out).max(delivered);
+            let limit = conserved + if safety == Safety::Safe { mss } else { 0 };
             (ssthresh - pipe).min(limit)
         };
-        // The first retransmission leaves at once (RFC 6937 §3 lets the entry send one segment).
+        // The first retransmission leaves at once, lest the ACKs stop.
         let send = if self.out == 0 { send.max(mss) } else { send };
         pipe + send
     }
@@ -48,7 +69,7 @@ mod tests {
         let mut prr = Prr::begin(20 * MSS);
         for _ in 0..19 {
             pipe -= MSS;
-            let allowed = prr.on_ack(MSS, pipe, ssthresh, MSS);
+            let allowed = prr.on_ack(MSS, Safety::Doubtful, pipe, ssthresh, MSS);
             while pipe + MSS <= allowed {
                 pipe += MSS;
                 sent += 1;
@@ -59,18 +80,28 @@ mod tests {
         assert_eq!(sent, 10);
     }
 
+    /// Fifteen of twenty segments are lost (RFC 9937 §8, the second example).
     #[test]
-    fn after_a_heavy_loss_the_window_grows_back_without_a_burst() {
-        let (ssthresh, mut pipe) = (10 * MSS, 3 * MSS);
-        let mut prr = Prr::begin(20 * MSS);
-        let mut largest = 0;
-        for _ in 0..3 {
-            pipe -= MSS;
-            let allowed = prr.on_ack(MSS, pipe, ssthresh, MSS);
-            largest = largest.max(allowed - pipe);
-            prr.on_sent(allowed - pipe);
-            pipe = allowed;
+    fn after_a_heavy_loss_what_arrives_leaves_and_one_more_while_all_goes_well() {
+        for (safety, each) in [(Safety::Doubtful, MSS), (Safety::Safe, 2 * MSS)] {
+            let (ssthresh, mut pipe) = (10 * MSS, 5 * MSS);
+            let mut prr = Prr::begin(20 * MSS);
+            for _ in 0..3 {
+                pipe -= MSS;
+                let allowed = prr.on_ack(MSS, safety, pipe, ssthresh, MSS);
+                assert_eq!(allowed - pipe, each, "{safety:?}");
+                prr.on_sent(allowed - pipe);
+                pipe = allowed;
+            }
         }
-        assert!(largest <= 2 * MSS, "{largest}");
+    }
+
+    #[test]
+    fn never_more_than_ssthresh_and_the_first_segment_at_once() {
+        let mut prr = Prr::begin(20 * MSS);
+        assert_eq!(prr.on_ack(0, Safety::Doubtful, 15 * MSS, 10 * MSS, MSS), 16 * MSS);
+        prr.on_sent(MSS);
+        assert_eq!(prr.on_ack(9 * MSS, Safety::Safe, 9 * MSS, 10 * MSS, MSS), 10 * MSS);
+        assert_eq!(prr.undelivered(), 11 * MSS);
     }
 }
