@@ -138,7 +138,7 @@ impl Connection {
     /// The application has said that more comes, and what there is would not fill a packet, nor the buffer: then no
     /// more could come. What F-RTO asks with waits for nobody.
     fn waits_for_more(&self, plan: &SegmentPlan, allowed: &Allowance, link: &LinkHelp) -> bool {
-        if !self.more_comes || self.snd.fin_wanted || self.asks_with_new_data() {
+        if !self.more_comes || self.snd.fin_wanted || self.asks_with_new_data() || self.is_urgent() {
             return false;
         }
         self.unsent() < self.full_packet(plan, allowed, link).min(self.snd.buffer.limit())
@@ -174,10 +174,15 @@ impl Connection {
         }
         let is_all = len == unsent;
         let is_idle = self.snd.una == self.snd.nxt;
-        if is_all && (is_idle || !self.options().nagle || self.snd.fin_wanted) {
+        if is_all && (is_idle || !self.options().nagle || self.snd.fin_wanted || self.is_urgent()) {
             return true;
         }
         len >= self.snd.max_wnd / 2 && (is_idle || !self.options().nagle)
+    }
+
+    /// Something unsent is urgent: it waits for no ACK and for no more data.
+    fn is_urgent(&self) -> bool {
+        self.snd.urgent_end.is_some_and(|end| self.snd.nxt < end)
     }
 
     fn plan_mtu_probe(&self, unsent: u32, allowed: &Allowance) -> Option<SegmentPlan> {
