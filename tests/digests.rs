@@ -40,7 +40,7 @@ fn assert_pinned(found: &str, pinned: &str) {
 #[test]
 fn a_chain_under_ns2s_rules() {
     let changes = ["run.duration=20s", "run.warmup=5s", "topology.hops=5"];
-    assert_pinned(&digest("calibration/ns2-chain.yaml", "x", &changes), "0666283d491aae55");
+    assert_pinned(&digest("calibration/ns2-chain.yaml", "x", &changes), "fc54d7bcba4d8a22");
 }
 
 #[test]

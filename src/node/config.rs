@@ -324,6 +324,7 @@ fn capture_files() -> u32 {
 pub(crate) struct Tcp {
     pub(crate) profile: TcpProfile,
     pub(crate) segment_bytes: Option<u16>,
+    pub(crate) least_path_mtu: Option<u16>,
     pub(crate) sack: Option<bool>,
     pub(crate) timestamps: Option<bool>,
     pub(crate) window_scale: Option<bool>,

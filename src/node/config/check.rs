@@ -316,6 +316,12 @@ fn tcp(document: &Document, config: &NodeConfig) -> Checked {
         &"too small",
         "64 to 65495 bytes",
     )?;
+    check(
+        "least_path_mtu",
+        tcp.least_path_mtu.is_none_or(|bytes| (68..=1500).contains(&bytes)),
+        &"no size that a path may be told to have",
+        "68 to 1500 bytes",
+    )?;
     let buffers = [("send_buffer", tcp.send_buffer), ("recv_buffer", tcp.recv_buffer)];
     for (key, size) in buffers {
         check(key, size.is_none_or(|size| in_range(size.0)), &"no sound buffer", "4KiB to 1GiB")?;

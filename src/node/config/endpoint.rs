@@ -104,6 +104,7 @@ impl Tcp {
             TcpProfile::Ns2 => TcpConfig::ns2(self.segment_bytes.unwrap_or(NS2_SEGMENT_BYTES)),
         };
         set(&mut config.segment_bytes, self.segment_bytes);
+        set(&mut config.least_path_mtu, self.least_path_mtu);
         set(&mut config.sack, self.sack);
         set(&mut config.timestamps, self.timestamps);
         set(&mut config.window_scale, self.window_scale);

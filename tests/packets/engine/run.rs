@@ -1,6 +1,6 @@
 //! Drives one endpoint through a script, in virtual time: lines that do something, and lines that expect something.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use hopwise_core::endpoint::{Event, ListenerId};
 use hopwise_core::trace::TraceEvent;
@@ -45,6 +45,8 @@ pub(crate) struct Run {
     start: Instant,
     now: u64,
     pending: VecDeque<Emitted>,
+    /// Of packets that may be cut up on the way: destination, port and number.
+    identifications: BTreeSet<[u8; 8]>,
     manner: Manner,
     turns: u64,
 }
@@ -76,6 +78,7 @@ impl Run {
             start,
             now: 0,
             pending: VecDeque::new(),
+            identifications: BTreeSet::new(),
             manner,
             turns: 0,
         })
@@ -236,6 +239,7 @@ impl Run {
     fn emitted(&mut self, packet: &[u8], segment_bytes: Option<u16>) -> Read<()> {
         let mut seen = Seen::read(packet, self.settings.most_bytes(segment_bytes))
             .map_err(|problem| problem!("a packet left that may not: {problem}: {packet:02x?}"))?;
+        self.check_identification(packet)?;
         let peer = self.peer_of(&seen);
         if let Seen::Tcp(segment) = &mut seen {
             segment.segment_bytes = segment_bytes;
@@ -247,6 +251,18 @@ impl Run {
         }
         self.pending.push_back(Emitted { at: self.now, peer, seen });
         Ok(())
+    }
+
+    /// Pieces of two packets must not be taken for those of one (RFC 6864). What every link carries is never cut.
+    fn check_identification(&mut self, packet: &[u8]) -> Read<()> {
+        let may_be_cut = packet[0] == 0x45 && packet[6] & 0x40 == 0 && packet.len() > 68;
+        let name = [&packet[16..20], &packet[22..24], &packet[4..6]].concat();
+        match <[u8; 8]>::try_from(name) {
+            Ok(name) if may_be_cut && !self.identifications.insert(name) => {
+                Err(problem!("two packets that may be cut up have one identification: {packet:02x?}"))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The script does something with this peer.

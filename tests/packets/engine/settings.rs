@@ -258,6 +258,7 @@ fn take_tcp(tcp: &mut TcpConfig, key: &str, value: &str) -> Read<()> {
     }
     match key {
         "segment_bytes" => tcp.segment_bytes = field(value)?,
+        "least_path_mtu" => tcp.least_path_mtu = field(value)?,
         "send_buffer" => tcp.send_buffer = buffer(value)?,
         "recv_buffer" => tcp.recv_buffer = buffer(value)?,
         "keep_alive" => tcp.keep_alive = keep_alive(value)?,

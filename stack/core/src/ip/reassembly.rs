@@ -195,8 +195,8 @@ impl Reassembler {
             return Err(DropReason::FragmentsFull);
         }
         while self.held_bytes + cost > self.limits.bytes {
-            // A spoiled one holds no bytes, and forgetting it would let its overlap through. This one fits alone: others
-            // hold what is too much.
+            // A spoiled one holds no bytes, and forgetting it would let its overlap through. This one fits alone, so
+            // others hold what is too much.
             let others = (0..self.partials.len())
                 .filter(|&other| other != index && self.partials[other].cost_bytes > 0);
             let src = self.partials[index].key.src;

@@ -19,6 +19,9 @@ pub struct TcpConfig {
     pub limited_transmit: bool,
     pub nagle: bool,
     pub path_mtu_discovery: bool,
+    /// An ICMP message makes packets over IPv4 no smaller than this. Where a path carries less, routers may cut them.
+    /// A forged message could have every byte sent with forty of headers otherwise. Over IPv6 it is 1280.
+    pub least_path_mtu: u16,
     pub send_buffer: BufferLimits,
     pub recv_buffer: BufferLimits,
     pub rto: RtoConfig,
@@ -50,7 +53,7 @@ pub struct BufferLimits {
 /// How much leaves during fast recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecoveryStyle {
-    /// RFC 6937.
+    /// RFC 9937.
     Prr,
     /// RFC 6582 window inflation with partial deflation: at most `per_ack` segments leave for an ACK.
     Inflate { per_ack: u8 },
@@ -145,6 +148,7 @@ impl TcpConfig {
             limited_transmit: true,
             nagle: true,
             path_mtu_discovery: true,
+            least_path_mtu: 552,
             send_buffer: BufferLimits { initial: 64 << 10, max: 4 << 20 },
             recv_buffer: BufferLimits { initial: 64 << 10, max: 6 << 20 },
             rto: RtoConfig {

@@ -15,14 +15,18 @@ const RETRY_AFTER_SILENCE_S: u16 = 10;
 /// Sizes tried when large packets vanish without a word, and on the way up again.
 const LADDER: [u16; 6] = [576, 1280, 1400, 1492, 1500, 9000];
 
-/// Timeouts in a row of a large segment before its size is suspected.
-const SUSPICIOUS_TIMEOUTS: u32 = 2;
+/// Timeouts in a row of a large segment before its size is suspected: as many as tell of a path in trouble (RFC 9293
+/// §3.8.3, R1). An outage is a more frequent reason.
+const SUSPICIOUS_TIMEOUTS: u32 = 3;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MtuSearch {
-    size: u16,
+    /// What the path is taken to carry.
+    told: u16,
     /// The link's own, never exceeded.
     link: u16,
+    /// Packets are made no smaller than this because of ICMP.
+    least: u16,
     floor: u16,
     is_on: bool,
     /// A larger size is to be tried with the next segment that can fill it.
@@ -31,6 +35,8 @@ pub(crate) struct MtuSearch {
     retry_after_s: u16,
     /// What the size was before silence lowered it, until it is known whether that was the reason.
     suspected_from: Option<u16>,
+    /// Set to that size once the path is back. The first probe asks whether the silence had been an outage.
+    asks_for: Option<u16>,
 }
 
 /// A segment larger than the proven size is under way.
@@ -47,6 +53,16 @@ impl MtuProbe {
     }
 }
 
+/// What a search begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    pub(crate) link: u16,
+    /// What is remembered of the path.
+    pub(crate) known: Option<u16>,
+    /// See `TcpConfig::least_path_mtu`.
+    pub(crate) least: u16,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Discovery {
     On,
@@ -54,27 +70,41 @@ pub(crate) enum Discovery {
 }
 
 impl MtuSearch {
-    pub(crate) fn new(peer: IpAddr, link: u16, known: Option<u16>, discovery: Discovery) -> MtuSearch {
+    pub(crate) fn new(peer: IpAddr, sizes: Sizes, discovery: Discovery) -> MtuSearch {
+        let Sizes { link, known, least } = sizes;
         // A path that cannot carry 576 octets (RFC 1191's plateau for such is 296) is lowered to by ICMP alone.
         let floor = if peer.is_ipv4() { 576 } else { 1280 };
         // Nobody cuts IPv6 packets on the way: who does not look for a path's size sends what every path carries
         // (RFC 8200 §5).
         let most = if peer.is_ipv6() && discovery == Discovery::Off { link.min(floor) } else { link };
-        let size = known.map_or(most, |known| known.min(most));
         MtuSearch {
-            size,
+            told: known.map_or(most, |known| known.min(most)),
             link,
+            // Over IPv6 nobody may say less than every path carries.
+            least: if peer.is_ipv4() { least } else { 0 },
             floor,
             is_on: discovery == Discovery::On,
             wants_probe: false,
             probe: None,
             retry_after_s: RETRY_AFTER_S,
             suspected_from: None,
+            asks_for: None,
         }
     }
 
+    /// How large packets are made.
     pub(crate) fn size(&self) -> u16 {
-        self.size
+        self.told.max(self.least).min(self.link)
+    }
+
+    /// What the path is taken to carry, which may be less.
+    pub(crate) fn told(&self) -> u16 {
+        self.told
+    }
+
+    /// Routers on the way have to cut up what is as small as we make it.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.told < self.size()
     }
 
     pub(crate) fn link(&self) -> u16 {
@@ -87,41 +117,47 @@ impl MtuSearch {
 
     /// ICMP says that `size` is the most; it was verified to be about us. Answers whether that is news.
     pub(crate) fn on_icmp(&mut self, size: u16) -> bool {
-        if !self.is_on || size >= self.size {
+        if !self.is_on || size >= self.told {
             return false;
         }
-        self.size = size;
+        self.told = size;
         self.probe = None;
         self.retry_after_s = RETRY_AFTER_S;
         self.suspected_from = None;
+        self.asks_for = None;
         true
     }
 
     /// A packet of `size` octets timed out `nth` times in a row. Answers whether smaller ones are tried.
     pub(crate) fn on_timeout_of(&mut self, size: u16, nth: u32) -> bool {
         // Below this very packet: the peer's MSS may have kept it below our own size already.
-        let size = size.min(self.size);
+        let size = size.min(self.size());
         if !self.is_on || nth < SUSPICIOUS_TIMEOUTS || size <= self.floor {
             return false;
         }
-        self.suspected_from.get_or_insert(self.size);
+        self.suspected_from.get_or_insert(self.told);
         let below = LADDER.iter().rev().find(|step| **step < size && **step <= 1280);
-        self.size = below.copied().unwrap_or(self.floor).max(self.floor);
+        self.told = below.copied().unwrap_or(self.floor).max(self.floor);
         self.retry_after_s = RETRY_AFTER_SILENCE_S;
+        self.asks_for = None;
         true
     }
 
     /// The timeouts were needless: packets had arrived as large as they were. Answers whether the size is that again.
     pub(crate) fn acquit(&mut self) -> bool {
-        let Some(size) = self.suspected_from.take().filter(|size| *size > self.size) else { return false };
-        self.size = size;
+        let Some(size) = self.suspected_from.take().filter(|size| *size > self.told) else { return false };
+        self.told = size;
         self.retry_after_s = RETRY_AFTER_S;
         true
     }
 
-    /// The timeouts were none too many: what was lowered stays so until a probe says otherwise.
+    /// The timeouts were none too many: what was lowered stays so until a probe says otherwise. One goes at once: most
+    /// silences are outages, in which everything vanishes.
     pub(crate) fn settle(&mut self) {
-        self.suspected_from = None;
+        if let Some(size) = self.suspected_from.take() {
+            self.asks_for = Some(size);
+            self.retry();
+        }
     }
 
     /// When to try a larger size again.
@@ -130,7 +166,7 @@ impl MtuSearch {
     }
 
     pub(crate) fn is_below_link(&self) -> bool {
-        self.is_on && self.size < self.link
+        self.is_on && self.told < self.link
     }
 
     /// It has been long enough: try larger again.
@@ -143,11 +179,15 @@ impl MtuSearch {
         if !self.wants_probe || self.probe.is_some() {
             return None;
         }
-        let above = LADDER.iter().find(|step| **step > self.size && **step < self.link);
+        if let Some(size) = self.asks_for.filter(|size| *size > self.size()) {
+            return Some(size);
+        }
+        let above = LADDER.iter().find(|step| **step > self.size() && **step < self.link);
         Some(above.copied().unwrap_or(self.link))
     }
 
     pub(crate) fn probe_sent(&mut self, seq: Seq, len: u16, size: u16) {
+        self.asks_for = None;
         self.probe = Some(MtuProbe { seq, len, size });
     }
 
@@ -159,7 +199,7 @@ impl MtuSearch {
     pub(crate) fn on_acked(&mut self, una: Seq) -> bool {
         let Some(probe) = self.probe.filter(|probe| probe.end() <= una) else { return false };
         self.probe = None;
-        self.size = probe.size;
+        self.told = probe.size;
         self.wants_probe = self.is_below_link();
         true
     }
@@ -188,32 +228,50 @@ mod tests {
 
     use super::*;
 
+    const SIZES: Sizes = Sizes { link: 1500, known: None, least: 552 };
+
     fn search() -> MtuSearch {
-        MtuSearch::new(Ipv4Addr::LOCALHOST.into(), 1500, None, Discovery::On)
+        MtuSearch::new(Ipv4Addr::LOCALHOST.into(), SIZES, Discovery::On)
     }
 
     #[test]
     fn silence_lowers_the_size_step_by_step_and_not_below_the_floor() {
         let mut mtu = search();
-        assert!(!mtu.on_timeout_of(1500, 1));
-        assert!(mtu.on_timeout_of(1500, 2));
+        assert!(!mtu.on_timeout_of(1500, 1) && !mtu.on_timeout_of(1500, 2));
+        assert!(mtu.on_timeout_of(1500, 3));
         assert_eq!(mtu.size(), 1280);
-        assert!(mtu.on_timeout_of(1280, 3));
+        assert!(mtu.on_timeout_of(1280, 4));
         assert_eq!(mtu.size(), 576);
-        assert!(!mtu.on_timeout_of(576, 4));
+        assert!(!mtu.on_timeout_of(576, 5));
     }
 
     #[test]
     fn silence_that_was_something_else_lowers_nothing_for_long() {
         let mut mtu = search();
-        assert!(mtu.on_timeout_of(1500, 2) && mtu.on_timeout_of(1280, 3));
+        assert!(mtu.on_timeout_of(1500, 3) && mtu.on_timeout_of(1280, 4));
         assert!(mtu.acquit() && !mtu.acquit());
         assert_eq!(mtu.size(), 1500);
-        assert!(mtu.on_timeout_of(1500, 2));
+        assert!(mtu.on_timeout_of(1500, 3));
         mtu.settle();
         assert!(!mtu.acquit());
-        assert!(mtu.on_timeout_of(1280, 2) && mtu.on_icmp(552));
+        assert!(mtu.on_timeout_of(1280, 3) && mtu.on_icmp(552));
         assert!(!mtu.acquit());
+    }
+
+    #[test]
+    fn once_the_path_is_back_the_first_probe_asks_for_the_size_of_before() {
+        let mut mtu = search();
+        assert!(mtu.on_timeout_of(1500, 3) && mtu.on_timeout_of(1280, 4));
+        assert_eq!(mtu.wanted_probe(), None);
+        mtu.settle();
+        assert_eq!(mtu.wanted_probe(), Some(1500));
+        mtu.probe_sent(Seq(0), 1460, 1500);
+        let mut outage = mtu;
+        assert!(outage.on_acked(Seq(1460)));
+        assert_eq!((outage.size(), outage.wanted_probe()), (1500, None));
+        mtu.probe_lost();
+        mtu.retry();
+        assert_eq!((mtu.size(), mtu.wanted_probe()), (576, Some(1280)));
     }
 
     #[test]
@@ -236,7 +294,7 @@ mod tests {
     #[test]
     fn a_packet_that_vanishes_below_the_size_known_is_made_smaller_too() {
         let mut mtu = search();
-        assert!(mtu.on_timeout_of(1000, 2));
+        assert!(mtu.on_timeout_of(1000, 3));
         assert_eq!(mtu.size(), 576);
     }
 
@@ -272,9 +330,24 @@ mod tests {
 
     #[test]
     fn without_discovery_ipv6_packets_are_as_small_as_every_path_carries() {
-        let size = |peer: IpAddr| MtuSearch::new(peer, 1500, None, Discovery::Off).size();
+        let size = |peer: IpAddr| MtuSearch::new(peer, SIZES, Discovery::Off).size();
         assert_eq!(size(std::net::Ipv6Addr::LOCALHOST.into()), 1280);
         assert_eq!(size(Ipv4Addr::LOCALHOST.into()), 1500);
+    }
+
+    #[test]
+    fn below_the_least_size_packets_are_cut_on_the_way() {
+        let mut mtu = search();
+        assert!(mtu.on_icmp(552) && !mtu.is_cut());
+        assert!(mtu.on_icmp(68) && !mtu.on_icmp(68));
+        assert_eq!((mtu.size(), mtu.told(), mtu.is_cut()), (552, 68, true));
+        mtu.retry();
+        assert_eq!(mtu.wanted_probe(), Some(576));
+        mtu.probe_sent(Seq(0), 536, 576);
+        assert!(mtu.on_acked(Seq(536)) && !mtu.is_cut());
+        let narrow = Sizes { link: 296, ..SIZES };
+        let narrow = MtuSearch::new(Ipv4Addr::LOCALHOST.into(), narrow, Discovery::On);
+        assert_eq!((narrow.size(), narrow.is_cut()), (296, false));
     }
 
     #[test]

@@ -108,7 +108,8 @@ impl Connection {
             cx.trace(TraceKind::PathMtu { bytes: self.mtu.size(), how: MtuHow::Probe });
         }
         // On a SYN it says what the peer can do, not that something was marked (RFC 3168 §6.1.1).
-        let ece = self.sends_ect() && segment.flags.contains(Flags::ECE) && !segment.flags.contains(Flags::SYN);
+        let ece =
+            self.sends_ect() && segment.flags.contains(Flags::ECE) && !segment.flags.contains(Flags::SYN);
         AckNews { advanced, delivered, before, is_dup, says_only_ack, dsack, ece, echo, dup_count, rtt }
     }
 

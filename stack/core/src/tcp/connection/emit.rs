@@ -46,7 +46,7 @@ impl Connection {
             options: &options,
         };
         let payload = self.payload_at(plan.seq, plan.len);
-        self.ip_header(cx, plan).emit(header.len() + plan.len as usize, out);
+        self.ip_header(plan).emit(header.len() + plan.len as usize, out);
         let (local, remote) = (self.flow.local.ip(), self.flow.remote.ip());
         if link.lends {
             header.emit_head(local, remote, plan.len as usize, out);
@@ -171,7 +171,8 @@ impl Connection {
         }
     }
 
-    fn ip_header(&self, cx: &Cx<'_>, plan: &SegmentPlan) -> IpHeader<'_> {
+    fn ip_header(&self, plan: &SegmentPlan) -> IpHeader<'_> {
+        let dont_fragment = self.forbids_cutting(plan);
         // Only new data may be marked instead of dropped (RFC 3168 §6.1.4, 6.1.5).
         let is_new = matches!(plan.what, What::New | What::MtuProbe { .. } | What::TailProbe) && plan.len > 0;
         IpHeader {
@@ -181,10 +182,24 @@ impl Connection {
             hop_limit: self.options().hop_limit,
             ecn: if is_new && self.sends_ect() { Ecn::Ect0 } else { Ecn::NotEct },
             dscp: self.options().dscp,
-            dont_fragment: self.mtu.discovers(),
-            // Only a packet that may be fragmented needs one of its own (RFC 6864).
-            id: if self.mtu.discovers() { 0 } else { cx.packet as u16 },
+            dont_fragment,
+            id: if dont_fragment { 0 } else { self.identification() },
             source_route: self.source_route.as_deref(),
         }
+    }
+
+    /// A packet that is larger than a router carries may be cut up on the way (RFC 1191 §3). A probe asks whether it
+    /// passes as it is.
+    pub(super) fn forbids_cutting(&self, plan: &SegmentPlan) -> bool {
+        let is_probe = matches!(plan.what, What::MtuProbe { .. });
+        let fits = !self.mtu.is_cut() && self.packet_of(plan.each) <= self.mtu.size();
+        self.mtu.discovers() && (fits || is_probe)
+    }
+
+    /// Only a packet that may be fragmented needs one of its own (RFC 6864). It counts what leaves, from where others
+    /// cannot know; two connections to one host meet by chance alone.
+    fn identification(&self) -> u16 {
+        let left = self.stats.segments_sent.wrapping_add(self.stats.acks_sent);
+        ((self.ts_offset >> 16) as u16).wrapping_add(left as u16)
     }
 }

@@ -8,7 +8,7 @@ use crate::agent::{Asking, HopSource, Needs, Path, ReceiverAgent, SenderAgent, T
 use crate::tcp::config::{RttMeasure, TcpConfig};
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::AckLedger;
-use crate::tcp::mtu::{Discovery, MtuSearch};
+use crate::tcp::mtu::{Discovery, MtuSearch, Sizes};
 use crate::tcp::progress::Progress;
 use crate::tcp::recovery::Recovery;
 use crate::tcp::recv_buffer::RecvBuffer;
@@ -110,6 +110,7 @@ impl Connection {
         let turn = senders.needs().turns.then_some(Turn::Free);
         let peer_ip = opening.flow.remote.ip();
         let discovery = if config.path_mtu_discovery { Discovery::On } else { Discovery::Off };
+        let sizes = Sizes { link: opening.link_mtu, known: opening.path_mtu, least: config.least_path_mtu };
         let iss = opening.iss;
         let hops = config.hops.configured.map(|hops| (hops, HopSource::Config));
         Connection {
@@ -131,7 +132,7 @@ impl Connection {
             rtt: rtt_estimator(&config, &tunables, iss),
             timers: Timers::new(),
             path: Path { hops_to_peer: hops, hops_from_peer: hops, ..Path::default() },
-            mtu: MtuSearch::new(peer_ip, opening.link_mtu, opening.path_mtu, discovery),
+            mtu: MtuSearch::new(peer_ip, sizes, discovery),
             ecn: Ecn::default(),
             urges: Urges::default(),
             events: Events::default(),
@@ -331,7 +332,7 @@ impl Connection {
     pub(super) fn update_mss(&mut self) {
         let configured = u32::from(self.config.segment_bytes).max(1);
         let wanted = self.payload_of(self.mtu.size()).min(configured);
-        // The floor is for what others say; our own link is believed.
+        // What others say has a floor; our own link is believed.
         let headers = self.fixed_header_bytes() + self.option_bytes();
         let from_link = u32::from(self.mtu.link()).saturating_sub(headers).max(1);
         self.snd.mss = wanted.min(from_link);
@@ -348,6 +349,12 @@ impl Connection {
         let from_path = size.saturating_sub(self.ip_header_len() + TCP_HEADER);
         let room = u32::from(from_path.min(self.snd.peer_mss)).saturating_sub(self.route_bytes());
         room.max(LEAST_ROOM)
+    }
+
+    /// Payload that leaves in a packet of `size` octets, however little that is.
+    pub(super) fn carried_by(&self, size: u16) -> u32 {
+        let headers = self.fixed_header_bytes() + self.option_bytes();
+        u32::from(size).saturating_sub(headers).min(self.snd.mss)
     }
 
     /// Size of a packet with `payload` octets.

@@ -40,7 +40,8 @@ impl Connection {
         let ended = self.weigh_advance(cx, news);
         if ended.is_none() {
             self.weigh_duplicate(cx, news);
-            let shows_loss = self.detect(cx, news.before) || self.stops_at_hole(news);
+            // Without SACK a partial ACK is all that tells of the next loss.
+            let shows_loss = self.detect(cx, news.before) || !self.peer.sack;
             let is_safe = news.advanced > 0 && !shows_loss;
             self.gauge(news, if is_safe { Safety::Safe } else { Safety::Doubtful });
         }
@@ -173,11 +174,6 @@ impl Connection {
         }
     }
 
-    /// Without SACK a partial ACK is all that tells of the next loss.
-    fn stops_at_hole(&self, news: &AckNews) -> bool {
-        !self.peer.sack && news.advanced > 0 && self.recovery.phase == Phase::Fast
-    }
-
     fn weigh_duplicate(&mut self, cx: &mut Cx<'_>, news: &AckNews) {
         // Where the peer counts, an ACK that is no duplicate may be the first to tell of a hole: those before it
         // were lost.
@@ -224,8 +220,8 @@ impl Connection {
         }
     }
 
-    /// Looks for lost segments by the rule in force: time (RACK), SACKed bytes above, or duplicate ACKs. Answers whether
-    /// there are any that were not known to be.
+    /// Looks for lost segments by the rule in force: time (RACK), SACKed bytes above, or duplicate ACKs. Answers
+    /// whether there are any that were not known to be.
     pub(super) fn detect(&mut self, cx: &mut Cx<'_>, before: Before) -> bool {
         let found = if self.uses_rack() {
             self.detect_by_time(cx.now)
@@ -286,7 +282,7 @@ impl Connection {
         lost.segments == 1
     }
 
-    /// What was SACKed earlier is not delivered once more, so PRR must not wait for it (RFC 9937 §6.1).
+    /// PRR must not wait for bytes that were SACKed before: they are not delivered once more (RFC 9937 §6.1).
     #[cold]
     pub(super) fn enter_fast(&mut self, cx: &mut Cx<'_>, before: Before) {
         self.ask_for_reduction(cx, LossKind::Fast, before.outstanding);

@@ -80,12 +80,13 @@ impl Connection {
         };
         if self.mtu.on_icmp(size) {
             self.path_mtu_changed(cx, MtuHow::Icmp);
-            self.board.mark_larger_lost(self.snd.mss);
+            // A router has dropped everything larger than it carries, even what we do not make smaller.
+            self.board.mark_larger_lost(self.carried_by(self.mtu.told()));
         }
     }
 
     pub(crate) fn path_mtu(&self) -> u16 {
-        self.mtu.size()
+        self.mtu.told()
     }
 
     /// `rcv_nxt`, if in-order data came within the last `window`.

@@ -27,7 +27,8 @@ impl Prr {
         self.out += bytes;
     }
 
-    /// What recovery has yet to see delivered: without SACK, duplicate ACKs beyond it are made up (RFC 9937 §6.2).
+    /// Bytes that recovery has yet to see delivered. Without SACK, duplicate ACKs beyond them are made up (RFC 9937
+    /// §6.2).
     pub(crate) fn undelivered(&self) -> u64 {
         self.flight_at_start.saturating_sub(self.delivered)
     }

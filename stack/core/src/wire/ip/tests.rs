@@ -503,8 +503,16 @@ proptest! {
             payload.extend(rest);
         }
         let bytes = with_extensions(first, &payload);
-        if let Ok(view) = IpView::parse(&bytes) {
+        let parsed = IpView::parse(&bytes);
+        if let Some((view, fault)) = IpView::faulty(&bytes) {
             prop_assert_eq!(view.header_len + view.payload.len(), bytes.len());
+            prop_assert!((fault.pointer as usize) < bytes.len());
+            prop_assert_eq!(&parsed, &Err(fault.reason));
+        }
+        prop_assert!((IpView::protocol_at(&bytes) as usize) < bytes.len());
+        if let Ok(view) = parsed {
+            prop_assert_eq!(view.header_len + view.payload.len(), bytes.len());
+            let _ = view.fault_of_fragment();
             let _ = view.reassembled(&payload);
         }
     }

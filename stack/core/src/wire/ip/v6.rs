@@ -119,8 +119,8 @@ pub(super) fn faulty(packet: &[u8]) -> Option<(IpView<'_>, Fault)> {
     Some((view(packet, HEADER_LEN + payload.len(), chain.walk), fault))
 }
 
-/// Why a fragment is refused, and its sender told (RFC 8200 §4.5). The first one has to have all headers, so that nobody
-/// on the way is fooled (RFC 7112).
+/// Why a fragment is refused, and its sender told (RFC 8200 §4.5). The first one has to have all headers: filters on
+/// the way see no more (RFC 7112).
 #[cold]
 pub(super) fn fault_of_fragment(view: &IpView<'_>, fragment: FragmentInfo) -> Option<Fault> {
     let invalid = |pointer| Fault::erroneous(DropReason::FragmentInvalid, pointer);

@@ -73,7 +73,7 @@ impl Connection {
         let counts = matches!(self.recovery.gauge(), Some(Gauge::Inflate(_)))
             || matches!(self.recovery.frto, Frto::SecondAck { .. });
         // Of packets that may be fragmented each has an identification of its own (RFC 6864).
-        self.mtu.discovers()
+        self.forbids_cutting(plan)
             && self.source_route.is_none()
             && !plan.flags.contains(Flags::CWR)
             && !is_urgent

@@ -31,7 +31,7 @@ impl Connection {
         }
         let is_reply = self.state == StateName::SynReceived;
         let mut flags = if is_reply { Flags::SYN | Flags::ACK } else { Flags::SYN };
-        // What vanishes twice may have met a box that dislikes ECN (RFC 3168 §6.1.1.1), whichever way it went.
+        // A SYN that vanishes twice may have met a box that dislikes ECN (RFC 3168 §6.1.1.1); a SYN-ACK too.
         let may_ask = !self.ecn.plain_syn_sent && self.recovery.timeouts < 2;
         if may_ask && is_reply && self.peer.ecn {
             flags |= Flags::ECE;
