@@ -51,7 +51,7 @@ pub(crate) struct Desk {
     pub(crate) outbox: Outbox,
     pub(crate) ack_seqs: AckSeqs,
     pub(crate) trust: Trust,
-    /// What this node has asked for, and what it has asked for others, whose questions are too many to mix with its own.
+    /// What this node has asked for, and what it has asked for others, whose questions are too many to mix with these.
     asked: Asked,
     asked_for_others: Asked,
     pub(crate) discoveries: u64,

@@ -281,7 +281,8 @@ mod oracle {
 
         #[test]
         fn reads_the_tlvs_of_a_message(tlvs in prop::collection::vec(tlv(), 0..4)) {
-            let bytes = Packet::of(Message { tlvs: tlvs.clone(), ..Message::new(10, 4) }).bytes().expect("short enough");
+            let message = Message { tlvs: tlvs.clone(), ..Message::new(10, 4) };
+            let bytes = Packet::of(message).bytes().expect("short enough");
             let Ok((&[], read)) = parser::tlv_block(&bytes[5..]) else { panic!("{bytes:?}") };
             let read: Vec<_> = read.map(|tlv| tlv.unwrap_or_else(|error| panic!("{error:?}"))).collect();
             prop_assert_eq!(read.len(), tlvs.len());
