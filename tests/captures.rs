@@ -19,11 +19,16 @@ fn hopwise(words: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_hopwise")).args(words).output().expect("it was built with the tests")
 }
 
-/// Where a run of three hops left its files.
+/// Where a run of three hops left its files, captures among them.
 fn run(name: &str, arm: &str, sets: &[&str]) -> PathBuf {
+    run_with(name, arm, sets, &["--capture", "--frames"])
+}
+
+fn run_with(name: &str, arm: &str, sets: &[&str], options: &[&str]) -> PathBuf {
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join("captures").join(name);
     let path = out.to_string_lossy();
-    let mut words = vec!["run", CHAIN, "--arm", arm, "--capture", "--frames", "--out", &path];
+    let mut words = vec!["run", CHAIN, "--arm", arm, "--out", &path];
+    words.extend(options);
     for set in ["topology.hops=3", "run={ duration: 4s, warmup: 0s }"].iter().chain(sets) {
         words.extend(["--set", set]);
     }
@@ -284,6 +289,18 @@ fn what_became_of_frames_is_told_and_a_packet_that_is_given_up() {
         "SIFS after the CTS",
     ] {
         assert!(comments.iter().any(|comment| comment.contains(words)), "{words}");
+    }
+}
+
+#[test]
+fn a_run_with_captures_is_the_run_without_them() {
+    for protocol in ["static", "aodv", "dsr"] {
+        let set = format!("routing.protocol={protocol}");
+        let run_json = |name: &str, options: &[&str]| {
+            let out = run_with(&format!("{name}-{protocol}"), "delayed", &[&set], options);
+            std::fs::read_to_string(out.join("run.json")).expect("a result")
+        };
+        assert_eq!(run_json("watched", &["--capture"]), run_json("alone", &[]), "{protocol}");
     }
 }
 

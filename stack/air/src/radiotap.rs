@@ -1,6 +1,6 @@
 //! Frames as a monitor interface hands them on: a radiotap header, the frame, its FCS. Wireshark reads them.
 //!
-//! The frames have LLC and SNAP before the packet. A data frame's airtime leaves 2 of these bytes out.
+//! The frames have LLC and SNAP before the packet. By ns-2's sizes a data frame's airtime leaves 2 bytes out.
 
 use crate::dcf::FrameKind;
 use crate::frames::{FrameEvent, Framing, Mac, Sees, mac_of};
