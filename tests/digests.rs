@@ -46,11 +46,11 @@ fn a_chain_under_ns2s_rules() {
 #[test]
 fn a_chain_under_the_standards_rules() {
     let changes = ["run.duration=20s", "run.warmup=5s"];
-    assert_pinned(&digest("chain.yaml", "delayed", &changes), "25d8071208735dfe");
+    assert_pinned(&digest("chain.yaml", "delayed", &changes), "73b5e82bc4b88595");
 }
 
 #[test]
 fn walkers_over_fading_links() {
     let changes = ["run.duration=10s", "run.warmup=2s"];
-    assert_pinned(&digest("moving.yaml", "delayed", &changes), "23dd48859d988d80");
+    assert_pinned(&digest("moving.yaml", "delayed", &changes), "1cb9106564cc7c0b");
 }

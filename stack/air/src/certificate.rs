@@ -7,7 +7,7 @@ mod papers;
 
 use std::fmt;
 
-use crate::dcf::{Dcf, MacConfig, News, Rules};
+use crate::dcf::{Dcf, MacConfig, News, Rules, answer_timeout_ns};
 use crate::medium::{Place, Radio};
 use crate::phy::Phy;
 use crate::saturated::{Saturated, jain};
@@ -61,6 +61,7 @@ impl fmt::Display for Probe {
 
 /// Every probe of a profile under one set of rules; `seconds` of saturation for each that has any.
 pub fn certify(phy: Phy, rules: Rules, seconds: u64) -> Vec<Probe> {
+    let phy = phy.under(rules);
     let mut probes = Vec::new();
     exchanges(phy, rules, &mut probes);
     tries(phy, rules, &mut probes);
@@ -116,11 +117,10 @@ fn tries(phy: Phy, rules: Rules, probes: &mut Vec<Probe>) {
             dcf.offer(now, 0, 1, 1_000);
         }
     }
-    let patience = if rules == Rules::Ns2 { 4_000 } else { phy.slot_ns };
-    let each = phy.rts_ns() + phy.sifs_ns + phy.cts_ns() + patience + phy.difs_ns();
+    let each = phy.rts_ns() + answer_timeout_ns(&phy, rules, phy.cts_ns()) + phy.difs_ns();
     let waited = now - PACKETS * u64::from(mac.short_retries) * each;
     let slots = waited as f64 / phy.slot_ns as f64 / PACKETS as f64;
-    let expected = model::slots_of_all_tries(&phy, mac.short_retries);
+    let expected = model::slots_of_all_tries(&phy, &mac);
     probes.push(about("mean backoff over 7 RTS".into(), "slots", slots, expected, 2.0));
 }
 

@@ -34,7 +34,7 @@ use crate::frames::{Access, Ending, FrameEvent, Loss};
 use crate::ledger::{Ledger, Load};
 use crate::medium::{Medium, Place, Radio};
 use crate::motion::Track;
-use crate::phy::{ACK_BYTES, CTS_BYTES, DATA_OVERHEAD, Phy, RTS_BYTES, Rate};
+use crate::phy::{ACK_BYTES, CTS_BYTES, Phy, RTS_BYTES, Rate};
 use crate::random::{Purpose, Stream};
 use station::{Service, Station, Wait};
 
@@ -121,12 +121,12 @@ pub struct Frame {
 
 impl Frame {
     /// With header and FCS.
-    pub fn bytes_on_air(&self) -> u32 {
+    pub fn bytes_on_air(&self, phy: &Phy) -> u32 {
         match self.kind {
             FrameKind::Rts => RTS_BYTES,
             FrameKind::Cts => CTS_BYTES,
             FrameKind::Ack => ACK_BYTES,
-            FrameKind::Data => self.bytes + DATA_OVERHEAD,
+            FrameKind::Data => self.bytes + phy.data_overhead,
         }
     }
 }
@@ -141,8 +141,9 @@ struct Times {
     rts: u64,
     cts: u64,
     ack: u64,
-    /// By how much an answer may be overdue.
-    patience: u64,
+    /// How long a CTS and an ACK are waited for.
+    cts_timeout: u64,
+    ack_timeout: u64,
     /// An RTS that is followed by nothing holds the medium no longer (`rules: standard`).
     rts_alone: u64,
 }
@@ -184,8 +185,9 @@ impl Dcf {
         seed: u64,
     ) -> Dcf {
         let medium = Medium::new(&radio, channel, places, seed);
-        let stations =
-            (0..medium.stations() as u32).map(|n| Station::new(&phy, Stream::new(seed, n, Purpose::Backoff)));
+        let phy = phy.under(mac.rules);
+        let backoffs = |n| Stream::new(seed, n, Purpose::Backoff);
+        let stations = (0..medium.stations() as u32).map(|n| Station::new(&phy, mac.rules, backoffs(n)));
         Dcf {
             times: times(&phy, mac.rules),
             stations: stations.collect(),
@@ -326,11 +328,18 @@ impl Dcf {
     }
 }
 
+/// By how much an answer, or announced data, may be overdue (`rules: ns2`).
+pub(crate) const NS2_PATIENCE_NS: u64 = 4_000;
+
+/// The wait for an answer that takes `answer_ns`, if nothing comes at all.
+pub(crate) fn answer_timeout_ns(phy: &Phy, rules: Rules, answer_ns: u64) -> u64 {
+    match rules {
+        Rules::Ns2 => phy.sifs_ns + answer_ns + NS2_PATIENCE_NS,
+        Rules::Standard => phy.answer_timeout_ns(),
+    }
+}
+
 fn times(phy: &Phy, rules: Rules) -> Times {
-    let patience = match rules {
-        Rules::Ns2 => 4_000,
-        Rules::Standard => phy.slot_ns,
-    };
     Times {
         slot: phy.slot_ns as u32,
         sifs: phy.sifs_ns,
@@ -339,13 +348,16 @@ fn times(phy: &Phy, rules: Rules) -> Times {
         rts: phy.rts_ns(),
         cts: phy.cts_ns(),
         ack: phy.ack_ns(),
-        patience,
-        // IEEE 802.11-2016 §10.3.2.4: 2 SIFS, a CTS, the PHY's delay of a first bit, 2 slots.
-        rts_alone: 2 * phy.sifs_ns + phy.cts_ns() + phy.airtime_ns(0, phy.basic) + 2 * phy.slot_ns,
+        cts_timeout: answer_timeout_ns(phy, rules, phy.cts_ns()),
+        ack_timeout: answer_timeout_ns(phy, rules, phy.ack_ns()),
+        // IEEE 802.11-2016 §10.3.2.4: 2 SIFS, a CTS, aRxPHYStartDelay, 2 slots.
+        rts_alone: 2 * phy.sifs_ns + phy.cts_ns() + phy.start_ns() + 2 * phy.slot_ns,
     }
 }
 
 #[cfg(test)]
 mod links_tests;
+#[cfg(test)]
+mod standard_tests;
 #[cfg(test)]
 mod tests;

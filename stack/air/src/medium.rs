@@ -86,6 +86,8 @@ pub(crate) struct Link {
     decided: u32,
     pub(crate) power_w: f64,
     pub(crate) is_decodable: bool,
+    /// Its header is understood, whatever becomes of the rest.
+    pub(crate) is_detectable: bool,
 }
 
 /// Where a sender's links are.
@@ -238,6 +240,7 @@ impl Medium {
         if let Some(fader) = self.faders.get(link) {
             now.power_w *= fader.gain(frame.now);
             now.is_decodable = now.power_w >= self.radio.receive_w;
+            now.is_detectable = now.is_decodable;
         }
         let loss_ppm = self.channel.loss_of(now.from, now.to);
         if self.channel.noise_w.is_some() || loss_ppm > 0 {
@@ -247,6 +250,8 @@ impl Medium {
             if let Some(noise_w) = self.channel.noise_w {
                 let error = frame_error(frame.rate, now.power_w / noise_w, frame.bytes);
                 now.is_decodable = luck.unit() >= error;
+                // What is noticed at all is sensed.
+                now.is_detectable = true;
             }
             now.is_decodable &= luck.below(1_000_000) >= loss_ppm;
         }
@@ -305,6 +310,7 @@ fn link(radio: &Radio, channel: &Channel, ends: [(u32, Place); 2], seed: u64) ->
         decided: 0,
         power_w,
         is_decodable: power_w >= radio.receive_w,
+        is_detectable: power_w >= radio.receive_w,
     })
 }
 

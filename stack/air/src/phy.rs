@@ -2,6 +2,8 @@
 //!
 //! Not modelled: EDCA, A-MPDU, 802.11n and later.
 
+use crate::dcf::Rules;
+
 /// A rate, with what it takes to hear a frame at it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rate {
@@ -28,8 +30,10 @@ pub struct Phy {
     pub data: Rate,
     /// For RTS, CTS, ACK and broadcasts.
     pub basic: Rate,
-    /// Backoffs are drawn from 0..cw − 1, with cw from the first to the second.
+    /// The least contention window and the largest one, which backoffs are drawn from.
     pub cw: (u16, u16),
+    /// Bytes of a data frame beside its packet.
+    pub data_overhead: u32,
 }
 
 const DSSS_1: Rate = Rate { bits_per_second: 1_000_000, sinr: 2.511_886_431_509_58 };
@@ -68,10 +72,22 @@ static PROFILES: [Phy; 15] = [
 
 const LONG_NS: u64 = 192_000;
 const SHORT_NS: u64 = 96_000;
+/// Preamble and SIGNAL.
+const OFDM_START_NS: u64 = 20_000;
 
 const fn dsss(name: &'static str, data: Rate, preamble_ns: u64) -> Phy {
     let coding = Coding::Dsss { preamble_ns };
-    Phy { name, coding, slot_ns: 20_000, sifs_ns: 10_000, data, basic: DSSS_1, cw: (31, 1023) }
+    let cw = (31, 1023);
+    Phy {
+        name,
+        coding,
+        slot_ns: 20_000,
+        sifs_ns: 10_000,
+        data,
+        basic: DSSS_1,
+        cw,
+        data_overhead: DATA_OVERHEAD,
+    }
 }
 
 const fn short(name: &'static str, data: Rate) -> Phy {
@@ -81,11 +97,23 @@ const fn short(name: &'static str, data: Rate) -> Phy {
 /// In ad hoc mode ERP stations keep the long slot.
 const fn ofdm(name: &'static str, data: Rate) -> Phy {
     let coding = Coding::ErpOfdm;
-    Phy { name, coding, slot_ns: 20_000, sifs_ns: 10_000, data, basic: OFDM_6, cw: (15, 1023) }
+    let cw = (15, 1023);
+    Phy {
+        name,
+        coding,
+        slot_ns: 20_000,
+        sifs_ns: 10_000,
+        data,
+        basic: OFDM_6,
+        cw,
+        data_overhead: DATA_OVERHEAD,
+    }
 }
 
-/// Header and FCS of a data frame.
-pub(crate) const DATA_OVERHEAD: u32 = 34;
+/// The MAC header of an ad hoc network, LLC with SNAP, and the FCS.
+const DATA_OVERHEAD: u32 = 24 + 8 + 4;
+/// ns-2's, which has no LLC and room for a fourth address.
+const NS2_DATA_OVERHEAD: u32 = 34;
 pub(crate) const RTS_BYTES: u32 = 20;
 pub(crate) const CTS_BYTES: u32 = 14;
 pub(crate) const ACK_BYTES: u32 = 14;
@@ -93,6 +121,16 @@ pub(crate) const ACK_BYTES: u32 = 14;
 impl Phy {
     pub fn named(name: &str) -> Option<Phy> {
         PROFILES.iter().find(|phy| phy.name == name).copied()
+    }
+
+    /// The same with the sizes of these rules.
+    #[must_use]
+    pub fn under(self, rules: Rules) -> Phy {
+        let data_overhead = match rules {
+            Rules::Standard => DATA_OVERHEAD,
+            Rules::Ns2 => NS2_DATA_OVERHEAD,
+        };
+        Phy { data_overhead, ..self }
     }
 
     pub fn names() -> impl Iterator<Item = &'static str> {
@@ -113,6 +151,19 @@ impl Phy {
         self.sifs_ns + 2 * self.slot_ns
     }
 
+    /// aRxPHYStartDelay: the preamble with its header, after which the MAC is told that a frame comes in.
+    pub fn start_ns(&self) -> u64 {
+        match self.coding {
+            Coding::Dsss { preamble_ns } => preamble_ns,
+            Coding::ErpOfdm => OFDM_START_NS,
+        }
+    }
+
+    /// CTSTimeout and AckTimeout (IEEE 802.11-2016 §10.3.2.7, §10.3.2.9): by then an answer has begun.
+    pub fn answer_timeout_ns(&self) -> u64 {
+        self.sifs_ns + self.slot_ns + self.start_ns()
+    }
+
     /// SIFS, an ACK at the basic rate, DIFS.
     pub fn eifs_ns(&self) -> u64 {
         self.sifs_ns + self.ack_ns() + self.difs_ns()
@@ -127,7 +178,7 @@ impl Phy {
             }
             Coding::ErpOfdm => {
                 let bits_per_symbol = rate.bits_per_second / 250_000;
-                20_000 + 4_000 * (16 + bits + 6).div_ceil(bits_per_symbol) + 6_000
+                OFDM_START_NS + 4_000 * (16 + bits + 6).div_ceil(bits_per_symbol) + 6_000
             }
         }
     }
@@ -138,11 +189,11 @@ impl Phy {
     }
 
     pub(crate) fn data_at_ns(&self, bytes: u32, rate: Rate) -> u64 {
-        self.airtime_ns(bytes + DATA_OVERHEAD, rate)
+        self.airtime_ns(bytes + self.data_overhead, rate)
     }
 
     pub fn broadcast_ns(&self, bytes: u32) -> u64 {
-        self.airtime_ns(bytes + DATA_OVERHEAD, self.basic)
+        self.airtime_ns(bytes + self.data_overhead, self.basic)
     }
 
     pub fn rts_ns(&self) -> u64 {
@@ -167,17 +218,25 @@ impl Phy {
 mod tests {
     use super::*;
 
-    fn exchange_us(profile: &str, bytes: u32) -> u64 {
+    fn exchange_us(profile: &str, bytes: u32) -> [u64; 2] {
         let phy = Phy::named(profile).expect("a profile");
-        (phy.exchange_ns(bytes) + 500) / 1_000
+        [Rules::Standard, Rules::Ns2].map(|rules| (phy.under(rules).exchange_ns(bytes) + 500) / 1_000)
     }
 
     #[test]
     fn exchanges_take_what_their_frames_and_gaps_take() {
-        assert_eq!(exchange_us("dsss-11mbps", 40), 1_236);
-        assert_eq!(exchange_us("dsss-11mbps", 1_040), 1_963);
-        assert_eq!(exchange_us("dsss-2mbps", 40), 1_478);
-        assert_eq!(exchange_us("dsss-2mbps", 1_040), 5_478);
+        assert_eq!(exchange_us("dsss-11mbps", 40), [1_237, 1_236]);
+        assert_eq!(exchange_us("dsss-11mbps", 1_040), [1_965, 1_963]);
+        assert_eq!(exchange_us("dsss-2mbps", 40), [1_486, 1_478]);
+        assert_eq!(exchange_us("dsss-2mbps", 1_040), [5_486, 5_478]);
+    }
+
+    #[test]
+    fn an_answer_has_begun_after_sifs_a_slot_and_its_preamble() {
+        let timeout_us = |name| Phy::named(name).map(|phy| phy.answer_timeout_ns() / 1_000);
+        assert_eq!(timeout_us("dsss-2mbps"), Some(10 + 20 + 192));
+        assert_eq!(timeout_us("dsss-11mbps-short"), Some(10 + 20 + 96));
+        assert_eq!(timeout_us("ofdm-54mbps"), Some(10 + 20 + 20));
     }
 
     #[test]
@@ -188,7 +247,7 @@ mod tests {
     #[test]
     fn ofdm_frames_end_with_whole_symbols_and_their_extension() {
         let phy = Phy::named("ofdm-54mbps").expect("a profile");
-        // 22 bits of service and tail with 1534 B are 57 symbols of 216 bits.
+        // 22 bits of service and tail with 1536 B are 57 symbols of 216 bits.
         assert_eq!(phy.data_ns(1_500), 20_000 + 57 * 4_000 + 6_000);
         assert_eq!(phy.ack_ns(), 20_000 + 6 * 4_000 + 6_000);
     }

@@ -1,54 +1,72 @@
 //! What theory says of saturated stations in one cell: Bianchi's model, with the rules that are really followed.
 //!
-//! The plain model lets counters fall once in every busy period and draws from 0..cw with a window that doubles
-//! exactly. Here a counter falls in idle slots alone, windows are 31, 63, … 1023 with draws from 0..cw − 1, tries
-//! are finite, who has just sent and draws 0 sends again before all others, and a collision is followed by EIFS.
+//! The plain model lets counters fall once in every busy period. Here a counter falls in idle slots alone, windows are
+//! 31, 63, … 1023, and tries are finite. A station that has just sent and draws 0 sends again before all others.
+//!
+//! Under ns-2's rules all stations wait for EIFS after a collision, and those that collided are among the first to go
+//! on. Under the standard's nobody understood a header, so others go on after DIFS. Those that collided find out later,
+//! when their answer is overdue.
 
 use crate::dcf::{MacConfig, Rules};
 use crate::phy::Phy;
 use crate::saturated::{PACKET, PAYLOAD};
 
 /// Mean backoff of all tries of one packet that nobody answers.
-pub(super) fn slots_of_all_tries(phy: &Phy, tries: u8) -> f64 {
-    windows(phy, tries).iter().map(|cw| (cw - 1.0) / 2.0).sum()
+pub(super) fn slots_of_all_tries(phy: &Phy, mac: &MacConfig) -> f64 {
+    windows(phy, mac).iter().map(|backoffs| (backoffs - 1.0) / 2.0).sum()
 }
 
-fn windows(phy: &Phy, tries: u8) -> Vec<f64> {
+/// How many backoffs each try may draw.
+fn windows(phy: &Phy, mac: &MacConfig) -> Vec<f64> {
     let mut cw = phy.cw.0;
     let mut windows = Vec::new();
-    for _ in 0..tries {
-        windows.push(f64::from(cw));
+    for _ in 0..mac.short_retries {
+        windows.push(f64::from(drawn_from(cw, mac.rules)));
         cw = (2 * cw + 1).min(phy.cw.1);
     }
     windows
+}
+
+/// 0..cw by the standard, 0..cw − 1 by ns-2.
+pub(super) fn drawn_from(cw: u16, rules: Rules) -> u32 {
+    u32::from(cw) + u32::from(rules == Rules::Standard)
 }
 
 fn power(base: f64, exponent: u32) -> f64 {
     (0..exponent).fold(1.0, |product, _| product * base)
 }
 
+/// Slots of the others that go by before a station knows that it has collided.
+fn lag_slots(phy: &Phy, rules: Rules) -> f64 {
+    match rules {
+        Rules::Ns2 => 0.0,
+        Rules::Standard => phy.answer_timeout_ns() as f64 / phy.slot_ns as f64,
+    }
+}
+
 /// How often a station sends after an idle slot, when `p` of what it sends so collides.
-fn attempts(windows: &[f64], p: f64) -> f64 {
+fn attempts(windows: &[f64], lag: f64, p: f64) -> f64 {
     let (mut reach, mut sent, mut slots) = (1.0, 0.0, 0.0);
-    for cw in windows {
-        // A draw of 0 meets nobody.
-        let waits = 1.0 - 1.0 / cw;
+    for (try_number, cw) in windows.iter().enumerate() {
+        let lag = if try_number > 0 { lag } else { 0.0 };
+        // A draw of 0 meets nobody, unless others have gone on before it.
+        let waits = if lag > 0.0 { 1.0 } else { 1.0 - 1.0 / cw };
         sent += reach * waits;
-        slots += reach * (cw - 1.0) / 2.0;
+        slots += reach * (lag + (cw - 1.0) / 2.0);
         reach *= waits * p;
     }
     sent / slots
 }
 
 /// Attempts and collisions agree with each other: found by halving.
-fn fixed_point(windows: &[f64], stations: u32) -> f64 {
+fn fixed_point(windows: &[f64], lag: f64, stations: u32) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     for _ in 0..60 {
         let p = (low + high) / 2.0;
-        let met = 1.0 - power(1.0 - attempts(windows, p), stations - 1);
+        let met = 1.0 - power(1.0 - attempts(windows, lag, p), stations - 1);
         if met > p { low = p } else { high = p }
     }
-    attempts(windows, (low + high) / 2.0)
+    attempts(windows, lag, (low + high) / 2.0)
 }
 
 /// How long one packet keeps the medium, in microseconds with DIFS: all its frames when it comes through, and the
@@ -69,8 +87,8 @@ fn us(ns: u64) -> f64 {
 
 /// What a cell of saturated stations carries, in kbit/s of payload.
 pub(super) fn saturation_kbps(phy: &Phy, mac: &MacConfig, stations: u32) -> f64 {
-    let windows = windows(phy, mac.short_retries);
-    let tau = fixed_point(&windows, stations);
+    let windows = windows(phy, mac);
+    let tau = fixed_point(&windows, lag_slots(phy, mac.rules), stations);
     let (quiet, one) =
         (power(1.0 - tau, stations), f64::from(stations) * tau * power(1.0 - tau, stations - 1));
     let many = 1.0 - quiet - one;
@@ -78,11 +96,15 @@ pub(super) fn saturation_kbps(phy: &Phy, mac: &MacConfig, stations: u32) -> f64 
     let (success, first) = times_us(phy, mac);
     let collision = match mac.rules {
         Rules::Ns2 => first + us(phy.eifs_ns() + phy.difs_ns()),
-        Rules::Standard => first + us(phy.eifs_ns()),
+        Rules::Standard => first + us(phy.difs_ns()),
     };
-    // Whoever succeeded draws 0 once in cw times; of those who collided some two do, from the next window.
+    // Whoever succeeded draws 0 once in so many times. Under ns-2's rules some two of those that collided do, too,
+    // from the next window.
     let again = 1.0 / windows[0];
-    let after_collision = 2.0 / windows.get(1).copied().unwrap_or(windows[0]);
+    let after_collision = match mac.rules {
+        Rules::Ns2 => 2.0 / windows.get(1).copied().unwrap_or(windows[0]),
+        Rules::Standard => 0.0,
+    };
     let row = 1.0 / (1.0 - again);
     let packets = one * row + many * after_collision;
     let time =
@@ -92,8 +114,8 @@ pub(super) fn saturation_kbps(phy: &Phy, mac: &MacConfig, stations: u32) -> f64 
 
 /// What two stations of one cell would carry, if of two frames that begin together one always came through.
 pub(super) fn without_collisions_kbps(phy: &Phy, mac: &MacConfig) -> f64 {
-    let windows = windows(phy, mac.short_retries);
-    let quiet = power(1.0 - attempts(&windows, 0.0), 2);
+    let windows = windows(phy, mac);
+    let quiet = power(1.0 - attempts(&windows, 0.0, 0.0), 2);
     let (slot, (success, _)) = (us(phy.slot_ns), times_us(phy, mac));
     // Whoever succeeded draws 0 once in cw times.
     let row = 1.0 / (1.0 - 1.0 / windows[0]);

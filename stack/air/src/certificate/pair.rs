@@ -1,7 +1,8 @@
 //! Two stations that hear nobody but their common receiver: what theory says of them, frame by frame, from the
 //! profile's own figures. It knows no carrier, NAV or EIFS of the radio world's; chance alone moves it.
 
-use crate::dcf::{MacConfig, Rules};
+use crate::certificate::model::drawn_from;
+use crate::dcf::{MacConfig, answer_timeout_ns};
 use crate::phy::Phy;
 use crate::random::{Purpose, Stream};
 use crate::saturated::{PACKET, PAYLOAD};
@@ -26,9 +27,9 @@ pub(super) fn hidden_kbps(phy: &Phy, mac: &MacConfig) -> f64 {
     } else {
         (phy.data_ns(PACKET), phy.ack_ns(), phy.sifs_ns + phy.ack_ns())
     };
-    let patience = if mac.rules == Rules::Ns2 { 4_000 } else { phy.slot_ns };
+    let timeout = answer_timeout_ns(phy, mac.rules, answer);
     let mut chance = Stream::new(1, 0, Purpose::Traffic);
-    let mut draw = |cw: u16| u64::from(chance.below(u32::from(cw)));
+    let mut draw = |cw: u16| u64::from(chance.below(drawn_from(cw, mac.rules)));
     let mut pair = [0; 2].map(|from| Sender { from, slots: draw(phy.cw.0), cw: phy.cw.0, tries: 0 });
     let (mut garbled_until, mut packets, mut now) = (0, 0, 0);
     while packets < PACKETS {
@@ -41,7 +42,7 @@ pub(super) fn hidden_kbps(phy: &Phy, mac: &MacConfig) -> f64 {
             let sender = &mut pair[n];
             sender.tries = (sender.tries + 1) % mac.short_retries;
             sender.cw = if sender.tries == 0 { phy.cw.0 } else { (2 * sender.cw + 1).min(phy.cw.1) };
-            sender.from = end + phy.sifs_ns + answer + patience + phy.difs_ns();
+            sender.from = end + timeout + phy.difs_ns();
             sender.slots = draw(sender.cw);
             continue;
         }

@@ -1,7 +1,7 @@
 //! The papers' own arithmetic, which leaves preambles, MAC headers and DIFS out: what their figures follow from, and
 //! how far that is from what goes on the air here.
 
-use crate::phy::{ACK_BYTES, CTS_BYTES, DATA_OVERHEAD, Phy, RTS_BYTES, Rate};
+use crate::phy::{ACK_BYTES, CTS_BYTES, Phy, RTS_BYTES, Rate};
 
 fn phy() -> Phy {
     Phy::named("dsss-11mbps").expect("a profile")
@@ -28,7 +28,7 @@ fn an_exchange_without_preambles_and_headers_takes_what_tda_says() {
 fn preambles_and_headers_make_that_three_times_as_long_for_an_ack() {
     let phy = phy();
     // RTS, CTS, data, ACK.
-    let left_out_us = 4.0 * 192.0 + bits_ns(DATA_OVERHEAD, phy.data) / 1e3;
+    let left_out_us = 4.0 * 192.0 + bits_ns(phy.data_overhead, phy.data) / 1e3;
     for bytes in [40, 1_040] {
         let ours_us = phy.exchange_ns(bytes) as f64 / 1e3;
         assert!((ours_us - bare_exchange_us(bytes) - left_out_us).abs() < 0.01, "{bytes}");

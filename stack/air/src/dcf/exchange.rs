@@ -57,7 +57,10 @@ impl Dcf {
         let st = &mut self.stations[n];
         let is_expected = match (frame.is_announced, st.phase) {
             (true, Phase::AwaitsData) => true,
-            (false, Phase::Idle) => st.wait == Wait::Nothing,
+            (is_announced, Phase::Idle) => {
+                let is_late = is_announced && self.mac.rules == Rules::Ns2;
+                !is_late && st.wait == Wait::Nothing
+            }
             _ => false,
         };
         if !is_expected {
@@ -105,7 +108,8 @@ impl Dcf {
             return;
         }
         let (airtime_ns, phase) = match owed.kind {
-            FrameKind::Cts => (self.times.cts, Phase::AwaitsData),
+            FrameKind::Cts if self.mac.rules == Rules::Ns2 => (self.times.cts, Phase::AwaitsData),
+            FrameKind::Cts => (self.times.cts, Phase::Sends),
             _ => (self.times.ack, Phase::Sends),
         };
         self.stations[n].phase = phase;
@@ -151,6 +155,12 @@ impl Dcf {
         self.settle_what_is_over(now, n);
         let st = &mut self.stations[n];
         if st.wait != Wait::Answer {
+            return;
+        }
+        if self.mac.rules == Rules::Standard && st.hears_since(now) {
+            // A frame that began in time is heard to its end (IEEE 802.11-2016 §10.3.2.7, §10.3.2.9).
+            let until = st.reception.until;
+            self.wait(n, Wait::Answer, until);
             return;
         }
         st.wait = Wait::Nothing;

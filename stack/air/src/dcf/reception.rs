@@ -6,6 +6,7 @@ use super::exchange::Own;
 use super::station::{Hears, Reception};
 use super::{Dcf, EVERYONE, Frame, FrameKind, News, Rules};
 use crate::channel::OnAir;
+use crate::deadlines::NEVER;
 use crate::frames::Loss;
 
 impl Dcf {
@@ -14,7 +15,7 @@ impl Dcf {
     pub(super) fn arrive(&mut self, now: u64, link_index: usize, airtime_ns: u64) {
         let link = if self.is_lively {
             let frame = &self.stations[self.medium.links[link_index].from as usize].frame;
-            let on_air = OnAir { now, bytes: frame.bytes_on_air(), rate: frame.rate };
+            let on_air = OnAir { now, bytes: frame.bytes_on_air(&self.phy), rate: frame.rate };
             let Some(link) = self.medium.at(link_index, &on_air) else { return };
             link
         } else {
@@ -33,9 +34,10 @@ impl Dcf {
         if is_spoiled {
             self.note_loss(link.from, n, Loss::Sending(st.frame.kind));
         }
+        let started = if link.is_detectable && !is_spoiled { from + self.phy.start_ns() } else { NEVER };
         let until = from + airtime_ns;
-        let new =
-            Reception { hears, link: link_index as u32, from, began: from, until, power_w: link.power_w };
+        let (link, power_w) = (link_index as u32, link.power_w);
+        let new = Reception { hears, link, started, from, began: from, until, power_w };
         match self.mac.rules {
             Rules::Ns2 => self.hear_ns2(n, new),
             Rules::Standard => self.hear_standard(n, new),
@@ -85,15 +87,19 @@ impl Dcf {
         st.overlapping.retain(|(until, _)| *until > new.from);
         let others: f64 = st.overlapping.iter().map(|(_, power_w)| power_w).sum();
         st.overlapping.push((new.until, new.power_w));
-        if new.from <= st.nav_unless_followed {
-            st.nav_unless_followed = u64::MAX;
-        } else {
-            st.nav = st.nav.min(st.nav_unless_followed);
-            st.nav_unless_followed = u64::MAX;
+        // Headers go at the basic rate.
+        let header = self.phy.basic.sinr;
+        let is_detected = others == 0.0 || new.power_w >= header.max(self.radio.capture) * others;
+        let new = Reception { started: if is_detected { new.started } else { NEVER }, ..new };
+        st.follow(&new);
+        let mut old = st.reception;
+        let all_others = others - old.power_w + new.power_w;
+        let has_header =
+            old.started <= new.from || (old.hears != Hears::Collision && old.power_w >= header * all_others);
+        if !has_header {
+            old.started = NEVER;
         }
-        let old = st.reception;
         if old.hears == Hears::Frame {
-            let all_others = others - old.power_w + new.power_w;
             if old.power_w >= self.needed_ratio(&old) * all_others {
                 let st = &mut self.stations[n];
                 st.busy_until = st.busy_until.max(new.until);
@@ -113,10 +119,11 @@ impl Dcf {
         } else if is_taken {
             // What it outdoes may last longer: the carrier stays busy.
             st.busy_until = st.busy_until.max(old.until);
-            Reception { from: old.from, ..new }
+            Reception { from: old.from, started: old.started.min(new.started), ..new }
         } else {
             let lasts = if new.until > old.until { new } else { old };
-            Reception { hears: Hears::Collision, from: old.from, ..lasts }
+            let started = old.started.min(new.started);
+            Reception { hears: Hears::Collision, from: old.from, started, ..lasts }
         };
     }
 
@@ -141,7 +148,8 @@ impl Dcf {
                 self.take(n, &heard);
             } else if self.mac.rules == Rules::Ns2 {
                 st.extend_nav(heard.until + self.times.eifs);
-            } else {
+            } else if heard.started <= heard.until {
+                // PHY-RXEND.indication told of an error (IEEE 802.11-2016 §10.3.2.3.7). Energy alone tells nothing.
                 st.eifs_until = heard.until + self.times.eifs;
             }
         }

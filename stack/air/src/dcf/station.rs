@@ -1,6 +1,8 @@
 //! What a station remembers.
 
+use super::Rules;
 use super::arf::Ladder;
+use crate::deadlines::NEVER;
 use crate::frames::Drawn;
 use crate::phy::{Phy, Rate};
 use crate::random::Stream;
@@ -17,7 +19,7 @@ pub(super) enum Wait {
     ToAnswer,
     /// SIFS after the CTS.
     ToSendData,
-    /// When a CTS, an ACK or the announced data is overdue.
+    /// When a CTS or an ACK is overdue, or announced data (`rules: ns2`).
     Answer,
 }
 
@@ -27,11 +29,11 @@ pub(super) enum Phase {
     Idle,
     /// An RTS is out.
     AwaitsCts,
-    /// A CTS is out.
+    /// A CTS is out (`rules: ns2`).
     AwaitsData,
     /// Data is out.
     AwaitsAck,
-    /// An ACK or a broadcast is on the air.
+    /// A CTS, an ACK or a broadcast is on the air.
     Sends,
 }
 
@@ -59,6 +61,8 @@ pub(super) enum Hears {
 pub(super) struct Reception {
     pub(super) hears: Hears,
     pub(super) link: u32,
+    /// When PHY-RXSTART.indication comes: the preamble and the header are understood. [`NEVER`]: it does not come.
+    pub(super) started: u64,
     /// Since when the receiver is busy with it, or with what it outdid.
     pub(super) from: u64,
     /// When the first bit of the frame itself was there.
@@ -115,6 +119,8 @@ pub(super) struct Station {
     pub(super) wait: Wait,
     pub(super) cw: u16,
     pub(super) cw_range: (u16, u16),
+    /// A backoff is less than the window and this.
+    beyond_cw: u32,
     pub(super) short_tries: u8,
     pub(super) long_tries: u8,
     pub(super) owed: Option<Owed>,
@@ -130,11 +136,12 @@ pub(super) struct Station {
 }
 
 impl Station {
-    pub(super) fn new(phy: &Phy, stream: Stream) -> Station {
+    pub(super) fn new(phy: &Phy, rules: Rules, stream: Stream) -> Station {
         Station {
             reception: Reception {
                 hears: Hears::Nothing,
                 link: 0,
+                started: NEVER,
                 from: 0,
                 began: 0,
                 until: 0,
@@ -155,6 +162,7 @@ impl Station {
             wait: Wait::Nothing,
             cw: phy.cw.0,
             cw_range: phy.cw,
+            beyond_cw: u32::from(rules == Rules::Standard),
             short_tries: 0,
             long_tries: 0,
             owed: None,
@@ -185,10 +193,10 @@ impl Station {
         self.number
     }
 
-    /// Draws from 0..cw − 1.
+    /// A backoff of 0 to CW slots, both included (IEEE 802.11-2016 §10.3.3); ns-2 never draws CW.
     #[inline]
     pub(super) fn draw(&mut self) -> u32 {
-        let slots = self.stream.below(u32::from(self.cw));
+        let slots = self.stream.below(u32::from(self.cw) + self.beyond_cw);
         self.drawn = Some(Drawn { slots, cw: self.cw });
         slots
     }
@@ -208,6 +216,17 @@ impl Station {
         self.nav.min(self.nav_unless_followed)
     }
 
+    /// A frame began: whether it follows the RTS that set the NAV (IEEE 802.11-2016 §10.3.2.4).
+    #[inline]
+    pub(super) fn follow(&mut self, new: &Reception) {
+        if new.started <= self.nav_unless_followed {
+            self.nav_unless_followed = NEVER;
+        } else if new.from > self.nav_unless_followed {
+            self.nav = self.nav.min(self.nav_unless_followed);
+            self.nav_unless_followed = NEVER;
+        }
+    }
+
     #[inline]
     pub(super) fn extend_nav(&mut self, until: u64) {
         self.nav = self.nav.max(until);
@@ -217,6 +236,12 @@ impl Station {
     #[inline]
     pub(super) fn hears_anything(&self, now: u64) -> bool {
         self.reception.hears != Hears::Nothing && self.reception.from < now
+    }
+
+    /// A frame comes in, and its header is understood by now.
+    #[inline]
+    pub(super) fn hears_since(&self, now: u64) -> bool {
+        self.reception.hears != Hears::Nothing && self.reception.started <= now
     }
 
     #[inline]

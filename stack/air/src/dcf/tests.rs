@@ -200,7 +200,7 @@ fn what_flies_is_the_same_to_the_byte_on_every_machine() {
         digest(Rules::Standard, &Channel::default(), 1),
         digest(Rules::Standard, &lively, 1),
     ];
-    let pinned = [13_442_272_561_343_040_989, 15_853_644_029_974_787_921, 17_801_739_594_790_533_147];
+    let pinned = [13_442_272_561_343_040_989, 18_389_971_517_650_532_069, 2_004_614_686_231_318_186];
     assert_eq!(drawn, pinned);
 }
 

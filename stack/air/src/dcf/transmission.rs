@@ -1,7 +1,8 @@
 //! Frames go on the air.
 
 use super::station::{Hears, Phase, Wait};
-use super::{Dcf, EVERYONE, Frame, FrameKind};
+use super::{Dcf, EVERYONE, Frame, FrameKind, NS2_PATIENCE_NS, Rules};
+use crate::deadlines::NEVER;
 
 impl Dcf {
     pub(super) fn send_rts(&mut self, now: u64, n: usize) {
@@ -65,6 +66,7 @@ impl Dcf {
             // Sending spoils what comes in meanwhile.
             st.reception.hears = Hears::Noise;
         }
+        st.reception.started = NEVER;
         let airtime_ns = st.frame.airtime_ns;
         let until = now + airtime_ns;
         (st.sends_from, st.sends_until) = (now, until);
@@ -93,15 +95,16 @@ impl Dcf {
         let (st, times) = (&self.stations[n], &self.times);
         let (end, duration_ns) = (st.sends_until, st.frame.duration_ns);
         match (st.frame.kind, st.frame.to) {
-            (FrameKind::Rts, _) => self.wait(n, Wait::Answer, end + times.sifs + times.cts + times.patience),
+            (FrameKind::Rts, _) => self.wait(n, Wait::Answer, end + times.cts_timeout),
             (FrameKind::Data, EVERYONE) => self.on_broadcast_sent(n),
-            (FrameKind::Data, _) => self.wait(n, Wait::Answer, end + times.sifs + times.ack + times.patience),
-            // Its duration is SIFS, the data, SIFS, the ACK.
-            (FrameKind::Cts, _) => {
+            (FrameKind::Data, _) => self.wait(n, Wait::Answer, end + times.ack_timeout),
+            // Its duration is SIFS, the data, SIFS, the ACK. ns-2 does nothing else until then; the standard knows
+            // of no such wait.
+            (FrameKind::Cts, _) if self.mac.rules == Rules::Ns2 => {
                 let data_end = end + duration_ns - times.sifs - times.ack;
-                self.wait(n, Wait::Answer, data_end + times.patience);
+                self.wait(n, Wait::Answer, data_end + NS2_PATIENCE_NS);
             }
-            (FrameKind::Ack, _) => {
+            (FrameKind::Cts | FrameKind::Ack, _) => {
                 self.stations[n].phase = Phase::Idle;
                 self.proceed(n);
             }

@@ -71,7 +71,7 @@ fn a_frame_arrives_whole_when_its_time_on_the_air_is_over() {
     let sent = frame(mac_of(1), mac_of(0), 1_000);
     put(&mut live, 0, RADIO, &sent).expect("there is room");
     // The RTS, the CTS and the data at 2 Mbit/s, without the Ethernet header.
-    let takes = Duration::from_micros(352 + 10 + 304 + 10 + 192 + 4 * 1_034);
+    let takes = Duration::from_micros(352 + 10 + 304 + 10 + 192 + 4 * 1_036);
     assert_eq!(came(&mut live, begins + takes), []);
     assert_eq!(came(&mut live, begins + takes + Duration::from_micros(4)), [(1, RADIO, 1_014)]);
 }

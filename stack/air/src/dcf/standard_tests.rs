@@ -1,0 +1,114 @@
+//! Rules of IEEE 802.11-2016 that ns-2 does not follow.
+
+use super::tests::SECOND;
+use super::*;
+use crate::channel::Said;
+
+fn phy() -> Phy {
+    Phy::named("dsss-2mbps").expect("a profile")
+}
+
+fn pair(rules: Rules, spacing_m: f64, channel: &Channel) -> Dcf {
+    let places = [Some(Place::default()), Some(Place { x: spacing_m, y: 0.0 })];
+    let mac = MacConfig { rules, ..MacConfig::default() };
+    Dcf::with_channel(phy(), mac, Radio::default(), channel, &places, 1)
+}
+
+fn losing(link: &str) -> Channel {
+    let node = |name: &str| name.strip_prefix('n')?.parse().ok();
+    match Said::parse(&format!("link {link} loses 100%"), &node) {
+        Ok(Said::Change(change)) => Channel { links: vec![change], ..Channel::default() },
+        other => panic!("{other:?}"),
+    }
+}
+
+/// §10.3.3.
+#[test]
+fn backoffs_take_every_value_from_0_to_the_window_and_ns2s_never_the_last() {
+    for (rules, most) in [(Rules::Standard, 31), (Rules::Ns2, 30)] {
+        let mut station = Station::new(&phy(), rules, Stream::new(1, 0, Purpose::Backoff));
+        let mut drawn: Vec<u32> = (0..4_000).map(|_| station.draw()).collect();
+        drawn.sort_unstable();
+        drawn.dedup();
+        assert_eq!(drawn, (0..=most).collect::<Vec<_>>(), "{rules:?}");
+    }
+}
+
+/// The time from the end of station 0's broadcast to station 1's own frame, less whole slots.
+fn rest_after_a_broadcast(spacing_m: f64, channel: &Channel) -> u64 {
+    let mut dcf = pair(Rules::Standard, spacing_m, channel);
+    let is_broadcast = |event: &FrameEvent| event.sender == 0;
+    dcf.watch_frames();
+    dcf.offer(0, 0, EVERYONE, 1_000);
+    dcf.fire();
+    // In the middle of it.
+    dcf.offer(1_000_000, 1, EVERYONE, 100);
+    let (mut ended, mut begun) = (None, None);
+    while dcf.next() < SECOND {
+        dcf.fire();
+        dcf.take_seen(&mut |event| {
+            match (is_broadcast(event), event.station) {
+                (true, 1) => ended = Some(event.until_ns),
+                (false, 1) => begun = begun.or(Some(event.from_ns)),
+                _ => {}
+            };
+        });
+    }
+    let waited = begun.expect("it sends") - ended.expect("it hears the other");
+    waited % phy().slot_ns
+}
+
+/// §10.3.2.3.7: EIFS follows PHY-RXEND with an error, or a wrong FCS. Both come of a frame that was understood up to
+/// its header. From 250 to 550 m there is nothing but energy, and the PHY tells of CCA alone.
+#[test]
+fn eifs_follows_frames_that_err_and_not_energy_alone() {
+    let (difs, eifs) = (phy().difs_ns() % phy().slot_ns, phy().eifs_ns() % phy().slot_ns);
+    assert_ne!(difs, eifs);
+    assert_eq!(rest_after_a_broadcast(200.0, &Channel::default()), difs, "understood");
+    assert_eq!(rest_after_a_broadcast(400.0, &Channel::default()), difs, "energy");
+    assert_eq!(rest_after_a_broadcast(200.0, &losing("n0->n1")), eifs, "in error");
+}
+
+/// Frames that begin together at 200 m on either side hide each other's header; where the second begins after it, the
+/// first one errs.
+#[test]
+fn a_collision_counts_as_an_error_where_a_header_was_understood() {
+    for (later_us, is_error) in [(0, false), (100, false), (300, true)] {
+        let places = [0.0, 200.0, 400.0].map(|x| Some(Place { x, y: 0.0 }));
+        // The ends do not hear each other.
+        let radio = Radio { sense_w: Radio::default().receive_w, ..Radio::default() };
+        let mut dcf = Dcf::new(phy(), MacConfig::default(), radio, &places, 1);
+        dcf.offer(SECOND, 0, EVERYONE, 1_000);
+        dcf.offer(SECOND + later_us * 1_000, 2, EVERYONE, 1_000);
+        while dcf.next() < 2 * SECOND {
+            dcf.fire();
+        }
+        assert_eq!(dcf.stations[1].eifs_until > 0, is_error, "{later_us} us");
+    }
+}
+
+/// §10.3.2.7 wants of who answers an RTS that its NAV is idle. A CTS does not set its sender's own.
+#[test]
+fn an_rts_is_answered_again_at_once_when_its_cts_was_lost() {
+    for (rules, all) in [(Rules::Standard, true), (Rules::Ns2, false)] {
+        let mut dcf = pair(rules, 200.0, &losing("n1->n0"));
+        dcf.offer(0, 0, 1, 1_000);
+        while dcf.next() < SECOND {
+            dcf.fire();
+        }
+        let (asked, answered) = (dcf.stats(0).frames_sent.rts, dcf.stats(1).frames_sent.cts);
+        assert_eq!(asked, 7);
+        assert_eq!(answered == asked, all, "{rules:?}: {answered}");
+    }
+}
+
+/// §10.3.2.7: SIFS, a slot and aRxPHYStartDelay after the RTS it is known that nobody answers.
+#[test]
+fn who_is_not_answered_knows_it_when_a_preamble_is_overdue() {
+    let mut dcf = pair(Rules::Standard, 1_000.0, &Channel::default());
+    dcf.offer(SECOND, 0, 1, 1_000);
+    dcf.fire();
+    assert_eq!(dcf.next(), SECOND + phy().rts_ns(), "its end");
+    dcf.fire();
+    assert_eq!(dcf.next(), SECOND + phy().rts_ns() + 10_000 + 20_000 + 192_000);
+}
