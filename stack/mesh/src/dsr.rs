@@ -5,6 +5,7 @@
 //! Not spoken: flow state, external hops. An error for a packet that was salvaged ends at who salvaged it: the source
 //! was told when that happened.
 
+mod ack_seq;
 mod cache;
 mod discovery;
 mod maintenance;
@@ -86,7 +87,7 @@ impl Dsr {
         // DSR's packets are built here, so that the outbox needs no port.
         let outbox = Outbox::new(Manners { port: 0, everyone: Ipv4Addr::BROADCAST }, seed);
         let room = Room { packets: settings.send_buffer_packets, time: settings.send_buffer_timeout };
-        let desk = Desk::new(interfaces, outbox, room, AckSeqs::new(false, None, 0));
+        let desk = Desk::new(interfaces, outbox, room, AckSeqs::new(settings.ack_seq, None, 0));
         let (asked, overheard) = (settings.cache_asked, settings.cache_overheard);
         Dsr {
             cache: Cache::new(desk.own, asked, overheard, settings.route_cache_timeout),
@@ -197,13 +198,14 @@ impl Dsr {
     }
 
     /// A packet with our header came in. Answers what is for this node itself.
-    fn take_packet(&mut self, now: Instant, rx: &Rx<'_>) -> Result<Option<Vec<u8>>, DropReason> {
+    fn take_packet(&mut self, cx: &Cx<'_>, rx: &Rx<'_>) -> Result<Option<Vec<u8>>, DropReason> {
+        let now = cx.now;
         let Some(parcel) = Parcel::read(rx.packet)? else { return Ok(None) };
         if !is_host(parcel.src) {
             return Err(DropReason::RoutingRefused);
         }
         if parcel.dst.is_broadcast() {
-            return self.take_request(now, rx, &parcel).map(|()| None);
+            return self.take_request(cx, rx, &parcel).map(|()| None);
         }
         let Some(walk) = parcel.walk()? else {
             // Straight from a neighbour; nobody else needs no way.
@@ -232,6 +234,7 @@ impl Dsr {
     /// The packet's way ends here.
     fn take_own(&mut self, now: Instant, parcel: &Parcel<'_>) -> Option<Vec<u8>> {
         self.heed(now, parcel);
+        self.believe(now, parcel);
         self.acknowledge(parcel);
         self.use_news(now);
         if parcel.is_empty() { None } else { parcel.unwrapped() }
@@ -287,7 +290,7 @@ impl Routing for Dsr {
         let now = cx.now;
         let Some(dst) = v4(packet.dst) else { return Verdict::Drop(DropReason::NoRoute) };
         match Parcel::read(packet.packet) {
-            Ok(Some(parcel)) => return self.reroute(now, packet.id, &parcel),
+            Ok(Some(parcel)) => return self.reroute(cx, packet.id, &parcel),
             Ok(None) if packet.from.is_none() => {}
             Ok(None) => return Verdict::Drop(DropReason::NoRoute),
             Err(reason) => return Verdict::Drop(reason),
@@ -301,14 +304,14 @@ impl Routing for Dsr {
             return Verdict::Wrapped { link: self.link_of(via), via: NextHop::Neighbour(via.into()), packet };
         }
         self.desk.keep(now, dst, packet);
-        self.search(now, dst);
+        self.search(cx, dst);
         Verdict::Keep
     }
 
     fn handle_control(&mut self, _cx: &Cx<'_>, _control: &Control<'_>) {}
 
     fn handle_wrapped(&mut self, cx: &Cx<'_>, rx: &Rx<'_>) -> Option<Vec<u8>> {
-        self.take_packet(cx.now, rx).unwrap_or_else(|reason| {
+        self.take_packet(cx, rx).unwrap_or_else(|reason| {
             self.desk.dropped(reason, 0);
             None
         })
@@ -332,7 +335,7 @@ impl Routing for Dsr {
                 if parcel.has_reply() && self.blacklist.len() < MOST {
                     self.blacklist.insert(lost, now + self.settings.blacklist_timeout);
                 }
-                self.recover(now, packet.id, &parcel)
+                self.recover(cx, packet.id, &parcel)
             }
             _ => Recovered::Lost,
         };
@@ -352,7 +355,7 @@ impl Routing for Dsr {
 
     fn handle_timeout(&mut self, cx: &Cx<'_>) {
         self.desk.drop_late(cx.now);
-        self.go_on_searching(cx.now);
+        self.go_on_searching(cx);
         self.send_pending(cx.now);
     }
 

@@ -12,7 +12,7 @@ use super::cache::Learned;
 use super::options::{DsrOption, MOST_ADDRESSES, Reply, Request, has_repeats};
 use super::parcel::Parcel;
 use super::settings::Settings;
-use super::{Dsr, MOST, Order, is_host};
+use super::{Cx, Dsr, MOST, Order, is_host};
 use crate::on_demand::rates::Rate;
 
 /// Answers from the cache that wait at once.
@@ -40,7 +40,8 @@ pub(super) struct Pending {
     pub(super) target: Ipv4Addr,
     /// Of the route that it tells.
     pub(super) hops: usize,
-    order: Order,
+    /// The answer, and what the request says to its target.
+    orders: Vec<Order>,
 }
 
 impl Searches {
@@ -73,14 +74,15 @@ fn patience(requests: u8, settings: &Settings) -> Duration {
 
 impl Dsr {
     /// Begins to look for a node, unless it is looked for already.
-    pub(super) fn search(&mut self, now: Instant, dst: Ipv4Addr) {
+    pub(super) fn search(&mut self, cx: &Cx<'_>, dst: Ipv4Addr) {
         if !self.searches.by_dst.contains_key(&dst) && self.searches.by_dst.len() < MOST {
             self.desk.discoveries += 1;
-            self.ask(now, dst, 0);
+            self.ask(cx, dst, 0);
         }
     }
 
-    fn ask(&mut self, now: Instant, dst: Ipv4Addr, requests: u8) {
+    fn ask(&mut self, cx: &Cx<'_>, dst: Ipv4Addr, requests: u8) {
+        let now = cx.now;
         if let Err(until) = self.searches.rate.take(now) {
             self.searches.by_dst.insert(dst, Search { requests, until });
             return;
@@ -95,6 +97,7 @@ impl Dsr {
         if self.settings.spread_errors {
             options.extend(self.last_error.take().map(DsrOption::Error));
         }
+        options.extend(self.arrivals_for(cx, dst));
         self.ask_everyone(now, ttl, options);
     }
 
@@ -111,13 +114,14 @@ impl Dsr {
     }
 
     /// Requests that were not answered in time. Who is no longer wanted is not asked for again.
-    pub(super) fn go_on_searching(&mut self, now: Instant) {
+    pub(super) fn go_on_searching(&mut self, cx: &Cx<'_>) {
+        let now = cx.now;
         let due = |(dst, search): (&Ipv4Addr, &Search)| (search.until <= now).then_some((*dst, *search));
         let due: Vec<_> = self.searches.by_dst.iter().filter_map(due).collect();
         for (dst, search) in due {
             let has_tries = search.requests <= self.settings.max_request_rexmt;
             if self.desk.buffer.has(dst) && has_tries {
-                self.ask(now, dst, search.requests);
+                self.ask(cx, dst, search.requests);
             } else {
                 self.searches.end(dst);
                 self.desk.drop_waiting(dst);
@@ -127,10 +131,11 @@ impl Dsr {
 
     pub(super) fn take_request(
         &mut self,
-        now: Instant,
+        cx: &Cx<'_>,
         rx: &Rx<'_>,
         parcel: &Parcel<'_>,
     ) -> Result<(), DropReason> {
+        let now = cx.now;
         let request = parcel.options().iter().find_map(|option| match option {
             DsrOption::Request(request) => Some(request),
             _ => None,
@@ -161,7 +166,8 @@ impl Dsr {
         self.heed(now, parcel);
         if request.target == own {
             let addresses = request.addresses.iter().copied().chain([own]).collect();
-            self.reply(&back, addresses);
+            self.believe(now, parcel);
+            self.reply(cx, &back, addresses);
         } else if self.requests.is_new(parcel.src, request.id, request.target) {
             self.answer_or_pass_on(now, parcel, request, &back)?;
         }
@@ -169,9 +175,11 @@ impl Dsr {
         Ok(())
     }
 
-    fn reply(&mut self, back: &[Ipv4Addr], addresses: Vec<Ipv4Addr>) {
-        let reply = Reply { is_last_external: false, addresses };
-        if let Some(order) = self.control(back, vec![DsrOption::Reply(reply)]) {
+    fn reply(&mut self, cx: &Cx<'_>, back: &[Ipv4Addr], addresses: Vec<Ipv4Addr>) {
+        let Some(origin) = back.last() else { return };
+        let reply = DsrOption::Reply(Reply { is_last_external: false, addresses });
+        let options = std::iter::once(reply).chain(self.arrivals_for(cx, *origin)).collect();
+        if let Some(order) = self.control(back, options) {
             self.desk.outbox.push(order);
         }
     }
@@ -216,9 +224,9 @@ impl Dsr {
         request: &Request,
         back: &[Ipv4Addr],
     ) -> bool {
-        let Some(way) = self.cache.find(now, request.target) else { return false };
+        let Some(way) = self.cache.find(now, request.target).map(<[_]>::to_vec) else { return false };
         let own = [self.desk.own];
-        let addresses: Vec<_> = request.addresses.iter().chain(&own).chain(way).copied().collect();
+        let addresses: Vec<_> = request.addresses.iter().chain(&own).chain(&way).copied().collect();
         let is_in_circle = has_repeats(&addresses) || addresses.contains(&parcel.src);
         if is_in_circle || addresses.len() > MOST_ADDRESSES {
             return false;
@@ -226,10 +234,11 @@ impl Dsr {
         let hops = addresses.len();
         let reply = Reply { is_last_external: false, addresses };
         let Some(order) = self.control(back, vec![DsrOption::Reply(reply)]) else { return false };
+        let orders = std::iter::once(order).chain(self.hand_on(parcel, &way)).collect();
         let unit = self.settings.reply_delay;
         let at = now + unit * (hops as u32 - 1) + self.desk.outbox.chance.up_to(unit);
         if self.pending.len() < MOST_PENDING {
-            self.pending.push(Pending { at, origin: parcel.src, target: request.target, hops, order });
+            self.pending.push(Pending { at, origin: parcel.src, target: request.target, hops, orders });
         }
         true
     }
@@ -239,6 +248,6 @@ impl Dsr {
             std::mem::take(&mut self.pending).into_iter().partition(|pending| pending.at <= now);
         self.pending = kept;
         due.sort_by_key(|pending| pending.at);
-        due.into_iter().for_each(|pending| self.desk.outbox.push(pending.order));
+        due.into_iter().flat_map(|pending| pending.orders).for_each(|order| self.desk.outbox.push(order));
     }
 }

@@ -9,7 +9,7 @@ use hopwise_core::{Instant, NextHop};
 use super::cache::Learned;
 use super::options::{DsrOption, MOST_ADDRESSES, MOST_SALVAGES, Problem, Reply, RouteError, SourceRoute};
 use super::parcel::{Parcel, Walk};
-use super::{Dsr, Routed, Verdict};
+use super::{Cx, Dsr, Routed, Verdict};
 
 /// What becomes of a packet that could not be passed on.
 #[derive(Debug, PartialEq, Eq)]
@@ -21,8 +21,8 @@ pub(super) enum Recovered {
 
 impl Dsr {
     /// A packet that waited for a neighbour who is lost.
-    pub(super) fn reroute(&mut self, now: Instant, id: u64, parcel: &Parcel<'_>) -> Verdict {
-        match self.recover(now, id, parcel) {
+    pub(super) fn reroute(&mut self, cx: &Cx<'_>, id: u64, parcel: &Parcel<'_>) -> Verdict {
+        match self.recover(cx, id, parcel) {
             Recovered::Sent { via, packet } => {
                 Verdict::Wrapped { link: self.link_of(via), via: NextHop::Neighbour(via.into()), packet }
             }
@@ -32,20 +32,21 @@ impl Dsr {
     }
 
     /// The neighbour that the packet was for is lost, and our cache knows it.
-    pub(super) fn recover(&mut self, now: Instant, id: u64, parcel: &Parcel<'_>) -> Recovered {
+    pub(super) fn recover(&mut self, cx: &Cx<'_>, id: u64, parcel: &Parcel<'_>) -> Recovered {
         let Ok(Some(walk)) = parcel.walk() else { return Recovered::Lost };
         if walk.sender() != self.desk.own {
             return Recovered::Lost;
         }
         if parcel.src == self.desk.own {
-            return self.send_again(now, id, parcel);
+            return self.send_again(cx, id, parcel);
         }
-        self.report(now, &walk);
-        self.salvage(now, parcel, &walk)
+        self.report(cx.now, &walk);
+        self.salvage(cx.now, parcel, &walk)
     }
 
     /// A packet of our own takes another way, or waits for one. Answers to others are not sent again.
-    fn send_again(&mut self, now: Instant, id: u64, parcel: &Parcel<'_>) -> Recovered {
+    fn send_again(&mut self, cx: &Cx<'_>, id: u64, parcel: &Parcel<'_>) -> Recovered {
+        let now = cx.now;
         let (false, Some(inner)) = (parcel.is_empty(), parcel.unwrapped()) else { return Recovered::Lost };
         let dst = parcel.dst;
         if let Some((via, packet)) = self.wrap(now, dst, &inner) {
@@ -54,7 +55,7 @@ impl Dsr {
         let (src, hop_limit) = (parcel.src.into(), parcel.hop_limit);
         let routed = Routed { src, dst: dst.into(), from: None, hop_limit, id, packet: &inner };
         self.desk.keep(now, dst, &routed);
-        self.search(now, dst);
+        self.search(cx, dst);
         Recovered::Kept
     }
 

@@ -5,6 +5,8 @@ use std::net::Ipv4Addr;
 use crate::on_demand::is_host;
 
 const PAD_N: u8 = 0;
+/// No registry knows it; nodes that do not know it pass it on (§6).
+const ARRIVALS: u8 = 0x17;
 const REQUEST: u8 = 1;
 const REPLY: u8 = 2;
 const ERROR: u8 = 3;
@@ -89,6 +91,13 @@ pub struct SourceRoute {
     pub addresses: Vec<Ipv4Addr>,
 }
 
+/// What has arrived at a node, flow by flow, as [`ack_seq`](crate::on_demand::ack_seq) writes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Arrivals {
+    pub of: Ipv4Addr,
+    pub flows: Vec<u8>,
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DsrOption {
     Request(Request),
@@ -103,6 +112,7 @@ pub enum DsrOption {
         dst: Ipv4Addr,
     },
     Route(SourceRoute),
+    Arrivals(Arrivals),
     /// One that nobody has to know: it goes on as it came.
     Unknown {
         kind: u8,
@@ -224,6 +234,10 @@ impl Read {
                 self.segments_at = Some(at + 3);
                 DsrOption::Route(source_route(data)?)
             }
+            ARRIVALS => DsrOption::Arrivals(Arrivals {
+                of: host(data, 0)?,
+                flows: data[size_of::<Ipv4Addr>()..].to_vec(),
+            }),
             kind => {
                 if kind & UNKNOWN_IS_ERROR != 0 {
                     self.unsupported.get_or_insert(kind);
@@ -295,6 +309,11 @@ impl DsrOption {
                 begin(out, SOURCE_ROUTE, 2 + 4 * route.addresses.len());
                 out.extend(route.word().to_be_bytes());
                 write(&route.addresses, out);
+            }
+            DsrOption::Arrivals(Arrivals { of, flows }) => {
+                begin(out, ARRIVALS, 4 + flows.len());
+                write(&[*of], out);
+                out.extend_from_slice(flows);
             }
             DsrOption::Unknown { kind, data } => {
                 begin(out, *kind, data.len());

@@ -37,6 +37,8 @@ pub struct Settings {
     pub max_salvage_count: u8,
     /// Whether the next request carries the last error (§3.4.5).
     pub spread_errors: bool,
+    /// S1 of TCP-pgy: requests and replies tell what has arrived at their ends.
+    pub ack_seq: bool,
     /// How long a neighbour's requests are not heard that did not take a reply.
     pub blacklist_timeout: Duration,
     /// Requests that a node begins in a second; 0: no limit but the period of each.
@@ -71,6 +73,7 @@ impl Default for Settings {
             grat_reply_holdoff: Duration::from_secs(1),
             max_salvage_count: 15,
             spread_errors: true,
+            ack_seq: false,
             blacklist_timeout: Duration::from_secs(5),
             rreq_ratelimit: 10,
             rerr_ratelimit: 10,

@@ -64,6 +64,7 @@ fn text(option: &DsrOption, ttl: u8) -> String {
         }
         DsrOption::Ack { id, .. } => format!("ACK {id}"),
         DsrOption::AckRequest { id } => format!("ACK? {id}"),
+        DsrOption::Arrivals(said) => format!("ARR {}", short(said.of.into())),
         DsrOption::Unknown { kind, .. } => format!("? {kind}"),
     }
 }
@@ -303,7 +304,7 @@ fn a_packet_is_saved_so_often_and_no_more() {
         let mut packet = source.packet(address(4), 9, vec![DsrOption::Route(route)]);
         packet[20] = 6;
         let parcel = Parcel::read(&packet).unwrap().unwrap();
-        dsr.recover(Instant::ZERO, 1, &parcel) != Recovered::Lost
+        dsr.recover(&Cx { now: Instant::ZERO, endpoint: &Ends::default() }, 1, &parcel) != Recovered::Lost
     };
     assert_eq!([saves(1), saves(2), saves(15)], [true, false, false]);
 }
@@ -573,4 +574,47 @@ fn assert_sound(packet: &[u8], seed: u64) {
             assert!(!addresses.contains(&parcel.dst), "seed {seed}: a route through its own source");
         }
     }
+}
+
+/// Who was told of which arrival at whom.
+fn arrivals(net: &Net) -> Vec<(usize, IpAddr, u32)> {
+    let arrival = |(node, peer, event): &(usize, IpAddr, PathEvent)| match event {
+        PathEvent::AckSeq(seq) => Some((*node, *peer, seq.0)),
+        _ => None,
+    };
+    net.told.iter().filter_map(arrival).collect()
+}
+
+fn with_ack_seq(settings: Settings) -> Settings {
+    Settings { ack_seq: true, ..settings }
+}
+
+#[test]
+fn what_has_arrived_travels_with_the_request_and_with_the_reply() {
+    for (is_on, expected) in [(true, 1), (false, 0)] {
+        let mut net = Net::chain(3, &Settings { ack_seq: is_on, ..plain() });
+        net.ends[0].0.push((address(2).into(), (5_001, 40_000), hopwise_core::Seq(99)));
+        net.ends[2].0.push((address(0).into(), (40_000, 5_001), hopwise_core::Seq(77)));
+        net.send(0, 2);
+        net.run_for(ms(200));
+        let told = arrivals(&net);
+        let of = |node: usize, peer: usize, seq| told.contains(&(node, address(peer).into(), seq));
+        assert_eq!((of(2, 0, 99), of(0, 2, 77)), (is_on, is_on), "{told:?}");
+        assert!(told.iter().all(|(node, ..)| *node != 1), "it is not for who passes it on: {told:?}");
+        assert_eq!(lines_with(&net, "ARR 2").len().min(1), expected, "{}", net.log);
+    }
+}
+
+/// A node on the way answers, so that the request never reaches its target: what it says does.
+#[test]
+fn what_has_arrived_reaches_the_target_when_a_cache_answers() {
+    let mut net = Net::chain(4, &with_ack_seq(Settings { promiscuous: false, ..Settings::default() }));
+    net.send(1, 3);
+    net.run_for(ms(200));
+    net.ends[0].0.push((address(3).into(), (5_001, 40_000), hopwise_core::Seq(99)));
+    net.send(0, 3);
+    net.run_for(ms(200));
+    assert!(net.delivered.contains(&(0, 3)), "{}", net.log);
+    assert_eq!(lines_with(&net, "0 to all: REQ 3").len(), 1, "the neighbour answered: {}", net.log);
+    assert_eq!(arrivals(&net), [(3, address(0).into(), 99)], "{}", net.log);
 }
