@@ -8,6 +8,7 @@ pub mod parallel;
 pub mod routing;
 pub mod rules;
 pub mod scenario;
+pub mod shadow;
 pub mod sim;
 pub mod swarm;
 pub mod units;

@@ -139,6 +139,12 @@ impl Arguments {
 fn row(seen: &FlowSeen) -> String {
     let FlowSeen { flow, bytes, side, sha256, problem, .. } = seen;
     let mut row = format!("f{flow}  {}  {}  {}", side.remote, Size(*bytes), rate_of(*bytes, seen.time()));
+    if let Some(tcp) = &side.tcp {
+        if let Some((hops, source)) = tcp.path.way_back() {
+            row.push_str(&format!("  {hops} hops ({source})"));
+        }
+        row.extend(tcp.shadows.iter().map(|shadow| format!("  {shadow}")));
+    }
     if let Some(sha256) = sha256 {
         row.push_str(&format!("  SHA-256 {sha256}"));
     }

@@ -147,6 +147,33 @@ pub enum RulesName {
     Ns2,
 }
 
+impl RulesName {
+    /// Whether AODV looks at a key of the section under these rules.
+    pub fn takes(self, key: &str) -> bool {
+        const NS2_ALONE: [&str; 2] = ["reverse_route_life", "rest"];
+        const RFC3561_ALONE: [&str; 14] = [
+            "delete_period",
+            "rreq_ratelimit",
+            "rerr_ratelimit",
+            "timeout_buffer",
+            "local_repair",
+            "local_add_ttl",
+            "max_repair_ttl",
+            "hello",
+            "hello_interval",
+            "allowed_hello_loss",
+            "rrep_ack",
+            "next_hop_wait",
+            "blacklist_timeout",
+            "most_routes",
+        ];
+        match self {
+            RulesName::Rfc3561 => !NS2_ALONE.contains(&key),
+            RulesName::Ns2 => !RFC3561_ALONE.contains(&key),
+        }
+    }
+}
+
 const MOST_ROUTES: u32 = 1 << 20;
 
 fn set<T>(own: Option<T>, value: &mut T) {

@@ -72,6 +72,9 @@ fn page(snapshot: &Snapshot) -> String {
             &snapshot.connections.iter().map(cells).collect::<Vec<_>>(),
         ));
     }
+    for conn in &snapshot.connections {
+        lines.extend(conn.shadows.iter().map(|shadow| format!("shadow of {}: {shadow}", id_of(conn))));
+    }
     lines.join("\n") + "\n"
 }
 
@@ -116,7 +119,7 @@ pub(crate) const COLUMNS: [&str; 12] = [
 
 pub(crate) fn cells(conn: &ConnSnapshot) -> Vec<String> {
     vec![
-        conn.shard.map_or_else(|| conn.id.to_string(), |shard| format!("{shard}.{}", conn.id)),
+        id_of(conn),
         conn.local.clone(),
         conn.remote.clone(),
         conn.state.clone(),
@@ -129,6 +132,10 @@ pub(crate) fn cells(conn: &ConnSnapshot) -> Vec<String> {
         conn.acks_per_segment.map_or_else(|| "-".to_owned(), |share| format!("{share:.2}")),
         Size(conn.bytes_delivered).to_string(),
     ]
+}
+
+fn id_of(conn: &ConnSnapshot) -> String {
+    conn.shard.map_or_else(|| conn.id.to_string(), |shard| format!("{shard}.{}", conn.id))
 }
 
 #[cfg(test)]

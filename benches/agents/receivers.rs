@@ -80,6 +80,7 @@ impl Seat {
             ce: false,
             rate_asked: None,
             told: Some(8 - (self.owed.in_order_total % 8) as u8),
+            rtt: Some(GAP),
         };
         if class == Class::InOrder {
             self.owed.segments += 1;

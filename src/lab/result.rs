@@ -1,13 +1,12 @@
 //! What one run came to, as programs read it.
 
-use std::time::Duration;
-
-use hopwise_agents::spec::{AgentSpec, parse_senders, parse_shadows};
+use hopwise_agents::spec::parse_senders;
 use hopwise_air::ledger::Load;
 use hopwise_core::trace::Lacking;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::Prepared;
+use crate::shadow::Shadow;
 use crate::sim::{Completions, FlowResult, Results, Way, certificate_hash};
 
 /// Its shape is fixed: programs outside this project read it. What a run cost is kept elsewhere, so that two runs of
@@ -63,16 +62,6 @@ pub struct FlowRow {
     /// It stands in no total.
     #[serde(default, skip_serializing_if = "is_false")]
     pub background: bool,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Shadow {
-    pub receiver: String,
-    /// That it would have sent.
-    pub acks: u64,
-    /// What the first segment of each would have waited; none without ACKs.
-    #[serde(default)]
-    pub mean_hold_ms: Option<f64>,
 }
 
 /// Transfers or requests that ended in the counted time, and how long they took.
@@ -146,6 +135,8 @@ impl RunResult {
 impl FlowRow {
     fn new(prepared: &Prepared, flow: &FlowResult) -> FlowRow {
         let (arm, agents) = (&prepared.plan.arm, flow.agents.as_ref());
+        let shadows =
+            agents.map(|at_end| Shadow::each(&at_end.shadows, &flow.shadow_acks, &flow.shadow_holds));
         FlowRow {
             id: id_of(flow),
             from: prepared.name_of(flow.from).to_owned(),
@@ -165,23 +156,11 @@ impl FlowRow {
             acks_sent: flow.receiver.acks_sent,
             acks_repeated: flow.receiver.acks_repeated,
             segments_received_again: Some(flow.receiver.segments_duplicate),
-            shadows: agents.map(|agents| shadows(&agents.shadows, flow)).unwrap_or_default(),
+            shadows: shadows.unwrap_or_default(),
             completed: flow.completions.as_ref().map(completed),
             background: flow.is_background,
         }
     }
-}
-
-fn shadows(specs: &str, flow: &FlowResult) -> Vec<Shadow> {
-    let list = parse_shadows(specs).expect("an endpoint accepted it");
-    let counted = flow.shadow_acks.iter().zip(&flow.shadow_holds);
-    let each = list.specs().iter().zip(counted);
-    let shadow = |(spec, (acks, held)): (&AgentSpec, (&u64, &Duration))| Shadow {
-        receiver: spec.to_string(),
-        acks: *acks,
-        mean_hold_ms: (*acks > 0).then(|| held.as_secs_f64() * 1e3 / *acks as f64),
-    };
-    each.map(shadow).collect()
 }
 
 fn names(lacking: &[Lacking]) -> Vec<String> {

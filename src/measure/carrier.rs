@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use clap::Args;
 use hopwise_agents::StandardAgents;
-use hopwise_core::endpoint::{AgentChoice, ConnectOptions, EndpointConfig, ListenOptions, Route};
+use hopwise_core::endpoint::{AgentChoice, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, Route};
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{KeepAlive, Options, TcpConfig};
 use hopwise_core::{LinkId, NextHop};
@@ -47,6 +47,16 @@ pub(crate) struct Place {
     /// How much this side sends, such as '[newreno, limit:4]'
     #[arg(long, value_name = "SPECS", conflicts_with = "kernel_tcp")]
     sender: Option<String>,
+    /// Receiver agents that only watch, such as '[delayed:d=4, dca]': what each would have sent is told
+    #[arg(long, value_name = "SPECS", conflicts_with = "kernel_tcp")]
+    shadows: Option<String>,
+    /// How many hops peers are away, where the hop limit of their packets is not to tell
+    #[arg(long, value_name = "N", conflicts_with = "kernel_tcp", value_parser = clap::value_parser!(u8).range(1..))]
+    hops: Option<u8>,
+    /// Kernels on the way that forward between a TUN and the radio, and are no hops; 1 for peers on the radio itself
+    /// [default on a TUN: 2, one at each end]
+    #[arg(long, value_name = "N", conflicts_with = "kernel_tcp", value_parser = clap::value_parser!(u8).range(0..=2))]
+    crossings: Option<u8>,
 }
 
 const SMALLEST_MTU_V6: u16 = 1280;
@@ -82,9 +92,9 @@ impl Place {
                 return Err(Failure::refused("where to run", wanted));
             }
         };
-        let stack =
-            Stack::start(StackConfig::new(noticing(endpoint)), links, Box::new(StandardAgents::default()))
-                .map_err(|error| Failure::failed("start the stack", error))?;
+        let endpoint = self.counting_hops(noticing(endpoint));
+        let stack = Stack::start(StackConfig::new(endpoint), links, Box::new(StandardAgents::default()))
+            .map_err(|error| Failure::failed("start the stack", error))?;
         Ok(Carrier::Hopwise { stack, agents })
     }
 
@@ -111,6 +121,17 @@ impl Place {
         Ok(())
     }
 
+    /// With what the flags say of hops in the place of what was there.
+    fn counting_hops(&self, mut endpoint: EndpointConfig) -> EndpointConfig {
+        if let Some(crossings) = self.crossings {
+            endpoint.links.iter_mut().for_each(|link| link.crossings = crossings);
+        }
+        if self.hops.is_some() {
+            Arc::make_mut(&mut endpoint.tcp).hops.configured = self.hops;
+        }
+        endpoint
+    }
+
     fn agents(&self) -> Result<AgentChoice, Failure> {
         if let Some(spec) = &self.receiver {
             hopwise_agents::validate_receiver(spec)
@@ -120,7 +141,15 @@ impl Place {
             hopwise_agents::validate_senders(specs)
                 .map_err(|error| Failure::refused("--sender", format_args!("\n{error}")))?;
         }
-        Ok(AgentChoice { receiver: self.receiver.clone(), senders: self.sender.clone(), shadows: None })
+        if let Some(specs) = &self.shadows {
+            hopwise_agents::validate_shadows(specs)
+                .map_err(|error| Failure::refused("--shadows", format_args!("\n{error}")))?;
+        }
+        Ok(AgentChoice {
+            receiver: self.receiver.clone(),
+            senders: self.sender.clone(),
+            shadows: self.shadows.clone(),
+        })
     }
 
     /// One TUN, beyond which lies everything.
@@ -135,6 +164,7 @@ impl Place {
         let everything = everything.map_err(|error| Failure::failed("route", error))?;
         let route = Route { to: everything, link: LinkId(0), via: NextHop::Link };
         let described = describe(&link, LinkId(0), vec![address]);
+        let described = LinkConfig { crossings: config::TUN_CROSSINGS, ..described };
         let endpoint = EndpointConfig { routes: vec![route], ..EndpointConfig::new(described, key()?) };
         Ok((endpoint, vec![Box::new(link)]))
     }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use hopwise::shadow::Shadow;
 use hopwise::units::Size;
+use hopwise_core::agent::{HopSource, Path};
 use hopwise_core::tcp::Info;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
@@ -23,6 +25,8 @@ pub(crate) struct TcpReport {
     pub(crate) receiver: String,
     pub(crate) senders: String,
     pub(crate) hops: Option<u8>,
+    #[serde(flatten)]
+    pub(crate) path: Hops,
     pub(crate) rtt_us: Option<u64>,
     pub(crate) segments_sent: u64,
     pub(crate) segments_retransmitted: u64,
@@ -30,6 +34,41 @@ pub(crate) struct TcpReport {
     pub(crate) fast_retransmits: u32,
     pub(crate) acks_sent: u64,
     pub(crate) acks_repeated: u64,
+    /// Receiver agents that watched.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) shadows: Vec<Shadow>,
+}
+
+/// How far an end counts it to be there and back, and who says so: `routing`, `ttl` or `config`. An end of an older
+/// version tells nothing of it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Hops {
+    hops_to_peer: Option<u8>,
+    hops_to_peer_source: Option<String>,
+    hops_from_peer: Option<u8>,
+    hops_from_peer_source: Option<String>,
+}
+
+impl Hops {
+    fn of(path: &Path) -> Hops {
+        let number = |hops: Option<(u8, HopSource)>| hops.map(|(hops, _)| hops);
+        let source = |hops: Option<(u8, HopSource)>| hops.map(|(_, source)| source.name().to_owned());
+        Hops {
+            hops_to_peer: number(path.hops_to_peer),
+            hops_to_peer_source: source(path.hops_to_peer),
+            hops_from_peer: number(path.hops_from_peer),
+            hops_from_peer_source: source(path.hops_from_peer),
+        }
+    }
+
+    fn way_there(&self) -> Option<(u8, String)> {
+        Some((self.hops_to_peer?, self.hops_to_peer_source.clone()?))
+    }
+
+    pub(crate) fn way_back(&self) -> Option<(u8, String)> {
+        Some((self.hops_from_peer?, self.hops_from_peer_source.clone()?))
+    }
 }
 
 impl SideReport {
@@ -39,6 +78,7 @@ impl SideReport {
             receiver: info.receiver.clone(),
             senders: info.senders.clone(),
             hops: info.path.hops_to_peer.map(|(hops, _)| hops),
+            path: Hops::of(&info.path),
             rtt_us: info.path.rtt.smoothed.and_then(|rtt| u64::try_from(rtt.as_micros()).ok()),
             segments_sent: stats.segments_sent,
             segments_retransmitted: stats.segments_retransmitted,
@@ -46,6 +86,7 @@ impl SideReport {
             fast_retransmits: stats.fast_retransmits,
             acks_sent: stats.acks_sent,
             acks_repeated: stats.acks_repeated,
+            shadows: Shadow::of(info),
         };
         let (local, remote) = (info.flow.local.to_string(), info.flow.remote.to_string());
         SideReport { local, remote, tcp: Some(tcp) }
@@ -58,7 +99,12 @@ pub(crate) struct FlowReport {
     id: String,
     from: String,
     to: String,
+    /// The way of the data and the way of the ACKs, each as the end counts it that has a better word for it, and who
+    /// told that end.
     hops: Option<u8>,
+    hops_source: Option<String>,
+    hops_back: Option<u8>,
+    hops_back_source: Option<String>,
     /// The receiver agent of the end that data went to, and the sender agents of the end it came from.
     #[serde(skip_serializing_if = "Option::is_none")]
     receiver: Option<String>,
@@ -70,6 +116,9 @@ pub(crate) struct FlowReport {
     sent: Option<SentCounts>,
     #[serde(flatten)]
     acked: Option<AckCounts>,
+    /// Of the end that data went to.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    shadows: Vec<Shadow>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) problem: Option<String>,
 }
@@ -91,11 +140,19 @@ struct AckCounts {
 impl FlowReport {
     pub(crate) fn new(nth: u32, source: &FlowSeen, sink: &FlowSeen) -> FlowReport {
         let (from, to) = (source.side.tcp.as_ref(), sink.side.tcp.as_ref());
+        let way = |one: Option<&TcpReport>, other: Option<&TcpReport>| {
+            let to_peer = one.and_then(|end| end.path.way_there());
+            to_peer.or_else(|| other.and_then(|end| end.path.way_back())).unzip()
+        };
+        let ((hops, hops_source), (hops_back, hops_back_source)) = (way(from, to), way(to, from));
         FlowReport {
             id: format!("f{nth}"),
             from: source.side.local.clone(),
             to: source.side.remote.clone(),
-            hops: from.and_then(|tcp| tcp.hops),
+            hops,
+            hops_source,
+            hops_back,
+            hops_back_source,
             receiver: to.map(|tcp| tcp.receiver.clone()),
             sender: from.map(|tcp| agents_of(&tcp.senders)),
             goodput_kbps: kbps(sink.bytes, sink.time()),
@@ -107,6 +164,7 @@ impl FlowReport {
                 fast_retransmits: tcp.fast_retransmits,
             }),
             acked: to.map(|tcp| AckCounts { acks_sent: tcp.acks_sent, acks_repeated: tcp.acks_repeated }),
+            shadows: to.map(|tcp| tcp.shadows.clone()).unwrap_or_default(),
             problem: both(source.problem.as_deref(), sink.problem.as_deref()),
         }
     }
@@ -117,6 +175,9 @@ impl FlowReport {
             self.id.clone(),
             self.from.clone(),
             self.to.clone(),
+            or_dash(
+                self.hops.zip(self.hops_source.as_ref()).map(|(hops, source)| format!("{hops} ({source})")),
+            ),
             Size(self.bytes_delivered).to_string(),
             rate(self.goodput_kbps),
             or_dash(
@@ -139,8 +200,8 @@ fn both(source: Option<&str>, sink: Option<&str>) -> Option<String> {
     }
 }
 
-const COLUMNS: [&str; 9] =
-    ["flow", "from", "to", "delivered", "goodput", "resent", "acks", "receiver", "sender"];
+const COLUMNS: [&str; 10] =
+    ["flow", "from", "to", "hops", "delivered", "goodput", "resent", "acks", "receiver", "sender"];
 
 /// The items of a canonical list, as YAML would give them.
 fn agents_of(senders: &str) -> Vec<String> {
@@ -256,6 +317,9 @@ impl Report {
     pub(crate) fn page(&self) -> String {
         let rows: Vec<_> = self.flows.iter().map(FlowReport::row).collect();
         let mut lines = crate::table::lines(&COLUMNS, &rows);
+        for flow in &self.flows {
+            lines.extend(flow.shadows.iter().map(|shadow| format!("{}: {shadow}", flow.id)));
+        }
         if self.flows.len() > 1 {
             let Total { goodput_kbps, jain } = self.total;
             lines.push(format!("total {}, Jain's index {jain:.3}", rate(goodput_kbps)));

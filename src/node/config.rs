@@ -122,6 +122,8 @@ pub(crate) struct Link {
     pub(crate) pace: Option<PaceName>,
     /// Of `pcap` and `replay`: what was captured where it was sent has none yet.
     pub(crate) checksums: Option<ChecksumsName>,
+    /// Routers on the way to peers that are no hops: a kernel between a TUN and the radio, at either end.
+    pub(crate) crossings: Option<u8>,
     /// The addresses that the kernel has on its end of a TUN.
     #[serde(default, deserialize_with = "one_or_more")]
     pub(crate) kernel: Vec<Address>,
@@ -145,6 +147,8 @@ pub(crate) enum ChecksumsName {
     Trust,
 }
 
+/// A TUN's, unless the file says another: the kernel here forwards, and the peer's does.
+pub(crate) const TUN_CROSSINGS: u8 = 2;
 /// A TUN's, unless the file says another.
 pub(crate) const MTU: u16 = 1500;
 
@@ -336,6 +340,10 @@ pub(crate) struct Tcp {
     pub(crate) keep_alive: Option<Time>,
     pub(crate) user_timeout: Option<Time>,
     pub(crate) ack_merge: Option<AckMerge>,
+    /// How far peers are, where packets are not to tell.
+    pub(crate) hops: Option<u8>,
+    /// What peers write into packets as hop limit.
+    pub(crate) peers_hop_limit: Option<u8>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]

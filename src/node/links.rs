@@ -42,8 +42,12 @@ fn open_queues(config: &NodeConfig, link: &config::Link) -> Result<Vec<Vec<Box<d
 
 /// As the endpoint is to see them.
 pub(crate) fn describe_all(config: &NodeConfig, links: &[Box<dyn Link>]) -> Vec<LinkConfig> {
-    let numbered = links.iter().enumerate();
-    numbered.map(|(nth, link)| describe(&**link, link_id(nth), config.addresses_of(nth))).collect()
+    let each = links.iter().zip(&config.links).enumerate();
+    let described = each.map(|(nth, (link, of_file))| LinkConfig {
+        crossings: of_file.crossings(),
+        ..describe(&**link, link_id(nth), config.addresses_of(nth))
+    });
+    described.collect()
 }
 
 fn open(config: &NodeConfig, nth: usize) -> Result<Box<dyn Link>, LinkError> {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use hopwise_agents::spec::MOST_SHADOWS;
 use hopwise_core::agent::{By, Rule};
 use hopwise_core::trace::text::EVENT_NAMES;
 use hopwise_core::trace::{TraceEvent, TraceKind};
@@ -44,6 +45,7 @@ pub(super) struct Sums {
     events: [AtomicU64; EVENT_NAMES.len()],
     decided: [[AtomicU64; RULES.len()]; DECIDERS.len()],
     held: [AtomicU64; RULES.len()],
+    shadow_acks: [AtomicU64; MOST_SHADOWS],
     rtt_counts: [AtomicU64; RTT_BOUNDS_US.len() + 1],
     rtt_sum_us: AtomicU64,
 }
@@ -59,6 +61,7 @@ impl Sums {
             events: std::array::from_fn(|_| AtomicU64::new(0)),
             decided: std::array::from_fn(|_| zeros()),
             held: zeros(),
+            shadow_acks: std::array::from_fn(|_| AtomicU64::new(0)),
             rtt_counts: std::array::from_fn(|_| AtomicU64::new(0)),
             rtt_sum_us: AtomicU64::new(0),
         }
@@ -76,9 +79,15 @@ impl Sums {
     }
 
     fn all(&self) -> impl Iterator<Item = &AtomicU64> {
-        let Sums { events, decided, held, rtt_counts, rtt_sum_us } = self;
+        let Sums { events, decided, held, shadow_acks, rtt_counts, rtt_sum_us } = self;
         let one = std::slice::from_ref(rtt_sum_us);
-        events.iter().chain(decided.iter().flatten()).chain(held).chain(rtt_counts).chain(one)
+        events
+            .iter()
+            .chain(decided.iter().flatten())
+            .chain(held)
+            .chain(shadow_acks)
+            .chain(rtt_counts)
+            .chain(one)
     }
 
     fn add(&self, event: &TraceEvent) {
@@ -98,6 +107,11 @@ impl Sums {
             TraceKind::AckHeld { why } => {
                 if let Some(rule) = rule_of(why.rule) {
                     one(&self.held[rule]);
+                }
+            }
+            TraceKind::ShadowAck { seat, .. } => {
+                if let Some(counter) = self.shadow_acks.get(usize::from(seat)) {
+                    one(counter);
                 }
             }
             TraceKind::Rtt { sample_us, .. } => {
@@ -205,6 +219,12 @@ fn acks(page: &mut Page, sums: &Sums) {
     page.family("hopwise_acks_held_total", "counter", "Segments not acknowledged at once, by rule.");
     for (rule, counter) in RULES.iter().zip(&sums.held).filter(|(_, counter)| value(counter) > 0) {
         page.line("hopwise_acks_held_total", format_args!("rule=\"{}\"", rule.name()), value(counter));
+    }
+    let (family, help) =
+        ("hopwise_shadow_acks_total", "ACKs that shadows would have sent, by place in the list.");
+    page.family(family, "counter", help);
+    for (seat, counter) in sums.shadow_acks.iter().enumerate().filter(|(_, counter)| value(counter) > 0) {
+        page.line(family, format_args!("shadow=\"{seat}\""), value(counter));
     }
 }
 
@@ -336,6 +356,9 @@ mod tests {
         let why = Why::new(Rule::Count, 2, 2);
         sums.add(&event(TraceKind::AckDecided { number: Seq(1), by: By::Agent, why }));
         sums.add(&event(TraceKind::AckHeld { why }));
+        for seat in [1, u8::MAX] {
+            sums.add(&event(TraceKind::ShadowAck { seat, why }));
+        }
         sums.add(&event(TraceKind::Rtt { sample_us: 2000, srtt_us: 2000, rto_us: 200_000 }));
         let other = Sums::new();
         other.add(&event(TraceKind::AckHeld { why }));
@@ -348,6 +371,7 @@ mod tests {
             "hopwise_trace_events_total{event=\"ack-decided\"} 1",
             "hopwise_acks_decided_total{by=\"agent\",rule=\"count\"} 1",
             "hopwise_acks_held_total{rule=\"count\"} 2",
+            "hopwise_shadow_acks_total{shadow=\"1\"} 1",
             "hopwise_rtt_seconds_bucket{le=\"0.001\"} 0",
             "hopwise_rtt_seconds_bucket{le=\"0.003\"} 1",
             "hopwise_rtt_seconds_bucket{le=\"+Inf\"} 1",

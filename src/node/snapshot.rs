@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use hopwise::shadow::Shadow;
 use hopwise::units::Size;
 use hopwise_core::tcp::Info;
 use hopwise_core::trace::DropReason;
@@ -61,6 +62,9 @@ pub(crate) struct ConnSnapshot {
     pub(crate) state: String,
     pub(crate) receiver: String,
     pub(crate) sender: String,
+    /// Receiver agents that watch.
+    #[serde(default)]
+    pub(crate) shadows: Vec<Shadow>,
     /// To the peer and from it, and who says so: `routing`, `ttl` or `config`.
     pub(crate) hops: Option<u8>,
     pub(crate) hops_source: Option<String>,
@@ -233,6 +237,7 @@ impl ConnSnapshot {
             state: info.state.name().to_owned(),
             receiver: info.receiver.clone(),
             sender: info.senders.clone(),
+            shadows: Shadow::of(info),
             hops: info.path.hops_to_peer.map(|(hops, _)| hops),
             hops_source: info.path.hops_to_peer.map(|(_, source)| source.name().to_owned()),
             hops_back: info.path.hops_from_peer.map(|(hops, _)| hops),

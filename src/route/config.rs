@@ -141,14 +141,18 @@ fn refuse_foreign_keys(
 ) -> Result<(), Box<hopwise::located::Refusal>> {
     let given = document.value_at("routing").and_then(Value::as_mapping);
     let keys = given.into_iter().flat_map(|given| given.keys().filter_map(Value::as_str));
-    match keys.into_iter().find(|key| !protocol.takes(key)) {
-        None => Ok(()),
-        Some(key) => {
-            let place = Place::root().key("routing").key(key);
+    for key in keys {
+        let place = Place::root().key("routing").key(key);
+        if !protocol.takes(key) {
             let problem = format!("`{key}` is none of this protocol's");
-            Err(document.refuse_key(&place, problem, "DYMO's constants stand in a section dymo"))
+            return Err(document.refuse_key(&place, problem, "DYMO's constants stand in a section dymo"));
+        }
+        if protocol == Protocol::Aodv && !RulesName::Rfc3561.takes(key) {
+            let problem = format!("`{key}` changes nothing under rules: rfc3561");
+            return Err(document.refuse_key(&place, problem, "no such key: a daemon follows RFC 3561"));
         }
     }
+    Ok(())
 }
 
 /// No link layer tells of losses here, so neighbours have to say that they are there unless the file says otherwise.
@@ -228,6 +232,7 @@ mod tests {
             ("protocol: aodv", "protocol: aodv, net_diameter: 0", "net_diameter is out of bounds"),
             ("protocol: aodv", "protocol: aodv, hello_interval: 2h", "hello_interval is out of bounds"),
             ("protocol: aodv", "protocol: dymo, ttl_start: 3", "`ttl_start` is none of this protocol's"),
+            ("protocol: aodv", "protocol: aodv, rest: 1s", "`rest` changes nothing under rules: rfc3561"),
             (
                 "protocol: aodv",
                 "protocol: dymo, dymo: { hello_interval: 2h }",

@@ -55,8 +55,7 @@ pub(super) fn print_text(result: &RunResult, cost: &Cost, folder: &Path) -> io::
             }
         }
         for shadow in &flow.shadows {
-            let hold = shadow.mean_hold_ms.map_or(String::new(), |ms| format!(", each after {ms:.1} ms"));
-            writeln!(out, "{:<8} {} would have sent {} ACKs{hold}", flow.id, shadow.receiver, shadow.acks)?;
+            writeln!(out, "{:<8} {shadow}", flow.id)?;
         }
         if let Some(done) = &flow.completed {
             let mean = done.mean_s.map_or("-".to_owned(), |mean| format!("{mean:.3} s"));

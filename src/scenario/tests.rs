@@ -56,6 +56,46 @@ fn constants_of_another_protocol_are_refused_where_the_file_has_them() {
     }
 }
 
+/// Each is AODV's, and ns-2's AODV does not look at it.
+#[test]
+fn constants_that_the_rules_in_force_do_not_know_are_refused() {
+    let planned = |key: &str, value: &str, rules: &str, sets: &[String]| {
+        let routing = format!("routing: {{ protocol: aodv, rules: {rules}, {key}: {value} }}\n");
+        let lines = CHAIN.lines().map(|line| match line.strip_prefix("routing:") {
+            Some(_) => routing.clone(),
+            None => format!("{line}\n"),
+        });
+        let text: String = lines.collect();
+        Scenario::parse("a.yaml", &text, sets).map_err(NoPlan::Refused).and_then(|s| s.plan(None, 1))
+    };
+    for (key, value) in [
+        ("delete_period", "1s"),
+        ("rreq_ratelimit", "5"),
+        ("rerr_ratelimit", "5"),
+        ("timeout_buffer", "3"),
+        ("local_repair", "false"),
+        ("local_add_ttl", "3"),
+        ("max_repair_ttl", "3"),
+        ("hello", "true"),
+        ("hello_interval", "2s"),
+        ("allowed_hello_loss", "3"),
+        ("rrep_ack", "true"),
+        ("next_hop_wait", "50ms"),
+        ("blacklist_timeout", "1s"),
+        ("most_routes", "64"),
+    ] {
+        let Err(NoPlan::Refused(refusal)) = planned(key, value, "ns2", &[]) else { panic!("{key} is taken") };
+        let said = shown(&refusal);
+        assert!(
+            said.contains(&format!("`{key}` changes nothing under rules: ns2; rules: rfc3561")),
+            "{said}"
+        );
+        assert!(planned(key, value, "rfc3561", &[]).is_ok(), "{key}");
+        let other = ["routing.rules=ns2".to_owned()];
+        assert!(planned(key, value, "rfc3561", &other).is_ok(), "{key} stands where other rules are set");
+    }
+}
+
 #[test]
 fn dymo_stands_in_the_settings_of_a_run_with_all_its_constants() {
     let sets = ["routing={ protocol: dymo, dymo: { max_hopcount: 30 } }".to_owned()];
@@ -83,6 +123,8 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
         ("routing={ protocol: aodv, hops: 3 }", "unknown field `hops`"),
         ("routing.rules=rfc3561", "--set:1:15: `rules` changes nothing under protocol: static"),
         ("routing.net_diameter=9", "--set:1:22: `net_diameter` changes nothing under protocol: static"),
+        ("routing={ protocol: aodv, rules: ns2, hello: true }", "`hello` changes nothing under rules: ns2"),
+        ("routing={ protocol: aodv, rest: 1s }", "`rest` changes nothing under rules: rfc3561"),
         ("routing={ protocol: dymo, dymo: { max_hopcount: 0 } }", "max_hopcount is out of bounds"),
         ("routing={ protocol: dymo, dymo: { jitter: 2h } }", "jitter is out of bounds"),
         ("arms.x.set={ routing.rules: rfc3561 }", "--set:1:29: `rules` changes nothing"),

@@ -317,6 +317,53 @@ fn nodes_on_the_devices_carry_a_connection_over_two_hops() {
     let _ = fs::remove_dir_all(&folder);
 }
 
+/// Two endpoints on TUN devices, behind the kernels of the chain's ends. Those kernels are routers too, and no hops.
+#[test]
+fn dca_on_a_tun_counts_the_hops_of_the_radio_alone() {
+    if !can_run("dca_on_a_tun_counts_the_hops_of_the_radio_alone", &["ip"]) {
+        return;
+    }
+    let air = Air::start("hopcount", 2, &["radio.profile=dsss-11mbps"]);
+    for (node, subnet, via) in
+        [(0, "10.8.0.0/24", 1), (1, "10.8.0.0/24", 2), (1, "10.7.0.0/24", 0), (2, "10.7.0.0/24", 1)]
+    {
+        air.nodes[node].ip(&["route", "add", subnet, "via", &address(via).to_string()]);
+        air.nodes[node].sysctl("ipv4/ip_forward", "1");
+    }
+    // Up to `near` hops a window shares an ACK; beyond them each segment has one.
+    let measured = |more: &[&str]| {
+        let receiver = "dca:near=2,far=9,mid-limit=1,first=490ms,factor=9,again=off";
+        let recv = ["recv", "--address", "10.8.0.2/24", "--kernel", "10.8.0.1/24", "--receiver", receiver];
+        let _recv = air.nodes[2].start(&[&[HOPWISE], &recv[..], more].concat());
+        let send = ["send", "10.8.0.2", "--bytes", "100kB", "--sender", "[newreno, limit:10, tell-cwnd]"];
+        let send =
+            [&[HOPWISE], &send[..], &["--address", "10.7.0.2/24", "--kernel", "10.7.0.1/24", "--json"]];
+        let mut sent = None;
+        // Until the other end listens.
+        within_patience(until(|| {
+            let output = air.nodes[0].output(&send.concat());
+            sent = serde_json::from_slice::<serde_json::Value>(&output.stdout).ok();
+            output.status.success()
+        }));
+        sent.expect("one object")["flows"][0].clone()
+    };
+    let flow = measured(&["--shadows", "[immediate, \"delayed:d=4\"]"]);
+    assert_eq!((&flow["hops"], &flow["hops_source"]), (&2.into(), &"ttl".into()), "{flow}");
+    assert_eq!((&flow["hops_back"], &flow["hops_back_source"]), (&2.into(), &"ttl".into()), "{flow}");
+    let number = |flow: &serde_json::Value, key: &str| flow[key].as_u64().expect("a number");
+    assert!(
+        2 * number(&flow, "acks_sent") < number(&flow, "segments_sent"),
+        "a window shares an ACK: {flow}"
+    );
+    let shadow = &flow["shadows"][0];
+    assert!(shadow["receiver"] == "immediate" && number(shadow, "acks") > 60, "{flow}");
+    let flow = measured(&["--hops", "3"]);
+    assert_eq!((&flow["hops"], &flow["hops_source"]), (&3.into(), &"config".into()), "{flow}");
+    assert!(number(&flow, "acks_sent") > 60, "each segment has an ACK: {flow}");
+    let flow = measured(&["--crossings", "1"]);
+    assert_eq!((&flow["hops"], &flow["hops_source"]), (&3.into(), &"ttl".into()), "{flow}");
+}
+
 #[test]
 fn iperf3_runs_over_the_radio() {
     if !can_run("iperf3_runs_over_the_radio", &["ip", "iperf3"]) {

@@ -418,7 +418,7 @@ fn status_says_who_the_agents_are_what_they_lack_and_how_far_the_peer_is() {
     let _server = field.serve(&field.web, "10.9.0.2", "80");
     let _daemon = field.daemon(
         "forwards: [{ listen: 127.0.0.1:8080, to: mesh:10.9.0.2:80 }]\n\
-         rules: [{ receiver: dca, sender: [newreno, pgy, \"ask-rate:4\"] }]",
+         rules: [{ receiver: dca, sender: [newreno, pgy, \"ask-rate:4\"], shadows: [immediate, \"delayed:d=4\"] }]",
     );
     let _open = field.node.run(|| TcpStream::connect("127.0.0.1:8080").expect("it listens"));
     let found = || {
@@ -437,14 +437,18 @@ fn status_says_who_the_agents_are_what_they_lack_and_how_far_the_peer_is() {
         ("sender", serde_json::json!("[newreno, pgy, ask-rate:4]")),
         ("receiver_lacks", serde_json::json!(["peer-cwnd"])),
         ("sender_lacks", serde_json::json!(["dup-count", "rate-request"])),
-        // From the hop limit, which tells of the way back alone: over the wire, and through the kernel to the device.
+        // From the hop limit, which tells of the way back alone. The step through the kernel to the device is no hop.
         ("hops", serde_json::json!(null)),
-        ("hops_back", serde_json::json!(2)),
+        ("hops_back", serde_json::json!(1)),
         ("hops_back_source", serde_json::json!("ttl")),
     ] {
         assert_eq!(conn[key], expected, "{key}: {conn}");
     }
+    let shadows = conn["shadows"].as_array().expect("a list");
+    let names: Vec<_> = shadows.iter().map(|shadow| &shadow["receiver"]).collect();
+    assert_eq!(names, ["immediate", "delayed:4"], "{conn}");
     let table = text(&field.ask(&["status"]).stdout);
+    assert!(table.contains(": immediate would have sent "), "{table}");
     assert!(table.contains("dca") && table.contains("[newreno, pgy, ask-rate:4]"), "{table}");
 }
 

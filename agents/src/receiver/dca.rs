@@ -9,7 +9,8 @@
 //! tell its window, 2 stands for it on the short path, and the limits stand alone. The hold is `factor`·w
 //! average gaps (`first` before there is one), set when the first segment is held and not moved after that;
 //! gaps are those between any two segments. An ACK that no data follows within an RTO (SRTT + 4·RTTVAR, 1 s at
-//! least) is sent again, twice at most, each time after twice the wait. Segments that are out of order,
+//! least) is sent again, twice at most, each time after twice the wait. SRTT and RTTVAR begin with the handshake, and
+//! follow the timestamps that come back with data; without timestamps they stay as they are. Segments that are out of order,
 //! duplicate, or fill a hole are acknowledged at once.
 //!
 //! | parameter | unit | default | meaning |
@@ -30,7 +31,8 @@
 //! "RTO" is what the paper's misprinted "SRTO" means. The window comes in our own TCP option, and
 //! in the window field of data segments, as in the paper, only where both ends agreed (`tell-cwnd:window`). A
 //! path of 10 hops has an RTT of about 80 ms of its own, so that `hybrid` lets the RTT lower a limit and never
-//! raise one; there, an RTT that nobody measured limits nothing, while alone it counts as unknown: 2. With
+//! raise one; there, an RTT that nobody measured limits nothing, while alone it counts as unknown: 2. The handshake measures it,
+//! unless a SYN was lost; then timestamps do, and without them `receiver_lacks` says `rtt`. With
 //! P(w) = ∏ f(i), i = 2..w, as the product that eq. 5 means, P(6)² = .926 and P(7)² = .810 (printed is the
 //! product to w − 1).
 
@@ -213,7 +215,7 @@ impl ReceiverAgent for Dca {
     }
 
     fn on_arrival(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
-        self.repeats.on_arrival();
+        self.repeats.on_arrival(arrival, &view.path.rtt);
         self.gaps.take(arrival.gap);
         match arrival.class {
             Class::InOrder => self.take_in_order(arrival.now, view),
@@ -432,6 +434,21 @@ mod tests {
              4600ms timer  -> repeat (lost-ack)
              6600ms timer  -> repeat (lost-ack)
              999s   wait",
+        );
+    }
+
+    /// From 20 ms by the handshake: SRTT (7·20 + 1,620)/8 = 220 ms, RTTVAR (3·10 + 1,400)/4 = 357.5 ms.
+    #[test]
+    fn the_wait_for_data_follows_the_round_trips_that_come_back_with_it() {
+        check(
+            "dca:again=on",
+            "0ms    set srtt=20ms rttvar=10ms
+             0ms    ooo rtt=1620ms -> ack 0 (not-in-order)
+             1650ms timer -> repeat (lost-ack)
+             2s     dup   -> ack 0 (not-in-order)
+             3650ms timer -> repeat (lost-ack)
+             6950ms timer -> repeat (lost-ack)
+             99s    wait",
         );
     }
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{AckDecided, AckVerdict, By, Rtt, Rule, Why};
+use hopwise_core::agent::{AckDecided, AckVerdict, Arrival, By, Rtt, Rule, Why};
 
 use super::hold::Hold;
 
@@ -11,12 +11,34 @@ use super::hold::Hold;
 const WITHOUT_RTT: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);
 
+/// Samples are longer by what the sender waited; the paper takes that for a timer so coarse.
+///
 /// Invariant 1: `next` is set only while the last thing that happened is an ACK. 2: its `left` is above zero.
 #[derive(Debug)]
 pub(super) struct Repeats {
     most: u32,
     least_wait: Duration,
     next: Option<Next>,
+    heard: Option<Smoothed>,
+}
+
+/// SRTT and RTTVAR of round trips that came back with data.
+#[derive(Clone, Copy, Debug)]
+struct Smoothed {
+    srtt: Duration,
+    variance: Duration,
+}
+
+impl Smoothed {
+    fn of(sample: Duration) -> Smoothed {
+        Smoothed { srtt: sample, variance: sample / 2 }
+    }
+
+    /// With the new SRTT in the variance, as TCP-DCA has it.
+    fn with(self, sample: Duration) -> Smoothed {
+        let srtt = self.srtt.saturating_mul(7).saturating_add(sample) / 8;
+        Smoothed { srtt, variance: self.variance.saturating_mul(3).saturating_add(sample.abs_diff(srtt)) / 4 }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -29,12 +51,20 @@ struct Next {
 impl Repeats {
     /// At most `most` times in a row, none at all when that is zero.
     pub(super) fn new(most: u32, least_wait: Duration) -> Repeats {
-        Repeats { most, least_wait, next: None }
+        Repeats { most, least_wait, next: None, heard: None }
     }
 
     /// Data shows that the ACK arrived, or asks for another one.
-    pub(super) fn on_arrival(&mut self) {
+    pub(super) fn on_arrival(&mut self, arrival: &Arrival, path: &Rtt) {
         self.next = None;
+        if let Some(sample) = arrival.rtt {
+            let before = self.heard.or(Repeats::of_path(path));
+            self.heard = Some(before.map_or(Smoothed::of(sample), |before| before.with(sample)));
+        }
+    }
+
+    fn of_path(path: &Rtt) -> Option<Smoothed> {
+        path.smoothed.map(|srtt| Smoothed { srtt, variance: path.variance })
     }
 
     pub(super) fn on_ack(&mut self, ack: &AckDecided, rtt: &Rtt) {
@@ -66,9 +96,10 @@ impl Repeats {
         self.next = (left > 0).then_some(Next { due: now + wait, wait, left });
     }
 
-    fn rto(&self, rtt: &Rtt) -> Duration {
+    fn rto(&self, path: &Rtt) -> Duration {
+        let known = self.heard.or(Repeats::of_path(path));
         let rto =
-            rtt.smoothed.map_or(WITHOUT_RTT, |srtt| srtt.saturating_add(rtt.variance.saturating_mul(4)));
+            known.map_or(WITHOUT_RTT, |known| known.srtt.saturating_add(known.variance.saturating_mul(4)));
         rto.max(self.least_wait).min(LONGEST)
     }
 }

@@ -111,7 +111,7 @@ impl ReceiverAgent for Tda {
     }
 
     fn on_arrival(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
-        self.repeats.on_arrival();
+        self.repeats.on_arrival(arrival, &view.path.rtt);
         match arrival.class {
             Class::InOrder => self.take_in_order(arrival.now, view),
             Class::FillsHole | Class::OutOfOrder | Class::Duplicate => {

@@ -62,8 +62,16 @@ fn any_class() -> impl Strategy<Value = Class> {
 }
 
 fn any_carried() -> impl Strategy<Value = Carried> {
-    let parts = (1..=65_535u32, any::<bool>(), any::<bool>(), any::<Option<u8>>(), any::<Option<u8>>());
-    parts.prop_map(|(bytes, push, ce, rate_asked, told)| Carried { bytes, push, ce, rate_asked, told })
+    let (octet, rtt) = (any::<Option<u8>>(), prop::option::of(any_time()));
+    let parts = (1..=65_535u32, any::<bool>(), any::<bool>(), octet.clone(), octet, rtt);
+    parts.prop_map(|(bytes, push, ce, rate_asked, told, rtt)| Carried {
+        bytes,
+        push,
+        ce,
+        rate_asked,
+        told,
+        rtt,
+    })
 }
 
 fn any_heard() -> impl Strategy<Value = Heard> {

@@ -80,11 +80,12 @@ pub(crate) struct Carried {
     pub(crate) ce: bool,
     pub(crate) rate_asked: Option<u8>,
     pub(crate) told: Option<u8>,
+    pub(crate) rtt: Option<Duration>,
 }
 
 impl Carried {
     pub(crate) const PLAIN: Carried =
-        Carried { bytes: MSS, push: false, ce: false, rate_asked: None, told: None };
+        Carried { bytes: MSS, push: false, ce: false, rate_asked: None, told: None, rtt: None };
 }
 
 impl Seat {
@@ -176,6 +177,7 @@ impl Seat {
             ce: carried.ce,
             rate_asked: carried.rate_asked,
             told: carried.told,
+            rtt: carried.rtt,
         };
         self.last_arrival = Some(now);
         if in_order {
@@ -245,6 +247,7 @@ impl Seat {
 fn carried(so_far: Carried, option: &str) -> Carried {
     match option.split_once('=') {
         Some(("told", n)) => Carried { told: n.parse().ok(), ..so_far },
+        Some(("rtt", time)) => Carried { rtt: Some(time_of(time).since(Instant::ZERO)), ..so_far },
         Some(("rate", n)) => Carried { rate_asked: n.parse().ok(), ..so_far },
         Some(_) => panic!("nothing is called `{option}`"),
         None if option == "push" => Carried { push: true, ..so_far },

@@ -19,6 +19,8 @@ const SMALLEST_MTU: u16 = 576;
 const SMALLEST_MTU_V6: u16 = 1280;
 /// Linux' limit for a TUN.
 const MOST_QUEUES: u16 = 256;
+/// One at each end.
+const MOST_CROSSINGS: u8 = 2;
 /// Each takes a descriptor and a port, and there are no more ports.
 const MOST_CONNECTIONS: usize = 65_536;
 
@@ -89,6 +91,10 @@ fn one_link(document: &Document, config: &NodeConfig, place: &Place, link: &Link
             problem,
             "kind: tun-fast for offload, tun for none",
         ));
+    }
+    if link.crossings.is_some_and(|crossings| crossings > MOST_CROSSINGS) {
+        let problem = "more routers than a path has ends";
+        return Err(document.refuse(&place.key("crossings"), problem, "0, 1 or 2"));
     }
     queues(document, config, place, link)?;
     captures(document, place, link)?;
@@ -322,6 +328,9 @@ fn tcp(document: &Document, config: &NodeConfig) -> Checked {
         &"no size that a path may be told to have",
         "68 to 1500 bytes",
     )?;
+    for (key, number) in [("hops", tcp.hops), ("peers_hop_limit", tcp.peers_hop_limit)] {
+        check(key, number != Some(0), &"no packet would arrive", "1 to 255")?;
+    }
     let buffers = [("send_buffer", tcp.send_buffer), ("recv_buffer", tcp.recv_buffer)];
     for (key, size) in buffers {
         check(key, size.is_none_or(|size| in_range(size.0)), &"no sound buffer", "4KiB to 1GiB")?;

@@ -8,7 +8,7 @@ use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{self, BufferLimits, KeepAlive, TcpConfig};
 use hopwise_core::{LinkId, NextHop};
 
-use super::{AckMerge, Address, Link, LinkKind, NodeConfig, Tcp, TcpProfile};
+use super::{AckMerge, Address, Link, LinkKind, NodeConfig, TUN_CROSSINGS, Tcp, TcpProfile};
 
 /// Payload of a segment of the `ns2` profile, unless `segment_bytes` says another.
 const NS2_SEGMENT_BYTES: u16 = 1000;
@@ -91,6 +91,11 @@ pub(crate) fn link_id(nth: usize) -> LinkId {
 }
 
 impl Link {
+    /// Packets of another link go to the radio as they are.
+    pub(crate) fn crossings(&self) -> u8 {
+        self.crossings.unwrap_or(if self.is_tun() { TUN_CROSSINGS } else { 0 })
+    }
+
     /// Whether the kernel is at the other end.
     pub(crate) fn is_tun(&self) -> bool {
         matches!(self.kind, LinkKind::Tun | LinkKind::TunFast)
@@ -111,6 +116,8 @@ impl Tcp {
         set(&mut config.ecn, self.ecn);
         set(&mut config.nagle, self.nagle);
         set(&mut config.user_timeout, self.user_timeout.map(|time| time.0));
+        set(&mut config.hops.peers_hop_limit, self.peers_hop_limit);
+        config.hops.configured = self.hops;
         set(&mut config.rto.min, self.rto_min.map(|time| time.0));
         for (limits, size) in
             [(&mut config.send_buffer, self.send_buffer), (&mut config.recv_buffer, self.recv_buffer)]

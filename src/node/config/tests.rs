@@ -274,6 +274,31 @@ fn acks_for_what_was_read_in_a_row_are_merged_on_a_tun_unless_the_file_says_othe
     }
 }
 
+/// The kernels at both ends of a path between TUN devices are routers, and no hops.
+#[test]
+fn a_tun_has_two_crossings_unless_the_file_says_otherwise() {
+    for (link, wanted) in [
+        ("kind: tun, name: hw0", 2),
+        ("kind: tun-fast, name: hw0", 2),
+        ("kind: tun, name: hw0, crossings: 1", 1),
+        ("kind: raw, name: eth0", 0),
+        ("kind: raw, name: eth0, crossings: 1", 1),
+    ] {
+        let text = format!("node: {{ name: a, address: 10.7.0.2/24 }}\nlinks: [{{ {link} }}]\n");
+        assert_eq!(parsed(&text).expect("it is accepted").links[0].crossings(), wanted, "{link}");
+    }
+}
+
+#[test]
+fn how_far_peers_are_can_be_said() {
+    let hops = |more: &str| parsed(&format!("{LEAST}{more}\n")).expect("it is accepted").tcp.config().hops;
+    let known = hops("tcp: { hops: 3, peers_hop_limit: 128 }");
+    assert_eq!((known.configured, known.peers_hop_limit), (Some(3), 128));
+    assert_eq!(hops("").configured, None);
+    let refused = refused(&format!("{LEAST}tcp: {{ hops: 0 }}\n"));
+    assert!(refused.contains("no packet would arrive | 1 to 255"), "{refused}");
+}
+
 #[test]
 fn hosts_and_ports_are_taken_apart() {
     let host = |text: &str| HostPort::parse(text).map(|found| (found.host, found.port));

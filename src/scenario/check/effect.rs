@@ -4,7 +4,7 @@ use serde_yaml::Value;
 
 use super::Checked;
 use crate::located::{Document, Place};
-use crate::routing::Protocol;
+use crate::routing::{Protocol, RulesName};
 use crate::scenario::matrix::Cell;
 use crate::scenario::schema::{FadingName, PathLossName, ScenarioFile, SourceName};
 
@@ -13,10 +13,16 @@ use crate::scenario::schema::{FadingName, PathLossName, ScenarioFile, SourceName
 /// use them.
 pub(super) fn routing(document: &Document, file: &ScenarioFile) -> Checked {
     let Some(given) = document.value_at("routing").and_then(Value::as_mapping) else { return Ok(()) };
-    if varies(file, "routing.protocol") || document.is_set("routing.protocol") {
+    if varies(file, "routing.protocol") {
         return Ok(());
     }
     let protocol = file.routing.protocol;
+    if protocol == Protocol::Aodv {
+        of_other_rules(document, file, given.keys().filter_map(Value::as_str))?;
+    }
+    if document.is_set("routing.protocol") {
+        return Ok(());
+    }
     let (name, better) = match protocol {
         Protocol::Static => ("static", "protocol: aodv beside it"),
         Protocol::Aodv => ("aodv", "protocol: dymo, dsr or gpsr beside it"),
@@ -28,6 +34,31 @@ pub(super) fn routing(document: &Document, file: &ScenarioFile) -> Checked {
     for key in given.keys().filter_map(Value::as_str).filter(|key| !protocol.takes(key)) {
         if key != "rules" || !is_said || document.is_set("routing.rules") {
             let problem = format!("`{key}` changes nothing under protocol: {name}");
+            let place = Place::root().key("routing").key(key);
+            return Err(document.refuse_key(&place, problem, better));
+        }
+    }
+    Ok(())
+}
+
+/// Constants of AODV that the rules in force do not know. A file's own may stand where other rules are set over it.
+fn of_other_rules<'a>(
+    document: &Document,
+    file: &ScenarioFile,
+    keys: impl Iterator<Item = &'a str>,
+) -> Checked {
+    if varies(file, "routing.rules") {
+        return Ok(());
+    }
+    let rules = file.routing.rules;
+    let (name, better) = match rules {
+        RulesName::Rfc3561 => ("rfc3561", "rules: ns2 beside it"),
+        RulesName::Ns2 => ("ns2", "rules: rfc3561 beside it"),
+    };
+    let is_over_others = document.is_set("routing.rules");
+    for key in keys.filter(|key| !rules.takes(key)) {
+        if !is_over_others || document.is_set(&format!("routing.{key}")) {
+            let problem = format!("`{key}` changes nothing under rules: {name}");
             let place = Place::root().key("routing").key(key);
             return Err(document.refuse_key(&place, problem, better));
         }

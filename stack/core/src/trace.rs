@@ -210,6 +210,10 @@ pub enum Lacking {
     DupCount,
     Told,
     RateRequest,
+    /// Nothing has measured the path yet.
+    Rtt,
+    /// Nothing has said how long the path is.
+    Hops,
     /// The handshake went through a SYN cookie, which has room for MSS, window scale and SACK only.
     OptionsUnderCookie,
     /// A flow without them passes a base station untouched.

@@ -66,6 +66,8 @@ impl fmt::Debug for CaptureSettings {
 pub struct ConnNames {
     pub receiver: String,
     pub senders: String,
+    /// The list of receiver agents that watch.
+    pub shadows: String,
     /// The configuration's rule that chose them; nothing where they are the default.
     pub rule: Option<String>,
     pub hops: Option<u8>,

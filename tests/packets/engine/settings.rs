@@ -33,6 +33,7 @@ pub(crate) struct Settings {
     profile: Profile,
     pub(crate) mtu: u16,
     offload: Offload,
+    crossings: u8,
     addresses: Vec<Prefix>,
     pub(crate) is_v6: bool,
     pub(crate) peers: Vec<Peer>,
@@ -55,6 +56,7 @@ impl Settings {
             profile: Profile::Modern,
             mtu: 1500,
             offload: Offload::None,
+            crossings: 0,
             addresses,
             is_v6: false,
             peers: Vec::new(),
@@ -110,11 +112,14 @@ impl Settings {
         while let Some(word) = words.next() {
             match pair(word)? {
                 ("mtu", value) => self.mtu = field(value)?,
+                ("crossings", value) => self.crossings = field(value)?,
                 ("cut", value) => self.offload = Offload::Cut { most_bytes: field(value)? },
                 ("addresses", value) => {
                     self.addresses = value.split(',').map(prefix).collect::<Read<_>>()?;
                 }
-                (key, _) => return Err(problem!("`{key}`: a link has mtu=, cut= and addresses=")),
+                (key, _) => {
+                    return Err(problem!("`{key}`: a link has mtu=, cut=, crossings= and addresses="));
+                }
             }
         }
         Ok(())
@@ -201,8 +206,11 @@ impl Settings {
             let peer = self.default_peer()?;
             self.peers.push(peer);
         }
-        let link =
-            LinkConfig { offload: self.offload, ..LinkConfig::wire(0, self.mtu, self.addresses.clone()) };
+        let link = LinkConfig {
+            offload: self.offload,
+            crossings: self.crossings,
+            ..LinkConfig::wire(0, self.mtu, self.addresses.clone())
+        };
         let mut config = EndpointConfig::new(link, self.key);
         config.tcp = Arc::new(self.tcp.clone());
         config.agents = self.agents.clone();
@@ -264,7 +272,6 @@ fn take_tcp(tcp: &mut TcpConfig, key: &str, value: &str) -> Read<()> {
         "keep_alive" => tcp.keep_alive = keep_alive(value)?,
         "hop_limit" => tcp.hop_limit = field(value)?,
         "peers_hop_limit" => tcp.hops.peers_hop_limit = field(value)?,
-        "crossings" => tcp.hops.crossings = field(value)?,
         "hops" => tcp.hops.configured = Some(field(value)?),
         "dscp" => tcp.dscp = field(value)?,
         "ack_merge" => tcp.ack_merge = if value == "read" { AckMerge::Read } else { AckMerge::Off },

@@ -49,6 +49,9 @@ pub struct Arrival {
     pub rate_asked: Option<u8>,
     /// Segments of the sender's train still to come, this one counted; 1 means "acknowledge me now".
     pub told: Option<u8>,
+    /// A round trip that a timestamp of ours tells, at an end that has nothing of its own under way. It is longer by
+    /// what the peer waited.
+    pub rtt: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug)]

@@ -51,6 +51,9 @@ pub struct LinkConfig {
     /// With [`Checksums::Trust`] the link finishes those of TCP segments that leave, whose field holds the sum of the
     /// pseudo-header, and vouches for those of the packets it hands in. Fragments are verified all the same.
     pub checksums: Checksums,
+    /// Routers on the way that join no two links of the path. A kernel that forwards between a TUN device and the radio
+    /// is one, at each end that has such a device. What they take off the hop limit is not counted as hops.
+    pub crossings: u8,
 }
 
 /// What a link does with TCP segments for us.
@@ -96,6 +99,7 @@ impl LinkConfig {
             neighbours: Neighbours::Implied,
             offload: Offload::None,
             checksums: Checksums::Verify,
+            crossings: 0,
         }
     }
 

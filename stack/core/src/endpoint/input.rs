@@ -117,6 +117,7 @@ impl Endpoint {
             segment: &segment,
             ecn: view.ecn,
             hop_limit: view.hop_limit,
+            crossings: self.links.config(link).crossings,
             segment_bytes: rx.segment_bytes,
             source_route: view.source_route.as_deref(),
         };

@@ -71,7 +71,8 @@ pub struct RtoConfig {
 pub enum RttMeasure {
     /// Every ACK of new data gives a sample (RFC 7323, RFC 6298).
     EveryAck,
-    /// One segment a round trip is timed, in whole ticks, as older stacks and ns-2 do.
+    /// One segment a round trip is timed, in whole ticks, as older stacks and ns-2 do. With timestamps, each ACK of new
+    /// data gives a sample, in whole ticks too.
     OneTimed { tick: Duration },
 }
 
@@ -82,23 +83,20 @@ pub struct HopCounting {
     pub configured: Option<u8>,
     /// What peers write into packets that they send.
     pub peers_hop_limit: u8,
-    /// Steps on the way that are no link of the path: a kernel that forwards between a TUN device and the radio takes
-    /// one off at each end.
-    pub crossings: u8,
 }
 
 impl HopCounting {
-    /// Neighbours are one hop apart, and whoever forwards takes one off. None where the peer began with another
-    /// number.
-    pub(crate) fn hops(&self, hop_limit: u8) -> Option<u8> {
+    /// Neighbours are one hop apart, and each router takes one off. `crossings` of the routers are no radio's: see
+    /// [`LinkConfig`](crate::endpoint::LinkConfig). None where the peer began with another number.
+    pub(crate) fn hops(&self, hop_limit: u8, crossings: u8) -> Option<u8> {
         let steps = self.peers_hop_limit.checked_sub(hop_limit)?;
-        steps.checked_sub(self.crossings)?.checked_add(1)
+        steps.saturating_sub(crossings).checked_add(1)
     }
 }
 
 impl Default for HopCounting {
     fn default() -> HopCounting {
-        HopCounting { configured: None, peers_hop_limit: 64, crossings: 0 }
+        HopCounting { configured: None, peers_hop_limit: 64 }
     }
 }
 

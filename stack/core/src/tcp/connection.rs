@@ -205,7 +205,7 @@ struct Rcv {
     last_told: Seq,
     peer_cwnd: Option<u16>,
     last_arrival: Moment,
-    /// Of the last segment that was accepted.
+    /// Of the last segment that was accepted, with the crossings of its link added.
     hop_limit: Option<u8>,
     /// Our timestamp that came back last.
     last_echo: u32,
@@ -391,8 +391,9 @@ impl Connection {
             + self.changed_options.as_deref().map_or(0, size_of_val)
     }
 
+    /// With timestamps every ACK tells, in ns-2 as well (`ts_option_`).
     fn uses_one_timed(&self) -> bool {
-        matches!(self.config.rto.measure, RttMeasure::OneTimed { .. })
+        matches!(self.config.rto.measure, RttMeasure::OneTimed { .. }) && !self.peer.timestamps
     }
 
     #[cfg(debug_assertions)]

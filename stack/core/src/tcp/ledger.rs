@@ -75,6 +75,7 @@ pub(crate) struct Heard {
     pub(crate) ce: bool,
     pub(crate) rate_asked: Option<u8>,
     pub(crate) told: Option<u8>,
+    pub(crate) rtt: Option<Duration>,
 }
 
 pub(crate) struct AckLedger {
@@ -150,6 +151,7 @@ impl AckLedger {
                 ce: heard.ce,
                 rate_asked: heard.rate_asked.filter(|_| is_last),
                 told: heard.told.map(|told| told.saturating_add(clamp_u8(count - 1 - nth))),
+                rtt: heard.rtt.filter(|_| nth == 0),
             };
             self.on_segment(cx, &arrival, &facts);
         }

@@ -73,6 +73,8 @@ impl Lacking {
             Lacking::DupCount => "dup-count",
             Lacking::Told => "told",
             Lacking::RateRequest => "rate-request",
+            Lacking::Rtt => "rtt",
+            Lacking::Hops => "hops",
             Lacking::OptionsUnderCookie => "options-under-cookie",
             Lacking::Timestamps => "timestamps",
             Lacking::Beginning => "beginning",

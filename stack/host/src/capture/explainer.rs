@@ -57,6 +57,7 @@ impl ConnNames {
         let hops = info.path.hops_to_peer.map(|(hops, _)| hops);
         // As refusals name places of the file.
         let rule = endpoint.rule_of(id).map(|nth| format!("rules.{nth}"));
-        Some(ConnNames { receiver: info.receiver, senders: info.senders, rule, hops })
+        let (receiver, senders, shadows) = (info.receiver, info.senders, info.shadows);
+        Some(ConnNames { receiver, senders, shadows, rule, hops })
     }
 }

@@ -134,6 +134,14 @@ impl Joiner {
                 conn.add_rule(&mut text);
                 self.say_of_arrival(event, format_args!("{text}"));
             }
+            TraceKind::ShadowHeld { seat, why } => {
+                let shadow = self.conn(event.conn).shadow(seat);
+                self.say_of_arrival(event, format_args!("shadow {shadow} would withhold: {why}"));
+            }
+            TraceKind::ShadowAck { seat, why } => {
+                let shadow = self.conn(event.conn).shadow(seat);
+                self.say_of_arrival(event, format_args!("shadow {shadow} would acknowledge: {why}"));
+            }
             TraceKind::AckMerged { number } => self.conn(event.conn).merge(number),
             TraceKind::AckSent { number, repeat } => {
                 let comment = self.conn(event.conn).on_ack(number, repeat);
@@ -206,6 +214,11 @@ impl ConnNames {
 }
 
 impl Conn {
+    /// By its place in the list of shadows.
+    fn shadow(&self, seat: u8) -> String {
+        format!("{} of {}", u32::from(seat) + 1, self.names.shadows)
+    }
+
     /// The decision behind an ACK that leaves; older ones went into it.
     fn decision(&mut self, number: Seq) -> Option<Decided> {
         let place = self.decided.iter().position(|decided| decided.number == number)?;

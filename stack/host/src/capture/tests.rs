@@ -40,7 +40,7 @@ fn names(receiver: &'static str) -> Names {
     Box::new(move |conn| {
         let (receiver, senders) = (receiver.to_owned(), "[cubic]".into());
         let rule = receiver.starts_with("delayed").then(|| "rules.4".into());
-        (conn == 1).then_some(ConnNames { receiver, senders, rule, hops: Some(2) })
+        (conn == 1).then_some(ConnNames { receiver, senders, shadows: "[dca]".into(), rule, hops: Some(2) })
     })
 }
 
@@ -99,6 +99,7 @@ fn packets_say_why_they_left_and_why_they_were_not_acknowledged() {
     let why = |have| Why::new(Rule::Count, have, 3);
     packet(&mut tap, Direction::In, 0, 1, b"first");
     event(&mut tap, 10, 1, TraceKind::AckHeld { why: why(1) });
+    event(&mut tap, 10, 1, TraceKind::ShadowAck { seat: 0, why: Why::new(Rule::Window, 1, 1) });
     packet(&mut tap, Direction::In, 0, 2, b"second");
     event(&mut tap, 25, 2, TraceKind::AckDecided { number: Seq(9), by: By::Agent, why: why(3) });
     event(&mut tap, 25, 1, TraceKind::AckSent { number: Seq(9), repeat: false });
@@ -128,7 +129,8 @@ fn packets_say_why_they_left_and_why_they_were_not_acknowledged() {
     assert_eq!(
         comments,
         [
-            "ACK withheld by delayed:d=3: count 1 of 3; agents by rules.4",
+            "ACK withheld by delayed:d=3: count 1 of 3; agents by rules.4; \
+             shadow 1 of [dca] would acknowledge: window 1 of 1",
             "ACK 9: delayed:d=3 decided it, count 3 of 3; agents by rules.4",
             "ACK 9: delayed:d=3 decided it, count 3 of 3, 15.000 ms after the first segment it held; 2 hops; \
              agents by rules.4",

@@ -61,7 +61,7 @@ pub struct Settings {
     /// Packets that wait for routes, and for how long.
     pub buffer_packets: u32,
     pub buffer_time: Duration,
-    /// Between packets of the buffer that leave at once (`rules: ns2`).
+    /// Between packets of the buffer that leave at once.
     pub buffer_gap: Duration,
     /// The longest that a message passed on to everyone waits, so that neighbours do not answer at once (RFC 5148).
     pub jitter: Duration,

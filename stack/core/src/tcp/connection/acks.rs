@@ -49,7 +49,7 @@ impl Connection {
     /// Fifth, continued: digests an acceptable ACK.
     pub(super) fn take_ack(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
         let segment = arrived.segment;
-        self.count_hops(cx, arrived.hop_limit);
+        self.count_hops(cx, arrived);
         if self.snd.una + self.snd.wnd < self.snd.nxt {
             // A probe, or what a shrinking window left outside: a peer that answers may keep its window closed for
             // ever (RFC 9293 MUST-37, SHLD-17). What is sent next waits for an answer again.
@@ -240,24 +240,28 @@ impl Connection {
             (_, 0) => None, // Under a SYN cookie nothing of the SYN-ACK is known.
             _ => echoed,
         };
-        if let Some(sample) = sample.filter(|_| !self.uses_one_timed()) {
+        let Some(sample) = sample else { return };
+        if self.uses_one_timed() {
+            // The timer counts timed data alone. What the path takes is known all the same.
+            self.path.rtt.min = [self.path.rtt.min, Some(sample)].into_iter().flatten().min();
+        } else {
             self.take_rtt(cx, sample, None);
         }
     }
 
-    /// Whoever only receives learns the shortest round trip from its own timestamps that come back with data. Each is
-    /// longer by what the peer waited, so that the least of them is all that they tell; one that comes back once more
-    /// tells less.
+    /// An end that only receives measures round trips by its own timestamps that come back with data. Each is longer by
+    /// what the peer waited, so that only the least of them counts for the path. One that comes back again tells less.
+    /// The receiver agent hears of each sample, as long as nothing of our own is under way that measures better.
     #[inline]
-    pub(super) fn hear_echo(&mut self, now: Instant, segment: &TcpView<'_>) {
-        if let Some(timestamps) = segment.options.timestamps
-            && timestamps.echo != self.rcv.last_echo
-            && self.peer.timestamps
-        {
-            self.rcv.last_echo = timestamps.echo;
-            let rtt = self.echoed_rtt(now, timestamps.echo);
-            self.path.rtt.min = [self.path.rtt.min, rtt].into_iter().flatten().min();
+    pub(super) fn hear_echo(&mut self, now: Instant, segment: &TcpView<'_>) -> Option<Duration> {
+        let echo = segment.options.timestamps.filter(|_| self.peer.timestamps)?.echo;
+        if echo == self.rcv.last_echo {
+            return None;
         }
+        self.rcv.last_echo = echo;
+        let rtt = self.echoed_rtt(now, echo);
+        self.path.rtt.min = [self.path.rtt.min, rtt].into_iter().flatten().min();
+        rtt.filter(|_| self.board.is_empty())
     }
 
     /// In whole milliseconds, rounded up: the clock has ticked at most once more than it shows.

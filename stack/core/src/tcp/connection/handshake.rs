@@ -284,7 +284,7 @@ impl Connection {
     /// One end tells and the other uses: each is told when the peer does not do its part.
     fn trace_fallbacks(&self, cx: &mut Cx<'_>) {
         let mut told = Vec::new();
-        for what in self.senders_lack().into_iter().chain(self.receiver_lacks()) {
+        for what in self.senders_miss_in_peer().into_iter().chain(self.receiver_misses_in_peer()) {
             if !told.contains(&what) {
                 told.push(what);
                 cx.trace(TraceKind::Fallback(what));
@@ -294,9 +294,24 @@ impl Connection {
 
     /// What the receiver agent does without.
     pub(super) fn receiver_lacks(&self) -> Vec<Lacking> {
+        let of_path = self.unknown_of_path(self.ledger.needs());
+        self.receiver_misses_in_peer().into_iter().chain(of_path).collect()
+    }
+
+    fn receiver_misses_in_peer(&self) -> Vec<Lacking> {
         let agreed = self.peer.receiver_lacks(self.ledger.needs());
         let unasked = self.was_never_asked().then_some(Lacking::RateRequest);
         self.with_cookie(agreed.chain(unasked).collect())
+    }
+
+    /// What agents would know of the path, and nothing has told so far.
+    fn unknown_of_path(&self, needs: Needs) -> impl Iterator<Item = Lacking> {
+        let no_hops = self.path.hops_from_peer.or(self.path.hops_to_peer).is_none();
+        let unknown = [
+            (needs.hops && no_hops, Lacking::Hops),
+            (needs.rtt && self.path.rtt.min.is_none(), Lacking::Rtt),
+        ];
+        unknown.into_iter().filter(|(lacks, _)| *lacks).map(|(_, what)| what)
     }
 
     /// An end that obeys ACK-rate requests offers what one that sends them does: which of them the peer is, its data
@@ -312,9 +327,21 @@ impl Connection {
         }
     }
 
+    /// The handshake was not measured (Karn), and no timestamps will measure what comes.
+    pub(super) fn trace_unmeasured(&self, cx: &mut Cx<'_>) {
+        if self.ledger.needs().rtt && self.path.rtt.min.is_none() && !self.peer.timestamps {
+            cx.trace(TraceKind::Fallback(Lacking::Rtt));
+        }
+    }
+
+    /// A sender measures the path with its first data.
     pub(super) fn senders_lack(&self) -> Vec<Lacking> {
-        let needs = self.senders.needs();
-        self.with_cookie(self.peer.senders_lack(needs).collect())
+        let of_path = self.unknown_of_path(Needs { rtt: false, ..self.senders.needs() });
+        self.senders_miss_in_peer().into_iter().chain(of_path).collect()
+    }
+
+    fn senders_miss_in_peer(&self) -> Vec<Lacking> {
+        self.with_cookie(self.peer.senders_lack(self.senders.needs()).collect())
     }
 
     /// Nothing can be told of a SYN cookie's SYN-ACK, which had no room for what lacks.

@@ -22,6 +22,8 @@ pub(crate) struct Arrived<'a> {
     pub(crate) ecn: Ecn,
     /// As it was when the packet came here.
     pub(crate) hop_limit: u8,
+    /// Of the link that it came over.
+    pub(crate) crossings: u8,
     /// Payload bytes per segment when the link coalesced several.
     pub(crate) segment_bytes: Option<u16>,
     /// The way back, when the packet came by a source route.

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::acks::{AckNews, micros};
-use super::{CloseReason, Connection};
+use super::{Arrived, CloseReason, Connection};
 use crate::agent::{HopSource, Path, PathEvent, PathReaction};
 use crate::tcp::cx::Cx;
 use crate::tcp::timers::Timer;
@@ -122,16 +122,17 @@ impl Connection {
 
     /// Only routing and the configuration know better than the hop limit of what came.
     #[inline]
-    pub(super) fn count_hops(&mut self, cx: &mut Cx<'_>, hop_limit: u8) {
-        if self.rcv.hop_limit != Some(hop_limit) {
-            self.rcv.hop_limit = Some(hop_limit);
-            self.recount_hops(cx, hop_limit);
+    pub(super) fn count_hops(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) {
+        let before_crossings = Some(arrived.hop_limit.saturating_add(arrived.crossings));
+        if self.rcv.hop_limit != before_crossings {
+            self.rcv.hop_limit = before_crossings;
+            self.recount_hops(cx, arrived);
         }
     }
 
-    fn recount_hops(&mut self, cx: &mut Cx<'_>, hop_limit: u8) {
+    fn recount_hops(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) {
         if self.path.hops_from_peer.is_none_or(|(_, source)| source == HopSource::Ttl) {
-            let counted = self.config.hops.hops(hop_limit);
+            let counted = self.config.hops.hops(arrived.hop_limit, arrived.crossings);
             self.set_hops_from_peer(cx, counted.map(|hops| (hops, HopSource::Ttl)));
         }
     }

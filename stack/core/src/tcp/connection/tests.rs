@@ -146,6 +146,7 @@ impl Rig {
             segment: &segment,
             ecn: IpEcn::NotEct,
             hop_limit: 64,
+            crossings: 0,
             segment_bytes: None,
             source_route: None,
         };

@@ -85,8 +85,16 @@ impl Bench {
     }
 
     fn arrives(&mut self, ms: u64, class: Class, bytes: u32, count: u32) {
-        let heard =
-            Heard { class, bytes, each: MSS, push: false, ce: false, rate_asked: None, told: Some(1) };
+        let heard = Heard {
+            class,
+            bytes,
+            each: MSS,
+            push: false,
+            ce: false,
+            rate_asked: None,
+            told: Some(1),
+            rtt: None,
+        };
         self.with(ms, |ledger, cx, facts| ledger.on_arrival(cx, &heard, count, facts));
     }
 

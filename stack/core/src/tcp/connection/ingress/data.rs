@@ -1,5 +1,7 @@
 //! Seventh and eighth: the segment's data and its FIN; and what is urgent among it.
 
+use std::time::Duration;
+
 use super::{Arrived, Connection, Disposition, Step, segments_in};
 use crate::Seq;
 use crate::agent::{Class, Rule, Why};
@@ -35,7 +37,7 @@ impl Connection {
         if segment.payload.is_empty() {
             return Step::Next;
         }
-        self.hear_echo(cx.now, segment);
+        let rtt = self.hear_echo(cx.now, segment);
         if self.state.peer_has_closed() {
             return Step::Drop(DropReason::DataAfterClose);
         }
@@ -56,7 +58,7 @@ impl Connection {
         }
         let inserted = self.rcv.buffer.insert(start.bytes_since(self.rcv.nxt), payload);
         self.note_inserted(cx, arrived, &inserted, payload.len() as u32);
-        self.report_arrival(cx, arrived, &inserted, payload.len() as u32);
+        self.report_arrival(cx, arrived, &inserted, (payload.len() as u32, rtt));
         Step::Next
     }
 
@@ -109,8 +111,15 @@ impl Connection {
         }
     }
 
-    /// The receiver agent hears of it, once a segment. `len` counts the bytes that were looked at.
-    fn report_arrival(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>, inserted: &Inserted, len: u32) {
+    /// The receiver agent hears of it, once a segment. `len` counts the bytes that were looked at, and `rtt` came back
+    /// with the first of them.
+    fn report_arrival(
+        &mut self,
+        cx: &mut Cx<'_>,
+        arrived: &Arrived<'_>,
+        inserted: &Inserted,
+        (len, rtt): (u32, Option<Duration>),
+    ) {
         let segment = arrived.segment;
         let class = match inserted.verdict {
             InsertVerdict::InOrder => Class::InOrder,
@@ -142,6 +151,7 @@ impl Connection {
             ce: arrived.ecn == Ecn::Ce,
             rate_asked,
             told,
+            rtt,
         };
         let count = segments_in(read, arrived.segment_bytes);
         let facts = super::super::facts(&self.rcv, &self.path, self.recv_mss());

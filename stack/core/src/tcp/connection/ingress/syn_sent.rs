@@ -45,7 +45,7 @@ impl Connection {
 
     fn complete_open(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) {
         self.establish(cx, arrived.segment);
-        self.count_hops(cx, arrived.hop_limit);
+        self.count_hops(cx, arrived);
         if arrived.segment.sequence_len() > 1 {
             self.take_data(cx, arrived);
             self.take_fin(cx, arrived);
@@ -68,6 +68,7 @@ impl Connection {
         self.timers.disarm(Timer::UserTimeout);
         self.timers.disarm(Timer::Retransmit);
         self.sample_handshake(cx, segment);
+        self.trace_unmeasured(cx);
         self.begin_after_lost_syn(cx);
         self.enter(cx, StateName::Established);
         self.events.connected = true;

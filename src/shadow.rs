@@ -1,0 +1,49 @@
+//! What receiver agents that only watch would have sent: one shape for results, measurements and status.
+
+use std::fmt;
+use std::time::Duration;
+
+use hopwise_agents::spec::parse_shadows;
+use hopwise_core::tcp::Info;
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Shadow {
+    pub receiver: String,
+    /// That it would have sent.
+    pub acks: u64,
+    /// What the first segment of each would have waited; none without ACKs.
+    #[serde(default)]
+    pub mean_hold_ms: Option<f64>,
+}
+
+impl Shadow {
+    /// One for each spec of the list, with its ACKs and what they would have waited in all.
+    pub(crate) fn each(specs: &str, acks: &[u64], held: &[Duration]) -> Vec<Shadow> {
+        let list = parse_shadows(specs).expect("an endpoint accepted it");
+        let counted = acks.iter().zip(held);
+        let shadow = |(spec, (acks, held)): (&_, (&u64, &Duration))| Shadow {
+            receiver: ToString::to_string(spec),
+            acks: *acks,
+            mean_hold_ms: (*acks > 0).then(|| held.as_secs_f64() * 1e3 / to_f64(*acks)),
+        };
+        list.specs().iter().zip(counted).map(shadow).collect()
+    }
+
+    /// Those of a connection.
+    pub fn of(info: &Info) -> Vec<Shadow> {
+        Shadow::each(&info.shadows, &info.shadow_acks, &info.shadow_holds)
+    }
+}
+
+impl fmt::Display for Shadow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} would have sent {} ACKs", self.receiver, self.acks)?;
+        self.mean_hold_ms.map_or(Ok(()), |ms| write!(f, ", each after {ms:.1} ms"))
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a mean that is shown with a few digits")]
+fn to_f64(count: u64) -> f64 {
+    count as f64
+}
