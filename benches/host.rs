@@ -23,6 +23,8 @@ mod place;
 #[path = "core/row.rs"]
 #[expect(dead_code, reason = "what it offers is shared with the core's benchmark")]
 mod row;
+#[path = "host/setup.rs"]
+mod setup;
 #[path = "host/theirs.rs"]
 mod theirs;
 #[path = "host/usage.rs"]

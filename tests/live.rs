@@ -3,6 +3,8 @@
 
 #[path = "live/air.rs"]
 mod air;
+#[path = "../benches/host/setup.rs"]
+mod bench_setup;
 #[path = "live/bulk.rs"]
 mod bulk;
 #[path = "live/captures.rs"]
@@ -11,6 +13,8 @@ mod captures;
 mod control;
 #[path = "live/crowd.rs"]
 mod crowd;
+#[path = "live/defaults.rs"]
+mod defaults;
 #[path = "live/endings.rs"]
 mod endings;
 #[path = "live/field.rs"]

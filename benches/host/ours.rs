@@ -1,5 +1,4 @@
-//! The stack as programs use it, driven by the runtime of tokio's streams: one thread, as the peers have. SACK,
-//! timestamps and an agent are on, as they are by default.
+//! The stack as programs use it, with its defaults: SACK, timestamps and an agent are on.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,16 +7,15 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use hopwise_agents::StandardAgents;
-use hopwise_core::LinkId;
-use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, ListenOptions};
+use hopwise_core::endpoint::{ConnectOptions, ListenOptions};
 use hopwise_core::ip::Prefix;
-use hopwise_core::tcp::{AckMerge, TcpConfig};
-use hopwise_host::{Capture, Drives, Observer, Stack, StackConfig, TcpListener, TcpStream, describe};
+use hopwise_host::{Stack, TcpListener, TcpStream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
 use crate::place::{Device, OURS};
+use crate::setup;
 
 pub(crate) const PORT: u16 = 80;
 const CHUNK: usize = 256 << 10;
@@ -31,14 +29,9 @@ impl Ours {
     pub(crate) fn start(device: Device) -> Ours {
         let link = device.open();
         let prefix = Prefix::new(OURS, 24).expect("it fits");
-        let mut endpoint = EndpointConfig::new(describe(&*link, LinkId(0), vec![prefix]), [7; 32]);
-        // As a node on a TUN has it: what was read in a row is answered by one ACK.
-        endpoint.tcp = Arc::new(TcpConfig { ack_merge: AckMerge::Read, ..TcpConfig::modern() });
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
         let runtime = Arc::new(runtime.expect("a runtime starts"));
-        // As a node has it, too: a capture that nobody has started.
-        let observers: Vec<Box<dyn Observer>> = vec![Box::new(Capture::default().tap(0))];
-        let config = StackConfig { drives: Drives::Runtime, observers, ..StackConfig::new(endpoint) };
+        let config = setup::config(&*link, vec![prefix]);
         let _inside = runtime.enter();
         let stack = Stack::start(config, vec![link], Box::new(StandardAgents::default()));
         Ours { stack: stack.expect("the stack starts"), runtime: Arc::clone(&runtime) }

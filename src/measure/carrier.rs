@@ -12,7 +12,7 @@ use clap::Args;
 use hopwise_agents::StandardAgents;
 use hopwise_core::endpoint::{AgentChoice, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, Route};
 use hopwise_core::ip::Prefix;
-use hopwise_core::tcp::{KeepAlive, Options, TcpConfig};
+use hopwise_core::tcp::{AckMerge, KeepAlive, Options, TcpConfig};
 use hopwise_core::{LinkId, NextHop};
 use hopwise_host::{Link, Stack, StackConfig, Tun, TunConfig, describe, random_key};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -164,7 +164,9 @@ impl Place {
         let everything = everything.map_err(|error| Failure::failed("route", error))?;
         let route = Route { to: everything, link: LinkId(0), via: NextHop::Link };
         let described = describe(&link, LinkId(0), vec![address]);
-        let described = LinkConfig { crossings: config::TUN_CROSSINGS, ..described };
+        // What is measured is each ACK that an agent decides.
+        let ack_merge = AckMerge::Off;
+        let described = LinkConfig { crossings: config::TUN_CROSSINGS, ack_merge, ..described };
         let endpoint = EndpointConfig { routes: vec![route], ..EndpointConfig::new(described, key()?) };
         Ok((endpoint, vec![Box::new(link)]))
     }

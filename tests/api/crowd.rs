@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use hopwise::memory::{End, LINK};
 use hopwise_core::endpoint::{ConnId, ConnectOptions, Event, EventKind, ListenOptions};
+use hopwise_core::trace::DropReason;
 use hopwise_core::wire::Flags;
 use hopwise_core::{Instant, Machine, Rx, Seq};
 
@@ -113,6 +114,27 @@ fn ends_of_some_leave_others_alone() {
     assert_eq!(net.world.a.ids().count(), 40);
 }
 
+/// A program that takes its time to accept makes nobody repeat a SYN, which costs a second.
+#[test]
+fn bursts_are_taken_before_the_program_accepts_any_of_them() {
+    let mut net = Net::new();
+    let listener = net.listen(ListenOptions::default());
+    let clients: Vec<ConnId> = (0..16)
+        .flat_map(|_| {
+            let burst: Vec<ConnId> = (0..64).map(|_| net.connect()).collect();
+            net.settle();
+            burst
+        })
+        .collect();
+    let now = net.now();
+    let state = |id: &ConnId| net.world.a.info(now, *id).expect("held").state;
+    assert!(clients.iter().all(|id| state(id).is_synchronized()));
+    for reason in DropReason::ALL {
+        assert_eq!(net.world.b.drops(*reason), 0, "{}", reason.name());
+    }
+    assert_eq!(std::iter::from_fn(|| net.world.b.accept(now, listener)).count(), clients.len());
+}
+
 #[test]
 fn a_full_queue_of_connections_that_wait_takes_more_once_one_is_accepted() {
     let mut net = Net::new();
@@ -125,7 +147,7 @@ fn a_full_queue_of_connections_that_wait_takes_more_once_one_is_accepted() {
     net.settle();
     let is_open = |net: &Net| net.world.a.info(net.now(), late).expect("held").state.is_synchronized();
     assert!(!is_open(&net));
-    assert_eq!(net.world.b.drops(hopwise_core::trace::DropReason::AcceptQueueFull), 1);
+    assert_eq!(net.world.b.drops(DropReason::AcceptQueueFull), 1);
     net.accept(listener);
     net.wait(secs(2));
     assert!(is_open(&net), "its next SYN is taken");

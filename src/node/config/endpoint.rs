@@ -16,13 +16,16 @@ const NS2_SEGMENT_BYTES: u16 = 1000;
 impl NodeConfig {
     /// The endpoint's configuration; links are numbered as they stand in the file, and describe themselves once they
     /// are open.
-    pub(crate) fn endpoint(&self, links: Vec<LinkConfig>, key: [u8; 32]) -> EndpointConfig {
+    pub(crate) fn endpoint(&self, mut links: Vec<LinkConfig>, key: [u8; 32]) -> EndpointConfig {
         let first = LinkConfig::wire(0, 1500, Vec::new());
+        if self.tcp.ack_merge == Some(AckMerge::Off) {
+            links.iter_mut().for_each(|link| link.ack_merge = tcp::AckMerge::Off);
+        }
         EndpointConfig {
             links,
             routes: self.routes.iter().filter_map(|route| self.route(route)).collect(),
             rules: self.core_rules(),
-            tcp: Arc::new(self.tcp_config()),
+            tcp: Arc::new(self.tcp.config()),
             ..EndpointConfig::new(first, key)
         }
     }
@@ -48,17 +51,6 @@ impl NodeConfig {
         let nth = self.link_by_name(&route.link)?;
         let via = route.via.map_or(NextHop::Link, NextHop::Neighbour);
         Some(endpoint::Route { to: route.to.0, link: link_id(nth), via })
-    }
-
-    /// What the kernel hands over in a row came at one instant: of the ACKs that an agent wants for it only the last
-    /// tells the kernel anything, so that the others are left out, unless the file wants them, or another link is one
-    /// where each ACK counts.
-    fn tcp_config(&self) -> TcpConfig {
-        let mut config = self.tcp.config();
-        if self.tcp.ack_merge.is_none() && self.links.iter().all(Link::is_tun) {
-            config.ack_merge = tcp::AckMerge::Read;
-        }
-        config
     }
 
     /// Whether the node has an IPv6 address anywhere.

@@ -256,21 +256,23 @@ fn single_tcp_keys_go_over_the_profile() {
 
 #[test]
 fn acks_for_what_was_read_in_a_row_are_merged_on_a_tun_unless_the_file_says_otherwise() {
+    use hopwise_core::endpoint::LinkConfig;
     use hopwise_core::tcp::AckMerge as Merge;
+    // As a TUN and a radio's interface describe themselves.
+    let radio = || LinkConfig::wire(0, 1500, Vec::new());
+    let tun = || LinkConfig { ack_merge: Merge::Read, ..radio() };
     for (links, more, wanted) in [
-        ("{ kind: tun, name: hw0 }", "", Merge::Read),
-        ("{ kind: tun, name: hw0 }", "tcp: { ack_merge: off }", Merge::Off),
-        ("{ kind: tun-fast, name: hw0 }", "", Merge::Read),
-        ("{ kind: tun-fast, name: hw0 }", "tcp: { ack_merge: off }", Merge::Off),
-        ("{ kind: raw, name: eth0 }", "", Merge::Off),
-        ("{ kind: raw, name: eth0 }", "tcp: { ack_merge: read }", Merge::Read),
-        ("{ kind: tun, name: hw0 }, { kind: tun, name: hw1 }", "", Merge::Read),
-        ("{ kind: tun, name: hw0 }, { kind: raw, name: eth0 }", "", Merge::Off),
-        ("{ kind: tun, name: hw0 }, { kind: raw, name: eth0 }", "tcp: { ack_merge: read }", Merge::Read),
+        (vec![tun()], "", Merge::Read),
+        (vec![tun()], "tcp: { ack_merge: off }", Merge::Off),
+        (vec![radio()], "", Merge::Off),
+        (vec![radio()], "tcp: { ack_merge: read }", Merge::Read),
+        (vec![tun(), tun()], "", Merge::Read),
+        (vec![tun(), radio()], "", Merge::Off),
+        (vec![tun(), radio()], "tcp: { ack_merge: read }", Merge::Read),
     ] {
-        let text = format!("node: {{ name: a, address: 10.7.0.2/24 }}\nlinks: [{links}]\n{more}\n");
-        let config = parsed(&text).expect("it is accepted").endpoint(Vec::new(), [1; 32]);
-        assert_eq!(config.tcp.ack_merge, wanted, "{links} {more}");
+        let told = format!("{links:?} {more}");
+        let config = parsed(&format!("{LEAST}{more}\n")).expect("it is accepted").endpoint(links, [1; 32]);
+        assert_eq!(config.ack_merge(), wanted, "{told}");
     }
 }
 

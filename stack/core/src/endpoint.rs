@@ -41,6 +41,7 @@ pub use udp::UdpSendError;
 use crate::agent::AgentMaker;
 use crate::ip::{PathMtuCache, Reassembler, TokenBucket, UdpSockets};
 use crate::secrets::{PortPicker, Secrets};
+use crate::tcp::AckMerge;
 use crate::tcp::connection::Left;
 use crate::tcp::cx::Cx;
 use crate::timer_heap::TimerHeap;
@@ -59,6 +60,7 @@ const ECHO_PER_SECOND: u32 = 100;
 
 pub struct Endpoint {
     config: EndpointConfig,
+    ack_merge: AckMerge,
     rules: Rules,
     maker: Box<dyn AgentMaker>,
     secrets: Secrets,
@@ -94,6 +96,7 @@ impl Endpoint {
         let rules = checked_rules(&config, &*maker)?;
         let secrets = Secrets::new(config.key);
         Ok(Endpoint {
+            ack_merge: config.ack_merge(),
             rules,
             maker,
             ports: PortPicker::new(&secrets, config.ports),

@@ -9,6 +9,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use hopwise_core::endpoint::{Neighbours, Offload};
+use hopwise_core::tcp::AckMerge;
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Instant, LinkEvent, Transmit};
 
@@ -143,6 +144,10 @@ impl Link for Fault {
 
     fn offload(&self) -> Offload {
         self.inner.offload()
+    }
+
+    fn ack_merge(&self) -> AckMerge {
+        self.inner.ack_merge()
     }
 
     fn cuts(&self) -> bool {

@@ -8,6 +8,7 @@ use std::os::fd::BorrowedFd;
 
 use hopwise_core::endpoint::{LinkConfig, Neighbours, Offload};
 use hopwise_core::ip::Prefix;
+use hopwise_core::tcp::AckMerge;
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Transmit};
 
@@ -34,6 +35,11 @@ pub trait Link: Send + Debug {
     /// Whether it finishes the checksums of TCP segments that leave, and vouches for those that come.
     fn checksums(&self) -> Checksums {
         Checksums::Verify
+    }
+    /// Whether packets that are read in a row came at one instant, so that the last ACK says all that the others do:
+    /// so it is where the kernel is at the other end.
+    fn ack_merge(&self) -> AckMerge {
+        AckMerge::Off
     }
     /// What becomes readable when a packet has come, and writable when there is room again; a link without one is
     /// asked again when its [`poll_timeout`](Link::poll_timeout) says so.
@@ -109,6 +115,7 @@ pub fn describe(link: &dyn Link, id: LinkId, addresses: Vec<Prefix>) -> LinkConf
         neighbours: link.neighbours(),
         offload: link.offload(),
         checksums: link.checksums(),
+        ack_merge: link.ack_merge(),
         ..LinkConfig::wire(id.0, link.mtu(), addresses)
     }
 }

@@ -117,7 +117,7 @@ impl Stack {
         if !described.iter().copied().eq((0..links.len() as u16).map(hopwise_core::LinkId)) {
             return Err(StackError::Links { given: links.len(), described });
         }
-        let answers = match config.endpoint.tcp.ack_merge {
+        let answers = match config.endpoint.ack_merge() {
             AckMerge::Off => Answers::EachPacket,
             AckMerge::Read => Answers::EachTurn,
         };

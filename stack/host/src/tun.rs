@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use hopwise_core::endpoint::{Neighbours, Offload};
 use hopwise_core::ip::Prefix;
+use hopwise_core::tcp::AckMerge;
 use hopwise_core::{Instant, LinkEvent, Transmit};
 use tun_tap::{Iface, Mode};
 
@@ -153,6 +154,10 @@ impl Link for Tun {
 
     fn offload(&self) -> Offload {
         Offload::Cut { most_bytes: BUNDLE_BYTES }
+    }
+
+    fn ack_merge(&self) -> AckMerge {
+        AckMerge::Read
     }
 
     fn cuts(&self) -> bool {

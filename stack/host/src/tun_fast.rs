@@ -13,6 +13,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use hopwise_core::endpoint::{Neighbours, Offload};
+use hopwise_core::tcp::AckMerge;
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Instant, LinkEvent, Transmit};
 use tun_rs::{DeviceBuilder, VIRTIO_NET_HDR_LEN};
@@ -168,6 +169,10 @@ impl Link for TunFast {
 
     fn offload(&self) -> Offload {
         Offload::Cut { most_bytes: 65_535 }
+    }
+
+    fn ack_merge(&self) -> AckMerge {
+        AckMerge::Read
     }
 
     fn checksums(&self) -> Checksums {

@@ -112,6 +112,7 @@ impl Endpoint {
             ts_offset: self.secrets.ts_offset(flow.local, flow.remote),
             link_mtu: self.links.config(link).mtu,
             path_mtu: self.path_mtus.get(now, flow.remote.ip()),
+            ack_merge: self.ack_merge,
             source_route: None,
         }
     }

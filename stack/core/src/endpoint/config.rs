@@ -7,7 +7,7 @@ use super::rules::Rule;
 use crate::agent::AgentSpecs;
 use crate::ip::{Limits, Prefix, UdpLimits};
 use crate::secrets::PortRange;
-use crate::tcp::TcpConfig;
+use crate::tcp::{AckMerge, TcpConfig};
 use crate::wire::Checksums;
 use crate::{LinkId, NextHop};
 
@@ -54,6 +54,8 @@ pub struct LinkConfig {
     /// Routers on the way that join no two links of the path. A kernel that forwards between a TUN device and the radio
     /// is one, at each end that has such a device. What they take off the hop limit is not counted as hops.
     pub crossings: u8,
+    /// What becomes of ACKs for packets that were read in a row: see [`EndpointConfig::ack_merge`].
+    pub ack_merge: AckMerge,
 }
 
 /// What a link does with TCP segments for us.
@@ -100,6 +102,7 @@ impl LinkConfig {
             offload: Offload::None,
             checksums: Checksums::Verify,
             crossings: 0,
+            ack_merge: AckMerge::Off,
         }
     }
 
@@ -127,5 +130,13 @@ impl EndpointConfig {
             fragments: Limits::default(),
             udp: UdpLimits::default(),
         }
+    }
+
+    /// ACKs are merged where the TCP settings say so, or where each link does. A radio hands in packets one by one, and
+    /// each ACK tells its peer something: one such link among others is enough to merge none.
+    pub fn ack_merge(&self) -> AckMerge {
+        let merge = |link: &LinkConfig| link.ack_merge == AckMerge::Read;
+        let do_links = !self.links.is_empty() && self.links.iter().all(merge);
+        if do_links { AckMerge::Read } else { self.tcp.ack_merge }
     }
 }

@@ -34,8 +34,8 @@ pub struct ListenOptions {
 impl Default for ListenOptions {
     fn default() -> ListenOptions {
         ListenOptions {
-            backlog: 128,
-            half_open: 256,
+            backlog: 4096,
+            half_open: 4096,
             cookies: Cookies::WhenFull,
             agents: AgentChoice::default(),
             tcp: None,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Connection, Ecn, Events, Flow, Negotiated, Origin, Rcv, Scale, Snd, Urges, window};
 use crate::agent::{Asking, HopSource, Needs, Path, ReceiverAgent, SenderAgent, Tunables, Turn};
-use crate::tcp::config::{RttMeasure, TcpConfig};
+use crate::tcp::config::{AckMerge, RttMeasure, TcpConfig};
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::AckLedger;
 use crate::tcp::mtu::{Discovery, MtuSearch, Sizes};
@@ -43,6 +43,8 @@ pub(crate) struct Opening {
     pub(crate) ts_offset: u32,
     pub(crate) link_mtu: u16,
     pub(crate) path_mtu: Option<u16>,
+    /// The endpoint's; the connection's own settings may want it besides.
+    pub(crate) ack_merge: AckMerge,
     pub(crate) source_route: Option<Box<SourceRoute>>,
 }
 
@@ -112,6 +114,7 @@ impl Connection {
         let discovery = if config.path_mtu_discovery { Discovery::On } else { Discovery::Off };
         let sizes = Sizes { link: opening.link_mtu, known: opening.path_mtu, least: config.least_path_mtu };
         let iss = opening.iss;
+        let merge = if opening.ack_merge == AckMerge::Read { AckMerge::Read } else { config.ack_merge };
         let hops = config.hops.configured.map(|hops| (hops, HopSource::Config));
         Connection {
             number: opening.number,
@@ -123,7 +126,7 @@ impl Connection {
             snd: Snd { turn, ..Snd::new(iss, config.send_buffer.initial, default_mss(&opening.flow)) },
             rcv: Rcv::new(config.recv_buffer.initial.max(1 << own_shift(&config))),
             peer: Negotiated::default(),
-            ledger: AckLedger::new(opening.receiver, opening.shadows, config.ack_ceiling, config.ack_merge),
+            ledger: AckLedger::new(opening.receiver, opening.shadows, config.ack_ceiling, merge),
             dup_threshold: tunables.dup_threshold,
             rto_held: tunables.rto_held,
             board: Scoreboard::default(),

@@ -7,7 +7,7 @@ use crate::agent::{
     Why,
 };
 use crate::ignores;
-use crate::tcp::config::BufferLimits;
+use crate::tcp::config::{AckMerge, BufferLimits};
 use crate::tcp::recovery::Certainty;
 use crate::trace::TraceRing;
 use crate::wire::{Checksums, Ecn as IpEcn, Flags, IpView, SackBlock, TcpOptions, TcpView};
@@ -96,6 +96,7 @@ impl Rig {
             ts_offset: 0,
             link_mtu: 1500,
             path_mtu: None,
+            ack_merge: AckMerge::Off,
             source_route: None,
         };
         let mut cx = Cx { now: Instant::ZERO, conn: 1, packet: 0, ring: &mut ring };
