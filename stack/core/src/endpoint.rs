@@ -6,6 +6,7 @@
 //! - E3: everything that grows by what the network sends is bounded.
 
 mod api;
+mod bounds;
 mod config;
 mod cookie_rate;
 mod endings;
@@ -29,6 +30,7 @@ use std::error::Error;
 use std::fmt;
 use std::net::IpAddr;
 
+pub use bounds::{Bounds, Held};
 pub use config::{EndpointConfig, LinkConfig, Neighbours, Offload, Route, SourceRoutes};
 pub use errors::{AbortError, ConnectError, ListenError, RecvError, SendError};
 pub use events::{Event, EventKind};
@@ -66,6 +68,7 @@ pub struct Endpoint {
     secrets: Secrets,
     ports: PortPicker,
     table: Table,
+    account: bounds::Account,
     /// By port, and by address where one is given.
     listeners: BTreeMap<(u16, Option<IpAddr>), Listener>,
     next_listener: u32,
@@ -101,6 +104,7 @@ impl Endpoint {
             maker,
             ports: PortPicker::new(&secrets, config.ports),
             table: Table::new(secrets.keyed_state()),
+            account: bounds::Account::new(config.bounds),
             secrets,
             listeners: BTreeMap::new(),
             next_listener: 0,
@@ -159,7 +163,13 @@ impl Endpoint {
     /// After anything happened to a connection: its deadline is filed, what it wants to send or to tell is
     /// queued, and it is forgotten when it is over.
     fn touch(&mut self, now: Instant, slot: u32) {
+        self.file_and_queue(now, slot);
+        self.make_room(now);
+    }
+
+    fn file_and_queue(&mut self, now: Instant, slot: u32) {
         self.take_turns(now, slot);
+        self.account.file(now, &mut self.table, slot);
         let Some(entry) = self.table.get_mut(slot) else { return };
         let has_something_to_say = !entry.conn.falls_silent(now);
         self.timers.set(slot, entry.conn.deadline());
@@ -196,12 +206,14 @@ impl Endpoint {
         self.leave_ensemble(now, slot);
         self.timers.set(slot, Instant::FAR);
         self.leave_listener(slot);
+        self.account.strike(&mut self.table, slot);
         self.table.remove(slot);
     }
 
     fn on_connection_timeout(&mut self, now: Instant, slot: u32) {
+        let memory = self.account.memory();
         let Some(entry) = self.table.get_mut(slot) else { return };
-        let mut cx = Cx { now, conn: entry.conn.number, packet: 0, ring: &mut self.trace };
+        let mut cx = Cx { now, conn: entry.conn.number, packet: 0, memory, ring: &mut self.trace };
         entry.conn.handle_timeout(&mut cx);
         assert!(entry.conn.deadline() > now, "E1: a deadline that stays due never ends");
         self.touch(now, slot);
@@ -230,12 +242,18 @@ impl Endpoint {
         lends: bool,
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
+        let memory = self.account.memory();
         let help = if lends { self.links.lending(link) } else { *self.links.help(link) };
         while let Some((slot, generation)) = self.links.next_queued(link) {
             let named = self.table.get_mut(slot).filter(|entry| entry.generation == generation);
             let Some(entry) = named else { continue };
-            let mut cx =
-                Cx { now, conn: entry.conn.number, packet: self.packets_out + 1, ring: &mut self.trace };
+            let mut cx = Cx {
+                now,
+                conn: entry.conn.number,
+                packet: self.packets_out + 1,
+                memory,
+                ring: &mut self.trace,
+            };
             let left = entry.conn.poll_transmit(&mut cx, &help, out);
             let has_left = left != Left::Nothing;
             self.lent = left.lent().map(|(seq, len)| (slot, seq, len));

@@ -26,6 +26,8 @@ pub struct TraceEvent {
 /// One variant a fact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TraceKind {
+    /// A connection was given up for the sake of others, because there was too much of this.
+    GaveWay(Scarce),
     /// The connection entered a state of RFC 9293 §3.3.2.
     State(StateName),
     /// A segment came in and was looked at. `len` counts payload bytes, `flags` is the header's octet. A read that
@@ -160,6 +162,21 @@ pub enum TraceKind {
         window: u16,
         copies: u8,
     },
+}
+
+/// What an endpoint has only so much of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scarce {
+    /// Places for connections that their program has left.
+    Orphans,
+    /// Memory for the buffers of these.
+    OrphanBytes,
+    /// Places in TIME-WAIT.
+    TimeWaits,
+    /// Memory for the buffers of all connections.
+    BufferBytes,
+    /// A listener's places for handshakes.
+    Handshakes,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -247,5 +247,6 @@ pub(crate) fn show_reason(reason: CloseReason) -> &'static str {
         CloseReason::TimedOut => "timed_out",
         CloseReason::Aborted => "aborted",
         CloseReason::Unreachable => "unreachable",
+        CloseReason::GaveWay => "gave_way",
     }
 }

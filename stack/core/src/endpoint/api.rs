@@ -3,6 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
+use super::bounds::Place;
 use super::errors::{AbortError, ConnectError, ListenError, RecvError, SendError};
 use super::ids::{ConnId, ListenerId};
 use super::options::{ConnectOptions, ListenOptions};
@@ -44,7 +45,8 @@ impl Endpoint {
         let iss = self.secrets.isn(now, local, to);
         let mut opening = self.opening(now, flow, link, &specs, iss, options.tcp.clone());
         opening.source_route = options.source_route.clone().map(Box::new);
-        let mut cx = Cx { now, conn: opening.number, packet: 0, ring: &mut self.trace };
+        let memory = self.account.memory();
+        let mut cx = Cx { now, conn: opening.number, packet: 0, memory, ring: &mut self.trace };
         cx.trace(TraceKind::Agents(specs.by));
         let conn = Connection::open_active(&mut cx, opening);
         let slot = self.table.insert(|generation| Entry {
@@ -57,6 +59,7 @@ impl Endpoint {
             is_half_open: false,
             is_queued: false,
             is_reported: false,
+            place: Place::new(now),
         });
         self.touch(now, slot);
         Ok(self.id_of(slot))
@@ -218,6 +221,7 @@ impl Endpoint {
 
     /// Reads what has arrived in order: 0 bytes when nothing has.
     pub fn recv(&mut self, now: Instant, id: ConnId, out: &mut [u8]) -> Result<usize, RecvError> {
+        let memory = self.account.memory();
         let slot = self.held(id).ok_or(RecvError::NoConnection)?;
         let entry = self.table.get_mut(slot).ok_or(RecvError::NoConnection)?;
         if entry.conn.readable() == 0 {
@@ -227,7 +231,8 @@ impl Endpoint {
                 (false, None) => Ok(0),
             };
         }
-        let mut cx = Cx { now, conn: entry.conn.number, packet: self.packets_in, ring: &mut self.trace };
+        let mut cx =
+            Cx { now, conn: entry.conn.number, packet: self.packets_in, memory, ring: &mut self.trace };
         let read = entry.conn.read(&mut cx, out);
         // Reading has no other consequence than that a window may have to be told.
         if entry.conn.has_ack_to_send() {
@@ -370,8 +375,10 @@ impl Endpoint {
         slot: u32,
         act: impl FnOnce(&mut Connection, &mut Cx<'_>) -> T,
     ) -> Option<T> {
+        let memory = self.account.memory();
         let entry = self.table.get_mut(slot)?;
-        let mut cx = Cx { now, conn: entry.conn.number, packet: self.packets_in, ring: &mut self.trace };
+        let mut cx =
+            Cx { now, conn: entry.conn.number, packet: self.packets_in, memory, ring: &mut self.trace };
         let done = act(&mut entry.conn, &mut cx);
         self.touch(now, slot);
         Some(done)

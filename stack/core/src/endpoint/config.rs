@@ -3,6 +3,7 @@
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use super::bounds::Bounds;
 use super::rules::Rule;
 use crate::agent::AgentSpecs;
 use crate::ip::{Limits, Prefix, UdpLimits};
@@ -26,6 +27,7 @@ pub struct EndpointConfig {
     /// Events kept until they are drained, unless its driver has said that [nobody will](crate::Machine::keep_trace).
     pub trace_events: usize,
     pub most_connections: usize,
+    pub bounds: Bounds,
     /// SYNs answered with cookies in a second, a tenth of them at once, and as many again of those that come for the
     /// second time. A flood from made-up addresses is as fast as it likes: to answer all of it takes from the
     /// connections that there are, and sends to those who never asked.
@@ -123,6 +125,7 @@ impl EndpointConfig {
             key,
             trace_events: 4096,
             most_connections: 1 << 20,
+            bounds: Bounds::default(),
             cookies_per_second: 25_000,
             checksums: Checksums::Verify,
             source_routes: SourceRoutes::Refuse,

@@ -156,8 +156,10 @@ impl Endpoint {
     }
 
     pub(super) fn deliver_segment(&mut self, now: Instant, slot: u32, link: usize, arrived: &Arrived<'_>) {
+        let memory = self.account.memory();
         let Some(entry) = self.table.get_mut(slot) else { return };
-        let mut cx = Cx { now, conn: entry.conn.number, packet: self.packets_in, ring: &mut self.trace };
+        let mut cx =
+            Cx { now, conn: entry.conn.number, packet: self.packets_in, memory, ring: &mut self.trace };
         let disposition = entry.conn.handle_segment(&mut cx, arrived);
         if disposition == Disposition::Done {
             return self.touch(now, slot);

@@ -1,13 +1,14 @@
 //! Passive opens: listeners with bounded queues, and SYN cookies (RFC 4987 §3.6) when a queue is full.
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use super::bounds::Place;
 use super::events::News;
 use super::ids::{ConnId, ListenerId};
 use super::options::{Cookies, ListenOptions};
 use super::rules::Direction;
+use super::swept::Swept;
 use super::table::{Entry, Owner};
 use super::{Endpoint, input::Incoming};
 use crate::ip::Taken;
@@ -15,18 +16,25 @@ use crate::secrets::{COOKIE_LIFE, CookieFlow, CookieOptions, cookie_timestamp};
 use crate::tcp::connection::{Connection, CookieOpening, own_shift};
 use crate::tcp::cx::Cx;
 use crate::tcp::{Flow, TcpConfig};
-use crate::trace::{DropReason, TraceKind};
+use crate::trace::{DropReason, Scarce, TraceKind};
 use crate::wire::{Flags, TcpOptions, TcpView, Timestamps};
 use crate::{Instant, Moment, Seq};
 
 /// How far above the numbers of the connection before it a new one in its place begins at least.
 const BEYOND: u32 = 1 << 17;
 
+/// The SYN-ACK has been sent twice by then, and an answer has had two seconds for the way.
+const MAY_BE_ANSWERED_MS: u32 = 3000;
+
 pub(super) struct Listener {
     id: ListenerId,
     options: ListenOptions,
     half_open: usize,
-    waiting: VecDeque<ConnId>,
+    /// Those, the oldest first.
+    opening: Swept<ConnId>,
+    /// How many of `queue` are left to accept.
+    waiting: usize,
+    queue: Swept<ConnId>,
     /// Announcements among the news, never more than ever waited at once.
     announced: usize,
     /// When a cookie was last sent. Those that come long after are guesses, and are not looked at.
@@ -39,7 +47,9 @@ impl Listener {
             id,
             options,
             half_open: 0,
-            waiting: VecDeque::new(),
+            opening: Swept::new(),
+            waiting: 0,
+            queue: Swept::new(),
             announced: 0,
             cookie_sent_at: Moment::NEVER,
         }
@@ -70,13 +80,15 @@ impl Endpoint {
     pub(super) fn hear_of_waiting(&mut self, id: ListenerId) -> bool {
         let Some(listener) = self.listener_mut(id) else { return false };
         listener.announced = listener.announced.saturating_sub(1);
-        !listener.waiting.is_empty()
+        listener.waiting > 0
     }
 
     pub(super) fn take_waiting(&mut self, id: ListenerId) -> Option<ConnId> {
         loop {
-            let next = self.listener_mut(id)?.waiting.pop_front()?;
+            let next = self.listener_mut(id)?.queue.pop_front()?;
             if self.table.resolve(next).is_some() {
+                let listener = self.listener_mut(id)?;
+                listener.waiting = listener.waiting.saturating_sub(1);
                 return Some(next);
             }
         }
@@ -101,11 +113,16 @@ impl Endpoint {
             return Err(DropReason::NoAck);
         }
         let Some(listener) = self.listener_mut(id) else { return Err(DropReason::TcpNoConnection) };
-        if listener.waiting.len() >= listener.options.backlog {
+        if listener.waiting >= listener.options.backlog {
             return Err(DropReason::AcceptQueueFull);
         }
-        let is_full = listener.half_open >= listener.options.half_open;
-        match listener.options.cookies {
+        let cookies = listener.options.cookies;
+        let has_no_place = listener.half_open >= listener.options.half_open;
+        if self.account.is_overdrawn() {
+            return Err(DropReason::NoMemory);
+        }
+        let is_full = has_no_place && !self.oldest_handshake_gives_way(now, id);
+        match cookies {
             Cookies::Always => self.answer_with_cookie(now, incoming, id),
             Cookies::WhenFull if is_full => self.answer_with_cookie(now, incoming, id),
             Cookies::Never if is_full => Err(DropReason::SynQueueFull),
@@ -151,13 +168,11 @@ impl Endpoint {
         let specs = self.rules.resolve(&flow, Direction::Incoming, &choice);
         let mut opening = self.opening(now, flow, link, &specs, iss, tcp);
         opening.source_route = incoming.arrived.source_route.cloned().map(Box::new);
-        let mut cx = Cx { now, conn: opening.number, packet: self.packets_in, ring: &mut self.trace };
+        let memory = self.account.memory();
+        let mut cx = Cx { now, conn: opening.number, packet: self.packets_in, memory, ring: &mut self.trace };
         cx.trace(TraceKind::Agents(specs.by));
         let conn = open(&mut cx, opening);
-        if let Some(listener) = self.listener_mut(id) {
-            listener.half_open += 1;
-        }
-        Ok(self.table.insert(|generation| Entry {
+        let slot = self.table.insert(|generation| Entry {
             conn,
             specs,
             link,
@@ -167,7 +182,37 @@ impl Endpoint {
             is_half_open: true,
             is_queued: false,
             is_reported: false,
-        }))
+            place: Place::new(now),
+        });
+        let conn = self.id_of(slot);
+        let Endpoint { listeners, table, .. } = self;
+        if let Some(listener) = listeners.values_mut().find(|listener| listener.id == id) {
+            listener.half_open += 1;
+            listener.opening.push_back(conn, |id| table.is_half_open(*id));
+        }
+        Ok(slot)
+    }
+
+    /// Where a listener has no place left for a handshake: the oldest one makes room, unless it may still be answered.
+    /// Made-up addresses never answer, and would keep the queue full for as long as a SYN-ACK is sent again.
+    fn oldest_handshake_gives_way(&mut self, now: Instant, id: ListenerId) -> bool {
+        loop {
+            let Some(oldest) = self.listener_mut(id).and_then(|listener| listener.opening.pop_front()) else {
+                return false;
+            };
+            if !self.table.is_half_open(oldest) {
+                continue;
+            }
+            let Some(entry) = self.table.get(oldest.slot) else { continue };
+            if entry.place.age_ms(now) >= MAY_BE_ANSWERED_MS {
+                self.give_way(now, oldest.slot, Scarce::Handshakes);
+                return true;
+            }
+            if let Some(listener) = self.listener_mut(id) {
+                listener.opening.put_first(oldest);
+            }
+            return false;
+        }
     }
 
     /// A handshake that is over moves its connection from the half-open ones to those that wait for `accept`.
@@ -181,10 +226,12 @@ impl Endpoint {
         entry.is_half_open = false;
         let Some(id) = entry.listener else { return };
         let conn = ConnId { slot, generation: entry.generation };
-        if let Some(listener) = self.listener_mut(id) {
+        let Endpoint { listeners, table, .. } = self;
+        if let Some(listener) = listeners.values_mut().find(|listener| listener.id == id) {
             listener.half_open = listener.half_open.saturating_sub(1);
-            listener.waiting.push_back(conn);
-            if listener.announced < listener.waiting.len() {
+            listener.waiting += 1;
+            listener.queue.push_back(conn, |id| table.resolve(*id).is_some());
+            if listener.announced < listener.waiting {
                 listener.announced += 1;
                 self.push_news(News::Listener(id));
             }
@@ -194,13 +241,12 @@ impl Endpoint {
     /// A connection that is forgotten before anybody accepted it makes room for another.
     pub(super) fn leave_listener(&mut self, slot: u32) {
         let Some(entry) = self.table.get(slot) else { return };
-        let conn = ConnId { slot, generation: entry.generation };
         let (is_half_open, id) = (entry.is_half_open, entry.listener);
         let Some(listener) = id.and_then(|id| self.listener_mut(id)) else { return };
         if is_half_open {
             listener.half_open = listener.half_open.saturating_sub(1);
         } else {
-            listener.waiting.retain(|waiting| *waiting != conn);
+            listener.waiting = listener.waiting.saturating_sub(1);
         }
     }
 
@@ -283,8 +329,11 @@ impl Endpoint {
             self.refuse(now, incoming)?;
             return Err(DropReason::BadCookie);
         };
-        if self.listener_mut(id).is_none_or(|l| l.waiting.len() >= l.options.backlog) {
+        if self.listener_mut(id).is_none_or(|l| l.waiting >= l.options.backlog) {
             return Err(DropReason::AcceptQueueFull);
+        }
+        if self.account.is_overdrawn() {
+            return Err(DropReason::NoMemory);
         }
         let echoed = ack.options.timestamps.map(|ts| CookieOptions::decode(ts.echo));
         let opening = CookieOpening {

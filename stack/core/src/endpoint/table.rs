@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 
+use super::bounds::Place;
 use super::ids::{ConnId, ListenerId};
 use super::rules::Chosen;
 use crate::secrets::KeyedState;
@@ -28,6 +29,7 @@ pub(super) struct Entry {
     pub(super) is_queued: bool,
     /// It stands in the queue of those with news for the application.
     pub(super) is_reported: bool,
+    pub(super) place: Place,
 }
 
 impl Entry {
@@ -155,6 +157,11 @@ impl Table {
     /// The slot of a handle, unless the connection it named is gone.
     pub(super) fn resolve(&self, id: ConnId) -> Option<u32> {
         self.get(id.slot).filter(|entry| entry.generation == id.generation).map(|_| id.slot)
+    }
+
+    /// Whether its handshake is under way.
+    pub(super) fn is_half_open(&self, id: ConnId) -> bool {
+        self.get(id.slot).is_some_and(|entry| entry.generation == id.generation && entry.is_half_open)
     }
 
     /// Whether that generation of the slot has not been forgotten.

@@ -72,6 +72,8 @@ pub enum CloseReason {
     TimedOut,
     /// This side aborted.
     Aborted,
+    /// This side needed what it held for others.
+    GaveWay,
     /// ICMP said that the peer cannot be reached, and it was believed (only before the handshake ends).
     Unreachable,
 }
@@ -391,6 +393,24 @@ impl Connection {
             + self.changed_options.as_deref().map_or(0, size_of_val)
     }
 
+    /// What its buffers take, and what it remembers of segments in flight.
+    #[inline]
+    pub(crate) fn buffered(&self) -> u32 {
+        let bytes = self.snd.buffer.allocated() + self.rcv.buffer.ring_bytes() + self.board.allocated();
+        u32::try_from(bytes).unwrap_or(u32::MAX)
+    }
+
+    /// A number that changes whenever data moves: the peer has taken some, or the program has.
+    #[inline]
+    pub(crate) fn moved(&self) -> u32 {
+        (self.stats.bytes_acked as u32).wrapping_add(self.read_to().0)
+    }
+
+    /// Data waits, and the peer's window is closed.
+    pub(crate) fn is_stuck(&self) -> bool {
+        self.is_blocked_by_window()
+    }
+
     /// With timestamps every ACK tells, in ns-2 as well (`ts_option_`).
     fn uses_one_timed(&self) -> bool {
         matches!(self.config.rto.measure, RttMeasure::OneTimed { .. }) && !self.peer.timestamps
@@ -474,4 +494,4 @@ impl Connection {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

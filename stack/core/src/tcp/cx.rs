@@ -3,12 +3,27 @@
 use crate::Instant;
 use crate::trace::{DropReason, TraceKind, TraceRing};
 
+/// How much of the memory for buffers the endpoint has left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Memory {
+    #[default]
+    Plenty,
+    /// No limit of a buffer is raised any more.
+    Tight,
+    /// No buffer grows beyond [`LEAST_BYTES`].
+    Spent,
+}
+
+/// What each buffer of a connection may hold however scarce memory is, so that none stands still for ever.
+pub(crate) const LEAST_BYTES: u32 = 4096;
+
 pub(crate) struct Cx<'a> {
     pub(crate) now: Instant,
     /// The connection's number in traces.
     pub(crate) conn: u32,
     /// Running number of the packet being handled, or the id of the one being sent.
     pub(crate) packet: u64,
+    pub(crate) memory: Memory,
     pub(crate) ring: &'a mut TraceRing,
 }
 

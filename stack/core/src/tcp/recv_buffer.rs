@@ -2,6 +2,7 @@
 
 use arrayvec::ArrayVec;
 
+use super::cx::LEAST_BYTES;
 use super::ranges::{MOST_BLOCKS, Ranges};
 use super::ring::{ByteRing, LARGEST_BYTES};
 
@@ -210,6 +211,23 @@ impl RecvBuffer {
     /// Bytes of heap in use.
     pub(crate) fn allocated(&self) -> usize {
         self.ring.capacity() as usize + self.ranges.allocated()
+    }
+
+    /// Bytes of heap for data alone.
+    #[inline]
+    pub(crate) fn ring_bytes(&self) -> usize {
+        self.ring.capacity() as usize
+    }
+
+    /// Whether bytes that end so far beyond what is in order need more memory than there is.
+    pub(crate) fn grows_for(&self, end_from_nxt: u32) -> bool {
+        self.readable + end_from_nxt > self.ring.capacity().max(LEAST_BYTES)
+    }
+
+    /// Lets go of all that it holds.
+    pub(crate) fn clear(&mut self) {
+        let (limit, slack) = (self.limit, self.slack);
+        *self = RecvBuffer { slack, ..RecvBuffer::new(limit) };
     }
 
     /// From the first unread byte to the end of the highest stretch.

@@ -1,5 +1,6 @@
 //! What the application wrote and the peer has not acknowledged yet.
 
+use super::cx::LEAST_BYTES;
 use super::ring::{ByteRing, LARGEST_BYTES};
 
 /// Bytes from `snd_una` on, in order. Memory grows with use up to the limit and is given back by
@@ -22,6 +23,11 @@ impl SendBuffer {
     /// Bytes held: in flight and unsent.
     pub(crate) fn len(&self) -> u32 {
         self.len
+    }
+
+    /// Room that takes no more memory than there is, or than is [granted](LEAST_BYTES) always.
+    pub(crate) fn free_as_it_is(&self) -> u32 {
+        self.ring.capacity().max(LEAST_BYTES).saturating_sub(self.len)
     }
 
     /// How many bytes [`write`](SendBuffer::write) would take now.

@@ -64,6 +64,8 @@ drop_reasons! {
     BadCookie = "bad-cookie",
     /// The accept queue is full.
     AcceptQueueFull = "accept-queue-full",
+    /// The memory for buffers is spent: of what comes, only what needs no more of it is taken.
+    NoMemory = "no-memory",
     /// The table of connections is full.
     TableFull = "table-full",
     /// Outside the receive window.

@@ -1,6 +1,6 @@
 //! The words that traces, metrics and captures print for the facts' values.
 
-use super::{ChosenBy, Lacking, MtuHow, SentWhat, StateName, UndoneBy};
+use super::{ChosenBy, Lacking, MtuHow, Scarce, SentWhat, StateName, UndoneBy};
 use crate::agent::{By, HopSource};
 
 impl StateName {
@@ -17,6 +17,21 @@ impl StateName {
             StateName::Closing => "closing",
             StateName::LastAck => "last-ack",
             StateName::TimeWait => "time-wait",
+        }
+    }
+}
+
+impl Scarce {
+    pub const ALL: [Scarce; 5] =
+        [Scarce::Orphans, Scarce::OrphanBytes, Scarce::TimeWaits, Scarce::BufferBytes, Scarce::Handshakes];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Scarce::Orphans => "orphans",
+            Scarce::OrphanBytes => "orphan-memory",
+            Scarce::TimeWaits => "time-waits",
+            Scarce::BufferBytes => "memory",
+            Scarce::Handshakes => "handshakes",
         }
     }
 }

@@ -91,6 +91,7 @@ macro_rules! event_names {
 
 event_names! {
     TraceKind::State(_) => "state",
+    TraceKind::GaveWay(_) => "gave-way",
     TraceKind::Received { .. } => "received",
     TraceKind::Sent { .. } => "sent",
     TraceKind::AckSent { .. } => "ack-sent",
@@ -132,6 +133,7 @@ impl Details<'_> {
     fn of(&mut self, kind: &TraceKind) {
         match *kind {
             TraceKind::State(state) => self.word("state", state.name()),
+            TraceKind::GaveWay(to) => self.word("to", to.name()),
             TraceKind::Received { seq, ack, len, segments, flags } => {
                 self.segment(seq, ack, len, flags).bundle(segments)
             }

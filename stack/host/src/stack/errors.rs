@@ -90,7 +90,7 @@ pub(crate) fn kind_of(reason: CloseReason) -> io::ErrorKind {
         CloseReason::Reset => io::ErrorKind::ConnectionReset,
         CloseReason::Refused => io::ErrorKind::ConnectionRefused,
         CloseReason::TimedOut => io::ErrorKind::TimedOut,
-        CloseReason::Aborted => io::ErrorKind::ConnectionAborted,
+        CloseReason::Aborted | CloseReason::GaveWay => io::ErrorKind::ConnectionAborted,
         CloseReason::Unreachable => io::ErrorKind::HostUnreachable,
         CloseReason::Finished => io::ErrorKind::BrokenPipe,
     }

@@ -3,7 +3,7 @@
 use super::{CloseReason, Connection, Options};
 use crate::Seq;
 use crate::tcp::config::KeepAlive;
-use crate::tcp::cx::Cx;
+use crate::tcp::cx::{Cx, Memory};
 use crate::tcp::timers::Timer;
 use crate::trace::StateName;
 
@@ -37,7 +37,9 @@ impl Connection {
     /// Takes as much as fits.
     pub(crate) fn write(&mut self, cx: &Cx<'_>, data: &[u8]) -> usize {
         self.more_comes = false;
-        let fits = data.len().min(self.send_room() as usize);
+        let grows = cx.memory != Memory::Spent;
+        let room = self.send_room().min(if grows { u32::MAX } else { self.snd.buffer.free_as_it_is() });
+        let fits = data.len().min(room as usize);
         let taken = self.snd.buffer.write(&data[..fits]);
         if taken < data.len() {
             self.events.wants_room = true;
@@ -126,6 +128,7 @@ impl Connection {
             return;
         }
         self.rcv.is_deaf = true;
+        self.rcv.buffer.relax();
         self.snd.fin_wanted = true;
         if self.state == StateName::FinWait2 {
             self.timers.arm(Timer::Linger, cx.now + self.config.fin_wait_2);
@@ -143,6 +146,14 @@ impl Connection {
                 | StateName::CloseWait
         );
         self.finish(cx, CloseReason::Aborted);
+    }
+
+    /// Ended for the sake of others: nothing of what was received is kept.
+    pub(crate) fn give_way(&mut self, cx: &mut Cx<'_>) {
+        // A FIN that has left is no end that the peer could rely on while data before it is missing.
+        self.urges.rst = self.state.is_synchronized() && self.state != StateName::TimeWait;
+        self.finish(cx, CloseReason::GaveWay);
+        self.rcv.buffer.clear();
     }
 
     pub(crate) fn set_options(&mut self, cx: &Cx<'_>, options: Options) {

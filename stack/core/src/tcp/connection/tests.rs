@@ -8,6 +8,7 @@ use crate::agent::{
 };
 use crate::ignores;
 use crate::tcp::config::{AckMerge, BufferLimits};
+use crate::tcp::cx::Memory;
 use crate::tcp::recovery::Certainty;
 use crate::trace::TraceRing;
 use crate::wire::{Checksums, Ecn as IpEcn, Flags, IpView, SackBlock, TcpOptions, TcpView};
@@ -16,7 +17,7 @@ const MSS: u32 = 1000;
 
 /// Acknowledges everything at once.
 #[derive(Debug)]
-struct Each;
+pub(crate) struct Each;
 
 impl ReceiverAgent for Each {
     ignores!(on_ack);
@@ -41,7 +42,7 @@ impl ReceiverAgent for Each {
 
 /// A window of ten segments, whatever happens.
 #[derive(Debug)]
-struct Ten;
+pub(crate) struct Ten;
 
 impl SenderAgent for Ten {
     ignores!(tune, on_sent, on_acked, on_dup_ack, on_recovered, on_path, note, turn, share);
@@ -99,7 +100,7 @@ impl Rig {
             ack_merge: AckMerge::Off,
             source_route: None,
         };
-        let mut cx = Cx { now: Instant::ZERO, conn: 1, packet: 0, ring: &mut ring };
+        let mut cx = Cx { now: Instant::ZERO, conn: 1, packet: 0, memory: Memory::Plenty, ring: &mut ring };
         let conn = Connection::open_active(&mut cx, opening);
         Rig { conn, ring, now: Instant::ZERO, peer: Seq(5000), urgent: 0, window: u16::MAX }
     }
@@ -151,22 +152,22 @@ impl Rig {
             segment_bytes: None,
             source_route: None,
         };
-        let mut cx = Cx { now: self.now, conn: 1, packet: 0, ring: &mut self.ring };
+        let mut cx = Cx { now: self.now, conn: 1, packet: 0, memory: Memory::Plenty, ring: &mut self.ring };
         self.conn.handle_segment(&mut cx, &arrived);
     }
 
     fn write(&mut self, data: &[u8]) {
-        let cx = Cx { now: self.now, conn: 1, packet: 0, ring: &mut self.ring };
+        let cx = Cx { now: self.now, conn: 1, packet: 0, memory: Memory::Plenty, ring: &mut self.ring };
         assert_eq!(self.conn.write(&cx, data), data.len());
     }
 
     fn read(&mut self, bytes: usize) {
-        let mut cx = Cx { now: self.now, conn: 1, packet: 0, ring: &mut self.ring };
+        let mut cx = Cx { now: self.now, conn: 1, packet: 0, memory: Memory::Plenty, ring: &mut self.ring };
         assert_eq!(self.conn.read(&mut cx, &mut vec![0; bytes]), bytes);
     }
 
     fn set_options(&mut self, options: Options) {
-        let cx = Cx { now: self.now, conn: 1, packet: 0, ring: &mut self.ring };
+        let cx = Cx { now: self.now, conn: 1, packet: 0, memory: Memory::Plenty, ring: &mut self.ring };
         self.conn.set_options(&cx, options);
     }
 
@@ -181,7 +182,7 @@ impl Rig {
             return false;
         }
         self.now = self.now.max(due);
-        let mut cx = Cx { now: self.now, conn: 1, packet: 0, ring: &mut self.ring };
+        let mut cx = Cx { now: self.now, conn: 1, packet: 0, memory: Memory::Plenty, ring: &mut self.ring };
         self.conn.handle_timeout(&mut cx);
         true
     }
@@ -192,7 +193,8 @@ impl Rig {
         let mut packet = Vec::new();
         loop {
             packet.clear();
-            let mut cx = Cx { now: self.now, conn: 1, packet: 0, ring: &mut self.ring };
+            let mut cx =
+                Cx { now: self.now, conn: 1, packet: 0, memory: Memory::Plenty, ring: &mut self.ring };
             let link = LinkHelp { checksums: Checksums::Verify, lends: false, most_bytes: None };
             if self.conn.poll_transmit(&mut cx, &link, &mut packet) == super::Left::Nothing {
                 return left;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::Connection;
 use crate::agent::{Rule, Why};
-use crate::tcp::cx::Cx;
+use crate::tcp::cx::{Cx, Memory};
 use crate::tcp::ledger::AckKind;
 use crate::tcp::timers::Timer;
 use crate::wire::{Flags, TcpView};
@@ -134,7 +134,7 @@ impl Connection {
 
     /// The application read: the window may have to reopen, and the buffer may have to grow.
     pub(super) fn after_read(&mut self, cx: &mut Cx<'_>, bytes: u32) {
-        self.tune_recv_buffer(cx.now, bytes);
+        self.tune_recv_buffer(cx, bytes);
         let read_to = self.read_to();
         self.rcv.urgent_end = self.rcv.urgent_end.filter(|end| read_to < *end);
         let promised = self.rcv.told.bytes_since(self.rcv.nxt);
@@ -151,7 +151,8 @@ impl Connection {
         }
     }
 
-    fn tune_recv_buffer(&mut self, now: Instant, bytes: u32) {
+    fn tune_recv_buffer(&mut self, cx: &Cx<'_>, bytes: u32) {
+        let now = cx.now;
         let tuning = &mut self.rcv.tuning;
         tuning.read_bytes = tuning.read_bytes.saturating_add(bytes);
         let rtt = self.path.rtt.smoothed.unwrap_or(TUNING_WITHOUT_RTT);
@@ -162,7 +163,11 @@ impl Connection {
         let wanted = read.saturating_add(grown.saturating_mul(2)).saturating_mul(2);
         let wanted = wanted.saturating_add(16 * self.snd.mss);
         *tuning = Tuning { since: now, read_bytes: 0, read_before: read };
-        if wanted > self.rcv.buffer.limit() && self.rcv.buffer.limit() < self.config.recv_buffer.max {
+        let may_grow = cx.memory == Memory::Plenty;
+        if may_grow
+            && wanted > self.rcv.buffer.limit()
+            && self.rcv.buffer.limit() < self.config.recv_buffer.max
+        {
             self.rcv.buffer.set_limit(wanted.min(self.config.recv_buffer.max));
         }
     }

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::agent::AckDecided;
+use crate::tcp::cx::Memory;
 use crate::trace::{TraceEvent, TraceRing};
 
 /// Acknowledges every `every`-th segment, or when `due` has come; never of itself when both are absent.
@@ -75,7 +76,13 @@ impl Bench {
             ts_recent: self.rcv_nxt.0 / MSS,
         };
         self.reads += 1;
-        let mut cx = Cx { now: Instant::from_millis(ms), conn: 1, packet: self.reads, ring: &mut self.ring };
+        let mut cx = Cx {
+            now: Instant::from_millis(ms),
+            conn: 1,
+            packet: self.reads,
+            memory: Memory::Plenty,
+            ring: &mut self.ring,
+        };
         act(&mut self.ledger, &mut cx, &facts)
     }
 

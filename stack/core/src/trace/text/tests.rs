@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::{DropReason, Lacking, MtuHow, SentWhat, StateName, UndoneBy};
+use super::super::{DropReason, Lacking, MtuHow, Scarce, SentWhat, StateName, UndoneBy};
 use super::*;
 use crate::agent::{Because, By, HopSource, Rule, Side};
 
@@ -40,6 +40,7 @@ fn samples() -> Vec<(TraceKind, &'static str)> {
     let [probed, sent] = of_sent();
     vec![
         (TraceKind::State(StateName::FinWait1), "state=fin-wait-1"),
+        (TraceKind::GaveWay(Scarce::Orphans), "to=orphans"),
         (
             TraceKind::Received { seq, ack, len: 1000, segments: 1, flags: 0x18 },
             "seq=4294967295 ack=7 len=1000 flags=psh,ack",

@@ -4,7 +4,7 @@ use super::{SegmentPlan, What};
 use crate::agent::{Allowance, Count, Sent, SentKind};
 use crate::tcp::connection::deadlines::RELAX_AFTER;
 use crate::tcp::connection::{CloseReason, Connection, in_32_bits, send_view};
-use crate::tcp::cx::Cx;
+use crate::tcp::cx::{Cx, Memory};
 use crate::tcp::ledger::DecidedAck;
 use crate::tcp::progress::HeldBy;
 use crate::tcp::recovery::{Frto, Gauge, TailProbe};
@@ -266,7 +266,9 @@ impl Connection {
         }
         if self.snd.last_allowed != allowed.flight_bytes {
             self.snd.last_allowed = allowed.flight_bytes;
-            self.tune_send_buffer();
+            if cx.memory == Memory::Plenty {
+                self.tune_send_buffer();
+            }
             cx.trace(TraceKind::Window {
                 allowed: in_32_bits(allowed.flight_bytes),
                 flight: in_32_bits(flight),

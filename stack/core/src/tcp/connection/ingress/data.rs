@@ -6,7 +6,7 @@ use super::{Arrived, Connection, Disposition, Step, segments_in};
 use crate::Seq;
 use crate::agent::{Class, Rule, Why};
 use crate::tcp::connection::CloseReason;
-use crate::tcp::cx::Cx;
+use crate::tcp::cx::{Cx, Memory};
 use crate::tcp::ledger::{AckKind, Heard};
 use crate::tcp::recv_buffer::{InsertVerdict, Inserted};
 use crate::tcp::timers::Timer;
@@ -53,6 +53,12 @@ impl Connection {
             let reason =
                 if self.rcv.edge <= self.rcv.nxt { DropReason::NoBuffer } else { DropReason::OutOfWindow };
             cx.dropped(reason);
+            self.force_ack(cx, AckKind::Duplicate, Why::plain(Rule::Forced));
+            return Step::Next;
+        }
+        let end = start.bytes_since(self.rcv.nxt) + payload.len() as u32;
+        if cx.memory == Memory::Spent && self.rcv.buffer.grows_for(end) {
+            cx.dropped(DropReason::NoMemory);
             self.force_ack(cx, AckKind::Duplicate, Why::plain(Rule::Forced));
             return Step::Next;
         }

@@ -1,0 +1,319 @@
+//! What peers make an endpoint hold: counted by kind, bounded, and given up in an order that is written here.
+//!
+//! A connection stands in one lane at most, and in each lane the oldest is first. Nothing here takes longer where there
+//! are more connections.
+
+use super::Endpoint;
+use super::table::{Owner, Table};
+use crate::Instant;
+use crate::tcp::connection::Connection;
+use crate::tcp::cx::{Cx, Memory};
+use crate::trace::{Scarce, StateName, TraceKind};
+
+/// The most that an endpoint holds because of its peers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Connections that their program has left and that end by themselves. Those in TIME-WAIT do not count.
+    pub orphans: usize,
+    /// What the buffers of these take together.
+    pub orphan_bytes: u64,
+    /// Connections in TIME-WAIT that their program has left.
+    pub time_waits: usize,
+    /// What the buffers of all connections take together. From three quarters of it on, none of them grows its limits.
+    pub buffer_bytes: u64,
+}
+
+impl Default for Bounds {
+    fn default() -> Bounds {
+        Bounds { orphans: 4096, orphan_bytes: 32 << 20, time_waits: 32_768, buffer_bytes: 256 << 20 }
+    }
+}
+
+impl Bounds {
+    /// The share of one of so many endpoints that stand side by side.
+    #[must_use]
+    pub fn of_one_in(self, endpoints: usize) -> Bounds {
+        let (count, bytes) = (endpoints.max(1), endpoints.max(1) as u64);
+        Bounds {
+            orphans: self.orphans.div_ceil(count),
+            orphan_bytes: self.orphan_bytes.div_ceil(bytes),
+            time_waits: self.time_waits.div_ceil(count),
+            buffer_bytes: self.buffer_bytes.div_ceil(bytes),
+        }
+    }
+}
+
+/// What an endpoint holds of what [`Bounds`] bounds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    pub orphans: usize,
+    pub orphan_bytes: u64,
+    pub time_waits: usize,
+    pub buffer_bytes: u64,
+}
+
+/// Resets that wait for their link. Of more than these, a peer hears when it says something.
+const MOST_RESETS_WAITING: usize = 1024;
+/// A connection that a program has, and whose data moves at least this often, keeps its buffers.
+const STILL_FOR_MS: u32 = 5000;
+/// A connection changes its place for data that moves at most this often.
+const MOVES_EVERY_MS: u32 = 1000;
+/// No slot.
+const NONE: u32 = u32::MAX;
+
+/// Why something holds memory, in the order in which it gives way where buffers are scarce.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Lane {
+    /// An orphan with data for which its peer has closed the window.
+    Stuck,
+    /// Any other orphan.
+    Orphan,
+    /// A connection with buffers that a program has, or may accept.
+    Holder,
+    TimeWait,
+    /// Only its RST has to leave.
+    Over,
+    /// It holds nothing to speak of.
+    #[default]
+    Free,
+}
+
+const LANES: usize = Lane::Free as usize;
+
+/// A connection's place in its lane, and what is counted of it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    before: u32,
+    after: u32,
+    bytes: u32,
+    /// How far its data had moved when it came to the end of its lane, and when that was.
+    moved: u32,
+    since_ms: u32,
+    lane: Lane,
+}
+
+impl Place {
+    pub(super) fn new(now: Instant) -> Place {
+        let since_ms = now.as_millis() as u32;
+        Place { before: NONE, after: NONE, bytes: 0, moved: 0, since_ms, lane: Lane::Free }
+    }
+
+    /// For how long it has stood where it stands.
+    pub(super) fn age_ms(&self, now: Instant) -> u32 {
+        (now.as_millis() as u32).wrapping_sub(self.since_ms)
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Row {
+    first: u32,
+    last: u32,
+    count: usize,
+    bytes: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct Account {
+    bounds: Bounds,
+    rows: [Row; LANES],
+    bytes: u64,
+    gave_way: [u64; Scarce::ALL.len()],
+}
+
+impl Account {
+    pub(super) fn new(bounds: Bounds) -> Account {
+        let row = Row { first: NONE, last: NONE, count: 0, bytes: 0 };
+        Account { bounds, rows: [row; LANES], bytes: 0, gave_way: [0; Scarce::ALL.len()] }
+    }
+
+    pub(super) fn memory(&self) -> Memory {
+        if self.bytes >= self.bounds.buffer_bytes {
+            Memory::Spent
+        } else if self.bytes >= self.bounds.buffer_bytes / 4 * 3 {
+            Memory::Tight
+        } else {
+            Memory::Plenty
+        }
+    }
+
+    /// What connections hold at their least has gone beyond the bound, too: no new one is taken.
+    pub(super) fn is_overdrawn(&self) -> bool {
+        self.bytes >= self.bounds.buffer_bytes.saturating_add(self.bounds.buffer_bytes / 4)
+    }
+
+    fn row(&self, lane: Lane) -> &Row {
+        &self.rows[lane as usize]
+    }
+
+    fn orphans(&self) -> (usize, u64) {
+        let [stuck, others] = [Lane::Stuck, Lane::Orphan].map(|lane| self.row(lane));
+        (stuck.count + others.count, stuck.bytes + others.bytes)
+    }
+
+    /// What there is too much of.
+    fn scarce(&self) -> Option<Scarce> {
+        let (orphans, orphan_bytes) = self.orphans();
+        let Bounds { orphans: most, orphan_bytes: most_bytes, time_waits, buffer_bytes } = self.bounds;
+        if orphans > most {
+            Some(Scarce::Orphans)
+        } else if orphan_bytes > most_bytes {
+            Some(Scarce::OrphanBytes)
+        } else if self.row(Lane::TimeWait).count > time_waits {
+            Some(Scarce::TimeWaits)
+        } else if self.bytes >= buffer_bytes {
+            Some(Scarce::BufferBytes)
+        } else {
+            None
+        }
+    }
+
+    /// Takes a connection out of its lane.
+    fn unlink(&mut self, table: &mut Table, place: Place) {
+        let Some(row) = self.rows.get_mut(place.lane as usize) else { return };
+        row.count -= 1;
+        row.bytes -= u64::from(place.bytes);
+        match table.get_mut(place.before) {
+            Some(before) => before.place.after = place.after,
+            None => row.first = place.after,
+        }
+        match table.get_mut(place.after) {
+            Some(after) => after.place.before = place.before,
+            None => row.last = place.before,
+        }
+    }
+
+    /// Puts it at the end of one.
+    fn link(&mut self, table: &mut Table, slot: u32, mut place: Place) {
+        (place.before, place.after) = (NONE, NONE);
+        if let Some(row) = self.rows.get_mut(place.lane as usize) {
+            place.before = std::mem::replace(&mut row.last, slot);
+            row.count += 1;
+            row.bytes += u64::from(place.bytes);
+            match table.get_mut(place.before) {
+                Some(before) => before.place.after = slot,
+                None => row.first = slot,
+            }
+        }
+        if let Some(entry) = table.get_mut(slot) {
+            entry.place = place;
+        }
+    }
+
+    /// After anything happened to a connection.
+    pub(super) fn file(&mut self, now: Instant, table: &mut Table, slot: u32) {
+        let Some(entry) = table.get_mut(slot) else { return };
+        let was = entry.place;
+        let bytes = entry.conn.buffered();
+        let lane = lane(entry.owner, &entry.conn, bytes);
+        let moved = entry.conn.moved();
+        let has_moved = moved != was.moved && was.age_ms(now) >= MOVES_EVERY_MS;
+        if lane == was.lane && !has_moved {
+            if bytes != was.bytes {
+                entry.place.bytes = bytes;
+                self.recount(was.lane, was.bytes, bytes);
+            }
+            return;
+        }
+        self.bytes = self.bytes - u64::from(was.bytes) + u64::from(bytes);
+        self.unlink(table, was);
+        // A handshake keeps the time at which it began.
+        let since_ms = if lane == Lane::Free { was.since_ms } else { now.as_millis() as u32 };
+        self.link(table, slot, Place { bytes, moved, lane, since_ms, ..was });
+    }
+
+    fn recount(&mut self, lane: Lane, was: u32, is: u32) {
+        let count = |sum: &mut u64| *sum = *sum - u64::from(was) + u64::from(is);
+        count(&mut self.bytes);
+        if let Some(row) = self.rows.get_mut(lane as usize) {
+            count(&mut row.bytes);
+        }
+    }
+
+    /// Before it is forgotten.
+    pub(super) fn strike(&mut self, table: &mut Table, slot: u32) {
+        let Some(entry) = table.get_mut(slot) else { return };
+        let place = entry.place;
+        entry.place = Place { lane: Lane::Free, bytes: 0, ..place };
+        self.bytes -= u64::from(place.bytes);
+        self.unlink(table, place);
+    }
+}
+
+fn lane(owner: Owner, conn: &Connection, bytes: u32) -> Lane {
+    let is_over = conn.close_reason().is_some();
+    match (owner, conn.state()) {
+        (Owner::Nobody, _) if is_over => Lane::Over,
+        (Owner::Nobody, StateName::TimeWait) => Lane::TimeWait,
+        (Owner::Nobody, _) if conn.is_stuck() => Lane::Stuck,
+        (Owner::Nobody, _) => Lane::Orphan,
+        (Owner::Listener | Owner::Application, state) => {
+            let holds = bytes > 0 && !is_over && state.is_synchronized();
+            if holds { Lane::Holder } else { Lane::Free }
+        }
+    }
+}
+
+impl Endpoint {
+    /// What is held of what is [bounded](super::EndpointConfig::bounds).
+    pub fn holds(&self) -> Held {
+        let (orphans, orphan_bytes) = self.account.orphans();
+        let time_waits = self.account.row(Lane::TimeWait).count;
+        Held { orphans, orphan_bytes, time_waits, buffer_bytes: self.account.bytes }
+    }
+
+    /// The bounds that hold.
+    pub fn bounds(&self) -> Bounds {
+        self.account.bounds
+    }
+
+    /// How many connections were given up because there was too much of this.
+    pub fn gave_way(&self, to: Scarce) -> u64 {
+        self.account.gave_way[to as usize]
+    }
+
+    /// Until nothing is too much, or what is too much is in use.
+    pub(super) fn make_room(&mut self, now: Instant) {
+        while let Some(scarce) = self.account.scarce() {
+            let Some(slot) = self.first_to_go(now, scarce) else { return };
+            self.give_way(now, slot, scarce);
+            if self.account.row(Lane::Over).count > MOST_RESETS_WAITING {
+                self.forget(now, self.account.row(Lane::Over).first);
+            }
+        }
+    }
+
+    fn first_to_go(&self, now: Instant, scarce: Scarce) -> Option<u32> {
+        let lanes: &[Lane] = match scarce {
+            Scarce::TimeWaits => &[Lane::TimeWait],
+            Scarce::Orphans | Scarce::OrphanBytes => &[Lane::Stuck, Lane::Orphan],
+            Scarce::BufferBytes => &[Lane::Stuck, Lane::Orphan, Lane::Holder],
+            Scarce::Handshakes => &[],
+        };
+        let is_of_bytes = matches!(scarce, Scarce::OrphanBytes | Scarce::BufferBytes);
+        let frees = |row: &Row| row.count > 0 && (row.bytes > 0 || !is_of_bytes);
+        let lane = lanes.iter().find(|lane| frees(self.account.row(**lane)))?;
+        let slot = self.account.row(*lane).first;
+        let age_ms = self.table.get(slot)?.place.age_ms(now);
+        (*lane != Lane::Holder || age_ms >= STILL_FOR_MS).then_some(slot)
+    }
+
+    /// Ends a connection for the sake of others. Its peer hears of it by a RST where it may still wait; a handshake's
+    /// peer, whose address may be made up, and TIME-WAIT's do not.
+    pub(super) fn give_way(&mut self, now: Instant, slot: u32, to: Scarce) {
+        let Some(entry) = self.table.get_mut(slot) else { return };
+        let memory = self.account.memory();
+        let mut cx =
+            Cx { now, conn: entry.conn.number, packet: self.packets_in, memory, ring: &mut self.trace };
+        cx.trace(TraceKind::GaveWay(to));
+        self.account.gave_way[to as usize] += 1;
+        if matches!(to, Scarce::TimeWaits | Scarce::Handshakes) {
+            return self.forget(now, slot);
+        }
+        entry.conn.give_way(&mut cx);
+        self.file_and_queue(now, slot);
+    }
+}
+
+#[cfg(test)]
+mod tests;
