@@ -60,6 +60,9 @@ fn page(snapshot: &Snapshot) -> String {
     if !relays.is_empty() {
         lines.push(format!("relays: {}", counts(&relays)));
     }
+    if !snapshot.bounds.held.is_empty() {
+        lines.push(format!("held: {}", snapshot.bounds.told()));
+    }
     if let Some(capture) = &snapshot.capture {
         let (file, packets, lost) = (&capture.file, capture.packets_written, capture.packets_lost());
         let error = capture.last_error.iter().map(|error| format!("; last error: {error}"));

@@ -5,6 +5,8 @@
 mod air;
 #[path = "../benches/host/setup.rs"]
 mod bench_setup;
+#[path = "live/bounds.rs"]
+mod bounds;
 #[path = "live/bulk.rs"]
 mod bulk;
 #[path = "live/captures.rs"]

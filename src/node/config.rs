@@ -46,6 +46,8 @@ pub(crate) struct NodeConfig {
     pub(crate) user: Option<String>,
     #[serde(default)]
     pub(crate) tcp: Tcp,
+    #[serde(default)]
+    pub(crate) bounds: Bounds,
     /// How long a stack looks for more after the last packet before it sleeps: a core for less delay.
     pub(crate) busy_poll: Option<Time>,
     /// How long connections may take to finish when the daemon is told to end.
@@ -202,9 +204,15 @@ pub(crate) struct Forward {
     /// At a time.
     #[serde(default = "connections")]
     pub(crate) connections: usize,
-    /// How long what came for a client may wait for it before it gives its seat to the next, where none is free.
+    /// How long what came for a client may wait for it, or the client be quiet, before it gives its seat to the next,
+    /// where none is free.
     #[serde(default = "reads_within")]
     pub(crate) reads_within: Time,
+    /// How long a connection lives on which nothing is carried.
+    #[serde(default = "idle")]
+    pub(crate) idle: Time,
+    /// Seats that a source keeps where others want one; half of them unless the file says more or less.
+    pub(crate) per_source: Option<usize>,
 }
 
 /// One end of a forward: on this machine's own TCP, or over Hopwise.
@@ -270,6 +278,38 @@ pub(crate) struct Socks5 {
     /// As of a forward.
     #[serde(default = "reads_within")]
     pub(crate) reads_within: Time,
+    #[serde(default = "idle")]
+    pub(crate) idle: Time,
+    pub(crate) per_source: Option<usize>,
+    /// Passwords by name; without any, a client is asked for none.
+    #[serde(default)]
+    pub(crate) users: BTreeMap<String, String>,
+    #[serde(default)]
+    pub(crate) allow: Allow,
+}
+
+/// Which clients are taken, and where they may go; what is absent says nothing.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Allow {
+    pub(crate) clients: Option<Vec<Network>>,
+    pub(crate) targets: Option<Vec<Network>>,
+}
+
+/// The most that the node's stacks hold together because of their peers.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Bounds {
+    pub(crate) connections: Option<usize>,
+    pub(crate) orphans: Option<usize>,
+    pub(crate) orphan_memory: Option<Size>,
+    pub(crate) time_waits: Option<usize>,
+    pub(crate) memory: Option<Size>,
+}
+
+/// A quiet session is nothing wrong, and where seats are scarce the quietest makes room anyhow: as Envoy has it.
+fn idle() -> Time {
+    Time(Duration::from_secs(3600))
 }
 
 fn connections() -> usize {

@@ -30,7 +30,7 @@ use super::metrics::{self, Adder, Sums};
 use super::names::Names;
 use super::seats::Seats;
 use super::snapshot::{CaptureSnapshot, Snapshot};
-use super::socks5::{self, Server};
+use super::socks5::{self, Access, Server};
 use super::stage::Stage;
 use super::unmet::{self, Unmet};
 use super::{descriptors, forward, links, paths, privileges};
@@ -204,6 +204,10 @@ impl Daemon {
         }
         if let (Some(socks5), Some(config)) = (socks5, &self.config.socks5) {
             let listener = TcpListener::from_std(socks5).map_err(system)?;
+            if !config.listen.ip().is_loopback() && Access::new(config).is_open() {
+                let listen = config.listen;
+                tracing::warn!(%listen, "socks5 takes each client that reaches it: set its `users` or `allow`");
+            }
             relays.spawn(socks5::serve(Arc::new(self.socks5_server(config)), listener, stage.clone()));
         }
         for bound in forwards {
@@ -299,7 +303,9 @@ impl Daemon {
             shards: self.shards.clone(),
             names: Names::new(&self.config.hosts),
             handshake_within: config.handshake_within.0,
-            seats: Seats::new(config.connections, config.reads_within.0),
+            access: Access::new(config),
+            idle: config.idle.0,
+            seats: Seats::new(config.connections, config.reads_within.0, config.per_source),
             counts: Arc::clone(&self.counts.socks5),
             relayed: Arc::clone(&self.counts.relayed),
         }

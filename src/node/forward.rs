@@ -1,7 +1,7 @@
 //! Port forwards: a port here that leads to a service over Hopwise, and a port over Hopwise that leads to one here.
 
 use std::io;
-use std::net::{SocketAddr, TcpListener as StdListener};
+use std::net::{IpAddr, SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -29,6 +29,7 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(60);
 pub(super) struct Bound {
     way: Way,
     seats: Seats,
+    idle: Duration,
 }
 
 #[derive(Debug)]
@@ -41,8 +42,10 @@ enum Way {
 #[derive(Debug, Default)]
 pub(super) struct ForwardCounts {
     pub(super) accepted: AtomicU64,
-    /// Did not read what came for them while somebody else wanted their seat.
+    /// Did not read what came for them, or were quiet, while somebody else wanted their seat.
     pub(super) gave_way: AtomicU64,
+    /// Were quiet for `idle`.
+    pub(super) idle: AtomicU64,
     /// Found nobody at the other end, or hung up before that.
     pub(super) not_connected: AtomicU64,
     pub(super) open: AtomicU64,
@@ -59,8 +62,8 @@ pub(super) struct Context {
 
 pub(super) fn bind_all(config: &NodeConfig) -> Result<Vec<Bound>, Failure> {
     let bind = |forward: &Forward| {
-        let seats = Seats::new(forward.connections, forward.reads_within.0);
-        way(forward).map(|way| way.map(|way| Bound { way, seats }))
+        let seats = Seats::new(forward.connections, forward.reads_within.0, forward.per_source);
+        way(forward).map(|way| way.map(|way| Bound { way, seats, idle: forward.idle.0 }))
     };
     config.forwards.iter().filter_map(|forward| bind(forward).transpose()).collect()
 }
@@ -86,12 +89,12 @@ pub(super) fn start(
     tasks: &mut JoinSet<usize>,
     stage: &watch::Receiver<Stage>,
 ) -> Result<(), Failure> {
-    let (context, stage, Bound { way, seats }) = (context.clone(), stage.clone(), bound);
+    let (context, stage, Bound { way, seats, idle }) = (context.clone(), stage.clone(), bound);
     match way {
         Way::Outward { listener, to } => {
             let listener = TcpListener::from_std(listener)
                 .map_err(|error| Failure::failed("listen for a forward", error))?;
-            let carry = move |client, seat| outward(context.clone(), to.clone(), client, seat);
+            let carry = move |client, seat| outward(context.clone(), to.clone(), client, (seat, idle));
             tasks.spawn(serve(listener, seats, carry, stage));
         }
         Way::Inward { listen, to } => {
@@ -99,7 +102,7 @@ pub(super) fn start(
                 .shards
                 .listen(listen.ip(), listen.port, &ListenOptions::default())
                 .map_err(|error| Failure::failed("listen for a forward over Hopwise", error))?;
-            let carry = move |client, seat| inward(context.clone(), to.clone(), client, seat);
+            let carry = move |client, seat| inward(context.clone(), to.clone(), client, (seat, idle));
             tasks.spawn(serve(listener, seats, carry, stage));
         }
     }
@@ -109,17 +112,17 @@ pub(super) fn start(
 /// Where a forward's clients come from.
 trait Incoming: Send + 'static {
     type Client: Send + 'static;
-    /// The next one, unless there can be no more.
-    fn next(&self) -> impl Future<Output = Option<Self::Client>> + Send;
+    /// The next one and where it comes from, unless there can be no more.
+    fn next(&self) -> impl Future<Output = Option<(Self::Client, IpAddr)>> + Send;
 }
 
 impl Incoming for TcpListener {
     type Client = Unfinished<TcpStream>;
 
-    async fn next(&self) -> Option<Self::Client> {
+    async fn next(&self) -> Option<(Self::Client, IpAddr)> {
         loop {
             match self.accept().await {
-                Ok((client, _)) => return Some(Unfinished::new(client)),
+                Ok((client, from)) => return Some((Unfinished::new(client), from.ip())),
                 Err(error) => {
                     // Too many open files, or a client that is gone already: the next may do.
                     tracing::warn!(%error, "forward: a client was not accepted");
@@ -133,9 +136,11 @@ impl Incoming for TcpListener {
 impl Incoming for MeshListener {
     type Client = Unfinished<MeshStream>;
 
-    async fn next(&self) -> Option<Self::Client> {
+    async fn next(&self) -> Option<(Self::Client, IpAddr)> {
         // It fails when the stacks have been stopped.
-        self.accept().await.ok().map(Unfinished::new)
+        let client = self.accept().await.ok()?;
+        let from = client.peer_addr().ip();
+        Some((Unfinished::new(client), from))
     }
 }
 
@@ -151,8 +156,8 @@ async fn serve<I: Incoming, F: Future<Output = ()> + Send + 'static>(
         while relays.try_join_next().is_some() {}
         // The next waits for its seat, and whoever comes after it in the listener's queue.
         let next = async {
-            let client = incoming.next().await?;
-            Some((client, seats.wait().await))
+            let (client, from) = incoming.next().await?;
+            Some((client, seats.wait(from).await))
         };
         let next = tokio::select! {
             next = next => next,
@@ -165,18 +170,21 @@ async fn serve<I: Incoming, F: Future<Output = ()> + Send + 'static>(
     stage::finish(relays, stage).await
 }
 
-async fn outward(context: Context, to: HostPort, mut client: Unfinished<TcpStream>, seat: Seat) {
+/// A client's seat, and for how long it may be quiet there.
+type Place = (Seat, Duration);
+
+async fn outward(context: Context, to: HostPort, mut client: Unfinished<TcpStream>, place: Place) {
     let hangs_up = hangup::by_local(client.stream(), hangup::WHILE_CONNECTING);
-    if let Some(mesh) = context.connected(connect_mesh(&context, &to), hangs_up, &to).await {
+    if let Some(mesh) = context.connected(connect_mesh(&context, &to), hangs_up, &to, &place.0).await {
         relay::bound_send_buffer(client.stream());
-        carry(client, Unfinished::new(mesh), &context, Sits::Local, &seat).await;
+        carry(client, Unfinished::new(mesh), &context, Sits::Local, &place).await;
     }
 }
 
-async fn inward(context: Context, to: HostPort, mut mesh: Unfinished<MeshStream>, seat: Seat) {
+async fn inward(context: Context, to: HostPort, mut mesh: Unfinished<MeshStream>, place: Place) {
     let hangs_up = hangup::by_mesh(mesh.stream(), hangup::WHILE_CONNECTING);
-    if let Some(local) = context.connected(connect_local(&context, &to), hangs_up, &to).await {
-        carry(Unfinished::new(local), mesh, &context, Sits::Mesh, &seat).await;
+    if let Some(local) = context.connected(connect_local(&context, &to), hangs_up, &to, &place.0).await {
+        carry(Unfinished::new(local), mesh, &context, Sits::Mesh, &place).await;
     }
 }
 
@@ -187,11 +195,13 @@ impl Context {
         connecting: impl Future<Output = io::Result<S>>,
         hangs_up: impl Future<Output = ()>,
         to: &HostPort,
+        seat: &Seat,
     ) -> Option<S> {
         self.counts.accepted.fetch_add(1, Ordering::Relaxed);
         let told = tokio::select! {
             told = connecting => told,
             () = hangs_up => Err(io::Error::new(io::ErrorKind::ConnectionAborted, "the client hung up")),
+            () = seat.sitter().told_to_go() => Err(io::Error::other("another client needs the seat")),
         };
         let told = told.inspect_err(|error| {
             self.counts.not_connected.fetch_add(1, Ordering::Relaxed);
@@ -206,12 +216,14 @@ async fn carry<'a>(
     mesh: Unfinished<MeshStream>,
     context: &Context,
     side: fn(&'a Sitter) -> Sits<'a>,
-    seat: &'a Seat,
+    (seat, idle): &'a Place,
 ) {
     let counts = &context.counts;
     counts.open.fetch_add(1, Ordering::Relaxed);
-    if relay::carry(local, mesh, &context.relayed, side(seat.sitter())).await == Ended::GaveWay {
-        counts.gave_way.fetch_add(1, Ordering::Relaxed);
+    match relay::carry(local, mesh, &context.relayed, side(seat.sitter()), *idle).await {
+        Ended::GaveWay => drop(counts.gave_way.fetch_add(1, Ordering::Relaxed)),
+        Ended::Quiet => drop(counts.idle.fetch_add(1, Ordering::Relaxed)),
+        Ended::InOrder | Ended::BrokeOff => {}
     }
     counts.open.fetch_sub(1, Ordering::Relaxed);
 }
@@ -246,8 +258,8 @@ mod tests {
     impl Incoming for Crowd {
         type Client = usize;
 
-        async fn next(&self) -> Option<usize> {
-            Some(self.0.fetch_add(1, Ordering::Relaxed))
+        async fn next(&self) -> Option<(usize, IpAddr)> {
+            Some((self.0.fetch_add(1, Ordering::Relaxed), IpAddr::from([127, 0, 0, 1])))
         }
     }
 
@@ -263,7 +275,7 @@ mod tests {
             }
         };
         let (_end, stage) = watch::channel(Stage::Open);
-        let seats = Seats::new(2, Duration::from_secs(30));
+        let seats = Seats::new(2, Duration::from_secs(30), None);
         let watching = async {
             tokio::time::sleep(Duration::from_secs(20)).await;
             assert_eq!(*served.lock().expect("nobody panics"), [0, 1], "they may still read");

@@ -156,6 +156,7 @@ pub(super) fn text(sums: &Sums, snapshot: &Snapshot, captured: &CaptureCounts) -
     links(&mut page, snapshot);
     page.family("hopwise_connections", "gauge", "Connections in the table.");
     page.line("hopwise_connections", format_args!(""), snapshot.connections_open as u64);
+    bounds(&mut page, snapshot);
     relays(&mut page, snapshot);
     captures(&mut page, snapshot, captured);
     page.0
@@ -192,6 +193,30 @@ fn captures(page: &mut Page, snapshot: &Snapshot, captured: &CaptureCounts) {
     );
     for (reason, count) in [("too-fast", captured.packets_missed), ("disk", captured.packets_unwritten)] {
         page.line(family, format_args!("reason=\"{reason}\""), count);
+    }
+}
+
+fn bounds(page: &mut Page, snapshot: &Snapshot) {
+    let bounds = &snapshot.bounds;
+    for (family, kind, help, counts) in [
+        (
+            "hopwise_held",
+            "gauge",
+            "What peers make the stacks hold: connections, or bytes of memory.",
+            &bounds.held,
+        ),
+        ("hopwise_held_most", "gauge", "The most that the stacks may hold of it.", &bounds.most),
+        (
+            "hopwise_gave_way_total",
+            "counter",
+            "Connections given up for the sake of others.",
+            &bounds.gave_way,
+        ),
+    ] {
+        page.family(family, kind, help);
+        for (what, count) in counts {
+            page.line(family, format_args!("what=\"{what}\""), *count);
+        }
     }
 }
 

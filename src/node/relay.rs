@@ -63,6 +63,11 @@ pub(crate) fn bound_send_buffer(client: &TcpStream) {
 const SOON: KeepAlive =
     KeepAlive { idle: Duration::from_secs(60), interval: Duration::from_secs(75), probes: 9 };
 
+/// A peer over Hopwise that has vanished keeps its seat for seven minutes at the most: its reset may have been lost,
+/// which on a mesh is nothing rare. A link that fades may be silent for four and a half of these.
+const MESH: KeepAlive =
+    KeepAlive { idle: Duration::from_secs(120), interval: Duration::from_secs(30), probes: 9 };
+
 /// Who has closed may have nothing to hear for hours.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
@@ -72,7 +77,11 @@ fn prepare(local: &TcpStream, mesh: &MeshStream) {
     let _ = local.set_nodelay(true);
     // To ask costs nothing here, where over a mesh it takes airtime.
     let _ = ask_soon(local);
-    set_options(mesh, |options| Options { nagle: false, keep_alive: Some(KeepAlive::default()), ..options });
+    // What the file says of `keep_alive` holds.
+    set_options(mesh, |options| {
+        let keep_alive = options.keep_alive.or(Some(MESH));
+        Options { nagle: false, keep_alive, ..options }
+    });
 }
 
 fn ask_soon(local: &TcpStream) -> rustix::io::Result<()> {
@@ -98,14 +107,18 @@ pub(crate) enum Ended {
     BrokeOff,
     /// Somebody else got the client's seat.
     GaveWay,
+    /// Nothing was carried for too long.
+    Quiet,
 }
 
-/// Carries bytes until both sides have closed, one is gone, or somebody else gets the client's seat.
+/// Carries bytes until both sides have closed, one is gone, nothing has been carried for `idle`, or somebody else gets
+/// the client's seat.
 pub(crate) async fn carry(
     mut local: Unfinished<TcpStream>,
     mut mesh: Unfinished<MeshStream>,
     relayed: &Relayed,
     sits: Sits<'_>,
+    idle: Duration,
 ) -> Ended {
     prepare(local.stream(), mesh.stream());
     let peer = mesh.stream().peer_addr();
@@ -129,6 +142,7 @@ pub(crate) async fn carry(
             }
         },
         () = sits.sitter().told_to_go() => Ended::GaveWay,
+        () = sits.sitter().quiet_for(idle) => Ended::Quiet,
     }
 }
 
@@ -221,8 +235,9 @@ async fn relay<L: Side, M: Side>(local: L, mesh: M, relayed: &Relayed, sits: Sit
         Sits::Mesh(sitter) => (None, Some(sitter)),
     };
     let has_broken = AtomicBool::new(false);
-    let out = one_way::<L, M>(local_in, mesh_out, (&relayed.to_mesh, mesh_sitter), &has_broken);
-    let back = one_way::<M, L>(mesh_in, local_out, (&relayed.from_mesh, local_sitter), &has_broken);
+    let sitter = sits.sitter();
+    let out = one_way::<L, M>(local_in, mesh_out, (&relayed.to_mesh, sitter, mesh_sitter), &has_broken);
+    let back = one_way::<M, L>(mesh_in, local_out, (&relayed.from_mesh, sitter, local_sitter), &has_broken);
     let (mut out, mut back) = (pin!(out), pin!(back));
     tokio::select! {
         ended = &mut out => match ended {
@@ -299,7 +314,7 @@ impl Broken {
 async fn one_way<S: Side, D: Side>(
     mut from: S::In,
     mut to: D::Out,
-    (count, reader): (&AtomicU64, Option<&Sitter>),
+    (count, sitter, reader): (&AtomicU64, &Sitter, Option<&Sitter>),
     has_broken: &AtomicBool,
 ) -> Result<(S::In, D::Out), Broken> {
     let mut chunk = vec![0; CHUNK];
@@ -333,6 +348,7 @@ async fn one_way<S: Side, D: Side>(
                 0 => return Err(Broken::Sink(io::ErrorKind::WriteZero.into())),
                 written => left = &left[written..],
             }
+            sitter.moves();
         }
         reader.inspect(|reader| reader.has_taken());
         count.fetch_add(u64::try_from(read).unwrap_or(0), Ordering::Relaxed);
@@ -382,7 +398,7 @@ mod tests {
     }
 
     async fn seat() -> Seat {
-        Seats::new(1, PATIENCE).take().await.expect("free")
+        Seats::new(1, PATIENCE, None).take(std::net::Ipv4Addr::LOCALHOST.into()).await.expect("free")
     }
 
     #[tokio::test]
@@ -430,8 +446,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_is_slow_but_steady_keeps_its_seat() {
-        let seats = Seats::new(1, Duration::from_secs(30));
-        let seat = seats.take().await.expect("free");
+        let seats = Seats::new(1, Duration::from_secs(30), None);
+        let seat = seats.take(std::net::Ipv4Addr::LOCALHOST.into()).await.expect("free");
         let (mut client, local) = duplex(1024);
         let (mut server, mesh) = duplex(CHUNK);
         let relayed = Relayed::default();
@@ -440,7 +456,7 @@ mod tests {
             for _ in 0..10 {
                 sleep(Duration::from_secs(20)).await;
                 client.read_exact(&mut [0; 512]).await.expect("open");
-                assert!(seats.take().await.is_none(), "it is taken");
+                assert!(seats.take(std::net::Ipv4Addr::LOCALHOST.into()).await.is_none(), "it is taken");
             }
         };
         tokio::select! {

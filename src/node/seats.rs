@@ -1,13 +1,16 @@
-//! Seats at the proxy, and at each forward: so many clients at a time. Where none is free, one that does not take what
-//! waits for it gives its own to the next; one that is merely quiet keeps it.
+//! Seats at the proxy, and at each forward: so many clients at a time. Where none is free, one makes room for the next.
+//! It is one that does not take what waits for it, else one that has been quiet for as long, else the quietest of a
+//! source that has more than its share.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, timeout};
+use tokio::time::{Instant, sleep, timeout};
 
 /// Who is told to go has little to do before it is gone; this is not up to its patience, which may be shorter.
 const GONE_WITHIN: Duration = Duration::from_secs(1);
@@ -16,8 +19,10 @@ const GONE_WITHIN: Duration = Duration::from_secs(1);
 pub(super) struct Seats {
     free: Arc<Semaphore>,
     taken: Mutex<Vec<Weak<Sitter>>>,
-    /// How long a client may leave what waits for it, where others want its seat.
+    /// How long a client may leave what waits for it, or be quiet, where others want its seat.
     patience: Duration,
+    /// How many seats a source keeps where others want one.
+    per_source: usize,
     began: Instant,
 }
 
@@ -32,6 +37,9 @@ pub(super) struct Seat {
 pub(super) struct Sitter {
     /// Since when something has waited for the client, in milliseconds since `began`; `NOTHING` if nothing does.
     waits_since: AtomicU64,
+    /// When something was carried for it last, either way.
+    moved_at: AtomicU64,
+    source: IpAddr,
     began: Instant,
     is_told_to_go: AtomicBool,
     go: Notify,
@@ -40,40 +48,44 @@ pub(super) struct Sitter {
 const NOTHING: u64 = u64::MAX;
 
 impl Seats {
-    pub(super) fn new(count: usize, patience: Duration) -> Seats {
+    /// `per_source` is half of them unless it is given.
+    pub(super) fn new(count: usize, patience: Duration, per_source: Option<usize>) -> Seats {
         let free = Arc::new(Semaphore::new(count));
-        Seats { free, taken: Mutex::default(), patience, began: Instant::now() }
+        let per_source = per_source.unwrap_or(count.div_ceil(2));
+        Seats { free, taken: Mutex::default(), patience, per_source, began: Instant::now() }
     }
 
-    /// A seat, unless all are taken by clients that are quiet or read what comes.
-    pub(super) async fn take(&self) -> Option<Seat> {
+    /// A seat for a client from there, unless all are taken by clients that have a right to theirs.
+    pub(super) async fn take(&self, source: IpAddr) -> Option<Seat> {
         match Arc::clone(&self.free).try_acquire_owned() {
-            Ok(permit) => Some(self.seat(permit)),
-            Err(_) if self.send_one_away() => self.take_within(GONE_WITHIN).await,
+            Ok(permit) => Some(self.seat(permit, source)),
+            Err(_) if self.send_one_away(source) => self.take_within(GONE_WITHIN, source).await,
             Err(_) => None,
         }
     }
 
-    /// A seat, however long it takes: whoever has one finishes, or is late some day.
-    pub(super) async fn wait(&self) -> Seat {
+    /// A seat, however long it takes: each client that has one finishes, or has to make room some day.
+    pub(super) async fn wait(&self, source: IpAddr) -> Seat {
         loop {
-            if let Some(seat) = self.take().await {
+            if let Some(seat) = self.take(source).await {
                 return seat;
             }
-            if let Some(seat) = self.take_within(GONE_WITHIN).await {
+            if let Some(seat) = self.take_within(GONE_WITHIN, source).await {
                 return seat;
             }
         }
     }
 
-    async fn take_within(&self, time: Duration) -> Option<Seat> {
+    async fn take_within(&self, time: Duration, source: IpAddr) -> Option<Seat> {
         let permit = timeout(time, Arc::clone(&self.free).acquire_owned()).await.ok()?.ok()?;
-        Some(self.seat(permit))
+        Some(self.seat(permit, source))
     }
 
-    fn seat(&self, permit: OwnedSemaphorePermit) -> Seat {
+    fn seat(&self, permit: OwnedSemaphorePermit, source: IpAddr) -> Seat {
         let sitter = Arc::new(Sitter {
             waits_since: AtomicU64::new(NOTHING),
+            moved_at: AtomicU64::new(millis(self.began.elapsed())),
+            source,
             began: self.began,
             is_told_to_go: AtomicBool::new(false),
             go: Notify::new(),
@@ -84,21 +96,38 @@ impl Seats {
         Seat { sitter, _permit: permit }
     }
 
-    /// Whether there was one whose patience is over; the one that has been waited for longest goes.
-    fn send_one_away(&self) -> bool {
+    /// Whether there was one that has to make room, for a client from there. It is told so.
+    fn send_one_away(&self, source: IpAddr) -> bool {
         let taken = self.taken.lock();
-        let sitters = taken.iter().filter_map(Weak::upgrade);
-        let stays = sitters.filter(|sitter| !sitter.is_told_to_go.load(Ordering::Relaxed));
-        let Some(slowest) = stays.min_by_key(|sitter| sitter.waits_since.load(Ordering::Relaxed)) else {
+        let stay: Vec<Arc<Sitter>> = taken
+            .iter()
+            .filter_map(Weak::upgrade)
+            .filter(|sitter| !sitter.is_told_to_go.load(Ordering::Relaxed))
+            .collect();
+        let latest = millis(self.began.elapsed()).checked_sub(millis(self.patience));
+        let is_over = |since: u64| latest.is_some_and(|latest| since <= latest);
+        let slowest = stay.iter().min_by_key(|sitter| sitter.waits_since.load(Ordering::Relaxed));
+        let slowest = slowest.filter(|sitter| is_over(sitter.waits_since.load(Ordering::Relaxed)));
+        let quietest = stay.iter().min_by_key(|sitter| sitter.moved_at());
+        let quietest = quietest.filter(|sitter| is_over(sitter.moved_at()));
+        let Some(goes) = slowest.or(quietest).or_else(|| self.beyond_its_share(&stay, source)) else {
             return false;
         };
-        let latest = slowest.now().checked_sub(millis(self.patience));
-        let is_over = latest.is_some_and(|latest| slowest.waits_since.load(Ordering::Relaxed) <= latest);
-        if is_over {
-            slowest.is_told_to_go.store(true, Ordering::Relaxed);
-            slowest.go.notify_one();
+        goes.is_told_to_go.store(true, Ordering::Relaxed);
+        goes.go.notify_one();
+        true
+    }
+
+    /// The quietest client of the sources that have more than their share, if the one that asks has less.
+    fn beyond_its_share<'a>(&self, stay: &'a [Arc<Sitter>], source: IpAddr) -> Option<&'a Arc<Sitter>> {
+        let mut seats: BTreeMap<IpAddr, usize> = BTreeMap::new();
+        stay.iter().for_each(|sitter| *seats.entry(sitter.source).or_default() += 1);
+        let has = |source: &IpAddr| seats.get(source).copied().unwrap_or(0);
+        if has(&source) >= self.per_source {
+            return None;
         }
-        is_over
+        let beyond = stay.iter().filter(|sitter| has(&sitter.source) > self.per_source);
+        beyond.min_by_key(|sitter| sitter.moved_at())
     }
 }
 
@@ -119,6 +148,24 @@ impl Sitter {
         self.waits_since.store(NOTHING, Ordering::Relaxed);
     }
 
+    /// Something was carried, either way.
+    pub(super) fn moves(&self) {
+        self.moved_at.store(self.now(), Ordering::Relaxed);
+    }
+
+    /// Ends when nothing has been carried for so long.
+    pub(super) async fn quiet_for(&self, time: Duration) {
+        loop {
+            let quiet = Duration::from_millis(self.now().saturating_sub(self.moved_at()));
+            let Some(left) = time.checked_sub(quiet).filter(|left| !left.is_zero()) else { return };
+            sleep(left).await;
+        }
+    }
+
+    fn moved_at(&self) -> u64 {
+        self.moved_at.load(Ordering::Relaxed)
+    }
+
     /// Ends when the seat is wanted by somebody else.
     pub(super) async fn told_to_go(&self) {
         self.go.notified().await;
@@ -135,20 +182,24 @@ fn millis(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use super::*;
 
+    const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
     const PATIENCE: Duration = Duration::from_secs(30);
 
     #[tokio::test(start_paused = true)]
     async fn who_does_not_take_what_waits_for_it_gives_its_seat_to_the_next() {
-        let seats = Seats::new(3, PATIENCE);
-        let quiet = seats.take().await.expect("free");
-        let (first, second) = (seats.take().await.expect("free"), seats.take().await.expect("free"));
+        let seats = Seats::new(3, PATIENCE, None);
+        let quiet = seats.take(HERE).await.expect("free");
+        let (first, second) = (seats.take(HERE).await.expect("free"), seats.take(HERE).await.expect("free"));
         first.sitter().waits();
         tokio::time::sleep(Duration::from_secs(1)).await;
         second.sitter().waits();
-        assert!(seats.take().await.is_none(), "it may still take it");
+        assert!(seats.take(HERE).await.is_none(), "it may still take it");
         tokio::time::sleep(PATIENCE).await;
+        quiet.sitter().moves();
         // Both are late; who is slowest goes first, and nobody is sent away twice.
         let mut kept = Vec::new();
         for late in [first, second] {
@@ -156,18 +207,70 @@ mod tests {
                 late.sitter().told_to_go().await;
                 drop(late);
             };
-            let (next, ()) = tokio::join!(seats.take(), goes);
+            let (next, ()) = tokio::join!(seats.take(HERE), goes);
             kept.push(next.expect("a seat was given up"));
         }
-        assert!(seats.take().await.is_none(), "nobody else is late");
+        assert!(seats.take(HERE).await.is_none(), "the others are neither late nor quiet");
         drop(quiet);
-        assert!(seats.take().await.is_some());
+        assert!(seats.take(HERE).await.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_quietest_makes_room_once_it_has_been_quiet_for_long() {
+        let seats = Seats::new(2, PATIENCE, None);
+        let (busy, quiet) = (seats.take(HERE).await.expect("free"), seats.take(HERE).await.expect("free"));
+        tokio::time::sleep(PATIENCE - Duration::from_secs(1)).await;
+        busy.sitter().moves();
+        assert!(seats.take(HERE).await.is_none(), "not for long enough");
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let goes = async {
+            quiet.sitter().told_to_go().await;
+            drop(quiet);
+        };
+        let (next, ()) = tokio::join!(seats.take(HERE), goes);
+        assert!(next.is_some());
+        assert!(seats.take(HERE).await.is_none(), "the other one is not quiet");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_source_with_more_than_its_share_makes_room_for_another_source() {
+        let there = IpAddr::from([10, 7, 0, 9]);
+        let seats = Seats::new(4, PATIENCE, Some(2));
+        let mut taken = Vec::new();
+        for _ in 0..4 {
+            taken.push(seats.take(HERE).await.expect("nobody else wants one"));
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+        assert!(seats.take(HERE).await.is_none(), "it has its share");
+        let mut given = Vec::new();
+        for quietest in taken.drain(..2) {
+            let goes = async {
+                quietest.sitter().told_to_go().await;
+                drop(quietest);
+            };
+            let (next, ()) = tokio::join!(seats.take(there), goes);
+            given.push(next.expect("a seat was given up"));
+        }
+        assert!(seats.take(there).await.is_none(), "both have their share");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_for_which_nothing_is_carried_is_quiet() {
+        let seats = Seats::new(1, PATIENCE, None);
+        let only = seats.take(HERE).await.expect("free");
+        let began = Instant::now();
+        let moves = async {
+            tokio::time::sleep(Duration::from_secs(50)).await;
+            only.sitter().moves();
+        };
+        tokio::join!(only.sitter().quiet_for(Duration::from_secs(60)), moves);
+        assert_eq!(began.elapsed().as_secs(), 110);
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_seat_is_handed_over_however_short_the_patience_is() {
-        let seats = Seats::new(1, Duration::from_millis(1));
-        let late = seats.take().await.expect("free");
+        let seats = Seats::new(1, Duration::from_millis(1), None);
+        let late = seats.take(HERE).await.expect("free");
         late.sitter().waits();
         tokio::time::sleep(Duration::from_millis(2)).await;
         let goes = async {
@@ -175,38 +278,38 @@ mod tests {
             tokio::time::sleep(GONE_WITHIN / 2).await;
             drop(late);
         };
-        let (next, ()) = tokio::join!(seats.take(), goes);
+        let (next, ()) = tokio::join!(seats.take(HERE), goes);
         assert!(next.is_some());
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_waits_gets_a_seat_as_soon_as_somebody_is_late_or_leaves() {
-        let seats = Seats::new(1, PATIENCE);
-        let late = seats.take().await.expect("free");
+        let seats = Seats::new(1, PATIENCE, None);
+        let late = seats.take(HERE).await.expect("free");
         late.sitter().waits();
         let began = Instant::now();
         let goes = async {
             late.sitter().told_to_go().await;
             drop(late);
         };
-        let (next, ()) = tokio::join!(seats.wait(), goes);
+        let (next, ()) = tokio::join!(seats.wait(HERE), goes);
         assert!((PATIENCE..PATIENCE + 2 * GONE_WITHIN).contains(&began.elapsed()));
         let leaves = async {
             tokio::time::sleep(PATIENCE).await;
             drop(next);
         };
-        tokio::join!(seats.wait(), leaves);
+        tokio::join!(seats.wait(HERE), leaves);
     }
 
     #[tokio::test(start_paused = true)]
     async fn who_takes_it_in_time_keeps_its_seat() {
-        let seats = Seats::new(1, PATIENCE);
-        let only = seats.take().await.expect("free");
+        let seats = Seats::new(1, PATIENCE, None);
+        let only = seats.take(HERE).await.expect("free");
         for _ in 0..3 {
             only.sitter().waits();
             tokio::time::sleep(PATIENCE - Duration::from_secs(1)).await;
             only.sitter().has_taken();
-            assert!(seats.take().await.is_none());
+            assert!(seats.take(HERE).await.is_none());
             tokio::time::sleep(PATIENCE).await;
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hopwise::shadow::Shadow;
 use hopwise::units::Size;
 use hopwise_core::tcp::Info;
-use hopwise_core::trace::DropReason;
+use hopwise_core::trace::{DropReason, Scarce};
 use hopwise_core::{Endpoint, Instant};
 use hopwise_host::{LinkCounters, Shards, Stack};
 use serde::{Deserialize, Serialize};
@@ -30,6 +30,8 @@ pub(crate) struct Snapshot {
     /// Packets that went no further, by reason.
     pub(crate) drops: BTreeMap<String, u64>,
     pub(crate) relays: BTreeMap<String, u64>,
+    #[serde(default)]
+    pub(crate) bounds: BoundsSnapshot,
     pub(crate) capture: Option<CaptureSnapshot>,
 }
 
@@ -39,6 +41,50 @@ pub(crate) struct ShardSnapshot {
     pub(crate) connections_open: usize,
     pub(crate) received_packets: u64,
     pub(crate) sent_packets: u64,
+}
+
+/// What the stacks hold because of their peers, the most that they may hold, and how often something made room: by the
+/// same names.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct BoundsSnapshot {
+    pub(crate) held: BTreeMap<String, u64>,
+    pub(crate) most: BTreeMap<String, u64>,
+    pub(crate) gave_way: BTreeMap<String, u64>,
+}
+
+impl BoundsSnapshot {
+    fn add(&mut self, endpoint: &Endpoint) {
+        let (held, most) = (endpoint.holds(), endpoint.bounds());
+        let count = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        for (of, held, most) in [
+            (Scarce::Orphans, count(held.orphans), count(most.orphans)),
+            (Scarce::OrphanBytes, held.orphan_bytes, most.orphan_bytes),
+            (Scarce::TimeWaits, count(held.time_waits), count(most.time_waits)),
+            (Scarce::BufferBytes, held.buffer_bytes, most.buffer_bytes),
+        ] {
+            *self.held.entry(of.name().to_owned()).or_default() += held;
+            *self.most.entry(of.name().to_owned()).or_default() += most;
+        }
+        for scarce in Scarce::ALL {
+            *self.gave_way.entry(scarce.name().to_owned()).or_default() += endpoint.gave_way(scarce);
+        }
+    }
+
+    /// What is held of each, and what made room if anything did.
+    pub(crate) fn told(&self) -> String {
+        let size = |name: &str, value: u64| {
+            if name.ends_with("memory") { Size(value).to_string() } else { value.to_string() }
+        };
+        let most = |name: &str| self.most.get(name).copied().unwrap_or(0);
+        let mut told: Vec<String> = self
+            .held
+            .iter()
+            .map(|(name, held)| format!("{name} {} of {}", size(name, *held), size(name, most(name))))
+            .collect();
+        let gave_way = self.gave_way.iter().filter(|(_, count)| **count > 0);
+        told.extend(gave_way.map(|(name, count)| format!("{count} made room for {name}")));
+        told.join(", ")
+    }
 }
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -176,6 +222,7 @@ impl Snapshot {
             for reason in DropReason::ALL.iter().filter(|reason| endpoint.drops(**reason) > 0) {
                 *self.drops.entry(reason.name().to_owned()).or_default() += endpoint.drops(*reason);
             }
+            self.bounds.add(endpoint);
             endpoint.connections()
         });
         self.connections_open += connections_open;

@@ -1,10 +1,11 @@
 //! A SOCKS5 server: programs that know nothing of Hopwise connect through it.
 
+mod access;
 mod protocol;
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -25,6 +26,7 @@ use super::seats::{Seats, Sitter};
 use super::stage::{self, Stage};
 use super::unfinished::Unfinished;
 
+pub(super) use access::Access;
 use protocol::{LONGEST_MESSAGE, Read, Refused, Reply, Target};
 
 /// Clients that have not yet said where they want to go; the oldest gives way to the next.
@@ -40,8 +42,12 @@ pub(super) struct Socks5Counts {
     pub(super) refused: AtomicU64,
     /// Too slow to say where they want to go.
     pub(super) too_slow: AtomicU64,
-    /// Did not read what came for them while somebody else wanted their seat.
+    /// Did not read what came for them, or were quiet, while somebody else wanted their seat.
     pub(super) gave_way: AtomicU64,
+    /// Were quiet for `idle`.
+    pub(super) idle: AtomicU64,
+    /// Came from where none may, did not log in, or wanted to go where none may.
+    pub(super) not_allowed: AtomicU64,
     /// Connections that did not come to stand.
     pub(super) not_connected: AtomicU64,
     pub(super) open: AtomicU64,
@@ -50,7 +56,9 @@ pub(super) struct Socks5Counts {
 pub(super) struct Server {
     pub(super) shards: Shards,
     pub(super) names: Names,
+    pub(super) access: Access,
     pub(super) handshake_within: Duration,
+    pub(super) idle: Duration,
     pub(super) seats: Seats,
     pub(super) counts: Arc<Socks5Counts>,
     pub(super) relayed: Arc<Relayed>,
@@ -64,6 +72,7 @@ type Asked = Result<(TcpStream, Target), Missed>;
 enum Missed {
     TooSlow,
     Refused,
+    NotAllowed,
 }
 
 /// Serves until it is told to end, and then those that it has; when it is dropped, its clients go with it. Answers how
@@ -79,10 +88,14 @@ pub(super) async fn serve(
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((client, _)) => {
+                Ok((client, from)) => {
                     count(&server.counts.accepted);
-                    by_age.push_back(handshakes.spawn(hear(client, server.handshake_within)));
-                    give_way(&mut by_age);
+                    if server.access.takes(from.ip()) {
+                        by_age.push_back(handshakes.spawn(heard(Arc::clone(&server), client)));
+                        give_way(&mut by_age);
+                    } else {
+                        count(&server.counts.not_allowed);
+                    }
                 }
                 Err(error) => {
                     // Too many open files, or a client that is gone already: the next may do.
@@ -93,6 +106,7 @@ pub(super) async fn serve(
             Some(asked) = handshakes.join_next() => match asked {
                 Ok(Ok((client, target))) => seat(&server, &mut relays, client, target),
                 Ok(Err(Missed::Refused)) => count(&server.counts.refused),
+                Ok(Err(Missed::NotAllowed)) => count(&server.counts.not_allowed),
                 Ok(Err(Missed::TooSlow)) | Err(_) => count(&server.counts.too_slow),
             },
             Some(_) = relays.join_next() => {}
@@ -126,11 +140,13 @@ fn seat(server: &Arc<Server>, relays: &mut JoinSet<()>, client: TcpStream, targe
 }
 
 async fn serve_one(server: &Server, mut client: TcpStream, target: Target) {
-    let seat = server.seats.take().await;
-    let connected = match seat {
-        Some(_) => tokio::select! {
+    let from = client.peer_addr().map_or(IpAddr::from([127, 0, 0, 1]), |from| from.ip());
+    let seat = server.seats.take(from).await;
+    let connected = match &seat {
+        Some(seat) => tokio::select! {
             connected = connect(server, &target) => connected,
             () = hangup::by_local(&client, hangup::WHILE_CONNECTING) => Err(Reply::Failure),
+            () = seat.sitter().told_to_go() => Err(Reply::Failure),
         },
         None => {
             count(&server.counts.refused);
@@ -155,23 +171,46 @@ async fn serve_one(server: &Server, mut client: TcpStream, target: Target) {
 
 async fn carry(server: &Server, client: TcpStream, mesh: Unfinished<MeshStream>, sitter: &Sitter) {
     relay::bound_send_buffer(&client);
-    if relay::carry(Unfinished::new(client), mesh, &server.relayed, Sits::Local(sitter)).await
-        == Ended::GaveWay
-    {
-        count(&server.counts.gave_way);
+    let sits = Sits::Local(sitter);
+    match relay::carry(Unfinished::new(client), mesh, &server.relayed, sits, server.idle).await {
+        Ended::GaveWay => count(&server.counts.gave_way),
+        Ended::Quiet => count(&server.counts.idle),
+        Ended::InOrder | Ended::BrokeOff => {}
     }
 }
 
-/// Reads a client's two messages, and answers the first; bounded by time and by the longest messages there are.
-async fn hear<S: AsyncRead + AsyncWrite + Unpin>(client: S, within: Duration) -> Result<(S, Target), Missed> {
-    timeout(within, handshake(client)).await.map_err(|_| Missed::TooSlow)?
+async fn heard(server: Arc<Server>, client: TcpStream) -> Asked {
+    hear(client, &server.access, server.handshake_within).await
 }
 
-async fn handshake<S: AsyncRead + AsyncWrite + Unpin>(mut client: S) -> Result<(S, Target), Missed> {
+/// Reads a client's messages up to its request, and answers those before; bounded by time and by the longest messages
+/// there are.
+async fn hear<S: AsyncRead + AsyncWrite + Unpin>(
+    client: S,
+    access: &Access,
+    within: Duration,
+) -> Result<(S, Target), Missed> {
+    timeout(within, handshake(client, access)).await.map_err(|_| Missed::TooSlow)?
+}
+
+async fn handshake<S: AsyncRead + AsyncWrite + Unpin>(
+    mut client: S,
+    access: &Access,
+) -> Result<(S, Target), Missed> {
     let mut bytes = Vec::with_capacity(LONGEST_MESSAGE);
-    let heard = read_message(&mut client, &mut bytes, protocol::greeting).await;
+    let method = access.method();
+    let heard = read_message(&mut client, &mut bytes, |bytes| protocol::greeting(bytes, method)).await;
     answered(&mut client, heard).await?;
-    client.write_all(&protocol::greeted()).await.map_err(|_| Missed::Refused)?;
+    client.write_all(&protocol::greeted(method)).await.map_err(|_| Missed::Refused)?;
+    if method == protocol::Method::Password {
+        let heard = read_message(&mut client, &mut bytes, protocol::login).await;
+        let login = answered(&mut client, heard).await?;
+        let knows = access.knows(&login);
+        client.write_all(&protocol::logged_in(knows)).await.map_err(|_| Missed::Refused)?;
+        if !knows {
+            return Err(Missed::NotAllowed);
+        }
+    }
     let heard = read_message(&mut client, &mut bytes, protocol::request).await;
     let target = answered(&mut client, heard).await?;
     if bytes.is_empty() { Ok((client, target)) } else { Err(Missed::Refused) }
@@ -220,6 +259,11 @@ async fn connect(server: &Server, target: &Target) -> Result<MeshStream, Reply> 
     };
     let mut last = Reply::HostUnreachable;
     for address in addresses {
+        if !server.access.leads_to(address.ip()) {
+            count(&server.counts.not_allowed);
+            last = Reply::NotAllowed;
+            continue;
+        }
         match connect_one(&server.shards, address).await {
             Ok(stream) => return Ok(stream),
             Err(reply) => last = reply,
@@ -257,7 +301,8 @@ mod tests {
         let (mut client, server) = duplex(1024);
         let said = [&[5, 2, 2, 0][..], &[5, 1, 0, 1, 10, 7, 0, 2, 0, 80], b"data"].concat();
         client.write_all(&said).await.expect("open");
-        let (mut server, target) = hear(server, CONNECT_WITHIN).await.expect("it is served");
+        let (mut server, target) =
+            hear(server, &Access::default(), CONNECT_WITHIN).await.expect("it is served");
         assert_eq!(target, Target::Address("10.7.0.2:80".parse().expect("an address")));
         let mut rest = [0; 4];
         server.read_exact(&mut rest).await.expect("the data is there");
@@ -265,6 +310,39 @@ mod tests {
         let mut answer = [0; 2];
         client.read_exact(&mut answer).await.expect("an answer");
         assert_eq!(answer, [5, 0]);
+    }
+
+    fn with_users() -> Access {
+        Access { users: [("ada".to_owned(), "secret".to_owned())].into(), ..Access::default() }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_knows_its_password_is_heard() {
+        let (mut client, server) = duplex(1024);
+        let said = [&[5, 2, 0, 2][..], b"\x01\x03ada\x06secret", &[5, 1, 0, 1, 10, 7, 0, 2, 0, 80]].concat();
+        client.write_all(&said).await.expect("open");
+        let heard = hear(server, &with_users(), CONNECT_WITHIN).await;
+        let (_server, target) = heard.expect("it is allowed");
+        assert_eq!(target, Target::Address("10.7.0.2:80".parse().expect("an address")));
+        let mut answer = [0; 4];
+        client.read_exact(&mut answer).await.expect("two answers");
+        assert_eq!(answer, [5, 2, 1, 0]);
+    }
+
+    #[tokio::test]
+    async fn a_client_that_does_not_log_in_is_told_so() {
+        for (said, answer) in [
+            (&[5, 1, 0][..], &[5, 0xff][..]),
+            (b"\x05\x01\x02\x01\x03ada\x05wrong", &[5, 2, 1, 1]),
+            (b"\x05\x01\x02\x01\x03eve\x06secret", &[5, 2, 1, 1]),
+        ] {
+            let (mut client, server) = duplex(1024);
+            client.write_all(said).await.expect("open");
+            assert!(hear(server, &with_users(), CONNECT_WITHIN).await.is_err());
+            let mut heard = Vec::new();
+            client.read_to_end(&mut heard).await.expect("its end");
+            assert_eq!(heard, answer);
+        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -279,7 +357,7 @@ mod tests {
             }
         };
         let began = tokio::time::Instant::now();
-        let (heard, ()) = tokio::join!(hear(server, Duration::from_secs(10)), slowly);
+        let (heard, ()) = tokio::join!(hear(server, &Access::default(), Duration::from_secs(10)), slowly);
         assert!(matches!(heard, Err(Missed::TooSlow)));
         assert!(began.elapsed() < Duration::from_secs(15));
     }
@@ -293,7 +371,7 @@ mod tests {
         ] {
             let (mut client, server) = duplex(1024);
             client.write_all(said).await.expect("open");
-            assert!(matches!(hear(server, CONNECT_WITHIN).await, Err(Missed::Refused)));
+            assert!(matches!(hear(server, &Access::default(), CONNECT_WITHIN).await, Err(Missed::Refused)));
             let mut heard = Vec::new();
             client.read_to_end(&mut heard).await.expect("its end");
             assert_eq!(heard, answer);

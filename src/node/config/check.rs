@@ -8,7 +8,7 @@ use hopwise::located::{Document, Place, Refusal};
 use hopwise::units::Time;
 use hopwise_core::ip::Prefix;
 
-use super::{Address, HostPort, LEAST_ROTATION, Link, LinkKind, NodeConfig, Side, listeners};
+use super::{Address, Bounds, HostPort, LEAST_ROTATION, Link, LinkKind, NodeConfig, Side, Socks5, listeners};
 
 pub(super) type Checked = Result<(), Box<Refusal>>;
 
@@ -23,6 +23,7 @@ const MOST_QUEUES: u16 = 256;
 const MOST_CROSSINGS: u8 = 2;
 /// Each takes a descriptor and a port, and there are no more ports.
 const MOST_CONNECTIONS: usize = 65_536;
+const LEAST_MEMORY: u64 = 1 << 20;
 
 pub(super) fn all(document: &Document, config: &NodeConfig) -> Checked {
     let root = Place::root();
@@ -44,6 +45,7 @@ pub(super) fn all(document: &Document, config: &NodeConfig) -> Checked {
         rule.check(document, &root.key("rules").index(nth))?;
     }
     forwards(document, config)?;
+    bounds(document, config)?;
     listeners::each_at_its_own_address(document, config)?;
     seats(document, config)?;
     captured(document, config)?;
@@ -281,10 +283,57 @@ fn seats(document: &Document, config: &NodeConfig) -> Checked {
         }
         patience(document, &place.key("reads_within"), reads_within, "too short for whoever reads")?;
     }
+    shares(document, config)?;
     config.socks5.as_ref().map_or(Ok(()), |socks5| {
         let place = root.key("socks5").key("handshake_within");
-        patience(document, &place, socks5.handshake_within, "too short for whoever asks")
+        patience(document, &place, socks5.handshake_within, "too short for whoever asks")?;
+        users(document, &root.key("socks5").key("users"), socks5)
     })
+}
+
+/// What a service leaves each source, and for how long.
+fn shares(document: &Document, config: &NodeConfig) -> Checked {
+    let root = Place::root();
+    let forwards = config.forwards.iter().enumerate();
+    let forwards =
+        forwards.map(|(nth, forward)| (root.key("forwards").index(nth), forward.per_source, forward.idle));
+    let socks5 = config.socks5.iter().map(|socks5| (root.key("socks5"), socks5.per_source, socks5.idle));
+    for (place, per_source, idle) in forwards.chain(socks5) {
+        if per_source == Some(0) {
+            return Err(document.refuse(&place.key("per_source"), "no seat for any source", "1 or more"));
+        }
+        patience(document, &place.key("idle"), idle, "too short for any connection")?;
+    }
+    Ok(())
+}
+
+/// RFC 1929 counts both in one byte, and neither may be empty.
+fn users(document: &Document, place: &Place, socks5: &Socks5) -> Checked {
+    let fits = |text: &str| (1..=255).contains(&text.len());
+    match socks5.users.iter().find(|(name, password)| !fits(name) || !fits(password)) {
+        Some(_) => Err(document.refuse(
+            place,
+            "a name or password of no length that SOCKS5 can carry",
+            "1 to 255 bytes",
+        )),
+        None => Ok(()),
+    }
+}
+
+fn bounds(document: &Document, config: &NodeConfig) -> Checked {
+    let place = Place::root().key("bounds");
+    let Bounds { connections, orphans, time_waits, orphan_memory, memory } = &config.bounds;
+    for (key, count) in [("connections", connections), ("orphans", orphans), ("time_waits", time_waits)] {
+        if *count == Some(0) {
+            return Err(document.refuse(&place.key(key), "room for none", "1 or more"));
+        }
+    }
+    for (key, size) in [("orphan_memory", orphan_memory), ("memory", memory)] {
+        if size.is_some_and(|size| size.0 < LEAST_MEMORY) {
+            return Err(document.refuse(&place.key(key), "too small for any work", "1MiB or more"));
+        }
+    }
+    Ok(())
 }
 
 fn patience(document: &Document, place: &Place, time: Time, problem: &str) -> Checked {

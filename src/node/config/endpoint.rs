@@ -8,10 +8,13 @@ use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{self, BufferLimits, KeepAlive, TcpConfig};
 use hopwise_core::{LinkId, NextHop};
 
-use super::{AckMerge, Address, Link, LinkKind, NodeConfig, TUN_CROSSINGS, Tcp, TcpProfile};
+use super::{AckMerge, Address, Bounds, Link, LinkKind, NodeConfig, TUN_CROSSINGS, Tcp, TcpProfile};
 
 /// Payload of a segment of the `ns2` profile, unless `segment_bytes` says another.
 const NS2_SEGMENT_BYTES: u16 = 1000;
+
+/// As many as all seats that a file may ask for, and then some that end by themselves.
+const MOST_CONNECTIONS: usize = 1 << 18;
 
 impl NodeConfig {
     /// The endpoint's configuration; links are numbered as they stand in the file, and describe themselves once they
@@ -26,6 +29,12 @@ impl NodeConfig {
             routes: self.routes.iter().filter_map(|route| self.route(route)).collect(),
             rules: self.core_rules(),
             tcp: Arc::new(self.tcp.config()),
+            most_connections: self
+                .bounds
+                .connections
+                .unwrap_or(MOST_CONNECTIONS)
+                .div_ceil(self.shards().into()),
+            bounds: self.bounds.core().of_one_in(self.shards().into()),
             ..EndpointConfig::new(first, key)
         }
     }
@@ -91,6 +100,18 @@ impl Link {
     /// Whether the kernel is at the other end.
     pub(crate) fn is_tun(&self) -> bool {
         matches!(self.kind, LinkKind::Tun | LinkKind::TunFast)
+    }
+}
+
+impl Bounds {
+    fn core(&self) -> endpoint::Bounds {
+        let default = endpoint::Bounds::default();
+        endpoint::Bounds {
+            orphans: self.orphans.unwrap_or(default.orphans),
+            orphan_bytes: self.orphan_memory.map_or(default.orphan_bytes, |size| size.0),
+            time_waits: self.time_waits.unwrap_or(default.time_waits),
+            buffer_bytes: self.memory.map_or(default.buffer_bytes, |size| size.0),
+        }
     }
 }
 

@@ -1,18 +1,40 @@
-//! SOCKS version 5 (RFC 1928) as seen by a server that knows CONNECT without authentication: bytes to requests,
-//! and replies to bytes.
+//! SOCKS version 5 (RFC 1928) as seen by a server that knows CONNECT, without authentication or with a password
+//! (RFC 1929): bytes to requests, and replies to bytes.
 
+use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 pub(super) const VERSION: u8 = 5;
-const NO_AUTHENTICATION: u8 = 0;
+/// Of the login, which has a version of its own.
+const LOGIN_VERSION: u8 = 1;
 const NOTHING_ACCEPTABLE: u8 = 0xff;
 const CONNECT: u8 = 1;
 const IPV4: u8 = 1;
 const NAME: u8 = 3;
 const IPV6: u8 = 4;
 
-/// The longest message that a client may send before data flows: a request with a name of 255 bytes.
-pub(super) const LONGEST_MESSAGE: usize = 4 + 1 + 255 + 2;
+/// The longest message that a client may send before data flows: a login, name and password of 255 bytes each.
+pub(super) const LONGEST_MESSAGE: usize = 1 + 1 + 255 + 1 + 255;
+
+/// How a client says who it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Method {
+    None = 0,
+    Password = 2,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Login {
+    pub(super) name: Vec<u8>,
+    pub(super) password: Vec<u8>,
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login").field("name", &self.name).finish_non_exhaustive()
+    }
+}
 
 /// Where a client wants to go.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,6 +49,7 @@ pub(super) enum Target {
 pub(super) enum Reply {
     Succeeded = 0,
     Failure = 1,
+    NotAllowed = 2,
     NetworkUnreachable = 3,
     HostUnreachable = 4,
     Refused = 5,
@@ -40,8 +63,10 @@ pub(super) enum Reply {
 pub(super) enum Refused {
     /// Not SOCKS5 at all: nothing we could say would be understood.
     NotSocks5,
-    /// It wants to authenticate, which nobody here can judge.
+    /// It does not offer to say who it is in the way that is wanted.
     Method,
+    /// Its login is none.
+    Login,
     Request(Reply),
 }
 
@@ -50,6 +75,7 @@ impl Refused {
         match self {
             Refused::NotSocks5 => Vec::new(),
             Refused::Method => vec![VERSION, NOTHING_ACCEPTABLE],
+            Refused::Login => logged_in(false).to_vec(),
             Refused::Request(reply) => answer(reply, None),
         }
     }
@@ -65,12 +91,12 @@ pub(super) enum Read<T> {
 }
 
 /// The client's first message: the ways in which it could authenticate.
-pub(super) fn greeting(bytes: &[u8]) -> Result<Read<()>, Refused> {
+pub(super) fn greeting(bytes: &[u8], wanted: Method) -> Result<Read<()>, Refused> {
     match bytes {
         [version, ..] if *version != VERSION => Err(Refused::NotSocks5),
         [_, count, rest @ ..] => match rest.get(..usize::from(*count)) {
             None => Ok(Read::More),
-            Some(methods) if methods.contains(&NO_AUTHENTICATION) => Ok(Read::Done((), 2 + methods.len())),
+            Some(methods) if methods.contains(&(wanted as u8)) => Ok(Read::Done((), 2 + methods.len())),
             Some(_) => Err(Refused::Method),
         },
         _ => Ok(Read::More),
@@ -78,11 +104,34 @@ pub(super) fn greeting(bytes: &[u8]) -> Result<Read<()>, Refused> {
 }
 
 /// The answer to a greeting that offers what we take.
-pub(super) fn greeted() -> [u8; 2] {
-    [VERSION, NO_AUTHENTICATION]
+pub(super) fn greeted(method: Method) -> [u8; 2] {
+    [VERSION, method as u8]
 }
 
-/// The client's second message.
+/// What follows where a password is wanted (RFC 1929).
+pub(super) fn login(bytes: &[u8]) -> Result<Read<Login>, Refused> {
+    let Some((version, rest)) = bytes.split_first() else { return Ok(Read::More) };
+    if *version != LOGIN_VERSION {
+        return Err(Refused::Login);
+    }
+    let Some((name, rest)) = counted(rest) else { return Ok(Read::More) };
+    let Some((password, _)) = counted(rest) else { return Ok(Read::More) };
+    let taken = 3 + name.len() + password.len();
+    Ok(Read::Done(Login { name: name.to_vec(), password: password.to_vec() }, taken))
+}
+
+/// Bytes that begin with their number, and what follows them.
+fn counted(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (count, rest) = bytes.split_first()?;
+    rest.split_at_checked(usize::from(*count))
+}
+
+/// The answer to a login.
+pub(super) fn logged_in(is_known: bool) -> [u8; 2] {
+    [LOGIN_VERSION, u8::from(!is_known)]
+}
+
+/// The client's last message.
 pub(super) fn request(bytes: &[u8]) -> Result<Read<Target>, Refused> {
     match bytes {
         [version, ..] if *version != VERSION => return Err(Refused::NotSocks5),
@@ -175,17 +224,30 @@ mod tests {
             }
         }
         for cut in 0..4 {
-            assert_eq!(greeting(&[5, 2, 2, 0][..cut]), Ok(Read::More));
+            assert_eq!(greeting(&[5, 2, 2, 0][..cut], Method::None), Ok(Read::More));
         }
-        assert_eq!(greeting(&[5, 2, 2, 0]), Ok(Read::Done((), 4)));
+        assert_eq!(greeting(&[5, 2, 2, 0], Method::None), Ok(Read::Done((), 4)));
+    }
+
+    #[test]
+    fn a_login_in_pieces_is_waited_for() {
+        let whole = b"\x01\x03ada\x02pw";
+        for cut in 0..whole.len() {
+            assert_eq!(login(&whole[..cut]), Ok(Read::More), "{cut} bytes");
+        }
+        let known = Login { name: b"ada".to_vec(), password: b"pw".to_vec() };
+        assert_eq!(login(&[whole, &b"more"[..]].concat()), Ok(Read::Done(known, whole.len())));
+        assert_eq!(login(&[5, 1]), Err(Refused::Login));
+        assert_eq!(greeting(&[5, 2, 0, 2], Method::Password), Ok(Read::Done((), 4)));
+        assert_eq!(greeting(&[5, 1, 0], Method::Password), Err(Refused::Method));
     }
 
     #[test]
     fn what_is_not_served_is_refused_in_the_protocols_words() {
-        assert_eq!(greeting(b"GET / HTTP/1.1"), Err(Refused::NotSocks5));
-        assert_eq!(greeting(&[4, 1]), Err(Refused::NotSocks5));
-        assert_eq!(greeting(&[5, 1, 2]).map_err(Refused::answer), Err(vec![5, 0xff]));
-        assert_eq!(greeting(&[5, 0]), Err(Refused::Method));
+        assert_eq!(greeting(b"GET / HTTP/1.1", Method::None), Err(Refused::NotSocks5));
+        assert_eq!(greeting(&[4, 1], Method::None), Err(Refused::NotSocks5));
+        assert_eq!(greeting(&[5, 1, 2], Method::None).map_err(Refused::answer), Err(vec![5, 0xff]));
+        assert_eq!(greeting(&[5, 0], Method::None), Err(Refused::Method));
         let bind = request(&[5, 2, 0, 1]).map_err(Refused::answer);
         assert_eq!(bind, Err(vec![5, 7, 0, 1, 0, 0, 0, 0, 0, 0]));
         assert_eq!(request(&[5, 1, 0, 9]), Err(Refused::Request(Reply::AddressTypeUnknown)));
@@ -206,7 +268,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(256))]
         #[test]
         fn any_bytes_are_decided_within_the_longest_message(bytes in prop::collection::vec(0..7_u8, 0..300)) {
-            let _ = greeting(&bytes);
+            let _ = greeting(&bytes, Method::None);
             if let Ok(Read::Done(_, taken)) = request(&bytes) {
                 prop_assert!(taken <= bytes.len() && taken <= LONGEST_MESSAGE);
             }

@@ -127,6 +127,12 @@ impl Account {
         Account { bounds, rows: [row; LANES], bytes: 0, gave_way: [0; Scarce::ALL.len()] }
     }
 
+    /// A host that closes everything makes orphans of its own will.
+    pub(super) fn let_all_finish(&mut self) {
+        let Bounds { orphans, orphan_bytes, time_waits, .. } = &mut self.bounds;
+        (*orphans, *orphan_bytes, *time_waits) = (usize::MAX, u64::MAX, usize::MAX);
+    }
+
     pub(super) fn memory(&self) -> Memory {
         if self.bytes >= self.bounds.buffer_bytes {
             Memory::Spent

@@ -12,8 +12,10 @@ impl Endpoint {
         self.table.iter().map(|(_, entry)| entry.conn.state())
     }
 
-    /// Listens no more, and lets go of every connection: what was sent is still delivered.
+    /// Listens no more, and lets go of every connection: what was sent is still delivered. However many these are, none
+    /// makes room for another any more.
     pub fn close_all(&mut self, now: Instant) {
+        self.account.let_all_finish();
         let listeners: Vec<_> = self.listeners.values().map(super::listen::Listener::id).collect();
         for listener in listeners {
             self.stop_listening(now, listener);

@@ -258,6 +258,18 @@ fn where_buffers_are_spent_each_connection_goes_on_with_the_least() {
 }
 
 #[test]
+fn a_host_that_closes_everything_lets_all_of_it_finish() {
+    let mut host = Host::new(bounds());
+    for port in 1000..1020 {
+        host.open(port, 60_000);
+    }
+    host.endpoint.close_all(host.now);
+    host.send();
+    host.check();
+    assert_eq!((host.endpoint.holds().orphans, host.resets()), (20, vec![]));
+}
+
+#[test]
 fn a_handshake_that_nobody_answers_makes_room_for_a_new_one() {
     let mut host = Host::with(bounds(), ListenOptions { half_open: 8, ..ListenOptions::default() });
     for port in 1000..1008 {

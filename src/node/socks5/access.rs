@@ -1,0 +1,147 @@
+//! Which clients the proxy takes, how they log in, and where they may go.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::protocol::{Login, Method};
+use crate::node::config::{Allow, Network, Socks5};
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Access {
+    /// Passwords by name; without any, a client is asked for none.
+    pub(super) users: BTreeMap<String, String>,
+    pub(super) allow: Allow,
+}
+
+impl Access {
+    pub(crate) fn new(config: &Socks5) -> Access {
+        Access { users: config.users.clone(), allow: config.allow.clone() }
+    }
+
+    /// Whether any machine that reaches the proxy may use it.
+    pub(crate) fn is_open(&self) -> bool {
+        self.users.is_empty() && self.allow.clients.is_none()
+    }
+
+    pub(super) fn takes(&self, client: IpAddr) -> bool {
+        self.allow.clients.as_ref().is_none_or(|networks| has(networks, client.to_canonical()))
+    }
+
+    pub(super) fn method(&self) -> Method {
+        if self.users.is_empty() { Method::None } else { Method::Password }
+    }
+
+    pub(super) fn knows(&self, login: &Login) -> bool {
+        let password = self.users.iter().find(|(name, _)| name.as_bytes() == login.name);
+        password.is_some_and(|(_, password)| is_same(password.as_bytes(), &login.password))
+    }
+
+    /// Whether a client may go there: to where the file says, or anywhere but to addresses that mean this machine, this
+    /// link or a cloud's description of a machine. Those take a network of their own in the file.
+    pub(super) fn leads_to(&self, target: IpAddr) -> bool {
+        let target = target.to_canonical();
+        match &self.allow.targets {
+            None => !is_near(target),
+            Some(networks) if is_near(target) => {
+                let near: Vec<Network> =
+                    networks.iter().copied().filter(|network| is_near(network.0.address())).collect();
+                has(&near, target)
+            }
+            Some(networks) => has(networks, target),
+        }
+    }
+}
+
+fn has(networks: &[Network], address: IpAddr) -> bool {
+    networks.iter().any(|network| network.0.contains(address))
+}
+
+/// Where EC2 describes a machine over IPv6; over IPv4 that address is link-local.
+const DESCRIPTION: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+
+fn is_near(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(v4) => {
+            v4.is_loopback() || v4.is_link_local() || v4.octets()[0] == 0 || v4 == Ipv4Addr::BROADCAST
+        }
+        IpAddr::V6(v6) => {
+            v6.is_loopback() || v6.is_unspecified() || v6.is_unicast_link_local() || v6 == DESCRIPTION
+        }
+    }
+}
+
+/// It takes as long wherever the two differ.
+fn is_same(known: &[u8], said: &[u8]) -> bool {
+    let differs = known.iter().zip(said).fold(0, |differs, (a, b)| differs | (a ^ b));
+    known.len() == said.len() && differs == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn access(clients: Option<&[&str]>, targets: Option<&[&str]>) -> Access {
+        let networks = |texts: &[&str]| {
+            let network = |text: &&str| Network(text.parse().expect("a network"));
+            texts.iter().map(network).collect::<Vec<_>>()
+        };
+        Access {
+            users: BTreeMap::new(),
+            allow: Allow { clients: clients.map(networks), targets: targets.map(networks) },
+        }
+    }
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    const NEAR: [&str; 10] = [
+        "127.0.0.1",
+        "127.9.9.9",
+        "::1",
+        "169.254.169.254",
+        "fe80::1",
+        "0.0.0.0",
+        "::",
+        "::ffff:127.0.0.1",
+        "::ffff:169.254.169.254",
+        "fd00:ec2::254",
+    ];
+
+    #[test]
+    fn addresses_that_mean_this_machine_or_link_have_to_be_named() {
+        let everything: &[&str] = &["0.0.0.0/0", "::/0"];
+        for access in [access(None, None), access(None, Some(everything))] {
+            for near in NEAR {
+                assert!(!access.leads_to(ip(near)), "{near}");
+            }
+            assert!(access.leads_to(ip("10.9.0.2")) && access.leads_to(ip("fd07::2")));
+        }
+        let named = access(None, Some(&["127.0.0.0/8", "fe80::/10"]));
+        assert!(named.leads_to(ip("127.0.0.1")) && named.leads_to(ip("fe80::1")));
+        assert!(!named.leads_to(ip("169.254.169.254")) && !named.leads_to(ip("10.9.0.2")));
+    }
+
+    #[test]
+    fn clients_come_from_where_the_file_says() {
+        let anywhere = access(None, None);
+        assert!(anywhere.takes(ip("192.0.2.1")) && anywhere.is_open());
+        let some = access(Some(&["10.7.0.0/16"]), None);
+        assert!(some.takes(ip("10.7.9.9")) && some.takes(ip("::ffff:10.7.9.9")) && !some.is_open());
+        assert!(!some.takes(ip("192.0.2.1")) && !some.takes(ip("127.0.0.1")));
+    }
+
+    #[test]
+    fn a_password_is_right_as_a_whole() {
+        let access = Access { users: [("a".to_owned(), "pass".to_owned())].into(), ..Access::default() };
+        let knows = |name: &[u8], password: &[u8]| {
+            access.knows(&Login { name: name.to_vec(), password: password.to_vec() })
+        };
+        assert!(knows(b"a", b"pass"));
+        for (name, password) in
+            [(&b"a"[..], &b"pas"[..]), (b"a", b"passs"), (b"a", b""), (b"b", b"pass"), (b"", b"")]
+        {
+            assert!(!knows(name, password));
+        }
+    }
+}
