@@ -1,6 +1,7 @@
 // One bulk TCP flow over a chain of 802.11b stations, in ns-3. scripts/check-ns3 compiles it and says what it is for.
 //
-// Radio, MAC, queue and TCP are set as `hopwise run` has them; what stays ns-3's own is its PHY's reception and its DCF.
+// Radio, MAC, queue and TCP are set as `hopwise run` has them;
+// what stays ns-3's own is its PHY's reception and its DCF.
 // `--limit=7` ends what ns-3 leaves endless: tries of an RTS that nobody answers. `--errors=sinr` takes Hopwise's
 // thresholds in place of ns-3's error rates.
 
