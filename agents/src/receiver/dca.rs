@@ -10,7 +10,8 @@
 //! average gaps (`first` before there is one), set when the first segment is held and not moved after that;
 //! gaps are those between any two segments. An ACK that no data follows within an RTO (SRTT + 4·RTTVAR, 1 s at
 //! least) is sent again, twice at most, each time after twice the wait. SRTT and RTTVAR begin with the handshake, and
-//! follow the timestamps that come back with data; without timestamps they stay as they are. Segments that are out of order,
+//! follow the timestamps that come back with data; without timestamps they stay as they are. Segments that are out of
+//! order,
 //! duplicate, or fill a hole are acknowledged at once.
 //!
 //! | parameter | unit | default | meaning |
@@ -31,7 +32,8 @@
 //! "RTO" is what the paper's misprinted "SRTO" means. The window comes in our own TCP option, and
 //! in the window field of data segments, as in the paper, only where both ends agreed (`tell-cwnd:window`). A
 //! path of 10 hops has an RTT of about 80 ms of its own, so that `hybrid` lets the RTT lower a limit and never
-//! raise one; there, an RTT that nobody measured limits nothing, while alone it counts as unknown: 2. The handshake measures it,
+//! raise one; there, an RTT that nobody measured limits nothing, while alone it counts as unknown: 2. The handshake
+//! measures it,
 //! unless a SYN was lost; then timestamps do, and without them `receiver_lacks` says `rtt`. With
 //! P(w) = ∏ f(i), i = 2..w, as the product that eq. 5 means, P(6)² = .926 and P(7)² = .810 (printed is the
 //! product to w − 1).

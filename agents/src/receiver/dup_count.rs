@@ -10,7 +10,8 @@
 //! Parameters: none.
 //! Deviations: a duplicate does not count. The paper's text counts what comes out of order; its Algorithm 2 counts all
 //! that is not in order. A duplicate tells that nothing is missing, and three of them would send a segment again for
-//! nothing. A segment that fills a hole ends the count, as in the text and against the algorithm. The count stops at 255, which is all that the option carries. Without the
+//! nothing. A segment that fills a hole ends the count, as in the text and against the algorithm. The count stops at
+//! 255, which is all that the option carries. Without the
 //! peer's consent nothing is sent and the wrapped agent runs alone.
 
 use hopwise_core::Instant;

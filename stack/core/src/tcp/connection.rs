@@ -22,6 +22,7 @@ mod ingress;
 mod loss;
 mod negotiated;
 mod path_events;
+mod spaces;
 mod turns;
 mod window;
 

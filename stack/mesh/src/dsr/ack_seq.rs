@@ -1,7 +1,8 @@
 //! S1 of TCP-pgy over DSR: an option that tells what has arrived at a node, for one other node.
 //!
 //! A request speaks for its origin to its target, and the target's reply speaks for the target. A node on the way that
-//! answers from its cache hands the origin's option on to the target, as AODV's gratuitous RREP does. Nothing is signed:
+//! answers from its cache hands the origin's option on to the target, as AODV's gratuitous RREP does. Nothing is
+//! signed:
 //! DSR runs in simulations alone.
 
 use std::net::Ipv4Addr;

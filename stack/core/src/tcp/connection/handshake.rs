@@ -3,18 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Connection, Ecn, Events, Flow, Negotiated, Origin, Rcv, Scale, Snd, Urges, window};
-use crate::agent::{Asking, HopSource, Needs, Path, ReceiverAgent, SenderAgent, Tunables, Turn};
+use super::{Connection, Ecn, Events, Flow, Negotiated, Origin, Rcv, Scale, Snd, Urges};
+use crate::agent::{HopSource, Needs, Path, ReceiverAgent, SenderAgent, Tunables, Turn};
 use crate::tcp::config::{AckMerge, RttMeasure, TcpConfig};
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::AckLedger;
 use crate::tcp::mtu::{Discovery, MtuSearch, Sizes};
 use crate::tcp::progress::Progress;
 use crate::tcp::recovery::Recovery;
-use crate::tcp::recv_buffer::RecvBuffer;
 use crate::tcp::rtt::{RtoBounds, RttEstimator, RttMode};
 use crate::tcp::scoreboard::Scoreboard;
-use crate::tcp::send_buffer::SendBuffer;
 use crate::tcp::senders::Senders;
 use crate::tcp::timers::{Timer, Timers};
 use crate::trace::{Lacking, StateName, TraceKind};
@@ -462,66 +460,4 @@ fn rtt_estimator(config: &TcpConfig, tunables: &Tunables, iss: Seq) -> RttEstima
     let mut rtt = RttEstimator::new(mode, bounds);
     rtt.set_factor(tunables.rto_factor);
     rtt
-}
-
-impl Snd {
-    fn new(iss: Seq, buffer_bytes: u32, peer_mss: u16) -> Snd {
-        Snd {
-            iss,
-            opened: false,
-            una: iss,
-            nxt: iss,
-            max: iss,
-            wnd: 0,
-            wl1: Seq(0),
-            wl2: Seq(0),
-            max_wnd: 0,
-            highest_ack: iss,
-            urgent_end: None,
-            buffer: SendBuffer::new(buffer_bytes),
-            fin_wanted: false,
-            fin_sent: false,
-            mss: u32::from(peer_mss),
-            peer_mss,
-            last_sent_at: Moment::NEVER,
-            waiting_since: Moment::NEVER,
-            timed: (iss, Moment::NEVER),
-            asking: Asking::Never,
-            turn: None,
-            app_limited: false,
-            last_allowed: 0,
-        }
-    }
-
-    /// The number of the first byte that the send buffer holds.
-    pub(super) fn first_held(&self) -> Seq {
-        if self.opened { self.una } else { self.iss + 1 }
-    }
-}
-
-impl Rcv {
-    fn new(buffer_bytes: u32) -> Rcv {
-        Rcv {
-            irs: Seq(0),
-            nxt: Seq(0),
-            edge: Seq(0),
-            told: Seq(0),
-            buffer: RecvBuffer::new(buffer_bytes),
-            fin: None,
-            urgent_end: None,
-            ts_recent: 0,
-            ts_recent_at: Instant::ZERO,
-            last_ack_decided: Seq(0),
-            last_told: Seq(0),
-            peer_cwnd: None,
-            last_arrival: Moment::NEVER,
-            hop_limit: None,
-            last_echo: 0,
-            largest: 0,
-            dsack: None,
-            tuning: window::Tuning::default(),
-            is_deaf: false,
-            was_asked: false,
-        }
-    }
 }
