@@ -615,6 +615,6 @@ fn what_has_arrived_reaches_the_target_when_a_cache_answers() {
     net.send(0, 3);
     net.run_for(ms(200));
     assert!(net.delivered.contains(&(0, 3)), "{}", net.log);
-    assert_eq!(lines_with(&net, "0 to all: REQ 3").len(), 1, "the neighbour answered: {}", net.log);
+    assert_eq!(lines_with(&net, "0 to all: REQ 3 []").len(), 1, "the neighbour answered: {}", net.log);
     assert_eq!(arrivals(&net), [(3, address(0).into(), 99)], "{}", net.log);
 }
