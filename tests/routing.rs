@@ -29,6 +29,8 @@ arms: { x: { receiver: delayed, sender: [newreno] } }
 run: { duration: 20s }
 ";
 
+const CUT: &str = "channel={ links: [link n1-n2 down from 5 s to 8 s] }";
+
 fn plan(text: &str, sets: &[&str], seed: u64) -> Plan {
     let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
     let scenario = Scenario::parse("routing", text, &sets).expect("a scenario");
@@ -138,7 +140,7 @@ fn no_way_leads_in_a_circle_while_nodes_move() {
 
 #[test]
 fn who_freezes_without_a_route_hears_that_it_is_gone_and_that_it_is_back() {
-    let (seen, _) = freezes_and_thaws("routing.protocol=aodv");
+    let seen = freezes_and_thaws("routing.protocol=aodv");
     let frozen = seen.iter().find(|(at, kind)| *kind == TraceKind::Frozen && *at >= Instant::from_secs(5));
     assert!(frozen.is_some_and(|(at, _)| *at < Instant::from_secs(6)), "{seen:?}");
     let thawed = seen.iter().find(|(at, kind)| *kind == TraceKind::Thawed && *at >= Instant::from_secs(8));
@@ -146,9 +148,8 @@ fn who_freezes_without_a_route_hears_that_it_is_gone_and_that_it_is_back() {
 }
 
 /// When the source froze and thawed while the way was cut from the fifth second to the eighth.
-fn freezes_and_thaws(routing: &str) -> (Vec<(Instant, TraceKind)>, Results) {
-    let cut = "channel={ links: [link n1-n2 down from 5 s to 8 s] }";
-    let sets = [cut, "arms.x.sender=[newreno, elfn]", routing];
+fn freezes_and_thaws(routing: &str) -> Vec<(Instant, TraceKind)> {
+    let sets = [CUT, "arms.x.sender=[newreno, elfn]", routing];
     let mut plan = plan(CHAIN, &sets, 1);
     plan.trace_events = 1_024;
     let mut simulation = Simulation::new(&plan).expect("a plan that can be built");
@@ -160,7 +161,7 @@ fn freezes_and_thaws(routing: &str) -> (Vec<(Instant, TraceKind)>, Results) {
         }
     }));
     simulation.run_until(plan.end());
-    (seen.take(), simulation.results())
+    seen.take()
 }
 
 /// Control packets as they go on the air, each as often as it is sent.

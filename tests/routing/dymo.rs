@@ -27,11 +27,13 @@ fn no_way_leads_in_a_circle_while_nodes_move() {
 #[test]
 fn who_freezes_without_a_route_hears_at_once_that_it_is_gone_and_goes_on_when_it_is_back() {
     let routing = "routing={ protocol: dymo, dymo: { rreq_holddown_time: 1s } }";
-    let (seen, results) = freezes_and_thaws(routing);
+    let seen = freezes_and_thaws(routing);
     let frozen = seen.iter().find(|(_, kind)| *kind == TraceKind::Frozen);
     let soon = Instant::from_secs(5)..Instant::from_millis(5_500);
     assert!(frozen.is_some_and(|(at, _)| soon.contains(at)), "{seen:?}");
-    assert!(results.total_kbps() > 100.0, "{:.0} kbit/s of 17 s in 20", results.total_kbps());
+    let sets = [CUT, "arms.x.sender=[newreno, elfn]", routing];
+    let carried = (1..=8).map(|seed| run(&plan(CHAIN, &sets, seed)).total_kbps()).sum::<f64>() / 8.0;
+    assert!(carried > 100.0, "{carried:.0} kbit/s of 17 s in 20, the mean of eight seeds");
 }
 
 #[test]
