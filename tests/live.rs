@@ -1,6 +1,8 @@
 //! The stack against the kernel's own TCP, in network namespaces that each test makes for itself. What cannot run
 //! here says so with its reason and passes.
 
+#[path = "live/acks.rs"]
+mod acks;
 #[path = "live/air.rs"]
 mod air;
 #[path = "../benches/host/setup.rs"]

@@ -19,6 +19,7 @@ macro_rules! behaviours {
 }
 
 behaviours! {
+    acks,
     addresses,
     agents,
     bundles,

@@ -51,9 +51,10 @@ pub enum TraceKind {
         flight: u32,
         allowed: u32,
     },
-    /// A pure ACK left.
+    /// A pure ACK left, whose number was `decided` when it was decided: one with SACK blocks tells what is so now.
     AckSent {
         number: Seq,
+        decided: Seq,
         repeat: bool,
     },
     /// An ACK of `number` was decided, by whom and why; it leaves as soon as the link has room.
@@ -66,7 +67,7 @@ pub enum TraceKind {
     AckHeld {
         why: Why,
     },
-    /// More ACKs waited than fit: the oldest in-order one went into its successor.
+    /// An ACK does not leave, since another one that waits tells its news, or since more waited than fit.
     AckMerged {
         number: Seq,
     },

@@ -214,8 +214,6 @@ struct Rcv {
     last_echo: u32,
     /// The largest segment's payload.
     largest: u32,
-    /// A stretch received twice, to be reported first (RFC 2883).
-    dsack: Option<(Seq, Seq)>,
     tuning: window::Tuning,
     /// The application will read no more.
     is_deaf: bool,
@@ -441,6 +439,7 @@ fn facts<'a>(rcv: &Rcv, path: &'a Path, mss: u32) -> Facts<'a> {
         advertised: rcv.edge.bytes_since(rcv.nxt),
         holes: rcv.buffer.holes(),
         rcv_nxt: rcv.nxt,
+        last_decided: rcv.last_ack_decided,
         ts_recent: rcv.ts_recent,
     }
 }

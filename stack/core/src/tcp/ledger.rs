@@ -1,16 +1,18 @@
 //! The ACK ledger: stands between the receiver agent and the wire, and owns the MUSTs.
 //!
 //! It has one seat for the live agent and one for each shadow. Each seat counts what it has not acknowledged, so
-//! a shadow judges what *it* would have left open, not what the live agent did. A decided ACK is frozen (number,
-//! timestamp echo, note) and waits in a short queue until the link has room.
+//! a shadow judges what *it* would have left open, not what the live agent did. A decided ACK waits in a short queue
+//! until the link has room; `waiting` says what it tells then.
 //!
 //! Invariants
 //! - L1: in-order data is acknowledged at the latest `ceiling` after the first unacknowledged segment arrived,
 //!   whatever the agent says (RFC 9293 MUST-40).
 //! - L2: after `on_deadline` an agent's deadline lies in the future; else it would be asked for ever.
-//! - L3: at most [`QUEUE`] ACKs wait.
+//! - L3: at most [`QUEUE`] ACKs wait, and eight times as many where each reports something else by SACK blocks.
+//! - L4: what leaves with SACK blocks has the number of that instant, and no ACK that waits then tells the same.
 
 mod seat;
+mod waiting;
 
 use std::fmt;
 use std::time::Duration;
@@ -24,6 +26,7 @@ use crate::trace::TraceKind;
 use crate::{Instant, Moment, Seq};
 
 use seat::{Seat, Tally};
+use waiting::{Merging, Waiting, earlier};
 
 /// ACKs that may wait for the link at a time.
 pub(crate) const QUEUE: usize = 8;
@@ -40,17 +43,26 @@ pub(crate) struct Facts<'a> {
     pub(crate) holes: u32,
     /// Goes out as the ACK's number.
     pub(crate) rcv_nxt: Seq,
-    /// Goes out as its timestamp echo.
+    /// The number that was decided last.
+    pub(crate) last_decided: Seq,
+    /// Goes out as the timestamp echo of an ACK that says more than that one.
     pub(crate) ts_recent: u32,
 }
 
-/// An ACK that was decided and has not left: number, echo and note are those of the decision.
+/// An ACK that was decided. Its number is that of the decision, unless it leaves with SACK blocks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DecidedAck {
     pub(crate) number: Seq,
-    pub(crate) echo: u32,
+    /// The number at the decision.
+    pub(crate) decided: Seq,
+    /// The timestamp of the earliest segment that it is the first to acknowledge (RFC 7323 §4.3), if there is one.
+    pub(crate) echo: Option<u32>,
     pub(crate) note: AckNote,
     pub(crate) kind: AckKind,
+    /// A segment that came twice: this ACK alone reports it (RFC 2883 §4).
+    pub(crate) twice: Option<Stretch>,
+    /// The stretch above the number that its segment is part of: it is reported first (RFC 2018 §4).
+    pub(crate) part_of: Option<Stretch>,
     /// The read it was decided in; 32 bits tell neighbours apart, and eight of these are kept.
     read: u32,
 }
@@ -64,6 +76,9 @@ pub(crate) enum AckKind {
     Repeat,
 }
 
+/// The first number of some data, and the first beyond it.
+pub(crate) type Stretch = (Seq, Seq);
+
 /// News for the seats, of a segment or of several that a link joined.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heard {
@@ -76,17 +91,20 @@ pub(crate) struct Heard {
     pub(crate) rate_asked: Option<u8>,
     pub(crate) told: Option<u8>,
     pub(crate) rtt: Option<Duration>,
+    /// The stretch above a hole that it is part of now. Nothing where no SACK block may tell of it.
+    pub(crate) part_of: Option<Stretch>,
 }
 
 pub(crate) struct AckLedger {
     live: Seat,
     shadows: Box<[Seat]>,
-    /// On the heap, since most connections are idle at most times.
-    queue: Vec<DecidedAck>,
+    waiting: Waiting,
+    /// A segment that came twice: the next ACK that is decided reports it.
+    twice: Option<Stretch>,
     last_arrival: Moment,
     last_in_order: Moment,
     ceiling_us: u32,
-    merge: AckMerge,
+    merging: Merging,
     /// Second full-sized segments left open, against SHLD-19.
     seconds_held: u32,
     /// When a seat wants to be asked, or the ceiling ends a hold: the earliest of all, kept because it is asked for
@@ -105,14 +123,25 @@ impl AckLedger {
         AckLedger {
             live: Seat::new(agent),
             shadows: shadows.into_iter().map(Seat::shadow).collect(),
-            queue: Vec::new(),
+            waiting: Waiting::default(),
+            twice: None,
             last_arrival: Moment::NEVER,
             last_in_order: Moment::NEVER,
             ceiling_us: u32::try_from(ceiling.as_micros()).unwrap_or(u32::MAX),
-            merge,
+            merging: Merging { merge, has_sack: false },
             seconds_held: 0,
             due: Instant::FAR,
         }
+    }
+
+    /// The handshake agreed on SACK, or did not.
+    pub(crate) fn agree_on_sack(&mut self, is_agreed: bool) {
+        self.merging.has_sack = is_agreed;
+    }
+
+    /// Data came that was there already.
+    pub(crate) fn came_twice(&mut self, stretch: Stretch) {
+        self.twice = Some(stretch);
     }
 
     /// What the live agent asks the peer for. A shadow may ask for what binds nobody: it obeys no request and counts no
@@ -132,6 +161,9 @@ impl AckLedger {
         let (gap, gap_in_order) =
             (self.last_arrival.get().map(share_of), self.last_in_order.get().map(share_of));
         let advances = matches!(heard.class, Class::InOrder | Class::FillsHole);
+        if let Some(stretch) = heard.part_of {
+            self.waiting.join(cx, stretch);
+        }
         let mut to_come = heard.bytes;
         for nth in 0..count {
             let is_last = nth + 1 == count;
@@ -153,7 +185,7 @@ impl AckLedger {
                 told: heard.told.map(|told| told.saturating_add(clamp_u8(count - 1 - nth))),
                 rtt: heard.rtt.filter(|_| nth == 0),
             };
-            self.on_segment(cx, &arrival, &facts);
+            self.on_segment(cx, &arrival, heard.part_of, &facts);
         }
         self.last_arrival = Moment::at(cx.now);
         if advances {
@@ -162,7 +194,13 @@ impl AckLedger {
         self.file_deadline();
     }
 
-    fn on_segment(&mut self, cx: &mut Cx<'_>, arrival: &Arrival, facts: &Facts<'_>) {
+    fn on_segment(
+        &mut self,
+        cx: &mut Cx<'_>,
+        arrival: &Arrival,
+        part_of: Option<Stretch>,
+        facts: &Facts<'_>,
+    ) {
         for (nth, seat) in self.shadows.iter_mut().enumerate() {
             seat.note_arrival(arrival);
             let verdict = seat.agent.on_arrival(arrival, &facts.view(seat.owed()));
@@ -174,18 +212,18 @@ impl AckLedger {
             Class::InOrder | Class::FillsHole => AckKind::InOrder,
             Class::OutOfOrder | Class::Duplicate => AckKind::Duplicate,
         };
-        self.live_verdict(cx, verdict, kind, facts);
+        self.live_verdict(cx, verdict, Aim { kind, part_of }, facts);
     }
 
-    fn live_verdict(&mut self, cx: &mut Cx<'_>, verdict: AckVerdict, kind: AckKind, facts: &Facts<'_>) {
+    fn live_verdict(&mut self, cx: &mut Cx<'_>, verdict: AckVerdict, aim: Aim, facts: &Facts<'_>) {
         match verdict {
             AckVerdict::Now(why) => {
                 let note = self.live.settle(cx, By::Agent, facts);
-                self.enqueue(cx, kind, By::Agent, why, note, facts);
+                self.enqueue(cx, aim, By::Agent, why, note, facts);
             }
             AckVerdict::Repeat(why) => {
                 let note = self.live.settle(cx, By::Repeat, facts);
-                self.enqueue(cx, AckKind::Repeat, By::Repeat, why, note, facts);
+                self.enqueue(cx, AckKind::Repeat.into(), By::Repeat, why, note, facts);
             }
             AckVerdict::Hold(why) => {
                 cx.trace(TraceKind::AckHeld { why });
@@ -229,12 +267,12 @@ impl AckLedger {
             }
         }
         if let Some(verdict) = self.live.ask_if_due(cx.now, facts) {
-            self.live_verdict(cx, verdict, AckKind::InOrder, facts);
+            self.live_verdict(cx, verdict, AckKind::InOrder.into(), facts);
         }
         if self.live.is_over_ceiling(cx.now, ceiling) {
             let note = self.live.settle(cx, By::Forced, facts);
             let why = Why::plain(Rule::Ceiling);
-            self.enqueue(cx, AckKind::InOrder, By::Forced, why, note, facts);
+            self.enqueue(cx, AckKind::InOrder.into(), By::Forced, why, note, facts);
         }
         self.file_deadline();
     }
@@ -245,67 +283,53 @@ impl AckLedger {
             seat.settle(cx, By::Forced, facts);
         }
         let note = self.live.settle(cx, By::Forced, facts);
-        self.enqueue(cx, kind, By::Forced, why, note, facts);
+        self.enqueue(cx, kind.into(), By::Forced, why, note, facts);
         self.file_deadline();
     }
 
     /// A segment leaves and carries `facts.rcv_nxt`: whoever still owed an ACK has given it. Answers the note
     /// that goes with it, or nothing when no ACK was due.
     pub(crate) fn ride(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> Option<DecidedAck> {
-        let waiting = self.queue.iter().rposition(|ack| ack.kind == AckKind::InOrder);
-        let waiting = waiting.map(|at| self.queue.remove(at));
+        let waiting = self.waiting.take_newest_in_order();
+        let Some(ride) = self.settle_what_is_owed(cx, facts) else { return waiting };
+        Some(match waiting {
+            Some(older) => {
+                DecidedAck { echo: earlier(older.echo, ride.echo), twice: older.twice.or(ride.twice), ..ride }
+            }
+            None => ride,
+        })
+    }
+
+    /// Everything that came so far is acknowledged by a segment that leaves now. Answers the ACK that the live agent
+    /// still owed.
+    fn settle_what_is_owed(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> Option<DecidedAck> {
         if self.seats().all(|seat| seat.owed.segments == 0) {
-            return waiting;
+            return None;
         }
         for seat in self.shadows.iter_mut().filter(|seat| seat.owed.segments > 0) {
             seat.settle(cx, By::Piggyback, facts);
         }
-        let ride = if self.live.owed.segments == 0 { waiting } else { Some(self.settle_riding(cx, facts)) };
+        let owed = (self.live.owed.segments > 0).then(|| self.settle_riding(cx, facts));
         self.file_deadline();
-        ride
+        owed
     }
 
     fn settle_riding(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> DecidedAck {
         let note = self.live.settle(cx, By::Piggyback, facts);
         let why = Why::plain(Rule::Forced);
         cx.trace(TraceKind::AckDecided { number: facts.rcv_nxt, by: By::Piggyback, why });
-        DecidedAck::new(cx, AckKind::InOrder, note, facts)
+        DecidedAck::new(cx, AckKind::InOrder.into(), note, self.twice.take(), facts)
     }
 
-    fn enqueue(
-        &mut self,
-        cx: &mut Cx<'_>,
-        kind: AckKind,
-        by: By,
-        why: Why,
-        note: AckNote,
-        facts: &Facts<'_>,
-    ) {
+    fn enqueue(&mut self, cx: &mut Cx<'_>, aim: Aim, by: By, why: Why, note: AckNote, facts: &Facts<'_>) {
         cx.trace(TraceKind::AckDecided { number: facts.rcv_nxt, by, why });
-        let ack = DecidedAck::new(cx, kind, note, facts);
-        if let Some(last) = self.queue.last_mut()
-            && (last.kind, kind) == (AckKind::InOrder, AckKind::InOrder)
-            // A FIN behind its data is one segment, and gets one ACK (RFC 9293 §3.10.7.4).
-            && (self.merge == AckMerge::Read || by == By::Forced && last.read == ack.read)
-        {
-            cx.trace(TraceKind::AckMerged { number: last.number });
-            *last = ack;
-            return;
-        }
-        if self.queue.len() == QUEUE {
-            let oldest = self.queue.iter().position(|ack| ack.kind == AckKind::InOrder).unwrap_or(0);
-            let merged = self.queue.remove(oldest);
-            cx.trace(TraceKind::AckMerged { number: merged.number });
-        }
-        if self.queue.capacity() == 0 {
-            self.queue.reserve_exact(QUEUE);
-        }
-        self.queue.push(ack);
+        let ack = DecidedAck::new(cx, aim, note, self.twice.take(), facts);
+        self.waiting.push(cx, ack, by, self.merging);
     }
 
     /// Whether the ACK at the head must not wait for data to ride on: it is not the newest in-order one.
     pub(crate) fn goes_alone(&self) -> bool {
-        match self.queue.as_slice() {
+        match self.waiting.as_slice() {
             [] => false,
             [only] => only.kind != AckKind::InOrder,
             _ => true,
@@ -318,27 +342,36 @@ impl AckLedger {
     }
 
     pub(crate) fn is_waiting(&self) -> bool {
-        !self.queue.is_empty()
+        !self.waiting.as_slice().is_empty()
     }
 
-    pub(crate) fn pop(&mut self) -> Option<DecidedAck> {
-        (!self.queue.is_empty()).then(|| self.queue.remove(0))
+    /// The ACK that leaves now, alone. One that carries SACK blocks tells of all that came, as the blocks do.
+    pub(crate) fn pop(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> Option<DecidedAck> {
+        let mut ack = self.waiting.pop(cx, self.merging, facts)?;
+        if ack.number == facts.rcv_nxt
+            && self.live.owed.segments > 0
+            && let Some(owed) = self.settle_what_is_owed(cx, facts)
+        {
+            cx.trace(TraceKind::AckMerged { number: owed.number });
+            ack.note = owed.note;
+            ack.echo = earlier(ack.echo, owed.echo);
+            ack.twice = ack.twice.or(owed.twice);
+        }
+        Some(ack)
     }
 
     /// Gives the heap back while nothing waits.
     pub(crate) fn relax(&mut self) {
-        if self.queue.is_empty() {
-            self.queue = Vec::new();
-        }
+        self.waiting.relax();
     }
 
     pub(crate) fn allocated(&self) -> usize {
-        self.queue.capacity() * size_of::<DecidedAck>()
+        self.waiting.allocated()
     }
 
     /// The connection ended: nothing is owed to anyone.
     pub(crate) fn clear(&mut self) {
-        self.queue.clear();
+        self.waiting.clear();
         for seat in self.shadows.iter_mut().chain([&mut self.live]) {
             seat.owe_nothing();
         }
@@ -381,7 +414,7 @@ impl fmt::Debug for AckLedger {
         f.debug_struct("AckLedger")
             .field("agent", &self.live.agent)
             .field("owed", &self.live.owed())
-            .field("queue", &self.queue)
+            .field("waiting", &self.waiting.as_slice())
             .finish_non_exhaustive()
     }
 }
@@ -404,8 +437,30 @@ impl DecidedAck {
         self.kind == AckKind::Repeat
     }
 
-    fn new(cx: &Cx<'_>, kind: AckKind, note: AckNote, facts: &Facts<'_>) -> DecidedAck {
-        DecidedAck { number: facts.rcv_nxt, echo: facts.ts_recent, note, kind, read: cx.packet as u32 }
+    fn new(cx: &Cx<'_>, aim: Aim, note: AckNote, twice: Option<Stretch>, facts: &Facts<'_>) -> DecidedAck {
+        DecidedAck {
+            number: facts.rcv_nxt,
+            decided: facts.rcv_nxt,
+            echo: (facts.last_decided < facts.rcv_nxt).then_some(facts.ts_recent),
+            note,
+            kind: aim.kind,
+            twice,
+            part_of: aim.part_of,
+            read: cx.packet as u32,
+        }
+    }
+}
+
+/// The reason for an ACK.
+#[derive(Clone, Copy)]
+struct Aim {
+    kind: AckKind,
+    part_of: Option<Stretch>,
+}
+
+impl From<AckKind> for Aim {
+    fn from(kind: AckKind) -> Aim {
+        Aim { kind, part_of: None }
     }
 }
 

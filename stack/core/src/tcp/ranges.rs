@@ -131,6 +131,12 @@ impl Ranges {
         newest.iter().map(|held| (held.start, held.end)).collect()
     }
 
+    /// The range that has this byte.
+    pub(super) fn around(&self, at: u32) -> Option<(u32, u32)> {
+        let nth = self.list.partition_point(|held| held.end <= at);
+        self.list.get(nth).filter(|held| held.start <= at).map(|held| (held.start, held.end))
+    }
+
     /// Gives the list's memory back when it is empty.
     pub(super) fn relax(&mut self) {
         if self.list.is_empty() {

@@ -176,6 +176,11 @@ impl RecvBuffer {
         self.ranges.newest()
     }
 
+    /// The stretch above the first hole that the byte there is part of.
+    pub(crate) fn stretch_at(&self, offset_from_nxt: u32) -> Option<(u32, u32)> {
+        self.ranges.around(offset_from_nxt)
+    }
+
     /// Moves in-order bytes out, as many as fit.
     pub(crate) fn read(&mut self, out: &mut [u8]) -> usize {
         let bytes = self.readable.min(u32::try_from(out.len()).unwrap_or(u32::MAX));

@@ -142,8 +142,9 @@ impl Details<'_> {
                 let told = told.number("flight", flight);
                 if allowed == u32::MAX { told } else { told.number("allowed", allowed) }
             }
-            TraceKind::AckSent { number, repeat } => {
-                self.seq("number", number).word("repeat", if repeat { "yes" } else { "no" })
+            TraceKind::AckSent { number, decided, repeat } => {
+                let told = self.seq("number", number).word("repeat", if repeat { "yes" } else { "no" });
+                if decided == number { told } else { told.seq("decided", decided) }
             }
             TraceKind::AckDecided { number, by, why } => {
                 self.seq("number", number).word("by", by.name()).why(why)

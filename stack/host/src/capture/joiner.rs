@@ -143,8 +143,8 @@ impl Joiner {
                 self.say_of_arrival(event, format_args!("shadow {shadow} would acknowledge: {why}"));
             }
             TraceKind::AckMerged { number } => self.conn(event.conn).merge(number),
-            TraceKind::AckSent { number, repeat } => {
-                let comment = self.conn(event.conn).on_ack(number, repeat);
+            TraceKind::AckSent { number, decided, repeat } => {
+                let comment = self.conn(event.conn).on_ack(number, decided, repeat);
                 self.leaves(event.packet, comment);
             }
             TraceKind::Sent { ack, len, segments, what, flight, allowed, .. } => {
@@ -238,9 +238,10 @@ impl Conn {
         }
     }
 
-    fn on_ack(&mut self, number: Seq, repeat: bool) -> String {
+    /// Of an ACK that tells `number` and was `decided` as another one.
+    fn on_ack(&mut self, number: Seq, decided: Seq, repeat: bool) -> String {
         let receiver = self.names.receiver.clone();
-        let mut text = match self.decision(number) {
+        let mut text = match self.decision(decided) {
             None => format!("ACK {}: in answer to a segment", number.0),
             Some(Decided { by, why, held, merged, .. }) => {
                 let head = if repeat { "duplicate ACK" } else { "ACK" };

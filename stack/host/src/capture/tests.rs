@@ -73,6 +73,11 @@ fn event(tap: &mut Tap, millis: u64, packet: u64, kind: TraceKind) {
     tap.on_trace(&TraceEvent { now: Instant::from_millis(millis), conn: 1, packet, kind });
 }
 
+/// It left as it was decided.
+fn ack_sent(number: u32) -> TraceKind {
+    TraceKind::AckSent { number: Seq(number), decided: Seq(number), repeat: false }
+}
+
 /// The packets of a file with their comments.
 pub(super) fn read(path: &Path) -> Vec<(Vec<u8>, String)> {
     let bytes = fs::read(path).expect("the file is there");
@@ -102,7 +107,7 @@ fn packets_say_why_they_left_and_why_they_were_not_acknowledged() {
     event(&mut tap, 10, 1, TraceKind::ShadowAck { seat: 0, why: Why::new(Rule::Window, 1, 1) });
     packet(&mut tap, Direction::In, 0, 2, b"second");
     event(&mut tap, 25, 2, TraceKind::AckDecided { number: Seq(9), by: By::Agent, why: why(3) });
-    event(&mut tap, 25, 1, TraceKind::AckSent { number: Seq(9), repeat: false });
+    event(&mut tap, 25, 1, ack_sent(9));
     packet(&mut tap, Direction::Out, 0, 1, b"ack");
     let (seq, ack, what, allowed) = (Seq(1), Seq(9), SentWhat::New, 14_600);
     event(
@@ -157,7 +162,7 @@ fn an_ack_that_goes_into_a_later_one_is_told_of_at_both() {
             event(&mut tap, 10, id, TraceKind::AckMerged { number: number - 1 });
         }
     }
-    event(&mut tap, 10, 1, TraceKind::AckSent { number: Seq(3), repeat: false });
+    event(&mut tap, 10, 1, ack_sent(3));
     packet(&mut tap, Direction::Out, 0, 1, b"ack");
     capture.stop().expect("it runs");
     let comments: Vec<_> = read(&folder.file("a.pcapng")).into_iter().map(|(_, comment)| comment).collect();
@@ -213,7 +218,7 @@ fn shards_are_told_apart_and_one_that_falls_silent_keeps_nothing_back() {
     packet(&mut second, Direction::In, 0, 1, b"second's");
     event(&mut tap, 10, 1, TraceKind::AckHeld { why });
     event(&mut second, 10, 1, TraceKind::AckDecided { number: Seq(9), by: By::Agent, why });
-    event(&mut second, 10, 1, TraceKind::AckSent { number: Seq(9), repeat: false });
+    event(&mut second, 10, 1, ack_sent(9));
     packet(&mut second, Direction::Out, 0, 1, b"ack");
     // The arrival of the first shard has waited long enough for its trace when the second says that it is late. Where
     // both are silent the arrival is written anyway, so the second one never is for long.

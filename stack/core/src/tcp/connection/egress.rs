@@ -136,15 +136,13 @@ impl Connection {
         if !plan.flags.contains(Flags::ACK) {
             return None;
         }
-        if plan.what == What::Ack {
-            return self.ledger.pop();
-        }
-        if !self.ledger.is_owing() || self.carries_cwnd(plan) {
+        let leaves_alone = plan.what == What::Ack;
+        if !leaves_alone && (!self.ledger.is_owing() || self.carries_cwnd(plan)) {
             return None;
         }
         let facts = super::facts(&self.rcv, &self.path, self.recv_mss());
-        let ride = self.ledger.ride(cx, &facts);
+        let ack = if leaves_alone { self.ledger.pop(cx, &facts) } else { self.ledger.ride(cx, &facts) };
         self.note_decision();
-        ride
+        ack
     }
 }

@@ -4,7 +4,7 @@ use super::Connection;
 use super::egress::{LinkHelp, SegmentPlan, What};
 use crate::agent::{AckNote, Allowance, DataNote};
 use crate::tcp::cx::Cx;
-use crate::tcp::ledger::DecidedAck;
+use crate::tcp::ledger::{DecidedAck, Stretch};
 use crate::wire::{
     Ecn, Flags, HopwiseOption, IpHeader, Notes, RateRequest, SackBlock, TcpHeader, TcpOptions, Timestamps,
     protocol,
@@ -12,7 +12,7 @@ use crate::wire::{
 use crate::{Instant, Seq};
 
 impl Connection {
-    /// Number, timestamp echo and note are those of the decided ACK; window and SACK blocks are read now.
+    /// The ledger says what the ACK's number, timestamp echo and note are; window and SACK blocks are read now.
     pub(super) fn write_segment(
         &mut self,
         cx: &Cx<'_>,
@@ -24,12 +24,15 @@ impl Connection {
     ) {
         let has_ack = plan.flags.contains(Flags::ACK);
         let data = self.data_note(plan, allowed);
-        let (number, window) = match data.cwnd.filter(|_| self.carries_cwnd(plan)) {
-            Some(cwnd) => (self.rcv.last_told, cwnd),
-            None => self.number_and_window(plan, ack),
-        };
         let mut options = TcpOptions::default();
         self.put_options(cx.now, plan, ack, &data, &mut options);
+        let (number, window) = match data.cwnd.filter(|_| self.carries_cwnd(plan)) {
+            Some(cwnd) => (self.rcv.last_told, cwnd),
+            None => {
+                self.add_sack_blocks(plan, ack, &mut options);
+                self.number_and_window(plan, ack)
+            }
+        };
         let (urgent_flag, urgent) = self.urgent_for(plan);
         let mut flags = plan.flags | urgent_flag;
         if self.ecn.echo && has_ack && plan.what != What::Syn {
@@ -52,9 +55,6 @@ impl Connection {
             header.emit_head(local, remote, plan.len as usize, out);
         } else {
             header.emit(local, remote, payload, link.checksums, out);
-        }
-        if plan.what == What::Ack {
-            self.rcv.dsack = None; // Reported once (RFC 2883 §4).
         }
     }
 
@@ -114,7 +114,7 @@ impl Connection {
             return;
         }
         if self.peer.timestamps {
-            let echo = ack.map_or(self.rcv.ts_recent, |ack| ack.echo);
+            let echo = ack.and_then(|ack| ack.echo).unwrap_or(self.rcv.ts_recent);
             options.timestamps = Some(Timestamps { value: self.ts_now(now), echo });
         }
         if plan.what == What::Reset {
@@ -122,9 +122,6 @@ impl Connection {
         }
         if self.peer.tells_anything() {
             self.add_notes(ack, data, options);
-        }
-        if self.peer.sack && (self.rcv.dsack.is_some() || self.rcv.buffer.holes() > 0) {
-            self.add_sack_blocks(plan, options);
         }
     }
 
@@ -142,22 +139,37 @@ impl Connection {
         options.rate_request = data.ask_rate.filter(|_| self.peer.ask_rate).map(RateRequest::Ask);
     }
 
-    /// D-SACK first (RFC 2883), then the stretches above the hole, the newest first (RFC 2018 §4). On a segment
-    /// that is full of data they give way.
-    #[inline(never)]
-    fn add_sack_blocks(&self, plan: &SegmentPlan, options: &mut TcpOptions) {
-        if let Some((left, right)) = self.rcv.dsack {
-            options.sack.push(SackBlock { left, right });
+    /// On a segment that is full of data they give way.
+    fn add_sack_blocks(&self, plan: &SegmentPlan, ack: Option<&DecidedAck>, options: &mut TcpOptions) {
+        let twice = ack.and_then(|ack| ack.twice);
+        let is_told = !matches!(plan.what, What::Syn | What::Reset);
+        if !is_told || !self.peer.sack || twice.is_none() && self.rcv.buffer.holes() == 0 {
+            return;
         }
-        for (from, to) in self.rcv.buffer.sack_ranges() {
-            let block = SackBlock { left: self.rcv.nxt + from, right: self.rcv.nxt + to };
-            if options.sack.try_push(block).is_err() {
-                break;
-            }
-        }
+        self.order_sack_blocks(twice, ack.and_then(|ack| ack.part_of), options);
         let most = self.room_in(self.mtu.size()) as usize;
         while !options.sack.is_empty() && options.emitted_len() + plan.each as usize > most {
             options.sack.pop();
+        }
+    }
+
+    /// A D-SACK goes first, and then the stretch that it is part of (RFC 2883 §4). The stretch that the ACK is about
+    /// follows, and then the others above the hole, the newest first (RFC 2018 §4).
+    #[inline(never)]
+    fn order_sack_blocks(&self, twice: Option<Stretch>, part_of: Option<Stretch>, options: &mut TcpOptions) {
+        let block = |(left, right)| SackBlock { left, right };
+        let around = [twice, part_of].into_iter().flatten().filter_map(|(left, _)| self.stretch_of(left));
+        let newest = self.rcv.buffer.sack_ranges();
+        let newest = newest.iter().map(|(from, to)| (self.rcv.nxt + *from, self.rcv.nxt + *to));
+        options.sack.extend(twice.map(block));
+        let before = options.sack.len();
+        for stretch in around.chain(newest).map(block) {
+            if options.sack[before..].contains(&stretch) {
+                continue;
+            }
+            if options.sack.try_push(stretch).is_err() {
+                break;
+            }
         }
     }
 

@@ -228,6 +228,7 @@ impl Connection {
         self.rcv.last_ack_decided = self.rcv.nxt;
         self.rcv.last_told = self.rcv.nxt;
         self.peer = self.negotiate(syn);
+        self.ledger.agree_on_sack(self.peer.sack);
         self.snd.asking = self.peer.asking();
         self.rcv.buffer.set_slack((1 << self.peer.scale.map_or(0, |scale| scale.rcv)) - 1);
         self.trace_fallbacks(cx);

@@ -60,7 +60,6 @@ impl Rcv {
             hop_limit: None,
             last_echo: 0,
             largest: 0,
-            dsack: None,
             tuning: window::Tuning::default(),
             is_deaf: false,
             was_asked: false,

@@ -52,17 +52,52 @@ struct Bench {
     ring: TraceRing,
     path: Path,
     rcv_nxt: Seq,
+    holes: u32,
+    last_decided: Seq,
     reads: u64,
 }
 
 const MSS: u32 = 1000;
+
+/// An ACK's number, its echo, what came twice and what it is about, all in segments.
+type Told = (u32, Option<u32>, Option<(u32, u32)>, Option<(u32, u32)>);
+
+const HEARD: Heard = Heard {
+    class: Class::InOrder,
+    bytes: MSS,
+    each: MSS,
+    push: false,
+    ce: false,
+    rate_asked: None,
+    told: Some(1),
+    rtt: None,
+    part_of: None,
+};
+
+fn segments((from, to): (u32, u32)) -> Stretch {
+    (Seq(from * MSS), Seq(to * MSS))
+}
 
 impl Bench {
     fn new(live: Scripted, shadows: Vec<Scripted>) -> Bench {
         let shadows =
             shadows.into_iter().map(|shadow| Box::new(shadow) as Box<dyn ReceiverAgent>).collect::<Vec<_>>();
         let ledger = AckLedger::new(Box::new(live), shadows, Duration::from_millis(490), AckMerge::Off);
-        Bench { ledger, ring: TraceRing::new(100), path: Path::default(), rcv_nxt: Seq(0), reads: 0 }
+        Bench {
+            ledger,
+            ring: TraceRing::new(100),
+            path: Path::default(),
+            rcv_nxt: Seq(0),
+            holes: 0,
+            last_decided: Seq(0),
+            reads: 0,
+        }
+    }
+
+    fn with_sack(live: Scripted, merge: AckMerge) -> Bench {
+        let mut bench = Bench::new(live, vec![]);
+        bench.ledger.merging = Merging { merge, has_sack: true };
+        bench
     }
 
     fn with<T>(&mut self, ms: u64, act: impl FnOnce(&mut AckLedger, &mut Cx<'_>, &Facts<'_>) -> T) -> T {
@@ -71,8 +106,9 @@ impl Bench {
             peer_cwnd: None,
             mss: MSS,
             advertised: 65_535,
-            holes: 0,
+            holes: self.holes,
             rcv_nxt: self.rcv_nxt,
+            last_decided: self.last_decided,
             ts_recent: self.rcv_nxt.0 / MSS,
         };
         self.reads += 1;
@@ -83,7 +119,11 @@ impl Bench {
             memory: Memory::Plenty,
             ring: &mut self.ring,
         };
-        act(&mut self.ledger, &mut cx, &facts)
+        let done = act(&mut self.ledger, &mut cx, &facts);
+        if self.ledger.owed().segments == 0 {
+            self.last_decided = self.rcv_nxt;
+        }
+        done
     }
 
     fn in_order(&mut self, ms: u64) {
@@ -92,17 +132,40 @@ impl Bench {
     }
 
     fn arrives(&mut self, ms: u64, class: Class, bytes: u32, count: u32) {
-        let heard = Heard {
-            class,
-            bytes,
-            each: MSS,
-            push: false,
-            ce: false,
-            rate_asked: None,
-            told: Some(1),
-            rtt: None,
-        };
+        self.hears(ms, Heard { class, bytes, ..HEARD }, count);
+    }
+
+    fn hears(&mut self, ms: u64, heard: Heard, count: u32) {
         self.with(ms, |ledger, cx, facts| ledger.on_arrival(cx, &heard, count, facts));
+    }
+
+    /// One segment above a hole, which makes this stretch of segments.
+    fn above(&mut self, ms: u64, stretch: (u32, u32)) {
+        self.holes = 1;
+        self.hears(ms, Heard { class: Class::OutOfOrder, part_of: Some(segments(stretch)), ..HEARD }, 1);
+    }
+
+    /// All up to this segment has come, and nothing lies beyond.
+    fn fills(&mut self, ms: u64, to: u32) {
+        let bytes = Seq(to * MSS).bytes_since(self.rcv_nxt);
+        (self.rcv_nxt, self.holes) = (Seq(to * MSS), 0);
+        self.arrives(ms, Class::FillsHole, bytes, 1);
+    }
+
+    fn again(&mut self, ms: u64, stretch: (u32, u32)) {
+        self.ledger.came_twice(segments(stretch));
+        self.arrives(ms, Class::Duplicate, MSS, 1);
+    }
+
+    fn pop(&mut self) -> Option<DecidedAck> {
+        self.with(0, AckLedger::pop)
+    }
+
+    /// Each ACK that leaves.
+    fn leaves(&mut self) -> Vec<Told> {
+        let counted = |stretch: Option<Stretch>| stretch.map(|(from, to)| (from.0 / MSS, to.0 / MSS));
+        let acks = std::iter::from_fn(|| self.pop());
+        acks.map(|ack| (ack.number.0 / MSS, ack.echo, counted(ack.twice), counted(ack.part_of))).collect()
     }
 
     fn trace(&mut self) -> Vec<TraceKind> {
@@ -112,7 +175,7 @@ impl Bench {
     }
 
     fn numbers(&mut self) -> Vec<u32> {
-        std::iter::from_fn(|| self.ledger.pop()).map(|ack| ack.number.0 / MSS).collect()
+        std::iter::from_fn(|| self.pop()).map(|ack| ack.number.0 / MSS).collect()
     }
 }
 
@@ -139,8 +202,8 @@ fn the_number_and_the_echo_are_those_of_the_decision() {
     let mut bench = Bench::new(every(1), vec![]);
     bench.in_order(0);
     bench.in_order(1);
-    let first = bench.ledger.pop().expect("two wait");
-    assert_eq!((first.number, first.echo, first.note.dup_count), (Seq(1000), 1, Some(0)));
+    let first = bench.pop().expect("two wait");
+    assert_eq!((first.number, first.echo, first.note.dup_count), (Seq(1000), Some(1), Some(0)));
     assert_eq!(bench.numbers(), [2]);
 }
 
@@ -151,10 +214,10 @@ fn all_but_the_newest_in_order_ack_go_alone() {
     assert!(!bench.ledger.goes_alone(), "it may ride");
     bench.in_order(1);
     assert!(bench.ledger.goes_alone());
-    bench.ledger.pop();
+    bench.pop();
     assert!(!bench.ledger.goes_alone());
     bench.arrives(2, Class::OutOfOrder, MSS, 1);
-    bench.ledger.pop();
+    bench.pop();
     assert!(bench.ledger.goes_alone(), "a duplicate ACK must be seen by itself");
 }
 
@@ -207,12 +270,12 @@ fn a_forced_ack_settles_every_seat() {
 fn a_coalesced_read_reaches_the_agent_as_its_segments() {
     let mut bench = Bench::new(every(2), vec![]);
     bench.in_order(0);
-    bench.ledger.pop();
+    bench.pop();
     bench.rcv_nxt += 3 * MSS - 500;
     bench.arrives(30, Class::InOrder, 3 * MSS - 500, 3);
     // One was owed before: the first of the three completes a pair, the next two are another.
     assert_eq!(bench.ledger.owed().in_order_total, 4);
-    let numbers: Vec<u32> = std::iter::from_fn(|| bench.ledger.pop()).map(|ack| ack.number.0).collect();
+    let numbers: Vec<u32> = std::iter::from_fn(|| bench.pop()).map(|ack| ack.number.0).collect();
     assert_eq!(numbers, [2000, 3500], "each names its own segment");
 }
 
@@ -220,7 +283,7 @@ fn a_coalesced_read_reaches_the_agent_as_its_segments() {
 fn every_segment_of_a_read_out_of_order_gets_its_duplicate_ack() {
     let mut bench = Bench::new(every(1), vec![]);
     bench.in_order(0);
-    bench.ledger.pop();
+    bench.pop();
     bench.arrives(1, Class::OutOfOrder, 3 * MSS, 3);
     assert_eq!(bench.numbers(), [1, 1, 1], "a sender without SACK counts them");
     bench.rcv_nxt += 5 * MSS;
@@ -231,13 +294,141 @@ fn every_segment_of_a_read_out_of_order_gets_its_duplicate_ack() {
 #[test]
 fn acks_that_wait_together_merge_into_the_last_when_asked_to() {
     let mut bench = Bench::new(every(1), vec![]);
-    bench.ledger.merge = AckMerge::Read;
+    bench.ledger.merging.merge = AckMerge::Read;
     bench.rcv_nxt += 3 * MSS;
     bench.arrives(0, Class::InOrder, 3 * MSS, 3);
     bench.in_order(0);
     assert_eq!(bench.numbers(), [4], "two reads in a row are answered once");
     bench.in_order(1);
     assert_eq!(bench.numbers(), [5], "what has left is no part of it");
+}
+
+#[test]
+fn what_merges_echoes_the_earliest_segment() {
+    let mut bench = Bench::new(every(1), vec![]);
+    bench.ledger.merging.merge = AckMerge::Read;
+    for ms in 0..3 {
+        bench.in_order(ms);
+    }
+    assert_eq!(bench.leaves(), [(3, Some(1), None, None)]);
+    bench.in_order(3);
+    assert_eq!(bench.leaves(), [(4, Some(4), None, None)], "what has left waits no longer");
+}
+
+#[test]
+fn an_ack_that_gives_way_in_a_full_queue_leaves_its_echo_behind() {
+    let mut bench = Bench::new(every(1), vec![]);
+    for ms in 1..=10 {
+        bench.in_order(ms);
+    }
+    assert_eq!(bench.leaves()[..2], [(3, Some(1), None, None), (4, Some(4), None, None)]);
+}
+
+#[test]
+fn data_that_takes_an_ack_along_with_what_is_held_echoes_the_earlier() {
+    let mut bench = Bench::new(every(2), vec![]);
+    for ms in 0..3 {
+        bench.in_order(ms);
+    }
+    let ride = bench.with(3, AckLedger::ride).expect("one waits, and one is owed");
+    assert_eq!((ride.number, ride.echo), (Seq(3000), Some(2)));
+}
+
+/// A block beside an older number would tell of a hole that is none, where ACKs merge and where they do not.
+#[test]
+fn a_report_of_what_came_twice_tells_all_that_has_come_since() {
+    for merge in [AckMerge::Off, AckMerge::Read] {
+        let mut bench = Bench::with_sack(every(1), merge);
+        bench.in_order(0);
+        bench.again(0, (0, 1));
+        bench.in_order(1);
+        bench.in_order(2);
+        assert_eq!(bench.leaves(), [(3, Some(1), Some((0, 1)), None)], "{merge:?}");
+        assert_eq!(bench.ledger.owed().segments, 0);
+    }
+}
+
+#[test]
+fn each_report_of_what_came_twice_leaves_by_itself() {
+    let mut bench = Bench::with_sack(every(1), AckMerge::Read);
+    bench.in_order(0);
+    bench.again(0, (0, 1));
+    bench.in_order(0);
+    bench.again(0, (1, 2));
+    assert_eq!(bench.leaves(), [(2, Some(1), Some((0, 1)), None), (2, None, Some((1, 2)), None)]);
+}
+
+#[test]
+fn what_an_agent_holds_is_told_by_an_ack_with_blocks_and_settled() {
+    let mut bench = Bench::with_sack(every(5), AckMerge::Off);
+    bench.in_order(0);
+    bench.again(0, (0, 1));
+    bench.in_order(1);
+    assert_eq!(bench.ledger.owed().segments, 1);
+    assert_eq!(bench.leaves(), [(2, Some(1), Some((0, 1)), None)]);
+    assert_eq!(bench.ledger.owed().segments, 0, "its deadline must not send a copy");
+}
+
+#[test]
+fn of_the_acks_for_one_stretch_above_a_hole_the_newest_leaves() {
+    for merge in [AckMerge::Off, AckMerge::Read] {
+        let mut bench = Bench::with_sack(every(1), merge);
+        bench.in_order(0);
+        bench.pop();
+        bench.above(1, (2, 3));
+        bench.above(1, (2, 4));
+        bench.above(1, (6, 7));
+        assert_eq!(
+            bench.leaves(),
+            [(1, None, None, Some((2, 4))), (1, None, None, Some((6, 7)))],
+            "{merge:?}"
+        );
+    }
+}
+
+#[test]
+fn no_ack_leaves_for_a_hole_that_is_filled() {
+    for merge in [AckMerge::Off, AckMerge::Read] {
+        let mut bench = Bench::with_sack(every(1), merge);
+        bench.in_order(0);
+        bench.pop();
+        bench.above(1, (2, 3));
+        bench.above(1, (4, 5));
+        bench.fills(2, 5);
+        assert_eq!(bench.leaves(), [(5, Some(5), None, None)], "{merge:?}");
+    }
+}
+
+#[test]
+fn a_filled_hole_whose_ack_is_held_is_told_by_the_one_that_waits() {
+    let mut bench = Bench::with_sack(every(5), AckMerge::Off);
+    bench.in_order(0);
+    bench.with(0, AckLedger::ride);
+    bench.above(1, (2, 3));
+    bench.fills(2, 3);
+    let left = bench.leaves();
+    assert_eq!((left.len(), left[0].0), (1, 3));
+    assert_eq!(bench.ledger.owed().segments, 0);
+}
+
+#[test]
+fn without_merging_acks_in_order_keep_their_numbers() {
+    let mut bench = Bench::with_sack(every(1), AckMerge::Off);
+    bench.in_order(0);
+    bench.in_order(1);
+    assert_eq!(bench.leaves(), [(1, Some(1), None, None), (2, Some(2), None, None)]);
+}
+
+#[test]
+fn forced_answers_of_one_read_are_one() {
+    let mut bench = Bench::with_sack(every(1), AckMerge::Read);
+    bench.in_order(0);
+    for _ in 0..2 {
+        let why = Why::plain(Rule::Forced);
+        bench.with(0, |ledger, cx, facts| ledger.force(cx, AckKind::Duplicate, why, facts));
+        bench.in_order(0);
+    }
+    assert_eq!(bench.leaves(), [(3, Some(1), None, None)]);
 }
 
 // shows: SHLD-19

@@ -51,7 +51,8 @@ fn samples() -> Vec<(TraceKind, &'static str)> {
         ),
         probed,
         sent,
-        (TraceKind::AckSent { number, repeat: true }, "number=9 repeat=yes"),
+        (TraceKind::AckSent { number, decided: number, repeat: true }, "number=9 repeat=yes"),
+        (TraceKind::AckSent { number, decided: ack, repeat: false }, "number=9 repeat=no decided=7"),
         (
             TraceKind::AckDecided { number, by: By::Piggyback, why: COUNT },
             "number=9 by=piggyback rule=count have=3 want=5",

@@ -63,8 +63,8 @@ impl Connection {
         if plan.what == What::Ack {
             let repeat = ack.is_some_and(DecidedAck::is_repeat);
             self.stats.acks_repeated += u64::from(repeat);
-            let number = ack.map_or(self.rcv.nxt, |ack| ack.number);
-            cx.trace(TraceKind::AckSent { number, repeat });
+            let (number, decided) = ack.map_or((self.rcv.nxt, self.rcv.nxt), |ack| (ack.number, ack.decided));
+            cx.trace(TraceKind::AckSent { number, decided, repeat });
             return;
         }
         let is_bare = plan.what == What::New && plan.len == 0;

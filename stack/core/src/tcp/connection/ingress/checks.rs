@@ -139,7 +139,7 @@ impl Connection {
         }
         self.stats.segments_duplicate += u64::from(arrived.segments());
         if self.peer.sack {
-            self.rcv.dsack = Some((first, end));
+            self.ledger.came_twice((first, end));
         }
     }
 

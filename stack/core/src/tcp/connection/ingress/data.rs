@@ -7,7 +7,7 @@ use crate::Seq;
 use crate::agent::{Class, Rule, Why};
 use crate::tcp::connection::CloseReason;
 use crate::tcp::cx::{Cx, Memory};
-use crate::tcp::ledger::{AckKind, Heard};
+use crate::tcp::ledger::{AckKind, Heard, Stretch};
 use crate::tcp::recv_buffer::{InsertVerdict, Inserted};
 use crate::tcp::timers::Timer;
 use crate::trace::{DropReason, StateName};
@@ -101,9 +101,9 @@ impl Connection {
             let first = first_byte(segment);
             let old_part = nxt.bytes_since(first).min(segment.payload.len() as u32);
             if old_part > 0 {
-                self.rcv.dsack = Some((first, first + old_part));
+                self.ledger.came_twice((first, first + old_part));
             } else if let Some((from, to)) = inserted.duplicate {
-                self.rcv.dsack = Some((nxt + from, nxt + to));
+                self.ledger.came_twice((nxt + from, nxt + to));
             }
         }
         match inserted.verdict {
@@ -158,11 +158,21 @@ impl Connection {
             rate_asked,
             told,
             rtt,
+            part_of: self.stretch_of(segment.seq),
         };
         let count = segments_in(read, arrived.segment_bytes);
         let facts = super::super::facts(&self.rcv, &self.path, self.recv_mss());
         self.ledger.on_arrival(cx, &heard, count, &facts);
         self.note_decision();
+    }
+
+    /// The stretch above a hole that has this number, for SACK blocks.
+    pub(in crate::tcp::connection) fn stretch_of(&self, number: Seq) -> Option<Stretch> {
+        if !self.peer.sack || number <= self.rcv.nxt {
+            return None;
+        }
+        let held = self.rcv.buffer.stretch_at(number.bytes_since(self.rcv.nxt));
+        held.map(|(from, to)| (self.rcv.nxt + from, self.rcv.nxt + to))
     }
 
     /// RFC 3168 §6.1.3: a mark is echoed until the peer says that it slowed down.
