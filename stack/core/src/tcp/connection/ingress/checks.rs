@@ -15,6 +15,10 @@ use crate::{Instant, Seq};
 /// An old timestamp says nothing after so long a silence: its clock may have wrapped (RFC 7323 §5.5).
 const PAWS_IDLE: Duration = Duration::from_secs(24 * 24 * 3600);
 
+/// Ticks that a timestamp may be behind: two segments that leave at the turn of a tick may overtake each other. No
+/// clock may tick often enough for numbers to wrap within one (RFC 7323 §5.4).
+const PAWS_GRACE: i32 = 1;
+
 impl Connection {
     /// First: is the segment in the window, and not an old duplicate?
     pub(super) fn check_seq(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
@@ -81,7 +85,7 @@ impl Connection {
             let is_syn = segment.flags.contains(Flags::SYN);
             return (!is_syn).then_some(Step::Drop(DropReason::Paws));
         };
-        let is_old = (timestamps.value.wrapping_sub(self.rcv.ts_recent) as i32) < 0;
+        let is_old = (timestamps.value.wrapping_sub(self.rcv.ts_recent) as i32) < -PAWS_GRACE;
         if is_old && !self.is_timestamp_stale(cx.now) {
             self.note_old_duplicate(arrived);
             let answer = if segment.payload.is_empty() { Answer::Limited } else { Answer::Always };
