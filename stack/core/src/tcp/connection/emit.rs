@@ -183,16 +183,21 @@ impl Connection {
         }
     }
 
+    /// The byte of a window probe that was taken back has left before.
+    pub(super) fn is_all_new(&self, plan: &SegmentPlan) -> bool {
+        let is_meant_so = matches!(plan.what, What::New | What::MtuProbe { .. } | What::TailProbe);
+        is_meant_so && plan.len > 0 && plan.seq >= self.snd.max
+    }
+
     fn ip_header(&self, plan: &SegmentPlan) -> IpHeader<'_> {
         let dont_fragment = self.forbids_cutting(plan);
-        // Only new data may be marked instead of dropped (RFC 3168 §6.1.4, 6.1.5).
-        let is_new = matches!(plan.what, What::New | What::MtuProbe { .. } | What::TailProbe) && plan.len > 0;
         IpHeader {
             src: self.flow.local.ip(),
             dst: self.flow.remote.ip(),
             protocol: protocol::TCP,
             hop_limit: self.options().hop_limit,
-            ecn: if is_new && self.sends_ect() { Ecn::Ect0 } else { Ecn::NotEct },
+            // Only new data may be marked instead of dropped (RFC 3168 §6.1.4, 6.1.5).
+            ecn: if self.is_all_new(plan) && self.sends_ect() { Ecn::Ect0 } else { Ecn::NotEct },
             dscp: self.options().dscp,
             dont_fragment,
             id: if dont_fragment { 0 } else { self.identification() },

@@ -49,7 +49,7 @@ impl Connection {
             return plan;
         }
         match plan.what {
-            What::New => self.with_more_new(plan, most),
+            What::New if self.is_all_new(&plan) => self.with_more_new(plan, most),
             What::Again { index, kind: SentKind::Resent | SentKind::AfterTimeout } => {
                 self.with_more_again(plan, index as usize, most)
             }
