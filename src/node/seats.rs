@@ -195,10 +195,10 @@ mod tests {
         let quiet = seats.take(HERE).await.expect("free");
         let (first, second) = (seats.take(HERE).await.expect("free"), seats.take(HERE).await.expect("free"));
         first.sitter().waits();
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        sleep(Duration::from_secs(1)).await;
         second.sitter().waits();
         assert!(seats.take(HERE).await.is_none(), "it may still take it");
-        tokio::time::sleep(PATIENCE).await;
+        sleep(PATIENCE).await;
         quiet.sitter().moves();
         // Both are late; who is slowest goes first, and nobody is sent away twice.
         let mut kept = Vec::new();
@@ -219,10 +219,10 @@ mod tests {
     async fn the_quietest_makes_room_once_it_has_been_quiet_for_long() {
         let seats = Seats::new(2, PATIENCE, None);
         let (busy, quiet) = (seats.take(HERE).await.expect("free"), seats.take(HERE).await.expect("free"));
-        tokio::time::sleep(PATIENCE - Duration::from_secs(1)).await;
+        sleep(PATIENCE - Duration::from_secs(1)).await;
         busy.sitter().moves();
         assert!(seats.take(HERE).await.is_none(), "not for long enough");
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        sleep(Duration::from_secs(1)).await;
         let goes = async {
             quiet.sitter().told_to_go().await;
             drop(quiet);
@@ -239,7 +239,7 @@ mod tests {
         let mut taken = Vec::new();
         for _ in 0..4 {
             taken.push(seats.take(HERE).await.expect("nobody else wants one"));
-            tokio::time::sleep(Duration::from_secs(1)).await;
+            sleep(Duration::from_secs(1)).await;
         }
         assert!(seats.take(HERE).await.is_none(), "it has its share");
         let mut given = Vec::new();
@@ -260,7 +260,7 @@ mod tests {
         let only = seats.take(HERE).await.expect("free");
         let began = Instant::now();
         let moves = async {
-            tokio::time::sleep(Duration::from_secs(50)).await;
+            sleep(Duration::from_secs(50)).await;
             only.sitter().moves();
         };
         tokio::join!(only.sitter().quiet_for(Duration::from_secs(60)), moves);
@@ -272,10 +272,10 @@ mod tests {
         let seats = Seats::new(1, Duration::from_millis(1), None);
         let late = seats.take(HERE).await.expect("free");
         late.sitter().waits();
-        tokio::time::sleep(Duration::from_millis(2)).await;
+        sleep(Duration::from_millis(2)).await;
         let goes = async {
             late.sitter().told_to_go().await;
-            tokio::time::sleep(GONE_WITHIN / 2).await;
+            sleep(GONE_WITHIN / 2).await;
             drop(late);
         };
         let (next, ()) = tokio::join!(seats.take(HERE), goes);
@@ -295,7 +295,7 @@ mod tests {
         let (next, ()) = tokio::join!(seats.wait(HERE), goes);
         assert!((PATIENCE..PATIENCE + 2 * GONE_WITHIN).contains(&began.elapsed()));
         let leaves = async {
-            tokio::time::sleep(PATIENCE).await;
+            sleep(PATIENCE).await;
             drop(next);
         };
         tokio::join!(seats.wait(HERE), leaves);
@@ -307,10 +307,10 @@ mod tests {
         let only = seats.take(HERE).await.expect("free");
         for _ in 0..3 {
             only.sitter().waits();
-            tokio::time::sleep(PATIENCE - Duration::from_secs(1)).await;
+            sleep(PATIENCE - Duration::from_secs(1)).await;
             only.sitter().has_taken();
             assert!(seats.take(HERE).await.is_none());
-            tokio::time::sleep(PATIENCE).await;
+            sleep(PATIENCE).await;
         }
     }
 }

@@ -357,7 +357,8 @@ mod tests {
             }
         };
         let began = tokio::time::Instant::now();
-        let (heard, ()) = tokio::join!(hear(server, &Access::default(), Duration::from_secs(10)), slowly);
+        let access = Access::default();
+        let (heard, ()) = tokio::join!(hear(server, &access, Duration::from_secs(10)), slowly);
         assert!(matches!(heard, Err(Missed::TooSlow)));
         assert!(began.elapsed() < Duration::from_secs(15));
     }
