@@ -10,12 +10,14 @@ mod config;
 mod daemon;
 mod drops;
 mod kernel;
+mod keys;
 mod neighbours;
 mod nodes;
 mod speaks;
 mod state;
 mod stations;
 mod switches;
+mod words;
 
 /// Find routes on demand (AODV or DYMO) over this machine's interfaces; the kernel forwards
 #[derive(Args, Debug)]
@@ -25,7 +27,8 @@ Examples:
   hopwise route configs/route.yaml --check
 
 Packets to the mesh without a route come to a TUN device, wait there until a route is found, and go on by the
-kernel's table. It needs root, and ends on SIGTERM and SIGINT; then its routes are gone.")]
+kernel's table. It needs root, and ends on SIGTERM and SIGINT; then its routes are gone. With `keys:` its messages
+are signed, and those of others that have none of the keys are refused; SIGHUP reads the file of the keys anew.")]
 pub(crate) struct Arguments {
     /// The configuration, in YAML
     config: PathBuf,
@@ -36,9 +39,10 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let config = config::load(&arguments.config)?;
+    let keys = config.read_keys()?;
     if arguments.check {
         return crate::daemon::accepted(&arguments.config);
     }
     crate::daemon::log();
-    daemon::run(config)
+    daemon::run(config, keys)
 }

@@ -50,6 +50,10 @@ pub struct RoutingConfig {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relay_ratelimit: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub message_ratelimit: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer_ratelimit: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_start: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_increment: Option<u8>,
@@ -97,6 +101,8 @@ pub struct RoutingConfig {
     pub data_hop_limit: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub most_routes: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signed: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ack_seq: Option<bool>,
     /// Any text; all nodes have the same.
@@ -222,6 +228,10 @@ impl RoutingConfig {
     pub fn aodv(&self, document: &Document, place: &Place) -> Result<Settings, Box<Refusal>> {
         self.check(document, place)?;
         check_key(document, place, (self.key.as_deref(), self.ack_seq))?;
+        if self.signed == Some(true) && self.rules == RulesName::Ns2 {
+            let problem = "ns-2 signs nothing";
+            return Err(document.refuse(&place.key("signed"), problem, "rules: rfc3561"));
+        }
         let mut settings = Settings::of(match self.rules {
             RulesName::Rfc3561 => Rules::Rfc3561,
             RulesName::Ns2 => Rules::Ns2,
@@ -232,6 +242,8 @@ impl RoutingConfig {
         set(self.rreq_ratelimit, &mut settings.rreq_ratelimit);
         set(self.rerr_ratelimit, &mut settings.rerr_ratelimit);
         set(self.relay_ratelimit, &mut settings.relay_ratelimit);
+        set(self.message_ratelimit, &mut settings.message_ratelimit);
+        set(self.answer_ratelimit, &mut settings.answer_ratelimit);
         set(self.ttl_start, &mut settings.ttl_start);
         set(self.ttl_increment, &mut settings.ttl_increment);
         set(self.ttl_threshold, &mut settings.ttl_threshold);
@@ -248,6 +260,7 @@ impl RoutingConfig {
         set(self.buffer_packets, &mut settings.buffer_packets);
         set(self.data_hop_limit, &mut settings.data_hop_limit);
         set(self.most_routes, &mut settings.most_routes);
+        set(self.signed, &mut settings.signed);
         set(self.ack_seq, &mut settings.ack_seq);
         settings.key = self.key.as_deref().map(key_of);
         Ok(settings)

@@ -56,6 +56,24 @@ pub(crate) fn early<S>(watch: impl FnOnce() -> io::Result<S>) -> Result<S, Failu
     watched.map_err(|error| Failure::failed("watch for signals", error))
 }
 
+/// Becomes readable on each SIGHUP; reading it does not wait.
+pub(crate) fn watch_hangups() -> io::Result<OwnedFd> {
+    let hangups = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+    let teller = hangups.try_clone()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+    let mut hangup = {
+        let _inside = runtime.enter();
+        signal(SignalKind::hangup())?
+    };
+    std::thread::Builder::new().name("hangups".into()).spawn(move || {
+        while runtime.block_on(hangup.recv()).is_some() {
+            // It fails only when it is full of what nobody has read.
+            let _ = rustix::io::write(&teller, &1_u64.to_ne_bytes());
+        }
+    })?;
+    Ok(hangups)
+}
+
 /// Becomes readable on SIGTERM and on SIGINT.
 pub(crate) fn watch() -> io::Result<OwnedFd> {
     let ends = eventfd(0, EventfdFlags::CLOEXEC)?;

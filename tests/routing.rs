@@ -54,6 +54,21 @@ fn both_rules_carry_a_flow_and_count_what_they_look_for() {
 }
 
 #[test]
+fn signed_messages_find_ways_and_carry_a_flow() {
+    for routing in ["{ protocol: aodv, signed: true }", "{ protocol: dymo, dymo: { signed: true } }"] {
+        let results = run(&plan(CHAIN, &[&format!("routing={routing}")], 1));
+        assert_eq!(results.flows[0].hops.map(|(hops, _)| hops), Some(4), "{routing}");
+        assert!(results.total_kbps() > 100.0, "{routing}: {}", results.total_kbps());
+    }
+    let ns2 = ["routing={ protocol: aodv, rules: ns2, signed: true }".to_owned()];
+    let refused = match Scenario::parse("routing", CHAIN, &ns2) {
+        Ok(scenario) => format!("{:?}", scenario.plan(None, 1).err()),
+        Err(refusal) => refusal.to_string(),
+    };
+    assert!(refused.contains("ns-2 signs nothing"), "{refused}");
+}
+
+#[test]
 fn the_same_seed_finds_the_same_ways() {
     let plan = plan(CHAIN, &["topology.hops=6"], 7);
     assert_eq!(run(&plan), run(&plan));

@@ -69,7 +69,7 @@ fn forward(router: &mut dyn Routing, dst: IpAddr) {
 /// A router that was told of so many ends by a neighbour.
 fn filled(rules: Rules) -> Box<dyn Routing> {
     let mut router = routing(Config {
-        settings: Settings::of(rules),
+        settings: Settings { gratuitous: true, message_ratelimit: 0, ..Settings::of(rules) },
         interfaces: vec![Interface { link: LinkId(0), address: OWN }],
         serves: Vec::new(),
         seed: 1,
@@ -77,6 +77,7 @@ fn filled(rules: Rules) -> Box<dyn Routing> {
         wakes_at: Instant::ZERO,
         trust: Trust::default(),
     });
+    // No neighbour brings more than its share, and none may say so much at once under the RFC's rules.
     for nth in 0..ROUTES {
         let IpAddr::V4(dst) = end(nth) else { continue };
         let rrep = Message::Rrep(Rrep {
@@ -91,14 +92,14 @@ fn filled(rules: Rules) -> Box<dyn Routing> {
         });
         let mut message = Vec::new();
         rrep.emit(&mut message);
-        let neighbour = IpAddr::from([10, 0, 0, 2]);
+        let neighbour = IpAddr::from([10, 0, 0, 2 + (nth % 3) as u8]);
         let control = Control {
             link: LinkId(0),
             from: Some(neighbour),
             cast: Cast::ToUs,
             src: neighbour,
             dst: OWN.into(),
-            hop_limit: 1,
+            hop_limit: 255,
             message: &message,
         };
         router.handle_control(&CX, &control);

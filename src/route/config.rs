@@ -5,10 +5,13 @@ use std::path::{Path, PathBuf};
 
 use hopwise::located::{Document, Place};
 use hopwise::routing::{Protocol, RoutingConfig, RulesName};
+use hopwise::units::Time;
 use hopwise_core::ip::Prefix;
+use hopwise_mesh::Keys;
 use serde::Deserialize;
 use serde_yaml::Value;
 
+use super::keys::KeyFile;
 use super::speaks::Speaks;
 use crate::failure::Failure;
 
@@ -31,6 +34,10 @@ struct File {
     nodes: Vec<PathBuf>,
     /// Remembers when this node last routed.
     state: Option<PathBuf>,
+    /// The file with the keys that sign messages, here and at all other nodes.
+    keys: Option<PathBuf>,
+    /// How far the clocks of nodes may be apart.
+    clock_within: Option<Time>,
     #[serde(default)]
     routing: RoutingConfig,
 }
@@ -49,10 +56,19 @@ pub(super) struct Config {
     pub(super) tun: String,
     pub(super) state: PathBuf,
     pub(super) nodes: Vec<PathBuf>,
+    pub(super) keys: Option<KeyFile>,
     pub(super) speaks: Speaks,
 }
 
 impl Config {
+    /// The keys of the network, if it has some.
+    pub(super) fn read_keys(&self) -> Result<Option<Keys>, Failure> {
+        let read = |file: &KeyFile| {
+            file.read().map_err(|problem| Failure::refused(file.path.display().to_string(), problem))
+        };
+        self.keys.as_ref().map(read).transpose()
+    }
+
     /// Where a packet from that source came from, unless it is this machine's own.
     pub(super) fn previous(&self, src: IpAddr) -> Option<IpAddr> {
         let is_own = |own: &Ipv4Addr| IpAddr::V4(*own) == src;
@@ -115,6 +131,7 @@ fn read(document: &Document) -> Result<Config, Box<hopwise::located::Refusal>> {
         let problem = "a simulator's defects are for simulations";
         return Err(document.refuse(&place.key("rules"), problem, "rfc3561"));
     }
+    refuse_signed(document, &file)?;
     refuse_foreign_keys(document, file.routing.protocol)?;
     let speaks = speaks(document, &file.routing, &place)?;
     let state = format!("/run/hopwise/route-{}", file.address);
@@ -126,8 +143,27 @@ fn read(document: &Document) -> Result<Config, Box<hopwise::located::Refusal>> {
         tun: file.tun,
         state: file.state.unwrap_or_else(|| PathBuf::from(state)),
         nodes: file.nodes,
+        keys: file.keys.map(|path| KeyFile { path, clock_within: file.clock_within.map(|time| time.0) }),
         speaks,
     })
+}
+
+/// A daemon's keys stand in a file of their own.
+fn refuse_signed(document: &Document, file: &File) -> Result<(), Box<hopwise::located::Refusal>> {
+    let root = Place::root();
+    let (routing, accepted) = (root.key("routing"), "`keys: FILE` beside `network`");
+    if file.routing.signed.is_some() {
+        return Err(document.refuse_key(&routing.key("signed"), "this is for simulations", accepted));
+    }
+    if file.routing.dymo.as_ref().is_some_and(|dymo| dymo.signed) {
+        let place = routing.key("dymo").key("signed");
+        return Err(document.refuse_key(&place, "this is for simulations", accepted));
+    }
+    if file.clock_within.is_some() && file.keys.is_none() {
+        let problem = "nothing is signed, so that nobody's clock is known";
+        return Err(document.refuse_key(&root.key("clock_within"), problem, accepted));
+    }
+    Ok(())
 }
 
 fn is_host(address: Ipv4Addr) -> bool {
@@ -229,6 +265,9 @@ mod tests {
             ("[wlan0]", "[wlan0, wlan0]", "`wlan0` stands there twice"),
             ("protocol: aodv", "protocol: static", "static routes need no daemon"),
             ("protocol: aodv", "protocol: aodv, rules: ns2", "a simulator's defects"),
+            ("protocol: aodv", "protocol: aodv, signed: true", "this is for simulations"),
+            ("protocol: aodv", "protocol: dymo, dymo: { signed: true }", "this is for simulations"),
+            ("[wlan0]", "[wlan0]\nclock_within: 10s", "nobody's clock is known"),
             ("protocol: aodv", "protocol: aodv, net_diameter: 0", "net_diameter is out of bounds"),
             ("protocol: aodv", "protocol: aodv, hello_interval: 2h", "hello_interval is out of bounds"),
             ("protocol: aodv", "protocol: dymo, ttl_start: 3", "`ttl_start` is none of this protocol's"),

@@ -12,7 +12,7 @@ use hopwise_core::{Cast, Instant, NextHop, QueueClass};
 use hopwise_host::routing::KernelRoutes;
 use hopwise_host::{Clock, Link, Received, Tun, TunConfig, random_key};
 use hopwise_mesh::aodv::Interface;
-use hopwise_mesh::{Control, Cx, OnDemand, Order, Routed, Trust, Undelivered, Verdict};
+use hopwise_mesh::{Control, Cx, Keys, OnDemand, Order, Routed, Trust, Undelivered, Verdict};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sd_notify::NotifyState;
 
@@ -22,8 +22,9 @@ use super::kernel::Installed;
 use super::neighbours::{Port, v4};
 use super::nodes::Nodes;
 use super::speaks::Birth;
-use super::state::State;
+use super::state::{Kept, State};
 use super::switches::Forwarding;
+use super::words::Words;
 use crate::failure::Failure;
 use crate::signals;
 
@@ -38,6 +39,7 @@ const MOST_AT_ONCE: usize = 256;
 struct Daemon {
     config: Config,
     state: State,
+    hangups: OwnedFd,
     clock: Clock,
     router: Box<dyn OnDemand>,
     /// Programs' connections are the kernel's, of which nothing is known here; these nodes' are asked for.
@@ -46,6 +48,7 @@ struct Daemon {
     tun: Tun,
     installed: Installed,
     drops: Drops,
+    words: Words,
     look_at: Instant,
     next_mark: Instant,
     stations_at: Instant,
@@ -54,16 +57,20 @@ struct Daemon {
     forwarding: Forwarding,
 }
 
-pub(super) fn run(config: Config) -> Result<(), Failure> {
+pub(super) fn run(config: Config, keys: Option<Keys>) -> Result<(), Failure> {
     let ends = signals::watch().map_err(|error| Failure::failed("watch for signals", error))?;
-    let mut daemon = Daemon::open(config)?;
+    let hangups = signals::watch_hangups().map_err(|error| Failure::failed("watch for signals", error))?;
+    if keys.is_none() {
+        tracing::warn!("messages are not signed: this network has to be trusted, or be given `keys:`");
+    }
+    let mut daemon = Daemon::open(config, keys, hangups)?;
     crate::daemon::tell(NotifyState::Ready);
     tracing::info!(address = %daemon.config.address, "ready");
     daemon.serve(&ends).map_err(|error| Failure::failed("wait for packets", error))
 }
 
 impl Daemon {
-    fn open(config: Config) -> Result<Daemon, Failure> {
+    fn open(config: Config, keys: Option<Keys>, hangups: OwnedFd) -> Result<Daemon, Failure> {
         let clock = Clock::start();
         let opened =
             config.interfaces.iter().enumerate().map(|(nth, name)| Port::open(nth, name, &config.speaks));
@@ -79,7 +86,7 @@ impl Daemon {
         let forwarding = Forwarding::begin(&config)?;
         let key = random_key().map_err(|error| Failure::failed("draw a seed", error))?;
         let state = State::new(&config.state);
-        let kept = state.number();
+        let Kept { number: kept, stamp } = state.read();
         let rest = state.rest_left(config.speaks.rest(), clock.wall_offset());
         let wakes_at = Instant::ZERO + if kept.is_some() { Duration::ZERO } else { rest };
         if let Some(seq) = kept {
@@ -93,11 +100,12 @@ impl Daemon {
             serves: config.serves.clone(),
             seq: kept.unwrap_or(0),
             seed: u64::from_ne_bytes([key[0], key[1], key[2], key[3], key[4], key[5], key[6], key[7]]),
-            counter: u64::try_from(clock.wall_offset().as_nanos()).unwrap_or(0),
+            counter: u64::try_from(clock.wall_offset().as_nanos()).unwrap_or(0).max(stamp),
             wakes_at,
-            trust: Trust { network: Some(config.network), mtu: least_mtu(&kernel, &ports)? },
+            trust: Trust { network: Some(config.network), mtu: least_mtu(&kernel, &ports)?, keys },
         });
         Ok(Daemon {
+            hangups,
             state,
             clock,
             router,
@@ -106,6 +114,7 @@ impl Daemon {
             tun,
             installed: Installed::new(kernel, config.network),
             drops: Drops::default(),
+            words: Words::default(),
             look_at: Instant::ZERO,
             next_mark: Instant::ZERO,
             stations_at: Instant::ZERO,
@@ -119,10 +128,13 @@ impl Daemon {
         loop {
             let now = self.clock.now();
             if self.next_mark <= now {
-                self.state.mark(self.router.number());
+                self.state.mark(self.router.number(), self.router.last_stamp());
                 self.forwarding.follow(&self.config.serves);
                 for (reason, count) in self.drops.news() {
                     tracing::info!(reason, count, "dropped so far");
+                }
+                for (kind, count) in self.words.unsaid() {
+                    tracing::info!(kind, count, "not said one by one");
                 }
                 self.next_mark = now + Duration::from_secs(1);
             }
@@ -132,6 +144,7 @@ impl Daemon {
                 tracing::info!("ends");
                 return Ok(());
             }
+            self.take_hangups();
             self.take_messages();
             self.look_at_stations();
             self.take_packets();
@@ -142,7 +155,7 @@ impl Daemon {
     /// Until something is there or is due. Answers whether that is the end.
     fn wait(&self, ends: &OwnedFd) -> io::Result<bool> {
         let now = self.clock.now();
-        let mut fds = vec![PollFd::new(ends, PollFlags::IN)];
+        let mut fds = vec![PollFd::new(ends, PollFlags::IN), PollFd::new(&self.hangups, PollFlags::IN)];
         fds.extend(self.tun.descriptor().map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         for port in &self.ports {
             fds.push(PollFd::from_borrowed_fd(port.control.as_fd(), PollFlags::IN));
@@ -161,6 +174,21 @@ impl Daemon {
             Ok(_) => Ok(fds[0].revents().contains(PollFlags::IN)),
             Err(rustix::io::Errno::INTR) => Ok(false),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The keys are read anew, and stay as they are where that fails.
+    fn take_hangups(&mut self) {
+        if rustix::io::read(&self.hangups, &mut [0; 8]).is_err() {
+            return;
+        }
+        match self.config.read_keys() {
+            Ok(Some(keys)) => {
+                self.router.change_keys(keys);
+                tracing::info!("the keys were read anew");
+            }
+            Ok(None) => tracing::info!("there are no keys to read anew"),
+            Err(error) => tracing::warn!(%error, "the keys stay as they are"),
         }
     }
 
@@ -221,7 +249,9 @@ impl Daemon {
             let (link, device) = (port.link, port.index);
             for station in lost {
                 let Some(neighbour) = self.installed.who_has(device, station.0) else { continue };
-                tracing::info!(%neighbour, %station, "does not hear us");
+                if self.words.may("does not hear us") {
+                    tracing::info!(%neighbour, %station, "does not hear us");
+                }
                 self.router.lose(now, link, neighbour);
                 self.obey(now);
             }
@@ -267,7 +297,9 @@ impl Daemon {
         if error.kind() == io::ErrorKind::WouldBlock {
             return;
         }
-        tracing::info!(%dst, %via, device = port.name, %error, "link gone");
+        if self.words.may("link gone") {
+            tracing::info!(%dst, %via, device = port.name, %error, "link gone");
+        }
         self.installed.forget(dst);
         let Ok(view) = IpView::parse(packet) else { return };
         let from = self.config.previous(view.src);
@@ -278,7 +310,7 @@ impl Daemon {
 
     /// What the protocol wants done. The kernel's table follows first, so that packets find their way in it.
     fn obey(&mut self, now: Instant) {
-        self.installed.follow(now, &*self.router, &self.ports);
+        self.follow(now);
         while let Some(order) = self.router.poll_order(now) {
             match order {
                 Order::Send { link, to, class: QueueClass::Routing, packet } => {
@@ -294,8 +326,12 @@ impl Daemon {
                 Order::Tell { peer, ports, event, path } => self.nodes.tell(peer, ports, event, &path),
                 Order::Send { .. } | Order::Purge { .. } | Order::Reroute { .. } => {}
             }
-            self.installed.follow(now, &*self.router, &self.ports);
+            self.follow(now);
         }
+    }
+
+    fn follow(&mut self, now: Instant) {
+        self.installed.follow(now, &mut *self.router, &self.ports, &mut self.words);
     }
 
     /// A message, which the protocol has made a whole packet of.

@@ -1,7 +1,8 @@
 //! The kernel's table, kept as the protocol's is.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_core::ip::Prefix;
@@ -9,6 +10,10 @@ use hopwise_host::routing::{KernelRoutes, Way};
 use hopwise_mesh::OnDemand;
 
 use super::neighbours::Port;
+use super::words::Words;
+
+/// A route that the kernel did not take is tried again after that time.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Installed {
@@ -16,11 +21,17 @@ pub(super) struct Installed {
     /// No route leads elsewhere, whatever the protocol says.
     network: Prefix,
     ways: BTreeMap<Ipv4Addr, Way>,
+    refused: BTreeSet<Ipv4Addr>,
+    try_again: Instant,
 }
+
+/// A route as it should be: the way, its device and its hops.
+type Wanted<'a> = (Way, &'a str, u8);
 
 impl Installed {
     pub(super) fn new(kernel: KernelRoutes, network: Prefix) -> Installed {
-        Installed { kernel, network, ways: BTreeMap::new() }
+        let (ways, refused) = (BTreeMap::new(), BTreeSet::new());
+        Installed { kernel, network, ways, refused, try_again: Instant::ZERO }
     }
 
     pub(super) fn has(&self, dst: Ipv4Addr) -> bool {
@@ -38,37 +49,69 @@ impl Installed {
         self.ways.remove(&dst);
     }
 
-    /// Adds what is new, removes what is gone.
-    pub(super) fn follow(&mut self, now: Instant, router: &dyn OnDemand, ports: &[Port]) {
-        let mut wanted = BTreeMap::new();
-        for (dst, next_hop, link, hops) in router.routes(now) {
-            let is_inside = [dst, next_hop].iter().all(|end| self.network.contains((*end).into()));
-            if let Some(port) = ports.get(usize::from(link.0)).filter(|_| is_inside) {
-                wanted.insert(dst, (Way { device: port.index, next_hop }, port.name.as_str(), hops));
+    /// Adds what is new, removes what is gone; what did not change is not looked at.
+    pub(super) fn follow(
+        &mut self,
+        now: Instant,
+        router: &mut dyn OnDemand,
+        ports: &[Port],
+        words: &mut Words,
+    ) {
+        for (dst, route) in router.changes(now) {
+            self.refused.remove(&dst);
+            let wanted = route.and_then(|(next_hop, link, hops)| {
+                let is_inside = [dst, next_hop].iter().all(|end| self.network.contains((*end).into()));
+                let port = ports.get(usize::from(link.0)).filter(|_| is_inside)?;
+                Some((Way { device: port.index, next_hop }, port.name.as_str(), hops))
+            });
+            self.set(dst, wanted, words);
+        }
+        if !self.refused.is_empty() && self.try_again <= now {
+            self.try_again = now + TRY_AGAIN;
+            for (dst, next_hop, link, hops) in router.routes(now) {
+                let port = ports.get(usize::from(link.0)).filter(|_| self.refused.remove(&dst));
+                let Some(port) = port else { continue };
+                let way = Way { device: port.index, next_hop };
+                self.set(dst, Some((way, port.name.as_str(), hops)), words);
             }
         }
-        let gone: Vec<_> = self.ways.keys().filter(|dst| !wanted.contains_key(dst)).copied().collect();
-        for dst in gone {
-            self.ways.remove(&dst);
-            match self.kernel.remove(dst) {
-                Ok(()) => tracing::info!(%dst, "route gone"),
-                Err(error) => tracing::warn!(%dst, %error, "route not removed"),
+    }
+
+    fn set(&mut self, dst: Ipv4Addr, wanted: Option<Wanted<'_>>, words: &mut Words) {
+        match wanted {
+            None => {
+                if self.ways.remove(&dst).is_some() {
+                    self.remove(dst, words);
+                }
             }
+            Some((way, device, hops)) if self.ways.get(&dst) != Some(&way) => {
+                match self.kernel.set(dst, way) {
+                    Ok(()) => {
+                        if words.may("route") {
+                            tracing::info!(%dst, via = %way.next_hop, device, hops, "route");
+                        }
+                        self.ways.insert(dst, way);
+                    }
+                    Err(error) => {
+                        self.ways.remove(&dst);
+                        self.refused.insert(dst);
+                        if words.may("route not installed") {
+                            tracing::warn!(%dst, %error, "route not installed");
+                        }
+                    }
+                }
+            }
+            Some(_) => {}
         }
-        for (dst, (way, device, hops)) in wanted {
-            if self.ways.get(&dst) == Some(&way) {
-                continue;
+    }
+
+    fn remove(&self, dst: Ipv4Addr, words: &mut Words) {
+        match self.kernel.remove(dst) {
+            Ok(()) if words.may("route gone") => tracing::info!(%dst, "route gone"),
+            Err(error) if words.may("route not removed") => {
+                tracing::warn!(%dst, %error, "route not removed");
             }
-            match self.kernel.set(dst, way) {
-                Ok(()) => {
-                    tracing::info!(%dst, via = %way.next_hop, device, hops, "route");
-                    self.ways.insert(dst, way);
-                }
-                Err(error) => {
-                    self.ways.remove(&dst);
-                    tracing::warn!(%dst, %error, "route not installed");
-                }
-            }
+            _ => {}
         }
     }
 }

@@ -1,4 +1,7 @@
-//! What a daemon leaves for its next start: when it last routed, and the number that it last told of itself.
+//! What a daemon leaves for its next start: when it last routed, and its numbers, of which none may come twice.
+//!
+//! A line `number N` is the one that it last told of itself, a line `stamp N` the last time stamp that it signed. A
+//! number alone, as older daemons left it, is the first of these.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,6 +9,18 @@ use std::time::{Duration, SystemTime};
 
 /// More than a node tells of itself between two marks.
 const NUMBERS_AHEAD: u16 = 1_024;
+
+/// Further than time stamps go between two marks.
+const STAMPS_AHEAD: u64 = 2_000_000_000;
+
+/// From where a node goes on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Kept {
+    /// Of a node that has kept its own number.
+    pub(super) number: Option<u16>,
+    /// All time stamps that it signed lie below.
+    pub(super) stamp: u64,
+}
 
 #[derive(Debug)]
 pub(super) struct State {
@@ -17,10 +32,8 @@ impl State {
         State { path: path.to_owned() }
     }
 
-    /// The number from which a node that has kept its own goes on.
-    pub(super) fn number(&self) -> Option<u16> {
-        let number: u16 = fs::read_to_string(&self.path).ok()?.trim().parse().ok()?;
-        Some(number.wrapping_add(NUMBERS_AHEAD))
+    pub(super) fn read(&self) -> Kept {
+        fs::read_to_string(&self.path).map_or(Kept::default(), |text| kept(&text))
     }
 
     /// A node that routed a moment ago has lost its numbers, and waits until nobody routes by them (RFC 3561 §6.13).
@@ -31,12 +44,24 @@ impl State {
         marked.map_or(Duration::ZERO, |marked| left(marked, rest, now))
     }
 
-    /// Leaves word of when this node last routed, and of its number.
-    pub(super) fn mark(&self, number: Option<u16>) {
-        let text = number.map_or(String::new(), |number| format!("{number}\n"));
+    /// Leaves word of when this node last routed, and of its numbers.
+    pub(super) fn mark(&self, number: Option<u16>, stamp: Option<u64>) {
+        let number = number.map(|number| format!("number {number}\n"));
+        let stamp = stamp.map(|stamp| format!("stamp {stamp}\n"));
+        let text: String = number.into_iter().chain(stamp).collect();
         if let Err(error) = crate::daemon::state::write(&self.path, &text) {
             tracing::debug!(path = %self.path.display(), %error, "not marked");
         }
+    }
+}
+
+fn kept(text: &str) -> Kept {
+    let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let number = value("number ").unwrap_or(text.trim()).parse::<u16>().ok();
+    let stamp = value("stamp ").and_then(|stamp| stamp.parse::<u64>().ok());
+    Kept {
+        number: number.map(|number| number.wrapping_add(NUMBERS_AHEAD)),
+        stamp: stamp.map_or(0, |stamp| stamp.saturating_add(STAMPS_AHEAD)),
     }
 }
 
@@ -48,6 +73,33 @@ fn left(marked: Duration, rest: Duration, now: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_go_on_above_those_that_were_told() {
+        for (text, number, stamp) in [
+            ("", None, 0),
+            ("7\n", Some(1_031), 0),
+            ("number 65535\nstamp 5\n", Some(1_023), 2_000_000_005),
+            ("stamp 5\n", None, 2_000_000_005),
+            ("stamp 18446744073709551615\n", None, u64::MAX),
+            ("number x\nstamp -1\n", None, 0),
+        ] {
+            assert_eq!(kept(text), Kept { number, stamp }, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_marked_is_read() {
+        let path = std::env::temp_dir().join(format!("hopwise-state-{}", std::process::id()));
+        let state = State::new(&path);
+        assert_eq!(state.read(), Kept::default());
+        for number in [None, Some(7)] {
+            state.mark(number, Some(9));
+            let kept = Kept { number: number.map(|number| number + NUMBERS_AHEAD), stamp: 9 + STAMPS_AHEAD };
+            assert_eq!(state.read(), kept);
+        }
+        fs::remove_file(&path).expect("it was marked");
+    }
 
     #[test]
     fn a_rest_is_never_longer_than_the_protocol_asks_for() {

@@ -28,6 +28,8 @@ pub struct DymoConfig {
     pub rreq_ratelimit: u32,
     pub rerr_ratelimit: u32,
     pub relay_ratelimit: u32,
+    pub message_ratelimit: u32,
+    pub answer_ratelimit: u32,
     /// Where it is not said: off in simulations, whose link layer tells of losses, and on in daemons.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hello: Option<bool>,
@@ -38,6 +40,7 @@ pub struct DymoConfig {
     pub jitter: Time,
     pub sweep_interval: Time,
     pub most_routes: u32,
+    pub signed: bool,
     pub ack_seq: bool,
     /// Any text; all nodes have the same.
     #[serde(skip_serializing)]
@@ -63,6 +66,8 @@ impl Default for DymoConfig {
             rreq_ratelimit: settings.rreq_ratelimit,
             rerr_ratelimit: settings.rerr_ratelimit,
             relay_ratelimit: settings.relay_ratelimit,
+            message_ratelimit: settings.message_ratelimit,
+            answer_ratelimit: settings.answer_ratelimit,
             hello: None,
             hello_interval: Time(settings.hello_interval),
             allowed_hello_loss: settings.allowed_hello_loss,
@@ -71,6 +76,7 @@ impl Default for DymoConfig {
             jitter: Time(settings.jitter),
             sweep_interval: Time(settings.sweep_interval),
             most_routes: settings.most_routes,
+            signed: settings.signed,
             ack_seq: settings.ack_seq,
             key: None,
         }
@@ -98,6 +104,8 @@ impl DymoConfig {
             rreq_ratelimit: self.rreq_ratelimit,
             rerr_ratelimit: self.rerr_ratelimit,
             relay_ratelimit: self.relay_ratelimit,
+            message_ratelimit: self.message_ratelimit,
+            answer_ratelimit: self.answer_ratelimit,
             hello: self.hello.unwrap_or(false),
             hello_interval: self.hello_interval.0,
             allowed_hello_loss: self.allowed_hello_loss,
@@ -106,6 +114,7 @@ impl DymoConfig {
             jitter: self.jitter.0,
             sweep_interval: self.sweep_interval.0,
             most_routes: self.most_routes,
+            signed: self.signed,
             ack_seq: self.ack_seq,
             key: self.key.as_deref().map(key_of),
         })

@@ -18,7 +18,7 @@ use hopwise_core::wire::Checksums;
 use hopwise_core::{Endpoint, Instant, LinkId, NextHop};
 use hopwise_mesh::{
     Gateway, Hop, Interface, Neighbour, Node, NodeConfig, OWN_LINK, Proxy, ProxyConfig, Routing,
-    StaticRoutes, aodv, aodvv2, dsr, gpsr,
+    StaticRoutes, Trust, aodv, aodvv2, dsr, gpsr,
 };
 
 use super::gateway;
@@ -218,7 +218,7 @@ fn dymo_config(plan: &Plan, settings: &aodvv2::Settings, node: u32) -> aodvv2::C
         seq: 0,
         counter: 0,
         wakes_at: Instant::ZERO,
-        trust: aodv::Trust::default(),
+        trust: Trust::simulated(settings.signed),
     }
 }
 
@@ -246,7 +246,7 @@ fn aodv_config(plan: &Plan, settings: &aodv::Settings, node: u32) -> aodv::Confi
         serves: Vec::new(),
         counter: 0,
         wakes_at: Instant::ZERO,
-        trust: aodv::Trust::default(),
+        trust: Trust::simulated(settings.signed),
     }
 }
 

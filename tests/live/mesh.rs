@@ -19,6 +19,8 @@ use crate::world::{PATIENCE, until, within_patience};
 mod forged;
 #[path = "mesh/paths.rs"]
 mod paths;
+#[path = "mesh/signed.rs"]
+mod signed;
 #[path = "mesh/switches.rs"]
 mod switches;
 

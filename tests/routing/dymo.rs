@@ -72,7 +72,7 @@ fn forged_numbers_of_what_arrived_move_nothing() {
 #[test]
 fn wireshark_reads_every_message_of_aodvv2_that_we_send() {
     let mut packets = Vec::new();
-    for dymo in ["hello: true, ack_seq: true", "ack_seq: true, key: shared"] {
+    for dymo in ["hello: true, ack_seq: true", "ack_seq: true, key: shared", "signed: true"] {
         let routing = format!("routing={{ protocol: dymo, dymo: {{ {dymo} }} }}");
         let cut = "channel={ links: [link n1-n2 down from 5 s to 8 s] }";
         let plan = plan(CHAIN, &[&routing, cut, "run.duration=12s", "traffic.0.from=n1"], 1);

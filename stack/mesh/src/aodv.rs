@@ -5,6 +5,7 @@
 //! need too is in `on_demand`.
 
 pub mod ack_seq;
+mod icv;
 pub mod messages;
 pub mod ns2;
 pub mod rfc3561;
@@ -21,11 +22,13 @@ pub use crate::on_demand::{Interface, Key, Trust};
 pub use settings::{Rules, Settings};
 
 use crate::on_demand::ack_seq::AckSeqs;
-use crate::on_demand::{Desk, Manners, Outbox, Room};
+use crate::on_demand::{Desk, Form, Manners, Outbox, Room};
 use crate::routing::Routing;
 
 /// UDP's (RFC 3561 §8).
 pub const PORT: u16 = 654;
+
+const FORM: Form = Form { sign: icv::sign, verify: icv::verify, cost: icv::COST };
 
 /// What a node is given once.
 #[derive(Clone, Debug)]
@@ -57,5 +60,5 @@ fn desk(config: &Config) -> Desk {
     let outbox = Outbox::new(Manners { port: PORT, everyone: Ipv4Addr::BROADCAST }, *seed);
     let room = Room { packets: settings.buffer_packets, time: settings.buffer_time };
     let ack_seqs = AckSeqs::new(settings.ack_seq, settings.key.clone(), *counter);
-    Desk::new(interfaces.clone(), outbox, room, ack_seqs).with_trust(trust.clone())
+    Desk::new(interfaces.clone(), outbox, room, ack_seqs).with_trust(trust.clone(), FORM, *counter)
 }

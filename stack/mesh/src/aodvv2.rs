@@ -30,9 +30,11 @@ use hopwise_core::{Instant, LinkId, NextHop, Rx};
 pub use settings::Settings;
 
 use crate::on_demand::ack_seq::AckSeqs;
-use crate::on_demand::rates::Rate;
-use crate::on_demand::{Desk, Interface, Manners, OnDemand, Outbox, Room, Trust, path_of, v4};
-use crate::rfc5444::{ALL_ROUTERS, Message, PORT, Packet, TooLong};
+use crate::on_demand::rates::{Rate, Throttle};
+use crate::on_demand::{
+    Change, Desk, Form, Interface, Keys, Manners, OnDemand, Outbox, Room, Trust, path_of, v4,
+};
+use crate::rfc5444::{ALL_ROUTERS, Message, PORT, Packet, TooLong, icv};
 use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
 use discovery::Searches;
 use errors::Told;
@@ -43,6 +45,8 @@ use table::{Offer, Route, Table};
 
 /// Messages come from neighbours alone (RFC 5082).
 const HOP_LIMIT: u8 = 255;
+
+const FORM: Form = Form { sign: icv::sign, verify: icv::verify, cost: icv::COST };
 
 /// What a node is given once.
 #[derive(Clone, Debug)]
@@ -76,6 +80,9 @@ pub struct Aodvv2 {
     neighbours: Neighbours,
     seen: Seen,
     errors: Rate,
+    /// Messages of neighbours, and what is said because of them.
+    heard: Throttle,
+    answers: Throttle,
     told: Told,
     next_sweep: Instant,
     wakes_at: Instant,
@@ -96,7 +103,7 @@ impl Aodvv2 {
         let room = Room { packets: settings.buffer_packets, time: settings.buffer_time };
         let ack_seqs = AckSeqs::new(settings.ack_seq, settings.key.clone(), counter);
         Aodvv2 {
-            desk: Desk::new(interfaces, outbox, room, ack_seqs).with_trust(trust),
+            desk: Desk::new(interfaces, outbox, room, ack_seqs).with_trust(trust, FORM, counter),
             serves,
             seq,
             table: Table::new(
@@ -109,6 +116,8 @@ impl Aodvv2 {
             neighbours: Neighbours::default(),
             seen: Seen::default(),
             errors: Rate::new(settings.rerr_ratelimit),
+            heard: Throttle::new(settings.message_ratelimit),
+            answers: Throttle::new(settings.answer_ratelimit),
             told: Told::default(),
             next_sweep,
             wakes_at,
@@ -128,6 +137,15 @@ impl Aodvv2 {
 
     fn is_asleep(&self, now: Instant) -> bool {
         now < self.wakes_at
+    }
+
+    /// Whether something more may be said because of what that neighbour said.
+    fn may_answer(&mut self, now: Instant, via: Via) -> bool {
+        let may = self.answers.take(now, via.from);
+        if !may {
+            self.desk.dropped(DropReason::RoutingRateLimited, 0);
+        }
+        may
     }
 
     fn tell_everyone(&mut self, at: Option<Instant>, message: Message) {
@@ -215,6 +233,14 @@ impl OnDemand for Aodvv2 {
         Some(self.seq)
     }
 
+    fn last_stamp(&self) -> Option<u64> {
+        self.desk.last_stamp()
+    }
+
+    fn change_keys(&mut self, keys: Keys) {
+        self.desk.change_keys(keys);
+    }
+
     fn lose(&mut self, now: Instant, link: LinkId, neighbour: Ipv4Addr) {
         self.lose_neighbour(now, Via { from: neighbour, link });
     }
@@ -222,6 +248,21 @@ impl OnDemand for Aodvv2 {
     fn routes(&self, now: Instant) -> Vec<(Ipv4Addr, Ipv4Addr, LinkId, u8)> {
         let row = |(dst, _, way): (Ipv4Addr, &Route, &Offer)| (dst, way.next_hop, way.link, way.metric);
         self.table.iter_valid(now).map(row).collect()
+    }
+
+    fn changes(&mut self, now: Instant) -> Vec<Change> {
+        let Some(noted) = self.table.changes.take() else {
+            return self
+                .routes(now)
+                .into_iter()
+                .map(|(dst, via, link, hops)| (dst, Some((via, link, hops))))
+                .collect();
+        };
+        let row = |dst: Ipv4Addr| {
+            let way = self.table.valid_at(now, dst);
+            (dst, way.map(|way| (way.next_hop, way.link, way.metric)))
+        };
+        noted.into_iter().map(row).collect()
     }
 }
 
@@ -264,10 +305,8 @@ impl Routing for Aodvv2 {
     }
 
     fn handle_control(&mut self, cx: &Cx<'_>, control: &Control<'_>) {
-        if !self.desk.fits(control.message) {
-            return;
-        }
-        let (Some(from), Ok(packet)) = (v4(control.src), Packet::parse(control.message)) else {
+        let Some(opened) = self.desk.open(cx.now, control) else { return };
+        let (Some(from), Ok(packet)) = (v4(control.src), Packet::parse(opened)) else {
             self.desk.dropped(DropReason::RoutingMalformed, 0);
             return;
         };
@@ -278,8 +317,16 @@ impl Routing for Aodvv2 {
             return;
         }
         let via = Via { from, link: control.link };
+        if !self.heard.take(cx.now, from) {
+            self.desk.dropped(DropReason::RoutingRateLimited, 0);
+            return;
+        }
         self.neighbours.heard(cx.now, via);
         for message in &packet.messages {
+            if !self.heard.take(cx.now, from) {
+                self.desk.dropped(DropReason::RoutingRateLimited, 0);
+                return;
+            }
             match self.take_message(cx, via, message) {
                 Ok(()) => {}
                 Err(Refused::Malformed) => self.desk.dropped(DropReason::RoutingMalformed, 0),
@@ -287,7 +334,7 @@ impl Routing for Aodvv2 {
             }
         }
         let asks = |message: &Message| message.kind == messages::RREP_ACK && messages::is_request(message);
-        if packet.messages.iter().any(asks) {
+        if packet.messages.iter().any(asks) && self.may_answer(cx.now, via) {
             self.tell_neighbour(via, vec![messages::rrep_ack(false)]);
         }
     }
@@ -319,7 +366,7 @@ impl Routing for Aodvv2 {
     }
 
     fn poll_order(&mut self, now: Instant) -> Option<Order> {
-        self.desk.outbox.pop(now)
+        self.desk.next_order(now)
     }
 
     fn next_hop(&self, now: Instant, dst: IpAddr) -> Option<(LinkId, IpAddr)> {

@@ -20,7 +20,7 @@ mod static_routes;
 pub use gateway::Gateway;
 pub use link_source::{LinkSource, Schedule, Told};
 pub use node::{EndpointObserver, Interface, Node, NodeConfig, OWN_LINK};
-pub use on_demand::{OnDemand, Trust};
+pub use on_demand::{Change, Keys, KeysError, OnDemand, Trust};
 pub use proxy::{FlowKey, Proxy, ProxyConfig, ProxyCounts, ProxyRule};
 pub use queue::{InterfaceQueue, Queued, WhenFull};
 pub use routing::{Control, Cx, Order, Purged, Routed, Routing, Undelivered, Verdict};

@@ -3,10 +3,13 @@
 
 pub(crate) mod ack_seq;
 pub(crate) mod asked;
+mod auth;
 mod buffer;
+pub(crate) mod changes;
 mod key;
 mod outbox;
 pub(crate) mod rates;
+pub(crate) mod shares;
 #[cfg(test)]
 pub(crate) mod testing;
 mod trust;
@@ -21,13 +24,20 @@ use hopwise_core::{Instant, LinkId, NextHop, QueueClass};
 
 use ack_seq::{AckSeqs, Said};
 use asked::{Asked, Pair};
+use auth::Auth;
+pub(crate) use auth::{Envelope, Form};
+pub use auth::{Keys, KeysError};
 use buffer::{Buffer, Waiting};
 pub use key::Key;
+pub(crate) use key::TAG_BYTES;
 pub use outbox::Interface;
 pub(crate) use outbox::{Manners, Outbox, Receiver};
 pub use trust::Trust;
 
-use crate::routing::{Order, Routed, Routing};
+use crate::routing::{Control, Order, Routed, Routing};
+
+/// A destination whose route may have changed, with its next hop, link and hops if there is one.
+pub type Change = (Ipv4Addr, Option<(Ipv4Addr, LinkId, u8)>);
 
 /// What a daemon needs of a protocol whose packets its kernel forwards.
 pub trait OnDemand: Routing {
@@ -35,10 +45,16 @@ pub trait OnDemand: Routing {
     fn note_use(&mut self, now: Instant, src: Ipv4Addr, dst: Ipv4Addr);
     /// The number that it last told of itself, where a later start may go on from there.
     fn number(&self) -> Option<u16>;
+    /// The time stamp of the last message that it signed. A later start has to go on above it.
+    fn last_stamp(&self) -> Option<u64>;
+    /// Other keys from now on, where messages are signed.
+    fn change_keys(&mut self, keys: Keys);
     /// The link layer says that a neighbour is gone.
     fn lose(&mut self, now: Instant, link: LinkId, neighbour: Ipv4Addr);
     /// Routes that are valid now: destination, next hop, link, hops.
     fn routes(&self, now: Instant) -> Vec<(Ipv4Addr, Ipv4Addr, LinkId, u8)>;
+    /// What may have changed since this was asked last.
+    fn changes(&mut self, now: Instant) -> Vec<Change>;
 }
 
 /// All that a protocol has beside its routes and what it knows of its messages.
@@ -51,6 +67,7 @@ pub(crate) struct Desk {
     pub(crate) outbox: Outbox,
     pub(crate) ack_seqs: AckSeqs,
     pub(crate) trust: Trust,
+    auth: Option<Auth>,
     /// What this node has asked for, and what it has asked for others, whose questions are too many to mix with these.
     asked: Asked,
     asked_for_others: Asked,
@@ -74,6 +91,7 @@ impl Desk {
             outbox,
             ack_seqs,
             trust: Trust::default(),
+            auth: None,
             asked: Asked::default(),
             asked_for_others: Asked::default(),
             discoveries: 0,
@@ -81,8 +99,54 @@ impl Desk {
         }
     }
 
-    pub(crate) fn with_trust(self, trust: Trust) -> Desk {
-        Desk { trust, ..self }
+    /// Time stamps begin above `counter`.
+    pub(crate) fn with_trust(self, trust: Trust, form: Form, counter: u64) -> Desk {
+        let auth = trust.keys.clone().map(|keys| Auth::new(keys, form, counter));
+        Desk { trust, auth, ..self }
+    }
+
+    pub(crate) fn is_signed(&self) -> bool {
+        self.auth.is_some()
+    }
+
+    /// Other keys from now on, where there were some: what was signed and heard is remembered.
+    pub(crate) fn change_keys(&mut self, keys: Keys) {
+        if let Some(auth) = &mut self.auth {
+            auth.keys = keys;
+        }
+    }
+
+    pub(crate) fn last_stamp(&self) -> Option<u64> {
+        self.auth.as_ref().map(Auth::last)
+    }
+
+    /// A neighbour's message, if it is to be looked at: short enough, and signed where messages are.
+    pub(crate) fn open<'m>(&mut self, now: Instant, control: &Control<'m>) -> Option<&'m [u8]> {
+        let opened = if control.message.len() > self.trust.most_bytes() {
+            None
+        } else if let Some(auth) = &mut self.auth {
+            let (Some(src), Some(dst)) = (v4(control.src), v4(control.dst)) else { return None };
+            let envelope = Envelope { src: src.octets(), dst: dst.octets(), ttl: control.hop_limit };
+            auth.open(now, &envelope, control.message)
+        } else {
+            Some(control.message)
+        };
+        if opened.is_none() {
+            self.dropped(DropReason::RoutingRefused, 0);
+        }
+        opened
+    }
+
+    /// What is to be done next. Messages are signed as they leave, so that time stamps leave in their order.
+    pub(crate) fn next_order(&mut self, now: Instant) -> Option<Order> {
+        let order = self.outbox.pop(now)?;
+        let Some(auth) = &mut self.auth else { return Some(order) };
+        let Order::Send { link, to, class: QueueClass::Routing, packet } = order else { return Some(order) };
+        let signed = outbox::rewritten(&packet, |envelope, message| auth.seal(now, envelope, message));
+        Some(match signed {
+            Some(packet) => Order::Send { link, to, class: QueueClass::Routing, packet },
+            None => Order::Dropped { reason: DropReason::RoutingRefused, id: 0 },
+        })
     }
 
     pub(crate) fn has_address(&self, address: Ipv4Addr) -> bool {
@@ -131,9 +195,15 @@ impl Desk {
         self.asked.has(now, pair) || self.asked_for_others.has(now, pair)
     }
 
+    /// The longest message of ours that one packet carries.
+    pub(crate) fn most_bytes(&self) -> usize {
+        let cost = self.auth.as_ref().map_or(0, |auth| auth.form.cost);
+        self.trust.most_bytes().saturating_sub(cost)
+    }
+
     /// Whether one packet carries a message of that length; it is counted as refused if none does.
-    pub(crate) fn fits(&mut self, message: &[u8]) -> bool {
-        let fits = message.len() <= self.trust.most_bytes();
+    fn fits(&mut self, message: &[u8]) -> bool {
+        let fits = message.len() <= self.most_bytes();
         if !fits {
             self.dropped(DropReason::RoutingRefused, 0);
         }

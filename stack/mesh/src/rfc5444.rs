@@ -5,6 +5,7 @@
 //! whatever heads and tails were taken out of it. What is written is the shortest way to say it, so that what was read
 //! and written again is never longer. Reserved bits are ignored; what the RFC forbids makes a packet malformed.
 
+pub(crate) mod icv;
 mod read;
 mod write;
 

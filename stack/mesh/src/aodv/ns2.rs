@@ -26,7 +26,7 @@ use hopwise_core::{Instant, LinkId, NextHop, Rx};
 use super::messages::{Extensions, MOST_HOPS, Message, Rrep, Rreq};
 use super::seen::Seen;
 use super::settings::Settings;
-use super::{Config, PORT, ack_seq, desk};
+use super::{Config, PORT, Trust, ack_seq, desk};
 use crate::on_demand::{Desk, path_of, v4};
 use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
 use table::{Entry, Flag, Table};
@@ -45,6 +45,8 @@ pub struct Ns2Aodv {
 
 impl Ns2Aodv {
     pub(super) fn new(config: Config) -> Ns2Aodv {
+        // ns-2 signs nothing.
+        let config = Config { trust: Trust { keys: None, ..config.trust }, ..config };
         let mut desk = desk(&config);
         let settings = config.settings;
         let next_sweep = Instant::ZERO + desk.outbox.chance.up_to(settings.sweep_interval);

@@ -22,9 +22,9 @@ use hopwise_core::{Cast, Instant, LinkId, NextHop, Rx};
 use super::messages::{Extensions, MOST_HOPS, Message, Rrep, Rreq};
 use super::seen::Seen;
 use super::settings::Settings;
-use super::{Config, PORT, ack_seq, desk};
-use crate::on_demand::rates::Rate;
-use crate::on_demand::{Desk, OnDemand, path_of, v4};
+use super::{Config, PORT, ack_seq, desk, icv};
+use crate::on_demand::rates::{Rate, Throttle};
+use crate::on_demand::{Change, Desk, Keys, OnDemand, path_of, v4};
 use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
 use discovery::Searches;
 use links::Links;
@@ -46,6 +46,9 @@ pub struct Aodv {
     links: Links,
     seen: Seen,
     errors: Rate,
+    /// Messages of neighbours, and what is said because of them.
+    heard: Throttle,
+    answers: Throttle,
     next_sweep: Instant,
     /// Until then a node that has lost its numbers passes nothing on (§6.13).
     wakes_at: Instant,
@@ -72,6 +75,8 @@ impl Aodv {
             links: Links::new(desk.outbox.chance.up_to(settings.hello_interval)),
             seen: Seen::default(),
             errors: Rate::new(settings.rerr_ratelimit),
+            heard: Throttle::new(settings.message_ratelimit),
+            answers: Throttle::new(settings.answer_ratelimit),
             desk,
             next_sweep,
             wakes_at,
@@ -139,6 +144,15 @@ impl Aodv {
         }
     }
 
+    /// Whether something more may be said because of what that neighbour said.
+    fn may_answer(&mut self, now: Instant, via: Via) -> bool {
+        let may = self.answers.take(now, via.from);
+        if !may {
+            self.desk.dropped(DropReason::RoutingRateLimited, 0);
+        }
+        may
+    }
+
     /// Whether it can come from a neighbour alone. What is broadcast no router passes on; what is sent to one node has
     /// the TTL that no router leaves as it is (RFC 5082). A RREQ is always broadcast (§6.3), whatever its TTL.
     fn is_near(&self, control: &Control<'_>, message: &Message) -> bool {
@@ -163,6 +177,14 @@ impl OnDemand for Aodv {
         None
     }
 
+    fn last_stamp(&self) -> Option<u64> {
+        self.desk.last_stamp()
+    }
+
+    fn change_keys(&mut self, keys: Keys) {
+        self.desk.change_keys(keys);
+    }
+
     fn lose(&mut self, now: Instant, link: LinkId, neighbour: Ipv4Addr) {
         self.lose_neighbour(now, Via { from: neighbour, link }, None);
     }
@@ -171,6 +193,21 @@ impl OnDemand for Aodv {
         let is_valid = |(_, route): &(Ipv4Addr, &Route)| route.is_valid() && route.lives_until >= now;
         let row = |(dst, route): (Ipv4Addr, &Route)| (dst, route.next_hop, route.link, route.hops);
         self.table.iter().filter(is_valid).map(row).collect()
+    }
+
+    fn changes(&mut self, now: Instant) -> Vec<Change> {
+        let Some(noted) = self.table.changes.take() else {
+            return self
+                .routes(now)
+                .into_iter()
+                .map(|(dst, via, link, hops)| (dst, Some((via, link, hops))))
+                .collect();
+        };
+        let row = |dst: Ipv4Addr| {
+            let route = self.table.get(dst).filter(|route| route.is_valid() && route.lives_until >= now);
+            (dst, route.map(|route| (route.next_hop, route.link, route.hops)))
+        };
+        noted.into_iter().map(row).collect()
     }
 }
 
@@ -210,11 +247,9 @@ impl Routing for Aodv {
     }
 
     fn handle_control(&mut self, cx: &Cx<'_>, control: &Control<'_>) {
-        if !self.desk.fits(control.message) {
-            return;
-        }
-        let (Some(from), Ok((message, extensions))) = (v4(control.src), Message::parse(control.message))
-        else {
+        let Some(opened) = self.desk.open(cx.now, control) else { return };
+        let opened = if self.desk.is_signed() { opened } else { icv::strip(opened) };
+        let (Some(from), Ok((message, extensions))) = (v4(control.src), Message::parse(opened)) else {
             self.desk.dropped(DropReason::RoutingMalformed, 0);
             return;
         };
@@ -222,6 +257,10 @@ impl Routing for Aodv {
         let is_own = self.desk.has_address(from);
         if is_off_link || is_own || !self.desk.trust.covers(from) || !self.is_near(control, &message) {
             self.desk.dropped(DropReason::RoutingRefused, 0);
+            return;
+        }
+        if !self.heard.take(cx.now, from) {
+            self.desk.dropped(DropReason::RoutingRateLimited, 0);
             return;
         }
         let via = Via { from, link: control.link };
@@ -273,7 +312,7 @@ impl Routing for Aodv {
     }
 
     fn poll_order(&mut self, now: Instant) -> Option<Order> {
-        self.desk.outbox.pop(now)
+        self.desk.next_order(now)
     }
 
     fn next_hop(&self, now: Instant, dst: IpAddr) -> Option<(LinkId, IpAddr)> {

@@ -32,6 +32,11 @@ pub struct Settings {
     pub rerr_ratelimit: u32,
     /// Requests in a second that are passed on of any one node; 0: no limit.
     pub relay_ratelimit: u32,
+    /// Messages in a second that are taken of any one neighbour, and a quarter of those that are taken of all; 0: no
+    /// limit.
+    pub message_ratelimit: u32,
+    /// The same of what is said because of a neighbour's message: answers, and what is passed on.
+    pub answer_ratelimit: u32,
     pub ttl_start: u8,
     pub ttl_increment: u8,
     pub ttl_threshold: u8,
@@ -68,6 +73,9 @@ pub struct Settings {
     /// What packets of ours set out with.
     pub data_hop_limit: u8,
     pub most_routes: u32,
+    /// Whether simulated nodes sign their messages, by a key that all of them have (`rules: rfc3561`). Daemons are given
+    /// theirs in `Trust`.
+    pub signed: bool,
     /// Whether messages carry what has arrived here (S1 of TCP-pgy), and are believed.
     pub ack_seq: bool,
     /// Without it nobody's `ack_seq` is believed but who has the same.
@@ -89,6 +97,8 @@ impl Settings {
             rreq_ratelimit: 10,
             rerr_ratelimit: 10,
             relay_ratelimit: 20,
+            message_ratelimit: 500,
+            answer_ratelimit: 200,
             ttl_start: 1,
             ttl_increment: 2,
             ttl_threshold: 7,
@@ -113,6 +123,7 @@ impl Settings {
             jitter: Duration::from_millis(10),
             data_hop_limit: 64,
             most_routes: 16_384,
+            signed: false,
             ack_seq: false,
             key: None,
         }
@@ -130,6 +141,8 @@ impl Settings {
             rreq_ratelimit: 0,
             rerr_ratelimit: 0,
             relay_ratelimit: 0,
+            message_ratelimit: 0,
+            answer_ratelimit: 0,
             ttl_start: 5,
             rest: Duration::from_secs(10),
             sweep_interval: Duration::from_millis(500),

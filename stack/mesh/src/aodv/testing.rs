@@ -20,7 +20,7 @@ impl Protocol for Settings {
             seed: birth.seed,
             counter: birth.counter,
             wakes_at: birth.wakes_at,
-            trust: Trust::default(),
+            trust: Trust::simulated(self.signed),
         })
     }
 

@@ -149,7 +149,7 @@ impl Aodvv2 {
         let told = &mut self.told;
         let is_new = |(dst, _): &&(Ipv4Addr, Option<u16>)| told.is_new(now, (*dst, pkt_source), rest);
         let unreachable: Vec<_> = unreachable.iter().filter(is_new).copied().collect();
-        let room = Rerr::room(self.desk.trust.most_bytes());
+        let room = Rerr::room(self.desk.most_bytes());
         for part in unreachable.chunks(room) {
             if self.errors.take(now).is_err() {
                 self.desk.dropped(DropReason::RoutingRateLimited, 0);

@@ -9,7 +9,8 @@ use super::messages::{ADDRESS_TYPE, HOP_COUNT, PATH_METRIC, Rerr, RouteMessage, 
 use super::tests::{Alone, messages_of, settings, way};
 use super::{HOP_LIMIT, Trust};
 use crate::on_demand::OnDemand;
-use crate::on_demand::testing::{address, scenarios::reasons};
+use crate::on_demand::testing::address;
+use crate::on_demand::testing::scenarios::{self, reasons};
 use crate::rfc5444::{Message, Packet, Tlv};
 
 const OUTSIDE: Ipv4Addr = Ipv4Addr::new(8, 8, 8, 8);
@@ -111,4 +112,20 @@ fn a_packet_full_of_requests_for_an_acknowledgement_gets_one() {
     let packet = Packet { messages, ..Packet::default() }.bytes().expect("short enough");
     let orders = alone.hear(address(2), address(2), HOP_LIMIT, &packet);
     assert_eq!(messages_of(&orders), [(NextHop::Neighbour(address(2).into()), rrep_ack(false))]);
+}
+
+#[test]
+fn signed_messages_are_heard_once_and_others_are_not() {
+    let unsigned = Packet::of(rrep_ack(true)).bytes().expect("short enough");
+    scenarios::signed_messages_are_heard_once(&super::Settings { signed: true, ..settings() }, &unsigned);
+}
+
+#[test]
+fn a_neighbour_that_speaks_without_end_is_heard_and_answered_at_its_rate() {
+    let mut alone = Alone::new(settings());
+    let asks = rrep_ack(true);
+    let orders: Vec<_> = (0..1_000).flat_map(|_| alone.hear_message(2, asks.clone())).collect();
+    assert_eq!(messages_of(&orders).len(), 200);
+    assert!(reasons(&orders).contains(&DropReason::RoutingRateLimited));
+    assert_eq!(messages_of(&alone.hear_message(3, asks)).len(), 1, "another neighbour has its own");
 }

@@ -57,7 +57,7 @@ pub(super) struct Neighbours(BTreeMap<Ipv4Addr, Neighbour>);
 
 impl Neighbours {
     pub(super) fn heard(&mut self, now: Instant, via: Via) {
-        if self.0.len() >= MOST && !self.0.contains_key(&via.from) {
+        if self.0.len() >= MOST && !self.0.contains_key(&via.from) && !self.give_up_oldest() {
             return;
         }
         let new = Neighbour {
@@ -73,6 +73,16 @@ impl Neighbours {
         if let Some(watch) = &mut neighbour.watched {
             watch.unanswered = 0;
         }
+    }
+
+    /// Of those that were heard and no more, the one that has been silent for the longest makes room.
+    fn give_up_oldest(&mut self) -> bool {
+        let is_idle = |known: &Neighbour| {
+            known.state == State::Heard && known.awaited.is_none() && known.watched.is_none()
+        };
+        let idle = self.0.iter().filter(|(_, known)| is_idle(known));
+        let oldest = idle.min_by_key(|(_, known)| known.heard).map(|(address, _)| *address);
+        oldest.is_some_and(|oldest| self.0.remove(&oldest).is_some())
     }
 
     pub(super) fn is_confirmed(&self, neighbour: Ipv4Addr) -> bool {

@@ -38,7 +38,7 @@ impl Aodvv2 {
         if self.is_mine(rrep.to) || self.learn(now, via, &rrep, metric) == Taken::No {
             return Ok(());
         }
-        if is_for_us || self.is_asleep(now) || rrep.hop_limit <= 1 {
+        if is_for_us || self.is_asleep(now) || rrep.hop_limit <= 1 || !self.may_answer(now, via) {
             return Ok(());
         }
         let back = self.table.get_mut(now, rrep.other).and_then(|route| route.newest().copied());

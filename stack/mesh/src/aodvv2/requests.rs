@@ -38,7 +38,10 @@ impl Aodvv2 {
                 return Ok(());
             }
         }
-        if self.learn(now, via, &rreq, metric) == Taken::No || self.is_asleep(now) {
+        if self.learn(now, via, &rreq, metric) == Taken::No
+            || self.is_asleep(now)
+            || !self.may_answer(now, via)
+        {
             return Ok(());
         }
         if self.is_mine(rreq.other) {

@@ -29,6 +29,11 @@ pub struct Settings {
     pub rerr_ratelimit: u32,
     /// Requests in a second that are passed on of any one node; 0: no limit.
     pub relay_ratelimit: u32,
+    /// Messages in a second that are taken of any one neighbour, and a quarter of those that are taken of all; 0: no
+    /// limit.
+    pub message_ratelimit: u32,
+    /// The same of what is said because of a neighbour's message: answers, and what is passed on.
+    pub answer_ratelimit: u32,
     /// Whether next hops in use are asked for a sign of life, where no link layer tells of losses.
     pub hello: bool,
     pub hello_interval: Duration,
@@ -40,6 +45,9 @@ pub struct Settings {
     pub jitter: Duration,
     pub sweep_interval: Duration,
     pub most_routes: u32,
+    /// Whether simulated nodes sign their messages, by a key that all of them have. Daemons are given
+    /// theirs in `Trust`.
+    pub signed: bool,
     /// Whether messages carry what has arrived here (S1 of TCP-pgy), and are believed.
     pub ack_seq: bool,
     /// Without it nobody's `ack_seq` is believed but who has the same.
@@ -64,6 +72,8 @@ impl Default for Settings {
             rreq_ratelimit: 10,
             rerr_ratelimit: 10,
             relay_ratelimit: 20,
+            message_ratelimit: 500,
+            answer_ratelimit: 200,
             hello: false,
             hello_interval: Duration::from_secs(1),
             allowed_hello_loss: 2,
@@ -72,6 +82,7 @@ impl Default for Settings {
             jitter: Duration::from_millis(10),
             sweep_interval: Duration::from_secs(1),
             most_routes: 16_384,
+            signed: false,
             ack_seq: false,
             key: None,
         }

@@ -12,6 +12,9 @@ use std::time::Duration;
 
 use hopwise_core::{Instant, LinkId};
 
+use crate::on_demand::changes::Changes;
+use crate::on_demand::shares::Shares;
+
 /// A way that a message shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Offer {
@@ -41,6 +44,8 @@ pub(super) struct Route {
     pub(super) is_ours: bool,
     /// What connections were told of it.
     pub(super) told: Option<u8>,
+    /// The neighbour of which it was heard first, unless the node itself looked for it.
+    brought_by: Option<Ipv4Addr>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +73,7 @@ impl Route {
             until,
             is_ours: false,
             told: None,
+            brought_by: None,
         }
     }
 
@@ -135,7 +141,8 @@ impl Route {
 #[derive(Debug)]
 pub(super) struct Table {
     routes: BTreeMap<Ipv4Addr, Route>,
-    most: usize,
+    shares: Shares,
+    pub(super) changes: Changes,
     max_idletime: Duration,
     /// How long what is gone is remembered.
     remembers: Duration,
@@ -145,7 +152,8 @@ pub(super) struct Table {
 
 impl Table {
     pub(super) fn new(most: u32, max_idletime: Duration, remembers: Duration, waits: Duration) -> Table {
-        Table { routes: BTreeMap::new(), most: most as usize, max_idletime, remembers, waits }
+        let (shares, changes) = (Shares::new(most), Changes::default());
+        Table { routes: BTreeMap::new(), shares, changes, max_idletime, remembers, waits }
     }
 
     pub(super) fn get(&self, dst: Ipv4Addr) -> Option<&Route> {
@@ -155,6 +163,7 @@ impl Table {
     /// A route as it is now: one that nobody used for long is given up first.
     pub(super) fn get_mut(&mut self, now: Instant, dst: Ipv4Addr) -> Option<&mut Route> {
         let route = self.routes.get_mut(&dst)?;
+        self.changes.note(dst);
         if route.is_valid && route.is_over(now, self.max_idletime) {
             (route.is_valid, route.until) = (false, now + self.remembers);
         }
@@ -175,23 +184,29 @@ impl Table {
         self.get_mut(now, dst)?.valid().copied()
     }
 
-    /// A destination, known or not, while there is room.
+    /// A destination that the node looks for, known or not, while there is room.
     pub(super) fn entry(&mut self, now: Instant, dst: Ipv4Addr) -> Option<&mut Route> {
+        self.entry_of(now, dst, None)
+    }
+
+    /// The same of one that a neighbour speaks of.
+    fn entry_of(&mut self, now: Instant, dst: Ipv4Addr, by: Option<Ipv4Addr>) -> Option<&mut Route> {
         if !self.routes.contains_key(&dst) {
-            if self.routes.len() >= self.most {
+            if !self.shares.has_room(self.routes.len(), by) {
                 self.sweep(now, &mut |_| {});
             }
-            if self.routes.len() >= self.most {
+            if !self.shares.has_room(self.routes.len(), by) {
                 return None;
             }
-            self.routes.insert(dst, Route::new(now + self.remembers));
+            self.shares.add(by);
+            self.routes.insert(dst, Route { brought_by: by, ..Route::new(now + self.remembers) });
         }
         self.get_mut(now, dst)
     }
 
     /// A way over a neighbour that hears us becomes the route, if it is better.
     pub(super) fn offer(&mut self, now: Instant, dst: Ipv4Addr, offer: &Offer) -> Taken {
-        match self.entry(now, dst).filter(|route| route.yields_to(offer)) {
+        match self.entry_of(now, dst, Some(offer.next_hop)).filter(|route| route.yields_to(offer)) {
             Some(route) => {
                 route.take(now, offer);
                 Taken::Yes
@@ -203,7 +218,8 @@ impl Table {
     /// A way over a neighbour that may not hear us waits.
     pub(super) fn offer_unconfirmed(&mut self, now: Instant, dst: Ipv4Addr, offer: &Offer) -> Taken {
         let (until, waits) = (now + self.remembers, self.waits);
-        let Some(route) = self.entry(now, dst).filter(|route| route.yields_to(offer)) else {
+        let by = Some(offer.next_hop);
+        let Some(route) = self.entry_of(now, dst, by).filter(|route| route.yields_to(offer)) else {
             return Taken::No;
         };
         let is_better = route.unconfirmed.is_none_or(|waiting| {
@@ -251,6 +267,7 @@ impl Table {
 
     pub(super) fn give_up(&mut self, now: Instant, dst: Ipv4Addr) {
         let until = now + self.remembers;
+        self.changes.note(dst);
         if let Some(route) = self.routes.get_mut(&dst) {
             (route.is_valid, route.until) = (false, until);
         }
@@ -265,15 +282,21 @@ impl Table {
     /// Gives up what nobody used, forgets what is gone for long. Says what was given up.
     pub(super) fn sweep(&mut self, now: Instant, gone: &mut dyn FnMut(Ipv4Addr)) {
         let (idle, until) = (self.max_idletime, now + self.remembers);
+        let (shares, changes) = (&mut self.shares, &mut self.changes);
         self.routes.retain(|dst, route| {
             if route.is_valid && route.is_over(now, idle) {
                 (route.is_valid, route.until) = (false, until);
+                changes.note(*dst);
                 gone(*dst);
             }
             if route.waits_until <= now {
                 route.unconfirmed = None;
             }
-            route.is_valid || route.until >= now
+            let is_known = route.is_valid || route.until >= now;
+            if !is_known {
+                shares.remove(route.brought_by);
+            }
+            is_known
         });
     }
 
@@ -397,9 +420,14 @@ mod tests {
     }
 
     #[test]
-    fn a_full_table_takes_no_more_destinations() {
+    fn a_full_table_takes_no_more_destinations_but_those_that_the_node_looks_for() {
         let mut table = table();
-        let taken = (0..100).map(|n| table.offer(NOW, Ipv4Addr::from_bits(n), &offer(1, 1, VIA)));
-        assert_eq!(taken.filter(|taken| *taken == Taken::Yes).count(), 15);
+        let mut taken = |by: Ipv4Addr, from: u32| {
+            let all = (from..from + 100).map(|n| table.offer(NOW, Ipv4Addr::from_bits(n), &offer(1, 1, by)));
+            all.filter(|taken| *taken == Taken::Yes).count()
+        };
+        assert_eq!(taken(VIA, 0), 3, "a neighbour has a quarter");
+        assert_eq!((taken(OTHER, 100), taken(DST, 200), taken(Ipv4Addr::LOCALHOST, 300)), (4, 4, 0));
+        assert!(table.entry(NOW, Ipv4Addr::from_bits(999)).is_some());
     }
 }

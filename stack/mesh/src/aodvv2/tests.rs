@@ -146,7 +146,7 @@ impl Alone {
         let interfaces = vec![Interface { link: LINK, address: address(0) }];
         let serves = vec![address(20)];
         let network = Some("10.0.0.0/8".parse().expect("a network"));
-        let (wakes_at, trust) = (Instant::ZERO, Trust { network, mtu: 1_500 });
+        let (wakes_at, trust) = (Instant::ZERO, Trust { network, mtu: 1_500, keys: None });
         let config = Config { settings, interfaces, serves, seq: 0, seed: 1, counter: 0, wakes_at, trust };
         Alone { router: Aodvv2::new(config), now: Instant::from_secs(1) }
     }

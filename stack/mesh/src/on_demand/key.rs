@@ -1,4 +1,4 @@
-//! The key that a network may share, so that nobody else's word is taken for what has arrived.
+//! A key that a network may share, so that only the word of those is taken that have it.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -25,6 +25,18 @@ impl Key {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes any key");
         parts.iter().for_each(|part| mac.update(part));
         mac
+    }
+
+    /// HMAC-SHA-256 as it is.
+    pub(crate) const WHOLE_TAG: usize = 32;
+
+    pub(crate) fn whole_tag(&self, parts: &[&[u8]]) -> [u8; Key::WHOLE_TAG] {
+        self.mac(parts).finalize().into_bytes().into()
+    }
+
+    /// In constant time.
+    pub(crate) fn is_right_whole(&self, parts: &[&[u8]], tag: &[u8]) -> bool {
+        self.mac(parts).verify_slice(tag).is_ok()
     }
 
     pub(crate) fn tag(&self, parts: &[&[u8]]) -> [u8; TAG_BYTES] {

@@ -4,9 +4,10 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-use hopwise_core::wire::{Ecn, IpHeader, protocol, udp};
+use hopwise_core::wire::{Ecn, IpHeader, IpView, UdpView, protocol, udp};
 use hopwise_core::{Instant, LinkId, NextHop, QueueClass};
 
+use super::{Envelope, v4};
 use crate::routing::Order;
 
 /// A link that the protocol speaks on, and the node's address there.
@@ -96,24 +97,42 @@ impl Outbox {
             Receiver::Neighbour(address) => (address, NextHop::Neighbour(address.into())),
         };
         self.packets = self.packets.wrapping_add(1);
-        let header = IpHeader {
-            src: from.address.into(),
-            dst: dst.into(),
-            protocol: protocol::UDP,
-            hop_limit: ttl,
-            ecn: Ecn::NotEct,
-            // CS6, as network control (RFC 4594 §3.1).
-            dscp: 48,
-            dont_fragment: false,
-            id: self.packets,
-            source_route: None,
-        };
-        let mut packet = Vec::with_capacity(28 + message.len());
-        header.emit(8 + message.len(), &mut packet);
-        let ports = (self.manners.port, self.manners.port);
-        udp::emit(from.address.into(), dst.into(), ports, message, &mut packet);
+        let packet = packet_of((from.address, dst), ttl, self.packets, self.manners.port, message);
         Order::Send { link: from.link, to, class: QueueClass::Routing, packet }
     }
+}
+
+fn packet_of(ends: (Ipv4Addr, Ipv4Addr), ttl: u8, id: u16, port: u16, message: &[u8]) -> Vec<u8> {
+    let header = IpHeader {
+        src: ends.0.into(),
+        dst: ends.1.into(),
+        protocol: protocol::UDP,
+        hop_limit: ttl,
+        ecn: Ecn::NotEct,
+        // CS6, as network control (RFC 4594 §3.1).
+        dscp: 48,
+        dont_fragment: false,
+        id,
+        source_route: None,
+    };
+    let mut packet = Vec::with_capacity(28 + message.len());
+    header.emit(8 + message.len(), &mut packet);
+    udp::emit(header.src, header.dst, (port, port), message, &mut packet);
+    packet
+}
+
+/// A packet of ours with another message in it; `None` when there is none.
+pub(crate) fn rewritten(
+    packet: &[u8],
+    rewrite: impl FnOnce(&Envelope, &[u8]) -> Option<Vec<u8>>,
+) -> Option<Vec<u8>> {
+    let view = IpView::parse(packet).ok()?;
+    let (src, dst) = (v4(view.src)?, v4(view.dst)?);
+    let udp = UdpView::parse(view.src, view.dst, view.payload).ok()?;
+    let envelope = Envelope { src: src.octets(), dst: dst.octets(), ttl: view.hop_limit };
+    let message = rewrite(&envelope, udp.payload)?;
+    let id = u16::from_be_bytes(*packet.get(4..)?.first_chunk()?);
+    Some(packet_of((src, dst), view.hop_limit, id, udp.src_port, &message))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -64,9 +64,44 @@ impl Origins {
     }
 }
 
+/// All neighbours together may do that many times what one of them may.
+const NEIGHBOURS_IN_ALL: u32 = 4;
+
+/// So many a second for each neighbour, and a few times as many for all of them; 0: as many as there are.
+#[derive(Debug)]
+pub(crate) struct Throttle {
+    each: u32,
+    neighbours: Origins,
+    all: Rate,
+}
+
+impl Throttle {
+    pub(crate) fn new(each: u32) -> Throttle {
+        let all = Rate::new(each.saturating_mul(NEIGHBOURS_IN_ALL));
+        Throttle { each, neighbours: Origins::default(), all }
+    }
+
+    /// Takes one for that neighbour, if there is one left. One that has none left takes none of the others'.
+    pub(crate) fn take(&mut self, now: Instant, neighbour: Ipv4Addr) -> bool {
+        self.each == 0 || (self.neighbours.count(now, neighbour) <= self.each && self.all.take(now).is_ok())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_neighbour_has_its_rate_and_all_of_them_have_theirs() {
+        let mut throttle = Throttle::new(10);
+        let node = |n: u8| Ipv4Addr::new(10, 0, 0, n);
+        let mut taken = |ms, n| (0..100).filter(|_| throttle.take(Instant::from_millis(ms), node(n))).count();
+        assert_eq!([taken(1_000, 1), taken(1_001, 2), taken(1_002, 3)], [10, 10, 10]);
+        assert_eq!([taken(1_003, 4), taken(1_004, 5)], [10, 0], "four times as much for all");
+        assert_eq!(taken(2_100, 1), 10);
+        let mut open = Throttle::new(0);
+        assert!((0..10_000).all(|_| open.take(Instant::ZERO, node(1))));
+    }
 
     #[test]
     fn ten_a_second_and_not_one_more() {

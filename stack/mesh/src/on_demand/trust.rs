@@ -4,7 +4,7 @@ use std::net::Ipv4Addr;
 
 use hopwise_core::ip::Prefix;
 
-use super::is_host;
+use super::{Key, Keys, is_host};
 
 #[derive(Clone, Debug)]
 pub struct Trust {
@@ -12,16 +12,24 @@ pub struct Trust {
     pub network: Option<Prefix>,
     /// The largest packet that all interfaces carry in one piece. Longer messages are neither taken nor sent.
     pub mtu: u16,
+    /// With keys, only messages are taken that a holder of one of them has signed, and those sent are signed.
+    pub keys: Option<Keys>,
 }
 
 impl Default for Trust {
     /// As in a simulation, where there are no strangers.
     fn default() -> Trust {
-        Trust { network: None, mtu: u16::MAX }
+        Trust { network: None, mtu: u16::MAX, keys: None }
     }
 }
 
 impl Trust {
+    /// As in a simulation, where signatures only cost their bytes: all nodes have one key.
+    pub fn simulated(is_signed: bool) -> Trust {
+        let keys = is_signed.then(|| Keys::new(vec![(1, Key::new([1; 32]))], None).ok()).flatten();
+        Trust { keys, ..Trust::default() }
+    }
+
     /// Whether there may be a route to that address, and news of it.
     pub(crate) fn covers(&self, address: Ipv4Addr) -> bool {
         is_host(address) && self.network.is_none_or(|network| network.contains(address.into()))

@@ -23,8 +23,10 @@ impl Aodv {
         self.links.lost(via.from);
         let until = now + self.settings.delete_period();
         let mut gone = Vec::new();
-        for (dst, route) in self.table.iter_mut() {
+        let (routes, changes) = self.table.all_mut();
+        for (dst, route) in routes {
             if route.is_valid() && route.next_hop == via.from && Some(dst) != kept {
+                changes.note(dst);
                 route.give_up(until);
                 gone.push(dst);
             }
@@ -137,7 +139,7 @@ impl Aodv {
         unreachable: &[(Ipv4Addr, u32)],
         is_no_delete: bool,
     ) {
-        let room = Rerr::room(self.desk.trust.most_bytes());
+        let room = Rerr::room(self.desk.most_bytes());
         for part in unreachable.chunks(room) {
             if self.errors.take(now).is_err() {
                 self.desk.dropped(DropReason::RoutingRateLimited, 0);

@@ -8,7 +8,7 @@ use hopwise_core::{Cast, NextHop};
 use super::super::messages::{Message, Rerr, Rrep, Rreq, bytes_of};
 use super::tests::{Alone, messages, request, settings};
 use super::{Control, Cx, OnDemand, Routing};
-use crate::on_demand::testing::scenarios::reasons;
+use crate::on_demand::testing::scenarios::{self, reasons};
 use crate::on_demand::testing::{Ends, LINK, address};
 
 const OUTSIDE: Ipv4Addr = Ipv4Addr::new(8, 8, 8, 8);
@@ -105,4 +105,10 @@ fn a_message_longer_than_the_interface_carries_is_refused() {
     let extension = [[0x30, 255].to_vec(), vec![0; 255]].concat().repeat(6);
     let long = bytes_of(&Message::Rreq(request(1, 2, 9, None)), &extension);
     assert_eq!(reasons(&alone.hear(2, Cast::ToAll, &long)), REFUSED);
+}
+
+#[test]
+fn signed_messages_are_heard_once_and_others_are_not() {
+    let protocol = super::Settings { signed: true, ..settings() };
+    scenarios::signed_messages_are_heard_once(&protocol, &bytes_of(&Message::RrepAck, &[]));
 }

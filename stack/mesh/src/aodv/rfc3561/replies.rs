@@ -37,7 +37,7 @@ impl Aodv {
             return;
         }
         self.meet(now, via);
-        if rrep.wants_ack {
+        if rrep.wants_ack && self.may_answer(now, via) {
             self.tell_neighbour(via.link, via.from, &bytes_of(&Message::RrepAck, &[]));
         }
         let is_for_us = self.is_mine(rrep.origin);
@@ -61,7 +61,7 @@ impl Aodv {
         }
         self.mended(now, rrep.dst, before);
         self.found(now, rrep.dst);
-        if !is_for_us && !self.is_asleep(now) {
+        if !is_for_us && !self.is_asleep(now) && self.may_answer(now, via) {
             self.pass_reply_on(now, via, rrep, extensions);
         }
     }

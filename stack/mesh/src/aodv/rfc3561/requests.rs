@@ -43,7 +43,7 @@ impl Aodv {
         }
         let hops = rreq.hop_count + 1;
         self.learn_way_back(now, via, rreq, hops);
-        if self.is_asleep(now) {
+        if self.is_asleep(now) || !self.may_answer(now, via) {
             return;
         }
         if self.is_mine(rreq.dst) {

@@ -9,6 +9,9 @@ use std::net::Ipv4Addr;
 
 use hopwise_core::{Instant, LinkId};
 
+use crate::on_demand::changes::Changes;
+use crate::on_demand::shares::Shares;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Valid,
@@ -35,6 +38,8 @@ pub(super) struct Route {
     pub(super) is_ours: bool,
     /// What connections were told of it.
     pub(super) told: Option<u8>,
+    /// The neighbour of which it was heard first, unless the node itself looked for it.
+    brought_by: Option<Ipv4Addr>,
 }
 
 /// A way that a message shows.
@@ -93,24 +98,30 @@ impl Route {
         self.lives_until = self.lives_until.max(until);
     }
 
+    /// With so many as there may be, an error goes to everyone, so that one more need not be known.
     pub(super) fn add_precursor(&mut self, neighbour: Ipv4Addr) {
-        if let Err(at) = self.precursors.binary_search(&neighbour) {
+        if let Err(at) = self.precursors.binary_search(&neighbour)
+            && self.precursors.len() < MOST_PRECURSORS
+        {
             self.precursors.insert(at, neighbour);
         }
     }
 }
 
+const MOST_PRECURSORS: usize = 64;
+
 #[derive(Debug)]
 pub(super) struct Table {
     routes: BTreeMap<Ipv4Addr, Route>,
-    most: usize,
+    shares: Shares,
+    pub(super) changes: Changes,
     /// How long the number of a route that is gone is remembered.
     remembers: std::time::Duration,
 }
 
 impl Table {
     pub(super) fn new(most: u32, remembers: std::time::Duration) -> Table {
-        Table { routes: BTreeMap::new(), most: most as usize, remembers }
+        Table { routes: BTreeMap::new(), shares: Shares::new(most), changes: Changes::default(), remembers }
     }
 
     #[cfg(test)]
@@ -124,12 +135,14 @@ impl Table {
 
     /// A route as it was left, its life not looked at.
     pub(super) fn peek_mut(&mut self, dst: Ipv4Addr) -> Option<&mut Route> {
+        self.changes.note(dst);
         self.routes.get_mut(&dst)
     }
 
     /// A route as it is now: one whose life has run out is given up first.
     pub(super) fn get_mut(&mut self, now: Instant, dst: Ipv4Addr) -> Option<&mut Route> {
         let route = self.routes.get_mut(&dst)?;
+        self.changes.note(dst);
         if route.is_valid() && route.lives_until < now {
             route.give_up(now + self.remembers);
         }
@@ -141,7 +154,6 @@ impl Table {
     }
 
     pub(super) fn offer(&mut self, now: Instant, dst: Ipv4Addr, offer: &Offer) -> Taken {
-        let most = self.most;
         if let Some(route) = self.get_mut(now, dst) {
             if !route.yields_to(offer) {
                 return Taken::No;
@@ -153,12 +165,12 @@ impl Table {
             route.lives_until = offer.lives_until.max(still);
             return Taken::Yes;
         }
-        if self.routes.len() >= most {
-            self.sweep(now, &mut |_| {});
-            if self.routes.len() >= most {
-                return Taken::No;
-            }
+        let by = Some(offer.next_hop);
+        if !self.makes_room(now, by) {
+            return Taken::No;
         }
+        self.shares.add(by);
+        self.changes.note(dst);
         let Offer { seq, hops, link, next_hop, lives_until } = *offer;
         self.routes.insert(
             dst,
@@ -173,9 +185,18 @@ impl Table {
                 told_gone: Instant::ZERO,
                 is_ours: false,
                 told: None,
+                brought_by: by,
             },
         );
         Taken::Yes
+    }
+
+    /// Whether there is room for one more, once what is over is forgotten.
+    fn makes_room(&mut self, now: Instant, by: Option<Ipv4Addr>) -> bool {
+        if !self.shares.has_room(self.routes.len(), by) {
+            self.sweep(now, &mut |_| {});
+        }
+        self.shares.has_room(self.routes.len(), by)
     }
 
     /// A destination that nobody has heard of yet, to remember who asked for it.
@@ -186,7 +207,7 @@ impl Table {
             if !route.is_valid() {
                 route.lives_at_least(until);
             }
-        } else if self.routes.len() < self.most {
+        } else if self.shares.has_room(self.routes.len(), None) {
             self.routes.insert(
                 dst,
                 Route {
@@ -200,6 +221,7 @@ impl Table {
                     told_gone: Instant::ZERO,
                     is_ours: true,
                     told: None,
+                    brought_by: None,
                 },
             );
         }
@@ -208,17 +230,24 @@ impl Table {
     /// Gives up what has lived its time, and forgets what was given up long ago. Says what was given up.
     pub(super) fn sweep(&mut self, now: Instant, gone: &mut dyn FnMut(Ipv4Addr)) {
         let until = now + self.remembers;
+        let (shares, changes) = (&mut self.shares, &mut self.changes);
         self.routes.retain(|dst, route| {
             if route.is_valid() && route.lives_until < now {
                 route.give_up(until);
+                changes.note(*dst);
                 gone(*dst);
             }
-            route.state != State::Invalid || route.lives_until >= now
+            let is_known = route.state != State::Invalid || route.lives_until >= now;
+            if !is_known {
+                shares.remove(route.brought_by);
+            }
+            is_known
         });
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (Ipv4Addr, &mut Route)> {
-        self.routes.iter_mut().map(|(dst, route)| (*dst, route))
+    /// Every route, and where to note which of them change.
+    pub(super) fn all_mut(&mut self) -> (impl Iterator<Item = (Ipv4Addr, &mut Route)>, &mut Changes) {
+        (self.routes.iter_mut().map(|(dst, route)| (*dst, route)), &mut self.changes)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (Ipv4Addr, &Route)> {
@@ -301,10 +330,25 @@ mod tests {
     }
 
     #[test]
-    fn a_full_table_takes_no_more_destinations() {
+    fn a_full_table_takes_no_more_destinations_but_those_that_the_node_looks_for() {
         let mut table = table(Some(10), 4);
-        let taken =
-            (0..100).map(|n| table.offer(Instant::ZERO, Ipv4Addr::from_bits(n), &offer(Some(1), 1, VIA)));
-        assert_eq!(taken.filter(|taken| *taken == Taken::Yes).count(), 15);
+        let mut taken = |by: Ipv4Addr, from: u32| {
+            let offer = offer(Some(1), 1, by);
+            let all = (from..from + 100).map(|n| table.offer(Instant::ZERO, Ipv4Addr::from_bits(n), &offer));
+            all.filter(|taken| *taken == Taken::Yes).count()
+        };
+        assert_eq!(taken(VIA, 0), 3, "a neighbour has a quarter");
+        assert_eq!((taken(OTHER, 100), taken(DST, 200), taken(Ipv4Addr::LOCALHOST, 300)), (4, 4, 0));
+        let wanted = Ipv4Addr::from_bits(999);
+        table.want(Instant::ZERO, wanted);
+        assert_eq!(table.offer(Instant::ZERO, wanted, &offer(Some(1), 1, VIA)), Taken::Yes);
+        // What is forgotten makes room again.
+        let late = Instant::from_secs(40);
+        table.sweep(late, &mut |_| {});
+        table.sweep(late + Duration::from_secs(40), &mut |_| {});
+        assert_eq!(table.len(), 0);
+        let offer = Offer { lives_until: Instant::from_secs(99), ..offer(Some(1), 1, VIA) };
+        let again = (0..9).map(|n| table.offer(Instant::from_secs(80), Ipv4Addr::from_bits(n), &offer));
+        assert_eq!(again.filter(|taken| *taken == Taken::Yes).count(), 4);
     }
 }

@@ -186,7 +186,7 @@ impl Alone {
     fn at((own, served): (usize, usize), settings: Settings) -> Alone {
         let interfaces = vec![Interface { link: LINK, address: address(own) }];
         let serves = vec![address(served)];
-        let (wakes_at, trust) = (Instant::ZERO, Trust { network: Some(network()), mtu: 1_500 });
+        let (wakes_at, trust) = (Instant::ZERO, Trust { network: Some(network()), mtu: 1_500, keys: None });
         let config = Config { settings, interfaces, serves, seed: 1, counter: 0, wakes_at, trust };
         Alone { router: Aodv::new(config), ends: Ends::default(), now: Instant::from_secs(1) }
     }

@@ -1,11 +1,13 @@
 //! What every protocol that looks for routes on demand has to come through.
 
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
+use hopwise_core::Cast;
 use hopwise_core::trace::DropReason;
 
-use super::{Net, Protocol, address};
-use crate::routing::Order;
+use super::{LINK, Net, Protocol, address};
+use crate::routing::{Control, Cx, Order};
 
 pub(crate) fn seconds(s: u64) -> Duration {
     Duration::from_secs(s)
@@ -29,6 +31,36 @@ pub(crate) fn two_ways_around_the_middle(protocol: &dyn Protocol) -> Net {
     net.run_for(seconds(2));
     assert_eq!(net.delivered, [(0, 4)]);
     net
+}
+
+/// Signed messages find a way; what comes a second time is not heard, and neither is what nobody has signed.
+pub(crate) fn signed_messages_are_heard_once(protocol: &dyn Protocol, unsigned: &[u8]) {
+    let mut net = Net::chain(4, protocol);
+    net.send(0, 3);
+    net.run_for(seconds(1));
+    assert_eq!(net.delivered, [(0, 3)], "{}", net.log);
+    let said: Vec<_> = net.packets.iter().map(|packet| packet[28..].to_vec()).collect();
+    let (from, others) = (address(0).into(), address(1));
+    for message in said.iter().map(Vec::as_slice).chain([unsigned]) {
+        for (cast, dst) in [(Cast::ToAll, Ipv4Addr::BROADCAST), (Cast::ToUs, others)] {
+            let control = Control {
+                link: LINK,
+                from: Some(from),
+                cast,
+                src: from,
+                dst: dst.into(),
+                hop_limit: 255,
+                message,
+            };
+            let cx = Cx { now: net.now, endpoint: &net.ends[1] };
+            net.routers[1].handle_control(&cx, &control);
+            let orders: Vec<_> = std::iter::from_fn(|| net.routers[1].poll_order(net.now)).collect();
+            assert!(
+                matches!(orders[..], [Order::Dropped { reason: DropReason::RoutingRefused, .. }]),
+                "{orders:?}"
+            );
+        }
+    }
 }
 
 /// The middle in use leaves; what is said of it stands in the log.

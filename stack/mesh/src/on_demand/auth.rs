@@ -1,0 +1,249 @@
+//! Messages that only nodes with the network's key can write: each packet carries a time stamp and an integrity check
+//! value, and each hop writes its own. How they stand in a packet is the protocol's.
+//!
+//! Time stamps are nanoseconds of the sender's clock, and always grow. A receiver takes each of them once. It knows
+//! the last ones of each neighbour, and may also hold them against its own clock.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use hopwise_core::Instant;
+
+use super::key::Key;
+
+/// One or two keys: the first signs, both are believed, so that a network can change its key while it runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Keys {
+    keys: Vec<(u8, Key)>,
+    /// How far a neighbour's clock may be from ours; `None`: any time stamp is taken that is newer than the last.
+    clock_within: Option<Duration>,
+}
+
+/// Why two keys are none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum KeysError {
+    NotOneOrTwo,
+    SameId,
+}
+
+impl Keys {
+    /// Keys with the numbers by which packets call them.
+    pub fn new(keys: Vec<(u8, Key)>, clock_within: Option<Duration>) -> Result<Keys, KeysError> {
+        match &keys[..] {
+            [_] => Ok(Keys { keys, clock_within }),
+            [(a, _), (b, _)] if a == b => Err(KeysError::SameId),
+            [_, _] => Ok(Keys { keys, clock_within }),
+            _ => Err(KeysError::NotOneOrTwo),
+        }
+    }
+
+    pub(crate) fn signing(&self) -> (u8, &Key) {
+        let (id, key) = &self.keys[0];
+        (*id, key)
+    }
+
+    pub(crate) fn find(&self, id: u8) -> Option<&Key> {
+        self.keys.iter().find(|(known, _)| *known == id).map(|(_, key)| key)
+    }
+}
+
+/// What a check value holds besides a message: addresses and TTL of the IP packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Envelope {
+    pub(crate) src: [u8; 4],
+    pub(crate) dst: [u8; 4],
+    pub(crate) ttl: u8,
+}
+
+/// A message signed by the first key with that time stamp; `None` when there is no room.
+pub(crate) type Sign = fn(&Keys, &Envelope, u64, &[u8]) -> Option<Vec<u8>>;
+/// The time stamp and the message, when the check value is right.
+pub(crate) type Verify = for<'m> fn(&Keys, &Envelope, &'m [u8]) -> Option<(u64, &'m [u8])>;
+
+/// How a protocol writes time stamps and check values.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Form {
+    pub(crate) sign: Sign,
+    pub(crate) verify: Verify,
+    /// What a message grows by.
+    pub(crate) cost: usize,
+}
+
+#[derive(Debug)]
+pub(crate) struct Auth {
+    pub(crate) keys: Keys,
+    pub(crate) form: Form,
+    /// The time stamp of this node's at the beginning.
+    epoch: u64,
+    last: u64,
+    heard: BTreeMap<Ipv4Addr, Heard>,
+}
+
+/// Neighbours whose time stamps are kept.
+const MOST_SENDERS: usize = 4_096;
+/// A packet may be overtaken by so many others, and by so much time, in nanoseconds.
+const MOST_RECENT: usize = 64;
+const LATEST: u64 = 500_000_000;
+
+/// Time stamps of one neighbour's.
+#[derive(Debug, Default)]
+struct Heard {
+    /// Nothing below is taken.
+    floor: u64,
+    recent: BTreeSet<u64>,
+}
+
+impl Heard {
+    fn is_new(&mut self, stamp: u64) -> bool {
+        if self.recent.is_empty() {
+            self.floor = stamp;
+        }
+        if stamp < self.floor || !self.recent.insert(stamp) {
+            return false;
+        }
+        let newest = self.recent.last().copied().unwrap_or(stamp);
+        self.floor = self.floor.max(newest.saturating_sub(LATEST));
+        self.recent = self.recent.split_off(&self.floor);
+        while self.recent.len() > MOST_RECENT {
+            self.floor = self.recent.pop_first().map_or(self.floor, |oldest| oldest.saturating_add(1));
+        }
+        true
+    }
+}
+
+impl Auth {
+    /// `epoch` is the wall clock's time in nanoseconds, and above all that the node ever signed.
+    pub(crate) fn new(keys: Keys, form: Form, epoch: u64) -> Auth {
+        Auth { keys, form, epoch, last: epoch, heard: BTreeMap::new() }
+    }
+
+    /// The message as it leaves.
+    pub(crate) fn seal(&mut self, now: Instant, envelope: &Envelope, message: &[u8]) -> Option<Vec<u8>> {
+        let stamp = self.stamp(now);
+        (self.form.sign)(&self.keys, envelope, stamp, message)
+    }
+
+    /// The message that came, if a holder of the key wrote it and it is none that has come before.
+    pub(crate) fn open<'m>(
+        &mut self,
+        now: Instant,
+        envelope: &Envelope,
+        message: &'m [u8],
+    ) -> Option<&'m [u8]> {
+        let (stamp, inner) = (self.form.verify)(&self.keys, envelope, message)?;
+        self.is_new(now, envelope.src.into(), stamp).then_some(inner)
+    }
+
+    fn clock(&self, now: Instant) -> u64 {
+        let since = u64::try_from(now.since(Instant::ZERO).as_nanos()).unwrap_or(u64::MAX);
+        self.epoch.saturating_add(since)
+    }
+
+    /// For the next packet. No two packets have the same.
+    fn stamp(&mut self, now: Instant) -> u64 {
+        self.last = self.clock(now).max(self.last + 1);
+        self.last
+    }
+
+    /// The last one that was given out.
+    pub(crate) fn last(&self) -> u64 {
+        self.last
+    }
+
+    fn is_new(&mut self, now: Instant, from: Ipv4Addr, stamp: u64) -> bool {
+        let within =
+            self.keys.clock_within.map(|within| u64::try_from(within.as_nanos()).unwrap_or(u64::MAX));
+        let is_near = within.is_none_or(|within| self.clock(now).abs_diff(stamp) <= within);
+        let has_room = self.heard.len() < MOST_SENDERS || self.heard.contains_key(&from);
+        is_near && has_room && self.heard.entry(from).or_default().is_new(stamp)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rfc5444::icv;
+
+    const FROM: Ipv4Addr = Ipv4Addr::new(10, 0, 0, 1);
+    const FORM: Form = Form { sign: |_, _, _, _| None, verify: |_, _, _| None, cost: 0 };
+
+    fn keys(clock_within: Option<Duration>) -> Keys {
+        Keys::new(vec![(1, Key::new([1; 32]))], clock_within).expect("one key")
+    }
+
+    #[test]
+    fn one_key_or_two_of_different_numbers_make_a_set() {
+        let key = |id| (id, Key::new([id; 32]));
+        assert_eq!(Keys::new(vec![], None), Err(KeysError::NotOneOrTwo));
+        assert_eq!(Keys::new(vec![key(1), key(1)], None), Err(KeysError::SameId));
+        assert_eq!(Keys::new(vec![key(1), key(2), key(3)], None), Err(KeysError::NotOneOrTwo));
+        let two = Keys::new(vec![key(2), key(1)], None).expect("two keys");
+        assert_eq!((two.signing().0, two.find(1).is_some(), two.find(3)), (2, true, None));
+    }
+
+    #[test]
+    fn a_network_changes_its_key_while_it_runs() {
+        let form = Form { sign: icv::sign, verify: icv::verify, cost: icv::COST };
+        let keys = |ids: &[u8]| {
+            let keys = ids.iter().map(|id| (*id, Key::new([*id; 32]))).collect();
+            Keys::new(keys, None).expect("one or two")
+        };
+        let envelope = Envelope { src: FROM.octets(), dst: [224, 0, 0, 109], ttl: 255 };
+        let (mut near, mut far) = (Auth::new(keys(&[1]), form, 0), Auth::new(keys(&[1]), form, 0));
+        let is_heard = |near: &mut Auth, far: &mut Auth| {
+            let signed = near.seal(Instant::ZERO, &envelope, &[0]).expect("there is room");
+            far.open(Instant::ZERO, &envelope, &signed).is_some()
+        };
+        assert!(is_heard(&mut near, &mut far));
+        far.keys = keys(&[1, 2]);
+        near.keys = keys(&[2, 1]);
+        assert!(is_heard(&mut near, &mut far), "the new one signs at one of them");
+        (near.keys, far.keys) = (keys(&[2]), keys(&[2]));
+        assert!(is_heard(&mut near, &mut far));
+        near.keys = keys(&[1]);
+        assert!(!is_heard(&mut near, &mut far), "the old one is gone");
+    }
+
+    #[test]
+    fn stamps_follow_the_clock_and_never_stand_still() {
+        let mut auth = Auth::new(keys(None), FORM, 1_000);
+        let at = |ns| Instant::ZERO + Duration::from_nanos(ns);
+        let stamps = [at(5), at(5), at(5), at(9), at(2)].map(|now| auth.stamp(now));
+        assert_eq!(stamps, [1_005, 1_006, 1_007, 1_009, 1_010]);
+    }
+
+    #[test]
+    fn a_packet_may_be_overtaken_by_some_others_and_no_further() {
+        let second = 1_000_000_000;
+        let mut heard = Heard::default();
+        for (stamp, is_new) in [
+            (5 * second, true),
+            (5 * second - 1, false),
+            (6 * second, true),
+            (5 * second + 600_000_000, true),
+            (5 * second + 600_000_000, false),
+            (5 * second + 499_999_999, false),
+            (u64::MAX, true),
+            (6 * second + 1, false),
+        ] {
+            assert_eq!(heard.is_new(stamp), is_new, "{stamp}");
+        }
+        let mut heard = Heard::default();
+        assert!((0..200).all(|n| heard.is_new(1_000 + 2 * n)));
+        assert!(heard.recent.len() <= MOST_RECENT);
+        assert!(!heard.is_new(1_001) && heard.is_new(1_397) && !heard.is_new(1_397));
+    }
+
+    #[test]
+    fn a_stamp_is_taken_once_and_where_clocks_are_held_against_each_other_only_in_time() {
+        let now = Instant::from_secs(100);
+        let second = 1_000_000_000;
+        let mut open = Auth::new(keys(None), FORM, 0);
+        assert!(open.is_new(now, FROM, 7) && !open.is_new(now, FROM, 7) && open.is_new(now, FROM, u64::MAX));
+        let mut strict = Auth::new(keys(Some(Duration::from_secs(10))), FORM, 0);
+        for (stamp, is_new) in [(111, false), (100, true), (100, false), (89, false), (110, true)] {
+            assert_eq!(strict.is_new(now, FROM, stamp * second), is_new, "{stamp} s");
+        }
+    }
+}

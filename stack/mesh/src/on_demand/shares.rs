@@ -1,0 +1,73 @@
+//! Room in a table, shared out, so that no neighbour fills it.
+
+use std::collections::BTreeMap;
+use std::net::Ipv4Addr;
+
+/// One neighbour may bring a quarter of what the table holds. Another quarter is for what the node itself looks for.
+const PARTS: usize = 4;
+
+/// How many entries each neighbour has brought.
+#[derive(Debug)]
+pub(crate) struct Shares {
+    most: usize,
+    brought: BTreeMap<Ipv4Addr, usize>,
+}
+
+impl Shares {
+    pub(crate) fn new(most: u32) -> Shares {
+        Shares { most: most as usize, brought: BTreeMap::new() }
+    }
+
+    /// Whether a table with so many entries takes one more that this neighbour brings; `None` is the node itself.
+    pub(crate) fn has_room(&self, entries: usize, by: Option<Ipv4Addr>) -> bool {
+        let share = self.most / PARTS;
+        match by {
+            None => entries < self.most,
+            Some(by) => {
+                entries < self.most - share && self.brought.get(&by).is_none_or(|brought| *brought < share)
+            }
+        }
+    }
+
+    pub(crate) fn add(&mut self, by: Option<Ipv4Addr>) {
+        if let Some(by) = by {
+            *self.brought.entry(by).or_default() += 1;
+        }
+    }
+
+    pub(crate) fn remove(&mut self, by: Option<Ipv4Addr>) {
+        let Some(by) = by else { return };
+        if let Some(brought) = self.brought.get_mut(&by) {
+            *brought -= 1;
+            if *brought == 0 {
+                self.brought.remove(&by);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_neighbour_has_a_quarter_and_the_node_finds_room_when_all_others_have_theirs() {
+        let mut shares = Shares::new(16);
+        let mut entries = 0;
+        for neighbour in 0..20 {
+            let by = Some(Ipv4Addr::new(10, 0, 0, neighbour));
+            let before = entries;
+            for _ in 0..16 {
+                if shares.has_room(entries, by) {
+                    shares.add(by);
+                    entries += 1;
+                }
+            }
+            assert_eq!(entries - before, if neighbour < 3 { 4 } else { 0 });
+        }
+        assert!(shares.has_room(entries, None) && shares.has_room(15, None) && !shares.has_room(16, None));
+        let first = Some(Ipv4Addr::new(10, 0, 0, 0));
+        shares.remove(first);
+        assert!(shares.has_room(entries - 1, first));
+    }
+}

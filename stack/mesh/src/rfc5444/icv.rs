@@ -1,0 +1,176 @@
+//! Time stamps and integrity check values of whole packets (RFC 7182), as packet TLVs: HMAC with SHA-256 over the
+//! sender's address and the packet without them. Hop by hop; what a packet holds besides is not looked at.
+
+use super::packet_flags;
+use super::tlv_flags;
+use crate::on_demand::{Envelope, Key, Keys};
+
+/// Packet TLVs (RFC 7182 §14).
+const ICV: u8 = 5;
+const TIMESTAMP: u8 = 6;
+/// The type extension of check values that include the packet's source address.
+const WITH_SOURCE: u8 = 2;
+const SHA_256: u8 = 3;
+const HMAC: u8 = 3;
+/// Before the value itself: both functions, and a key's number of one byte.
+const ICV_START: usize = 4;
+/// Types, flags, lengths and values of both, and the length of their block.
+pub(crate) const COST: usize = 2 + 4 + ICV_START + Key::WHOLE_TAG + 3 + 8;
+
+/// A packet's header in its parts.
+#[derive(Clone, Copy, Debug)]
+struct Head<'a> {
+    version: u8,
+    seq: &'a [u8],
+    tlvs: &'a [u8],
+    messages: &'a [u8],
+}
+
+impl<'a> Head<'a> {
+    fn read(packet: &'a [u8]) -> Option<Head<'a>> {
+        let (first, rest) = packet.split_first()?;
+        let has = |flag: u8| first & flag != 0;
+        let (seq, rest) = rest.split_at_checked(if has(packet_flags::SEQ) { 2 } else { 0 })?;
+        let (tlvs, messages) = if has(packet_flags::TLVS) {
+            let (len, rest) = rest.split_first_chunk::<2>()?;
+            rest.split_at_checked(usize::from(u16::from_be_bytes(*len)))?
+        } else {
+            (&[][..], rest)
+        };
+        Some(Head { version: first & 0xf0, seq, tlvs, messages })
+    }
+
+    /// The same packet with other TLVs.
+    fn with(&self, tlvs: &[u8]) -> Option<Vec<u8>> {
+        let seq = if self.seq.is_empty() { 0 } else { packet_flags::SEQ };
+        let has_tlvs = if tlvs.is_empty() { 0 } else { packet_flags::TLVS };
+        let mut packet = vec![self.version | seq | has_tlvs];
+        packet.extend(self.seq);
+        if !tlvs.is_empty() {
+            packet.extend(u16::try_from(tlvs.len()).ok()?.to_be_bytes());
+            packet.extend(tlvs);
+        }
+        packet.extend(self.messages);
+        Some(packet)
+    }
+}
+
+/// A TLV of a packet, and all of its bytes.
+#[derive(Clone, Copy, Debug)]
+struct Part<'a> {
+    kind: u8,
+    extension: u8,
+    value: &'a [u8],
+    whole: &'a [u8],
+}
+
+/// `None` where they are no TLVs of a packet.
+fn parts(mut rest: &[u8]) -> Option<Vec<Part<'_>>> {
+    let mut parts = Vec::new();
+    while let [kind, flags, behind @ ..] = rest {
+        let has = |flag: u8| flags & flag != 0;
+        let (extension, behind) =
+            if has(tlv_flags::EXTENSION) { behind.split_first()? } else { (&0, behind) };
+        let (len, behind) = match (has(tlv_flags::VALUE), has(tlv_flags::LONG)) {
+            (false, _) => (0, behind),
+            (true, false) => behind.split_first().map(|(len, behind)| (usize::from(*len), behind))?,
+            (true, true) => {
+                let (len, behind) = behind.split_first_chunk::<2>()?;
+                (usize::from(u16::from_be_bytes(*len)), behind)
+            }
+        };
+        let (value, behind) = behind.split_at_checked(len)?;
+        let whole = &rest[..rest.len() - behind.len()];
+        parts.push(Part { kind: *kind, extension: *extension, value, whole });
+        rest = behind;
+    }
+    rest.is_empty().then_some(parts)
+}
+
+/// The packet with a time stamp and a check value; `None` when there is no room for them.
+pub(crate) fn sign(keys: &Keys, envelope: &Envelope, stamp: u64, packet: &[u8]) -> Option<Vec<u8>> {
+    let (id, key) = keys.signing();
+    let head = Head::read(packet)?;
+    let mut time = vec![TIMESTAMP, tlv_flags::VALUE, 8];
+    time.extend(stamp.to_be_bytes());
+    let others = [head.tlvs, &time].concat();
+    let tag = key.whole_tag(&[&envelope.src, &head.with(&others)?]);
+    let len = (ICV_START + tag.len()) as u8;
+    let mut icv = vec![ICV, tlv_flags::EXTENSION | tlv_flags::VALUE, WITH_SOURCE, len, SHA_256, HMAC, 1, id];
+    icv.extend(tag);
+    head.with(&[icv, others].concat())
+}
+
+/// The time stamp of a packet whose check value is right, and the packet, whose TLVs may stay.
+pub(crate) fn verify<'m>(keys: &Keys, envelope: &Envelope, packet: &'m [u8]) -> Option<(u64, &'m [u8])> {
+    let head = Head::read(packet)?;
+    let parts = parts(head.tlvs)?;
+    let (icvs, others): (Vec<_>, Vec<_>) = parts.into_iter().partition(|part| part.kind == ICV);
+    let unsigned = head.with(&others.iter().flat_map(|part| part.whole).copied().collect::<Vec<_>>())?;
+    let is_right = |icv: &Part<'_>| match icv.value {
+        [SHA_256, HMAC, 1, id, tag @ ..] if icv.extension == WITH_SOURCE => {
+            keys.find(*id).is_some_and(|key| key.is_right_whole(&[&envelope.src, &unsigned], tag))
+        }
+        _ => false,
+    };
+    icvs.iter().find(|icv| is_right(icv))?;
+    let stamp = others.iter().find(|part| (part.kind, part.extension) == (TIMESTAMP, 0))?;
+    Some((u64::from_be_bytes(stamp.value.try_into().ok()?), packet))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Message, Packet, Tlv};
+    use super::*;
+
+    const ENVELOPE: Envelope = Envelope { src: [10, 0, 0, 1], dst: [224, 0, 0, 109], ttl: 255 };
+
+    fn keys(id: u8, key: u8) -> Keys {
+        Keys::new(vec![(id, Key::new([key; 32]))], None).expect("one key")
+    }
+
+    fn packets() -> Vec<Vec<u8>> {
+        let message = Message::new(13, 4);
+        let tlvs = vec![Tlv { kind: 99, extension: 3, value: vec![7; 300] }];
+        let full = Packet { seq: Some(513), tlvs, messages: vec![message.clone(), message.clone()] };
+        let plain = [Packet::default(), Packet::of(message), full];
+        plain.iter().map(|packet| packet.bytes().expect("short enough")).collect()
+    }
+
+    #[test]
+    fn what_was_signed_is_believed_of_its_sender_and_of_no_other() {
+        for packet in packets() {
+            let signed = sign(&keys(3, 7), &ENVELOPE, 77, &packet).expect("there is room");
+            assert!(Packet::parse(&signed).is_ok_and(|read| read.tlvs.len() >= 2));
+            assert_eq!(verify(&keys(3, 7), &ENVELOPE, &signed), Some((77, &signed[..])));
+            assert_eq!(verify(&keys(3, 8), &ENVELOPE, &signed), None);
+            assert_eq!(verify(&keys(4, 7), &ENVELOPE, &signed), None, "a key that is not known");
+            let other = Envelope { src: [10, 0, 0, 2], ..ENVELOPE };
+            assert_eq!(verify(&keys(3, 7), &other, &signed), None);
+            assert_eq!(verify(&keys(3, 7), &ENVELOPE, &packet), None, "nothing was signed");
+        }
+    }
+
+    #[test]
+    fn no_bit_of_a_signed_packet_may_change() {
+        for packet in packets() {
+            let signed = sign(&keys(3, 7), &ENVELOPE, 77, &packet).expect("there is room");
+            for bit in 0..signed.len() * 8 {
+                let mut changed = signed.clone();
+                changed[bit / 8] ^= 1 << (bit % 8);
+                // What is no packet is refused for that; reserved bits say nothing, and a receiver may ignore them.
+                let read = Packet::parse(&changed);
+                let is_harmless = read.is_err() || read == Packet::parse(&signed);
+                assert!(is_harmless || verify(&keys(3, 7), &ENVELOPE, &changed).is_none(), "bit {bit}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_packet_of_one_message_grows_by_what_is_said() {
+        let packet = &packets()[1];
+        let signed = sign(&keys(3, 7), &ENVELOPE, 77, packet).expect("there is room");
+        assert_eq!(signed.len(), packet.len() + COST);
+        assert_eq!(signed[..11], [4, 0, 51, 5, 0x90, 2, 36, 3, 3, 1, 3]);
+    }
+}

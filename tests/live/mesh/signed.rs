@@ -1,0 +1,119 @@
+//! Daemons that share a key: they find each other, change the key while they run, and hear nobody else.
+
+use std::os::unix::fs::PermissionsExt;
+
+use hopwise_mesh::aodv;
+use hopwise_mesh::aodv::messages::{Message, Rreq};
+use hopwise_mesh::aodvv2::messages::rrep_ack;
+use hopwise_mesh::rfc5444::{self, Packet};
+
+use super::*;
+
+const LIAR: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 66);
+
+/// What a neighbour without the key says.
+fn unsigned_aodv() -> Vec<u8> {
+    let rreq = Rreq {
+        is_join: false,
+        is_repair: false,
+        is_gratuitous: false,
+        is_destination_only: false,
+        hop_count: 0,
+        id: 1,
+        dst: address(0),
+        dst_seq: None,
+        origin: LIAR,
+        origin_seq: 7,
+    };
+    let mut bytes = Vec::new();
+    Message::Rreq(rreq).emit(&mut bytes);
+    bytes
+}
+
+fn unsigned_dymo() -> Vec<u8> {
+    Packet::of(rrep_ack(true)).bytes().expect("short enough")
+}
+
+struct Signed {
+    mesh: Mesh,
+    line: String,
+}
+
+impl Signed {
+    fn keys(&self) -> PathBuf {
+        self.mesh.folder.join("keys")
+    }
+
+    /// Writes these keys, of which the first signs.
+    fn write(&self, ids: &[u8]) {
+        let text: String =
+            ids.iter().map(|id| format!("{id} {}\n", format!("{id:02x}").repeat(32))).collect();
+        fs::write(self.keys(), text).expect("the folder can be written");
+        fs::set_permissions(self.keys(), fs::Permissions::from_mode(0o600)).expect("our own file");
+    }
+
+    fn start(&mut self, node: usize, devices: &[String]) {
+        let more = format!("keys: {}\n", self.keys().display());
+        self.mesh.start_with(node, devices, &more);
+    }
+
+    /// Both daemons read the keys anew.
+    fn change(&self, ids: &[u8]) {
+        let said = |node| self.mesh.log(node).matches("the keys were read anew").count();
+        let before = [0, 1].map(said);
+        self.write(ids);
+        for node in [0, 1] {
+            self.mesh.tell(node, Signal::HUP);
+            within_patience(until(|| said(node) > before[node]));
+        }
+    }
+
+    fn transfer(&self) {
+        Mesh::transfer(&mut self.mesh.connect(0, 1).expect("a way"), 100_000);
+    }
+}
+
+fn only_holders_of_the_key_are_heard(test: &str, routing: &'static str, port: u16, unsigned: &[u8]) {
+    if !can_run(test, &["ip"]) {
+        return;
+    }
+    let mesh = Mesh::new(test, 3, routing);
+    let (line, device) = (mesh.join(0, 1), mesh.join(0, 2));
+    mesh.nodes[2].ip(&["addr", "add", &format!("{LIAR}/24"), "dev", &device]);
+    let mut signed = Signed { mesh, line: line.clone() };
+    signed.write(&[1]);
+    signed.start(0, &[line.clone(), device]);
+    signed.start(1, &[line]);
+    signed.mesh.serve(1);
+    signed.transfer();
+    let liar = signed.mesh.nodes[2].run(|| UdpSocket::bind((LIAR, port)).expect("its own address"));
+    liar.set_broadcast(true).expect("a datagram socket");
+    liar.set_ttl(255).expect("a TTL");
+    for to in [address(0), Ipv4Addr::BROADCAST] {
+        liar.send_to(unsigned, (to, port)).expect("it leaves");
+    }
+    within_patience(until(|| signed.mesh.log(0).contains("reason=\"routing-refused\"")));
+    assert!(!signed.mesh.routes(0).contains("10.77.0.66"), "{}", signed.mesh.routes(0));
+    for keys in [&[1, 2][..], &[2, 1], &[2]] {
+        signed.change(keys);
+        signed.transfer();
+    }
+    // One that starts again goes on above all that it has signed, or it would not be heard.
+    signed.mesh.end(1, Signal::KILL);
+    let line = signed.line.clone();
+    signed.start(1, &[line]);
+    signed.transfer();
+    assert!(!signed.mesh.log(0).contains("are not signed"), "{}", signed.mesh.log(0));
+}
+
+#[test]
+fn daemons_of_aodv_with_a_key_hear_nobody_else_and_change_it_while_they_run() {
+    let test = "daemons_of_aodv_with_a_key_hear_nobody_else_and_change_it_while_they_run";
+    only_holders_of_the_key_are_heard(test, AODV, aodv::PORT, &unsigned_aodv());
+}
+
+#[test]
+fn daemons_of_dymo_with_a_key_hear_nobody_else_and_change_it_while_they_run() {
+    let test = "daemons_of_dymo_with_a_key_hear_nobody_else_and_change_it_while_they_run";
+    only_holders_of_the_key_are_heard(test, DYMO, rfc5444::PORT, &unsigned_dymo());
+}
