@@ -157,7 +157,7 @@ impl RulesName {
     /// Whether AODV looks at a key of the section under these rules.
     pub fn takes(self, key: &str) -> bool {
         const NS2_ALONE: [&str; 2] = ["reverse_route_life", "rest"];
-        const RFC3561_ALONE: [&str; 14] = [
+        const RFC3561_ALONE: [&str; 17] = [
             "delete_period",
             "rreq_ratelimit",
             "rerr_ratelimit",
@@ -172,6 +172,9 @@ impl RulesName {
             "next_hop_wait",
             "blacklist_timeout",
             "most_routes",
+            "gtsm",
+            "message_ratelimit",
+            "answer_ratelimit",
         ];
         match self {
             RulesName::Rfc3561 => !NS2_ALONE.contains(&key),
