@@ -73,7 +73,7 @@ pub struct Settings {
     /// What packets of ours set out with.
     pub data_hop_limit: u8,
     pub most_routes: u32,
-    /// Whether simulated nodes sign their messages, by a key that all of them have (`rules: rfc3561`). Daemons are given
+    /// Whether simulated nodes sign their messages, by a key that all of them have (`rules: rfc3561`). Daemons get
     /// theirs in `Trust`.
     pub signed: bool,
     /// Whether messages carry what has arrived here (S1 of TCP-pgy), and are believed.
