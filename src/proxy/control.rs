@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use hopwise_core::LinkEvent;
+use hopwise_mesh::ProxyCounts;
 use serde::{Deserialize, Serialize};
 
 use crate::daemon::control::Answer;
@@ -49,7 +50,12 @@ impl Request {
 /// What `hopwise proxy status` prints, in this order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Status {
+    /// Flows that are followed, those of them without a lasting seat, and those that were forgotten for want of room.
     pub(super) flows: usize,
+    #[serde(default)]
+    pub(super) brief: usize,
+    #[serde(default)]
+    pub(super) gave_way: u64,
     pub(super) packets: u64,
     /// Packets of no flow that is followed, flows whose agent cannot serve them, and how often memory ended.
     pub(super) untouched: u64,
@@ -57,6 +63,14 @@ pub(super) struct Status {
     pub(super) overflows: u64,
     pub(super) kept_packets: usize,
     pub(super) kept_bytes: usize,
+}
+
+impl Status {
+    pub(super) fn of(counts: &ProxyCounts) -> Status {
+        let ProxyCounts { flows, brief, gave_way, packets, untouched, unserved, .. } = *counts;
+        let ProxyCounts { overflows, kept_packets, kept_bytes, .. } = *counts;
+        Status { flows, brief, gave_way, packets, untouched, unserved, overflows, kept_packets, kept_bytes }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -16,7 +16,7 @@ use hopwise_core::trace::TraceEvent;
 use hopwise_core::trace::text::TraceText;
 use hopwise_core::{Instant, LinkEvent, Machine};
 use hopwise_host::{Driver, Observer, Poller, SeenPacket, Turn};
-use hopwise_mesh::{Proxy, ProxyConfig, ProxyCounts, Told};
+use hopwise_mesh::{Proxy, ProxyConfig, Told};
 use sd_notify::NotifyState;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
@@ -188,9 +188,7 @@ fn obey(driver: &mut Driver<Proxy>, request: Request, forecasts: Option<&mut For
         };
     }
     let Some(event) = request.event() else {
-        let ProxyCounts { flows, packets, untouched, unserved, overflows, kept_packets, kept_bytes } =
-            driver.machine().counts();
-        let status = Status { flows, packets, untouched, unserved, overflows, kept_packets, kept_bytes };
+        let status = Status::of(&driver.machine().counts());
         return Response::Status(status);
     };
     tell(driver, &event);

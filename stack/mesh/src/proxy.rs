@@ -9,7 +9,9 @@ mod flow;
 mod outbox;
 mod read;
 mod relay;
+mod room;
 mod rtt;
+mod seats;
 mod store;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,12 +31,9 @@ use outbox::Outbox;
 pub use read::FlowKey;
 use read::Read;
 use relay::{Making, Relays};
+use room::Sweeps;
+use seats::Seats;
 
-/// A flow is forgotten when nothing has passed for so long, or for so long after it has ended.
-const IDLE: Duration = Duration::from_secs(15 * 60);
-const ENDED: Duration = Duration::from_secs(30);
-/// Between two looks for flows to forget, when the table is full.
-const SWEEP_EVERY: Duration = Duration::from_secs(1);
 /// Mobiles whose links are known not to be up.
 const MOST_LINKS: usize = 4_096;
 /// An agent whose deadline stays due is asked again after this.
@@ -99,7 +98,12 @@ impl ProxyConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ProxyCounts {
     pub packets: u64,
+    /// Flows in the table.
     pub flows: usize,
+    /// Those of them that hold no lasting seat: only one side was seen, or they lack what their agent needs.
+    pub brief: usize,
+    /// Flows that were forgotten because another needed the room.
+    pub gave_way: u64,
     /// Packets that belong to no flow that is followed: no TCP, fragments, damaged, beyond `most_flows`, or of no rule.
     pub untouched: u64,
     /// Flows that pass because they lack what their agent needs.
@@ -123,7 +127,9 @@ pub struct Proxy {
     links: BTreeMap<IpAddr, LinkNews>,
     out: Outbox,
     numbers: u32,
-    swept_at: Option<Instant>,
+    seats: Seats,
+    sweeps: Sweeps,
+    gave_way: u64,
     packets: u64,
     untouched: u64,
 }
@@ -147,7 +153,9 @@ impl Proxy {
             links: BTreeMap::new(),
             out,
             numbers: 0,
-            swept_at: None,
+            seats: Seats::default(),
+            sweeps: Sweeps::default(),
+            gave_way: 0,
             packets: 0,
             untouched: 0,
         })
@@ -157,6 +165,8 @@ impl Proxy {
         ProxyCounts {
             packets: self.packets,
             flows: self.flows.len() + self.relays.len(),
+            brief: self.seats.brief(),
+            gave_way: self.gave_way,
             untouched: self.untouched,
             unserved: self.flows.values().filter(|flow| flow.is_unserved()).count(),
             overflows: self.out.overflows,
@@ -226,6 +236,7 @@ impl Proxy {
         let Some(flow) = self.flows.get_mut(&key) else { unreachable!("it is followed") };
         flow.take(now, from, &read, at_hand, &mut self.out);
         Proxy::file(&mut self.deadlines, key, flow, now);
+        self.seat(key);
     }
 
     /// Whether the flow is cut in two, or is to be, and has the packet.
@@ -239,7 +250,7 @@ impl Proxy {
         }
         let rule = self.config.rules.iter().find(|rule| rule.fits(&read.key));
         let Some(cut) = rule.and_then(|rule| self.maker.cut(&rule.agent)) else { return false };
-        if !self.has_room(now) {
+        if !self.has_room(now, read.key.mobile.ip()) {
             return false;
         }
         self.forget(&read.key);
@@ -263,49 +274,16 @@ impl Proxy {
         } else if flags.contains(Flags::RST) {
             return false;
         }
-        if !self.has_room(now) {
-            return false;
-        }
         let Some(rule) = self.config.rules.iter().find(|rule| rule.fits(&read.key)) else { return false };
         let agent = self.maker.base_station(&rule.agent);
+        if !self.has_room(now, read.key.mobile.ip()) {
+            return false;
+        }
         self.numbers = self.numbers.wrapping_add(1).max(1);
         let flow = Flow::new(self.numbers, agent, self.config.most_kept_bytes_a_flow, now);
+        self.seats.sit(read.key, flow.seat);
         self.flows.insert(read.key, flow);
         true
-    }
-
-    fn forget(&mut self, key: &FlowKey) {
-        if let Some(flow) = self.flows.remove(key)
-            && let Some(due) = flow.due
-        {
-            self.deadlines.remove(&(due, *key));
-        }
-    }
-
-    /// Whether one more flow can be followed.
-    fn has_room(&mut self, now: Instant) -> bool {
-        let has_room = |proxy: &Proxy| proxy.flows.len() + proxy.relays.len() < proxy.config.most_flows;
-        if !has_room(self) {
-            self.sweep(now);
-        }
-        has_room(self)
-    }
-
-    /// Forgets flows that are over. One that is open and busy is never given up for another.
-    fn sweep(&mut self, now: Instant) {
-        if self.swept_at.is_some_and(|at| now.since(at) < SWEEP_EVERY) {
-            return;
-        }
-        self.swept_at = Some(now);
-        self.relays.sweep(now, now - IDLE);
-        let is_over = |flow: &Flow| now.since(flow.seen_at) >= if flow.has_ended() { ENDED } else { IDLE };
-        let over: Vec<_> = self.flows.iter().filter(|(_, flow)| is_over(flow)).map(|(key, _)| *key).collect();
-        for key in over {
-            if let Some(flow) = self.flows.get_mut(&key) {
-                flow.let_go(now, Because::NoRoom, &mut self.out);
-            }
-            self.forget(&key);
-        }
     }
 
     fn file(deadlines: &mut BTreeSet<(Instant, FlowKey)>, key: FlowKey, flow: &mut Flow, now: Instant) {

@@ -12,13 +12,14 @@ use hopwise_core::agent::{
     BaseStationAgent, Because, Fate, FlowView, Kind, LinkNews, Order, Orders, Passing, Says, Side, Told,
 };
 use hopwise_core::trace::{DropReason, Lacking, TraceKind};
-use hopwise_core::wire::{Checksums, Flags, IpHeader, IpView, TcpHeader, TcpOptions, TcpView, protocol};
+use hopwise_core::wire::{Checksums, Flags, IpHeader, TcpHeader, TcpOptions, TcpView, protocol};
 use hopwise_core::{Instant, Seq};
 
 use super::copies::Copies;
 use super::facts::{Facts, Newest};
 use super::outbox::{Label, Leaving, Outbox};
-use super::read::Read;
+use super::read::{Read, parse};
+use super::seats::Seat;
 use super::store::{Kept, Store};
 
 /// So long after memory has ended it is asked for again, while the link is up.
@@ -55,6 +56,9 @@ pub(super) struct Flow {
     was_reset: bool,
     /// By side.
     has_finished: [bool; 2],
+    /// By side: it said something that refuses nothing.
+    has_spoken: [bool; 2],
+    pub(super) seat: Seat,
     /// The agent's deadline, as the table has it.
     pub(super) due: Option<Instant>,
 }
@@ -93,6 +97,8 @@ impl Flow {
             seen_at: now,
             was_reset: false,
             has_finished: [false; 2],
+            has_spoken: [false; 2],
+            seat: Seat::Brief(now),
             due: None,
         }
     }
@@ -109,6 +115,11 @@ impl Flow {
 
     pub(super) fn is_unserved(&self) -> bool {
         self.attention == Attention::Withdrawn
+    }
+
+    /// Both sides were seen, and the agent can serve it.
+    pub(super) fn earns_a_seat(&self) -> bool {
+        self.has_spoken == [true; 2] && self.is_attended()
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
@@ -156,6 +167,7 @@ impl Flow {
         let passing = self.facts.see(now, from, read);
         self.was_reset |= passing.flags.contains(Flags::RST);
         self.has_finished[from as usize] |= passing.flags.contains(Flags::FIN);
+        self.has_spoken[from as usize] |= !passing.flags.contains(Flags::RST);
         if self.attention == Attention::NotYet {
             self.look(now, &passing, read.tcp.options.timestamps.is_some(), out);
             if let (true, Some(news)) = (self.is_attended(), at_hand.link) {
@@ -477,13 +489,6 @@ impl Flow {
         self.note_gone(passing, at_hand);
         out.pass(passing.now, passing.from.other(), at_hand.id, at_hand.packet);
     }
-}
-
-/// What was remembered of the mobile's.
-fn parse(packet: &[u8]) -> Option<(IpView<'_>, TcpView<'_>)> {
-    let ip = IpView::parse(packet).ok()?;
-    let tcp = TcpView::parse(ip.src, ip.dst, ip.payload, Checksums::Trust).ok()?;
-    Some((ip, tcp))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -38,6 +38,13 @@ pub(super) fn read(packet: &[u8], from: Side, checksums: Checksums) -> Option<Re
     Some(Read { key, ce: ip.ecn == Ecn::Ce, tcp, is_plain, dialect })
 }
 
+/// A packet that was read before.
+pub(super) fn parse(packet: &[u8]) -> Option<(IpView<'_>, TcpView<'_>)> {
+    let ip = IpView::parse(packet).ok()?;
+    let tcp = TcpView::parse(ip.src, ip.dst, ip.payload, Checksums::Trust).ok()?;
+    Some((ip, tcp))
+}
+
 const END: u8 = 0;
 const NOP: u8 = 1;
 

@@ -9,6 +9,7 @@ use super::*;
 
 mod anything;
 mod bad_input;
+mod crowd;
 
 const FIXED: LinkId = LinkId(0);
 const MOBILE: LinkId = LinkId(1);
