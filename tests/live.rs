@@ -13,6 +13,8 @@ mod bounds;
 mod bulk;
 #[path = "live/captures.rs"]
 mod captures;
+#[path = "live/confined.rs"]
+mod confined;
 #[path = "live/control.rs"]
 mod control;
 #[path = "live/crowd.rs"]

@@ -230,7 +230,10 @@ impl Daemon {
                 () = signals.ending.next() => return Ok(()),
                 _ = signals.hup.recv() => self.reload(),
                 () = sleep(LOOK_EVERY) => {
-                    if let Some(lost) = self.shards.counters().into_iter().find(|link| link.is_gone) {
+                    let counters = self.shards.counters();
+                    // Each stack has just answered.
+                    tell(NotifyState::Watchdog);
+                    if let Some(lost) = counters.into_iter().find(|link| link.is_gone) {
                         let problem = format_args!("the device is gone; whoever removed it also ended this node");
                         return Err(Failure::failed("link lost", format_args!("{}: {problem}", lost.name)));
                     }

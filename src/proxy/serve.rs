@@ -33,6 +33,7 @@ const TRACE_EVENTS: usize = 4096;
 /// How often links that may have fallen silent are looked at.
 const TICK: Duration = Duration::from_millis(100);
 const MOST_FORECASTS: usize = 4096;
+const BEAT_EVERY: Duration = Duration::from_secs(1);
 
 /// What the driver's thread is asked to do.
 enum Command {
@@ -40,6 +41,8 @@ enum Command {
     Hear(Told),
     /// Some time has passed: who has fallen silent?
     Tick,
+    /// Tells systemd's watchdog that this thread still takes commands.
+    Beat,
     End,
 }
 
@@ -125,6 +128,12 @@ fn keep_time(teller: Teller, config: &Config, bound: &Bound) -> Result<(), Failu
                     }
                 });
             }
+            let heart = teller.clone();
+            tokio::spawn(async move {
+                while heart.tell(Command::Beat) {
+                    tokio::time::sleep(BEAT_EVERY).await;
+                }
+            });
             let both = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
             if let (Ok(mut term), Ok(mut int)) = both {
                 tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
@@ -152,6 +161,7 @@ fn drive(
                 }
                 Command::Hear(told) => hear(&mut driver, &told, forecasts.as_mut()),
                 Command::Tick => forecasts.iter_mut().for_each(|forecasts| forecasts.tick(&mut driver)),
+                Command::Beat => tell_systemd(NotifyState::Watchdog),
                 Command::End => {
                     driver.act(|now, proxy| proxy.let_go(now));
                     return Ok(());

@@ -130,6 +130,7 @@ impl Daemon {
             if self.next_mark <= now {
                 self.state.mark(self.router.number(), self.router.last_stamp());
                 self.forwarding.follow(&self.config.serves);
+                crate::daemon::tell(NotifyState::Watchdog);
                 for (reason, count) in self.drops.news() {
                     tracing::info!(reason, count, "dropped so far");
                 }
