@@ -76,6 +76,9 @@ enum News {
         /// From here to the mobile and back, where no flow has shown it
         #[arg(long, value_parser = time, default_value = "20ms")]
         rtt: Duration,
+        /// When it is expected to be gone, such as 200ms; 0s where nobody knows
+        #[arg(long, value_parser = time, default_value = "0s")]
+        within: Duration,
         #[command(flatten)]
         at: At,
     },
@@ -137,9 +140,9 @@ fn carry(path: &Path, is_check: bool) -> Result<(), Failure> {
 fn tell(news: &News) -> Result<(), Failure> {
     let micros = |time: &Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
     let (request, at) = match news {
-        News::GoingDown { mobile, outage, rtt, at } => {
-            let (rtt_us, outage_us) = (micros(rtt), micros(outage));
-            (Request::GoingDown { peer: *mobile, rtt_us, outage_us }, at)
+        News::GoingDown { mobile, outage, rtt, within, at } => {
+            let (rtt_us, outage_us, within_us) = (micros(rtt), micros(outage), micros(within));
+            (Request::GoingDown { peer: *mobile, rtt_us, outage_us, within_us }, at)
         }
         News::Signal { mobile, dbm, at } => (Request::Signal { peer: *mobile, dbm: *dbm }, at),
         News::Gone { mobile, at } => (Request::Gone { peer: *mobile }, at),

@@ -17,6 +17,9 @@ pub(super) enum Request {
         peer: IpAddr,
         rtt_us: u64,
         outage_us: u64,
+        /// When it is expected to be gone; zero where nobody knows.
+        #[serde(default)]
+        within_us: u64,
     },
     Gone {
         peer: IpAddr,
@@ -35,10 +38,11 @@ pub(super) enum Request {
 impl Request {
     pub(super) fn event(self) -> Option<LinkEvent<'static>> {
         match self {
-            Request::GoingDown { peer, rtt_us, outage_us } => Some(LinkEvent::GoingDown {
+            Request::GoingDown { peer, rtt_us, outage_us, within_us } => Some(LinkEvent::GoingDown {
                 peer,
                 rtt: Duration::from_micros(rtt_us),
                 outage: Duration::from_micros(outage_us),
+                within: Duration::from_micros(within_us),
             }),
             Request::Gone { peer } => Some(LinkEvent::Gone { peer }),
             Request::Up { peer } => Some(LinkEvent::Up { peer }),
@@ -94,7 +98,7 @@ mod tests {
     #[test]
     fn news_are_read_and_nonsense_is_not() {
         let peer = IpAddr::from([10, 9, 0, 2]);
-        let down = Request::GoingDown { peer, rtt_us: 20_000, outage_us: 10_000_000 };
+        let down = Request::GoingDown { peer, rtt_us: 20_000, outage_us: 10_000_000, within_us: 0 };
         let line = r#"{"tell":"going-down","peer":"10.9.0.2","rtt_us":20000,"outage_us":10000000}"#;
         assert_eq!(serde_json::from_str::<Request>(line).expect("news"), down);
         for line in

@@ -243,7 +243,7 @@ impl Forecasts {
 
 fn event_of(peer: IpAddr, news: LinkNews) -> LinkEvent<'static> {
     match news {
-        LinkNews::GoingDown { rtt, outage } => LinkEvent::GoingDown { peer, rtt, outage },
+        LinkNews::GoingDown { rtt, outage, within } => LinkEvent::GoingDown { peer, rtt, outage, within },
         LinkNews::Gone => LinkEvent::Gone { peer },
         LinkNews::Up => LinkEvent::Up { peer },
     }

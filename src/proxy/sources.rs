@@ -68,9 +68,10 @@ pub(super) fn listen(mut sources: Vec<Box<dyn Live>>, clock: Clock, tell: impl F
 fn steps(began: Instant, fade: &Fade) -> [Told; 3] {
     let (begins, ends, peer) = (fade.begins.0, fade.ends.0, fade.mobile);
     let outage = ends.saturating_sub(begins);
-    let down = LinkEvent::GoingDown { peer, rtt: Duration::ZERO, outage };
+    let within = begins.min(fade.lead.0);
+    let down = LinkEvent::GoingDown { peer, rtt: Duration::ZERO, outage, within };
     [
-        Told { at: began + begins.saturating_sub(fade.lead.0), event: down },
+        Told { at: began + (begins - within), event: down },
         Told { at: began + begins, event: LinkEvent::Gone { peer } },
         Told { at: began + ends, event: LinkEvent::Up { peer } },
     ]

@@ -65,7 +65,7 @@ impl ToldNews {
     fn event(&self) -> LinkEvent<'static> {
         let peer = self.peer;
         match self.news {
-            LinkNews::GoingDown { rtt, outage } => LinkEvent::GoingDown { peer, rtt, outage },
+            LinkNews::GoingDown { rtt, outage, within } => LinkEvent::GoingDown { peer, rtt, outage, within },
             LinkNews::Gone => LinkEvent::Gone { peer },
             LinkNews::Up => LinkEvent::Up { peer },
         }
@@ -114,7 +114,11 @@ fn told(gateway: &GatewayPlan, outages: &[Outage], end: Instant, seed: u64) -> V
         let off = 1.0 + (2.0 * stream.unit() - 1.0) * f64::from(error_ppm) / 1e6;
         if is_foretold && !lead.is_zero() {
             let outage = ends.since(begins).mul_f64(off.max(0.0));
-            told.push(ToldNews { at: begins - lead, peer, news: LinkNews::GoingDown { rtt: RTT, outage } });
+            told.push(ToldNews {
+                at: begins - lead,
+                peer,
+                news: LinkNews::GoingDown { rtt: RTT, outage, within: lead },
+            });
         }
         told.push(ToldNews { at: begins + late, peer, news: LinkNews::Gone });
         told.push(ToldNews { at: ends + late, peer, news: LinkNews::Up });
@@ -122,7 +126,7 @@ fn told(gateway: &GatewayPlan, outages: &[Outage], end: Instant, seed: u64) -> V
     for nth in 0..false_alarms as usize {
         let Some(peer) = peers.get(nth % peers.len().max(1)).copied() else { break };
         let at = Instant((end.0 as f64 * stream.unit()) as u64);
-        let news = LinkNews::GoingDown { rtt: RTT, outage: FALSE_OUTAGE };
+        let news = LinkNews::GoingDown { rtt: RTT, outage: FALSE_OUTAGE, within: lead };
         told.push(ToldNews { at, peer, news });
     }
     told.sort_by_key(|told| told.at);

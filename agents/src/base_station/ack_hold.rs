@@ -23,8 +23,10 @@
 //!
 //! Deviations: the printed search is mode `paper` alone, since it stops where the sender times out at once. An outage
 //! that lasts longer than was foretold is taken to last as long again; what is left of the ACKs, for which there is
-//! `over`, is planned for that where it can cover it. When none is left a kick answers it. A link that was said to go
-//! down and does not, by the time the sender would time out, gives all ACKs back.
+//! `over`, is planned for that where it can cover it. When none is left a kick answers it. The paper leaves
+//! out the time between the forecast and the fade. Where the forecast says when the link will be gone, one ACK is released
+//! before each end of the sender's timer until then. A link that is not gone by then, or within `patience`, gives all
+//! ACKs back before the sender would time out.
 
 mod fade;
 mod learnt;
@@ -89,14 +91,26 @@ enum Holds {
     Nothing,
 }
 
+/// What a link layer says of a link that is going down.
+#[derive(Clone, Copy, Debug)]
+struct Down {
+    rtt: Duration,
+    outage: Duration,
+    within: Duration,
+}
+
 #[derive(Debug)]
 enum Phase {
     Clear,
     /// The link still works. Copies are kept, and ACKs held or not, until then.
     Going {
         holds: Holds,
+        rtt: Duration,
         outage: Duration,
         until: Instant,
+        /// The forecast has it gone by then, and patience ends.
+        expected: Instant,
+        latest: Instant,
     },
     Gone(Gone),
 }
@@ -168,7 +182,8 @@ impl AckHold {
         }
     }
 
-    fn on_going_down(&mut self, now: Instant, rtt: Duration, outage: Duration, view: &FlowView) {
+    fn on_going_down(&mut self, now: Instant, down: Down, view: &FlowView) {
+        let Down { rtt, outage, within } = down;
         let model = self.learnt.model(view);
         match &mut self.phase {
             Phase::Gone(gone) => {
@@ -177,14 +192,16 @@ impl AckHold {
                     gone.replan(now, view.held_acks, &self.plans, model, view);
                 }
             }
-            Phase::Going { outage: known, .. } => *known = outage,
+            Phase::Going { outage: known, expected, .. } => (*known, *expected) = (outage, now + within),
             Phase::Clear => {
                 let holds = self.plans.worth_holding(outage, model, rtt, view);
+                let latest = now + self.patience;
                 let until = match holds {
-                    Holds::Acks => self.plans.patient_until(now, model, rtt, view).min(now + self.patience),
-                    Holds::Nothing => now + self.patience,
+                    Holds::Acks => self.plans.patient_until(now, model, rtt, view).min(latest),
+                    Holds::Nothing => latest,
                 };
-                self.phase = Phase::Going { holds, outage, until };
+                let expected = now + within;
+                self.phase = Phase::Going { holds, rtt, outage, until, expected, latest };
             }
         }
     }
@@ -247,7 +264,9 @@ impl BaseStationAgent for AckHold {
 
     fn on_link(&mut self, now: Instant, news: LinkNews, view: &FlowView, orders: &mut Orders) {
         match news {
-            LinkNews::GoingDown { rtt, outage } => self.on_going_down(now, rtt, outage, view),
+            LinkNews::GoingDown { rtt, outage, within } => {
+                self.on_going_down(now, Down { rtt, outage, within }, view);
+            }
             LinkNews::Gone => self.on_gone(now, view, orders),
             LinkNews::Up => self.on_up(now, view, orders),
         }
@@ -269,8 +288,16 @@ impl BaseStationAgent for AckHold {
                     orders.give(Order::Release { of: Side::Mobile, packets, because: Because::Planned });
                 }
             }
-            Phase::Going { holds, until, .. } if *until <= now => {
-                if *holds == Holds::Acks {
+            Phase::Going { holds, rtt, until, expected, latest, .. } if *until <= now => {
+                if *holds == Holds::Acks && now <= *expected && now < *latest {
+                    // One ACK begins the sender's timer anew.
+                    if view.held_acks > 0 {
+                        let (of, because) = (Side::Mobile, Because::Planned);
+                        orders.give(Order::Release { of, packets: 1, because });
+                    }
+                    let model = self.learnt.model(view);
+                    *until = self.plans.patient_until(now, model, *rtt, view).min(*latest);
+                } else if *holds == Holds::Acks {
                     orders.release_all(Side::Mobile, Because::FalseAlarm);
                     // It may still come: copies are kept for a while, and nothing is held any more.
                     (*holds, *until) = (Holds::Nothing, now + self.patience);

@@ -89,7 +89,7 @@ impl Forecaster {
             }
             State::Up if self.falls_below(threshold_dbm) => {
                 self.state = State::Going(now);
-                Some(LinkNews::GoingDown { rtt: Duration::ZERO, outage: self.expected() })
+                Some(LinkNews::GoingDown { rtt: Duration::ZERO, outage: self.expected(), within: lead })
             }
             State::Going(since)
                 if now.since(since) > 2 * lead
@@ -194,8 +194,9 @@ mod tests {
         let ahead_ms = first[1].0 - first[0].0;
         assert!((240..=380).contains(&ahead_ms), "{first:?}");
         let again = said(&mut forecaster, 10_000..14_500, |at| valley(at - 10_000));
+        let within = ForecastSettings::default().lead;
         let lasted = Duration::from_millis(first[2].0 - first[1].0);
-        assert_eq!(again[0].1, LinkNews::GoingDown { rtt: Duration::ZERO, outage: lasted });
+        assert_eq!(again[0].1, LinkNews::GoingDown { rtt: Duration::ZERO, outage: lasted, within });
     }
 
     #[test]

@@ -96,8 +96,12 @@ impl Desk {
     }
 
     pub(crate) fn going_down(&mut self, at_ms: u32, outage_ms: u64) -> String {
-        let outage = Duration::from_millis(outage_ms);
-        self.tell(at_ms, LinkNews::GoingDown { rtt: Duration::from_millis(10), outage })
+        self.going_down_within(at_ms, outage_ms, 0)
+    }
+
+    pub(crate) fn going_down_within(&mut self, at_ms: u32, outage_ms: u64, within_ms: u64) -> String {
+        let [outage, within] = [outage_ms, within_ms].map(Duration::from_millis);
+        self.tell(at_ms, LinkNews::GoingDown { rtt: Duration::from_millis(10), outage, within })
     }
 
     pub(crate) fn gone(&mut self, at_ms: u32) -> String {

@@ -121,6 +121,8 @@ pub enum LinkEvent<'a> {
         peer: IpAddr,
         rtt: Duration,
         outage: Duration,
+        /// When it is expected to be gone; zero where nobody knows.
+        within: Duration,
     },
     Gone {
         peer: IpAddr,

@@ -332,8 +332,8 @@ impl Machine for Proxy {
             return;
         }
         match *event {
-            LinkEvent::GoingDown { peer, rtt, outage } => {
-                self.tell(now, peer, LinkNews::GoingDown { rtt, outage });
+            LinkEvent::GoingDown { peer, rtt, outage, within } => {
+                self.tell(now, peer, LinkNews::GoingDown { rtt, outage, within });
             }
             LinkEvent::Gone { peer } => self.tell(now, peer, LinkNews::Gone),
             LinkEvent::Up { peer } => self.tell(now, peer, LinkNews::Up),

@@ -77,6 +77,55 @@ fn a_link_that_does_not_go_gives_the_acks_back_before_the_sender_times_out() {
     assert_eq!(desk.deadline(), None);
 }
 
+/// The fade comes later than the sender's timer ends: what is held then is what the fade is paced with.
+#[test]
+fn before_a_fade_that_is_foretold_for_later_single_acks_keep_the_senders_timer_from_running_out() {
+    let mut desk = under_way("ack-hold:mode=cumulative", 10);
+    desk.going_down_within(100, 10_000, 300);
+    for nth in 3..9 {
+        assert_eq!(desk.ack(110, nth), "hold (going-down)");
+    }
+    assert_eq!(desk.deadline(), Some(300));
+    assert_eq!(desk.timer(300), "release 1 mobile (planned)");
+    assert_eq!(desk.data(311, 11), "copy (going-down)");
+    assert!(desk.ack(320, 9).ends_with("hold (going-down)"));
+    assert_eq!(desk.deadline(), Some(500));
+    desk.gone(400);
+    let mut released = 0;
+    while let Some(due) = desk.deadline().filter(|due| *due < 10_400) {
+        assert_eq!(desk.timer(due), "release 1 mobile (planned)");
+        released += 1;
+    }
+    // The outage is taken to be longer than was foretold, and the last one waits for that.
+    assert_eq!((released, desk.held()), (5, 1));
+}
+
+#[test]
+fn a_fade_that_is_foretold_and_does_not_come_in_time_is_a_false_alarm() {
+    let mut desk = under_way("ack-hold:mode=paper", 10);
+    desk.going_down_within(100, 10_000, 300);
+    assert_eq!(desk.timer(300), "", "there is none to release");
+    for nth in 3..6 {
+        assert_eq!(desk.ack(310, nth), "hold (going-down)");
+    }
+    assert_eq!(desk.deadline(), Some(500));
+    assert_eq!(desk.timer(500), "release all mobile (false-alarm)");
+    assert_eq!(desk.ack(510, 6), "forward");
+}
+
+#[test]
+fn no_forecast_is_waited_for_longer_than_patience() {
+    let mut desk = under_way("ack-hold:mode=cumulative,patience=450ms", 10);
+    desk.going_down_within(100, 10_000, 60_000);
+    for nth in 3..6 {
+        desk.ack(110, nth);
+    }
+    assert_eq!(desk.timer(300), "release 1 mobile (planned)");
+    assert_eq!(desk.timer(500), "release 1 mobile (planned)");
+    assert_eq!(desk.deadline(), Some(550));
+    assert_eq!(desk.timer(550), "release all mobile (false-alarm)");
+}
+
 #[test]
 fn a_link_that_is_up_again_before_it_was_gone_gives_everything_back() {
     let mut desk = under_way("ack-hold:mode=cumulative", 10);
@@ -190,7 +239,11 @@ fn a_round_trip_of_nothing_and_outages_of_nothing_or_for_ever_come_to_a_plan_and
             (desk.view.whole, desk.view.to_mobile) = (rtt, rtt);
             desk.tell(
                 1,
-                LinkNews::GoingDown { rtt: Duration::ZERO, outage: Duration::from_millis(outage_ms) },
+                LinkNews::GoingDown {
+                    rtt: Duration::ZERO,
+                    outage: Duration::from_millis(outage_ms),
+                    within: Duration::ZERO,
+                },
             );
             (2..22).for_each(|nth| drop(desk.ack(1, nth)));
             desk.gone(2);
@@ -305,7 +358,7 @@ proptest! {
                 Step::Timer => drop(desk.timer(now_ms.into())),
             }
         }
-        let endless = LinkNews::GoingDown { rtt: Duration::ZERO, outage: Duration::MAX };
+        let endless = LinkNews::GoingDown { rtt: Duration::ZERO, outage: Duration::MAX, within: Duration::MAX };
         desk.tell(now_ms, endless);
         desk.gone(now_ms);
         desk.up(now_ms);

@@ -134,7 +134,12 @@ pub enum Says {
 /// What a link layer tells of the link to the mobile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkNews {
-    GoingDown { rtt: Duration, outage: Duration },
+    /// `within`: when it is expected to be gone; zero where nobody knows.
+    GoingDown {
+        rtt: Duration,
+        outage: Duration,
+        within: Duration,
+    },
     Gone,
     Up,
 }

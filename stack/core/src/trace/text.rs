@@ -199,9 +199,10 @@ impl Details<'_> {
 
     fn news(&mut self, news: LinkNews) -> &mut Self {
         self.word("news", news.name());
-        let LinkNews::GoingDown { rtt, outage } = news else { return self };
+        let LinkNews::GoingDown { rtt, outage, within } = news else { return self };
         let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        self.number("rtt_us", micros(rtt)).number("outage_us", micros(outage))
+        self.number("rtt_us", micros(rtt)).number("outage_us", micros(outage));
+        if within.is_zero() { self } else { self.number("within_us", micros(within)) }
     }
 
     fn why(&mut self, why: Why) -> &mut Self {

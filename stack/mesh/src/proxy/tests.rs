@@ -110,7 +110,7 @@ impl Path {
 
     fn going_down(&mut self, now: Instant, outage: Duration) -> Vec<(Side, Vec<u8>)> {
         let (peer, rtt) = (self.mobile.ip(), Duration::from_millis(10));
-        self.tell(now, &LinkEvent::GoingDown { peer, rtt, outage })
+        self.tell(now, &LinkEvent::GoingDown { peer, rtt, outage, within: Duration::ZERO })
     }
 
     fn gone(&mut self, now: Instant) -> Vec<(Side, Vec<u8>)> {

@@ -8,8 +8,11 @@ use crate::agent::{Because, By, HopSource, Rule, Side};
 
 const COUNT: Why = Why::new(Rule::Count, 3, 5);
 const GONE: LinkNews = LinkNews::Gone;
-const GOING_DOWN: LinkNews =
-    LinkNews::GoingDown { rtt: Duration::from_millis(20), outage: Duration::from_secs(10) };
+const GOING_DOWN: LinkNews = LinkNews::GoingDown {
+    rtt: Duration::from_millis(20),
+    outage: Duration::from_secs(10),
+    within: Duration::ZERO,
+};
 
 fn of_sent() -> [(TraceKind, &'static str); 2] {
     let sent = |len, segments, what, flight, allowed| TraceKind::Sent {
