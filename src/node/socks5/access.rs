@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use hopwise_core::ip::Prefix;
+
 use super::protocol::{Login, Method};
 use crate::node::config::{Allow, Network, Socks5};
 
@@ -44,7 +46,7 @@ impl Access {
             None => !is_near(target),
             Some(networks) if is_near(target) => {
                 let near: Vec<Network> =
-                    networks.iter().copied().filter(|network| is_near(network.0.address())).collect();
+                    networks.iter().copied().filter(|network| is_within_near(network.0)).collect();
                 has(&near, target)
             }
             Some(networks) => has(networks, target),
@@ -56,18 +58,28 @@ fn has(networks: &[Network], address: IpAddr) -> bool {
     networks.iter().any(|network| network.0.contains(address))
 }
 
-/// Where EC2 describes a machine over IPv6; over IPv4 that address is link-local.
-const DESCRIPTION: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
+/// This machine, this link, and over IPv6 where EC2 describes a machine; over IPv4 that address is link-local.
+const NEAR: [(IpAddr, u8); 8] = [
+    (IpAddr::V4(Ipv4Addr::UNSPECIFIED), 8),
+    (IpAddr::V4(Ipv4Addr::LOCALHOST), 8),
+    (IpAddr::V4(Ipv4Addr::new(169, 254, 0, 0)), 16),
+    (IpAddr::V4(Ipv4Addr::BROADCAST), 32),
+    (IpAddr::V6(Ipv6Addr::UNSPECIFIED), 128),
+    (IpAddr::V6(Ipv6Addr::LOCALHOST), 128),
+    (IpAddr::V6(Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0, 0)), 10),
+    (IpAddr::V6(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254)), 128),
+];
 
 fn is_near(address: IpAddr) -> bool {
-    match address {
-        IpAddr::V4(v4) => {
-            v4.is_loopback() || v4.is_link_local() || v4.octets()[0] == 0 || v4 == Ipv4Addr::BROADCAST
-        }
-        IpAddr::V6(v6) => {
-            v6.is_loopback() || v6.is_unspecified() || v6.is_unicast_link_local() || v6 == DESCRIPTION
-        }
-    }
+    is_within_near(Prefix::host(address))
+}
+
+/// Whether all of a network is near: one that only contains what is near, as 0.0.0.0/0 does, does not name it.
+fn is_within_near(network: Prefix) -> bool {
+    NEAR.iter().any(|(address, bits)| {
+        let range = Prefix::new(*address, *bits);
+        network.bits() >= *bits && range.is_ok_and(|range| range.contains(network.address()))
+    })
 }
 
 /// It takes as long wherever the two differ.
@@ -95,7 +107,7 @@ mod tests {
         text.parse().expect("an address")
     }
 
-    const NEAR: [&str; 10] = [
+    const NEAR_BY: [&str; 10] = [
         "127.0.0.1",
         "127.9.9.9",
         "::1",
@@ -112,11 +124,13 @@ mod tests {
     fn addresses_that_mean_this_machine_or_link_have_to_be_named() {
         let everything: &[&str] = &["0.0.0.0/0", "::/0"];
         for access in [access(None, None), access(None, Some(everything))] {
-            for near in NEAR {
+            for near in NEAR_BY {
                 assert!(!access.leads_to(ip(near)), "{near}");
             }
             assert!(access.leads_to(ip("10.9.0.2")) && access.leads_to(ip("fd07::2")));
         }
+        let wide = access(None, Some(&["0.0.0.0/7", "126.0.0.0/7", "fe00::/7"]));
+        assert!(NEAR_BY.iter().all(|near| !wide.leads_to(ip(near))));
         let named = access(None, Some(&["127.0.0.0/8", "fe80::/10"]));
         assert!(named.leads_to(ip("127.0.0.1")) && named.leads_to(ip("fe80::1")));
         assert!(!named.leads_to(ip("169.254.169.254")) && !named.leads_to(ip("10.9.0.2")));
