@@ -16,6 +16,7 @@ mod devices;
 mod plan;
 mod serve;
 mod sources;
+mod watchdog;
 
 use control::{Request, Response, Status};
 
@@ -51,6 +52,12 @@ enum Sub {
     Plan(plan::Arguments),
     Calibrate(calibrate::Arguments),
     Event(Event),
+    /// Kill the process that standard output is when standard input brings nothing for so long
+    #[command(hide = true)]
+    Watch {
+        #[arg(value_parser = time)]
+        patience: Duration,
+    },
     /// Print what a proxy that runs has done, as JSON
     Status {
         #[command(flatten)]
@@ -120,6 +127,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         (Some(Sub::Plan(arguments)), _) => plan::run(arguments),
         (Some(Sub::Calibrate(arguments)), _) => calibrate::run(arguments),
         (Some(Sub::Event(event)), _) => tell(&event.news),
+        (Some(Sub::Watch { patience }), _) => watchdog::watch(*patience),
         (Some(Sub::Status { at }), _) => status(&at.control),
         (None, Some(path)) => carry(path, arguments.check),
         (None, None) => {

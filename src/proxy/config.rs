@@ -14,6 +14,7 @@ use hopwise_host::nl80211::StationAddress;
 use hopwise_mesh::{ProxyConfig, ProxyRule};
 use serde::{Deserialize, Deserializer};
 
+use super::watchdog::{self, Patience};
 use crate::node::config::{Fault, Network};
 
 /// The proxy's two sides, as its driver numbers them.
@@ -50,6 +51,9 @@ pub(super) struct Config {
     pub(super) schedule: Vec<Fade>,
     /// Foretells fades from how strongly mobiles are heard, which `hopwise proxy event signal` tells.
     pub(super) forecast: Option<Forecast>,
+    /// A proxy that takes no command for so long is killed: what it carried goes on without it.
+    #[serde(default)]
+    pub(super) watchdog: Patience,
     /// Where the trace goes.
     pub(super) trace: Option<PathBuf>,
 }
@@ -291,6 +295,14 @@ fn read(document: &Document) -> Result<Config, Box<Refusal>> {
         let place = Place::root().key("limits").key("flows");
         return Err(document.refuse(&place, "no flow could be followed", "1 or more"));
     }
+    if config.watchdog.0.is_some_and(|patience| patience < watchdog::LEAST) {
+        let place = Place::root().key("watchdog");
+        return Err(document.refuse(
+            &place,
+            "a busy machine would look like one that hangs",
+            "600ms or more",
+        ));
+    }
     if let Some(forecast) = &config.forecast {
         let place = Place::root().key("forecast");
         if !(-150.0..=0.0).contains(&forecast.threshold_dbm) {
@@ -393,6 +405,9 @@ mod tests {
         let agents: Vec<_> = proxy.rules.iter().map(|rule| rule.agent.as_str()).collect();
         assert_eq!(agents, ["none", "ack-hold"]);
         assert!(config.steer.is_some());
+        assert_eq!(config.watchdog, Patience::default());
+        let off = read(&Document::parse("proxy.yaml", "watchdog: off\n").expect("a document"));
+        assert_eq!(off.expect("accepted").watchdog, Patience(None));
     }
 
     #[test]
@@ -418,6 +433,8 @@ mod tests {
             ("limits: { flows: 0 }\n", "no flow could be followed"),
             ("forecast: { threshold_dbm: 3 }\n", "a number from -150 to 0"),
             ("forecast: { hysteresis_db: .nan }\n", "a number from 0 to 50"),
+            ("watchdog: 10ms\n", "(600ms or more)"),
+            ("watchdog: maybe\n", ", or off"),
             ("limit: 3\n", "unknown field `limit`"),
         ] {
             let message = refused(text);

@@ -23,6 +23,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::config::{Config, Forecast, MOBILE};
 use super::control::{Request, Response, Status};
+use super::watchdog::{BEAT_EVERY, Watcher};
 use super::{devices, sources};
 use crate::daemon::control::{self, Bound};
 use crate::daemon::tell as tell_systemd;
@@ -33,7 +34,6 @@ const TRACE_EVENTS: usize = 4096;
 /// How often links that may have fallen silent are looked at.
 const TICK: Duration = Duration::from_millis(100);
 const MOST_FORECASTS: usize = 4096;
-const BEAT_EVERY: Duration = Duration::from_secs(1);
 
 /// What the driver's thread is asked to do.
 enum Command {
@@ -41,7 +41,7 @@ enum Command {
     Hear(Told),
     /// Some time has passed: who has fallen silent?
     Tick,
-    /// Tells systemd's watchdog that this thread still takes commands.
+    /// Tells the watcher and systemd's watchdog that this thread still takes commands.
     Beat,
     End,
 }
@@ -69,6 +69,7 @@ impl Teller {
 }
 
 pub(super) fn run(config: &Config) -> Result<(), Failure> {
+    let watcher = watcher(config);
     let trace = config.trace.as_deref().map(TraceFile::create).transpose()?;
     let links = devices::open(config)?;
     let key = hopwise_host::random_key().map_err(|error| Failure::failed("make a key", error))?;
@@ -94,11 +95,17 @@ pub(super) fn run(config: &Config) -> Result<(), Failure> {
     tell_systemd(NotifyState::Ready);
     tracing::info!("ready");
     let forecast = config.forecast.as_ref().map(Forecast::settings).map(Forecasts::new);
-    let ended = drive(driver, &told, forecast);
+    let ended = drive(driver, &told, forecast, watcher);
     // First the way around the proxy is open again, then its devices go.
     drop(detours);
     drop(bound);
     ended
+}
+
+/// Without a watcher the proxy works as well.
+fn watcher(config: &Config) -> Option<Watcher> {
+    let started = Watcher::start(config.watchdog.0?);
+    started.inspect_err(|error| tracing::warn!(%error, "nothing watches whether the proxy hangs")).ok()
 }
 
 fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Failure> {
@@ -147,6 +154,7 @@ fn drive(
     mut driver: Driver<Proxy>,
     told: &Receiver<Command>,
     mut forecasts: Option<Forecasts>,
+    mut watcher: Option<Watcher>,
 ) -> Result<(), Failure> {
     let (mut ready, mut is_behind) = (Vec::new(), false);
     loop {
@@ -161,7 +169,13 @@ fn drive(
                 }
                 Command::Hear(told) => hear(&mut driver, &told, forecasts.as_mut()),
                 Command::Tick => forecasts.iter_mut().for_each(|forecasts| forecasts.tick(&mut driver)),
-                Command::Beat => tell_systemd(NotifyState::Watchdog),
+                Command::Beat => {
+                    tell_systemd(NotifyState::Watchdog);
+                    if watcher.as_ref().is_some_and(|watcher| !watcher.beat()) {
+                        tracing::warn!("nothing watches any more whether the proxy hangs");
+                        watcher = None;
+                    }
+                }
                 Command::End => {
                     driver.act(|now, proxy| proxy.let_go(now));
                     return Ok(());

@@ -50,6 +50,7 @@ pub(crate) struct Network {
     pub(crate) router: Namespace,
     pub(crate) mobile: Namespace,
     by: By,
+    pub(crate) watchdog: &'static str,
     mobile_address: &'static str,
     folder: PathBuf,
 }
@@ -87,7 +88,7 @@ impl Network {
         }
         let folder = std::env::temp_dir().join(format!("hopwise-{name}-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
-        Network { fixed, router, mobile, by, mobile_address: MOBILE, folder }
+        Network { fixed, router, mobile, by, watchdog: "60s", mobile_address: MOBILE, folder }
     }
 
     /// The same over IPv6 alone; connections go to the mobile's address of that family.
@@ -121,12 +122,14 @@ impl Network {
     pub(crate) fn proxy(&self, agent: &str, delay: &str) -> Running {
         let config = self.path("proxy.yaml");
         let by = format!("{:?}", self.by).to_lowercase();
+        // A machine that is merely busy must not look like a proxy that hangs.
+        let watchdog = self.watchdog;
         let mobile = self.mobile_address;
         let text = format!(
             "fixed: {{ name: hopf, fault: {{ delay: {delay} }} }}\nmobile: {{ name: hopm }}\n\
              steer: {{ wire: wire, radio: radio, mobiles: [10.9.0.0/24, \"fd09::/64\"], by: {by} }}\n\
              agent: \"{agent}\"\ncontrol: {}\ncarriers: [{{ interface: radio, mobiles: [\"{mobile}\"] }}]\n\
-             forecast: {{ threshold_dbm: -80 }}\n",
+             forecast: {{ threshold_dbm: -80 }}\nwatchdog: {watchdog}\n",
             self.socket().display()
         );
         // A delay of nothing is none: what passes then is never copied.
@@ -327,6 +330,24 @@ fn a_router_forwards_through_the_proxy_and_as_before_when_it_ends_or_is_killed()
         transfer.wait_for(1_000_000);
         let left = network.left_behind();
         assert!(left.is_empty(), "also the killed proxy's: {left}");
+    }
+}
+
+#[test]
+fn a_proxy_that_hangs_is_ended_by_its_watcher_and_no_connection_ends() {
+    const NAME: &str = "a_proxy_that_hangs_is_ended_by_its_watcher_and_no_connection_ends";
+    for by in ways(NAME) {
+        let mut network = Network::by("proxy-hangs", by);
+        network.watchdog = "5s";
+        let mut running = network.proxy("ack-hold:mode=kick", "none");
+        let transfer = network.transfer("cubic");
+        transfer.wait_for(1_000_000);
+        let stop = rustix::process::Signal::STOP;
+        let process = rustix::process::Pid::from_child(&running.0);
+        rustix::process::kill_process(process, stop).expect("it is stopped");
+        within_patience(until(|| running.0.try_wait().expect("a child").is_some()));
+        transfer.wait_for(1_000_000);
+        within_patience(until(|| network.log().contains("the proxy hangs and is killed")));
     }
 }
 

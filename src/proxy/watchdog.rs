@@ -1,0 +1,117 @@
+//! Ends a proxy that hangs. Its packets then go on without it, as they do when it is killed.
+//!
+//! The watcher is a process of its own, so that what stops the proxy does not stop the watcher. Beats come over a pipe,
+//! and the end of the pipe is the proxy's own end. The watcher holds a descriptor of the proxy's process, so that no
+//! other process can be killed in its place.
+
+use std::io::{self, Read};
+use std::os::fd::AsFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Duration;
+
+use hopwise::units::Time;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
+use serde::{Deserialize, Deserializer, de};
+
+use crate::failure::Failure;
+
+/// What the proxy's driving thread is asked for a sign of life by.
+pub(super) const BEAT_EVERY: Duration = Duration::from_millis(200);
+/// Fewer beats than this say nothing.
+pub(super) const LEAST: Duration = Duration::from_millis(600);
+/// A silence is waited for in so many parts, each of which has to be seen: a machine that slept costs one of them.
+const PARTS: u32 = 4;
+
+/// How long the proxy may take no command; `None` where nothing watches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Patience(pub(super) Option<Duration>);
+
+impl Default for Patience {
+    fn default() -> Patience {
+        Patience(Some(Duration::from_secs(1)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Patience {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Patience, D::Error> {
+        // YAML 1.1 reads `off` as false.
+        match serde_yaml::Value::deserialize(from)? {
+            serde_yaml::Value::Bool(false) => Ok(Patience(None)),
+            serde_yaml::Value::String(text) if text == "off" => Ok(Patience(None)),
+            value => serde_yaml::from_value(value)
+                .map(|Time(time)| Patience(Some(time)))
+                .map_err(|error| de::Error::custom(format_args!("{error}, or off"))),
+        }
+    }
+}
+
+/// The proxy's side of it. The watcher goes with it.
+#[derive(Debug)]
+pub(super) struct Watcher {
+    process: Child,
+    beats: ChildStdin,
+}
+
+impl Watcher {
+    pub(super) fn start(patience: Duration) -> io::Result<Watcher> {
+        let own = pidfd_open(getpid(), PidfdFlags::empty())?;
+        let mut process = Command::new("/proc/self/exe")
+            .args(["proxy", "watch", &format!("{}us", patience.as_micros())])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::from(own))
+            // What a terminal sends to the proxy is not for its watcher.
+            .process_group(0)
+            .spawn()?;
+        let beats = process.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
+        rustix::io::ioctl_fionbio(&beats, true)?;
+        Ok(Watcher { process, beats })
+    }
+
+    /// False where nobody watches any more.
+    pub(super) fn beat(&self) -> bool {
+        // A pipe that is full has beats enough in it.
+        !matches!(rustix::io::write(&self.beats, &[0]), Err(error) if error != Errno::AGAIN)
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// The watcher's side: standard input brings beats, standard output is the proxy's process. It begins with the first
+/// beat, since a start may take as long as it likes.
+pub(super) fn watch(patience: Duration) -> Result<(), Failure> {
+    crate::daemon::log();
+    let failed = |error: io::Error| Failure::failed("watch the proxy", error);
+    let mut beats = io::stdin().lock();
+    let mut buffer = [0; 64];
+    while beats.read(&mut buffer).map_err(failed)? > 0 {
+        if !comes_again(&beats, patience).map_err(failed)? {
+            tracing::error!(?patience, "the proxy hangs and is killed: packets go on without it");
+            let killed = pidfd_send_signal(io::stdout(), Signal::KILL);
+            return killed.map_err(|error| failed(error.into()));
+        }
+    }
+    Ok(())
+}
+
+/// Whether there is something to read, or an end, before patience ends.
+fn comes_again(beats: &impl AsFd, patience: Duration) -> io::Result<bool> {
+    let part = Timespec::try_from(patience / PARTS).map_err(io::Error::other)?;
+    for _ in 0..PARTS {
+        let mut fds = [PollFd::new(beats, PollFlags::IN)];
+        match poll(&mut fds, Some(&part)) {
+            Ok(0) | Err(Errno::INTR) => {}
+            Ok(_) => return Ok(true),
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(false)
+}
