@@ -49,6 +49,7 @@ pub(super) struct Relay {
     key: FlowKey,
     opener: Side,
     pub(super) opened: Seq,
+    made_at: Instant,
     /// The opener's SYN, until the other end has answered ours.
     syn: Option<Vec<u8>>,
     halves: [Half; 2],
@@ -140,7 +141,8 @@ impl Relay {
         let facing_mobile = Half::new(key.fixed.ip(), making, other)?;
         let halves = [facing_fixed, facing_mobile];
         let syn = Some(syn.to_vec());
-        let mut relay = Relay { key, opener: from, opened, syn, halves, due: None, seen_at: now };
+        let mut relay =
+            Relay { key, opener: from, opened, made_at: now, syn, halves, due: None, seen_at: now };
         let (opener, to) = (address(&key, from), address(&key, from.other()));
         let options = ConnectOptions {
             local_ip: Some(opener.ip()),
@@ -259,6 +261,8 @@ pub(super) struct Relays {
     /// In boxes: the map keeps room for twice as many values as there are, and these are large.
     all: BTreeMap<FlowKey, Box<Relay>>,
     deadlines: BTreeSet<(Instant, FlowKey)>,
+    /// Those whose other end has not answered yet, by when they were made.
+    unanswered: BTreeSet<(Instant, FlowKey)>,
     waiting: [VecDeque<FlowKey>; 2],
 }
 
@@ -283,6 +287,7 @@ impl Relays {
     ) -> bool {
         let Some(relay) = Relay::open(now, from, flow, syn, making, makers) else { return false };
         self.forget(&flow.0);
+        self.unanswered.insert((relay.made_at, flow.0));
         self.all.insert(flow.0, Box::new(relay));
         self.settle(now, flow.0);
         true
@@ -355,9 +360,20 @@ impl Relays {
     }
 
     fn forget(&mut self, key: &FlowKey) {
-        if let Some(due) = self.all.remove(key).and_then(|relay| relay.due) {
+        let Some(relay) = self.all.remove(key) else { return };
+        self.unanswered.remove(&(relay.made_at, *key));
+        if let Some(due) = relay.due {
             self.deadlines.remove(&(due, *key));
         }
+    }
+
+    /// Gives up the oldest that nobody has answered, where there is one. Its opener asks again.
+    pub(super) fn give_up_one(&mut self) -> bool {
+        let oldest = self.unanswered.first().copied();
+        oldest.is_some_and(|(_, key)| {
+            self.forget(&key);
+            true
+        })
     }
 
     /// After a change: both sides may have something to send.
@@ -375,6 +391,9 @@ impl Relays {
         let Some(relay) = self.all.get_mut(&key) else { return };
         if relay.is_over(now) {
             return self.forget(&key);
+        }
+        if relay.syn.is_none() {
+            self.unanswered.remove(&(relay.made_at, key));
         }
         let due = relay.deadline();
         if due == relay.due {

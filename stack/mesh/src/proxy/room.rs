@@ -41,13 +41,20 @@ impl Proxy {
         if self.is_full() {
             self.sweep(now);
         }
-        if self.is_full()
-            && let Some(key) = self.gives_way(mobile)
-        {
+        if self.is_full() {
+            self.make_room(now, mobile);
+        }
+        !self.is_full()
+    }
+
+    /// One flow gives way, if there is one that may. Cut ones may until the other end has answered.
+    fn make_room(&mut self, now: Instant, mobile: IpAddr) {
+        if self.seats.brief() == 0 && self.relays.give_up_one() {
+            self.gave_way += 1;
+        } else if let Some(key) = self.gives_way(mobile) {
             self.gave_way += 1;
             self.let_go_of(now, &key);
         }
-        !self.is_full()
     }
 
     fn is_full(&self) -> bool {

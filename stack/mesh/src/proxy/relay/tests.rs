@@ -223,3 +223,27 @@ fn a_flow_whose_beginning_was_not_seen_is_not_cut() {
     path.proxy.drain_trace(&mut |event| told.push(event.kind));
     assert!(told.contains(&TraceKind::Fallback(Lacking::Beginning)), "{told:?}");
 }
+
+#[test]
+fn connections_that_nobody_answers_keep_no_other_from_being_cut() {
+    let mut path = Path::v4();
+    path.proxy.config.most_flows = 3;
+    path.listen(1);
+    path.is_faded = true;
+    for _ in 0..10 {
+        path.connect(0);
+        path.settle();
+    }
+    let counts = path.proxy.counts();
+    assert_eq!((counts.flows, counts.gave_way, counts.untouched), (3, 7, 0));
+    path.is_faded = false;
+    path.pass(Duration::from_secs(30));
+    let before = path.proxy.counts();
+    let is_cut = |path: &Path| path.proxy.relays.all.values().filter(|relay| relay.syn.is_none()).count();
+    assert_eq!((before.flows, is_cut(&path)), (3, 3), "{before:?}");
+    // Those that both ends know of give way to none.
+    path.connect(0);
+    path.pass(Duration::from_secs(1));
+    let counts = path.proxy.counts();
+    assert_eq!((counts.flows, counts.gave_way), (3, before.gave_way));
+}
