@@ -181,7 +181,7 @@ impl Opt {
             }
             Opt::Rate(rate) => {
                 body.extend(RATE_EXID);
-                body.push(*rate);
+                body.push(*rate << 1);
                 RATE
             }
             Opt::Unknown { kind, body: inner } => {
@@ -335,7 +335,7 @@ fn decode_one(kind: u8, body: &[u8]) -> Opt {
         (HOPWISE, [0x48, 0x57, bits]) => Opt::Offer(*bits),
         (HOPWISE, [0x48, 0x57, bits, fields @ ..]) => decode_notes(*bits, fields),
         (RATE, [0x00, 0xac]) => Opt::RateOffer,
-        (RATE, [0x00, 0xac, rate]) => Opt::Rate(*rate),
+        (RATE, [0x00, 0xac, rate]) => Opt::Rate(*rate >> 1),
         _ => Opt::Unknown { kind, body: body.to_vec() },
     }
 }
