@@ -321,7 +321,7 @@ enum Decided {
 
 fn live(kind: &TraceKind) -> Option<Decided> {
     match *kind {
-        TraceKind::AckHeld { why } => Some(Decided::Held(why)),
+        TraceKind::AckHeld { why, .. } => Some(Decided::Held(why)),
         TraceKind::AckDecided { by: By::Agent | By::Repeat, why, .. } => Some(Decided::Acked(why)),
         TraceKind::AckDecided { why, .. } => (why.rule == Rule::Ceiling).then_some(Decided::Acked(why)),
         _ => None,

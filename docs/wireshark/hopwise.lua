@@ -1,10 +1,14 @@
--- Shows in Wireshark and tshark what the agents of two Hopwise endpoints tell each other in TCP options: our own (kind
--- 253 with ExID 0x4857, RFC 6994) and the ACK-rate request (kind 254 with ExID 0x00AC) of
--- draft-ietf-tcpm-ack-rate-request-10: the rate is the high seven bits of its octet, as Wireshark's own TARR field says.
+-- Shows in Wireshark and tshark what Hopwise endpoints say:
 --
---   tshark -X lua_script:docs/wireshark/hopwise.lua -r FILE -Y hopwise -T fields -e frame.number -e hopwise.cwnd
+-- * what their agents tell each other in TCP options: our own (kind 253 with ExID 0x4857, RFC 6994) and the ACK-rate
+--   request (kind 254 with ExID 0x00AC) of draft-ietf-tcpm-ack-rate-request-10, whose rate is the high seven bits of its
+--   octet, as Wireshark's own TARR field says;
+-- * the comments of captures, as fields: who decided an ACK, by which rule, how long it was held;
+-- * GPSR's header (IP protocol 254), with what follows it.
 --
--- In Wireshark: copy it to the folder of personal Lua plugins (Help, About, Folders).
+--   tshark -X lua_script:docs/wireshark/hopwise.lua -r FILE -Y 'hopwise.held_ms > 50' -T fields -e hopwise.agent
+--
+-- README.md beside this file tells how to install it, with columns, colours and a profile.
 
 local KIND_HOPWISE, EXID_HOPWISE = 253, 0x4857
 local KIND_RATE, EXID_RATE = 254, 0x00ac
@@ -30,6 +34,38 @@ local fields = {
     rate_offer = ProtoField.bool("hopwise.rate_offer", "Understands ACK-rate requests"),
     rate = ProtoField.uint8("hopwise.rate", "Segments that are to share an ACK"),
 }
+-- From the comments of captures.
+local said = {
+    agent = ProtoField.string("hopwise.agent", "Receiver agent"),
+    senders = ProtoField.string("hopwise.senders", "Sender agents"),
+    rule = ProtoField.string("hopwise.rule", "Rule"),
+    clause = ProtoField.string("hopwise.clause", "Clause"),
+    have = ProtoField.uint32("hopwise.have", "Counted"),
+    want = ProtoField.uint32("hopwise.want", "Wanted"),
+    place = ProtoField.string("hopwise.place", "Place of the data"),
+    withheld = ProtoField.bool("hopwise.withheld", "The ACK was withheld"),
+    due_ms = ProtoField.double("hopwise.due_ms", "Longest wait for the ACK (ms)"),
+    ack = ProtoField.uint32("hopwise.ack", "ACK that was decided"),
+    repeated = ProtoField.bool("hopwise.repeated", "The ACK was said before"),
+    held_ms = ProtoField.double("hopwise.held_ms", "First segment waited for the ACK (ms)"),
+    merged = ProtoField.uint32("hopwise.merged", "ACKs that went into this one"),
+    answers = ProtoField.framenum("hopwise.answers", "Answers frame", base.NONE, frametype.ACK),
+    ece_for = ProtoField.framenum("hopwise.ece_for", "Echoes the mark of frame"),
+    sent = ProtoField.string("hopwise.sent", "Sent as"),
+    lost_by = ProtoField.string("hopwise.lost_by", "Lost by"),
+    lost = ProtoField.uint32("hopwise.lost", "Segments found to be lost"),
+    allowed = ProtoField.uint32("hopwise.allowed", "Bytes allowed in flight"),
+    flight = ProtoField.uint32("hopwise.flight", "Bytes in flight"),
+    dropped = ProtoField.string("hopwise.dropped", "Dropped, because"),
+    acked = ProtoField.uint32("hopwise.acked", "Bytes newly acknowledged"),
+    rtt_ms = ProtoField.double("hopwise.rtt_ms", "Round trip (ms)"),
+    srtt_ms = ProtoField.double("hopwise.srtt_ms", "Smoothed round trip (ms)"),
+    rto_ms = ProtoField.double("hopwise.rto_ms", "RTO (ms)"),
+    recovery = ProtoField.string("hopwise.recovery", "Recovery"),
+    ce = ProtoField.bool("hopwise.ce", "Came with a mark of the network"),
+    hops = ProtoField.uint8("hopwise.hops", "Hops to the peer"),
+    agents_by = ProtoField.string("hopwise.agents_by", "Agents chosen by"),
+}
 local malformed = ProtoExpert.new("hopwise.malformed", "An option that is not well formed", expert.group.MALFORMED,
     expert.severity.WARN)
 
@@ -39,10 +75,14 @@ end
 for _, field in pairs(fields) do
     table.insert(hopwise.fields, field)
 end
+for _, field in pairs(said) do
+    table.insert(hopwise.fields, field)
+end
 hopwise.experts = { malformed }
 
 local tcp_options = Field.new("tcp.options")
 local tcp_syn = Field.new("tcp.flags.syn")
+local comments = Field.new("frame.comment")
 
 local function summarise(pinfo, text)
     pinfo.cols.info:append(" [" .. text .. "]")
@@ -123,7 +163,133 @@ local function dissect(option, is_syn, pinfo, tree)
     end
 end
 
-function hopwise.dissector(_, pinfo, tree)
+-- "count 3 of 5", "deadline", or "not-in-order (fills a hole)".
+local function why(add, text)
+    local rule, rest = text:match("^([%w-]+)(.*)$")
+    if rule == nil then
+        return
+    end
+    add("rule", rule)
+    local have, want = rest:match("^ (%d+) of (%d+)")
+    if have then
+        add("have", tonumber(have))
+        add("want", tonumber(want))
+    end
+    add("place", rest:match("^ %((.-)%)"))
+end
+
+-- Why an ACK was decided, and what became of it on its way out.
+local function decision(add, number, reason)
+    add("ack", tonumber(number))
+    add("held_ms", tonumber(reason:match(", ([%d.]+) ms after the first segment it held")))
+    add("merged", tonumber(reason:match(", in place of (%d+) more")))
+    local rule, clause, whatever = reason:match("^the protocol demands it, ([%w-]+) ?%(?(.-)%)?, whatever (.-) says")
+    if rule then
+        add("rule", rule)
+        add("clause", clause)
+        add("agent", whatever)
+        return
+    end
+    if reason:match("^it rides on data") then
+        add("rule", "piggyback")
+        return
+    end
+    local agent, text = reason:match("^(.-) decided it, (.*)$")
+    if not agent then
+        agent, text = reason:match("^(.-) repeats it, (.*)$")
+    end
+    if agent then
+        add("agent", agent)
+        why(add, text)
+    end
+end
+
+local function limits(add, text)
+    local senders, allowed = text:match("^(.-) allows (%d+) bytes in flight")
+    add("senders", senders)
+    add("allowed", tonumber(allowed))
+    add("flight", tonumber(text:match(", (%d+) were$")))
+end
+
+-- Each shape of a comment's parts, with what it says.
+local shapes = {
+    { "^dropped: (%S+) ?%(?(.-)%)?$", function(add, reason, place)
+        add("dropped", reason)
+        add("place", place)
+    end },
+    { "^ACK withheld by (.-): (.*)$", function(add, agent, text)
+        add("withheld", true)
+        add("agent", agent)
+        why(add, text)
+        add("due_ms", tonumber(text:match(", for ([%d.]+) ms at most")))
+    end },
+    { "^duplicate ACK (%d+): (.*)$", function(add, number, reason)
+        add("repeated", true)
+        decision(add, number, reason)
+    end },
+    { "^ACK (%d+): (.*)$", decision },
+    { "^with ACK (%d+): (.*)$", decision },
+    { "^answers frame (%d+)$", function(add, frame) add("answers", tonumber(frame)) end },
+    { "^ECE for the mark of frame (%d+)$", function(add, frame) add("ece_for", tonumber(frame)) end },
+    { "^%d+ bytes.-, (.*)$", function(add, text)
+        local what, rest = text:match("^(.-): (.*)$")
+        what = what or text
+        local as, by = what:match("^(.-), lost by (.*)$")
+        add("sent", as or what)
+        add("lost_by", by)
+        if rest then
+            limits(add, rest)
+        end
+    end },
+    { "^(.- allows %d+ bytes in flight)$", limits },
+    { "^acknowledges (%d+) bytes?$", function(add, bytes) add("acked", tonumber(bytes)) end },
+    { "^round trip ([%d.]+) ms, smoothed ([%d.]+) ms, RTO ([%d.]+) ms$", function(add, rtt, srtt, rto)
+        add("rtt_ms", tonumber(rtt))
+        add("srtt_ms", tonumber(srtt))
+        add("rto_ms", tonumber(rto))
+    end },
+    { "^(%d+) segments? lost by (.*)$", function(add, count, by)
+        add("lost", tonumber(count))
+        add("lost_by", by)
+    end },
+    { "^fast recovery (begins)", function(add, what) add("recovery", what) end },
+    { "^recovery (ends)$", function(add, what) add("recovery", what) end },
+    { "^nothing was lost, by (.*)$", function(add, by) add("recovery", "undone by " .. by) end },
+    { "^CE: the network marked it$", function(add) add("ce", true) end },
+    { "^(opens a hole)$", function(add, place) add("place", place) end },
+    { "^(above a hole)$", function(add, place) add("place", place) end },
+    { "^(fills a hole)$", function(add, place) add("place", place) end },
+    { "^(a duplicate)$", function(add, place) add("place", place) end },
+    { "^(%d+) hops$", function(add, hops) add("hops", tonumber(hops)) end },
+    { "^agents by (.*)$", function(add, rule) add("agents_by", rule) end },
+}
+
+-- What a comment says, each thing once: of an ACK that rides on data or answers a segment, what is said first counts.
+local function comment(text, tree)
+    local branch, known = nil, {}
+    local function add(name, value)
+        if value == nil or value == "" or known[name] then
+            return
+        end
+        known[name] = true
+        branch = branch or tree:add(hopwise, "Hopwise: what the capture says")
+        branch:add(said[name], value):set_generated()
+    end
+    for part in (text .. "; "):gmatch("(.-); ") do
+        for _, shape in ipairs(shapes) do
+            local found = { part:match(shape[1]) }
+            if #found > 0 then
+                shape[2](add, table.unpack(found))
+                break
+            end
+        end
+    end
+end
+
+-- What an older Lua calls otherwise.
+table.unpack = table.unpack or unpack
+
+local function tcp_said(pinfo, tree)
     local options, syn = tcp_options(), tcp_syn()
     if options == nil or syn == nil then
         return
@@ -148,4 +314,64 @@ function hopwise.dissector(_, pinfo, tree)
     end
 end
 
+function hopwise.dissector(_, pinfo, tree)
+    for _, one in ipairs({ comments() }) do
+        comment(tostring(one), tree)
+    end
+    tcp_said(pinfo, tree)
+end
+
 register_postdissector(hopwise)
+
+-- GPSR: a place is two whole numbers of centimetres.
+local gpsr = Proto("gpsr", "Greedy Perimeter Stateless Routing")
+local kinds = { [1] = "beacon", [2] = "greedy", [3] = "perimeter" }
+local lengths = { [1] = 12, [2] = 20, [3] = 44 }
+local places = { { "sender", 4 }, { "destination", 12 }, { "entered", 20 }, { "face", 28 } }
+local header = {
+    kind = ProtoField.uint8("gpsr.kind", "Mode", base.DEC, kinds),
+    next = ProtoField.uint8("gpsr.next", "Next header"),
+    len = ProtoField.uint16("gpsr.len", "Length"),
+    edge_from = ProtoField.ipv4("gpsr.edge_from", "First edge, from"),
+    edge_to = ProtoField.ipv4("gpsr.edge_to", "First edge, to"),
+}
+for _, place in ipairs(places) do
+    header[place[1] .. "_x"] = ProtoField.int32("gpsr." .. place[1] .. "_x", place[1] .. ", x (cm)")
+    header[place[1] .. "_y"] = ProtoField.int32("gpsr." .. place[1] .. "_y", place[1] .. ", y (cm)")
+end
+for _, field in pairs(header) do
+    table.insert(gpsr.fields, field)
+end
+
+local protocols = DissectorTable.get("ip.proto")
+
+function gpsr.dissector(packet, pinfo, tree)
+    local kind = packet:len() >= 4 and packet(0, 1):uint() or 0
+    local len = lengths[kind]
+    if len == nil or packet:len() < len or packet(2, 2):uint() ~= len then
+        return 0
+    end
+    local branch = tree:add(gpsr, packet(0, len))
+    branch:append_text(", " .. kinds[kind])
+    branch:add(header.kind, packet(0, 1))
+    branch:add(header.next, packet(1, 1))
+    branch:add(header.len, packet(2, 2))
+    for _, place in ipairs(places) do
+        if place[2] + 8 <= len then
+            branch:add(header[place[1] .. "_x"], packet(place[2], 4))
+            branch:add(header[place[1] .. "_y"], packet(place[2] + 4, 4))
+        end
+    end
+    if kind == 3 then
+        branch:add(header.edge_from, packet(36, 4))
+        branch:add(header.edge_to, packet(40, 4))
+    end
+    pinfo.cols.protocol = "GPSR"
+    pinfo.cols.info = "GPSR " .. kinds[kind]
+    if packet:len() > len then
+        protocols:try(packet(1, 1):uint(), packet(len):tvb(), pinfo, tree)
+    end
+    return packet:len()
+end
+
+protocols:add(254, gpsr)

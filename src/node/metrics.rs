@@ -104,7 +104,7 @@ impl Sums {
                     one(&self.decided[decider][rule]);
                 }
             }
-            TraceKind::AckHeld { why } => {
+            TraceKind::AckHeld { why, .. } => {
                 if let Some(rule) = rule_of(why.rule) {
                     one(&self.held[rule]);
                 }
@@ -380,13 +380,13 @@ mod tests {
         let event = |kind| TraceEvent { now: Instant::ZERO, conn: 1, packet: 1, kind };
         let why = Why::new(Rule::Count, 2, 2);
         sums.add(&event(TraceKind::AckDecided { number: Seq(1), by: By::Agent, why }));
-        sums.add(&event(TraceKind::AckHeld { why }));
+        sums.add(&event(TraceKind::AckHeld { why, due_us: u32::MAX }));
         for seat in [1, u8::MAX] {
             sums.add(&event(TraceKind::ShadowAck { seat, why }));
         }
         sums.add(&event(TraceKind::Rtt { sample_us: 2000, srtt_us: 2000, rto_us: 200_000 }));
         let other = Sums::new();
-        other.add(&event(TraceKind::AckHeld { why }));
+        other.add(&event(TraceKind::AckHeld { why, due_us: u32::MAX }));
         let sums = Sums::total(&[Arc::new(sums), Arc::new(other)]);
         let relays = [("socks5-open", 2), ("socks5-accepted", 5)];
         let relays = relays.map(|(what, count)| (what.to_owned(), count)).into();

@@ -47,7 +47,7 @@ use crate::tcp::AckMerge;
 use crate::tcp::connection::Left;
 use crate::tcp::cx::Cx;
 use crate::timer_heap::TimerHeap;
-use crate::trace::{DropReason, TraceEvent, TraceKind, TraceRing};
+use crate::trace::{DropReason, Totals, TraceEvent, TraceKind, TraceRing};
 use crate::{Instant, LinkEvent, LinkId, Machine, Rx, Seq, Transmit};
 
 use cookie_rate::CookieRate;
@@ -139,6 +139,11 @@ impl Endpoint {
     /// How often a packet was dropped for this reason.
     pub fn drops(&self, reason: DropReason) -> u64 {
         self.trace.drops(reason)
+    }
+
+    /// What was sent and lost since it began, of connections that are gone too.
+    pub fn totals(&self) -> &Totals {
+        self.trace.totals()
     }
 
     /// Trace events that were overwritten before anyone drained them.

@@ -2,15 +2,16 @@
 //!
 //! Text, CSV, plots, metrics and capture comments are made from this stream and from nothing else.
 
+pub mod comments;
 mod drop_reason;
 mod names;
 mod ring;
 pub mod text;
 
 pub use drop_reason::DropReason;
-pub use ring::TraceRing;
+pub use ring::{Totals, TraceRing};
 
-use crate::agent::{Because, By, HopSource, LinkNews, Side, Why};
+use crate::agent::{Because, By, Class, HopSource, LinkNews, Side, Why};
 use crate::{Instant, Seq};
 
 /// One fact. `conn` is 0 where no connection is concerned; `packet` is the id of the transmit, or the running
@@ -63,9 +64,16 @@ pub enum TraceKind {
         by: By,
         why: Why,
     },
-    /// In-order data was not acknowledged yet, and why.
+    /// Data was put elsewhere than merely in the next place. So many stretches of data lie above holes now.
+    Placed {
+        class: Class,
+        stretches: u32,
+    },
+    /// In-order data was not acknowledged yet, and why. It will be after so long at the latest, as far as is known now:
+    /// `u32::MAX` where nothing keeps the trace.
     AckHeld {
         why: Why,
+        due_us: u32,
     },
     /// An ACK does not leave, since another one that waits tells its news, or since more waited than fit.
     AckMerged {
@@ -91,8 +99,14 @@ pub enum TraceKind {
         nth: u32,
         rto_us: u32,
     },
+    /// So many segments are taken for lost from now on, by what that was seen. A timeout is told as such.
+    Lost {
+        segments: u32,
+        by: LostBy,
+    },
     /// Fast recovery began: the loss was found, and the window goes to `ssthresh`.
     RecoveryBegan {
+        by: LostBy,
         ssthresh: u32,
         flight: u32,
         point: Seq,
@@ -102,6 +116,8 @@ pub enum TraceKind {
     Undone(UndoneBy),
     /// The network marked instead of dropping; the window was reduced.
     Marked,
+    /// A packet came that the network had marked (RFC 3168): ACKs echo it until the peer says that it heard.
+    MarkSeen,
     /// A round trip was measured.
     Rtt {
         sample_us: u32,
@@ -202,6 +218,21 @@ pub enum ChosenBy {
     /// The first that matched, counted from 0 as they were given.
     Rule(u16),
     Default,
+}
+
+/// By what a segment was seen to be lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LostBy {
+    /// By the time since something sent later arrived (RFC 8985).
+    Rack,
+    /// By what was SACKed above it (RFC 6675).
+    Sack,
+    /// By duplicate ACKs (RFC 5681).
+    DupAcks,
+    /// By an ACK of a part of what was in flight (RFC 6582).
+    PartialAck,
+    /// A sender agent said so.
+    Agent,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,11 +2,14 @@
 //!
 //! A [`Tap`] observes a driver: it copies into a bounded queue and counts what does not fit. A thread of its own joins
 //! packets with the trace and writes them, so that neither a slow disk nor a full one is felt by a connection. Shards
-//! have a tap each; a connection's packets stand in the file in their order, those of two shards nearly so.
+//! have a tap each; their packets stand in the file in the order of their times.
 
+mod checksum;
 mod explainer;
 mod file;
+mod frames;
 mod joiner;
+mod order;
 mod queue;
 
 use std::fmt;
@@ -20,13 +23,15 @@ use std::time::Duration;
 use parking_lot::Mutex;
 
 use hopwise_core::trace::TraceEvent;
+pub use hopwise_core::trace::comments::{ConnNames, Names};
 use hopwise_core::{Instant, LinkId};
 
 use crate::observer::{Observer, SeenPacket};
 
 pub use explainer::Explainer;
 use file::CaptureFile;
-use joiner::Joiner;
+use joiner::{Commented, Joiner};
+use order::Order;
 use queue::Queue;
 
 /// How long the writer waits for more before it writes what it has.
@@ -52,25 +57,10 @@ pub struct CaptureSettings {
     pub names: Vec<Names>,
 }
 
-/// Answers with what is known of a connection by its number in the trace.
-pub type Names = Box<dyn FnMut(u32) -> Option<ConnNames> + Send>;
-
 impl fmt::Debug for CaptureSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CaptureSettings").field("path", &self.path).finish_non_exhaustive()
     }
-}
-
-/// What the trace does not say of a connection.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ConnNames {
-    pub receiver: String,
-    pub senders: String,
-    /// The list of receiver agents that watch.
-    pub shadows: String,
-    /// The configuration's rule that chose them; nothing where they are the default.
-    pub rule: Option<String>,
-    pub hops: Option<u8>,
 }
 
 /// What became of what the links carried.
@@ -226,23 +216,12 @@ impl Capture {
 /// The writer's thread.
 fn write_all(queue: &Queue, names: Vec<Names>, mut file: CaptureFile, counts: &Mutex<CaptureCounts>) {
     let mut batch = queue::Batch::default();
-    let mut shards: Vec<Joiner> = names.into_iter().map(Joiner::new).collect();
+    let mut shards = Shards::new(names);
     loop {
         let is_over = queue.take(&mut batch, WRITE_EVERY);
-        let mut now = if is_over || batch.is_empty() { Instant::FAR } else { Instant::ZERO };
-        for (shard, record) in batch.records() {
-            now = now.max(record.at());
-            if let Some(joiner) = shards.get_mut(usize::from(shard)) {
-                joiner.take(record, &mut |packet| file.push(packet));
-            }
-        }
-        // From a shard that has fallen silent, an arrival hears no more of itself.
-        for joiner in &mut shards {
-            if joiner.waits_since().is_some_and(|since| now.since(since) >= WRITE_EVERY) {
-                joiner.finish(&mut |packet| file.push(packet));
-            }
-        }
-        let outcome = file.write();
+        shards.take(&batch, is_over, &mut file);
+        let outcome =
+            if is_over { file.end(&queue.missed_by_link()) } else { file.write(&queue.missed_by_link()) };
         let before = counts.lock().clone();
         let mut now = before.clone();
         file.report(&mut now);
@@ -257,6 +236,48 @@ fn write_all(queue: &Queue, names: Vec<Names>, mut file: CaptureFile, counts: &M
         if is_over {
             return;
         }
+    }
+}
+
+/// Joins each shard's packets with its trace, and puts those of several into the order of their times.
+struct Shards {
+    joiners: Vec<Joiner>,
+    /// Nothing where one shard's order is that of time.
+    order: Option<Order>,
+}
+
+impl Shards {
+    fn new(names: Vec<Names>) -> Shards {
+        let order = (names.len() > 1).then(Order::default);
+        Shards { joiners: names.into_iter().map(Joiner::new).collect(), order }
+    }
+
+    fn take(&mut self, batch: &queue::Batch, is_over: bool, file: &mut CaptureFile) {
+        let is_silent = is_over || batch.is_empty();
+        let Shards { joiners, order } = self;
+        let mut now = if is_silent { Instant::FAR } else { Instant::ZERO };
+        for (shard, record) in batch.records() {
+            now = now.max(record.at());
+            if let Some(joiner) = joiners.get_mut(usize::from(shard)) {
+                joiner.take(record, &mut |packet| hand_on(shard, packet, order, file));
+            }
+        }
+        // From a shard that has fallen silent, an arrival hears no more of itself.
+        for (shard, joiner) in (0..).zip(joiners) {
+            if joiner.waits_since().is_some_and(|since| now.since(since) >= WRITE_EVERY) {
+                joiner.finish(&mut |packet| hand_on(shard, packet, order, file));
+            }
+        }
+        if let Some(order) = order {
+            order.release(is_silent, &mut |shard, packet| file.push(shard, packet));
+        }
+    }
+}
+
+fn hand_on(shard: u16, packet: &Commented<'_>, order: &mut Option<Order>, file: &mut CaptureFile) {
+    match order {
+        Some(order) => order.push(shard, packet),
+        None => file.push(shard, packet),
     }
 }
 

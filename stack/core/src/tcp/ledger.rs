@@ -226,7 +226,7 @@ impl AckLedger {
                 self.enqueue(cx, AckKind::Repeat.into(), By::Repeat, why, note, facts);
             }
             AckVerdict::Hold(why) => {
-                cx.trace(TraceKind::AckHeld { why });
+                cx.trace(TraceKind::AckHeld { why, due_us: self.due_us(cx) });
                 let owed = &self.live.owed;
                 // Counted when the second segment, and every second one after it, is left open.
                 if owed.segments >= 2 && owed.segments.is_multiple_of(2) && owed.bytes >= 2 * facts.mss {
@@ -235,6 +235,15 @@ impl AckLedger {
                 }
             }
         }
+    }
+
+    /// How long it is until the live agent, or the ceiling, ends a hold: only asked for where somebody hears it.
+    fn due_us(&self, cx: &Cx<'_>) -> u32 {
+        if !cx.ring.is_kept() {
+            return u32::MAX;
+        }
+        let due = self.live.deadline(self.ceiling());
+        u32::try_from(due.since(cx.now).as_micros()).unwrap_or(u32::MAX)
     }
 
     /// Earliest instant at which a seat wants to be asked, or the ceiling ends a hold; or never.

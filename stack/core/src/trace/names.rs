@@ -1,7 +1,7 @@
 //! The words that traces, metrics and captures print for the facts' values.
 
-use super::{ChosenBy, Lacking, MtuHow, Scarce, SentWhat, StateName, UndoneBy};
-use crate::agent::{By, HopSource};
+use super::{ChosenBy, Lacking, LostBy, MtuHow, Scarce, SentWhat, StateName, UndoneBy};
+use crate::agent::{By, Class, HopSource};
 
 impl StateName {
     pub const fn name(self) -> &'static str {
@@ -37,6 +37,15 @@ impl Scarce {
 }
 
 impl SentWhat {
+    pub const ALL: [SentWhat; 6] = [
+        SentWhat::New,
+        SentWhat::Resent,
+        SentWhat::AfterTimeout,
+        SentWhat::Probe,
+        SentWhat::TailProbe,
+        SentWhat::Control,
+    ];
+
     pub const fn name(self) -> &'static str {
         match self {
             SentWhat::New => "new",
@@ -55,6 +64,43 @@ impl ChosenBy {
             ChosenBy::Program => "program",
             ChosenBy::Rule(_) => "rule",
             ChosenBy::Default => "default",
+        }
+    }
+}
+
+impl LostBy {
+    pub const ALL: [LostBy; 5] =
+        [LostBy::Rack, LostBy::Sack, LostBy::DupAcks, LostBy::PartialAck, LostBy::Agent];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            LostBy::Rack => "rack",
+            LostBy::Sack => "sack",
+            LostBy::DupAcks => "dup-acks",
+            LostBy::PartialAck => "partial-ack",
+            LostBy::Agent => "agent",
+        }
+    }
+
+    /// With its clause, after "lost by".
+    pub(super) const fn told(self) -> &'static str {
+        match self {
+            LostBy::Rack => "RACK (RFC 8985 §6.2)",
+            LostBy::Sack => "SACK (RFC 6675 §4)",
+            LostBy::DupAcks => "duplicate ACKs (RFC 5681 §3.2)",
+            LostBy::PartialAck => "a partial ACK (RFC 6582 §3.2)",
+            LostBy::Agent => "what a sender agent counted",
+        }
+    }
+}
+
+impl Class {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Class::InOrder => "in-order",
+            Class::FillsHole => "fills-hole",
+            Class::OutOfOrder => "out-of-order",
+            Class::Duplicate => "duplicate",
         }
     }
 }

@@ -1,9 +1,53 @@
 //! The bounded ring of events that a machine owns and its driver drains.
 
-use super::{DropReason, TraceEvent, TraceKind};
+use super::{DropReason, LostBy, SentWhat, TraceEvent, TraceKind};
 use crate::Instant;
 
-/// Keeps the newest events and counts what it had to forget; counts every drop whether or not it keeps events.
+/// What a machine has sent and lost since it began, whether or not anybody watched and whatever has become of the
+/// connections.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Segments that carried data, SYN, FIN or RST, in the order of [`SentWhat::ALL`].
+    pub sent: [u64; SentWhat::ALL.len()],
+    pub pure_acks: u64,
+    /// Retransmission timers that ran out.
+    pub timeouts: u64,
+    /// Fast recoveries, in the order of [`LostBy::ALL`].
+    pub recoveries: [u64; LostBy::ALL.len()],
+    /// Losses that turned out to be none.
+    pub undone: u64,
+}
+
+impl Totals {
+    /// What was sent more than once. A tail probe is counted apart, since it may be new data.
+    pub fn segments_retransmitted(&self) -> u64 {
+        self.sent[SentWhat::Resent as usize] + self.sent[SentWhat::AfterTimeout as usize]
+    }
+
+    pub fn add(&mut self, other: &Totals) {
+        let Totals { sent, pure_acks, timeouts, recoveries, undone } = self;
+        sent.iter_mut().zip(other.sent).for_each(|(sum, more)| *sum += more);
+        recoveries.iter_mut().zip(other.recoveries).for_each(|(sum, more)| *sum += more);
+        *pure_acks += other.pure_acks;
+        *timeouts += other.timeouts;
+        *undone += other.undone;
+    }
+
+    /// Each call names its fact, so that the compiler leaves of this what the fact needs.
+    #[inline]
+    fn count(&mut self, kind: &TraceKind) {
+        match *kind {
+            TraceKind::Sent { what, segments, .. } => self.sent[what as usize] += u64::from(segments),
+            TraceKind::AckSent { .. } => self.pure_acks += 1,
+            TraceKind::Timeout { .. } => self.timeouts += 1,
+            TraceKind::RecoveryBegan { by, .. } => self.recoveries[by as usize] += 1,
+            TraceKind::Undone(_) => self.undone += 1,
+            _ => {}
+        }
+    }
+}
+
+/// Keeps the newest events and counts what it had to forget; counts drops and totals whether or not it keeps events.
 #[derive(Debug)]
 pub struct TraceRing {
     /// Grows up to `capacity`; from then on the oldest gives way.
@@ -15,6 +59,7 @@ pub struct TraceRing {
     room: usize,
     forgotten: u64,
     drops: [u64; DropReason::ALL.len()],
+    totals: Totals,
 }
 
 impl TraceRing {
@@ -27,6 +72,7 @@ impl TraceRing {
             room: capacity,
             forgotten: 0,
             drops: [0; DropReason::ALL.len()],
+            totals: Totals::default(),
         }
     }
 
@@ -35,6 +81,7 @@ impl TraceRing {
         if let TraceKind::Dropped(reason) = kind {
             self.drops[reason as usize] += 1;
         }
+        self.totals.count(&kind);
         let event = TraceEvent { now, conn, packet, kind };
         if self.events.len() < self.capacity {
             self.events.push(event);
@@ -50,6 +97,14 @@ impl TraceRing {
         self.capacity = if is_kept { self.room } else { 0 };
         self.events = Vec::with_capacity(self.capacity);
         self.oldest = 0;
+    }
+
+    pub fn is_kept(&self) -> bool {
+        self.capacity > 0
+    }
+
+    pub fn totals(&self) -> &Totals {
+        &self.totals
     }
 
     pub fn drain(&mut self, sink: &mut dyn FnMut(&TraceEvent)) {

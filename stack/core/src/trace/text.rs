@@ -96,6 +96,7 @@ event_names! {
     TraceKind::Sent { .. } => "sent",
     TraceKind::AckSent { .. } => "ack-sent",
     TraceKind::AckDecided { .. } => "ack-decided",
+    TraceKind::Placed { .. } => "placed",
     TraceKind::AckHeld { .. } => "ack-held",
     TraceKind::AckMerged { .. } => "ack-merged",
     TraceKind::SecondHeld { .. } => "second-held",
@@ -103,10 +104,12 @@ event_names! {
     TraceKind::ShadowHeld { .. } => "shadow-held",
     TraceKind::Dropped(_) => "dropped",
     TraceKind::Timeout { .. } => "timeout",
+    TraceKind::Lost { .. } => "lost",
     TraceKind::RecoveryBegan { .. } => "recovery-began",
     TraceKind::RecoveryEnded => "recovery-ended",
     TraceKind::Undone(_) => "undone",
     TraceKind::Marked => "marked",
+    TraceKind::MarkSeen => "mark-seen",
     TraceKind::Rtt { .. } => "rtt",
     TraceKind::Window { .. } => "window",
     TraceKind::PathMtu { .. } => "path-mtu",
@@ -149,7 +152,11 @@ impl Details<'_> {
             TraceKind::AckDecided { number, by, why } => {
                 self.seq("number", number).word("by", by.name()).why(why)
             }
-            TraceKind::AckHeld { why } => self.why(why),
+            TraceKind::Placed { class, stretches } => {
+                self.word("class", class.name()).number("stretches", stretches)
+            }
+            TraceKind::AckHeld { why, due_us: u32::MAX } => self.why(why),
+            TraceKind::AckHeld { why, due_us } => self.why(why).number("due_us", due_us),
             TraceKind::AckMerged { number } => self.seq("number", number),
             TraceKind::SecondHeld { count } => self.number("count", count),
             TraceKind::ShadowAck { seat, why } | TraceKind::ShadowHeld { seat, why } => {
@@ -157,9 +164,12 @@ impl Details<'_> {
             }
             TraceKind::Dropped(reason) => self.word("reason", reason.name()),
             TraceKind::Timeout { nth, rto_us } => self.number("nth", nth).number("rto_us", rto_us),
-            TraceKind::RecoveryBegan { ssthresh, flight, point } => {
-                self.number("ssthresh", ssthresh).number("flight", flight).seq("point", point)
-            }
+            TraceKind::Lost { segments, by } => self.number("segments", segments).word("by", by.name()),
+            TraceKind::RecoveryBegan { by, ssthresh, flight, point } => self
+                .number("ssthresh", ssthresh)
+                .number("flight", flight)
+                .seq("point", point)
+                .word("by", by.name()),
             TraceKind::Undone(by) => self.word("by", by.name()),
             TraceKind::Rtt { sample_us, srtt_us, rto_us } => {
                 self.number("sample_us", sample_us).number("srtt_us", srtt_us).number("rto_us", rto_us)
@@ -184,7 +194,11 @@ impl Details<'_> {
             TraceKind::Said { number, window, copies } => {
                 self.seq("number", number).number("window", window).number("copies", copies)
             }
-            TraceKind::RecoveryEnded | TraceKind::Marked | TraceKind::Frozen | TraceKind::Thawed => self,
+            TraceKind::RecoveryEnded
+            | TraceKind::Marked
+            | TraceKind::MarkSeen
+            | TraceKind::Frozen
+            | TraceKind::Thawed => self,
         };
     }
 

@@ -3,11 +3,10 @@
 use std::fmt;
 
 use hopwise_core::trace::TraceEvent;
-use hopwise_core::{Endpoint, Instant};
+use hopwise_core::trace::comments::Names;
 
 use super::joiner::{Commented, Joiner};
 use super::queue::{Head, Record};
-use super::{ConnNames, Names};
 use crate::observer::SeenPacket;
 
 /// Hears of packets and trace events as an [`Observer`](crate::Observer) does. Of each packet it says why it left, or
@@ -40,24 +39,13 @@ impl Explainer {
 
 fn tell(commented: &Commented<'_>, sink: &mut dyn FnMut(&SeenPacket<'_>, &str)) {
     let Commented { head: Head { at, link, direction, id }, packet, comment } = *commented;
-    sink(&SeenPacket { at, link, direction, id, segment_bytes: None, packet }, comment);
+    // No file numbers these frames yet.
+    let text = comment.with_frames(|_| None);
+    sink(&SeenPacket { at, link, direction, id, segment_bytes: None, packet }, &text);
 }
 
 impl fmt::Debug for Explainer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Explainer").finish_non_exhaustive()
-    }
-}
-
-impl ConnNames {
-    /// Names the connection that has this number in the endpoint's trace.
-    pub fn of(now: Instant, endpoint: &Endpoint, conn: u32) -> Option<ConnNames> {
-        let id = endpoint.by_trace_number(conn)?;
-        let info = endpoint.info(now, id).ok()?;
-        let hops = info.path.hops_to_peer.map(|(hops, _)| hops);
-        // As refusals name places of the file.
-        let rule = endpoint.rule_of(id).map(|nth| format!("rules.{nth}"));
-        let (receiver, senders, shadows) = (info.receiver, info.senders, info.shadows);
-        Some(ConnNames { receiver, senders, shadows, rule, hops })
     }
 }

@@ -1,4 +1,4 @@
-//! The files of a capture: pcapng, whole blocks at a time, rotated by size.
+//! The files of a capture: pcapng, whole blocks at a time, rotated by size. Each ends with what its links lost.
 
 use std::borrow::Cow;
 use std::fs::{self, File, OpenOptions};
@@ -13,13 +13,15 @@ use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPa
 use pcap_file::pcapng::blocks::interface_description::{
     InterfaceDescriptionBlock, InterfaceDescriptionOption,
 };
+use pcap_file::pcapng::blocks::interface_statistics::{InterfaceStatisticsBlock, InterfaceStatisticsOption};
 use pcap_file::pcapng::blocks::section_header::{SectionHeaderBlock, SectionHeaderOption};
 use pcap_file::{DataLink, Endianness, PcapError};
 
 use hopwise_core::LinkId;
 
+use super::frames::Frames;
 use super::joiner::Commented;
-use super::{CaptureCounts, CaptureSettings};
+use super::{CaptureCounts, CaptureSettings, checksum};
 use crate::observer::Direction;
 
 /// Times are in nanoseconds.
@@ -33,12 +35,14 @@ pub(super) struct CaptureFile {
     rotate_bytes: u64,
     files: NonZeroU32,
     links: Vec<String>,
+    statistics: Vec<Statistics>,
     offset: Duration,
     file: File,
     /// Whole blocks up to here are on the disk.
     written: u64,
     /// Packets in this file, on the disk.
     packets: u64,
+    frames: Frames,
     /// Blocks that wait to be written together.
     blocks: PcapNgWriter<Vec<u8>>,
     waiting: u64,
@@ -49,6 +53,17 @@ pub(super) struct CaptureFile {
     told: CaptureCounts,
 }
 
+/// What is known of one link since the capture began.
+#[derive(Clone, Copy, Debug, Default)]
+struct Statistics {
+    seen: u64,
+    missed: u64,
+    latest: Duration,
+}
+
+/// One link's statistics in a file: block type, lengths, number, time, two counts and the end of options.
+const STATISTICS_BYTES: u64 = 52;
+
 impl CaptureFile {
     pub(super) fn create(settings: &CaptureSettings) -> io::Result<CaptureFile> {
         let mut blocks = section(&settings.links)?;
@@ -58,10 +73,12 @@ impl CaptureFile {
             rotate_bytes: settings.rotate_bytes.unwrap_or(u64::MAX),
             files: settings.files,
             links: settings.links.clone(),
+            statistics: vec![Statistics::default(); settings.links.len()],
             offset: settings.wall_clock_offset,
             file: open(&settings.path)?,
             written: 0,
             packets: 0,
+            frames: Frames::default(),
             blocks,
             waiting: 0,
             headers,
@@ -73,41 +90,89 @@ impl CaptureFile {
     }
 
     /// A packet that would make the file larger than it may be begins the next; a file holds one, however large.
-    pub(super) fn push(&mut self, commented: &Commented<'_>) {
-        let Commented { head, packet, comment } = commented;
-        let way = if head.direction == Direction::In { INBOUND } else { OUTBOUND };
-        let mut options = vec![EnhancedPacketOption::Flags(way)];
-        if !comment.is_empty() {
-            options.push(EnhancedPacketOption::Comment(Cow::Borrowed(comment)));
-        }
-        let block = EnhancedPacketBlock {
-            interface_id: number(head.link),
-            timestamp: self.offset + Duration::from_nanos(head.at.0),
-            original_len: u32::try_from(packet.len()).unwrap_or(u32::MAX),
-            data: Cow::Borrowed(packet),
-            options,
-        };
+    pub(super) fn push(&mut self, shard: u16, commented: &Commented<'_>) {
+        let at = self.offset + Duration::from_nanos(commented.head.at.0);
         let start = self.blocks.get_mut().len();
-        // Into memory, and of a link that the section describes: it cannot fail.
-        let pushed = self.blocks.write_pcapng_block(block);
-        debug_assert!(pushed.is_ok(), "{pushed:?}");
+        self.write_block(shard, at, commented);
         let has_others = self.packets + self.waiting > 0;
-        if has_others && self.written + self.blocks.get_mut().len() as u64 > self.rotate_bytes {
-            let first_of_next = self.blocks.get_mut().split_off(start);
-            if let Err(error) = self.write_waiting().and_then(|()| self.rotate()) {
+        let end = self.written + self.blocks.get_mut().len() as u64 + self.end_bytes();
+        if has_others && end > self.rotate_bytes {
+            self.blocks.get_mut().truncate(start);
+            if let Err(error) = self.rotate() {
                 self.refused.get_or_insert(error);
                 self.told.packets_unwritten += 1;
                 return;
             }
-            self.blocks.get_mut().extend(first_of_next);
+            // Frames are counted anew.
+            self.write_block(shard, at, commented);
         }
         self.waiting += 1;
+        if commented.head.direction == Direction::In {
+            self.frames.note(shard, commented.head.id, self.packets + self.waiting);
+        }
+        if let Some(statistics) = self.statistics.get_mut(usize::from(commented.head.link.0)) {
+            statistics.seen += 1;
+            statistics.latest = at;
+        }
     }
 
-    /// Writes what waits; answers also for what was written since the last time.
-    pub(super) fn write(&mut self) -> io::Result<()> {
+    fn write_block(&mut self, shard: u16, at: Duration, commented: &Commented<'_>) {
+        let Commented { head, packet, comment } = commented;
+        let way = if head.direction == Direction::In { INBOUND } else { OUTBOUND };
+        let mut options = vec![EnhancedPacketOption::Flags(way)];
+        if !comment.text.is_empty() {
+            let text = comment.with_frames(|id| self.frames.of(shard, id));
+            options.push(EnhancedPacketOption::Comment(Cow::Owned(text)));
+        }
+        let block = EnhancedPacketBlock {
+            interface_id: number(head.link),
+            timestamp: at,
+            original_len: u32::try_from(packet.len()).unwrap_or(u32::MAX),
+            data: checksum::finished(packet),
+            options,
+        };
+        // Into memory, and of a link that the section describes: it cannot fail.
+        let pushed = self.blocks.write_pcapng_block(block);
+        debug_assert!(pushed.is_ok(), "{pushed:?}");
+    }
+
+    /// Writes what waits; answers also for what was written since the last time. `missed` are packets that no file has,
+    /// by their links' numbers.
+    pub(super) fn write(&mut self, missed: &[u64]) -> io::Result<()> {
+        for (statistics, missed) in self.statistics.iter_mut().zip(missed) {
+            statistics.missed = *missed;
+        }
         let outcome = self.write_waiting();
         self.refused.take().map_or(outcome, Err)
+    }
+
+    /// Writes what waits, and what the links have lost.
+    pub(super) fn end(&mut self, missed: &[u64]) -> io::Result<()> {
+        self.write(missed)?;
+        self.write_statistics();
+        self.write_waiting()
+    }
+
+    fn end_bytes(&self) -> u64 {
+        STATISTICS_BYTES * self.statistics.len() as u64
+    }
+
+    /// Behind the packets that wait.
+    fn write_statistics(&mut self) {
+        for (interface_id, statistics) in (0..).zip(&self.statistics) {
+            let nanos = u64::try_from(statistics.latest.as_nanos()).unwrap_or(u64::MAX);
+            let block = InterfaceStatisticsBlock {
+                interface_id,
+                // The upper half stands first; the crate writes one number.
+                timestamp: if cfg!(target_endian = "little") { nanos.rotate_left(32) } else { nanos },
+                options: vec![
+                    InterfaceStatisticsOption::IsbIfRecv(statistics.seen + statistics.missed),
+                    InterfaceStatisticsOption::IsbIfDrop(statistics.missed),
+                ],
+            };
+            let pushed = self.blocks.write_pcapng_block(block);
+            debug_assert!(pushed.is_ok(), "{pushed:?}");
+        }
     }
 
     /// What the disk does not take is counted and gone. The file still ends with a whole block and begins with its
@@ -130,6 +195,7 @@ impl CaptureFile {
                 let _ = self.file.set_len(self.written);
                 let _ = self.file.seek(SeekFrom::Start(self.written));
                 bytes.truncate(if self.written == 0 { self.headers } else { 0 });
+                self.frames.forget();
             }
         }
         *self.blocks.get_mut() = bytes;
@@ -156,9 +222,15 @@ impl CaptureFile {
         for number in (0..self.files.get()).take(last).rev() {
             fs::rename(numbered(&self.path, number), numbered(&self.path, number + 1))?;
         }
-        self.file = open(&self.path)?;
+        let next = open(&self.path)?;
+        self.write_statistics();
+        if let Err(error) = self.write_waiting() {
+            self.refused.get_or_insert(error);
+        }
+        self.file = next;
         self.told.files_begun += 1;
         (self.written, self.packets) = (0, 0);
+        self.frames.forget();
         self.blocks = section(&self.links)?;
         Ok(())
     }
@@ -228,6 +300,7 @@ fn number(link: LinkId) -> u32 {
 #[cfg(test)]
 mod tests {
     use hopwise_core::Instant;
+    use hopwise_core::trace::comments::Comment;
 
     use super::super::queue::Head;
     use super::super::tests::{Folder, read, settings};
@@ -235,7 +308,7 @@ mod tests {
 
     fn push(file: &mut CaptureFile, id: u64, packet: &[u8]) {
         let head = Head { at: Instant(id), link: LinkId(0), direction: Direction::Out, id };
-        file.push(&Commented { head, packet, comment: "" });
+        file.push(0, &Commented { head, packet, comment: &Comment::default() });
     }
 
     fn packets(path: &Path) -> Vec<Vec<u8>> {
@@ -258,10 +331,10 @@ mod tests {
         push(&mut file, 2, b"lost");
         let full = OpenOptions::new().write(true).open("/dev/full").expect("it is there");
         let own = std::mem::replace(&mut file.file, full);
-        assert!(file.write().is_err());
+        assert!(file.write(&[]).is_err());
         file.file = own;
         push(&mut file, 3, b"third");
-        file.write().expect("there is room");
+        file.write(&[]).expect("there is room");
         assert_eq!(packets(&folder.file("a.1.pcapng")), [b"first"]);
         assert_eq!(packets(&folder.file("a.pcapng")), [b"third"]);
         assert_eq!((file.told.packets_written, file.told.packets_unwritten), (2, 1));
@@ -272,14 +345,14 @@ mod tests {
         let folder = Folder::new("capture-no-room");
         let mut file = rotated(&folder, 2);
         push(&mut file, 1, b"first");
-        file.write().expect("there is room");
+        file.write(&[]).expect("there is room");
         let (own, away) = (folder.file(""), folder.file("").with_extension("away"));
         fs::rename(&own, &away).expect("it is ours");
         push(&mut file, 2, b"lost");
-        assert!(file.write().is_err());
+        assert!(file.write(&[]).is_err());
         fs::rename(&away, &own).expect("it is ours");
         push(&mut file, 3, b"third");
-        file.write().expect("it can be made again");
+        file.write(&[]).expect("it can be made again");
         assert_eq!(packets(&folder.file("a.1.pcapng")), [b"first"]);
         assert_eq!(packets(&folder.file("a.pcapng")), [b"third"]);
         assert_eq!((file.told.packets_written, file.told.packets_unwritten), (2, 1));
@@ -292,12 +365,12 @@ mod tests {
         let mut file = rotated(&folder, 3);
         for (number, packet) in (1..).zip([b"older", b"newer", b"third"]) {
             push(&mut file, number, packet);
-            file.write().expect("there is room");
+            file.write(&[]).expect("there is room");
         }
         // What an attempt leaves behind that has moved the older files and made none.
         fs::remove_file(folder.file("a.pcapng")).expect("it is ours");
         push(&mut file, 4, b"fourth");
-        file.write().expect("it can be made again");
+        file.write(&[]).expect("it can be made again");
         let kept = ["a.2.pcapng", "a.1.pcapng", "a.pcapng"].map(|name| packets(&folder.file(name)));
         assert_eq!(kept, [[b"older".to_vec()], [b"newer".to_vec()], [b"fourth".to_vec()]]);
     }

@@ -22,9 +22,13 @@ pub(super) struct Queue {
     is_open: AtomicBool,
     /// One bit a link; links beyond the last bit share it.
     wanted: AtomicU64,
-    packets_missed: AtomicU64,
+    /// Of each link, by its bit.
+    packets_missed: [AtomicU64; LINKS],
     events_missed: AtomicU64,
 }
+
+/// Links beyond the last share its bit.
+const LINKS: usize = 64;
 
 /// Records in the order in which they were seen; the packets' bytes lie in one buffer.
 #[derive(Debug, Default)]
@@ -76,7 +80,7 @@ impl Queue {
             changed: Condvar::new(),
             is_open: AtomicBool::new(false),
             wanted: AtomicU64::new(0),
-            packets_missed: AtomicU64::new(0),
+            packets_missed: std::array::from_fn(|_| AtomicU64::new(0)),
             events_missed: AtomicU64::new(0),
         }
     }
@@ -84,7 +88,7 @@ impl Queue {
     pub(super) fn open(&self, wanted: &[LinkId]) {
         let bits = wanted.iter().fold(0, |bits, link| bits | bit(*link));
         self.wanted.store(bits, Ordering::Relaxed);
-        self.packets_missed.store(0, Ordering::Relaxed);
+        self.packets_missed.iter().for_each(|missed| missed.store(0, Ordering::Relaxed));
         self.events_missed.store(0, Ordering::Relaxed);
         self.filling.lock().clear();
         self.is_open.store(true, Ordering::Release);
@@ -101,7 +105,12 @@ impl Queue {
     }
 
     pub(super) fn missed(&self) -> (u64, u64) {
-        (self.packets_missed.load(Ordering::Relaxed), self.events_missed.load(Ordering::Relaxed))
+        (self.missed_by_link().iter().sum(), self.events_missed.load(Ordering::Relaxed))
+    }
+
+    /// Packets that found the queue full, by their links' numbers.
+    pub(super) fn missed_by_link(&self) -> [u64; LINKS] {
+        std::array::from_fn(|link| self.packets_missed[link].load(Ordering::Relaxed))
     }
 
     pub(super) fn push_packet(&self, shard: u16, seen: &SeenPacket<'_>) {
@@ -110,7 +119,7 @@ impl Queue {
         }
         let mut filling = self.filling.lock();
         if filling.records.len() >= MOST_RECORDS || filling.bytes.len() + seen.packet.len() > MOST_BYTES {
-            self.packets_missed.fetch_add(1, Ordering::Relaxed);
+            self.packets_missed[place(seen.link)].fetch_add(1, Ordering::Relaxed);
             return;
         }
         filling.bytes.extend_from_slice(seen.packet);
@@ -119,6 +128,12 @@ impl Queue {
         let what = What::Packet { head: Head { at, link, direction, id }, end };
         filling.records.push(Stored { shard, what });
         self.tell(&filling);
+    }
+
+    /// As though so many packets had found it full.
+    #[cfg(test)]
+    pub(super) fn miss(&self, link: LinkId, packets: u64) {
+        self.packets_missed[place(link)].fetch_add(packets, Ordering::Relaxed);
     }
 
     pub(super) fn push_event(&self, shard: u16, event: &TraceEvent) {
@@ -152,7 +167,11 @@ impl Queue {
 }
 
 fn bit(link: LinkId) -> u64 {
-    1 << link.0.min(63)
+    1 << place(link)
+}
+
+fn place(link: LinkId) -> usize {
+    usize::from(link.0).min(LINKS - 1)
 }
 
 impl Batch {

@@ -11,7 +11,7 @@ use crate::tcp::cx::Cx;
 use crate::tcp::recovery::{Certainty, Frto, Gauge, Inflate, Phase, Prr, Safety};
 use crate::tcp::scoreboard::{Newest, SegmentState};
 use crate::tcp::timers::Timer;
-use crate::trace::{MtuHow, TraceKind, UndoneBy};
+use crate::trace::{LostBy, MtuHow, TraceKind, UndoneBy};
 use crate::{Instant, Moment};
 
 /// Retransmissions after which the application and the path are told (RFC 9293 §3.8.3, R1).
@@ -158,8 +158,8 @@ impl Connection {
                 self.recovery.partial_acks += 1;
                 let assumed = self.recovery.assumed_arrived;
                 self.recovery.assumed_arrived = assumed.saturating_sub(segments.saturating_sub(1));
-                if !self.peer.sack {
-                    self.board.mark_first_lost();
+                if !self.peer.sack && self.board.mark_first_lost() {
+                    cx.trace(TraceKind::Lost { segments: 1, by: LostBy::PartialAck });
                 }
                 let mss = u64::from(self.snd.mss);
                 if let Some(Gauge::Inflate(inflate)) = self.recovery.gauge_mut() {
@@ -191,7 +191,7 @@ impl Connection {
         if asks && is_new_window && self.recovery.phase == Phase::Open {
             self.recovery.asked_at = Some(self.snd.nxt);
             self.board.mark_first_lost();
-            self.enter_fast(cx, news.before);
+            self.enter_fast(cx, news.before, LostBy::Agent);
         }
     }
 
@@ -223,22 +223,24 @@ impl Connection {
     /// Looks for lost segments by the rule in force: time (RACK), SACKed bytes above, or duplicate ACKs. Answers
     /// whether there are any that were not known to be.
     pub(super) fn detect(&mut self, cx: &mut Cx<'_>, before: Before) -> bool {
-        let found = if self.uses_rack() {
-            self.detect_by_time(cx.now)
+        let lost_before = self.board.lost().segments;
+        let (by, found) = if self.uses_rack() {
+            (LostBy::Rack, self.detect_by_time(cx.now))
         } else if self.peer.sack {
-            self.board.sacked().segments > 0 && self.board.mark_lost_by_sack(self.dup_threshold, self.snd.mss)
+            let is_sacked = self.board.sacked().segments > 0;
+            (LostBy::Sack, is_sacked && self.board.mark_lost_by_sack(self.dup_threshold, self.snd.mss))
         } else {
             // RFC 6582 §3.2 step 1: not for duplicates that our own resends caused.
-            self.recovery.phase == Phase::Open
-                && self.recovery.dup_acks >= u32::from(self.dup_threshold)
-                && self.recovery.point < self.snd.una
-                && self.board.mark_first_lost()
+            let is_due = self.recovery.phase == Phase::Open && self.recovery.point < self.snd.una;
+            let are_enough = self.recovery.dup_acks >= u32::from(self.dup_threshold);
+            (LostBy::DupAcks, is_due && are_enough && self.board.mark_first_lost())
         };
-        if !found || self.is_only_probe_lost(cx.now) {
-            return found;
+        if !found {
+            return false;
         }
-        if self.recovery.phase == Phase::Open {
-            self.enter_fast(cx, before);
+        cx.trace(TraceKind::Lost { segments: self.board.lost().segments.saturating_sub(lost_before), by });
+        if !self.is_only_probe_lost(cx.now) && self.recovery.phase == Phase::Open {
+            self.enter_fast(cx, before, by);
         }
         true
     }
@@ -284,7 +286,7 @@ impl Connection {
 
     /// PRR must not wait for bytes that were SACKed before: they are not delivered once more (RFC 9937 §6.1).
     #[cold]
-    pub(super) fn enter_fast(&mut self, cx: &mut Cx<'_>, before: Before) {
+    pub(super) fn enter_fast(&mut self, cx: &mut Cx<'_>, before: Before, by: LostBy) {
         self.ask_for_reduction(cx, LossKind::Fast, before.outstanding);
         let mss = u64::from(self.snd.mss);
         let recovery = &mut self.recovery;
@@ -307,6 +309,7 @@ impl Connection {
         self.arm_retransmit(cx.now);
         self.stats.fast_retransmits += 1;
         cx.trace(TraceKind::RecoveryBegan {
+            by,
             ssthresh: in_32_bits(self.recovery.ssthresh),
             flight: in_32_bits(before.pipe.bytes),
             point: self.recovery.point,

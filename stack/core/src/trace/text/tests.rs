@@ -2,9 +2,9 @@
 
 use proptest::prelude::*;
 
-use super::super::{DropReason, Lacking, MtuHow, Scarce, SentWhat, StateName, UndoneBy};
+use super::super::{DropReason, Lacking, LostBy, MtuHow, Scarce, SentWhat, StateName, UndoneBy};
 use super::*;
-use crate::agent::{Because, By, HopSource, Rule, Side};
+use crate::agent::{Because, By, Class, HopSource, Rule, Side};
 
 const COUNT: Why = Why::new(Rule::Count, 3, 5);
 const GONE: LinkNews = LinkNews::Gone;
@@ -60,7 +60,9 @@ fn samples() -> Vec<(TraceKind, &'static str)> {
             TraceKind::AckDecided { number, by: By::Piggyback, why: COUNT },
             "number=9 by=piggyback rule=count have=3 want=5",
         ),
-        (TraceKind::AckHeld { why: Why::plain(Rule::NotInOrder) }, "rule=not-in-order"),
+        (TraceKind::Placed { class: Class::OutOfOrder, stretches: 2 }, "class=out-of-order stretches=2"),
+        (TraceKind::AckHeld { why: COUNT, due_us: 99_200 }, "rule=count have=3 want=5 due_us=99200"),
+        (TraceKind::AckHeld { why: Why::plain(Rule::NotInOrder), due_us: u32::MAX }, "rule=not-in-order"),
         (TraceKind::AckMerged { number }, "number=9"),
         (TraceKind::SecondHeld { count: 12 }, "count=12"),
         (TraceKind::ShadowAck { seat: 2, why: COUNT }, "seat=2 rule=count have=3 want=5"),
@@ -70,13 +72,15 @@ fn samples() -> Vec<(TraceKind, &'static str)> {
         ),
         (TraceKind::Dropped(DropReason::Paws), "reason=paws"),
         (TraceKind::Timeout { nth: 1, rto_us: 200_000 }, "nth=1 rto_us=200000"),
+        (TraceKind::Lost { segments: 3, by: LostBy::Rack }, "segments=3 by=rack"),
         (
-            TraceKind::RecoveryBegan { ssthresh: 4380, flight: 8760, point: number },
-            "ssthresh=4380 flight=8760 point=9",
+            TraceKind::RecoveryBegan { by: LostBy::Sack, ssthresh: 4380, flight: 8760, point: number },
+            "ssthresh=4380 flight=8760 point=9 by=sack",
         ),
         (TraceKind::RecoveryEnded, ""),
         (TraceKind::Undone(UndoneBy::Dsack), "by=d-sack"),
         (TraceKind::Marked, ""),
+        (TraceKind::MarkSeen, ""),
         (TraceKind::Rtt { sample_us: 1, srtt_us: 2, rto_us: 3 }, "sample_us=1 srtt_us=2 rto_us=3"),
         (TraceKind::Window { allowed: 14_600, flight: 0 }, "allowed=14600 flight=0"),
         (TraceKind::PathMtu { bytes: 1280, how: MtuHow::BlackHole }, "bytes=1280 how=black-hole"),
@@ -141,7 +145,7 @@ fn every_decision_about_an_ack_and_every_drop_says_why() {
         let read = parse_line(&line).unwrap();
         match kind {
             TraceKind::AckDecided { why, .. }
-            | TraceKind::AckHeld { why }
+            | TraceKind::AckHeld { why, .. }
             | TraceKind::ShadowAck { why, .. }
             | TraceKind::ShadowHeld { why, .. } => assert_eq!(read.value("rule"), Some(why.rule.name())),
             TraceKind::Dropped(reason) => assert_eq!(read.value("reason"), Some(reason.name())),

@@ -10,7 +10,7 @@ use crate::tcp::cx::{Cx, Memory};
 use crate::tcp::ledger::{AckKind, Heard, Stretch};
 use crate::tcp::recv_buffer::{InsertVerdict, Inserted};
 use crate::tcp::timers::Timer;
-use crate::trace::{DropReason, StateName};
+use crate::trace::{DropReason, StateName, TraceKind};
 use crate::wire::{Ecn, Flags, HopwiseOption, RateRequest, TcpView};
 
 impl Connection {
@@ -32,7 +32,7 @@ impl Connection {
 
     pub(super) fn take_data(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
         let segment = arrived.segment;
-        self.take_ecn_mark(arrived);
+        self.take_ecn_mark(cx, arrived);
         self.take_notes(segment);
         if segment.payload.is_empty() {
             return Step::Next;
@@ -162,6 +162,9 @@ impl Connection {
         };
         let count = segments_in(read, arrived.segment_bytes);
         let facts = super::super::facts(&self.rcv, &self.path, self.recv_mss());
+        if class != Class::InOrder {
+            cx.trace(TraceKind::Placed { class, stretches: facts.holes });
+        }
         self.ledger.on_arrival(cx, &heard, count, &facts);
         self.note_decision();
     }
@@ -176,7 +179,7 @@ impl Connection {
     }
 
     /// RFC 3168 §6.1.3: a mark is echoed until the peer says that it slowed down.
-    fn take_ecn_mark(&mut self, arrived: &Arrived<'_>) {
+    fn take_ecn_mark(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) {
         if !self.peer.ecn {
             return;
         }
@@ -185,6 +188,7 @@ impl Connection {
         }
         if arrived.ecn == Ecn::Ce {
             self.ecn.echo = true;
+            cx.trace(TraceKind::MarkSeen);
         }
     }
 

@@ -1,0 +1,394 @@
+//! The trace's words about single packets: what the comments of captures say.
+//!
+//! A [`Comments`] hears the events of one machine in their order. A packet that leaves has its comment with the event
+//! that tells of it; one that came has its comment once nothing more is said of it. Numbers of ACKs count from the
+//! first number of the peer's that was seen, as Wireshark's do.
+
+mod conn;
+mod must;
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+use std::time::Duration;
+
+use super::{DropReason, StateName, TraceEvent, TraceKind};
+use crate::agent::{By, Class, Why};
+use crate::{Endpoint, Instant, Seq};
+
+use conn::{Conn, Decision};
+
+/// Connections that are remembered; the oldest is forgotten first.
+const MOST_CONNECTIONS: usize = 4096;
+/// Times that a connection's names are asked for, as long as its hops are unknown.
+const MOST_ASKED: u8 = 8;
+
+/// Answers with what is known of a connection by its number in the trace.
+pub type Names = Box<dyn FnMut(u32) -> Option<ConnNames> + Send>;
+
+/// What the trace does not say of a connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConnNames {
+    pub receiver: String,
+    pub senders: String,
+    /// The list of receiver agents that watch.
+    pub shadows: String,
+    /// The configuration's rule that chose them; nothing where they are the default.
+    pub rule: Option<String>,
+    pub hops: Option<u8>,
+}
+
+impl ConnNames {
+    /// Names the connection that has this number in the endpoint's trace.
+    pub fn of(now: Instant, endpoint: &Endpoint, conn: u32) -> Option<ConnNames> {
+        let id = endpoint.by_trace_number(conn)?;
+        let info = endpoint.info(now, id).ok()?;
+        let hops = info.path.hops_to_peer.map(|(hops, _)| hops);
+        // As refusals name places of the file.
+        let rule = endpoint.rule_of(id).map(|nth| format!("rules.{nth}"));
+        let (receiver, senders, shadows) = (info.receiver, info.senders, info.shadows);
+        Some(ConnNames { receiver, senders, shadows, rule, hops })
+    }
+
+    /// Of a connection that was over before anyone asked.
+    fn unknown() -> ConnNames {
+        let (receiver, senders) = ("the receiver agent".into(), "the sender agents".into());
+        ConnNames { receiver, senders, ..ConnNames::default() }
+    }
+}
+
+/// What is said of one packet. The packets that it speaks of have the numbers under which they came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Comment {
+    /// Empty where there is nothing to say.
+    pub text: String,
+    /// The ACK in it was decided for this packet.
+    pub answers: Option<u64>,
+    /// It carries ECE, because this packet came marked.
+    pub echoes: Option<u64>,
+}
+
+impl Comment {
+    /// The text with the frames that it speaks of; `frame` says which frame of the file a packet is, if it is one.
+    pub fn with_frames(&self, frame: impl Fn(u64) -> Option<u64>) -> String {
+        let mut text = self.text.clone();
+        if let Some(answered) = self.answers.and_then(&frame) {
+            // Writing to a String cannot fail.
+            let _ = write!(text, "; answers frame {answered}");
+        }
+        if let Some(marked) = self.echoes {
+            text.push_str("; ECE");
+            if let Some(marked) = frame(marked) {
+                let _ = write!(text, " for the mark of frame {marked}");
+            }
+        }
+        text
+    }
+}
+
+/// Turns one machine's trace into comments.
+pub struct Comments {
+    names: Names,
+    connections: BTreeMap<u32, Conn>,
+    arrival: Option<Arrival>,
+}
+
+/// The packet that came last, with what was said of it.
+#[derive(Debug, Default)]
+pub(super) struct Arrival {
+    packet: u64,
+    conn: u32,
+    text: String,
+    /// Number, length in sequence space, payload and flags of its segment.
+    pub(super) segment: Option<Segment>,
+    /// What it may acknowledge that was not acknowledged before.
+    newly: u32,
+    pub(super) dropped: Option<DropReason>,
+    /// Where its data went, where that is not merely the next place.
+    place: Option<&'static str>,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Segment {
+    pub(super) seq: Seq,
+    pub(super) payload: u32,
+    pub(super) flags: u8,
+}
+
+pub(super) const FIN: u8 = 1;
+pub(super) const SYN: u8 = 2;
+pub(super) const RST: u8 = 4;
+pub(super) const ACK: u8 = 16;
+const CWR: u8 = 128;
+
+impl Segment {
+    /// The number after its last one.
+    pub(super) fn end(&self) -> Seq {
+        self.seq + self.payload + u32::from(self.has(FIN)) + u32::from(self.has(SYN))
+    }
+
+    pub(super) fn has(&self, flag: u8) -> bool {
+        self.flags & flag != 0
+    }
+}
+
+impl Comments {
+    pub fn new(names: Names) -> Comments {
+        Comments { names, connections: BTreeMap::new(), arrival: None }
+    }
+
+    /// The packet of that number came: the events that follow are its own, until another comes or it is
+    /// [taken](Comments::of_arrival).
+    pub fn arrives(&mut self, packet: u64) {
+        self.arrival = Some(Arrival { packet, ..Arrival::default() });
+    }
+
+    /// What was said of the packet that came last.
+    pub fn of_arrival(&mut self) -> Comment {
+        let text = self.arrival.take().map(Arrival::told).unwrap_or_default();
+        Comment { text, ..Comment::default() }
+    }
+
+    /// Takes the next event. Answers the comment where the event tells of a packet that leaves.
+    pub fn hear(&mut self, event: &TraceEvent) -> Option<Comment> {
+        match event.kind {
+            TraceKind::AckSent { number, decided, repeat } => {
+                return Some(self.conn(event.conn).on_ack(number, decided, repeat));
+            }
+            TraceKind::Sent { .. } => return Some(self.conn(event.conn).on_sent(&event.kind)),
+            TraceKind::AckMerged { number } => self.conn(event.conn).merge(number),
+            TraceKind::AckDecided { number, by: by @ By::Piggyback, why } => {
+                let decision = Decision::new(number, by, why);
+                self.conn(event.conn).decide(event.now, decision);
+            }
+            TraceKind::AckDecided { .. } | TraceKind::AckHeld { .. } => self.hear_of_ack(event),
+            TraceKind::ShadowHeld { seat, why } => self.hear_of_shadow(event, seat, "withhold", why),
+            TraceKind::ShadowAck { seat, why } => self.hear_of_shadow(event, seat, "acknowledge", why),
+            TraceKind::Received { .. } => self.hear_of_segment(event),
+            TraceKind::Dropped(reason) => self.hear_of_drop(event, reason),
+            TraceKind::Window { allowed, .. } => self.hear_of_window(event, allowed),
+            _ => self.hear_of_path(event),
+        }
+        None
+    }
+
+    fn hear_of_segment(&mut self, event: &TraceEvent) {
+        let TraceKind::Received { seq, ack, len, flags, .. } = event.kind else { return };
+        let segment = Segment { seq, payload: len, flags };
+        let conn = self.conn(event.conn);
+        conn.see_number(if segment.has(SYN) { seq } else { seq - 1 }, segment.has(SYN));
+        if segment.has(CWR) {
+            conn.marked = None;
+        }
+        let newly = if segment.has(ACK) { conn.newly_acknowledged(ack) } else { 0 };
+        if let Some(arrival) = of(&mut self.arrival, event) {
+            arrival.conn = event.conn;
+            arrival.segment = Some(segment);
+            arrival.newly = newly;
+        }
+    }
+
+    /// Shadows are known by their places in the list.
+    fn hear_of_shadow(&mut self, event: &TraceEvent, seat: u8, what: &str, why: Why) {
+        let shadows = self.conn(event.conn).names.shadows.clone();
+        if let Some(arrival) = of(&mut self.arrival, event) {
+            let nth = u32::from(seat) + 1;
+            arrival.say(format_args!("shadow {nth} of {shadows} would {what}: {why}"));
+        }
+    }
+
+    fn hear_of_drop(&mut self, event: &TraceEvent, reason: DropReason) {
+        let next = self.connections.get(&event.conn).and_then(|conn| conn.expected);
+        let Some(arrival) = of(&mut self.arrival, event) else { return };
+        // What was dropped before its ACK was looked at acknowledges nothing.
+        arrival.newly = 0;
+        arrival.dropped = Some(reason);
+        if reason != DropReason::OutOfWindow {
+            arrival.say(format_args!("dropped: {}", reason.name()));
+        } else if let Some(where_it_lay) = next.and_then(|next| must::where_it_lay(arrival, next)) {
+            arrival.say(format_args!("dropped: {} ({where_it_lay})", reason.name()));
+        } else {
+            arrival.say(format_args!("dropped: {}", reason.name()));
+        }
+    }
+
+    /// What comes while the packet's other words still wait: whoever let it go said so.
+    fn hear_of_window(&mut self, event: &TraceEvent, allowed: u32) {
+        let senders = self.conn(event.conn).names.senders.clone();
+        let arrival = self.arrival.as_mut().filter(|arrival| arrival.conn == event.conn && event.conn != 0);
+        if let Some(arrival) = arrival {
+            arrival.say(format_args!("{senders} allows {allowed} bytes in flight"));
+        }
+    }
+
+    fn hear_of_ack(&mut self, event: &TraceEvent) {
+        let arrival = self.arrival.as_ref().filter(|arrival| arrival.packet == event.packet);
+        let packet = arrival.map(|arrival| arrival.packet);
+        let place = arrival.and_then(|arrival| arrival.place);
+        let end = arrival.and_then(|arrival| arrival.segment).map(|segment| segment.end());
+        let must = match event.kind {
+            TraceKind::AckDecided { number, by: By::Forced, why } => must::of(why, arrival, number),
+            _ => None,
+        };
+        let conn = self.conn(event.conn);
+        let text = match event.kind {
+            TraceKind::AckDecided { number, by, why } => {
+                let answers = packet.or(conn.held_last.filter(|_| event.packet == 0));
+                conn.decide(event.now, Decision::new(number, by, why).on(answers, must, place))
+            }
+            TraceKind::AckHeld { why, due_us } => {
+                conn.hold(event.now, packet, end);
+                conn.withheld(why, due_us)
+            }
+            _ => return,
+        };
+        if let Some(arrival) = of(&mut self.arrival, event) {
+            arrival.say(format_args!("{text}"));
+        }
+    }
+
+    /// What an arrival says of the path, and what follows for what is sent.
+    fn hear_of_path(&mut self, event: &TraceEvent) {
+        match event.kind {
+            TraceKind::MarkSeen => self.conn(event.conn).marked = Some(event.packet),
+            TraceKind::Lost { by, .. } | TraceKind::RecoveryBegan { by, .. } => {
+                self.conn(event.conn).lost_by = Some(by);
+            }
+            TraceKind::RecoveryEnded => self.conn(event.conn).lost_by = None,
+            _ => {}
+        }
+        let stretches = match event.kind {
+            TraceKind::Placed { stretches, .. } => {
+                std::mem::replace(&mut self.conn(event.conn).stretches, stretches)
+            }
+            _ => 0,
+        };
+        let Some(arrival) = of(&mut self.arrival, event) else { return };
+        match event.kind {
+            TraceKind::Placed { class, stretches: now } => {
+                let place = place(class, now > stretches);
+                arrival.place = Some(place);
+                arrival.say(format_args!("{place}"));
+            }
+            TraceKind::MarkSeen => arrival.say(format_args!("CE: the network marked it")),
+            TraceKind::Lost { segments, by } => {
+                let many = if segments == 1 { "" } else { "s" };
+                arrival.say(format_args!("{segments} segment{many} lost by {}", by.told()));
+            }
+            TraceKind::RecoveryBegan { ssthresh, flight, .. } => arrival.say(format_args!(
+                "fast recovery begins: {flight} bytes were in flight, ssthresh {ssthresh}"
+            )),
+            TraceKind::RecoveryEnded => arrival.say(format_args!("recovery ends")),
+            TraceKind::Undone(by) => arrival.say(format_args!("nothing was lost, by {}", by.name())),
+            TraceKind::Marked => arrival.say(format_args!("ECE: the window is reduced for a mark")),
+            TraceKind::Rtt { sample_us, srtt_us, rto_us } => arrival.say(format_args!(
+                "round trip {}, smoothed {}, RTO {}",
+                Millis::of_micros(sample_us),
+                Millis::of_micros(srtt_us),
+                Millis::of_micros(rto_us)
+            )),
+            TraceKind::IcmpError { kind, code } => {
+                arrival.say(format_args!("an ICMP error of type {kind} and code {code} about our packet"));
+            }
+            TraceKind::PathMtu { bytes, how } => {
+                arrival.say(format_args!("the path's MTU is {bytes}, by {}", how.name()));
+            }
+            TraceKind::Thawed => arrival.say(format_args!("the path is back")),
+            // Those two are entered when our own FIN leaves.
+            TraceKind::State(state) if !matches!(state, StateName::FinWait1 | StateName::LastAck) => {
+                arrival.say(format_args!("the state is {} now", state.name()));
+            }
+            _ => {}
+        }
+    }
+
+    fn conn(&mut self, number: u32) -> &mut Conn {
+        if !self.connections.contains_key(&number) {
+            if self.connections.len() >= MOST_CONNECTIONS {
+                self.connections.pop_first();
+            }
+            self.connections.insert(number, Conn::new(ConnNames::unknown()));
+        }
+        let conn = self.connections.entry(number).or_default();
+        if conn.names.hops.is_none() && conn.asked < MOST_ASKED {
+            conn.asked += 1;
+            conn.names = (self.names)(number).unwrap_or_else(|| conn.names.clone());
+        }
+        conn
+    }
+}
+
+impl fmt::Debug for Comments {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Comments").field("arrival", &self.arrival).finish_non_exhaustive()
+    }
+}
+
+/// The arrival that the event belongs to: packets that leave have numbers of their own, and no timer has one.
+fn of<'a>(arrival: &'a mut Option<Arrival>, event: &TraceEvent) -> Option<&'a mut Arrival> {
+    arrival.as_mut().filter(|arrival| arrival.packet == event.packet)
+}
+
+fn place(class: Class, opens: bool) -> &'static str {
+    match class {
+        Class::InOrder => "in order",
+        Class::FillsHole => "fills a hole",
+        Class::OutOfOrder if opens => "opens a hole",
+        Class::OutOfOrder => "above a hole",
+        Class::Duplicate => "a duplicate",
+    }
+}
+
+impl Arrival {
+    fn say(&mut self, what: fmt::Arguments<'_>) {
+        self.say_acknowledged();
+        self.part(what);
+    }
+
+    fn say_acknowledged(&mut self) {
+        match std::mem::take(&mut self.newly) {
+            0 => {}
+            1 => self.part(format_args!("acknowledges 1 byte")),
+            newly => self.part(format_args!("acknowledges {newly} bytes")),
+        }
+    }
+
+    fn part(&mut self, what: fmt::Arguments<'_>) {
+        if !self.text.is_empty() {
+            self.text.push_str("; ");
+        }
+        // Writing to a String cannot fail.
+        let _ = self.text.write_fmt(what);
+    }
+
+    fn told(mut self) -> String {
+        self.say_acknowledged();
+        let is_bare =
+            self.segment.is_some_and(|segment| segment.payload == 0 && !segment.has(SYN | FIN | RST));
+        if is_bare && self.text.is_empty() {
+            self.part(format_args!("acknowledges nothing new"));
+        }
+        self.text
+    }
+}
+
+/// `12.345 ms`.
+pub(super) struct Millis(u128);
+
+impl Millis {
+    pub(super) fn of(time: Duration) -> Millis {
+        Millis(time.as_micros())
+    }
+
+    pub(super) fn of_micros(micros: u32) -> Millis {
+        Millis(micros.into())
+    }
+}
+
+impl fmt::Display for Millis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:03} ms", self.0 / 1000, self.0 % 1000)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,250 @@
+//! What the trace has said of one connection, and what follows for its packets that leave.
+
+use std::collections::VecDeque;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use super::must::Must;
+use super::{ACK, Comment, ConnNames, Millis, SYN};
+use crate::agent::{By, Rule, Why};
+use crate::trace::{LostBy, SentWhat, TraceKind};
+use crate::{Instant, Seq};
+
+/// ACKs of a connection that were decided and have not left; the ledger lets 8 wait.
+const MOST_DECIDED: usize = 16;
+
+#[derive(Debug, Default)]
+pub(super) struct Conn {
+    pub(super) names: ConnNames,
+    /// How often someone was asked for the names: hops are known only after some packets.
+    pub(super) asked: u8,
+    decided: VecDeque<Decision>,
+    held_since: Option<Instant>,
+    /// The packet whose ACK was withheld last.
+    pub(super) held_last: Option<u64>,
+    /// What the peer's numbers are counted from.
+    base: Option<Seq>,
+    /// The number that is expected next, as far as the trace tells.
+    pub(super) expected: Option<Seq>,
+    /// The most that the peer has acknowledged.
+    acknowledged: Option<Seq>,
+    /// Stretches of data above holes.
+    pub(super) stretches: u32,
+    /// The packet whose mark our ACKs echo.
+    pub(super) marked: Option<u64>,
+    pub(super) lost_by: Option<LostBy>,
+}
+
+/// An ACK that was decided.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Decision {
+    number: Seq,
+    by: By,
+    why: Why,
+    must: Option<Must>,
+    /// Where the data went that it was decided for, where that is not merely the next place.
+    place: Option<&'static str>,
+    /// The packet that came and is answered.
+    answers: Option<u64>,
+    held: Option<Duration>,
+    /// Decided before it and gone into it.
+    merged: u32,
+}
+
+impl Decision {
+    pub(super) fn new(number: Seq, by: By, why: Why) -> Decision {
+        Decision { number, by, why, must: None, place: None, answers: None, held: None, merged: 0 }
+    }
+
+    /// For that packet, by that MUST, of data that went there.
+    pub(super) fn on(
+        self,
+        answers: Option<u64>,
+        must: Option<Must>,
+        place: Option<&'static str>,
+    ) -> Decision {
+        Decision { answers, must, place, ..self }
+    }
+
+    fn reason(&self, receiver: &str) -> String {
+        let Decision { by, why, .. } = self;
+        match by {
+            By::Agent => format!("{receiver} decided it, {why}"),
+            By::Repeat => format!("{receiver} repeats it, {why}"),
+            By::Forced => match self.must {
+                Some(Must { name, clause }) => {
+                    format!("the protocol demands it, {name} ({clause}), whatever {receiver} says")
+                }
+                None => format!("the protocol demands it, {why}, whatever {receiver} says"),
+            },
+            By::Piggyback => "it rides on data that leaves anyway".to_owned(),
+        }
+    }
+
+    /// With the arrival's place, where that is what made the agent answer.
+    fn full_reason(&self, receiver: &str) -> String {
+        let reason = self.reason(receiver);
+        match self.place {
+            Some(place) if self.why.rule == Rule::NotInOrder && self.by != By::Forced => {
+                format!("{reason} ({place})")
+            }
+            _ => reason,
+        }
+    }
+}
+
+impl Conn {
+    pub(super) fn new(names: ConnNames) -> Conn {
+        Conn { names, ..Conn::default() }
+    }
+
+    /// A number of the peer's; that of its SYN goes before what was seen first.
+    pub(super) fn see_number(&mut self, base: Seq, is_syn: bool) {
+        if is_syn || self.base.is_none() {
+            self.base = Some(base);
+        }
+    }
+
+    /// How much more than before `ack` acknowledges.
+    pub(super) fn newly_acknowledged(&mut self, ack: Seq) -> u32 {
+        let before = self.acknowledged.unwrap_or(ack);
+        self.acknowledged = Some(before.max(ack));
+        ack.bytes_since(before)
+    }
+
+    fn relative(&mut self, number: Seq) -> u32 {
+        number.0.wrapping_sub(self.base.get_or_insert(number - 1).0)
+    }
+
+    fn expect(&mut self, number: Seq) {
+        self.expected = Some(self.expected.map_or(number, |expected| expected.max(number)));
+    }
+
+    pub(super) fn hold(&mut self, now: Instant, packet: Option<u64>, end: Option<Seq>) {
+        self.held_since.get_or_insert(now);
+        if packet.is_some() {
+            self.held_last = packet;
+        }
+        if let Some(end) = end {
+            self.expect(end);
+        }
+    }
+
+    pub(super) fn withheld(&self, why: Why, due_us: u32) -> String {
+        let mut text = format!("ACK withheld by {}: {why}", self.names.receiver);
+        if due_us != u32::MAX {
+            // Writing to a String cannot fail.
+            let _ = write!(text, ", for {} at most", Millis::of_micros(due_us));
+        }
+        self.add_rule(&mut text);
+        text
+    }
+
+    /// Answers what is to be said where it was decided.
+    pub(super) fn decide(&mut self, now: Instant, decision: Decision) -> String {
+        let held = self.held_since.take().map(|since| now.since(since));
+        self.expect(decision.number);
+        if self.decided.len() == MOST_DECIDED {
+            self.decided.pop_front();
+        }
+        let mut text =
+            format!("ACK {}: {}", self.relative(decision.number), decision.reason(&self.names.receiver));
+        self.decided.push_back(Decision { held, ..decision });
+        self.add_rule(&mut text);
+        text
+    }
+
+    /// The decision behind an ACK that leaves; older ones went into it.
+    fn decision(&mut self, number: Seq) -> Option<Decision> {
+        let place = self.decided.iter().position(|decided| decided.number == number)?;
+        self.decided.drain(..=place).next_back()
+    }
+
+    /// The ACK of that number goes into the one that was decided last.
+    pub(super) fn merge(&mut self, number: Seq) {
+        let Some(place) = self.decided.iter().position(|decided| decided.number == number) else { return };
+        let Some(gone) = self.decided.remove(place) else { return };
+        match self.decided.back_mut() {
+            Some(last) => {
+                last.merged += 1 + gone.merged;
+                last.held = last.held.max(gone.held);
+            }
+            None => self.decided.push_back(gone),
+        }
+    }
+
+    /// An ACK tells `number`, and was `decided` as another one.
+    pub(super) fn on_ack(&mut self, number: Seq, decided: Seq, repeat: bool) -> Comment {
+        let decision = self.decision(decided);
+        let relative = self.relative(number);
+        let mut text = match decision {
+            None => format!("ACK {relative}: in answer to a segment"),
+            Some(decision) => {
+                let Decision { held, merged, .. } = decision;
+                let head = if repeat { "duplicate ACK" } else { "ACK" };
+                let mut text = format!("{head} {relative}: {}", decision.full_reason(&self.names.receiver));
+                if let Some(held) = held {
+                    let _ = write!(text, ", {} after the first segment it held", Millis::of(held));
+                }
+                if merged > 0 {
+                    let _ =
+                        write!(text, ", in place of {merged} more that were decided before it could leave");
+                }
+                text
+            }
+        };
+        self.add_rest(&mut text);
+        Comment { text, answers: decision.and_then(|decision| decision.answers), echoes: self.marked }
+    }
+
+    pub(super) fn on_sent(&mut self, sent: &TraceKind) -> Comment {
+        let TraceKind::Sent { ack, len, segments, flags, what, flight, allowed, .. } = *sent else {
+            return Comment::default();
+        };
+        if flags & ACK != 0 {
+            self.see_number(ack - 1, false);
+        }
+        let mut text = self.sent(len, segments, what);
+        if what != SentWhat::Control && allowed != u32::MAX {
+            let senders = &self.names.senders;
+            let _ = write!(text, ": {senders} allows {allowed} bytes in flight, {flight} were");
+        }
+        let decision = self.decision(ack);
+        if let Some(decision) = decision {
+            let reason = decision.full_reason(&self.names.receiver);
+            let _ = write!(text, "; with ACK {}: {reason}", self.relative(ack));
+        }
+        self.add_rest(&mut text);
+        let echoes = self.marked.filter(|_| flags & SYN == 0);
+        Comment { text, answers: decision.and_then(|decision| decision.answers), echoes }
+    }
+
+    fn sent(&self, len: u32, segments: u16, what: SentWhat) -> String {
+        let much =
+            if segments > 1 { format!("{len} bytes in {segments} segments") } else { format!("{len} bytes") };
+        match (what, self.lost_by) {
+            (SentWhat::New, _) => format!("{much}, new"),
+            (SentWhat::Resent, Some(by)) => {
+                format!("{much}, sent again in fast recovery, lost by {}", by.told())
+            }
+            (SentWhat::Resent, None) => format!("{much}, sent again"),
+            (SentWhat::AfterTimeout, _) => format!("{much}, sent again after a timeout"),
+            (SentWhat::Probe, _) => format!("{much}, a probe"),
+            (SentWhat::TailProbe, _) => format!("{much}, a probe for the loss of the window's tail"),
+            (SentWhat::Control, _) => "opens or ends the connection".to_owned(),
+        }
+    }
+
+    fn add_rest(&self, text: &mut String) {
+        if let Some(hops) = self.names.hops {
+            let _ = write!(text, "; {hops} hops");
+        }
+        self.add_rule(text);
+    }
+
+    fn add_rule(&self, text: &mut String) {
+        if let Some(rule) = &self.names.rule {
+            let _ = write!(text, "; agents by {rule}");
+        }
+    }
+}

@@ -1,0 +1,262 @@
+use super::*;
+use crate::agent::Rule;
+use crate::trace::{LostBy, SentWhat, UndoneBy};
+
+/// The peer's first number, and its SYN.
+const PEER: Seq = Seq(3_966_000_000);
+const COUNTED: Why = Why::new(Rule::Count, 2, 2);
+const FORCED: Why = Why::plain(Rule::Forced);
+
+struct Told(Comments);
+
+impl Told {
+    /// After a handshake, with an agent that is known.
+    fn new() -> Told {
+        let names = ConnNames {
+            receiver: "delayed".into(),
+            senders: "[cubic]".into(),
+            hops: Some(3),
+            ..ConnNames::default()
+        };
+        let mut told = Told(Comments::new(Box::new(move |conn| (conn == 1).then(|| names.clone()))));
+        told.came(1, &[received(0, 0, SYN)]);
+        told
+    }
+
+    fn at(&mut self, ms: u64, packet: u64, kind: TraceKind) -> Option<Comment> {
+        self.0.hear(&TraceEvent { now: Instant::from_millis(ms), conn: 1, packet, kind })
+    }
+
+    /// The comment of a packet that came, with what was traced of it.
+    fn came(&mut self, packet: u64, kinds: &[TraceKind]) -> String {
+        self.0.arrives(packet);
+        for kind in kinds {
+            assert_eq!(self.at(packet, packet, *kind), None);
+        }
+        self.0.of_arrival().text
+    }
+}
+
+fn received(from: u32, len: u32, flags: u8) -> TraceKind {
+    TraceKind::Received { seq: PEER + from, ack: Seq(1), len, segments: 1, flags }
+}
+
+fn decided(number: u32, by: By, why: Why) -> TraceKind {
+    TraceKind::AckDecided { number: PEER + number, by, why }
+}
+
+fn ack_sent(number: u32) -> TraceKind {
+    TraceKind::AckSent { number: PEER + number, decided: PEER + number, repeat: false }
+}
+
+#[test]
+fn an_ack_names_its_number_as_wireshark_counts_and_the_packet_that_it_answers() {
+    let mut told = Told::new();
+    let held = TraceKind::AckHeld { why: Why::new(Rule::Count, 1, 2), due_us: 99_250 };
+    let said = told.came(4, &[received(1, 1000, ACK), held]);
+    assert_eq!(said, "ACK withheld by delayed: count 1 of 2, for 99.250 ms at most");
+    let said = told.came(9, &[received(1001, 1000, ACK), decided(2001, By::Agent, COUNTED)]);
+    assert_eq!(said, "ACK 2001: delayed decided it, count 2 of 2");
+    let left = told.at(9, 1, ack_sent(2001)).expect("it leaves");
+    assert_eq!(left.answers, Some(9));
+    let known = |packet| (packet == 9).then_some(157);
+    assert_eq!(
+        left.with_frames(known),
+        "ACK 2001: delayed decided it, count 2 of 2, 5.000 ms after the first segment it held; 3 hops; answers frame 157"
+    );
+    assert!(!left.with_frames(|_| None).contains("answers"));
+}
+
+/// No packet came at the deadline: the ACK answers the one that was held last.
+#[test]
+fn an_ack_at_a_deadline_answers_what_it_held() {
+    let mut told = Told::new();
+    let held = TraceKind::AckHeld { why: Why::new(Rule::Count, 1, 2), due_us: u32::MAX };
+    assert_eq!(told.came(4, &[received(1, 1000, ACK), held]), "ACK withheld by delayed: count 1 of 2");
+    told.at(104, 0, decided(1001, By::Agent, Why::plain(Rule::Deadline)));
+    let left = told.at(104, 1, ack_sent(1001)).expect("it leaves");
+    assert_eq!(left.answers, Some(4));
+}
+
+#[test]
+fn what_the_protocol_demands_is_named_with_its_clause() {
+    let dropped = TraceKind::Dropped;
+    let forced = |number| decided(number, By::Forced, FORCED);
+    let (window, ceiling) = (Why::plain(Rule::Window), Why::plain(Rule::Ceiling));
+    let shapes: &[(&str, &[TraceKind])] = &[
+        (
+            "old-duplicate (RFC 9293 §3.10.7.4)",
+            &[received(1, 1000, ACK), dropped(DropReason::OutOfWindow), forced(1001)],
+        ),
+        (
+            "beyond-window (RFC 9293 §3.10.7.4)",
+            &[received(900_001, 1000, ACK), dropped(DropReason::OutOfWindow), forced(1001)],
+        ),
+        (
+            "keep-alive (RFC 9293 §3.8.4)",
+            &[received(1000, 0, ACK), dropped(DropReason::OutOfWindow), forced(1001)],
+        ),
+        (
+            "window-probe (RFC 9293 §3.8.6.1)",
+            &[received(1001, 1, ACK), dropped(DropReason::NoBuffer), forced(1001)],
+        ),
+        (
+            "old-timestamp (RFC 7323 §5.3)",
+            &[received(1001, 100, ACK), dropped(DropReason::Paws), forced(1001)],
+        ),
+        (
+            "challenge-to-rst (RFC 5961 §3.2)",
+            &[received(1003, 0, RST), dropped(DropReason::RstNotExact), forced(1001)],
+        ),
+        (
+            "challenge-to-syn (RFC 5961 §4.2)",
+            &[received(1003, 0, SYN), dropped(DropReason::SynInConnection), forced(1001)],
+        ),
+        (
+            "challenge-to-ack (RFC 5961 §5.2)",
+            &[received(1001, 0, ACK), dropped(DropReason::AckOfUnsent), forced(1001)],
+        ),
+        (
+            "too-many-holes (RFC 5681 §4.2)",
+            &[received(9001, 9, ACK), dropped(DropReason::TooManyHoles), forced(1001)],
+        ),
+        ("fin (RFC 9293 §3.10.7.4)", &[received(1001, 0, ACK | FIN), forced(1002)]),
+        (
+            "early-fin (RFC 5681 §4.2)",
+            &[received(2001, 0, ACK | FIN), decided(1001, By::Forced, Why::plain(Rule::NotInOrder))],
+        ),
+        ("window-opens (RFC 9293 §3.8.6.2.2)", &[decided(1001, By::Forced, window)]),
+        ("ceiling (RFC 9293 MUST-40)", &[decided(1001, By::Forced, ceiling)]),
+    ];
+    for (must, kinds) in shapes {
+        let mut told = Told::new();
+        let said = told.came(7, kinds);
+        let expected = format!("the protocol demands it, {must}, whatever delayed says");
+        assert!(said.ends_with(&expected), "{said}");
+        let left = told.at(7, 1, ack_sent(if must.starts_with("fin") { 1002 } else { 1001 }));
+        assert!(left.expect("it leaves").text.contains(&expected), "{must}");
+    }
+    // A SYN begins another count of the peer's numbers.
+    let said = Told::new().came(7, &[received(0, 0, SYN | ACK), decided(1, By::Forced, FORCED)]);
+    assert_eq!(said, "ACK 1: the protocol demands it, handshake (RFC 9293 §3.10.7.3), whatever delayed says");
+}
+
+#[test]
+fn a_drop_outside_the_window_says_on_which_side() {
+    let mut told = Told::new();
+    let (drop, forced) = (TraceKind::Dropped(DropReason::OutOfWindow), decided(1001, By::Forced, FORCED));
+    told.came(2, &[received(1, 1000, ACK), decided(1001, By::Agent, COUNTED)]);
+    for (from, len, expected) in [
+        (1, 1000, "dropped: out-of-window (old duplicate); "),
+        (501, 400, "dropped: out-of-window (old duplicate); "),
+        (1000, 0, "dropped: out-of-window (a keep-alive, or a probe); "),
+        (900_001, 1000, "dropped: out-of-window (beyond the window); "),
+    ] {
+        let said = told.came(3, &[received(from, len, ACK), drop, forced]);
+        assert!(said.starts_with(expected), "{said}");
+    }
+}
+
+#[test]
+fn data_that_is_not_in_order_says_what_it_does_to_the_holes() {
+    let why = Why::plain(Rule::NotInOrder);
+    let mut told = Told::new();
+    let mut came = |packet, class, stretches| {
+        let placed = TraceKind::Placed { class, stretches };
+        let said = told.came(packet, &[received(2001, 1000, ACK), placed, decided(1, By::Agent, why)]);
+        let left = told.at(packet, packet, ack_sent(1)).expect("it leaves");
+        let (place, rest) = said.split_once("; ").expect("its place and the ACK");
+        assert_eq!(rest, "ACK 1: delayed decided it, not-in-order");
+        assert_eq!(left.text, format!("ACK 1: delayed decided it, not-in-order ({place}); 3 hops"));
+        place.to_owned()
+    };
+    assert_eq!(came(2, Class::OutOfOrder, 1), "opens a hole");
+    assert_eq!(came(3, Class::OutOfOrder, 1), "above a hole");
+    assert_eq!(came(4, Class::OutOfOrder, 2), "opens a hole");
+    assert_eq!(came(5, Class::Duplicate, 2), "a duplicate");
+    assert_eq!(came(6, Class::FillsHole, 1), "fills a hole");
+}
+
+#[test]
+fn an_arrival_without_data_says_what_it_tells_of_the_path() {
+    let acks = |ack| TraceKind::Received { seq: PEER + 1, ack: Seq(ack), len: 0, segments: 1, flags: ACK };
+    let mut told = Told::new();
+    told.came(2, &[acks(1)]);
+    let rtt = TraceKind::Rtt { sample_us: 12_345, srtt_us: 11_000, rto_us: 213_000 };
+    assert_eq!(
+        told.came(3, &[acks(2001), rtt]),
+        "acknowledges 2000 bytes; round trip 12.345 ms, smoothed 11.000 ms, RTO 213.000 ms"
+    );
+    assert_eq!(told.came(4, &[acks(2001)]), "acknowledges nothing new");
+    let lost = TraceKind::Lost { segments: 3, by: LostBy::Rack };
+    let began = TraceKind::RecoveryBegan { by: LostBy::Rack, ssthresh: 7000, flight: 14_000, point: Seq(9) };
+    assert_eq!(
+        told.came(5, &[acks(2001), lost, began]),
+        "3 segments lost by RACK (RFC 8985 §6.2); fast recovery begins: 14000 bytes were in flight, ssthresh 7000"
+    );
+    let window = TraceKind::Window { allowed: 14_600, flight: 100 };
+    assert_eq!(
+        told.came(6, &[acks(9001), TraceKind::RecoveryEnded, window]),
+        "acknowledges 7000 bytes; recovery ends; [cubic] allows 14600 bytes in flight"
+    );
+    assert_eq!(told.came(7, &[TraceKind::Undone(UndoneBy::Dsack)]), "nothing was lost, by d-sack");
+    assert_eq!(told.came(8, &[TraceKind::Marked]), "ECE: the window is reduced for a mark");
+}
+
+#[test]
+fn what_is_sent_again_names_what_found_it_lost() {
+    let sent = |what| TraceKind::Sent {
+        seq: Seq(1),
+        ack: PEER + 1,
+        len: 1000,
+        segments: 1,
+        flags: ACK,
+        what,
+        flight: 500,
+        allowed: 9000,
+    };
+    let mut told = Told::new();
+    for by in LostBy::ALL {
+        told.came(3, &[TraceKind::Lost { segments: 1, by }]);
+        let text = told.at(3, 1, sent(SentWhat::Resent)).expect("it leaves").text;
+        let expected = format!("1000 bytes, sent again in fast recovery, lost by {}: ", by.told());
+        assert!(text.starts_with(&expected), "{text}");
+    }
+    told.came(4, &[TraceKind::RecoveryEnded]);
+    let text = told.at(4, 1, sent(SentWhat::Resent)).expect("it leaves").text;
+    assert_eq!(text, "1000 bytes, sent again: [cubic] allows 9000 bytes in flight, 500 were; 3 hops");
+    for (what, expected) in [
+        (SentWhat::AfterTimeout, "sent again after a timeout"),
+        (SentWhat::TailProbe, "a probe for the loss of the window's tail"),
+    ] {
+        let text = told.at(4, 1, sent(what)).expect("it leaves").text;
+        assert!(text.starts_with(&format!("1000 bytes, {expected}: ")), "{text}");
+    }
+}
+
+#[test]
+fn a_mark_is_named_where_it_comes_and_where_it_is_echoed() {
+    let mut told = Told::new();
+    let said =
+        told.came(16, &[received(1, 1000, ACK), TraceKind::MarkSeen, decided(1001, By::Agent, COUNTED)]);
+    assert_eq!(said, "CE: the network marked it; ACK 1001: delayed decided it, count 2 of 2");
+    let left = told.at(16, 1, ack_sent(1001)).expect("it leaves");
+    assert_eq!((left.answers, left.echoes), (Some(16), Some(16)));
+    let known = |packet| (packet == 16).then_some(20);
+    assert!(left.with_frames(known).ends_with("; answers frame 20; ECE for the mark of frame 20"));
+    assert!(left.with_frames(|_| None).ends_with("; 3 hops; ECE"));
+    told.came(17, &[received(1001, 1000, ACK | CWR), decided(2001, By::Agent, COUNTED)]);
+    assert_eq!(told.at(17, 2, ack_sent(2001)).expect("it leaves").echoes, None);
+}
+
+/// Packets that leave have numbers of their own: the same number means another packet.
+#[test]
+fn what_is_traced_of_a_packet_that_leaves_is_not_said_of_one_that_came() {
+    let mut told = Told::new();
+    told.0.arrives(2);
+    told.at(2, 2, received(1, 1000, ACK));
+    told.at(2, 2, decided(1001, By::Piggyback, FORCED));
+    told.at(2, 2, TraceKind::State(StateName::FinWait1));
+    assert_eq!(told.0.of_arrival().text, "");
+    assert_eq!(told.0.of_arrival().text, "", "it is said once");
+}

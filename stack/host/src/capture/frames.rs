@@ -1,0 +1,38 @@
+//! Which frame of a capture's file a packet is that came.
+
+use std::collections::VecDeque;
+
+/// Arrivals that each shard's connections may still answer: more than come within the longest hold.
+const MOST: usize = 32 << 10;
+
+/// The latest arrivals in the file being written.
+#[derive(Debug, Default)]
+pub(super) struct Frames {
+    /// For each shard its packets' numbers, which rise, and their frames.
+    shards: Vec<VecDeque<(u64, u64)>>,
+}
+
+impl Frames {
+    pub(super) fn note(&mut self, shard: u16, id: u64, frame: u64) {
+        let shard = usize::from(shard);
+        if self.shards.len() <= shard {
+            self.shards.resize_with(shard + 1, VecDeque::new);
+        }
+        let known = &mut self.shards[shard];
+        if known.len() == MOST {
+            known.pop_front();
+        }
+        known.push_back((id, frame));
+    }
+
+    pub(super) fn of(&self, shard: u16, id: u64) -> Option<u64> {
+        let known = self.shards.get(usize::from(shard))?;
+        let place = known.binary_search_by_key(&id, |(id, _)| *id).ok()?;
+        known.get(place).map(|(_, frame)| *frame)
+    }
+
+    /// Another file begins, or frames were lost.
+    pub(super) fn forget(&mut self) {
+        self.shards.clear();
+    }
+}

@@ -1,0 +1,129 @@
+//! Puts the packets of several shards into the order of their times.
+//!
+//! Each shard's packets come in order, and one shard may lag behind another by as long as its turn takes. A packet
+//! waits until others are so much newer, or until nothing comes any more.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+use hopwise_core::Instant;
+use hopwise_core::trace::comments::Comment;
+
+use super::joiner::Commented;
+use super::queue::Head;
+
+/// How much newer the newest packet is than one that is written.
+const LAG: Duration = Duration::from_millis(500);
+/// Packets may wait for others up to this; then the oldest go.
+const MOST_BYTES: usize = 16 << 20;
+
+#[derive(Default)]
+pub(super) struct Order {
+    waiting: BinaryHeap<Waiting>,
+    bytes: usize,
+    newest: Instant,
+    count: u64,
+}
+
+struct Waiting {
+    nth: u64,
+    shard: u16,
+    head: Head,
+    packet: Vec<u8>,
+    comment: Comment,
+}
+
+impl Waiting {
+    /// Of one time, those that came first.
+    fn key(&self) -> (Instant, u64) {
+        (self.head.at, self.nth)
+    }
+}
+
+impl Order {
+    pub(super) fn push(&mut self, shard: u16, commented: &Commented<'_>) {
+        let Commented { head, packet, comment } = commented;
+        self.newest = self.newest.max(head.at);
+        self.bytes += packet.len();
+        self.count += 1;
+        let (packet, comment) = (packet.to_vec(), (*comment).clone());
+        self.waiting.push(Waiting { nth: self.count, shard, head: *head, packet, comment });
+    }
+
+    /// Hands on what has waited long enough, or everything.
+    pub(super) fn release(&mut self, is_everything: bool, sink: &mut dyn FnMut(u16, &Commented<'_>)) {
+        while let Some(oldest) = self.waiting.peek() {
+            let is_due = oldest.head.at + LAG <= self.newest || self.bytes > MOST_BYTES;
+            if !is_everything && !is_due {
+                return;
+            }
+            let Some(Waiting { shard, head, packet, comment, .. }) = self.waiting.pop() else { return };
+            self.bytes -= packet.len();
+            sink(shard, &Commented { head, packet: &packet, comment: &comment });
+        }
+    }
+}
+
+/// The heap's greatest is the oldest.
+impl Ord for Waiting {
+    fn cmp(&self, other: &Waiting) -> Ordering {
+        other.key().cmp(&self.key())
+    }
+}
+
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Waiting) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Waiting) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Waiting {}
+
+#[cfg(test)]
+mod tests {
+    use hopwise_core::LinkId;
+
+    use super::*;
+    use crate::observer::Direction;
+
+    fn push(order: &mut Order, ms: u64, packet: &[u8]) {
+        let head = Head { at: Instant::from_millis(ms), link: LinkId(0), direction: Direction::Out, id: ms };
+        order.push(0, &Commented { head, packet, comment: &Comment::default() });
+    }
+
+    fn released(order: &mut Order, is_everything: bool) -> Vec<u64> {
+        let mut released = Vec::new();
+        order.release(is_everything, &mut |_, packet| released.push(packet.head.id));
+        released
+    }
+
+    #[test]
+    fn what_comes_late_still_finds_its_place() {
+        let mut order = Order::default();
+        push(&mut order, 100, b"x");
+        push(&mut order, 599, b"x");
+        assert_eq!(released(&mut order, false), [], "it may be overtaken yet");
+        push(&mut order, 90, b"x");
+        push(&mut order, 600, b"x");
+        assert_eq!(released(&mut order, false), [90, 100]);
+        assert_eq!(released(&mut order, true), [599, 600]);
+    }
+
+    #[test]
+    fn no_more_waits_than_there_is_room_for() {
+        let mut order = Order::default();
+        let large = vec![0; 1 << 20];
+        for ms in 1..=17 {
+            push(&mut order, ms, &large);
+        }
+        assert_eq!(released(&mut order, false), [1]);
+        assert_eq!(order.bytes, 16 << 20);
+    }
+}
