@@ -11,7 +11,10 @@ use crate::node::control::client::Control;
 use crate::node::control::{Request, Response};
 use crate::node::snapshot::CaptureSnapshot;
 
+use summary::Summary;
+
 mod radio;
+mod summary;
 mod why;
 
 /// Capture what a running node's links carry, with the reason of each packet; or ask a capture
@@ -21,6 +24,7 @@ Examples:
   hopwise capture start n2.pcapng --rotate 64MiB --files 8
   hopwise capture stop
   hopwise capture why n2.pcapng 17
+  hopwise capture why n2.pcapng --summary
   wireshark n2.pcapng         # the reasons are the packets' comments")]
 pub(crate) struct Arguments {
     #[command(flatten)]
@@ -33,6 +37,7 @@ pub(crate) struct Arguments {
 enum Action {
     /// Begin to write a file (pcapng); the daemon's user must be allowed to
     Start {
+        #[arg(value_parser = named)]
         file: PathBuf,
         /// Only this link; may be given several times
         #[arg(long, value_name = "NAME")]
@@ -47,18 +52,33 @@ enum Action {
     },
     /// End it and say what was written and what was lost
     Stop,
-    /// Say in a sentence why a packet of ours left, or what became of one that came
+    /// Say in a sentence why a packet of ours left, or what became of one that came; or what all of them say together
     Why {
         file: PathBuf,
         /// The packet's number, as Wireshark counts
-        #[arg(value_parser = clap::value_parser!(u64).range(1..))]
-        frame: u64,
+        #[arg(value_parser = clap::value_parser!(u64).range(1..), required_unless_present = "summary")]
+        frame: Option<u64>,
+        /// Count by connection and rule: ACKs and how long they held a segment, what was sent and dropped
+        #[arg(long, conflicts_with = "frame")]
+        summary: bool,
+        /// The summary as one JSON object
+        #[arg(long, requires = "summary")]
+        json: bool,
     },
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     match &arguments.action {
-        Action::Why { file, frame } => say(&why::sentence(file, *frame)?),
+        Action::Why { file, frame: Some(frame), .. } => say(&why::sentence(file, *frame)?),
+        Action::Why { file, json, .. } => {
+            let summary = Summary::of(file)?;
+            if !json {
+                return say(summary.page().trim_end());
+            }
+            let text =
+                serde_json::to_string(&summary).map_err(|error| Failure::failed("write JSON", error))?;
+            say(&text)
+        }
         Action::Start { file, link, rotate, files } => {
             let request = Request::CaptureStart {
                 file: absolute(file)?,
@@ -79,6 +99,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 fn rotation(text: &str) -> Result<Size, String> {
     let size: Size = text.parse().map_err(|error: UnitError| error.to_string())?;
     check_rotation(size.0).map(|()| size)
+}
+
+/// A daemon writes it, and has no use for this command's standard output.
+fn named(text: &str) -> Result<PathBuf, String> {
+    match text {
+        "-" => {
+            Err("the daemon writes into a file: expected its name, such as n2.pcapng (./- is a name)".into())
+        }
+        name => Ok(name.into()),
+    }
 }
 
 /// The daemon stands in another folder.

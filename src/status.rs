@@ -52,6 +52,7 @@ fn page(snapshot: &Snapshot) -> String {
         let shards: Vec<_> = snapshot.shards.iter().map(shard).collect();
         lines.push(format!("shards: {}", shards.join("; ")));
     }
+    lines.push(format!("totals: {}", snapshot.totals.told()));
     if !snapshot.drops.is_empty() {
         lines.push(format!("drops: {}", counts(&snapshot.drops)));
     }
@@ -171,7 +172,10 @@ mod tests {
         let page = page(&snapshot);
         assert!(page.starts_with("n2 at 10.7.0.2/24, pid 0, up 0 s"), "{page}");
         assert!(
-            page.contains("link hw0: in 0 packets, 2.0 KiB; out 0 packets, 0 B\ndrops: paws 2\n"),
+            page.contains("drops: paws 2\n")
+                && page.contains(
+                    "link hw0: in 0 packets, 2.0 KiB; out 0 packets, 0 B\ntotals: sent 0 segments, "
+                ),
             "{page}"
         );
         assert!(page.contains("\n1 connection\nid  local "), "{page}");

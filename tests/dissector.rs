@@ -1,14 +1,17 @@
-//! The Wireshark dissector of our TCP options reads what we write.
+//! The Wireshark dissector reads what we write: TCP options, captures' comments, GPSR's header.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::process::Command;
 
-use hopwise_core::Seq;
+use hopwise_core::agent::{By, Class, Rule, Why};
+use hopwise_core::trace::comments::{Comments, ConnNames};
+use hopwise_core::trace::{DropReason, LostBy, SentWhat, TraceEvent, TraceKind};
 use hopwise_core::wire::{
     Checksums, Ecn, Flags, HopwiseOption, IpHeader, Notes, OfferFlags, RateRequest, SackBlock, TcpHeader,
     TcpOptions, Timestamps, protocol,
 };
+use hopwise_core::{Instant, Seq};
 
 const FIELDS: [&str; 10] = [
     "hopwise.offer",
@@ -69,12 +72,18 @@ fn capture(packets: &[Vec<u8>]) -> Vec<u8> {
 
 /// What tshark makes of each packet: the fields' values, joined by commas. None without tshark.
 fn dissected(name: &str, packets: &[Vec<u8>]) -> Option<Vec<String>> {
+    let fields: Vec<_> = FIELDS.iter().flat_map(|field| ["-e", field]).collect();
+    tshark(name, &capture(packets), &[&["-T", "fields", "-E", "separator=,"][..], &fields].concat())
+}
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/wireshark");
+
+/// The lines that tshark prints. None without tshark.
+fn tshark(name: &str, capture: &[u8], options: &[&str]) -> Option<Vec<String>> {
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.pcap"));
-    std::fs::write(&file, capture(packets)).expect("the build folder takes files");
-    let script = concat!("lua_script:", env!("CARGO_MANIFEST_DIR"), "/docs/wireshark/hopwise.lua");
+    std::fs::write(&file, capture).expect("the build folder takes files");
     let mut tshark = Command::new("tshark");
-    tshark.args(["-X", script, "-T", "fields", "-E", "separator=,", "-r"]).arg(&file);
-    tshark.args(FIELDS.iter().flat_map(|field| ["-e", field]));
+    tshark.args(["-X", &format!("lua_script:{FOLDER}/hopwise.lua"), "-r"]).arg(&file).args(options);
     let Ok(done) = tshark.output() else {
         println!("skipped: {name}: tshark is not installed");
         return None;
@@ -125,4 +134,193 @@ fn an_option_that_is_not_well_formed_is_called_so() {
     packet[place + 4] = 0xff; // Announces more than there is.
     let Some(lines) = dissected("an_option_that_is_not_well_formed_is_called_so", &[packet]) else { return };
     assert_eq!(lines, [",,,,4,,,,,1"]);
+}
+
+/// pcapng: a section, a link, and each packet with a comment.
+fn commented(packets: &[(Vec<u8>, String)]) -> Vec<u8> {
+    let mut file =
+        block(0x0a0d_0d0a, &[&0x1a2b_3c4d_u32.to_le_bytes()[..], &[1, 0, 0, 0], &[0xff; 8]].concat());
+    file.extend(block(1, &[&LINKTYPE_RAW.to_le_bytes()[..], &[0; 4]].concat()));
+    for (nth, (packet, comment)) in (1_u32..).zip(packets) {
+        let len = packet.len() as u32;
+        let head = [0, 0, nth, len, len].map(u32::to_le_bytes).concat();
+        let option = [&1_u16.to_le_bytes()[..], &(comment.len() as u16).to_le_bytes()].concat();
+        file.extend(block(
+            6,
+            &[head, padded(packet), option, padded(comment.as_bytes()), vec![0; 4]].concat(),
+        ));
+    }
+    file
+}
+
+fn block(kind: u32, body: &[u8]) -> Vec<u8> {
+    let len = (12 + body.len() as u32).to_le_bytes();
+    [&kind.to_le_bytes()[..], &len, body, &len].concat()
+}
+
+fn padded(bytes: &[u8]) -> Vec<u8> {
+    let mut padded = bytes.to_vec();
+    padded.resize(bytes.len().next_multiple_of(4), 0);
+    padded
+}
+
+/// What captures say of a few packets: each event is of the packet that came under the number beside it.
+fn words() -> Vec<String> {
+    let names = ConnNames {
+        receiver: "delayed:d=2,hold=80ms".into(),
+        senders: "[cubic, limit:8]".into(),
+        shadows: "[]".into(),
+        rule: Some("rules.4".into()),
+        hops: Some(3),
+    };
+    let mut comments = Comments::new(Box::new(move |_| Some(names.clone())));
+    let (count, plain) = (|have| Why::new(Rule::Count, have, 2), Why::plain);
+    let received =
+        |seq, ack, len| TraceKind::Received { seq: Seq(seq), ack: Seq(ack), len, segments: 1, flags: 16 };
+    let decided = |number, by, why| TraceKind::AckDecided { number: Seq(number), by, why };
+    let sent = |what| TraceKind::Sent {
+        seq: Seq(1),
+        ack: Seq(2001),
+        len: 1448,
+        segments: 1,
+        flags: 16,
+        what,
+        flight: 2896,
+        allowed: 14_480,
+    };
+    let lost = TraceKind::Lost { segments: 3, by: LostBy::Rack };
+    let began = TraceKind::RecoveryBegan { by: LostBy::Rack, ssthresh: 7240, flight: 14_480, point: Seq(9) };
+    let arrivals: [&[TraceKind]; 6] = [
+        &[received(1, 1, 1000), TraceKind::AckHeld { why: count(1), due_us: 80_000 }],
+        &[received(1001, 1, 1000), TraceKind::MarkSeen, decided(2001, By::Agent, count(2))],
+        &[
+            received(3001, 1, 1000),
+            TraceKind::Placed { class: Class::OutOfOrder, stretches: 1 },
+            decided(2001, By::Agent, plain(Rule::NotInOrder)),
+        ],
+        &[
+            received(1, 1, 1000),
+            TraceKind::Dropped(DropReason::OutOfWindow),
+            decided(2001, By::Forced, plain(Rule::Forced)),
+        ],
+        &[received(2001, 2897, 0), TraceKind::Rtt { sample_us: 12_345, srtt_us: 11_000, rto_us: 213_000 }],
+        &[received(2001, 2897, 0), lost, began],
+    ];
+    let mut words = Vec::new();
+    let frame = |packet| Some(packet);
+    for (packet, events) in (1..).zip(arrivals) {
+        let event = |kind| TraceEvent { now: Instant::from_millis(packet), conn: 1, packet, kind };
+        comments.arrives(packet);
+        for kind in events {
+            comments.hear(&event(*kind));
+        }
+        words.push(comments.of_arrival().with_frames(frame));
+        if packet == 2 {
+            let left = comments.hear(&event(TraceKind::AckSent {
+                number: Seq(2001),
+                decided: Seq(2001),
+                repeat: false,
+            }));
+            words.push(left.expect("it leaves").with_frames(frame));
+        }
+    }
+    for what in [SentWhat::New, SentWhat::Resent] {
+        let event = TraceEvent { now: Instant::from_millis(9), conn: 1, packet: 9, kind: sent(what) };
+        words.push(comments.hear(&event).expect("it leaves").with_frames(frame));
+    }
+    words
+}
+
+#[test]
+fn what_comments_say_is_shown_in_fields() {
+    let packets: Vec<_> =
+        words().into_iter().map(|words| (packet(Flags::ACK, &TcpOptions::default()), words)).collect();
+    let shown = |fields: &[&str]| {
+        let fields = fields.iter().flat_map(|field| ["-e", field]).collect::<Vec<_>>();
+        let options = [&["-T", "fields", "-E", "separator=|"][..], &fields].concat();
+        tshark("what_comments_say_is_shown_in_fields", &commented(&packets), &options)
+    };
+    let (agent, senders) = ("delayed:d=2,hold=80ms", "[cubic, limit:8]");
+    let acks = ["agent", "rule", "have", "withheld", "due_ms", "ack", "held_ms", "answers", "ece_for"];
+    let acks = acks.map(|field| format!("hopwise.{field}"));
+    let Some(lines) = shown(&acks.each_ref().map(String::as_str)) else { return };
+    assert_eq!(
+        lines,
+        [
+            format!("{agent}|count|1|1|80||||"),
+            format!("{agent}|count|2|||2001|||"),
+            format!("{agent}|count|2|||2001|1|2|2"),
+            format!("{agent}|not-in-order||||2001|||"),
+            format!("{agent}|old-duplicate||||2001|||"),
+            "||||||||".into(),
+            "||||||||".into(),
+            format!("{agent}|not-in-order||||2001||3|2"),
+            format!("{agent}|old-duplicate||||2001||4|2"),
+        ]
+    );
+    let rest =
+        ["place", "clause", "dropped", "acked", "rtt_ms", "lost_by", "lost", "sent", "allowed", "flight"];
+    let rest = rest.map(|field| format!("hopwise.{field}"));
+    let lines = shown(&rest.each_ref().map(String::as_str)).unwrap_or_default();
+    assert_eq!(
+        lines,
+        [
+            "|||||||||",
+            "|||||||||",
+            "|||||||||",
+            "opens a hole|||||||||",
+            "old duplicate|RFC 9293 §3.10.7.4|out-of-window|||||||",
+            "|||2896|12.345|||||",
+            "|||||RACK (RFC 8985 §6.2)|3|||",
+            "opens a hole|||||||new|14480|2896",
+            "|RFC 9293 §3.10.7.4||||RACK (RFC 8985 §6.2)||sent again in fast recovery|14480|2896",
+        ]
+    );
+    let chosen =
+        shown(&["hopwise.senders", "hopwise.hops", "hopwise.agents_by", "hopwise.ce"]).unwrap_or_default();
+    assert_eq!((&*chosen[1], &*chosen[7]), ("||rules.4|1", &*format!("{senders}|3|rules.4|")));
+}
+
+#[test]
+fn what_gpsrs_header_hides_is_seen() {
+    let whole = packet(Flags::ACK, &TcpOptions::default());
+    let mut header = vec![2, protocol::TCP, 0, 20];
+    header.extend([100_i32, -200, 300, 400].map(i32::to_be_bytes).concat());
+    let mut hidden = Vec::new();
+    let (ip, tcp) = whole.split_at(20);
+    hidden.extend([ip, &header, tcp].concat());
+    hidden[9] = 254;
+    let len = hidden.len() as u16;
+    hidden[2..4].copy_from_slice(&len.to_be_bytes());
+    let fields = ["gpsr.kind", "gpsr.sender_y", "gpsr.destination_x", "tcp.srcport", "tcp.len"];
+    let fields: Vec<_> = fields.iter().flat_map(|field| ["-e", field]).collect();
+    let options = [&["-T", "fields", "-E", "separator=,"][..], &fields].concat();
+    let beacon = [&hidden[..20], &[1, 59, 0, 12], &[0; 8]].concat();
+    let Some(lines) = tshark("what_gpsrs_header_hides_is_seen", &capture(&[hidden, beacon]), &options) else {
+        return;
+    };
+    assert_eq!(lines[0], "2,-200,300,40000,3");
+}
+
+/// A profile's filters are of no use where a field has another name.
+#[test]
+fn the_profile_is_one_that_wireshark_takes() {
+    let colours = std::fs::read_to_string(format!("{FOLDER}/Hopwise/colorfilters")).expect("it is there");
+    let packets = commented(&[(packet(Flags::ACK, &TcpOptions::default()), words().remove(4))]);
+    let mut matched = Vec::new();
+    for line in colours.lines() {
+        let [_, name, filter, _] = line.split('@').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        let Some(lines) = tshark("the_profile_is_one_that_wireshark_takes", &packets, &["-Y", filter]) else {
+            return;
+        };
+        if !lines.is_empty() {
+            matched.push(name);
+        }
+    }
+    assert_eq!(matched, ["Dropped", "ACK that the protocol demands", "ACK by an agent"]);
+    let preferences = std::fs::read_to_string(format!("{FOLDER}/Hopwise/preferences")).expect("it is there");
+    let script = std::fs::read_to_string(format!("{FOLDER}/hopwise.lua")).expect("it is there");
+    for field in preferences.split("%Cus:").skip(1).filter_map(|rest| rest.split(':').next()) {
+        assert!(script.contains(&format!("\"{field}\"")), "no field is named {field}");
+    }
 }

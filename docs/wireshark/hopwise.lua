@@ -1,8 +1,8 @@
 -- Shows in Wireshark and tshark what Hopwise endpoints say:
 --
--- * what their agents tell each other in TCP options: our own (kind 253 with ExID 0x4857, RFC 6994) and the ACK-rate
---   request (kind 254 with ExID 0x00AC) of draft-ietf-tcpm-ack-rate-request-10, whose rate is the high seven bits of its
---   octet, as Wireshark's own TARR field says;
+-- * the TCP options in which their agents talk: our own (kind 253 with ExID 0x4857, RFC 6994) and the ACK-rate request
+--   (kind 254 with ExID 0x00AC). The latter is that of draft-ietf-tcpm-ack-rate-request-10: its rate is the high seven
+--   bits of the octet, as in Wireshark's own TARR field;
 -- * the comments of captures, as fields: who decided an ACK, by which rule, how long it was held;
 -- * GPSR's header (IP protocol 254), with what follows it.
 --
@@ -264,7 +264,7 @@ local shapes = {
     { "^agents by (.*)$", function(add, rule) add("agents_by", rule) end },
 }
 
--- What a comment says, each thing once: of an ACK that rides on data or answers a segment, what is said first counts.
+-- Shows each thing that a comment says once: the first counts.
 local function comment(text, tree)
     local branch, known = nil, {}
     local function add(name, value)

@@ -1,7 +1,8 @@
-//! One packet of a capture, in a sentence.
+//! One packet of a capture, in a sentence; and how captures are read.
 
 use std::fs::File;
 use std::io::BufReader;
+use std::net::SocketAddr;
 use std::path::Path;
 
 use hopwise_core::wire::{Checksums, IpView, TcpView, protocol};
@@ -14,6 +15,28 @@ use super::radio;
 use crate::failure::Failure;
 
 pub(super) fn sentence(path: &Path, frame: u64) -> Result<String, Failure> {
+    let mut found = None;
+    let seen = each_packet(path, |packet| {
+        if packet.frame == frame {
+            found = Some(describe(frame, packet.link, packet.block));
+        }
+        found.is_none()
+    })?;
+    found.ok_or_else(|| {
+        let problem = format!("it has {seen} frames, expected a frame from 1 to {seen}");
+        Failure::refused(path.display().to_string(), problem)
+    })
+}
+
+/// A packet of a capture, with the number of its frame.
+pub(super) struct Packet<'a> {
+    pub(super) frame: u64,
+    pub(super) link: Option<DataLink>,
+    pub(super) block: &'a EnhancedPacketBlock<'a>,
+}
+
+/// Hands over each packet until one is the last that is wanted. Answers how many there were until then.
+pub(super) fn each_packet(path: &Path, mut take: impl FnMut(&Packet<'_>) -> bool) -> Result<u64, Failure> {
     let name = path.display().to_string();
     let refused = |problem: &dyn std::fmt::Display| Failure::refused(&name, problem);
     let file = File::open(path).map_err(|error| refused(&error))?;
@@ -25,27 +48,31 @@ pub(super) fn sentence(path: &Path, frame: u64) -> Result<String, Failure> {
         match block {
             Block::SectionHeader(_) => links.clear(),
             Block::InterfaceDescription(interface) => links.push(interface.linktype),
-            Block::EnhancedPacket(packet) => {
+            Block::EnhancedPacket(block) => {
                 seen += 1;
-                if seen == frame {
-                    let link = links.get(packet.interface_id as usize).copied();
-                    return Ok(describe(frame, link, &packet));
+                let link = links.get(block.interface_id as usize).copied();
+                if !take(&Packet { frame: seen, link, block: &block }) {
+                    break;
                 }
             }
             _ => {}
         }
     }
-    if seen == 0 {
-        return Err(refused(&"it has no frames"));
-    }
-    Err(refused(&format_args!("it has {seen} frames, expected a frame from 1 to {seen}")))
+    if seen == 0 { Err(refused(&"it has no frames")) } else { Ok(seen) }
 }
 
 /// The captures that have comments.
 const WANTED: &str =
     "in pcapng, of a node or of --capture (`hopwise run`, `trial`, `air`); a classic pcap has no reasons";
 
-fn describe(frame: u64, link: Option<DataLink>, packet: &EnhancedPacketBlock<'_>) -> String {
+/// What a capture says of a packet besides its bytes.
+pub(super) struct Said {
+    pub(super) is_inbound: bool,
+    /// All its comments.
+    pub(super) comment: Option<String>,
+}
+
+pub(super) fn said(packet: &EnhancedPacketBlock<'_>) -> Said {
     const INBOUND: u32 = 1;
     let mut comments = Vec::new();
     let mut is_inbound = false;
@@ -56,7 +83,29 @@ fn describe(frame: u64, link: Option<DataLink>, packet: &EnhancedPacketBlock<'_>
             _ => {}
         }
     }
-    let comment = (!comments.is_empty()).then(|| comments.join("; "));
+    Said { is_inbound, comment: (!comments.is_empty()).then(|| comments.join("; ")) }
+}
+
+/// This end's address and port, then the peer's; nothing of what is no TCP.
+pub(super) fn flow(packet: &Packet<'_>, is_inbound: bool) -> String {
+    let is_radio = packet.link == Some(DataLink::IEEE802_11_RADIOTAP);
+    let bytes = if is_radio {
+        radio::read(&packet.block.data).and_then(|read| read.packet)
+    } else {
+        Some(&*packet.block.data)
+    };
+    let Some(ip) = bytes.and_then(|bytes| IpView::parse(bytes).ok()) else { return String::new() };
+    let (found, payload) = behind_routing(ip.protocol, ip.payload);
+    if found != protocol::TCP {
+        return String::new();
+    }
+    let Ok(tcp) = TcpView::parse(ip.src, ip.dst, payload, Checksums::Trust) else { return String::new() };
+    let (src, dst) = (SocketAddr::new(ip.src, tcp.src_port), SocketAddr::new(ip.dst, tcp.dst_port));
+    if is_inbound { format!("{dst} - {src}") } else { format!("{src} - {dst}") }
+}
+
+fn describe(frame: u64, link: Option<DataLink>, packet: &EnhancedPacketBlock<'_>) -> String {
+    let Said { is_inbound, comment } = said(packet);
     if link == Some(DataLink::IEEE802_11_RADIOTAP) {
         return describe_radio(frame, is_inbound, comment, packet);
     }

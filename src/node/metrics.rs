@@ -149,6 +149,7 @@ pub(super) fn text(sums: &Sums, snapshot: &Snapshot, captured: &CaptureCounts) -
     }
     acks(&mut page, sums);
     rtt(&mut page, sums);
+    totals(&mut page, snapshot);
     page.family("hopwise_drops_total", "counter", "Packets that went no further, by reason.");
     for (reason, count) in &snapshot.drops {
         page.line("hopwise_drops_total", format_args!("reason=\"{reason}\""), *count);
@@ -160,6 +161,34 @@ pub(super) fn text(sums: &Sums, snapshot: &Snapshot, captured: &CaptureCounts) -
     relays(&mut page, snapshot);
     captures(&mut page, snapshot, captured);
     page.0
+}
+
+/// Of all connections, those that are gone too.
+fn totals(page: &mut Page, snapshot: &Snapshot) {
+    let totals = &snapshot.totals;
+    let family = "hopwise_segments_sent_total";
+    page.family(family, "counter", "Segments with data, SYN, FIN or RST, by what they were.");
+    for (what, count) in &totals.segments_sent {
+        page.line(family, format_args!("what=\"{what}\""), *count);
+    }
+    let family = "hopwise_fast_recoveries_total";
+    page.family(family, "counter", "Fast recoveries that began, by what found the loss.");
+    for (by, count) in &totals.fast_recoveries {
+        page.line(family, format_args!("by=\"{by}\""), *count);
+    }
+    for (family, help, count) in [
+        (
+            "hopwise_segments_retransmitted_total",
+            "Segments sent again, probes not counted.",
+            totals.segments_retransmitted,
+        ),
+        ("hopwise_acks_sent_total", "ACKs that left alone.", totals.pure_acks_sent),
+        ("hopwise_timeouts_total", "Retransmission timers that ran out.", totals.timeouts),
+        ("hopwise_recoveries_undone_total", "Losses that turned out to be none.", totals.recoveries_undone),
+    ] {
+        page.family(family, "counter", help);
+        page.line(family, format_args!(""), count);
+    }
 }
 
 fn captures(page: &mut Page, snapshot: &Snapshot, captured: &CaptureCounts) {
@@ -372,7 +401,7 @@ mod tests {
     use hopwise_core::agent::Why;
 
     use super::*;
-    use crate::node::snapshot::CaptureSnapshot;
+    use crate::node::snapshot::{CaptureSnapshot, TotalsSnapshot};
 
     #[test]
     fn events_become_lines_of_the_text_format() {
@@ -390,7 +419,14 @@ mod tests {
         let sums = Sums::total(&[Arc::new(sums), Arc::new(other)]);
         let relays = [("socks5-open", 2), ("socks5-accepted", 5)];
         let relays = relays.map(|(what, count)| (what.to_owned(), count)).into();
-        let snapshot = Snapshot { connections_open: 3, relays, ..Snapshot::default() };
+        let totals = TotalsSnapshot {
+            segments_sent: [("resent".to_owned(), 43)].into(),
+            segments_retransmitted: 43,
+            timeouts: 2,
+            fast_recoveries: [("rack".to_owned(), 4)].into(),
+            ..TotalsSnapshot::default()
+        };
+        let snapshot = Snapshot { connections_open: 3, relays, totals, ..Snapshot::default() };
         let text = text(&sums, &snapshot, &CaptureCounts::default());
         for line in [
             "hopwise_trace_events_total{event=\"ack-decided\"} 1",
@@ -401,6 +437,10 @@ mod tests {
             "hopwise_rtt_seconds_bucket{le=\"0.003\"} 1",
             "hopwise_rtt_seconds_bucket{le=\"+Inf\"} 1",
             "hopwise_rtt_seconds_sum 0.002",
+            "hopwise_segments_sent_total{what=\"resent\"} 43",
+            "hopwise_segments_retransmitted_total 43",
+            "hopwise_timeouts_total 2",
+            "hopwise_fast_recoveries_total{by=\"rack\"} 4",
             "hopwise_connections 3",
             "hopwise_relay_total{what=\"socks5-accepted\"} 5",
             "hopwise_relays_open{service=\"socks5\"} 2",

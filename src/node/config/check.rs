@@ -344,6 +344,9 @@ fn patience(document: &Document, place: &Place, time: Time, problem: &str) -> Ch
 fn captured(document: &Document, config: &NodeConfig) -> Checked {
     let Some(capture) = &config.capture else { return Ok(()) };
     let place = Place::root().key("capture");
+    if capture.file.as_os_str() == "-" {
+        return Err(document.refuse(&place.key("file"), "no file of that name", "a file, such as n2.pcapng"));
+    }
     for (nth, name) in capture.links.iter().enumerate() {
         if !config.links.iter().any(|link| &link.name == name) {
             return Err(no_such_link(document, &place.key("links").index(nth), config, name));

@@ -141,7 +141,7 @@ impl Endpoint {
         self.trace.drops(reason)
     }
 
-    /// What was sent and lost since it began, of connections that are gone too.
+    /// Counts of what was sent and lost since it began, by connections that are gone, too.
     pub fn totals(&self) -> &Totals {
         self.trace.totals()
     }

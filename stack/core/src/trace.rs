@@ -64,7 +64,7 @@ pub enum TraceKind {
         by: By,
         why: Why,
     },
-    /// Data was put elsewhere than merely in the next place. So many stretches of data lie above holes now.
+    /// Data was put elsewhere than merely in the next place. `stretches` of data lie above holes now.
     Placed {
         class: Class,
         stretches: u32,
@@ -99,7 +99,7 @@ pub enum TraceKind {
         nth: u32,
         rto_us: u32,
     },
-    /// So many segments are taken for lost from now on, by what that was seen. A timeout is told as such.
+    /// Segments were found to be lost. A timeout is told as such.
     Lost {
         segments: u32,
         by: LostBy,

@@ -242,7 +242,7 @@ fn write_all(queue: &Queue, names: Vec<Names>, mut file: CaptureFile, counts: &M
 /// Joins each shard's packets with its trace, and puts those of several into the order of their times.
 struct Shards {
     joiners: Vec<Joiner>,
-    /// Nothing where one shard's order is that of time.
+    /// One shard alone needs none: its order is that of time.
     order: Option<Order>,
 }
 

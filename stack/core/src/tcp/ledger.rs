@@ -237,7 +237,7 @@ impl AckLedger {
         }
     }
 
-    /// How long it is until the live agent, or the ceiling, ends a hold: only asked for where somebody hears it.
+    /// The time until the live agent, or the ceiling, ends a hold. It is asked for only where the trace is kept.
     fn due_us(&self, cx: &Cx<'_>) -> u32 {
         if !cx.ring.is_kept() {
             return u32::MAX;

@@ -25,7 +25,7 @@ const MOST_ASKED: u8 = 8;
 /// Answers with what is known of a connection by its number in the trace.
 pub type Names = Box<dyn FnMut(u32) -> Option<ConnNames> + Send>;
 
-/// What the trace does not say of a connection.
+/// Names of a connection's agents and paths, which the trace does not have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConnNames {
     pub receiver: String,
@@ -49,7 +49,7 @@ impl ConnNames {
         Some(ConnNames { receiver, senders, shadows, rule, hops })
     }
 
-    /// Of a connection that was over before anyone asked.
+    /// A connection that was over before anyone asked has these.
     fn unknown() -> ConnNames {
         let (receiver, senders) = ("the receiver agent".into(), "the sender agents".into());
         ConnNames { receiver, senders, ..ConnNames::default() }
@@ -100,10 +100,10 @@ pub(super) struct Arrival {
     text: String,
     /// Number, length in sequence space, payload and flags of its segment.
     pub(super) segment: Option<Segment>,
-    /// What it may acknowledge that was not acknowledged before.
+    /// It newly acknowledges so many bytes, unless it is dropped.
     newly: u32,
     pub(super) dropped: Option<DropReason>,
-    /// Where its data went, where that is not merely the next place.
+    /// The place of its data, unless that is merely the next one.
     place: Option<&'static str>,
 }
 
@@ -142,7 +142,7 @@ impl Comments {
         self.arrival = Some(Arrival { packet, ..Arrival::default() });
     }
 
-    /// What was said of the packet that came last.
+    /// The comment of the packet that came last.
     pub fn of_arrival(&mut self) -> Comment {
         let text = self.arrival.take().map(Arrival::told).unwrap_or_default();
         Comment { text, ..Comment::default() }
@@ -199,7 +199,7 @@ impl Comments {
     fn hear_of_drop(&mut self, event: &TraceEvent, reason: DropReason) {
         let next = self.connections.get(&event.conn).and_then(|conn| conn.expected);
         let Some(arrival) = of(&mut self.arrival, event) else { return };
-        // What was dropped before its ACK was looked at acknowledges nothing.
+        // Most checks come before its ACK is looked at.
         arrival.newly = 0;
         arrival.dropped = Some(reason);
         if reason != DropReason::OutOfWindow {
@@ -211,7 +211,7 @@ impl Comments {
         }
     }
 
-    /// What comes while the packet's other words still wait: whoever let it go said so.
+    /// The agents were asked after the packet that came last, and nothing has left since.
     fn hear_of_window(&mut self, event: &TraceEvent, allowed: u32) {
         let senders = self.conn(event.conn).names.senders.clone();
         let arrival = self.arrival.as_mut().filter(|arrival| arrival.conn == event.conn && event.conn != 0);
@@ -246,7 +246,7 @@ impl Comments {
         }
     }
 
-    /// What an arrival says of the path, and what follows for what is sent.
+    /// An arrival tells of the path, and of losses.
     fn hear_of_path(&mut self, event: &TraceEvent) {
         match event.kind {
             TraceKind::MarkSeen => self.conn(event.conn).marked = Some(event.packet),

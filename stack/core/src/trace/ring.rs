@@ -3,8 +3,8 @@
 use super::{DropReason, LostBy, SentWhat, TraceEvent, TraceKind};
 use crate::Instant;
 
-/// What a machine has sent and lost since it began, whether or not anybody watched and whatever has become of the
-/// connections.
+/// Counts what a machine has sent and lost since it began. It counts for connections that are gone, too, and while
+/// nobody watches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// Segments that carried data, SYN, FIN or RST, in the order of [`SentWhat::ALL`].

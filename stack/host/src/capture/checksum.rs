@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use hopwise_core::wire::{IpView, Sum, protocol};
 
-/// The packet as a device would send it. Where the field of a TCP segment or UDP datagram holds no more than the sum of
-/// the pseudo-header, the rest is added; what is wrong in another way stays as it is.
+/// The packet as a device would send it. The field of a TCP segment or UDP datagram may hold the pseudo-header's sum
+/// alone: then the rest is added. A checksum that is wrong in another way stays as it is.
 pub(super) fn finished(packet: &[u8]) -> Cow<'_, [u8]> {
     patch(packet).map_or(Cow::Borrowed(packet), |(place, sum)| {
         let mut whole = packet.to_vec();
@@ -14,7 +14,7 @@ pub(super) fn finished(packet: &[u8]) -> Cow<'_, [u8]> {
     })
 }
 
-/// Where the field stands, and what belongs there.
+/// The place of the field, and its right value.
 fn patch(packet: &[u8]) -> Option<(usize, [u8; 2])> {
     let ip = IpView::parse(packet).ok()?;
     let field = match ip.protocol {

@@ -53,7 +53,7 @@ pub(super) struct CaptureFile {
     told: CaptureCounts,
 }
 
-/// What is known of one link since the capture began.
+/// Counts of one link since the capture began.
 #[derive(Clone, Copy, Debug, Default)]
 struct Statistics {
     seen: u64,

@@ -13,7 +13,7 @@ use hopwise_core::trace::comments::Comment;
 use super::joiner::Commented;
 use super::queue::Head;
 
-/// How much newer the newest packet is than one that is written.
+/// The newest packet is so much newer than one that is written.
 const LAG: Duration = Duration::from_millis(500);
 /// Packets may wait for others up to this; then the oldest go.
 const MOST_BYTES: usize = 16 << 20;

@@ -223,26 +223,25 @@ impl Connection {
     /// Looks for lost segments by the rule in force: time (RACK), SACKed bytes above, or duplicate ACKs. Answers
     /// whether there are any that were not known to be.
     pub(super) fn detect(&mut self, cx: &mut Cx<'_>, before: Before) -> bool {
-        let lost_before = self.board.lost().segments;
+        let (lost_before, sacked) = (self.board.lost().segments, self.board.sacked().segments);
         let (by, found) = if self.uses_rack() {
             (LostBy::Rack, self.detect_by_time(cx.now))
         } else if self.peer.sack {
-            let is_sacked = self.board.sacked().segments > 0;
-            (LostBy::Sack, is_sacked && self.board.mark_lost_by_sack(self.dup_threshold, self.snd.mss))
+            (LostBy::Sack, sacked > 0 && self.board.mark_lost_by_sack(self.dup_threshold, self.snd.mss))
         } else {
             // RFC 6582 §3.2 step 1: not for duplicates that our own resends caused.
             let is_due = self.recovery.phase == Phase::Open && self.recovery.point < self.snd.una;
             let are_enough = self.recovery.dup_acks >= u32::from(self.dup_threshold);
             (LostBy::DupAcks, is_due && are_enough && self.board.mark_first_lost())
         };
-        if !found {
-            return false;
+        if found {
+            let segments = self.board.lost().segments.saturating_sub(lost_before);
+            cx.trace(TraceKind::Lost { segments, by });
         }
-        cx.trace(TraceKind::Lost { segments: self.board.lost().segments.saturating_sub(lost_before), by });
-        if !self.is_only_probe_lost(cx.now) && self.recovery.phase == Phase::Open {
+        if found && !self.is_only_probe_lost(cx.now) && self.recovery.phase == Phase::Open {
             self.enter_fast(cx, before, by);
         }
-        true
+        found
     }
 
     pub(super) fn uses_rack(&self) -> bool {

@@ -1,4 +1,4 @@
-//! What the trace has said of one connection, and what follows for its packets that leave.
+//! One connection, as far as the trace has told of it. Its packets that leave get their comments here.
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
@@ -16,7 +16,7 @@ const MOST_DECIDED: usize = 16;
 #[derive(Debug, Default)]
 pub(super) struct Conn {
     pub(super) names: ConnNames,
-    /// How often someone was asked for the names: hops are known only after some packets.
+    /// The names were asked for so often: hops are known only after some packets.
     pub(super) asked: u8,
     decided: VecDeque<Decision>,
     held_since: Option<Instant>,
@@ -42,7 +42,7 @@ pub(super) struct Decision {
     by: By,
     why: Why,
     must: Option<Must>,
-    /// Where the data went that it was decided for, where that is not merely the next place.
+    /// The place of the data that it was decided for, unless that is merely the next one.
     place: Option<&'static str>,
     /// The packet that came and is answered.
     answers: Option<u64>,

@@ -48,7 +48,7 @@ pub(super) fn of(why: Why, arrival: Option<&Arrival>, number: Seq) -> Option<Mus
     }
 }
 
-/// Where a segment lay that the window did not take; `next` is the number that was expected.
+/// The side of the window on which a segment lay; `next` is the number that was expected.
 pub(super) fn where_it_lay(arrival: &Arrival, next: Seq) -> Option<&'static str> {
     let segment = arrival.segment?;
     if segment.end() <= next && segment.seq < next {
