@@ -285,11 +285,13 @@ mod tests {
             ),
             (
                 false,
-                "5 bytes, new: [cubic] allows 9000 bytes in flight, 0 were; with ACK 15: it rides on data that leaves anyway",
+                "5 bytes, new: [cubic] allows 9000 bytes in flight, 0 were; with ACK 15: it rides on \
+                 data that leaves anyway",
             ),
             (
                 false,
-                "1448 bytes, sent again in fast recovery, lost by RACK (RFC 8985 §6.2): [cubic] allows 1 bytes in flight, 0 were",
+                "1448 bytes, sent again in fast recovery, lost by RACK (RFC 8985 §6.2): [cubic] allows 1 bytes \
+                 in flight, 0 were",
             ),
             (
                 true,

@@ -74,8 +74,8 @@ impl TotalsSnapshot {
         let recoveries = if recoveries.is_empty() { "none".to_owned() } else { recoveries.join(", ") };
         let TotalsSnapshot { segments_retransmitted, pure_acks_sent, timeouts, recoveries_undone, .. } = self;
         format!(
-            "sent {sent} segments, {segments_retransmitted} of them again, and {pure_acks_sent} ACKs; {timeouts} timeouts; \
-             fast recoveries: {recoveries}; {recoveries_undone} losses that were none"
+            "sent {sent} segments, {segments_retransmitted} of them again, and {pure_acks_sent} ACKs; \
+             {timeouts} timeouts; fast recoveries: {recoveries}; {recoveries_undone} losses that were none"
         )
     }
 }

@@ -62,7 +62,8 @@ fn an_ack_names_its_number_as_wireshark_counts_and_the_packet_that_it_answers() 
     let known = |packet| (packet == 9).then_some(157);
     assert_eq!(
         left.with_frames(known),
-        "ACK 2001: delayed decided it, count 2 of 2, 5.000 ms after the first segment it held; 3 hops; answers frame 157"
+        "ACK 2001: delayed decided it, count 2 of 2, 5.000 ms after the first segment it held; 3 hops; \
+         answers frame 157"
     );
     assert!(!left.with_frames(|_| None).contains("answers"));
 }
