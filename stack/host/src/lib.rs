@@ -15,6 +15,7 @@ mod link;
 mod namespace;
 pub mod netlink;
 mod nfqueue;
+mod nft;
 pub mod nl80211;
 mod observer;
 #[cfg(feature = "pcap")]

@@ -1,22 +1,22 @@
 //! Keeps the kernel from answering in our name, by an nft table whose name only Hopwise gives.
 //!
 //! Packets for addresses that are ours alone never reach the kernel's IP. Where the kernel has the address, too, it
-//! must not reset connections that it knows nothing of. The table goes when the link does; one that a crash left
-//! behind is replaced at the next start.
+//! must not reset connections that it knows nothing of. The table goes when the link does, and when its process is
+//! killed: it belongs to that process.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io;
 use std::net::{IpAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::os::unix::fs::MetadataExt;
-use std::process::{Command, Stdio};
 use std::thread;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::claim::Claim;
 use crate::link::LinkError;
+use crate::nft::{OwnedTable, in_a_name};
 
 use super::RIGHTS;
 
@@ -24,9 +24,7 @@ pub(crate) const OWN_NAMESPACE: &str = "/proc/thread-self/ns/net";
 
 #[derive(Debug)]
 pub(super) struct Guard {
-    table: String,
-    /// Where the table is: whoever drops the link may be on a thread that has moved elsewhere.
-    namespace: File,
+    _table: OwnedTable,
     _claim: Claim,
 }
 
@@ -34,20 +32,10 @@ impl Guard {
     pub(super) fn set(device: &str, addresses: &[IpAddr]) -> Result<Guard, LinkError> {
         let failed = |doing| move |error| LinkError::system(doing, device, error).taking(RIGHTS);
         let claim = Claim::to(super::KIND, device)?;
-        let namespace = File::open(OWN_NAMESPACE).map_err(failed("name its namespace"))?;
-        let table = table_name(device);
-        let rules = rules(&table, device, addresses, has_kernel_address);
-        nft(&rules).map_err(failed("tell nft (package nftables) to keep the kernel quiet"))?;
-        Ok(Guard { table, namespace, _claim: claim })
-    }
-}
-
-impl Drop for Guard {
-    fn drop(&mut self) {
-        let script = format!("delete table inet {}\n", self.table);
-        if let Err(error) = in_namespace(&self.namespace, || nft(&script)) {
-            tracing::warn!(table = self.table, %error, "the nft table stays until the next start");
-        }
+        let table = format!("inet {}", table_name(device));
+        let table = OwnedTable::set(&table, &chains(device, addresses, has_kernel_address))
+            .map_err(failed("tell nft (package nftables) to keep the kernel quiet"))?;
+        Ok(Guard { _table: table, _claim: claim })
     }
 }
 
@@ -55,42 +43,25 @@ pub(crate) fn table_name(device: &str) -> String {
     format!("hopwise_{}", in_a_name(device))
 }
 
-/// A device as part of what nft calls something. No two come to the same: what nft does not take there, and `_`, stands
-/// there as `_` and two digits a byte.
-pub(crate) fn in_a_name(device: &str) -> String {
-    let mut name = String::new();
-    for byte in device.bytes() {
-        if byte.is_ascii_alphanumeric() {
-            name.push(char::from(byte));
-        } else {
-            // Writing to a String does not fail.
-            let _ = write!(name, "_{byte:02x}");
-        }
-    }
-    name
-}
-
 /// Whether the kernel would take packets for it.
 fn has_kernel_address(address: IpAddr) -> bool {
     UdpSocket::bind((address, 0)).is_ok()
 }
 
-/// Made, deleted and made again, so that a table that is there already is replaced in one step.
-fn rules(table: &str, device: &str, addresses: &[IpAddr], is_shared: impl Fn(IpAddr) -> bool) -> String {
+fn chains(device: &str, addresses: &[IpAddr], is_shared: impl Fn(IpAddr) -> bool) -> String {
     let (mut arriving, mut leaving) = (String::new(), String::new());
     for address in addresses {
         let family = if address.is_ipv4() { "ip" } else { "ip6" };
         // Writing to a String does not fail.
         let _ = if is_shared(*address) {
-            writeln!(leaving, "    {family} saddr {address} tcp flags & rst == rst drop")
+            write!(leaving, "{family} saddr {address} tcp flags & rst == rst drop; ")
         } else {
-            writeln!(arriving, "    iifname \"{device}\" {family} daddr {address} drop")
+            write!(arriving, "iifname \"{device}\" {family} daddr {address} drop; ")
         };
     }
     format!(
-        "table inet {table} {{}}\ndelete table inet {table}\ntable inet {table} {{\n  chain arriving {{\n    \
-         type filter hook prerouting priority raw; policy accept;\n{arriving}  }}\n  chain leaving {{\n    \
-         type filter hook output priority filter; policy accept;\n{leaving}  }}\n}}\n"
+        "chain arriving {{ type filter hook prerouting priority raw; policy accept; {arriving}}}; \
+         chain leaving {{ type filter hook output priority filter; policy accept; {leaving}}}; "
     )
 }
 
@@ -110,29 +81,6 @@ pub(crate) fn in_namespace(namespace: &File, work: impl FnOnce() -> io::Result<(
     })
 }
 
-pub(crate) fn nft(script: &str) -> io::Result<()> {
-    feed(Command::new("nft").args(["-f", "-"]), script)
-}
-
-/// Runs a program with this on its standard input; of what it says when it fails, the first line is the error.
-pub(crate) fn feed(program: &mut Command, script: &str) -> io::Result<()> {
-    let mut running = program.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
-    if let Some(mut input) = running.stdin.take() {
-        input.write_all(script.as_bytes())?;
-    }
-    let done = running.wait_with_output()?;
-    if done.status.success() {
-        return Ok(());
-    }
-    let said = String::from_utf8_lossy(&done.stderr);
-    let kind = if said.contains("Operation not permitted") {
-        io::ErrorKind::PermissionDenied
-    } else {
-        io::ErrorKind::Other
-    };
-    Err(io::Error::new(kind, said.lines().next().unwrap_or("it failed").to_owned()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,7 +88,7 @@ mod tests {
     #[test]
     fn an_address_of_ours_alone_is_kept_from_the_kernel_and_a_shared_one_from_resets() {
         let (ours, shared) = ("10.0.0.1".parse().unwrap(), "fd00::1".parse().unwrap());
-        let rules = rules("hopwise_eth0", "eth0", &[ours, shared], |address| address == shared);
+        let rules = chains("eth0", &[ours, shared], |address| address == shared);
         assert!(rules.contains("iifname \"eth0\" ip daddr 10.0.0.1 drop"));
         assert!(rules.contains("ip6 saddr fd00::1 tcp flags & rst == rst drop"));
         assert!(!rules.contains("ip saddr 10.0.0.1") && !rules.contains("ip6 daddr"));

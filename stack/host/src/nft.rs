@@ -1,0 +1,139 @@
+//! What nft is told, and tables that belong to a process: the kernel removes such a table when its owner ends.
+//!
+//! The owner is an `nft -i` that we start and that ends with its standard input, which closes when we end, however that
+//! is. It runs with what this thread has in its ambient set, and nothing else where this thread is not root.
+
+use std::fmt::Write as _;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsFd;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use crate::sys;
+
+/// nft answers at once, or something is wrong.
+const WITHIN_SECONDS: i64 = 3;
+/// The owner of a table that a killed process had is itself about to end.
+const TRIES: u32 = 60;
+const BETWEEN_TRIES: Duration = Duration::from_millis(50);
+
+#[derive(Debug)]
+pub(crate) struct OwnedTable {
+    nft: Child,
+    /// When it is closed, by us or by our end, nft ends.
+    input: Option<ChildStdin>,
+}
+
+impl OwnedTable {
+    /// Makes the table, such as `netdev hopwise_x`, with these chains, each `chain NAME { … }`. A table of that name that
+    /// a crash left is removed first.
+    pub(crate) fn set(table: &str, chains: &str) -> io::Result<OwnedTable> {
+        let mut tries = 0;
+        // Made before it is deleted, so that there is one to delete.
+        while let Err(error) = nft(&format!("table {table} {{}}\ndelete table {table}\n")) {
+            tries += 1;
+            if tries == TRIES || error.kind() == io::ErrorKind::NotFound {
+                return Err(error);
+            }
+            thread::sleep(BETWEEN_TRIES);
+        }
+        let mut nft = Command::new("nft");
+        nft.arg("-i").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut nft = nft.spawn()?;
+        let input = nft.stdin.take();
+        let mut table_of_ours = OwnedTable { nft, input };
+        // One line: nft takes each as a step of its own.
+        let script = format!("table {table} {{ flags owner; {chains}}}\nlist table {table}\n");
+        if let Some(input) = &mut table_of_ours.input {
+            input.write_all(script.as_bytes())?;
+        }
+        if table_of_ours.hears(&format!("table {table}")) {
+            Ok(table_of_ours)
+        } else {
+            Err(table_of_ours.problem())
+        }
+    }
+
+    /// Whether nft shows the table that it was told to make.
+    fn hears(&mut self, wanted: &str) -> bool {
+        let Some(output) = &mut self.nft.stdout else { return false };
+        let (mut said, mut buffer) = (String::new(), [0; 4096]);
+        while !said.contains(wanted) {
+            if sys::wait_to_read(output.as_fd(), WITHIN_SECONDS).is_err() {
+                return false;
+            }
+            match output.read(&mut buffer) {
+                Ok(bytes @ 1..) => said.push_str(&String::from_utf8_lossy(&buffer[..bytes])),
+                _ => return false,
+            }
+        }
+        true
+    }
+
+    /// What nft says instead.
+    fn problem(mut self) -> io::Error {
+        drop(self.input.take());
+        let mut said = String::new();
+        if let Some(mut errors) = self.nft.stderr.take()
+            && let Err(error) = errors.read_to_string(&mut said)
+        {
+            return error;
+        }
+        let first = said.lines().next().unwrap_or("it does not answer");
+        io::Error::new(kind_of(&said), format!("nft (package nftables): {first}"))
+    }
+
+    /// Whether the table is there still.
+    pub(crate) fn stands(&mut self) -> bool {
+        matches!(self.nft.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for OwnedTable {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        let _ = self.nft.wait();
+    }
+}
+
+/// A device as part of what nft calls something. No two come to the same: what nft does not take there, and `_`, stands
+/// there as `_` and two digits a byte.
+pub(crate) fn in_a_name(device: &str) -> String {
+    let mut name = String::new();
+    for byte in device.bytes() {
+        if byte.is_ascii_alphanumeric() {
+            name.push(char::from(byte));
+        } else {
+            // Writing to a String does not fail.
+            let _ = write!(name, "_{byte:02x}");
+        }
+    }
+    name
+}
+
+pub(crate) fn nft(script: &str) -> io::Result<()> {
+    feed(Command::new("nft").args(["-f", "-"]), script)
+}
+
+/// Runs a program with this on its standard input; of what it says when it fails, the first line is the error.
+pub(crate) fn feed(program: &mut Command, script: &str) -> io::Result<()> {
+    let mut running = program.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped()).spawn()?;
+    if let Some(mut input) = running.stdin.take() {
+        input.write_all(script.as_bytes())?;
+    }
+    let done = running.wait_with_output()?;
+    if done.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&done.stderr);
+    Err(io::Error::new(kind_of(&said), said.lines().next().unwrap_or("it failed").to_owned()))
+}
+
+fn kind_of(said: &str) -> io::ErrorKind {
+    if said.contains("Operation not permitted") {
+        io::ErrorKind::PermissionDenied
+    } else {
+        io::ErrorKind::Other
+    }
+}
