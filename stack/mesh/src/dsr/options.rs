@@ -91,7 +91,7 @@ pub struct SourceRoute {
     pub addresses: Vec<Ipv4Addr>,
 }
 
-/// What has arrived at a node, flow by flow, as [`ack_seq`](crate::on_demand::ack_seq) writes it.
+/// What has arrived at a node, flow by flow, as `on_demand::ack_seq` writes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrivals {
     pub of: Ipv4Addr,
