@@ -164,8 +164,8 @@ pub(super) fn offloads_in(text: &str) -> Vec<(&'static str, &'static str)> {
     known.into_iter().filter(|(long, _)| is_on(text, long)).collect()
 }
 
-/// The kernel knows nothing of our connections and would reset them. A table of nft keeps it from that. It goes with the
-/// node, but older versions left it behind when they were killed.
+/// The kernel knows nothing of our connections and would reset them. A table of nft keeps it from that. It goes with
+/// the node, but older versions left it behind when they were killed.
 fn reset(system: &System, link: &Link) -> Finding {
     let (name, table) = (&link.name, Raw::table_of(&link.name));
     let Ok(told) = Command::new("nft").args(["list", "table", "inet", &table]).output() else {

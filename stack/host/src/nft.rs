@@ -26,8 +26,8 @@ pub(crate) struct OwnedTable {
 }
 
 impl OwnedTable {
-    /// Makes the table, such as `netdev hopwise_x`, with these chains, each `chain NAME { … }`. A table of that name that
-    /// a crash left is removed first.
+    /// Makes the table, such as `netdev hopwise_x`, with these chains, each `chain NAME { … }`. A table of that name
+    /// that a crash left is removed first.
     #[expect(clippy::disallowed_methods, reason = "nothing is driven yet")]
     pub(crate) fn set(table: &str, chains: &str) -> io::Result<OwnedTable> {
         let mut tries = 0;

@@ -118,7 +118,8 @@ pub(super) struct Account {
     bounds: Bounds,
     rows: [Row; LANES],
     bytes: u64,
-    gave_way: [u64; Scarce::ALL.len()],
+    /// Short, since a connection that a base station has cut in two has an endpoint for each half.
+    gave_way: [u32; Scarce::ALL.len()],
 }
 
 impl Account {
@@ -275,7 +276,7 @@ impl Endpoint {
 
     /// How many connections were given up because there was too much of this.
     pub fn gave_way(&self, to: Scarce) -> u64 {
-        self.account.gave_way[to as usize]
+        u64::from(self.account.gave_way[to as usize])
     }
 
     /// Until nothing is too much, or what is too much is in use.
@@ -312,7 +313,8 @@ impl Endpoint {
         let mut cx =
             Cx { now, conn: entry.conn.number, packet: self.packets_in, memory, ring: &mut self.trace };
         cx.trace(TraceKind::GaveWay(to));
-        self.account.gave_way[to as usize] += 1;
+        let count = &mut self.account.gave_way[to as usize];
+        *count = count.saturating_add(1);
         if matches!(to, Scarce::TimeWaits | Scarce::Handshakes) {
             return self.forget(now, slot);
         }
