@@ -100,10 +100,19 @@ impl Host {
 
     /// A connection whose peer takes so much, and the number that follows our SYN.
     fn open(&mut self, port: u16, window: u16) -> (ConnId, Seq) {
+        self.open_unless_refused(port, window).expect("it has come in")
+    }
+
+    fn open_unless_refused(&mut self, port: u16, window: u16) -> Option<(ConnId, Seq)> {
+        let before = self.endpoint.drops(DropReason::NoMemory);
         self.say(port, (0, Seq(0)), Flags::SYN, window, &[]);
-        let ours = self.left.last().expect("a SYN-ACK").1 + 1;
+        if self.endpoint.drops(DropReason::NoMemory) > before {
+            return None;
+        }
+        // Resets of those that made room may follow it.
+        let ours = self.left.iter().rfind(|(to, ..)| *to == port).expect("a SYN-ACK").1 + 1;
         self.say(port, (1, ours), Flags::ACK, window, &[]);
-        (self.endpoint.accept(self.now, self.listener).expect("it has come in"), ours)
+        Some((self.endpoint.accept(self.now, self.listener).expect("it has come in"), ours))
     }
 
     fn write(&mut self, id: ConnId, bytes: usize) -> usize {
@@ -339,7 +348,8 @@ proptest! {
         for (step, port) in steps.into_iter().zip(1000..) {
             match step {
                 Step::Open { window, bytes } => {
-                    let (id, _) = host.open(port, window);
+                    // Where too much is held by what nothing can be taken from, none is taken.
+                    let Some((id, _)) = host.open_unless_refused(port, window) else { continue };
                     host.write(id, bytes);
                     open.push((id, port));
                 }
