@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn a_link_at_the_name_is_replaced_and_what_it_names_stays() {
-        let folder = std::env::temp_dir().join(format!("hopwise-state-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("hopwise-state-links-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         let (path, target) = (folder.join("route"), folder.join("precious"));
         fs::write(&target, "precious").expect("a file");
