@@ -32,7 +32,7 @@ pub use settings::Settings;
 use crate::on_demand::ack_seq::AckSeqs;
 use crate::on_demand::rates::{Rate, Throttle};
 use crate::on_demand::{
-    Change, Desk, Form, Interface, Keys, Manners, OnDemand, Outbox, Room, Trust, path_of, v4,
+    Change, Desk, Form, Interface, Keys, Manners, OnDemand, Outbox, Room, Trust, all_changed, path_of, v4,
 };
 use crate::rfc5444::{ALL_ROUTERS, Message, PORT, Packet, TooLong, icv};
 use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
@@ -252,11 +252,7 @@ impl OnDemand for Aodvv2 {
 
     fn changes(&mut self, now: Instant) -> Vec<Change> {
         let Some(noted) = self.table.changes.take() else {
-            return self
-                .routes(now)
-                .into_iter()
-                .map(|(dst, via, link, hops)| (dst, Some((via, link, hops))))
-                .collect();
+            return all_changed(self.routes(now));
         };
         let row = |dst: Ipv4Addr| {
             let way = self.table.valid_at(now, dst);

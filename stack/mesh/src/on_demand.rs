@@ -39,6 +39,11 @@ use crate::routing::{Control, Order, Routed, Routing};
 /// A destination whose route may have changed, with its next hop, link and hops if there is one.
 pub type Change = (Ipv4Addr, Option<(Ipv4Addr, LinkId, u8)>);
 
+/// Every route as one that may have changed, for a daemon that has seen none.
+pub(crate) fn all_changed(routes: Vec<(Ipv4Addr, Ipv4Addr, LinkId, u8)>) -> Vec<Change> {
+    routes.into_iter().map(|(dst, via, link, hops)| (dst, Some((via, link, hops)))).collect()
+}
+
 /// What a daemon needs of a protocol whose packets its kernel forwards.
 pub trait OnDemand: Routing {
     /// A packet went by a way that the caller has seen, so that it stays alive.

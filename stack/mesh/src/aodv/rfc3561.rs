@@ -24,7 +24,7 @@ use super::seen::Seen;
 use super::settings::Settings;
 use super::{Config, PORT, ack_seq, desk, icv};
 use crate::on_demand::rates::{Rate, Throttle};
-use crate::on_demand::{Change, Desk, Keys, OnDemand, path_of, v4};
+use crate::on_demand::{Change, Desk, Keys, OnDemand, all_changed, path_of, v4};
 use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
 use discovery::Searches;
 use links::Links;
@@ -197,11 +197,7 @@ impl OnDemand for Aodv {
 
     fn changes(&mut self, now: Instant) -> Vec<Change> {
         let Some(noted) = self.table.changes.take() else {
-            return self
-                .routes(now)
-                .into_iter()
-                .map(|(dst, via, link, hops)| (dst, Some((via, link, hops))))
-                .collect();
+            return all_changed(self.routes(now));
         };
         let row = |dst: Ipv4Addr| {
             let route = self.table.get(dst).filter(|route| route.is_valid() && route.lives_until >= now);
