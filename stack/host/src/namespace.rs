@@ -5,11 +5,15 @@ use std::fmt;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
+/// The network namespace of the thread that opens it.
+pub(crate) const OWN_NAMESPACE: &str = "/proc/thread-self/ns/net";
 
 #[derive(Debug)]
 pub enum NamespaceError {
@@ -107,6 +111,22 @@ pub fn set_switch(key: &str, value: &str) -> io::Result<()> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         done => done,
     }
+}
+
+/// In that namespace: here, if it is this thread's, since moving takes more privileges than a daemon keeps, else on
+/// a thread of its own, which moves there.
+pub(crate) fn in_namespace(namespace: &File, work: impl FnOnce() -> io::Result<()> + Send) -> io::Result<()> {
+    let (own, wanted) = (fs::metadata(OWN_NAMESPACE)?, namespace.metadata()?);
+    if (own.dev(), own.ino()) == (wanted.dev(), wanted.ino()) {
+        return work();
+    }
+    thread::scope(|scope| {
+        let moved = scope.spawn(|| {
+            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
+            work()
+        });
+        moved.join().unwrap_or_else(|_| Err(io::Error::other("its thread has panicked")))
+    })
 }
 
 fn path_of(name: &str) -> PathBuf {

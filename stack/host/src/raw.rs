@@ -6,7 +6,7 @@
 
 mod arp;
 pub(crate) mod ethernet;
-pub(crate) mod guard;
+mod guard;
 mod ndp;
 mod neighbours;
 pub(crate) mod socket;

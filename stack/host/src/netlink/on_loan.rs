@@ -14,8 +14,8 @@ use super::{
     DeviceSettings, IPV6_MIN_MTU, NetlinkError, apply, blocking, code_of, index_of, keep_addresses,
     keeps_addresses, kernel, listed, name_of,
 };
+use crate::namespace::{OWN_NAMESPACE, in_namespace};
 use crate::namespace::{set_switch, switch_of};
-use crate::raw::guard::{OWN_NAMESPACE, in_namespace};
 
 /// How a device was.
 #[derive(Debug)]

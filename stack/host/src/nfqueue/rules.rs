@@ -11,8 +11,8 @@ use std::process::{Command, Stdio};
 use hopwise_core::ip::Prefix;
 
 use super::{ForwardConfig, family};
+use crate::namespace::{OWN_NAMESPACE, in_namespace};
 use crate::nft::{feed, nft};
-use crate::raw::guard::{OWN_NAMESPACE, in_namespace};
 
 #[derive(Debug)]
 pub(super) struct Rules {

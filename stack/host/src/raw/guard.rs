@@ -5,22 +5,13 @@
 //! killed: it belongs to that process.
 
 use std::fmt::Write as _;
-use std::fs::{self, File};
-use std::io;
 use std::net::{IpAddr, UdpSocket};
-use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
-use std::thread;
-
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use crate::claim::Claim;
 use crate::link::LinkError;
 use crate::nft::{OwnedTable, in_a_name};
 
 use super::RIGHTS;
-
-pub(crate) const OWN_NAMESPACE: &str = "/proc/thread-self/ns/net";
 
 #[derive(Debug)]
 pub(super) struct Guard {
@@ -63,22 +54,6 @@ fn chains(device: &str, addresses: &[IpAddr], is_shared: impl Fn(IpAddr) -> bool
         "chain arriving {{ type filter hook prerouting priority raw; policy accept; {arriving}}}; \
          chain leaving {{ type filter hook output priority filter; policy accept; {leaving}}}; "
     )
-}
-
-/// In that namespace: here, if it is this thread's, since moving takes more privileges than a daemon keeps, else on
-/// a thread of its own, which moves there.
-pub(crate) fn in_namespace(namespace: &File, work: impl FnOnce() -> io::Result<()> + Send) -> io::Result<()> {
-    let (own, wanted) = (fs::metadata(OWN_NAMESPACE)?, namespace.metadata()?);
-    if (own.dev(), own.ino()) == (wanted.dev(), wanted.ino()) {
-        return work();
-    }
-    thread::scope(|scope| {
-        let moved = scope.spawn(|| {
-            move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
-            work()
-        });
-        moved.join().unwrap_or_else(|_| Err(io::Error::other("its thread has panicked")))
-    })
 }
 
 #[cfg(test)]

@@ -46,31 +46,16 @@ impl Switches {
     }
 
     fn open_below(kernel: &Path, path: &Path) -> io::Result<Switches> {
-        let journal = take(path)?;
-        let mut switches =
-            Switches { kernel: kernel.to_owned(), path: path.to_owned(), journal, changes: Vec::new() };
-        switches.changes = switches.left_behind()?;
+        let mut journal = take(path)?;
+        let (place, written) = written(&mut journal)?;
+        // What was changed elsewhere, or before this machine started, is not changed here.
+        let changes = if place == here()? { written } else { Vec::new() };
+        let mut switches = Switches { kernel: kernel.to_owned(), path: path.to_owned(), journal, changes };
         switches.put_back();
         switches.journal.set_len(0)?;
         switches.journal.rewind()?;
         writeln!(switches.journal, "{}", here()?)?;
         Ok(switches)
-    }
-
-    /// What a killed daemon changed in this network namespace since this machine started.
-    fn left_behind(&mut self) -> io::Result<Vec<Change>> {
-        let (place, changes) = self.written()?;
-        Ok(if place == here()? { changes } else { Vec::new() })
-    }
-
-    /// The place that the file names, and the changes in it.
-    fn written(&mut self) -> io::Result<(String, Vec<Change>)> {
-        let mut text = String::new();
-        self.journal.rewind()?;
-        Read::by_ref(&mut self.journal).take(LARGEST).read_to_string(&mut text)?;
-        let mut lines = text.lines();
-        let place = lines.next().unwrap_or_default().to_owned();
-        Ok((place, lines.filter_map(read_change).collect()))
     }
 
     /// Sets a key such as `ipv4/conf/wlan0/forwarding`.
@@ -156,21 +141,28 @@ pub fn left_in(folder: &Path) -> Vec<PathBuf> {
 /// Puts back what a killed daemon left in this file, and removes it. Answers how many switches that were. A file of
 /// another network namespace stays as it is.
 pub fn repair(path: &Path) -> io::Result<usize> {
-    let journal = take(path)?;
-    let kernel = Path::new(KERNEL).to_owned();
-    let mut switches = Switches { kernel, path: path.to_owned(), journal, changes: Vec::new() };
-    let (place, changes) = switches.written()?;
-    if place == here()? {
-        switches.changes = changes;
-    } else if place.ends_with(&boot()?) {
-        // Its `Drop` would remove the file.
-        std::mem::forget(switches);
+    let mut journal = take(path)?;
+    let (place, written) = written(&mut journal)?;
+    let is_here = place == here()?;
+    if !is_here && place.ends_with(&boot()?) {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
             "its daemon ran in another network namespace: repair it there",
         ));
     }
-    Ok(switches.put_back())
+    let changes = if is_here { written } else { Vec::new() };
+    let kernel = Path::new(KERNEL).to_owned();
+    Ok(Switches { kernel, path: path.to_owned(), journal, changes }.put_back())
+}
+
+/// The place that the file names, and the changes in it.
+fn written(journal: &mut File) -> io::Result<(String, Vec<Change>)> {
+    let mut text = String::new();
+    journal.rewind()?;
+    Read::by_ref(journal).take(LARGEST).read_to_string(&mut text)?;
+    let mut lines = text.lines();
+    let place = lines.next().unwrap_or_default().to_owned();
+    Ok((place, lines.filter_map(read_change).collect()))
 }
 
 /// Opened without following a link, owned by us, and locked.
