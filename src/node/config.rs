@@ -204,8 +204,7 @@ pub(crate) struct Forward {
     /// At a time.
     #[serde(default = "connections")]
     pub(crate) connections: usize,
-    /// How long what came for a client may wait for it, or the client be quiet, before it gives its seat to the next,
-    /// where none is free.
+    /// Least time that a client keeps its seat while it is quiet or leaves data unread and no other seat is free.
     #[serde(default = "reads_within")]
     pub(crate) reads_within: Time,
     /// How long a connection lives on which nothing is carried.

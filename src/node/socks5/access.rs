@@ -38,8 +38,8 @@ impl Access {
         password.is_some_and(|(_, password)| is_same(password.as_bytes(), &login.password))
     }
 
-    /// Whether a client may go there: to where the file says, or anywhere but to addresses that mean this machine, this
-    /// link or a cloud's description of a machine. Those take a network of their own in the file.
+    /// True for targets that the file allows. Without a list that is any address, except those that mean this machine,
+    /// this link or a cloud's description of a machine. The file has to name those by a network of their own.
     pub(super) fn leads_to(&self, target: IpAddr) -> bool {
         let target = target.to_canonical();
         match &self.allow.targets {

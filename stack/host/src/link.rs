@@ -36,8 +36,8 @@ pub trait Link: Send + Debug {
     fn checksums(&self) -> Checksums {
         Checksums::Verify
     }
-    /// Whether packets that are read in a row came at one instant, so that the last ACK says all that the others do:
-    /// so it is where the kernel is at the other end.
+    /// `Read` where packets that are read in a row came at one instant, as from a kernel at the other end. The last ACK
+    /// then says all that the others do.
     fn ack_merge(&self) -> AckMerge {
         AckMerge::Off
     }
