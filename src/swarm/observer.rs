@@ -41,7 +41,8 @@ pub(super) enum Sight {
         ack: Seq,
         from: Seq,
     },
-    /// The right edge of our window moved left (SHLD-14), by more than a step of the window scale.
+    /// The right edge of our window moved left (SHLD-14), and not by less than a step of the window scale after
+    /// segments that are small beside one.
     WindowWentBack {
         edge: Seq,
         from: Seq,
@@ -83,6 +84,8 @@ struct Flow {
     highest: Option<Seq>,
     /// We agreed to find the peer's cwnd, and no window, in its data segments.
     hears_cwnd: bool,
+    /// The smallest payload that came: windows are told in steps, and cannot follow one that is small beside a step.
+    least_in: u32,
     /// Since when in-order data has been here without an answer, and where it ends.
     owed_since: Option<Instant>,
     next: Option<Seq>,
@@ -122,6 +125,7 @@ impl Flow {
             ack_out: None,
             highest: None,
             hears_cwnd: false,
+            least_in: u32::MAX,
             owed_since: None,
             next: None,
         }
@@ -237,7 +241,8 @@ impl Flow {
         let edge = segment.ack + (u32::from(segment.window) << step);
         let from = self.edge_out.unwrap_or(edge);
         self.edge_out = Some(from.max(edge));
-        if edge + (1 << step) <= from {
+        let may_round = self.least_in < 8 << step;
+        if edge + if may_round { (1 << step) - 1 } else { 0 } < from {
             return Err(Sight::WindowWentBack { edge, from });
         }
         Ok(())
@@ -272,6 +277,9 @@ impl Flow {
         if is_answer && (!self.hears_cwnd || segment.payload.is_empty()) {
             let edge = segment.ack + (u32::from(segment.window) << self.peer_step());
             self.edge_in = Some(self.edge_in.map_or(edge, |known| known.max(edge)));
+        }
+        if !segment.payload.is_empty() {
+            self.least_in = self.least_in.min(segment.payload.len() as u32);
         }
         if self.next == Some(segment.seq) && !segment.payload.is_empty() {
             self.next = Some(end);

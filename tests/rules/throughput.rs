@@ -1,6 +1,11 @@
 //! What a flow makes of a path, compared with what theory says of its sender.
 
-use hopwise_core::Instant;
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use hopwise::memory::End;
+use hopwise_core::wire::{Checksums, IpView, TcpView};
+use hopwise_core::{Instant, Seq};
 
 use super::flow::{Setup, ms};
 
@@ -55,6 +60,38 @@ fn a_reader_that_takes_little_at_a_time_lets_nothing_be_sent_twice() {
         assert!(flow.ended.is_some());
         assert_eq!((stats.segments_retransmitted, stats.timeouts), (0, 0), "{round_trip_ms} ms: {stats:?}");
     }
+}
+
+/// RFC 9293 SHLD-14, also where the window is told in units of 128 bytes, of which segments are no multiples.
+#[test]
+fn the_right_edge_of_the_window_never_moves_back() {
+    for (mtu, read_bytes, receiver) in [1500, 1492, 1280, 1100].into_iter().flat_map(|mtu| {
+        [(mtu, 0, "immediate"), (mtu, 20_000, "immediate"), (mtu, 3_000, "delayed"), (mtu, 70_000, "delayed")]
+    }) {
+        let mut setup = Setup::over(ms(20)).rate(100_000_000, 200);
+        (setup.mtu, setup.receiver, setup.bytes) = ([mtu; 2], receiver, 600_000);
+        (setup.read_bytes, setup.read_every) = (read_bytes, ms(7));
+        let edges = Rc::new(RefCell::new(Vec::new()));
+        let told = Rc::clone(&edges);
+        let tap = move |_, from, packet: &[u8], _| {
+            if from == End::B {
+                told.borrow_mut().extend(right_edge(packet));
+            }
+        };
+        let mut flow = setup.start_tapped(Some(Box::new(tap)));
+        assert!(flow.run(Instant::from_secs(60)), "{setup:?}");
+        let edges = edges.borrow();
+        let back = edges.windows(2).filter(|pair| pair[1] < pair[0]).count();
+        assert_eq!(back, 0, "of {} ACKs, MTU {mtu}, {read_bytes} at a time, {receiver}", edges.len());
+    }
+}
+
+/// As an ACK tells it, in units of 128 bytes: what [`Setup`]'s buffers take.
+fn right_edge(packet: &[u8]) -> Option<Seq> {
+    let ip = IpView::parse(packet).expect("a packet");
+    let segment = TcpView::parse(ip.src, ip.dst, ip.payload, Checksums::Verify).expect("a segment");
+    let is_scaled = segment.options.window_scale.is_none();
+    is_scaled.then(|| segment.ack + (u32::from(segment.window) << 7))
 }
 
 /// Mathis: MSS / RTT · √(3 / 2dp), of which timeouts and the round-up to whole segments may take a third.

@@ -193,7 +193,7 @@ struct Rcv {
     nxt: Seq,
     /// The rightmost edge that was ever advertised.
     edge: Seq,
-    /// The edge that the newest segment advertised, left of `edge` by less than a unit of the scale.
+    /// The edge that the newest segment advertised: `edge`, or left of it by less than a unit of the scale.
     told: Seq,
     buffer: RecvBuffer,
     /// Where the peer's FIN stands.

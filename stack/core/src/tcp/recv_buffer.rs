@@ -14,8 +14,8 @@ pub(crate) struct RecvBuffer {
     ranges: Ranges,
     readable: u32,
     limit: u32,
-    /// Taken beyond the limit, because windows are told in whole units and rounded up.
-    slack: u32,
+    /// Windows are told in units of so many bytes, and rounded up.
+    unit: u32,
 }
 
 const _: () = assert!(size_of::<RecvBuffer>() <= 120);
@@ -73,13 +73,13 @@ impl RecvBuffer {
             ranges: Ranges::default(),
             readable: 0,
             limit: limit_bytes.min(LARGEST_BYTES),
-            slack: 0,
+            unit: 1,
         }
     }
 
-    /// Windows are told in units one byte larger than this.
-    pub(crate) fn set_slack(&mut self, bytes: u32) {
-        self.slack = bytes;
+    /// Windows are told in units of so many bytes.
+    pub(crate) fn set_unit(&mut self, bytes: u32) {
+        self.unit = bytes;
     }
 
     /// Bytes in order that have not been read.
@@ -101,12 +101,18 @@ impl RecvBuffer {
         self.limit.saturating_sub(self.readable)
     }
 
-    /// How far beyond `rcv_nxt` data is accepted.
+    /// How far beyond `rcv_nxt` data is accepted: beyond the limit there is room for what rounding adds.
     pub(crate) fn room(&self) -> u32 {
-        self.limit + self.slack - self.readable
+        self.limit + self.slack() - self.readable
     }
 
-    /// Takes the segment that begins at `offset_from_nxt`; what lies beyond limit and slack is cut off. Bytes held
+    /// Each ACK rounds up to a unit, and the next one keeps what that added. Segments of eight units and more add
+    /// an eighth of the window at the most until the application reads.
+    fn slack(&self) -> u32 {
+        if self.unit == 1 { 0 } else { self.limit / 8 + self.unit }
+    }
+
+    /// Takes the segment that begins at `offset_from_nxt`; what lies beyond the room is cut off. Bytes held
     /// already stay as they came first. The caller has cut off what lies before `rcv_nxt`.
     pub(crate) fn insert(&mut self, offset_from_nxt: u32, data: &[u8]) -> Inserted {
         let room = self.room();
@@ -126,7 +132,7 @@ impl RecvBuffer {
     /// The way of nearly every segment: in order, and no hole anywhere.
     fn append(&mut self, data: &[u8]) -> Inserted {
         let bytes = data.len() as u32;
-        self.ring.reserve(self.readable + bytes, self.readable, self.limit + self.slack);
+        self.ring.reserve(self.readable + bytes, self.readable, self.limit + self.unit);
         self.ring.write(self.readable, data);
         self.readable += bytes;
         Inserted::in_order(bytes)
@@ -138,7 +144,7 @@ impl RecvBuffer {
         if start > 0 && self.ranges.is_full_for(&meeting) {
             return Inserted::refused(InsertVerdict::TooManyHoles);
         }
-        self.ring.reserve(self.readable + end, self.held(), self.limit + self.slack);
+        self.ring.reserve(self.readable + end, self.held(), self.limit + self.unit);
         let mut new_bytes = 0;
         for (from, to) in self.ranges.gaps(&meeting) {
             self.ring.write(self.readable + from, &data[(from - start) as usize..(to - start) as usize]);
@@ -231,8 +237,8 @@ impl RecvBuffer {
 
     /// Lets go of all that it holds.
     pub(crate) fn clear(&mut self) {
-        let (limit, slack) = (self.limit, self.slack);
-        *self = RecvBuffer { slack, ..RecvBuffer::new(limit) };
+        let (limit, unit) = (self.limit, self.unit);
+        *self = RecvBuffer { unit, ..RecvBuffer::new(limit) };
     }
 
     /// From the first unread byte to the end of the highest stretch.

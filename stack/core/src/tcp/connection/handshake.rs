@@ -230,7 +230,7 @@ impl Connection {
         self.peer = self.negotiate(syn);
         self.ledger.agree_on_sack(self.peer.sack);
         self.snd.asking = self.peer.asking();
-        self.rcv.buffer.set_slack((1 << self.peer.scale.map_or(0, |scale| scale.rcv)) - 1);
+        self.rcv.buffer.set_unit(1 << self.peer.scale.map_or(0, |scale| scale.rcv));
         self.trace_fallbacks(cx);
         if let Some(timestamps) = options.timestamps.filter(|_| self.peer.timestamps) {
             self.rcv.ts_recent = timestamps.value;

@@ -111,8 +111,8 @@ impl Connection {
     }
 
     /// The header's field for an ACK of `number`. Rounded up, so that an edge once promised stays promised; what
-    /// that adds is promised too. Where it would promise more than is taken it is rounded down, since many such
-    /// steps add up: then the edge that the peer sees moves back by less than a unit (RFC 7323 §2.4).
+    /// that adds is promised too, and the buffer has room for it. Segments smaller than a few units may use that room
+    /// up: then the field is rounded down, and the edge moves back by less than a unit (RFC 7323 §2.4).
     pub(super) fn promise_window(&mut self, number: Seq) -> u16 {
         let shift = self.peer.scale.map_or(0, |scale| scale.rcv);
         let promised = self.rcv.edge.bytes_since(number);
