@@ -13,6 +13,7 @@ use crate::node::snapshot::CaptureSnapshot;
 
 use summary::Summary;
 
+mod ethernet;
 mod radio;
 mod summary;
 mod why;

@@ -11,7 +11,7 @@ use pcap_file::DataLink;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::{Block, PcapNgReader};
 
-use super::radio;
+use super::{ethernet, radio};
 use crate::failure::Failure;
 
 pub(super) fn sentence(path: &Path, frame: u64) -> Result<String, Failure> {
@@ -88,11 +88,10 @@ pub(super) fn said(packet: &EnhancedPacketBlock<'_>) -> Said {
 
 /// This end's address and port, then the peer's; nothing of what is no TCP.
 pub(super) fn flow(packet: &Packet<'_>, is_inbound: bool) -> String {
-    let is_radio = packet.link == Some(DataLink::IEEE802_11_RADIOTAP);
-    let bytes = if is_radio {
-        radio::read(&packet.block.data).and_then(|read| read.packet)
-    } else {
-        Some(&*packet.block.data)
+    let bytes = match packet.link {
+        Some(DataLink::IEEE802_11_RADIOTAP) => radio::read(&packet.block.data).and_then(|read| read.packet),
+        Some(DataLink::ETHERNET) => Some(ethernet::payload(&packet.block.data)),
+        _ => Some(&*packet.block.data),
     };
     let Some(ip) = bytes.and_then(|bytes| IpView::parse(bytes).ok()) else { return String::new() };
     let (found, payload) = behind_routing(ip.protocol, ip.payload);
@@ -109,7 +108,16 @@ fn describe(frame: u64, link: Option<DataLink>, packet: &EnhancedPacketBlock<'_>
     if link == Some(DataLink::IEEE802_11_RADIOTAP) {
         return describe_radio(frame, is_inbound, comment, packet);
     }
-    let what = what(&packet.data);
+    let what = match link {
+        Some(DataLink::ETHERNET) => {
+            if let Some(arp) = ethernet::arp(&packet.data) {
+                let way = if is_inbound { "came in" } else { "left" };
+                return format!("Frame {frame} ({arp}) {way}; it is of the link, not of a connection.");
+            }
+            what(ethernet::payload(&packet.data))
+        }
+        _ => what(&packet.data),
+    };
     match (is_inbound, comment) {
         (false, Some(comment)) => format!("Frame {frame} ({what}) left because: {comment}."),
         (false, None) => format!(

@@ -10,6 +10,7 @@ use hopwise::located::{Document, LoadError, Refusal};
 use hopwise::rules;
 use hopwise::units::{Rate, Share, Size, Time};
 use hopwise_core::ip::Prefix;
+use hopwise_host::{CapturedLink, Framing};
 use serde::de::{IntoDeserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
@@ -101,6 +102,15 @@ pub(crate) enum LinkKind {
     Pcap,
     /// A capture played again.
     Replay,
+}
+
+impl Link {
+    /// As a capture's file describes it.
+    pub(crate) fn captured(&self) -> CapturedLink {
+        let is_ethernet = self.kind == LinkKind::Raw;
+        let framing = if is_ethernet { Framing::Ethernet } else { Framing::Ip };
+        CapturedLink { name: self.name.clone(), framing }
+    }
 }
 
 /// One link; which keys it needs and takes depends on its kind.

@@ -358,7 +358,7 @@ impl Daemon {
             path: path.clone(),
             rotate_bytes,
             files,
-            links: self.config.links.iter().map(|link| link.name.clone()).collect(),
+            links: self.config.links.iter().map(config::Link::captured).collect(),
             wanted,
             wall_clock_offset: self.shards.clock().wall_offset(),
             names: self.shards.stacks().iter().map(names).collect(),

@@ -6,7 +6,10 @@ use hopwise_core::LinkId;
 use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, ListenOptions};
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::CloseReason;
-use hopwise_host::{ConnectError, LinkError, Raw, RawConfig, Stack, StackConfig, describe};
+use hopwise_host::{
+    Capture, CaptureSettings, CapturedLink, ConnectError, Framing, LinkError, Observer, Raw, RawConfig,
+    Stack, StackConfig, describe,
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::namespace::{Namespace, can_run};
@@ -45,12 +48,16 @@ fn namespaces() -> (Namespace, Namespace) {
 
 impl Wired {
     fn new(addresses: &[&str], offload: bool) -> Wired {
+        Wired::watched(addresses, offload, Vec::new())
+    }
+
+    fn watched(addresses: &[&str], offload: bool, observers: Vec<Box<dyn Observer>>) -> Wired {
         let (here, there) = namespaces();
         let config = config(addresses, offload);
         let link = Box::new(here.run(|| Raw::open(&config)).expect("root may open a packet socket"));
         let described = describe(&*link, LinkId(0), config.addresses);
         let key = hopwise_host::random_key().expect("the kernel has randomness");
-        let config = StackConfig::new(EndpointConfig::new(described, key));
+        let config = StackConfig { observers, ..StackConfig::new(EndpointConfig::new(described, key)) };
         let stack = Stack::start(config, vec![link], Box::new(hopwise_agents::StandardAgents::default()));
         Wired { stack: stack.expect("the stack starts"), here, there }
     }
@@ -201,4 +208,66 @@ for i in range(5000):
     });
     assert_eq!(&echo.join().expect("the kernel's end ends").expect("it comes back"), b"still here");
     assert!(!wired.stack.counters()[0].drops.is_empty());
+}
+
+/// Fields of the frames of a file that a filter shows, as tshark prints them.
+fn frames(file: &str, filter: &str, fields: &[&str]) -> Vec<String> {
+    let mut tshark = std::process::Command::new("tshark");
+    tshark.args(["-r", file, "-Y", filter, "-T", "fields"]);
+    tshark.args(fields.iter().flat_map(|field| ["-e", field]));
+    let told = tshark.output().expect("tshark runs");
+    String::from_utf8_lossy(&told.stdout).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_capture_of_an_ethernet_shows_who_is_sought_before_what_waited() {
+    let name = "a_capture_of_an_ethernet_shows_who_is_sought_before_what_waited";
+    if !can_run(name, &["nft", "tshark"]) {
+        return;
+    }
+    let file = std::env::temp_dir().join(format!("hopwise-raw-{}.pcapng", std::process::id()));
+    let capture = Capture::default();
+    let wired = Wired::watched(&["10.8.0.7/24", "fd08::7/64"], false, vec![Box::new(capture.tap(0))]);
+    let links = vec![CapturedLink { name: "wire".into(), framing: Framing::Ethernet }];
+    let settings = CaptureSettings {
+        path: file.clone(),
+        rotate_bytes: None,
+        files: std::num::NonZeroU32::MIN,
+        links,
+        wanted: vec![LinkId(0)],
+        wall_clock_offset: std::time::Duration::ZERO,
+        names: vec![Box::new(|_| None)],
+    };
+    capture.start(settings).expect("the folder can be written");
+    wired.we_send("10.8.0.2");
+    wired.we_send("fd08::2");
+    capture.stop().expect("it runs");
+    let file = file.to_str().expect("a path in UTF-8").to_owned();
+    let macs: Vec<String> = [&wired.here, &wired.there]
+        .map(|namespace| namespace.output(&["cat", "/sys/class/net/wire/address"]).stdout)
+        .map(|told| String::from_utf8_lossy(&told).trim().to_owned())
+        .into();
+    let first = |filter: &str, fields: &[&str]| frames(&file, filter, fields).into_iter().next();
+    let [ours, theirs] = [&macs[0], &macs[1]];
+    for (question, answer, syn) in [
+        (
+            "arp.opcode == 1 && arp.dst.proto_ipv4 == 10.8.0.2",
+            "arp.opcode == 2",
+            "ip && tcp.flags.syn == 1 && tcp.flags.ack == 0",
+        ),
+        ("icmpv6.type == 135", "icmpv6.type == 136", "ipv6 && tcp.flags.syn == 1 && tcp.flags.ack == 0"),
+    ] {
+        let number = |filter: &str| -> u64 {
+            let told = first(filter, &["frame.number"]).unwrap_or_else(|| panic!("{filter}: no frame"));
+            told.parse().expect("a number")
+        };
+        assert!(number(question) < number(answer) && number(answer) < number(syn), "{syn}");
+        assert_eq!(first(syn, &["eth.src", "eth.dst"]), Some(format!("{ours}\t{theirs}")));
+        let reason = first(syn, &["frame.comment"]).unwrap_or_default();
+        assert!(reason.contains("opens"), "what waited has lost its reason: {reason:?}");
+    }
+    assert_eq!(frames(&file, "eth.dst == 00:00:00:00:00:00", &["frame.number"]), [""; 0]);
+    assert_eq!(frames(&file, "frame.time_delta < 0", &["frame.number"]), [""; 0], "not in order");
+    assert_eq!(first("tcp.len > 0", &["eth.src"]), Some(ours.clone()));
+    std::fs::remove_file(&file).expect("it is there");
 }

@@ -86,7 +86,15 @@ impl EndWatcher {
 
     fn on_packet(&mut self, now: Instant, direction: Direction, id: u64, packet: &[u8]) {
         let (files, node) = (&self.files, self.node);
-        let seen = SeenPacket { at: now, link: LinkId(0), direction, id, segment_bytes: None, packet };
+        let seen = SeenPacket {
+            at: now,
+            link: LinkId(0),
+            direction,
+            id,
+            segment_bytes: None,
+            ethernet: None,
+            packet,
+        };
         self.explainer.on_packet(&seen, &mut |seen, comment| {
             files.borrow_mut().on_explained(node, now, seen, comment);
         });

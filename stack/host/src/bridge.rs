@@ -246,7 +246,7 @@ impl Link for Bridged {
         };
         self.frame.clear();
         self.frame.resize(VIRTIO_NET_HDR_LEN, 0);
-        header(to, from, protocol, &mut self.frame);
+        self.frame.extend_from_slice(&header(to, from, protocol));
         self.frame.extend_from_slice(packet);
         match self.socket.put(&self.frame, &mut self.tally) {
             Taken::Yes => {

@@ -26,6 +26,7 @@ use hopwise_core::trace::TraceEvent;
 pub use hopwise_core::trace::comments::{ConnNames, Names};
 use hopwise_core::{Instant, LinkId};
 
+use crate::frames::Framing;
 use crate::observer::{Observer, SeenPacket};
 
 pub use explainer::Explainer;
@@ -44,8 +45,8 @@ pub struct CaptureSettings {
     pub rotate_bytes: Option<u64>,
     /// How many files stay: the one being written and the older ones, which get a number.
     pub files: NonZeroU32,
-    /// The links' names, by their numbers.
-    pub links: Vec<String>,
+    /// By their numbers.
+    pub links: Vec<CapturedLink>,
     /// Which of them to capture.
     pub wanted: Vec<LinkId>,
     /// What makes the time of day of an [`Instant`](hopwise_core::Instant): [`Stack::wall_clock_offset`].
@@ -55,6 +56,13 @@ pub struct CaptureSettings {
     /// For each shard, who says what is known of a connection by its number in the shard's trace; asked a few times a
     /// connection, by the writer's thread.
     pub names: Vec<Names>,
+}
+
+/// A link as a capture's file describes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CapturedLink {
+    pub name: String,
+    pub framing: Framing,
 }
 
 impl fmt::Debug for CaptureSettings {
@@ -307,6 +315,10 @@ impl Observer for Tap {
         if self.queue.is_open() {
             self.queue.push_packet(self.shard, seen);
         }
+    }
+
+    fn on_own_frame(&mut self, seen: &SeenPacket<'_>) {
+        self.on_packet(seen);
     }
 
     fn on_trace(&mut self, event: &TraceEvent) {

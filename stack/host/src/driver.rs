@@ -16,6 +16,7 @@ use hopwise_core::{Instant, LinkId, Machine, Rx};
 
 use crate::clock::Clock;
 use crate::counters::LinkCounters;
+use crate::frames::KeptFrame;
 use crate::link::{Arrived, Link, MAX_PACKET, Received, Sent};
 use crate::observer::{Direction, Observer, SeenPacket};
 use crate::poller::{Interest, Poller};
@@ -166,6 +167,9 @@ impl<M: Machine> Driver<M> {
         if is_watched != self.is_watched {
             self.is_watched = is_watched;
             self.machine.keep_trace(is_watched);
+            for port in &mut self.ports {
+                port.link.keep_frames(is_watched);
+            }
             // Of before, nobody wants to know.
             self.machine.drain_trace(&mut |_| {});
         }
@@ -294,6 +298,7 @@ impl<M: Machine> Driver<M> {
                 }
                 Received::Dropped => {}
                 Received::Nothing => {
+                    self.show_frames(index);
                     self.hear(now, index);
                     return Turn::Idle;
                 }
@@ -309,6 +314,7 @@ impl<M: Machine> Driver<M> {
     fn deliver(&mut self, now: Instant, index: usize, arrived: &Arrived) {
         self.packets_in += 1;
         self.without_rest = self.without_rest.saturating_add(1);
+        self.show_frames(index);
         let link = self.ports[index].id;
         let packet = &self.buffer[..arrived.bytes];
         for observer in self.observers.iter_mut().filter(|_| self.is_watched) {
@@ -318,6 +324,7 @@ impl<M: Machine> Driver<M> {
                 direction: Direction::In,
                 id: self.packets_in,
                 segment_bytes: arrived.segment_bytes,
+                ethernet: arrived.ethernet,
                 packet,
             });
         }
@@ -376,6 +383,7 @@ impl<M: Machine> Driver<M> {
         }
         if has_sent {
             self.ports[index].link.flush(now);
+            self.show_frames(index);
         }
     }
 
@@ -397,6 +405,10 @@ impl<M: Machine> Driver<M> {
             Sent::Taken => {
                 self.packets_out += 1;
                 self.show_sent(now, index);
+            }
+            Sent::Waits => {
+                self.packets_out += 1;
+                self.drain_trace();
             }
             Sent::Refused(_) => {}
             Sent::Full => {
@@ -435,8 +447,10 @@ impl<M: Machine> Driver<M> {
             return;
         }
         self.drain_trace();
+        self.show_frames(index);
         let port = &self.ports[index];
         let Some((transmit, packet)) = port.outgoing.next() else { return };
+        let ethernet = port.link.ethernet_of(transmit, packet);
         for observer in &mut self.observers {
             observer.on_packet(&SeenPacket {
                 at: now,
@@ -444,9 +458,36 @@ impl<M: Machine> Driver<M> {
                 direction: Direction::Out,
                 id: transmit.id,
                 segment_bytes: transmit.segment_bytes,
+                ethernet,
                 packet,
             });
         }
+    }
+
+    /// Frames that the link has taken or sent by itself.
+    fn show_frames(&mut self, index: usize) {
+        if !self.is_watched {
+            return;
+        }
+        let Driver { ports, observers, .. } = self;
+        let Port { id: link, link: carrier, .. } = &mut ports[index];
+        carrier.drain_frames(&mut |frame: &KeptFrame| {
+            let seen = SeenPacket {
+                at: frame.at,
+                link: *link,
+                direction: frame.direction,
+                id: frame.id.unwrap_or(0),
+                segment_bytes: frame.segment_bytes,
+                ethernet: Some(frame.header),
+                packet: &frame.packet,
+            };
+            for observer in observers.iter_mut() {
+                match frame.id {
+                    Some(_) => observer.on_packet(&seen),
+                    None => observer.on_own_frame(&seen),
+                }
+            }
+        });
     }
 
     fn drain_trace(&mut self) {

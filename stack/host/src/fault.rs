@@ -14,6 +14,7 @@ use hopwise_core::wire::Checksums;
 use hopwise_core::{Instant, LinkEvent, Transmit};
 
 use crate::counters::{LinkCounters, LinkDrop};
+use crate::frames::{EthernetHeader, Framing, KeptFrame};
 use crate::link::{Arrived, Link, LinkError, Received, Sent};
 
 use lane::{Fate, Lane};
@@ -208,7 +209,7 @@ impl Link for Fault {
                 if at <= now && !self.outgoing.is_busy(now) {
                     let sent = self.inner.transmit(now, transmit, packet);
                     self.held = (sent == Sent::Full).then_some(Fate::Passes { at, again: None, spoils });
-                    return sent;
+                    return if sent == Sent::Waits { Sent::Taken } else { sent };
                 }
                 self.outgoing.put(at, packet, *transmit);
                 Sent::Taken
@@ -235,6 +236,27 @@ impl Link for Fault {
 
     fn drain_events(&mut self, sink: &mut dyn FnMut(&LinkEvent<'_>)) {
         self.inner.drain_events(sink);
+    }
+
+    fn framing(&self) -> Framing {
+        self.inner.framing()
+    }
+
+    fn ethernet_of(&self, transmit: &Transmit, packet: &[u8]) -> Option<EthernetHeader> {
+        self.inner.ethernet_of(transmit, packet)
+    }
+
+    fn keep_frames(&mut self, are_kept: bool) {
+        self.inner.keep_frames(are_kept);
+    }
+
+    /// The machine's packets were shown when they were handed over, which is when nobody knew yet what becomes of them.
+    fn drain_frames(&mut self, sink: &mut dyn FnMut(&KeptFrame)) {
+        self.inner.drain_frames(&mut |frame| {
+            if frame.id.is_none() {
+                sink(frame);
+            }
+        });
     }
 
     fn takes_back(&self) -> bool {

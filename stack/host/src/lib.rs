@@ -11,6 +11,7 @@ mod clock;
 mod counters;
 mod driver;
 mod fault;
+mod frames;
 mod link;
 mod namespace;
 pub mod netlink;
@@ -35,11 +36,14 @@ mod tun_fast;
 mod vnet;
 
 pub use bridge::{BridgeConfig, Bridged};
-pub use capture::{Capture, CaptureCounts, CaptureError, CaptureSettings, ConnNames, Explainer, Names, Tap};
+pub use capture::{
+    Capture, CaptureCounts, CaptureError, CaptureSettings, CapturedLink, ConnNames, Explainer, Names, Tap,
+};
 pub use clock::{Clock, live_by_the_clock};
 pub use counters::{LinkCounters, LinkDrop, Traffic};
 pub use driver::{Answers, Driver, Turn};
 pub use fault::{Fault, FaultConfig};
+pub use frames::{EthernetHeader, Framing, KeptFrame};
 pub use link::{Arrived, Link, LinkError, MAX_PACKET, Received, Sent, describe};
 pub use namespace::{Namespace, NamespaceError, set_switch};
 pub use nfqueue::{Forward, ForwardConfig};

@@ -13,6 +13,7 @@ use hopwise_core::wire::Checksums;
 use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Transmit};
 
 use crate::counters::{LinkCounters, LinkDrop};
+use crate::frames::{EthernetHeader, Framing, KeptFrame};
 
 /// A packet is never longer than its 16-bit length field says.
 pub const MAX_PACKET: usize = 65_535 + 40;
@@ -58,6 +59,18 @@ pub trait Link: Send + Debug {
     /// When [`handle_timeout`](Link::handle_timeout) is due, after which [`receive`](Link::receive) is tried.
     fn poll_timeout(&self) -> Option<Instant>;
     fn handle_timeout(&mut self, now: Instant);
+    /// What stands around its packets.
+    fn framing(&self) -> Framing {
+        Framing::Ip
+    }
+    /// The header that a packet would get now, of a link that frames.
+    fn ethernet_of(&self, _transmit: &Transmit, _packet: &[u8]) -> Option<EthernetHeader> {
+        None
+    }
+    /// Whether frames are to be kept for [`drain_frames`](Link::drain_frames).
+    fn keep_frames(&mut self, _are_kept: bool) {}
+    /// The frames, in their order, that the driver has not handed over itself.
+    fn drain_frames(&mut self, _sink: &mut dyn FnMut(&KeptFrame)) {}
     /// What the link layer tells the machine.
     fn drain_events(&mut self, sink: &mut dyn FnMut(&LinkEvent<'_>));
     /// Whether there is something in the system that takes CAP_NET_ADMIN to take back.
@@ -92,18 +105,22 @@ pub struct Arrived {
     pub cast: Cast,
     /// Payload bytes per segment of a coalesced read.
     pub segment_bytes: Option<u16>,
+    /// What stood before it, on links that frame.
+    pub ethernet: Option<EthernetHeader>,
 }
 
 impl Arrived {
     /// From a link that names no neighbours.
     pub fn new(bytes: usize) -> Arrived {
-        Arrived { bytes, from: None, cast: Cast::ToUs, segment_bytes: None }
+        Arrived { bytes, from: None, cast: Cast::ToUs, segment_bytes: None, ethernet: None }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sent {
     Taken,
+    /// Taken, and leaves once its neighbour's address is known: then it is among the frames that are kept.
+    Waits,
     Full,
     /// Dropped and counted.
     Refused(LinkDrop),

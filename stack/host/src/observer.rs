@@ -3,6 +3,8 @@
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Instant, LinkId};
 
+use crate::frames::EthernetHeader;
+
 /// Sees each packet and each trace event on the driver's thread, or on that of a program that sends. It must be quick
 /// and must not wait: copy into a bounded queue, and count what does not fit.
 ///
@@ -15,6 +17,8 @@ pub trait Observer: Send {
     }
     fn on_packet(&mut self, seen: &SeenPacket<'_>);
     fn on_trace(&mut self, event: &TraceEvent);
+    /// A frame by which a link finds its neighbours (ARP or NDP): `packet` is what follows the Ethernet header.
+    fn on_own_frame(&mut self, _seen: &SeenPacket<'_>) {}
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -22,10 +26,13 @@ pub struct SeenPacket<'a> {
     pub at: Instant,
     pub link: LinkId,
     pub direction: Direction,
-    /// The number by which [`TraceEvent::packet`] names it: of those that came, or of those that left.
+    /// The number by which [`TraceEvent::packet`] names it: of those that came, or of those that left. 0 for a frame of
+    /// the link's own.
     pub id: u64,
     /// Payload bytes per segment, of a coalesced read or write.
     pub segment_bytes: Option<u16>,
+    /// What stands before the packet on links that frame.
+    pub ethernet: Option<EthernetHeader>,
     pub packet: &'a [u8],
 }
 

@@ -23,7 +23,9 @@ use tun_rs::VIRTIO_NET_HDR_LEN;
 
 use crate::claim;
 use crate::counters::{LinkCounters, LinkDrop, Tally};
+use crate::frames::{EthernetHeader, FrameLog, Framing, KeptFrame};
 use crate::link::{Arrived, Link, LinkError, Received, Sent};
+use crate::observer::Direction;
 use crate::tun::check_ip;
 use crate::vnet::{Incoming, Whole, finish, header_for, read_header};
 
@@ -56,12 +58,14 @@ pub struct Raw {
     neighbours: Neighbours,
     incoming: Incoming,
     incoming_from: Option<IpAddr>,
+    incoming_header: Option<EthernetHeader>,
     /// A frame on its way out.
     frame: Vec<u8>,
     /// When frames that the socket had no room for are tried again.
     retry_at: Option<Instant>,
     /// When a device that went down is looked for again, and how often still.
     look_at: Option<(Instant, u8)>,
+    log: FrameLog,
     tally: Tally,
     is_gone: bool,
 }
@@ -95,6 +99,8 @@ impl Raw {
             neighbours: Neighbours::default(),
             incoming: Incoming::default(),
             incoming_from: None,
+            incoming_header: None,
+            log: FrameLog::default(),
             frame: Vec::new(),
             retry_at: None,
             look_at: None,
@@ -137,14 +143,21 @@ impl Raw {
         };
         let (from, protocol) = (frame.from, frame.protocol);
         let packet_at = VIRTIO_NET_HDR_LEN + ETHERNET;
+        let Some(ethernet) = into[VIRTIO_NET_HDR_LEN..].first_chunk().copied() else {
+            return self.drop_one(LinkDrop::Truncated);
+        };
         match protocol {
-            Protocol::Arp => self.take_arp(now, &into[packet_at..bytes]),
+            Protocol::Arp => {
+                self.keep(now, Direction::In, ethernet, &into[packet_at..bytes]);
+                self.take_arp(now, &into[packet_at..bytes]);
+            }
             Protocol::Ipv4 | Protocol::Ipv6 => {
-                if protocol == Protocol::Ipv6 && self.take_ndp(now, from, &into[packet_at..bytes]) {
+                if protocol == Protocol::Ipv6 && self.take_ndp(now, ethernet, &into[packet_at..bytes]) {
                     return Received::Dropped;
                 }
                 into.copy_within(packet_at..bytes, 0);
-                return self.take_packet(now, &header, bytes - packet_at, (cast, from), into);
+                let about = Arrived { cast, ethernet: Some(ethernet), ..Arrived::new(bytes - packet_at) };
+                return self.take_packet(now, &header, (about, from), into);
             }
             Protocol::Other => return self.drop_one(LinkDrop::NotIp),
         }
@@ -160,10 +173,10 @@ impl Raw {
         &mut self,
         now: Instant,
         header: &tun_rs::VirtioNetHdr,
-        bytes: usize,
-        (cast, from): (Cast, Mac),
+        (arrived, from): (Arrived, Mac),
         into: &mut [u8],
     ) -> Received {
+        let bytes = arrived.bytes;
         let received = check_ip(&into[..bytes], &mut self.tally);
         let Received::Packet(_) = received else { return received };
         // Who sends us packets is there; whether he is the neighbour that he names is not sure.
@@ -173,10 +186,10 @@ impl Raw {
                 if let Some(source) = source {
                     self.neighbours.confirm(now, source, from);
                 }
-                Received::Packet(Arrived { bytes, from: source, cast, segment_bytes: Whole::get(whole) })
+                Received::Packet(Arrived { from: source, segment_bytes: Whole::get(whole), ..arrived })
             }
             Ok(None) => {
-                self.incoming_from = source;
+                (self.incoming_from, self.incoming_header) = (source, arrived.ethernet);
                 self.next_piece(into).unwrap_or(Received::Dropped)
             }
             Err(reason) => self.drop_one(reason),
@@ -185,7 +198,16 @@ impl Raw {
 
     fn next_piece(&mut self, into: &mut [u8]) -> Option<Received> {
         let bytes = self.incoming.next(into)?;
-        Some(Received::Packet(Arrived { from: self.incoming_from, ..Arrived::new(bytes) }))
+        let (from, ethernet) = (self.incoming_from, self.incoming_header);
+        Some(Received::Packet(Arrived { from, ethernet, ..Arrived::new(bytes) }))
+    }
+
+    /// For whoever watches.
+    fn keep(&mut self, at: Instant, direction: Direction, header: EthernetHeader, packet: &[u8]) {
+        self.log.keep(|| {
+            let packet = packet.to_vec();
+            Some(KeptFrame { at, direction, id: None, segment_bytes: None, header, packet })
+        });
     }
 
     fn take_arp(&mut self, now: Instant, packet: &[u8]) {
@@ -194,13 +216,15 @@ impl Raw {
         self.learn(now, seen.sender, seen.mac, is_for_us);
         if is_for_us && seen.is_question {
             let answer = arp::answer(self.mac, seen.target, seen.mac, seen.sender);
-            self.put_frame(seen.mac, Protocol::Arp, &answer);
+            self.put_frame(now, seen.mac, Protocol::Arp, &answer);
         }
     }
 
     /// Whether the packet was about neighbours, and is dealt with.
-    fn take_ndp(&mut self, now: Instant, from: Mac, packet: &[u8]) -> bool {
+    fn take_ndp(&mut self, now: Instant, ethernet: EthernetHeader, packet: &[u8]) -> bool {
         let Some(seen) = ndp::parse(packet) else { return false };
+        let Some(Frame { from, .. }) = Frame::parse(&ethernet) else { return false };
+        self.keep(now, Direction::In, ethernet, packet);
         let target = IpAddr::V6(seen.target);
         if let (Some(sender), Some(mac)) = (seen.sender, seen.mac) {
             self.learn(now, IpAddr::V6(sender), mac, self.is_ours(target) || !seen.is_question);
@@ -208,7 +232,7 @@ impl Raw {
         if seen.is_question && self.is_ours(target) {
             let answer = ndp::answer(self.mac, seen.target, seen.asker);
             let to = if seen.asker.is_unspecified() { ethernet::multicast(ndp::ALL_NODES) } else { from };
-            self.put_frame(to, Protocol::Ipv6, &answer);
+            self.put_frame(now, to, Protocol::Ipv6, &answer);
         }
         true
     }
@@ -218,17 +242,33 @@ impl Raw {
         let waiting = self.neighbours.learn(now, sender, mac, is_for_us);
         for (transmit, packet) in waiting {
             // What the socket has no room for now is lost, as on any wire.
-            if self.put_packet(mac, &transmit, &packet) == Sent::Full {
-                self.tally.dropped(LinkDrop::QueueFull);
+            match self.put_packet(mac, &transmit, &packet) {
+                Sent::Full => self.tally.dropped(LinkDrop::QueueFull),
+                Sent::Taken => self.keep_packet(now, mac, &transmit, &packet),
+                Sent::Waits | Sent::Refused(_) => {}
             }
         }
         self.socket.flush(&mut self.tally);
     }
 
-    fn put_frame(&mut self, to: Mac, protocol: Protocol, packet: &[u8]) {
+    /// A packet that waited leaves.
+    fn keep_packet(&mut self, at: Instant, to: Mac, transmit: &Transmit, packet: &[u8]) {
+        let header = self.header_to(to, Protocol::of(packet));
+        let (id, segment_bytes, direction) = (Some(transmit.id), transmit.segment_bytes, Direction::Out);
+        self.log
+            .keep(|| Some(KeptFrame { at, direction, id, segment_bytes, header, packet: packet.to_vec() }));
+    }
+
+    fn header_to(&self, to: Mac, protocol: Protocol) -> EthernetHeader {
+        ethernet::header(to, self.mac, protocol)
+    }
+
+    fn put_frame(&mut self, now: Instant, to: Mac, protocol: Protocol, packet: &[u8]) {
+        let header = self.header_to(to, protocol);
+        self.keep(now, Direction::Out, header, packet);
         self.frame.clear();
         self.frame.extend_from_slice(&[0; VIRTIO_NET_HDR_LEN]);
-        ethernet::header(to, self.mac, protocol, &mut self.frame);
+        self.frame.extend_from_slice(&header);
         self.frame.extend_from_slice(packet);
         if self.socket.put(&self.frame, &mut self.tally) == Taken::No {
             self.tally.dropped(LinkDrop::QueueFull);
@@ -244,13 +284,13 @@ impl Raw {
         if header.hdr_len > 0 {
             header.hdr_len += ETHERNET as u16;
         }
-        let protocol = if packet[0] >> 4 == 4 { Protocol::Ipv4 } else { Protocol::Ipv6 };
         self.frame.resize(VIRTIO_NET_HDR_LEN, 0);
         if header.encode(&mut self.frame).is_err() {
             self.tally.dropped(LinkDrop::Refused);
             return Sent::Refused(LinkDrop::Refused);
         }
-        ethernet::header(to, self.mac, protocol, &mut self.frame);
+        let header = self.header_to(to, Protocol::of(packet));
+        self.frame.extend_from_slice(&header);
         self.frame.extend_from_slice(packet);
         match self.socket.put(&self.frame, &mut self.tally) {
             Taken::Yes => {
@@ -261,17 +301,17 @@ impl Raw {
         }
     }
 
-    fn ask(&mut self, question: Question) {
+    fn ask(&mut self, now: Instant, question: Question) {
         let Some(source) = self.source_for(question.about) else { return };
         match (source, question.about) {
             (IpAddr::V4(source), IpAddr::V4(about)) => {
                 let asked = arp::question(self.mac, source.into(), about.into());
-                self.put_frame(question.to.unwrap_or(ethernet::BROADCAST), Protocol::Arp, &asked);
+                self.put_frame(now, question.to.unwrap_or(ethernet::BROADCAST), Protocol::Arp, &asked);
             }
             (IpAddr::V6(source), IpAddr::V6(about)) => {
                 let asked = ndp::question(self.mac, source, about);
                 let group = ethernet::multicast(ndp::solicited_node(about));
-                self.put_frame(question.to.unwrap_or(group), Protocol::Ipv6, &asked);
+                self.put_frame(now, question.to.unwrap_or(group), Protocol::Ipv6, &asked);
             }
             _ => {}
         }
@@ -283,7 +323,7 @@ impl Raw {
 
     fn work_on_neighbours(&mut self, now: Instant) {
         while let Some(question) = self.neighbours.next_question(now) {
-            self.ask(question);
+            self.ask(now, question);
         }
         for _ in 0..self.neighbours.take_given_up() {
             self.tally.dropped(LinkDrop::Unresolved);
@@ -355,7 +395,7 @@ impl Link for Raw {
                     return Sent::Refused(LinkDrop::QueueFull);
                 }
                 self.work_on_neighbours(now);
-                Sent::Taken
+                Sent::Waits
             }
         }
     }
@@ -374,6 +414,28 @@ impl Link for Raw {
     fn handle_timeout(&mut self, now: Instant) {
         self.neighbours.handle_timeout(now);
         self.flush(now);
+    }
+
+    fn framing(&self) -> Framing {
+        Framing::Ethernet
+    }
+
+    /// Without an address as long as the neighbour's is not known.
+    fn ethernet_of(&self, transmit: &Transmit, packet: &[u8]) -> Option<EthernetHeader> {
+        let to = match transmit.to {
+            NextHop::All => ethernet::everyone(packet),
+            NextHop::Neighbour(to) => self.neighbours.address_of(to).unwrap_or_default(),
+            NextHop::Link => Mac::default(),
+        };
+        Some(self.header_to(to, Protocol::of(packet)))
+    }
+
+    fn keep_frames(&mut self, are_kept: bool) {
+        self.log.turn(are_kept);
+    }
+
+    fn drain_frames(&mut self, sink: &mut dyn FnMut(&KeptFrame)) {
+        self.log.drain(sink);
     }
 
     fn drain_events(&mut self, sink: &mut dyn FnMut(&LinkEvent<'_>)) {

@@ -6,9 +6,10 @@ use hopwise_core::wire::{IpView, Sum, protocol};
 
 /// The packet as a device would send it. The field of a TCP segment or UDP datagram may hold the pseudo-header's sum
 /// alone: then the rest is added. A checksum that is wrong in another way stays as it is.
-pub(super) fn finished(packet: &[u8]) -> Cow<'_, [u8]> {
-    patch(packet).map_or(Cow::Borrowed(packet), |(place, sum)| {
-        let mut whole = packet.to_vec();
+/// `header_len` bytes stand before the packet.
+pub(super) fn finished(frame: &[u8], header_len: usize) -> Cow<'_, [u8]> {
+    patch(frame.get(header_len..).unwrap_or_default()).map_or(Cow::Borrowed(frame), |(place, sum)| {
+        let (mut whole, place) = (frame.to_vec(), header_len + place);
         whole[place..place + 2].copy_from_slice(&sum);
         Cow::Owned(whole)
     })
@@ -80,13 +81,13 @@ mod tests {
             let sound = segment(addresses, Checksums::Verify);
             let begun = segment(addresses, Checksums::Trust);
             assert_ne!(begun, sound);
-            assert_eq!(*finished(&begun), *sound);
-            assert_eq!(*finished(&sound), *sound);
+            assert_eq!(*finished(&begun, 0), *sound);
+            assert_eq!(*finished(&sound, 0), *sound);
             let mut spoilt = sound;
             let last = spoilt.len() - 1;
             spoilt[last] ^= 1;
-            assert_eq!(*finished(&spoilt), *spoilt, "what is wrong stays to be seen");
+            assert_eq!(*finished(&spoilt, 0), *spoilt, "what is wrong stays to be seen");
         }
-        assert_eq!(*finished(b"no packet"), *b"no packet");
+        assert_eq!(*finished(b"no packet", 0), *b"no packet");
     }
 }

@@ -23,7 +23,7 @@ impl Explainer {
     /// A packet that leaves goes to the sink at once, and so does an arrival that waited for its trace until now.
     pub fn on_packet(&mut self, seen: &SeenPacket<'_>, sink: &mut dyn FnMut(&SeenPacket<'_>, &str)) {
         let SeenPacket { at, link, direction, id, packet, .. } = *seen;
-        let head = Head { at, link, direction, id };
+        let head = Head { at, link, direction, id, header_len: 0 };
         self.joiner.take(Record::Packet(head, packet), &mut |commented| tell(commented, sink));
     }
 
@@ -38,10 +38,10 @@ impl Explainer {
 }
 
 fn tell(commented: &Commented<'_>, sink: &mut dyn FnMut(&SeenPacket<'_>, &str)) {
-    let Commented { head: Head { at, link, direction, id }, packet, comment } = *commented;
+    let Commented { head: Head { at, link, direction, id, .. }, packet, comment } = *commented;
     // No file numbers these frames yet.
     let text = comment.with_frames(|_| None);
-    sink(&SeenPacket { at, link, direction, id, segment_bytes: None, packet }, &text);
+    sink(&SeenPacket { at, link, direction, id, segment_bytes: None, ethernet: None, packet }, &text);
 }
 
 impl fmt::Debug for Explainer {

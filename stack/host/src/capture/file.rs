@@ -21,7 +21,8 @@ use hopwise_core::LinkId;
 
 use super::frames::Frames;
 use super::joiner::Commented;
-use super::{CaptureCounts, CaptureSettings, checksum};
+use super::{CaptureCounts, CaptureSettings, CapturedLink, checksum};
+use crate::frames::Framing;
 use crate::observer::Direction;
 
 /// Times are in nanoseconds.
@@ -34,7 +35,7 @@ pub(super) struct CaptureFile {
     path: PathBuf,
     rotate_bytes: u64,
     files: NonZeroU32,
-    links: Vec<String>,
+    links: Vec<CapturedLink>,
     statistics: Vec<Statistics>,
     offset: Duration,
     file: File,
@@ -107,7 +108,7 @@ impl CaptureFile {
             self.write_block(shard, at, commented);
         }
         self.waiting += 1;
-        if commented.head.direction == Direction::In {
+        if commented.head.direction == Direction::In && commented.head.id > 0 {
             self.frames.note(shard, commented.head.id, self.packets + self.waiting);
         }
         if let Some(statistics) = self.statistics.get_mut(usize::from(commented.head.link.0)) {
@@ -128,7 +129,7 @@ impl CaptureFile {
             interface_id: number(head.link),
             timestamp: at,
             original_len: u32::try_from(packet.len()).unwrap_or(u32::MAX),
-            data: checksum::finished(packet),
+            data: checksum::finished(packet, head.header_len),
             options,
         };
         // Into memory, and of a link that the section describes: it cannot fail.
@@ -264,7 +265,7 @@ fn numbered(path: &Path, number: u32) -> PathBuf {
 }
 
 /// A section's header with its links, in memory.
-fn section(links: &[String]) -> io::Result<PcapNgWriter<Vec<u8>>> {
+fn section(links: &[CapturedLink]) -> io::Result<PcapNgWriter<Vec<u8>>> {
     let application = format!("hopwise {}", env!("CARGO_PKG_VERSION"));
     let header = SectionHeaderBlock {
         endianness: Endianness::native(),
@@ -272,9 +273,13 @@ fn section(links: &[String]) -> io::Result<PcapNgWriter<Vec<u8>>> {
         ..SectionHeaderBlock::default()
     };
     let mut blocks = PcapNgWriter::with_section_header(Vec::new(), header).map_err(system)?;
-    for name in links {
+    for CapturedLink { name, framing } in links {
+        let linktype = match framing {
+            Framing::Ip => DataLink::RAW,
+            Framing::Ethernet => DataLink::ETHERNET,
+        };
         let block = InterfaceDescriptionBlock {
-            linktype: DataLink::RAW,
+            linktype,
             snaplen: 0,
             options: vec![
                 InterfaceDescriptionOption::IfName(Cow::Borrowed(name)),
@@ -307,7 +312,7 @@ mod tests {
     use super::*;
 
     fn push(file: &mut CaptureFile, id: u64, packet: &[u8]) {
-        let head = Head { at: Instant(id), link: LinkId(0), direction: Direction::Out, id };
+        let head = Head { at: Instant(id), link: LinkId(0), direction: Direction::Out, id, header_len: 0 };
         file.push(0, &Commented { head, packet, comment: &Comment::default() });
     }
 

@@ -14,6 +14,8 @@ use crate::observer::Direction;
 /// captured has carried, stays until others take its place.
 const MOST_LEAVING: usize = 16;
 
+const NOTHING: &Comment = &Comment { text: String::new(), answers: None, echoes: None };
+
 /// A packet with what is to be said of it.
 #[derive(Debug)]
 pub(super) struct Commented<'a> {
@@ -48,6 +50,10 @@ impl Joiner {
             Record::Event(event) => self.hear(&event),
             Record::Packet(head, packet) => {
                 self.finish(sink);
+                if head.id == 0 {
+                    sink(&Commented { head, packet, comment: NOTHING });
+                    return;
+                }
                 if head.direction == Direction::In {
                     self.comments.arrives(head.id);
                     self.arrival = Some((head, packet.to_vec()));
@@ -81,7 +87,6 @@ impl Joiner {
 
     /// The segments of a bundle that was cut here all leave for its reason, until the link carries something else.
     fn said_of_leaving(&mut self, head: &Head) -> &Comment {
-        const NOTHING: &Comment = &Comment { text: String::new(), answers: None, echoes: None };
         self.leaving.retain(|left| left.id == head.id || left.link != Some(head.link));
         let said = self.leaving.iter_mut().find(|left| left.id == head.id);
         said.map_or(NOTHING, |left| {

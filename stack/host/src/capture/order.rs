@@ -94,7 +94,13 @@ mod tests {
     use crate::observer::Direction;
 
     fn push(order: &mut Order, ms: u64, packet: &[u8]) {
-        let head = Head { at: Instant::from_millis(ms), link: LinkId(0), direction: Direction::Out, id: ms };
+        let head = Head {
+            at: Instant::from_millis(ms),
+            link: LinkId(0),
+            direction: Direction::Out,
+            id: ms,
+            header_len: 0,
+        };
         order.push(0, &Commented { head, packet, comment: &Comment::default() });
     }
 

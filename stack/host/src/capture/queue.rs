@@ -55,7 +55,10 @@ pub(super) struct Head {
     pub(super) at: Instant,
     pub(super) link: LinkId,
     pub(super) direction: Direction,
+    /// 0 for a frame of the link's own.
     pub(super) id: u64,
+    /// How many of the bytes stand before the packet.
+    pub(super) header_len: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -122,10 +125,13 @@ impl Queue {
             self.packets_missed[place(seen.link)].fetch_add(1, Ordering::Relaxed);
             return;
         }
+        let SeenPacket { at, link, direction, id, ethernet, .. } = *seen;
+        let header = ethernet.as_ref().map_or(&[][..], |header| header);
+        filling.bytes.extend_from_slice(header);
         filling.bytes.extend_from_slice(seen.packet);
-        let SeenPacket { at, link, direction, id, .. } = *seen;
+        let header_len = header.len();
         let end = filling.bytes.len();
-        let what = What::Packet { head: Head { at, link, direction, id }, end };
+        let what = What::Packet { head: Head { at, link, direction, id, header_len }, end };
         filling.records.push(Stored { shard, what });
         self.tell(&filling);
     }

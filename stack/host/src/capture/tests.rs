@@ -57,7 +57,7 @@ pub(super) fn settings(path: &Path) -> CaptureSettings {
         path: path.to_owned(),
         rotate_bytes: None,
         files: NonZeroU32::MIN,
-        links: vec!["hw0".into(), "hw1".into()],
+        links: ["hw0", "hw1"].map(|name| CapturedLink { name: name.into(), framing: Framing::Ip }).into(),
         wanted: vec![LinkId(0)],
         wall_clock_offset: Duration::from_secs(1_000_000_000),
         names: vec![names("delayed:d=3")],
@@ -70,8 +70,15 @@ fn of_two(path: &Path) -> CaptureSettings {
 }
 
 fn packet(tap: &mut Tap, direction: Direction, link: u16, id: u64, bytes: &[u8]) {
-    let seen =
-        SeenPacket { at: Instant(id), link: LinkId(link), direction, id, segment_bytes: None, packet: bytes };
+    let seen = SeenPacket {
+        at: Instant(id),
+        link: LinkId(link),
+        direction,
+        id,
+        segment_bytes: None,
+        ethernet: None,
+        packet: bytes,
+    };
     tap.on_packet(&seen);
 }
 
@@ -445,7 +452,15 @@ fn what_does_not_fit_the_queue_is_counted() {
     let large = vec![0; 65_000];
     let (at, direction) = (Instant::ZERO, Direction::Out);
     for id in 0..300 {
-        let seen = SeenPacket { at, link: LinkId(0), direction, id, segment_bytes: None, packet: &large };
+        let seen = SeenPacket {
+            at,
+            link: LinkId(0),
+            direction,
+            id,
+            segment_bytes: None,
+            ethernet: None,
+            packet: &large,
+        };
         queue.push_packet(0, &seen);
     }
     let kept = 16 * 1024 * 1024 / 65_000;

@@ -15,6 +15,11 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
+    /// Of an IP packet.
+    pub(crate) fn of(packet: &[u8]) -> Protocol {
+        if packet.first().is_some_and(|first| first >> 4 == 4) { Protocol::Ipv4 } else { Protocol::Ipv6 }
+    }
+
     fn number(self) -> u16 {
         match self {
             Protocol::Ipv4 => 0x0800,
@@ -43,10 +48,12 @@ impl Frame {
     }
 }
 
-pub(crate) fn header(to: Mac, from: Mac, protocol: Protocol, out: &mut Vec<u8>) {
-    out.extend_from_slice(&to);
-    out.extend_from_slice(&from);
-    out.extend_from_slice(&protocol.number().to_be_bytes());
+pub(crate) fn header(to: Mac, from: Mac, protocol: Protocol) -> [u8; ETHERNET] {
+    let mut header = [0; ETHERNET];
+    header[..6].copy_from_slice(&to);
+    header[6..12].copy_from_slice(&from);
+    header[12..].copy_from_slice(&protocol.number().to_be_bytes());
+    header
 }
 
 /// RFC 2464 §7.
@@ -94,8 +101,7 @@ mod tests {
 
     #[test]
     fn a_frame_that_was_cut_off_is_none() {
-        let mut frame = Vec::new();
-        header([1; 6], [2; 6], Protocol::Arp, &mut frame);
+        let frame = header([1; 6], [2; 6], Protocol::Arp);
         assert_eq!(Frame::parse(&frame), Some(Frame { to: [1; 6], from: [2; 6], protocol: Protocol::Arp }));
         assert_eq!(Frame::parse(&frame[..13]), None);
     }

@@ -64,6 +64,11 @@ impl Neighbours {
         Found::At(mac)
     }
 
+    /// What is known, without asking.
+    pub(super) fn address_of(&self, to: IpAddr) -> Option<Mac> {
+        self.known.get(&to)?.mac
+    }
+
     /// Keeps a packet until its neighbour is found; whether there was room for it.
     pub(super) fn hold(&mut self, now: Instant, to: IpAddr, transmit: &Transmit, packet: &[u8]) -> bool {
         if !self.known.contains_key(&to) {

@@ -1,0 +1,58 @@
+//! What a link's packets stand in, for those who watch it: Ethernet headers, and the frames that are the link's own.
+
+use hopwise_core::Instant;
+
+use crate::observer::Direction;
+
+/// Two addresses and a type.
+pub type EthernetHeader = [u8; 14];
+
+/// What stands around the packets of a link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Framing {
+    /// Nothing.
+    #[default]
+    Ip,
+    Ethernet,
+}
+
+/// A frame that the driver has not handed over itself: ARP and NDP, and packets that waited for a neighbour's address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeptFrame {
+    pub at: Instant,
+    pub direction: Direction,
+    /// The number of the machine's packet in it; `None` for a frame of the link's own.
+    pub id: Option<u64>,
+    pub segment_bytes: Option<u16>,
+    pub header: EthernetHeader,
+    pub packet: Vec<u8>,
+}
+
+/// Frames between two calls of the driver. More than [`MOST`] are not kept.
+#[derive(Debug, Default)]
+pub(crate) struct FrameLog {
+    is_on: bool,
+    frames: Vec<KeptFrame>,
+}
+
+/// Neighbours that answer at once, with what waited for each.
+const MOST: usize = 4096;
+
+impl FrameLog {
+    pub(crate) fn turn(&mut self, is_on: bool) {
+        self.is_on = is_on;
+        self.frames.clear();
+    }
+
+    pub(crate) fn keep(&mut self, frame: impl FnOnce() -> Option<KeptFrame>) {
+        if self.is_on && self.frames.len() < MOST {
+            self.frames.extend(frame());
+        }
+    }
+
+    pub(crate) fn drain(&mut self, sink: &mut dyn FnMut(&KeptFrame)) {
+        for frame in self.frames.drain(..) {
+            sink(&frame);
+        }
+    }
+}
