@@ -7,6 +7,7 @@
 //!   when there is room.
 
 mod outgoing;
+mod shown;
 
 use std::fmt;
 use std::io;
@@ -16,9 +17,8 @@ use hopwise_core::{Instant, LinkId, Machine, Rx};
 
 use crate::clock::Clock;
 use crate::counters::LinkCounters;
-use crate::frames::KeptFrame;
 use crate::link::{Arrived, Link, MAX_PACKET, Received, Sent};
-use crate::observer::{Direction, Observer, SeenPacket};
+use crate::observer::Observer;
 use crate::poller::{Interest, Poller};
 
 use outgoing::Outgoing;
@@ -314,20 +314,8 @@ impl<M: Machine> Driver<M> {
     fn deliver(&mut self, now: Instant, index: usize, arrived: &Arrived) {
         self.packets_in += 1;
         self.without_rest = self.without_rest.saturating_add(1);
-        self.show_frames(index);
-        let link = self.ports[index].id;
-        let packet = &self.buffer[..arrived.bytes];
-        for observer in self.observers.iter_mut().filter(|_| self.is_watched) {
-            observer.on_packet(&SeenPacket {
-                at: now,
-                link,
-                direction: Direction::In,
-                id: self.packets_in,
-                segment_bytes: arrived.segment_bytes,
-                ethernet: arrived.ethernet,
-                packet,
-            });
-        }
+        self.show_arrived(now, index, arrived);
+        let (link, packet) = (self.ports[index].id, &self.buffer[..arrived.bytes]);
         let Arrived { from, cast, segment_bytes, .. } = *arrived;
         self.machine.handle_packet(now, &Rx { link, from, cast, segment_bytes, packet });
         match self.answers {
@@ -440,66 +428,6 @@ impl<M: Machine> Driver<M> {
             // One that is unwatched is read at each turn, and the next rest tries again.
             port.interest = before;
         }
-    }
-
-    fn show_sent(&mut self, now: Instant, index: usize) {
-        if !self.is_watched {
-            return;
-        }
-        self.drain_trace();
-        self.show_frames(index);
-        let port = &self.ports[index];
-        let Some((transmit, packet)) = port.outgoing.next() else { return };
-        let ethernet = port.link.ethernet_of(transmit, packet);
-        for observer in &mut self.observers {
-            observer.on_packet(&SeenPacket {
-                at: now,
-                link: port.id,
-                direction: Direction::Out,
-                id: transmit.id,
-                segment_bytes: transmit.segment_bytes,
-                ethernet,
-                packet,
-            });
-        }
-    }
-
-    /// Frames that the link has taken or sent by itself.
-    fn show_frames(&mut self, index: usize) {
-        if !self.is_watched {
-            return;
-        }
-        let Driver { ports, observers, .. } = self;
-        let Port { id: link, link: carrier, .. } = &mut ports[index];
-        carrier.drain_frames(&mut |frame: &KeptFrame| {
-            let seen = SeenPacket {
-                at: frame.at,
-                link: *link,
-                direction: frame.direction,
-                id: frame.id.unwrap_or(0),
-                segment_bytes: frame.segment_bytes,
-                ethernet: Some(frame.header),
-                packet: &frame.packet,
-            };
-            for observer in observers.iter_mut() {
-                match frame.id {
-                    Some(_) => observer.on_packet(&seen),
-                    None => observer.on_own_frame(&seen),
-                }
-            }
-        });
-    }
-
-    fn drain_trace(&mut self) {
-        let Driver { machine, observers, is_watched, .. } = self;
-        if !*is_watched {
-            return;
-        }
-        machine.drain_trace(&mut |event| {
-            for observer in observers.iter_mut() {
-                observer.on_trace(event);
-            }
-        });
     }
 }
 

@@ -16,6 +16,7 @@ use super::*;
 use crate::capture::Capture;
 use crate::describe;
 use crate::fault::{Fault, FaultConfig};
+use crate::observer::SeenPacket;
 use crate::testing::{Far, Memory};
 
 /// Says how many packets have come since it was last asked.
