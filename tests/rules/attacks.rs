@@ -1,5 +1,7 @@
 //! What a stranger who guesses may not do: RFC 5961, RFC 7323 §5, RFC 5927.
 
+use std::collections::BTreeSet;
+
 use hopwise_core::endpoint::ListenOptions;
 use hopwise_core::tcp::TcpConfig;
 use hopwise_core::wire::{Flags, TcpOptions, Timestamps};
@@ -41,4 +43,21 @@ fn an_old_ack_does_not_move_the_window() {
     host.say(ACK | Flags::PSH, b"new");
     host.say(ACK | Flags::PSH, b"newer");
     assert_eq!((window(&host), host.endpoint.readable(id)), (before, 8));
+}
+
+/// RFC 7739 §3: of another connection's identifications nothing is known by one's own, even if sequence numbers are.
+#[test]
+fn identifications_begin_elsewhere_for_each_connection_and_key() {
+    let mut offsets = BTreeSet::new();
+    for key in 1..=8 {
+        let mut host = Host::with(plain(), |config| config.key = [key; 32]);
+        host.listen(ListenOptions::default());
+        for port in 5000..5008 {
+            host.ports.0 = port;
+            let syn_ack = host.open();
+            offsets.insert(syn_ack.id.wrapping_sub((syn_ack.seq.0 >> 8) as u16));
+        }
+    }
+    // 64 of 65,536: one pair that meets in 32 such tests.
+    assert!(offsets.len() > 61, "{} of 64", offsets.len());
 }

@@ -25,6 +25,8 @@ pub(crate) struct Heard {
     pub(crate) ack: Seq,
     pub(crate) flags: Flags,
     pub(crate) len: usize,
+    /// IPv4's identification.
+    pub(crate) id: u16,
 }
 
 /// The endpoint under test at `A`, and its peer at `B`.
@@ -148,7 +150,8 @@ impl Host {
             }
             let ip = IpView::parse(&packet).expect("a packet");
             let tcp = TcpView::parse(ip.src, ip.dst, ip.payload, Checksums::Verify).expect("a segment");
-            heard.push(Heard { seq: tcp.seq, ack: tcp.ack, flags: tcp.flags, len: tcp.payload.len() });
+            let (len, id) = (tcp.payload.len(), u16::from_be_bytes([packet[4], packet[5]]));
+            heard.push(Heard { seq: tcp.seq, ack: tcp.ack, flags: tcp.flags, len, id });
         }
     }
 

@@ -45,8 +45,8 @@ pub(crate) struct Run {
     start: Instant,
     now: u64,
     pending: VecDeque<Emitted>,
-    /// Of packets that may be cut up on the way: destination, port and number.
-    identifications: BTreeSet<[u8; 8]>,
+    /// Of IPv4 packets: destination, ports and number.
+    identifications: BTreeSet<Vec<u8>>,
     manner: Manner,
     turns: u64,
 }
@@ -239,7 +239,7 @@ impl Run {
     fn emitted(&mut self, packet: &[u8], segment_bytes: Option<u16>) -> Read<()> {
         let mut seen = Seen::read(packet, self.settings.most_bytes(segment_bytes))
             .map_err(|problem| problem!("a packet left that may not: {problem}: {packet:02x?}"))?;
-        self.check_identification(packet)?;
+        self.check_identification(packet, segment_bytes)?;
         let peer = self.peer_of(&seen);
         if let Seen::Tcp(segment) = &mut seen {
             segment.segment_bytes = segment_bytes;
@@ -253,16 +253,30 @@ impl Run {
         Ok(())
     }
 
-    /// Pieces of two packets must not be taken for those of one (RFC 6864). What every link carries is never cut.
-    fn check_identification(&mut self, packet: &[u8]) -> Read<()> {
-        let may_be_cut = packet[0] == 0x45 && packet[6] & 0x40 == 0 && packet.len() > 68;
-        let name = [&packet[16..20], &packet[22..24], &packet[4..6]].concat();
-        match <[u8; 8]>::try_from(name) {
-            Ok(name) if may_be_cut && !self.identifications.insert(name) => {
-                Err(problem!("two packets that may be cut up have one identification: {packet:02x?}"))
-            }
-            _ => Ok(()),
+    /// Pieces of two packets must not be taken for those of one (RFC 6864), nor a connection's segment that was sent
+    /// again for a copy. What leaves without a connection has no number, no payload, and is not cut. SYNs of two
+    /// connections may leave at one instant.
+    fn check_identification(&mut self, packet: &[u8], segment_bytes: Option<u16>) -> Read<()> {
+        if packet[0] != 0x45 || packet[9] != 6 {
+            return Ok(());
         }
+        let payload = packet.len() - 20 - usize::from(packet[32] >> 4) * 4;
+        let may_be_cut = packet[6] & 0x40 == 0 && packet.len() > 68;
+        let first = u16::from_be_bytes([packet[4], packet[5]]);
+        let is_syn = packet[33] & 2 != 0;
+        if (first == 0 || is_syn) && payload == 0 && !may_be_cut {
+            return Ok(());
+        }
+        let from: &[u8] = if may_be_cut { &[0; 2] } else { &packet[20..22] };
+        let segments = segment_bytes.map_or(1, |each| payload.div_ceil(each.into()));
+        for nth in 0..segments {
+            let id = first.wrapping_add(nth as u16).to_be_bytes();
+            let name = [&packet[16..20], from, &packet[22..24], &id].concat();
+            if !self.identifications.insert(name) {
+                return Err(problem!("two packets have one identification: {packet:02x?}"));
+            }
+        }
+        Ok(())
     }
 
     /// The script does something with this peer.

@@ -251,6 +251,8 @@ struct Urges {
     answers_from: Instant,
     syns_sent: u8,
     window_probes_sent: u8,
+    /// Packets that have left, for their identifications.
+    packets_sent: u16,
 }
 
 impl Urges {
@@ -343,8 +345,8 @@ impl Connection {
         self.board.clear();
         self.board.relax();
         self.snd.buffer = SendBuffer::new(0);
-        let rst = self.urges.rst;
-        self.urges = Urges { rst, ..Urges::default() };
+        let Urges { rst, packets_sent, .. } = self.urges;
+        self.urges = Urges { rst, packets_sent, ..Urges::default() };
         self.events.writable = false;
     }
 

@@ -48,8 +48,9 @@ impl Connection {
             urgent,
             options: &options,
         };
+        let id = self.next_identification(plan);
         let payload = self.payload_at(plan.seq, plan.len);
-        self.ip_header(plan).emit(header.len() + plan.len as usize, out);
+        self.ip_header(plan, id).emit(header.len() + plan.len as usize, out);
         let (local, remote) = (self.flow.local.ip(), self.flow.remote.ip());
         if link.lends {
             header.emit_head(local, remote, plan.len as usize, out);
@@ -189,8 +190,7 @@ impl Connection {
         is_meant_so && plan.len > 0 && plan.seq >= self.snd.max
     }
 
-    fn ip_header(&self, plan: &SegmentPlan) -> IpHeader<'_> {
-        let dont_fragment = self.forbids_cutting(plan);
+    fn ip_header(&self, plan: &SegmentPlan, id: u16) -> IpHeader<'_> {
         IpHeader {
             src: self.flow.local.ip(),
             dst: self.flow.remote.ip(),
@@ -199,8 +199,8 @@ impl Connection {
             // Only new data may be marked instead of dropped (RFC 3168 §6.1.4, 6.1.5).
             ecn: if self.is_all_new(plan) && self.sends_ect() { Ecn::Ect0 } else { Ecn::NotEct },
             dscp: self.options().dscp,
-            dont_fragment,
-            id: if dont_fragment { 0 } else { self.identification() },
+            dont_fragment: self.forbids_cutting(plan),
+            id,
             source_route: self.source_route.as_deref(),
         }
     }
@@ -213,10 +213,14 @@ impl Connection {
         self.mtu.discovers() && (fits || is_probe)
     }
 
-    /// Only a packet that may be fragmented needs one of its own (RFC 6864). It counts what leaves, from where others
-    /// cannot know; two connections to one host meet by chance alone.
-    fn identification(&self) -> u16 {
-        let left = self.stats.segments_sent.wrapping_add(self.stats.acks_sent);
-        ((self.ts_offset >> 16) as u16).wrapping_add(left as u16)
+    /// Each packet has one of its own. RFC 6864 asks for it where a packet may be fragmented; else it tells a segment
+    /// that was sent again from a copy that the network made. A bundle has as many as segments. They begin where a
+    /// secret and the clock of sequence numbers put them, so that they tell a stranger nothing (RFC 7739).
+    fn next_identification(&mut self, plan: &SegmentPlan) -> u16 {
+        let first = (self.ts_offset >> 16) as u16;
+        let clock = (self.snd.iss.0 >> 8) as u16;
+        let id = first.wrapping_add(clock).wrapping_add(self.urges.packets_sent);
+        self.urges.packets_sent = self.urges.packets_sent.wrapping_add(plan.segments() as u16);
+        id
     }
 }

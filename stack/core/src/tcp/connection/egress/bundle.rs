@@ -142,7 +142,7 @@ impl Left {
 }
 
 impl SegmentPlan {
-    pub(super) fn segments(&self) -> u32 {
+    pub(in crate::tcp::connection) fn segments(&self) -> u32 {
         if self.len <= self.each { 1 } else { self.len.div_ceil(self.each) }
     }
 
