@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let prepared = prepare(arguments, &scenario)?;
     let prefix = arguments.prefix.as_ref().unwrap_or(&scenario.name);
     stations::check(prefix, &prepared)?;
-    crate::daemon::log();
+    crate::daemon::log::begin();
     let ends = signals::watch().map_err(|error| Failure::failed("watch for signals", error))?;
     let stations = stations::Stations::open(prefix, &prepared)?;
     let mut live = live::world(&prepared.plan);

@@ -7,12 +7,8 @@ use sd_notify::NotifyState;
 use crate::failure::{self, Failure};
 
 pub(crate) mod control;
+pub(crate) mod log;
 pub(crate) mod state;
-
-/// Says on standard error what happens, a line each.
-pub(crate) fn log() {
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).without_time().init();
-}
 
 /// What `--check` says of a configuration that was read.
 pub(crate) fn accepted(path: &Path) -> Result<(), Failure> {

@@ -48,6 +48,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.check {
         return crate::daemon::accepted(&arguments.config);
     }
-    crate::daemon::log();
+    crate::daemon::log::begin();
     daemon::run(document, config, &arguments.config)
 }

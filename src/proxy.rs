@@ -141,7 +141,7 @@ fn carry(path: &Path, is_check: bool) -> Result<(), Failure> {
     if is_check {
         return crate::daemon::accepted(path);
     }
-    crate::daemon::log();
+    crate::daemon::log::begin();
     serve::run(&config)
 }
 

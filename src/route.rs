@@ -17,7 +17,6 @@ mod speaks;
 mod state;
 mod stations;
 mod switches;
-mod words;
 
 /// Find routes on demand (AODV or DYMO) over this machine's interfaces; the kernel forwards
 #[derive(Args, Debug)]
@@ -43,6 +42,6 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     if arguments.check {
         return crate::daemon::accepted(&arguments.config);
     }
-    crate::daemon::log();
+    crate::daemon::log::begin();
     daemon::run(config, keys)
 }

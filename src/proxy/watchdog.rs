@@ -88,7 +88,7 @@ impl Drop for Watcher {
 /// The watcher's side: standard input brings beats, standard output is the proxy's process. It begins with the first
 /// beat, since a start may take as long as it likes.
 pub(super) fn watch(patience: Duration) -> Result<(), Failure> {
-    crate::daemon::log();
+    crate::daemon::log::begin();
     let failed = |error: io::Error| Failure::failed("watch the proxy", error);
     let mut beats = io::stdin().lock();
     let mut buffer = [0; 64];

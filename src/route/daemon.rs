@@ -24,7 +24,6 @@ use super::nodes::Nodes;
 use super::speaks::Birth;
 use super::state::{Kept, State};
 use super::switches::Forwarding;
-use super::words::Words;
 use crate::failure::Failure;
 use crate::signals;
 
@@ -48,7 +47,6 @@ struct Daemon {
     tun: Tun,
     installed: Installed,
     drops: Drops,
-    words: Words,
     look_at: Instant,
     next_mark: Instant,
     stations_at: Instant,
@@ -114,7 +112,6 @@ impl Daemon {
             tun,
             installed: Installed::new(kernel, config.network),
             drops: Drops::default(),
-            words: Words::default(),
             look_at: Instant::ZERO,
             next_mark: Instant::ZERO,
             stations_at: Instant::ZERO,
@@ -133,9 +130,6 @@ impl Daemon {
                 crate::daemon::tell(NotifyState::Watchdog);
                 for (reason, count) in self.drops.news() {
                     tracing::info!(reason, count, "dropped so far");
-                }
-                for (kind, count) in self.words.unsaid() {
-                    tracing::info!(kind, count, "not said one by one");
                 }
                 self.next_mark = now + Duration::from_secs(1);
             }
@@ -250,9 +244,7 @@ impl Daemon {
             let (link, device) = (port.link, port.index);
             for station in lost {
                 let Some(neighbour) = self.installed.who_has(device, station.0) else { continue };
-                if self.words.may("does not hear us") {
-                    tracing::info!(%neighbour, %station, "does not hear us");
-                }
+                tracing::info!(%neighbour, %station, "does not hear us");
                 self.router.lose(now, link, neighbour);
                 self.obey(now);
             }
@@ -298,9 +290,7 @@ impl Daemon {
         if error.kind() == io::ErrorKind::WouldBlock {
             return;
         }
-        if self.words.may("link gone") {
-            tracing::info!(%dst, %via, device = port.name, %error, "link gone");
-        }
+        tracing::info!(%dst, %via, device = port.name, %error, "link gone");
         self.installed.forget(dst);
         let Ok(view) = IpView::parse(packet) else { return };
         let from = self.config.previous(view.src);
@@ -332,7 +322,7 @@ impl Daemon {
     }
 
     fn follow(&mut self, now: Instant) {
-        self.installed.follow(now, &mut *self.router, &self.ports, &mut self.words);
+        self.installed.follow(now, &mut *self.router, &self.ports);
     }
 
     /// A message, which the protocol has made a whole packet of.

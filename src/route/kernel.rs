@@ -10,7 +10,6 @@ use hopwise_host::routing::{KernelRoutes, Way};
 use hopwise_mesh::OnDemand;
 
 use super::neighbours::Port;
-use super::words::Words;
 
 /// A route that the kernel did not take is tried again after that time.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
@@ -50,13 +49,7 @@ impl Installed {
     }
 
     /// Adds what is new, removes what is gone; what did not change is not looked at.
-    pub(super) fn follow(
-        &mut self,
-        now: Instant,
-        router: &mut dyn OnDemand,
-        ports: &[Port],
-        words: &mut Words,
-    ) {
+    pub(super) fn follow(&mut self, now: Instant, router: &mut dyn OnDemand, ports: &[Port]) {
         for (dst, route) in router.changes(now) {
             self.refused.remove(&dst);
             let wanted = route.and_then(|(next_hop, link, hops)| {
@@ -64,7 +57,7 @@ impl Installed {
                 let port = ports.get(usize::from(link.0)).filter(|_| is_inside)?;
                 Some((Way { device: port.index, next_hop }, port.name.as_str(), hops))
             });
-            self.set(dst, wanted, words);
+            self.set(dst, wanted);
         }
         if !self.refused.is_empty() && self.try_again <= now {
             self.try_again = now + TRY_AGAIN;
@@ -72,32 +65,28 @@ impl Installed {
                 let port = ports.get(usize::from(link.0)).filter(|_| self.refused.remove(&dst));
                 let Some(port) = port else { continue };
                 let way = Way { device: port.index, next_hop };
-                self.set(dst, Some((way, port.name.as_str(), hops)), words);
+                self.set(dst, Some((way, port.name.as_str(), hops)));
             }
         }
     }
 
-    fn set(&mut self, dst: Ipv4Addr, wanted: Option<Wanted<'_>>, words: &mut Words) {
+    fn set(&mut self, dst: Ipv4Addr, wanted: Option<Wanted<'_>>) {
         match wanted {
             None => {
                 if self.ways.remove(&dst).is_some() {
-                    self.remove(dst, words);
+                    self.remove(dst);
                 }
             }
             Some((way, device, hops)) if self.ways.get(&dst) != Some(&way) => {
                 match self.kernel.set(dst, way) {
                     Ok(()) => {
-                        if words.may("route") {
-                            tracing::info!(%dst, via = %way.next_hop, device, hops, "route");
-                        }
+                        tracing::info!(%dst, via = %way.next_hop, device, hops, "route");
                         self.ways.insert(dst, way);
                     }
                     Err(error) => {
                         self.ways.remove(&dst);
                         self.refused.insert(dst);
-                        if words.may("route not installed") {
-                            tracing::warn!(%dst, %error, "route not installed");
-                        }
+                        tracing::warn!(%dst, %error, "route not installed");
                     }
                 }
             }
@@ -105,13 +94,10 @@ impl Installed {
         }
     }
 
-    fn remove(&self, dst: Ipv4Addr, words: &mut Words) {
+    fn remove(&self, dst: Ipv4Addr) {
         match self.kernel.remove(dst) {
-            Ok(()) if words.may("route gone") => tracing::info!(%dst, "route gone"),
-            Err(error) if words.may("route not removed") => {
-                tracing::warn!(%dst, %error, "route not removed");
-            }
-            _ => {}
+            Ok(()) => tracing::info!(%dst, "route gone"),
+            Err(error) => tracing::warn!(%dst, %error, "route not removed"),
         }
     }
 }
