@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn print(profile: &str, rules: Rules, probes: &[Probe]) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = hopwise::plain::out();
     let rules = match rules {
         Rules::Ns2 => "ns2",
         Rules::Standard => "standard",

@@ -115,7 +115,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let not_run = not_run(arguments)?;
     printed(not_run.iter().try_for_each(|one| {
         writeln!(
-            io::stdout().lock(),
+            hopwise::plain::out(),
             "{} {}: {}\n  not run: {}\n",
             one.paper,
             one.figure,
@@ -130,7 +130,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let [reproduced, not, contradicted] = count;
     printed(writeln!(
-        io::stdout().lock(),
+        hopwise::plain::out(),
         "under the papers' own rules: {reproduced} {}, {not} {}, {contradicted} {}; {} not run",
         Outcome::Reproduced,
         Outcome::NotReproduced,

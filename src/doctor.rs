@@ -1,6 +1,6 @@
 //! `hopwise doctor`: what on this machine stands in the way of a node, and what to do about it.
 
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -120,7 +120,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     } else {
         findings.iter().map(line).collect()
     };
-    failure::printed(io::stdout().lock().write_all(text.as_bytes()))?;
+    failure::printed(hopwise::plain::out().write_all(text.as_bytes()))?;
     let failures = findings.iter().filter(|finding| finding.verdict == Verdict::Failure).count();
     match failures {
         0 => Ok(()),

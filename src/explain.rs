@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let bundle = read(&arguments.folders)?;
-    let mut out = std::io::stdout().lock();
+    let mut out = hopwise::plain::out();
     let told = sentences(&bundle.trial, &bundle.records);
     printed(told.into_iter().try_for_each(|(point, arms)| {
         if !point.is_empty() {

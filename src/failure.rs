@@ -43,7 +43,7 @@ impl Failure {
     pub(crate) fn print(self) {
         match self {
             Failure::Located(refusal) => eprintln!("{:?}", miette::Report::new(*refusal)),
-            other => eprintln!("hopwise: {other}"),
+            other => remark(&other.to_string()),
         }
     }
 
@@ -79,16 +79,21 @@ impl From<LoadError> for Failure {
     }
 }
 
+/// A remark on standard error.
+pub(crate) fn remark(line: &str) {
+    eprintln!("hopwise: {}", hopwise::plain::text(line));
+}
+
 /// One line on standard output.
 pub(crate) fn say(line: &str) -> Result<(), Failure> {
-    let mut out = io::stdout().lock();
+    let mut out = hopwise::plain::out();
     printed(out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush()))
 }
 
 /// Text on standard output, from a task: others go on however long its reader takes, and who drops this waits no more.
 pub(crate) async fn print(text: String) -> Result<(), Failure> {
     let write = move || {
-        let mut out = io::stdout().lock();
+        let mut out = hopwise::plain::out();
         out.write_all(text.as_bytes()).and_then(|()| out.flush())
     };
     printed(tokio::task::spawn_blocking(write).await.unwrap_or_else(|error| Err(io::Error::other(error))))

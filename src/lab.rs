@@ -12,6 +12,7 @@ pub mod metric;
 pub mod record;
 pub mod report;
 pub mod result;
+pub mod seal;
 mod settings;
 pub mod statistics;
 pub mod store;

@@ -5,6 +5,7 @@ pub mod lab;
 pub mod located;
 pub mod memory;
 pub mod parallel;
+pub mod plain;
 pub mod routing;
 pub mod rules;
 pub mod scenario;

@@ -12,6 +12,8 @@ use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 use serde::de::DeserializeOwned;
 use serde_path_to_error::Segment;
 
+use crate::plain;
+
 mod assign;
 mod specs;
 mod tree;
@@ -95,7 +97,8 @@ impl Refusal {
         let before = &text[..span.start.min(text.len())];
         let line = before.matches('\n').count() + 1;
         let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
-        let source = NamedSource::new(name, text.to_owned()).with_language("YAML");
+        let source = NamedSource::new(plain::text(name), plain::text(text)).with_language("YAML");
+        let (problem, accepted) = (plain::text(&problem), accepted.as_deref().map(plain::text));
         Refusal { problem, accepted, source, span, line, column }
     }
 

@@ -8,7 +8,7 @@ use clap::Args;
 use hopwise::lab::findings::Findings;
 use hopwise::lab::report::{Bundle, html};
 
-use crate::failure::{Failure, printed};
+use crate::failure::{self, Failure, printed};
 
 /// Make report.html again from a trial's records; several folders are shards of one trial
 #[derive(Args, Debug)]
@@ -36,12 +36,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (planned, there) = bundle.runs();
     let missing =
         if there < planned { format!("{there} of {planned} runs are there\n") } else { String::new() };
-    printed(writeln!(std::io::stdout().lock(), "{text}{missing}The report is {}", out.display()))
+    printed(writeln!(hopwise::plain::out(), "{text}{missing}The report is {}", out.display()))
 }
 
 /// Reads trial folders back, saying what is to be known of them; what is none is refused.
 pub(crate) fn read(folders: &[PathBuf]) -> Result<Bundle, Failure> {
     let bundle = Bundle::read(folders).map_err(|error| Failure::refused(error.place, error.problem))?;
-    bundle.remarks.iter().for_each(|remark| eprintln!("hopwise: {remark}"));
+    bundle.remarks.iter().for_each(|remark| failure::remark(remark));
     Ok(bundle)
 }

@@ -239,7 +239,7 @@ impl Arguments {
                         let size = Size(total - last.1).to_string();
                         let row = format!("{from:6.2}-{to:<6.2} s  {size:>10}  {rate}\n");
                         let bar = bar.clone();
-                        let write = move || bar.suspend(|| io::stdout().lock().write_all(row.as_bytes()));
+                        let write = move || bar.suspend(|| hopwise::plain::out().write_all(row.as_bytes()));
                         // Who reads no more of it still gets the measurement's exit status.
                         let _ = tokio::task::spawn_blocking(write).await;
                     }

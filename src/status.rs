@@ -1,7 +1,7 @@
 //! `hopwise status`: what a running node has to tell.
 
 use std::collections::BTreeMap;
-use std::io::{self, Write};
+use std::io::Write;
 
 use clap::Args;
 use hopwise::units::Size;
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     } else {
         page(&snapshot)
     };
-    crate::failure::printed(io::stdout().lock().write_all(text.as_bytes()))
+    crate::failure::printed(hopwise::plain::out().write_all(text.as_bytes()))
 }
 
 pub(crate) fn ask(control: &Control) -> Result<Snapshot, Failure> {

@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let area = Rect::new(0, 0, COLUMNS_OF_TEXT, rows + HEAD_LINES + 1);
         let mut buffer = Buffer::empty(area);
         draw(&snapshot, None, area, &mut buffer);
-        return crate::failure::printed(io::stdout().lock().write_all(text_of(&buffer).as_bytes()));
+        return crate::failure::printed(hopwise::plain::out().write_all(text_of(&buffer).as_bytes()));
     }
     if !io::stdout().is_terminal() {
         return Err(Failure::refused("hopwise top", "standard output is no terminal: expected --once"));

@@ -14,7 +14,7 @@ use hopwise::lab::store::{Mode, Store, StoreError};
 use hopwise::lab::summary::Summary;
 use hopwise::scenario::Scenario;
 
-use crate::failure::{Failure, printed};
+use crate::failure::{self, Failure, printed};
 use crate::run::World;
 use progress::Progress;
 
@@ -91,7 +91,13 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let mode = if arguments.resume { Mode::Resume } else { Mode::Fresh };
     let (store, kept) = Store::open(&folder, &campaign, mode)?;
     if let Some(kept) = kept {
-        eprintln!("hopwise: the trial that was in {} is in {} now", folder.display(), kept.display());
+        failure::remark(&format!("the trial that was in {} is in {} now", folder.display(), kept.display()));
+    }
+    for path in store.broken() {
+        let path = path.display();
+        failure::remark(&format!(
+            "{path} is not as it was written: what it says is not believed, and its run is made again"
+        ));
     }
     let bundle = bundle(arguments, &campaign, &store)?;
     let findings = Findings::of(&bundle.trial, &bundle.records);
@@ -99,7 +105,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     store.write("summary.json", format!("{summary}\n").as_bytes())?;
     store.write(REPORT, html(&bundle).as_bytes())?;
     printed(match arguments.json {
-        true => writeln!(io::stdout().lock(), "{summary}"),
+        true => writeln!(hopwise::plain::out(), "{summary}"),
         false => print(&campaign.trial, &bundle.records, &findings, store.folder()),
     })
 }
@@ -154,7 +160,7 @@ fn written(campaign: &Campaign, store: &Store, runs: &runner::Runs) -> Result<Bu
 }
 
 fn print(trial: &Trial, records: &[Record], findings: &Findings, folder: &Path) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = hopwise::plain::out();
     writeln!(out, "{}: {}", trial.scenario, trial.title.as_deref().unwrap_or("a trial"))?;
     let blocks = records.iter().map(|record| record.block).max().unwrap_or(0);
     if let Some(shard) = trial.shard {

@@ -51,6 +51,7 @@ fn bundle() -> Bundle {
                     settings: serde_json::json!({ "topology": { "hops": hops }, "receiver": arm }),
                     result: RunResult::new("chain", "sim", &prepared, &simulation.results()),
                     series: None,
+                    series_sum: None,
                 });
             }
         }

@@ -1,5 +1,7 @@
 //! `hopwise trial` as a shell sees it: what it prints and keeps, what it goes on with, and what it refuses.
 
+#[path = "trial/bent.rs"]
+mod bent;
 #[path = "trial/folder.rs"]
 mod folder;
 #[path = "trial/readme.rs"]

@@ -9,7 +9,7 @@ use hopwise::sim::certificate_hash;
 use super::{NotRun, Row, Told};
 
 pub(super) fn text(row: &Row) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = hopwise::plain::out();
     writeln!(out, "{} {}: {}", row.paper, row.figure, row.says)?;
     writeln!(out, "  claimed             {}", row.claimed)?;
     for Told { setting, measured, outcome, why } in &row.judged {

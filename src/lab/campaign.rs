@@ -10,6 +10,7 @@ use super::VERSION;
 use super::findings::label;
 use super::record::{Record, Shard, Trial};
 use super::result::RunResult;
+use super::seal;
 use super::settings::difference;
 use super::statistics::{Samples, is_sure, watch};
 use crate::hex;
@@ -143,7 +144,8 @@ impl Campaign {
         self.scenarios[run.point].prepare(&self.trial.arms[run.arm], run.seed)
     }
 
-    pub fn record(&self, run: &Planned, result: RunResult, series: Option<String>) -> Record {
+    /// `series` is the name of a file and its text.
+    pub fn record(&self, run: &Planned, result: RunResult, series: Option<(&str, &str)>) -> Record {
         Record {
             id: run.id.clone(),
             scenario: self.trial.scenario.clone(),
@@ -153,7 +155,8 @@ impl Campaign {
             block: run.block,
             settings: self.settings_of(run),
             result,
-            series,
+            series: series.map(|(name, _)| name.to_owned()),
+            series_sum: series.map(|(_, text)| seal::sum(text)),
         }
     }
 

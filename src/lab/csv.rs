@@ -24,10 +24,11 @@ pub fn row(record: &Record, paths: &[&str]) -> String {
     let mut text = format!("{},{},", record.id, quoted(&record.scenario));
     for path in paths {
         let value = record.point.get(*path).map_or(String::new(), |value| match value {
-            Value::String(value) => value.clone(),
-            value => value.to_string(),
+            Value::String(value) => quoted(value),
+            Value::Number(value) => value.to_string(),
+            value => quoted(&value.to_string()),
         });
-        let _ = write!(text, "{},", quoted(&value));
+        let _ = write!(text, "{value},");
     }
     let arm = quoted(&record.arm);
     let _ = write!(text, "{arm},{},{},{}", record.seed, record.block, record.result.counted_s);
@@ -38,10 +39,12 @@ pub fn row(record: &Record, paths: &[&str]) -> String {
     text + "\n"
 }
 
-/// RFC 4180.
+/// RFC 4180. A text that a spreadsheet would take for a formula gets an apostrophe before it.
 fn quoted(text: &str) -> String {
-    match text.contains([',', '"', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
+    let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let apostrophe = if formula { "'" } else { "" };
+    match formula || text.contains([',', '"', '\n', '\r']) {
+        true => format!("\"{apostrophe}{}\"", text.replace('"', "\"\"")),
         false => text.to_owned(),
     }
 }
@@ -54,5 +57,7 @@ mod tests {
     fn what_would_part_a_row_is_quoted() {
         assert_eq!(quoted("[newreno, \"limit:4\"]"), "\"[newreno, \"\"limit:4\"\"]\"");
         assert_eq!(quoted("dca"), "dca");
+        assert_eq!(quoted("=1+1"), "\"'=1+1\"");
+        assert_eq!(quoted("-2+3,@x"), "\"'-2+3,@x\"");
     }
 }

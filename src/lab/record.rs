@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::result::RunResult;
+use super::seal;
 
 /// A cell of a trial's matrix: the paths that vary, each with its value. Empty where there is no matrix.
 pub type Point = BTreeMap<String, Value>;
@@ -70,4 +71,23 @@ pub struct Record {
     /// How windows and queues went, as a path below the trial's folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<String>,
+    /// SHA-256 of that file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub series_sum: Option<String>,
+}
+
+impl Record {
+    /// As it stands in a file: one line with its checksum.
+    pub fn line(&self) -> String {
+        let json = serde_json::to_string(self).expect("nothing in it but texts and numbers");
+        seal::seal(&json) + "\n"
+    }
+}
+
+impl Trial {
+    /// As it stands in `trial.json`, with its checksum.
+    pub fn text(&self) -> String {
+        let json = serde_json::to_string_pretty(self).expect("nothing in it but texts and numbers");
+        seal::seal(&json) + "\n"
+    }
 }

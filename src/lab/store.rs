@@ -16,6 +16,7 @@ use super::campaign::Campaign;
 use super::cost::{Cost, Spent, host};
 use super::csv;
 use super::record::{Record, Trial};
+use super::seal;
 
 #[derive(Debug)]
 pub struct Store {
@@ -97,7 +98,7 @@ impl Store {
             fs::create_dir_all(&path).map_err(|error| failed(&path, error))?;
             store.sweep(&path)?;
         }
-        store.write(PLAN, &pretty(trial))?;
+        store.write(PLAN, trial.text().as_bytes())?;
         Ok((store, kept))
     }
 
@@ -218,10 +219,22 @@ impl Store {
         Ok(())
     }
 
-    /// The run's record, if it is there and whole.
+    /// The run's record, if it is there and as it was written.
     pub fn find(&self, id: &str) -> Option<Record> {
-        let record: Record = serde_json::from_str(&self.line(id)?).ok()?;
+        let line = self.line(id)?;
+        seal::check(&line).ok()?;
+        let record: Record = serde_json::from_str(&line).ok()?;
         (record.id == id).then_some(record)
+    }
+
+    /// Records that are there and not as they were written: their runs will be made again.
+    pub fn broken(&self) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.folder.join(RUNS)).into_iter().flatten();
+        let paths = entries.filter_map(|entry| Some(entry.ok()?.path()));
+        let is_whole = |path: &PathBuf| fs::read_to_string(path).is_ok_and(|line| seal::check(&line).is_ok());
+        let mut broken: Vec<_> = paths.filter(|path| !is_whole(path)).collect();
+        broken.sort();
+        broken
     }
 
     fn line(&self, id: &str) -> Option<String> {
@@ -235,7 +248,7 @@ impl Store {
         }
         let spent = Spent { id: Some(&record.id), host: host(), cost };
         self.write(&format!("{COSTS}/{}.json", record.id), &line(&spent))?;
-        self.write(&format!("{RUNS}/{}.json", record.id), &line(record))
+        self.write(&format!("{RUNS}/{}.json", record.id), record.line().as_bytes())
     }
 
     /// Where a run's series stands.
@@ -323,12 +336,6 @@ fn line(value: &impl Serialize) -> Vec<u8> {
     let mut line = serde_json::to_vec(value).expect("nothing in it but texts and numbers");
     line.push(b'\n');
     line
-}
-
-fn pretty(value: &impl Serialize) -> Vec<u8> {
-    let mut text = serde_json::to_vec_pretty(value).expect("nothing in it but texts and numbers");
-    text.push(b'\n');
-    text
 }
 
 fn failed(path: &Path, error: io::Error) -> StoreError {

@@ -21,13 +21,13 @@ struct WithCost<'a> {
 }
 
 pub(super) fn print_json(result: &RunResult, cost: &Cost) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = hopwise::plain::out();
     serde_json::to_writer(&mut out, &WithCost { result, cost })?;
     writeln!(out)
 }
 
 pub(super) fn print_text(result: &RunResult, cost: &Cost, folder: &Path) -> io::Result<()> {
-    let mut out = io::stdout().lock();
+    let mut out = hopwise::plain::out();
     writeln!(
         out,
         "{} in {}, arm {}, seed {}: {:.1} s counted",

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use hopwise::lab::campaign::Campaign;
+use hopwise::plain;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
+
+use crate::failure;
 
 /// Between two plain lines, after the first.
 const PAUSE: Duration = Duration::from_secs(10);
@@ -61,7 +64,7 @@ impl<'a> Progress<'a> {
                 terminal.bar.set_style(bar("{bar:40} {pos} of {len} runs, {eta} left"));
             }
             for (arm, line) in terminal.arms.iter().enumerate() {
-                line.set_message(self.line(arm));
+                line.set_message(plain::text(&self.line(arm)));
             }
         } else if self.done == 1 || clock().duration_since(self.told) >= PAUSE {
             self.told = clock();
@@ -92,8 +95,8 @@ impl<'a> Progress<'a> {
 
     fn say(&self, what: &str) {
         match &self.terminal {
-            Some(terminal) => terminal.bar.println(what),
-            None => eprintln!("hopwise: {what}"),
+            Some(terminal) => terminal.bar.println(plain::text(what)),
+            None => failure::remark(what),
         }
     }
 

@@ -174,8 +174,9 @@ impl Work<'_> {
         let trial = &self.campaign.trial;
         let result = RunResult::new(&trial.scenario, &trial.world, &prepared, &results);
         let goodput = result.total.goodput_kbps;
-        let name = series.as_ref().map(|_| Store::series_of(&run.id));
-        let record = self.campaign.record(run, result, name);
+        let name = Store::series_of(&run.id);
+        let of_file = series.as_deref().map(|text| (name.as_str(), text));
+        let record = self.campaign.record(run, result, of_file);
         self.store.keep(&record, &meter.stop(results.events), series.as_deref())?;
         Ok(goodput)
     }

@@ -3,6 +3,7 @@
 use std::process::Output;
 
 use hopwise::lab::VERSION;
+use hopwise::lab::seal::seal;
 
 use crate::folder::{Folder, text};
 
@@ -22,11 +23,20 @@ fn refused(folder: &Folder, words: &[&str], wanted: &[&str]) {
 /// Every file of a trial with another version in it, as that one would have written it.
 fn as_of_another_version(folder: &Folder, out: &str) {
     for (name, bytes) in folder.files(out) {
-        if name.ends_with(".json") || name.ends_with(".jsonl") {
-            std::fs::write(folder.path(out).join(&name), text(&bytes).replace(VERSION, "0.0.1+old"))
-                .expect("a file");
-        }
+        let text = text(&bytes).replace(VERSION, "0.0.1+old");
+        let text = match name.rsplit_once('.') {
+            Some((_, "jsonl")) => text.lines().map(|line| resealed(line) + "\n").collect(),
+            Some((_, "json")) => resealed(&text),
+            _ => continue,
+        };
+        std::fs::write(folder.path(out).join(&name), text).expect("a file");
     }
+}
+
+/// With the checksum of what it says now, where it has one.
+fn resealed(text: &str) -> String {
+    let Some((before, _)) = text.rsplit_once("\"sum\"") else { return text.to_owned() };
+    seal(&format!("{}}}", before.trim_end().trim_end_matches(',')))
 }
 
 #[test]

@@ -12,6 +12,7 @@ use super::series::Series;
 use crate::lab::VERSION;
 use crate::lab::findings::label;
 use crate::lab::record::{Record, Trial};
+use crate::lab::seal::{self, Broken};
 use crate::lab::settings::difference;
 use crate::lab::store::{PLAN, RECORDS, RUNS};
 
@@ -113,6 +114,10 @@ impl Joined {
             if let Some(path) = &record.series {
                 let file = folder.join(path);
                 let text = fs::read_to_string(&file).map_err(|error| refused(&file, error))?;
+                if record.series_sum.as_ref().is_some_and(|sum| *sum != seal::sum(&text)) {
+                    let problem = format!("it was changed since it was written; {AGAIN}");
+                    return Err(refused(&file, problem));
+                }
                 self.series.insert(record.id.clone(), Series::parse(&text));
             }
             self.records.insert(record.id.clone(), record);
@@ -171,7 +176,8 @@ impl Joined {
         let entries = fs::read_dir(folder.join(RUNS)).into_iter().flatten();
         let texts = entries.filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok());
         // What is being written, or was when somebody pulled the plug, is none yet.
-        let mut records: Vec<Record> = texts.filter_map(|text| serde_json::from_str(&text).ok()).collect();
+        let whole = texts.filter(|text| check(trial, text).is_ok());
+        let mut records: Vec<Record> = whole.filter_map(|text| serde_json::from_str(&text).ok()).collect();
         records.retain(|record| is_planned(trial, record));
         records.sort_by(|a, b| a.id.cmp(&b.id));
         if records.is_empty() {
@@ -212,7 +218,21 @@ fn read_trial(folder: &Path) -> Result<Trial, ReadError> {
     })?;
     let version = serde_json::from_str::<Value>(&text).ok();
     let version = version.as_ref().and_then(|plan| plan["version"].as_str());
-    serde_json::from_str(&text).map_err(|error| not_understood(&file, version, &error.to_string()))
+    let trial: Trial =
+        serde_json::from_str(&text).map_err(|error| not_understood(&file, version, &error.to_string()))?;
+    check(&trial, &text).map_err(|broken| refused(&file, format!("{broken}; {AGAIN}")))?;
+    Ok(trial)
+}
+
+/// What may be done about a file that is not as it was written.
+const AGAIN: &str = "put the file back, or delete it and run the trial again with --resume";
+
+/// Trials of versions that wrote no checksums can be read without.
+fn check(trial: &Trial, text: &str) -> Result<(), Broken> {
+    match seal::check(text) {
+        Err(Broken::Missing) if trial.version != VERSION => Ok(()),
+        checked => checked,
+    }
 }
 
 fn read_records(folder: &Path, trial: &Trial) -> Result<Vec<Record>, ReadError> {
@@ -220,6 +240,7 @@ fn read_records(folder: &Path, trial: &Trial) -> Result<Vec<Record>, ReadError> 
     let text = fs::read_to_string(&file).map_err(|error| refused(&file, error))?;
     let parse = |(line, text): (usize, &str)| {
         let problem = |error| format!("line {line}: {error}");
+        check(trial, text).map_err(|broken| refused(&file, format!("line {line}: {broken}; {AGAIN}")))?;
         serde_json::from_str(text)
             .map_err(|error| not_understood(&file, Some(&trial.version), &problem(error)))
     };

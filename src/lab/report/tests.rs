@@ -32,6 +32,7 @@ pub(crate) fn record(hops: u32, arm: &str, block: u32, goodput_kbps: f64) -> Rec
         settings: json!({ "topology": { "hops": hops }, "arms": { "receiver": arm }, "run": { "seeds": 5 } }),
         result: result(arm, u64::from(block), goodput_kbps),
         series: None,
+        series_sum: None,
     }
 }
 
@@ -211,9 +212,8 @@ fn folders_are_joined_and_others_are_refused() {
     let write = |name: &str, trial: &Trial, records: &[Record]| {
         let folder = root.join(name);
         std::fs::create_dir_all(&folder).expect("a folder");
-        std::fs::write(folder.join("trial.json"), serde_json::to_string(trial).expect("JSON"))
-            .expect("a file");
-        let lines: String = records.iter().map(|r| serde_json::to_string(r).expect("JSON") + "\n").collect();
+        std::fs::write(folder.join("trial.json"), trial.text()).expect("a file");
+        let lines: String = records.iter().map(Record::line).collect();
         std::fs::write(folder.join("records.jsonl"), lines).expect("a file");
         folder
     };

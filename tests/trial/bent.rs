@@ -1,0 +1,88 @@
+//! Records that somebody changed, and names that would steer a spreadsheet or a terminal.
+
+use std::process::Output;
+
+use crate::folder::{Folder, SCENARIO, text};
+
+fn told(folder: &Folder, words: &[&str]) -> Output {
+    folder.hopwise(words).output().expect("the command was built with the tests")
+}
+
+/// The first file of the trial whose name begins so.
+fn first(folder: &Folder, out: &str, begins: &str) -> String {
+    let names = folder.files(out).into_keys();
+    names.into_iter().find(|name| name.starts_with(begins)).unwrap_or_else(|| panic!("no {begins}"))
+}
+
+/// Another first digit behind `name`.
+fn bend(folder: &Folder, file: &str, name: &str) {
+    let path = folder.path(file);
+    let whole = std::fs::read_to_string(&path).expect("a file");
+    let at = whole.find(name).expect("it is there") + name.len();
+    let digit = if whole[at..].starts_with('9') { "8" } else { "9" };
+    std::fs::write(&path, format!("{}{digit}{}", &whole[..at], &whole[at + 1..])).expect("a file");
+}
+
+#[test]
+fn a_changed_digit_in_a_record_is_noticed_and_its_run_made_again() {
+    let folder = Folder::new("bent");
+    folder.done(&["--seeds", "2", "--out", "t"]);
+    let before = folder.files("t");
+    let run = first(&folder, "t", "runs/");
+    bend(&folder, &format!("t/{run}"), "\"bytes_delivered\":");
+    let done = folder.trial(&["--seeds", "2", "--out", "t", "--resume"]);
+    let said = text(&done.stderr);
+    assert_eq!(done.status.code(), Some(0), "{said}");
+    assert!(said.contains(&run) && said.contains("not as it was written"), "{said}");
+    assert!(said.contains("5 of 6 runs are there already"), "{said}");
+    assert!(before == folder.files("t"), "the run came to what it had come to");
+}
+
+#[test]
+fn a_report_is_drawn_from_nothing_that_was_changed() {
+    let folder = Folder::new("bent-report");
+    folder.done(&["--seeds", "2", "--out", "t"]);
+    let series = first(&folder, "t", "series/");
+    for (file, name) in [
+        ("records.jsonl", "\"bytes_delivered\":"),
+        ("trial.json", "\"margin\": 0."),
+        (series.as_str(), "\nx_m,n0,"),
+    ] {
+        let file = format!("t/{file}");
+        let before = std::fs::read(folder.path(&file)).expect("a file");
+        bend(&folder, &file, name);
+        for command in ["report", "explain"] {
+            let done = told(&folder, &[command, "t"]);
+            let said = text(&done.stderr);
+            assert_eq!(done.status.code(), Some(2), "{command} {file}: {said}");
+            assert!(said.contains(&file) && said.contains("changed since it was written"), "{said}");
+        }
+        std::fs::write(folder.path(&file), before).expect("a file");
+    }
+    assert_eq!(told(&folder, &["report", "t"]).status.code(), Some(0));
+}
+
+#[test]
+fn a_name_is_no_formula_and_steers_no_terminal() {
+    let folder = Folder::new("names");
+    let named =
+        SCENARIO.replace("  every:", "  \"=1+1\":").replace("A small trial", "\"\\e]0;mine\\a\\e[2J\"");
+    folder.write("small.yaml", &named.replace("  dca:", "  \"\\e[31mred\":"));
+    let printed = folder.done(&["--seeds", "2", "--out", "t"]);
+    let records = text(&folder.files("t")["records.csv"]);
+    assert!(records.contains(",\"'=1+1\",") && !records.contains(",=1"), "{records}");
+    let mut shown = printed;
+    for words in [
+        &["report", "t"][..],
+        &["explain", "t"],
+        &["run", "small.yaml", "--arm", "\u{1b}[31mred", "--out", "r"],
+        &["run", "small.yaml", "--arm", "\u{1b}[31mno", "--out", "r"],
+        &["trial", "small.yaml", "--set", "arms.\u{1b}[31mred.receiver=\u{1b}[2J"],
+    ] {
+        let done = told(&folder, words);
+        shown += &(text(&done.stdout) + &text(&done.stderr));
+    }
+    assert!(shown.contains("[31mred"), "{shown}");
+    let steers = |letter: char| letter.is_control() && letter != '\n' && letter != '\t';
+    assert_eq!(shown.lines().find(|line| line.contains(steers)), None);
+}
