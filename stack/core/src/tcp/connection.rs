@@ -247,8 +247,8 @@ struct Urges {
     frozen_probe: bool,
     tail_probe: bool,
     keep_alives_sent: u8,
-    /// Before this no other challenge or repeated answer leaves (RFC 5961 §7).
-    answers_from: Instant,
+    /// Each limited answer pays for a while; those for more than a few whiles ahead do not leave (RFC 5961 §7).
+    answers_paid_until: Instant,
     syns_sent: u8,
     window_probes_sent: u8,
     /// Packets that have left, for their identifications.

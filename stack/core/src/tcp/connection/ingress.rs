@@ -7,6 +7,8 @@ mod checks;
 mod data;
 mod syn_sent;
 
+use std::time::Duration;
+
 use super::Connection;
 use crate::Moment;
 use crate::agent::Why;
@@ -66,13 +68,17 @@ pub(super) enum Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Always,
-    /// At most one in [`ANSWER_EVERY`]: neither attackers nor two confused ends may start a storm (RFC 5961 §7).
+    /// As often as [`ANSWER_EVERY`] allows: neither attackers nor two confused ends may start a storm (RFC 5961 §7).
     Limited,
 }
 
-/// Interval of limited answers, per connection: a limit shared by all of them would tell an attacker about
-/// connections that are not its own.
-const ANSWER_EVERY: std::time::Duration = std::time::Duration::from_millis(500);
+/// Interval of limited answers in the long run, per connection: a limit shared by all of them would tell an attacker
+/// about connections that are not its own.
+const ANSWER_EVERY: Duration = Duration::from_secs(1);
+
+/// Limited answers that may leave at once after a silence. With [`ANSWER_EVERY`], 10 leave in 5 s at the most, as in
+/// RFC 5961 §7. A peer that probes a closed window from 200 ms on and doubles that gets each probe answered.
+const ANSWERS_AT_ONCE: u32 = 5;
 
 type StepFn = fn(&mut Connection, &mut Cx<'_>, &Arrived<'_>) -> Step;
 
@@ -140,11 +146,12 @@ impl Connection {
     #[cold]
     fn answer(&mut self, cx: &mut Cx<'_>, answer: Answer) {
         if answer == Answer::Limited {
-            if cx.now < self.urges.answers_from {
+            let paid_until = self.urges.answers_paid_until.max(cx.now);
+            if paid_until.since(cx.now) > (ANSWERS_AT_ONCE - 1) * ANSWER_EVERY {
                 cx.dropped(DropReason::AnswerRateLimited);
                 return;
             }
-            self.urges.answers_from = cx.now + ANSWER_EVERY;
+            self.urges.answers_paid_until = paid_until + ANSWER_EVERY;
         }
         self.force_ack(cx, AckKind::Duplicate, Why::plain(crate::agent::Rule::Forced));
     }
