@@ -1,0 +1,124 @@
+//! Looks for what daemons left behind: in the kernel, on disk, and among processes.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::process::{WaitOptions, wait};
+
+use crate::Ledger;
+use crate::inside::within;
+use crate::place::Place;
+use crate::site::Site;
+
+/// The kernel removes some things a while later.
+const MOMENT: Duration = Duration::from_secs(60);
+
+/// A station's devices, rules, routes, rules of nft and switches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Facts {
+    told: Vec<(&'static str, Vec<String>)>,
+    switches: Vec<(String, String)>,
+}
+
+impl Facts {
+    pub(crate) fn of(place: &Place) -> Facts {
+        let lines = |words: &[&str]| {
+            let mut lines: Vec<_> = place.told(words).lines().map(|line| line.trim().to_owned()).collect();
+            lines.sort();
+            lines
+        };
+        let devices = lines(&["ip", "-o", "-br", "link"]);
+        // Without numbers and states, which change with the radio.
+        let devices = devices.iter().filter_map(|line| line.split(['@', ' ']).next());
+        Facts {
+            told: vec![
+                ("device", devices.map(str::to_owned).collect()),
+                ("address", lines(&["sh", "-c", "ip -4 -o addr | cut -d ' ' -f 2-"])),
+                ("rule", lines(&["ip", "rule"])),
+                ("route", lines(&["ip", "-4", "route", "show", "table", "all"])),
+                ("nft", lines(&["nft", "list", "ruleset"])),
+                ("queue", lines(&["cat", "/proc/net/netfilter/nfnetlink_queue"])),
+            ],
+            switches: place.switches(),
+        }
+    }
+
+    /// Each difference, in words.
+    fn differences(&self, after: &Facts) -> Vec<String> {
+        let mut found = Vec::new();
+        for ((what, before), (_, after)) in self.told.iter().zip(&after.told) {
+            let news = after.iter().filter(|line| !before.contains(line));
+            found.extend(news.map(|line| format!("{what} that was not there before: {line}")));
+            let lost = before.iter().filter(|line| !after.contains(line));
+            found.extend(lost.map(|line| format!("{what} that was there before: {line}")));
+        }
+        for (key, value) in &self.switches {
+            let now = after.switches.iter().find(|(other, _)| other == key);
+            if let Some((_, now)) = now.filter(|(_, now)| now != value) {
+                found.push(format!("switch {key}: {value} before, {now} now"));
+            }
+        }
+        found
+    }
+}
+
+/// Holds a site whose daemons have ended against how it was before them. The radio is there still.
+pub(crate) fn look(site: &Site, ledger: &Ledger) {
+    for (place, before) in site.stations.iter().zip(&site.before) {
+        let mut left = Vec::new();
+        let is_clean = within(MOMENT, || {
+            site.mend_roads();
+            left = before.differences(&Facts::of(place));
+            left.is_empty()
+        });
+        if !is_clean {
+            left.iter().for_each(|what| ledger.violated(format!("left behind in {}: {what}", place.name())));
+        }
+    }
+    for folder in [site.folder.clone(), site.disk()] {
+        for path in entries(&folder) {
+            if path.ends_with(".sock") || path.ends_with(".switches") || path.contains(".part") {
+                ledger.violated(format!("left behind: {path}"));
+            }
+        }
+    }
+}
+
+/// Once all sites are gone: names of namespaces, notes, processes.
+pub(crate) fn look_at_the_machine(ledger: &Ledger) {
+    for folder in ["/run/netns", "/run/hopwise"] {
+        for path in entries(Path::new(folder)) {
+            ledger.violated(format!("left behind: {path}"));
+        }
+    }
+    let mut others = Vec::new();
+    let are_gone = within(MOMENT, || {
+        // Orphans are ours in this namespace.
+        while let Ok(Some(_)) = wait(WaitOptions::NOHANG) {}
+        others = processes();
+        others.is_empty()
+    });
+    if !are_gone {
+        others.iter().for_each(|name| ledger.violated(format!("a process was left behind: {name}")));
+    }
+}
+
+fn entries(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path().to_string_lossy().into_owned()).collect()
+}
+
+/// All but this one, in its namespace of processes.
+fn processes() -> Vec<String> {
+    let ids = entries(Path::new("/proc"))
+        .into_iter()
+        .filter_map(|path| path.rsplit('/').next()?.parse::<u32>().ok());
+    let others = ids.filter(|id| *id != std::process::id());
+    others
+        .map(|id| {
+            let words = fs::read_to_string(format!("/proc/{id}/cmdline")).unwrap_or_default();
+            format!("{id} {}", words.replace('\0', " "))
+        })
+        .collect()
+}

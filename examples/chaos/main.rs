@@ -1,0 +1,246 @@
+//! Chaos: daemons of Hopwise that are killed, stopped, flooded and lied to at random, while honest programs transfer
+//! bytes through them. `--soak` leaves the daemons alone and watches what they take of the machine.
+//!
+//! Exit status: 0 when nothing was violated, 1 when something was, 2 when the arguments are refused, 77 when it cannot
+//! run here.
+
+mod cell;
+mod daemon;
+mod event;
+mod flow;
+mod forge;
+mod inside;
+mod leftovers;
+mod lies;
+mod mesh;
+mod place;
+mod round;
+mod site;
+mod soak;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use clap::Parser;
+use hopwise::memory::Random;
+use hopwise::units::Time;
+use hopwise_host::Clock;
+use parking_lot::Mutex;
+
+use inside::elapsed;
+
+/// No wait for a single thing is longer. A machine that is slow and busy takes minutes for what else takes seconds.
+const WAIT: Duration = Duration::from_secs(300);
+
+/// Kills, floods and lies at random under honest transfers, and holds that no byte is wrong and nothing is left behind
+#[derive(Debug, Parser)]
+#[command(after_help = "Examples:
+  scripts/chaos --for 2min
+  scripts/chaos --for 2h --seed 7 --json
+  scripts/chaos --soak --for 1h")]
+struct Arguments {
+    /// Time during which events happen, or the length of a soak
+    #[arg(long = "for", value_name = "TIME", default_value = "2min", overrides_with = "lasts")]
+    lasts: Time,
+    /// Seed of all events; without it one is chosen and printed
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// The longest round: after each, everything is ended and looked for
+    #[arg(long, value_name = "TIME", default_value = "10min")]
+    round: Time,
+    /// Steady load and no events; fails when a daemon grows
+    #[arg(long)]
+    soak: bool,
+    /// One JSON object on standard output at the end; everything else goes to standard error
+    #[arg(long)]
+    json: bool,
+    /// The program under test; the one beside this program's folder where nothing is said
+    #[arg(long, value_name = "FILE")]
+    hopwise: Option<PathBuf>,
+}
+
+/// Shared by a whole run.
+#[derive(Debug)]
+pub(crate) struct Run {
+    hopwise: PathBuf,
+    /// Moves the clocks of daemons, where it is installed.
+    faketime: Option<PathBuf>,
+    ledger: Arc<Ledger>,
+}
+
+/// Counts what happens, and keeps what should not have.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    clock: Clock,
+    whole: AtomicU64,
+    cut: AtomicU64,
+    left: AtomicU64,
+    events: AtomicU64,
+    rounds: AtomicU64,
+    /// The most that any daemon took at any time.
+    most_rss_kb: AtomicU64,
+    most_descriptors: AtomicU64,
+    violations: Mutex<Vec<String>>,
+    /// Events by their kind.
+    kinds: Mutex<BTreeMap<&'static str, u64>>,
+    /// Transfers that were cut, by what their clients were told.
+    cut_by: Mutex<BTreeMap<String, u64>>,
+}
+
+impl Ledger {
+    fn new(clock: Clock) -> Ledger {
+        let zero = || AtomicU64::new(0);
+        Ledger {
+            clock,
+            whole: zero(),
+            cut: zero(),
+            left: zero(),
+            events: zero(),
+            rounds: zero(),
+            most_rss_kb: zero(),
+            most_descriptors: zero(),
+            violations: Mutex::default(),
+            kinds: Mutex::default(),
+            cut_by: Mutex::default(),
+        }
+    }
+
+    /// A line with its time.
+    pub(crate) fn note(&self, what: &str) {
+        eprintln!("{:9.1}  {what}", elapsed(&self.clock).as_secs_f64());
+    }
+
+    pub(crate) fn violated(&self, what: String) {
+        self.note(&format!("VIOLATED {what}"));
+        self.violations.lock().push(what);
+    }
+
+    pub(crate) fn is_sound(&self) -> bool {
+        self.violations.lock().is_empty()
+    }
+
+    pub(crate) fn progress(&self) -> String {
+        let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
+        format!(
+            "{} events, {} transfers whole, {} cut, {} left by their client, {} violations",
+            count(&self.events),
+            count(&self.whole),
+            count(&self.cut),
+            count(&self.left),
+            self.violations.lock().len()
+        )
+    }
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    if !inside::is_inside() {
+        if let Some(reason) = inside::obstacle() {
+            println!("skipped: {reason}");
+            return ExitCode::from(77);
+        }
+        eprintln!("unshare: {}", inside::enter());
+        return ExitCode::FAILURE;
+    }
+    match run(&arguments) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Answers whether nothing was violated.
+fn run(arguments: &Arguments) -> Result<bool, String> {
+    inside::furnish()?;
+    inside::hear_signals().map_err(|error| format!("signals: {error}"))?;
+    let clock = Clock::start();
+    let hopwise = match &arguments.hopwise {
+        Some(path) => path.clone(),
+        None => {
+            beside().ok_or("expected --hopwise FILE: there is no hopwise beside this program's folder")?
+        }
+    };
+    let hopwise = hopwise.canonicalize().map_err(|error| format!("{}: {error}", hopwise.display()))?;
+    let ledger = Arc::new(Ledger::new(clock));
+    let run = Run { hopwise, faketime: faketime(), ledger: Arc::clone(&ledger) };
+    let seed = arguments.seed.unwrap_or_else(|| clock.wall_offset().as_nanos() as u64 >> 10);
+    ledger.note(&format!("seed {seed}"));
+    if run.faketime.is_none() {
+        ledger.note("clocks do not jump: libfaketime (Debian: libfaketime) is not installed");
+    }
+    let folder = std::env::temp_dir().join(format!("hopwise-chaos-{seed}"));
+    let done = if arguments.soak {
+        soak::soak(&run, arguments.lasts.0, seed, &folder)
+    } else {
+        rounds(&run, arguments, seed, &folder)
+    };
+    if let Err(error) = done {
+        ledger.violated(error);
+    }
+    ledger.note(&ledger.progress());
+    if ledger.is_sound() {
+        let _ = std::fs::remove_dir_all(&folder);
+    } else {
+        ledger.note(&format!("logs and files of what failed are in {}", folder.display()));
+    }
+    if arguments.json {
+        println!("{}", summary(&ledger, seed));
+    }
+    Ok(ledger.is_sound())
+}
+
+/// One round after the other, until the time is over or something was violated.
+fn rounds(run: &Run, arguments: &Arguments, seed: u64, folder: &Path) -> Result<(), String> {
+    let mut random = Random::new(seed, 0);
+    let mut left = arguments.lasts.0;
+    while left > Duration::ZERO && run.ledger.is_sound() && !inside::is_told_to_end() {
+        let lasts = left.min(arguments.round.0);
+        let nth = run.ledger.rounds.fetch_add(1, Ordering::Relaxed) + 1;
+        let seed = if nth == 1 { seed } else { random.next_u64() };
+        run.ledger.note(&format!("round {nth}, seed {seed}, {} s of events", lasts.as_secs()));
+        round::round(run, lasts, seed, &folder.join(nth.to_string()))?;
+        left = left.saturating_sub(lasts);
+    }
+    Ok(())
+}
+
+/// Cargo puts the command beside or above the folder of its examples.
+fn beside() -> Option<PathBuf> {
+    let program = std::env::current_exe().ok()?;
+    let folder = program.parent()?;
+    let places = [folder.join("hopwise"), folder.parent()?.join("hopwise")];
+    places.into_iter().find(|path| path.is_file())
+}
+
+fn faketime() -> Option<PathBuf> {
+    let folders = std::fs::read_dir("/usr/lib").ok()?.flatten();
+    let libraries = folders.map(|folder| folder.path().join("faketime/libfaketimeMT.so.1"));
+    libraries.into_iter().find(|library| library.is_file())
+}
+
+fn summary(ledger: &Ledger, seed: u64) -> serde_json::Value {
+    let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
+    serde_json::json!({
+        "seed": seed,
+        "seconds": elapsed(&ledger.clock).as_secs(),
+        "rounds": count(&ledger.rounds),
+        "events": count(&ledger.events),
+        "events_by_kind": *ledger.kinds.lock(),
+        "transfers": {
+            "whole": count(&ledger.whole),
+            "cut": count(&ledger.cut),
+            "left": count(&ledger.left),
+            "cut_by": *ledger.cut_by.lock(),
+        },
+        "most_rss_kb": count(&ledger.most_rss_kb),
+        "most_descriptors": count(&ledger.most_descriptors),
+        "violations": *ledger.violations.lock(),
+    })
+}

@@ -1,0 +1,200 @@
+//! A round: sites begin, events happen, then all is quiet, honest transfers succeed, everything ends and is looked for.
+
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use hopwise::memory::Random;
+use hopwise_host::Clock;
+
+use crate::cell::cell;
+use crate::daemon::{Daemon, Kind};
+use crate::event::{Events, Undo};
+use crate::flow::Flow;
+use crate::inside::{elapsed, is_told_to_end, pause, within};
+use crate::leftovers;
+use crate::mesh::{Speaks, mesh};
+use crate::site::Site;
+use crate::{Ledger, Run, WAIT};
+
+/// No daemon may exceed it. A node takes some 24 MiB without optimisation, and may fill 32 MiB of buffers.
+const MOST_RSS_KB: u64 = 96 << 10;
+/// Beyond those it had when it was ready: seats of clients and of peers that may be gone.
+const MOST_DESCRIPTORS: usize = 200;
+/// The same, once no honest program is connected any more.
+const MOST_LEFT: usize = 8;
+
+pub(crate) fn sites(random: &mut Random, folder: &Path) -> Result<Vec<Site>, String> {
+    Ok(vec![
+        mesh("a", Speaks::Aodv, (random, folder))?,
+        mesh("d", Speaks::Dymo, (random, folder))?,
+        cell("c", (random, folder))?,
+    ])
+}
+
+pub(crate) fn begin(sites: &mut [Site], run: &Run, seed: u64) -> Result<(), String> {
+    for (nth, site) in (1..).zip(sites) {
+        site.begin(run)?;
+        site.begin_flows(seed ^ (nth << 32), &run.ledger)?;
+    }
+    Ok(())
+}
+
+pub(crate) fn round(run: &Run, lasts: Duration, seed: u64, folder: &Path) -> Result<(), String> {
+    let mut random = Random::new(seed, 3);
+    let mut sites = sites(&mut random, folder)?;
+    begin(&mut sites, run, seed)?;
+    run.ledger.note("all daemons are ready");
+    if !honest_transfers_succeed(&mut sites, &run.ledger, 1) {
+        return Ok(());
+    }
+    happen(run, &mut sites, &mut random, lasts)?;
+    settle(run, &mut sites)?;
+    honest_transfers_succeed(&mut sites, &run.ledger, 2);
+    end(&mut sites, &run.ledger);
+    drop(sites);
+    leftovers::look_at_the_machine(&run.ledger);
+    if run.ledger.is_sound() {
+        let _ = std::fs::remove_dir_all(folder);
+    }
+    Ok(())
+}
+
+/// Draws events and lets them happen, for so long.
+fn happen(run: &Run, sites: &mut [Site], random: &mut Random, lasts: Duration) -> Result<(), String> {
+    let clock = Clock::start();
+    let mut events = Events::new(clock);
+    let mut told = Duration::ZERO;
+    while elapsed(&clock) < lasts && run.ledger.is_sound() && !is_told_to_end() {
+        let event = events.draw(random, sites);
+        let gap = Duration::from_millis(random.between(100, 2500));
+        events.perform(&event, run, sites)?;
+        let next = elapsed(&clock) + gap;
+        while elapsed(&clock) < next {
+            pause(Duration::from_millis(50));
+            events.undo_due(run, sites)?;
+        }
+        for site in sites.iter_mut() {
+            site.look_for_the_dead(&run.ledger);
+            if !look_at_daemons(site, &run.ledger, MOST_DESCRIPTORS) {
+                run.ledger.violated(format!("too many descriptors: {}", descriptors(site)));
+            }
+        }
+        if elapsed(&clock) > told + Duration::from_secs(10) {
+            told = elapsed(&clock);
+            run.ledger.note(&format!("{} s: {}", told.as_secs(), run.ledger.progress()));
+        }
+    }
+    run.ledger.note("no more events");
+    events.undo_all(run, sites)
+}
+
+/// Liars leave, clocks are right again, disks have room.
+fn settle(run: &Run, sites: &mut [Site]) -> Result<(), String> {
+    for site in sites.iter_mut() {
+        site.empty_disk();
+        site.go_on();
+        site.daemons.iter().for_each(|daemon| daemon.set_clock(0));
+        for device in 0..site.devices.len() {
+            site.set_device(device, site.liar.device != Some(device));
+        }
+        for nth in 0..site.daemons.len() {
+            if !site.daemons[nth].is_up() {
+                Undo::start_again(site, nth, run)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Each honest program has so many whole transfers more within the tests' patience: the last began after this did.
+fn honest_transfers_succeed(sites: &mut [Site], ledger: &Ledger, times: u64) -> bool {
+    let clock = Clock::start();
+    let before: Vec<Vec<u64>> =
+        sites.iter().map(|site| site.flows.iter().map(Flow::whole).collect()).collect();
+    let lacking = |sites: &[Site]| -> Vec<String> {
+        let each = sites.iter().zip(&before).flat_map(|(site, before)| site.flows.iter().zip(before));
+        let lacking = each.filter(|(flow, before)| flow.whole() < **before + times);
+        lacking.map(|(flow, _)| flow.name.clone()).collect()
+    };
+    let succeeded = within(WAIT, || {
+        sites.iter_mut().for_each(|site| site.look_for_the_dead(ledger));
+        lacking(sites).is_empty() || !ledger.is_sound() || is_told_to_end()
+    });
+    if !succeeded {
+        for name in lacking(sites) {
+            ledger.violated(format!("{name}: no transfer came whole in {} s of quiet", WAIT.as_secs()));
+        }
+    }
+    ledger.note(&format!("honest transfers took {:.1} s", elapsed(&clock).as_secs_f64()));
+    succeeded && ledger.is_sound()
+}
+
+/// Memory and descriptors against their bounds.
+fn look_at_daemons(site: &Site, ledger: &Ledger, most_descriptors: usize) -> bool {
+    let mut is_sound = true;
+    for daemon in &site.daemons {
+        let (Some(takes), Some(first)) = (daemon.takes(), daemon.first_descriptors()) else { continue };
+        ledger.most_rss_kb.fetch_max(takes.rss_kb, Ordering::Relaxed);
+        ledger.most_descriptors.fetch_max(takes.descriptors as u64, Ordering::Relaxed);
+        if takes.rss_kb > MOST_RSS_KB {
+            ledger.violated(format!(
+                "{} takes {} kB of memory, at most {MOST_RSS_KB}",
+                daemon.name, takes.rss_kb
+            ));
+        }
+        is_sound &= takes.descriptors <= first + most_descriptors;
+    }
+    is_sound
+}
+
+/// Each daemon's descriptors, now and at first.
+fn descriptors(site: &Site) -> String {
+    let takes = |daemon: &Daemon| {
+        let (takes, first) = (daemon.takes().unwrap_or_default(), daemon.first_descriptors());
+        format!("{}: {} now, {} at first", daemon.name, takes.descriptors, first.unwrap_or(0))
+    };
+    site.daemons.iter().map(takes).collect::<Vec<_>>().join(", ")
+}
+
+/// Honest programs stop, daemons are told to end, and nothing of them is left.
+pub(crate) fn end(sites: &mut [Site], ledger: &Ledger) {
+    for site in sites.iter() {
+        site.flows.iter().for_each(Flow::tell_to_stop);
+    }
+    for site in sites.iter_mut() {
+        site.flows.clear();
+        if !within(WAIT, || look_at_daemons(site, ledger, MOST_LEFT)) {
+            ledger.violated(format!("descriptors are left open: {}", descriptors(site)));
+        }
+        site.servers.clear();
+        for nth in 0..site.daemons.len() {
+            ends_in_order(&mut site.daemons[nth], ledger);
+        }
+        (0..site.devices.len()).for_each(|device| site.set_device(device, true));
+        leftovers::look(site, ledger);
+        ends_in_order(&mut site.air, ledger);
+        if site.stations.iter().any(|place| place.name().ends_with("fixed")) {
+            let _ = crate::inside::run(&["ip", "netns", "del", "c-fixed"]);
+        }
+    }
+}
+
+fn ends_in_order(daemon: &mut Daemon, ledger: &Ledger) {
+    let (was_up, ended) = (daemon.is_up(), daemon.end());
+    if was_up && ended.and_then(|status| status.code()) != Some(0) {
+        ledger.violated(format!(
+            "{} did not end in order: {ended:?}\n    {}",
+            daemon.name,
+            daemon.last_words()
+        ));
+    }
+    let log = daemon.log();
+    for line in log.lines().filter(|line| line.contains("panicked at")) {
+        ledger.violated(format!("{}: {line}", daemon.name));
+    }
+    if daemon.kind == Kind::Node {
+        // Its captures tell what they lost on a full disk, and nothing more comes of that.
+        ledger.note(&format!("{}: {} lines of log", daemon.name, log.lines().count()));
+    }
+}

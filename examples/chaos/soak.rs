@@ -1,0 +1,98 @@
+//! An hour of steady honest load: what each daemon takes of the machine after ten minutes, and at the end.
+
+use std::path::Path;
+use std::time::Duration;
+
+use hopwise::memory::Random;
+use hopwise_host::Clock;
+
+use crate::daemon::Takes;
+use crate::inside::{elapsed, is_told_to_end, pause};
+use crate::leftovers;
+use crate::round::{begin, end, sites};
+use crate::site::Site;
+use crate::{Ledger, Run};
+
+const TEN_MINUTES: Duration = Duration::from_secs(600);
+const EVERY: Duration = Duration::from_secs(5);
+/// A figure is the median of so many looks.
+const LOOKS: usize = 13;
+const MOST_GROWTH_PERCENT: u64 = 10;
+
+/// The last looks at each daemon, by its place.
+type Looks = Vec<Vec<Takes>>;
+
+pub(crate) fn soak(run: &Run, lasts: Duration, seed: u64, folder: &Path) -> Result<(), String> {
+    let mut random = Random::new(seed, 3);
+    let mut sites = sites(&mut random, folder)?;
+    begin(&mut sites, run, seed)?;
+    let clock = Clock::start();
+    // A short soak compares with its first sixth.
+    let settled = TEN_MINUTES.min(lasts / 6);
+    let (mut looks, mut before, mut told) = (Looks::new(), None, Duration::ZERO);
+    while elapsed(&clock) < lasts && run.ledger.is_sound() && !is_told_to_end() {
+        pause(EVERY);
+        look(&mut sites, &mut looks, &run.ledger);
+        if before.is_none() && elapsed(&clock) >= settled {
+            before = Some(medians(&looks));
+        }
+        if elapsed(&clock) > told + Duration::from_secs(60) {
+            told = elapsed(&clock);
+            let rss: Vec<_> = medians(&looks).iter().map(|takes| takes.rss_kb.to_string()).collect();
+            let text = format!("{} s: {}; kB: {}", told.as_secs(), run.ledger.progress(), rss.join(" "));
+            run.ledger.note(&text);
+        }
+    }
+    if let Some(before) = before.filter(|_| !is_told_to_end()) {
+        compare(&sites, &before, &medians(&looks), &run.ledger);
+    }
+    end(&mut sites, &run.ledger);
+    drop(sites);
+    leftovers::look_at_the_machine(&run.ledger);
+    Ok(())
+}
+
+fn look(sites: &mut [Site], looks: &mut Looks, ledger: &Ledger) {
+    sites.iter_mut().for_each(|site| site.look_for_the_dead(ledger));
+    let daemons = sites.iter().flat_map(|site| site.daemons.iter().chain([&site.air]));
+    let takes: Vec<_> = daemons.map(|daemon| daemon.takes().unwrap_or_default()).collect();
+    looks.resize(takes.len(), Vec::new());
+    for (all, one) in looks.iter_mut().zip(takes) {
+        all.push(one);
+        if all.len() > LOOKS {
+            all.remove(0);
+        }
+    }
+}
+
+fn medians(looks: &Looks) -> Vec<Takes> {
+    let median = |all: &[Takes]| {
+        let middle = |mut values: Vec<u64>| {
+            values.sort_unstable();
+            values.get(values.len() / 2).copied().unwrap_or(0)
+        };
+        Takes {
+            rss_kb: middle(all.iter().map(|takes| takes.rss_kb).collect()),
+            descriptors: middle(all.iter().map(|takes| takes.descriptors as u64).collect()) as usize,
+        }
+    };
+    looks.iter().map(|all| median(all)).collect()
+}
+
+fn compare(sites: &[Site], before: &[Takes], after: &[Takes], ledger: &Ledger) {
+    let daemons = sites.iter().flat_map(|site| site.daemons.iter().chain([&site.air]));
+    for ((daemon, before), after) in daemons.zip(before).zip(after) {
+        let text = format!(
+            "{}: {} kB then, {} kB now; {} descriptors then, {} now",
+            daemon.name, before.rss_kb, after.rss_kb, before.descriptors, after.descriptors
+        );
+        ledger.note(&text);
+        if after.rss_kb * 100 > before.rss_kb * (100 + MOST_GROWTH_PERCENT) {
+            ledger.violated(format!("grew by more than {MOST_GROWTH_PERCENT} %: {text}"));
+        }
+        // As many as its connections of the moment need.
+        if after.descriptors > before.descriptors + 16 {
+            ledger.violated(format!("holds more descriptors: {text}"));
+        }
+    }
+}
