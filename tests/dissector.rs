@@ -6,7 +6,7 @@ use std::process::Command;
 
 use hopwise_core::agent::{By, Class, Rule, Why};
 use hopwise_core::trace::comments::{Comments, ConnNames};
-use hopwise_core::trace::{DropReason, LostBy, SentWhat, TraceEvent, TraceKind};
+use hopwise_core::trace::{DropReason, LostBy, SentWhat, TraceEvent, TraceKind, UndoneBy};
 use hopwise_core::wire::{
     Checksums, Ecn, Flags, HopwiseOption, IpHeader, Notes, OfferFlags, RateRequest, SackBlock, TcpHeader,
     TcpOptions, Timestamps, protocol,
@@ -164,8 +164,7 @@ fn padded(bytes: &[u8]) -> Vec<u8> {
     padded
 }
 
-/// What captures say of a few packets: each event is of the packet that came under the number beside it.
-fn words() -> Vec<String> {
+fn comments() -> Comments {
     let names = ConnNames {
         receiver: "delayed:d=2,hold=80ms".into(),
         senders: "[cubic, limit:8]".into(),
@@ -173,21 +172,29 @@ fn words() -> Vec<String> {
         rule: Some("rules.4".into()),
         hops: Some(3),
     };
-    let mut comments = Comments::new(Box::new(move |_| Some(names.clone())));
-    let (count, plain) = (|have| Why::new(Rule::Count, have, 2), Why::plain);
-    let received =
-        |seq, ack, len| TraceKind::Received { seq: Seq(seq), ack: Seq(ack), len, segments: 1, flags: 16 };
-    let decided = |number, by, why| TraceKind::AckDecided { number: Seq(number), by, why };
-    let sent = |what| TraceKind::Sent {
-        seq: Seq(1),
-        ack: Seq(2001),
-        len: 1448,
-        segments: 1,
-        flags: 16,
-        what,
-        flight: 2896,
-        allowed: 14_480,
-    };
+    Comments::new(Box::new(move |_| Some(names.clone())))
+}
+
+fn received(seq: u32, ack: u32, len: u32) -> TraceKind {
+    TraceKind::Received { seq: Seq(seq), ack: Seq(ack), len, segments: 1, flags: 16 }
+}
+
+fn decided(number: u32, by: By, why: Why) -> TraceKind {
+    TraceKind::AckDecided { number: Seq(number), by, why }
+}
+
+fn sent(what: SentWhat) -> TraceKind {
+    let (seq, ack) = (Seq(1), Seq(2001));
+    TraceKind::Sent { seq, ack, len: 1448, segments: 1, flags: 16, what, flight: 2896, allowed: 14_480 }
+}
+
+fn count(have: u32) -> Why {
+    Why::new(Rule::Count, have, 2)
+}
+
+/// What captures say of a few packets: each event is of the packet that came under the number beside it.
+fn words() -> Vec<String> {
+    let (mut comments, plain) = (comments(), Why::plain);
     let lost = TraceKind::Lost { segments: 3, by: LostBy::Rack };
     let began = TraceKind::RecoveryBegan { by: LostBy::Rack, ssthresh: 7240, flight: 14_480, point: Seq(9) };
     let arrivals: [&[TraceKind]; 6] = [
@@ -279,6 +286,84 @@ fn what_comments_say_is_shown_in_fields() {
     let chosen =
         shown(&["hopwise.senders", "hopwise.hops", "hopwise.agents_by", "hopwise.ce"]).unwrap_or_default();
     assert_eq!((&*chosen[1], &*chosen[7]), ("||rules.4|1", &*format!("{senders}|3|rules.4|")));
+}
+
+/// What they say of some more: of recoveries, of places, and of ACKs that go together.
+fn more_words() -> Vec<String> {
+    let mut comments = comments();
+    let mut words = Vec::new();
+    let placed = |class| TraceKind::Placed { class, stretches: 1 };
+    let rtt = TraceKind::Rtt { sample_us: 12_345, srtt_us: 11_000, rto_us: 213_000 };
+    let by = LostBy::Rack;
+    let began = TraceKind::RecoveryBegan { by, ssthresh: 7240, flight: 14_480, point: Seq(9) };
+    let arrivals: [&[TraceKind]; 10] = [
+        &[received(1, 1, 1000), decided(1001, By::Agent, count(2))],
+        &[
+            received(1001, 1, 1000),
+            decided(2001, By::Agent, count(2)),
+            TraceKind::AckMerged { number: Seq(1001) },
+        ],
+        &[received(2001, 2897, 0), rtt],
+        &[received(2001, 2897, 0), began],
+        &[received(2001, 2897, 0), TraceKind::Undone(UndoneBy::Dsack)],
+        &[received(2001, 2897, 0), TraceKind::RecoveryEnded],
+        &[received(4001, 1, 1000), placed(Class::OutOfOrder)],
+        &[received(5001, 1, 1000), placed(Class::OutOfOrder)],
+        &[received(5001, 1, 1000), placed(Class::Duplicate)],
+        &[received(2001, 1, 1000), placed(Class::FillsHole)],
+    ];
+    for (packet, events) in (1..).zip(arrivals) {
+        comments.arrives(packet);
+        for kind in events {
+            comments.hear(&TraceEvent { now: Instant::from_millis(packet), conn: 1, packet, kind: *kind });
+        }
+        words.push(comments.of_arrival().text);
+    }
+    let mut leaves = |kind| {
+        let said = comments.hear(&TraceEvent { now: Instant::from_millis(20), conn: 1, packet: 20, kind });
+        words.extend(said.map(|said| said.text));
+    };
+    let number = Seq(2001);
+    leaves(TraceKind::AckSent { number, decided: number, repeat: false });
+    leaves(decided(2001, By::Repeat, Why::plain(Rule::Deadline)));
+    leaves(TraceKind::AckSent { number, decided: number, repeat: true });
+    leaves(decided(2001, By::Piggyback, Why::plain(Rule::Forced)));
+    leaves(sent(SentWhat::New));
+    words
+}
+
+#[test]
+fn what_comments_say_of_recoveries_and_of_acks_together_is_shown_in_fields() {
+    let packets: Vec<_> =
+        more_words().into_iter().map(|words| (packet(Flags::ACK, &TcpOptions::default()), words)).collect();
+    let fields = ["rule", "want", "merged", "repeated", "place", "srtt_ms", "rto_ms", "recovery"];
+    let fields = fields.iter().flat_map(|field| ["-e".to_owned(), format!("hopwise.{field}")]);
+    let options = [
+        vec!["-T".to_owned(), "fields".to_owned(), "-E".to_owned(), "separator=|".to_owned()],
+        fields.collect(),
+    ];
+    let options = options.concat();
+    let options: Vec<_> = options.iter().map(String::as_str).collect();
+    let name = "what_comments_say_of_recoveries_and_of_acks_together_is_shown_in_fields";
+    let Some(lines) = tshark(name, &commented(&packets), &options) else { return };
+    assert_eq!(
+        lines,
+        [
+            "count|2||||||",
+            "count|2||||||",
+            "|||||11|213|",
+            "|||||||begins",
+            "|||||||undone by d-sack",
+            "|||||||ends",
+            "||||opens a hole|||",
+            "||||above a hole|||",
+            "||||a duplicate|||",
+            "||||fills a hole|||",
+            "count|2|1|||||",
+            "deadline|||1||||",
+            "piggyback|||||||",
+        ]
+    );
 }
 
 #[test]
