@@ -259,7 +259,7 @@ local shapes = {
     { "^(opens a hole)$", function(add, place) add("place", place) end },
     { "^(above a hole)$", function(add, place) add("place", place) end },
     { "^(fills a hole)$", function(add, place) add("place", place) end },
-    { "^(a duplicate)$", function(add, place) add("place", place) end },
+    { "^(a duplicate)$", function(add, place) add("place", nil) end },
     { "^(%d+) hops$", function(add, hops) add("hops", tonumber(hops)) end },
     { "^agents by (.*)$", function(add, rule) add("agents_by", rule) end },
 }
