@@ -10,6 +10,7 @@ use hopwise::memory::Random;
 use crate::daemon::{Daemon, Kind};
 use crate::flow::{Plan, Way};
 use crate::forge::Liar;
+use crate::inside;
 use crate::place::Place;
 use crate::site::{Site, air, folders, write};
 
@@ -30,7 +31,7 @@ pub(crate) fn cell(name: &'static str, (random, folder): (&mut Random, &Path)) -
         Place::named(&format!("{name}-n1")),
         Place::named(&format!("{name}-fixed")),
     ];
-    let has_queues = Path::new("/proc/net/netfilter/nfnetlink_queue").exists();
+    let has_queues = Path::new("/proc/net/netfilter/nfnetlink_queue").exists() && inside::has("iptables");
     let by = if random.one_in(2) && has_queues { "nfqueue" } else { "tun" };
     let text = format!(
         "fixed: {{ name: hopf }}\nmobile: {{ name: hopm }}\n\

@@ -63,7 +63,8 @@ pub(crate) struct Flow {
 }
 
 impl Flow {
-    /// `kills` counts the daemons of its site that were killed: a kernel ends what a killed program had in good order.
+    /// `kills` is odd while daemons of its site are killed, and grows: a kernel ends what a killed program had in good
+    /// order.
     pub(crate) fn start(plan: Plan, seed: u64, kills: &Arc<AtomicU64>, ledger: &Arc<Ledger>) -> Flow {
         let (whole, stop) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
         let name = plan.name.clone();
@@ -76,7 +77,7 @@ impl Flow {
                 let seed = random.next_u64();
                 let ended = plan.place.inside(|| transfer(&plan, seed));
                 let ended = ended.unwrap_or_else(|error| Ended::Cut(error.to_string()));
-                let is_killed = kills.load(Ordering::SeqCst) != before;
+                let is_killed = before % 2 == 1 || kills.load(Ordering::SeqCst) != before;
                 ledger.book(&plan.name, is_killed, &ended);
                 count.fetch_add(u64::from(ended == Ended::Whole), Ordering::Relaxed);
                 pause(Duration::from_millis(random.between(20, 300)));

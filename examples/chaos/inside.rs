@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use hopwise_host::Clock;
@@ -13,7 +13,8 @@ use tokio::signal::unix::{SignalKind, signal};
 /// Set in the process that runs inside.
 const INSIDE: &str = "HOPWISE_CHAOS_INSIDE";
 
-static TOLD_TO_END: AtomicBool = AtomicBool::new(false);
+/// The signal that ended the run early.
+static TOLD_TO_END: OnceLock<&str> = OnceLock::new();
 
 pub(crate) fn is_inside() -> bool {
     std::env::var_os(INSIDE).is_some()
@@ -32,12 +33,14 @@ pub(crate) fn obstacle() -> Option<String> {
     if !made.is_ok_and(|made| made.status.success()) {
         return Some("unshare (Debian: util-linux) makes no namespaces here".to_owned());
     }
-    let is_missing = |command: &&&str| {
-        let found = Command::new("sh").args(["-c", &format!("command -v {command}")]).output();
-        !found.is_ok_and(|found| found.status.success())
-    };
-    let missing = ["ip", "nft", "mount"].iter().find(is_missing)?;
+    let missing = ["ip", "nft", "mount", "sysctl"].iter().find(|command| !has(command))?;
     Some(format!("the command {missing} is not installed"))
+}
+
+/// Whether a command is installed.
+pub(crate) fn has(command: &str) -> bool {
+    let found = Command::new("sh").args(["-c", &format!("command -v {command}")]).output();
+    found.is_ok_and(|found| found.status.success())
 }
 
 /// Becomes the same command in namespaces of its own. Answers why that failed.
@@ -82,15 +85,19 @@ pub(crate) fn hear_signals() -> std::io::Result<()> {
             else {
                 return;
             };
-            tokio::select! { _ = int.recv() => {} _ = term.recv() => {} }
-            TOLD_TO_END.store(true, Ordering::Relaxed);
+            let name = tokio::select! { _ = int.recv() => "SIGINT", _ = term.recv() => "SIGTERM" };
+            let _ = TOLD_TO_END.set(name);
         });
     })?;
     Ok(())
 }
 
 pub(crate) fn is_told_to_end() -> bool {
-    TOLD_TO_END.load(Ordering::Relaxed)
+    told_to_end_by().is_some()
+}
+
+pub(crate) fn told_to_end_by() -> Option<&'static str> {
+    TOLD_TO_END.get().copied()
 }
 
 /// Waits so long, whatever wakes the thread.

@@ -1,8 +1,8 @@
 //! Chaos: daemons of Hopwise that are killed, stopped, flooded and lied to at random, while honest programs transfer
 //! bytes through them. `--soak` leaves the daemons alone and watches what they take of the machine.
 //!
-//! Exit status: 0 when nothing was violated, 1 when something was, 2 when the arguments are refused, 77 when it cannot
-//! run here.
+//! Exit status: 0 when nothing was violated, 1 when something was or a signal ended the run early, 2 when the arguments
+//! are refused, 77 when it cannot run here.
 
 mod cell;
 mod daemon;
@@ -40,8 +40,8 @@ const WAIT: Duration = Duration::from_secs(300);
 #[derive(Debug, Parser)]
 #[command(after_help = "Examples:
   scripts/chaos --for 2min
-  scripts/chaos --for 2h --seed 7 --json
-  scripts/chaos --soak --for 1h")]
+  scripts/chaos --for 120min --seed 7 --json
+  scripts/chaos --soak --for 60min")]
 struct Arguments {
     /// Time during which events happen, or the length of a soak
     #[arg(long = "for", value_name = "TIME", default_value = "2min", overrides_with = "lasts")]
@@ -185,6 +185,9 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         ledger.violated(error);
     }
     ledger.note(&ledger.progress());
+    if let Some(signal) = inside::told_to_end_by() {
+        ledger.note(&format!("{signal} ended this run early"));
+    }
     if ledger.is_sound() {
         let _ = std::fs::remove_dir_all(&folder);
     } else {
@@ -193,7 +196,7 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
     if arguments.json {
         println!("{}", summary(&ledger, seed));
     }
-    Ok(ledger.is_sound())
+    Ok(ledger.is_sound() && !inside::is_told_to_end())
 }
 
 /// One round after the other, until the time is over or something was violated.
@@ -229,6 +232,7 @@ fn summary(ledger: &Ledger, seed: u64) -> serde_json::Value {
     let count = |of: &AtomicU64| of.load(Ordering::Relaxed);
     serde_json::json!({
         "seed": seed,
+        "ended_early_by": inside::told_to_end_by(),
         "seconds": elapsed(&ledger.clock).as_secs(),
         "rounds": count(&ledger.rounds),
         "events": count(&ledger.events),

@@ -35,7 +35,7 @@ pub(crate) struct Site {
     pub(crate) serves: Vec<(usize, SocketAddr)>,
     pub(crate) plans: Vec<Plan>,
     pub(crate) liar: Liar,
-    /// Grows when one of its daemons is killed.
+    /// Grows when one of its daemons is killed, and is odd meanwhile.
     pub(crate) kills: Arc<AtomicU64>,
     pub(crate) disk_is_full: bool,
     pub(crate) servers: Vec<Server>,
