@@ -52,7 +52,7 @@ pub(super) fn of(why: Why, arrival: Option<&Arrival>, number: Seq) -> Option<Mus
 pub(super) fn where_it_lay(arrival: &Arrival, next: Seq) -> Option<&'static str> {
     let segment = arrival.segment?;
     if segment.end() <= next && segment.seq < next {
-        let asks = segment.payload <= 1 && !segment.has(FIN | SYN) && segment.seq + 1 == next;
+        let asks = !segment.has(FIN | SYN) && segment.seq + 1 == next;
         return Some(if asks { KEEP_ALIVE } else { OLD_DUPLICATE });
     }
     Some(if segment.seq < next { OLD_DUPLICATE } else { BEYOND })

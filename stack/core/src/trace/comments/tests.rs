@@ -150,6 +150,7 @@ fn a_drop_outside_the_window_says_on_which_side() {
     for (from, len, expected) in [
         (1, 1000, "dropped: out-of-window (old duplicate); "),
         (501, 400, "dropped: out-of-window (old duplicate); "),
+        (501, 900, "dropped: out-of-window (old duplicate); "),
         (1000, 0, "dropped: out-of-window (a keep-alive, or a probe); "),
         (900_001, 1000, "dropped: out-of-window (beyond the window); "),
     ] {
@@ -260,4 +261,71 @@ fn what_is_traced_of_a_packet_that_leaves_is_not_said_of_one_that_came() {
     told.at(2, 2, TraceKind::State(StateName::FinWait1));
     assert_eq!(told.0.of_arrival().text, "");
     assert_eq!(told.0.of_arrival().text, "", "it is said once");
+}
+
+#[test]
+fn what_is_dropped_acknowledges_nothing() {
+    let acks = |ack| TraceKind::Received { seq: PEER + 1, ack: Seq(ack), len: 0, segments: 1, flags: ACK };
+    let mut told = Told::new();
+    told.came(2, &[acks(1)]);
+    assert_eq!(told.came(3, &[acks(2001), TraceKind::Dropped(DropReason::Paws)]), "dropped: paws");
+}
+
+#[test]
+fn what_another_connection_may_send_is_not_said_of_an_arrival() {
+    let mut told = Told::new();
+    told.0.arrives(2);
+    let allowed = |conn| TraceEvent {
+        now: Instant::ZERO,
+        conn,
+        packet: 0,
+        kind: TraceKind::Window { allowed: conn * 1000, flight: 0 },
+    };
+    told.at(2, 2, received(1, 1000, ACK));
+    for conn in [2, 1] {
+        assert_eq!(told.0.hear(&allowed(conn)), None);
+    }
+    assert_eq!(told.0.of_arrival().text, "[cubic] allows 1000 bytes in flight");
+}
+
+/// A capture may begin in the middle; a SYN begins anew.
+#[test]
+fn numbers_count_from_the_first_that_was_seen_or_from_a_syn() {
+    let mut told = Told(Comments::new(Box::new(|_| None)));
+    let said = told.came(2, &[received(1, 1000, ACK), decided(1001, By::Agent, COUNTED)]);
+    assert!(said.starts_with("ACK 1001: "), "{said}");
+    let said = told.came(3, &[received(70_000, 0, SYN), decided(70_001, By::Forced, FORCED)]);
+    assert!(said.starts_with("ACK 1: "), "{said}");
+}
+
+#[test]
+fn an_ack_in_place_of_others_counts_them_all_and_has_held_the_first_segment() {
+    let mut told = Told::new();
+    told.came(4, &[received(1, 1000, ACK), TraceKind::AckHeld { why: COUNTED, due_us: u32::MAX }]);
+    for (packet, number) in [(6, 1001), (7, 2001), (8, 3001)] {
+        told.came(packet, &[received(number - 1000, 1000, ACK), decided(number, By::Agent, COUNTED)]);
+        if number > 1001 {
+            told.at(packet, packet, TraceKind::AckMerged { number: PEER + (number - 1000) });
+        }
+    }
+    let left = told.at(9, 1, ack_sent(3001)).expect("it leaves").text;
+    assert!(left.contains("2.000 ms after the first segment it held, in place of 2 more"), "{left}");
+}
+
+#[test]
+fn a_syn_echoes_no_mark() {
+    let mut told = Told::new();
+    told.came(4, &[received(1, 1000, ACK), TraceKind::MarkSeen]);
+    let sent = |flags| TraceKind::Sent {
+        seq: Seq(0),
+        ack: PEER + 1001,
+        len: 0,
+        segments: 1,
+        flags,
+        what: SentWhat::Control,
+        flight: 0,
+        allowed: 0,
+    };
+    assert_eq!(told.at(5, 1, sent(SYN | ACK)).expect("it leaves").echoes, None);
+    assert_eq!(told.at(6, 2, sent(FIN | ACK)).expect("it leaves").echoes, Some(4));
 }
