@@ -1,6 +1,8 @@
 //! Rules of the RFCs, and of our own contracts, that a review asked about: each test is one claim, shown on two
 //! endpoints over a path in memory or on one endpoint that a scripted peer talks to.
 
+#[path = "rules/answers.rs"]
+mod answers;
 #[path = "rules/attacks.rs"]
 mod attacks;
 #[path = "rules/bundles.rs"]

@@ -275,7 +275,7 @@ fn acks(page: &mut Page, sums: &Sums) {
         page.line("hopwise_acks_held_total", format_args!("rule=\"{}\"", rule.name()), value(counter));
     }
     let (family, help) =
-        ("hopwise_shadow_acks_total", "ACKs that shadows would have sent, by place in the list.");
+        ("hopwise_shadow_acks_total", "ACKs that shadows would have sent, by place in the list, from 0.");
     page.family(family, "counter", help);
     for (seat, counter) in sums.shadow_acks.iter().enumerate().filter(|(_, counter)| value(counter) > 0) {
         page.line(family, format_args!("shadow=\"{seat}\""), value(counter));
@@ -408,14 +408,14 @@ mod tests {
         let sums = Sums::new();
         let event = |kind| TraceEvent { now: Instant::ZERO, conn: 1, packet: 1, kind };
         let why = Why::new(Rule::Count, 2, 2);
-        sums.add(&event(TraceKind::AckDecided { number: Seq(1), by: By::Agent, why }));
-        sums.add(&event(TraceKind::AckHeld { why, due_us: u32::MAX }));
+        sums.add(&event(TraceKind::AckDecided { number: Seq(1), decision: 1, by: By::Agent, why }));
+        sums.add(&event(TraceKind::AckHeld { why, due_us: u32::MAX, basis: None }));
         for seat in [1, u8::MAX] {
             sums.add(&event(TraceKind::ShadowAck { seat, why }));
         }
         sums.add(&event(TraceKind::Rtt { sample_us: 2000, srtt_us: 2000, rto_us: 200_000 }));
         let other = Sums::new();
-        other.add(&event(TraceKind::AckHeld { why, due_us: u32::MAX }));
+        other.add(&event(TraceKind::AckHeld { why, due_us: u32::MAX, basis: None }));
         let sums = Sums::total(&[Arc::new(sums), Arc::new(other)]);
         let relays = [("socks5-open", 2), ("socks5-accepted", 5)];
         let relays = relays.map(|(what, count)| (what.to_owned(), count)).into();

@@ -15,7 +15,7 @@ struct Line {
 
 fn trace() -> String {
     let mut text = TraceText::new();
-    let held = TraceKind::AckHeld { why: Why::new(Rule::Count, 1, 2), due_us: u32::MAX };
+    let held = TraceKind::AckHeld { why: Why::new(Rule::Count, 1, 2), due_us: u32::MAX, basis: None };
     let kinds = [(1, held), (2, TraceKind::Dropped(DropReason::Paws)), (0, TraceKind::Marked), (1, held)];
     for (tick, (conn, kind)) in (1..).zip(kinds) {
         text.push(&TraceEvent { now: Instant::from_millis(tick * 100), conn, packet: tick, kind });

@@ -15,7 +15,9 @@
 //! peer's consent nothing is sent and the wrapped agent runs alone.
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{AckDecided, AckNote, AckVerdict, Arrival, Class, Needs, ReceiverAgent, RecvView};
+use hopwise_core::agent::{
+    AckDecided, AckNote, AckVerdict, Arrival, Basis, Class, Needs, ReceiverAgent, RecvView,
+};
 
 use crate::descriptor::{Descriptor, Make};
 
@@ -58,6 +60,10 @@ impl ReceiverAgent for DupCount {
 
     fn deadline(&self) -> Option<Instant> {
         self.inner.deadline()
+    }
+
+    fn basis(&self, now: Instant, view: &RecvView<'_>) -> Option<Basis> {
+        self.inner.basis(now, view)
     }
 
     fn note(&self) -> AckNote {

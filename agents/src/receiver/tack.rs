@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{
-    AckDecided, AckNote, AckVerdict, Arrival, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
+    AckDecided, AckNote, AckVerdict, Arrival, Basis, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
 };
 
 use super::hold::{Hold, LONGEST_MS};
@@ -84,19 +84,22 @@ impl Tack {
         }
     }
 
-    /// 1/f; none while the RTT is unknown.
-    fn interval(&self, now: Instant, view: &RecvView<'_>) -> Option<Duration> {
+    /// 1/f, and what bounds f; none while the RTT is unknown.
+    fn interval(&self, now: Instant, view: &RecvView<'_>) -> Option<(Duration, Basis)> {
         let rtt_min = view.path.rtt.min?;
+        let us = u32::try_from(rtt_min.as_micros()).unwrap_or(u32::MAX);
+        let by_rtt = (rtt_min / self.beta, Basis::LeastRtt { us });
         let bytes = u64::from(self.l) * u64::from(view.mss.max(1));
-        let by_bytes = self.bandwidth.time_for(bytes, now, rtt_min).unwrap_or(Duration::ZERO);
-        Some(by_bytes.max(rtt_min / self.beta))
+        let Some(bytes_per_s) = self.bandwidth.largest(now, rtt_min) else { return Some(by_rtt) };
+        let time = Duration::from_nanos(bytes.saturating_mul(1_000_000_000) / bytes_per_s.max(1));
+        Some(if time > by_rtt.0 { (time, Basis::Rate { bytes_per_s }) } else { by_rtt })
     }
 
     fn take_in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
         let now = arrival.now;
         self.bandwidth.take(arrival, view.path.rtt.min.unwrap_or_default());
         let latest = view.owed.since.unwrap_or(now) + self.longest;
-        let Some(interval) = self.interval(now, view) else {
+        let Some((interval, _)) = self.interval(now, view) else {
             let why = Why::new(Rule::Count, view.owed.segments, self.l);
             self.hold.begin(latest);
             return if view.owed.segments >= self.l { AckVerdict::Now(why) } else { AckVerdict::Hold(why) };
@@ -134,6 +137,12 @@ impl ReceiverAgent for Tack {
 
     fn deadline(&self) -> Option<Instant> {
         self.hold.due()
+    }
+
+    /// Nothing where `hold` ends it.
+    fn basis(&self, now: Instant, view: &RecvView<'_>) -> Option<Basis> {
+        let (interval, basis) = self.interval(now, view)?;
+        (self.hold.due() == Some(view.owed.last_ack? + interval)).then_some(basis)
     }
 
     fn note(&self) -> AckNote {
@@ -190,19 +199,47 @@ impl Bandwidth {
         self.bytes = 0;
     }
 
-    /// How long `bytes` take at the largest rate, once there is one.
-    fn time_for(&self, bytes: u64, now: Instant, rtt_min: Duration) -> Option<Duration> {
+    /// In bytes a second, once there is one.
+    fn largest(&self, now: Instant, rtt_min: Duration) -> Option<u64> {
         let newest = self.newest?.bytes_per_s;
         let lately = rtt_min.saturating_mul(ROUNDS);
         let recent = self.samples.iter().flatten().filter(|sample| now.since(sample.at) <= lately);
-        let largest = recent.map(|sample| sample.bytes_per_s).fold(newest, u64::max);
-        Some(Duration::from_nanos(bytes.saturating_mul(1_000_000_000) / largest.max(1)))
+        Some(recent.map(|sample| sample.bytes_per_s).fold(newest, u64::max))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::testkit::receiver::check;
+    use std::time::Duration;
+
+    use hopwise_core::Instant;
+    use hopwise_core::agent::Basis;
+
+    use crate::testkit::receiver::{Seat, check};
+
+    /// What bounds the rate of a segment that is held, on a path of this RTT where one comes each `gap_ms`.
+    fn basis(spec: &str, rtt_ms: u64, gap_ms: u64) -> Vec<Option<Basis>> {
+        let mut seat = Seat::new(spec);
+        seat.show(None, None, Some(Duration::from_millis(rtt_ms)));
+        let mut found = Vec::new();
+        for nth in 0..8 {
+            seat.now = Instant::from_millis(nth * gap_ms);
+            if seat.play_line("in").starts_with("hold") {
+                found.push(seat.basis());
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn a_hold_is_made_from_the_least_rtt_or_from_the_rate_unless_the_longest_ends_it() {
+        let rtt = Some(Basis::LeastRtt { us: 400_000 });
+        assert_eq!(basis("tack", 400, 10), [rtt; 7]);
+        let rate = Some(Basis::Rate { bytes_per_s: 50_000 });
+        assert_eq!(basis("tack", 20, 20), [rate; 2]);
+        assert_eq!(basis("dup-count(tack)", 20, 20), [rate; 2]);
+        assert_eq!(basis("tack:hold=1ms", 400, 10)[..3], [None; 3]);
+    }
 
     #[test]
     fn four_acks_share_a_round_trip_on_a_path_that_holds_much() {

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{
-    AckDecided, AckVerdict, Arrival, By, Class, HopSource, Owed, Path, ReceiverAgent, RecvView,
+    AckDecided, AckVerdict, Arrival, Basis, By, Class, HopSource, Owed, Path, ReceiverAgent, RecvView,
 };
 
 use crate::param::{Form, Value};
@@ -202,6 +202,11 @@ impl Seat {
     /// An ACK that is not the agent's decision.
     pub(crate) fn force(&mut self, by: By) -> String {
         format!("ack {}{}", self.decide(by), self.noted())
+    }
+
+    pub(crate) fn basis(&mut self) -> Option<Basis> {
+        let now = self.now;
+        self.asked(|agent, view| agent.basis(now, view))
     }
 
     fn obey(&mut self, verdict: AckVerdict) -> String {

@@ -17,7 +17,7 @@ pub use base_station::{
 pub use maker::{AgentMaker, AgentSpecs, Needs};
 pub use path::{HopSource, Path, PathEvent, PathReaction, Rtt};
 pub use receiver::{
-    AckDecided, AckNote, AckVerdict, Arrival, By, Class, Owed, ReceiverAgent, RecvView, Rule, Why,
+    AckDecided, AckNote, AckVerdict, Arrival, Basis, By, Class, Owed, ReceiverAgent, RecvView, Rule, Why,
 };
 pub use sender::{
     Acked, Allowance, Asking, CWND_GAUGE, Common, Count, DataNote, DupAck, FastRetransmit, Loss, LossKind,

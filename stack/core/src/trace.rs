@@ -11,7 +11,7 @@ pub mod text;
 pub use drop_reason::DropReason;
 pub use ring::{Totals, TraceRing};
 
-use crate::agent::{Because, By, Class, HopSource, LinkNews, Side, Why};
+use crate::agent::{Basis, Because, By, Class, HopSource, LinkNews, Side, Why};
 use crate::{Instant, Seq};
 
 /// One fact. `conn` is 0 where no connection is concerned; `packet` is the id of the transmit, or the running
@@ -51,16 +51,22 @@ pub enum TraceKind {
         what: SentWhat,
         flight: u32,
         allowed: u32,
+        /// The ACK that rides on it; 0 where none does.
+        decision: u16,
     },
     /// A pure ACK left, whose number was `decided` when it was decided: one with SACK blocks tells what is so now.
     AckSent {
         number: Seq,
         decided: Seq,
         repeat: bool,
+        /// 0 where none was made.
+        decision: u16,
     },
-    /// An ACK of `number` was decided, by whom and why; it leaves as soon as the link has room.
+    /// An ACK of `number` was decided, by whom and why; it leaves as soon as the link has room. The connection numbers
+    /// its decisions from 1 on, since several may name the same number; after 65535 comes 1.
     AckDecided {
         number: Seq,
+        decision: u16,
         by: By,
         why: Why,
     },
@@ -74,10 +80,15 @@ pub enum TraceKind {
     AckHeld {
         why: Why,
         due_us: u32,
+        /// What the agent made that time from.
+        basis: Option<Basis>,
     },
-    /// An ACK does not leave, since another one that waits tells its news, or since more waited than fit.
+    /// An ACK does not leave, since another one that waits tells its news, or since more waited than fit. That other
+    /// `decision` leaves for both.
     AckMerged {
         number: Seq,
+        decision: u16,
+        into: u16,
     },
     /// A second full-sized segment was left unacknowledged, which RFC 9293 SHLD-19 would not (running count).
     SecondHeld {

@@ -23,6 +23,27 @@ pub trait ReceiverAgent: Debug + Send {
     /// Goes out with the ACK; frozen with the number when the ACK is decided.
     fn note(&self) -> AckNote;
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64));
+    /// What the time until [`deadline`](ReceiverAgent::deadline) was made from, where the path's RTT or rate made it.
+    /// It is asked for after `on_arrival`, and only while the trace is kept.
+    fn basis(&self, _now: Instant, _view: &RecvView<'_>) -> Option<Basis> {
+        None
+    }
+}
+
+/// What an agent knows of the path, and made the length of a hold from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    LeastRtt { us: u32 },
+    Rate { bytes_per_s: u64 },
+}
+
+impl fmt::Display for Basis {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Basis::LeastRtt { us } => write!(f, "the least round trip of {}.{:03} ms", us / 1000, us % 1000),
+            Basis::Rate { bytes_per_s } => write!(f, "the rate of {bytes_per_s} bytes/s"),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -20,7 +20,7 @@ use std::time::Duration;
 use super::config::AckMerge;
 use super::cx::Cx;
 use crate::agent::{
-    AckNote, AckVerdict, Arrival, By, Class, Needs, Owed, Path, ReceiverAgent, RecvView, Rule, Why,
+    AckNote, AckVerdict, Arrival, Basis, By, Class, Needs, Owed, Path, ReceiverAgent, RecvView, Rule, Why,
 };
 use crate::trace::TraceKind;
 use crate::{Instant, Moment, Seq};
@@ -65,6 +65,8 @@ pub(crate) struct DecidedAck {
     pub(crate) part_of: Option<Stretch>,
     /// The read it was decided in; 32 bits tell neighbours apart, and eight of these are kept.
     read: u32,
+    /// Which of the ledger's decisions it is, counted from 1.
+    pub(crate) nth: u16,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,6 +109,8 @@ pub(crate) struct AckLedger {
     merging: Merging,
     /// Second full-sized segments left open, against SHLD-19.
     seconds_held: u32,
+    /// The number of the decision that was made last.
+    decisions: u16,
     /// When a seat wants to be asked, or the ceiling ends a hold: the earliest of all, kept because it is asked for
     /// after every packet and changes after few.
     due: Instant,
@@ -130,6 +134,7 @@ impl AckLedger {
             ceiling_us: u32::try_from(ceiling.as_micros()).unwrap_or(u32::MAX),
             merging: Merging { merge, has_sack: false },
             seconds_held: 0,
+            decisions: 0,
             due: Instant::FAR,
         }
     }
@@ -226,7 +231,8 @@ impl AckLedger {
                 self.enqueue(cx, AckKind::Repeat.into(), By::Repeat, why, note, facts);
             }
             AckVerdict::Hold(why) => {
-                cx.trace(TraceKind::AckHeld { why, due_us: self.due_us(cx) });
+                let (due_us, basis) = self.outlook(cx, facts);
+                cx.trace(TraceKind::AckHeld { why, due_us, basis });
                 let owed = &self.live.owed;
                 // Counted when the second segment, and every second one after it, is left open.
                 if owed.segments >= 2 && owed.segments.is_multiple_of(2) && owed.bytes >= 2 * facts.mss {
@@ -237,13 +243,17 @@ impl AckLedger {
         }
     }
 
-    /// The time until the live agent, or the ceiling, ends a hold. It is asked for only where the trace is kept.
-    fn due_us(&self, cx: &Cx<'_>) -> u32 {
+    /// The time until the live agent, or the ceiling, ends a hold, and what the agent made it from. That is asked for
+    /// only where the trace is kept.
+    fn outlook(&self, cx: &Cx<'_>, facts: &Facts<'_>) -> (u32, Option<Basis>) {
         if !cx.ring.is_kept() {
-            return u32::MAX;
+            return (u32::MAX, None);
         }
         let due = self.live.deadline(self.ceiling());
-        u32::try_from(due.since(cx.now).as_micros()).unwrap_or(u32::MAX)
+        let due_us = u32::try_from(due.since(cx.now).as_micros()).unwrap_or(u32::MAX);
+        let is_the_agents = self.live.agent.deadline() == Some(due);
+        let basis = is_the_agents.then(|| self.live.agent.basis(cx.now, &facts.view(self.live.owed())));
+        (due_us, basis.flatten())
     }
 
     /// Earliest instant at which a seat wants to be asked, or the ceiling ends a hold; or never.
@@ -303,6 +313,7 @@ impl AckLedger {
         let Some(ride) = self.settle_what_is_owed(cx, facts) else { return waiting };
         Some(match waiting {
             Some(older) => {
+                older.goes_into(cx, &ride);
                 DecidedAck { echo: earlier(older.echo, ride.echo), twice: older.twice.or(ride.twice), ..ride }
             }
             None => ride,
@@ -325,15 +336,27 @@ impl AckLedger {
 
     fn settle_riding(&mut self, cx: &mut Cx<'_>, facts: &Facts<'_>) -> DecidedAck {
         let note = self.live.settle(cx, By::Piggyback, facts);
-        let why = Why::plain(Rule::Forced);
-        cx.trace(TraceKind::AckDecided { number: facts.rcv_nxt, by: By::Piggyback, why });
-        DecidedAck::new(cx, AckKind::InOrder.into(), note, self.twice.take(), facts)
+        self.decided(cx, AckKind::InOrder.into(), (By::Piggyback, Why::plain(Rule::Forced)), note, facts)
     }
 
     fn enqueue(&mut self, cx: &mut Cx<'_>, aim: Aim, by: By, why: Why, note: AckNote, facts: &Facts<'_>) {
-        cx.trace(TraceKind::AckDecided { number: facts.rcv_nxt, by, why });
-        let ack = DecidedAck::new(cx, aim, note, self.twice.take(), facts);
+        let ack = self.decided(cx, aim, (by, why), note, facts);
         self.waiting.push(cx, ack, by, self.merging);
+    }
+
+    fn decided(
+        &mut self,
+        cx: &mut Cx<'_>,
+        aim: Aim,
+        (by, why): (By, Why),
+        note: AckNote,
+        facts: &Facts<'_>,
+    ) -> DecidedAck {
+        // 0 is no decision.
+        self.decisions = self.decisions.wrapping_add(1).max(1);
+        cx.trace(TraceKind::AckDecided { number: facts.rcv_nxt, decision: self.decisions, by, why });
+        let ack = DecidedAck::new(cx, aim, note, self.twice.take(), facts);
+        DecidedAck { nth: self.decisions, ..ack }
     }
 
     /// Whether the ACK at the head must not wait for data to ride on: it is not the newest in-order one.
@@ -361,7 +384,7 @@ impl AckLedger {
             && self.live.owed.segments > 0
             && let Some(owed) = self.settle_what_is_owed(cx, facts)
         {
-            cx.trace(TraceKind::AckMerged { number: owed.number });
+            owed.goes_into(cx, &ack);
             ack.note = owed.note;
             ack.echo = earlier(ack.echo, owed.echo);
             ack.twice = ack.twice.or(owed.twice);
@@ -437,25 +460,6 @@ impl<'a> Facts<'a> {
             mss: self.mss,
             advertised: self.advertised,
             holes: self.holes,
-        }
-    }
-}
-
-impl DecidedAck {
-    pub(crate) fn is_repeat(&self) -> bool {
-        self.kind == AckKind::Repeat
-    }
-
-    fn new(cx: &Cx<'_>, aim: Aim, note: AckNote, twice: Option<Stretch>, facts: &Facts<'_>) -> DecidedAck {
-        DecidedAck {
-            number: facts.rcv_nxt,
-            decided: facts.rcv_nxt,
-            echo: (facts.last_decided < facts.rcv_nxt).then_some(facts.ts_recent),
-            note,
-            kind: aim.kind,
-            twice,
-            part_of: aim.part_of,
-            read: cx.packet as u32,
         }
     }
 }

@@ -151,13 +151,13 @@ impl Comments {
     /// Takes the next event. Answers the comment where the event tells of a packet that leaves.
     pub fn hear(&mut self, event: &TraceEvent) -> Option<Comment> {
         match event.kind {
-            TraceKind::AckSent { number, decided, repeat } => {
-                return Some(self.conn(event.conn).on_ack(number, decided, repeat));
+            TraceKind::AckSent { number, repeat, decision, .. } => {
+                return Some(self.conn(event.conn).on_ack(number, decision, repeat));
             }
             TraceKind::Sent { .. } => return Some(self.conn(event.conn).on_sent(&event.kind)),
-            TraceKind::AckMerged { number } => self.conn(event.conn).merge(number),
-            TraceKind::AckDecided { number, by: by @ By::Piggyback, why } => {
-                let decision = Decision::new(number, by, why);
+            TraceKind::AckMerged { decision, into, .. } => self.conn(event.conn).merge(decision, into),
+            TraceKind::AckDecided { number, decision, by: by @ By::Piggyback, why } => {
+                let decision = Decision::new((number, decision), by, why);
                 self.conn(event.conn).decide(event.now, decision);
             }
             TraceKind::AckDecided { .. } | TraceKind::AckHeld { .. } => self.hear_of_ack(event),
@@ -187,12 +187,11 @@ impl Comments {
         }
     }
 
-    /// Shadows are known by their places in the list.
+    /// Shadows are known by their places in the list, counted from 0 as in metrics and in the trace.
     fn hear_of_shadow(&mut self, event: &TraceEvent, seat: u8, what: &str, why: Why) {
         let shadows = self.conn(event.conn).names.shadows.clone();
         if let Some(arrival) = of(&mut self.arrival, event) {
-            let nth = u32::from(seat) + 1;
-            arrival.say(format_args!("shadow {nth} of {shadows} would {what}: {why}"));
+            arrival.say(format_args!("shadow {seat} of {shadows} would {what}: {why}"));
         }
     }
 
@@ -226,18 +225,19 @@ impl Comments {
         let place = arrival.and_then(|arrival| arrival.place);
         let end = arrival.and_then(|arrival| arrival.segment).map(|segment| segment.end());
         let must = match event.kind {
-            TraceKind::AckDecided { number, by: By::Forced, why } => must::of(why, arrival, number),
+            TraceKind::AckDecided { number, by: By::Forced, why, .. } => must::of(why, arrival, number),
             _ => None,
         };
         let conn = self.conn(event.conn);
         let text = match event.kind {
-            TraceKind::AckDecided { number, by, why } => {
+            TraceKind::AckDecided { number, decision, by, why } => {
                 let answers = packet.or(conn.held_last.filter(|_| event.packet == 0));
-                conn.decide(event.now, Decision::new(number, by, why).on(answers, must, place))
+                let decision = Decision::new((number, decision), by, why);
+                conn.decide(event.now, decision.on(answers, must, place))
             }
-            TraceKind::AckHeld { why, due_us } => {
+            TraceKind::AckHeld { why, due_us, basis } => {
                 conn.hold(event.now, packet, end);
-                conn.withheld(why, due_us)
+                conn.withheld(why, due_us, basis)
             }
             _ => return,
         };

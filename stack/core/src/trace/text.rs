@@ -19,7 +19,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use super::{ChosenBy, TraceEvent, TraceKind};
-use crate::agent::{HopSource, LinkNews, Why};
+use crate::agent::{Basis, HopSource, LinkNews, Why};
 use crate::{Instant, Seq};
 
 mod read;
@@ -140,24 +140,35 @@ impl Details<'_> {
             TraceKind::Received { seq, ack, len, segments, flags } => {
                 self.segment(seq, ack, len, flags).bundle(segments)
             }
-            TraceKind::Sent { seq, ack, len, segments, flags, what, flight, allowed } => {
+            TraceKind::Sent { seq, ack, len, segments, flags, what, flight, allowed, decision } => {
                 let told = self.segment(seq, ack, len, flags).word("what", what.name()).bundle(segments);
                 let told = told.number("flight", flight);
-                if allowed == u32::MAX { told } else { told.number("allowed", allowed) }
+                let told = if allowed == u32::MAX { told } else { told.number("allowed", allowed) };
+                told.decision(decision)
             }
-            TraceKind::AckSent { number, decided, repeat } => {
+            TraceKind::AckSent { number, decided, repeat, decision } => {
                 let told = self.seq("number", number).word("repeat", if repeat { "yes" } else { "no" });
-                if decided == number { told } else { told.seq("decided", decided) }
+                let told = if decided == number { told } else { told.seq("decided", decided) };
+                told.decision(decision)
             }
-            TraceKind::AckDecided { number, by, why } => {
-                self.seq("number", number).word("by", by.name()).why(why)
+            TraceKind::AckDecided { number, decision, by, why } => {
+                self.seq("number", number).word("by", by.name()).why(why).decision(decision)
             }
             TraceKind::Placed { class, stretches } => {
                 self.word("class", class.name()).number("stretches", stretches)
             }
-            TraceKind::AckHeld { why, due_us: u32::MAX } => self.why(why),
-            TraceKind::AckHeld { why, due_us } => self.why(why).number("due_us", due_us),
-            TraceKind::AckMerged { number } => self.seq("number", number),
+            TraceKind::AckHeld { why, due_us, basis } => {
+                let told = self.why(why);
+                let told = if due_us == u32::MAX { told } else { told.number("due_us", due_us) };
+                match basis {
+                    Some(Basis::LeastRtt { us }) => told.number("rtt_min_us", us),
+                    Some(Basis::Rate { bytes_per_s }) => told.number("bytes_per_s", bytes_per_s),
+                    None => told,
+                }
+            }
+            TraceKind::AckMerged { number, decision, into } => {
+                self.seq("number", number).decision(decision).number("into", into)
+            }
             TraceKind::SecondHeld { count } => self.number("count", count),
             TraceKind::ShadowAck { seat, why } | TraceKind::ShadowHeld { seat, why } => {
                 self.number("seat", seat).why(why)
@@ -223,6 +234,11 @@ impl Details<'_> {
         let Why { rule, have, want } = why;
         self.word("rule", rule.name());
         if want > 0 { self.number("have", have).number("want", want) } else { self }
+    }
+
+    /// Which of the connection's decisions it is, where there is one.
+    fn decision(&mut self, decision: u16) -> &mut Self {
+        if decision == 0 { self } else { self.number("decision", decision) }
     }
 
     fn flags(&mut self, flags: u8) -> &mut Self {

@@ -88,7 +88,7 @@ fn event(tap: &mut Tap, millis: u64, packet: u64, kind: TraceKind) {
 
 /// It left as it was decided.
 fn ack_sent(number: u32) -> TraceKind {
-    TraceKind::AckSent { number: Seq(number), decided: Seq(number), repeat: false }
+    TraceKind::AckSent { number: Seq(number), decided: Seq(number), repeat: false, decision: number as u16 }
 }
 
 /// The packets of a file with their comments.
@@ -116,25 +116,45 @@ fn packets_say_why_they_left_and_why_they_were_not_acknowledged() {
     capture.start(settings(&folder.file("a.pcapng"))).expect("it starts");
     let why = |have| Why::new(Rule::Count, have, 3);
     packet(&mut tap, Direction::In, 0, 1, b"first");
-    event(&mut tap, 10, 1, TraceKind::AckHeld { why: why(1), due_us: 85_000 });
+    event(&mut tap, 10, 1, TraceKind::AckHeld { why: why(1), due_us: 85_000, basis: None });
     event(&mut tap, 10, 1, TraceKind::ShadowAck { seat: 0, why: Why::new(Rule::Window, 1, 1) });
     packet(&mut tap, Direction::In, 0, 2, b"second");
-    event(&mut tap, 25, 2, TraceKind::AckDecided { number: Seq(9), by: By::Agent, why: why(3) });
+    event(&mut tap, 25, 2, TraceKind::AckDecided { number: Seq(9), decision: 9, by: By::Agent, why: why(3) });
     event(&mut tap, 25, 1, ack_sent(9));
     packet(&mut tap, Direction::Out, 0, 1, b"ack");
-    let (seq, ack, what, allowed) = (Seq(1), Seq(9), SentWhat::New, 14_600);
+    let (seq, ack, what, allowed, decision) = (Seq(1), Seq(9), SentWhat::New, 14_600, 0);
     event(
         &mut tap,
         30,
         2,
-        TraceKind::Sent { seq, ack, len: 1460, segments: 1, flags: 16, what, flight: 1460, allowed },
+        TraceKind::Sent {
+            seq,
+            ack,
+            len: 1460,
+            segments: 1,
+            flags: 16,
+            what,
+            flight: 1460,
+            allowed,
+            decision,
+        },
     );
     packet(&mut tap, Direction::Out, 0, 2, b"data");
     event(
         &mut tap,
         30,
         3,
-        TraceKind::Sent { seq, ack, len: 2920, segments: 2, flags: 16, what, flight: 4380, allowed },
+        TraceKind::Sent {
+            seq,
+            ack,
+            len: 2920,
+            segments: 2,
+            flags: 16,
+            what,
+            flight: 4380,
+            allowed,
+            decision,
+        },
     );
     packet(&mut tap, Direction::Out, 0, 3, b"the first of a bundle");
     packet(&mut tap, Direction::Out, 0, 3, b"and the second, cut by the driver");
@@ -148,7 +168,7 @@ fn packets_say_why_they_left_and_why_they_were_not_acknowledged() {
         comments,
         [
             "ACK withheld by delayed:d=3: count 1 of 3, for 85.000 ms at most; agents by rules.4; \
-             shadow 1 of [dca] would acknowledge: window 1 of 1",
+             shadow 0 of [dca] would acknowledge: window 1 of 1",
             "ACK 1: delayed:d=3 decided it, count 3 of 3; agents by rules.4",
             "ACK 1: delayed:d=3 decided it, count 3 of 3, 15.000 ms after the first segment it held; 2 hops; \
              agents by rules.4; answers frame 2",
@@ -170,9 +190,11 @@ fn an_ack_that_goes_into_a_later_one_is_told_of_at_both() {
     for id in 1..=3 {
         packet(&mut tap, Direction::In, 0, id, b"data");
         let number = Seq(id as u32);
-        event(&mut tap, 10, id, TraceKind::AckDecided { number, by: By::Agent, why });
+        let decision = id as u16;
+        event(&mut tap, 10, id, TraceKind::AckDecided { number, decision, by: By::Agent, why });
         if id > 1 {
-            event(&mut tap, 10, id, TraceKind::AckMerged { number: number - 1 });
+            let (gone, into) = (decision - 1, decision);
+            event(&mut tap, 10, id, TraceKind::AckMerged { number: number - 1, decision: gone, into });
         }
     }
     event(&mut tap, 10, 1, ack_sent(3));
@@ -200,7 +222,17 @@ fn what_waits_for_a_full_link_says_why_it_left_all_the_same() {
                 tap,
                 30,
                 id,
-                TraceKind::Sent { seq, ack, len, segments: 1, flags: 16, what, flight: 0, allowed: 9000 },
+                TraceKind::Sent {
+                    seq,
+                    ack,
+                    len,
+                    segments: 1,
+                    flags: 16,
+                    what,
+                    flight: 0,
+                    allowed: 9000,
+                    decision: 0,
+                },
             );
         };
         sent(&mut tap, 1);
@@ -229,8 +261,8 @@ fn shards_are_told_apart_and_one_that_falls_silent_keeps_nothing_back() {
     let why = Why::new(Rule::Count, 1, 3);
     packet(&mut tap, Direction::In, 0, 1, b"first's");
     packet(&mut second, Direction::In, 0, 1, b"second's");
-    event(&mut tap, 10, 1, TraceKind::AckHeld { why, due_us: u32::MAX });
-    event(&mut second, 10, 1, TraceKind::AckDecided { number: Seq(9), by: By::Agent, why });
+    event(&mut tap, 10, 1, TraceKind::AckHeld { why, due_us: u32::MAX, basis: None });
+    event(&mut second, 10, 1, TraceKind::AckDecided { number: Seq(9), decision: 9, by: By::Agent, why });
     event(&mut second, 10, 1, ack_sent(9));
     packet(&mut second, Direction::Out, 0, 1, b"ack");
     // The arrival of the first shard has waited long enough for its trace when the second says that it is late. Where

@@ -228,7 +228,7 @@ fn the_ninth_waiting_ack_swallows_the_oldest_in_order_one() {
     for ms in 1..=8 {
         bench.in_order(ms);
     }
-    assert!(bench.trace().contains(&TraceKind::AckMerged { number: Seq(1000) }));
+    assert!(bench.trace().contains(&TraceKind::AckMerged { number: Seq(1000), decision: 2, into: 3 }));
     assert_eq!(bench.numbers(), [0, 2, 3, 4, 5, 6, 7, 8]);
 }
 

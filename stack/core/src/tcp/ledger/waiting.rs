@@ -4,8 +4,9 @@
 //! hole that is filled (RFC 2018 §3). Then an ACK whose news another one tells has none of its own, and does not leave.
 //! Without SACK, a sender counts duplicate ACKs, so that each of them leaves as it was decided.
 
-use super::{AckKind, AckMerge, By, Cx, DecidedAck, Facts, QUEUE, Stretch};
+use super::{AckKind, AckMerge, Aim, By, Cx, DecidedAck, Facts, QUEUE, Stretch};
 use crate::Seq;
+use crate::agent::AckNote;
 use crate::trace::TraceKind;
 
 /// A long read may bring this many segments of which each asks for a report of its own.
@@ -36,7 +37,7 @@ impl Waiting {
             // A FIN behind its data is one segment, and gets one ACK (RFC 9293 §3.10.7.4).
             && (merging.merge == AckMerge::Read || by == By::Forced && last.read == ack.read)
         {
-            cx.trace(TraceKind::AckMerged { number: last.number });
+            last.goes_into(cx, &ack);
             ack.take_over(last);
             *last = ack;
             return;
@@ -60,14 +61,14 @@ impl Waiting {
         if ack.twice.is_none()
             && let Some(teller) = self.list.iter_mut().rfind(|other| is_of_it(other) && other.twice.is_some())
         {
-            cx.trace(TraceKind::AckMerged { number: ack.number });
+            ack.goes_into(cx, teller);
             teller.note = ack.note;
             return true;
         }
         self.list.retain(|other| {
             let is_told = is_of_it(other) && other.twice.is_none();
             if is_told {
-                cx.trace(TraceKind::AckMerged { number: other.number });
+                other.goes_into(cx, ack);
                 ack.take_over(other);
             }
             !is_told
@@ -105,10 +106,11 @@ impl Waiting {
     /// One goes into its successor, or where it is the last, into the one before it.
     fn let_go(&mut self, cx: &mut Cx<'_>, at: usize) {
         let gone = self.list.remove(at);
-        cx.trace(TraceKind::AckMerged { number: gone.number });
         if let Some(next) = self.list.get_mut(at) {
+            gone.goes_into(cx, next);
             next.take_over(&gone);
         } else if let Some(last) = self.list.last_mut() {
+            gone.goes_into(cx, last);
             last.number = gone.number;
             last.note = gone.note;
             last.echo = earlier(last.echo, gone.echo);
@@ -168,6 +170,34 @@ impl Waiting {
 }
 
 impl DecidedAck {
+    pub(crate) fn is_repeat(&self) -> bool {
+        self.kind == AckKind::Repeat
+    }
+
+    pub(super) fn new(
+        cx: &Cx<'_>,
+        aim: Aim,
+        note: AckNote,
+        twice: Option<Stretch>,
+        facts: &Facts<'_>,
+    ) -> DecidedAck {
+        DecidedAck {
+            number: facts.rcv_nxt,
+            decided: facts.rcv_nxt,
+            echo: (facts.last_decided < facts.rcv_nxt).then_some(facts.ts_recent),
+            note,
+            kind: aim.kind,
+            twice,
+            part_of: aim.part_of,
+            read: cx.packet as u32,
+            nth: 0,
+        }
+    }
+
+    pub(super) fn goes_into(&self, cx: &mut Cx<'_>, other: &DecidedAck) {
+        cx.trace(TraceKind::AckMerged { number: self.number, decision: self.nth, into: other.nth });
+    }
+
     /// An older one goes into this one: its segments have waited longest, and a D-SACK of its own stays.
     fn take_over(&mut self, older: &DecidedAck) {
         self.echo = earlier(self.echo, older.echo);

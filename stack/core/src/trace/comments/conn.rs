@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use super::must::Must;
 use super::{ACK, Comment, ConnNames, Millis, SYN};
-use crate::agent::{By, Rule, Why};
+use crate::agent::{Basis, By, Rule, Why};
 use crate::trace::{LostBy, SentWhat, TraceKind};
 use crate::{Instant, Seq};
 
-/// ACKs of a connection that were decided and have not left; the ledger lets 8 wait.
-const MOST_DECIDED: usize = 16;
+/// ACKs of a connection that were decided and have not left; the ledger lets 64 wait. Some are of no use any more, since
+/// the connection ended, or since the trace has a gap.
+const MOST_DECIDED: usize = 96;
 
 #[derive(Debug, Default)]
 pub(super) struct Conn {
@@ -39,6 +40,8 @@ pub(super) struct Conn {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Decision {
     number: Seq,
+    /// Its number among the connection's decisions.
+    nth: u16,
     by: By,
     why: Why,
     must: Option<Must>,
@@ -52,8 +55,8 @@ pub(super) struct Decision {
 }
 
 impl Decision {
-    pub(super) fn new(number: Seq, by: By, why: Why) -> Decision {
-        Decision { number, by, why, must: None, place: None, answers: None, held: None, merged: 0 }
+    pub(super) fn new((number, nth): (Seq, u16), by: By, why: Why) -> Decision {
+        Decision { number, nth, by, why, must: None, place: None, answers: None, held: None, merged: 0 }
     }
 
     /// For that packet, by that MUST, of data that went there.
@@ -81,15 +84,22 @@ impl Decision {
         }
     }
 
-    /// With the arrival's place, where that is what made the agent answer.
-    fn full_reason(&self, receiver: &str) -> String {
-        let reason = self.reason(receiver);
-        match self.place {
-            Some(place) if self.why.rule == Rule::NotInOrder && self.by != By::Forced => {
-                format!("{reason} ({place})")
-            }
-            _ => reason,
+    /// With the arrival's place, where that is what made the agent answer, and what became of it until it left.
+    fn as_it_leaves(&self, receiver: &str) -> String {
+        let mut text = self.reason(receiver);
+        // Writing to a String cannot fail.
+        if let Some(place) = self.place.filter(|_| self.why.rule == Rule::NotInOrder && self.by != By::Forced)
+        {
+            let _ = write!(text, " ({place})");
         }
+        if let Some(held) = self.held {
+            let _ = write!(text, ", {} after the first segment it held", Millis::of(held));
+        }
+        if self.merged > 0 {
+            let _ =
+                write!(text, ", in place of {} more that were decided before it could leave", self.merged);
+        }
+        text
     }
 }
 
@@ -130,11 +140,14 @@ impl Conn {
         }
     }
 
-    pub(super) fn withheld(&self, why: Why, due_us: u32) -> String {
+    pub(super) fn withheld(&self, why: Why, due_us: u32, basis: Option<Basis>) -> String {
         let mut text = format!("ACK withheld by {}: {why}", self.names.receiver);
         if due_us != u32::MAX {
             // Writing to a String cannot fail.
             let _ = write!(text, ", for {} at most", Millis::of_micros(due_us));
+        }
+        if let Some(basis) = basis {
+            let _ = write!(text, ", by {basis}");
         }
         self.add_rule(&mut text);
         text
@@ -143,6 +156,7 @@ impl Conn {
     /// Answers what is to be said where it was decided.
     pub(super) fn decide(&mut self, now: Instant, decision: Decision) -> String {
         let held = self.held_since.take().map(|since| now.since(since));
+        self.held_last = None;
         self.expect(decision.number);
         if self.decided.len() == MOST_DECIDED {
             self.decided.pop_front();
@@ -154,43 +168,31 @@ impl Conn {
         text
     }
 
-    /// The decision behind an ACK that leaves; older ones went into it.
-    fn decision(&mut self, number: Seq) -> Option<Decision> {
-        let place = self.decided.iter().position(|decided| decided.number == number)?;
-        self.decided.drain(..=place).next_back()
+    /// The decision behind an ACK that leaves.
+    fn decision(&mut self, nth: u16) -> Option<Decision> {
+        // Numbers begin anew at times, and an older decision may have been forgotten here.
+        let place = self.decided.iter().rposition(|decided| decided.nth == nth)?;
+        self.decided.remove(place)
     }
 
-    /// The ACK of that number goes into the one that was decided last.
-    pub(super) fn merge(&mut self, number: Seq) {
-        let Some(place) = self.decided.iter().position(|decided| decided.number == number) else { return };
-        let Some(gone) = self.decided.remove(place) else { return };
-        match self.decided.back_mut() {
-            Some(last) => {
-                last.merged += 1 + gone.merged;
-                last.held = last.held.max(gone.held);
-            }
-            None => self.decided.push_back(gone),
+    /// The first of these decisions goes into the other.
+    pub(super) fn merge(&mut self, gone: u16, into: u16) {
+        let Some(gone) = self.decision(gone) else { return };
+        if let Some(teller) = self.decided.iter_mut().rfind(|decided| decided.nth == into) {
+            teller.merged += 1 + gone.merged;
+            teller.held = teller.held.max(gone.held);
         }
     }
 
-    /// An ACK tells `number`, and was `decided` as another one.
-    pub(super) fn on_ack(&mut self, number: Seq, decided: Seq, repeat: bool) -> Comment {
-        let decision = self.decision(decided);
+    /// An ACK tells `number`, by that decision.
+    pub(super) fn on_ack(&mut self, number: Seq, decision: u16, repeat: bool) -> Comment {
+        let decision = self.decision(decision);
         let relative = self.relative(number);
         let mut text = match decision {
             None => format!("ACK {relative}: in answer to a segment"),
             Some(decision) => {
-                let Decision { held, merged, .. } = decision;
                 let head = if repeat { "duplicate ACK" } else { "ACK" };
-                let mut text = format!("{head} {relative}: {}", decision.full_reason(&self.names.receiver));
-                if let Some(held) = held {
-                    let _ = write!(text, ", {} after the first segment it held", Millis::of(held));
-                }
-                if merged > 0 {
-                    let _ =
-                        write!(text, ", in place of {merged} more that were decided before it could leave");
-                }
-                text
+                format!("{head} {relative}: {}", decision.as_it_leaves(&self.names.receiver))
             }
         };
         self.add_rest(&mut text);
@@ -198,7 +200,7 @@ impl Conn {
     }
 
     pub(super) fn on_sent(&mut self, sent: &TraceKind) -> Comment {
-        let TraceKind::Sent { ack, len, segments, flags, what, flight, allowed, .. } = *sent else {
+        let TraceKind::Sent { ack, len, segments, flags, what, flight, allowed, decision, .. } = *sent else {
             return Comment::default();
         };
         if flags & ACK != 0 {
@@ -209,9 +211,9 @@ impl Conn {
             let senders = &self.names.senders;
             let _ = write!(text, ": {senders} allows {allowed} bytes in flight, {flight} were");
         }
-        let decision = self.decision(ack);
+        let decision = self.decision(decision);
         if let Some(decision) = decision {
-            let reason = decision.full_reason(&self.names.receiver);
+            let reason = decision.as_it_leaves(&self.names.receiver);
             let _ = write!(text, "; with ACK {}: {reason}", self.relative(ack));
         }
         self.add_rest(&mut text);

@@ -1,5 +1,5 @@
 use super::*;
-use crate::agent::Rule;
+use crate::agent::{Basis, Rule};
 use crate::trace::{LostBy, SentWhat, UndoneBy};
 
 /// The peer's first number, and its SYN.
@@ -42,17 +42,18 @@ fn received(from: u32, len: u32, flags: u8) -> TraceKind {
 }
 
 fn decided(number: u32, by: By, why: Why) -> TraceKind {
-    TraceKind::AckDecided { number: PEER + number, by, why }
+    TraceKind::AckDecided { number: PEER + number, decision: number as u16, by, why }
 }
 
 fn ack_sent(number: u32) -> TraceKind {
-    TraceKind::AckSent { number: PEER + number, decided: PEER + number, repeat: false }
+    let (number, decision) = (PEER + number, number as u16);
+    TraceKind::AckSent { number, decided: number, repeat: false, decision }
 }
 
 #[test]
 fn an_ack_names_its_number_as_wireshark_counts_and_the_packet_that_it_answers() {
     let mut told = Told::new();
-    let held = TraceKind::AckHeld { why: Why::new(Rule::Count, 1, 2), due_us: 99_250 };
+    let held = TraceKind::AckHeld { why: Why::new(Rule::Count, 1, 2), due_us: 99_250, basis: None };
     let said = told.came(4, &[received(1, 1000, ACK), held]);
     assert_eq!(said, "ACK withheld by delayed: count 1 of 2, for 99.250 ms at most");
     let said = told.came(9, &[received(1001, 1000, ACK), decided(2001, By::Agent, COUNTED)]);
@@ -72,11 +73,70 @@ fn an_ack_names_its_number_as_wireshark_counts_and_the_packet_that_it_answers() 
 #[test]
 fn an_ack_at_a_deadline_answers_what_it_held() {
     let mut told = Told::new();
-    let held = TraceKind::AckHeld { why: Why::new(Rule::Count, 1, 2), due_us: u32::MAX };
+    let held = TraceKind::AckHeld { why: Why::new(Rule::Count, 1, 2), due_us: u32::MAX, basis: None };
     assert_eq!(told.came(4, &[received(1, 1000, ACK), held]), "ACK withheld by delayed: count 1 of 2");
     told.at(104, 0, decided(1001, By::Agent, Why::plain(Rule::Deadline)));
     let left = told.at(104, 1, ack_sent(1001)).expect("it leaves");
     assert_eq!(left.answers, Some(4));
+}
+
+/// A window that opens is nobody's answer, however long ago a segment was held.
+#[test]
+fn an_ack_that_no_packet_brought_about_answers_none_that_is_acknowledged() {
+    let mut told = Told::new();
+    let held = TraceKind::AckHeld { why: Why::new(Rule::Count, 1, 2), due_us: u32::MAX, basis: None };
+    told.came(4, &[received(1, 1000, ACK), held]);
+    told.came(5, &[received(1001, 1000, ACK), decided(2001, By::Agent, COUNTED)]);
+    told.at(5, 1, ack_sent(2001)).expect("it leaves");
+    let opens = TraceKind::AckDecided {
+        number: PEER + 2001,
+        decision: 7,
+        by: By::Forced,
+        why: Why::plain(Rule::Window),
+    };
+    told.at(90, 0, opens);
+    let left = TraceKind::AckSent { number: PEER + 2001, decided: PEER + 2001, repeat: false, decision: 7 };
+    assert_eq!(told.at(90, 2, left).expect("it leaves").answers, None);
+}
+
+/// Duplicate ACKs of one hole have one number.
+#[test]
+fn an_ack_that_goes_into_another_of_its_number_leaves_that_ones_reason() {
+    let mut told = Told::new();
+    let decided = |decision, why| TraceKind::AckDecided { number: PEER + 1, decision, by: By::Agent, why };
+    for packet in 2..5 {
+        let class = if packet == 3 { Class::Duplicate } else { Class::OutOfOrder };
+        let why = Why::plain(Rule::NotInOrder);
+        let placed = TraceKind::Placed { class, stretches: 1 };
+        told.came(packet, &[received(2001, 1000, ACK), placed, decided(packet as u16, why)]);
+    }
+    told.at(5, 4, TraceKind::AckMerged { number: PEER + 1, decision: 4, into: 3 });
+    let left = |decision| TraceKind::AckSent { number: PEER + 1, decided: PEER + 1, repeat: false, decision };
+    let first = told.at(5, 1, left(2)).expect("it leaves");
+    assert!(first.answers == Some(2) && !first.text.contains("in place of"), "{first:?}");
+    let second = told.at(5, 2, left(3)).expect("it leaves");
+    let expected = "ACK 1: delayed decided it, not-in-order (a duplicate), in place of 1 more that were decided before it \
+                    could leave; 3 hops";
+    assert_eq!((second.answers, &*second.text), (Some(3), expected));
+}
+
+#[test]
+fn what_a_hold_was_made_from_is_told() {
+    let mut told = Told::new();
+    let basis = Some(Basis::LeastRtt { us: 62_332 });
+    let held = TraceKind::AckHeld { why: Why::plain(Rule::Rate), due_us: 15_583, basis };
+    let said = told.came(4, &[received(1, 1000, ACK), held]);
+    assert_eq!(
+        said,
+        "ACK withheld by delayed: rate, for 15.583 ms at most, by the least round trip of 62.332 ms"
+    );
+}
+
+#[test]
+fn shadows_are_counted_from_nought_as_in_metrics() {
+    let would = TraceKind::ShadowAck { seat: 0, why: Why::plain(Rule::Each) };
+    let said = Told::new().came(4, &[received(1, 1000, ACK), would]);
+    assert_eq!(said, "shadow 0 of  would acknowledge: each");
 }
 
 #[test]
@@ -216,6 +276,7 @@ fn what_is_sent_again_names_what_found_it_lost() {
         what,
         flight: 500,
         allowed: 9000,
+        decision: 0,
     };
     let mut told = Told::new();
     for by in LostBy::ALL {

@@ -4,9 +4,10 @@ use proptest::prelude::*;
 
 use super::super::{DropReason, Lacking, LostBy, MtuHow, Scarce, SentWhat, StateName, UndoneBy};
 use super::*;
-use crate::agent::{Because, By, Class, HopSource, Rule, Side};
+use crate::agent::{Basis, Because, By, Class, HopSource, Rule, Side};
 
 const COUNT: Why = Why::new(Rule::Count, 3, 5);
+const RATE: Why = Why::plain(Rule::Rate);
 const GONE: LinkNews = LinkNews::Gone;
 const GOING_DOWN: LinkNews = LinkNews::GoingDown {
     rtt: Duration::from_millis(20),
@@ -15,7 +16,7 @@ const GOING_DOWN: LinkNews = LinkNews::GoingDown {
 };
 
 fn of_sent() -> [(TraceKind, &'static str); 2] {
-    let sent = |len, segments, what, flight, allowed| TraceKind::Sent {
+    let sent = |len, segments, what, flight, allowed, decision| TraceKind::Sent {
         seq: Seq(1),
         ack: Seq(7),
         len,
@@ -24,15 +25,16 @@ fn of_sent() -> [(TraceKind, &'static str); 2] {
         what,
         flight,
         allowed,
+        decision,
     };
     [
         (
-            sent(0, 1, SentWhat::TailProbe, 9, u32::MAX),
+            sent(0, 1, SentWhat::TailProbe, 9, u32::MAX, 0),
             "seq=1 ack=7 len=0 flags=ack what=tail-probe flight=9",
         ),
         (
-            sent(3000, 2, SentWhat::New, 0, 4000),
-            "seq=1 ack=7 len=3000 flags=ack what=new segments=2 flight=0 allowed=4000",
+            sent(3000, 2, SentWhat::New, 0, 4000, 6),
+            "seq=1 ack=7 len=3000 flags=ack what=new segments=2 flight=0 allowed=4000 decision=6",
         ),
     ]
 }
@@ -54,16 +56,33 @@ fn samples() -> Vec<(TraceKind, &'static str)> {
         ),
         probed,
         sent,
-        (TraceKind::AckSent { number, decided: number, repeat: true }, "number=9 repeat=yes"),
-        (TraceKind::AckSent { number, decided: ack, repeat: false }, "number=9 repeat=no decided=7"),
+        (TraceKind::AckSent { number, decided: number, repeat: true, decision: 0 }, "number=9 repeat=yes"),
         (
-            TraceKind::AckDecided { number, by: By::Piggyback, why: COUNT },
-            "number=9 by=piggyback rule=count have=3 want=5",
+            TraceKind::AckSent { number, decided: ack, repeat: false, decision: 4 },
+            "number=9 repeat=no decided=7 decision=4",
+        ),
+        (
+            TraceKind::AckDecided { number, decision: 6, by: By::Piggyback, why: COUNT },
+            "number=9 by=piggyback rule=count have=3 want=5 decision=6",
         ),
         (TraceKind::Placed { class: Class::OutOfOrder, stretches: 2 }, "class=out-of-order stretches=2"),
-        (TraceKind::AckHeld { why: COUNT, due_us: 99_200 }, "rule=count have=3 want=5 due_us=99200"),
-        (TraceKind::AckHeld { why: Why::plain(Rule::NotInOrder), due_us: u32::MAX }, "rule=not-in-order"),
-        (TraceKind::AckMerged { number }, "number=9"),
+        (
+            TraceKind::AckHeld { why: COUNT, due_us: 99_200, basis: None },
+            "rule=count have=3 want=5 due_us=99200",
+        ),
+        (
+            TraceKind::AckHeld { why: RATE, due_us: 5, basis: Some(Basis::LeastRtt { us: 20 }) },
+            "rule=rate due_us=5 rtt_min_us=20",
+        ),
+        (
+            TraceKind::AckHeld { why: RATE, due_us: 5, basis: Some(Basis::Rate { bytes_per_s: 60_000 }) },
+            "rule=rate due_us=5 bytes_per_s=60000",
+        ),
+        (
+            TraceKind::AckHeld { why: Why::plain(Rule::NotInOrder), due_us: u32::MAX, basis: None },
+            "rule=not-in-order",
+        ),
+        (TraceKind::AckMerged { number, decision: 4, into: 6 }, "number=9 decision=4 into=6"),
         (TraceKind::SecondHeld { count: 12 }, "count=12"),
         (TraceKind::ShadowAck { seat: 2, why: COUNT }, "seat=2 rule=count have=3 want=5"),
         (

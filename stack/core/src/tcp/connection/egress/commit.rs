@@ -60,11 +60,12 @@ impl Connection {
         ack: Option<&DecidedAck>,
         allowed: Option<&Allowance>,
     ) {
+        let decision = ack.map_or(0, |ack| ack.nth);
         if plan.what == What::Ack {
             let repeat = ack.is_some_and(DecidedAck::is_repeat);
             self.stats.acks_repeated += u64::from(repeat);
             let (number, decided) = ack.map_or((self.rcv.nxt, self.rcv.nxt), |ack| (ack.number, ack.decided));
-            cx.trace(TraceKind::AckSent { number, decided, repeat });
+            cx.trace(TraceKind::AckSent { number, decided, repeat, decision });
             return;
         }
         let is_bare = plan.what == What::New && plan.len == 0;
@@ -77,6 +78,7 @@ impl Connection {
             what: if is_bare { SentWhat::Control } else { plan.what.traced() },
             flight: in_32_bits(self.flight().bytes),
             allowed: allowed.map_or(u32::MAX, |allowed| in_32_bits(allowed.flight_bytes)),
+            decision,
         });
     }
 
