@@ -20,7 +20,6 @@ use captures::Captures;
 use ends::{End, EndWatcher};
 
 mod captures;
-mod checksums;
 mod ends;
 mod pcapng;
 mod words;

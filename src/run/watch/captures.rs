@@ -13,10 +13,12 @@ use hopwise_air::dcf::{EVERYONE, FrameKind};
 use hopwise_air::frames::{Ending, FrameEvent, Framing, Sees, mac_of};
 use hopwise_air::radiotap::Monitor;
 use hopwise_core::Instant;
+use hopwise_core::trace::comments::Comment;
+use hopwise_host::{Frames, finish_checksum};
+use hopwise_mesh::behind_routing;
 use pcap_file::DataLink;
 
 use super::Epoch;
-use super::checksums;
 use super::pcapng::{CaptureFile, Interface, Way};
 use super::words;
 
@@ -38,6 +40,10 @@ pub(super) struct Captures {
 struct Station {
     file: CaptureFile,
     waiting: VecDeque<Record>,
+    /// Frames that are in the file or wait for it.
+    frames: u64,
+    /// Which of them the endpoint's arrivals are, as far as it was asked about them.
+    taken: Frames,
     /// Why packets left, by their ids.
     reasons: BTreeMap<u64, String>,
 }
@@ -79,7 +85,7 @@ impl Captures {
         self.scratch.clear();
         self.scratch.extend_from_slice(packet);
         if self.framing == Framing::Packet {
-            checksums::complete(&mut self.scratch);
+            finish_checksum(&mut self.scratch, behind_routing);
         }
         let mut bytes = Vec::new();
         if !self.monitor.write(event, self.framing, &self.scratch, &mut bytes) {
@@ -90,6 +96,7 @@ impl Captures {
         let is_for_it = frame.to == event.station || frame.to == EVERYONE;
         let is_packet = frame.kind == FrameKind::Data;
         let reason = station.reasons.get(&event.packet_id).filter(|_| is_sent && is_packet);
+        station.frames += 1;
         station.waiting.push_back(Record {
             at: self.epoch.at(event.from_ns),
             way: if is_sent { Way::Out } else { Way::In },
@@ -112,21 +119,24 @@ impl Captures {
     }
 
     /// The endpoint of a node says why a packet leaves it.
-    pub(super) fn on_reason(&mut self, node: u32, id: u64, reason: &str) {
+    pub(super) fn on_reason(&mut self, node: u32, id: u64, reason: &Comment) {
         let Some(station) = self.stations.get_mut(node as usize) else { return };
         if station.reasons.len() == MOST_REASONS {
             station.reasons.pop_first();
         }
-        station.reasons.insert(id, reason.to_owned());
+        let text = reason.with_frames(|packet| station.taken.of(0, packet));
+        station.reasons.insert(id, text);
     }
 
-    /// The endpoint of a node says what it did with a packet that it was given just now.
-    pub(super) fn on_taken(&mut self, node: u32, now: Instant, what: &str) {
-        let record = self.stations.get_mut(node as usize).and_then(|station| station.waiting.back_mut());
-        if let Some(record) = record
-            && record.came.is_some_and(|came| now.since(came) < AT_ONCE)
+    /// The endpoint of a node says what it did with the packet of that number, which it was given just now.
+    pub(super) fn on_taken(&mut self, node: u32, now: Instant, id: u64, what: &Comment) {
+        let Some(station) = self.stations.get_mut(node as usize) else { return };
+        let newest = station.waiting.back_mut();
+        if let Some(record) =
+            newest.filter(|record| record.came.is_some_and(|came| now.since(came) < AT_ONCE))
         {
-            what.clone_into(&mut record.reason);
+            record.reason = what.with_frames(|packet| station.taken.of(0, packet));
+            station.taken.note(0, id, station.frames);
         }
     }
 
@@ -146,7 +156,8 @@ impl Station {
         let link = DataLink::IEEE802_11_RADIOTAP;
         let interface = Interface { name, description: &description, link };
         let file = CaptureFile::create(&folder.join(format!("{name}.pcapng")), interface)?;
-        Ok(Station { file, waiting: VecDeque::new(), reasons: BTreeMap::new() })
+        let (waiting, reasons) = (VecDeque::new(), BTreeMap::new());
+        Ok(Station { file, waiting, frames: 0, taken: Frames::default(), reasons })
     }
 
     fn write_complete(&mut self) -> io::Result<()> {

@@ -10,18 +10,21 @@ use std::time::Duration;
 
 use hopwise::sim::address_of;
 use hopwise_core::trace::TraceEvent;
+use hopwise_core::trace::comments::Comment;
 use hopwise_core::{Endpoint, Instant, LinkId};
-use hopwise_host::{ConnNames, Direction, Explainer, SeenPacket};
-use hopwise_mesh::EndpointObserver;
+use hopwise_host::{ConnNames, Direction, Explainer, Frames, SeenPacket, finish_checksum};
+use hopwise_mesh::{EndpointObserver, behind_routing};
 use parking_lot::Mutex;
 use pcap_file::DataLink;
 
+use super::Files;
 use super::pcapng::{CaptureFile, Interface, Way};
-use super::{Files, checksums};
 
 /// The file of one node.
 pub(super) struct End {
     file: CaptureFile,
+    /// Which frames the arrivals are.
+    frames: Frames,
     /// A packet whose checksum is being completed.
     scratch: Vec<u8>,
 }
@@ -31,15 +34,20 @@ impl End {
         let description = format!("the endpoint of {name}, {}", address_of(node));
         let interface = Interface { name, description: &description, link: DataLink::RAW };
         let file = CaptureFile::create(&folder.join(format!("{name}.pcapng")), interface)?;
-        Ok(End { file, scratch: Vec::new() })
+        Ok(End { file, frames: Frames::default(), scratch: Vec::new() })
     }
 
-    fn push(&mut self, seen: &SeenPacket<'_>, comment: &str) -> io::Result<()> {
+    fn push(&mut self, seen: &SeenPacket<'_>, comment: &Comment) -> io::Result<()> {
         self.scratch.clear();
         self.scratch.extend_from_slice(seen.packet);
-        checksums::complete(&mut self.scratch);
+        finish_checksum(&mut self.scratch, behind_routing);
+        let text = comment.with_frames(|packet| self.frames.of(0, packet));
         let way = if seen.direction == Direction::In { Way::In } else { Way::Out };
-        self.file.push(Duration::from_nanos(seen.at.0), way, &self.scratch, &[comment])
+        let frame = self.file.push(Duration::from_nanos(seen.at.0), way, &self.scratch, &[&text])?;
+        if way == Way::In {
+            self.frames.note(0, seen.id, frame);
+        }
+        Ok(())
     }
 
     pub(super) fn flush(&mut self) -> io::Result<()> {
@@ -48,10 +56,10 @@ impl End {
 }
 
 impl Files {
-    fn on_explained(&mut self, node: u32, now: Instant, seen: &SeenPacket<'_>, comment: &str) {
+    fn on_explained(&mut self, node: u32, now: Instant, seen: &SeenPacket<'_>, comment: &Comment) {
         if let Some(captures) = &mut self.captures {
             match seen.direction {
-                Direction::In => captures.on_taken(node, now, comment),
+                Direction::In => captures.on_taken(node, now, seen.id, comment),
                 Direction::Out => captures.on_reason(node, seen.id, comment),
             }
         }

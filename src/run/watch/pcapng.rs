@@ -34,6 +34,7 @@ pub(super) enum Way {
 
 pub(super) struct CaptureFile {
     blocks: PcapNgWriter<BufWriter<File>>,
+    frames: u64,
 }
 
 impl CaptureFile {
@@ -56,17 +57,17 @@ impl CaptureFile {
             ],
         };
         blocks.write_pcapng_block(block).map_err(system)?;
-        Ok(CaptureFile { blocks })
+        Ok(CaptureFile { blocks, frames: 0 })
     }
 
-    /// A packet with its comments, of which empty ones are left out.
+    /// A packet with its comments, of which empty ones are left out. Answers the number of its frame.
     pub(super) fn push(
         &mut self,
         at: Duration,
         way: Way,
         packet: &[u8],
         comments: &[&str],
-    ) -> io::Result<()> {
+    ) -> io::Result<u64> {
         let mut options = vec![EnhancedPacketOption::Flags(way as u32)];
         let said = comments.iter().filter(|comment| !comment.is_empty());
         options.extend(said.map(|comment| EnhancedPacketOption::Comment(Cow::Borrowed(comment))));
@@ -77,7 +78,9 @@ impl CaptureFile {
             data: Cow::Borrowed(packet),
             options,
         };
-        self.blocks.write_pcapng_block(block).map(drop).map_err(system)
+        self.blocks.write_pcapng_block(block).map_err(system)?;
+        self.frames += 1;
+        Ok(self.frames)
     }
 
     pub(super) fn flush(&mut self) -> io::Result<()> {

@@ -29,8 +29,10 @@ use hopwise_core::{Instant, LinkId};
 use crate::frames::Framing;
 use crate::observer::{Observer, SeenPacket};
 
+pub use checksum::finish_checksum;
 pub use explainer::Explainer;
 use file::CaptureFile;
+pub use frames::Frames;
 use joiner::{Commented, Joiner};
 use order::Order;
 use queue::Queue;

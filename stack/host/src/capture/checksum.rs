@@ -4,11 +4,21 @@ use std::borrow::Cow;
 
 use hopwise_core::wire::{IpView, Sum, protocol};
 
-/// The packet as a device would send it. The field of a TCP segment or UDP datagram may hold the pseudo-header's sum
-/// alone: then the rest is added. A checksum that is wrong in another way stays as it is.
-/// `header_len` bytes stand before the packet.
+/// What a packet carries behind headers of its own, of the protocol and the bytes that follow its IP header.
+pub(super) type Behind = fn(u8, &[u8]) -> (u8, &[u8]);
+
+/// Makes of an IP packet what a device would send. The field of a TCP segment or UDP datagram may hold the pseudo-header's
+/// sum alone: then the rest is added. A checksum that is wrong in another way stays as it is.
+pub fn finish_checksum(packet: &mut [u8], behind: Behind) {
+    if let Some((place, sum)) = patch(packet, behind) {
+        packet[place..place + 2].copy_from_slice(&sum);
+    }
+}
+
+/// The same for a packet that `header_len` bytes stand before.
 pub(super) fn finished(frame: &[u8], header_len: usize) -> Cow<'_, [u8]> {
-    patch(frame.get(header_len..).unwrap_or_default()).map_or(Cow::Borrowed(frame), |(place, sum)| {
+    let packet = frame.get(header_len..).unwrap_or_default();
+    patch(packet, |protocol, bytes| (protocol, bytes)).map_or(Cow::Borrowed(frame), |(place, sum)| {
         let (mut whole, place) = (frame.to_vec(), header_len + place);
         whole[place..place + 2].copy_from_slice(&sum);
         Cow::Owned(whole)
@@ -16,24 +26,25 @@ pub(super) fn finished(frame: &[u8], header_len: usize) -> Cow<'_, [u8]> {
 }
 
 /// The place of the field, and its right value.
-fn patch(packet: &[u8]) -> Option<(usize, [u8; 2])> {
+fn patch(packet: &[u8], behind: Behind) -> Option<(usize, [u8; 2])> {
     let ip = IpView::parse(packet).ok()?;
-    let field = match ip.protocol {
+    let (protocol, bytes) = behind(ip.protocol, ip.payload);
+    let field = match protocol {
         protocol::TCP => 16,
         protocol::UDP => 6,
         _ => return None,
     };
-    let bytes = ip.payload;
     let found: [u8; 2] = bytes.get(field..field + 2)?.try_into().ok()?;
     let len = u32::try_from(bytes.len()).ok()?;
-    let pseudo_header = Sum::pseudo_header(ip.src, ip.dst, ip.protocol, len);
+    let pseudo_header = Sum::pseudo_header(ip.src, ip.dst, protocol, len);
     if found != pseudo_header.fold().to_be_bytes() || ip.fragment.is_some() {
         return None;
     }
     // The pseudo-header's sum stands in the field already.
     let sum = Sum::default().add(bytes).finish();
-    let sum = if sum == 0 && ip.protocol == protocol::UDP { 0xffff } else { sum };
-    Some((ip.header_len + field, sum.to_be_bytes()))
+    let sum = if sum == 0 && protocol == protocol::UDP { 0xffff } else { sum };
+    let place = bytes.as_ptr() as usize - packet.as_ptr() as usize;
+    Some((place + field, sum.to_be_bytes()))
 }
 
 #[cfg(test)]
@@ -89,5 +100,29 @@ mod tests {
             assert_eq!(*finished(&spoilt, 0), *spoilt, "what is wrong stays to be seen");
         }
         assert_eq!(*finished(b"no packet", 0), *b"no packet");
+    }
+
+    #[test]
+    fn what_stands_behind_a_header_of_routing_is_finished_there() {
+        let [sound, mut begun] = [Checksums::Verify, Checksums::Trust].map(|checksums| {
+            let mut packet = segment(["fd00::1", "fd00::2"], checksums);
+            packet.splice(40..40, [7; 4]);
+            (packet[5], packet[6]) = (packet[5] + 4, 254);
+            packet
+        });
+        finish_checksum(&mut begun, |protocol, bytes| (protocol, bytes));
+        assert_ne!(begun, sound, "it is no TCP yet");
+        finish_checksum(&mut begun, |_, bytes| (protocol::TCP, bytes.get(4..).unwrap_or_default()));
+        assert_eq!(begun, sound);
+    }
+
+    #[test]
+    fn what_is_no_whole_segment_stays_as_it_is() {
+        let whole = segment(["10.0.0.1", "10.0.0.2"], Checksums::Trust);
+        for len in [0, 10, 20, 30] {
+            let mut packet = whole[..len].to_vec();
+            finish_checksum(&mut packet, |protocol, bytes| (protocol, bytes));
+            assert_eq!(packet, whole[..len], "{len}");
+        }
     }
 }

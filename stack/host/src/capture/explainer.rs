@@ -3,14 +3,14 @@
 use std::fmt;
 
 use hopwise_core::trace::TraceEvent;
-use hopwise_core::trace::comments::Names;
+use hopwise_core::trace::comments::{Comment, Names};
 
 use super::joiner::{Commented, Joiner};
 use super::queue::{Head, Record};
 use crate::observer::SeenPacket;
 
 /// Hears of packets and trace events as an [`Observer`](crate::Observer) does. Of each packet it says why it left, or
-/// what the endpoint did with it.
+/// what the endpoint did with it. The comments name packets by their numbers, and the sink knows its files' frames.
 pub struct Explainer {
     joiner: Joiner,
 }
@@ -21,7 +21,7 @@ impl Explainer {
     }
 
     /// A packet that leaves goes to the sink at once, and so does an arrival that waited for its trace until now.
-    pub fn on_packet(&mut self, seen: &SeenPacket<'_>, sink: &mut dyn FnMut(&SeenPacket<'_>, &str)) {
+    pub fn on_packet(&mut self, seen: &SeenPacket<'_>, sink: &mut dyn FnMut(&SeenPacket<'_>, &Comment)) {
         let SeenPacket { at, link, direction, id, packet, .. } = *seen;
         let head = Head { at, link, direction, id, header_len: 0 };
         self.joiner.take(Record::Packet(head, packet), &mut |commented| tell(commented, sink));
@@ -32,16 +32,14 @@ impl Explainer {
     }
 
     /// The arrival that waits for its trace will hear no more of itself.
-    pub fn finish(&mut self, sink: &mut dyn FnMut(&SeenPacket<'_>, &str)) {
+    pub fn finish(&mut self, sink: &mut dyn FnMut(&SeenPacket<'_>, &Comment)) {
         self.joiner.finish(&mut |commented| tell(commented, sink));
     }
 }
 
-fn tell(commented: &Commented<'_>, sink: &mut dyn FnMut(&SeenPacket<'_>, &str)) {
+fn tell(commented: &Commented<'_>, sink: &mut dyn FnMut(&SeenPacket<'_>, &Comment)) {
     let Commented { head: Head { at, link, direction, id, .. }, packet, comment } = *commented;
-    // No file numbers these frames yet.
-    let text = comment.with_frames(|_| None);
-    sink(&SeenPacket { at, link, direction, id, segment_bytes: None, ethernet: None, packet }, &text);
+    sink(&SeenPacket { at, link, direction, id, segment_bytes: None, ethernet: None, packet }, comment);
 }
 
 impl fmt::Debug for Explainer {

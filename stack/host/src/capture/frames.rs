@@ -7,13 +7,14 @@ const MOST: usize = 32 << 10;
 
 /// The latest arrivals in the file being written.
 #[derive(Debug, Default)]
-pub(super) struct Frames {
+pub struct Frames {
     /// For each shard its packets' numbers, which rise, and their frames.
     shards: Vec<VecDeque<(u64, u64)>>,
 }
 
 impl Frames {
-    pub(super) fn note(&mut self, shard: u16, id: u64, frame: u64) {
+    /// The packet of that number came, and is that frame.
+    pub fn note(&mut self, shard: u16, id: u64, frame: u64) {
         let shard = usize::from(shard);
         if self.shards.len() <= shard {
             self.shards.resize_with(shard + 1, VecDeque::new);
@@ -25,7 +26,7 @@ impl Frames {
         known.push_back((id, frame));
     }
 
-    pub(super) fn of(&self, shard: u16, id: u64) -> Option<u64> {
+    pub fn of(&self, shard: u16, id: u64) -> Option<u64> {
         let known = self.shards.get(usize::from(shard))?;
         let place = known.binary_search_by_key(&id, |(id, _)| *id).ok()?;
         known.get(place).map(|(_, frame)| *frame)
