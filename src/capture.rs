@@ -14,6 +14,7 @@ use crate::node::snapshot::CaptureSnapshot;
 use summary::Summary;
 
 mod ethernet;
+mod mac;
 mod radio;
 mod summary;
 mod why;
@@ -59,7 +60,8 @@ enum Action {
         /// The packet's number, as Wireshark counts
         #[arg(value_parser = clap::value_parser!(u64).range(1..), required_unless_present = "summary")]
         frame: Option<u64>,
-        /// Count by connection and rule: ACKs and how long they held a segment, what was sent and dropped
+        /// Count by connection and rule: ACKs and how long they held a segment, what was sent and dropped; of a radio
+        /// also tries, and what frames were lost to
         #[arg(long, conflicts_with = "frame")]
         summary: bool,
         /// The summary as one JSON object

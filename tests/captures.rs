@@ -73,7 +73,10 @@ fn is_set(flag: &str) -> bool {
     matches!(flag, "1" | "True")
 }
 
-const EVERY_FIELD: [&str; 15] = [
+const EVERY_FIELD: [&str; 18] = [
+    "frame.number",
+    "tcp.seq",
+    "tcp.ack",
     "frame.time_epoch",
     "frame.interface_name",
     "frame.comment",
@@ -215,6 +218,42 @@ fn wireshark_finds_the_durations_and_gaps_that_there_were() {
     }
 }
 
+/// A comment as another file has it, where frames have other numbers.
+fn without_frames(comment: &str) -> String {
+    let said = |text: &str| {
+        let parts = text.split("; ").filter(|part| !part.starts_with("answers frame "));
+        parts
+            .map(|part| part.split(" for the mark of frame ").next().unwrap_or(part))
+            .collect::<Vec<_>>()
+            .join("; ")
+    };
+    comment.split('|').map(said).collect::<Vec<_>>().join("|")
+}
+
+/// Holds each frame that an ACK answers to be data that came before it and is acknowledged. Answers how many there are,
+/// and of how many ACKs that an agent decided.
+fn answers(rows: &[BTreeMap<&str, String>]) -> (usize, usize) {
+    let number = |row: &BTreeMap<&str, String>, field: &str| row[field].parse::<usize>().expect("a number");
+    let own = |row: &&BTreeMap<&str, String>| {
+        let is_data = row.get("wlan.fc.type_subtype").is_none_or(|_| kind(row) == DATA);
+        is_data && !row["tcp.len"].is_empty() && row["frame.comment"].contains(" first segment it held")
+    };
+    let decided: Vec<_> = rows.iter().filter(own).collect();
+    let mut answers = 0;
+    for row in &decided {
+        let Some(rest) = row["frame.comment"].split("answers frame ").nth(1) else { continue };
+        let answered =
+            &rows[rest.split([';', '|']).next().expect("a word").parse::<usize>().expect("a number") - 1];
+        assert!(number(answered, "frame.number") < number(row, "frame.number"), "{row:?}");
+        let end = number(answered, "tcp.seq") + number(answered, "tcp.len");
+        assert!(end > 1000 && number(row, "tcp.ack") >= end, "{answered:?} {row:?}");
+        let said = &answered["frame.comment"];
+        assert!(said.contains("ACK withheld by ") || said.contains(" decided it, "), "{answered:?} {row:?}");
+        answers += 1;
+    }
+    (answers, decided.len())
+}
+
 #[test]
 fn flows_ends_have_captures_of_their_own_whose_reasons_their_radios_frames_have_too() {
     let out = run("ends", "delayed", &[]);
@@ -226,6 +265,8 @@ fn flows_ends_have_captures_of_their_own_whose_reasons_their_radios_frames_have_
         "tcp.len",
         "ip.id",
         "tcp.ack",
+        "tcp.seq",
+        "frame.number",
     ];
     for (node, address) in [("n0", "10.0.0.1"), ("n3", "10.0.0.4")] {
         let Some(rows) = tshark(&out.join("ends").join(format!("{node}.pcapng")), &fields) else { return };
@@ -240,7 +281,7 @@ fn flows_ends_have_captures_of_their_own_whose_reasons_their_radios_frames_have_
             let is_own = row["ip.src"] == address;
             assert!(!is_own || !row["frame.comment"].is_empty(), "{node}: {row:?}");
             if !row["frame.comment"].is_empty() {
-                reasons.insert(row["frame.comment"].clone());
+                reasons.insert(without_frames(&row["frame.comment"]));
             }
         }
         assert!(
@@ -252,7 +293,8 @@ fn flows_ends_have_captures_of_their_own_whose_reasons_their_radios_frames_have_
         for row in
             frames.iter().filter(|row| !row["tcp.len"].is_empty() && row["wlan.ta"].ends_with(&node[1..]))
         {
-            let is_known = reasons.iter().any(|reason| row["frame.comment"].contains(&reason[..]));
+            let comment = without_frames(&row["frame.comment"]);
+            let is_known = reasons.iter().any(|reason| comment.contains(&reason[..]));
             assert!(is_known, "{node}: {row:?}");
             explained += 1;
         }
@@ -264,6 +306,10 @@ fn flows_ends_have_captures_of_their_own_whose_reasons_their_radios_frames_have_
             withheld += 1;
         }
         assert!(explained > 50 && (node == "n0" || withheld > 20), "{node}: {explained} {withheld}");
+        let ((at_end, acks), (on_air, frames)) = (answers(&rows), answers(&frames));
+        println!("{node}: {at_end} of {acks} ACKs name a frame at the end, {on_air} of {frames} on the air");
+        assert!(at_end == acks && on_air == frames, "each ACK names the frame that it answers");
+        assert!(node == "n0" || at_end > 20 && on_air > 20, "{node}");
     }
 }
 

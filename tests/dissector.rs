@@ -179,13 +179,13 @@ fn received(seq: u32, ack: u32, len: u32) -> TraceKind {
     TraceKind::Received { seq: Seq(seq), ack: Seq(ack), len, segments: 1, flags: 16 }
 }
 
-fn decided(number: u32, by: By, why: Why) -> TraceKind {
-    TraceKind::AckDecided { number: Seq(number), by, why }
+fn decided(number: u32, decision: u16, by: By, why: Why) -> TraceKind {
+    TraceKind::AckDecided { number: Seq(number), decision, by, why }
 }
 
-fn sent(what: SentWhat) -> TraceKind {
-    let (seq, ack) = (Seq(1), Seq(2001));
-    TraceKind::Sent { seq, ack, len: 1448, segments: 1, flags: 16, what, flight: 2896, allowed: 14_480 }
+fn sent(what: SentWhat, decision: u16) -> TraceKind {
+    let (seq, ack, allowed) = (Seq(1), Seq(2001), 14_480);
+    TraceKind::Sent { seq, ack, len: 1448, segments: 1, flags: 16, what, flight: 2896, allowed, decision }
 }
 
 fn count(have: u32) -> Why {
@@ -198,17 +198,17 @@ fn words() -> Vec<String> {
     let lost = TraceKind::Lost { segments: 3, by: LostBy::Rack };
     let began = TraceKind::RecoveryBegan { by: LostBy::Rack, ssthresh: 7240, flight: 14_480, point: Seq(9) };
     let arrivals: [&[TraceKind]; 6] = [
-        &[received(1, 1, 1000), TraceKind::AckHeld { why: count(1), due_us: 80_000 }],
-        &[received(1001, 1, 1000), TraceKind::MarkSeen, decided(2001, By::Agent, count(2))],
+        &[received(1, 1, 1000), TraceKind::AckHeld { why: count(1), due_us: 80_000, basis: None }],
+        &[received(1001, 1, 1000), TraceKind::MarkSeen, decided(2001, 2, By::Agent, count(2))],
         &[
             received(3001, 1, 1000),
             TraceKind::Placed { class: Class::OutOfOrder, stretches: 1 },
-            decided(2001, By::Agent, plain(Rule::NotInOrder)),
+            decided(2001, 3, By::Agent, plain(Rule::NotInOrder)),
         ],
         &[
             received(1, 1, 1000),
             TraceKind::Dropped(DropReason::OutOfWindow),
-            decided(2001, By::Forced, plain(Rule::Forced)),
+            decided(2001, 4, By::Forced, plain(Rule::Forced)),
         ],
         &[received(2001, 2897, 0), TraceKind::Rtt { sample_us: 12_345, srtt_us: 11_000, rto_us: 213_000 }],
         &[received(2001, 2897, 0), lost, began],
@@ -227,12 +227,14 @@ fn words() -> Vec<String> {
                 number: Seq(2001),
                 decided: Seq(2001),
                 repeat: false,
+                decision: 2,
             }));
             words.push(left.expect("it leaves").with_frames(frame));
         }
     }
-    for what in [SentWhat::New, SentWhat::Resent] {
-        let event = TraceEvent { now: Instant::from_millis(9), conn: 1, packet: 9, kind: sent(what) };
+    for (what, decision) in [(SentWhat::New, 3), (SentWhat::Resent, 4)] {
+        let event =
+            TraceEvent { now: Instant::from_millis(9), conn: 1, packet: 9, kind: sent(what, decision) };
         words.push(comments.hear(&event).expect("it leaves").with_frames(frame));
     }
     words
@@ -297,11 +299,11 @@ fn more_words() -> Vec<String> {
     let by = LostBy::Rack;
     let began = TraceKind::RecoveryBegan { by, ssthresh: 7240, flight: 14_480, point: Seq(9) };
     let arrivals: [&[TraceKind]; 10] = [
-        &[received(1, 1, 1000), decided(1001, By::Agent, count(2))],
+        &[received(1, 1, 1000), decided(1001, 1, By::Agent, count(2))],
         &[
             received(1001, 1, 1000),
-            decided(2001, By::Agent, count(2)),
-            TraceKind::AckMerged { number: Seq(1001) },
+            decided(2001, 2, By::Agent, count(2)),
+            TraceKind::AckMerged { number: Seq(1001), decision: 1, into: 2 },
         ],
         &[received(2001, 2897, 0), rtt],
         &[received(2001, 2897, 0), began],
@@ -324,11 +326,11 @@ fn more_words() -> Vec<String> {
         words.extend(said.map(|said| said.text));
     };
     let number = Seq(2001);
-    leaves(TraceKind::AckSent { number, decided: number, repeat: false });
-    leaves(decided(2001, By::Repeat, Why::plain(Rule::Deadline)));
-    leaves(TraceKind::AckSent { number, decided: number, repeat: true });
-    leaves(decided(2001, By::Piggyback, Why::plain(Rule::Forced)));
-    leaves(sent(SentWhat::New));
+    leaves(TraceKind::AckSent { number, decided: number, repeat: false, decision: 2 });
+    leaves(decided(2001, 3, By::Repeat, Why::plain(Rule::Deadline)));
+    leaves(TraceKind::AckSent { number, decided: number, repeat: true, decision: 3 });
+    leaves(decided(2001, 4, By::Piggyback, Why::plain(Rule::Forced)));
+    leaves(sent(SentWhat::New, 4));
     words
 }
 
@@ -364,6 +366,48 @@ fn what_comments_say_of_recoveries_and_of_acks_together_is_shown_in_fields() {
             "piggyback|||||||",
         ]
     );
+}
+
+#[test]
+fn what_the_mac_did_and_shadows_would_have_done_is_shown_in_fields() {
+    let packets = [
+        "for n1, try 3 of at most 7, contention window 127, backoff 54 slots; no answer: lost at n1 to an RTS of n2; the \
+         packet is given up",
+        "for n1, try 1 of at most 4, SIFS after the CTS; n1 answered, but that was lost here to several frames together",
+        "for n1, try 1 of at most 7, without backoff on an idle medium; no answer: the channel did not carry it to n1",
+        "for n1, try 1 of at most 7, without backoff on an idle medium; no answer: n1 sent an ACK meanwhile",
+        "for everyone, sent once, contention window 31, backoff 0 slots",
+        "in answer to an RTS of n0",
+        "ACK withheld by tack: rate, for 15.583 ms at most, by the least round trip of 62.332 ms; shadow 0 of [immediate, \
+         dca] would acknowledge: each; shadow 1 of [immediate, dca] would withhold: count 1 of 2",
+        "ACK withheld by tack: rate, for 40.000 ms at most, by the rate of 50000 bytes/s; agents by rules.4",
+    ]
+    .map(|words| (packet(Flags::ACK, &TcpOptions::default()), words.to_owned()));
+    let name = "what_the_mac_did_and_shadows_would_have_done_is_shown_in_fields";
+    let shown = |fields: &[&str]| {
+        let fields: Vec<_> = fields.iter().flat_map(|field| ["-e", field]).collect();
+        tshark(name, &commented(&packets), &[&["-T", "fields", "-E", "separator=|"][..], &fields].concat())
+    };
+    let mac = ["to", "try", "most", "cw", "backoff", "lost_to", "given_up"]
+        .map(|field| format!("hopwise.mac.{field}"));
+    let Some(lines) = shown(&mac.each_ref().map(String::as_str)) else { return };
+    assert_eq!(
+        lines,
+        [
+            "n1|3|7|127|54|an RTS of n2|1",
+            "n1|1|4|||several frames together|",
+            "n1|1|7|||the channel|",
+            "n1|1|7|||n1 sent an ACK meanwhile|",
+            "everyone|||31|0||",
+            "||||||",
+            "||||||",
+            "||||||",
+        ]
+    );
+    let rest = shown(&["hopwise.shadow", "hopwise.due_ms", "hopwise.by_rtt_ms", "hopwise.by_rate"]);
+    let lines = rest.unwrap_or_default();
+    assert_eq!(lines[6], "0: acknowledge, each,1: withhold, count 1 of 2|15.583|62.332|");
+    assert_eq!(lines[7], "|40||50000");
 }
 
 #[test]
@@ -405,6 +449,15 @@ fn the_profile_is_one_that_wireshark_takes() {
     assert_eq!(matched, ["Dropped", "ACK that the protocol demands", "ACK by an agent"]);
     let preferences = std::fs::read_to_string(format!("{FOLDER}/Hopwise/preferences")).expect("it is there");
     let script = std::fs::read_to_string(format!("{FOLDER}/hopwise.lua")).expect("it is there");
+    let settings =
+        preferences.lines().filter_map(|line| line.split_once(": ")).filter(|(_, value)| !value.is_empty());
+    let settings: Vec<_> = settings
+        .filter(|(name, _)| !name.starts_with('#'))
+        .map(|(name, value)| format!("{name}:{value}"))
+        .collect();
+    assert!(settings.iter().any(|setting| setting == "wlan_radio.tsf_at_end:FALSE"), "{settings:?}");
+    let options: Vec<_> = settings.iter().flat_map(|setting| ["-o", setting]).collect();
+    tshark("the_profile_is_one_that_wireshark_takes", &packets, &options);
     for field in preferences.split("%Cus:").skip(1).filter_map(|rest| rest.split(':').next()) {
         assert!(script.contains(&format!("\"{field}\"")), "no field is named {field}");
     }

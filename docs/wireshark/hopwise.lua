@@ -3,7 +3,8 @@
 -- * the TCP options in which their agents talk: our own (kind 253 with ExID 0x4857, RFC 6994) and the ACK-rate request
 --   (kind 254 with ExID 0x00AC). The latter is that of draft-ietf-tcpm-ack-rate-request-10: its rate is the high seven
 --   bits of the octet, as in Wireshark's own TARR field;
--- * the comments of captures, as fields: who decided an ACK, by which rule, how long it was held;
+-- * the comments of captures, as fields: who decided an ACK, by which rule, how long it was held; in captures of radios
+--   also which try of the MAC a frame is, after which backoff, and what it was lost to;
 -- * GPSR's header (IP protocol 254), with what follows it.
 --
 --   tshark -X lua_script:docs/wireshark/hopwise.lua -r FILE -Y 'hopwise.held_ms > 50' -T fields -e hopwise.agent
@@ -65,7 +66,19 @@ local said = {
     ce = ProtoField.bool("hopwise.ce", "Came with a mark of the network"),
     hops = ProtoField.uint8("hopwise.hops", "Hops to the peer"),
     agents_by = ProtoField.string("hopwise.agents_by", "Agents chosen by"),
+    by_rtt_ms = ProtoField.double("hopwise.by_rtt_ms", "The wait follows the least round trip (ms)"),
+    by_rate = ProtoField.double("hopwise.by_rate", "The wait follows the rate (bytes/s)"),
+    shadow = ProtoField.string("hopwise.shadow", "A shadow would"),
+    mac_to = ProtoField.string("hopwise.mac.to", "Sent for"),
+    mac_try = ProtoField.uint32("hopwise.mac.try", "Try"),
+    mac_most = ProtoField.uint32("hopwise.mac.most", "Most tries"),
+    mac_cw = ProtoField.uint32("hopwise.mac.cw", "Contention window"),
+    mac_backoff = ProtoField.uint32("hopwise.mac.backoff", "Backoff in slots"),
+    mac_lost_to = ProtoField.string("hopwise.mac.lost_to", "Lost to"),
+    mac_given_up = ProtoField.bool("hopwise.mac.given_up", "The packet is given up"),
 }
+-- A comment may say these more than once.
+local is_repeated = { shadow = true }
 local malformed = ProtoExpert.new("hopwise.malformed", "An option that is not well formed", expert.group.MALFORMED,
     expert.severity.WARN)
 
@@ -211,6 +224,26 @@ local function limits(add, text)
     add("flight", tonumber(text:match(", (%d+) were$")))
 end
 
+-- "for n1, try 3 of at most 7, contention window 127, backoff 54 slots".
+local function access(add, to, text)
+    add("mac_to", to)
+    local try, most = text:match("^try (%d+) of at most (%d+)")
+    add("mac_try", tonumber(try))
+    add("mac_most", tonumber(most))
+    local window, slots = text:match(", contention window (%d+), backoff (%d+) slots$")
+    add("mac_cw", tonumber(window))
+    add("mac_backoff", tonumber(slots))
+end
+
+-- What a frame or its answer was lost to: "an RTS of n2", "the channel", or why no answer came.
+local function lost_to(add, text)
+    if text:match("^the channel did not carry it") or text == "lost on the channel" then
+        add("mac_lost_to", "the channel")
+    else
+        add("mac_lost_to", text:match("^lost at .- to (.*)$") or text:match("^lost here to (.*)$") or text)
+    end
+end
+
 -- Each shape of a comment's parts, with what it says.
 local shapes = {
     { "^dropped: (%S+) ?%(?(.-)%)?$", function(add, reason, place)
@@ -222,6 +255,8 @@ local shapes = {
         add("agent", agent)
         why(add, text)
         add("due_ms", tonumber(text:match(", for ([%d.]+) ms at most")))
+        add("by_rtt_ms", tonumber(text:match(", by the least round trip of ([%d.]+) ms")))
+        add("by_rate", tonumber(text:match(", by the rate of (%d+) bytes/s")))
     end },
     { "^duplicate ACK (%d+): (.*)$", function(add, number, reason)
         add("repeated", true)
@@ -262,16 +297,24 @@ local shapes = {
     { "^(a duplicate)$", function(add, place) add("place", nil) end },
     { "^(%d+) hops$", function(add, hops) add("hops", tonumber(hops)) end },
     { "^agents by (.*)$", function(add, rule) add("agents_by", rule) end },
+    { "^shadow (%d+) of .- would ([%w-]+): (.*)$", function(add, nth, what, text)
+        add("shadow", nth .. ": " .. what .. ", " .. text)
+    end },
+    { "^for (.-), (try %d+ of at most %d+.*)$", access },
+    { "^for (everyone), (sent once.*)$", access },
+    { "^no answer: (.*)$", lost_to },
+    { "^.- answered, but that was (.*)$", lost_to },
+    { "^the packet is given up$", function(add) add("mac_given_up", true) end },
 }
 
--- Shows each thing that a comment says once: the first counts.
+-- Shows each thing that a comment says once: the first counts, but where there may be several.
 local function comment(text, tree)
     local branch, known = nil, {}
     local function add(name, value)
         if value == nil or value == "" or known[name] then
             return
         end
-        known[name] = true
+        known[name] = not is_repeated[name]
         branch = branch or tree:add(hopwise, "Hopwise: what the capture says")
         branch:add(said[name], value):set_generated()
     end

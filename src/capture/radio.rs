@@ -2,6 +2,7 @@
 
 /// An 802.11 frame behind a radiotap header.
 pub(super) struct RadioFrame<'a> {
+    pub(super) kind: &'static str,
     /// Its kind and its addresses, in words.
     pub(super) what: String,
     /// The IP packet that a data frame carries.
@@ -30,7 +31,7 @@ pub(super) fn read(bytes: &[u8]) -> Option<RadioFrame<'_>> {
     };
     let body = frame.get(DATA_HEADER..).filter(|_| kind == "data");
     let packet = body.and_then(|body| SNAP.iter().find_map(|snap| body.strip_prefix(snap)));
-    Some(RadioFrame { what, packet })
+    Some(RadioFrame { kind, what, packet })
 }
 
 fn address(frame: &[u8], at: usize) -> Option<String> {

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use super::mac::{self, Lost, Tries};
 use super::why::{Packet, Said, each_packet, flow, said};
 use crate::failure::Failure;
 
@@ -21,6 +22,10 @@ pub(super) struct Summary {
     sent: Vec<Sent>,
     /// Packets that came and went no further.
     dropped: Vec<Dropped>,
+    /// In the capture of a radio: frames of its own that wait for an answer or are for everyone, in the order of receivers.
+    tries: Vec<Tries>,
+    /// Of these, the ones that no answer came to.
+    lost: Vec<Lost>,
 }
 
 #[derive(Debug, Serialize)]
@@ -77,12 +82,17 @@ struct Counts {
     withheld: BTreeMap<(String, String, String), u64>,
     sent: BTreeMap<(String, String, Option<String>), u64>,
     dropped: BTreeMap<(String, String), u64>,
+    mac: mac::Counts,
 }
 
 impl Counts {
     fn add(&mut self, packet: &Packet<'_>) {
         self.frames += 1;
         let Said { is_inbound, comment: Some(comment) } = said(packet.block) else { return };
+        // Of a frame that came, the words are about its sender.
+        if !is_inbound && let Some(frame) = packet.radio_frame() {
+            self.mac.hear(frame.kind, &comment);
+        }
         let connection = flow(packet, is_inbound);
         for part in comment.split("; ") {
             self.hear(&connection, is_inbound, part);
@@ -197,12 +207,22 @@ impl Summary {
             .dropped
             .iter()
             .map(|dropped| vec![dropped.connection.clone(), dropped.reason.clone(), text(&dropped.count)]);
+        let tries = self.tries.iter().map(|tries| {
+            let Tries { to, frame, tries, again, given_up } = tries;
+            vec![to.clone(), frame.clone(), text(tries), text(again), text(given_up)]
+        });
+        let lost = self.lost.iter().map(|lost| {
+            let Lost { to, frame, lost_to, count } = lost;
+            vec![to.clone(), frame.clone(), lost_to.clone(), text(count)]
+        });
         let mut page = format!("{} frames\n", self.frames);
         let held = ["ACKs of", "agent", "rule", "count", "mean held ms", "longest ms", "merged"];
         table(&mut page, &held, acks.collect());
         table(&mut page, &["ACKs withheld of", "agent", "rule", "count"], withheld.collect());
         table(&mut page, &["data of", "sent as", "lost by", "packets"], sent.collect());
         table(&mut page, &["dropped of", "reason", "count"], dropped.collect());
+        table(&mut page, &["tries for", "frame", "tries", "again", "given up"], tries.collect());
+        table(&mut page, &["no answer of", "frame", "lost to", "count"], lost.collect());
         page
     }
 }
@@ -238,12 +258,15 @@ impl From<Counts> for Summary {
             sent.map(|((connection, what, lost_by), packets)| Sent { connection, what, lost_by, packets });
         let dropped = counts.dropped.into_iter();
         let dropped = dropped.map(|((connection, reason), count)| Dropped { connection, reason, count });
+        let (tries, lost) = counts.mac.told();
         Summary {
             frames: counts.frames,
             acks: acks.collect(),
             withheld: withheld.collect(),
             sent: sent.collect(),
             dropped: dropped.collect(),
+            tries,
+            lost,
         }
     }
 }

@@ -35,6 +35,14 @@ pub(super) struct Packet<'a> {
     pub(super) block: &'a EnhancedPacketBlock<'a>,
 }
 
+impl Packet<'_> {
+    /// The 802.11 frame that it is, in a capture of a radio.
+    pub(super) fn radio_frame(&self) -> Option<radio::RadioFrame<'_>> {
+        let is_radio = self.link == Some(DataLink::IEEE802_11_RADIOTAP);
+        if is_radio { radio::read(&self.block.data) } else { None }
+    }
+}
+
 /// Hands over each packet until one is the last that is wanted. Answers how many there were until then.
 pub(super) fn each_packet(path: &Path, mut take: impl FnMut(&Packet<'_>) -> bool) -> Result<u64, Failure> {
     let name = path.display().to_string();
@@ -89,7 +97,7 @@ pub(super) fn said(packet: &EnhancedPacketBlock<'_>) -> Said {
 /// This end's address and port, then the peer's; nothing of what is no TCP.
 pub(super) fn flow(packet: &Packet<'_>, is_inbound: bool) -> String {
     let bytes = match packet.link {
-        Some(DataLink::IEEE802_11_RADIOTAP) => radio::read(&packet.block.data).and_then(|read| read.packet),
+        Some(DataLink::IEEE802_11_RADIOTAP) => packet.radio_frame().and_then(|read| read.packet),
         Some(DataLink::ETHERNET) => Some(ethernet::payload(&packet.block.data)),
         _ => Some(&*packet.block.data),
     };
