@@ -24,6 +24,7 @@ pub(crate) struct SideReport {
 pub(crate) struct TcpReport {
     pub(crate) receiver: String,
     pub(crate) senders: String,
+    /// The way there, or the way back where an end knows that alone.
     pub(crate) hops: Option<u8>,
     #[serde(flatten)]
     pub(crate) path: Hops,
@@ -62,6 +63,10 @@ impl Hops {
         }
     }
 
+    fn either(&self) -> Option<u8> {
+        self.hops_to_peer.or(self.hops_from_peer)
+    }
+
     fn way_there(&self) -> Option<(u8, String)> {
         Some((self.hops_to_peer?, self.hops_to_peer_source.clone()?))
     }
@@ -74,11 +79,12 @@ impl Hops {
 impl SideReport {
     pub(crate) fn of(info: &Info) -> SideReport {
         let stats = &info.stats;
+        let path = Hops::of(&info.path);
         let tcp = TcpReport {
             receiver: info.receiver.clone(),
             senders: info.senders.clone(),
-            hops: info.path.hops_to_peer.map(|(hops, _)| hops),
-            path: Hops::of(&info.path),
+            hops: path.either(),
+            path,
             rtt_us: info.path.rtt.smoothed.and_then(|rtt| u64::try_from(rtt.as_micros()).ok()),
             segments_sent: stats.segments_sent,
             segments_retransmitted: stats.segments_retransmitted,
@@ -407,6 +413,17 @@ mod tests {
         assert_eq!(json["flows"][0]["segments_sent"], 9);
         assert_eq!(json["total"]["jain"], 1.0);
         assert!(json["cost"]["cpu_s"].is_number() && json.get("requests").is_none());
+    }
+
+    #[test]
+    fn an_end_that_knows_the_way_back_alone_has_hops() {
+        let (there, back) = ((3, HopSource::Routing), (1, HopSource::Ttl));
+        for (to, from, hops) in
+            [(None, Some(back), Some(1)), (Some(there), Some(back), Some(3)), (None, None, None)]
+        {
+            let path = Path { hops_to_peer: to, hops_from_peer: from, ..Path::default() };
+            assert_eq!(Hops::of(&path).either(), hops);
+        }
     }
 
     #[test]
