@@ -371,15 +371,16 @@ fn what_comments_say_of_recoveries_and_of_acks_together_is_shown_in_fields() {
 #[test]
 fn what_the_mac_did_and_shadows_would_have_done_is_shown_in_fields() {
     let packets = [
-        "for n1, try 3 of at most 7, contention window 127, backoff 54 slots; no answer: lost at n1 to an RTS of n2; the \
-         packet is given up",
-        "for n1, try 1 of at most 4, SIFS after the CTS; n1 answered, but that was lost here to several frames together",
+        "for n1, try 3 of at most 7, contention window 127, backoff 54 slots; no answer: lost at n1 to an RTS of n2; \
+         the packet is given up",
+        "for n1, try 1 of at most 4, SIFS after the CTS; n1 answered, but that was lost here to several frames \
+         together",
         "for n1, try 1 of at most 7, without backoff on an idle medium; no answer: the channel did not carry it to n1",
         "for n1, try 1 of at most 7, without backoff on an idle medium; no answer: n1 sent an ACK meanwhile",
         "for everyone, sent once, contention window 31, backoff 0 slots",
         "in answer to an RTS of n0",
-        "ACK withheld by tack: rate, for 15.583 ms at most, by the least round trip of 62.332 ms; shadow 0 of [immediate, \
-         dca] would acknowledge: each; shadow 1 of [immediate, dca] would withhold: count 1 of 2",
+        "ACK withheld by tack: rate, for 15.583 ms at most, by the least round trip of 62.332 ms; shadow 0 of \
+         [immediate, dca] would acknowledge: each; shadow 1 of [immediate, dca] would withhold: count 1 of 2",
         "ACK withheld by tack: rate, for 40.000 ms at most, by the rate of 50000 bytes/s; agents by rules.4",
     ]
     .map(|words| (packet(Flags::ACK, &TcpOptions::default()), words.to_owned()));

@@ -3,8 +3,8 @@
 -- * the TCP options in which their agents talk: our own (kind 253 with ExID 0x4857, RFC 6994) and the ACK-rate request
 --   (kind 254 with ExID 0x00AC). The latter is that of draft-ietf-tcpm-ack-rate-request-10: its rate is the high seven
 --   bits of the octet, as in Wireshark's own TARR field;
--- * the comments of captures, as fields: who decided an ACK, by which rule, how long it was held; in captures of radios
---   also which try of the MAC a frame is, after which backoff, and what it was lost to;
+-- * the comments of captures, as fields: who decided an ACK, by which rule, how long it was held;
+-- * the comments of radios' captures: which try of the MAC a frame is, after which backoff, and what it was lost to;
 -- * GPSR's header (IP protocol 254), with what follows it.
 --
 --   tshark -X lua_script:docs/wireshark/hopwise.lua -r FILE -Y 'hopwise.held_ms > 50' -T fields -e hopwise.agent
@@ -235,7 +235,7 @@ local function access(add, to, text)
     add("mac_backoff", tonumber(slots))
 end
 
--- What a frame or its answer was lost to: "an RTS of n2", "the channel", or why no answer came.
+-- The cause of a loss, of a frame or of its answer: "an RTS of n2", "the channel", or why no answer came.
 local function lost_to(add, text)
     if text:match("^the channel did not carry it") or text == "lost on the channel" then
         add("mac_lost_to", "the channel")

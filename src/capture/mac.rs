@@ -109,11 +109,13 @@ mod tests {
             ),
             (
                 "RTS",
-                "for n1, try 7 of at most 7, contention window 1023, backoff 4 slots; no answer: the channel did not carry it to n1; the packet is given up",
+                "for n1, try 7 of at most 7, contention window 1023, backoff 4 slots; no answer: the \
+                 channel did not carry it to n1; the packet is given up",
             ),
             (
                 "data",
-                "1000 bytes, new; 3 hops; for n1, try 1 of at most 4, SIFS after the CTS; n1 answered, but that was lost here to several frames together",
+                "1000 bytes, new; 3 hops; for n1, try 1 of at most 4, SIFS after the CTS; n1 answered, \
+                 but that was lost here to several frames together",
             ),
             ("data", "for everyone, sent once, contention window 31, backoff 0 slots"),
             ("MAC ACK", "in answer to a frame of n1"),

@@ -22,7 +22,7 @@ pub(super) struct Summary {
     sent: Vec<Sent>,
     /// Packets that came and went no further.
     dropped: Vec<Dropped>,
-    /// In the capture of a radio: frames of its own that wait for an answer or are for everyone, in the order of receivers.
+    /// In the capture of a radio: its own frames that wait for an answer or are for everyone, by receiver.
     tries: Vec<Tries>,
     /// Of these, the ones that no answer came to.
     lost: Vec<Lost>,
@@ -89,7 +89,7 @@ impl Counts {
     fn add(&mut self, packet: &Packet<'_>) {
         self.frames += 1;
         let Said { is_inbound, comment: Some(comment) } = said(packet.block) else { return };
-        // Of a frame that came, the words are about its sender.
+        // The words on a frame that came are about its sender.
         if !is_inbound && let Some(frame) = packet.radio_frame() {
             self.mac.hear(frame.kind, &comment);
         }

@@ -217,7 +217,7 @@ mod tests {
 
     use crate::testkit::receiver::{Seat, check};
 
-    /// What bounds the rate of a segment that is held, on a path of this RTT where one comes each `gap_ms`.
+    /// The basis of each hold on a path of this RTT, where a segment comes each `gap_ms`.
     fn basis(spec: &str, rtt_ms: u64, gap_ms: u64) -> Vec<Option<Basis>> {
         let mut seat = Seat::new(spec);
         seat.show(None, None, Some(Duration::from_millis(rtt_ms)));

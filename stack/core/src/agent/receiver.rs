@@ -23,14 +23,14 @@ pub trait ReceiverAgent: Debug + Send {
     /// Goes out with the ACK; frozen with the number when the ACK is decided.
     fn note(&self) -> AckNote;
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64));
-    /// What the time until [`deadline`](ReceiverAgent::deadline) was made from, where the path's RTT or rate made it.
+    /// The source of the time until [`deadline`](ReceiverAgent::deadline), where the path's RTT or rate made it.
     /// It is asked for after `on_arrival`, and only while the trace is kept.
     fn basis(&self, _now: Instant, _view: &RecvView<'_>) -> Option<Basis> {
         None
     }
 }
 
-/// What an agent knows of the path, and made the length of a hold from.
+/// A property of the path from which an agent made the length of a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
     LeastRtt { us: u32 },

@@ -243,7 +243,7 @@ impl AckLedger {
         }
     }
 
-    /// The time until the live agent, or the ceiling, ends a hold, and what the agent made it from. That is asked for
+    /// The time until the live agent, or the ceiling, ends a hold, and what the agent made it from. Both are asked for
     /// only where the trace is kept.
     fn outlook(&self, cx: &Cx<'_>, facts: &Facts<'_>) -> (u32, Option<Basis>) {
         if !cx.ring.is_kept() {

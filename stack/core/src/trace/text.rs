@@ -143,13 +143,11 @@ impl Details<'_> {
             TraceKind::Sent { seq, ack, len, segments, flags, what, flight, allowed, decision } => {
                 let told = self.segment(seq, ack, len, flags).word("what", what.name()).bundle(segments);
                 let told = told.number("flight", flight);
-                let told = if allowed == u32::MAX { told } else { told.number("allowed", allowed) };
-                told.decision(decision)
+                if allowed == u32::MAX { told } else { told.number("allowed", allowed) }.decision(decision)
             }
             TraceKind::AckSent { number, decided, repeat, decision } => {
                 let told = self.seq("number", number).word("repeat", if repeat { "yes" } else { "no" });
-                let told = if decided == number { told } else { told.seq("decided", decided) };
-                told.decision(decision)
+                if decided == number { told } else { told.seq("decided", decided) }.decision(decision)
             }
             TraceKind::AckDecided { number, decision, by, why } => {
                 self.seq("number", number).word("by", by.name()).why(why).decision(decision)
@@ -157,15 +155,7 @@ impl Details<'_> {
             TraceKind::Placed { class, stretches } => {
                 self.word("class", class.name()).number("stretches", stretches)
             }
-            TraceKind::AckHeld { why, due_us, basis } => {
-                let told = self.why(why);
-                let told = if due_us == u32::MAX { told } else { told.number("due_us", due_us) };
-                match basis {
-                    Some(Basis::LeastRtt { us }) => told.number("rtt_min_us", us),
-                    Some(Basis::Rate { bytes_per_s }) => told.number("bytes_per_s", bytes_per_s),
-                    None => told,
-                }
-            }
+            TraceKind::AckHeld { why, due_us, basis } => self.why(why).outlook(due_us, basis),
             TraceKind::AckMerged { number, decision, into } => {
                 self.seq("number", number).decision(decision).number("into", into)
             }
@@ -234,6 +224,16 @@ impl Details<'_> {
         let Why { rule, have, want } = why;
         self.word("rule", rule.name());
         if want > 0 { self.number("have", have).number("want", want) } else { self }
+    }
+
+    /// For how long an ACK is withheld, and from what that was made.
+    fn outlook(&mut self, due_us: u32, basis: Option<Basis>) -> &mut Self {
+        let told = if due_us == u32::MAX { self } else { self.number("due_us", due_us) };
+        match basis {
+            Some(Basis::LeastRtt { us }) => told.number("rtt_min_us", us),
+            Some(Basis::Rate { bytes_per_s }) => told.number("bytes_per_s", bytes_per_s),
+            None => told,
+        }
     }
 
     /// Which of the connection's decisions it is, where there is one.

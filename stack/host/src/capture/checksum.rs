@@ -4,11 +4,11 @@ use std::borrow::Cow;
 
 use hopwise_core::wire::{IpView, Sum, protocol};
 
-/// What a packet carries behind headers of its own, of the protocol and the bytes that follow its IP header.
+/// Skips headers behind the IP header: takes a protocol and its bytes, and gives those of the packet's content.
 pub(super) type Behind = fn(u8, &[u8]) -> (u8, &[u8]);
 
-/// Makes of an IP packet what a device would send. The field of a TCP segment or UDP datagram may hold the pseudo-header's
-/// sum alone: then the rest is added. A checksum that is wrong in another way stays as it is.
+/// Makes of an IP packet what a device would send. The field of a TCP segment or UDP datagram may hold the
+/// pseudo-header's sum alone: then the rest is added. A checksum that is wrong in another way stays as it is.
 pub fn finish_checksum(packet: &mut [u8], behind: Behind) {
     if let Some((place, sum)) = patch(packet, behind) {
         packet[place..place + 2].copy_from_slice(&sum);

@@ -10,8 +10,8 @@ use crate::agent::{Basis, By, Rule, Why};
 use crate::trace::{LostBy, SentWhat, TraceKind};
 use crate::{Instant, Seq};
 
-/// ACKs of a connection that were decided and have not left; the ledger lets 64 wait. Some are of no use any more, since
-/// the connection ended, or since the trace has a gap.
+/// ACKs of a connection that were decided and have not left; the ledger lets 64 wait. The rest never will: their
+/// connection has ended, or the trace has a gap.
 const MOST_DECIDED: usize = 96;
 
 #[derive(Debug, Default)]

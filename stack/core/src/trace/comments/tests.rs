@@ -115,8 +115,8 @@ fn an_ack_that_goes_into_another_of_its_number_leaves_that_ones_reason() {
     let first = told.at(5, 1, left(2)).expect("it leaves");
     assert!(first.answers == Some(2) && !first.text.contains("in place of"), "{first:?}");
     let second = told.at(5, 2, left(3)).expect("it leaves");
-    let expected = "ACK 1: delayed decided it, not-in-order (a duplicate), in place of 1 more that were decided before it \
-                    could leave; 3 hops";
+    let expected = "ACK 1: delayed decided it, not-in-order (a duplicate), in place of 1 more that were decided \
+                    before it could leave; 3 hops";
     assert_eq!((second.answers, &*second.text), (Some(3), expected));
 }
 

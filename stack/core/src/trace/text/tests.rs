@@ -39,23 +39,10 @@ fn of_sent() -> [(TraceKind, &'static str); 2] {
     ]
 }
 
-/// One event of every kind with the details that it must print.
-fn samples() -> Vec<(TraceKind, &'static str)> {
-    let (seq, ack, number) = (Seq(4_294_967_295), Seq(7), Seq(9));
-    let [probed, sent] = of_sent();
+/// Of ACKs, from the decision on.
+fn of_acks() -> Vec<(TraceKind, &'static str)> {
+    let (ack, number) = (Seq(7), Seq(9));
     vec![
-        (TraceKind::State(StateName::FinWait1), "state=fin-wait-1"),
-        (TraceKind::GaveWay(Scarce::Orphans), "to=orphans"),
-        (
-            TraceKind::Received { seq, ack, len: 1000, segments: 1, flags: 0x18 },
-            "seq=4294967295 ack=7 len=1000 flags=psh,ack",
-        ),
-        (
-            TraceKind::Received { seq, ack, len: 2500, segments: 3, flags: 0x10 },
-            "seq=4294967295 ack=7 len=2500 flags=ack segments=3",
-        ),
-        probed,
-        sent,
         (TraceKind::AckSent { number, decided: number, repeat: true, decision: 0 }, "number=9 repeat=yes"),
         (
             TraceKind::AckSent { number, decided: ack, repeat: false, decision: 4 },
@@ -83,6 +70,28 @@ fn samples() -> Vec<(TraceKind, &'static str)> {
             "rule=not-in-order",
         ),
         (TraceKind::AckMerged { number, decision: 4, into: 6 }, "number=9 decision=4 into=6"),
+    ]
+}
+
+/// One event of every kind with the details that it must print.
+fn samples() -> Vec<(TraceKind, &'static str)> {
+    let (seq, ack, number) = (Seq(4_294_967_295), Seq(7), Seq(9));
+    let [probed, sent] = of_sent();
+    let before = vec![
+        (TraceKind::State(StateName::FinWait1), "state=fin-wait-1"),
+        (TraceKind::GaveWay(Scarce::Orphans), "to=orphans"),
+        (
+            TraceKind::Received { seq, ack, len: 1000, segments: 1, flags: 0x18 },
+            "seq=4294967295 ack=7 len=1000 flags=psh,ack",
+        ),
+        (
+            TraceKind::Received { seq, ack, len: 2500, segments: 3, flags: 0x10 },
+            "seq=4294967295 ack=7 len=2500 flags=ack segments=3",
+        ),
+        probed,
+        sent,
+    ];
+    let after = vec![
         (TraceKind::SecondHeld { count: 12 }, "count=12"),
         (TraceKind::ShadowAck { seat: 2, why: COUNT }, "seat=2 rule=count have=3 want=5"),
         (
@@ -123,7 +132,8 @@ fn samples() -> Vec<(TraceKind, &'static str)> {
             "from=fixed number=9 len=1448 because=up",
         ),
         (TraceKind::Said { number, window: 0, copies: 1 }, "number=9 window=0 copies=1"),
-    ]
+    ];
+    [before, of_acks(), after].concat()
 }
 
 fn line_of(event: &TraceEvent) -> String {
