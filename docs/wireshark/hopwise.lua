@@ -294,7 +294,7 @@ local shapes = {
     { "^(opens a hole)$", function(add, place) add("place", place) end },
     { "^(above a hole)$", function(add, place) add("place", place) end },
     { "^(fills a hole)$", function(add, place) add("place", place) end },
-    { "^(a duplicate)$", function(add, place) add("place", nil) end },
+    { "^(a duplicate)$", function(add, place) add("place", place) end },
     { "^(%d+) hops$", function(add, hops) add("hops", tonumber(hops)) end },
     { "^agents by (.*)$", function(add, rule) add("agents_by", rule) end },
     { "^shadow (%d+) of .- would ([%w-]+): (.*)$", function(add, nth, what, text)
