@@ -362,11 +362,13 @@ fn numbers_count_from_the_first_that_was_seen_or_from_a_syn() {
 #[test]
 fn an_ack_in_place_of_others_counts_them_all_and_has_held_the_first_segment() {
     let mut told = Told::new();
-    told.came(4, &[received(1, 1000, ACK), TraceKind::AckHeld { why: COUNTED, due_us: u32::MAX }]);
+    let held = TraceKind::AckHeld { why: COUNTED, due_us: u32::MAX, basis: None };
+    told.came(4, &[received(1, 1000, ACK), held]);
     for (packet, number) in [(6, 1001), (7, 2001), (8, 3001)] {
         told.came(packet, &[received(number - 1000, 1000, ACK), decided(number, By::Agent, COUNTED)]);
         if number > 1001 {
-            told.at(packet, packet, TraceKind::AckMerged { number: PEER + (number - 1000) });
+            let (number, decision, into) = (PEER + (number - 1000), number as u16 - 1000, number as u16);
+            told.at(packet, packet, TraceKind::AckMerged { number, decision, into });
         }
     }
     let left = told.at(9, 1, ack_sent(3001)).expect("it leaves").text;
@@ -386,6 +388,7 @@ fn a_syn_echoes_no_mark() {
         what: SentWhat::Control,
         flight: 0,
         allowed: 0,
+        decision: 0,
     };
     assert_eq!(told.at(5, 1, sent(SYN | ACK)).expect("it leaves").echoes, None);
     assert_eq!(told.at(6, 2, sent(FIN | ACK)).expect("it leaves").echoes, Some(4));
