@@ -300,7 +300,7 @@ mod tests {
             (
                 false,
                 "1448 bytes, new: [cubic] allows 9000 bytes in flight, 0 were; with ACK 12: delayed:d=3,hold=80ms \
-                 decided it, count 3 of 3",
+                 decided it, count 3 of 3, 5.000 ms after the first segment it held",
             ),
             (
                 false,
@@ -325,7 +325,8 @@ mod tests {
         let agent = "delayed:d=3,hold=80ms";
         assert_eq!(rules, [("", "piggyback", 1), (agent, "count", 2), (agent, "fin", 1)]);
         let counted = &summary.acks[1];
-        assert_eq!((counted.held, counted.mean_held_ms, counted.merged), (1, Some(15.0), 2));
+        assert_eq!((counted.held, counted.mean_held_ms, counted.merged), (2, Some(10.0), 2));
+        assert_eq!(counted.longest_held_ms, Some(15.0));
         assert_eq!((summary.withheld.len(), &*summary.withheld[0].rule), (1, "count"));
         let sent: Vec<_> =
             summary.sent.iter().map(|sent| (&*sent.what, sent.lost_by.is_some(), sent.packets)).collect();
