@@ -6,8 +6,11 @@ use sd_notify::NotifyState;
 
 use crate::failure::{self, Failure};
 
+pub(crate) mod confine;
 pub(crate) mod control;
 pub(crate) mod log;
+pub(crate) mod privileges;
+pub(crate) mod reader;
 pub(crate) mod state;
 
 /// What `--check` says of a configuration that was read.

@@ -60,6 +60,8 @@ enum Sub {
     Schema(schema::Arguments),
     Doctor(doctor::Arguments),
     Trace(trace::Arguments),
+    #[command(hide = true)]
+    Reread(daemon::reader::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -84,6 +86,7 @@ fn main() -> ExitCode {
         Sub::Schema(arguments) => schema::run(&arguments),
         Sub::Doctor(arguments) => doctor::run(&arguments),
         Sub::Trace(arguments) => trace::run(&arguments),
+        Sub::Reread(arguments) => daemon::reader::run(&arguments),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -7,6 +7,7 @@ use clap::Args;
 use crate::failure::Failure;
 
 pub(crate) mod config;
+mod confined;
 pub(crate) mod control;
 mod counts;
 mod daemon;
@@ -17,7 +18,6 @@ pub(crate) mod links;
 mod metrics;
 mod names;
 mod paths;
-mod privileges;
 mod relay;
 mod seats;
 pub(crate) mod snapshot;

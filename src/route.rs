@@ -26,8 +26,9 @@ Examples:
   hopwise route configs/route.yaml --check
 
 Packets to the mesh without a route come to a TUN device, wait there until a route is found, and go on by the
-kernel's table. It needs root, and ends on SIGTERM and SIGINT; then its routes are gone. With `keys:` its messages
-are signed, and those of others that have none of the keys are refused; SIGHUP reads the file of the keys anew.")]
+kernel's table. It needs root to start, and ends on SIGTERM and SIGINT; then its routes are gone. With `keys:`
+its messages are signed, and those of others that have none of the keys are refused; SIGHUP reads the file of the
+keys anew.")]
 pub(crate) struct Arguments {
     /// The configuration, in YAML
     config: PathBuf,

@@ -56,37 +56,78 @@ pub(crate) fn early<S>(watch: impl FnOnce() -> io::Result<S>) -> Result<S, Failu
     watched.map_err(|error| Failure::failed("watch for signals", error))
 }
 
-/// Becomes readable on each SIGHUP; reading it does not wait.
-pub(crate) fn watch_hangups() -> io::Result<OwnedFd> {
-    let hangups = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-    let teller = hangups.try_clone()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    let mut hangup = {
-        let _inside = runtime.enter();
-        signal(SignalKind::hangup())?
-    };
-    std::thread::Builder::new().name("hangups".into()).spawn(move || {
-        while runtime.block_on(hangup.recv()).is_some() {
-            // It fails only when it is full of what nobody has read.
-            let _ = rustix::io::write(&teller, &1_u64.to_ne_bytes());
-        }
-    })?;
-    Ok(hangups)
+/// Signals that end nothing by themselves any more, told by a descriptor from [`tell`](Caught::tell) on.
+#[derive(Debug)]
+pub(crate) struct Caught<S> {
+    runtime: Runtime,
+    signals: S,
+    told: OwnedFd,
+}
+
+impl<S> Caught<S> {
+    /// No thread begins with it.
+    fn catch(catch: impl FnOnce() -> io::Result<S>) -> io::Result<Caught<S>> {
+        let told = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+        let signals = {
+            let _inside = runtime.enter();
+            catch()?
+        };
+        Ok(Caught { runtime, signals, told })
+    }
+
+    /// Becomes readable with a signal; reading it does not wait.
+    pub(crate) fn descriptor(&self) -> io::Result<OwnedFd> {
+        self.told.try_clone()
+    }
+}
+
+/// It fails only when it is full of what nobody has read.
+fn add_one(told: &OwnedFd) {
+    let _ = rustix::io::write(told, &1_u64.to_ne_bytes());
+}
+
+impl Caught<Signal> {
+    /// Each SIGHUP.
+    pub(crate) fn hangups() -> io::Result<Caught<Signal>> {
+        Caught::catch(|| signal(SignalKind::hangup()))
+    }
+
+    /// Begins a thread that tells.
+    pub(crate) fn tell(self) -> io::Result<()> {
+        let Caught { runtime, mut signals, told } = self;
+        let thread = std::thread::Builder::new().name("hangups".into());
+        let told = move || {
+            while runtime.block_on(signals.recv()).is_some() {
+                add_one(&told);
+            }
+        };
+        thread.spawn(told).map(drop)
+    }
+}
+
+impl Caught<Ending> {
+    /// SIGTERM and SIGINT.
+    pub(crate) fn endings() -> io::Result<Caught<Ending>> {
+        Caught::catch(Ending::new)
+    }
+
+    /// Begins a thread that tells of the first one.
+    pub(crate) fn tell(self) -> io::Result<()> {
+        let Caught { runtime, mut signals, told } = self;
+        let thread = std::thread::Builder::new().name("signals".into());
+        let told = move || {
+            runtime.block_on(signals.next());
+            add_one(&told);
+        };
+        thread.spawn(told).map(drop)
+    }
 }
 
 /// Becomes readable on SIGTERM and on SIGINT.
 pub(crate) fn watch() -> io::Result<OwnedFd> {
-    let ends = eventfd(0, EventfdFlags::CLOEXEC)?;
-    let teller = ends.try_clone()?;
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
-    let mut ending = {
-        let _inside = runtime.enter();
-        Ending::new()?
-    };
-    std::thread::Builder::new().name("signals".into()).spawn(move || {
-        runtime.block_on(ending.next());
-        // It fails only when it is full of what nobody has read.
-        let _ = rustix::io::write(&teller, &1_u64.to_ne_bytes());
-    })?;
-    Ok(ends)
+    let ends = Caught::endings()?;
+    let told = ends.descriptor()?;
+    ends.tell()?;
+    Ok(told)
 }

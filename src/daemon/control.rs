@@ -64,12 +64,6 @@ impl Bound {
         let inode = std::os::unix::fs::MetadataExt::ino(&fs::symlink_metadata(path)?);
         Ok(Bound { listener, path: path.to_owned(), inode, folder })
     }
-
-    /// The daemon becomes this user. The folder stays root's, since other daemons write there as root; the socket's
-    /// file then outlives the daemon, and the next start clears it.
-    pub(crate) fn give_to(&self, uid: u32, gid: u32) -> io::Result<()> {
-        std::os::unix::fs::lchown(&self.path, Some(uid), Some(gid))
-    }
 }
 
 impl Drop for Bound {

@@ -10,7 +10,7 @@ use std::time::Duration;
 use hopwise_core::Instant;
 use hopwise_host::Clock;
 use parking_lot::Mutex;
-use tracing::Subscriber;
+use tracing::{Level, Subscriber};
 use tracing_subscriber::fmt::format::{Format, Full, Writer};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
@@ -20,12 +20,22 @@ const MOST: u64 = 20;
 const WINDOW: Duration = Duration::from_secs(1);
 
 pub(crate) fn begin() {
+    begin_with(Level::INFO);
+}
+
+/// The same of a daemon's helper, of which nothing is told but what goes wrong.
+pub(crate) fn begin_for_helper() {
+    begin_with(Level::WARN);
+}
+
+fn begin_with(most: Level) {
     let bounded = Bounded {
         format: Format::default().without_time().with_ansi(false),
         clock: Clock::start(),
         kinds: Mutex::default(),
     };
-    tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).event_format(bounded).init();
+    let log = tracing_subscriber::fmt().with_writer(std::io::stderr).with_ansi(false).with_max_level(most);
+    log.event_format(bounded).init();
 }
 
 /// A kind of event is the place in the source that tells it.

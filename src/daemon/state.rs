@@ -1,17 +1,19 @@
 //! Small files of a daemon's state, written so that nobody else can lead the write elsewhere.
 //!
 //! The text goes into a new file, which then takes the name. A link at either name is replaced, never followed, and a
-//! reader sees the old text or the new one.
+//! reader sees the old text or the new one. The file stays open, and is written in place from then on: its folder may
+//! be closed to the daemon by then. A text is shorter than what a disk writes at once.
 
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, renameat, unlinkat};
 
-pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
+pub(crate) fn write(path: &Path, text: &str) -> io::Result<File> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let folder = folder_of(path)?;
     let mut new = OsString::from(".");
@@ -23,8 +25,16 @@ pub(crate) fn write(path: &Path, text: &str) -> io::Result<()> {
     }
     let flags = OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::WRONLY | OFlags::CLOEXEC;
     let file = openat(&folder, &new, flags, Mode::from_raw_mode(0o600))?;
-    File::from(file).write_all(text.as_bytes())?;
-    Ok(renameat(folder.as_fd(), &new, folder.as_fd(), name)?)
+    let mut file = File::from(file);
+    file.write_all(text.as_bytes())?;
+    renameat(folder.as_fd(), &new, folder.as_fd(), name)?;
+    Ok(file)
+}
+
+/// Another text in a file that is open.
+pub(crate) fn rewrite(file: &File, text: &str) -> io::Result<()> {
+    file.write_all_at(text.as_bytes(), 0)?;
+    file.set_len(text.len() as u64)
 }
 
 /// Made where it is missing. Held open, so that nobody puts another in its place meanwhile.
@@ -51,8 +61,10 @@ mod tests {
         assert_eq!(fs::read_to_string(&target).expect("a file"), "precious");
         assert_eq!(fs::read_to_string(&path).expect("a file"), "7\n");
         assert!(fs::symlink_metadata(&path).expect("facts").is_file());
-        write(&path, "8\n").expect("it is written again");
-        assert_eq!(fs::read_to_string(&path).expect("a file"), "8\n");
+        let file = write(&path, "80\n").expect("it is written again");
+        assert_eq!(fs::read_to_string(&path).expect("a file"), "80\n");
+        rewrite(&file, "9\n").expect("it is open");
+        assert_eq!(fs::read_to_string(&path).expect("a file"), "9\n");
         fs::remove_dir_all(folder).expect("it is there");
     }
 }

@@ -14,6 +14,8 @@ use hopwise_host::{CapturedLink, Framing};
 use serde::de::{IntoDeserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
+use crate::daemon::confine::Confine;
+
 mod check;
 mod endpoint;
 mod here;
@@ -43,8 +45,14 @@ pub(crate) struct NodeConfig {
     pub(crate) capture: Option<Capture>,
     /// Where the control socket stands.
     pub(crate) control: Option<PathBuf>,
-    /// Whom the daemon becomes once it has its links.
+    /// Whom the daemon becomes.
     pub(crate) user: Option<String>,
+    /// Whether it gives up files and system calls.
+    #[serde(default)]
+    pub(crate) confine: Confine,
+    /// Folders in which captures may begin while it runs.
+    #[serde(default)]
+    pub(crate) captures: Vec<PathBuf>,
     #[serde(default)]
     pub(crate) tcp: Tcp,
     #[serde(default)]
@@ -414,6 +422,11 @@ pub(crate) enum AckMerge {
 pub(crate) fn load(path: &Path) -> Result<NodeConfig, LoadError> {
     let document = Document::load(path)?;
     read(&document).map_err(LoadError::Refused)
+}
+
+/// The same of a file that was read.
+pub(crate) fn parse(path: &Path, text: &str) -> Result<NodeConfig, Box<Refusal>> {
+    read(&Document::parse(&path.display().to_string(), text)?)
 }
 
 /// The same for a node that is to run on this machine, with what shows later where something stands.

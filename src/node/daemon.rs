@@ -2,12 +2,12 @@
 
 use std::io;
 use std::net::{SocketAddr, TcpListener as StdListener};
-use std::num::NonZeroU32;
+use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
-use caps::Capability;
 use hopwise::located::Document;
 use hopwise_agents::StandardAgents;
 use hopwise_core::LinkId;
@@ -15,6 +15,7 @@ use hopwise_host::{
     Capture, CaptureCounts, CaptureError, CaptureSettings, ConnNames, Link, Names as ConnNamer, Observer,
     Shards, Stack, StackConfig, random_key,
 };
+use parking_lot::Mutex;
 use rustix::net;
 use sd_notify::NotifyState;
 use tokio::net::{TcpListener, UnixListener};
@@ -33,7 +34,10 @@ use super::snapshot::{CaptureSnapshot, Snapshot};
 use super::socks5::{self, Access, Server};
 use super::stage::Stage;
 use super::unmet::{self, Unmet};
-use super::{descriptors, forward, links, paths, privileges};
+use super::{confined, descriptors, forward, links, paths};
+use crate::daemon::confine::confine;
+use crate::daemon::privileges::Privileges;
+use crate::daemon::reader::Reader;
 use crate::daemon::{control, tell};
 use crate::failure::Failure;
 use crate::signals::{self, Ending};
@@ -48,7 +52,7 @@ const LAST_WRITES: Duration = Duration::from_secs(2);
 /// Clients whom nobody has accepted yet, at each listener; Linux takes net.core.somaxconn where that is less.
 const MOST_WAITING: i32 = 4096;
 
-/// What was opened as root, and is served as whoever the daemon becomes.
+/// What was opened with the capabilities that it takes, and is served without.
 struct Opened {
     /// Of each shard.
     links: Vec<Vec<Box<dyn Link>>>,
@@ -63,7 +67,10 @@ struct Daemon {
     config: NodeConfig,
     /// What the configuration was read from.
     document: Document,
-    path: PathBuf,
+    /// Whom the daemon became.
+    user: String,
+    /// Reads it anew.
+    reader: Mutex<Reader>,
     shards: Shards,
     capture: Capture,
     /// Of each shard.
@@ -72,29 +79,29 @@ struct Daemon {
 }
 
 pub(super) fn run(document: Document, config: NodeConfig, path: &Path) -> Result<(), Failure> {
-    let someone = config.user.as_deref().map(privileges::find).transpose();
-    let someone = someone.map_err(|error| unmet::user(&document, &error))?;
+    let privileges = Privileges::find(config.user.as_deref());
+    let privileges = privileges.map_err(|error| unmet::user(&document, &error))?;
     descriptors::allow(&config);
     // What is opened has to be taken back, whatever comes between.
     let signals = signals::early(Signals::new)?;
-    let opened = open(&config).map_err(|unmet| unmet.failure(&document, &config))?;
-    if let Some(someone) = &someone {
-        if let Some(control) = &opened.control {
-            let given = control.give_to(someone.uid.as_raw(), someone.gid.as_raw());
-            given.map_err(|error| Failure::failed("give the control socket away", error))?;
-        }
-        privileges::become_only(someone, kept(&config, &opened.links))
-            .map_err(|error| Failure::failed("drop privileges", error))?;
-        tracing::info!(user = someone.name, "privileges dropped");
+    let reader = Reader::new(path, &privileges);
+    let reader = reader.map_err(|error| Failure::failed("start what reads the file anew", error))?;
+    if let Some(control) = &config.control {
+        privileges.make_folder(control);
     }
+    privileges.begin().map_err(|error| Failure::failed("become the user", error))?;
+    let opened = open(&config).map_err(|unmet| unmet.failure(&document, &config))?;
+    let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let needs = confined::needs(&config, &opened.links, &reader);
+    let _confined = confine(config.confine, &privileges, &needs)?;
     let Opened { links, control, socks5, metrics, forwards } = opened;
     let capture = Capture::default();
     let sums: Vec<_> = links.iter().map(|_| Arc::new(Sums::new())).collect();
     let shards = start(&config, links, &capture, &sums)?;
-    let (path, counts) = (path.to_owned(), Counts::default());
-    let daemon = Arc::new(Daemon { config, document, path, shards, capture, sums, counts });
-    let runtime =
-        tokio::runtime::Runtime::new().map_err(|error| Failure::failed("start a runtime", error))?;
+    let (user, reader, counts) = (privileges.name(), Mutex::new(reader), Counts::default());
+    let daemon = Arc::new(Daemon { config, document, user, reader, shards, capture, sums, counts });
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build();
+    let runtime = runtime.map_err(|error| Failure::failed("start a runtime", error))?;
     let ended = runtime.block_on(daemon.serve(signals, control.as_ref(), socks5, metrics, forwards));
     runtime.shutdown_timeout(Duration::from_secs(1));
     drop(control);
@@ -122,17 +129,6 @@ fn start(
     };
     Shards::start(links, of_shard, || Box::new(StandardAgents::default()))
         .map_err(|error| Failure::failed("start the stack", error))
-}
-
-/// What stays possible after root is gone: what a link has to take back at the end, or reads anew meanwhile.
-fn kept(config: &NodeConfig, links: &[Vec<Box<dyn Link>>]) -> &'static [Capability] {
-    if !config.links.iter().all(config::Link::is_tun) {
-        &[Capability::CAP_NET_ADMIN, Capability::CAP_NET_RAW]
-    } else if links.iter().flatten().any(|link| link.takes_back()) {
-        &[Capability::CAP_NET_ADMIN]
-    } else {
-        &[]
-    }
 }
 
 fn open(config: &NodeConfig) -> Result<Opened, Unmet> {
@@ -284,7 +280,7 @@ impl Daemon {
 
     /// New rules for connections that begin from now on; a file that is refused changes nothing.
     fn reload(&self) {
-        let outcome = config::load(&self.path).map_err(Failure::from).and_then(|config| {
+        let outcome = self.read_anew().and_then(|config| {
             // What one stack takes, all take.
             self.shards.stacks().iter().try_for_each(|stack| {
                 let set = stack.with(|_, endpoint| endpoint.set_rules(config.core_rules()));
@@ -299,6 +295,15 @@ impl Daemon {
                 tracing::error!(%failure, accepted = failure.accepted(), "the old rules stay");
             }
         }
+    }
+
+    fn read_anew(&self) -> Result<NodeConfig, Failure> {
+        let mut reader = self.reader.lock();
+        let path = reader.path().display().to_string();
+        let found = reader.read();
+        let found =
+            found.map_err(|error| Failure::failed("read the file", format_args!("{path}: {error}")))?;
+        config::parse(reader.path(), &found.text).map_err(Failure::Located)
     }
 
     fn socks5_server(&self, config: &config::Socks5) -> Server {
@@ -363,8 +368,25 @@ impl Daemon {
             wall_clock_offset: self.shards.clock().wall_offset(),
             names: self.shards.stacks().iter().map(names).collect(),
         };
-        self.capture.start(settings).map_err(|error| error.to_string())?;
+        self.capture.start(settings).map_err(|error| self.why_not(&path, &error))?;
         Ok(capture_snapshot(&path, &CaptureCounts::default()))
+    }
+
+    /// A file that may not be written is one outside of some folders.
+    fn why_not(&self, path: &Path, error: &CaptureError) -> String {
+        let denied = io::ErrorKind::PermissionDenied;
+        let is_denied = matches!(error, CaptureError::File { error, .. } if error.kind() == denied);
+        if !is_denied {
+            return error.to_string();
+        }
+        tracing::warn!(path = %path.display(), "a capture was refused: the daemon may not write there");
+        let folders = confined::captures(&self.config);
+        let folders: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
+        let user = self.user.as_str();
+        format!(
+            "{error}: `{user}` writes below {} alone, where that user may; `captures:` adds folders",
+            folders.join(", ")
+        )
     }
 
     /// The log says what became of it, whoever asked for its end.

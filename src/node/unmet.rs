@@ -6,7 +6,7 @@ use hopwise::located::{Document, Place};
 
 use super::config::{self, LinkKind, NodeConfig};
 use super::links::Unopened;
-use super::privileges::PrivilegeError;
+use crate::daemon::privileges::PrivilegeError;
 use crate::failure::Failure;
 
 /// What could not be had when the daemon started.

@@ -15,6 +15,7 @@ use hopwise_mesh::{ProxyConfig, ProxyRule};
 use serde::{Deserialize, Deserializer};
 
 use super::watchdog::{self, Patience};
+use crate::daemon::confine::Confine;
 use crate::node::config::{Fault, Network};
 
 /// The proxy's two sides, as its driver numbers them.
@@ -56,6 +57,11 @@ pub(super) struct Config {
     pub(super) watchdog: Patience,
     /// Where the trace goes.
     pub(super) trace: Option<PathBuf>,
+    /// Whom the daemon becomes.
+    pub(super) user: Option<String>,
+    /// Whether it gives up files and system calls.
+    #[serde(default)]
+    pub(super) confine: Confine,
 }
 
 #[derive(Clone, Debug, Deserialize)]

@@ -9,23 +9,27 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use caps::Capability;
 use hopwise_agents::StandardAgents;
 use hopwise_agents::base_station::forecast::{ForecastSettings, Forecaster};
 use hopwise_core::agent::LinkNews;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::trace::text::TraceText;
 use hopwise_core::{Instant, LinkEvent, Machine};
+use hopwise_host::confine::Paths;
 use hopwise_host::{Driver, Observer, Poller, SeenPacket, Turn};
 use hopwise_mesh::{Proxy, ProxyConfig, Told};
 use sd_notify::NotifyState;
 use tokio::net::UnixListener;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::config::{Config, Forecast, MOBILE};
+use super::config::{By, Config, Forecast, MOBILE};
 use super::control::{Request, Response, Status};
 use super::watchdog::{BEAT_EVERY, Watcher};
 use super::{devices, sources};
+use crate::daemon::confine::{Needs, confine, folders_of};
 use crate::daemon::control::{self, Bound};
+use crate::daemon::privileges::Privileges;
 use crate::daemon::tell as tell_systemd;
 use crate::failure::Failure;
 
@@ -69,6 +73,10 @@ impl Teller {
 }
 
 pub(super) fn run(config: &Config) -> Result<(), Failure> {
+    let privileges = Privileges::find(config.user.as_deref());
+    let privileges = privileges.map_err(|error| Failure::refused("user", error))?;
+    privileges.make_folder(&config.control);
+    privileges.begin().map_err(|error| Failure::failed("become the user", error))?;
     let watcher = watcher(config);
     let trace = config.trace.as_deref().map(TraceFile::create).transpose()?;
     let links = devices::open(config)?;
@@ -86,11 +94,12 @@ pub(super) fn run(config: &Config) -> Result<(), Failure> {
     let (commands, told) = channel();
     let teller = Teller { commands, poller: driver.poller() };
     let sources = sources::open(config, driver.clock())?;
+    let detours = devices::steer(config)?;
+    let _confined = confine(config.confine, &privileges, &needs(config))?;
     if !sources.is_empty() {
         let (teller, clock) = (teller.clone(), driver.clock());
         spawn("links", move || sources::listen(sources, clock, |told| teller.tell(Command::Hear(told))))?;
     }
-    let detours = devices::steer(config)?;
     keep_time(teller, config, &bound)?;
     tell_systemd(NotifyState::Ready);
     tracing::info!("ready");
@@ -100,6 +109,17 @@ pub(super) fn run(config: &Config) -> Result<(), Failure> {
     drop(detours);
     drop(bound);
     ended
+}
+
+/// Rules of routing are taken back at the end, and each verdict on a queued packet asks for the capability anew.
+fn needs(config: &Config) -> Needs {
+    let by = config.steer.as_ref().map(|steer| steer.by);
+    let is_admin = matches!(by, Some(By::Tun | By::Nfqueue));
+    Needs {
+        capabilities: is_admin.then_some(Capability::CAP_NET_ADMIN).into_iter().collect(),
+        paths: Paths { reads: Vec::new(), writes: folders_of(&config.control) },
+        families: vec![libc::AF_UNIX, libc::AF_NETLINK],
+    }
 }
 
 /// Without a watcher the proxy works as well.

@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Deserializer, de};
 
+use crate::daemon::privileges::Privileges;
 use crate::failure::Failure;
 
 /// What the proxy's driving thread is asked for a sign of life by.
@@ -52,7 +53,8 @@ impl<'de> Deserialize<'de> for Patience {
 #[derive(Debug)]
 pub(super) struct Watcher {
     process: Child,
-    beats: ChildStdin,
+    /// Until the end, which its end tells.
+    beats: Option<ChildStdin>,
 }
 
 impl Watcher {
@@ -67,20 +69,21 @@ impl Watcher {
             .spawn()?;
         let beats = process.stdin.take().ok_or(io::ErrorKind::BrokenPipe)?;
         rustix::io::ioctl_fionbio(&beats, true)?;
-        Ok(Watcher { process, beats })
+        Ok(Watcher { process, beats: Some(beats) })
     }
 
     /// False where nobody watches any more.
     pub(super) fn beat(&self) -> bool {
+        let Some(beats) = &self.beats else { return false };
         // A pipe that is full has beats enough in it.
-        !matches!(rustix::io::write(&self.beats, &[0]), Err(error) if error != Errno::AGAIN)
+        !matches!(rustix::io::write(beats, &[0]), Err(error) if error != Errno::AGAIN)
     }
 }
 
 impl Drop for Watcher {
     fn drop(&mut self) {
+        drop(self.beats.take());
         // It may have ended by itself.
-        let _ = self.process.kill();
         let _ = self.process.wait();
     }
 }
@@ -90,6 +93,9 @@ impl Drop for Watcher {
 pub(super) fn watch(patience: Duration) -> Result<(), Failure> {
     crate::daemon::log::begin();
     let failed = |error: io::Error| Failure::failed("watch the proxy", error);
+    // It is the proxy's own user, which is all that ending the proxy takes.
+    let narrowed = Privileges::of_helper().and_then(|privileges| privileges.narrow(&[]));
+    narrowed.map_err(|error| Failure::failed("watch the proxy", error))?;
     let mut beats = io::stdin().lock();
     let mut buffer = [0; 64];
     while beats.read(&mut buffer).map_err(failed)? > 0 {

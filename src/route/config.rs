@@ -13,6 +13,7 @@ use serde_yaml::Value;
 
 use super::keys::KeyFile;
 use super::speaks::Speaks;
+use crate::daemon::confine::Confine;
 use crate::failure::Failure;
 
 #[derive(Clone, Debug, Deserialize)]
@@ -38,6 +39,11 @@ struct File {
     keys: Option<PathBuf>,
     /// How far the clocks of nodes may be apart.
     clock_within: Option<Time>,
+    /// Whom the daemon becomes.
+    user: Option<String>,
+    /// Whether it gives up files and system calls.
+    #[serde(default)]
+    confine: Confine,
     #[serde(default)]
     routing: RoutingConfig,
 }
@@ -57,6 +63,8 @@ pub(super) struct Config {
     pub(super) state: PathBuf,
     pub(super) nodes: Vec<PathBuf>,
     pub(super) keys: Option<KeyFile>,
+    pub(super) user: Option<String>,
+    pub(super) confine: Confine,
     pub(super) speaks: Speaks,
 }
 
@@ -144,6 +152,8 @@ fn read(document: &Document) -> Result<Config, Box<hopwise::located::Refusal>> {
         state: file.state.unwrap_or_else(|| PathBuf::from(state)),
         nodes: file.nodes,
         keys: file.keys.map(|path| KeyFile { path, clock_within: file.clock_within.map(|time| time.0) }),
+        user: file.user,
+        confine: file.confine,
         speaks,
     })
 }

@@ -5,10 +5,12 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddrV4};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
+use caps::Capability;
 use hopwise_core::ip::Prefix;
 use hopwise_core::trace::DropReason;
 use hopwise_core::wire::{IpView, UdpView};
 use hopwise_core::{Cast, Instant, NextHop, QueueClass};
+use hopwise_host::confine::Paths;
 use hopwise_host::routing::KernelRoutes;
 use hopwise_host::{Clock, Link, Received, Tun, TunConfig, random_key};
 use hopwise_mesh::aodv::Interface;
@@ -24,9 +26,15 @@ use super::nodes::Nodes;
 use super::speaks::Birth;
 use super::state::{Kept, State};
 use super::switches::Forwarding;
+use crate::daemon::confine::{Needs, confine, folders_of};
+use crate::daemon::privileges::Privileges;
+use crate::daemon::reader::Reader;
 use crate::failure::Failure;
-use crate::signals;
+use crate::signals::Caught;
 
+/// The kernel's switches, and its table in text.
+const SWITCHES: &str = "/proc/sys/net";
+const ROUTES: &str = "/proc/thread-self/net";
 /// How long packets are let pass before their addresses are looked at: routes live for seconds.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 const LOOK_AT_STATIONS_EVERY: Duration = Duration::from_millis(200);
@@ -39,6 +47,8 @@ struct Daemon {
     config: Config,
     state: State,
     hangups: OwnedFd,
+    /// Reads the keys anew.
+    reader: Option<Reader>,
     clock: Clock,
     router: Box<dyn OnDemand>,
     /// Programs' connections are the kernel's, of which nothing is known here; these nodes' are asked for.
@@ -56,19 +66,36 @@ struct Daemon {
 }
 
 pub(super) fn run(config: Config, keys: Option<Keys>) -> Result<(), Failure> {
-    let ends = signals::watch().map_err(|error| Failure::failed("watch for signals", error))?;
-    let hangups = signals::watch_hangups().map_err(|error| Failure::failed("watch for signals", error))?;
+    let system = |error| Failure::failed("watch for signals", error);
+    // They end nothing by themselves from here on, and are told of when there may be threads.
+    let caught = (Caught::endings().map_err(system)?, Caught::hangups().map_err(system)?);
+    let ends = caught.0.descriptor().map_err(system)?;
+    let privileges = Privileges::find(config.user.as_deref());
+    let privileges = privileges.map_err(|error| Failure::refused("user", error))?;
+    let reader = config.keys.as_ref().map(|keys| Reader::new(&keys.path, &privileges)).transpose();
+    let reader = reader.map_err(|error| Failure::failed("start what reads the keys anew", error))?;
+    privileges.make_folder(&config.state);
+    privileges.begin().map_err(|error| Failure::failed("become the user", error))?;
     if keys.is_none() {
         tracing::warn!("messages are not signed: this network has to be trusted, or be given `keys:`");
     }
-    let mut daemon = Daemon::open(config, keys, hangups)?;
+    let hangups = caught.1.descriptor().map_err(system)?;
+    let mut daemon = Daemon::open(config, keys, hangups, reader)?;
+    let _confined = confine(daemon.config.confine, &privileges, &daemon.needs())?;
+    caught.0.tell().and_then(|()| caught.1.tell()).map_err(system)?;
+    daemon.nodes.begin()?;
     crate::daemon::tell(NotifyState::Ready);
     tracing::info!(address = %daemon.config.address, "ready");
     daemon.serve(&ends).map_err(|error| Failure::failed("wait for packets", error))
 }
 
 impl Daemon {
-    fn open(config: Config, keys: Option<Keys>, hangups: OwnedFd) -> Result<Daemon, Failure> {
+    fn open(
+        config: Config,
+        keys: Option<Keys>,
+        hangups: OwnedFd,
+        reader: Option<Reader>,
+    ) -> Result<Daemon, Failure> {
         let clock = Clock::start();
         let opened =
             config.interfaces.iter().enumerate().map(|(nth, name)| Port::open(nth, name, &config.speaks));
@@ -83,7 +110,7 @@ impl Daemon {
         .map_err(|error| Failure::failed("open a TUN device", error))?;
         let forwarding = Forwarding::begin(&config)?;
         let key = random_key().map_err(|error| Failure::failed("draw a seed", error))?;
-        let state = State::new(&config.state);
+        let state = State::open(&config.state);
         let Kept { number: kept, stamp } = state.read();
         let rest = state.rest_left(config.speaks.rest(), clock.wall_offset());
         let wakes_at = Instant::ZERO + if kept.is_some() { Duration::ZERO } else { rest };
@@ -104,10 +131,11 @@ impl Daemon {
         });
         Ok(Daemon {
             hangups,
+            reader,
             state,
             clock,
             router,
-            nodes: Nodes::new(&config.nodes)?,
+            nodes: Nodes::new(&config.nodes),
             ports,
             tun,
             installed: Installed::new(kernel, config.network),
@@ -119,6 +147,19 @@ impl Daemon {
             forwarding,
             config,
         })
+    }
+
+    /// Of all that it opened it reaches no more by its name than the switches that it sets and puts back.
+    fn needs(&self) -> Needs {
+        let mut paths = Paths { reads: Vec::new(), writes: vec![SWITCHES.into()] };
+        paths.writes.extend(folders_of(&self.config.state));
+        paths.reads.extend(self.reader.iter().flat_map(Reader::folders));
+        paths.reads.push(ROUTES.into());
+        Needs {
+            capabilities: vec![Capability::CAP_NET_ADMIN],
+            paths,
+            families: vec![libc::AF_UNIX, libc::AF_INET, libc::AF_NETLINK],
+        }
     }
 
     fn serve(&mut self, ends: &OwnedFd) -> io::Result<()> {
@@ -177,12 +218,16 @@ impl Daemon {
         if rustix::io::read(&self.hangups, &mut [0; 8]).is_err() {
             return;
         }
-        match self.config.read_keys() {
-            Ok(Some(keys)) => {
+        let (Some(reader), Some(file)) = (&mut self.reader, &self.config.keys) else {
+            tracing::info!("there are no keys to read anew");
+            return;
+        };
+        let found = reader.read().map_err(|error| error.to_string());
+        match found.and_then(|found| file.take(&found)) {
+            Ok(keys) => {
                 self.router.change_keys(keys);
                 tracing::info!("the keys were read anew");
             }
-            Ok(None) => tracing::info!("there are no keys to read anew"),
             Err(error) => tracing::warn!(%error, "the keys stay as they are"),
         }
     }

@@ -1,15 +1,15 @@
 //! The file with the keys of a network: one line each, a number and 64 hexadecimal digits. The first one signs.
 
-use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use hopwise_mesh::aodv::Key;
 use hopwise_mesh::{Keys, KeysError};
 
+use crate::daemon::reader::{Found, find};
+
 /// Longer files are none of keys.
-const MOST_BYTES: u64 = 4_096;
+const MOST_BYTES: usize = 4_096;
 const ACCEPTED: &str = "one line for each key, such as `1 $(openssl rand -hex 32)`: a number from 0 to 255 and 64 \
                         hexadecimal digits";
 
@@ -22,15 +22,18 @@ pub(super) struct KeyFile {
 impl KeyFile {
     /// What is wrong with it, and what would be accepted, when it holds no keys.
     pub(super) fn read(&self) -> Result<Keys, String> {
-        let facts = fs::metadata(&self.path).map_err(|error| error.to_string())?;
-        if facts.mode() & 0o077 != 0 {
+        self.take(&find(&self.path).map_err(|error| error.to_string())?)
+    }
+
+    /// The same of a file that was read.
+    pub(super) fn take(&self, found: &Found) -> Result<Keys, String> {
+        if found.mode & 0o077 != 0 {
             return Err(format!("others may read it; expected `chmod 600 {}`", self.path.display()));
         }
-        if facts.len() > MOST_BYTES {
-            return Err(format!("it has {} bytes; expected {ACCEPTED}", facts.len()));
+        if found.text.len() > MOST_BYTES {
+            return Err(format!("it has {} bytes; expected {ACCEPTED}", found.text.len()));
         }
-        let text = fs::read_to_string(&self.path).map_err(|error| error.to_string())?;
-        parse(&text, self.clock_within)
+        parse(&found.text, self.clock_within)
     }
 }
 
@@ -59,6 +62,7 @@ fn key(line: &str) -> Option<(u8, Key)> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;

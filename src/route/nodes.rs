@@ -27,21 +27,25 @@ const SAID_WITHIN: Duration = Duration::from_millis(20);
 pub(super) struct Nodes {
     sockets: Vec<PathBuf>,
     tellers: Vec<SyncSender<PathNews>>,
+    /// What the tellers' threads will hear, until they begin.
+    news: Vec<Receiver<PathNews>>,
 }
 
 impl Nodes {
-    pub(super) fn new(sockets: &[PathBuf]) -> Result<Nodes, Failure> {
-        let mut tellers = Vec::new();
-        for socket in sockets {
-            let (teller, news) = sync_channel(MOST_WAITING);
-            let socket = socket.clone();
+    pub(super) fn new(sockets: &[PathBuf]) -> Nodes {
+        let (tellers, news) = sockets.iter().map(|_| sync_channel(MOST_WAITING)).unzip();
+        Nodes { sockets: sockets.to_vec(), tellers, news }
+    }
+
+    /// Begins a thread for each node.
+    pub(super) fn begin(&mut self) -> Result<(), Failure> {
+        for (socket, news) in self.sockets.iter().cloned().zip(self.news.drain(..)) {
             std::thread::Builder::new()
                 .name("tell-a-node".into())
                 .spawn(move || tell_on(&socket, &news))
                 .map_err(|error| Failure::failed("start a thread", error))?;
-            tellers.push(teller);
         }
-        Ok(Nodes { sockets: sockets.to_vec(), tellers })
+        Ok(())
     }
 
     pub(super) fn tell(&self, peer: IpAddr, ports: Option<(u16, u16)>, event: PathEvent, path: &Path) {

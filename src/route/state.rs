@@ -3,7 +3,7 @@
 //! A line `number N` is the one that it last told of itself, a line `stamp N` the last time stamp that it signed. A
 //! number alone, as older daemons left it, is the first of these.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -25,23 +25,33 @@ pub(super) struct Kept {
 #[derive(Debug)]
 pub(super) struct State {
     path: PathBuf,
+    /// Where it can be written.
+    file: Option<File>,
+    text: String,
+    /// When it was written before, since 1970.
+    marked: Option<Duration>,
 }
 
 impl State {
-    pub(super) fn new(path: &Path) -> State {
-        State { path: path.to_owned() }
+    /// Reads what is there, and makes the file anew with the same text.
+    pub(super) fn open(path: &Path) -> State {
+        let modified = fs::metadata(path).and_then(|facts| facts.modified()).ok();
+        let marked = modified.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let file = crate::daemon::state::write(path, &text);
+        let file =
+            file.inspect_err(|error| tracing::debug!(path = %path.display(), %error, "not marked")).ok();
+        State { path: path.to_owned(), file, text, marked }
     }
 
     pub(super) fn read(&self) -> Kept {
-        fs::read_to_string(&self.path).map_or(Kept::default(), |text| kept(&text))
+        kept(&self.text)
     }
 
     /// A node that routed a moment ago has lost its numbers, and waits until nobody routes by them (RFC 3561 §6.13).
     /// `now` counts from 1970, as the file's time does.
     pub(super) fn rest_left(&self, rest: Duration, now: Duration) -> Duration {
-        let marked = fs::metadata(&self.path).and_then(|facts| facts.modified()).ok();
-        let marked = marked.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
-        marked.map_or(Duration::ZERO, |marked| left(marked, rest, now))
+        self.marked.map_or(Duration::ZERO, |marked| left(marked, rest, now))
     }
 
     /// Leaves word of when this node last routed, and of its numbers.
@@ -49,7 +59,8 @@ impl State {
         let number = number.map(|number| format!("number {number}\n"));
         let stamp = stamp.map(|stamp| format!("stamp {stamp}\n"));
         let text: String = number.into_iter().chain(stamp).collect();
-        if let Err(error) = crate::daemon::state::write(&self.path, &text) {
+        let Some(file) = &self.file else { return };
+        if let Err(error) = crate::daemon::state::rewrite(file, &text) {
             tracing::debug!(path = %self.path.display(), %error, "not marked");
         }
     }
@@ -91,12 +102,14 @@ mod tests {
     #[test]
     fn what_was_marked_is_read() {
         let path = std::env::temp_dir().join(format!("hopwise-state-{}", std::process::id()));
-        let state = State::new(&path);
-        assert_eq!(state.read(), Kept::default());
+        let mut state = State::open(&path);
+        assert_eq!((state.read(), state.marked), (Kept::default(), None));
         for number in [None, Some(7)] {
             state.mark(number, Some(9));
+            state = State::open(&path);
             let kept = Kept { number: number.map(|number| number + NUMBERS_AHEAD), stamp: 9 + STAMPS_AHEAD };
             assert_eq!(state.read(), kept);
+            assert!(state.marked.is_some());
         }
         fs::remove_file(&path).expect("it was marked");
     }

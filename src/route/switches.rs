@@ -18,9 +18,10 @@ pub(super) struct Forwarding {
 }
 
 impl Forwarding {
-    /// Also puts back what a killed daemon with the same state file left.
+    /// Also puts back what a killed daemon with the same state file left in this network namespace.
     pub(super) fn begin(config: &Config) -> Result<Forwarding, Failure> {
-        let file = Switches::file_beside(&config.state);
+        let system = |error| Failure::failed("name the file of the kernel's old switches", error);
+        let file = Switches::file_beside(&config.state).map_err(system)?;
         let folder = file.parent().map_or(Ok(()), fs::create_dir_all);
         let opened = folder.and_then(|()| Switches::open(&file)).map_err(|error| {
             let problem = format_args!("{}: {error}", file.display());

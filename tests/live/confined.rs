@@ -1,13 +1,16 @@
-//! The units that come with us: how much they leave to a daemon, and that it works with no more.
+//! Daemons may do no more than the units that come with us leave them, and by themselves no more than they need.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rustix::process::Signal;
 
-use crate::field::{Field, HOPWISE, PAGE};
+use crate::field::{Daemon, Field, HOPWISE, PAGE, text};
 use crate::namespace::can_run;
+use crate::proxy::{By, Network};
+use crate::world::{until, within_patience};
 
 const SOCKS5: &str = "socks5: { listen: 127.0.0.1:1080 }";
 const UNITS: [&str; 3] = ["hopwise@.service", "hopwise-route@.service", "hopwise-proxy@.service"];
@@ -78,4 +81,230 @@ fn a_node_works_with_no_more_than_its_unit_leaves_it() {
         daemon.tell(Signal::TERM);
         assert_eq!(daemon.ended(), Some(0), "{kind} {}", field.log());
     }
+}
+
+const NET_ADMIN: u64 = 1 << 12;
+
+/// What the kernel says of a process: a value for each of its threads.
+fn facts(process: u32, name: &str) -> Vec<String> {
+    let threads = fs::read_dir(format!("/proc/{process}/task")).expect("it lives").flatten();
+    let statuses = threads.filter_map(|thread| fs::read_to_string(thread.path().join("status")).ok());
+    let value = |status: String| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.expect("the kernel tells").trim().to_owned()
+    };
+    let values: Vec<_> = statuses.map(value).collect();
+    assert!(!values.is_empty());
+    values
+}
+
+/// Every thread has these capabilities, in the sets that count, and can get no more.
+fn assert_only(process: u32, capabilities: u64) {
+    for (set, expected) in [
+        ("CapEff", capabilities),
+        ("CapPrm", capabilities),
+        ("CapInh", 0),
+        ("CapAmb", 0),
+        ("CapBnd", capabilities),
+    ] {
+        for value in facts(process, set) {
+            let has = u64::from_str_radix(&value, 16).expect("a number");
+            assert_eq!(has, expected, "{set}: {value}");
+        }
+    }
+    assert!(facts(process, "NoNewPrivs").iter().all(|value| value == "1"));
+    assert!(facts(process, "Seccomp").iter().all(|value| value == "2"), "{:?}", facts(process, "Seccomp"));
+    assert!(facts(process, "Uid").iter().all(|ids| !ids.split('\t').any(|id| id == "0")));
+}
+
+/// The programs that it has started and that run.
+fn children(process: u32) -> Vec<u32> {
+    let listed = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).expect("it lives");
+    listed.split_whitespace().map(|id| id.parse().expect("a number")).collect()
+}
+
+fn name_of(process: u32) -> String {
+    fs::read_to_string(format!("/proc/{process}/comm")).expect("it lives").trim().to_owned()
+}
+
+#[test]
+fn each_thread_of_a_node_has_nothing_and_a_file_of_root_s_is_still_read_anew() {
+    let test = "each_thread_of_a_node_has_nothing_and_a_file_of_root_s_is_still_read_anew";
+    if !can_run(test, &["curl", "python3"]) {
+        return;
+    }
+    let field = Field::new("least-node");
+    let _server = field.serve(&field.web, "10.9.0.2", "80");
+    let config = field.config(SOCKS5);
+    fs::set_permissions(&config, fs::Permissions::from_mode(0o600)).expect("it is ours");
+    let mut daemon = field.spawn(&config);
+    let page = field.curl(&["-s", "--socks5-hostname", "127.0.0.1:1080", "http://10.9.0.2/"]);
+    assert_eq!(text(&page.stdout), PAGE, "{}", field.log());
+    let capture = field.path("a.pcapng");
+    assert!(field.ask(&["capture", "start", &capture]).status.success(), "{}", field.log());
+    assert_only(daemon.0.id(), 0);
+    // What reads the file has nothing but that.
+    let helpers = children(daemon.0.id());
+    let [reader] = helpers[..] else { panic!("one helper: {helpers:?}") };
+    assert!(facts(reader, "Seccomp").iter().all(|value| value == "2"));
+    assert!(facts(reader, "CapEff").iter().all(|value| value == "0000000000000004"), "CAP_DAC_READ_SEARCH");
+    daemon.tell(Signal::HUP);
+    within_patience(until(|| field.log().contains("rules reloaded")));
+    daemon.tell(Signal::TERM);
+    assert_eq!(daemon.ended(), Some(0), "{}", field.log());
+}
+
+#[test]
+fn root_stays_where_the_file_asks_for_it_and_confinement_can_be_off() {
+    if !can_run("root_stays_where_the_file_asks_for_it_and_confinement_can_be_off", &[]) {
+        return;
+    }
+    for (more, seccomp) in [("user: root", "2"), ("user: root\nconfine: off", "0"), ("confine: log", "2")] {
+        let field = Field::new("least-root");
+        let mut daemon = field.daemon(more);
+        let id = daemon.0.id();
+        let is_root = facts(id, "Uid").iter().all(|ids| ids.starts_with("0\t"));
+        assert_eq!(is_root, more.contains("root"), "{more}");
+        assert!(facts(id, "Seccomp").iter().all(|value| value == seccomp), "{more}");
+        assert!(facts(id, "NoNewPrivs").iter().all(|value| value == "1"), "{more}");
+        daemon.tell(Signal::TERM);
+        assert_eq!(daemon.ended(), Some(0), "{}", field.log());
+    }
+}
+
+/// The folder is everybody's, so that the file's mode refuses nothing.
+#[test]
+fn a_capture_outside_of_the_folders_is_refused_and_said_and_captures_adds_one() {
+    let test = "a_capture_outside_of_the_folders_is_refused_and_said_and_captures_adds_one";
+    if !can_run(test, &[]) {
+        return;
+    }
+    let outside = PathBuf::from(format!("/run/hoplive-outside-{}", std::process::id()));
+    fs::create_dir_all(&outside).expect("root may");
+    fs::set_permissions(&outside, fs::Permissions::from_mode(0o777)).expect("it is ours");
+    let file = outside.join("a.pcapng");
+    let start = ["capture", "start", &file.to_string_lossy()];
+    for more in [String::new(), format!("captures: [{}]", outside.display())] {
+        let field = Field::new("least-files");
+        let mut daemon = field.daemon(&more);
+        let started = field.ask(&start);
+        if more.is_empty() && !field.log().contains("no Landlock") {
+            assert!(text(&started.stderr).contains("`captures:` adds folders"), "{started:?}");
+            assert!(field.log().contains("a capture was refused"), "{}", field.log());
+            assert!(!file.exists());
+        } else {
+            assert!(started.status.success(), "{started:?}");
+        }
+        daemon.tell(Signal::TERM);
+        assert_eq!(daemon.ended(), Some(0), "{}", field.log());
+    }
+    fs::remove_dir_all(outside).expect("it is ours");
+}
+
+/// nft runs as long as the link does, as the daemon's user.
+#[test]
+fn what_holds_a_raw_link_s_rules_is_no_root() {
+    if !can_run("what_holds_a_raw_link_s_rules_is_no_root", &["nft"]) {
+        return;
+    }
+    let field = Field::new("least-raw");
+    let config = field.path("node.yaml");
+    let text = format!(
+        "node: {{ name: n2, address: 10.9.0.7/24 }}\nlinks: [{{ kind: raw, name: wire0 }}]\ncontrol: {}\n",
+        field.path("control.sock")
+    );
+    fs::write(&config, text).expect("the folder can be written");
+    let mut daemon = field.spawn(&config);
+    assert_only(daemon.0.id(), 0);
+    let holder = children(daemon.0.id()).into_iter().find(|child| name_of(*child) == "nft").expect("it runs");
+    assert!(facts(holder, "Uid").iter().all(|ids| !ids.contains("0\t")), "{:?}", facts(holder, "Uid"));
+    let has = u64::from_str_radix(&facts(holder, "CapEff")[0], 16).expect("a number");
+    assert_eq!(has & !(NET_ADMIN | 1 << 13), 0, "no more than CAP_NET_ADMIN and CAP_NET_RAW: {has:x}");
+    assert_eq!(facts(holder, "NoNewPrivs"), ["1"]);
+    daemon.tell(Signal::TERM);
+    assert_eq!(daemon.ended(), Some(0), "{}", field.log());
+}
+
+#[test]
+fn each_thread_of_a_proxy_keeps_what_it_takes_back_by() {
+    if !can_run("each_thread_of_a_proxy_keeps_what_it_takes_back_by", &["nft", "ethtool"]) {
+        return;
+    }
+    for (by, kept) in [(By::Tun, NET_ADMIN), (By::Bridge, 0)] {
+        let network = Network::by("least-proxy", by);
+        let mut proxy = network.proxy("ack-hold", "none");
+        // `ip netns exec` has become the proxy.
+        assert_only(proxy.0.id(), kept);
+        for child in children(proxy.0.id()) {
+            assert!(facts(child, "Uid").iter().all(|ids| !ids.contains("0\t")), "{}", name_of(child));
+        }
+        network.transfer("cubic").wait_for(100_000);
+        proxy.interrupt();
+    }
+}
+
+/// Makes the next call of a number be another one, which a debugger may.
+const INJECT: &str = r#"
+import ctypes, os, sys
+process, wanted, other = map(int, sys.argv[1:])
+libc = ctypes.CDLL(None, use_errno=True)
+libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+SYSCALL, GET, SET, ATTACH, DETACH = 24, 12, 13, 16, 17
+registers = (ctypes.c_ulonglong * 27)()
+def ask(what, data=None):
+    if libc.ptrace(what, process, None, data) < 0:
+        raise OSError(ctypes.get_errno(), what)
+def wait():
+    return os.WSTOPSIG(os.waitpid(process, 0x40000000)[1])
+ask(ATTACH)
+wait()
+while True:
+    ask(SYSCALL)
+    if wait() != 5:
+        continue
+    ask(GET, registers)
+    # At its entry a call has not answered yet.
+    if registers[15] == wanted and registers[10] == 2**64 - 38:
+        registers[15] = other
+        ask(SET, registers)
+        break
+ask(DETACH)
+"#;
+
+/// Of x86-64. The mark that a routing daemon leaves each second is such a call.
+const FTRUNCATE: &str = "77";
+const UNSHARE: &str = "272";
+
+fn route(field: &Field) -> Daemon {
+    let config = field.path("route.yaml");
+    let text = format!(
+        "address: 10.77.0.1\nnetwork: 10.77.0.0/24\ninterfaces: [wire0]\nstate: {}\n\
+         routing: {{ protocol: aodv, hello_interval: 200ms }}\n",
+        field.path("state")
+    );
+    fs::write(&config, text).expect("the folder can be written");
+    field.spawn_as(&[HOPWISE, "route", &config])
+}
+
+#[test]
+fn a_routing_daemon_keeps_one_capability_and_a_call_that_it_never_makes_is_refused_and_said() {
+    let test = "a_routing_daemon_keeps_one_capability_and_a_call_that_it_never_makes_is_refused_and_said";
+    if !can_run(test, &["python3"]) {
+        return;
+    }
+    let field = Field::new("least-route");
+    let mut daemon = route(&field);
+    let id = daemon.0.id().to_string();
+    within_patience(until(|| facts(daemon.0.id(), "Name").len() == 3));
+    assert_only(daemon.0.id(), NET_ADMIN);
+    if cfg!(target_arch = "x86_64") {
+        let injected = Command::new("python3").args(["-c", INJECT, &id, FTRUNCATE, UNSHARE]).output();
+        let injected = injected.expect("it runs");
+        assert!(injected.status.success(), "{}", text(&injected.stderr));
+        let refused = "refused the system call unshare (272)";
+        within_patience(until(|| field.log().contains(refused)));
+        field.expect_refusals();
+    }
+    daemon.tell(Signal::TERM);
+    assert_eq!(daemon.ended(), Some(0), "{}", field.log());
 }

@@ -1,8 +1,10 @@
 //! A host with a node as a daemon, and programs and kernels around it.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::{Pid, Signal, kill_process};
 
@@ -17,6 +19,14 @@ pub(crate) struct Field {
     pub(crate) node: Namespace,
     pub(crate) web: Namespace,
     pub(crate) folder: PathBuf,
+    has_refusals: AtomicBool,
+}
+
+/// A daemon makes no system call that it is refused.
+pub(crate) fn assert_none_refused(log: &str) {
+    if !std::thread::panicking() {
+        assert!(!log.contains("refused the system call"), "{log}");
+    }
 }
 
 impl Field {
@@ -24,6 +34,9 @@ impl Field {
         let folder = std::env::temp_dir().join(format!("hoplive-{}-{test}", std::process::id()));
         fs::create_dir_all(folder.join("www")).expect("the temporary folder can be written");
         fs::write(folder.join("www/index.html"), PAGE).expect("the folder can be written");
+        // A daemon is nobody in particular, and its captures and its socket stand here.
+        let anybody = fs::Permissions::from_mode(0o777);
+        fs::set_permissions(&folder, anybody).expect("it is ours");
         let (node, web) = (Namespace::new(), Namespace::new());
         node.join(&web, "wire0", "10.9.0.1/24", "10.9.0.2/24");
         web.ip(&["route", "add", "10.7.0.0/24", "via", "10.9.0.1"]);
@@ -31,7 +44,12 @@ impl Field {
         for namespace in [&node, &web] {
             namespace.sysctl("ipv4/ip_forward", "1");
         }
-        Field { node, web, folder }
+        Field { node, web, folder, has_refusals: AtomicBool::new(false) }
+    }
+
+    /// This test brings some about.
+    pub(crate) fn expect_refusals(&self) {
+        self.has_refusals.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn path(&self, name: &str) -> String {
@@ -127,6 +145,9 @@ impl Field {
 
 impl Drop for Field {
     fn drop(&mut self) {
+        if !self.has_refusals.load(Ordering::Relaxed) {
+            assert_none_refused(&self.log());
+        }
         let _ = Command::new("umount").arg(self.folder.join("small")).stderr(Stdio::null()).status();
         let _ = fs::remove_dir_all(&self.folder);
     }

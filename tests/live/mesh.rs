@@ -12,6 +12,7 @@ use hopwise_core::Instant;
 use hopwise_host::Clock;
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::field::assert_none_refused;
 use crate::namespace::{Namespace, can_run};
 use crate::world::{PATIENCE, until, within_patience};
 
@@ -166,6 +167,7 @@ impl Mesh {
 impl Drop for Mesh {
     fn drop(&mut self) {
         (0..self.daemons.len()).for_each(|node| self.end(node, Signal::TERM));
+        (0..self.nodes.len()).for_each(|node| assert_none_refused(&self.log(node)));
         if thread::panicking() {
             for node in 0..self.nodes.len() {
                 println!("--- node {node}\n{}", self.log(node));

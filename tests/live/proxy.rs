@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use crate::field::assert_none_refused;
 use crate::namespace::{Namespace, Running, can_run, missing};
 use crate::world::{until, within_patience};
 
@@ -281,6 +282,7 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
+        assert_none_refused(&self.log());
         let _ = fs::remove_dir_all(&self.folder);
     }
 }

@@ -8,6 +8,7 @@ mod bridge;
 mod capture;
 mod claim;
 mod clock;
+pub mod confine;
 mod counters;
 mod driver;
 mod fault;
@@ -33,6 +34,7 @@ mod tap;
 mod testing;
 mod tun;
 mod tun_fast;
+mod undo;
 mod vnet;
 
 pub use bridge::{BridgeConfig, Bridged};

@@ -444,10 +444,6 @@ impl Link for Raw {
         });
     }
 
-    fn takes_back(&self) -> bool {
-        true
-    }
-
     fn counters(&self) -> LinkCounters {
         LinkCounters { is_gone: self.is_gone, ..self.tally.show(&self.device) }
     }

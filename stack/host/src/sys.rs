@@ -66,11 +66,17 @@ pub(crate) fn readable(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     Ok(registered?)
 }
 
-/// Waits until there is something to read.
+/// Waits until there is something to read. A signal that a program catches changes nothing.
 pub(crate) fn wait_to_read(fd: BorrowedFd<'_>, seconds: i64) -> io::Result<()> {
     let most = Timespec { tv_sec: seconds, tv_nsec: 0 };
-    let is_ready = poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&most))? > 0;
-    if is_ready { Ok(()) } else { Err(io::ErrorKind::TimedOut.into()) }
+    loop {
+        match poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&most)) {
+            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+            Ok(_) => return Ok(()),
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 /// Lets this thread go before all that have no deadline, though not whatever it starts.

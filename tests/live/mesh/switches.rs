@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use super::{AODV, HOPWISE, Mesh, Signal, can_run};
+use super::{AODV, HOPWISE, Mesh, Signal, can_run, until, within_patience};
+use crate::namespace::Running;
 
 /// What a routing daemon may change, of every interface but its TUN device.
 fn switches(mesh: &Mesh) -> String {
@@ -53,4 +54,82 @@ fn a_killed_routing_daemon_leaves_no_switch_changed_for_good() {
     mesh.start(0, std::slice::from_ref(&device));
     mesh.end(0, Signal::TERM);
     assert_eq!(switches(&mesh), before, "the next daemon's end puts back what the first one changed");
+}
+
+/// A second daemon beside the first, on another interface.
+fn start_second(mesh: &Mesh, device: &str) -> Running {
+    let config = mesh.folder.join("second.yaml");
+    let (state, log) = (mesh.folder.join("state-second"), mesh.folder.join("log-second"));
+    let text = format!(
+        "address: 10.78.0.1\nnetwork: 10.78.0.0/24\ninterfaces: [{device}]\nstate: {}\ntun: hopwise1\n\
+         routing: {{ protocol: dymo }}\n",
+        state.display()
+    );
+    fs::write(&config, text).expect("the folder can be written");
+    let into = fs::File::create(&log).expect("the folder can be written");
+    let mut command = mesh.nodes[0].command(&[HOPWISE, "route", &config.to_string_lossy()]);
+    let second = Running(command.stderr(into).spawn().expect("ip netns exec runs"));
+    within_patience(until(|| fs::read_to_string(&log).is_ok_and(|log| log.contains("ready address"))));
+    second
+}
+
+#[test]
+fn the_last_of_two_routing_daemons_puts_the_switches_back() {
+    if !can_run("the_last_of_two_routing_daemons_puts_the_switches_back", &["ip", "sysctl", "sh", "grep"]) {
+        return;
+    }
+    let mut mesh = Mesh::new("switches2", 2, AODV);
+    let device = mesh.join(0, 1);
+    mesh.nodes[0].ip(&["link", "add", "other0", "type", "veth", "peer", "name", "other1"]);
+    mesh.nodes[0].ip(&["link", "set", "other0", "up"]);
+    mesh.nodes[0].sysctl("ipv4/conf/all/rp_filter", "1");
+    let before = switches(&mesh);
+    for is_first_to_end in [true, false] {
+        mesh.start(0, std::slice::from_ref(&device));
+        let mut second = start_second(&mesh, "other0");
+        if is_first_to_end {
+            mesh.end(0, Signal::TERM);
+        } else {
+            second.interrupt();
+        }
+        assert_eq!(value(&mesh, "conf.all.rp_filter"), "0", "the other daemon needs it");
+        if is_first_to_end {
+            assert_eq!(value(&mesh, "conf.other0.forwarding"), "1");
+            second.interrupt();
+        } else {
+            assert_eq!(value(&mesh, &format!("conf.{device}.forwarding")), "1");
+            mesh.end(0, Signal::TERM);
+        }
+        assert_eq!(switches(&mesh), before, "first to end: {is_first_to_end}");
+        let _ = fs::remove_file(mesh.folder.join("log0"));
+    }
+}
+
+#[test]
+fn a_daemon_in_another_namespace_leaves_what_a_killed_one_wrote() {
+    let test = "a_daemon_in_another_namespace_leaves_what_a_killed_one_wrote";
+    if !can_run(test, &["ip", "sysctl", "sh", "grep"]) {
+        return;
+    }
+    let mut mesh = Mesh::new("switches3", 2, AODV);
+    let device = mesh.join(0, 1);
+    let before = switches(&mesh);
+    mesh.start(0, std::slice::from_ref(&device));
+    mesh.end(0, Signal::KILL);
+    let left = switches(&mesh);
+    assert_ne!(left, before);
+    // With the same state file.
+    let config = fs::read_to_string(mesh.folder.join("route0.yaml")).expect("it was written");
+    let elsewhere = mesh.folder.join("elsewhere.yaml");
+    fs::write(&elsewhere, config.replace("10.77.0.1", "10.77.0.2")).expect("the folder can be written");
+    let log = mesh.folder.join("log-elsewhere");
+    let into = fs::File::create(&log).expect("the folder can be written");
+    let mut command = mesh.nodes[1].command(&[HOPWISE, "route", &elsewhere.to_string_lossy()]);
+    let mut other = Running(command.stderr(into).spawn().expect("ip netns exec runs"));
+    within_patience(until(|| fs::read_to_string(&log).is_ok_and(|log| log.contains("ready address"))));
+    other.interrupt();
+
+    mesh.start(0, std::slice::from_ref(&device));
+    mesh.end(0, Signal::TERM);
+    assert_eq!(switches(&mesh), before);
 }

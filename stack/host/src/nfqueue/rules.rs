@@ -4,28 +4,18 @@
 //! whose nft knows no queues is asked through iptables, which is nft's, too, or the older one.
 
 use std::fmt::Write as _;
-use std::fs::File;
 use std::io;
 use std::process::{Command, Stdio};
 
 use hopwise_core::ip::Prefix;
 
 use super::{ForwardConfig, family};
-use crate::namespace::{OWN_NAMESPACE, in_namespace};
 use crate::nft::{feed, nft};
+use crate::undo::Undo;
 
 #[derive(Debug)]
 pub(super) struct Rules {
-    queue: u16,
-    made: Made,
-    /// Where the rules are: whoever drops them may be on a thread that has moved elsewhere.
-    namespace: File,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Made {
-    Nft,
-    Iptables,
+    _undo: Undo,
 }
 
 /// The programs for both versions of IP.
@@ -33,32 +23,18 @@ const IPTABLES: [&str; 2] = ["iptables", "ip6tables"];
 
 impl Rules {
     pub(super) fn set(config: &ForwardConfig) -> io::Result<Rules> {
-        let (queue, namespace) = (config.queue, File::open(OWN_NAMESPACE)?);
-        let made = match nft(&with_nft(config)) {
-            Ok(()) => Made::Nft,
+        let table = table(config.queue);
+        let undo = match nft(&with_nft(config)) {
+            Ok(()) => Undo::by(&format!("nft delete table inet {table}")),
             Err(of_nft) => {
                 let tried = with_iptables(config);
                 tried.map_err(|error| io::Error::new(error.kind(), format!("nft: {of_nft}; {error}")))?;
-                Made::Iptables
+                let cleared: String =
+                    IPTABLES.iter().map(|program| clearing(program, config.queue)).collect();
+                Undo::by(&format!("{cleared}true"))
             }
         };
-        Ok(Rules { queue, made, namespace })
-    }
-}
-
-impl Drop for Rules {
-    fn drop(&mut self) {
-        let (queue, made) = (self.queue, self.made);
-        let gone = in_namespace(&self.namespace, || match made {
-            Made::Nft => nft(&format!("delete table inet {}\n", table(queue))),
-            Made::Iptables => {
-                IPTABLES.iter().for_each(|program| clear(program, queue));
-                Ok(())
-            }
-        });
-        if let Err(error) = gone {
-            tracing::warn!(%error, "the rules of the queue stay until the next start, and lead nowhere");
-        }
+        Ok(Rules { _undo: undo? })
     }
 }
 
@@ -119,16 +95,16 @@ fn for_iptables(config: &ForwardConfig, networks: &[&Prefix]) -> String {
 }
 
 /// What there is not cannot be removed, and need not be.
+fn clearing(program: &str, queue: u16) -> String {
+    let (chain, mangle) = (chain(queue), format!("{program} -w -t mangle"));
+    format!("while {mangle} -D FORWARD -j {chain}; do :; done; {mangle} -F {chain}; {mangle} -X {chain}; ")
+}
+
 fn clear(program: &str, queue: u16) {
-    let chain = chain(queue);
-    let run = |words: &[&str]| {
-        let mut command = Command::new(program);
-        command.args(["-w", "-t", "mangle"]).args(words).stdout(Stdio::null()).stderr(Stdio::null());
-        command.status().is_ok_and(|status| status.success())
-    };
-    while run(&["-D", "FORWARD", "-j", &chain]) {}
-    run(&["-F", &chain]);
-    run(&["-X", &chain]);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &clearing(program, queue)]).stdout(Stdio::null()).stderr(Stdio::null());
+    // A program that is missing is one by which nothing was set.
+    let _ = shell.status();
 }
 
 fn restore(program: &str, script: &str) -> io::Result<()> {

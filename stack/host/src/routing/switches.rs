@@ -1,22 +1,24 @@
-//! The kernel's switches below /proc/sys/net, put back as they were when the daemon ends.
+//! The kernel's switches below /proc/sys/net, put back as they were when the last daemon that set them ends.
 //!
-//! Each old value is in a file on disk before it changes. The daemon holds a lock on that file. A file without a lock
-//! is what a killed daemon left: the next daemon with the same file, or `repair`, puts the old values back.
+//! Each old value is in a file on disk before it changes (`journal`). The daemon holds a lock on that file. A file
+//! without a lock is what a killed daemon left: the next daemon with the same file, or `repair`, puts the old values
+//! back. Daemons in one network namespace see by `shared` which switches others set.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+mod journal;
+mod shared;
+
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, OFlags, flock};
+use journal::Journal;
+use shared::{Claims, Turn};
+
+pub use journal::left_in;
 
 const KERNEL: &str = "/proc/sys/net";
-/// A file of old values has this at the end of its name.
-const SUFFIX: &str = ".switches";
-/// Each entry is a line; a file beyond this size is none of ours.
-const LARGEST: u64 = 1 << 20;
 
-/// One switch that was changed.
+/// One switch that was changed, or that another daemon had changed to the same value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Change {
     key: String,
@@ -27,17 +29,16 @@ struct Change {
 #[derive(Debug)]
 pub struct Switches {
     kernel: PathBuf,
-    path: PathBuf,
-    journal: File,
+    journal: Journal,
     changes: Vec<Change>,
+    claims: Claims,
 }
 
 impl Switches {
-    /// The file in which the switches of the daemon with this state file are remembered.
-    pub fn file_beside(state: &Path) -> PathBuf {
-        let mut name = state.as_os_str().to_owned();
-        name.push(SUFFIX);
-        PathBuf::from(name)
+    /// The file in which the switches of the daemon with this state file are remembered, one for each network
+    /// namespace.
+    pub fn file_beside(state: &Path) -> io::Result<PathBuf> {
+        journal::file_beside(state)
     }
 
     /// Takes the file, and puts back what a killed daemon left in it.
@@ -46,50 +47,59 @@ impl Switches {
     }
 
     fn open_below(kernel: &Path, path: &Path) -> io::Result<Switches> {
-        let mut journal = take(path)?;
-        let (place, written) = written(&mut journal)?;
-        // What was changed elsewhere, or before this machine started, is not changed here.
-        let changes = if place == here()? { written } else { Vec::new() };
-        let mut switches = Switches { kernel: kernel.to_owned(), path: path.to_owned(), journal, changes };
-        switches.put_back();
-        switches.journal.set_len(0)?;
-        switches.journal.rewind()?;
-        writeln!(switches.journal, "{}", here()?)?;
+        let (journal, changes) = Journal::open(path)?;
+        let claims = Claims::of(kernel);
+        let mut switches = Switches { kernel: kernel.to_owned(), journal, changes, claims };
+        let left = switches.put_back()?.left;
+        switches.journal.begin(&left)?;
+        switches.changes = left;
         Ok(switches)
     }
 
     /// Sets a key such as `ipv4/conf/wlan0/forwarding`.
     pub fn set(&mut self, key: &str, value: &str) -> io::Result<()> {
+        let _turn = Turn::wait(&self.claims)?;
         let path = self.kernel.join(key);
-        let before = fs::read_to_string(&path)?.trim().to_owned();
-        if before == value {
-            return Ok(());
-        }
+        let now = fs::read_to_string(&path)?.trim().to_owned();
+        // Another daemon knows how it was.
+        let before =
+            self.claims.others(key)?.into_iter().next().map_or(now.clone(), |claimed| claimed.before);
         let change = Change { key: key.to_owned(), before, after: value.to_owned() };
-        writeln!(self.journal, "{} {} {}", change.key, change.before, change.after)?;
-        self.journal.sync_data()?;
-        self.changes.push(change);
-        fs::write(path, value)
+        self.claims.hold(&change)?;
+        if !self.changes.contains(&change) {
+            self.journal.note(&change)?;
+            self.changes.push(change);
+        }
+        if now == value { Ok(()) } else { fs::write(path, value) }
     }
 
     /// Sets a switch of these interfaces to 0 where the kernel takes the larger of `all` and the interface. The other
     /// interfaces, and those to come, keep the value that `all` gave them.
     pub fn clear(&mut self, switch: &str, interfaces: &[&str]) -> io::Result<()> {
-        let all = self.level("all", switch)?;
-        if all > 0 {
-            for other in self.interfaces()? {
-                let is_ours = interfaces.contains(&other.as_str());
-                if other != "all" && !is_ours && self.level(&other, switch)? < all {
-                    self.set(&format!("ipv4/conf/{other}/{switch}"), &all.to_string())?;
-                }
-            }
-            self.set(&format!("ipv4/conf/all/{switch}"), "0")?;
-        }
-        interfaces.iter().try_for_each(|name| self.set(&format!("ipv4/conf/{name}/{switch}"), "0"))
+        let all = self.level_before("all", switch)?;
+        // A new `default` goes to each interface that was never set by itself: it comes after them.
+        let names =
+            self.interfaces()?.into_iter().filter(|name| !["all", "default"].contains(&name.as_str()));
+        let mut others = names.filter(|name| !interfaces.contains(&name.as_str()));
+        others.try_for_each(|other| self.raise(&other, switch, all))?;
+        interfaces.iter().try_for_each(|name| self.set(&format!("ipv4/conf/{name}/{switch}"), "0"))?;
+        self.raise("default", switch, all)?;
+        self.set(&format!("ipv4/conf/all/{switch}"), "0")
     }
 
-    fn level(&self, interface: &str, switch: &str) -> io::Result<u8> {
-        let text = fs::read_to_string(self.kernel.join("ipv4/conf").join(interface).join(switch))?;
+    fn raise(&mut self, interface: &str, switch: &str, least: u8) -> io::Result<()> {
+        if self.level_before(interface, switch)? >= least {
+            return Ok(());
+        }
+        self.set(&format!("ipv4/conf/{interface}/{switch}"), &least.to_string())
+    }
+
+    /// What it is, or was before another daemon changed it.
+    fn level_before(&self, interface: &str, switch: &str) -> io::Result<u8> {
+        let key = format!("ipv4/conf/{interface}/{switch}");
+        let claimed = self.claims.others(&key)?.into_iter().next();
+        let text =
+            claimed.map_or_else(|| fs::read_to_string(self.kernel.join(&key)), |other| Ok(other.before))?;
         text.trim().parse().map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
     }
 
@@ -101,113 +111,74 @@ impl Switches {
         Ok(names)
     }
 
-    /// The newest first. A switch that somebody else has changed since stays as it is.
-    fn put_back(&mut self) -> usize {
-        let mut count = 0;
-        for Change { key, before, after } in self.changes.drain(..).rev() {
+    /// The newest first. A switch that somebody else has changed since stays as it is. One that another daemon needs
+    /// becomes as that daemon needs it, which then puts it back.
+    fn put_back(&mut self) -> io::Result<PutBack> {
+        let _turn = Turn::wait(&self.claims)?;
+        self.claims.let_go();
+        let mut done = PutBack::default();
+        for change in self.changes.drain(..).rev() {
+            let others = self.claims.others(&change.key)?;
+            if let Some(other) = others.first() {
+                if other.after != change.after
+                    && let Err(error) = fs::write(self.kernel.join(&change.key), &other.after)
+                {
+                    tracing::debug!(key = change.key, %error, "a switch stays as this daemon needed it");
+                }
+                // One that does not know how it was leaves it to this file.
+                done.left.extend((other.before != change.before).then_some(change));
+                continue;
+            }
+            let Change { key, before, after } = change;
             let path = self.kernel.join(&key);
             let is_ours = fs::read_to_string(&path).is_ok_and(|now| now.trim() == after);
             match is_ours.then(|| fs::write(&path, &before)) {
-                Some(Ok(())) => count += 1,
+                Some(Ok(())) => done.count += 1,
                 Some(Err(error)) => tracing::warn!(key, before, %error, "a switch was not put back"),
                 None => tracing::debug!(key, before, "a switch has changed since, or is gone, and stays"),
             }
         }
-        count
+        done.left.reverse();
+        Ok(done)
     }
+}
+
+/// What became of the switches of a file.
+#[derive(Debug, Default)]
+struct PutBack {
+    count: usize,
+    /// Another daemon needs them.
+    left: Vec<Change>,
 }
 
 impl Drop for Switches {
     fn drop(&mut self) {
-        self.put_back();
-        let _ = fs::remove_file(&self.path);
+        match self.put_back() {
+            Ok(PutBack { left, .. }) if left.is_empty() => self.journal.end(),
+            Ok(PutBack { left, .. }) => {
+                if let Err(error) = self.journal.begin(&left) {
+                    tracing::warn!(%error, "the file of the kernel's old switches was not written");
+                }
+            }
+            Err(error) => tracing::warn!(%error, "switches of the kernel stay changed"),
+        }
     }
-}
-
-/// Whether a daemon that was killed left this file.
-fn is_left_behind(path: &Path) -> bool {
-    open(path, OpenOptions::new().read(true)).is_ok_and(|file| lock(&file).is_ok())
-}
-
-/// The files in this folder that killed daemons left.
-pub fn left_in(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let is_one = |path: &PathBuf| path.as_os_str().as_encoded_bytes().ends_with(SUFFIX.as_bytes());
-    let mut left: Vec<_> = entries.filter(is_one).filter(|path| is_left_behind(path)).collect();
-    left.sort();
-    left
 }
 
 /// Puts back what a killed daemon left in this file, and removes it. Answers how many switches that were. A file of
 /// another network namespace stays as it is.
 pub fn repair(path: &Path) -> io::Result<usize> {
-    let mut journal = take(path)?;
-    let (place, written) = written(&mut journal)?;
-    let is_here = place == here()?;
-    if !is_here && place.ends_with(&boot()?) {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "its daemon ran in another network namespace: repair it there",
-        ));
-    }
-    let changes = if is_here { written } else { Vec::new() };
-    let kernel = Path::new(KERNEL).to_owned();
-    Ok(Switches { kernel, path: path.to_owned(), journal, changes }.put_back())
-}
-
-/// The place that the file names, and the changes in it.
-fn written(journal: &mut File) -> io::Result<(String, Vec<Change>)> {
-    let mut text = String::new();
-    journal.rewind()?;
-    Read::by_ref(journal).take(LARGEST).read_to_string(&mut text)?;
-    let mut lines = text.lines();
-    let place = lines.next().unwrap_or_default().to_owned();
-    Ok((place, lines.filter_map(read_change).collect()))
-}
-
-/// Opened without following a link, owned by us, and locked.
-fn take(path: &Path) -> io::Result<File> {
-    let file = open(path, OpenOptions::new().read(true).write(true).create(true).mode(0o600))?;
-    let facts = file.metadata()?;
-    if !facts.is_file() || facts.nlink() != 1 || facts.uid() != rustix::process::geteuid().as_raw() {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "this file belongs to somebody else"));
-    }
-    lock(&file)?;
-    Ok(file)
-}
-
-fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32).open(path)
-}
-
-fn lock(file: &File) -> io::Result<()> {
-    flock(file, FlockOperation::NonBlockingLockExclusive).map_err(|error| match error {
-        rustix::io::Errno::WOULDBLOCK => io::Error::new(io::ErrorKind::ResourceBusy, "another daemon runs"),
-        other => other.into(),
-    })
-}
-
-/// Names the network namespace and the start of this machine: switches do not outlive either.
-fn here() -> io::Result<String> {
-    let namespace = fs::metadata("/proc/thread-self/ns/net")?;
-    Ok(format!("{}:{} {}", namespace.dev(), namespace.ino(), boot()?))
-}
-
-fn boot() -> io::Result<String> {
-    Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
-}
-
-/// A line that no daemon of ours wrote names no switch.
-fn read_change(line: &str) -> Option<Change> {
-    let mut words = line.split(' ').map(str::to_owned);
-    let change = Change { key: words.next()?, before: words.next()?, after: words.next()? };
-    let is_below = change.key.starts_with("ipv4/conf/") && !change.key.split('/').any(|part| part == "..");
-    let is_number = |text: &str| text.parse::<u8>().is_ok();
-    (is_below && is_number(&change.before) && is_number(&change.after)).then_some(change)
+    let (journal, changes) = Journal::open_here(path)?;
+    let kernel = Path::new(KERNEL);
+    let mut switches = Switches { kernel: kernel.to_owned(), journal, changes, claims: Claims::of(kernel) };
+    let PutBack { count, left } = switches.put_back()?;
+    switches.changes = left;
+    Ok(count)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::journal::{is_left_behind, read_change};
     use super::*;
 
     /// A folder that looks like the kernel's, with two interfaces.
@@ -262,6 +233,38 @@ mod tests {
         assert_eq!(values(&root), ["1", "0", "0", "2"]);
         drop(next);
         fs::remove_dir_all(root).expect("it is there");
+    }
+
+    #[test]
+    fn the_last_of_two_daemons_puts_back_what_both_need() {
+        let root = kernel("two");
+        let before = values(&root);
+        for last in [0, 1] {
+            let open = |name| Switches::open_below(&root, &root.join(name)).expect("a journal");
+            let mut daemons = ["a.switches", "b.switches"].map(|name| Some(open(name)));
+            for (daemon, interface) in daemons.iter_mut().zip(["wlan0", "eth0"]) {
+                let daemon = daemon.as_mut().expect("it runs");
+                daemon.clear("rp_filter", &[interface]).expect("they can be set");
+            }
+            assert_eq!(values(&root), ["0", "1", "0", "0"]);
+            drop(daemons[1 - last].take());
+            assert_eq!(values(&root)[0], "0", "the other one needs it");
+            assert_eq!(values(&root)[[3, 2][last]], "0", "and its own interface");
+            assert_eq!(values(&root)[1], "1", "others are filtered as before");
+            drop(daemons[last].take());
+            assert_eq!(values(&root), before, "daemon {last} was the last");
+            assert!(left_in(&root).is_empty());
+        }
+        fs::remove_dir_all(root).expect("it is there");
+    }
+
+    #[test]
+    fn each_namespace_has_a_file_of_its_own() {
+        let state = Path::new("/run/hopwise/route-10.0.0.1");
+        let here = Switches::file_beside(state).expect("there is a namespace");
+        let namespace = fs::read_link("/proc/thread-self/ns/net").expect("there is one");
+        let number = namespace.to_string_lossy().replace("net:[", "").replace(']', "");
+        assert!(here.to_string_lossy().ends_with(&format!("-{number}.switches")), "{here:?}");
     }
 
     #[test]

@@ -1,0 +1,111 @@
+//! The last step of a daemon's start: it keeps what it needs from there on, for good.
+
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use caps::Capability;
+use hopwise_host::confine::{
+    Calls, Enforced, Paths, Refusal, give_up_calls, give_up_files, try_a_refused_call,
+};
+use serde::{Deserialize, Deserializer, de};
+
+use super::privileges::Privileges;
+use crate::failure::Failure;
+
+/// The key `confine`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Confine {
+    #[default]
+    On,
+    /// The kernel's log names what would be refused.
+    Log,
+    Off,
+}
+
+impl<'de> Deserialize<'de> for Confine {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Confine, D::Error> {
+        // YAML 1.1 reads `on` and `off` as true and false.
+        match serde_yaml::Value::deserialize(from)? {
+            serde_yaml::Value::Bool(is_on) => Ok(if is_on { Confine::On } else { Confine::Off }),
+            serde_yaml::Value::String(text) if text == "on" => Ok(Confine::On),
+            serde_yaml::Value::String(text) if text == "off" => Ok(Confine::Off),
+            serde_yaml::Value::String(text) if text == "log" => Ok(Confine::Log),
+            _ => Err(de::Error::custom("expected on, log or off")),
+        }
+    }
+}
+
+/// What a daemon needs after it has opened everything.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Needs {
+    pub(crate) capabilities: Vec<Capability>,
+    pub(crate) paths: Paths,
+    /// Of new sockets.
+    pub(crate) families: Vec<i32>,
+}
+
+/// What has to stay open for the confinement to hold what it should.
+#[derive(Debug)]
+pub(crate) struct Confined {
+    _folders: Vec<OwnedFd>,
+}
+
+/// Gives up everything else, and says so.
+pub(crate) fn confine(how: Confine, privileges: &Privileges, needs: &Needs) -> Result<Confined, Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::failed("confine the daemon", error);
+    let mut capabilities = needs.capabilities.clone();
+    // Root is asked for because of files, some of which belong to others.
+    capabilities.extend(privileges.stay_root().then_some(Capability::CAP_DAC_OVERRIDE));
+    let kept = privileges.narrow(&capabilities).map_err(|error| failed(&error))?;
+    let mut kept: Vec<_> = kept.iter().map(|one| one.to_string().replace("CAP_", "")).collect();
+    kept.sort();
+    let (user, capabilities) = (privileges.name(), kept.join(" "));
+    let folders = match how {
+        Confine::On => {
+            let folders = files(&needs.paths)?;
+            calls(needs, Refusal::Fails);
+            folders
+        }
+        Confine::Log => {
+            calls(needs, Refusal::IsLogged);
+            Vec::new()
+        }
+        Confine::Off => Vec::new(),
+    };
+    tracing::info!(user, capabilities, confine = ?how, "privileges dropped");
+    Ok(Confined { _folders: folders })
+}
+
+fn files(paths: &Paths) -> Result<Vec<OwnedFd>, Failure> {
+    match give_up_files(paths).map_err(|error| Failure::failed("give up files", error))? {
+        Enforced::Fully(folders) => Ok(folders),
+        Enforced::Partly(folders) => {
+            tracing::info!("this kernel's Landlock is an older one, and holds a part of the rules");
+            Ok(folders)
+        }
+        Enforced::No => {
+            tracing::warn!("this kernel has no Landlock: the daemon reaches each file that its user may");
+            Ok(Vec::new())
+        }
+    }
+}
+
+/// A kernel without seccomp does without.
+fn calls(needs: &Needs, refusal: Refusal) {
+    let calls = Calls { families: needs.families.clone() };
+    if let Err(error) = give_up_calls(&calls, refusal) {
+        tracing::warn!(%error, "this kernel filters no system calls");
+    } else if refusal == Refusal::Fails && !try_a_refused_call() {
+        tracing::warn!("this kernel took the filter of system calls and does not follow it");
+    }
+}
+
+/// The folder in which a file stands, also where a link leads to it.
+pub(crate) fn folders_of(path: &Path) -> Vec<PathBuf> {
+    let folder = |path: &Path| {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        folder.unwrap_or(Path::new(".")).to_owned()
+    };
+    let linked = path.canonicalize().ok().map(|path| folder(&path));
+    std::iter::once(folder(path)).chain(linked).collect()
+}

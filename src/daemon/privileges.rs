@@ -1,0 +1,202 @@
+//! From root, or whatever a daemon starts as, to a user who may do no more than the daemon needs.
+//!
+//! Capabilities belong to threads: all of this happens before there is a second one.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+use caps::{CapSet, Capability, CapsHashSet};
+use nix::unistd::{Gid, Uid, User, geteuid, setgroups, setresgid, setresuid};
+
+/// Users of a daemon that is started as root and names none, the best first.
+const OWN: [&str; 2] = ["hopwise", "nobody"];
+/// Where a machine has no users by name.
+const NOBODY: u32 = 65_534;
+
+/// What opening takes: devices, sockets, programs for packets, and files of anybody's.
+const OPENING: [Capability; 8] = [
+    Capability::CAP_NET_ADMIN,
+    Capability::CAP_NET_RAW,
+    Capability::CAP_NET_BIND_SERVICE,
+    Capability::CAP_BPF,
+    Capability::CAP_DAC_OVERRIDE,
+    Capability::CAP_FOWNER,
+    Capability::CAP_CHOWN,
+    Capability::CAP_SETPCAP,
+];
+/// What programs may do that are started meanwhile, such as nft.
+const OF_PROGRAMS: [Capability; 2] = [Capability::CAP_NET_ADMIN, Capability::CAP_NET_RAW];
+
+/// Whom to become.
+#[derive(Clone, Debug)]
+struct Someone {
+    name: String,
+    uid: Uid,
+    gid: Gid,
+}
+
+#[derive(Debug)]
+pub(crate) enum PrivilegeError {
+    NoSuchUser(String),
+    /// Who is not root can become nobody else.
+    NotRoot(String),
+    System {
+        doing: &'static str,
+        problem: String,
+    },
+}
+
+impl fmt::Display for PrivilegeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            PrivilegeError::NoSuchUser(name) => write!(f, "there is no user `{name}` on this machine"),
+            PrivilegeError::NotRoot(name) => write!(f, "only root can become `{name}`"),
+            PrivilegeError::System { doing, problem } => write!(f, "{doing}: {problem}"),
+        }
+    }
+}
+
+impl std::error::Error for PrivilegeError {}
+
+/// What a daemon is and may do while it opens what it needs. [`narrow`](Privileges::narrow) ends that.
+#[derive(Debug)]
+pub(crate) struct Privileges {
+    /// None where the daemon stays what it was started as.
+    someone: Option<Someone>,
+}
+
+impl Privileges {
+    /// Finds the user. `named` is what the configuration says.
+    pub(crate) fn find(named: Option<&str>) -> Result<Privileges, PrivilegeError> {
+        let someone = match named {
+            Some(name) => Some(someone(name)?),
+            None if geteuid().is_root() => Some(own()),
+            None => None,
+        };
+        Ok(Privileges { someone })
+    }
+
+    pub(crate) fn name(&self) -> String {
+        self.someone.as_ref().map_or_else(|| format!("uid {}", geteuid()), |someone| someone.name.clone())
+    }
+
+    /// Whether a daemon that is root now will be somebody else.
+    pub(crate) fn leaves_root(&self) -> bool {
+        geteuid().is_root() && self.someone.as_ref().is_some_and(|someone| !someone.uid.is_root())
+    }
+
+    /// Of a daemon's helper, which stays what it is.
+    pub(crate) fn of_helper() -> Result<Privileges, PrivilegeError> {
+        give_up_new()?;
+        Ok(Privileges { someone: None })
+    }
+
+    /// Whether the configuration asks for root.
+    pub(crate) fn stay_root(&self) -> bool {
+        self.someone.as_ref().is_some_and(|someone| someone.uid.is_root())
+    }
+
+    /// Makes the folder of a file while this is root, if it will not be: others than the daemon's user use it, too.
+    pub(crate) fn make_folder(&self, path: &Path) {
+        let folder = path.parent().filter(|folder| self.leaves_root() && !folder.as_os_str().is_empty());
+        if let Some(folder) = folder.filter(|folder| !folder.exists()) {
+            // Without it, what is opened there says so.
+            let made = fs::DirBuilder::new().recursive(true).mode(0o755).create(folder);
+            drop(made);
+        }
+    }
+
+    /// Becomes the user, with what opening takes.
+    pub(crate) fn begin(&self) -> Result<(), PrivilegeError> {
+        give_up_new()?;
+        let keep = failed("keep the capabilities that opening takes");
+        let has = caps::read(None, CapSet::Permitted).map_err(|error| keep(&error))?;
+        let has = |wanted: &[Capability]| -> CapsHashSet {
+            wanted.iter().copied().filter(|capability| has.contains(capability)).collect()
+        };
+        let (opening, of_programs) = (has(&OPENING), has(&OF_PROGRAMS));
+        if let Some(someone) = self.someone.as_ref().filter(|_| geteuid().is_root()) {
+            become_user(someone)?;
+        }
+        bound(&opening)?;
+        let sets = [
+            (CapSet::Effective, &opening),
+            (CapSet::Permitted, &opening),
+            (CapSet::Inheritable, &of_programs),
+            (CapSet::Ambient, &of_programs),
+        ];
+        sets.into_iter().try_for_each(|(set, kept)| caps::set(None, set, kept).map_err(|error| keep(&error)))
+    }
+
+    /// Keeps these alone, in every set.
+    pub(crate) fn narrow(&self, kept: &[Capability]) -> Result<CapsHashSet, PrivilegeError> {
+        let keep = failed("keep the capabilities that the daemon needs");
+        let has = caps::read(None, CapSet::Permitted).map_err(|error| keep(&error))?;
+        let kept: CapsHashSet = kept.iter().copied().filter(|capability| has.contains(capability)).collect();
+        bound(&kept)?;
+        for set in [CapSet::Ambient, CapSet::Inheritable] {
+            caps::clear(None, set).map_err(|error| keep(&error))?;
+        }
+        for set in [CapSet::Effective, CapSet::Permitted] {
+            caps::set(None, set, &kept).map_err(|error| keep(&error))?;
+        }
+        Ok(kept)
+    }
+}
+
+/// Nothing that is executed from here on can give more.
+fn give_up_new() -> Result<(), PrivilegeError> {
+    rustix::thread::set_no_new_privs(true)
+        .map_err(|error| failed("give up new privileges")(&io::Error::from(error)))
+}
+
+fn failed(doing: &'static str) -> impl Fn(&dyn fmt::Display) -> PrivilegeError {
+    move |error| PrivilegeError::System { doing, problem: error.to_string() }
+}
+
+/// By its name, if this process may become it.
+fn someone(name: &str) -> Result<Someone, PrivilegeError> {
+    let user = User::from_name(name).map_err(|error| failed("look a user up")(&error))?;
+    let user = user.ok_or_else(|| PrivilegeError::NoSuchUser(name.to_owned()))?;
+    if !geteuid().is_root() && geteuid() != user.uid {
+        return Err(PrivilegeError::NotRoot(name.to_owned()));
+    }
+    Ok(Someone { name: name.to_owned(), uid: user.uid, gid: user.gid })
+}
+
+fn own() -> Someone {
+    OWN.iter().find_map(|name| someone(name).ok()).unwrap_or_else(|| Someone {
+        name: NOBODY.to_string(),
+        uid: Uid::from_raw(NOBODY),
+        gid: Gid::from_raw(NOBODY),
+    })
+}
+
+fn become_user(someone: &Someone) -> Result<(), PrivilegeError> {
+    if someone.uid.is_root() {
+        return Ok(());
+    }
+    let groups = failed("leave root's groups");
+    setgroups(&[someone.gid]).map_err(|error| groups(&error))?;
+    setresgid(someone.gid, someone.gid, someone.gid).map_err(|error| groups(&error))?;
+    let become_user = failed("become the user");
+    caps::securebits::set_keepcaps(true).map_err(|error| become_user(&error))?;
+    setresuid(someone.uid, someone.uid, someone.uid).map_err(|error| become_user(&error))
+}
+
+/// No program can have more than these, as far as this process may say so: without new privileges it gets none anyway.
+fn bound(kept: &CapsHashSet) -> Result<(), PrivilegeError> {
+    let bound = failed("bound the capabilities");
+    // After a change of the user nothing is effective, and this takes a capability itself.
+    let permitted = caps::read(None, CapSet::Permitted).map_err(|error| bound(&error))?;
+    if !permitted.contains(&Capability::CAP_SETPCAP) {
+        return Ok(());
+    }
+    caps::set(None, CapSet::Effective, &permitted).map_err(|error| bound(&error))?;
+    let all = caps::read(None, CapSet::Bounding).map_err(|error| bound(&error))?;
+    let mut others = all.difference(kept);
+    others.try_for_each(|other| caps::drop(None, CapSet::Bounding, *other).map_err(|error| bound(&error)))
+}

@@ -1,0 +1,153 @@
+//! Reads one file anew for a daemon that its user may not read.
+//!
+//! A process of its own stays root, can open that file's folder and no other, and ends with the daemon. It takes a byte
+//! for each time that the file is wanted.
+
+use std::fs::{self, File};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::os::fd::AsFd;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use caps::Capability;
+use clap::Args;
+use hopwise_host::confine::Paths;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::{Deserialize, Serialize};
+
+use super::confine::{Confine, Needs, confine, folders_of};
+use super::privileges::Privileges;
+use crate::failure::Failure;
+
+/// A file beyond this size is none that a daemon reads.
+const LARGEST: u64 = 16 << 20;
+/// What the other process may take.
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// A file as it is now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Found {
+    pub(crate) text: String,
+    /// Who may read it.
+    pub(crate) mode: u32,
+}
+
+/// Of a file that is read again while a daemon runs.
+#[derive(Debug)]
+pub(crate) struct Reader {
+    path: PathBuf,
+    other: Option<Other>,
+}
+
+/// The process that may read it.
+#[derive(Debug)]
+struct Other {
+    process: Child,
+    asks: Option<ChildStdin>,
+    answers: BufReader<ChildStdout>,
+}
+
+impl Reader {
+    /// Of this process, or of another where this one is about to leave root.
+    pub(crate) fn new(path: &Path, privileges: &Privileges) -> io::Result<Reader> {
+        let other = privileges.leaves_root().then(|| Other::start(path)).transpose()?;
+        Ok(Reader { path: path.to_owned(), other })
+    }
+
+    /// What this process itself has to reach.
+    pub(crate) fn folders(&self) -> Vec<PathBuf> {
+        if self.other.is_some() { Vec::new() } else { folders_of(&self.path) }
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn read(&mut self) -> io::Result<Found> {
+        match &mut self.other {
+            Some(other) => other.ask(),
+            None => find(&self.path),
+        }
+    }
+}
+
+impl Other {
+    fn start(path: &Path) -> io::Result<Other> {
+        let mut process = Command::new("/proc/self/exe")
+            .arg("reread")
+            .arg(path)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            // What a terminal sends to the daemon is not for it.
+            .process_group(0)
+            .spawn()?;
+        let (asks, answers) = (process.stdin.take(), process.stdout.take());
+        let answers = BufReader::new(answers.ok_or(io::ErrorKind::BrokenPipe)?);
+        Ok(Other { process, asks, answers })
+    }
+
+    fn ask(&mut self) -> io::Result<Found> {
+        let asks = self.asks.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
+        asks.write_all(b"?")?;
+        let most = Timespec::try_from(WITHIN).map_err(io::Error::other)?;
+        let answers = self.answers.get_ref().as_fd();
+        loop {
+            match poll(&mut [PollFd::from_borrowed_fd(answers, PollFlags::IN)], Some(&most)) {
+                Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+                Ok(_) => break,
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        let mut line = String::new();
+        self.answers.read_line(&mut line)?;
+        let answer: Result<Found, String> = serde_json::from_str(&line).map_err(io::Error::other)?;
+        answer.map_err(io::Error::other)
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        drop(self.asks.take());
+        let _ = self.process.wait();
+    }
+}
+
+/// As it is now, read by this process.
+pub(crate) fn find(path: &Path) -> io::Result<Found> {
+    let mode = fs::metadata(path)?.mode();
+    let mut text = String::new();
+    let bytes = File::open(path)?.take(LARGEST + 1).read_to_string(&mut text)?;
+    if bytes as u64 > LARGEST {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is no file of a daemon's"));
+    }
+    Ok(Found { text, mode })
+}
+
+/// Answer with a file each time that standard input brings a byte
+#[derive(Args, Debug)]
+pub(crate) struct Arguments {
+    path: PathBuf,
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
+    let failed = |error: &dyn std::fmt::Display| Failure::failed("read a file for a daemon", error);
+    super::log::begin_for_helper();
+    let privileges = Privileges::of_helper().map_err(|error| failed(&error))?;
+    let needs = Needs {
+        capabilities: vec![Capability::CAP_DAC_READ_SEARCH],
+        paths: Paths { reads: folders_of(&arguments.path), writes: Vec::new() },
+        families: Vec::new(),
+    };
+    let _confined = confine(Confine::On, &privileges, &needs)?;
+    let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
+    while input.read(&mut [0; 1]).map_err(|error| failed(&error))? > 0 {
+        let found = find(&arguments.path).map_err(|error| error.to_string());
+        let line = serde_json::to_string(&found).map_err(|error| failed(&error))?;
+        writeln!(output, "{line}").and_then(|()| output.flush()).map_err(|error| failed(&error))?;
+    }
+    Ok(())
+}

@@ -1,0 +1,58 @@
+//! What a node needs after it has opened its links and its sockets.
+
+use std::path::{Path, PathBuf};
+
+use caps::Capability;
+use hopwise_host::Link;
+use hopwise_host::confine::Paths;
+
+use super::config::NodeConfig;
+use crate::daemon::confine::{Needs, folders_of};
+use crate::daemon::reader::Reader;
+
+/// What the C library reads to find an address by its name: settings, modules, and where other programs keep them.
+const NAMES: [&str; 10] = [
+    "/etc",
+    "/lib",
+    "/lib64",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/local/lib",
+    "/run/systemd/resolve",
+    "/run/resolvconf",
+    "/run/NetworkManager",
+    "/run/nscd",
+];
+/// The kernel's switches, for a device that is put back as it was.
+const SWITCHES: &str = "/proc/sys/net";
+/// Where captures may begin besides the folders of the file.
+const CAPTURES: [&str; 3] = ["/tmp", "/var/tmp", "/var/lib/hopwise"];
+
+pub(super) fn needs(config: &NodeConfig, links: &[Vec<Box<dyn Link>>], reader: &Reader) -> Needs {
+    let takes_back = links.iter().flatten().any(|link| link.takes_back());
+    let finds_names = config.socks5.is_some() || !config.forwards.is_empty();
+    let mut reads = reader.folders();
+    reads.extend(NAMES.iter().filter(|_| finds_names).map(PathBuf::from));
+    let mut writes = captures(config);
+    writes.extend(takes_back.then(|| PathBuf::from(SWITCHES)));
+    Needs {
+        capabilities: takes_back.then_some(Capability::CAP_NET_ADMIN).into_iter().collect(),
+        paths: Paths { reads, writes },
+        families: vec![libc::AF_UNIX, libc::AF_INET, libc::AF_INET6, libc::AF_NETLINK],
+    }
+}
+
+/// The folders in which captures may begin while the node runs.
+pub(super) fn captures(config: &NodeConfig) -> Vec<PathBuf> {
+    let of_file = config.captures.iter().cloned();
+    let of_socket = config.control.iter().flat_map(|path| folders_of(path));
+    let of_capture = config.capture.iter().flat_map(|capture| folders_of(&capture.file));
+    // A daemon that was started in the root folder was started anywhere.
+    let own = std::env::current_dir().ok().filter(|own| own != Path::new("/"));
+    let customary = CAPTURES.iter().map(PathBuf::from);
+    let mut folders: Vec<_> =
+        of_file.chain(of_socket).chain(of_capture).chain(own).chain(customary).collect();
+    folders.sort();
+    folders.dedup();
+    folders
+}

@@ -1,0 +1,137 @@
+//! Says which system call was refused: a signal's handler, in the thread that made the call.
+//!
+//! seccomp raises SIGSYS in place of the call. The handler writes one line for each call's number, and lets the call
+//! fail with EPERM. It allocates nothing and takes no lock.
+#![expect(unsafe_code, reason = "a signal's handler and its arguments have no types")]
+
+use std::io;
+use std::mem::zeroed;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// Numbers of system calls lie below, and each has a bit.
+const MOST: usize = 1024;
+static IS_QUIET: AtomicBool = AtomicBool::new(false);
+static SAID: [AtomicU64; MOST / 64] = [const { AtomicU64::new(0) }; MOST / 64];
+
+/// What the kernel tells a handler of SIGSYS, behind the three numbers that every signal has (signal(7)).
+#[repr(C)]
+struct Told {
+    signal: libc::c_int,
+    error: libc::c_int,
+    code: libc::c_int,
+    _room: libc::c_int,
+    _at: *const libc::c_void,
+    call: libc::c_int,
+    _arch: libc::c_uint,
+}
+
+/// SIGSYS comes from seccomp (SYS_SECCOMP), not from a program that sends it.
+const FROM_SECCOMP: libc::c_int = 1;
+
+pub(super) fn handle() -> io::Result<()> {
+    // SAFETY: the structure is sound when it is all zeros; the handler does only what signal-safety(7) allows.
+    let result = unsafe {
+        let mut action: libc::sigaction = zeroed();
+        action.sa_sigaction = refuse as *const () as usize;
+        action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+        libc::sigaction(libc::SIGSYS, &raw const action, std::ptr::null_mut())
+    };
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// Runs `work` without a word about what is refused.
+pub(super) fn without_a_word<T>(work: impl FnOnce() -> T) -> T {
+    IS_QUIET.store(true, Ordering::Relaxed);
+    let done = work();
+    IS_QUIET.store(false, Ordering::Relaxed);
+    done
+}
+
+extern "C" fn refuse(_: libc::c_int, told: *mut libc::siginfo_t, context: *mut libc::c_void) {
+    // SAFETY: the kernel passes both, and a SIGSYS has these fields.
+    let (code, call) = unsafe {
+        let told = told.cast::<Told>();
+        ((*told).code, (*told).call)
+    };
+    if code != FROM_SECCOMP {
+        return;
+    }
+    fail(context);
+    if IS_QUIET.load(Ordering::Relaxed) {
+        return;
+    }
+    let nth = usize::try_from(call).unwrap_or(MOST);
+    let Some(word) = SAID.get(nth / 64) else { return };
+    if word.fetch_or(1 << (nth % 64), Ordering::Relaxed) & (1 << (nth % 64)) == 0 {
+        say(nth);
+    }
+}
+
+/// The call answers EPERM.
+fn fail(context: *mut libc::c_void) {
+    let context = context.cast::<libc::ucontext_t>();
+    // SAFETY: the kernel passes the registers with which the thread goes on.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        {
+            (*context).uc_mcontext.gregs[libc::REG_RAX as usize] = -i64::from(libc::EPERM);
+        }
+        #[cfg(target_arch = "aarch64")]
+        {
+            (*context).uc_mcontext.regs[0] = i64::from(-libc::EPERM).cast_unsigned();
+        }
+    }
+}
+
+fn say(call: usize) {
+    let mut line = Line { bytes: [0; 160], len: 0 };
+    line.push(b" WARN confine: refused the system call ");
+    line.push(super::calls::name_of(call).as_bytes());
+    line.push(b" (");
+    line.push_number(call);
+    line.push(b"); `confine: log` would allow it\n");
+    // SAFETY: the bytes are there, and nobody else has them.
+    let _ = unsafe { libc::write(libc::STDERR_FILENO, line.bytes.as_ptr().cast(), line.len) };
+}
+
+struct Line {
+    bytes: [u8; 160],
+    len: usize,
+}
+
+impl Line {
+    fn push(&mut self, text: &[u8]) {
+        for byte in text {
+            if let Some(at) = self.bytes.get_mut(self.len) {
+                *at = *byte;
+                self.len += 1;
+            }
+        }
+    }
+
+    fn push_number(&mut self, number: usize) {
+        let mut divisor = 1000;
+        while divisor > number && divisor > 1 {
+            divisor /= 10;
+        }
+        while divisor > 0 {
+            let digit = u8::try_from(number / divisor % 10).unwrap_or(0);
+            self.push(&[b'0' + digit]);
+            divisor /= 10;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_written_without_zeros_before_them() {
+        for (number, text) in [(0, "0"), (7, "7"), (59, "59"), (435, "435"), (1023, "1023")] {
+            let mut line = Line { bytes: [0; 160], len: 0 };
+            line.push_number(number);
+            assert_eq!(&line.bytes[..line.len], text.as_bytes());
+        }
+    }
+}

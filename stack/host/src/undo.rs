@@ -1,0 +1,59 @@
+//! Commands that take back a change at the end, when this process may execute nothing and change nothing any more.
+//!
+//! A shell starts with the change, has the rights of that moment, and waits. It does nothing where we are killed.
+
+use std::io::{self, Write as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, ChildStdin, Command, Stdio};
+
+#[derive(Debug)]
+pub(crate) struct Undo {
+    shell: Child,
+    input: Option<ChildStdin>,
+}
+
+impl Undo {
+    /// Runs the script when this is dropped, in the namespaces in which it is made.
+    pub(crate) fn by(script: &str) -> io::Result<Undo> {
+        let mut shell = Command::new("sh")
+            .args(["-c", &format!("trap '' HUP INT TERM; read -r _ && {{ {script}; }}")])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            // What a terminal sends to us is not for the shell.
+            .process_group(0)
+            .spawn()?;
+        let input = shell.stdin.take();
+        Ok(Undo { shell, input })
+    }
+}
+
+impl Drop for Undo {
+    fn drop(&mut self) {
+        let told = self.input.take().map(|mut input| input.write_all(b"now\n"));
+        let done = self.shell.wait();
+        let is_done = matches!(told, Some(Ok(()))) && done.is_ok_and(|status| status.success());
+        if !is_done {
+            tracing::warn!("what was changed in the system stays until the next start");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_runs_at_the_end_and_not_when_we_are_killed() {
+        let path = std::env::temp_dir().join(format!("hopwise-undo-{}", std::process::id()));
+        let script = format!("echo done > {}", path.display());
+        let mut killed = Undo::by(&script).expect("there is a shell");
+        drop(killed.input.take());
+        killed.shell.wait().expect("it ends");
+        assert!(!path.exists());
+        drop(killed);
+        drop(Undo::by(&script).expect("there is a shell"));
+        assert_eq!(std::fs::read_to_string(&path).expect("it was run"), "done\n");
+        std::fs::remove_file(path).expect("it is there");
+    }
+}
