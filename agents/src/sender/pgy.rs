@@ -14,7 +14,8 @@
 //! Deviations: the paper's S1 carries no ports and checks nothing; here a message names a flow, and a number
 //! that is not in flight is ignored. The paper would wait for ever when the last ACK is lost: here a second
 //! timeout without an ACK above snd_una sets highest_ack back to it. A fast retransmit is honoured once a
-//! window.
+//! window. The paper's S1 also goes in gratuitous RREPs, which no profile of AODV here sends. At a timeout when all
+//! data is said to have arrived, ns-2 neither backs off nor halves its window; here it does both.
 
 use hopwise_core::agent::{DupAck, FastRetransmit, Needs, PathEvent, PathReaction, SendView, SenderAgent};
 use hopwise_core::ignores;
