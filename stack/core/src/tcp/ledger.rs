@@ -93,6 +93,9 @@ pub(crate) struct Heard {
     pub(crate) rate_asked: Option<u8>,
     pub(crate) told: Option<u8>,
     pub(crate) rtt: Option<Duration>,
+    /// What ACKs echo that are the first to acknowledge a part of this read alone: the segments of a read have one time
+    /// stamp.
+    pub(crate) timestamp: Option<u32>,
     /// The stretch above a hole that it is part of now. Nothing where no SACK block may tell of it.
     pub(crate) part_of: Option<Stretch>,
 }
@@ -157,8 +160,15 @@ impl AckLedger {
         shadows.fold(self.live.agent.needs(), Needs::union)
     }
 
-    /// Data arrived as `count` segments of one read; the gap is shared out evenly.
-    pub(crate) fn on_arrival(&mut self, cx: &mut Cx<'_>, heard: &Heard, count: u32, facts: &Facts<'_>) {
+    /// Data arrived as `count` segments of one read; the gap is shared out evenly. Answers the number that was decided
+    /// last, if any was.
+    pub(crate) fn on_arrival(
+        &mut self,
+        cx: &mut Cx<'_>,
+        heard: &Heard,
+        count: u32,
+        facts: &Facts<'_>,
+    ) -> Option<Seq> {
         let share_of = |last: Instant| match cx.now.since(last) {
             gap if count <= 1 => gap,
             gap => gap / count,
@@ -169,7 +179,7 @@ impl AckLedger {
         if let Some(stretch) = heard.part_of {
             self.waiting.join(cx, stretch);
         }
-        let mut to_come = heard.bytes;
+        let (mut to_come, mut decided) = (heard.bytes, None);
         for nth in 0..count {
             let is_last = nth + 1 == count;
             let bytes = if is_last { to_come } else { heard.each.min(to_come) };
@@ -177,7 +187,11 @@ impl AckLedger {
             // An ACK decided in the middle of a read names the segment that it is for; the same number twice
             // would look like a duplicate ACK.
             let ahead = if advances { to_come } else { 0 };
-            let facts = Facts { rcv_nxt: facts.rcv_nxt - ahead, ..*facts };
+            let (last_decided, ts_recent) = match decided {
+                Some(number) => (number, heard.timestamp.unwrap_or(facts.ts_recent)),
+                None => (facts.last_decided, facts.ts_recent),
+            };
+            let facts = Facts { rcv_nxt: facts.rcv_nxt - ahead, last_decided, ts_recent, ..*facts };
             let arrival = Arrival {
                 now: cx.now,
                 class: heard.class,
@@ -191,12 +205,16 @@ impl AckLedger {
                 rtt: heard.rtt.filter(|_| nth == 0),
             };
             self.on_segment(cx, &arrival, heard.part_of, &facts);
+            if self.owed().segments == 0 {
+                decided = Some(facts.rcv_nxt);
+            }
         }
         self.last_arrival = Moment::at(cx.now);
         if advances {
             self.last_in_order = Moment::at(cx.now);
         }
         self.file_deadline();
+        decided
     }
 
     fn on_segment(

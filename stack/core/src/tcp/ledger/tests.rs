@@ -71,6 +71,7 @@ const HEARD: Heard = Heard {
     rate_asked: None,
     told: Some(1),
     rtt: None,
+    timestamp: None,
     part_of: None,
 };
 
@@ -136,7 +137,7 @@ impl Bench {
     }
 
     fn hears(&mut self, ms: u64, heard: Heard, count: u32) {
-        self.with(ms, |ledger, cx, facts| ledger.on_arrival(cx, &heard, count, facts));
+        self.with(ms, |ledger, cx, facts| ledger.on_arrival(cx, &heard, count, facts).is_some());
     }
 
     /// One segment above a hole, which makes this stretch of segments.

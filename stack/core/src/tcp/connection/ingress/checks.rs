@@ -106,13 +106,20 @@ impl Connection {
         in_window(seq) || (len > 0 && in_window(seq + (len - 1)))
     }
 
-    fn take_timestamp(&mut self, cx: &Cx<'_>, segment: &TcpView<'_>) {
-        let Some(timestamps) = segment.options.timestamps.filter(|_| self.peer.timestamps) else { return };
-        let is_newer = (timestamps.value.wrapping_sub(self.rcv.ts_recent) as i32) >= 0;
-        if segment.seq <= self.rcv.last_ack_decided && (is_newer || self.is_timestamp_stale(cx.now)) {
-            self.rcv.ts_recent = timestamps.value;
+    pub(super) fn take_timestamp(&mut self, cx: &Cx<'_>, segment: &TcpView<'_>) {
+        if segment.seq <= self.rcv.last_ack_decided
+            && let Some(value) = self.timestamp_of(cx, segment)
+        {
+            self.rcv.ts_recent = value;
             self.rcv.ts_recent_at = cx.now;
         }
+    }
+
+    /// The segment's time stamp, if TS.Recent may become it.
+    pub(super) fn timestamp_of(&self, cx: &Cx<'_>, segment: &TcpView<'_>) -> Option<u32> {
+        let value = segment.options.timestamps.filter(|_| self.peer.timestamps)?.value;
+        let is_newer = (value.wrapping_sub(self.rcv.ts_recent) as i32) >= 0;
+        (is_newer || self.is_timestamp_stale(cx.now)).then_some(value)
     }
 
     fn is_timestamp_stale(&self, now: Instant) -> bool {

@@ -158,6 +158,7 @@ impl Connection {
             rate_asked,
             told,
             rtt,
+            timestamp: self.timestamp_of(cx, segment),
             part_of: self.stretch_of(segment.seq),
         };
         let count = segments_in(read, arrived.segment_bytes);
@@ -165,8 +166,13 @@ impl Connection {
         if class != Class::InOrder {
             cx.trace(TraceKind::Placed { class, stretches: facts.holes });
         }
-        self.ledger.on_arrival(cx, &heard, count, &facts);
-        self.note_decision();
+        if let Some(number) = self.ledger.on_arrival(cx, &heard, count, &facts) {
+            self.rcv.last_ack_decided = number;
+            if number < self.rcv.nxt {
+                // What is left of the read is the earliest that the next ACK acknowledges.
+                self.take_timestamp(cx, segment);
+            }
+        }
     }
 
     /// The stretch above a hole that has this number, for SACK blocks.
