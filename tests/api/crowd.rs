@@ -136,6 +136,25 @@ fn bursts_are_taken_before_the_program_accepts_any_of_them() {
 }
 
 #[test]
+fn ten_thousand_in_bursts_of_64_open_and_none_is_dropped() {
+    let mut net = Net::new();
+    let listener = net.listen(ListenOptions::default());
+    let mut accepted = 0;
+    for _ in 0..157 {
+        let burst: Vec<ConnId> = (0..64).map(|_| net.connect()).collect();
+        net.settle();
+        let now = net.now();
+        let state = |id: &ConnId| net.world.a.info(now, *id).expect("held").state;
+        assert!(burst.iter().all(|id| state(id).is_synchronized()));
+        accepted += std::iter::from_fn(|| net.world.b.accept(now, listener)).count();
+    }
+    assert_eq!(accepted, 157 * 64);
+    for reason in DropReason::ALL {
+        assert_eq!(net.world.b.drops(*reason), 0, "{}", reason.name());
+    }
+}
+
+#[test]
 fn a_full_queue_of_connections_that_wait_takes_more_once_one_is_accepted() {
     let mut net = Net::new();
     let listener = net.listen(ListenOptions { backlog: 3, ..ListenOptions::default() });
