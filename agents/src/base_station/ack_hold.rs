@@ -21,13 +21,13 @@
 //! | rack | | auto | whether it finds by time what was lost again |
 //! | frto | | auto | whether it takes one needless timeout back |
 //!
-//! Deviations: the printed search is mode `paper` alone, since it stops where the sender times out at once. An outage
-//! that lasts longer than was foretold is taken to last as long again; what is left of the ACKs, for which there is
-//! `over`, is planned for that where it can cover it. When none is left a kick answers it. The paper leaves
-//! out the time between the forecast and the fade. Where the forecast says when the link will be gone, one ACK is
-//! released before each end of the sender's timer until then. The paper allows two copies of each held ACK; here each is
-//! released once. A link that is not gone by then, or within `patience`, gives all
-//! ACKs back before the sender would time out.
+//! Deviations: the printed search is mode `paper` alone, since it stops where the sender times out at once. An
+//! outage that lasts longer than was foretold is taken to last as long again; what is left of the ACKs, for which
+//! there is `over`, is planned for that where it can cover it. When none is left a kick answers it. The paper
+//! leaves out the time between the forecast and the fade. Where the forecast says when the link will be gone, one
+//! ACK is released before each end of the sender's timer until then. The paper allows two copies of each held ACK;
+//! here each is released once. A link that is not gone by then, or within `patience`, gives all ACKs back before
+//! the sender would time out.
 
 mod fade;
 mod learnt;

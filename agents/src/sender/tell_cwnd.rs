@@ -16,8 +16,8 @@
 //! Deviations: TCP-DCA always writes the number into the window field of data segments, which breaks a peer
 //! that does not know. Here it goes in our own TCP option, and with `window` in that field only where we opened
 //! the connection and the peer agreed. Its ACKs then travel alone: under Nagle's rule a peer that answers in single
-//! segments waits for each as long as our own receiver agent holds it. ns-2 would tell its cwnd_ also where its window_ is
-//! smaller; `raw` tells what the whole list of senders allows.
+//! segments waits for each as long as our own receiver agent holds it. ns-2 would tell its cwnd_ also where its
+//! window_ is smaller; `raw` tells what the whole list of senders allows.
 
 use hopwise_core::agent::{Allowance, DataNote, Needs, SendView, SenderAgent};
 use hopwise_core::{Seq, ignores};

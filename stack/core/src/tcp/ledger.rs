@@ -93,8 +93,7 @@ pub(crate) struct Heard {
     pub(crate) rate_asked: Option<u8>,
     pub(crate) told: Option<u8>,
     pub(crate) rtt: Option<Duration>,
-    /// What ACKs echo that are the first to acknowledge a part of this read alone: the segments of a read have one time
-    /// stamp.
+    /// What ACKs echo that acknowledge a part of this read first: its segments have one time stamp.
     pub(crate) timestamp: Option<u32>,
     /// The stretch above a hole that it is part of now. Nothing where no SACK block may tell of it.
     pub(crate) part_of: Option<Stretch>,
