@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -68,6 +69,9 @@ pub(crate) fn folders(name: &str, folder: &Path) -> Result<PathBuf, String> {
     let folder = folder.join(name);
     let disk = folder.join("disk");
     fs::create_dir_all(&disk).map_err(|error| format!("{}: {error}", disk.display()))?;
+    // A daemon is a user of its own, and removes its socket here.
+    let anybody = fs::Permissions::from_mode(0o777);
+    fs::set_permissions(&folder, anybody).map_err(|error| format!("{}: {error}", folder.display()))?;
     inside::run(&["mount", "-t", "tmpfs", "-o", DISK, "none", &disk.to_string_lossy()])?;
     Ok(folder)
 }
