@@ -73,6 +73,9 @@ pub(crate) fn confine(how: Confine, privileges: &Privileges, needs: &Needs) -> R
         Confine::Off => Vec::new(),
     };
     tracing::info!(user, capabilities, confine = ?how, "privileges dropped");
+    if user == "nobody" {
+        tracing::warn!("other programs run as `nobody` and can end this one: make a user `hopwise`");
+    }
     Ok(Confined { _folders: folders })
 }
 

@@ -167,6 +167,7 @@ fn someone(name: &str) -> Result<Someone, PrivilegeError> {
     Ok(Someone { name: name.to_owned(), uid: user.uid, gid: user.gid })
 }
 
+/// Programs of one user can end each other, and `nobody` has many.
 fn own() -> Someone {
     OWN.iter().find_map(|name| someone(name).ok()).unwrap_or_else(|| Someone {
         name: NOBODY.to_string(),

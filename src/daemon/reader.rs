@@ -3,10 +3,10 @@
 //! A process of its own stays root, can open that file's folder and no other, and ends with the daemon. It takes a byte
 //! for each time that the file is wanted.
 
-use std::fs::{self, File};
+use std::fs::OpenOptions;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::fd::AsFd;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -16,6 +16,7 @@ use caps::Capability;
 use clap::Args;
 use hopwise_host::confine::Paths;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
 use super::confine::{Confine, Needs, confine, folders_of};
@@ -25,7 +26,7 @@ use crate::failure::Failure;
 /// A file beyond this size is none that a daemon reads.
 const LARGEST: u64 = 16 << 20;
 /// What the other process may take.
-const WITHIN: Duration = Duration::from_secs(10);
+const WITHIN: Duration = Duration::from_secs(3);
 
 /// A file as it is now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,6 +49,8 @@ struct Other {
     process: Child,
     asks: Option<ChildStdin>,
     answers: BufReader<ChildStdout>,
+    /// Questions whose answers have not been read: one that came too late is not the next one's.
+    unanswered: u32,
 }
 
 impl Reader {
@@ -77,7 +80,7 @@ impl Reader {
 impl Other {
     fn start(path: &Path) -> io::Result<Other> {
         let mut process = Command::new("/proc/self/exe")
-            .arg("reread")
+            .args(["reread", "--"])
             .arg(path)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -86,15 +89,30 @@ impl Other {
             .spawn()?;
         let (asks, answers) = (process.stdin.take(), process.stdout.take());
         let answers = BufReader::new(answers.ok_or(io::ErrorKind::BrokenPipe)?);
-        Ok(Other { process, asks, answers })
+        Ok(Other { process, asks, answers, unanswered: 0 })
     }
 
     fn ask(&mut self) -> io::Result<Found> {
         let asks = self.asks.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         asks.write_all(b"?")?;
+        self.unanswered += 1;
+        let mut line = String::new();
+        while self.unanswered > 0 {
+            self.wait_for_answer()?;
+            line.clear();
+            if self.answers.read_line(&mut line)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.unanswered -= 1;
+        }
+        let answer: Result<Found, String> = serde_json::from_str(&line).map_err(io::Error::other)?;
+        answer.map_err(io::Error::other)
+    }
+
+    fn wait_for_answer(&self) -> io::Result<()> {
         let most = Timespec::try_from(WITHIN).map_err(io::Error::other)?;
         let answers = self.answers.get_ref().as_fd();
-        loop {
+        while self.answers.buffer().is_empty() {
             match poll(&mut [PollFd::from_borrowed_fd(answers, PollFlags::IN)], Some(&most)) {
                 Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
                 Ok(_) => break,
@@ -102,10 +120,7 @@ impl Other {
                 Err(error) => return Err(error.into()),
             }
         }
-        let mut line = String::new();
-        self.answers.read_line(&mut line)?;
-        let answer: Result<Found, String> = serde_json::from_str(&line).map_err(io::Error::other)?;
-        answer.map_err(io::Error::other)
+        Ok(())
     }
 }
 
@@ -118,9 +133,14 @@ impl Drop for Other {
 
 /// As it is now, read by this process.
 pub(crate) fn find(path: &Path) -> io::Result<Found> {
-    let mode = fs::metadata(path)?.mode();
-    let mut text = String::new();
-    let bytes = File::open(path)?.take(LARGEST + 1).read_to_string(&mut text)?;
+    let no_waiting = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(no_waiting).open(path)?;
+    let facts = file.metadata()?;
+    if !facts.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"));
+    }
+    let (mode, mut text) = (facts.mode(), String::new());
+    let bytes = file.take(LARGEST + 1).read_to_string(&mut text)?;
     if bytes as u64 > LARGEST {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "it is no file of a daemon's"));
     }

@@ -5,11 +5,13 @@
 //! be closed to the daemon by then. A text is shorter than what a disk writes at once.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
+
+use hopwise_host::routing::is_trusted;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, renameat, unlinkat};
 
@@ -28,6 +30,18 @@ pub(crate) fn write(path: &Path, text: &str) -> io::Result<File> {
     let mut file = File::from(file);
     file.write_all(text.as_bytes())?;
     renameat(folder.as_fd(), &new, folder.as_fd(), name)?;
+    Ok(file)
+}
+
+/// Opens a file, follows no link and waits for nobody. A file with a second name is none of ours, nor one that somebody
+/// else may have put there, nor what is no file.
+pub(crate) fn open_own(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = options.custom_flags(flags.bits().cast_signed()).open(path)?;
+    let facts = file.metadata()?;
+    if !facts.is_file() || facts.nlink() != 1 || !is_trusted(path, &facts)? {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "this file belongs to somebody else"));
+    }
     Ok(file)
 }
 
@@ -57,6 +71,11 @@ mod tests {
         fs::write(&target, "precious").expect("a file");
         symlink(&target, &path).expect("a link");
         symlink(&target, folder.join(".route.new")).expect("a link");
+        let read = |path: &Path| open_own(path, OpenOptions::new().read(true)).map(drop);
+        assert!(read(&path).is_err() && read(&folder).is_err());
+        assert!(read(&target).is_ok());
+        fs::hard_link(&target, folder.join("second")).expect("another name");
+        assert!(read(&target).is_err(), "it has two names");
         write(&path, "7\n").expect("it is written");
         assert_eq!(fs::read_to_string(&target).expect("a file"), "precious");
         assert_eq!(fs::read_to_string(&path).expect("a file"), "7\n");

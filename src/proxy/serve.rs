@@ -1,6 +1,7 @@
 //! The proxy at work: two devices, one thread that drives them, and those who tell it of links.
 
 use std::collections::BTreeMap;
+use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::path::Path;
@@ -30,6 +31,7 @@ use super::{devices, sources};
 use crate::daemon::confine::{Needs, confine, folders_of};
 use crate::daemon::control::{self, Bound};
 use crate::daemon::privileges::Privileges;
+use crate::daemon::state::open_own;
 use crate::daemon::tell as tell_systemd;
 use crate::failure::Failure;
 
@@ -291,7 +293,9 @@ struct TraceFile {
 
 impl TraceFile {
     fn create(path: &Path) -> Result<TraceFile, Failure> {
-        let file = std::fs::File::create(path).map_err(|error| {
+        let opened = open_own(path, OpenOptions::new().write(true).create(true).truncate(false));
+        let emptied = opened.and_then(|file| file.set_len(0).map(|()| file));
+        let file = emptied.map_err(|error| {
             Failure::failed("write the trace", format_args!("{}: {error}", path.display()))
         })?;
         Ok(TraceFile { file: io::BufWriter::new(file), text: TraceText::new() })

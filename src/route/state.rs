@@ -3,9 +3,15 @@
 //! A line `number N` is the one that it last told of itself, a line `stamp N` the last time stamp that it signed. A
 //! number alone, as older daemons left it, is the first of these.
 
-use std::fs::{self, File};
+use std::fs::{File, OpenOptions};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
+
+use crate::daemon::state::open_own;
+
+/// A file beyond this size is none of ours.
+const LARGEST: u64 = 1 << 12;
 
 /// More than a node tells of itself between two marks.
 const NUMBERS_AHEAD: u16 = 1_024;
@@ -35,9 +41,15 @@ pub(super) struct State {
 impl State {
     /// Reads what is there, and makes the file anew with the same text.
     pub(super) fn open(path: &Path) -> State {
-        let modified = fs::metadata(path).and_then(|facts| facts.modified()).ok();
+        let file = open_own(path, OpenOptions::new().read(true)).ok();
+        let modified = file.as_ref().and_then(|file| file.metadata().ok()?.modified().ok());
         let marked = modified.and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
-        let text = fs::read_to_string(path).unwrap_or_default();
+        let mut text = String::new();
+        if let Some(file) = file
+            && file.take(LARGEST).read_to_string(&mut text).is_err()
+        {
+            text.clear();
+        }
         let file = crate::daemon::state::write(path, &text);
         let file =
             file.inspect_err(|error| tracing::debug!(path = %path.display(), %error, "not marked")).ok();
@@ -83,6 +95,8 @@ fn left(marked: Duration, rest: Duration, now: Duration) -> Duration {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

@@ -1,7 +1,8 @@
 //! What nft is told, and tables that belong to a process: the kernel removes such a table when its owner ends.
 //!
-//! The owner is an `nft -i` that we start and that ends with its standard input, which closes when we end, however that
-//! is. It runs with what this thread has in its ambient set, and nothing else where this thread is not root.
+//! The owner is an `nft -i` that we start and that ends with its standard input. A shell writes our script there and
+//! holds it open until we end, however that is: somebody who takes this process over can end the table, and cannot
+//! command nft. Both run with what this thread has in its ambient set, and nothing else where this thread is not root.
 
 use std::fmt::Write as _;
 use std::io::{self, Read as _, Write as _};
@@ -21,7 +22,8 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 #[derive(Debug)]
 pub(crate) struct OwnedTable {
     nft: Child,
-    /// When it is closed, by us or by our end, nft ends.
+    holder: Child,
+    /// When it is closed, by us or by our end, the holder ends, and nft with it.
     input: Option<ChildStdin>,
 }
 
@@ -39,16 +41,25 @@ impl OwnedTable {
             }
             thread::sleep(BETWEEN_TRIES);
         }
-        let mut nft = Command::new("nft");
-        nft.arg("-i").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut nft = nft.spawn()?;
-        let input = nft.stdin.take();
-        let mut table_of_ours = OwnedTable { nft, input };
         // One line: nft takes each as a step of its own.
         let script = format!("table {table} {{ flags owner; {chains}}}\nlist table {table}\n");
-        if let Some(input) = &mut table_of_ours.input {
-            input.write_all(script.as_bytes())?;
+        let mut holder = Command::new("sh")
+            .args(["-c", "printf %s \"$1\"; read -r _", "sh", &script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let (input, script) = (holder.stdin.take(), holder.stdout.take());
+        let script = script.map_or_else(Stdio::null, Stdio::from);
+        let mut nft = Command::new("nft");
+        nft.arg("-i").stdin(script).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let nft = nft.spawn();
+        if nft.is_err() {
+            drop(input);
+            holder.wait()?;
+            return nft.map(|_| unreachable!("it failed"));
         }
+        let mut table_of_ours = OwnedTable { nft: nft?, holder, input };
         if table_of_ours.hears(&format!("table {table}")) {
             Ok(table_of_ours)
         } else {
@@ -94,6 +105,7 @@ impl OwnedTable {
 impl Drop for OwnedTable {
     fn drop(&mut self) {
         drop(self.input.take());
+        let _ = self.holder.wait();
         let _ = self.nft.wait();
     }
 }

@@ -133,3 +133,31 @@ fn a_daemon_in_another_namespace_leaves_what_a_killed_one_wrote() {
     mesh.end(0, Signal::TERM);
     assert_eq!(switches(&mesh), before);
 }
+
+#[test]
+fn what_a_daemon_leaves_to_another_one_is_in_its_file_for_its_next_start() {
+    let test = "what_a_daemon_leaves_to_another_one_is_in_its_file_for_its_next_start";
+    if !can_run(test, &["ip", "sysctl", "sh", "grep"]) {
+        return;
+    }
+    let mut mesh = Mesh::new("switches4", 2, AODV);
+    let device = mesh.join(0, 1);
+    mesh.nodes[0].ip(&["link", "add", "other0", "type", "veth", "peer", "name", "other1"]);
+    mesh.nodes[0].ip(&["link", "set", "other0", "up"]);
+    mesh.nodes[0].sysctl("ipv4/conf/all/rp_filter", "1");
+    let before = switches(&mesh);
+    mesh.start(0, std::slice::from_ref(&device));
+    mesh.end(0, Signal::KILL);
+    // It takes for the old values what the killed one has left.
+    let mut second = start_second(&mesh, "other0");
+    let _ = fs::remove_file(mesh.folder.join("log0"));
+    mesh.start(0, std::slice::from_ref(&device));
+    mesh.end(0, Signal::TERM);
+    let log = fs::read_to_string(mesh.folder.join("log0")).expect("it was written");
+    assert!(!log.contains("was not written"), "{log}");
+    second.interrupt();
+    let _ = fs::remove_file(mesh.folder.join("log0"));
+    mesh.start(0, std::slice::from_ref(&device));
+    mesh.end(0, Signal::TERM);
+    assert_eq!(switches(&mesh), before);
+}

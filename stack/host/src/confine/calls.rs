@@ -152,9 +152,12 @@ fn rules(calls: &Calls) -> Result<Rules, Error> {
     let names = [libc::PR_SET_NAME, libc::PR_GET_NAME, libc::PR_SET_VMA, libc::PR_CAPBSET_READ];
     rules.insert(libc::SYS_prctl, any_of(0, names.map(|name| u64::from(name.cast_unsigned())))?);
     rules.insert(libc::SYS_clone, vec![masked(0, THREAD, THREAD)?]);
+    // Signals to this process alone, as those of `abort` are.
+    rules.insert(libc::SYS_tgkill, any_of(0, [u64::from(std::process::id())])?);
+    rules.insert(libc::SYS_socketpair, any_of(0, [u64::from(libc::AF_UNIX.cast_unsigned())])?);
     // Reads a limit and sets none.
     rules.insert(libc::SYS_prlimit64, vec![SeccompRule::new(vec![is(2, SeccompCmpOp::Eq, 0)?])?]);
-    // Nothing becomes code that could be written. A module of the C library is mapped from its file.
+    // No memory that could be written becomes code. A module of the C library is mapped from its file.
     rules.insert(libc::SYS_mmap, vec![masked(2, EXEC, 0)?, masked(2, WRITE, 0)?]);
     rules.insert(libc::SYS_mprotect, vec![masked(2, EXEC, 0)?]);
     Ok(rules)

@@ -21,6 +21,8 @@ const LARGEST: u64 = 1 << 20;
 pub(super) struct Journal {
     path: PathBuf,
     file: File,
+    /// Read once: a confined daemon may not read the number of this boot any more.
+    here: String,
 }
 
 /// Named after the namespace as well: a daemon with the same state file in another one leaves it alone.
@@ -37,8 +39,9 @@ impl Journal {
     pub(super) fn open(path: &Path) -> io::Result<(Journal, Vec<Change>)> {
         let mut file = take(path)?;
         let (place, written) = written(&mut file)?;
-        let changes = if place == here()? { written } else { Vec::new() };
-        Ok((Journal { path: path.to_owned(), file }, changes))
+        let here = here()?;
+        let changes = if place == here { written } else { Vec::new() };
+        Ok((Journal { path: path.to_owned(), file, here }, changes))
     }
 
     /// The same, but a file of another namespace is refused.
@@ -57,15 +60,18 @@ impl Journal {
 
     /// Nothing is in it but these.
     pub(super) fn begin(&mut self, changes: &[Change]) -> io::Result<()> {
-        self.file.set_len(0)?;
+        let lines: String = changes.iter().map(Change::line).collect();
+        let text = format!("{}\n{lines}", self.here);
+        // The old lines go after the new ones are there.
         self.file.rewind()?;
-        writeln!(self.file, "{}", here()?)?;
-        changes.iter().try_for_each(|change| self.note(change))
+        self.file.write_all(text.as_bytes())?;
+        self.file.set_len(text.len() as u64)?;
+        self.file.sync_data()
     }
 
     /// On the disk before the switch changes.
     pub(super) fn note(&mut self, change: &Change) -> io::Result<()> {
-        writeln!(self.file, "{} {} {}", change.key, change.before, change.after)?;
+        self.file.write_all(change.line().as_bytes())?;
         self.file.sync_data()
     }
 
@@ -73,6 +79,12 @@ impl Journal {
     pub(super) fn end(&mut self) {
         let _ = self.file.set_len(0);
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+impl Change {
+    fn line(&self) -> String {
+        format!("{} {} {}\n", self.key, self.before, self.after)
     }
 }
 
@@ -114,7 +126,7 @@ fn take(path: &Path) -> io::Result<File> {
 
 /// It is ours or root's, or its folder says whose it can be: root's or the owner's, and closed to others. A daemon that
 /// root started has a user of its own.
-fn is_trusted(path: &Path, file: &Metadata) -> io::Result<bool> {
+pub fn is_trusted(path: &Path, file: &Metadata) -> io::Result<bool> {
     let own = geteuid().as_raw();
     if [0, own].contains(&file.uid()) {
         return Ok(true);

@@ -19,7 +19,7 @@ use super::journal::read_change;
 /// Names of sockets of this namespace stand there after an `@`.
 const SOCKETS: &str = "/proc/thread-self/net/unix";
 /// A daemon that starts or ends beside another has its turn after it.
-const TRIES: u32 = 600;
+const TRIES: u32 = 100;
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 
 /// What one daemon needs.
@@ -73,7 +73,8 @@ impl Claims {
     /// What other daemons know of a switch that they need.
     pub(super) fn others(&self, key: &str) -> io::Result<Vec<Change>> {
         let prefix = self.prefix();
-        let sockets = fs::read_to_string(SOCKETS)?;
+        // Others name their sockets as they like.
+        let sockets = String::from_utf8_lossy(&fs::read(SOCKETS)?).into_owned();
         let named = sockets.lines().filter_map(|line| Some(line.split_once('@')?.1));
         let others = named.filter(|name| !self.names.iter().any(|own| own == name));
         let claimed = others.filter_map(|name| read_change(name.strip_prefix(&prefix)?));
