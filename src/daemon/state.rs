@@ -5,13 +5,11 @@
 //! be closed to the daemon by then. A text is shorter than what a disk writes at once.
 
 use std::ffi::OsString;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
-
-use hopwise_host::routing::is_trusted;
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, renameat, unlinkat};
 
@@ -33,18 +31,6 @@ pub(crate) fn write(path: &Path, text: &str) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens a file, follows no link and waits for nobody. A file with a second name is none of ours, nor one that somebody
-/// else may have put there, nor what is no file.
-pub(crate) fn open_own(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = options.custom_flags(flags.bits().cast_signed()).open(path)?;
-    let facts = file.metadata()?;
-    if !facts.is_file() || facts.nlink() != 1 || !is_trusted(path, &facts)? {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "this file belongs to somebody else"));
-    }
-    Ok(file)
-}
-
 /// Another text in a file that is open.
 pub(crate) fn rewrite(file: &File, text: &str) -> io::Result<()> {
     file.write_all_at(text.as_bytes(), 0)?;
@@ -61,6 +47,8 @@ fn folder_of(path: &Path) -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use hopwise_host::routing::open_own;
+    use std::fs::OpenOptions;
     use std::os::unix::fs::symlink;
 
     #[test]

@@ -18,6 +18,7 @@ use hopwise_core::trace::TraceEvent;
 use hopwise_core::trace::text::TraceText;
 use hopwise_core::{Instant, LinkEvent, Machine};
 use hopwise_host::confine::Paths;
+use hopwise_host::routing::open_own;
 use hopwise_host::{Driver, Observer, Poller, SeenPacket, Turn};
 use hopwise_mesh::{Proxy, ProxyConfig, Told};
 use sd_notify::NotifyState;
@@ -31,7 +32,6 @@ use super::{devices, sources};
 use crate::daemon::confine::{Needs, confine, folders_of};
 use crate::daemon::control::{self, Bound};
 use crate::daemon::privileges::Privileges;
-use crate::daemon::state::open_own;
 use crate::daemon::tell as tell_systemd;
 use crate::failure::Failure;
 

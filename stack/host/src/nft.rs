@@ -53,13 +53,12 @@ impl OwnedTable {
         let script = script.map_or_else(Stdio::null, Stdio::from);
         let mut nft = Command::new("nft");
         nft.arg("-i").stdin(script).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let nft = nft.spawn();
-        if nft.is_err() {
-            drop(input);
-            holder.wait()?;
-            return nft.map(|_| unreachable!("it failed"));
-        }
-        let mut table_of_ours = OwnedTable { nft: nft?, holder, input };
+        let nft = nft.spawn().inspect_err(|_| {
+            // Without nft the holder's next line has no reader.
+            let _ = holder.kill();
+            let _ = holder.wait();
+        })?;
+        let mut table_of_ours = OwnedTable { nft, holder, input };
         if table_of_ours.hears(&format!("table {table}")) {
             Ok(table_of_ours)
         } else {

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use journal::Journal;
 use shared::{Claims, Turn};
 
-pub use journal::{is_trusted, left_in};
+pub use journal::{left_in, open_own};
 
 const KERNEL: &str = "/proc/sys/net";
 

@@ -113,20 +113,27 @@ fn written(file: &mut File) -> io::Result<(String, Vec<Change>)> {
     Ok((place, lines.filter_map(read_change).collect()))
 }
 
-/// Opened without following a link, with one name, in nobody's hands but ours, and locked.
+/// Opened as ours alone, and locked.
 fn take(path: &Path) -> io::Result<File> {
-    let file = open(path, OpenOptions::new().read(true).write(true).create(true).mode(0o600))?;
+    let file = open_own(path, OpenOptions::new().read(true).write(true).create(true).mode(0o600))?;
+    lock(&file)?;
+    Ok(file)
+}
+
+/// Opens a file, follows no link and waits for nobody. A file with a second name is none of ours, nor one that somebody
+/// else may have put there, nor what is no file.
+pub fn open_own(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let file = open(path, options)?;
     let facts = file.metadata()?;
     if !facts.is_file() || facts.nlink() != 1 || !is_trusted(path, &facts)? {
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, "this file belongs to somebody else"));
     }
-    lock(&file)?;
     Ok(file)
 }
 
 /// It is ours or root's, or its folder says whose it can be: root's or the owner's, and closed to others. A daemon that
 /// root started has a user of its own.
-pub fn is_trusted(path: &Path, file: &Metadata) -> io::Result<bool> {
+fn is_trusted(path: &Path, file: &Metadata) -> io::Result<bool> {
     let own = geteuid().as_raw();
     if [0, own].contains(&file.uid()) {
         return Ok(true);
