@@ -33,6 +33,9 @@ pub(super) fn of(why: Why, arrival: Option<&Arrival>, number: Seq) -> Option<Mus
             _ => must("old-duplicate", "RFC 9293 §3.10.7.4"),
         },
         Some(DropReason::NoBuffer) => must("window-probe", "RFC 9293 §3.8.6.1"),
+        // What is not taken is answered like what does not fit.
+        Some(DropReason::NoMemory) => must("no-memory", "RFC 9293 §3.10.7.4"),
+        Some(DropReason::DataAfterClose) => must("after-its-fin", "RFC 9293 §3.10.7.4"),
         Some(DropReason::TooManyHoles) => must("too-many-holes", "RFC 5681 §4.2"),
         Some(DropReason::Paws) => must("old-timestamp", "RFC 7323 §5.3"),
         Some(DropReason::RstNotExact) => must("challenge-to-rst", "RFC 5961 §3.2"),

@@ -181,6 +181,14 @@ fn what_the_protocol_demands_is_named_with_its_clause() {
             "too-many-holes (RFC 5681 §4.2)",
             &[received(9001, 9, ACK), dropped(DropReason::TooManyHoles), forced(1001)],
         ),
+        (
+            "no-memory (RFC 9293 §3.10.7.4)",
+            &[received(1001, 9, ACK), dropped(DropReason::NoMemory), forced(1001)],
+        ),
+        (
+            "after-its-fin (RFC 9293 §3.10.7.4)",
+            &[received(1001, 9, ACK), dropped(DropReason::DataAfterClose), forced(1001)],
+        ),
         ("fin (RFC 9293 §3.10.7.4)", &[received(1001, 0, ACK | FIN), forced(1002)]),
         (
             "early-fin (RFC 5681 §4.2)",
