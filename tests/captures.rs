@@ -338,6 +338,37 @@ fn what_became_of_frames_is_told_and_a_packet_that_is_given_up() {
     }
 }
 
+/// What `capture why FILE --summary --json` says.
+fn summary(file: &Path) -> serde_json::Value {
+    let done = hopwise(&["capture", "why", &file.to_string_lossy(), "--summary", "--json"]);
+    assert_eq!(done.status.code(), Some(0), "{}", text(&done.stderr));
+    serde_json::from_slice(&done.stdout).expect("one object")
+}
+
+fn sum<'a>(rows: impl Iterator<Item = &'a serde_json::Value>, column: &str) -> u64 {
+    rows.map(|row| row[column].as_u64().expect("a count")).sum()
+}
+
+/// Without RTS, collisions make data and ACKs go again.
+#[test]
+fn a_segment_that_the_mac_sends_again_is_counted_once() {
+    let out = run("tries", "delayed", &["radio.rts_threshold=off"]);
+    let rows = |summary: &serde_json::Value, list: &str| summary[list].as_array().expect("a list").clone();
+    let mut more = 0;
+    for (node, list, column) in [("n0", "sent", "packets"), ("n3", "acks", "count")] {
+        let said = summary(&out.join(format!("{node}.pcapng")));
+        let tries = rows(&said, "tries");
+        let data = || tries.iter().filter(|row| row["frame"] == "data");
+        let again = sum(data(), "again");
+        let firsts = sum(data(), "tries") - again;
+        let counted = sum(rows(&said, list).iter(), column);
+        // The handshake and the end of a flow take some frames.
+        assert!(counted <= firsts && counted + 4 >= firsts, "{node}: {counted} of {firsts}, {again} again");
+        more += again;
+    }
+    assert!(more > 20, "{more} frames went again");
+}
+
 #[test]
 fn a_run_with_captures_is_the_run_without_them() {
     for protocol in ["static", "aodv", "dsr"] {

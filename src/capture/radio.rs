@@ -3,6 +3,8 @@
 /// An 802.11 frame behind a radiotap header.
 pub(super) struct RadioFrame<'a> {
     pub(super) kind: &'static str,
+    /// The Retry bit: the same frame was sent before.
+    pub(super) is_retry: bool,
     /// Its kind and its addresses, in words.
     pub(super) what: String,
     /// The IP packet that a data frame carries.
@@ -12,6 +14,8 @@ pub(super) struct RadioFrame<'a> {
 /// LLC and SNAP with the type that follows, of IPv4 and IPv6.
 const SNAP: [[u8; 8]; 2] = [[0xaa, 0xaa, 3, 0, 0, 0, 8, 0], [0xaa, 0xaa, 3, 0, 0, 0, 0x86, 0xdd]];
 const FCS: usize = 4;
+/// In the second byte of Frame Control.
+const RETRY: u8 = 0x08;
 const DATA_HEADER: usize = 24;
 
 pub(super) fn read(bytes: &[u8]) -> Option<RadioFrame<'_>> {
@@ -31,7 +35,8 @@ pub(super) fn read(bytes: &[u8]) -> Option<RadioFrame<'_>> {
     };
     let body = frame.get(DATA_HEADER..).filter(|_| kind == "data");
     let packet = body.and_then(|body| SNAP.iter().find_map(|snap| body.strip_prefix(snap)));
-    Some(RadioFrame { kind, what, packet })
+    let is_retry = frame.get(1)? & RETRY != 0;
+    Some(RadioFrame { kind, is_retry, what, packet })
 }
 
 fn address(frame: &[u8], at: usize) -> Option<String> {

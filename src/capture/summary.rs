@@ -90,8 +90,13 @@ impl Counts {
         self.frames += 1;
         let Said { is_inbound, comment: Some(comment) } = said(packet.block) else { return };
         // The words on a frame that came are about its sender.
-        if !is_inbound && let Some(frame) = packet.radio_frame() {
+        let frame = packet.radio_frame().filter(|_| !is_inbound);
+        if let Some(frame) = &frame {
             self.mac.hear(frame.kind, &comment);
+        }
+        // Each try of a frame bears the words of the segment in it.
+        if frame.is_some_and(|frame| frame.is_retry) {
+            return;
         }
         let connection = flow(packet, is_inbound);
         for part in comment.split("; ") {
