@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{
-    AckDecided, AckNote, AckVerdict, Arrival, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
+    AckDecided, AckNote, AckVerdict, Arrival, Basis, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
 };
 
 use super::hold::{Hold, LONGEST_MS};
@@ -96,6 +96,11 @@ impl ReceiverAgent for Aad {
 
     fn deadline(&self) -> Option<Instant> {
         self.hold.due()
+    }
+
+    /// Nothing where `first` or `hold` ends it.
+    fn basis(&self, now: Instant, _: &RecvView<'_>) -> Option<Basis> {
+        self.gaps.basis().filter(|_| self.hold.due().is_some_and(|due| due < now + self.longest))
     }
 
     fn note(&self) -> AckNote {

@@ -21,7 +21,7 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{
-    AckDecided, AckNote, AckVerdict, Arrival, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
+    AckDecided, AckNote, AckVerdict, Arrival, Basis, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
 };
 
 use super::hold::{GapAverage, Hold, LONGEST_MS};
@@ -115,6 +115,12 @@ impl ReceiverAgent for Ada {
 
     fn deadline(&self) -> Option<Instant> {
         self.hold.due()
+    }
+
+    /// Nothing where `first` or `hold` ends it.
+    fn basis(&self, now: Instant, _: &RecvView<'_>) -> Option<Basis> {
+        let wait = self.gaps.times_milli(self.factor_milli)?;
+        self.gaps.basis().filter(|_| self.hold.due() == Some(now + wait))
     }
 
     fn note(&self) -> AckNote {

@@ -42,7 +42,7 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{
-    AckDecided, AckNote, AckVerdict, Arrival, Class, Needs, Path, ReceiverAgent, RecvView, Rule, Why,
+    AckDecided, AckNote, AckVerdict, Arrival, Basis, Class, Needs, Path, ReceiverAgent, RecvView, Rule, Why,
 };
 
 use super::hold::{GapAverage, Hold, LONGEST_MS};
@@ -238,6 +238,13 @@ impl ReceiverAgent for Dca {
 
     fn deadline(&self) -> Option<Instant> {
         self.hold.due().or(self.repeats.due())
+    }
+
+    /// The hold that this segment began. Nothing where `first` or `hold` ends it.
+    fn basis(&self, now: Instant, view: &RecvView<'_>) -> Option<Basis> {
+        let wait = self.gaps.times_milli(self.factor_milli * u64::from(self.last_wanted))?;
+        let due = view.owed.since.unwrap_or(now) + wait;
+        self.gaps.basis().filter(|_| self.hold.due() == Some(due) && wait < self.longest)
     }
 
     fn note(&self) -> AckNote {

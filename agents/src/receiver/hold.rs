@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{AckDecided, AckVerdict, By, Rule, Why};
+use hopwise_core::agent::{AckDecided, AckVerdict, Basis, By, Rule, Why};
 
 /// The longest hold that a setting may name: what the ledger allows anyway.
 pub(super) const LONGEST_MS: u64 = 490;
@@ -78,6 +78,10 @@ impl GapAverage {
         self.ns.map(|ns| Duration::from_nanos(scaled(ns, milli)))
     }
 
+    pub(super) fn basis(&self) -> Option<Basis> {
+        self.ns.map(|ns| Basis::MeanGap { us: u32::try_from(ns / 1_000).unwrap_or(u32::MAX) })
+    }
+
     pub(super) fn gauge(&self, sink: &mut dyn FnMut(&'static str, u64)) {
         sink("gap_average_us", self.ns.unwrap_or(0) / 1_000);
     }
@@ -94,6 +98,7 @@ fn scaled(ns: u64, milli: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testkit::receiver::Seat;
 
     const fn ms(ms: u64) -> Duration {
         Duration::from_millis(ms)
@@ -130,5 +135,38 @@ mod tests {
         hold.restart(Instant(7));
         hold.restart(Instant(8));
         assert_eq!(hold.due(), Some(Instant(8)));
+    }
+
+    /// The basis of each hold of segments that come at these times.
+    fn basis(spec: &str, at_ms: &[u64]) -> Vec<Option<Basis>> {
+        let mut seat = Seat::new(spec);
+        let mut found = Vec::new();
+        for at in at_ms {
+            seat.now = Instant::from_millis(*at);
+            if seat.play_line("in").starts_with("hold") {
+                found.push(seat.basis());
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn a_hold_that_gaps_made_names_them_and_one_that_is_as_long_as_may_be_does_not() {
+        let mean = |us| Some(Basis::MeanGap { us });
+        let shortest = |us| Some(Basis::ShortestGap { us });
+        assert_eq!(basis("ada", &[0, 10, 20]), [None, mean(10_000), mean(10_000)]);
+        assert_eq!(basis("ada:hold=11ms", &[0, 10]), [None, None]);
+        // The first two segments get an ACK at once, since so few wait at the start.
+        assert_eq!(basis("daa", &[0, 10, 20, 30, 40]).last(), Some(&mean(10_000)));
+        assert_eq!(basis("aad", &[0, 10, 40]), [None, shortest(10_000), shortest(10_000)]);
+        assert_eq!(basis("aad:hold=12ms", &[0, 10]), [None, None]);
+        assert_eq!(basis("adw:least=5", &[0, 10, 40]), [None, shortest(10_000), shortest(10_000)]);
+    }
+
+    #[test]
+    fn dca_names_the_mean_gap_at_the_segment_that_began_the_hold() {
+        let found = basis("dca", &(0..40).map(|nth| nth * 10).collect::<Vec<_>>());
+        assert!(found.contains(&Some(Basis::MeanGap { us: 10_000 })), "{found:?}");
+        assert!(basis("dca:hold=1ms", &[0, 10, 20, 30]).iter().all(Option::is_none));
     }
 }

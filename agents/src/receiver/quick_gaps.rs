@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use hopwise_core::Instant;
+use hopwise_core::agent::Basis;
 
 use super::hold::nanos;
 
@@ -68,6 +69,10 @@ impl QuickGaps {
         let base_ns = self.base_ns?;
         let gap_ns = gap.map_or(base_ns, |gap| nanos(gap).max(SHORTEST_NS));
         Some(Duration::from_nanos((9 * base_ns + 3 * gap_ns) / 4))
+    }
+
+    pub(super) fn basis(&self) -> Option<Basis> {
+        self.base_ns.map(|ns| Basis::ShortestGap { us: u32::try_from(ns / 1_000).unwrap_or(u32::MAX) })
     }
 
     pub(super) fn gauge(&self, sink: &mut dyn FnMut(&'static str, u64)) {

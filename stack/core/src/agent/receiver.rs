@@ -23,7 +23,7 @@ pub trait ReceiverAgent: Debug + Send {
     /// Goes out with the ACK; frozen with the number when the ACK is decided.
     fn note(&self) -> AckNote;
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64));
-    /// The source of the time until [`deadline`](ReceiverAgent::deadline), where the path's RTT or rate made it.
+    /// The source of the time until [`deadline`](ReceiverAgent::deadline), where the path's RTT, rate or gaps made it.
     /// It is asked for after `on_arrival`, and only while the trace is kept.
     fn basis(&self, _now: Instant, _view: &RecvView<'_>) -> Option<Basis> {
         None
@@ -33,15 +33,37 @@ pub trait ReceiverAgent: Debug + Send {
 /// A property of the path from which an agent made the length of a hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
-    LeastRtt { us: u32 },
-    Rate { bytes_per_s: u64 },
+    LeastRtt {
+        us: u32,
+    },
+    Rate {
+        bytes_per_s: u64,
+    },
+    /// Between segments that came in order.
+    MeanGap {
+        us: u32,
+    },
+    ShortestGap {
+        us: u32,
+    },
+}
+
+/// Microseconds, shown as milliseconds.
+struct Ms(u32);
+
+impl fmt::Display for Ms {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:03} ms", self.0 / 1000, self.0 % 1000)
+    }
 }
 
 impl fmt::Display for Basis {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Basis::LeastRtt { us } => write!(f, "the least round trip of {}.{:03} ms", us / 1000, us % 1000),
+            Basis::LeastRtt { us } => write!(f, "the least round trip of {}", Ms(*us)),
             Basis::Rate { bytes_per_s } => write!(f, "the rate of {bytes_per_s} bytes/s"),
+            Basis::MeanGap { us } => write!(f, "the mean gap of {}", Ms(*us)),
+            Basis::ShortestGap { us } => write!(f, "the shortest gap of {}", Ms(*us)),
         }
     }
 }

@@ -232,6 +232,8 @@ impl Details<'_> {
         match basis {
             Some(Basis::LeastRtt { us }) => told.number("rtt_min_us", us),
             Some(Basis::Rate { bytes_per_s }) => told.number("bytes_per_s", bytes_per_s),
+            Some(Basis::MeanGap { us }) => told.number("mean_gap_us", us),
+            Some(Basis::ShortestGap { us }) => told.number("shortest_gap_us", us),
             None => told,
         }
     }

@@ -66,6 +66,14 @@ fn of_acks() -> Vec<(TraceKind, &'static str)> {
             "rule=rate due_us=5 bytes_per_s=60000",
         ),
         (
+            TraceKind::AckHeld { why: RATE, due_us: 5, basis: Some(Basis::MeanGap { us: 20 }) },
+            "rule=rate due_us=5 mean_gap_us=20",
+        ),
+        (
+            TraceKind::AckHeld { why: RATE, due_us: 5, basis: Some(Basis::ShortestGap { us: 20 }) },
+            "rule=rate due_us=5 shortest_gap_us=20",
+        ),
+        (
             TraceKind::AckHeld { why: Why::plain(Rule::NotInOrder), due_us: u32::MAX, basis: None },
             "rule=not-in-order",
         ),
