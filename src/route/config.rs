@@ -139,7 +139,7 @@ fn read(document: &Document) -> Result<Config, Box<hopwise::located::Refusal>> {
         let problem = "a simulator's defects are for simulations";
         return Err(document.refuse(&place.key("rules"), problem, "rfc3561"));
     }
-    refuse_signed(document, &file)?;
+    refuse_keys_of_simulations(document, &file)?;
     refuse_foreign_keys(document, file.routing.protocol)?;
     let speaks = speaks(document, &file.routing, &place)?;
     let state = format!("/run/hopwise/route-{}", file.address);
@@ -158,8 +158,11 @@ fn read(document: &Document) -> Result<Config, Box<hopwise::located::Refusal>> {
     })
 }
 
-/// A daemon's keys stand in a file of their own.
-fn refuse_signed(document: &Document, file: &File) -> Result<(), Box<hopwise::located::Refusal>> {
+/// A daemon's keys stand in a file of their own, and the data that it forwards is others'.
+fn refuse_keys_of_simulations(
+    document: &Document,
+    file: &File,
+) -> Result<(), Box<hopwise::located::Refusal>> {
     let root = Place::root();
     let (routing, accepted) = (root.key("routing"), "`keys: FILE` beside `network`");
     if file.routing.signed.is_some() {
@@ -168,6 +171,10 @@ fn refuse_signed(document: &Document, file: &File) -> Result<(), Box<hopwise::lo
     if file.routing.dymo.as_ref().is_some_and(|dymo| dymo.signed) {
         let place = routing.key("dymo").key("signed");
         return Err(document.refuse_key(&place, "this is for simulations", accepted));
+    }
+    if file.routing.data_hop_limit.is_some() {
+        let accepted = "no such key: programs and the kernel set the hop limit of what they send";
+        return Err(document.refuse_key(&routing.key("data_hop_limit"), "this is for simulations", accepted));
     }
     if file.clock_within.is_some() && file.keys.is_none() {
         let problem = "nothing is signed, so that nobody's clock is known";
@@ -277,6 +284,7 @@ mod tests {
             ("protocol: aodv", "protocol: aodv, rules: ns2", "a simulator's defects"),
             ("protocol: aodv", "protocol: aodv, signed: true", "this is for simulations"),
             ("protocol: aodv", "protocol: dymo, dymo: { signed: true }", "this is for simulations"),
+            ("protocol: aodv", "protocol: aodv, data_hop_limit: 5", "this is for simulations"),
             ("[wlan0]", "[wlan0]\nclock_within: 10s", "nobody's clock is known"),
             ("protocol: aodv", "protocol: aodv, net_diameter: 0", "net_diameter is out of bounds"),
             ("protocol: aodv", "protocol: aodv, hello_interval: 2h", "hello_interval is out of bounds"),
