@@ -4,6 +4,8 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
+use hopwise_host::Drives;
+
 use crate::flood;
 use crate::kernel;
 use crate::mover::Mover;
@@ -18,6 +20,8 @@ const RUNS: usize = 7;
 const MOVER: &str = "raw mover";
 const KEEPER: &str = "mover that keeps";
 const VETH: &str = "kernel, veth";
+/// Ours as `StackConfig::new` has it: a thread of the stack's own.
+const THREAD: &str = "ours, own thread";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Direction {
@@ -59,8 +63,8 @@ impl Load {
         Figures { rate: bytes / took / 1e6, cpu: cpu / bytes * 1e9 }
     }
 
-    fn ours(self) -> Figures {
-        let ours = Ours::start(self.device);
+    fn ours(self, drives: Drives) -> Figures {
+        let ours = Ours::driven(self.device, drives);
         let figures = match self.direction {
             Direction::ToKernel => {
                 let (to, sink) = kernel::sink(KERNELS, self.connections);
@@ -148,24 +152,26 @@ impl Load {
     fn rows(self) -> (f64, Vec<Row>) {
         let is_alone = self.connections == 1;
         let sends_bundles = self.device == Device::Offload && self.direction == Direction::ToKernel;
-        let mut runs: [Vec<Figures>; 5] = Default::default();
+        let mut runs: [Vec<Figures>; 6] = Default::default();
         for run in 0..=RUNS {
             let figures = [
-                Some(self.ours()),
+                Some(self.ours(Drives::Runtime)),
                 Some(self.theirs()),
                 Some(self.mover(Mover::start(self.device))),
                 sends_bundles.then(|| self.mover(Mover::that_keeps(self.device))),
                 is_alone.then(|| self.veth()),
+                is_alone.then(|| self.ours(Drives::Thread)),
             ];
             // The first run of each warms up.
             if run > 0 {
                 runs.iter_mut().zip(figures).for_each(|(runs, figures)| runs.extend(figures));
             }
         }
-        let [ours, theirs, mover, keeper, veth] = runs.map(median);
+        let [ours, theirs, mover, keeper, veth, thread] = runs.map(median);
         let ours = ours.expect("it ran");
         let mut rows = Vec::new();
-        for (peer, figures) in [(SMOLTCP, theirs), (MOVER, mover), (KEEPER, keeper), (VETH, veth)] {
+        let peers = [(SMOLTCP, theirs), (MOVER, mover), (KEEPER, keeper), (VETH, veth), (THREAD, thread)];
+        for (peer, figures) in peers {
             let Some(figures) = figures else { continue };
             let rate = Row::beside(self.name(), "MB/s", Better::More, ours.rate, (peer, figures.rate));
             let cpu = format!("CPU, {}", self.name());
@@ -207,12 +213,12 @@ pub(crate) fn flood_rows() -> Vec<Row> {
     let load = Load { direction: Direction::FromKernel, device: Device::Mtu, connections: 1 };
     let mut rates: [Vec<f64>; 3] = Default::default();
     for _ in 0..RUNS {
-        let alone = load.ours().rate;
+        let alone = load.ours(Drives::Runtime).rate;
         let (sent, stop) = (AtomicU64::new(0), AtomicBool::new(false));
         let began = now_us();
         let flooded = thread::scope(|scope| {
             scope.spawn(|| flood::run(OURS, PORT, FLOOD_PER_SECOND, &sent, &stop));
-            let rate = load.ours().rate;
+            let rate = load.ours(Drives::Runtime).rate;
             stop.store(true, Ordering::Relaxed);
             rate
         });

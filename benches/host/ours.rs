@@ -9,7 +9,7 @@ use std::time::Duration;
 use hopwise_agents::StandardAgents;
 use hopwise_core::endpoint::{ConnectOptions, ListenOptions};
 use hopwise_core::ip::Prefix;
-use hopwise_host::{Stack, TcpListener, TcpStream};
+use hopwise_host::{Drives, Stack, StackConfig, TcpListener, TcpStream};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
@@ -26,12 +26,17 @@ pub(crate) struct Ours {
 }
 
 impl Ours {
+    /// Driven by the runtime of the program.
     pub(crate) fn start(device: Device) -> Ours {
+        Ours::driven(device, Drives::Runtime)
+    }
+
+    pub(crate) fn driven(device: Device, drives: Drives) -> Ours {
         let link = device.open();
         let prefix = Prefix::new(OURS, 24).expect("it fits");
         let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build();
         let runtime = Arc::new(runtime.expect("a runtime starts"));
-        let config = setup::config(&*link, vec![prefix]);
+        let config = StackConfig { drives, ..setup::config(&*link, vec![prefix]) };
         let _inside = runtime.enter();
         let stack = Stack::start(config, vec![link], Box::new(StandardAgents::default()));
         Ours { stack: stack.expect("the stack starts"), runtime: Arc::clone(&runtime) }
