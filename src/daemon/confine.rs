@@ -1,15 +1,18 @@
 //! The last step of a daemon's start: it keeps what it needs from there on, for good.
 
+use std::fmt;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use caps::Capability;
 use hopwise_host::confine::{
     Calls, Enforced, Paths, Refusal, give_up_calls, give_up_files, try_a_refused_call,
 };
+use hopwise_host::own_file::folder_of;
 use serde::{Deserialize, Deserializer, de};
 
-use super::privileges::Privileges;
+use super::privileges::{Privileges, forbid_tracing};
 use crate::failure::Failure;
 
 /// The key `confine`.
@@ -22,14 +25,35 @@ pub(crate) enum Confine {
     Off,
 }
 
+impl fmt::Display for Confine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Confine::On => "on",
+            Confine::Log => "log",
+            Confine::Off => "off",
+        })
+    }
+}
+
+impl FromStr for Confine {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Confine, &'static str> {
+        match text {
+            "on" => Ok(Confine::On),
+            "log" => Ok(Confine::Log),
+            "off" => Ok(Confine::Off),
+            _ => Err("expected on, log or off"),
+        }
+    }
+}
+
 impl<'de> Deserialize<'de> for Confine {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Confine, D::Error> {
         // YAML 1.1 reads `on` and `off` as true and false.
         match serde_yaml::Value::deserialize(from)? {
             serde_yaml::Value::Bool(is_on) => Ok(if is_on { Confine::On } else { Confine::Off }),
-            serde_yaml::Value::String(text) if text == "on" => Ok(Confine::On),
-            serde_yaml::Value::String(text) if text == "off" => Ok(Confine::Off),
-            serde_yaml::Value::String(text) if text == "log" => Ok(Confine::Log),
+            serde_yaml::Value::String(text) => text.parse().map_err(de::Error::custom),
             _ => Err(de::Error::custom("expected on, log or off")),
         }
     }
@@ -52,7 +76,7 @@ pub(crate) struct Confined {
 
 /// Gives up everything else, and says so.
 pub(crate) fn confine(how: Confine, privileges: &Privileges, needs: &Needs) -> Result<Confined, Failure> {
-    let failed = |error: &dyn std::fmt::Display| Failure::failed("confine the daemon", error);
+    let failed = |error: &dyn fmt::Display| Failure::failed("confine the daemon", error);
     let mut capabilities = needs.capabilities.clone();
     // Root is asked for because of files, some of which belong to others.
     capabilities.extend(privileges.stay_root().then_some(Capability::CAP_DAC_OVERRIDE));
@@ -62,6 +86,7 @@ pub(crate) fn confine(how: Confine, privileges: &Privileges, needs: &Needs) -> R
     let (user, capabilities) = (privileges.name(), kept.join(" "));
     let folders = match how {
         Confine::On => {
+            forbid_tracing().map_err(|error| failed(&error))?;
             let folders = files(&needs.paths)?;
             calls(needs, Refusal::Fails);
             folders
@@ -72,7 +97,7 @@ pub(crate) fn confine(how: Confine, privileges: &Privileges, needs: &Needs) -> R
         }
         Confine::Off => Vec::new(),
     };
-    tracing::info!(user, capabilities, confine = ?how, "privileges dropped");
+    tracing::info!(user, capabilities, confine = %how, "privileges dropped");
     if user == "nobody" {
         tracing::warn!("other programs run as `nobody` and can end this one: make a user `hopwise`");
     }
@@ -105,10 +130,6 @@ fn calls(needs: &Needs, refusal: Refusal) {
 
 /// The folder in which a file stands, also where a link leads to it.
 pub(crate) fn folders_of(path: &Path) -> Vec<PathBuf> {
-    let folder = |path: &Path| {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        folder.unwrap_or(Path::new(".")).to_owned()
-    };
-    let linked = path.canonicalize().ok().map(|path| folder(&path));
-    std::iter::once(folder(path)).chain(linked).collect()
+    let linked = path.canonicalize().ok().map(|path| folder_of(&path).to_owned());
+    std::iter::once(folder_of(path).to_owned()).chain(linked).collect()
 }

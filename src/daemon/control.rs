@@ -1,21 +1,30 @@
-//! A daemon's control socket: one line of JSON asks, one line answers, and only root and whom the daemon is may ask.
+//! A daemon's control socket: one line of JSON asks, one line answers, and only root and the daemon's user may ask.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader as StdReader, Read, Write};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener as StdListener, UnixStream as StdStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use rustix::fs::{Mode, fchmod};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect, socket_with};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, socket_with};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
+
+use super::privileges::NOBODY;
+
+/// A question of a daemon.
+pub(crate) trait Question: DeserializeOwned + Send + 'static {
+    /// Whether it is one that a routing daemon asks.
+    fn is_of_routing(&self) -> bool;
+}
 
 /// What a daemon answers.
 pub(crate) trait Answer: Serialize + DeserializeOwned + Send + 'static {
@@ -25,6 +34,8 @@ pub(crate) trait Answer: Serialize + DeserializeOwned + Send + 'static {
 
 /// Clients at a time, how long one may take to ask, and how much it may say.
 const MOST_CLIENTS: usize = 32;
+/// Clients that have not been heard yet.
+const MOST_WAITING: i32 = 128;
 const ASK_WITHIN: Duration = Duration::from_secs(5);
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 const LONGEST_QUESTION: u64 = 64 << 10;
@@ -58,9 +69,7 @@ impl Bound {
             Ok(_) => fs::remove_file(path)?,
             Err(_) => {}
         }
-        let listener = StdListener::bind(path)?;
-        fs::set_permissions(path, fs::Permissions::from_mode(0o600))?;
-        listener.set_nonblocking(true)?;
+        let listener = listen(path)?;
         let inode = std::os::unix::fs::MetadataExt::ino(&fs::symlink_metadata(path)?);
         Ok(Bound { listener, path: path.to_owned(), inode, folder })
     }
@@ -105,12 +114,41 @@ fn make_folder(path: &Path) -> io::Result<Option<PathBuf>> {
         return Ok(None);
     }
     fs::create_dir_all(folder)?;
-    fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
     Ok(Some(folder.to_owned()))
 }
 
-/// Answers root, and whom the daemon is.
-pub(crate) async fn serve<Q: DeserializeOwned + Send + 'static, A: Answer>(
+/// The file has its mode from its first moment on: a change of it by name could reach another file.
+fn listen(path: &Path) -> io::Result<StdListener> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    bind(&socket, &SocketAddrUnix::new(path)?)?;
+    rustix::net::listen(&socket, MOST_WAITING)?;
+    Ok(socket.into())
+}
+
+/// What a user may ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum MayAsk {
+    All,
+    /// Programs of many kinds run as `nobody`, the routing daemon among them where there is no user `hopwise`.
+    OfRouting,
+    Nothing,
+}
+
+impl MayAsk {
+    fn of(user: u32, own: u32) -> MayAsk {
+        match user {
+            0 => MayAsk::All,
+            NOBODY if own == NOBODY => MayAsk::OfRouting,
+            user if user == own => MayAsk::All,
+            _ => MayAsk::Nothing,
+        }
+    }
+}
+
+/// Answers root, and the daemon's own user.
+pub(crate) async fn serve<Q: Question, A: Answer>(
     listener: UnixListener,
     answer: impl Fn(Q) -> A + Send + Sync + 'static,
 ) {
@@ -123,9 +161,9 @@ pub(crate) async fn serve<Q: DeserializeOwned + Send + 'static, A: Answer>(
             continue;
         };
         // The file's permissions say the same; they can be changed, and this cannot.
-        let is_allowed = client.peer_cred().is_ok_and(|peer| peer.uid() == 0 || peer.uid() == own);
-        if !is_allowed {
-            tracing::warn!("control: a user was turned away who is neither root nor the daemon's own");
+        let may = client.peer_cred().map_or(MayAsk::Nothing, |peer| MayAsk::of(peer.uid(), own));
+        if may == MayAsk::Nothing {
+            tracing::warn!("control: a user was turned away: only root and the daemon's own user may ask");
             turn_away::<A>(&client);
             continue;
         }
@@ -133,7 +171,7 @@ pub(crate) async fn serve<Q: DeserializeOwned + Send + 'static, A: Answer>(
         tokio::spawn(async move {
             let _seat = seat;
             // Who is too slow or gone gets nothing.
-            let _ = timeout(ASK_WITHIN, talk(client, answer)).await;
+            let _ = timeout(ASK_WITHIN, talk(client, may, answer)).await;
         });
     }
 }
@@ -148,14 +186,18 @@ fn turn_away<A: Answer>(client: &UnixStream) {
     }
 }
 
-async fn talk<Q: DeserializeOwned + Send + 'static, A: Answer>(
+async fn talk<Q: Question, A: Answer>(
     client: UnixStream,
+    may: MayAsk,
     answer: Arc<impl Fn(Q) -> A + Send + Sync + 'static>,
 ) -> io::Result<()> {
     let mut client = BufReader::new(client);
     let mut line = String::new();
     (&mut client).take(LONGEST_QUESTION).read_line(&mut line).await?;
     let response = match serde_json::from_str::<Q>(&line) {
+        Ok(request) if may != MayAsk::All && !request.is_of_routing() => A::refused(
+            "only root may ask this of a daemon that is `nobody`: make a user `hopwise`".to_owned(),
+        ),
         // An answer may wait for a disk.
         Ok(request) => {
             tokio::task::spawn_blocking(move || answer(request)).await.map_err(io::Error::other)?
@@ -200,12 +242,20 @@ fn ask_line<A: Answer>(path: &Path, question: &str, within: Duration) -> io::Res
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
     use super::*;
 
     #[derive(Debug, PartialEq, serde::Deserialize)]
-    enum Question {
+    enum Asked {
         Status,
         Other,
+    }
+
+    impl Question for Asked {
+        fn is_of_routing(&self) -> bool {
+            *self == Asked::Other
+        }
     }
 
     #[derive(Debug, PartialEq, Serialize, serde::Deserialize)]
@@ -223,6 +273,13 @@ mod tests {
     /// A path that no other test uses.
     fn path(test: &str) -> PathBuf {
         std::env::temp_dir().join(format!("hopwise-{test}-{}", std::process::id())).join("a.sock")
+    }
+
+    #[test]
+    fn nobody_s_programs_may_ask_of_routes_alone_and_the_daemon_s_own_may_ask_all() {
+        assert_eq!([MayAsk::of(0, 7), MayAsk::of(7, 7), MayAsk::of(0, NOBODY)], [MayAsk::All; 3]);
+        assert_eq!([MayAsk::of(8, 7), MayAsk::of(NOBODY, 7), MayAsk::of(7, NOBODY)], [MayAsk::Nothing; 3]);
+        assert_eq!(MayAsk::of(NOBODY, NOBODY), MayAsk::OfRouting);
     }
 
     #[test]
@@ -276,8 +333,8 @@ mod tests {
         let bound = Bound::new(&path).expect("it is bound");
         let listener = UnixListener::from_std(bound.listener.try_clone().expect("a copy")).expect("a socket");
         let answer = |question| match question {
-            Question::Status => Told::Pid(7),
-            Question::Other => Told::No("no".into()),
+            Asked::Status => Told::Pid(7),
+            Asked::Other => Told::No("no".into()),
         };
         let server = tokio::spawn(serve(listener, answer));
         let ask = |line: &'static str| {
@@ -293,5 +350,20 @@ mod tests {
         server.abort();
         drop(bound);
         let _ = fs::remove_dir_all(path.parent().expect("a folder"));
+    }
+
+    #[tokio::test]
+    async fn a_routing_daemon_that_is_nobody_hears_of_routes_and_nothing_else() {
+        for (line, expected) in [("\"Other\"", "no"), ("\"Status\"", "only root")] {
+            let (client, server) = UnixStream::pair().expect("a pair");
+            let talking =
+                tokio::spawn(talk(server, MayAsk::OfRouting, Arc::new(|_: Asked| Told::No("no".to_owned()))));
+            let mut client = BufReader::new(client);
+            client.get_mut().write_all(format!("{line}\n").as_bytes()).await.expect("it reads");
+            let mut answer = String::new();
+            client.read_line(&mut answer).await.expect("it answers");
+            assert!(answer.contains(expected), "{answer}");
+            talking.await.expect("no panic").expect("it ends well");
+        }
     }
 }

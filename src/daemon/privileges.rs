@@ -10,11 +10,12 @@ use std::path::Path;
 
 use caps::{CapSet, Capability, CapsHashSet};
 use nix::unistd::{Gid, Uid, User, geteuid, setgroups, setresgid, setresuid};
+use rustix::process::{DumpableBehavior, set_dumpable_behavior};
 
 /// Users of a daemon that is started as root and names none, the best first.
 const OWN: [&str; 2] = ["hopwise", "nobody"];
-/// Where a machine has no users by name.
-const NOBODY: u32 = 65_534;
+/// The user `nobody`, also where a machine has no users by name.
+pub(crate) const NOBODY: u32 = 65_534;
 
 /// What opening takes: devices, sockets, programs for packets, and files of anybody's.
 const OPENING: [Capability; 8] = [
@@ -30,7 +31,7 @@ const OPENING: [Capability; 8] = [
 /// What programs may do that are started meanwhile, such as nft.
 const OF_PROGRAMS: [Capability; 2] = [Capability::CAP_NET_ADMIN, Capability::CAP_NET_RAW];
 
-/// Whom to become.
+/// The user to become.
 #[derive(Clone, Debug)]
 struct Someone {
     name: String,
@@ -41,8 +42,13 @@ struct Someone {
 #[derive(Debug)]
 pub(crate) enum PrivilegeError {
     NoSuchUser(String),
-    /// Who is not root can become nobody else.
+    /// A daemon that is not root can become no other user.
     NotRoot(String),
+    /// The kernel keeps root what it is, as in a container without these capabilities.
+    Kept {
+        name: String,
+        problem: String,
+    },
     System {
         doing: &'static str,
         problem: String,
@@ -54,6 +60,11 @@ impl fmt::Display for PrivilegeError {
         match self {
             PrivilegeError::NoSuchUser(name) => write!(f, "there is no user `{name}` on this machine"),
             PrivilegeError::NotRoot(name) => write!(f, "only root can become `{name}`"),
+            PrivilegeError::Kept { name, problem } => write!(
+                f,
+                "become `{name}`: {problem}; this takes the capabilities SETUID and SETGID: give them, or write \
+                 `user: root` to stay root"
+            ),
             PrivilegeError::System { doing, problem } => write!(f, "{doing}: {problem}"),
         }
     }
@@ -77,6 +88,11 @@ impl Privileges {
             None => None,
         };
         Ok(Privileges { someone })
+    }
+
+    /// Users of daemons that root starts on this machine.
+    pub(crate) fn of_daemons() -> Vec<u32> {
+        vec![own().uid.as_raw()]
     }
 
     pub(crate) fn name(&self) -> String {
@@ -147,6 +163,11 @@ impl Privileges {
     }
 }
 
+/// Other programs of the same user cannot read this one's memory, nor stop it as a debugger does.
+pub(crate) fn forbid_tracing() -> io::Result<()> {
+    Ok(set_dumpable_behavior(DumpableBehavior::NotDumpable)?)
+}
+
 /// Nothing that is executed from here on can give more.
 fn give_up_new() -> Result<(), PrivilegeError> {
     rustix::thread::set_no_new_privs(true)
@@ -180,12 +201,14 @@ fn become_user(someone: &Someone) -> Result<(), PrivilegeError> {
     if someone.uid.is_root() {
         return Ok(());
     }
-    let groups = failed("leave root's groups");
-    setgroups(&[someone.gid]).map_err(|error| groups(&error))?;
-    setresgid(someone.gid, someone.gid, someone.gid).map_err(|error| groups(&error))?;
-    let become_user = failed("become the user");
-    caps::securebits::set_keepcaps(true).map_err(|error| become_user(&error))?;
-    setresuid(someone.uid, someone.uid, someone.uid).map_err(|error| become_user(&error))
+    let failed = |error: &dyn fmt::Display| PrivilegeError::Kept {
+        name: someone.name.clone(),
+        problem: error.to_string(),
+    };
+    setgroups(&[someone.gid]).map_err(|error| failed(&error))?;
+    setresgid(someone.gid, someone.gid, someone.gid).map_err(|error| failed(&error))?;
+    caps::securebits::set_keepcaps(true).map_err(|error| failed(&error))?;
+    setresuid(someone.uid, someone.uid, someone.uid).map_err(|error| failed(&error))
 }
 
 /// No program can have more than these, as far as this process may say so: without new privileges it gets none anyway.

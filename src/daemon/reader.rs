@@ -54,9 +54,9 @@ struct Other {
 }
 
 impl Reader {
-    /// Of this process, or of another where this one is about to leave root.
-    pub(crate) fn new(path: &Path, privileges: &Privileges) -> io::Result<Reader> {
-        let other = privileges.leaves_root().then(|| Other::start(path)).transpose()?;
+    /// Of this process, or of another where this one is about to leave root. The other one is confined alike.
+    pub(crate) fn new(path: &Path, privileges: &Privileges, how: Confine) -> io::Result<Reader> {
+        let other = privileges.leaves_root().then(|| Other::start(path, how)).transpose()?;
         Ok(Reader { path: path.to_owned(), other })
     }
 
@@ -78,9 +78,9 @@ impl Reader {
 }
 
 impl Other {
-    fn start(path: &Path) -> io::Result<Other> {
+    fn start(path: &Path, how: Confine) -> io::Result<Other> {
         let mut process = Command::new("/proc/self/exe")
-            .args(["reread", "--"])
+            .args(["reread", "--confine", &how.to_string(), "--"])
             .arg(path)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -151,6 +151,9 @@ pub(crate) fn find(path: &Path) -> io::Result<Found> {
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     path: PathBuf,
+    /// Whether it gives up what it does not need: on, log or off
+    #[arg(long)]
+    confine: Confine,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
@@ -162,7 +165,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         paths: Paths { reads: folders_of(&arguments.path), writes: Vec::new() },
         families: Vec::new(),
     };
-    let _confined = confine(Confine::On, &privileges, &needs)?;
+    let _confined = confine(arguments.confine, &privileges, &needs)?;
     let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
     while input.read(&mut [0; 1]).map_err(|error| failed(&error))? > 0 {
         let found = find(&arguments.path).map_err(|error| error.to_string());

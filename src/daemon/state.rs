@@ -11,11 +11,12 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
+use hopwise_host::own_file;
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, renameat, unlinkat};
 
 pub(crate) fn write(path: &Path, text: &str) -> io::Result<File> {
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    let folder = folder_of(path)?;
+    let folder = open_folder(path)?;
     let mut new = OsString::from(".");
     new.push(name);
     new.push(".new");
@@ -38,8 +39,8 @@ pub(crate) fn rewrite(file: &File, text: &str) -> io::Result<()> {
 }
 
 /// Made where it is missing. Held open, so that nobody puts another in its place meanwhile.
-fn folder_of(path: &Path) -> io::Result<OwnedFd> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+fn open_folder(path: &Path) -> io::Result<OwnedFd> {
+    let folder = own_file::folder_of(path);
     fs::create_dir_all(folder)?;
     Ok(openat(CWD, folder, OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?)
 }
@@ -47,7 +48,7 @@ fn folder_of(path: &Path) -> io::Result<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hopwise_host::routing::open_own;
+    use hopwise_host::own_file::open_own;
     use std::fs::OpenOptions;
     use std::os::unix::fs::symlink;
 

@@ -5,6 +5,7 @@ use std::path::Path;
 use hopwise_host::routing::{left_in, repair};
 
 use super::Finding;
+use crate::daemon::privileges::Privileges;
 
 const CHECK: &str = "switches";
 
@@ -23,7 +24,7 @@ fn found(path: &Path) -> Finding {
 }
 
 fn repaired(path: &Path) -> Finding {
-    match repair(path) {
+    match repair(path, &Privileges::of_daemons()) {
         Ok(count) => Finding::ok(CHECK, format!("{}: {count} switches put back", path.display())),
         Err(error) => {
             let found = format!("{}: not put back: {error}", path.display());

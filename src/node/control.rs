@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::snapshot::{CaptureSnapshot, Snapshot};
-use crate::daemon::control::Answer;
+use crate::daemon::control::{Answer, Question};
 
 pub(crate) mod client;
 
@@ -31,6 +31,12 @@ pub(crate) enum Request {
     Arrivals {
         peer: IpAddr,
     },
+}
+
+impl Question for Request {
+    fn is_of_routing(&self) -> bool {
+        matches!(self, Request::Paths { .. } | Request::Arrivals { .. })
+    }
 }
 
 /// What a routing daemon says of a peer.

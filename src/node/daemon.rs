@@ -84,7 +84,7 @@ pub(super) fn run(document: Document, config: NodeConfig, path: &Path) -> Result
     descriptors::allow(&config);
     // What is opened has to be taken back, whatever comes between.
     let signals = signals::early(Signals::new)?;
-    let reader = Reader::new(path, &privileges);
+    let reader = Reader::new(path, &privileges, config.confine);
     let reader = reader.map_err(|error| Failure::failed("start what reads the file anew", error))?;
     if let Some(control) = &config.control {
         privileges.make_folder(control);

@@ -7,7 +7,7 @@ use hopwise_core::LinkEvent;
 use hopwise_mesh::ProxyCounts;
 use serde::{Deserialize, Serialize};
 
-use crate::daemon::control::Answer;
+use crate::daemon::control::{Answer, Question};
 
 /// What a link layer, or whoever speaks for it, says.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,6 +33,12 @@ pub(super) enum Request {
         dbm: i8,
     },
     Status,
+}
+
+impl Question for Request {
+    fn is_of_routing(&self) -> bool {
+        false
+    }
 }
 
 impl Request {

@@ -18,12 +18,11 @@ use hopwise_core::trace::TraceEvent;
 use hopwise_core::trace::text::TraceText;
 use hopwise_core::{Instant, LinkEvent, Machine};
 use hopwise_host::confine::Paths;
-use hopwise_host::routing::open_own;
+use hopwise_host::own_file::open_own;
 use hopwise_host::{Driver, Observer, Poller, SeenPacket, Turn};
 use hopwise_mesh::{Proxy, ProxyConfig, Told};
 use sd_notify::NotifyState;
 use tokio::net::UnixListener;
-use tokio::signal::unix::{SignalKind, signal};
 
 use super::config::{By, Config, Forecast, MOBILE};
 use super::control::{Request, Response, Status};
@@ -34,6 +33,7 @@ use crate::daemon::control::{self, Bound};
 use crate::daemon::privileges::Privileges;
 use crate::daemon::tell as tell_systemd;
 use crate::failure::Failure;
+use crate::signals::{self, Ending};
 
 /// Kept between two turns of the driver; it drains them each time.
 const TRACE_EVENTS: usize = 4096;
@@ -77,6 +77,8 @@ impl Teller {
 pub(super) fn run(config: &Config) -> Result<(), Failure> {
     let privileges = Privileges::find(config.user.as_deref());
     let privileges = privileges.map_err(|error| Failure::refused("user", error))?;
+    // What is opened has to be taken back, whatever comes between.
+    let ending = signals::early(Ending::new)?;
     privileges.make_folder(&config.control);
     privileges.begin().map_err(|error| Failure::failed("become the user", error))?;
     let watcher = watcher(config);
@@ -102,7 +104,7 @@ pub(super) fn run(config: &Config) -> Result<(), Failure> {
         let (teller, clock) = (teller.clone(), driver.clock());
         spawn("links", move || sources::listen(sources, clock, |told| teller.tell(Command::Hear(told))))?;
     }
-    keep_time(teller, config, &bound)?;
+    keep_time(teller, config, &bound, ending)?;
     tell_systemd(NotifyState::Ready);
     tracing::info!("ready");
     let forecast = config.forecast.as_ref().map(Forecast::settings).map(Forecasts::new);
@@ -136,7 +138,7 @@ fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Result<(), Failure
 }
 
 /// Signals, the forecast's ticks and the control socket, on a thread with tokio's clock.
-fn keep_time(teller: Teller, config: &Config, bound: &Bound) -> Result<(), Failure> {
+fn keep_time(teller: Teller, config: &Config, bound: &Bound, mut ending: Ending) -> Result<(), Failure> {
     let has_forecast = config.forecast.is_some();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed("start a runtime", error))?;
@@ -163,10 +165,7 @@ fn keep_time(teller: Teller, config: &Config, bound: &Bound) -> Result<(), Failu
                     tokio::time::sleep(BEAT_EVERY).await;
                 }
             });
-            let both = (signal(SignalKind::terminate()), signal(SignalKind::interrupt()));
-            if let (Ok(mut term), Ok(mut int)) = both {
-                tokio::select! { _ = term.recv() => {}, _ = int.recv() => {} }
-            }
+            ending.next().await;
             teller.tell(Command::End);
         });
     })

@@ -16,7 +16,7 @@ use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Deserializer, de};
 
-use crate::daemon::privileges::Privileges;
+use crate::daemon::privileges::{Privileges, forbid_tracing};
 use crate::failure::Failure;
 
 /// What the proxy's driving thread is asked for a sign of life by.
@@ -96,6 +96,7 @@ pub(super) fn watch(patience: Duration) -> Result<(), Failure> {
     // It is the proxy's own user, which is all that ending the proxy takes.
     let narrowed = Privileges::of_helper().and_then(|privileges| privileges.narrow(&[]));
     narrowed.map_err(|error| Failure::failed("watch the proxy", error))?;
+    forbid_tracing().map_err(failed)?;
     let mut beats = io::stdin().lock();
     let mut buffer = [0; 64];
     while beats.read(&mut buffer).map_err(failed)? > 0 {

@@ -72,7 +72,8 @@ pub(super) fn run(config: Config, keys: Option<Keys>) -> Result<(), Failure> {
     let ends = caught.0.descriptor().map_err(system)?;
     let privileges = Privileges::find(config.user.as_deref());
     let privileges = privileges.map_err(|error| Failure::refused("user", error))?;
-    let reader = config.keys.as_ref().map(|keys| Reader::new(&keys.path, &privileges)).transpose();
+    let reader =
+        config.keys.as_ref().map(|keys| Reader::new(&keys.path, &privileges, config.confine)).transpose();
     let reader = reader.map_err(|error| Failure::failed("start what reads the keys anew", error))?;
     privileges.make_folder(&config.state);
     privileges.begin().map_err(|error| Failure::failed("become the user", error))?;

@@ -8,7 +8,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use hopwise_host::routing::open_own;
+use hopwise_host::own_file::open_own;
 
 /// A file beyond this size is none of ours.
 const LARGEST: u64 = 1 << 12;

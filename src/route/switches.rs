@@ -8,6 +8,7 @@ use std::net::Ipv4Addr;
 use hopwise_host::routing::{Switches, device_towards};
 
 use super::config::Config;
+use crate::daemon::privileges::Privileges;
 use crate::failure::Failure;
 
 #[derive(Debug)]
@@ -23,10 +24,11 @@ impl Forwarding {
         let system = |error| Failure::failed("name the file of the kernel's old switches", error);
         let file = Switches::file_beside(&config.state).map_err(system)?;
         let folder = file.parent().map_or(Ok(()), fs::create_dir_all);
-        let opened = folder.and_then(|()| Switches::open(&file)).map_err(|error| {
-            let problem = format_args!("{}: {error}", file.display());
-            Failure::failed("open the file of the kernel's old switches", problem)
-        })?;
+        let opened =
+            folder.and_then(|()| Switches::open(&file, &Privileges::of_daemons())).map_err(|error| {
+                let problem = format_args!("{}: {error}", file.display());
+                Failure::failed("open the file of the kernel's old switches", problem)
+            })?;
         let mut forwarding = Forwarding { switches: opened, of_served: Vec::new() };
         let mesh: Vec<_> = config.interfaces.iter().chain([&config.tun]).map(String::as_str).collect();
         let switches = &mut forwarding.switches;

@@ -20,6 +20,7 @@ mod nfqueue;
 mod nft;
 pub mod nl80211;
 mod observer;
+pub mod own_file;
 #[cfg(feature = "pcap")]
 mod pcap;
 mod poller;

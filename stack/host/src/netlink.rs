@@ -3,6 +3,7 @@
 mod carrier;
 mod detour;
 pub(crate) mod message;
+mod names;
 mod on_loan;
 mod routes;
 mod sockets;
@@ -25,6 +26,7 @@ use crate::namespace::set_switch;
 
 pub use carrier::CarrierWatch;
 pub use detour::{Detour, DetourConfig, End};
+pub(crate) use names::{Named, names_with};
 use on_loan::Added;
 pub(crate) use on_loan::{Before, OnLoan};
 use routes::{Wanted, check_free, route_message};

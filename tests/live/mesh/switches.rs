@@ -1,6 +1,8 @@
 //! The kernel's switches: changed on the mesh alone, and back to their old values after any end.
 
 use std::fs;
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
 
 use super::{AODV, HOPWISE, Mesh, Signal, can_run, until, within_patience};
 use crate::namespace::Running;
@@ -160,4 +162,55 @@ fn what_a_daemon_leaves_to_another_one_is_in_its_file_for_its_next_start() {
     mesh.start(0, std::slice::from_ref(&device));
     mesh.end(0, Signal::TERM);
     assert_eq!(switches(&mesh), before);
+}
+
+/// A user of the machine takes the names by which daemons tell each other of switches.
+const FORGER: &str = "
+import os, re, socket, sys
+# A daemon that ran has left its names to be copied.
+names = [line.split('@')[1] for line in open('/proc/net/unix').read().splitlines() if '@hopwise-switch-' in line]
+prefix = re.match('hopwise-switch-[0-9a-f]+ ', names[0]).group()
+held = []
+def hold(name):
+    held.append(socket.socket(socket.AF_UNIX))
+    held[-1].bind('\\0' + name)
+    held[-1].listen()
+os.setgid(4321)
+os.setuid(4321)
+hold(prefix + 'turn')
+for name in names:
+    key, before, after, _ = name.removeprefix(prefix).split(' ')
+    hold(f'{prefix}{key} {after} {after} 1.0')
+print('held', flush=True)
+sys.stdin.read()
+";
+
+#[test]
+fn names_that_a_user_of_the_machine_takes_keep_no_switch_changed() {
+    let test = "names_that_a_user_of_the_machine_takes_keep_no_switch_changed";
+    if !can_run(test, &["ip", "sysctl", "sh", "grep", "python3"]) {
+        return;
+    }
+    let mut mesh = Mesh::new("switches5", 2, AODV);
+    let device = mesh.join(0, 1);
+    mesh.nodes[0].sysctl("ipv4/conf/all/rp_filter", "1");
+    let before = switches(&mesh);
+    mesh.start(0, std::slice::from_ref(&device));
+    let mut command = mesh.nodes[0].command(&["python3", "-c", FORGER]);
+    let mut forger = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("python3 runs");
+    let input = forger.stdin.take();
+    let mut said = String::new();
+    BufReader::new(forger.stdout.take().expect("a pipe")).read_line(&mut said).expect("it speaks");
+    assert_eq!(said, "held\n");
+    mesh.end(0, Signal::TERM);
+    assert_eq!(switches(&mesh), before, "the claims of a stranger count for nothing");
+    let log = fs::read_to_string(mesh.folder.join("log0")).expect("it was written");
+    assert!(log.contains("holds the turn") && log.contains("in vain"), "{log}");
+    let _ = fs::remove_file(mesh.folder.join("log0"));
+    mesh.start(0, std::slice::from_ref(&device));
+    assert_eq!(value(&mesh, "conf.all.rp_filter"), "0");
+    mesh.end(0, Signal::TERM);
+    assert_eq!(switches(&mesh), before);
+    drop(input);
+    forger.wait().expect("it ends");
 }

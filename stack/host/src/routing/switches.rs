@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use journal::Journal;
 use shared::{Claims, Turn};
 
-pub use journal::{left_in, open_own};
+pub use journal::left_in;
 
 const KERNEL: &str = "/proc/sys/net";
 
@@ -41,14 +41,15 @@ impl Switches {
         journal::file_beside(state)
     }
 
-    /// Takes the file, and puts back what a killed daemon left in it.
-    pub fn open(path: &Path) -> io::Result<Switches> {
-        Switches::open_below(Path::new(KERNEL), path)
+    /// Takes the file, and puts back what a killed daemon left in it. Daemons of root, of our own user and of these
+    /// users are heard when they say that they need a switch.
+    pub fn open(path: &Path, users: &[u32]) -> io::Result<Switches> {
+        Switches::open_below(Path::new(KERNEL), path, users)
     }
 
-    fn open_below(kernel: &Path, path: &Path) -> io::Result<Switches> {
+    fn open_below(kernel: &Path, path: &Path, users: &[u32]) -> io::Result<Switches> {
         let (journal, changes) = Journal::open(path)?;
-        let claims = Claims::of(kernel);
+        let claims = Claims::of(kernel, users);
         let mut switches = Switches { kernel: kernel.to_owned(), journal, changes, claims };
         let left = switches.put_back()?.left;
         switches.journal.begin(&left)?;
@@ -166,11 +167,12 @@ impl Drop for Switches {
 }
 
 /// Puts back what a killed daemon left in this file, and removes it. Answers how many switches that were. A file of
-/// another network namespace stays as it is.
-pub fn repair(path: &Path) -> io::Result<usize> {
+/// another network namespace stays as it is. The users are those of [`Switches::open`].
+pub fn repair(path: &Path, users: &[u32]) -> io::Result<usize> {
     let (journal, changes) = Journal::open_here(path)?;
     let kernel = Path::new(KERNEL);
-    let mut switches = Switches { kernel: kernel.to_owned(), journal, changes, claims: Claims::of(kernel) };
+    let claims = Claims::of(kernel, users);
+    let mut switches = Switches { kernel: kernel.to_owned(), journal, changes, claims };
     let PutBack { count, left } = switches.put_back()?;
     switches.changes = left;
     Ok(count)
@@ -202,7 +204,7 @@ mod tests {
     #[test]
     fn other_interfaces_keep_their_level_and_all_come_back() {
         let root = kernel("clear");
-        let mut switches = Switches::open_below(&root, &root.join("a.switches")).expect("a journal");
+        let mut switches = Switches::open_below(&root, &root.join("a.switches"), &[]).expect("a journal");
         switches.clear("rp_filter", &["wlan0"]).expect("they can be set");
         assert_eq!(values(&root), ["0", "1", "1", "0"], "eth0 is filtered as before");
         drop(switches);
@@ -215,9 +217,9 @@ mod tests {
     fn a_killed_daemon_s_switches_come_back_at_the_next_start() {
         let root = kernel("killed");
         let path = root.join("a.switches");
-        let mut killed = Switches::open_below(&root, &path).expect("a journal");
+        let mut killed = Switches::open_below(&root, &path, &[]).expect("a journal");
         killed.clear("rp_filter", &["wlan0"]).expect("they can be set");
-        assert!(Switches::open_below(&root, &path).is_err(), "its daemon runs");
+        assert!(Switches::open_below(&root, &path, &[]).is_err(), "its daemon runs");
         assert!(!is_left_behind(&path));
         // A kill closes the file and does nothing else.
         let copy = root.join("copy");
@@ -229,7 +231,7 @@ mod tests {
             fs::write(root.join("ipv4/conf").join(interface).join("rp_filter"), value).expect("a file");
         }
         assert!(is_left_behind(&path) && left_in(&root) == std::slice::from_ref(&path));
-        let next = Switches::open_below(&root, &path).expect("a journal");
+        let next = Switches::open_below(&root, &path, &[]).expect("a journal");
         assert_eq!(values(&root), ["1", "0", "0", "2"]);
         drop(next);
         fs::remove_dir_all(root).expect("it is there");
@@ -240,7 +242,7 @@ mod tests {
         let root = kernel("two");
         let before = values(&root);
         for last in [0, 1] {
-            let open = |name| Switches::open_below(&root, &root.join(name)).expect("a journal");
+            let open = |name| Switches::open_below(&root, &root.join(name), &[]).expect("a journal");
             let mut daemons = ["a.switches", "b.switches"].map(|name| Some(open(name)));
             for (daemon, interface) in daemons.iter_mut().zip(["wlan0", "eth0"]) {
                 let daemon = daemon.as_mut().expect("it runs");
@@ -270,7 +272,7 @@ mod tests {
     #[test]
     fn what_somebody_else_has_set_since_stays() {
         let root = kernel("since");
-        let mut switches = Switches::open_below(&root, &root.join("a.switches")).expect("a journal");
+        let mut switches = Switches::open_below(&root, &root.join("a.switches"), &[]).expect("a journal");
         switches.clear("rp_filter", &["wlan0"]).expect("they can be set");
         fs::write(root.join("ipv4/conf/wlan0/rp_filter"), "1").expect("a file");
         drop(switches);
@@ -284,10 +286,10 @@ mod tests {
         let (path, target) = (root.join("a.switches"), root.join("precious"));
         fs::write(&target, "precious").expect("a file");
         std::os::unix::fs::symlink(&target, &path).expect("a link");
-        assert!(Switches::open_below(&root, &path).is_err());
+        assert!(Switches::open_below(&root, &path, &[]).is_err());
         fs::remove_file(&path).expect("it is there");
         fs::hard_link(&target, &path).expect("a link");
-        assert!(Switches::open_below(&root, &path).is_err(), "it has two names");
+        assert!(Switches::open_below(&root, &path, &[]).is_err(), "it has two names");
         assert_eq!(fs::read_to_string(target).expect("a file"), "precious");
         fs::remove_dir_all(root).expect("it is there");
     }

@@ -1,15 +1,15 @@
 //! The file of old values: where they hold, and a line for each switch.
 
-use std::fs::{self, File, Metadata, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FlockOperation, OFlags, flock};
-use rustix::process::geteuid;
+use rustix::fs::{FlockOperation, flock};
 
 use super::Change;
 use crate::namespace::OWN_NAMESPACE;
+use crate::own_file::{open, open_own};
 
 /// A file of old values has this at the end of its name.
 const SUFFIX: &str = ".switches";
@@ -118,33 +118,6 @@ fn take(path: &Path) -> io::Result<File> {
     let file = open_own(path, OpenOptions::new().read(true).write(true).create(true).mode(0o600))?;
     lock(&file)?;
     Ok(file)
-}
-
-/// Opens a file, follows no link and waits for nobody. A file with a second name is none of ours, nor one that somebody
-/// else may have put there, nor what is no file.
-pub fn open_own(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    let file = open(path, options)?;
-    let facts = file.metadata()?;
-    if !facts.is_file() || facts.nlink() != 1 || !is_trusted(path, &facts)? {
-        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "this file belongs to somebody else"));
-    }
-    Ok(file)
-}
-
-/// It is ours or root's, or its folder says whose it can be: root's or the owner's, and closed to others. A daemon that
-/// root started has a user of its own.
-fn is_trusted(path: &Path, file: &Metadata) -> io::Result<bool> {
-    let own = geteuid().as_raw();
-    if [0, own].contains(&file.uid()) {
-        return Ok(true);
-    }
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let folder = fs::metadata(folder)?;
-    Ok([0, own, file.uid()].contains(&folder.uid()) && folder.mode() & 0o022 == 0)
-}
-
-fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
-    options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32).open(path)
 }
 
 fn lock(file: &File) -> io::Result<()> {

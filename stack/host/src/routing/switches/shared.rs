@@ -1,10 +1,10 @@
 //! Which switches the daemons of one network namespace need, and how these were before.
 //!
-//! Each switch is the name of a socket that its daemon holds. Such names belong to the namespace, everybody there can
-//! read them, and the kernel removes them when the daemon ends, however it ends.
+//! Each switch is the name of a socket that its daemon holds. Such names belong to the namespace, each program there can
+//! read them, and the kernel removes them when the daemon ends, however it ends. Any user can take such a name, so only
+//! names of root and of users that daemons have count.
 
 use std::collections::hash_map::DefaultHasher;
-use std::fs;
 use std::hash::{Hash, Hasher};
 use std::io;
 use std::os::linux::net::SocketAddrExt;
@@ -13,11 +13,12 @@ use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
+use rustix::process::geteuid;
+
 use super::Change;
 use super::journal::read_change;
+use crate::netlink::{Named, names_with};
 
-/// Names of sockets of this namespace stand there after an `@`.
-const SOCKETS: &str = "/proc/thread-self/net/unix";
 /// A daemon that starts or ends beside another has its turn after it.
 const TRIES: u32 = 100;
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
@@ -27,19 +28,27 @@ const BETWEEN_TRIES: Duration = Duration::from_millis(50);
 pub(super) struct Claims {
     /// The tree of switches that they are about: tests have others than the kernel's.
     tree: u64,
+    /// Users that daemons have, besides root and our own.
+    users: Vec<u32>,
     names: Vec<String>,
     sockets: Vec<UnixListener>,
 }
 
 impl Claims {
-    pub(super) fn of(kernel: &Path) -> Claims {
+    pub(super) fn of(kernel: &Path, users: &[u32]) -> Claims {
         let mut hasher = DefaultHasher::new();
         kernel.hash(&mut hasher);
-        Claims { tree: hasher.finish(), names: Vec::new(), sockets: Vec::new() }
+        let (names, sockets) = (Vec::new(), Vec::new());
+        Claims { tree: hasher.finish(), users: users.to_vec(), names, sockets }
     }
 
     fn prefix(&self) -> String {
         format!("hopwise-switch-{:x} ", self.tree)
+    }
+
+    /// A kernel that does not tell the user leaves no choice.
+    fn is_daemon(&self, user: Option<u32>) -> bool {
+        user.is_none_or(|user| [0, geteuid().as_raw()].contains(&user) || self.users.contains(&user))
     }
 
     /// Shows the others that this daemon needs the switch as it is after the change.
@@ -73,19 +82,28 @@ impl Claims {
     /// What other daemons know of a switch that they need.
     pub(super) fn others(&self, key: &str) -> io::Result<Vec<Change>> {
         let prefix = self.prefix();
-        // Others name their sockets as they like.
-        let sockets = String::from_utf8_lossy(&fs::read(SOCKETS)?).into_owned();
-        let named = sockets.lines().filter_map(|line| Some(line.split_once('@')?.1));
-        let others = named.filter(|name| !self.names.iter().any(|own| own == name));
-        let claimed = others.filter_map(|name| read_change(name.strip_prefix(&prefix)?));
-        Ok(claimed.filter(|change| change.key == key).collect())
+        let mut claimed = Vec::new();
+        for Named { name, user } in names_with(&prefix)? {
+            let change = name.strip_prefix(&prefix).and_then(read_change);
+            let Some(change) = change.filter(|change| change.key == key && !self.names.contains(&name))
+            else {
+                continue;
+            };
+            if self.is_daemon(user) {
+                claimed.push(change);
+            } else {
+                tracing::warn!(key, user, "a user that is no daemon's claims a switch, in vain");
+            }
+        }
+        Ok(claimed)
     }
 }
 
 /// One daemon at a time changes switches.
 #[derive(Debug)]
 pub(super) struct Turn {
-    _name: UnixListener,
+    /// None where a user that is no daemon's holds the name, and would for ever.
+    _name: Option<UnixListener>,
 }
 
 impl Turn {
@@ -95,11 +113,22 @@ impl Turn {
         let mut tries = 0;
         loop {
             match bind(&name) {
-                Ok(name) => return Ok(Turn { _name: name }),
-                Err(error) if error.kind() != io::ErrorKind::AddrInUse || tries == TRIES => {
-                    return Err(error);
+                Ok(name) => return Ok(Turn { _name: Some(name) }),
+                Err(error) if error.kind() != io::ErrorKind::AddrInUse => return Err(error),
+                Err(error) => {
+                    let holder = names_with(&name)?.into_iter().find(|named| named.name == name);
+                    if let Some(Named { user, .. }) = holder.filter(|holder| !claims.is_daemon(holder.user)) {
+                        tracing::warn!(
+                            user,
+                            "a user that is no daemon's holds the turn, and is not waited for"
+                        );
+                        return Ok(Turn { _name: None });
+                    }
+                    if tries == TRIES {
+                        return Err(error);
+                    }
+                    thread::sleep(BETWEEN_TRIES);
                 }
-                Err(_) => thread::sleep(BETWEEN_TRIES),
             }
             tries += 1;
         }

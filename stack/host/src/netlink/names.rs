@@ -1,0 +1,106 @@
+//! The abstract names that sockets of this network namespace have, and their users (linux/unix_diag.h).
+
+use std::fs;
+use std::io;
+
+use rustix::net::netlink::SOCK_DIAG;
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
+
+use super::message::{DONE, DUMP, Message, REQUEST, attribute, messages, word};
+
+/// A question for sockets of a family, and the kind of its answers (SOCK_DIAG_BY_FAMILY).
+const BY_FAMILY: u16 = 20;
+/// What is asked of each socket (UDIAG_SHOW_NAME, UDIAG_SHOW_UID).
+const SHOW: u32 = 0x41;
+/// Attributes of an answer, after a struct unix_diag_msg. Kernels before 5.3 leave out the user.
+const NAME: u16 = 0;
+const USER: u16 = 7;
+const ANSWER: usize = 16;
+/// In that struct.
+const TYPE: usize = 1;
+const BUFFER: usize = 32 << 10;
+/// The same names in text, without their users.
+const TEXT: &str = "/proc/thread-self/net/unix";
+
+/// A name that a stream socket is bound to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Named {
+    pub(crate) name: String,
+    /// The user that made the socket, where the kernel tells it.
+    pub(crate) user: Option<u32>,
+}
+
+/// The names that begin so.
+pub(crate) fn names_with(prefix: &str) -> io::Result<Vec<Named>> {
+    // A kernel may be built without this family.
+    let mut names = ask().or_else(|_| read())?;
+    names.retain(|named| named.name.starts_with(prefix));
+    Ok(names)
+}
+
+fn ask() -> io::Result<Vec<Named>> {
+    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(SOCK_DIAG))?;
+    // A struct unix_diag_req: a socket in any state, with any number and cookie.
+    let question = Message::new(BY_FAMILY, REQUEST | DUMP, 1)
+        .fixed(&[libc::AF_UNIX as u8, 0, 0, 0])
+        .fixed(&u32::MAX.to_ne_bytes())
+        .fixed(&[0; 4])
+        .fixed(&SHOW.to_ne_bytes())
+        .fixed(&[0; 8]);
+    send(&socket, &question.finish(), SendFlags::empty())?;
+    let (mut names, mut buffer) = (Vec::new(), vec![0; BUFFER]);
+    loop {
+        let (bytes, _) = recv(&socket, &mut buffer[..], RecvFlags::empty())?;
+        for heard in messages(&buffer[..bytes]) {
+            if heard.kind == BY_FAMILY {
+                names.extend(read_answer(heard.body));
+            } else if heard.kind == DONE {
+                return Ok(names);
+            } else if let Some(code) = heard.errno().filter(|code| *code != 0) {
+                return Err(io::Error::from_raw_os_error(code));
+            }
+        }
+        if bytes == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+}
+
+fn read_answer(body: &[u8]) -> Option<Named> {
+    if *body.get(TYPE)? != libc::SOCK_STREAM as u8 {
+        return None;
+    }
+    let attributes = body.get(ANSWER..)?;
+    // An abstract name begins with a zero.
+    let name = attribute(attributes, NAME)?.strip_prefix(&[0])?;
+    let user = attribute(attributes, USER).and_then(|user| word(user, 0));
+    Some(Named { name: String::from_utf8_lossy(name).into_owned(), user })
+}
+
+fn read() -> io::Result<Vec<Named>> {
+    // Others name their sockets as they like.
+    let sockets = String::from_utf8_lossy(&fs::read(TEXT)?).into_owned();
+    let names = sockets.lines().filter_map(|line| Some(line.split_once('@')?.1.to_owned()));
+    Ok(names.map(|name| Named { name, user: None }).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixListener};
+
+    use super::*;
+
+    #[test]
+    fn a_name_is_found_with_its_user_and_in_the_text_without() {
+        let name = format!("hopwise-names-{}", std::process::id());
+        let address = SocketAddr::from_abstract_name(&name).expect("a name");
+        let listener = UnixListener::bind_addr(&address).expect("it is free");
+        let own = rustix::process::geteuid().as_raw();
+        let found = names_with(&name).expect("they can be asked for");
+        assert_eq!(found, [Named { name: name.clone(), user: Some(own) }]);
+        assert!(read().expect("the text").contains(&Named { name: name.clone(), user: None }));
+        drop(listener);
+        assert!(names_with(&name).expect("they can be asked for").is_empty());
+    }
+}

@@ -1,0 +1,41 @@
+//! Files of our own in folders that others may write to.
+
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use rustix::process::geteuid;
+
+/// The folder in which a file stands.
+pub fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+/// Opens a file, follows no link and waits for nothing. A file with a second name is refused. A file is refused, too,
+/// when another user may have put it there, and so is anything but a file.
+pub fn open_own(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let file = open(path, options)?;
+    let facts = file.metadata()?;
+    if !facts.is_file() || facts.nlink() != 1 || !is_trusted(path, &facts)? {
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, "this file belongs to somebody else"));
+    }
+    Ok(file)
+}
+
+/// The same without a look at the owner.
+pub(crate) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32).open(path)
+}
+
+/// The file is ours or root's. Another owner is trusted where the folder is root's or that owner's, and closed to
+/// others: a daemon that root started has a user of its own.
+fn is_trusted(path: &Path, file: &Metadata) -> io::Result<bool> {
+    let own = geteuid().as_raw();
+    if [0, own].contains(&file.uid()) {
+        return Ok(true);
+    }
+    let folder = fs::metadata(folder_of(path))?;
+    Ok([0, own, file.uid()].contains(&folder.uid()) && folder.mode() & 0o022 == 0)
+}
