@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hopwise_host::routing::{left_in, repair};
+use hopwise_host::routing::{forget_gone, left_in, repair};
 
 use super::Finding;
 use crate::daemon::privileges::Privileges;
@@ -11,11 +11,19 @@ const CHECK: &str = "switches";
 
 /// A finding for each file of old values in this folder. With `is_repair` they are put back.
 pub(super) fn examine(folder: &Path, is_repair: bool) -> Vec<Finding> {
+    let forgotten = if is_repair { forget_gone(folder) } else { 0 };
+    let mut findings = Vec::new();
+    if forgotten > 0 {
+        let files = if forgotten == 1 { "file" } else { "files" };
+        let said = format!("{forgotten} {files} removed: their network namespaces are gone");
+        findings.push(Finding::ok(CHECK, said));
+    }
     let left = left_in(folder);
     if left.is_empty() {
-        return vec![Finding::ok(CHECK, "no killed daemon left any switch of the kernel changed")];
+        findings.push(Finding::ok(CHECK, "no killed daemon left any switch of the kernel changed"));
     }
-    left.iter().map(|path| if is_repair { repaired(path) } else { found(path) }).collect()
+    findings.extend(left.iter().map(|path| if is_repair { repaired(path) } else { found(path) }));
+    findings
 }
 
 fn found(path: &Path) -> Finding {

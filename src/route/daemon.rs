@@ -11,7 +11,8 @@ use hopwise_core::trace::DropReason;
 use hopwise_core::wire::{IpView, UdpView};
 use hopwise_core::{Cast, Instant, NextHop, QueueClass};
 use hopwise_host::confine::Paths;
-use hopwise_host::routing::KernelRoutes;
+use hopwise_host::own_file::folder_of;
+use hopwise_host::routing::{KernelRoutes, forget_gone};
 use hopwise_host::{Clock, Link, Received, Tun, TunConfig, random_key};
 use hopwise_mesh::aodv::Interface;
 use hopwise_mesh::{Control, Cx, Keys, OnDemand, Order, Routed, Trust, Undelivered, Verdict};
@@ -76,6 +77,11 @@ pub(super) fn run(config: Config, keys: Option<Keys>) -> Result<(), Failure> {
         config.keys.as_ref().map(|keys| Reader::new(&keys.path, &privileges, config.confine)).transpose();
     let reader = reader.map_err(|error| Failure::failed("start what reads the keys anew", error))?;
     privileges.make_folder(&config.state);
+    // Root sees which namespaces there still are.
+    let forgotten = forget_gone(folder_of(&config.state));
+    if forgotten > 0 {
+        tracing::info!(forgotten, "removed files of old switches: their network namespaces are gone");
+    }
     privileges.begin().map_err(|error| Failure::failed("become the user", error))?;
     if keys.is_none() {
         tracing::warn!("messages are not signed: this network has to be trusted, or be given `keys:`");

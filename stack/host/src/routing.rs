@@ -12,5 +12,5 @@ pub use control::{ControlSocket, Heard};
 pub use kernel::{KernelRoutes, Way};
 pub use reach::device_towards;
 pub use resend::Resender;
-pub use switches::{Switches, left_in, repair};
+pub use switches::{Switches, forget_gone, left_in, repair};
 pub use watch::{Passing, Watch};

@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
@@ -31,6 +32,19 @@ pub(crate) fn clear_tun_offloads(fd: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: TUNSETOFFLOAD takes its flags by value and touches no memory of ours.
     let result = unsafe { libc::ioctl(fd.as_raw_fd(), libc::TUNSETOFFLOAD as libc::Ioctl, 0_usize) };
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+/// A number of this network namespace that no other one gets before the machine starts again, unlike the number of its
+/// file. Kernels before 5.14 have none.
+pub(crate) fn namespace_cookie() -> Option<u64> {
+    let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None).ok()?;
+    let (mut cookie, mut len) = (0_u64, size_of::<u64>() as libc::socklen_t);
+    // SAFETY: the kernel writes at most `len` bytes, which is what `cookie` has.
+    let result = unsafe {
+        let cookie = (&raw mut cookie).cast();
+        libc::getsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_NETNS_COOKIE, cookie, &raw mut len)
+    };
+    (result == 0).then_some(cookie)
 }
 
 /// Lets a socket send and receive on one device alone.

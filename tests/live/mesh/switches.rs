@@ -214,3 +214,41 @@ fn names_that_a_user_of_the_machine_takes_keep_no_switch_changed() {
     drop(input);
     forger.wait().expect("it ends");
 }
+
+#[test]
+fn what_a_killed_daemon_left_in_a_namespace_that_is_gone_is_removed_by_the_next_one() {
+    let test = "what_a_killed_daemon_left_in_a_namespace_that_is_gone_is_removed_by_the_next_one";
+    if !can_run(test, &["ip", "sh", "unshare"]) {
+        return;
+    }
+    let mut mesh = Mesh::new("switches6", 2, AODV);
+    let device = mesh.join(0, 1);
+    let folder = mesh.folder.clone();
+    let left = || {
+        let names = fs::read_dir(&folder).expect("it is there").flatten();
+        let names = names.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        names.filter(|name| name.starts_with("state-gone") && name.ends_with(".switches")).collect::<Vec<_>>()
+    };
+    // A namespace of no name, with a daemon that is killed there.
+    let config = mesh.folder.join("gone.yaml");
+    let text = format!(
+        "address: 10.79.0.1\nnetwork: 10.79.0.0/24\ninterfaces: [other0]\nstate: {}\ntun: hopwise2\n\
+         routing: {{ protocol: aodv }}\n",
+        mesh.folder.join("state-gone").display()
+    );
+    fs::write(&config, text).expect("the folder can be written");
+    let script = format!(
+        "ip link add other0 type veth peer name other1 && ip link set other0 up && ip link set lo up && \
+         {{ {HOPWISE} route {} 2>{}/log-gone & }} && \
+         until grep -q 'ready address' {1}/log-gone; do sleep .05; done; kill -9 $!; wait",
+        config.display(),
+        mesh.folder.display()
+    );
+    let done = mesh.nodes[0].output(&["unshare", "--net", "sh", "-c", &script]);
+    assert_eq!(left().len(), 1, "{done:?}");
+    mesh.start(0, std::slice::from_ref(&device));
+    let log = fs::read_to_string(mesh.folder.join("log0")).expect("it was written");
+    assert!(log.contains("their network namespaces are gone"), "{log}");
+    mesh.end(0, Signal::TERM);
+    assert_eq!(left(), Vec::<String>::new());
+}

@@ -4,6 +4,7 @@
 //! without a lock is what a killed daemon left: the next daemon with the same file, or `repair`, puts the old values
 //! back. Daemons in one network namespace see by `shared` which switches others set.
 
+mod gone;
 mod journal;
 mod shared;
 
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use journal::Journal;
 use shared::{Claims, Turn};
 
+pub use gone::forget_gone;
 pub use journal::left_in;
 
 const KERNEL: &str = "/proc/sys/net";

@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 
 use super::Change;
+use super::gone::process_namespace;
 use crate::namespace::OWN_NAMESPACE;
 use crate::own_file::{open, open_own};
+use crate::sys::namespace_cookie;
 
 /// A file of old values has this at the end of its name.
 const SUFFIX: &str = ".switches";
@@ -21,8 +23,22 @@ const LARGEST: u64 = 1 << 20;
 pub(super) struct Journal {
     path: PathBuf,
     file: File,
+    /// Of the text that it had when it was opened.
+    written: Option<Written>,
     /// Read once: a confined daemon may not read the number of this boot any more.
-    here: String,
+    here: Written,
+}
+
+/// Where a file's values hold: switches outlive neither their network namespace nor the start of their machine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Written {
+    device: u64,
+    pub(super) network: u64,
+    boot: String,
+    /// The PID namespace of the daemon.
+    pub(super) processes: Option<u64>,
+    /// The number of a namespace's file goes to another one once the namespace is gone. This one does not.
+    cookie: Option<u64>,
 }
 
 /// Named after the namespace as well: a daemon with the same state file in another one leaves it alone.
@@ -37,31 +53,45 @@ impl Journal {
     /// With what a killed daemon left in it. What was changed elsewhere, or before this machine started, is not
     /// changed here.
     pub(super) fn open(path: &Path) -> io::Result<(Journal, Vec<Change>)> {
-        let mut file = take(path)?;
-        let (place, written) = written(&mut file)?;
-        let here = here()?;
-        let changes = if place == here { written } else { Vec::new() };
-        Ok((Journal { path: path.to_owned(), file, here }, changes))
+        Journal::of(path, take(path)?)
     }
 
     /// The same, but a file of another namespace is refused.
     pub(super) fn open_here(path: &Path) -> io::Result<(Journal, Vec<Change>)> {
-        let mut file = take(path)?;
-        let (place, _) = written(&mut file)?;
-        if place != here()? && place.ends_with(&boot()?) {
+        let (journal, changes) = Journal::open(path)?;
+        if journal.written.as_ref().is_some_and(|at| at.is_of_this_boot() && !at.is_in(&journal.here)) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "its daemon ran in another network namespace: repair it there",
             ));
         }
-        drop(file);
-        Journal::open(path)
+        Ok((journal, changes))
+    }
+
+    /// One that is there, with a place in it.
+    pub(super) fn look(path: &Path) -> io::Result<Journal> {
+        let file = open_own(path, OpenOptions::new().read(true).write(true))?;
+        lock(&file)?;
+        let (journal, _) = Journal::of(path, file)?;
+        journal.written.as_ref().ok_or(io::ErrorKind::InvalidData)?;
+        Ok(journal)
+    }
+
+    fn of(path: &Path, mut file: File) -> io::Result<(Journal, Vec<Change>)> {
+        let (written, changes) = written(&mut file)?;
+        let here = Written::here()?;
+        let changes = if written.as_ref().is_some_and(|at| at.is_in(&here)) { changes } else { Vec::new() };
+        Ok((Journal { path: path.to_owned(), file, written, here }, changes))
+    }
+
+    pub(super) fn written_at(&self) -> &Written {
+        self.written.as_ref().unwrap_or(&self.here)
     }
 
     /// Nothing is in it but these.
     pub(super) fn begin(&mut self, changes: &[Change]) -> io::Result<()> {
         let lines: String = changes.iter().map(Change::line).collect();
-        let text = format!("{}\n{lines}", self.here);
+        let text = format!("{}\n{lines}", self.here.line());
         // The old lines go after the new ones are there.
         self.file.rewind()?;
         self.file.write_all(text.as_bytes())?;
@@ -104,13 +134,47 @@ pub fn left_in(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The place that the file names, and the changes in it.
-fn written(file: &mut File) -> io::Result<(String, Vec<Change>)> {
+fn written(file: &mut File) -> io::Result<(Option<Written>, Vec<Change>)> {
     let mut text = String::new();
     file.rewind()?;
     Read::by_ref(file).take(LARGEST).read_to_string(&mut text)?;
     let mut lines = text.lines();
-    let place = lines.next().unwrap_or_default().to_owned();
+    let place = lines.next().and_then(Written::read);
     Ok((place, lines.filter_map(read_change).collect()))
+}
+
+impl Written {
+    fn here() -> io::Result<Written> {
+        let namespace = fs::metadata(OWN_NAMESPACE)?;
+        let (processes, cookie) = (process_namespace().ok(), namespace_cookie());
+        Ok(Written { device: namespace.dev(), network: namespace.ino(), boot: boot()?, processes, cookie })
+    }
+
+    fn read(line: &str) -> Option<Written> {
+        let mut words = line.split(' ');
+        let (device, network) = words.next()?.split_once(':')?;
+        let (device, network) = (device.parse().ok()?, network.parse().ok()?);
+        let boot = words.next()?.to_owned();
+        let mut number = || words.next().and_then(|word| word.parse().ok());
+        let (processes, cookie) = (number(), number());
+        Some(Written { device, network, boot, processes, cookie })
+    }
+
+    fn line(&self) -> String {
+        let Written { device, network, boot, processes, cookie } = self;
+        let number =
+            |number: &Option<u64>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
+        format!("{device}:{network} {boot} {} {}", number(processes), number(cookie))
+    }
+
+    fn is_in(&self, here: &Written) -> bool {
+        let is_other = self.cookie.zip(here.cookie).is_some_and(|(of_file, ours)| of_file != ours);
+        (self.device, self.network, &self.boot) == (here.device, here.network, &here.boot) && !is_other
+    }
+
+    pub(super) fn is_of_this_boot(&self) -> bool {
+        boot().is_ok_and(|boot| boot == self.boot)
+    }
 }
 
 /// Opened as ours alone, and locked.
@@ -127,12 +191,7 @@ fn lock(file: &File) -> io::Result<()> {
     })
 }
 
-/// Names the network namespace and the start of this machine: switches do not outlive either.
-fn here() -> io::Result<String> {
-    let namespace = fs::metadata(OWN_NAMESPACE)?;
-    Ok(format!("{}:{} {}", namespace.dev(), namespace.ino(), boot()?))
-}
-
+/// This start of the machine.
 fn boot() -> io::Result<String> {
     Ok(fs::read_to_string("/proc/sys/kernel/random/boot_id")?.trim().to_owned())
 }

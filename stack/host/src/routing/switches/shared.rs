@@ -1,8 +1,8 @@
 //! Which switches the daemons of one network namespace need, and how these were before.
 //!
-//! Each switch is the name of a socket that its daemon holds. Such names belong to the namespace, each program there can
-//! read them, and the kernel removes them when the daemon ends, however it ends. Any user can take such a name, so only
-//! names of root and of users that daemons have count.
+//! Each switch is the name of a socket that its daemon holds. Such names belong to the namespace, and each program in
+//! it can read them. The kernel removes them when the daemon ends, however it ends. Any user can take such a name: only
+//! those of root and of users that daemons have count.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};

@@ -1,0 +1,122 @@
+//! Files of old values whose network namespace is gone, and its switches with it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use super::journal::{Journal, left_in};
+
+/// In the first PID namespace of a machine each process can be seen (PROC_PID_INIT_INO).
+const FIRST: u64 = 0xEFFF_FFFC;
+
+/// Removes the files that nobody can use any more, and answers how many that were. A file stays where a process that
+/// cannot be seen from here may still be in its namespace.
+pub fn forget_gone(folder: &Path) -> usize {
+    let left = left_in(folder);
+    if left.is_empty() {
+        return 0;
+    }
+    let (Ok(own), Some(held)) = (process_namespace(), network_namespaces()) else { return 0 };
+    let is_gone = |journal: &Journal| {
+        let place = journal.written_at();
+        !place.is_of_this_boot()
+            || ((own == FIRST || place.processes == Some(own)) && !held.contains(&place.network))
+    };
+    let opened = left.iter().filter_map(|path| Journal::look(path).ok());
+    opened.filter(is_gone).map(|mut journal| journal.end()).count()
+}
+
+/// The PID namespace of this process.
+pub(super) fn process_namespace() -> io::Result<u64> {
+    Ok(fs::metadata("/proc/self/ns/pid")?.ino())
+}
+
+/// Of each thread that can be seen, and of mounts such as those of `ip netns`. Nothing where one cannot be told.
+fn network_namespaces() -> Option<BTreeSet<u64>> {
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let number = |word: &str| word.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok();
+    let mut held: BTreeSet<u64> = mounts.split_whitespace().filter_map(number).collect();
+    for process in fs::read_dir("/proc").ok()?.flatten() {
+        let is_first = process.file_name() == "1";
+        // Other entries have no threads, and a process may have ended.
+        let Ok(threads) = fs::read_dir(process.path().join("task")) else { continue };
+        for thread in threads.flatten() {
+            match fs::metadata(thread.path().join("ns/net")) {
+                Ok(facts) => drop(held.insert(facts.ino())),
+                // Some machines close their first process to root. Others are in its namespace.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !is_first => return None,
+                Err(_) => {}
+            }
+        }
+    }
+    Some(held)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn our_own_namespace_is_among_those_that_are_held() {
+        let own = fs::metadata("/proc/thread-self/ns/net").expect("there is one").ino();
+        // A user that is not root sees no other user's.
+        assert!(network_namespaces().is_none_or(|held| held.contains(&own)));
+    }
+
+    /// As after the end of a namespace whose number another one got.
+    #[test]
+    fn what_a_namespace_of_the_same_number_left_is_not_ours() {
+        let path = std::env::temp_dir().join(format!("hopwise-same-number-{}.switches", std::process::id()));
+        let (mut journal, _) = Journal::open(&path).expect("it can be made");
+        let change = super::super::journal::read_change("ipv4/conf/wlan0/rp_filter 2 0").expect("a change");
+        journal.begin(std::slice::from_ref(&change)).expect("it is written");
+        drop(journal);
+        let (journal, left) = Journal::open(&path).expect("it is there");
+        assert_eq!(left, [change]);
+        drop(journal);
+        let text = fs::read_to_string(&path).expect("it is there");
+        let place = text.lines().next().expect("a place");
+        let (place, cookie) = place.rsplit_once(' ').expect("a cookie");
+        if cookie == "-" {
+            println!("skipped: a namespace of the same number: this kernel has no cookies of namespaces");
+        } else {
+            let other = text.replace(&format!("{place} {cookie}"), &format!("{place} 1{cookie}"));
+            fs::write(&path, other).expect("it is there");
+            assert_eq!(Journal::open(&path).expect("it is there").1, []);
+        }
+        fs::remove_file(path).expect("it is there");
+    }
+
+    #[test]
+    fn files_of_another_boot_and_of_a_namespace_that_is_gone_are_removed_and_no_others() {
+        if network_namespaces().is_none() {
+            println!("skipped: files of a namespace that is gone: only root sees all namespaces");
+            return;
+        }
+        let folder = std::env::temp_dir().join(format!("hopwise-gone-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("there is one");
+        let (boot, processes) = (boot.trim(), process_namespace().expect("there is one"));
+        let own = fs::metadata("/proc/thread-self/ns/net").expect("there is one").ino();
+        // A namespace has a larger number than 7.
+        let files = [
+            ("here", format!("4:{own} {boot} {processes}")),
+            ("gone", format!("4:7 {boot} {processes}")),
+            ("boot", format!("4:{own} another {processes}")),
+            ("elsewhere", format!("4:7 {boot} 9")),
+        ];
+        for (name, place) in &files {
+            let text = format!("{place}\nipv4/conf/wlan0/rp_filter 2 0\n");
+            fs::write(folder.join(format!("{name}.switches")), text).expect("a file");
+        }
+        // From the first PID namespace everything can be seen.
+        let is_first = processes == FIRST;
+        assert_eq!(forget_gone(&folder), if is_first { 3 } else { 2 });
+        let is_there = |name: &str| folder.join(format!("{name}.switches")).exists();
+        assert!(is_there("here") && !is_there("gone") && !is_there("boot"));
+        assert_eq!(is_there("elsewhere"), !is_first);
+        fs::remove_dir_all(folder).expect("it is there");
+    }
+}
