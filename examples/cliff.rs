@@ -6,9 +6,9 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use hopwise::parallel::in_parallel;
-use hopwise::scenario::Scenario;
-use hopwise::sim;
+use hopwise_lab::parallel::in_parallel;
+use hopwise_lab::scenario::Scenario;
+use hopwise_lab::sim;
 
 const SEEDS: u64 = 3;
 const GAPS_US: std::ops::RangeInclusive<u32> = 12_000..=32_000;

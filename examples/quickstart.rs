@@ -9,13 +9,13 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use hopwise::memory::{End, PathConfig, World};
 use hopwise_agents::StandardAgents;
 use hopwise_core::endpoint::{
     AgentChoice, ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, ListenerId, RecvError,
 };
 use hopwise_core::trace::text::TraceText;
 use hopwise_core::{Endpoint, Instant};
+use hopwise_testing::memory::{End, PathConfig, World};
 
 const ARMS: [&str; 2] = ["immediate", "delayed"];
 const SEEDS: u64 = 5;

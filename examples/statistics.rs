@@ -2,8 +2,8 @@
 
 use std::io::{self, Write};
 
-use hopwise::lab::statistics::{MARGIN, Samples, compare, summarize};
 use hopwise_air::random::{Purpose, Stream};
+use hopwise_lab::statistics::{MARGIN, Samples, compare, summarize};
 
 const TRIALS: u64 = 200;
 const ARMS: usize = 3;

@@ -7,7 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use clap::Parser;
-use hopwise::swarm::{self, Failure, Summary};
+use hopwise_testing::swarm::{self, Failure, Summary};
 
 /// Random transfers over random paths: bytes exact or a clean error, and completion once the path has healed.
 #[derive(Debug, Parser)]

@@ -36,7 +36,7 @@ enum Sub {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let out = &mut BufWriter::new(hopwise::plain::out());
+    let out = &mut BufWriter::new(hopwise_lab::plain::out());
     let written = match (&arguments.subcommand, arguments.json) {
         (None, false) => print::list(registry::all(), out),
         (None, true) => print::array(registry::all(), out),

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use hopwise::scenario::{NoPlan, Prepared, Scenario};
-use hopwise::sim::live;
-use hopwise::units::Time;
 use hopwise_air::frames::Framing;
 use hopwise_host::Clock;
+use hopwise_lab::scenario::{NoPlan, Prepared, Scenario};
+use hopwise_lab::sim::live;
+use hopwise_lab::units::Time;
 
 use crate::failure::{Failure, printed};
 use crate::run::watch::{Epoch, Wanted, Watch};

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
-use hopwise::units::{Size, UnitError};
+use hopwise_lab::units::{Size, UnitError};
 
 use crate::failure::{Failure, say};
 use crate::node::config::check_rotation;

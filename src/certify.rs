@@ -3,11 +3,11 @@
 use std::io::{self, Write};
 
 use clap::Args;
-use hopwise::parallel::in_parallel;
-use hopwise::sim::calibration;
 use hopwise_air::certificate::{self, Expected, Probe};
 use hopwise_air::dcf::Rules;
 use hopwise_air::phy::Phy;
+use hopwise_lab::parallel::in_parallel;
+use hopwise_lab::sim::calibration;
 
 use crate::failure::{Failure, printed};
 
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn print(profile: &str, rules: Rules, probes: &[Probe]) -> io::Result<()> {
-    let mut out = hopwise::plain::out();
+    let mut out = hopwise_lab::plain::out();
     let rules = match rules {
         Rules::Ns2 => "ns2",
         Rules::Standard => "standard",
@@ -85,7 +85,8 @@ fn agreement(profile: &str, bounds: &Bounds) -> Vec<Probe> {
     let is_wanted = |row: &calibration::Row| row.routing == routing && row.profile == profile;
     let rows: Vec<_> = calibration::chains().filter(is_wanted).collect();
     let plans = rows.iter().flat_map(|row| (1..=seeds).map(|seed| row.cell().plan(seed)));
-    let kbps = in_parallel(plans.collect(), |plan| hopwise::sim::run(&plan).map_or(0.0, |r| r.total_kbps()));
+    let kbps =
+        in_parallel(plans.collect(), |plan| hopwise_lab::sim::run(&plan).map_or(0.0, |r| r.total_kbps()));
     let mut probes = Vec::new();
     let mut ratios = 0.0;
     for (row, kbps) in rows.iter().zip(kbps.chunks(seeds as usize)) {

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use hopwise::lab::claims::plans::{self, Computed, PlanClaim};
-use hopwise::lab::claims::{Outcome, claimed, judge, measured};
-use hopwise::scenario::{Claim, Scenario};
+use hopwise_lab::claims::plans::{self, Computed, PlanClaim};
+use hopwise_lab::claims::{Outcome, claimed, judge, measured};
+use hopwise_lab::scenario::{Claim, Scenario};
 use serde::Deserialize;
 
 use crate::failure::{Failure, printed};
@@ -115,7 +115,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let not_run = not_run(arguments)?;
     printed(not_run.iter().try_for_each(|one| {
         writeln!(
-            hopwise::plain::out(),
+            hopwise_lab::plain::out(),
             "{} {}: {}\n  not run: {}\n",
             one.paper,
             one.figure,
@@ -130,7 +130,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     let [reproduced, not, contradicted] = count;
     printed(writeln!(
-        hopwise::plain::out(),
+        hopwise_lab::plain::out(),
         "under the papers' own rules: {reproduced} {}, {not} {}, {contradicted} {}; {} not run",
         Outcome::Reproduced,
         Outcome::NotReproduced,

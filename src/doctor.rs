@@ -120,7 +120,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     } else {
         findings.iter().map(line).collect()
     };
-    failure::printed(hopwise::plain::out().write_all(text.as_bytes()))?;
+    failure::printed(hopwise_lab::plain::out().write_all(text.as_bytes()))?;
     let failures = findings.iter().filter(|finding| finding.verdict == Verdict::Failure).count();
     match failures {
         0 => Ok(()),

@@ -4,8 +4,8 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use hopwise::lab::explain::sentences;
-use hopwise::lab::findings::label;
+use hopwise_lab::explain::sentences;
+use hopwise_lab::findings::label;
 
 use crate::failure::{Failure, printed};
 use crate::report::read;
@@ -25,7 +25,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let bundle = read(&arguments.folders)?;
-    let mut out = hopwise::plain::out();
+    let mut out = hopwise_lab::plain::out();
     let told = sentences(&bundle.trial, &bundle.records);
     printed(told.into_iter().try_for_each(|(point, arms)| {
         if !point.is_empty() {

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::process::ExitCode;
 
-use hopwise::located::{LoadError, Refusal};
+use hopwise_lab::located::{LoadError, Refusal};
 use miette::Diagnostic as _;
 
 #[derive(Debug)]
@@ -81,19 +81,19 @@ impl From<LoadError> for Failure {
 
 /// A remark on standard error.
 pub(crate) fn remark(line: &str) {
-    eprintln!("hopwise: {}", hopwise::plain::text(line));
+    eprintln!("hopwise: {}", hopwise_lab::plain::text(line));
 }
 
 /// One line on standard output.
 pub(crate) fn say(line: &str) -> Result<(), Failure> {
-    let mut out = hopwise::plain::out();
+    let mut out = hopwise_lab::plain::out();
     printed(out.write_all(format!("{line}\n").as_bytes()).and_then(|()| out.flush()))
 }
 
 /// Text on standard output, from a task: others go on however long its reader takes, and who drops this waits no more.
 pub(crate) async fn print(text: String) -> Result<(), Failure> {
     let write = move || {
-        let mut out = hopwise::plain::out();
+        let mut out = hopwise_lab::plain::out();
         out.write_all(text.as_bytes()).and_then(|()| out.flush())
     };
     printed(tokio::task::spawn_blocking(write).await.unwrap_or_else(|error| Err(io::Error::other(error))))

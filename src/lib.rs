@@ -1,20 +1,5 @@
-//! What the command, the examples, the benches and the tests share.
-
-mod hex;
-pub mod lab;
-pub mod located;
-pub mod memory;
-pub mod parallel;
-pub mod plain;
-pub mod routing;
-pub mod rules;
-pub mod scenario;
-pub mod shadow;
-pub mod sim;
-pub mod swarm;
-pub mod units;
-
-pub use hex::hex;
+//! The command's package. What programs build on are the crates `hopwise-core`, `hopwise-agents`, `hopwise-host` and
+//! `hopwise-lab`.
 
 /// The README's examples are compiled and run with the tests.
 #[cfg(doctest)]

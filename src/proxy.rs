@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use hopwise::units::Time;
+use hopwise_lab::units::Time;
 
 use crate::failure::{self, Failure};
 

@@ -5,8 +5,8 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use hopwise::lab::findings::Findings;
-use hopwise::lab::report::{Bundle, html};
+use hopwise_lab::findings::Findings;
+use hopwise_lab::report::{Bundle, html};
 
 use crate::failure::{self, Failure, printed};
 
@@ -36,7 +36,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let (planned, there) = bundle.runs();
     let missing =
         if there < planned { format!("{there} of {planned} runs are there\n") } else { String::new() };
-    printed(writeln!(hopwise::plain::out(), "{text}{missing}The report is {}", out.display()))
+    printed(writeln!(hopwise_lab::plain::out(), "{text}{missing}The report is {}", out.display()))
 }
 
 /// Reads trial folders back, saying what is to be known of them; what is none is refused.

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use hopwise::lab::cost::Meter;
-use hopwise::lab::result::RunResult;
-use hopwise::lab::store::Store;
-use hopwise::scenario::{NoPlan, Prepared, Scenario};
-use hopwise::sim::{Results, Simulation, series};
 use hopwise_air::frames::Framing;
+use hopwise_lab::cost::Meter;
+use hopwise_lab::result::RunResult;
+use hopwise_lab::scenario::{NoPlan, Prepared, Scenario};
+use hopwise_lab::sim::{Results, Simulation, series};
+use hopwise_lab::store::Store;
 
 use crate::failure::{Failure, printed};
 

@@ -1,7 +1,7 @@
 //! `hopwise schema`: what a scenario may say, for editors.
 
 use clap::Args;
-use hopwise::scenario::json_schema;
+use hopwise_lab::scenario::json_schema;
 
 use crate::failure::{Failure, say};
 

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use clap::Args;
-use hopwise::units::{Size, Time};
+use hopwise_lab::units::{Size, Time};
 use indicatif::{ProgressBar, ProgressStyle};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
@@ -239,7 +239,7 @@ impl Arguments {
                         let size = Size(total - last.1).to_string();
                         let row = format!("{from:6.2}-{to:<6.2} s  {size:>10}  {rate}\n");
                         let bar = bar.clone();
-                        let write = move || bar.suspend(|| hopwise::plain::out().write_all(row.as_bytes()));
+                        let write = move || bar.suspend(|| hopwise_lab::plain::out().write_all(row.as_bytes()));
                         // Who reads no more of it still gets the measurement's exit status.
                         let _ = tokio::task::spawn_blocking(write).await;
                     }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 
 use clap::Args;
-use hopwise::units::Size;
+use hopwise_lab::units::Size;
 
 use crate::failure::Failure;
 use crate::node::control::client::Control;
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     } else {
         page(&snapshot)
     };
-    crate::failure::printed(hopwise::plain::out().write_all(text.as_bytes()))
+    crate::failure::printed(hopwise_lab::plain::out().write_all(text.as_bytes()))
 }
 
 pub(crate) fn ask(control: &Control) -> Result<Snapshot, Failure> {

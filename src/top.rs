@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use clap::Args;
-use hopwise::units::{Size, Time};
+use hopwise_lab::units::{Size, Time};
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{self, Event, KeyCode, KeyEventKind};
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -48,7 +48,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
         let area = Rect::new(0, 0, COLUMNS_OF_TEXT, rows + HEAD_LINES + 1);
         let mut buffer = Buffer::empty(area);
         draw(&snapshot, None, area, &mut buffer);
-        return crate::failure::printed(hopwise::plain::out().write_all(text_of(&buffer).as_bytes()));
+        return crate::failure::printed(hopwise_lab::plain::out().write_all(text_of(&buffer).as_bytes()));
     }
     if !io::stdout().is_terminal() {
         return Err(Failure::refused("hopwise top", "standard output is no terminal: expected --once"));

@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     {
         return Err(Failure::refused("--until", format_args!("expected a time not before --since {since}s")));
     }
-    let out = &mut BufWriter::new(hopwise::plain::out());
+    let out = &mut BufWriter::new(hopwise_lab::plain::out());
     if arguments.file.as_os_str() == "-" {
         return copy(arguments, "standard input", &mut io::stdin().lock(), out);
     }

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use clap::Args;
-use hopwise::lab::campaign::Campaign;
-use hopwise::lab::findings::Findings;
-use hopwise::lab::record::{Record, Shard, Stop, Trial};
-use hopwise::lab::report::{Bundle, html};
-use hopwise::lab::store::{Mode, Store, StoreError};
-use hopwise::lab::summary::Summary;
-use hopwise::scenario::Scenario;
+use hopwise_lab::campaign::Campaign;
+use hopwise_lab::findings::Findings;
+use hopwise_lab::record::{Record, Shard, Stop, Trial};
+use hopwise_lab::report::{Bundle, html};
+use hopwise_lab::scenario::Scenario;
+use hopwise_lab::store::{Mode, Store, StoreError};
+use hopwise_lab::summary::Summary;
 
 use crate::failure::{self, Failure, printed};
 use crate::run::World;
@@ -105,7 +105,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     store.write("summary.json", format!("{summary}\n").as_bytes())?;
     store.write(REPORT, html(&bundle).as_bytes())?;
     printed(match arguments.json {
-        true => writeln!(hopwise::plain::out(), "{summary}"),
+        true => writeln!(hopwise_lab::plain::out(), "{summary}"),
         false => print(&campaign.trial, &bundle.records, &findings, store.folder()),
     })
 }
@@ -160,7 +160,7 @@ fn written(campaign: &Campaign, store: &Store, runs: &runner::Runs) -> Result<Bu
 }
 
 fn print(trial: &Trial, records: &[Record], findings: &Findings, folder: &Path) -> io::Result<()> {
-    let mut out = hopwise::plain::out();
+    let mut out = hopwise_lab::plain::out();
     writeln!(out, "{}: {}", trial.scenario, trial.title.as_deref().unwrap_or("a trial"))?;
     let blocks = records.iter().map(|record| record.block).max().unwrap_or(0);
     if let Some(shard) = trial.shard {

@@ -4,9 +4,9 @@
 //!
 //! By default fewer seeds than the tables have; with `HOPWISE_LONG` set, as many.
 
-use hopwise::parallel::in_parallel;
-use hopwise::sim::Results;
-use hopwise::sim::calibration::{self, Cell, Row};
+use hopwise_lab::parallel::in_parallel;
+use hopwise_lab::sim::Results;
+use hopwise_lab::sim::calibration::{self, Cell, Row};
 
 fn is_long() -> bool {
     std::env::var_os("HOPWISE_LONG").is_some()
@@ -27,7 +27,7 @@ fn mean_of(results: &[Results]) -> Mean {
 /// Runs every cell with every seed, on all cores.
 fn means(cells: &[Cell], seeds: u64) -> Vec<Mean> {
     let runs: Vec<_> = cells.iter().flat_map(|cell| (1..=seeds).map(move |seed| cell.plan(seed))).collect();
-    let results = in_parallel(runs, |plan| hopwise::sim::run(&plan).expect("a plan that can be built"));
+    let results = in_parallel(runs, |plan| hopwise_lab::sim::run(&plan).expect("a plan that can be built"));
     results.chunks(seeds as usize).map(mean_of).collect()
 }
 

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use allocation_counter::{AllocationInfo, measure};
-use hopwise::memory::{Bundles, PathConfig, World};
 use hopwise_agents::registry::{self, Kind};
 use hopwise_agents::{Descriptor, StandardAgents};
 use hopwise_core::endpoint::{
@@ -18,6 +17,7 @@ use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{BufferLimits, TcpConfig};
 use hopwise_core::trace::{StateName, TraceEvent};
 use hopwise_core::{Endpoint, Instant, LinkEvent, LinkId, Machine, Rx, Transmit};
+use hopwise_testing::memory::{Bundles, PathConfig, World};
 
 const PORT: u16 = 80;
 const MTU: u16 = 1500;

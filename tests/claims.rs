@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use hopwise::lab::claims::plans;
-use hopwise::scenario::Scenario;
+use hopwise_lab::claims::plans;
+use hopwise_lab::scenario::Scenario;
 
 fn files(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
@@ -75,8 +75,8 @@ fn a_quick_look_at_a_paper_says_what_is_claimed_measured_and_why() {
     assert_eq!((again, told_again), (status, told), "what has been run is read");
     let text = std::fs::read_to_string(&table).expect("the table");
     assert!(text.contains("| paper, figure | what it says |") && text.contains("**"), "{text}");
-    let made_by = format!("Measured by hopwise {}, ", hopwise::lab::VERSION);
-    assert!(text.contains(&made_by) && text.contains(&hopwise::sim::certificate_hash()), "{text}");
+    let made_by = format!("Measured by hopwise {}, ", hopwise_lab::VERSION);
+    assert!(text.contains(&made_by) && text.contains(&hopwise_lab::sim::certificate_hash()), "{text}");
     let (status, both, _) = run(&["claims", "delayed_ack_chain", "tda"]);
     assert_eq!(status, Some(0));
     assert!(["delayed_ack_chain Fig. 8: ", "tda Fig. 3"].iter().all(|paper| both.contains(paper)), "{both}");

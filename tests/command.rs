@@ -201,7 +201,7 @@ fn what_has_no_place_to_run_or_to_ask_is_refused() {
 fn the_certificate_that_results_name_is_the_one_that_certify_prints() {
     let done = hopwise(&["certify"], "");
     assert_eq!(done.status.code(), Some(0), "{}", text(&done.stdout));
-    let (printed, kept) = (text(&done.stdout), hopwise::sim::CERTIFICATE);
+    let (printed, kept) = (text(&done.stdout), hopwise_lab::sim::CERTIFICATE);
     let differing = printed.lines().zip(kept.lines()).find(|(printed, kept)| printed != kept);
     assert!(
         printed == kept,

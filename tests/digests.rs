@@ -5,9 +5,9 @@ use std::cell::RefCell;
 use std::path::Path;
 use std::rc::Rc;
 
-use hopwise::hex;
-use hopwise::scenario::Scenario;
-use hopwise::sim::Simulation;
+use hopwise_lab::hex;
+use hopwise_lab::scenario::Scenario;
+use hopwise_lab::sim::Simulation;
 use sha2::{Digest, Sha256};
 
 /// Of what every station saw of every frame, to the nanosecond, and of the packets within.

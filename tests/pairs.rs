@@ -6,7 +6,6 @@ mod air;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hopwise::memory::{End, PathConfig, World};
 use hopwise_agents::registry::{self, Descriptor, Kind};
 use hopwise_agents::spec::parse_receiver;
 use hopwise_agents::{Profile, StandardAgents};
@@ -17,6 +16,7 @@ use hopwise_core::endpoint::{
 use hopwise_core::tcp::{Options, TcpConfig};
 use hopwise_core::trace::TraceKind;
 use hopwise_core::{Endpoint, Instant};
+use hopwise_testing::memory::{End, PathConfig, World};
 
 const BYTES: usize = 60_000;
 

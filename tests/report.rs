@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use hopwise::lab::record::{Point, Record, Stop, Trial};
-use hopwise::lab::report::{Bundle, Series, html};
-use hopwise::lab::result::RunResult;
-use hopwise::scenario::Scenario;
-use hopwise::sim::{Simulation, series};
+use hopwise_lab::record::{Point, Record, Stop, Trial};
+use hopwise_lab::report::{Bundle, Series, html};
+use hopwise_lab::result::RunResult;
+use hopwise_lab::scenario::Scenario;
+use hopwise_lab::sim::{Simulation, series};
 
 const SCENARIO: &str = "
 topology: { kind: chain, hops: 6, spacing_m: 200 }

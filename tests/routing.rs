@@ -13,12 +13,12 @@ use std::process::Command;
 use std::rc::Rc;
 use std::time::Duration;
 
-use hopwise::scenario::Scenario;
-use hopwise::sim::{Plan, Results, Simulation, address_of};
 use hopwise_air::frames::Sees;
 use hopwise_core::trace::TraceKind;
 use hopwise_core::wire::{Ecn, IpHeader, IpView, protocol, udp};
 use hopwise_core::{Cast, Instant, LinkId, Machine, Rx, Seq};
+use hopwise_lab::scenario::Scenario;
+use hopwise_lab::sim::{Plan, Results, Simulation, address_of};
 use hopwise_mesh::aodv::messages::{Extension, Message, Rrep};
 
 const CHAIN: &str = "
@@ -38,7 +38,7 @@ fn plan(text: &str, sets: &[&str], seed: u64) -> Plan {
 }
 
 fn run(plan: &Plan) -> Results {
-    hopwise::sim::run(plan).expect("a plan that can be built")
+    hopwise_lab::sim::run(plan).expect("a plan that can be built")
 }
 
 #[test]

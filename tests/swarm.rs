@@ -1,7 +1,7 @@
 //! A part of the swarm, small enough for every test run. `cargo run --release -p hopwise --example swarm -- --help`
 //! runs the rest.
 
-use hopwise::swarm;
+use hopwise_testing::swarm;
 
 const FIRST: u64 = 0;
 const SEEDS: u64 = 250;

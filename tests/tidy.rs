@@ -14,7 +14,7 @@ use tree::{File, files};
 const WIDEST_LINE: usize = 120;
 
 /// What each crate may depend on; the root package, the command, may depend on all of them.
-const ARROWS: [(&str, &[&str]); 5] = [
+const ARROWS: [(&str, &[&str]); 7] = [
     ("stack/core/Cargo.toml", &["arrayvec", "hashbrown", "siphasher", "smoltcp"]),
     (
         "stack/host/Cargo.toml",
@@ -40,6 +40,29 @@ const ARROWS: [(&str, &[&str]); 5] = [
     ("stack/mesh/Cargo.toml", &["hmac", "hopwise-core", "sha2"]),
     ("stack/air/Cargo.toml", &["hopwise-core", "libm"]),
     ("agents/Cargo.toml", &["hopwise-core"]),
+    ("stack/testing/Cargo.toml", &["hopwise-agents", "hopwise-core"]),
+    (
+        "lab/Cargo.toml",
+        &[
+            "hopwise-agents",
+            "hopwise-air",
+            "hopwise-core",
+            "hopwise-mesh",
+            "libm",
+            "miette",
+            "nix",
+            "parquet",
+            "rustix",
+            "saphyr-parser",
+            "schemars",
+            "serde",
+            "serde_json",
+            "serde_path_to_error",
+            "serde_yaml",
+            "sha2",
+            "statrs",
+        ],
+    ),
 ];
 
 /// Fails with every finding, not with the first.

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use hopwise::sim::{Arm, FlowPlan, Plan, RoutingPlan, TrafficPlan};
 use hopwise_agents::Profile;
 use hopwise_air::Arp;
 use hopwise_air::channel::Channel;
@@ -12,6 +11,7 @@ use hopwise_air::dcf::{MacConfig, Rules};
 use hopwise_air::medium::{Place, Radio};
 use hopwise_air::phy::Phy;
 use hopwise_core::tcp::TcpConfig;
+use hopwise_lab::sim::{Arm, FlowPlan, Plan, RoutingPlan, TrafficPlan};
 use hopwise_mesh::{WhenFull, aodv};
 
 use crate::cpu;
@@ -55,7 +55,7 @@ pub(crate) fn rows() -> Vec<Row> {
 /// Simulated seconds in a second of CPU time.
 fn speed(plans: &[Plan]) -> f64 {
     let simulated: f64 = plans.iter().map(|plan| plan.duration.as_secs_f64()).sum();
-    let run = |plan| drop(hopwise::sim::run(plan).expect("a sound plan"));
+    let run = |plan| drop(hopwise_lab::sim::run(plan).expect("a sound plan"));
     median_of(|| simulated / cpu::seconds(|| plans.iter().for_each(run)))
 }
 

@@ -4,7 +4,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hopwise::sim::{Arm, FlowPlan, Plan, RoutingPlan, TrafficPlan};
 use hopwise_agents::Profile;
 use hopwise_air::Arp;
 use hopwise_air::channel::Channel;
@@ -13,6 +12,7 @@ use hopwise_air::medium::{Place, Radio};
 use hopwise_air::motion::{Leg, Track};
 use hopwise_air::phy::Phy;
 use hopwise_core::tcp::TcpConfig;
+use hopwise_lab::sim::{Arm, FlowPlan, Plan, RoutingPlan, TrafficPlan};
 use hopwise_mesh::WhenFull;
 
 use crate::cpu;
@@ -53,7 +53,7 @@ fn cost(columns: u32, rows: u32, what: Nodes) -> (f64, f64) {
         };
         plan.tracks = plan.places.iter().map(track).collect();
     }
-    let seconds = median_of(|| cpu::seconds(|| drop(hopwise::sim::run(&plan).expect("a sound plan"))));
+    let seconds = median_of(|| cpu::seconds(|| drop(hopwise_lab::sim::run(&plan).expect("a sound plan"))));
     let kib = cpu::peak_rss_kib() as f64 / f64::from(nodes);
     (seconds * 1e6 / f64::from(nodes) / SECONDS as f64, kib)
 }

@@ -4,10 +4,10 @@ use std::hint::black_box;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use hopwise::memory::Random;
 use hopwise_core::endpoint::{ConnId, ConnectOptions, ListenOptions, ListenerId};
 use hopwise_core::tcp::{KeepAlive, TcpConfig};
 use hopwise_core::{Endpoint, Instant, Machine, Rx};
+use hopwise_testing::memory::Random;
 
 use crate::clock::{cost_ns, rate};
 use crate::ours::{self, LINK, Settings, address, endpoint, give_one, run_timers, take};

@@ -5,14 +5,14 @@ use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 
-use hopwise::scenario::Scenario;
-use hopwise::sim::{Plan, Simulation, address_of};
 use hopwise_air::dcf::{EVERYONE, FrameKind};
 use hopwise_air::frames::Sees;
 use hopwise_core::agent::{Path, PathEvent};
 use hopwise_core::endpoint::PathSeam;
 use hopwise_core::wire::{IpView, UdpView, protocol};
 use hopwise_core::{Cast, Instant, LinkId, Rx, Seq};
+use hopwise_lab::scenario::Scenario;
+use hopwise_lab::sim::{Plan, Simulation, address_of};
 use hopwise_mesh::aodv::{self, Interface, Rules, Settings};
 use hopwise_mesh::gpsr::{Places, Point};
 use hopwise_mesh::{Control, Cx, Routing, dsr, gpsr};
@@ -28,7 +28,7 @@ pub(crate) fn rows() -> Vec<Row> {
     for name in ["aodv", "dsr", "gpsr"] {
         let plan = plan(name);
         let heard = heard(&plan);
-        let seconds = cpu::seconds(|| drop(hopwise::sim::run(&plan).expect("a sound plan")));
+        let seconds = cpu::seconds(|| drop(hopwise_lab::sim::run(&plan).expect("a sound plan")));
         let world_us = seconds * 1e6 / heard.everywhere.max(1) as f64;
         rows.push(Row::alone(format!("1000 nodes, 100 flows, {name}"), "us/control packet", world_us));
         let router_ns = median_of(|| replayed_ns(name, &heard.at_one));

@@ -3,9 +3,9 @@
 use std::path::Path;
 use std::sync::OnceLock;
 
-use hopwise::parallel::in_parallel;
-use hopwise::scenario::Scenario;
-use hopwise::sim;
+use hopwise_lab::parallel::in_parallel;
+use hopwise_lab::scenario::Scenario;
+use hopwise_lab::sim;
 
 use crate::progress::Progress;
 use crate::store::{Answer, Store};

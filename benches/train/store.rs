@@ -6,7 +6,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Mutex;
 
-use hopwise::lab::VERSION;
+use hopwise_lab::VERSION;
 use serde::{Deserialize, Serialize};
 
 const FILE: &str = "results/bench-train.runs.jsonl";

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use hopwise::memory::Random;
 use hopwise_host::Clock;
+use hopwise_testing::memory::Random;
 use rustix::process::Signal;
 
 use crate::Run;

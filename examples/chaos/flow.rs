@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use hopwise::memory::Random;
+use hopwise_testing::memory::Random;
 use sha2::{Digest, Sha256};
 
 use crate::Ledger;

@@ -3,9 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
-use hopwise::memory::Random;
 use hopwise_core::wire::Sum;
 use hopwise_host::Clock;
+use hopwise_testing::memory::Random;
 use rustix::fd::OwnedFd;
 use rustix::net::{AddressFamily, Protocol, SendFlags, SocketFlags, SocketType, sendto, socket_with};
 

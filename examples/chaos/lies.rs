@@ -3,12 +3,12 @@
 use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
-use hopwise::memory::Random;
 use hopwise_host::Clock;
 use hopwise_mesh::aodv::messages::{Message, Rerr, Rrep, Rreq};
 use hopwise_mesh::aodvv2::messages as dymo;
 use hopwise_mesh::rfc5444::{ALL_ROUTERS, Packet};
 use hopwise_mesh::{aodv, rfc5444};
+use hopwise_testing::memory::Random;
 
 use crate::forge::{Liar, bytes, ip, raw_socket, send_raw};
 use crate::inside::{elapsed, pause};

@@ -26,9 +26,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use clap::Parser;
-use hopwise::memory::Random;
-use hopwise::units::Time;
 use hopwise_host::Clock;
+use hopwise_lab::units::Time;
+use hopwise_testing::memory::Random;
 use parking_lot::Mutex;
 
 use inside::elapsed;

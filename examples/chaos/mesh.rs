@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use hopwise::memory::Random;
+use hopwise_testing::memory::Random;
 
 use crate::daemon::{Daemon, Kind};
 use crate::flow::{Plan, Way};

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use hopwise::memory::Random;
 use hopwise_host::Clock;
+use hopwise_testing::memory::Random;
 
 use crate::cell::cell;
 use crate::daemon::{Daemon, Kind};

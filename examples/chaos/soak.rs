@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use hopwise::memory::Random;
 use hopwise_host::Clock;
+use hopwise_testing::memory::Random;
 
 use crate::daemon::Takes;
 use crate::inside::{elapsed, is_told_to_end, pause};

@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use hopwise::scenario::Prepared;
 use hopwise_air::dcf::StationStats;
 use hopwise_air::{Lateness, Live, Outside};
+use hopwise_lab::scenario::Prepared;
 use serde::Serialize;
 
 use super::medium::Dropped;
@@ -66,13 +66,13 @@ pub(super) fn of(scenario: &str, prepared: &Prepared, live: &mut Live<Outside>, 
 
 impl Report {
     pub(super) fn print_json(&self) -> io::Result<()> {
-        let mut out = hopwise::plain::out();
+        let mut out = hopwise_lab::plain::out();
         serde_json::to_writer(&mut out, self)?;
         writeln!(out)
     }
 
     pub(super) fn print_text(&self) -> io::Result<()> {
-        let mut out = hopwise::plain::out();
+        let mut out = hopwise_lab::plain::out();
         writeln!(out, "{}, seed {}: {:.1} s of the air", self.scenario, self.seed, self.lasted_s)?;
         let columns =
             ["node", "frames", "airtime s", "collisions", "given up", "in another's name", "not taken"];

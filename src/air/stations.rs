@@ -5,14 +5,14 @@ use std::io::{self, Read, Seek, Write};
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
-use hopwise::scenario::Prepared;
-use hopwise::sim::live::{self, Station, Step};
-use hopwise::sim::{Plan, RoutingPlan};
 use hopwise_core::LinkId;
 use hopwise_core::ip::Prefix;
 use hopwise_host::netlink;
 use hopwise_host::routing::{KernelRoutes, Way};
 use hopwise_host::{Namespace, TapConfig, TapDevice, set_switch};
+use hopwise_lab::scenario::Prepared;
+use hopwise_lab::sim::live::{self, Station, Step};
+use hopwise_lab::sim::{Plan, RoutingPlan};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::failure::Failure;

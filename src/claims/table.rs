@@ -3,13 +3,13 @@
 use std::fmt::Write as _;
 use std::io::{self, Write};
 
-use hopwise::lab::VERSION;
-use hopwise::sim::certificate_hash;
+use hopwise_lab::VERSION;
+use hopwise_lab::sim::certificate_hash;
 
 use super::{NotRun, Row, Told};
 
 pub(super) fn text(row: &Row) -> io::Result<()> {
-    let mut out = hopwise::plain::out();
+    let mut out = hopwise_lab::plain::out();
     writeln!(out, "{} {}: {}", row.paper, row.figure, row.says)?;
     writeln!(out, "  claimed             {}", row.claimed)?;
     for Told { setting, measured, outcome, why } in &row.judged {

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use hopwise::shadow::Shadow;
-use hopwise::units::Size;
 use hopwise_core::agent::{HopSource, Path};
 use hopwise_core::tcp::Info;
+use hopwise_lab::shadow::Shadow;
+use hopwise_lab::units::Size;
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike;
 use serde::{Deserialize, Serialize};

@@ -6,11 +6,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hopwise::located::{Document, LoadError, Refusal};
-use hopwise::rules;
-use hopwise::units::{Rate, Share, Size, Time};
 use hopwise_core::ip::Prefix;
 use hopwise_host::{CapturedLink, Framing};
+use hopwise_lab::located::{Document, LoadError, Refusal};
+use hopwise_lab::rules;
+use hopwise_lab::units::{Rate, Share, Size, Time};
 use serde::de::{IntoDeserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 

@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use hopwise::located::Document;
 use hopwise_agents::StandardAgents;
 use hopwise_core::LinkId;
 use hopwise_host::{
     Capture, CaptureCounts, CaptureError, CaptureSettings, ConnNames, Link, Names as ConnNamer, Observer,
     Shards, Stack, StackConfig, random_key,
 };
+use hopwise_lab::located::Document;
 use parking_lot::Mutex;
 use rustix::net;
 use sd_notify::NotifyState;

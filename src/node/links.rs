@@ -139,7 +139,7 @@ fn routes_beside(kernel: &[Prefix], ours: &[Prefix]) -> Vec<Prefix> {
 
 pub(crate) fn lane(fault: &config::Fault) -> FaultConfig {
     let none = FaultConfig::default();
-    let or = |time: Option<hopwise::units::Time>, default: Duration| time.map_or(default, |time| time.0);
+    let or = |time: Option<hopwise_lab::units::Time>, default: Duration| time.map_or(default, |time| time.0);
     FaultConfig {
         loss_ppm: fault.drop.0,
         duplicate_ppm: fault.duplicate.0,
@@ -154,7 +154,7 @@ pub(crate) fn lane(fault: &config::Fault) -> FaultConfig {
 
 #[cfg(test)]
 mod tests {
-    use hopwise::units::{Rate, Share, Time};
+    use hopwise_lab::units::{Rate, Share, Time};
 
     use super::*;
 

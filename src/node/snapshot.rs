@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hopwise::shadow::Shadow;
-use hopwise::units::Size;
 use hopwise_core::tcp::Info;
 use hopwise_core::trace::{DropReason, LostBy, Scarce, SentWhat, Totals};
 use hopwise_core::{Endpoint, Instant};
 use hopwise_host::{LinkCounters, Shards, Stack};
+use hopwise_lab::shadow::Shadow;
+use hopwise_lab::units::Size;
 use serde::{Deserialize, Serialize};
 
 /// Connections that a snapshot shows one by one; of more it tells the number.

@@ -2,7 +2,7 @@
 
 use std::io::{self, ErrorKind};
 
-use hopwise::located::{Document, Place};
+use hopwise_lab::located::{Document, Place};
 
 use super::config::{self, LinkKind, NodeConfig};
 use super::links::Unopened;

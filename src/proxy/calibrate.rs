@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use hopwise::sim::{Calibration, Signal, SignalError, calibrate};
+use hopwise_lab::sim::{Calibration, Signal, SignalError, calibrate};
 use serde_json::{Value, json};
 
 use crate::failure::{self, Failure};

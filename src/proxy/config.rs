@@ -4,13 +4,13 @@ use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use hopwise::located::{Document, LoadError, Place, Refusal};
-use hopwise::units::{Size, Time};
 use hopwise_agents::base_station::forecast::ForecastSettings;
 use hopwise_agents::registry::{DEFAULT_BASE_STATION, Kind};
 use hopwise_agents::validate_base_station;
 use hopwise_core::LinkId;
 use hopwise_host::nl80211::StationAddress;
+use hopwise_lab::located::{Document, LoadError, Place, Refusal};
+use hopwise_lab::units::{Size, Time};
 use hopwise_mesh::{ProxyConfig, ProxyRule};
 use serde::{Deserialize, Deserializer};
 

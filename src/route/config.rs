@@ -3,10 +3,10 @@
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
-use hopwise::located::{Document, Place};
-use hopwise::routing::{Protocol, RoutingConfig, RulesName};
-use hopwise::units::Time;
 use hopwise_core::ip::Prefix;
+use hopwise_lab::located::{Document, Place};
+use hopwise_lab::routing::{Protocol, RoutingConfig, RulesName};
+use hopwise_lab::units::Time;
 use hopwise_mesh::Keys;
 use serde::Deserialize;
 use serde_yaml::Value;
@@ -91,7 +91,7 @@ pub(super) fn load(path: &Path) -> Result<Config, Failure> {
     read(&document).map_err(Failure::Located)
 }
 
-fn read(document: &Document) -> Result<Config, Box<hopwise::located::Refusal>> {
+fn read(document: &Document) -> Result<Config, Box<hopwise_lab::located::Refusal>> {
     let file: File = document.read()?;
     let root = Place::root();
     let network: Prefix = file.network.parse().map_err(|error| {
@@ -162,7 +162,7 @@ fn read(document: &Document) -> Result<Config, Box<hopwise::located::Refusal>> {
 fn refuse_keys_of_simulations(
     document: &Document,
     file: &File,
-) -> Result<(), Box<hopwise::located::Refusal>> {
+) -> Result<(), Box<hopwise_lab::located::Refusal>> {
     let root = Place::root();
     let (routing, accepted) = (root.key("routing"), "`keys: FILE` beside `network`");
     if file.routing.signed.is_some() {
@@ -191,7 +191,7 @@ fn is_host(address: Ipv4Addr) -> bool {
 fn refuse_foreign_keys(
     document: &Document,
     protocol: Protocol,
-) -> Result<(), Box<hopwise::located::Refusal>> {
+) -> Result<(), Box<hopwise_lab::located::Refusal>> {
     let given = document.value_at("routing").and_then(Value::as_mapping);
     let keys = given.into_iter().flat_map(|given| given.keys().filter_map(Value::as_str));
     for key in keys {
@@ -213,7 +213,7 @@ fn speaks(
     document: &Document,
     routing: &RoutingConfig,
     place: &Place,
-) -> Result<Speaks, Box<hopwise::located::Refusal>> {
+) -> Result<Speaks, Box<hopwise_lab::located::Refusal>> {
     if routing.protocol == Protocol::Dymo {
         let dymo = routing.dymo.clone().unwrap_or_default();
         let mut settings = dymo.settings(document, &place.key("dymo"))?;

@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use hopwise::scenario::Prepared;
-use hopwise::sim::Results;
 use hopwise_air::ledger::{Ledger, Spent};
+use hopwise_lab::scenario::Prepared;
+use hopwise_lab::sim::Results;
 
 const WIDTH: usize = 60;
 
@@ -22,7 +22,7 @@ const MARKS: [(Spent, char, &str); 10] = [
 ];
 
 pub(super) fn print(results: &Results, prepared: &Prepared) -> io::Result<()> {
-    let mut out = hopwise::plain::out();
+    let mut out = hopwise_lab::plain::out();
     writeln!(out, "\nairtime of each radio; a mark is {:.1} % of the time", 100.0 / WIDTH as f64)?;
     for (node, number) in results.nodes.iter().zip(0..) {
         if let Some(ledger) = node.ledger.filter(|_| prepared.plan.places[number as usize].is_some()) {

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use hopwise::lab::cost::{Cost, Spent, host};
-use hopwise::lab::result::RunResult;
-use hopwise::scenario::Prepared;
-use hopwise::sim::{NodeResult, Results};
 use hopwise_air::ledger;
+use hopwise_lab::cost::{Cost, Spent, host};
+use hopwise_lab::result::RunResult;
+use hopwise_lab::scenario::Prepared;
+use hopwise_lab::sim::{NodeResult, Results};
 use serde_json::Value;
 
 use super::report;

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 use std::path::Path;
 
-use hopwise::lab::cost::Cost;
-use hopwise::lab::result::RunResult;
+use hopwise_lab::cost::Cost;
+use hopwise_lab::result::RunResult;
 use serde::Serialize;
 
 /// Without what it cost, so that two runs of one seed are the same to the byte.
@@ -21,13 +21,13 @@ struct WithCost<'a> {
 }
 
 pub(super) fn print_json(result: &RunResult, cost: &Cost) -> io::Result<()> {
-    let mut out = hopwise::plain::out();
+    let mut out = hopwise_lab::plain::out();
     serde_json::to_writer(&mut out, &WithCost { result, cost })?;
     writeln!(out)
 }
 
 pub(super) fn print_text(result: &RunResult, cost: &Cost, folder: &Path) -> io::Result<()> {
-    let mut out = hopwise::plain::out();
+    let mut out = hopwise_lab::plain::out();
     writeln!(
         out,
         "{} in {}, arm {}, seed {}: {:.1} s counted",

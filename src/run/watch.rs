@@ -7,13 +7,13 @@ use std::path::Path;
 use std::rc::Rc;
 use std::time::Duration;
 
-use hopwise::scenario::Prepared;
-use hopwise::sim::Host;
 use hopwise_air::World;
 use hopwise_air::frames::{CSV_HEADER, Ending, FrameEvent, Framing};
 use hopwise_core::Machine;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::trace::text::TraceText;
+use hopwise_lab::scenario::Prepared;
+use hopwise_lab::sim::Host;
 
 use crate::failure::Failure;
 use captures::Captures;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use hopwise::lab::campaign::Campaign;
-use hopwise::plain;
+use hopwise_lab::campaign::Campaign;
+use hopwise_lab::plain;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use crate::failure;

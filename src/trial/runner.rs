@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::thread;
 
-use hopwise::lab::campaign::{Campaign, Planned};
-use hopwise::lab::cost::Meter;
-use hopwise::lab::record::Stop;
-use hopwise::lab::result::RunResult;
-use hopwise::lab::store::Store;
-use hopwise::scenario::Prepared;
-use hopwise::sim::{Plan, Simulation, series};
 use hopwise_air::frames::Framing;
+use hopwise_lab::campaign::{Campaign, Planned};
+use hopwise_lab::cost::Meter;
+use hopwise_lab::record::Stop;
+use hopwise_lab::result::RunResult;
+use hopwise_lab::scenario::Prepared;
+use hopwise_lab::sim::{Plan, Simulation, series};
+use hopwise_lab::store::Store;
 
 use crate::failure::Failure;
 use crate::run::watch::{Epoch, TRACE_EVENTS, Wanted, Watch};

@@ -2,7 +2,6 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use hopwise::memory::End;
 use hopwise_core::Seq;
 use hopwise_core::endpoint::{
     ConnId, ConnectError, ConnectOptions, LinkConfig, ListenOptions, Route, SourceRoutes,
@@ -13,6 +12,7 @@ use hopwise_core::wire::{
     Checksums, Flags, IpHeader, RouteKind, SourceRoute, TcpHeader, TcpOptions, protocol,
 };
 use hopwise_core::{LinkId, NextHop};
+use hopwise_testing::memory::End;
 
 use super::net::{A, A2, A6, B, B2, B6, Net, PORT, Pair, SERVER, prefix, v4};
 

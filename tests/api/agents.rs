@@ -1,8 +1,8 @@
 //! Which agents a connection gets.
 
-use hopwise::memory::End;
 use hopwise_core::agent::AgentSpecs;
 use hopwise_core::endpoint::{AgentChoice, ConnectOptions, Direction, ListenOptions, Match, Rule};
+use hopwise_testing::memory::End;
 
 use super::net::{Net, PORT, Pair, SERVER, prefix, secs};
 

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use hopwise::memory::{End, LINK};
 use hopwise_core::endpoint::{ConnId, ConnectOptions, Event, EventKind, ListenOptions};
 use hopwise_core::trace::DropReason;
 use hopwise_core::wire::Flags;
 use hopwise_core::{Instant, Machine, Rx, Seq};
+use hopwise_testing::memory::{End, LINK};
 
 use super::net::{A, Net, PORT, Pair, SERVER, pattern, secs, segment};
 

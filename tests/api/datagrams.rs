@@ -2,12 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use hopwise::memory::{End, LINK};
 use hopwise_core::endpoint::UdpSendError;
 use hopwise_core::ip::{UdpError, UdpId, UdpOptions};
 use hopwise_core::trace::DropReason;
 use hopwise_core::wire::{IcmpKind, IcmpView, QuotedUdp, icmp, protocol, udp};
 use hopwise_core::{Cast, Machine, Rx};
+use hopwise_testing::memory::{End, LINK};
 
 use super::net::{A, A2, A6, B, B2, B6, Net, Sent, packet, v4};
 

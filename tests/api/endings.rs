@@ -1,11 +1,11 @@
 //! How a program ends a connection, and what the peer learns of it.
 
-use hopwise::memory::End;
 use hopwise_core::endpoint::{EventKind, ListenOptions, RecvError};
 use hopwise_core::tcp::CloseReason;
 use hopwise_core::trace::StateName;
 use hopwise_core::wire::Flags;
 use hopwise_core::{LinkEvent, LinkId, Machine};
+use hopwise_testing::memory::End;
 
 use super::net::{Net, Pair, Sent, pattern, secs};
 

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hopwise::memory::End;
 use hopwise_core::Seq;
 use hopwise_core::endpoint::{ConnectOptions, Event, EventKind, ListenOptions, RecvError};
 use hopwise_core::tcp::{BufferLimits, CloseReason, TcpConfig};
 use hopwise_core::wire::Flags;
+use hopwise_testing::memory::End;
 
 use super::net::{A, B, Net, PORT, Pair, ROUND_TRIP, pattern, secs, segment};
 

@@ -2,11 +2,11 @@
 
 use std::net::SocketAddr;
 
-use hopwise::memory::End;
 use hopwise_core::Seq;
 use hopwise_core::endpoint::ConnectOptions;
 use hopwise_core::tcp::{Info, TcpConfig};
 use hopwise_core::trace::{SentWhat, StateName, TraceKind};
+use hopwise_testing::memory::End;
 
 use super::net::{B, B2, B6, Net, Pair, ROUND_TRIP, ms, pattern, secs, v4};
 

@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use hopwise::memory::End;
 use hopwise_core::ip::{UdpId, UdpOptions};
 use hopwise_core::trace::DropReason;
 use hopwise_core::wire::{IcmpKind, IcmpView, Sum, protocol, udp};
+use hopwise_testing::memory::End;
 
 use super::net::{A, A6, B, B6, Net, packet, pattern, secs};
 

@@ -6,7 +6,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hopwise::memory::{End, LINK, PathConfig, World};
 use hopwise_agents::StandardAgents;
 use hopwise_core::endpoint::{
     ConnId, ConnectOptions, EndpointConfig, Event, EventKind, LinkConfig, ListenOptions, ListenerId,
@@ -15,6 +14,7 @@ use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{Info, Options, TcpConfig};
 use hopwise_core::wire::{Checksums, Flags, IpHeader, IpView, TcpHeader, TcpOptions, TcpView, protocol};
 use hopwise_core::{Endpoint, Instant, Seq};
+use hopwise_testing::memory::{End, LINK, PathConfig, World};
 
 pub(crate) const PORT: u16 = 7;
 

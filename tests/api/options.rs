@@ -2,10 +2,10 @@
 
 use std::net::SocketAddr;
 
-use hopwise::memory::End;
 use hopwise_core::endpoint::EventKind;
 use hopwise_core::tcp::{CloseReason, KeepAlive, TcpConfig};
 use hopwise_core::wire::{Flags, IcmpKind, icmp, protocol};
+use hopwise_testing::memory::End;
 
 use super::net::{A, B, Net, Pair, Sent, ms, packet, secs, v4};
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use hopwise::memory::End;
 use hopwise_core::endpoint::{AgentChoice, ConnectOptions};
 use hopwise_core::tcp::{BufferLimits, BusyTime, Info, TcpConfig};
+use hopwise_testing::memory::End;
 
 use super::net::{Net, Pair, ROUND_TRIP, ms, secs};
 

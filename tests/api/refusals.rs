@@ -3,7 +3,6 @@
 use std::error::Error;
 use std::net::{IpAddr, SocketAddr};
 
-use hopwise::memory::End;
 use hopwise_agents::{SpecError, StandardAgents};
 use hopwise_core::Endpoint;
 use hopwise_core::endpoint::{
@@ -11,6 +10,7 @@ use hopwise_core::endpoint::{
     SendError,
 };
 use hopwise_core::trace::StateName;
+use hopwise_testing::memory::End;
 
 use super::net::{B, Net, PORT, Pair, SERVER, config, secs, v6};
 

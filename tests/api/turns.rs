@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use hopwise::memory::{End, LINK};
 use hopwise_core::agent::{Path, PathEvent, Turn};
 use hopwise_core::endpoint::{AgentChoice, ConnId, ConnectOptions, ListenOptions, ListenerId, PathSeam};
 use hopwise_core::tcp::{BufferLimits, Info, TcpConfig};
 use hopwise_core::wire::Flags;
 use hopwise_core::{Endpoint, Machine, Rx, Seq};
+use hopwise_testing::memory::{End, LINK};
 use proptest::prelude::*;
 
 use super::net::{B, B2, Net, PORT, Sent, ms, pattern, secs, segment, segment_with_window};

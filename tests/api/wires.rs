@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use hopwise::memory::End;
 use hopwise_core::tcp::TcpConfig;
+use hopwise_testing::memory::End;
 
 use super::net::{B, ms, pattern, secs};
 use super::turns::Flows;

@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use hopwise::memory::{Bundles, End, Fate, PathConfig};
 use hopwise_agents::StandardAgents;
 use hopwise_core::Instant;
 use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, Offload};
@@ -11,6 +10,7 @@ use hopwise_core::tcp::{ConnectionStats, TcpConfig};
 use hopwise_core::trace::{DropReason, TraceKind};
 use hopwise_core::wire::{Checksums, Flags, IpView, Sum, TcpView, protocol};
 use hopwise_core::{Endpoint, LinkId, Machine, Rx};
+use hopwise_testing::memory::{Bundles, End, Fate, PathConfig};
 
 use super::flow::{Flow, Setup, ms};
 use super::peer::{ACK, Host, plain};

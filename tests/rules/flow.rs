@@ -4,7 +4,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hopwise::memory::{End, PathConfig, Tap, World};
 use hopwise_agents::{Profile, StandardAgents};
 use hopwise_core::agent::AgentSpecs;
 use hopwise_core::endpoint::{
@@ -15,6 +14,7 @@ use hopwise_core::tcp::{Info, TcpConfig};
 use hopwise_core::trace::{TraceEvent, TraceKind};
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Endpoint, Instant};
+use hopwise_testing::memory::{End, PathConfig, Tap, World};
 
 pub(crate) const A: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 pub(crate) const B: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));

@@ -3,10 +3,10 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use hopwise::memory::End;
 use hopwise_core::Instant;
 use hopwise_core::tcp::TcpConfig;
 use hopwise_core::trace::{MtuHow, TraceKind};
+use hopwise_testing::memory::End;
 
 use super::flow::{Flow, Setup, ms};
 

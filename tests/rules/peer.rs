@@ -4,13 +4,13 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use hopwise::memory::LINK;
 use hopwise_agents::StandardAgents;
 use hopwise_core::endpoint::{ConnId, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, ListenerId};
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::TcpConfig;
 use hopwise_core::wire::{Checksums, Ecn, Flags, IpHeader, IpView, TcpHeader, TcpOptions, TcpView, protocol};
 use hopwise_core::{Endpoint, Instant, Machine, Rx, Seq};
+use hopwise_testing::memory::LINK;
 
 use super::flow::{A, B, PORT};
 

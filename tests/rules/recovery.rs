@@ -1,9 +1,9 @@
 //! Fast recovery and what enters it: RFC 6582, 6675, 8985, 9937.
 
-use hopwise::memory::End;
 use hopwise_core::Instant;
 use hopwise_core::tcp::TcpConfig;
 use hopwise_core::trace::{DropReason, SentWhat, TraceEvent, TraceKind};
+use hopwise_testing::memory::End;
 
 use super::flow::{Setup, ms};
 

@@ -3,9 +3,9 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use hopwise::memory::End;
 use hopwise_core::wire::{Checksums, IpView, TcpView};
 use hopwise_core::{Instant, Seq};
+use hopwise_testing::memory::End;
 
 use super::flow::{Setup, ms};
 

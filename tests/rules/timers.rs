@@ -1,7 +1,7 @@
 //! Round trips and what follows from them: RFC 6298, RFC 7323 §4, and the tail loss probe of RFC 8985 §7.
 
-use hopwise::memory::End;
 use hopwise_core::Instant;
+use hopwise_testing::memory::End;
 
 use super::flow::{Setup, ms};
 

@@ -1,9 +1,9 @@
 //! The agents `train` at both ends of a path: what they tell each other arrives, and bounds what is under way.
 
-use hopwise::memory::End;
 use hopwise_core::Instant;
 use hopwise_core::agent::{By, Rule};
 use hopwise_core::trace::{Lacking, TraceKind};
+use hopwise_testing::memory::End;
 
 use super::flow::{Flow, Setup, ms};
 

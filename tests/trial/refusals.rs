@@ -93,7 +93,7 @@ fn a_folder_that_does_not_serve_is_refused_and_left_alone() {
     refused(&folder, &["--out", "used"], &["has not finished: --resume goes on with it"]);
     // Of another program.
     let plan = text(&before["trial.json"]);
-    let version = format!("\"version\": \"{}\"", hopwise::lab::VERSION);
+    let version = format!("\"version\": \"{}\"", hopwise_lab::VERSION);
     for (from, to, wanted) in [
         (version.as_str(), "\"version\": \"0.0.1\"", "made by hopwise 0.0.1"),
         ("\"scenario\": \"small\"", "\"scenario\": \"large\"", "a trial of `large`, not of `small`"),

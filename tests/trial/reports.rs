@@ -2,8 +2,8 @@
 
 use std::process::Output;
 
-use hopwise::lab::VERSION;
-use hopwise::lab::seal::seal;
+use hopwise_lab::VERSION;
+use hopwise_lab::seal::seal;
 
 use crate::folder::{Folder, text};
 

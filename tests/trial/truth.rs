@@ -1,13 +1,13 @@
 //! Trials in the radio world whose truth is known: arms that are equal but for their seeds, and arms with 5 % planted.
 //!
-//! `src/lab/statistics/tests` asks the same of goodputs drawn from distributions; here they come from runs, as they do
+//! `lab/src/statistics/tests` asks the same of goodputs drawn from distributions; here they come from runs, as they do
 //! for whoever runs a trial. By default fewer trials than the documents tell of; with `HOPWISE_LONG` set, as many.
 
 use std::thread;
 
-use hopwise::lab::statistics::{Comparison, MARGIN, Samples, Verdict, compare};
-use hopwise::scenario::Scenario;
-use hopwise::sim;
+use hopwise_lab::scenario::Scenario;
+use hopwise_lab::sim;
+use hopwise_lab::statistics::{Comparison, MARGIN, Samples, Verdict, compare};
 
 /// Static routes: runs scatter a little.
 const CHAIN: &str = "

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::net::IpAddr;
 
-use hopwise::located::{Document, Place, Refusal};
-use hopwise::units::Time;
 use hopwise_core::ip::Prefix;
+use hopwise_lab::located::{Document, Place, Refusal};
+use hopwise_lab::units::Time;
 
 use super::{Address, Bounds, HostPort, LEAST_ROTATION, Link, LinkKind, NodeConfig, Side, Socks5, listeners};
 

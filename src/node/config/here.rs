@@ -1,7 +1,7 @@
 //! What only the machine can tell that a file is for. Rules that are read anew while a node runs do not ask again: it
 //! may take a resolver's time, and the rest of the file takes a restart.
 
-use hopwise::located::{Document, Place};
+use hopwise_lab::located::{Document, Place};
 use nix::unistd::User;
 
 use super::NodeConfig;

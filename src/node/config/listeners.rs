@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use hopwise::located::{Document, Place};
+use hopwise_lab::located::{Document, Place};
 
 use super::check::Checked;
 use super::{NodeConfig, Side};

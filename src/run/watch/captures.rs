@@ -8,13 +8,13 @@ use std::io;
 use std::path::Path;
 use std::time::Duration;
 
-use hopwise::scenario::Prepared;
 use hopwise_air::dcf::{EVERYONE, FrameKind};
 use hopwise_air::frames::{Ending, FrameEvent, Framing, Sees, mac_of};
 use hopwise_air::radiotap::Monitor;
 use hopwise_core::Instant;
 use hopwise_core::trace::comments::Comment;
 use hopwise_host::{Frames, finish_checksum};
+use hopwise_lab::scenario::Prepared;
 use hopwise_mesh::behind_routing;
 use pcap_file::DataLink;
 

@@ -8,11 +8,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hopwise::sim::address_of;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::trace::comments::Comment;
 use hopwise_core::{Endpoint, Instant, LinkId};
 use hopwise_host::{ConnNames, Direction, Explainer, Frames, SeenPacket, finish_checksum};
+use hopwise_lab::sim::address_of;
 use hopwise_mesh::{EndpointObserver, behind_routing};
 use parking_lot::Mutex;
 use pcap_file::DataLink;

@@ -1,0 +1,55 @@
+use super::*;
+use crate::report::tests::{record, trial};
+
+fn told(change_arm: impl Fn(&mut Record)) -> String {
+    let trial = trial(&["every", "dca"], &[8]);
+    let mut records = Vec::new();
+    for block in 1..=5 {
+        let scatter = f64::from(block % 3);
+        records.push(record(8, "every", block, 200.0 + scatter));
+        let mut arm = record(8, "dca", block, 200.5 + scatter);
+        change_arm(&mut arm);
+        records.push(arm);
+    }
+    let told = sentences(&trial, &records);
+    told[0].1[0].1.clone()
+}
+
+#[test]
+fn a_faster_arm_has_its_reasons_and_what_went_against_it() {
+    let sentence = told(|arm| {
+        arm.result.total.goodput_kbps *= 1.3;
+        arm.result.flows[0].acks_sent = 100;
+        arm.result.flows[0].timeouts = 5;
+        arm.result.air.airtime_s = 45.0;
+    });
+    assert_eq!(
+        sentence,
+        "dca was faster than every (+30.3 %): it sent 0.10 ACKs a segment instead of 0.50 and a new segment took \
+         45.5 ms of air instead of 60.6; and that although all radios together sent for 45.0 s instead of 60.0 and a \
+         run had 5.0 timeouts instead of 1.0."
+    );
+}
+
+#[test]
+fn a_slower_arm_is_told_what_slowed_it() {
+    let sentence = told(|arm| {
+        arm.result.total.goodput_kbps *= 0.6;
+        arm.result.flows[0].segments_retransmitted = 200;
+        arm.result.air.collisions = 900;
+        arm.result.air.ack_airtime_s = Some(20.0);
+    });
+    assert!(sentence.contains("ACKs took 25.0 ms of air a new segment instead of 0.0"), "{sentence}");
+    assert!(sentence.starts_with("dca was slower than every (−39."), "{sentence}");
+    assert!(sentence.contains("112 frames collided for 100 new segments instead of 9"), "{sentence}");
+    assert!(sentence.contains("20.0 % of segments were sent again instead of 1.0 %"), "{sentence}");
+}
+
+#[test]
+fn equal_arms_have_nothing_that_tells_them_apart() {
+    let sentence = told(|_| {});
+    assert_eq!(
+        sentence,
+        "dca was as fast as every (+0.2 %), and nothing that the runs count tells them apart."
+    );
+}

@@ -1,0 +1,37 @@
+//! The laboratory: scenarios, the worlds that run them, trials, what many runs say together, and what is kept of them.
+//!
+//! It knows the stack, the air and the agents. It reads files and writes results; it has no command line, no daemon and
+//! no device.
+
+pub mod campaign;
+pub mod claims;
+#[cfg(feature = "parquet")]
+mod columns;
+pub mod cost;
+pub mod csv;
+pub mod explain;
+pub mod findings;
+mod hex;
+pub mod located;
+pub mod metric;
+pub mod parallel;
+pub mod plain;
+pub mod record;
+pub mod report;
+pub mod result;
+pub mod routing;
+pub mod rules;
+pub mod scenario;
+pub mod seal;
+mod settings;
+pub mod shadow;
+pub mod sim;
+pub mod statistics;
+pub mod store;
+pub mod summary;
+pub mod units;
+
+pub use hex::hex;
+
+/// The version with a hash of the sources: results of two builds are never taken for each other's.
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "+", env!("HOPWISE_SOURCES"));

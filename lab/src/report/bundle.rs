@@ -1,0 +1,262 @@
+//! A trial's folder, or the folders of its shards, read back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::series::Series;
+use crate::VERSION;
+use crate::findings::label;
+use crate::record::{Record, Trial};
+use crate::seal::{self, Broken};
+use crate::settings::difference;
+use crate::store::{PLAN, RECORDS, RUNS};
+
+/// A trial with its runs, in the order of points, blocks and arms, whoever made them when.
+#[derive(Clone, Debug)]
+pub struct Bundle {
+    pub trial: Trial,
+    pub records: Vec<Record>,
+    /// By the record's id.
+    pub series: BTreeMap<String, Series>,
+    /// What whoever reads them should know: another version made them, or there are more to come.
+    pub remarks: Vec<String>,
+}
+
+/// Why a folder cannot be read back.
+#[derive(Debug)]
+pub struct ReadError {
+    pub place: String,
+    pub problem: String,
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.place, self.problem)
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+fn refused(place: &Path, problem: impl fmt::Display) -> ReadError {
+    ReadError { place: place.display().to_string(), problem: problem.to_string() }
+}
+
+impl Bundle {
+    /// Joins what the folders hold; they must be of one trial, made by one version, which may be another than ours.
+    pub fn read(folders: &[PathBuf]) -> Result<Bundle, ReadError> {
+        let mut joined = Joined::default();
+        for folder in folders {
+            joined.take(folder)?;
+        }
+        let Some((_, trial)) = joined.first else {
+            return Err(refused(Path::new("report"), "no folder is named"));
+        };
+        let mut bundle = Bundle::new(trial, joined.records.into_values().collect(), joined.series);
+        if bundle.trial.version != VERSION {
+            let made_by = &bundle.trial.version;
+            bundle.remarks.push(format!(
+                "the runs were made by hopwise {made_by}, and this is {VERSION}: they are told as they are, and none \
+                 is added"
+            ));
+        }
+        bundle.remarks.extend(joined.remarks);
+        Ok(bundle)
+    }
+
+    pub fn new(trial: Trial, mut records: Vec<Record>, series: BTreeMap<String, Series>) -> Bundle {
+        let point = |record: &Record| trial.points.iter().position(|point| *point == record.point);
+        let arm = |record: &Record| trial.arms.iter().position(|arm| *arm == record.arm);
+        records.sort_by_key(|record| (point(record), record.block, arm(record)));
+        Bundle { trial, records, series, remarks: Vec::new() }
+    }
+
+    /// Runs that were planned, and those that are there.
+    pub fn runs(&self) -> (usize, usize) {
+        let trial = &self.trial;
+        let there: BTreeSet<_> = self.records.iter().map(|record| &record.id).collect();
+        (trial.points.len() * trial.arms.len() * trial.seeds.len(), there.len())
+    }
+}
+
+/// What has been read so far.
+#[derive(Default)]
+struct Joined {
+    /// The first folder, and the plan that all must have.
+    first: Option<(PathBuf, Trial)>,
+    records: BTreeMap<String, Record>,
+    series: BTreeMap<String, Series>,
+    /// The settings that an arm has at a point, and where they were seen first.
+    settings: BTreeMap<(String, String), (Value, PathBuf)>,
+    remarks: Vec<String>,
+}
+
+impl Joined {
+    fn take(&mut self, folder: &Path) -> Result<(), ReadError> {
+        let trial = Trial { shard: None, ..read_trial(folder)? };
+        self.check_plan(folder, &trial)?;
+        let records = if folder.join(RECORDS).exists() {
+            let records = read_records(folder, &trial)?;
+            if let Some(record) = records.iter().find(|record| !is_planned(&trial, record)) {
+                let problem = format!("{} is no run of the trial in {PLAN}", told(record));
+                return Err(refused(&folder.join(RECORDS), problem));
+            }
+            records
+        } else {
+            self.unfinished(folder, &trial)?
+        };
+        for record in records {
+            self.check_record(folder, &trial, &record)?;
+            if let Some(path) = &record.series {
+                let file = folder.join(path);
+                let text = fs::read_to_string(&file).map_err(|error| refused(&file, error))?;
+                if record.series_sum.as_ref().is_some_and(|sum| *sum != seal::sum(&text)) {
+                    let problem = format!("it was changed since it was written; {AGAIN}");
+                    return Err(refused(&file, problem));
+                }
+                self.series.insert(record.id.clone(), Series::parse(&text));
+            }
+            self.records.insert(record.id.clone(), record);
+        }
+        Ok(())
+    }
+
+    fn check_plan(&mut self, folder: &Path, trial: &Trial) -> Result<(), ReadError> {
+        let Some((first, known)) = &self.first else {
+            self.first = Some((folder.to_owned(), trial.clone()));
+            return Ok(());
+        };
+        let json = |trial: &Trial| serde_json::to_value(trial).unwrap_or_default();
+        let different = || difference(&json(trial), &json(known));
+        let of_another = (trial.scenario != known.scenario)
+            .then(|| format!("scenario is {} here and {} there", trial.scenario, known.scenario));
+        let Some(difference) = of_another.or_else(different) else { return Ok(()) };
+        let problem = format!(
+            "is not of the trial in {}: {difference}; what is joined has to be parts of one trial, made by one version",
+            first.display()
+        );
+        Err(refused(folder, problem))
+    }
+
+    /// Runs of one arm at one point differ in their seeds and in nothing else.
+    fn check_record(&mut self, folder: &Path, trial: &Trial, record: &Record) -> Result<(), ReadError> {
+        let made_by = record.settings["hopwise"]["version"].as_str();
+        if let Some(other) = made_by.filter(|version| *version != trial.version) {
+            let problem = format!(
+                "{} was made by hopwise {other}, and the trial by {}: runs of two versions are not mixed",
+                told(record),
+                trial.version
+            );
+            return Err(refused(folder, problem));
+        }
+        let key = (label(&record.point), record.arm.clone());
+        let here = || (record.settings.clone(), folder.to_owned());
+        let (known, first) = self.settings.entry(key).or_insert_with(here);
+        match difference(&record.settings, known) {
+            Some(difference) => {
+                let problem = format!(
+                    "{} has other settings than those of the arm in {}: {difference}; what is joined has to have been \
+                     made with the same",
+                    told(record),
+                    first.display()
+                );
+                Err(refused(folder, problem))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The runs that have ended of a trial that has not.
+    fn unfinished(&mut self, folder: &Path, trial: &Trial) -> Result<Vec<Record>, ReadError> {
+        let goes_on = "the command that began it goes on with --resume";
+        let entries = fs::read_dir(folder.join(RUNS)).into_iter().flatten();
+        let texts = entries.filter_map(|entry| fs::read_to_string(entry.ok()?.path()).ok());
+        // What is being written, or was when somebody pulled the plug, is none yet.
+        let whole = texts.filter(|text| check(trial, text).is_ok());
+        let mut records: Vec<Record> = whole.filter_map(|text| serde_json::from_str(&text).ok()).collect();
+        records.retain(|record| is_planned(trial, record));
+        records.sort_by(|a, b| a.id.cmp(&b.id));
+        if records.is_empty() {
+            return Err(refused(
+                folder,
+                format!("the trial has not finished, and none of its runs has: {goes_on}"),
+            ));
+        }
+        self.remarks.push(format!(
+            "{}: the trial has not finished; this is of the {} runs that have; {goes_on}",
+            folder.display(),
+            records.len()
+        ));
+        Ok(records)
+    }
+}
+
+fn is_planned(trial: &Trial, record: &Record) -> bool {
+    trial.points.contains(&record.point)
+        && trial.arms.contains(&record.arm)
+        && trial.seeds.contains(&record.seed)
+}
+
+fn told(record: &Record) -> String {
+    format!("the run of `{}` with seed {}", record.arm, record.seed)
+}
+
+const WANTED: &str = "expected a folder that hopwise trial has written";
+
+fn read_trial(folder: &Path) -> Result<Trial, ReadError> {
+    let file = folder.join(PLAN);
+    let text = fs::read_to_string(&file).map_err(|error| {
+        let is_missing = error.kind() == io::ErrorKind::NotFound;
+        if is_missing && folder.join("run.json").exists() {
+            return refused(folder, format!("it holds what hopwise run has written; {WANTED}"));
+        }
+        refused(&file, format!("{error}; {WANTED}"))
+    })?;
+    let version = serde_json::from_str::<Value>(&text).ok();
+    let version = version.as_ref().and_then(|plan| plan["version"].as_str());
+    let trial: Trial =
+        serde_json::from_str(&text).map_err(|error| not_understood(&file, version, &error.to_string()))?;
+    check(&trial, &text).map_err(|broken| refused(&file, format!("{broken}; {AGAIN}")))?;
+    Ok(trial)
+}
+
+/// What may be done about a file that is not as it was written.
+const AGAIN: &str = "put the file back, or delete it and run the trial again with --resume";
+
+/// Trials of versions that wrote no checksums can be read without.
+fn check(trial: &Trial, text: &str) -> Result<(), Broken> {
+    match seal::check(text) {
+        Err(Broken::Missing) if trial.version != VERSION => Ok(()),
+        checked => checked,
+    }
+}
+
+fn read_records(folder: &Path, trial: &Trial) -> Result<Vec<Record>, ReadError> {
+    let file = folder.join(RECORDS);
+    let text = fs::read_to_string(&file).map_err(|error| refused(&file, error))?;
+    let parse = |(line, text): (usize, &str)| {
+        let problem = |error| format!("line {line}: {error}");
+        check(trial, text).map_err(|broken| refused(&file, format!("line {line}: {broken}; {AGAIN}")))?;
+        serde_json::from_str(text)
+            .map_err(|error| not_understood(&file, Some(&trial.version), &problem(error)))
+    };
+    (1..).zip(text.lines()).filter(|(_, text)| !text.is_empty()).map(parse).collect()
+}
+
+/// Another version may have written other things; it can still read them itself.
+fn not_understood(file: &Path, version: Option<&str>, error: &str) -> ReadError {
+    match version {
+        Some(version) if version != VERSION => {
+            let problem = format!(
+                "hopwise {version} wrote this, and this is {VERSION}, which does not understand it ({error}): the one \
+                 that wrote it does"
+            );
+            refused(file, problem)
+        }
+        _ => refused(file, format!("{error}; {WANTED}")),
+    }
+}

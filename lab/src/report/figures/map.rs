@@ -1,0 +1,256 @@
+//! Where the nodes are, and what was on the air; a script lets it play: the whole run in steps, and stretches of it
+//! frame by frame, slowly.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use serde_json::{Value, json};
+
+use super::super::chart::escape;
+use super::super::{Series, View, figure};
+use super::time;
+use crate::record::Record;
+
+const WIDTH: f64 = 300.0;
+const ROOM: f64 = 28.0;
+/// A map is at least and at most so high.
+const HEIGHTS: (f64, f64) = (110.0, 340.0);
+
+type Runs<'a> = [(&'a str, &'a Record, &'a Series)];
+
+/// The whole run is played in so many steps.
+const STEPS: usize = 100;
+
+/// The nodes' places in the picture, which are the same in every arm's.
+struct Places {
+    height: f64,
+    /// In the end.
+    at: BTreeMap<String, (f64, f64)>,
+    /// From metres to the picture: what a metre is, and where 0, 0 is.
+    scale: f64,
+    origin: (f64, f64),
+}
+
+impl Places {
+    fn of(series: &Series) -> Places {
+        let mut metres: Vec<(String, f64, f64)> = Vec::new();
+        for node in series.whose("x_m") {
+            let (Some(x), Some(y)) = (series.last("x_m", node), series.last("y_m", node)) else { continue };
+            metres.push((node.to_owned(), x, y));
+        }
+        place_wired(series, &mut metres);
+        // Who moves stays within the picture all the time.
+        let ways = |what: &'static str| {
+            let lines = series.whose(what).into_iter().map(move |node| series.line(what, node));
+            lines.flatten().map(|(_, metres)| *metres)
+        };
+        let span = |last: Vec<f64>, ways: Vec<f64>| {
+            let all = || last.iter().chain(&ways).copied();
+            let (low, high) = (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
+            (low, (high - low).max(1.0))
+        };
+        let (left, wide) = span(metres.iter().map(|node| node.1).collect(), ways("x_m").collect());
+        let (bottom, high) = span(metres.iter().map(|node| node.2).collect(), ways("y_m").collect());
+        let scale = ((WIDTH - 2.0 * ROOM) / wide).min((HEIGHTS.1 - 2.0 * ROOM) / high);
+        let height = (high * scale + 2.0 * ROOM).max(HEIGHTS.0);
+        let (over_x, over_y) = ((WIDTH - wide * scale) / 2.0, (height - high * scale) / 2.0);
+        let origin = (over_x - left * scale, height - over_y + bottom * scale);
+        let mut places = Places { height, at: BTreeMap::new(), scale, origin };
+        places.at = metres.into_iter().map(|(node, x, y)| (node, places.place(x, y))).collect();
+        places
+    }
+
+    /// North is up.
+    fn place(&self, x: f64, y: f64) -> (f64, f64) {
+        (self.origin.0 + x * self.scale, self.origin.1 - y * self.scale)
+    }
+}
+
+/// A node without a radio stands west of the one that its wire leads to.
+fn place_wired(series: &Series, metres: &mut Vec<(String, f64, f64)>) {
+    for wire in series.whose("wire") {
+        let Some((a, b)) = wire.split_once('>') else { continue };
+        let known = |name: &str| metres.iter().find(|(node, ..)| node == name).map(|(_, x, y)| (*x, *y));
+        match (known(a), known(b)) {
+            (None, Some((x, y))) => metres.push((a.to_owned(), x - 200.0, y)),
+            (Some((x, y)), None) => metres.push((b.to_owned(), x - 200.0, y)),
+            _ => {}
+        }
+    }
+}
+
+/// A map for each arm, with lines as wide as data frames were many.
+pub(super) fn figure_of(view: &View<'_>, runs: &Runs<'_>, nth: usize) -> String {
+    if runs.iter().all(|(_, _, series)| series.frames.is_empty()) {
+        return String::new();
+    }
+    let mut html = format!(
+        "<div class=\"player\" data-point=\"{nth}\" hidden><button type=\"button\">play</button>\
+         <select aria-label=\"what is played\"></select>\
+         <input type=\"range\" min=\"0\" max=\"1000\" value=\"0\" aria-label=\"time\"><output>0 ms</output></div>\
+         <div class=\"panels\">"
+    );
+    for (arm, _, series) in runs {
+        let class = view.class(arm);
+        let _ = write!(
+            html,
+            "<div class=\"panel {class}\"><h4>{}{}</h4>{}</div>",
+            super::super::tables::SWATCH,
+            escape(arm),
+            still(series)
+        );
+    }
+    html.push_str("</div>");
+    let key = |(kind, told)| format!("<span class=\"key\"><i class=\"swatch f-{kind}\"></i>{told}</span>");
+    let kinds = [("rts", "RTS"), ("cts", "CTS"), ("data", "data"), ("ack", "MAC ACK"), ("lost", "collision")];
+    let _ = write!(html, "<div class=\"legend\">{}</div>", kinds.map(key).concat());
+    let reading = "Grey lines are as wide as data frames were many in the stretches of the first run whose frames were \
+                   kept, and red rings count frames lost to others at their addressee. Played, the whole run goes by \
+                   in steps: a disc is as large as its node sent frames in that step, a red ring as frames were lost \
+                   there, and a node is as dark as its queue is full. A stretch plays every frame, slowly.";
+    figure(&format!("fig-map-{nth}"), "The air", &html, reading)
+}
+
+fn still(series: &Series) -> String {
+    let places = Places::of(series);
+    let mut svg = format!(
+        "<svg class=\"map\" viewBox=\"0 0 {WIDTH} {:.0}\" role=\"img\" aria-label=\"map of the nodes\">",
+        places.height
+    );
+    let mut data: BTreeMap<(&str, &str), u32> = BTreeMap::new();
+    let mut lost: BTreeMap<&str, u32> = BTreeMap::new();
+    for frame in &series.frames {
+        if frame.is_lost {
+            *lost.entry(&frame.to).or_default() += 1;
+        } else if frame.kind == "data" {
+            let ends =
+                if frame.from < frame.to { (&frame.from, &frame.to) } else { (&frame.to, &frame.from) };
+            *data.entry((ends.0, ends.1)).or_default() += 1;
+        }
+    }
+    for wire in series.whose("wire") {
+        if let Some((a, b)) = wire.split_once('>') {
+            link(&mut svg, &places, (a, b), "wire", 1.5);
+        }
+    }
+    let most = data.values().copied().max().unwrap_or(1);
+    for (ends, count) in &data {
+        link(&mut svg, &places, *ends, "link", 1.0 + 7.0 * f64::from(*count) / f64::from(most));
+    }
+    for (node, (x, y)) in &places.at {
+        if let Some(count) = lost.get(node.as_str()) {
+            let radius = 8.0 + f64::from(*count).sqrt();
+            let _ = write!(
+                svg,
+                "<circle class=\"lost\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius:.1}\">\
+                 <title>{count} lost</title></circle>"
+            );
+        }
+        // Beside each other, names of neighbours touch: every second one stands above.
+        let is_odd = node.bytes().last().is_some_and(|digit| digit % 2 == 1);
+        let under = if is_odd && places.at.len() > 12 { -10 } else { 19 };
+        let _ = write!(
+            svg,
+            "<g class=\"at\" transform=\"translate({x:.1} {y:.1})\"><circle class=\"node\" r=\"5\"/>\
+             <text text-anchor=\"middle\" y=\"{under}\">{}</text></g>",
+            escape(node)
+        );
+    }
+    svg + "<g class=\"air\"></g></svg>"
+}
+
+fn link(svg: &mut String, places: &Places, (a, b): (&str, &str), class: &str, width: f64) {
+    let (Some(from), Some(to)) = (places.at.get(a), places.at.get(b)) else { return };
+    let _ = write!(
+        svg,
+        "<line class=\"{class}\" stroke-width=\"{width:.1}\" x1=\"{:.1}\" y1=\"{:.1}\" x2=\"{:.1}\" y2=\"{:.1}\"/>",
+        from.0, from.1, to.0, to.1
+    );
+}
+
+/// What the script plays, for each point: when the run's steps end and which stretches there are, and of each arm the
+/// nodes' places in the picture with what they did step by step, and the frames: when, how long, from, to (-1: to all),
+/// kind, lost. Times are in microseconds.
+pub(in super::super) fn data(view: &View<'_>) -> String {
+    let points = view.points_shown();
+    let each = points.into_iter().map(|point| {
+        let runs = view.shown(point);
+        let end_s = runs.iter().map(|(_, _, series)| end(series)).fold(0.0, f64::max);
+        let stretches = runs.iter().map(|(_, _, series)| stretches(series)).max_by_key(Vec::len);
+        let arms: Vec<Value> = runs.iter().map(|(_, _, series)| arm(series, end_s)).collect();
+        json!({ "end_us": micros(end_s), "stretches": stretches, "arms": arms })
+    });
+    // Nothing in it may end the script that holds it.
+    Value::from(each.collect::<Vec<_>>()).to_string().replace('<', "\\u003c")
+}
+
+/// The run's end; 0 where nothing was counted on the way, as by older versions, and the whole run cannot be played.
+fn end(series: &Series) -> f64 {
+    if series.whose("frames_sent").is_empty() { 0.0 } else { time::end(series) }
+}
+
+/// From when to when frames were kept.
+fn stretches(series: &Series) -> Vec<[i64; 2]> {
+    let told = series.line("stretch", "all").iter();
+    let told: Vec<_> = told.map(|(at, lasts_us)| [micros(*at), micros(*at) + *lasts_us as i64]).collect();
+    if !told.is_empty() {
+        return told;
+    }
+    // Trials of older versions have one stretch, which they do not name.
+    let at = || series.frames.iter().map(|frame| micros(frame.at_s));
+    at().min().zip(at().max()).map(|(from, to)| [from, to]).into_iter().collect()
+}
+
+fn arm(series: &Series, end_s: f64) -> Value {
+    let places = Places::of(series);
+    let names: Vec<&String> = places.at.keys().collect();
+    let number = |name: &str| names.iter().position(|known| *known == name).map_or(-1, |nth| nth as i64);
+    let kinds = ["rts", "cts", "data", "ack"];
+    let frames = series.frames.iter().map(|frame| {
+        let kind = kinds.iter().position(|kind| *kind == frame.kind).unwrap_or(0);
+        json!([
+            micros(frame.at_s),
+            frame.lasts_us as i64,
+            number(&frame.from),
+            number(&frame.to),
+            kind,
+            i32::from(frame.is_lost)
+        ])
+    });
+    let nodes = places.at.iter().map(|(name, (x, y))| {
+        let mut node = json!({ "at": [x.round(), y.round()] });
+        if end_s > 0.0 {
+            let by_step = |what: &str| steps(end_s, |at| series.at(what, name, at).unwrap_or(0.0));
+            node["sent"] = grown(&by_step("frames_sent")).into();
+            node["lost"] = grown(&by_step("frames_lost")).into();
+            node["queue"] = by_step("queue_packets").into_iter().map(|count| count as i64).collect();
+        }
+        if end_s > 0.0 && ["x_m", "y_m"].iter().any(|what| series.line(what, name).len() > 1) {
+            node["way"] = way(series, &places, name, end_s);
+        }
+        node
+    });
+    json!({ "nodes": nodes.collect::<Vec<_>>(), "frames": frames.collect::<Vec<_>>() })
+}
+
+/// A value at the end of every step.
+fn steps<T>(end_s: f64, of: impl FnMut(f64) -> T) -> Vec<T> {
+    (1..=STEPS).map(|step| end_s * step as f64 / STEPS as f64).map(of).collect()
+}
+
+/// What a count grew by in every step.
+fn grown(counts: &[f64]) -> Vec<i64> {
+    let before = std::iter::once(&0.0).chain(counts);
+    counts.iter().zip(before).map(|(count, before)| (count - before) as i64).collect()
+}
+
+/// Where a node was at the end of every step.
+fn way(series: &Series, places: &Places, name: &str, end_s: f64) -> Value {
+    let metres = |what: &str, at: f64| series.at(what, name, at).unwrap_or_default();
+    let at = steps(end_s, |at| places.place(metres("x_m", at), metres("y_m", at)));
+    at.into_iter().map(|(x, y)| json!([x.round(), y.round()])).collect()
+}
+
+fn micros(seconds: f64) -> i64 {
+    (seconds * 1e6).round() as i64
+}

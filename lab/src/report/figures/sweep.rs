@@ -1,0 +1,87 @@
+//! Goodput over what the matrix varies: hops above all.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::super::chart::{Axis, Chart};
+use super::super::{View, figure, short};
+use super::ratios::WIDTH;
+use crate::findings::PointFindings;
+use crate::record::Point;
+
+const HOPS: &str = "topology.hops";
+const MOST_CHARTS: usize = 6;
+
+pub(super) fn all(view: &View<'_>) -> String {
+    let Some(path) = varied(view) else { return String::new() };
+    let name = if path == HOPS { "hops" } else { path.rsplit('.').next().unwrap_or(&path) };
+    // What else varies makes a chart of its own.
+    let mut charts: BTreeMap<String, Vec<(f64, &PointFindings)>> = BTreeMap::new();
+    for found in &view.findings.points {
+        let Some(x) = found.point.get(&path).and_then(Value::as_f64) else { continue };
+        let mut rest: Point = found.point.clone();
+        rest.remove(&path);
+        charts.entry(short(&rest)).or_default().push((x, found));
+    }
+    let most = view.findings.points.iter().flat_map(|found| &found.arms).filter_map(|arm| {
+        let summary = arm.summary?;
+        Some(summary.ci95.map_or(summary.mean, |[_, high]| high))
+    });
+    let upward = Axis::to_most("kbit/s", most);
+    let panels: Vec<_> = charts
+        .iter()
+        .take(MOST_CHARTS)
+        .map(|(rest, points)| format!("<div>{}{}</div>", head(rest), chart(view, name, points, upward)))
+        .collect();
+    let reading = format!(
+        "Lines are means over the seeds, bands their 95 % intervals; where bands of two arms are apart, the arms \
+         differ at that value of {name}, and where they overlap the table above decides."
+    );
+    figure("fig-sweep", &format!("Goodput by {name}"), &panels.concat(), &reading)
+}
+
+fn head(rest: &str) -> String {
+    if rest.is_empty() { String::new() } else { format!("<h4>{}</h4>", super::super::escape(rest)) }
+}
+
+/// A path with several numbers.
+fn varied(view: &View<'_>) -> Option<String> {
+    let points = &view.bundle.trial.points;
+    let is_varied = |path: &String| {
+        let values: BTreeSet<u64> =
+            points.iter().filter_map(|point| point.get(path)?.as_f64()).map(f64::to_bits).collect();
+        values.len() > 1
+    };
+    let paths: BTreeSet<&String> = points.iter().flat_map(Point::keys).collect();
+    let mut found = paths.into_iter().filter(|path| is_varied(path));
+    let first = found.next()?;
+    Some(std::iter::once(first).chain(found).find(|path| *path == HOPS).unwrap_or(first).clone())
+}
+
+fn chart(view: &View<'_>, name: &str, points: &[(f64, &PointFindings)], upward: Axis<'_>) -> String {
+    let mut points = points.to_vec();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let (low, high) = (points[0].0, points[points.len() - 1].0);
+    let room = (high - low).max(1.0) * 0.04;
+    let axis = Axis { label: name, low: low - room, high: high + room };
+    let ticks: Vec<f64> = points.iter().map(|(x, _)| *x).collect();
+    let mut chart = Chart::with_ticks((WIDTH, 260.0), axis, upward, &ticks);
+    for arm in &view.bundle.trial.arms {
+        let class = view.class(arm);
+        let of = |found: &PointFindings| {
+            found.arms.iter().find(|known| known.samples.arm == *arm).and_then(|known| known.summary)
+        };
+        let known: Vec<_> = points.iter().filter_map(|(x, found)| Some((*x, of(found)?))).collect();
+        let ends = |nth: usize| -> Vec<(f64, f64)> {
+            known.iter().filter_map(|(x, summary)| Some((*x, summary.ci95?[nth]))).collect()
+        };
+        chart.band(&ends(0), &ends(1), &format!("band {class}"));
+        let means: Vec<_> = known.iter().map(|(x, summary)| (*x, summary.mean)).collect();
+        chart.line(&means, &format!("line {class}"));
+        for mean in means {
+            chart.dot(mean, 3.5, &format!("mark {class}"), &format!("{arm}: {:.1} kbit/s", mean.1));
+        }
+    }
+    chart.finish("goodput over what the matrix varies")
+}

@@ -1,0 +1,241 @@
+//! How runs went: windows, sequence numbers and queues over time, a panel for each arm, all with the same axes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use super::super::chart::{Axis, Chart, RowName, escape};
+use super::super::{Series, View, figure};
+use super::map;
+use crate::findings::label;
+use crate::record::{Point, Record};
+
+const SIZE: (f64, f64) = (300.0, 180.0);
+const MOST_FLOWS: usize = 3;
+/// Columns of a picture of queues.
+const COLUMNS: usize = 120;
+/// Packets up to which a queue has each of its shades.
+const SHADES: [f64; 6] = [0.0, 2.0, 5.0, 10.0, 20.0, 49.0];
+
+/// The runs of a point.
+struct Shown<'a> {
+    view: &'a View<'a>,
+    runs: Vec<(&'a str, &'a Record, &'a Series)>,
+    until_s: f64,
+    /// Of the point, in the ids of its figures.
+    nth: usize,
+}
+
+pub(super) fn point(view: &View<'_>, point: &Point, nth: usize, is_open: bool) -> String {
+    let runs = view.shown(point);
+    let until_s = runs.iter().map(|(_, _, series)| end(series)).fold(0.0, f64::max);
+    let shown = Shown { view, runs, until_s, nth };
+    let mut html = String::new();
+    let mut flows = shown.flows();
+    let others = flows.split_off(flows.len().min(MOST_FLOWS));
+    for (flow, _) in &flows {
+        html.push_str(&shown.windows(flow));
+        html.push_str(&shown.sequences(flow));
+    }
+    html.push_str(&left_out(&others));
+    html.push_str(&shown.queues());
+    html.push_str(&map::figure_of(view, &shown.runs, nth));
+    if view.bundle.trial.points.len() < 2 {
+        return html;
+    }
+    let open = if is_open { " open" } else { "" };
+    format!("<details{open}><summary>{}</summary>{html}</details>\n", escape(&label(point)))
+}
+
+/// The last instant that a series has.
+pub(super) fn end(series: &Series) -> f64 {
+    let nodes = series.whose("airtime:idle");
+    nodes.first().and_then(|node| series.line("airtime:idle", node).last()).map_or(0.0, |(at, _)| *at)
+}
+
+impl Shown<'_> {
+    /// The flows over TCP with the bytes that they delivered in all arms, those that delivered most first, and what
+    /// stands in no total last.
+    fn flows(&self) -> Vec<(String, u64)> {
+        let names: BTreeSet<&str> =
+            self.runs.iter().flat_map(|(_, _, series)| series.whose("acked_bytes")).collect();
+        let rows = |name: &str| {
+            let all = self.runs.iter().flat_map(|(_, record, _)| &record.result.flows);
+            all.filter(|row| row.id == name).collect::<Vec<_>>()
+        };
+        let flow = |name: &str| {
+            let rows = rows(name);
+            let bytes: u64 = rows.iter().map(|row| row.bytes_delivered).sum();
+            (rows.iter().any(|row| row.background), std::cmp::Reverse(bytes), name.to_owned())
+        };
+        let mut flows: Vec<_> = names.into_iter().map(flow).collect();
+        flows.sort();
+        flows.into_iter().map(|(_, bytes, name)| (name, bytes.0)).collect()
+    }
+
+    /// What is not counted, at most.
+    fn warmup_s(&self) -> f64 {
+        let counted = self.runs.iter().map(|(_, record, _)| record.result.counted_s).fold(0.0, f64::max);
+        (self.until_s - counted).max(0.0)
+    }
+
+    fn chart(&self, upward: Axis<'_>) -> Chart {
+        let axis = Axis { label: "seconds", low: 0.0, high: self.until_s };
+        let mut chart = Chart::new(SIZE, axis, upward);
+        if self.warmup_s() > 0.0 {
+            chart.upright(self.warmup_s(), "warmup");
+        }
+        chart
+    }
+
+    /// `kind`: lines can be laid over each other, pictures cannot.
+    fn panels(&self, kind: &str, of: impl Fn(&str, &Series) -> String) -> String {
+        let mut html = format!("<div class=\"panels {kind}\">");
+        for (arm, _, series) in &self.runs {
+            let class = self.view.class(arm);
+            let _ = write!(
+                html,
+                "<div class=\"panel {class}\"><h4>{}{}</h4>{}</div>",
+                super::super::tables::SWATCH,
+                escape(arm),
+                of(&class, series)
+            );
+        }
+        html + "</div>"
+    }
+
+    fn windows(&self, flow: &str) -> String {
+        let all = self.runs.iter().flat_map(|(_, _, series)| series.line("cwnd_segments", flow));
+        let upward = Axis::to_most("segments", all.map(|(_, value)| *value));
+        let body = self.panels("lines", |class, series| {
+            let mut chart = self.chart(upward);
+            chart.steps(series.line("ssthresh_segments", flow), self.until_s, &format!("thin {class}"));
+            chart.steps(series.line("cwnd_segments", flow), self.until_s, &format!("line {class}"));
+            for (at, _) in rises(series.line("timeouts", flow)) {
+                chart.upright(at, "timeout");
+            }
+            chart.finish("congestion window over time")
+        });
+        let reading = "The line is cwnd, the thin dashed one ssthresh, a red line a timeout, the dotted line the end \
+                       of the warm-up. Saw-teeth are losses; a window far above what the path holds only fills queues.";
+        figure(&format!("fig-cwnd-{}-{flow}", self.nth), &format!("Window of {flow}"), &body, reading)
+    }
+
+    fn sequences(&self, flow: &str) -> String {
+        let megabytes = |(at, bytes): &(f64, f64)| (*at, bytes / 1e6);
+        let lines = |series: &Series, what| series.line(what, flow).iter().map(megabytes).collect::<Vec<_>>();
+        let all = self.runs.iter().flat_map(|(_, _, series)| lines(series, "sent_bytes"));
+        let upward = Axis::to_most("MB", all.map(|(_, value)| value));
+        let body = self.panels("lines", |class, series| {
+            let mut chart = self.chart(upward);
+            let acked = lines(series, "acked_bytes");
+            chart.steps(&lines(series, "sent_bytes"), self.until_s, &format!("thin {class}"));
+            chart.steps(&acked, self.until_s, &format!("line {class}"));
+            for (at, _) in rises(series.line("sent_again_segments", flow)) {
+                let before =
+                    acked.iter().rev().find(|(then, _)| *then <= at).map_or(0.0, |(_, value)| *value);
+                chart.dot((at, before), 2.0, "again", "");
+            }
+            chart.finish("sequence numbers over time")
+        });
+        let reading = "The line is what was acknowledged, the thin one what was sent; its slope is the goodput, a step \
+                       that stays flat is a stall, and a red dot marks segments that were sent again.";
+        figure(&format!("fig-seq-{}-{flow}", self.nth), &format!("Progress of {flow}"), &body, reading)
+    }
+
+    fn queues(&self) -> String {
+        let body = self.panels("pictures", |_, series| self.queue_picture(series));
+        let shades = ["empty", "1–2", "3–5", "6–10", "11–20", "21–49", "full"];
+        let key = |(nth, told): (usize, &&str)| {
+            format!("<span class=\"key\"><i class=\"swatch q{nth}\"></i>{told}</span>")
+        };
+        let legend: String = shades.iter().enumerate().map(key).collect();
+        let reading = "A row is a node, from the first to the last; the stronger the colour, the more packets wait in \
+                       its interface queue (the most of each stretch). A full row is the bottleneck.";
+        let body = format!("{body}<div class=\"legend\">{legend} packets</div>");
+        figure(&format!("fig-queue-{}", self.nth), "Interface queues", &body, reading)
+    }
+
+    fn queue_picture<'a>(&self, series: &'a Series) -> String {
+        let nodes = series.whose("queue_packets");
+        let axis = Axis { label: "seconds", low: 0.0, high: self.until_s };
+        let row = (150.0 / nodes.len().max(1) as f64).clamp(3.0, 18.0);
+        // As many names as there is room for.
+        let every = (10.0 / row).ceil() as usize;
+        let name = |(nth, node): (usize, &&'a str)| RowName::alone(if nth % every == 0 { node } else { "" });
+        let names: Vec<_> = nodes.iter().enumerate().map(name).collect();
+        let (mut chart, middles) = Chart::rows(SIZE.0, row, &names, axis);
+        let mut paths: BTreeMap<usize, String> = BTreeMap::new();
+        for (node, middle) in nodes.iter().zip(middles) {
+            let most = most_of_each(series.line("queue_packets", node), self.until_s);
+            let mut from = 0;
+            while from < COLUMNS {
+                let shade = shade(most[from]);
+                let same = most[from..].iter().take_while(|packets| self::shade(**packets) == shade).count();
+                let at = |column: usize| chart.across(self.until_s * column as f64 / COLUMNS as f64);
+                let (left, right) = (at(from), at(from + same));
+                if shade > 0 {
+                    let path = paths.entry(shade).or_default();
+                    let (top, height) = (middle - row / 2.0 + 0.5, row - 1.0);
+                    let wide = right - left;
+                    let _ = write!(path, "M{left:.1} {top:.1}h{wide:.1}v{height:.1}h-{wide:.1}z");
+                }
+                from += same;
+            }
+        }
+        for (shade, path) in paths {
+            chart.raw(&format!("<path class=\"q{shade}\" d=\"{path}\"/>"));
+        }
+        chart.finish("queue lengths over time")
+    }
+}
+
+/// Of which flows there is no figure, and how little they delivered.
+fn left_out(flows: &[(String, u64)]) -> String {
+    const MOST_NAMED: usize = 12;
+    if flows.is_empty() {
+        return String::new();
+    }
+    let amount = |bytes: u64| match bytes {
+        0..100_000 => format!("{:.1} kB", bytes as f64 / 1e3),
+        _ => format!("{:.1} MB", bytes as f64 / 1e6),
+    };
+    let told = |(name, bytes): &(String, u64)| format!("{} ({})", escape(name), amount(*bytes));
+    let named: Vec<_> = flows.iter().take(MOST_NAMED).map(told).collect();
+    let more = flows.len().saturating_sub(MOST_NAMED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    format!(
+        "<p class=\"left-out\">Shown are the flows that delivered most. Left out: {}{more}; their lines are in the \
+         series' files, their figures in records.jsonl.</p>",
+        named.join(", ")
+    )
+}
+
+/// Where a counter rises.
+fn rises(counter: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut last = 0.0;
+    let mut rises = Vec::new();
+    for point in counter {
+        if point.1 > last {
+            rises.push(*point);
+        }
+        last = point.1;
+    }
+    rises
+}
+
+/// The most that a value was in each column; it holds until it changes.
+fn most_of_each(line: &[(f64, f64)], until_s: f64) -> [f64; COLUMNS] {
+    let mut most = [0.0_f64; COLUMNS];
+    let column = |at: f64| ((at / until_s * COLUMNS as f64) as usize).min(COLUMNS - 1);
+    for (nth, (at, value)) in line.iter().enumerate() {
+        let next = line.get(nth + 1).map_or(until_s, |next| next.0);
+        for most in &mut most[column(*at)..=column(next)] {
+            *most = most.max(*value);
+        }
+    }
+    most
+}
+
+fn shade(packets: f64) -> usize {
+    SHADES.iter().take_while(|most| packets > **most).count()
+}

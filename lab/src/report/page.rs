@@ -1,0 +1,121 @@
+//! The page around tables and figures.
+
+use std::fmt::Write as _;
+
+use super::chart::{escape, number};
+use super::{View, figures, tables};
+use crate::VERSION;
+use crate::record::Stop;
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("script.js");
+
+/// Colours of arms by day and by night; more arms begin again, dashed.
+const COLOURS: [(&str, &str); 8] = [
+    ("#5b6472", "#a3adbb"),
+    ("#1f6fd6", "#6aa9ff"),
+    ("#c2570c", "#ff9a55"),
+    ("#0b8a5c", "#43cf98"),
+    ("#8b3fd1", "#c08cff"),
+    ("#c0264d", "#ff7d9c"),
+    ("#0a8499", "#4fd0e4"),
+    ("#8a7400", "#dcc23c"),
+];
+
+pub(super) fn whole(view: &View<'_>) -> String {
+    let trial = &view.bundle.trial;
+    let title = trial.title.as_deref().unwrap_or(&trial.scenario);
+    let runs = figures::runs(view);
+    let over_time = if runs.is_empty() {
+        String::new()
+    } else {
+        format!(
+            "<section id=\"time\"><h2>Over time</h2><p class=\"lead\">The first seed's run of every arm.</p>\
+             <label class=\"over\"><input type=\"checkbox\" id=\"over\"> lay the arms over each other</label>{runs}\
+             </section>"
+        )
+    };
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>\n{STYLE}{arms}</style>\n\
+         </head>\n<body>\n<header><h1>{title}</h1>{about}</header>\n{toggles}<main>\n\
+         <section id=\"results\"><h2>Results</h2>{results}{sentences}</section>\n\
+         <section id=\"reasons\"><h2>Why</h2>\
+         <p class=\"lead\">From what the runs counted, all seeds together.</p>{reasons}</section>\n\
+         <section id=\"figures\"><h2>Every arm</h2>{overall}</section>\n{over_time}\n\
+         <section id=\"parameters\"><h2>Parameters in force</h2>\
+         <p class=\"lead\">A value in one cell holds for all arms; values of several points are divided by a bar.</p>\
+         {parameters}</section>\n\
+         <section id=\"runs\"><h2>All runs</h2>{all_runs}</section>\n</main>\n\
+         <script type=\"application/json\" id=\"frames\">{frames}</script>\n<script>\n{SCRIPT}</script>\n\
+         </body>\n</html>\n",
+        title = escape(title),
+        arms = arm_styles(trial.arms.len()),
+        about = about(view),
+        toggles = toggles(view),
+        results = tables::results(view),
+        sentences = tables::sentences(view),
+        reasons = tables::reasons(view),
+        overall = figures::overall(view),
+        parameters = tables::parameters(view),
+        all_runs = tables::runs(view),
+        frames = figures::map_data(view),
+    )
+}
+
+fn about(view: &View<'_>) -> String {
+    let trial = &view.bundle.trial;
+    let (planned, there) = view.bundle.runs();
+    let seeds: Vec<_> = trial.seeds.iter().map(u64::to_string).collect();
+    let stop = match trial.stop {
+        Stop::AllSeeds => "after all seeds",
+        Stop::WhenSure => "when sure, looked at after every block",
+    };
+    let runs = if there == planned { format!("{there}") } else { format!("{there} of {planned}") };
+    // Who draws what another has made is told as well.
+    let drawn_by = if trial.version == VERSION { String::new() } else { format!(", drawn by {VERSION}") };
+    let mut html = String::from("<dl>");
+    for (term, told) in [
+        ("scenario", format!("{} in {}", trial.scenario, trial.world)),
+        ("runs", runs),
+        ("seeds", seeds.join(", ")),
+        ("margin", format!("{} %", number(trial.margin * 100.0))),
+        ("stop", stop.to_owned()),
+        ("made by", format!("hopwise {}{drawn_by}", trial.version)),
+        ("radio's certificate", trial.certificate.clone()),
+    ] {
+        let _ = write!(html, "<div><dt>{term}</dt><dd>{}</dd></div>", escape(&told));
+    }
+    html + "</dl>"
+}
+
+/// Which arms the figures show; works without scripts.
+fn toggles(view: &View<'_>) -> String {
+    let mut html = String::from("<nav class=\"toggles\" aria-label=\"arms shown\">");
+    for (nth, arm) in view.bundle.trial.arms.iter().enumerate() {
+        let _ = write!(
+            html,
+            "<label class=\"a{nth}\"><input type=\"checkbox\" id=\"show-{nth}\" checked>{}{}</label>",
+            tables::SWATCH,
+            escape(arm)
+        );
+    }
+    html + "</nav>\n"
+}
+
+fn arm_styles(arms: usize) -> String {
+    let mut css = String::new();
+    let mut dark = String::new();
+    for nth in 0..arms {
+        let (day, night) = COLOURS[nth % COLOURS.len()];
+        let _ = writeln!(css, ".a{nth}{{--c:{day}}}");
+        let _ = writeln!(dark, ".a{nth}{{--c:{night}}}");
+        let _ = writeln!(css, "body:has(#show-{nth}:not(:checked)) figure .a{nth}{{display:none}}");
+        if nth >= COLOURS.len() {
+            let _ = writeln!(css, ".line.a{nth},.whisker.a{nth}{{stroke-dasharray:6 3}}");
+        }
+    }
+    let _ = writeln!(css, "@media (prefers-color-scheme:dark){{@media not print{{\n{dark}}}}}");
+    css
+}

@@ -1,0 +1,238 @@
+use serde_json::json;
+
+use super::*;
+use crate::record::{Stop, Trial};
+use crate::result::{Air, FlowRow, Routing, RunResult, Total};
+
+pub(crate) fn trial(arms: &[&str], hops: &[u32]) -> Trial {
+    Trial {
+        version: "0.1.0".into(),
+        certificate: "c0ffee".into(),
+        scenario: "chain".into(),
+        title: Some("A chain <of> radios".into()),
+        world: "sim".into(),
+        arms: arms.iter().map(|arm| (*arm).to_owned()).collect(),
+        points: hops.iter().map(|hops| Point::from([("topology.hops".to_owned(), json!(hops))])).collect(),
+        seeds: (1..=5).collect(),
+        margin: 0.03,
+        stop: Stop::AllSeeds,
+        shard: None,
+    }
+}
+
+pub(crate) fn record(hops: u32, arm: &str, block: u32, goodput_kbps: f64) -> Record {
+    let point = Point::from([("topology.hops".to_owned(), json!(hops))]);
+    Record {
+        id: format!("{hops}-{arm}-{block}"),
+        scenario: "chain".into(),
+        point,
+        arm: arm.to_owned(),
+        seed: u64::from(block),
+        block,
+        settings: json!({ "topology": { "hops": hops }, "arms": { "receiver": arm }, "run": { "seeds": 5 } }),
+        result: result(arm, u64::from(block), goodput_kbps),
+        series: None,
+        series_sum: None,
+    }
+}
+
+fn result(arm: &str, seed: u64, goodput_kbps: f64) -> RunResult {
+    let mut flow = json!({
+        "id": "f0", "from": "n0", "to": "n8", "hops": 8, "receiver": arm, "sender": ["newreno"],
+        "goodput_kbps": goodput_kbps, "bytes_delivered": 1_000_000, "segments_sent": 1000,
+        "segments_retransmitted": 10, "timeouts": 1, "fast_retransmits": 3, "acks_sent": 500, "acks_repeated": 2
+    });
+    flow["hops"] = json!(8);
+    let flow: FlowRow = serde_json::from_value(flow).expect("a flow's row");
+    RunResult {
+        scenario: "chain".into(),
+        world: "sim".into(),
+        certificate: "c0ffee".into(),
+        arm: arm.to_owned(),
+        seed,
+        counted_s: 50.0,
+        flows: vec![flow],
+        total: Total { goodput_kbps, jain: 1.0 },
+        air: Air {
+            frames_sent: 9000,
+            collisions: 90,
+            retry_drops: 4,
+            queue_drops: 5,
+            airtime_s: 60.0,
+            data_airtime_s: None,
+            ack_airtime_s: None,
+        },
+        routing: Routing { discoveries: 0, route_failures: 0 },
+    }
+}
+
+fn bundle() -> Bundle {
+    let trial = trial(&["every", "d\"<ca>"], &[4, 8, 12]);
+    let mut records = Vec::new();
+    for hops in [4, 8, 12] {
+        for block in 1..=5 {
+            records.push(record(hops, "every", block, 200.0 + f64::from(block)));
+            records.push(record(hops, "d\"<ca>", block, 240.0 + f64::from(block * hops % 7)));
+        }
+    }
+    Bundle::new(trial, records, BTreeMap::new())
+}
+
+use std::collections::BTreeMap;
+
+#[test]
+fn the_same_records_give_the_same_bytes_in_whatever_order_they_came() {
+    let whole = bundle();
+    let mut turned = whole.records.clone();
+    turned.reverse();
+    turned.rotate_left(7);
+    let turned = Bundle::new(whole.trial.clone(), turned, BTreeMap::new());
+    assert_eq!(html(&whole), html(&turned));
+}
+
+#[test]
+fn names_cannot_break_out_of_the_page() {
+    let html = html(&bundle());
+    assert!(!html.contains("<ca>") && !html.contains("<of>"));
+    assert!(html.contains("d&quot;&lt;ca&gt;") && html.contains("A chain &lt;of&gt; radios"));
+}
+
+#[test]
+fn a_report_asks_nothing_of_the_network() {
+    let html = html(&bundle());
+    for asks in ["http://", "https://", "src=", "href=", "url(", "@import", "fetch("] {
+        let found: Vec<_> = html.match_indices(asks).collect();
+        // The name of SVG's elements is no address that anybody asks.
+        let named = if asks == "http://" { html.matches("http://www.w3.org/2000/svg").count() } else { 0 };
+        assert_eq!(found.len(), named, "{asks}");
+    }
+}
+
+#[test]
+fn tables_hold_means_intervals_verdicts_parameters_and_runs() {
+    let html = html(&bundle());
+    assert!(html.contains("<td><b>203.0</b></td><td>201.0 to 205.0</td><td>5</td>"), "{html}");
+    assert!(html.contains("<span class=\"verdict faster\">faster</span>"));
+    assert!(html.contains("% faster than every (95 % interval"));
+    assert!(
+        html.contains("<th>topology.hops</th><td class=\"same\" colspan=\"2\">12 | 4 | 8</td>"),
+        "{html}"
+    );
+    assert!(html.contains("<th>arms.receiver</th><td>every</td><td>d&quot;&lt;ca&gt;</td>"));
+    assert_eq!(html.matches("<td>topology.hops = 4</td>").count(), 10, "every run has its row");
+}
+
+#[test]
+fn a_trial_that_varies_hops_shows_goodput_by_hops_with_bands() {
+    let html = html(&bundle());
+    assert!(html.contains("<figure id=\"fig-sweep\"><h3>Goodput by hops</h3>"));
+    assert_eq!(html.matches("class=\"band a").count(), 2);
+    let one_point = Bundle::new(trial(&["every"], &[8]), vec![record(8, "every", 1, 100.0)], BTreeMap::new());
+    assert!(!super::html(&one_point).contains("fig-sweep"));
+}
+
+/// A trial over two paths, with a name that no margin holds.
+fn two_parameters() -> Bundle {
+    let arms = ["every", "an arm whose name is as long as a sentence, and longer still"];
+    let point = |hops: u32, queue: u32| {
+        let set = [("topology.hops", hops), ("radio.queue_packets", queue)];
+        set.map(|(path, value)| (path.to_owned(), json!(value))).into_iter().collect::<Point>()
+    };
+    let points = vec![point(2, 10), point(2, 50), point(4, 10), point(4, 50)];
+    let trial = Trial { points: points.clone(), ..trial(&arms, &[]) };
+    let run = |(point, arm): (&Point, &str), block| Record {
+        point: point.clone(),
+        id: format!("{}{arm}{block}", label(point)),
+        ..record(2, arm, block, 200.0 + f64::from(block))
+    };
+    let pairs = points.iter().flat_map(|point| arms.map(|arm| (point, arm)));
+    let records = pairs.flat_map(|pair| (1..=5).map(move |block| run(pair, block))).collect();
+    Bundle::new(trial, records, BTreeMap::new())
+}
+
+#[test]
+fn names_of_rows_stay_within_the_picture_and_say_their_point_once() {
+    let html = html(&two_parameters());
+    let figure = &html[html.find("<figure id=\"fig-goodput\">").expect("the figure")..];
+    let figure = &figure[..figure.find("</svg>").expect("its end")];
+    let mut count = 0;
+    for text in figure.split("<text").skip(1).filter(|text| text.contains("text-anchor=\"end\"")) {
+        let right: f64 =
+            text.split("x=\"").nth(1).and_then(|x| x.split('"').next()?.parse().ok()).expect("a place");
+        let (_, shown) = text.split_once('>').expect("a text");
+        let shown =
+            shown.rsplit("</title>").next().and_then(|text| text.split('<').next()).expect("its words");
+        assert!(shown.chars().count() as f64 * 6.2 <= right, "`{shown}` begins left of the picture");
+        count += 1;
+    }
+    assert_eq!(count, 8);
+    assert_eq!(figure.matches("class=\"group\"").count(), 4);
+    assert!(figure.contains(">hops = 2, queue_packets = 10</text>"));
+    assert!(
+        figure.contains("<title>an arm whose name is as long as a sentence, and longer still</title>an arm")
+    );
+}
+
+#[test]
+fn flows_that_delivered_most_are_shown_and_the_others_are_named() {
+    let trial = trial(&["every"], &[8]);
+    let mut record = record(8, "every", 1, 100.0);
+    let row = |id: &str, bytes_delivered: u64, background: bool| FlowRow {
+        id: id.to_owned(),
+        bytes_delivered,
+        background,
+        ..record.result.flows[0].clone()
+    };
+    record.result.flows = vec![
+        row("f0", 2_000, false),
+        row("f1", 300, false),
+        row("f1-back", 40_000, false),
+        row("f2", 9_000_000, false),
+        row("f10", 90_000_000, true),
+    ];
+    let lines = record.result.flows.iter().map(|flow| format!("acked_bytes,{},1.0,5\n", flow.id));
+    let csv = format!("what,who,at_s,value\n{}airtime:idle,n0,9.0,1\n", lines.collect::<String>());
+    let series = BTreeMap::from([(record.id.clone(), Series::parse(&csv))]);
+    let html = html(&Bundle::new(trial, vec![record], series));
+    let at = |flow: &str| html.find(&format!("<figure id=\"fig-cwnd-0-{flow}\">"));
+    assert!(at("f2").is_some() && at("f2") < at("f1-back") && at("f1-back") < at("f0"));
+    assert!(at("f1").is_none() && at("f10").is_none());
+    assert!(html.contains("Left out: f1 (0.3 kB), f10 (90.0 MB);"), "the background comes last");
+}
+
+#[test]
+fn a_trial_without_any_run_has_a_report_nonetheless() {
+    let empty = Bundle::new(trial(&["every", "dca"], &[8]), Vec::new(), BTreeMap::new());
+    assert!(html(&empty).contains("0 of 10"));
+}
+
+#[test]
+fn folders_are_joined_and_others_are_refused() {
+    let root = std::env::temp_dir().join(format!("hopwise-report-{}", std::process::id()));
+    let write = |name: &str, trial: &Trial, records: &[Record]| {
+        let folder = root.join(name);
+        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::write(folder.join("trial.json"), trial.text()).expect("a file");
+        let lines: String = records.iter().map(Record::line).collect();
+        std::fs::write(folder.join("records.jsonl"), lines).expect("a file");
+        folder
+    };
+    let whole = bundle();
+    let shard =
+        |index| Trial { shard: Some(crate::record::Shard { index, count: 2 }), ..whole.trial.clone() };
+    let (even, odd): (Vec<_>, Vec<_>) =
+        whole.records.iter().cloned().partition(|record| record.block % 2 == 0);
+    let folders = [write("one", &shard(1), &odd), write("two", &shard(2), &even)];
+    let joined = Bundle::read(&folders).expect("two shards");
+    assert_eq!(html(&joined), html(&whole));
+
+    let other = Trial { margin: 0.5, ..whole.trial.clone() };
+    let error = Bundle::read(&[folders[0].clone(), write("other", &other, &[])]).expect_err("another trial");
+    assert!(error.to_string().contains("is not of the trial in"), "{error}");
+    let error = Bundle::read(&[root.join("nowhere")]).expect_err("no folder");
+    assert!(error.to_string().contains("expected a folder that hopwise trial has written"), "{error}");
+    std::fs::write(folders[0].join("records.jsonl"), "{\"id\":\n").expect("a file");
+    let error = Bundle::read(&folders[..1]).expect_err("half a line");
+    assert!(error.to_string().contains("line 1"), "{error}");
+    std::fs::remove_dir_all(&root).expect("our own folder");
+}

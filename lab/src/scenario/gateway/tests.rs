@@ -1,0 +1,136 @@
+use crate::scenario::{NoPlan, Scenario};
+use crate::sim::{Results, Simulation};
+
+const TEXT: &str = include_str!("../../../../configs/base-station.yaml");
+const PACED: &str = include_str!("../../../../configs/base-station-paced.yaml");
+const PAPERS: [(&str, &str); 2] = [
+    ("one-outage", include_str!("../../../../configs/papers/ack_holding/one-outage.yaml")),
+    ("two-outages", include_str!("../../../../configs/papers/ack_holding/two-outages.yaml")),
+];
+
+fn run(text: &str, arm: &str, sets: &[&str]) -> Results {
+    let sets: Vec<_> = sets.iter().map(|set| (*set).to_owned()).collect();
+    let scenario = Scenario::parse("fade", text, &sets).expect("it is read");
+    let mut simulation =
+        Simulation::new(&scenario.plan(Some(arm), 1).expect("a plan").plan).expect("it is built");
+    simulation.run_until(simulation.plan().end());
+    simulation.results()
+}
+
+/// A fade of 2 s in 8 s.
+const SHORT: [&str; 2] =
+    ["channel.outages=[{ from: n0, to: n1, begins: 3s, ends: 5s }]", "run={ duration: 8s }"];
+
+#[test]
+fn every_arm_of_every_file_has_a_plan() {
+    for (name, text) in PAPERS.into_iter().chain([("base-station", TEXT), ("base-station-paced", PACED)]) {
+        let scenario = Scenario::parse(name, text, &[]).expect("it is read");
+        let Err(NoPlan::WhichArm { arms }) = scenario.plan(None, 1) else { panic!("several arms") };
+        for arm in arms {
+            let plan = scenario.plan(Some(&arm), 1).expect("a plan").plan;
+            assert_eq!(plan.gateway.map(|gateway| gateway.node), Some(1), "{name}: {arm}");
+            assert!(scenario.settings(&arm).expect("settings")["gateway"]["lead"].is_string());
+        }
+    }
+}
+
+#[test]
+fn a_gateway_that_cannot_be_is_refused_at_its_place() {
+    for (set, said) in [
+        ("gateway.node=n1", "`n1` is no node with a wire and a radio"),
+        ("gateway.node=w0", "`w0` is no node with a wire and a radio"),
+        ("gateway.node=x9", "`x9` is no node with a wire and a radio"),
+        ("topology={ kind: chain, hops: 2 }", "`n0` is no node with a wire and a radio"),
+        ("gateway=null", "no node runs it"),
+        ("gateway.missing=120%", "120%"),
+        ("gateway={ node: n0, source: predictor, slope_db_s: 0 }", "slope_db_s of 0"),
+        ("gateway={ node: n0, source: predictor, noise_db: .nan }", "noise_db of NaN"),
+        ("gateway={ node: n0, source: predictor, shadow_db: -1 }", "shadow_db of -1"),
+        ("gateway.slope_db_s=10", "`slope_db_s` changes nothing under source: truth"),
+        ("gateway={ source: predictor, late: 1s }", "`late` changes nothing under source: predictor"),
+        ("gateway.false_alarms=99999", "99999 false alarms"),
+        ("arms.kick.base_station=ack-hold:mode=kock", "cannot be `kock`"),
+        ("arms.kick.base_station=delayed", "a base-station agent is wanted"),
+    ] {
+        let scenario = match Scenario::parse("fade", TEXT, &[set.to_owned()]) {
+            Ok(scenario) => scenario,
+            Err(refusal) => panic!("{set}: {refusal}"),
+        };
+        let Err(NoPlan::Refused(refusal)) = scenario.plan(Some("kick"), 1) else {
+            panic!("{set} was accepted")
+        };
+        assert!(refusal.to_string().contains(said), "{set}: {refusal}");
+    }
+}
+
+#[test]
+fn holding_and_kicking_carry_no_less_through_a_fade_than_a_router() {
+    let bytes = |arm| run(TEXT, arm, &SHORT).flows[0].bytes_delivered;
+    let router = bytes("none");
+    for arm in ["kick", "corrected", "cumulative", "hopwise"] {
+        assert!(bytes(arm) * 100 >= router * 99, "{arm}: {} of {router}", bytes(arm));
+    }
+}
+
+#[test]
+fn a_sender_whose_acks_are_paced_does_not_time_out_and_one_that_is_kicked_does() {
+    let timeouts = |arm| run(TEXT, arm, &SHORT).flows[0].sender.timeouts;
+    assert_eq!(timeouts("cumulative"), 0);
+    assert!(timeouts("kick") > 0);
+}
+
+#[test]
+fn a_large_window_is_paced_through_a_long_fade_where_no_timeout_is_taken_back() {
+    let sets = ["channel.outages=[{ from: n0, to: n1, begins: 15s, ends: 25s }]", "run={ duration: 45s }"];
+    let [kick, hopwise] = ["kick", "hopwise"].map(|arm| run(PACED, arm, &sets).flows[0].clone());
+    assert!(kick.sender.timeouts > 0 && hopwise.sender.timeouts == 0, "{hopwise:?}");
+    assert!(hopwise.bytes_delivered * 10 > kick.bytes_delivered * 11, "{hopwise:?} {kick:?}");
+    // With a lead in which too few ACKs come to cover the fade it is a kick.
+    let late = [&sets[..], &["gateway.lead=5ms"]].concat();
+    let [kick, hopwise] = ["kick", "hopwise"].map(|arm| run(PACED, arm, &late).flows[0].bytes_delivered);
+    assert!(hopwise * 100 >= kick * 99, "{hopwise} {kick}");
+}
+
+#[test]
+fn a_forecast_that_never_comes_leaves_every_mode_a_kick() {
+    let sets = [&SHORT[..], &["gateway.missing=100%"]].concat();
+    let bytes = |arm| run(TEXT, arm, &sets).flows[0].bytes_delivered;
+    assert_eq!(bytes("cumulative"), bytes("kick"));
+}
+
+#[test]
+fn four_false_alarms_in_eight_seconds_cost_less_than_a_tenth() {
+    let quiet = ["channel.outages=[{ from: n0, to: n1, begins: 9s, ends: 10s }]", "run={ duration: 8s }"];
+    let sets = [&quiet[..], &["gateway.false_alarms=4"]].concat();
+    let (alarmed, router) = (run(TEXT, "cumulative", &sets), run(TEXT, "none", &quiet));
+    let (alarmed, router) = (alarmed.flows[0].bytes_delivered, router.flows[0].bytes_delivered);
+    assert!(alarmed * 10 > router * 9, "{alarmed} of {router}");
+}
+
+#[test]
+fn a_predictor_may_be_asked_instead_of_the_truth() {
+    let sets = [&SHORT[..], &["gateway.source=predictor"]].concat();
+    let [router, kick, paced] =
+        ["none", "kick", "cumulative"].map(|arm| run(TEXT, arm, &sets).flows[0].clone());
+    assert!(kick.bytes_delivered * 100 >= router.bytes_delivered * 98, "{kick:?} {router:?}");
+    // What is held by a forecast that is half a second late and says a second for two costs more.
+    assert!(paced.bytes_delivered * 10 >= router.bytes_delivered * 9, "{paced:?} {router:?}");
+    // It foretells this fade: what was paced differs from what was kicked.
+    assert_ne!(kick.sender, paced.sender);
+    let sudden = [&sets[..], &["gateway.slope_db_s=1000000"]].concat();
+    let bytes = |arm| run(TEXT, arm, &sudden).flows[0].bytes_delivered;
+    assert_eq!(bytes("cumulative"), bytes("kick"), "and a sudden one it does not");
+}
+
+#[test]
+fn the_same_seed_fades_the_same_way() {
+    assert_eq!(run(TEXT, "hopwise", &SHORT), run(TEXT, "hopwise", &SHORT));
+}
+
+#[test]
+fn timeouts_that_were_needless_are_taken_back_once_and_start_no_recovery() {
+    let sender = run(TEXT, "kick", &SHORT).flows[0].sender;
+    assert!(sender.timeouts > 0 && sender.fast_retransmits <= 5, "{sender:?}");
+    // They have not made packets smaller either: three times as many would find the queues full.
+    assert!(sender.segments_retransmitted < 400, "{sender:?}");
+}

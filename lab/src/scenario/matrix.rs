@@ -1,0 +1,245 @@
+//! The points of a trial: paths with the values that they take, crossed with each other or going together.
+
+use serde_yaml::Value;
+
+use super::check;
+use super::schema::MatrixConfig;
+use crate::findings::plain;
+use crate::located::{Document, Place, Refusal};
+use crate::record::Point;
+
+/// Beyond this nobody reads the table.
+const MOST_POINTS: usize = 1_000;
+
+/// One point: its values, and where each stands in the file.
+#[derive(Clone, Debug, Default)]
+pub struct Cell {
+    pub point: Point,
+    values: Vec<Given>,
+}
+
+#[derive(Clone, Debug)]
+struct Given {
+    path: String,
+    value: Value,
+    place: Place,
+}
+
+/// Paths whose values go together: one path, or a group.
+type Axis = Vec<Vec<Given>>;
+
+struct Matrix<'a> {
+    document: &'a Document,
+    place: Place,
+}
+
+/// All points, the last axis varying fastest; one that varies nothing where there is no matrix.
+pub(super) fn cells(document: &Document, matrix: Option<&MatrixConfig>) -> Result<Vec<Cell>, Box<Refusal>> {
+    let Some(MatrixConfig(entries)) = matrix else { return Ok(vec![Cell::default()]) };
+    let matrix = Matrix { document, place: Place::root().key("matrix") };
+    let mut axes: Vec<Axis> = Vec::new();
+    let mut excluded = Vec::new();
+    for (key, value) in entries {
+        let key = matrix.key(&matrix.place, key)?;
+        let place = matrix.place.key(key);
+        match key {
+            "together" => axes.extend(matrix.groups(&place, value)?),
+            "exclude" => excluded = matrix.list(&place, value)?.to_vec(),
+            path => matrix.axes(&place, path, value, &mut axes)?,
+        }
+    }
+    let mut cells = vec![Cell::default()];
+    for axis in axes {
+        let grown = cells.iter().flat_map(|cell| axis.iter().map(|givens| cell.with(givens)));
+        if cells.len() * axis.len() > MOST_POINTS {
+            let problem = format!("{} points", cells.len() * axis.len());
+            return Err(document.refuse_key(
+                &matrix.place,
+                problem,
+                &format!("at most {MOST_POINTS} points"),
+            ));
+        }
+        cells = grown.collect::<Result<_, _>>().map_err(|twice| matrix.twice(&twice))?;
+    }
+    for (nth, entry) in excluded.iter().enumerate() {
+        let place = matrix.place.key("exclude").index(nth);
+        let before = cells.len();
+        let Some(entry) = matrix.excluded(&place, entry)? else { continue };
+        cells.retain(|cell| !cell.has_all(&entry));
+        if cells.len() == before {
+            let problem = "no point has these values";
+            return Err(document.refuse(
+                &place,
+                problem,
+                "values that stand in the matrix, written as there",
+            ));
+        }
+    }
+    if cells.is_empty() {
+        return Err(document.refuse_key(&matrix.place, "no point is left", "fewer entries in `exclude`"));
+    }
+    Ok(cells)
+}
+
+impl Matrix<'_> {
+    fn key<'v>(&self, place: &Place, key: &'v Value) -> Result<&'v str, Box<Refusal>> {
+        key.as_str().ok_or_else(|| self.document.refuse(place, "a key that is no text", "a path"))
+    }
+
+    fn list<'v>(&self, place: &Place, value: &'v Value) -> Result<&'v [Value], Box<Refusal>> {
+        match value.as_sequence() {
+            Some(values) if !values.is_empty() => Ok(values),
+            _ => Err(self.document.refuse(place, "no list", "a list such as [1, 4, 8]")),
+        }
+    }
+
+    fn map<'v>(&self, place: &Place, value: &'v Value) -> Result<&'v serde_yaml::Mapping, Box<Refusal>> {
+        let accepted = "paths with values, such as { topology.hops: 8 }";
+        match value.as_mapping() {
+            Some(map) if !map.is_empty() => Ok(map),
+            _ => Err(self.document.refuse(place, "no paths", accepted)),
+        }
+    }
+
+    /// A path with its values, or the beginning of several.
+    fn axes(
+        &self,
+        place: &Place,
+        path: &str,
+        values: &Value,
+        axes: &mut Vec<Axis>,
+    ) -> Result<(), Box<Refusal>> {
+        let Some(map) = values.as_mapping().filter(|map| !map.is_empty()) else {
+            if let Some(axis) = self.axis(place, path, values)? {
+                self.check_once(&axis)?;
+                axes.push(axis);
+            }
+            return Ok(());
+        };
+        for (key, values) in map {
+            let key = self.key(place, key)?;
+            self.axes(&place.key(key), &format!("{path}.{key}"), values, axes)?;
+        }
+        Ok(())
+    }
+
+    /// The values of one path; none where `--set` has fixed it.
+    fn axis(&self, place: &Place, path: &str, values: &Value) -> Result<Option<Axis>, Box<Refusal>> {
+        let values = self.list(place, values)?;
+        let is_of_arm = path.starts_with("arms.") && path.matches('.').count() > 1;
+        if let Err(problem) = check::settable(path).or_else(|why| if is_of_arm { Ok(()) } else { Err(why) }) {
+            return Err(self.document.refuse_key(place, problem, "a path such as topology.hops"));
+        }
+        if self.document.is_set(path) {
+            return Ok(None);
+        }
+        let given = |(nth, value): (usize, &Value)| {
+            vec![Given { path: path.to_owned(), value: value.clone(), place: place.index(nth) }]
+        };
+        Ok(Some(values.iter().enumerate().map(given).collect()))
+    }
+
+    fn groups(&self, place: &Place, groups: &Value) -> Result<Vec<Axis>, Box<Refusal>> {
+        let mut axes = Vec::new();
+        for (nth, group) in self.list(place, groups)?.iter().enumerate() {
+            let place = place.index(nth);
+            let (mut together, mut is_whole): (Option<Axis>, bool) = (None, true);
+            for (key, values) in self.map(&place, group)? {
+                let path = self.key(&place, key)?;
+                let Some(axis) = self.axis(&place.key(path), path, values)? else {
+                    is_whole = false;
+                    continue;
+                };
+                together = Some(match together {
+                    None => axis,
+                    Some(so_far) if so_far.len() == axis.len() => {
+                        so_far.into_iter().zip(axis).map(|(a, b)| a.into_iter().chain(b).collect()).collect()
+                    }
+                    Some(so_far) => {
+                        let problem = format!("{} values", axis.len());
+                        let accepted = format!("{}, as the others of this group have", so_far.len());
+                        return Err(self.document.refuse(&place.key(path), problem, &accepted));
+                    }
+                });
+            }
+            let Some(mut axis) = together else { continue };
+            if is_whole {
+                self.check_once(&axis)?;
+            } else {
+                // Of rows that differed in what --set has fixed, one is left.
+                let all = axis.clone();
+                let mut nth = 0..;
+                axis.retain(|row| {
+                    !nth.next().is_some_and(|nth| all[..nth].iter().any(|known| are_same(known, row)))
+                });
+            }
+            axes.push(axis);
+        }
+        Ok(axes)
+    }
+
+    /// Refuses a value, or what goes together, that stands there twice: both would be the same point.
+    fn check_once(&self, axis: &Axis) -> Result<(), Box<Refusal>> {
+        let twice = |nth: &usize| axis[..*nth].iter().any(|known| are_same(known, &axis[*nth]));
+        let Some(nth) = (1..axis.len()).find(twice) else { return Ok(()) };
+        let row = &axis[nth];
+        let values: Vec<String> = row.iter().map(|given| plain(&json(&given.value))).collect();
+        let problem = format!("`{}` stands there already", values.join(", "));
+        let accepted = "each value once; a trial's `run.seeds` says how often it is run";
+        Err(self.document.refuse(&row[0].place, problem, accepted))
+    }
+
+    /// The values of a point that is left out; none where `--set` has fixed others, or all: then it is asked for.
+    fn excluded(&self, place: &Place, entry: &Value) -> Result<Option<serde_yaml::Mapping>, Box<Refusal>> {
+        let mut left = self.map(place, entry)?.clone();
+        let (mut is_other, paths) = (false, left.keys().cloned().collect::<Vec<_>>());
+        for key in paths {
+            let path = self.key(place, &key)?;
+            if self.document.is_set(path) {
+                is_other |= left.remove(path).as_ref() != self.document.value_at(path);
+            }
+        }
+        Ok((!is_other && !left.is_empty()).then_some(left))
+    }
+
+    fn twice(&self, given: &Given) -> Box<Refusal> {
+        let problem = format!("`{}` varies in another place already", given.path);
+        self.document.refuse(&given.place, problem, "each path once")
+    }
+}
+
+fn json(value: &Value) -> serde_json::Value {
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+/// Whether two rows are the same point: what is written alike, and numbers that are equal.
+fn are_same(one: &[Given], other: &[Given]) -> bool {
+    one.iter().zip(other).all(|(one, other)| {
+        let is_equal = one.value.as_f64().is_some() && one.value.as_f64() == other.value.as_f64();
+        is_equal || plain(&json(&one.value)) == plain(&json(&other.value))
+    })
+}
+
+impl Cell {
+    fn with(&self, givens: &[Given]) -> Result<Cell, Given> {
+        let mut cell = self.clone();
+        for given in givens {
+            let value = json(&given.value);
+            if cell.point.insert(given.path.clone(), value).is_some() {
+                return Err(given.clone());
+            }
+            cell.values.push(given.clone());
+        }
+        Ok(cell)
+    }
+
+    fn has_all(&self, entry: &serde_yaml::Mapping) -> bool {
+        entry.iter().all(|(path, value)| {
+            self.values.iter().any(|given| path.as_str() == Some(&given.path) && given.value == *value)
+        })
+    }
+
+    pub(super) fn set_in(&self, document: &mut Document) -> Result<(), Box<Refusal>> {
+        self.values.iter().try_for_each(|given| document.set_value(&given.path, &given.value, &given.place))
+    }
+}

@@ -1,0 +1,400 @@
+mod matrix;
+mod schema;
+mod traffic;
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use hopwise_air::dcf::EVERYONE;
+use hopwise_air::frames::Sees;
+
+use super::*;
+
+const CHAIN: &str = include_str!("../../../configs/calibration/ns2-chain.yaml");
+
+fn refused(sets: &[&str]) -> String {
+    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+    let planned =
+        Scenario::parse("a.yaml", CHAIN, &sets).map_err(NoPlan::Refused).and_then(|s| s.plan(None, 1));
+    match planned {
+        Err(NoPlan::Refused(refusal)) => shown(&refusal),
+        other => panic!("{sets:?}: {other:?}"),
+    }
+}
+
+/// What is wrong, and what would be accepted.
+fn shown(refusal: &Refusal) -> String {
+    let help = miette::Diagnostic::help(refusal).map_or(String::new(), |help| help.to_string());
+    format!("{refusal}; {help}")
+}
+
+#[test]
+fn calibration_file_gives_any_cell_by_what_is_set() {
+    let sets = ["topology.hops=8", "radio.profile=dsss-11mbps", "arms.x.sender=[newreno, \"limit:4\"]"];
+    let scenario = Scenario::parse("a", CHAIN, &sets.map(str::to_owned)).expect("it is read");
+    let Prepared { plan, names } = scenario.plan(None, 3).expect("it is a plan");
+    assert_eq!((plan.places.len(), names.len(), plan.phy.name), (9, 9, "dsss-11mbps"));
+    assert_eq!((plan.arm.senders.as_str(), plan.seed), ("[newreno, limit:4]", 3));
+    assert_eq!((plan.duration.as_secs(), plan.warmup.as_secs()), (300, 50));
+}
+
+#[test]
+fn constants_of_another_protocol_are_refused_where_the_file_has_them() {
+    for (routing, problem) in [
+        ("{ protocol: dymo, ttl_start: 3 }", "`ttl_start` changes nothing under protocol: dymo"),
+        ("{ protocol: aodv, dymo: {} }", "`dymo` changes nothing under protocol: aodv"),
+    ] {
+        let lines = CHAIN.lines().map(|line| match line.strip_prefix("routing:") {
+            Some(_) => format!("routing: {routing}\n"),
+            None => format!("{line}\n"),
+        });
+        let text: String = lines.collect();
+        let planned =
+            Scenario::parse("a.yaml", &text, &[]).map_err(NoPlan::Refused).and_then(|s| s.plan(None, 1));
+        let Err(NoPlan::Refused(refusal)) = planned else { panic!("{routing}: {planned:?}") };
+        assert!(shown(&refusal).contains(problem), "{}", shown(&refusal));
+    }
+}
+
+/// Each is AODV's, and ns-2's AODV does not look at it.
+#[test]
+fn constants_that_the_rules_in_force_do_not_know_are_refused() {
+    let planned = |key: &str, value: &str, rules: &str, sets: &[String]| {
+        let routing = format!("routing: {{ protocol: aodv, rules: {rules}, {key}: {value} }}\n");
+        let lines = CHAIN.lines().map(|line| match line.strip_prefix("routing:") {
+            Some(_) => routing.clone(),
+            None => format!("{line}\n"),
+        });
+        let text: String = lines.collect();
+        Scenario::parse("a.yaml", &text, sets).map_err(NoPlan::Refused).and_then(|s| s.plan(None, 1))
+    };
+    for (key, value) in [
+        ("delete_period", "1s"),
+        ("rreq_ratelimit", "5"),
+        ("rerr_ratelimit", "5"),
+        ("timeout_buffer", "3"),
+        ("local_repair", "false"),
+        ("local_add_ttl", "3"),
+        ("max_repair_ttl", "3"),
+        ("hello", "true"),
+        ("hello_interval", "2s"),
+        ("allowed_hello_loss", "3"),
+        ("rrep_ack", "true"),
+        ("next_hop_wait", "50ms"),
+        ("blacklist_timeout", "1s"),
+        ("most_routes", "64"),
+    ] {
+        let Err(NoPlan::Refused(refusal)) = planned(key, value, "ns2", &[]) else { panic!("{key} is taken") };
+        let said = shown(&refusal);
+        assert!(
+            said.contains(&format!("`{key}` changes nothing under rules: ns2; rules: rfc3561")),
+            "{said}"
+        );
+        assert!(planned(key, value, "rfc3561", &[]).is_ok(), "{key}");
+        let other = ["routing.rules=ns2".to_owned()];
+        assert!(planned(key, value, "rfc3561", &other).is_ok(), "{key} stands where other rules are set");
+    }
+}
+
+#[test]
+fn dymo_stands_in_the_settings_of_a_run_with_all_its_constants() {
+    let sets = ["routing={ protocol: dymo, dymo: { max_hopcount: 30 } }".to_owned()];
+    let scenario = Scenario::parse("a", CHAIN, &sets).expect("it is read");
+    let in_force = &scenario.settings("x").expect("they are")["routing"]["dymo"];
+    assert_eq!((&in_force["max_hopcount"], &in_force["rreq_wait_time"]), (&30.into(), &"2s".into()));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_where_it_stands() {
+    for (set, problem) in [
+        ("topology.hops=0", "--set:1:15: hops: 0"),
+        ("topology.hops=10000", "hops: 10000; a whole number from 1 to 9999"),
+        ("topology.hops=-1", "--set:1:15: `-1` does not fit here"),
+        ("topology.spacing_m=0", "spacing_m: 0"),
+        ("topology.kind=grid", "--set:1:15: with this, `topology.hops` does not hold: `hops` belongs"),
+        ("radio.profile=dsss-3mbps", "no profile is called `dsss-3mbps`"),
+        ("radio.rts_threshold=-4", "`-4`"),
+        ("run.duration=-3s", "`-3s`"),
+        ("run.duration=10s", "--set:1:14: with this, `run.warmup` does not hold: the warm-up of "),
+        ("world=mesh", "unknown variant `mesh`"),
+        ("routing.protocol=olsr", "unknown variant `olsr`"),
+        ("routing={ protocol: aodv, net_diameter: 0 }", "net_diameter is out of bounds"),
+        ("routing={ protocol: aodv, active_route_timeout: 2h }", "active_route_timeout is out of bounds"),
+        ("routing={ protocol: aodv, hops: 3 }", "unknown field `hops`"),
+        ("routing.rules=rfc3561", "--set:1:15: `rules` changes nothing under protocol: static"),
+        ("routing.net_diameter=9", "--set:1:22: `net_diameter` changes nothing under protocol: static"),
+        ("routing={ protocol: aodv, rules: ns2, hello: true }", "`hello` changes nothing under rules: ns2"),
+        ("routing={ protocol: aodv, rest: 1s }", "`rest` changes nothing under rules: rfc3561"),
+        ("routing={ protocol: dymo, dymo: { max_hopcount: 0 } }", "max_hopcount is out of bounds"),
+        ("routing={ protocol: dymo, dymo: { jitter: 2h } }", "jitter is out of bounds"),
+        ("arms.x.set={ routing.rules: rfc3561 }", "--set:1:29: `rules` changes nothing"),
+        ("traffic.0.background=true", "--set:1:22: all that flows is in the background"),
+        ("traffic.0.to=n9", "no node is called `n9`"),
+        ("traffic.0.to=first", "are the same node"),
+        ("arms.x.receiver=imediate", "imediate"),
+        ("arms.x.sender=[\"limit:4\"]", "sender"),
+        ("arms={}", "no arm"),
+        ("mac.rule=ns2", "--set:1:10: unknown field `rule`"),
+        ("topology.hopps=3", "--set:1:16: unknown field `hopps`"),
+        ("run.seeds=0", "--set:1:11: no seed, no run"),
+        ("run.margin=100%", "no two arms would ever differ"),
+        ("run.baseline=y", "no arm is called `y`"),
+        ("run.stop=sometimes", "unknown variant `sometimes`"),
+        ("arms.x.set={ arms.x.receiver: dca }", "the arms are what is compared"),
+        ("arms.x.set={ run.seeds: 3 }", "how the trial goes"),
+        ("arms.x.set={ topology.hops: 0 }", "hops: 0"),
+        ("rules=[{ match: { from: n9 }, receiver: dca }]", "`n9` is no peer"),
+        ("rules=[{ receiver: dcaa }]", "dcaa"),
+    ] {
+        let refused = refused(&[set]);
+        assert!(refused.contains(problem), "{set}: {refused}");
+    }
+}
+
+#[test]
+fn channels_places_and_movements_that_make_no_sense_are_refused() {
+    for (set, problem) in [
+        ("channel={ shadowing_db: -1 }", "shadowing_db: -1"),
+        ("channel={ fading: rayleigh }", "`doppler_hz` is missing"),
+        ("channel={ exponent: 3 }", "`exponent` changes nothing here; path_loss: log-distance beside it"),
+        ("channel.doppler_hz=3", "`doppler_hz` changes nothing here"),
+        ("channel={ fading: rayleigh, doppler_hz: 3, k: 4 }", "`k` changes nothing here; fading: rician"),
+        ("channel={ asymmetric: true }", "`asymmetric` changes nothing here; shadowing_db: 4"),
+        ("channel={ outages: [{ from: n0, to: n9, begins: 1s, ends: 2s }] }", "no node is called `n9`"),
+        ("channel={ outages: [{ from: n0, to: n1, begins: 2s, ends: 1s }] }", "ends before it begins"),
+        ("channel={ outages: [{ from: n0, to: n1, begins: -2s, ends: 1s }] }", "`-2s`"),
+        ("channel={ links: [link n0-n9 loses 1%] }", "no node is called `n9`"),
+        ("channel={ links: [link n0-n1 breaks] }", "not understood"),
+        ("channel={ links: [link n0-n1 down from 2 s to 1 s] }", "it ends before it begins"),
+        ("channel={ noise_dbm: -94 }", "no curves for `dsss-2mbps`"),
+        ("topology.spacing_m=300", "does not hold: no way leads from `first` to `last`: 300.0 m lie between"),
+        (
+            "topology.hops=65",
+            "the way from `first` to `last` has 65 hops, and packets set out with a hop limit of 64",
+        ),
+        ("topology={ kind: grid, rows: 100, columns: 100, spacing_m: 1 }", "pairs of nodes would hear"),
+        ("topology={ kind: grid, rows: 1000, columns: 1000 }", "that makes 1000000 nodes"),
+        ("topology={ kind: random, nodes: 1000000, width_m: 9, height_m: 9 }", "nodes: 1000000"),
+        ("topology={ kind: random, nodes: 5, width_m: 90000, height_m: 9 }", "none holds together"),
+        ("topology={ kind: movements, file: nowhere.tcl }", "No such file"),
+        ("topology={ kind: movements, file: src }", "is no file"),
+        ("mobility={ speed_mps: [0, 5], width_m: 500, height_m: 500 }", "speeds from 0 to 5 m/s"),
+        ("mobility={ speed_mps: [5, 1], width_m: 500, height_m: 500 }", "speeds from 5 to 1 m/s"),
+        ("mobility={ speed_mps: [1, 5], width_m: 500 }", "`height_m` is missing"),
+        ("mobility={ speed_mps: [1, 5], width_m: -1, height_m: 5 }", "width_m: -1"),
+        ("mobility={ speed_mps: [1, 5], pause: -1s, width_m: 5, height_m: 5 }", "`-1s`"),
+    ] {
+        let refused = refused(&[set]);
+        assert!(refused.contains(problem), "{set}: {refused}");
+    }
+}
+
+#[test]
+fn routings_constants_stand_where_a_protocol_may_use_them() {
+    for sets in [
+        &["routing.protocol=static"][..],
+        &["routing.protocol=aodv", "routing.rules=rfc3561"],
+        &["arms.y={ set: { routing.protocol: aodv } }", "routing.net_diameter=9"],
+        &["matrix.routing.protocol=[static, aodv]", "routing.rules=rfc3561"],
+    ] {
+        let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+        let scenario = Scenario::parse("a.yaml", CHAIN, &sets).expect("it is read");
+        let cell = scenario.asked().expect("it can be asked").cells[0].clone();
+        scenario
+            .at(&cell)
+            .expect("a point")
+            .prepare("x", 1)
+            .unwrap_or_else(|refusal| panic!("{sets:?}: {refusal}"));
+    }
+    let alone = CHAIN.replace("protocol: static, rules: ns2", "rules: ns2");
+    let scenario = Scenario::parse("a.yaml", &alone, &[]).expect("it is read");
+    let Err(NoPlan::Refused(refusal)) = scenario.plan(None, 1) else { panic!("no protocol is named") };
+    assert!(
+        shown(&refusal).contains("`rules` changes nothing") && shown(&refusal).contains("protocol: aodv")
+    );
+}
+
+#[test]
+fn an_arm_must_be_named_where_there_are_several_and_changes_what_it_sets() {
+    let text = include_str!("../../../configs/chain.yaml");
+    let scenario = Scenario::parse("chain", text, &[]).expect("it is read");
+    let Err(NoPlan::WhichArm { arms }) = scenario.plan(None, 1) else { panic!("several arms") };
+    assert_eq!(arms, ["every", "delayed", "far"]);
+    let nodes = |arm| scenario.plan(Some(arm), 1).expect("a plan").plan.places.len();
+    assert_eq!((nodes("every"), nodes("far")), (9, 13));
+}
+
+#[test]
+fn shapes_put_nodes_where_they_belong() {
+    let places = |topology: &str| {
+        let set = format!("topology={topology}");
+        let scenario = Scenario::parse("a", CHAIN, &[set]).expect("it is read");
+        scenario.plan(None, 1).expect("a plan").plan
+    };
+    let cross = places("{ kind: cross, arm: 2 }").places;
+    assert_eq!((cross.len(), cross[2].map(|p| (p.x, p.y))), (9, Some((0.0, 0.0))));
+    let grid = places("{ kind: grid, rows: 2, columns: 3, spacing_m: 100 }").places;
+    assert_eq!(grid[5].map(|p| (p.x, p.y)), Some((200.0, 100.0)));
+    let random = places("{ kind: random, nodes: 50, width_m: 1500, height_m: 300 }").places;
+    assert!(random.iter().flatten().all(|p| (0.0..1500.0).contains(&p.x) && (0.0..300.0).contains(&p.y)));
+    let hybrid = places("{ kind: chain, hops: 2, wired: { rate: 10mbit, delay: 50ms } }");
+    assert_eq!((hybrid.places.len(), hybrid.places[0], hybrid.wires.len()), (4, None, 1));
+}
+
+/// A file for the length of a test.
+fn with_file(name: &str, text: &str, test: impl FnOnce(&str)) {
+    let path = std::env::temp_dir().join(format!("hopwise-{}-{name}", std::process::id()));
+    std::fs::write(&path, text).expect("it is written");
+    test(&path.display().to_string());
+    std::fs::remove_file(&path).expect("it is removed");
+}
+
+const WALK: &str = "$node_(0) set X_ 0.0\n$node_(0) set Y_ 0.0\n$node_(1) set X_ 900.0\n$node_(1) set Y_ 0.0\n\
+                    $ns_ at 2.0 \"$node_(1) setdest 100.0 0.0 50.0\"\n";
+
+#[test]
+fn movement_files_are_read_and_refused_with_their_line() {
+    with_file("walk.tcl", WALK, |file| {
+        let sets = [format!("topology={{ kind: movements, file: \"{file}\" }}")];
+        let scenario = Scenario::parse("a", CHAIN, &sets).expect("it is read");
+        let plan = scenario.plan(None, 1).expect("a plan").plan;
+        assert_eq!((plan.places.len(), plan.tracks.len()), (2, 2));
+    });
+    let cut = &WALK[..WALK.len() - 8];
+    with_file("cut.tcl", cut, |file| {
+        let refused = refused(&[&format!("topology={{ kind: movements, file: \"{file}\" }}")]);
+        assert!(refused.contains(&format!("{file}:5: ")), "{refused}");
+    });
+    with_file("walk.xy", "0 0\n200 0\n200 x\n", |file| {
+        let refused = refused(&[&format!("topology={{ kind: file, file: \"{file}\" }}")]);
+        assert!(refused.contains(&format!("{file}:3: `200 x` is no place")), "{refused}");
+    });
+}
+
+#[test]
+fn who_moves_may_begin_out_of_range_and_static_routes_stay_those_of_the_beginning() {
+    with_file("near.tcl", WALK, |file| {
+        let sets =
+            [format!("topology={{ kind: movements, file: \"{file}\" }}"), "run={ duration: 60s }".to_owned()];
+        let scenario = Scenario::parse("a", CHAIN, &sets).expect("it is read");
+        let plan = scenario.plan(None, 1).expect("a plan").plan;
+        assert_eq!(crate::sim::run(&plan).expect("it runs").flows[0].bytes_delivered, 0);
+    });
+}
+
+#[test]
+fn flows_live_among_nodes_that_move_and_the_same_seed_moves_them_the_same_way() {
+    let sets = [
+        "topology.hops=1",
+        "run={ duration: 30s }",
+        "mobility={ speed_mps: [1, 5], pause: 1s, width_m: 150, height_m: 150 }",
+        "channel={ fading: rician, k: 4, doppler_hz: 3, links: [link n0->n1 loses 1%] }",
+    ];
+    let scenario = Scenario::parse("a", CHAIN, &sets.map(str::to_owned)).expect("it is read");
+    let run = |seed| crate::sim::run(&scenario.plan(None, seed).expect("a plan").plan).expect("it runs");
+    let first = run(1);
+    assert!(first.flows[0].bytes_delivered > 1_000_000, "{:?}", first.flows);
+    assert_eq!(first, run(1));
+    assert_ne!(first, run(2));
+}
+
+#[test]
+fn who_is_to_stay_stands_where_it_is_said_and_all_others_walk_as_they_would() {
+    let plan = |still: &str| {
+        let sets = [format!("mobility={{ speed_mps: [1, 5], width_m: 900, height_m: 300{still} }}")];
+        Scenario::parse("a", CHAIN, &sets).expect("it is read").plan(None, 1).expect("a plan").plan
+    };
+    let (all, some) = (plan(""), plan(", still: { n0: [0, 150], n2: [900, 20.5] }"));
+    let spot = |node: usize| some.places[node].map(|place| (place.x, place.y));
+    assert_eq!((spot(0), spot(2)), (Some((0.0, 150.0)), Some((900.0, 20.5))));
+    assert_eq!((some.places[1], some.places.len()), (all.places[1], all.places.len()));
+    let stays: Vec<_> = (0..some.tracks.len()).filter(|node| some.tracks[*node].is_none()).collect();
+    assert_eq!(stays, [0, 2]);
+    for (still, problem) in
+        [("{ n99: [1, 1] }", "no node is called `n99`"), ("{ n0: [1, 6] }", "1, 6 lies outside")]
+    {
+        let set = format!("mobility={{ speed_mps: [1, 5], width_m: 5, height_m: 5, still: {still} }}");
+        let refused = refused(&[&set]);
+        assert!(refused.contains(problem), "{refused}");
+    }
+    let apart =
+        "mobility={ speed_mps: [1, 5], width_m: 9000, height_m: 5, still: { n0: [0, 1], n1: [9000, 1] } }";
+    let refused = refused(&["topology.hops=1", apart]);
+    assert!(refused.contains("no way leads"), "nobody walks: {refused}");
+}
+
+#[test]
+fn the_file_that_shows_moving_nodes_makes_a_plan_for_any_seed() {
+    let text = include_str!("../../../configs/moving.yaml");
+    let scenario = Scenario::parse("moving", text, &[]).expect("it is read");
+    for seed in 1..6 {
+        let plan = scenario.plan(Some("delayed"), seed).expect("a plan").plan;
+        assert_eq!((plan.places.len(), plan.tracks.len(), plan.channel.links.len()), (20, 20, 2));
+        assert_eq!(plan.channel.outages.len(), 1);
+    }
+}
+
+#[test]
+fn neighbours_ask_for_addresses_on_the_air_where_that_is_wanted() {
+    let questions = |arp: &str| {
+        let sets = ["topology.hops=3", "run={ duration: 5s }", arp];
+        let scenario = Scenario::parse("a", CHAIN, &sets.map(str::to_owned)).expect("it is read");
+        let plan = scenario.plan(None, 1).expect("a plan").plan;
+        let mut simulation = crate::sim::Simulation::new(&plan).expect("it is built");
+        let count = Rc::new(Cell::new(0));
+        let counted = Rc::clone(&count);
+        simulation.world().set_frames(Box::new(move |event, _| {
+            let is_arp = event.sees == Sees::Sends && event.frame.bytes == 28;
+            counted.set(counted.get() + u32::from(is_arp && event.frame.to == EVERYONE));
+        }));
+        simulation.run_until(plan.end());
+        (count.get(), simulation.results().flows[0].bytes_delivered > 100_000)
+    };
+    assert_eq!(questions("radio.arp=true"), (3, true), "one for each hop: whoever is asked knows who asks");
+    assert_eq!(questions("radio.arp=false"), (0, true));
+}
+
+#[test]
+fn a_wire_has_a_queue_of_its_own_where_one_is_said() {
+    let wired = |more: &str| format!("topology.wired={{ rate: 1mbit, delay: 20ms{more} }}");
+    let drops = |more: &str| {
+        let sets = ["run={ duration: 20s }".to_owned(), "topology.hops=1".to_owned(), wired(more)];
+        let scenario = Scenario::parse("a", CHAIN, &sets).expect("it is read");
+        let plan = scenario.plan(None, 1).expect("a plan").plan;
+        crate::sim::run(&plan).expect("it runs").nodes[0].queue_drops
+    };
+    assert_ne!(drops(", queue_packets: 5"), drops(", queue_packets: 100"));
+    assert_eq!(drops(""), drops(", queue_packets: 50"), "the radio's, where nothing is said");
+    assert!(refused(&[&wired(", queue_packets: 0")]).contains("no wire is like that"));
+}
+
+#[test]
+fn random_fields_hold_together() {
+    let set = "topology={ kind: random, nodes: 30, width_m: 1000, height_m: 700 }".to_owned();
+    let scenario = Scenario::parse("a", CHAIN, &[set]).expect("it is read");
+    for seed in 1..20 {
+        let plan = scenario.plan(None, seed).expect("a plan").plan;
+        assert!(crate::sim::Reach::of(&plan).is_connected(), "{seed}");
+    }
+}
+
+#[test]
+fn what_is_wrong_in_a_list_of_specs_is_shown_at_its_item() {
+    let lists = "rules:\n  - sender:\n      - newreno\n      - limitt:4\n\
+                 arms:\n  x:\n    sender: [newreno, \"limit:4\"]\n";
+    let without_arms = CHAIN.lines().filter(|line| !line.starts_with("arms:") && !line.starts_with("  x:"));
+    let text = without_arms.collect::<Vec<_>>().join("\n");
+    let refused = |lists: &str| {
+        let scenario = Scenario::parse("a.yaml", &format!("{text}\n{lists}"), &[]).expect("it is read");
+        match scenario.plan(None, 1) {
+            Err(NoPlan::Refused(refusal)) => (refusal.line() - text.lines().count(), refusal.column()),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(refused(lists), (4, 9));
+    assert_eq!(refused(&lists.replace("limitt", "limit").replace("\"limit:4\"", "\"limit:none\"")), (7, 30));
+    let shadows = "arms:\n  x: { shadows: [delayed, \"delayed:d=1\", immediate] }\n";
+    assert_eq!(refused(shadows), (2, 38));
+    let set = self::refused(&["arms.x.sender=[newreno, cubicc]"]);
+    assert!(set.starts_with("--set:1:25: no sender agent is called `cubicc`"), "{set}");
+}

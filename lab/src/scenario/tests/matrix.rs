@@ -1,0 +1,158 @@
+//! Points of a matrix, and what is no matrix.
+
+use super::{CHAIN, Scenario, shown};
+use crate::findings::label;
+
+fn with_matrix(matrix: &str, sets: &[&str]) -> Scenario {
+    let sets: Vec<String> = sets.iter().map(|set| (*set).to_owned()).collect();
+    Scenario::parse("a.yaml", &format!("{CHAIN}matrix:\n{matrix}"), &sets).expect("it is read")
+}
+
+fn points(scenario: &Scenario) -> Vec<String> {
+    scenario.asked().expect("it can be asked").cells.iter().map(|cell| label(&cell.point)).collect()
+}
+
+const CROSSED: &str = "  topology.hops: [1, 4]\n  radio.profile: [dsss-2mbps, dsss-11mbps]\n";
+
+#[test]
+fn paths_are_crossed_the_last_fastest() {
+    let scenario = with_matrix(CROSSED, &[]);
+    let expected =
+        ["dsss-2mbps, topology.hops = 1", "dsss-11mbps, topology.hops = 1", "dsss-2mbps, topology.hops = 4"];
+    let points = points(&scenario);
+    assert_eq!(points.len(), 4);
+    for (point, expected) in points.iter().zip(expected) {
+        assert_eq!(point, &format!("radio.profile = {expected}"));
+    }
+    let cells = scenario.asked().expect("it can be asked").cells;
+    let there = scenario.at(&cells[3]).expect("it is a point").prepare("x", 1).expect("a plan").plan;
+    assert_eq!((there.places.len(), there.phy.name), (5, "dsss-11mbps"));
+}
+
+#[test]
+fn groups_go_together_and_excluded_points_are_left_out() {
+    let together = "  arms.x.receiver: [immediate, delayed]
+  together:
+    - radio.profile: [dsss-2mbps, dsss-11mbps]
+      run.duration: [300s, 100s]
+  exclude:
+    - { radio.profile: dsss-11mbps, arms.x.receiver: delayed }
+";
+    let names = points(&with_matrix(together, &[]));
+    assert_eq!(names.len(), 3, "{names:?}");
+    assert_eq!(names[1], "arms.x.receiver = immediate, radio.profile = dsss-11mbps, run.duration = 100s");
+}
+
+#[test]
+fn what_is_set_varies_no_more_and_a_run_needs_one_point() {
+    assert_eq!(
+        points(&with_matrix(CROSSED, &["topology.hops=7"])),
+        ["radio.profile = dsss-2mbps", "radio.profile = dsss-11mbps"]
+    );
+    let Err(super::NoPlan::Refused(refusal)) = with_matrix(CROSSED, &[]).plan(None, 1) else {
+        panic!("four points")
+    };
+    assert!(shown(&refusal).contains("--set radio.profile=… --set topology.hops=…"), "{}", shown(&refusal));
+    let one = with_matrix(CROSSED, &["topology.hops=7", "radio.profile=dsss-1mbps"]);
+    assert_eq!(one.plan(None, 1).expect("one point").plan.places.len(), 8);
+}
+
+#[test]
+fn the_matrix_itself_can_be_set() {
+    let set = |sets: &[&str]| points(&with_matrix("  topology.hops: [1, 4]\n", sets));
+    assert_eq!(set(&["matrix.topology.hops=[7]"]), ["topology.hops = 7"]);
+    assert_eq!(set(&["matrix.topology.hops.1=3"]), ["topology.hops = 1", "topology.hops = 3"]);
+    assert_eq!(
+        set(&["matrix.radio.profile=[dsss-1mbps]"])[1],
+        "radio.profile = dsss-1mbps, topology.hops = 4"
+    );
+    assert_eq!(set(&["matrix=null"]), [""]);
+}
+
+#[test]
+fn what_goes_together_may_repeat_one_value_and_is_one_point_where_the_other_is_set() {
+    let together = "  together: [{ topology.hops: [1, 1, 4], radio.queue_packets: [10, 50, 50] }]\n";
+    assert_eq!(points(&with_matrix(together, &[])).len(), 3);
+    assert_eq!(
+        points(&with_matrix(together, &["radio.queue_packets=20"])),
+        ["topology.hops = 1", "topology.hops = 4"]
+    );
+}
+
+#[test]
+fn a_matrix_that_was_set_is_refused_where_it_was_set() {
+    for (set, problem) in [
+        ("matrix.topology.hops=[1, 4]", "a run has one point, and the matrix has 2"),
+        ("matrix.topology.hops=[4, 4]", "`4` stands there already"),
+        ("matrix={ topology.hops: 4 }", "no list"),
+        ("matrix={ topology.hopps: [4] }", "unknown field `hopps`"),
+        ("matrix.together=[{ topology.hops: [] }]", "no list"),
+        ("matrix.topology.hops=[4, none]", "a run has one point"),
+    ] {
+        let refused = super::refused(&[set]);
+        assert!(refused.starts_with("--set:1:") && refused.contains(problem), "{set}: {refused}");
+    }
+    let far =
+        Scenario::parse("a.yaml", CHAIN, &["matrix.topology.hops=[4, none]".to_owned()]).expect("it is read");
+    let cells = far.asked().expect("it can be asked").cells;
+    let refused = far.at(&cells[1]).expect("it can be set").settings("x").expect_err("no number");
+    assert!(shown(&refused).starts_with("--set:1:26: `none` does not fit here"), "{}", shown(&refused));
+}
+
+#[test]
+fn an_arm_sets_nothing_that_the_matrix_varies() {
+    for set in ["arms.x.set={ topology.hops: 3 }", "arms.x.set={ topology: { kind: chain, hops: 3 } }"] {
+        let scenario = with_matrix(CROSSED, &[set]);
+        let refused = shown(&scenario.asked().expect_err(set));
+        assert!(refused.contains("the matrix varies `topology.hops`, and this goes over it"), "{refused}");
+        let fixed = with_matrix(CROSSED, &[set, "topology.hops=7"]);
+        assert_eq!(fixed.asked().expect("it varies no more").cells.len(), 2);
+    }
+    with_matrix(CROSSED, &["arms.x.set={ topology.spacing_m: 150 }"]).asked().expect("another path");
+}
+
+#[test]
+fn what_is_excluded_holds_for_what_is_set_as_well_unless_all_of_it_is() {
+    let without = format!("{CROSSED}  exclude: [{{ topology.hops: 1, radio.profile: dsss-2mbps }}]\n");
+    let left = |sets: &[&str]| points(&with_matrix(&without, sets));
+    assert_eq!(left(&[]).len(), 3);
+    assert_eq!(left(&["topology.hops=1"]), ["radio.profile = dsss-11mbps"]);
+    assert_eq!(left(&["topology.hops=4"]).len(), 2);
+    assert_eq!(left(&["topology.hops=1", "radio.profile=dsss-2mbps"]), [""]);
+}
+
+#[test]
+fn a_matrix_that_makes_no_sense_is_refused_where_it_stands() {
+    let lines = CHAIN.lines().count();
+    for (matrix, problem) in [
+        ("  topology.hops: 4\n", "18: no list"),
+        ("  topology.hops: []\n", "18: no list"),
+        ("  arms: [1, 2]\n", "3: the arms are what is compared"),
+        ("  run.seeds: [1, 2]\n", "3: it says how the trial goes"),
+        ("  together: [{ topology.hops: [1, 4], run.duration: [30s] }]\n", "53: 1 values"),
+        ("  topology.hops: [1]\n  together: [{ topology.hops: [2] }]\n", "varies in another place already"),
+        ("  topology.hops: [1]\n  exclude: [{ topology.hops: 2 }]\n", "no point has these values"),
+        ("  topology.hops: [1]\n  exclude: [{ topology.hops: 1 }]\n", "no point is left"),
+        ("  4: [1]\n", "a key that is no text"),
+        ("  topology.hops: [1, 4, 4]\n", "25: `4` stands there already"),
+        ("  topology.hops: [1, 1.0]\n", "`1.0` stands there already"),
+        ("  topology: { hops: [2, 2] }\n", "`2` stands there already"),
+        (
+            "  together: [{ topology.hops: [1, 1], run.duration: [60s, 60s] }]\n",
+            "`1, 60s` stands there already",
+        ),
+    ] {
+        let refused = with_matrix(matrix, &[]).asked().expect_err(matrix);
+        let refused = shown(&refused);
+        assert!(refused.contains(problem), "{matrix}: {refused}");
+        assert!(refused.contains(&format!("a.yaml:{}", lines + 2)) || !problem.starts_with(char::is_numeric));
+    }
+    let far = with_matrix("  topology.hops: [1, 100000]\n", &[]);
+    let cells = far.asked().expect("it can be asked").cells;
+    let refused = far.at(&cells[1]).expect("it can be set").prepare("x", 1).expect_err("too far");
+    assert!(
+        shown(&refused).starts_with(&format!("a.yaml:{}:22: hops: 100000", lines + 2)),
+        "{}",
+        shown(&refused)
+    );
+}

@@ -1,0 +1,237 @@
+//! What ns-2 2.35 measured, as plans: where nodes stand, what flows, for how long. Nothing is tuned to a row.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use hopwise_agents::Profile;
+use hopwise_air::Arp;
+use hopwise_air::channel::Channel;
+use hopwise_air::dcf::{MacConfig, Rules};
+use hopwise_air::medium::{Place, Radio};
+use hopwise_air::phy::Phy;
+use hopwise_core::tcp::TcpConfig;
+use hopwise_mesh::{WhenFull, aodv};
+
+use super::{Arm, FlowPlan, Plan, RoutingPlan, TrafficPlan, WirePlan};
+
+/// Chains under static routes and AODV: `profile,routing,agent,hops,goodput_kbps`.
+const CHAINS: &str = include_str!("../../../configs/calibration/ns2_chain.csv");
+/// Cells, hidden stations, parallel and crossing flows, wires before radios.
+const TOPOLOGIES: &str = include_str!("../../../configs/calibration/ns2_topologies.csv");
+
+/// A cell of a table: its setting and ns-2's mean.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub name: String,
+    pub routing: String,
+    pub kbps: f64,
+    pub jain: f64,
+    case: String,
+    pub profile: String,
+    pub agent: String,
+    /// `hops:4/n:2` and the like.
+    pub detail: String,
+}
+
+/// What a row asks for.
+#[derive(Clone, Debug)]
+pub struct Cell {
+    places: Vec<Option<Place>>,
+    wires: Vec<WirePlan>,
+    flows: Vec<FlowPlan>,
+    radio: Radio,
+    rts_threshold: Option<u32>,
+    profile: String,
+    routing: String,
+    agent: String,
+}
+
+/// The chains' rows.
+pub fn chains() -> impl Iterator<Item = Row> {
+    CHAINS.lines().skip(1).map(|line| {
+        let fields: Vec<_> = line.split(',').collect();
+        let [profile, routing, agent, hops, kbps] = fields[..] else { panic!("five fields: {line}") };
+        Row {
+            name: format!("{profile} {routing} {agent} {hops} hops"),
+            routing: routing.into(),
+            kbps: kbps.parse().expect("kbit/s"),
+            jain: 1.0,
+            case: "chain-parallel".into(),
+            profile: profile.into(),
+            agent: agent.into(),
+            detail: format!("hops:{hops}/n:1"),
+        }
+    })
+}
+
+/// The totals of the other topologies.
+pub fn topologies() -> impl Iterator<Item = Row> {
+    TOPOLOGIES.lines().skip(1).filter_map(|line| {
+        let fields: Vec<_> = line.split(',').collect();
+        let [case, profile, routing, agent, detail, flow, _, kbps, _, jain] = fields[..] else {
+            panic!("ten fields: {line}")
+        };
+        (flow == "total").then(|| Row {
+            name: format!("{profile} {case} {agent} {detail}"),
+            routing: routing.into(),
+            kbps: kbps.parse().expect("kbit/s"),
+            jain: jain.parse().expect("an index"),
+            case: case.into(),
+            profile: profile.into(),
+            agent: agent.into(),
+            detail: detail.into(),
+        })
+    })
+}
+
+impl Row {
+    pub fn cell(&self) -> Cell {
+        let mut cell = Cell {
+            places: Vec::new(),
+            wires: Vec::new(),
+            flows: Vec::new(),
+            radio: Radio::default(),
+            rts_threshold: Some(0),
+            profile: self.profile.clone(),
+            routing: self.routing.clone(),
+            agent: self.agent.clone(),
+        };
+        match self.case.as_str() {
+            "cell-udp" => self.circle(&mut cell),
+            "cell-tcp" if self.text("lay") == Some("pair") => {
+                cell.places = chain(1);
+                cell.flows = (0..self.number("n")).map(|n| bulk(n, 0, 1)).collect();
+            }
+            "cell-tcp" => self.circle(&mut cell),
+            "hidden" => self.hidden(&mut cell),
+            "chain-parallel" => {
+                let hops = self.number("hops");
+                cell.places = chain(hops);
+                cell.flows = (0..self.number("n")).map(|n| bulk(n, 0, hops)).collect();
+            }
+            "cross" => cross(&mut cell),
+            "hybrid" => self.hybrid(&mut cell),
+            other => panic!("an unknown case: {other}"),
+        }
+        cell
+    }
+
+    /// Of a chain.
+    pub fn hops(&self) -> Option<u32> {
+        self.text("hops").and_then(|text| text.parse().ok())
+    }
+
+    fn text(&self, key: &str) -> Option<&str> {
+        self.detail.split('/').find_map(|part| part.strip_prefix(key)?.strip_prefix(':'))
+    }
+
+    fn number(&self, key: &str) -> u32 {
+        self.text(key).and_then(|text| text.parse().ok()).expect("a number")
+    }
+
+    /// The receiver in the centre, the others evenly on a circle of 100 m.
+    fn circle(&self, cell: &mut Cell) {
+        let stations = self.number("n");
+        let on_circle = |n: u32| {
+            let angle = f64::from(n) * std::f64::consts::TAU / f64::from(stations);
+            Place { x: 100.0 * angle.cos(), y: 100.0 * angle.sin() }
+        };
+        let circle = (0..stations).map(on_circle);
+        cell.places = std::iter::once(Place::default()).chain(circle).map(Some).collect();
+        let is_udp = self.case == "cell-udp";
+        let flow = |n| if is_udp { datagrams(n, n + 1, 0) } else { bulk(n, n + 1, 0) };
+        cell.flows = (0..stations).map(flow).collect();
+        self.set_rts(cell);
+    }
+
+    fn set_rts(&self, cell: &mut Cell) {
+        if self.text("rts") == Some("off") {
+            cell.rts_threshold = None;
+        }
+    }
+
+    /// A, B, C on a line; A and C send to B.
+    fn hidden(&self, cell: &mut Cell) {
+        let (a, c) = (self.number("da"), self.number("dc"));
+        cell.places = [0, a, a + c].map(|x| Some(Place { x: x.into(), y: 0.0 })).to_vec();
+        cell.flows = vec![datagrams(0, 0, 1), datagrams(1, 2, 1)];
+        if self.number("cs") == 250 {
+            cell.radio.sense_w = cell.radio.receive_w;
+        }
+        self.set_rts(cell);
+    }
+
+    /// A wired node, a base station, mobiles.
+    fn hybrid(&self, cell: &mut Cell) {
+        let hops = self.number("hops");
+        cell.places = std::iter::once(None).chain(chain(hops)).collect();
+        let (bits_per_second, delay) = (10_000_000, Duration::from_millis(50));
+        cell.wires = vec![WirePlan { ends: (0, 1), bits_per_second, delay, queue_packets: None }];
+        cell.flows = (0..self.number("n")).map(|n| bulk(n, 0, hops + 1)).collect();
+    }
+}
+
+fn chain(hops: u32) -> Vec<Option<Place>> {
+    (0..=hops).map(|n| Some(Place { x: 200.0 * f64::from(n), y: 0.0 })).collect()
+}
+
+/// Row and column share the centre: 0..5 from west to east, 5, 6, 7, 8 from south to north without it.
+fn cross(cell: &mut Cell) {
+    cell.places = chain(4);
+    let column = [-400.0, -200.0, 200.0, 400.0].map(|y| Some(Place { x: 400.0, y }));
+    cell.places.extend(column);
+    cell.flows = vec![bulk(0, 0, 4), bulk(1, 5, 8)];
+}
+
+/// The nth flow begins a tenth of a second after the one before.
+fn bulk(n: u32, from: u32, to: u32) -> FlowPlan {
+    let start = Duration::from_millis(1_000 + 100 * u64::from(n));
+    FlowPlan::new(from, to, start, TrafficPlan::bulk(Arc::new(TcpConfig::ns2(1000))))
+}
+
+fn datagrams(n: u32, from: u32, to: u32) -> FlowPlan {
+    let start = Duration::from_millis(1_000 + u64::from(n));
+    FlowPlan::new(from, to, start, TrafficPlan::Datagrams { bytes: 1_000, every: None })
+}
+
+impl Cell {
+    pub fn plan(&self, seed: u64) -> Plan {
+        let (duration, warmup) = if self.profile == "dsss-2mbps" { (300, 50) } else { (100, 0) };
+        let (receiver, senders) = match self.agent.as_str() {
+            "delayed-2" => ("delayed", "[newreno]"),
+            "immediate+window4" => ("immediate", "[newreno, limit:4]"),
+            _ => ("immediate", "[newreno]"),
+        };
+        Plan {
+            places: self.places.clone(),
+            wires: self.wires.clone(),
+            phy: Phy::named(&self.profile).expect("a profile"),
+            radio: self.radio,
+            channel: Channel::default(),
+            tracks: Vec::new(),
+            mac: MacConfig { rules: Rules::Ns2, rts_threshold: self.rts_threshold, ..MacConfig::default() },
+            arp: Arp::Known,
+            queue_packets: 50,
+            when_full: WhenFull::Drop,
+            routing: match self.routing.as_str() {
+                "aodv" => RoutingPlan::Aodv(Box::new(aodv::Settings::ns2())),
+                _ => RoutingPlan::Static,
+            },
+            profile: Profile::Ns2,
+            flows: self.flows.clone(),
+            rules: Vec::new(),
+            arm: Arm {
+                name: "x".into(),
+                receiver: receiver.into(),
+                senders: senders.into(),
+                shadows: "[]".into(),
+                base_station: None,
+            },
+            gateway: None,
+            duration: Duration::from_secs(duration),
+            warmup: Duration::from_secs(warmup),
+            seed,
+            trace_events: 0,
+        }
+    }
+}
