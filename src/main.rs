@@ -1,4 +1,4 @@
-//! The `hopwise` command: one file a subcommand.
+//! The `hopwise` command: subcommands by what a person does with them.
 //!
 //! Exit status: 0 done, 1 the work failed, 2 the input was refused (with the place and what would be accepted).
 
@@ -6,30 +6,16 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-mod agents;
-mod air;
-mod capture;
-mod certify;
-mod claims;
 mod daemon;
-mod doctor;
-mod explain;
 mod failure;
+mod inspect;
+mod lab;
 mod measure;
+mod mesh;
 mod node;
 mod proxy;
-mod recv;
-mod report;
-mod route;
-mod run;
-mod schema;
-mod send;
 mod signals;
-mod status;
 mod table;
-mod top;
-mod trace;
-mod trial;
 
 /// A user-level TCP for multi-hop 802.11, with the ACK decision and the sending decision chosen per connection.
 #[derive(Debug, Parser)]
@@ -41,25 +27,25 @@ struct Command {
 
 #[derive(Debug, Subcommand)]
 enum Sub {
-    Run(run::Arguments),
-    Trial(trial::Arguments),
-    Route(route::Arguments),
-    Air(air::Arguments),
-    Certify(certify::Arguments),
-    Claims(claims::Arguments),
+    Run(lab::run::Arguments),
+    Trial(lab::trial::Arguments),
+    Route(mesh::route::Arguments),
+    Air(mesh::air::Arguments),
+    Certify(lab::certify::Arguments),
+    Claims(lab::claims::Arguments),
     Node(node::Arguments),
-    Status(status::Arguments),
-    Top(top::Arguments),
-    Capture(capture::Arguments),
-    Send(send::Arguments),
-    Recv(recv::Arguments),
+    Status(node::status::Arguments),
+    Top(node::top::Arguments),
+    Capture(inspect::capture::Arguments),
+    Send(measure::send::Arguments),
+    Recv(measure::recv::Arguments),
     Proxy(proxy::Arguments),
-    Report(report::Arguments),
-    Explain(explain::Arguments),
-    Agents(agents::Arguments),
-    Schema(schema::Arguments),
-    Doctor(doctor::Arguments),
-    Trace(trace::Arguments),
+    Report(lab::report::Arguments),
+    Explain(lab::explain::Arguments),
+    Agents(lab::agents::Arguments),
+    Schema(lab::schema::Arguments),
+    Doctor(inspect::doctor::Arguments),
+    Trace(inspect::trace::Arguments),
     #[command(hide = true)]
     Reread(daemon::reader::Arguments),
 }
@@ -67,25 +53,25 @@ enum Sub {
 fn main() -> ExitCode {
     let Command { subcommand } = Command::parse();
     let done = match subcommand {
-        Sub::Run(arguments) => run::run(&arguments),
-        Sub::Trial(arguments) => trial::run(&arguments),
-        Sub::Route(arguments) => route::run(&arguments),
-        Sub::Air(arguments) => air::run(&arguments),
-        Sub::Certify(arguments) => certify::run(&arguments),
-        Sub::Claims(arguments) => claims::run(&arguments),
+        Sub::Run(arguments) => lab::run::run(&arguments),
+        Sub::Trial(arguments) => lab::trial::run(&arguments),
+        Sub::Route(arguments) => mesh::route::run(&arguments),
+        Sub::Air(arguments) => mesh::air::run(&arguments),
+        Sub::Certify(arguments) => lab::certify::run(&arguments),
+        Sub::Claims(arguments) => lab::claims::run(&arguments),
         Sub::Node(arguments) => node::run(&arguments),
-        Sub::Status(arguments) => status::run(&arguments),
-        Sub::Top(arguments) => top::run(&arguments),
-        Sub::Capture(arguments) => capture::run(&arguments),
-        Sub::Send(arguments) => send::run(&arguments),
-        Sub::Recv(arguments) => recv::run(&arguments),
+        Sub::Status(arguments) => node::status::run(&arguments),
+        Sub::Top(arguments) => node::top::run(&arguments),
+        Sub::Capture(arguments) => inspect::capture::run(&arguments),
+        Sub::Send(arguments) => measure::send::run(&arguments),
+        Sub::Recv(arguments) => measure::recv::run(&arguments),
         Sub::Proxy(arguments) => proxy::run(&arguments),
-        Sub::Report(arguments) => report::run(&arguments),
-        Sub::Explain(arguments) => explain::run(&arguments),
-        Sub::Agents(arguments) => agents::run(&arguments),
-        Sub::Schema(arguments) => schema::run(&arguments),
-        Sub::Doctor(arguments) => doctor::run(&arguments),
-        Sub::Trace(arguments) => trace::run(&arguments),
+        Sub::Report(arguments) => lab::report::run(&arguments),
+        Sub::Explain(arguments) => lab::explain::run(&arguments),
+        Sub::Agents(arguments) => lab::agents::run(&arguments),
+        Sub::Schema(arguments) => lab::schema::run(&arguments),
+        Sub::Doctor(arguments) => inspect::doctor::run(&arguments),
+        Sub::Trace(arguments) => inspect::trace::run(&arguments),
         Sub::Reread(arguments) => daemon::reader::run(&arguments),
     };
     match done {

@@ -23,6 +23,8 @@ mod seats;
 pub(crate) mod snapshot;
 mod socks5;
 mod stage;
+pub(crate) mod status;
+pub(crate) mod top;
 mod unfinished;
 mod unmet;
 

@@ -80,7 +80,8 @@ const RESULT_WITHIN: Duration = Duration::from_secs(60);
 const MOST_TIMES: usize = 4 << 20;
 
 fn target(text: &str) -> Result<SocketAddr, String> {
-    let with_port = text.parse().or_else(|_| text.parse().map(|ip| SocketAddr::new(ip, crate::recv::PORT)));
+    let with_port =
+        text.parse().or_else(|_| text.parse().map(|ip| SocketAddr::new(ip, crate::measure::recv::PORT)));
     with_port.map_err(|_| "expected an address such as 10.7.0.3, 10.7.0.3:5201 or [fd07::3]:5201".to_owned())
 }
 

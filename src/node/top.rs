@@ -15,7 +15,7 @@ use ratatui::widgets::{Paragraph, Row, Table, Widget};
 use crate::failure::Failure;
 use crate::node::control::client::Control;
 use crate::node::snapshot::Snapshot;
-use crate::status::{self, COLUMNS};
+use crate::node::status::{self, COLUMNS};
 
 /// Watch a running node's connections: agents, cwnd, RTT, ACKs per segment
 #[derive(Args, Debug)]

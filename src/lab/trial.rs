@@ -15,7 +15,7 @@ use hopwise_lab::store::{Mode, Store, StoreError};
 use hopwise_lab::summary::Summary;
 
 use crate::failure::{self, Failure, printed};
-use crate::run::World;
+use crate::lab::run::World;
 use progress::Progress;
 
 mod progress;

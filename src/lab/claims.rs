@@ -11,7 +11,7 @@ use hopwise_lab::scenario::{Claim, Scenario};
 use serde::Deserialize;
 
 use crate::failure::{Failure, printed};
-use crate::trial::completed;
+use crate::lab::trial::completed;
 
 mod table;
 

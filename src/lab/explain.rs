@@ -8,7 +8,7 @@ use hopwise_lab::explain::sentences;
 use hopwise_lab::findings::label;
 
 use crate::failure::{Failure, printed};
-use crate::report::read;
+use crate::lab::report::read;
 
 /// Say why each arm of a trial was faster or slower than the baseline
 #[derive(Args, Debug)]

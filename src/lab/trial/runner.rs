@@ -16,7 +16,7 @@ use hopwise_lab::sim::{Plan, Simulation, series};
 use hopwise_lab::store::Store;
 
 use crate::failure::Failure;
-use crate::run::watch::{Epoch, TRACE_EVENTS, Wanted, Watch};
+use crate::lab::run::watch::{Epoch, TRACE_EVENTS, Wanted, Watch};
 
 #[derive(Debug)]
 pub(super) struct How {

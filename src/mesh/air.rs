@@ -10,7 +10,7 @@ use hopwise_lab::sim::live;
 use hopwise_lab::units::Time;
 
 use crate::failure::{Failure, printed};
-use crate::run::watch::{Epoch, Wanted, Watch};
+use crate::lab::run::watch::{Epoch, Wanted, Watch};
 use crate::signals;
 
 mod medium;
@@ -73,7 +73,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let stations = stations::Stations::open(prefix, &prepared)?;
     let mut live = live::world(&prepared.plan);
     let wanted = Wanted { capture: arguments.capture, frames: arguments.frames, trace: false };
-    let out = crate::run::out_folder(&arguments.out, &scenario);
+    let out = crate::lab::run::out_folder(&arguments.out, &scenario);
     let clock = Clock::start();
     let epoch = Epoch { begins: clock.wall_offset(), left_out: live.left_out() };
     let watch = Watch::begin(wanted, (live.world(), Framing::Ethernet), (&prepared, epoch), &out)?;

@@ -1,0 +1,5 @@
+//! What looks at captures, traces and machines.
+
+pub(crate) mod capture;
+pub(crate) mod doctor;
+pub(crate) mod trace;

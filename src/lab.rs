@@ -1,0 +1,10 @@
+//! What works with scenarios: runs, trials, reports, claims, and what there is to choose from.
+
+pub(crate) mod agents;
+pub(crate) mod certify;
+pub(crate) mod claims;
+pub(crate) mod explain;
+pub(crate) mod report;
+pub(crate) mod run;
+pub(crate) mod schema;
+pub(crate) mod trial;
