@@ -1,12 +1,14 @@
 //! Files of old values whose network namespace is gone, and its switches with it.
 
-use std::collections::BTreeSet;
-use std::fs;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::journal::{Journal, left_in};
+use crate::namespace::in_namespace;
+use crate::sys::namespace_cookie;
 
 /// In the first PID namespace of a machine each process can be seen (PROC_PID_INIT_INO).
 const FIRST: u64 = 0xEFFF_FFFC;
@@ -21,8 +23,11 @@ pub fn forget_gone(folder: &Path) -> usize {
     let (Ok(own), Some(held)) = (process_namespace(), network_namespaces()) else { return 0 };
     let is_gone = |journal: &Journal| {
         let place = journal.written_at();
-        !place.is_of_this_boot()
-            || ((own == FIRST || place.processes == Some(own)) && !held.contains(&place.network))
+        let is_held = held.get(&place.network).is_some_and(|path| {
+            // A new namespace may have got the number.
+            cookie_of(path).zip(place.cookie).is_none_or(|(there, of_file)| there == of_file)
+        });
+        !place.is_of_this_boot() || ((own == FIRST || place.processes == Some(own)) && !is_held)
     };
     let opened = left.iter().filter_map(|path| Journal::look(path).ok());
     opened.filter(is_gone).map(|mut journal| journal.end()).count()
@@ -33,18 +38,19 @@ pub(super) fn process_namespace() -> io::Result<u64> {
     Ok(fs::metadata("/proc/self/ns/pid")?.ino())
 }
 
-/// Of each thread that can be seen, and of mounts such as those of `ip netns`. Nothing where one cannot be told.
-fn network_namespaces() -> Option<BTreeSet<u64>> {
+/// A way to each by its number: by a thread that can be seen, or by a mount such as those of `ip netns`. Nothing where
+/// a thread's cannot be told.
+fn network_namespaces() -> Option<BTreeMap<u64, PathBuf>> {
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
-    let number = |word: &str| word.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok();
-    let mut held: BTreeSet<u64> = mounts.split_whitespace().filter_map(number).collect();
+    let mut held: BTreeMap<u64, PathBuf> = mounts.lines().filter_map(mounted).collect();
     for process in fs::read_dir("/proc").ok()?.flatten() {
         let is_first = process.file_name() == "1";
         // Other entries have no threads, and a process may have ended.
         let Ok(threads) = fs::read_dir(process.path().join("task")) else { continue };
         for thread in threads.flatten() {
-            match fs::metadata(thread.path().join("ns/net")) {
-                Ok(facts) => drop(held.insert(facts.ino())),
+            let path = thread.path().join("ns/net");
+            match fs::metadata(&path) {
+                Ok(facts) => drop(held.insert(facts.ino(), path)),
                 // Some machines close their first process to root. Others are in its namespace.
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied && !is_first => return None,
                 Err(_) => {}
@@ -52,6 +58,24 @@ fn network_namespaces() -> Option<BTreeSet<u64>> {
         }
     }
     Some(held)
+}
+
+/// A namespace's number and its place in a line of mountinfo.
+fn mounted(line: &str) -> Option<(u64, PathBuf)> {
+    let mut words = line.split(' ').skip(3);
+    let number = words.next()?.strip_prefix("net:[")?.strip_suffix(']')?.parse().ok()?;
+    Some((number, words.next()?.into()))
+}
+
+/// It takes root to look into another namespace.
+fn cookie_of(namespace: &Path) -> Option<u64> {
+    let mut cookie = None;
+    let look = || {
+        cookie = namespace_cookie();
+        Ok(())
+    };
+    in_namespace(&File::open(namespace).ok()?, look).ok()?;
+    cookie
 }
 
 #[cfg(test)]
@@ -62,7 +86,9 @@ mod tests {
     fn our_own_namespace_is_among_those_that_are_held() {
         let own = fs::metadata("/proc/thread-self/ns/net").expect("there is one").ino();
         // A user that is not root sees no other user's.
-        assert!(network_namespaces().is_none_or(|held| held.contains(&own)));
+        assert!(network_namespaces().is_none_or(|held| held.contains_key(&own)));
+        let line = "99 45 0:4 net:[4026532177] /run/netns/a rw shared:62 - nsfs nsfs rw";
+        assert_eq!(mounted(line), Some((4_026_532_177, "/run/netns/a".into())));
     }
 
     /// As after the end of a namespace whose number another one got.
@@ -105,6 +131,7 @@ mod tests {
             ("here", format!("4:{own} {boot} {processes}")),
             ("gone", format!("4:7 {boot} {processes}")),
             ("boot", format!("4:{own} another {processes}")),
+            ("number", format!("4:{own} {boot} {processes} 7")),
             ("elsewhere", format!("4:7 {boot} 9")),
         ];
         for (name, place) in &files {
@@ -113,7 +140,10 @@ mod tests {
         }
         // From the first PID namespace everything can be seen.
         let is_first = processes == FIRST;
-        assert_eq!(forget_gone(&folder), if is_first { 3 } else { 2 });
+        let has_cookies = namespace_cookie().is_some();
+        let expected = 2 + usize::from(is_first) + usize::from(has_cookies);
+        assert_eq!(forget_gone(&folder), expected);
+        assert_eq!(folder.join("number.switches").exists(), !has_cookies);
         let is_there = |name: &str| folder.join(format!("{name}.switches")).exists();
         assert!(is_there("here") && !is_there("gone") && !is_there("boot"));
         assert_eq!(is_there("elsewhere"), !is_first);

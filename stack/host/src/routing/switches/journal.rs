@@ -38,7 +38,7 @@ pub(super) struct Written {
     /// The PID namespace of the daemon.
     pub(super) processes: Option<u64>,
     /// The number of a namespace's file goes to another one once the namespace is gone. This one does not.
-    cookie: Option<u64>,
+    pub(super) cookie: Option<u64>,
 }
 
 /// Named after the namespace as well: a daemon with the same state file in another one leaves it alone.
