@@ -61,6 +61,8 @@ pub(crate) fn enter() -> std::io::Error {
 /// The folder of names and sockets is this run's alone, and its loopback is up.
 pub(crate) fn furnish() -> Result<(), String> {
     run(&["mount", "-t", "tmpfs", "none", "/run"])?;
+    // libfaketime leaves a semaphore there for each number of a killed process, which another user's cannot open.
+    run(&["mount", "-t", "tmpfs", "-o", "mode=1777", "none", "/dev/shm"])?;
     run(&["ip", "link", "set", "lo", "up"])?;
     std::fs::create_dir("/run/hopwise").map_err(|error| format!("/run/hopwise: {error}"))
 }
