@@ -6,6 +6,7 @@ use clap::Args;
 
 use crate::failure::Failure;
 
+mod bind;
 pub(crate) mod config;
 mod confined;
 pub(crate) mod control;

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use hopwise_lab::record::{Point, Record, Stop, Trial};
+use hopwise_lab::record::{Record, Trial};
 use hopwise_lab::report::{Bundle, Series, html};
 use hopwise_lab::result::RunResult;
 use hopwise_lab::scenario::Scenario;
+use hopwise_lab::scenario::point::{Point, Stop};
 use hopwise_lab::sim::{Simulation, series};
 
 const SCENARIO: &str = "

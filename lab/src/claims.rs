@@ -5,8 +5,9 @@ pub mod plans;
 use std::fmt;
 
 use super::metric;
-use super::record::{Point, Record};
+use super::record::Record;
 use super::statistics::{MARGIN, Paired, change, paired};
+use crate::scenario::point::Point;
 use crate::scenario::{Bound, Claim, Measure, Over};
 
 /// What a claim comes to.

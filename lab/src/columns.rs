@@ -12,9 +12,9 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use parquet::schema::types::Type as Field;
 
-use super::findings::plain;
 use super::metric::METRICS;
 use super::record::Record;
+use crate::scenario::point::plain;
 
 enum Values {
     Texts(Vec<String>),

@@ -5,8 +5,9 @@
 //! that the goodput went, then what went against it.
 
 use super::findings::{Findings, PointFindings};
-use super::record::{Point, Record, Trial};
+use super::record::{Record, Trial};
 use super::statistics::{Comparison, Verdict, change};
+use crate::scenario::point::Point;
 
 /// A change of less than this share is not worth a word.
 const LEAST: f64 = 0.05;

@@ -3,11 +3,11 @@
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
-
 use super::metric::METRICS;
-use super::record::{Point, Record, Stop, Trial};
+use super::record::{Record, Trial};
 use super::statistics::{Comparison, Samples, Summary, change, compare, summarize, watch};
+use crate::scenario::point::plain;
+use crate::scenario::point::{Point, Stop};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Findings {
@@ -163,14 +163,6 @@ pub fn told(summary: Option<&Summary>) -> (String, String, String) {
 pub fn label(point: &Point) -> String {
     let set = point.iter().map(|(path, value)| format!("{path} = {}", plain(value)));
     set.collect::<Vec<_>>().join(", ")
-}
-
-/// A value as people write it.
-pub fn plain(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
 }
 
 /// The first and the last column to the left, figures to the right.

@@ -1,15 +1,11 @@
 //! What a trial leaves behind: its plan (`trial.json`) and one object a run (`records.jsonl`).
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::result::RunResult;
 use super::seal;
-
-/// A cell of a trial's matrix: the paths that vary, each with its value. Empty where there is no matrix.
-pub type Point = BTreeMap<String, Value>;
+use crate::scenario::point::{Point, Stop};
 
 /// The plan of a trial, as it stands in `trial.json`. Nothing in it depends on who runs it, or how far it came.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -34,17 +30,6 @@ pub struct Trial {
     /// Which part of the trial this folder holds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shard: Option<Shard>,
-}
-
-/// When a trial ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Stop {
-    /// After all seeds.
-    #[default]
-    AllSeeds,
-    /// When there is a verdict on every arm, and after all seeds at the latest.
-    WhenSure,
 }
 
 /// Part `index` of `count`; counted from 1.

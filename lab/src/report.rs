@@ -14,7 +14,8 @@ pub use bundle::{Bundle, ReadError};
 pub use series::{FrameRow, Points, Series};
 
 use super::findings::{Findings, label};
-use super::record::{Point, Record};
+use super::record::Record;
+use crate::scenario::point::Point;
 use chart::{RowName, escape};
 
 /// The whole file.

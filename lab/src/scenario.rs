@@ -7,6 +7,7 @@ mod gateway;
 mod matrix;
 mod motion;
 mod nodes;
+pub mod point;
 mod reach;
 mod routing;
 mod rules;
@@ -25,9 +26,9 @@ use serde_json::{Value, json};
 
 use crate::VERSION;
 use crate::located::{Document, LoadError, Place, Refusal};
-use crate::record::Stop;
 use crate::routing::Protocol;
 use crate::sim::{Plan, certificate_hash};
+use point::Stop;
 use schema::{RateName, RulesName, RunConfig, ScenarioFile, StopName, TcpProfile, WhenFullName};
 
 pub use matrix::Cell;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::findings::plain;
+use crate::scenario::point::plain;
 
 /// So many differences are told; who has more of them meant another trial.
 const MOST_TOLD: usize = 3;

@@ -5,8 +5,9 @@ use serde::{Serialize, Serializer};
 
 use super::findings::{Findings, PointFindings};
 use super::metric::METRICS;
-use super::record::{Point, Record, Trial};
+use super::record::{Record, Trial};
 use super::statistics::{self, Comparison, summarize};
+use crate::scenario::point::Point;
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {

@@ -8,9 +8,10 @@ use std::thread;
 use clap::Args;
 use hopwise_lab::campaign::Campaign;
 use hopwise_lab::findings::Findings;
-use hopwise_lab::record::{Record, Shard, Stop, Trial};
+use hopwise_lab::record::{Record, Shard, Trial};
 use hopwise_lab::report::{Bundle, html};
 use hopwise_lab::scenario::Scenario;
+use hopwise_lab::scenario::point::Stop;
 use hopwise_lab::store::{Mode, Store, StoreError};
 use hopwise_lab::summary::Summary;
 

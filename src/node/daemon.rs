@@ -16,7 +16,6 @@ use hopwise_host::{
 };
 use hopwise_lab::located::Document;
 use parking_lot::Mutex;
-use rustix::net;
 use sd_notify::NotifyState;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -24,6 +23,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::bind::bind;
 use super::config::{self, NodeConfig};
 use super::control::{Request, Response};
 use super::counts::Counts;
@@ -48,9 +48,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 const LEAST_FOR_STACK: Duration = Duration::from_millis(500);
 /// What a disk may take for the end of a capture.
 const LAST_WRITES: Duration = Duration::from_secs(2);
-
-/// Clients whom nobody has accepted yet, at each listener; Linux takes net.core.somaxconn where that is less.
-const MOST_WAITING: i32 = 4096;
 
 /// What was opened with the capabilities that it takes, and is served without.
 struct Opened {
@@ -142,24 +139,6 @@ fn open(config: &NodeConfig) -> Result<Opened, Unmet> {
         metrics: bind(config.metrics.as_ref().map(|metrics| metrics.listen))?,
         forwards: forward::bind_all(config).map_err(Unmet::Listener)?,
     })
-}
-
-pub(super) fn bind(address: SocketAddr) -> Result<StdListener, Failure> {
-    listen(address).map_err(|error| Failure::Unbound { address, error })
-}
-
-fn listen(address: SocketAddr) -> io::Result<StdListener> {
-    let domain = if address.is_ipv6() { net::AddressFamily::INET6 } else { net::AddressFamily::INET };
-    let flags = net::SocketFlags::CLOEXEC | net::SocketFlags::NONBLOCK;
-    let socket = net::socket_with(domain, net::SocketType::STREAM, flags, None)?;
-    net::sockopt::set_socket_reuseaddr(&socket, true)?;
-    if address.is_ipv6() {
-        // `[::]` takes IPv4 as well wherever the file is used, whatever net.ipv6.bindv6only says there.
-        net::sockopt::set_ipv6_v6only(&socket, false)?;
-    }
-    net::bind(&socket, &address)?;
-    net::listen(&socket, MOST_WAITING)?;
-    Ok(socket.into())
 }
 
 struct Signals {

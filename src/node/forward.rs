@@ -73,7 +73,7 @@ fn way(forward: &Forward) -> Result<Option<Way>, Failure> {
         (Side::Local(listen), Side::Mesh(to)) => {
             let address = listen.ip().map(|ip| SocketAddr::new(ip, listen.port));
             let address = address.ok_or_else(|| Failure::failed("bind a forward", "it has no address"))?;
-            Ok(Some(Way::Outward { listener: super::daemon::bind(address)?, to: to.clone() }))
+            Ok(Some(Way::Outward { listener: super::bind::bind(address)?, to: to.clone() }))
         }
         (Side::Mesh(listen), Side::Local(to)) => {
             Ok(Some(Way::Inward { listen: listen.clone(), to: to.clone() }))

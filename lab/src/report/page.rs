@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::chart::{escape, number};
 use super::{View, figures, tables};
 use crate::VERSION;
-use crate::record::Stop;
+use crate::scenario::point::Stop;
 
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");

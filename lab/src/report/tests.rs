@@ -1,8 +1,9 @@
 use serde_json::json;
 
 use super::*;
-use crate::record::{Stop, Trial};
+use crate::record::Trial;
 use crate::result::{Air, FlowRow, Routing, RunResult, Total};
+use crate::scenario::point::Stop;
 
 pub(crate) fn trial(arms: &[&str], hops: &[u32]) -> Trial {
     Trial {

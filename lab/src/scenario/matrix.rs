@@ -4,9 +4,9 @@ use serde_yaml::Value;
 
 use super::check;
 use super::schema::MatrixConfig;
-use crate::findings::plain;
 use crate::located::{Document, Place, Refusal};
-use crate::record::Point;
+use crate::scenario::point::Point;
+use crate::scenario::point::plain;
 
 /// Beyond this nobody reads the table.
 const MOST_POINTS: usize = 1_000;

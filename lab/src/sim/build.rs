@@ -24,12 +24,11 @@ use hopwise_mesh::{
 use super::gateway;
 use super::host::Host;
 use super::loads;
+use super::names::{RADIO, address_of};
 use super::places::Oracle;
 use super::plan::{Arm, Plan, RoutingPlan, TrafficPlan};
 use super::programs::Flow;
 
-/// Every node's name for its radio; wires follow.
-pub(super) const RADIO: LinkId = LinkId(0);
 const MTU: u16 = 1500;
 
 /// Why a plan is none.
@@ -43,12 +42,6 @@ impl fmt::Display for Unbuildable {
 }
 
 impl Error for Unbuildable {}
-
-/// 10.0.0.1 is the first node.
-pub fn address_of(node: u32) -> IpAddr {
-    let number = 0x0a00_0001 + node;
-    IpAddr::from(number.to_be_bytes())
-}
 
 pub(super) fn world(plan: &Plan) -> Result<World<Host>, Unbuildable> {
     let plan = &limit_hops(plan);

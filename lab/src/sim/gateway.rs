@@ -11,7 +11,7 @@ use hopwise_core::agent::LinkNews;
 use hopwise_core::{Instant, LinkEvent};
 use hopwise_mesh::{Schedule, Told};
 
-use super::build::address_of;
+use super::names::address_of;
 
 mod predictor;
 

@@ -5,7 +5,7 @@ use hopwise_core::trace::TraceEvent;
 use hopwise_core::{Instant, LinkEvent, LinkId, Machine, Rx, Transmit};
 use hopwise_mesh::{EndpointObserver, Gateway, LinkSource, Node, Told};
 
-use super::build::RADIO;
+use super::names::RADIO;
 use super::programs::{Counted, Flow};
 
 #[derive(Debug)]

@@ -7,7 +7,8 @@ use hopwise_air::{Live, Outside, World, name_of};
 use hopwise_core::{LinkId, NextHop};
 use hopwise_mesh::{Interface, towards};
 
-use super::build::{self, address_of, interfaces};
+use super::build::{self, interfaces};
+use super::names::address_of;
 use super::plan::Plan;
 
 /// A node as programs see it.

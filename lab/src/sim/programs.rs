@@ -16,7 +16,7 @@ use hopwise_core::tcp::{ConnectionStats, Info};
 use hopwise_core::trace::Lacking;
 use hopwise_mesh::Node;
 
-use super::build::address_of;
+use super::names::address_of;
 use super::plan::{FlowPlan, Plan, TrafficPlan};
 use client::Client;
 use datagrams::{Sink, Source};

@@ -8,8 +8,8 @@ use hopwise_air::ledger::{Ledger, Load};
 use hopwise_core::agent::HopSource;
 use hopwise_core::tcp::ConnectionStats;
 
-use super::build::address_of;
 use super::host::Host;
+use super::names::address_of;
 use super::plan::{FlowPlan, Plan, TrafficPlan, Ways};
 use super::programs::{AgentsAtEnd, Completions, Flow};
 

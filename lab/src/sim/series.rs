@@ -18,7 +18,7 @@ use hopwise_air::motion::{Leg, Track};
 use hopwise_core::Instant;
 
 use super::Simulation;
-use super::build::RADIO;
+use super::names::RADIO;
 use super::plan::{FlowPlan, TrafficPlan, Ways};
 
 /// The columns: what was seen, of which flow, node or link, when, and its value.

@@ -9,9 +9,9 @@ use std::thread;
 use hopwise_air::frames::Framing;
 use hopwise_lab::campaign::{Campaign, Planned};
 use hopwise_lab::cost::Meter;
-use hopwise_lab::record::Stop;
 use hopwise_lab::result::RunResult;
 use hopwise_lab::scenario::Prepared;
+use hopwise_lab::scenario::point::Stop;
 use hopwise_lab::sim::{Plan, Simulation, series};
 use hopwise_lab::store::Store;
 

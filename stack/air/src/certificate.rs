@@ -8,8 +8,9 @@ mod papers;
 use std::fmt;
 
 use crate::dcf::{Dcf, MacConfig, News, Rules, answer_timeout_ns};
-use crate::medium::{Place, Radio};
 use crate::phy::Phy;
+use crate::place::Place;
+use crate::radio::Radio;
 use crate::saturated::{Saturated, jain};
 
 /// What a probe must come to.

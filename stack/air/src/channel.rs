@@ -9,8 +9,9 @@ mod script;
 pub use curves::frame_error;
 pub use script::{Change, LinkChange, Said, ScriptError};
 
-use crate::medium::{Place, Radio};
 use crate::phy::Rate;
+use crate::place::Place;
+use crate::radio::Radio;
 use crate::random::{Purpose, Stream};
 
 /// How power falls with distance.

@@ -21,6 +21,8 @@ mod stats;
 mod transmission;
 mod written;
 
+pub use crate::frame::{EVERYONE, Frame, FrameKind};
+pub use crate::rules::Rules;
 pub use arf::RateControl;
 pub use stats::{FrameCounts, StationStats};
 
@@ -30,21 +32,13 @@ use hopwise_core::Cast;
 
 use crate::channel::Channel;
 use crate::deadlines::{Deadlines, NEVER};
-use crate::frames::{Access, Ending, FrameEvent, Loss};
+use crate::frames::{Ending, FrameEvent, Loss};
 use crate::ledger::{Ledger, Load};
 use crate::medium::{Medium, Place, Radio};
 use crate::motion::Track;
-use crate::phy::{ACK_BYTES, CTS_BYTES, Phy, RTS_BYTES, Rate};
+use crate::phy::Phy;
 use crate::random::{Purpose, Stream};
 use station::{Service, Station, Wait};
-
-/// Whose rules a station follows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Rules {
-    #[default]
-    Standard,
-    Ns2,
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MacConfig {
@@ -70,17 +64,6 @@ impl Default for MacConfig {
     }
 }
 
-/// The receiver of a frame that is for everyone.
-pub const EVERYONE: u32 = u32::MAX;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FrameKind {
-    Rts,
-    Cts,
-    Data,
-    Ack,
-}
-
 /// What happened to the packets that stations were given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum News {
@@ -96,39 +79,6 @@ pub enum Outcome {
     /// A broadcast: nobody says whether it arrived.
     Sent,
     GivenUp,
-}
-
-/// A frame on the air.
-#[derive(Clone, Copy, Debug)]
-pub struct Frame {
-    pub kind: FrameKind,
-    pub to: u32,
-    /// What its duration field says.
-    pub duration_ns: u64,
-    pub airtime_ns: u64,
-    pub rate: Rate,
-    /// Bytes of the packet within; 0 for control frames.
-    pub bytes: u32,
-    /// The packet's, counted by its sender.
-    pub number: u32,
-    pub load: Load,
-    pub is_announced: bool,
-    /// The Retry bit: a data frame with this packet has been on the air before.
-    pub is_repeat: bool,
-    /// Of frames that answer none.
-    pub access: Option<Access>,
-}
-
-impl Frame {
-    /// With header and FCS.
-    pub fn bytes_on_air(&self, phy: &Phy) -> u32 {
-        match self.kind {
-            FrameKind::Rts => RTS_BYTES,
-            FrameKind::Cts => CTS_BYTES,
-            FrameKind::Ack => ACK_BYTES,
-            FrameKind::Data => self.bytes + phy.data_overhead,
-        }
-    }
 }
 
 /// Times that every exchange needs.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::dcf::{EVERYONE, Frame, FrameKind};
+use crate::frame::{EVERYONE, Frame, FrameKind};
 
 pub type Mac = [u8; 6];
 

@@ -2,77 +2,13 @@
 //!
 //! A sender's links are looked at again when it sends, if nodes move; between its frames nobody refers to them.
 
+pub use crate::place::Place;
+pub use crate::radio::Radio;
+
 use crate::channel::{Channel, Fader, Fading, OnAir, frame_error};
 use crate::motion::{Moving, STALE_NS, Track};
+use crate::radio::LIGHT_M_PER_S;
 use crate::random::{Purpose, Stream};
-
-/// A place in metres.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Place {
-    pub x: f64,
-    pub y: f64,
-}
-
-impl Place {
-    pub fn distance_m(self, other: Place) -> f64 {
-        let (dx, dy) = (self.x - other.x, self.y - other.y);
-        (dx * dx + dy * dy).sqrt()
-    }
-}
-
-/// Powers in watts. The defaults are ns-2's: 250 m to decode, 550 m to sense.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Radio {
-    pub transmit_w: f64,
-    pub frequency_hz: f64,
-    pub antenna_m: f64,
-    /// From here on a frame can be decoded.
-    pub receive_w: f64,
-    /// From here on it keeps the carrier busy.
-    pub sense_w: f64,
-    /// A frame under reception survives a later one that is weaker by this ratio.
-    pub capture: f64,
-}
-
-impl Default for Radio {
-    fn default() -> Radio {
-        Radio {
-            transmit_w: 0.281_838_15,
-            frequency_hz: 914e6,
-            antenna_m: 1.5,
-            receive_w: 3.652e-10,
-            sense_w: 1.559e-11,
-            capture: 10.0,
-        }
-    }
-}
-
-const LIGHT_M_PER_S: f64 = 3e8;
-
-impl Radio {
-    pub(crate) fn free_space_w(&self, distance_m: f64) -> f64 {
-        if distance_m <= 0.0 {
-            return self.transmit_w;
-        }
-        let m = LIGHT_M_PER_S / self.frequency_hz / (4.0 * std::f64::consts::PI * distance_m);
-        self.transmit_w * m * m
-    }
-
-    /// Free space up to the crossover distance, beyond it the two rays cancel and power falls with d⁴.
-    pub fn power_w(&self, distance_m: f64) -> f64 {
-        let wavelength_m = LIGHT_M_PER_S / self.frequency_hz;
-        let heights = self.antenna_m * self.antenna_m;
-        let crossover_m = 4.0 * std::f64::consts::PI * heights / wavelength_m;
-        if distance_m <= 0.0 {
-            self.transmit_w
-        } else if distance_m < crossover_m {
-            self.free_space_w(distance_m)
-        } else {
-            let squared = distance_m * distance_m;
-            self.transmit_w * heights * heights / (squared * squared)
-        }
-    }
-}
 
 /// One direction between two stations that hear each other.
 #[derive(Clone, Copy, Debug)]

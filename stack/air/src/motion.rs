@@ -12,7 +12,7 @@ pub use waypoint::Waypoint;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 
-use crate::medium::Place;
+use crate::place::Place;
 
 /// A sender's links are looked at again when they are older than this.
 pub(crate) const STALE_NS: u64 = 10_000_000;

@@ -2,7 +2,7 @@
 //!
 //! Not modelled: EDCA, A-MPDU, 802.11n and later.
 
-use crate::dcf::Rules;
+use crate::rules::Rules;
 
 /// A rate, with what it takes to hear a frame at it.
 #[derive(Clone, Copy, Debug, PartialEq)]

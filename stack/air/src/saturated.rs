@@ -3,8 +3,9 @@
 use hopwise_core::Cast;
 
 use crate::dcf::{Dcf, MacConfig, News};
-use crate::medium::{Place, Radio};
 use crate::phy::Phy;
+use crate::place::Place;
+use crate::radio::Radio;
 
 const SECOND_NS: u64 = 1_000_000_000;
 /// Payload of a packet, and what UDP and IP add.

@@ -19,9 +19,10 @@ use crate::dcf::{Dcf, EVERYONE, FrameKind, MacConfig, News, Outcome, StationStat
 use crate::deadlines::{Deadlines, NEVER};
 use crate::frames::{Ending, FrameEvent, Framing};
 use crate::ledger::{Ledger, Load};
-use crate::medium::{Place, Radio};
 use crate::motion::Track;
 use crate::phy::Phy;
+use crate::place::Place;
+use crate::radio::Radio;
 use crate::wire::{Wire, WireConfig};
 use resolve::Resolver;
 

@@ -13,7 +13,6 @@ mod shared;
 mod waiting;
 
 use std::io;
-use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -22,7 +21,7 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 
 use hopwise_core::agent::AgentMaker;
-use hopwise_core::endpoint::{ConnId, ConnectOptions, EndpointConfig, ListenOptions};
+use hopwise_core::endpoint::{ConnId, EndpointConfig};
 use hopwise_core::tcp::{AckMerge, Info};
 use hopwise_core::{Endpoint, Instant};
 
@@ -36,7 +35,6 @@ use crate::counters::LinkCounters;
 use crate::driver::{Answers, Driver};
 use crate::link::Link;
 use crate::observer::Observer;
-use crate::stream::{TcpListener, TcpStream, connecting};
 
 /// What a stack is made from besides its links and agents.
 pub struct StackConfig {
@@ -149,26 +147,6 @@ impl Stack {
     /// wait. News of connections goes to streams and listeners, so `poll_event` has nothing to tell here.
     pub fn with<R>(&self, act: impl FnOnce(Instant, &mut Endpoint) -> R) -> R {
         self.shared().act(|now, endpoint, _| act(now, endpoint))
-    }
-
-    /// Opens a connection and waits until it stands. Dropping the future gives it up.
-    pub async fn connect(
-        &self,
-        remote: SocketAddr,
-        options: &ConnectOptions,
-    ) -> Result<TcpStream, ConnectError> {
-        connecting(self.clone(), remote, options)?.await
-    }
-
-    /// Waits for connections to `port`, at one address or at all.
-    pub fn listen(
-        &self,
-        address: Option<IpAddr>,
-        port: u16,
-        options: ListenOptions,
-    ) -> Result<TcpListener, hopwise_core::endpoint::ListenError> {
-        let id = self.with(|_, endpoint| endpoint.listen(address, port, options))?;
-        Ok(TcpListener::new(self.clone(), id, port))
     }
 
     pub fn info(&self, id: ConnId) -> Option<Info> {

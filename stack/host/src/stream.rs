@@ -18,7 +18,6 @@ use hopwise_core::Endpoint;
 use hopwise_core::endpoint::{ConnId, RecvError};
 use hopwise_core::tcp::{CloseReason, Info};
 
-pub(crate) use connecting::connecting;
 pub use halves::{OwnedReadHalf, OwnedWriteHalf};
 pub use listener::TcpListener;
 

@@ -3,6 +3,7 @@
 
 pub mod aodv;
 pub mod aodvv2;
+mod behind;
 pub mod dsr;
 mod forward;
 mod gateway;
@@ -17,6 +18,7 @@ mod routing;
 mod shim;
 mod static_routes;
 
+pub use behind::behind_routing;
 pub use gateway::Gateway;
 pub use link_source::{LinkSource, Schedule, Told};
 pub use node::{EndpointObserver, Interface, Node, NodeConfig, OWN_LINK};
@@ -24,5 +26,4 @@ pub use on_demand::{Change, Keys, KeysError, OnDemand, Trust};
 pub use proxy::{FlowKey, Proxy, ProxyConfig, ProxyCounts, ProxyRule};
 pub use queue::{InterfaceQueue, Queued, WhenFull};
 pub use routing::{Control, Cx, Order, Purged, Routed, Routing, Undelivered, Verdict};
-pub use shim::behind_routing;
 pub use static_routes::{Hop, Neighbour, StaticRoutes, towards};

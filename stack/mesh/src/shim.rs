@@ -2,8 +2,6 @@
 
 use hopwise_core::wire::Sum;
 
-use crate::{dsr, gpsr};
-
 const TOTAL_LEN: std::ops::Range<usize> = 2..4;
 const PROTOCOL: usize = 9;
 const CHECKSUM: std::ops::Range<usize> = 10..12;
@@ -30,15 +28,4 @@ pub(crate) fn with_header(
     let sum = Sum::default().add(&out[..ip_len]).finish();
     out[CHECKSUM].copy_from_slice(&sum.to_be_bytes());
     Some(out)
-}
-
-/// What a packet carries behind a header of routing's own, if it has one: protocol and bytes. For those who look at
-/// packets from outside.
-pub fn behind_routing(protocol: u8, payload: &[u8]) -> (u8, &[u8]) {
-    let behind = match protocol {
-        dsr::PROTOCOL => dsr::options::Header::parse(payload).ok().map(|read| (read.header.next, read.len)),
-        gpsr::PROTOCOL => gpsr::header::Header::parse(payload).ok().map(|(header, len)| (header.next, len)),
-        _ => None,
-    };
-    behind.map_or((protocol, payload), |(next, len)| (next, &payload[len..]))
 }

@@ -8,7 +8,7 @@ use super::super::chart::{Axis, Chart};
 use super::super::{View, figure, short};
 use super::ratios::WIDTH;
 use crate::findings::PointFindings;
-use crate::record::Point;
+use crate::scenario::point::Point;
 
 const HOPS: &str = "topology.hops";
 const MOST_CHARTS: usize = 6;

@@ -7,7 +7,8 @@ use super::super::chart::{Axis, Chart, RowName, escape};
 use super::super::{Series, View, figure};
 use super::map;
 use crate::findings::label;
-use crate::record::{Point, Record};
+use crate::record::Record;
+use crate::scenario::point::Point;
 
 const SIZE: (f64, f64) = (300.0, 180.0);
 const MOST_FLOWS: usize = 3;

@@ -9,8 +9,8 @@ use hopwise_core::ip::{UdpId, UdpOptions};
 use hopwise_mesh::Node;
 
 use super::Tally;
-use crate::sim::build::RADIO;
 use crate::sim::draw::Amount;
+use crate::sim::names::RADIO;
 
 /// The largest datagram's payload.
 static PAYLOAD: [u8; 1 << 16] = [0; 1 << 16];

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 
 use super::{Leg, Track};
-use crate::medium::Place;
+use crate::place::Place;
 
 /// More is no node's number but a mistake.
 const MOST_NODES: u32 = 1_000_000;

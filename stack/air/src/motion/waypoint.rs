@@ -5,7 +5,7 @@
 //! Noble, 2003).
 
 use super::Leg;
-use crate::medium::Place;
+use crate::place::Place;
 use crate::random::{Purpose, Stream};
 
 #[derive(Clone, Debug)]

@@ -7,8 +7,8 @@ use hopwise_core::Transmit;
 
 use super::*;
 use crate::arp::Arp;
-use crate::dcf::Rules;
 use crate::frames::Sees;
+use crate::rules::Rules;
 
 const RADIO: LinkId = LinkId(0);
 

@@ -13,11 +13,11 @@ use crate::stack::{ConnectError, Side, Stack};
 
 /// Given up when it is dropped: the stream inside closes.
 #[derive(Debug)]
-pub(crate) struct Connecting {
+struct Connecting {
     stream: Option<TcpStream>,
 }
 
-pub(crate) fn connecting(
+fn connecting(
     stack: Stack,
     remote: SocketAddr,
     options: &ConnectOptions,
@@ -32,6 +32,17 @@ pub(crate) fn connecting(
     })?;
     let stream = TcpStream::new(stack, id).ok_or(ConnectError::Failed(CloseReason::Aborted))?;
     Ok(Connecting { stream: Some(stream) })
+}
+
+impl Stack {
+    /// Opens a connection and waits until it stands. Dropping the future gives it up.
+    pub async fn connect(
+        &self,
+        remote: SocketAddr,
+        options: &ConnectOptions,
+    ) -> Result<TcpStream, ConnectError> {
+        connecting(self.clone(), remote, options)?.await
+    }
 }
 
 impl Future for Connecting {

@@ -2,9 +2,10 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::net::IpAddr;
 use std::task::{Context, Poll};
 
-use hopwise_core::endpoint::ListenerId;
+use hopwise_core::endpoint::{ListenError, ListenOptions, ListenerId};
 
 use super::{TcpStream, stopped};
 use crate::stack::Stack;
@@ -17,8 +18,21 @@ pub struct TcpListener {
     port: u16,
 }
 
+impl Stack {
+    /// Waits for connections to `port`, at one address or at all.
+    pub fn listen(
+        &self,
+        address: Option<IpAddr>,
+        port: u16,
+        options: ListenOptions,
+    ) -> Result<TcpListener, ListenError> {
+        let id = self.with(|_, endpoint| endpoint.listen(address, port, options))?;
+        Ok(TcpListener::new(self.clone(), id, port))
+    }
+}
+
 impl TcpListener {
-    pub(crate) fn new(stack: Stack, id: ListenerId, port: u16) -> TcpListener {
+    fn new(stack: Stack, id: ListenerId, port: u16) -> TcpListener {
         TcpListener { stack, id, port }
     }
 

@@ -1,0 +1,14 @@
+//! How nodes and their radios are called.
+
+use std::net::IpAddr;
+
+use hopwise_core::LinkId;
+
+/// Every node's name for its radio; wires follow.
+pub(super) const RADIO: LinkId = LinkId(0);
+
+/// 10.0.0.1 is the first node.
+pub fn address_of(node: u32) -> IpAddr {
+    let number = 0x0a00_0001 + node;
+    IpAddr::from(number.to_be_bytes())
+}

@@ -1,0 +1,49 @@
+//! A frame of 802.11, as the DCF sends it.
+
+use crate::frames::Access;
+use crate::ledger::Load;
+use crate::phy::{ACK_BYTES, CTS_BYTES, Phy, RTS_BYTES, Rate};
+
+/// The receiver of a frame that is for everyone.
+pub const EVERYONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FrameKind {
+    Rts,
+    Cts,
+    Data,
+    Ack,
+}
+
+/// A frame on the air.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    pub kind: FrameKind,
+    pub to: u32,
+    /// What its duration field says.
+    pub duration_ns: u64,
+    pub airtime_ns: u64,
+    pub rate: Rate,
+    /// Bytes of the packet within; 0 for control frames.
+    pub bytes: u32,
+    /// The packet's, counted by its sender.
+    pub number: u32,
+    pub load: Load,
+    pub is_announced: bool,
+    /// The Retry bit: a data frame with this packet has been on the air before.
+    pub is_repeat: bool,
+    /// Of frames that answer none.
+    pub access: Option<Access>,
+}
+
+impl Frame {
+    /// With header and FCS.
+    pub fn bytes_on_air(&self, phy: &Phy) -> u32 {
+        match self.kind {
+            FrameKind::Rts => RTS_BYTES,
+            FrameKind::Cts => CTS_BYTES,
+            FrameKind::Ack => ACK_BYTES,
+            FrameKind::Data => self.bytes + phy.data_overhead,
+        }
+    }
+}
