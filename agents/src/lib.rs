@@ -7,6 +7,7 @@
 
 pub mod base_station;
 pub mod descriptor;
+mod maker;
 pub mod param;
 pub mod receiver;
 pub mod registry;
@@ -16,5 +17,6 @@ pub mod spec;
 mod testkit;
 
 pub use descriptor::Descriptor;
-pub use registry::{Profile, StandardAgents};
+pub use maker::StandardAgents;
+pub use param::Profile;
 pub use spec::{SpecError, validate_base_station, validate_receiver, validate_senders, validate_shadows};

@@ -9,13 +9,22 @@ use std::time::Duration;
 
 pub use args::Args;
 
+/// Which defaults are in force where a spec is silent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Profile {
+    #[default]
+    Modern,
+    /// What reproduces ns-2's senders: see the parameters that list a second default.
+    Ns2,
+}
+
 /// One parameter of an agent.
 #[derive(Debug)]
 pub struct Param {
     pub name: &'static str,
     pub form: Form,
     pub default: DefaultValue,
-    /// What stands in for the default under [`Profile::Ns2`](crate::Profile::Ns2), where that differs.
+    /// What stands in for the default under [`Profile::Ns2`], where that differs.
     pub ns2: Option<Value>,
     /// The parameter that this one has to stay below.
     pub below: Option<&'static str>,

@@ -1,10 +1,8 @@
 //! Every agent by name: the one table that specs, `hopwise agents` and the README are made from.
 
 mod header;
-mod standard;
 
 pub use header::Header;
-pub use standard::{Profile, StandardAgents};
 
 pub use crate::descriptor::{Descriptor, Kind, Make};
 use crate::param::{DefaultValue, Param};

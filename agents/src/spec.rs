@@ -12,6 +12,7 @@
 //! of their table, defaults left out. A parameter whose default depends on the profile is never left out once
 //! given.
 
+mod accepted;
 mod error;
 mod list;
 mod one;
@@ -19,9 +20,10 @@ mod parse;
 mod suggest;
 mod tune;
 
+pub use accepted::{AgentSpec, InForce};
 pub use error::{Problem, SpecError};
 pub use list::{MOST_SENDERS, MOST_SHADOWS, SenderList, ShadowList, join};
-pub use one::{AgentSpec, BaseStationSpec, InForce, ReceiverSpec};
+pub use one::{BaseStationSpec, ReceiverSpec};
 pub use suggest::nearest;
 
 /// Reads the spec of a receiver agent.

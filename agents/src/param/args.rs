@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use super::{DefaultValue, Param, Switch, Value};
-use crate::Profile;
+use super::{DefaultValue, Param, Profile, Switch, Value};
 
 /// Every parameter of one agent with the value in force. Agents read it once, when they are made.
 ///

@@ -4,7 +4,6 @@ use std::error::Error;
 use std::fmt;
 use std::ops::Range;
 
-use super::list::{item_at, span_at};
 use crate::descriptor::{Descriptor, Kind};
 use crate::param::{DefaultValue, Form, Param, Value};
 use crate::registry;
@@ -93,18 +92,6 @@ impl SpecError {
     /// Where it is wrong, in bytes.
     pub fn place(&self) -> Range<usize> {
         self.place.clone()
-    }
-
-    /// Which item of its list is wrong, counted from 0; nothing when the list is wrong as a whole.
-    pub fn item(&self) -> Option<usize> {
-        item_at(&self.spec, self.place.start)
-    }
-
-    /// The text of that item, and where in it the wrong part stands.
-    pub fn in_item(&self) -> Option<(&str, Range<usize>)> {
-        let item = span_at(&self.spec, self.place.start)?;
-        let within = |at: usize| at.clamp(item.start, item.end) - item.start;
-        Some((&self.spec[item.clone()], within(self.place.start)..within(self.place.end)))
     }
 
     fn found(&self) -> &str {

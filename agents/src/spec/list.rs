@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use hopwise_core::agent::{ReceiverAgent, SenderAgent};
 
+use super::accepted::{AgentSpec, InForce};
 use super::error::{Problem, SpecError};
-use super::one::{AgentSpec, InForce};
 use super::parse::spec_in;
 use super::tune::disagreement;
-use crate::Profile;
 use crate::descriptor::Kind;
+use crate::param::Profile;
 
 /// The ledger has this many seats for agents that only watch.
 pub const MOST_SHADOWS: usize = 8;
@@ -110,14 +110,19 @@ fn items(text: &str, wanted: Kind, most: usize) -> Result<Vec<Item>, SpecError> 
     Ok(items)
 }
 
-/// The item of a list that begins before `at`, or there.
-pub(super) fn item_at(text: &str, at: usize) -> Option<usize> {
-    spans(text).ok()?.iter().rposition(|span| span.start <= at)
-}
+impl SpecError {
+    /// The place of the wrong item in its list, from 0; nothing when the list is wrong as a whole.
+    pub fn item(&self) -> Option<usize> {
+        spans(self.spec()).ok()?.iter().rposition(|span| span.start <= self.place().start)
+    }
 
-/// Where that item stands.
-pub(super) fn span_at(text: &str, at: usize) -> Option<Range<usize>> {
-    spans(text).ok()?.into_iter().rfind(|span| span.start <= at)
+    /// The text of that item, and the wrong part's place in it.
+    pub fn in_item(&self) -> Option<(&str, Range<usize>)> {
+        let place = self.place();
+        let item = spans(self.spec()).ok()?.into_iter().rfind(|span| span.start <= place.start)?;
+        let within = |at: usize| at.clamp(item.start, item.end) - item.start;
+        Some((&self.spec()[item.clone()], within(place.start)..within(place.end)))
+    }
 }
 
 /// Where the items of a list stand. Text without brackets is a list of one.

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
+use super::accepted::AgentSpec;
 use super::error::{Problem, SpecError};
-use super::one::AgentSpec;
 use super::suggest::nearest;
 use crate::descriptor::{Descriptor, Kind};
 use crate::param::{DefaultValue, Form, Param, Switch, Value};

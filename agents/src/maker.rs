@@ -7,16 +7,8 @@ use hopwise_core::agent::{
     AgentMaker, AgentSpecs, BaseStationAgent, BaseStationMaker, Cut, ReceiverAgent, SenderAgent,
 };
 
+use crate::param::Profile;
 use crate::spec::{self, BaseStationSpec, ReceiverSpec, SenderList, ShadowList, SpecError};
-
-/// Which defaults are in force where a spec is silent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Profile {
-    #[default]
-    Modern,
-    /// What reproduces ns-2's senders: see the parameters that list a second default.
-    Ns2,
-}
 
 /// Specs of a kind that are kept read. A program that makes up more is served all the same.
 const MOST_KEPT: usize = 64;
