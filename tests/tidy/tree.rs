@@ -40,9 +40,8 @@ impl File {
     }
 }
 
-/// What belongs to one machine, what builds and runs leave behind, and the fuzzers' bytes.
-const SKIPPED: [&str; 7] =
-    [".git", "target", "results", "corpus", "artifacts", "coverage", "proptest-regressions"];
+/// Folders of one machine, and folders that builds, runs and fuzzers leave behind.
+const SKIPPED: [&str; 6] = [".git", "target", "results", "artifacts", "coverage", "proptest-regressions"];
 
 /// All text files, in the order of their paths.
 pub(crate) fn files() -> Vec<File> {
