@@ -35,13 +35,13 @@ mod unmet;
 Examples:
   hopwise node configs/node.yaml
   hopwise node configs/node.yaml --check
-  kill -HUP $(pidof hopwise)     # reads the rules anew, for connections that begin afterwards
+  kill -HUP $(pidof hopwise)     # reads the rules again, for new connections
 
-It ends on SIGTERM and SIGINT, when connections have finished or `stop_within` is over.")]
+It ends on SIGTERM or SIGINT, once connections have finished or after `stop_within`.")]
 pub(crate) struct Arguments {
-    /// The configuration, in YAML
+    /// Configuration file in YAML
     config: PathBuf,
-    /// Only say whether the configuration is accepted
+    /// Check the configuration and exit
     #[arg(long)]
     check: bool,
 }

@@ -20,7 +20,7 @@ mod watchdog;
 
 use control::{Request, Response, Status};
 
-/// Carry a router's traffic through base-station agents, tell a proxy of its links, or plan a fade
+/// Run base-station agents on a router's traffic, report link events to a running proxy, or plan a fade
 #[derive(Args, Debug)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -35,14 +35,14 @@ Examples:
   hopwise proxy plan --acks 30 --outage 1000 --rtt 1 --rttvar .3
   hopwise proxy calibrate
 
-It ends on SIGTERM and SIGINT; the router then forwards as before, also when the proxy is killed."
+It ends on SIGTERM or SIGINT. The router then forwards as before, also if the proxy is killed."
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     subcommand: Option<Sub>,
-    /// The configuration, in YAML
+    /// Configuration file in YAML
     config: Option<PathBuf>,
-    /// Only say whether the configuration is accepted
+    /// Check the configuration and exit
     #[arg(long)]
     check: bool,
 }
@@ -52,20 +52,20 @@ enum Sub {
     Plan(plan::Arguments),
     Calibrate(calibrate::Arguments),
     Event(Event),
-    /// Kill the process that standard output is when standard input brings nothing for so long
+    /// Kill the process at standard output once standard input is silent for this long
     #[command(hide = true)]
     Watch {
         #[arg(value_parser = time)]
         patience: Duration,
     },
-    /// Print what a proxy that runs has done, as JSON
+    /// Print the state and counters of a running proxy as JSON
     Status {
         #[command(flatten)]
         at: At,
     },
 }
 
-/// Tell a proxy that runs of a mobile's link
+/// Report an event of a mobile's link to a running proxy
 #[derive(Args, Debug)]
 struct Event {
     #[command(subcommand)]
@@ -74,37 +74,42 @@ struct Event {
 
 #[derive(Debug, Subcommand)]
 enum News {
-    /// The link will be gone soon
+    /// Report that the link to a mobile will go down soon
     GoingDown {
+        /// Address of the mobile
         mobile: IpAddr,
-        /// How long it is expected to be away, such as 10s
+        /// Expected length of the outage, such as 10s
         #[arg(long, value_parser = time)]
         outage: Duration,
-        /// From here to the mobile and back, where no flow has shown it
+        /// Round-trip time between proxy and mobile, used until a flow has measured it
         #[arg(long, value_parser = time, default_value = "20ms")]
         rtt: Duration,
-        /// When it is expected to be gone, such as 200ms; 0s where nobody knows
+        /// Expected time until the link goes down, such as 200ms; 0s: unknown
         #[arg(long, value_parser = time, default_value = "0s")]
         within: Duration,
         #[command(flatten)]
         at: At,
     },
-    /// It is gone
+    /// Report that the link to a mobile is down
     Gone {
+        /// Address of the mobile
         mobile: IpAddr,
         #[command(flatten)]
         at: At,
     },
-    /// It was heard this strongly just now, for a proxy that forecasts
+    /// Report the strength of a mobile's signal, for a proxy that forecasts fades
     Signal {
+        /// Address of the mobile
         mobile: IpAddr,
+        /// Signal strength in dBm
         #[arg(long, allow_hyphen_values = true)]
         dbm: i8,
         #[command(flatten)]
         at: At,
     },
-    /// It is there again
+    /// Report that the link to a mobile is up again
     Up {
+        /// Address of the mobile
         mobile: IpAddr,
         #[command(flatten)]
         at: At,
@@ -113,7 +118,7 @@ enum News {
 
 #[derive(Args, Debug)]
 struct At {
-    /// The proxy's control socket
+    /// Control socket of the proxy
     #[arg(long, value_name = "SOCKET", default_value_os_t = config::control())]
     control: PathBuf,
 }

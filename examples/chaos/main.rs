@@ -58,7 +58,7 @@ struct Arguments {
     /// One JSON object on standard output at the end; everything else goes to standard error
     #[arg(long)]
     json: bool,
-    /// The program under test; the one beside this program's folder where nothing is said
+    /// Program under test (default: the one beside this program's folder)
     #[arg(long, value_name = "FILE")]
     hopwise: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! `routing:` of scenarios and of `hopwise route`: which protocol, whose rules, and every constant.
+//! `routing:` of scenarios and of `hopwise route`: the protocol, its rules and every constant.
 
 mod bounds;
 mod dsr;
@@ -20,118 +20,171 @@ pub use dsr::DsrConfig;
 pub use dymo::DymoConfig;
 pub use gpsr::{GpsrConfig, PlanarName};
 
-/// What is left out is as `rules` has it. The constants are AODV's, named as in RFC 3561; those of other protocols
-/// stand in sections of their own.
+/// Routing protocol and its constants. The constants here are AODV's, named as in RFC 3561; their defaults
+/// come from `rules`. Other protocols have sections of their own.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct RoutingConfig {
+    /// Routing protocol (default static).
     pub protocol: Protocol,
+    /// Rule set of AODV, which also gives its defaults (default rfc3561).
     pub rules: RulesName,
+    /// Lifetime of a route after its last use (default 3s; ns2: 10s).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub active_route_timeout: Option<Time>,
+    /// Lifetime of a route in the RREP of its destination (default: twice active_route_timeout; ns2: 10s).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub my_route_timeout: Option<Time>,
+    /// Time for which an invalid route is kept (default: five times active_route_timeout; not in ns2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delete_period: Option<Time>,
+    /// Lifetime of a reverse route to the originator of a request (rules: ns2; default 6s).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reverse_route_life: Option<Time>,
+    /// Time for which a request is remembered (default: twice the time to cross the network and back; ns2:
+    /// 6s).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path_discovery_time: Option<Time>,
+    /// Largest number of hops between two nodes (default 35; ns2: 30).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub net_diameter: Option<u8>,
+    /// Estimated time for one hop (default 40ms; ns2: 30ms).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node_traversal_time: Option<Time>,
+    /// Number of retries of a route discovery across the network (default 2; ns2: 3).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rreq_retries: Option<u8>,
+    /// Route requests that a node originates per second; 0: no limit (default 10; not in ns2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rreq_ratelimit: Option<u32>,
+    /// Route errors that a node originates per second; 0: no limit (default 10; not in ns2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rerr_ratelimit: Option<u32>,
+    /// Requests of any one node that are forwarded per second; 0: no limit (default 20; ns2: 0).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relay_ratelimit: Option<u32>,
+    /// Messages of any one neighbour accepted per second; 0: no limit (default 500; not in ns2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message_ratelimit: Option<u32>,
+    /// Messages sent per second because of any one neighbour's messages; 0: no limit (default 200; not in
+    /// ns2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer_ratelimit: Option<u32>,
+    /// TTL of the first request of a discovery (default 1; ns2: 5).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_start: Option<u8>,
+    /// Increase of the TTL at each retry of the expanding ring search (default 2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_increment: Option<u8>,
+    /// Largest TTL of the expanding ring search; then the whole network is searched (default 7).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl_threshold: Option<u8>,
+    /// Extra hops in the timeout of the expanding ring search (default 2; not in ns2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub timeout_buffer: Option<u8>,
+    /// Time for which a destination that was not found is not searched again (rules: ns2; default 10s).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rest: Option<Time>,
+    /// Time between two searches for expired routes (default 1s; ns2: 500ms).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sweep_interval: Option<Time>,
+    /// Repair of a broken route by the node next to the break (default true; not in ns2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub local_repair: Option<bool>,
+    /// Hops added to the TTL of a local repair (default 2; not in ns2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub local_add_ttl: Option<u8>,
+    /// Largest distance to the destination for a local repair, in hops (default: 0.3 net_diameter; not in
+    /// ns2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_repair_ttl: Option<u8>,
+    /// Hello messages (default: off in simulations, whose link layer reports losses, and on in daemons; not
+    /// in ns2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hello: Option<bool>,
+    /// Time between two hello messages (default 1s; not in ns2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hello_interval: Option<Time>,
+    /// Hello messages that may be missed before a link counts as broken (default 2; not in ns2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub allowed_hello_loss: Option<u8>,
+    /// Gratuitous RREP to the destination when another node answers, the G flag (default false).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gratuitous: Option<bool>,
+    /// Only the destination may answer a request, the D flag (default false).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub destination_only: Option<bool>,
+    /// Every RREP asks for an RREP-ACK, the A flag, so that one-way links are found (default false; not in
+    /// ns2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rrep_ack: Option<bool>,
+    /// Time to wait for an RREP-ACK (default: node_traversal_time and 10ms; not in ns2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_hop_wait: Option<Time>,
+    /// Time for which a neighbour behind a one-way link is ignored (default: all retries of a discovery; not
+    /// in ns2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub blacklist_timeout: Option<Time>,
+    /// Messages from more than one hop away are refused by their TTL (RFC 5082; default true; not in ns2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gtsm: Option<bool>,
+    /// Packets that wait for routes at one node (default 64).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer_packets: Option<u32>,
+    /// Longest time that a packet waits for a route (default 30s).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer_time: Option<Time>,
+    /// Time between packets that leave the buffer together (default 0s; ns2: 10ms).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub buffer_gap: Option<Time>,
+    /// Largest random delay of a broadcast message that is forwarded (RFC 5148; default 10ms).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Time>,
+    /// Hop limit of data packets (default 64; ns2: 30).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub data_hop_limit: Option<u8>,
+    /// Largest number of routes in a table (default 16384; not in ns2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub most_routes: Option<u32>,
+    /// Simulated nodes sign their messages with one common key (default false; not in ns2).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub signed: Option<bool>,
+    /// Messages carry what has arrived at their ends, for the sender agent `pgy` (default false).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ack_seq: Option<bool>,
-    /// Any text; all nodes have the same.
+    /// Any text, the same at all nodes, that signs what `ack_seq` adds to messages.
     #[serde(skip_serializing)]
     pub key: Option<String>,
+    /// Constants of DSR (protocol: dsr).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dsr: Option<DsrConfig>,
+    /// Constants of GPSR (protocol: gpsr).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpsr: Option<GpsrConfig>,
+    /// Constants of AODVv2 (protocol: dymo).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub dymo: Option<DymoConfig>,
 }
 
+/// Routing protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
+    /// Shortest paths, computed once.
     #[default]
     Static,
+    /// AODV (RFC 3561).
     Aodv,
-    /// AODVv2, as the working group left it.
+    /// AODVv2 (draft-ietf-manet-aodvv2-16), formerly DYMO.
     Dymo,
-    /// In simulations alone.
+    /// DSR (RFC 4728); only in simulations.
     Dsr,
-    /// In simulations alone: it takes an oracle that knows where nodes are.
+    /// GPSR; only in simulations, because it needs the positions of all nodes.
     Gpsr,
 }
 
 impl Protocol {
-    /// Whether a key of the section says anything under it.
+    /// Whether a key of the section has an effect under this protocol.
     pub fn takes(self, key: &str) -> bool {
         match (self, key) {
             (_, "protocol")
@@ -145,11 +198,14 @@ impl Protocol {
     }
 }
 
+/// Rule set of AODV.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum RulesName {
+    /// RFC 3561.
     #[default]
     Rfc3561,
+    /// AODV as ns-2 has it.
     Ns2,
 }
 
@@ -195,7 +251,7 @@ fn time(own: Option<Time>) -> Option<Duration> {
     own.map(|time| time.0)
 }
 
-/// A key signs what is said of arrivals and nothing else.
+/// A key signs what `ack_seq` adds to messages and nothing else.
 fn check_key(
     document: &Document,
     place: &Place,
@@ -218,7 +274,7 @@ fn key_of(text: &str) -> Key {
 }
 
 impl RoutingConfig {
-    /// The section with what is in force where nothing is said.
+    /// The section with the defaults of the protocol filled in.
     pub fn in_force(&self) -> RoutingConfig {
         let mut config = self.clone();
         config.dymo = (self.protocol == Protocol::Dymo).then(|| self.dymo.clone().unwrap_or_default());

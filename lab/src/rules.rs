@@ -1,4 +1,4 @@
-//! Rules in files: which agents a connection gets. Nodes and scenarios read the same.
+//! Rules in files, which choose the agents of a connection. Nodes and scenarios read the same format.
 
 use hopwise_agents::SpecError;
 use hopwise_agents::registry::Kind;
@@ -9,39 +9,41 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::located::{Document, Place, Refusal};
 
-/// The first rule that matches wins; what it leaves out is the default's, in a scenario the arm's. `P` is how peers are
-/// named.
+/// A rule that chooses agents. The first match wins; agents that it leaves out are the default ones, in a
+/// scenario those of the arm.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rule<P> {
-    /// Which connections; all where nothing is said.
+    /// Connections that the rule applies to (default: all).
     #[serde(default = "Match::<P>::every", rename = "match")]
     pub matches: Match<P>,
-    /// When to acknowledge, such as `delayed`.
+    /// Receiver agent, which decides when to acknowledge, such as `delayed`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receiver: Option<String>,
-    /// How much to send: a spec such as `cubic`, or a list of them.
+    /// Sender agent, which decides how much to send: a spec such as `cubic`, or a list of specs.
     #[serde(default, deserialize_with = "specs", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Specs>")]
     pub sender: Option<String>,
-    /// Receiver agents that only watch.
+    /// Receiver agents that only observe: a spec, or a list of specs.
     #[serde(default, deserialize_with = "specs", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Specs>")]
     pub shadows: Option<String>,
 }
 
+/// Properties of a connection; all that are given must hold.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Match<P> {
+    /// Direction in which the connection is opened (default: both).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direction: Option<Direction>,
-    /// The port that was connected to.
+    /// Destination port of the connection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// Who opened.
+    /// Peer that opens the connection.
     #[serde(default = "none::<P>", skip_serializing_if = "Option::is_none")]
     pub from: Option<P>,
-    /// Who was connected to.
+    /// Peer that the connection is opened to.
     #[serde(default = "none::<P>", skip_serializing_if = "Option::is_none")]
     pub to: Option<P>,
 }
@@ -50,12 +52,13 @@ fn none<P>() -> Option<P> {
     None
 }
 
+/// Direction in which a connection is opened.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
-    /// We open the connection.
+    /// This node opens the connection.
     Out,
-    /// The peer opens it.
+    /// The peer opens the connection.
     In,
 }
 
@@ -63,7 +66,9 @@ pub enum Direction {
 #[derive(Clone, Debug, JsonSchema)]
 #[serde(untagged)]
 pub enum Specs {
+    /// One spec.
     One(String),
+    /// A list of specs.
     Many(Vec<String>),
 }
 
@@ -74,7 +79,7 @@ impl<P> Match<P> {
 }
 
 impl<P> Rule<P> {
-    /// In the core's words; `prefix` says which addresses a peer has.
+    /// The same rule in the core's types; `prefix` gives the addresses of a peer.
     pub fn core(&self, prefix: impl Fn(&P) -> Prefix) -> endpoint::Rule {
         let direction = self.matches.direction.map(|direction| match direction {
             Direction::Out => endpoint::Direction::Outgoing,
@@ -93,7 +98,7 @@ impl<P> Rule<P> {
         }
     }
 
-    /// Specs as the agents' own language checks them.
+    /// Checks the specs by the grammar of agents.
     pub fn check(&self, document: &Document, place: &Place) -> Result<(), Box<Refusal>> {
         let refused =
             |key: &str, kind: Kind, error: &SpecError| document.refuse_spec(&place.key(key), kind, error);
@@ -113,7 +118,7 @@ impl<P> Rule<P> {
     }
 }
 
-/// YAML's list of specs as the spec language writes it.
+/// Reads a list of specs from YAML and joins it as the spec grammar writes it.
 pub fn specs<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
     let wrong = || {
         de::Error::custom(

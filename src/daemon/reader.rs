@@ -151,7 +151,7 @@ pub(crate) fn find(path: &Path) -> io::Result<Found> {
 #[derive(Args, Debug)]
 pub(crate) struct Arguments {
     path: PathBuf,
-    /// Whether it gives up what it does not need: on, log or off
+    /// Confinement of the process: on, log or off
     #[arg(long)]
     confine: Confine,
 }

@@ -19,7 +19,7 @@ mod radio;
 mod summary;
 mod why;
 
-/// Capture what a running node's links carry, with the reason of each packet; or ask a capture
+/// Capture the packets of a running node with the reason of each, or explain the packets of a capture
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -37,34 +37,35 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Action {
-    /// Begin to write a file (pcapng); the daemon's user must be allowed to
+    /// Start a capture in pcapng format; the daemon's user needs permission to write the file
     Start {
+        /// File to write
         #[arg(value_parser = named)]
         file: PathBuf,
-        /// Only this link; may be given several times
+        /// Name of a link to capture (default: all); repeatable
         #[arg(long, value_name = "NAME")]
         link: Vec<String>,
-        /// Begin a new file before this one is larger than SIZE, 64KiB or more; a packet that is larger alone, with
-        /// what is said of it, has a file to itself
+        /// Size of a file before the next one starts, 64KiB or more; a larger packet gets a file of its own
         #[arg(long, value_name = "SIZE", value_parser = rotation)]
         rotate: Option<Size>,
-        /// How many files stay when they rotate, 1 or more
+        /// Number of rotated files to keep, 1 or more
         #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..))]
         files: u32,
     },
-    /// End it and say what was written and what was lost
+    /// End the capture and report what was written and what was lost
     Stop,
-    /// Say in a sentence why a packet of ours left, or what became of one that came; or what all of them say together
+    /// Explain in a sentence why a packet was sent or what became of it, or summarize all packets
     Why {
+        /// Capture to read
         file: PathBuf,
-        /// The packet's number, as Wireshark counts
+        /// Number of the packet, as Wireshark counts
         #[arg(value_parser = clap::value_parser!(u64).range(1..), required_unless_present = "summary")]
         frame: Option<u64>,
-        /// Count by connection and rule: ACKs and how long they held a segment, what was sent and dropped; of a radio
-        /// also tries, and what frames were lost to
+        /// Count by connection and rule: ACKs and the delay of each, packets sent and dropped; for a radio
+        /// also tries and losses
         #[arg(long, conflicts_with = "frame")]
         summary: bool,
-        /// The summary as one JSON object
+        /// Print the summary as one JSON object
         #[arg(long, requires = "summary")]
         json: bool,
     },

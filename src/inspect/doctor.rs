@@ -13,27 +13,27 @@ mod links;
 mod machine;
 mod switches;
 
-/// Find what stands in a node's way on this machine, each with its remedy
+/// Find problems of this machine that keep a node from working, each with its remedy
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   hopwise doctor
-  hopwise doctor --config configs/node.yaml     # also looks at the links it names
-  hopwise doctor --repair                       # puts back what a killed daemon left changed
+  hopwise doctor --config configs/node.yaml     # also checks its links
+  hopwise doctor --repair                       # restores what a killed daemon left changed
   hopwise doctor --json | jq '.findings[] | select(.verdict != \"ok\")'
 
-Without --repair it changes nothing. Exit status 1 when something would keep a node from working.")]
+Without --repair it changes nothing. Exit status 1 means that a problem would keep a node from working.")]
 pub(crate) struct Arguments {
-    /// A node's configuration: its links are looked at, too
+    /// Configuration of a node, whose links are checked too
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Put back the kernel's switches that a killed `hopwise route` left changed
+    /// Restore kernel settings that a killed `hopwise route` left changed
     #[arg(long)]
     repair: bool,
-    /// The folder of the daemons' state files
+    /// Folder of the daemons' state files
     #[arg(long, value_name = "FOLDER", default_value = "/run/hopwise")]
     state: PathBuf,
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }

@@ -16,7 +16,7 @@ mod time;
 
 use time::parse_time;
 
-/// Print a trace: what an endpoint did and why, one line an event
+/// Print a trace: the actions of an endpoint and their reasons, one event a line
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -24,18 +24,18 @@ Examples:
   hopwise trace trace.txt --event ack-held --event ack-decided
   hopwise trace trace.txt --event dropped --json | jq .details.reason")]
 pub(crate) struct Arguments {
-    /// The trace; - reads standard input
+    /// Trace to read; - reads standard input
     file: PathBuf,
-    /// Only this connection; 0 stands for what concerns none
+    /// Number of the only connection to print; 0: events of no connection
     #[arg(long, value_name = "N", value_parser = parse_number)]
     conn: Option<u32>,
-    /// Only from this time on: 1.5s, 200ms, 300us, or plain seconds
+    /// Earliest time to print: 1.5s, 200ms, 300us, or plain seconds
     #[arg(long, value_name = "T", value_parser = parse_time)]
     since: Option<Instant>,
-    /// Only up to this time
+    /// Latest time to print
     #[arg(long, value_name = "T", value_parser = parse_time)]
     until: Option<Instant>,
-    /// Only these events; may be given several times, and a wrong name lists them all
+    /// Name of an event to print; repeatable; a wrong name lists them all
     #[arg(
         long,
         value_name = "NAME",
@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
         hide_possible_values = true
     )]
     event: Vec<String>,
-    /// One JSON object a line
+    /// Print a JSON object for each event
     #[arg(long)]
     json: bool,
 }

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 
 mod print;
 
-/// List the agents that a connection can have, or show one
+/// List the agents that a connection can use, or show one
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -21,16 +21,16 @@ Examples:
 pub(crate) struct Arguments {
     #[command(subcommand)]
     subcommand: Option<Sub>,
-    /// An array of objects, one an agent; with `show` that object, or both of a name that both kinds have
+    /// Print a JSON array of agents; with `show` one object, or both agents of a shared name
     #[arg(long, global = true)]
     json: bool,
 }
 
 #[derive(Debug, Subcommand)]
 enum Sub {
-    /// Print an agent's rule, its parameters, its paper, and where it departs from that
+    /// Print an agent's rule, parameters and paper, and its differences from the paper
     Show {
-        /// As in a spec: dca, delayed, newreno
+        /// Name of the agent, as in a spec: dca, delayed, newreno
         name: String,
     },
 }

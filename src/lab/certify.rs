@@ -15,14 +15,14 @@ use crate::failure::{Failure, printed};
 const SECONDS: u64 = 60;
 const SEEDS: u64 = 5;
 
-/// Check the radio world: probes against Bianchi's model, arithmetic, and what ns-2 measured
+/// Check the simulated radio against Bianchi's model, arithmetic, and measurements of ns-2
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   hopwise certify
   hopwise certify --profile dsss-11mbps")]
 pub(crate) struct Arguments {
-    /// One radio profile; without it dsss-2mbps and dsss-11mbps
+    /// Radio profile to check (default: dsss-2mbps and dsss-11mbps)
     #[arg(long, value_name = "P")]
     profile: Option<String>,
 }

@@ -15,7 +15,7 @@ use crate::lab::trial::completed;
 
 mod table;
 
-/// Hold what papers say against runs: reproduced, not reproduced or contradicted
+/// Compare the statements of papers with runs: reproduced, not reproduced or contradicted
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -24,23 +24,23 @@ Examples:
   hopwise claims --quick
   hopwise claims --markdown docs/claims.md
 
-A file of configs/papers/PAPER is a scenario with what a figure of the paper says of it (`claims:`). Each is run under
-ns-2's rules, which the papers used, and under the standard's; where routes are found by AODV, under both of its rules.
-A file with `plan:` is arithmetic, and computed. What has been run already is read from results/claims.")]
+Each file in configs/papers/PAPER is a scenario with the statements of one figure (`claims:`). It runs under the MAC
+rules of ns-2, which the papers used, and under those of the standard; with AODV, also under both rule sets of AODV.
+A file with `plan:` is computed, not run. Earlier runs are read from results/claims.")]
 pub(crate) struct Arguments {
-    /// Papers' folders; without one all
+    /// Folders of papers (default: all)
     #[arg(value_name = "PAPER")]
     chosen: Vec<String>,
-    /// Two seeds of what takes least, in seconds; too few for a verdict on small effects
+    /// Run only the fastest scenarios with two seeds, within seconds; too few for small effects
     #[arg(long)]
     quick: bool,
-    /// Where the papers' folders are
+    /// Folder of the papers' folders
     #[arg(long, value_name = "DIR", default_value = "configs/papers")]
     papers: PathBuf,
-    /// Where runs are kept
+    /// Folder where runs are kept
     #[arg(long, value_name = "DIR", default_value = "results/claims")]
     out: PathBuf,
-    /// Writes the table as Markdown as well
+    /// Write the table to this file too, as Markdown
     #[arg(long, value_name = "FILE")]
     markdown: Option<PathBuf>,
 }

@@ -10,15 +10,15 @@ use hopwise_lab::findings::label;
 use crate::failure::{Failure, printed};
 use crate::lab::report::read;
 
-/// Say why each arm of a trial was faster or slower than the baseline
+/// Explain why each arm of a trial was faster or slower than the baseline
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   hopwise explain results/chain
 
-From the trial's records alone: ACKs a segment, airtime, collisions, what was sent again, timeouts.")]
+It reads only the trial's records: ACKs per segment, airtime, collisions, retransmissions, timeouts.")]
 pub(crate) struct Arguments {
-    /// What hopwise trial has written; several folders are shards of one trial
+    /// Folders that `hopwise trial` has written; several folders are shards of one trial
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
 }

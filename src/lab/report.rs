@@ -10,19 +10,19 @@ use hopwise_lab::report::{Bundle, html};
 
 use crate::failure::{self, Failure, printed};
 
-/// Make report.html again from a trial's records; several folders are shards of one trial
+/// Write report.html again from the records of a trial; several folders are shards of one trial
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   hopwise report results/chain
   hopwise report results/chain-1 results/chain-2 --out chain.html
 
-The same records give the same bytes, whoever made them and in whatever order.")]
+The same records give the same bytes, on every machine and in any order.")]
 pub(crate) struct Arguments {
-    /// What hopwise trial has written
+    /// Folders that `hopwise trial` has written
     #[arg(required = true, value_name = "DIR")]
     folders: Vec<PathBuf>,
-    /// Where the report goes; without it report.html in the first folder
+    /// File to write (default: report.html in the first folder)
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
 }

@@ -28,40 +28,40 @@ Examples:
 
 The same seed gives the same figures on every machine.")]
 pub(crate) struct Arguments {
-    /// The scenario, in YAML
+    /// Scenario file in YAML
     scenario: PathBuf,
-    /// Where it runs; so far there is one world
+    /// World that the scenario runs in; so far only sim
     #[arg(long, value_name = "W")]
     world: Option<World>,
-    /// Which arm; may be left out where there is one
+    /// Name of the arm to run; needed if the scenario has several
     #[arg(long, value_name = "A")]
     arm: Option<String>,
-    /// What chance is drawn from
+    /// Seed of the random numbers; the same seed gives the same run
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Sets a value over the file's, such as topology.hops=7; VALUE is YAML; may be given several times
+    /// Replace one value of the file, such as topology.hops=7; VALUE is YAML; repeatable
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
-    /// Where results go
+    /// Folder for the results [default: results/SCENARIO]
     #[arg(long, value_name = "DIR", default_value = "results/SCENARIO", hide_default_value = true)]
     out: PathBuf,
-    /// One JSON object on standard output, and nothing else
+    /// Print one JSON object on standard output and nothing else
     #[arg(long)]
     json: bool,
-    /// Show where the time of every node's radio went
+    /// Show how each node's radio spent its time
     #[arg(long, conflicts_with = "json")]
     airtime: bool,
-    /// Write what each radio sends and decodes to NODE.pcapng, with comments, which Wireshark reads; and
-    /// the packets of each flow's ends to ends/NODE.pcapng
+    /// Write what each radio sends and decodes to NODE.pcapng, and the packets of the end nodes to
+    /// ends/NODE.pcapng
     #[arg(long)]
     capture: bool,
-    /// Write what every radio sees of every frame to frames.csv
+    /// Write how every radio saw every frame to frames.csv
     #[arg(long)]
     frames: bool,
-    /// Write how windows and queues went, and the last frames, to series.csv
+    /// Write windows and queue lengths over time, and the last frames, to series.csv
     #[arg(long)]
     series: bool,
-    /// Write the traces of the flows' ends, and of the gateway, to NODE.trace.txt
+    /// Write the traces of the end nodes and of the gateway to NODE.trace.txt
     #[arg(long)]
     trace: bool,
 }

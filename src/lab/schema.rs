@@ -1,4 +1,4 @@
-//! `hopwise schema`: what a scenario may say, for editors.
+//! `hopwise schema`: the JSON Schema of scenarios, for editors.
 
 use clap::Args;
 use hopwise_lab::scenario::json_schema;
@@ -11,7 +11,7 @@ use crate::failure::{Failure, say};
 Examples:
   hopwise schema > scenario.schema.json
 
-An editor with a YAML language server takes it from a first line in the scenario:
+An editor with a YAML language server finds the schema by the first line of a scenario:
   # yaml-language-server: $schema=scenario.schema.json")]
 pub(crate) struct Arguments {}
 

@@ -22,7 +22,7 @@ use progress::Progress;
 mod progress;
 mod runner;
 
-/// Run all arms of a scenario over many seeds, and say which is faster and how surely
+/// Run all arms of a scenario over many seeds, and report which is faster and how surely
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -32,38 +32,38 @@ Examples:
   hopwise trial configs/chain.yaml --json | jq '.comparisons[] | {arm, ratio, verdict}'
   hopwise trial configs/chain.yaml --shard 2/8 --out results/chain-2
 
-Every arm of a block meets the same channel, movement and traffic. What is killed goes on with --resume, and comes to
-the same results to the byte. With a matrix --json has `points`, each with its `point`, `arms` and `comparisons`:
+The runs of all arms with one seed share channel, movement and traffic. A trial that was killed continues with --resume
+and gives the same results to the byte. With a matrix --json has `points`, each with `point`, `arms` and `comparisons`:
   hopwise trial configs/mixed.yaml --json | jq '.points[] | {point, comparisons}'")]
 pub(crate) struct Arguments {
-    /// The scenario, in YAML
+    /// Scenario file in YAML
     scenario: PathBuf,
-    /// Where it runs; so far there is one world
+    /// World that the scenario runs in; so far only sim
     #[arg(long, value_name = "W")]
     world: Option<World>,
-    /// Sets a value over the file's, such as topology.hops=7; VALUE is YAML; may be given several times
+    /// Replace one value of the file, such as topology.hops=7; VALUE is YAML; repeatable
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
-    /// Runs of each arm, instead of what the scenario says
+    /// Number of runs of each arm (default: as in the scenario)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     seeds: Option<u32>,
-    /// Runs at a time; without it as many as there are cores
+    /// Number of runs at the same time (default: number of cores)
     #[arg(long, value_name = "N")]
     jobs: Option<NonZero<usize>>,
-    /// Go on with the trial that is in the folder: only what is missing is run
+    /// Continue the trial in the folder: run only what is missing
     #[arg(long)]
     resume: bool,
-    /// Run part I of N alone, such as 2/8; `hopwise report` joins the parts
+    /// Run only part I of N, such as 2/8; `hopwise report` joins the parts
     #[arg(long, value_name = "I/N", value_parser = shard)]
     shard: Option<Shard>,
-    /// Where results go
+    /// Folder for the results [default: results/SCENARIO]
     #[arg(long, value_name = "DIR", default_value = "results/SCENARIO", hide_default_value = true)]
     out: PathBuf,
-    /// One JSON object on standard output, and nothing else
+    /// Print one JSON object on standard output and nothing else
     #[arg(long)]
     json: bool,
-    /// Write what each radio sends and decodes to captures/RUN/NODE.pcapng, and the packets of
-    /// each flow's ends to captures/RUN/ends/NODE.pcapng
+    /// Write what each radio sends and decodes to captures/RUN/NODE.pcapng, and the packets of the end nodes
+    /// to captures/RUN/ends/NODE.pcapng
     #[arg(long)]
     capture: bool,
 }

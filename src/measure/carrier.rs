@@ -21,40 +21,42 @@ use super::report::SideReport;
 use crate::failure::Failure;
 use crate::node::{config, links};
 
-/// Where to run, and with which agents
+/// Link to run on, and agents to run with.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Place {
-    /// Use the links, routes, rules and TCP of a node's configuration; no node may be running on them
+    /// Use links, routes, rules and TCP settings of this node configuration; the node itself must not run
     #[arg(long, value_name = "FILE", conflicts_with_all = ["address", "kernel_tcp"])]
     config: Option<PathBuf>,
-    /// Run on a TUN device of its own with this address, such as 10.7.0.2/24
+    /// Make a TUN device and use this address on it, such as 10.7.0.2/24
     #[arg(long, value_name = "ADDRESS", conflicts_with = "kernel_tcp")]
     address: Option<Prefix>,
-    /// The kernel's address on that TUN
+    /// Address of the kernel on that TUN device
     #[arg(long, value_name = "ADDRESS", requires = "address")]
     kernel: Option<Prefix>,
-    /// The TUN's name; %d is a number that the kernel chooses
+    /// Name of the TUN device; the kernel replaces %d with a number
     #[arg(long, value_name = "NAME", default_value = "hwm%d")]
     tun: String,
+    /// MTU of the TUN device in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 1500)]
     mtu: u16,
-    /// Use the kernel's own TCP, to compare with
+    /// Use the kernel's TCP, for comparison
     #[arg(long)]
     kernel_tcp: bool,
-    /// When this side acknowledges, such as delayed:d=3
+    /// Receiver agent of this side, which decides when to acknowledge, such as delayed:d=3
     #[arg(long, value_name = "SPEC", conflicts_with = "kernel_tcp")]
     receiver: Option<String>,
-    /// How much this side sends, such as '[newreno, limit:4]'
+    /// Sender agents of this side, which decide how much to send, such as '[newreno, limit:4]'
     #[arg(long, value_name = "SPECS", conflicts_with = "kernel_tcp")]
     sender: Option<String>,
-    /// Receiver agents that only watch, such as '[delayed:d=4, dca]': what each would have sent is told
+    /// Receiver agents that only observe, such as '[delayed:d=4, dca]'; the report says what each would have
+    /// sent
     #[arg(long, value_name = "SPECS", conflicts_with = "kernel_tcp")]
     shadows: Option<String>,
-    /// How many hops peers are away, where the hop limit of their packets is not to tell
+    /// Number of hops to the peers (default: from the hop limit of their packets)
     #[arg(long, value_name = "N", conflicts_with = "kernel_tcp", value_parser = clap::value_parser!(u8).range(1..))]
     hops: Option<u8>,
-    /// Kernels on the way that forward between a TUN and the radio, and are no hops; 1 for peers on the radio itself
-    /// [default on a TUN: 2, one at each end]
+    /// Number of kernels on the path that forward between a TUN device and the radio and are no hops; 1 if
+    /// the peer is on the radio itself [default on a TUN device: 2, one at each end]
     #[arg(long, value_name = "N", conflicts_with = "kernel_tcp", value_parser = clap::value_parser!(u8).range(0..=2))]
     crossings: Option<u8>,
 }

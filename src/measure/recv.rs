@@ -27,7 +27,7 @@ use crate::signals;
 /// Where measurements meet, as iperf3's do.
 pub(crate) const PORT: u16 = 5201;
 
-/// Wait for a `hopwise send` and receive, or with its --reverse send
+/// Wait for a `hopwise send` and receive its data, or send data if it asks with --reverse
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -35,15 +35,16 @@ Examples:
   hopwise recv --config configs/node.yaml --receiver delayed:d=3 --once --json
   hopwise recv --kernel-tcp --port 5202
 
-It runs on a stack of its own: on a TUN device that it makes (--address), on a node's links (--config, while no
-node runs on them), or with --kernel-tcp on the kernel's TCP to compare. It ends with Ctrl-C, or on SIGTERM.")]
+It runs a TCP stack of its own, on a TUN device that it makes (--address) or on the links of a node that does not
+run (--config). With --kernel-tcp it uses the kernel's TCP for comparison. It ends with Ctrl-C, or on SIGTERM.")]
 pub(crate) struct Arguments {
+    /// Port to listen on
     #[arg(long, value_name = "PORT", default_value_t = PORT, value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
-    /// End after one measurement
+    /// Exit after one measurement
     #[arg(long)]
     once: bool,
-    /// Keep what comes over the first flow; a file that is there is replaced when a flow begins
+    /// File for the data of the first flow; an existing file is replaced when a flow starts
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Print one JSON object for each measurement

@@ -21,7 +21,7 @@ use crate::measure::protocol::{self, Answer, FlowSeen, LARGEST_MESSAGE, Opening,
 use crate::measure::report::{Report, rate_of};
 use crate::signals;
 
-/// Measure a path: send to, or with --reverse receive from, a `hopwise recv`
+/// Measure a path: send data to a `hopwise recv`, or receive data from it with --reverse
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -30,40 +30,40 @@ Examples:
   hopwise send 10.7.0.3 --address 10.7.0.2/24 --file disk.img        # says whether its SHA-256 arrived
   hopwise send 10.7.0.3 --address 10.7.0.2/24 --requests 10000 --reverse
 
-It runs on a stack of its own: on a TUN device that it makes (--address), on a node's links (--config, while no
-node runs on them), or with --kernel-tcp on the kernel's TCP to compare.")]
+It runs a TCP stack of its own, on a TUN device that it makes (--address) or on the links of a node that does not
+run (--config). With --kernel-tcp it uses the kernel's TCP for comparison.")]
 pub(crate) struct Arguments {
-    /// Where a `hopwise recv` waits: an address, or an address and a port
+    /// Address, or address and port, of a `hopwise recv`
     #[arg(value_parser = target)]
     to: SocketAddr,
-    /// Send for this long
+    /// Duration of the measurement (default 10s)
     #[arg(long, value_name = "TIME", conflicts_with_all = ["bytes", "file"])]
     time: Option<Time>,
-    /// Send so much over each flow
+    /// Amount of data to send on each flow
     #[arg(long, value_name = "SIZE", conflicts_with_all = ["file", "requests"])]
     bytes: Option<Size>,
-    /// Send a file, and compare its SHA-256
+    /// File to send; its SHA-256 is compared at the other end
     #[arg(long, value_name = "FILE", conflicts_with_all = ["requests", "reverse", "parallel"])]
     file: Option<PathBuf>,
-    /// Ask so many questions one after the other, and time the answers; with --time as many as fit into it
+    /// Number of requests to send one after another, each timed (default 10000; with --time: as many as fit)
     #[arg(long, value_name = "N", num_args = 0..=1, default_missing_value = "10000")]
     requests: Option<u64>,
-    /// Bytes of a question
+    /// Size of a request in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 64)]
     request_bytes: u32,
-    /// Bytes of an answer
+    /// Size of a response in bytes
     #[arg(long, value_name = "BYTES", default_value_t = 64)]
     response_bytes: u32,
-    /// Data flows from the other end to this one
+    /// Let the other end send
     #[arg(long, conflicts_with = "requests")]
     reverse: bool,
-    /// Flows at a time
+    /// Number of flows at the same time
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=128))]
     parallel: u32,
-    /// How often to print a row; 0s prints none
+    /// Time between two printed rows; 0s prints none
     #[arg(long, value_name = "TIME", default_value = "1s")]
     interval: Time,
-    /// Print one JSON object, and nothing else
+    /// Print one JSON object and nothing else
     #[arg(long)]
     json: bool,
     #[command(flatten)]

@@ -17,7 +17,8 @@ mod medium;
 mod report;
 mod stations;
 
-/// Put a scenario's radios under real programs: a namespace with a TAP device for each node, in real time
+/// Run real programs over a scenario's radios in real time: a network namespace with a TAP device for each
+/// node
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -26,39 +27,39 @@ Examples:
   ip netns exec chain-n3 iperf3 -s
   hopwise air configs/chain.yaml --capture --for 60s --json
 
-What the device air0 of a node sends goes over the scenario's radio: 802.11 with its collisions, losses, movements and
-outages, as `hopwise run` has it. The kernels of the nodes forward; with `routing: { protocol: static }` they are given
-the shortest ways, else they have none until some program finds them. The scenario's flows and agents count for nothing.
-It takes root, ends on SIGTERM and SIGINT, and removes its namespaces then; those of one that was killed are removed by
-the next one of the same prefix.")]
+Frames that a node sends on its device air0 go over the scenario's radio: 802.11 with its collisions, losses, movement
+and outages, as in `hopwise run`. The kernels of the nodes forward. With `routing: { protocol: static }` they have the
+shortest routes; otherwise they have none until a routing program finds some. Flows and agents of the scenario are
+ignored. It needs root, ends on SIGTERM or SIGINT, and then removes its namespaces. The namespaces of a killed one are
+removed by the next one with the same prefix.")]
 pub(crate) struct Arguments {
-    /// The scenario, in YAML
+    /// Scenario file in YAML
     scenario: PathBuf,
-    /// Whose settings hold where arms set some; the first one's where nothing is said
+    /// Arm whose settings apply, if arms change settings (default: the first arm)
     #[arg(long, value_name = "A")]
     arm: Option<String>,
-    /// What chance is drawn from
+    /// Seed of the random numbers; the same seed gives the same run
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Sets a value over the file's, such as topology.hops=7; VALUE is YAML; may be given several times
+    /// Replace one value of the file, such as topology.hops=7; VALUE is YAML; repeatable
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<String>,
-    /// What stands before the nodes' names in those of namespaces; the scenario's name where nothing is said
+    /// Prefix of the namespaces' names, before the node's name (default: the name of the scenario)
     #[arg(long, value_name = "P")]
     prefix: Option<String>,
-    /// Ends after so long
+    /// Time after which it ends (default: until SIGTERM or SIGINT)
     #[arg(long = "for", value_name = "TIME")]
     lasts: Option<Time>,
-    /// Where captures and frames go
+    /// Folder for captures and frames [default: results/SCENARIO]
     #[arg(long, value_name = "DIR", default_value = "results/SCENARIO", hide_default_value = true)]
     out: PathBuf,
-    /// One JSON object on standard output at the end, and nothing else
+    /// Print one JSON object on standard output at the end and nothing else
     #[arg(long)]
     json: bool,
-    /// Write what each radio sends and decodes to NODE.pcapng, which Wireshark reads
+    /// Write what each radio sends and decodes to NODE.pcapng, for Wireshark
     #[arg(long)]
     capture: bool,
-    /// Write what every radio sees of every frame to frames.csv
+    /// Write how every radio saw every frame to frames.csv
     #[arg(long)]
     frames: bool,
 }

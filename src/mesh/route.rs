@@ -18,21 +18,21 @@ mod state;
 mod stations;
 mod switches;
 
-/// Find routes on demand (AODV or DYMO) over this machine's interfaces; the kernel forwards
+/// Find routes on demand (AODV or AODVv2) over this machine's interfaces; the kernel forwards
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   hopwise route configs/route.yaml
   hopwise route configs/route.yaml --check
 
-Packets to the mesh without a route come to a TUN device, wait there until a route is found, and go on by the
-kernel's table. It needs root to start, and ends on SIGTERM and SIGINT; then its routes are gone. With `keys:`
-its messages are signed, and those of others that have none of the keys are refused; SIGHUP reads the file of the
-keys anew.")]
+Packets to the mesh without a route go to a TUN device, wait there until a route is found, and then follow the
+kernel's routing table. It needs root to start. It ends on SIGTERM or SIGINT and then removes its routes. With
+`keys:` it signs its messages and refuses messages that none of the keys has signed. SIGHUP reads the file of
+the keys again.")]
 pub(crate) struct Arguments {
-    /// The configuration, in YAML
+    /// Configuration file in YAML
     config: PathBuf,
-    /// Only say whether the configuration is accepted
+    /// Check the configuration and exit
     #[arg(long)]
     check: bool,
 }

@@ -11,7 +11,7 @@ use crate::node::control::client::Control;
 use crate::node::control::{Request, Response};
 use crate::node::snapshot::{ConnSnapshot, LinkSnapshot, ShardSnapshot, Snapshot, counted};
 
-/// Show what a running node does: links, connections and their agents, drops
+/// Show the state of a running node: links, connections and their agents, drops
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -20,7 +20,7 @@ Examples:
 pub(crate) struct Arguments {
     #[command(flatten)]
     control: Control,
-    /// One JSON object
+    /// Print one JSON object
     #[arg(long)]
     json: bool,
 }

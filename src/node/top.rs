@@ -29,10 +29,10 @@ Keys: q or Esc ends it.")]
 pub(crate) struct Arguments {
     #[command(flatten)]
     control: Control,
-    /// How often to ask
+    /// Time between two updates
     #[arg(long, value_name = "TIME", default_value = "1s")]
     every: Time,
-    /// Print one frame and end
+    /// Print one frame as text and exit
     #[arg(long)]
     once: bool,
 }

@@ -8,32 +8,34 @@ use serde_json::{Value, json};
 
 use crate::failure::{self, Failure};
 
-/// Say how often fades are foretold, by the signal's slope, noise and shadows
+/// Measure how often fades are forecast, by the signal's slope, noise and shadowing
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   hopwise proxy calibrate
   hopwise proxy calibrate --slope 10 --noise 3 --shadow 4 --json
 
-A fade of five seconds comes each half minute. It is foretold when it was told of within a second before it came, early
-when it was told of before that and not taken back, sudden when the link was taken to be gone by then without a warning,
-missed when nothing was known. A warning of what did not come is a false alarm, a link taken to be gone without one that
-was back before a fade a false loss. Radio scenarios may ask the same forecaster: gateway: { source: predictor }.")]
+A fade of five seconds comes every half minute. It is foretold if the warning came within the last second, early if
+the warning came before that and was not withdrawn, sudden if the link only counted as down when the fade began, and
+missed otherwise. A warning without a fade is a false alarm; a link that counted as down without a warning or a fade
+is a false loss. Scenarios can use the same forecast: gateway: { source: predictor }.")]
 pub(crate) struct Arguments {
-    /// By so many dB a second the signal falls before a fade; several where none is said
+    /// Fall of the signal before a fade, in dB per second (default: several)
     #[arg(long)]
     slope: Option<f64>,
-    /// By how many dB each sample is off by itself: one standard deviation
+    /// Standard deviation of the independent error of a sample, in dB
     #[arg(long, default_value_t = 2.0)]
     noise: f64,
-    /// The same, of shadows that last for half a second; several where none is said
+    /// Standard deviation of shadowing that lasts half a second, in dB (default: several)
     #[arg(long)]
     shadow: Option<f64>,
+    /// Number of fades
     #[arg(long, default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     fades: u32,
+    /// Seed of the random numbers
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// An object for each line
+    /// Print a JSON object for each line
     #[arg(long)]
     json: bool,
 }

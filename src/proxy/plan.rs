@@ -1,4 +1,4 @@
-//! `hopwise proxy plan`: when a base station would release the ACKs that it holds, printed and drawn.
+//! `hopwise proxy plan`: prints and draws when a base station would release the ACKs that it holds.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use crate::failure::{self, Failure};
 
 mod draw;
 
-/// Print and draw when held ACKs are released during an outage, and what that does to the sender's timer
+/// Print and draw when held ACKs are released during an outage, and how the sender's timer reacts
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -19,48 +19,49 @@ Examples:
   hopwise proxy plan --mode corrected --acks 30 --outage 1000 --rtt 1 --rttvar .3 --json
   hopwise proxy plan --acks 20 --outage 10 --rtt .05 --rttvar .01 --sender rfc6298 --svg plan.svg
 
-paper and corrected plan for the paper's sender, whose RTO is SRTT + 4 RTTVAR and nothing else.")]
+The modes paper and corrected plan for the paper's sender, whose RTO is exactly SRTT + 4 RTTVAR.")]
 pub(crate) struct Arguments {
-    /// paper, corrected, cumulative, kick or hopwise; all of them where none is named
+    /// Plan to print: paper, corrected, cumulative, kick or hopwise (default: all)
     #[arg(long)]
     mode: Option<String>,
-    /// How many ACKs are held
+    /// Number of ACKs that are held
     #[arg(long, allow_hyphen_values = true)]
     acks: String,
-    /// How long the link is expected to be away, in seconds
+    /// Expected length of the outage, in seconds
     #[arg(long, allow_hyphen_values = true)]
     outage: String,
-    /// The sender's smoothed RTT, in seconds
+    /// Smoothed RTT of the sender, in seconds
     #[arg(long, allow_hyphen_values = true)]
     rtt: String,
-    /// Its variation, in seconds
+    /// RTT variation of the sender, in seconds
     #[arg(long, allow_hyphen_values = true)]
     rttvar: String,
-    /// Which part of an RTO an ACK waits
+    /// Share of an RTO for which each ACK waits
     #[arg(long, default_value = "1", allow_hyphen_values = true)]
     margin: String,
-    /// Whose timer it is: textbook, rfc6298, linux or freebsd
+    /// Retransmission timer of the sender: textbook, rfc6298, linux or freebsd
     #[arg(long, default_value = "linux")]
     sender: String,
-    /// Whether that sender sends tail loss probes; as its kind does where it is not said
+    /// Tail loss probes of the sender (default: as its kind has them)
     #[arg(long, value_name = "ON|OFF")]
     tlp: Option<Switch>,
-    /// Whether it finds by time what was lost again
+    /// RACK loss detection of the sender, which finds lost retransmissions by time (default: as its kind has
+    /// it)
     #[arg(long, value_name = "ON|OFF")]
     rack: Option<Switch>,
-    /// Whether it takes one needless timeout back by F-RTO
+    /// F-RTO of the sender, which undoes one spurious timeout (default: as its kind has it)
     #[arg(long, value_name = "ON|OFF")]
     frto: Option<Switch>,
-    /// Segments that the sender has in flight; twice the ACKs where it is not said
+    /// Segments that the sender has in flight (default: twice the ACKs)
     #[arg(long)]
     window: Option<u32>,
-    /// An object: of the mode, or of all modes by name
+    /// Print a JSON object: of the mode, or of all modes by name
     #[arg(long)]
     json: bool,
-    /// With --json: also what every number of ACKs that wait as long as they can would come to
+    /// With --json, also print the result for every number of ACKs that wait as long as they can
     #[arg(long, requires = "json")]
     every_n: bool,
-    /// Draws the plans into this file
+    /// Draw the plans into this SVG file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! What a protocol's constants may be: beyond these a number is a slip.
+//! Bounds of the protocols' constants: a number beyond them is a slip.
 
 use std::time::Duration;
 

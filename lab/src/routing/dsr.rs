@@ -8,36 +8,61 @@ use super::bounds::{INSTANTLY, MOST_PACKETS, SHORTEST, check_numbers, check_time
 use crate::located::{Document, Place, Refusal};
 use crate::units::Time;
 
-/// What is left out is as RFC 4728 §9 has it.
+/// Constants of DSR, named and with defaults as in RFC 4728.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DsrConfig {
+    /// Hop limit of a route request that crosses the network (default 255).
     pub discovery_hop_limit: u8,
+    /// Largest random delay of a request that is forwarded (default 10ms).
     pub broadcast_jitter: Time,
+    /// Lifetime of a route in the cache (default 300s).
     pub route_cache_timeout: Time,
+    /// Routes in the cache that the node asked for (default 30).
     pub cache_asked: u32,
+    /// Routes in the cache that were only overheard (default 64).
     pub cache_overheard: u32,
+    /// Longest time that a packet waits for a route (default 30s).
     pub send_buffer_timeout: Time,
+    /// Packets that wait for routes at one node (default 64).
     pub send_buffer_packets: u32,
+    /// Nodes whose requests are remembered (default 64).
     pub request_table_size: u32,
+    /// Requests of each node that are remembered (default 16).
     pub request_table_ids: u32,
+    /// Requests for one destination before it is given up (default 16).
     pub max_request_rexmt: u8,
+    /// Time between the first two requests for a destination, doubled after each (default 500ms).
     pub request_period: Time,
+    /// Longest time between two requests for a destination (default 10s).
     pub max_request_period: Time,
+    /// The first request asks only neighbours (default true).
     pub nonprop_request: bool,
+    /// Time to wait for answers of neighbours (default 30ms).
     pub nonprop_request_timeout: Time,
+    /// Nodes on the way may answer a request from their cache (default true).
     pub reply_from_cache: bool,
+    /// Delay of an answer from the cache for each hop of its route, plus a random part (default 1ms).
     pub reply_delay: Time,
+    /// Nodes read frames for other nodes, for routes, errors and shortcuts (default true).
     pub promiscuous: bool,
+    /// Time for which the same shortcut is not reported again (default 1s).
     pub grat_reply_holdoff: Time,
+    /// Number of times that a packet may be salvaged (default 15).
     pub max_salvage_count: u8,
+    /// The next request carries the last route error (RFC 4728, section 3.4.5; default true).
     pub spread_errors: bool,
-    /// Requests and replies tell what has arrived at their ends, for the sender agent `pgy`.
+    /// Requests and replies carry what has arrived at their ends, for the sender agent `pgy` (default false).
     pub ack_seq: bool,
+    /// Time for which requests of a neighbour behind a one-way link are ignored (default 5s).
     pub blacklist_timeout: Time,
+    /// Route requests that a node originates per second; 0: no limit (default 10).
     pub rreq_ratelimit: u32,
+    /// Route errors that a node originates per second; 0: no limit (default 10).
     pub rerr_ratelimit: u32,
+    /// Requests of any one node that are forwarded per second; 0: no limit (default 20).
     pub relay_ratelimit: u32,
+    /// Hop limit of data packets (default 64).
     pub data_hop_limit: u8,
 }
 

@@ -9,40 +9,68 @@ use super::{MOST_ROUTES, check_key, key_of};
 use crate::located::{Document, Place, Refusal};
 use crate::units::Time;
 
-/// What is left out is as the draft has it.
+/// Constants of AODVv2, named and with defaults as in draft-ietf-manet-aodvv2-16.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DymoConfig {
+    /// Time after its last use for which a route is active (default 5s).
     pub active_interval: Time,
+    /// Time without use after which an idle route expires (default 200s).
     pub max_idletime: Time,
+    /// Time for which sequence numbers are remembered, and for which a node that lost its own stays silent
+    /// (default 300s).
     pub max_seqnum_lifetime: Time,
+    /// Time for which a neighbour behind a one-way link is ignored (default 200s).
     pub max_blacklist_time: Time,
+    /// Time for which the same route error is not repeated (default 3s).
     pub rerr_timeout: Time,
+    /// Time for which a route message is remembered (default 12s).
     pub rtemsg_entry_time: Time,
+    /// Time to wait for the answer to a request (default 2s).
     pub rreq_wait_time: Time,
+    /// Time for which a destination that was not found is not searched again (default 10s).
     pub rreq_holddown_time: Time,
+    /// Time to wait for an RREP_Ack (default 1s).
     pub rrep_ack_sent_timeout: Time,
+    /// Requests for one destination before it is given up (default 3).
     pub discovery_attempts_max: u8,
+    /// Retries of an RREP that is not acknowledged (default 2).
     pub rrep_retries: u8,
+    /// Largest number of hops of a route (default 20).
     pub max_hopcount: u8,
+    /// Route requests that a node originates per second; 0: no limit (default 10).
     pub rreq_ratelimit: u32,
+    /// Route errors that a node originates per second; 0: no limit (default 10).
     pub rerr_ratelimit: u32,
+    /// Requests of any one node that are forwarded per second; 0: no limit (default 20).
     pub relay_ratelimit: u32,
+    /// Messages of any one neighbour accepted per second; 0: no limit (default 500).
     pub message_ratelimit: u32,
+    /// Messages sent per second because of any one neighbour's messages; 0: no limit (default 200).
     pub answer_ratelimit: u32,
-    /// Where it is not said: off in simulations, whose link layer tells of losses, and on in daemons.
+    /// Probes of next hops in use (default: off in simulations, whose link layer reports losses, and on in
+    /// daemons).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hello: Option<bool>,
+    /// Time between two probes of a next hop (default 1s).
     pub hello_interval: Time,
+    /// Probes without an answer before a link counts as broken (default 2).
     pub allowed_hello_loss: u8,
+    /// Packets that wait for routes at one node (default 64).
     pub buffer_packets: u32,
+    /// Longest time that a packet waits for a route (default 30s).
     pub buffer_time: Time,
+    /// Largest random delay of a multicast message that is forwarded (RFC 5148; default 10ms).
     pub jitter: Time,
+    /// Time between two searches for expired routes (default 1s).
     pub sweep_interval: Time,
+    /// Largest number of routes in a table (default 16384).
     pub most_routes: u32,
+    /// Simulated nodes sign their messages with one common key (default false).
     pub signed: bool,
+    /// Messages carry what has arrived at their ends, for the sender agent `pgy` (default false).
     pub ack_seq: bool,
-    /// Any text; all nodes have the same.
+    /// Any text, the same at all nodes, that signs what `ack_seq` adds to messages.
     #[serde(skip_serializing)]
     pub key: Option<String>,
 }

@@ -8,26 +8,36 @@ use super::bounds::{SHORTEST, check_numbers, check_times};
 use crate::located::{Document, Place, Refusal};
 use crate::units::Time;
 
-/// What is left out is as the paper has it.
+/// Constants of GPSR, with the paper's defaults.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct GpsrConfig {
+    /// Mean time between two beacons, varied by up to half of it (default 1.5s).
     pub beacon_interval: Time,
-    /// 4.5 beacon intervals where nothing is said.
+    /// Time without a beacon after which a neighbour is removed (default: 4.5 beacon intervals).
     pub neighbour_timeout: Option<Time>,
+    /// Every packet of a neighbour counts as a beacon, also packets for other nodes (default true).
     pub promiscuous: bool,
+    /// Planar graph of perimeter mode (default gg).
     pub planar: PlanarName,
+    /// Perimeter mode where no neighbour is closer to the destination; without it the packet is dropped
+    /// (default true).
     pub perimeter: bool,
+    /// Packets for a neighbour that is lost are sent through another one (default true).
     pub resend: bool,
+    /// Largest number of neighbours in the table (default 1024).
     pub most_neighbours: u32,
+    /// Hop limit of data packets (default 64).
     pub data_hop_limit: u8,
 }
 
-/// Gabriel's graph, or the relative neighbourhood graph.
+/// Planar graph of perimeter mode.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum PlanarName {
+    /// Gabriel graph.
     Gg,
+    /// Relative neighbourhood graph.
     Rng,
 }
 

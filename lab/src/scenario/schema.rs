@@ -21,44 +21,59 @@ pub use claims::{Bound, Claim, Measure, Over};
 pub(super) use run::{MatrixConfig, RunConfig, StopName};
 pub(super) use traffic::{DirectionName, Drawn, Traffic, TrafficKind};
 
-/// A scenario: where nodes stand, what flows, and which agents are on trial.
+/// A scenario: positions of nodes, traffic, and the agents on trial.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "A scenario of Hopwise")]
 pub(super) struct ScenarioFile {
-    /// For people.
+    /// Title of the scenario, as reports print it.
     pub(super) title: Option<String>,
-    /// Where it runs.
+    /// World that the scenario runs in; so far only `sim`, the simulated radio.
     #[serde(default)]
     pub(super) world: World,
+    /// Positions of the nodes.
     pub(super) topology: Topology,
+    /// Movement of the nodes; without it they stand still.
     pub(super) mobility: Option<Mobility>,
+    /// 802.11 radio of every node.
     #[serde(default)]
     pub(super) radio: RadioConfig,
+    /// Channel between the radios: path loss, fading, losses and outages.
     #[serde(default)]
     pub(super) channel: ChannelConfig,
+    /// Rules of the 802.11 MAC.
     #[serde(default)]
     pub(super) mac: Mac,
+    /// Routing protocol and its constants.
     #[serde(default)]
     pub(super) routing: RoutingConfig,
+    /// TCP settings of all nodes.
     #[serde(default)]
     pub(super) tcp: Tcp,
+    /// Flows between nodes.
     pub(super) traffic: Vec<Traffic>,
-    /// Which agents a connection gets before it comes to the arm's; peers are nodes, addresses or networks.
+    /// Rules that choose agents for single connections before the arm does. Peers are nodes, addresses or
+    /// networks.
     #[serde(default)]
     pub(super) rules: Vec<Rule<String>>,
+    /// Gateway between a wire and the radio, where the base-station agent of an arm runs.
     pub(super) gateway: Option<GatewayConfig>,
+    /// Arms of the trial: the agents that are compared.
     pub(super) arms: Arms,
+    /// Length of a run, number of runs, and when the trial ends.
     pub(super) run: RunConfig,
+    /// Points of the trial: paths of this file with the values that they take.
     pub(super) matrix: Option<MatrixConfig>,
-    /// What a paper says of it, for `hopwise claims`.
+    /// Statements of a paper about this scenario, which `hopwise claims` checks.
     #[serde(default)]
     pub(super) claims: Vec<Claim>,
 }
 
+/// World that a scenario runs in.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum World {
+    /// The simulated radio.
     #[default]
     Sim,
 }
@@ -71,13 +86,19 @@ impl World {
     }
 }
 
+/// Shape of a topology; it decides which other keys apply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Shape {
+    /// A line of nodes.
     Chain,
+    /// Two lines of nodes that cross at the centre.
     Cross,
+    /// Rows and columns of nodes.
     Grid,
+    /// Nodes at random positions in a rectangle.
     Random,
+    /// Positions from a file.
     File,
     /// An ns-2 movement file.
     Movements,
@@ -85,61 +106,79 @@ pub(super) enum Shape {
 
 /// Where nodes stand. Which keys there are depends on the kind.
 // Checked by hand: a tagged enum would lose their places.
+/// Positions of the nodes. The kind decides which keys apply.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Topology {
+    /// Shape of the topology.
     pub(super) kind: Shape,
-    /// Of a chain.
+    /// Number of hops (kind: chain).
     pub(super) hops: Option<u32>,
-    /// Between neighbours; 200 where nothing is said.
+    /// Distance between neighbours in metres (kinds: chain, cross, grid; default 200).
     pub(super) spacing_m: Option<f64>,
-    /// Hops from the centre of a cross to each of its ends.
+    /// Number of hops from the centre to each end (kind: cross).
     pub(super) arm: Option<u32>,
+    /// Number of rows (kind: grid).
     pub(super) rows: Option<u32>,
+    /// Number of columns (kind: grid).
     pub(super) columns: Option<u32>,
+    /// Number of nodes (kind: random).
     pub(super) nodes: Option<u32>,
+    /// Width of the field in metres (kind: random).
     pub(super) width_m: Option<f64>,
+    /// Height of the field in metres (kind: random).
     pub(super) height_m: Option<f64>,
+    /// File with the positions (kind: file) or with ns-2 movements (kind: movements).
     pub(super) file: Option<String>,
-    /// A wire before the first node.
+    /// Wire with a wired node at its far end, joined to the first radio node.
     pub(super) wired: Option<Wired>,
 }
 
-/// Random waypoint, in a rectangle from (0, 0) on; a random topology's own where none is given.
+/// Random waypoint movement in a rectangle whose corner is (0, 0).
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Mobility {
-    /// The slowest and the fastest.
+    /// Lowest and highest speed, in metres per second.
     pub(super) speed_mps: [f64; 2],
-    /// At each place.
+    /// Pause at each waypoint (default 0s).
     #[serde(default = "no_time")]
     pub(super) pause: Time,
+    /// Width of the rectangle in metres (default: that of a random topology).
     pub(super) width_m: Option<f64>,
+    /// Height of the rectangle in metres (default: that of a random topology).
     pub(super) height_m: Option<f64>,
-    /// Who stays, and where: a name with `[x, y]` in metres.
+    /// Nodes that do not move: the name of each with its position `[x, y]` in metres.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub(super) still: BTreeMap<String, [f64; 2]>,
 }
 
-/// A node on a wire, before the first one that has a radio.
+/// A wire between the wired node w0 and the first radio node, n0.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Wired {
+    /// Rate of the wire.
     pub(super) rate: Rate,
+    /// One-way delay of the wire.
     pub(super) delay: Time,
-    /// At each end; the radio's where nothing is said.
+    /// Packets that the queue at each end of the wire holds (default: as many as the radio).
     pub(super) queue_packets: Option<u32>,
 }
 
+/// 802.11 radio of every node.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RadioConfig {
+    /// Radio profile: physical layer, rate and timing (default dsss-2mbps).
     pub(super) profile: String,
+    /// Packets that the interface queue holds, 2 or more (default 50).
     pub(super) queue_packets: u32,
+    /// Packet size from which RTS/CTS precedes the data, in bytes; off: never (default 0: always).
     pub(super) rts_threshold: Threshold,
+    /// Behaviour of a full interface queue (default drop).
     pub(super) when_full: WhenFullName,
+    /// Rate control of data frames (default fixed).
     pub(super) rate: RateName,
-    /// Neighbours ask for each other's addresses on the air; else they know them.
+    /// Resolve the addresses of neighbours by ARP on the air (default false: they are known).
     pub(super) arp: bool,
 }
 
@@ -156,7 +195,7 @@ impl Default for RadioConfig {
     }
 }
 
-/// From how many bytes on a packet is announced by RTS; `off`: none is.
+/// Packet size from which RTS/CTS precedes the data, in bytes; `off`: never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Threshold(pub(super) Option<u32>);
 
@@ -192,111 +231,138 @@ impl JsonSchema for Threshold {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "Packets of at least so many bytes are announced by RTS; off: none is.",
+            "description": "Packet size from which RTS/CTS precedes the data, in bytes; off: never.",
             "anyOf": [{ "type": "integer", "minimum": 0, "maximum": u32::MAX }, { "enum": ["off", false] }],
         })
     }
 }
 
-/// `arf`: data takes the profile's rate or a slower one, by what became of the frames before.
+/// Rate control of data frames.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum RateName {
+    /// The profile's data rate.
     #[default]
     Fixed,
+    /// ARF: the profile's data rate or a lower one, by the outcome of earlier frames.
     Arf,
 }
 
+/// Behaviour of a full interface queue.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum WhenFullName {
+    /// The queue drops the packet.
     #[default]
     Drop,
+    /// A packet of the node itself waits in TCP until there is room; a forwarded packet is dropped.
     Hold,
 }
 
-/// What the air does beside the distance.
+/// Channel between the radios: path loss, fading, losses and outages.
 #[derive(Clone, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct ChannelConfig {
+    /// Model of path loss (default two-ray).
     pub(super) path_loss: PathLossName,
-    /// Of log-distance.
+    /// Path loss exponent, from 1 to 8 (path_loss: log-distance).
     pub(super) exponent: Option<f64>,
+    /// Standard deviation of log-normal shadowing in dB, from 0 to 20 (default 0).
     pub(super) shadowing_db: f64,
+    /// Shadowing drawn separately for the two directions of a link (default false).
     pub(super) asymmetric: bool,
+    /// Model of fading (default none).
     pub(super) fading: FadingName,
-    /// How fast power changes; twice the speed over the wavelength at the most.
+    /// Doppler frequency in Hz, at most twice the speed over the wavelength (fading: rayleigh or rician).
     pub(super) doppler_hz: Option<f64>,
-    /// Of Rician fading: the direct ray's power over that of all others.
+    /// Rician K factor: power of the direct ray over the power of all others (fading: rician).
     pub(super) k: Option<f64>,
+    /// Share of frames that the channel loses at random (default 0%).
     pub(super) loss: Share,
+    /// Outages of single links.
     pub(super) outages: Vec<OutageConfig>,
-    /// Sentences such as `link n3-n4 down from 10 s to 20 s`.
+    /// Sentences about single links, such as `link n3-n4 down from 10 s to 20 s`.
     pub(super) links: Vec<String>,
-    /// OFDM's frames are then understood by their SNR.
+    /// Noise power in dBm; OFDM frames are then received by their SNR.
     pub(super) noise_dbm: Option<f64>,
 }
 
+/// Model of path loss.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum PathLossName {
+    /// Two-ray ground reflection, as in ns-2.
     #[default]
     TwoRay,
+    /// Log-distance path loss with `exponent`.
     LogDistance,
 }
 
+/// Model of fading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum FadingName {
+    /// No fading.
     #[default]
     None,
+    /// Rayleigh fading with `doppler_hz`.
     Rayleigh,
+    /// Rician fading with `doppler_hz` and `k`.
     Rician,
 }
 
-/// `{ from: n3, to: n4, begins: 10s, ends: 20s }`
+/// Outage of a link, such as `{ from: n3, to: n4, begins: 10s, ends: 20s }`.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct OutageConfig {
+    /// Node at one end of the link.
     pub(super) from: String,
+    /// Node at the other end of the link.
     pub(super) to: String,
+    /// Start of the outage, from the beginning of the run.
     pub(super) begins: Time,
+    /// End of the outage, from the beginning of the run.
     pub(super) ends: Time,
-    /// Frames the other way still arrive.
+    /// The outage affects only frames from `from` to `to` (default false).
     #[serde(default)]
     pub(super) one_way: bool,
 }
 
-/// The node between a wire and a radio, where an arm's base-station agent runs, and how well it foresees fades.
+/// Gateway between a wire and the radio, where the base-station agent of an arm runs, and its forecast of
+/// fades.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct GatewayConfig {
-    /// `n0` where nothing is said.
+    /// Name of the gateway, a node with a wire and a radio (default n0).
     pub(super) node: Option<String>,
-    /// So long before a fade it is told of; 0s: never.
+    /// Time between the warning of a fade and the fade (source: truth; default 200ms); 0s: no warning.
     pub(super) lead: Time,
-    /// By how much the told duration is off at most.
+    /// Largest error of the forecast duration of a fade, as a share (source: truth; default 0%).
     pub(super) error: Share,
-    /// So many fades come untold.
+    /// Share of fades without a warning (source: truth; default 0%).
     pub(super) missing: Share,
-    /// So many are told of that never come.
+    /// Number of warnings without a fade (source: truth; default 0).
     pub(super) false_alarms: u32,
-    /// How long it takes to see that a link is gone, or back.
+    /// Delay until the gateway notices that a link went down or came back (source: truth; default 0s).
     pub(super) late: Time,
-    /// Who says it: the truth with these errors, or a predictor by the signal before each outage.
+    /// Source of the forecast (default truth).
     pub(super) source: SourceName,
-    /// For a predictor: by so many dB a second the signal falls before an outage.
+    /// Fall of the signal before an outage, in dB per second (source: predictor; default 20).
     pub(super) slope_db_s: f64,
-    /// By how much each sample is off by itself, and by what lasts: one standard deviation.
+    /// Standard deviation of the independent error of a signal sample, in dB (source: predictor; default 2).
     pub(super) noise_db: f64,
+    /// Standard deviation of the lasting error of signal samples, in dB (source: predictor; default 0).
     pub(super) shadow_db: f64,
 }
 
+/// Source of the forecast of fades.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SourceName {
+    /// The scenario itself, with the errors that `gateway` names.
     #[default]
     Truth,
+    /// A predictor that hears the signal before each outage.
     Predictor,
 }
 
@@ -317,36 +383,51 @@ impl Default for GatewayConfig {
     }
 }
 
+/// Rules of the 802.11 MAC.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Mac {
+    /// Rule set of the MAC (default standard).
     pub(super) rules: RulesName,
 }
 
+/// Rule set of the MAC.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum RulesName {
+    /// The 802.11 standard.
     #[default]
     Standard,
+    /// The MAC of ns-2.
     Ns2,
 }
 
+/// TCP settings of all nodes: a profile, and single settings that replace those of the profile.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Tcp {
+    /// Profile that the other settings start from (default modern).
     pub(super) profile: TcpProfile,
+    /// Selective acknowledgements (RFC 2018; default: as in the profile).
     pub(super) sack: Option<bool>,
+    /// Timestamps option (RFC 7323; default: as in the profile).
     pub(super) timestamps: Option<bool>,
+    /// Explicit congestion notification (RFC 3168; default: as in the profile).
     pub(super) ecn: Option<bool>,
+    /// Nagle's algorithm (RFC 9293; default: as in the profile).
     pub(super) nagle: Option<bool>,
+    /// Lower bound of the retransmission timeout (RFC 6298; default: as in the profile).
     pub(super) rto_min: Option<Time>,
 }
 
+/// Profile of TCP settings.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum TcpProfile {
+    /// Current RFCs: SACK, RACK-TLP, PRR, timestamps and window scaling.
     #[default]
     Modern,
+    /// The TCP of ns-2, as papers of its time used it.
     Ns2,
 }
 

@@ -15,7 +15,7 @@ const FOLDER: &str = "/run/hopwise";
 /// Which daemon to ask.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct Control {
-    /// The daemon's control socket; unless given, the only one in /run/hopwise
+    /// Control socket of the daemon (default: the only socket in /run/hopwise)
     #[arg(long, value_name = "SOCKET", global = true)]
     control: Option<PathBuf>,
 }

@@ -10,23 +10,23 @@ use serde::{Deserialize, Deserializer};
 
 use crate::rules::{Specs, specs};
 
-/// What an arm leaves out is `delayed` and `[cubic]`.
+/// One arm of the trial. Without a receiver it uses `delayed`, without senders `[cubic]`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(in crate::scenario) struct ArmConfig {
-    /// When to acknowledge, such as `delayed`.
+    /// Receiver agent, which decides when to acknowledge (default delayed).
     pub(in crate::scenario) receiver: Option<String>,
-    /// How much to send: a spec such as `cubic`, or a list of them.
+    /// Sender agent, which decides how much to send: a spec such as `cubic`, or a list of specs.
     #[serde(deserialize_with = "specs")]
     #[schemars(with = "Option<Specs>")]
     pub(in crate::scenario) sender: Option<String>,
-    /// Receiver agents that only watch.
+    /// Receiver agents that only observe: a spec, or a list of specs.
     #[serde(deserialize_with = "specs")]
     #[schemars(with = "Option<Specs>")]
     pub(in crate::scenario) shadows: Option<String>,
-    /// What the gateway does for a link that fades, such as `ack-hold:mode=kick`; it is a router where nothing is said.
+    /// Base-station agent of the gateway, such as `ack-hold:mode=kick` (default: plain forwarding).
     pub(in crate::scenario) base_station: Option<String>,
-    /// What this arm changes elsewhere in the file, by path, such as `topology.hops: 12`.
+    /// Values that this arm changes elsewhere in the file, by path, such as `topology.hops: 12`.
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]
     pub(in crate::scenario) set: BTreeMap<String, serde_yaml::Value>,
 }
@@ -57,7 +57,7 @@ impl<'de> Deserialize<'de> for Arms {
 
             fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Arms, M::Error> {
                 let mut arms = Vec::new();
-                // An arm of which nothing is said has the defaults.
+                // An arm without a value has the defaults.
                 while let Some((name, arm)) = map.next_entry::<String, Option<ArmConfig>>()? {
                     arms.push((name, arm.unwrap_or_default()));
                 }
@@ -77,7 +77,7 @@ impl JsonSchema for Arms {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let mut schema = generator.subschema_for::<BTreeMap<String, Option<ArmConfig>>>();
         let text =
-            "The arms of the trial by name; the first is the baseline where `run.baseline` names none.";
+            "Arms of the trial by name. The first one is the baseline unless `run.baseline` names another.";
         schema.insert("description".to_owned(), text.into());
         schema.insert("minProperties".to_owned(), 1.into());
         schema

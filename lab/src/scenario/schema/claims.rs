@@ -1,4 +1,5 @@
-//! What a paper says of a scenario: `claims:`. A trial takes no notice of it; `hopwise claims` holds it against runs.
+//! `claims:`, the statements of a paper about a scenario. A trial ignores them; `hopwise claims` compares them with
+//! runs.
 
 use std::collections::BTreeMap;
 
@@ -7,36 +8,40 @@ use serde::Deserialize;
 
 use crate::units::Share;
 
-/// A ratio of two arms.
+/// A statement of a paper: the ratio of two arms in one figure.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// What is said, in our words.
+    /// The statement in our own words.
     pub says: String,
-    /// Which figure says it, where the title names another.
+    /// Figure of the paper (default: the one that the title names).
     pub figure: Option<String>,
+    /// Arm that the statement is about.
     pub arm: String,
-    /// The first arm where nothing is said.
+    /// Arm that it is compared with (default: the first arm).
     pub against: Option<String>,
+    /// Quantity that is compared (default goodput).
     #[serde(default)]
     pub measure: Measure,
-    /// The points that it is about, by the values of their paths; all where nothing is said.
+    /// Points of the matrix that the statement is about, by path and values (default: all points).
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, Vec<serde_json::Value>>")]
     pub at: BTreeMap<String, Vec<serde_json::Value>>,
+    /// Way in which several points make one ratio (default mean).
     #[serde(default)]
     pub over: Over,
+    /// Meaning of the ratio: about, at least or at most (default about).
     #[serde(default)]
     pub bound: Bound,
-    /// The arm's value over the other's.
+    /// Stated ratio: the arm's value over the other arm's value.
     pub ratio: f64,
-    /// Of the other's value, so much to either side is still what is said.
+    /// Deviation from the stated ratio that still counts as reproduced (default 5%).
     #[serde(default = "five_per_cent")]
     pub tolerance: Share,
-    /// Its scenario takes seconds: `hopwise claims --quick` runs it as well.
+    /// The scenario takes only seconds, so that `hopwise claims --quick` runs it too (default false).
     #[serde(default)]
     pub quick: bool,
-    /// What a reader should know of the figure.
+    /// Note for readers of the table of claims.
     pub note: Option<String>,
 }
 
@@ -44,36 +49,43 @@ fn five_per_cent() -> Share {
     Share(50_000)
 }
 
+/// Quantity that a claim compares.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
+    /// Goodput of all flows.
     #[default]
     Goodput,
-    /// Pure ACKs for each data segment sent.
+    /// Pure ACKs per data segment sent.
     AcksPerSegment,
-    /// Segments sent again.
+    /// Segments retransmitted.
     SentAgain,
-    /// Of these, those that the receiver had already.
+    /// Segments retransmitted although the receiver had them.
     SentNeedlessly,
+    /// Retransmission timeouts.
     Timeouts,
 }
 
-/// How several points make one figure.
+/// Way in which several points make one ratio.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Over {
     /// The mean of the points' ratios.
     #[default]
     Mean,
-    /// The point with the largest ratio: "up to".
+    /// The largest ratio of all points ("up to").
     Most,
 }
 
+/// Meaning of a stated ratio.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
+    /// The ratio, within the tolerance.
     #[default]
     About,
+    /// The ratio or more.
     AtLeast,
+    /// The ratio or less.
     AtMost,
 }

@@ -1,4 +1,4 @@
-//! How long, how often, and over which values: `run:` and `matrix:`.
+//! `run:` and `matrix:`, the length and number of runs and the values that a trial varies.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -8,34 +8,36 @@ use serde::Deserialize;
 
 use crate::units::{Share, Time};
 
+/// Length of a run, number of runs, and when the trial ends.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::scenario) struct RunConfig {
-    /// From the first flow's start.
+    /// Length of a run, from the start of the first flow.
     pub(in crate::scenario) duration: Time,
-    /// Of which this is not counted.
+    /// Beginning of each run that no result counts (default 0s).
     #[serde(default = "no_time")]
     pub(in crate::scenario) warmup: Time,
-    /// So many runs of each arm.
+    /// Number of runs of each arm, one a seed (default 5).
     #[serde(default = "five")]
     pub(in crate::scenario) seeds: u32,
-    /// Arms that surely differ by less are said not to differ.
+    /// Difference between arms below which a verdict may be "no difference" (default 3%).
     #[serde(default = "three_per_cent")]
     pub(in crate::scenario) margin: Share,
-    /// When the trial ends.
+    /// Condition that ends the trial (default all-seeds).
     #[serde(default)]
     pub(in crate::scenario) stop: StopName,
-    /// The arm that others are compared with; the first where nothing is said.
+    /// Arm that the others are compared with (default: the first arm).
     pub(in crate::scenario) baseline: Option<String>,
 }
 
+/// Condition that ends a trial.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(in crate::scenario) enum StopName {
-    /// After all seeds.
+    /// The trial ends after all seeds.
     #[default]
     AllSeeds,
-    /// When there is a verdict on every arm, and after all seeds at the latest.
+    /// The trial ends when every arm has a verdict, at the latest after all seeds.
     WhenSure,
 }
 
@@ -67,15 +69,16 @@ impl JsonSchema for MatrixConfig {
         let paths = json_schema!({ "type": ["array", "object"], "minItems": 1, "minProperties": 1 });
         json_schema!({
             "type": "object",
-            "description": "Paths with the values that they take, such as topology.hops: [1, 4, 8]; all are crossed.",
+            "description": "Paths of this file with their values, such as topology.hops: [1, 4]. Each combination is a \
+                            point.",
             "properties": {
                 "together": {
-                    "description": "Groups of paths whose values go together, first with first.",
+                    "description": "Groups of paths whose values change together, first with first.",
                     "type": "array",
                     "items": { "type": "object", "minProperties": 1, "additionalProperties": values.clone() },
                 },
                 "exclude": {
-                    "description": "Points that are left out: those that have all values of an entry.",
+                    "description": "Points that are left out: each entry excludes the points with all of its values.",
                     "type": "array",
                     "items": { "type": "object", "minProperties": 1 },
                 },

@@ -1,4 +1,4 @@
-//! What flows: `traffic:`.
+//! `traffic:`, the flows between nodes.
 
 use std::borrow::Cow;
 use std::time::Duration;
@@ -9,70 +9,80 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::units::{Rate, Size, Time};
 
-/// Flows from one node to another. Which keys there are depends on the kind.
+/// Flows from one node to another. The kind decides which keys apply.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::scenario) struct Traffic {
-    /// Who opens: first, last, or a node's name such as n3.
+    /// Node that opens the connection or sends the datagrams: first, last, or a name such as n3.
     pub(in crate::scenario) from: String,
+    /// Node at the other end: first, last, or a name such as n3.
     pub(in crate::scenario) to: String,
+    /// Kind of traffic.
     pub(in crate::scenario) kind: TrafficKind,
-    /// Payload of a full segment, or of a datagram.
+    /// Payload of a full segment or of a datagram, in bytes (default 1000).
     #[serde(default = "segment_bytes")]
     pub(in crate::scenario) segment_bytes: u16,
-    /// So many alike, each beginning later than the one before.
+    /// Number of such flows (default 1).
     #[serde(default = "one")]
     pub(in crate::scenario) flows: u32,
+    /// Time between the starts of two such flows (default 100ms).
     #[serde(default = "apart")]
     pub(in crate::scenario) apart: Time,
+    /// Start of the first flow, from the beginning of the run (default 0s).
     #[serde(default = "at_once")]
     pub(in crate::scenario) start: Drawn<Time>,
-    /// Nothing new begins from then on, and data without end is cut off; on the clock of `start`.
+    /// Time after which nothing new starts and endless data is cut off, from the beginning of the run.
     pub(in crate::scenario) stop: Option<Time>,
-    /// It stands in its own row and in no total.
+    /// The flows are listed apart and count in no total (default false).
     #[serde(default)]
     pub(in crate::scenario) background: bool,
-    /// Of bulk: which way data goes, seen from who opens.
+    /// Direction of the data, seen from the node that opens (kind: bulk; default forth).
     pub(in crate::scenario) direction: Option<DirectionName>,
-    /// Of bulk: transfers of this size, each on a connection of its own; without it data never ends.
+    /// Size of one transfer, each on its own connection (kind: bulk; default: endless data).
     pub(in crate::scenario) bytes: Option<Drawn<Size>>,
-    /// Of requests: the size of one, at least 8B.
+    /// Size of a request, at least 8B (kind: request).
     pub(in crate::scenario) request: Option<Drawn<Size>>,
-    /// Of requests: the size of the answer.
+    /// Size of a response (kind: request).
     pub(in crate::scenario) response: Option<Drawn<Size>>,
-    /// Between the end of a transfer or an answer and what comes next.
+    /// Pause between the end of a transfer or a response and the next one (kinds: bulk, request; default
+    /// none).
     pub(in crate::scenario) think: Option<Drawn<Time>>,
-    /// How many transfers (one where nothing is said) or requests (as many as there is time for).
+    /// Number of transfers (default 1) or of requests (default: as many as time allows).
     pub(in crate::scenario) repeat: Option<u32>,
-    /// Of cbr: between datagrams.
+    /// Time between two datagrams (kind: cbr).
     pub(in crate::scenario) every: Option<Drawn<Time>>,
-    /// Of cbr, instead of `every`: payload a second.
+    /// Payload rate, instead of `every` (kind: cbr).
     pub(in crate::scenario) rate: Option<Rate>,
 }
 
+/// Kind of traffic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(in crate::scenario) enum TrafficKind {
-    /// TCP that never runs out of data, or transfers of so many bytes.
+    /// TCP with endless data, or with transfers of a given size.
     Bulk,
-    /// TCP, a question and its answer at a time.
+    /// TCP with one request and its response at a time.
     Request,
-    /// UDP at intervals.
+    /// UDP datagrams at intervals.
     Cbr,
-    /// UDP, as much as leaves.
+    /// UDP datagrams as fast as they leave.
     Saturated,
 }
 
+/// Direction of bulk data, seen from the node that opens the connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(in crate::scenario) enum DirectionName {
+    /// Data goes to the peer.
     #[default]
     Forth,
+    /// Data comes from the peer.
     Back,
+    /// Data goes both ways.
     Both,
 }
 
-/// A value, or one that chance draws: `2s`, `{ mean: 2s }` (exponential), `{ from: 1s, to: 3s }` (evenly).
+/// A fixed value or a random one: `2s`, `{ mean: 2s }` (exponential), `{ from: 1s, to: 3s }` (uniform).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub(in crate::scenario) enum Drawn<T> {
@@ -110,15 +120,15 @@ impl<T: JsonSchema> JsonSchema for Drawn<T> {
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         let one = generator.subschema_for::<T>();
         json_schema!({
-            "description": "A value, or one that chance draws.",
+            "description": "A fixed value, or a random one: `{ mean: ... }` or `{ from: ..., to: ... }`.",
             "anyOf": [
                 one,
                 {
-                    "type": "object", "description": "Exponential.",
+                    "type": "object", "description": "Exponential distribution with this mean.",
                     "properties": { "mean": one }, "required": ["mean"], "additionalProperties": false,
                 },
                 {
-                    "type": "object", "description": "Evenly.",
+                    "type": "object", "description": "Uniform distribution between these bounds.",
                     "properties": { "from": one, "to": one }, "required": ["from", "to"],
                     "additionalProperties": false,
                 },
