@@ -8,6 +8,7 @@ pub mod daa;
 pub mod dca;
 pub mod delayed;
 pub mod dup_count;
+mod gap_average;
 mod hold;
 pub mod immediate;
 mod quick_gaps;

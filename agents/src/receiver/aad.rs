@@ -18,11 +18,9 @@
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{
-    AckDecided, AckNote, AckVerdict, Arrival, Basis, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
-};
+use hopwise_core::agent::{Arrival, Basis, RecvView, Rule, Why};
 
-use super::hold::{Hold, LONGEST_MS};
+use super::hold::{Decision, Holds, LONGEST_MS, host};
 use super::quick_gaps::QuickGaps;
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, Param, Value};
@@ -47,7 +45,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         Param::new("hold", Form::millis(1, LONGEST_MS), Value::millis(LONGEST_MS), "the longest timer"),
     ],
     shorthand: None,
-    make: Make::Receiver(|args| Box::new(Aad::new(args))),
+    make: Make::Receiver(|args| host(Aad::new(args))),
 };
 
 #[derive(Debug)]
@@ -55,56 +53,25 @@ pub struct Aad {
     first: Duration,
     longest: Duration,
     gaps: QuickGaps,
-    hold: Hold,
 }
 
 impl Aad {
     fn new(args: &Args) -> Aad {
         let gaps = QuickGaps::new(Some(args.time("memory")));
-        Aad { first: args.time("first"), longest: args.time("hold"), gaps, hold: Hold::default() }
-    }
-
-    fn take_in_order(&mut self, arrival: &Arrival) -> AckVerdict {
-        self.gaps.take(arrival.now, arrival.gap_in_order);
-        let wait = self.gaps.timer(arrival.gap_in_order).unwrap_or(self.first);
-        self.hold.restart(arrival.now + wait.min(self.longest));
-        AckVerdict::Hold(Why::plain(Rule::Deadline))
+        Aad { first: args.time("first"), longest: args.time("hold"), gaps }
     }
 }
 
-impl ReceiverAgent for Aad {
-    fn needs(&self) -> Needs {
-        Needs::default()
-    }
-
-    fn on_arrival(&mut self, arrival: &Arrival, _: &RecvView<'_>) -> AckVerdict {
-        match arrival.class {
-            Class::InOrder => self.take_in_order(arrival),
-            Class::FillsHole | Class::OutOfOrder | Class::Duplicate => {
-                AckVerdict::Now(Why::plain(Rule::NotInOrder))
-            }
-        }
-    }
-
-    fn on_deadline(&mut self, now: Instant, _: &RecvView<'_>) -> AckVerdict {
-        self.hold.on_deadline(now, Rule::Deadline)
-    }
-
-    fn on_ack(&mut self, ack: &AckDecided, _: &RecvView<'_>) {
-        self.hold.on_ack(ack);
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        self.hold.due()
+impl Holds for Aad {
+    fn in_order(&mut self, arrival: &Arrival, _: &RecvView<'_>) -> Decision {
+        self.gaps.take(arrival.now, arrival.gap_in_order);
+        let wait = self.gaps.timer(arrival.gap_in_order).unwrap_or(self.first);
+        Decision::Hold { until: arrival.now + wait.min(self.longest), why: Why::plain(Rule::Deadline) }
     }
 
     /// Nothing where `first` or `hold` ends it.
-    fn basis(&self, now: Instant, _: &RecvView<'_>) -> Option<Basis> {
-        self.gaps.basis().filter(|_| self.hold.due().is_some_and(|due| due < now + self.longest))
-    }
-
-    fn note(&self) -> AckNote {
-        AckNote::default()
+    fn basis(&self, due: Instant, now: Instant, _: &RecvView<'_>) -> Option<Basis> {
+        self.gaps.basis().filter(|_| due < now + self.longest)
     }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {

@@ -20,11 +20,10 @@
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{
-    AckDecided, AckNote, AckVerdict, Arrival, Basis, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
-};
+use hopwise_core::agent::{Arrival, Basis, RecvView, Rule, Why};
 
-use super::hold::{GapAverage, Hold, LONGEST_MS};
+use super::gap_average::GapAverage;
+use super::hold::{Decision, Holds, LONGEST_MS, host, since};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, Param, Value};
 
@@ -59,7 +58,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         ),
     ],
     shorthand: None,
-    make: Make::Receiver(|args| Box::new(Ada::new(args))),
+    make: Make::Receiver(|args| host(Ada::new(args))),
 };
 
 #[derive(Debug)]
@@ -68,7 +67,6 @@ pub struct Ada {
     first: Duration,
     longest: Duration,
     gaps: GapAverage,
-    hold: Hold,
 }
 
 impl Ada {
@@ -78,53 +76,22 @@ impl Ada {
             first: args.time("first"),
             longest: args.time("hold"),
             gaps: GapAverage::new(1_000 - args.ratio_milli("memory")),
-            hold: Hold::default(),
         }
-    }
-
-    fn take_in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
-        self.gaps.take(arrival.gap_in_order);
-        let wait = self.gaps.times_milli(self.factor_milli).unwrap_or(self.first);
-        let latest = view.owed.since.unwrap_or(arrival.now) + self.longest;
-        self.hold.restart((arrival.now + wait).min(latest));
-        AckVerdict::Hold(Why::plain(Rule::Deadline))
     }
 }
 
-impl ReceiverAgent for Ada {
-    fn needs(&self) -> Needs {
-        Needs::default()
-    }
-
-    fn on_arrival(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
-        match arrival.class {
-            Class::InOrder => self.take_in_order(arrival, view),
-            Class::FillsHole | Class::OutOfOrder | Class::Duplicate => {
-                AckVerdict::Now(Why::plain(Rule::NotInOrder))
-            }
-        }
-    }
-
-    fn on_deadline(&mut self, now: Instant, _: &RecvView<'_>) -> AckVerdict {
-        self.hold.on_deadline(now, Rule::Deadline)
-    }
-
-    fn on_ack(&mut self, ack: &AckDecided, _: &RecvView<'_>) {
-        self.hold.on_ack(ack);
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        self.hold.due()
+impl Holds for Ada {
+    fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
+        self.gaps.take(arrival.gap_in_order);
+        let wait = self.gaps.times_milli(self.factor_milli).unwrap_or(self.first);
+        let latest = since(arrival, view) + self.longest;
+        Decision::Hold { until: (arrival.now + wait).min(latest), why: Why::plain(Rule::Deadline) }
     }
 
     /// Nothing where `first` or `hold` ends it.
-    fn basis(&self, now: Instant, _: &RecvView<'_>) -> Option<Basis> {
+    fn basis(&self, due: Instant, now: Instant, _: &RecvView<'_>) -> Option<Basis> {
         let wait = self.gaps.times_milli(self.factor_milli)?;
-        self.gaps.basis().filter(|_| self.hold.due() == Some(now + wait))
-    }
-
-    fn note(&self) -> AckNote {
-        AckNote::default()
+        self.gaps.basis().filter(|_| due == now + wait)
     }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {

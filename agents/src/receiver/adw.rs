@@ -24,11 +24,9 @@
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{
-    AckDecided, AckNote, AckVerdict, Arrival, Basis, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
-};
+use hopwise_core::agent::{Arrival, Basis, Class, Needs, RecvView, Rule, Why};
 
-use super::hold::{Hold, LONGEST_MS};
+use super::hold::{Decision, Holds, LONGEST_MS, host};
 use super::quick_gaps::QuickGaps;
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, Param, Value};
@@ -53,7 +51,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         Param::new("hold", Form::millis(1, LONGEST_MS), Value::millis(LONGEST_MS), "the longest timer"),
     ],
     shorthand: None,
-    make: Make::Receiver(|args| Box::new(Adw::new(args))),
+    make: Make::Receiver(|args| host(Adw::new(args))),
 };
 
 #[derive(Debug)]
@@ -65,7 +63,6 @@ pub struct Adw {
     window_bytes: Option<u32>,
     last_cwnd: Option<u16>,
     gaps: QuickGaps,
-    hold: Hold,
 }
 
 impl Adw {
@@ -77,7 +74,6 @@ impl Adw {
             window_bytes: None,
             last_cwnd: None,
             gaps: QuickGaps::new(None),
-            hold: Hold::default(),
         }
     }
 
@@ -106,59 +102,36 @@ impl Adw {
         self.window_bytes = Some(window);
         window.min(most.unwrap_or(u32::MAX)).max(1)
     }
+}
 
-    fn take_in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
+impl Holds for Adw {
+    fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
         self.gaps.take(arrival.now, arrival.gap_in_order);
         let wanted = self.follow(view);
         let why = Why::new(Rule::Window, view.owed.bytes, wanted);
-        if view.owed.bytes >= wanted {
-            return AckVerdict::Now(why);
-        }
         let wait = self.gaps.timer(arrival.gap_in_order).unwrap_or(self.first);
-        self.hold.restart(arrival.now + wait.min(self.longest));
-        AckVerdict::Hold(why)
+        Decision::counted_anew(why, arrival.now + wait.min(self.longest))
     }
-}
 
-impl ReceiverAgent for Adw {
+    fn not_in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
+        if arrival.class == Class::OutOfOrder {
+            self.window_bytes = Some(self.least_bytes(view));
+        }
+        Decision::AT_ONCE
+    }
+
+    fn ran_out(&mut self, view: &RecvView<'_>) {
+        let window = self.window_bytes.unwrap_or(0).saturating_sub(self.step(view));
+        self.window_bytes = Some(window.max(self.least_bytes(view)));
+    }
+
     fn needs(&self) -> Needs {
         Needs { peer_cwnd: true, ..Needs::default() }
     }
 
-    fn on_arrival(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
-        match arrival.class {
-            Class::InOrder => return self.take_in_order(arrival, view),
-            Class::OutOfOrder => self.window_bytes = Some(self.least_bytes(view)),
-            Class::FillsHole | Class::Duplicate => {}
-        }
-        AckVerdict::Now(Why::plain(Rule::NotInOrder))
-    }
-
-    fn on_deadline(&mut self, now: Instant, view: &RecvView<'_>) -> AckVerdict {
-        let why = Why::plain(Rule::Deadline);
-        if !self.hold.take_due(now) {
-            return AckVerdict::Hold(why);
-        }
-        let window = self.window_bytes.unwrap_or(0).saturating_sub(self.step(view));
-        self.window_bytes = Some(window.max(self.least_bytes(view)));
-        AckVerdict::Now(why)
-    }
-
-    fn on_ack(&mut self, ack: &AckDecided, _: &RecvView<'_>) {
-        self.hold.on_ack(ack);
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        self.hold.due()
-    }
-
     /// Nothing where `first` or `hold` ends it.
-    fn basis(&self, now: Instant, _: &RecvView<'_>) -> Option<Basis> {
-        self.gaps.basis().filter(|_| self.hold.due().is_some_and(|due| due < now + self.longest))
-    }
-
-    fn note(&self) -> AckNote {
-        AckNote::default()
+    fn basis(&self, due: Instant, now: Instant, _: &RecvView<'_>) -> Option<Basis> {
+        self.gaps.basis().filter(|_| due < now + self.longest)
     }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {

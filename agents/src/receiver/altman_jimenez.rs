@@ -20,12 +20,9 @@
 
 use std::time::Duration;
 
-use hopwise_core::Instant;
-use hopwise_core::agent::{
-    AckDecided, AckNote, AckVerdict, Arrival, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
-};
+use hopwise_core::agent::{Arrival, RecvView, Rule, Why};
 
-use super::hold::{Hold, LONGEST_MS};
+use super::hold::{Decision, Holds, LONGEST_MS, host, since};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, Param, Value};
 
@@ -47,20 +44,19 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         ),
     ],
     shorthand: None,
-    make: Make::Receiver(|args| Box::new(AltmanJimenez::new(args))),
+    make: Make::Receiver(|args| host(AltmanJimenez::new(args))),
 };
 
 #[derive(Debug)]
 pub struct AltmanJimenez {
     bounds: [u64; 3],
     longest: Duration,
-    hold: Hold,
 }
 
 impl AltmanJimenez {
     fn new(args: &Args) -> AltmanJimenez {
         let bounds = ["l1", "l2", "l3"].map(|name| args.count(name));
-        AltmanJimenez { bounds, longest: args.time("hold"), hold: Hold::default() }
+        AltmanJimenez { bounds, longest: args.time("hold") }
     }
 
     fn wanted(&self, received: u64) -> u32 {
@@ -72,49 +68,14 @@ impl AltmanJimenez {
             _ => 4,
         }
     }
-
-    fn take_in_order(&mut self, now: Instant, view: &RecvView<'_>) -> AckVerdict {
-        let wanted = self.wanted(view.owed.in_order_total);
-        let why = Why::new(Rule::Count, view.owed.segments, wanted);
-        if view.owed.segments >= wanted {
-            return AckVerdict::Now(why);
-        }
-        self.hold.begin(view.owed.since.unwrap_or(now) + self.longest);
-        AckVerdict::Hold(why)
-    }
 }
 
-impl ReceiverAgent for AltmanJimenez {
-    fn needs(&self) -> Needs {
-        Needs::default()
+impl Holds for AltmanJimenez {
+    fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
+        let wanted = self.wanted(view.owed.in_order_total);
+        let why = Why::new(Rule::Count, view.owed.segments, wanted);
+        Decision::counted(why, since(arrival, view) + self.longest)
     }
-
-    fn on_arrival(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
-        match arrival.class {
-            Class::InOrder => self.take_in_order(arrival.now, view),
-            Class::FillsHole | Class::OutOfOrder | Class::Duplicate => {
-                AckVerdict::Now(Why::plain(Rule::NotInOrder))
-            }
-        }
-    }
-
-    fn on_deadline(&mut self, now: Instant, _: &RecvView<'_>) -> AckVerdict {
-        self.hold.on_deadline(now, Rule::Deadline)
-    }
-
-    fn on_ack(&mut self, ack: &AckDecided, _: &RecvView<'_>) {
-        self.hold.on_ack(ack);
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        self.hold.due()
-    }
-
-    fn note(&self) -> AckNote {
-        AckNote::default()
-    }
-
-    fn gauges(&self, _: &mut dyn FnMut(&'static str, u64)) {}
 }
 
 #[cfg(test)]

@@ -23,11 +23,10 @@
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{
-    AckDecided, AckNote, AckVerdict, Arrival, Basis, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
-};
+use hopwise_core::agent::{Arrival, Basis, Class, RecvView, Rule, Why};
 
-use super::hold::{GapAverage, Hold, LONGEST_MS};
+use super::gap_average::GapAverage;
+use super::hold::{Decision, Holds, LONGEST_MS, host, since};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, Param, Value};
 
@@ -63,7 +62,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         ),
     ],
     shorthand: None,
-    make: Make::Receiver(|args| Box::new(Daa::new(args))),
+    make: Make::Receiver(|args| host(Daa::new(args))),
 };
 
 /// Thousandths of a segment.
@@ -80,7 +79,6 @@ pub struct Daa {
     dwin: u32,
     in_start_up: bool,
     gaps: GapAverage,
-    hold: Hold,
 }
 
 impl Daa {
@@ -93,11 +91,12 @@ impl Daa {
             dwin: LEAST,
             in_start_up: true,
             gaps: GapAverage::new(1_000 - args.ratio_milli("memory")),
-            hold: Hold::default(),
         }
     }
+}
 
-    fn take_in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
+impl Holds for Daa {
+    fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
         let step = if self.in_start_up { self.start } else { SEGMENT };
         self.dwin = (self.dwin + step).min(MOST);
         self.in_start_up &= self.dwin < MOST;
@@ -105,53 +104,23 @@ impl Daa {
 
         let wanted = self.dwin / SEGMENT;
         let why = Why::new(Rule::Count, view.owed.segments, wanted);
-        if view.owed.segments >= wanted {
-            return AckVerdict::Now(why);
-        }
         let wait = self.gaps.times_milli(self.timer_milli).unwrap_or(self.first);
-        let latest = view.owed.since.unwrap_or(arrival.now) + self.longest;
-        self.hold.restart((arrival.now + wait).min(latest));
-        AckVerdict::Hold(why)
-    }
-}
-
-impl ReceiverAgent for Daa {
-    fn needs(&self) -> Needs {
-        Needs::default()
+        let latest = since(arrival, view) + self.longest;
+        Decision::counted_anew(why, (arrival.now + wait).min(latest))
     }
 
-    fn on_arrival(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
-        match arrival.class {
-            Class::InOrder => return self.take_in_order(arrival, view),
-            Class::FillsHole | Class::OutOfOrder => {
-                self.dwin = LEAST;
-                self.in_start_up = false;
-            }
-            Class::Duplicate => {}
+    fn not_in_order(&mut self, arrival: &Arrival, _: &RecvView<'_>) -> Decision {
+        if arrival.class != Class::Duplicate {
+            self.dwin = LEAST;
+            self.in_start_up = false;
         }
-        AckVerdict::Now(Why::plain(Rule::NotInOrder))
-    }
-
-    fn on_deadline(&mut self, now: Instant, _: &RecvView<'_>) -> AckVerdict {
-        self.hold.on_deadline(now, Rule::Deadline)
-    }
-
-    fn on_ack(&mut self, ack: &AckDecided, _: &RecvView<'_>) {
-        self.hold.on_ack(ack);
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        self.hold.due()
+        Decision::AT_ONCE
     }
 
     /// Nothing where `first` or `hold` ends it.
-    fn basis(&self, now: Instant, _: &RecvView<'_>) -> Option<Basis> {
+    fn basis(&self, due: Instant, now: Instant, _: &RecvView<'_>) -> Option<Basis> {
         let wait = self.gaps.times_milli(self.timer_milli)?;
-        self.gaps.basis().filter(|_| self.hold.due() == Some(now + wait))
-    }
-
-    fn note(&self) -> AckNote {
-        AckNote::default()
+        self.gaps.basis().filter(|_| due == now + wait)
     }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {

@@ -41,12 +41,11 @@
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{
-    AckDecided, AckNote, AckVerdict, Arrival, Basis, Class, Needs, Path, ReceiverAgent, RecvView, Rule, Why,
-};
+use hopwise_core::agent::{Arrival, Basis, Needs, Path, RecvView, Rule, Why};
 
-use super::hold::{GapAverage, Hold, LONGEST_MS};
-use super::repeat::Repeats;
+use super::gap_average::GapAverage;
+use super::hold::{Decision, Holds, LONGEST_MS, since};
+use super::repeat::repeating;
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, Param, Switch, Value};
 
@@ -99,7 +98,10 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         Param::new("hold", Form::millis(1, LONGEST_MS), Value::millis(LONGEST_MS), "the longest hold"),
     ],
     shorthand: Some("rule"),
-    make: Make::Receiver(|args| Box::new(Dca::new(args))),
+    make: Make::Receiver(|args| {
+        let most = if args.switch("again") == Switch::On { MOST_REPEATS } else { 0 };
+        repeating(most, LEAST_RTO, Dca::new(args))
+    }),
 };
 
 const HOPS: Form = Form::count("hops", 0, 255);
@@ -128,8 +130,6 @@ pub struct Dca {
     first: Duration,
     longest: Duration,
     gaps: GapAverage,
-    hold: Hold,
-    repeats: Repeats,
     /// w as last worked out, for the gauges.
     last_wanted: u32,
 }
@@ -137,7 +137,6 @@ pub struct Dca {
 impl Dca {
     fn new(args: &Args) -> Dca {
         let hops = |name: &str| u8::try_from(args.count(name)).unwrap_or(u8::MAX);
-        let repeats = if args.switch("again") == Switch::On { MOST_REPEATS } else { 0 };
         Dca {
             limit_by: match args.choice("rule") {
                 "rtt" => LimitBy::Rtt,
@@ -153,8 +152,6 @@ impl Dca {
             first: args.time("first"),
             longest: args.time("hold"),
             gaps: GapAverage::new(1_000 - args.ratio_milli("memory")),
-            hold: Hold::default(),
-            repeats: Repeats::new(repeats, LEAST_RTO),
             last_wanted: 0,
         }
     }
@@ -189,66 +186,36 @@ impl Dca {
         let is_long = path.rtt.min? > self.long_rtt;
         Some(if is_long { limited(self.mid_limit, cwnd) } else { cwnd.unwrap_or(UNKNOWN) })
     }
-
-    fn take_in_order(&mut self, now: Instant, view: &RecvView<'_>) -> AckVerdict {
-        let wanted = self.wanted(view);
-        self.last_wanted = wanted;
-        let why = Why::new(Rule::Count, view.owed.segments, wanted);
-        if view.owed.segments >= wanted {
-            return AckVerdict::Now(why);
-        }
-        if self.hold.due().is_none() {
-            let gaps = self.factor_milli * u64::from(wanted);
-            let wait = self.gaps.times_milli(gaps).unwrap_or(self.first).min(self.longest);
-            self.hold.begin(view.owed.since.unwrap_or(now) + wait);
-        }
-        AckVerdict::Hold(why)
-    }
 }
 
 fn limited(limit: u32, cwnd: Option<u32>) -> u32 {
     cwnd.map_or(limit, |cwnd| cwnd.min(limit))
 }
 
-impl ReceiverAgent for Dca {
+impl Holds for Dca {
+    fn hear(&mut self, arrival: &Arrival, _: &RecvView<'_>) {
+        self.gaps.take(arrival.gap);
+    }
+
+    fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
+        let wanted = self.wanted(view);
+        self.last_wanted = wanted;
+        let why = Why::new(Rule::Count, view.owed.segments, wanted);
+        let gaps = self.factor_milli * u64::from(wanted);
+        let wait = self.gaps.times_milli(gaps).unwrap_or(self.first).min(self.longest);
+        Decision::counted(why, since(arrival, view) + wait)
+    }
+
     fn needs(&self) -> Needs {
         let hops = self.limit_by != LimitBy::Rtt;
         Needs { peer_cwnd: true, hops, rtt: true, ..Needs::default() }
     }
 
-    fn on_arrival(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
-        self.repeats.on_arrival(arrival, &view.path.rtt);
-        self.gaps.take(arrival.gap);
-        match arrival.class {
-            Class::InOrder => self.take_in_order(arrival.now, view),
-            Class::FillsHole | Class::OutOfOrder | Class::Duplicate => {
-                AckVerdict::Now(Why::plain(Rule::NotInOrder))
-            }
-        }
-    }
-
-    fn on_deadline(&mut self, now: Instant, _: &RecvView<'_>) -> AckVerdict {
-        self.repeats.on_deadline(&mut self.hold, now)
-    }
-
-    fn on_ack(&mut self, ack: &AckDecided, view: &RecvView<'_>) {
-        self.hold.on_ack(ack);
-        self.repeats.on_ack(ack, &view.path.rtt);
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        self.hold.due().or(self.repeats.due())
-    }
-
     /// The hold that this segment began. Nothing where `first` or `hold` ends it.
-    fn basis(&self, now: Instant, view: &RecvView<'_>) -> Option<Basis> {
+    fn basis(&self, due: Instant, now: Instant, view: &RecvView<'_>) -> Option<Basis> {
         let wait = self.gaps.times_milli(self.factor_milli * u64::from(self.last_wanted))?;
-        let due = view.owed.since.unwrap_or(now) + wait;
-        self.gaps.basis().filter(|_| self.hold.due() == Some(due) && wait < self.longest)
-    }
-
-    fn note(&self) -> AckNote {
-        AckNote::default()
+        let is_of_gaps = due == view.owed.since.unwrap_or(now) + wait && wait < self.longest;
+        self.gaps.basis().filter(|_| is_of_gaps)
     }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {

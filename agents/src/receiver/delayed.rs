@@ -17,12 +17,9 @@
 
 use std::time::Duration;
 
-use hopwise_core::Instant;
-use hopwise_core::agent::{
-    AckDecided, AckNote, AckVerdict, Arrival, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
-};
+use hopwise_core::agent::{Arrival, RecvView, Rule, Why};
 
-use super::hold::Hold;
+use super::hold::{Decision, Holds, Host, host, since};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, Param, Value};
 
@@ -45,66 +42,31 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         ),
     ],
     shorthand: Some("d"),
-    make: Make::Receiver(|args| Box::new(Delayed::new(args))),
+    make: Make::Receiver(|args| host(Delayed::new(args))),
 };
 
 /// 32 bytes of heap, with what the allocator adds: most connections have this agent.
-const _: () = assert!(size_of::<Delayed>() <= 24);
+const _: () = assert!(size_of::<Host<Delayed>>() <= 24);
 
-/// Invariant 1: `hold` runs exactly while in-order segments are held.
 #[derive(Debug)]
 pub struct Delayed {
     d: u32,
     /// At most 490 ms.
     longest_ns: u32,
-    hold: Hold,
 }
 
 impl Delayed {
     fn new(args: &Args) -> Delayed {
         let longest_ns = args.time("hold").subsec_nanos();
-        Delayed { d: args.count_u32("d"), longest_ns, hold: Hold::default() }
-    }
-
-    fn take_in_order(&mut self, now: Instant, view: &RecvView<'_>) -> AckVerdict {
-        let why = Why::new(Rule::Count, view.owed.segments, self.d);
-        if view.owed.segments >= self.d {
-            return AckVerdict::Now(why);
-        }
-        let longest = Duration::from_nanos(self.longest_ns.into());
-        self.hold.begin(view.owed.since.unwrap_or(now) + longest);
-        AckVerdict::Hold(why)
+        Delayed { d: args.count_u32("d"), longest_ns }
     }
 }
 
-impl ReceiverAgent for Delayed {
-    fn needs(&self) -> Needs {
-        Needs::default()
-    }
-
-    fn on_arrival(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
-        match arrival.class {
-            Class::InOrder => self.take_in_order(arrival.now, view),
-            Class::FillsHole | Class::OutOfOrder | Class::Duplicate => {
-                AckVerdict::Now(Why::plain(Rule::NotInOrder))
-            }
-        }
-    }
-
-    fn on_deadline(&mut self, now: Instant, _: &RecvView<'_>) -> AckVerdict {
-        self.hold.on_deadline(now, Rule::Deadline)
-    }
-
-    fn on_ack(&mut self, ack: &AckDecided, _: &RecvView<'_>) {
-        self.hold.on_ack(ack);
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        self.hold.due()
-    }
-
-    fn note(&self) -> AckNote {
-        AckNote::default()
+impl Holds for Delayed {
+    fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
+        let why = Why::new(Rule::Count, view.owed.segments, self.d);
+        let longest = Duration::from_nanos(self.longest_ns.into());
+        Decision::counted(why, since(arrival, view) + longest)
     }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {

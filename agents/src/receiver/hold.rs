@@ -1,140 +1,186 @@
-//! What agents that hold share: one deadline, and an average of the gaps between segments.
+//! The host of agents that hold: an agent says until when a segment waits, and the host keeps the deadline.
 
-use std::time::Duration;
+use std::fmt::Debug;
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{AckDecided, AckVerdict, Basis, By, Rule, Why};
+use hopwise_core::agent::{
+    AckDecided, AckNote, AckVerdict, Arrival, Basis, By, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
+};
 
 /// The longest hold that a setting may name: what the ledger allows anyway.
 pub(super) const LONGEST_MS: u64 = 490;
 
-/// When held data is acknowledged at the latest, by the agent's own rule.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Hold {
+/// What comes of a segment.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Decision {
+    Now(Why),
+    /// It waits until then, and a hold that runs already ends then too.
+    Hold {
+        until: Instant,
+        why: Why,
+    },
+    /// It waits until then, unless a hold that runs already has its own end.
+    Join {
+        until: Instant,
+        why: Why,
+    },
+}
+
+impl Decision {
+    pub(super) const AT_ONCE: Decision = Decision::Now(Why::plain(Rule::NotInOrder));
+
+    /// An ACK leaves when as much waits as `why` wants, or at `until`, counted from the first that waits.
+    pub(super) fn counted(why: Why, until: Instant) -> Decision {
+        if why.have >= why.want { Decision::Now(why) } else { Decision::Join { until, why } }
+    }
+
+    /// The same, where each segment moves the end of the hold.
+    pub(super) fn counted_anew(why: Why, until: Instant) -> Decision {
+        if why.have >= why.want { Decision::Now(why) } else { Decision::Hold { until, why } }
+    }
+}
+
+/// When the first segment that waits came.
+pub(super) fn since(arrival: &Arrival, view: &RecvView<'_>) -> Instant {
+    view.owed.since.unwrap_or(arrival.now)
+}
+
+/// The rule of an agent that holds. What an agent leaves out, the default says.
+pub(super) trait Holds: Debug + Send + 'static {
+    /// The reason that an ACK at the end of a hold has.
+    const AT_END: Rule = Rule::Deadline;
+
+    fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision;
+
+    fn not_in_order(&mut self, _: &Arrival, _: &RecvView<'_>) -> Decision {
+        Decision::AT_ONCE
+    }
+
+    /// A segment of any class came; the decision follows.
+    fn hear(&mut self, _: &Arrival, _: &RecvView<'_>) {}
+
+    fn ran_out(&mut self, _: &RecvView<'_>) {}
+
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
+
+    /// The source of the time until `due`, see [`ReceiverAgent::basis`].
+    fn basis(&self, _due: Instant, _now: Instant, _: &RecvView<'_>) -> Option<Basis> {
+        None
+    }
+
+    fn gauges(&self, _: &mut dyn FnMut(&'static str, u64)) {}
+}
+
+pub(super) fn host<R: Holds>(rule: R) -> Box<dyn ReceiverAgent> {
+    Box::new(Host::new(rule))
+}
+
+/// Invariant 1: `due` is set only while segments are held.
+#[derive(Debug)]
+pub(super) struct Host<R> {
+    rule: R,
     due: Option<Instant>,
 }
 
-impl Hold {
-    pub(super) fn due(&self) -> Option<Instant> {
-        self.due
+impl<R> Host<R> {
+    pub(super) fn new(rule: R) -> Host<R> {
+        Host { rule, due: None }
+    }
+}
+
+impl<R: Holds> ReceiverAgent for Host<R> {
+    fn needs(&self) -> Needs {
+        self.rule.needs()
     }
 
-    /// Set once: a hold that runs already keeps its end.
-    pub(super) fn begin(&mut self, until: Instant) {
-        self.due.get_or_insert(until);
-    }
-
-    pub(super) fn restart(&mut self, until: Instant) {
+    fn on_arrival(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
+        self.rule.hear(arrival, view);
+        let decision = match arrival.class {
+            Class::InOrder => self.rule.in_order(arrival, view),
+            Class::FillsHole | Class::OutOfOrder | Class::Duplicate => self.rule.not_in_order(arrival, view),
+        };
+        let (until, why) = match decision {
+            Decision::Now(why) => return AckVerdict::Now(why),
+            Decision::Hold { until, why } => (until, why),
+            Decision::Join { until, why } => (self.due.unwrap_or(until), why),
+        };
         self.due = Some(until);
+        AckVerdict::Hold(why)
     }
 
-    pub(super) fn end(&mut self) {
-        self.due = None;
+    fn on_deadline(&mut self, now: Instant, view: &RecvView<'_>) -> AckVerdict {
+        let why = Why::plain(R::AT_END);
+        if self.due.take_if(|due| *due <= now).is_none() {
+            return AckVerdict::Hold(why);
+        }
+        self.rule.ran_out(view);
+        AckVerdict::Now(why)
     }
 
     /// Any ACK but a repeat says what was held.
-    pub(super) fn on_ack(&mut self, ack: &AckDecided) {
+    fn on_ack(&mut self, ack: &AckDecided, _: &RecvView<'_>) {
         if ack.by != By::Repeat {
-            self.end();
+            self.due = None;
         }
     }
 
-    /// What agents say at a deadline that is nothing but the end of a hold.
-    pub(super) fn on_deadline(&mut self, now: Instant, rule: Rule) -> AckVerdict {
-        let why = Why::plain(rule);
-        if self.take_due(now) { AckVerdict::Now(why) } else { AckVerdict::Hold(why) }
+    fn deadline(&self) -> Option<Instant> {
+        self.due
     }
 
-    /// Whether it has run out. It is over then.
-    pub(super) fn take_due(&mut self, now: Instant) -> bool {
-        self.due.take_if(|due| *due <= now).is_some()
-    }
-}
-
-/// A longer silence says nothing of the path.
-const LONGEST_GAP_NS: u64 = 600_000_000_000;
-
-/// An exponentially weighted average of gaps.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct GapAverage {
-    ns: Option<u64>,
-    /// What a new gap counts, in thousandths.
-    weight_milli: u64,
-}
-
-impl GapAverage {
-    pub(super) fn new(weight_milli: u32) -> GapAverage {
-        GapAverage { ns: None, weight_milli: u64::from(weight_milli) }
+    fn note(&self) -> AckNote {
+        AckNote::default()
     }
 
-    pub(super) fn take(&mut self, gap: Option<Duration>) {
-        let Some(gap_ns) = gap.map(nanos) else { return };
-        let before = self.ns.unwrap_or(gap_ns);
-        self.ns = Some((before * (1_000 - self.weight_milli) + gap_ns * self.weight_milli) / 1_000);
+    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        self.rule.gauges(sink);
     }
 
-    /// So many thousandths of the average, or nothing before the first gap.
-    pub(super) fn times_milli(&self, milli: u64) -> Option<Duration> {
-        self.ns.map(|ns| Duration::from_nanos(scaled(ns, milli)))
+    fn basis(&self, now: Instant, view: &RecvView<'_>) -> Option<Basis> {
+        self.rule.basis(self.due?, now, view)
     }
-
-    pub(super) fn basis(&self) -> Option<Basis> {
-        self.ns.map(|ns| Basis::MeanGap { us: u32::try_from(ns / 1_000).unwrap_or(u32::MAX) })
-    }
-
-    pub(super) fn gauge(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        sink("gap_average_us", self.ns.unwrap_or(0) / 1_000);
-    }
-}
-
-pub(super) fn nanos(gap: Duration) -> u64 {
-    u64::try_from(gap.as_nanos()).unwrap_or(u64::MAX).min(LONGEST_GAP_NS)
-}
-
-fn scaled(ns: u64, milli: u64) -> u64 {
-    ns.saturating_mul(milli) / 1_000
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testkit::receiver::Seat;
+    use crate::testkit::receiver::{Carried, Seat};
 
-    const fn ms(ms: u64) -> Duration {
-        Duration::from_millis(ms)
+    /// A segment waits as many ms as it has bytes; one with a push joins the hold that runs.
+    #[derive(Debug)]
+    struct ByBytes;
+
+    impl Holds for ByBytes {
+        fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
+            let until = Instant::from_millis(arrival.bytes.into());
+            let why = Why::new(Rule::Count, view.owed.segments, 9);
+            if arrival.push { Decision::Join { until, why } } else { Decision::Hold { until, why } }
+        }
     }
 
     #[test]
-    fn the_first_gap_is_the_average_and_later_ones_count_their_weight() {
-        let mut average = GapAverage::new(200);
-        assert_eq!(average.times_milli(1_000), None);
-        average.take(None);
-        assert_eq!(average.times_milli(1_000), None);
-        average.take(Some(ms(10)));
-        assert_eq!(average.times_milli(1_000), Some(ms(10)));
-        average.take(Some(ms(20)));
-        assert_eq!(average.times_milli(1_500), Some(ms(18)));
-    }
-
-    #[test]
-    fn a_gap_of_ages_neither_overflows_nor_counts_for_more_than_minutes() {
-        let mut average = GapAverage::new(999);
-        average.take(Some(Duration::MAX));
-        average.take(Some(Duration::MAX));
-        assert_eq!(average.times_milli(1_000), Some(Duration::from_secs(600)));
-        assert!(average.times_milli(u64::MAX).is_some());
-    }
-
-    #[test]
-    fn a_hold_is_over_once() {
-        let mut hold = Hold::default();
-        hold.begin(Instant(5));
-        hold.begin(Instant(9));
-        assert!(!hold.take_due(Instant(4)));
-        assert!(hold.take_due(Instant(5)) && !hold.take_due(Instant(5)));
-        hold.restart(Instant(7));
-        hold.restart(Instant(8));
-        assert_eq!(hold.due(), Some(Instant(8)));
+    fn a_hold_is_over_once_and_only_a_joining_segment_keeps_its_end() {
+        let mut seat = Seat::new("immediate");
+        seat.agent = host(ByBytes);
+        let mut due_after = |bytes, push| {
+            seat.arrive(Class::InOrder, Carried { bytes, push, ..Carried::PLAIN });
+            seat.agent.deadline()
+        };
+        let ms = |ms| Some(Instant::from_millis(ms));
+        assert_eq!(due_after(5, true), ms(5));
+        assert_eq!(due_after(9, true), ms(5));
+        assert_eq!(due_after(7, false), ms(7));
+        assert_eq!(due_after(8, false), ms(8));
+        let at = |seat: &mut Seat, ms| {
+            seat.now = Instant::from_millis(ms);
+            let now = seat.now;
+            seat.asked(|agent, view| agent.on_deadline(now, view))
+        };
+        assert!(matches!(at(&mut seat, 7), AckVerdict::Hold(_)));
+        assert!(matches!(at(&mut seat, 8), AckVerdict::Now(_)));
+        assert!(matches!(at(&mut seat, 8), AckVerdict::Hold(_)));
     }
 
     /// The basis of each hold of segments that come at these times.

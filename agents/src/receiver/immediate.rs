@@ -8,10 +8,9 @@
 //! Parameters: none.
 //! Deviations: none.
 
-use hopwise_core::Instant;
-use hopwise_core::agent::{AckNote, AckVerdict, Arrival, Class, Needs, ReceiverAgent, RecvView, Rule, Why};
-use hopwise_core::ignores;
+use hopwise_core::agent::{Arrival, RecvView, Rule, Why};
 
+use super::hold::{Decision, Holds, host};
 use crate::descriptor::{Descriptor, Make};
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
@@ -20,42 +19,16 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     source: "RFC 9293 §3.8.6.3",
     params: &[],
     shorthand: None,
-    make: Make::Receiver(|_| Box::new(Immediate)),
+    make: Make::Receiver(|_| host(Immediate)),
 };
 
 #[derive(Debug)]
 pub struct Immediate;
 
-impl ReceiverAgent for Immediate {
-    ignores!(on_ack);
-
-    fn needs(&self) -> Needs {
-        Needs::default()
+impl Holds for Immediate {
+    fn in_order(&mut self, _: &Arrival, _: &RecvView<'_>) -> Decision {
+        Decision::Now(Why::plain(Rule::Each))
     }
-
-    fn on_arrival(&mut self, arrival: &Arrival, _: &RecvView<'_>) -> AckVerdict {
-        match arrival.class {
-            Class::InOrder => AckVerdict::Now(Why::plain(Rule::Each)),
-            Class::FillsHole | Class::OutOfOrder | Class::Duplicate => {
-                AckVerdict::Now(Why::plain(Rule::NotInOrder))
-            }
-        }
-    }
-
-    /// It never asks for one.
-    fn on_deadline(&mut self, _: Instant, _: &RecvView<'_>) -> AckVerdict {
-        AckVerdict::Hold(Why::plain(Rule::Deadline))
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        None
-    }
-
-    fn note(&self) -> AckNote {
-        AckNote::default()
-    }
-
-    fn gauges(&self, _: &mut dyn FnMut(&'static str, u64)) {}
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use hopwise_core::Instant;
 use hopwise_core::agent::Basis;
 
-use super::hold::nanos;
+use super::gap_average::nanos;
 
 /// A shorter gap says that segments shared a read, not how fast the path is.
 const SHORTEST_NS: u64 = 50_000;

@@ -3,9 +3,11 @@
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{AckDecided, AckVerdict, Arrival, By, Rtt, Rule, Why};
+use hopwise_core::agent::{
+    AckDecided, AckNote, AckVerdict, Arrival, Basis, By, Needs, ReceiverAgent, RecvView, Rtt, Rule, Why,
+};
 
-use super::hold::Hold;
+use super::hold::{Holds, Host};
 
 /// RFC 6298 §2.1, before the path is measured.
 const WITHOUT_RTT: Duration = Duration::from_secs(1);
@@ -15,7 +17,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 ///
 /// Invariant 1: `next` is set only while the last thing that happened is an ACK. 2: its `left` is above zero.
 #[derive(Debug)]
-pub(super) struct Repeats {
+struct Repeats {
     most: u32,
     least_wait: Duration,
     next: Option<Next>,
@@ -50,12 +52,12 @@ struct Next {
 
 impl Repeats {
     /// At most `most` times in a row, none at all when that is zero.
-    pub(super) fn new(most: u32, least_wait: Duration) -> Repeats {
+    fn new(most: u32, least_wait: Duration) -> Repeats {
         Repeats { most, least_wait, next: None, heard: None }
     }
 
     /// Data shows that the ACK arrived, or asks for another one.
-    pub(super) fn on_arrival(&mut self, arrival: &Arrival, path: &Rtt) {
+    fn on_arrival(&mut self, arrival: &Arrival, path: &Rtt) {
         self.next = None;
         if let Some(sample) = arrival.rtt {
             let before = self.heard.or(Repeats::of_path(path));
@@ -67,21 +69,13 @@ impl Repeats {
         path.smoothed.map(|srtt| Smoothed { srtt, variance: path.variance })
     }
 
-    pub(super) fn on_ack(&mut self, ack: &AckDecided, rtt: &Rtt) {
+    fn on_ack(&mut self, ack: &AckDecided, rtt: &Rtt) {
         if ack.by != By::Repeat {
             self.begin(ack.now, self.rto(rtt), self.most);
         }
     }
 
-    /// What an agent says at a deadline that is the end of its hold, or else the time for a repeat.
-    pub(super) fn on_deadline(&mut self, hold: &mut Hold, now: Instant) -> AckVerdict {
-        match hold.on_deadline(now, Rule::Deadline) {
-            AckVerdict::Hold(_) if self.take_due(now) => AckVerdict::Repeat(Why::plain(Rule::LostAck)),
-            verdict => verdict,
-        }
-    }
-
-    pub(super) fn due(&self) -> Option<Instant> {
+    fn due(&self) -> Option<Instant> {
         self.next.map(|next| next.due)
     }
 
@@ -101,5 +95,57 @@ impl Repeats {
         let rto =
             known.map_or(WITHOUT_RTT, |known| known.srtt.saturating_add(known.variance.saturating_mul(4)));
         rto.max(self.least_wait).min(LONGEST)
+    }
+}
+
+/// A host that repeats its last ACK, `most` times in a row.
+pub(super) fn repeating<R: Holds>(most: u32, least_wait: Duration, rule: R) -> Box<dyn ReceiverAgent> {
+    Box::new(Repeating { host: Host::new(rule), repeats: Repeats::new(most, least_wait) })
+}
+
+#[derive(Debug)]
+struct Repeating<R> {
+    host: Host<R>,
+    repeats: Repeats,
+}
+
+impl<R: Holds> ReceiverAgent for Repeating<R> {
+    fn needs(&self) -> Needs {
+        self.host.needs()
+    }
+
+    fn on_arrival(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
+        self.repeats.on_arrival(arrival, &view.path.rtt);
+        self.host.on_arrival(arrival, view)
+    }
+
+    fn on_deadline(&mut self, now: Instant, view: &RecvView<'_>) -> AckVerdict {
+        match self.host.on_deadline(now, view) {
+            AckVerdict::Hold(_) if self.repeats.take_due(now) => {
+                AckVerdict::Repeat(Why::plain(Rule::LostAck))
+            }
+            verdict => verdict,
+        }
+    }
+
+    fn on_ack(&mut self, ack: &AckDecided, view: &RecvView<'_>) {
+        self.host.on_ack(ack, view);
+        self.repeats.on_ack(ack, &view.path.rtt);
+    }
+
+    fn deadline(&self) -> Option<Instant> {
+        self.host.deadline().or(self.repeats.due())
+    }
+
+    fn note(&self) -> AckNote {
+        self.host.note()
+    }
+
+    fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
+        self.host.gauges(sink);
+    }
+
+    fn basis(&self, now: Instant, view: &RecvView<'_>) -> Option<Basis> {
+        self.host.basis(now, view)
     }
 }

@@ -22,11 +22,9 @@
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{
-    AckDecided, AckNote, AckVerdict, Arrival, Basis, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
-};
+use hopwise_core::agent::{Arrival, Basis, Needs, RecvView, Rule, Why};
 
-use super::hold::{Hold, LONGEST_MS};
+use super::hold::{Decision, Holds, LONGEST_MS, host, since};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, Param, Value};
 
@@ -56,7 +54,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         ),
     ],
     shorthand: None,
-    make: Make::Receiver(|args| Box::new(Tack::new(args))),
+    make: Make::Receiver(|args| host(Tack::new(args))),
 };
 
 /// Round trips that the largest bandwidth is taken of.
@@ -70,7 +68,6 @@ pub struct Tack {
     beta: u32,
     longest: Duration,
     bandwidth: Bandwidth,
-    hold: Hold,
 }
 
 impl Tack {
@@ -80,7 +77,6 @@ impl Tack {
             beta: args.count_u32("beta"),
             longest: args.time("hold"),
             bandwidth: Bandwidth::new(args.time("span")),
-            hold: Hold::default(),
         }
     }
 
@@ -94,59 +90,34 @@ impl Tack {
         let time = Duration::from_nanos(bytes.saturating_mul(1_000_000_000) / bytes_per_s.max(1));
         Some(if time > by_rtt.0 { (time, Basis::Rate { bytes_per_s }) } else { by_rtt })
     }
+}
 
-    fn take_in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
+impl Holds for Tack {
+    const AT_END: Rule = Rule::Rate;
+
+    fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
         let now = arrival.now;
         self.bandwidth.take(arrival, view.path.rtt.min.unwrap_or_default());
-        let latest = view.owed.since.unwrap_or(now) + self.longest;
+        let latest = since(arrival, view) + self.longest;
         let Some((interval, _)) = self.interval(now, view) else {
             let why = Why::new(Rule::Count, view.owed.segments, self.l);
-            self.hold.begin(latest);
-            return if view.owed.segments >= self.l { AckVerdict::Now(why) } else { AckVerdict::Hold(why) };
+            return Decision::counted(why, latest);
         };
         let from = view.owed.last_ack.map_or(now, |last| last + interval);
         if from <= now {
-            return AckVerdict::Now(Why::plain(Rule::Rate));
+            return Decision::Now(Why::plain(Rule::Rate));
         }
-        self.hold.restart(from.min(latest));
-        AckVerdict::Hold(Why::plain(Rule::Rate))
+        Decision::Hold { until: from.min(latest), why: Why::plain(Rule::Rate) }
     }
-}
 
-impl ReceiverAgent for Tack {
     fn needs(&self) -> Needs {
         Needs { rtt: true, ..Needs::default() }
     }
 
-    fn on_arrival(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
-        match arrival.class {
-            Class::InOrder => self.take_in_order(arrival, view),
-            Class::FillsHole | Class::OutOfOrder | Class::Duplicate => {
-                AckVerdict::Now(Why::plain(Rule::NotInOrder))
-            }
-        }
-    }
-
-    fn on_deadline(&mut self, now: Instant, _: &RecvView<'_>) -> AckVerdict {
-        self.hold.on_deadline(now, Rule::Rate)
-    }
-
-    fn on_ack(&mut self, ack: &AckDecided, _: &RecvView<'_>) {
-        self.hold.on_ack(ack);
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        self.hold.due()
-    }
-
     /// Nothing where `hold` ends it.
-    fn basis(&self, now: Instant, view: &RecvView<'_>) -> Option<Basis> {
+    fn basis(&self, due: Instant, now: Instant, view: &RecvView<'_>) -> Option<Basis> {
         let (interval, basis) = self.interval(now, view)?;
-        (self.hold.due() == Some(view.owed.last_ack? + interval)).then_some(basis)
-    }
-
-    fn note(&self) -> AckNote {
-        AckNote::default()
+        (due == view.owed.last_ack? + interval).then_some(basis)
     }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {

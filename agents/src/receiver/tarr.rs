@@ -18,12 +18,9 @@
 
 use std::time::Duration;
 
-use hopwise_core::Instant;
-use hopwise_core::agent::{
-    AckDecided, AckNote, AckVerdict, Arrival, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
-};
+use hopwise_core::agent::{Arrival, Needs, RecvView, Rule, Why};
 
-use super::hold::{Hold, LONGEST_MS};
+use super::hold::{Decision, Holds, LONGEST_MS, host, since};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, Param, Value};
 
@@ -46,65 +43,38 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         ),
     ],
     shorthand: Some("d"),
-    make: Make::Receiver(|args| Box::new(Tarr::new(args))),
+    make: Make::Receiver(|args| host(Tarr::new(args))),
 };
 
 #[derive(Debug)]
 pub struct Tarr {
     wanted: u32,
     longest: Duration,
-    hold: Hold,
 }
 
 impl Tarr {
     fn new(args: &Args) -> Tarr {
-        Tarr { wanted: args.count_u32("d"), longest: args.time("hold"), hold: Hold::default() }
-    }
-
-    fn take_in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
-        if arrival.rate_asked == Some(0) {
-            return AckVerdict::Now(Why::plain(Rule::Asked));
-        }
-        let why = Why::new(Rule::Rate, view.owed.segments, self.wanted);
-        if view.owed.segments >= self.wanted {
-            return AckVerdict::Now(why);
-        }
-        self.hold.begin(view.owed.since.unwrap_or(arrival.now) + self.longest);
-        AckVerdict::Hold(why)
+        Tarr { wanted: args.count_u32("d"), longest: args.time("hold") }
     }
 }
 
-impl ReceiverAgent for Tarr {
-    fn needs(&self) -> Needs {
-        Needs { rate_request: true, ..Needs::default() }
-    }
-
-    fn on_arrival(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
+impl Holds for Tarr {
+    fn hear(&mut self, arrival: &Arrival, _: &RecvView<'_>) {
         if let Some(rate @ 1..) = arrival.rate_asked {
             self.wanted = u32::from(rate);
         }
-        match arrival.class {
-            Class::InOrder => self.take_in_order(arrival, view),
-            Class::FillsHole | Class::OutOfOrder | Class::Duplicate => {
-                AckVerdict::Now(Why::plain(Rule::NotInOrder))
-            }
+    }
+
+    fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
+        if arrival.rate_asked == Some(0) {
+            return Decision::Now(Why::plain(Rule::Asked));
         }
+        let why = Why::new(Rule::Rate, view.owed.segments, self.wanted);
+        Decision::counted(why, since(arrival, view) + self.longest)
     }
 
-    fn on_deadline(&mut self, now: Instant, _: &RecvView<'_>) -> AckVerdict {
-        self.hold.on_deadline(now, Rule::Deadline)
-    }
-
-    fn on_ack(&mut self, ack: &AckDecided, _: &RecvView<'_>) {
-        self.hold.on_ack(ack);
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        self.hold.due()
-    }
-
-    fn note(&self) -> AckNote {
-        AckNote::default()
+    fn needs(&self) -> Needs {
+        Needs { rate_request: true, ..Needs::default() }
     }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {

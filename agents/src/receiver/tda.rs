@@ -22,13 +22,10 @@
 
 use std::time::Duration;
 
-use hopwise_core::Instant;
-use hopwise_core::agent::{
-    AckDecided, AckNote, AckVerdict, Arrival, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
-};
+use hopwise_core::agent::{Arrival, Needs, RecvView, Rule, Why};
 
-use super::hold::{Hold, LONGEST_MS};
-use super::repeat::Repeats;
+use super::hold::{Decision, Holds, LONGEST_MS, since};
+use super::repeat::repeating;
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, Param, Switch, Value};
 
@@ -63,7 +60,9 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         ),
     ],
     shorthand: None,
-    make: Make::Receiver(|args| Box::new(Tda::new(args))),
+    make: Make::Receiver(|args| {
+        repeating(u32::from(args.switch("repeat") == Switch::On), LEAST_RTO, Tda::new(args))
+    }),
 };
 
 /// What stands for a window that is not told.
@@ -75,66 +74,26 @@ pub struct Tda {
     early: u32,
     most: u32,
     longest: Duration,
-    hold: Hold,
-    repeats: Repeats,
 }
 
 impl Tda {
     fn new(args: &Args) -> Tda {
-        let repeats = u32::from(args.switch("repeat") == Switch::On);
-        Tda {
-            early: args.count_u32("early"),
-            most: args.count_u32("most"),
-            longest: args.time("hold"),
-            hold: Hold::default(),
-            repeats: Repeats::new(repeats, LEAST_RTO),
-        }
+        Tda { early: args.count_u32("early"), most: args.count_u32("most"), longest: args.time("hold") }
     }
+}
 
-    fn take_in_order(&mut self, now: Instant, view: &RecvView<'_>) -> AckVerdict {
+impl Holds for Tda {
+    fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
         let (rule, wanted) = match view.peer_cwnd {
             Some(cwnd) => (Rule::Window, u32::from(cwnd).saturating_sub(self.early).clamp(1, self.most)),
             None => (Rule::Count, UNTOLD.min(self.most)),
         };
         let why = Why::new(rule, view.owed.segments, wanted);
-        if view.owed.segments >= wanted {
-            return AckVerdict::Now(why);
-        }
-        self.hold.begin(view.owed.since.unwrap_or(now) + self.longest);
-        AckVerdict::Hold(why)
+        Decision::counted(why, since(arrival, view) + self.longest)
     }
-}
 
-impl ReceiverAgent for Tda {
     fn needs(&self) -> Needs {
         Needs { peer_cwnd: true, ..Needs::default() }
-    }
-
-    fn on_arrival(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
-        self.repeats.on_arrival(arrival, &view.path.rtt);
-        match arrival.class {
-            Class::InOrder => self.take_in_order(arrival.now, view),
-            Class::FillsHole | Class::OutOfOrder | Class::Duplicate => {
-                AckVerdict::Now(Why::plain(Rule::NotInOrder))
-            }
-        }
-    }
-
-    fn on_deadline(&mut self, now: Instant, _: &RecvView<'_>) -> AckVerdict {
-        self.repeats.on_deadline(&mut self.hold, now)
-    }
-
-    fn on_ack(&mut self, ack: &AckDecided, view: &RecvView<'_>) {
-        self.hold.on_ack(ack);
-        self.repeats.on_ack(ack, &view.path.rtt);
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        self.hold.due().or(self.repeats.due())
-    }
-
-    fn note(&self) -> AckNote {
-        AckNote::default()
     }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {

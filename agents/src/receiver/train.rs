@@ -21,11 +21,10 @@
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{
-    AckDecided, AckNote, AckVerdict, Arrival, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
-};
+use hopwise_core::agent::{Arrival, Class, Needs, RecvView, Rule, Why};
 
-use super::hold::{GapAverage, Hold, LONGEST_MS};
+use super::gap_average::GapAverage;
+use super::hold::{Decision, Holds, LONGEST_MS, host, since};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, Param, Value};
 
@@ -54,7 +53,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
         ),
     ],
     shorthand: None,
-    make: Make::Receiver(|args| Box::new(Train::new(args))),
+    make: Make::Receiver(|args| host(Train::new(args))),
 };
 
 /// For a sender that tells nothing of trains.
@@ -68,11 +67,12 @@ pub struct Train {
     longest: Duration,
     dups: u32,
     gap: GapAverage,
-    hold: Hold,
     /// Segments behind the first hole that were acknowledged at once since something last came in order.
     reported: u32,
     /// Stretches behind the first hole when a segment last came.
     holes: u32,
+    /// It opened another one.
+    is_new_hole: bool,
 }
 
 impl Train {
@@ -81,84 +81,61 @@ impl Train {
             longest: args.time("hold"),
             dups: args.count_u32("dups"),
             gap: GapAverage::new(1_000 - args.ratio_milli("memory")),
-            hold: Hold::default(),
             reported: 0,
             holes: 0,
+            is_new_hole: false,
         }
     }
 
     /// Whatever its place: the train may be over with it.
-    fn take(&mut self, told: u8, since: Instant) -> AckVerdict {
+    fn take(&self, told: u8, since: Instant) -> Decision {
         let why = Why::new(Rule::Asked, told.into(), 1);
         if told <= 1 {
-            return AckVerdict::Now(why);
+            return Decision::Now(why);
         }
         let expected = self.gap.times_milli(PATIENCE_MILLI * u64::from(told));
-        self.hold.begin(since + expected.unwrap_or(self.longest).min(self.longest));
-        AckVerdict::Hold(why)
+        Decision::Join { until: since + expected.unwrap_or(self.longest).min(self.longest), why }
     }
 
-    fn take_in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
-        let since = view.owed.since.unwrap_or(arrival.now);
-        if let Some(told) = arrival.told {
-            return self.take(told, since);
-        }
-        let why = Why::new(Rule::Count, view.owed.segments, UNTOLD_SEGMENTS);
-        if view.owed.segments >= UNTOLD_SEGMENTS {
-            return AckVerdict::Now(why);
-        }
-        self.hold.begin(since + UNTOLD_HOLD.min(self.longest));
-        AckVerdict::Hold(why)
-    }
-
-    fn take_behind_hole(&mut self, arrival: &Arrival, is_new_hole: bool) -> AckVerdict {
+    fn behind_hole(&mut self, arrival: &Arrival) -> Decision {
         match arrival.told {
-            Some(told) if !is_new_hole && self.reported >= self.dups => self.take(told, arrival.now),
+            Some(told) if !self.is_new_hole && self.reported >= self.dups => self.take(told, arrival.now),
             _ => {
                 self.reported = self.reported.saturating_add(1);
-                AckVerdict::Now(Why::plain(Rule::NotInOrder))
+                Decision::AT_ONCE
             }
         }
     }
 }
 
-impl ReceiverAgent for Train {
+impl Holds for Train {
+    fn hear(&mut self, arrival: &Arrival, view: &RecvView<'_>) {
+        self.gap.take(arrival.gap);
+        self.is_new_hole = view.holes > self.holes;
+        self.holes = view.holes;
+    }
+
+    fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
+        self.reported = 0;
+        let since = since(arrival, view);
+        if let Some(told) = arrival.told {
+            return self.take(told, since);
+        }
+        let why = Why::new(Rule::Count, view.owed.segments, UNTOLD_SEGMENTS);
+        Decision::counted(why, since + UNTOLD_HOLD.min(self.longest))
+    }
+
+    fn not_in_order(&mut self, arrival: &Arrival, _: &RecvView<'_>) -> Decision {
+        match arrival.class {
+            Class::OutOfOrder => return self.behind_hole(arrival),
+            Class::FillsHole => self.reported = 0,
+            Class::InOrder | Class::Duplicate => {}
+        }
+        Decision::AT_ONCE
+    }
+
     fn needs(&self) -> Needs {
         Needs { told: true, ..Needs::default() }
-    }
-
-    fn on_arrival(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> AckVerdict {
-        self.gap.take(arrival.gap);
-        let is_new_hole = view.holes > self.holes;
-        self.holes = view.holes;
-        match arrival.class {
-            Class::InOrder => {
-                self.reported = 0;
-                self.take_in_order(arrival, view)
-            }
-            Class::OutOfOrder => self.take_behind_hole(arrival, is_new_hole),
-            Class::FillsHole => {
-                self.reported = 0;
-                AckVerdict::Now(Why::plain(Rule::NotInOrder))
-            }
-            Class::Duplicate => AckVerdict::Now(Why::plain(Rule::NotInOrder)),
-        }
-    }
-
-    fn on_deadline(&mut self, now: Instant, _: &RecvView<'_>) -> AckVerdict {
-        self.hold.on_deadline(now, Rule::Deadline)
-    }
-
-    fn on_ack(&mut self, ack: &AckDecided, _: &RecvView<'_>) {
-        self.hold.on_ack(ack);
-    }
-
-    fn deadline(&self) -> Option<Instant> {
-        self.hold.due()
-    }
-
-    fn note(&self) -> AckNote {
-        AckNote::default()
     }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
