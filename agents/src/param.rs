@@ -2,12 +2,18 @@
 //! and results are made from.
 
 mod args;
+mod setting;
 mod text;
 
 use std::fmt;
 use std::time::Duration;
 
 pub use args::Args;
+pub(crate) use setting::{Brief, Setting, choices, params};
+
+/// The default of a switch.
+pub const OFF: u64 = 0;
+pub const ON: u64 = 1;
 
 /// Which defaults are in force where a spec is silent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,23 +38,24 @@ pub struct Param {
 }
 
 impl Param {
-    pub const fn new(name: &'static str, form: Form, default: Value, doc: &'static str) -> Param {
-        Param { name, form, default: DefaultValue::Is(default), ns2: None, below: None, doc }
+    /// The same, with its meaning, where several agents share it.
+    pub(crate) const fn means(mut self, doc: &'static str) -> Param {
+        self.doc = doc;
+        self
     }
 
-    /// A parameter that a spec has to give.
-    pub const fn required(name: &'static str, form: Form, doc: &'static str) -> Param {
-        Param { name, form, default: DefaultValue::Required, ns2: None, below: None, doc }
-    }
-
-    /// A parameter that may be absent; `means` says what holds then.
-    pub const fn optional(name: &'static str, form: Form, means: &'static str, doc: &'static str) -> Param {
-        Param { name, form, default: DefaultValue::Unset(means), ns2: None, below: None, doc }
+    /// The same, with its name, and its meaning unless it has one.
+    pub(crate) const fn called(mut self, name: &'static str, doc: &'static str) -> Param {
+        self.name = name;
+        if !doc.is_empty() {
+            self.doc = doc.trim_ascii_start();
+        }
+        self
     }
 
     /// The same, with another default under the profile that reproduces ns-2.
-    pub const fn ns2(mut self, value: Value) -> Param {
-        self.ns2 = Some(value);
+    pub const fn ns2(mut self, raw: u64) -> Param {
+        self.ns2 = Some(self.form.value(raw));
         self
     }
 
@@ -112,6 +119,37 @@ impl Form {
         Form::Ratio { min_milli, max_milli }
     }
 
+    /// A parameter with this default, which is given as the bounds are: a count, ms, bit/s, thousandths, `ON` or `OFF`,
+    /// or the place of a choice.
+    pub const fn is(self, raw: u64) -> Param {
+        self.with(DefaultValue::Is(self.value(raw)))
+    }
+
+    /// A parameter that a spec has to give.
+    pub const fn required(self) -> Param {
+        self.with(DefaultValue::Required)
+    }
+
+    /// A parameter that may be absent; `means` says what holds then.
+    pub const fn unset(self, means: &'static str) -> Param {
+        self.with(DefaultValue::Unset(means))
+    }
+
+    const fn with(self, default: DefaultValue) -> Param {
+        Param { name: "", form: self, default, ns2: None, below: None, doc: "" }
+    }
+
+    const fn value(&self, raw: u64) -> Value {
+        match *self {
+            Form::Count { .. } => Value::Count(raw),
+            Form::Time { .. } => Value::Time(Duration::from_millis(raw)),
+            Form::Rate { .. } => Value::Rate(raw),
+            Form::Ratio { .. } => Value::Ratio(raw as u32),
+            Form::Switch => Value::Switch(if raw == OFF { Switch::Off } else { Switch::On }),
+            Form::Choice(names) => Value::Choice(names[raw as usize]),
+        }
+    }
+
     /// The value that `text` spells, when this form accepts it.
     pub fn parse(&self, text: &str) -> Option<Value> {
         match *self {
@@ -170,12 +208,6 @@ pub enum Value {
     Ratio(u32),
     Switch(Switch),
     Choice(&'static str),
-}
-
-impl Value {
-    pub const fn millis(ms: u64) -> Value {
-        Value::Time(Duration::from_millis(ms))
-    }
 }
 
 impl fmt::Display for Value {

@@ -10,17 +10,6 @@
 //! nothing is held: only the cache and that last step. In mode `hopwise` the sender's own rules say which of the two
 //! loses less. An ACK that rides on data, and every flag that may not wait, takes what is held along.
 //!
-//! | parameter | unit | default | meaning |
-//! |---|---|---|---|
-//! | mode | | hopwise | paper, corrected, cumulative, kick or hopwise |
-//! | margin | ratio | 0.8 | which part of an RTO an ACK waits |
-//! | over | ratio | 1.2 | a forecast outage is taken to be so many times as long |
-//! | patience | time | 2s | how long a link that is going down may take to be gone |
-//! | sender | | auto | whose rules its timer follows: textbook (where nothing is known), rfc6298, linux or freebsd |
-//! | tlp | | auto | whether it sends tail loss probes |
-//! | rack | | auto | whether it finds by time what was lost again |
-//! | frto | | auto | whether it takes one needless timeout back |
-//!
 //! Deviations: the printed search is mode `paper` alone, since it stops where the sender times out at once. An
 //! outage that lasts longer than was foretold is taken to last as long again; what is left of the ACKs, for which
 //! there is `over`, is planned for that where it can cover it. When none is left a kick answers it. The paper
@@ -41,47 +30,37 @@ use hopwise_core::{Instant, Seq};
 
 use super::plan::{Mode, Sender};
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, Param, Value};
+use crate::param::{Args, Form, params};
 use fade::{Gone, Plans};
 use learnt::{Given, Learnt};
 
 const AUTO: Form = Form::Choice(&["auto", "on", "off"]);
 const SENDERS: &[&str] = &["auto", "textbook", "rfc6298", "linux", "freebsd"];
 
+params! {
+    /// how the release of held ACKs is planned
+    mode: &'static str = Form::Choice(Mode::NAMES).is(4),
+    /// which part of an RTO an ACK waits
+    margin: f64 = Form::ratio(100, 1_000).is(800),
+    /// a forecast outage is taken to be so many times as long
+    over: f64 = Form::ratio(1_000, 10_000).is(1_200),
+    /// how long a link that is going down may take to be gone
+    patience: Duration = Form::millis(10, 60_000).is(2_000),
+    /// whose rules its retransmission timer follows; auto: as its SYN and its behaviour say
+    sender: &'static str = Form::Choice(SENDERS).is(0),
+    /// whether it sends tail loss probes
+    tlp: &'static str = AUTO.is(0),
+    /// whether it finds by time what was lost again
+    rack: &'static str = AUTO.is(0),
+    /// whether it takes one needless timeout back
+    frto: &'static str = AUTO.is(0),
+}
+
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "ack-hold",
     rule: "holds the mobile's ACKs through a fade and caches data for it, or says the newest ACK again after it",
     source: "Bhutani, ACK holding",
-    params: &[
-        Param::new(
-            "mode",
-            Form::Choice(Mode::NAMES),
-            Value::Choice("hopwise"),
-            "how the release of held ACKs is planned",
-        ),
-        Param::new("margin", Form::ratio(100, 1_000), Value::Ratio(800), "which part of an RTO an ACK waits"),
-        Param::new(
-            "over",
-            Form::ratio(1_000, 10_000),
-            Value::Ratio(1_200),
-            "a forecast outage is taken to be so many times as long",
-        ),
-        Param::new(
-            "patience",
-            Form::millis(10, 60_000),
-            Value::millis(2_000),
-            "how long a link that is going down may take to be gone",
-        ),
-        Param::new(
-            "sender",
-            Form::Choice(SENDERS),
-            Value::Choice("auto"),
-            "whose rules its retransmission timer follows; auto: as its SYN and its behaviour say",
-        ),
-        Param::new("tlp", AUTO, Value::Choice("auto"), "whether it sends tail loss probes"),
-        Param::new("rack", AUTO, Value::Choice("auto"), "whether it finds by time what was lost again"),
-        Param::new("frto", AUTO, Value::Choice("auto"), "whether it takes one needless timeout back"),
-    ],
+    params: Params::TABLE,
     shorthand: None,
     make: Make::BaseStation(|args| Box::new(AckHold::new(args))),
 };
@@ -126,8 +105,8 @@ pub struct AckHold {
 }
 
 /// `None`: it is found out.
-fn said(args: &Args, switch: &str) -> Option<bool> {
-    match args.choice(switch) {
+fn said(switch: &str) -> Option<bool> {
+    match switch {
         "on" => Some(true),
         "off" => Some(false),
         _ => None,
@@ -136,17 +115,17 @@ fn said(args: &Args, switch: &str) -> Option<bool> {
 
 impl AckHold {
     fn new(args: &Args) -> AckHold {
-        let mode = Mode::named(args.choice("mode")).unwrap_or(Mode::Hopwise);
-        let ratio = |name| f64::from(args.ratio_milli(name)) / 1_000.0;
+        let set = Params::of(args);
+        let mode = Mode::named(set.mode).unwrap_or(Mode::Hopwise);
         AckHold {
-            plans: Plans { mode, margin: ratio("margin"), over: ratio("over") },
-            patience: args.time("patience"),
+            plans: Plans { mode, margin: set.margin, over: set.over },
+            patience: set.patience,
             phase: Phase::Clear,
             learnt: Learnt::new(Given {
-                sender: Sender::named(args.choice("sender")),
-                tlp: said(args, "tlp"),
-                rack: said(args, "rack"),
-                frto: said(args, "frto"),
+                sender: Sender::named(set.sender),
+                tlp: said(set.tlp),
+                rack: said(set.rack),
+                frto: said(set.frto),
             }),
         }
     }

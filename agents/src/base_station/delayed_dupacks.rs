@@ -5,10 +5,6 @@
 //! Rule: the first two duplicate ACKs for a hole pass. Later ones are held for d; they are dropped when the hole fills
 //! before, and go on when it does not.
 //!
-//! | parameter | unit | default | meaning |
-//! |---|---|---|---|
-//! | d | time | 100ms | how long duplicate ACKs wait |
-//!
 //! Deviations: the original runs at the mobile; here it is the base station that waits, which comes to the same.
 
 use std::time::Duration;
@@ -20,13 +16,18 @@ use hopwise_core::agent::{
 use hopwise_core::trace::DropReason;
 
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, Param, Value};
+use crate::param::{Args, Form, params};
+
+params! {
+    /// how long duplicate ACKs wait
+    d: Duration = Form::millis(1, 10_000).is(100),
+}
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "delayed-dupacks",
     rule: "holds third and later duplicate ACKs for d, and drops them when the hole fills before",
     source: "Vaidya et al., delayed dupacks",
-    params: &[Param::new("d", Form::millis(1, 10_000), Value::millis(100), "how long duplicate ACKs wait")],
+    params: Params::TABLE,
     shorthand: Some("d"),
     make: Make::BaseStation(|args| Box::new(DelayedDupacks::new(args))),
 };
@@ -41,7 +42,7 @@ pub struct DelayedDupacks {
 
 impl DelayedDupacks {
     fn new(args: &Args) -> DelayedDupacks {
-        DelayedDupacks { d: args.time("d"), duplicates: 0, due: None }
+        DelayedDupacks { d: Params::of(args).d, duplicates: 0, due: None }
     }
 }
 

@@ -7,10 +7,6 @@
 //! up, that goes out, and the window is told as it was.
 //! A last byte that nothing follows is acknowledged after `wait`.
 //!
-//! | parameter | unit | default | meaning |
-//! |---|---|---|---|
-//! | wait | time | 100ms | how long a last byte stays back when nothing follows |
-//!
 //! Deviations: the original splits the connection at the base station; here its ACKs are written anew in the mobile's
 //! name, never with a number that it has not said. `wait` is ours: without it a sender that pauses would time out.
 //! ACKs are altered, which `ack-hold` never does.
@@ -25,18 +21,18 @@ use hopwise_core::trace::DropReason;
 use hopwise_core::{Instant, Seq};
 
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, Param, Value};
+use crate::param::{Args, Form, params};
+
+params! {
+    /// how long a last byte stays back when nothing follows
+    wait: Duration = Form::millis(1, 10_000).is(100),
+}
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "m-tcp",
     rule: "keeps the last acknowledged byte back, and closes the window with it when the link is gone",
     source: "Brown and Singh, M-TCP",
-    params: &[Param::new(
-        "wait",
-        Form::millis(1, 10_000),
-        Value::millis(100),
-        "how long a last byte stays back when nothing follows",
-    )],
+    params: Params::TABLE,
     shorthand: None,
     make: Make::BaseStation(|args| Box::new(MTcp::new(args))),
 };
@@ -51,7 +47,7 @@ pub struct MTcp {
 
 impl MTcp {
     fn new(args: &Args) -> MTcp {
-        MTcp { wait: args.time("wait"), due: None, is_gone: false }
+        MTcp { wait: Params::of(args).wait, due: None, is_gone: false }
     }
 }
 

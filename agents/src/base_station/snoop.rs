@@ -6,12 +6,6 @@
 //! that be sent again and goes no further; the first one passes. What is not acknowledged within max(srtt + 4·rttvar,
 //! tick) is sent again too, each packet at most so many times.
 //!
-//! | parameter | unit | default | meaning |
-//! |---|---|---|---|
-//! | packets | packets | 100 | so many copies are kept |
-//! | tries | times | 10 | each is sent again at most so often |
-//! | tick | time | 100ms | the timer's least |
-//!
 //! Deviations: the timer is one a flow, for the oldest packet, and doubles with each try. A SACK that tells of other
 //! data than before counts as a duplicate. After a fade the oldest packet is sent again at once.
 
@@ -24,27 +18,22 @@ use hopwise_core::trace::DropReason;
 use hopwise_core::{Instant, Seq};
 
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, Param, Value};
+use crate::param::{Args, Form, params};
+
+params! {
+    /// so many copies are kept
+    packets: u32 = Form::count("packets", 1, 10_000).is(100),
+    /// each is sent again at most so often
+    tries: u32 = Form::count("times", 1, 100).is(10),
+    /// the timer's least
+    tick: Duration = Form::millis(1, 10_000).is(100),
+}
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "snoop",
     rule: "sends again itself what the radio has lost, and keeps duplicate ACKs for it from the sender",
     source: "Balakrishnan et al., snoop",
-    params: &[
-        Param::new(
-            "packets",
-            Form::count("packets", 1, 10_000),
-            Value::Count(100),
-            "so many copies are kept",
-        ),
-        Param::new(
-            "tries",
-            Form::count("times", 1, 100),
-            Value::Count(10),
-            "each is sent again at most so often",
-        ),
-        Param::new("tick", Form::millis(1, 10_000), Value::millis(100), "the timer's least"),
-    ],
+    params: Params::TABLE,
     shorthand: None,
     make: Make::BaseStation(|args| Box::new(Snoop::new(args))),
 };
@@ -52,9 +41,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 /// Invariant 1: the timer runs exactly while something is kept.
 #[derive(Debug)]
 pub struct Snoop {
-    most_packets: u32,
-    most_tries: u32,
-    tick: Duration,
+    set: Params,
     /// The number that the mobile asks for, how often it asked, and how often it was sent again.
     asked: Option<Seq>,
     duplicates: u32,
@@ -65,29 +52,20 @@ pub struct Snoop {
 
 impl Snoop {
     fn new(args: &Args) -> Snoop {
-        Snoop {
-            most_packets: args.count_u32("packets"),
-            most_tries: args.count_u32("tries"),
-            tick: args.time("tick"),
-            asked: None,
-            duplicates: 0,
-            tries: 0,
-            due: None,
-            resent: 0,
-        }
+        Snoop { set: Params::of(args), asked: None, duplicates: 0, tries: 0, due: None, resent: 0 }
     }
 
     fn timeout(&self, view: &FlowView) -> Duration {
         let measured = view.to_mobile.smoothed.map(|srtt| srtt + 4 * view.to_mobile.variance);
-        measured.unwrap_or_default().max(self.tick) * (1 << self.tries.min(6))
+        measured.unwrap_or_default().max(self.set.tick) * (1 << self.tries.min(6))
     }
 
     fn arm(&mut self, now: Instant, kept: u32, view: &FlowView) {
-        self.due = (kept > 0 && self.tries < self.most_tries).then(|| now + self.timeout(view));
+        self.due = (kept > 0 && self.tries < self.set.tries).then(|| now + self.timeout(view));
     }
 
     fn resend(&mut self, now: Instant, because: Because, view: &FlowView, orders: &mut Orders) {
-        let (Some(seq), true) = (view.acked, self.tries < self.most_tries) else { return };
+        let (Some(seq), true) = (view.acked, self.tries < self.set.tries) else { return };
         self.tries += 1;
         self.resent += 1;
         orders.give(Order::Resend { seq, because });
@@ -116,7 +94,7 @@ impl BaseStationAgent for Snoop {
         let now = passing.now;
         match (passing.from, passing.kind) {
             (Side::Fixed, _) if passing.len > 0 => {
-                if view.cached_packets >= self.most_packets {
+                if view.cached_packets >= self.set.packets {
                     return Fate::Forward;
                 }
                 if self.due.is_none() {
@@ -170,7 +148,7 @@ impl BaseStationAgent for Snoop {
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
         sink("resent", self.resent);
-        sink("most_packets", self.most_packets.into());
+        sink("most_packets", self.set.packets.into());
     }
 }
 

@@ -7,10 +7,6 @@
 //! with its own window, timer and losses. It may hold `buffer` bytes that one end counts as delivered and the other has
 //! not got.
 //!
-//! | parameter | unit | default | meaning |
-//! |---|---|---|---|
-//! | buffer | bytes | 262144 | what each half may hold that came, and that is to leave |
-//!
 //! Deviations: the original hands a connection over when the mobile moves to another base station; here there is one.
 //! **It acknowledges what the mobile has not got**, which no other agent does: who has been told that all of it has
 //! arrived may have been told wrong, and a connection does not survive the proxy. Both halves are Hopwise's own TCP
@@ -21,20 +17,20 @@ use hopwise_core::agent::{Cut, Requires};
 
 use super::none::Nothing;
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Form, Param, Value};
+use crate::param::{Form, params};
+
+params! {
+    /// what each half may hold that came, and that is to leave
+    buffer: u32 = Form::count("bytes", 4_096, 16 << 20).is(256 << 10),
+}
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "split",
     rule: "is a TCP to either end, and acknowledges what the other end has not got",
     source: "Bakre and Badrinath, I-TCP",
-    params: &[Param::new(
-        "buffer",
-        Form::count("bytes", 4_096, 16 << 20),
-        Value::Count(256 << 10),
-        "what each half may hold that came, and that is to leave",
-    )],
+    params: Params::TABLE,
     shorthand: None,
-    make: Make::Cut(|args| Cut { buffer_bytes: args.count_u32("buffer") }),
+    make: Make::Cut(|args| Cut { buffer_bytes: Params::of(args).buffer }),
 };
 
 /// What a flow gets that cannot be cut any more: it passes, and the trace says what it lacks.

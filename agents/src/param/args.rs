@@ -1,8 +1,6 @@
 //! The values that an agent is made with.
 
-use std::time::Duration;
-
-use super::{DefaultValue, Param, Profile, Switch, Value};
+use super::{DefaultValue, Param, Profile, Setting, Value};
 
 /// Every parameter of one agent with the value in force. Agents read it once, when they are made.
 ///
@@ -40,56 +38,9 @@ impl Args {
         })
     }
 
-    pub fn count(&self, name: &str) -> u64 {
-        self.optional_count(name).unwrap_or_else(|| self.mistaken(name))
-    }
-
-    /// For counts whose range ends within 32 bits.
-    pub fn count_u32(&self, name: &str) -> u32 {
-        u32::try_from(self.count(name)).unwrap_or(u32::MAX)
-    }
-
-    pub fn optional_count(&self, name: &str) -> Option<u64> {
-        match self.get(name)? {
-            Value::Count(n) => Some(n),
-            _ => self.mistaken(name),
-        }
-    }
-
-    pub fn time(&self, name: &str) -> Duration {
-        match self.get(name) {
-            Some(Value::Time(time)) => time,
-            _ => self.mistaken(name),
-        }
-    }
-
-    pub fn optional_rate_bps(&self, name: &str) -> Option<u64> {
-        match self.get(name)? {
-            Value::Rate(bps) => Some(bps),
-            _ => self.mistaken(name),
-        }
-    }
-
-    /// In thousandths.
-    pub fn ratio_milli(&self, name: &str) -> u32 {
-        match self.get(name) {
-            Some(Value::Ratio(milli)) => milli,
-            _ => self.mistaken(name),
-        }
-    }
-
-    pub fn switch(&self, name: &str) -> Switch {
-        match self.get(name) {
-            Some(Value::Switch(switch)) => switch,
-            _ => self.mistaken(name),
-        }
-    }
-
-    pub fn choice(&self, name: &str) -> &'static str {
-        match self.get(name) {
-            Some(Value::Choice(choice)) => choice,
-            _ => self.mistaken(name),
-        }
+    /// The value of a parameter in the type that the agent keeps it in.
+    pub(crate) fn read<T: Setting>(&self, name: &str) -> T {
+        T::of(self.get(name)).unwrap_or_else(|| self.mistaken(name))
     }
 
     fn get(&self, name: &str) -> Option<Value> {

@@ -7,12 +7,6 @@
 //! the ledger's ceiling. Before a gap is known the timer is `first`. Segments that are out of order, duplicate,
 //! or fill a hole are acknowledged at once.
 //!
-//! | parameter | unit | default | meaning |
-//! |---|---|---|---|
-//! | memory | time | 1s | the shortest gap is forgotten after this |
-//! | first | time | 100ms | the timer before a gap is known |
-//! | hold | time | 490ms | the longest timer |
-//!
 //! Deviations: `first` is ours.
 
 use std::time::Duration;
@@ -23,55 +17,49 @@ use hopwise_core::agent::{Arrival, Basis, RecvView, Rule, Why};
 use super::hold::{Decision, Holds, LONGEST_MS, host};
 use super::quick_gaps::QuickGaps;
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, Param, Value};
+use crate::param::{Args, Form, params};
+
+params! {
+    /// the shortest gap is forgotten after this
+    memory: Duration = Form::millis(1, 60_000).is(1_000),
+    /// the timer before a gap is known
+    first: Duration = Form::millis(1, LONGEST_MS).is(100),
+    /// the longest timer
+    hold: Duration = Form::millis(1, LONGEST_MS).is(LONGEST_MS),
+}
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "aad",
     rule: "acknowledges when segments cease to come as quickly as the quickest of the last second",
     source: "TCP-AAD",
-    params: &[
-        Param::new(
-            "memory",
-            Form::millis(1, 60_000),
-            Value::millis(1_000),
-            "the shortest gap is forgotten after this",
-        ),
-        Param::new(
-            "first",
-            Form::millis(1, LONGEST_MS),
-            Value::millis(100),
-            "the timer before a gap is known",
-        ),
-        Param::new("hold", Form::millis(1, LONGEST_MS), Value::millis(LONGEST_MS), "the longest timer"),
-    ],
+    params: Params::TABLE,
     shorthand: None,
     make: Make::Receiver(|args| host(Aad::new(args))),
 };
 
 #[derive(Debug)]
 pub struct Aad {
-    first: Duration,
-    longest: Duration,
+    set: Params,
     gaps: QuickGaps,
 }
 
 impl Aad {
     fn new(args: &Args) -> Aad {
-        let gaps = QuickGaps::new(Some(args.time("memory")));
-        Aad { first: args.time("first"), longest: args.time("hold"), gaps }
+        let set = Params::of(args);
+        Aad { set, gaps: QuickGaps::new(Some(set.memory)) }
     }
 }
 
 impl Holds for Aad {
     fn in_order(&mut self, arrival: &Arrival, _: &RecvView<'_>) -> Decision {
         self.gaps.take(arrival.now, arrival.gap_in_order);
-        let wait = self.gaps.timer(arrival.gap_in_order).unwrap_or(self.first);
-        Decision::Hold { until: arrival.now + wait.min(self.longest), why: Why::plain(Rule::Deadline) }
+        let wait = self.gaps.timer(arrival.gap_in_order).unwrap_or(self.set.first);
+        Decision::Hold { until: arrival.now + wait.min(self.set.hold), why: Why::plain(Rule::Deadline) }
     }
 
     /// Nothing where `first` or `hold` ends it.
     fn basis(&self, due: Instant, now: Instant, _: &RecvView<'_>) -> Option<Basis> {
-        self.gaps.basis().filter(|_| due < now + self.longest)
+        self.gaps.basis().filter(|_| due < now + self.set.hold)
     }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {

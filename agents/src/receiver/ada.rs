@@ -7,13 +7,6 @@
 //! sender's window is used up; at the latest when `hold` has passed since the first segment that waits.
 //! Segments that are out of order, duplicate, or fill a hole are acknowledged at once.
 //!
-//! | parameter | unit | default | meaning |
-//! |---|---|---|---|
-//! | factor | gaps | 1.2 | how many average gaps of silence end the wait |
-//! | memory | fraction | 0.75 | what the average gap keeps at each new one |
-//! | first | time | 100ms | the timer before a gap is known |
-//! | hold | time | 490ms | the longest that an in-order segment waits |
-//!
 //! Deviations: the paper's 500 ms are 490, so that the ACK leaves in time. Gaps are those between in-order
 //! segments; `memory` and `first` are ours.
 
@@ -25,72 +18,52 @@ use hopwise_core::agent::{Arrival, Basis, RecvView, Rule, Why};
 use super::gap_average::GapAverage;
 use super::hold::{Decision, Holds, LONGEST_MS, host, since};
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, Param, Value};
+use crate::param::{Args, Form, params};
+
+params! {
+    /// how many average gaps of silence end the wait
+    factor: u64 = Form::ratio(1_000, 10_000).is(1_200),
+    /// what the average gap keeps at each new one
+    memory: u32 = Form::ratio(0, 999).is(750),
+    /// the timer before a gap is known
+    first: Duration = Form::millis(1, LONGEST_MS).is(100),
+    /// the longest that an in-order segment waits for its ACK
+    hold: Duration = Form::millis(1, LONGEST_MS).is(LONGEST_MS),
+}
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "ada",
     rule: "acknowledges when no segment came for 1.2 average gaps: once a window",
     source: "TCP-ADA (Singh and Kankipati 2004)",
-    params: &[
-        Param::new(
-            "factor",
-            Form::ratio(1_000, 10_000),
-            Value::Ratio(1_200),
-            "how many average gaps of silence end the wait",
-        ),
-        Param::new(
-            "memory",
-            Form::ratio(0, 999),
-            Value::Ratio(750),
-            "what the average gap keeps at each new one",
-        ),
-        Param::new(
-            "first",
-            Form::millis(1, LONGEST_MS),
-            Value::millis(100),
-            "the timer before a gap is known",
-        ),
-        Param::new(
-            "hold",
-            Form::millis(1, LONGEST_MS),
-            Value::millis(LONGEST_MS),
-            "the longest that an in-order segment waits for its ACK",
-        ),
-    ],
+    params: Params::TABLE,
     shorthand: None,
     make: Make::Receiver(|args| host(Ada::new(args))),
 };
 
 #[derive(Debug)]
 pub struct Ada {
-    factor_milli: u64,
-    first: Duration,
-    longest: Duration,
+    set: Params,
     gaps: GapAverage,
 }
 
 impl Ada {
     fn new(args: &Args) -> Ada {
-        Ada {
-            factor_milli: u64::from(args.ratio_milli("factor")),
-            first: args.time("first"),
-            longest: args.time("hold"),
-            gaps: GapAverage::new(1_000 - args.ratio_milli("memory")),
-        }
+        let set = Params::of(args);
+        Ada { set, gaps: GapAverage::new(set.memory) }
     }
 }
 
 impl Holds for Ada {
     fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
         self.gaps.take(arrival.gap_in_order);
-        let wait = self.gaps.times_milli(self.factor_milli).unwrap_or(self.first);
-        let latest = since(arrival, view) + self.longest;
+        let wait = self.gaps.times_milli(self.set.factor).unwrap_or(self.set.first);
+        let latest = since(arrival, view) + self.set.hold;
         Decision::Hold { until: (arrival.now + wait).min(latest), why: Why::plain(Rule::Deadline) }
     }
 
     /// Nothing where `first` or `hold` ends it.
     fn basis(&self, due: Instant, now: Instant, _: &RecvView<'_>) -> Option<Basis> {
-        let wait = self.gaps.times_milli(self.factor_milli)?;
+        let wait = self.gaps.times_milli(self.set.factor)?;
         self.gaps.basis().filter(|_| due == now + wait)
     }
 

@@ -12,12 +12,6 @@
 //! (1 − θ)·MSS, 3·MSS at least. Segments that are out of order, duplicate, or fill a hole are acknowledged at
 //! once.
 //!
-//! | parameter | unit | default | meaning |
-//! |---|---|---|---|
-//! | least | segments | 3 | w at first, after a loss, and the least that the timer leaves |
-//! | first | time | 100ms | the timer before a gap is known |
-//! | hold | time | 490ms | the longest timer |
-//!
 //! Deviations: where the sender does not tell its window, w stays as it is at first. Before a gap is known
 //! 1 − θ is 1, and the timer `first`.
 
@@ -29,36 +23,29 @@ use hopwise_core::agent::{Arrival, Basis, Class, Needs, RecvView, Rule, Why};
 use super::hold::{Decision, Holds, LONGEST_MS, host};
 use super::quick_gaps::QuickGaps;
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, Param, Value};
+use crate::param::{Args, Form, params};
+
+params! {
+    /// the window at first, after a loss, and the least that the timer leaves
+    least: u32 = Form::count("segments", 1, 1_000).is(3),
+    /// the timer before a gap is known
+    first: Duration = Form::millis(1, LONGEST_MS).is(100),
+    /// the longest timer
+    hold: Duration = Form::millis(1, LONGEST_MS).is(LONGEST_MS),
+}
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "adw",
     rule: "acknowledges when a window of bytes waits that follows the sender's window and the gaps",
     source: "TCP-ADW (Al-Zubi et al.)",
-    params: &[
-        Param::new(
-            "least",
-            Form::count("segments", 1, 1_000),
-            Value::Count(3),
-            "the window at first, after a loss, and the least that the timer leaves",
-        ),
-        Param::new(
-            "first",
-            Form::millis(1, LONGEST_MS),
-            Value::millis(100),
-            "the timer before a gap is known",
-        ),
-        Param::new("hold", Form::millis(1, LONGEST_MS), Value::millis(LONGEST_MS), "the longest timer"),
-    ],
+    params: Params::TABLE,
     shorthand: None,
     make: Make::Receiver(|args| host(Adw::new(args))),
 };
 
 #[derive(Debug)]
 pub struct Adw {
-    least: u32,
-    first: Duration,
-    longest: Duration,
+    set: Params,
     /// w; none before the first segment tells the MSS.
     window_bytes: Option<u32>,
     last_cwnd: Option<u16>,
@@ -67,18 +54,11 @@ pub struct Adw {
 
 impl Adw {
     fn new(args: &Args) -> Adw {
-        Adw {
-            least: args.count_u32("least"),
-            first: args.time("first"),
-            longest: args.time("hold"),
-            window_bytes: None,
-            last_cwnd: None,
-            gaps: QuickGaps::new(None),
-        }
+        Adw { set: Params::of(args), window_bytes: None, last_cwnd: None, gaps: QuickGaps::new(None) }
     }
 
     fn least_bytes(&self, view: &RecvView<'_>) -> u32 {
-        self.least.saturating_mul(view.mss.max(1))
+        self.set.least.saturating_mul(view.mss.max(1))
     }
 
     /// (1 − θ)·MSS.
@@ -109,8 +89,8 @@ impl Holds for Adw {
         self.gaps.take(arrival.now, arrival.gap_in_order);
         let wanted = self.follow(view);
         let why = Why::new(Rule::Window, view.owed.bytes, wanted);
-        let wait = self.gaps.timer(arrival.gap_in_order).unwrap_or(self.first);
-        Decision::counted_anew(why, arrival.now + wait.min(self.longest))
+        let wait = self.gaps.timer(arrival.gap_in_order).unwrap_or(self.set.first);
+        Decision::counted_anew(why, arrival.now + wait.min(self.set.hold))
     }
 
     fn not_in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
@@ -131,7 +111,7 @@ impl Holds for Adw {
 
     /// Nothing where `first` or `hold` ends it.
     fn basis(&self, due: Instant, now: Instant, _: &RecvView<'_>) -> Option<Basis> {
-        self.gaps.basis().filter(|_| due < now + self.longest)
+        self.gaps.basis().filter(|_| due < now + self.set.hold)
     }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {

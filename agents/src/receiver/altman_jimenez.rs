@@ -8,13 +8,6 @@
 //! since the first segment that waits. The window of a young connection is small, so that holding many ACKs
 //! would stop it. Segments that are out of order, duplicate, or fill a hole are acknowledged at once.
 //!
-//! | parameter | unit | default | meaning |
-//! |---|---|---|---|
-//! | l1 | segments | 2 | from here on two segments share an ACK |
-//! | l2 | segments | 5 | from here on three |
-//! | l3 | segments | 9 | from here on four |
-//! | hold | time | 100ms | the longest that the first of them waits |
-//!
 //! Deviations: N counts the segments that arrived in order, where the paper takes the segment's number. A
 //! bound below the one before it leaves its step out.
 
@@ -24,43 +17,36 @@ use hopwise_core::agent::{Arrival, RecvView, Rule, Why};
 
 use super::hold::{Decision, Holds, LONGEST_MS, host, since};
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, Param, Value};
+use crate::param::{Form, params};
 
 const BOUND: Form = Form::count("segments", 0, 1_000_000);
+
+params! {
+    /// from this in-order segment on, two share an ACK
+    l1: u64 = BOUND.is(2),
+    /// from this in-order segment on, three share an ACK
+    l2: u64 = BOUND.is(5),
+    /// from this in-order segment on, four share an ACK
+    l3: u64 = BOUND.is(9),
+    /// the longest that an in-order segment waits for its ACK
+    hold: Duration = Form::millis(1, LONGEST_MS).is(100),
+}
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "altman-jimenez",
     rule: "acknowledges every segment at first, then every second, third and fourth",
     source: "Altman and Jiménez 2003",
-    params: &[
-        Param::new("l1", BOUND, Value::Count(2), "from this in-order segment on, two share an ACK"),
-        Param::new("l2", BOUND, Value::Count(5), "from this in-order segment on, three share an ACK"),
-        Param::new("l3", BOUND, Value::Count(9), "from this in-order segment on, four share an ACK"),
-        Param::new(
-            "hold",
-            Form::millis(1, LONGEST_MS),
-            Value::millis(100),
-            "the longest that an in-order segment waits for its ACK",
-        ),
-    ],
+    params: Params::TABLE,
     shorthand: None,
-    make: Make::Receiver(|args| host(AltmanJimenez::new(args))),
+    make: Make::Receiver(|args| host(AltmanJimenez(Params::of(args)))),
 };
 
 #[derive(Debug)]
-pub struct AltmanJimenez {
-    bounds: [u64; 3],
-    longest: Duration,
-}
+pub struct AltmanJimenez(Params);
 
 impl AltmanJimenez {
-    fn new(args: &Args) -> AltmanJimenez {
-        let bounds = ["l1", "l2", "l3"].map(|name| args.count(name));
-        AltmanJimenez { bounds, longest: args.time("hold") }
-    }
-
     fn wanted(&self, received: u64) -> u32 {
-        let [l1, l2, l3] = self.bounds;
+        let Params { l1, l2, l3, .. } = self.0;
         match received {
             n if n < l1 => 1,
             n if n < l2 => 2,
@@ -74,7 +60,7 @@ impl Holds for AltmanJimenez {
     fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
         let wanted = self.wanted(view.owed.in_order_total);
         let why = Why::new(Rule::Count, view.owed.segments, wanted);
-        Decision::counted(why, since(arrival, view) + self.longest)
+        Decision::counted(why, since(arrival, view) + self.0.hold)
     }
 }
 

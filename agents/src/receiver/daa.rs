@@ -9,14 +9,6 @@
 //! order or one that fills a hole is acknowledged at once and sets dwin back to 2; a duplicate is acknowledged
 //! at once.
 //!
-//! | parameter | unit | default | meaning |
-//! |---|---|---|---|
-//! | start | segments | 0.3 | growth of dwin at each arrival during start-up |
-//! | memory | fraction | 0.75 | what the average gap keeps at each new one |
-//! | tolerance | gaps | 0.2 | how much the timer adds to two average gaps |
-//! | first | time | 100ms | the timer before a gap is known |
-//! | hold | time | 490ms | the longest that an in-order segment waits |
-//!
 //! Deviations: `start`, `memory` and `tolerance` follow recollections of the original, not its text, and are
 //! settings for that reason. The average takes in the gap that the arrival at hand ends.
 
@@ -28,39 +20,26 @@ use hopwise_core::agent::{Arrival, Basis, Class, RecvView, Rule, Why};
 use super::gap_average::GapAverage;
 use super::hold::{Decision, Holds, LONGEST_MS, host, since};
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, Param, Value};
+use crate::param::{Args, Form, params};
+
+params! {
+    /// growth of dwin during start-up
+    start: u32 = Form::ratio(1, 2_000).is(300),
+    /// what the average gap keeps at each new one
+    memory: u32 = Form::ratio(0, 999).is(750),
+    /// how many average gaps the timer adds to two of them
+    tolerance: u64 = Form::ratio(0, 10_000).is(200),
+    /// the timer before a gap is known
+    first: Duration = Form::millis(1, LONGEST_MS).is(100),
+    /// the longest that an in-order segment waits for its ACK
+    hold: Duration = Form::millis(1, LONGEST_MS).is(LONGEST_MS),
+}
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "daa",
     rule: "acknowledges every second to fourth segment, every second after a loss, or when segments cease to come",
     source: "TCP-DAA (de Oliveira and Braun 2005)",
-    params: &[
-        Param::new("start", Form::ratio(1, 2_000), Value::Ratio(300), "growth of dwin during start-up"),
-        Param::new(
-            "memory",
-            Form::ratio(0, 999),
-            Value::Ratio(750),
-            "what the average gap keeps at each new one",
-        ),
-        Param::new(
-            "tolerance",
-            Form::ratio(0, 10_000),
-            Value::Ratio(200),
-            "how many average gaps the timer adds to two of them",
-        ),
-        Param::new(
-            "first",
-            Form::millis(1, LONGEST_MS),
-            Value::millis(100),
-            "the timer before a gap is known",
-        ),
-        Param::new(
-            "hold",
-            Form::millis(1, LONGEST_MS),
-            Value::millis(LONGEST_MS),
-            "the longest that an in-order segment waits for its ACK",
-        ),
-    ],
+    params: Params::TABLE,
     shorthand: None,
     make: Make::Receiver(|args| host(Daa::new(args))),
 };
@@ -72,10 +51,7 @@ const MOST: u32 = 4 * SEGMENT;
 
 #[derive(Debug)]
 pub struct Daa {
-    start: u32,
-    timer_milli: u64,
-    first: Duration,
-    longest: Duration,
+    set: Params,
     dwin: u32,
     in_start_up: bool,
     gaps: GapAverage,
@@ -83,29 +59,26 @@ pub struct Daa {
 
 impl Daa {
     fn new(args: &Args) -> Daa {
-        Daa {
-            start: args.ratio_milli("start"),
-            timer_milli: 2_000 + u64::from(args.ratio_milli("tolerance")),
-            first: args.time("first"),
-            longest: args.time("hold"),
-            dwin: LEAST,
-            in_start_up: true,
-            gaps: GapAverage::new(1_000 - args.ratio_milli("memory")),
-        }
+        let set = Params::of(args);
+        Daa { set, dwin: LEAST, in_start_up: true, gaps: GapAverage::new(set.memory) }
+    }
+
+    fn timer(&self) -> Option<Duration> {
+        self.gaps.times_milli(2_000 + self.set.tolerance)
     }
 }
 
 impl Holds for Daa {
     fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
-        let step = if self.in_start_up { self.start } else { SEGMENT };
+        let step = if self.in_start_up { self.set.start } else { SEGMENT };
         self.dwin = (self.dwin + step).min(MOST);
         self.in_start_up &= self.dwin < MOST;
         self.gaps.take(arrival.gap_in_order);
 
         let wanted = self.dwin / SEGMENT;
         let why = Why::new(Rule::Count, view.owed.segments, wanted);
-        let wait = self.gaps.times_milli(self.timer_milli).unwrap_or(self.first);
-        let latest = since(arrival, view) + self.longest;
+        let wait = self.timer().unwrap_or(self.set.first);
+        let latest = since(arrival, view) + self.set.hold;
         Decision::counted_anew(why, (arrival.now + wait).min(latest))
     }
 
@@ -119,7 +92,7 @@ impl Holds for Daa {
 
     /// Nothing where `first` or `hold` ends it.
     fn basis(&self, due: Instant, now: Instant, _: &RecvView<'_>) -> Option<Basis> {
-        let wait = self.gaps.times_milli(self.timer_milli)?;
+        let wait = self.timer()?;
         self.gaps.basis().filter(|_| due == now + wait)
     }
 

@@ -14,20 +14,6 @@
 //! order,
 //! duplicate, or fill a hole are acknowledged at once.
 //!
-//! | parameter | unit | default | meaning |
-//! |---|---|---|---|
-//! | rule | choice | hops | what limits w: hops, rtt, or hybrid |
-//! | again | switch | on | send an ACK again that no data follows |
-//! | near | hops | 3 | up to here w is the sender's window; below far |
-//! | far | hops | 10 | from here on w is at most far-limit |
-//! | mid-limit | segments | 5 | the limit between, and that of a long RTT |
-//! | far-limit | segments | 3 | the limit of a long path |
-//! | rtt-limit | time | 80ms | a longer RTT limits w |
-//! | factor | gaps | 1.5 | the hold is so many average gaps for each segment of w |
-//! | memory | fraction | 0.8 | what the average gap keeps at each new one |
-//! | first | time | 200ms | the hold before a gap is known |
-//! | hold | time | 490ms | the longest hold |
-//!
 //! Deviations: a sender that may send less than w (`limit`, `cwl`) should tell it, or each ACK waits for the hold.
 //! "RTO" is what the paper's misprinted "SRTO" means. The window comes in our own TCP option, and
 //! in the window field of data segments, as in the paper, only where both ends agreed (`tell-cwnd:window`). A
@@ -47,60 +33,47 @@ use super::gap_average::GapAverage;
 use super::hold::{Decision, Holds, LONGEST_MS, since};
 use super::repeat::repeating;
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, Param, Switch, Value};
+use crate::param::{Form, ON, Switch, choices, params};
+
+choices! {
+    LimitBy { Hops = "hops", Rtt = "rtt", Both = "hybrid" }
+}
+
+params! {
+    /// what limits how many segments share an ACK
+    rule: LimitBy = LimitBy::FORM.is(0),
+    /// send an ACK again that no data follows
+    again: Switch = Form::Switch.is(ON),
+    /// up to so many hops a whole window shares an ACK
+    near: u8 = HOPS.is(3).below("far"),
+    /// from so many hops on far-limit segments do
+    far: u8 = HOPS.is(10),
+    /// the most between near and far, and of a long RTT
+    mid_limit as "mid-limit": u32 = LIMIT.is(5),
+    /// the most on a long path
+    far_limit as "far-limit": u32 = LIMIT.is(3),
+    /// a least RTT above this allows mid-limit
+    rtt_limit as "rtt-limit": Duration = Form::millis(1, 10_000).is(80),
+    /// average gaps that the hold is long, for each segment that shares the ACK
+    factor: u64 = Form::ratio(100, 10_000).is(1_500),
+    /// what the average gap keeps at each new one
+    memory: u32 = Form::ratio(0, 999).is(800),
+    /// the hold before a gap is known
+    first: Duration = Form::millis(1, LONGEST_MS).is(200),
+    /// the longest hold
+    hold: Duration = Form::millis(1, LONGEST_MS).is(LONGEST_MS),
+}
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "dca",
     rule: "acknowledges once a sender's window up to 3 hops, every 5 segments up to 9, every 3 beyond",
     source: "TCP-DCA (Chen, Lee, Gerla, Sanadidi)",
-    params: &[
-        Param::new(
-            "rule",
-            Form::Choice(&["hops", "rtt", "hybrid"]),
-            Value::Choice("hops"),
-            "what limits how many segments share an ACK",
-        ),
-        Param::new(
-            "again",
-            Form::Switch,
-            Value::Switch(Switch::On),
-            "send an ACK again that no data follows",
-        ),
-        Param::new("near", HOPS, Value::Count(3), "up to so many hops a whole window shares an ACK")
-            .below("far"),
-        Param::new("far", HOPS, Value::Count(10), "from so many hops on far-limit segments do"),
-        Param::new("mid-limit", LIMIT, Value::Count(5), "the most between near and far, and of a long RTT"),
-        Param::new("far-limit", LIMIT, Value::Count(3), "the most on a long path"),
-        Param::new(
-            "rtt-limit",
-            Form::millis(1, 10_000),
-            Value::millis(80),
-            "a least RTT above this allows mid-limit",
-        ),
-        Param::new(
-            "factor",
-            Form::ratio(100, 10_000),
-            Value::Ratio(1_500),
-            "average gaps that the hold is long, for each segment that shares the ACK",
-        ),
-        Param::new(
-            "memory",
-            Form::ratio(0, 999),
-            Value::Ratio(800),
-            "what the average gap keeps at each new one",
-        ),
-        Param::new(
-            "first",
-            Form::millis(1, LONGEST_MS),
-            Value::millis(200),
-            "the hold before a gap is known",
-        ),
-        Param::new("hold", Form::millis(1, LONGEST_MS), Value::millis(LONGEST_MS), "the longest hold"),
-    ],
+    params: Params::TABLE,
     shorthand: Some("rule"),
     make: Make::Receiver(|args| {
-        let most = if args.switch("again") == Switch::On { MOST_REPEATS } else { 0 };
-        repeating(most, LEAST_RTO, Dca::new(args))
+        let set = Params::of(args);
+        let most = if set.again == Switch::On { MOST_REPEATS } else { 0 };
+        repeating(most, LEAST_RTO, Dca { set, gaps: GapAverage::new(set.memory), last_wanted: 0 })
     }),
 };
 
@@ -111,55 +84,19 @@ const UNKNOWN: u32 = 2;
 const MOST_REPEATS: u32 = 2;
 const LEAST_RTO: Duration = Duration::from_secs(1);
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LimitBy {
-    Hops,
-    Rtt,
-    Both,
-}
-
 #[derive(Debug)]
 pub struct Dca {
-    limit_by: LimitBy,
-    near: u8,
-    far: u8,
-    mid_limit: u32,
-    far_limit: u32,
-    long_rtt: Duration,
-    factor_milli: u64,
-    first: Duration,
-    longest: Duration,
+    set: Params,
     gaps: GapAverage,
     /// w as last worked out, for the gauges.
     last_wanted: u32,
 }
 
 impl Dca {
-    fn new(args: &Args) -> Dca {
-        let hops = |name: &str| u8::try_from(args.count(name)).unwrap_or(u8::MAX);
-        Dca {
-            limit_by: match args.choice("rule") {
-                "rtt" => LimitBy::Rtt,
-                "hybrid" => LimitBy::Both,
-                _ => LimitBy::Hops,
-            },
-            near: hops("near"),
-            far: hops("far"),
-            mid_limit: args.count_u32("mid-limit"),
-            far_limit: args.count_u32("far-limit"),
-            long_rtt: args.time("rtt-limit"),
-            factor_milli: u64::from(args.ratio_milli("factor")),
-            first: args.time("first"),
-            longest: args.time("hold"),
-            gaps: GapAverage::new(1_000 - args.ratio_milli("memory")),
-            last_wanted: 0,
-        }
-    }
-
     /// w: how many in-order segments share an ACK.
     fn wanted(&self, view: &RecvView<'_>) -> u32 {
         let cwnd = view.peer_cwnd.map(|cwnd| u32::from(cwnd).max(1));
-        match self.limit_by {
+        match self.set.rule {
             LimitBy::Hops => self.by_hops(view.path, cwnd),
             LimitBy::Rtt => self.by_rtt(view.path, cwnd).unwrap_or(UNKNOWN),
             LimitBy::Both => {
@@ -173,18 +110,18 @@ impl Dca {
         let Some((hops, _)) = path.hops_from_peer.or(path.hops_to_peer) else {
             return UNKNOWN;
         };
-        if hops <= self.near {
+        if hops <= self.set.near {
             cwnd.unwrap_or(UNKNOWN)
-        } else if hops < self.far {
-            limited(self.mid_limit, cwnd)
+        } else if hops < self.set.far {
+            limited(self.set.mid_limit, cwnd)
         } else {
-            limited(self.far_limit, cwnd)
+            limited(self.set.far_limit, cwnd)
         }
     }
 
     fn by_rtt(&self, path: &Path, cwnd: Option<u32>) -> Option<u32> {
-        let is_long = path.rtt.min? > self.long_rtt;
-        Some(if is_long { limited(self.mid_limit, cwnd) } else { cwnd.unwrap_or(UNKNOWN) })
+        let is_long = path.rtt.min? > self.set.rtt_limit;
+        Some(if is_long { limited(self.set.mid_limit, cwnd) } else { cwnd.unwrap_or(UNKNOWN) })
     }
 }
 
@@ -201,20 +138,20 @@ impl Holds for Dca {
         let wanted = self.wanted(view);
         self.last_wanted = wanted;
         let why = Why::new(Rule::Count, view.owed.segments, wanted);
-        let gaps = self.factor_milli * u64::from(wanted);
-        let wait = self.gaps.times_milli(gaps).unwrap_or(self.first).min(self.longest);
+        let gaps = self.set.factor * u64::from(wanted);
+        let wait = self.gaps.times_milli(gaps).unwrap_or(self.set.first).min(self.set.hold);
         Decision::counted(why, since(arrival, view) + wait)
     }
 
     fn needs(&self) -> Needs {
-        let hops = self.limit_by != LimitBy::Rtt;
+        let hops = self.set.rule != LimitBy::Rtt;
         Needs { peer_cwnd: true, hops, rtt: true, ..Needs::default() }
     }
 
     /// The hold that this segment began. Nothing where `first` or `hold` ends it.
     fn basis(&self, due: Instant, now: Instant, view: &RecvView<'_>) -> Option<Basis> {
-        let wait = self.gaps.times_milli(self.factor_milli * u64::from(self.last_wanted))?;
-        let is_of_gaps = due == view.owed.since.unwrap_or(now) + wait && wait < self.longest;
+        let wait = self.gaps.times_milli(self.set.factor * u64::from(self.last_wanted))?;
+        let is_of_gaps = due == view.owed.since.unwrap_or(now) + wait && wait < self.set.hold;
         self.gaps.basis().filter(|_| is_of_gaps)
     }
 

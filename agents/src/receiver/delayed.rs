@@ -6,71 +6,46 @@
 //! Rule: an in-order segment is held until d of them are unacknowledged, or until `hold` has passed since the
 //! first of them. Segments that are out of order, duplicate, or fill a hole are acknowledged at once.
 //!
-//! | parameter | unit | default | meaning |
-//! |---|---|---|---|
-//! | d | segments | 2 | acknowledge when so many in-order segments wait |
-//! | hold | time | 100ms | the longest that the first of them waits |
-//!
 //! Deviations: segments are counted, not full-sized segments; a hold of 100 ms is that of the papers'
 //! simulations, hosts often use 200 ms. With d > 2 SHLD-19 (an ACK for every second full-sized segment) is
 //! broken on purpose.
-
-use std::time::Duration;
 
 use hopwise_core::agent::{Arrival, RecvView, Rule, Why};
 
 use super::hold::{Decision, Holds, Host, host, since};
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, Param, Value};
+use crate::param::{Brief, Form, params};
+
+params! {
+    /// acknowledge when so many in-order segments are unacknowledged
+    d: u32 = Form::count("segments", 2, 65_535).is(2),
+    /// the longest that an in-order segment waits for its ACK
+    hold: Brief = Form::millis(1, 490).is(100),
+}
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "delayed",
     rule: "acknowledges when d in-order segments wait, or when the hold of the first one runs out",
     source: "RFC 9293 §3.8.6.3",
-    params: &[
-        Param::new(
-            "d",
-            Form::count("segments", 2, 65_535),
-            Value::Count(2),
-            "acknowledge when so many in-order segments are unacknowledged",
-        ),
-        Param::new(
-            "hold",
-            Form::millis(1, 490),
-            Value::millis(100),
-            "the longest that an in-order segment waits for its ACK",
-        ),
-    ],
+    params: Params::TABLE,
     shorthand: Some("d"),
-    make: Make::Receiver(|args| host(Delayed::new(args))),
+    make: Make::Receiver(|args| host(Delayed(Params::of(args)))),
 };
 
 /// 32 bytes of heap, with what the allocator adds: most connections have this agent.
 const _: () = assert!(size_of::<Host<Delayed>>() <= 24);
 
 #[derive(Debug)]
-pub struct Delayed {
-    d: u32,
-    /// At most 490 ms.
-    longest_ns: u32,
-}
-
-impl Delayed {
-    fn new(args: &Args) -> Delayed {
-        let longest_ns = args.time("hold").subsec_nanos();
-        Delayed { d: args.count_u32("d"), longest_ns }
-    }
-}
+pub struct Delayed(Params);
 
 impl Holds for Delayed {
     fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
-        let why = Why::new(Rule::Count, view.owed.segments, self.d);
-        let longest = Duration::from_nanos(self.longest_ns.into());
-        Decision::counted(why, since(arrival, view) + longest)
+        let why = Why::new(Rule::Count, view.owed.segments, self.0.d);
+        Decision::counted(why, since(arrival, view) + self.0.hold.time())
     }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        sink("d_segments", u64::from(self.d));
+        sink("d_segments", u64::from(self.0.d));
     }
 }
 

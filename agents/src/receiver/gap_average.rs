@@ -16,8 +16,9 @@ pub(super) struct GapAverage {
 }
 
 impl GapAverage {
-    pub(super) fn new(weight_milli: u32) -> GapAverage {
-        GapAverage { ns: None, weight_milli: u64::from(weight_milli) }
+    /// It keeps so many thousandths of itself at each gap.
+    pub(super) fn new(memory_milli: u32) -> GapAverage {
+        GapAverage { ns: None, weight_milli: 1_000 - u64::from(memory_milli) }
     }
 
     pub(super) fn take(&mut self, gap: Option<Duration>) {
@@ -58,7 +59,7 @@ mod tests {
 
     #[test]
     fn the_first_gap_is_the_average_and_later_ones_count_their_weight() {
-        let mut average = GapAverage::new(200);
+        let mut average = GapAverage::new(800);
         assert_eq!(average.times_milli(1_000), None);
         average.take(None);
         assert_eq!(average.times_milli(1_000), None);
@@ -70,7 +71,7 @@ mod tests {
 
     #[test]
     fn a_gap_of_ages_neither_overflows_nor_counts_for_more_than_minutes() {
-        let mut average = GapAverage::new(999);
+        let mut average = GapAverage::new(1);
         average.take(Some(Duration::MAX));
         average.take(Some(Duration::MAX));
         assert_eq!(average.times_milli(1_000), Some(Duration::from_secs(600)));

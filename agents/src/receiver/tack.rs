@@ -9,13 +9,6 @@
 //! the in-order bytes of max(RTT_min, `span`) over that time. Segments that are out of order, duplicate, or
 //! fill a hole are acknowledged at once.
 //!
-//! | parameter | unit | default | meaning |
-//! |---|---|---|---|
-//! | l | segments | 2 | so many share an ACK on a path that holds little |
-//! | beta | ACKs | 4 | at most so many in a round trip |
-//! | span | time | 100ms | the shortest time over which bandwidth is measured |
-//! | hold | time | 490ms | the longest that an in-order segment waits |
-//!
 //! Deviations: only the ACK rate is TACK's; its loss reports are SACK's here. Where no RTT is known l segments
 //! share an ACK. A silence longer than a sample is none of the path's, and the sample begins anew after it.
 
@@ -26,33 +19,24 @@ use hopwise_core::agent::{Arrival, Basis, Needs, RecvView, Rule, Why};
 
 use super::hold::{Decision, Holds, LONGEST_MS, host, since};
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, Param, Value};
+use crate::param::{Args, Form, params};
+
+params! {
+    /// how many segments share an ACK on a path that holds little
+    l: u32 = Form::count("segments", 1, 1_000).is(2),
+    /// the most ACKs in a round trip
+    beta: u32 = Form::count("ACKs", 1, 1_000).is(4),
+    /// the shortest time over which bandwidth is measured
+    span: Duration = Form::millis(1, 10_000).is(100),
+    /// the longest that an in-order segment waits for its ACK
+    hold: Duration = Form::millis(1, LONGEST_MS).is(LONGEST_MS),
+}
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "tack",
     rule: "acknowledges at min(bandwidth/2 segments, 4/RTT_min), and losses at once",
     source: "TACK (Li et al. 2020)",
-    params: &[
-        Param::new(
-            "l",
-            Form::count("segments", 1, 1_000),
-            Value::Count(2),
-            "how many segments share an ACK on a path that holds little",
-        ),
-        Param::new("beta", Form::count("ACKs", 1, 1_000), Value::Count(4), "the most ACKs in a round trip"),
-        Param::new(
-            "span",
-            Form::millis(1, 10_000),
-            Value::millis(100),
-            "the shortest time over which bandwidth is measured",
-        ),
-        Param::new(
-            "hold",
-            Form::millis(1, LONGEST_MS),
-            Value::millis(LONGEST_MS),
-            "the longest that an in-order segment waits for its ACK",
-        ),
-    ],
+    params: Params::TABLE,
     shorthand: None,
     make: Make::Receiver(|args| host(Tack::new(args))),
 };
@@ -64,28 +48,22 @@ const SAMPLES: usize = 10;
 
 #[derive(Debug)]
 pub struct Tack {
-    l: u32,
-    beta: u32,
-    longest: Duration,
+    set: Params,
     bandwidth: Bandwidth,
 }
 
 impl Tack {
     fn new(args: &Args) -> Tack {
-        Tack {
-            l: args.count_u32("l"),
-            beta: args.count_u32("beta"),
-            longest: args.time("hold"),
-            bandwidth: Bandwidth::new(args.time("span")),
-        }
+        let set = Params::of(args);
+        Tack { set, bandwidth: Bandwidth::new(set.span) }
     }
 
     /// 1/f, and what bounds f; none while the RTT is unknown.
     fn interval(&self, now: Instant, view: &RecvView<'_>) -> Option<(Duration, Basis)> {
         let rtt_min = view.path.rtt.min?;
         let us = u32::try_from(rtt_min.as_micros()).unwrap_or(u32::MAX);
-        let by_rtt = (rtt_min / self.beta, Basis::LeastRtt { us });
-        let bytes = u64::from(self.l) * u64::from(view.mss.max(1));
+        let by_rtt = (rtt_min / self.set.beta, Basis::LeastRtt { us });
+        let bytes = u64::from(self.set.l) * u64::from(view.mss.max(1));
         let Some(bytes_per_s) = self.bandwidth.largest(now, rtt_min) else { return Some(by_rtt) };
         let time = Duration::from_nanos(bytes.saturating_mul(1_000_000_000) / bytes_per_s.max(1));
         Some(if time > by_rtt.0 { (time, Basis::Rate { bytes_per_s }) } else { by_rtt })
@@ -98,9 +76,9 @@ impl Holds for Tack {
     fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
         let now = arrival.now;
         self.bandwidth.take(arrival, view.path.rtt.min.unwrap_or_default());
-        let latest = since(arrival, view) + self.longest;
+        let latest = since(arrival, view) + self.set.hold;
         let Some((interval, _)) = self.interval(now, view) else {
-            let why = Why::new(Rule::Count, view.owed.segments, self.l);
+            let why = Why::new(Rule::Count, view.owed.segments, self.set.l);
             return Decision::counted(why, latest);
         };
         let from = view.owed.last_ack.map_or(now, |last| last + interval);

@@ -7,11 +7,6 @@
 //! that. Before any request, `d` segments share an ACK. Segments that are out of order, duplicate, or fill a
 //! hole are acknowledged at once.
 //!
-//! | parameter | unit | default | meaning |
-//! |---|---|---|---|
-//! | d | segments | 2 | what holds until the sender asks |
-//! | hold | time | 100ms | the longest that an in-order segment waits |
-//!
 //! Deviations: segments are counted, not full-sized segments. A peer that does not ask is answered as by
 //! `delayed`. The handshake does not show whether a peer that knows the option will ask or only obeys: where data came
 //! and nothing asked, `rate-request` is reported as lacking, and traced when the peer's data is over.
@@ -22,26 +17,20 @@ use hopwise_core::agent::{Arrival, Needs, RecvView, Rule, Why};
 
 use super::hold::{Decision, Holds, LONGEST_MS, host, since};
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, Param, Value};
+use crate::param::{Args, Form, params};
+
+params! {
+    /// how many in-order segments share an ACK until the sender asks
+    d: u32 = Form::count("segments", 1, 127).is(2),
+    /// the longest that an in-order segment waits for its ACK
+    hold: Duration = Form::millis(1, LONGEST_MS).is(100),
+}
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "tarr",
     rule: "acknowledges every R-th segment, R as the sender asks, and at once when it asks for that",
     source: "draft-ietf-tcpm-ack-rate-request-10",
-    params: &[
-        Param::new(
-            "d",
-            Form::count("segments", 1, 127),
-            Value::Count(2),
-            "how many in-order segments share an ACK until the sender asks",
-        ),
-        Param::new(
-            "hold",
-            Form::millis(1, LONGEST_MS),
-            Value::millis(100),
-            "the longest that an in-order segment waits for its ACK",
-        ),
-    ],
+    params: Params::TABLE,
     shorthand: Some("d"),
     make: Make::Receiver(|args| host(Tarr::new(args))),
 };
@@ -54,7 +43,8 @@ pub struct Tarr {
 
 impl Tarr {
     fn new(args: &Args) -> Tarr {
-        Tarr { wanted: args.count_u32("d"), longest: args.time("hold") }
+        let Params { d, hold } = Params::of(args);
+        Tarr { wanted: d, longest: hold }
     }
 }
 

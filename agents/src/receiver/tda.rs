@@ -9,13 +9,6 @@
 //! out of order, duplicate, or fill a hole are acknowledged at once. A sender that does not tell its window is
 //! answered as by `delayed:d=2` with the same hold (and `most`).
 //!
-//! | parameter | unit | default | meaning |
-//! |---|---|---|---|
-//! | early | segments | 0 | acknowledge so many segments before the window is complete |
-//! | repeat | switch | off | say the last ACK once more when no data follows |
-//! | most | segments | 25 | the window limit |
-//! | hold | time | 200ms | the longest that an in-order segment waits |
-//!
 //! Deviations: the paper asks whether as many wait as cwnd has; a window that shrank while they waited counts
 //! as reached. `early` and `repeat` are what the paper leaves for the future. The printed capture distance,
 //! 15.82 m, is 15.96 m by its own equation.
@@ -27,41 +20,28 @@ use hopwise_core::agent::{Arrival, Needs, RecvView, Rule, Why};
 use super::hold::{Decision, Holds, LONGEST_MS, since};
 use super::repeat::repeating;
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, Param, Switch, Value};
+use crate::param::{Form, OFF, Switch, params};
+
+params! {
+    /// acknowledge so many segments before the window is complete
+    early: u32 = Form::count("segments", 0, 65_535).is(0),
+    /// say the last ACK once more when no data follows
+    repeat: Switch = Form::Switch.is(OFF),
+    /// the most in-order segments that share an ACK
+    most: u32 = Form::count("segments", 1, 65_535).is(25),
+    /// the longest that an in-order segment waits for its ACK
+    hold: Duration = Form::millis(1, LONGEST_MS).is(200),
+}
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "tda",
     rule: "acknowledges when the sender's whole window has come, or when the hold of its first segment runs out",
     source: "TCP-TDA (Chen, Marsic, Miller)",
-    params: &[
-        Param::new(
-            "early",
-            Form::count("segments", 0, 65_535),
-            Value::Count(0),
-            "acknowledge so many segments before the window is complete",
-        ),
-        Param::new(
-            "repeat",
-            Form::Switch,
-            Value::Switch(Switch::Off),
-            "say the last ACK once more when no data follows",
-        ),
-        Param::new(
-            "most",
-            Form::count("segments", 1, 65_535),
-            Value::Count(25),
-            "the most in-order segments that share an ACK",
-        ),
-        Param::new(
-            "hold",
-            Form::millis(1, LONGEST_MS),
-            Value::millis(200),
-            "the longest that an in-order segment waits for its ACK",
-        ),
-    ],
+    params: Params::TABLE,
     shorthand: None,
     make: Make::Receiver(|args| {
-        repeating(u32::from(args.switch("repeat") == Switch::On), LEAST_RTO, Tda::new(args))
+        let set = Params::of(args);
+        repeating(u32::from(set.repeat == Switch::On), LEAST_RTO, Tda(set))
     }),
 };
 
@@ -70,26 +50,16 @@ const UNTOLD: u32 = 2;
 const LEAST_RTO: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub struct Tda {
-    early: u32,
-    most: u32,
-    longest: Duration,
-}
-
-impl Tda {
-    fn new(args: &Args) -> Tda {
-        Tda { early: args.count_u32("early"), most: args.count_u32("most"), longest: args.time("hold") }
-    }
-}
+pub struct Tda(Params);
 
 impl Holds for Tda {
     fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
         let (rule, wanted) = match view.peer_cwnd {
-            Some(cwnd) => (Rule::Window, u32::from(cwnd).saturating_sub(self.early).clamp(1, self.most)),
-            None => (Rule::Count, UNTOLD.min(self.most)),
+            Some(cwnd) => (Rule::Window, u32::from(cwnd).saturating_sub(self.0.early).clamp(1, self.0.most)),
+            None => (Rule::Count, UNTOLD.min(self.0.most)),
         };
         let why = Why::new(rule, view.owed.segments, wanted);
-        Decision::counted(why, since(arrival, view) + self.longest)
+        Decision::counted(why, since(arrival, view) + self.0.hold)
     }
 
     fn needs(&self) -> Needs {
@@ -97,7 +67,7 @@ impl Holds for Tda {
     }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        sink("most_segments", u64::from(self.most));
+        sink("most_segments", u64::from(self.0.most));
     }
 }
 

@@ -9,12 +9,6 @@
 //! segment on (by the average gap, which keeps `memory` of itself), at the latest after `hold`. A sender that
 //! tells nothing is answered as by `delayed:d=2,hold=100ms`.
 //!
-//! | parameter | unit | default | meaning |
-//! |---|---|---|---|
-//! | hold | time | 485ms | the longest that a segment waits |
-//! | dups | segments | 3 | segments behind a new hole that are acknowledged at once |
-//! | memory | fraction | 0.8 | what the average gap keeps at each gap |
-//!
 //! Deviations: a number of 0 counts as 1. RFC 5681 §4.2 would have every segment behind a hole acknowledged at
 //! once; three tell a sender without SACK all that it asks for, and one a sender with SACK.
 
@@ -26,32 +20,22 @@ use hopwise_core::agent::{Arrival, Class, Needs, RecvView, Rule, Why};
 use super::gap_average::GapAverage;
 use super::hold::{Decision, Holds, LONGEST_MS, host, since};
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, Param, Value};
+use crate::param::{Args, Form, params};
+
+params! {
+    /// the longest that a segment waits for its ACK
+    hold: Duration = Form::millis(1, LONGEST_MS).is(485),
+    /// segments behind a new hole that are acknowledged at once
+    dups: u32 = Form::count("segments", 1, 65_535).is(3),
+    /// what the average gap keeps at each gap
+    memory: u32 = Form::ratio(0, 999).is(800),
+}
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "train",
     rule: "acknowledges once a train, when the segment has come that its sender `train` marks as the last",
     source: "our own, see `docs/train.md`",
-    params: &[
-        Param::new(
-            "hold",
-            Form::millis(1, LONGEST_MS),
-            Value::millis(485),
-            "the longest that a segment waits for its ACK",
-        ),
-        Param::new(
-            "dups",
-            Form::count("segments", 1, 65_535),
-            Value::Count(3),
-            "segments behind a new hole that are acknowledged at once",
-        ),
-        Param::new(
-            "memory",
-            Form::ratio(0, 999),
-            Value::Ratio(800),
-            "what the average gap keeps at each gap",
-        ),
-    ],
+    params: Params::TABLE,
     shorthand: None,
     make: Make::Receiver(|args| host(Train::new(args))),
 };
@@ -64,8 +48,7 @@ const PATIENCE_MILLI: u64 = 2_000;
 
 #[derive(Debug)]
 pub struct Train {
-    longest: Duration,
-    dups: u32,
+    set: Params,
     gap: GapAverage,
     /// Segments behind the first hole that were acknowledged at once since something last came in order.
     reported: u32,
@@ -77,14 +60,8 @@ pub struct Train {
 
 impl Train {
     fn new(args: &Args) -> Train {
-        Train {
-            longest: args.time("hold"),
-            dups: args.count_u32("dups"),
-            gap: GapAverage::new(1_000 - args.ratio_milli("memory")),
-            reported: 0,
-            holes: 0,
-            is_new_hole: false,
-        }
+        let set = Params::of(args);
+        Train { set, gap: GapAverage::new(set.memory), reported: 0, holes: 0, is_new_hole: false }
     }
 
     /// Whatever its place: the train may be over with it.
@@ -94,12 +71,12 @@ impl Train {
             return Decision::Now(why);
         }
         let expected = self.gap.times_milli(PATIENCE_MILLI * u64::from(told));
-        Decision::Join { until: since + expected.unwrap_or(self.longest).min(self.longest), why }
+        Decision::Join { until: since + expected.unwrap_or(self.set.hold).min(self.set.hold), why }
     }
 
     fn behind_hole(&mut self, arrival: &Arrival) -> Decision {
         match arrival.told {
-            Some(told) if !self.is_new_hole && self.reported >= self.dups => self.take(told, arrival.now),
+            Some(told) if !self.is_new_hole && self.reported >= self.set.dups => self.take(told, arrival.now),
             _ => {
                 self.reported = self.reported.saturating_add(1);
                 Decision::AT_ONCE
@@ -122,7 +99,7 @@ impl Holds for Train {
             return self.take(told, since);
         }
         let why = Why::new(Rule::Count, view.owed.segments, UNTOLD_SEGMENTS);
-        Decision::counted(why, since + UNTOLD_HOLD.min(self.longest))
+        Decision::counted(why, since + UNTOLD_HOLD.min(self.set.hold))
     }
 
     fn not_in_order(&mut self, arrival: &Arrival, _: &RecvView<'_>) -> Decision {

@@ -5,11 +5,6 @@
 //! Rule: the first data segment asks, every `every`-th after it asks again, and so does what follows anything that
 //! was sent again; a request that is lost is made good so. n = 0 asks for one ACK at once each time.
 //!
-//! | parameter | unit | default | meaning |
-//! |---|---|---|---|
-//! | r | segments | needed | how many segments are to share an ACK |
-//! | every | segments | 32 | how often it asks again |
-//!
 //! Deviations: a peer that does not know the option is not asked. One that knows it and only asks itself is asked in
 //! vain: nothing in the option tells it from one that obeys.
 
@@ -17,36 +12,38 @@ use hopwise_core::agent::{Allowance, DataNote, Needs, SendView, SenderAgent, Sen
 use hopwise_core::{Seq, ignores};
 
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, Param, Value};
+use crate::param::{Args, Form, params};
+
+params! {
+    /// how many segments are to share an ACK
+    r: u8 = Form::count("segments", 0, 127).required(),
+    /// how often it asks again
+    every: u32 = Form::count("segments", 1, 65_535).is(32),
+}
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "ask-rate",
     rule: "asks the receiver for one ACK for every r segments",
     source: "draft-ietf-tcpm-ack-rate-request-10",
-    params: &[
-        Param::required("r", Form::count("segments", 0, 127), "how many segments are to share an ACK"),
-        Param::new("every", Form::count("segments", 1, 65_535), Value::Count(32), "how often it asks again"),
-    ],
+    params: Params::TABLE,
     shorthand: Some("r"),
     make: Make::Narrower(|args| Box::new(AskRate::new(args))),
 };
 
 #[derive(Debug)]
 pub struct AskRate {
-    rate: u8,
-    every: u32,
+    set: Params,
     /// Segments that have left since one that asked.
     since_asked: Option<u32>,
 }
 
 impl AskRate {
     fn new(args: &Args) -> AskRate {
-        let rate = u8::try_from(args.count("r")).unwrap_or(u8::MAX);
-        AskRate { rate, every: args.count_u32("every"), since_asked: None }
+        AskRate { set: Params::of(args), since_asked: None }
     }
 
     fn is_due(&self) -> bool {
-        self.since_asked.is_none_or(|segments| segments >= self.every)
+        self.since_asked.is_none_or(|segments| segments >= self.set.every)
     }
 }
 
@@ -72,12 +69,12 @@ impl SenderAgent for AskRate {
 
     fn note(&self, _: Seq, _: &SendView<'_>, _: &Allowance, note: &mut DataNote) {
         if self.is_due() {
-            note.ask_rate = Some(self.rate);
+            note.ask_rate = Some(self.set.r);
         }
     }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        sink("asked_segments", u64::from(self.rate));
+        sink("asked_segments", u64::from(self.set.r));
     }
 }
 

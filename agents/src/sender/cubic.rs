@@ -8,14 +8,6 @@
 //! instead. A loss below the last W_max lowers W_max further, which leaves room for newcomers (fast
 //! convergence).
 //!
-//! | parameter | unit | default | ns2 | meaning |
-//! |---|---|---|---|---|
-//! | c | segments/s³ | 0.4 | | how steeply the window grows |
-//! | beta | fraction | 0.7 | | what is left of the window after a loss |
-//! | fast-convergence | switch | on | | lower W_max when a loss comes below the last one |
-//! | abc | switch | on | | slow start counts bytes, two segments an ACK at most (RFC 3465) |
-//! | iw, ssthresh, validate | | | | as for `newreno` |
-//!
 //! Deviations: (target − cwnd)/cwnd is added for each segment acknowledged, not for each ACK, since the
 //! agents on the other side thin ACKs out. A loss takes β of what really lay in flight during the last two
 //! rounds (at most cwnd), where §4.6 says flight size: the flight of the moment is short of what duplicate
@@ -33,36 +25,27 @@ use hopwise_core::ignores;
 use super::seldom::Seldom;
 use super::window::{Growth, IW, SSTHRESH, VALIDATE, Window, is_of_syn, mss_of};
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, Param, Switch, Value};
+use crate::param::{Args, Form, ON, Switch, params};
+
+params! {
+    /// segments per second cubed
+    c: f64 = Form::ratio(1, 10_000).is(400),
+    /// what is left of the window after a loss
+    beta: f64 = Form::ratio(100, 950).is(700),
+    /// lower W_max when a loss comes below the last one
+    fast_convergence as "fast-convergence": Switch = Form::Switch.is(ON),
+    /// slow start counts acknowledged bytes, at most two segments an ACK
+    abc: Switch = Form::Switch.is(ON),
+    iw: u32 = IW,
+    ssthresh: Option<u32> = SSTHRESH,
+    validate: Switch = VALIDATE,
+}
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "cubic",
     rule: "grows as a cubic function of the time since the last loss, which leaves β of the window",
     source: "RFC 9438",
-    params: &[
-        Param::new("c", Form::ratio(1, 10_000), Value::Ratio(400), "segments per second cubed"),
-        Param::new(
-            "beta",
-            Form::ratio(100, 950),
-            Value::Ratio(700),
-            "what is left of the window after a loss",
-        ),
-        Param::new(
-            "fast-convergence",
-            Form::Switch,
-            Value::Switch(Switch::On),
-            "lower W_max when a loss comes below the last one",
-        ),
-        Param::new(
-            "abc",
-            Form::Switch,
-            Value::Switch(Switch::On),
-            "slow start counts acknowledged bytes, at most two segments an ACK",
-        ),
-        IW,
-        SSTHRESH,
-        VALIDATE,
-    ],
+    params: Params::TABLE,
     shorthand: None,
     make: Make::Owner(|args| Box::new(Cubic::new(args))),
 };
@@ -109,12 +92,13 @@ struct Stage {
 
 impl Cubic {
     fn new(args: &Args) -> Cubic {
+        let set = Params::of(args);
         let curve = Curve { at_plateau: true, ..Curve::default() };
         Cubic {
-            window: Window::new(args),
-            c: f64::from(args.ratio_milli("c")) / 1_000.0,
-            beta: f64::from(args.ratio_milli("beta")) / 1_000.0,
-            fast_convergence: args.switch("fast-convergence"),
+            window: Window::new(set.iw, set.ssthresh, set.abc, set.validate),
+            c: set.c,
+            beta: set.beta,
+            fast_convergence: set.fast_convergence,
             curve,
             curve_before: Seldom::NONE,
         }

@@ -8,11 +8,6 @@
 //! back)/5⌋, or with `of=third` ⌈n/3⌉ and with `of=half` ⌊n/2⌋ of the n hops there; never less than `least`.
 //! It follows each change of the route.
 //!
-//! | parameter | unit | default | meaning |
-//! |---|---|---|---|
-//! | of | choice | fifth | which share of the path: fifth, third, or half |
-//! | least | segments | 2 | the limit of a short path |
-//!
 //! Deviations: a way of unknown length counts as long as the other one. While neither is known nothing is
 //! limited. A tail loss probe may be one segment more, as it may be beyond cwnd (RFC 8985 §7.3). A receiver that
 //! waits for more than the limit should be told it: `tell-cwnd`.
@@ -22,58 +17,42 @@ use hopwise_core::agent::{Allowance, Needs, Path, SendView, SenderAgent};
 use hopwise_core::ignores;
 
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, Param, Value};
+use crate::param::{Form, choices, params};
+
+choices! {
+    Share { Fifth = "fifth", Third = "third", Half = "half" }
+}
+
+params! {
+    /// which share of the path's hops may be in flight
+    of: Share = Share::FORM.is(0),
+    /// the limit of a short path
+    least: u64 = Form::count("segments", 1, 255).is(2),
+}
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "cwl",
     rule: "allows a fifth of the hops there and back in flight, or a third or half of those there",
     source: "Chen, Xue, Nahrstedt 2003; TCP-TDA",
-    params: &[
-        Param::new(
-            "of",
-            Form::Choice(&["fifth", "third", "half"]),
-            Value::Choice("fifth"),
-            "which share of the path's hops may be in flight",
-        ),
-        Param::new("least", Form::count("segments", 1, 255), Value::Count(2), "the limit of a short path"),
-    ],
+    params: Params::TABLE,
     shorthand: Some("of"),
-    make: Make::Narrower(|args| Box::new(Cwl::new(args))),
+    make: Make::Narrower(|args| Box::new(Cwl(Params::of(args)))),
 };
 
-#[derive(Clone, Copy, Debug)]
-enum Share {
-    Fifth,
-    Third,
-    Half,
-}
-
 #[derive(Debug)]
-pub struct Cwl {
-    share: Share,
-    least: u64,
-}
+pub struct Cwl(Params);
 
 impl Cwl {
-    fn new(args: &Args) -> Cwl {
-        let share = match args.choice("of") {
-            "third" => Share::Third,
-            "half" => Share::Half,
-            _ => Share::Fifth,
-        };
-        Cwl { share, least: args.count("least") }
-    }
-
     fn segments(&self, path: &Path) -> Option<u64> {
         let [there, back] =
             [path.hops_to_peer, path.hops_from_peer].map(|hops| hops.map(|(n, _)| u64::from(n)));
         let there = there.or(back)?;
-        let limit = match self.share {
+        let limit = match self.0.of {
             Share::Fifth => (there + back.unwrap_or(there)) / 5,
             Share::Third => there.div_ceil(3),
             Share::Half => there / 2,
         };
-        Some(limit.max(self.least))
+        Some(limit.max(self.0.least))
     }
 }
 
@@ -91,7 +70,7 @@ impl SenderAgent for Cwl {
     }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        sink("least_segments", self.least);
+        sink("least_segments", self.0.least);
     }
 }
 

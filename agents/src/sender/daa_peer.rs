@@ -6,12 +6,6 @@
 //! Rule: at most `n` segments are in flight, `dups` duplicate ACKs are a loss, and the RTO is `rto-factor`
 //! times as long, after its floor: with so few ACKs each of them says more, and comes later.
 //!
-//! | parameter | unit | default | meaning |
-//! |---|---|---|---|
-//! | n | segments | 4 | the most that may be in flight |
-//! | dups | ACKs | 2 | duplicate ACKs that are a loss |
-//! | rto-factor | times | 5 | what the RTO is multiplied by |
-//!
 //! Deviations: none.
 
 use hopwise_core::Instant;
@@ -19,44 +13,28 @@ use hopwise_core::agent::{Allowance, Needs, SendView, SenderAgent, Tunables};
 use hopwise_core::ignores;
 
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, Param, Value};
+use crate::param::{Form, params};
+
+params! {
+    /// the most that may be in flight
+    n: u64 = Form::count("segments", 1, 65_535).is(4),
+    /// duplicate ACKs that are a loss
+    dups: u8 = Form::count("ACKs", 1, 255).is(2),
+    /// what the RTO is multiplied by
+    rto_factor as "rto-factor": u8 = Form::count("RTOs", 1, 100).is(5),
+}
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "daa-peer",
     rule: "allows 4 segments in flight, takes 2 duplicate ACKs for a loss, and waits 5 RTOs",
     source: "TCP-DAA (de Oliveira and Braun 2005)",
-    params: &[
-        Param::new(
-            "n",
-            Form::count("segments", 1, 65_535),
-            Value::Count(4),
-            "the most that may be in flight",
-        ),
-        Param::new("dups", Form::count("ACKs", 1, 255), Value::Count(2), "duplicate ACKs that are a loss"),
-        Param::new(
-            "rto-factor",
-            Form::count("RTOs", 1, 100),
-            Value::Count(5),
-            "what the RTO is multiplied by",
-        ),
-    ],
+    params: Params::TABLE,
     shorthand: None,
-    make: Make::Narrower(|args| Box::new(DaaPeer::new(args))),
+    make: Make::Narrower(|args| Box::new(DaaPeer(Params::of(args)))),
 };
 
 #[derive(Debug)]
-pub struct DaaPeer {
-    segments: u64,
-    dup_threshold: u8,
-    rto_factor: u8,
-}
-
-impl DaaPeer {
-    fn new(args: &Args) -> DaaPeer {
-        let small = |name: &str| u8::try_from(args.count(name)).unwrap_or(u8::MAX);
-        DaaPeer { segments: args.count("n"), dup_threshold: small("dups"), rto_factor: small("rto-factor") }
-    }
-}
+pub struct DaaPeer(Params);
 
 impl SenderAgent for DaaPeer {
     ignores!(on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note, turn, share);
@@ -66,17 +44,17 @@ impl SenderAgent for DaaPeer {
     }
 
     fn tune(&self, tunables: &mut Tunables) {
-        tunables.dup_threshold = self.dup_threshold;
-        tunables.rto_factor = self.rto_factor;
+        tunables.dup_threshold = self.0.dups;
+        tunables.rto_factor = self.0.rto_factor;
     }
 
     fn narrow(&self, _: Instant, view: &SendView<'_>, so_far: Allowance) -> Allowance {
-        let most_bytes = self.segments * u64::from(view.mss.max(1));
+        let most_bytes = self.0.n * u64::from(view.mss.max(1));
         Allowance { flight_bytes: so_far.flight_bytes.min(most_bytes), ..so_far }
     }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        sink("limit_segments", self.segments);
+        sink("limit_segments", self.0.n);
     }
 }
 

@@ -7,10 +7,6 @@
 //! segment at snd_una probes every `probe`, and at once when routing says that a route was found. The first
 //! acceptable ACK thaws the connection, with the RTO that it had.
 //!
-//! | parameter | unit | default | meaning |
-//! |---|---|---|---|
-//! | probe | time | 2s | how often the frozen path is probed |
-//!
 //! Deviations: with nothing in flight nothing is frozen, since no timeout could punish it. Without routing that
 //! speaks to it the agent does nothing.
 
@@ -20,18 +16,18 @@ use hopwise_core::agent::{Needs, PathEvent, PathReaction, SendView, SenderAgent}
 use hopwise_core::ignores;
 
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, Param, Value};
+use crate::param::{Args, Form, params};
+
+params! {
+    /// how often a frozen path is probed
+    probe: Duration = Form::millis(10, 60_000).is(2_000),
+}
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "elfn",
     rule: "freezes RTO and window while there is no route, and probes every 2 s",
     source: "ELFN (Holland and Vaidya 1999)",
-    params: &[Param::new(
-        "probe",
-        Form::millis(10, 60_000),
-        Value::millis(2_000),
-        "how often a frozen path is probed",
-    )],
+    params: Params::TABLE,
     shorthand: Some("probe"),
     make: Make::Narrower(|args| Box::new(Elfn::new(args))),
 };
@@ -44,7 +40,7 @@ pub struct Elfn {
 
 impl Elfn {
     fn new(args: &Args) -> Elfn {
-        Elfn { probe_every: args.time("probe"), failures: 0 }
+        Elfn { probe_every: Params::of(args).probe, failures: 0 }
     }
 }
 

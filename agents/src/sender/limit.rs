@@ -5,10 +5,6 @@
 //!
 //! Rule: what the agents before it allow, but never more than n segments of the current MSS.
 //!
-//! | parameter | unit | default | meaning |
-//! |---|---|---|---|
-//! | n | segments | needed | the most that may be in flight |
-//!
 //! Deviations: a tail loss probe may be one segment more, as it may be beyond cwnd (RFC 8985 §7.3); without
 //! SACK there is none.
 
@@ -17,21 +13,24 @@ use hopwise_core::agent::{Allowance, Needs, SendView, SenderAgent};
 use hopwise_core::ignores;
 
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Form, Param};
+use crate::param::{Form, params};
+
+params! {
+    /// the most that may be in flight
+    n: u64 = Form::count("segments", 1, 65_535).required(),
+}
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "limit",
     rule: "allows at most n segments in flight",
     source: "the papers' window limit",
-    params: &[Param::required("n", Form::count("segments", 1, 65_535), "the most that may be in flight")],
+    params: Params::TABLE,
     shorthand: Some("n"),
-    make: Make::Narrower(|args| Box::new(Limit { segments: args.count("n") })),
+    make: Make::Narrower(|args| Box::new(Limit(Params::of(args)))),
 };
 
 #[derive(Debug)]
-pub struct Limit {
-    segments: u64,
-}
+pub struct Limit(Params);
 
 impl SenderAgent for Limit {
     ignores!(tune, on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note, turn, share);
@@ -41,12 +40,12 @@ impl SenderAgent for Limit {
     }
 
     fn narrow(&self, _: Instant, view: &SendView<'_>, so_far: Allowance) -> Allowance {
-        let most_bytes = self.segments * u64::from(view.mss.max(1));
+        let most_bytes = self.0.n * u64::from(view.mss.max(1));
         Allowance { flight_bytes: so_far.flight_bytes.min(most_bytes), ..so_far }
     }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
-        sink("limit_segments", self.segments);
+        sink("limit_segments", self.0.n);
     }
 }
 

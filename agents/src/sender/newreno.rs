@@ -6,14 +6,6 @@
 //! flight, a timeout begins again with one segment. Which segment is sent again, and how many leave in fast
 //! recovery, is the connection's. What all owners share is in `window.rs`.
 //!
-//! | parameter | unit | default | ns2 | meaning |
-//! |---|---|---|---|---|
-//! | abc | switch | off | | count acknowledged bytes, two segments an ACK at most (RFC 3465) |
-//! | iw | segments | 10 | 2 | initial window (RFC 6928) |
-//! | ssthresh | segments | unlimited | 2000 | slow-start threshold before the first loss |
-//! | half | choice | flight | window | what a loss halves: what is in flight, or the window |
-//! | validate | switch | on | off | do not grow a window that is not filled; begin anew after an idle time |
-//!
 //! Deviations: `half=window` is ns-2's: the least of cwnd, the receiver's window and what other agents let
 //! into the network, in whole segments, and halved by every timeout of a series. RFC 5681 keeps ssthresh
 //! after the first, as `half=flight` does. What is halved never exceeds cwnd, which leaves out the segments
@@ -27,39 +19,30 @@ use hopwise_core::ignores;
 
 use super::window::{Growth, IW, Linear, SSTHRESH, VALIDATE, Window, mss_of};
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, Param, Switch, Value};
+use crate::param::{Args, Form, OFF, Switch, choices, params};
+
+choices! {
+    Half { Flight = "flight", Window = "window" }
+}
+
+params! {
+    /// count acknowledged bytes, at most two segments an ACK
+    abc: Switch = Form::Switch.is(OFF),
+    iw: u32 = IW,
+    ssthresh: Option<u32> = SSTHRESH,
+    /// what a loss halves: what is in flight, or the window
+    half: Half = Half::FORM.is(0).ns2(1),
+    validate: Switch = VALIDATE,
+}
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "newreno",
     rule: "adds a segment per window, halves on a loss, begins again with one segment after a timeout",
     source: "RFC 5681, RFC 6582, RFC 3465",
-    params: &[
-        Param::new(
-            "abc",
-            Form::Switch,
-            Value::Switch(Switch::Off),
-            "count acknowledged bytes, at most two segments an ACK",
-        ),
-        IW,
-        SSTHRESH,
-        Param::new(
-            "half",
-            Form::Choice(&["flight", "window"]),
-            Value::Choice("flight"),
-            "what a loss halves: what is in flight, or the window",
-        )
-        .ns2(Value::Choice("window")),
-        VALIDATE,
-    ],
+    params: Params::TABLE,
     shorthand: None,
     make: Make::Owner(|args| Box::new(NewReno::new(args))),
 };
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Half {
-    Flight,
-    Window,
-}
 
 #[derive(Debug)]
 pub struct NewReno {
@@ -70,8 +53,9 @@ pub struct NewReno {
 
 impl NewReno {
     fn new(args: &Args) -> NewReno {
-        let half = if args.choice("half") == "window" { Half::Window } else { Half::Flight };
-        NewReno { window: Window::new(args), half, growth: Linear::default() }
+        let set = Params::of(args);
+        let window = Window::new(set.iw, set.ssthresh, set.abc, set.validate);
+        NewReno { window, half: set.half, growth: Linear::default() }
     }
 
     fn reduced(&self, loss: &Loss, view: &SendView<'_>) -> u64 {

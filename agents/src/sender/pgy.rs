@@ -7,10 +7,6 @@
 //! window grows or opens by it: new data waits for ACKs. S2: an ACK whose dup_count is `dups` or more begins a
 //! fast retransmit, however few duplicate ACKs came (`dup-count(…)` at the receiver sends it).
 //!
-//! | parameter | unit | default | meaning |
-//! |---|---|---|---|
-//! | dups | segments | 3 | the dup_count that is a loss |
-//!
 //! Deviations: the paper's S1 carries no ports and checks nothing; here a message names a flow, and a number
 //! that is not in flight is ignored. The paper would wait for ever when the last ACK is lost: here a second
 //! timeout without an ACK above snd_una sets highest_ack back to it. A fast retransmit is honoured once a
@@ -21,18 +17,18 @@ use hopwise_core::agent::{DupAck, FastRetransmit, Needs, PathEvent, PathReaction
 use hopwise_core::ignores;
 
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, Param, Value};
+use crate::param::{Args, Form, params};
+
+params! {
+    /// the dup_count that is a loss
+    dups: u8 = Form::count("segments", 1, 255).is(3),
+}
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "pgy",
     rule: "takes ACK numbers from routing messages (S1), and a loss from the count in any one ACK (S2)",
     source: "TCP-pgy (Kim, Yoo)",
-    params: &[Param::new(
-        "dups",
-        Form::count("segments", 1, 255),
-        Value::Count(3),
-        "the dup_count that is a loss",
-    )],
+    params: Params::TABLE,
     shorthand: None,
     make: Make::Narrower(|args| Box::new(Pgy::new(args))),
 };
@@ -45,7 +41,7 @@ pub struct Pgy {
 
 impl Pgy {
     fn new(args: &Args) -> Pgy {
-        Pgy { dups: u8::try_from(args.count("dups")).unwrap_or(u8::MAX), raised: 0 }
+        Pgy { dups: Params::of(args).dups, raised: 0 }
     }
 }
 

@@ -10,12 +10,6 @@
 //! `memory` of the old one, and a ring of the last 50. New data is spaced by
 //! (1 + 2 · mean deviation/mean) · average. Data sent again is not paced, and the RTO does not back off.
 //!
-//! | parameter | unit | default | meaning |
-//! |---|---|---|---|
-//! | bw | rate | the link's | the rate at which data crosses a hop |
-//! | bound | time | 500ms | no delay above this is believed |
-//! | memory | fraction | 0.7 | what the average keeps at each sample |
-//!
 //! Deviations: D is the IP packet and A the ACK's frame, each with 112 octets for preamble and MAC; an IP
 //! packet is counted as MSS + 40. Without a known rate or length of the path nothing is paced.
 
@@ -26,22 +20,22 @@ use hopwise_core::agent::{Acked, Allowance, Needs, Path, SendView, SenderAgent, 
 use hopwise_core::ignores;
 
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, Param, Value};
+use crate::param::{Args, Form, params};
+
+params! {
+    /// the rate at which data crosses a hop
+    bw: Option<u64> = Form::Rate { min_bps: 1_000, max_bps: 1_000_000_000_000 }.unset("the link's"),
+    /// no delay above this is believed
+    bound: Duration = Form::millis(1, 4_000).is(500),
+    /// what the average keeps at each sample
+    memory: u64 = Form::ratio(0, 999).is(700),
+}
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "tcp-ap",
     rule: "spaces new segments by the time that four hops take, as RTT and hops tell it",
     source: "TCP-AP (ElRakabawy, Klemm, Lindemann 2005)",
-    params: &[
-        Param::optional(
-            "bw",
-            Form::Rate { min_bps: 1_000, max_bps: 1_000_000_000_000 },
-            "the link's",
-            "the rate at which data crosses a hop",
-        ),
-        Param::new("bound", Form::millis(1, 4_000), Value::millis(500), "no delay above this is believed"),
-        Param::new("memory", Form::ratio(0, 999), Value::Ratio(700), "what the average keeps at each sample"),
-    ],
+    params: Params::TABLE,
     shorthand: Some("bw"),
     make: Make::Narrower(|args| Box::new(TcpAp::new(args))),
 };
@@ -56,9 +50,7 @@ const RING: usize = 50;
 
 #[derive(Debug)]
 pub struct TcpAp {
-    bw_bps: Option<u64>,
-    bound_ns: u64,
-    memory_milli: u64,
+    set: Params,
     /// The average time that a segment waits at a hop.
     wait_ns: Option<i64>,
     /// The average four-hop delay.
@@ -71,9 +63,7 @@ pub struct TcpAp {
 impl TcpAp {
     fn new(args: &Args) -> TcpAp {
         TcpAp {
-            bw_bps: args.optional_rate_bps("bw"),
-            bound_ns: u64::try_from(args.time("bound").as_nanos()).unwrap_or(u64::MAX),
-            memory_milli: u64::from(args.ratio_milli("memory")),
+            set: Params::of(args),
             wait_ns: None,
             average_ns: 0,
             recent: Ring { values: [0; RING], len: 0, next: 0, sum: 0 },
@@ -85,14 +75,15 @@ impl TcpAp {
     /// The delay of four hops that this round trip shows; none when it is not believed.
     fn four_hops_ns(&mut self, rtt: Duration, path: &Path, mss: u32) -> Option<u64> {
         let (hops, _) = path.hops_to_peer.or(path.hops_from_peer)?;
-        let bw_bps = self.bw_bps.or(path.link_bps).filter(|bw| *bw > 0)?;
+        let bw_bps = self.set.bw.or(path.link_bps).filter(|bw| *bw > 0)?;
         let hops = u64::from(hops.max(1));
         let airtime_ns = |bytes: u64| signed(bytes * 8 * 1_000_000_000 / bw_bps);
         let data_ns = airtime_ns(u64::from(mss) + HEADER_BYTES + FRAME_BYTES);
         let rtt_ns = signed(u64::try_from(rtt.as_nanos()).unwrap_or(u64::MAX));
 
+        let bound_ns = u64::try_from(self.set.bound.as_nanos()).unwrap_or(u64::MAX);
         let measured = (rtt_ns / signed(hops) - data_ns - airtime_ns(FRAME_BYTES)) / 2;
-        let wait_ns = if measured > signed(self.bound_ns) {
+        let wait_ns = if measured > signed(bound_ns) {
             self.wait_ns?
         } else {
             self.wait_ns = Some(self.wait_ns.map_or(measured, |average| (average + measured) / 2));
@@ -100,12 +91,12 @@ impl TcpAp {
         };
         let hop_ns = u64::try_from(wait_ns + data_ns).ok()?;
         let delay = if hops >= SPATIAL_REUSE_HOPS { SPATIAL_REUSE_HOPS * hop_ns } else { hop_ns };
-        (0 < delay && delay < self.bound_ns).then_some(delay)
+        (0 < delay && delay < bound_ns).then_some(delay)
     }
 
     fn take(&mut self, delay_ns: u64) {
         let before = if self.recent.len == 0 { delay_ns } else { self.average_ns };
-        self.average_ns = (before * self.memory_milli + delay_ns * (1_000 - self.memory_milli)) / 1_000;
+        self.average_ns = (before * self.set.memory + delay_ns * (1_000 - self.set.memory)) / 1_000;
         self.recent.push(u32::try_from(delay_ns).unwrap_or(u32::MAX));
         let (mean, deviation) = self.recent.mean_and_deviation();
         let spread = u128::from(self.average_ns) * 2 * u128::from(deviation) / u128::from(mean.max(1));

@@ -8,11 +8,6 @@
 //! not have: a receiver that is told 40 while one segment is coming would hold every exchange of single
 //! segments until its timer runs out. `raw` leaves it out.
 //!
-//! | parameter | unit | default | meaning |
-//! |---|---|---|---|
-//! | raw | switch | off | tell the window, however little there is to send (as in the papers) |
-//! | window | switch | off | tell it in the window field of data segments, as TCP-DCA does |
-//!
 //! Deviations: TCP-DCA always writes the number into the window field of data segments, which breaks a peer
 //! that does not know. Here it goes in our own TCP option, and with `window` in that field only where we opened
 //! the connection and the peer agreed. Its ACKs then travel alone: under Nagle's rule a peer that answers in single
@@ -23,64 +18,40 @@ use hopwise_core::agent::{Allowance, DataNote, Needs, SendView, SenderAgent};
 use hopwise_core::{Seq, ignores};
 
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, Param, Switch, Value};
+use crate::param::{Form, OFF, Switch, params};
+
+params! {
+    /// tell the window, however little there is to send
+    raw: Switch = Form::Switch.is(OFF),
+    /// tell it in the window field of data segments, where the peer agrees
+    window: Switch = Form::Switch.is(OFF),
+}
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "tell-cwnd",
     rule: "tells the receiver how many segments it can expect",
     source: "TCP-DCA, TCP-TDA",
-    params: &[
-        Param::new(
-            "raw",
-            Form::Switch,
-            Value::Switch(Switch::Off),
-            "tell the window, however little there is to send",
-        ),
-        Param::new(
-            "window",
-            Form::Switch,
-            Value::Switch(Switch::Off),
-            "tell it in the window field of data segments, where the peer agrees",
-        ),
-    ],
+    params: Params::TABLE,
     shorthand: None,
-    make: Make::Narrower(|args| Box::new(TellCwnd::new(args))),
+    make: Make::Narrower(|args| Box::new(TellCwnd(Params::of(args)))),
 };
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
-    /// What the window allows and there is to send.
-    Expected,
-    /// What the window allows.
-    Raw,
-}
-
 #[derive(Debug)]
-pub struct TellCwnd {
-    told: Told,
-    in_window: Switch,
-}
-
-impl TellCwnd {
-    fn new(args: &Args) -> TellCwnd {
-        let told = if args.switch("raw") == Switch::On { Told::Raw } else { Told::Expected };
-        TellCwnd { told, in_window: args.switch("window") }
-    }
-}
+pub struct TellCwnd(Params);
 
 impl SenderAgent for TellCwnd {
     ignores!(tune, on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, narrow, turn, share);
 
     fn needs(&self) -> Needs {
-        let cwnd_in_window = self.in_window == Switch::On;
+        let cwnd_in_window = self.0.window == Switch::On;
         Needs { peer_cwnd: true, cwnd_in_window, ..Needs::default() }
     }
 
     fn note(&self, _: Seq, view: &SendView<'_>, allowed: &Allowance, note: &mut DataNote) {
         let window = allowed.flight_bytes.min(u64::from(view.snd_wnd));
-        let bytes = match self.told {
-            Told::Raw => window,
-            Told::Expected => window.min(view.flight.bytes.saturating_add(view.unsent.bytes)),
+        let bytes = match self.0.raw {
+            Switch::On => window,
+            Switch::Off => window.min(view.flight.bytes.saturating_add(view.unsent.bytes)),
         };
         let segments = (bytes / u64::from(view.mss.max(1))).max(1);
         note.cwnd = Some(u16::try_from(segments).unwrap_or(u16::MAX));

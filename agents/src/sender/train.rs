@@ -34,13 +34,6 @@
 //! fill it: until less than 8 are left it does not wait, and keeps 0.8 times as many in flight as they have there. A
 //! segment counts as the least round trip, from five hops on as four hops' part of it.
 //!
-//! | parameter | unit | default | meaning |
-//! |---|---|---|---|
-//! | span | time | 460ms | the longest train; a receiver holds its ACK for as long |
-//! | most | segments | 64 | the most segments of a train |
-//! | compete | switch | on | take a share by force where others keep a queue |
-//! | turns | switch | on | send trains in turn with the other flows of this host to the same peer |
-//!
 //! Deviations: a peer that can be asked in no way acknowledges by its own rule; a window of one train then slides over
 //! the data, paced alike. When routing says that the path's length has changed, all that was learnt is forgotten. The
 //! retransmission timer doubles from the fourth timeout in a row on (RFC 6298 §5.5 wants it from the first): it is as
@@ -61,41 +54,27 @@ use hopwise_core::{Instant, Seq, ignores};
 
 use super::window::{is_of_syn, mss_of};
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, Param, Switch, Value};
+use crate::param::{Args, Form, ON, Switch, params};
 use gap::{Gap, Outcome};
 use pause::{Pause, Way};
 use together::{Member, News};
+
+params! {
+    /// the longest train; a receiver holds its ACK for as long
+    span: Duration = Form::millis(1, 480).is(460),
+    /// the most segments of a train
+    most: u32 = Form::count("segments", 1, 65_535).is(64),
+    /// take a share by force where others keep a queue
+    compete: Switch = Form::Switch.is(ON),
+    /// send trains in turn with the other flows of this host to the same peer
+    turns: Switch = Form::Switch.is(ON),
+}
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "train",
     rule: "sends trains at a gap that follows the RTT of their last segment, one ACK each, one in flight",
     source: "our own, see `docs/train.md`",
-    params: &[
-        Param::new(
-            "span",
-            Form::millis(1, 480),
-            Value::millis(460),
-            "the longest train; a receiver holds its ACK for as long",
-        ),
-        Param::new(
-            "most",
-            Form::count("segments", 1, 65_535),
-            Value::Count(64),
-            "the most segments of a train",
-        ),
-        Param::new(
-            "compete",
-            Form::Switch,
-            Value::Switch(Switch::On),
-            "take a share by force where others keep a queue",
-        ),
-        Param::new(
-            "turns",
-            Form::Switch,
-            Value::Switch(Switch::On),
-            "send trains in turn with the other flows of this host to the same peer",
-        ),
-    ],
+    params: Params::TABLE,
     shorthand: None,
     make: Make::Owner(|args| Box::new(Train::new(args))),
 };
@@ -148,11 +127,12 @@ pub struct Train {
 
 impl Train {
     fn new(args: &Args) -> Train {
+        let set = Params::of(args);
         Train {
-            span_s: args.time("span").as_secs_f64(),
-            most: args.count_u32("most"),
-            takes_turns: args.switch("turns") == Switch::On,
-            gap: Gap::new(args.switch("compete") == Switch::On),
+            span_s: set.span.as_secs_f64(),
+            most: set.most,
+            takes_turns: set.turns == Switch::On,
+            gap: Gap::new(set.compete == Switch::On),
             pause: Pause::new(),
             segments: 1,
             began: None,

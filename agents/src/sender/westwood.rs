@@ -8,11 +8,6 @@
 //! bw·RTT_min of the window, a timeout begins again with one segment: a loss that the radio caused leaves bw
 //! as it is, so that the window is not halved for it.
 //!
-//! | parameter | unit | default | ns2 | meaning |
-//! |---|---|---|---|---|
-//! | abc | switch | off | | count acknowledged bytes, two segments an ACK at most (RFC 3465) |
-//! | iw, ssthresh, validate | | | | as for `newreno` |
-//!
 //! Deviations: a loss leaves at most the window that was really filled; before the first sample it halves what
 //! is in flight. A round in which the application was the limit gives no sample.
 
@@ -26,23 +21,21 @@ use hopwise_core::ignores;
 
 use super::window::{Growth, IW, Linear, SSTHRESH, VALIDATE, Window, mss_of};
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, Param, Switch, Value};
+use crate::param::{Args, Form, OFF, Switch, params};
+
+params! {
+    /// count acknowledged bytes, at most two segments an ACK
+    abc: Switch = Form::Switch.is(OFF),
+    iw: u32 = IW,
+    ssthresh: Option<u32> = SSTHRESH,
+    validate: Switch = VALIDATE,
+}
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
     name: "westwood",
     rule: "grows as newreno; a loss leaves the bandwidth that the path has carried times its least RTT",
     source: "TCP Westwood+ (Grieco, Mascolo)",
-    params: &[
-        Param::new(
-            "abc",
-            Form::Switch,
-            Value::Switch(Switch::Off),
-            "count acknowledged bytes, at most two segments an ACK",
-        ),
-        IW,
-        SSTHRESH,
-        VALIDATE,
-    ],
+    params: Params::TABLE,
     shorthand: None,
     make: Make::Owner(|args| Box::new(Westwood::new(args))),
 };
@@ -56,7 +49,9 @@ pub struct Westwood {
 
 impl Westwood {
     fn new(args: &Args) -> Westwood {
-        Westwood { window: Window::new(args), growth: Linear::default(), bandwidth: Bandwidth::default() }
+        let set = Params::of(args);
+        let window = Window::new(set.iw, set.ssthresh, set.abc, set.validate);
+        Westwood { window, growth: Linear::default(), bandwidth: Bandwidth::default() }
     }
 
     fn reduced(&self, loss: &Loss, view: &SendView<'_>) -> u64 {

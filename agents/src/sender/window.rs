@@ -20,7 +20,7 @@ use hopwise_core::agent::{
 use hopwise_core::{Instant, Seq};
 
 use super::seldom::Seldom;
-use crate::param::{Args, Form, Param, Switch, Value};
+use crate::param::{Form, OFF, ON, Param, Switch};
 
 /// RFC 6298 §2.1 before a sample, and a floor for paths whose variance has died down.
 const FIRST_RTO: Duration = Duration::from_secs(1);
@@ -30,29 +30,20 @@ const INITIAL_SEGMENT_BYTES: u64 = 1460;
 /// RFC 3465's L.
 const MOST_COUNTED_SEGMENTS: u64 = 2;
 
-pub(super) const IW: Param = Param::new(
-    "iw",
-    Form::count("segments", 1, 1_000),
-    Value::Count(10),
-    "initial window, and the window after an idle time",
-)
-.ns2(Value::Count(2));
+pub(super) const IW: Param = Form::count("segments", 1, 1_000)
+    .is(10)
+    .ns2(2)
+    .means("initial window, and the window after an idle time");
 
-pub(super) const SSTHRESH: Param = Param::optional(
-    "ssthresh",
-    Form::count("segments", 2, 1_000_000),
-    "unlimited",
-    "slow-start threshold before the first loss",
-)
-.ns2(Value::Count(2_000));
+pub(super) const SSTHRESH: Param = Form::count("segments", 2, 1_000_000)
+    .unset("unlimited")
+    .ns2(2_000)
+    .means("slow-start threshold before the first loss");
 
-pub(super) const VALIDATE: Param = Param::new(
-    "validate",
-    Form::Switch,
-    Value::Switch(Switch::On),
-    "do not grow a window that is not filled; begin anew after an idle time",
-)
-.ns2(Value::Switch(Switch::Off));
+pub(super) const VALIDATE: Param = Form::Switch
+    .is(ON)
+    .ns2(OFF)
+    .means("do not grow a window that is not filled; begin anew after an idle time");
 
 /// What slow start counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,15 +141,9 @@ pub(super) enum Growth {
 }
 
 impl Window {
-    pub(super) fn new(args: &Args) -> Window {
-        let rules = Rules {
-            initial_segments: args.count_u32(IW.name),
-            ssthresh_segments: args
-                .optional_count(SSTHRESH.name)
-                .map(|most| u32::try_from(most).unwrap_or(u32::MAX)),
-            counting: args.switch("abc").into(),
-            validate: args.switch(VALIDATE.name),
-        };
+    pub(super) fn new(iw: u32, ssthresh: Option<u32>, abc: Switch, validate: Switch) -> Window {
+        let counting = abc.into();
+        let rules = Rules { initial_segments: iw, ssthresh_segments: ssthresh, counting, validate };
         Window {
             rules,
             open: None,

@@ -1,0 +1,154 @@
+//! A list of parameters in an agent's file, and what is made of it: the table and the struct of their values.
+
+use std::time::Duration;
+
+use super::{Switch, Value};
+
+/// Writes `Params`, a struct with a field for each parameter: its meaning, name, type, form and default.
+///
+/// ```text
+/// params! {
+///     /// how often it asks again
+///     every: u32 = Form::count("segments", 1, 65_535).is(32),
+/// }
+/// ```
+///
+/// `Params::TABLE` goes into the descriptor, and `Params::of` reads what a spec gave. A name with a dash stands behind
+/// the field, as in `far_limit as "far-limit"`. A parameter that is shared brings its meaning along.
+macro_rules! params {
+    ($($(#[doc = $doc:literal])* $field:ident $(as $name:literal)?: $type:ty = $param:expr),+ $(,)?) => {
+        #[derive(Clone, Copy, Debug)]
+        struct Params {
+            $($(#[doc = $doc])* $field: $type,)+
+        }
+
+        impl Params {
+            const TABLE: &'static [$crate::param::Param] =
+                &[$($param.called(params!(@name $field $($name)?), concat!($($doc),*))),+];
+
+            fn of(args: &$crate::param::Args) -> Params {
+                Params { $($field: args.read(params!(@name $field $($name)?)),)+ }
+            }
+        }
+    };
+    (@name $field:ident) => { stringify!($field) };
+    (@name $field:ident $name:literal) => { $name };
+}
+
+/// Writes an enum that a parameter chooses from, with the name of each choice in specs.
+macro_rules! choices {
+    ($enum:ident { $($(#[doc = $doc:literal])* $choice:ident = $name:literal),+ $(,)? }) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        enum $enum {
+            $($(#[doc = $doc])* $choice,)+
+        }
+
+        impl $enum {
+            const FORM: $crate::param::Form = $crate::param::Form::Choice(&[$($name),+]);
+        }
+
+        impl $crate::param::Setting for $enum {
+            fn of(value: Option<$crate::param::Value>) -> Option<$enum> {
+                match value? {
+                    $($crate::param::Value::Choice($name) => Some($enum::$choice),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+pub(crate) use {choices, params};
+
+/// A type in which an agent keeps the value of a parameter.
+pub(crate) trait Setting: Sized {
+    /// Nothing where the value is of another type, or absent without a meaning.
+    fn of(value: Option<Value>) -> Option<Self>;
+}
+
+/// A count, bits per second, or thousandths.
+impl Setting for u64 {
+    fn of(value: Option<Value>) -> Option<u64> {
+        match value? {
+            Value::Count(n) | Value::Rate(n) => Some(n),
+            Value::Ratio(milli) => Some(milli.into()),
+            _ => None,
+        }
+    }
+}
+
+/// For ranges that end within 32 bits.
+impl Setting for u32 {
+    fn of(value: Option<Value>) -> Option<u32> {
+        u64::of(value).map(|n| u32::try_from(n).unwrap_or(u32::MAX))
+    }
+}
+
+/// For ranges that end within 8 bits.
+impl Setting for u8 {
+    fn of(value: Option<Value>) -> Option<u8> {
+        u64::of(value).map(|n| u8::try_from(n).unwrap_or(u8::MAX))
+    }
+}
+
+/// A ratio as it is written.
+impl Setting for f64 {
+    fn of(value: Option<Value>) -> Option<f64> {
+        match value? {
+            Value::Ratio(milli) => Some(f64::from(milli) / 1_000.0),
+            _ => None,
+        }
+    }
+}
+
+impl Setting for Duration {
+    fn of(value: Option<Value>) -> Option<Duration> {
+        match value? {
+            Value::Time(time) => Some(time),
+            _ => None,
+        }
+    }
+}
+
+impl Setting for Switch {
+    fn of(value: Option<Value>) -> Option<Switch> {
+        match value? {
+            Value::Switch(switch) => Some(switch),
+            _ => None,
+        }
+    }
+}
+
+impl Setting for &'static str {
+    fn of(value: Option<Value>) -> Option<&'static str> {
+        match value? {
+            Value::Choice(name) => Some(name),
+            _ => None,
+        }
+    }
+}
+
+impl<T: Setting> Setting for Option<T> {
+    fn of(value: Option<Value>) -> Option<Option<T>> {
+        if value.is_none() { Some(None) } else { T::of(value).map(Some) }
+    }
+}
+
+/// A time below four seconds in four bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Brief {
+    ns: u32,
+}
+
+impl Brief {
+    pub(crate) fn time(self) -> Duration {
+        Duration::from_nanos(self.ns.into())
+    }
+}
+
+impl Setting for Brief {
+    fn of(value: Option<Value>) -> Option<Brief> {
+        let ns = u32::try_from(Duration::of(value)?.as_nanos()).ok()?;
+        Some(Brief { ns })
+    }
+}
