@@ -1,5 +1,7 @@
 //! House rules that a compiler does not hold: sizes, names, headers, arrows between crates.
 
+#[path = "tidy/circles.rs"]
+mod circles;
 #[path = "tidy/lexer.rs"]
 mod lexer;
 #[path = "tidy/limits.rs"]
@@ -85,6 +87,11 @@ fn lines_where(wanted: impl Fn(&File) -> bool, broken: impl Fn(&str) -> Option<S
 #[test]
 fn functions_and_files_keep_to_their_limits() {
     nothing(limits::findings(&files()));
+}
+
+#[test]
+fn no_circle_of_files_is_larger_than_three() {
+    nothing(circles::findings(&files()));
 }
 
 #[test]
