@@ -2,12 +2,13 @@
 
 use std::io::{self, Read, Write};
 
+use hopwise_core::random::SplitMix64;
 use sha2::{Digest, Sha256};
 
-/// SplitMix64, so that a loss, a repetition or a swap of any bytes changes the hash.
+/// Such that a loss, a repetition or a swap of any bytes changes the hash.
 #[derive(Clone, Debug)]
 pub(crate) struct Stream {
-    state: u64,
+    numbers: SplitMix64,
     rest: u64,
     hash: Sha256,
 }
@@ -16,7 +17,7 @@ pub(crate) type Hash = [u8; 32];
 
 impl Stream {
     pub(crate) fn new(seed: u64, bytes: u64) -> Stream {
-        Stream { state: seed, rest: bytes, hash: Sha256::new() }
+        Stream { numbers: SplitMix64::new(seed), rest: bytes, hash: Sha256::new() }
     }
 
     /// The next bytes; fewer than there is room for only at the end.
@@ -24,11 +25,7 @@ impl Stream {
         let bytes = usize::try_from(self.rest).unwrap_or(usize::MAX).min(into.len()) & !7;
         let bytes = if bytes == 0 { into.len().min(self.rest as usize) } else { bytes };
         for word in into[..bytes].chunks_mut(8) {
-            self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut mixed = self.state;
-            mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            word.copy_from_slice(&(mixed ^ (mixed >> 31)).to_le_bytes()[..word.len()]);
+            word.copy_from_slice(&self.numbers.next_u64().to_le_bytes()[..word.len()]);
         }
         self.rest -= bytes as u64;
         self.hash.update(&into[..bytes]);

@@ -1,5 +1,7 @@
 //! Random numbers: one stream per (seed, station, purpose), so that what one station draws moves no other's numbers.
 
+use hopwise_core::random::SplitMix64;
+
 /// What a stream is drawn for. A new purpose is added at the end: the numbers of the others stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
@@ -20,26 +22,19 @@ pub enum Purpose {
     Forecast,
 }
 
-/// SplitMix64: small, and the same everywhere. Nothing secret is made from it.
+/// The numbers of one seed, station and purpose.
 #[derive(Clone, Debug)]
-pub struct Stream(u64);
+pub struct Stream(SplitMix64);
 
 impl Stream {
     pub fn new(seed: u64, station: u32, purpose: Purpose) -> Stream {
-        let mut stream = Stream(seed);
-        let seeded = stream.next_u64() ^ (u64::from(station) << 8 | purpose as u64);
-        let mut stream = Stream(seeded);
-        stream.0 = stream.next_u64();
-        stream
+        let first = |seed| SplitMix64::new(seed).next_u64();
+        Stream(SplitMix64::new(first(first(seed) ^ (u64::from(station) << 8 | purpose as u64))))
     }
 
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        self.0.next_u64()
     }
 
     /// From 0 to `bound - 1`; 0 when `bound` is 0.

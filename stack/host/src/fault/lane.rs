@@ -5,6 +5,7 @@ use std::collections::BinaryHeap;
 use std::time::Duration;
 
 use hopwise_core::Instant;
+use hopwise_core::random::SplitMix64;
 
 use super::{FaultConfig, Lost};
 use crate::counters::LinkDrop;
@@ -12,7 +13,7 @@ use crate::counters::LinkDrop;
 #[derive(Debug)]
 pub(super) struct Lane<T> {
     config: FaultConfig,
-    random: Random,
+    random: SplitMix64,
     waiting: BinaryHeap<Reverse<Waiting<T>>>,
     order: u64,
     /// When the bottleneck has sent what it was given.
@@ -67,7 +68,7 @@ impl<T: Copy> Lane<T> {
     pub(super) fn new(config: FaultConfig, seed: u64) -> Lane<T> {
         Lane {
             config,
-            random: Random(seed),
+            random: SplitMix64::new(seed),
             waiting: BinaryHeap::new(),
             order: 0,
             free_at: Instant::ZERO,
@@ -82,8 +83,8 @@ impl<T: Copy> Lane<T> {
         let config = self.config;
         let [loss, twice, spoils, late] =
             [config.loss_ppm, config.duplicate_ppm, config.corrupt_ppm, config.reorder_ppm]
-                .map(|share| self.random.happens(share));
-        let bit = self.random.next();
+                .map(|share| self.random.below(1_000_000) < u64::from(share));
+        let bit = self.random.next_u64();
         if loss {
             self.lost += 1;
             return Fate::Lost(LinkDrop::FaultLost);
@@ -137,23 +138,5 @@ impl<T: Copy> Lane<T> {
 
     pub(super) fn lost(&self) -> Lost {
         [(LinkDrop::FaultLost, self.lost), (LinkDrop::FaultRate, self.overflowed)]
-    }
-}
-
-/// SplitMix64: small, and good enough to draw faults.
-#[derive(Debug)]
-struct Random(u64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn happens(&mut self, ppm: u32) -> bool {
-        self.next() % 1_000_000 < u64::from(ppm)
     }
 }

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
+use hopwise_core::random::SplitMix64;
 use hopwise_core::wire::{Ecn, IpHeader, IpView, UdpView, protocol, udp};
 use hopwise_core::{Instant, LinkId, NextHop, QueueClass};
 
@@ -17,27 +18,19 @@ pub struct Interface {
     pub address: Ipv4Addr,
 }
 
-/// Random numbers (SplitMix64): small, and the same everywhere. Nothing secret is made from it.
+/// Random times.
 #[derive(Clone, Debug)]
-pub(crate) struct Chance(u64);
+pub(crate) struct Chance(SplitMix64);
 
 impl Chance {
     pub(crate) fn new(seed: u64) -> Chance {
-        Chance(seed)
-    }
-
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        Chance(SplitMix64::new(seed))
     }
 
     /// From nothing to `most`, without it.
     pub(crate) fn up_to(&mut self, most: Duration) -> Duration {
         let ns = u64::try_from(most.as_nanos()).unwrap_or(u64::MAX);
-        Duration::from_nanos(((u128::from(self.next()) * u128::from(ns)) >> 64) as u64)
+        Duration::from_nanos(((u128::from(self.0.next_u64()) * u128::from(ns)) >> 64) as u64)
     }
 }
 
