@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::{WaitOptions, wait};
@@ -64,7 +65,7 @@ impl Facts {
 }
 
 /// Holds a site whose daemons have ended against how it was before them. The radio is there still.
-pub(crate) fn look(site: &Site, ledger: &Ledger) {
+pub(crate) fn look(site: &Site, hopwise: &Path, ledger: &Ledger) {
     for (place, before) in site.stations.iter().zip(&site.before) {
         let mut left = Vec::new();
         let is_clean = within(MOMENT, || {
@@ -76,12 +77,31 @@ pub(crate) fn look(site: &Site, ledger: &Ledger) {
             left.iter().for_each(|what| ledger.violated(format!("left behind in {}: {what}", place.name())));
         }
     }
+    forget_what_is_gone(site, hopwise, ledger);
     for folder in [site.folder.clone(), site.disk()] {
         for path in entries(&folder) {
             if path.ends_with(".sock") || path.ends_with(".switches") || path.contains(".part") {
                 ledger.violated(format!("left behind: {path}"));
             }
         }
+    }
+}
+
+/// A transfer can keep the namespace of a station without power for a while, and no daemon starts there any more. An
+/// administrator would look after its files by this command.
+fn forget_what_is_gone(site: &Site, hopwise: &Path, ledger: &Ledger) {
+    let repair = || {
+        let mut doctor = Command::new(hopwise);
+        doctor.args(["doctor", "--repair", "--json", "--state"]).arg(site.disk());
+        doctor.output()
+    };
+    let is_left = || entries(&site.disk()).iter().any(|path| path.ends_with(".switches"));
+    let is_clean = within(MOMENT, || {
+        let done = if is_left() { repair().map(drop) } else { Ok(()) };
+        done.is_ok() && !is_left()
+    });
+    if !is_clean {
+        ledger.note("`hopwise doctor --repair` leaves files of old switches");
     }
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn round(run: &Run, lasts: Duration, seed: u64, folder: &Path) -> Res
     happen(run, &mut sites, &mut random, lasts)?;
     settle(run, &mut sites)?;
     honest_transfers_succeed(&mut sites, &run.ledger, 2);
-    end(&mut sites, &run.ledger);
+    end(&mut sites, &run.hopwise, &run.ledger);
     drop(sites);
     leftovers::look_at_the_machine(&run.ledger);
     if run.ledger.is_sound() {
@@ -158,7 +158,7 @@ fn descriptors(site: &Site) -> String {
 }
 
 /// Honest programs stop, daemons are told to end, and nothing of them is left.
-pub(crate) fn end(sites: &mut [Site], ledger: &Ledger) {
+pub(crate) fn end(sites: &mut [Site], hopwise: &Path, ledger: &Ledger) {
     for site in sites.iter() {
         site.flows.iter().for_each(Flow::tell_to_stop);
     }
@@ -172,7 +172,7 @@ pub(crate) fn end(sites: &mut [Site], ledger: &Ledger) {
             ends_in_order(&mut site.daemons[nth], ledger);
         }
         (0..site.devices.len()).for_each(|device| site.set_device(device, true));
-        leftovers::look(site, ledger);
+        leftovers::look(site, hopwise, ledger);
         ends_in_order(&mut site.air, ledger);
         if site.stations.iter().any(|place| place.name().ends_with("fixed")) {
             let _ = crate::inside::run(&["ip", "netns", "del", "c-fixed"]);

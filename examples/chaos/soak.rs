@@ -46,7 +46,7 @@ pub(crate) fn soak(run: &Run, lasts: Duration, seed: u64, folder: &Path) -> Resu
     if let Some(before) = before.filter(|_| !is_told_to_end()) {
         compare(&sites, &before, &medians(&looks), &run.ledger);
     }
-    end(&mut sites, &run.ledger);
+    end(&mut sites, &run.hopwise, &run.ledger);
     drop(sites);
     leftovers::look_at_the_machine(&run.ledger);
     Ok(())
