@@ -89,6 +89,18 @@ fn functions_and_files_keep_to_their_limits() {
     nothing(limits::findings(&files()));
 }
 
+/// Backticks around a path from the repository's root.
+#[test]
+fn the_map_names_no_place_that_is_not_there() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let map = std::fs::read_to_string(root.join("stack/ARCHITECTURE.md")).expect("there is a map");
+    let places = map.split('`').skip(1).step_by(2).filter(|word| !word.contains(['{', ' ', '<']));
+    let folders = ["stack/", "agents/", "lab/", "src/", "tests/", "scripts/", "configs/", "examples/"];
+    let of_root = places.filter(|word| folders.iter().any(|folder| word.starts_with(folder)));
+    let is_there = |word: &&str| root.join(word).exists() || root.join(format!("{word}.rs")).exists();
+    nothing(of_root.filter(|word| !is_there(word)).map(|word| format!("stack/ARCHITECTURE.md: no {word}")));
+}
+
 #[test]
 fn no_circle_of_files_is_larger_than_three() {
     nothing(circles::findings(&files()));

@@ -2,6 +2,9 @@
 //!
 //! It knows the stack, the air and the agents. It reads files and writes results; it has no command line, no daemon and
 //! no device.
+//!
+//! The page of this room follows.
+#![doc = include_str!("../README.md")]
 
 pub mod campaign;
 pub mod claims;

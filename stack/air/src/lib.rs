@@ -1,4 +1,7 @@
 //! An 802.11 world in discrete events. It drives [machines](hopwise_core::Machine) and knows nothing above them.
+//!
+//! The page of this room follows.
+#![doc = include_str!("../README.md")]
 
 mod arp;
 pub mod certificate;

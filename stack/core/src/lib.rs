@@ -2,7 +2,9 @@
 //!
 //! Everything that handles packets is a [`Machine`]; [`Endpoint`] is the one that hosts connections. When to
 //! acknowledge and how much to send are decided by [agents](agent), which are given a view and return a value.
-//! `stack/ARCHITECTURE.md` has the map and the invariants.
+//!
+//! The page of this room follows.
+#![doc = include_str!("../README.md")]
 
 pub mod agent;
 pub mod endpoint;

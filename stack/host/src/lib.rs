@@ -3,6 +3,9 @@
 //! A [`Link`] carries whole IP packets. A [`Driver`] moves them between links and one
 //! [`Machine`](hopwise_core::Machine). A [`Stack`] is an endpoint with a driver on a thread of its own, and
 //! [`TcpStream`] and [`TcpListener`] are tokio's traits over it. This is the only crate that reads a clock.
+//!
+//! The page of this room follows.
+#![doc = include_str!("../README.md")]
 
 mod bridge;
 mod capture;

@@ -1,5 +1,8 @@
 //! A mesh node without I/O: interfaces with their queues, forwarding, a routing protocol, and an endpoint for what is
 //! its own. It is a [`Machine`](hopwise_core::Machine) and may not know what a radio is.
+//!
+//! The page of this room follows.
+#![doc = include_str!("../README.md")]
 
 pub mod aodv;
 pub mod aodvv2;
