@@ -126,7 +126,7 @@ fn configs(folder: &str) -> Vec<std::path::PathBuf> {
 #[test]
 fn every_scenario_in_configs_is_one_by_the_schema_and_by_serde() {
     let mut seen = 0;
-    for path in configs("configs") {
+    for path in configs(concat!(env!("CARGO_MANIFEST_DIR"), "/../configs")) {
         let text = std::fs::read_to_string(&path).expect("a text");
         if !text.contains("\ntraffic:") {
             continue;
