@@ -31,7 +31,7 @@ pub struct Document {
     text: String,
     root: Node,
     value: serde_yaml::Value,
-    /// What was set over the file's own values.
+    /// Values that were set over those of the file.
     assigned: Vec<assign::Assigned>,
 }
 
@@ -81,7 +81,7 @@ impl fmt::Display for Place {
     }
 }
 
-/// What is wrong in a file, where, and what would be accepted. Shown through miette.
+/// A problem in a file: the place, the problem, and what would be accepted. Shown through miette.
 #[derive(Debug)]
 pub struct Refusal {
     problem: String,
@@ -162,7 +162,7 @@ impl Document {
         let no_file = |error: std::io::Error| unreadable(words::unreadable(&error));
         let facts = std::fs::metadata(path).map_err(no_file)?;
         if facts.len() > LARGEST_FILE {
-            let problem = format!("{} bytes are too many for a YAML file of ours", facts.len());
+            let problem = format!("{} bytes are too many for a YAML file", facts.len());
             return Err(unreadable(problem));
         }
         let text = std::fs::read_to_string(path).map_err(no_file)?;
@@ -180,8 +180,8 @@ impl Document {
         let root = tree::parse(text).map_err(|wrong| match wrong {
             tree::Wrong::Yaml(at, problem) => refuse(at, problem),
             tree::Wrong::Twice(at, key) => {
-                let accepted = format!("each key once: another name, or what both say under one `{key}`");
-                refuse_for(at, format!("`{key}` stands there already"), &accepted)
+                let accepted = format!("each key once: another name, or both contents under one `{key}`");
+                refuse_for(at, format!("`{key}` is there already"), &accepted)
             }
         })?;
         let value: serde_yaml::Value = serde_yaml::from_str(text).map_err(|error| {
@@ -192,14 +192,14 @@ impl Document {
         Ok(Document { name: name.to_owned(), text: text.to_owned(), root, value, assigned: Vec::new() })
     }
 
-    /// What the file says, as a `T`; refuses unknown keys and wrong values at their place.
+    /// The content of the file as a `T`. Unknown keys and wrong values are refused at their place.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Box<Refusal>> {
         serde_path_to_error::deserialize(self.value.clone()).map_err(|error| {
             let place = place_of(error.path());
             let problem = error.inner().to_string();
             // serde names what it wants in the same sentence: "unknown field `x`, expected one of `a`, `b`".
             match problem.split_once(", expected ") {
-                // What follows an unquoted comma within { } is read as a key of its own.
+                // YAML reads the text after an unquoted comma within { } as a key of its own.
                 Some((wrong, _)) if wrong.starts_with("unknown field") && wrong.contains('=') => {
                     let advice = "in { } a comma ends a value: quote a spec that has one, as in \
                                   \"delayed:d=3,hold=200ms\"";
@@ -292,7 +292,7 @@ impl Document {
     }
 }
 
-/// What is underlined.
+/// The text that is underlined.
 #[derive(Clone, Copy)]
 enum Mark {
     Key,

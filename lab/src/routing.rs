@@ -184,7 +184,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Whether a key of the section has an effect under this protocol.
+    /// True if a key of the section has an effect under this protocol.
     pub fn takes(self, key: &str) -> bool {
         match (self, key) {
             (_, "protocol")
@@ -210,7 +210,7 @@ pub enum RulesName {
 }
 
 impl RulesName {
-    /// Whether AODV looks at a key of the section under these rules.
+    /// True if AODV uses a key of the section under these rules.
     pub fn takes(self, key: &str) -> bool {
         const NS2_ALONE: [&str; 2] = ["reverse_route_life", "rest"];
         const RFC3561_ALONE: [&str; 17] = [
@@ -260,7 +260,7 @@ fn check_key(
     let Some(key) = key else { return Ok(()) };
     let place = place.key("key");
     if key.trim().is_empty() {
-        return Err(document.refuse(&place, "a key that says nothing", "any text that others cannot guess"));
+        return Err(document.refuse(&place, "the key is empty", "a text that others cannot guess"));
     }
     if ack_seq != Some(true) {
         let problem = "`key` changes nothing here";
@@ -288,7 +288,7 @@ impl RoutingConfig {
         self.check(document, place)?;
         check_key(document, place, (self.key.as_deref(), self.ack_seq))?;
         if self.signed == Some(true) && self.rules == RulesName::Ns2 {
-            let problem = "ns-2 signs nothing";
+            let problem = "the rules of ns-2 have no signatures";
             return Err(document.refuse(&place.key("signed"), problem, "rules: rfc3561"));
         }
         let mut settings = Settings::of(match self.rules {

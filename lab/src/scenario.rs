@@ -47,18 +47,18 @@ pub struct Scenario {
 #[derive(Clone, Debug)]
 pub struct Prepared {
     pub plan: Plan,
-    /// What results call the nodes.
+    /// Names of the nodes in results.
     pub names: Vec<String>,
 }
 
 impl Prepared {
-    /// What a node is called.
+    /// Name of a node.
     pub fn name_of(&self, node: u32) -> &str {
         self.names.get(node as usize).map_or("", String::as_str)
     }
 }
 
-/// What a scenario asks of a trial.
+/// Settings of the trial that a scenario asks for.
 #[derive(Clone, Debug)]
 pub struct Asked {
     pub title: Option<String>,
@@ -112,7 +112,7 @@ impl Scenario {
         Ok(Scenario { name, document })
     }
 
-    /// What a trial of it is made of.
+    /// Parts of a trial of this scenario.
     pub fn asked(&self) -> Result<Asked, Box<Refusal>> {
         let file: ScenarioFile = self.document.read()?;
         let mut arms = self.arms_of(&file)?;
@@ -123,7 +123,7 @@ impl Scenario {
         }
         if file.run.stop == StopName::WhenSure && arms.len() < 2 {
             let places = [Place::root().key("run").key("stop"), Place::root().key("arms")];
-            let problem = "one arm is compared with nothing";
+            let problem = "there is no second arm to compare with";
             return Err(self.document.refuse_among(&places, problem, "two arms, or all-seeds"));
         }
         let cells = matrix::cells(&self.document, file.matrix.as_ref())?;
@@ -142,7 +142,7 @@ impl Scenario {
         })
     }
 
-    /// What a paper says of it.
+    /// Statements of a paper about this scenario.
     pub fn claims(&self) -> Result<Vec<Claim>, Box<Refusal>> {
         let file: ScenarioFile = self.document.read()?;
         let arms = self.arms_of(&file)?;
@@ -161,7 +161,7 @@ impl Scenario {
         Ok(file.claims)
     }
 
-    /// Whether routes are found by a protocol that has two sets of rules.
+    /// True if the routing protocol has two rule sets.
     pub fn has_routing_rules(&self) -> Result<bool, Box<Refusal>> {
         let file: ScenarioFile = self.document.read()?;
         Ok(file.routing.protocol == Protocol::Aodv)
@@ -256,7 +256,7 @@ impl Scenario {
                 return Ok(Prepared { plan, names: nodes.names });
             }
         }
-        let problem = format!("{MOST_DRAWS} random fields were drawn, and none holds together");
+        let problem = format!("{MOST_DRAWS} random fields were drawn, and none is connected");
         let accepted = "more nodes, or a smaller field";
         Err(document.refuse(&Place::root().key("topology"), problem, accepted))
     }
@@ -267,7 +267,7 @@ pub fn made_by(version: &str, certificate: &str) -> Value {
     json!({ "version": version, "certificate": certificate })
 }
 
-/// So many random fields are tried until one holds together.
+/// Random fields that are tried until one is connected.
 const MOST_DRAWS: u32 = 50;
 
 fn plan_of(

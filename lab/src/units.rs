@@ -154,7 +154,7 @@ fn text<'de, D: Deserializer<'de>>(from: D) -> Result<String, D::Error> {
     })
 }
 
-/// What is no text at all, unless it is not even there.
+/// The error for a value that is no text, unless the value is missing.
 fn unfit<E: serde::de::Error>(error: E) -> E {
     let is_missing = error.to_string().starts_with("missing field");
     if is_missing { error } else { E::custom("no text, expected a text such as 100ms or 1%") }

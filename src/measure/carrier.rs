@@ -106,8 +106,10 @@ impl Place {
         let given = both.map(|(flag, address)| address.map(|address| (flag, address)));
         for (flag, address) in given.into_iter().flatten() {
             if !config::is_hosts(address) {
-                let problem =
-                    format_args!("{} is no host's address: expected one in the subnet", address.address());
+                let problem = format_args!(
+                    "{} is not the address of a host: expected one in the subnet",
+                    address.address()
+                );
                 return Err(Failure::refused(flag, problem));
             }
             if address.address().is_ipv6() && self.mtu < SMALLEST_MTU_V6 {

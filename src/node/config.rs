@@ -1,4 +1,4 @@
-//! What `hopwise node` reads: the keys, their meaning, and what no key can say alone.
+//! Configuration of `hopwise node`: the keys, their meaning, and the checks that need several keys.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -43,11 +43,11 @@ pub(crate) struct NodeConfig {
     pub(crate) socks5: Option<Socks5>,
     pub(crate) metrics: Option<Metrics>,
     pub(crate) capture: Option<Capture>,
-    /// Where the control socket stands.
+    /// Path of the control socket.
     pub(crate) control: Option<PathBuf>,
-    /// Whom the daemon becomes.
+    /// User that the daemon becomes.
     pub(crate) user: Option<String>,
-    /// Whether it gives up files and system calls.
+    /// Confinement of files and system calls.
     #[serde(default)]
     pub(crate) confine: Confine,
     /// Folders in which captures may begin while it runs.
@@ -57,15 +57,15 @@ pub(crate) struct NodeConfig {
     pub(crate) tcp: Tcp,
     #[serde(default)]
     pub(crate) bounds: Bounds,
-    /// How long a stack looks for more after the last packet before it sleeps: a core for less delay.
+    /// Time for which a stack polls for more packets before it sleeps: less delay for a processor core.
     pub(crate) busy_poll: Option<Time>,
-    /// How long connections may take to finish when the daemon is told to end.
+    /// Time that connections have to finish when the daemon is told to end.
     #[serde(default = "stop_within")]
     pub(crate) stop_within: Time,
 }
 
 impl NodeConfig {
-    /// Whether the two differ at most in what can be changed while a node runs.
+    /// Whether the two differ only in settings that a running node can change.
     pub(crate) fn says_the_same_beside_rules(&self, other: &NodeConfig) -> bool {
         let said = |config: &NodeConfig| format!("{:?}", NodeConfig { rules: Vec::new(), ..config.clone() });
         said(self) == said(other)
@@ -106,7 +106,7 @@ pub(crate) enum LinkKind {
     Tun,
     TunFast,
     Raw,
-    /// What passes an interface, without taking part.
+    /// Live capture of an interface, without taking part.
     Pcap,
     /// A capture played again.
     Replay,
@@ -128,19 +128,19 @@ pub(crate) struct Link {
     pub(crate) kind: LinkKind,
     /// The TUN device to make, or the interface to use; a replay is called so.
     pub(crate) name: String,
-    /// Of a TUN; an interface has its own.
+    /// MTU of a TUN; an interface has its own.
     pub(crate) mtu: Option<u16>,
-    /// Of `tun-fast`: each is a shard's that shares nothing with the others.
+    /// Number of queues (kind: tun-fast), each a shard that shares nothing with the others.
     pub(crate) queues: Option<u16>,
-    /// Whether an interface may be handed several segments at once.
+    /// Segmentation offload: an interface may be handed several segments at once.
     pub(crate) offload: Option<bool>,
-    /// Of `pcap`: what is wanted, in libpcap's language.
+    /// Filter in libpcap's language (kind: pcap).
     pub(crate) filter: Option<String>,
-    /// Of `replay`: the capture.
+    /// Capture to replay (kind: replay).
     pub(crate) file: Option<PathBuf>,
-    /// Of `replay`: as recorded, unless the file says another.
+    /// Pace (kind: replay; default as-recorded).
     pub(crate) pace: Option<PaceName>,
-    /// Of `pcap` and `replay`: what was captured where it was sent has none yet.
+    /// Checksums (kinds: pcap, replay); packets captured at their sender may have none yet.
     pub(crate) checksums: Option<ChecksumsName>,
     /// Routers on the way to peers that are no hops: a kernel between a TUN and the radio, at either end.
     pub(crate) crossings: Option<u8>,
@@ -172,7 +172,7 @@ pub(crate) const TUN_CROSSINGS: u8 = 2;
 /// A TUN's, unless the file says another.
 pub(crate) const MTU: u16 = 1500;
 
-/// What a link is made to do to packets, each way; for tests.
+/// Faults that a link applies to packets each way; for tests.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Fault {
@@ -181,11 +181,11 @@ pub(crate) struct Fault {
     pub(crate) duplicate: Share,
     pub(crate) corrupt: Share,
     pub(crate) reorder: Share,
-    /// How late a packet comes that others overtake.
+    /// Delay of a packet that others overtake.
     pub(crate) reorder_by: Option<Time>,
     pub(crate) delay: Option<Time>,
     pub(crate) rate: Option<Rate>,
-    /// What may wait for the rate, or be on its way.
+    /// Packets that may wait for the rate or be on their way.
     pub(crate) queue_packets: Option<usize>,
 }
 
@@ -219,13 +219,13 @@ impl<'de> Deserialize<'de> for Network {
 pub(crate) struct Forward {
     pub(crate) listen: Side,
     pub(crate) to: Side,
-    /// At a time.
+    /// Number of connections at the same time.
     #[serde(default = "connections")]
     pub(crate) connections: usize,
     /// Least time that a client keeps its seat while it is quiet or leaves data unread and no other seat is free.
     #[serde(default = "reads_within")]
     pub(crate) reads_within: Time,
-    /// How long a connection lives on which nothing is carried.
+    /// Time without data after which a connection is closed.
     #[serde(default = "idle")]
     pub(crate) idle: Time,
     /// Seats that a source keeps where others want one; half of them unless the file says more or less.
@@ -289,7 +289,7 @@ pub(crate) struct Socks5 {
     /// As of a forward.
     #[serde(default = "connections")]
     pub(crate) connections: usize,
-    /// How long a client may take to say where it wants to go.
+    /// Time that a client has to name its target.
     #[serde(default = "handshake_within")]
     pub(crate) handshake_within: Time,
     /// As of a forward.
@@ -370,7 +370,7 @@ pub(crate) struct Capture {
     pub(crate) links: Vec<String>,
     /// A new file begins before this one is larger.
     pub(crate) rotate: Option<Size>,
-    /// How many rotated files stay.
+    /// Number of rotated files to keep.
     #[serde(default = "capture_files")]
     pub(crate) files: u32,
 }
@@ -397,9 +397,9 @@ pub(crate) struct Tcp {
     pub(crate) keep_alive: Option<Time>,
     pub(crate) user_timeout: Option<Time>,
     pub(crate) ack_merge: Option<AckMerge>,
-    /// How far peers are, where packets are not to tell.
+    /// Number of hops to peers, where packets cannot tell it.
     pub(crate) hops: Option<u8>,
-    /// What peers write into packets as hop limit.
+    /// Hop limit that peers write into packets.
     pub(crate) peers_hop_limit: Option<u8>,
 }
 

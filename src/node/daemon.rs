@@ -326,7 +326,7 @@ impl Daemon {
         rotate_bytes
             .map_or(Ok(()), config::check_rotation)
             .map_err(|problem| format!("rotate: {problem}"))?;
-        let files = NonZeroU32::new(files).ok_or("files: none would stay: expected 1 or more")?;
+        let files = NonZeroU32::new(files).ok_or("files: no file would stay: expected 1 or more")?;
         let wanted = self
             .config
             .links

@@ -1,4 +1,4 @@
-//! What `hopwise proxy` reads: the keys, their meaning, and what no key can say alone.
+//! Configuration of `hopwise proxy`: the keys, their meaning, and the checks that need several keys.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -25,20 +25,21 @@ pub(super) const MOBILE: LinkId = LinkId(1);
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Config {
-    /// The TUN devices that packets go through.
+    /// TUN device of the fixed side, through which packets pass.
     #[serde(default = "fixed")]
     pub(super) fixed: Device,
+    /// TUN device of the mobile side.
     #[serde(default = "mobile")]
     pub(super) mobile: Device,
     /// Leads a router's traffic through them.
     pub(super) steer: Option<Steer>,
-    /// What every flow gets for which no rule says otherwise.
+    /// Agent of every flow without a rule of its own.
     pub(super) agent: Option<String>,
     #[serde(default)]
     pub(super) rules: Vec<Rule>,
     #[serde(default)]
     pub(super) limits: Limits,
-    /// Where the control socket stands.
+    /// Path of the control socket.
     #[serde(default = "control")]
     pub(super) control: PathBuf,
     /// Interfaces whose carrier says whether their mobiles can be reached.
@@ -52,14 +53,14 @@ pub(super) struct Config {
     pub(super) schedule: Vec<Fade>,
     /// Foretells fades from how strongly mobiles are heard, which `hopwise proxy event signal` tells.
     pub(super) forecast: Option<Forecast>,
-    /// A proxy that takes no command for so long is killed: what it carried goes on without it.
+    /// Time without commands after which a proxy is killed; its traffic continues without it.
     #[serde(default)]
     pub(super) watchdog: Patience,
-    /// Where the trace goes.
+    /// File for the trace.
     pub(super) trace: Option<PathBuf>,
-    /// Whom the daemon becomes.
+    /// User that the daemon becomes.
     pub(super) user: Option<String>,
-    /// Whether it gives up files and system calls.
+    /// Confinement of files and system calls.
     #[serde(default)]
     pub(super) confine: Confine,
 }
@@ -68,7 +69,7 @@ pub(super) struct Config {
 #[serde(deny_unknown_fields)]
 pub(super) struct Device {
     pub(super) name: String,
-    /// What the device is made to do to packets; for tests.
+    /// Faults that the device applies to packets; for tests.
     pub(super) fault: Option<Fault>,
 }
 
@@ -100,7 +101,7 @@ pub(super) struct Steer {
     queue: Option<u16>,
 }
 
-/// How its traffic comes here.
+/// Way in which the router's traffic reaches the proxy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum By {
@@ -113,7 +114,7 @@ pub(super) enum By {
     Bridge,
 }
 
-/// Where nothing else is said: routing tables, the rank of rules, and queues.
+/// Default of the first routing table, of the rules' priority and of the first queue.
 const FIRST: u16 = 7100;
 
 impl Steer {
@@ -143,7 +144,7 @@ pub(super) struct Rule {
 pub(super) struct Match {
     pub(super) mobile: Option<Network>,
     pub(super) fixed: Option<Network>,
-    /// Of either end.
+    /// Port of either end.
     pub(super) port: Option<u16>,
 }
 
@@ -151,8 +152,9 @@ pub(super) struct Match {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Limits {
     pub(super) flows: usize,
-    /// Of packets that wait, of all flows and of one.
+    /// Memory for packets that wait, of all flows.
     pub(super) kept: Size,
+    /// Memory for packets that wait, of one flow.
     pub(super) kept_a_flow: Size,
 }
 
@@ -178,7 +180,7 @@ pub(super) struct Forecast {
     /// The past that a line is drawn through.
     pub(super) window: Time,
     pub(super) silence: Time,
-    /// How long the first fade is expected to be.
+    /// Expected length of the first fade.
     pub(super) first: Time,
 }
 
@@ -210,16 +212,16 @@ impl Forecast {
 pub(super) struct Stations {
     pub(super) interface: String,
     pub(super) mobiles: Vec<StationOf>,
-    /// How often they are asked for.
+    /// Time between two queries of the stations.
     #[serde(default = "every")]
     pub(super) every: Time,
-    /// A signal that is older says nothing.
+    /// Age beyond which a signal is ignored.
     #[serde(default = "stale")]
     pub(super) stale: Time,
-    /// Who is not heard for so long is gone.
+    /// Time without a frame after which a station is gone.
     #[serde(default = "silence")]
     pub(super) silence: Time,
-    /// So is whom so many frames in a row did not reach.
+    /// Consecutive undelivered frames after which a station is gone.
     #[serde(default = "failures")]
     pub(super) failures: u32,
 }
@@ -292,20 +294,20 @@ fn read(document: &Document) -> Result<Config, Box<Refusal>> {
     }
     if config.fixed.name == config.mobile.name {
         let place = Place::root().key("mobile").key("name");
-        return Err(document.refuse_key(&place, "both sides have one device", "another name"));
+        return Err(document.refuse_key(&place, "both sides have the same device", "another name"));
     }
     if let Some(steer) = &config.steer {
         check_steer(document, steer)?;
     }
     if config.limits.flows == 0 {
         let place = Place::root().key("limits").key("flows");
-        return Err(document.refuse(&place, "no flow could be followed", "1 or more"));
+        return Err(document.refuse(&place, "zero flows leave no work", "1 or more"));
     }
     if config.watchdog.0.is_some_and(|patience| patience < watchdog::LEAST) {
         let place = Place::root().key("watchdog");
         return Err(document.refuse(
             &place,
-            "a busy machine would look like one that hangs",
+            "a busy proxy would be taken for a hanging one",
             "600ms or more",
         ));
     }
@@ -323,13 +325,13 @@ fn read(document: &Document) -> Result<Config, Box<Refusal>> {
     for (nth, stations) in config.stations.iter().enumerate() {
         if stations.every.0 < Duration::from_millis(10) {
             let place = Place::root().key("stations").index(nth).key("every");
-            return Err(document.refuse(&place, "the kernel would do nothing else", "10ms or more"));
+            return Err(document.refuse(&place, "the interval is too short", "10ms or more"));
         }
     }
     for (nth, fade) in config.schedule.iter().enumerate() {
         if fade.ends.0 <= fade.begins.0 {
             let place = Place::root().key("schedule").index(nth).key("ends");
-            return Err(document.refuse(&place, "it ends before it begins", "later than `begins`"));
+            return Err(document.refuse(&place, "the end is before the beginning", "later than `begins`"));
         }
     }
     Ok(config)
@@ -342,7 +344,11 @@ fn check_steer(document: &Document, steer: &Steer) -> Result<(), Box<Refusal>> {
         return Err(document.refuse(&place.key("mobiles"), "no mobile is named", accepted));
     }
     if steer.wire == steer.radio {
-        return Err(document.refuse(&place.key("radio"), "it is the wire's too", "another interface"));
+        return Err(document.refuse(
+            &place.key("radio"),
+            "the wire and the radio are the same interface",
+            "another interface",
+        ));
     }
     // The kernel's own tables end at 255, and the second table is the next one.
     if steer.table() <= 255 || steer.table() == u32::MAX {
@@ -361,7 +367,7 @@ fn check_steer(document: &Document, steer: &Steer) -> Result<(), Box<Refusal>> {
     for (key, is_given, by, name) in others {
         if is_given && steer.by != by {
             let accepted = format!("it goes with `by: {name}`");
-            return Err(document.refuse_key(&place.key(key), "nothing would come of it", &accepted));
+            return Err(document.refuse_key(&place.key(key), "the key has no effect here", &accepted));
         }
     }
     Ok(())
@@ -422,11 +428,11 @@ mod tests {
             ("agent: ack-hild\n", "proxy.yaml:1:8: no base-station agent is called `ack-hild`"),
             ("agent: delayed\n", "a base-station agent is wanted"),
             ("rules:\n  - { agent: \"ack-hold:mode=best\" }\n", "`mode` cannot be `best`"),
-            ("fixed: { name: x }\nmobile: { name: x }\n", "both sides have one device"),
+            ("fixed: { name: x }\nmobile: { name: x }\n", "both sides have the same device"),
             ("steer: { wire: a, radio: b, mobiles: [] }\n", "no mobile is named"),
             ("steer: { wire: a, radio: a, mobiles: [10.0.0.0/8] }\n", "another interface"),
             ("steer: { wire: a, radio: b, mobiles: [10.0.0.0/8], table: 254 }\n", "(256 or more)"),
-            ("schedule: [{ mobile: 10.0.0.1, begins: 5s, ends: 4s }]\n", "it ends before it begins"),
+            ("schedule: [{ mobile: 10.0.0.1, begins: 5s, ends: 4s }]\n", "the end is before the beginning"),
             ("schedule: [{ mobile: 10.0.0.1, begins: -5s, ends: 4s }]\n", "a time with its unit"),
             ("steer: { wire: a, radio: b, mobiles: [10.0.0.0/8], queue: 3 }\n", "it goes with `by: nfqueue`"),
             ("steer: { wire: a, radio: b, mobiles: [10.0.0.0/8], by: bridge, table: 300 }\n", "`by: tun`"),
@@ -436,7 +442,7 @@ mod tests {
                 "no Ethernet address",
             ),
             ("stations: [{ interface: w, every: 1ms, mobiles: [] }]\n", "(10ms or more)"),
-            ("limits: { flows: 0 }\n", "no flow could be followed"),
+            ("limits: { flows: 0 }\n", "zero flows leave no work"),
             ("forecast: { threshold_dbm: 3 }\n", "a number from -150 to 0"),
             ("forecast: { hysteresis_db: .nan }\n", "a number from 0 to 50"),
             ("watchdog: 10ms\n", "(600ms or more)"),

@@ -63,7 +63,7 @@ fn a_capture_whose_files_hold_no_packet_is_refused() {
     let refused = ask((64 << 10) - 1, 2);
     assert!(refused.contains("rotate: too small for a file: expected 64KiB or more"), "{refused}");
     let refused = ask(64 << 10, 0);
-    assert!(refused.contains("files: none would stay: expected 1 or more"), "{refused}");
+    assert!(refused.contains("files: no file would stay: expected 1 or more"), "{refused}");
     let taken = ask(64 << 10, 1);
     assert!(taken.contains("\"answer\":\"capture\""), "{taken}");
 }

@@ -15,21 +15,21 @@ pub(super) struct Assigned {
     from: From,
 }
 
-/// Where a value comes from that was set.
+/// Origin of a value that was set.
 #[derive(Clone, Debug)]
 enum From {
     Text {
-        /// Who set it, such as `--set`.
+        /// Option that set it, such as `--set`.
         by: String,
         text: String,
-        /// Where the value begins in it.
+        /// Offset of the value in it.
         value_at: usize,
     },
     /// It stands elsewhere in the file.
     Elsewhere(Place),
 }
 
-/// Where a refusal is shown in truth.
+/// Place at which a refusal is shown.
 pub(super) enum Shown {
     InText(Box<Refusal>),
     At(Place),
@@ -51,7 +51,7 @@ impl Assigned {
     }
 }
 
-/// Where a part of a value stands in its text.
+/// Position of a part of a value in its text.
 fn within_text(value: &str, within: &[Step]) -> Range<usize> {
     match tree::parse(value) {
         Ok(root) if !within.is_empty() => root.span(within),
@@ -67,7 +67,7 @@ impl Document {
             let span = 0..assignment.len();
             Box::new(Refusal::new(by, assignment, span, problem.to_owned(), accepted))
         };
-        let (path, value) = assignment.split_once('=').ok_or_else(|| whole("it has no `=`"))?;
+        let (path, value) = assignment.split_once('=').ok_or_else(|| whole("the `=` is missing"))?;
         let (path, value_at) = (path.trim(), path.len() + 1);
         if path.is_empty() || path.split('.').any(str::is_empty) {
             return Err(whole("the path has an empty step"));
@@ -94,7 +94,7 @@ impl Document {
         self.assigned_to(&self.place_named(path)).is_some()
     }
 
-    /// What stands at a path, as it was set last.
+    /// The value at a path, as it was set last.
     pub fn value_at(&self, path: &str) -> Option<&Value> {
         self.value_of(&self.place_named(path))
     }
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn assignments_that_lead_nowhere_are_refused() {
         for (assignment, problem) in [
-            ("run.seeds", "it has no `=`"),
+            ("run.seeds", "the `=` is missing"),
             ("run..seeds=1", "empty step"),
             ("run.seeds.x=1", "nothing to put `x` into"),
             ("list.9=1", "none of the 2 places"),

@@ -105,7 +105,7 @@ fn what_is_no_yaml_is_refused_where_it_breaks() {
     let refusal = refused("name: [a\nlinks: ]]\n");
     assert!(refusal.line() >= 2, "{refusal}");
     let refusal = refused("name: a\nlinks: [{ kind: tun,\n  kind: tun }]\n");
-    assert_eq!(refusal.to_string(), "plan.yaml:3:3: `kind` stands there already");
+    assert_eq!(refusal.to_string(), "plan.yaml:3:3: `kind` is there already");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Where everything in a YAML text stands.
+//! Positions of all keys and values in a YAML text.
 
 use std::ops::Range;
 
@@ -37,7 +37,7 @@ impl Node {
         self.find(steps).0
     }
 
-    /// Whether the text has it.
+    /// True if the text has it.
     pub(super) fn has(&self, steps: &[Step]) -> bool {
         steps.iter().try_fold(self, |node, step| node.next(step).map(|(next, _)| next)).is_some()
     }

@@ -1,10 +1,10 @@
-//! What serde and the system say, in the words of people who write YAML.
+//! Errors of serde and of the system, reworded for people who write YAML.
 
 use std::io;
 
 use nix::unistd::{User, geteuid};
 
-/// What is wrong, without the names of types.
+/// The problem, without the names of types.
 pub(super) fn problem(said: &str) -> String {
     let Some(given) = said.strip_prefix("invalid type: ").or_else(|| said.strip_prefix("invalid value: "))
     else {
@@ -19,12 +19,12 @@ pub(super) fn problem(said: &str) -> String {
     match given {
         "unit value" | "null" | "Option value" => "nothing is given here".to_owned(),
         "sequence" => "a list does not fit here".to_owned(),
-        "map" => "keys with values do not fit here".to_owned(),
+        "map" => "a map does not fit here".to_owned(),
         other => format!("{other} does not fit here"),
     }
 }
 
-/// What would be accepted, without the names of types.
+/// The accepted values, without the names of types.
 pub(super) fn wanted(said: &str) -> String {
     let most: Option<u64> = match said {
         "u8" => Some(u8::MAX.into()),

@@ -1,4 +1,4 @@
-//! What the air does to frames beside the distance: `channel:`.
+//! Channel between the radios: `channel:`.
 
 use hopwise_air::channel::{Channel, Fading, Outage, PathLoss, Said, Ways};
 use hopwise_air::phy::{Coding, Phy};
@@ -103,7 +103,7 @@ fn outages(document: &Document, config: &ChannelConfig, nodes: &Nodes) -> Result
         };
         if outage.ends <= outage.begins {
             let places = ["ends", "begins"].map(|key| place.key(key));
-            return Err(document.refuse_among(&places, "it ends before it begins", "a later time"));
+            return Err(document.refuse_among(&places, "the end is before the beginning", "a later time"));
         }
         outages.push(Outage {
             from: end("from", &outage.from)?,

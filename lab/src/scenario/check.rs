@@ -1,4 +1,4 @@
-//! What is wrong with a scenario although each of its keys is sound: refused at its place.
+//! Checks of a scenario that need several keys; an error points to its place.
 
 mod effect;
 mod traffic;
@@ -37,14 +37,18 @@ pub(super) fn all(document: &Document, file: &ScenarioFile) -> Checked {
     run(document, file)?;
     if file.radio.queue_packets < 2 {
         let place = Place::root().key("radio").key("queue_packets");
-        return Err(document.refuse(&place, "the radio holds one and one has to wait", "2 or more"));
+        return Err(document.refuse(
+            &place,
+            "the radio takes one packet, and another one must find room",
+            "2 or more",
+        ));
     }
     if file.traffic.is_empty() {
-        return Err(document.refuse(&Place::root().key("traffic"), "nothing flows", "at least one flow"));
+        return Err(document.refuse(&Place::root().key("traffic"), "there is no flow", "at least one flow"));
     }
     if file.traffic.iter().all(|traffic| traffic.background) {
         let place = Place::root().key("traffic").index(0).key("background");
-        let problem = "all that flows is in the background, and nothing is counted";
+        let problem = "all flows are in the background, so that no result counts any";
         return Err(document.refuse_key(&place, problem, "at least one flow without `background: true`"));
     }
     effect::routing(document, file)?;
@@ -69,7 +73,7 @@ pub(super) fn run(document: &Document, file: &ScenarioFile) -> Checked {
     let place = Place::root().key("run");
     let duration = file.run.duration.0;
     if duration.is_zero() || duration.as_secs() > LONGEST_S {
-        let accepted = format!("more than nothing, at most {LONGEST_S}s");
+        let accepted = format!("more than 0s, at most {LONGEST_S}s");
         return Err(document.refuse(&place.key("duration"), format!("a run of {duration:?}"), &accepted));
     }
     if file.run.warmup.0 >= duration {
@@ -78,7 +82,7 @@ pub(super) fn run(document: &Document, file: &ScenarioFile) -> Checked {
         return Err(document.refuse_among(&places, problem, "a `warmup` less than `duration`"));
     }
     if file.run.seeds == 0 || file.run.seeds > MOST_SEEDS {
-        let problem = if file.run.seeds == 0 { "no seed, no run" } else { "too many seeds" };
+        let problem = if file.run.seeds == 0 { "zero seeds mean no run" } else { "too many seeds" };
         return Err(document.refuse(&place.key("seeds"), problem, &format!("1 to {MOST_SEEDS}")));
     }
     if file.run.margin.0 >= 1_000_000 {
@@ -96,15 +100,15 @@ pub(super) fn run(document: &Document, file: &ScenarioFile) -> Checked {
     }
 }
 
-/// What an arm may change: what determines its runs.
+/// Accepts the paths that an arm may change: those that determine its runs.
 pub(super) fn settable(path: &str) -> Result<(), &'static str> {
     let first = path.split('.').next().unwrap_or_default();
     match (first, path) {
-        ("arms", _) => Err("the arms are what is compared"),
-        ("matrix", _) => Err("the matrix holds for all arms"),
+        ("arms", _) => Err("an arm cannot change the arms"),
+        ("matrix", _) => Err("the matrix applies to all arms"),
         ("title" | "world", _) => Err("it is the same for all arms"),
         (_, "run.seeds" | "run.margin" | "run.stop" | "run.baseline" | "run") => {
-            Err("it says how the trial goes, for all arms")
+            Err("it applies to the whole trial")
         }
         _ => Ok(()),
     }

@@ -1,4 +1,4 @@
-//! What flows, from the file's words to a plan's.
+//! Flows, from the file's keys to a plan.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::located::{Document, Place, Refusal};
 use crate::sim::{Amount, FlowPlan, Talk, TcpPlan, TrafficPlan, Ways};
 use crate::units::{Size, Time};
 
-/// Where no flow is meant, its own size being said with it.
+/// Segment size without a flow; each flow names its own.
 pub(super) const SEGMENT_OF_EACH_FLOW: u16 = 1_000;
 
 pub(super) fn read(

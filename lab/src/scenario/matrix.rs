@@ -166,7 +166,7 @@ impl Matrix<'_> {
             if is_whole {
                 self.check_once(&axis)?;
             } else {
-                // Of rows that differed in what --set has fixed, one is left.
+                // Rows that differ only in values fixed by --set become one.
                 let all = axis.clone();
                 let mut nth = 0..;
                 axis.retain(|row| {
@@ -178,13 +178,13 @@ impl Matrix<'_> {
         Ok(axes)
     }
 
-    /// Refuses a value, or what goes together, that stands there twice: both would be the same point.
+    /// Refuses a value, or what goes together, that is there twice: both would be the same point.
     fn check_once(&self, axis: &Axis) -> Result<(), Box<Refusal>> {
         let twice = |nth: &usize| axis[..*nth].iter().any(|known| are_same(known, &axis[*nth]));
         let Some(nth) = (1..axis.len()).find(twice) else { return Ok(()) };
         let row = &axis[nth];
         let values: Vec<String> = row.iter().map(|given| plain(&json(&given.value))).collect();
-        let problem = format!("`{}` stands there already", values.join(", "));
+        let problem = format!("`{}` is there already", values.join(", "));
         let accepted = "each value once; a trial's `run.seeds` says how often it is run";
         Err(self.document.refuse(&row[0].place, problem, accepted))
     }
@@ -212,7 +212,7 @@ fn json(value: &Value) -> serde_json::Value {
     serde_json::to_value(value).unwrap_or_default()
 }
 
-/// Whether two rows are the same point: what is written alike, and numbers that are equal.
+/// True if two rows are the same point: the same text, or equal numbers.
 fn are_same(one: &[Given], other: &[Given]) -> bool {
     one.iter().zip(other).all(|(one, other)| {
         let is_equal = one.value.as_f64().is_some() && one.value.as_f64() == other.value.as_f64();

@@ -23,7 +23,7 @@ pub(super) fn read_text(name: &str) -> Result<String, Error> {
     fs::read_to_string(Path::new(name))
 }
 
-/// A track for each place, or none where nobody moves. Who stays is put where the file says.
+/// A track for each place, or none where nobody moves. A node that does not move is put at its place in the file.
 pub(super) fn tracks(
     document: &Document,
     file: &ScenarioFile,
@@ -33,15 +33,14 @@ pub(super) fn tracks(
     let Some(mobility) = &file.mobility else { return Ok(Vec::new()) };
     let place = Place::root().key("mobility");
     if file.topology.kind == Shape::Movements {
-        let problem = "the movement file says already how nodes move";
+        let problem = "the movement file already moves the nodes";
         let places = [place, Place::root().key("topology").key("kind")];
         return Err(document.refuse_key_among(&places, problem, "one of the two"));
     }
     let [slowest, fastest] = mobility.speed_mps;
     if !(slowest > 0.0 && slowest <= fastest && fastest <= FASTEST_MPS) {
         let problem = format!("speeds from {slowest} to {fastest} m/s");
-        let accepted =
-            "the slowest, above 0 or all would come to rest in the end, and the fastest, up to 1000";
+        let accepted = "[lowest, highest] in metres per second, above 0 and at most 1000";
         return Err(document.refuse(&place.key("speed_mps"), problem, accepted));
     }
     let length = |key: &str, own: Option<f64>, of_topology: Option<f64>| {
@@ -85,7 +84,7 @@ fn still(
     };
     if !(0.0..=area.x).contains(&x) || !(0.0..=area.y).contains(&y) {
         let accepted = format!("[x, y] in the field of {} m by {} m", area.x, area.y);
-        return Err(document.refuse(place, format!("{x}, {y} lies outside"), &accepted));
+        return Err(document.refuse(place, format!("{x}, {y} is outside"), &accepted));
     }
     Ok(node)
 }

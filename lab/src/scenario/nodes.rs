@@ -1,4 +1,4 @@
-//! Where nodes stand, and what they are called: chains, crosses, grids, random fields, files.
+//! Positions and names of the nodes: chains, crosses, grids, random fields, files.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use crate::sim::WirePlan;
 /// Beyond this a run takes longer than anybody waits.
 const MOST_NODES: u32 = 10_000;
 pub(super) const FARTHEST_M: f64 = 1e7;
-/// Between neighbours, where nothing is said.
+/// Default distance between neighbours.
 pub(super) const SPACING_M: f64 = 200.0;
 
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub struct Nodes {
     pub places: Vec<Option<Spot>>,
     pub names: Vec<String>,
     pub wires: Vec<WirePlan>,
-    /// How they move; empty: nobody does.
+    /// Movement of each node; empty: no node moves.
     pub tracks: Vec<Option<Track>>,
 }
 
@@ -80,7 +80,7 @@ pub(super) fn place(
         let is_none = wired.rate.0 == 0 || wired.queue_packets == Some(0);
         if is_none || wired.delay.0 > Duration::from_secs(3600) {
             let accepted = "a rate above 0, a delay up to an hour, and room for a packet";
-            return Err(document.refuse(&keys.place.key("wired"), "no wire is like that", accepted));
+            return Err(document.refuse(&keys.place.key("wired"), "the wire is impossible", accepted));
         }
         nodes.places.insert(0, None);
         if !nodes.tracks.is_empty() {

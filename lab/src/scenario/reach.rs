@@ -11,7 +11,7 @@ use crate::sim::{FlowPlan, Plan, Reach, TrafficPlan};
 /// Some 32 bytes each, and ten times as much where they fade. It is a bound from above, about three times too high.
 const MOST_LINKS: u64 = 4_000_000;
 
-/// What a random field was found to be.
+/// Result of the check of a random field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field {
     Usable,
@@ -27,7 +27,7 @@ pub(super) fn check(document: &Document, file: &ScenarioFile, plan: &Plan) -> Re
         let accepted = format!("fewer nodes, or farther apart: at most {MOST_LINKS} pairs");
         return Err(document.refuse(&topology, problem, &accepted));
     }
-    // Who moves may come into range, and routes are found on the way.
+    // A moving node may come into range, and routes are found during the run.
     if plan.tracks.iter().any(Option::is_some) {
         return Ok(Field::Usable);
     }

@@ -1,4 +1,4 @@
-//! Who finds the ways: `routing:`.
+//! The routing protocol of a scenario: `routing:`.
 
 use super::nodes::Nodes;
 use crate::located::{Document, Place, Refusal};

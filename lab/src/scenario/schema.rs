@@ -1,5 +1,5 @@
-//! The keys of a scenario, as files have them and as `hopwise schema` prints them. What no key can say alone is checked
-//! in `check.rs`.
+//! The keys of a scenario, as files have them and as `hopwise schema` prints them. Checks that need
+//! several keys are in `check.rs`.
 
 mod arms;
 mod claims;

@@ -117,7 +117,7 @@ fn topology(file: &ScenarioFile) -> Topology {
     topology
 }
 
-/// What a file says determines the run as well as its name.
+/// The content of a file determines the run as well as its name.
 fn hash_of(name: &str) -> Option<String> {
     motion::read_text(name).ok().map(|text| hex(&Sha256::digest(text.as_bytes())))
 }

@@ -128,7 +128,7 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
         ("routing={ protocol: dymo, dymo: { max_hopcount: 0 } }", "max_hopcount is out of bounds"),
         ("routing={ protocol: dymo, dymo: { jitter: 2h } }", "jitter is out of bounds"),
         ("arms.x.set={ routing.rules: rfc3561 }", "--set:1:29: `rules` changes nothing"),
-        ("traffic.0.background=true", "--set:1:22: all that flows is in the background"),
+        ("traffic.0.background=true", "--set:1:22: all flows are in the background"),
         ("traffic.0.to=n9", "no node is called `n9`"),
         ("traffic.0.to=first", "are the same node"),
         ("arms.x.receiver=imediate", "imediate"),
@@ -136,12 +136,12 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
         ("arms={}", "no arm"),
         ("mac.rule=ns2", "--set:1:10: unknown field `rule`"),
         ("topology.hopps=3", "--set:1:16: unknown field `hopps`"),
-        ("run.seeds=0", "--set:1:11: no seed, no run"),
+        ("run.seeds=0", "--set:1:11: zero seeds mean no run"),
         ("run.margin=100%", "no two arms would ever differ"),
         ("run.baseline=y", "no arm is called `y`"),
         ("run.stop=sometimes", "unknown variant `sometimes`"),
-        ("arms.x.set={ arms.x.receiver: dca }", "the arms are what is compared"),
-        ("arms.x.set={ run.seeds: 3 }", "how the trial goes"),
+        ("arms.x.set={ arms.x.receiver: dca }", "an arm cannot change the arms"),
+        ("arms.x.set={ run.seeds: 3 }", "the whole trial"),
         ("arms.x.set={ topology.hops: 0 }", "hops: 0"),
         ("rules=[{ match: { from: n9 }, receiver: dca }]", "`n9` is no peer"),
         ("rules=[{ receiver: dcaa }]", "dcaa"),
@@ -161,11 +161,14 @@ fn channels_places_and_movements_that_make_no_sense_are_refused() {
         ("channel={ fading: rayleigh, doppler_hz: 3, k: 4 }", "`k` changes nothing here; fading: rician"),
         ("channel={ asymmetric: true }", "`asymmetric` changes nothing here; shadowing_db: 4"),
         ("channel={ outages: [{ from: n0, to: n9, begins: 1s, ends: 2s }] }", "no node is called `n9`"),
-        ("channel={ outages: [{ from: n0, to: n1, begins: 2s, ends: 1s }] }", "ends before it begins"),
+        (
+            "channel={ outages: [{ from: n0, to: n1, begins: 2s, ends: 1s }] }",
+            "the end is before the beginning",
+        ),
         ("channel={ outages: [{ from: n0, to: n1, begins: -2s, ends: 1s }] }", "`-2s`"),
         ("channel={ links: [link n0-n9 loses 1%] }", "no node is called `n9`"),
         ("channel={ links: [link n0-n1 breaks] }", "not understood"),
-        ("channel={ links: [link n0-n1 down from 2 s to 1 s] }", "it ends before it begins"),
+        ("channel={ links: [link n0-n1 down from 2 s to 1 s] }", "the end is before the beginning"),
         ("channel={ noise_dbm: -94 }", "no curves for `dsss-2mbps`"),
         ("topology.spacing_m=300", "does not hold: no way leads from `first` to `last`: 300.0 m lie between"),
         (
@@ -175,7 +178,7 @@ fn channels_places_and_movements_that_make_no_sense_are_refused() {
         ("topology={ kind: grid, rows: 100, columns: 100, spacing_m: 1 }", "pairs of nodes would hear"),
         ("topology={ kind: grid, rows: 1000, columns: 1000 }", "that makes 1000000 nodes"),
         ("topology={ kind: random, nodes: 1000000, width_m: 9, height_m: 9 }", "nodes: 1000000"),
-        ("topology={ kind: random, nodes: 5, width_m: 90000, height_m: 9 }", "none holds together"),
+        ("topology={ kind: random, nodes: 5, width_m: 90000, height_m: 9 }", "none is connected"),
         ("topology={ kind: movements, file: nowhere.tcl }", "No such file"),
         ("topology={ kind: movements, file: src }", "is no file"),
         ("mobility={ speed_mps: [0, 5], width_m: 500, height_m: 500 }", "speeds from 0 to 5 m/s"),
@@ -311,7 +314,7 @@ fn who_is_to_stay_stands_where_it_is_said_and_all_others_walk_as_they_would() {
     let stays: Vec<_> = (0..some.tracks.len()).filter(|node| some.tracks[*node].is_none()).collect();
     assert_eq!(stays, [0, 2]);
     for (still, problem) in
-        [("{ n99: [1, 1] }", "no node is called `n99`"), ("{ n0: [1, 6] }", "1, 6 lies outside")]
+        [("{ n99: [1, 1] }", "no node is called `n99`"), ("{ n0: [1, 6] }", "1, 6 is outside")]
     {
         let set = format!("mobility={{ speed_mps: [1, 5], width_m: 5, height_m: 5, still: {still} }}");
         let refused = refused(&[&set]);
@@ -365,7 +368,7 @@ fn a_wire_has_a_queue_of_its_own_where_one_is_said() {
     };
     assert_ne!(drops(", queue_packets: 5"), drops(", queue_packets: 100"));
     assert_eq!(drops(""), drops(", queue_packets: 50"), "the radio's, where nothing is said");
-    assert!(refused(&[&wired(", queue_packets: 0")]).contains("no wire is like that"));
+    assert!(refused(&[&wired(", queue_packets: 0")]).contains("the wire is impossible"));
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What `hopwise route` reads.
+//! Configuration of `hopwise route`.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
@@ -19,12 +19,12 @@ use crate::failure::Failure;
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
-    /// This machine's in the mesh.
+    /// Address of this machine in the mesh.
     address: Ipv4Addr,
     /// Other addresses that live on this machine, such as those of nodes on TUN devices.
     #[serde(default)]
     serves: Vec<Ipv4Addr>,
-    /// What is looked for by routing.
+    /// Network whose addresses routing looks for.
     network: String,
     interfaces: Vec<String>,
     /// The device to which packets without a route go.
@@ -33,15 +33,15 @@ struct File {
     /// Control sockets of nodes on this machine, whose connections hear of paths.
     #[serde(default)]
     nodes: Vec<PathBuf>,
-    /// Remembers when this node last routed.
+    /// File that remembers when this node last routed.
     state: Option<PathBuf>,
     /// The file with the keys that sign messages, here and at all other nodes.
     keys: Option<PathBuf>,
-    /// How far the clocks of nodes may be apart.
+    /// Largest difference between the clocks of nodes.
     clock_within: Option<Time>,
-    /// Whom the daemon becomes.
+    /// User that the daemon becomes.
     user: Option<String>,
-    /// Whether it gives up files and system calls.
+    /// Confinement of files and system calls.
     #[serde(default)]
     confine: Confine,
     #[serde(default)]
@@ -52,7 +52,7 @@ fn tun() -> String {
     "hopwise0".to_owned()
 }
 
-/// What was read, ready to run.
+/// The configuration, checked and ready to run.
 #[derive(Clone, Debug)]
 pub(super) struct Config {
     pub(super) address: Ipv4Addr,
@@ -77,7 +77,7 @@ impl Config {
         self.keys.as_ref().map(read).transpose()
     }
 
-    /// Where a packet from that source came from, unless it is this machine's own.
+    /// The previous hop of a packet from that source, unless the packet is this machine's own.
     pub(super) fn previous(&self, src: IpAddr) -> Option<IpAddr> {
         let is_own = |own: &Ipv4Addr| IpAddr::V4(*own) == src;
         (!is_own(&self.address) && !self.serves.iter().any(is_own)).then_some(src)
@@ -99,28 +99,32 @@ fn read(document: &Document) -> Result<Config, Box<hopwise_lab::located::Refusal
         document.refuse(&root.key("network"), problem, "a network such as 10.0.0.0/24")
     })?;
     if !network.contains(file.address.into()) {
-        let problem = format!("{} lies outside of {network}", file.address);
+        let problem = format!("{} is outside {network}", file.address);
         return Err(document.refuse(&root.key("address"), problem, "an address in `network`"));
     }
     if !is_host(file.address) {
-        let problem = format!("{} is no host's", file.address);
-        return Err(document.refuse(&root.key("address"), problem, "an address of this machine alone"));
+        let problem = format!("{} is not the address of a host", file.address);
+        return Err(document.refuse(&root.key("address"), problem, "an address that only this machine has"));
     }
     for (nth, served) in file.serves.iter().enumerate() {
         if !network.contains((*served).into()) {
-            let problem = format!("{served} lies outside of {network}");
+            let problem = format!("{served} is outside {network}");
             let place = root.key("serves").index(nth);
             return Err(document.refuse(&place, problem, "an address in `network`"));
         }
     }
     if file.interfaces.is_empty() || file.interfaces.len() > MOST_INTERFACES {
         let accepted = "1 to 64 interfaces, such as [wlan0]";
-        return Err(document.refuse(&root.key("interfaces"), "that is no mesh", accepted));
+        return Err(document.refuse(
+            &root.key("interfaces"),
+            "the number of interfaces is out of bounds",
+            accepted,
+        ));
     }
     for (nth, name) in file.interfaces.iter().enumerate() {
         if file.interfaces[..nth].contains(name) {
             let place = root.key("interfaces").index(nth);
-            return Err(document.refuse(&place, format!("`{name}` stands there twice"), "each once"));
+            return Err(document.refuse(&place, format!("`{name}` is there twice"), "each once"));
         }
     }
     let place = root.key("routing");
@@ -132,11 +136,11 @@ fn read(document: &Document) -> Result<Config, Box<hopwise_lab::located::Refusal
         ));
     }
     if matches!(file.routing.protocol, Protocol::Dsr | Protocol::Gpsr) {
-        let problem = "this protocol is for simulations";
+        let problem = "this protocol is only for simulations";
         return Err(document.refuse(&place.key("protocol"), problem, "aodv"));
     }
     if file.routing.rules == RulesName::Ns2 {
-        let problem = "a simulator's defects are for simulations";
+        let problem = "the rules of ns-2 are for simulations";
         return Err(document.refuse(&place.key("rules"), problem, "rfc3561"));
     }
     refuse_keys_of_simulations(document, &file)?;
@@ -166,18 +170,26 @@ fn refuse_keys_of_simulations(
     let root = Place::root();
     let (routing, accepted) = (root.key("routing"), "`keys: FILE` beside `network`");
     if file.routing.signed.is_some() {
-        return Err(document.refuse_key(&routing.key("signed"), "this is for simulations", accepted));
+        return Err(document.refuse_key(
+            &routing.key("signed"),
+            "this key is only for simulations",
+            accepted,
+        ));
     }
     if file.routing.dymo.as_ref().is_some_and(|dymo| dymo.signed) {
         let place = routing.key("dymo").key("signed");
-        return Err(document.refuse_key(&place, "this is for simulations", accepted));
+        return Err(document.refuse_key(&place, "this key is only for simulations", accepted));
     }
     if file.routing.data_hop_limit.is_some() {
-        let accepted = "no such key: programs and the kernel set the hop limit of what they send";
-        return Err(document.refuse_key(&routing.key("data_hop_limit"), "this is for simulations", accepted));
+        let accepted = "no such key: programs and the kernel set the hop limit of their packets";
+        return Err(document.refuse_key(
+            &routing.key("data_hop_limit"),
+            "this key is only for simulations",
+            accepted,
+        ));
     }
     if file.clock_within.is_some() && file.keys.is_none() {
-        let problem = "nothing is signed, so that nobody's clock is known";
+        let problem = "without keys no message carries a time";
         return Err(document.refuse_key(&root.key("clock_within"), problem, accepted));
     }
     Ok(())
@@ -197,8 +209,8 @@ fn refuse_foreign_keys(
     for key in keys {
         let place = Place::root().key("routing").key(key);
         if !protocol.takes(key) {
-            let problem = format!("`{key}` is none of this protocol's");
-            return Err(document.refuse_key(&place, problem, "DYMO's constants stand in a section dymo"));
+            let problem = format!("`{key}` belongs to another protocol");
+            return Err(document.refuse_key(&place, problem, "the constants of dymo in a section `dymo`"));
         }
         if protocol == Protocol::Aodv && !RulesName::Rfc3561.takes(key) {
             let problem = format!("`{key}` changes nothing under rules: rfc3561");
@@ -271,24 +283,28 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused_where_it_stands() {
         for (from, to, problem) in [
-            ("10.0.0.1", "10.9.0.1", "route.yaml:1:10: 10.9.0.1 lies outside"),
-            ("10.0.0.1\nnetwork: 10.0.0.0/24", "224.0.0.1\nnetwork: 224.0.0.0/4", "224.0.0.1 is no host's"),
+            ("10.0.0.1", "10.9.0.1", "route.yaml:1:10: 10.9.0.1 is outside"),
+            (
+                "10.0.0.1\nnetwork: 10.0.0.0/24",
+                "224.0.0.1\nnetwork: 224.0.0.0/4",
+                "224.0.0.1 is not the address of a host",
+            ),
             ("protocol: aodv", "protocol: aodv, key: secret", "`key` changes nothing here"),
-            ("protocol: aodv", "protocol: aodv, ack_seq: true, key: ' '", "a key that says nothing"),
+            ("protocol: aodv", "protocol: aodv, ack_seq: true, key: ' '", "the key is empty"),
             ("protocol: aodv", "protocol: dymo, dymo: { key: secret }", "`key` changes nothing here"),
             ("10.0.0.0/24", "10.0.0.0/99", "route.yaml:2:10: `10.0.0.0/99`"),
-            ("[wlan0]", "[wlan0]\nserves: [10.9.0.1]", "10.9.0.1 lies outside"),
-            ("[wlan0]", "[]", "that is no mesh"),
-            ("[wlan0]", "[wlan0, wlan0]", "`wlan0` stands there twice"),
+            ("[wlan0]", "[wlan0]\nserves: [10.9.0.1]", "10.9.0.1 is outside"),
+            ("[wlan0]", "[]", "the number of interfaces is out of bounds"),
+            ("[wlan0]", "[wlan0, wlan0]", "`wlan0` is there twice"),
             ("protocol: aodv", "protocol: static", "static routes need no daemon"),
-            ("protocol: aodv", "protocol: aodv, rules: ns2", "a simulator's defects"),
-            ("protocol: aodv", "protocol: aodv, signed: true", "this is for simulations"),
-            ("protocol: aodv", "protocol: dymo, dymo: { signed: true }", "this is for simulations"),
-            ("protocol: aodv", "protocol: aodv, data_hop_limit: 5", "this is for simulations"),
-            ("[wlan0]", "[wlan0]\nclock_within: 10s", "nobody's clock is known"),
+            ("protocol: aodv", "protocol: aodv, rules: ns2", "the rules of ns-2"),
+            ("protocol: aodv", "protocol: aodv, signed: true", "this key is only for simulations"),
+            ("protocol: aodv", "protocol: dymo, dymo: { signed: true }", "this key is only for simulations"),
+            ("protocol: aodv", "protocol: aodv, data_hop_limit: 5", "this key is only for simulations"),
+            ("[wlan0]", "[wlan0]\nclock_within: 10s", "without keys no message carries a time"),
             ("protocol: aodv", "protocol: aodv, net_diameter: 0", "net_diameter is out of bounds"),
             ("protocol: aodv", "protocol: aodv, hello_interval: 2h", "hello_interval is out of bounds"),
-            ("protocol: aodv", "protocol: dymo, ttl_start: 3", "`ttl_start` is none of this protocol's"),
+            ("protocol: aodv", "protocol: dymo, ttl_start: 3", "`ttl_start` belongs to another protocol"),
             ("protocol: aodv", "protocol: aodv, rest: 1s", "`rest` changes nothing under rules: rfc3561"),
             (
                 "protocol: aodv",

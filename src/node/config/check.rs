@@ -1,4 +1,4 @@
-//! What is wrong with a configuration although each of its keys is sound: refused at its place.
+//! Checks of a configuration that need several keys; an error points to its place.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -87,7 +87,7 @@ fn one_link(document: &Document, config: &NodeConfig, place: &Place, link: &Link
         return Err(document.refuse_key(&place.key("mtu"), problem, "kind: tun or tun-fast, or no `mtu`"));
     }
     if link.offload.is_some() && is_tun {
-        let problem = "whether a TUN offloads is its kind's to say";
+        let problem = "the kind of a TUN decides about offload";
         return Err(document.refuse_key(
             &place.key("offload"),
             problem,
@@ -95,7 +95,7 @@ fn one_link(document: &Document, config: &NodeConfig, place: &Place, link: &Link
         ));
     }
     if link.crossings.is_some_and(|crossings| crossings > MOST_CROSSINGS) {
-        let problem = "more routers than a path has ends";
+        let problem = "a path has only two ends";
         return Err(document.refuse(&place.key("crossings"), problem, "0, 1 or 2"));
     }
     queues(document, config, place, link)?;
@@ -123,7 +123,7 @@ fn queues(document: &Document, config: &NodeConfig, place: &Place, link: &Link) 
         return Err(document.refuse(&place, format!("a device of {queues} queues"), &accepted));
     }
     if queues > 1 && config.links.len() > 1 {
-        let problem = "each queue is a shard of its own, and the other links would be the first one's alone";
+        let problem = "only the first queue could use the other links";
         return Err(document.refuse_key(&place, problem, "no `queues` beside other links"));
     }
     Ok(())
@@ -152,20 +152,20 @@ fn captures(document: &Document, place: &Place, link: &Link) -> Checked {
     if link.checksums.is_some() && !is_capture {
         return refuse_key(
             "checksums",
-            "only captures may lack them",
+            "only captures may lack checksums",
             "kind: pcap or replay, or no `checksums`",
         );
     }
     if plays && link.file.is_none() {
-        return Err(document.refuse(place, "a replay of no file", "file: a capture, such as run.pcap"));
+        return Err(document.refuse(place, "a replay needs a file", "file: a capture, such as run.pcap"));
     }
     if is_capture && link.offload.is_some() {
-        return refuse_key("offload", "nothing is sent there", "no `offload` here");
+        return refuse_key("offload", "this link sends nothing", "no `offload` here");
     }
     Ok(())
 }
 
-/// Whether a host may have that address in that subnet.
+/// True if a host may have that address in that subnet.
 pub(crate) fn is_hosts(address: Prefix) -> bool {
     let ip = address.address();
     !ip.is_unspecified() && !ip.is_multicast() && !address.is_broadcast(ip)
@@ -180,7 +180,7 @@ fn addresses(document: &Document, config: &NodeConfig) -> Checked {
         if !is_hosts(address.0) {
             return Err(document.refuse(
                 &place,
-                format!("{ip} is no host's address"),
+                format!("{ip} is not the address of a host"),
                 "an address in the subnet",
             ));
         }
@@ -237,11 +237,7 @@ fn forwards(document: &Document, config: &NodeConfig) -> Checked {
         let is_mesh = matches!(forward.listen, Side::Mesh(_));
         listen_address(document, config, &place.key("listen"), listen, is_mesh)?;
         if to.host.is_empty() {
-            return Err(document.refuse(
-                &place.key("to"),
-                "it does not say which host",
-                "an address or a name",
-            ));
+            return Err(document.refuse(&place.key("to"), "the host is missing", "an address or a name"));
         }
     }
     Ok(())
@@ -263,11 +259,11 @@ fn listen_address(
         )),
         Some(_) => Ok(()),
         None if is_mesh && listen.host.is_empty() => Ok(()),
-        None => Err(document.refuse(place, "it does not say at which address", "an address and a port")),
+        None => Err(document.refuse(place, "the address is missing", "an address and a port")),
     }
 }
 
-/// Nobody speaks at once, or reads at every moment; and without a seat nobody is served.
+/// No client speaks at once or reads all the time, and without a seat no client is served.
 fn seats(document: &Document, config: &NodeConfig) -> Checked {
     let root = Place::root();
     let forwards = config.forwards.iter().enumerate();
@@ -281,17 +277,17 @@ fn seats(document: &Document, config: &NodeConfig) -> Checked {
             let accepted = format!("1 to {MOST_CONNECTIONS}");
             return Err(document.refuse(&place.key("connections"), problem, &accepted));
         }
-        patience(document, &place.key("reads_within"), reads_within, "too short for whoever reads")?;
+        patience(document, &place.key("reads_within"), reads_within, "the time is too short for any reader")?;
     }
     shares(document, config)?;
     config.socks5.as_ref().map_or(Ok(()), |socks5| {
         let place = root.key("socks5").key("handshake_within");
-        patience(document, &place, socks5.handshake_within, "too short for whoever asks")?;
+        patience(document, &place, socks5.handshake_within, "the time is too short for any client")?;
         users(document, &root.key("socks5").key("users"), socks5)
     })
 }
 
-/// What a service leaves each source, and for how long.
+/// The share that a service leaves each source, and for how long.
 fn shares(document: &Document, config: &NodeConfig) -> Checked {
     let root = Place::root();
     let forwards = config.forwards.iter().enumerate();
@@ -302,7 +298,7 @@ fn shares(document: &Document, config: &NodeConfig) -> Checked {
         if per_source == Some(0) {
             return Err(document.refuse(&place.key("per_source"), "no seat for any source", "1 or more"));
         }
-        patience(document, &place.key("idle"), idle, "too short for any connection")?;
+        patience(document, &place.key("idle"), idle, "the time is too short for any connection")?;
     }
     Ok(())
 }
@@ -313,7 +309,7 @@ fn users(document: &Document, place: &Place, socks5: &Socks5) -> Checked {
     match socks5.users.iter().find(|(name, password)| !fits(name) || !fits(password)) {
         Some(_) => Err(document.refuse(
             place,
-            "a name or password of no length that SOCKS5 can carry",
+            "SOCKS5 cannot carry a name or password of this length",
             "1 to 255 bytes",
         )),
         None => Ok(()),
@@ -325,12 +321,16 @@ fn bounds(document: &Document, config: &NodeConfig) -> Checked {
     let Bounds { connections, orphans, time_waits, orphan_memory, memory } = &config.bounds;
     for (key, count) in [("connections", connections), ("orphans", orphans), ("time_waits", time_waits)] {
         if *count == Some(0) {
-            return Err(document.refuse(&place.key(key), "room for none", "1 or more"));
+            return Err(document.refuse(&place.key(key), "there is room for none", "1 or more"));
         }
     }
     for (key, size) in [("orphan_memory", orphan_memory), ("memory", memory)] {
         if size.is_some_and(|size| size.0 < LEAST_MEMORY) {
-            return Err(document.refuse(&place.key(key), "too small for any work", "1MiB or more"));
+            return Err(document.refuse(
+                &place.key(key),
+                "the memory is too small for any connection",
+                "1MiB or more",
+            ));
         }
     }
     Ok(())
@@ -356,7 +356,7 @@ fn captured(document: &Document, config: &NodeConfig) -> Checked {
         return Err(document.refuse(&place.key("rotate"), "too small for a file", "64KiB or more"));
     }
     if capture.files == 0 {
-        return Err(document.refuse(&place.key("files"), "none would stay", "1 or more"));
+        return Err(document.refuse(&place.key("files"), "no file would stay", "1 or more"));
     }
     Ok(())
 }
@@ -377,7 +377,7 @@ fn tcp(document: &Document, config: &NodeConfig) -> Checked {
     check(
         "least_path_mtu",
         tcp.least_path_mtu.is_none_or(|bytes| (68..=1500).contains(&bytes)),
-        &"no size that a path may be told to have",
+        &"the path MTU is out of bounds",
         "68 to 1500 bytes",
     )?;
     for (key, number) in [("hops", tcp.hops), ("peers_hop_limit", tcp.peers_hop_limit)] {
@@ -385,7 +385,7 @@ fn tcp(document: &Document, config: &NodeConfig) -> Checked {
     }
     let buffers = [("send_buffer", tcp.send_buffer), ("recv_buffer", tcp.recv_buffer)];
     for (key, size) in buffers {
-        check(key, size.is_none_or(|size| in_range(size.0)), &"no sound buffer", "4KiB to 1GiB")?;
+        check(key, size.is_none_or(|size| in_range(size.0)), &"the buffer is out of bounds", "4KiB to 1GiB")?;
     }
     let least = std::time::Duration::from_millis(1);
     let times =

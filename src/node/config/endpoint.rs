@@ -62,18 +62,18 @@ impl NodeConfig {
         Some(endpoint::Route { to: route.to.0, link: link_id(nth), via })
     }
 
-    /// Whether the node has an IPv6 address anywhere.
+    /// True if the node has an IPv6 address on any link.
     pub(crate) fn has_ipv6(&self) -> bool {
         let mut of_links = self.links.iter().flat_map(|link| &link.address);
         of_links.any(is_v6) || self.node.address.iter().any(is_v6)
     }
 
-    /// Whether a link of it listens on an interface.
+    /// True if a link of the node listens on an interface.
     pub(crate) fn has_packet_sockets(&self) -> bool {
         self.links.iter().any(|link| matches!(link.kind, LinkKind::Raw | LinkKind::Pcap))
     }
 
-    /// How many stacks run side by side.
+    /// Number of stacks that run side by side.
     pub(crate) fn shards(&self) -> u16 {
         self.links.iter().filter_map(|link| link.queues).max().unwrap_or(1)
     }
@@ -97,7 +97,7 @@ impl Link {
         self.crossings.unwrap_or(if self.is_tun() { TUN_CROSSINGS } else { 0 })
     }
 
-    /// Whether the kernel is at the other end.
+    /// True if the kernel is at the other end.
     pub(crate) fn is_tun(&self) -> bool {
         matches!(self.kind, LinkKind::Tun | LinkKind::TunFast)
     }

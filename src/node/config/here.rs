@@ -1,5 +1,5 @@
-//! What only the machine can tell that a file is for. Rules that are read anew while a node runs do not ask again: it
-//! may take a resolver's time, and the rest of the file takes a restart.
+//! Checks of a configuration that only its own machine can make. Rules that are read again while a node runs skip
+//! these checks: a resolver may be slow, and the rest of the file needs a restart.
 
 use hopwise_lab::located::{Document, Place};
 use nix::unistd::User;

@@ -21,7 +21,7 @@ impl Listener {
         Listener { place, is_mesh: false, ip: Some(ip.to_canonical()), port }
     }
 
-    /// Whether the second of the two would be refused by whoever binds it.
+    /// True if the second of the two could not be bound.
     fn clashes_with(&self, other: &Listener) -> bool {
         // A port that the kernel chooses is free.
         if self.is_mesh != other.is_mesh || self.port != other.port || self.port == 0 {

@@ -61,11 +61,11 @@ fn what_is_wrong_is_refused_at_its_place_with_what_is_accepted() {
         ),
         (
             "socks5: { listen: 127.0.0.1:1080, reads_within: 99ms }",
-            "3:49: too short for whoever reads | 100ms or more",
+            "3:49: the time is too short for any reader | 100ms or more",
         ),
         (
             "socks5: { listen: 127.0.0.1:1080, handshake_within: 0s }",
-            "3:53: too short for whoever asks | 100ms or more",
+            "3:53: the time is too short for any client | 100ms or more",
         ),
         ("socks5: { listen: 127.0.0.1:1080, connections: 0 }", "3:48: 0 connections at a time | 1 to 65536"),
         (
@@ -74,10 +74,10 @@ fn what_is_wrong_is_refused_at_its_place_with_what_is_accepted() {
         ),
         (
             "forwards: [{ listen: mesh:80, to: 127.0.0.1:80, reads_within: 1ms }]",
-            "3:63: too short for whoever reads | 100ms or more",
+            "3:63: the time is too short for any reader | 100ms or more",
         ),
         ("stop_within: 5", "3:14: `5` | expected a time with its unit"),
-        ("links: []", "3:1: `links` stands there already"),
+        ("links: []", "3:1: `links` is there already"),
         ("routes: [{ to: 0.0.0.0/0, link: hw1 }]", "3:33: no link is named `hw1` | expected `hw0`"),
         ("routes: [{ to: 0.0.0.0/0, link: hw0, via: 10.7.0.1 }]", "3:38: `hw0` has no neighbours"),
         ("routes: [{ to: 0.0.0.0, link: hw0 }]", "3:16: `0.0.0.0`: "),
@@ -96,9 +96,9 @@ fn what_is_wrong_is_refused_at_its_place_with_what_is_accepted() {
         ("capture: { file: \"-\" }", "3:18: no file of that name | a file, such as n2.pcapng"),
         ("capture: { file: a.pcapng, links: [hw2] }", "3:36: no link is named `hw2`"),
         ("capture: { file: a.pcapng, rotate: 1KiB }", "3:36: too small for a file | 64KiB or more"),
-        ("capture: { file: a.pcapng, rotate: 1MiB, files: 0 }", "3:49: none would stay | 1 or more"),
+        ("capture: { file: a.pcapng, rotate: 1MiB, files: 0 }", "3:49: no file would stay | 1 or more"),
         ("tcp: { profile: reno }", "3:17: unknown variant `reno` | expected `modern` or `ns2`"),
-        ("tcp: { recv_buffer: 1KiB }", "3:21: no sound buffer"),
+        ("tcp: { recv_buffer: 1KiB }", "3:21: the buffer is out of bounds"),
         (
             "user: no-such-user",
             "3:7: there is no user `no-such-user` on this machine | a user's name, such as",
@@ -171,14 +171,17 @@ fn links_are_checked_with_their_addresses() {
         ("  - { kind: tun-fast, name: hw0, queues: 257 }", "3:42: a device of 257 queues"),
         (
             "  - { kind: tun-fast, name: hw0, queues: 2 }\n  - { kind: tun, name: hw1 }",
-            "3:34: each queue is a shard of its own",
+            "3:34: only the first queue could use the other links",
         ),
         ("  - { kind: tun, name: hw0, filter: tcp }", "3:29: only a live capture takes a filter"),
         ("  - { kind: raw, name: eth0, file: a.pcap }", "3:30: only a replay has a file"),
         ("  - { kind: raw, name: eth0, pace: at-once }", "3:30: only a replay has a pace"),
         ("  - { kind: tun, name: much-too-long-a-name }", "3:24: `much-too-long-a-name` names no interface"),
         ("  - { kind: tun, name: hw0, mtu: 500 }", "3:34: 500 is too small | 576 to 65535 bytes"),
-        ("  - { kind: tun, name: hw0, kernel: 10.7.0.255/24 }", "3:37: 10.7.0.255 is no host's address"),
+        (
+            "  - { kind: tun, name: hw0, kernel: 10.7.0.255/24 }",
+            "3:37: 10.7.0.255 is not the address of a host",
+        ),
         ("  - { kind: tun, name: hw0, fault: { drop: 5 } }", "3:44: `5` | expected a share from 0% to 100%"),
     ] {
         let text = with(links);
@@ -195,7 +198,7 @@ fn an_address_in_a_list_is_refused_by_itself() {
             "5:28: 10.7.0.3 stands at `links.0.address.0` already",
         ),
         ("kernel", "[10.7.0.3/24, 10.7.0.2/24]", "5:27: 10.7.0.2 stands at `node.address` already"),
-        ("kernel", "[10.7.0.3/24, 10.7.0.255/24]", "5:27: 10.7.0.255 is no host's address"),
+        ("kernel", "[10.7.0.3/24, 10.7.0.255/24]", "5:27: 10.7.0.255 is not the address of a host"),
         ("kernel", "[10.7.0.3/24, 10.7.0.4]", "5:27: `10.7.0.4`: "),
         ("kernel", "[10.7.0.3/24, 7]", "5:27: `7` does not fit here"),
         (
@@ -223,10 +226,10 @@ fn captures_are_links_where_the_build_has_them() {
     assert_eq!(parsed(&live).expect("accepted").links[0].filter.as_deref(), Some("tcp port 80"));
     assert_eq!(parsed(&played).expect("accepted").links[0].pace, Some(PaceName::AtOnce));
     for (links, wanted) in [
-        ("{ kind: replay, name: old }", "3:5: a replay of no file"),
+        ("{ kind: replay, name: old }", "3:5: a replay needs a file"),
         ("{ kind: pcap, name: wlan0, file: run.pcap }", "3:32: only a replay has a file"),
-        ("{ kind: pcap, name: wlan0, offload: true }", "3:32: nothing is sent there"),
-        ("{ kind: tun, name: hw0, checksums: trust }", "3:29: only captures may lack them"),
+        ("{ kind: pcap, name: wlan0, offload: true }", "3:32: this link sends nothing"),
+        ("{ kind: tun, name: hw0, checksums: trust }", "3:29: only captures may lack checksums"),
         ("{ kind: pcap, name: wlan0, filter: tcp prot 80 }", "3:40: `tcp prot 80`: "),
         ("{ kind: pcap, name: wlan0, filter: tcp prot 80 }", "syntax error"),
         (

@@ -66,7 +66,7 @@ fn of_other_rules<'a>(
     Ok(())
 }
 
-/// Numbers of what the channel does not do.
+/// Refuses numbers of models that the channel does not use.
 pub(super) fn channel(document: &Document, file: &ScenarioFile) -> Checked {
     let channel = &file.channel;
     let fades = channel.fading != FadingName::None;
@@ -124,7 +124,7 @@ pub(super) fn gateway(document: &Document, file: &ScenarioFile) -> Checked {
     Ok(())
 }
 
-/// Whether arms or points differ in what stands at that path.
+/// True if arms or points differ in the value at that path.
 fn varies(file: &ScenarioFile, path: &str) -> bool {
     let names_it =
         |other: &str| path.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
@@ -149,7 +149,7 @@ fn keys(value: &Value) -> Vec<String> {
     }
 }
 
-/// What an arm sets goes over what the matrix varies, so that its points would all be one.
+/// Refuses an arm that sets a value which the matrix varies: its points would all be the same.
 pub(in crate::scenario) fn arms_over_matrix(
     document: &Document,
     file: &ScenarioFile,
@@ -166,7 +166,7 @@ pub(in crate::scenario) fn arms_over_matrix(
             {
                 let place = Place::root().key("arms").key(name).key("set").key(path);
                 let places = [place, Place::root().key("matrix")];
-                let problem = format!("the matrix varies `{varied}`, and this goes over it");
+                let problem = format!("the matrix varies `{varied}`, and this would replace its values");
                 let accepted = "one of the two: a path of the matrix, or what an arm sets";
                 return Err(document.refuse_key_among(&places, problem, accepted));
             }

@@ -1,4 +1,4 @@
-//! What is wrong with a flow although each of its keys is sound.
+//! Checks of a flow that need several keys.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -93,17 +93,17 @@ impl Keys<'_> {
         let Traffic { start, apart, flows, stop, think, repeat, .. } = self.traffic;
         let latest = most(*start).0.saturating_add(apart.0.saturating_mul(*flows));
         if latest.as_secs() > LONGEST_S {
-            let problem = "a flow begins after every run has ended";
+            let problem = "a flow starts after the longest possible run";
             return Err(self.document.refuse(&self.place.key("start"), problem, "a start within the run"));
         }
         self.sound("start", Some(*start))?;
         self.sound("think", *think)?;
         if stop.is_some_and(|stop| stop.0 <= least(*start).0) {
-            let problem = "it stops before it begins";
+            let problem = "the stop is before the start";
             return Err(self.among(["stop", "start"], problem, "a `stop` later than `start`"));
         }
         if *repeat == Some(0) {
-            return Err(self.document.refuse(&self.place.key("repeat"), "nothing would flow", "1 or more"));
+            return Err(self.document.refuse(&self.place.key("repeat"), "no data would flow", "1 or more"));
         }
         Ok(())
     }
@@ -113,7 +113,7 @@ impl Keys<'_> {
         match drawn {
             Some(Drawn::Between { from, to }) if to < from => {
                 let places = ["to", "from"].map(|end| self.place.key(key).key(end));
-                let problem = "it is less than `from`";
+                let problem = "`to` is less than `from`";
                 Err(self.document.refuse_among(&places, problem, "as much as `from`, or more"))
             }
             _ => Ok(()),
@@ -125,7 +125,7 @@ impl Keys<'_> {
         match drawn {
             Some(drawn) if least(drawn).0 < smallest || most(drawn).0 > LARGEST_TRANSFER => {
                 let accepted = format!("{smallest}B to 1GiB");
-                Err(self.document.refuse(&self.place.key(key), "no size for this", &accepted))
+                Err(self.document.refuse(&self.place.key(key), "the size is out of bounds", &accepted))
             }
             _ => Ok(()),
         }
@@ -135,7 +135,7 @@ impl Keys<'_> {
         let Traffic { bytes, think, repeat, .. } = self.traffic;
         for (key, is_given) in [("think", think.is_some()), ("repeat", repeat.is_some())] {
             if is_given && bytes.is_none() {
-                let problem = format!("data without end leaves nothing to `{key}`");
+                let problem = format!("`{key}` has no effect on endless data");
                 return Err(self.document.refuse_key(
                     &self.place.key(key),
                     problem,
@@ -166,7 +166,7 @@ impl Keys<'_> {
                 Err(self.missing(problem.to_owned(), "every: 10ms, or rate: 200kbit"))
             }
             (Some(_), Some(_)) => {
-                let problem = "`every` says already how much is sent";
+                let problem = "`every` already sets the rate";
                 let places = ["rate", "every"].map(|key| self.place.key(key));
                 Err(self.document.refuse_key_among(&places, problem, "one of the two"))
             }
@@ -176,7 +176,7 @@ impl Keys<'_> {
             }
             (None, Some(rate)) if rate.0 == 0 || rate.0 > u64::from(*segment_bytes) * 8_000_000 => {
                 let problem = "no rate for datagrams of this size";
-                let accepted = "more than nothing, and at most a datagram each 1us";
+                let accepted = "more than 0, and at most one datagram every 1us";
                 Err(self.among(["rate", "segment_bytes"], problem, accepted))
             }
             _ => Ok(()),
@@ -184,7 +184,7 @@ impl Keys<'_> {
     }
 }
 
-/// Of an exponential one, the mean.
+/// The largest value, or the mean of an exponential one.
 fn most<T>(drawn: Drawn<T>) -> T {
     match drawn {
         Drawn::Fixed(value) | Drawn::Mean { mean: value } | Drawn::Between { to: value, .. } => value,

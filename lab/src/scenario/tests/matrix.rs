@@ -83,7 +83,7 @@ fn what_goes_together_may_repeat_one_value_and_is_one_point_where_the_other_is_s
 fn a_matrix_that_was_set_is_refused_where_it_was_set() {
     for (set, problem) in [
         ("matrix.topology.hops=[1, 4]", "a run has one point, and the matrix has 2"),
-        ("matrix.topology.hops=[4, 4]", "`4` stands there already"),
+        ("matrix.topology.hops=[4, 4]", "`4` is there already"),
         ("matrix={ topology.hops: 4 }", "no list"),
         ("matrix={ topology.hopps: [4] }", "unknown field `hopps`"),
         ("matrix.together=[{ topology.hops: [] }]", "no list"),
@@ -104,7 +104,10 @@ fn an_arm_sets_nothing_that_the_matrix_varies() {
     for set in ["arms.x.set={ topology.hops: 3 }", "arms.x.set={ topology: { kind: chain, hops: 3 } }"] {
         let scenario = with_matrix(CROSSED, &[set]);
         let refused = shown(&scenario.asked().expect_err(set));
-        assert!(refused.contains("the matrix varies `topology.hops`, and this goes over it"), "{refused}");
+        assert!(
+            refused.contains("the matrix varies `topology.hops`, and this would replace its values"),
+            "{refused}"
+        );
         let fixed = with_matrix(CROSSED, &[set, "topology.hops=7"]);
         assert_eq!(fixed.asked().expect("it varies no more").cells.len(), 2);
     }
@@ -127,20 +130,17 @@ fn a_matrix_that_makes_no_sense_is_refused_where_it_stands() {
     for (matrix, problem) in [
         ("  topology.hops: 4\n", "18: no list"),
         ("  topology.hops: []\n", "18: no list"),
-        ("  arms: [1, 2]\n", "3: the arms are what is compared"),
-        ("  run.seeds: [1, 2]\n", "3: it says how the trial goes"),
+        ("  arms: [1, 2]\n", "3: an arm cannot change the arms"),
+        ("  run.seeds: [1, 2]\n", "3: it applies to the whole trial"),
         ("  together: [{ topology.hops: [1, 4], run.duration: [30s] }]\n", "53: 1 values"),
         ("  topology.hops: [1]\n  together: [{ topology.hops: [2] }]\n", "varies in another place already"),
         ("  topology.hops: [1]\n  exclude: [{ topology.hops: 2 }]\n", "no point has these values"),
         ("  topology.hops: [1]\n  exclude: [{ topology.hops: 1 }]\n", "no point is left"),
         ("  4: [1]\n", "a key that is no text"),
-        ("  topology.hops: [1, 4, 4]\n", "25: `4` stands there already"),
-        ("  topology.hops: [1, 1.0]\n", "`1.0` stands there already"),
-        ("  topology: { hops: [2, 2] }\n", "`2` stands there already"),
-        (
-            "  together: [{ topology.hops: [1, 1], run.duration: [60s, 60s] }]\n",
-            "`1, 60s` stands there already",
-        ),
+        ("  topology.hops: [1, 4, 4]\n", "25: `4` is there already"),
+        ("  topology.hops: [1, 1.0]\n", "`1.0` is there already"),
+        ("  topology: { hops: [2, 2] }\n", "`2` is there already"),
+        ("  together: [{ topology.hops: [1, 1], run.duration: [60s, 60s] }]\n", "`1, 60s` is there already"),
     ] {
         let refused = with_matrix(matrix, &[]).asked().expect_err(matrix);
         let refused = shown(&refused);

@@ -161,9 +161,9 @@ fn a_flow_keeps_its_numbers_when_another_is_put_beside_it() {
 #[test]
 fn traffic_that_makes_no_sense_is_refused_where_it_stands() {
     for (keys, problem) in [
-        ("kind: bulk, think: 1s", "data without end leaves nothing to `think`"),
-        ("kind: bulk, repeat: 3", "data without end leaves nothing to `repeat`"),
-        ("kind: bulk, bytes: 3kB, repeat: 0", "nothing would flow"),
+        ("kind: bulk, think: 1s", "`think` has no effect on endless data"),
+        ("kind: bulk, repeat: 3", "`repeat` has no effect on endless data"),
+        ("kind: bulk, bytes: 3kB, repeat: 0", "no data would flow"),
         ("kind: bulk, bytes: 0B", "1B to 1GiB"),
         ("kind: bulk, bytes: 2GiB", "1B to 1GiB"),
         ("kind: bulk, bytes: 300", "a size with its unit"),
@@ -173,10 +173,10 @@ fn traffic_that_makes_no_sense_is_refused_where_it_stands() {
         ("kind: request, request: 7B, response: 3kB", "8B to 1GiB"),
         ("kind: cbr", "needs `every` or `rate`"),
         ("kind: cbr, every: 0ms", "no time between datagrams"),
-        ("kind: cbr, every: 1ms, rate: 3kbit", "`every` says already"),
+        ("kind: cbr, every: 1ms, rate: 3kbit", "`every` already sets"),
         ("kind: cbr, rate: 0kbit", "no rate for datagrams"),
-        ("kind: bulk, start: 5s, stop: 4s", "it stops before it begins"),
-        ("kind: bulk, start: { from: 5s, to: 4s }", "it is less than `from`"),
+        ("kind: bulk, start: 5s, stop: 4s", "the stop is before the start"),
+        ("kind: bulk, start: { from: 5s, to: 4s }", "`to` is less than `from`"),
         ("kind: bulk, start: { mean: 5s, to: 4s }", "neither a mean nor bounds"),
         ("kind: bulk, start: { middle: 5s }", "unknown field `middle`"),
         ("kind: bulk, direction: fort", "did you mean `forth`?"),

@@ -45,7 +45,7 @@ impl fmt::Display for ScriptError {
             ScriptError::NotUnderstood => f.write_str("not understood"),
             ScriptError::NoNode(name) => write!(f, "no node is called `{name}`"),
             ScriptError::NoValue(text) => write!(f, "`{text}` is no value here"),
-            ScriptError::Backwards => f.write_str("it ends before it begins"),
+            ScriptError::Backwards => f.write_str("the end is before the beginning"),
             ScriptError::Itself => f.write_str("a link has two ends"),
         }
     }

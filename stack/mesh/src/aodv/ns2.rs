@@ -45,7 +45,7 @@ pub struct Ns2Aodv {
 
 impl Ns2Aodv {
     pub(super) fn new(config: Config) -> Ns2Aodv {
-        // ns-2 signs nothing.
+        // the rules of ns-2 have no signatures.
         let config = Config { trust: Trust { keys: None, ..config.trust }, ..config };
         let mut desk = desk(&config);
         let settings = config.settings;
