@@ -8,6 +8,8 @@ mod lexer;
 mod limits;
 #[path = "tidy/measure.rs"]
 mod measure;
+#[path = "tidy/prose.rs"]
+mod prose;
 #[path = "tidy/tree.rs"]
 mod tree;
 
@@ -104,6 +106,11 @@ fn the_map_names_no_place_that_is_not_there() {
 #[test]
 fn no_circle_of_files_is_larger_than_three() {
     nothing(circles::findings(&files()));
+}
+
+#[test]
+fn comments_open_with_their_subject() {
+    nothing(prose::findings(&files()));
 }
 
 #[test]
