@@ -1,12 +1,17 @@
 //! Agents of a base station: what it does with the packets of a link that fades.
 
-pub mod ack_filter;
-pub mod ack_hold;
-pub mod delayed_dupacks;
 pub mod forecast;
-pub mod freeze;
-pub mod m_tcp;
-pub mod none;
 pub mod plan;
-pub mod snoop;
-pub mod split;
+
+use crate::descriptor::agents;
+
+agents! { "base_station":
+    pub mod none;
+    pub mod ack_hold;
+    pub mod snoop;
+    pub mod delayed_dupacks;
+    pub mod freeze;
+    pub mod m_tcp;
+    pub mod split;
+    pub mod ack_filter;
+}

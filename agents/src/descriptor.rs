@@ -20,6 +20,22 @@ pub struct Descriptor {
     pub make: Make,
 }
 
+/// An agent, and the text of the file that it stands in.
+pub(crate) type Listed = (&'static Descriptor, &'static str);
+
+/// Declares the modules of a kind's agents and lists them, in the order of `hopwise agents`.
+/// One line registers an agent.
+macro_rules! agents {
+    ($folder:literal: $(pub mod $name:ident;)+) => {
+        $(pub mod $name;)+
+
+        pub(crate) static AGENTS: &[$crate::descriptor::Listed] = &[$(
+            (&$name::DESCRIPTOR, include_str!(concat!($folder, "/", stringify!($name), ".rs")))
+        ),+];
+    };
+}
+pub(crate) use agents;
+
 /// How an agent is made, which also says what it is.
 #[derive(Clone, Copy, Debug)]
 pub enum Make {

@@ -1,8 +1,12 @@
-//! Every agent by name: the one table that specs, `hopwise agents` and the README are made from.
+//! Every agent by name: the one table from which specs, `hopwise agents` and the README are made.
 
 mod header;
 
+use std::sync::LazyLock;
+
 pub use header::Header;
+
+use crate::descriptor::Listed;
 
 pub use crate::descriptor::{Descriptor, Kind, Make};
 use crate::param::{DefaultValue, Param};
@@ -16,55 +20,16 @@ pub const DEFAULT_SENDERS: &str = "[cubic]";
 /// What a base station does where nothing else is said.
 pub const DEFAULT_BASE_STATION: &str = "none";
 
-/// Each agent, and the file that it stands in.
-macro_rules! agents {
-    ($($kind:ident::$name:ident),+ $(,)?) => {
-        static ALL: &[&Descriptor] = &[$(&$kind::$name::DESCRIPTOR),+];
-        static FILES: &[&str] = &[$(include_str!(concat!(stringify!($kind), "/", stringify!($name), ".rs"))),+];
-    };
-}
+static ALL: LazyLock<Vec<&'static Descriptor>> =
+    LazyLock::new(|| listed().map(|(agent, _)| *agent).collect());
 
-// Adding an agent is its file and its line here.
-agents! {
-    receiver::immediate,
-    receiver::delayed,
-    receiver::altman_jimenez,
-    receiver::daa,
-    receiver::dca,
-    receiver::tda,
-    receiver::ada,
-    receiver::adw,
-    receiver::aad,
-    receiver::tack,
-    receiver::tarr,
-    receiver::train,
-    receiver::dup_count,
-    sender::newreno,
-    sender::cubic,
-    sender::westwood,
-    sender::train,
-    sender::limit,
-    sender::cwl,
-    sender::paced,
-    sender::tcp_ap,
-    sender::elfn,
-    sender::pgy,
-    sender::daa_peer,
-    sender::tell_cwnd,
-    sender::ask_rate,
-    base_station::none,
-    base_station::ack_hold,
-    base_station::snoop,
-    base_station::delayed_dupacks,
-    base_station::freeze,
-    base_station::m_tcp,
-    base_station::split,
-    base_station::ack_filter,
+fn listed() -> impl Iterator<Item = &'static Listed> {
+    [receiver::AGENTS, sender::AGENTS, base_station::AGENTS].into_iter().flatten()
 }
 
 /// Every registered agent, receivers first, then senders, then those of base stations.
 pub fn all() -> &'static [&'static Descriptor] {
-    ALL
+    &ALL
 }
 
 /// Agents of this name: at most one of each kind.
@@ -79,16 +44,21 @@ pub fn names(kind: Kind) -> impl Iterator<Item = &'static str> {
 
 /// What the header of the agent's file says of it.
 pub fn header(agent: &Descriptor) -> Header {
-    let is_it = |one: &&Descriptor| (one.name, one.kind()) == (agent.name, agent.kind());
-    let file = ALL.iter().position(is_it).and_then(|place| FILES.get(place));
-    Header::read(file.copied().unwrap_or_default())
+    let is_it = |(one, _): &&Listed| (one.name, one.kind()) == (agent.name, agent.kind());
+    Header::read(listed().find(is_it).map_or("", |(_, file)| file))
 }
 
-/// The agent's row in the README's table: `| name | rule | source | parameters |`.
-pub fn readme_row(agent: &Descriptor) -> String {
+/// The README's table of this kind, its head and a row for each agent.
+pub fn readme_table(kind: Kind) -> String {
+    let mut table = String::from("| agent | rule | source | parameters |\n|---|---|---|---|\n");
+    ALL.iter().filter(|agent| agent.kind() == kind).for_each(|agent| table.push_str(&readme_row(agent)));
+    table
+}
+
+fn readme_row(agent: &Descriptor) -> String {
     let (inner, rule, source) = (if agent.wraps() { "(SPEC)" } else { "" }, agent.rule, agent.source);
     let params: Vec<_> = agent.params.iter().map(readme_param).collect();
-    format!("| `{}{inner}` | {rule} | {source} | {} |", agent.name, params.join(", "))
+    format!("| `{}{inner}` | {rule} | {source} | {} |\n", agent.name, params.join(", "))
 }
 
 fn readme_param(param: &Param) -> String {

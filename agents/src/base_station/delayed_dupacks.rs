@@ -16,7 +16,7 @@ use hopwise_core::agent::{
 use hopwise_core::trace::DropReason;
 
 use crate::descriptor::{Descriptor, Make};
-use crate::param::{Args, Form, params};
+use crate::param::{Form, params};
 
 params! {
     /// how long duplicate ACKs wait
@@ -29,7 +29,9 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     source: "Vaidya et al., delayed dupacks",
     params: Params::TABLE,
     shorthand: Some("d"),
-    make: Make::BaseStation(|args| Box::new(DelayedDupacks::new(args))),
+    make: Make::BaseStation(|args| {
+        Box::new(DelayedDupacks { d: Params::of(args).d, duplicates: 0, due: None })
+    }),
 };
 
 /// Invariant 1: `due` is there exactly while duplicates are held.
@@ -38,12 +40,6 @@ pub struct DelayedDupacks {
     d: Duration,
     duplicates: u32,
     due: Option<Instant>,
-}
-
-impl DelayedDupacks {
-    fn new(args: &Args) -> DelayedDupacks {
-        DelayedDupacks { d: Params::of(args).d, duplicates: 0, due: None }
-    }
 }
 
 impl BaseStationAgent for DelayedDupacks {

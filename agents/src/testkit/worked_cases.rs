@@ -1,15 +1,15 @@
-//! What every receiver agent makes of the cases that all of them meet, a script each: a transfer that ends, requests
-//! with answers, less in flight than an ACK waits for, a path that changes. What only one agent's paper works out
-//! stands in that agent's file.
+//! Cases that every receiver agent meets: a transfer that ends, requests with answers, little in flight, a path that
+//! changes. Two rules hold for every registered agent. A script for each agent of the papers says more; a further
+//! agent's script may stand in its own file.
 
 mod end;
 mod hops;
 mod requests;
 mod too_few;
 
-use std::collections::BTreeSet;
+use std::time::Duration;
 
-use hopwise_core::agent::Class;
+use hopwise_core::agent::{By, Class};
 
 use super::receiver::{CEILING, Carried, Seat, check};
 use super::specs;
@@ -17,20 +17,11 @@ use crate::descriptor::Kind;
 use crate::param::Value;
 use crate::{Profile, registry, spec};
 
-/// A spec of each registered agent with its script.
+/// Specs with their scripts.
 type Case = [(&'static str, &'static str)];
 
 fn play(case: &Case) {
-    let names = case.iter().map(|(spec, _)| {
-        let parsed = spec::parse_receiver(spec).expect("a spec in a test");
-        parsed.spec().agent().name
-    });
-    let names: BTreeSet<_> = names.collect();
-    let registered: BTreeSet<_> = registry::names(Kind::Receiver).collect();
-    assert_eq!(names, registered, "every agent has its script");
-    for (spec, script) in case {
-        check(spec, script);
-    }
+    case.iter().for_each(|(spec, script)| check(spec, script));
 }
 
 #[test]
@@ -43,25 +34,66 @@ fn requests_and_their_answers() {
     play(requests::SCRIPTS);
 }
 
+/// The `hold` of this spec, where it has one.
+fn longest(spec: &str) -> Option<Duration> {
+    let in_force = spec::parse_receiver(spec).expect("its own spec").parameters(Profile::Modern);
+    let param = in_force.into_iter().find(|param| param.name == "hold")?;
+    let form = registry::find(param.agent).find_map(|agent| agent.param("hold"))?.form;
+    match form.parse(&param.value) {
+        Some(Value::Time(hold)) => Some(hold),
+        _ => panic!("{spec}: {param:?}"),
+    }
+}
+
+/// Segments that come each ms, where a path of 2 hops grows to 12 and shrinks to 6.
+fn arrive(seat: &mut Seat, cwnd: u16, segments: u64) {
+    let from = seat.now;
+    for nth in 0..segments {
+        seat.now = from + Duration::from_millis(nth);
+        seat.show(Some(cwnd), Some([2, 12, 6][nth as usize % 3]), None);
+        seat.arrive(Class::InOrder, Carried { push: nth + 1 == segments, ..Carried::PLAIN });
+    }
+}
+
+/// The agent's own hold ends each wait, with one segment in flight or six, and on a path that changes.
 #[test]
-fn no_agent_holds_a_single_segment_for_longer_than_its_hold() {
+fn the_agent_itself_acknowledges_what_waits_when_nothing_follows() {
     for spec in specs::shortest(Kind::Receiver) {
-        let in_force = spec::parse_receiver(&spec).expect("its own spec").parameters(Profile::Modern);
-        let hold = in_force.iter().find(|param| param.name == "hold").map(|param| {
-            let param_of = registry::find(param.agent).find_map(|agent| agent.param("hold"));
-            match param_of.and_then(|form| form.form.parse(&param.value)) {
-                Some(Value::Time(hold)) => hold,
-                _ => panic!("{spec}: {param:?}"),
+        for (segments, cwnd) in (1..=6).flat_map(|segments| [(segments, 1), (segments, 40)]) {
+            let mut seat = Seat::new(&spec);
+            arrive(&mut seat, cwnd, segments);
+            while let Some(since) = seat.owed.since {
+                let (due, who) = seat.next_deadline().expect("something ends the wait");
+                assert_eq!(who, "timer", "{spec} leaves it to the ledger");
+                let newest = seat.now.since(since);
+                let hold = longest(&spec).unwrap_or_else(|| panic!("{spec} holds and has no `hold`"));
+                assert!(
+                    due.since(since) <= hold + newest && hold <= CEILING,
+                    "{spec}: {:?}",
+                    due.since(since)
+                );
+                seat.now = due;
+                seat.time_out();
             }
-        });
-        let mut seat = Seat::new(&spec);
-        seat.show(Some(40), Some(2), None);
-        let outcome = seat.arrive(Class::InOrder, Carried { push: true, ..Carried::PLAIN });
-        if outcome.starts_with("hold") {
-            let (due, who) = seat.next_deadline().expect("something ends the wait");
-            let held = due.since(seat.now);
-            assert!(hold.is_some_and(|hold| held <= hold && hold <= CEILING), "{spec}: {held:?}");
-            assert_eq!(who, "timer", "{spec} leaves it to the ledger");
+        }
+    }
+}
+
+/// After an ACK that the agent did not decide nothing is held, and nothing but a repeat is due.
+#[test]
+fn an_answer_and_a_fin_take_along_what_waits() {
+    for spec in specs::shortest(Kind::Receiver) {
+        for (segments, by) in (1..=6).flat_map(|segments| [(segments, By::Piggyback), (segments, By::Forced)])
+        {
+            let mut seat = Seat::new(&spec);
+            arrive(&mut seat, 40, segments);
+            seat.force(by);
+            assert_eq!((seat.owed.segments, seat.owed.since), (0, None), "{spec}");
+            if let Some(due) = seat.agent.deadline() {
+                seat.now = due;
+                let outcome = seat.time_out();
+                assert!(outcome.starts_with("repeat"), "{spec}, after {segments}: {outcome}");
+            }
         }
     }
 }
