@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use allocation_counter::{AllocationInfo, measure};
+use hopwise_agents::param::DefaultValue;
 use hopwise_agents::registry::{self, Kind};
 use hopwise_agents::{Descriptor, StandardAgents};
 use hopwise_core::endpoint::{
@@ -213,10 +214,10 @@ fn loss_recovery_touches_no_heap() {
 #[test]
 fn no_agent_touches_the_heap() {
     let of = |kind| registry::all().iter().filter(move |agent: &&&Descriptor| agent.kind() == kind);
-    let written = |agent: &Descriptor| match agent.name {
-        "limit" | "ask-rate" => format!("{}:4", agent.name),
-        name if agent.wraps() => format!("{name}(dca)"),
-        name => name.to_owned(),
+    let written = |agent: &Descriptor| {
+        let needed = agent.params.iter().any(|param| param.default == DefaultValue::Required);
+        let (inner, given) = (if agent.wraps() { "(dca)" } else { "" }, if needed { ":4" } else { "" });
+        format!("{}{inner}{given}", agent.name)
     };
     let receivers =
         of(Kind::Receiver).map(|agent| (written(agent), "[newreno, tell-cwnd, ask-rate:4]".to_owned()));

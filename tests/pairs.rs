@@ -6,6 +6,7 @@ mod air;
 use std::sync::Arc;
 use std::time::Duration;
 
+use hopwise_agents::param::DefaultValue;
 use hopwise_agents::registry::{self, Descriptor, Kind};
 use hopwise_agents::spec::parse_receiver;
 use hopwise_agents::{Profile, StandardAgents};
@@ -22,12 +23,9 @@ const BYTES: usize = 60_000;
 
 /// A spec of the agent that is complete: one with a needed parameter gets a value, a wrapper gets something inside.
 fn plain(agent: &Descriptor) -> String {
-    match agent.name {
-        "limit" => "limit:4".into(),
-        "ask-rate" => "ask-rate:4".into(),
-        name if agent.wraps() => format!("{name}(delayed)"),
-        name => name.into(),
-    }
+    let needed = agent.params.iter().any(|param| param.default == DefaultValue::Required);
+    let (inner, given) = (if agent.wraps() { "(delayed)" } else { "" }, if needed { ":4" } else { "" });
+    format!("{}{inner}{given}", agent.name)
 }
 
 fn receivers() -> Vec<String> {
