@@ -15,7 +15,7 @@ use std::time::Duration;
 use caps::Capability;
 use clap::Args;
 use hopwise_host::confine::Paths;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use hopwise_host::wait_to_read;
 use rustix::fs::OFlags;
 use serde::{Deserialize, Serialize};
 
@@ -110,17 +110,12 @@ impl Other {
     }
 
     fn wait_for_answer(&self) -> io::Result<()> {
-        let most = Timespec::try_from(WITHIN).map_err(io::Error::other)?;
-        let answers = self.answers.get_ref().as_fd();
-        while self.answers.buffer().is_empty() {
-            match poll(&mut [PollFd::from_borrowed_fd(answers, PollFlags::IN)], Some(&most)) {
-                Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
-                Ok(_) => break,
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Err(error.into()),
-            }
+        // What was read ahead is there.
+        if self.answers.buffer().is_empty() {
+            wait_to_read(self.answers.get_ref().as_fd(), WITHIN)
+        } else {
+            Ok(())
         }
-        Ok(())
     }
 }
 

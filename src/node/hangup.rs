@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use hopwise_core::tcp::CloseReason;
-use hopwise_host::TcpStream as MeshStream;
 use hopwise_host::netlink::is_abandoned;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use hopwise_host::{TcpStream as MeshStream, wait_for};
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use tokio::net::TcpStream;
@@ -60,7 +60,7 @@ fn closed(stream: &MeshStream) -> Option<Option<CloseReason>> {
 /// What the kernel tells of a peer that breaks off or closes, and takes nothing.
 fn seen_of(peer: &TcpStream) -> Option<PollFlags> {
     let mut watched = [PollFd::new(peer, PollFlags::RDHUP)];
-    poll(&mut watched, Some(&Timespec::default())).ok()?;
+    wait_for(&mut watched, Duration::ZERO).ok()?;
     Some(watched[0].revents())
 }
 

@@ -6,10 +6,10 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use hopwise_core::{Instant, LinkEvent};
-use hopwise_host::Clock;
 use hopwise_host::netlink::CarrierWatch;
+use hopwise_host::{Clock, wait_for};
 use hopwise_mesh::{LinkSource, Schedule, Told};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 
 use super::config::{Carrier, Config, Fade};
 use crate::failure::Failure;
@@ -56,11 +56,10 @@ pub(super) fn listen(mut sources: Vec<Box<dyn Live>>, clock: Clock, tell: impl F
         }
         let due = sources.iter().filter_map(|source| source.poll_timeout()).min();
         let most = due.map_or(LONGEST, |due| due.since(clock.now())).min(LONGEST);
-        let most = Timespec::try_from(most).unwrap_or(Timespec { tv_sec: 1, tv_nsec: 0 });
         let descriptors = sources.iter().filter_map(|source| source.descriptor());
         let mut ready: Vec<_> = descriptors.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         // An interrupted wait is one that was short.
-        let _ = poll(&mut ready, Some(&most));
+        let _ = wait_for(&mut ready, most);
     }
 }
 

@@ -10,8 +10,9 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
 
+use hopwise_host::wait_for;
 use hopwise_lab::units::Time;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{PidfdFlags, Signal, getpid, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Deserializer, de};
@@ -111,13 +112,12 @@ pub(super) fn watch(patience: Duration) -> Result<(), Failure> {
 
 /// Whether there is something to read, or an end, before patience ends.
 fn comes_again(beats: &impl AsFd, patience: Duration) -> io::Result<bool> {
-    let part = Timespec::try_from(patience / PARTS).map_err(io::Error::other)?;
     for _ in 0..PARTS {
         let mut fds = [PollFd::new(beats, PollFlags::IN)];
-        match poll(&mut fds, Some(&part)) {
-            Ok(0) | Err(Errno::INTR) => {}
-            Ok(_) => return Ok(true),
-            Err(error) => return Err(error.into()),
+        match wait_for(&mut fds, patience / PARTS) {
+            Ok(0) => {}
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done.map(|_| true),
         }
     }
     Ok(false)

@@ -13,10 +13,10 @@ use hopwise_core::{Cast, Instant, NextHop, QueueClass};
 use hopwise_host::confine::Paths;
 use hopwise_host::own_file::folder_of;
 use hopwise_host::routing::{KernelRoutes, forget_gone};
-use hopwise_host::{Clock, Link, Received, Tun, TunConfig, random_key};
+use hopwise_host::{Clock, Link, Received, Tun, TunConfig, random_key, wait_for};
 use hopwise_mesh::aodv::Interface;
 use hopwise_mesh::{Control, Cx, Keys, OnDemand, Order, Routed, Trust, Undelivered, Verdict};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use sd_notify::NotifyState;
 
 use super::config::Config;
@@ -212,11 +212,10 @@ impl Daemon {
         let due =
             [self.router.poll_timeout(), look, stations, Some(self.next_mark)].into_iter().flatten().min();
         let rest = due.unwrap_or(self.next_mark).since(now);
-        let rest = Timespec { tv_sec: rest.as_secs() as i64, tv_nsec: i64::from(rest.subsec_nanos()) };
-        match poll(&mut fds, Some(&rest)) {
+        match wait_for(&mut fds, rest) {
             Ok(_) => Ok(fds[0].revents().contains(PollFlags::IN)),
-            Err(rustix::io::Errno::INTR) => Ok(false),
-            Err(error) => Err(error.into()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(false),
+            Err(error) => Err(error),
         }
     }
 

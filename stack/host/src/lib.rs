@@ -57,7 +57,7 @@ pub use nfqueue::{Forward, ForwardConfig};
 pub use observer::{Direction, Observer, SeenPacket};
 #[cfg(feature = "pcap")]
 pub use pcap::{LiveCapture, Pace, Replay, check_filter};
-pub use poller::{Interest, Poller};
+pub use poller::{Interest, Poller, wait_for, wait_to_read};
 pub use raw::{Raw, RawConfig};
 pub use shards::{Shards, ShardsListener, shard_of};
 pub use stack::{ConnectError, Drives, Stack, StackConfig, StackError, Stopped};

@@ -11,10 +11,10 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use crate::sys;
+use crate::poller::wait_to_read;
 
 /// nft answers at once, or something is wrong.
-const WITHIN_SECONDS: i64 = 3;
+const WITHIN: Duration = Duration::from_secs(3);
 /// The owner of a table that a killed process had is itself about to end.
 const TRIES: u32 = 60;
 const BETWEEN_TRIES: Duration = Duration::from_millis(50);
@@ -71,7 +71,7 @@ impl OwnedTable {
         let Some(output) = &mut self.nft.stdout else { return false };
         let (mut said, mut buffer) = (String::new(), [0; 4096]);
         while !said.contains(wanted) {
-            if sys::wait_to_read(output.as_fd(), WITHIN_SECONDS).is_err() {
+            if wait_to_read(output.as_fd(), WITHIN).is_err() {
                 return false;
             }
             match output.read(&mut buffer) {

@@ -14,6 +14,7 @@ use rustix::net::{
 };
 
 use crate::netlink::message::{self, ACK, DONE, DUMP, Heard, Message, REQUEST, attribute, attributes, word};
+use crate::poller::wait_to_read;
 use crate::sys;
 
 /// The family that knows the others (GENL_ID_CTRL), its question for one, and what the answer holds.
@@ -39,7 +40,7 @@ const GENERIC_HEADER: usize = 4;
 const ADD_MEMBERSHIP: (libc::c_int, libc::c_int) = (libc::SOL_NETLINK, libc::NETLINK_ADD_MEMBERSHIP);
 const BUFFER: usize = 32 << 10;
 /// An answer that takes longer will not come.
-const WITHIN_SECONDS: i64 = 2;
+const WITHIN: Duration = Duration::from_secs(2);
 
 /// A station's Ethernet address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -152,7 +153,7 @@ impl Nl80211 {
         send(&self.socket, &question(number), SendFlags::empty())?;
         let mut buffer = vec![0; BUFFER];
         loop {
-            sys::wait_to_read(self.socket.as_fd(), WITHIN_SECONDS)?;
+            wait_to_read(self.socket.as_fd(), WITHIN)?;
             let (bytes, _) = recv(&self.socket, &mut buffer[..], RecvFlags::empty())?;
             // Answers to a question that was given up on are nobody's.
             for heard in message::messages(&buffer[..bytes]).filter(|heard| heard.number == number) {

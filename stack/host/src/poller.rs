@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll, eventfd, poll};
 use rustix::io::Errno;
 use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime,
@@ -24,6 +24,23 @@ pub struct Poller {
     epoll: OwnedFd,
     wake: OwnedFd,
     alarm: OwnedFd,
+}
+
+/// Waits until one of these descriptors is ready, for `most` at the longest, and answers how many are. A signal that
+/// the program catches ends the wait with an error of the kind `Interrupted`.
+pub fn wait_for(fds: &mut [PollFd<'_>], most: Duration) -> io::Result<usize> {
+    Ok(poll(fds, Some(&timespec(most)))?)
+}
+
+/// Waits until there is something to read. A signal begins the wait anew.
+pub fn wait_to_read(fd: BorrowedFd<'_>, most: Duration) -> io::Result<()> {
+    loop {
+        match wait_for(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], most) {
+            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            done => return done.map(drop),
+        }
+    }
 }
 
 /// What a descriptor is waited for.

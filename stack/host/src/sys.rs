@@ -5,7 +5,6 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
@@ -78,19 +77,6 @@ pub(crate) fn readable(fd: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
     // none, before anything was changed. Who builds with `panic = "abort"` ends there instead.
     let registered = catch_unwind(AssertUnwindSafe(register)).map_err(|_| io::ErrorKind::Unsupported)?;
     Ok(registered?)
-}
-
-/// Waits until there is something to read. A signal that a program catches changes nothing.
-pub(crate) fn wait_to_read(fd: BorrowedFd<'_>, seconds: i64) -> io::Result<()> {
-    let most = Timespec { tv_sec: seconds, tv_nsec: 0 };
-    loop {
-        match poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&most)) {
-            Ok(0) => return Err(io::ErrorKind::TimedOut.into()),
-            Ok(_) => return Ok(()),
-            Err(rustix::io::Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
 }
 
 /// Lets this thread go before all that have no deadline, though not whatever it starts.

@@ -2,13 +2,15 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, RecvFlags, SocketFlags, SocketType, bind, recv, socket_with};
 
 use super::message::{Heard, messages, word};
 use super::{NetlinkError, index_of};
+use crate::poller::wait_for;
 
 /// The group that hears of links (RTMGRP_LINK).
 const GROUP_LINK: u32 = 1;
@@ -39,10 +41,8 @@ impl CarrierWatch {
 
     /// Waits at most so long for a change; `None`: there was none.
     pub fn wait(&mut self, most_ms: u32) -> io::Result<Option<bool>> {
-        let most =
-            Timespec { tv_sec: i64::from(most_ms / 1_000), tv_nsec: i64::from(most_ms % 1_000) * 1_000_000 };
         let mut ready = [PollFd::new(&self.socket, PollFlags::IN)];
-        if poll(&mut ready, Some(&most))? == 0 {
+        if wait_for(&mut ready, Duration::from_millis(most_ms.into()))? == 0 {
             return Ok(None);
         }
         let mut buffer = [0_u8; 16 << 10];

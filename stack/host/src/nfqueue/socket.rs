@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::io::Errno;
 use rustix::net::netlink::{NETFILTER, SocketAddrNetlink};
@@ -11,6 +12,7 @@ use rustix::net::{
 };
 
 use crate::netlink::message::{ACK, Message, REQUEST, attribute, messages};
+use crate::poller::wait_to_read;
 use crate::sys;
 
 /// The subsystem of queues, and its messages (linux/netfilter/nfnetlink_queue.h).
@@ -88,7 +90,7 @@ impl Queue {
     fn ask(&self, question: Message) -> io::Result<()> {
         send(&*self.socket, &question.finish(), SendFlags::empty())?;
         let mut buffer = [0_u8; 4 << 10];
-        sys::wait_to_read(self.socket.as_fd(), 2)?;
+        wait_to_read(self.socket.as_fd(), Duration::from_secs(2))?;
         let (bytes, _) = recv(&*self.socket, &mut buffer[..], RecvFlags::empty())?;
         match messages(&buffer[..bytes]).find_map(|heard| heard.errno()) {
             None | Some(0) => Ok(()),

@@ -3,15 +3,17 @@
 use std::io;
 use std::net::{IpAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType, ipproto, sendto, socket_with};
 
+use crate::poller::wait_for;
 use crate::sys;
 
 /// How long room is waited for in what the interface has to send already.
-const PATIENCE: Timespec = Timespec { tv_sec: 0, tv_nsec: 10_000_000 };
+const PATIENCE: Duration = Duration::from_millis(10);
 
 #[derive(Debug)]
 pub struct Resender {
@@ -41,7 +43,7 @@ impl Resender {
             Err(Errno::AGAIN) => {
                 let fd = if dst.is_ipv4() { Some(&self.v4) } else { self.v6.as_ref() };
                 let Some(fd) = fd else { return Err(Errno::AFNOSUPPORT.into()) };
-                poll(&mut [PollFd::new(fd, PollFlags::OUT)], Some(&PATIENCE))?;
+                wait_for(&mut [PollFd::new(fd, PollFlags::OUT)], PATIENCE)?;
                 Ok(self.try_send(dst, packet)?)
             }
             done => Ok(done?),
