@@ -1,4 +1,4 @@
-//! What the daemons share: node, proxy and route.
+//! Parts that the daemons share: node, proxy and route.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ pub(crate) mod privileges;
 pub(crate) mod reader;
 pub(crate) mod state;
 
-/// What `--check` says of a configuration that was read.
+/// Message of `--check` for an accepted configuration.
 pub(crate) fn accepted(path: &Path) -> Result<(), Failure> {
     failure::say(&format!("{}: accepted", path.display()))
 }

@@ -1,4 +1,4 @@
-//! How a subcommand ends when it does not end well.
+//! Failures of a subcommand and their exit status.
 
 use std::fmt;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! What looks at captures, traces and machines.
+//! Commands that inspect captures, traces and machines.
 
 pub(crate) mod capture;
 pub(crate) mod doctor;

@@ -1,4 +1,4 @@
-//! What works with scenarios: runs, trials, reports, claims, and what there is to choose from.
+//! Commands for scenarios: runs, trials, reports, claims, and lists of agents and keys.
 
 pub(crate) mod agents;
 pub(crate) mod certify;

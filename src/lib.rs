@@ -1,4 +1,4 @@
-//! The command's package. What programs build on are the crates `hopwise-core`, `hopwise-agents`, `hopwise-host` and
+//! The command's package. Programs build on the crates `hopwise-core`, `hopwise-agents`, `hopwise-host` and
 //! `hopwise-lab`.
 
 /// The README's examples are compiled and run with the tests.

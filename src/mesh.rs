@@ -1,4 +1,4 @@
-//! What runs a mesh: the routing daemon, and radios of the air for stations that have none.
+//! Commands that run a mesh: the routing daemon, and simulated radios for machines that have none.
 
 pub(crate) mod air;
 pub(crate) mod route;

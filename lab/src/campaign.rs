@@ -160,7 +160,7 @@ impl Campaign {
         }
     }
 
-    /// What tells a run that was made from those that are to be, but for its seed. None where nothing does.
+    /// Identity of a run besides its seed. None where nothing does.
     pub fn difference(&self, record: &Record) -> Option<String> {
         let (point, arm) = (label(&record.point), &record.arm);
         if !self.trial.arms.contains(arm) {
@@ -184,13 +184,13 @@ impl Campaign {
         settings
     }
 
-    /// Whether all runs up to that block are there; `goodput` is that of a run by its place, where it is known.
+    /// True if all runs up to that block are there; `goodput` is that of a run by its place, where it is known.
     pub fn is_complete(&self, upto: u32, goodput: &dyn Fn(usize) -> Option<f64>) -> bool {
         let mut runs = self.runs.iter().enumerate().filter(|(_, run)| run.block <= upto);
         runs.all(|(nth, _)| goodput(nth).is_some())
     }
 
-    /// Whether the blocks so far give a verdict on every arm at every point, however often that is asked.
+    /// True if the blocks so far give a verdict on every arm at every point, however often that is asked.
     pub fn is_sure(&self, upto: u32, goodput: &dyn Fn(usize) -> Option<f64>) -> bool {
         let arms = self.trial.arms.iter().enumerate();
         (0..self.trial.points.len()).all(|point| {

@@ -1,4 +1,4 @@
-//! What papers say, held against runs: reproduced, not reproduced, or contradicted, each with the figure measured.
+//! Statements of papers, compared with runs: reproduced, not reproduced, or contradicted, each with the measured value.
 
 pub mod plans;
 
@@ -10,7 +10,7 @@ use super::statistics::{MARGIN, Paired, change, paired};
 use crate::scenario::point::Point;
 use crate::scenario::{Bound, Claim, Measure, Over};
 
-/// What a claim comes to.
+/// Result of a claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The measured ratio lies within the claim's tolerance.
@@ -35,7 +35,7 @@ impl fmt::Display for Outcome {
 pub struct Judged {
     pub outcome: Outcome,
     pub measured: Paired,
-    /// Where the largest ratio was, if the claim is about that.
+    /// Point of the largest ratio, if the claim is about that.
     pub point: Option<Point>,
     pub why: String,
 }
@@ -158,7 +158,7 @@ fn outcome(claim: &Claim, measured: &Paired) -> (Outcome, String) {
     (Outcome::NotReproduced, why)
 }
 
-/// Whether the interval leaves no room for the opposite of the claim.
+/// True if the interval leaves no room for the opposite of the claim.
 fn is_sure(claim: &Claim, (low, high): (f64, f64), (from, to): (f64, f64)) -> bool {
     match claim.bound {
         Bound::AtLeast => from >= low.min(1.0),
@@ -169,7 +169,7 @@ fn is_sure(claim: &Claim, (low, high): (f64, f64), (from, to): (f64, f64)) -> bo
     }
 }
 
-/// What is claimed, for people.
+/// Text of the claim, for people.
 pub fn claimed(claim: &Claim) -> String {
     let bound = match claim.bound {
         Bound::About if claim.ratio == 1.0 => return "the same".to_owned(),
@@ -183,7 +183,7 @@ pub fn claimed(claim: &Claim) -> String {
     format!("{most}{bound}{}", change(claim.ratio))
 }
 
-/// What was measured, for people.
+/// Text of the measured value, for people.
 pub fn measured(judged: &Judged) -> String {
     let Some(ratio) = judged.measured.ratio else { return "nothing".to_owned() };
     let ends = judged.measured.ci95;

@@ -1,4 +1,4 @@
-//! What a run cost. Nothing that is computed depends on it.
+//! The cost of a run. No result depends on it.
 
 use std::time::Instant;
 
@@ -50,10 +50,10 @@ fn peak_rss_kib() -> u64 {
     line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
 }
 
-/// What a run cost, and where. It stands in no report.
+/// Cost of a run, and the machine that ran it. It stands in no report.
 #[derive(Debug, Serialize)]
 pub struct Spent<'a> {
-    /// Of a trial's run.
+    /// Name of the run in its trial.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub id: Option<&'a str>,
     pub host: String,
@@ -61,7 +61,7 @@ pub struct Spent<'a> {
     pub cost: &'a Cost,
 }
 
-/// What the machine is called.
+/// Name of the machine.
 pub fn host() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     name.trim().to_owned()

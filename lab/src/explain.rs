@@ -15,9 +15,9 @@ const LEAST: f64 = 0.05;
 /// Something that a run counted, per segment or per run.
 struct Quantity {
     of: fn(&Totals) -> f64,
-    /// Of less than this in both arms nobody speaks.
+    /// Values below this in both arms are not mentioned.
     floor: f64,
-    /// Whether less of it is better.
+    /// True if less of it is better.
     less: bool,
     words: fn(&str, &str) -> String,
     digits: usize,

@@ -1,4 +1,4 @@
-//! What a trial's records say: at every point of its matrix each arm's goodput, and how it compares with the baseline.
+//! Findings from a trial's records: each arm's goodput at every point, compared with the baseline.
 //! Points are questions of their own: Holm's correction is over the arms of one.
 
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ pub struct PointFindings {
     pub point: Point,
     /// In the trial's order, the baseline first.
     pub arms: Vec<ArmFindings>,
-    /// Of all arms but the baseline.
+    /// All arms but the baseline.
     pub comparisons: Vec<Comparison>,
 }
 
@@ -56,7 +56,7 @@ impl Beside {
 }
 
 impl Findings {
-    /// Of the goodputs.
+    /// Statistics of the goodputs.
     pub fn of(trial: &Trial, records: &[Record]) -> Findings {
         Findings::by(trial, records, &|record| Some(record.result.total.goodput_kbps))
     }

@@ -1,4 +1,4 @@
-//! What a run comes to, figure by figure.
+//! Figures of a run.
 
 use super::result::RunResult;
 
@@ -46,14 +46,14 @@ pub fn acks_per_segment(run: &RunResult) -> Option<f64> {
     (segments > 0.0).then(|| acks / segments)
 }
 
-/// What was sent again needlessly.
+/// Segments that were retransmitted needlessly.
 pub fn received_again(run: &RunResult) -> Option<f64> {
     let foreground = run.flows.iter().filter(|flow| !flow.background);
     let each: Option<Vec<u64>> = foreground.map(|flow| flow.segments_received_again).collect();
     each.map(|each| each.iter().sum::<u64>() as f64)
 }
 
-/// Of transfers and requests, all alike.
+/// Mean completion time of all transfers and requests.
 fn completion_s(run: &RunResult) -> Option<f64> {
     let completed: Vec<_> =
         run.flows.iter().filter(|flow| !flow.background).filter_map(|f| f.completed).collect();

@@ -1,4 +1,4 @@
-//! What a trial leaves behind: its plan (`trial.json`) and one object a run (`records.jsonl`).
+//! The files of a trial: its plan (`trial.json`) and one object a run (`records.jsonl`).
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,10 +7,10 @@ use super::result::RunResult;
 use super::seal;
 use crate::scenario::point::{Point, Stop};
 
-/// The plan of a trial, as it stands in `trial.json`. Nothing in it depends on who runs it, or how far it came.
+/// The plan of a trial, as it stands in `trial.json`. Its content does not depend on who runs it or how far it came.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Trial {
-    /// Of the program that made it; another one's records are not mixed with ours.
+    /// Version of the program that made it; records of another version are not mixed with ours.
     pub version: String,
     /// The hash of what the radio world's probes come to.
     pub certificate: String,
@@ -53,7 +53,7 @@ pub struct Record {
     /// Every parameter in force.
     pub settings: Value,
     pub result: RunResult,
-    /// How windows and queues went, as a path below the trial's folder.
+    /// Path of the windows and queues over time, below the trial's folder.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<String>,
     /// SHA-256 of that file.

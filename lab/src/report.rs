@@ -24,7 +24,7 @@ pub fn html(bundle: &Bundle) -> String {
     page::whole(&view)
 }
 
-/// What figures are drawn from.
+/// Data that figures are drawn from.
 pub(crate) struct View<'a> {
     bundle: &'a Bundle,
     findings: Findings,
@@ -65,7 +65,7 @@ impl View<'_> {
         trial.points.iter().flat_map(|point| trial.arms.iter().map(move |arm| row(point, arm))).collect()
     }
 
-    /// What the rows of a point stand under.
+    /// Heading of the rows of a point.
     fn group(&self, point: &Point) -> String {
         if self.bundle.trial.points.len() < 2 { String::new() } else { short(point) }
     }

@@ -1,4 +1,4 @@
-//! What one run came to, as programs read it.
+//! The result of one run, as programs read it.
 
 use hopwise_agents::spec::parse_senders;
 use hopwise_air::ledger::Load;
@@ -9,7 +9,7 @@ use crate::scenario::Prepared;
 use crate::shadow::Shadow;
 use crate::sim::{Completions, FlowResult, Results, Way, certificate_hash};
 
-/// Its shape is fixed: programs outside this project read it. What a run cost is kept elsewhere, so that two runs of
+/// Its shape is fixed: programs outside this project read it. The cost of a run is kept elsewhere, so that two runs of
 /// one seed are the same to the byte.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunResult {
@@ -37,7 +37,7 @@ pub struct FlowRow {
     pub hops_source: Option<String>,
     pub receiver: String,
     pub sender: Vec<String>,
-    /// What the peer did not agree to, so that the agents follow their written fallbacks: words of the trace.
+    /// Abilities that the peer did not agree to, in the words of the trace; the agents follow their written fallbacks.
     #[serde(default)]
     pub receiver_lacks: Vec<String>,
     #[serde(default)]
@@ -56,7 +56,7 @@ pub struct FlowRow {
     /// Receiver agents that watched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shadows: Vec<Shadow>,
-    /// Of transfers and requests alone.
+    /// Completed transfers or requests (only for such flows).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub completed: Option<Completed>,
     /// It stands in no total.

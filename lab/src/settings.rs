@@ -30,7 +30,7 @@ fn collect(path: &str, value: &Value, into: &mut Vec<(String, String)>) {
     }
 }
 
-/// What is not the same here and there: `run.duration is 10s here and 20s there`. None where all is.
+/// Differences between two settings: `run.duration is 10s here and 20s there`. None where all is.
 pub(crate) fn difference(here: &Value, there: &Value) -> Option<String> {
     let (here, there) = (flatten(here), flatten(there));
     let of = |all: &[(String, String)], path: &str| {

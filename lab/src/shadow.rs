@@ -1,4 +1,4 @@
-//! What receiver agents that only watch would have sent: one shape for results, measurements and status.
+//! ACKs that observing receiver agents would have sent: one shape for results, measurements and status.
 
 use std::fmt;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Shadow {
     pub receiver: String,
-    /// That it would have sent.
+    /// ACKs that it would have sent.
     pub acks: u64,
-    /// What the first segment of each would have waited; none without ACKs.
+    /// Mean wait of the first segment of each ACK; none without ACKs.
     #[serde(default)]
     pub mean_hold_ms: Option<f64>,
 }

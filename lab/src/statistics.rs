@@ -1,4 +1,4 @@
-//! What a trial knows, and how surely: means with intervals, paired comparisons, verdicts. Pure: it knows of no record.
+//! Conclusions of a trial and their certainty: means with intervals, paired comparisons, verdicts. It knows no records.
 //!
 //! Arms are compared block by block, since a block's arms share their channel, mobility and traffic. A comparison is
 //! the ratio of two arms: the mean of the blocks' log ratios, with Student's t interval on the logs (`logs.rs`; why not
@@ -28,7 +28,7 @@ pub use words::change;
 
 /// A ratio between 1/(1 + margin) and 1 + margin is no difference unless a trial says otherwise.
 pub const MARGIN: f64 = 0.03;
-/// How often a verdict may be wrong.
+/// Share of verdicts that may be wrong.
 const ALPHA: f64 = 0.05;
 
 /// What one arm came to in each block; a block stands once, and one that failed is left out.
@@ -75,7 +75,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// One arm against the baseline. What the blocks do not tell is `None`.
+/// One arm against the baseline; `None` for values that the blocks do not give.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Comparison {
     pub arm: String,
@@ -85,11 +85,11 @@ pub struct Comparison {
     /// This arm over the baseline.
     pub ratio: Option<f64>,
     pub ci95: Option<[f64; 2]>,
-    /// How surprising the blocks were if the arms were equal.
+    /// p-value of the blocks if the arms were equal.
     pub p: Option<f64>,
     /// The same, corrected for the number of arms.
     pub p_holm: Option<f64>,
-    /// How surprising they were if the arms differed by the margin or more.
+    /// p-value of the blocks if the arms differed by the margin or more.
     pub p_equivalence: Option<f64>,
     pub verdict: Verdict,
     pub sentence: String,

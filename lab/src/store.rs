@@ -25,7 +25,7 @@ pub struct Store {
     _lock: File,
 }
 
-/// What to do with what a folder holds already.
+/// Treatment of records that a folder already holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// A finished trial gives way, under another name.
@@ -63,7 +63,7 @@ pub(super) const RECORDS: &str = "records.jsonl";
 pub(super) const RUNS: &str = "runs";
 const COSTS: &str = "costs";
 const SERIES: &str = "series";
-/// What is not whole yet ends so.
+/// Suffix of a file that is not complete yet.
 const UNFINISHED: &str = ".part";
 
 impl Store {
@@ -251,7 +251,7 @@ impl Store {
         self.write(&format!("{RUNS}/{}.json", record.id), record.line().as_bytes())
     }
 
-    /// Where a run's series stands.
+    /// Path of a run's series.
     pub fn series_of(id: &str) -> String {
         format!("{SERIES}/{id}.csv")
     }

@@ -1,4 +1,4 @@
-//! What a trial came to, in a shape that is fixed: programs outside this project read it.
+//! The summary of a trial in a fixed shape: programs outside this project read it.
 
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
@@ -19,7 +19,7 @@ pub struct Summary {
 pub struct PointSummary {
     pub point: Point,
     pub arms: InOrder<InOrder<statistics::Summary>>,
-    /// Of all arms but the baseline.
+    /// All arms but the baseline.
     pub comparisons: Vec<Comparison>,
 }
 

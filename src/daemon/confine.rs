@@ -59,7 +59,7 @@ impl<'de> Deserialize<'de> for Confine {
     }
 }
 
-/// What a daemon needs after it has opened everything.
+/// Files and calls that a daemon needs after it has opened everything.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Needs {
     pub(crate) capabilities: Vec<Capability>,

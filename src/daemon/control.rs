@@ -90,7 +90,7 @@ impl Drop for Bound {
     }
 }
 
-/// Whether a program listens there. One that is stuck may have as many clients waiting as it can; to wait with them
+/// True if a program listens there. One that is stuck may have as many clients waiting as it can; to wait with them
 /// could last for ever.
 fn is_served(path: &Path) -> bool {
     matches!(knock(path), Ok(()) | Err(Errno::AGAIN))
@@ -127,7 +127,7 @@ fn listen(path: &Path) -> io::Result<StdListener> {
     Ok(socket.into())
 }
 
-/// What a user may ask.
+/// Requests that a user may make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MayAsk {
     All,

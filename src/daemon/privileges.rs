@@ -72,7 +72,7 @@ impl fmt::Display for PrivilegeError {
 
 impl std::error::Error for PrivilegeError {}
 
-/// What a daemon is and may do while it opens what it needs. [`narrow`](Privileges::narrow) ends that.
+/// Identity and capabilities of a daemon while it opens its devices and files, until [`narrow`](Privileges::narrow).
 #[derive(Debug)]
 pub(crate) struct Privileges {
     /// None where the daemon stays what it was started as.
@@ -110,7 +110,7 @@ impl Privileges {
         Ok(Privileges { someone: None })
     }
 
-    /// Whether the configuration asks for root.
+    /// True if the configuration asks for root.
     pub(crate) fn stay_root(&self) -> bool {
         self.someone.as_ref().is_some_and(|someone| someone.uid.is_root())
     }

@@ -25,7 +25,7 @@ use crate::failure::Failure;
 
 /// A file beyond this size is none that a daemon reads.
 const LARGEST: u64 = 16 << 20;
-/// What the other process may take.
+/// Time that the other process has.
 const WITHIN: Duration = Duration::from_secs(3);
 
 /// A file as it is now.
@@ -60,7 +60,7 @@ impl Reader {
         Ok(Reader { path: path.to_owned(), other })
     }
 
-    /// What this process itself has to reach.
+    /// Folders that this process itself has to reach.
     pub(crate) fn folders(&self) -> Vec<PathBuf> {
         if self.other.is_some() { Vec::new() } else { folders_of(&self.path) }
     }

@@ -66,7 +66,7 @@ struct Finding {
     check: &'static str,
     verdict: Verdict,
     found: String,
-    /// What to do about it.
+    /// Remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     fix: Option<String>,
 }

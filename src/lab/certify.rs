@@ -65,7 +65,7 @@ fn print(profile: &str, rules: Rules, probes: &[Probe]) -> io::Result<()> {
     writeln!(out)
 }
 
-/// How near chains must come to what ns-2 measured, in per cent.
+/// Largest distance of a chain's goodput from that of ns-2, in per cent.
 struct Bounds {
     routing: &'static str,
     seeds: u64,

@@ -81,7 +81,7 @@ struct Row {
     judged: Vec<Told>,
 }
 
-/// What a claim came to under a setting.
+/// Result of a claim under a setting.
 #[derive(Debug)]
 struct Told {
     setting: &'static str,

@@ -135,7 +135,7 @@ fn simulate(arguments: &Arguments, prepared: &Prepared, out: &Path) -> Result<Re
     Ok(simulation.results())
 }
 
-/// Where results go, if nobody says where.
+/// Default folder for results.
 pub(crate) fn out_folder(out: &Path, scenario: &Scenario) -> PathBuf {
     if out.as_os_str() == "results/SCENARIO" {
         return PathBuf::from("results").join(&scenario.name);

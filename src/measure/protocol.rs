@@ -1,4 +1,4 @@
-//! How the two ends of a measurement talk.
+//! Protocol between the two ends of a measurement.
 //!
 //! A control connection carries one line of JSON each way before and after: the plan, that the other is ready, and what
 //! it saw. Each flow is a connection of its own that begins with a fixed header; then there is nothing but payload.
@@ -36,7 +36,7 @@ pub(crate) struct Plan {
 pub(crate) enum Work {
     /// As much as goes in this time.
     BulkFor { micros: u64 },
-    /// So many bytes over each flow.
+    /// Number of bytes over each flow.
     Bytes { bytes: u64 },
     /// A file, over one flow.
     File { bytes: u64 },
@@ -85,7 +85,7 @@ impl FlowSeen {
     }
 }
 
-/// What a flow's connection begins with.
+/// First message on the connection of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opening {
     Control,

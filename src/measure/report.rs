@@ -1,4 +1,4 @@
-//! What a measurement found: rows for people, one JSON object for programs.
+//! Result of a measurement: rows for people, one JSON object for programs.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::protocol::{FlowSeen, Work};
 
-/// What one end's TCP knows of a connection; nothing where it is the kernel's.
+/// Knowledge of one end's TCP about a connection; empty for the kernel's TCP.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SideReport {
     pub(crate) local: String,
@@ -99,7 +99,7 @@ impl SideReport {
     }
 }
 
-/// One flow as both ends saw it. What the kernel's TCP does not tell is left out.
+/// One flow as both ends saw it, without the values that the kernel's TCP does not tell.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct FlowReport {
     id: String,

@@ -72,9 +72,9 @@ pub(crate) struct Arguments {
 
 const DEFAULT_TIME: Duration = Duration::from_secs(10);
 const CONNECT_WITHIN: Duration = Duration::from_secs(30);
-/// Whoever waits longer wants to know what for.
+/// Time after which the user is told what the program waits for.
 const TELL_AFTER: Duration = Duration::from_secs(2);
-/// What the other end may take to tell what it saw.
+/// Time that the other end has to report its result.
 const RESULT_WITHIN: Duration = Duration::from_secs(60);
 /// Round trips whose times are kept, over all flows.
 const MOST_TIMES: usize = 4 << 20;

@@ -1,4 +1,4 @@
-//! What a node needs after it has opened its links and its sockets.
+//! Files and calls that a node needs after it has opened its links and sockets.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What a node may be asked over its control socket, and what it answers.
+//! Requests over a node's control socket, and its answers.
 
 use std::net::IpAddr;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What the services count, by the names under which status and metrics show it.
+//! Counters of the services, by the names under which status and metrics show them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

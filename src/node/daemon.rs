@@ -42,7 +42,7 @@ use crate::daemon::{control, tell};
 use crate::failure::Failure;
 use crate::signals::{self, Ending};
 
-/// How often the links are looked after.
+/// Interval at which the links are checked.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// What the stack may take for the last segments when relays have used up their time.
 const LEAST_FOR_STACK: Duration = Duration::from_millis(500);
@@ -62,7 +62,7 @@ struct Opened {
 /// What the services share.
 struct Daemon {
     config: NodeConfig,
-    /// What the configuration was read from.
+    /// File of the configuration.
     document: Document,
     /// Whom the daemon became.
     user: String,

@@ -67,7 +67,7 @@ impl Sums {
         }
     }
 
-    /// Of all shards together.
+    /// Totals of all shards.
     pub(super) fn total(shards: &[Arc<Sums>]) -> Sums {
         let total = Sums::new();
         for shard in shards {

@@ -1,4 +1,4 @@
-//! What a routing daemon on this machine says of paths goes to the connections; what has arrived goes to it.
+//! News of paths from a routing daemon on this machine goes to the connections; arrivals go back to the daemon.
 
 use std::net::IpAddr;
 

@@ -99,7 +99,7 @@ fn set_options(mesh: &MeshStream, change: impl FnOnce(Options) -> Options) {
     });
 }
 
-/// How a relay came to its end.
+/// End of a relay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
     /// Both sides have closed, or one has for both ways.

@@ -21,7 +21,7 @@ pub(super) struct Seats {
     taken: Mutex<Vec<Weak<Sitter>>>,
     /// How long a client may leave what waits for it, or be quiet, where others want its seat.
     patience: Duration,
-    /// How many seats a source keeps where others want one.
+    /// Number of seats that a source keeps when others want one.
     per_source: usize,
     began: Instant,
 }

@@ -1,4 +1,4 @@
-//! What a node tells about itself, as it goes over the control socket.
+//! State of a node, as it goes over the control socket.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub(crate) struct Snapshot {
     pub(crate) capture: Option<CaptureSnapshot>,
 }
 
-/// What all connections have sent and lost.
+/// Totals of all connections: sent and lost.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct TotalsSnapshot {
     /// Segments with data, SYN, FIN or RST, by what they were.
@@ -80,7 +80,7 @@ impl TotalsSnapshot {
     }
 }
 
-/// What one of the stacks that share nothing carries.
+/// State of one shard, a stack that shares nothing with the others.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct ShardSnapshot {
     pub(crate) connections_open: usize,

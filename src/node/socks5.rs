@@ -34,7 +34,7 @@ const MOST_HANDSHAKES: usize = 256;
 /// A client does not wait longer for a connection than this.
 const CONNECT_WITHIN: Duration = Duration::from_secs(60);
 
-/// What the server counts.
+/// Counters of the server.
 #[derive(Debug, Default)]
 pub(super) struct Socks5Counts {
     pub(super) accepted: AtomicU64,

@@ -1,4 +1,4 @@
-//! How far a node's end has come, for what serves its clients.
+//! Stage of a node's end, for the services of its clients.
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;

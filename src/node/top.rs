@@ -106,7 +106,7 @@ fn draw(snapshot: &Snapshot, before: Option<&Snapshot>, area: Rect, buffer: &mut
     Widget::render(table, body, buffer);
 }
 
-/// What the links carried since the frame before.
+/// Data that the links carried since the previous frame.
 fn rates(snapshot: &Snapshot, before: Option<&Snapshot>) -> String {
     let part = |link: &crate::node::snapshot::LinkSnapshot| {
         let old = before.and_then(|before| before.links.iter().find(|old| old.name == link.name));

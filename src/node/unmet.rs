@@ -1,4 +1,4 @@
-//! What a sound file asks for and this machine has not: said with the key that asks for it, and what to do.
+//! Requests of a sound file that this machine cannot meet, each with its key and a remedy.
 
 use std::io::{self, ErrorKind};
 
@@ -9,7 +9,7 @@ use super::links::Unopened;
 use crate::daemon::privileges::PrivilegeError;
 use crate::failure::Failure;
 
-/// What could not be had when the daemon started.
+/// A request that could not be met when the daemon started.
 #[derive(Debug)]
 pub(super) enum Unmet {
     Link(Unopened),

@@ -72,7 +72,7 @@ fn refused(error: &SignalError) -> Failure {
     Failure::refused(flag, format_args!("{}, expected {}", error.value, error.accepted()))
 }
 
-/// How often an hour.
+/// Number an hour.
 fn hourly(count: u32, found: &Calibration) -> f64 {
     f64::from(count) / found.hours
 }

@@ -1,4 +1,4 @@
-//! What a proxy may be told and asked over its control socket, and what it answers.
+//! Requests over a proxy's control socket, and its answers.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -27,7 +27,7 @@ pub(super) enum Request {
     Up {
         peer: IpAddr,
     },
-    /// How strongly the mobile was heard just now.
+    /// Strength of the mobile's signal just now.
     Signal {
         peer: IpAddr,
         dbm: i8,
@@ -57,7 +57,7 @@ impl Request {
     }
 }
 
-/// What `hopwise proxy status` prints, in this order.
+/// Output of `hopwise proxy status`, in this order.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Status {
     /// Flows that are followed, those of them without a lasting seat, and those that were forgotten for want of room.

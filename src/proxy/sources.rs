@@ -1,4 +1,4 @@
-//! Where a proxy's news of links come from while it runs: carriers, stations and the schedule, on one thread.
+//! Sources of a proxy's link news while it runs: carriers, stations and the schedule, on one thread.
 
 use std::collections::VecDeque;
 use std::net::IpAddr;

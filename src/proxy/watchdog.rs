@@ -27,7 +27,7 @@ pub(super) const LEAST: Duration = Duration::from_millis(600);
 /// A silence is waited for in so many parts, each of which has to be seen: a machine that slept costs one of them.
 const PARTS: u32 = 4;
 
-/// How long the proxy may take no command; `None` where nothing watches.
+/// Time without commands that a proxy is allowed; `None` where nothing watches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Patience(pub(super) Option<Duration>);
 

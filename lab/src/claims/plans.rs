@@ -1,5 +1,5 @@
-//! What a paper says of its own arithmetic: files with `plan:` or `figures:` instead of a scenario, which nothing on
-//! the air runs.
+//! Statements of a paper about its own arithmetic: files with `plan:` or `figures:` instead of a scenario. They need
+//! no run.
 //!
 //! Plans are about held ACKs (`hopwise_agents::base_station::plan`). Arithmetic does not scatter, so that a bound
 //! that is missed is contradicted; a figure that is read off a picture is reproduced or not.
@@ -26,7 +26,7 @@ pub struct PlanFile {
     pub claims: Vec<PlanClaim>,
 }
 
-/// What a plan is asked for, in the words of files.
+/// Input of a plan, in the words of files.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct AskConfig {

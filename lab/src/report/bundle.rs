@@ -83,7 +83,7 @@ impl Bundle {
     }
 }
 
-/// What has been read so far.
+/// Records read so far.
 #[derive(Default)]
 struct Joined {
     /// The first folder, and the plan that all must have.
@@ -224,7 +224,7 @@ fn read_trial(folder: &Path) -> Result<Trial, ReadError> {
     Ok(trial)
 }
 
-/// What may be done about a file that is not as it was written.
+/// Remedy for a file that has changed since it was written.
 const AGAIN: &str = "put the file back, or delete it and run the trial again with --resume";
 
 /// Trials of versions that wrote no checksums can be read without.

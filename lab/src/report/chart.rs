@@ -24,7 +24,7 @@ impl<'a> RowName<'a> {
     }
 }
 
-/// Where a value stands in the picture.
+/// Position of a value in the picture.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
     low: f64,
@@ -61,7 +61,7 @@ fn step(span: f64) -> f64 {
     step
 }
 
-/// What an axis shows.
+/// Quantity of an axis.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Axis<'a> {
     pub(super) label: &'a str,
@@ -84,7 +84,7 @@ pub(super) struct Chart {
     x: Scale,
     y: Scale,
     body: String,
-    /// What lies over all else.
+    /// Shapes that lie over all others.
     over: String,
 }
 
@@ -165,7 +165,7 @@ impl Chart {
         );
     }
 
-    /// How high the part is that has the rows, or the lines.
+    /// Height of the part that has the rows or the lines.
     pub(super) fn inner_height(&self) -> f64 {
         self.y.from - self.y.to
     }
@@ -233,7 +233,7 @@ impl Chart {
         self.line(&corners, class);
     }
 
-    /// What lies between two lines over the same places.
+    /// Area between two lines over the same places.
     pub(super) fn band(&mut self, low: &[(f64, f64)], high: &[(f64, f64)], class: &str) {
         let around = low.iter().chain(high.iter().rev()).map(|point| self.at(*point));
         let path = path(around.collect::<Vec<_>>().into_iter());
@@ -305,7 +305,7 @@ impl Chart {
     }
 }
 
-/// Whether a row is the first of a group that has a name.
+/// True if a row is the first of a group that has a name.
 fn begins_group(names: &[RowName<'_>], nth: usize) -> bool {
     let group = names[nth].group;
     !group.is_empty() && (nth == 0 || names[nth - 1].group != group)

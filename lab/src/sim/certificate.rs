@@ -4,7 +4,7 @@ use sha2::{Digest, Sha256};
 
 use crate::hex;
 
-/// What `hopwise certify` prints. A test holds the two together, so that whoever changes the radio changes this.
+/// Output of `hopwise certify`. A test holds the two together, so that whoever changes the radio changes this.
 pub const CERTIFICATE: &str = include_str!("../../../configs/calibration/certificate.txt");
 
 /// SHA-256 of the certificate, in hexadecimal digits.

@@ -26,18 +26,18 @@ pub struct GatewayPlan {
     pub predictor: Option<Signal>,
 }
 
-/// How fades are told of. The default knows them exactly, a fifth of a second ahead.
+/// Forecast of fades. The default knows them exactly, a fifth of a second ahead.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Forecast {
     /// So long before a fade its coming is told; none: never.
     pub lead: Duration,
     /// By how much the told duration is off at most, up or down, in millionths.
     pub error_ppm: u32,
-    /// So many fades come unforetold, in millionths.
+    /// Share of fades without a warning, in millionths.
     pub missing_ppm: u32,
-    /// So many are foretold that never come.
+    /// Number of warnings without a fade.
     pub false_alarms: u32,
-    /// How long it takes until it is seen that a link is gone, or back.
+    /// Delay until a link is seen to be down, or up again.
     pub late: Duration,
 }
 
@@ -53,7 +53,7 @@ impl Default for Forecast {
     }
 }
 
-/// What is told of the link to a mobile, and when.
+/// News of the link to a mobile, and their times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct ToldNews {
     at: Instant,

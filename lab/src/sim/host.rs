@@ -17,9 +17,9 @@ pub struct Host {
     is_saturated: bool,
     /// Some flow's datagrams end here.
     has_sink: bool,
-    /// What stands before the node, where it is a base station.
+    /// Base-station proxy in front of the node, if it has one.
     gateway: Option<Gateway>,
-    /// What the node will be told of its links.
+    /// News of its links that the node will get.
     news: Option<Box<dyn LinkSource>>,
 }
 

@@ -1,4 +1,4 @@
-//! What packets are, to whom the air is shared out.
+//! Kinds of packets, among which airtime is divided.
 
 use hopwise_air::ledger::Load;
 use hopwise_core::wire::{IpView, protocol};

@@ -1,4 +1,4 @@
-//! How nodes and their radios are called.
+//! Names of nodes and of their radios.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! What a run is made of, once names and units are resolved.
+//! Parts of a run, once names and units are resolved.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ use super::gateway::GatewayPlan;
 pub struct Plan {
     /// Where each node's radio stands; `None`: it has wires alone.
     pub places: Vec<Option<Place>>,
-    /// How nodes move; empty: nobody does.
+    /// Movement of the nodes; empty: no node moves.
     pub tracks: Vec<Option<Track>>,
     pub wires: Vec<WirePlan>,
     pub phy: Phy,
@@ -39,18 +39,18 @@ pub struct Plan {
     /// Which agents a connection gets before it comes to the arm's.
     pub rules: Vec<Rule>,
     pub arm: Arm,
-    /// Where the arm's base-station agent runs.
+    /// Gateway, where the arm's base-station agent runs.
     pub gateway: Option<GatewayPlan>,
     /// From the first flow's start.
     pub duration: Duration,
-    /// Of which this is not counted.
+    /// Beginning that no result counts.
     pub warmup: Duration,
     pub seed: u64,
     /// Events that each endpoint keeps until they are drained; 0 when nobody reads them.
     pub trace_events: usize,
 }
 
-/// Who finds the ways.
+/// Routing protocol.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RoutingPlan {
     /// The shortest paths that there are at the beginning, installed by hand.
@@ -72,7 +72,7 @@ impl RoutingPlan {
         }
     }
 
-    /// Whether nodes listen to what is not for them.
+    /// True if nodes listen to frames for other nodes.
     pub fn is_promiscuous(&self) -> bool {
         match self {
             RoutingPlan::Static | RoutingPlan::Aodv(_) | RoutingPlan::Dymo(_) => false,
@@ -89,7 +89,7 @@ pub struct Arm {
     pub receiver: String,
     pub senders: String,
     pub shadows: String,
-    /// What the gateway runs; none: it is a router.
+    /// Base-station agent of the gateway; none: it is a router.
     pub base_station: Option<String>,
 }
 
@@ -98,7 +98,7 @@ pub struct WirePlan {
     pub ends: (u32, u32),
     pub bits_per_second: u64,
     pub delay: Duration,
-    /// At each end; as many as a radio's where nothing is said.
+    /// Queue at each end (default: as in the radio).
     pub queue_packets: Option<usize>,
 }
 
@@ -132,14 +132,14 @@ pub enum TrafficPlan {
     },
 }
 
-/// What two programs do over TCP. The one at `from` opens.
+/// Traffic of two programs over TCP. The one at `from` opens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TcpPlan {
     pub tcp: Arc<TcpConfig>,
     pub talk: Talk,
     /// Nanoseconds between the end of one transfer or request and the next.
     pub think: Amount,
-    /// How many transfers or requests; none: until the end.
+    /// Number of transfers or requests; none: until the end.
     pub times: Option<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! What runs on a node: the two ends of each flow.
+//! Programs on a node: the two ends of each flow.
 
 mod client;
 mod datagrams;
@@ -265,12 +265,12 @@ impl Flow {
         matches!(&self.end, End::Source(source) if source.is_saturated())
     }
 
-    /// Whether this end is the one at `from`.
+    /// True if this end is the one at `from`.
     pub fn is_opener(&self) -> bool {
         matches!(self.end, End::Client(_) | End::Source(_))
     }
 
-    /// What came in at this end.
+    /// Data that came in at this end.
     pub fn tally(&self) -> Tally {
         match &self.end {
             End::Client(client) => client.seen.tally,

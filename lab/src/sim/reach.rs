@@ -1,4 +1,4 @@
-//! Who can reach whom over the links that a plan begins with.
+//! Nodes that can reach each other over the first links of a plan.
 
 use hopwise_mesh::Neighbour;
 

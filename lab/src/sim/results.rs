@@ -1,4 +1,4 @@
-//! What a run came to.
+//! Results of a run.
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ pub struct Results {
 pub struct NodeResult {
     pub stats: StationStats,
     pub queue_drops: u64,
-    /// Where the station's time went, if that was booked.
+    /// Airtime of the station, if that was booked.
     pub ledger: Option<Ledger>,
 }
 
@@ -81,7 +81,7 @@ pub struct AirTotals {
 }
 
 impl Results {
-    /// What stands in totals.
+    /// Flows that count in totals.
     fn foreground(&self) -> impl Iterator<Item = &FlowResult> {
         self.flows.iter().filter(|flow| !flow.is_background)
     }
@@ -143,7 +143,7 @@ pub(super) fn of(plan: &Plan, world: &World<Host>) -> Results {
     }
 }
 
-/// What went from `from` to `to`.
+/// Data from `from` to `to`.
 fn row(world: &World<Host>, flow: &FlowPlan, index: u16, (way, counted_s): (Way, f64)) -> FlowResult {
     let [from, to] = [flow.from, flow.to].map(|node| &world.machines()[node as usize]);
     let end = |host: &'_ Host| host.flows().iter().position(|flow| flow.index == index);

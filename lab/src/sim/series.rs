@@ -136,7 +136,7 @@ struct Writer<'a> {
     text: String,
 }
 
-/// Where a node is, told from a copy of its track.
+/// Position of a node, from a copy of its track.
 struct Way {
     leg: Leg,
     following: Option<Leg>,

@@ -9,7 +9,7 @@ use super::{ALPHA, Location};
 
 /// No advice beyond this.
 const MOST: usize = 10_000;
-/// How often that many blocks decide.
+/// Share of trials that this many blocks decide.
 const POWER: f64 = 0.8;
 
 /// `bound` is the margin's log, `among` the number of arms that Holm's correction counts this one among.

@@ -24,7 +24,7 @@ pub fn watch(baseline: &Samples, others: &[Samples], margin: f64) -> Vec<Compari
     judge(baseline, others, margin, found, Told::AfterEveryBlock)
 }
 
-/// Whether every comparison has its verdict.
+/// True if every comparison has its verdict.
 pub fn is_sure(comparisons: &[Comparison]) -> bool {
     comparisons.iter().all(|comparison| comparison.verdict != Verdict::Undecided)
 }

@@ -1,8 +1,8 @@
-//! What a comparison comes to, as a sentence.
+//! The result of a comparison, as a sentence.
 
 use super::{Paired, Verdict};
 
-/// How often the blocks were looked at.
+/// Number of looks at the blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Told {
     Once,

@@ -1,4 +1,4 @@
-//! What the comments of a radio's capture say of the MAC, counted by receiver.
+//! Summary of the MAC from the comments of a radio's capture, counted by receiver.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What the comments of a capture say together: which rules decided, how often, and how long segments waited.
+//! Summary of a capture's comments: rules that decided, how often, and how long segments waited.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -24,7 +24,7 @@ pub(super) struct Summary {
     dropped: Vec<Dropped>,
     /// In the capture of a radio: its own frames that wait for an answer or are for everyone, by receiver.
     tries: Vec<Tries>,
-    /// Of these, the ones that no answer came to.
+    /// Number of these without an answer.
     lost: Vec<Lost>,
 }
 
@@ -34,7 +34,7 @@ struct Acks {
     agent: String,
     rule: String,
     count: u64,
-    /// Of those that held a segment: how long the first one waited.
+    /// Wait of the first segment, for those that held one.
     held: u64,
     mean_held_ms: Option<f64>,
     longest_held_ms: Option<f64>,
@@ -126,7 +126,7 @@ impl Counts {
     }
 }
 
-/// What a comment says of an ACK that leaves.
+/// Content of a comment on an ACK that leaves.
 #[derive(Debug, PartialEq)]
 struct Ack {
     agent: String,

@@ -73,7 +73,7 @@ pub(super) fn each_packet(path: &Path, mut take: impl FnMut(&Packet<'_>) -> bool
 const WANTED: &str =
     "in pcapng, of a node or of --capture (`hopwise run`, `trial`, `air`); a classic pcap has no reasons";
 
-/// What a capture says of a packet besides its bytes.
+/// Data about a packet in a capture besides its bytes.
 pub(super) struct Said {
     pub(super) is_inbound: bool,
     /// All its comments.

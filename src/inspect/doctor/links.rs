@@ -1,4 +1,4 @@
-//! What holds for the links that a configuration names.
+//! Checks of the links that a configuration names.
 
 use std::process::Command;
 
@@ -106,7 +106,7 @@ fn interface(system: &System, link: &Link) -> Finding {
 
 const OFFLOADS: &str = "offloads";
 
-/// What ethtool tells of an interface.
+/// Answer of ethtool about an interface.
 fn features(link: &Link) -> Result<String, Finding> {
     let name = &link.name;
     let Ok(told) = Command::new("ethtool").args(["-k", name]).output() else {

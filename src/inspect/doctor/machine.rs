@@ -1,4 +1,4 @@
-//! What holds for every node on this machine.
+//! Checks of the machine that concern every node.
 
 use std::fs::OpenOptions;
 use std::io;

@@ -1,4 +1,4 @@
-//! Where the time of every radio went, as a picture in text.
+//! Airtime of every radio, as a picture in text.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! What is written while a run goes on: captures, the frame log, traces.
+//! Files that are written during a run: captures, the frame log, traces.
 
 use std::cell::{Cell, RefCell};
 use std::fs::{self, File};

@@ -1,4 +1,4 @@
-//! How far a trial has come: a bar and a table that lives on a terminal, and plain lines elsewhere.
+//! Progress of a trial: a bar and a live table on a terminal, and plain lines elsewhere.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

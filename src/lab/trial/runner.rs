@@ -27,7 +27,7 @@ pub(super) struct How {
 /// Of the first block, how windows and queues went is kept as well.
 const WITH_SERIES: u32 = 1;
 
-/// What is known of each run of a campaign.
+/// State of each run of a campaign.
 pub(super) struct Runs<'a> {
     campaign: &'a Campaign,
     store: &'a Store,
@@ -70,7 +70,7 @@ impl<'a> Runs<'a> {
         (0..self.goodputs.len()).filter(|nth| self.is_wanted(*nth) && self.goodputs[*nth].is_none()).count()
     }
 
-    /// Whether the trial is sure by now. Blocks are looked at in their order, so that runs that are ahead of others
+    /// True if the trial is sure by now. Blocks are looked at in their order, so that runs that are ahead of others
     /// change nothing.
     fn look(&mut self) {
         if self.campaign.trial.stop == Stop::AllSeeds {

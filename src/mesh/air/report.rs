@@ -1,4 +1,4 @@
-//! What came of it, at the end.
+//! Report at the end of `hopwise air`.
 
 use std::io::{self, Write};
 
@@ -32,7 +32,7 @@ struct Row {
     not_taken: u64,
 }
 
-/// How far the radio was behind real time.
+/// Delay of the radio behind real time.
 #[derive(Debug, Serialize)]
 struct Behind {
     times: u64,

@@ -1,4 +1,4 @@
-//! What was refused, dropped or let wait too long: counted, and said in the log once a second at the most.
+//! Counters of messages and packets that were refused, dropped or kept too long; logged at most once a second.
 
 use std::collections::BTreeMap;
 

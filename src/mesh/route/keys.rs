@@ -20,7 +20,7 @@ pub(super) struct KeyFile {
 }
 
 impl KeyFile {
-    /// What is wrong with it, and what would be accepted, when it holds no keys.
+    /// Problem of a file without keys, and what would be accepted.
     pub(super) fn read(&self) -> Result<Keys, String> {
         self.take(&find(&self.path).map_err(|error| error.to_string())?)
     }

@@ -1,4 +1,4 @@
-//! What a daemon leaves for its next start: when it last routed, and its numbers, of which none may come twice.
+//! State that a daemon leaves for its next start: when it last routed, and numbers that it must not use again.
 //!
 //! A line `number N` is the one that it last told of itself, a line `stamp N` the last time stamp that it signed. A
 //! number alone, as older daemons left it, is the first of these.

@@ -10,7 +10,7 @@ use hopwise_host::nl80211::{Nl80211, Station, StationAddress, StationNews, Stati
 /// Packets in a row that a station may leave unacknowledged; each was tried several times.
 const MOST_FAILED: u32 = 2;
 
-/// What tells of stations: the kernel, or a test.
+/// Source of news about stations: the kernel, or a test.
 pub(super) trait Radio: Debug {
     fn stations(&mut self) -> io::Result<Vec<Station>>;
     fn news(&mut self, sink: &mut dyn FnMut(StationNews)) -> io::Result<()>;

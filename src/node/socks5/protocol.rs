@@ -16,7 +16,7 @@ const IPV6: u8 = 4;
 /// The longest message that a client may send before data flows: a login, name and password of 255 bytes each.
 pub(super) const LONGEST_MESSAGE: usize = 1 + 1 + 255 + 1 + 255;
 
-/// How a client says who it is.
+/// Authentication method of a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Method {
@@ -36,14 +36,14 @@ impl fmt::Debug for Login {
     }
 }
 
-/// Where a client wants to go.
+/// Target of a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Target {
     Address(SocketAddr),
     Name(String, u16),
 }
 
-/// What a server answers to a request (RFC 1928 §6).
+/// Reply of a server to a request (RFC 1928 §6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Reply {
@@ -81,7 +81,7 @@ impl Refused {
     }
 }
 
-/// What reading a message came to.
+/// Result of reading a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Read<T> {
     /// More bytes are needed.

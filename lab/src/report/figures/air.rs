@@ -1,4 +1,4 @@
-//! Where the radios' time went.
+//! Airtime of the radios.
 
 use super::super::chart::{Axis, Chart};
 use super::super::{Row, View, figure};

@@ -1,4 +1,4 @@
-//! What every arm came to, run by run and against the baseline.
+//! Results of every arm, run by run and against the baseline.
 
 use super::super::chart::{Axis, Chart, number};
 use super::super::{Row, View, figure};

@@ -1,4 +1,4 @@
-//! How runs went: windows, sequence numbers and queues over time, a panel for each arm, all with the same axes.
+//! Runs over time: windows, sequence numbers and queues over time, a panel for each arm, all with the same axes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -211,7 +211,7 @@ fn left_out(flows: &[(String, u64)]) -> String {
     )
 }
 
-/// Where a counter rises.
+/// Points at which a counter rises.
 fn rises(counter: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let mut last = 0.0;
     let mut rises = Vec::new();
