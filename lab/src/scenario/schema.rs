@@ -104,7 +104,6 @@ pub(super) enum Shape {
     Movements,
 }
 
-/// Where nodes stand. Which keys there are depends on the kind.
 // Checked by hand: a tagged enum would lose their places.
 /// Positions of the nodes. The kind decides which keys apply.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
