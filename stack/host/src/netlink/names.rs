@@ -3,13 +3,11 @@
 use std::fs;
 use std::io;
 
-use rustix::net::netlink::SOCK_DIAG;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 
 use super::message::{DONE, DUMP, Message, REQUEST, attribute, messages, word};
+use super::sockets::{BY_FAMILY, open};
 
-/// A question for sockets of a family, and the kind of its answers (SOCK_DIAG_BY_FAMILY).
-const BY_FAMILY: u16 = 20;
 /// What is asked of each socket (UDIAG_SHOW_NAME, UDIAG_SHOW_UID).
 const SHOW: u32 = 0x41;
 /// Attributes of an answer, after a struct unix_diag_msg. Kernels before 5.3 leave out the user.
@@ -39,7 +37,7 @@ pub(crate) fn names_with(prefix: &str) -> io::Result<Vec<Named>> {
 }
 
 fn ask() -> io::Result<Vec<Named>> {
-    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(SOCK_DIAG))?;
+    let socket = open()?;
     // A struct unix_diag_req: a socket in any state, with any number and cookie.
     let question = Message::new(BY_FAMILY, REQUEST | DUMP, 1)
         .fixed(&[libc::AF_UNIX as u8, 0, 0, 0])

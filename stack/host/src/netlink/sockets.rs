@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
+use std::os::fd::OwnedFd;
 
 use rustix::net::netlink::SOCK_DIAG;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
@@ -9,7 +10,7 @@ use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, 
 use super::message::{Message, REQUEST, messages, word};
 
 /// A question for sockets of a family (SOCK_DIAG_BY_FAMILY), and what an answer to it is called.
-const BY_FAMILY: u16 = 20;
+pub(super) const BY_FAMILY: u16 = 20;
 const ANY_STATE: u32 = u32::MAX;
 /// Of any age (INET_DIAG_NOCOOKIE).
 const NO_COOKIE: [u8; 8] = [0xff; 8];
@@ -35,9 +36,15 @@ pub fn is_unacknowledged(local: SocketAddr, remote: SocketAddr) -> bool {
     ask(local, remote, WRITE_QUEUE).is_ok_and(|bytes| bytes.is_some_and(|bytes| bytes > 0))
 }
 
+/// A socket for such questions.
+pub(super) fn open() -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC;
+    Ok(socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(SOCK_DIAG))?)
+}
+
 /// A word of what the kernel knows of a socket, if there is one.
 fn ask(local: SocketAddr, remote: SocketAddr, at: usize) -> io::Result<Option<u32>> {
-    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(SOCK_DIAG))?;
+    let socket = open()?;
     send(&socket, &question(local, remote), SendFlags::empty())?;
     // The kernel has answered when the question has been sent.
     let mut buffer = [0; LONGEST_ANSWER];

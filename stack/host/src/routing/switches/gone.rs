@@ -23,11 +23,12 @@ pub fn forget_gone(folder: &Path) -> usize {
     let (Ok(own), Some(held)) = (process_namespace(), network_namespaces()) else { return 0 };
     let is_gone = |journal: &Journal| {
         let place = journal.written_at();
-        let is_held = held.get(&place.network).is_some_and(|path| {
+        let sees_all = own == FIRST || place.processes == Some(own);
+        let is_held = |path: &PathBuf| {
             // A new namespace may have got the number.
             cookie_of(path).zip(place.cookie).is_none_or(|(there, of_file)| there == of_file)
-        });
-        !place.is_of_this_boot() || ((own == FIRST || place.processes == Some(own)) && !is_held)
+        };
+        !journal.is_of_this_boot() || (sees_all && !held.get(&place.network).is_some_and(is_held))
     };
     let opened = left.iter().filter_map(|path| Journal::look(path).ok());
     opened.filter(is_gone).map(|mut journal| journal.end()).count()

@@ -59,7 +59,7 @@ impl Journal {
     /// The same, but a file of another namespace is refused.
     pub(super) fn open_here(path: &Path) -> io::Result<(Journal, Vec<Change>)> {
         let (journal, changes) = Journal::open(path)?;
-        if journal.written.as_ref().is_some_and(|at| at.is_of_this_boot() && !at.is_in(&journal.here)) {
+        if journal.is_of_this_boot() && !journal.written_at().is_in(&journal.here) {
             return Err(io::Error::new(
                 io::ErrorKind::InvalidInput,
                 "its daemon ran in another network namespace: repair it there",
@@ -84,6 +84,11 @@ impl Journal {
         Ok((Journal { path: path.to_owned(), file, written, here }, changes))
     }
 
+    pub(super) fn is_of_this_boot(&self) -> bool {
+        self.written_at().boot == self.here.boot
+    }
+
+    /// What the text says, or here where it says nothing.
     pub(super) fn written_at(&self) -> &Written {
         self.written.as_ref().unwrap_or(&self.here)
     }
@@ -170,10 +175,6 @@ impl Written {
     fn is_in(&self, here: &Written) -> bool {
         let is_other = self.cookie.zip(here.cookie).is_some_and(|(of_file, ours)| of_file != ours);
         (self.device, self.network, &self.boot) == (here.device, here.network, &here.boot) && !is_other
-    }
-
-    pub(super) fn is_of_this_boot(&self) -> bool {
-        boot().is_ok_and(|boot| boot == self.boot)
     }
 }
 
