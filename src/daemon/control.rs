@@ -354,7 +354,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_routing_daemon_that_is_nobody_hears_of_routes_and_nothing_else() {
-        for (line, expected) in [("\"Other\"", "no"), ("\"Status\"", "only root")] {
+        for (line, expected) in [("\"Other\"", "\"no\""), ("\"Status\"", "only root")] {
             let (client, server) = UnixStream::pair().expect("a pair");
             let talking =
                 tokio::spawn(talk(server, MayAsk::OfRouting, Arc::new(|_: Asked| Told::No("no".to_owned()))));
