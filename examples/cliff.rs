@@ -55,8 +55,9 @@ fn mean(rules: &str, arm: &str, more: &[String]) -> f64 {
     let mut sets = vec![format!("mac.rules={rules}"), "run.duration=150s".to_owned()];
     sets.extend_from_slice(more);
     let scenario = Scenario::load(Path::new("configs/train.yaml"), &sets).expect("a scenario");
+    let arm = scenario.under(arm).expect("an arm");
     let kbps = |seed| {
-        let prepared = scenario.prepare(arm, seed).expect("an arm");
+        let prepared = arm.prepare(seed).expect("a plan");
         sim::run(&prepared.plan).expect("a sound plan").total_kbps()
     };
     (1..=SEEDS).map(kbps).sum::<f64>() / SEEDS as f64

@@ -14,6 +14,7 @@ mod measure;
 mod mesh;
 mod node;
 mod proxy;
+mod scenario;
 mod signals;
 mod table;
 

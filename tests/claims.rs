@@ -34,7 +34,10 @@ fn every_figure_is_a_scenario_with_a_title_and_something_that_is_said_of_it() {
             for cell in &asked.cells {
                 let there = scenario.at(cell).expect("a point");
                 for arm in &asked.arms {
-                    there.prepare(arm, 1).unwrap_or_else(|refusal| panic!("{}: {refusal}", file.display()));
+                    there
+                        .under(arm)
+                        .and_then(|arm| arm.prepare(1))
+                        .unwrap_or_else(|refusal| panic!("{}: {refusal}", file.display()));
                 }
             }
             let claims = scenario.claims().unwrap_or_else(|refusal| panic!("{}: {refusal}", file.display()));

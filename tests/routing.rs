@@ -98,7 +98,7 @@ fn the_files_that_compare_protocols_make_a_run_of_every_arm_at_every_point() {
         for cell in &asked.cells {
             let there = scenario.at(cell).expect("a point");
             for arm in &asked.arms {
-                there.prepare(arm, 1).expect("a run");
+                there.under(arm).and_then(|arm| arm.prepare(1)).expect("a run");
             }
         }
     }

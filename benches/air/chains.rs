@@ -60,6 +60,7 @@ fn speed(plans: &[Plan]) -> f64 {
 }
 
 fn plan((profile, hops, seconds): (&str, u32, u64), routing: RoutingPlan, receiver: &str) -> Plan {
+    let tcp = routing.limit_hops(TcpConfig::ns2(1000));
     Plan {
         places: (0..=hops).map(|n| Some(Place { x: 200.0 * f64::from(n), y: 0.0 })).collect(),
         wires: Vec::new(),
@@ -71,14 +72,9 @@ fn plan((profile, hops, seconds): (&str, u32, u64), routing: RoutingPlan, receiv
         arp: Arp::Known,
         queue_packets: 50,
         when_full: WhenFull::Drop,
-        routing,
         profile: Profile::Ns2,
-        flows: vec![FlowPlan::new(
-            0,
-            hops,
-            Duration::ZERO,
-            TrafficPlan::bulk(Arc::new(TcpConfig::ns2(1000))),
-        )],
+        flows: vec![FlowPlan::new(0, hops, Duration::ZERO, TrafficPlan::bulk(Arc::new(tcp)))],
+        routing,
         rules: Vec::new(),
         gateway: None,
         arm: Arm {

@@ -72,7 +72,7 @@ fn one(cell: &Cell, arm: &str, seed: u64) -> Answer {
     let scenario = Scenario::load(Path::new("configs/train.yaml"), &cell.sets).unwrap_or_else(|error| {
         panic!("configs/train.yaml with {:?}: {error:?}", cell.sets);
     });
-    let prepared = scenario.prepare(arm, seed).unwrap_or_else(|refusal| {
+    let prepared = scenario.under(arm).and_then(|arm| arm.prepare(seed)).unwrap_or_else(|refusal| {
         panic!("configs/train.yaml with {:?}: {refusal:?}", cell.sets);
     });
     let results = sim::run(&prepared.plan).expect("a sound plan");

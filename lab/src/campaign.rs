@@ -15,7 +15,7 @@ use super::settings::difference;
 use super::statistics::{Samples, is_sure, watch};
 use crate::hex;
 use crate::located::Refusal;
-use crate::scenario::{Asked, Prepared, Scenario, made_by};
+use crate::scenario::{Armed, Asked, Cell, Prepared, Scenario, made_by};
 use crate::sim::certificate_hash;
 
 /// Of a hash's digits, so many are a name that no two runs share.
@@ -29,8 +29,8 @@ pub struct Campaign {
     pub trial: Trial,
     /// In the order of results: by point, block, arm. Of a shard, its own alone.
     pub runs: Vec<Planned>,
-    /// One for each point.
-    scenarios: Vec<Scenario>,
+    /// The arms at each point.
+    arms: Vec<Vec<Armed>>,
 }
 
 /// A run that is to be.
@@ -74,8 +74,12 @@ impl Campaign {
             stop,
             shard,
         };
-        let scenarios = cells.iter().map(|cell| scenario.at(cell)).collect::<Result<Vec<_>, _>>()?;
-        let mut campaign = Campaign { trial, runs: Vec::new(), scenarios };
+        let at = |cell: &Cell| {
+            let there = scenario.at(cell)?;
+            trial.arms.iter().map(|arm| there.under(arm)).collect()
+        };
+        let arms = cells.iter().map(at).collect::<Result<_, _>>()?;
+        let mut campaign = Campaign { trial, runs: Vec::new(), arms };
         campaign.runs = campaign.planned()?;
         Ok(campaign)
     }
@@ -83,13 +87,10 @@ impl Campaign {
     fn planned(&self) -> Result<Vec<Planned>, Box<Refusal>> {
         let trial = &self.trial;
         let mut runs = Vec::new();
-        for (point, scenario) in self.scenarios.iter().enumerate() {
-            let mut settings = Vec::new();
-            for arm in &trial.arms {
-                settings.push(Arc::new(scenario.settings(arm)?));
-                // What no seed can change is refused before anything runs.
-                scenario.prepare(arm, trial.seeds[0])?;
-            }
+        for (point, arms) in self.arms.iter().enumerate() {
+            let settings: Vec<_> = arms.iter().map(|arm| Arc::new(arm.settings())).collect();
+            // What no seed can change is refused before anything runs.
+            arms.iter().try_for_each(|arm| arm.prepare(trial.seeds[0]).map(drop))?;
             for (seed, block) in
                 trial.seeds.iter().copied().zip(1..).filter(|(_, block)| self.has(point, *block))
             {
@@ -141,7 +142,7 @@ impl Campaign {
     }
 
     pub fn prepare(&self, run: &Planned) -> Result<Prepared, Box<Refusal>> {
-        self.scenarios[run.point].prepare(&self.trial.arms[run.arm], run.seed)
+        self.arms[run.point][run.arm].prepare(run.seed)
     }
 
     /// `series` is the name of a file and its text.

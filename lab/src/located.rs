@@ -7,6 +7,7 @@
 use std::fmt;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use miette::{Diagnostic, LabeledSpan, NamedSource, SourceCode};
 use serde::de::DeserializeOwned;
@@ -28,11 +29,17 @@ const LARGEST_FILE: u64 = 16 << 20;
 #[derive(Clone, Debug)]
 pub struct Document {
     name: String,
-    text: String,
-    root: Node,
+    text: Arc<str>,
+    root: Arc<Node>,
     value: serde_yaml::Value,
     /// Values that were set over those of the file.
     assigned: Vec<assign::Assigned>,
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Number of reads, for tests that count them.
+    pub(crate) static READS: std::cell::Cell<u32> = const { std::cell::Cell::new(0) };
 }
 
 /// The way to a value: keys and indices from the root.
@@ -189,11 +196,14 @@ impl Document {
             let at = (0..=at).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
             refuse(at..at, without_place(&error.to_string()))
         })?;
-        Ok(Document { name: name.to_owned(), text: text.to_owned(), root, value, assigned: Vec::new() })
+        let root = Arc::new(root);
+        Ok(Document { name: name.to_owned(), text: text.into(), root, value, assigned: Vec::new() })
     }
 
     /// The content of the file as a `T`. Unknown keys and wrong values are refused at their place.
     pub fn read<T: DeserializeOwned>(&self) -> Result<T, Box<Refusal>> {
+        #[cfg(test)]
+        READS.with(|reads| reads.set(reads.get() + 1));
         serde_path_to_error::deserialize(self.value.clone()).map_err(|error| {
             let place = place_of(error.path());
             let problem = error.inner().to_string();

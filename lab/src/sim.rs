@@ -40,18 +40,18 @@ pub use build::Unbuildable;
 
 /// A plan in progress.
 #[derive(Debug)]
-pub struct Simulation {
-    plan: Plan,
+pub struct Simulation<'p> {
+    plan: &'p Plan,
     world: World<Host>,
 }
 
-impl Simulation {
-    pub fn new(plan: &Plan) -> Result<Simulation, Unbuildable> {
-        Ok(Simulation { plan: plan.clone(), world: build::world(plan)? })
+impl<'p> Simulation<'p> {
+    pub fn new(plan: &'p Plan) -> Result<Simulation<'p>, Unbuildable> {
+        Ok(Simulation { plan, world: build::world(plan)? })
     }
 
-    pub fn plan(&self) -> &Plan {
-        &self.plan
+    pub fn plan(&self) -> &'p Plan {
+        self.plan
     }
 
     pub fn world(&mut self) -> &mut World<Host> {
@@ -63,6 +63,6 @@ impl Simulation {
     }
 
     pub fn results(&self) -> Results {
-        results::of(&self.plan, &self.world)
+        results::of(self.plan, &self.world)
     }
 }

@@ -178,8 +178,7 @@ fn figure(arguments: &Arguments, paper: &str, file: &Path) -> Result<Vec<Row>, F
     let plain = Scenario::load(file, &[])?;
     let claims = plain.claims().map_err(Failure::Located)?;
     let title = plain.asked().map_err(Failure::Located)?.title.unwrap_or_else(|| name_of(file));
-    let settings: &[Setting] =
-        if plain.has_routing_rules().map_err(Failure::Located)? { &AODV } else { &STATIC };
+    let settings: &[Setting] = if plain.has_routing_rules() { &AODV } else { &STATIC };
     // What takes long is left out of a quick look, and so are the rules that the papers did not have.
     if arguments.quick && !claims.iter().any(|claim| claim.quick) {
         return Ok(Vec::new());
@@ -201,7 +200,7 @@ fn figure(arguments: &Arguments, paper: &str, file: &Path) -> Result<Vec<Row>, F
         let pace = if arguments.quick { "quick" } else { "full" };
         let folder = arguments.out.join(pace).join(paper).join(name_of(file)).join(name);
         let (trial, records) = completed(&scenario, seeds, &folder)?;
-        for (row, claim) in rows.iter_mut().zip(&claims) {
+        for (row, claim) in rows.iter_mut().zip(claims) {
             let judged = judge(claim, &trial.arms[0], &records);
             let measured = measured(&judged);
             row.judged.push(Told {

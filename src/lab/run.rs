@@ -1,16 +1,17 @@
 //! `hopwise run`: one run of one arm of a scenario.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::{Args, ValueEnum};
 use hopwise_air::frames::Framing;
 use hopwise_lab::cost::Meter;
 use hopwise_lab::result::RunResult;
-use hopwise_lab::scenario::{NoPlan, Prepared, Scenario};
+use hopwise_lab::scenario::{NoPlan, Prepared};
 use hopwise_lab::sim::{Results, Simulation, series};
 use hopwise_lab::store::Store;
 
 use crate::failure::{Failure, printed};
+use crate::scenario::OfRun;
 
 mod airtime;
 mod files;
@@ -28,23 +29,14 @@ Examples:
 
 The same seed gives the same figures on every machine.")]
 pub(crate) struct Arguments {
-    /// Scenario file in YAML
-    scenario: PathBuf,
+    #[command(flatten)]
+    of: OfRun,
     /// World that the scenario runs in; so far only sim
     #[arg(long, value_name = "W")]
     world: Option<World>,
     /// Name of the arm to run; needed if the scenario has several
     #[arg(long, value_name = "A")]
     arm: Option<String>,
-    /// Seed of the random numbers; the same seed gives the same run
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
-    /// Replace one value of the file, such as topology.hops=7; VALUE is YAML; repeatable
-    #[arg(long, value_name = "PATH=VALUE")]
-    set: Vec<String>,
-    /// Folder for the results [default: results/SCENARIO]
-    #[arg(long, value_name = "DIR", default_value = "results/SCENARIO", hide_default_value = true)]
-    out: PathBuf,
     /// Print one JSON object on standard output and nothing else
     #[arg(long)]
     json: bool,
@@ -80,31 +72,31 @@ impl World {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let scenario = Scenario::load(&arguments.scenario, &arguments.set)?;
-    let mut prepared =
-        scenario.plan(arguments.arm.as_deref(), arguments.seed).map_err(|no_plan| match no_plan {
-            NoPlan::Refused(refusal) => Failure::Located(refusal),
-            NoPlan::WhichArm { arms } => {
-                let named = arguments
-                    .arm
-                    .as_ref()
-                    .map_or("it has several".to_owned(), |arm| format!("no arm is called `{arm}`"));
-                let problem = format!("{named}: name one with --arm: {}", arms.join(", "));
-                Failure::refused(arguments.scenario.display().to_string(), problem)
-            }
-        })?;
+    let OfRun { scenario: of, seed } = &arguments.of;
+    let scenario = of.load()?;
+    let arm = scenario.only(arguments.arm.as_deref()).map_err(|no_plan| match no_plan {
+        NoPlan::Refused(refusal) => Failure::Located(refusal),
+        NoPlan::WhichArm { arms } => {
+            let named = arguments
+                .arm
+                .as_ref()
+                .map_or("it has several".to_owned(), |arm| format!("no arm is called `{arm}`"));
+            let problem = format!("{named}: name one with --arm: {}", arms.join(", "));
+            Failure::refused(of.file.display().to_string(), problem)
+        }
+    })?;
+    let mut prepared = arm.prepare(*seed).map_err(Failure::Located)?;
     if arguments.trace || arguments.capture {
         prepared.plan.trace_events = watch::TRACE_EVENTS;
     }
-    let out = out_folder(&arguments.out, &scenario);
+    let out = of.folder(&scenario);
     let _reserved = Store::reserve(&out)?;
     let meter = Meter::start();
     let results = simulate(arguments, &prepared, &out)?;
     let world = arguments.world.unwrap_or(World::Sim).name();
     let result = RunResult::new(&scenario.name, world, &prepared, &results);
     let cost = meter.stop(results.events);
-    let settings = scenario.settings_of_run(&result.arm).map_err(Failure::Located)?;
-    files::write(&out, &result, &cost, (&results, &settings), &prepared)?;
+    files::write(&out, &result, &cost, (&results, &arm.settings_of_run()), &prepared)?;
     if arguments.json {
         return printed(report::print_json(&result, &cost));
     }
@@ -133,12 +125,4 @@ fn simulate(arguments: &Arguments, prepared: &Prepared, out: &Path) -> Result<Re
     }
     watch.end()?;
     Ok(simulation.results())
-}
-
-/// Default folder for results.
-pub(crate) fn out_folder(out: &Path, scenario: &Scenario) -> PathBuf {
-    if out.as_os_str() == "results/SCENARIO" {
-        return PathBuf::from("results").join(&scenario.name);
-    }
-    out.to_owned()
 }

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::num::NonZero;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 
 use clap::Args;
@@ -17,6 +17,7 @@ use hopwise_lab::summary::Summary;
 
 use crate::failure::{self, Failure, printed};
 use crate::lab::run::World;
+use crate::scenario::OfScenario;
 use progress::Progress;
 
 mod progress;
@@ -36,14 +37,11 @@ The runs of all arms with one seed share channel, movement and traffic. A trial 
 and gives the same results to the byte. With a matrix --json has `points`, each with `point`, `arms` and `comparisons`:
   hopwise trial configs/mixed.yaml --json | jq '.points[] | {point, comparisons}'")]
 pub(crate) struct Arguments {
-    /// Scenario file in YAML
-    scenario: PathBuf,
+    #[command(flatten)]
+    of: OfScenario,
     /// World that the scenario runs in; so far only sim
     #[arg(long, value_name = "W")]
     world: Option<World>,
-    /// Replace one value of the file, such as topology.hops=7; VALUE is YAML; repeatable
-    #[arg(long, value_name = "PATH=VALUE")]
-    set: Vec<String>,
     /// Number of runs of each arm (default: as in the scenario)
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     seeds: Option<u32>,
@@ -56,9 +54,6 @@ pub(crate) struct Arguments {
     /// Run only part I of N, such as 2/8; `hopwise report` joins the parts
     #[arg(long, value_name = "I/N", value_parser = shard)]
     shard: Option<Shard>,
-    /// Folder for the results [default: results/SCENARIO]
-    #[arg(long, value_name = "DIR", default_value = "results/SCENARIO", hide_default_value = true)]
-    out: PathBuf,
     /// Print one JSON object on standard output and nothing else
     #[arg(long)]
     json: bool,
@@ -78,17 +73,13 @@ fn shard(text: &str) -> Result<Shard, String> {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let scenario = Scenario::load(&arguments.scenario, &arguments.set)?;
+    let scenario = arguments.of.load()?;
     let campaign = Campaign::new(&scenario, arguments.seeds, arguments.shard).map_err(Failure::Located)?;
     if campaign.trial.stop == Stop::WhenSure && arguments.shard.is_some() {
         let problem = "a part does not know when the whole is sure: --set run.stop=all-seeds";
         return Err(Failure::refused("--shard", problem));
     }
-    let folder = if arguments.out.as_os_str() == "results/SCENARIO" {
-        PathBuf::from("results").join(&scenario.name)
-    } else {
-        arguments.out.clone()
-    };
+    let folder = arguments.of.folder(&scenario);
     let mode = if arguments.resume { Mode::Resume } else { Mode::Fresh };
     let (store, kept) = Store::open(&folder, &campaign, mode)?;
     if let Some(kept) = kept {

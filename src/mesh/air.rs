@@ -1,7 +1,5 @@
 //! `hopwise air`: the radios of a scenario in real time, under programs that know nothing of it.
 
-use std::path::PathBuf;
-
 use clap::Args;
 use hopwise_air::frames::Framing;
 use hopwise_host::Clock;
@@ -11,6 +9,7 @@ use hopwise_lab::units::Time;
 
 use crate::failure::{Failure, printed};
 use crate::lab::run::watch::{Epoch, Wanted, Watch};
+use crate::scenario::OfRun;
 use crate::signals;
 
 mod medium;
@@ -33,26 +32,17 @@ shortest routes; otherwise they have none until a routing program finds some. Fl
 ignored. It needs root, ends on SIGTERM or SIGINT, and then removes its namespaces. The namespaces of a killed one are
 removed by the next one with the same prefix.")]
 pub(crate) struct Arguments {
-    /// Scenario file in YAML
-    scenario: PathBuf,
+    #[command(flatten)]
+    of: OfRun,
     /// Arm whose settings apply, if arms change settings (default: the first arm)
     #[arg(long, value_name = "A")]
     arm: Option<String>,
-    /// Seed of the random numbers; the same seed gives the same run
-    #[arg(long, value_name = "N", default_value_t = 1)]
-    seed: u64,
-    /// Replace one value of the file, such as topology.hops=7; VALUE is YAML; repeatable
-    #[arg(long, value_name = "PATH=VALUE")]
-    set: Vec<String>,
     /// Prefix of the namespaces' names, before the node's name (default: the name of the scenario)
     #[arg(long, value_name = "P")]
     prefix: Option<String>,
     /// Time after which it ends (default: until SIGTERM or SIGINT)
     #[arg(long = "for", value_name = "TIME")]
     lasts: Option<Time>,
-    /// Folder for captures and frames [default: results/SCENARIO]
-    #[arg(long, value_name = "DIR", default_value = "results/SCENARIO", hide_default_value = true)]
-    out: PathBuf,
     /// Print one JSON object on standard output at the end and nothing else
     #[arg(long)]
     json: bool,
@@ -65,7 +55,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
-    let scenario = Scenario::load(&arguments.scenario, &arguments.set)?;
+    let scenario = arguments.of.scenario.load()?;
     let prepared = prepare(arguments, &scenario)?;
     let prefix = arguments.prefix.as_ref().unwrap_or(&scenario.name);
     stations::check(prefix, &prepared)?;
@@ -74,7 +64,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let stations = stations::Stations::open(prefix, &prepared)?;
     let mut live = live::world(&prepared.plan);
     let wanted = Wanted { capture: arguments.capture, frames: arguments.frames, trace: false };
-    let out = crate::lab::run::out_folder(&arguments.out, &scenario);
+    let out = arguments.of.scenario.folder(&scenario);
     let clock = Clock::start();
     let epoch = Epoch { begins: clock.wall_offset(), left_out: live.left_out() };
     let watch = Watch::begin(wanted, (live.world(), Framing::Ethernet), (&prepared, epoch), &out)?;
@@ -91,7 +81,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
 }
 
 fn prepare(arguments: &Arguments, scenario: &Scenario) -> Result<Prepared, Failure> {
-    let plan = |arm: Option<&str>| scenario.plan(arm, arguments.seed);
+    let plan = |arm: Option<&str>| scenario.plan(arm, arguments.of.seed);
     let planned = match plan(arguments.arm.as_deref()) {
         // What arms are about does not concern the radio.
         Err(NoPlan::WhichArm { arms }) if arguments.arm.is_none() => plan(arms.first().map(String::as_str)),

@@ -138,7 +138,7 @@ fn settings_in_force_name_every_constant_of_the_protocol_and_none_of_another() {
     let settings = |routing: &str| {
         let text = CHAIN.replace("{ protocol: aodv }", routing);
         let scenario = Scenario::parse("wrapped", &text, &[]).expect("a scenario");
-        scenario.settings("x").expect("settings")["routing"].clone()
+        scenario.under("x").expect("an arm").settings()["routing"].clone()
     };
     let dsr = settings("{ protocol: dsr, dsr: { cache_asked: 7 } }");
     assert_eq!(

@@ -1,6 +1,8 @@
+use std::cell::Cell;
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::located::READS;
 
 const TEXT: &str = "topology: { kind: chain, hops: 2 }\n\
     traffic: [{ from: first, to: last, kind: bulk }]\n\
@@ -110,4 +112,22 @@ fn a_trial_is_sure_when_all_its_blocks_say_so() {
     assert!(campaign.is_complete(40, &goodput(1.0)));
     let without_one = |nth: usize| goodput(1.0)(nth).filter(|_| nth != 5);
     assert!(!campaign.is_complete(40, &without_one));
+}
+
+#[test]
+fn a_file_is_read_once_and_again_only_where_a_point_or_an_arm_changes_it() {
+    let reads = |text: &str| {
+        let before = READS.with(Cell::get);
+        let scenario = Scenario::parse("a", text, &["tcp.nagle=false".to_owned()]).expect("it is read");
+        let campaign = Campaign::new(&scenario, None, None).expect("a campaign");
+        for run in &campaign.runs {
+            campaign.prepare(run).expect("a plan");
+        }
+        READS.with(Cell::get) - before
+    };
+    let plain: String = TEXT.split_inclusive('\n').filter(|line| !line.starts_with("matrix")).collect();
+    assert_eq!(reads(&plain), 1);
+    assert_eq!(reads(TEXT), 1 + 4, "once more at each of four points");
+    let sets = TEXT.replace("plain:\n", "plain: { set: { tcp.sack: false } }\n");
+    assert_eq!(reads(&sets), 1 + 4 + 4, "and for the arm that sets something there");
 }

@@ -25,6 +25,7 @@ const MOST_FLOWS: u32 = 10_000;
 const MOST_SEEDS: u32 = 100_000;
 
 /// The agents of an arm, in their canonical form.
+#[derive(Debug)]
 pub(super) struct Agents {
     pub(super) arm: Arm,
     pub(super) receiver: ReceiverSpec,

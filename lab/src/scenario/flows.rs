@@ -9,7 +9,7 @@ use hopwise_core::tcp::TcpConfig;
 use super::nodes::Nodes;
 use super::schema::{DirectionName, Drawn, ScenarioFile, TcpProfile, Traffic, TrafficKind};
 use crate::located::{Document, Place, Refusal};
-use crate::sim::{Amount, FlowPlan, Talk, TcpPlan, TrafficPlan, Ways};
+use crate::sim::{Amount, FlowPlan, RoutingPlan, Talk, TcpPlan, TrafficPlan, Ways};
 use crate::units::{Size, Time};
 
 /// Segment size without a flow; each flow names its own.
@@ -19,6 +19,7 @@ pub(super) fn read(
     document: &Document,
     file: &ScenarioFile,
     nodes: &Nodes,
+    routing: &RoutingPlan,
     seed: u64,
 ) -> Result<Vec<FlowPlan>, Box<Refusal>> {
     let mut flows = Vec::new();
@@ -37,7 +38,7 @@ pub(super) fn read(
             let places = [place.key("to"), place.key("from"), Place::root().key("topology")];
             return Err(document.refuse_among(&places, problem, "another node"));
         }
-        let plan = plan_of(traffic, Arc::new(tcp_config(file, traffic.segment_bytes)));
+        let plan = plan_of(traffic, tcp_config(file, traffic.segment_bytes, routing), routing);
         for copy in 0..traffic.flows {
             // A stream of the flow's own: what others draw moves nothing.
             let mut stream = Stream::new(seed, flows.len() as u32, Purpose::Traffic);
@@ -55,16 +56,17 @@ pub(super) fn read(
     Ok(flows)
 }
 
-fn plan_of(traffic: &Traffic, tcp: Arc<TcpConfig>) -> TrafficPlan {
+fn plan_of(traffic: &Traffic, tcp: TcpConfig, routing: &RoutingPlan) -> TrafficPlan {
     let bytes = traffic.segment_bytes;
+    let datagrams = |every| TrafficPlan::datagrams(bytes, every, routing);
     let ways = match traffic.direction.unwrap_or_default() {
         DirectionName::Forth => Ways::Forth,
         DirectionName::Back => Ways::Back,
         DirectionName::Both => Ways::Both,
     };
     let (talk, times) = match (traffic.kind, traffic.bytes) {
-        (TrafficKind::Cbr, _) => return TrafficPlan::Datagrams { bytes, every: gaps(traffic) },
-        (TrafficKind::Saturated, _) => return TrafficPlan::Datagrams { bytes, every: None },
+        (TrafficKind::Cbr, _) => return datagrams(gaps(traffic)),
+        (TrafficKind::Saturated, _) => return datagrams(None),
         (TrafficKind::Bulk, None) => (Talk::Endless(ways), Some(1)),
         (TrafficKind::Bulk, Some(bytes)) => {
             (Talk::Transfers { bytes: sizes(bytes), ways }, Some(traffic.repeat.unwrap_or(1)))
@@ -78,7 +80,7 @@ fn plan_of(traffic: &Traffic, tcp: Arc<TcpConfig>) -> TrafficPlan {
         }
     };
     let think = traffic.think.map_or(Amount::NONE, self::times);
-    TrafficPlan::Tcp(Arc::new(TcpPlan { tcp, talk, think, times }))
+    TrafficPlan::Tcp(Arc::new(TcpPlan { tcp: Arc::new(tcp), talk, think, times }))
 }
 
 /// Between datagrams.
@@ -106,7 +108,7 @@ fn amount<T>(drawn: Drawn<T>, number: impl Fn(T) -> u64) -> Amount {
     }
 }
 
-pub(super) fn tcp_config(file: &ScenarioFile, segment_bytes: u16) -> TcpConfig {
+pub(super) fn tcp_config(file: &ScenarioFile, segment_bytes: u16, routing: &RoutingPlan) -> TcpConfig {
     let mut tcp = match file.tcp.profile {
         TcpProfile::Modern => TcpConfig { segment_bytes, ..TcpConfig::modern() },
         TcpProfile::Ns2 => TcpConfig::ns2(segment_bytes),
@@ -119,5 +121,5 @@ pub(super) fn tcp_config(file: &ScenarioFile, segment_bytes: u16) -> TcpConfig {
     if let Some(rto_min) = file.tcp.rto_min {
         tcp.rto.min = rto_min.0;
     }
-    tcp
+    routing.limit_hops(tcp)
 }

@@ -2,11 +2,10 @@
 //! hold.
 
 use hopwise_air::medium;
-use hopwise_core::ip::UdpOptions;
 
 use super::schema::{ScenarioFile, Shape};
 use crate::located::{Document, Place, Refusal};
-use crate::sim::{FlowPlan, Plan, Reach, TrafficPlan};
+use crate::sim::{Plan, Reach};
 
 /// Some 32 bytes each, and ten times as much where they fade. It is a bound from above, about three times too high.
 const MOST_LINKS: u64 = 4_000_000;
@@ -40,7 +39,7 @@ pub(super) fn check(document: &Document, file: &ScenarioFile, plan: &Plan) -> Re
         let ends = &plan.flows[flow];
         flow += traffic.flows as usize;
         let hops = reach.hops_to(ends.to);
-        let most = hop_limit(plan, ends);
+        let most = ends.traffic.hop_limit();
         let (problem, accepted) = match hops[ends.from as usize] {
             Some(hops) if hops <= most => continue,
             Some(hops) => {
@@ -62,15 +61,6 @@ pub(super) fn check(document: &Document, file: &ScenarioFile, plan: &Plan) -> Re
         return Err(document.refuse_among(&places, problem, &accepted));
     }
     Ok(Field::Usable)
-}
-
-/// Links that a flow's packets cross at the most.
-fn hop_limit(plan: &Plan, flow: &FlowPlan) -> u8 {
-    let own = match &flow.traffic {
-        TrafficPlan::Tcp(plan) => plan.tcp.hop_limit,
-        TrafficPlan::Datagrams { .. } => UdpOptions::default().hop_limit,
-    };
-    plan.routing.data_hop_limit().unwrap_or(own)
 }
 
 /// How far those that reach the end are from all others.

@@ -5,11 +5,7 @@ use crate::located::{Document, Place, Refusal};
 use crate::routing::{Protocol, RoutingConfig};
 use crate::sim::RoutingPlan;
 
-pub(super) fn read(
-    document: &Document,
-    config: &RoutingConfig,
-    nodes: &Nodes,
-) -> Result<RoutingPlan, Box<Refusal>> {
+pub(super) fn read(document: &Document, config: &RoutingConfig) -> Result<RoutingPlan, Box<Refusal>> {
     let place = Place::root().key("routing");
     let settings = config.aodv(document, &place)?;
     Ok(match config.protocol {
@@ -24,13 +20,18 @@ pub(super) fn read(
             RoutingPlan::Dsr(Box::new(dsr.settings(document, &place.key("dsr"))?))
         }
         Protocol::Gpsr => {
-            if nodes.places.iter().any(Option::is_none) {
-                let problem = "a node on a wire stands nowhere, and GPSR needs to know where";
-                let places = [place.key("protocol"), Place::root().key("topology")];
-                return Err(document.refuse_among(&places, problem, "static, aodv or dsr"));
-            }
             let gpsr = config.gpsr.clone().unwrap_or_default();
             RoutingPlan::Gpsr(Box::new(gpsr.settings(document, &place.key("gpsr"))?))
         }
     })
+}
+
+/// Refuses GPSR where a node has no position.
+pub(super) fn check(document: &Document, routing: &RoutingPlan, nodes: &Nodes) -> Result<(), Box<Refusal>> {
+    if !matches!(routing, RoutingPlan::Gpsr(_)) || nodes.places.iter().all(Option::is_some) {
+        return Ok(());
+    }
+    let problem = "a node on a wire stands nowhere, and GPSR needs to know where";
+    let places = [Place::root().key("routing").key("protocol"), Place::root().key("topology")];
+    Err(document.refuse_among(&places, problem, "static, aodv or dsr"))
 }

@@ -18,6 +18,7 @@ use super::{flows, motion, nodes, profile_of};
 use crate::hex;
 use crate::routing::RoutingConfig;
 use crate::rules::Rule;
+use crate::sim::RoutingPlan;
 use crate::units::Time;
 
 /// The file with its defaults, less what says nothing of a single run.
@@ -44,7 +45,7 @@ struct Run {
 }
 
 /// As JSON; keys are in the order of the alphabet, and what is absent is left out.
-pub(super) fn in_force(file: &ScenarioFile, agents: &Agents) -> Value {
+pub(super) fn in_force(file: &ScenarioFile, agents: &Agents, routes: &RoutingPlan) -> Value {
     // Without `..`: a key that is new has to be thought of here, or runs that differ in it would have one name.
     let ScenarioFile {
         title: _,
@@ -102,7 +103,7 @@ pub(super) fn in_force(file: &ScenarioFile, agents: &Agents) -> Value {
         settings["arm"]["base_station"] = base_station.to_string().into();
         settings["arm"]["parameters"]["base_station"] = json!(parameters(base_station.parameters(profile)));
     }
-    settings["tcp"]["in_force"] = tcp(&flows::tcp_config(file, flows::SEGMENT_OF_EACH_FLOW), profile);
+    settings["tcp"]["in_force"] = tcp(&flows::tcp_config(file, flows::SEGMENT_OF_EACH_FLOW, routes), profile);
     if let Some(hash) = file.topology.file.as_deref().and_then(hash_of) {
         settings["topology"]["file_sha256"] = hash.into();
     }

@@ -100,7 +100,7 @@ fn constants_that_the_rules_in_force_do_not_know_are_refused() {
 fn dymo_stands_in_the_settings_of_a_run_with_all_its_constants() {
     let sets = ["routing={ protocol: dymo, dymo: { max_hopcount: 30 } }".to_owned()];
     let scenario = Scenario::parse("a", CHAIN, &sets).expect("it is read");
-    let in_force = &scenario.settings("x").expect("they are")["routing"]["dymo"];
+    let in_force = &scenario.under("x").expect("an arm").settings()["routing"]["dymo"];
     assert_eq!((&in_force["max_hopcount"], &in_force["rreq_wait_time"]), (&30.into(), &"2s".into()));
 }
 
@@ -206,7 +206,8 @@ fn routings_constants_stand_where_a_protocol_may_use_them() {
         scenario
             .at(&cell)
             .expect("a point")
-            .prepare("x", 1)
+            .under("x")
+            .and_then(|arm| arm.prepare(1))
             .unwrap_or_else(|refusal| panic!("{sets:?}: {refusal}"));
     }
     let alone = CHAIN.replace("protocol: static, rules: ns2", "rules: ns2");

@@ -14,6 +14,7 @@ use hopwise_air::{Seat, WireConfig, World, WorldConfig};
 use hopwise_core::agent::AgentSpecs;
 use hopwise_core::endpoint::{EndpointConfig, LinkConfig, Route};
 use hopwise_core::ip::Prefix;
+use hopwise_core::tcp::TcpConfig;
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Endpoint, Instant, LinkId, NextHop};
 use hopwise_mesh::{
@@ -26,7 +27,7 @@ use super::host::Host;
 use super::loads;
 use super::names::{RADIO, address_of};
 use super::places::Oracle;
-use super::plan::{Arm, Plan, RoutingPlan, TrafficPlan};
+use super::plan::{Arm, Plan, RoutingPlan};
 use super::programs::Flow;
 
 const MTU: u16 = 1500;
@@ -44,7 +45,6 @@ impl fmt::Display for Unbuildable {
 impl Error for Unbuildable {}
 
 pub(super) fn world(plan: &Plan) -> Result<World<Host>, Unbuildable> {
-    let plan = &limit_hops(plan);
     let count = plan.places.len() as u32;
     let mut hosts = Vec::new();
     for (node, routing) in (0..count).zip(routing(plan)) {
@@ -103,21 +103,6 @@ fn serving(plan: &Plan, node: u32) -> Result<Option<Gateway>, Box<dyn Error + Se
 fn flows_of(plan: &Plan, node: u32) -> Vec<Flow> {
     let of = |(index, flow): (usize, _)| Flow::of(plan, index as u16, flow, node);
     plan.flows.iter().enumerate().filter_map(of).collect()
-}
-
-/// Who routes says what packets set out with.
-fn limit_hops(plan: &Plan) -> Plan {
-    let mut plan = plan.clone();
-    if let Some(hop_limit) = plan.routing.data_hop_limit() {
-        for flow in &mut plan.flows {
-            if let TrafficPlan::Tcp(tcp) = &mut flow.traffic {
-                let tcp = Arc::make_mut(&mut Arc::make_mut(tcp).tcp);
-                tcp.hop_limit = hop_limit;
-                tcp.hops.peers_hop_limit = hop_limit;
-            }
-        }
-    }
-    plan
 }
 
 /// The same end of a wire has one name: the radio's is 0, wires count on from 1.
@@ -284,7 +269,8 @@ fn endpoint(plan: &Plan, node: u32) -> Result<Endpoint, Box<dyn Error + Send + S
     let everywhere = Prefix::new(IpAddr::from([0, 0, 0, 0]), 0)?;
     let link = LinkConfig::wire(OWN_LINK.0, MTU, vec![address]);
     let key = key(plan, node);
-    let mut config = EndpointConfig {
+    let config = EndpointConfig {
+        tcp: Arc::new(plan.routing.limit_hops(TcpConfig::modern())),
         routes: vec![Route { to: everywhere, link: OWN_LINK, via: NextHop::Link }],
         rules: plan.rules.clone(),
         agents: agents_of(&plan.arm),
@@ -293,8 +279,5 @@ fn endpoint(plan: &Plan, node: u32) -> Result<Endpoint, Box<dyn Error + Send + S
         checksums: Checksums::Trust,
         ..EndpointConfig::new(link, key)
     };
-    if let Some(hop_limit) = plan.routing.data_hop_limit() {
-        Arc::make_mut(&mut config.tcp).hop_limit = hop_limit;
-    }
     Endpoint::new(config, Box::new(StandardAgents::new(plan.profile)))
 }

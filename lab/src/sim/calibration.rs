@@ -42,7 +42,7 @@ pub struct Cell {
     radio: Radio,
     rts_threshold: Option<u32>,
     profile: String,
-    routing: String,
+    routing: RoutingPlan,
     agent: String,
 }
 
@@ -93,21 +93,24 @@ impl Row {
             radio: Radio::default(),
             rts_threshold: Some(0),
             profile: self.profile.clone(),
-            routing: self.routing.clone(),
+            routing: match self.routing.as_str() {
+                "aodv" => RoutingPlan::Aodv(Box::new(aodv::Settings::ns2())),
+                _ => RoutingPlan::Static,
+            },
             agent: self.agent.clone(),
         };
         match self.case.as_str() {
             "cell-udp" => self.circle(&mut cell),
             "cell-tcp" if self.text("lay") == Some("pair") => {
                 cell.places = chain(1);
-                cell.flows = (0..self.number("n")).map(|n| bulk(n, 0, 1)).collect();
+                cell.flows = (0..self.number("n")).map(|n| cell.bulk(n, 0, 1)).collect();
             }
             "cell-tcp" => self.circle(&mut cell),
             "hidden" => self.hidden(&mut cell),
             "chain-parallel" => {
                 let hops = self.number("hops");
                 cell.places = chain(hops);
-                cell.flows = (0..self.number("n")).map(|n| bulk(n, 0, hops)).collect();
+                cell.flows = (0..self.number("n")).map(|n| cell.bulk(n, 0, hops)).collect();
             }
             "cross" => cross(&mut cell),
             "hybrid" => self.hybrid(&mut cell),
@@ -139,7 +142,7 @@ impl Row {
         let circle = (0..stations).map(on_circle);
         cell.places = std::iter::once(Place::default()).chain(circle).map(Some).collect();
         let is_udp = self.case == "cell-udp";
-        let flow = |n| if is_udp { datagrams(n, n + 1, 0) } else { bulk(n, n + 1, 0) };
+        let flow = |n| if is_udp { cell.datagrams(n, n + 1, 0) } else { cell.bulk(n, n + 1, 0) };
         cell.flows = (0..stations).map(flow).collect();
         self.set_rts(cell);
     }
@@ -154,7 +157,7 @@ impl Row {
     fn hidden(&self, cell: &mut Cell) {
         let (a, c) = (self.number("da"), self.number("dc"));
         cell.places = [0, a, a + c].map(|x| Some(Place { x: x.into(), y: 0.0 })).to_vec();
-        cell.flows = vec![datagrams(0, 0, 1), datagrams(1, 2, 1)];
+        cell.flows = vec![cell.datagrams(0, 0, 1), cell.datagrams(1, 2, 1)];
         if self.number("cs") == 250 {
             cell.radio.sense_w = cell.radio.receive_w;
         }
@@ -167,7 +170,7 @@ impl Row {
         cell.places = std::iter::once(None).chain(chain(hops)).collect();
         let (bits_per_second, delay) = (10_000_000, Duration::from_millis(50));
         cell.wires = vec![WirePlan { ends: (0, 1), bits_per_second, delay, queue_packets: None }];
-        cell.flows = (0..self.number("n")).map(|n| bulk(n, 0, hops + 1)).collect();
+        cell.flows = (0..self.number("n")).map(|n| cell.bulk(n, 0, hops + 1)).collect();
     }
 }
 
@@ -180,21 +183,22 @@ fn cross(cell: &mut Cell) {
     cell.places = chain(4);
     let column = [-400.0, -200.0, 200.0, 400.0].map(|y| Some(Place { x: 400.0, y }));
     cell.places.extend(column);
-    cell.flows = vec![bulk(0, 0, 4), bulk(1, 5, 8)];
-}
-
-/// The nth flow begins a tenth of a second after the one before.
-fn bulk(n: u32, from: u32, to: u32) -> FlowPlan {
-    let start = Duration::from_millis(1_000 + 100 * u64::from(n));
-    FlowPlan::new(from, to, start, TrafficPlan::bulk(Arc::new(TcpConfig::ns2(1000))))
-}
-
-fn datagrams(n: u32, from: u32, to: u32) -> FlowPlan {
-    let start = Duration::from_millis(1_000 + u64::from(n));
-    FlowPlan::new(from, to, start, TrafficPlan::Datagrams { bytes: 1_000, every: None })
+    cell.flows = vec![cell.bulk(0, 0, 4), cell.bulk(1, 5, 8)];
 }
 
 impl Cell {
+    /// The nth flow begins a tenth of a second after the one before.
+    fn bulk(&self, n: u32, from: u32, to: u32) -> FlowPlan {
+        let start = Duration::from_millis(1_000 + 100 * u64::from(n));
+        let tcp = self.routing.limit_hops(TcpConfig::ns2(1000));
+        FlowPlan::new(from, to, start, TrafficPlan::bulk(Arc::new(tcp)))
+    }
+
+    fn datagrams(&self, n: u32, from: u32, to: u32) -> FlowPlan {
+        let start = Duration::from_millis(1_000 + u64::from(n));
+        FlowPlan::new(from, to, start, TrafficPlan::datagrams(1_000, None, &self.routing))
+    }
+
     pub fn plan(&self, seed: u64) -> Plan {
         let (duration, warmup) = if self.profile == "dsss-2mbps" { (300, 50) } else { (100, 0) };
         let (receiver, senders) = match self.agent.as_str() {
@@ -213,10 +217,7 @@ impl Cell {
             arp: Arp::Known,
             queue_packets: 50,
             when_full: WhenFull::Drop,
-            routing: match self.routing.as_str() {
-                "aodv" => RoutingPlan::Aodv(Box::new(aodv::Settings::ns2())),
-                _ => RoutingPlan::Static,
-            },
+            routing: self.routing.clone(),
             profile: Profile::Ns2,
             flows: self.flows.clone(),
             rules: Vec::new(),

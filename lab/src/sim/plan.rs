@@ -12,6 +12,7 @@ use hopwise_air::motion::Track;
 use hopwise_air::phy::Phy;
 use hopwise_core::Instant;
 use hopwise_core::endpoint::Rule;
+use hopwise_core::ip::UdpOptions;
 use hopwise_core::tcp::TcpConfig;
 use hopwise_mesh::{WhenFull, aodv, aodvv2, dsr, gpsr};
 
@@ -62,8 +63,18 @@ pub enum RoutingPlan {
 }
 
 impl RoutingPlan {
-    /// What packets set out with, where routing says it.
-    pub fn data_hop_limit(&self) -> Option<u8> {
+    /// The same TCP, with the hop limit that routing gives to packets.
+    #[must_use]
+    pub fn limit_hops(&self, mut tcp: TcpConfig) -> TcpConfig {
+        if let Some(hop_limit) = self.data_hop_limit() {
+            tcp.hop_limit = hop_limit;
+            tcp.hops.peers_hop_limit = hop_limit;
+        }
+        tcp
+    }
+
+    /// Hop limit of data packets; none: each protocol's own default.
+    fn data_hop_limit(&self) -> Option<u8> {
         match self {
             RoutingPlan::Static | RoutingPlan::Dymo(_) => None,
             RoutingPlan::Aodv(settings) => Some(settings.data_hop_limit),
@@ -129,6 +140,7 @@ pub enum TrafficPlan {
         bytes: u16,
         /// Nanoseconds from one to the next; none: as many as leave.
         every: Option<Amount>,
+        hop_limit: u8,
     },
 }
 
@@ -185,6 +197,19 @@ impl TrafficPlan {
     pub fn bulk(tcp: Arc<TcpConfig>) -> TrafficPlan {
         let talk = Talk::Endless(Ways::Forth);
         TrafficPlan::Tcp(Arc::new(TcpPlan { tcp, talk, think: Amount::NONE, times: Some(1) }))
+    }
+
+    pub fn datagrams(bytes: u16, every: Option<Amount>, routing: &RoutingPlan) -> TrafficPlan {
+        let hop_limit = routing.data_hop_limit().unwrap_or(UdpOptions::default().hop_limit);
+        TrafficPlan::Datagrams { bytes, every, hop_limit }
+    }
+
+    /// Links that a packet crosses at the most.
+    pub fn hop_limit(&self) -> u8 {
+        match self {
+            TrafficPlan::Tcp(plan) => plan.tcp.hop_limit,
+            TrafficPlan::Datagrams { hop_limit, .. } => *hop_limit,
+        }
     }
 }
 

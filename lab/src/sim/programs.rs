@@ -190,8 +190,8 @@ impl Flow {
                 End::Client(Client::new(Arc::clone(tcp), to, times, (plan.seed, index), seen))
             }
             (TrafficPlan::Tcp(tcp), _, true) => End::Server(Server::new(Arc::clone(tcp), seen)),
-            (&TrafficPlan::Datagrams { bytes, every }, true, _) => {
-                End::Source(Source::new(to, bytes, every, times, (plan.seed, index)))
+            (&TrafficPlan::Datagrams { bytes, every, hop_limit }, true, _) => {
+                End::Source(Source::new(to, (bytes, hop_limit), every, times, (plan.seed, index)))
             }
             (TrafficPlan::Datagrams { .. }, _, true) => End::Sink(Sink::new(seen.tally)),
             _ => return None,

@@ -11,8 +11,8 @@ const PAPERS: [(&str, &str); 2] = [
 fn run(text: &str, arm: &str, sets: &[&str]) -> Results {
     let sets: Vec<_> = sets.iter().map(|set| (*set).to_owned()).collect();
     let scenario = Scenario::parse("fade", text, &sets).expect("it is read");
-    let mut simulation =
-        Simulation::new(&scenario.plan(Some(arm), 1).expect("a plan").plan).expect("it is built");
+    let plan = scenario.plan(Some(arm), 1).expect("a plan").plan;
+    let mut simulation = Simulation::new(&plan).expect("it is built");
     simulation.run_until(simulation.plan().end());
     simulation.results()
 }
@@ -29,7 +29,7 @@ fn every_arm_of_every_file_has_a_plan() {
         for arm in arms {
             let plan = scenario.plan(Some(&arm), 1).expect("a plan").plan;
             assert_eq!(plan.gateway.map(|gateway| gateway.node), Some(1), "{name}: {arm}");
-            assert!(scenario.settings(&arm).expect("settings")["gateway"]["lead"].is_string());
+            assert!(scenario.under(&arm).expect("an arm").settings()["gateway"]["lead"].is_string());
         }
     }
 }
@@ -52,11 +52,8 @@ fn a_gateway_that_cannot_be_is_refused_at_its_place() {
         ("arms.kick.base_station=ack-hold:mode=kock", "cannot be `kock`"),
         ("arms.kick.base_station=delayed", "a base-station agent is wanted"),
     ] {
-        let scenario = match Scenario::parse("fade", TEXT, &[set.to_owned()]) {
-            Ok(scenario) => scenario,
-            Err(refusal) => panic!("{set}: {refusal}"),
-        };
-        let Err(NoPlan::Refused(refusal)) = scenario.plan(Some("kick"), 1) else {
+        let scenario = Scenario::parse("fade", TEXT, &[set.to_owned()]).map_err(NoPlan::Refused);
+        let Err(NoPlan::Refused(refusal)) = scenario.and_then(|there| there.plan(Some("kick"), 1)) else {
             panic!("{set} was accepted")
         };
         assert!(refusal.to_string().contains(said), "{set}: {refusal}");

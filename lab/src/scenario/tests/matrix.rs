@@ -25,7 +25,7 @@ fn paths_are_crossed_the_last_fastest() {
         assert_eq!(point, &format!("radio.profile = {expected}"));
     }
     let cells = scenario.asked().expect("it can be asked").cells;
-    let there = scenario.at(&cells[3]).expect("it is a point").prepare("x", 1).expect("a plan").plan;
+    let there = scenario.at(&cells[3]).and_then(|there| there.under("x")?.prepare(1)).expect("a plan").plan;
     assert_eq!((there.places.len(), there.phy.name), (5, "dsss-11mbps"));
 }
 
@@ -95,7 +95,7 @@ fn a_matrix_that_was_set_is_refused_where_it_was_set() {
     let far =
         Scenario::parse("a.yaml", CHAIN, &["matrix.topology.hops=[4, none]".to_owned()]).expect("it is read");
     let cells = far.asked().expect("it can be asked").cells;
-    let refused = far.at(&cells[1]).expect("it can be set").settings("x").expect_err("no number");
+    let refused = far.at(&cells[1]).expect_err("no number");
     assert!(shown(&refused).starts_with("--set:1:26: `none` does not fit here"), "{}", shown(&refused));
 }
 
@@ -149,7 +149,8 @@ fn a_matrix_that_makes_no_sense_is_refused_where_it_stands() {
     }
     let far = with_matrix("  topology.hops: [1, 100000]\n", &[]);
     let cells = far.asked().expect("it can be asked").cells;
-    let refused = far.at(&cells[1]).expect("it can be set").prepare("x", 1).expect_err("too far");
+    let refused =
+        far.at(&cells[1]).expect("it is read").under("x").expect("an arm").prepare(1).expect_err("too far");
     assert!(
         shown(&refused).starts_with(&format!("a.yaml:{}:22: hops: 100000", lines + 2)),
         "{}",

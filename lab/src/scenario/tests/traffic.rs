@@ -1,8 +1,12 @@
 //! What flows, when, how much, and what makes no sense.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
 use super::{CHAIN, Scenario, refused};
 use crate::result::RunResult;
-use crate::sim::{Results, TrafficPlan};
+use crate::sim::{Results, Simulation, TrafficPlan};
 
 /// The chain of the papers, shorter, with other traffic.
 fn scenario(traffic: &str, more: &[&str]) -> Scenario {
@@ -278,4 +282,29 @@ fn a_rule_that_names_shadows_alone_leaves_the_arm_its_agents() {
     // One of the live agent's went with the FIN.
     assert!(acks[0] < acks[1] && acks[1] == ruled.acks_sent + 1, "{ruled:?}");
     assert_eq!(ruled.goodput_kbps, watched.goodput_kbps, "nobody is disturbed");
+}
+
+#[test]
+fn packets_of_every_flow_set_out_with_the_hop_limit_that_routing_gives_them() {
+    let flows = "{ from: first, to: last, kind: bulk }, { from: first, to: last, kind: cbr, every: 50ms }";
+    let sets = ["routing={ protocol: aodv, rules: ns2, data_hop_limit: 7 }", "run={ duration: 2s }"];
+    let scenario = scenario(flows, &sets);
+    let arm = scenario.under("x").expect("an arm");
+    assert_eq!(arm.settings()["tcp"]["in_force"]["hop_limit"], 7);
+    let plan = arm.prepare(1).expect("a plan").plan;
+    assert_eq!(plan.flows.iter().map(|flow| flow.traffic.hop_limit()).collect::<Vec<_>>(), [7, 7]);
+    let limits = Rc::new(RefCell::new(BTreeSet::new()));
+    let sink = Rc::clone(&limits);
+    let mut simulation = Simulation::new(&plan).expect("it is built");
+    simulation.world().set_frames(Box::new(move |_, packet| {
+        let is_aodv = packet.get(22..24) == Some(&[2, 142]);
+        if let [.., hop_limit, protocol] = packet.get(..10).unwrap_or_default()
+            && !is_aodv
+        {
+            sink.borrow_mut().insert((*protocol, *hop_limit));
+        }
+    }));
+    simulation.run_until(plan.end());
+    let first = |protocol| limits.borrow().iter().filter(|(of, _)| *of == protocol).map(|(_, n)| *n).max();
+    assert_eq!((first(6), first(17)), (Some(7), Some(7)), "{limits:?}");
 }

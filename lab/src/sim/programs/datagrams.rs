@@ -21,6 +21,7 @@ const AHEAD: usize = 2;
 pub(super) struct Source {
     to: SocketAddr,
     bytes: u16,
+    hop_limit: u8,
     every: Option<Amount>,
     gaps: Stream,
     next: Instant,
@@ -32,19 +33,19 @@ pub(super) struct Source {
 impl Source {
     pub(super) fn new(
         to: SocketAddr,
-        bytes: u16,
+        (bytes, hop_limit): (u16, u8),
         every: Option<Amount>,
         (start, stop): (Instant, Instant),
         (seed, index): (u64, u16),
     ) -> Source {
         let gaps = Stream::new(seed, u32::from(index), Purpose::ThinkTime);
-        Source { to, bytes, every, gaps, next: start, stop, socket: None, sent: 0 }
+        Source { to, bytes, hop_limit, every, gaps, next: start, stop, socket: None, sent: 0 }
     }
 
     pub(super) fn open(&mut self, node: &mut Node, port: u16) {
-        self.socket = node
-            .with_endpoint(Instant::ZERO, |endpoint| endpoint.udp_bind(None, port, UdpOptions::default()))
-            .ok();
+        let options = UdpOptions { hop_limit: self.hop_limit, ..UdpOptions::default() };
+        self.socket =
+            node.with_endpoint(Instant::ZERO, |endpoint| endpoint.udp_bind(None, port, options)).ok();
     }
 
     pub(super) fn is_saturated(&self) -> bool {

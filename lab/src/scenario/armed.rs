@@ -1,0 +1,126 @@
+//! One arm of a scenario at one point: its settings, and a plan for each seed.
+
+use std::sync::Arc;
+
+use hopwise_air::Arp;
+use hopwise_air::dcf::{MacConfig, RateControl, Rules};
+use hopwise_air::medium::Radio;
+use hopwise_air::phy::Phy;
+use hopwise_mesh::WhenFull;
+use serde_json::Value;
+
+use super::check::Agents;
+use super::nodes::Nodes;
+use super::schema::{RateName, RulesName, RunConfig, WhenFullName};
+use super::{
+    Prepared, Read, channel, check, flows, gateway, made_by, nodes, profile_of, reach, routing, rules,
+    settings,
+};
+use crate::VERSION;
+use crate::located::{Place, Refusal};
+use crate::sim::{Plan, RoutingPlan, certificate_hash};
+
+/// Random fields that are tried until one is connected.
+const MOST_DRAWS: u32 = 50;
+
+/// An arm of a scenario, checked as far as no seed matters.
+#[derive(Debug)]
+pub struct Armed {
+    read: Arc<Read>,
+    agents: Agents,
+    routing: RoutingPlan,
+}
+
+impl Armed {
+    pub(super) fn new(read: Arc<Read>, arm: &str) -> Result<Armed, Box<Refusal>> {
+        let Read { document, file } = &*read;
+        check::all(document, file)?;
+        let agents = check::agents(document, file, arm)?;
+        let routing = routing::read(document, &file.routing)?;
+        Ok(Armed { read, agents, routing })
+    }
+
+    /// Every parameter in force, whatever the seed.
+    pub fn settings(&self) -> Value {
+        settings::in_force(&self.read.file, &self.agents, &self.routing)
+    }
+
+    /// The same, with what makes the run.
+    pub fn settings_of_run(&self) -> Value {
+        let mut settings = self.settings();
+        settings["hopwise"] = made_by(VERSION, &certificate_hash());
+        settings
+    }
+
+    /// The plan for a seed.
+    pub fn prepare(&self, seed: u64) -> Result<Prepared, Box<Refusal>> {
+        let Read { document, file } = &*self.read;
+        for draw in 0..MOST_DRAWS {
+            let nodes = nodes::place(document, file, (seed, draw))?;
+            let plan = self.plan(&nodes, seed)?;
+            if reach::check(document, file, &plan)? == reach::Field::Usable {
+                return Ok(Prepared { plan, names: nodes.names });
+            }
+        }
+        let problem = format!("{MOST_DRAWS} random fields were drawn, and none is connected");
+        let accepted = "more nodes, or a smaller field";
+        Err(document.refuse(&Place::root().key("topology"), problem, accepted))
+    }
+
+    fn plan(&self, nodes: &Nodes, seed: u64) -> Result<Plan, Box<Refusal>> {
+        let Read { document, file } = &*self.read;
+        routing::check(document, &self.routing, nodes)?;
+        let RunConfig { duration, warmup, .. } = &file.run;
+        let phy = Phy::named(&file.radio.profile).ok_or_else(|| {
+            let place = Place::root().key("radio").key("profile");
+            let names: Vec<_> = Phy::names().collect();
+            document.refuse(
+                &place,
+                format!("no profile is called `{}`", file.radio.profile),
+                &names.join(", "),
+            )
+        })?;
+        let channel = channel::read(document, file, nodes, &phy)?;
+        let radio = Radio::default();
+        let slowest = match file.radio.rate {
+            RateName::Fixed => phy.data,
+            RateName::Arf => phy.basic,
+        };
+        Ok(Plan {
+            places: nodes.places.clone(),
+            tracks: nodes.tracks.clone(),
+            wires: nodes.wires.clone(),
+            phy,
+            radio: channel.noise_w.map_or(radio, |noise_w| radio.over_noise(noise_w, slowest)),
+            channel,
+            mac: MacConfig {
+                rules: match file.mac.rules {
+                    RulesName::Standard => Rules::Standard,
+                    RulesName::Ns2 => Rules::Ns2,
+                },
+                rts_threshold: file.radio.rts_threshold.0,
+                rate: match file.radio.rate {
+                    RateName::Fixed => RateControl::Fixed,
+                    RateName::Arf => RateControl::Arf,
+                },
+                ..MacConfig::default()
+            },
+            arp: if file.radio.arp { Arp::Asked } else { Arp::Known },
+            queue_packets: file.radio.queue_packets as usize,
+            when_full: match file.radio.when_full {
+                WhenFullName::Drop => WhenFull::Drop,
+                WhenFullName::Hold => WhenFull::Hold,
+            },
+            routing: self.routing.clone(),
+            profile: profile_of(file),
+            flows: flows::read(document, file, nodes, &self.routing, seed)?,
+            rules: rules::read(document, file, nodes)?,
+            arm: self.agents.arm.clone(),
+            gateway: gateway::read(document, file, nodes, &self.agents)?,
+            duration: duration.0,
+            warmup: warmup.0,
+            seed,
+            trace_events: 0,
+        })
+    }
+}
