@@ -32,7 +32,9 @@ pub mod sim;
 pub mod statistics;
 pub mod store;
 pub mod summary;
+pub mod tcp;
 pub mod units;
+mod words;
 
 pub use hex::hex;
 

@@ -1,13 +1,17 @@
 //! Rules in files, which choose the agents of a connection. Nodes and scenarios read the same format.
 
+use std::net::IpAddr;
+use std::str::FromStr;
+
 use hopwise_agents::SpecError;
 use hopwise_agents::registry::Kind;
-use hopwise_core::endpoint;
-use hopwise_core::ip::Prefix;
+use hopwise_core::endpoint::{self, Direction};
+use hopwise_core::ip::{Prefix, PrefixError};
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use crate::located::{Document, Place, Refusal};
+use crate::words::{Word, Words};
 
 /// A rule that chooses agents. The first match wins; agents that it leaves out are the default ones, in a
 /// scenario those of the arm.
@@ -36,7 +40,7 @@ pub struct Rule<P> {
 pub struct Match<P> {
     /// Direction in which the connection is opened (default: both).
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub direction: Option<Direction>,
+    pub direction: Option<Word<Direction>>,
     /// Destination port of the connection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
@@ -52,14 +56,33 @@ fn none<P>() -> Option<P> {
     None
 }
 
-/// Direction in which a connection is opened.
-#[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Direction {
-    /// This node opens the connection.
-    Out,
-    /// The peer opens the connection.
-    In,
+impl Words for Direction {
+    const NAME: &'static str = "Direction";
+    const ABOUT: &'static str = "Direction in which a connection is opened.";
+    const ALL: &'static [(&'static str, Direction, &'static str)] = &[
+        ("out", Direction::Outgoing, "This node opens the connection."),
+        ("in", Direction::Incoming, "The peer opens the connection."),
+    ];
+}
+
+/// A network, or a single address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Network(pub Prefix);
+
+impl FromStr for Network {
+    type Err = PrefixError;
+
+    fn from_str(text: &str) -> Result<Network, PrefixError> {
+        text.parse::<IpAddr>().map(Prefix::host).or_else(|_| text.parse()).map(Network)
+    }
+}
+
+impl<'de> Deserialize<'de> for Network {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Network, D::Error> {
+        let text = String::deserialize(from)?;
+        let wanted = "a network or an address, such as 10.7.0.0/16 or 10.7.0.2";
+        text.parse().map_err(|error| de::Error::custom(format_args!("`{text}`: {error}, expected {wanted}")))
+    }
 }
 
 /// A spec of agents, or a list of them.
@@ -81,13 +104,9 @@ impl<P> Match<P> {
 impl<P> Rule<P> {
     /// The same rule in the core's types; `prefix` gives the addresses of a peer.
     pub fn core(&self, prefix: impl Fn(&P) -> Prefix) -> endpoint::Rule {
-        let direction = self.matches.direction.map(|direction| match direction {
-            Direction::Out => endpoint::Direction::Outgoing,
-            Direction::In => endpoint::Direction::Incoming,
-        });
         endpoint::Rule {
             matches: endpoint::Match {
-                direction,
+                direction: self.matches.direction.map(|direction| direction.0),
                 port: self.matches.port,
                 from: self.matches.from.as_ref().map(&prefix),
                 to: self.matches.to.as_ref().map(&prefix),

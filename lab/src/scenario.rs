@@ -18,14 +18,13 @@ mod settings;
 use std::path::Path;
 use std::sync::Arc;
 
-use hopwise_agents::Profile;
 use serde_json::{Value, json};
 
 use crate::located::{Document, LoadError, Place, Refusal};
 use crate::routing::Protocol;
 use crate::sim::Plan;
 use point::Stop;
-use schema::{ScenarioFile, StopName, TcpProfile};
+use schema::ScenarioFile;
 
 pub use armed::Armed;
 pub use matrix::Cell;
@@ -132,7 +131,7 @@ impl Scenario {
             // Stable, so that the others stay in their order.
             arms.sort_by_key(|arm| arm != baseline);
         }
-        if file.run.stop == StopName::WhenSure && arms.len() < 2 {
+        if file.run.stop == Stop::WhenSure && arms.len() < 2 {
             let places = [Place::root().key("run").key("stop"), Place::root().key("arms")];
             let problem = "there is no second arm to compare with";
             return Err(document.refuse_among(&places, problem, "two arms, or all-seeds"));
@@ -144,10 +143,7 @@ impl Scenario {
             cells: self.cells()?,
             seeds: file.run.seeds,
             margin: f64::from(file.run.margin.0) / 1e6,
-            stop: match file.run.stop {
-                StopName::AllSeeds => Stop::AllSeeds,
-                StopName::WhenSure => Stop::WhenSure,
-            },
+            stop: file.run.stop,
         })
     }
 
@@ -252,14 +248,6 @@ impl Scenario {
 /// As it stands beside the parameters in force.
 pub fn made_by(version: &str, certificate: &str) -> Value {
     json!({ "version": version, "certificate": certificate })
-}
-
-/// Which defaults the agents have.
-fn profile_of(file: &ScenarioFile) -> Profile {
-    match file.tcp.profile {
-        TcpProfile::Modern => Profile::Modern,
-        TcpProfile::Ns2 => Profile::Ns2,
-    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use clap::Args;
-use hopwise_agents::StandardAgents;
+use hopwise_agents::{Profile, StandardAgents};
 use hopwise_core::endpoint::{AgentChoice, ConnectOptions, EndpointConfig, LinkConfig, ListenOptions, Route};
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{AckMerge, KeepAlive, Options, TcpConfig};
@@ -77,7 +77,7 @@ impl Place {
         }
         let agents = self.agents()?;
         self.check_addresses()?;
-        let (endpoint, links) = match (&self.config, self.address) {
+        let (endpoint, links, profile) = match (&self.config, self.address) {
             (Some(path), _) => {
                 let mut config = config::load(path).map_err(Failure::from)?;
                 // One stack measures, which is one shard.
@@ -85,9 +85,13 @@ impl Place {
                 let opened = links::open_all(&config);
                 let mut shards = opened.map_err(|error| Failure::failed("open a link", error))?;
                 let links = shards.pop().unwrap_or_default();
-                (config.endpoint(links::describe_all(&config, &links), key()?), links)
+                let endpoint = config.endpoint(links::describe_all(&config, &links), key()?);
+                (endpoint, links, config.tcp.profile.0)
             }
-            (None, Some(address)) => self.tun(address)?,
+            (None, Some(address)) => {
+                let (endpoint, links) = self.tun(address)?;
+                (endpoint, links, Profile::Modern)
+            }
             (None, None) => {
                 let wanted =
                     "expected --address ADDRESS for a TUN of its own, --config FILE, or --kernel-tcp";
@@ -95,7 +99,7 @@ impl Place {
             }
         };
         let endpoint = self.counting_hops(noticing(endpoint));
-        let stack = Stack::start(StackConfig::new(endpoint), links, Box::new(StandardAgents::default()))
+        let stack = Stack::start(StackConfig::new(endpoint), links, Box::new(StandardAgents::new(profile)))
             .map_err(|error| Failure::failed("start the stack", error))?;
         Ok(Carrier::Hopwise { stack, agents })
     }

@@ -9,7 +9,8 @@ use std::time::Duration;
 use hopwise_core::ip::Prefix;
 use hopwise_host::{CapturedLink, Framing};
 use hopwise_lab::located::{Document, LoadError, Refusal};
-use hopwise_lab::rules;
+use hopwise_lab::rules::{self, Network};
+use hopwise_lab::tcp::Tcp;
 use hopwise_lab::units::{Rate, Share, Size, Time};
 use serde::de::{IntoDeserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -200,20 +201,6 @@ pub(crate) struct Route {
 
 pub(crate) type Rule = rules::Rule<Network>;
 
-/// A network, or a single address.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Network(pub(crate) Prefix);
-
-impl<'de> Deserialize<'de> for Network {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Network, D::Error> {
-        let text = String::deserialize(from)?;
-        let read = text.parse::<IpAddr>().map(Prefix::host).or_else(|_| text.parse());
-        let wanted = "a network or an address, such as 10.7.0.0/16 or 10.7.0.2";
-        read.map(Network)
-            .map_err(|error| serde::de::Error::custom(format_args!("`{text}`: {error}, expected {wanted}")))
-    }
-}
-
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Forward {
@@ -377,45 +364,6 @@ pub(crate) struct Capture {
 
 fn capture_files() -> u32 {
     8
-}
-
-/// A profile, and single keys over it.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Tcp {
-    pub(crate) profile: TcpProfile,
-    pub(crate) segment_bytes: Option<u16>,
-    pub(crate) least_path_mtu: Option<u16>,
-    pub(crate) sack: Option<bool>,
-    pub(crate) timestamps: Option<bool>,
-    pub(crate) window_scale: Option<bool>,
-    pub(crate) ecn: Option<bool>,
-    pub(crate) nagle: Option<bool>,
-    pub(crate) send_buffer: Option<Size>,
-    pub(crate) recv_buffer: Option<Size>,
-    pub(crate) rto_min: Option<Time>,
-    pub(crate) keep_alive: Option<Time>,
-    pub(crate) user_timeout: Option<Time>,
-    pub(crate) ack_merge: Option<AckMerge>,
-    /// Number of hops to peers, where packets cannot tell it.
-    pub(crate) hops: Option<u8>,
-    /// Hop limit that peers write into packets.
-    pub(crate) peers_hop_limit: Option<u8>,
-}
-
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum TcpProfile {
-    #[default]
-    Modern,
-    Ns2,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum AckMerge {
-    Off,
-    Read,
 }
 
 /// Reads and checks a configuration.

@@ -124,7 +124,8 @@ fn start(
         let busy_poll = config.busy_poll.map_or(Duration::ZERO, |time| time.0);
         StackConfig { observers, busy_poll, ..StackConfig::new(endpoint) }
     };
-    Shards::start(links, of_shard, || Box::new(StandardAgents::default()))
+    let profile = config.tcp.profile.0;
+    Shards::start(links, of_shard, || Box::new(StandardAgents::new(profile)))
         .map_err(|error| Failure::failed("start the stack", error))
 }
 

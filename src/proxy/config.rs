@@ -10,13 +10,14 @@ use hopwise_agents::validate_base_station;
 use hopwise_core::LinkId;
 use hopwise_host::nl80211::StationAddress;
 use hopwise_lab::located::{Document, LoadError, Place, Refusal};
+use hopwise_lab::rules::Network;
 use hopwise_lab::units::{Size, Time};
 use hopwise_mesh::{ProxyConfig, ProxyRule};
 use serde::{Deserialize, Deserializer};
 
 use super::watchdog::{self, Patience};
 use crate::daemon::confine::Confine;
-use crate::node::config::{Fault, Network};
+use crate::node::config::Fault;
 
 /// The proxy's two sides, as its driver numbers them.
 pub(super) const FIXED: LinkId = LinkId(0);

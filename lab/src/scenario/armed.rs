@@ -3,18 +3,16 @@
 use std::sync::Arc;
 
 use hopwise_air::Arp;
-use hopwise_air::dcf::{MacConfig, RateControl, Rules};
+use hopwise_air::dcf::{MacConfig, RateControl};
 use hopwise_air::medium::Radio;
 use hopwise_air::phy::Phy;
-use hopwise_mesh::WhenFull;
 use serde_json::Value;
 
 use super::check::Agents;
 use super::nodes::Nodes;
-use super::schema::{RateName, RulesName, RunConfig, WhenFullName};
+use super::schema::RunConfig;
 use super::{
-    Prepared, Read, channel, check, flows, gateway, made_by, nodes, profile_of, reach, routing, rules,
-    settings,
+    Prepared, Read, channel, check, flows, gateway, made_by, nodes, reach, routing, rules, settings,
 };
 use crate::VERSION;
 use crate::located::{Place, Refusal};
@@ -82,9 +80,9 @@ impl Armed {
         })?;
         let channel = channel::read(document, file, nodes, &phy)?;
         let radio = Radio::default();
-        let slowest = match file.radio.rate {
-            RateName::Fixed => phy.data,
-            RateName::Arf => phy.basic,
+        let slowest = match file.radio.rate.0 {
+            RateControl::Fixed => phy.data,
+            RateControl::Arf => phy.basic,
         };
         Ok(Plan {
             places: nodes.places.clone(),
@@ -94,25 +92,16 @@ impl Armed {
             radio: channel.noise_w.map_or(radio, |noise_w| radio.over_noise(noise_w, slowest)),
             channel,
             mac: MacConfig {
-                rules: match file.mac.rules {
-                    RulesName::Standard => Rules::Standard,
-                    RulesName::Ns2 => Rules::Ns2,
-                },
+                rules: file.mac.rules.0,
                 rts_threshold: file.radio.rts_threshold.0,
-                rate: match file.radio.rate {
-                    RateName::Fixed => RateControl::Fixed,
-                    RateName::Arf => RateControl::Arf,
-                },
+                rate: file.radio.rate.0,
                 ..MacConfig::default()
             },
             arp: if file.radio.arp { Arp::Asked } else { Arp::Known },
             queue_packets: file.radio.queue_packets as usize,
-            when_full: match file.radio.when_full {
-                WhenFullName::Drop => WhenFull::Drop,
-                WhenFullName::Hold => WhenFull::Hold,
-            },
+            when_full: file.radio.when_full.0,
             routing: self.routing.clone(),
-            profile: profile_of(file),
+            profile: file.tcp.profile.0,
             flows: flows::read(document, file, nodes, &self.routing, seed)?,
             rules: rules::read(document, file, nodes)?,
             arm: self.agents.arm.clone(),

@@ -52,6 +52,7 @@ pub(super) fn all(document: &Document, file: &ScenarioFile) -> Checked {
         let problem = "all flows are in the background, so that no result counts any";
         return Err(document.refuse_key(&place, problem, "at least one flow without `background: true`"));
     }
+    file.tcp.check(document, &Place::root().key("tcp"))?;
     effect::routing(document, file)?;
     effect::channel(document, file)?;
     effect::gateway(document, file)?;

@@ -7,13 +7,11 @@ use hopwise_air::random::{Purpose, Stream};
 use hopwise_core::tcp::TcpConfig;
 
 use super::nodes::Nodes;
-use super::schema::{DirectionName, Drawn, ScenarioFile, TcpProfile, Traffic, TrafficKind};
+use super::schema::{DirectionName, Drawn, ScenarioFile, Traffic, TrafficKind};
 use crate::located::{Document, Place, Refusal};
 use crate::sim::{Amount, FlowPlan, RoutingPlan, Talk, TcpPlan, TrafficPlan, Ways};
+use crate::tcp::Tcp;
 use crate::units::{Size, Time};
-
-/// Segment size without a flow; each flow names its own.
-pub(super) const SEGMENT_OF_EACH_FLOW: u16 = 1_000;
 
 pub(super) fn read(
     document: &Document,
@@ -38,7 +36,7 @@ pub(super) fn read(
             let places = [place.key("to"), place.key("from"), Place::root().key("topology")];
             return Err(document.refuse_among(&places, problem, "another node"));
         }
-        let plan = plan_of(traffic, tcp_config(file, traffic.segment_bytes, routing), routing);
+        let plan = plan_of(traffic, &file.tcp, routing);
         for copy in 0..traffic.flows {
             // A stream of the flow's own: what others draw moves nothing.
             let mut stream = Stream::new(seed, flows.len() as u32, Purpose::Traffic);
@@ -56,8 +54,8 @@ pub(super) fn read(
     Ok(flows)
 }
 
-fn plan_of(traffic: &Traffic, tcp: TcpConfig, routing: &RoutingPlan) -> TrafficPlan {
-    let bytes = traffic.segment_bytes;
+fn plan_of(traffic: &Traffic, tcp: &Tcp, routing: &RoutingPlan) -> TrafficPlan {
+    let bytes = traffic.segment_bytes_under(tcp);
     let datagrams = |every| TrafficPlan::datagrams(bytes, every, routing);
     let ways = match traffic.direction.unwrap_or_default() {
         DirectionName::Forth => Ways::Forth,
@@ -65,7 +63,7 @@ fn plan_of(traffic: &Traffic, tcp: TcpConfig, routing: &RoutingPlan) -> TrafficP
         DirectionName::Both => Ways::Both,
     };
     let (talk, times) = match (traffic.kind, traffic.bytes) {
-        (TrafficKind::Cbr, _) => return datagrams(gaps(traffic)),
+        (TrafficKind::Cbr, _) => return datagrams(gaps(traffic, bytes)),
         (TrafficKind::Saturated, _) => return datagrams(None),
         (TrafficKind::Bulk, None) => (Talk::Endless(ways), Some(1)),
         (TrafficKind::Bulk, Some(bytes)) => {
@@ -80,13 +78,14 @@ fn plan_of(traffic: &Traffic, tcp: TcpConfig, routing: &RoutingPlan) -> TrafficP
         }
     };
     let think = traffic.think.map_or(Amount::NONE, self::times);
-    TrafficPlan::Tcp(Arc::new(TcpPlan { tcp: Arc::new(tcp), talk, think, times }))
+    let tcp = Arc::new(tcp_config(tcp, bytes, routing));
+    TrafficPlan::Tcp(Arc::new(TcpPlan { tcp, talk, think, times }))
 }
 
 /// Between datagrams.
-fn gaps(traffic: &Traffic) -> Option<Amount> {
+fn gaps(traffic: &Traffic, bytes: u16) -> Option<Amount> {
     let of_rate = |bits_per_second: u64| {
-        let bits = u64::from(traffic.segment_bytes) * 8;
+        let bits = u64::from(bytes) * 8;
         Amount::Fixed((bits * 1_000_000_000).div_ceil(bits_per_second.max(1)))
     };
     traffic.every.map(times).or(traffic.rate.map(|rate| of_rate(rate.0)))
@@ -108,18 +107,6 @@ fn amount<T>(drawn: Drawn<T>, number: impl Fn(T) -> u64) -> Amount {
     }
 }
 
-pub(super) fn tcp_config(file: &ScenarioFile, segment_bytes: u16, routing: &RoutingPlan) -> TcpConfig {
-    let mut tcp = match file.tcp.profile {
-        TcpProfile::Modern => TcpConfig { segment_bytes, ..TcpConfig::modern() },
-        TcpProfile::Ns2 => TcpConfig::ns2(segment_bytes),
-    };
-    let set = |own: Option<bool>, value: &mut bool| *value = own.unwrap_or(*value);
-    set(file.tcp.sack, &mut tcp.sack);
-    set(file.tcp.timestamps, &mut tcp.timestamps);
-    set(file.tcp.ecn, &mut tcp.ecn);
-    set(file.tcp.nagle, &mut tcp.nagle);
-    if let Some(rto_min) = file.tcp.rto_min {
-        tcp.rto.min = rto_min.0;
-    }
-    routing.limit_hops(tcp)
+pub(super) fn tcp_config(tcp: &Tcp, segment_bytes: u16, routing: &RoutingPlan) -> TcpConfig {
+    routing.limit_hops(Tcp { segment_bytes: Some(segment_bytes), ..*tcp }.config())
 }

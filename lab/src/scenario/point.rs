@@ -2,20 +2,22 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A cell of a trial's matrix: the paths that vary, each with its value. Empty where there is no matrix.
 pub type Point = BTreeMap<String, Value>;
 
-/// When a trial ends.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Condition that ends a trial.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
+#[schemars(rename = "StopName")]
 pub enum Stop {
-    /// After all seeds.
+    /// The trial ends after all seeds.
     #[default]
     AllSeeds,
-    /// When there is a verdict on every arm, and after all seeds at the latest.
+    /// The trial ends when every arm has a verdict, at the latest after all seeds.
     WhenSure,
 }
 

@@ -8,6 +8,7 @@ use hopwise_core::ip::Prefix;
 use super::nodes::Nodes;
 use super::schema::ScenarioFile;
 use crate::located::{Document, Place, Refusal};
+use crate::rules::Network;
 use crate::sim::address_of;
 
 pub(super) fn read(
@@ -33,5 +34,5 @@ pub(super) fn read(
 
 fn prefix(nodes: &Nodes, peer: &str) -> Option<Prefix> {
     let of_node = nodes.find(peer).map(|node| Prefix::host(address_of(node)));
-    of_node.or_else(|| peer.parse::<IpAddr>().ok().map(Prefix::host)).or_else(|| peer.parse().ok())
+    of_node.or_else(|| peer.parse().ok().map(|Network(prefix)| prefix))
 }

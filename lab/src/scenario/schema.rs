@@ -10,16 +10,20 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use hopwise_air::dcf::{RateControl, Rules};
+use hopwise_mesh::WhenFull;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::routing::RoutingConfig;
 use crate::rules::Rule;
+use crate::tcp::Tcp;
 use crate::units::{Rate, Share, Time};
+use crate::words::{Word, Words};
 pub(super) use arms::Arms;
 pub use claims::{Bound, Claim, Measure, Over};
-pub(super) use run::{MatrixConfig, RunConfig, StopName};
-pub(super) use traffic::{DirectionName, Drawn, Traffic, TrafficKind};
+pub(super) use run::{MatrixConfig, RunConfig};
+pub(super) use traffic::{DirectionName, Drawn, SEGMENT_BYTES, Traffic, TrafficKind};
 
 /// A scenario: positions of nodes, traffic, and the agents on trial.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -174,9 +178,9 @@ pub(super) struct RadioConfig {
     /// Packet size from which RTS/CTS precedes the data, in bytes; off: never (default 0: always).
     pub(super) rts_threshold: Threshold,
     /// Behaviour of a full interface queue (default drop).
-    pub(super) when_full: WhenFullName,
+    pub(super) when_full: Word<WhenFull>,
     /// Rate control of data frames (default fixed).
-    pub(super) rate: RateName,
+    pub(super) rate: Word<RateControl>,
     /// Resolve the addresses of neighbours by ARP on the air (default false: they are known).
     pub(super) arp: bool,
 }
@@ -187,8 +191,8 @@ impl Default for RadioConfig {
             profile: "dsss-2mbps".to_owned(),
             queue_packets: 50,
             rts_threshold: Threshold(Some(0)),
-            when_full: WhenFullName::Drop,
-            rate: RateName::Fixed,
+            when_full: Word(WhenFull::Drop),
+            rate: Word(RateControl::Fixed),
             arp: false,
         }
     }
@@ -234,28 +238,6 @@ impl JsonSchema for Threshold {
             "anyOf": [{ "type": "integer", "minimum": 0, "maximum": u32::MAX }, { "enum": ["off", false] }],
         })
     }
-}
-
-/// Rate control of data frames.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum RateName {
-    /// The profile's data rate.
-    #[default]
-    Fixed,
-    /// ARF: the profile's data rate or a lower one, by the outcome of earlier frames.
-    Arf,
-}
-
-/// Behaviour of a full interface queue.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum WhenFullName {
-    /// The queue drops the packet.
-    #[default]
-    Drop,
-    /// A packet of the node itself waits in TCP until there is room; a forwarded packet is dropped.
-    Hold,
 }
 
 /// Channel between the radios: path loss, fading, losses and outages.
@@ -387,47 +369,40 @@ impl Default for GatewayConfig {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Mac {
     /// Rule set of the MAC (default standard).
-    pub(super) rules: RulesName,
+    pub(super) rules: Word<Rules>,
 }
 
-/// Rule set of the MAC.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum RulesName {
-    /// The 802.11 standard.
-    #[default]
-    Standard,
-    /// The MAC of ns-2.
-    Ns2,
+impl Words for RateControl {
+    const NAME: &'static str = "RateName";
+    const ABOUT: &'static str = "Rate control of data frames.";
+    const ALL: &'static [(&'static str, RateControl, &'static str)] = &[
+        ("fixed", RateControl::Fixed, "The profile's data rate."),
+        (
+            "arf",
+            RateControl::Arf,
+            "ARF: the profile's data rate or a lower one, by the outcome of earlier frames.",
+        ),
+    ];
 }
 
-/// TCP settings of all nodes: a profile, and single settings that replace those of the profile.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub(super) struct Tcp {
-    /// Profile that the other settings start from (default modern).
-    pub(super) profile: TcpProfile,
-    /// Selective acknowledgements (RFC 2018; default: as in the profile).
-    pub(super) sack: Option<bool>,
-    /// Timestamps option (RFC 7323; default: as in the profile).
-    pub(super) timestamps: Option<bool>,
-    /// Explicit congestion notification (RFC 3168; default: as in the profile).
-    pub(super) ecn: Option<bool>,
-    /// Nagle's algorithm (RFC 9293; default: as in the profile).
-    pub(super) nagle: Option<bool>,
-    /// Lower bound of the retransmission timeout (RFC 6298; default: as in the profile).
-    pub(super) rto_min: Option<Time>,
+impl Words for WhenFull {
+    const NAME: &'static str = "WhenFullName";
+    const ABOUT: &'static str = "Behaviour of a full interface queue.";
+    const ALL: &'static [(&'static str, WhenFull, &'static str)] = &[
+        ("drop", WhenFull::Drop, "The queue drops the packet."),
+        (
+            "hold",
+            WhenFull::Hold,
+            "A packet of the node itself waits in TCP until there is room; a forwarded packet is dropped.",
+        ),
+    ];
 }
 
-/// Profile of TCP settings.
-#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum TcpProfile {
-    /// Current RFCs: SACK, RACK-TLP, PRR, timestamps and window scaling.
-    #[default]
-    Modern,
-    /// The TCP of ns-2, as papers of its time used it.
-    Ns2,
+impl Words for Rules {
+    const NAME: &'static str = "RulesName";
+    const ABOUT: &'static str = "Rule set of the MAC.";
+    const ALL: &'static [(&'static str, Rules, &'static str)] =
+        &[("standard", Rules::Standard, "The 802.11 standard."), ("ns2", Rules::Ns2, "The MAC of ns-2.")];
 }
 
 fn no_time() -> Time {

@@ -11,14 +11,15 @@ use sha2::{Digest, Sha256};
 
 use super::check::Agents;
 use super::schema::{
-    ChannelConfig, GatewayConfig, Mac, Mobility, RadioConfig, RunConfig, ScenarioFile, Shape, Tcp, Topology,
-    Traffic, World,
+    ChannelConfig, GatewayConfig, Mac, Mobility, RadioConfig, RunConfig, SEGMENT_BYTES, ScenarioFile, Shape,
+    Topology, Traffic, World,
 };
-use super::{flows, motion, nodes, profile_of};
+use super::{flows, motion, nodes};
 use crate::hex;
 use crate::routing::RoutingConfig;
 use crate::rules::Rule;
 use crate::sim::RoutingPlan;
+use crate::tcp::Tcp;
 use crate::units::Time;
 
 /// The file with its defaults, less what says nothing of a single run.
@@ -32,7 +33,7 @@ struct InFile<'a> {
     mac: Mac,
     routing: RoutingConfig,
     tcp: Tcp,
-    traffic: &'a [Traffic],
+    traffic: Vec<Traffic>,
     rules: &'a [Rule<String>],
     gateway: Option<&'a GatewayConfig>,
     run: Run,
@@ -79,14 +80,14 @@ pub(super) fn in_force(file: &ScenarioFile, agents: &Agents, routes: &RoutingPla
         mac: *mac,
         routing: routing.in_force(),
         tcp: *own_tcp,
-        traffic,
+        traffic: traffic.iter().map(|flow| sized(flow, own_tcp)).collect(),
         rules,
         gateway: gateway.as_ref(),
         run: Run { duration: *duration, warmup: *warmup },
     };
     let mut settings = serde_json::to_value(in_file).expect("nothing in it but texts and numbers");
     without_nulls(&mut settings);
-    let profile = profile_of(file);
+    let profile = own_tcp.profile.0;
     settings["arm"] = json!({
         "receiver": agents.arm.receiver,
         "sender": agents.senders.specs().iter().map(ToString::to_string).collect::<Vec<_>>(),
@@ -103,11 +104,16 @@ pub(super) fn in_force(file: &ScenarioFile, agents: &Agents, routes: &RoutingPla
         settings["arm"]["base_station"] = base_station.to_string().into();
         settings["arm"]["parameters"]["base_station"] = json!(parameters(base_station.parameters(profile)));
     }
-    settings["tcp"]["in_force"] = tcp(&flows::tcp_config(file, flows::SEGMENT_OF_EACH_FLOW, routes), profile);
+    let segment_bytes = own_tcp.segment_bytes.unwrap_or(SEGMENT_BYTES);
+    settings["tcp"]["in_force"] = tcp(&flows::tcp_config(own_tcp, segment_bytes, routes), profile);
     if let Some(hash) = file.topology.file.as_deref().and_then(hash_of) {
         settings["topology"]["file_sha256"] = hash.into();
     }
     settings
+}
+
+fn sized(flow: &Traffic, tcp: &Tcp) -> Traffic {
+    Traffic { segment_bytes: Some(flow.segment_bytes_under(tcp)), ..flow.clone() }
 }
 
 fn topology(file: &ScenarioFile) -> Topology {

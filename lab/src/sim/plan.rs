@@ -63,13 +63,13 @@ pub enum RoutingPlan {
 }
 
 impl RoutingPlan {
-    /// The same TCP, with the hop limit that routing gives to packets.
+    /// The same TCP, with the hop limit that routing gives to packets. Its peers are nodes of the same world.
     #[must_use]
     pub fn limit_hops(&self, mut tcp: TcpConfig) -> TcpConfig {
         if let Some(hop_limit) = self.data_hop_limit() {
             tcp.hop_limit = hop_limit;
-            tcp.hops.peers_hop_limit = hop_limit;
         }
+        tcp.hops.peers_hop_limit = tcp.hop_limit;
         tcp
     }
 

@@ -1,7 +1,6 @@
 //! Checks of a configuration that need several keys; an error points to its place.
 
 use std::collections::BTreeMap;
-use std::fmt::Display;
 use std::net::IpAddr;
 
 use hopwise_core::ip::Prefix;
@@ -49,7 +48,7 @@ pub(super) fn all(document: &Document, config: &NodeConfig) -> Checked {
     listeners::each_at_its_own_address(document, config)?;
     seats(document, config)?;
     captured(document, config)?;
-    tcp(document, config)
+    config.tcp.check(document, &root.key("tcp"))
 }
 
 fn links(document: &Document, config: &NodeConfig) -> Checked {
@@ -357,41 +356,6 @@ fn captured(document: &Document, config: &NodeConfig) -> Checked {
     }
     if capture.files == 0 {
         return Err(document.refuse(&place.key("files"), "no file would stay", "1 or more"));
-    }
-    Ok(())
-}
-
-fn tcp(document: &Document, config: &NodeConfig) -> Checked {
-    let place = Place::root().key("tcp");
-    let check = |key: &str, sound: bool, problem: &dyn Display, accepted: &str| {
-        if sound { Ok(()) } else { Err(document.refuse(&place.key(key), problem, accepted)) }
-    };
-    let tcp = &config.tcp;
-    let in_range = |bytes: u64| (4 << 10..=1 << 30).contains(&bytes);
-    check(
-        "segment_bytes",
-        tcp.segment_bytes.is_none_or(|bytes| bytes >= 64),
-        &"too small",
-        "64 to 65495 bytes",
-    )?;
-    check(
-        "least_path_mtu",
-        tcp.least_path_mtu.is_none_or(|bytes| (68..=1500).contains(&bytes)),
-        &"the path MTU is out of bounds",
-        "68 to 1500 bytes",
-    )?;
-    for (key, number) in [("hops", tcp.hops), ("peers_hop_limit", tcp.peers_hop_limit)] {
-        check(key, number != Some(0), &"no packet would arrive", "1 to 255")?;
-    }
-    let buffers = [("send_buffer", tcp.send_buffer), ("recv_buffer", tcp.recv_buffer)];
-    for (key, size) in buffers {
-        check(key, size.is_none_or(|size| in_range(size.0)), &"the buffer is out of bounds", "4KiB to 1GiB")?;
-    }
-    let least = std::time::Duration::from_millis(1);
-    let times =
-        [("rto_min", tcp.rto_min), ("keep_alive", tcp.keep_alive), ("user_timeout", tcp.user_timeout)];
-    for (key, time) in times {
-        check(key, time.is_none_or(|time| time.0 >= least), &"too short", "1ms or more")?;
     }
     Ok(())
 }

@@ -1,17 +1,13 @@
 //! From the file's words to the core's.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use hopwise_core::endpoint::{self, EndpointConfig, LinkConfig};
 use hopwise_core::ip::Prefix;
-use hopwise_core::tcp::{self, BufferLimits, KeepAlive, TcpConfig};
+use hopwise_core::tcp::AckMerge;
 use hopwise_core::{LinkId, NextHop};
 
-use super::{AckMerge, Address, Bounds, Link, LinkKind, NodeConfig, TUN_CROSSINGS, Tcp, TcpProfile};
-
-/// Payload of a segment of the `ns2` profile, unless `segment_bytes` says another.
-const NS2_SEGMENT_BYTES: u16 = 1000;
+use super::{Address, Bounds, Link, LinkKind, NodeConfig, TUN_CROSSINGS};
 
 /// As many as all seats that a file may ask for, and then some that end by themselves.
 const MOST_CONNECTIONS: usize = 1 << 18;
@@ -21,8 +17,8 @@ impl NodeConfig {
     /// are open.
     pub(crate) fn endpoint(&self, mut links: Vec<LinkConfig>, key: [u8; 32]) -> EndpointConfig {
         let first = LinkConfig::wire(0, 1500, Vec::new());
-        if self.tcp.ack_merge == Some(AckMerge::Off) {
-            links.iter_mut().for_each(|link| link.ack_merge = tcp::AckMerge::Off);
+        if self.tcp.ack_merge.is_some_and(|merge| merge.0 == AckMerge::Off) {
+            links.iter_mut().for_each(|link| link.ack_merge = AckMerge::Off);
         }
         EndpointConfig {
             links,
@@ -112,49 +108,5 @@ impl Bounds {
             time_waits: self.time_waits.unwrap_or(default.time_waits),
             buffer_bytes: self.memory.map_or(default.buffer_bytes, |size| size.0),
         }
-    }
-}
-
-impl Tcp {
-    pub(crate) fn config(&self) -> TcpConfig {
-        let mut config = match self.profile {
-            TcpProfile::Modern => TcpConfig::modern(),
-            TcpProfile::Ns2 => TcpConfig::ns2(self.segment_bytes.unwrap_or(NS2_SEGMENT_BYTES)),
-        };
-        set(&mut config.segment_bytes, self.segment_bytes);
-        set(&mut config.least_path_mtu, self.least_path_mtu);
-        set(&mut config.sack, self.sack);
-        set(&mut config.timestamps, self.timestamps);
-        set(&mut config.window_scale, self.window_scale);
-        set(&mut config.ecn, self.ecn);
-        set(&mut config.nagle, self.nagle);
-        set(&mut config.user_timeout, self.user_timeout.map(|time| time.0));
-        set(&mut config.hops.peers_hop_limit, self.peers_hop_limit);
-        config.hops.configured = self.hops;
-        set(&mut config.rto.min, self.rto_min.map(|time| time.0));
-        for (limits, size) in
-            [(&mut config.send_buffer, self.send_buffer), (&mut config.recv_buffer, self.recv_buffer)]
-        {
-            let max = size.and_then(|size| u32::try_from(size.0).ok()).unwrap_or(limits.max);
-            *limits = BufferLimits { initial: limits.initial.min(max), max };
-        }
-        if let Some(idle) = self.keep_alive {
-            let interval = (idle.0 / 8).max(Duration::from_millis(1));
-            config.keep_alive = Some(KeepAlive { idle: idle.0, interval, ..KeepAlive::default() });
-        }
-        set(
-            &mut config.ack_merge,
-            self.ack_merge.map(|merge| match merge {
-                AckMerge::Off => tcp::AckMerge::Off,
-                AckMerge::Read => tcp::AckMerge::Read,
-            }),
-        );
-        config
-    }
-}
-
-fn set<T>(key: &mut T, value: Option<T>) {
-    if let Some(value) = value {
-        *key = value;
     }
 }

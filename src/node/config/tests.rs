@@ -4,6 +4,8 @@ use miette::Diagnostic;
 
 use super::*;
 
+mod on_trial;
+
 const LEAST: &str = "node: { name: a, address: 10.7.0.2/24 }\nlinks: [{ kind: tun, name: hw0 }]\n";
 
 fn parsed(text: &str) -> Result<NodeConfig, Box<Refusal>> {

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use hopwise_core::ip::Prefix;
+use hopwise_lab::rules::Network;
 
 use super::protocol::{Login, Method};
-use crate::node::config::{Allow, Network, Socks5};
+use crate::node::config::{Allow, Socks5};
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Access {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Checked, LONGEST_S};
 use crate::located::{Document, Place, Refusal};
-use crate::scenario::schema::{Drawn, Traffic, TrafficKind};
+use crate::scenario::schema::{Drawn, SEGMENT_BYTES, Traffic, TrafficKind};
 use crate::units::{Size, Time};
 
 /// An Ethernet's packets less IP and TCP headers.
@@ -24,9 +24,9 @@ struct Keys<'a> {
 
 pub(super) fn check(document: &Document, place: &Place, traffic: &Traffic) -> Checked {
     let keys = Keys { document, place, traffic };
-    if traffic.segment_bytes == 0 || traffic.segment_bytes > LARGEST_SEGMENT {
+    if let Some(bytes) = traffic.segment_bytes.filter(|bytes| !(1..=LARGEST_SEGMENT).contains(bytes)) {
         let accepted = format!("1 to {LARGEST_SEGMENT} bytes");
-        let problem = format!("segments of {} bytes", traffic.segment_bytes);
+        let problem = format!("segments of {bytes} bytes");
         return Err(document.refuse(&place.key("segment_bytes"), problem, &accepted));
     }
     keys.only_its_own()?;
@@ -159,6 +159,7 @@ impl Keys<'_> {
 
     fn cbr(&self) -> Checked {
         let Traffic { every, rate, segment_bytes, .. } = self.traffic;
+        let largest_rate = u64::from(segment_bytes.unwrap_or(SEGMENT_BYTES)) * 8_000_000;
         self.sound("every", *every)?;
         match (every, rate) {
             (None, None) => {
@@ -174,7 +175,7 @@ impl Keys<'_> {
                 let problem = "no time between datagrams";
                 Err(self.document.refuse(&self.place.key("every"), problem, "1us or more"))
             }
-            (None, Some(rate)) if rate.0 == 0 || rate.0 > u64::from(*segment_bytes) * 8_000_000 => {
+            (None, Some(rate)) if rate.0 == 0 || rate.0 > largest_rate => {
                 let problem = "no rate for datagrams of this size";
                 let accepted = "more than 0, and at most one datagram every 1us";
                 Err(self.among(["rate", "segment_bytes"], problem, accepted))

@@ -6,6 +6,7 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
+use crate::scenario::point::Stop;
 use crate::units::{Share, Time};
 
 /// Length of a run, number of runs, and when the trial ends.
@@ -25,20 +26,9 @@ pub(in crate::scenario) struct RunConfig {
     pub(in crate::scenario) margin: Share,
     /// Condition that ends the trial (default all-seeds).
     #[serde(default)]
-    pub(in crate::scenario) stop: StopName,
+    pub(in crate::scenario) stop: Stop,
     /// Arm that the others are compared with (default: the first arm).
     pub(in crate::scenario) baseline: Option<String>,
-}
-
-/// Condition that ends a trial.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "kebab-case")]
-pub(in crate::scenario) enum StopName {
-    /// The trial ends after all seeds.
-    #[default]
-    AllSeeds,
-    /// The trial ends when every arm has a verdict, at the latest after all seeds.
-    WhenSure,
 }
 
 fn no_time() -> Time {

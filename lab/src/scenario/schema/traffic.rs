@@ -7,6 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::tcp::Tcp;
 use crate::units::{Rate, Size, Time};
 
 /// Flows from one node to another. The kind decides which keys apply.
@@ -19,9 +20,8 @@ pub(in crate::scenario) struct Traffic {
     pub(in crate::scenario) to: String,
     /// Kind of traffic.
     pub(in crate::scenario) kind: TrafficKind,
-    /// Payload of a full segment or of a datagram, in bytes (default 1000).
-    #[serde(default = "segment_bytes")]
-    pub(in crate::scenario) segment_bytes: u16,
+    /// Payload of a full segment or of a datagram, in bytes (default: that of `tcp` for segments, otherwise 1000).
+    pub(in crate::scenario) segment_bytes: Option<u16>,
     /// Number of such flows (default 1).
     #[serde(default = "one")]
     pub(in crate::scenario) flows: u32,
@@ -137,8 +137,18 @@ impl<T: JsonSchema> JsonSchema for Drawn<T> {
     }
 }
 
-fn segment_bytes() -> u16 {
-    1000
+/// Payload of a full segment or of a datagram where the file gives no other.
+pub(in crate::scenario) const SEGMENT_BYTES: u16 = 1000;
+
+impl Traffic {
+    /// Payload of a full segment or of a datagram.
+    pub(in crate::scenario) fn segment_bytes_under(&self, tcp: &Tcp) -> u16 {
+        let of_tcp = match self.kind {
+            TrafficKind::Bulk | TrafficKind::Request => tcp.segment_bytes,
+            TrafficKind::Cbr | TrafficKind::Saturated => None,
+        };
+        self.segment_bytes.or(of_tcp).unwrap_or(SEGMENT_BYTES)
+    }
 }
 
 fn one() -> u32 {

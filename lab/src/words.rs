@@ -1,0 +1,75 @@
+//! Words of files for values of other crates, which know nothing of files.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, ser};
+
+/// A value that files write as one of a few words.
+pub trait Words: Copy + PartialEq + Sized + 'static {
+    /// Name of the choice in the JSON Schema.
+    const NAME: &'static str;
+    /// Description of the choice.
+    const ABOUT: &'static str;
+    /// Each word with its value and its description.
+    const ALL: &'static [(&'static str, Self, &'static str)];
+}
+
+/// A value of another crate as files have it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Word<T>(pub T);
+
+/// The accepted words: `a` or `b`.
+struct OneOf<T>(PhantomData<T>);
+
+impl<T: Words> fmt::Display for OneOf<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words: Vec<_> = T::ALL.iter().map(|(word, ..)| format!("`{word}`")).collect();
+        f.write_str(&words.join(" or "))
+    }
+}
+
+impl<T: Words> Visitor<'_> for OneOf<T> {
+    type Value = Word<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self, f)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Word<T>, E> {
+        let found = T::ALL.iter().find(|(word, ..)| *word == text);
+        found
+            .map(|(_, value, _)| Word(*value))
+            .ok_or_else(|| E::custom(format_args!("unknown variant `{text}`, expected {self}")))
+    }
+}
+
+impl<'de, T: Words> Deserialize<'de> for Word<T> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Word<T>, D::Error> {
+        from.deserialize_str(OneOf(PhantomData))
+    }
+}
+
+impl<T: Words> Serialize for Word<T> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let found = T::ALL.iter().find(|(_, value, _)| *value == self.0);
+        let (word, ..) = found.ok_or_else(|| ser::Error::custom("no word of files for this value"))?;
+        to.serialize_str(word)
+    }
+}
+
+impl<T: Words> JsonSchema for Word<T> {
+    fn schema_name() -> Cow<'static, str> {
+        T::NAME.into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let each = T::ALL
+            .iter()
+            .map(|(word, _, about)| json_schema!({ "const": word, "description": about, "type": "string" }));
+        json_schema!({ "description": T::ABOUT, "oneOf": each.collect::<Vec<_>>() })
+    }
+}
