@@ -17,7 +17,7 @@ use hopwise_air::frames::Sees;
 use hopwise_core::trace::TraceKind;
 use hopwise_core::wire::{Ecn, IpHeader, IpView, protocol, udp};
 use hopwise_core::{Cast, Instant, LinkId, Machine, Rx, Seq};
-use hopwise_lab::scenario::Scenario;
+use hopwise_lab::scenario::{NoPlan, Scenario};
 use hopwise_lab::sim::{Plan, Results, Simulation, address_of};
 use hopwise_mesh::aodv::messages::{Extension, Message, Rrep};
 

@@ -114,8 +114,9 @@ fn dsr_leads_over_a_wire_too_and_gpsr_says_that_it_cannot() {
 /// The section's text, and what is said of it.
 fn refusal(routing: &str) -> String {
     let text = CHAIN.replace("{ protocol: aodv }", routing);
-    let scenario = Scenario::parse("wrapped", &text, &[]).expect("keys that there are");
-    format!("{:?}", scenario.plan(None, 1).expect_err("no plan"))
+    let planned =
+        Scenario::parse("wrapped", &text, &[]).map_err(NoPlan::Refused).and_then(|there| there.plan(None, 1));
+    format!("{:?}", planned.expect_err("no plan"))
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! The routing protocol of a scenario: `routing:`.
 
+use hopwise_mesh::{aodvv2, dsr, gpsr};
+
 use super::nodes::Nodes;
 use crate::located::{Document, Place, Refusal};
 use crate::routing::{Protocol, RoutingConfig};
@@ -7,21 +9,20 @@ use crate::sim::RoutingPlan;
 
 pub(super) fn read(document: &Document, config: &RoutingConfig) -> Result<RoutingPlan, Box<Refusal>> {
     let place = Place::root().key("routing");
-    let settings = config.aodv(document, &place)?;
     Ok(match config.protocol {
         Protocol::Static => RoutingPlan::Static,
-        Protocol::Aodv => RoutingPlan::Aodv(Box::new(settings)),
+        Protocol::Aodv => RoutingPlan::Aodv(Box::new(config.aodv(document, &place)?)),
         Protocol::Dymo => {
-            let dymo = config.dymo.clone().unwrap_or_default();
-            RoutingPlan::Dymo(Box::new(dymo.settings(document, &place.key("dymo"))?))
+            let settings = config.dymo.over(aodvv2::Settings::default(), document, &place.key("dymo"))?;
+            RoutingPlan::Dymo(Box::new(settings))
         }
         Protocol::Dsr => {
-            let dsr = config.dsr.clone().unwrap_or_default();
-            RoutingPlan::Dsr(Box::new(dsr.settings(document, &place.key("dsr"))?))
+            let settings = config.dsr.over(dsr::Settings::default(), document, &place.key("dsr"))?;
+            RoutingPlan::Dsr(Box::new(settings))
         }
         Protocol::Gpsr => {
-            let gpsr = config.gpsr.clone().unwrap_or_default();
-            RoutingPlan::Gpsr(Box::new(gpsr.settings(document, &place.key("gpsr"))?))
+            let settings = config.gpsr.over(gpsr::Settings::default(), document, &place.key("gpsr"))?;
+            RoutingPlan::Gpsr(Box::new(settings))
         }
     })
 }

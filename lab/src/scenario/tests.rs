@@ -121,6 +121,26 @@ fn what_makes_no_sense_is_refused_where_it_stands() {
         ("routing={ protocol: aodv, net_diameter: 0 }", "net_diameter is out of bounds"),
         ("routing={ protocol: aodv, active_route_timeout: 2h }", "active_route_timeout is out of bounds"),
         ("routing={ protocol: aodv, hops: 3 }", "unknown field `hops`"),
+        (
+            "routing={ protocol: aodv, net_diameters: 3 }",
+            "unknown field `net_diameters`; did you mean `net_diameter`? expected one of `protocol`",
+        ),
+        (
+            "routing={ protocol: aodv, ttl_start: 300 }",
+            "--set:1:38: ttl_start is out of bounds; expected a whole number of hops from 1 to 250",
+        ),
+        (
+            "routing={ protocol: aodv, ttl_start: x }",
+            "`x` does not fit here; expected a whole number of hops",
+        ),
+        ("routing={ protocol: aodv, jitter: 5 }", "`5`; expected a time with its unit"),
+        ("routing={ protocol: gpsr, gpsr: { planar: gs } }", "unknown variant `gs`; did you mean `gg`?"),
+        ("routing={ protocol: aodv, key: '', ack_seq: true }", "--set:1:32: the key is empty"),
+        (
+            "routing={ protocol: dymo, dymo: { key: a } }",
+            "`key` changes nothing here; ack_seq: true beside it",
+        ),
+        ("routing={ protocol: aodv, rules: ns2, signed: true }", "the rules of ns-2 have no signatures"),
         ("routing.rules=rfc3561", "--set:1:15: `rules` changes nothing under protocol: static"),
         ("routing.net_diameter=9", "--set:1:22: `net_diameter` changes nothing under protocol: static"),
         ("routing={ protocol: aodv, rules: ns2, hello: true }", "`hello` changes nothing under rules: ns2"),

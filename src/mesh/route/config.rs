@@ -7,7 +7,7 @@ use hopwise_core::ip::Prefix;
 use hopwise_lab::located::{Document, Place};
 use hopwise_lab::routing::{Protocol, RoutingConfig, RulesName};
 use hopwise_lab::units::Time;
-use hopwise_mesh::Keys;
+use hopwise_mesh::{Keys, aodvv2};
 use serde::Deserialize;
 use serde_yaml::Value;
 
@@ -169,24 +169,17 @@ fn refuse_keys_of_simulations(
 ) -> Result<(), Box<hopwise_lab::located::Refusal>> {
     let root = Place::root();
     let (routing, accepted) = (root.key("routing"), "`keys: FILE` beside `network`");
-    if file.routing.signed.is_some() {
-        return Err(document.refuse_key(
-            &routing.key("signed"),
-            "this key is only for simulations",
-            accepted,
-        ));
+    let only = "this key is only for simulations";
+    let signed = [
+        (routing.clone(), file.routing.aodv.is_on("signed")),
+        (routing.key("dymo"), file.routing.dymo.is_on("signed")),
+    ];
+    if let Some((section, _)) = signed.iter().find(|(_, is_signed)| *is_signed) {
+        return Err(document.refuse_key(&section.key("signed"), only, accepted));
     }
-    if file.routing.dymo.as_ref().is_some_and(|dymo| dymo.signed) {
-        let place = routing.key("dymo").key("signed");
-        return Err(document.refuse_key(&place, "this key is only for simulations", accepted));
-    }
-    if file.routing.data_hop_limit.is_some() {
+    if file.routing.aodv.has("data_hop_limit") {
         let accepted = "no such key: programs and the kernel set the hop limit of their packets";
-        return Err(document.refuse_key(
-            &routing.key("data_hop_limit"),
-            "this key is only for simulations",
-            accepted,
-        ));
+        return Err(document.refuse_key(&routing.key("data_hop_limit"), only, accepted));
     }
     if file.clock_within.is_some() && file.keys.is_none() {
         let problem = "without keys no message carries a time";
@@ -227,13 +220,12 @@ fn speaks(
     place: &Place,
 ) -> Result<Speaks, Box<hopwise_lab::located::Refusal>> {
     if routing.protocol == Protocol::Dymo {
-        let dymo = routing.dymo.clone().unwrap_or_default();
-        let mut settings = dymo.settings(document, &place.key("dymo"))?;
-        settings.hello = dymo.hello.unwrap_or(true);
+        let defaults = aodvv2::Settings { hello: true, ..aodvv2::Settings::default() };
+        let settings = routing.dymo.over(defaults, document, &place.key("dymo"))?;
         return Ok(Speaks::Dymo(Box::new(settings)));
     }
     let mut settings = routing.aodv(document, place)?;
-    settings.hello = routing.hello.unwrap_or(true);
+    settings.hello |= !routing.aodv.has("hello");
     Ok(Speaks::Aodv(Box::new(settings)))
 }
 

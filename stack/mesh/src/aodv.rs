@@ -59,6 +59,6 @@ fn desk(config: &Config) -> Desk {
     let Config { settings, interfaces, seed, counter, trust, .. } = config;
     let outbox = Outbox::new(Manners { port: PORT, everyone: Ipv4Addr::BROADCAST }, *seed);
     let room = Room { packets: settings.buffer_packets, time: settings.buffer_time };
-    let ack_seqs = AckSeqs::new(settings.ack_seq, settings.key.clone(), *counter);
+    let ack_seqs = AckSeqs::new(settings.ack_seq, settings.key, *counter);
     Desk::new(interfaces.clone(), outbox, room, ack_seqs).with_trust(trust.clone(), FORM, *counter)
 }

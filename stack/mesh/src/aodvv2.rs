@@ -101,7 +101,7 @@ impl Aodvv2 {
         let mut outbox = Outbox::new(Manners { port: PORT, everyone: ALL_ROUTERS }, seed);
         let next_sweep = Instant::ZERO + outbox.chance.up_to(settings.sweep_interval);
         let room = Room { packets: settings.buffer_packets, time: settings.buffer_time };
-        let ack_seqs = AckSeqs::new(settings.ack_seq, settings.key.clone(), counter);
+        let ack_seqs = AckSeqs::new(settings.ack_seq, settings.key, counter);
         Aodvv2 {
             desk: Desk::new(interfaces, outbox, room, ack_seqs).with_trust(trust, FORM, counter),
             serves,

@@ -7,6 +7,7 @@
 pub mod aodv;
 pub mod aodvv2;
 mod behind;
+pub mod constants;
 pub mod dsr;
 mod forward;
 mod gateway;

@@ -14,7 +14,7 @@ fn problem(root: &Value, schema: &Value, value: &Value) -> Option<String> {
     let list = |wanted: &Value| wanted.as_array().cloned().unwrap_or_default();
     for (word, wanted) in schema {
         let found = match word.as_str() {
-            "$schema" | "$defs" | "title" | "description" | "default" | "format" => None,
+            "$schema" | "$defs" | "title" | "description" | "default" | "format" | "writeOnly" => None,
             "additionalProperties" | "required" | "maxItems" => None,
             "$ref" => {
                 let name =
@@ -158,6 +158,13 @@ fn what_serde_refuses_by_its_shape_the_schema_refuses_as_well() {
         ("duration: 300s, ", ""),
         ("seeds: 5", "seeds: -5"),
         ("seeds: 5", "seeds: 5, stop: never"),
+        ("protocol: static, rules: ns2", "protocol: aodv, net_diameter: 251"),
+        ("protocol: static, rules: ns2", "protocol: aodv, net_diameter: many"),
+        ("protocol: static, rules: ns2", "protocol: aodv, local_repair: 1"),
+        ("protocol: static, rules: ns2", "protocol: aodv, ttl_begin: 1"),
+        ("protocol: static, rules: ns2", "protocol: dsr, dsr: { request_period: 5 }"),
+        ("protocol: static, rules: ns2", "protocol: dymo, dymo: { rreq_ratelimit: 4294967296 }"),
+        ("protocol: static, rules: ns2", "protocol: gpsr, gpsr: { planar: hexagons }"),
     ] {
         assert!(CHAIN.contains(from), "{from}");
         let text = CHAIN.replacen(from, to, 1);
@@ -180,6 +187,11 @@ fn what_serde_accepts_the_schema_accepts_as_well() {
         ("seeds: 5", "seeds: 5, margin: 5%, stop: all-seeds, baseline: x"),
         ("run:", "rules: [{ match: { direction: in, port: 5001, from: n1 }, receiver: delayed }]\nrun:"),
         ("run:", "matrix: { topology.hops: [1, 2], exclude: [{ topology.hops: 1 }] }\nrun:"),
+        (
+            "protocol: static, rules: ns2",
+            "protocol: aodv, net_diameter: 250, jitter: 0s, rest: null, local_repair: false, key: a, ack_seq: true",
+        ),
+        ("protocol: static, rules: ns2", "protocol: dsr, dsr: null, gpsr: { planar: rng }, dymo: {}"),
     ] {
         assert!(CHAIN.contains(from), "{from}");
         let text = CHAIN.replacen(from, to, 1);

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::constants::{Form, MOST_PACKETS, MOST_ROUTES, OFF, ON, constants};
 use crate::on_demand::Key;
 
 /// Whose rules a node follows.
@@ -13,143 +14,102 @@ pub enum Rules {
     Ns2,
 }
 
-/// Named as in the RFC; what the RFC derives from others is derived unless it is set.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    pub rules: Rules,
-    pub active_route_timeout: Duration,
-    pub my_route_timeout: Option<Duration>,
-    pub delete_period: Option<Duration>,
-    /// How long a way back to who asked lives (`rules: ns2`; RFC 3561 §6.5 computes it).
-    pub reverse_route_life: Duration,
-    /// How long a request is remembered; twice the time to cross the network and back.
-    pub path_discovery_time: Option<Duration>,
-    pub net_diameter: u8,
-    pub node_traversal_time: Duration,
-    pub rreq_retries: u8,
-    /// Requests that a node begins in a second; 0: no limit.
-    pub rreq_ratelimit: u32,
-    pub rerr_ratelimit: u32,
-    /// Requests in a second that are passed on of any one node; 0: no limit.
-    pub relay_ratelimit: u32,
-    /// Messages in a second that are taken of any one neighbour, and a quarter of those that are taken of all; 0: no
-    /// limit.
-    pub message_ratelimit: u32,
-    /// The same of what is said because of a neighbour's message: answers, and what is passed on.
-    pub answer_ratelimit: u32,
-    pub ttl_start: u8,
-    pub ttl_increment: u8,
-    pub ttl_threshold: u8,
-    pub timeout_buffer: u8,
-    /// How long a destination rests that was not found (`rules: ns2`).
-    pub rest: Duration,
-    /// Between two looks at the table.
-    pub sweep_interval: Duration,
-    pub local_repair: bool,
-    pub local_add_ttl: u8,
-    /// A link that breaks farther from the destination is not mended; .3 of the diameter.
-    pub max_repair_ttl: Option<u8>,
-    /// Whether neighbours say that they are there; where the link layer tells of losses they need not.
-    pub hello: bool,
-    pub hello_interval: Duration,
-    pub allowed_hello_loss: u8,
-    /// Whether the destination is told when a node on the way answered (G).
-    pub gratuitous: bool,
-    /// Whether only the destination may answer (D).
-    pub destination_only: bool,
-    /// Whether every RREP is to be acknowledged (A), so that links are found that work one way only.
-    pub rrep_ack: bool,
-    pub next_hop_wait: Option<Duration>,
-    pub blacklist_timeout: Option<Duration>,
-    /// Whether messages are refused that may come from beyond a neighbour (RFC 5082; `rules: rfc3561`).
-    pub gtsm: bool,
-    /// Packets that wait for routes, and for how long.
-    pub buffer_packets: u32,
-    pub buffer_time: Duration,
-    /// Between packets of the buffer that leave at once.
-    pub buffer_gap: Duration,
-    /// The longest that a message passed on to everyone waits, so that neighbours do not answer at once (RFC 5148).
-    pub jitter: Duration,
-    /// What packets of ours set out with.
-    pub data_hop_limit: u8,
-    pub most_routes: u32,
-    /// Whether simulated nodes sign their messages, by a key that all of them have (`rules: rfc3561`). Daemons get
-    /// theirs in `Trust`.
-    pub signed: bool,
-    /// Whether messages carry what has arrived here (S1 of TCP-pgy), and are believed.
-    pub ack_seq: bool,
-    /// Without it nobody's `ack_seq` is believed but who has the same.
-    pub key: Option<Key>,
+constants! {
+    /// Constants of AODV, named as in RFC 3561; what the RFC derives from others is derived unless it is set.
+    Settings of "AODV", with rules: Rules = Rules::Rfc3561;
+    /// Lifetime of a route after its last use
+    active_route_timeout: Duration = Form::time(1).is(3_000).ns2(10_000),
+    /// Lifetime of a route in the RREP of its destination
+    my_route_timeout: Option<Duration> = Form::time(1).unset("twice active_route_timeout").ns2(10_000),
+    /// Time for which an invalid route is kept
+    delete_period: Option<Duration> = Form::time(1).unset("five times active_route_timeout").not_in_ns2(),
+    /// Lifetime of a reverse route to the originator of a request
+    reverse_route_life: Duration = Form::time(1).is(6_000).only_in_ns2(),
+    /// Time for which a request is remembered
+    path_discovery_time: Option<Duration> =
+        Form::time(1).unset("twice the time to cross the network and back").ns2(6_000),
+    /// Largest number of hops between two nodes
+    net_diameter: u8 = Form::count("hops", 1, 250).is(35).ns2(30),
+    /// Estimated time for one hop
+    node_traversal_time: Duration = Form::time(1).is(40).ns2(30),
+    /// Number of retries of a route discovery across the network
+    rreq_retries: u8 = Form::count("retries", 0, 10).is(2).ns2(3),
+    /// Route requests that a node originates per second
+    rreq_ratelimit: u32 = Form::per_second("requests").is(10).ns2(0).not_in_ns2(),
+    /// Route errors that a node originates per second
+    rerr_ratelimit: u32 = Form::per_second("errors").is(10).ns2(0).not_in_ns2(),
+    /// Requests of any one node that are forwarded per second
+    relay_ratelimit: u32 = Form::per_second("requests").is(20).ns2(0),
+    /// Messages of any one neighbour accepted per second, and a quarter of those accepted of all
+    message_ratelimit: u32 = Form::per_second("messages").is(500).ns2(0).not_in_ns2(),
+    /// Messages sent per second because of any one neighbour's messages
+    answer_ratelimit: u32 = Form::per_second("messages").is(200).ns2(0).not_in_ns2(),
+    /// TTL of the first request of a discovery
+    ttl_start: u8 = Form::count("hops", 1, 250).is(1).ns2(5),
+    /// Increase of the TTL at each retry of the expanding ring search
+    ttl_increment: u8 = Form::count("hops", 1, 250).is(2),
+    /// Largest TTL of the expanding ring search; then the whole network is searched
+    ttl_threshold: u8 = Form::count("hops", 0, 250).is(7),
+    /// Extra hops in the timeout of the expanding ring search
+    timeout_buffer: u8 = Form::count("hops", 0, 255).is(2).not_in_ns2(),
+    /// Time for which a destination that was not found is not searched again
+    rest: Duration = Form::time(0).is(0).ns2(10_000).only_in_ns2(),
+    /// Time between two searches for expired routes
+    sweep_interval: Duration = Form::time(1).is(1_000).ns2(500),
+    /// Repair of a broken route by the node next to the break
+    local_repair: bool = Form::Switch.is(ON).not_in_ns2(),
+    /// Hops added to the TTL of a local repair
+    local_add_ttl: u8 = Form::count("hops", 0, 255).is(2).not_in_ns2(),
+    /// Largest distance to the destination for a local repair
+    max_repair_ttl: Option<u8> = Form::count("hops", 0, 255).unset("0.3 net_diameter").not_in_ns2(),
+    /// Hello messages, by which neighbours say that they are there
+    hello: bool = Form::Switch
+        .is(OFF)
+        .means("off in simulations, whose link layer reports losses, and on in daemons")
+        .not_in_ns2(),
+    /// Time between two hello messages
+    hello_interval: Duration = Form::time(1).is(1_000).not_in_ns2(),
+    /// Hello messages that may be missed before a link counts as broken
+    allowed_hello_loss: u8 = Form::count("messages", 1, 250).is(2).not_in_ns2(),
+    /// Gratuitous RREP to the destination when another node answers, the G flag
+    gratuitous: bool = Form::Switch.is(OFF),
+    /// Only the destination may answer a request, the D flag
+    destination_only: bool = Form::Switch.is(OFF),
+    /// Every RREP asks for an RREP-ACK, the A flag, so that one-way links are found
+    rrep_ack: bool = Form::Switch.is(OFF).not_in_ns2(),
+    /// Time to wait for an RREP-ACK
+    next_hop_wait: Option<Duration> = Form::time(1).unset("node_traversal_time and 10ms").not_in_ns2(),
+    /// Time for which a neighbour behind a one-way link is ignored
+    blacklist_timeout: Option<Duration> = Form::time(0).unset("all retries of a discovery").not_in_ns2(),
+    /// Messages from more than one hop away are refused by their TTL, as in RFC 5082
+    gtsm: bool = Form::Switch.is(ON).not_in_ns2(),
+    /// Packets that wait for routes at one node
+    buffer_packets: u32 = Form::count("packets", 1, MOST_PACKETS).is(64),
+    /// Longest time that a packet waits for a route
+    buffer_time: Duration = Form::time(1).is(30_000),
+    /// Time between packets that leave the buffer together
+    buffer_gap: Duration = Form::time(0).is(0).ns2(10),
+    /// Largest random delay of a broadcast message that is forwarded, as in RFC 5148
+    jitter: Duration = Form::time(0).is(10),
+    /// Hop limit of data packets; only in simulations
+    data_hop_limit: u8 = Form::count("hops", 1, 255).is(64).ns2(30),
+    /// Largest number of routes in a table
+    most_routes: u32 = Form::count("routes", 16, MOST_ROUTES).is(16_384).not_in_ns2(),
+    /// Simulated nodes sign their messages with one common key, under rules: rfc3561
+    signed: bool = Form::Switch.is(OFF),
+    /// Messages carry what has arrived at their ends, for the sender agent `pgy`
+    ack_seq: bool = Form::Switch.is(OFF),
+    /// Any text, the same at all nodes, that signs what `ack_seq` adds to messages
+    key: Option<Key> = Form::Key.unset(""),
 }
 
 impl Settings {
     pub fn rfc3561() -> Settings {
-        Settings {
-            rules: Rules::Rfc3561,
-            active_route_timeout: Duration::from_secs(3),
-            my_route_timeout: None,
-            delete_period: None,
-            reverse_route_life: Duration::from_secs(6),
-            path_discovery_time: None,
-            net_diameter: 35,
-            node_traversal_time: Duration::from_millis(40),
-            rreq_retries: 2,
-            rreq_ratelimit: 10,
-            rerr_ratelimit: 10,
-            relay_ratelimit: 20,
-            message_ratelimit: 500,
-            answer_ratelimit: 200,
-            ttl_start: 1,
-            ttl_increment: 2,
-            ttl_threshold: 7,
-            timeout_buffer: 2,
-            rest: Duration::ZERO,
-            sweep_interval: Duration::from_secs(1),
-            local_repair: true,
-            local_add_ttl: 2,
-            max_repair_ttl: None,
-            hello: false,
-            hello_interval: Duration::from_secs(1),
-            allowed_hello_loss: 2,
-            gratuitous: false,
-            destination_only: false,
-            rrep_ack: false,
-            next_hop_wait: None,
-            blacklist_timeout: None,
-            gtsm: true,
-            buffer_packets: 64,
-            buffer_time: Duration::from_secs(30),
-            buffer_gap: Duration::ZERO,
-            jitter: Duration::from_millis(10),
-            data_hop_limit: 64,
-            most_routes: 16_384,
-            signed: false,
-            ack_seq: false,
-            key: None,
-        }
+        Settings::default()
     }
 
     pub fn ns2() -> Settings {
-        Settings {
-            rules: Rules::Ns2,
-            active_route_timeout: Duration::from_secs(10),
-            my_route_timeout: Some(Duration::from_secs(10)),
-            path_discovery_time: Some(Duration::from_secs(6)),
-            net_diameter: 30,
-            node_traversal_time: Duration::from_millis(30),
-            rreq_retries: 3,
-            rreq_ratelimit: 0,
-            rerr_ratelimit: 0,
-            relay_ratelimit: 0,
-            message_ratelimit: 0,
-            answer_ratelimit: 0,
-            ttl_start: 5,
-            rest: Duration::from_secs(10),
-            sweep_interval: Duration::from_millis(500),
-            buffer_gap: Duration::from_millis(10),
-            data_hop_limit: 30,
-            ..Settings::rfc3561()
-        }
+        Settings { rules: Rules::Ns2, ..Settings::defaults(true) }
     }
 
     pub fn of(rules: Rules) -> Settings {

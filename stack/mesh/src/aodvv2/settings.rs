@@ -2,89 +2,68 @@
 
 use std::time::Duration;
 
+use crate::constants::{Form, MOST_PACKETS, MOST_ROUTES, OFF, constants};
 use crate::on_demand::Key;
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// A route is active for so long after it was used.
-    pub active_interval: Duration,
-    /// Unused for so long, a route is gone.
-    pub max_idletime: Duration,
-    /// How long numbers are remembered, and how long a node that has lost its own keeps quiet.
-    pub max_seqnum_lifetime: Duration,
-    pub max_blacklist_time: Duration,
-    /// How long the same error is not told again.
-    pub rerr_timeout: Duration,
-    /// How long a request is remembered.
-    pub rtemsg_entry_time: Duration,
-    pub rreq_wait_time: Duration,
-    pub rreq_holddown_time: Duration,
-    pub rrep_ack_sent_timeout: Duration,
-    pub discovery_attempts_max: u8,
-    pub rrep_retries: u8,
-    /// No way is longer.
-    pub max_hopcount: u8,
-    /// Requests that a node begins in a second; 0: no limit.
-    pub rreq_ratelimit: u32,
-    pub rerr_ratelimit: u32,
-    /// Requests in a second that are passed on of any one node; 0: no limit.
-    pub relay_ratelimit: u32,
-    /// Messages in a second that are taken of any one neighbour, and a quarter of those that are taken of all; 0: no
-    /// limit.
-    pub message_ratelimit: u32,
-    /// The same of what is said because of a neighbour's message: answers, and what is passed on.
-    pub answer_ratelimit: u32,
-    /// Whether next hops in use are asked for a sign of life, where no link layer tells of losses.
-    pub hello: bool,
-    pub hello_interval: Duration,
-    pub allowed_hello_loss: u8,
-    /// Packets that wait for routes, and for how long.
-    pub buffer_packets: u32,
-    pub buffer_time: Duration,
-    /// The longest that a message passed on to everyone waits, so that neighbours do not answer at once (RFC 5148).
-    pub jitter: Duration,
-    pub sweep_interval: Duration,
-    pub most_routes: u32,
-    /// Whether simulated nodes sign their messages, by a key that all of them have. Daemons are given
-    /// theirs in `Trust`.
-    pub signed: bool,
-    /// Whether messages carry what has arrived here (S1 of TCP-pgy), and are believed.
-    pub ack_seq: bool,
-    /// Without it nobody's `ack_seq` is believed but who has the same.
-    pub key: Option<Key>,
-}
-
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
-            active_interval: Duration::from_secs(5),
-            max_idletime: Duration::from_secs(200),
-            max_seqnum_lifetime: Duration::from_secs(300),
-            max_blacklist_time: Duration::from_secs(200),
-            rerr_timeout: Duration::from_secs(3),
-            rtemsg_entry_time: Duration::from_secs(12),
-            rreq_wait_time: Duration::from_secs(2),
-            rreq_holddown_time: Duration::from_secs(10),
-            rrep_ack_sent_timeout: Duration::from_secs(1),
-            discovery_attempts_max: 3,
-            rrep_retries: 2,
-            max_hopcount: 20,
-            rreq_ratelimit: 10,
-            rerr_ratelimit: 10,
-            relay_ratelimit: 20,
-            message_ratelimit: 500,
-            answer_ratelimit: 200,
-            hello: false,
-            hello_interval: Duration::from_secs(1),
-            allowed_hello_loss: 2,
-            buffer_packets: 64,
-            buffer_time: Duration::from_secs(30),
-            jitter: Duration::from_millis(10),
-            sweep_interval: Duration::from_secs(1),
-            most_routes: 16_384,
-            signed: false,
-            ack_seq: false,
-            key: None,
-        }
-    }
+constants! {
+    /// Constants of AODVv2, named and with defaults as in draft-ietf-manet-aodvv2-16.
+    Settings of "AODVv2";
+    /// Time after its last use for which a route is active
+    active_interval: Duration = Form::time(1).is(5_000),
+    /// Time without use after which an idle route expires
+    max_idletime: Duration = Form::time(1).is(200_000),
+    /// Time for which sequence numbers are remembered, and for which a node that lost its own stays silent
+    max_seqnum_lifetime: Duration = Form::time(1).is(300_000),
+    /// Time for which a neighbour behind a one-way link is ignored
+    max_blacklist_time: Duration = Form::time(0).is(200_000),
+    /// Time for which the same route error is not repeated
+    rerr_timeout: Duration = Form::time(0).is(3_000),
+    /// Time for which a route message is remembered
+    rtemsg_entry_time: Duration = Form::time(1).is(12_000),
+    /// Time to wait for the answer to a request
+    rreq_wait_time: Duration = Form::time(1).is(2_000),
+    /// Time for which a destination that was not found is not searched again
+    rreq_holddown_time: Duration = Form::time(0).is(10_000),
+    /// Time to wait for an RREP_Ack
+    rrep_ack_sent_timeout: Duration = Form::time(1).is(1_000),
+    /// Requests for one destination before it is given up
+    discovery_attempts_max: u8 = Form::count("requests", 1, 10).is(3),
+    /// Retries of an RREP that is not acknowledged
+    rrep_retries: u8 = Form::count("retries", 0, 10).is(2),
+    /// Largest number of hops of a route
+    max_hopcount: u8 = Form::count("hops", 1, 250).is(20),
+    /// Route requests that a node originates per second
+    rreq_ratelimit: u32 = Form::per_second("requests").is(10),
+    /// Route errors that a node originates per second
+    rerr_ratelimit: u32 = Form::per_second("errors").is(10),
+    /// Requests of any one node that are forwarded per second
+    relay_ratelimit: u32 = Form::per_second("requests").is(20),
+    /// Messages of any one neighbour accepted per second, and a quarter of those accepted of all
+    message_ratelimit: u32 = Form::per_second("messages").is(500),
+    /// Messages sent per second because of any one neighbour's messages
+    answer_ratelimit: u32 = Form::per_second("messages").is(200),
+    /// Probes of next hops in use
+    hello: bool = Form::Switch
+        .is(OFF)
+        .means("off in simulations, whose link layer reports losses, and on in daemons"),
+    /// Time between two probes of a next hop
+    hello_interval: Duration = Form::time(1).is(1_000),
+    /// Probes without an answer before a link counts as broken
+    allowed_hello_loss: u8 = Form::count("probes", 1, 250).is(2),
+    /// Packets that wait for routes at one node
+    buffer_packets: u32 = Form::count("packets", 1, MOST_PACKETS).is(64),
+    /// Longest time that a packet waits for a route
+    buffer_time: Duration = Form::time(1).is(30_000),
+    /// Largest random delay of a multicast message that is forwarded, as in RFC 5148
+    jitter: Duration = Form::time(0).is(10),
+    /// Time between two searches for expired routes
+    sweep_interval: Duration = Form::time(1).is(1_000),
+    /// Largest number of routes in a table
+    most_routes: u32 = Form::count("routes", 16, MOST_ROUTES).is(16_384),
+    /// Simulated nodes sign their messages with one common key
+    signed: bool = Form::Switch.is(OFF),
+    /// Messages carry what has arrived at their ends, for the sender agent `pgy`
+    ack_seq: bool = Form::Switch.is(OFF),
+    /// Any text, the same at all nodes, that signs what `ack_seq` adds to messages
+    key: Option<Key> = Form::Key.unset(""),
 }

@@ -2,83 +2,61 @@
 
 use std::time::Duration;
 
-/// Named as in the RFC, where it names them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// How far a request goes that crosses the network.
-    pub discovery_hop_limit: u8,
-    /// The longest that a request passed on waits, so that neighbours do not send at once.
-    pub broadcast_jitter: Duration,
-    pub route_cache_timeout: Duration,
-    /// Ways that are kept which were asked for, and which were only overheard.
-    pub cache_asked: u32,
-    pub cache_overheard: u32,
-    pub send_buffer_timeout: Duration,
-    pub send_buffer_packets: u32,
-    /// Nodes whose requests are remembered, and how many of each.
-    pub request_table_size: u32,
-    pub request_table_ids: u32,
-    /// Requests for one node before it is given up.
-    pub max_request_rexmt: u8,
-    /// Between two of them, doubled each time.
-    pub request_period: Duration,
-    pub max_request_period: Duration,
-    /// Whether the first request asks neighbours alone, and how long their answers take.
-    pub nonprop_request: bool,
-    pub nonprop_request_timeout: Duration,
-    /// Whether nodes on the way answer from what they know.
-    pub reply_from_cache: bool,
-    /// H: such an answer waits as many of it as its route has hops, and less than one more by chance.
-    pub reply_delay: Duration,
-    /// Whether nodes listen to what is not for them: routes, errors, and shortcuts.
-    pub promiscuous: bool,
-    /// How long one who told of a shortcut is silent about it.
-    pub grat_reply_holdoff: Duration,
-    pub max_salvage_count: u8,
-    /// Whether the next request carries the last error (§3.4.5).
-    pub spread_errors: bool,
-    /// S1 of TCP-pgy: requests and replies tell what has arrived at their ends.
-    pub ack_seq: bool,
-    /// How long a neighbour's requests are not heard that did not take a reply.
-    pub blacklist_timeout: Duration,
-    /// Requests that a node begins in a second; 0: no limit but the period of each.
-    pub rreq_ratelimit: u32,
-    pub rerr_ratelimit: u32,
-    /// Requests in a second that are passed on of any one node; 0: no limit.
-    pub relay_ratelimit: u32,
-    /// What packets of ours set out with.
-    pub data_hop_limit: u8,
-}
+use crate::constants::{Form, MOST_PACKETS, OFF, ON, constants};
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
-            discovery_hop_limit: 255,
-            broadcast_jitter: Duration::from_millis(10),
-            route_cache_timeout: Duration::from_secs(300),
-            cache_asked: 30,
-            cache_overheard: 64,
-            send_buffer_timeout: Duration::from_secs(30),
-            send_buffer_packets: 64,
-            request_table_size: 64,
-            request_table_ids: 16,
-            max_request_rexmt: 16,
-            request_period: Duration::from_millis(500),
-            max_request_period: Duration::from_secs(10),
-            nonprop_request: true,
-            nonprop_request_timeout: Duration::from_millis(30),
-            reply_from_cache: true,
-            reply_delay: Duration::from_millis(1),
-            promiscuous: true,
-            grat_reply_holdoff: Duration::from_secs(1),
-            max_salvage_count: 15,
-            spread_errors: true,
-            ack_seq: false,
-            blacklist_timeout: Duration::from_secs(5),
-            rreq_ratelimit: 10,
-            rerr_ratelimit: 10,
-            relay_ratelimit: 20,
-            data_hop_limit: 64,
-        }
-    }
+constants! {
+    /// Constants of DSR, named and with defaults as in RFC 4728.
+    Settings of "DSR";
+    /// Hop limit of a route request that crosses the network
+    discovery_hop_limit: u8 = Form::count("hops", 1, 255).is(255),
+    /// Largest random delay of a request that is forwarded
+    broadcast_jitter: Duration = Form::time(0).is(10),
+    /// Lifetime of a route in the cache
+    route_cache_timeout: Duration = Form::time(1).is(300_000),
+    /// Routes in the cache that the node asked for
+    cache_asked: u32 = Form::count("routes", 1, MOST_PACKETS).is(30),
+    /// Routes in the cache that were only overheard
+    cache_overheard: u32 = Form::count("routes", 0, MOST_PACKETS).is(64),
+    /// Longest time that a packet waits for a route
+    send_buffer_timeout: Duration = Form::time(1).is(30_000),
+    /// Packets that wait for routes at one node
+    send_buffer_packets: u32 = Form::count("packets", 1, MOST_PACKETS).is(64),
+    /// Nodes whose requests are remembered
+    request_table_size: u32 = Form::count("nodes", 1, MOST_PACKETS).is(64),
+    /// Requests of each node that are remembered
+    request_table_ids: u32 = Form::count("requests", 1, MOST_PACKETS).is(16),
+    /// Requests for one destination before it is given up
+    max_request_rexmt: u8 = Form::count("requests", 0, 250).is(16),
+    /// Time between the first two requests for a destination, doubled after each
+    request_period: Duration = Form::time(1).is(500),
+    /// Longest time between two requests for a destination
+    max_request_period: Duration = Form::time(1).is(10_000),
+    /// The first request asks only neighbours
+    nonprop_request: bool = Form::Switch.is(ON),
+    /// Time to wait for answers of neighbours
+    nonprop_request_timeout: Duration = Form::time(1).is(30),
+    /// Nodes on the way may answer a request from their cache
+    reply_from_cache: bool = Form::Switch.is(ON),
+    /// Delay of an answer from the cache for each hop of its route, plus a random part
+    reply_delay: Duration = Form::time(0).is(1),
+    /// Nodes read frames for other nodes, for routes, errors and shortcuts
+    promiscuous: bool = Form::Switch.is(ON),
+    /// Time for which the same shortcut is not reported again
+    grat_reply_holdoff: Duration = Form::time(0).is(1_000),
+    /// Number of times that a packet may be salvaged
+    max_salvage_count: u8 = Form::count("times", 0, 15).is(15),
+    /// The next request carries the last route error, as in RFC 4728, section 3.4.5
+    spread_errors: bool = Form::Switch.is(ON),
+    /// Requests and replies carry what has arrived at their ends, for the sender agent `pgy`
+    ack_seq: bool = Form::Switch.is(OFF),
+    /// Time for which requests of a neighbour behind a one-way link are ignored
+    blacklist_timeout: Duration = Form::time(0).is(5_000),
+    /// Route requests that a node originates per second
+    rreq_ratelimit: u32 = Form::per_second("requests").is(10),
+    /// Route errors that a node originates per second
+    rerr_ratelimit: u32 = Form::per_second("errors").is(10),
+    /// Requests of any one node that are forwarded per second
+    relay_ratelimit: u32 = Form::per_second("requests").is(20),
+    /// Hop limit of data packets
+    data_hop_limit: u8 = Form::count("hops", 1, 255).is(64),
 }

@@ -3,37 +3,47 @@
 use std::time::Duration;
 
 use super::plane::Planar;
+use crate::constants::{Form, ON, Setting, Value, constants};
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settings {
-    /// B: between two beacons, less or more by up to half of it.
-    pub beacon_interval: Duration,
-    /// How long a neighbour may be silent; 4.5 B unless it is set.
-    pub neighbour_timeout: Option<Duration>,
-    /// Whether every packet of a neighbour counts as its beacon, those for others too.
-    pub promiscuous: bool,
-    pub planar: Planar,
-    /// Whether packets go around where nobody is closer to their end; they are dropped there if not.
-    pub perimeter: bool,
-    /// Whether a packet that a link gave up, and what waits for the same neighbour, looks for another one.
-    pub resend: bool,
-    pub most_neighbours: u32,
-    /// What packets of ours set out with.
-    pub data_hop_limit: u8,
+const MOST_NEIGHBOURS: u32 = 10_000;
+
+constants! {
+    /// Constants of GPSR, with the paper's defaults.
+    Settings of "GPSR";
+    /// Mean time between two beacons, varied by up to half of it
+    beacon_interval: Duration = Form::time(1).is(1_500),
+    /// Time without a beacon after which a neighbour is removed
+    neighbour_timeout: Option<Duration> = Form::time(1).unset("4.5 beacon intervals"),
+    /// Every packet of a neighbour counts as a beacon, also packets for other nodes
+    promiscuous: bool = Form::Switch.is(ON),
+    /// Planar graph of perimeter mode
+    planar: Planar = PLANAR.is(0),
+    /// Perimeter mode where no neighbour is closer to the destination; without it the packet is dropped
+    perimeter: bool = Form::Switch.is(ON),
+    /// Packets for a neighbour that is lost are sent through another one
+    resend: bool = Form::Switch.is(ON),
+    /// Largest number of neighbours in the table
+    most_neighbours: u32 = Form::count("neighbours", 1, MOST_NEIGHBOURS).is(1_024),
+    /// Hop limit of data packets
+    data_hop_limit: u8 = Form::count("hops", 1, 255).is(64),
 }
 
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
-            beacon_interval: Duration::from_millis(1_500),
-            neighbour_timeout: None,
-            promiscuous: true,
-            planar: Planar::Gabriel,
-            perimeter: true,
-            resend: true,
-            most_neighbours: 1_024,
-            data_hop_limit: 64,
+const PLANAR: Form = Form::Choice(&[("gg", "Gabriel graph."), ("rng", "Relative neighbourhood graph.")]);
+
+impl Setting for Planar {
+    fn of(value: Option<Value>) -> Option<Planar> {
+        match value? {
+            Value::Choice("gg") => Some(Planar::Gabriel),
+            Value::Choice("rng") => Some(Planar::RelativeNeighbourhood),
+            _ => None,
         }
+    }
+
+    fn value(&self) -> Option<Value> {
+        Some(Value::Choice(match self {
+            Planar::Gabriel => "gg",
+            Planar::RelativeNeighbourhood => "rng",
+        }))
     }
 }
 

@@ -12,7 +12,7 @@ pub(crate) const TAG_BYTES: usize = 16;
 /// Senders whose counters are kept.
 const MOST_SENDERS: usize = 4_096;
 
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Key([u8; 32]);
 
 impl Key {
