@@ -17,8 +17,17 @@ use crate::leftovers::Facts;
 use crate::place::Place;
 use crate::{Ledger, Run};
 
-/// The size of a site's disk for captures and state files.
-const DISK: &str = "size=4m";
+/// A site's disk for captures and state files, closed to all users but the daemons' own: `doctor` trusts no file in a
+/// folder that others may write.
+fn disk_options() -> String {
+    let users = fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let number = |name: &str| {
+        let mut lines = users.lines().map(|line| line.split(':'));
+        lines.find_map(|mut words| (words.next() == Some(name)).then(|| words.nth(1)).flatten())
+    };
+    let user = number("hopwise").or_else(|| number("nobody")).unwrap_or("65534");
+    format!("size=4m,mode=755,uid={user}")
+}
 
 #[derive(Debug)]
 pub(crate) struct Site {
@@ -72,7 +81,7 @@ pub(crate) fn folders(name: &str, folder: &Path) -> Result<PathBuf, String> {
     // A daemon is a user of its own, and removes its socket here.
     let anybody = fs::Permissions::from_mode(0o777);
     fs::set_permissions(&folder, anybody).map_err(|error| format!("{}: {error}", folder.display()))?;
-    inside::run(&["mount", "-t", "tmpfs", "-o", DISK, "none", &disk.to_string_lossy()])?;
+    inside::run(&["mount", "-t", "tmpfs", "-o", &disk_options(), "none", &disk.to_string_lossy()])?;
     Ok(folder)
 }
 
