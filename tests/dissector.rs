@@ -16,11 +16,11 @@ use hopwise_core::{Instant, Seq};
 const FIELDS: [&str; 10] = [
     "hopwise.offer",
     "hopwise.offer.tell_cwnd",
-    "hopwise.offer.use_told",
+    "hopwise.offer.use_ack_after",
     "hopwise.rate_offer",
     "hopwise.cwnd",
     "hopwise.dup_count",
-    "hopwise.told",
+    "hopwise.ack_after",
     "hopwise.rate",
     // Wireshark's own word for the same request.
     "tcp.options.tarr.rate",
@@ -95,7 +95,7 @@ fn tshark(name: &str, capture: &[u8], options: &[&str]) -> Option<Vec<String>> {
 
 #[test]
 fn offers_notes_and_rate_requests_are_shown() {
-    let offer = OfferFlags::TELL_CWND | OfferFlags::USE_CWND | OfferFlags::USE_TOLD;
+    let offer = OfferFlags::TELL_CWND | OfferFlags::USE_CWND | OfferFlags::USE_ACK_AFTER;
     let syn = TcpOptions {
         mss: Some(1_460),
         window_scale: Some(7),
@@ -105,10 +105,10 @@ fn offers_notes_and_rate_requests_are_shown() {
         rate_request: Some(RateRequest::Offer),
         ..TcpOptions::default()
     };
-    let notes = |cwnd, dup_count, told| TcpOptions {
+    let notes = |cwnd, dup_count, ack_after| TcpOptions {
         timestamps: Some(Timestamps { value: 2, echo: 1 }),
         sack: [SackBlock { left: Seq(9), right: Seq(19) }].into_iter().collect(),
-        hopwise: Some(HopwiseOption::Notes(Notes { cwnd, dup_count, told })),
+        hopwise: Some(HopwiseOption::Notes(Notes { cwnd, dup_count, ack_after })),
         ..TcpOptions::default()
     };
     let asks = TcpOptions { rate_request: Some(RateRequest::Ask(5)), ..TcpOptions::default() };
@@ -126,7 +126,7 @@ fn offers_notes_and_rate_requests_are_shown() {
 #[test]
 fn an_option_that_is_not_well_formed_is_called_so() {
     let whole = TcpOptions {
-        hopwise: Some(HopwiseOption::Notes(Notes { cwnd: Some(4), dup_count: None, told: None })),
+        hopwise: Some(HopwiseOption::Notes(Notes { cwnd: Some(4), dup_count: None, ack_after: None })),
         ..TcpOptions::default()
     };
     let mut packet = packet(Flags::ACK, &whole);

@@ -2,9 +2,10 @@
 
 use std::fmt;
 
-use hopwise_core::agent::{BaseStationAgent, Cut, ReceiverAgent, SenderAgent};
+use hopwise_core::agent::{EnsembleMember, ReceiverAgent, SenderAgent, Serves};
 
 use crate::param::{Args, Param};
+use crate::sender::train::SharedPath;
 
 /// One agent, as docs, specs and results know it.
 #[derive(Debug)]
@@ -44,12 +45,12 @@ pub enum Make {
     ReceiverAround(fn(&Args, Box<dyn ReceiverAgent>) -> Box<dyn ReceiverAgent>),
     /// A sender agent that owns cwnd and ssthresh: the first of every list.
     Owner(fn(&Args) -> Box<dyn SenderAgent>),
+    /// The same for a flow that takes turns with the other flows between two hosts, which share what they know.
+    Member(fn(&Args, SharedPath) -> Box<dyn EnsembleMember>),
     /// A sender agent that only narrows.
     Narrower(fn(&Args) -> Box<dyn SenderAgent>),
     /// What a base station does with a flow.
-    BaseStation(fn(&Args) -> Box<dyn BaseStationAgent>),
-    /// A base station that is itself an end of either half of a flow.
-    Cut(fn(&Args) -> Cut),
+    BaseStation(fn(&Args) -> Serves),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,8 +74,8 @@ impl Descriptor {
     pub fn kind(&self) -> Kind {
         match self.make {
             Make::Receiver(_) | Make::ReceiverAround(_) => Kind::Receiver,
-            Make::Owner(_) | Make::Narrower(_) => Kind::Sender,
-            Make::BaseStation(_) | Make::Cut(_) => Kind::BaseStation,
+            Make::Owner(_) | Make::Member(_) | Make::Narrower(_) => Kind::Sender,
+            Make::BaseStation(_) => Kind::BaseStation,
         }
     }
 
@@ -84,7 +85,7 @@ impl Descriptor {
     }
 
     pub fn owns_cwnd(&self) -> bool {
-        matches!(self.make, Make::Owner(_))
+        matches!(self.make, Make::Owner(_) | Make::Member(_))
     }
 
     pub fn param(&self, name: &str) -> Option<&'static Param> {

@@ -4,10 +4,11 @@ use std::cell::RefCell;
 use std::error::Error;
 
 use hopwise_core::agent::{
-    AgentMaker, AgentSpecs, BaseStationAgent, BaseStationMaker, Cut, ReceiverAgent, SenderAgent,
+    AgentMaker, AgentSpecs, BaseStationMaker, HostPair, ReceiverAgent, SenderAgents, Serves,
 };
 
 use crate::param::Profile;
+use crate::sender::train::SharedPaths;
 use crate::spec::{self, BaseStationSpec, ReceiverSpec, SenderList, ShadowList, SpecError};
 
 /// Specs of a kind that are kept read. A program that makes up more is served all the same.
@@ -21,6 +22,7 @@ pub struct StandardAgents {
     senders: Kept<SenderList>,
     shadows: Kept<ShadowList>,
     base_stations: Kept<BaseStationSpec>,
+    shared: SharedPaths,
 }
 
 /// What was read once: reading a spec costs more than the rest of a handshake.
@@ -81,8 +83,9 @@ impl AgentMaker for StandardAgents {
         self.shadows.make(spec, spec::parse_shadows, |parsed| parsed.make(self.profile))
     }
 
-    fn senders(&self, spec: &str) -> Vec<Box<dyn SenderAgent>> {
-        self.senders.make(spec, spec::parse_senders, |parsed| parsed.make(self.profile))
+    fn senders(&self, spec: &str, between: HostPair) -> SenderAgents {
+        let shared = || self.shared.between(between);
+        self.senders.make(spec, spec::parse_senders, |parsed| parsed.make(self.profile, shared))
     }
 }
 
@@ -93,16 +96,8 @@ impl BaseStationMaker for StandardAgents {
         Ok(())
     }
 
-    fn base_station(&self, spec: &str) -> Box<dyn BaseStationAgent> {
+    fn base_station(&self, spec: &str) -> Serves {
         self.base_stations.make(spec, spec::parse_base_station, |parsed| parsed.make(self.profile))
-    }
-
-    fn cut(&self, spec: &str) -> Option<Cut> {
-        self.base_stations.make(spec, spec::parse_base_station, |parsed| parsed.cut(self.profile))
-    }
-
-    fn of_halves(&self) -> Box<dyn AgentMaker> {
-        Box::new(StandardAgents::new(self.profile))
     }
 }
 
@@ -115,7 +110,12 @@ fn checked<T>(parsed: Result<T, SpecError>) -> T {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
+
     use super::*;
+
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+    const BETWEEN: HostPair = HostPair { link: 0, local: HERE, peer: HERE };
 
     #[test]
     fn what_was_read_once_makes_the_same_agents_again() {
@@ -124,7 +124,7 @@ mod tests {
             let receiver = agents.receiver("delayed:d=3");
             format!(
                 "{receiver:?} {:?} {:?}",
-                agents.senders("[newreno, limit:4]"),
+                agents.senders("[newreno, limit:4]", BETWEEN),
                 agents.shadows("[immediate]")
             )
         };
@@ -140,7 +140,7 @@ mod tests {
     fn no_more_than_so_many_specs_are_kept() {
         let agents = StandardAgents::default();
         for n in 1..=2 * MOST_KEPT {
-            let made = agents.senders(&format!("[newreno, limit:{n}]"));
+            let made = agents.senders(&format!("[newreno, limit:{n}]"), BETWEEN);
             assert!(format!("{made:?}").contains(&n.to_string()));
         }
         assert_eq!(agents.senders.0.borrow().len(), MOST_KEPT);

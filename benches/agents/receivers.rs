@@ -8,7 +8,8 @@ use hopwise_agents::StandardAgents;
 use hopwise_agents::registry::{self, Kind};
 use hopwise_core::Instant;
 use hopwise_core::agent::{
-    AckDecided, AckVerdict, AgentMaker, Arrival, By, Class, HopSource, Owed, Path, ReceiverAgent, RecvView,
+    AckDecided, AckRequest, AckVerdict, AgentMaker, Arrival, By, Class, HopSource, Owed, Path, ReceiverAgent,
+    RecvView,
 };
 
 use crate::clock::cost_ns;
@@ -78,8 +79,7 @@ impl Seat {
             gap_in_order: Some(GAP),
             push: false,
             ce: false,
-            rate_asked: None,
-            told: Some(8 - (self.owed.in_order_total % 8) as u8),
+            ack_request: Some(AckRequest::After(8 - (self.owed.in_order_total % 8) as u8)),
             rtt: Some(GAP),
         };
         if class == Class::InOrder {

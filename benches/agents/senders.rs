@@ -2,14 +2,15 @@
 //! sample for each.
 
 use std::hint::black_box;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use hopwise_agents::StandardAgents;
 use hopwise_agents::param::{DefaultValue, Param};
 use hopwise_agents::registry::{self, Kind};
 use hopwise_core::agent::{
-    Acked, AgentMaker, Allowance, Asking, Count, DataNote, HopSource, Path, SendView, SenderAgent, Sent,
-    SentKind, Turn,
+    AckRequestForm, Acked, AgentMaker, Allowance, Count, DataNote, HopSource, HostPair, Path, SendView,
+    SenderAgents, Sent, SentKind, Turn,
 };
 use hopwise_core::{Instant, Seq};
 
@@ -21,6 +22,8 @@ const SEGMENTS: u64 = 20_000;
 const MSS: u32 = 1_000;
 const FLIGHT: Count = Count { segments: 10, bytes: 10_000 };
 const GAP: Duration = Duration::from_millis(4);
+const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
+const BETWEEN: HostPair = HostPair { link: 0, local: HERE, peer: HERE };
 
 pub(crate) fn rows() -> Vec<Row> {
     let plainest = || cost("[newreno]");
@@ -45,7 +48,7 @@ fn cost(list: &str) -> f64 {
 }
 
 struct Sending {
-    agents: Vec<Box<dyn SenderAgent>>,
+    agents: SenderAgents,
     now: Instant,
     snd_una: Seq,
     path: Path,
@@ -58,7 +61,12 @@ impl Sending {
         path.link_bps = Some(2_000_000);
         path.rtt.min = Some(Duration::from_millis(40));
         path.rtt.smoothed = Some(Duration::from_millis(60));
-        Sending { agents: StandardAgents::default().senders(list), now: Instant::ZERO, snd_una: Seq(0), path }
+        Sending {
+            agents: StandardAgents::default().senders(list, BETWEEN),
+            now: Instant::ZERO,
+            snd_una: Seq(0),
+            path,
+        }
     }
 
     fn segment(&mut self) {
@@ -74,7 +82,7 @@ impl Sending {
             snd_wnd: 1_000_000,
             path: &self.path,
             recovering: None,
-            asking: Asking::Told,
+            ack_requests: Some(AckRequestForm::After),
             turn: Turn::Free,
             app_limited: false,
         };
@@ -88,16 +96,16 @@ impl Sending {
             ece: false,
             flight_before: FLIGHT,
         };
-        self.agents.iter_mut().for_each(|agent| agent.on_acked(black_box(&acked), &view));
+        self.agents.all_mut().for_each(|agent| agent.on_acked(black_box(&acked), &view));
         let allowed = self
             .agents
-            .iter()
+            .all()
             .fold(Allowance::UNLIMITED, |allowed, agent| agent.narrow(now, black_box(&view), allowed));
         let mut note = DataNote::default();
-        self.agents.iter().for_each(|agent| agent.note(view.snd_nxt, &view, &allowed, &mut note));
+        self.agents.all().for_each(|agent| agent.note(view.snd_nxt, &view, &allowed, &mut note));
         black_box((allowed, note));
         let sent = Sent { now, carried: one, kind: SentKind::New };
-        self.agents.iter_mut().for_each(|agent| agent.on_sent(black_box(&sent), &view));
+        self.agents.all_mut().for_each(|agent| agent.on_sent(black_box(&sent), &view));
         self.snd_una += MSS;
     }
 }

@@ -22,8 +22,8 @@ local offers = {
     ProtoField.bool("hopwise.offer.use_cwnd", "Uses the peer's congestion window", 8, nil, 0x02),
     ProtoField.bool("hopwise.offer.tell_dup_count", "Counts duplicate ACKs for the peer", 8, nil, 0x04),
     ProtoField.bool("hopwise.offer.use_dup_count", "Uses the peer's count of duplicate ACKs", 8, nil, 0x08),
-    ProtoField.bool("hopwise.offer.tell_told", "Tells what is left of a train", 8, nil, 0x10),
-    ProtoField.bool("hopwise.offer.use_told", "Uses what the peer tells of its trains", 8, nil, 0x20),
+    ProtoField.bool("hopwise.offer.tell_ack_after", "Tells after how many segments it wants an ACK", 8, nil, 0x10),
+    ProtoField.bool("hopwise.offer.use_ack_after", "Acknowledges after so many segments as the peer wants", 8, nil, 0x20),
     ProtoField.bool("hopwise.offer.tell_in_window", "Tells cwnd in the window field of data", 8, nil, 0x40),
     ProtoField.bool("hopwise.offer.use_in_window", "Finds cwnd in the window field of data", 8, nil, 0x80),
 }
@@ -31,7 +31,7 @@ local fields = {
     offer = ProtoField.uint8("hopwise.offer", "Offer", base.HEX),
     cwnd = ProtoField.uint16("hopwise.cwnd", "Congestion window in segments"),
     dup_count = ProtoField.uint8("hopwise.dup_count", "Segments out of order since the last in order"),
-    told = ProtoField.uint8("hopwise.told", "Segments of the train still to come"),
+    ack_after = ProtoField.uint8("hopwise.ack_after", "Segments until the sender wants an ACK, this one counted"),
     rate_offer = ProtoField.bool("hopwise.rate_offer", "Understands ACK-rate requests"),
     rate = ProtoField.uint8("hopwise.rate", "Segments that are to share an ACK"),
 }
@@ -119,7 +119,7 @@ local function notes(body, tree)
         return nil
     end
     local bits, at, said = body(0, 1):uint(), 1, {}
-    local announced = { { 1, "cwnd", 2 }, { 2, "dup_count", 1 }, { 4, "told", 1 } }
+    local announced = { { 1, "cwnd", 2 }, { 2, "dup_count", 1 }, { 4, "ack_after", 1 } }
     for _, one in ipairs(announced) do
         local bit, name, len = one[1], one[2], one[3]
         if math.floor(bits / bit) % 2 == 1 then

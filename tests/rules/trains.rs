@@ -56,7 +56,7 @@ fn whoever_tells_trains_lacks_nothing() {
         assert_eq!(flow.count(end, |kind| matches!(kind, TraceKind::Fallback(_))), 0, "{end:?}");
     }
     let mut flow = run("[train]", "delayed", |_| {});
-    let told = |kind: &TraceKind| matches!(kind, TraceKind::Fallback(Lacking::Told));
+    let told = |kind: &TraceKind| matches!(kind, TraceKind::Fallback(Lacking::AckAfter));
     assert_eq!((flow.count(End::A, told), flow.sender().stats.timeouts), (1, 0));
 }
 

@@ -10,7 +10,8 @@ use super::tree::File;
 
 const LARGEST: usize = 3;
 /// Folders of crates, and names of modules that hold tests and what they need.
-const CRATES: [&str; 7] = [
+const CRATES: [&str; 8] = [
+    "agents/src/",
     "stack/core/src/",
     "stack/mesh/src/",
     "stack/air/src/",

@@ -22,7 +22,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     source: "RFC 3449 §5.2.1",
     params: &[],
     shorthand: None,
-    make: Make::BaseStation(|_| Box::new(AckFilter::default())),
+    make: Make::BaseStation(|_| AckFilter::default().into()),
 };
 
 #[derive(Debug, Default)]

@@ -62,7 +62,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     source: "Bhutani, ACK holding",
     params: Params::TABLE,
     shorthand: None,
-    make: Make::BaseStation(|args| Box::new(AckHold::new(args))),
+    make: Make::BaseStation(|args| AckHold::new(args).into()),
 };
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -29,9 +29,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     source: "Vaidya et al., delayed dupacks",
     params: Params::TABLE,
     shorthand: Some("d"),
-    make: Make::BaseStation(|args| {
-        Box::new(DelayedDupacks { d: Params::of(args).d, duplicates: 0, due: None })
-    }),
+    make: Make::BaseStation(|args| DelayedDupacks { d: Params::of(args).d, duplicates: 0, due: None }.into()),
 };
 
 /// Invariant 1: `due` is there exactly while duplicates are held.

@@ -26,7 +26,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     source: "Goff et al., Freeze-TCP",
     params: &[],
     shorthand: None,
-    make: Make::BaseStation(|_| Box::new(Freeze::default())),
+    make: Make::BaseStation(|_| Freeze::default().into()),
 };
 
 /// As many as the base station lets leave.

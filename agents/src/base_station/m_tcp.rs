@@ -34,7 +34,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     source: "Brown and Singh, M-TCP",
     params: Params::TABLE,
     shorthand: None,
-    make: Make::BaseStation(|args| Box::new(MTcp::new(args))),
+    make: Make::BaseStation(|args| MTcp::new(args).into()),
 };
 
 /// Invariant 1: `due` is there exactly while a last byte is kept back and the link is not gone.

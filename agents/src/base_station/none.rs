@@ -17,7 +17,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     source: "RFC 1812 §5",
     params: &[],
     shorthand: None,
-    make: Make::BaseStation(|_| Box::new(Nothing::default())),
+    make: Make::BaseStation(|_| Nothing::default().into()),
 };
 
 #[derive(Debug, Default)]

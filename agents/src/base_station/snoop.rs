@@ -35,7 +35,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     source: "Balakrishnan et al., snoop",
     params: Params::TABLE,
     shorthand: None,
-    make: Make::BaseStation(|args| Box::new(Snoop::new(args))),
+    make: Make::BaseStation(|args| Snoop::new(args).into()),
 };
 
 /// Invariant 1: the timer runs exactly while something is kept.

@@ -13,9 +13,10 @@
 //! (`delayed`, `cubic`), so that what is measured of `split` is measured of that, too. A flow whose beginning was not
 //! seen passes untouched. News of the link change nothing: each half finds out by itself.
 
-use hopwise_core::agent::{Cut, Requires};
+use hopwise_core::agent::{AgentMaker, Requires, Serves, Split};
 
 use super::none::Nothing;
+use crate::StandardAgents;
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Form, params};
 
@@ -30,17 +31,19 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     source: "Bakre and Badrinath, I-TCP",
     params: Params::TABLE,
     shorthand: None,
-    make: Make::Cut(|args| Cut { buffer_bytes: Params::of(args).buffer }),
+    make: Make::BaseStation(|args| {
+        let maker = || -> Box<dyn AgentMaker> { Box::new(StandardAgents::new(args.profile())) };
+        Serves::Split(Split {
+            buffer_bytes: Params::of(args).buffer,
+            makers: [maker(), maker()],
+            unsplit: Box::new(Nothing { requires: Requires { timestamps: false, beginning: true } }),
+        })
+    }),
 };
-
-/// What a flow gets that cannot be cut any more: it passes, and the trace says what it lacks.
-pub(crate) fn whole() -> Nothing {
-    Nothing { requires: Requires { timestamps: false, beginning: true } }
-}
 
 #[cfg(test)]
 mod tests {
-    use hopwise_core::agent::{BaseStationMaker, Cut};
+    use hopwise_core::agent::{BaseStationMaker, Serves};
 
     use crate::StandardAgents;
     use crate::testkit::base_station::Desk;
@@ -57,9 +60,12 @@ mod tests {
     #[test]
     fn split_alone_cuts_and_says_how_much_it_may_hold() {
         let agents = StandardAgents::default();
-        assert_eq!(agents.cut("split"), Some(Cut { buffer_bytes: 262_144 }));
-        assert_eq!(agents.cut("split:buffer=5000"), Some(Cut { buffer_bytes: 5_000 }));
-        assert_eq!([agents.cut("none"), agents.cut("m-tcp")], [None, None]);
+        let buffer = |spec: &str| match agents.base_station(spec) {
+            Serves::Split(split) => Some(split.buffer_bytes),
+            Serves::Agent(_) => None,
+        };
+        assert_eq!([buffer("split"), buffer("split:buffer=5000")], [Some(262_144), Some(5_000)]);
+        assert_eq!([buffer("none"), buffer("m-tcp")], [None, None]);
         assert!(BaseStationMaker::check(&agents, "split:buffer=1").is_err());
     }
 }

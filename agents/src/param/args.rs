@@ -10,6 +10,7 @@ use super::{DefaultValue, Param, Profile, Setting, Value};
 #[derive(Debug)]
 pub struct Args {
     params: &'static [Param],
+    profile: Profile,
     values: Vec<Option<Value>>,
 }
 
@@ -23,7 +24,11 @@ impl Args {
                 (_, _, DefaultValue::Required | DefaultValue::Unset(_)) => None,
             })
         };
-        Args { params, values: params.iter().zip(given).map(in_force).collect() }
+        Args { params, profile, values: params.iter().zip(given).map(in_force).collect() }
+    }
+
+    pub fn profile(&self) -> Profile {
+        self.profile
     }
 
     /// Each parameter with its value, or with what its absence means.

@@ -13,7 +13,7 @@
 
 use std::time::Duration;
 
-use hopwise_core::agent::{Arrival, Needs, RecvView, Rule, Why};
+use hopwise_core::agent::{AckRequest, Arrival, Needs, RecvView, Rule, Why};
 
 use super::hold::{Decision, Holds, LONGEST_MS, host, since};
 use crate::descriptor::{Descriptor, Make};
@@ -50,13 +50,13 @@ impl Tarr {
 
 impl Holds for Tarr {
     fn hear(&mut self, arrival: &Arrival, _: &RecvView<'_>) {
-        if let Some(rate @ 1..) = arrival.rate_asked {
+        if let Some(AckRequest::Rate(rate @ 1..)) = arrival.ack_request {
             self.wanted = u32::from(rate);
         }
     }
 
     fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
-        if arrival.rate_asked == Some(0) {
+        if arrival.ack_request == Some(AckRequest::Rate(0)) {
             return Decision::Now(Why::plain(Rule::Asked));
         }
         let why = Why::new(Rule::Rate, view.owed.segments, self.wanted);
@@ -64,7 +64,7 @@ impl Holds for Tarr {
     }
 
     fn needs(&self) -> Needs {
-        Needs { rate_request: true, ..Needs::default() }
+        Needs { ack_rate: true, ..Needs::default() }
     }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {

@@ -15,7 +15,7 @@
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_core::agent::{Arrival, Class, Needs, RecvView, Rule, Why};
+use hopwise_core::agent::{AckRequest, Arrival, Class, Needs, RecvView, Rule, Why};
 
 use super::gap_average::GapAverage;
 use super::hold::{Decision, Holds, LONGEST_MS, host, since};
@@ -65,18 +65,20 @@ impl Train {
     }
 
     /// Whatever its place: the train may be over with it.
-    fn take(&self, told: u8, since: Instant) -> Decision {
-        let why = Why::new(Rule::Asked, told.into(), 1);
-        if told <= 1 {
+    fn take(&self, left: u8, since: Instant) -> Decision {
+        let why = Why::new(Rule::Asked, left.into(), 1);
+        if left <= 1 {
             return Decision::Now(why);
         }
-        let expected = self.gap.times_milli(PATIENCE_MILLI * u64::from(told));
+        let expected = self.gap.times_milli(PATIENCE_MILLI * u64::from(left));
         Decision::Join { until: since + expected.unwrap_or(self.set.hold).min(self.set.hold), why }
     }
 
     fn behind_hole(&mut self, arrival: &Arrival) -> Decision {
-        match arrival.told {
-            Some(told) if !self.is_new_hole && self.reported >= self.set.dups => self.take(told, arrival.now),
+        match arrival.ack_request {
+            Some(AckRequest::After(left)) if !self.is_new_hole && self.reported >= self.set.dups => {
+                self.take(left, arrival.now)
+            }
             _ => {
                 self.reported = self.reported.saturating_add(1);
                 Decision::AT_ONCE
@@ -95,8 +97,8 @@ impl Holds for Train {
     fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision {
         self.reported = 0;
         let since = since(arrival, view);
-        if let Some(told) = arrival.told {
-            return self.take(told, since);
+        if let Some(AckRequest::After(left)) = arrival.ack_request {
+            return self.take(left, since);
         }
         let why = Why::new(Rule::Count, view.owed.segments, UNTOLD_SEGMENTS);
         Decision::counted(why, since + UNTOLD_HOLD.min(self.set.hold))
@@ -112,7 +114,7 @@ impl Holds for Train {
     }
 
     fn needs(&self) -> Needs {
-        Needs { told: true, ..Needs::default() }
+        Needs { ack_after: true, ..Needs::default() }
     }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
@@ -128,10 +130,10 @@ mod tests {
     fn a_train_gets_one_ack_when_its_last_segment_has_come() {
         check(
             "train",
-            "0ms  in told=3 -> hold (asked 3 of 1)
-             20ms in told=2 -> hold (asked 2 of 1)
-             40ms in told=1 -> ack 3 (asked 1 of 1)
-             90ms in told=1 -> ack 1 (asked 1 of 1)
+            "0ms  in after=3 -> hold (asked 3 of 1)
+             20ms in after=2 -> hold (asked 2 of 1)
+             40ms in after=1 -> ack 3 (asked 1 of 1)
+             90ms in after=1 -> ack 1 (asked 1 of 1)
              99s wait",
         );
     }
@@ -139,16 +141,16 @@ mod tests {
     /// A number of 0 asks as 1 does: it must not hold anything.
     #[test]
     fn a_number_of_zero_asks_for_an_ack() {
-        check("train", "0ms in told=0 -> ack 1 (asked 0 of 1)\n9s wait");
+        check("train", "0ms in after=0 -> ack 1 (asked 0 of 1)\n9s wait");
     }
 
     #[test]
     fn a_train_whose_end_is_lost_is_acknowledged_after_twice_the_time_that_it_should_take() {
         check(
             "train",
-            "0ms   in told=1 -> ack 1 (asked 1 of 1)
-             20ms  in told=4 -> hold (asked 4 of 1)
-             40ms  in told=3 -> hold (asked 3 of 1)
+            "0ms   in after=1 -> ack 1 (asked 1 of 1)
+             20ms  in after=4 -> hold (asked 4 of 1)
+             40ms  in after=3 -> hold (asked 3 of 1)
              180ms timer     -> ack 2 (deadline)
              9s    wait",
         );
@@ -159,12 +161,12 @@ mod tests {
     fn no_number_holds_anything_for_longer_than_the_hold() {
         check(
             "train",
-            "0ms   in told=255 -> hold (asked 255 of 1)
-             200ms in told=255 -> hold (asked 255 of 1)
-             400ms in told=255 -> hold (asked 255 of 1)
+            "0ms   in after=255 -> hold (asked 255 of 1)
+             200ms in after=255 -> hold (asked 255 of 1)
+             400ms in after=255 -> hold (asked 255 of 1)
              485ms timer       -> ack 3 (deadline)
-             500ms in told=7   -> hold (asked 7 of 1)
-             600ms in told=9   -> hold (asked 9 of 1)
+             500ms in after=7   -> hold (asked 7 of 1)
+             600ms in after=9   -> hold (asked 9 of 1)
              985ms timer       -> ack 2 (deadline)
              9s    wait",
         );
@@ -174,9 +176,9 @@ mod tests {
     fn a_clock_that_stands_still_holds_nothing_for_longer_either() {
         check(
             "train",
-            "5ms   in told=9 -> hold (asked 9 of 1)
-             5ms   in told=8 -> hold (asked 8 of 1)
-             5ms   in told=8 -> hold (asked 8 of 1)
+            "5ms   in after=9 -> hold (asked 9 of 1)
+             5ms   in after=8 -> hold (asked 8 of 1)
+             5ms   in after=8 -> hold (asked 8 of 1)
              490ms timer     -> ack 3 (deadline)
              9s    wait",
         );
@@ -186,14 +188,14 @@ mod tests {
     fn three_segments_behind_a_hole_are_acknowledged_at_once_and_the_rest_with_the_train() {
         check(
             "train",
-            "0ms  in told=9   -> hold (asked 9 of 1)
-             20ms ooo told=7  -> ack 1 (not-in-order)
-             40ms ooo told=6  -> ack 0 (not-in-order)
-             60ms ooo told=5  -> ack 0 (not-in-order)
-             80ms ooo told=4  -> hold (asked 4 of 1)
-             90ms fill told=8 -> ack 1 (not-in-order)
-             95ms ooo told=2  -> ack 0 (not-in-order)
-             99ms dup told=5  -> ack 0 (not-in-order)
+            "0ms  in after=9   -> hold (asked 9 of 1)
+             20ms ooo after=7  -> ack 1 (not-in-order)
+             40ms ooo after=6  -> ack 0 (not-in-order)
+             60ms ooo after=5  -> ack 0 (not-in-order)
+             80ms ooo after=4  -> hold (asked 4 of 1)
+             90ms fill after=8 -> ack 1 (not-in-order)
+             95ms ooo after=2  -> ack 0 (not-in-order)
+             99ms dup after=5  -> ack 0 (not-in-order)
              9s   wait",
         );
     }
@@ -202,10 +204,10 @@ mod tests {
     fn what_waits_behind_a_hole_is_told_of_when_the_train_ends_or_should_have() {
         check(
             "train:dups=1",
-            "0ms   ooo told=4 -> ack 0 (not-in-order)
-             20ms  ooo told=3 -> hold (asked 3 of 1)
-             40ms  ooo told=1 -> ack 0 (asked 1 of 1)
-             60ms  ooo told=5 -> hold (asked 5 of 1)
+            "0ms   ooo after=4 -> ack 0 (not-in-order)
+             20ms  ooo after=3 -> hold (asked 3 of 1)
+             40ms  ooo after=1 -> ack 0 (asked 1 of 1)
+             60ms  ooo after=5 -> hold (asked 5 of 1)
              260ms timer      -> ack 0 (deadline)
              9s    wait",
         );

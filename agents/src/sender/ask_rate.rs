@@ -8,7 +8,7 @@
 //! Deviations: a peer that does not know the option is not asked. One that knows it and only asks itself is asked in
 //! vain: nothing in the option tells it from one that obeys.
 
-use hopwise_core::agent::{Allowance, DataNote, Needs, SendView, SenderAgent, Sent, SentKind};
+use hopwise_core::agent::{AckRequest, Allowance, DataNote, Needs, SendView, SenderAgent, Sent, SentKind};
 use hopwise_core::{Seq, ignores};
 
 use crate::descriptor::{Descriptor, Make};
@@ -48,10 +48,10 @@ impl AskRate {
 }
 
 impl SenderAgent for AskRate {
-    ignores!(tune, on_acked, on_dup_ack, on_loss, on_recovered, on_path, narrow, turn, share);
+    ignores!(tune, on_acked, on_dup_ack, on_loss, on_recovered, on_path, narrow);
 
     fn needs(&self) -> Needs {
-        Needs { rate_request: true, ..Needs::default() }
+        Needs { ack_rate: true, ..Needs::default() }
     }
 
     fn on_sent(&mut self, sent: &Sent, _: &SendView<'_>) {
@@ -68,8 +68,8 @@ impl SenderAgent for AskRate {
     }
 
     fn note(&self, _: Seq, _: &SendView<'_>, _: &Allowance, note: &mut DataNote) {
-        if self.is_due() {
-            note.ask_rate = Some(self.set.r);
+        if self.is_due() && note.ack_request.is_none() {
+            note.ack_request = Some(AckRequest::Rate(self.set.r));
         }
     }
 
@@ -80,7 +80,7 @@ impl SenderAgent for AskRate {
 
 #[cfg(test)]
 mod tests {
-    use hopwise_core::agent::SentKind;
+    use hopwise_core::agent::{AckRequest, SentKind};
 
     use crate::testkit::sender::Bench;
 
@@ -89,7 +89,7 @@ mod tests {
         let mut bench = Bench::new("[newreno:iw=200, ask-rate:4]");
         let asked: Vec<_> = (1..=70)
             .filter(|_| {
-                let asks = bench.note().ask_rate == Some(4);
+                let asks = bench.note().ack_request == Some(AckRequest::Rate(4));
                 bench.send(1);
                 asks
             })
@@ -101,11 +101,11 @@ mod tests {
     fn what_follows_something_sent_again_asks_again() {
         let mut bench = Bench::new("[newreno:iw=200, \"ask-rate:r=0,every=1000\"]");
         bench.send(1);
-        assert_eq!(bench.note().ask_rate, None);
+        assert_eq!(bench.note().ack_request, None);
         bench.sent(bench.count(1), SentKind::AfterTimeout);
-        assert_eq!(bench.note().ask_rate, Some(0));
+        assert_eq!(bench.note().ack_request, Some(AckRequest::Rate(0)));
         bench.send(1);
-        assert_eq!(bench.note().ask_rate, None);
+        assert_eq!(bench.note().ack_request, None);
     }
 
     #[test]

@@ -174,7 +174,7 @@ impl Cubic {
 }
 
 impl SenderAgent for Cubic {
-    ignores!(tune, on_dup_ack, on_path, note, turn, share);
+    ignores!(tune, on_dup_ack, on_path, note);
 
     fn needs(&self) -> Needs {
         Needs { rtt: true, ..Needs::default() }

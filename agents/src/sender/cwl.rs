@@ -57,7 +57,7 @@ impl Cwl {
 }
 
 impl SenderAgent for Cwl {
-    ignores!(tune, on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note, turn, share);
+    ignores!(tune, on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note);
 
     fn needs(&self) -> Needs {
         Needs { hops: true, ..Needs::default() }

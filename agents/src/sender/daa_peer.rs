@@ -37,7 +37,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 pub struct DaaPeer(Params);
 
 impl SenderAgent for DaaPeer {
-    ignores!(on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note, turn, share);
+    ignores!(on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note);
 
     fn needs(&self) -> Needs {
         Needs::default()

@@ -45,7 +45,7 @@ impl Elfn {
 }
 
 impl SenderAgent for Elfn {
-    ignores!(tune, on_sent, on_acked, on_dup_ack, on_loss, on_recovered, narrow, note, turn, share);
+    ignores!(tune, on_sent, on_acked, on_dup_ack, on_loss, on_recovered, narrow, note);
 
     fn needs(&self) -> Needs {
         Needs::default()

@@ -33,7 +33,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 pub struct Limit(Params);
 
 impl SenderAgent for Limit {
-    ignores!(tune, on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note, turn, share);
+    ignores!(tune, on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note);
 
     fn needs(&self) -> Needs {
         Needs::default()

@@ -73,7 +73,7 @@ impl NewReno {
 }
 
 impl SenderAgent for NewReno {
-    ignores!(tune, on_dup_ack, on_path, note, turn, share);
+    ignores!(tune, on_dup_ack, on_path, note);
 
     fn needs(&self) -> Needs {
         Needs::default()

@@ -33,7 +33,7 @@ pub struct Paced {
 }
 
 impl SenderAgent for Paced {
-    ignores!(tune, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note, turn, share);
+    ignores!(tune, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note);
 
     fn needs(&self) -> Needs {
         Needs { rtt: true, ..Needs::default() }

@@ -46,7 +46,7 @@ impl Pgy {
 }
 
 impl SenderAgent for Pgy {
-    ignores!(tune, on_sent, on_acked, on_loss, on_recovered, narrow, note, turn, share);
+    ignores!(tune, on_sent, on_acked, on_loss, on_recovered, narrow, note);
 
     fn needs(&self) -> Needs {
         Needs { dup_count: true, ..Needs::default() }

@@ -140,7 +140,7 @@ impl Ring {
 }
 
 impl SenderAgent for TcpAp {
-    ignores!(on_dup_ack, on_loss, on_recovered, on_path, note, turn, share);
+    ignores!(on_dup_ack, on_loss, on_recovered, on_path, note);
 
     fn needs(&self) -> Needs {
         Needs { hops: true, rtt: true, ..Needs::default() }

@@ -40,7 +40,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 pub struct TellCwnd(Params);
 
 impl SenderAgent for TellCwnd {
-    ignores!(tune, on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, narrow, turn, share);
+    ignores!(tune, on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, narrow);
 
     fn needs(&self) -> Needs {
         let cwnd_in_window = self.0.window == Switch::On;

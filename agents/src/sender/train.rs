@@ -47,8 +47,9 @@ mod together;
 use std::time::Duration;
 
 use hopwise_core::agent::{
-    Acked, Allowance, Asking, CWND_GAUGE, Common, Count, DataNote, Loss, LossKind, Needs, PathEvent,
-    PathReaction, Recovered, Reduction, SendView, SenderAgent, Sent, SentKind, Tunables, Turn,
+    AckRequest, AckRequestForm, Acked, Allowance, CWND_GAUGE, Count, DataNote, EnsembleMember, Loss,
+    LossKind, Needs, PathEvent, PathReaction, Recovered, Reduction, SendView, SenderAgent, Sent, SentKind,
+    Tunables, Turn,
 };
 use hopwise_core::{Instant, Seq, ignores};
 
@@ -58,6 +59,7 @@ use crate::param::{Args, Form, ON, Switch, params};
 use gap::{Gap, Outcome};
 use pause::{Pause, Way};
 use together::{Member, News};
+pub use together::{SharedPath, SharedPaths};
 
 params! {
     /// the longest train; a receiver holds its ACK for as long
@@ -76,7 +78,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     source: "our own, see `docs/train.md`",
     params: Params::TABLE,
     shorthand: None,
-    make: Make::Owner(|args| Box::new(Train::new(args))),
+    make: Make::Member(|args, shared| Box::new(Train::new(args, shared))),
 };
 
 /// Timeouts in a row that do not double the timer: a fade is not a dead path yet.
@@ -126,7 +128,7 @@ pub struct Train {
 }
 
 impl Train {
-    fn new(args: &Args) -> Train {
+    fn new(args: &Args, shared: SharedPath) -> Train {
         let set = Params::of(args);
         Train {
             span_s: set.span.as_secs_f64(),
@@ -145,7 +147,7 @@ impl Train {
             last_sent: None,
             newest: None,
             newest_mss: 0,
-            together: Member::default(),
+            together: Member::of(shared),
         }
     }
 
@@ -334,7 +336,7 @@ impl SenderAgent for Train {
     }
 
     fn needs(&self) -> Needs {
-        Needs { told: true, rate_request: true, rtt: true, turns: self.takes_turns, ..Needs::default() }
+        Needs { ack_after: true, ack_rate: true, rtt: true, ..Needs::default() }
     }
 
     fn on_sent(&mut self, sent: &Sent, view: &SendView<'_>) {
@@ -372,8 +374,8 @@ impl SenderAgent for Train {
         // An ACK that was asked for, or that tells of a hole, was held by nobody. Who is not asked holds every second
         // one: then the least says most.
         if let Some(rtt) = acked.rtt.filter(|_| !self.is_ambiguous) {
-            match view.asking {
-                Asking::Never => self.rtt = Some(self.rtt.map_or(rtt, |least| least.min(rtt))),
+            match view.ack_requests {
+                None => self.rtt = Some(self.rtt.map_or(rtt, |least| least.min(rtt))),
                 _ if is_over || acked.sacked.bytes > 0 => self.rtt = Some(rtt),
                 _ => {}
             }
@@ -410,7 +412,7 @@ impl SenderAgent for Train {
         let burst_bytes = so_far.burst_bytes.min(view.mss.max(1));
         let Some(last) = self.last_sent else { return Allowance { flight_bytes, burst_bytes, ..so_far } };
         let next = last + self.gap();
-        let has_left = view.asking != Asking::Never
+        let has_left = view.ack_requests.is_some()
             && view.snd_una != view.snd_nxt
             && self.began.is_some_and(|began| {
                 let ahead = if takes_turns(view) && self.is_full() { 0 } else { self.ahead() };
@@ -425,23 +427,6 @@ impl SenderAgent for Train {
         }
     }
 
-    /// Little goes at once. A probe would keep the others from sending until its ACK is in, and a wire has room for
-    /// all.
-    fn turn(&self, _: Instant, view: &SendView<'_>) -> Option<Seq> {
-        let is_little = self.sent.bytes + view.unsent.bytes <= u64::from(FIRST_SEGMENTS) * mss_of(view);
-        let waits_for_nobody = !self.takes_turns
-            || view.asking == Asking::Never
-            || self.is_probing
-            || is_little
-            || self.has_said_all(view)
-            || self.gap.share().is_some();
-        (!waits_for_nobody).then(|| self.wanted(view))
-    }
-
-    fn share(&mut self, common: &mut Common, view: &SendView<'_>) -> bool {
-        self.share_with_all(common, view)
-    }
-
     fn note(&self, first: Seq, view: &SendView<'_>, _: &Allowance, note: &mut DataNote) {
         let train = if self.began.is_some() { self.next_train(view) } else { first };
         let end = self.end_after(first, train, view);
@@ -451,11 +436,11 @@ impl SenderAgent for Train {
             view.mss.min(u32::try_from(view.unsent.bytes).unwrap_or(u32::MAX))
         };
         // What goes alone asks for itself.
-        let told = if self.is_probing { 1 } else { 1 + self.left(first + own, end, view) };
-        note.told = Some(u8::try_from(told).unwrap_or(u8::MAX));
-        if view.asking == Asking::Rate {
-            note.ask_rate = Some(if told == 1 { 0 } else { told.min(MOST_RATE) as u8 });
-        }
+        let left = if self.is_probing { 1 } else { 1 + self.left(first + own, end, view) };
+        note.ack_request = view.ack_requests.map(|form| match form {
+            AckRequestForm::After => AckRequest::After(u8::try_from(left).unwrap_or(u8::MAX)),
+            AckRequestForm::Rate => AckRequest::Rate(if left == 1 { 0 } else { left.min(MOST_RATE) as u8 }),
+        });
     }
 
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64)) {
@@ -465,6 +450,30 @@ impl SenderAgent for Train {
         sink("train_segments", self.segments.into());
         sink("gap_us", (self.gap.seconds() * 1e6) as u64);
         sink("least_rtt_us", (self.gap.base_s() * 1e6) as u64);
+    }
+}
+
+impl EnsembleMember for Train {
+    /// A few segments go at once. A probe would keep the others from sending until its ACK is in, and a wire has room
+    /// for the trains of all.
+    fn wanted_turn(&self, _: Instant, view: &SendView<'_>) -> Option<Seq> {
+        let is_little = self.sent.bytes + view.unsent.bytes <= u64::from(FIRST_SEGMENTS) * mss_of(view);
+        let waits_for_nobody = !self.takes_turns
+            || view.ack_requests.is_none()
+            || self.is_probing
+            || is_little
+            || self.has_said_all(view)
+            || self.gap.share().is_some();
+        (!waits_for_nobody).then(|| self.wanted(view))
+    }
+
+    fn share(&mut self, view: &SendView<'_>) -> bool {
+        let shared = self.together.shared.clone();
+        shared.with(|known| self.share_with_all(known, view))
+    }
+
+    fn begin(&mut self) {
+        self.together.shared.with(|known| *known = None);
     }
 }
 

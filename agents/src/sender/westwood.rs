@@ -102,7 +102,7 @@ impl Bandwidth {
 }
 
 impl SenderAgent for Westwood {
-    ignores!(tune, on_dup_ack, on_path, note, turn, share);
+    ignores!(tune, on_dup_ack, on_path, note);
 
     fn needs(&self) -> Needs {
         Needs { rtt: true, ..Needs::default() }

@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use hopwise_core::agent::{BaseStationAgent, Cut, ReceiverAgent, SenderAgent};
+use hopwise_core::agent::{Owner, ReceiverAgent, SenderAgent, Serves};
 
-use crate::base_station::split;
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, DefaultValue, Profile, Value};
+use crate::sender::train::SharedPath;
 
 /// One agent with the parameters that a spec gave it.
 ///
@@ -61,27 +61,25 @@ impl AgentSpec {
         }
     }
 
-    pub(super) fn make_sender(&self, profile: Profile) -> Box<dyn SenderAgent> {
+    pub(super) fn make_owner(&self, profile: Profile, shared: impl FnOnce() -> SharedPath) -> Owner {
         match self.agent.make {
-            Make::Owner(make) | Make::Narrower(make) => make(&self.args(profile)),
-            Make::Receiver(_) | Make::ReceiverAround(_) | Make::BaseStation(_) | Make::Cut(_) => {
-                unreachable!("a parser accepted `{self}` as a sender")
-            }
+            Make::Owner(make) => Owner::Alone(make(&self.args(profile))),
+            Make::Member(make) => Owner::Member(make(&self.args(profile), shared())),
+            _ => unreachable!("a parser accepted `{self}` as an owner of cwnd"),
         }
     }
 
-    pub(super) fn make_base_station(&self, profile: Profile) -> Box<dyn BaseStationAgent> {
+    pub(super) fn make_narrower(&self, profile: Profile) -> Box<dyn SenderAgent> {
+        match self.agent.make {
+            Make::Narrower(make) => make(&self.args(profile)),
+            _ => unreachable!("a parser accepted `{self}` as a sender that narrows"),
+        }
+    }
+
+    pub(super) fn make_base_station(&self, profile: Profile) -> Serves {
         match self.agent.make {
             Make::BaseStation(make) => make(&self.args(profile)),
-            Make::Cut(_) => Box::new(split::whole()),
             _ => unreachable!("a parser accepted `{self}` for a base station"),
-        }
-    }
-
-    pub(super) fn cut(&self, profile: Profile) -> Option<Cut> {
-        match self.agent.make {
-            Make::Cut(cut) => Some(cut(&self.args(profile))),
-            _ => None,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use hopwise_core::agent::{ReceiverAgent, SenderAgent};
+use hopwise_core::agent::{ReceiverAgent, SenderAgents};
 
 use super::accepted::{AgentSpec, InForce};
 use super::error::{Problem, SpecError};
@@ -11,6 +11,7 @@ use super::parse::spec_in;
 use super::tune::disagreement;
 use crate::descriptor::Kind;
 use crate::param::Profile;
+use crate::sender::train::SharedPath;
 
 /// The ledger has this many seats for agents that only watch.
 pub const MOST_SHADOWS: usize = 8;
@@ -33,6 +34,8 @@ pub fn join<S: AsRef<str>>(items: &[S]) -> String {
 }
 
 /// Sender agents, the owner of cwnd first.
+///
+/// Invariant 1: the first agent owns cwnd, and no other one does.
 #[derive(Clone, Debug)]
 pub struct SenderList(Vec<AgentSpec>);
 
@@ -41,8 +44,10 @@ impl SenderList {
         let items = items(spec, Kind::Sender, MOST_SENDERS)?;
         check_owner(spec, &items)?;
         check_repeats(spec, &items)?;
-        check_tunables(spec, &items)?;
-        Ok(SenderList(items.into_iter().map(|(_, item)| item).collect()))
+        let (places, list): (Vec<_>, Vec<_>) = items.into_iter().unzip();
+        let list = SenderList(list);
+        check_tunables(spec, &places, &list)?;
+        Ok(list)
     }
 
     pub fn specs(&self) -> &[AgentSpec] {
@@ -53,8 +58,13 @@ impl SenderList {
         self.0.iter().flat_map(|spec| spec.parameters(profile)).collect()
     }
 
-    pub fn make(&self, profile: Profile) -> Vec<Box<dyn SenderAgent>> {
-        self.0.iter().map(|spec| spec.make_sender(profile)).collect()
+    /// `shared` is what the flows between the connection's two hosts know together.
+    pub fn make(&self, profile: Profile, shared: impl FnOnce() -> SharedPath) -> SenderAgents {
+        let [owner, others @ ..] = self.0.as_slice() else { unreachable!("invariant 1") };
+        SenderAgents {
+            owner: owner.make_owner(profile, shared),
+            others: others.iter().map(|spec| spec.make_narrower(profile)).collect(),
+        }
     }
 }
 
@@ -222,11 +232,12 @@ fn check_repeats(text: &str, items: &[Item]) -> Result<(), SpecError> {
     Ok(())
 }
 
-fn check_tunables(text: &str, items: &[Item]) -> Result<(), SpecError> {
-    let agents: Vec<_> = items.iter().map(|(_, item)| item.make_sender(Profile::Modern)).collect();
-    for (i, (place, _)) in items.iter().enumerate() {
-        for ((_, earlier), agent) in items.iter().zip(&agents).take(i) {
-            if let Some(tunable) = disagreement(agent.as_ref(), agents[i].as_ref()) {
+fn check_tunables(text: &str, places: &[Range<usize>], list: &SenderList) -> Result<(), SpecError> {
+    let made = list.make(Profile::Modern, SharedPath::default);
+    let agents: Vec<_> = made.all().collect();
+    for (i, place) in places.iter().enumerate() {
+        for (earlier, agent) in list.0.iter().zip(&agents).take(i) {
+            if let Some(tunable) = disagreement(*agent, agents[i]) {
                 let first = earlier.agent();
                 return Err(SpecError::new(text, place.clone(), Problem::Conflict { first, tunable }));
             }

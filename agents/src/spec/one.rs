@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hopwise_core::agent::{BaseStationAgent, Cut, ReceiverAgent};
+use hopwise_core::agent::{ReceiverAgent, Serves};
 
 use super::accepted::{AgentSpec, InForce};
 use super::error::SpecError;
@@ -55,13 +55,8 @@ impl BaseStationSpec {
         self.0.parameters(profile)
     }
 
-    pub fn make(&self, profile: Profile) -> Box<dyn BaseStationAgent> {
+    pub fn make(&self, profile: Profile) -> Serves {
         self.0.make_base_station(profile)
-    }
-
-    /// How flows are cut in two, where this spec says so.
-    pub fn cut(&self, profile: Profile) -> Option<Cut> {
-        self.0.cut(profile)
     }
 }
 

@@ -49,7 +49,7 @@ mod tests {
     struct Insists(fn(&mut Tunables));
 
     impl SenderAgent for Insists {
-        ignores!(on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note, turn, share);
+        ignores!(on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note);
 
         fn needs(&self) -> Needs {
             Needs::default()

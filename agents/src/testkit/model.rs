@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{
-    Allowance, Asking, By, Class, HopSource, LossKind, PathEvent, Recovered, SentKind, Turn,
+    AckRequest, AckRequestForm, Allowance, By, Class, HopSource, LossKind, PathEvent, Recovered, SentKind,
+    Turn,
 };
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -63,13 +64,13 @@ fn any_class() -> impl Strategy<Value = Class> {
 
 fn any_carried() -> impl Strategy<Value = Carried> {
     let (octet, rtt) = (any::<Option<u8>>(), prop::option::of(any_time()));
-    let parts = (1..=65_535u32, any::<bool>(), any::<bool>(), octet.clone(), octet, rtt);
-    parts.prop_map(|(bytes, push, ce, rate_asked, told, rtt)| Carried {
+    let form = prop::sample::select(vec![AckRequest::Rate as fn(u8) -> AckRequest, AckRequest::After]);
+    let parts = (1..=65_535u32, any::<bool>(), any::<bool>(), octet, form, rtt);
+    parts.prop_map(|(bytes, push, ce, octet, form, rtt)| Carried {
         bytes,
         push,
         ce,
-        rate_asked,
-        told,
+        ack_request: octet.map(form),
         rtt,
     })
 }
@@ -183,7 +184,7 @@ enum Felt {
         ece: bool,
     },
     /// How the peer agreed to be asked for ACKs.
-    Agrees(Asking),
+    Agrees(Option<AckRequestForm>),
     /// Among the flows to the same peer.
     Stands(Turn),
 }
@@ -227,7 +228,8 @@ fn any_felt() -> impl Strategy<Value = Felt> {
         1 => any_path_event(),
         1 => prop_oneof![4 => 0..20_000u32, 1 => any::<u32>()].prop_map(Felt::PeerHas),
         1 => any_shown(),
-        1 => prop::sample::select(vec![Asking::Told, Asking::Rate, Asking::Never]).prop_map(Felt::Agrees),
+        1 => prop::sample::select(vec![Some(AckRequestForm::After), Some(AckRequestForm::Rate), None])
+            .prop_map(Felt::Agrees),
         1 => prop::sample::select(vec![Turn::Free, Turn::Alone, Turn::Waiting, Turn::Holding])
             .prop_map(Felt::Stands),
     ]
@@ -266,7 +268,7 @@ impl Bench {
                 (self.mss, self.snd_wnd, self.unsent_bytes) = (mss, snd_wnd, unsent_bytes);
                 (self.app_limited, self.ece) = (app_limited, ece);
             }
-            Felt::Agrees(asking) => self.asking = asking,
+            Felt::Agrees(form) => self.ack_requests = form,
             Felt::Stands(turn) => self.turn = turn,
         }
         self.holds();

@@ -18,7 +18,8 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{
-    AckDecided, AckVerdict, Arrival, Basis, By, Class, HopSource, Owed, Path, ReceiverAgent, RecvView,
+    AckDecided, AckRequest, AckVerdict, Arrival, Basis, By, Class, HopSource, Owed, Path, ReceiverAgent,
+    RecvView,
 };
 
 use crate::param::{Form, Value};
@@ -78,14 +79,13 @@ pub(crate) struct Carried {
     pub(crate) bytes: u32,
     pub(crate) push: bool,
     pub(crate) ce: bool,
-    pub(crate) rate_asked: Option<u8>,
-    pub(crate) told: Option<u8>,
+    pub(crate) ack_request: Option<AckRequest>,
     pub(crate) rtt: Option<Duration>,
 }
 
 impl Carried {
     pub(crate) const PLAIN: Carried =
-        Carried { bytes: MSS, push: false, ce: false, rate_asked: None, told: None, rtt: None };
+        Carried { bytes: MSS, push: false, ce: false, ack_request: None, rtt: None };
 }
 
 impl Seat {
@@ -175,8 +175,7 @@ impl Seat {
             gap_in_order: self.last_in_order.filter(|_| in_order).map(|last| now.since(last)),
             push: carried.push,
             ce: carried.ce,
-            rate_asked: carried.rate_asked,
-            told: carried.told,
+            ack_request: carried.ack_request,
             rtt: carried.rtt,
         };
         self.last_arrival = Some(now);
@@ -251,9 +250,9 @@ impl Seat {
 
 fn carried(so_far: Carried, option: &str) -> Carried {
     match option.split_once('=') {
-        Some(("told", n)) => Carried { told: n.parse().ok(), ..so_far },
+        Some(("after", n)) => Carried { ack_request: n.parse().ok().map(AckRequest::After), ..so_far },
         Some(("rtt", time)) => Carried { rtt: Some(time_of(time).since(Instant::ZERO)), ..so_far },
-        Some(("rate", n)) => Carried { rate_asked: n.parse().ok(), ..so_far },
+        Some(("rate", n)) => Carried { ack_request: n.parse().ok().map(AckRequest::Rate), ..so_far },
         Some(_) => panic!("nothing is called `{option}`"),
         None if option == "push" => Carried { push: true, ..so_far },
         None if option == "ce" => Carried { ce: true, ..so_far },

@@ -4,12 +4,13 @@
 use std::time::Duration;
 
 use hopwise_core::agent::{
-    Acked, Allowance, Asking, Common, Count, DataNote, DupAck, FastRetransmit, Loss, LossKind, Path,
-    PathEvent, PathReaction, Recovered, Recovering, Reduction, SendView, SenderAgent, Sent, SentKind,
-    Tunables, Turn,
+    AckRequestForm, Acked, Allowance, Count, DataNote, DupAck, FastRetransmit, Loss, LossKind, Path,
+    PathEvent, PathReaction, Recovered, Recovering, Reduction, SendView, SenderAgent, SenderAgents, Sent,
+    SentKind, Tunables, Turn,
 };
 use hopwise_core::{Instant, Seq};
 
+use crate::sender::train::SharedPath;
 use crate::{Profile, spec};
 
 pub(crate) const MSS: u32 = 1_000;
@@ -17,7 +18,7 @@ pub(crate) const MSS: u32 = 1_000;
 /// A list of sender agents and the state of the connection that they serve.
 #[derive(Debug)]
 pub(crate) struct Bench {
-    agents: Vec<Box<dyn SenderAgent>>,
+    agents: SenderAgents,
     pub(crate) now: Instant,
     pub(crate) mss: u32,
     pub(crate) snd_una: Seq,
@@ -28,7 +29,7 @@ pub(crate) struct Bench {
     pub(crate) snd_wnd: u32,
     pub(crate) path: Path,
     pub(crate) recovering: Option<Recovering>,
-    pub(crate) asking: Asking,
+    pub(crate) ack_requests: Option<AckRequestForm>,
     pub(crate) turn: Turn,
     pub(crate) app_limited: bool,
     /// Whether ACKs echo a mark.
@@ -41,9 +42,14 @@ impl Bench {
     }
 
     pub(crate) fn with_profile(spec: &str, profile: Profile) -> Bench {
+        Bench::beside(spec, profile, &SharedPath::default())
+    }
+
+    /// A flow among those that know this together.
+    pub(crate) fn beside(spec: &str, profile: Profile, shared: &SharedPath) -> Bench {
         let snd_una = Seq(u32::MAX - 5_000);
         Bench {
-            agents: spec::parse_senders(spec).expect("a spec in a test").make(profile),
+            agents: spec::parse_senders(spec).expect("a spec in a test").make(profile, || shared.clone()),
             now: Instant::ZERO,
             mss: MSS,
             snd_una,
@@ -53,7 +59,7 @@ impl Bench {
             snd_wnd: 10_000_000,
             path: Path::default(),
             recovering: None,
-            asking: Asking::Told,
+            ack_requests: Some(AckRequestForm::After),
             turn: Turn::Free,
             app_limited: false,
             ece: false,
@@ -178,19 +184,21 @@ impl Bench {
         allowed
     }
 
-    /// The train that the owner wants a turn for.
+    /// The burst that the owner wants a turn for.
     pub(crate) fn wanted_turn(&mut self) -> Option<Seq> {
-        let now = self.now;
-        let wanted = self.each(|agent, view| agent.turn(now, view));
-        let again = self.each(|agent, view| agent.turn(now, view));
-        assert_eq!(wanted, again, "asking changes the answer");
-        assert!(wanted[1..].iter().all(Option::is_none), "only the owner's trains are the connection's");
-        wanted[0]
+        let (now, path) = (self.now, self.path);
+        let view = self.view(&path);
+        let member = self.agents.owner.member()?;
+        let wanted = member.wanted_turn(now, &view);
+        assert_eq!(wanted, member.wanted_turn(now, &view), "asking changes the answer");
+        wanted
     }
 
-    /// The owner hears what others know, and tells what it does.
-    pub(crate) fn share(&mut self, common: &mut Common) -> bool {
-        self.each(|agent, view| agent.share(common, view))[0]
+    /// The owner takes over what others know, and adds what it does.
+    pub(crate) fn share(&mut self) -> bool {
+        let path = self.path;
+        let view = self.view(&path);
+        self.agents.owner.member_mut().is_some_and(|member| member.share(&view))
     }
 
     pub(crate) fn note(&mut self) -> DataNote {
@@ -230,7 +238,7 @@ impl Bench {
 
     pub(crate) fn gauge(&self, wanted: &str) -> Option<u64> {
         let mut found = None;
-        for agent in &self.agents {
+        for agent in self.agents.all() {
             agent.gauges(&mut |name, value| found = found.or((name == wanted).then_some(value)));
         }
         found
@@ -241,7 +249,13 @@ impl Bench {
     }
 
     fn each<T>(&mut self, mut ask: impl FnMut(&mut dyn SenderAgent, &SendView<'_>) -> T) -> Vec<T> {
-        let view = SendView {
+        let path = self.path;
+        let view = self.view(&path);
+        self.agents.all_mut().map(|agent| ask(agent, &view)).collect()
+    }
+
+    fn view<'a>(&self, path: &'a Path) -> SendView<'a> {
+        SendView {
             mss: self.mss,
             snd_una: self.snd_una,
             highest_ack: self.highest_ack,
@@ -249,12 +263,11 @@ impl Bench {
             flight: self.flight,
             unsent: Count { segments: 1, bytes: self.unsent_bytes },
             snd_wnd: self.snd_wnd,
-            path: &self.path,
+            path,
             recovering: self.recovering,
-            asking: self.asking,
+            ack_requests: self.ack_requests,
             turn: self.turn,
             app_limited: self.app_limited,
-        };
-        self.agents.iter_mut().map(|agent| ask(agent.as_mut(), &view)).collect()
+        }
     }
 }

@@ -4,24 +4,30 @@
 //! [sender agents](SenderAgent), which decide *how much may be in flight, and not before when*. No agent has a
 //! timer, a back-pointer or state of the connection; none builds a segment.
 
+mod ack_request;
 mod base_station;
+mod ensemble;
 mod maker;
+mod needs;
 mod path;
 mod receiver;
 mod sender;
 
+pub use ack_request::{AckRequest, AckRequestForm};
 pub use base_station::{
-    ALL_PACKETS, BaseStationAgent, BaseStationMaker, Because, Cut, Dialect, Fate, FlowView, Kind, LinkNews,
-    Order, Orders, Passing, Requires, Says, Side, Told,
+    ALL_PACKETS, BaseStationAgent, BaseStationMaker, Because, Dialect, Fate, FlowView, Kind, LinkNews, Order,
+    Orders, Passing, Requires, Says, Serves, Side, Split, Told,
 };
-pub use maker::{AgentMaker, AgentSpecs, Needs};
+pub use ensemble::{EnsembleMember, HostPair, Turn};
+pub use maker::{AgentMaker, AgentSpecs};
+pub use needs::Needs;
 pub use path::{HopSource, Path, PathEvent, PathReaction, Rtt};
 pub use receiver::{
     AckDecided, AckNote, AckVerdict, Arrival, Basis, By, Class, Owed, ReceiverAgent, RecvView, Rule, Why,
 };
 pub use sender::{
-    Acked, Allowance, Asking, CWND_GAUGE, Common, Count, DataNote, DupAck, FastRetransmit, Loss, LossKind,
-    Recovered, Recovering, Reduction, SSTHRESH_GAUGE, SendView, SenderAgent, Sent, SentKind, Tunables, Turn,
+    Acked, Allowance, CWND_GAUGE, Count, DataNote, DupAck, FastRetransmit, Loss, LossKind, Owner, Recovered,
+    Recovering, Reduction, SSTHRESH_GAUGE, SendView, SenderAgent, SenderAgents, Sent, SentKind, Tunables,
 };
 
 /// Writes the empty bodies of the events that an agent does not listen to, so that ignoring one is a line that
@@ -76,16 +82,6 @@ macro_rules! ignores {
             so_far: $crate::agent::Allowance,
         ) -> $crate::agent::Allowance {
             so_far
-        }
-    };
-    (@one turn) => {
-        fn turn(&self, _: $crate::Instant, _: &$crate::agent::SendView<'_>) -> Option<$crate::Seq> {
-            None
-        }
-    };
-    (@one share) => {
-        fn share(&mut self, _: &mut $crate::agent::Common, _: &$crate::agent::SendView<'_>) -> bool {
-            false
         }
     };
     (@one tune) => {

@@ -268,7 +268,7 @@ pub enum Lacking {
     /// It goes in the option instead, or not at all.
     CwndInWindow,
     DupCount,
-    Told,
+    AckAfter,
     RateRequest,
     /// Nothing has measured the path yet.
     Rtt,

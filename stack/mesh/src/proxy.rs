@@ -20,7 +20,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use hopwise_core::agent::{BaseStationMaker, Because, LinkNews, Side};
+use hopwise_core::agent::{BaseStationMaker, Because, LinkNews, Serves, Side, Split};
 use hopwise_core::ip::Prefix;
 use hopwise_core::trace::{DropReason, TraceEvent, TraceKind};
 use hopwise_core::wire::{Checksums, Flags};
@@ -249,13 +249,14 @@ impl Proxy {
             return self.relays.take(now, from, &read.key, packet);
         }
         let rule = self.config.rules.iter().find(|rule| rule.fits(&read.key));
-        let Some(cut) = rule.and_then(|rule| self.maker.cut(&rule.agent)) else { return false };
+        let serves = rule.map(|rule| self.maker.base_station(&rule.agent));
+        let Some(Serves::Split(split)) = serves else { return false };
         if !self.has_room(now, read.key.mobile.ip()) {
             return false;
         }
         self.forget(&read.key);
-        let making = Making { cut, key: self.config.key, checksums: self.config.checksums };
-        let makers = [self.maker.of_halves(), self.maker.of_halves()];
+        let Split { buffer_bytes, makers, .. } = split;
+        let making = Making { buffer_bytes, key: self.config.key, checksums: self.config.checksums };
         self.relays.open(now, from, (read.key, read.tcp.seq), packet, &making, makers)
     }
 
@@ -275,7 +276,7 @@ impl Proxy {
             return false;
         }
         let Some(rule) = self.config.rules.iter().find(|rule| rule.fits(&read.key)) else { return false };
-        let agent = self.maker.base_station(&rule.agent);
+        let agent = self.maker.base_station(&rule.agent).agent();
         if !self.has_room(now, read.key.mobile.ip()) {
             return false;
         }

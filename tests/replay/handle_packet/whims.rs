@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use hopwise_agents::StandardAgents;
 use hopwise_core::agent::{
-    AckNote, AckVerdict, AgentMaker, AgentSpecs, Allowance, Arrival, Class, Common, DataNote, DupAck,
-    FastRetransmit, Needs, PathEvent, PathReaction, ReceiverAgent, RecvView, Rule, SendView, SenderAgent,
-    Tunables, Why,
+    AckNote, AckRequest, AckVerdict, AgentMaker, AgentSpecs, Allowance, Arrival, Class, DataNote, DupAck,
+    EnsembleMember, FastRetransmit, HostPair, Needs, Owner, PathEvent, PathReaction, ReceiverAgent, RecvView,
+    Rule, SendView, SenderAgent, SenderAgents, Tunables, Why,
 };
 use hopwise_core::{Instant, Seq, ignores};
 
@@ -42,16 +42,23 @@ impl AgentMaker for Whims {
         self.standard.shadows(spec)
     }
 
-    fn senders(&self, spec: &str) -> Vec<Box<dyn SenderAgent>> {
-        // The trains of whoever owns cwnd are the connection's: only as the owner is it asked for turns.
+    fn senders(&self, spec: &str, between: HostPair) -> SenderAgents {
+        let whimsical = || WhimsicalSender { mood: Mood::new(self.seed) };
         if Bits(self.seed).has(2) {
-            return vec![Box::new(WhimsicalSender { mood: Mood::new(self.seed) })];
+            let is_member = Bits(self.seed).has(7);
+            let owner = match is_member {
+                true => Owner::Member(Box::new(whimsical())),
+                false => Owner::Alone(Box::new(whimsical())),
+            };
+            return SenderAgents { owner, others: Box::default() };
         }
-        let mut list = self.standard.senders(spec);
+        let mut agents = self.standard.senders(spec, between);
         if Bits(self.seed).has(1) {
-            list.push(Box::new(WhimsicalSender { mood: Mood::new(self.seed) }));
+            let mut others = agents.others.into_vec();
+            others.push(Box::new(whimsical()));
+            agents.others = others.into();
         }
-        list
+        agents
     }
 }
 
@@ -80,11 +87,10 @@ fn needs(mood: &Mood) -> Needs {
         peer_cwnd: bits.has(0),
         cwnd_in_window: bits.has(6),
         dup_count: bits.has(1),
-        rate_request: bits.has(2),
-        told: bits.has(3),
+        ack_rate: bits.has(2),
+        ack_after: bits.has(3),
         hops: bits.has(4),
         rtt: bits.has(5),
-        turns: bits.has(7),
     }
 }
 
@@ -182,23 +188,30 @@ impl SenderAgent for WhimsicalSender {
         }
     }
 
-    /// With time alone, too: whoever waits may want no turn any more when it comes.
-    fn turn(&self, now: Instant, view: &SendView<'_>) -> Option<Seq> {
+    fn note(&self, first: Seq, _: &SendView<'_>, _: &Allowance, note: &mut DataNote) {
+        let whim = self.mood.now() ^ u64::from(first.0);
+        note.cwnd = (whim & 1 == 0).then_some(whim as u16);
+        note.ack_request = match whim >> 1 & 3 {
+            0 => Some(AckRequest::Rate(whim as u8 & 0x7f)),
+            1 => Some(AckRequest::After(whim as u8)),
+            _ => None,
+        };
+    }
+
+    fn gauges(&self, _: &mut dyn FnMut(&'static str, u64)) {}
+}
+
+impl EnsembleMember for WhimsicalSender {
+    /// With time alone, too: a flow that waits may want no turn any more when it comes.
+    fn wanted_turn(&self, now: Instant, view: &SendView<'_>) -> Option<Seq> {
         let whim = self.mood.now() ^ now.0 >> 26;
         (whim & 3 != 0).then(|| view.snd_una + (whim >> 2 & 1) as u32)
     }
 
     /// It knows nothing, and may call the holder all the same.
-    fn share(&mut self, _: &mut Common, _: &SendView<'_>) -> bool {
+    fn share(&mut self, _: &SendView<'_>) -> bool {
         self.mood.now() & 1 == 0
     }
 
-    fn note(&self, first: Seq, _: &SendView<'_>, _: &Allowance, note: &mut DataNote) {
-        let whim = self.mood.now() ^ u64::from(first.0);
-        note.cwnd = (whim & 1 == 0).then_some(whim as u16);
-        note.ask_rate = (whim & 2 == 0).then_some(whim as u8 & 0x7f);
-        note.told = (whim & 4 == 0).then_some(whim as u8);
-    }
-
-    fn gauges(&self, _: &mut dyn FnMut(&'static str, u64)) {}
+    fn begin(&mut self) {}
 }

@@ -2,7 +2,9 @@ mod turns;
 
 use std::time::Duration;
 
-use hopwise_core::agent::{Asking, HopSource, LossKind, PathEvent, Recovered, SentKind, Turn};
+use hopwise_core::agent::{
+    AckRequest, AckRequestForm, HopSource, LossKind, PathEvent, Recovered, SentKind, Turn,
+};
 use hopwise_core::{Instant, Seq};
 use proptest::prelude::*;
 
@@ -30,12 +32,27 @@ fn may_go_on(bench: &mut Bench) -> bool {
     bench.allowed().new_from <= now + Duration::from_secs(1)
 }
 
-/// What each segment of the next train tells; its ACK comes a round trip after the last one.
+/// After how many segments one that leaves next asks for an ACK.
+fn asked(bench: &mut Bench) -> Option<u8> {
+    asked_at(bench, bench.snd_nxt())
+}
+
+fn asked_at(bench: &mut Bench, first: Seq) -> Option<u8> {
+    match bench.note_at(first).ack_request {
+        Some(AckRequest::After(left)) => Some(left),
+        _ => None,
+    }
+}
+
+/// What each segment of the next train asks for. The train's ACK comes a round trip after its last segment.
 fn train(bench: &mut Bench) -> Vec<u8> {
     let mut told = Vec::new();
     while may_go_on(bench) {
         bench.now = bench.now.max(bench.allowed().new_from);
-        told.push(bench.note().told.expect("told"));
+        let Some(AckRequest::After(asks) | AckRequest::Rate(asks)) = bench.note().ack_request else {
+            panic!("{told:?} and no request")
+        };
+        told.push(asks);
         bench.send(1);
     }
     bench.wait(RTT);
@@ -80,7 +97,8 @@ fn what_is_sent_again_tells_what_is_left_behind_it() {
     let mut bench = bench();
     (0..2).for_each(|_| drop(train(&mut bench)));
     (0..4).for_each(|_| bench.send(1));
-    let told: Vec<_> = (0..4).map(|nth| bench.note_at(bench.snd_una + nth * MSS).told).collect();
+    let una = bench.snd_una;
+    let told: Vec<_> = (0..4).map(|nth| asked_at(&mut bench, una + nth * MSS)).collect();
     assert_eq!(told, [Some(4), Some(3), Some(2), Some(1)]);
 }
 
@@ -90,20 +108,20 @@ fn the_last_segment_that_is_ready_asks_and_more_may_follow_it() {
     let mut bench = bench();
     (0..3).for_each(|_| drop(train(&mut bench)));
     bench.unsent_bytes = 2_500;
-    assert_eq!(bench.note().told, Some(2), "Nagle's rule may hold the rest");
+    assert_eq!(asked(&mut bench), Some(2), "Nagle's rule may hold the rest");
     bench.unsent_bytes = 1_000;
-    assert_eq!(bench.note().told, Some(1));
+    assert_eq!(asked(&mut bench), Some(1));
     bench.unsent_bytes = 0;
     bench.send(1);
     bench.unsent_bytes = 9_000;
     assert!(may_go_on(&mut bench));
-    assert_eq!(bench.note().told, Some(7));
+    assert_eq!(asked(&mut bench), Some(7));
     bench.unsent_bytes = 0;
     bench.send(1);
     bench.ack(2);
     assert_eq!(segments(&bench), 8, "two of eight prove nothing");
     bench.unsent_bytes = 90_000;
-    assert_eq!(bench.note().told, Some(8), "a train of its own");
+    assert_eq!(asked(&mut bench), Some(8), "a train of its own");
 }
 
 #[test]
@@ -111,30 +129,30 @@ fn a_receivers_window_that_is_smaller_than_a_train_ends_it() {
     let mut bench = bench();
     (0..3).for_each(|_| drop(train(&mut bench)));
     bench.snd_wnd = 3_500;
-    assert_eq!(bench.note().told, Some(3));
+    assert_eq!(asked(&mut bench), Some(3));
     bench.send(3);
     bench.ack(3);
     assert!(may_go_on(&mut bench));
     bench.snd_wnd = 0;
-    assert_eq!(bench.note().told, Some(1));
+    assert_eq!(asked(&mut bench), Some(1));
 }
 
 #[test]
 fn a_peer_that_knows_rate_requests_alone_is_asked_by_them() {
     let mut bench = bench();
-    bench.asking = Asking::Rate;
+    bench.ack_requests = Some(AckRequestForm::Rate);
     train(&mut bench);
-    assert_eq!(bench.note().ask_rate, Some(2));
+    assert_eq!(bench.note().ack_request, Some(AckRequest::Rate(2)));
     bench.send(1);
-    assert_eq!(bench.note().ask_rate, Some(0));
-    bench.asking = Asking::Told;
-    assert_eq!(bench.note().ask_rate, None);
+    assert_eq!(bench.note().ack_request, Some(AckRequest::Rate(0)));
+    bench.ack_requests = Some(AckRequestForm::After);
+    assert_eq!(asked(&mut bench), Some(1));
 }
 
 #[test]
 fn under_a_peer_that_cannot_be_asked_a_window_of_one_train_slides() {
     let mut bench = bench();
-    bench.asking = Asking::Never;
+    bench.ack_requests = None;
     for _ in 0..200 {
         while bench.flight.segments < bench.allowed_segments() as u32 {
             bench.now = bench.now.max(bench.allowed().new_from);
@@ -182,7 +200,8 @@ fn after_a_timeout_one_segment_goes_and_its_ack_lets_the_rest_follow() {
     bench.send(8);
     bench.lose(LossKind::Timeout { nth: 1 });
     assert_eq!(bench.allowed_segments(), 1);
-    assert_eq!(bench.note_at(bench.snd_una).told, Some(1), "nothing follows that could ask");
+    let una = bench.snd_una;
+    assert_eq!(asked_at(&mut bench, una), Some(1), "nothing follows that could ask");
     bench.flight = bench.count(8);
     bench.sent(bench.count(1), SentKind::AfterTimeout);
     bench.ack(1);
@@ -355,7 +374,7 @@ enum Bad {
     Unsent(u64),
     Loses(LossKind),
     Recovers,
-    Asking(Asking),
+    Asking(Option<AckRequestForm>),
     /// Others begin and end, and take their time.
     Stands(Turn),
     Hops(Option<u8>),
@@ -373,7 +392,8 @@ fn bad() -> impl Strategy<Value = Bad> {
         1 => prop_oneof![Just(LossKind::Fast), (1..9u32).prop_map(|nth| LossKind::Timeout { nth })]
             .prop_map(Bad::Loses),
         1 => Just(Bad::Recovers),
-        1 => prop::sample::select(vec![Asking::Never, Asking::Rate, Asking::Told]).prop_map(Bad::Asking),
+        1 => prop::sample::select(vec![None, Some(AckRequestForm::Rate), Some(AckRequestForm::After)])
+            .prop_map(Bad::Asking),
         1 => prop::sample::select(vec![Turn::Free, Turn::Alone, Turn::Waiting, Turn::Holding])
             .prop_map(Bad::Stands),
         1 => any::<Option<u8>>().prop_map(Bad::Hops),
@@ -391,7 +411,7 @@ fn suffer(bench: &mut Bench, bad: &Bad) {
                     break;
                 }
                 bench.now = bench.now.max(allowed.new_from);
-                assert!(bench.note().told.is_some_and(|told| told >= 1));
+                assert_ne!(asked(bench), Some(0));
                 bench.send(1);
             }
         }
@@ -402,7 +422,7 @@ fn suffer(bench: &mut Bench, bad: &Bad) {
         Bad::Unsent(bytes) => bench.unsent_bytes = bytes,
         Bad::Loses(kind) => drop(bench.lose(kind)),
         Bad::Recovers => bench.recover(Recovered::Full),
-        Bad::Asking(asking) => bench.asking = asking,
+        Bad::Asking(form) => bench.ack_requests = form,
         Bad::Stands(turn) => bench.turn = turn,
         Bad::Hops(hops) => {
             bench.path.hops_to_peer = hops.map(|hops| (hops, HopSource::Ttl));

@@ -1,10 +1,12 @@
 //! What flows that take turns know together (RFC 9040): the trains of all meet the same path, so that what one of them
 //! finds out holds for the next one's, whoever's that is.
 
-use std::collections::VecDeque;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
 use std::mem;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-use hopwise_core::agent::{Common, SendView, Turn};
+use hopwise_core::agent::{HostPair, SendView, Turn};
 use hopwise_core::{Instant, Seq};
 
 use super::Train;
@@ -30,8 +32,54 @@ struct Found {
     last_sent: Option<Instant>,
 }
 
+/// What the flows between two hosts know together of their path. Each of them has it.
+///
+/// One endpoint makes and drives all of them, and its agents may go to another thread with it. The lock is always free.
+#[derive(Clone, Debug, Default)]
+pub struct SharedPath(Arc<Mutex<Option<Known>>>);
+
+/// A maker's, by the hosts of its flows.
+#[derive(Debug, Default)]
+pub struct SharedPaths(RefCell<Paths>);
+
+#[derive(Debug, Default)]
+struct Paths {
+    all: BTreeMap<HostPair, Weak<Mutex<Option<Known>>>>,
+    /// Those without flows are removed when there are so many.
+    sweep_at: usize,
+}
+
+impl SharedPath {
+    pub(super) fn with<R>(&self, use_it: impl FnOnce(&mut Option<Known>) -> R) -> R {
+        use_it(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Another endpoint's flows are others.
+impl Clone for SharedPaths {
+    fn clone(&self) -> SharedPaths {
+        SharedPaths::default()
+    }
+}
+
+impl SharedPaths {
+    pub(crate) fn between(&self, hosts: HostPair) -> SharedPath {
+        let Paths { all, sweep_at } = &mut *self.0.borrow_mut();
+        if let Some(shared) = all.get(&hosts).and_then(Weak::upgrade) {
+            return SharedPath(shared);
+        }
+        if all.len() >= *sweep_at {
+            all.retain(|_, shared| shared.strong_count() > 0);
+            *sweep_at = (2 * all.len()).max(16);
+        }
+        let shared = SharedPath::default();
+        all.insert(hosts, Arc::downgrade(&shared.0));
+        shared
+    }
+}
+
 #[derive(Debug)]
-struct Known {
+pub(super) struct Known {
     /// What it was found out by: flows with other parameters find out something else.
     parameters: Parameters,
     path: Found,
@@ -50,16 +98,13 @@ struct Parameters {
 
 impl Known {
     /// What is there, or what this flow has found out where it is the first one.
-    fn of<'a>(common: &'a mut Common, name: Seq, train: &Train) -> &'a mut Known {
-        if !common.as_ref().is_some_and(|known| known.is::<Known>()) {
-            *common = Some(Box::new(Known {
-                parameters: train.parameters(),
-                path: train.found(),
-                told_by: Some(name),
-                under_way: VecDeque::new(),
-            }));
-        }
-        common.as_mut().and_then(|known| known.downcast_mut()).expect("it was put there")
+    fn of<'a>(known: &'a mut Option<Known>, name: Seq, train: &Train) -> &'a mut Known {
+        known.get_or_insert_with(|| Known {
+            parameters: train.parameters(),
+            path: train.found(),
+            told_by: Some(name),
+            under_way: VecDeque::new(),
+        })
     }
 
     fn under_way(&self) -> usize {
@@ -85,8 +130,9 @@ impl Known {
 }
 
 /// A flow among others.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Member {
+    pub(super) shared: SharedPath,
     /// What it is called: where it was when it came.
     name: Option<Seq>,
     /// Trains of all that are under way.
@@ -101,12 +147,18 @@ pub(super) struct Member {
     pub(super) is_newer: bool,
 }
 
+impl Member {
+    pub(super) fn of(shared: SharedPath) -> Member {
+        Member { shared, ..Member::default() }
+    }
+}
+
 impl Train {
     /// Whether less is under way than before, so that the holder may pass on its turn.
-    pub(super) fn share_with_all(&mut self, common: &mut Common, view: &SendView<'_>) -> bool {
+    pub(super) fn share_with_all(&mut self, known: &mut Option<Known>, view: &SendView<'_>) -> bool {
         let name = *self.together.name.get_or_insert(view.snd_una);
         let (news, is_newer) = (self.together.news.take(), mem::take(&mut self.together.is_newer));
-        let known = Known::of(common, name, self);
+        let known = Known::of(known, name, self);
         let is_less = known.arrive(name, view.snd_una, news.is_some());
         self.together.under_way = known.under_way();
         if view.turn == Turn::Free {
@@ -204,5 +256,38 @@ impl Train {
     /// The trains of all that are under way are as many as they may be of a flow alone, the last one counted whole.
     pub(super) fn is_full(&self) -> bool {
         self.together.under_way > self.ahead().div_ceil(self.segments.max(1)) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use super::*;
+
+    fn hosts(nth: u32) -> HostPair {
+        let peer = IpAddr::V4(Ipv4Addr::from_bits(nth));
+        HostPair { link: 0, local: IpAddr::V4(Ipv4Addr::LOCALHOST), peer }
+    }
+
+    #[test]
+    fn flows_between_the_same_hosts_have_one_path_as_long_as_one_of_them_lives() {
+        let paths = SharedPaths::default();
+        let (a, b, other) = (paths.between(hosts(1)), paths.between(hosts(1)), paths.between(hosts(2)));
+        assert!(Arc::ptr_eq(&a.0, &b.0) && !Arc::ptr_eq(&a.0, &other.0));
+        assert!(!Arc::ptr_eq(&a.0, &paths.clone().between(hosts(1)).0), "another endpoint's");
+        drop((a, b));
+        assert_eq!(Arc::strong_count(&paths.between(hosts(1)).0), 1);
+    }
+
+    #[test]
+    fn hosts_without_flows_are_forgotten() {
+        let paths = SharedPaths::default();
+        let stays = paths.between(hosts(0));
+        for nth in 1..10_000 {
+            paths.between(hosts(nth));
+        }
+        assert!(paths.0.borrow().all.len() <= 16);
+        assert!(Arc::ptr_eq(&stays.0, &paths.between(hosts(0)).0));
     }
 }

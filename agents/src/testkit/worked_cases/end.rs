@@ -129,10 +129,10 @@ pub(super) const SCRIPTS: &Case = &[
     // The sender marks the last one, or closes in the middle of a train.
     (
         "train",
-        "0ms   in told=2      -> hold (asked 2 of 1)
-         1ms   in told=1      -> ack 2 (asked 1 of 1)
-         2ms   in push told=1 -> ack 1 (asked 1 of 1)
-         300ms in push told=3 -> hold (asked 3 of 1)
+        "0ms   in after=2      -> hold (asked 2 of 1)
+         1ms   in after=1      -> ack 2 (asked 1 of 1)
+         2ms   in push after=1 -> ack 1 (asked 1 of 1)
+         300ms in push after=3 -> hold (asked 3 of 1)
          301ms fin            -> ack 1
          99s   wait",
     ),

@@ -111,9 +111,9 @@ pub(super) const SCRIPTS: &Case = &[
     (
         "train",
         "0ms set hops=2
-         0ms in told=2 -> hold (asked 2 of 1)
+         0ms in after=2 -> hold (asked 2 of 1)
          0ms set hops=12
-         1ms in told=1 -> ack 2 (asked 1 of 1)
+         1ms in after=1 -> ack 2 (asked 1 of 1)
          99s wait",
     ),
     (

@@ -98,7 +98,7 @@ pub(super) const SCRIPTS: &Case = &[
     ),
     (
         "train",
-        "0ms   in 100B push told=1 -> ack 1 (asked 1 of 1)
+        "0ms   in 100B push after=1 -> ack 1 (asked 1 of 1)
          50ms  in 100B push        -> hold (count 1 of 2)
          55ms  piggyback           -> ack 1
          100ms in 100B push        -> hold (count 1 of 2)

@@ -89,9 +89,9 @@ pub(super) const SCRIPTS: &Case = &[
     ),
     (
         "train",
-        "0ms   in told=9 -> hold (asked 9 of 1)
-         1ms   in told=8 -> hold (asked 8 of 1)
-         2ms   in told=7 -> hold (asked 7 of 1)
+        "0ms   in after=9 -> hold (asked 9 of 1)
+         1ms   in after=8 -> hold (asked 8 of 1)
+         2ms   in after=7 -> hold (asked 7 of 1)
          485ms timer     -> ack 3 (deadline)
          99s   wait",
     ),

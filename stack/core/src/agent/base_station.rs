@@ -1,7 +1,7 @@
 //! What a base station does with the packets of a flow between a fixed end and a mobile one.
 
 use std::error::Error;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
@@ -36,19 +36,47 @@ pub trait BaseStationAgent: Debug + Send {
 pub trait BaseStationMaker: Send {
     /// Says what is wrong with a spec, where, and what would be accepted.
     fn check(&self, spec: &str) -> Result<(), Box<dyn Error + Send + Sync>>;
-    fn base_station(&self, spec: &str) -> Box<dyn BaseStationAgent>;
-    /// How flows of that spec are cut in two, where they are: no agent serves them, but a TCP of ours for each end.
-    /// Those whose beginning was not seen have the agent.
-    fn cut(&self, spec: &str) -> Option<Cut>;
-    /// Makes the agents of the two TCPs.
-    fn of_halves(&self) -> Box<dyn AgentMaker>;
+    fn base_station(&self, spec: &str) -> Serves;
+}
+
+/// What serves a flow at the base station.
+#[derive(Debug)]
+pub enum Serves {
+    Agent(Box<dyn BaseStationAgent>),
+    /// The proxy ends the connection and opens another one to the other end.
+    Split(Split),
 }
 
 /// A flow of two connections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Cut {
-    /// What each half may hold that came, and that is to leave.
+pub struct Split {
+    /// The bytes that each half may hold in each direction.
     pub buffer_bytes: u32,
+    /// Makes the agents of the two connections.
+    pub makers: [Box<dyn AgentMaker>; 2],
+    /// Serves a flow that cannot be split, since its beginning was not seen.
+    pub unsplit: Box<dyn BaseStationAgent>,
+}
+
+impl Debug for Split {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Split").field("buffer_bytes", &self.buffer_bytes).finish_non_exhaustive()
+    }
+}
+
+impl Serves {
+    /// The agent for a flow that is already under way.
+    pub fn agent(self) -> Box<dyn BaseStationAgent> {
+        match self {
+            Serves::Agent(agent) => agent,
+            Serves::Split(split) => split.unsplit,
+        }
+    }
+}
+
+impl<A: BaseStationAgent + 'static> From<A> for Serves {
+    fn from(agent: A) -> Serves {
+        Serves::Agent(Box::new(agent))
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::fmt::{self, Debug};
 use std::time::Duration;
 
-use super::{Needs, Path};
+use super::{AckRequest, Needs, Path};
 use crate::Instant;
 
 /// Decides when in-order data is acknowledged, and whether an ACK is said again.
@@ -88,10 +88,8 @@ pub struct Arrival {
     pub gap_in_order: Option<Duration>,
     pub push: bool,
     pub ce: bool,
-    /// An ACK-rate request (TARR); 0 asks for one ACK at once.
-    pub rate_asked: Option<u8>,
-    /// Segments of the sender's train still to come, this one counted; 1 means "acknowledge me now".
-    pub told: Option<u8>,
+    /// What the sender asks of our ACKs, in the form that the handshake agreed on.
+    pub ack_request: Option<AckRequest>,
     /// A round trip that a timestamp of ours tells, at an end that has nothing of its own under way. It is longer by
     /// what the peer waited.
     pub rtt: Option<Duration>,

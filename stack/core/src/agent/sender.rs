@@ -1,10 +1,9 @@
 //! How much may be in flight, and not before when.
 
-use std::any::Any;
 use std::fmt::Debug;
 use std::time::Duration;
 
-use super::{Needs, Path, PathEvent, PathReaction};
+use super::{AckRequest, AckRequestForm, EnsembleMember, Needs, Path, PathEvent, PathReaction, Turn};
 use crate::{Instant, Seq};
 
 /// A list of these runs a connection's sending: the first owns cwnd and ssthresh, the others narrow what it
@@ -24,17 +23,68 @@ pub trait SenderAgent: Debug + Send {
     fn on_path(&mut self, event: &PathEvent, view: &SendView<'_>) -> PathReaction;
     /// Pure; may only narrow (asserted).
     fn narrow(&self, now: Instant, view: &SendView<'_>, so_far: Allowance) -> Allowance;
-    /// Pure; of the owner alone. The train that only one of the flows to a peer shall have under way, named by where it
-    /// begins. Another name is another train, which others come before; without one the flow waits for nobody.
-    fn turn(&self, now: Instant, view: &SendView<'_>) -> Option<Seq>;
-    /// Of the owner alone, after whatever happens to its flow while there is an ensemble; of who holds the turn alone
-    /// only once somebody else wants it. It takes over what others have found out, and adds what it has since. Whether
-    /// the holder is to look at it again.
-    fn share(&mut self, common: &mut Common, view: &SendView<'_>) -> bool;
     /// What the segment that begins at `first` tells the peer; `allowed` is what the whole list left.
     fn note(&self, first: Seq, view: &SendView<'_>, allowed: &Allowance, note: &mut DataNote);
     /// The owner calls its window [`CWND_GAUGE`] and its threshold [`SSTHRESH_GAUGE`].
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64));
+}
+
+/// The sender agents of a connection.
+#[derive(Debug)]
+pub struct SenderAgents {
+    pub owner: Owner,
+    /// They narrow what the owner allows, in this order.
+    pub others: Box<[Box<dyn SenderAgent>]>,
+}
+
+impl SenderAgents {
+    /// In the order of the list.
+    pub fn all(&self) -> impl Iterator<Item = &dyn SenderAgent> {
+        std::iter::once(self.owner.agent()).chain(self.others.iter().map(|agent| &**agent))
+    }
+
+    pub fn all_mut(&mut self) -> impl Iterator<Item = &mut dyn SenderAgent> {
+        let others = self.others.iter_mut().map(|agent| &mut **agent as &mut dyn SenderAgent);
+        std::iter::once(self.owner.agent_mut()).chain(others)
+    }
+}
+
+/// The owner of cwnd and ssthresh.
+#[derive(Debug)]
+pub enum Owner {
+    Alone(Box<dyn SenderAgent>),
+    /// Its flow takes turns with others.
+    Member(Box<dyn EnsembleMember>),
+}
+
+impl Owner {
+    pub fn agent(&self) -> &dyn SenderAgent {
+        match self {
+            Owner::Alone(agent) => &**agent,
+            Owner::Member(member) => &**member,
+        }
+    }
+
+    pub fn agent_mut(&mut self) -> &mut dyn SenderAgent {
+        match self {
+            Owner::Alone(agent) => &mut **agent,
+            Owner::Member(member) => &mut **member,
+        }
+    }
+
+    pub fn member(&self) -> Option<&dyn EnsembleMember> {
+        match self {
+            Owner::Alone(_) => None,
+            Owner::Member(member) => Some(&**member),
+        }
+    }
+
+    pub fn member_mut(&mut self) -> Option<&mut dyn EnsembleMember> {
+        match self {
+            Owner::Alone(_) => None,
+            Owner::Member(member) => Some(&mut **member),
+        }
+    }
 }
 
 pub const CWND_GAUGE: &str = "cwnd_bytes";
@@ -60,39 +110,12 @@ pub struct SendView<'a> {
     pub snd_wnd: u32,
     pub path: &'a Path,
     pub recovering: Option<Recovering>,
-    pub asking: Asking,
+    /// The form of ACK requests that the peer understands.
+    pub ack_requests: Option<AckRequestForm>,
     pub turn: Turn,
     /// The application, not the window, limits what is in flight: growing cwnd now would prove nothing.
     pub app_limited: bool,
 }
-
-/// How the peer agreed to be asked for an ACK. Who asks for nothing never learns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Asking {
-    #[default]
-    Never,
-    /// By ACK-rate requests.
-    Rate,
-    /// By what is left of a train.
-    Told,
-}
-
-/// Where a flow stands among those of the same host to the same peer that take turns.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Turn {
-    /// It asks for none, and knows of no others.
-    #[default]
-    Free,
-    /// Nobody else asks.
-    Alone,
-    /// Another has it: no new data leaves.
-    Waiting,
-    /// Others wait for it to end.
-    Holding,
-}
-
-/// What the flows of an ensemble know together of their path (RFC 9040); only their owners of cwnd can read it.
-pub type Common = Option<Box<dyn Any + Send>>;
 
 /// In `Fast`, PRR (or RFC 6582 inflation in the compatible profile) is what `so_far` starts from, and the owner
 /// of cwnd returns it unchanged.
@@ -200,8 +223,7 @@ pub struct Reduction {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DataNote {
     pub cwnd: Option<u16>,
-    pub ask_rate: Option<u8>,
-    pub told: Option<u8>,
+    pub ack_request: Option<AckRequest>,
 }
 
 /// Recovery settings that belong to an agent's spec.

@@ -10,7 +10,7 @@ use super::options::{ConnectOptions, ListenOptions};
 use super::rules::Direction;
 use super::table::{Entry, Owner};
 use super::{Endpoint, listen::Listener};
-use crate::agent::AgentSpecs;
+use crate::agent::{AgentSpecs, HostPair};
 use crate::ip::is_unicast_destination;
 use crate::tcp::connection::{Connection, Opening};
 use crate::tcp::cx::Cx;
@@ -104,13 +104,14 @@ impl Endpoint {
     ) -> Opening {
         self.connections = self.connections.wrapping_add(1).max(1);
         let config = tcp.unwrap_or_else(|| Arc::clone(&self.config.tcp));
+        let between = HostPair { link, local: flow.local.ip(), peer: flow.remote.ip() };
         Opening {
             number: self.connections,
             flow,
             config,
             receiver: self.maker.receiver(&specs.receiver),
             shadows: self.maker.shadows(&specs.shadows),
-            senders: self.maker.senders(&specs.senders),
+            senders: self.maker.senders(&specs.senders, between),
             iss,
             ts_offset: self.secrets.ts_offset(flow.local, flow.remote),
             link_mtu: self.links.config(link).mtu,

@@ -1,43 +1,36 @@
-//! Connections of one host to one peer that take turns at sending (an *ensemble*, RFC 9040): one has a train under way,
-//! the others wait until it ends, and the one that has waited longest comes next.
+//! Connections of one host to one peer that take turns at sending (an *ensemble*, RFC 9040). One of them has a burst in
+//! flight, the others wait until it ends. The one that has waited longest comes next.
 //!
-//! What a turn is for the owner of cwnd says ([`SenderAgent::turn`](crate::agent::SenderAgent::turn)); whose owner says
-//! nothing is in no ensemble. A turn ends with its train, and when its connection may not send or has nothing to send;
-//! while others wait it has a deadline as well, so that a holder that stands still starves nobody. What the flows know
-//! of their path together is kept here too; only their owners of cwnd can read it.
+//! The owner of cwnd names the burst that a turn is for ([`EnsembleMember`](crate::agent::EnsembleMember)). A flow with
+//! another owner is in no ensemble. A turn ends with its burst, and when its connection may not send or has nothing to
+//! send. While others wait it has a deadline too: a holder that stands still starves no flow.
 //!
 //! Invariants (checked in debug builds wherever an ensemble changes)
-//! - T1: the holder's turn is `Alone` where nobody waits, else `Holding`; whoever stands in the queue is `Waiting`.
-//! - T2: the holder has a deadline just when somebody waits.
+//! - T1: the holder's turn is `Alone` where no flow waits, else `Holding`; each flow in the queue is `Waiting`.
+//! - T2: the holder has a deadline just when a flow waits.
 
 use std::collections::BTreeMap;
 use std::collections::VecDeque;
 use std::collections::btree_map::Entry::{Occupied, Vacant};
-use std::net::IpAddr;
 
 use super::Endpoint;
-use crate::agent::{Common, Turn};
+use crate::agent::{HostPair, Turn};
 use crate::timer_heap::TimerHeap;
 use crate::{Instant, Seq};
 
-/// The link, our address, the peer's.
-type Between = (usize, IpAddr, IpAddr);
-
 pub(super) struct Ensembles {
-    all: BTreeMap<Between, Ensemble>,
-    /// When turns that others wait for end at the latest, by their holders' slots.
+    all: BTreeMap<HostPair, Ensemble>,
+    /// The latest ends of turns that others wait for, by their holders' slots.
     deadlines: TimerHeap,
 }
 
-/// It lasts as long as somebody wants a turn; who has it alone is asked once somebody else does, or when it may not
-/// send.
+/// It lasts as long as a flow wants a turn. A flow that has the turn alone is asked when another one wants it, or when
+/// it may not send.
 struct Ensemble {
     holder: u32,
-    /// What the turn is for.
-    train: Seq,
+    /// The burst that the turn is for.
+    burst: Seq,
     waiting: VecDeque<u32>,
-    /// What its flows know together.
-    common: Common,
 }
 
 impl Ensembles {
@@ -56,7 +49,7 @@ impl Endpoint {
         let Some(entry) = self.table.get(slot) else { return };
         let Some(turn) = entry.conn.turn() else { return };
         if turn == Turn::Alone && entry.conn.may_use_turn() {
-            // Nobody wants to know, until somebody asks.
+            // No other flow asks.
             return;
         }
         let wakes_holder = self.share(slot);
@@ -71,7 +64,7 @@ impl Endpoint {
         }
     }
 
-    /// A connection that is forgotten wants no turn any more.
+    /// A connection that is removed wants no turn any more.
     pub(super) fn leave_ensemble(&mut self, now: Instant, slot: u32) {
         if let Some(turn) = self.table.get(slot).and_then(|entry| entry.conn.turn()) {
             self.settle_turn(now, slot, turn, None);
@@ -82,7 +75,7 @@ impl Endpoint {
         while let Some((due, slot)) = self.ensembles.deadlines.peek()
             && due <= now
         {
-            // Whoever is found there, this deadline is over.
+            // This deadline is over, whatever is found there.
             self.ensembles.deadlines.set(slot, Instant::FAR);
             let wanted = self.table.get(slot).and_then(|entry| entry.conn.wanted_turn(now));
             self.give_back(now, slot, wanted);
@@ -92,29 +85,32 @@ impl Endpoint {
     fn settle_turn(&mut self, now: Instant, slot: u32, turn: Turn, wanted: Option<Seq>) {
         match (turn, wanted) {
             (Turn::Free, None) | (Turn::Waiting, Some(_)) => {}
-            (Turn::Free, Some(train)) => self.ask_for_turn(now, slot, train),
+            (Turn::Free, Some(burst)) => self.ask_for_turn(now, slot, burst),
             (Turn::Waiting, None) => self.wait_no_more(now, slot),
             (Turn::Alone | Turn::Holding, None) => self.give_back(now, slot, None),
-            (Turn::Alone, Some(train)) => {
+            (Turn::Alone, Some(burst)) => {
                 if let Some(ensemble) = self.ensemble_of(slot) {
-                    ensemble.train = train;
+                    ensemble.burst = burst;
                 }
             }
-            (Turn::Holding, Some(train)) => {
-                if self.ensemble_of(slot).is_some_and(|ensemble| ensemble.train != train) {
+            (Turn::Holding, Some(burst)) => {
+                if self.ensemble_of(slot).is_some_and(|ensemble| ensemble.burst != burst) {
                     self.give_back(now, slot, wanted);
                 }
             }
         }
     }
 
-    fn ask_for_turn(&mut self, now: Instant, slot: u32, train: Seq) {
+    fn ask_for_turn(&mut self, now: Instant, slot: u32, burst: Seq) {
         let Some(between) = self.between(slot) else { return };
-        let common = self.ask_who_is_alone(now, between);
+        let is_successor = self.ask_lone_holder(now, between);
         let turn = match self.ensembles.all.entry(between) {
             Vacant(place) => {
-                place.insert(Ensemble { holder: slot, train, waiting: VecDeque::new(), common });
-                // It comes later than whoever told this.
+                place.insert(Ensemble { holder: slot, burst, waiting: VecDeque::new() });
+                if !is_successor {
+                    self.begin_ensemble(slot);
+                }
+                // What the last holder has told is newer than what this flow knows.
                 self.set_turn(slot, Turn::Waiting);
                 self.share(slot);
                 Turn::Alone
@@ -128,19 +124,18 @@ impl Endpoint {
         self.tell_holder(now, between);
     }
 
-    /// Which train a holder whom nobody has asked yet has come to; or that it needs no turn, and what it knows.
-    fn ask_who_is_alone(&mut self, now: Instant, between: Between) -> Common {
-        let ensemble = self.ensembles.all.get(&between).filter(|all| all.waiting.is_empty())?;
-        let holder = ensemble.holder;
+    /// A holder that had the turn alone was not asked so far. Its burst may be another one by now, or it needs no turn.
+    /// Answers whether the turn passes from it to the flow that asks.
+    fn ask_lone_holder(&mut self, now: Instant, between: HostPair) -> bool {
+        let lone = self.ensembles.all.get(&between).filter(|all| all.waiting.is_empty());
+        let Some(holder) = lone.map(|ensemble| ensemble.holder) else { return false };
         self.share(holder);
         let wanted = self.table.get(holder).and_then(|entry| entry.conn.wanted_turn(now));
-        let left = self.ensembles.all.get_mut(&between).filter(|_| wanted.is_none());
-        let common = left.and_then(|ensemble| ensemble.common.take());
         self.settle_turn(now, holder, Turn::Alone, wanted);
-        common
+        wanted.is_none()
     }
 
-    /// It goes through all who wait: few flows of a host to one peer do, and hardly one gives up.
+    /// It goes through all flows that wait: they are few, and hardly one gives up.
     fn wait_no_more(&mut self, now: Instant, slot: u32) {
         let Some(between) = self.between(slot) else { return };
         if let Some(ensemble) = self.ensembles.all.get_mut(&between) {
@@ -150,7 +145,7 @@ impl Endpoint {
         self.tell_holder(now, between);
     }
 
-    /// The holder's turn is over. Where it wants another one it comes after those who wait.
+    /// The holder's turn is over. If it wants another one, the flows that wait come first.
     fn give_back(&mut self, now: Instant, slot: u32, wanted: Option<Seq>) {
         self.ensembles.deadlines.set(slot, Instant::FAR);
         let Some(between) = self.between(slot) else { return };
@@ -178,28 +173,28 @@ impl Endpoint {
         if holder.is_none() {
             self.ensembles.all.remove(&between);
         }
-        // Whoever wants no turn any more may send without one.
+        // A flow that wants no turn any more may send without one.
         for slot in skipped.into_iter().chain(holder) {
             self.touch(now, slot);
         }
     }
 
-    /// Whether it still wants one.
-    fn hand_turn_to(&mut self, now: Instant, slot: u32, between: Between) -> bool {
+    /// Answers whether the flow still wants the turn.
+    fn hand_turn_to(&mut self, now: Instant, slot: u32, between: HostPair) -> bool {
         self.share(slot);
         let wanted = self.table.get(slot).and_then(|entry| entry.conn.wanted_turn(now));
-        let (Some(train), Some(ensemble)) = (wanted, self.ensembles.all.get_mut(&between)) else {
+        let (Some(burst), Some(ensemble)) = (wanted, self.ensembles.all.get_mut(&between)) else {
             self.set_turn(slot, Turn::Free);
             return false;
         };
-        (ensemble.holder, ensemble.train) = (slot, train);
+        (ensemble.holder, ensemble.burst) = (slot, burst);
         self.set_turn(slot, Turn::Alone);
         self.tell_holder(now, between);
         true
     }
 
-    /// Whether others wait; from when on they do, its turn has a deadline.
-    fn tell_holder(&mut self, now: Instant, between: Between) {
+    /// The holder learns whether others wait. Its turn has a deadline from the time when the first one does.
+    fn tell_holder(&mut self, now: Instant, between: HostPair) {
         let Some(ensemble) = self.ensembles.all.get(&between) else { return };
         let holder = ensemble.holder;
         let turn = if ensemble.waiting.is_empty() { Turn::Alone } else { Turn::Holding };
@@ -215,14 +210,16 @@ impl Endpoint {
         self.check_ensemble(between);
     }
 
-    /// What one finds out of the path all know. Whether the holder is to look at it.
+    /// A flow of an ensemble shares what it knows of the path. Answers whether the holder is to look at it.
     fn share(&mut self, slot: u32) -> bool {
-        let Some(between) = self.between(slot) else { return false };
-        let (Some(entry), Some(ensemble)) = (self.table.get_mut(slot), self.ensembles.all.get_mut(&between))
-        else {
-            return false;
-        };
-        entry.conn.share(&mut ensemble.common)
+        self.ensemble_of(slot).is_some()
+            && self.table.get_mut(slot).is_some_and(|entry| entry.conn.share_path())
+    }
+
+    fn begin_ensemble(&mut self, slot: u32) {
+        if let Some(entry) = self.table.get_mut(slot) {
+            entry.conn.begin_ensemble();
+        }
     }
 
     fn set_turn(&mut self, slot: u32, turn: Turn) {
@@ -231,9 +228,10 @@ impl Endpoint {
         }
     }
 
-    fn between(&self, slot: u32) -> Option<Between> {
+    fn between(&self, slot: u32) -> Option<HostPair> {
         let entry = self.table.get(slot)?;
-        Some((entry.link, entry.conn.flow.local.ip(), entry.conn.flow.remote.ip()))
+        let (local, peer) = (entry.conn.flow.local.ip(), entry.conn.flow.remote.ip());
+        Some(HostPair { link: entry.link, local, peer })
     }
 
     fn ensemble_of(&mut self, slot: u32) -> Option<&mut Ensemble> {
@@ -242,7 +240,7 @@ impl Endpoint {
     }
 
     #[cfg(debug_assertions)]
-    fn check_ensemble(&self, between: Between) {
+    fn check_ensemble(&self, between: HostPair) {
         let Some(ensemble) = self.ensembles.all.get(&between) else { return };
         let turn_of = |slot: u32| self.table.get(slot).and_then(|entry| entry.conn.turn());
         let holders = if ensemble.waiting.is_empty() { Turn::Alone } else { Turn::Holding };
@@ -256,5 +254,5 @@ impl Endpoint {
 
     #[cfg(not(debug_assertions))]
     #[expect(clippy::unused_self, reason = "the checks are for debug builds")]
-    fn check_ensemble(&self, _: Between) {}
+    fn check_ensemble(&self, _: HostPair) {}
 }

@@ -49,7 +49,7 @@ use super::scoreboard::Scoreboard;
 use super::send_buffer::SendBuffer;
 use super::senders::Senders;
 use super::timers::{Timer, Timers};
-use crate::agent::{Allowance, Asking, Count, Path, Recovering, SendView, Turn};
+use crate::agent::{AckRequestForm, Allowance, Count, Path, Recovering, SendView, Turn};
 use crate::trace::{StateName, TraceKind};
 use crate::wire::SourceRoute;
 use crate::{Instant, Moment, Seq};
@@ -177,9 +177,9 @@ struct Snd {
     waiting_since: Moment,
     /// The one segment that is timed when timestamps of segments do not count (`RttMeasure::OneTimed`).
     timed: (Seq, Moment),
-    /// What was agreed on, for the agents.
-    asking: Asking,
-    /// Nothing where the owner of cwnd takes no turns.
+    /// The form of ACK requests that was agreed on, for the agents.
+    ack_requests: Option<AckRequestForm>,
+    /// `None` if the owner of cwnd takes no turns.
     turn: Option<Turn>,
     app_limited: bool,
     /// What the agents allowed when last asked, for the trace and for buffer tuning.
@@ -194,7 +194,7 @@ struct Rcv {
     /// The rightmost edge that was ever advertised.
     edge: Seq,
     /// The edge that the newest segment advertised: `edge`, or left of it by less than a unit of the scale.
-    told: Seq,
+    advertised: Seq,
     buffer: RecvBuffer,
     /// Where the peer's FIN stands.
     fin: Option<Seq>,
@@ -478,7 +478,7 @@ fn send_view<'a>(snd: &Snd, path: &'a Path, board: &Scoreboard, recovery: &Recov
             Phase::Fast => Some(Recovering::Fast { ssthresh: recovery.ssthresh }),
             Phase::AfterTimeout => Some(Recovering::AfterTimeout),
         },
-        asking: snd.asking,
+        ack_requests: snd.ack_requests,
         turn: snd.turn.unwrap_or_default(),
         app_limited: snd.app_limited,
     }

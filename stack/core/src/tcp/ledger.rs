@@ -20,7 +20,8 @@ use std::time::Duration;
 use super::config::AckMerge;
 use super::cx::Cx;
 use crate::agent::{
-    AckNote, AckVerdict, Arrival, Basis, By, Class, Needs, Owed, Path, ReceiverAgent, RecvView, Rule, Why,
+    AckNote, AckRequest, AckVerdict, Arrival, Basis, By, Class, Needs, Owed, Path, ReceiverAgent, RecvView,
+    Rule, Why,
 };
 use crate::trace::TraceKind;
 use crate::{Instant, Moment, Seq};
@@ -90,8 +91,7 @@ pub(crate) struct Heard {
     pub(crate) each: u32,
     pub(crate) push: bool,
     pub(crate) ce: bool,
-    pub(crate) rate_asked: Option<u8>,
-    pub(crate) told: Option<u8>,
+    pub(crate) ack_request: Option<AckRequest>,
     pub(crate) rtt: Option<Duration>,
     /// What ACKs echo that acknowledge a part of this read first: its segments have one time stamp.
     pub(crate) timestamp: Option<u32>,
@@ -154,7 +154,7 @@ impl AckLedger {
     /// What the live agent asks the peer for. A shadow may ask for what binds nobody: it obeys no request and counts no
     /// duplicates, so that it must not have the peer believe so.
     pub(crate) fn needs(&self) -> Needs {
-        let watching = |needs: Needs| Needs { dup_count: false, rate_request: false, told: false, ..needs };
+        let watching = |needs: Needs| Needs { dup_count: false, ack_rate: false, ack_after: false, ..needs };
         let shadows = self.shadows.iter().map(|seat| watching(seat.agent.needs()));
         shadows.fold(self.live.agent.needs(), Needs::union)
     }
@@ -199,8 +199,7 @@ impl AckLedger {
                 gap_in_order,
                 push: heard.push && is_last,
                 ce: heard.ce,
-                rate_asked: heard.rate_asked.filter(|_| is_last),
-                told: heard.told.map(|told| told.saturating_add(clamp_u8(count - 1 - nth))),
+                ack_request: heard.ack_request.and_then(|asked| asked.with_behind(count - 1 - nth)),
                 rtt: heard.rtt.filter(|_| nth == 0),
             };
             self.on_segment(cx, &arrival, heard.part_of, &facts);
@@ -492,10 +491,6 @@ impl From<AckKind> for Aim {
     fn from(kind: AckKind) -> Aim {
         Aim { kind, part_of: None }
     }
-}
-
-fn clamp_u8(value: u32) -> u8 {
-    u8::try_from(value).unwrap_or(u8::MAX)
 }
 
 #[cfg(test)]

@@ -2,27 +2,28 @@
 //! others narrows what those before it allow.
 
 use crate::agent::{
-    Acked, Allowance, Common, DataNote, DupAck, FastRetransmit, Loss, Needs, PathEvent, PathReaction,
-    Recovered, Reduction, SendView, SenderAgent, Sent, Tunables,
+    Acked, Allowance, DataNote, DupAck, EnsembleMember, FastRetransmit, Loss, Needs, Owner, PathEvent,
+    PathReaction, Recovered, Reduction, SendView, SenderAgent, SenderAgents, Sent, Tunables,
 };
 use crate::{Instant, Seq};
 
+type Others = Box<[Box<dyn SenderAgent>]>;
+
 #[derive(Debug)]
 pub(crate) struct Senders {
-    owner: Box<dyn SenderAgent>,
-    /// Most connections have none.
-    others: Box<[Box<dyn SenderAgent>]>,
+    owner: Owner,
+    /// Most connections have none, and pay one word for that.
+    others: Option<Box<Others>>,
 }
 
 impl Senders {
-    pub(crate) fn new(list: Vec<Box<dyn SenderAgent>>) -> Senders {
-        let mut list = list.into_iter();
-        let owner = list.next().expect("a sender list begins with the owner of cwnd");
-        Senders { owner, others: list.collect() }
+    pub(crate) fn new(agents: SenderAgents) -> Senders {
+        let SenderAgents { owner, others } = agents;
+        Senders { owner, others: (!others.is_empty()).then(|| Box::new(others)) }
     }
 
     pub(crate) fn needs(&self) -> Needs {
-        self.others.iter().fold(self.owner.needs(), |needs, agent| needs.union(agent.needs()))
+        self.others().fold(self.owner.agent().needs(), |needs, agent| needs.union(agent.needs()))
     }
 
     pub(crate) fn tune(&self, tunables: &mut Tunables) {
@@ -32,15 +33,15 @@ impl Senders {
     }
 
     pub(crate) fn on_sent(&mut self, sent: &Sent, view: &SendView<'_>) {
-        self.owner.on_sent(sent, view);
-        for agent in &mut self.others {
+        self.owner.agent_mut().on_sent(sent, view);
+        for agent in self.others_mut() {
             agent.on_sent(sent, view);
         }
     }
 
     pub(crate) fn on_acked(&mut self, acked: &Acked, view: &SendView<'_>) {
-        self.owner.on_acked(acked, view);
-        for agent in &mut self.others {
+        self.owner.agent_mut().on_acked(acked, view);
+        for agent in self.others_mut() {
             agent.on_acked(acked, view);
         }
     }
@@ -55,8 +56,8 @@ impl Senders {
 
     /// The owner says what ssthresh becomes; anyone else who tries is a bug.
     pub(crate) fn on_loss(&mut self, loss: &Loss, view: &SendView<'_>) -> Reduction {
-        let reduction = self.owner.on_loss(loss, view);
-        for agent in &mut self.others {
+        let reduction = self.owner.agent_mut().on_loss(loss, view);
+        for agent in self.others_mut() {
             let answer = agent.on_loss(loss, view);
             assert!(answer.is_none(), "only the owner of cwnd reduces it, not {agent:?}");
         }
@@ -75,26 +76,26 @@ impl Senders {
     }
 
     pub(crate) fn narrow(&self, now: Instant, view: &SendView<'_>, from: Allowance) -> Allowance {
-        let mut so_far = narrowed_by(&*self.owner, now, view, from);
-        for agent in &self.others {
-            so_far = narrowed_by(&**agent, now, view, so_far);
+        let mut so_far = narrowed_by(self.owner.agent(), now, view, from);
+        for agent in self.others() {
+            so_far = narrowed_by(agent, now, view, so_far);
         }
         so_far
     }
 
-    /// The owner's trains are the connection's.
-    pub(crate) fn turn(&self, now: Instant, view: &SendView<'_>) -> Option<Seq> {
-        self.owner.turn(now, view)
+    /// The owner of cwnd, where its flow takes turns.
+    pub(crate) fn member(&self) -> Option<&dyn EnsembleMember> {
+        self.owner.member()
     }
 
-    pub(crate) fn share(&mut self, common: &mut Common, view: &SendView<'_>) -> bool {
-        self.owner.share(common, view)
+    pub(crate) fn member_mut(&mut self) -> Option<&mut dyn EnsembleMember> {
+        self.owner.member_mut()
     }
 
     pub(crate) fn note(&self, first: Seq, view: &SendView<'_>, allowed: &Allowance) -> DataNote {
         let mut note = DataNote::default();
-        self.owner.note(first, view, allowed, &mut note);
-        for agent in &self.others {
+        self.owner.agent().note(first, view, allowed, &mut note);
+        for agent in self.others() {
             agent.note(first, view, allowed, &mut note);
         }
         note
@@ -106,13 +107,24 @@ impl Senders {
         }
     }
 
-    /// In the order of the list.
-    fn all(&self) -> impl Iterator<Item = &Box<dyn SenderAgent>> {
-        std::iter::once(&self.owner).chain(&self.others)
+    fn others(&self) -> impl Iterator<Item = &dyn SenderAgent> {
+        self.others.iter().flat_map(|others| others.iter()).map(|agent| &**agent)
     }
 
-    fn all_mut(&mut self) -> impl Iterator<Item = &mut Box<dyn SenderAgent>> {
-        std::iter::once(&mut self.owner).chain(&mut self.others)
+    fn others_mut(&mut self) -> impl Iterator<Item = &mut dyn SenderAgent> {
+        let others = self.others.iter_mut().flat_map(|others| others.iter_mut());
+        others.map(|agent| &mut **agent as &mut dyn SenderAgent)
+    }
+
+    /// In the order of the list.
+    fn all(&self) -> impl Iterator<Item = &dyn SenderAgent> {
+        std::iter::once(self.owner.agent()).chain(self.others())
+    }
+
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut dyn SenderAgent> {
+        let others = self.others.iter_mut().flat_map(|others| others.iter_mut());
+        let others = others.map(|agent| &mut **agent as &mut dyn SenderAgent);
+        std::iter::once(self.owner.agent_mut()).chain(others)
     }
 }
 

@@ -132,7 +132,7 @@ impl Lacking {
             Lacking::PeerCwnd => "peer-cwnd",
             Lacking::CwndInWindow => "cwnd-in-window",
             Lacking::DupCount => "dup-count",
-            Lacking::Told => "told",
+            Lacking::AckAfter => "ack-after",
             Lacking::RateRequest => "rate-request",
             Lacking::Rtt => "rtt",
             Lacking::Hops => "hops",

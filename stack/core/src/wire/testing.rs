@@ -34,10 +34,10 @@ fn sack(blocks: usize) -> impl Strategy<Value = Vec<SackBlock>> {
 }
 
 fn notes() -> impl Strategy<Value = Notes> {
-    any::<(Option<u16>, Option<u8>, Option<u8>)>().prop_map(|(cwnd, dup_count, told)| Notes {
+    any::<(Option<u16>, Option<u8>, Option<u8>)>().prop_map(|(cwnd, dup_count, ack_after)| Notes {
         cwnd,
         dup_count,
-        told,
+        ack_after,
     })
 }
 

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use hopwise_core::agent::{AgentMaker, Cut, Side};
+use hopwise_core::agent::{AgentMaker, Side};
 use hopwise_core::endpoint::{
     ConnId, ConnectOptions, Cookies, EndpointConfig, Event, EventKind, LinkConfig, ListenOptions, RecvError,
     Route,
@@ -28,7 +28,8 @@ const MOST_CONNECTIONS: usize = 4;
 /// What both halves are made with.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Making {
-    pub(super) cut: Cut,
+    /// The most that each half holds in each direction.
+    pub(super) buffer_bytes: u32,
     pub(super) key: [u8; 32],
     pub(super) checksums: Checksums,
 }
@@ -72,7 +73,7 @@ impl Half {
     /// Bears the name of `of`.
     fn new(of: IpAddr, making: &Making, maker: Box<dyn AgentMaker>) -> Option<Half> {
         let limits = |limits: BufferLimits| {
-            let max = making.cut.buffer_bytes;
+            let max = making.buffer_bytes;
             BufferLimits { initial: limits.initial.min(max), max }
         };
         let tcp = TcpConfig::modern();

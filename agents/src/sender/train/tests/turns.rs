@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use hopwise_core::agent::{Asking, Common, HopSource, LossKind, Turn};
+use hopwise_core::agent::{AckRequestForm, HopSource, LossKind, Turn};
 
 use super::{RTT, bench, gap_us, may_go_on, segments, train};
+use crate::Profile;
+use crate::sender::train::SharedPath;
 use crate::testkit::sender::{Bench, MSS};
 
 /// A turn is for one train: the next one has another name.
@@ -32,9 +34,9 @@ fn who_has_little_or_probes_or_cannot_ask_waits_for_nobody() {
     assert_eq!(bench.wanted_turn(), None);
     bench.unsent_bytes += 1;
     assert!(bench.wanted_turn().is_some());
-    bench.asking = Asking::Never;
+    bench.ack_requests = None;
     assert_eq!(bench.wanted_turn(), None);
-    bench.asking = Asking::Rate;
+    bench.ack_requests = Some(AckRequestForm::Rate);
     bench.send(1);
     bench.lose(LossKind::Timeout { nth: 1 });
     assert_eq!(bench.wanted_turn(), None);
@@ -63,12 +65,20 @@ fn the_end_of_a_train_needs_the_turn_that_its_beginning_had() {
 /// Flows of one host, in turn over one path.
 struct Together {
     flows: Vec<Bench>,
-    common: Common,
+    shared: SharedPath,
+}
+
+fn member(spec: &str, shared: &SharedPath) -> Bench {
+    let mut flow = Bench::beside(spec, Profile::Modern, shared).with_rtt(RTT);
+    flow.unsent_bytes = 1_000_000;
+    flow
 }
 
 impl Together {
     fn new(flows: usize) -> Together {
-        let mut together = Together { flows: (0..flows).map(|_| bench()).collect(), common: None };
+        let shared = SharedPath::default();
+        let flows = (0..flows).map(|_| member("train", &shared)).collect();
+        let mut together = Together { flows, shared };
         for (flow, nth) in together.flows.iter_mut().zip(1..) {
             flow.snd_una += nth * 1_000_000;
             flow.turn = Turn::Waiting;
@@ -79,14 +89,14 @@ impl Together {
     /// The next one's train leaves, up to its last segment; how long it is.
     fn leave(&mut self, nth: usize) -> u32 {
         self.pass_time();
-        let (flow, common) = (&mut self.flows[nth], &mut self.common);
+        let flow = &mut self.flows[nth];
         flow.turn = Turn::Holding;
-        flow.share(common);
+        flow.share();
         let (train, mut segments) = (flow.wanted_turn(), 0);
         while may_go_on(flow) && flow.wanted_turn() == train {
             flow.now = flow.now.max(flow.allowed().new_from);
             flow.send(1);
-            flow.share(common);
+            flow.share();
             segments += 1;
         }
         flow.turn = Turn::Waiting;
@@ -99,7 +109,7 @@ impl Together {
         let flow = &mut self.flows[nth];
         flow.path.rtt.smoothed = Some(rtt);
         flow.ack(flow.flight.segments);
-        flow.share(&mut self.common)
+        flow.share()
     }
 
     fn train(&mut self, nth: usize, rtt: Duration) -> u32 {
@@ -166,7 +176,7 @@ fn who_takes_no_turns_takes_nothing_over() {
     }
     let other = &mut together.flows[1];
     other.turn = Turn::Free;
-    other.share(&mut together.common);
+    other.share();
     assert_eq!(gap_us(other), 0);
 }
 
@@ -177,7 +187,7 @@ fn the_next_ones_first_segment_leaves_a_gap_after_the_last_one_of_the_train_befo
     together.leave(0);
     let (left, next) = (together.flows[0].now, &mut together.flows[1]);
     next.turn = Turn::Holding;
-    next.share(&mut together.common);
+    next.share();
     let after = next.allowed().new_from.since(left);
     assert_eq!(after.as_micros(), u128::from(gap_us(&together.flows[0])));
 }
@@ -210,7 +220,7 @@ fn two_trains_of_all_are_under_way_at_the_most() {
     assert!(!may_go_on(&mut together.flows[1]));
     assert!(together.arrive(0, RTT * 2), "the holder is to look again");
     let flow = &mut together.flows[1];
-    flow.share(&mut together.common);
+    flow.share();
     assert_ne!(flow.wanted_turn(), began);
 }
 
@@ -249,14 +259,14 @@ fn on_a_wire_who_has_said_all_has_no_turn() {
     let most = segments(&together.flows[0]);
     let flow = &mut together.flows[0];
     flow.turn = Turn::Holding;
-    flow.share(&mut together.common);
+    flow.share();
     flow.unsent_bytes = u64::from(6 * MSS);
     assert!(most > 6 && flow.wanted_turn().is_some());
     for _ in 0..6 {
         flow.now = flow.now.max(flow.allowed().new_from);
         flow.unsent_bytes -= u64::from(MSS);
         flow.send(1);
-        flow.share(&mut together.common);
+        flow.share();
     }
     assert_eq!((flow.unsent_bytes, flow.wanted_turn()), (0, None));
 }
@@ -268,8 +278,7 @@ fn flows_with_other_parameters_keep_to_their_own() {
         let mut together = Together::new(2);
         let mut alone = Together::new(1);
         let unlike = &mut together.flows[1];
-        *unlike = Bench::new(other).with_rtt(RTT);
-        unlike.unsent_bytes = 1_000_000;
+        *unlike = member(other, &together.shared);
         for nth in 0..30 {
             together.train(usize::from(nth % 4 == 3), RTT * 3);
             if nth % 4 != 3 {
@@ -291,6 +300,6 @@ fn a_short_train_ends_nobodys_trial() {
     flow.send(1);
     together.arrive(0, RTT);
     let flow = &mut together.flows[1];
-    flow.share(&mut together.common);
+    flow.share();
     assert!(flow.allowed_segments() > segments(flow));
 }

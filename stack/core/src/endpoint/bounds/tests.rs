@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use super::super::{ConnId, Cookies, EndpointConfig, LinkConfig, ListenOptions, ListenerId};
 use super::*;
-use crate::agent::{AgentMaker, AgentSpecs, ReceiverAgent, SenderAgent};
+use crate::agent::{AgentMaker, AgentSpecs, HostPair, Owner as SenderOwner, ReceiverAgent, SenderAgents};
 use crate::tcp::connection::tests::{Each, Ten};
 use crate::tcp::cx::LEAST_BYTES;
 use crate::trace::DropReason;
@@ -28,8 +28,8 @@ impl AgentMaker for Plain {
     fn shadows(&self, _: &str) -> Vec<Box<dyn ReceiverAgent>> {
         Vec::new()
     }
-    fn senders(&self, _: &str) -> Vec<Box<dyn SenderAgent>> {
-        vec![Box::new(Ten)]
+    fn senders(&self, _: &str, _: HostPair) -> SenderAgents {
+        SenderAgents { owner: SenderOwner::Alone(Box::new(Ten)), others: Box::default() }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::Connection;
 use super::egress::{LinkHelp, SegmentPlan, What};
-use crate::agent::{AckNote, Allowance, DataNote};
+use crate::agent::{AckNote, AckRequest, Allowance, DataNote};
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::{DecidedAck, Stretch};
 use crate::wire::{
@@ -129,15 +129,21 @@ impl Connection {
     #[inline(never)]
     fn add_notes(&self, ack: Option<&DecidedAck>, data: &DataNote, options: &mut TcpOptions) {
         let note: AckNote = ack.map_or_else(AckNote::default, |ack| ack.note);
+        let asked = data.ack_request;
         let notes = Notes {
             cwnd: data.cwnd.filter(|_| self.peer.tell_cwnd && !self.peer.tell_in_window),
             dup_count: note.dup_count.filter(|_| self.peer.tell_dup_count),
-            told: data.told.filter(|_| self.peer.tell_told),
+            ack_after: match asked {
+                Some(AckRequest::After(segments)) if self.peer.tell_ack_after => Some(segments),
+                _ => None,
+            },
         };
         if notes != Notes::default() {
             options.hopwise = Some(HopwiseOption::Notes(notes));
         }
-        options.rate_request = data.ask_rate.filter(|_| self.peer.ask_rate).map(RateRequest::Ask);
+        if let Some(AckRequest::Rate(rate)) = asked.filter(|_| self.peer.tell_ack_rate) {
+            options.rate_request = Some(RateRequest::Ask(rate));
+        }
     }
 
     /// On a segment that is full of data they give way.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Connection, Ecn, Events, Flow, Negotiated, Origin, Rcv, Scale, Snd, Urges};
-use crate::agent::{HopSource, Needs, Path, ReceiverAgent, SenderAgent, Tunables, Turn};
+use crate::agent::{HopSource, Needs, Path, ReceiverAgent, SenderAgents, Tunables, Turn};
 use crate::tcp::config::{AckMerge, RttMeasure, TcpConfig};
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::AckLedger;
@@ -36,7 +36,7 @@ pub(crate) struct Opening {
     pub(crate) config: Arc<TcpConfig>,
     pub(crate) receiver: Box<dyn ReceiverAgent>,
     pub(crate) shadows: Vec<Box<dyn ReceiverAgent>>,
-    pub(crate) senders: Vec<Box<dyn SenderAgent>>,
+    pub(crate) senders: SenderAgents,
     pub(crate) iss: Seq,
     pub(crate) ts_offset: u32,
     pub(crate) link_mtu: u16,
@@ -97,7 +97,7 @@ impl Connection {
         connection.take_syn(cx, &syn);
         connection.snd.nxt = connection.snd.iss + 1;
         connection.snd.max = connection.snd.nxt;
-        if needs.peer_cwnd || needs.dup_count || needs.told || needs.rate_request {
+        if needs.peer_cwnd || needs.dup_count || needs.ack_after || needs.ack_rate {
             cx.trace(TraceKind::Fallback(Lacking::OptionsUnderCookie));
         }
         connection
@@ -107,7 +107,7 @@ impl Connection {
         let config = opening.config;
         let senders = Senders::new(opening.senders);
         let tunables = tuned(&config, &senders);
-        let turn = senders.needs().turns.then_some(Turn::Free);
+        let turn = senders.member().map(|_| Turn::Free);
         let peer_ip = opening.flow.remote.ip();
         let discovery = if config.path_mtu_discovery { Discovery::On } else { Discovery::Off };
         let sizes = Sizes { link: opening.link_mtu, known: opening.path_mtu, least: config.least_path_mtu };
@@ -166,8 +166,8 @@ impl Connection {
         let timestamps = if is_reply { self.peer.timestamps } else { self.config.timestamps };
         let sack = if is_reply { self.peer.sack } else { self.config.sack };
         let scale = if is_reply { self.peer.scale.is_some() } else { self.config.window_scale };
-        let agreed = self.peer.ask_rate || self.peer.obey_rate;
-        let rate = if is_reply { agreed } else { self.needs().rate_request };
+        let agreed = self.peer.tell_ack_rate || self.peer.use_ack_rate;
+        let rate = if is_reply { agreed } else { self.needs().ack_rate };
         TcpOptions {
             mss: Some(self.own_mss()),
             window_scale: scale.then_some(own_shift(&self.config)),
@@ -199,8 +199,8 @@ impl Connection {
             (receiver.peer_cwnd, OfferFlags::USE_CWND),
             (receiver.dup_count, OfferFlags::TELL_DUP_COUNT),
             (sender.dup_count, OfferFlags::USE_DUP_COUNT),
-            (sender.told, OfferFlags::TELL_TOLD),
-            (receiver.told, OfferFlags::USE_TOLD),
+            (sender.ack_after, OfferFlags::TELL_ACK_AFTER),
+            (receiver.ack_after, OfferFlags::USE_ACK_AFTER),
         ])
     }
 
@@ -213,8 +213,8 @@ impl Connection {
             (agreed.use_cwnd, OfferFlags::USE_CWND),
             (agreed.tell_dup_count, OfferFlags::TELL_DUP_COUNT),
             (agreed.use_dup_count, OfferFlags::USE_DUP_COUNT),
-            (agreed.tell_told, OfferFlags::TELL_TOLD),
-            (agreed.use_told, OfferFlags::USE_TOLD),
+            (agreed.tell_ack_after, OfferFlags::TELL_ACK_AFTER),
+            (agreed.use_ack_after, OfferFlags::USE_ACK_AFTER),
         ])
     }
 
@@ -224,12 +224,12 @@ impl Connection {
         self.rcv.irs = syn.seq;
         self.rcv.nxt = syn.seq + 1;
         self.rcv.edge = self.rcv.nxt + self.rcv.buffer.limit().min(u32::from(u16::MAX));
-        self.rcv.told = self.rcv.edge;
+        self.rcv.advertised = self.rcv.edge;
         self.rcv.last_ack_decided = self.rcv.nxt;
         self.rcv.last_told = self.rcv.nxt;
         self.peer = self.negotiate(syn);
         self.ledger.agree_on_sack(self.peer.sack);
-        self.snd.asking = self.peer.asking();
+        self.snd.ack_requests = self.peer.ack_requests();
         self.rcv.buffer.set_unit(1 << self.peer.scale.map_or(0, |scale| scale.rcv));
         self.trace_fallbacks(cx);
         if let Some(timestamps) = options.timestamps.filter(|_| self.peer.timestamps) {
@@ -269,10 +269,10 @@ impl Connection {
                 && theirs.contains(OfferFlags::TELL_IN_WINDOW),
             tell_dup_count: both(OfferFlags::TELL_DUP_COUNT, OfferFlags::USE_DUP_COUNT),
             use_dup_count: both(OfferFlags::USE_DUP_COUNT, OfferFlags::TELL_DUP_COUNT),
-            tell_told: both(OfferFlags::TELL_TOLD, OfferFlags::USE_TOLD),
-            use_told: both(OfferFlags::USE_TOLD, OfferFlags::TELL_TOLD),
-            ask_rate: self.senders.needs().rate_request && options.rate_request.is_some(),
-            obey_rate: self.ledger.needs().rate_request && options.rate_request.is_some(),
+            tell_ack_after: both(OfferFlags::TELL_ACK_AFTER, OfferFlags::USE_ACK_AFTER),
+            use_ack_after: both(OfferFlags::USE_ACK_AFTER, OfferFlags::TELL_ACK_AFTER),
+            tell_ack_rate: self.senders.needs().ack_rate && options.rate_request.is_some(),
+            use_ack_rate: self.ledger.needs().ack_rate && options.rate_request.is_some(),
         }
     }
 
@@ -319,7 +319,7 @@ impl Connection {
     /// An end that obeys ACK-rate requests offers what one that sends them does: which of them the peer is, its data
     /// shows. So far nothing has asked.
     fn was_never_asked(&self) -> bool {
-        self.peer.obey_rate && !self.rcv.was_asked && self.stats.bytes_received > 0
+        self.peer.use_ack_rate && !self.rcv.was_asked && self.stats.bytes_received > 0
     }
 
     /// For when the peer's data is over.
@@ -409,9 +409,9 @@ impl Connection {
     fn notes_len(&self) -> u32 {
         let fields = 2 * u32::from(self.peer.tell_cwnd && !self.peer.tell_in_window)
             + u32::from(self.peer.tell_dup_count)
-            + u32::from(self.peer.tell_told);
+            + u32::from(self.peer.tell_ack_after);
         let notes = if fields > 0 { 5 + fields } else { 0 };
-        let rate = if self.peer.ask_rate { 5 } else { 0 };
+        let rate = if self.peer.tell_ack_rate { 5 } else { 0 };
         (notes + rate).next_multiple_of(4)
     }
 }

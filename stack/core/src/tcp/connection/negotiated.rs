@@ -1,6 +1,6 @@
 //! What the handshake leaves.
 
-use crate::agent::{Asking, Needs};
+use crate::agent::{AckRequestForm, Needs};
 use crate::trace::Lacking;
 
 /// What both sides agreed on in the handshake.
@@ -20,27 +20,28 @@ pub(super) struct Negotiated {
     pub(super) use_in_window: bool,
     pub(super) tell_dup_count: bool,
     pub(super) use_dup_count: bool,
-    pub(super) tell_told: bool,
-    pub(super) use_told: bool,
+    /// Our senders may ask for an ACK after so many segments.
+    pub(super) tell_ack_after: bool,
+    pub(super) use_ack_after: bool,
     /// Our senders may ask for ACKs by ACK-rate requests.
-    pub(super) ask_rate: bool,
-    /// Our receiver hears the peer's.
-    pub(super) obey_rate: bool,
+    pub(super) tell_ack_rate: bool,
+    pub(super) use_ack_rate: bool,
 }
 
 impl Negotiated {
     /// How sender agents may ask for an ACK.
-    pub(super) fn asking(&self) -> Asking {
-        match (self.tell_told, self.ask_rate) {
-            (true, _) => Asking::Told,
-            (false, true) => Asking::Rate,
-            (false, false) => Asking::Never,
-        }
+    pub(super) fn ack_requests(&self) -> Option<AckRequestForm> {
+        let rate = self.tell_ack_rate.then_some(AckRequestForm::Rate);
+        if self.tell_ack_after { Some(AckRequestForm::After) } else { rate }
     }
 
     /// Segments have notes for the peer.
     pub(super) fn tells_anything(&self) -> bool {
-        self.tell_cwnd || self.tell_in_window || self.tell_dup_count || self.tell_told || self.ask_rate
+        self.tell_cwnd
+            || self.tell_in_window
+            || self.tell_dup_count
+            || self.tell_ack_after
+            || self.tell_ack_rate
     }
 
     /// What the receiver agent asked for in vain; it follows its written fallback.
@@ -48,8 +49,8 @@ impl Negotiated {
         those([
             (needs.peer_cwnd && !self.use_cwnd, Lacking::PeerCwnd),
             (needs.dup_count && !self.tell_dup_count, Lacking::DupCount),
-            (needs.told && !self.use_told, Lacking::Told),
-            (needs.rate_request && !self.obey_rate, Lacking::RateRequest),
+            (needs.ack_after && !self.use_ack_after, Lacking::AckAfter),
+            (needs.ack_rate && !self.use_ack_rate, Lacking::RateRequest),
         ])
     }
 
@@ -59,9 +60,9 @@ impl Negotiated {
             (needs.cwnd_in_window && !self.tell_in_window, Lacking::CwndInWindow),
             (needs.peer_cwnd && !self.tell_cwnd, Lacking::PeerCwnd),
             (needs.dup_count && !self.use_dup_count, Lacking::DupCount),
-            (needs.told && !self.tell_told, Lacking::Told),
-            // Whoever tells trains has asked already.
-            (needs.rate_request && !self.ask_rate && !self.tell_told, Lacking::RateRequest),
+            (needs.ack_after && !self.tell_ack_after, Lacking::AckAfter),
+            // One form of request is enough.
+            (needs.ack_rate && !self.tell_ack_rate && !self.tell_ack_after, Lacking::RateRequest),
         ])
     }
 }

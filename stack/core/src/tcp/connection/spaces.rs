@@ -1,7 +1,6 @@
 //! The two sequence spaces, as a connection begins with them.
 
 use super::{Rcv, Snd, window};
-use crate::agent::Asking;
 use crate::tcp::recv_buffer::RecvBuffer;
 use crate::tcp::send_buffer::SendBuffer;
 use crate::{Instant, Moment, Seq};
@@ -28,7 +27,7 @@ impl Snd {
             last_sent_at: Moment::NEVER,
             waiting_since: Moment::NEVER,
             timed: (iss, Moment::NEVER),
-            asking: Asking::Never,
+            ack_requests: None,
             turn: None,
             app_limited: false,
             last_allowed: 0,
@@ -47,7 +46,7 @@ impl Rcv {
             irs: Seq(0),
             nxt: Seq(0),
             edge: Seq(0),
-            told: Seq(0),
+            advertised: Seq(0),
             buffer: RecvBuffer::new(buffer_bytes),
             fin: None,
             urgent_end: None,

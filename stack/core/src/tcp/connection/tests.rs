@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use super::*;
 use crate::agent::{
-    AckNote, AckVerdict, Allowance, Arrival, Loss, Needs, ReceiverAgent, RecvView, Reduction, SenderAgent,
-    Why,
+    AckNote, AckVerdict, Allowance, Arrival, Loss, Needs, Owner, ReceiverAgent, RecvView, Reduction,
+    SenderAgent, SenderAgents, Why,
 };
 use crate::ignores;
 use crate::tcp::config::{AckMerge, BufferLimits};
@@ -45,7 +45,7 @@ impl ReceiverAgent for Each {
 pub(crate) struct Ten;
 
 impl SenderAgent for Ten {
-    ignores!(tune, on_sent, on_acked, on_dup_ack, on_recovered, on_path, note, turn, share);
+    ignores!(tune, on_sent, on_acked, on_dup_ack, on_recovered, on_path, note);
 
     fn needs(&self) -> Needs {
         Needs::default()
@@ -92,7 +92,7 @@ impl Rig {
             config: Arc::new(config),
             receiver: Box::new(Each),
             shadows: Vec::new(),
-            senders: vec![Box::new(Ten)],
+            senders: SenderAgents { owner: Owner::Alone(Box::new(Ten)), others: Box::default() },
             iss: Seq(0x7fff_ff00),
             ts_offset: 0,
             link_mtu: 1500,
@@ -464,7 +464,7 @@ fn a_window_that_reopens_is_told_to_a_peer_whose_segments_are_larger_than_ours()
 struct Never;
 
 impl SenderAgent for Never {
-    ignores!(tune, on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note, turn, share);
+    ignores!(tune, on_sent, on_acked, on_dup_ack, on_loss, on_recovered, on_path, note);
 
     fn needs(&self) -> Needs {
         Needs::default()
@@ -478,7 +478,10 @@ impl SenderAgent for Never {
 #[test]
 fn an_agent_that_allows_nothing_slows_a_connection_down_and_does_not_stop_it() {
     let mut rig = Rig::established();
-    rig.conn.senders = Senders::new(vec![Box::new(Ten), Box::new(Never)]);
+    rig.conn.senders = Senders::new(SenderAgents {
+        owner: Owner::Alone(Box::new(Ten)),
+        others: [Box::new(Never) as _].into(),
+    });
     rig.now = Instant::from_secs(10);
     rig.write(&[7; 2 * MSS as usize]);
     assert_eq!(rig.leaves().len(), 1, "with nothing in flight one segment may always leave");

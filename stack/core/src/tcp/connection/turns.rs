@@ -1,17 +1,18 @@
-//! What a connection of an ensemble wants a turn for, and that it sends nothing new while another has it.
+//! A connection of an ensemble: it names the burst that it wants a turn for, and sends nothing new while another
+//! connection has the turn.
 
 use std::time::Duration;
 
 use super::{Connection, send_view};
-use crate::agent::{Common, Turn};
+use crate::agent::Turn;
 use crate::{Instant, Seq};
 
-/// A turn that ends too early lets two trains meet, one that ends too late holds up everybody else.
+/// A turn that ends too early lets two bursts meet. One that ends too late holds up the other flows.
 const LEAST_TURN: Duration = Duration::from_secs(1);
 const MOST_TURN: Duration = Duration::from_secs(4);
 
 impl Connection {
-    /// Where it stands; nothing where its owner of cwnd takes no turns.
+    /// Its place in the ensemble; `None` if its owner of cwnd takes no turns.
     pub(crate) fn turn(&self) -> Option<Turn> {
         self.snd.turn
     }
@@ -20,12 +21,12 @@ impl Connection {
         self.snd.turn = Some(turn);
     }
 
-    /// New data waits until others have sent theirs.
+    /// New data waits while another flow has the turn.
     pub(super) fn waits_for_turn(&self) -> bool {
         self.snd.turn == Some(Turn::Waiting) && !self.asks_with_new_data()
     }
 
-    /// Whoever could send nothing wants no turn.
+    /// A connection that could send nothing wants no turn.
     pub(crate) fn may_use_turn(&self) -> bool {
         self.state.is_synchronized()
             && self.closed.is_none()
@@ -34,17 +35,25 @@ impl Connection {
             && !self.is_blocked_by_window()
     }
 
-    /// The train that it wants a turn for.
+    /// The burst that it wants a turn for.
     pub(crate) fn wanted_turn(&self, now: Instant) -> Option<Seq> {
-        self.may_use_turn().then(|| self.senders.turn(now, &self.send_view())).flatten()
+        let member = self.senders.member().filter(|_| self.may_use_turn())?;
+        member.wanted_turn(now, &self.send_view())
     }
 
     /// Whether the holder is to look at what the others know.
-    pub(crate) fn share(&mut self, common: &mut Common) -> bool {
-        self.senders.share(common, &send_view(&self.snd, &self.path, &self.board, &self.recovery))
+    pub(crate) fn share_path(&mut self) -> bool {
+        let view = send_view(&self.snd, &self.path, &self.board, &self.recovery);
+        self.senders.member_mut().is_some_and(|member| member.share(&view))
     }
 
-    /// Twice the RTO has room for a train, its ACK, and what is lost of it. Whatever the RTO, a turn ends.
+    pub(crate) fn begin_ensemble(&mut self) {
+        if let Some(member) = self.senders.member_mut() {
+            member.begin();
+        }
+    }
+
+    /// Twice the RTO has room for a burst, its ACK, and what is lost of it. Whatever the RTO, a turn ends.
     pub(crate) fn longest_turn(&self) -> Duration {
         (2 * self.rto()).clamp(LEAST_TURN, MOST_TURN)
     }

@@ -95,7 +95,7 @@ impl Connection {
 
     fn is_wider_by_a_step(&self) -> bool {
         let step = (self.rcv.buffer.limit() / 2).min(self.recv_mss());
-        self.reachable_edge().bytes_since(self.rcv.told) >= step
+        self.reachable_edge().bytes_since(self.rcv.advertised) >= step
     }
 
     fn reachable_edge(&self) -> Seq {
@@ -122,8 +122,8 @@ impl Connection {
             units = u64::from(promised >> shift);
         }
         let field = u16::try_from(units).unwrap_or(u16::MAX);
-        self.rcv.told = number + (u32::from(field) << shift);
-        self.rcv.edge = self.rcv.edge.max(self.rcv.told);
+        self.rcv.advertised = number + (u32::from(field) << shift);
+        self.rcv.edge = self.rcv.edge.max(self.rcv.advertised);
         field
     }
 
@@ -137,7 +137,7 @@ impl Connection {
         self.tune_recv_buffer(cx, bytes);
         let read_to = self.read_to();
         self.rcv.urgent_end = self.rcv.urgent_end.filter(|end| read_to < *end);
-        let promised = self.rcv.told.bytes_since(self.rcv.nxt);
+        let promised = self.rcv.advertised.bytes_since(self.rcv.nxt);
         // Only a peer that may be stuck is told at once; else the next ACK says it, whenever the agent sends one. One
         // that waits for the link will read the window when it leaves.
         if promised < 2 * self.recv_mss()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Facts, clamp_u8};
+use super::Facts;
 use crate::agent::{AckDecided, AckNote, AckVerdict, Arrival, By, Class, Owed, ReceiverAgent, Rule};
 use crate::tcp::cx::Cx;
 use crate::trace::TraceKind;
@@ -114,4 +114,8 @@ impl Seat {
     pub(super) fn is_over_ceiling(&self, now: Instant, ceiling: Duration) -> bool {
         self.owed.since.get().is_some_and(|since| since + ceiling <= now)
     }
+}
+
+fn clamp_u8(value: u32) -> u8 {
+    u8::try_from(value).unwrap_or(u8::MAX)
 }

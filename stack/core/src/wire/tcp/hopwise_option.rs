@@ -33,8 +33,8 @@ impl OfferFlags {
     pub const USE_CWND: OfferFlags = OfferFlags(2);
     pub const TELL_DUP_COUNT: OfferFlags = OfferFlags(4);
     pub const USE_DUP_COUNT: OfferFlags = OfferFlags(8);
-    pub const TELL_TOLD: OfferFlags = OfferFlags(16);
-    pub const USE_TOLD: OfferFlags = OfferFlags(32);
+    pub const TELL_ACK_AFTER: OfferFlags = OfferFlags(16);
+    pub const USE_ACK_AFTER: OfferFlags = OfferFlags(32);
     /// The window field of data segments is to carry the sender's window (TCP-DCA). Only a SYN-ACK agrees.
     pub const TELL_IN_WINDOW: OfferFlags = OfferFlags(64);
     pub const USE_IN_WINDOW: OfferFlags = OfferFlags(128);
@@ -70,8 +70,8 @@ pub struct Notes {
     pub cwnd: Option<u16>,
     /// Duplicate ACKs in a row, so that a lost one does not matter.
     pub dup_count: Option<u8>,
-    /// What is left of a train, in segments.
-    pub told: Option<u8>,
+    /// Segments until the sender wants an ACK, this one counted.
+    pub ack_after: Option<u8>,
 }
 
 /// The peer's wish for how often to acknowledge.
@@ -85,7 +85,7 @@ pub enum RateRequest {
 
 const NOTE_CWND: u8 = 1;
 const NOTE_DUP_COUNT: u8 = 2;
-const NOTE_TOLD: u8 = 4;
+const NOTE_ACK_AFTER: u8 = 4;
 
 impl HopwiseOption {
     /// `option` is whole, kind and length included. Which of the two forms is meant depends on SYN alone.
@@ -128,7 +128,7 @@ impl HopwiseOption {
 impl Notes {
     /// The fields stand in the order of their bits, and nothing else may be there.
     fn parse(present: u8, mut fields: &[u8]) -> Option<Notes> {
-        if present & !(NOTE_CWND | NOTE_DUP_COUNT | NOTE_TOLD) != 0 {
+        if present & !(NOTE_CWND | NOTE_DUP_COUNT | NOTE_ACK_AFTER) != 0 {
             return None;
         }
         let mut notes = Notes::default();
@@ -142,9 +142,9 @@ impl Notes {
             notes.dup_count = Some(*dup_count);
             fields = rest;
         }
-        if present & NOTE_TOLD != 0 {
-            let (told, rest) = fields.split_first()?;
-            notes.told = Some(*told);
+        if present & NOTE_ACK_AFTER != 0 {
+            let (segments, rest) = fields.split_first()?;
+            notes.ack_after = Some(*segments);
             fields = rest;
         }
         fields.is_empty().then_some(notes)
@@ -154,18 +154,18 @@ impl Notes {
         let bit = |is_there: bool, bit: u8| if is_there { bit } else { 0 };
         bit(self.cwnd.is_some(), NOTE_CWND)
             | bit(self.dup_count.is_some(), NOTE_DUP_COUNT)
-            | bit(self.told.is_some(), NOTE_TOLD)
+            | bit(self.ack_after.is_some(), NOTE_ACK_AFTER)
     }
 
     fn len(self) -> usize {
         2 * usize::from(self.cwnd.is_some())
             + usize::from(self.dup_count.is_some())
-            + usize::from(self.told.is_some())
+            + usize::from(self.ack_after.is_some())
     }
 
     fn write(self, fields: &mut [u8]) {
         let cwnd = self.cwnd.map(u16::to_be_bytes);
-        let values = cwnd.iter().flatten().chain(&self.dup_count).chain(&self.told);
+        let values = cwnd.iter().flatten().chain(&self.dup_count).chain(&self.ack_after);
         for (place, value) in fields.iter_mut().zip(values) {
             *place = *value;
         }
@@ -216,8 +216,8 @@ mod tests {
             OfferFlags::USE_CWND,
             OfferFlags::TELL_DUP_COUNT,
             OfferFlags::USE_DUP_COUNT,
-            OfferFlags::TELL_TOLD,
-            OfferFlags::USE_TOLD,
+            OfferFlags::TELL_ACK_AFTER,
+            OfferFlags::USE_ACK_AFTER,
             OfferFlags::TELL_IN_WINDOW,
             OfferFlags::USE_IN_WINDOW,
         ];
@@ -225,7 +225,7 @@ mod tests {
             assert_eq!(flag.0, 1 << bit);
         }
         let ours = OfferFlags::TELL_CWND | OfferFlags::USE_CWND;
-        let theirs = OfferFlags::USE_CWND | OfferFlags::USE_TOLD;
+        let theirs = OfferFlags::USE_CWND | OfferFlags::USE_ACK_AFTER;
         assert_eq!(ours.intersection(theirs), OfferFlags::USE_CWND);
         assert!(ours.contains(OfferFlags::USE_CWND));
         assert!(!ours.contains(theirs));

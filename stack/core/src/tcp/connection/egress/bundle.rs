@@ -78,8 +78,8 @@ impl Connection {
             && !plan.flags.contains(Flags::CWR)
             && !is_urgent
             && !counts
-            && !self.peer.tell_told
-            && !self.peer.ask_rate
+            && !self.peer.tell_ack_after
+            && !self.peer.tell_ack_rate
     }
 
     fn with_more_new(&self, plan: SegmentPlan, most: u32) -> SegmentPlan {

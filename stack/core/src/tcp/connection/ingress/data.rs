@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Arrived, Connection, Disposition, Step, segments_in};
 use crate::Seq;
-use crate::agent::{Class, Rule, Why};
+use crate::agent::{AckRequest, Class, Rule, Why};
 use crate::tcp::connection::CloseReason;
 use crate::tcp::cx::{Cx, Memory};
 use crate::tcp::ledger::{AckKind, Heard, Stretch};
@@ -117,6 +117,21 @@ impl Connection {
         }
     }
 
+    /// What the segment asks of our ACKs. Where it asks in both forms, the count of segments says more.
+    fn ack_request_of(&mut self, segment: &TcpView<'_>) -> Option<AckRequest> {
+        let rate = match segment.options.rate_request {
+            Some(RateRequest::Ask(rate)) if self.peer.use_ack_rate => Some(AckRequest::Rate(rate)),
+            _ => None,
+        };
+        self.rcv.was_asked |= rate.is_some();
+        match segment.options.hopwise {
+            Some(HopwiseOption::Notes(notes)) if self.peer.use_ack_after => {
+                notes.ack_after.map(AckRequest::After).or(rate)
+            }
+            _ => rate,
+        }
+    }
+
     /// The receiver agent hears of it, once a segment. `len` counts the bytes that were looked at, and `rtt` came back
     /// with the first of them.
     fn report_arrival(
@@ -136,15 +151,7 @@ impl Connection {
                 return self.force_ack(cx, AckKind::Duplicate, Why::plain(Rule::Forced));
             }
         };
-        let told = match segment.options.hopwise {
-            Some(HopwiseOption::Notes(notes)) if self.peer.use_told => notes.told,
-            _ => None,
-        };
-        let rate_asked = match segment.options.rate_request {
-            Some(RateRequest::Ask(rate)) if self.peer.obey_rate => Some(rate),
-            _ => None,
-        };
-        self.rcv.was_asked |= rate_asked.is_some();
+        let ack_request = self.ack_request_of(segment);
         let (bytes, read) = match inserted.advanced {
             0 => (segment.payload.len() as u32, len),
             advanced => (advanced, advanced.min(len)),
@@ -155,8 +162,7 @@ impl Connection {
             each: arrived.segment_bytes.map_or(bytes, |each| u32::from(each).max(1)),
             push: segment.flags.contains(Flags::PSH),
             ce: arrived.ecn == Ecn::Ce,
-            rate_asked,
-            told,
+            ack_request,
             rtt,
             timestamp: self.timestamp_of(cx, segment),
             part_of: self.stretch_of(segment.seq),

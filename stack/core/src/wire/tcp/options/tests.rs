@@ -24,7 +24,7 @@ fn blocks(count: u32) -> ArrayVec<SackBlock, MAX_SACK_BLOCKS> {
 
 const TIMESTAMPS_1_2: Timestamps = Timestamps { value: 1, echo: 2 };
 const ALL_NOTES: HopwiseOption =
-    HopwiseOption::Notes(Notes { cwnd: Some(0x1234), dup_count: Some(5), told: Some(6) });
+    HopwiseOption::Notes(Notes { cwnd: Some(0x1234), dup_count: Some(5), ack_after: Some(6) });
 
 #[test]
 fn syn_options_stand_in_the_usual_order() {
@@ -88,7 +88,7 @@ fn each_note_stands_alone_and_all_stand_in_the_order_of_their_bits() {
     let of =
         |notes| written(&TcpOptions { hopwise: Some(HopwiseOption::Notes(notes)), ..TcpOptions::default() });
     assert_eq!(of(Notes { dup_count: Some(9), ..Notes::default() }), [0xfd, 6, 0x48, 0x57, 2, 9, 0, 0]);
-    assert_eq!(of(Notes { told: Some(8), ..Notes::default() }), [0xfd, 6, 0x48, 0x57, 4, 8, 0, 0]);
+    assert_eq!(of(Notes { ack_after: Some(8), ..Notes::default() }), [0xfd, 6, 0x48, 0x57, 4, 8, 0, 0]);
     let all = TcpOptions { hopwise: Some(ALL_NOTES), ..TcpOptions::default() };
     assert_eq!(written(&all), [0xfd, 9, 0x48, 0x57, 7, 0x12, 0x34, 5, 6, 0, 0, 0]);
 }
@@ -133,7 +133,7 @@ fn forty_bytes_are_enough_with_everything_on() {
 fn header_is_padded_with_zeros_to_a_multiple_of_four() {
     for len in 1..=3 {
         let notes =
-            [Notes { told: Some(1), ..Notes::default() }, Notes { cwnd: Some(1), ..Notes::default() }];
+            [Notes { ack_after: Some(1), ..Notes::default() }, Notes { cwnd: Some(1), ..Notes::default() }];
         let options = match len {
             1 => TcpOptions { hopwise: Some(HopwiseOption::Notes(notes[1])), ..TcpOptions::default() },
             2 => TcpOptions { hopwise: Some(HopwiseOption::Notes(notes[0])), ..TcpOptions::default() },
