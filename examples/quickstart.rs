@@ -144,11 +144,10 @@ struct Transfer {
 
 impl Transfer {
     fn new(arm: &str, seed: u64) -> Result<Transfer, Failure> {
-        let path = PathConfig {
-            bits_per_second: 2_000_000,
-            loss_ppm: 10_000,
-            ..PathConfig::clean(Duration::from_millis(10))
-        };
+        let path = PathConfig::clean(Duration::from_millis(10)).with(|path| {
+            path.bits_per_second = 2_000_000;
+            path.loss_ppm = 10_000;
+        });
         let mut world = World::new(host("10.7.0.1/24", seed)?, host("10.7.0.2/24", !seed)?, path, path, seed);
         let agents = AgentChoice { receiver: Some(arm.into()), ..AgentChoice::default() };
         let listener = world.b.listen(None, 80, ListenOptions { agents, ..ListenOptions::default() })?;

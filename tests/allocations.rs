@@ -105,12 +105,9 @@ impl Transfer {
             ListenOptions { agents: agents.clone(), ..ListenOptions::default() },
         );
         let listener = listener.expect("no other listener");
-        let path = PathConfig {
-            bits_per_second: 20_000_000,
-            bundles: Bundles::Carry,
-            ..PathConfig::clean(Duration::from_millis(5))
-        };
-        let mut world = World::new(client, server, PathConfig { loss_ppm, ..path }, path, 7);
+        let path = PathConfig { bundles: Bundles::Carry, ..PathConfig::clean(Duration::from_millis(5)) };
+        let path = path.with(|path| path.bits_per_second = 20_000_000);
+        let mut world = World::new(client, server, path.with(|path| path.loss_ppm = loss_ppm), path, 7);
         let to = SocketAddr::from(([10, 0, 0, 2], PORT));
         let sender = world
             .a

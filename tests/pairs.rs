@@ -186,30 +186,29 @@ fn for_each_pair(path: PathConfig, limit: Instant) {
 
 #[test]
 fn every_pair_finishes_over_a_clean_path() {
-    let path = PathConfig { bits_per_second: 2_000_000, ..PathConfig::clean(Duration::from_millis(10)) };
+    let path = PathConfig::clean(Duration::from_millis(10)).with(|path| path.bits_per_second = 2_000_000);
     for_each_pair(path, Instant::from_secs(30));
 }
 
 #[test]
 fn every_pair_finishes_over_a_path_that_loses_one_in_a_hundred() {
-    let path = PathConfig { loss_ppm: 10_000, ..PathConfig::clean(Duration::from_millis(10)) };
+    let path = PathConfig::clean(Duration::from_millis(10)).with(|path| path.loss_ppm = 10_000);
     for_each_pair(path, Instant::from_secs(60));
 }
 
 #[test]
 fn every_pair_finishes_over_a_path_that_loses_one_in_ten() {
-    let path = PathConfig { loss_ppm: 100_000, ..PathConfig::clean(Duration::from_millis(10)) };
+    let path = PathConfig::clean(Duration::from_millis(10)).with(|path| path.loss_ppm = 100_000);
     for_each_pair(path, Instant::from_secs(300));
 }
 
 #[test]
 fn every_pair_finishes_over_a_path_that_reorders_and_repeats() {
-    let path = PathConfig {
-        reorder_ppm: 50_000,
-        reorder_by: Duration::from_millis(8),
-        duplicate_ppm: 20_000,
-        ..PathConfig::clean(Duration::from_millis(10))
-    };
+    let path = PathConfig::clean(Duration::from_millis(10)).with(|path| {
+        path.reorder_ppm = 50_000;
+        path.reorder_by = Duration::from_millis(8);
+        path.duplicate_ppm = 20_000;
+    });
     for_each_pair(path, Instant::from_secs(60));
 }
 
@@ -336,14 +335,13 @@ fn shadow(kind: &TraceKind) -> Option<Decided> {
 
 #[test]
 fn a_shadow_of_the_live_agent_agrees_with_it_decision_for_decision() {
-    let lossy = PathConfig {
-        loss_ppm: 30_000,
-        reorder_ppm: 30_000,
-        reorder_by: Duration::from_millis(8),
-        duplicate_ppm: 10_000,
-        bits_per_second: 5_000_000,
-        ..PathConfig::clean(Duration::from_millis(10))
-    };
+    let lossy = PathConfig::clean(Duration::from_millis(10)).with(|path| {
+        path.loss_ppm = 30_000;
+        path.reorder_ppm = 30_000;
+        path.reorder_by = Duration::from_millis(8);
+        path.duplicate_ppm = 10_000;
+        path.bits_per_second = 5_000_000;
+    });
     for receiver in receivers() {
         let agents = AgentChoice {
             receiver: Some(receiver.clone()),

@@ -4,8 +4,9 @@ use std::fmt;
 use std::time::Duration;
 
 use hopwise_core::endpoint::LinkConfig;
+use hopwise_core::impairment::Impairment;
 use hopwise_core::ip::Prefix;
-use hopwise_host::{Fault, FaultConfig, Link, LinkError, Raw, RawConfig, Tun, TunConfig, TunFast, describe};
+use hopwise_host::{Fault, Link, LinkError, Raw, RawConfig, Tun, TunConfig, TunFast, describe};
 
 use super::config::{self, LinkKind, MTU, NodeConfig, link_id};
 
@@ -137,10 +138,10 @@ fn routes_beside(kernel: &[Prefix], ours: &[Prefix]) -> Vec<Prefix> {
     ours.iter().filter(is_beside).copied().collect()
 }
 
-pub(crate) fn lane(fault: &config::Fault) -> FaultConfig {
-    let none = FaultConfig::default();
+pub(crate) fn lane(fault: &config::Fault) -> Impairment {
+    let none = Impairment::NONE;
     let or = |time: Option<hopwise_lab::units::Time>, default: Duration| time.map_or(default, |time| time.0);
-    FaultConfig {
+    Impairment {
         loss_ppm: fault.drop.0,
         duplicate_ppm: fault.duplicate.0,
         corrupt_ppm: fault.corrupt.0,
@@ -149,6 +150,7 @@ pub(crate) fn lane(fault: &config::Fault) -> FaultConfig {
         delay: or(fault.delay, none.delay),
         bits_per_second: fault.rate.map_or(none.bits_per_second, |rate| rate.0),
         queue_packets: fault.queue_packets.unwrap_or(none.queue_packets),
+        ..none
     }
 }
 
@@ -168,7 +170,7 @@ mod tests {
             ..config::Fault::default()
         };
         let lane = lane(&fault);
-        let none = FaultConfig::default();
+        let none = Impairment::NONE;
         assert_eq!(
             (lane.loss_ppm, lane.delay, lane.bits_per_second),
             (10_000, Duration::from_millis(7), 11_000_000)

@@ -34,7 +34,7 @@ fn assert_consistent(info: &Info) {
 fn transfer(bytes: usize, loss_ppm: u32) -> (Pair, Vec<Info>) {
     let mut pair = Pair::new();
     for end in [End::A, End::B] {
-        pair.net.world.path_from(end).loss_ppm = loss_ppm;
+        pair.net.world.path_from(end).impairment.loss_ppm = loss_ppm;
     }
     let data = pattern(bytes, 5);
     let (mut given, mut got, mut seen) = (0, Vec::new(), Vec::new());

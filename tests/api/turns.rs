@@ -38,7 +38,7 @@ impl Flows {
     pub(super) fn new(tcp: &TcpConfig) -> Flows {
         let mut net = Net::with_tcp(tcp);
         for end in [End::A, End::B] {
-            net.world.path_from(end).bits_per_second = BITS_PER_SECOND;
+            net.world.path_from(end).impairment.bits_per_second = BITS_PER_SECOND;
         }
         let listener = net.listen(ListenOptions { agents: choice("[train]"), ..ListenOptions::default() });
         Flows {
@@ -369,7 +369,7 @@ fn a_holder_whose_peer_stops_reading_gives_its_turn_back() {
 fn a_holder_that_waits_for_the_trains_of_others_is_told_when_they_arrive() {
     let mut flows = Flows::of_trains(3);
     for end in [End::A, End::B] {
-        flows.net.world.path_from(end).delay = ms(20);
+        flows.net.world.path_from(end).impairment.delay = ms(20);
     }
     let (now, ids) = (flows.net.now(), flows.clients.clone());
     let look = |a: &Endpoint| ids.iter().map(|id| a.info(now, *id).expect("open")).collect::<Vec<_>>();
@@ -551,7 +551,7 @@ proptest! {
     ) {
         let mut flows = Flows::of_trains(6);
         flows.is_bulk = false;
-        flows.net.world.path_from(End::A).loss_ppm = loss_ppm;
+        flows.net.world.path_from(End::A).impairment.loss_ppm = loss_ppm;
         flows.run(secs(2));
         let ports: Vec<_> = flows.clients.iter().map(|id| flows.port(*id)).collect();
         let (taken, aborted) = play(&mut flows, &acts);

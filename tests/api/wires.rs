@@ -20,7 +20,7 @@ fn carried(spec: &str, bulk: usize, little: usize) -> usize {
     let mut flows = Flows::new(&TcpConfig::modern());
     for end in [End::A, End::B] {
         let path = flows.net.world.path_from(end);
-        (path.bits_per_second, path.delay) = (10_000_000, ms(50));
+        (path.impairment.bits_per_second, path.impairment.delay) = (10_000_000, ms(50));
     }
     let little: Vec<_> = (0..little).map(|_| flows.open(spec, B)).collect();
     flows.clients.clear();

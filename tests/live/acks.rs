@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use hopwise_agents::registry::{self, Kind};
 use hopwise_core::endpoint::{AgentChoice, ListenOptions};
+use hopwise_core::impairment::Impairment;
 use hopwise_core::tcp::{AckMerge, TcpConfig};
 use hopwise_core::trace::TraceEvent;
-use hopwise_host::{Direction, Fault, FaultConfig, Observer, SeenPacket};
+use hopwise_host::{Direction, Fault, Observer, SeenPacket};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::namespace::can_run;
@@ -26,9 +27,8 @@ const BYTES: u64 = 3_000_000;
 const PORT: u16 = 80;
 
 /// One packet in twenty comes again, after 5 ms on the way; nothing is lost.
-const REPEATS: FaultConfig =
-    FaultConfig { duplicate_ppm: 50_000, delay: Duration::from_millis(5), ..NO_FAULT };
-const LOSES: FaultConfig = FaultConfig {
+const REPEATS: Impairment = Impairment { duplicate_ppm: 50_000, delay: Duration::from_millis(5), ..NO_FAULT };
+const LOSES: Impairment = Impairment {
     loss_ppm: 10_000,
     reorder_ppm: 10_000,
     reorder_by: Duration::from_millis(1),
@@ -36,16 +36,7 @@ const LOSES: FaultConfig = FaultConfig {
     delay: Duration::from_millis(5),
     ..NO_FAULT
 };
-const NO_FAULT: FaultConfig = FaultConfig {
-    loss_ppm: 0,
-    duplicate_ppm: 0,
-    corrupt_ppm: 0,
-    reorder_ppm: 0,
-    reorder_by: Duration::ZERO,
-    delay: Duration::ZERO,
-    bits_per_second: 0,
-    queue_packets: 100_000,
-};
+const NO_FAULT: Impairment = Impairment { queue_packets: 100_000, ..Impairment::NONE };
 
 /// Shows the model every packet.
 struct Watch(Arc<Mutex<Model>>);
@@ -70,7 +61,7 @@ struct Watched {
 }
 
 impl Watched {
-    fn new(merge: AckMerge, incoming: FaultConfig, outgoing: FaultConfig) -> Watched {
+    fn new(merge: AckMerge, incoming: Impairment, outgoing: Impairment) -> Watched {
         let model = Arc::new(Mutex::new(Model::default()));
         let watch = Watch(Arc::clone(&model));
         let world = World::with(
@@ -164,7 +155,7 @@ fn every_receiver_reports_what_comes_twice() {
         return;
     }
     for merge in [AckMerge::Read, AckMerge::Off] {
-        let mut watched = Watched::new(merge, REPEATS, FaultConfig { duplicate_ppm: 0, ..REPEATS });
+        let mut watched = Watched::new(merge, REPEATS, Impairment { duplicate_ppm: 0, ..REPEATS });
         for receiver in receivers() {
             watched.download(&receiver);
             watched.check(&format!("{receiver}, {merge:?}"));

@@ -5,8 +5,9 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use hopwise_core::endpoint::ListenOptions;
+use hopwise_core::impairment::Impairment;
 use hopwise_core::tcp::TcpConfig;
-use hopwise_host::{Fault, FaultConfig, Link, TunFast};
+use hopwise_host::{Fault, Link, TunFast};
 use tokio::io::AsyncWriteExt;
 
 use crate::namespace::{Namespace, can_run};
@@ -117,12 +118,12 @@ fn a_device_that_outlives_its_fast_user_is_plain_again() {
 
 /// One packet in a hundred is lost and one in a hundred late, both ways, over 2 ms each way.
 fn lossy(link: Box<dyn Link>) -> Box<dyn Link> {
-    let faults = FaultConfig {
+    let faults = Impairment {
         loss_ppm: 10_000,
         reorder_ppm: 10_000,
         reorder_by: Duration::from_millis(1),
         delay: Duration::from_millis(2),
-        ..FaultConfig::default()
+        ..Impairment::NONE
     };
     Box::new(Fault::wrap(link, faults, faults, 42).expect("the settings are sound"))
 }
@@ -149,7 +150,7 @@ fn a_large_transfer_of_the_kernels_survives_loss_and_reordering() {
 fn bits_that_turn_over_are_noticed() {
     if can_run("bits_that_turn_over_are_noticed", &[]) {
         let spoils = |link| -> Box<dyn Link> {
-            let faults = FaultConfig { corrupt_ppm: 5_000, duplicate_ppm: 5_000, ..FaultConfig::default() };
+            let faults = Impairment { corrupt_ppm: 5_000, duplicate_ppm: 5_000, ..Impairment::NONE };
             Box::new(Fault::wrap(link, faults, faults, 7).expect("the settings are sound"))
         };
         let world = World::with(|_| {}, spoils);

@@ -2,9 +2,10 @@
 
 use hopwise_core::LinkId;
 use hopwise_core::endpoint::EndpointConfig;
+use hopwise_core::impairment::Impairment;
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::AckMerge;
-use hopwise_host::{Fault, FaultConfig, Link, StackConfig, Tun, TunFast, describe};
+use hopwise_host::{Fault, Link, StackConfig, Tun, TunFast, describe};
 
 use crate::bench_setup;
 use crate::namespace::{Namespace, can_run};
@@ -19,7 +20,7 @@ fn fast() -> Box<dyn Link> {
 }
 
 fn faulty() -> Box<dyn Link> {
-    let clean = FaultConfig::default();
+    let clean = Impairment::NONE;
     Box::new(Fault::wrap(plain(), clean, clean, 1).expect("the settings are sound"))
 }
 

@@ -6,7 +6,8 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use hopwise_core::endpoint::ListenOptions;
-use hopwise_host::{Fault, FaultConfig, Link};
+use hopwise_core::impairment::Impairment;
+use hopwise_host::{Fault, Link};
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -116,9 +117,9 @@ fn tshark_finds_nothing_malformed_in_what_we_send() {
     if !can_run("tshark_finds_nothing_malformed_in_what_we_send", &["tcpdump", "tshark"]) {
         return;
     }
-    let faults = FaultConfig { loss_ppm: 10_000, reorder_ppm: 10_000, ..FaultConfig::default() };
+    let faults = Impairment { loss_ppm: 10_000, reorder_ppm: 10_000, ..Impairment::NONE };
     let lossy = |link| -> Box<dyn Link> {
-        Box::new(Fault::wrap(link, faults, FaultConfig::default(), 11).expect("the settings are sound"))
+        Box::new(Fault::wrap(link, faults, Impairment::NONE, 11).expect("the settings are sound"))
     };
     let world = World::with(|_| {}, lossy);
     let folder = Folder::new("tshark");

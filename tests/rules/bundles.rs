@@ -50,10 +50,14 @@ fn paths() -> Vec<Setup> {
     let mut clean = Setup::over(ms(20));
     clean.bytes = 400_000;
     let mut lossy = clean.clone();
-    lossy.to_b.loss_ppm = 20_000;
-    lossy.to_a.loss_ppm = 10_000;
+    lossy.to_b.impairment.loss_ppm = 20_000;
+    lossy.to_a.impairment.loss_ppm = 10_000;
     let mut rough = lossy.clone();
-    (rough.to_b.reorder_ppm, rough.to_b.reorder_by, rough.to_b.duplicate_ppm) = (50_000, ms(5), 20_000);
+    (
+        rough.to_b.impairment.reorder_ppm,
+        rough.to_b.impairment.reorder_by,
+        rough.to_b.impairment.duplicate_ppm,
+    ) = (50_000, ms(5), 20_000);
     let mut marking = clean.clone().rate(20_000_000, 50);
     marking.to_b.mark_behind = Some(10);
     let mut slow_reader = clean.clone();

@@ -67,10 +67,10 @@ impl Setup {
         }
     }
 
-    pub(crate) fn rate(mut self, bits_per_second: u64, queue_packets: u32) -> Setup {
+    pub(crate) fn rate(mut self, bits_per_second: u64, queue_packets: usize) -> Setup {
         for path in [&mut self.to_b, &mut self.to_a] {
-            path.bits_per_second = bits_per_second;
-            path.queue_packets = queue_packets;
+            path.impairment.bits_per_second = bits_per_second;
+            path.impairment.queue_packets = queue_packets;
         }
         self
     }

@@ -40,9 +40,9 @@ fn a_loss_stays_one_when_the_network_doubles_other_segments() {
     let mut flow = Setup::over(ms(40)).start();
     flow.settle();
     flow.offer_and_lose(MSS);
-    flow.world.path_from(End::A).duplicate_ppm = 1_000_000;
+    flow.world.path_from(End::A).impairment.duplicate_ppm = 1_000_000;
     flow.offer(6 * MSS);
-    flow.world.path_from(End::A).duplicate_ppm = 0;
+    flow.world.path_from(End::A).impairment.duplicate_ppm = 0;
     flow.wait(ms(500));
     let stats = flow.sender().stats;
     assert_eq!((flow.received, stats.fast_retransmits, stats.undone), (7 * MSS, 1, 0));
@@ -56,7 +56,7 @@ fn a_loss_stays_one_when_the_network_doubles_segments_later() {
     flow.offer_and_lose(MSS);
     flow.offer(6 * MSS);
     flow.wait(ms(500));
-    flow.world.path_from(End::A).duplicate_ppm = 1_000_000;
+    flow.world.path_from(End::A).impairment.duplicate_ppm = 1_000_000;
     flow.offer(6 * MSS);
     flow.wait(ms(500));
     let stats = flow.sender().stats;
@@ -69,7 +69,7 @@ fn reordering_is_taken_for_loss_a_few_times_at_most() {
     for (by_ms, senders) in [(2, "[cubic]"), (5, "[cubic]"), (2, "[newreno]"), (5, "[newreno]")] {
         let mut setup = Setup::over(ms(40)).rate(100_000_000, 1000);
         (setup.senders, setup.bytes) = (senders, 10_000_000);
-        (setup.to_b.reorder_ppm, setup.to_b.reorder_by) = (30_000, ms(by_ms));
+        (setup.to_b.impairment.reorder_ppm, setup.to_b.impairment.reorder_by) = (30_000, ms(by_ms));
         let flow = setup.run(Instant::from_secs(20));
         let stats = flow.sender().stats;
         assert!(flow.ended.is_some() && stats.fast_retransmits <= 3, "{by_ms} ms: {stats:?}");

@@ -104,7 +104,7 @@ fn goodput_under_loss_follows_the_square_root() {
         (1_000, "delayed:d=4", 194),
     ] {
         let mut setup = Setup::over(ms(40));
-        (setup.senders, setup.receiver, setup.to_b.loss_ppm) = ("[newreno]", receiver, loss_ppm);
+        (setup.senders, setup.receiver, setup.to_b.impairment.loss_ppm) = ("[newreno]", receiver, loss_ppm);
         setup.bytes = 20_000_000 / u64::from(loss_ppm / 1_000);
         let flow = setup.run(Instant::from_secs(200));
         // Tenths of a segment in a round trip, of which there are 25 a second.

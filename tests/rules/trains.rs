@@ -67,7 +67,7 @@ fn a_train_is_all_that_is_ever_in_flight() {
     for loss_ppm in [0, 20_000, 200_000] {
         let mut setup = Setup::over(ms(15)).rate(2_000_000, 50);
         (setup.senders, setup.receiver, setup.bytes) = ("[train]", "train", 400_000);
-        setup.to_b.loss_ppm = loss_ppm;
+        setup.to_b.impairment.loss_ppm = loss_ppm;
         let mut flow = setup.start();
         let until = Instant::from_secs(300);
         while flow.ended.is_none() && flow.world.now() < until {
@@ -87,7 +87,7 @@ fn a_train_is_all_that_is_ever_in_flight() {
 #[test]
 fn what_is_lost_within_a_train_needs_no_timeout() {
     let mut flow = run("[train]", "train", |setup| {
-        (setup.to_b.loss_ppm, setup.bytes, setup.seed) = (20_000, 600_000, 5);
+        (setup.to_b.impairment.loss_ppm, setup.bytes, setup.seed) = (20_000, 600_000, 5);
     });
     let stats = flow.sender().stats;
     assert!(stats.segments_retransmitted >= 4, "{stats:?}");
@@ -101,7 +101,7 @@ fn what_is_lost_within_a_train_needs_no_timeout() {
 fn a_connection_without_sack_recovers_by_duplicate_acks() {
     let flow = run("[train]", "train", |setup| {
         *setup = setup.clone().both(|tcp| tcp.sack = false);
-        (setup.to_b.loss_ppm, setup.bytes, setup.seed) = (20_000, 600_000, 5);
+        (setup.to_b.impairment.loss_ppm, setup.bytes, setup.seed) = (20_000, 600_000, 5);
     });
     let stats = flow.sender().stats;
     assert!(stats.fast_retransmits >= 3, "{stats:?}");

@@ -8,6 +8,7 @@
 
 pub mod agent;
 pub mod endpoint;
+pub mod impairment;
 pub mod ip;
 mod machine;
 pub mod random;

@@ -9,6 +9,7 @@ use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
 use hopwise_core::endpoint::{Neighbours, Offload};
+use hopwise_core::impairment::{Impairment, Passage, turn_over};
 use hopwise_core::tcp::AckMerge;
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Instant, LinkEvent, Transmit};
@@ -17,55 +18,10 @@ use crate::counters::{LinkCounters, LinkDrop};
 use crate::frames::{EthernetHeader, Framing, KeptFrame};
 use crate::link::{Arrived, Link, LinkError, Received, Sent};
 
-use lane::{Fate, Lane};
+use lane::Lane;
 
 /// How long a packet whose time has come waits for a full link.
 const RETRY: Duration = Duration::from_millis(1);
-
-/// What happens to packets of one direction. Shares are in parts per million.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FaultConfig {
-    pub loss_ppm: u32,
-    pub duplicate_ppm: u32,
-    /// One bit is turned over; not on links that see to checksums themselves.
-    pub corrupt_ppm: u32,
-    /// Packets that come late by `reorder_by`, so that others overtake them.
-    pub reorder_ppm: u32,
-    pub reorder_by: Duration,
-    pub delay: Duration,
-    /// Of the bottleneck; 0 for none.
-    pub bits_per_second: u64,
-    /// Packets that may be under way or wait for the bottleneck; more are lost.
-    pub queue_packets: usize,
-}
-
-impl Default for FaultConfig {
-    fn default() -> FaultConfig {
-        FaultConfig {
-            loss_ppm: 0,
-            duplicate_ppm: 0,
-            corrupt_ppm: 0,
-            reorder_ppm: 0,
-            reorder_by: Duration::from_millis(5),
-            delay: Duration::ZERO,
-            bits_per_second: 0,
-            queue_packets: 1000,
-        }
-    }
-}
-
-impl FaultConfig {
-    fn check(&self) -> Result<(), &'static str> {
-        let shares = [self.loss_ppm, self.duplicate_ppm, self.corrupt_ppm, self.reorder_ppm];
-        if shares.iter().any(|share| *share > 1_000_000) {
-            return Err("a share is at most 1000000 parts per million");
-        }
-        if self.queue_packets == 0 {
-            return Err("a queue of 0 packets lets nothing through");
-        }
-        Ok(())
-    }
-}
 
 /// A link with faults.
 #[derive(Debug)]
@@ -76,7 +32,7 @@ pub struct Fault {
     /// A packet that was spoiled on its way out, and is not the driver's to change.
     spoilt: Vec<u8>,
     /// What was decided of a packet that a full link did not take: the driver hands it over again before any other.
-    held: Option<Fate>,
+    held: Option<Passage>,
     /// Until when a full link is not asked again.
     full_until: Instant,
 }
@@ -84,8 +40,8 @@ pub struct Fault {
 impl Fault {
     pub fn wrap(
         inner: Box<dyn Link>,
-        incoming: FaultConfig,
-        outgoing: FaultConfig,
+        incoming: Impairment,
+        outgoing: Impairment,
         seed: u64,
     ) -> Result<Fault, LinkError> {
         for config in [&incoming, &outgoing] {
@@ -170,51 +126,46 @@ impl Link for Fault {
         let received = self.inner.receive(now, into);
         let Received::Packet(arrived) = received else { return received };
         let packet = &mut into[..arrived.bytes];
-        match self.incoming.decide(now, packet.len()) {
-            Fate::Lost(_) => Received::Dropped,
-            Fate::Passes { at, again, spoils } => {
-                if let Some(bit) = spoils.filter(|_| self.may_spoil()) {
-                    turn_over(packet, bit);
-                }
-                if let Some(again) = again {
-                    self.incoming.put(again, packet, arrived);
-                }
-                if at <= now && !self.incoming.is_busy(now) {
-                    return Received::Packet(arrived);
-                }
-                self.incoming.put(at, packet, arrived);
-                self.due(now, into).map_or(Received::Dropped, Received::Packet)
-            }
+        let Some(Passage { at, again, spoils, .. }) = self.incoming.decide(now, packet.len()) else {
+            return Received::Dropped;
+        };
+        if let Some(bit) = spoils.filter(|_| self.may_spoil()) {
+            turn_over(packet, bit);
         }
+        if let Some(again) = again {
+            self.incoming.put(again, packet, arrived);
+        }
+        if at <= now && !self.incoming.is_busy(now) {
+            return Received::Packet(arrived);
+        }
+        self.incoming.put(at, packet, arrived);
+        self.due(now, into).map_or(Received::Dropped, Received::Packet)
     }
 
     fn transmit(&mut self, now: Instant, transmit: &Transmit, packet: &[u8]) -> Sent {
         if self.outgoing.is_busy(now) {
             self.release_outgoing(now);
         }
-        let fate = self.held.take().unwrap_or_else(|| self.outgoing.decide(now, packet.len()));
-        match fate {
-            Fate::Lost(_) => Sent::Taken,
-            Fate::Passes { at, again, spoils } => {
-                let mut packet = packet;
-                if let Some(bit) = spoils.filter(|_| self.may_spoil()) {
-                    self.spoilt.clear();
-                    self.spoilt.extend_from_slice(packet);
-                    turn_over(&mut self.spoilt, bit);
-                    packet = &self.spoilt;
-                }
-                if let Some(again) = again {
-                    self.outgoing.put(again, packet, *transmit);
-                }
-                if at <= now && !self.outgoing.is_busy(now) {
-                    let sent = self.inner.transmit(now, transmit, packet);
-                    self.held = (sent == Sent::Full).then_some(Fate::Passes { at, again: None, spoils });
-                    return if sent == Sent::Waits { Sent::Taken } else { sent };
-                }
-                self.outgoing.put(at, packet, *transmit);
-                Sent::Taken
-            }
+        let Some(passage) = self.held.take().or_else(|| self.outgoing.decide(now, packet.len())) else {
+            return Sent::Taken;
+        };
+        let mut packet = packet;
+        if let Some(bit) = passage.spoils.filter(|_| self.may_spoil()) {
+            self.spoilt.clear();
+            self.spoilt.extend_from_slice(packet);
+            turn_over(&mut self.spoilt, bit);
+            packet = &self.spoilt;
         }
+        if let Some(again) = passage.again {
+            self.outgoing.put(again, packet, *transmit);
+        }
+        if passage.at <= now && !self.outgoing.is_busy(now) {
+            let sent = self.inner.transmit(now, transmit, packet);
+            self.held = (sent == Sent::Full).then_some(Passage { again: None, ..passage });
+            return if sent == Sent::Waits { Sent::Taken } else { sent };
+        }
+        self.outgoing.put(passage.at, packet, *transmit);
+        Sent::Taken
     }
 
     fn flush(&mut self, now: Instant) {
@@ -272,13 +223,6 @@ impl Link for Fault {
         }
         counters.drops.retain(|_, packets| *packets > 0);
         counters
-    }
-}
-
-fn turn_over(packet: &mut [u8], bit: u64) {
-    let bits = packet.len() as u64 * 8;
-    if let Some(at) = bit.checked_rem(bits) {
-        packet[(at / 8) as usize] ^= 1 << (at % 8);
     }
 }
 

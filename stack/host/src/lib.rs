@@ -49,7 +49,7 @@ pub use capture::{
 pub use clock::{Clock, live_by_the_clock};
 pub use counters::{LinkCounters, LinkDrop, Traffic};
 pub use driver::{Answers, Driver, Turn};
-pub use fault::{Fault, FaultConfig};
+pub use fault::Fault;
 pub use frames::{EthernetHeader, Framing, KeptFrame};
 pub use link::{Arrived, Link, LinkError, MAX_PACKET, Received, Sent, describe};
 pub use namespace::{Namespace, NamespaceError, set_switch};

@@ -72,8 +72,8 @@ impl<M: Machine> World<M> {
             b,
             now: Instant::ZERO,
             directions: [
-                Direction::new(to_b, Random::new(seed, 1)),
-                Direction::new(to_a, Random::new(seed, 2)),
+                Direction::new(to_b, Random::new(seed, 1).next_u64()),
+                Direction::new(to_a, Random::new(seed, 2).next_u64()),
             ],
             in_flight: BinaryHeap::new(),
             order: 0,
@@ -191,7 +191,7 @@ impl<M: Machine> World<M> {
                 self.launch(from, piece, None);
             }
         } else if let Some(told) = router::told(packet, lost_to, config.mtu) {
-            let at = self.now + 2 * config.delay;
+            let at = self.now + 2 * config.impairment.delay;
             self.put(at, from, told, None);
         }
     }

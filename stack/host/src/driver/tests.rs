@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use hopwise_agents::StandardAgents;
 use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, ListenOptions};
+use hopwise_core::impairment::Impairment;
 use hopwise_core::trace::{DropReason, TraceEvent};
 use hopwise_core::wire::{Checksums, Flags, IpHeader, IpView, TcpHeader, TcpOptions, TcpView, protocol};
 use hopwise_core::{Endpoint, LinkEvent, NextHop, QueueClass, Seq, Transmit};
@@ -15,7 +16,7 @@ use parking_lot::Mutex;
 use super::*;
 use crate::capture::Capture;
 use crate::describe;
-use crate::fault::{Fault, FaultConfig};
+use crate::fault::Fault;
 use crate::observer::SeenPacket;
 use crate::testing::{Far, Memory};
 
@@ -344,9 +345,9 @@ fn syns() -> VecDeque<Vec<u8>> {
 
 /// An endpoint that answers each SYN without keeping it, and a faulty link on which all of them are due at once.
 fn flooded(answers: Answers, under: Waiting) -> Driver<Endpoint> {
-    let late = FaultConfig { delay: Duration::from_nanos(1), ..FaultConfig::default() };
+    let late = Impairment { delay: Duration::from_nanos(1), ..Impairment::NONE };
     let mut link =
-        Fault::wrap(Box::new(Memory::to(under)), late, FaultConfig::default(), 1).expect("sound settings");
+        Fault::wrap(Box::new(Memory::to(under)), late, Impairment::NONE, 1).expect("sound settings");
     for _ in 0..SYNS {
         assert_eq!(link.receive(Instant::ZERO, &mut [0; 1500]), Received::Dropped, "it comes later");
     }

@@ -1,38 +1,23 @@
-//! One direction of a faulty link: what becomes of each packet, and those whose time has not come.
+//! One direction of a faulty link: its losses, and the packets whose time has not come.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_core::random::SplitMix64;
+use hopwise_core::impairment::{Impairer, Impairment, Loss, Passage};
 
-use super::{FaultConfig, Lost};
+use super::Lost;
 use crate::counters::LinkDrop;
 
 #[derive(Debug)]
 pub(super) struct Lane<T> {
-    config: FaultConfig,
-    random: SplitMix64,
+    config: Impairment,
+    impairer: Impairer,
     waiting: BinaryHeap<Reverse<Waiting<T>>>,
     order: u64,
-    /// When the bottleneck has sent what it was given.
-    free_at: Instant,
     spare: Vec<Vec<u8>>,
     lost: u64,
     overflowed: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
-    Lost(LinkDrop),
-    Passes {
-        at: Instant,
-        /// When a copy follows.
-        again: Option<Instant>,
-        /// Which bit is turned over, counted round and round.
-        spoils: Option<u64>,
-    },
 }
 
 /// In the order of their time, then of their coming.
@@ -65,46 +50,26 @@ impl<T> Ord for Waiting<T> {
 }
 
 impl<T: Copy> Lane<T> {
-    pub(super) fn new(config: FaultConfig, seed: u64) -> Lane<T> {
+    pub(super) fn new(config: Impairment, seed: u64) -> Lane<T> {
         Lane {
             config,
-            random: SplitMix64::new(seed),
+            impairer: Impairer::new(seed),
             waiting: BinaryHeap::new(),
             order: 0,
-            free_at: Instant::ZERO,
             spare: Vec::new(),
             lost: 0,
             overflowed: 0,
         }
     }
 
-    /// Every packet draws the same number of times, so that one setting does not change what another one does.
-    pub(super) fn decide(&mut self, now: Instant, bytes: usize) -> Fate {
-        let config = self.config;
-        let [loss, twice, spoils, late] =
-            [config.loss_ppm, config.duplicate_ppm, config.corrupt_ppm, config.reorder_ppm]
-                .map(|share| self.random.below(1_000_000) < u64::from(share));
-        let bit = self.random.next_u64();
-        if loss {
-            self.lost += 1;
-            return Fate::Lost(LinkDrop::FaultLost);
+    /// The way of a packet through the link; none: it is lost, and counted.
+    pub(super) fn decide(&mut self, now: Instant, bytes: usize) -> Option<Passage> {
+        match self.impairer.decide(&self.config, now, bytes, self.waiting.len()) {
+            Ok(passage) => return Some(passage),
+            Err(Loss::Chance) => self.lost += 1,
+            Err(Loss::Queue) => self.overflowed += 1,
         }
-        if self.waiting.len() >= config.queue_packets {
-            self.overflowed += 1;
-            return Fate::Lost(LinkDrop::FaultRate);
-        }
-        let mut at = now + config.delay;
-        if config.bits_per_second > 0 {
-            let nanos = bytes as u128 * 8 * 1_000_000_000 / u128::from(config.bits_per_second);
-            let took = Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
-            self.free_at = self.free_at.max(now) + took;
-            at = self.free_at + config.delay;
-        }
-        let again = twice.then_some(at);
-        if late {
-            at += config.reorder_by;
-        }
-        Fate::Passes { at, again, spoils: spoils.then_some(bit) }
+        None
     }
 
     pub(super) fn put(&mut self, at: Instant, packet: &[u8], rest: T) {

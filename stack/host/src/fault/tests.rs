@@ -3,13 +3,9 @@ use crate::testing::{Loop, Memory, numbered};
 
 const SECOND: Instant = Instant::from_secs(1);
 
-fn clean() -> FaultConfig {
-    FaultConfig::default()
-}
-
 /// Sends `count` packets at once through a faulty link whose other end is its own beginning, lets all time pass, and
 /// answers what came back, in order.
-fn through(outgoing: FaultConfig, incoming: FaultConfig, seed: u64, count: u32) -> (Vec<Vec<u8>>, Fault) {
+fn through(outgoing: Impairment, incoming: Impairment, seed: u64, count: u32) -> (Vec<Vec<u8>>, Fault) {
     let mut link = Fault::wrap(Box::new(Memory::to(Loop::default())), incoming, outgoing, seed).unwrap();
     let mut came = Vec::new();
     for number in 0..count {
@@ -38,30 +34,30 @@ fn through(outgoing: FaultConfig, incoming: FaultConfig, seed: u64, count: u32) 
 
 #[test]
 fn nothing_happens_to_packets_when_nothing_is_asked_for() {
-    let (came, _) = through(clean(), clean(), 1, 100);
+    let (came, _) = through(Impairment::NONE, Impairment::NONE, 1, 100);
     let sent: Vec<_> = (0..100).map(numbered::packet).collect();
     assert_eq!(came, sent);
 }
 
 #[test]
 fn about_as_many_are_lost_as_was_asked_for_and_all_are_counted() {
-    let lossy = FaultConfig { loss_ppm: 100_000, queue_packets: 10_000, ..clean() };
-    let (came, link) = through(lossy, clean(), 7, 10_000);
+    let lossy = Impairment { loss_ppm: 100_000, queue_packets: 10_000, ..Impairment::NONE };
+    let (came, link) = through(lossy, Impairment::NONE, 7, 10_000);
     assert!((8_700..=9_300).contains(&came.len()), "{} came", came.len());
     assert_eq!(link.counters().drops[&LinkDrop::FaultLost], 10_000 - came.len() as u64);
 }
 
 #[test]
 fn a_seed_repeats_what_is_lost_and_another_seed_does_not() {
-    let lossy = FaultConfig { loss_ppm: 200_000, ..clean() };
-    assert_eq!(through(lossy, clean(), 3, 500).0, through(lossy, clean(), 3, 500).0);
-    assert_ne!(through(lossy, clean(), 3, 500).0, through(lossy, clean(), 4, 500).0);
+    let lossy = Impairment { loss_ppm: 200_000, ..Impairment::NONE };
+    assert_eq!(through(lossy, Impairment::NONE, 3, 500).0, through(lossy, Impairment::NONE, 3, 500).0);
+    assert_ne!(through(lossy, Impairment::NONE, 3, 500).0, through(lossy, Impairment::NONE, 4, 500).0);
 }
 
 #[test]
 fn what_is_repeated_comes_twice() {
-    let twice = FaultConfig { duplicate_ppm: 1_000_000, ..clean() };
-    for (outgoing, incoming) in [(twice, clean()), (clean(), twice)] {
+    let twice = Impairment { duplicate_ppm: 1_000_000, ..Impairment::NONE };
+    for (outgoing, incoming) in [(twice, Impairment::NONE), (Impairment::NONE, twice)] {
         let (came, _) = through(outgoing, incoming, 1, 20);
         assert_eq!(came.len(), 40);
         for number in 0..20 {
@@ -72,8 +68,8 @@ fn what_is_repeated_comes_twice() {
 
 #[test]
 fn what_is_spoilt_differs_in_one_bit() {
-    let spoils = FaultConfig { corrupt_ppm: 1_000_000, ..clean() };
-    for (outgoing, incoming) in [(spoils, clean()), (clean(), spoils)] {
+    let spoils = Impairment { corrupt_ppm: 1_000_000, ..Impairment::NONE };
+    for (outgoing, incoming) in [(spoils, Impairment::NONE), (Impairment::NONE, spoils)] {
         let (came, _) = through(outgoing, incoming, 1, 20);
         for (number, packet) in (0..20).zip(&came) {
             let whole = numbered::packet(number);
@@ -85,8 +81,8 @@ fn what_is_spoilt_differs_in_one_bit() {
 
 #[test]
 fn late_packets_are_overtaken_and_none_is_lost() {
-    let late = FaultConfig { reorder_ppm: 300_000, ..clean() };
-    for (outgoing, incoming) in [(late, clean()), (clean(), late)] {
+    let late = Impairment { reorder_ppm: 300_000, ..Impairment::NONE };
+    for (outgoing, incoming) in [(late, Impairment::NONE), (Impairment::NONE, late)] {
         let (mut came, _) = through(outgoing, incoming, 5, 100);
         let sent: Vec<_> = (0..100).map(numbered::packet).collect();
         assert_ne!(came, sent);
@@ -98,9 +94,13 @@ fn late_packets_are_overtaken_and_none_is_lost() {
 #[test]
 fn a_delay_holds_each_packet_for_as_long_and_keeps_their_order() {
     let delay = Duration::from_millis(30);
-    let mut link =
-        Fault::wrap(Box::new(Memory::to(Loop::default())), clean(), FaultConfig { delay, ..clean() }, 1)
-            .unwrap();
+    let mut link = Fault::wrap(
+        Box::new(Memory::to(Loop::default())),
+        Impairment::NONE,
+        Impairment { delay, ..Impairment::NONE },
+        1,
+    )
+    .unwrap();
     let mut buffer = vec![0; crate::MAX_PACKET];
     for (number, at) in [(0, SECOND), (1, SECOND + Duration::from_millis(10))] {
         link.transmit(at, &numbered::transmit(number), &numbered::packet(number));
@@ -118,8 +118,8 @@ fn a_delay_holds_each_packet_for_as_long_and_keeps_their_order() {
 #[test]
 fn a_bottleneck_lets_its_bits_a_second_through_and_its_queue_overflows() {
     // 100 bytes at 80,000 bit/s: 10 ms each.
-    let slow = FaultConfig { bits_per_second: 80_000, queue_packets: 10, ..clean() };
-    let mut link = Fault::wrap(Box::new(Memory::to(Loop::default())), clean(), slow, 1).unwrap();
+    let slow = Impairment { bits_per_second: 80_000, queue_packets: 10, ..Impairment::NONE };
+    let mut link = Fault::wrap(Box::new(Memory::to(Loop::default())), Impairment::NONE, slow, 1).unwrap();
     for number in 0..15 {
         link.transmit(SECOND, &numbered::transmit(number), &numbered::packet(number));
     }
@@ -137,9 +137,13 @@ fn a_bottleneck_lets_its_bits_a_second_through_and_its_queue_overflows() {
 #[test]
 fn a_full_link_keeps_its_packet_for_a_while() {
     let inner = Memory::to(Loop { room: 0, ..Loop::default() });
-    let mut link =
-        Fault::wrap(Box::new(inner), clean(), FaultConfig { delay: Duration::from_millis(1), ..clean() }, 1)
-            .unwrap();
+    let mut link = Fault::wrap(
+        Box::new(inner),
+        Impairment::NONE,
+        Impairment { delay: Duration::from_millis(1), ..Impairment::NONE },
+        1,
+    )
+    .unwrap();
     link.transmit(SECOND, &numbered::transmit(0), &numbered::packet(0));
     let due = SECOND + Duration::from_millis(1);
     link.handle_timeout(due);
@@ -148,15 +152,18 @@ fn a_full_link_keeps_its_packet_for_a_while() {
 
 #[test]
 fn settings_that_cannot_work_are_refused() {
-    for bad in [FaultConfig { loss_ppm: 1_000_001, ..clean() }, FaultConfig { queue_packets: 0, ..clean() }] {
-        assert!(Fault::wrap(Box::new(Memory::to(Loop::default())), bad, clean(), 1).is_err());
+    for bad in [
+        Impairment { loss_ppm: 1_000_001, ..Impairment::NONE },
+        Impairment { queue_packets: 0, ..Impairment::NONE },
+    ] {
+        assert!(Fault::wrap(Box::new(Memory::to(Loop::default())), bad, Impairment::NONE, 1).is_err());
     }
 }
 
 /// The numbers that come through a link which takes two packets and then is full until they are read.
-fn through_narrow(outgoing: FaultConfig, seed: u64, count: u32) -> Vec<u32> {
+fn through_narrow(outgoing: Impairment, seed: u64, count: u32) -> Vec<u32> {
     let inner = Memory::to(Loop { room: 2, ..Loop::default() });
-    let mut link = Fault::wrap(Box::new(inner), clean(), outgoing, seed).unwrap();
+    let mut link = Fault::wrap(Box::new(inner), Impairment::NONE, outgoing, seed).unwrap();
     let (mut now, mut came, mut buffer) = (SECOND, Vec::new(), vec![0; crate::MAX_PACKET]);
     let mut later = |link: &mut Fault| {
         now += 2 * RETRY;
@@ -181,14 +188,14 @@ fn through_narrow(outgoing: FaultConfig, seed: u64, count: u32) -> Vec<u32> {
 
 #[test]
 fn what_a_full_link_did_not_take_is_not_decided_anew() {
-    let lossy = FaultConfig { loss_ppm: 300_000, ..clean() };
-    let (wide, _) = through(lossy, clean(), 3, 200);
+    let lossy = Impairment { loss_ppm: 300_000, ..Impairment::NONE };
+    let (wide, _) = through(lossy, Impairment::NONE, 3, 200);
     let wide: Vec<_> = wide.iter().map(|packet| numbered::number(packet)).collect();
     assert_eq!(through_narrow(lossy, 3, 200), wide);
 }
 
 #[test]
 fn what_a_full_link_did_not_take_stays_before_what_came_later() {
-    let late = FaultConfig { delay: Duration::from_millis(1), ..clean() };
+    let late = Impairment { delay: Duration::from_millis(1), ..Impairment::NONE };
     assert_eq!(through_narrow(late, 1, 20), (0..20).collect::<Vec<_>>());
 }

@@ -91,7 +91,10 @@ pub(super) enum Temper {
 
 impl PathConfig {
     fn bits(&self) -> u64 {
-        if self.bits_per_second == 0 { u64::MAX } else { self.bits_per_second }
+        match self.impairment.bits_per_second {
+            0 => u64::MAX,
+            rate => rate,
+        }
     }
 }
 

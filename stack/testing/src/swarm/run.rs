@@ -226,7 +226,7 @@ impl<'a> Run<'a> {
             match change.what {
                 ChangeKind::Down => path.is_down = true,
                 ChangeKind::Up => path.is_down = false,
-                ChangeKind::Delay(delay) => path.delay = delay,
+                ChangeKind::Delay(delay) => path.impairment.delay = delay,
                 ChangeKind::Mtu(mtu) => path.mtu = mtu,
             }
             self.changed += 1;

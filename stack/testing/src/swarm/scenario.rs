@@ -5,6 +5,7 @@ use std::time::Duration;
 use hopwise_core::Instant;
 use hopwise_core::agent::AgentSpecs;
 use hopwise_core::endpoint::{Cookies, Offload};
+use hopwise_core::impairment::Impairment;
 use hopwise_core::tcp::TcpConfig;
 
 use crate::memory::{End, PathConfig};
@@ -182,11 +183,10 @@ impl Scenario {
     /// Nothing ever goes wrong on the path or at the drivers: no connection may fail.
     pub fn is_faultless(&self) -> bool {
         let is_smooth = |path: &PathConfig| {
-            path.loss_ppm == 0
-                && path.duplicate_ppm == 0
-                && path.reorder_ppm == 0
-                && path.corrupt_ppm == 0
-                && path.bits_per_second == 0
+            let Impairment { loss_ppm, duplicate_ppm, reorder_ppm, corrupt_ppm, bits_per_second, .. } =
+                path.impairment;
+            [loss_ppm, duplicate_ppm, reorder_ppm, corrupt_ppm] == [0; 4]
+                && bits_per_second == 0
                 && path.mtu == u16::MAX
                 && !path.is_down
         };
@@ -220,14 +220,16 @@ impl PathConfig {
     /// The same path without its faults: it keeps its delay and, widened a little, its rate. Nothing is lost any
     /// more but where a queue is full or, if it stays, the MTU is exceeded.
     pub(super) fn healed(&self, mtu_stays: bool) -> PathConfig {
+        let Impairment { delay, bits_per_second, queue_packets, .. } = self.impairment;
         PathConfig {
-            bits_per_second: if self.bits_per_second == 0 { 0 } else { self.bits_per_second.max(200_000) },
-            queue_packets: self.queue_packets.max(30),
             mark_behind: self.mark_behind,
             mtu: if mtu_stays { self.mtu } else { u16::MAX },
             bundles: self.bundles,
             hop: self.hop,
-            ..PathConfig::clean(self.delay)
+            ..PathConfig::clean(delay).with(|path| {
+                path.bits_per_second = if bits_per_second == 0 { 0 } else { bits_per_second.max(200_000) };
+                path.queue_packets = queue_packets.max(30);
+            })
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use hopwise_core::Instant;
+use hopwise_core::impairment::Impairment;
 
 use super::{Purpose, seconds};
 use crate::memory::{Bundles, End, Hop, PathConfig, Random};
@@ -19,7 +20,7 @@ pub(super) fn draw(seed: u64, family: Family, hosts: &[Host; 2]) -> Drawn {
     let mut random = Purpose::Path.stream(seed);
     let base = one_way(&mut random);
     let mut paths = match random.below(10) {
-        0 => [PathConfig::clean(base.delay); 2],
+        0 => [PathConfig::clean(base.impairment.delay); 2],
         1..6 => [base; 2],
         _ => [base, one_way(&mut random)],
     };
@@ -58,21 +59,24 @@ fn one_way(random: &mut Random) -> PathConfig {
     let (loss_ppm, duplicate_ppm) = (often(2, 300_000), often(4, 200_000));
     let (reorder_ppm, corrupt_ppm) = (often(3, 300_000), often(4, 50_000));
     let is_limited = random.one_in(3);
-    PathConfig {
-        delay: random.time_between(micros, seconds(2)),
+    let delay = random.time_between(micros, seconds(2));
+    let clean = PathConfig::clean(delay);
+    let impairment = Impairment {
         jitter: if random.one_in(3) { random.time_between(micros, seconds(1)) } else { Duration::ZERO },
         bits_per_second: if is_limited { random.log_between(50_000, 100_000_000) } else { 0 },
-        queue_packets: random.log_between(1, 100) as u32,
+        queue_packets: random.log_between(1, 100) as usize,
         loss_ppm,
         duplicate_ppm,
         reorder_ppm,
         reorder_by: random.time_between(micros, seconds(2)),
         corrupt_ppm,
+        ..clean.impairment
+    };
+    PathConfig {
+        impairment,
         mark_behind: random.one_in(2).then(|| random.between(0, 20) as u32),
-        is_down: false,
-        mtu: u16::MAX,
-        bundles: Bundles::Cut,
         hop: random.pick(&[Hop::Silent, Hop::Silent, Hop::Router]),
+        ..clean
     }
 }
 
@@ -99,14 +103,15 @@ pub(super) fn lifetime(paths: &[PathConfig; 2], changes: &[Change]) -> Duration 
         _ => Duration::ZERO,
     });
     let slowest = paths.iter().map(|path| {
-        let waits = match path.bits_per_second {
+        let Impairment { delay, jitter, reorder_by, bits_per_second, queue_packets, .. } = path.impairment;
+        let waits = match bits_per_second {
             0 => Duration::ZERO,
             rate => {
                 let largest = if path.bundles == Bundles::Carry { 1 << 16 } else { 9000 };
-                Duration::from_micros((u64::from(path.queue_packets) + 2) * largest * 8 * 1_000_000 / rate)
+                Duration::from_micros((queue_packets as u64 + 2) * largest * 8 * 1_000_000 / rate)
             }
         };
-        2 * path.delay + path.jitter + path.reorder_by + waits
+        2 * delay + jitter + reorder_by + waits
     });
     slowest.max().unwrap_or_default() + 2 * later.max().unwrap_or_default()
 }
