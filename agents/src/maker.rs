@@ -1,63 +1,32 @@
 //! The maker of agents that an endpoint is given.
 
-use std::cell::RefCell;
-use std::error::Error;
+use std::sync::Arc;
 
 use hopwise_core::agent::{
-    AgentMaker, AgentSpecs, BaseStationMaker, HostPair, ReceiverAgent, SenderAgents, Serves,
+    AgentMaker, BadSpec, BaseStationMaker, MakeReceiver, MakeSenders, MakeServes, MakeShadows,
 };
 
 use crate::param::Profile;
 use crate::sender::train::SharedPaths;
-use crate::spec::{self, BaseStationSpec, ReceiverSpec, SenderList, ShadowList, SpecError};
+use crate::spec;
 
-/// Specs of a kind that are kept read. A program that makes up more is served all the same.
-const MOST_KEPT: usize = 64;
-
-/// Makes every agent of the [registry](crate::registry) by its spec.
-#[derive(Clone, Debug, Default)]
+/// Reads the spec of every agent of the [registry](crate::registry), and makes the agents of one endpoint.
+#[derive(Debug, Default)]
 pub struct StandardAgents {
     profile: Profile,
-    receivers: Kept<ReceiverSpec>,
-    senders: Kept<SenderList>,
-    shadows: Kept<ShadowList>,
-    base_stations: Kept<BaseStationSpec>,
-    shared: SharedPaths,
+    shared: Arc<SharedPaths>,
 }
 
-/// What was read once: reading a spec costs more than the rest of a handshake.
-#[derive(Clone, Debug)]
-struct Kept<T>(RefCell<Vec<(String, T)>>);
-
-impl<T> Default for Kept<T> {
-    fn default() -> Kept<T> {
-        Kept(RefCell::new(Vec::new()))
-    }
-}
-
-impl<T> Kept<T> {
-    fn make<R>(
-        &self,
-        spec: &str,
-        parse: impl FnOnce(&str) -> Result<T, SpecError>,
-        make: impl FnOnce(&T) -> R,
-    ) -> R {
-        let mut kept = self.0.borrow_mut();
-        if let Some((_, parsed)) = kept.iter().find(|(known, _)| known == spec) {
-            return make(parsed);
-        }
-        let parsed = checked(parse(spec));
-        let made = make(&parsed);
-        if kept.len() < MOST_KEPT {
-            kept.push((spec.to_owned(), parsed));
-        }
-        made
+/// For another endpoint, whose flows have nothing in common with this one's.
+impl Clone for StandardAgents {
+    fn clone(&self) -> StandardAgents {
+        StandardAgents::new(self.profile)
     }
 }
 
 impl StandardAgents {
     pub fn new(profile: Profile) -> StandardAgents {
-        StandardAgents { profile, ..StandardAgents::default() }
+        StandardAgents { profile, shared: Arc::default() }
     }
 
     pub const fn profile(&self) -> Profile {
@@ -65,84 +34,62 @@ impl StandardAgents {
     }
 }
 
-/// Panics on a spec that [`validate_receiver`](crate::validate_receiver) and its siblings would refuse:
-/// whoever takes specs from outside asks them first, since at a SYN there is nobody left to tell.
 impl AgentMaker for StandardAgents {
-    fn check(&self, agents: &AgentSpecs) -> Result<(), Box<dyn Error + Send + Sync>> {
-        spec::parse_receiver(&agents.receiver)?;
-        spec::parse_senders(&agents.senders)?;
-        spec::parse_shadows(&agents.shadows)?;
-        Ok(())
+    fn receiver(&self, spec: &str) -> Result<MakeReceiver, BadSpec> {
+        let (spec, profile) = (spec::parse_receiver(spec)?, self.profile);
+        Ok(Arc::new(move || spec.make(profile)))
     }
 
-    fn receiver(&self, spec: &str) -> Box<dyn ReceiverAgent> {
-        self.receivers.make(spec, spec::parse_receiver, |parsed| parsed.make(self.profile))
+    fn shadows(&self, list: &str) -> Result<MakeShadows, BadSpec> {
+        let (list, profile) = (spec::parse_shadows(list)?, self.profile);
+        Ok(Arc::new(move || list.make(profile)))
     }
 
-    fn shadows(&self, spec: &str) -> Vec<Box<dyn ReceiverAgent>> {
-        self.shadows.make(spec, spec::parse_shadows, |parsed| parsed.make(self.profile))
-    }
-
-    fn senders(&self, spec: &str, between: HostPair) -> SenderAgents {
-        let shared = || self.shared.between(between);
-        self.senders.make(spec, spec::parse_senders, |parsed| parsed.make(self.profile, shared))
+    fn senders(&self, list: &str) -> Result<MakeSenders, BadSpec> {
+        let (list, profile) = (spec::parse_senders(list)?, self.profile);
+        let shared = Arc::clone(&self.shared);
+        Ok(Arc::new(move |between| list.make(profile, || shared.between(between))))
     }
 }
 
-/// Panics as the other maker does.
 impl BaseStationMaker for StandardAgents {
-    fn check(&self, spec: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
-        spec::parse_base_station(spec)?;
-        Ok(())
-    }
-
-    fn base_station(&self, spec: &str) -> Serves {
-        self.base_stations.make(spec, spec::parse_base_station, |parsed| parsed.make(self.profile))
-    }
-}
-
-fn checked<T>(parsed: Result<T, SpecError>) -> T {
-    match parsed {
-        Ok(spec) => spec,
-        Err(error) => panic!("invariant: specs are validated when rules are read\n{error}"),
+    fn base_station(&self, spec: &str) -> Result<MakeServes, BadSpec> {
+        let (spec, profile) = (spec::parse_base_station(spec)?, self.profile);
+        Ok(Arc::new(move || spec.make(profile)))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::net::IpAddr;
-
     use super::*;
 
-    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
-    const BETWEEN: HostPair = HostPair { link: 0, local: HERE, peer: HERE };
-
     #[test]
-    fn what_was_read_once_makes_the_same_agents_again() {
+    fn a_spec_is_read_once_and_makes_the_same_agent_for_every_connection() {
         let agents = StandardAgents::default();
-        let made = || {
-            let receiver = agents.receiver("delayed:d=3");
-            format!(
-                "{receiver:?} {:?} {:?}",
-                agents.senders("[newreno, limit:4]", BETWEEN),
-                agents.shadows("[immediate]")
-            )
-        };
-        assert_eq!(made(), made());
-        assert_eq!(agents.receivers.0.borrow().len(), 1);
-        assert_ne!(
-            format!("{:?}", agents.receiver("delayed:d=4")),
-            format!("{:?}", agents.receiver("delayed:d=3"))
-        );
+        let read = |spec: &str| agents.receiver(spec).expect("a spec");
+        let (three, four) = (read("delayed:d=3"), read("delayed:d=4"));
+        assert_eq!(format!("{:?}", three()), format!("{:?}", three()));
+        assert_ne!(format!("{:?}", three()), format!("{:?}", four()));
     }
 
     #[test]
-    fn no_more_than_so_many_specs_are_kept() {
+    fn flows_of_a_maker_and_of_its_clone_have_nothing_in_common() {
         let agents = StandardAgents::default();
-        for n in 1..=2 * MOST_KEPT {
-            let made = agents.senders(&format!("[newreno, limit:{n}]"), BETWEEN);
-            assert!(format!("{made:?}").contains(&n.to_string()));
+        assert!(!Arc::ptr_eq(&agents.shared, &agents.clone().shared));
+    }
+
+    #[test]
+    fn a_spec_that_names_nothing_is_refused_where_it_is_read() {
+        let agents = StandardAgents::default();
+        let refused = [
+            agents.receiver("delyed").err(),
+            agents.shadows("[delyed]").err(),
+            agents.senders("[cubik]").err(),
+            agents.base_station("snop").err(),
+        ];
+        for (refused, meant) in refused.into_iter().zip(["delayed", "delayed", "cubic", "snoop"]) {
+            let said = refused.expect("it names nothing").to_string();
+            assert!(said.contains(&format!("did you mean `{meant}`?")), "{said}");
         }
-        assert_eq!(agents.senders.0.borrow().len(), MOST_KEPT);
     }
 }

@@ -60,7 +60,7 @@ impl Seat {
         path.rtt.min = Some(Duration::from_millis(40));
         path.rtt.smoothed = Some(Duration::from_millis(60));
         Seat {
-            agent: StandardAgents::default().receiver(spec),
+            agent: StandardAgents::default().receiver(spec).expect("a spec")(),
             now: Instant::ZERO,
             owed: Owed::default(),
             path,

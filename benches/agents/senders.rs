@@ -62,7 +62,7 @@ impl Sending {
         path.rtt.min = Some(Duration::from_millis(40));
         path.rtt.smoothed = Some(Duration::from_millis(60));
         Sending {
-            agents: StandardAgents::default().senders(list, BETWEEN),
+            agents: StandardAgents::default().senders(list).expect("a list")(BETWEEN),
             now: Instant::ZERO,
             snd_una: Seq(0),
             path,

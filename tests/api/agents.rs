@@ -1,10 +1,15 @@
 //! Which agents a connection gets.
 
-use hopwise_core::agent::AgentSpecs;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use hopwise_agents::StandardAgents;
+use hopwise_core::Endpoint;
+use hopwise_core::agent::{AgentMaker, AgentSpecs, BadSpec, MakeReceiver, MakeSenders, MakeShadows};
 use hopwise_core::endpoint::{AgentChoice, ConnectOptions, Direction, ListenOptions, Match, Rule};
 use hopwise_testing::memory::End;
 
-use super::net::{Net, PORT, Pair, SERVER, prefix, secs};
+use super::net::{Net, PORT, Pair, SERVER, config, prefix, secs};
 
 fn rule(matches: Match, receiver: &str) -> Rule {
     Rule { matches, receiver: Some(receiver.into()), ..Rule::default() }
@@ -182,4 +187,52 @@ fn rules_with_a_wrong_spec_change_nothing() {
     net.world.a.set_rules(vec![rule(anything(), "sometimes")]).expect_err("no such agent");
     let mut pair = net.pair();
     assert_eq!(pair.info(End::A).receiver, "immediate");
+}
+
+/// Counts the specs that it reads.
+struct Counting {
+    standard: StandardAgents,
+    read: Arc<AtomicU32>,
+}
+
+impl AgentMaker for Counting {
+    fn receiver(&self, spec: &str) -> Result<MakeReceiver, BadSpec> {
+        self.read.fetch_add(1, Ordering::Relaxed);
+        self.standard.receiver(spec)
+    }
+
+    fn shadows(&self, list: &str) -> Result<MakeShadows, BadSpec> {
+        self.read.fetch_add(1, Ordering::Relaxed);
+        self.standard.shadows(list)
+    }
+
+    fn senders(&self, list: &str) -> Result<MakeSenders, BadSpec> {
+        self.read.fetch_add(1, Ordering::Relaxed);
+        self.standard.senders(list)
+    }
+}
+
+#[test]
+fn a_spec_is_read_when_it_is_given_and_never_for_a_connection() {
+    let mut net = Net::new();
+    let read = Arc::new(AtomicU32::new(0));
+    let count = || read.load(Ordering::Relaxed);
+    let mut config = config(End::B);
+    config.rules = vec![Rule { senders: Some("[newreno]".into()), ..rule(anything(), "delayed:d=3") }];
+    let maker = Counting { standard: StandardAgents::default(), read: Arc::clone(&read) };
+    net.world.b = Endpoint::new(config, Box::new(maker)).expect("specs are right");
+    assert_eq!(count(), 3 + 2, "three defaults, and two of the rule");
+    let agents = AgentChoice { receiver: Some("immediate".into()), ..AgentChoice::default() };
+    let listener = net.listen(ListenOptions { agents, ..ListenOptions::default() });
+    assert_eq!(count(), 6, "and the listener's");
+    for _ in 0..3 {
+        net.connect();
+        net.settle();
+        let server = net.accept(listener);
+        let info = net.world.b.info(net.now(), server).expect("open");
+        assert_eq!((&*info.receiver, &*info.senders), ("immediate", "[newreno]"));
+    }
+    assert_eq!(count(), 6);
+    net.world.b.set_rules(Vec::new()).expect("no spec is wrong");
+    assert_eq!(count(), 9, "the defaults once more");
 }

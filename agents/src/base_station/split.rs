@@ -60,12 +60,12 @@ mod tests {
     #[test]
     fn split_alone_cuts_and_says_how_much_it_may_hold() {
         let agents = StandardAgents::default();
-        let buffer = |spec: &str| match agents.base_station(spec) {
+        let buffer = |spec: &str| match agents.base_station(spec).expect("a spec")() {
             Serves::Split(split) => Some(split.buffer_bytes),
             Serves::Agent(_) => None,
         };
         assert_eq!([buffer("split"), buffer("split:buffer=5000")], [Some(262_144), Some(5_000)]);
         assert_eq!([buffer("none"), buffer("m-tcp")], [None, None]);
-        assert!(BaseStationMaker::check(&agents, "split:buffer=1").is_err());
+        assert!(agents.base_station("split:buffer=1").is_err());
     }
 }

@@ -44,7 +44,7 @@ impl Desk {
             whole: rtt(50, 5),
             ..FlowView::default()
         };
-        let agent = StandardAgents::default().base_station(spec).agent();
+        let agent = StandardAgents::default().base_station(spec).expect("a spec")().agent();
         Desk { agent, view, window: WINDOW, acks: VecDeque::new(), cache: VecDeque::new() }
     }
 

@@ -149,14 +149,15 @@ fn every_agent_is_made_under_every_profile() {
     for profile in [Profile::Modern, Profile::Ns2] {
         let maker = StandardAgents::new(profile);
         for spec in specs::shortest(Kind::Receiver) {
-            maker.receiver(&spec);
-            assert_eq!(maker.shadows(&format!("[{spec:?}, immediate]")).len(), 2);
+            maker.receiver(&spec).expect("a spec")();
+            let shadows = maker.shadows(&format!("[{spec:?}, immediate]")).expect("a list");
+            assert_eq!(shadows().len(), 2);
         }
         for spec in specs::shortest(Kind::BaseStation) {
-            maker.base_station(&spec);
+            maker.base_station(&spec).expect("a spec")();
         }
         for list in specs::shortest(Kind::Sender) {
-            maker.senders(&list, BETWEEN);
+            maker.senders(&list).expect("a list")(BETWEEN);
         }
     }
 }
@@ -190,9 +191,6 @@ fn defaults_are_accepted(agent: &Descriptor, param: &Param) {
 
 #[test]
 fn the_defaults_are_registered() {
-    let maker = StandardAgents::default();
     assert_eq!(crate::validate_receiver(registry::DEFAULT_RECEIVER).unwrap(), registry::DEFAULT_RECEIVER);
     assert_eq!(crate::validate_senders(registry::DEFAULT_SENDERS).unwrap(), registry::DEFAULT_SENDERS);
-    maker.receiver(registry::DEFAULT_RECEIVER);
-    maker.senders(registry::DEFAULT_SENDERS, BETWEEN);
 }

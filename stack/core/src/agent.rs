@@ -15,11 +15,11 @@ mod sender;
 
 pub use ack_request::{AckRequest, AckRequestForm};
 pub use base_station::{
-    ALL_PACKETS, BaseStationAgent, BaseStationMaker, Because, Dialect, Fate, FlowView, Kind, LinkNews, Order,
-    Orders, Passing, Requires, Says, Serves, Side, Split, Told,
+    ALL_PACKETS, BaseStationAgent, BaseStationMaker, Because, Dialect, Fate, FlowView, Kind, LinkNews,
+    MakeServes, Order, Orders, Passing, Requires, Says, Serves, Side, Split, Told,
 };
 pub use ensemble::{EnsembleMember, HostPair, Turn};
-pub use maker::{AgentMaker, AgentSpecs};
+pub use maker::{AgentMaker, AgentSpecs, BadSpec, MakeReceiver, MakeSenders, MakeShadows};
 pub use needs::Needs;
 pub use path::{HopSource, Path, PathEvent, PathReaction, Rtt};
 pub use receiver::{

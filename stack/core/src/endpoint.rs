@@ -96,7 +96,7 @@ impl Endpoint {
         config: EndpointConfig,
         maker: Box<dyn AgentMaker>,
     ) -> Result<Endpoint, Box<dyn Error + Send + Sync>> {
-        let rules = checked_rules(&config, &*maker)?;
+        let rules = Rules::new(&config.rules, &config.agents, &*maker)?;
         let secrets = Secrets::new(config.key);
         Ok(Endpoint {
             ack_merge: config.ack_merge(),
@@ -130,9 +130,8 @@ impl Endpoint {
     /// From now on connections get their agents by these rules; those that exist keep theirs. Rules with a spec that
     /// the maker does not know change nothing.
     pub fn set_rules(&mut self, rules: Vec<Rule>) -> Result<(), Box<dyn Error + Send + Sync>> {
-        let config = EndpointConfig { rules, ..self.config.clone() };
-        self.rules = checked_rules(&config, &*self.maker)?;
-        self.config = config;
+        self.rules = Rules::new(&rules, &self.config.agents, &*self.maker)?;
+        self.config.rules = rules;
         Ok(())
     }
 
@@ -282,17 +281,6 @@ impl Endpoint {
         }
         None
     }
-}
-
-fn checked_rules(
-    config: &EndpointConfig,
-    maker: &dyn AgentMaker,
-) -> Result<Rules, Box<dyn Error + Send + Sync>> {
-    let rules = Rules::new(&config.rules, &config.agents);
-    for specs in rules.all() {
-        maker.check(specs)?;
-    }
-    Ok(rules)
 }
 
 impl Machine for Endpoint {

@@ -20,7 +20,7 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
-use hopwise_core::agent::{BaseStationMaker, Because, LinkNews, Serves, Side, Split};
+use hopwise_core::agent::{BadSpec, BaseStationMaker, Because, LinkNews, MakeServes, Serves, Side, Split};
 use hopwise_core::ip::Prefix;
 use hopwise_core::trace::{DropReason, TraceEvent, TraceKind};
 use hopwise_core::wire::{Checksums, Flags};
@@ -117,7 +117,7 @@ pub struct ProxyCounts {
 
 pub struct Proxy {
     config: ProxyConfig,
-    maker: Box<dyn BaseStationMaker>,
+    rules: Vec<(ProxyRule, MakeServes)>,
     flows: BTreeMap<FlowKey, Flow>,
     /// Flows that are cut in two; none of them is in `flows`.
     relays: Relays,
@@ -140,13 +140,12 @@ impl Proxy {
         config: ProxyConfig,
         maker: Box<dyn BaseStationMaker>,
     ) -> Result<Proxy, Box<dyn Error + Send + Sync>> {
-        for rule in &config.rules {
-            maker.check(&rule.agent)?;
-        }
+        let read = |rule: &ProxyRule| Ok((rule.clone(), maker.base_station(&rule.agent)?));
+        let rules = config.rules.iter().map(read).collect::<Result<_, BadSpec>>()?;
         let out = Outbox::new(config.most_queued, config.most_kept_bytes, config.trace_events);
         Ok(Proxy {
             config,
-            maker,
+            rules,
             flows: BTreeMap::new(),
             relays: Relays::default(),
             deadlines: BTreeSet::new(),
@@ -248,9 +247,7 @@ impl Proxy {
         if is_known || !is_opening {
             return self.relays.take(now, from, &read.key, packet);
         }
-        let rule = self.config.rules.iter().find(|rule| rule.fits(&read.key));
-        let serves = rule.map(|rule| self.maker.base_station(&rule.agent));
-        let Some(Serves::Split(split)) = serves else { return false };
+        let Some(Serves::Split(split)) = self.serves(&read.key) else { return false };
         if !self.has_room(now, read.key.mobile.ip()) {
             return false;
         }
@@ -258,6 +255,12 @@ impl Proxy {
         let Split { buffer_bytes, makers, .. } = split;
         let making = Making { buffer_bytes, key: self.config.key, checksums: self.config.checksums };
         self.relays.open(now, from, (read.key, read.tcp.seq), packet, &making, makers)
+    }
+
+    /// What serves a new flow, by the first rule that fits.
+    fn serves(&self, key: &FlowKey) -> Option<Serves> {
+        let (_, make) = self.rules.iter().find(|(rule, _)| rule.fits(key))?;
+        Some(make())
     }
 
     /// Whether the flow is in the table, or can be put there.
@@ -275,8 +278,7 @@ impl Proxy {
         } else if flags.contains(Flags::RST) {
             return false;
         }
-        let Some(rule) = self.config.rules.iter().find(|rule| rule.fits(&read.key)) else { return false };
-        let agent = self.maker.base_station(&rule.agent).agent();
+        let Some(agent) = self.serves(&read.key).map(Serves::agent) else { return false };
         if !self.has_room(now, read.key.mobile.ip()) {
             return false;
         }

@@ -1,14 +1,14 @@
 //! Agents that do whatever their contract lets them do. They stand beside the registered ones, because what the
 //! connection promises must not depend on an agent's good sense.
 
-use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
 use hopwise_agents::StandardAgents;
 use hopwise_core::agent::{
-    AckNote, AckRequest, AckVerdict, AgentMaker, AgentSpecs, Allowance, Arrival, Class, DataNote, DupAck,
-    EnsembleMember, FastRetransmit, HostPair, Needs, Owner, PathEvent, PathReaction, ReceiverAgent, RecvView,
-    Rule, SendView, SenderAgent, SenderAgents, Tunables, Why,
+    AckNote, AckRequest, AckVerdict, AgentMaker, Allowance, Arrival, BadSpec, Class, DataNote, DupAck,
+    EnsembleMember, FastRetransmit, MakeReceiver, MakeSenders, MakeShadows, Needs, Owner, PathEvent,
+    PathReaction, ReceiverAgent, RecvView, Rule, SendView, SenderAgent, SenderAgents, Tunables, Why,
 };
 use hopwise_core::{Instant, Seq, ignores};
 
@@ -27,38 +27,43 @@ impl Whims {
 }
 
 impl AgentMaker for Whims {
-    fn check(&self, agents: &AgentSpecs) -> Result<(), Box<dyn Error + Send + Sync>> {
-        self.standard.check(agents)
-    }
-
-    fn receiver(&self, spec: &str) -> Box<dyn ReceiverAgent> {
-        match Bits(self.seed).has(0) {
-            true => Box::new(WhimsicalReceiver { mood: Mood::new(self.seed), deadline: None }),
+    fn receiver(&self, spec: &str) -> Result<MakeReceiver, BadSpec> {
+        let seed = self.seed;
+        match Bits(seed).has(0) {
+            true => {
+                Ok(Arc::new(move || Box::new(WhimsicalReceiver { mood: Mood::new(seed), deadline: None })))
+            }
             false => self.standard.receiver(spec),
         }
     }
 
-    fn shadows(&self, spec: &str) -> Vec<Box<dyn ReceiverAgent>> {
-        self.standard.shadows(spec)
+    fn shadows(&self, list: &str) -> Result<MakeShadows, BadSpec> {
+        self.standard.shadows(list)
     }
 
-    fn senders(&self, spec: &str, between: HostPair) -> SenderAgents {
-        let whimsical = || WhimsicalSender { mood: Mood::new(self.seed) };
-        if Bits(self.seed).has(2) {
-            let is_member = Bits(self.seed).has(7);
-            let owner = match is_member {
-                true => Owner::Member(Box::new(whimsical())),
-                false => Owner::Alone(Box::new(whimsical())),
-            };
-            return SenderAgents { owner, others: Box::default() };
+    fn senders(&self, list: &str) -> Result<MakeSenders, BadSpec> {
+        let seed = self.seed;
+        let whimsical = move || WhimsicalSender { mood: Mood::new(seed) };
+        if Bits(seed).has(2) {
+            return Ok(Arc::new(move |_| {
+                let owner = match Bits(seed).has(7) {
+                    true => Owner::Member(Box::new(whimsical())),
+                    false => Owner::Alone(Box::new(whimsical())),
+                };
+                SenderAgents { owner, others: Box::default() }
+            }));
         }
-        let mut agents = self.standard.senders(spec, between);
-        if Bits(self.seed).has(1) {
+        let standard = self.standard.senders(list)?;
+        if !Bits(seed).has(1) {
+            return Ok(standard);
+        }
+        Ok(Arc::new(move |between| {
+            let mut agents = standard(between);
             let mut others = agents.others.into_vec();
             others.push(Box::new(whimsical()));
             agents.others = others.into();
-        }
-        agents
+            agents
+        }))
     }
 }
 

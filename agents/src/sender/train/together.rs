@@ -1,7 +1,6 @@
 //! What flows that take turns know together (RFC 9040): the trains of all meet the same path, so that what one of them
 //! finds out holds for the next one's, whoever's that is.
 
-use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -40,7 +39,7 @@ pub struct SharedPath(Arc<Mutex<Option<Known>>>);
 
 /// A maker's, by the hosts of its flows.
 #[derive(Debug, Default)]
-pub struct SharedPaths(RefCell<Paths>);
+pub struct SharedPaths(Mutex<Paths>);
 
 #[derive(Debug, Default)]
 struct Paths {
@@ -55,16 +54,9 @@ impl SharedPath {
     }
 }
 
-/// Another endpoint's flows are others.
-impl Clone for SharedPaths {
-    fn clone(&self) -> SharedPaths {
-        SharedPaths::default()
-    }
-}
-
 impl SharedPaths {
     pub(crate) fn between(&self, hosts: HostPair) -> SharedPath {
-        let Paths { all, sweep_at } = &mut *self.0.borrow_mut();
+        let Paths { all, sweep_at } = &mut *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(shared) = all.get(&hosts).and_then(Weak::upgrade) {
             return SharedPath(shared);
         }
@@ -275,7 +267,7 @@ mod tests {
         let paths = SharedPaths::default();
         let (a, b, other) = (paths.between(hosts(1)), paths.between(hosts(1)), paths.between(hosts(2)));
         assert!(Arc::ptr_eq(&a.0, &b.0) && !Arc::ptr_eq(&a.0, &other.0));
-        assert!(!Arc::ptr_eq(&a.0, &paths.clone().between(hosts(1)).0), "another endpoint's");
+        assert!(!Arc::ptr_eq(&a.0, &SharedPaths::default().between(hosts(1)).0), "another endpoint's");
         drop((a, b));
         assert_eq!(Arc::strong_count(&paths.between(hosts(1)).0), 1);
     }
@@ -287,7 +279,7 @@ mod tests {
         for nth in 1..10_000 {
             paths.between(hosts(nth));
         }
-        assert!(paths.0.borrow().all.len() <= 16);
+        assert!(paths.0.lock().expect("no thread panics with it").all.len() <= 16);
         assert!(Arc::ptr_eq(&stays.0, &paths.between(hosts(0)).0));
     }
 }

@@ -1,12 +1,12 @@
 //! What a base station does with the packets of a flow between a fixed end and a mobile one.
 
-use std::error::Error;
 use std::fmt::{self, Debug};
+use std::sync::Arc;
 use std::time::Duration;
 
 use arrayvec::ArrayVec;
 
-use super::{AgentMaker, Rtt};
+use super::{AgentMaker, BadSpec, Rtt};
 use crate::trace::DropReason;
 use crate::wire::{Flags, SackBlock};
 use crate::{Instant, Seq};
@@ -32,11 +32,12 @@ pub trait BaseStationAgent: Debug + Send {
     fn gauges(&self, sink: &mut dyn FnMut(&'static str, u64));
 }
 
-/// Makes agents by their specs, which were checked before.
+/// A spec that was read; each call serves one flow.
+pub type MakeServes = Arc<dyn Fn() -> Serves + Send + Sync>;
+
+/// Reads specs of base-station agents.
 pub trait BaseStationMaker: Send {
-    /// Says what is wrong with a spec, where, and what would be accepted.
-    fn check(&self, spec: &str) -> Result<(), Box<dyn Error + Send + Sync>>;
-    fn base_station(&self, spec: &str) -> Serves;
+    fn base_station(&self, spec: &str) -> Result<MakeServes, BadSpec>;
 }
 
 /// What serves a flow at the base station.

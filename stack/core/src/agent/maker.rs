@@ -1,19 +1,26 @@
-//! How a connection comes by its agents.
+//! How a connection comes by its agents: a spec is read once, and what was read makes the agents of each connection.
 
 use std::error::Error;
+use std::sync::Arc;
 
 use super::{HostPair, ReceiverAgent, SenderAgents};
 
-/// Makes agents. Core knows none by name: an endpoint is given a maker and asks it once per connection, at SYN.
-/// Specs were checked before, so making cannot fail.
+/// The problem of a spec: what is wrong, where, and what would be accepted.
+pub type BadSpec = Box<dyn Error + Send + Sync>;
+
+/// Specs that were read. Each call makes new agents, at SYN, and cannot fail.
+pub type MakeReceiver = Arc<dyn Fn() -> Box<dyn ReceiverAgent> + Send + Sync>;
+pub type MakeShadows = Arc<dyn Fn() -> Vec<Box<dyn ReceiverAgent>> + Send + Sync>;
+/// Flows between the same two hosts may have something in common.
+pub type MakeSenders = Arc<dyn Fn(HostPair) -> SenderAgents + Send + Sync>;
+
+/// Reads specs of agents. Core knows none by name: an endpoint is given a maker and asks it when it gets rules, or
+/// when a program chooses agents.
 pub trait AgentMaker: Send {
-    /// Says what is wrong with a choice of agents, where, and what would be accepted.
-    fn check(&self, agents: &AgentSpecs) -> Result<(), Box<dyn Error + Send + Sync>>;
-    fn receiver(&self, spec: &str) -> Box<dyn ReceiverAgent>;
+    fn receiver(&self, spec: &str) -> Result<MakeReceiver, BadSpec>;
     /// Agents that watch a live connection's arrivals and say what they would have done.
-    fn shadows(&self, spec: &str) -> Vec<Box<dyn ReceiverAgent>>;
-    /// `between` are the connection's two hosts: their flows may have something in common.
-    fn senders(&self, spec: &str, between: HostPair) -> SenderAgents;
+    fn shadows(&self, list: &str) -> Result<MakeShadows, BadSpec>;
+    fn senders(&self, list: &str) -> Result<MakeSenders, BadSpec>;
 }
 
 /// The agents of a connection, as specs. `senders` and `shadows` are lists: `[newreno, limit:4]`.

@@ -7,10 +7,10 @@ use super::bounds::Place;
 use super::errors::{AbortError, ConnectError, ListenError, RecvError, SendError};
 use super::ids::{ConnId, ListenerId};
 use super::options::{ConnectOptions, ListenOptions};
-use super::rules::Direction;
+use super::rules::{Choice, Chosen, Direction};
 use super::table::{Entry, Owner};
 use super::{Endpoint, listen::Listener};
-use crate::agent::{AgentSpecs, HostPair};
+use crate::agent::HostPair;
 use crate::ip::is_unicast_destination;
 use crate::tcp::connection::{Connection, Opening};
 use crate::tcp::cx::Cx;
@@ -38,20 +38,18 @@ impl Endpoint {
             return Err(ConnectError::TableFull { most: self.config.most_connections });
         }
         let flow = Flow { local, remote: to };
-        let specs = self.rules.resolve(&flow, Direction::Outgoing, &options.agents);
-        if !options.agents.is_default() {
-            self.maker.check(&specs).map_err(ConnectError::Agents)?;
-        }
+        let choice = Choice::read(options.agents.clone(), &*self.maker).map_err(ConnectError::Agents)?;
+        let chosen = self.rules.resolve(&flow, Direction::Outgoing, &choice);
         let iss = self.secrets.isn(now, local, to);
-        let mut opening = self.opening(now, flow, link, &specs, iss, options.tcp.clone());
+        let mut opening = self.opening(now, flow, link, &chosen, iss, options.tcp.clone());
         opening.source_route = options.source_route.clone().map(Box::new);
         let memory = self.account.memory();
         let mut cx = Cx { now, conn: opening.number, packet: 0, memory, ring: &mut self.trace };
-        cx.trace(TraceKind::Agents(specs.by));
+        cx.trace(TraceKind::Agents(chosen.by));
         let conn = Connection::open_active(&mut cx, opening);
         let slot = self.table.insert(|generation| Entry {
             conn,
-            specs,
+            chosen,
             link,
             generation,
             listener: None,
@@ -98,7 +96,7 @@ impl Endpoint {
         now: Instant,
         flow: Flow,
         link: usize,
-        specs: &AgentSpecs,
+        chosen: &Chosen,
         iss: Seq,
         tcp: Option<Arc<TcpConfig>>,
     ) -> Opening {
@@ -109,9 +107,9 @@ impl Endpoint {
             number: self.connections,
             flow,
             config,
-            receiver: self.maker.receiver(&specs.receiver),
-            shadows: self.maker.shadows(&specs.shadows),
-            senders: self.maker.senders(&specs.senders, between),
+            receiver: (chosen.receiver)(),
+            shadows: (chosen.shadows)(),
+            senders: (chosen.senders)(between),
             iss,
             ts_offset: self.secrets.ts_offset(flow.local, flow.remote),
             link_mtu: self.links.config(link).mtu,
@@ -141,12 +139,10 @@ impl Endpoint {
         if self.listeners.contains_key(&(port, local)) {
             return Err(ListenError::PortInUse(port));
         }
-        if !options.agents.is_default() {
-            self.maker.check(&self.rules.complete(&options.agents)).map_err(ListenError::Agents)?;
-        }
+        let choice = Choice::read(options.agents.clone(), &*self.maker).map_err(ListenError::Agents)?;
         let id = ListenerId(self.next_listener);
         self.next_listener += 1;
-        self.listeners.insert((port, local), Listener::new(id, options));
+        self.listeners.insert((port, local), Listener::new(id, choice, options));
         Ok(id)
     }
 
@@ -308,7 +304,7 @@ impl Endpoint {
     pub fn info(&self, now: Instant, id: ConnId) -> Result<Info, AbortError> {
         let entry =
             self.table.resolve(id).and_then(|slot| self.table.get(slot)).ok_or(AbortError::NoConnection)?;
-        Ok(entry.conn.info(now, &entry.specs))
+        Ok(entry.conn.info(now, &entry.chosen.specs))
     }
 
     /// The two ends of a connection that has not been forgotten.
@@ -324,7 +320,7 @@ impl Endpoint {
     /// The rule that chose a connection's agents, by its place in the list that held when the connection began. Nothing
     /// where no rule matched, or where the application chose.
     pub fn rule_of(&self, id: ConnId) -> Option<usize> {
-        match self.table.resolve(id).and_then(|slot| self.table.get(slot))?.specs.by {
+        match self.table.resolve(id).and_then(|slot| self.table.get(slot))?.chosen.by {
             ChosenBy::Rule(nth) => Some(nth.into()),
             ChosenBy::Program | ChosenBy::Default => None,
         }

@@ -7,7 +7,7 @@ use super::bounds::Place;
 use super::events::News;
 use super::ids::{ConnId, ListenerId};
 use super::options::{Cookies, ListenOptions};
-use super::rules::Direction;
+use super::rules::{Choice, Direction};
 use super::swept::Swept;
 use super::table::{Entry, Owner};
 use super::{Endpoint, input::Incoming};
@@ -28,6 +28,7 @@ const MAY_BE_ANSWERED_MS: u32 = 3000;
 
 pub(super) struct Listener {
     id: ListenerId,
+    choice: Choice,
     options: ListenOptions,
     half_open: usize,
     /// Those, the oldest first.
@@ -42,9 +43,10 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    pub(super) fn new(id: ListenerId, options: ListenOptions) -> Listener {
+    pub(super) fn new(id: ListenerId, choice: Choice, options: ListenOptions) -> Listener {
         Listener {
             id,
+            choice,
             options,
             half_open: 0,
             opening: Swept::new(),
@@ -162,19 +164,19 @@ impl Endpoint {
         let flow = incoming.flow;
         let link = self.links.towards(flow.remote.ip()).unwrap_or(incoming.link);
         let (choice, tcp) = match self.listener_mut(id) {
-            Some(listener) => (listener.options.agents.clone(), listener.options.tcp.clone()),
+            Some(listener) => (listener.choice.clone(), listener.options.tcp.clone()),
             None => return Err(DropReason::TcpNoConnection),
         };
-        let specs = self.rules.resolve(&flow, Direction::Incoming, &choice);
-        let mut opening = self.opening(now, flow, link, &specs, iss, tcp);
+        let chosen = self.rules.resolve(&flow, Direction::Incoming, &choice);
+        let mut opening = self.opening(now, flow, link, &chosen, iss, tcp);
         opening.source_route = incoming.arrived.source_route.cloned().map(Box::new);
         let memory = self.account.memory();
         let mut cx = Cx { now, conn: opening.number, packet: self.packets_in, memory, ring: &mut self.trace };
-        cx.trace(TraceKind::Agents(specs.by));
+        cx.trace(TraceKind::Agents(chosen.by));
         let conn = open(&mut cx, opening);
         let slot = self.table.insert(|generation| Entry {
             conn,
-            specs,
+            chosen,
             link,
             generation,
             listener: Some(id),

@@ -1,9 +1,8 @@
 //! Which agents a connection gets: rules by direction, port and address, resolved once, at SYN.
 
-use std::ops::Deref;
 use std::sync::Arc;
 
-use crate::agent::AgentSpecs;
+use crate::agent::{AgentMaker, AgentSpecs, BadSpec, MakeReceiver, MakeSenders, MakeShadows};
 use crate::ip::Prefix;
 use crate::tcp::Flow;
 use crate::trace::ChosenBy;
@@ -58,76 +57,88 @@ pub struct AgentChoice {
     pub shadows: Option<String>,
 }
 
-impl AgentChoice {
-    pub(super) fn is_default(&self) -> bool {
-        *self == AgentChoice::default()
+/// What a program chose, with its specs read.
+#[derive(Clone)]
+pub(super) struct Choice {
+    specs: AgentChoice,
+    receiver: Option<MakeReceiver>,
+    senders: Option<MakeSenders>,
+    shadows: Option<MakeShadows>,
+}
+
+impl Choice {
+    pub(super) fn read(specs: AgentChoice, maker: &dyn AgentMaker) -> Result<Choice, BadSpec> {
+        Ok(Choice {
+            receiver: specs.receiver.as_deref().map(|spec| maker.receiver(spec)).transpose()?,
+            senders: specs.senders.as_deref().map(|list| maker.senders(list)).transpose()?,
+            shadows: specs.shadows.as_deref().map(|list| maker.shadows(list)).transpose()?,
+            specs,
+        })
+    }
+
+    /// The choice, with another one's agents where it says nothing.
+    fn over(&self, other: &Chosen, by: ChosenBy) -> Arc<Chosen> {
+        let spec = |own: &Option<String>, other: &String| own.as_ref().unwrap_or(other).clone();
+        Arc::new(Chosen {
+            specs: AgentSpecs {
+                receiver: spec(&self.specs.receiver, &other.specs.receiver),
+                senders: spec(&self.specs.senders, &other.specs.senders),
+                shadows: spec(&self.specs.shadows, &other.specs.shadows),
+            },
+            receiver: self.receiver.as_ref().unwrap_or(&other.receiver).clone(),
+            senders: self.senders.as_ref().unwrap_or(&other.senders).clone(),
+            shadows: self.shadows.as_ref().unwrap_or(&other.shadows).clone(),
+            by,
+        })
     }
 }
 
 /// What a connection gets, and who said so.
-#[derive(Clone, Debug)]
 pub(super) struct Chosen {
-    agents: AgentSpecs,
+    /// As they are shown.
+    pub(super) specs: AgentSpecs,
+    pub(super) receiver: MakeReceiver,
+    pub(super) senders: MakeSenders,
+    pub(super) shadows: MakeShadows,
     pub(super) by: ChosenBy,
 }
 
-impl Deref for Chosen {
-    type Target = AgentSpecs;
-
-    fn deref(&self) -> &AgentSpecs {
-        &self.agents
-    }
-}
-
-/// The rules with their specs completed, so that connections share them.
-#[derive(Debug)]
+/// The rules with their agents completed, so that connections share them.
 pub(super) struct Rules {
     rules: Vec<(Match, Arc<Chosen>)>,
     default: Arc<Chosen>,
 }
 
 impl Rules {
-    pub(super) fn new(rules: &[Rule], default: &AgentSpecs) -> Rules {
+    /// Refuses a spec that the maker cannot read.
+    pub(super) fn new(
+        rules: &[Rule],
+        default: &AgentSpecs,
+        maker: &dyn AgentMaker,
+    ) -> Result<Rules, BadSpec> {
+        let default = Arc::new(Chosen {
+            specs: default.clone(),
+            receiver: maker.receiver(&default.receiver)?,
+            senders: maker.senders(&default.senders)?,
+            shadows: maker.shadows(&default.shadows)?,
+            by: ChosenBy::Default,
+        });
         let complete = |(rule, nth): (&Rule, u16)| {
-            let choice = AgentChoice {
-                receiver: rule.receiver.clone(),
-                senders: rule.senders.clone(),
-                shadows: rule.shadows.clone(),
-            };
-            let agents = chosen(&choice, default);
-            (rule.matches, Arc::new(Chosen { agents, by: ChosenBy::Rule(nth) }))
+            let Rule { matches, receiver, senders, shadows } = rule.clone();
+            let choice = Choice::read(AgentChoice { receiver, senders, shadows }, maker)?;
+            Ok((matches, choice.over(&default, ChosenBy::Rule(nth))))
         };
-        Rules {
-            rules: rules.iter().zip(0..).map(complete).collect(),
-            default: Arc::new(Chosen { agents: default.clone(), by: ChosenBy::Default }),
-        }
-    }
-
-    /// Every complete choice that a connection may get.
-    pub(super) fn all(&self) -> impl Iterator<Item = &AgentSpecs> {
-        self.rules.iter().map(|(_, chosen)| chosen).chain([&self.default]).map(|chosen| &chosen.agents)
-    }
-
-    /// A choice with the defaults where it says nothing, to be checked before any connection has it.
-    pub(super) fn complete(&self, choice: &AgentChoice) -> AgentSpecs {
-        chosen(choice, &self.default)
+        let rules = rules.iter().zip(0..).map(complete).collect::<Result<_, BadSpec>>()?;
+        Ok(Rules { rules, default })
     }
 
     /// The first rule that matches wins.
-    pub(super) fn resolve(&self, flow: &Flow, direction: Direction, choice: &AgentChoice) -> Arc<Chosen> {
+    pub(super) fn resolve(&self, flow: &Flow, direction: Direction, choice: &Choice) -> Arc<Chosen> {
         let by_rule = self.rules.iter().find(|(matches, _)| matches.covers(flow, direction));
         let by_rule = by_rule.map_or(&self.default, |(_, chosen)| chosen);
-        if choice.is_default() {
+        if choice.specs == AgentChoice::default() {
             return Arc::clone(by_rule);
         }
-        Arc::new(Chosen { agents: chosen(choice, by_rule), by: ChosenBy::Program })
-    }
-}
-
-fn chosen(choice: &AgentChoice, from: &AgentSpecs) -> AgentSpecs {
-    AgentSpecs {
-        receiver: choice.receiver.as_ref().unwrap_or(&from.receiver).clone(),
-        senders: choice.senders.as_ref().unwrap_or(&from.senders).clone(),
-        shadows: choice.shadows.as_ref().unwrap_or(&from.shadows).clone(),
+        choice.over(by_rule, ChosenBy::Program)
     }
 }

@@ -17,7 +17,7 @@ use crate::tcp::connection::{Connection, Ends};
 /// A connection with what the endpoint keeps beside it.
 pub(super) struct Entry {
     pub(super) conn: Connection,
-    pub(super) specs: Arc<Chosen>,
+    pub(super) chosen: Arc<Chosen>,
     pub(super) link: usize,
     pub(super) generation: u32,
     /// The listener that has not handed it out yet.

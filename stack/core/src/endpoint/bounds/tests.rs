@@ -1,11 +1,14 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
 
 use super::super::{ConnId, Cookies, EndpointConfig, LinkConfig, ListenOptions, ListenerId};
 use super::*;
-use crate::agent::{AgentMaker, AgentSpecs, HostPair, Owner as SenderOwner, ReceiverAgent, SenderAgents};
+use crate::agent::{
+    AgentMaker, BadSpec, MakeReceiver, MakeSenders, MakeShadows, Owner as SenderOwner, SenderAgents,
+};
 use crate::tcp::connection::tests::{Each, Ten};
 use crate::tcp::cx::LEAST_BYTES;
 use crate::trace::DropReason;
@@ -19,17 +22,14 @@ const PORT: u16 = 80;
 struct Plain;
 
 impl AgentMaker for Plain {
-    fn check(&self, _: &AgentSpecs) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-        Ok(())
+    fn receiver(&self, _: &str) -> Result<MakeReceiver, BadSpec> {
+        Ok(Arc::new(|| Box::new(Each)))
     }
-    fn receiver(&self, _: &str) -> Box<dyn ReceiverAgent> {
-        Box::new(Each)
+    fn shadows(&self, _: &str) -> Result<MakeShadows, BadSpec> {
+        Ok(Arc::new(Vec::new))
     }
-    fn shadows(&self, _: &str) -> Vec<Box<dyn ReceiverAgent>> {
-        Vec::new()
-    }
-    fn senders(&self, _: &str, _: HostPair) -> SenderAgents {
-        SenderAgents { owner: SenderOwner::Alone(Box::new(Ten)), others: Box::default() }
+    fn senders(&self, _: &str) -> Result<MakeSenders, BadSpec> {
+        Ok(Arc::new(|_| SenderAgents { owner: SenderOwner::Alone(Box::new(Ten)), others: Box::default() }))
     }
 }
 

@@ -13,7 +13,12 @@ const TRIES: usize = 20;
 pub(super) fn draw(random: &mut Random) -> AgentSpecs {
     let drawn =
         || AgentSpecs { receiver: receiver(random), senders: senders(random), shadows: shadows(random) };
-    let accepted = |specs: &AgentSpecs| StandardAgents::new(Profile::Modern).check(specs).is_ok();
+    let maker = StandardAgents::new(Profile::Modern);
+    let accepted = |specs: &AgentSpecs| {
+        maker.receiver(&specs.receiver).is_ok()
+            && maker.senders(&specs.senders).is_ok()
+            && maker.shadows(&specs.shadows).is_ok()
+    };
     std::iter::repeat_with(drawn).take(TRIES).find(accepted).unwrap_or_default()
 }
 
