@@ -41,7 +41,7 @@ pub struct Match<P> {
     /// Direction in which the connection is opened (default: both).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direction: Option<Word<Direction>>,
-    /// Destination port of the connection.
+    /// Destination port of the connection. In a scenario the first flow has port 5001, the next one 5002, and so on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
     /// Peer that opens the connection.

@@ -308,3 +308,20 @@ fn packets_of_every_flow_set_out_with_the_hop_limit_that_routing_gives_them() {
     let first = |protocol| limits.borrow().iter().filter(|(of, _)| *of == protocol).map(|(_, n)| *n).max();
     assert_eq!((first(6), first(17)), (Some(7), Some(7)), "{limits:?}");
 }
+
+#[test]
+fn a_saturated_flow_sends_also_while_its_datagrams_find_no_place_in_the_queue() {
+    let apart = "channel={ outages: [{ from: n0, to: n1, begins: 0s, ends: 20s }] }";
+    for (set, other) in [
+        ("routing={ protocol: aodv }", "channel={}"),
+        ("routing={ protocol: dymo }", apart),
+        ("routing={ protocol: aodv }", apart),
+        ("radio={ queue_packets: 2 }", "channel={}"),
+    ] {
+        let sets =
+            [set, other, "run={ duration: 30s }", "traffic=[{ from: first, to: last, kind: saturated }]"];
+        let scenario = Scenario::parse("a", CHAIN, &sets.map(str::to_owned)).expect("it is read");
+        let results = crate::sim::run(&scenario.plan(Some("x"), 1).expect("a plan").plan).expect("it runs");
+        assert!(results.flows[0].bytes_delivered > 100_000, "{set}: {:?}", results.flows);
+    }
+}

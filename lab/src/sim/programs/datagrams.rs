@@ -16,6 +16,8 @@ use crate::sim::names::RADIO;
 static PAYLOAD: [u8; 1 << 16] = [0; 1 << 16];
 /// A saturated source keeps this many packets waiting.
 const AHEAD: usize = 2;
+/// A source that sends as much as leaves also looks so often: routing may have dropped all that it was given.
+const LOOKS_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Source {
@@ -26,6 +28,7 @@ pub(super) struct Source {
     gaps: Stream,
     next: Instant,
     stop: Instant,
+    has_begun: bool,
     socket: Option<UdpId>,
     sent: u64,
 }
@@ -39,7 +42,18 @@ impl Source {
         (seed, index): (u64, u16),
     ) -> Source {
         let gaps = Stream::new(seed, u32::from(index), Purpose::ThinkTime);
-        Source { to, bytes, hop_limit, every, gaps, next: start, stop, socket: None, sent: 0 }
+        Source {
+            to,
+            bytes,
+            hop_limit,
+            every,
+            gaps,
+            next: start,
+            stop,
+            has_begun: false,
+            socket: None,
+            sent: 0,
+        }
     }
 
     pub(super) fn open(&mut self, node: &mut Node, port: u16) {
@@ -62,11 +76,15 @@ impl Source {
 
     pub(super) fn begin(&mut self, now: Instant, node: &mut Node) {
         let gap = self.every.map(|every| Duration::from_nanos(every.draw(&mut self.gaps)));
-        self.next = gap.map_or(Instant::FAR, |gap| now + gap);
+        self.next = now + gap.unwrap_or(LOOKS_EVERY);
         if now >= self.stop {
             self.next = Instant::FAR;
             return;
         }
+        if self.has_begun && self.is_saturated() {
+            return self.refill(now, node);
+        }
+        self.has_begun = true;
         let count = if self.is_saturated() { AHEAD } else { 1 };
         (0..count).for_each(|_| self.send(now, node));
     }
@@ -80,10 +98,14 @@ impl Source {
     }
 
     pub(super) fn refill(&mut self, now: Instant, node: &mut Node) {
-        if !self.is_saturated() || self.next != Instant::FAR || self.socket.is_none() || now >= self.stop {
+        if !self.is_saturated() || !self.has_begun || self.socket.is_none() || now >= self.stop {
             return;
         }
-        while node.queue(RADIO).is_some_and(|queue| queue.len() < AHEAD) {
+        // A datagram may not come into the queue: routing keeps it while it looks for a route.
+        for _ in 0..AHEAD {
+            if node.queue(RADIO).is_none_or(|queue| queue.len() >= AHEAD || queue.is_full()) {
+                return;
+            }
             self.send(now, node);
         }
     }
