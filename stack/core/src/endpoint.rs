@@ -263,7 +263,7 @@ impl Endpoint {
             self.lent = left.lent().map(|(seq, len)| (slot, seq, len));
             entry.is_queued = has_left && !entry.conn.falls_silent(now);
             self.timers.set(slot, entry.conn.deadline());
-            let (is_queued, remote) = (entry.is_queued, entry.conn.flow.remote.ip());
+            let (is_queued, remote) = (entry.is_queued, entry.conn.ends().remote.ip());
             if is_queued {
                 self.links.queue_again(link, (slot, generation));
             } else {

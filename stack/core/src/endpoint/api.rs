@@ -12,7 +12,7 @@ use super::table::{Entry, Owner};
 use super::{Endpoint, listen::Listener};
 use crate::agent::HostPair;
 use crate::ip::is_unicast_destination;
-use crate::tcp::connection::{Connection, Opening};
+use crate::tcp::connection::{Connection, Setup};
 use crate::tcp::cx::Cx;
 use crate::tcp::{CloseReason, Flow, Info, Options, TcpConfig};
 use crate::trace::{ChosenBy, StateName, TraceKind};
@@ -99,11 +99,11 @@ impl Endpoint {
         chosen: &Chosen,
         iss: Seq,
         tcp: Option<Arc<TcpConfig>>,
-    ) -> Opening {
+    ) -> Setup {
         self.connections = self.connections.wrapping_add(1).max(1);
         let config = tcp.unwrap_or_else(|| Arc::clone(&self.config.tcp));
         let between = HostPair { link, local: flow.local.ip(), peer: flow.remote.ip() };
-        Opening {
+        Setup {
             number: self.connections,
             flow,
             config,
@@ -309,7 +309,7 @@ impl Endpoint {
 
     /// The two ends of a connection that has not been forgotten.
     pub fn flow(&self, id: ConnId) -> Option<Flow> {
-        self.conn(id).map(|conn| conn.flow.into())
+        self.conn(id).map(Connection::flow)
     }
 
     /// Where a connection stands, and why it is over if it is.

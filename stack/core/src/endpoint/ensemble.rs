@@ -230,7 +230,7 @@ impl Endpoint {
 
     fn between(&self, slot: u32) -> Option<HostPair> {
         let entry = self.table.get(slot)?;
-        let (local, peer) = (entry.conn.flow.local.ip(), entry.conn.flow.remote.ip());
+        let (local, peer) = (entry.conn.ends().local.ip(), entry.conn.ends().remote.ip());
         Some(HostPair { link: entry.link, local, peer })
     }
 

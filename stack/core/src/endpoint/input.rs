@@ -164,7 +164,7 @@ impl Endpoint {
         if disposition == Disposition::Done {
             return self.touch(now, slot);
         }
-        let incoming = Incoming { flow: entry.conn.flow.into(), link, arrived };
+        let incoming = Incoming { flow: entry.conn.flow(), link, arrived };
         self.dispose(now, slot, &incoming, disposition);
     }
 

@@ -156,7 +156,7 @@ impl Endpoint {
         incoming: &Incoming<'_>,
         id: ListenerId,
         iss: Seq,
-        open: impl FnOnce(&mut Cx<'_>, crate::tcp::connection::Opening) -> Connection,
+        open: impl FnOnce(&mut Cx<'_>, crate::tcp::connection::Setup) -> Connection,
     ) -> Result<u32, DropReason> {
         if self.table.len() >= self.config.most_connections {
             return Err(DropReason::TableFull);

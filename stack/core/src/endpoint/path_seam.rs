@@ -41,8 +41,8 @@ impl PathSeam for Endpoint {
         let concerned: Vec<u32> = self
             .table
             .iter()
-            .filter(|(_, entry)| entry.conn.flow.remote.ip() == peer)
-            .filter(|(_, entry)| ports.is_none_or(|ports| ports == port_pair(entry.conn.flow.into())))
+            .filter(|(_, entry)| entry.conn.ends().remote.ip() == peer)
+            .filter(|(_, entry)| ports.is_none_or(|ports| ports == port_pair(entry.conn.flow())))
             .map(|(slot, _)| slot)
             .collect();
         for slot in concerned {
@@ -51,8 +51,8 @@ impl PathSeam for Endpoint {
     }
 
     fn ack_hints(&self, now: Instant, peer: IpAddr, sink: &mut dyn FnMut((u16, u16), Seq)) {
-        let lately = self.table.iter().filter(|(_, entry)| entry.conn.flow.remote.ip() == peer).filter_map(
-            |(_, entry)| Some((port_pair(entry.conn.flow.into()), entry.conn.received_since(now, LATELY)?)),
+        let lately = self.table.iter().filter(|(_, entry)| entry.conn.ends().remote.ip() == peer).filter_map(
+            |(_, entry)| Some((port_pair(entry.conn.flow()), entry.conn.received_since(now, LATELY)?)),
         );
         for (ports, rcv_nxt) in lately.take(MOST_HINTS) {
             sink(ports, rcv_nxt);

@@ -83,12 +83,12 @@ impl Table {
             Slot::Used(_) => unreachable!("a free slot is free"),
         };
         let entry = Box::new(make(generation));
-        let flow = entry.conn.flow.into();
+        let flow = entry.conn.flow();
         assert!(self.slot_of(&flow).is_none(), "a flow has one connection");
         self.slots[slot as usize] = Slot::Used(entry);
         let Table { slots, by_flow, hasher, .. } = self;
         let rehash = |slot: &u32| match &slots[*slot as usize] {
-            Slot::Used(entry) => hasher.hash_one(Flow::from(entry.conn.flow)),
+            Slot::Used(entry) => hasher.hash_one(entry.conn.flow()),
             Slot::Free { .. } => unreachable!("only used slots stand in the table"),
         };
         by_flow.insert_unique(rehash(&slot), slot, rehash);
@@ -106,7 +106,7 @@ impl Table {
     /// Packets find the connection no more, and its flow may have another one.
     pub(super) fn detach(&mut self, slot: u32) {
         let Some(Slot::Used(entry)) = self.slots.get(slot as usize) else { return };
-        let hash = self.hasher.hash_one(Flow::from(entry.conn.flow));
+        let hash = self.hasher.hash_one(entry.conn.flow());
         if let Ok(found) = self.by_flow.find_entry(hash, |other| *other == slot) {
             found.remove();
         }
@@ -124,7 +124,7 @@ impl Table {
     pub(super) fn slot_of_packet(&mut self, src: (&IpAddr, u16), dst: (&IpAddr, u16)) -> Option<u32> {
         let is_it = |slot: &u32| {
             self.get(*slot).is_some_and(|entry| {
-                let Ends { local, remote } = &entry.conn.flow;
+                let Ends { local, remote } = entry.conn.ends();
                 *local == dst && *remote == src
             })
         };
@@ -137,7 +137,7 @@ impl Table {
     }
 
     fn has_flow(&self, slot: u32, flow: &Flow) -> bool {
-        self.get(slot).is_some_and(|entry| entry.conn.flow == Ends::from(*flow))
+        self.get(slot).is_some_and(|entry| *entry.conn.ends() == Ends::from(*flow))
     }
 
     pub(super) fn get(&self, slot: u32) -> Option<&Entry> {

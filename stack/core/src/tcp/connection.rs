@@ -19,8 +19,9 @@ mod ends;
 mod handshake;
 mod info;
 mod ingress;
+mod lacking;
 mod loss;
-mod negotiated;
+mod opening;
 mod path_events;
 mod spaces;
 mod turns;
@@ -31,10 +32,11 @@ use std::sync::Arc;
 pub(crate) use egress::{Left, LinkHelp};
 pub(crate) use ends::Ends;
 pub use ends::Flow;
-pub(crate) use handshake::{CookieOpening, Opening, own_shift};
+pub(crate) use handshake::{CookieOpening, Setup};
 pub use info::{ConnectionStats, Info};
 pub(crate) use ingress::{Arrived, Disposition};
-use negotiated::{Negotiated, Scale};
+use opening::Opening;
+pub(crate) use opening::own_shift;
 
 use super::config::{KeepAlive, RttMeasure, TcpConfig};
 use super::cx::Cx;
@@ -51,7 +53,6 @@ use super::senders::Senders;
 use super::timers::{Timer, Timers};
 use crate::agent::{AckRequestForm, Allowance, Count, Path, Recovering, SendView, Turn};
 use crate::trace::{StateName, TraceKind};
-use crate::wire::SourceRoute;
 use crate::{Instant, Moment, Seq};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,16 +82,14 @@ pub enum CloseReason {
 
 pub(crate) struct Connection {
     pub(crate) number: u32,
-    pub(crate) flow: Ends,
     pub(crate) config: Arc<TcpConfig>,
     /// Once the application has set others than the configuration's.
     changed_options: Option<Box<Options>>,
     state: StateName,
-    origin: Origin,
+    opening: Opening,
     closed: Option<CloseReason>,
     snd: Snd,
     rcv: Rcv,
-    peer: Negotiated,
     ledger: AckLedger,
     senders: Senders,
     /// What the sender agents chose of [`Tunables`](crate::agent::Tunables), less what the RTT estimator keeps.
@@ -104,15 +103,10 @@ pub(crate) struct Connection {
     timers: Timers,
     path: Path,
     mtu: MtuSearch,
-    ecn: Ecn,
     urges: Urges,
     pub(crate) events: Events,
     stats: ConnectionStats,
     progress: Progress,
-    ts_offset: u32,
-    source_route: Option<Box<SourceRoute>>,
-    /// The last SEND was without PUSH (RFC 9293 §3.9.1.2): what fills no packet waits for what comes.
-    more_comes: bool,
     /// How often a frozen path is probed.
     probe_every_us: u32,
 }
@@ -171,7 +165,6 @@ struct Snd {
     fin_sent: bool,
     /// Payload of a full segment, options taken off.
     mss: u32,
-    peer_mss: u16,
     last_sent_at: Moment,
     /// Since when something has been unacknowledged, for the user timeout.
     waiting_since: Moment,
@@ -182,6 +175,10 @@ struct Snd {
     /// `None` if the owner of cwnd takes no turns.
     turn: Option<Turn>,
     app_limited: bool,
+    /// The last SEND was without PUSH (RFC 9293 §3.9.1.2): what fills no packet waits for what comes.
+    more_comes: bool,
+    /// We reduced the window: the next new segment says so (RFC 3168 §6.1.2).
+    cwr: bool,
     /// What the agents allowed when last asked, for the trace and for buffer tuning.
     last_allowed: u64,
 }
@@ -219,17 +216,8 @@ struct Rcv {
     is_deaf: bool,
     /// An ACK-rate request has come that the receiver agent heard.
     was_asked: bool,
-}
-
-/// RFC 3168 §6.1.
-#[derive(Clone, Copy, Debug, Default)]
-struct Ecn {
-    /// A mark was seen: every ACK says so until the peer says CWR.
-    echo: bool,
-    /// We reduced: the next new segment says so.
-    cwr: bool,
-    /// A SYN or SYN-ACK of ours left without ECN.
-    plain_syn_sent: bool,
+    /// A mark was seen: every ACK says so until the peer says CWR (RFC 3168 §6.1.3).
+    ecn_echo: bool,
 }
 
 /// What must leave that is neither data nor an owed ACK.
@@ -249,7 +237,6 @@ struct Urges {
     keep_alives_sent: u8,
     /// Each limited answer pays for a while; those for more than a few whiles ahead do not leave (RFC 5961 §7).
     answers_paid_until: Instant,
-    syns_sent: u8,
     window_probes_sent: u8,
     /// Packets that have left, for their identifications.
     packets_sent: u16,
@@ -296,6 +283,15 @@ impl Events {
 }
 
 impl Connection {
+    #[inline]
+    pub(crate) fn ends(&self) -> &Ends {
+        self.opening.ends()
+    }
+
+    pub(crate) fn flow(&self) -> Flow {
+        (*self.opening.ends()).into()
+    }
+
     pub(crate) fn state(&self) -> StateName {
         self.state
     }
@@ -334,7 +330,7 @@ impl Connection {
         }
         self.closed = Some(reason);
         if !self.state.peer_has_closed() {
-            self.trace_never_asked(cx);
+            self.unmet().trace_never_asked(cx);
         }
         // In TIME-WAIT the application was told already.
         self.events.closed |= self.state != StateName::TimeWait;
@@ -353,11 +349,6 @@ impl Connection {
     /// RFC 6675's pipe; without SACK, duplicate ACKs stand for segments that have left the network.
     fn flight(&self) -> Count {
         flight(&self.board, &self.recovery)
-    }
-
-    /// Timestamp clock: one tick a millisecond, beginning somewhere else for each connection.
-    fn ts_now(&self, now: Instant) -> u32 {
-        (now.as_millis() as u32).wrapping_add(self.ts_offset)
     }
 
     /// The first number that the send buffer holds.
@@ -414,7 +405,7 @@ impl Connection {
 
     /// With timestamps every ACK tells, in ns-2 as well (`ts_option_`).
     fn uses_one_timed(&self) -> bool {
-        matches!(self.config.rto.measure, RttMeasure::OneTimed { .. }) && !self.peer.timestamps
+        matches!(self.config.rto.measure, RttMeasure::OneTimed { .. }) && !self.opening.agreed().timestamps
     }
 
     #[cfg(debug_assertions)]

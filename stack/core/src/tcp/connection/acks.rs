@@ -95,11 +95,11 @@ impl Connection {
         let is_repeat = segment.ack == self.snd.una && says_only_ack && window == WindowNews::Same;
         let is_dup = advanced == 0
             && !self.board.is_empty()
-            && if self.peer.sack { delivered.sacked.bytes > 0 } else { is_repeat };
+            && if self.opening.agreed().sack { delivered.sacked.bytes > 0 } else { is_repeat };
         self.progress.on_acked(cx.now, self.snd.una, self.snd.nxt, self.arrived_bytes());
-        let echo = segment.options.timestamps.filter(|_| self.peer.timestamps).map(|ts| ts.echo);
+        let echo = segment.options.timestamps.filter(|_| self.opening.agreed().timestamps).map(|ts| ts.echo);
         let dup_count = match segment.options.hopwise {
-            Some(HopwiseOption::Notes(notes)) if self.peer.use_dup_count => notes.dup_count,
+            Some(HopwiseOption::Notes(notes)) if self.opening.agreed().use_dup_count() => notes.dup_count,
             _ => None,
         };
         let rtt = self.take_samples(cx, &delivered, segment.ack, echo);
@@ -108,8 +108,9 @@ impl Connection {
             cx.trace(TraceKind::PathMtu { bytes: self.mtu.size(), how: MtuHow::Probe });
         }
         // On a SYN it says what the peer can do, not that something was marked (RFC 3168 §6.1.1).
-        let ece =
-            self.sends_ect() && segment.flags.contains(Flags::ECE) && !segment.flags.contains(Flags::SYN);
+        let ece = self.opening.sends_ect()
+            && segment.flags.contains(Flags::ECE)
+            && !segment.flags.contains(Flags::SYN);
         AckNews { advanced, delivered, before, is_dup, says_only_ack, dsack, ece, echo, dup_count, rtt }
     }
 
@@ -120,7 +121,7 @@ impl Connection {
 
     /// Marks what SACK blocks report. Answers the first block when it is a D-SACK (RFC 2883 §4).
     fn take_sacks(&mut self, segment: &TcpView<'_>, delivered: &mut Delivered) -> Option<(Seq, Seq)> {
-        if !self.peer.sack {
+        if !self.opening.agreed().sack {
             return None;
         }
         let blocks = &segment.options.sack;
@@ -214,7 +215,7 @@ impl Connection {
         echo: Option<u32>,
     ) -> Duration {
         let Some(echo) = echo else { return oldest };
-        let age_ms = u64::from(self.ts_now(now).wrapping_sub(echo));
+        let age_ms = u64::from(self.opening.ts_now(now).wrapping_sub(echo));
         oldest.min(Duration::from_millis(age_ms + 1)).max(newest)
     }
 
@@ -233,9 +234,9 @@ impl Connection {
     /// The handshake measures the path too, for the receiver as well, unless a SYN was sent twice (Karn).
     #[cold]
     pub(super) fn sample_handshake(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>) {
-        let echo = segment.options.timestamps.filter(|_| self.peer.timestamps).map(|ts| ts.echo);
+        let echo = segment.options.timestamps.filter(|_| self.opening.agreed().timestamps).map(|ts| ts.echo);
         let echoed = echo.and_then(|echo| self.echoed_rtt(cx.now, echo));
-        let sample = match (self.snd.last_sent_at.get(), self.urges.syns_sent) {
+        let sample = match (self.snd.last_sent_at.get(), self.opening.syns_sent()) {
             (Some(sent_at), 1) => Some(cx.now.since(sent_at)),
             (_, 0) => None, // Under a SYN cookie nothing of the SYN-ACK is known.
             _ => echoed,
@@ -254,7 +255,7 @@ impl Connection {
     /// The receiver agent hears of each sample, as long as nothing of our own is under way that measures better.
     #[inline]
     pub(super) fn hear_echo(&mut self, now: Instant, segment: &TcpView<'_>) -> Option<Duration> {
-        let echo = segment.options.timestamps.filter(|_| self.peer.timestamps)?.echo;
+        let echo = segment.options.timestamps.filter(|_| self.opening.agreed().timestamps)?.echo;
         if echo == self.rcv.last_echo {
             return None;
         }
@@ -266,7 +267,7 @@ impl Connection {
 
     /// In whole milliseconds, rounded up: the clock has ticked at most once more than it shows.
     fn echoed_rtt(&self, now: Instant, echo: u32) -> Option<Duration> {
-        let ticks = self.ts_now(now).wrapping_sub(echo);
+        let ticks = self.opening.ts_now(now).wrapping_sub(echo);
         let rtt = Duration::from_millis(u64::from(ticks) + 1);
         (echo != 0 && rtt < MOST_BELIEVABLE).then_some(rtt)
     }

@@ -36,7 +36,7 @@ impl Connection {
 
     /// Takes as much as fits.
     pub(crate) fn write(&mut self, cx: &Cx<'_>, data: &[u8]) -> usize {
-        self.more_comes = false;
+        self.snd.more_comes = false;
         let grows = cx.memory != Memory::Spent;
         let room = self.send_room().min(if grows { u32::MAX } else { self.snd.buffer.free_as_it_is() });
         let fits = data.len().min(room as usize);
@@ -51,14 +51,14 @@ impl Connection {
     /// [Writes](Connection::write), and more comes at once: nothing leaves that a packet has room beside, until then
     /// or until [`push`](Connection::push).
     pub(crate) fn write_part(&mut self, cx: &Cx<'_>, data: &[u8]) -> usize {
-        let did_more_come = self.more_comes;
+        let did_more_come = self.snd.more_comes;
         let taken = self.write(cx, data);
-        self.more_comes = did_more_come || taken > 0;
+        self.snd.more_comes = did_more_come || taken > 0;
         taken
     }
 
     pub(crate) fn push(&mut self) {
-        self.more_comes = false;
+        self.snd.more_comes = false;
     }
 
     /// Marks everything written so far as urgent: the pointer names the first octet after it (MUST-62).

@@ -147,7 +147,7 @@ impl Connection {
     /// A segment that keeps vanishing may be too large for a path that does not say so.
     pub(super) fn suspect_mtu(&mut self, cx: &mut Cx<'_>, nth: u32) {
         let Some(front) = self.board.front() else { return };
-        let size = self.packet_of(front.payload_len());
+        let size = self.opening.packet_of(front.payload_len());
         // Outside a window that shrank it was refused, whatever the path carries: then it was answered.
         let was_answered = self.snd.last_sent_at < self.rcv.last_arrival;
         let was_refused = self.snd.wnd < front.payload_len() && was_answered;

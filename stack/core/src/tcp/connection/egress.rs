@@ -118,7 +118,7 @@ impl Connection {
             return answers.then(|| self.plan_ack());
         }
         // An owed ACK rides on a segment that leaves now, and goes alone when none may.
-        if self.ledger.goes_alone() || self.peer.tell_in_window && self.ledger.is_waiting() {
+        if self.ledger.goes_alone() || self.opening.agreed().tell_in_window() && self.ledger.is_waiting() {
             return Some(self.plan_ack());
         }
         let data = allowed.and_then(|allowed| {

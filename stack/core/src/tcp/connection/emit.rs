@@ -5,6 +5,7 @@ use super::egress::{LinkHelp, SegmentPlan, What};
 use crate::agent::{AckNote, AckRequest, Allowance, DataNote};
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::{DecidedAck, Stretch};
+use crate::trace::StateName;
 use crate::wire::{
     Ecn, Flags, HopwiseOption, IpHeader, Notes, RateRequest, SackBlock, TcpHeader, TcpOptions, Timestamps,
     protocol,
@@ -35,12 +36,12 @@ impl Connection {
         };
         let (urgent_flag, urgent) = self.urgent_for(plan);
         let mut flags = plan.flags | urgent_flag;
-        if self.ecn.echo && has_ack && plan.what != What::Syn {
+        if self.rcv.ecn_echo && has_ack && plan.what != What::Syn {
             flags |= Flags::ECE;
         }
         let header = TcpHeader {
-            src_port: self.flow.local.port(),
-            dst_port: self.flow.remote.port(),
+            src_port: self.ends().local.port(),
+            dst_port: self.opening.remote().port(),
             seq: plan.seq,
             ack: number,
             flags,
@@ -51,7 +52,7 @@ impl Connection {
         let id = self.next_identification(plan);
         let payload = self.payload_at(plan.seq, plan.len);
         self.ip_header(plan, id).emit(header.len() + plan.len as usize, out);
-        let (local, remote) = (self.flow.local.ip(), self.flow.remote.ip());
+        let (local, remote) = (self.ends().local.ip(), self.opening.remote().ip());
         if link.lends {
             header.emit_head(local, remote, plan.len as usize, out);
         } else {
@@ -72,13 +73,13 @@ impl Connection {
 
     /// Its window field tells cwnd.
     pub(super) fn carries_cwnd(&self, plan: &SegmentPlan) -> bool {
-        self.peer.tell_in_window && plan.len > 0
+        self.opening.agreed().tell_in_window() && plan.len > 0
     }
 
     /// What the sender agents tell with this segment.
     fn data_note(&self, plan: &SegmentPlan, allowed: Option<&Allowance>) -> DataNote {
         match allowed {
-            Some(allowed) if plan.len > 0 && self.peer.tells_anything() => {
+            Some(allowed) if plan.len > 0 && self.opening.agreed().tells_anything() => {
                 self.senders.note(plan.seq, &self.send_view(), allowed)
             }
             _ => DataNote::default(),
@@ -114,15 +115,25 @@ impl Connection {
             *options = self.syn_options(now);
             return;
         }
-        if self.peer.timestamps {
+        if self.opening.agreed().timestamps {
             let echo = ack.and_then(|ack| ack.echo).unwrap_or(self.rcv.ts_recent);
-            options.timestamps = Some(Timestamps { value: self.ts_now(now), echo });
+            options.timestamps = Some(Timestamps { value: self.opening.ts_now(now), echo });
         }
         if plan.what == What::Reset {
             return;
         }
-        if self.peer.tells_anything() {
+        if self.opening.agreed().tells_anything() {
             self.add_notes(ack, data, options);
+        }
+    }
+
+    #[cold]
+    fn syn_options(&self, now: Instant) -> TcpOptions {
+        let link_mtu = self.mtu.link();
+        if self.state == StateName::SynReceived {
+            self.opening.syn_ack_options(now, self.rcv.ts_recent, link_mtu, &self.config)
+        } else {
+            self.opening.syn_options(now, self.wishes(), link_mtu, &self.config)
         }
     }
 
@@ -131,17 +142,19 @@ impl Connection {
         let note: AckNote = ack.map_or_else(AckNote::default, |ack| ack.note);
         let asked = data.ack_request;
         let notes = Notes {
-            cwnd: data.cwnd.filter(|_| self.peer.tell_cwnd && !self.peer.tell_in_window),
-            dup_count: note.dup_count.filter(|_| self.peer.tell_dup_count),
+            cwnd: data
+                .cwnd
+                .filter(|_| self.opening.agreed().tell_cwnd() && !self.opening.agreed().tell_in_window()),
+            dup_count: note.dup_count.filter(|_| self.opening.agreed().tell_dup_count()),
             ack_after: match asked {
-                Some(AckRequest::After(segments)) if self.peer.tell_ack_after => Some(segments),
+                Some(AckRequest::After(segments)) if self.opening.agreed().tell_ack_after() => Some(segments),
                 _ => None,
             },
         };
         if notes != Notes::default() {
             options.hopwise = Some(HopwiseOption::Notes(notes));
         }
-        if let Some(AckRequest::Rate(rate)) = asked.filter(|_| self.peer.tell_ack_rate) {
+        if let Some(AckRequest::Rate(rate)) = asked.filter(|_| self.opening.agreed().tell_ack_rate) {
             options.rate_request = Some(RateRequest::Ask(rate));
         }
     }
@@ -150,11 +163,11 @@ impl Connection {
     fn add_sack_blocks(&self, plan: &SegmentPlan, ack: Option<&DecidedAck>, options: &mut TcpOptions) {
         let twice = ack.and_then(|ack| ack.twice);
         let is_told = !matches!(plan.what, What::Syn | What::Reset);
-        if !is_told || !self.peer.sack || twice.is_none() && self.rcv.buffer.holes() == 0 {
+        if !is_told || !self.opening.agreed().sack || twice.is_none() && self.rcv.buffer.holes() == 0 {
             return;
         }
         self.order_sack_blocks(twice, ack.and_then(|ack| ack.part_of), options);
-        let most = self.room_in(self.mtu.size()) as usize;
+        let most = self.opening.room_in(self.mtu.size()) as usize;
         while !options.sack.is_empty() && options.emitted_len() + plan.each as usize > most {
             options.sack.pop();
         }
@@ -198,16 +211,16 @@ impl Connection {
 
     fn ip_header(&self, plan: &SegmentPlan, id: u16) -> IpHeader<'_> {
         IpHeader {
-            src: self.flow.local.ip(),
-            dst: self.flow.remote.ip(),
+            src: self.ends().local.ip(),
+            dst: self.opening.remote().ip(),
             protocol: protocol::TCP,
             hop_limit: self.options().hop_limit,
             // Only new data may be marked instead of dropped (RFC 3168 §6.1.4, 6.1.5).
-            ecn: if self.is_all_new(plan) && self.sends_ect() { Ecn::Ect0 } else { Ecn::NotEct },
+            ecn: if self.is_all_new(plan) && self.opening.sends_ect() { Ecn::Ect0 } else { Ecn::NotEct },
             dscp: self.options().dscp,
             dont_fragment: self.forbids_cutting(plan),
             id,
-            source_route: self.source_route.as_deref(),
+            source_route: self.opening.source_route(),
         }
     }
 
@@ -215,17 +228,15 @@ impl Connection {
     /// passes as it is.
     pub(super) fn forbids_cutting(&self, plan: &SegmentPlan) -> bool {
         let is_probe = matches!(plan.what, What::MtuProbe { .. });
-        let fits = !self.mtu.is_cut() && self.packet_of(plan.each) <= self.mtu.size();
+        let fits = !self.mtu.is_cut() && self.opening.packet_of(plan.each) <= self.mtu.size();
         self.mtu.discovers() && (fits || is_probe)
     }
 
     /// Each packet has one of its own. RFC 6864 asks for it where a packet may be fragmented; else it tells a segment
-    /// that was sent again from a copy that the network made. A bundle has as many as segments. They begin where a
-    /// secret and the clock of sequence numbers put them, so that they tell a stranger nothing (RFC 7739).
+    /// that was sent again from a copy that the network made. A bundle has as many as segments.
     fn next_identification(&mut self, plan: &SegmentPlan) -> u16 {
-        let first = (self.ts_offset >> 16) as u16;
-        let clock = (self.snd.iss.0 >> 8) as u16;
-        let id = first.wrapping_add(clock).wrapping_add(self.urges.packets_sent);
+        let first = self.opening.first_identification(self.snd.iss);
+        let id = first.wrapping_add(self.urges.packets_sent);
         self.urges.packets_sent = self.urges.packets_sent.wrapping_add(plan.segments() as u16);
         id
     }

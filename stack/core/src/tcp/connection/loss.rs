@@ -41,7 +41,7 @@ impl Connection {
         if ended.is_none() {
             self.weigh_duplicate(cx, news);
             // Without SACK a partial ACK is all that tells of the next loss.
-            let shows_loss = self.detect(cx, news.before) || !self.peer.sack;
+            let shows_loss = self.detect(cx, news.before) || !self.opening.agreed().sack;
             let is_safe = news.advanced > 0 && !shows_loss;
             self.gauge(news, if is_safe { Safety::Safe } else { Safety::Doubtful });
         }
@@ -52,7 +52,7 @@ impl Connection {
     /// says nothing of the others (RFC 8985 §6.2 step 2). Above a hole the echo is that of the last segment in order
     /// (RFC 7323 §4.3), and tells nothing.
     fn is_first_copy(&self, newest: &Newest, echo: Option<u32>) -> bool {
-        let sent_at = self.ts_now(newest.sent_at);
+        let sent_at = self.opening.ts_now(newest.sent_at);
         let is_older = |echo: u32| (echo.wrapping_sub(sent_at) as i32) < 0;
         newest.was_resent && newest.end <= self.snd.una && echo.is_some_and(is_older)
     }
@@ -73,7 +73,7 @@ impl Connection {
     #[cold]
     pub(super) fn ask_for_reduction(&mut self, cx: &Cx<'_>, kind: LossKind, flight_before: Count) {
         self.recovery.reduced_at = Some(self.snd.nxt);
-        self.ecn.cwr = self.sends_ect();
+        self.snd.cwr = self.opening.sends_ect();
         let view = send_view(&self.snd, &self.path, &self.board, &self.recovery);
         let reduction = self.senders.on_loss(&Loss { now: cx.now, kind, flight_before }, &view);
         self.recovery.ssthresh = reduction.ssthresh;
@@ -158,7 +158,7 @@ impl Connection {
                 self.recovery.partial_acks += 1;
                 let assumed = self.recovery.assumed_arrived;
                 self.recovery.assumed_arrived = assumed.saturating_sub(segments.saturating_sub(1));
-                if !self.peer.sack && self.board.mark_first_lost() {
+                if !self.opening.agreed().sack && self.board.mark_first_lost() {
                     cx.trace(TraceKind::Lost { segments: 1, by: LostBy::PartialAck });
                 }
                 let mss = u64::from(self.snd.mss);
@@ -200,7 +200,7 @@ impl Connection {
         let mss = u64::from(self.snd.mss);
         match self.recovery.gauge_mut() {
             Some(Gauge::Inflate(inflate)) => inflate.on_dup_ack(mss),
-            _ if !self.peer.sack => self.assume_one_arrived(),
+            _ if !self.opening.agreed().sack => self.assume_one_arrived(),
             _ => {}
         }
     }
@@ -226,7 +226,7 @@ impl Connection {
         let (lost_before, sacked) = (self.board.lost().segments, self.board.sacked().segments);
         let (by, found) = if self.uses_rack() {
             (LostBy::Rack, self.detect_by_time(cx.now))
-        } else if self.peer.sack {
+        } else if self.opening.agreed().sack {
             (LostBy::Sack, sacked > 0 && self.board.mark_lost_by_sack(self.dup_threshold, self.snd.mss))
         } else {
             // RFC 6582 §3.2 step 1: not for duplicates that our own resends caused.
@@ -245,7 +245,7 @@ impl Connection {
     }
 
     pub(super) fn uses_rack(&self) -> bool {
-        self.peer.sack && self.config.rack
+        self.opening.agreed().sack && self.config.rack
     }
 
     fn detect_by_time(&mut self, now: Instant) -> bool {
@@ -320,7 +320,7 @@ impl Connection {
         if self.recovery.phase != Phase::Fast {
             return;
         }
-        let delivered = match (self.peer.sack, news.is_dup, news.advanced > 0) {
+        let delivered = match (self.opening.agreed().sack, news.is_dup, news.advanced > 0) {
             (true, ..) => news.delivered.bytes(),
             (false, true, _) | (false, _, true) => u64::from(self.snd.mss),
             _ => 0,
@@ -332,7 +332,7 @@ impl Connection {
     }
 
     fn regauge(&mut self, delivered: u64, safety: Safety) {
-        let has_sack = self.peer.sack;
+        let has_sack = self.opening.agreed().sack;
         let (pipe, mss) = (self.flight().bytes, u64::from(self.snd.mss));
         let ssthresh = self.recovery.ssthresh;
         let Some(gauge) = self.recovery.gauge_mut() else { return };
@@ -348,7 +348,7 @@ impl Connection {
     /// Without SACK a recovery mends one hole a round trip; only its first partial ACK restarts the timer, so that
     /// slow start ends a long one ("impatient", RFC 6582 §3.2 and §4).
     pub(super) fn ack_restarts_timer(&self) -> bool {
-        self.peer.sack || self.recovery.phase != Phase::Fast || self.recovery.partial_acks == 1
+        self.opening.agreed().sack || self.recovery.phase != Phase::Fast || self.recovery.partial_acks == 1
     }
 
     /// Recovery is over: everything arrived, or nothing had been lost.
@@ -415,7 +415,7 @@ impl Connection {
         self.board.mark_all_lost();
         let may_be_spurious = nth == 1 && self.recovery.phase == Phase::Open;
         let recovery = &mut self.recovery;
-        recovery.frto = if may_be_spurious && self.config.undo && !self.peer.timestamps {
+        recovery.frto = if may_be_spurious && self.config.undo && !self.opening.agreed().timestamps {
             Frto::FirstAck
         } else {
             Frto::Off

@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use super::acks::{AckNews, micros};
+use super::ends::End;
 use super::{Arrived, CloseReason, Connection};
 use crate::agent::{HopSource, Path, PathEvent, PathReaction};
 use crate::tcp::cx::Cx;
@@ -35,7 +36,8 @@ impl Connection {
             IcmpKind::SourceQuench => {}
             IcmpKind::Unreachable { code } => {
                 cx.trace(TraceKind::IcmpError { kind: 3, code });
-                let is_hard = self.flow.remote.is_ipv4() && matches!(code, 2 | 3) || self.is_v6_port(code);
+                let is_hard =
+                    self.opening.remote().is_ipv4() && matches!(code, 2 | 3) || self.is_v6_port(code);
                 self.note_icmp(cx, (3, code), is_hard);
             }
             IcmpKind::TimeExceeded { code } => {
@@ -59,7 +61,7 @@ impl Connection {
     }
 
     fn is_v6_port(&self, code: u8) -> bool {
-        self.flow.remote.is_ipv6() && code == 4
+        self.opening.remote().is_ipv6() && code == 4
     }
 
     /// "No such protocol or port" ends an attempt to open (SHLD-26); everything else is passed on as a soft error
@@ -74,14 +76,14 @@ impl Connection {
 
     /// What is too large is sent again in smaller pieces at once, and cwnd is left alone (RFC 1191 §6.5).
     fn lower_mtu(&mut self, cx: &mut Cx<'_>, lowered: Option<u16>) {
-        let Some(size) = lowered.filter(|size| *size >= smallest_mtu(&self.flow.into())) else {
+        let Some(size) = lowered.filter(|size| *size >= smallest_mtu(self.opening.remote())) else {
             cx.dropped(DropReason::IcmpUnverified);
             return;
         };
         if self.mtu.on_icmp(size) {
             self.path_mtu_changed(cx, MtuHow::Icmp);
             // A router has dropped everything larger than it carries, even what we do not make smaller.
-            self.board.mark_larger_lost(self.carried_by(self.mtu.told()));
+            self.board.mark_larger_lost(self.opening.carried_by(self.mtu.told()).min(self.snd.mss));
         }
     }
 
@@ -214,6 +216,6 @@ fn not_by_routing((_, source): &(u8, HopSource)) -> bool {
     *source != HopSource::Routing
 }
 
-fn smallest_mtu(flow: &super::Flow) -> u16 {
-    if flow.remote.is_ipv4() { 68 } else { 1280 }
+fn smallest_mtu(remote: &End) -> u16 {
+    if remote.is_ipv4() { 68 } else { 1280 }
 }

@@ -6,7 +6,7 @@ use crate::tcp::send_buffer::SendBuffer;
 use crate::{Instant, Moment, Seq};
 
 impl Snd {
-    pub(super) fn new(iss: Seq, buffer_bytes: u32, peer_mss: u16) -> Snd {
+    pub(super) fn new(iss: Seq, buffer_bytes: u32, mss: u32) -> Snd {
         Snd {
             iss,
             opened: false,
@@ -22,14 +22,15 @@ impl Snd {
             buffer: SendBuffer::new(buffer_bytes),
             fin_wanted: false,
             fin_sent: false,
-            mss: u32::from(peer_mss),
-            peer_mss,
+            mss,
             last_sent_at: Moment::NEVER,
             waiting_since: Moment::NEVER,
             timed: (iss, Moment::NEVER),
             ack_requests: None,
             turn: None,
             app_limited: false,
+            more_comes: false,
+            cwr: false,
             last_allowed: 0,
         }
     }
@@ -62,6 +63,7 @@ impl Rcv {
             tuning: window::Tuning::default(),
             is_deaf: false,
             was_asked: false,
+            ecn_echo: false,
         }
     }
 }

@@ -86,7 +86,7 @@ impl Rig {
             remote: SocketAddr::from(([10, 0, 0, 2], 7)),
         };
         let mut ring = TraceRing::new(64);
-        let opening = Opening {
+        let setup = Setup {
             number: 1,
             flow,
             config: Arc::new(config),
@@ -101,7 +101,7 @@ impl Rig {
             source_route: None,
         };
         let mut cx = Cx { now: Instant::ZERO, conn: 1, packet: 0, memory: Memory::Plenty, ring: &mut ring };
-        let conn = Connection::open_active(&mut cx, opening);
+        let conn = Connection::open_active(&mut cx, setup);
         Rig { conn, ring, now: Instant::ZERO, peer: Seq(5000), urgent: 0, window: u16::MAX }
     }
 
@@ -121,10 +121,8 @@ impl Rig {
         rig
     }
 
-    /// As though both SYNs had agreed on it.
     fn use_ecn(&mut self) {
-        self.conn.peer.ecn = true;
-        self.conn.ecn.plain_syn_sent = false;
+        self.conn.opening.pretend_ecn();
     }
 
     fn hear(&mut self, flags: Flags, ack: Seq, payload: &[u8]) {
@@ -275,7 +273,7 @@ fn a_mark_two_gibibytes_ago_does_not_hide_the_next_one() {
     rig.leaves();
     let nxt = rig.conn.snd.nxt;
     rig.hear(Flags::ECE, nxt, &[]);
-    assert!(rig.conn.ecn.cwr);
+    assert!(rig.conn.snd.cwr);
 }
 
 #[test]

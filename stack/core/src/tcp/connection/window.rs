@@ -33,7 +33,7 @@ pub(super) enum WindowNews {
 impl Connection {
     /// RFC 9293 §3.10.7.4: the newest segment tells the window, unless its field carries the peer's cwnd.
     pub(super) fn take_window(&mut self, cx: &Cx<'_>, segment: &TcpView<'_>) -> WindowNews {
-        if self.peer.use_in_window && !segment.payload.is_empty() {
+        if self.opening.agreed().use_in_window() && !segment.payload.is_empty() {
             self.rcv.peer_cwnd = Some(segment.window);
             // The ACK that told its window may be lost: the edge stays where it was last told.
             if self.snd.una < segment.ack {
@@ -62,8 +62,11 @@ impl Connection {
     }
 
     fn scaled(&self, segment: &TcpView<'_>) -> u32 {
-        let shift =
-            if segment.flags.contains(Flags::SYN) { 0 } else { self.peer.scale.map_or(0, |scale| scale.snd) };
+        let shift = if segment.flags.contains(Flags::SYN) {
+            0
+        } else {
+            self.opening.agreed().scale.map_or(0, |scale| scale.snd)
+        };
         u32::from(segment.window) << shift
     }
 
@@ -105,7 +108,7 @@ impl Connection {
     /// Windows are told in units of the scale; promising less than a unit more than there is room for is not
     /// possible, so what is over is kept back.
     fn whole_units(&self, bytes: u32) -> u32 {
-        let shift = self.peer.scale.map_or(0, |scale| scale.rcv);
+        let shift = self.opening.agreed().scale.map_or(0, |scale| scale.rcv);
         let most = u32::from(u16::MAX) << shift;
         (bytes >> shift << shift).min(most)
     }
@@ -114,7 +117,7 @@ impl Connection {
     /// that adds is promised too, and the buffer has room for it. Segments smaller than a few units may use that room
     /// up: then the field is rounded down, and the edge moves back by less than a unit (RFC 7323 §2.4).
     pub(super) fn promise_window(&mut self, number: Seq) -> u16 {
-        let shift = self.peer.scale.map_or(0, |scale| scale.rcv);
+        let shift = self.opening.agreed().scale.map_or(0, |scale| scale.rcv);
         let promised = self.rcv.edge.bytes_since(number);
         let taken = (self.rcv.nxt + self.rcv.buffer.room()).bytes_since(number);
         let mut units = u64::from(promised).div_ceil(1 << shift);

@@ -74,12 +74,12 @@ impl Connection {
             || matches!(self.recovery.frto, Frto::SecondAck { .. });
         // Of packets that may be fragmented each has an identification of its own (RFC 6864).
         self.forbids_cutting(plan)
-            && self.source_route.is_none()
+            && self.opening.source_route().is_none()
             && !plan.flags.contains(Flags::CWR)
             && !is_urgent
             && !counts
-            && !self.peer.tell_ack_after
-            && !self.peer.tell_ack_rate
+            && !self.opening.agreed().tell_ack_after()
+            && !self.opening.agreed().tell_ack_rate
     }
 
     fn with_more_new(&self, plan: SegmentPlan, most: u32) -> SegmentPlan {

@@ -85,8 +85,7 @@ impl Connection {
     #[cold]
     fn commit_syn(&mut self, cx: &Cx<'_>, flags: Flags) {
         self.urges.syn = false;
-        self.ecn.plain_syn_sent |= !flags.contains(Flags::ECE);
-        self.urges.syns_sent = self.urges.syns_sent.saturating_add(1);
+        self.opening.syn_left(flags);
         self.snd.nxt = self.snd.nxt.max(self.snd.iss + 1);
         self.snd.max = self.snd.max.max(self.snd.nxt);
         self.snd.last_sent_at = Moment::at(cx.now);
@@ -107,7 +106,7 @@ impl Connection {
         self.snd.app_limited = false;
         self.urges.window_probe = false;
         if plan.flags.contains(Flags::CWR) {
-            self.ecn.cwr = false;
+            self.snd.cwr = false;
         }
         if let Frto::SecondAck { new_left } = &mut self.recovery.frto {
             *new_left = new_left.saturating_sub(1);
@@ -194,7 +193,7 @@ impl Connection {
         if self.mtu.on_resent(seq) {
             self.arm_mtu_probe(now);
         }
-        let ts = self.ts_now(now);
+        let ts = self.opening.ts_now(now);
         if let Some(undo) = self.recovery.undo() {
             undo.on_resent(seq, self.snd.una, ts);
         }

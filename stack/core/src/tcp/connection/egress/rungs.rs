@@ -30,14 +30,7 @@ impl Connection {
             return None;
         }
         let is_reply = self.state == StateName::SynReceived;
-        let mut flags = if is_reply { Flags::SYN | Flags::ACK } else { Flags::SYN };
-        // A SYN that vanishes twice may have met a box that dislikes ECN (RFC 3168 §6.1.1.1); a SYN-ACK too.
-        let may_ask = !self.ecn.plain_syn_sent && self.recovery.timeouts < 2;
-        if may_ask && is_reply && self.peer.ecn {
-            flags |= Flags::ECE;
-        } else if may_ask && !is_reply && self.config.ecn {
-            flags = flags | Flags::ECE | Flags::CWR;
-        }
+        let flags = self.opening.syn_flags(is_reply, self.recovery.timeouts, &self.config);
         Some(SegmentPlan { what: What::Syn, seq: self.snd.iss, len: 0, each: 0, flags })
     }
 
@@ -138,7 +131,7 @@ impl Connection {
     /// The application has said that more comes, and what there is would not fill a packet, nor the buffer: then no
     /// more could come. What F-RTO asks with waits for nobody.
     fn waits_for_more(&self, plan: &SegmentPlan, allowed: &Allowance, link: &LinkHelp) -> bool {
-        if !self.more_comes || self.snd.fin_wanted || self.asks_with_new_data() || self.is_urgent() {
+        if !self.snd.more_comes || self.snd.fin_wanted || self.asks_with_new_data() || self.is_urgent() {
             return false;
         }
         self.unsent() < self.full_packet(plan, allowed, link).min(self.snd.buffer.limit())
@@ -153,7 +146,7 @@ impl Connection {
         if len == self.unsent() {
             flags |= self.flags_of_the_last(len);
         }
-        if self.ecn.cwr {
+        if self.snd.cwr {
             flags |= Flags::CWR;
         }
         Some(SegmentPlan { what, seq: self.snd.nxt, len, each: len, flags })
@@ -187,7 +180,7 @@ impl Connection {
 
     fn plan_mtu_probe(&self, unsent: u32, allowed: &Allowance) -> Option<SegmentPlan> {
         let size = self.mtu.wanted_probe()?;
-        let len = self.payload_of(size).min(u32::from(self.config.segment_bytes));
+        let len = self.opening.payload_of(size).min(u32::from(self.config.segment_bytes));
         let may_leave = len > self.snd.mss
             && unsent >= len
             && self.usable_window() >= len

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::data::first_byte;
 use super::{Answer, Arrived, Connection, Disposition, Step};
-use crate::tcp::connection::handshake::is_ecn_setup;
 use crate::tcp::connection::{CloseReason, Origin};
 use crate::tcp::cx::Cx;
 use crate::tcp::timers::Timer;
@@ -55,8 +54,7 @@ impl Connection {
         if !is_again {
             return None;
         }
-        // The peer has given ECN up, and need not hear marks any more (RFC 3168 §6.1.1).
-        self.peer.ecn &= is_ecn_setup(segment.flags);
+        self.opening.take_syn_again(segment.flags);
         if segment.flags.contains(Flags::ACK) {
             return Some(Step::Next); // check_syn lets it pass, and its ACK counts.
         }
@@ -77,7 +75,7 @@ impl Connection {
 
     fn check_paws(&mut self, cx: &Cx<'_>, arrived: &Arrived<'_>) -> Option<Step> {
         let segment = arrived.segment;
-        if !self.peer.timestamps || segment.flags.contains(Flags::RST) {
+        if !self.opening.agreed().timestamps || segment.flags.contains(Flags::RST) {
             return None;
         }
         let Some(timestamps) = segment.options.timestamps else {
@@ -117,25 +115,13 @@ impl Connection {
 
     /// The segment's time stamp, if TS.Recent may become it.
     pub(super) fn timestamp_of(&self, cx: &Cx<'_>, segment: &TcpView<'_>) -> Option<u32> {
-        let value = segment.options.timestamps.filter(|_| self.peer.timestamps)?.value;
+        let value = segment.options.timestamps.filter(|_| self.opening.agreed().timestamps)?.value;
         let is_newer = (value.wrapping_sub(self.rcv.ts_recent) as i32) >= 0;
         (is_newer || self.is_timestamp_stale(cx.now)).then_some(value)
     }
 
     fn is_timestamp_stale(&self, now: Instant) -> bool {
         now.since(self.rcv.ts_recent_at) > PAWS_IDLE
-    }
-
-    /// RFC 9293 MUST-53, SHLD-24: a passive connection answers by the way that the newest segment came. A route
-    /// that the application chose stays (MUST-52).
-    fn take_source_route(&mut self, arrived: &Arrived<'_>) {
-        if self.origin == Origin::Passive
-            && let Some(route) = arrived.source_route
-            && self.source_route.as_deref() != Some(route)
-        {
-            self.source_route = Some(Box::new(route.clone()));
-            self.update_mss();
-        }
     }
 
     /// Data that we have seen already: the peer learns of it by D-SACK (RFC 2883).
@@ -149,7 +135,7 @@ impl Connection {
             return;
         }
         self.stats.segments_duplicate += u64::from(arrived.segments());
-        if self.peer.sack {
+        if self.opening.agreed().sack {
             self.ledger.came_twice((first, end));
         }
     }
@@ -163,7 +149,7 @@ impl Connection {
         if segment.seq != self.rcv.nxt {
             return Step::Answer(DropReason::RstNotExact, Answer::Limited);
         }
-        match (self.state, self.origin) {
+        match (self.state, self.opening.origin()) {
             (StateName::SynReceived, Origin::Passive) => {
                 self.finish(cx, CloseReason::Reset);
                 return Step::End(Disposition::Forget);
@@ -195,7 +181,7 @@ impl Connection {
     #[cold]
     fn is_surely_new(&self, syn: &TcpView<'_>) -> bool {
         match syn.options.timestamps {
-            Some(timestamps) if self.peer.timestamps => {
+            Some(timestamps) if self.opening.agreed().timestamps => {
                 let ahead = timestamps.value.wrapping_sub(self.rcv.ts_recent) as i32;
                 ahead > 0 || (ahead == 0 && self.rcv.nxt < syn.seq)
             }
@@ -224,7 +210,9 @@ impl Connection {
         }
         // Only now is the segment believed to be the peer's: a stranger's timestamp would silence it for good.
         self.take_timestamp(cx, segment);
-        self.take_source_route(arrived);
+        if self.opening.take_source_route(arrived.source_route) {
+            self.update_mss();
+        }
         if self.state == StateName::TimeWait { self.check_late(cx, segment) } else { Step::Next }
     }
 

@@ -97,7 +97,7 @@ impl Connection {
             self.stats.bytes_received += u64::from(inserted.advanced);
         }
         self.rcv.edge = self.rcv.edge.max(self.rcv.nxt);
-        if self.peer.sack {
+        if self.opening.agreed().sack {
             let first = first_byte(segment);
             let old_part = nxt.bytes_since(first).min(segment.payload.len() as u32);
             if old_part > 0 {
@@ -120,12 +120,14 @@ impl Connection {
     /// What the segment asks of our ACKs. Where it asks in both forms, the count of segments says more.
     fn ack_request_of(&mut self, segment: &TcpView<'_>) -> Option<AckRequest> {
         let rate = match segment.options.rate_request {
-            Some(RateRequest::Ask(rate)) if self.peer.use_ack_rate => Some(AckRequest::Rate(rate)),
+            Some(RateRequest::Ask(rate)) if self.opening.agreed().use_ack_rate => {
+                Some(AckRequest::Rate(rate))
+            }
             _ => None,
         };
         self.rcv.was_asked |= rate.is_some();
         match segment.options.hopwise {
-            Some(HopwiseOption::Notes(notes)) if self.peer.use_ack_after => {
+            Some(HopwiseOption::Notes(notes)) if self.opening.agreed().use_ack_after() => {
                 notes.ack_after.map(AckRequest::After).or(rate)
             }
             _ => rate,
@@ -183,7 +185,7 @@ impl Connection {
 
     /// The stretch above a hole that has this number, for SACK blocks.
     pub(in crate::tcp::connection) fn stretch_of(&self, number: Seq) -> Option<Stretch> {
-        if !self.peer.sack || number <= self.rcv.nxt {
+        if !self.opening.agreed().sack || number <= self.rcv.nxt {
             return None;
         }
         let held = self.rcv.buffer.stretch_at(number.bytes_since(self.rcv.nxt));
@@ -192,20 +194,20 @@ impl Connection {
 
     /// RFC 3168 §6.1.3: a mark is echoed until the peer says that it slowed down.
     fn take_ecn_mark(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) {
-        if !self.peer.ecn {
+        if !self.opening.agreed().ecn {
             return;
         }
         if arrived.segment.flags.contains(Flags::CWR) {
-            self.ecn.echo = false;
+            self.rcv.ecn_echo = false;
         }
         if arrived.ecn == Ecn::Ce {
-            self.ecn.echo = true;
+            self.rcv.ecn_echo = true;
             cx.trace(TraceKind::MarkSeen);
         }
     }
 
     fn take_notes(&mut self, segment: &TcpView<'_>) {
-        if self.peer.use_cwnd
+        if self.opening.agreed().use_cwnd()
             && let Some(HopwiseOption::Notes(notes)) = segment.options.hopwise
             && notes.cwnd.is_some()
         {
@@ -231,7 +233,7 @@ impl Connection {
         self.rcv.edge = self.rcv.edge.max(self.rcv.nxt);
         self.events.peer_closed = true;
         self.events.readable = true;
-        self.trace_never_asked(cx);
+        self.unmet().trace_never_asked(cx);
         self.force_ack(cx, AckKind::InOrder, Why::plain(Rule::Forced));
         match self.state {
             StateName::FinWait1 => self.enter(cx, StateName::Closing),

@@ -68,7 +68,7 @@ impl Connection {
         self.timers.disarm(Timer::UserTimeout);
         self.timers.disarm(Timer::Retransmit);
         self.sample_handshake(cx, segment);
-        self.trace_unmeasured(cx);
+        self.unmet().trace_unmeasured(cx);
         self.begin_after_lost_syn(cx);
         self.enter(cx, StateName::Established);
         self.events.connected = true;

@@ -1,0 +1,151 @@
+//! What the two ends agree on while a connection opens, and what every later segment follows from it: which options
+//! it carries, and how much payload a packet has room for.
+//!
+//! This part knows no sequence number and no buffer. Its fields are private to it and to its submodules: `offer`
+//! writes SYNs, `negotiated` is what both ends agreed on, `sizes` counts headers.
+
+mod negotiated;
+mod offer;
+mod sizes;
+
+pub(super) use negotiated::Negotiated;
+use negotiated::Scale;
+pub(super) use offer::Wishes;
+use offer::is_ecn_setup;
+pub(crate) use offer::own_shift;
+
+use super::ends::{End, Ends};
+use super::{Flow, Origin};
+use crate::Instant;
+use crate::tcp::config::TcpConfig;
+use crate::trace::Lacking;
+use crate::wire::{Flags, SourceRoute, TcpView};
+
+#[derive(Debug)]
+pub(super) struct Opening {
+    ends: Ends,
+    origin: Origin,
+    agreed: Negotiated,
+    /// The most payload and options that the peer takes in one segment.
+    peer_mss: u16,
+    /// Added to the clock of our timestamps, so that it begins somewhere else for each connection.
+    ts_offset: u32,
+    /// The way that our packets take, where one is prescribed.
+    source_route: Option<Box<SourceRoute>>,
+    /// A SYN or SYN-ACK of ours left without ECN.
+    plain_syn_sent: bool,
+    syns_sent: u8,
+}
+
+impl Opening {
+    pub(super) fn new(
+        flow: Flow,
+        origin: Origin,
+        ts_offset: u32,
+        source_route: Option<Box<SourceRoute>>,
+    ) -> Opening {
+        let ends = Ends::from(flow);
+        Opening {
+            ends,
+            origin,
+            agreed: Negotiated::default(),
+            peer_mss: sizes::default_mss(&ends),
+            ts_offset,
+            source_route,
+            plain_syn_sent: false,
+            syns_sent: 0,
+        }
+    }
+
+    #[inline]
+    pub(super) fn ends(&self) -> &Ends {
+        &self.ends
+    }
+
+    pub(super) fn remote(&self) -> &End {
+        &self.ends.remote
+    }
+
+    pub(super) fn origin(&self) -> Origin {
+        self.origin
+    }
+
+    /// Nothing, before the peer's SYN has come.
+    #[inline]
+    pub(super) fn agreed(&self) -> &Negotiated {
+        &self.agreed
+    }
+
+    /// Takes what the peer's SYN or SYN-ACK offers.
+    pub(super) fn take_syn(&mut self, syn: &TcpView<'_>, wishes: Wishes, config: &TcpConfig) {
+        self.agreed = self.negotiate(syn, wishes, config);
+        self.peer_mss = syn.options.mss.unwrap_or_else(|| sizes::default_mss(&self.ends));
+    }
+
+    /// The peer's SYN has come again. It may have given ECN up, and need not hear marks any more (RFC 3168 §6.1.1).
+    pub(super) fn take_syn_again(&mut self, flags: Flags) {
+        self.agreed.ecn &= is_ecn_setup(flags);
+    }
+
+    pub(super) fn syn_left(&mut self, flags: Flags) {
+        self.plain_syn_sent |= !flags.contains(Flags::ECE);
+        self.syns_sent = self.syns_sent.saturating_add(1);
+    }
+
+    pub(super) fn syns_sent(&self) -> u8 {
+        self.syns_sent
+    }
+
+    /// RFC 3168 §6.1.1: once a SYN or SYN-ACK left without ECN, the peer may not hear of marks. It may still mark, and
+    /// is answered as agreed.
+    #[inline]
+    pub(super) fn sends_ect(&self) -> bool {
+        self.agreed.ecn && !self.plain_syn_sent
+    }
+
+    /// Timestamp clock: one tick a millisecond.
+    pub(super) fn ts_now(&self, now: Instant) -> u32 {
+        (now.as_millis() as u32).wrapping_add(self.ts_offset)
+    }
+
+    /// Where the identifications of packets begin: a secret and the clock of sequence numbers, so that they tell a
+    /// stranger nothing (RFC 7739).
+    pub(super) fn first_identification(&self, iss: crate::Seq) -> u16 {
+        let first = (self.ts_offset >> 16) as u16;
+        first.wrapping_add((iss.0 >> 8) as u16)
+    }
+
+    #[inline]
+    pub(super) fn source_route(&self) -> Option<&SourceRoute> {
+        self.source_route.as_deref()
+    }
+
+    /// RFC 9293 MUST-53, SHLD-24: a passive connection answers by the way that the newest segment came. A route
+    /// that the application chose stays (MUST-52). Answers whether it is another one than before.
+    pub(super) fn take_source_route(&mut self, route: Option<&SourceRoute>) -> bool {
+        if self.origin == Origin::Passive
+            && let Some(route) = route
+            && self.source_route() != Some(route)
+        {
+            self.source_route = Some(Box::new(route.clone()));
+            return true;
+        }
+        false
+    }
+
+    /// Nothing can be told of a SYN cookie's SYN-ACK, which had no room for what lacks.
+    pub(super) fn with_cookie(&self, mut lacking: Vec<Lacking>, is_synchronized: bool) -> Vec<Lacking> {
+        let is_cookie = self.origin == Origin::Passive && self.syns_sent == 0;
+        if is_synchronized && is_cookie && !lacking.is_empty() {
+            lacking.push(Lacking::OptionsUnderCookie);
+        }
+        lacking
+    }
+
+    /// As though both SYNs had agreed on it.
+    #[cfg(test)]
+    pub(super) fn pretend_ecn(&mut self) {
+        self.agreed.ecn = true;
+        self.plain_syn_sent = false;
+    }
+}
