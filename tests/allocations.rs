@@ -17,7 +17,7 @@ use hopwise_core::endpoint::{
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{BufferLimits, TcpConfig};
 use hopwise_core::trace::{StateName, TraceEvent};
-use hopwise_core::{Endpoint, Instant, LinkEvent, LinkId, Machine, Rx, Transmit};
+use hopwise_core::{Endpoint, Instant, LinkEvent, LinkId, Machine, Payload, Rx, Transmit};
 use hopwise_testing::memory::{Bundles, PathConfig, World};
 
 const PORT: u16 = 80;
@@ -65,9 +65,23 @@ impl Machine for Counted {
         self.call(|endpoint| endpoint.handle_timeout(now));
     }
 
-    fn poll_transmit(&mut self, now: Instant, link: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
+    fn poll_transmit(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        payload: Payload,
+        out: &mut Vec<u8>,
+    ) -> Option<Transmit> {
         out.reserve(LARGEST_PACKET);
-        self.call(|endpoint| endpoint.poll_transmit(now, link, out))
+        self.call(|endpoint| endpoint.poll_transmit(now, link, payload, out))
+    }
+
+    fn lent(&self) -> (&[u8], &[u8]) {
+        self.endpoint.lent()
+    }
+
+    fn keep_trace(&mut self, is_kept: bool) {
+        self.endpoint.keep_trace(is_kept);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -12,7 +12,7 @@ use hopwise_core::ip::{Prefix, UdpOptions};
 use hopwise_core::wire::{
     Checksums, Flags, IcmpKind, IpHeader, TcpHeader, TcpOptions, TcpView, icmp, protocol, udp,
 };
-use hopwise_core::{Endpoint, Instant, LinkId, Machine, Rx, Seq};
+use hopwise_core::{Endpoint, Instant, LinkId, Machine, Payload, Rx, Seq};
 
 const HOST: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const LINK: LinkId = LinkId(0);
@@ -47,7 +47,7 @@ impl Besieged {
     /// The next segment that the host sends, as (sequence number, acknowledgment number).
     fn sent(&mut self) -> Option<(Seq, Seq)> {
         let mut packet = Vec::new();
-        self.host.poll_transmit(self.now, LINK, &mut packet)?;
+        self.host.poll_transmit(self.now, LINK, Payload::Inline, &mut packet)?;
         let remote = Ipv4Addr::new(packet[16], packet[17], packet[18], packet[19]);
         let segment =
             TcpView::parse(HOST, remote.into(), &packet[20..], Checksums::Verify).expect("a segment");

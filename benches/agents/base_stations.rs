@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 use hopwise_agents::StandardAgents;
 use hopwise_agents::registry::{self, Kind};
 use hopwise_core::wire::{Checksums, Flags, IpHeader, TcpHeader, TcpOptions, Timestamps, protocol};
-use hopwise_core::{Instant, LinkId, Machine, Rx, Seq};
+use hopwise_core::{Instant, LinkId, Machine, Payload, Rx, Seq};
 use hopwise_mesh::{Proxy, ProxyConfig};
 
 use crate::clock::cost_ns;
@@ -80,7 +80,7 @@ fn cost(agent: &str, packets: &[(LinkId, Vec<u8>)]) -> f64 {
             now += std::time::Duration::from_micros(100);
             proxy.handle_packet(now, &Rx::new(*link, packet));
             for link in [FIXED, MOBILE] {
-                while proxy.poll_transmit(now, link, &mut out).is_some() {
+                while proxy.poll_transmit(now, link, Payload::Inline, &mut out).is_some() {
                     black_box(&out);
                     out.clear();
                 }

@@ -12,7 +12,7 @@ use hopwise_core::endpoint::{
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{AckMerge, BufferLimits, TcpConfig};
 use hopwise_core::wire::Checksums;
-use hopwise_core::{Endpoint, Instant, LinkId, Machine, Rx};
+use hopwise_core::{Endpoint, Instant, LinkId, Machine, Payload, Rx};
 
 use crate::pair::{
     Acks, Arriving, BUFFER_BYTES, BUNDLE_BYTES, End, Packets, Pair, Queue, SEGMENT_BYTES, Sums,
@@ -111,7 +111,7 @@ pub(crate) fn run_timers(endpoint: &mut Endpoint, now: Instant) {
 pub(crate) fn give_one(endpoint: &mut Endpoint, now: Instant, queue: &mut Queue) -> bool {
     let mut packet = queue.spare();
     packet.clear();
-    let left = endpoint.poll_transmit(now, LINK, &mut packet);
+    let left = endpoint.poll_transmit(now, LINK, Payload::Inline, &mut packet);
     match left {
         Some(transmit) => queue.put(packet, transmit.segment_bytes),
         None => queue.keep(packet),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use allocation_counter::measure;
 use hopwise_agents::StandardAgents;
 use hopwise_core::wire::{Checksums, Flags, IpHeader, TcpHeader, TcpOptions, Timestamps, protocol};
-use hopwise_core::{Instant, LinkId, Machine, Rx, Seq};
+use hopwise_core::{Instant, LinkId, Machine, Payload, Rx, Seq};
 use hopwise_mesh::{Proxy, ProxyConfig};
 
 use crate::row::{Better, Row, median_of};
@@ -66,7 +66,7 @@ fn carry(proxy: &mut Proxy, round: &[(LinkId, Vec<u8>)]) {
         let now = Instant::ZERO + Duration::from_micros(nth);
         proxy.handle_packet(now, &Rx::new(*link, packet));
         for link in [FIXED, MOBILE] {
-            while proxy.poll_transmit(now, link, &mut out).is_some() {
+            while proxy.poll_transmit(now, link, Payload::Inline, &mut out).is_some() {
                 black_box(&out);
                 out.clear();
             }

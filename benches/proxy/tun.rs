@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use hopwise_agents::StandardAgents;
 use hopwise_core::trace::TraceEvent;
-use hopwise_core::{Instant, LinkEvent, LinkId, Machine, NextHop, QueueClass, Rx, Transmit};
+use hopwise_core::{Instant, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit};
 use hopwise_host::netlink::{Detour, DetourConfig, End};
 use hopwise_host::{Driver, Link, Tun, TunConfig, Turn};
 use hopwise_mesh::{Proxy, ProxyConfig};
@@ -63,12 +63,18 @@ impl Machine for Bare {
 
     fn handle_timeout(&mut self, _: Instant) {}
 
-    fn poll_transmit(&mut self, _: Instant, link: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
+    fn poll_transmit(&mut self, _: Instant, link: LinkId, _: Payload, out: &mut Vec<u8>) -> Option<Transmit> {
         let mut packet = self.queues[usize::from(link.0)].pop_front()?;
         std::mem::swap(out, &mut packet);
         self.spare.push(packet);
         Some(Transmit { to: NextHop::Link, class: QueueClass::Data, segment_bytes: None, id: 0 })
     }
+
+    fn lent(&self) -> (&[u8], &[u8]) {
+        Default::default()
+    }
+
+    fn keep_trace(&mut self, _: bool) {}
 
     fn poll_timeout(&self) -> Option<Instant> {
         None

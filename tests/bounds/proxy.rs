@@ -8,7 +8,7 @@ use hopwise_agents::registry::{self, Kind};
 use hopwise_core::wire::{
     Checksums, Flags, IpHeader, SackBlock, TcpHeader, TcpOptions, Timestamps, protocol,
 };
-use hopwise_core::{Instant, LinkEvent, LinkId, Machine, Rx, Seq};
+use hopwise_core::{Instant, LinkEvent, LinkId, Machine, Payload, Rx, Seq};
 use hopwise_mesh::{Proxy, ProxyConfig};
 
 const FIXED: LinkId = LinkId(0);
@@ -51,7 +51,7 @@ fn packet(from: SocketAddr, to: SocketAddr, (seq, ack): (u32, u32), flags: Flags
 fn drain(proxy: &mut Proxy, now: Instant) {
     let mut out = Vec::new();
     for link in [FIXED, MOBILE] {
-        while proxy.poll_transmit(now, link, &mut out).is_some() {
+        while proxy.poll_transmit(now, link, Payload::Inline, &mut out).is_some() {
             out.clear();
         }
     }

@@ -7,7 +7,7 @@ use hopwise_core::tcp::{AckMerge, TcpConfig};
 use hopwise_core::trace::TraceKind;
 use hopwise_core::trace::comments::{Comment, Comments};
 use hopwise_core::wire::{Checksums, Flags, IpView, TcpOptions, TcpView};
-use hopwise_core::{Machine, Seq};
+use hopwise_core::{Machine, Payload, Seq};
 use hopwise_testing::memory::{LINK, Random};
 
 use super::flow::ms;
@@ -87,7 +87,7 @@ impl Told {
     fn leave(&mut self, most: u64) {
         for _ in 0..most {
             let mut packet = Vec::new();
-            if self.host.endpoint.poll_transmit(self.host.now, LINK, &mut packet).is_none() {
+            if self.host.endpoint.poll_transmit(self.host.now, LINK, Payload::Inline, &mut packet).is_none() {
                 return;
             }
             let comment = self.hear_trace().expect("a comment for each packet");

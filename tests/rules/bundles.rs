@@ -9,7 +9,7 @@ use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, LinkConfig, ListenO
 use hopwise_core::tcp::{ConnectionStats, TcpConfig};
 use hopwise_core::trace::{DropReason, TraceKind};
 use hopwise_core::wire::{Checksums, Flags, IpView, Sum, TcpView, protocol};
-use hopwise_core::{Endpoint, LinkId, Machine, Rx};
+use hopwise_core::{Endpoint, LinkId, Machine, Payload, Rx};
 use hopwise_testing::memory::{Bundles, End, Fate, PathConfig};
 
 use super::flow::{Flow, Setup, ms};
@@ -158,7 +158,7 @@ fn a_link_vouches_for_whole_packets_and_never_for_fragments() {
     host.endpoint.handle_packet(host.now, &Rx::new(LinkId(0), &syn));
     assert_eq!(host.endpoint.drops(DropReason::TcpChecksum), 1);
     let mut answer = Vec::new();
-    assert!(host.endpoint.poll_transmit(host.now, LinkId(0), &mut answer).is_some());
+    assert!(host.endpoint.poll_transmit(host.now, LinkId(0), Payload::Inline, &mut answer).is_some());
     assert_eq!(answer[33] & ACK.0, ACK.0);
 }
 
@@ -167,11 +167,8 @@ fn leaves(from: &mut Endpoint, gathers: bool) -> (Vec<Vec<u8>>, Vec<[usize; 2]>)
     let (mut packets, mut lent) = (Vec::new(), Vec::new());
     loop {
         let mut packet = Vec::new();
-        let polled = if gathers {
-            from.poll_head(Instant::ZERO, LinkId(0), &mut packet)
-        } else {
-            from.poll_transmit(Instant::ZERO, LinkId(0), &mut packet)
-        };
+        let payload = if gathers { Payload::Lent } else { Payload::Inline };
+        let polled = from.poll_transmit(Instant::ZERO, LinkId(0), payload, &mut packet);
         if polled.is_none() {
             return (packets, lent);
         }

@@ -9,7 +9,7 @@ use hopwise_core::endpoint::{ConnId, ConnectOptions, EndpointConfig, LinkConfig,
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::TcpConfig;
 use hopwise_core::wire::{Checksums, Ecn, Flags, IpHeader, IpView, TcpHeader, TcpOptions, TcpView, protocol};
-use hopwise_core::{Endpoint, Instant, Machine, Rx, Seq};
+use hopwise_core::{Endpoint, Instant, Machine, Payload, Rx, Seq};
 use hopwise_testing::memory::LINK;
 
 use super::flow::{A, B, PORT};
@@ -99,7 +99,7 @@ impl Host {
         let to = SocketAddr::new(B, PORT);
         let id = host.endpoint.connect(host.now, to, &ConnectOptions::default()).expect("a route");
         let mut packet = Vec::new();
-        host.endpoint.poll_transmit(host.now, LINK, &mut packet).expect("a SYN");
+        host.endpoint.poll_transmit(host.now, LINK, Payload::Inline, &mut packet).expect("a SYN");
         let ip = IpView::parse(&packet).expect("a packet");
         let syn = TcpView::parse(ip.src, ip.dst, ip.payload, Checksums::Verify).expect("a segment");
         host.ports = (PORT, syn.src_port);
@@ -145,7 +145,7 @@ impl Host {
         let mut packet = Vec::new();
         loop {
             packet.clear();
-            if self.endpoint.poll_transmit(self.now, LINK, &mut packet).is_none() {
+            if self.endpoint.poll_transmit(self.now, LINK, Payload::Inline, &mut packet).is_none() {
                 return heard;
             }
             let ip = IpView::parse(&packet).expect("a packet");

@@ -2,7 +2,7 @@
 
 use hopwise_core::endpoint::Event;
 use hopwise_core::trace::TraceEvent;
-use hopwise_core::{Instant, LinkEvent, LinkId, Machine, Rx, Transmit};
+use hopwise_core::{Instant, LinkEvent, LinkId, Machine, Payload, Rx, Transmit};
 use hopwise_mesh::{EndpointObserver, Gateway, LinkSource, Node, Told};
 
 use super::names::RADIO;
@@ -135,8 +135,14 @@ impl Machine for Host {
         self.act(now);
     }
 
-    fn poll_transmit(&mut self, now: Instant, link: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
-        let transmit = self.node.poll_transmit(now, link, out);
+    fn poll_transmit(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        _: Payload,
+        out: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        let transmit = self.node.poll_transmit(now, link, Payload::Inline, out);
         if let (Some(gateway), true) = (&mut self.gateway, transmit.is_some()) {
             gateway.feed(&mut self.node, now);
         }
@@ -144,6 +150,14 @@ impl Machine for Host {
             self.flows.iter_mut().for_each(|flow| flow.refill(now, &mut self.node));
         }
         transmit
+    }
+
+    fn lent(&self) -> (&[u8], &[u8]) {
+        Default::default()
+    }
+
+    fn keep_trace(&mut self, is_kept: bool) {
+        self.node.keep_trace(is_kept);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::net::{IpAddr, Ipv6Addr};
 
 use hopwise_core::trace::TraceEvent;
-use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Machine, NextHop, QueueClass, Rx, Transmit};
+use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit};
 
 use crate::frames::{ETHERNET_BYTES, Mac};
 
@@ -130,7 +130,13 @@ impl Machine for Outside {
 
     fn handle_timeout(&mut self, _now: Instant) {}
 
-    fn poll_transmit(&mut self, _now: Instant, link: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
+    fn poll_transmit(
+        &mut self,
+        _now: Instant,
+        link: LinkId,
+        _: Payload,
+        out: &mut Vec<u8>,
+    ) -> Option<Transmit> {
         let device = self.devices.iter_mut().find(|device| device.link == link)?;
         let to = match device.waiting[..] {
             [] => return None,
@@ -141,6 +147,12 @@ impl Machine for Outside {
         out.append(&mut device.waiting);
         Some(Transmit { to, class: QueueClass::Data, segment_bytes: None, id: 0 })
     }
+
+    fn lent(&self) -> (&[u8], &[u8]) {
+        Default::default()
+    }
+
+    fn keep_trace(&mut self, _: bool) {}
 
     fn poll_timeout(&self) -> Option<Instant> {
         None

@@ -11,7 +11,7 @@ use std::fmt;
 use std::net::IpAddr;
 
 use hopwise_core::trace::TraceEvent;
-use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Machine, NextHop, Rx};
+use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Machine, NextHop, Payload, Rx};
 
 use crate::arp::Arp;
 use crate::channel::Channel;
@@ -399,7 +399,8 @@ impl<M: Machine> World<M> {
     fn take_from_machine(&mut self, n: usize) -> bool {
         let (now, held) = (Instant(self.now), &mut self.held[n]);
         held.packet.clear();
-        let Some(transmit) = self.machines[n].poll_transmit(now, self.seats[n].radio, &mut held.packet)
+        let Some(transmit) =
+            self.machines[n].poll_transmit(now, self.seats[n].radio, Payload::Inline, &mut held.packet)
         else {
             return false;
         };
@@ -434,7 +435,7 @@ impl<M: Machine> World<M> {
         let mut packet = self.spare.pop().unwrap_or_default();
         packet.clear();
         let (_, link) = self.wires[wire as usize].config.ends[side];
-        if self.machines[n].poll_transmit(Instant(self.now), link, &mut packet).is_none() {
+        if self.machines[n].poll_transmit(Instant(self.now), link, Payload::Inline, &mut packet).is_none() {
             self.spare.push(packet);
             return;
         }

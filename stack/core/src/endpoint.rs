@@ -48,7 +48,7 @@ use crate::tcp::connection::Left;
 use crate::tcp::cx::Cx;
 use crate::timer_heap::TimerHeap;
 use crate::trace::{DropReason, Totals, TraceEvent, TraceKind, TraceRing};
-use crate::{Instant, LinkEvent, LinkId, Machine, Rx, Seq, Transmit};
+use crate::{Instant, LinkEvent, LinkId, Machine, Payload, Rx, Seq, Transmit};
 
 use cookie_rate::CookieRate;
 use links::Links;
@@ -223,31 +223,19 @@ impl Endpoint {
         self.touch(now, slot);
     }
 
-    /// The next packet for a link; its head alone, where the rest may be [lent](Machine::lent).
-    fn poll(&mut self, now: Instant, link: LinkId, lends: bool, out: &mut Vec<u8>) -> Option<Transmit> {
-        self.lent = None;
-        let link = self.links.index(link)?;
-        if let Some(transmit) = self.links.next_control(link, &mut self.packets_out, out) {
-            return Some(transmit);
-        }
-        if self.udp.is_sending()
-            && let Some(transmit) = self.transmit_datagram(now, link, out)
-        {
-            return Some(transmit);
-        }
-        self.transmit_segment(now, link, lends, out)
-    }
-
     /// One segment, or a bundle, of one of the link's connections, in turn.
     fn transmit_segment(
         &mut self,
         now: Instant,
         link: usize,
-        lends: bool,
+        payload: Payload,
         out: &mut Vec<u8>,
     ) -> Option<Transmit> {
         let memory = self.account.memory();
-        let help = if lends { self.links.lending(link) } else { *self.links.help(link) };
+        let help = match payload {
+            Payload::Lent => self.links.lending(link),
+            Payload::Inline => *self.links.help(link),
+        };
         while let Some((slot, generation)) = self.links.next_queued(link) {
             let named = self.table.get_mut(slot).filter(|entry| entry.generation == generation);
             let Some(entry) = named else { continue };
@@ -305,12 +293,24 @@ impl Machine for Endpoint {
         self.expire_fragments(now);
     }
 
-    fn poll_transmit(&mut self, now: Instant, link: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
-        self.poll(now, link, false, out)
-    }
-
-    fn poll_head(&mut self, now: Instant, link: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
-        self.poll(now, link, true, out)
+    fn poll_transmit(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        payload: Payload,
+        out: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        self.lent = None;
+        let link = self.links.index(link)?;
+        if let Some(transmit) = self.links.next_control(link, &mut self.packets_out, out) {
+            return Some(transmit);
+        }
+        if self.udp.is_sending()
+            && let Some(transmit) = self.transmit_datagram(now, link, out)
+        {
+            return Some(transmit);
+        }
+        self.transmit_segment(now, link, payload, out)
     }
 
     fn lent(&self) -> (&[u8], &[u8]) {

@@ -21,7 +21,7 @@ pub mod trace;
 pub mod wire;
 
 pub use endpoint::Endpoint;
-pub use machine::{Cast, LinkEvent, LinkId, Machine, NextHop, QueueClass, Rx, Transmit};
+pub use machine::{Cast, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit};
 pub use seq::Seq;
 pub use time::Instant;
 pub(crate) use time::Moment;

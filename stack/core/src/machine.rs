@@ -28,23 +28,33 @@ pub trait Machine {
     fn handle_packet(&mut self, now: Instant, rx: &Rx<'_>);
     fn handle_link_event(&mut self, now: Instant, link: LinkId, event: &LinkEvent<'_>);
     fn handle_timeout(&mut self, now: Instant);
-    /// Appends the next packet for `link` to `out`, which the caller has cleared. Only called when the link has
+    /// Appends the next packet for `link` to `out`, which the caller has cleared. It is called only when the link has
     /// room.
-    fn poll_transmit(&mut self, now: Instant, link: LinkId, out: &mut Vec<u8>) -> Option<Transmit>;
-    /// [`poll_transmit`](Machine::poll_transmit) for a link that takes a packet in pieces: the end of the packet may
-    /// stay where it lies, for [`lent`](Machine::lent) to show.
-    fn poll_head(&mut self, now: Instant, link: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
-        self.poll_transmit(now, link, out)
-    }
-    /// What follows the packet that was polled last, in two pieces, up to the next mutation.
-    fn lent(&self) -> (&[u8], &[u8]) {
-        (&[], &[])
-    }
+    fn poll_transmit(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        payload: Payload,
+        out: &mut Vec<u8>,
+    ) -> Option<Transmit>;
+    /// The end of the packet that was polled last as [`Payload::Lent`], in two pieces. It is there up to the next
+    /// mutation, and empty where `out` has the whole packet.
+    fn lent(&self) -> (&[u8], &[u8]);
     fn poll_timeout(&self) -> Option<Instant>;
     /// The machine owns its ring of events; the driver empties it.
     fn drain_trace(&mut self, sink: &mut dyn FnMut(&TraceEvent));
-    /// Whether anybody will see the trace. What nobody will see need not be kept; drops are counted all the same.
-    fn keep_trace(&mut self, _is_kept: bool) {}
+    /// Says whether the trace will be read. A trace that will not be read need not be kept; drops are counted all the
+    /// same.
+    fn keep_trace(&mut self, is_kept: bool);
+}
+
+/// The place of a packet's payload when a machine hands it out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Payload {
+    /// In the packet.
+    Inline,
+    /// It may stay in the machine's buffer, for [`Machine::lent`] to show: the link takes a packet in pieces.
+    Lent,
 }
 
 /// A packet that a link hands in.

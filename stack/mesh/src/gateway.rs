@@ -5,7 +5,7 @@ use std::net::IpAddr;
 
 use hopwise_core::trace::{DropReason, TraceEvent};
 use hopwise_core::wire::IpView;
-use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Machine, Rx};
+use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Machine, Payload, Rx};
 
 use crate::node::Node;
 use crate::proxy::{Proxy, ProxyConfig, ProxyCounts};
@@ -81,7 +81,7 @@ impl Gateway {
                 }
                 let mut packet = std::mem::take(&mut self.buffer);
                 packet.clear();
-                let transmit = self.proxy.poll_transmit(now, out, &mut packet);
+                let transmit = self.proxy.poll_transmit(now, out, Payload::Inline, &mut packet);
                 if transmit.is_some() {
                     node.handle_packet(now, &Rx::new(came_in, &packet));
                 }

@@ -11,7 +11,9 @@ use hopwise_core::agent::{Path, PathEvent};
 use hopwise_core::endpoint::{Event, PathSeam};
 use hopwise_core::trace::{DropReason, TraceEvent, TraceKind, TraceRing};
 use hopwise_core::wire::{IpView, UdpView, protocol};
-use hopwise_core::{Cast, Endpoint, Instant, LinkEvent, LinkId, Machine, NextHop, QueueClass, Rx, Transmit};
+use hopwise_core::{
+    Cast, Endpoint, Instant, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit,
+};
 
 use crate::forward::take_one_hop;
 use crate::queue::{InterfaceQueue, Queued, WhenFull};
@@ -268,7 +270,8 @@ impl Node {
             }
             let mut packet = self.spare.pop().unwrap_or_default();
             packet.clear();
-            let Some(transmit) = self.endpoint.poll_transmit(now, OWN_LINK, &mut packet) else {
+            let Some(transmit) = self.endpoint.poll_transmit(now, OWN_LINK, Payload::Inline, &mut packet)
+            else {
                 self.keep_buffer(packet);
                 return;
             };
@@ -415,7 +418,13 @@ impl Machine for Node {
         self.obey_routing(now);
     }
 
-    fn poll_transmit(&mut self, now: Instant, link: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
+    fn poll_transmit(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        _: Payload,
+        out: &mut Vec<u8>,
+    ) -> Option<Transmit> {
         let (interface, queue) = self.interfaces.iter_mut().find(|(interface, _)| interface.link == link)?;
         let mut queued = queue.pop()?;
         let is_held = interface.when_full == WhenFull::Hold;
@@ -426,6 +435,10 @@ impl Machine for Node {
             self.obey_routing(now);
         }
         Some(Transmit { to: queued.to, class: queued.class, segment_bytes: None, id: queued.id })
+    }
+
+    fn lent(&self) -> (&[u8], &[u8]) {
+        Default::default()
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

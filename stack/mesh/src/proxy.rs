@@ -24,7 +24,7 @@ use hopwise_core::agent::{BadSpec, BaseStationMaker, Because, LinkNews, MakeServ
 use hopwise_core::ip::Prefix;
 use hopwise_core::trace::{DropReason, TraceEvent, TraceKind};
 use hopwise_core::wire::{Checksums, Flags};
-use hopwise_core::{Instant, LinkEvent, LinkId, Machine, NextHop, QueueClass, Rx, Transmit};
+use hopwise_core::{Instant, LinkEvent, LinkId, Machine, NextHop, Payload, QueueClass, Rx, Transmit};
 
 use flow::{AtHand, Flow};
 use outbox::Outbox;
@@ -364,7 +364,13 @@ impl Machine for Proxy {
         }
     }
 
-    fn poll_transmit(&mut self, now: Instant, link: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
+    fn poll_transmit(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        _: Payload,
+        out: &mut Vec<u8>,
+    ) -> Option<Transmit> {
         let to = self.side_of(link)?;
         let Some(mut leaving) = self.out.queue(to).pop_front() else {
             let transmit = self.relays.poll_transmit(now, to, out)?;
@@ -373,6 +379,10 @@ impl Machine for Proxy {
         std::mem::swap(out, &mut leaving.packet);
         self.out.recycle(leaving.packet);
         Some(Transmit { to: NextHop::Link, class: QueueClass::Data, segment_bytes: None, id: leaving.id })
+    }
+
+    fn lent(&self) -> (&[u8], &[u8]) {
+        Default::default()
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

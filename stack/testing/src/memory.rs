@@ -15,7 +15,7 @@ pub use random::Random;
 
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::wire::bundle::Cutter;
-use hopwise_core::{Instant, LinkId, Machine, Rx};
+use hopwise_core::{Instant, LinkId, Machine, Payload, Rx};
 
 use path::Direction;
 
@@ -131,7 +131,7 @@ impl<M: Machine> World<M> {
                 End::A => &mut self.a,
                 End::B => &mut self.b,
             };
-            let Some(transmit) = machine.poll_transmit(now, LINK, &mut packet) else {
+            let Some(transmit) = machine.poll_transmit(now, LINK, Payload::Inline, &mut packet) else {
                 self.spare.push(packet);
                 return;
             };

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use hopwise_core::endpoint::{Event, ListenerId};
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::wire::bundle::Cutter;
-use hopwise_core::{Cast, Endpoint, Instant, LinkId, Machine, Rx};
+use hopwise_core::{Cast, Endpoint, Instant, LinkId, Machine, Payload, Rx};
 
 use super::build;
 use super::peer::Peer;
@@ -206,7 +206,10 @@ impl Run {
         let mut packet = Vec::new();
         while self.has_room {
             packet.clear();
-            let Some(transmit) = self.endpoint.poll_transmit(now, LinkId(0), &mut packet) else { break };
+            let Some(transmit) = self.endpoint.poll_transmit(now, LinkId(0), Payload::Inline, &mut packet)
+            else {
+                break;
+            };
             match transmit.segment_bytes {
                 Some(segment_bytes) if self.manner == Manner::Cutting => self.cut(&packet, segment_bytes)?,
                 segment_bytes => self.emitted(&packet, segment_bytes)?,

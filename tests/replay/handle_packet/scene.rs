@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use hopwise_core::{Cast, Instant, LinkId, Machine, Rx};
+use hopwise_core::{Cast, Instant, LinkId, Machine, Payload, Rx};
 
 use super::arrival::{Soundness, carries_the_stream, soundness};
 use super::calls::Program;
@@ -154,7 +154,9 @@ impl Scene {
         let mut packet = Vec::new();
         for _ in 0..MOST_AT_ONCE {
             packet.clear();
-            let Some(transmit) = self.peer.endpoint.poll_transmit(self.now, LINK, &mut packet) else {
+            let Some(transmit) =
+                self.peer.endpoint.poll_transmit(self.now, LINK, Payload::Inline, &mut packet)
+            else {
                 self.drain();
                 return;
             };
@@ -174,7 +176,9 @@ impl Scene {
         let mut packet = Vec::new();
         for _ in 0..MOST_AT_ONCE {
             packet.clear();
-            let Some(transmit) = self.host.endpoint.poll_transmit(self.now, LINK, &mut packet) else {
+            let Some(transmit) =
+                self.host.endpoint.poll_transmit(self.now, LINK, Payload::Inline, &mut packet)
+            else {
                 return;
             };
             for packet in departure::cut(&packet, transmit.segment_bytes) {

@@ -37,12 +37,24 @@ impl Machine for Talker {
 
     fn handle_timeout(&mut self, _now: Instant) {}
 
-    fn poll_transmit(&mut self, _now: Instant, _link: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
+    fn poll_transmit(
+        &mut self,
+        _now: Instant,
+        _link: LinkId,
+        _: Payload,
+        out: &mut Vec<u8>,
+    ) -> Option<Transmit> {
         let (to, id) = self.outbox.pop_front()?;
         out.resize(92, 0x45);
         out.extend_from_slice(&id.to_be_bytes());
         Some(Transmit { to, class: QueueClass::Data, segment_bytes: None, id })
     }
+
+    fn lent(&self) -> (&[u8], &[u8]) {
+        Default::default()
+    }
+
+    fn keep_trace(&mut self, _: bool) {}
 
     fn poll_timeout(&self) -> Option<Instant> {
         None

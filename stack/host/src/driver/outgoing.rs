@@ -1,7 +1,7 @@
 //! What the machine has given for a link: a packet, or the packets of a bundle that the link does not cut itself.
 
 use hopwise_core::wire::bundle::Cutter;
-use hopwise_core::{Instant, LinkId, Machine, Transmit};
+use hopwise_core::{Instant, LinkId, Machine, Payload, Transmit};
 
 use crate::link::{Gather, MAX_PACKET, Sent};
 
@@ -38,7 +38,7 @@ impl Outgoing {
         link: &mut dyn Gather,
     ) -> Option<Sent> {
         self.packets.clear();
-        let transmit = machine.poll_head(now, id, &mut self.packets)?;
+        let transmit = machine.poll_transmit(now, id, Payload::Lent, &mut self.packets)?;
         let (front, back) = machine.lent();
         let sent = link.transmit_pieces(&transmit, [&self.packets, front, back]);
         if sent == Sent::Full {
@@ -56,7 +56,9 @@ impl Outgoing {
             return;
         }
         self.packets.clear();
-        let Some(transmit) = machine.poll_transmit(now, link, &mut self.packets) else { return };
+        let Some(transmit) = machine.poll_transmit(now, link, Payload::Inline, &mut self.packets) else {
+            return;
+        };
         (self.each, self.at) = (self.packets.len(), 0);
         let cut = transmit.segment_bytes.filter(|_| !link_cuts);
         let is_cut = cut.is_some_and(|segment_bytes| self.cut(segment_bytes));

@@ -10,7 +10,7 @@ use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, ListenOptions};
 use hopwise_core::impairment::Impairment;
 use hopwise_core::trace::{DropReason, TraceEvent};
 use hopwise_core::wire::{Checksums, Flags, IpHeader, IpView, TcpHeader, TcpOptions, TcpView, protocol};
-use hopwise_core::{Endpoint, LinkEvent, NextHop, QueueClass, Seq, Transmit};
+use hopwise_core::{Endpoint, LinkEvent, NextHop, Payload, QueueClass, Seq, Transmit};
 use parking_lot::Mutex;
 
 use super::*;
@@ -35,12 +35,18 @@ impl Machine for Counting {
 
     fn handle_timeout(&mut self, _: Instant) {}
 
-    fn poll_transmit(&mut self, _: Instant, _: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
+    fn poll_transmit(&mut self, _: Instant, _: LinkId, _: Payload, out: &mut Vec<u8>) -> Option<Transmit> {
         let count = std::mem::take(&mut self.unanswered);
         out.extend(count.to_be_bytes());
         let transmit = Transmit { to: NextHop::Link, class: QueueClass::Data, segment_bytes: None, id: 0 };
         (count > 0).then_some(transmit)
     }
+
+    fn lent(&self) -> (&[u8], &[u8]) {
+        Default::default()
+    }
+
+    fn keep_trace(&mut self, _: bool) {}
 
     fn poll_timeout(&self) -> Option<Instant> {
         None
@@ -232,11 +238,17 @@ impl Machine for Bundling {
 
     fn handle_timeout(&mut self, _: Instant) {}
 
-    fn poll_transmit(&mut self, _: Instant, _: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
+    fn poll_transmit(&mut self, _: Instant, _: LinkId, _: Payload, out: &mut Vec<u8>) -> Option<Transmit> {
         out.append(&mut self.bundle.take()?);
         let segment_bytes = Some(SEGMENT as u16);
         Some(Transmit { to: NextHop::Link, class: QueueClass::Data, segment_bytes, id: 3 })
     }
+
+    fn lent(&self) -> (&[u8], &[u8]) {
+        Default::default()
+    }
+
+    fn keep_trace(&mut self, _: bool) {}
 
     fn poll_timeout(&self) -> Option<Instant> {
         None
@@ -337,7 +349,7 @@ fn syns() -> VecDeque<Vec<u8>> {
         let to = "10.7.0.1:80".parse().expect("an address");
         peer.connect(Instant::ZERO, to, &ConnectOptions::default()).expect("there is a way");
         let mut syn = Vec::new();
-        peer.poll_transmit(Instant::ZERO, LinkId(0), &mut syn).expect("a SYN");
+        peer.poll_transmit(Instant::ZERO, LinkId(0), Payload::Inline, &mut syn).expect("a SYN");
         syn
     };
     (0..SYNS).map(one).collect()
@@ -406,14 +418,14 @@ impl Machine for Lending {
 
     fn handle_timeout(&mut self, _: Instant) {}
 
-    fn poll_transmit(&mut self, now: Instant, link: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
-        let transmit = self.poll_head(now, link, out)?;
-        out.extend_from_slice(b"whole");
-        Some(transmit)
-    }
-
-    fn poll_head(&mut self, _: Instant, _: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
-        out.extend_from_slice(b"head");
+    fn poll_transmit(
+        &mut self,
+        _: Instant,
+        _: LinkId,
+        payload: Payload,
+        out: &mut Vec<u8>,
+    ) -> Option<Transmit> {
+        out.extend_from_slice(if payload == Payload::Lent { b"head" } else { b"headwhole" });
         let transmit = Transmit { to: NextHop::Link, class: QueueClass::Data, segment_bytes: None, id: 0 };
         (!std::mem::replace(&mut self.has_left, true)).then_some(transmit)
     }
@@ -421,6 +433,8 @@ impl Machine for Lending {
     fn lent(&self) -> (&[u8], &[u8]) {
         (b"front", b"back")
     }
+
+    fn keep_trace(&mut self, _: bool) {}
 
     fn poll_timeout(&self) -> Option<Instant> {
         None

@@ -15,7 +15,7 @@ use hopwise_core::endpoint::{
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{BufferLimits, CloseReason, TcpConfig};
 use hopwise_core::wire::Checksums;
-use hopwise_core::{Endpoint, Instant, LinkId, Machine, NextHop, Rx, Seq, Transmit};
+use hopwise_core::{Endpoint, Instant, LinkId, Machine, NextHop, Payload, Rx, Seq, Transmit};
 
 use super::read::FlowKey;
 
@@ -321,7 +321,7 @@ impl Relays {
         while let Some(key) = self.waiting[place(to)].pop_front() {
             let Some(relay) = self.all.get_mut(&key) else { continue };
             let half = relay.half(to);
-            let transmit = half.endpoint.poll_transmit(now, LINK, out);
+            let transmit = half.endpoint.poll_transmit(now, LINK, Payload::Inline, out);
             half.is_waiting = transmit.is_some();
             if transmit.is_some() {
                 self.waiting[place(to)].push_back(key);

@@ -96,7 +96,7 @@ impl Path {
         let mut left = Vec::new();
         for (link, to) in [(FIXED, Side::Fixed), (MOBILE, Side::Mobile)] {
             let mut packet = Vec::new();
-            while self.proxy.poll_transmit(now, link, &mut packet).is_some() {
+            while self.proxy.poll_transmit(now, link, Payload::Inline, &mut packet).is_some() {
                 left.push((to, std::mem::take(&mut packet)));
             }
         }

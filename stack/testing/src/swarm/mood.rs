@@ -6,7 +6,7 @@ use std::time::Duration;
 use hopwise_core::endpoint::Offload;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::wire::bundle::Cutter;
-use hopwise_core::{Endpoint, Instant, LinkEvent, LinkId, Machine, Rx, Transmit};
+use hopwise_core::{Endpoint, Instant, LinkEvent, LinkId, Machine, Payload, Rx, Transmit};
 
 use super::observer::{Observer, Sight};
 use super::scenario::{Host, MoodPlan};
@@ -140,16 +140,30 @@ impl Machine for Moody {
         self.perhaps_stall(now);
     }
 
-    fn poll_transmit(&mut self, now: Instant, link: LinkId, out: &mut Vec<u8>) -> Option<Transmit> {
+    fn poll_transmit(
+        &mut self,
+        now: Instant,
+        link: LinkId,
+        _: Payload,
+        out: &mut Vec<u8>,
+    ) -> Option<Transmit> {
         if !self.has_room(now) {
             return None;
         }
-        let transmit = self.endpoint.poll_transmit(now, link, out)?;
+        let transmit = self.endpoint.poll_transmit(now, link, Payload::Inline, out)?;
         match transmit.segment_bytes {
             None => self.check_transmit(now, out),
             Some(segment_bytes) => self.check_bundle(now, out, segment_bytes),
         }
         Some(transmit)
+    }
+
+    fn lent(&self) -> (&[u8], &[u8]) {
+        Default::default()
+    }
+
+    fn keep_trace(&mut self, is_kept: bool) {
+        self.endpoint.keep_trace(is_kept);
     }
 
     fn poll_timeout(&self) -> Option<Instant> {

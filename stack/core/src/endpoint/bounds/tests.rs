@@ -13,7 +13,7 @@ use crate::tcp::connection::tests::{Each, Ten};
 use crate::tcp::cx::LEAST_BYTES;
 use crate::trace::DropReason;
 use crate::wire::{Checksums, Flags, IpHeader, IpView, TcpHeader, TcpOptions, TcpView, protocol};
-use crate::{LinkId, Machine, Rx, Seq};
+use crate::{LinkId, Machine, Payload, Rx, Seq};
 
 const OURS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 1));
 const THEIRS: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 2));
@@ -80,7 +80,7 @@ impl Host {
 
     fn send(&mut self) {
         let mut out = Vec::new();
-        while self.endpoint.poll_transmit(self.now, LinkId(0), &mut out).is_some() {
+        while self.endpoint.poll_transmit(self.now, LinkId(0), Payload::Inline, &mut out).is_some() {
             let ip = IpView::parse(&out).expect("a packet");
             let tcp = TcpView::parse(ip.src, ip.dst, ip.payload, Checksums::Verify).expect("a segment");
             self.left.push((tcp.dst_port, tcp.seq, tcp.flags, tcp.payload.len()));

@@ -6,7 +6,7 @@ use hopwise_core::agent::AgentSpecs;
 use hopwise_core::endpoint::{ConnectOptions, EndpointConfig, ListenOptions, Offload};
 use hopwise_core::tcp::{AckMerge, BufferLimits, RtoConfig, TcpConfig};
 use hopwise_core::wire::{Checksums, IpView, TcpView};
-use hopwise_core::{LinkId, Machine, Rx};
+use hopwise_core::{LinkId, Machine, Payload, Rx};
 
 use super::*;
 use crate::link::Sent;
@@ -27,7 +27,7 @@ fn endpoint(address: &str) -> Endpoint {
 
 fn carry(from: &mut Endpoint, to: &mut Endpoint) {
     let mut packet = Vec::new();
-    while from.poll_transmit(Instant::ZERO, LinkId(0), &mut packet).is_some() {
+    while from.poll_transmit(Instant::ZERO, LinkId(0), Payload::Inline, &mut packet).is_some() {
         to.handle_packet(Instant::ZERO, &Rx::new(LinkId(0), &packet));
         packet.clear();
     }
@@ -127,7 +127,8 @@ fn a_task_that_drives_looks_for_answers_to_what_it_has_sent_before_it_sleeps() {
     let (mut peer, mut question) = (endpoint("10.7.0.2/24"), Vec::new());
     let to = "10.7.0.1:80".parse().expect("an address");
     peer.connect(Instant::ZERO, to, &ConnectOptions::default()).expect("there is a way");
-    peer.poll_transmit(Instant::ZERO, LinkId(0), &mut question).expect("a SYN, which nobody waits for");
+    peer.poll_transmit(Instant::ZERO, LinkId(0), Payload::Inline, &mut question)
+        .expect("a SYN, which nobody waits for");
     let link = Memory::to(Asking { question, is_due: true, asks: ASKS });
     let runtime = in_one_thread();
     let _inside = runtime.enter();

@@ -51,14 +51,14 @@ impl Path {
             for (link, end) in [FIXED, MOBILE].into_iter().zip(ends.iter_mut()) {
                 let is_lost = *is_faded && link == MOBILE;
                 packet.clear();
-                while end.poll_transmit(*now, LINK, &mut packet).is_some() {
+                while end.poll_transmit(*now, LINK, Payload::Inline, &mut packet).is_some() {
                     is_quiet = false;
                     if !is_lost {
                         proxy.handle_packet(*now, &Rx::new(link, &packet));
                     }
                     packet.clear();
                 }
-                while proxy.poll_transmit(*now, link, &mut packet).is_some() {
+                while proxy.poll_transmit(*now, link, Payload::Inline, &mut packet).is_some() {
                     is_quiet = false;
                     if !is_lost {
                         end.handle_packet(*now, &Rx::new(LINK, &packet));
@@ -208,7 +208,7 @@ fn a_flow_whose_beginning_was_not_seen_is_not_cut() {
         for _ in 0..3 {
             for (from, to) in [(0, 1), (1, 0)] {
                 packet.clear();
-                while path.ends[from].poll_transmit(path.now, LINK, &mut packet).is_some() {
+                while path.ends[from].poll_transmit(path.now, LINK, Payload::Inline, &mut packet).is_some() {
                     path.ends[to].handle_packet(path.now, &Rx::new(LINK, &packet));
                     packet.clear();
                 }
