@@ -176,6 +176,8 @@ fn run(arguments: &Arguments) -> Result<bool, String> {
         ledger.note("clocks do not jump: libfaketime (Debian: libfaketime) is not installed");
     }
     let folder = std::env::temp_dir().join(format!("hopwise-chaos-{seed}"));
+    // An earlier run of this seed may have failed.
+    let _ = std::fs::remove_dir_all(&folder);
     let done = if arguments.soak {
         soak::soak(&run, arguments.lasts.0, seed, &folder)
     } else {
