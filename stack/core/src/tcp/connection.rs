@@ -6,7 +6,7 @@
 //!
 //! Invariants (checked after every event in debug builds)
 //! - C1: `snd.una <= snd.nxt <= snd.max`, and the scoreboard spans exactly una..nxt (less the SYN).
-//! - C2: the advertised edge never moves left, and all that lies before it finds room.
+//! - C2: see [`receiving`].
 //! - C3: whatever waits to be sent has a timer, or waits for room on the link, for its turn, or for the application,
 //!   which has said that more comes.
 
@@ -23,6 +23,7 @@ mod lacking;
 mod loss;
 mod opening;
 mod path_events;
+mod receiving;
 mod spaces;
 mod turns;
 mod window;
@@ -37,21 +38,21 @@ pub use info::{ConnectionStats, Info};
 pub(crate) use ingress::{Arrived, Disposition};
 use opening::Opening;
 pub(crate) use opening::own_shift;
+use receiving::{Around, Receiving};
 
 use super::config::{KeepAlive, RttMeasure, TcpConfig};
 use super::cx::Cx;
-use super::ledger::{AckLedger, Facts};
+use super::ledger::AckKind;
 use super::mtu::MtuSearch;
 use super::progress::Progress;
 use super::recovery::Phase;
 use super::recovery::Recovery;
-use super::recv_buffer::RecvBuffer;
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::send_buffer::SendBuffer;
 use super::senders::Senders;
 use super::timers::{Timer, Timers};
-use crate::agent::{AckRequestForm, Allowance, Count, Path, Recovering, SendView, Turn};
+use crate::agent::{AckRequestForm, Allowance, Count, Path, Recovering, SendView, Turn, Why};
 use crate::trace::{StateName, TraceKind};
 use crate::{Instant, Moment, Seq};
 
@@ -89,8 +90,7 @@ pub(crate) struct Connection {
     opening: Opening,
     closed: Option<CloseReason>,
     snd: Snd,
-    rcv: Rcv,
-    ledger: AckLedger,
+    receiving: Receiving,
     senders: Senders,
     /// What the sender agents chose of [`Tunables`](crate::agent::Tunables), less what the RTT estimator keeps.
     dup_threshold: u8,
@@ -181,43 +181,6 @@ struct Snd {
     cwr: bool,
     /// What the agents allowed when last asked, for the trace and for buffer tuning.
     last_allowed: u64,
-}
-
-/// The receive sequence space.
-#[derive(Debug)]
-struct Rcv {
-    irs: Seq,
-    nxt: Seq,
-    /// The rightmost edge that was ever advertised.
-    edge: Seq,
-    /// The edge that the newest segment advertised: `edge`, or left of it by less than a unit of the scale.
-    advertised: Seq,
-    buffer: RecvBuffer,
-    /// Where the peer's FIN stands.
-    fin: Option<Seq>,
-    /// End of the peer's urgent data.
-    urgent_end: Option<Seq>,
-    ts_recent: u32,
-    ts_recent_at: Instant,
-    /// Moves when an ACK is decided (RFC 7323 §4.3).
-    last_ack_decided: Seq,
-    /// The number of the last segment that told our window.
-    last_told: Seq,
-    peer_cwnd: Option<u16>,
-    last_arrival: Moment,
-    /// Of the last segment that was accepted, with the crossings of its link added.
-    hop_limit: Option<u8>,
-    /// Our timestamp that came back last.
-    last_echo: u32,
-    /// The largest segment's payload.
-    largest: u32,
-    tuning: window::Tuning,
-    /// The application will read no more.
-    is_deaf: bool,
-    /// An ACK-rate request has come that the receiver agent heard.
-    was_asked: bool,
-    /// A mark was seen: every ACK says so until the peer says CWR (RFC 3168 §6.1.3).
-    ecn_echo: bool,
 }
 
 /// What must leave that is neither data nor an owed ACK.
@@ -312,7 +275,7 @@ impl Connection {
 
     /// When [`handle_timeout`](Connection::handle_timeout) has something to do next, or never.
     pub(crate) fn deadline(&self) -> Instant {
-        self.ledger.deadline().min(self.timers.next())
+        self.receiving.ledger().deadline().min(self.timers.next())
     }
 
     fn enter(&mut self, cx: &mut Cx<'_>, state: StateName) {
@@ -336,14 +299,20 @@ impl Connection {
         self.events.closed |= self.state != StateName::TimeWait;
         self.enter(cx, StateName::Closed);
         self.timers = Timers::new();
-        self.ledger.clear();
-        self.ledger.relax();
+        self.receiving.owe_nothing();
         self.board.clear();
         self.board.relax();
         self.snd.buffer = SendBuffer::new(0);
         let Urges { rst, packets_sent, .. } = self.urges;
         self.urges = Urges { rst, packets_sent, ..Urges::default() };
         self.events.writable = false;
+    }
+
+    /// An ACK that no agent may withhold.
+    #[cold]
+    fn force_ack(&mut self, cx: &mut Cx<'_>, kind: AckKind, why: Why) {
+        let around = Around::new(&self.opening, &self.path, self.snd.mss);
+        self.receiving.force_ack(cx, kind, why, around);
     }
 
     /// RFC 6675's pipe; without SACK, duplicate ACKs stand for segments that have left the network.
@@ -378,9 +347,8 @@ impl Connection {
     pub(crate) fn allocated(&self) -> usize {
         size_of::<Connection>()
             + self.snd.buffer.allocated()
-            + self.rcv.buffer.allocated()
+            + self.receiving.allocated()
             + self.board.allocated()
-            + self.ledger.allocated()
             + self.recovery.allocated()
             + self.changed_options.as_deref().map_or(0, size_of_val)
     }
@@ -388,14 +356,15 @@ impl Connection {
     /// What its buffers take, and what it remembers of segments in flight.
     #[inline]
     pub(crate) fn buffered(&self) -> u32 {
-        let bytes = self.snd.buffer.allocated() + self.rcv.buffer.ring_bytes() + self.board.allocated();
+        let bytes =
+            self.snd.buffer.allocated() + self.receiving.buffer().ring_bytes() + self.board.allocated();
         u32::try_from(bytes).unwrap_or(u32::MAX)
     }
 
     /// A number that changes whenever data moves: the peer has taken some, or the program has.
     #[inline]
     pub(crate) fn moved(&self) -> u32 {
-        (self.stats.bytes_acked as u32).wrapping_add(self.read_to().0)
+        (self.stats.bytes_acked as u32).wrapping_add(self.receiving.read_to().0)
     }
 
     /// Data waits, and the peer's window is closed.
@@ -412,7 +381,7 @@ impl Connection {
     pub(crate) fn check(&self) {
         self.board.check();
         assert!(self.snd.una <= self.snd.nxt && self.snd.nxt <= self.snd.max, "C1");
-        assert!(self.rcv.edge <= self.rcv.nxt + self.rcv.buffer.room(), "C2");
+        self.receiving.check();
         if let (Some(front), Some(back)) = (self.board.front(), self.board.back()) {
             assert_eq!(back.end(), self.snd.nxt, "C1");
             assert_eq!(front.seq, self.snd.first_held(), "C1");
@@ -422,19 +391,6 @@ impl Connection {
     #[cfg(not(debug_assertions))]
     #[expect(clippy::unused_self, reason = "the checks are for debug builds")]
     pub(crate) fn check(&self) {}
-}
-
-fn facts<'a>(rcv: &Rcv, path: &'a Path, mss: u32) -> Facts<'a> {
-    Facts {
-        path,
-        peer_cwnd: rcv.peer_cwnd,
-        mss,
-        advertised: rcv.edge.bytes_since(rcv.nxt),
-        holes: rcv.buffer.holes(),
-        rcv_nxt: rcv.nxt,
-        last_decided: rcv.last_ack_decided,
-        ts_recent: rcv.ts_recent,
-    }
 }
 
 fn flight(board: &Scoreboard, recovery: &Recovery) -> Count {

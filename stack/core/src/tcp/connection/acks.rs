@@ -8,7 +8,6 @@ use super::window::WindowNews;
 use super::{CloseReason, Connection};
 use crate::agent::{Acked, Count, DupAck, Recovered};
 use crate::tcp::cx::Cx;
-use crate::tcp::ledger::AckKind;
 use crate::tcp::recovery::Phase;
 use crate::tcp::scoreboard::Delivered;
 use crate::tcp::timers::Timer;
@@ -250,23 +249,8 @@ impl Connection {
         }
     }
 
-    /// An end that only receives measures round trips by its own timestamps that come back with data. Each is longer by
-    /// what the peer waited, so that only the least of them counts for the path. One that comes back again tells less.
-    /// The receiver agent hears of each sample, as long as nothing of our own is under way that measures better.
-    #[inline]
-    pub(super) fn hear_echo(&mut self, now: Instant, segment: &TcpView<'_>) -> Option<Duration> {
-        let echo = segment.options.timestamps.filter(|_| self.opening.agreed().timestamps)?.echo;
-        if echo == self.rcv.last_echo {
-            return None;
-        }
-        self.rcv.last_echo = echo;
-        let rtt = self.echoed_rtt(now, echo);
-        self.path.rtt.min = [self.path.rtt.min, rtt].into_iter().flatten().min();
-        rtt.filter(|_| self.board.is_empty())
-    }
-
     /// In whole milliseconds, rounded up: the clock has ticked at most once more than it shows.
-    fn echoed_rtt(&self, now: Instant, echo: u32) -> Option<Duration> {
+    pub(super) fn echoed_rtt(&self, now: Instant, echo: u32) -> Option<Duration> {
         let ticks = self.opening.ts_now(now).wrapping_sub(echo);
         let rtt = Duration::from_millis(u64::from(ticks) + 1);
         (echo != 0 && rtt < MOST_BELIEVABLE).then_some(rtt)
@@ -316,7 +300,7 @@ impl Connection {
         match self.state {
             StateName::FinWait1 => {
                 self.enter(cx, StateName::FinWait2);
-                if self.rcv.is_deaf {
+                if self.receiving.is_deaf() {
                     self.timers.arm(Timer::Linger, cx.now + self.config.fin_wait_2);
                 }
                 Step::Next
@@ -330,21 +314,6 @@ impl Connection {
                 Step::End(Disposition::Done)
             }
             _ => Step::Next,
-        }
-    }
-
-    /// An ACK that no agent may withhold.
-    #[cold]
-    pub(super) fn force_ack(&mut self, cx: &mut Cx<'_>, kind: AckKind, why: crate::agent::Why) {
-        let facts = super::facts(&self.rcv, &self.path, self.recv_mss());
-        self.ledger.force(cx, kind, why, &facts);
-        self.note_decision();
-    }
-
-    /// Last.ACK.sent of RFC 7323 moves when an ACK is decided: when nothing is owed, everything has been.
-    pub(super) fn note_decision(&mut self) {
-        if self.ledger.owed().segments == 0 {
-            self.rcv.last_ack_decided = self.rcv.nxt;
         }
     }
 

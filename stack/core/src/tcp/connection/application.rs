@@ -1,7 +1,7 @@
 //! What the program does with a connection: write, read, close, abort.
 
+use super::receiving::Around;
 use super::{CloseReason, Connection, Options};
-use crate::Seq;
 use crate::tcp::config::KeepAlive;
 use crate::tcp::cx::{Cx, Memory};
 use crate::tcp::timers::Timer;
@@ -68,45 +68,46 @@ impl Connection {
 
     /// Urgent bytes from the peer that have not been read.
     pub(crate) fn urgent_unread(&self) -> u32 {
-        self.rcv.urgent_end.map_or(0, |end| end.bytes_since(self.read_to()))
-    }
-
-    /// The number of the first byte that the application has not read.
-    pub(super) fn read_to(&self) -> Seq {
-        self.rcv.nxt - self.rcv.buffer.readable()
+        self.receiving.urgent_unread()
     }
 
     pub(crate) fn readable(&self) -> u32 {
-        self.rcv.buffer.readable()
+        self.receiving.buffer().readable()
     }
 
     pub(crate) fn has_ack_to_send(&self) -> bool {
-        self.ledger.is_waiting()
+        self.receiving.ledger().is_waiting()
     }
 
     pub(crate) fn read(&mut self, cx: &mut Cx<'_>, out: &mut [u8]) -> usize {
-        let read = self.rcv.buffer.read(out);
+        let read = self.receiving.read(out);
         if read > 0 {
             self.after_read(cx, read as u32);
         }
         read
     }
 
+    fn after_read(&mut self, cx: &mut Cx<'_>, bytes: u32) {
+        let around = Around::new(&self.opening, &self.path, self.snd.mss);
+        let most = self.config.recv_buffer.max;
+        self.receiving.after_read(cx, bytes, most, self.state.is_synchronized(), around);
+    }
+
     /// All in-order bytes, where they lie.
     pub(crate) fn peek(&self) -> (&[u8], &[u8]) {
-        self.rcv.buffer.peek()
+        self.receiving.buffer().peek()
     }
 
     /// The first `bytes` of what `peek` shows have been read.
     pub(crate) fn consume(&mut self, cx: &mut Cx<'_>, bytes: u32) {
         let bytes = bytes.min(self.readable());
-        self.rcv.buffer.consume(bytes);
+        self.receiving.consume(bytes);
         self.after_read(cx, bytes);
     }
 
     /// The peer's FIN has come and everything before it was read.
     pub(crate) fn is_at_end(&self) -> bool {
-        self.rcv.buffer.readable() == 0 && self.rcv.fin.is_some_and(|fin| fin < self.rcv.nxt)
+        self.receiving.is_at_end()
     }
 
     /// No more will be written: FIN follows the last byte.
@@ -127,8 +128,7 @@ impl Connection {
             self.finish(cx, CloseReason::Aborted);
             return;
         }
-        self.rcv.is_deaf = true;
-        self.rcv.buffer.relax();
+        self.receiving.turn_deaf();
         self.snd.fin_wanted = true;
         if self.state == StateName::FinWait2 {
             self.timers.arm(Timer::Linger, cx.now + self.config.fin_wait_2);
@@ -153,7 +153,7 @@ impl Connection {
         // A FIN that has left is no end that the peer could rely on while data before it is missing.
         self.urges.rst = self.state.is_synchronized() && self.state != StateName::TimeWait;
         self.finish(cx, CloseReason::GaveWay);
-        self.rcv.buffer.clear();
+        self.receiving.forget_data();
     }
 
     pub(crate) fn set_options(&mut self, cx: &Cx<'_>, options: Options) {

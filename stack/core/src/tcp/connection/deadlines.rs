@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::receiving::Around;
 use super::{CloseReason, Connection};
 use crate::tcp::cx::Cx;
 use crate::tcp::timers::Timer;
@@ -19,10 +20,9 @@ pub(super) const RELAX_AFTER: Duration = Duration::from_secs(1);
 
 impl Connection {
     pub(crate) fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
-        if self.ledger.deadline() <= cx.now {
-            let facts = super::facts(&self.rcv, &self.path, self.recv_mss());
-            self.ledger.on_deadline(cx, &facts);
-            self.note_decision();
+        if self.receiving.ledger().deadline() <= cx.now {
+            let around = Around::new(&self.opening, &self.path, self.snd.mss);
+            self.receiving.on_deadline(cx, around);
         }
         while let Some(timer) = self.timers.expired(cx.now) {
             self.timers.disarm(timer);
@@ -75,7 +75,7 @@ impl Connection {
         if !self.is_blocked_by_window() {
             return;
         }
-        if self.rcv.is_deaf && self.urges.window_probes_sent >= MOST_PROBES_OF_NOBODY {
+        if self.receiving.is_deaf() && self.urges.window_probes_sent >= MOST_PROBES_OF_NOBODY {
             self.give_up(cx);
             return;
         }
@@ -149,7 +149,7 @@ impl Connection {
         let Some(front) = self.board.front() else { return };
         let size = self.opening.packet_of(front.payload_len());
         // Outside a window that shrank it was refused, whatever the path carries: then it was answered.
-        let was_answered = self.snd.last_sent_at < self.rcv.last_arrival;
+        let was_answered = self.snd.last_sent_at < self.receiving.last_arrival();
         let was_refused = self.snd.wnd < front.payload_len() && was_answered;
         if !was_refused && self.mtu.on_timeout_of(size, nth) {
             self.path_mtu_changed(cx, MtuHow::BlackHole);
@@ -169,7 +169,7 @@ impl Connection {
     }
 
     fn relax(&mut self, now: Instant) {
-        let quiet_since = self.snd.last_sent_at.max(self.rcv.last_arrival);
+        let quiet_since = self.snd.last_sent_at.max(self.receiving.last_arrival());
         if let Some(since) = quiet_since.get()
             && now.since(since) < RELAX_AFTER
         {
@@ -177,9 +177,8 @@ impl Connection {
             return;
         }
         self.snd.buffer.relax();
-        self.rcv.buffer.relax();
+        self.receiving.relax();
         self.board.relax();
-        self.ledger.relax();
         self.recovery.relax();
     }
 }

@@ -8,6 +8,7 @@ mod rungs;
 pub(crate) use bundle::{Left, LinkHelp};
 
 use super::Connection;
+use super::receiving::Around;
 use crate::agent::{Allowance, SentKind};
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::DecidedAck;
@@ -90,7 +91,7 @@ impl Connection {
 
     /// Whether `poll_transmit` needs not be called. What it does at rest, when nothing leaves, is done.
     pub(crate) fn falls_silent(&mut self, now: Instant) -> bool {
-        let is_silent = self.is_at_rest() && !self.ledger.is_waiting() && !self.urges.any();
+        let is_silent = self.is_at_rest() && !self.receiving.ledger().is_waiting() && !self.urges.any();
         if is_silent {
             self.settle_at_rest(now);
         }
@@ -114,11 +115,13 @@ impl Connection {
         }
         if !self.state.is_synchronized() {
             // Whatever did not fit is answered before the handshake is over, too.
-            let answers = self.state == StateName::SynReceived && self.ledger.is_waiting();
+            let answers = self.state == StateName::SynReceived && self.receiving.ledger().is_waiting();
             return answers.then(|| self.plan_ack());
         }
         // An owed ACK rides on a segment that leaves now, and goes alone when none may.
-        if self.ledger.goes_alone() || self.opening.agreed().tell_in_window() && self.ledger.is_waiting() {
+        if self.receiving.ledger().goes_alone()
+            || self.opening.agreed().tell_in_window() && self.receiving.ledger().is_waiting()
+        {
             return Some(self.plan_ack());
         }
         let data = allowed.and_then(|allowed| {
@@ -128,7 +131,7 @@ impl Connection {
             return data;
         }
         let request = self.plan_fin().or_else(|| self.plan_probe()).or_else(|| self.plan_keep_alive());
-        request.or_else(|| self.ledger.is_waiting().then(|| self.plan_ack()))
+        request.or_else(|| self.receiving.ledger().is_waiting().then(|| self.plan_ack()))
     }
 
     /// The ACK that the segment carries: the one that was decided, or where we are now.
@@ -137,12 +140,10 @@ impl Connection {
             return None;
         }
         let leaves_alone = plan.what == What::Ack;
-        if !leaves_alone && (!self.ledger.is_owing() || self.carries_cwnd(plan)) {
+        if !leaves_alone && (!self.receiving.ledger().is_owing() || self.carries_cwnd(plan)) {
             return None;
         }
-        let facts = super::facts(&self.rcv, &self.path, self.recv_mss());
-        let ack = if leaves_alone { self.ledger.pop(cx, &facts) } else { self.ledger.ride(cx, &facts) };
-        self.note_decision();
-        ack
+        let around = Around::new(&self.opening, &self.path, self.snd.mss);
+        self.receiving.pop_ack(cx, leaves_alone, around)
     }
 }

@@ -2,13 +2,13 @@
 
 use super::Connection;
 use super::egress::{LinkHelp, SegmentPlan, What};
+use super::receiving::Around;
 use crate::agent::{AckNote, AckRequest, Allowance, DataNote};
 use crate::tcp::cx::Cx;
-use crate::tcp::ledger::{DecidedAck, Stretch};
+use crate::tcp::ledger::DecidedAck;
 use crate::trace::StateName;
 use crate::wire::{
-    Ecn, Flags, HopwiseOption, IpHeader, Notes, RateRequest, SackBlock, TcpHeader, TcpOptions, Timestamps,
-    protocol,
+    Ecn, Flags, HopwiseOption, IpHeader, Notes, RateRequest, TcpHeader, TcpOptions, Timestamps, protocol,
 };
 use crate::{Instant, Seq};
 
@@ -28,7 +28,7 @@ impl Connection {
         let mut options = TcpOptions::default();
         self.put_options(cx.now, plan, ack, &data, &mut options);
         let (number, window) = match data.cwnd.filter(|_| self.carries_cwnd(plan)) {
-            Some(cwnd) => (self.rcv.last_told, cwnd),
+            Some(cwnd) => (self.receiving.last_told(), cwnd),
             None => {
                 self.add_sack_blocks(plan, ack, &mut options);
                 self.number_and_window(plan, ack)
@@ -36,7 +36,7 @@ impl Connection {
         };
         let (urgent_flag, urgent) = self.urgent_for(plan);
         let mut flags = plan.flags | urgent_flag;
-        if self.rcv.ecn_echo && has_ack && plan.what != What::Syn {
+        if self.receiving.echoes_mark() && has_ack && plan.what != What::Syn {
             flags |= Flags::ECE;
         }
         let header = TcpHeader {
@@ -64,10 +64,8 @@ impl Connection {
         if !plan.flags.contains(Flags::ACK) {
             return (Seq(0), self.window_for(plan, Seq(0)));
         }
-        // A segment that carries more than the frozen number says so: a newer number is never wrong.
-        let number = ack.map_or(self.rcv.nxt, |ack| ack.number);
-        self.rcv.edge = self.window_edge();
-        self.rcv.last_told = number;
+        let around = Around::new(&self.opening, &self.path, self.snd.mss);
+        let number = self.receiving.tell_number(ack.map(|ack| ack.number), around);
         (number, self.window_for(plan, number))
     }
 
@@ -98,8 +96,8 @@ impl Connection {
         match plan.what {
             What::Reset => 0,
             // Never scaled on a SYN (RFC 7323 §2.2); what it promises is kept.
-            What::Syn => u16::try_from(self.rcv.buffer.limit()).unwrap_or(u16::MAX),
-            _ => self.promise_window(number),
+            What::Syn => u16::try_from(self.receiving.buffer().limit()).unwrap_or(u16::MAX),
+            _ => self.receiving.promise_window(number, self.opening.agreed()),
         }
     }
 
@@ -116,7 +114,7 @@ impl Connection {
             return;
         }
         if self.opening.agreed().timestamps {
-            let echo = ack.and_then(|ack| ack.echo).unwrap_or(self.rcv.ts_recent);
+            let echo = ack.and_then(|ack| ack.echo).unwrap_or(self.receiving.ts_recent());
             options.timestamps = Some(Timestamps { value: self.opening.ts_now(now), echo });
         }
         if plan.what == What::Reset {
@@ -131,7 +129,7 @@ impl Connection {
     fn syn_options(&self, now: Instant) -> TcpOptions {
         let link_mtu = self.mtu.link();
         if self.state == StateName::SynReceived {
-            self.opening.syn_ack_options(now, self.rcv.ts_recent, link_mtu, &self.config)
+            self.opening.syn_ack_options(now, self.receiving.ts_recent(), link_mtu, &self.config)
         } else {
             self.opening.syn_options(now, self.wishes(), link_mtu, &self.config)
         }
@@ -163,33 +161,15 @@ impl Connection {
     fn add_sack_blocks(&self, plan: &SegmentPlan, ack: Option<&DecidedAck>, options: &mut TcpOptions) {
         let twice = ack.and_then(|ack| ack.twice);
         let is_told = !matches!(plan.what, What::Syn | What::Reset);
-        if !is_told || !self.opening.agreed().sack || twice.is_none() && self.rcv.buffer.holes() == 0 {
+        if !is_told || !self.opening.agreed().sack || twice.is_none() && self.receiving.buffer().holes() == 0
+        {
             return;
         }
-        self.order_sack_blocks(twice, ack.and_then(|ack| ack.part_of), options);
+        let part_of = ack.and_then(|ack| ack.part_of);
+        self.receiving.order_sack_blocks(twice, part_of, self.opening.agreed(), options);
         let most = self.opening.room_in(self.mtu.size()) as usize;
         while !options.sack.is_empty() && options.emitted_len() + plan.each as usize > most {
             options.sack.pop();
-        }
-    }
-
-    /// A D-SACK goes first, and then the stretch that it is part of (RFC 2883 §4). The stretch that the ACK is about
-    /// follows, and then the others above the hole, the newest first (RFC 2018 §4).
-    #[inline(never)]
-    fn order_sack_blocks(&self, twice: Option<Stretch>, part_of: Option<Stretch>, options: &mut TcpOptions) {
-        let block = |(left, right)| SackBlock { left, right };
-        let around = [twice, part_of].into_iter().flatten().filter_map(|(left, _)| self.stretch_of(left));
-        let newest = self.rcv.buffer.sack_ranges();
-        let newest = newest.iter().map(|(from, to)| (self.rcv.nxt + *from, self.rcv.nxt + *to));
-        options.sack.extend(twice.map(block));
-        let before = options.sack.len();
-        for stretch in around.chain(newest).map(block) {
-            if options.sack[before..].contains(&stretch) {
-                continue;
-            }
-            if options.sack.try_push(stretch).is_err() {
-                break;
-            }
         }
     }
 

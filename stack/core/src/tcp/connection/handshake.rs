@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use super::lacking::Unmet;
 use super::opening::{Opening, Wishes};
-use super::{Connection, Events, Flow, Origin, Rcv, Snd, Urges, own_shift};
+use super::receiving::Receiving;
+use super::{Connection, Events, Flow, Origin, Snd, Urges, own_shift};
 use crate::agent::{HopSource, Path, ReceiverAgent, SenderAgents, Tunables, Turn};
 use crate::tcp::config::{AckMerge, RttMeasure, TcpConfig};
 use crate::tcp::cx::Cx;
@@ -105,6 +106,7 @@ impl Connection {
         let sizes = Sizes { link: setup.link_mtu, known: setup.path_mtu, least: config.least_path_mtu };
         let iss = setup.iss;
         let merge = if setup.ack_merge == AckMerge::Read { AckMerge::Read } else { config.ack_merge };
+        let ledger = AckLedger::new(setup.receiver, setup.shadows, config.ack_ceiling, merge);
         let hops = config.hops.configured.map(|hops| (hops, HopSource::Config));
         let opening = Opening::new(setup.flow, origin, setup.ts_offset, setup.source_route);
         let mss = u32::from(opening.peer_mss());
@@ -115,8 +117,7 @@ impl Connection {
             opening,
             closed: None,
             snd: Snd { turn, ..Snd::new(iss, config.send_buffer.initial, mss) },
-            rcv: Rcv::new(config.recv_buffer.initial.max(1 << own_shift(&config))),
-            ledger: AckLedger::new(setup.receiver, setup.shadows, config.ack_ceiling, merge),
+            receiving: Receiving::new(config.recv_buffer.initial.max(1 << own_shift(&config)), ledger),
             dup_threshold: tunables.dup_threshold,
             rto_held: tunables.rto_held,
             board: Scoreboard::default(),
@@ -143,7 +144,7 @@ impl Connection {
     }
 
     pub(super) fn wishes(&self) -> Wishes {
-        Wishes { receiver: self.ledger.needs(), senders: self.senders.needs() }
+        Wishes { receiver: self.receiving.needs(), senders: self.senders.needs() }
     }
 
     pub(super) fn unmet(&self) -> Unmet<'_> {
@@ -152,7 +153,7 @@ impl Connection {
             opening: &self.opening,
             path: &self.path,
             is_synchronized: self.state.is_synchronized(),
-            is_unasked: !self.rcv.was_asked && self.stats.bytes_received > 0,
+            is_unasked: !self.receiving.was_asked() && self.stats.bytes_received > 0,
         }
     }
 
@@ -163,23 +164,12 @@ impl Connection {
 
     /// Takes the peer's SYN or SYN-ACK: its number and everything that it offers.
     pub(super) fn take_syn(&mut self, cx: &mut Cx<'_>, syn: &TcpView<'_>) {
-        self.rcv.irs = syn.seq;
-        self.rcv.nxt = syn.seq + 1;
-        self.rcv.edge = self.rcv.nxt + self.rcv.buffer.limit().min(u32::from(u16::MAX));
-        self.rcv.advertised = self.rcv.edge;
-        self.rcv.last_ack_decided = self.rcv.nxt;
-        self.rcv.last_told = self.rcv.nxt;
         let wishes = self.wishes();
         self.opening.take_syn(syn, wishes, &self.config);
         let agreed = self.opening.agreed();
-        self.ledger.agree_on_sack(agreed.sack);
+        self.receiving.begin(cx.now, syn, agreed);
         self.snd.ack_requests = agreed.ack_requests();
-        self.rcv.buffer.set_unit(1 << agreed.scale.map_or(0, |scale| scale.rcv));
         self.unmet().trace_fallbacks(cx);
-        if let Some(timestamps) = syn.options.timestamps.filter(|_| self.opening.agreed().timestamps) {
-            self.rcv.ts_recent = timestamps.value;
-            self.rcv.ts_recent_at = cx.now;
-        }
         self.update_mss();
         // The window of a SYN is never scaled (RFC 7323 §2.2).
         self.snd.wnd = u32::from(syn.window);

@@ -132,7 +132,7 @@ impl Connection {
     pub(crate) fn info(&self, now: Instant, specs: &AgentSpecs) -> Info {
         let mut gauges = Vec::new();
         self.senders.gauges(&mut |name, value| gauges.push((name, value)));
-        self.ledger.gauges(&mut |name, value| gauges.push((name, value)));
+        self.receiving.ledger().gauges(&mut |name, value| gauges.push((name, value)));
         let gauge = |wanted| gauges.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value);
         let allowed = self.allowance(now);
         let has_answer = self.state != StateName::SynSent;
@@ -155,10 +155,10 @@ impl Connection {
             backoff: self.rtt.backoff(),
             snd_una: self.snd.una,
             snd_nxt: self.snd.nxt,
-            rcv_nxt: self.rcv.nxt,
+            rcv_nxt: self.receiving.nxt(),
             snd_mss: self.snd.mss,
             peer_mss: u32::from(self.opening.peer_mss()),
-            rcv_mss: self.recv_mss(),
+            rcv_mss: self.receiving.segment_bytes(self.snd.mss),
             told_mss: u32::from(self.opening.own_mss(self.mtu.link())),
             path_mtu: self.mtu.size(),
             allowed_bytes: allowed.flight_bytes,
@@ -170,14 +170,14 @@ impl Connection {
             pacing_rate: self.pacing_rate(&allowed),
             busy_time: self.progress.busy_time(now),
             snd_wnd: self.snd.wnd,
-            rcv_wnd: self.rcv.edge.bytes_since(self.rcv.nxt),
+            rcv_wnd: self.receiving.advertised_bytes(),
             send_buffer_bytes: self.snd.buffer.limit(),
-            recv_buffer_bytes: self.rcv.buffer.limit(),
+            recv_buffer_bytes: self.receiving.buffer().limit(),
             unsent_bytes: self.unsent(),
-            unread_bytes: self.rcv.buffer.readable(),
-            out_of_order_bytes: self.rcv.buffer.out_of_order_bytes(),
-            owed_segments: self.ledger.owed().segments,
-            seconds_held: self.ledger.seconds_held(),
+            unread_bytes: self.receiving.buffer().readable(),
+            out_of_order_bytes: self.receiving.buffer().out_of_order_bytes(),
+            owed_segments: self.receiving.ledger().owed().segments,
+            seconds_held: self.receiving.ledger().seconds_held(),
             has_sack: self.opening.agreed().sack,
             has_timestamps: self.opening.agreed().timestamps,
             has_ecn: self.opening.sends_ect(),
@@ -186,11 +186,11 @@ impl Connection {
             turn: self.snd.turn.unwrap_or_default(),
             probes: self.urges.window_probes_sent.max(self.urges.keep_alives_sent),
             since_last_sent: self.snd.last_sent_at.get().map(|at| now.since(at)),
-            since_last_received: self.rcv.last_arrival.get().map(|at| now.since(at)),
+            since_last_received: self.receiving.last_arrival().get().map(|at| now.since(at)),
             receiver_lacks: if has_answer { self.unmet().for_receiver() } else { Vec::new() },
             senders_lack: if has_answer { self.unmet().for_senders() } else { Vec::new() },
-            shadow_acks: self.ledger.shadow_acks().collect(),
-            shadow_holds: self.ledger.shadow_holds().collect(),
+            shadow_acks: self.receiving.ledger().shadow_acks().collect(),
+            shadow_holds: self.receiving.ledger().shadow_holds().collect(),
             gauges,
         }
     }

@@ -10,7 +10,6 @@ mod syn_sent;
 use std::time::Duration;
 
 use super::Connection;
-use crate::Moment;
 use crate::agent::Why;
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::AckKind;
@@ -34,12 +33,12 @@ pub(crate) struct Arrived<'a> {
 
 impl Arrived<'_> {
     /// Segments that came as one; one without payload counts too.
-    fn segments(&self) -> u32 {
+    pub(super) fn segments(&self) -> u32 {
         segments_in(self.segment.payload.len() as u32, self.segment_bytes)
     }
 }
 
-fn segments_in(bytes: u32, segment_bytes: Option<u16>) -> u32 {
+pub(super) fn segments_in(bytes: u32, segment_bytes: Option<u16>) -> u32 {
     segment_bytes.map_or(1, |each| bytes.div_ceil(u32::from(each).max(1))).max(1)
 }
 
@@ -98,7 +97,7 @@ impl Connection {
     pub(crate) fn handle_segment(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Disposition {
         let segment = arrived.segment;
         self.stats.segments_received += u64::from(arrived.segments());
-        self.rcv.last_arrival = Moment::at(cx.now);
+        self.receiving.note_arrival(cx.now);
         self.arm_relax(cx);
         cx.trace(TraceKind::Received {
             seq: segment.seq,

@@ -93,8 +93,8 @@ impl Connection {
 
     /// `rcv_nxt`, if in-order data came within the last `window`.
     pub(crate) fn received_since(&self, now: Instant, window: Duration) -> Option<Seq> {
-        let is_recent = self.rcv.last_arrival.get().is_some_and(|at| now.since(at) <= window);
-        (is_recent && self.stats.bytes_received > 0).then_some(self.rcv.nxt)
+        let is_recent = self.receiving.last_arrival().get().is_some_and(|at| now.since(at) <= window);
+        (is_recent && self.stats.bytes_received > 0).then_some(self.receiving.nxt())
     }
 
     /// Routing speaks.
@@ -103,7 +103,7 @@ impl Connection {
         let from_peer = path.hops_from_peer.or(self.path.hops_from_peer.filter(not_by_routing));
         self.set_hops_from_peer(cx, from_peer);
         if from_peer.is_none() {
-            self.rcv.hop_limit = None; // The next segment tells.
+            self.receiving.forget_hop_limit(); // The next segment tells.
         }
         self.path.link_bps = path.link_bps;
         if !self.state.is_synchronized() {
@@ -125,9 +125,7 @@ impl Connection {
     /// Only routing and the configuration know better than the hop limit of what came.
     #[inline]
     pub(super) fn count_hops(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) {
-        let before_crossings = Some(arrived.hop_limit.saturating_add(arrived.crossings));
-        if self.rcv.hop_limit != before_crossings {
-            self.rcv.hop_limit = before_crossings;
+        if self.receiving.take_hop_limit(arrived) {
             self.recount_hops(cx, arrived);
         }
     }

@@ -64,14 +64,15 @@ impl Connection {
         if plan.what == What::Ack {
             let repeat = ack.is_some_and(DecidedAck::is_repeat);
             self.stats.acks_repeated += u64::from(repeat);
-            let (number, decided) = ack.map_or((self.rcv.nxt, self.rcv.nxt), |ack| (ack.number, ack.decided));
+            let nxt = self.receiving.nxt();
+            let (number, decided) = ack.map_or((nxt, nxt), |ack| (ack.number, ack.decided));
             cx.trace(TraceKind::AckSent { number, decided, repeat, decision });
             return;
         }
         let is_bare = plan.what == What::New && plan.len == 0;
         cx.trace(TraceKind::Sent {
             seq: plan.seq,
-            ack: self.rcv.nxt,
+            ack: self.receiving.nxt(),
             len: plan.len,
             segments: plan.segments() as u16,
             flags: plan.flags.0,

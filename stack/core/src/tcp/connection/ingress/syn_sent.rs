@@ -51,7 +51,7 @@ impl Connection {
             self.take_fin(cx, arrived);
         }
         // One ACK for the SYN and for what came with it, whatever the agent thinks of that.
-        if arrived.segment.sequence_len() == 1 || self.rcv.last_ack_decided < self.rcv.nxt {
+        if arrived.segment.sequence_len() == 1 || !self.receiving.has_decided_all() {
             self.force_ack(cx, AckKind::InOrder, Why::plain(Rule::Forced));
         }
     }

@@ -1,0 +1,309 @@
+//! Receiving: where the peer's data stands, what of it waits for the program, and which ACKs are owed for it.
+//!
+//! This part knows nothing of what we send. What it needs of other parts it is handed as [`Around`]. Its fields are
+//! private to it and to its submodules: `data` takes payload, `timestamps` keeps TS.Recent, `window` promises room,
+//! `told` is what ACKs say.
+//!
+//! Invariant (checked after every event in debug builds)
+//! - C2: the advertised edge never moves left, and all that lies before it finds room.
+
+mod data;
+mod timestamps;
+mod told;
+mod window;
+
+use super::ingress::Arrived;
+use super::opening::{Negotiated, Opening};
+use crate::agent::{Needs, Path, Why};
+use crate::tcp::cx::Cx;
+use crate::tcp::ledger::{AckKind, AckLedger, DecidedAck, Facts};
+use crate::tcp::recv_buffer::RecvBuffer;
+use crate::wire::TcpView;
+use crate::{Instant, Moment, Seq};
+use window::Tuning;
+
+/// The receive sequence space, and the ACKs that are owed.
+#[derive(Debug)]
+pub(super) struct Receiving {
+    /// The number of the peer's SYN.
+    irs: Seq,
+    /// The next number that the peer is expected to send.
+    nxt: Seq,
+    /// The rightmost edge that was ever advertised.
+    edge: Seq,
+    /// The edge that the newest segment advertised: `edge`, or left of it by less than a unit of the scale.
+    advertised: Seq,
+    buffer: RecvBuffer,
+    ledger: AckLedger,
+    /// The number of the peer's FIN.
+    fin: Option<Seq>,
+    /// End of the peer's urgent data.
+    urgent_end: Option<Seq>,
+    /// The timestamp that our segments echo (RFC 7323 §4.3).
+    ts_recent: u32,
+    ts_recent_at: Instant,
+    /// Moves when an ACK is decided (RFC 7323 §4.3).
+    last_ack_decided: Seq,
+    /// The number of the last segment that told our window.
+    last_told: Seq,
+    /// The congestion window that the peer told last.
+    peer_cwnd: Option<u16>,
+    last_arrival: Moment,
+    /// Of the last segment that was accepted, with the crossings of its link added.
+    hop_limit: Option<u8>,
+    /// Our timestamp that came back last.
+    last_echo: u32,
+    /// The largest segment's payload.
+    largest: u32,
+    tuning: Tuning,
+    /// The application will read no more.
+    is_deaf: bool,
+    /// An ACK-rate request has come that the receiver agent heard.
+    was_asked: bool,
+    /// A mark was seen: every ACK says so until the peer says CWR (RFC 3168 §6.1.3).
+    ecn_echo: bool,
+}
+
+/// What receiving may know of the other parts.
+#[derive(Clone, Copy)]
+pub(super) struct Around<'a> {
+    agreed: &'a Negotiated,
+    path: &'a Path,
+    /// Payload of our own full segments.
+    mss: u32,
+}
+
+impl<'a> Around<'a> {
+    #[inline]
+    pub(super) fn new(opening: &'a Opening, path: &'a Path, mss: u32) -> Around<'a> {
+        Around { agreed: opening.agreed(), path, mss }
+    }
+}
+
+impl Receiving {
+    pub(super) fn new(buffer_bytes: u32, ledger: AckLedger) -> Receiving {
+        Receiving {
+            irs: Seq(0),
+            nxt: Seq(0),
+            edge: Seq(0),
+            advertised: Seq(0),
+            buffer: RecvBuffer::new(buffer_bytes),
+            ledger,
+            fin: None,
+            urgent_end: None,
+            ts_recent: 0,
+            ts_recent_at: Instant::ZERO,
+            last_ack_decided: Seq(0),
+            last_told: Seq(0),
+            peer_cwnd: None,
+            last_arrival: Moment::NEVER,
+            hop_limit: None,
+            last_echo: 0,
+            largest: 0,
+            tuning: Tuning::default(),
+            is_deaf: false,
+            was_asked: false,
+            ecn_echo: false,
+        }
+    }
+
+    /// The peer's SYN has come, and this was agreed on.
+    pub(super) fn begin(&mut self, now: Instant, syn: &TcpView<'_>, agreed: &Negotiated) {
+        self.irs = syn.seq;
+        self.nxt = syn.seq + 1;
+        self.edge = self.nxt + self.buffer.limit().min(u32::from(u16::MAX));
+        self.advertised = self.edge;
+        self.last_ack_decided = self.nxt;
+        self.last_told = self.nxt;
+        self.ledger.agree_on_sack(agreed.sack);
+        self.buffer.set_unit(1 << agreed.scale.map_or(0, |scale| scale.rcv));
+        if let Some(timestamps) = syn.options.timestamps.filter(|_| agreed.timestamps) {
+            self.ts_recent = timestamps.value;
+            self.ts_recent_at = now;
+        }
+    }
+
+    /// The next number that the peer is expected to send.
+    #[inline]
+    pub(super) fn nxt(&self) -> Seq {
+        self.nxt
+    }
+
+    /// The number of the peer's SYN.
+    pub(super) fn irs(&self) -> Seq {
+        self.irs
+    }
+
+    #[inline]
+    pub(super) fn buffer(&self) -> &RecvBuffer {
+        &self.buffer
+    }
+
+    #[inline]
+    pub(super) fn ledger(&self) -> &AckLedger {
+        &self.ledger
+    }
+
+    /// What the receiver agent and its shadows would have the peer tell.
+    pub(super) fn needs(&self) -> Needs {
+        self.ledger.needs()
+    }
+
+    pub(super) fn last_arrival(&self) -> Moment {
+        self.last_arrival
+    }
+
+    #[inline]
+    pub(super) fn note_arrival(&mut self, now: Instant) {
+        self.last_arrival = Moment::at(now);
+    }
+
+    /// Takes note of the hop limit. Answers whether it is another one than before.
+    #[inline]
+    pub(super) fn take_hop_limit(&mut self, arrived: &Arrived<'_>) -> bool {
+        let before_crossings = Some(arrived.hop_limit.saturating_add(arrived.crossings));
+        let is_other = self.hop_limit != before_crossings;
+        self.hop_limit = before_crossings;
+        is_other
+    }
+
+    /// The next segment tells it anew.
+    pub(super) fn forget_hop_limit(&mut self) {
+        self.hop_limit = None;
+    }
+
+    pub(super) fn was_asked(&self) -> bool {
+        self.was_asked
+    }
+
+    /// The application will read no more.
+    pub(super) fn is_deaf(&self) -> bool {
+        self.is_deaf
+    }
+
+    pub(super) fn turn_deaf(&mut self) {
+        self.is_deaf = true;
+        self.buffer.relax();
+    }
+
+    /// The number of the first byte that the application has not read.
+    #[inline]
+    pub(super) fn read_to(&self) -> Seq {
+        self.nxt - self.buffer.readable()
+    }
+
+    /// Urgent bytes from the peer that have not been read.
+    pub(super) fn urgent_unread(&self) -> u32 {
+        self.urgent_end.map_or(0, |end| end.bytes_since(self.read_to()))
+    }
+
+    /// The peer's FIN has come and everything before it was read.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.buffer.readable() == 0 && self.fin.is_some_and(|fin| fin < self.nxt)
+    }
+
+    /// The ledger's timer has run out.
+    pub(super) fn on_deadline(&mut self, cx: &mut Cx<'_>, around: Around<'_>) {
+        let facts = self.facts(around);
+        self.ledger.on_deadline(cx, &facts);
+        self.note_decision();
+    }
+
+    /// An ACK that no agent may withhold.
+    #[cold]
+    pub(super) fn force_ack(&mut self, cx: &mut Cx<'_>, kind: AckKind, why: Why, around: Around<'_>) {
+        let facts = self.facts(around);
+        self.ledger.force(cx, kind, why, &facts);
+        self.note_decision();
+    }
+
+    /// The ACK that leaves now: alone, or on another segment.
+    pub(super) fn pop_ack(
+        &mut self,
+        cx: &mut Cx<'_>,
+        leaves_alone: bool,
+        around: Around<'_>,
+    ) -> Option<DecidedAck> {
+        let facts = self.facts(around);
+        let ack = if leaves_alone { self.ledger.pop(cx, &facts) } else { self.ledger.ride(cx, &facts) };
+        self.note_decision();
+        ack
+    }
+
+    /// Last.ACK.sent of RFC 7323 moves when an ACK is decided: when nothing is owed, everything has been.
+    fn note_decision(&mut self) {
+        if self.ledger.owed().segments == 0 {
+            self.last_ack_decided = self.nxt;
+        }
+    }
+
+    /// All that has come was acknowledged, or the ACK that does so is decided.
+    pub(super) fn has_decided_all(&self) -> bool {
+        self.nxt <= self.last_ack_decided
+    }
+
+    fn facts<'a>(&self, around: Around<'a>) -> Facts<'a> {
+        Facts {
+            path: around.path,
+            peer_cwnd: self.peer_cwnd,
+            mss: self.segment_bytes(around.mss),
+            advertised: self.edge.bytes_since(self.nxt),
+            holes: self.buffer.holes(),
+            rcv_nxt: self.nxt,
+            last_decided: self.last_ack_decided,
+            ts_recent: self.ts_recent,
+        }
+    }
+
+    /// Segments that come in are about as large as those that go out, or as the largest that came.
+    #[inline]
+    pub(super) fn segment_bytes(&self, own: u32) -> u32 {
+        own.max(self.largest)
+    }
+
+    /// The program reads; [`after_read`](Receiving::after_read) follows.
+    pub(super) fn read(&mut self, out: &mut [u8]) -> usize {
+        self.buffer.read(out)
+    }
+
+    /// The same of bytes that it has read where they lay.
+    pub(super) fn consume(&mut self, bytes: u32) {
+        self.buffer.consume(bytes);
+    }
+
+    /// Nobody will read what has come.
+    pub(super) fn forget_data(&mut self) {
+        self.buffer.clear();
+    }
+
+    /// No ACK leaves any more.
+    pub(super) fn owe_nothing(&mut self) {
+        self.ledger.clear();
+        self.ledger.relax();
+    }
+
+    /// Gives back what is held for segments to come.
+    pub(super) fn relax(&mut self) {
+        self.buffer.relax();
+        self.ledger.relax();
+    }
+
+    /// The same, while there may be something to read.
+    pub(super) fn relax_ledger(&mut self) {
+        self.ledger.relax();
+    }
+
+    pub(super) fn allocated(&self) -> usize {
+        self.buffer.allocated() + self.ledger.allocated()
+    }
+
+    #[cfg(test)]
+    pub(super) fn has_urgent_end(&self) -> bool {
+        self.urgent_end.is_some()
+    }
+
+    #[cfg(debug_assertions)]
+    pub(super) fn check(&self) {
+        assert!(self.edge <= self.nxt + self.buffer.room(), "C2");
+    }
+}

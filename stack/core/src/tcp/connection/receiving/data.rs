@@ -1,0 +1,247 @@
+//! Payload comes in: what of it is new and fits, where it stands, and what the receiver agent hears of it.
+
+use std::time::Duration;
+
+use super::{Around, Receiving};
+use crate::Seq;
+use crate::agent::{AckRequest, Class, Rule, Why};
+use crate::tcp::connection::ConnectionStats;
+use crate::tcp::connection::ingress::{Arrived, segments_in};
+use crate::tcp::connection::opening::Negotiated;
+use crate::tcp::cx::{Cx, Memory};
+use crate::tcp::ledger::{AckKind, Heard};
+use crate::tcp::recv_buffer::{InsertVerdict, Inserted};
+use crate::trace::{DropReason, TraceKind};
+use crate::wire::{Ecn, Flags, HopwiseOption, RateRequest, TcpView};
+
+impl Receiving {
+    /// The four cases of RFC 9293 §3.4. A zero window still lets ACK, RST and URG through (MUST-66), so a
+    /// segment that begins exactly where we are is looked at; its data finds no room.
+    pub(in crate::tcp::connection) fn is_acceptable(&self, segment: &TcpView<'_>) -> bool {
+        let (seq, len) = (segment.seq, segment.sequence_len());
+        let (nxt, edge) = (self.nxt, self.edge);
+        if seq == nxt {
+            return true;
+        }
+        let in_window = |number: Seq| nxt <= number && number < edge;
+        in_window(seq) || (len > 0 && in_window(seq + (len - 1)))
+    }
+
+    /// Data that we have seen already: the peer learns of it by D-SACK (RFC 2883).
+    #[cold]
+    pub(in crate::tcp::connection) fn note_old_duplicate(
+        &mut self,
+        arrived: &Arrived<'_>,
+        agreed: &Negotiated,
+        stats: &mut ConnectionStats,
+    ) {
+        let segment = arrived.segment;
+        let len = segment.payload.len() as u32;
+        let first = first_byte(segment);
+        let end = first + len;
+        if len == 0 || end > self.nxt {
+            return;
+        }
+        stats.segments_duplicate += u64::from(arrived.segments());
+        if agreed.sack {
+            self.ledger.came_twice((first, end));
+        }
+    }
+
+    /// Urgent data stays in line. Answers whether the application is to learn how far it reaches (MUST-31, MUST-32).
+    pub(in crate::tcp::connection) fn take_urgent(&mut self, segment: &TcpView<'_>) -> bool {
+        // The pointer names the first octet that is not urgent any more (MUST-62).
+        let end = segment.seq + u32::from(segment.urgent);
+        let is_news = self.urgent_end.map_or(self.read_to() < end, |known| known < end);
+        if is_news {
+            self.urgent_end = Some(end);
+        }
+        is_news
+    }
+
+    /// Takes what is new of the payload and fits; the ledger decides which ACKs are owed. `rtt` came back with it.
+    /// Answers whether there is more to read.
+    pub(in crate::tcp::connection) fn take_payload(
+        &mut self,
+        cx: &mut Cx<'_>,
+        arrived: &Arrived<'_>,
+        rtt: Option<Duration>,
+        around: Around<'_>,
+        stats: &mut ConnectionStats,
+    ) -> bool {
+        self.largest = self.largest.max(bytes_each(arrived) as u32);
+        let (start, payload) = self.cut_to_window(arrived.segment);
+        let is_beyond = payload.is_empty();
+        if is_beyond {
+            // A probe of a closed window, or data that we have: either way the peer has to hear where we are.
+            self.note_old_duplicate(arrived, around.agreed, stats);
+            let reason = if self.edge <= self.nxt { DropReason::NoBuffer } else { DropReason::OutOfWindow };
+            self.refuse_payload(cx, reason, around);
+            return false;
+        }
+        let end = start.bytes_since(self.nxt) + payload.len() as u32;
+        if cx.memory == Memory::Spent && self.buffer.grows_for(end) {
+            self.refuse_payload(cx, DropReason::NoMemory, around);
+            return false;
+        }
+        let inserted = self.buffer.insert(start.bytes_since(self.nxt), payload);
+        let looked_at = payload.len() as u32;
+        self.note_inserted(arrived, &inserted, around.agreed);
+        count(cx, &inserted, u64::from(segments_in(looked_at, arrived.segment_bytes)), stats);
+        self.report_arrival(cx, arrived, &inserted, (looked_at, rtt), around);
+        inserted.advanced > 0
+    }
+
+    fn refuse_payload(&mut self, cx: &mut Cx<'_>, reason: DropReason, around: Around<'_>) {
+        cx.dropped(reason);
+        self.force_ack(cx, AckKind::Duplicate, Why::plain(Rule::Forced), around);
+    }
+
+    /// What of the payload is new and fits the window that was promised.
+    fn cut_to_window<'a>(&self, segment: &TcpView<'a>) -> (Seq, &'a [u8]) {
+        let start = first_byte(segment);
+        let old = (self.nxt.bytes_since(start) as usize).min(segment.payload.len());
+        let payload = &segment.payload[old..];
+        let start = start.max(self.nxt);
+        let room = self.edge.bytes_since(start) as usize;
+        (start, &payload[..payload.len().min(room)])
+    }
+
+    fn note_inserted(&mut self, arrived: &Arrived<'_>, inserted: &Inserted, agreed: &Negotiated) {
+        let segment = arrived.segment;
+        let nxt = self.nxt;
+        self.nxt += inserted.advanced;
+        self.edge = self.edge.max(self.nxt);
+        if agreed.sack {
+            let first = first_byte(segment);
+            let old_part = nxt.bytes_since(first).min(segment.payload.len() as u32);
+            if old_part > 0 {
+                self.ledger.came_twice((first, first + old_part));
+            } else if let Some((from, to)) = inserted.duplicate {
+                self.ledger.came_twice((nxt + from, nxt + to));
+            }
+        }
+    }
+
+    /// What the segment asks of our ACKs. Where it asks in both forms, the count of segments says more.
+    fn ack_request_of(&mut self, segment: &TcpView<'_>, agreed: &Negotiated) -> Option<AckRequest> {
+        let rate = match segment.options.rate_request {
+            Some(RateRequest::Ask(rate)) if agreed.use_ack_rate => Some(AckRequest::Rate(rate)),
+            _ => None,
+        };
+        self.was_asked |= rate.is_some();
+        match segment.options.hopwise {
+            Some(HopwiseOption::Notes(notes)) if agreed.use_ack_after() => {
+                notes.ack_after.map(AckRequest::After).or(rate)
+            }
+            _ => rate,
+        }
+    }
+
+    /// The receiver agent hears of it, once a segment. `len` counts the bytes that were looked at, and `rtt` came back
+    /// with the first of them.
+    fn report_arrival(
+        &mut self,
+        cx: &mut Cx<'_>,
+        arrived: &Arrived<'_>,
+        inserted: &Inserted,
+        (len, rtt): (u32, Option<Duration>),
+        around: Around<'_>,
+    ) {
+        let (segment, agreed) = (arrived.segment, around.agreed);
+        let class = match inserted.verdict {
+            InsertVerdict::InOrder => Class::InOrder,
+            InsertVerdict::FillsHole => Class::FillsHole,
+            InsertVerdict::OutOfOrder => Class::OutOfOrder,
+            InsertVerdict::Duplicate => Class::Duplicate,
+            InsertVerdict::TooManyHoles | InsertVerdict::NoRoom => {
+                return self.force_ack(cx, AckKind::Duplicate, Why::plain(Rule::Forced), around);
+            }
+        };
+        let ack_request = self.ack_request_of(segment, agreed);
+        let (bytes, read) = match inserted.advanced {
+            0 => (segment.payload.len() as u32, len),
+            advanced => (advanced, advanced.min(len)),
+        };
+        let heard = Heard {
+            class,
+            bytes,
+            each: arrived.segment_bytes.map_or(bytes, |each| u32::from(each).max(1)),
+            push: segment.flags.contains(Flags::PSH),
+            ce: arrived.ecn == Ecn::Ce,
+            ack_request,
+            rtt,
+            timestamp: self.timestamp_of(cx.now, segment, agreed),
+            part_of: self.stretch_of(segment.seq, agreed),
+        };
+        let count = segments_in(read, arrived.segment_bytes);
+        let facts = self.facts(around);
+        if class != Class::InOrder {
+            cx.trace(TraceKind::Placed { class, stretches: facts.holes });
+        }
+        if let Some(number) = self.ledger.on_arrival(cx, &heard, count, &facts) {
+            self.last_ack_decided = number;
+            if number < self.nxt {
+                // What is left of the read is the earliest that the next ACK acknowledges.
+                self.take_timestamp(cx.now, segment, agreed);
+            }
+        }
+    }
+
+    /// Takes note of where the peer's FIN stands.
+    pub(in crate::tcp::connection) fn place_fin(&mut self, segment: &TcpView<'_>) {
+        if segment.flags.contains(Flags::FIN) && self.fin.is_none() {
+            let at = segment.seq + (segment.sequence_len() - 1);
+            // Its place must be within what we promised; else the data before it was cut, and it comes again.
+            if at <= self.edge && self.nxt <= at {
+                self.fin = Some(at);
+            }
+        }
+    }
+
+    /// All data before the FIN has come.
+    pub(in crate::tcp::connection) fn is_fin_next(&self) -> bool {
+        self.fin == Some(self.nxt)
+    }
+
+    /// The FIN has its number.
+    pub(in crate::tcp::connection) fn take_fin(&mut self) {
+        self.nxt += 1;
+        self.edge = self.edge.max(self.nxt);
+    }
+
+    /// A FIN before the data in front of it is out of order, as data would be (RFC 5681 §4.2).
+    pub(in crate::tcp::connection) fn answer_early_fin(
+        &mut self,
+        cx: &mut Cx<'_>,
+        segment: &TcpView<'_>,
+        around: Around<'_>,
+    ) {
+        let is_bare_fin = segment.flags.contains(Flags::FIN) && segment.payload.is_empty();
+        if is_bare_fin && self.nxt < segment.seq {
+            self.force_ack(cx, AckKind::Duplicate, Why::plain(Rule::NotInOrder), around);
+        }
+    }
+}
+
+fn count(cx: &mut Cx<'_>, inserted: &Inserted, segments: u64, stats: &mut ConnectionStats) {
+    stats.bytes_received += u64::from(inserted.advanced);
+    match inserted.verdict {
+        InsertVerdict::TooManyHoles => cx.dropped(DropReason::TooManyHoles),
+        InsertVerdict::NoRoom => cx.dropped(DropReason::NoBuffer),
+        InsertVerdict::OutOfOrder => stats.segments_out_of_order += segments,
+        InsertVerdict::Duplicate => stats.segments_duplicate += segments,
+        InsertVerdict::InOrder | InsertVerdict::FillsHole => stats.segments_in_order += segments,
+    }
+}
+
+/// The number of the payload: a SYN has one of its own before it.
+fn first_byte(segment: &TcpView<'_>) -> Seq {
+    segment.seq + u32::from(segment.flags.contains(Flags::SYN))
+}
+
+/// Payload of one segment, of those that a read may carry.
+fn bytes_each(arrived: &Arrived<'_>) -> usize {
+    let len = arrived.segment.payload.len();
+    arrived.segment_bytes.map_or(len, |each| len.min(each.into())).max(1)
+}

@@ -1,0 +1,84 @@
+//! The peer's timestamps: which segments are old by them, and which one our segments echo (RFC 7323).
+
+use std::time::Duration;
+
+use super::Receiving;
+use crate::Instant;
+use crate::tcp::connection::opening::Negotiated;
+use crate::wire::TcpView;
+
+/// An old timestamp says nothing after so long a silence: its clock may have wrapped (RFC 7323 §5.5).
+const PAWS_IDLE: Duration = Duration::from_secs(24 * 24 * 3600);
+
+/// Ticks that a timestamp may be behind: two segments that leave at the turn of a tick may overtake each other. No
+/// clock may tick often enough for numbers to wrap within one (RFC 7323 §5.4).
+const PAWS_GRACE: i32 = 1;
+
+impl Receiving {
+    pub(in crate::tcp::connection) fn ts_recent(&self) -> u32 {
+        self.ts_recent
+    }
+
+    /// PAWS (RFC 7323 §5): the segment was sent before one that has come.
+    pub(in crate::tcp::connection) fn is_old_timestamp(&self, now: Instant, value: u32) -> bool {
+        let is_old = (value.wrapping_sub(self.ts_recent) as i32) < -PAWS_GRACE;
+        is_old && !self.is_timestamp_stale(now)
+    }
+
+    pub(in crate::tcp::connection) fn take_timestamp(
+        &mut self,
+        now: Instant,
+        segment: &TcpView<'_>,
+        agreed: &Negotiated,
+    ) {
+        if segment.seq <= self.last_ack_decided
+            && let Some(value) = self.timestamp_of(now, segment, agreed)
+        {
+            self.ts_recent = value;
+            self.ts_recent_at = now;
+        }
+    }
+
+    /// The segment's time stamp, if TS.Recent may become it.
+    pub(super) fn timestamp_of(
+        &self,
+        now: Instant,
+        segment: &TcpView<'_>,
+        agreed: &Negotiated,
+    ) -> Option<u32> {
+        let value = segment.options.timestamps.filter(|_| agreed.timestamps)?.value;
+        let is_newer = (value.wrapping_sub(self.ts_recent) as i32) >= 0;
+        (is_newer || self.is_timestamp_stale(now)).then_some(value)
+    }
+
+    fn is_timestamp_stale(&self, now: Instant) -> bool {
+        now.since(self.ts_recent_at) > PAWS_IDLE
+    }
+
+    /// A SYN that comes in TIME-WAIT is no old duplicate (RFC 6191 §2).
+    #[cold]
+    pub(in crate::tcp::connection) fn is_surely_new(&self, syn: &TcpView<'_>, agreed: &Negotiated) -> bool {
+        match syn.options.timestamps {
+            Some(timestamps) if agreed.timestamps => {
+                let ahead = timestamps.value.wrapping_sub(self.ts_recent) as i32;
+                ahead > 0 || (ahead == 0 && self.nxt < syn.seq)
+            }
+            _ => self.nxt < syn.seq,
+        }
+    }
+
+    /// Our timestamp that the segment brings back. One that comes back again tells less, and is left out.
+    #[inline]
+    pub(in crate::tcp::connection) fn new_echo(
+        &mut self,
+        segment: &TcpView<'_>,
+        agreed: &Negotiated,
+    ) -> Option<u32> {
+        let echo = segment.options.timestamps.filter(|_| agreed.timestamps)?.echo;
+        if echo == self.last_echo {
+            return None;
+        }
+        self.last_echo = echo;
+        Some(echo)
+    }
+}

@@ -1,0 +1,87 @@
+//! What segments of ours tell of the peer's data beside number and window: marks, and SACK blocks.
+
+use super::Receiving;
+use crate::Seq;
+use crate::tcp::connection::ingress::Arrived;
+use crate::tcp::connection::opening::Negotiated;
+use crate::tcp::cx::Cx;
+use crate::tcp::ledger::Stretch;
+use crate::trace::TraceKind;
+use crate::wire::{Ecn, Flags, HopwiseOption, SackBlock, TcpOptions, TcpView};
+
+impl Receiving {
+    /// RFC 3168 §6.1.3: a mark is echoed until the peer says that it slowed down.
+    pub(in crate::tcp::connection) fn take_ecn_mark(
+        &mut self,
+        cx: &mut Cx<'_>,
+        arrived: &Arrived<'_>,
+        agreed: &Negotiated,
+    ) {
+        if !agreed.ecn {
+            return;
+        }
+        if arrived.segment.flags.contains(Flags::CWR) {
+            self.ecn_echo = false;
+        }
+        if arrived.ecn == Ecn::Ce {
+            self.ecn_echo = true;
+            cx.trace(TraceKind::MarkSeen);
+        }
+    }
+
+    /// ACKs say that a mark was seen.
+    #[inline]
+    pub(in crate::tcp::connection) fn echoes_mark(&self) -> bool {
+        self.ecn_echo
+    }
+
+    pub(in crate::tcp::connection) fn take_notes(&mut self, segment: &TcpView<'_>, agreed: &Negotiated) {
+        if agreed.use_cwnd()
+            && let Some(HopwiseOption::Notes(notes)) = segment.options.hopwise
+            && notes.cwnd.is_some()
+        {
+            self.peer_cwnd = notes.cwnd;
+        }
+    }
+
+    /// The window field told it.
+    pub(in crate::tcp::connection) fn take_peer_cwnd(&mut self, segments: u16) {
+        self.peer_cwnd = Some(segments);
+    }
+
+    /// The stretch above a hole that has this number, for SACK blocks.
+    pub(super) fn stretch_of(&self, number: Seq, agreed: &Negotiated) -> Option<Stretch> {
+        if !agreed.sack || number <= self.nxt {
+            return None;
+        }
+        let held = self.buffer.stretch_at(number.bytes_since(self.nxt));
+        held.map(|(from, to)| (self.nxt + from, self.nxt + to))
+    }
+
+    /// A D-SACK goes first, and then the stretch that it is part of (RFC 2883 §4). The stretch that the ACK is about
+    /// follows, and then the others above the hole, the newest first (RFC 2018 §4).
+    #[inline(never)]
+    pub(in crate::tcp::connection) fn order_sack_blocks(
+        &self,
+        twice: Option<Stretch>,
+        part_of: Option<Stretch>,
+        agreed: &Negotiated,
+        options: &mut TcpOptions,
+    ) {
+        let block = |(left, right)| SackBlock { left, right };
+        let around = [twice, part_of].into_iter().flatten();
+        let around = around.filter_map(|(left, _)| self.stretch_of(left, agreed));
+        let newest = self.buffer.sack_ranges();
+        let newest = newest.iter().map(|(from, to)| (self.nxt + *from, self.nxt + *to));
+        options.sack.extend(twice.map(block));
+        let before = options.sack.len();
+        for stretch in around.chain(newest).map(block) {
+            if options.sack[before..].contains(&stretch) {
+                continue;
+            }
+            if options.sack.try_push(stretch).is_err() {
+                break;
+            }
+        }
+    }
+}
