@@ -1,7 +1,7 @@
 //! One TCP connection: its state, and the parts that each do one thing with it.
 //!
 //! Packets come in through [`ingress`], segments go out through [`egress`] and are written by [`emit`] alone;
-//! [`acks`] digests what the peer acknowledges, [`loss`] decides what to send again, [`deadlines`] acts when a
+//! [`acks`] digests what the peer acknowledges, [`repair`] sends again what is lost, [`deadlines`] acts when a
 //! timer runs out, [`application`] is what the program calls.
 //!
 //! Invariants (checked after every event in debug builds)
@@ -24,6 +24,7 @@ mod loss;
 mod opening;
 mod path_events;
 mod receiving;
+mod repair;
 mod spaces;
 mod turns;
 mod window;
@@ -36,6 +37,7 @@ pub use ends::Flow;
 pub(crate) use handshake::{CookieOpening, Setup};
 pub use info::{ConnectionStats, Info};
 pub(crate) use ingress::{Arrived, Disposition};
+use loss::Loss;
 use opening::Opening;
 pub(crate) use opening::own_shift;
 use receiving::{Around, Receiving};
@@ -46,9 +48,6 @@ use super::ledger::AckKind;
 use super::mtu::MtuSearch;
 use super::progress::Progress;
 use super::recovery::Phase;
-use super::recovery::Recovery;
-use super::rtt::RttEstimator;
-use super::scoreboard::Scoreboard;
 use super::send_buffer::SendBuffer;
 use super::senders::Senders;
 use super::timers::{Timer, Timers};
@@ -92,14 +91,7 @@ pub(crate) struct Connection {
     snd: Snd,
     receiving: Receiving,
     senders: Senders,
-    /// What the sender agents chose of [`Tunables`](crate::agent::Tunables), less what the RTT estimator keeps.
-    dup_threshold: u8,
-    rto_held: u8,
-    board: Scoreboard,
-    /// The highest number that a SACK block ever reported above `snd.una`.
-    highest_sacked: Option<Seq>,
-    recovery: Recovery,
-    rtt: RttEstimator,
+    loss: Loss,
     timers: Timers,
     path: Path,
     mtu: MtuSearch,
@@ -168,8 +160,6 @@ struct Snd {
     last_sent_at: Moment,
     /// Since when something has been unacknowledged, for the user timeout.
     waiting_since: Moment,
-    /// The one segment that is timed when timestamps of segments do not count (`RttMeasure::OneTimed`).
-    timed: (Seq, Moment),
     /// The form of ACK requests that was agreed on, for the agents.
     ack_requests: Option<AckRequestForm>,
     /// `None` if the owner of cwnd takes no turns.
@@ -300,8 +290,7 @@ impl Connection {
         self.enter(cx, StateName::Closed);
         self.timers = Timers::new();
         self.receiving.owe_nothing();
-        self.board.clear();
-        self.board.relax();
+        self.loss.finish();
         self.snd.buffer = SendBuffer::new(0);
         let Urges { rst, packets_sent, .. } = self.urges;
         self.urges = Urges { rst, packets_sent, ..Urges::default() };
@@ -313,11 +302,6 @@ impl Connection {
     fn force_ack(&mut self, cx: &mut Cx<'_>, kind: AckKind, why: Why) {
         let around = Around::new(&self.opening, &self.path, self.snd.mss);
         self.receiving.force_ack(cx, kind, why, around);
-    }
-
-    /// RFC 6675's pipe; without SACK, duplicate ACKs stand for segments that have left the network.
-    fn flight(&self) -> Count {
-        flight(&self.board, &self.recovery)
     }
 
     /// The first number that the send buffer holds.
@@ -333,14 +317,14 @@ impl Connection {
 
     fn allowance(&self, now: Instant) -> Allowance {
         let mut from = Allowance::UNLIMITED;
-        if self.recovery.phase == Phase::Fast {
-            from.flight_bytes = self.recovery.window;
+        if self.loss.recovery().phase == Phase::Fast {
+            from.flight_bytes = self.loss.recovery().window;
         }
         self.senders.narrow(now, &self.send_view(), from)
     }
 
     fn send_view(&self) -> SendView<'_> {
-        send_view(&self.snd, &self.path, &self.board, &self.recovery)
+        send_view(&self.snd, &self.path, &self.loss)
     }
 
     /// Keeps the allocation-free promise honest: heap bytes that hang on this connection's own fields.
@@ -348,16 +332,16 @@ impl Connection {
         size_of::<Connection>()
             + self.snd.buffer.allocated()
             + self.receiving.allocated()
-            + self.board.allocated()
-            + self.recovery.allocated()
+            + self.loss.allocated()
             + self.changed_options.as_deref().map_or(0, size_of_val)
     }
 
     /// What its buffers take, and what it remembers of segments in flight.
     #[inline]
     pub(crate) fn buffered(&self) -> u32 {
-        let bytes =
-            self.snd.buffer.allocated() + self.receiving.buffer().ring_bytes() + self.board.allocated();
+        let bytes = self.snd.buffer.allocated()
+            + self.receiving.buffer().ring_bytes()
+            + self.loss.board().allocated();
         u32::try_from(bytes).unwrap_or(u32::MAX)
     }
 
@@ -379,10 +363,10 @@ impl Connection {
 
     #[cfg(debug_assertions)]
     pub(crate) fn check(&self) {
-        self.board.check();
+        self.loss.board().check();
         assert!(self.snd.una <= self.snd.nxt && self.snd.nxt <= self.snd.max, "C1");
         self.receiving.check();
-        if let (Some(front), Some(back)) = (self.board.front(), self.board.back()) {
+        if let (Some(front), Some(back)) = (self.loss.board().front(), self.loss.board().back()) {
             assert_eq!(back.end(), self.snd.nxt, "C1");
             assert_eq!(front.seq, self.snd.first_held(), "C1");
         }
@@ -393,36 +377,25 @@ impl Connection {
     pub(crate) fn check(&self) {}
 }
 
-fn flight(board: &Scoreboard, recovery: &Recovery) -> Count {
-    let mut flight = board.flight();
-    let assumed = recovery.assumed_arrived.min(flight.segments);
-    if assumed > 0 {
-        // Whole segments, the last of which may be short: an average keeps bytes and segments in step.
-        flight.bytes -= flight.bytes * u64::from(assumed) / u64::from(flight.segments);
-        flight.segments -= assumed;
-    }
-    flight
-}
-
 /// As the trace tells of bytes.
 fn in_32_bits(bytes: u64) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-fn send_view<'a>(snd: &Snd, path: &'a Path, board: &Scoreboard, recovery: &Recovery) -> SendView<'a> {
+fn send_view<'a>(snd: &Snd, path: &'a Path, loss: &Loss) -> SendView<'a> {
     let unsent_bytes = (snd.first_held() + snd.buffer.len()).bytes_since(snd.nxt);
     SendView {
         mss: snd.mss,
         snd_una: snd.una,
         highest_ack: snd.highest_ack,
         snd_nxt: snd.nxt,
-        flight: flight(board, recovery),
+        flight: loss.flight(),
         unsent: Count { segments: unsent_bytes.div_ceil(snd.mss.max(1)), bytes: u64::from(unsent_bytes) },
         snd_wnd: snd.wnd,
         path,
-        recovering: match recovery.phase {
+        recovering: match loss.recovery().phase {
             Phase::Open => None,
-            Phase::Fast => Some(Recovering::Fast { ssthresh: recovery.ssthresh }),
+            Phase::Fast => Some(Recovering::Fast { ssthresh: loss.recovery().ssthresh }),
             Phase::AfterTimeout => Some(Recovering::AfterTimeout),
         },
         ack_requests: snd.ack_requests,
@@ -438,7 +411,7 @@ impl Connection {
     }
 
     fn rto(&self) -> std::time::Duration {
-        self.rtt.rto()
+        self.loss.rtt().rto()
     }
 }
 

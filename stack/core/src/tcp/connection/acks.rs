@@ -6,9 +6,8 @@ use std::time::Duration;
 use super::ingress::{Arrived, Disposition, Step};
 use super::window::WindowNews;
 use super::{CloseReason, Connection};
-use crate::agent::{Acked, Count, DupAck, Recovered};
+use crate::agent::{Acked, Count, Recovered};
 use crate::tcp::cx::Cx;
-use crate::tcp::recovery::Phase;
 use crate::tcp::scoreboard::Delivered;
 use crate::tcp::timers::Timer;
 use crate::trace::{MtuHow, StateName, TraceKind};
@@ -79,21 +78,17 @@ impl Connection {
     }
 
     fn digest(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>, window: WindowNews) -> AckNews {
-        let before = self.before();
-        let mut delivered = Delivered::default();
-        let highest_sacked = self.highest_sacked;
+        let before = self.loss.before();
         let advanced = segment.ack.bytes_since(self.snd.una);
-        self.recovery.on_ack_of(self.snd.una);
-        let dsack = self.take_sacks(segment, &mut delivered);
+        let (delivered, dsack) = self.loss.take_report(segment, self.space());
         self.stats.dsacks += u32::from(dsack.is_some());
         if advanced > 0 {
-            self.board.ack(segment.ack, highest_sacked, &mut delivered);
             self.advance_una(cx, segment.ack);
         }
         let says_only_ack = segment.payload.is_empty() && !segment.flags.intersects(Flags::SYN | Flags::FIN);
         let is_repeat = segment.ack == self.snd.una && says_only_ack && window == WindowNews::Same;
         let is_dup = advanced == 0
-            && !self.board.is_empty()
+            && !self.loss.board().is_empty()
             && if self.opening.agreed().sack { delivered.sacked.bytes > 0 } else { is_repeat };
         self.progress.on_acked(cx.now, self.snd.una, self.snd.nxt, self.arrived_bytes());
         let echo = segment.options.timestamps.filter(|_| self.opening.agreed().timestamps).map(|ts| ts.echo);
@@ -101,7 +96,9 @@ impl Connection {
             Some(HopwiseOption::Notes(notes)) if self.opening.agreed().use_dup_count() => notes.dup_count,
             _ => None,
         };
-        let rtt = self.take_samples(cx, &delivered, segment.ack, echo);
+        let age = echo.map(|echo| self.opening.ts_now(cx.now).wrapping_sub(echo));
+        let is_one_timed = self.uses_one_timed();
+        let rtt = self.loss.take_samples(cx, &delivered, (segment.ack, age), is_one_timed, &mut self.path);
         if self.mtu.on_acked(self.snd.una) {
             self.update_mss();
             cx.trace(TraceKind::PathMtu { bytes: self.mtu.size(), how: MtuHow::Probe });
@@ -115,32 +112,7 @@ impl Connection {
 
     /// All that the peer is known to have of our payload.
     pub(super) fn arrived_bytes(&self) -> u64 {
-        self.stats.bytes_acked + self.board.sacked().bytes
-    }
-
-    /// Marks what SACK blocks report. Answers the first block when it is a D-SACK (RFC 2883 §4).
-    fn take_sacks(&mut self, segment: &TcpView<'_>, delivered: &mut Delivered) -> Option<(Seq, Seq)> {
-        if !self.opening.agreed().sack {
-            return None;
-        }
-        let blocks = &segment.options.sack;
-        let dsack = match blocks.as_slice() {
-            [first, ..] if first.right <= segment.ack => Some(first),
-            [first, second, ..] if second.left <= first.left && first.right <= second.right => Some(first),
-            _ => None,
-        };
-        // Out of order is what arrived after something higher that an earlier ACK told of.
-        let highest_before = self.highest_sacked;
-        for block in blocks.iter().skip(usize::from(dsack.is_some())) {
-            let is_sane =
-                block.left < block.right && segment.ack < block.right && block.right <= self.snd.nxt;
-            if is_sane && self.snd.una <= block.left {
-                self.board.sack(block.left, block.right, highest_before, delivered);
-                let highest = self.highest_sacked.map_or(block.right, |highest| highest.max(block.right));
-                self.highest_sacked = Some(highest);
-            }
-        }
-        dsack.map(|block| (block.left, block.right))
+        self.stats.bytes_acked + self.loss.board().sacked().bytes
     }
 
     fn advance_una(&mut self, cx: &Cx<'_>, ack: Seq) {
@@ -152,82 +124,19 @@ impl Connection {
         if self.snd.nxt < ack {
             // Acknowledges a probe byte that was taken back: it had arrived after all.
             self.snd.nxt = ack;
-            self.board.clear();
+            self.loss.clear_board();
         }
         self.snd.highest_ack = self.snd.highest_ack.max(ack);
         self.snd.urgent_end = self.snd.urgent_end.filter(|end| ack < *end);
-        self.recovery.passed(ack);
+        self.loss.passed(ack);
         self.urges.timeouts_above = 0;
         self.urges.below_highest_ack = false;
         self.urges.window_probes_sent = 0;
-        self.highest_sacked = self.highest_sacked.filter(|highest| ack < *highest);
         self.snd.waiting_since = Moment::NEVER;
         if self.snd.una != self.snd.nxt {
             self.wait_for_ack(cx.now);
         }
         self.tell_of_room();
-    }
-
-    /// RTO hears of the segment that the ACK waited for, holds and all; agents hear of the newest, which tells the
-    /// path. An ACK that covers what was sent again for a loss tells nothing (Karn, RFC 6298 §3); one that covers a
-    /// tail probe does, or else a receiver that holds its ACKs would be probed each time. After a needless timeout the
-    /// RTO hears of new data first.
-    fn take_samples(
-        &mut self,
-        cx: &mut Cx<'_>,
-        delivered: &Delivered,
-        ack: Seq,
-        echo: Option<u32>,
-    ) -> Option<Duration> {
-        let is_ambiguous = delivered.covers_resent && self.recovery.phase != Phase::Open;
-        let newest = delivered.last_sent.filter(|_| !is_ambiguous);
-        let newest = newest.map(|sent_at| cx.now.since(sent_at));
-        let for_rto = if self.uses_one_timed() {
-            self.take_timed(ack).map(|sent_at| cx.now.since(sent_at))
-        } else {
-            let oldest = delivered.first_acked.map(|sent_at| cx.now.since(sent_at));
-            newest
-                .map(|newest| oldest.map_or(newest, |oldest| self.waited_for(cx.now, (newest, oldest), echo)))
-        };
-        if let Some(sample) = for_rto.filter(|_| !self.recovery.was_delayed) {
-            self.take_rtt(cx, sample, newest);
-        }
-        newest
-    }
-
-    /// The one timed segment is acknowledged.
-    fn take_timed(&mut self, ack: Seq) -> Option<Instant> {
-        let (end, sent_at) = self.snd.timed;
-        if ack < end {
-            return None;
-        }
-        self.snd.timed.1 = Moment::NEVER;
-        sent_at.get()
-    }
-
-    /// The oldest segment that an ACK covers was what it waited for, unless an earlier ACK was lost: the echo tells
-    /// (RFC 7323 §4.1), as exactly as its clock ticks.
-    fn waited_for(
-        &self,
-        now: Instant,
-        (newest, oldest): (Duration, Duration),
-        echo: Option<u32>,
-    ) -> Duration {
-        let Some(echo) = echo else { return oldest };
-        let age_ms = u64::from(self.opening.ts_now(now).wrapping_sub(echo));
-        oldest.min(Duration::from_millis(age_ms + 1)).max(newest)
-    }
-
-    /// `path`: a sample that leaves out what the peer waited, where there is one.
-    fn take_rtt(&mut self, cx: &mut Cx<'_>, sample: Duration, path: Option<Duration>) {
-        self.rtt.on_sample(cx.now, sample);
-        let min = [path, self.path.rtt.min, Some(sample)].into_iter().flatten().min();
-        self.path.rtt = crate::agent::Rtt { min, latest: path.or(Some(sample)), ..self.rtt.as_path_rtt() };
-        cx.trace(TraceKind::Rtt {
-            sample_us: micros(sample),
-            srtt_us: micros(self.rtt.smoothed().unwrap_or_default()),
-            rto_us: micros(self.rtt.rto()),
-        });
     }
 
     /// The handshake measures the path too, for the receiver as well, unless a SYN was sent twice (Karn).
@@ -245,7 +154,7 @@ impl Connection {
             // The timer counts timed data alone. What the path takes is known all the same.
             self.path.rtt.min = [self.path.rtt.min, Some(sample)].into_iter().flatten().min();
         } else {
-            self.take_rtt(cx, sample, None);
+            self.loss.take_rtt(cx, sample, None, &mut self.path);
         }
     }
 
@@ -257,7 +166,7 @@ impl Connection {
     }
 
     fn tell_senders(&mut self, cx: &mut Cx<'_>, news: &AckNews, ended: Option<Recovered>) {
-        let view = super::send_view(&self.snd, &self.path, &self.board, &self.recovery);
+        let view = super::send_view(&self.snd, &self.path, &self.loss);
         if news.advanced > 0 || news.delivered.sacked.bytes > 0 {
             let acked = Acked {
                 now: cx.now,
@@ -276,7 +185,7 @@ impl Connection {
 
     /// RFC 6298 §5.3: what is newly acknowledged restarts the timer; with nothing in flight there is none.
     fn restart_timers(&mut self, cx: &Cx<'_>, news: &AckNews) {
-        if self.board.is_empty() {
+        if self.loss.board().is_empty() {
             if self.snd.opened {
                 self.timers.disarm(Timer::Retransmit);
                 self.timers.disarm(Timer::TailProbe);
@@ -284,7 +193,7 @@ impl Connection {
                 self.timers.disarm(Timer::UserTimeout);
             }
         } else if news.advanced > 0 {
-            if self.ack_restarts_timer() {
+            if self.loss.ack_restarts_timer(self.opening.agreed().sack) {
                 self.arm_retransmit(cx.now);
             }
             self.arm_tail_probe(cx.now);
@@ -293,7 +202,7 @@ impl Connection {
 
     /// The states that end when our FIN is acknowledged.
     fn step_state(&mut self, cx: &mut Cx<'_>) -> Step {
-        let is_fin_acked = self.snd.fin_sent && self.snd.una == self.snd.nxt && self.board.is_empty();
+        let is_fin_acked = self.snd.fin_sent && self.snd.una == self.snd.nxt && self.loss.board().is_empty();
         if !is_fin_acked {
             return Step::Next;
         }
@@ -314,15 +223,6 @@ impl Connection {
                 Step::End(Disposition::Done)
             }
             _ => Step::Next,
-        }
-    }
-
-    pub(super) fn dup_ack(&self, now: Instant, news: &AckNews) -> DupAck {
-        DupAck {
-            now,
-            seen: self.recovery.dup_acks,
-            dup_count: news.dup_count,
-            newly_sacked: news.delivered.sacked,
         }
     }
 }

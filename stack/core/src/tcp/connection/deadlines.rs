@@ -36,7 +36,7 @@ impl Connection {
             Timer::Retransmit => self.on_retransmit_timer(cx),
             Timer::TailProbe => self.on_tail_probe_due(cx.now),
             Timer::Reorder => {
-                let before = self.before();
+                let before = self.loss.before();
                 self.detect(cx, before);
             }
             Timer::Persist => self.on_persist_timer(cx),
@@ -53,17 +53,15 @@ impl Connection {
     fn on_retransmit_timer(&mut self, cx: &mut Cx<'_>) {
         match self.state {
             StateName::SynSent | StateName::SynReceived => {
-                self.recovery.timeouts += 1;
                 self.stats.timeouts += 1;
-                let nth = self.recovery.timeouts;
+                let nth = self.loss.count_timeout();
                 cx.trace(TraceKind::Timeout { nth, rto_us: super::acks::micros(self.rto()) });
                 self.note_struggle(nth);
-                // Before a path is known nothing excuses to ask it as often (RFC 6298 §5.5).
-                self.rtt.on_timeout();
+                self.loss.back_off_syn();
                 self.urges.syn = true;
                 self.arm_retransmit(cx.now);
             }
-            _ if !self.board.is_empty() => self.on_retransmission_timeout(cx),
+            _ if !self.loss.board().is_empty() => self.on_retransmission_timeout(cx),
             _ => {}
         }
     }
@@ -88,7 +86,7 @@ impl Connection {
     #[cold]
     pub(super) fn arm_persist(&mut self, now: Instant) {
         let doublings = u32::from(self.urges.window_probes_sent.min(10));
-        let wait = (self.rtt.base_rto() * (1 << doublings)).min(PERSIST_MOST);
+        let wait = (self.loss.rtt().base_rto() * (1 << doublings)).min(PERSIST_MOST);
         self.timers.arm(Timer::Persist, now + wait);
     }
 
@@ -97,7 +95,7 @@ impl Connection {
         if !matches!(self.state, StateName::Established | StateName::CloseWait) {
             return;
         }
-        if !self.board.is_empty() || self.unsent() > 0 {
+        if !self.loss.board().is_empty() || self.unsent() > 0 {
             // Data under way asks the same question (MUST-26: only when idle).
             self.arm_keep_alive(cx.now, keep_alive.idle);
             return;
@@ -146,7 +144,7 @@ impl Connection {
 
     /// A segment that keeps vanishing may be too large for a path that does not say so.
     pub(super) fn suspect_mtu(&mut self, cx: &mut Cx<'_>, nth: u32) {
-        let Some(front) = self.board.front() else { return };
+        let Some(front) = self.loss.board().front() else { return };
         let size = self.opening.packet_of(front.payload_len());
         // Outside a window that shrank it was refused, whatever the path carries: then it was answered.
         let was_answered = self.snd.last_sent_at < self.receiving.last_arrival();
@@ -178,7 +176,6 @@ impl Connection {
         }
         self.snd.buffer.relax();
         self.receiving.relax();
-        self.board.relax();
-        self.recovery.relax();
+        self.loss.relax();
     }
 }

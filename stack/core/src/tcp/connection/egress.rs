@@ -100,7 +100,7 @@ impl Connection {
 
     /// Nothing of ours is in flight, and nothing waits to be.
     pub(super) fn is_at_rest(&self) -> bool {
-        self.board.is_empty() && self.unsent() == 0 && self.snd.fin_wanted == self.snd.fin_sent
+        self.loss.board().is_empty() && self.unsent() == 0 && self.snd.fin_wanted == self.snd.fin_sent
     }
 
     /// The ladder, top rung first; `allowed` is what the agents allow, if there is anything to allow.

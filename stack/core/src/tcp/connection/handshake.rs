@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::lacking::Unmet;
+use super::loss::Loss;
 use super::opening::{Opening, Wishes};
 use super::receiving::Receiving;
 use super::{Connection, Events, Flow, Origin, Snd, Urges, own_shift};
@@ -13,9 +14,7 @@ use crate::tcp::cx::Cx;
 use crate::tcp::ledger::AckLedger;
 use crate::tcp::mtu::{Discovery, MtuSearch, Sizes};
 use crate::tcp::progress::Progress;
-use crate::tcp::recovery::Recovery;
 use crate::tcp::rtt::{RtoBounds, RttEstimator, RttMode};
-use crate::tcp::scoreboard::Scoreboard;
 use crate::tcp::senders::Senders;
 use crate::tcp::timers::{Timer, Timers};
 use crate::trace::{Lacking, StateName, TraceKind};
@@ -118,12 +117,7 @@ impl Connection {
             closed: None,
             snd: Snd { turn, ..Snd::new(iss, config.send_buffer.initial, mss) },
             receiving: Receiving::new(config.recv_buffer.initial.max(1 << own_shift(&config)), ledger),
-            dup_threshold: tunables.dup_threshold,
-            rto_held: tunables.rto_held,
-            board: Scoreboard::default(),
-            highest_sacked: None,
-            recovery: Recovery::new(iss),
-            rtt: rtt_estimator(&config, &tunables, iss),
+            loss: Loss::new(iss, rtt_estimator(&config, &tunables, iss), &tunables),
             timers: Timers::new(),
             path: Path { hops_to_peer: hops, hops_from_peer: hops, ..Path::default() },
             mtu: MtuSearch::new(peer_ip, sizes, discovery),

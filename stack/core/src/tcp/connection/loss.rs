@@ -1,82 +1,93 @@
-//! What is lost, and what follows: fast recovery (RFC 6582, 6675, 8985), timeouts (RFC 6298, 5682), tail loss
-//! probes (RFC 8985 §7), and taking it all back when the loss was none (RFC 3522, 3708).
+//! What is under way, what of it is lost, and how long to wait before that is believed.
+//!
+//! This part books each segment that leaves and each that the peer reports. It knows no bytes, no window of the peer
+//! and no agent. What it needs of other parts it is handed as [`Space`]. Its fields are private to it and to its
+//! submodules: `detection` finds losses, `denial` takes them back, `samples` measures round trips.
+//!
+//! The scoreboard's invariants are S1 to S3 (`tcp/scoreboard.rs`). C1, which joins it to the numbers that were sent,
+//! is checked at the connection.
 
-use std::time::Duration;
+mod denial;
+mod detection;
+mod samples;
 
-use super::acks::{AckNews, Before, micros};
-use super::{Connection, in_32_bits, send_view};
-use crate::agent::{Count, Loss, LossKind, Recovered};
+use super::acks::{AckNews, Before};
+use crate::agent::{Count, Recovered, Tunables};
 use crate::tcp::config::RecoveryStyle;
-use crate::tcp::cx::Cx;
-use crate::tcp::recovery::{Certainty, Frto, Gauge, Inflate, Phase, Prr, Safety};
-use crate::tcp::scoreboard::{Newest, SegmentState};
-use crate::tcp::timers::Timer;
-use crate::trace::{LostBy, MtuHow, TraceKind, UndoneBy};
-use crate::{Instant, Moment};
+use crate::tcp::recovery::{Frto, Gauge, Inflate, Phase, Prr, Recovery, TailProbe};
+use crate::tcp::rtt::RttEstimator;
+use crate::tcp::scoreboard::{Delivered, Scoreboard, SegmentState};
+use crate::wire::TcpView;
+use crate::{Instant, Moment, Seq};
 
-/// Retransmissions after which the application and the path are told (RFC 9293 §3.8.3, R1).
-const R1: u32 = 3;
-/// A tail probe without any RTT sample waits this long (RFC 8985 §7.2).
-const PROBE_WITHOUT_RTT: Duration = Duration::from_secs(1);
-/// What a lone segment's probe adds for a peer that delays its ACK (RFC 8985 §7.2).
-const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
+#[derive(Debug)]
+pub(super) struct Loss {
+    board: Scoreboard,
+    /// The highest number that a SACK block ever reported above `snd.una`.
+    highest_sacked: Option<Seq>,
+    recovery: Recovery,
+    rtt: RttEstimator,
+    /// The one segment that is timed when timestamps of segments do not count (`RttMeasure::OneTimed`): its end, and
+    /// when it left.
+    timed_end: Seq,
+    timed_at: Moment,
+    /// Duplicate ACKs that show a loss. A sender agent may choose it.
+    dup_threshold: u8,
+    /// Timeouts in a row that leave the RTO as it is. A sender agent may choose it.
+    rto_held: u8,
+}
 
-impl Connection {
-    /// Weighs one ACK. Answers how a recovery ended, when this ACK ended it.
-    pub(super) fn judge(&mut self, cx: &mut Cx<'_>, news: &AckNews) -> Option<Recovered> {
-        if self.uses_rack() {
-            let newest = news.delivered.newest.filter(|newest| !self.is_first_copy(newest, news.echo));
-            self.recovery.rack.on_delivered(cx.now, newest, news.delivered.reordered, self.path.rtt.min);
+/// What this part may know of the others.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Space {
+    pub(super) una: Seq,
+    pub(super) nxt: Seq,
+    /// Payload of a full segment.
+    pub(super) mss: u32,
+    pub(super) has_sack: bool,
+    /// Losses are found by time (RFC 8985).
+    pub(super) uses_rack: bool,
+}
+
+impl Loss {
+    pub(super) fn new(iss: Seq, rtt: RttEstimator, tunables: &Tunables) -> Loss {
+        Loss {
+            board: Scoreboard::default(),
+            highest_sacked: None,
+            recovery: Recovery::new(iss),
+            rtt,
+            timed_end: iss,
+            timed_at: Moment::NEVER,
+            dup_threshold: tunables.dup_threshold,
+            rto_held: tunables.rto_held,
         }
-        self.react_to_mark(cx, news);
-        if let Some(by) = self.is_denied(news) {
-            cx.trace(TraceKind::Undone(by));
-            return Some(Recovered::Undone);
-        }
-        if news.advanced > 0 {
-            self.recovery.dup_acks = 0;
-        }
-        self.resolve_tail_probe(cx, news);
-        let ended = self.weigh_advance(cx, news);
-        if ended.is_none() {
-            self.weigh_duplicate(cx, news);
-            // Without SACK a partial ACK is all that tells of the next loss.
-            let shows_loss = self.detect(cx, news.before) || !self.opening.agreed().sack;
-            let is_safe = news.advanced > 0 && !shows_loss;
-            self.gauge(news, if is_safe { Safety::Safe } else { Safety::Doubtful });
-        }
-        ended
     }
 
-    /// What was sent again and is answered with an older timestamp had arrived the first time: when it was sent last
-    /// says nothing of the others (RFC 8985 §6.2 step 2). Above a hole the echo is that of the last segment in order
-    /// (RFC 7323 §4.3), and tells nothing.
-    fn is_first_copy(&self, newest: &Newest, echo: Option<u32>) -> bool {
-        let sent_at = self.opening.ts_now(newest.sent_at);
-        let is_older = |echo: u32| (echo.wrapping_sub(sent_at) as i32) < 0;
-        newest.was_resent && newest.end <= self.snd.una && echo.is_some_and(is_older)
+    #[inline]
+    pub(super) fn board(&self) -> &Scoreboard {
+        &self.board
     }
 
-    /// ECN (RFC 3168 §6.1.2): once a round trip, as though something had been lost, but nothing is sent again.
-    fn react_to_mark(&mut self, cx: &mut Cx<'_>, news: &AckNews) {
-        // CWR goes with what begins at `reduced_at`: until that is acknowledged the peer goes on echoing.
-        let is_new_window = self.recovery.reduced_at.is_none_or(|at| at < self.snd.una);
-        if !news.ece || !is_new_window || self.recovery.phase != Phase::Open {
-            return;
+    #[inline]
+    pub(super) fn recovery(&self) -> &Recovery {
+        &self.recovery
+    }
+
+    #[inline]
+    pub(super) fn rtt(&self) -> &RttEstimator {
+        &self.rtt
+    }
+
+    /// RFC 6675's pipe; without SACK, duplicate ACKs stand for segments that have left the network.
+    pub(super) fn flight(&self) -> Count {
+        let mut flight = self.board.flight();
+        let assumed = self.recovery.assumed_arrived.min(flight.segments);
+        if assumed > 0 {
+            // Whole segments, the last of which may be short: an average keeps bytes and segments in step.
+            flight.bytes -= flight.bytes * u64::from(assumed) / u64::from(flight.segments);
+            flight.segments -= assumed;
         }
-        cx.trace(TraceKind::Marked);
-        self.ask_for_reduction(cx, LossKind::Marked, news.before.outstanding);
-    }
-
-    /// Whatever reduces the window, CWR says so with the next new data, and marks of what is in flight now ask for
-    /// nothing more (RFC 3168 §6.1.2).
-    #[cold]
-    pub(super) fn ask_for_reduction(&mut self, cx: &Cx<'_>, kind: LossKind, flight_before: Count) {
-        self.recovery.reduced_at = Some(self.snd.nxt);
-        self.snd.cwr = self.opening.sends_ect();
-        let view = send_view(&self.snd, &self.path, &self.board, &self.recovery);
-        let reduction = self.senders.on_loss(&Loss { now: cx.now, kind, flight_before }, &view);
-        self.recovery.ssthresh = reduction.ssthresh;
+        flight
     }
 
     pub(super) fn before(&self) -> Before {
@@ -88,272 +99,156 @@ impl Connection {
         Before { pipe: self.flight(), outstanding }
     }
 
-    /// Does this ACK show that the last loss was none?
-    fn is_denied(&mut self, news: &AckNews) -> Option<UndoneBy> {
-        if !self.config.undo {
-            return None;
+    /// New data has left, as `segments` of `each` bytes, less in the last one. Each may be lost alone. `end` is beyond
+    /// the data; a FIN stands there.
+    pub(super) fn book_new(
+        &mut self,
+        now: Instant,
+        (seq, end): (Seq, Seq),
+        (segments, each): (u32, u32),
+        fin: bool,
+    ) {
+        let mut last = seq;
+        if segments > 1 {
+            let before_last = segments - 1;
+            self.board.push_alike(seq, each, before_last, now);
+            last += before_last * each;
         }
-        if let Some(twice) = news.dsack {
-            self.recovery.rack.on_dsack(self.snd.una, self.snd.nxt);
-            if self.recovery.undo().is_some_and(|undo| undo.is_denied_by_dsack(twice)) {
-                return Some(UndoneBy::Dsack);
-            }
-        }
-        let is_recovering = self.recovery.phase != Phase::Open;
-        if is_recovering
-            && news.advanced > 0
-            && let (Some(echo), Some(undo)) = (news.echo, self.recovery.undo())
-            && undo.is_denied_by_echo(self.snd.una, echo)
-        {
-            return Some(UndoneBy::Timestamps);
-        }
-        self.step_frto(news)
+        self.board.push(last, end.bytes_since(last) + u32::from(fin), fin, now);
     }
 
-    fn step_frto(&mut self, news: &AckNews) -> Option<UndoneBy> {
-        match self.recovery.frto {
-            Frto::Off => None,
-            Frto::FirstAck
-                if news.advanced > 0 && self.snd.una < self.recovery.point && self.unsent() > 0 =>
-            {
-                self.recovery.frto = Frto::SecondAck { new_left: 2 };
-                None
-            }
-            Frto::SecondAck { new_left } if news.advanced > 0 && new_left < 2 => Some(UndoneBy::Frto),
-            Frto::SecondAck { new_left: 2 } if !news.is_dup => None,
-            Frto::SecondAck { .. } if news.is_dup => {
-                // The loss was one. One of the new segments has arrived, and makes room for the next old one (step 3a).
-                self.recovery.frto = Frto::Off;
-                let in_flight = self.board.flight().segments;
-                self.recovery.assumed_arrived = in_flight.saturating_sub(1).min(1);
-                None
-            }
-            _ => {
-                self.recovery.frto = Frto::Off;
-                None
-            }
+    /// The segment at this place has left again. Answers its number.
+    pub(super) fn book_again(&mut self, now: Instant, index: usize, una: Seq, ts: u32) -> Seq {
+        let seq = self.board.get(index).seq;
+        self.board.resent(index, now);
+        if let Some(undo) = self.recovery.undo() {
+            undo.on_resent(seq, una, ts);
         }
+        seq
     }
 
-    fn weigh_advance(&mut self, cx: &mut Cx<'_>, news: &AckNews) -> Option<Recovered> {
-        if news.advanced == 0 {
-            return None;
-        }
-        let segments = news.delivered.acked.segments;
-        let covers_point = self.recovery.point <= self.snd.una;
-        match self.recovery.phase {
-            Phase::Open => {
-                self.recovery.assumed_arrived = 0;
-                self.recovery.timeouts = 0;
-                None
-            }
-            Phase::Fast | Phase::AfterTimeout if covers_point => Some(Recovered::Full),
-            Phase::AfterTimeout => {
-                self.recovery.assumed_arrived = 0;
-                self.recovery.timeouts = 0;
-                None
-            }
-            Phase::Fast => {
-                // A partial ACK: the segment it stops at is lost too (RFC 6582 §3.2).
-                self.recovery.partial_acks += 1;
-                let assumed = self.recovery.assumed_arrived;
-                self.recovery.assumed_arrived = assumed.saturating_sub(segments.saturating_sub(1));
-                if !self.opening.agreed().sack && self.board.mark_first_lost() {
-                    cx.trace(TraceKind::Lost { segments: 1, by: LostBy::PartialAck });
-                }
-                let mss = u64::from(self.snd.mss);
-                if let Some(Gauge::Inflate(inflate)) = self.recovery.gauge_mut() {
-                    inflate.on_partial_ack(news.delivered.acked.bytes, mss);
-                }
-                cx.trace(TraceKind::Window {
-                    allowed: in_32_bits(self.recovery.window),
-                    flight: self.flight().bytes as u32,
-                });
-                None
-            }
+    /// A byte that probes the peer's window has left.
+    pub(super) fn book_window_probe(&mut self, now: Instant, seq: Seq, len: u32) {
+        self.board.push(seq, len, false, now);
+    }
+
+    /// The same byte once more.
+    pub(super) fn book_window_probe_again(&mut self, now: Instant) {
+        self.board.resent(self.board.len() - 1, now);
+    }
+
+    /// The probe's byte is taken back, as though it had never left. Answers its number.
+    pub(super) fn unbook_window_probe(&mut self) -> Option<Seq> {
+        self.board.unsend_last().map(|byte| byte.seq)
+    }
+
+    /// A segment that is to leave again goes as two.
+    pub(super) fn split(&mut self, index: usize, first_len: u32) {
+        self.board.split(index, first_len);
+    }
+
+    pub(super) fn tail_probe_left(&mut self, end: Seq, was_resent: bool) {
+        self.recovery.tail_probe = Some(TailProbe { end, was_resent });
+    }
+
+    /// One of F-RTO's two new segments may have been among what left.
+    pub(super) fn new_data_left(&mut self) {
+        if let Frto::SecondAck { new_left } = &mut self.recovery.frto {
+            *new_left = new_left.saturating_sub(1);
         }
     }
 
-    fn weigh_duplicate(&mut self, cx: &mut Cx<'_>, news: &AckNews) {
-        // Where the peer counts, an ACK that is no duplicate may be the first to tell of a hole: those before it
-        // were lost.
-        let tells_of_hole = news.dup_count.is_some_and(|count| count > 0) && !self.board.is_empty();
-        if !news.is_dup && !tells_of_hole {
-            return;
-        }
-        if news.is_dup {
-            self.count_duplicate();
-        }
-        let dup = self.dup_ack(cx.now, news);
-        let view = send_view(&self.snd, &self.path, &self.board, &self.recovery);
-        let asks = self.senders.on_dup_ack(&dup, &view).is_some();
-        let is_new_window = self.recovery.asked_at.is_none_or(|at| at <= self.snd.una);
-        if asks && is_new_window && self.recovery.phase == Phase::Open {
-            self.recovery.asked_at = Some(self.snd.nxt);
-            self.board.mark_first_lost();
-            self.enter_fast(cx, news.before, LostBy::Agent);
-        }
-    }
-
-    fn count_duplicate(&mut self) {
-        self.recovery.dup_acks += 1;
-        let mss = u64::from(self.snd.mss);
+    /// Whatever left, fast recovery counts it.
+    pub(super) fn count_left(&mut self, bytes: u32) {
         match self.recovery.gauge_mut() {
-            Some(Gauge::Inflate(inflate)) => inflate.on_dup_ack(mss),
-            _ if !self.opening.agreed().sack => self.assume_one_arrived(),
-            _ => {}
+            None => {}
+            Some(Gauge::Prr(prr)) => prr.on_sent(u64::from(bytes)),
+            Some(Gauge::Inflate(inflate)) => inflate.on_sent(),
         }
     }
 
-    /// A duplicate ACK without SACK stands for one segment that left the network: all of them in recovery (as
-    /// RFC 9937 counts), the first two outside of it (limited transmit, RFC 3042).
-    fn assume_one_arrived(&mut self) {
-        let most = self.board.flight().segments.saturating_sub(1);
-        let limit = match self.recovery.phase {
-            Phase::Open if !self.config.limited_transmit => 0,
-            Phase::Open => u32::from(self.dup_threshold).saturating_sub(1),
-            Phase::AfterTimeout => 0,
-            Phase::Fast => u32::MAX,
+    /// What an ACK reports, by its number and by SACK blocks, and what it says came twice (RFC 2883 §4). `space` is as
+    /// it was before.
+    pub(super) fn take_report(
+        &mut self,
+        segment: &TcpView<'_>,
+        space: Space,
+    ) -> (Delivered, Option<(Seq, Seq)>) {
+        let mut delivered = Delivered::default();
+        let highest_sacked = self.highest_sacked;
+        self.recovery.on_ack_of(space.una);
+        let dsack = if space.has_sack { self.take_sacks(segment, space, &mut delivered) } else { None };
+        if segment.ack.bytes_since(space.una) > 0 {
+            self.board.ack(segment.ack, highest_sacked, &mut delivered);
+        }
+        (delivered, dsack)
+    }
+
+    /// Marks what SACK blocks report. Answers the first block when it is a D-SACK.
+    fn take_sacks(
+        &mut self,
+        segment: &TcpView<'_>,
+        space: Space,
+        delivered: &mut Delivered,
+    ) -> Option<(Seq, Seq)> {
+        let blocks = &segment.options.sack;
+        let dsack = match blocks.as_slice() {
+            [first, ..] if first.right <= segment.ack => Some(first),
+            [first, second, ..] if second.left <= first.left && first.right <= second.right => Some(first),
+            _ => None,
         };
-        if self.recovery.assumed_arrived < most.min(limit) {
-            self.recovery.assumed_arrived += 1;
+        // Out of order is what arrived after something higher that an earlier ACK told of.
+        let highest_before = self.highest_sacked;
+        for block in blocks.iter().skip(usize::from(dsack.is_some())) {
+            let is_sane = block.left < block.right && segment.ack < block.right && block.right <= space.nxt;
+            if is_sane && space.una <= block.left {
+                self.board.sack(block.left, block.right, highest_before, delivered);
+                let highest = self.highest_sacked.map_or(block.right, |highest| highest.max(block.right));
+                self.highest_sacked = Some(highest);
+            }
         }
+        dsack.map(|block| (block.left, block.right))
     }
 
-    /// Looks for lost segments by the rule in force: time (RACK), SACKed bytes above, or duplicate ACKs. Answers
-    /// whether there are any that were not known to be.
-    pub(super) fn detect(&mut self, cx: &mut Cx<'_>, before: Before) -> bool {
-        let (lost_before, sacked) = (self.board.lost().segments, self.board.sacked().segments);
-        let (by, found) = if self.uses_rack() {
-            (LostBy::Rack, self.detect_by_time(cx.now))
-        } else if self.opening.agreed().sack {
-            (LostBy::Sack, sacked > 0 && self.board.mark_lost_by_sack(self.dup_threshold, self.snd.mss))
-        } else {
-            // RFC 6582 §3.2 step 1: not for duplicates that our own resends caused.
-            let is_due = self.recovery.phase == Phase::Open && self.recovery.point < self.snd.una;
-            let are_enough = self.recovery.dup_acks >= u32::from(self.dup_threshold);
-            (LostBy::DupAcks, is_due && are_enough && self.board.mark_first_lost())
-        };
-        if found {
-            let segments = self.board.lost().segments.saturating_sub(lost_before);
-            cx.trace(TraceKind::Lost { segments, by });
-        }
-        if found && !self.is_only_probe_lost(cx.now) && self.recovery.phase == Phase::Open {
-            self.enter_fast(cx, before, by);
-        }
-        found
+    /// What `una` has passed says nothing any more.
+    pub(super) fn passed(&mut self, una: Seq) {
+        self.recovery.passed(una);
+        self.highest_sacked = self.highest_sacked.filter(|highest| una < *highest);
     }
 
-    pub(super) fn uses_rack(&self) -> bool {
-        self.opening.agreed().sack && self.config.rack
+    /// Nothing is under way any more.
+    pub(super) fn clear_board(&mut self) {
+        self.board.clear();
     }
 
-    fn detect_by_time(&mut self, now: Instant) -> bool {
-        let enough_sacked = self.board.sacked().segments >= u32::from(self.dup_threshold);
-        let certain = if self.recovery.phase != Phase::Open || enough_sacked {
-            Certainty::Enough
-        } else {
-            Certainty::Little
-        };
-        let rack = &self.recovery.rack;
-        let newest = rack.newest().copied().filter(|newest| self.board.may_show_loss(newest));
-        let Some(newest) = newest else {
-            self.timers.disarm(Timer::Reorder);
-            return false;
-        };
-        let window = rack.window(certain, self.path.rtt.min, self.path.rtt.smoothed);
-        let (found, wait) = self.board.mark_lost_by_time(now, &newest, rack.rtt() + window);
-        match wait {
-            Some(wait) => self.timers.arm(Timer::Reorder, now + wait),
-            None => self.timers.disarm(Timer::Reorder),
-        }
-        found
+    /// The window was reduced, to this slow start threshold; `nxt` is where sending stands.
+    pub(super) fn reduced_at(&mut self, nxt: Seq) {
+        self.recovery.reduced_at = Some(nxt);
     }
 
-    /// A larger segment than the path was known to carry is lost: that is news of its size, not of congestion.
-    fn is_only_probe_lost(&mut self, now: Instant) -> bool {
-        let Some(probe) = self.mtu.probe() else { return false };
-        let lost = self.board.lost();
-        let Some(index) = self.board.next_lost(self.snd.una) else { return false };
-        if self.board.get(index).seq != probe.seq {
-            return false;
-        }
-        self.mtu.probe_lost();
-        self.arm_mtu_probe(now);
-        lost.segments == 1
+    pub(super) fn set_ssthresh(&mut self, bytes: u64) {
+        self.recovery.ssthresh = bytes;
     }
 
-    /// PRR must not wait for bytes that were SACKed before: they are not delivered once more (RFC 9937 §6.1).
-    #[cold]
-    pub(super) fn enter_fast(&mut self, cx: &mut Cx<'_>, before: Before, by: LostBy) {
-        self.ask_for_reduction(cx, LossKind::Fast, before.outstanding);
-        let mss = u64::from(self.snd.mss);
+    /// Fast recovery begins. PRR must not wait for bytes that were SACKed before: they are not delivered once more
+    /// (RFC 9937 §6.1).
+    pub(super) fn begin_fast(&mut self, before: Before, style: RecoveryStyle, space: Space) {
         let recovery = &mut self.recovery;
-        recovery.point = self.snd.nxt;
+        recovery.point = space.nxt;
         recovery.tail_probe = None;
         recovery.partial_acks = 0;
-        let gauge = match self.config.recovery {
+        let gauge = match style {
             RecoveryStyle::Prr => Gauge::Prr(Prr::begin(before.pipe.bytes)),
             RecoveryStyle::Inflate { per_ack } => {
                 recovery.assumed_arrived = 0;
-                Gauge::Inflate(Inflate::begin(recovery.dup_acks, mss, per_ack))
+                Gauge::Inflate(Inflate::begin(recovery.dup_acks, u64::from(space.mss), per_ack))
             }
         };
         recovery.begin_fast(gauge);
-        // When a timer found the loss no ACK comes along to set the window: the one of an earlier recovery must
-        // neither hold the first resend back nor let a burst out.
-        self.regauge(0, Safety::Doubtful);
-        self.snd.timed.1 = Moment::NEVER;
-        self.timers.disarm(Timer::TailProbe);
-        self.arm_retransmit(cx.now);
-        self.stats.fast_retransmits += 1;
-        cx.trace(TraceKind::RecoveryBegan {
-            by,
-            ssthresh: in_32_bits(self.recovery.ssthresh),
-            flight: in_32_bits(before.pipe.bytes),
-            point: self.recovery.point,
-        });
     }
 
-    /// How much may be in flight until the next ACK.
-    fn gauge(&mut self, news: &AckNews, safety: Safety) {
-        if self.recovery.phase != Phase::Fast {
-            return;
-        }
-        let delivered = match (self.opening.agreed().sack, news.is_dup, news.advanced > 0) {
-            (true, ..) => news.delivered.bytes(),
-            (false, true, _) | (false, _, true) => u64::from(self.snd.mss),
-            _ => 0,
-        };
-        // What delivers nothing, such as the peer's own data, lets nothing out (packet conservation).
-        if delivered > 0 {
-            self.regauge(delivered, safety);
-        }
-    }
-
-    fn regauge(&mut self, delivered: u64, safety: Safety) {
-        let has_sack = self.opening.agreed().sack;
-        let (pipe, mss) = (self.flight().bytes, u64::from(self.snd.mss));
-        let ssthresh = self.recovery.ssthresh;
-        let Some(gauge) = self.recovery.gauge_mut() else { return };
-        self.recovery.window = match gauge {
-            Gauge::Prr(prr) => {
-                let delivered = if has_sack { delivered } else { delivered.min(prr.undelivered()) };
-                prr.on_ack(delivered, safety, pipe, ssthresh, mss)
-            }
-            Gauge::Inflate(inflate) => inflate.window(ssthresh, pipe, mss),
-        };
-    }
-
-    /// Without SACK a recovery mends one hole a round trip; only its first partial ACK restarts the timer, so that
-    /// slow start ends a long one ("impatient", RFC 6582 §3.2 and §4).
-    pub(super) fn ack_restarts_timer(&self) -> bool {
-        self.opening.agreed().sack || self.recovery.phase != Phase::Fast || self.recovery.partial_acks == 1
-    }
-
-    /// Recovery is over: everything arrived, or nothing had been lost.
-    #[cold]
-    pub(super) fn end_recovery(&mut self, cx: &mut Cx<'_>, end: Recovered) {
+    /// Recovery is over. Answers which phase it was.
+    pub(super) fn end(&mut self, end: Recovered, nxt: Seq) -> Phase {
         let was = self.recovery.phase;
         self.recovery.phase = Phase::Open;
         self.recovery.assumed_arrived = 0;
@@ -361,7 +256,7 @@ impl Connection {
         self.recovery.timeouts = 0;
         self.recovery.frto = Frto::Off;
         if let Some(undo) = self.recovery.undo() {
-            undo.keep_until(self.snd.nxt);
+            undo.keep_until(nxt);
             if end == Recovered::Undone {
                 undo.close();
             }
@@ -369,44 +264,21 @@ impl Connection {
         if end == Recovered::Undone {
             self.board.unmark_lost();
             self.learn_from_needless_timeout();
-            self.stats.undone += 1;
-            if self.mtu.acquit() {
-                self.path_mtu_changed(cx, MtuHow::Undone);
-            }
-        } else {
-            self.mtu.settle();
         }
         if was == Phase::Fast {
             self.recovery.rack.on_recovered(end);
         }
-        // After a timeout the window grows on from where slow start has brought it: nothing to hand back.
-        if was == Phase::Fast || end == Recovered::Undone {
-            let view = send_view(&self.snd, &self.path, &self.board, &self.recovery);
-            self.senders.on_recovered(end, &view);
-        }
-        if was != Phase::Open {
-            cx.trace(TraceKind::RecoveryEnded);
-        }
+        was
     }
 
-    /// RFC 6298 §5.4 to 5.6: send the first unacknowledged segment again, and wait twice as long.
-    #[cold]
-    pub(super) fn on_retransmission_timeout(&mut self, cx: &mut Cx<'_>) {
-        let rto = self.rto();
+    /// A retransmission timer has run out. Answers how many have in a row.
+    pub(super) fn count_timeout(&mut self) -> u32 {
         self.recovery.timeouts += 1;
-        let nth = self.recovery.timeouts;
-        self.stats.timeouts += 1;
-        cx.trace(TraceKind::Timeout { nth, rto_us: micros(rto) });
-        self.note_struggle(nth);
-        self.suspect_mtu(cx, nth);
-        self.reset_for_timeout(nth);
-        self.ask_for_reduction(cx, LossKind::Timeout { nth }, self.before().outstanding);
-        self.back_off();
-        self.lower_highest_ack();
-        self.arm_retransmit(cx.now);
+        self.recovery.timeouts
     }
 
-    fn reset_for_timeout(&mut self, nth: u32) {
+    /// All that is under way counts as lost. F-RTO may ask whether it is.
+    pub(super) fn lose_all(&mut self, nth: u32, nxt: Seq, may_use_frto: bool) {
         // A first segment that is SACKed but not acknowledged: the peer threw it away (RFC 2018 §8).
         if self.board.front().is_some_and(|front| front.state == SegmentState::Sacked) {
             self.board.forget_sacks();
@@ -415,86 +287,84 @@ impl Connection {
         self.board.mark_all_lost();
         let may_be_spurious = nth == 1 && self.recovery.phase == Phase::Open;
         let recovery = &mut self.recovery;
-        recovery.frto = if may_be_spurious && self.config.undo && !self.opening.agreed().timestamps {
-            Frto::FirstAck
-        } else {
-            Frto::Off
-        };
+        recovery.frto = if may_be_spurious && may_use_frto { Frto::FirstAck } else { Frto::Off };
         // Within a fast recovery the first resend that counts is that recovery's.
         recovery.undo_timeout(nth == 1 && recovery.phase != Phase::Fast);
         recovery.phase = Phase::AfterTimeout;
-        recovery.point = self.snd.nxt;
+        recovery.point = nxt;
         recovery.dup_acks = 0;
         recovery.assumed_arrived = 0;
         recovery.tail_probe = None;
-        self.snd.timed.1 = Moment::NEVER;
-        self.timers.disarm(Timer::TailProbe);
-        self.timers.disarm(Timer::Reorder);
+        self.forget_timed();
     }
 
-    /// RFC 4015: the RTO stays doubled until new data measures the path, then is at least what that sample asks for.
-    /// A receiver that waits for more than may be sent would else be timed out for every ACK.
-    fn learn_from_needless_timeout(&mut self) {
-        if self.recovery.undo().is_none_or(|undo| !undo.has_timed_out()) {
-            return;
-        }
-        self.recovery.was_delayed = true;
-        self.rtt.on_needless_timeout();
-        if self.rto_held > 0 && self.rtt.backoff() == 0 {
-            // Held as it was, there would never be a sample.
-            self.rtt.on_timeout();
-        }
+    /// A router has dropped everything larger.
+    pub(super) fn lose_larger(&mut self, bytes: u32) {
+        self.board.mark_larger_lost(bytes);
     }
 
-    pub(super) fn back_off(&mut self) {
-        if self.recovery.timeouts > self.rto_held.into() {
-            self.rtt.on_timeout();
+    /// An agent asks for a fast retransmit of the first segment. Once a window it gets one.
+    pub(super) fn grant(&mut self, space: Space) -> bool {
+        let is_new_window = self.recovery.asked_at.is_none_or(|at| at <= space.una);
+        if !is_new_window || self.recovery.phase != Phase::Open {
+            return false;
         }
+        self.recovery.asked_at = Some(space.nxt);
+        self.board.mark_first_lost();
+        true
     }
 
-    pub(super) fn note_struggle(&mut self, nth: u32) {
-        if nth == R1 && self.options().report_errors {
-            self.events.struggling = true;
-        }
+    /// Without SACK a recovery mends one hole a round trip; only its first partial ACK restarts the timer, so that
+    /// slow start ends a long one ("impatient", RFC 6582 §3.2 and §4).
+    pub(super) fn ack_restarts_timer(&self, has_sack: bool) -> bool {
+        has_sack || self.recovery.phase != Phase::Fast || self.recovery.partial_acks == 1
     }
 
-    /// When to send a tail loss probe: later than an ACK could take, earlier than the RTO.
-    pub(super) fn arm_tail_probe(&mut self, now: Instant) {
-        let is_quiet = self.recovery.phase == Phase::Open
+    /// Outside of recovery, with nothing reported above a hole and no probe out, a tail may be lost unseen.
+    pub(super) fn may_lose_tail(&self) -> bool {
+        self.recovery.phase == Phase::Open
             && self.recovery.tail_probe.is_none()
-            && self.board.sacked().segments == 0;
-        if !self.uses_rack() || !is_quiet || self.board.is_empty() {
-            self.timers.disarm(Timer::TailProbe);
-            return;
-        }
-        let mut wait = self.path.rtt.smoothed.map_or(PROBE_WITHOUT_RTT, |srtt| 2 * srtt);
-        if self.board.flight().segments <= 1 {
-            wait += MAX_ACK_DELAY;
-        }
-        let rto_at = self.timers.deadline(Timer::Retransmit).unwrap_or_else(|| now + self.rto());
-        self.timers.arm(Timer::TailProbe, (now + wait).min(rto_at));
+            && self.board.sacked().segments == 0
+            && !self.board.is_empty()
     }
 
-    pub(super) fn on_tail_probe_due(&mut self, now: Instant) {
-        if self.recovery.phase == Phase::Open && self.recovery.tail_probe.is_none() && !self.board.is_empty()
-        {
-            self.urges.tail_probe = true;
-            self.arm_retransmit(now);
-        }
-    }
-
-    /// RFC 8985 §7.4: a probe that repaired a loss hides it from the window; reduce as though it had been seen. The
-    /// ACK that covers the probe does not tell: it may be the first copy's, with the D-SACK still to come.
-    fn resolve_tail_probe(&mut self, cx: &mut Cx<'_>, news: &AckNews) {
-        let Some(probe) = self.recovery.tail_probe.filter(|probe| probe.end <= self.snd.una) else { return };
+    /// RFC 8985 §7.4: a probe that repaired a loss hides it from the window, which is to be reduced as though it had
+    /// been seen. The ACK that covers the probe does not tell: it may be the first copy's, with the D-SACK still to
+    /// come.
+    pub(super) fn resolve_tail_probe(&mut self, news: &AckNews, una: Seq) -> bool {
+        let Some(probe) = self.recovery.tail_probe.filter(|probe| probe.end <= una) else { return false };
         let came_twice = news.dsack.is_some() || (news.advanced == 0 && news.says_only_ack);
-        let is_more_acked = probe.end < self.snd.una;
+        let is_more_acked = probe.end < una;
         if probe.was_resent && !came_twice && !is_more_acked {
-            return;
+            return false;
         }
         self.recovery.tail_probe = None;
-        if probe.was_resent && !came_twice && self.recovery.phase == Phase::Open {
-            self.ask_for_reduction(cx, LossKind::Marked, news.before.outstanding);
-        }
+        probe.was_resent && !came_twice && self.recovery.phase == Phase::Open
+    }
+
+    /// The end: nothing is sent again.
+    pub(super) fn finish(&mut self) {
+        self.board.clear();
+        self.board.relax();
+    }
+
+    /// Gives back what is held for segments to come.
+    pub(super) fn relax(&mut self) {
+        self.board.relax();
+        self.recovery.relax();
+    }
+
+    /// The same, while a loss may still turn out to be none.
+    pub(super) fn relax_board(&mut self) {
+        self.board.relax();
+    }
+
+    pub(super) fn allocated(&self) -> usize {
+        self.board.allocated() + self.recovery.allocated()
+    }
+
+    #[cfg(test)]
+    pub(super) fn recovery_mut(&mut self) -> &mut Recovery {
+        &mut self.recovery
     }
 }

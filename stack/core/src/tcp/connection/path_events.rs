@@ -83,7 +83,7 @@ impl Connection {
         if self.mtu.on_icmp(size) {
             self.path_mtu_changed(cx, MtuHow::Icmp);
             // A router has dropped everything larger than it carries, even what we do not make smaller.
-            self.board.mark_larger_lost(self.opening.carried_by(self.mtu.told()).min(self.snd.mss));
+            self.loss.lose_larger(self.opening.carried_by(self.mtu.told()).min(self.snd.mss));
         }
     }
 
@@ -109,7 +109,7 @@ impl Connection {
         if !self.state.is_synchronized() {
             return;
         }
-        let view = super::send_view(&self.snd, &self.path, &self.board, &self.recovery);
+        let view = super::send_view(&self.snd, &self.path, &self.loss);
         for reaction in self.senders.on_path(event, &view) {
             match reaction {
                 PathReaction::None => {}
@@ -146,7 +146,7 @@ impl Connection {
     }
 
     fn freeze(&mut self, cx: &mut Cx<'_>, probe_every: Duration) {
-        if self.board.is_empty() {
+        if self.loss.board().is_empty() {
             return; // Nothing is under way that a timeout could punish.
         }
         if !self.is_frozen() {
@@ -176,7 +176,7 @@ impl Connection {
         self.timers.disarm(Timer::Frozen);
         self.urges.frozen_probe = false;
         cx.trace(TraceKind::Thawed);
-        if !self.board.is_empty() && !self.has_probe_out() {
+        if !self.loss.board().is_empty() && !self.has_probe_out() {
             self.arm_retransmit(cx.now);
         }
     }
@@ -198,7 +198,7 @@ impl Connection {
         }
         if self.urges.timeouts_above == 0 {
             self.urges.timeouts_above = 1;
-            self.urges.below_highest_ack = self.board.next_lost(self.snd.highest_ack).is_none();
+            self.urges.below_highest_ack = self.loss.board().next_lost(self.snd.highest_ack).is_none();
         } else {
             self.snd.highest_ack = self.snd.una;
             self.urges.timeouts_above = 0;

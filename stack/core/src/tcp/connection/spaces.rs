@@ -24,7 +24,6 @@ impl Snd {
             mss,
             last_sent_at: Moment::NEVER,
             waiting_since: Moment::NEVER,
-            timed: (iss, Moment::NEVER),
             ack_requests: None,
             turn: None,
             app_limited: false,

@@ -252,7 +252,7 @@ fn ack_two_segments(rig: &mut Rig) {
 #[test]
 fn a_recovery_two_gibibytes_ago_does_not_forbid_a_fast_retransmit() {
     let mut rig = Rig::established();
-    rig.conn.recovery.point = long_before(rig.conn.snd.una);
+    rig.conn.loss.recovery_mut().point = long_before(rig.conn.snd.una);
     ack_two_segments(&mut rig);
     rig.write(&[1; 5 * MSS as usize]);
     rig.leaves();
@@ -267,7 +267,7 @@ fn a_recovery_two_gibibytes_ago_does_not_forbid_a_fast_retransmit() {
 fn a_mark_two_gibibytes_ago_does_not_hide_the_next_one() {
     let mut rig = Rig::established();
     rig.use_ecn();
-    rig.conn.recovery.reduced_at = Some(long_before(rig.conn.snd.una));
+    rig.conn.loss.recovery_mut().reduced_at = Some(long_before(rig.conn.snd.una));
     ack_two_segments(&mut rig);
     rig.write(&[1; MSS as usize]);
     rig.leaves();
@@ -333,11 +333,11 @@ fn two_blocks_that_one_ack_brings_are_not_out_of_order() {
     let una = rig.conn.snd.una;
     rig.hear_with(Flags::ACK, una, TcpOptions { sack, ..TcpOptions::default() }, &[]);
     let rtt = Some(Duration::from_millis(100));
-    assert_eq!(rig.conn.board.sacked().segments, 2);
-    assert_eq!(rig.conn.recovery.rack.window(Certainty::Enough, rtt, rtt), Duration::ZERO);
+    assert_eq!(rig.conn.loss.board().sacked().segments, 2);
+    assert_eq!(rig.conn.loss.recovery().rack.window(Certainty::Enough, rtt, rtt), Duration::ZERO);
     let sack = [block(&rig, 1, 2)].into_iter().collect();
     rig.hear_with(Flags::ACK, una, TcpOptions { sack, ..TcpOptions::default() }, &[]);
-    assert_eq!(rig.conn.recovery.rack.window(Certainty::Enough, rtt, rtt), Duration::from_millis(25));
+    assert_eq!(rig.conn.loss.recovery().rack.window(Certainty::Enough, rtt, rtt), Duration::from_millis(25));
 }
 
 /// A peer that has closed its window, and a FIN that waits behind it.

@@ -43,7 +43,7 @@ impl Connection {
 
     /// Whether the holder is to look at what the others know.
     pub(crate) fn share_path(&mut self) -> bool {
-        let view = send_view(&self.snd, &self.path, &self.board, &self.recovery);
+        let view = send_view(&self.snd, &self.path, &self.loss);
         self.senders.member_mut().is_some_and(|member| member.share(&view))
     }
 

@@ -59,8 +59,7 @@ impl Connection {
         self.urges.window_probes_sent = 0;
         self.urges.window_probe = false;
         if has_probe_out {
-            let byte = self.board.unsend_last();
-            self.snd.nxt = byte.map_or(self.snd.nxt, |byte| byte.seq);
+            self.snd.nxt = self.loss.unbook_window_probe().unwrap_or(self.snd.nxt);
             self.timers.disarm(Timer::Retransmit);
             self.snd.last_sent_at = Moment::at(now);
         }

@@ -43,7 +43,7 @@ impl Connection {
         if plan.len != self.snd.mss || !self.may_bundle(&plan) {
             return plan;
         }
-        let room = allowed.flight_bytes.saturating_sub(self.flight().bytes);
+        let room = allowed.flight_bytes.saturating_sub(self.loss.flight().bytes);
         let most = most_payload(most_bytes, allowed).min(u32::try_from(room).unwrap_or(u32::MAX));
         if most < 2 * plan.len {
             return plan;
@@ -70,8 +70,8 @@ impl Connection {
     /// counts segments one by one.
     fn may_bundle(&self, plan: &SegmentPlan) -> bool {
         let is_urgent = self.snd.urgent_end.is_some_and(|end| plan.seq < end);
-        let counts = matches!(self.recovery.gauge(), Some(Gauge::Inflate(_)))
-            || matches!(self.recovery.frto, Frto::SecondAck { .. });
+        let counts = matches!(self.loss.recovery().gauge(), Some(Gauge::Inflate(_)))
+            || matches!(self.loss.recovery().frto, Frto::SecondAck { .. });
         // Of packets that may be fragmented each has an identification of its own (RFC 6864).
         self.forbids_cutting(plan)
             && self.opening.source_route().is_none()
@@ -98,10 +98,10 @@ impl Connection {
     /// What follows in the scoreboard and is lost too, as long as it is cut where a link would cut.
     #[cold]
     fn with_more_again(&self, mut plan: SegmentPlan, index: usize, most: u32) -> SegmentPlan {
-        let is_whole = self.board.get(index).payload_len() == plan.len;
+        let is_whole = self.loss.board().get(index).payload_len() == plan.len;
         let mut next = index + 1;
-        while is_whole && plan.len.is_multiple_of(plan.each) && next < self.board.len() {
-            let segment = self.board.get(next);
+        while is_whole && plan.len.is_multiple_of(plan.each) && next < self.loss.board().len() {
+            let segment = self.loss.board().get(next);
             let len = segment.payload_len();
             let is_next = segment.state == SegmentState::Lost && (1..=plan.each).contains(&len);
             if !is_next || plan.len + len > most {

@@ -7,7 +7,6 @@ use crate::tcp::connection::{CloseReason, Connection, in_32_bits, send_view};
 use crate::tcp::cx::{Cx, Memory};
 use crate::tcp::ledger::DecidedAck;
 use crate::tcp::progress::HeldBy;
-use crate::tcp::recovery::{Frto, Gauge, TailProbe};
 use crate::tcp::timers::Timer;
 use crate::trace::{SentWhat, StateName, TraceKind};
 use crate::wire::Flags;
@@ -17,9 +16,9 @@ impl Connection {
     /// A segment to be sent again that is larger than the path now carries goes as two.
     pub(super) fn prepare(&mut self, plan: &SegmentPlan) {
         if let What::Again { index, .. } | What::TailProbeAgain { index } = plan.what
-            && plan.len < self.board.get(index as usize).payload_len()
+            && plan.len < self.loss.board().get(index as usize).payload_len()
         {
-            self.board.split(index as usize, plan.len);
+            self.loss.split(index as usize, plan.len);
         }
     }
 
@@ -77,7 +76,7 @@ impl Connection {
             segments: plan.segments() as u16,
             flags: plan.flags.0,
             what: if is_bare { SentWhat::Control } else { plan.what.traced() },
-            flight: in_32_bits(self.flight().bytes),
+            flight: in_32_bits(self.loss.flight().bytes),
             allowed: allowed.map_or(u32::MAX, |allowed| in_32_bits(allowed.flight_bytes)),
             decision,
         });
@@ -97,11 +96,13 @@ impl Connection {
 
     fn commit_new(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan) {
         let fin = plan.flags.contains(Flags::FIN);
-        let was_empty = self.board.is_empty();
-        if self.uses_one_timed() && self.snd.timed.1 == Moment::NEVER && plan.len > 0 {
-            self.snd.timed = (plan.seq + plan.each, Moment::at(cx.now));
+        let was_empty = self.loss.board().is_empty();
+        if self.uses_one_timed() && plan.len > 0 {
+            self.loss.time(cx.now, plan.seq + plan.each);
         }
-        self.book_new(plan, cx.now);
+        let end = plan.seq + plan.len;
+        self.loss.book_new(cx.now, (plan.seq, end), (plan.segments(), plan.each), fin);
+        self.snd.nxt = end + u32::from(fin);
         self.progress.on_sent(cx.now, plan.seq, self.arrived_bytes());
         self.snd.max = self.snd.max.max(self.snd.nxt);
         self.snd.app_limited = false;
@@ -109,9 +110,7 @@ impl Connection {
         if plan.flags.contains(Flags::CWR) {
             self.snd.cwr = false;
         }
-        if let Frto::SecondAck { new_left } = &mut self.recovery.frto {
-            *new_left = new_left.saturating_sub(1);
-        }
+        self.loss.new_data_left();
         self.note_left(cx, plan, SentKind::New);
         if was_empty || self.timers.deadline(Timer::Retransmit).is_none() {
             self.arm_retransmit(cx.now);
@@ -122,32 +121,14 @@ impl Connection {
         }
     }
 
-    /// Each segment of a bundle stands for itself: it may be lost alone.
-    fn book_new(&mut self, plan: &SegmentPlan, now: Instant) {
-        let fin = plan.flags.contains(Flags::FIN);
-        let end = plan.seq + plan.len;
-        let mut last = plan.seq;
-        if plan.len > plan.each {
-            let before_last = plan.segments() - 1;
-            self.board.push_alike(plan.seq, plan.each, before_last, now);
-            last += before_last * plan.each;
-        }
-        self.board.push(last, end.bytes_since(last) + u32::from(fin), fin, now);
-        self.snd.nxt = end + u32::from(fin);
-    }
-
     /// Whatever is sent: PRR counts it, the agents hear of it, the user timeout begins.
     fn note_left(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan, kind: SentKind) {
-        match self.recovery.gauge_mut() {
-            None => {}
-            Some(Gauge::Prr(prr)) => prr.on_sent(u64::from(plan.len)),
-            Some(Gauge::Inflate(inflate)) => inflate.on_sent(),
-        }
+        self.loss.count_left(plan.len);
         self.snd.last_sent_at = Moment::at(cx.now);
         self.wait_for_ack(cx.now);
         self.arm_relax(cx);
         let carried = Count { segments: plan.segments(), bytes: u64::from(plan.len) };
-        let view = send_view(&self.snd, &self.path, &self.board, &self.recovery);
+        let view = send_view(&self.snd, &self.path, &self.loss);
         self.senders.on_sent(&Sent { now: cx.now, carried, kind }, &view);
     }
 
@@ -189,14 +170,9 @@ impl Connection {
     }
 
     fn book_again(&mut self, now: Instant, index: usize) {
-        let seq = self.board.get(index).seq;
-        self.board.resent(index, now);
+        let seq = self.loss.book_again(now, index, self.snd.una, self.opening.ts_now(now));
         if self.mtu.on_resent(seq) {
             self.arm_mtu_probe(now);
-        }
-        let ts = self.opening.ts_now(now);
-        if let Some(undo) = self.recovery.undo() {
-            undo.on_resent(seq, self.snd.una, ts);
         }
     }
 
@@ -204,11 +180,11 @@ impl Connection {
     fn commit_window_probe(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan) {
         self.urges.window_probe = false;
         if plan.seq == self.snd.nxt {
-            self.board.push(plan.seq, plan.len, false, cx.now);
+            self.loss.book_window_probe(cx.now, plan.seq, plan.len);
             self.snd.nxt += plan.len;
             self.snd.max = self.snd.max.max(self.snd.nxt);
         } else if plan.len > 0 {
-            self.board.resent(self.board.len() - 1, cx.now);
+            self.loss.book_window_probe_again(cx.now);
         }
         self.stats.window_probes += 1;
         self.note_left(cx, plan, SentKind::Probe);
@@ -222,7 +198,7 @@ impl Connection {
             Some(index) => self.commit_again(cx, plan, index, SentKind::Probe),
             None => self.commit_new(cx, plan),
         }
-        self.recovery.tail_probe = Some(TailProbe { end: self.snd.nxt, was_resent: again.is_some() });
+        self.loss.tail_probe_left(self.snd.nxt, again.is_some());
         self.stats.tail_probes += 1;
         self.timers.disarm(Timer::TailProbe);
         self.arm_retransmit(cx.now);
@@ -234,7 +210,7 @@ impl Connection {
             return;
         }
         let Some(allowed) = allowed else { return self.settle_at_rest(cx.now) };
-        self.urges.tail_probe &= !self.board.is_empty();
+        self.urges.tail_probe &= !self.loss.board().is_empty();
         self.note_limits(cx, allowed);
         self.tell_of_room();
         if self.is_blocked_by_window() {
@@ -256,12 +232,12 @@ impl Connection {
     }
 
     fn note_limits(&mut self, cx: &mut Cx<'_>, allowed: &Allowance) {
-        let flight = self.flight().bytes;
+        let flight = self.loss.flight().bytes;
         let has_room = flight + u64::from(self.snd.mss) <= allowed.flight_bytes;
         // What pacing holds back is the agents' doing, not the application's.
         let lacks_data = self.unsent() == 0 && !self.owes_word_of_room();
         let is_held_elsewhere = lacks_data || self.usable_window() < self.snd.mss;
-        self.snd.app_limited = has_room && is_held_elsewhere && self.board.lost().segments == 0;
+        self.snd.app_limited = has_room && is_held_elsewhere && self.loss.board().lost().segments == 0;
         self.progress.hold(cx.now, self.held_by(has_room));
         if self.snd.app_limited {
             self.progress.lacked_data();
@@ -301,7 +277,7 @@ impl Connection {
     }
 
     fn arm_pace(&mut self, cx: &Cx<'_>, allowed: &Allowance) {
-        let resend_waits = self.board.lost().segments > 0;
+        let resend_waits = self.loss.board().lost().segments > 0;
         let new_waits = self.unsent() > 0 && !self.waits_for_turn();
         let until = [(resend_waits, allowed.resend_from), (new_waits, self.new_from(allowed))]
             .into_iter()

@@ -30,7 +30,7 @@ impl Connection {
             return None;
         }
         let is_reply = self.state == StateName::SynReceived;
-        let flags = self.opening.syn_flags(is_reply, self.recovery.timeouts, &self.config);
+        let flags = self.opening.syn_flags(is_reply, self.loss.recovery().timeouts, &self.config);
         Some(SegmentPlan { what: What::Syn, seq: self.snd.iss, len: 0, each: 0, flags })
     }
 
@@ -40,19 +40,19 @@ impl Connection {
 
     /// Lost segments first, the lowest first.
     pub(super) fn plan_retransmission(&self, now: Instant, allowed: &Allowance) -> Option<SegmentPlan> {
-        if self.urges.frozen_probe && !self.board.is_empty() {
+        if self.urges.frozen_probe && !self.loss.board().is_empty() {
             return Some(self.plan_again(0, SentKind::Probe));
         }
-        if self.is_frozen() || matches!(self.recovery.frto, Frto::SecondAck { .. }) {
+        if self.is_frozen() || matches!(self.loss.recovery().frto, Frto::SecondAck { .. }) {
             return None;
         }
         let index = self.next_to_resend()?;
-        let kind = match self.recovery.phase {
+        let kind = match self.loss.recovery().phase {
             Phase::AfterTimeout => SentKind::AfterTimeout,
             Phase::Open | Phase::Fast => SentKind::Resent,
         };
         let plan = self.plan_again(index, kind);
-        let flight = self.flight().bytes;
+        let flight = self.loss.flight().bytes;
         let fits = flight == 0 || flight + u64::from(plan.len) <= allowed.flight_bytes || self.inflates();
         if !fits || !self.has_credit() || self.is_held_until(allowed.resend_from, now) {
             return None;
@@ -63,21 +63,21 @@ impl Connection {
     /// RFC 6582 §3.2 steps 3 and 5: what a third duplicate or a partial ACK shows to be lost goes at once, however
     /// full the window is.
     fn inflates(&self) -> bool {
-        matches!(self.recovery.gauge(), Some(Gauge::Inflate(_)))
+        matches!(self.loss.recovery().gauge(), Some(Gauge::Inflate(_)))
     }
 
     /// Nothing below highest_ack goes again; when nothing is left above it, the last segment asks (after a
     /// timeout).
     fn next_to_resend(&self) -> Option<usize> {
-        let above = self.board.next_lost(self.snd.highest_ack);
+        let above = self.loss.board().next_lost(self.snd.highest_ack);
         if above.is_none() && self.urges.below_highest_ack {
-            return self.board.at_or_before(self.snd.highest_ack);
+            return self.loss.board().at_or_before(self.snd.highest_ack);
         }
         above
     }
 
     fn plan_again(&self, index: usize, kind: SentKind) -> SegmentPlan {
-        let segment = self.board.get(index);
+        let segment = self.loss.board().get(index);
         let len = segment.payload_len().min(self.snd.mss);
         let is_whole = len == segment.payload_len();
         let mut flags = Flags::ACK;
@@ -120,7 +120,7 @@ impl Connection {
             return Some(plan);
         }
         let len = unsent.min(self.snd.mss).min(self.usable_window());
-        let flight = self.flight().bytes;
+        let flight = self.loss.flight().bytes;
         let fits = flight == 0 || flight + u64::from(len) <= allowed.flight_bytes;
         if len == 0 || !fits || !self.is_worth_sending(len, unsent) {
             return None;
@@ -184,8 +184,8 @@ impl Connection {
         let may_leave = len > self.snd.mss
             && unsent >= len
             && self.usable_window() >= len
-            && self.recovery.phase == Phase::Open
-            && self.flight().bytes + u64::from(len) <= allowed.flight_bytes;
+            && self.loss.recovery().phase == Phase::Open
+            && self.loss.flight().bytes + u64::from(len) <= allowed.flight_bytes;
         if may_leave { self.new_data(len, What::MtuProbe { size }) } else { None }
     }
 
@@ -206,8 +206,8 @@ impl Connection {
     }
 
     pub(super) fn plan_probe(&self) -> Option<SegmentPlan> {
-        if self.urges.tail_probe && !self.board.is_empty() && !self.is_frozen() {
-            let index = self.board.len() - 1;
+        if self.urges.tail_probe && !self.loss.board().is_empty() && !self.is_frozen() {
+            let index = self.loss.board().len() - 1;
             let again = self.plan_again(index, SentKind::Probe);
             return Some(SegmentPlan { what: What::TailProbeAgain { index: index as u32 }, ..again });
         }
@@ -248,7 +248,7 @@ impl Connection {
 
     /// In the compatible profile only so many segments leave for an ACK.
     fn has_credit(&self) -> bool {
-        match self.recovery.gauge() {
+        match self.loss.recovery().gauge() {
             Some(Gauge::Inflate(inflate)) => inflate.may_send(),
             _ => true,
         }
@@ -257,12 +257,12 @@ impl Connection {
     /// F-RTO's two new segments (RFC 5682 §2.1) leave in the place of what is lost, which waits for what their ACKs
     /// say: out of turn, and as soon as that might.
     pub(in crate::tcp::connection) fn asks_with_new_data(&self) -> bool {
-        matches!(self.recovery.frto, Frto::SecondAck { new_left: 1.. })
+        matches!(self.loss.recovery().frto, Frto::SecondAck { new_left: 1.. })
     }
 
     /// New data would take the room of what is lost. Only F-RTO asks with two new segments first (RFC 5682 §2.1).
     fn is_resending(&self) -> bool {
-        match self.recovery.frto {
+        match self.loss.recovery().frto {
             Frto::SecondAck { new_left } => new_left == 0,
             _ => self.next_to_resend().is_some(),
         }
@@ -285,7 +285,7 @@ impl Connection {
     /// Something waits, nothing but a probe is in flight, and the window is what holds it.
     pub(in crate::tcp::connection) fn is_blocked_by_window(&self) -> bool {
         let waits = self.unsent() > 0 || self.has_probe_out() || self.is_fin_due();
-        let is_quiet = self.board.is_empty() || self.has_probe_out();
+        let is_quiet = self.loss.board().is_empty() || self.has_probe_out();
         let wanted = self.snd.mss.min(self.unsent().max(1));
         waits && is_quiet && self.state.may_send_data() && self.usable_window() < wanted
     }
@@ -293,7 +293,11 @@ impl Connection {
     /// The byte at `snd_una` left to probe a closed window, and nothing followed it.
     pub(in crate::tcp::connection) fn has_probe_out(&self) -> bool {
         self.urges.window_probes_sent > 0
-            && self.board.back().is_some_and(|last| last.len == 1 && last.seq == self.snd.una && !last.fin)
+            && self
+                .loss
+                .board()
+                .back()
+                .is_some_and(|last| last.len == 1 && last.seq == self.snd.una && !last.fin)
     }
 
     pub(in crate::tcp::connection) fn is_frozen(&self) -> bool {

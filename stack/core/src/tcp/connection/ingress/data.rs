@@ -50,7 +50,7 @@ impl Connection {
         let echo = self.receiving.new_echo(segment, self.opening.agreed())?;
         let rtt = self.echoed_rtt(now, echo);
         self.path.rtt.min = [self.path.rtt.min, rtt].into_iter().flatten().min();
-        rtt.filter(|_| self.board.is_empty())
+        rtt.filter(|_| self.loss.board().is_empty())
     }
 
     /// Data for an application that has gone: it must not be acknowledged as though someone had it (SHLD-3).
@@ -92,7 +92,7 @@ impl Connection {
         }
         self.timers.arm(Timer::Linger, cx.now + 2 * self.config.msl);
         self.snd.buffer.relax();
-        self.board.relax();
+        self.loss.relax_board();
         self.receiving.relax_ledger();
         if self.closed.is_none() {
             self.events.closed = true;

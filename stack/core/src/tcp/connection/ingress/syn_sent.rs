@@ -80,12 +80,10 @@ impl Connection {
         self.note_alive(cx);
     }
 
-    /// A SYN that timed out leaves one segment to begin with (RFC 5681 §3.1) and three seconds to wait for its ACK
-    /// (RFC 6298 §5.7). Agents are told now, when the size of a segment is known.
+    /// A SYN that timed out leaves one segment to begin with (RFC 5681 §3.1). Agents are told now, when the size of a segment is known.
     fn begin_after_lost_syn(&mut self, cx: &Cx<'_>) {
-        let nth = std::mem::take(&mut self.recovery.timeouts);
+        let nth = self.loss.take_syn_timeouts();
         if nth > 0 {
-            self.rtt.after_syn_timeout();
             self.ask_for_reduction(cx, LossKind::Timeout { nth }, Count::default());
         }
     }

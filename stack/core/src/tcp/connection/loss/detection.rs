@@ -1,0 +1,193 @@
+//! What an ACK, or the time that has passed, shows to be lost, and what recovery lets out meanwhile.
+
+use super::{Loss, Space};
+use crate::Instant;
+use crate::agent::{DupAck, Path, Recovered};
+use crate::tcp::connection::acks::AckNews;
+use crate::tcp::connection::in_32_bits;
+use crate::tcp::cx::Cx;
+use crate::tcp::recovery::{Certainty, Gauge, Phase, Safety};
+use crate::tcp::timers::{Timer, Timers};
+use crate::trace::{LostBy, TraceKind};
+
+impl Loss {
+    /// New data is acknowledged. Answers whether that ends a recovery.
+    pub(in crate::tcp::connection) fn weigh_advance(
+        &mut self,
+        cx: &mut Cx<'_>,
+        news: &AckNews,
+        space: Space,
+    ) -> Option<Recovered> {
+        if news.advanced == 0 {
+            return None;
+        }
+        let covers_point = self.recovery.point <= space.una;
+        match self.recovery.phase {
+            Phase::Open => {
+                self.recovery.assumed_arrived = 0;
+                self.recovery.timeouts = 0;
+                None
+            }
+            Phase::Fast | Phase::AfterTimeout if covers_point => Some(Recovered::Full),
+            Phase::AfterTimeout => {
+                self.recovery.assumed_arrived = 0;
+                self.recovery.timeouts = 0;
+                None
+            }
+            Phase::Fast => {
+                self.weigh_partial(cx, news, space);
+                None
+            }
+        }
+    }
+
+    /// A partial ACK: the segment it stops at is lost too (RFC 6582 §3.2).
+    fn weigh_partial(&mut self, cx: &mut Cx<'_>, news: &AckNews, space: Space) {
+        let segments = news.delivered.acked.segments;
+        self.recovery.partial_acks += 1;
+        let assumed = self.recovery.assumed_arrived;
+        self.recovery.assumed_arrived = assumed.saturating_sub(segments.saturating_sub(1));
+        if !space.has_sack && self.board.mark_first_lost() {
+            cx.trace(TraceKind::Lost { segments: 1, by: LostBy::PartialAck });
+        }
+        if let Some(Gauge::Inflate(inflate)) = self.recovery.gauge_mut() {
+            inflate.on_partial_ack(news.delivered.acked.bytes, u64::from(space.mss));
+        }
+        cx.trace(TraceKind::Window {
+            allowed: in_32_bits(self.recovery.window),
+            flight: self.flight().bytes as u32,
+        });
+    }
+
+    /// An advance ends what duplicates had begun to show.
+    pub(in crate::tcp::connection) fn forget_duplicates(&mut self) {
+        self.recovery.dup_acks = 0;
+    }
+
+    /// Counts a duplicate ACK, or one that tells of a hole. Answers what sender agents are asked about, if anything.
+    pub(in crate::tcp::connection) fn weigh_duplicate(
+        &mut self,
+        now: Instant,
+        news: &AckNews,
+        space: Space,
+        limited_transmit: bool,
+    ) -> Option<DupAck> {
+        // Where the peer counts, an ACK that is no duplicate may be the first to tell of a hole: those before it
+        // were lost.
+        let tells_of_hole = news.dup_count.is_some_and(|count| count > 0) && !self.board.is_empty();
+        if !news.is_dup && !tells_of_hole {
+            return None;
+        }
+        if news.is_dup {
+            self.count_duplicate(space, limited_transmit);
+        }
+        Some(DupAck {
+            now,
+            seen: self.recovery.dup_acks,
+            dup_count: news.dup_count,
+            newly_sacked: news.delivered.sacked,
+        })
+    }
+
+    fn count_duplicate(&mut self, space: Space, limited_transmit: bool) {
+        self.recovery.dup_acks += 1;
+        match self.recovery.gauge_mut() {
+            Some(Gauge::Inflate(inflate)) => inflate.on_dup_ack(u64::from(space.mss)),
+            _ if !space.has_sack => self.assume_one_arrived(limited_transmit),
+            _ => {}
+        }
+    }
+
+    /// A duplicate ACK without SACK stands for one segment that left the network: all of them in recovery (as
+    /// RFC 9937 counts), the first two outside of it (limited transmit, RFC 3042).
+    fn assume_one_arrived(&mut self, limited_transmit: bool) {
+        let most = self.board.flight().segments.saturating_sub(1);
+        let limit = match self.recovery.phase {
+            Phase::Open if !limited_transmit => 0,
+            Phase::Open => u32::from(self.dup_threshold).saturating_sub(1),
+            Phase::AfterTimeout => 0,
+            Phase::Fast => u32::MAX,
+        };
+        if self.recovery.assumed_arrived < most.min(limit) {
+            self.recovery.assumed_arrived += 1;
+        }
+    }
+
+    /// Looks for lost segments by the rule in force: time (RACK), SACKed bytes above, or duplicate ACKs. Answers
+    /// by which, and whether there are any that were not known to be.
+    pub(in crate::tcp::connection) fn detect(
+        &mut self,
+        cx: &mut Cx<'_>,
+        space: Space,
+        path: &Path,
+        timers: &mut Timers,
+    ) -> (LostBy, bool) {
+        let (lost_before, sacked) = (self.board.lost().segments, self.board.sacked().segments);
+        let (by, found) = if space.uses_rack {
+            (LostBy::Rack, self.detect_by_time(cx.now, path, timers))
+        } else if space.has_sack {
+            (LostBy::Sack, sacked > 0 && self.board.mark_lost_by_sack(self.dup_threshold, space.mss))
+        } else {
+            // RFC 6582 §3.2 step 1: not for duplicates that our own resends caused.
+            let is_due = self.recovery.phase == Phase::Open && self.recovery.point < space.una;
+            let are_enough = self.recovery.dup_acks >= u32::from(self.dup_threshold);
+            (LostBy::DupAcks, is_due && are_enough && self.board.mark_first_lost())
+        };
+        if found {
+            let segments = self.board.lost().segments.saturating_sub(lost_before);
+            cx.trace(TraceKind::Lost { segments, by });
+        }
+        (by, found)
+    }
+
+    fn detect_by_time(&mut self, now: Instant, path: &Path, timers: &mut Timers) -> bool {
+        let enough_sacked = self.board.sacked().segments >= u32::from(self.dup_threshold);
+        let certain = if self.recovery.phase != Phase::Open || enough_sacked {
+            Certainty::Enough
+        } else {
+            Certainty::Little
+        };
+        let rack = &self.recovery.rack;
+        let newest = rack.newest().copied().filter(|newest| self.board.may_show_loss(newest));
+        let Some(newest) = newest else {
+            timers.disarm(Timer::Reorder);
+            return false;
+        };
+        let window = rack.window(certain, path.rtt.min, path.rtt.smoothed);
+        let (found, wait) = self.board.mark_lost_by_time(now, &newest, rack.rtt() + window);
+        match wait {
+            Some(wait) => timers.arm(Timer::Reorder, now + wait),
+            None => timers.disarm(Timer::Reorder),
+        }
+        found
+    }
+
+    /// How much may be in flight until the next ACK.
+    pub(in crate::tcp::connection) fn gauge(&mut self, news: &AckNews, safety: Safety, space: Space) {
+        if self.recovery.phase != Phase::Fast {
+            return;
+        }
+        let delivered = match (space.has_sack, news.is_dup, news.advanced > 0) {
+            (true, ..) => news.delivered.bytes(),
+            (false, true, _) | (false, _, true) => u64::from(space.mss),
+            _ => 0,
+        };
+        // What delivers nothing, such as the peer's own data, lets nothing out (packet conservation).
+        if delivered > 0 {
+            self.regauge(delivered, safety, space);
+        }
+    }
+
+    pub(in crate::tcp::connection) fn regauge(&mut self, delivered: u64, safety: Safety, space: Space) {
+        let (pipe, mss) = (self.flight().bytes, u64::from(space.mss));
+        let ssthresh = self.recovery.ssthresh;
+        let Some(gauge) = self.recovery.gauge_mut() else { return };
+        self.recovery.window = match gauge {
+            Gauge::Prr(prr) => {
+                let delivered = if space.has_sack { delivered } else { delivered.min(prr.undelivered()) };
+                prr.on_ack(delivered, safety, pipe, ssthresh, mss)
+            }
+            Gauge::Inflate(inflate) => inflate.window(ssthresh, pipe, mss),
+        };
+    }
+}

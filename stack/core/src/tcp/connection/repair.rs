@@ -1,0 +1,214 @@
+//! What a loss leads to: fast recovery (RFC 6582, 6675, 8985), timeouts (RFC 6298, 5682), tail loss probes (RFC 8985
+//! §7), and taking it all back when the loss was none (RFC 3522, 3708).
+
+use std::time::Duration;
+
+use super::acks::{AckNews, Before, micros};
+use super::loss::Space;
+use super::{Connection, in_32_bits, send_view};
+use crate::Instant;
+use crate::agent::{Count, LossKind, Recovered};
+use crate::tcp::cx::Cx;
+use crate::tcp::recovery::{Phase, Safety};
+use crate::tcp::timers::Timer;
+use crate::trace::{LostBy, MtuHow, TraceKind};
+
+/// Retransmissions after which the application and the path are told (RFC 9293 §3.8.3, R1).
+const R1: u32 = 3;
+/// A tail probe without any RTT sample waits this long (RFC 8985 §7.2).
+const PROBE_WITHOUT_RTT: Duration = Duration::from_secs(1);
+/// What a lone segment's probe adds for a peer that delays its ACK (RFC 8985 §7.2).
+const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
+
+impl Connection {
+    /// What loss detection may know of the other parts.
+    pub(super) fn space(&self) -> Space {
+        let has_sack = self.opening.agreed().sack;
+        Space {
+            una: self.snd.una,
+            nxt: self.snd.nxt,
+            mss: self.snd.mss,
+            has_sack,
+            uses_rack: has_sack && self.config.rack,
+        }
+    }
+
+    /// Weighs one ACK. Answers how a recovery ended, when this ACK ended it.
+    pub(super) fn judge(&mut self, cx: &mut Cx<'_>, news: &AckNews) -> Option<Recovered> {
+        let space = self.space();
+        if space.uses_rack {
+            let sent_ts = news.delivered.newest.map(|newest| self.opening.ts_now(newest.sent_at));
+            self.loss.note_delivered(cx.now, news, space, sent_ts, self.path.rtt.min);
+        }
+        self.react_to_mark(cx, news);
+        let has_unsent = self.unsent() > 0;
+        if self.config.undo
+            && let Some(by) = self.loss.is_denied(news, space, has_unsent)
+        {
+            cx.trace(TraceKind::Undone(by));
+            return Some(Recovered::Undone);
+        }
+        if news.advanced > 0 {
+            self.loss.forget_duplicates();
+        }
+        if self.loss.resolve_tail_probe(news, space.una) {
+            self.ask_for_reduction(cx, LossKind::Marked, news.before.outstanding);
+        }
+        let ended = self.loss.weigh_advance(cx, news, space);
+        if ended.is_none() {
+            self.weigh_duplicate(cx, news, space);
+            // Without SACK a partial ACK is all that tells of the next loss.
+            let shows_loss = self.detect(cx, news.before) || !space.has_sack;
+            let is_safe = news.advanced > 0 && !shows_loss;
+            self.loss.gauge(news, if is_safe { Safety::Safe } else { Safety::Doubtful }, space);
+        }
+        ended
+    }
+
+    /// ECN (RFC 3168 §6.1.2): once a round trip, as though something had been lost, but nothing is sent again.
+    fn react_to_mark(&mut self, cx: &mut Cx<'_>, news: &AckNews) {
+        // CWR goes with what begins at `reduced_at`: until that is acknowledged the peer goes on echoing.
+        let is_new_window = self.loss.recovery().reduced_at.is_none_or(|at| at < self.snd.una);
+        if !news.ece || !is_new_window || self.loss.recovery().phase != Phase::Open {
+            return;
+        }
+        cx.trace(TraceKind::Marked);
+        self.ask_for_reduction(cx, LossKind::Marked, news.before.outstanding);
+    }
+
+    /// Whatever reduces the window, CWR says so with the next new data, and marks of what is in flight now ask for
+    /// nothing more (RFC 3168 §6.1.2).
+    #[cold]
+    pub(super) fn ask_for_reduction(&mut self, cx: &Cx<'_>, kind: LossKind, flight_before: Count) {
+        self.loss.reduced_at(self.snd.nxt);
+        self.snd.cwr = self.opening.sends_ect();
+        let view = send_view(&self.snd, &self.path, &self.loss);
+        let event = crate::agent::Loss { now: cx.now, kind, flight_before };
+        let reduction = self.senders.on_loss(&event, &view);
+        self.loss.set_ssthresh(reduction.ssthresh);
+    }
+
+    fn weigh_duplicate(&mut self, cx: &mut Cx<'_>, news: &AckNews, space: Space) {
+        let limited_transmit = self.config.limited_transmit;
+        let Some(dup) = self.loss.weigh_duplicate(cx.now, news, space, limited_transmit) else { return };
+        let view = send_view(&self.snd, &self.path, &self.loss);
+        let asks = self.senders.on_dup_ack(&dup, &view).is_some();
+        if asks && self.loss.grant(space) {
+            self.enter_fast(cx, news.before, LostBy::Agent);
+        }
+    }
+
+    /// Looks for lost segments, and mends them. Answers whether there are any that were not known to be.
+    pub(super) fn detect(&mut self, cx: &mut Cx<'_>, before: Before) -> bool {
+        let space = self.space();
+        let (by, found) = self.loss.detect(cx, space, &self.path, &mut self.timers);
+        if found && !self.is_only_probe_lost(cx.now) && self.loss.recovery().phase == Phase::Open {
+            self.enter_fast(cx, before, by);
+        }
+        found
+    }
+
+    /// A larger segment than the path was known to carry is lost: that is news of its size, not of congestion.
+    fn is_only_probe_lost(&mut self, now: Instant) -> bool {
+        let Some(probe) = self.mtu.probe() else { return false };
+        let board = self.loss.board();
+        let lost = board.lost();
+        let Some(index) = board.next_lost(self.snd.una) else { return false };
+        if board.get(index).seq != probe.seq {
+            return false;
+        }
+        self.mtu.probe_lost();
+        self.arm_mtu_probe(now);
+        lost.segments == 1
+    }
+
+    #[cold]
+    fn enter_fast(&mut self, cx: &mut Cx<'_>, before: Before, by: LostBy) {
+        self.ask_for_reduction(cx, LossKind::Fast, before.outstanding);
+        let space = self.space();
+        self.loss.begin_fast(before, self.config.recovery, space);
+        // When a timer found the loss no ACK comes along to set the window: the one of an earlier recovery must
+        // neither hold the first resend back nor let a burst out.
+        self.loss.regauge(0, Safety::Doubtful, space);
+        self.loss.forget_timed();
+        self.timers.disarm(Timer::TailProbe);
+        self.arm_retransmit(cx.now);
+        self.stats.fast_retransmits += 1;
+        cx.trace(TraceKind::RecoveryBegan {
+            by,
+            ssthresh: in_32_bits(self.loss.recovery().ssthresh),
+            flight: in_32_bits(before.pipe.bytes),
+            point: self.loss.recovery().point,
+        });
+    }
+
+    /// Recovery is over: everything arrived, or nothing had been lost.
+    #[cold]
+    pub(super) fn end_recovery(&mut self, cx: &mut Cx<'_>, end: Recovered) {
+        let was = self.loss.end(end, self.snd.nxt);
+        if end == Recovered::Undone {
+            self.stats.undone += 1;
+            if self.mtu.acquit() {
+                self.path_mtu_changed(cx, MtuHow::Undone);
+            }
+        } else {
+            self.mtu.settle();
+        }
+        // After a timeout the window grows on from where slow start has brought it: nothing to hand back.
+        if was == Phase::Fast || end == Recovered::Undone {
+            let view = send_view(&self.snd, &self.path, &self.loss);
+            self.senders.on_recovered(end, &view);
+        }
+        if was != Phase::Open {
+            cx.trace(TraceKind::RecoveryEnded);
+        }
+    }
+
+    /// RFC 6298 §5.4 to 5.6: send the first unacknowledged segment again, and wait twice as long.
+    #[cold]
+    pub(super) fn on_retransmission_timeout(&mut self, cx: &mut Cx<'_>) {
+        let rto = self.rto();
+        let nth = self.loss.count_timeout();
+        self.stats.timeouts += 1;
+        cx.trace(TraceKind::Timeout { nth, rto_us: micros(rto) });
+        self.note_struggle(nth);
+        self.suspect_mtu(cx, nth);
+        let may_use_frto = self.config.undo && !self.opening.agreed().timestamps;
+        self.loss.lose_all(nth, self.snd.nxt, may_use_frto);
+        self.timers.disarm(Timer::TailProbe);
+        self.timers.disarm(Timer::Reorder);
+        self.ask_for_reduction(cx, LossKind::Timeout { nth }, self.loss.before().outstanding);
+        self.loss.back_off();
+        self.lower_highest_ack();
+        self.arm_retransmit(cx.now);
+    }
+
+    pub(super) fn note_struggle(&mut self, nth: u32) {
+        if nth == R1 && self.options().report_errors {
+            self.events.struggling = true;
+        }
+    }
+
+    /// When to send a tail loss probe: later than an ACK could take, earlier than the RTO.
+    pub(super) fn arm_tail_probe(&mut self, now: Instant) {
+        if !self.space().uses_rack || !self.loss.may_lose_tail() {
+            self.timers.disarm(Timer::TailProbe);
+            return;
+        }
+        let mut wait = self.path.rtt.smoothed.map_or(PROBE_WITHOUT_RTT, |srtt| 2 * srtt);
+        if self.loss.board().flight().segments <= 1 {
+            wait += MAX_ACK_DELAY;
+        }
+        let rto_at = self.timers.deadline(Timer::Retransmit).unwrap_or_else(|| now + self.rto());
+        self.timers.arm(Timer::TailProbe, (now + wait).min(rto_at));
+    }
+
+    pub(super) fn on_tail_probe_due(&mut self, now: Instant) {
+        let recovery = self.loss.recovery();
+        let is_due = recovery.phase == Phase::Open && recovery.tail_probe.is_none();
+        if is_due && !self.loss.board().is_empty() {
+            self.urges.tail_probe = true;
+            self.arm_retransmit(now);
+        }
+    }
+}
