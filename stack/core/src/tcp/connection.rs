@@ -5,7 +5,7 @@
 //! timer runs out, [`application`] is what the program calls.
 //!
 //! Invariants (checked after every event in debug builds)
-//! - C1: `snd.una <= snd.nxt <= snd.max`, and the scoreboard spans exactly una..nxt (less the SYN).
+//! - C1: see [`sending`]; and the scoreboard spans exactly una..nxt (less the SYN).
 //! - C2: see [`receiving`].
 //! - C3: whatever waits to be sent has a timer, or waits for room on the link, for its turn, or for the application,
 //!   which has said that more comes.
@@ -25,9 +25,9 @@ mod opening;
 mod path_events;
 mod receiving;
 mod repair;
-mod spaces;
+mod sending;
 mod turns;
-mod window;
+mod urges;
 
 use std::sync::Arc;
 
@@ -41,6 +41,8 @@ use loss::Loss;
 use opening::Opening;
 pub(crate) use opening::own_shift;
 use receiving::{Around, Receiving};
+use sending::Sending;
+use urges::Urges;
 
 use super::config::{KeepAlive, RttMeasure, TcpConfig};
 use super::cx::Cx;
@@ -48,12 +50,11 @@ use super::ledger::AckKind;
 use super::mtu::MtuSearch;
 use super::progress::Progress;
 use super::recovery::Phase;
-use super::send_buffer::SendBuffer;
 use super::senders::Senders;
 use super::timers::{Timer, Timers};
-use crate::agent::{AckRequestForm, Allowance, Count, Path, Recovering, SendView, Turn, Why};
+use crate::agent::{Allowance, Count, Path, Recovering, SendView, Why};
 use crate::trace::{StateName, TraceKind};
-use crate::{Instant, Moment, Seq};
+use crate::{Instant, Seq};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
@@ -88,7 +89,7 @@ pub(crate) struct Connection {
     state: StateName,
     opening: Opening,
     closed: Option<CloseReason>,
-    snd: Snd,
+    sending: Sending,
     receiving: Receiving,
     senders: Senders,
     loss: Loss,
@@ -99,8 +100,6 @@ pub(crate) struct Connection {
     pub(crate) events: Events,
     stats: ConnectionStats,
     progress: Progress,
-    /// How often a frozen path is probed.
-    probe_every_us: u32,
 }
 
 /// An idle connection holds 1,600 bytes of heap at most, its agents and its place in the endpoint's tables included
@@ -129,81 +128,6 @@ impl Options {
             dscp: config.dscp,
             report_errors: true,
         }
-    }
-}
-
-/// The send sequence space (RFC 9293 §3.3.1).
-#[derive(Debug)]
-struct Snd {
-    iss: Seq,
-    /// Our SYN is acknowledged. Asked of the numbers, it would come out wrong once they have wrapped.
-    opened: bool,
-    una: Seq,
-    nxt: Seq,
-    /// The highest number ever sent; above `nxt` only after a window probe was taken back.
-    max: Seq,
-    wnd: u32,
-    wl1: Seq,
-    wl2: Seq,
-    /// The largest window the peer ever offered, for sender SWS avoidance and RFC 5961's ACK check.
-    max_wnd: u32,
-    /// Nothing below is sent again: `una`, or what routing raised it to.
-    highest_ack: Seq,
-    /// End of the urgent data that the application gave.
-    urgent_end: Option<Seq>,
-    buffer: SendBuffer,
-    /// The application has closed: FIN follows the last byte.
-    fin_wanted: bool,
-    fin_sent: bool,
-    /// Payload of a full segment, options taken off.
-    mss: u32,
-    last_sent_at: Moment,
-    /// Since when something has been unacknowledged, for the user timeout.
-    waiting_since: Moment,
-    /// The form of ACK requests that was agreed on, for the agents.
-    ack_requests: Option<AckRequestForm>,
-    /// `None` if the owner of cwnd takes no turns.
-    turn: Option<Turn>,
-    app_limited: bool,
-    /// The last SEND was without PUSH (RFC 9293 §3.9.1.2): what fills no packet waits for what comes.
-    more_comes: bool,
-    /// We reduced the window: the next new segment says so (RFC 3168 §6.1.2).
-    cwr: bool,
-    /// What the agents allowed when last asked, for the trace and for buffer tuning.
-    last_allowed: u64,
-}
-
-/// What must leave that is neither data nor an owed ACK.
-#[derive(Debug, Default)]
-struct Urges {
-    syn: bool,
-    /// The connection was aborted and says so.
-    rst: bool,
-    /// What routing said has arrived leaves nothing above it to send: the last segment asks again.
-    below_highest_ack: bool,
-    /// Timeouts since `highest_ack` was raised above `una`.
-    timeouts_above: u8,
-    window_probe: bool,
-    keep_alive: bool,
-    frozen_probe: bool,
-    tail_probe: bool,
-    keep_alives_sent: u8,
-    /// Each limited answer pays for a while; those for more than a few whiles ahead do not leave (RFC 5961 §7).
-    answers_paid_until: Instant,
-    window_probes_sent: u8,
-    /// Packets that have left, for their identifications.
-    packets_sent: u16,
-}
-
-impl Urges {
-    fn any(&self) -> bool {
-        self.syn
-            || self.rst
-            || self.below_highest_ack
-            || self.window_probe
-            || self.keep_alive
-            || self.frozen_probe
-            || self.tail_probe
     }
 }
 
@@ -260,7 +184,7 @@ impl Connection {
 
     /// Beyond all numbers that were sent: a successor begins above it.
     pub(crate) fn sent_up_to(&self) -> Seq {
-        self.snd.max
+        self.sending.max()
     }
 
     /// When [`handle_timeout`](Connection::handle_timeout) has something to do next, or never.
@@ -291,28 +215,16 @@ impl Connection {
         self.timers = Timers::new();
         self.receiving.owe_nothing();
         self.loss.finish();
-        self.snd.buffer = SendBuffer::new(0);
-        let Urges { rst, packets_sent, .. } = self.urges;
-        self.urges = Urges { rst, packets_sent, ..Urges::default() };
+        self.sending.drop_buffer();
+        self.urges.finish();
         self.events.writable = false;
     }
 
     /// An ACK that no agent may withhold.
     #[cold]
     fn force_ack(&mut self, cx: &mut Cx<'_>, kind: AckKind, why: Why) {
-        let around = Around::new(&self.opening, &self.path, self.snd.mss);
+        let around = Around::new(&self.opening, &self.path, self.sending.mss());
         self.receiving.force_ack(cx, kind, why, around);
-    }
-
-    /// The first number that the send buffer holds.
-    fn buffer_start(&self) -> Seq {
-        self.snd.first_held()
-    }
-
-    /// Bytes that the application gave and that never left.
-    fn unsent(&self) -> u32 {
-        let end = self.buffer_start() + self.snd.buffer.len();
-        end.bytes_since(self.snd.nxt)
     }
 
     fn allowance(&self, now: Instant) -> Allowance {
@@ -324,13 +236,13 @@ impl Connection {
     }
 
     fn send_view(&self) -> SendView<'_> {
-        send_view(&self.snd, &self.path, &self.loss)
+        send_view(&self.sending, &self.path, &self.loss)
     }
 
     /// Keeps the allocation-free promise honest: heap bytes that hang on this connection's own fields.
     pub(crate) fn allocated(&self) -> usize {
         size_of::<Connection>()
-            + self.snd.buffer.allocated()
+            + self.sending.buffer().allocated()
             + self.receiving.allocated()
             + self.loss.allocated()
             + self.changed_options.as_deref().map_or(0, size_of_val)
@@ -339,7 +251,7 @@ impl Connection {
     /// What its buffers take, and what it remembers of segments in flight.
     #[inline]
     pub(crate) fn buffered(&self) -> u32 {
-        let bytes = self.snd.buffer.allocated()
+        let bytes = self.sending.buffer().allocated()
             + self.receiving.buffer().ring_bytes()
             + self.loss.board().allocated();
         u32::try_from(bytes).unwrap_or(u32::MAX)
@@ -364,11 +276,11 @@ impl Connection {
     #[cfg(debug_assertions)]
     pub(crate) fn check(&self) {
         self.loss.board().check();
-        assert!(self.snd.una <= self.snd.nxt && self.snd.nxt <= self.snd.max, "C1");
+        self.sending.check();
         self.receiving.check();
         if let (Some(front), Some(back)) = (self.loss.board().front(), self.loss.board().back()) {
-            assert_eq!(back.end(), self.snd.nxt, "C1");
-            assert_eq!(front.seq, self.snd.first_held(), "C1");
+            assert_eq!(back.end(), self.sending.nxt(), "C1");
+            assert_eq!(front.seq, self.sending.first_held(), "C1");
         }
     }
 
@@ -382,25 +294,28 @@ fn in_32_bits(bytes: u64) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-fn send_view<'a>(snd: &Snd, path: &'a Path, loss: &Loss) -> SendView<'a> {
-    let unsent_bytes = (snd.first_held() + snd.buffer.len()).bytes_since(snd.nxt);
+fn send_view<'a>(sending: &Sending, path: &'a Path, loss: &Loss) -> SendView<'a> {
+    let unsent_bytes = sending.unsent();
     SendView {
-        mss: snd.mss,
-        snd_una: snd.una,
-        highest_ack: snd.highest_ack,
-        snd_nxt: snd.nxt,
+        mss: sending.mss(),
+        snd_una: sending.una(),
+        highest_ack: sending.highest_ack(),
+        snd_nxt: sending.nxt(),
         flight: loss.flight(),
-        unsent: Count { segments: unsent_bytes.div_ceil(snd.mss.max(1)), bytes: u64::from(unsent_bytes) },
-        snd_wnd: snd.wnd,
+        unsent: Count {
+            segments: unsent_bytes.div_ceil(sending.mss().max(1)),
+            bytes: u64::from(unsent_bytes),
+        },
+        snd_wnd: sending.window(),
         path,
         recovering: match loss.recovery().phase {
             Phase::Open => None,
             Phase::Fast => Some(Recovering::Fast { ssthresh: loss.recovery().ssthresh }),
             Phase::AfterTimeout => Some(Recovering::AfterTimeout),
         },
-        ack_requests: snd.ack_requests,
-        turn: snd.turn.unwrap_or_default(),
-        app_limited: snd.app_limited,
+        ack_requests: sending.ack_requests(),
+        turn: sending.turn().unwrap_or_default(),
+        app_limited: sending.is_app_limited(),
     }
 }
 

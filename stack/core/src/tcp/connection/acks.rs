@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::ingress::{Arrived, Disposition, Step};
-use super::window::WindowNews;
+use super::sending::WindowNews;
 use super::{CloseReason, Connection};
 use crate::agent::{Acked, Count, Recovered};
 use crate::tcp::cx::Cx;
@@ -12,7 +12,7 @@ use crate::tcp::scoreboard::Delivered;
 use crate::tcp::timers::Timer;
 use crate::trace::{MtuHow, StateName, TraceKind};
 use crate::wire::{Flags, HopwiseOption, TcpView};
-use crate::{Instant, Moment, Seq};
+use crate::{Instant, Seq};
 
 /// One ACK, digested: what loss detection and the agents are told.
 #[derive(Clone, Copy, Debug)]
@@ -48,19 +48,19 @@ impl Connection {
     pub(super) fn take_ack(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
         let segment = arrived.segment;
         self.count_hops(cx, arrived);
-        if self.snd.una + self.snd.wnd < self.snd.nxt {
+        if self.sending.is_beyond_window() {
             // A probe, or what a shrinking window left outside: a peer that answers may keep its window closed for
             // ever (RFC 9293 MUST-37, SHLD-17). What is sent next waits for an answer again.
-            self.snd.waiting_since = Moment::NEVER;
+            self.sending.stop_waiting();
         }
         let window = self.take_window(cx, segment);
         if self.has_no_news(segment) {
             return Step::Next;
         }
         let news = self.digest(cx, segment, window);
-        if self.snd.wnd == 0 {
+        if self.sending.window() == 0 {
             // Whoever says that its window is closed is there: the wait begins anew (MUST-37, SHLD-17).
-            self.snd.waiting_since = Moment::NEVER;
+            self.sending.stop_waiting();
         }
         self.thaw_on(cx, &news);
         let ended = self.judge(cx, &news);
@@ -69,28 +69,55 @@ impl Connection {
         self.step_state(cx)
     }
 
+    /// The newest segment tells the window, unless its field carries the peer's cwnd.
+    pub(super) fn take_window(&mut self, cx: &Cx<'_>, segment: &TcpView<'_>) -> WindowNews {
+        let agreed = self.opening.agreed();
+        if agreed.use_in_window() && !segment.payload.is_empty() {
+            self.receiving.take_peer_cwnd(segment.window);
+            self.sending.keep_edge(segment.ack);
+            return WindowNews::Same;
+        }
+        let news = self.sending.take_window(segment, agreed);
+        if news == WindowNews::Wider {
+            self.window_opened(cx.now);
+        }
+        news
+    }
+
+    /// A probe byte that the peer refused goes out again with what follows it, not alone.
+    fn window_opened(&mut self, now: Instant) {
+        self.timers.disarm(Timer::Persist);
+        let has_probe_out = self.has_probe_out();
+        self.urges.forget_window_probes();
+        self.urges.window_probe_left();
+        if has_probe_out {
+            self.sending.take_back(now, self.loss.unbook_window_probe());
+            self.timers.disarm(Timer::Retransmit);
+        }
+    }
+
     /// Whoever only receives has nothing under way that an ACK could speak of.
     fn has_no_news(&self, segment: &TcpView<'_>) -> bool {
         self.is_at_rest()
-            && segment.ack == self.snd.una
+            && segment.ack == self.sending.una()
             && segment.options.sack.is_empty()
             && !segment.flags.contains(Flags::ECE)
     }
 
     fn digest(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>, window: WindowNews) -> AckNews {
         let before = self.loss.before();
-        let advanced = segment.ack.bytes_since(self.snd.una);
+        let advanced = segment.ack.bytes_since(self.sending.una());
         let (delivered, dsack) = self.loss.take_report(segment, self.space());
         self.stats.dsacks += u32::from(dsack.is_some());
         if advanced > 0 {
             self.advance_una(cx, segment.ack);
         }
         let says_only_ack = segment.payload.is_empty() && !segment.flags.intersects(Flags::SYN | Flags::FIN);
-        let is_repeat = segment.ack == self.snd.una && says_only_ack && window == WindowNews::Same;
+        let is_repeat = segment.ack == self.sending.una() && says_only_ack && window == WindowNews::Same;
         let is_dup = advanced == 0
             && !self.loss.board().is_empty()
             && if self.opening.agreed().sack { delivered.sacked.bytes > 0 } else { is_repeat };
-        self.progress.on_acked(cx.now, self.snd.una, self.snd.nxt, self.arrived_bytes());
+        self.progress.on_acked(cx.now, self.sending.una(), self.sending.nxt(), self.arrived_bytes());
         let echo = segment.options.timestamps.filter(|_| self.opening.agreed().timestamps).map(|ts| ts.echo);
         let dup_count = match segment.options.hopwise {
             Some(HopwiseOption::Notes(notes)) if self.opening.agreed().use_dup_count() => notes.dup_count,
@@ -99,7 +126,7 @@ impl Connection {
         let age = echo.map(|echo| self.opening.ts_now(cx.now).wrapping_sub(echo));
         let is_one_timed = self.uses_one_timed();
         let rtt = self.loss.take_samples(cx, &delivered, (segment.ack, age), is_one_timed, &mut self.path);
-        if self.mtu.on_acked(self.snd.una) {
+        if self.mtu.on_acked(self.sending.una()) {
             self.update_mss();
             cx.trace(TraceKind::PathMtu { bytes: self.mtu.size(), how: MtuHow::Probe });
         }
@@ -116,24 +143,15 @@ impl Connection {
     }
 
     fn advance_una(&mut self, cx: &Cx<'_>, ack: Seq) {
-        let start = self.buffer_start();
-        let data = ack.bytes_since(start).min(self.snd.buffer.len());
-        self.snd.buffer.consume(data);
-        self.stats.bytes_acked += u64::from(data);
-        self.snd.una = ack;
-        if self.snd.nxt < ack {
-            // Acknowledges a probe byte that was taken back: it had arrived after all.
-            self.snd.nxt = ack;
+        self.stats.bytes_acked += u64::from(self.sending.acknowledge(ack));
+        if self.sending.catch_up() {
             self.loss.clear_board();
         }
-        self.snd.highest_ack = self.snd.highest_ack.max(ack);
-        self.snd.urgent_end = self.snd.urgent_end.filter(|end| ack < *end);
         self.loss.passed(ack);
-        self.urges.timeouts_above = 0;
-        self.urges.below_highest_ack = false;
-        self.urges.window_probes_sent = 0;
-        self.snd.waiting_since = Moment::NEVER;
-        if self.snd.una != self.snd.nxt {
+        self.urges.forget_timeouts_above();
+        self.urges.ask_nothing_below();
+        self.urges.forget_window_probes();
+        if !self.sending.is_idle() {
             self.wait_for_ack(cx.now);
         }
         self.tell_of_room();
@@ -144,7 +162,7 @@ impl Connection {
     pub(super) fn sample_handshake(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>) {
         let echo = segment.options.timestamps.filter(|_| self.opening.agreed().timestamps).map(|ts| ts.echo);
         let echoed = echo.and_then(|echo| self.echoed_rtt(cx.now, echo));
-        let sample = match (self.snd.last_sent_at.get(), self.opening.syns_sent()) {
+        let sample = match (self.sending.last_sent_at().get(), self.opening.syns_sent()) {
             (Some(sent_at), 1) => Some(cx.now.since(sent_at)),
             (_, 0) => None, // Under a SYN cookie nothing of the SYN-ACK is known.
             _ => echoed,
@@ -166,7 +184,7 @@ impl Connection {
     }
 
     fn tell_senders(&mut self, cx: &mut Cx<'_>, news: &AckNews, ended: Option<Recovered>) {
-        let view = super::send_view(&self.snd, &self.path, &self.loss);
+        let view = super::send_view(&self.sending, &self.path, &self.loss);
         if news.advanced > 0 || news.delivered.sacked.bytes > 0 {
             let acked = Acked {
                 now: cx.now,
@@ -186,7 +204,7 @@ impl Connection {
     /// RFC 6298 §5.3: what is newly acknowledged restarts the timer; with nothing in flight there is none.
     fn restart_timers(&mut self, cx: &Cx<'_>, news: &AckNews) {
         if self.loss.board().is_empty() {
-            if self.snd.opened {
+            if self.sending.is_opened() {
                 self.timers.disarm(Timer::Retransmit);
                 self.timers.disarm(Timer::TailProbe);
                 self.timers.disarm(Timer::Reorder);
@@ -202,7 +220,9 @@ impl Connection {
 
     /// The states that end when our FIN is acknowledged.
     fn step_state(&mut self, cx: &mut Cx<'_>) -> Step {
-        let is_fin_acked = self.snd.fin_sent && self.snd.una == self.snd.nxt && self.loss.board().is_empty();
+        let is_fin_acked = self.sending.is_fin_sent()
+            && self.sending.una() == self.sending.nxt()
+            && self.loss.board().is_empty();
         if !is_fin_acked {
             return Step::Next;
         }

@@ -13,7 +13,7 @@ const UNSENT_MOST: u32 = 512 << 10;
 impl Connection {
     /// Room that the application may fill; it follows what may be in flight.
     pub(crate) fn send_room(&self) -> u32 {
-        self.snd.buffer.free().min(UNSENT_MOST.saturating_sub(self.unsent()))
+        self.sending.buffer().free().min(UNSENT_MOST.saturating_sub(self.sending.unsent()))
     }
 
     /// The application would have given more, and does not know yet that it may.
@@ -31,16 +31,16 @@ impl Connection {
 
     pub(crate) fn may_write(&self) -> bool {
         let is_open = self.state.is_opening() || self.state.may_send_data();
-        is_open && !self.snd.fin_wanted
+        is_open && !self.sending.is_fin_wanted()
     }
 
     /// Takes as much as fits.
     pub(crate) fn write(&mut self, cx: &Cx<'_>, data: &[u8]) -> usize {
-        self.snd.more_comes = false;
+        self.sending.set_more_comes(false);
         let grows = cx.memory != Memory::Spent;
-        let room = self.send_room().min(if grows { u32::MAX } else { self.snd.buffer.free_as_it_is() });
+        let room = self.send_room().min(if grows { u32::MAX } else { self.sending.buffer().free_as_it_is() });
         let fits = data.len().min(room as usize);
-        let taken = self.snd.buffer.write(&data[..fits]);
+        let taken = self.sending.write(&data[..fits]);
         if taken < data.len() {
             self.events.wants_room = true;
         }
@@ -51,19 +51,19 @@ impl Connection {
     /// [Writes](Connection::write), and more comes at once: nothing leaves that a packet has room beside, until then
     /// or until [`push`](Connection::push).
     pub(crate) fn write_part(&mut self, cx: &Cx<'_>, data: &[u8]) -> usize {
-        let did_more_come = self.snd.more_comes;
+        let did_more_come = self.sending.more_comes();
         let taken = self.write(cx, data);
-        self.snd.more_comes = did_more_come || taken > 0;
+        self.sending.set_more_comes(did_more_come || taken > 0);
         taken
     }
 
     pub(crate) fn push(&mut self) {
-        self.snd.more_comes = false;
+        self.sending.set_more_comes(false);
     }
 
     /// Marks everything written so far as urgent: the pointer names the first octet after it (MUST-62).
     pub(crate) fn mark_urgent(&mut self) {
-        self.snd.urgent_end = Some(self.buffer_start() + self.snd.buffer.len());
+        self.sending.mark_urgent();
     }
 
     /// Urgent bytes from the peer that have not been read.
@@ -88,7 +88,7 @@ impl Connection {
     }
 
     fn after_read(&mut self, cx: &mut Cx<'_>, bytes: u32) {
-        let around = Around::new(&self.opening, &self.path, self.snd.mss);
+        let around = Around::new(&self.opening, &self.path, self.sending.mss());
         let most = self.config.recv_buffer.max;
         self.receiving.after_read(cx, bytes, most, self.state.is_synchronized(), around);
     }
@@ -112,7 +112,7 @@ impl Connection {
 
     /// No more will be written: FIN follows the last byte.
     pub(crate) fn shutdown_write(&mut self) {
-        self.snd.fin_wanted = true;
+        self.sending.want_fin();
     }
 
     /// The application has gone. What it leaves unread was lost to it, and the peer is told so (SHLD-3).
@@ -124,12 +124,12 @@ impl Connection {
             self.abort(cx);
             return;
         }
-        if self.state == StateName::SynSent && self.snd.buffer.len() == 0 {
+        if self.state == StateName::SynSent && self.sending.buffer().len() == 0 {
             self.finish(cx, CloseReason::Aborted);
             return;
         }
         self.receiving.turn_deaf();
-        self.snd.fin_wanted = true;
+        self.sending.want_fin();
         if self.state == StateName::FinWait2 {
             self.timers.arm(Timer::Linger, cx.now + self.config.fin_wait_2);
         }
@@ -137,7 +137,7 @@ impl Connection {
 
     pub(crate) fn abort(&mut self, cx: &mut Cx<'_>) {
         // RFC 9293 §3.10.5: a RST from every state in which the peer knows of us and may still wait.
-        self.urges.rst = matches!(
+        let is_due = matches!(
             self.state,
             StateName::SynReceived
                 | StateName::Established
@@ -145,13 +145,14 @@ impl Connection {
                 | StateName::FinWait2
                 | StateName::CloseWait
         );
+        self.urges.set_reset(is_due);
         self.finish(cx, CloseReason::Aborted);
     }
 
     /// Ended for the sake of others: nothing of what was received is kept.
     pub(crate) fn give_way(&mut self, cx: &mut Cx<'_>) {
         // A FIN that has left is no end that the peer could rely on while data before it is missing.
-        self.urges.rst = self.state.is_synchronized() && self.state != StateName::TimeWait;
+        self.urges.set_reset(self.state.is_synchronized() && self.state != StateName::TimeWait);
         self.finish(cx, CloseReason::GaveWay);
         self.receiving.forget_data();
     }
@@ -169,13 +170,13 @@ impl Connection {
                 _ => self.timers.disarm(Timer::KeepAlive),
             }
         }
-        if let Some(since) = self.snd.waiting_since.get() {
+        if let Some(since) = self.sending.waiting_since().get() {
             self.timers.arm(Timer::UserTimeout, since + self.patience());
         }
     }
 
     /// It may be forgotten: nothing is left to say, and nobody will ask.
     pub(crate) fn is_spent(&self) -> bool {
-        self.closed.is_some() && !self.urges.rst
+        self.closed.is_some() && !self.urges.is_reset_due()
     }
 }

@@ -21,7 +21,7 @@ pub(super) const RELAX_AFTER: Duration = Duration::from_secs(1);
 impl Connection {
     pub(crate) fn handle_timeout(&mut self, cx: &mut Cx<'_>) {
         if self.receiving.ledger().deadline() <= cx.now {
-            let around = Around::new(&self.opening, &self.path, self.snd.mss);
+            let around = Around::new(&self.opening, &self.path, self.sending.mss());
             self.receiving.on_deadline(cx, around);
         }
         while let Some(timer) = self.timers.expired(cx.now) {
@@ -58,7 +58,7 @@ impl Connection {
                 cx.trace(TraceKind::Timeout { nth, rto_us: super::acks::micros(self.rto()) });
                 self.note_struggle(nth);
                 self.loss.back_off_syn();
-                self.urges.syn = true;
+                self.urges.set_syn(true);
                 self.arm_retransmit(cx.now);
             }
             _ if !self.loss.board().is_empty() => self.on_retransmission_timeout(cx),
@@ -73,19 +73,18 @@ impl Connection {
         if !self.is_blocked_by_window() {
             return;
         }
-        if self.receiving.is_deaf() && self.urges.window_probes_sent >= MOST_PROBES_OF_NOBODY {
+        if self.receiving.is_deaf() && self.urges.window_probes_sent() >= MOST_PROBES_OF_NOBODY {
             self.give_up(cx);
             return;
         }
-        self.urges.window_probe = true;
-        self.urges.window_probes_sent = self.urges.window_probes_sent.saturating_add(1);
+        self.urges.probe_window();
         self.arm_persist(cx.now);
     }
 
     /// First after an RTO (SHLD-29), then twice as long each time (SHLD-30).
     #[cold]
     pub(super) fn arm_persist(&mut self, now: Instant) {
-        let doublings = u32::from(self.urges.window_probes_sent.min(10));
+        let doublings = u32::from(self.urges.window_probes_sent().min(10));
         let wait = (self.loss.rtt().base_rto() * (1 << doublings)).min(PERSIST_MOST);
         self.timers.arm(Timer::Persist, now + wait);
     }
@@ -95,17 +94,16 @@ impl Connection {
         if !matches!(self.state, StateName::Established | StateName::CloseWait) {
             return;
         }
-        if !self.loss.board().is_empty() || self.unsent() > 0 {
+        if !self.loss.board().is_empty() || self.sending.unsent() > 0 {
             // Data under way asks the same question (MUST-26: only when idle).
             self.arm_keep_alive(cx.now, keep_alive.idle);
             return;
         }
-        if self.urges.keep_alives_sent >= keep_alive.probes {
+        if self.urges.keep_alives_sent() >= keep_alive.probes {
             self.give_up(cx);
             return;
         }
-        self.urges.keep_alives_sent += 1;
-        self.urges.keep_alive = true;
+        self.urges.send_keep_alive();
         self.arm_keep_alive(cx.now, keep_alive.interval);
     }
 
@@ -115,15 +113,15 @@ impl Connection {
 
     /// From now on, unless something is waited for already.
     pub(super) fn wait_for_ack(&mut self, now: Instant) {
-        if self.snd.waiting_since == Moment::NEVER {
-            self.snd.waiting_since = Moment::at(now);
+        if self.sending.waiting_since() == Moment::NEVER {
+            self.sending.wait_from(now);
             self.timers.arm(Timer::UserTimeout, now + self.patience());
         }
     }
 
     /// R2 of RFC 9293 §3.8.3: nothing that we sent has been acknowledged for too long.
     fn on_user_timeout(&mut self, cx: &mut Cx<'_>) {
-        let Some(since) = self.snd.waiting_since.get() else { return };
+        let Some(since) = self.sending.waiting_since().get() else { return };
         let due = since + self.patience();
         if due <= cx.now {
             self.give_up(cx);
@@ -138,7 +136,7 @@ impl Connection {
     }
 
     fn give_up(&mut self, cx: &mut Cx<'_>) {
-        self.urges.rst = self.state.is_synchronized();
+        self.urges.set_reset(self.state.is_synchronized());
         self.finish(cx, CloseReason::TimedOut);
     }
 
@@ -147,8 +145,8 @@ impl Connection {
         let Some(front) = self.loss.board().front() else { return };
         let size = self.opening.packet_of(front.payload_len());
         // Outside a window that shrank it was refused, whatever the path carries: then it was answered.
-        let was_answered = self.snd.last_sent_at < self.receiving.last_arrival();
-        let was_refused = self.snd.wnd < front.payload_len() && was_answered;
+        let was_answered = self.sending.last_sent_at() < self.receiving.last_arrival();
+        let was_refused = self.sending.window() < front.payload_len() && was_answered;
         if !was_refused && self.mtu.on_timeout_of(size, nth) {
             self.path_mtu_changed(cx, MtuHow::BlackHole);
         }
@@ -167,14 +165,14 @@ impl Connection {
     }
 
     fn relax(&mut self, now: Instant) {
-        let quiet_since = self.snd.last_sent_at.max(self.receiving.last_arrival());
+        let quiet_since = self.sending.last_sent_at().max(self.receiving.last_arrival());
         if let Some(since) = quiet_since.get()
             && now.since(since) < RELAX_AFTER
         {
             self.timers.arm(Timer::Relax, since + RELAX_AFTER);
             return;
         }
-        self.snd.buffer.relax();
+        self.sending.relax();
         self.receiving.relax();
         self.loss.relax();
     }

@@ -100,7 +100,7 @@ impl Connection {
 
     /// Nothing of ours is in flight, and nothing waits to be.
     pub(super) fn is_at_rest(&self) -> bool {
-        self.loss.board().is_empty() && self.unsent() == 0 && self.snd.fin_wanted == self.snd.fin_sent
+        self.loss.board().is_empty() && self.sending.has_sent_all()
     }
 
     /// The ladder, top rung first; `allowed` is what the agents allow, if there is anything to allow.
@@ -143,7 +143,7 @@ impl Connection {
         if !leaves_alone && (!self.receiving.ledger().is_owing() || self.carries_cwnd(plan)) {
             return None;
         }
-        let around = Around::new(&self.opening, &self.path, self.snd.mss);
+        let around = Around::new(&self.opening, &self.path, self.sending.mss());
         self.receiving.pop_ack(cx, leaves_alone, around)
     }
 }

@@ -64,7 +64,7 @@ impl Connection {
         if !plan.flags.contains(Flags::ACK) {
             return (Seq(0), self.window_for(plan, Seq(0)));
         }
-        let around = Around::new(&self.opening, &self.path, self.snd.mss);
+        let around = Around::new(&self.opening, &self.path, self.sending.mss());
         let number = self.receiving.tell_number(ack.map(|ack| ack.number), around);
         (number, self.window_for(plan, number))
     }
@@ -86,10 +86,7 @@ impl Connection {
 
     /// Where it lies, until it is acknowledged or more is written.
     pub(crate) fn payload_at(&self, seq: Seq, len: u32) -> (&[u8], &[u8]) {
-        if len == 0 {
-            return (&[], &[]);
-        }
-        self.snd.buffer.slices(seq - self.buffer_start(), len)
+        self.sending.payload_at(seq, len)
     }
 
     fn window_for(&mut self, plan: &SegmentPlan, number: Seq) -> u16 {
@@ -175,7 +172,7 @@ impl Connection {
 
     /// URG as long as the segment begins before the end of urgent data.
     fn urgent_for(&self, plan: &SegmentPlan) -> (Flags, u16) {
-        match self.snd.urgent_end {
+        match self.sending.urgent_end() {
             Some(end) if plan.len > 0 && plan.seq < end => {
                 (Flags::URG, u16::try_from(end - plan.seq).unwrap_or(u16::MAX))
             }
@@ -186,7 +183,7 @@ impl Connection {
     /// The byte of a window probe that was taken back has left before.
     pub(super) fn is_all_new(&self, plan: &SegmentPlan) -> bool {
         let is_meant_so = matches!(plan.what, What::New | What::MtuProbe { .. } | What::TailProbe);
-        is_meant_so && plan.len > 0 && plan.seq >= self.snd.max
+        is_meant_so && plan.len > 0 && plan.seq >= self.sending.max()
     }
 
     fn ip_header(&self, plan: &SegmentPlan, id: u16) -> IpHeader<'_> {
@@ -215,9 +212,7 @@ impl Connection {
     /// Each packet has one of its own. RFC 6864 asks for it where a packet may be fragmented; else it tells a segment
     /// that was sent again from a copy that the network made. A bundle has as many as segments.
     fn next_identification(&mut self, plan: &SegmentPlan) -> u16 {
-        let first = self.opening.first_identification(self.snd.iss);
-        let id = first.wrapping_add(self.urges.packets_sent);
-        self.urges.packets_sent = self.urges.packets_sent.wrapping_add(plan.segments() as u16);
-        id
+        let first = self.opening.first_identification(self.sending.iss());
+        first.wrapping_add(self.urges.count_packets(plan.segments() as u16))
     }
 }

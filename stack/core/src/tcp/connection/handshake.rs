@@ -7,7 +7,8 @@ use super::lacking::Unmet;
 use super::loss::Loss;
 use super::opening::{Opening, Wishes};
 use super::receiving::Receiving;
-use super::{Connection, Events, Flow, Origin, Snd, Urges, own_shift};
+use super::sending::Sending;
+use super::{Connection, Events, Flow, Origin, Urges, own_shift};
 use crate::agent::{HopSource, Path, ReceiverAgent, SenderAgents, Tunables, Turn};
 use crate::tcp::config::{AckMerge, RttMeasure, TcpConfig};
 use crate::tcp::cx::Cx;
@@ -19,7 +20,7 @@ use crate::tcp::senders::Senders;
 use crate::tcp::timers::{Timer, Timers};
 use crate::trace::{Lacking, StateName, TraceKind};
 use crate::wire::{Flags, SourceRoute, TcpOptions, TcpView};
-use crate::{Instant, Moment, Seq};
+use crate::{Instant, Seq};
 
 /// Everything that a new connection is made of.
 pub(crate) struct Setup {
@@ -87,8 +88,7 @@ impl Connection {
         let syn = TcpView { seq: ack.seq - 1, flags, options, payload: &[], ..*ack };
         connection.enter(cx, StateName::SynReceived);
         connection.take_syn(cx, &syn);
-        connection.snd.nxt = connection.snd.iss + 1;
-        connection.snd.max = connection.snd.nxt;
+        connection.sending.syn_left();
         if needs.peer_cwnd || needs.dup_count || needs.ack_after || needs.ack_rate {
             cx.trace(TraceKind::Fallback(Lacking::OptionsUnderCookie));
         }
@@ -115,7 +115,7 @@ impl Connection {
             state: StateName::Closed,
             opening,
             closed: None,
-            snd: Snd { turn, ..Snd::new(iss, config.send_buffer.initial, mss) },
+            sending: Sending::new(iss, config.send_buffer.initial, mss, turn),
             receiving: Receiving::new(config.recv_buffer.initial.max(1 << own_shift(&config)), ledger),
             loss: Loss::new(iss, rtt_estimator(&config, &tunables, iss), &tunables),
             timers: Timers::new(),
@@ -125,15 +125,14 @@ impl Connection {
             events: Events::default(),
             stats: super::ConnectionStats::default(),
             progress: Progress::new(iss),
-            probe_every_us: 0,
             senders,
             config,
         }
     }
 
     fn begin_syn(&mut self, now: Instant) {
-        self.urges.syn = true;
-        self.snd.waiting_since = Moment::at(now);
+        self.urges.set_syn(true);
+        self.sending.wait_from(now);
         self.timers.arm(Timer::UserTimeout, now + self.patience());
     }
 
@@ -153,7 +152,7 @@ impl Connection {
 
     #[cold]
     pub(super) fn update_mss(&mut self) {
-        self.snd.mss = self.opening.full_payload(&self.mtu, &self.config);
+        self.sending.set_mss(self.opening.full_payload(&self.mtu, &self.config));
     }
 
     /// Takes the peer's SYN or SYN-ACK: its number and everything that it offers.
@@ -162,14 +161,10 @@ impl Connection {
         self.opening.take_syn(syn, wishes, &self.config);
         let agreed = self.opening.agreed();
         self.receiving.begin(cx.now, syn, agreed);
-        self.snd.ack_requests = agreed.ack_requests();
+        self.sending.set_ack_requests(agreed.ack_requests());
         self.unmet().trace_fallbacks(cx);
         self.update_mss();
-        // The window of a SYN is never scaled (RFC 7323 §2.2).
-        self.snd.wnd = u32::from(syn.window);
-        self.snd.max_wnd = self.snd.wnd;
-        self.snd.wl1 = syn.seq;
-        self.snd.wl2 = if syn.flags.contains(Flags::ACK) { syn.ack } else { self.snd.iss };
+        self.sending.begin_window(syn);
     }
 }
 

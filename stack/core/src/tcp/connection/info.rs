@@ -115,16 +115,10 @@ pub struct Info {
 }
 
 impl Connection {
-    /// Payload that has left and that nothing acknowledges.
-    fn outstanding(&self) -> u32 {
-        let sent = self.snd.nxt.bytes_since(self.buffer_start());
-        sent - u32::from(self.snd.fin_sent && sent > 0)
-    }
-
     /// What leaves at once, by the time that the agents then hold the next back.
     fn pacing_rate(&self, allowed: &Allowance) -> Option<u64> {
-        let gap = allowed.new_from.since(self.snd.last_sent_at.get()?);
-        let bytes = allowed.burst_bytes.min(self.snd.mss);
+        let gap = allowed.new_from.since(self.sending.last_sent_at().get()?);
+        let bytes = allowed.burst_bytes.min(self.sending.mss());
         let rate = u128::from(bytes) * 1_000_000_000 / Some(gap.as_nanos()).filter(|ns| *ns > 0)?;
         u64::try_from(rate).ok()
     }
@@ -149,16 +143,16 @@ impl Connection {
             bytes_retransmitted: self
                 .stats
                 .bytes_sent
-                .saturating_sub(self.stats.bytes_acked + u64::from(self.outstanding())),
+                .saturating_sub(self.stats.bytes_acked + u64::from(self.sending.outstanding())),
             path: self.path,
             rto: self.loss.rtt().rto(),
             backoff: self.loss.rtt().backoff(),
-            snd_una: self.snd.una,
-            snd_nxt: self.snd.nxt,
+            snd_una: self.sending.una(),
+            snd_nxt: self.sending.nxt(),
             rcv_nxt: self.receiving.nxt(),
-            snd_mss: self.snd.mss,
+            snd_mss: self.sending.mss(),
             peer_mss: u32::from(self.opening.peer_mss()),
-            rcv_mss: self.receiving.segment_bytes(self.snd.mss),
+            rcv_mss: self.receiving.segment_bytes(self.sending.mss()),
             told_mss: u32::from(self.opening.own_mss(self.mtu.link())),
             path_mtu: self.mtu.size(),
             allowed_bytes: allowed.flight_bytes,
@@ -169,11 +163,11 @@ impl Connection {
             delivery_rate: self.progress.delivery_rate(),
             pacing_rate: self.pacing_rate(&allowed),
             busy_time: self.progress.busy_time(now),
-            snd_wnd: self.snd.wnd,
+            snd_wnd: self.sending.window(),
             rcv_wnd: self.receiving.advertised_bytes(),
-            send_buffer_bytes: self.snd.buffer.limit(),
+            send_buffer_bytes: self.sending.buffer().limit(),
             recv_buffer_bytes: self.receiving.buffer().limit(),
-            unsent_bytes: self.unsent(),
+            unsent_bytes: self.sending.unsent(),
             unread_bytes: self.receiving.buffer().readable(),
             out_of_order_bytes: self.receiving.buffer().out_of_order_bytes(),
             owed_segments: self.receiving.ledger().owed().segments,
@@ -183,9 +177,9 @@ impl Connection {
             has_ecn: self.opening.sends_ect(),
             window_scales: self.opening.agreed().scale.map(|scale| (scale.snd, scale.rcv)),
             is_frozen: self.timers.deadline(Timer::Frozen).is_some(),
-            turn: self.snd.turn.unwrap_or_default(),
-            probes: self.urges.window_probes_sent.max(self.urges.keep_alives_sent),
-            since_last_sent: self.snd.last_sent_at.get().map(|at| now.since(at)),
+            turn: self.sending.turn().unwrap_or_default(),
+            probes: self.urges.window_probes_sent().max(self.urges.keep_alives_sent()),
+            since_last_sent: self.sending.last_sent_at().get().map(|at| now.since(at)),
             since_last_received: self.receiving.last_arrival().get().map(|at| now.since(at)),
             receiver_lacks: if has_answer { self.unmet().for_receiver() } else { Vec::new() },
             senders_lack: if has_answer { self.unmet().for_senders() } else { Vec::new() },

@@ -7,8 +7,6 @@ mod checks;
 mod data;
 mod syn_sent;
 
-use std::time::Duration;
-
 use super::Connection;
 use crate::agent::Why;
 use crate::tcp::cx::Cx;
@@ -67,17 +65,10 @@ pub(super) enum Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Answer {
     Always,
-    /// As often as [`ANSWER_EVERY`] allows: neither attackers nor two confused ends may start a storm (RFC 5961 §7).
+    /// As often as [`Urges`](super::urges::Urges) allow: neither attackers nor two confused ends may start a storm
+    /// (RFC 5961 §7).
     Limited,
 }
-
-/// Interval of limited answers in the long run, per connection: a limit shared by all of them would tell an attacker
-/// about connections that are not its own.
-const ANSWER_EVERY: Duration = Duration::from_secs(1);
-
-/// Limited answers that may leave at once after a silence. With [`ANSWER_EVERY`], 10 leave in 5 s at the most, as in
-/// RFC 5961 §7. A peer that probes a closed window from 200 ms on and doubles that gets each probe answered.
-const ANSWERS_AT_ONCE: u32 = 5;
 
 type StepFn = fn(&mut Connection, &mut Cx<'_>, &Arrived<'_>) -> Step;
 
@@ -144,13 +135,9 @@ impl Connection {
 
     #[cold]
     fn answer(&mut self, cx: &mut Cx<'_>, answer: Answer) {
-        if answer == Answer::Limited {
-            let paid_until = self.urges.answers_paid_until.max(cx.now);
-            if paid_until.since(cx.now) > (ANSWERS_AT_ONCE - 1) * ANSWER_EVERY {
-                cx.dropped(DropReason::AnswerRateLimited);
-                return;
-            }
-            self.urges.answers_paid_until = paid_until + ANSWER_EVERY;
+        if answer == Answer::Limited && !self.urges.pay_for_answer(cx.now) {
+            cx.dropped(DropReason::AnswerRateLimited);
+            return;
         }
         self.force_ack(cx, AckKind::Duplicate, Why::plain(crate::agent::Rule::Forced));
     }
@@ -158,7 +145,7 @@ impl Connection {
     /// The peer lives: keep-alives begin anew.
     fn note_alive(&mut self, cx: &Cx<'_>) {
         let Some(keep_alive) = self.options().keep_alive else { return };
-        self.urges.keep_alives_sent = 0;
+        self.urges.forget_keep_alives();
         if self.state == StateName::Established || self.state == StateName::CloseWait {
             self.arm_keep_alive(cx.now, keep_alive.idle);
         }

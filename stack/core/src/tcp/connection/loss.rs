@@ -23,7 +23,7 @@ use crate::{Instant, Moment, Seq};
 #[derive(Debug)]
 pub(super) struct Loss {
     board: Scoreboard,
-    /// The highest number that a SACK block ever reported above `snd.una`.
+    /// The highest number that a SACK block ever reported above `una`.
     highest_sacked: Option<Seq>,
     recovery: Recovery,
     rtt: RttEstimator,

@@ -25,7 +25,7 @@ impl Connection {
         quoted: Seq,
         lowered_mtu: Option<u16>,
     ) {
-        let is_in_flight = self.snd.una <= quoted && quoted < self.snd.max;
+        let is_in_flight = self.sending.una() <= quoted && quoted < self.sending.max();
         if !is_in_flight || self.state == StateName::Closed {
             cx.dropped(DropReason::IcmpUnverified);
             return;
@@ -83,7 +83,7 @@ impl Connection {
         if self.mtu.on_icmp(size) {
             self.path_mtu_changed(cx, MtuHow::Icmp);
             // A router has dropped everything larger than it carries, even what we do not make smaller.
-            self.loss.lose_larger(self.opening.carried_by(self.mtu.told()).min(self.snd.mss));
+            self.loss.lose_larger(self.opening.carried_by(self.mtu.told()).min(self.sending.mss()));
         }
     }
 
@@ -109,7 +109,7 @@ impl Connection {
         if !self.state.is_synchronized() {
             return;
         }
-        let view = super::send_view(&self.snd, &self.path, &self.loss);
+        let view = super::send_view(&self.sending, &self.path, &self.loss);
         for reaction in self.senders.on_path(event, &view) {
             match reaction {
                 PathReaction::None => {}
@@ -118,7 +118,7 @@ impl Connection {
             }
         }
         if *event == PathEvent::RouteFound && self.is_frozen() {
-            self.urges.frozen_probe = true;
+            self.urges.set_frozen_probe(true);
         }
     }
 
@@ -155,17 +155,13 @@ impl Connection {
         for timer in [Timer::Retransmit, Timer::TailProbe, Timer::Reorder, Timer::Persist] {
             self.timers.disarm(timer);
         }
-        self.probe_every_us = micros(probe_every.max(SHORTEST_PROBE));
-        self.timers.arm(Timer::Frozen, cx.now + self.probe_every());
-    }
-
-    fn probe_every(&self) -> Duration {
-        Duration::from_micros(self.probe_every_us.into())
+        self.urges.set_probe_every(micros(probe_every.max(SHORTEST_PROBE)));
+        self.timers.arm(Timer::Frozen, cx.now + self.urges.probe_every());
     }
 
     pub(super) fn on_frozen_timer(&mut self, now: Instant) {
-        self.urges.frozen_probe = true;
-        self.timers.arm(Timer::Frozen, now + self.probe_every());
+        self.urges.set_frozen_probe(true);
+        self.timers.arm(Timer::Frozen, now + self.urges.probe_every());
     }
 
     /// Any acceptable ACK shows that the path is back; the RTO is what it was.
@@ -174,7 +170,7 @@ impl Connection {
             return;
         }
         self.timers.disarm(Timer::Frozen);
-        self.urges.frozen_probe = false;
+        self.urges.set_frozen_probe(false);
         cx.trace(TraceKind::Thawed);
         if !self.loss.board().is_empty() && !self.has_probe_out() {
             self.arm_retransmit(cx.now);
@@ -183,9 +179,8 @@ impl Connection {
 
     /// Believed only within what is in flight; nothing is sampled and nothing grows by it.
     fn raise_highest_ack(&mut self, cx: &mut Cx<'_>, seq: Seq) {
-        if self.snd.una < seq && seq <= self.snd.nxt && self.snd.highest_ack < seq {
-            self.snd.highest_ack = seq;
-            self.urges.timeouts_above = 0;
+        if self.sending.raise_highest_ack(seq) {
+            self.urges.forget_timeouts_above();
             cx.trace(TraceKind::HighestAckRaised { to: seq });
         }
     }
@@ -193,16 +188,13 @@ impl Connection {
     /// After a timeout: once, something above or the last segment below asks; if that stays unanswered the raised
     /// number is given up, else a lost last ACK would leave both sides waiting for ever.
     pub(super) fn lower_highest_ack(&mut self) {
-        if self.snd.highest_ack <= self.snd.una {
+        let highest_ack = self.sending.highest_ack();
+        if highest_ack <= self.sending.una() {
             return;
         }
-        if self.urges.timeouts_above == 0 {
-            self.urges.timeouts_above = 1;
-            self.urges.below_highest_ack = self.loss.board().next_lost(self.snd.highest_ack).is_none();
-        } else {
-            self.snd.highest_ack = self.snd.una;
-            self.urges.timeouts_above = 0;
-            self.urges.below_highest_ack = false;
+        let has_lost_above = self.loss.board().next_lost(highest_ack).is_some();
+        if self.urges.doubts_highest_ack(has_lost_above) {
+            self.sending.lower_highest_ack();
         }
     }
 }

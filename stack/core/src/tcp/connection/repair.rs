@@ -25,9 +25,9 @@ impl Connection {
     pub(super) fn space(&self) -> Space {
         let has_sack = self.opening.agreed().sack;
         Space {
-            una: self.snd.una,
-            nxt: self.snd.nxt,
-            mss: self.snd.mss,
+            una: self.sending.una(),
+            nxt: self.sending.nxt(),
+            mss: self.sending.mss(),
             has_sack,
             uses_rack: has_sack && self.config.rack,
         }
@@ -41,7 +41,7 @@ impl Connection {
             self.loss.note_delivered(cx.now, news, space, sent_ts, self.path.rtt.min);
         }
         self.react_to_mark(cx, news);
-        let has_unsent = self.unsent() > 0;
+        let has_unsent = self.sending.unsent() > 0;
         if self.config.undo
             && let Some(by) = self.loss.is_denied(news, space, has_unsent)
         {
@@ -68,7 +68,7 @@ impl Connection {
     /// ECN (RFC 3168 §6.1.2): once a round trip, as though something had been lost, but nothing is sent again.
     fn react_to_mark(&mut self, cx: &mut Cx<'_>, news: &AckNews) {
         // CWR goes with what begins at `reduced_at`: until that is acknowledged the peer goes on echoing.
-        let is_new_window = self.loss.recovery().reduced_at.is_none_or(|at| at < self.snd.una);
+        let is_new_window = self.loss.recovery().reduced_at.is_none_or(|at| at < self.sending.una());
         if !news.ece || !is_new_window || self.loss.recovery().phase != Phase::Open {
             return;
         }
@@ -80,9 +80,9 @@ impl Connection {
     /// nothing more (RFC 3168 §6.1.2).
     #[cold]
     pub(super) fn ask_for_reduction(&mut self, cx: &Cx<'_>, kind: LossKind, flight_before: Count) {
-        self.loss.reduced_at(self.snd.nxt);
-        self.snd.cwr = self.opening.sends_ect();
-        let view = send_view(&self.snd, &self.path, &self.loss);
+        self.loss.reduced_at(self.sending.nxt());
+        self.sending.set_cwr(self.opening.sends_ect());
+        let view = send_view(&self.sending, &self.path, &self.loss);
         let event = crate::agent::Loss { now: cx.now, kind, flight_before };
         let reduction = self.senders.on_loss(&event, &view);
         self.loss.set_ssthresh(reduction.ssthresh);
@@ -91,7 +91,7 @@ impl Connection {
     fn weigh_duplicate(&mut self, cx: &mut Cx<'_>, news: &AckNews, space: Space) {
         let limited_transmit = self.config.limited_transmit;
         let Some(dup) = self.loss.weigh_duplicate(cx.now, news, space, limited_transmit) else { return };
-        let view = send_view(&self.snd, &self.path, &self.loss);
+        let view = send_view(&self.sending, &self.path, &self.loss);
         let asks = self.senders.on_dup_ack(&dup, &view).is_some();
         if asks && self.loss.grant(space) {
             self.enter_fast(cx, news.before, LostBy::Agent);
@@ -113,7 +113,7 @@ impl Connection {
         let Some(probe) = self.mtu.probe() else { return false };
         let board = self.loss.board();
         let lost = board.lost();
-        let Some(index) = board.next_lost(self.snd.una) else { return false };
+        let Some(index) = board.next_lost(self.sending.una()) else { return false };
         if board.get(index).seq != probe.seq {
             return false;
         }
@@ -145,7 +145,7 @@ impl Connection {
     /// Recovery is over: everything arrived, or nothing had been lost.
     #[cold]
     pub(super) fn end_recovery(&mut self, cx: &mut Cx<'_>, end: Recovered) {
-        let was = self.loss.end(end, self.snd.nxt);
+        let was = self.loss.end(end, self.sending.nxt());
         if end == Recovered::Undone {
             self.stats.undone += 1;
             if self.mtu.acquit() {
@@ -156,7 +156,7 @@ impl Connection {
         }
         // After a timeout the window grows on from where slow start has brought it: nothing to hand back.
         if was == Phase::Fast || end == Recovered::Undone {
-            let view = send_view(&self.snd, &self.path, &self.loss);
+            let view = send_view(&self.sending, &self.path, &self.loss);
             self.senders.on_recovered(end, &view);
         }
         if was != Phase::Open {
@@ -174,7 +174,7 @@ impl Connection {
         self.note_struggle(nth);
         self.suspect_mtu(cx, nth);
         let may_use_frto = self.config.undo && !self.opening.agreed().timestamps;
-        self.loss.lose_all(nth, self.snd.nxt, may_use_frto);
+        self.loss.lose_all(nth, self.sending.nxt(), may_use_frto);
         self.timers.disarm(Timer::TailProbe);
         self.timers.disarm(Timer::Reorder);
         self.ask_for_reduction(cx, LossKind::Timeout { nth }, self.loss.before().outstanding);
@@ -207,7 +207,7 @@ impl Connection {
         let recovery = self.loss.recovery();
         let is_due = recovery.phase == Phase::Open && recovery.tail_probe.is_none();
         if is_due && !self.loss.board().is_empty() {
-            self.urges.tail_probe = true;
+            self.urges.set_tail_probe(true);
             self.arm_retransmit(now);
         }
     }

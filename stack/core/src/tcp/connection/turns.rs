@@ -14,16 +14,16 @@ const MOST_TURN: Duration = Duration::from_secs(4);
 impl Connection {
     /// Its place in the ensemble; `None` if its owner of cwnd takes no turns.
     pub(crate) fn turn(&self) -> Option<Turn> {
-        self.snd.turn
+        self.sending.turn()
     }
 
     pub(crate) fn set_turn(&mut self, turn: Turn) {
-        self.snd.turn = Some(turn);
+        self.sending.set_turn(turn);
     }
 
     /// New data waits while another flow has the turn.
     pub(super) fn waits_for_turn(&self) -> bool {
-        self.snd.turn == Some(Turn::Waiting) && !self.asks_with_new_data()
+        self.sending.turn() == Some(Turn::Waiting) && !self.asks_with_new_data()
     }
 
     /// A connection that could send nothing wants no turn.
@@ -43,7 +43,7 @@ impl Connection {
 
     /// Whether the holder is to look at what the others know.
     pub(crate) fn share_path(&mut self) -> bool {
-        let view = send_view(&self.snd, &self.path, &self.loss);
+        let view = send_view(&self.sending, &self.path, &self.loss);
         self.senders.member_mut().is_some_and(|member| member.share(&view))
     }
 

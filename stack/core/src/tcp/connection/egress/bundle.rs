@@ -40,7 +40,7 @@ impl Connection {
         link: &LinkHelp,
     ) -> SegmentPlan {
         let (Some(allowed), Some(most_bytes)) = (allowed, link.most_bytes) else { return plan };
-        if plan.len != self.snd.mss || !self.may_bundle(&plan) {
+        if plan.len != self.sending.mss() || !self.may_bundle(&plan) {
             return plan;
         }
         let room = allowed.flight_bytes.saturating_sub(self.loss.flight().bytes);
@@ -59,7 +59,7 @@ impl Connection {
 
     /// What the planned packet carries if nothing but data is lacking.
     pub(super) fn full_packet(&self, plan: &SegmentPlan, allowed: &Allowance, link: &LinkHelp) -> u32 {
-        let mss = self.snd.mss;
+        let mss = self.sending.mss();
         match link.most_bytes {
             Some(most) if self.may_bundle(plan) => mss.max(most_payload(most, allowed) / mss * mss),
             _ => mss,
@@ -69,7 +69,7 @@ impl Connection {
     /// A link repeats the first segment's header: what may differ between segments keeps them apart. So does what
     /// counts segments one by one.
     fn may_bundle(&self, plan: &SegmentPlan) -> bool {
-        let is_urgent = self.snd.urgent_end.is_some_and(|end| plan.seq < end);
+        let is_urgent = self.sending.urgent_end().is_some_and(|end| plan.seq < end);
         let counts = matches!(self.loss.recovery().gauge(), Some(Gauge::Inflate(_)))
             || matches!(self.loss.recovery().frto, Frto::SecondAck { .. });
         // Of packets that may be fragmented each has an identification of its own (RFC 6864).
@@ -83,10 +83,10 @@ impl Connection {
     }
 
     fn with_more_new(&self, plan: SegmentPlan, most: u32) -> SegmentPlan {
-        let unsent = self.unsent();
-        let most = most.min(self.usable_window());
+        let unsent = self.sending.unsent();
+        let most = most.min(self.sending.usable_window());
         // What is left over goes with the others where it would not wait for their ACK.
-        let takes_rest = unsent <= most && (!self.options().nagle || self.snd.fin_wanted);
+        let takes_rest = unsent <= most && (!self.options().nagle || self.sending.is_fin_wanted());
         let len = if takes_rest { unsent } else { most.min(unsent) / plan.each * plan.each };
         let mut flags = Flags::ACK;
         if len == unsent {

@@ -1,6 +1,7 @@
 //! What changes when a segment has left, and what is armed when nothing may leave.
 
 use super::{SegmentPlan, What};
+use crate::Instant;
 use crate::agent::{Allowance, Count, Sent, SentKind};
 use crate::tcp::connection::deadlines::RELAX_AFTER;
 use crate::tcp::connection::{CloseReason, Connection, in_32_bits, send_view};
@@ -10,7 +11,6 @@ use crate::tcp::progress::HeldBy;
 use crate::tcp::timers::Timer;
 use crate::trace::{SentWhat, StateName, TraceKind};
 use crate::wire::Flags;
-use crate::{Instant, Moment};
 
 impl Connection {
     /// A segment to be sent again that is larger than the path now carries goes as two.
@@ -31,7 +31,7 @@ impl Connection {
     ) {
         self.trace_sent(cx, plan, ack, allowed);
         match plan.what {
-            What::Reset => self.urges.rst = false,
+            What::Reset => self.urges.set_reset(false),
             What::Syn => self.commit_syn(cx, plan.flags),
             What::Ack => self.stats.acks_sent += 1,
             What::Again { index, kind } => self.commit_again(cx, plan, index, kind),
@@ -42,7 +42,7 @@ impl Connection {
                 self.commit_new(cx, plan);
             }
             What::WindowProbe => self.commit_window_probe(cx, plan),
-            What::KeepAlive => self.urges.keep_alive = false,
+            What::KeepAlive => self.urges.keep_alive_left(),
             What::TailProbe => self.commit_tail_probe(cx, plan, None),
             What::TailProbeAgain { index } => self.commit_tail_probe(cx, plan, Some(index)),
         }
@@ -84,11 +84,10 @@ impl Connection {
 
     #[cold]
     fn commit_syn(&mut self, cx: &Cx<'_>, flags: Flags) {
-        self.urges.syn = false;
+        self.urges.set_syn(false);
         self.opening.syn_left(flags);
-        self.snd.nxt = self.snd.nxt.max(self.snd.iss + 1);
-        self.snd.max = self.snd.max.max(self.snd.nxt);
-        self.snd.last_sent_at = Moment::at(cx.now);
+        self.sending.syn_left();
+        self.sending.note_sent(cx.now);
         if self.timers.deadline(Timer::Retransmit).is_none() {
             self.arm_retransmit(cx.now);
         }
@@ -102,13 +101,12 @@ impl Connection {
         }
         let end = plan.seq + plan.len;
         self.loss.book_new(cx.now, (plan.seq, end), (plan.segments(), plan.each), fin);
-        self.snd.nxt = end + u32::from(fin);
+        self.sending.new_left(end + u32::from(fin));
         self.progress.on_sent(cx.now, plan.seq, self.arrived_bytes());
-        self.snd.max = self.snd.max.max(self.snd.nxt);
-        self.snd.app_limited = false;
-        self.urges.window_probe = false;
+        self.sending.set_app_limited(false);
+        self.urges.window_probe_left();
         if plan.flags.contains(Flags::CWR) {
-            self.snd.cwr = false;
+            self.sending.set_cwr(false);
         }
         self.loss.new_data_left();
         self.note_left(cx, plan, SentKind::New);
@@ -124,11 +122,11 @@ impl Connection {
     /// Whatever is sent: PRR counts it, the agents hear of it, the user timeout begins.
     fn note_left(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan, kind: SentKind) {
         self.loss.count_left(plan.len);
-        self.snd.last_sent_at = Moment::at(cx.now);
+        self.sending.note_sent(cx.now);
         self.wait_for_ack(cx.now);
         self.arm_relax(cx);
         let carried = Count { segments: plan.segments(), bytes: u64::from(plan.len) };
-        let view = send_view(&self.snd, &self.path, &self.loss);
+        let view = send_view(&self.sending, &self.path, &self.loss);
         self.senders.on_sent(&Sent { now: cx.now, carried, kind }, &view);
     }
 
@@ -141,7 +139,7 @@ impl Connection {
 
     #[cold]
     fn fin_left(&mut self, cx: &mut Cx<'_>) {
-        self.snd.fin_sent = true;
+        self.sending.fin_left();
         match self.state {
             StateName::CloseWait => self.enter(cx, StateName::LastAck),
             _ => self.enter(cx, StateName::FinWait1),
@@ -153,9 +151,9 @@ impl Connection {
         for nth in 0..plan.segments() {
             self.book_again(cx.now, (index + nth) as usize);
         }
-        self.urges.below_highest_ack = false;
+        self.urges.ask_nothing_below();
         if kind == SentKind::Probe {
-            self.urges.frozen_probe = false;
+            self.urges.set_frozen_probe(false);
         }
         self.stats.segments_retransmitted += u64::from(plan.segments());
         self.note_left(cx, plan, kind);
@@ -170,7 +168,7 @@ impl Connection {
     }
 
     fn book_again(&mut self, now: Instant, index: usize) {
-        let seq = self.loss.book_again(now, index, self.snd.una, self.opening.ts_now(now));
+        let seq = self.loss.book_again(now, index, self.sending.una(), self.opening.ts_now(now));
         if self.mtu.on_resent(seq) {
             self.arm_mtu_probe(now);
         }
@@ -178,11 +176,10 @@ impl Connection {
 
     #[cold]
     fn commit_window_probe(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan) {
-        self.urges.window_probe = false;
-        if plan.seq == self.snd.nxt {
+        self.urges.window_probe_left();
+        if plan.seq == self.sending.nxt() {
             self.loss.book_window_probe(cx.now, plan.seq, plan.len);
-            self.snd.nxt += plan.len;
-            self.snd.max = self.snd.max.max(self.snd.nxt);
+            self.sending.new_left(plan.seq + plan.len);
         } else if plan.len > 0 {
             self.loss.book_window_probe_again(cx.now);
         }
@@ -193,12 +190,12 @@ impl Connection {
 
     #[cold]
     fn commit_tail_probe(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan, again: Option<u32>) {
-        self.urges.tail_probe = false;
+        self.urges.set_tail_probe(false);
         match again {
             Some(index) => self.commit_again(cx, plan, index, SentKind::Probe),
             None => self.commit_new(cx, plan),
         }
-        self.loss.tail_probe_left(self.snd.nxt, again.is_some());
+        self.loss.tail_probe_left(self.sending.nxt(), again.is_some());
         self.stats.tail_probes += 1;
         self.timers.disarm(Timer::TailProbe);
         self.arm_retransmit(cx.now);
@@ -210,7 +207,7 @@ impl Connection {
             return;
         }
         let Some(allowed) = allowed else { return self.settle_at_rest(cx.now) };
-        self.urges.tail_probe &= !self.loss.board().is_empty();
+        self.urges.set_tail_probe(self.urges.is_tail_probe_due() && !self.loss.board().is_empty());
         self.note_limits(cx, allowed);
         self.tell_of_room();
         if self.is_blocked_by_window() {
@@ -225,27 +222,27 @@ impl Connection {
 
     pub(super) fn settle_at_rest(&mut self, now: Instant) {
         self.progress.hold(now, HeldBy::Rest);
-        self.urges.tail_probe = false;
-        self.snd.app_limited = true;
+        self.urges.set_tail_probe(false);
+        self.sending.set_app_limited(true);
         self.timers.disarm(Timer::Persist);
         self.timers.disarm(Timer::Pace);
     }
 
     fn note_limits(&mut self, cx: &mut Cx<'_>, allowed: &Allowance) {
         let flight = self.loss.flight().bytes;
-        let has_room = flight + u64::from(self.snd.mss) <= allowed.flight_bytes;
+        let has_room = flight + u64::from(self.sending.mss()) <= allowed.flight_bytes;
         // What pacing holds back is the agents' doing, not the application's.
-        let lacks_data = self.unsent() == 0 && !self.owes_word_of_room();
-        let is_held_elsewhere = lacks_data || self.usable_window() < self.snd.mss;
-        self.snd.app_limited = has_room && is_held_elsewhere && self.loss.board().lost().segments == 0;
+        let lacks_data = self.sending.unsent() == 0 && !self.owes_word_of_room();
+        let is_held_elsewhere = lacks_data || self.sending.usable_window() < self.sending.mss();
+        let is_limited = has_room && is_held_elsewhere && self.loss.board().lost().segments == 0;
+        self.sending.set_app_limited(is_limited);
         self.progress.hold(cx.now, self.held_by(has_room));
-        if self.snd.app_limited {
+        if is_limited {
             self.progress.lacked_data();
         }
-        if self.snd.last_allowed != allowed.flight_bytes {
-            self.snd.last_allowed = allowed.flight_bytes;
+        if self.sending.note_allowed(allowed.flight_bytes) {
             if cx.memory == Memory::Plenty {
-                self.tune_send_buffer();
+                self.sending.tune_buffer(self.config.send_buffer.max);
             }
             cx.trace(TraceKind::Window {
                 allowed: in_32_bits(allowed.flight_bytes),
@@ -257,28 +254,20 @@ impl Connection {
     fn held_by(&self, agents_allow_more: bool) -> HeldBy {
         if !agents_allow_more {
             HeldBy::Path
-        } else if self.unsent() > 0 && self.usable_window() < self.snd.mss.min(self.unsent()) {
+        } else if self.sending.unsent() > 0
+            && self.sending.usable_window() < self.sending.mss().min(self.sending.unsent())
+        {
             HeldBy::Window
-        } else if self.unsent() == 0 && self.events.wants_room && self.send_room() == 0 {
+        } else if self.sending.unsent() == 0 && self.events.wants_room && self.send_room() == 0 {
             HeldBy::Buffer
         } else {
             HeldBy::Path
         }
     }
 
-    /// Room for twice what may be in flight, so that the application keeps the window full.
-    fn tune_send_buffer(&mut self) {
-        let limits = self.config.send_buffer;
-        let wanted = u32::try_from(2 * self.snd.last_allowed.min(1 << 30)).unwrap_or(u32::MAX);
-        let limit = wanted.min(limits.max);
-        if limit > self.snd.buffer.limit() {
-            self.snd.buffer.set_limit(limit);
-        }
-    }
-
     fn arm_pace(&mut self, cx: &Cx<'_>, allowed: &Allowance) {
         let resend_waits = self.loss.board().lost().segments > 0;
-        let new_waits = self.unsent() > 0 && !self.waits_for_turn();
+        let new_waits = self.sending.unsent() > 0 && !self.waits_for_turn();
         let until = [(resend_waits, allowed.resend_from), (new_waits, self.new_from(allowed))]
             .into_iter()
             .filter(|(waits, _)| *waits)

@@ -16,9 +16,9 @@ const PACE_MOST: Duration = Duration::from_secs(1);
 
 impl Connection {
     pub(super) fn plan_reset(&self) -> Option<SegmentPlan> {
-        self.urges.rst.then(|| SegmentPlan {
+        self.urges.is_reset_due().then(|| SegmentPlan {
             what: What::Reset,
-            seq: self.snd.nxt,
+            seq: self.sending.nxt(),
             len: 0,
             each: 0,
             flags: Flags::RST | Flags::ACK,
@@ -26,21 +26,21 @@ impl Connection {
     }
 
     pub(super) fn plan_syn(&self) -> Option<SegmentPlan> {
-        if !self.urges.syn || !self.state.is_opening() {
+        if !self.urges.is_syn_due() || !self.state.is_opening() {
             return None;
         }
         let is_reply = self.state == StateName::SynReceived;
         let flags = self.opening.syn_flags(is_reply, self.loss.recovery().timeouts, &self.config);
-        Some(SegmentPlan { what: What::Syn, seq: self.snd.iss, len: 0, each: 0, flags })
+        Some(SegmentPlan { what: What::Syn, seq: self.sending.iss(), len: 0, each: 0, flags })
     }
 
     pub(super) fn plan_ack(&self) -> SegmentPlan {
-        SegmentPlan { what: What::Ack, seq: self.snd.nxt, len: 0, each: 0, flags: Flags::ACK }
+        SegmentPlan { what: What::Ack, seq: self.sending.nxt(), len: 0, each: 0, flags: Flags::ACK }
     }
 
     /// Lost segments first, the lowest first.
     pub(super) fn plan_retransmission(&self, now: Instant, allowed: &Allowance) -> Option<SegmentPlan> {
-        if self.urges.frozen_probe && !self.loss.board().is_empty() {
+        if self.urges.is_frozen_probe_due() && !self.loss.board().is_empty() {
             return Some(self.plan_again(0, SentKind::Probe));
         }
         if self.is_frozen() || matches!(self.loss.recovery().frto, Frto::SecondAck { .. }) {
@@ -69,16 +69,16 @@ impl Connection {
     /// Nothing below highest_ack goes again; when nothing is left above it, the last segment asks (after a
     /// timeout).
     fn next_to_resend(&self) -> Option<usize> {
-        let above = self.loss.board().next_lost(self.snd.highest_ack);
-        if above.is_none() && self.urges.below_highest_ack {
-            return self.loss.board().at_or_before(self.snd.highest_ack);
+        let above = self.loss.board().next_lost(self.sending.highest_ack());
+        if above.is_none() && self.urges.asks_below_highest_ack() {
+            return self.loss.board().at_or_before(self.sending.highest_ack());
         }
         above
     }
 
     fn plan_again(&self, index: usize, kind: SentKind) -> SegmentPlan {
         let segment = self.loss.board().get(index);
-        let len = segment.payload_len().min(self.snd.mss);
+        let len = segment.payload_len().min(self.sending.mss());
         let is_whole = len == segment.payload_len();
         let mut flags = Flags::ACK;
         if segment.fin && is_whole {
@@ -102,15 +102,15 @@ impl Connection {
         allowed: &Allowance,
         link: &LinkHelp,
     ) -> Option<SegmentPlan> {
-        if !self.state.may_send_data() || self.is_frozen() || self.snd.fin_sent {
+        if !self.state.may_send_data() || self.is_frozen() || self.sending.is_fin_sent() {
             return None;
         }
-        let unsent = self.unsent();
+        let unsent = self.sending.unsent();
         if unsent == 0 {
             return None;
         }
-        if self.urges.tail_probe {
-            return self.new_data(unsent.min(self.snd.mss), What::TailProbe);
+        if self.urges.is_tail_probe_due() {
+            return self.new_data(unsent.min(self.sending.mss()), What::TailProbe);
         }
         let is_held = self.waits_for_turn() || self.is_held_until(self.new_from(allowed), now);
         if is_held || !self.has_credit() || self.is_resending() {
@@ -119,7 +119,7 @@ impl Connection {
         if let Some(plan) = self.plan_mtu_probe(unsent, allowed) {
             return Some(plan);
         }
-        let len = unsent.min(self.snd.mss).min(self.usable_window());
+        let len = unsent.min(self.sending.mss()).min(self.sending.usable_window());
         let flight = self.loss.flight().bytes;
         let fits = flight == 0 || flight + u64::from(len) <= allowed.flight_bytes;
         if len == 0 || !fits || !self.is_worth_sending(len, unsent) {
@@ -131,69 +131,73 @@ impl Connection {
     /// The application has said that more comes, and what there is would not fill a packet, nor the buffer: then no
     /// more could come. What F-RTO asks with waits for nobody.
     fn waits_for_more(&self, plan: &SegmentPlan, allowed: &Allowance, link: &LinkHelp) -> bool {
-        if !self.snd.more_comes || self.snd.fin_wanted || self.asks_with_new_data() || self.is_urgent() {
+        if !self.sending.more_comes()
+            || self.sending.is_fin_wanted()
+            || self.asks_with_new_data()
+            || self.is_urgent()
+        {
             return false;
         }
-        self.unsent() < self.full_packet(plan, allowed, link).min(self.snd.buffer.limit())
+        self.sending.unsent() < self.full_packet(plan, allowed, link).min(self.sending.buffer().limit())
     }
 
     fn new_data(&self, len: u32, what: What) -> Option<SegmentPlan> {
-        let len = len.min(self.usable_window());
+        let len = len.min(self.sending.usable_window());
         if len == 0 {
             return None;
         }
         let mut flags = Flags::ACK;
-        if len == self.unsent() {
+        if len == self.sending.unsent() {
             flags |= self.flags_of_the_last(len);
         }
-        if self.snd.cwr {
+        if self.sending.owes_cwr() {
             flags |= Flags::CWR;
         }
-        Some(SegmentPlan { what, seq: self.snd.nxt, len, each: len, flags })
+        Some(SegmentPlan { what, seq: self.sending.nxt(), len, each: len, flags })
     }
 
     /// Of a segment that ends with the last byte that we have: the peer need not wait for more (MUST-61). `len` are all
     /// the bytes that leave.
     pub(super) fn flags_of_the_last(&self, len: u32) -> Flags {
         // FIN takes a number of its own, which has to fit the window too.
-        let has_fin = self.snd.fin_wanted && len < self.usable_window();
+        let has_fin = self.sending.is_fin_wanted() && len < self.sending.usable_window();
         if has_fin { Flags::PSH | Flags::FIN } else { Flags::PSH }
     }
 
     /// Sender's silly-window avoidance (RFC 9293 §3.8.6.2.1) and Nagle's rule (§3.7.4).
     fn is_worth_sending(&self, len: u32, unsent: u32) -> bool {
-        if len >= self.snd.mss {
+        if len >= self.sending.mss() {
             return true;
         }
         let is_all = len == unsent;
-        let is_idle = self.snd.una == self.snd.nxt;
-        if is_all && (is_idle || !self.options().nagle || self.snd.fin_wanted || self.is_urgent()) {
+        let is_idle = self.sending.is_idle();
+        if is_all && (is_idle || !self.options().nagle || self.sending.is_fin_wanted() || self.is_urgent()) {
             return true;
         }
-        len >= self.snd.max_wnd / 2 && (is_idle || !self.options().nagle)
+        len >= self.sending.largest_window() / 2 && (is_idle || !self.options().nagle)
     }
 
     /// Something unsent is urgent: it waits for no ACK and for no more data.
     fn is_urgent(&self) -> bool {
-        self.snd.urgent_end.is_some_and(|end| self.snd.nxt < end)
+        self.sending.urgent_end().is_some_and(|end| self.sending.nxt() < end)
     }
 
     fn plan_mtu_probe(&self, unsent: u32, allowed: &Allowance) -> Option<SegmentPlan> {
         let size = self.mtu.wanted_probe()?;
         let len = self.opening.payload_of(size).min(u32::from(self.config.segment_bytes));
-        let may_leave = len > self.snd.mss
+        let may_leave = len > self.sending.mss()
             && unsent >= len
-            && self.usable_window() >= len
+            && self.sending.usable_window() >= len
             && self.loss.recovery().phase == Phase::Open
             && self.loss.flight().bytes + u64::from(len) <= allowed.flight_bytes;
         if may_leave { self.new_data(len, What::MtuProbe { size }) } else { None }
     }
 
     pub(super) fn plan_fin(&self) -> Option<SegmentPlan> {
-        let may_leave = self.is_fin_due() && self.usable_window() > 0 && !self.is_frozen();
+        let may_leave = self.is_fin_due() && self.sending.usable_window() > 0 && !self.is_frozen();
         may_leave.then(|| SegmentPlan {
             what: What::New,
-            seq: self.snd.nxt,
+            seq: self.sending.nxt(),
             len: 0,
             each: 0,
             flags: Flags::ACK | Flags::FIN,
@@ -202,21 +206,24 @@ impl Connection {
 
     /// All data has left, the FIN has not.
     fn is_fin_due(&self) -> bool {
-        self.snd.fin_wanted && !self.snd.fin_sent && self.unsent() == 0 && self.state.may_send_data()
+        self.sending.is_fin_wanted()
+            && !self.sending.is_fin_sent()
+            && self.sending.unsent() == 0
+            && self.state.may_send_data()
     }
 
     pub(super) fn plan_probe(&self) -> Option<SegmentPlan> {
-        if self.urges.tail_probe && !self.loss.board().is_empty() && !self.is_frozen() {
+        if self.urges.is_tail_probe_due() && !self.loss.board().is_empty() && !self.is_frozen() {
             let index = self.loss.board().len() - 1;
             let again = self.plan_again(index, SentKind::Probe);
             return Some(SegmentPlan { what: What::TailProbeAgain { index: index as u32 }, ..again });
         }
-        if !self.urges.window_probe || !self.state.is_synchronized() {
+        if !self.urges.is_window_probe_due() || !self.state.is_synchronized() {
             return None;
         }
-        if self.usable_window() > 0 {
+        if self.sending.usable_window() > 0 {
             // Overrides silly-window avoidance: what fits goes, before both ends wait for ever.
-            return self.new_data(self.unsent().min(self.snd.mss), What::New);
+            return self.new_data(self.sending.unsent().min(self.sending.mss()), What::New);
         }
         let probe = |seq, len, flags| SegmentPlan {
             what: What::WindowProbe,
@@ -226,20 +233,20 @@ impl Connection {
             flags: Flags::ACK | flags,
         };
         if self.has_probe_out() {
-            Some(probe(self.snd.una, 1, Flags::PSH))
-        } else if self.unsent() > 0 {
-            Some(probe(self.snd.nxt, 1, Flags::PSH))
+            Some(probe(self.sending.una(), 1, Flags::PSH))
+        } else if self.sending.unsent() > 0 {
+            Some(probe(self.sending.nxt(), 1, Flags::PSH))
         } else {
             // Only a FIN waits: a number that was acknowledged asks as well as one that does not fit.
-            self.is_fin_due().then(|| probe(self.snd.nxt - 1, 0, Flags::default()))
+            self.is_fin_due().then(|| probe(self.sending.nxt() - 1, 0, Flags::default()))
         }
     }
 
     /// One number below what is expected, and no data: whoever lives has to answer (SHLD-12).
     pub(super) fn plan_keep_alive(&self) -> Option<SegmentPlan> {
-        self.urges.keep_alive.then(|| SegmentPlan {
+        self.urges.is_keep_alive_due().then(|| SegmentPlan {
             what: What::KeepAlive,
-            seq: self.snd.nxt - 1,
+            seq: self.sending.nxt() - 1,
             len: 0,
             each: 0,
             flags: Flags::ACK,
@@ -278,26 +285,26 @@ impl Connection {
 
     /// Pacing may space segments, not starve a connection.
     pub(super) fn paced_until(&self, from: Instant) -> Instant {
-        let since = self.snd.last_sent_at.get().unwrap_or(Instant::ZERO);
+        let since = self.sending.last_sent_at().get().unwrap_or(Instant::ZERO);
         from.min(since + self.rto().max(PACE_MOST))
     }
 
     /// Something waits, nothing but a probe is in flight, and the window is what holds it.
     pub(in crate::tcp::connection) fn is_blocked_by_window(&self) -> bool {
-        let waits = self.unsent() > 0 || self.has_probe_out() || self.is_fin_due();
+        let waits = self.sending.unsent() > 0 || self.has_probe_out() || self.is_fin_due();
         let is_quiet = self.loss.board().is_empty() || self.has_probe_out();
-        let wanted = self.snd.mss.min(self.unsent().max(1));
-        waits && is_quiet && self.state.may_send_data() && self.usable_window() < wanted
+        let wanted = self.sending.mss().min(self.sending.unsent().max(1));
+        waits && is_quiet && self.state.may_send_data() && self.sending.usable_window() < wanted
     }
 
     /// The byte at `snd_una` left to probe a closed window, and nothing followed it.
     pub(in crate::tcp::connection) fn has_probe_out(&self) -> bool {
-        self.urges.window_probes_sent > 0
+        self.urges.window_probes_sent() > 0
             && self
                 .loss
                 .board()
                 .back()
-                .is_some_and(|last| last.len == 1 && last.seq == self.snd.una && !last.fin)
+                .is_some_and(|last| last.len == 1 && last.seq == self.sending.una() && !last.fin)
     }
 
     pub(in crate::tcp::connection) fn is_frozen(&self) -> bool {

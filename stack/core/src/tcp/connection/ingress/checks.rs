@@ -47,7 +47,7 @@ impl Connection {
         if segment.flags.contains(Flags::ACK) {
             return Some(Step::Next); // check_syn lets it pass, and its ACK counts.
         }
-        self.urges.syn = true;
+        self.urges.set_syn(true);
         Some(Step::Drop(DropReason::SynInConnection))
     }
 
@@ -127,16 +127,16 @@ impl Connection {
             return Step::Drop(DropReason::NoAck);
         }
         if self.state == StateName::SynReceived {
-            if !(self.snd.una < segment.ack && segment.ack <= self.snd.nxt) {
+            if !(self.sending.una() < segment.ack && segment.ack <= self.sending.nxt()) {
                 cx.dropped(DropReason::AckOfUnsent);
                 return Step::End(Disposition::Refuse);
             }
             self.establish(cx, segment);
         }
-        if self.snd.max < segment.ack {
+        if self.sending.max() < segment.ack {
             return Step::Answer(DropReason::AckOfUnsent, Answer::Limited);
         }
-        if segment.ack < self.snd.una - self.snd.max_wnd {
+        if self.sending.is_too_old(segment.ack) {
             return Step::Answer(DropReason::AckTooOld, Answer::Limited);
         }
         // Only now is the segment believed to be the peer's: a stranger's timestamp would silence it for good.

@@ -37,7 +37,7 @@ impl Connection {
         if self.receiving.is_deaf() {
             return self.refuse_data(cx);
         }
-        let around = Around::new(&self.opening, &self.path, self.snd.mss);
+        let around = Around::new(&self.opening, &self.path, self.sending.mss());
         self.events.readable |= self.receiving.take_payload(cx, arrived, rtt, around, &mut self.stats);
         Step::Next
     }
@@ -57,14 +57,14 @@ impl Connection {
     #[cold]
     fn refuse_data(&mut self, cx: &mut Cx<'_>) -> Step {
         cx.dropped(DropReason::DataAfterClose);
-        self.urges.rst = true;
+        self.urges.set_reset(true);
         self.finish(cx, CloseReason::Aborted);
         Step::End(Disposition::Done)
     }
 
     /// Eighth: FIN, whether it stands in this segment or was waiting for the data before it.
     pub(super) fn take_fin(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
-        let around = Around::new(&self.opening, &self.path, self.snd.mss);
+        let around = Around::new(&self.opening, &self.path, self.sending.mss());
         self.receiving.place_fin(arrived.segment);
         if !self.receiving.is_fin_next() || self.state.peer_has_closed() {
             self.receiving.answer_early_fin(cx, arrived.segment, around);
@@ -91,7 +91,7 @@ impl Connection {
             self.timers.disarm(timer);
         }
         self.timers.arm(Timer::Linger, cx.now + 2 * self.config.msl);
-        self.snd.buffer.relax();
+        self.sending.relax();
         self.loss.relax_board();
         self.receiving.relax_ledger();
         if self.closed.is_none() {

@@ -1,7 +1,6 @@
 //! RFC 9293 §3.10.7.3: an answer to our SYN, or the peer's own SYN when both open at once.
 
 use super::{Arrived, Connection, Disposition};
-use crate::Moment;
 use crate::agent::{Count, LossKind, Rule, Why};
 use crate::tcp::connection::CloseReason;
 use crate::tcp::cx::Cx;
@@ -15,7 +14,8 @@ impl Connection {
     pub(super) fn handle_in_syn_sent(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Disposition {
         let segment = arrived.segment;
         let has_ack = segment.flags.contains(Flags::ACK);
-        let is_our_ack = has_ack && segment.ack == self.snd.nxt && self.snd.nxt != self.snd.iss;
+        let is_our_ack =
+            has_ack && segment.ack == self.sending.nxt() && self.sending.nxt() != self.sending.iss();
         if segment.flags.contains(Flags::RST) {
             if is_our_ack {
                 self.finish(cx, CloseReason::Refused);
@@ -38,7 +38,7 @@ impl Connection {
         } else {
             // Both sides opened at once (MUST-10): our SYN goes again, now with an ACK.
             self.enter(cx, StateName::SynReceived);
-            self.urges.syn = true;
+            self.urges.set_syn(true);
         }
         Disposition::Done
     }
@@ -59,12 +59,7 @@ impl Connection {
     /// The handshake is over: our SYN is acknowledged.
     #[cold]
     pub(super) fn establish(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>) {
-        self.snd.opened = true;
-        self.snd.una = self.snd.iss + 1;
-        self.snd.highest_ack = self.snd.una;
-        self.snd.nxt = self.snd.nxt.max(self.snd.una);
-        self.snd.max = self.snd.max.max(self.snd.nxt);
-        self.snd.waiting_since = Moment::NEVER;
+        self.sending.open();
         self.timers.disarm(Timer::UserTimeout);
         self.timers.disarm(Timer::Retransmit);
         self.sample_handshake(cx, segment);
@@ -72,15 +67,14 @@ impl Connection {
         self.begin_after_lost_syn(cx);
         self.enter(cx, StateName::Established);
         self.events.connected = true;
-        self.urges.syn = false;
-        // The first window after the handshake counts even though wl1 and wl2 have not moved.
-        self.snd.wl1 = segment.seq - 1;
-        self.snd.wl2 = segment.ack;
+        self.urges.set_syn(false);
+        self.sending.expect_window_of(segment);
         self.take_window(cx, segment);
         self.note_alive(cx);
     }
 
-    /// A SYN that timed out leaves one segment to begin with (RFC 5681 §3.1). Agents are told now, when the size of a segment is known.
+    /// A SYN that timed out leaves one segment to begin with (RFC 5681 §3.1). Agents are told now, when the size of a
+    /// segment is known.
     fn begin_after_lost_syn(&mut self, cx: &Cx<'_>) {
         let nth = self.loss.take_syn_timeouts();
         if nth > 0 {

@@ -1,0 +1,373 @@
+//! Sending: which numbers have left and come back acknowledged, what the program gave, and what the peer's window
+//! takes of it.
+//!
+//! This part knows no timer and no agent, and not which segments are under way. Its fields are private to it and to
+//! its submodule `window`.
+//!
+//! Invariant (checked after every event in debug builds)
+//! - C1: `una <= nxt <= max`. The scoreboard spans exactly una..nxt (less the SYN); that is checked at the connection.
+
+mod window;
+
+pub(super) use window::WindowNews;
+
+use crate::agent::{AckRequestForm, Turn};
+use crate::tcp::send_buffer::SendBuffer;
+use crate::{Instant, Moment, Seq};
+
+/// The send sequence space (RFC 9293 §3.3.1).
+#[derive(Debug)]
+pub(super) struct Sending {
+    iss: Seq,
+    /// Our SYN is acknowledged. Asked of the numbers, it would come out wrong once they have wrapped.
+    opened: bool,
+    una: Seq,
+    nxt: Seq,
+    /// The highest number ever sent; above `nxt` only after a window probe was taken back.
+    max: Seq,
+    wnd: u32,
+    wl1: Seq,
+    wl2: Seq,
+    /// The largest window the peer ever offered, for sender SWS avoidance and RFC 5961's ACK check.
+    max_wnd: u32,
+    /// Nothing below is sent again: `una`, or what routing raised it to.
+    highest_ack: Seq,
+    /// End of the urgent data that the application gave.
+    urgent_end: Option<Seq>,
+    buffer: SendBuffer,
+    /// The application has closed: FIN follows the last byte.
+    fin_wanted: bool,
+    fin_sent: bool,
+    /// Payload of a full segment, options taken off.
+    mss: u32,
+    last_sent_at: Moment,
+    /// Since when something has been unacknowledged, for the user timeout.
+    waiting_since: Moment,
+    /// The form of ACK requests that was agreed on, for the agents.
+    ack_requests: Option<AckRequestForm>,
+    /// `None` if the owner of cwnd takes no turns.
+    turn: Option<Turn>,
+    /// The application lacked data, or room in the peer's window, when more could have left.
+    app_limited: bool,
+    /// The last SEND was without PUSH (RFC 9293 §3.9.1.2): what fills no packet waits for what comes.
+    more_comes: bool,
+    /// We reduced the window: the next new segment says so (RFC 3168 §6.1.2).
+    cwr: bool,
+    /// What the agents allowed when last asked, for the trace and for buffer tuning.
+    last_allowed: u64,
+}
+
+impl Sending {
+    pub(super) fn new(iss: Seq, buffer_bytes: u32, mss: u32, turn: Option<Turn>) -> Sending {
+        Sending {
+            iss,
+            opened: false,
+            una: iss,
+            nxt: iss,
+            max: iss,
+            wnd: 0,
+            wl1: Seq(0),
+            wl2: Seq(0),
+            max_wnd: 0,
+            highest_ack: iss,
+            urgent_end: None,
+            buffer: SendBuffer::new(buffer_bytes),
+            fin_wanted: false,
+            fin_sent: false,
+            mss,
+            last_sent_at: Moment::NEVER,
+            waiting_since: Moment::NEVER,
+            ack_requests: None,
+            turn,
+            app_limited: false,
+            more_comes: false,
+            cwr: false,
+            last_allowed: 0,
+        }
+    }
+
+    pub(super) fn iss(&self) -> Seq {
+        self.iss
+    }
+
+    #[inline]
+    pub(super) fn una(&self) -> Seq {
+        self.una
+    }
+
+    #[inline]
+    pub(super) fn nxt(&self) -> Seq {
+        self.nxt
+    }
+
+    /// The highest number ever sent.
+    #[inline]
+    pub(super) fn max(&self) -> Seq {
+        self.max
+    }
+
+    /// Payload of a full segment.
+    #[inline]
+    pub(super) fn mss(&self) -> u32 {
+        self.mss
+    }
+
+    pub(super) fn set_mss(&mut self, bytes: u32) {
+        self.mss = bytes;
+    }
+
+    #[inline]
+    pub(super) fn buffer(&self) -> &SendBuffer {
+        &self.buffer
+    }
+
+    /// The number of the first byte that the send buffer holds.
+    #[inline]
+    pub(super) fn first_held(&self) -> Seq {
+        if self.opened { self.una } else { self.iss + 1 }
+    }
+
+    /// Bytes that the application gave and that never left.
+    #[inline]
+    pub(super) fn unsent(&self) -> u32 {
+        (self.first_held() + self.buffer.len()).bytes_since(self.nxt)
+    }
+
+    /// Payload that has left and that nothing acknowledges.
+    pub(super) fn outstanding(&self) -> u32 {
+        let sent = self.nxt.bytes_since(self.first_held());
+        sent - u32::from(self.fin_sent && sent > 0)
+    }
+
+    /// Where the bytes of a segment lie, until they are acknowledged or more is written.
+    pub(super) fn payload_at(&self, seq: Seq, len: u32) -> (&[u8], &[u8]) {
+        if len == 0 {
+            return (&[], &[]);
+        }
+        self.buffer.slices(seq - self.first_held(), len)
+    }
+
+    /// Our SYN has left.
+    pub(super) fn syn_left(&mut self) {
+        self.nxt = self.nxt.max(self.iss + 1);
+        self.max = self.max.max(self.nxt);
+    }
+
+    /// Our SYN is acknowledged.
+    pub(super) fn open(&mut self) {
+        self.opened = true;
+        self.una = self.iss + 1;
+        self.highest_ack = self.una;
+        self.nxt = self.nxt.max(self.una);
+        self.max = self.max.max(self.nxt);
+        self.waiting_since = Moment::NEVER;
+    }
+
+    pub(super) fn is_opened(&self) -> bool {
+        self.opened
+    }
+
+    /// New numbers have left, up to `end`.
+    pub(super) fn new_left(&mut self, end: Seq) {
+        self.nxt = end;
+        self.max = self.max.max(end);
+    }
+
+    /// A window probe that the peer refused goes again with what follows it, not alone: it is taken back.
+    pub(super) fn take_back(&mut self, now: Instant, to: Option<Seq>) {
+        self.nxt = to.unwrap_or(self.nxt);
+        self.last_sent_at = Moment::at(now);
+    }
+
+    /// Everything below `ack` is acknowledged. Answers how much payload that is.
+    pub(super) fn acknowledge(&mut self, ack: Seq) -> u32 {
+        let data = ack.bytes_since(self.first_held()).min(self.buffer.len());
+        self.buffer.consume(data);
+        self.una = ack;
+        self.highest_ack = self.highest_ack.max(ack);
+        self.urgent_end = self.urgent_end.filter(|end| ack < *end);
+        self.waiting_since = Moment::NEVER;
+        data
+    }
+
+    /// An ACK covers a probe byte that was taken back: it had arrived after all. Answers whether that is so.
+    pub(super) fn catch_up(&mut self) -> bool {
+        let is_behind = self.nxt < self.una;
+        self.nxt = self.nxt.max(self.una);
+        is_behind
+    }
+
+    /// All that has left is acknowledged.
+    #[inline]
+    pub(super) fn is_idle(&self) -> bool {
+        self.una == self.nxt
+    }
+
+    #[inline]
+    pub(super) fn last_sent_at(&self) -> Moment {
+        self.last_sent_at
+    }
+
+    #[inline]
+    pub(super) fn note_sent(&mut self, now: Instant) {
+        self.last_sent_at = Moment::at(now);
+    }
+
+    pub(super) fn waiting_since(&self) -> Moment {
+        self.waiting_since
+    }
+
+    pub(super) fn wait_from(&mut self, now: Instant) {
+        self.waiting_since = Moment::at(now);
+    }
+
+    /// What is sent next waits for an answer anew.
+    pub(super) fn stop_waiting(&mut self) {
+        self.waiting_since = Moment::NEVER;
+    }
+
+    pub(super) fn highest_ack(&self) -> Seq {
+        self.highest_ack
+    }
+
+    /// Routing says that everything below has arrived. Believed only within what is in flight.
+    pub(super) fn raise_highest_ack(&mut self, seq: Seq) -> bool {
+        let is_news = self.una < seq && seq <= self.nxt && self.highest_ack < seq;
+        if is_news {
+            self.highest_ack = seq;
+        }
+        is_news
+    }
+
+    pub(super) fn lower_highest_ack(&mut self) {
+        self.highest_ack = self.una;
+    }
+
+    /// Takes as many of the bytes as fit.
+    pub(super) fn write(&mut self, data: &[u8]) -> usize {
+        self.buffer.write(data)
+    }
+
+    pub(super) fn more_comes(&self) -> bool {
+        self.more_comes
+    }
+
+    pub(super) fn set_more_comes(&mut self, more_comes: bool) {
+        self.more_comes = more_comes;
+    }
+
+    /// All that was written so far is urgent.
+    pub(super) fn mark_urgent(&mut self) {
+        self.urgent_end = Some(self.first_held() + self.buffer.len());
+    }
+
+    #[inline]
+    pub(super) fn urgent_end(&self) -> Option<Seq> {
+        self.urgent_end
+    }
+
+    /// The program has closed: FIN follows the last byte.
+    pub(super) fn want_fin(&mut self) {
+        self.fin_wanted = true;
+    }
+
+    #[inline]
+    pub(super) fn is_fin_wanted(&self) -> bool {
+        self.fin_wanted
+    }
+
+    pub(super) fn fin_left(&mut self) {
+        self.fin_sent = true;
+    }
+
+    #[inline]
+    pub(super) fn is_fin_sent(&self) -> bool {
+        self.fin_sent
+    }
+
+    /// Nothing that the program gave waits to leave, nor its FIN.
+    #[inline]
+    pub(super) fn has_sent_all(&self) -> bool {
+        self.unsent() == 0 && self.fin_wanted == self.fin_sent
+    }
+
+    /// We reduced the window, and the next new segment is to say so, or has.
+    pub(super) fn set_cwr(&mut self, is_owed: bool) {
+        self.cwr = is_owed;
+    }
+
+    pub(super) fn owes_cwr(&self) -> bool {
+        self.cwr
+    }
+
+    pub(super) fn set_ack_requests(&mut self, form: Option<AckRequestForm>) {
+        self.ack_requests = form;
+    }
+
+    pub(super) fn ack_requests(&self) -> Option<AckRequestForm> {
+        self.ack_requests
+    }
+
+    /// `None` if the owner of cwnd takes no turns.
+    pub(super) fn turn(&self) -> Option<Turn> {
+        self.turn
+    }
+
+    pub(super) fn set_turn(&mut self, turn: Turn) {
+        self.turn = Some(turn);
+    }
+
+    pub(super) fn is_app_limited(&self) -> bool {
+        self.app_limited
+    }
+
+    pub(super) fn set_app_limited(&mut self, is_limited: bool) {
+        self.app_limited = is_limited;
+    }
+
+    /// Takes note of what the agents allow. Answers whether it is something else than before.
+    pub(super) fn note_allowed(&mut self, bytes: u64) -> bool {
+        let is_news = self.last_allowed != bytes;
+        self.last_allowed = bytes;
+        is_news
+    }
+
+    /// Room for twice what may be in flight, so that the application keeps the window full.
+    pub(super) fn tune_buffer(&mut self, most: u32) {
+        let wanted = u32::try_from(2 * self.last_allowed.min(1 << 30)).unwrap_or(u32::MAX);
+        let limit = wanted.min(most);
+        if limit > self.buffer.limit() {
+            self.buffer.set_limit(limit);
+        }
+    }
+
+    /// The end: nothing leaves any more.
+    pub(super) fn drop_buffer(&mut self) {
+        self.buffer = SendBuffer::new(0);
+    }
+
+    pub(super) fn relax(&mut self) {
+        self.buffer.relax();
+    }
+
+    #[cfg(debug_assertions)]
+    pub(super) fn check(&self) {
+        assert!(self.una <= self.nxt && self.nxt <= self.max, "C1");
+    }
+}
+
+#[cfg(test)]
+impl Sending {
+    /// As though the SYN had left so long ago.
+    pub(super) fn pretend_iss(&mut self, iss: Seq) {
+        self.iss = iss;
+    }
+
+    pub(super) fn pretend_urgent(&mut self, end: Seq) {
+        self.urgent_end = Some(end);
+    }
+
+    pub(super) fn pretend_open(&mut self) {
+        self.fin_wanted = false;
+    }
+}

@@ -1,0 +1,96 @@
+//! What the peer's window lets us send.
+
+use super::Sending;
+use crate::Seq;
+use crate::tcp::connection::opening::Negotiated;
+use crate::wire::{Flags, TcpView};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::tcp::connection) enum WindowNews {
+    Same,
+    Wider,
+    Narrower,
+}
+
+impl Sending {
+    /// The window of a SYN is never scaled (RFC 7323 §2.2).
+    pub(in crate::tcp::connection) fn begin_window(&mut self, syn: &TcpView<'_>) {
+        self.wnd = u32::from(syn.window);
+        self.max_wnd = self.wnd;
+        self.wl1 = syn.seq;
+        self.wl2 = if syn.flags.contains(Flags::ACK) { syn.ack } else { self.iss };
+    }
+
+    /// The first window after the handshake counts even though wl1 and wl2 have not moved.
+    pub(in crate::tcp::connection) fn expect_window_of(&mut self, segment: &TcpView<'_>) {
+        self.wl1 = segment.seq - 1;
+        self.wl2 = segment.ack;
+    }
+
+    /// RFC 9293 §3.10.7.4: the newest segment tells the window.
+    pub(in crate::tcp::connection) fn take_window(
+        &mut self,
+        segment: &TcpView<'_>,
+        agreed: &Negotiated,
+    ) -> WindowNews {
+        // One that is sent again has an old number, but what it newly acknowledges shows that it is news: the window
+        // counts from there.
+        let is_newer = self.wl1 < segment.seq
+            || (self.wl1 == segment.seq && self.wl2 <= segment.ack)
+            || self.una < segment.ack;
+        if !is_newer || segment.ack < self.una {
+            return WindowNews::Same;
+        }
+        let window = scaled(segment, agreed);
+        let was = self.wnd;
+        self.wnd = window;
+        self.max_wnd = self.max_wnd.max(window);
+        self.wl1 = self.wl1.max(segment.seq);
+        self.wl2 = segment.ack;
+        match window {
+            window if window > was => WindowNews::Wider,
+            window if window < was => WindowNews::Narrower,
+            _ => WindowNews::Same,
+        }
+    }
+
+    /// The field tells cwnd instead, and the ACK that told its window may be lost: the edge stays where it was last
+    /// told.
+    pub(in crate::tcp::connection) fn keep_edge(&mut self, ack: Seq) {
+        if self.una < ack {
+            self.wnd = self.wnd.saturating_sub(ack.bytes_since(self.una));
+        }
+    }
+
+    #[inline]
+    pub(in crate::tcp::connection) fn window(&self) -> u32 {
+        self.wnd
+    }
+
+    /// The largest that the peer ever offered.
+    pub(in crate::tcp::connection) fn largest_window(&self) -> u32 {
+        self.max_wnd
+    }
+
+    /// What the peer's window still takes.
+    #[inline]
+    pub(in crate::tcp::connection) fn usable_window(&self) -> u32 {
+        (self.una + self.wnd).bytes_since(self.nxt)
+    }
+
+    /// A probe, or what a shrinking window left outside.
+    pub(in crate::tcp::connection) fn is_beyond_window(&self) -> bool {
+        self.una + self.wnd < self.nxt
+    }
+
+    /// RFC 5961 §5.2.
+    pub(in crate::tcp::connection) fn is_too_old(&self, ack: Seq) -> bool {
+        ack < self.una - self.max_wnd
+    }
+}
+
+fn scaled(segment: &TcpView<'_>, agreed: &Negotiated) -> u32 {
+    let shift =
+        if segment.flags.contains(Flags::SYN) { 0 } else { agreed.scale.map_or(0, |scale| scale.snd) };
+    u32::from(segment.window) << shift
+}
