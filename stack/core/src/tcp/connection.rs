@@ -26,7 +26,6 @@ mod path_events;
 mod receiving;
 mod repair;
 mod sending;
-mod turns;
 mod urges;
 
 use std::sync::Arc;
@@ -52,7 +51,7 @@ use super::progress::Progress;
 use super::recovery::Phase;
 use super::senders::Senders;
 use super::timers::{Timer, Timers};
-use crate::agent::{Allowance, Count, Path, Recovering, SendView, Why};
+use crate::agent::{AgentSpecs, Allowance, Count, Path, Recovering, SendView, Why};
 use crate::trace::{StateName, TraceKind};
 use crate::{Instant, Seq};
 
@@ -239,6 +238,10 @@ impl Connection {
         send_view(&self.sending, &self.path, &self.loss)
     }
 
+    pub(crate) fn info(&self, now: Instant, specs: &AgentSpecs) -> Info {
+        Info::of(self, now, specs)
+    }
+
     /// Keeps the allocation-free promise honest: heap bytes that hang on this connection's own fields.
     pub(crate) fn allocated(&self) -> usize {
         size_of::<Connection>()
@@ -265,7 +268,7 @@ impl Connection {
 
     /// Data waits, and the peer's window is closed.
     pub(crate) fn is_stuck(&self) -> bool {
-        self.is_blocked_by_window()
+        self.ladder().is_blocked_by_window()
     }
 
     /// With timestamps every ACK tells, in ns-2 as well (`ts_option_`).

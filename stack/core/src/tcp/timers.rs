@@ -79,6 +79,11 @@ impl Timers {
         Some(self.deadlines[timer as usize]).filter(|at| *at != Instant::FAR)
     }
 
+    #[inline]
+    pub(crate) fn is_armed(&self, timer: Timer) -> bool {
+        self.deadlines[timer as usize] != Instant::FAR
+    }
+
     /// The earliest deadline of all.
     pub(crate) fn next(&self) -> Instant {
         self.next

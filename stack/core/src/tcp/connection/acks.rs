@@ -87,7 +87,7 @@ impl Connection {
     /// A probe byte that the peer refused goes out again with what follows it, not alone.
     fn window_opened(&mut self, now: Instant) {
         self.timers.disarm(Timer::Persist);
-        let has_probe_out = self.has_probe_out();
+        let has_probe_out = self.ladder().has_probe_out();
         self.urges.forget_window_probes();
         self.urges.window_probe_left();
         if has_probe_out {

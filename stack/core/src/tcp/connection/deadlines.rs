@@ -70,7 +70,7 @@ impl Connection {
     /// peer answers (MUST-36, MUST-37) or, once the application has left, so often at most: nobody else would ever end
     /// it, and a peer could keep as many as it likes (RFC 6429 §3).
     fn on_persist_timer(&mut self, cx: &mut Cx<'_>) {
-        if !self.is_blocked_by_window() {
+        if !self.ladder().is_blocked_by_window() {
             return;
         }
         if self.receiving.is_deaf() && self.urges.window_probes_sent() >= MOST_PROBES_OF_NOBODY {

@@ -1,18 +1,40 @@
 //! Writes segments: the one place that builds a TCP header for a connection, ACKs included.
 
-use super::Connection;
 use super::egress::{LinkHelp, SegmentPlan, What};
-use super::receiving::Around;
-use crate::agent::{AckNote, AckRequest, Allowance, DataNote};
+use super::loss::Loss;
+use super::opening::{Opening, Wishes};
+use super::receiving::{Around, Receiving};
+use super::sending::Sending;
+use super::urges::Urges;
+use super::{Options, send_view};
+use crate::agent::{AckNote, AckRequest, Allowance, DataNote, Path};
+use crate::tcp::config::TcpConfig;
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::DecidedAck;
-use crate::trace::StateName;
+use crate::tcp::mtu::MtuSearch;
+use crate::tcp::senders::Senders;
 use crate::wire::{
     Ecn, Flags, HopwiseOption, IpHeader, Notes, RateRequest, TcpHeader, TcpOptions, Timestamps, protocol,
 };
 use crate::{Instant, Seq};
 
-impl Connection {
+/// What a segment is written from. Writing it promises a window, and takes an identification.
+pub(super) struct Writer<'a> {
+    pub(super) receiving: &'a mut Receiving,
+    pub(super) urges: &'a mut Urges,
+    pub(super) sending: &'a Sending,
+    pub(super) loss: &'a Loss,
+    pub(super) senders: &'a Senders,
+    pub(super) opening: &'a Opening,
+    pub(super) mtu: &'a MtuSearch,
+    pub(super) path: &'a Path,
+    pub(super) config: &'a TcpConfig,
+    pub(super) options: Options,
+    /// A SYN is a SYN-ACK.
+    pub(super) is_reply: bool,
+}
+
+impl Writer<'_> {
     /// The ledger says what the ACK's number, timestamp echo and note are; window and SACK blocks are read now.
     pub(super) fn write_segment(
         &mut self,
@@ -27,7 +49,7 @@ impl Connection {
         let data = self.data_note(plan, allowed);
         let mut options = TcpOptions::default();
         self.put_options(cx.now, plan, ack, &data, &mut options);
-        let (number, window) = match data.cwnd.filter(|_| self.carries_cwnd(plan)) {
+        let (number, window) = match data.cwnd.filter(|_| plan.carries_cwnd(self.opening)) {
             Some(cwnd) => (self.receiving.last_told(), cwnd),
             None => {
                 self.add_sack_blocks(plan, ack, &mut options);
@@ -40,7 +62,7 @@ impl Connection {
             flags |= Flags::ECE;
         }
         let header = TcpHeader {
-            src_port: self.ends().local.port(),
+            src_port: self.opening.ends().local.port(),
             dst_port: self.opening.remote().port(),
             seq: plan.seq,
             ack: number,
@@ -50,9 +72,9 @@ impl Connection {
             options: &options,
         };
         let id = self.next_identification(plan);
-        let payload = self.payload_at(plan.seq, plan.len);
+        let payload = self.sending.payload_at(plan.seq, plan.len);
         self.ip_header(plan, id).emit(header.len() + plan.len as usize, out);
-        let (local, remote) = (self.ends().local.ip(), self.opening.remote().ip());
+        let (local, remote) = (self.opening.ends().local.ip(), self.opening.remote().ip());
         if link.lends {
             header.emit_head(local, remote, plan.len as usize, out);
         } else {
@@ -64,29 +86,19 @@ impl Connection {
         if !plan.flags.contains(Flags::ACK) {
             return (Seq(0), self.window_for(plan, Seq(0)));
         }
-        let around = Around::new(&self.opening, &self.path, self.sending.mss());
+        let around = Around::new(self.opening, self.path, self.sending.mss());
         let number = self.receiving.tell_number(ack.map(|ack| ack.number), around);
         (number, self.window_for(plan, number))
-    }
-
-    /// Its window field tells cwnd.
-    pub(super) fn carries_cwnd(&self, plan: &SegmentPlan) -> bool {
-        self.opening.agreed().tell_in_window() && plan.len > 0
     }
 
     /// What the sender agents tell with this segment.
     fn data_note(&self, plan: &SegmentPlan, allowed: Option<&Allowance>) -> DataNote {
         match allowed {
             Some(allowed) if plan.len > 0 && self.opening.agreed().tells_anything() => {
-                self.senders.note(plan.seq, &self.send_view(), allowed)
+                self.senders.note(plan.seq, &send_view(self.sending, self.path, self.loss), allowed)
             }
             _ => DataNote::default(),
         }
-    }
-
-    /// Where it lies, until it is acknowledged or more is written.
-    pub(crate) fn payload_at(&self, seq: Seq, len: u32) -> (&[u8], &[u8]) {
-        self.sending.payload_at(seq, len)
     }
 
     fn window_for(&mut self, plan: &SegmentPlan, number: Seq) -> u16 {
@@ -125,10 +137,11 @@ impl Connection {
     #[cold]
     fn syn_options(&self, now: Instant) -> TcpOptions {
         let link_mtu = self.mtu.link();
-        if self.state == StateName::SynReceived {
-            self.opening.syn_ack_options(now, self.receiving.ts_recent(), link_mtu, &self.config)
+        if self.is_reply {
+            self.opening.syn_ack_options(now, self.receiving.ts_recent(), link_mtu, self.config)
         } else {
-            self.opening.syn_options(now, self.wishes(), link_mtu, &self.config)
+            let wishes = Wishes { receiver: self.receiving.needs(), senders: self.senders.needs() };
+            self.opening.syn_options(now, wishes, link_mtu, self.config)
         }
     }
 
@@ -180,33 +193,23 @@ impl Connection {
         }
     }
 
-    /// The byte of a window probe that was taken back has left before.
-    pub(super) fn is_all_new(&self, plan: &SegmentPlan) -> bool {
-        let is_meant_so = matches!(plan.what, What::New | What::MtuProbe { .. } | What::TailProbe);
-        is_meant_so && plan.len > 0 && plan.seq >= self.sending.max()
-    }
-
     fn ip_header(&self, plan: &SegmentPlan, id: u16) -> IpHeader<'_> {
         IpHeader {
-            src: self.ends().local.ip(),
+            src: self.opening.ends().local.ip(),
             dst: self.opening.remote().ip(),
             protocol: protocol::TCP,
-            hop_limit: self.options().hop_limit,
+            hop_limit: self.options.hop_limit,
             // Only new data may be marked instead of dropped (RFC 3168 §6.1.4, 6.1.5).
-            ecn: if self.is_all_new(plan) && self.opening.sends_ect() { Ecn::Ect0 } else { Ecn::NotEct },
-            dscp: self.options().dscp,
-            dont_fragment: self.forbids_cutting(plan),
+            ecn: if plan.is_all_new(self.sending) && self.opening.sends_ect() {
+                Ecn::Ect0
+            } else {
+                Ecn::NotEct
+            },
+            dscp: self.options.dscp,
+            dont_fragment: plan.forbids_cutting(self.opening, self.mtu),
             id,
             source_route: self.opening.source_route(),
         }
-    }
-
-    /// A packet that is larger than a router carries may be cut up on the way (RFC 1191 §3). A probe asks whether it
-    /// passes as it is.
-    pub(super) fn forbids_cutting(&self, plan: &SegmentPlan) -> bool {
-        let is_probe = matches!(plan.what, What::MtuProbe { .. });
-        let fits = !self.mtu.is_cut() && self.opening.packet_of(plan.each) <= self.mtu.size();
-        self.mtu.discovers() && (fits || is_probe)
     }
 
     /// Each packet has one of its own. RFC 6864 asks for it where a packet may be fragmented; else it tells a segment

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::sending::Sending;
 use super::{CloseReason, Connection, Flow};
 use crate::agent::{AgentSpecs, Allowance, CWND_GAUGE, Count, Path, SSTHRESH_GAUGE, Turn};
 use crate::tcp::progress::BusyTime;
@@ -114,78 +115,78 @@ pub struct Info {
     pub gauges: Vec<(&'static str, u64)>,
 }
 
-impl Connection {
-    /// What leaves at once, by the time that the agents then hold the next back.
-    fn pacing_rate(&self, allowed: &Allowance) -> Option<u64> {
-        let gap = allowed.new_from.since(self.sending.last_sent_at().get()?);
-        let bytes = allowed.burst_bytes.min(self.sending.mss());
-        let rate = u128::from(bytes) * 1_000_000_000 / Some(gap.as_nanos()).filter(|ns| *ns > 0)?;
-        u64::try_from(rate).ok()
-    }
-
-    pub(crate) fn info(&self, now: Instant, specs: &AgentSpecs) -> Info {
+impl Info {
+    pub(super) fn of(connection: &Connection, now: Instant, specs: &AgentSpecs) -> Info {
         let mut gauges = Vec::new();
-        self.senders.gauges(&mut |name, value| gauges.push((name, value)));
-        self.receiving.ledger().gauges(&mut |name, value| gauges.push((name, value)));
+        connection.senders.gauges(&mut |name, value| gauges.push((name, value)));
+        connection.receiving.ledger().gauges(&mut |name, value| gauges.push((name, value)));
         let gauge = |wanted| gauges.iter().find(|(name, _)| *name == wanted).map(|(_, value)| *value);
-        let allowed = self.allowance(now);
-        let has_answer = self.state != StateName::SynSent;
+        let allowed = connection.allowance(now);
+        let has_answer = connection.state != StateName::SynSent;
         Info {
             cwnd_bytes: gauge(CWND_GAUGE),
-            ssthresh_bytes: gauge(SSTHRESH_GAUGE).unwrap_or(self.loss.recovery().ssthresh),
-            flow: self.flow(),
-            state: self.state,
-            closed: self.closed,
+            ssthresh_bytes: gauge(SSTHRESH_GAUGE).unwrap_or(connection.loss.recovery().ssthresh),
+            flow: connection.flow(),
+            state: connection.state,
+            closed: connection.closed,
             receiver: specs.receiver.clone(),
             senders: specs.senders.clone(),
             shadows: specs.shadows.clone(),
-            stats: self.stats,
-            bytes_retransmitted: self
+            stats: connection.stats,
+            bytes_retransmitted: connection
                 .stats
                 .bytes_sent
-                .saturating_sub(self.stats.bytes_acked + u64::from(self.sending.outstanding())),
-            path: self.path,
-            rto: self.loss.rtt().rto(),
-            backoff: self.loss.rtt().backoff(),
-            snd_una: self.sending.una(),
-            snd_nxt: self.sending.nxt(),
-            rcv_nxt: self.receiving.nxt(),
-            snd_mss: self.sending.mss(),
-            peer_mss: u32::from(self.opening.peer_mss()),
-            rcv_mss: self.receiving.segment_bytes(self.sending.mss()),
-            told_mss: u32::from(self.opening.own_mss(self.mtu.link())),
-            path_mtu: self.mtu.size(),
+                .saturating_sub(connection.stats.bytes_acked + u64::from(connection.sending.outstanding())),
+            path: connection.path,
+            rto: connection.loss.rtt().rto(),
+            backoff: connection.loss.rtt().backoff(),
+            snd_una: connection.sending.una(),
+            snd_nxt: connection.sending.nxt(),
+            rcv_nxt: connection.receiving.nxt(),
+            snd_mss: connection.sending.mss(),
+            peer_mss: u32::from(connection.opening.peer_mss()),
+            rcv_mss: connection.receiving.segment_bytes(connection.sending.mss()),
+            told_mss: u32::from(connection.opening.own_mss(connection.mtu.link())),
+            path_mtu: connection.mtu.size(),
             allowed_bytes: allowed.flight_bytes,
-            flight: self.loss.flight(),
-            lost: self.loss.board().lost(),
-            sacked: self.loss.board().sacked(),
-            is_recovering: self.loss.recovery().phase != Phase::Open,
-            delivery_rate: self.progress.delivery_rate(),
-            pacing_rate: self.pacing_rate(&allowed),
-            busy_time: self.progress.busy_time(now),
-            snd_wnd: self.sending.window(),
-            rcv_wnd: self.receiving.advertised_bytes(),
-            send_buffer_bytes: self.sending.buffer().limit(),
-            recv_buffer_bytes: self.receiving.buffer().limit(),
-            unsent_bytes: self.sending.unsent(),
-            unread_bytes: self.receiving.buffer().readable(),
-            out_of_order_bytes: self.receiving.buffer().out_of_order_bytes(),
-            owed_segments: self.receiving.ledger().owed().segments,
-            seconds_held: self.receiving.ledger().seconds_held(),
-            has_sack: self.opening.agreed().sack,
-            has_timestamps: self.opening.agreed().timestamps,
-            has_ecn: self.opening.sends_ect(),
-            window_scales: self.opening.agreed().scale.map(|scale| (scale.snd, scale.rcv)),
-            is_frozen: self.timers.deadline(Timer::Frozen).is_some(),
-            turn: self.sending.turn().unwrap_or_default(),
-            probes: self.urges.window_probes_sent().max(self.urges.keep_alives_sent()),
-            since_last_sent: self.sending.last_sent_at().get().map(|at| now.since(at)),
-            since_last_received: self.receiving.last_arrival().get().map(|at| now.since(at)),
-            receiver_lacks: if has_answer { self.unmet().for_receiver() } else { Vec::new() },
-            senders_lack: if has_answer { self.unmet().for_senders() } else { Vec::new() },
-            shadow_acks: self.receiving.ledger().shadow_acks().collect(),
-            shadow_holds: self.receiving.ledger().shadow_holds().collect(),
+            flight: connection.loss.flight(),
+            lost: connection.loss.board().lost(),
+            sacked: connection.loss.board().sacked(),
+            is_recovering: connection.loss.recovery().phase != Phase::Open,
+            delivery_rate: connection.progress.delivery_rate(),
+            pacing_rate: pacing_rate(&connection.sending, &allowed),
+            busy_time: connection.progress.busy_time(now),
+            snd_wnd: connection.sending.window(),
+            rcv_wnd: connection.receiving.advertised_bytes(),
+            send_buffer_bytes: connection.sending.buffer().limit(),
+            recv_buffer_bytes: connection.receiving.buffer().limit(),
+            unsent_bytes: connection.sending.unsent(),
+            unread_bytes: connection.receiving.buffer().readable(),
+            out_of_order_bytes: connection.receiving.buffer().out_of_order_bytes(),
+            owed_segments: connection.receiving.ledger().owed().segments,
+            seconds_held: connection.receiving.ledger().seconds_held(),
+            has_sack: connection.opening.agreed().sack,
+            has_timestamps: connection.opening.agreed().timestamps,
+            has_ecn: connection.opening.sends_ect(),
+            window_scales: connection.opening.agreed().scale.map(|scale| (scale.snd, scale.rcv)),
+            is_frozen: connection.timers.is_armed(Timer::Frozen),
+            turn: connection.sending.turn().unwrap_or_default(),
+            probes: connection.urges.window_probes_sent().max(connection.urges.keep_alives_sent()),
+            since_last_sent: connection.sending.last_sent_at().get().map(|at| now.since(at)),
+            since_last_received: connection.receiving.last_arrival().get().map(|at| now.since(at)),
+            receiver_lacks: if has_answer { connection.unmet().for_receiver() } else { Vec::new() },
+            senders_lack: if has_answer { connection.unmet().for_senders() } else { Vec::new() },
+            shadow_acks: connection.receiving.ledger().shadow_acks().collect(),
+            shadow_holds: connection.receiving.ledger().shadow_holds().collect(),
             gauges,
         }
     }
+}
+
+/// What leaves at once, by the time that the agents then hold the next back.
+fn pacing_rate(sending: &Sending, allowed: &Allowance) -> Option<u64> {
+    let gap = allowed.new_from.since(sending.last_sent_at().get()?);
+    let bytes = allowed.burst_bytes.min(sending.mss());
+    let rate = u128::from(bytes) * 1_000_000_000 / Some(gap.as_nanos()).filter(|ns| *ns > 0)?;
+    u64::try_from(rate).ok()
 }

@@ -117,7 +117,7 @@ impl Connection {
                 PathReaction::RaiseHighestAck(seq) => self.raise_highest_ack(cx, seq),
             }
         }
-        if *event == PathEvent::RouteFound && self.is_frozen() {
+        if *event == PathEvent::RouteFound && self.timers.is_armed(Timer::Frozen) {
             self.urges.set_frozen_probe(true);
         }
     }
@@ -149,7 +149,7 @@ impl Connection {
         if self.loss.board().is_empty() {
             return; // Nothing is under way that a timeout could punish.
         }
-        if !self.is_frozen() {
+        if !self.timers.is_armed(Timer::Frozen) {
             cx.trace(TraceKind::Frozen);
         }
         for timer in [Timer::Retransmit, Timer::TailProbe, Timer::Reorder, Timer::Persist] {
@@ -166,13 +166,13 @@ impl Connection {
 
     /// Any acceptable ACK shows that the path is back; the RTO is what it was.
     pub(super) fn thaw_on(&mut self, cx: &mut Cx<'_>, news: &AckNews) {
-        if !self.is_frozen() || (news.advanced == 0 && !news.is_dup) {
+        if !self.timers.is_armed(Timer::Frozen) || (news.advanced == 0 && !news.is_dup) {
             return;
         }
         self.timers.disarm(Timer::Frozen);
         self.urges.set_frozen_probe(false);
         cx.trace(TraceKind::Thawed);
-        if !self.loss.board().is_empty() && !self.has_probe_out() {
+        if !self.loss.board().is_empty() && !self.ladder().has_probe_out() {
             self.arm_retransmit(cx.now);
         }
     }

@@ -1,9 +1,9 @@
 //! Several segments in one packet, for a link that cuts it up: those that would leave one after the other anyway.
 
+use super::rungs::Ladder;
 use super::{SegmentPlan, What};
 use crate::Seq;
 use crate::agent::{Allowance, SentKind};
-use crate::tcp::connection::Connection;
 use crate::tcp::recovery::{Frto, Gauge};
 use crate::tcp::scoreboard::SegmentState;
 use crate::wire::bundle::{MOST_HEADER_BYTES, MOST_PACKET_BYTES};
@@ -31,7 +31,7 @@ pub(crate) enum Left {
     },
 }
 
-impl Connection {
+impl Ladder<'_> {
     /// The plan with as many segments after its own as the ladder would let follow at once.
     pub(super) fn bundled(
         &self,
@@ -49,7 +49,7 @@ impl Connection {
             return plan;
         }
         match plan.what {
-            What::New if self.is_all_new(&plan) => self.with_more_new(plan, most),
+            What::New if plan.is_all_new(self.sending) => self.with_more_new(plan, most),
             What::Again { index, kind: SentKind::Resent | SentKind::AfterTimeout } => {
                 self.with_more_again(plan, index as usize, most)
             }
@@ -73,7 +73,7 @@ impl Connection {
         let counts = matches!(self.loss.recovery().gauge(), Some(Gauge::Inflate(_)))
             || matches!(self.loss.recovery().frto, Frto::SecondAck { .. });
         // Of packets that may be fragmented each has an identification of its own (RFC 6864).
-        self.forbids_cutting(plan)
+        plan.forbids_cutting(self.opening, self.mtu)
             && self.opening.source_route().is_none()
             && !plan.flags.contains(Flags::CWR)
             && !is_urgent
@@ -86,7 +86,7 @@ impl Connection {
         let unsent = self.sending.unsent();
         let most = most.min(self.sending.usable_window());
         // What is left over goes with the others where it would not wait for their ACK.
-        let takes_rest = unsent <= most && (!self.options().nagle || self.sending.is_fin_wanted());
+        let takes_rest = unsent <= most && (!self.nagle || self.sending.is_fin_wanted());
         let len = if takes_rest { unsent } else { most.min(unsent) / plan.each * plan.each };
         let mut flags = Flags::ACK;
         if len == unsent {

@@ -157,7 +157,7 @@ impl Connection {
         }
         self.stats.segments_retransmitted += u64::from(plan.segments());
         self.note_left(cx, plan, kind);
-        if self.is_frozen() {
+        if self.timers.is_armed(Timer::Frozen) {
             return;
         }
         if self.timers.deadline(Timer::Retransmit).is_none() {
@@ -210,7 +210,7 @@ impl Connection {
         self.urges.set_tail_probe(self.urges.is_tail_probe_due() && !self.loss.board().is_empty());
         self.note_limits(cx, allowed);
         self.tell_of_room();
-        if self.is_blocked_by_window() {
+        if self.ladder().is_blocked_by_window() {
             if self.timers.deadline(Timer::Persist).is_none() {
                 self.arm_persist(cx.now);
             }
@@ -267,11 +267,12 @@ impl Connection {
 
     fn arm_pace(&mut self, cx: &Cx<'_>, allowed: &Allowance) {
         let resend_waits = self.loss.board().lost().segments > 0;
-        let new_waits = self.sending.unsent() > 0 && !self.waits_for_turn();
-        let until = [(resend_waits, allowed.resend_from), (new_waits, self.new_from(allowed))]
+        let ladder = self.ladder();
+        let new_waits = self.sending.unsent() > 0 && !ladder.waits_for_turn();
+        let until = [(resend_waits, allowed.resend_from), (new_waits, ladder.new_from(allowed))]
             .into_iter()
             .filter(|(waits, _)| *waits)
-            .map(|(_, from)| self.paced_until(from))
+            .map(|(_, from)| ladder.paced_until(from))
             .filter(|until| *until > cx.now)
             .min();
         match until {

@@ -4,18 +4,69 @@ use std::time::Duration;
 
 use super::{LinkHelp, SegmentPlan, What};
 use crate::Instant;
-use crate::agent::{Allowance, SentKind};
-use crate::tcp::connection::{Connection, Phase};
-use crate::tcp::recovery::{Frto, Gauge};
-use crate::tcp::timers::Timer;
+use crate::agent::{Allowance, SentKind, Turn};
+use crate::tcp::config::TcpConfig;
+use crate::tcp::connection::loss::Loss;
+use crate::tcp::connection::opening::Opening;
+use crate::tcp::connection::sending::Sending;
+use crate::tcp::connection::urges::Urges;
+use crate::tcp::ledger::AckLedger;
+use crate::tcp::mtu::MtuSearch;
+use crate::tcp::recovery::{Frto, Gauge, Phase};
+use crate::tcp::timers::{Timer, Timers};
 use crate::trace::StateName;
 use crate::wire::Flags;
 
 /// Pacing never holds a segment longer than this, or an RTO if that is longer.
 const PACE_MOST: Duration = Duration::from_secs(1);
 
-impl Connection {
-    pub(super) fn plan_reset(&self) -> Option<SegmentPlan> {
+/// What the rungs may look at.
+#[derive(Clone, Copy)]
+pub(in crate::tcp::connection) struct Ladder<'a> {
+    pub(super) state: StateName,
+    pub(super) sending: &'a Sending,
+    pub(super) urges: &'a Urges,
+    pub(super) loss: &'a Loss,
+    pub(super) opening: &'a Opening,
+    pub(super) mtu: &'a MtuSearch,
+    pub(super) timers: &'a Timers,
+    pub(super) config: &'a TcpConfig,
+    /// Small segments wait for an ACK (RFC 9293 §3.7.4).
+    pub(super) nagle: bool,
+}
+
+impl Ladder<'_> {
+    /// The ladder, top rung first; `allowed` is what the agents allow, if there is anything to allow.
+    pub(super) fn next_segment(
+        &self,
+        now: Instant,
+        allowed: Option<&Allowance>,
+        link: &LinkHelp,
+        ledger: &AckLedger,
+    ) -> Option<SegmentPlan> {
+        if let Some(plan) = self.plan_reset().or_else(|| self.plan_syn()) {
+            return Some(plan);
+        }
+        if !self.state.is_synchronized() {
+            // Whatever did not fit is answered before the handshake is over, too.
+            let answers = self.state == StateName::SynReceived && ledger.is_waiting();
+            return answers.then(|| self.plan_ack());
+        }
+        // An owed ACK rides on a segment that leaves now, and goes alone when none may.
+        if ledger.goes_alone() || self.opening.agreed().tell_in_window() && ledger.is_waiting() {
+            return Some(self.plan_ack());
+        }
+        let data = allowed.and_then(|allowed| {
+            self.plan_retransmission(now, allowed).or_else(|| self.plan_new_data(now, allowed, link))
+        });
+        if data.is_some() {
+            return data;
+        }
+        let request = self.plan_fin().or_else(|| self.plan_probe()).or_else(|| self.plan_keep_alive());
+        request.or_else(|| ledger.is_waiting().then(|| self.plan_ack()))
+    }
+
+    fn plan_reset(&self) -> Option<SegmentPlan> {
         self.urges.is_reset_due().then(|| SegmentPlan {
             what: What::Reset,
             seq: self.sending.nxt(),
@@ -25,21 +76,21 @@ impl Connection {
         })
     }
 
-    pub(super) fn plan_syn(&self) -> Option<SegmentPlan> {
+    fn plan_syn(&self) -> Option<SegmentPlan> {
         if !self.urges.is_syn_due() || !self.state.is_opening() {
             return None;
         }
         let is_reply = self.state == StateName::SynReceived;
-        let flags = self.opening.syn_flags(is_reply, self.loss.recovery().timeouts, &self.config);
+        let flags = self.opening.syn_flags(is_reply, self.loss.recovery().timeouts, self.config);
         Some(SegmentPlan { what: What::Syn, seq: self.sending.iss(), len: 0, each: 0, flags })
     }
 
-    pub(super) fn plan_ack(&self) -> SegmentPlan {
+    fn plan_ack(&self) -> SegmentPlan {
         SegmentPlan { what: What::Ack, seq: self.sending.nxt(), len: 0, each: 0, flags: Flags::ACK }
     }
 
     /// Lost segments first, the lowest first.
-    pub(super) fn plan_retransmission(&self, now: Instant, allowed: &Allowance) -> Option<SegmentPlan> {
+    fn plan_retransmission(&self, now: Instant, allowed: &Allowance) -> Option<SegmentPlan> {
         if self.urges.is_frozen_probe_due() && !self.loss.board().is_empty() {
             return Some(self.plan_again(0, SentKind::Probe));
         }
@@ -96,12 +147,7 @@ impl Connection {
         }
     }
 
-    pub(super) fn plan_new_data(
-        &self,
-        now: Instant,
-        allowed: &Allowance,
-        link: &LinkHelp,
-    ) -> Option<SegmentPlan> {
+    fn plan_new_data(&self, now: Instant, allowed: &Allowance, link: &LinkHelp) -> Option<SegmentPlan> {
         if !self.state.may_send_data() || self.is_frozen() || self.sending.is_fin_sent() {
             return None;
         }
@@ -171,10 +217,10 @@ impl Connection {
         }
         let is_all = len == unsent;
         let is_idle = self.sending.is_idle();
-        if is_all && (is_idle || !self.options().nagle || self.sending.is_fin_wanted() || self.is_urgent()) {
+        if is_all && (is_idle || !self.nagle || self.sending.is_fin_wanted() || self.is_urgent()) {
             return true;
         }
-        len >= self.sending.largest_window() / 2 && (is_idle || !self.options().nagle)
+        len >= self.sending.largest_window() / 2 && (is_idle || !self.nagle)
     }
 
     /// Something unsent is urgent: it waits for no ACK and for no more data.
@@ -193,7 +239,7 @@ impl Connection {
         if may_leave { self.new_data(len, What::MtuProbe { size }) } else { None }
     }
 
-    pub(super) fn plan_fin(&self) -> Option<SegmentPlan> {
+    fn plan_fin(&self) -> Option<SegmentPlan> {
         let may_leave = self.is_fin_due() && self.sending.usable_window() > 0 && !self.is_frozen();
         may_leave.then(|| SegmentPlan {
             what: What::New,
@@ -212,7 +258,7 @@ impl Connection {
             && self.state.may_send_data()
     }
 
-    pub(super) fn plan_probe(&self) -> Option<SegmentPlan> {
+    fn plan_probe(&self) -> Option<SegmentPlan> {
         if self.urges.is_tail_probe_due() && !self.loss.board().is_empty() && !self.is_frozen() {
             let index = self.loss.board().len() - 1;
             let again = self.plan_again(index, SentKind::Probe);
@@ -243,7 +289,7 @@ impl Connection {
     }
 
     /// One number below what is expected, and no data: whoever lives has to answer (SHLD-12).
-    pub(super) fn plan_keep_alive(&self) -> Option<SegmentPlan> {
+    fn plan_keep_alive(&self) -> Option<SegmentPlan> {
         self.urges.is_keep_alive_due().then(|| SegmentPlan {
             what: What::KeepAlive,
             seq: self.sending.nxt() - 1,
@@ -263,7 +309,7 @@ impl Connection {
 
     /// F-RTO's two new segments (RFC 5682 §2.1) leave in the place of what is lost, which waits for what their ACKs
     /// say: out of turn, and as soon as that might.
-    pub(in crate::tcp::connection) fn asks_with_new_data(&self) -> bool {
+    fn asks_with_new_data(&self) -> bool {
         matches!(self.loss.recovery().frto, Frto::SecondAck { new_left: 1.. })
     }
 
@@ -279,6 +325,11 @@ impl Connection {
         if self.asks_with_new_data() { allowed.resend_from } else { allowed.new_from }
     }
 
+    /// New data waits while another flow has the turn.
+    pub(super) fn waits_for_turn(&self) -> bool {
+        self.sending.turn() == Some(Turn::Waiting) && !self.asks_with_new_data()
+    }
+
     fn is_held_until(&self, from: Instant, now: Instant) -> bool {
         now < from && now < self.paced_until(from)
     }
@@ -286,7 +337,7 @@ impl Connection {
     /// Pacing may space segments, not starve a connection.
     pub(super) fn paced_until(&self, from: Instant) -> Instant {
         let since = self.sending.last_sent_at().get().unwrap_or(Instant::ZERO);
-        from.min(since + self.rto().max(PACE_MOST))
+        from.min(since + self.loss.rtt().rto().max(PACE_MOST))
     }
 
     /// Something waits, nothing but a probe is in flight, and the window is what holds it.
@@ -307,7 +358,7 @@ impl Connection {
                 .is_some_and(|last| last.len == 1 && last.seq == self.sending.una() && !last.fin)
     }
 
-    pub(in crate::tcp::connection) fn is_frozen(&self) -> bool {
-        self.timers.deadline(Timer::Frozen).is_some()
+    fn is_frozen(&self) -> bool {
+        self.timers.is_armed(Timer::Frozen)
     }
 }
