@@ -1,5 +1,5 @@
 //! The state of loss recovery: which phase it is in, and what each mechanism remembers. What to do with it is in
-//! `connection/loss.rs`; how much may leave belongs to the sender agents and, in fast recovery, to PRR.
+//! `connection/loss` and `repair`; how much may leave belongs to the sender agents and, in fast recovery, to PRR.
 
 mod inflate;
 mod prr;

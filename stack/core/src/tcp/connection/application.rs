@@ -1,14 +1,22 @@
-//! What the program does with a connection: write, read, close, abort.
+//! What the program does with a connection: write, read, close, abort; and the turns that the endpoint gives it.
+
+use std::time::Duration;
 
 use super::receiving::Around;
-use super::{CloseReason, Connection, Options};
+use super::{CloseReason, Connection, Options, send_view};
+use crate::agent::Turn;
 use crate::tcp::config::KeepAlive;
 use crate::tcp::cx::{Cx, Memory};
 use crate::tcp::timers::Timer;
 use crate::trace::StateName;
+use crate::{Instant, Seq};
 
 /// What waits longer than this behind the window has left the processor's caches before it is sent.
 const UNSENT_MOST: u32 = 512 << 10;
+
+/// A turn that ends too early lets two bursts meet. One that ends too late holds up the other flows.
+const LEAST_TURN: Duration = Duration::from_secs(1);
+const MOST_TURN: Duration = Duration::from_secs(4);
 
 impl Connection {
     /// Room that the application may fill; it follows what may be in flight.
@@ -178,5 +186,50 @@ impl Connection {
     /// It may be forgotten: nothing is left to say, and nobody will ask.
     pub(crate) fn is_spent(&self) -> bool {
         self.closed.is_some() && !self.urges.is_reset_due()
+    }
+}
+
+/// A connection of an ensemble names the burst that it wants a turn for, and sends nothing new while another connection
+/// has the turn.
+impl Connection {
+    /// Its place in the ensemble; `None` if its owner of cwnd takes no turns.
+    pub(crate) fn turn(&self) -> Option<Turn> {
+        self.sending.turn()
+    }
+
+    pub(crate) fn set_turn(&mut self, turn: Turn) {
+        self.sending.set_turn(turn);
+    }
+
+    /// A connection that could send nothing wants no turn.
+    pub(crate) fn may_use_turn(&self) -> bool {
+        self.state.is_synchronized()
+            && self.closed.is_none()
+            && !self.is_at_rest()
+            && !self.timers.is_armed(Timer::Frozen)
+            && !self.ladder().is_blocked_by_window()
+    }
+
+    /// The burst that it wants a turn for.
+    pub(crate) fn wanted_turn(&self, now: Instant) -> Option<Seq> {
+        let member = self.senders.member().filter(|_| self.may_use_turn())?;
+        member.wanted_turn(now, &self.send_view())
+    }
+
+    /// Whether the holder is to look at what the others know.
+    pub(crate) fn share_path(&mut self) -> bool {
+        let view = send_view(&self.sending, &self.path, &self.loss);
+        self.senders.member_mut().is_some_and(|member| member.share(&view))
+    }
+
+    pub(crate) fn begin_ensemble(&mut self) {
+        if let Some(member) = self.senders.member_mut() {
+            member.begin();
+        }
+    }
+
+    /// Twice the RTO has room for a burst, its ACK, and what is lost of it. Whatever the RTO, a turn ends.
+    pub(crate) fn longest_turn(&self) -> Duration {
+        (2 * self.rto()).clamp(LEAST_TURN, MOST_TURN)
     }
 }

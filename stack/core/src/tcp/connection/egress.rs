@@ -1,32 +1,27 @@
 //! What leaves next: a ladder whose rungs each say what they would send, or nothing. [`emit`](super::emit) writes
-//! it; the bookkeeping of what has left is at the end of this file's `commit` functions.
+//! it; what has left is booked at the end of this file.
 
 mod bundle;
-mod commit;
 mod rungs;
 
 pub(crate) use bundle::{Left, LinkHelp};
 use rungs::Ladder;
 
-use std::time::Duration;
-
+use super::deadlines::RELAX_AFTER;
 use super::emit::Writer;
 use super::opening::Opening;
 use super::receiving::Around;
 use super::sending::Sending;
-use super::{Connection, send_view};
-use crate::agent::{Allowance, SentKind, Turn};
-use crate::tcp::cx::Cx;
+use super::{CloseReason, Connection, in_32_bits, send_view};
+use crate::agent::{Allowance, Count, Sent, SentKind};
+use crate::tcp::cx::{Cx, Memory};
 use crate::tcp::ledger::DecidedAck;
 use crate::tcp::mtu::MtuSearch;
+use crate::tcp::progress::HeldBy;
 use crate::tcp::timers::Timer;
-use crate::trace::{SentWhat, StateName};
+use crate::trace::{SentWhat, StateName, TraceKind};
 use crate::wire::Flags;
 use crate::{Instant, Seq};
-
-/// A turn that ends too early lets two bursts meet. One that ends too late holds up the other flows.
-const LEAST_TURN: Duration = Duration::from_secs(1);
-const MOST_TURN: Duration = Duration::from_secs(4);
 
 /// A segment that is to leave, or a bundle of them.
 #[derive(Clone, Copy, Debug)]
@@ -188,47 +183,273 @@ impl Connection {
     }
 }
 
-/// A connection of an ensemble names the burst that it wants a turn for, and sends nothing new while another connection
-/// has the turn.
+/// What changes when a segment has left, and what is armed when nothing may leave.
 impl Connection {
-    /// Its place in the ensemble; `None` if its owner of cwnd takes no turns.
-    pub(crate) fn turn(&self) -> Option<Turn> {
-        self.sending.turn()
-    }
-
-    pub(crate) fn set_turn(&mut self, turn: Turn) {
-        self.sending.set_turn(turn);
-    }
-
-    /// A connection that could send nothing wants no turn.
-    pub(crate) fn may_use_turn(&self) -> bool {
-        self.state.is_synchronized()
-            && self.closed.is_none()
-            && !self.is_at_rest()
-            && !self.timers.is_armed(Timer::Frozen)
-            && !self.ladder().is_blocked_by_window()
-    }
-
-    /// The burst that it wants a turn for.
-    pub(crate) fn wanted_turn(&self, now: Instant) -> Option<Seq> {
-        let member = self.senders.member().filter(|_| self.may_use_turn())?;
-        member.wanted_turn(now, &self.send_view())
-    }
-
-    /// Whether the holder is to look at what the others know.
-    pub(crate) fn share_path(&mut self) -> bool {
-        let view = send_view(&self.sending, &self.path, &self.loss);
-        self.senders.member_mut().is_some_and(|member| member.share(&view))
-    }
-
-    pub(crate) fn begin_ensemble(&mut self) {
-        if let Some(member) = self.senders.member_mut() {
-            member.begin();
+    /// A segment to be sent again that is larger than the path now carries goes as two.
+    fn prepare(&mut self, plan: &SegmentPlan) {
+        if let What::Again { index, .. } | What::TailProbeAgain { index } = plan.what
+            && plan.len < self.loss.board().get(index as usize).payload_len()
+        {
+            self.loss.split(index as usize, plan.len);
         }
     }
 
-    /// Twice the RTO has room for a burst, its ACK, and what is lost of it. Whatever the RTO, a turn ends.
-    pub(crate) fn longest_turn(&self) -> Duration {
-        (2 * self.rto()).clamp(LEAST_TURN, MOST_TURN)
+    fn commit(
+        &mut self,
+        cx: &mut Cx<'_>,
+        plan: &SegmentPlan,
+        ack: Option<&DecidedAck>,
+        allowed: Option<&Allowance>,
+    ) {
+        self.trace_sent(cx, plan, ack, allowed);
+        match plan.what {
+            What::Reset => self.urges.set_reset(false),
+            What::Syn => self.commit_syn(cx, plan.flags),
+            What::Ack => self.stats.acks_sent += 1,
+            What::Again { index, kind } => self.commit_again(cx, plan, index, kind),
+            What::New => self.commit_new(cx, plan),
+            What::MtuProbe { size } => {
+                let len = u16::try_from(plan.len).unwrap_or(u16::MAX);
+                self.mtu.probe_sent(plan.seq, len, size);
+                self.commit_new(cx, plan);
+            }
+            What::WindowProbe => self.commit_window_probe(cx, plan),
+            What::KeepAlive => self.urges.keep_alive_left(),
+            What::TailProbe => self.commit_tail_probe(cx, plan, None),
+            What::TailProbeAgain { index } => self.commit_tail_probe(cx, plan, Some(index)),
+        }
+        if plan.len > 0 {
+            self.stats.segments_sent += u64::from(plan.segments());
+            self.stats.bytes_sent += u64::from(plan.len);
+        }
+    }
+
+    fn trace_sent(
+        &mut self,
+        cx: &mut Cx<'_>,
+        plan: &SegmentPlan,
+        ack: Option<&DecidedAck>,
+        allowed: Option<&Allowance>,
+    ) {
+        let decision = ack.map_or(0, |ack| ack.nth);
+        if plan.what == What::Ack {
+            let repeat = ack.is_some_and(DecidedAck::is_repeat);
+            self.stats.acks_repeated += u64::from(repeat);
+            let nxt = self.receiving.nxt();
+            let (number, decided) = ack.map_or((nxt, nxt), |ack| (ack.number, ack.decided));
+            cx.trace(TraceKind::AckSent { number, decided, repeat, decision });
+            return;
+        }
+        let is_bare = plan.what == What::New && plan.len == 0;
+        cx.trace(TraceKind::Sent {
+            seq: plan.seq,
+            ack: self.receiving.nxt(),
+            len: plan.len,
+            segments: plan.segments() as u16,
+            flags: plan.flags.0,
+            what: if is_bare { SentWhat::Control } else { plan.what.traced() },
+            flight: in_32_bits(self.loss.flight().bytes),
+            allowed: allowed.map_or(u32::MAX, |allowed| in_32_bits(allowed.flight_bytes)),
+            decision,
+        });
+    }
+
+    #[cold]
+    fn commit_syn(&mut self, cx: &Cx<'_>, flags: Flags) {
+        self.urges.set_syn(false);
+        self.opening.syn_left(flags);
+        self.sending.syn_left();
+        self.sending.note_sent(cx.now);
+        if self.timers.deadline(Timer::Retransmit).is_none() {
+            self.arm_retransmit(cx.now);
+        }
+    }
+
+    fn commit_new(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan) {
+        let fin = plan.flags.contains(Flags::FIN);
+        let was_empty = self.loss.board().is_empty();
+        if self.uses_one_timed() && plan.len > 0 {
+            self.loss.time(cx.now, plan.seq + plan.each);
+        }
+        let end = plan.seq + plan.len;
+        self.loss.book_new(cx.now, (plan.seq, end), (plan.segments(), plan.each), fin);
+        self.sending.new_left(end + u32::from(fin));
+        self.progress.on_sent(cx.now, plan.seq, self.arrived_bytes());
+        self.sending.set_app_limited(false);
+        self.urges.window_probe_left();
+        if plan.flags.contains(Flags::CWR) {
+            self.sending.set_cwr(false);
+        }
+        self.loss.new_data_left();
+        self.note_left(cx, plan, SentKind::New);
+        if was_empty || self.timers.deadline(Timer::Retransmit).is_none() {
+            self.arm_retransmit(cx.now);
+        }
+        self.arm_tail_probe(cx.now);
+        if fin {
+            self.fin_left(cx);
+        }
+    }
+
+    /// Whatever is sent: PRR counts it, the agents hear of it, the user timeout begins.
+    fn note_left(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan, kind: SentKind) {
+        self.loss.count_left(plan.len);
+        self.sending.note_sent(cx.now);
+        self.wait_for_ack(cx.now);
+        self.arm_relax(cx);
+        let carried = Count { segments: plan.segments(), bytes: u64::from(plan.len) };
+        let view = send_view(&self.sending, &self.path, &self.loss);
+        self.senders.on_sent(&Sent { now: cx.now, carried, kind }, &view);
+    }
+
+    /// Armed once; when it runs out it looks whether the connection is quiet.
+    pub(super) fn arm_relax(&mut self, cx: &Cx<'_>) {
+        if self.timers.deadline(Timer::Relax).is_none() {
+            self.timers.arm(Timer::Relax, cx.now + RELAX_AFTER);
+        }
+    }
+
+    #[cold]
+    fn fin_left(&mut self, cx: &mut Cx<'_>) {
+        self.sending.fin_left();
+        match self.state {
+            StateName::CloseWait => self.enter(cx, StateName::LastAck),
+            _ => self.enter(cx, StateName::FinWait1),
+        }
+    }
+
+    #[cold]
+    fn commit_again(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan, index: u32, kind: SentKind) {
+        for nth in 0..plan.segments() {
+            self.book_again(cx.now, (index + nth) as usize);
+        }
+        self.urges.ask_nothing_below();
+        if kind == SentKind::Probe {
+            self.urges.set_frozen_probe(false);
+        }
+        self.stats.segments_retransmitted += u64::from(plan.segments());
+        self.note_left(cx, plan, kind);
+        if self.timers.is_armed(Timer::Frozen) {
+            return;
+        }
+        if self.timers.deadline(Timer::Retransmit).is_none() {
+            self.arm_retransmit(cx.now);
+        }
+        // Outside of recovery it goes again because of its size: its ACK is a round trip away again.
+        self.arm_tail_probe(cx.now);
+    }
+
+    fn book_again(&mut self, now: Instant, index: usize) {
+        let seq = self.loss.book_again(now, index, self.sending.una(), self.opening.ts_now(now));
+        if self.mtu.on_resent(seq) {
+            self.arm_mtu_probe(now);
+        }
+    }
+
+    #[cold]
+    fn commit_window_probe(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan) {
+        self.urges.window_probe_left();
+        if plan.seq == self.sending.nxt() {
+            self.loss.book_window_probe(cx.now, plan.seq, plan.len);
+            self.sending.new_left(plan.seq + plan.len);
+        } else if plan.len > 0 {
+            self.loss.book_window_probe_again(cx.now);
+        }
+        self.stats.window_probes += 1;
+        self.note_left(cx, plan, SentKind::Probe);
+        self.arm_persist(cx.now);
+    }
+
+    #[cold]
+    fn commit_tail_probe(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan, again: Option<u32>) {
+        self.urges.set_tail_probe(false);
+        match again {
+            Some(index) => self.commit_again(cx, plan, index, SentKind::Probe),
+            None => self.commit_new(cx, plan),
+        }
+        self.loss.tail_probe_left(self.sending.nxt(), again.is_some());
+        self.stats.tail_probes += 1;
+        self.timers.disarm(Timer::TailProbe);
+        self.arm_retransmit(cx.now);
+    }
+
+    /// Nothing leaves: whatever holds it back gets a timer (C3), and the agents' window is judged.
+    fn settle(&mut self, cx: &mut Cx<'_>, allowed: Option<&Allowance>) {
+        if self.closed == Some(CloseReason::Finished) || !self.state.is_synchronized() {
+            return;
+        }
+        let Some(allowed) = allowed else { return self.settle_at_rest(cx.now) };
+        self.urges.set_tail_probe(self.urges.is_tail_probe_due() && !self.loss.board().is_empty());
+        self.note_limits(cx, allowed);
+        self.tell_of_room();
+        if self.ladder().is_blocked_by_window() {
+            if self.timers.deadline(Timer::Persist).is_none() {
+                self.arm_persist(cx.now);
+            }
+        } else {
+            self.timers.disarm(Timer::Persist);
+        }
+        self.arm_pace(cx, allowed);
+    }
+
+    fn settle_at_rest(&mut self, now: Instant) {
+        self.progress.hold(now, HeldBy::Rest);
+        self.urges.set_tail_probe(false);
+        self.sending.set_app_limited(true);
+        self.timers.disarm(Timer::Persist);
+        self.timers.disarm(Timer::Pace);
+    }
+
+    fn note_limits(&mut self, cx: &mut Cx<'_>, allowed: &Allowance) {
+        let flight = self.loss.flight().bytes;
+        let has_room = flight + u64::from(self.sending.mss()) <= allowed.flight_bytes;
+        // What pacing holds back is the agents' doing, not the application's.
+        let lacks_data = self.sending.unsent() == 0 && !self.owes_word_of_room();
+        let is_held_elsewhere = lacks_data || self.sending.usable_window() < self.sending.mss();
+        let is_limited = has_room && is_held_elsewhere && self.loss.board().lost().segments == 0;
+        self.sending.set_app_limited(is_limited);
+        self.progress.hold(cx.now, self.held_by(has_room));
+        if is_limited {
+            self.progress.lacked_data();
+        }
+        if self.sending.note_allowed(allowed.flight_bytes) {
+            if cx.memory == Memory::Plenty {
+                self.sending.tune_buffer(self.config.send_buffer.max);
+            }
+            cx.trace(TraceKind::Window {
+                allowed: in_32_bits(allowed.flight_bytes),
+                flight: in_32_bits(flight),
+            });
+        }
+    }
+
+    fn held_by(&self, agents_allow_more: bool) -> HeldBy {
+        if !agents_allow_more {
+            HeldBy::Path
+        } else if self.sending.unsent() > 0
+            && self.sending.usable_window() < self.sending.mss().min(self.sending.unsent())
+        {
+            HeldBy::Window
+        } else if self.sending.unsent() == 0 && self.events.wants_room && self.send_room() == 0 {
+            HeldBy::Buffer
+        } else {
+            HeldBy::Path
+        }
+    }
+
+    fn arm_pace(&mut self, cx: &Cx<'_>, allowed: &Allowance) {
+        let resend_waits = self.loss.board().lost().segments > 0;
+        let ladder = self.ladder();
+        let new_waits = self.sending.unsent() > 0 && !ladder.waits_for_turn();
+        let until = [(resend_waits, allowed.resend_from), (new_waits, ladder.new_from(allowed))]
+            .into_iter()
+            .filter(|(waits, _)| *waits)
+            .map(|(_, from)| ladder.paced_until(from))
+            .filter(|until| *until > cx.now)
+            .min();
+        match until {
+            Some(until) => self.timers.arm(Timer::Pace, until),
+            None => self.timers.disarm(Timer::Pace),
+        }
     }
 }

@@ -3,16 +3,17 @@
 //! Each step looks at one thing and says whether the next one is due. What the peer acknowledges is digested in
 //! `acks.rs`.
 
-mod checks;
-mod data;
-mod syn_sent;
+use std::time::Duration;
 
-use super::Connection;
-use crate::agent::Why;
+use super::receiving::Around;
+use super::{CloseReason, Connection, Origin};
+use crate::Instant;
+use crate::agent::{Rule, Why};
 use crate::tcp::cx::Cx;
 use crate::tcp::ledger::AckKind;
+use crate::tcp::timers::Timer;
 use crate::trace::{DropReason, StateName, TraceKind};
-use crate::wire::{Ecn, SourceRoute, TcpView};
+use crate::wire::{Ecn, Flags, SourceRoute, TcpView};
 
 /// A segment with what its packet said around it.
 #[derive(Debug)]
@@ -139,15 +140,258 @@ impl Connection {
             cx.dropped(DropReason::AnswerRateLimited);
             return;
         }
-        self.force_ack(cx, AckKind::Duplicate, Why::plain(crate::agent::Rule::Forced));
+        self.force_ack(cx, AckKind::Duplicate, Why::plain(Rule::Forced));
     }
 
     /// The peer lives: keep-alives begin anew.
-    fn note_alive(&mut self, cx: &Cx<'_>) {
+    pub(super) fn note_alive(&mut self, cx: &Cx<'_>) {
         let Some(keep_alive) = self.options().keep_alive else { return };
         self.urges.forget_keep_alives();
         if self.state == StateName::Established || self.state == StateName::CloseWait {
             self.arm_keep_alive(cx.now, keep_alive.idle);
+        }
+    }
+}
+
+/// The checks, with the hardening of RFC 5961 and PAWS (RFC 7323 §5).
+impl Connection {
+    /// First: is the segment in the window, and not an old duplicate?
+    fn check_seq(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
+        let segment = arrived.segment;
+        if let Some(step) = self.check_repeated_syn(segment).or_else(|| self.check_successor(cx, segment)) {
+            return step;
+        }
+        if let Some(step) = self.check_paws(cx, arrived) {
+            return step;
+        }
+        if self.receiving.is_acceptable(segment) {
+            return Step::Next;
+        }
+        if segment.flags.contains(Flags::RST) {
+            return Step::Drop(DropReason::OutOfWindow);
+        }
+        if self.state == StateName::TimeWait && segment.flags.contains(Flags::FIN) {
+            self.timers.arm(Timer::Linger, cx.now + 2 * self.config.msl);
+        }
+        if segment.payload.is_empty() && !segment.flags.contains(Flags::FIN) {
+            return Step::Answer(DropReason::OutOfWindow, Answer::Limited);
+        }
+        // Data or FIN that comes again: our ACK of it was lost.
+        self.receiving.note_old_duplicate(arrived, self.opening.agreed(), &mut self.stats);
+        Step::Answer(DropReason::OutOfWindow, Answer::Always)
+    }
+
+    /// In SYN-RECEIVED the peer's SYN may come again, or its half of a simultaneous open.
+    fn check_repeated_syn(&mut self, segment: &TcpView<'_>) -> Option<Step> {
+        let is_again = self.state == StateName::SynReceived
+            && segment.flags.contains(Flags::SYN)
+            && !segment.flags.contains(Flags::RST)
+            && segment.seq == self.receiving.irs();
+        if !is_again {
+            return None;
+        }
+        self.opening.take_syn_again(segment.flags);
+        if segment.flags.contains(Flags::ACK) {
+            return Some(Step::Next); // check_syn lets it pass, and its ACK counts.
+        }
+        self.urges.set_syn(true);
+        Some(Step::Drop(DropReason::SynInConnection))
+    }
+
+    /// TIME-WAIT gives way to a SYN that cannot be an old duplicate, whose number lies far from the window in
+    /// general (RFC 6191, RFC 9293 SHLD-4).
+    fn check_successor(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>) -> Option<Step> {
+        let is_syn = segment.flags.contains(Flags::SYN) && !segment.flags.intersects(Flags::RST | Flags::ACK);
+        if self.state != StateName::TimeWait
+            || !is_syn
+            || !self.receiving.is_surely_new(segment, self.opening.agreed())
+        {
+            return None;
+        }
+        self.finish(cx, CloseReason::Finished);
+        Some(Step::End(Disposition::Reopen))
+    }
+
+    fn check_paws(&mut self, cx: &Cx<'_>, arrived: &Arrived<'_>) -> Option<Step> {
+        let segment = arrived.segment;
+        if !self.opening.agreed().timestamps || segment.flags.contains(Flags::RST) {
+            return None;
+        }
+        let Some(timestamps) = segment.options.timestamps else {
+            // RFC 7323 §3.2: once agreed, on every segment. A SYN is of another life, and is told of this one.
+            let is_syn = segment.flags.contains(Flags::SYN);
+            return (!is_syn).then_some(Step::Drop(DropReason::Paws));
+        };
+        if self.receiving.is_old_timestamp(cx.now, timestamps.value) {
+            self.receiving.note_old_duplicate(arrived, self.opening.agreed(), &mut self.stats);
+            let answer = if segment.payload.is_empty() { Answer::Limited } else { Answer::Always };
+            return Some(Step::Answer(DropReason::Paws, answer));
+        }
+        None
+    }
+
+    /// Second: RST. Only the exact next number is believed (RFC 5961 §3.2).
+    fn check_rst(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
+        let segment = arrived.segment;
+        if !segment.flags.contains(Flags::RST) {
+            return Step::Next;
+        }
+        if segment.seq != self.receiving.nxt() {
+            return Step::Answer(DropReason::RstNotExact, Answer::Limited);
+        }
+        match (self.state, self.opening.origin()) {
+            (StateName::SynReceived, Origin::Passive) => {
+                self.finish(cx, CloseReason::Reset);
+                return Step::End(Disposition::Forget);
+            }
+            (StateName::SynReceived, Origin::Active) => self.finish(cx, CloseReason::Refused),
+            // Everything that was sent has been acknowledged: the peer merely skipped the courtesies.
+            (StateName::TimeWait, _) => self.finish(cx, CloseReason::Finished),
+            _ => self.finish(cx, CloseReason::Reset),
+        }
+        Step::End(Disposition::Done)
+    }
+
+    /// Fourth: SYN (the third check, security, is empty). Challenged, never believed (RFC 5961 §4.2).
+    fn check_syn(&mut self, _: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
+        let segment = arrived.segment;
+        if !segment.flags.contains(Flags::SYN) {
+            return Step::Next;
+        }
+        let is_other_half = self.state == StateName::SynReceived
+            && segment.seq == self.receiving.irs()
+            && segment.flags.contains(Flags::ACK);
+        if is_other_half {
+            return Step::Next;
+        }
+        Step::Answer(DropReason::SynInConnection, Answer::Limited)
+    }
+
+    /// Fifth: is the ACK about something that we sent, and not too old (RFC 5961 §5.2)?
+    fn check_ack(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
+        let segment = arrived.segment;
+        if !segment.flags.contains(Flags::ACK) {
+            return Step::Drop(DropReason::NoAck);
+        }
+        if self.state == StateName::SynReceived {
+            if !(self.sending.una() < segment.ack && segment.ack <= self.sending.nxt()) {
+                cx.dropped(DropReason::AckOfUnsent);
+                return Step::End(Disposition::Refuse);
+            }
+            self.establish(cx, segment);
+        }
+        if self.sending.max() < segment.ack {
+            return Step::Answer(DropReason::AckOfUnsent, Answer::Limited);
+        }
+        if self.sending.is_too_old(segment.ack) {
+            return Step::Answer(DropReason::AckTooOld, Answer::Limited);
+        }
+        // Only now is the segment believed to be the peer's: a stranger's timestamp would silence it for good.
+        self.receiving.take_timestamp(cx.now, segment, self.opening.agreed());
+        if self.opening.take_source_route(arrived.source_route) {
+            self.update_mss();
+        }
+        if self.state == StateName::TimeWait { self.check_late(cx, segment) } else { Step::Next }
+    }
+
+    /// After its FIN the peer has nothing left to send: whatever takes a number, or is ahead of us, shows that it has
+    /// not understood where we are (RFC 9293 §3.10.7.4).
+    #[cold]
+    fn check_late(&mut self, cx: &Cx<'_>, segment: &TcpView<'_>) -> Step {
+        if segment.flags.contains(Flags::FIN) {
+            self.timers.arm(Timer::Linger, cx.now + 2 * self.config.msl);
+        }
+        if segment.seq == self.receiving.nxt() && segment.sequence_len() == 0 {
+            return Step::Next;
+        }
+        Step::Answer(DropReason::DataAfterClose, Answer::Limited)
+    }
+}
+
+/// Sixth to eighth: what is urgent, the segment's data, and its FIN.
+impl Connection {
+    /// Sixth: URG.
+    fn take_urgent(&mut self, _: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
+        let segment = arrived.segment;
+        if segment.flags.contains(Flags::URG) && !self.state.peer_has_closed() {
+            self.events.urgent |= self.receiving.take_urgent(segment);
+        }
+        Step::Next
+    }
+
+    pub(super) fn take_data(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
+        let segment = arrived.segment;
+        self.receiving.take_ecn_mark(cx, arrived, self.opening.agreed());
+        self.receiving.take_notes(segment, self.opening.agreed());
+        if segment.payload.is_empty() {
+            return Step::Next;
+        }
+        let rtt = self.hear_echo(cx.now, segment);
+        if self.state.peer_has_closed() {
+            return Step::Drop(DropReason::DataAfterClose);
+        }
+        if self.receiving.is_deaf() {
+            return self.refuse_data(cx);
+        }
+        let around = Around::new(&self.opening, &self.path, self.sending.mss());
+        self.events.readable |= self.receiving.take_payload(cx, arrived, rtt, around, &mut self.stats);
+        Step::Next
+    }
+
+    /// An end that only receives measures round trips by its own timestamps that come back with data. Each is longer by
+    /// what the peer waited, so that only the least of them counts for the path. The receiver agent hears of each
+    /// sample, as long as nothing of our own is under way that measures better.
+    #[inline]
+    fn hear_echo(&mut self, now: Instant, segment: &TcpView<'_>) -> Option<Duration> {
+        let echo = self.receiving.new_echo(segment, self.opening.agreed())?;
+        let rtt = self.echoed_rtt(now, echo);
+        self.path.rtt.min = [self.path.rtt.min, rtt].into_iter().flatten().min();
+        rtt.filter(|_| self.loss.board().is_empty())
+    }
+
+    /// Data for an application that has gone: it must not be acknowledged as though someone had it (SHLD-3).
+    #[cold]
+    fn refuse_data(&mut self, cx: &mut Cx<'_>) -> Step {
+        cx.dropped(DropReason::DataAfterClose);
+        self.urges.set_reset(true);
+        self.finish(cx, CloseReason::Aborted);
+        Step::End(Disposition::Done)
+    }
+
+    /// Eighth: FIN, whether it stands in this segment or was waiting for the data before it.
+    pub(super) fn take_fin(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
+        let around = Around::new(&self.opening, &self.path, self.sending.mss());
+        self.receiving.place_fin(arrived.segment);
+        if !self.receiving.is_fin_next() || self.state.peer_has_closed() {
+            self.receiving.answer_early_fin(cx, arrived.segment, around);
+            return Step::Next;
+        }
+        self.receiving.take_fin();
+        self.events.peer_closed = true;
+        self.events.readable = true;
+        self.unmet().trace_never_asked(cx);
+        self.force_ack(cx, AckKind::InOrder, Why::plain(Rule::Forced));
+        match self.state {
+            StateName::FinWait1 => self.enter(cx, StateName::Closing),
+            StateName::FinWait2 => self.enter_time_wait(cx),
+            _ => self.enter(cx, StateName::CloseWait),
+        }
+        Step::Next
+    }
+
+    /// Only 2 MSL are left to wait (MUST-13); the buffers are not needed for that.
+    #[cold]
+    pub(super) fn enter_time_wait(&mut self, cx: &mut Cx<'_>) {
+        self.enter(cx, StateName::TimeWait);
+        for timer in Timer::ALL {
+            self.timers.disarm(timer);
+        }
+        self.timers.arm(Timer::Linger, cx.now + 2 * self.config.msl);
+        self.sending.relax();
+        self.loss.relax_board();
+        self.receiving.relax_ledger();
+        if self.closed.is_none() {
+            self.events.closed = true;
         }
     }
 }
