@@ -46,7 +46,7 @@ impl Endpoint {
         let memory = self.account.memory();
         let mut cx = Cx { now, conn: opening.number, packet: 0, memory, ring: &mut self.trace };
         cx.trace(TraceKind::Agents(chosen.by));
-        let conn = Connection::open_active(&mut cx, opening);
+        let conn = opening.open_active(&mut cx);
         let slot = self.table.insert(|generation| Entry {
             conn,
             chosen,

@@ -143,8 +143,8 @@ impl Endpoint {
         let by_clock = self.secrets.isn(now, flow.local, flow.remote);
         // A fast connection outruns the clock of initial numbers (RFC 9293 §3.6.1).
         let iss = above.map_or(by_clock, |above| by_clock.max(above + BEYOND));
-        let slot = self.insert_incoming(now, incoming, id, iss, |cx, opening| {
-            Connection::open_passive(cx, opening, incoming.arrived.segment)
+        let slot = self.insert_incoming(now, incoming, id, iss, |cx, setup| {
+            setup.open_passive(cx, incoming.arrived.segment)
         })?;
         self.touch(now, slot);
         Ok(())
@@ -344,8 +344,8 @@ impl Endpoint {
             sack: echoed.is_some_and(|options| options.sack),
             ecn: echoed.is_some_and(|options| options.ecn),
         };
-        let slot = self.insert_incoming(now, incoming, id, cookie, |cx, parts| {
-            Connection::open_from_cookie(cx, parts, opening, ack)
+        let slot = self.insert_incoming(now, incoming, id, cookie, |cx, setup| {
+            setup.open_from_cookie(cx, opening, ack)
         })?;
         self.deliver_segment(now, slot, incoming.link, incoming.arrived);
         Ok(())

@@ -1,8 +1,8 @@
 //! One TCP connection: its state, and the parts that each do one thing with it.
 //!
 //! Packets come in through [`ingress`], segments go out through [`egress`] and are written by [`emit`] alone;
-//! [`acks`] digests what the peer acknowledges, [`repair`] sends again what is lost, [`deadlines`] acts when a
-//! timer runs out, [`application`] is what the program calls.
+//! [`acks`] digests what the peer acknowledges, [`repair`] sends again what is lost, [`signals`] acts when a
+//! timer runs out or the path is heard of, [`application`] is what the program calls.
 //!
 //! Invariants (checked after every event in debug builds)
 //! - C1: see [`sending`]; and the scoreboard spans exactly una..nxt (less the SYN).
@@ -12,20 +12,20 @@
 
 mod acks;
 mod application;
-mod deadlines;
 mod egress;
 mod emit;
 mod ends;
-mod handshake;
+mod hops;
 mod info;
 mod ingress;
 mod lacking;
 mod loss;
 mod opening;
-mod path_events;
 mod receiving;
 mod repair;
 mod sending;
+mod setup;
+mod signals;
 mod urges;
 
 use std::sync::Arc;
@@ -33,14 +33,15 @@ use std::sync::Arc;
 pub(crate) use egress::{Left, LinkHelp};
 pub(crate) use ends::Ends;
 pub use ends::Flow;
-pub(crate) use handshake::{CookieOpening, Setup};
 pub use info::{ConnectionStats, Info};
 pub(crate) use ingress::{Arrived, Disposition};
+use lacking::Unmet;
 use loss::Loss;
-use opening::Opening;
 pub(crate) use opening::own_shift;
+use opening::{Opening, Wishes};
 use receiving::{Around, Receiving};
 use sending::Sending;
+pub(crate) use setup::{CookieOpening, Setup};
 use urges::Urges;
 
 use super::config::{KeepAlive, RttMeasure, TcpConfig};
@@ -51,8 +52,9 @@ use super::progress::Progress;
 use super::recovery::Phase;
 use super::senders::Senders;
 use super::timers::{Timer, Timers};
-use crate::agent::{AgentSpecs, Allowance, Count, Path, Recovering, SendView, Why};
-use crate::trace::{StateName, TraceKind};
+use crate::agent::{AgentSpecs, Allowance, Count, LossKind, Path, Recovering, Rule, SendView, Why};
+use crate::trace::{DropReason, StateName, TraceKind};
+use crate::wire::{Flags, TcpView};
 use crate::{Instant, Seq};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -319,6 +321,121 @@ fn send_view<'a>(sending: &Sending, path: &'a Path, loss: &Loss) -> SendView<'a>
         ack_requests: sending.ack_requests(),
         turn: sending.turn().unwrap_or_default(),
         app_limited: sending.is_app_limited(),
+    }
+}
+
+/// The handshake.
+impl Connection {
+    fn begin_syn(&mut self, now: Instant) {
+        self.urges.set_syn(true);
+        self.sending.wait_from(now);
+        self.timers.arm(Timer::UserTimeout, now + self.patience());
+    }
+
+    fn wishes(&self) -> Wishes {
+        Wishes { receiver: self.receiving.needs(), senders: self.senders.needs() }
+    }
+
+    fn unmet(&self) -> Unmet<'_> {
+        Unmet {
+            wishes: self.wishes(),
+            opening: &self.opening,
+            path: &self.path,
+            is_synchronized: self.state.is_synchronized(),
+            is_unasked: !self.receiving.was_asked() && self.stats.bytes_received > 0,
+        }
+    }
+
+    #[cold]
+    fn update_mss(&mut self) {
+        self.sending.set_mss(self.opening.full_payload(&self.mtu, &self.config));
+    }
+
+    /// Takes the peer's SYN or SYN-ACK: its number and everything that it offers.
+    fn take_syn(&mut self, cx: &mut Cx<'_>, syn: &TcpView<'_>) {
+        let wishes = self.wishes();
+        self.opening.take_syn(syn, wishes, &self.config);
+        let agreed = self.opening.agreed();
+        self.receiving.begin(cx.now, syn, agreed);
+        self.sending.set_ack_requests(agreed.ack_requests());
+        self.unmet().trace_fallbacks(cx);
+        self.update_mss();
+        self.sending.begin_window(syn);
+    }
+}
+
+/// RFC 9293 §3.10.7.3: an answer to our SYN, or the peer's own SYN when both open at once.
+impl Connection {
+    #[cold]
+    fn handle_in_syn_sent(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Disposition {
+        let segment = arrived.segment;
+        let has_ack = segment.flags.contains(Flags::ACK);
+        let is_our_ack =
+            has_ack && segment.ack == self.sending.nxt() && self.sending.nxt() != self.sending.iss();
+        if segment.flags.contains(Flags::RST) {
+            if is_our_ack {
+                self.finish(cx, CloseReason::Refused);
+            } else {
+                cx.dropped(DropReason::RstNotExact);
+            }
+            return Disposition::Done;
+        }
+        if has_ack && !is_our_ack {
+            cx.dropped(DropReason::AckOfUnsent);
+            return Disposition::Refuse;
+        }
+        if !segment.flags.contains(Flags::SYN) {
+            cx.dropped(DropReason::NoAck);
+            return Disposition::Done;
+        }
+        self.take_syn(cx, segment);
+        if is_our_ack {
+            self.complete_open(cx, arrived);
+        } else {
+            // Both sides opened at once (MUST-10): our SYN goes again, now with an ACK.
+            self.enter(cx, StateName::SynReceived);
+            self.urges.set_syn(true);
+        }
+        Disposition::Done
+    }
+
+    fn complete_open(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) {
+        self.establish(cx, arrived.segment);
+        hops::count(cx, arrived, &self.config, &mut self.receiving, &mut self.path);
+        if arrived.segment.sequence_len() > 1 {
+            self.take_data(cx, arrived);
+            self.take_fin(cx, arrived);
+        }
+        // One ACK for the SYN and for what came with it, whatever the agent thinks of that.
+        if arrived.segment.sequence_len() == 1 || !self.receiving.has_decided_all() {
+            self.force_ack(cx, AckKind::InOrder, Why::plain(Rule::Forced));
+        }
+    }
+
+    /// The handshake is over: our SYN is acknowledged.
+    #[cold]
+    fn establish(&mut self, cx: &mut Cx<'_>, segment: &TcpView<'_>) {
+        self.sending.open();
+        self.timers.disarm(Timer::UserTimeout);
+        self.timers.disarm(Timer::Retransmit);
+        self.sample_handshake(cx, segment);
+        self.unmet().trace_unmeasured(cx);
+        self.begin_after_lost_syn(cx);
+        self.enter(cx, StateName::Established);
+        self.events.connected = true;
+        self.urges.set_syn(false);
+        self.sending.expect_window_of(segment);
+        self.take_window(cx, segment);
+        self.note_alive(cx);
+    }
+
+    /// A SYN that timed out leaves one segment to begin with (RFC 5681 §3.1). Agents are told now, when the size of a
+    /// segment is known.
+    fn begin_after_lost_syn(&mut self, cx: &Cx<'_>) {
+        let nth = self.loss.take_syn_timeouts();
+        if nth > 0 {
+            self.ask_for_reduction(cx, LossKind::Timeout { nth }, Count::default());
+        }
     }
 }
 

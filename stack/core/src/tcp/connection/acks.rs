@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use super::hops;
 use super::ingress::{Arrived, Disposition, Step};
 use super::sending::WindowNews;
 use super::{CloseReason, Connection};
@@ -47,7 +48,7 @@ impl Connection {
     /// Fifth, continued: digests an acceptable ACK.
     pub(super) fn take_ack(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
         let segment = arrived.segment;
-        self.count_hops(cx, arrived);
+        hops::count(cx, arrived, &self.config, &mut self.receiving, &mut self.path);
         if self.sending.is_beyond_window() {
             // A probe, or what a shrinking window left outside: a peer that answers may keep its window closed for
             // ever (RFC 9293 MUST-37, SHLD-17). What is sent next waits for an answer again.

@@ -7,11 +7,11 @@ mod rungs;
 pub(crate) use bundle::{Left, LinkHelp};
 use rungs::Ladder;
 
-use super::deadlines::RELAX_AFTER;
 use super::emit::Writer;
 use super::opening::Opening;
 use super::receiving::Around;
 use super::sending::Sending;
+use super::signals::RELAX_AFTER;
 use super::{CloseReason, Connection, in_32_bits, send_view};
 use crate::agent::{Allowance, Count, Sent, SentKind};
 use crate::tcp::cx::{Cx, Memory};

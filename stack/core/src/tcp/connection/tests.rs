@@ -26,10 +26,10 @@ impl ReceiverAgent for Each {
         Needs::default()
     }
     fn on_arrival(&mut self, _: &Arrival, _: &RecvView<'_>) -> AckVerdict {
-        AckVerdict::Now(Why::plain(crate::agent::Rule::Each))
+        AckVerdict::Now(Why::plain(Rule::Each))
     }
     fn on_deadline(&mut self, _: Instant, _: &RecvView<'_>) -> AckVerdict {
-        AckVerdict::Hold(Why::plain(crate::agent::Rule::Each))
+        AckVerdict::Hold(Why::plain(Rule::Each))
     }
     fn deadline(&self) -> Option<Instant> {
         None
@@ -101,7 +101,7 @@ impl Rig {
             source_route: None,
         };
         let mut cx = Cx { now: Instant::ZERO, conn: 1, packet: 0, memory: Memory::Plenty, ring: &mut ring };
-        let conn = Connection::open_active(&mut cx, setup);
+        let conn = setup.open_active(&mut cx);
         Rig { conn, ring, now: Instant::ZERO, peer: Seq(5000), urgent: 0, window: u16::MAX }
     }
 

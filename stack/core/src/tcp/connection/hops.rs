@@ -1,0 +1,57 @@
+//! How many hops lie between the two hosts, and who says so: routing, the configuration, or the hop limit of what
+//! comes.
+
+use super::ingress::Arrived;
+use super::receiving::Receiving;
+use crate::agent::{HopSource, Path};
+use crate::tcp::config::TcpConfig;
+use crate::tcp::cx::Cx;
+use crate::trace::TraceKind;
+
+/// What is known of the way from the peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Known {
+    Nothing,
+    Hops,
+}
+
+/// Only routing and the configuration know better than the hop limit of what came.
+#[inline]
+pub(super) fn count(
+    cx: &mut Cx<'_>,
+    arrived: &Arrived<'_>,
+    config: &TcpConfig,
+    receiving: &mut Receiving,
+    path: &mut Path,
+) {
+    if receiving.take_hop_limit(arrived) {
+        recount(cx, arrived, config, path);
+    }
+}
+
+fn recount(cx: &mut Cx<'_>, arrived: &Arrived<'_>, config: &TcpConfig, path: &mut Path) {
+    if path.hops_from_peer.is_none_or(|(_, source)| source == HopSource::Ttl) {
+        let counted = config.hops.hops(arrived.hop_limit, arrived.crossings);
+        set_from_peer(cx, path, counted.map(|hops| (hops, HopSource::Ttl)));
+    }
+}
+
+/// Routing says what it knows. What it said before, and says no more, is forgotten.
+pub(super) fn route(cx: &mut Cx<'_>, told: &Path, path: &mut Path) -> Known {
+    path.hops_to_peer = told.hops_to_peer.or(path.hops_to_peer.filter(not_by_routing));
+    let from_peer = told.hops_from_peer.or(path.hops_from_peer.filter(not_by_routing));
+    set_from_peer(cx, path, from_peer);
+    if from_peer.is_none() { Known::Nothing } else { Known::Hops }
+}
+
+fn set_from_peer(cx: &mut Cx<'_>, path: &mut Path, hops: Option<(u8, HopSource)>) {
+    if path.hops_from_peer != hops {
+        path.hops_from_peer = hops;
+        let (hops, source) = hops.map_or((0, None), |(hops, source)| (hops, Some(source)));
+        cx.trace(TraceKind::Hops { from_peer: hops, source });
+    }
+}
+
+fn not_by_routing((_, source): &(u8, HopSource)) -> bool {
+    *source != HopSource::Routing
+}

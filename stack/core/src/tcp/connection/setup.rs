@@ -1,0 +1,149 @@
+//! How a connection is made: actively, from a SYN, or from a SYN cookie.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::loss::Loss;
+use super::opening::Opening;
+use super::receiving::Receiving;
+use super::sending::Sending;
+use super::{Connection, ConnectionStats, Events, Flow, Origin, Urges, own_shift};
+use crate::Seq;
+use crate::agent::{HopSource, Path, ReceiverAgent, SenderAgents, Tunables, Turn};
+use crate::tcp::config::{AckMerge, RttMeasure, TcpConfig};
+use crate::tcp::cx::Cx;
+use crate::tcp::ledger::AckLedger;
+use crate::tcp::mtu::{Discovery, MtuSearch, Sizes};
+use crate::tcp::progress::Progress;
+use crate::tcp::rtt::{RtoBounds, RttEstimator, RttMode};
+use crate::tcp::senders::Senders;
+use crate::tcp::timers::Timers;
+use crate::trace::{Lacking, StateName, TraceKind};
+use crate::wire::{Flags, SourceRoute, TcpOptions, TcpView};
+
+/// Everything that a new connection is made of.
+pub(crate) struct Setup {
+    pub(crate) number: u32,
+    pub(crate) flow: Flow,
+    pub(crate) config: Arc<TcpConfig>,
+    pub(crate) receiver: Box<dyn ReceiverAgent>,
+    pub(crate) shadows: Vec<Box<dyn ReceiverAgent>>,
+    pub(crate) senders: SenderAgents,
+    pub(crate) iss: Seq,
+    pub(crate) ts_offset: u32,
+    pub(crate) link_mtu: u16,
+    pub(crate) path_mtu: Option<u16>,
+    /// The endpoint's; the connection's own settings may want it besides.
+    pub(crate) ack_merge: AckMerge,
+    pub(crate) source_route: Option<Box<SourceRoute>>,
+}
+
+/// What a SYN cookie had room for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CookieOpening {
+    pub(crate) mss: u16,
+    pub(crate) window_scale: Option<u8>,
+    pub(crate) sack: bool,
+    pub(crate) ecn: bool,
+}
+
+impl Setup {
+    pub(crate) fn open_active(self, cx: &mut Cx<'_>) -> Connection {
+        let mut connection = self.make(Origin::Active);
+        connection.enter(cx, StateName::SynSent);
+        connection.begin_syn(cx.now);
+        connection
+    }
+
+    /// A SYN came to a listener.
+    pub(crate) fn open_passive(self, cx: &mut Cx<'_>, syn: &TcpView<'_>) -> Connection {
+        let mut connection = self.make(Origin::Passive);
+        connection.enter(cx, StateName::SynReceived);
+        connection.take_syn(cx, syn);
+        connection.begin_syn(cx.now);
+        connection
+    }
+
+    /// An ACK brought back a valid cookie: the handshake is over, and it could carry little.
+    pub(crate) fn open_from_cookie(
+        self,
+        cx: &mut Cx<'_>,
+        cookie: CookieOpening,
+        ack: &TcpView<'_>,
+    ) -> Connection {
+        let mut connection = self.make(Origin::Passive);
+        let needs = connection.wishes().of_all();
+        let options = TcpOptions {
+            mss: Some(cookie.mss),
+            window_scale: cookie.window_scale,
+            sack_permitted: cookie.sack,
+            timestamps: ack.options.timestamps,
+            ..TcpOptions::default()
+        };
+        let mut flags = Flags::SYN;
+        if cookie.ecn {
+            flags = flags | Flags::ECE | Flags::CWR;
+        }
+        let syn = TcpView { seq: ack.seq - 1, flags, options, payload: &[], ..*ack };
+        connection.enter(cx, StateName::SynReceived);
+        connection.take_syn(cx, &syn);
+        connection.sending.syn_left();
+        if needs.peer_cwnd || needs.dup_count || needs.ack_after || needs.ack_rate {
+            cx.trace(TraceKind::Fallback(Lacking::OptionsUnderCookie));
+        }
+        connection
+    }
+
+    fn make(self, origin: Origin) -> Connection {
+        let config = self.config;
+        let senders = Senders::new(self.senders);
+        let tunables = tuned(&config, &senders);
+        let turn = senders.member().map(|_| Turn::Free);
+        let peer_ip = self.flow.remote.ip();
+        let discovery = if config.path_mtu_discovery { Discovery::On } else { Discovery::Off };
+        let sizes = Sizes { link: self.link_mtu, known: self.path_mtu, least: config.least_path_mtu };
+        let iss = self.iss;
+        let merge = if self.ack_merge == AckMerge::Read { AckMerge::Read } else { config.ack_merge };
+        let ledger = AckLedger::new(self.receiver, self.shadows, config.ack_ceiling, merge);
+        let hops = config.hops.configured.map(|hops| (hops, HopSource::Config));
+        let opening = Opening::new(self.flow, origin, self.ts_offset, self.source_route);
+        let mss = u32::from(opening.peer_mss());
+        Connection {
+            number: self.number,
+            changed_options: None,
+            state: StateName::Closed,
+            opening,
+            closed: None,
+            sending: Sending::new(iss, config.send_buffer.initial, mss, turn),
+            receiving: Receiving::new(config.recv_buffer.initial.max(1 << own_shift(&config)), ledger),
+            loss: Loss::new(iss, rtt_estimator(&config, &tunables, iss), &tunables),
+            timers: Timers::new(),
+            path: Path { hops_to_peer: hops, hops_from_peer: hops, ..Path::default() },
+            mtu: MtuSearch::new(peer_ip, sizes, discovery),
+            urges: Urges::default(),
+            events: Events::default(),
+            stats: ConnectionStats::default(),
+            progress: Progress::new(iss),
+            senders,
+            config,
+        }
+    }
+}
+
+fn tuned(config: &TcpConfig, senders: &Senders) -> Tunables {
+    let mut tunables = Tunables { dup_threshold: 3, rto_min: config.rto.min, rto_factor: 1, rto_held: 0 };
+    senders.tune(&mut tunables);
+    tunables
+}
+
+fn rtt_estimator(config: &TcpConfig, tunables: &Tunables, iss: Seq) -> RttEstimator {
+    let mode = match config.rto.measure {
+        RttMeasure::EveryAck => RttMode::Modern { granularity: Duration::from_millis(1) },
+        // The phase of the tick clock is as random as the initial sequence number.
+        RttMeasure::OneTimed { tick } => RttMode::Ticks { tick, phase: tick * (iss.0 % 1000) / 1000 },
+    };
+    let bounds = RtoBounds { min: tunables.rto_min, max: config.rto.max, initial: config.rto.initial };
+    let mut rtt = RttEstimator::new(mode, bounds);
+    rtt.set_factor(tunables.rto_factor);
+    rtt
+}
