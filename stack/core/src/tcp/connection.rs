@@ -30,6 +30,7 @@ mod urges;
 
 use std::sync::Arc;
 
+use acks::Feedback;
 pub(crate) use egress::{Left, LinkHelp};
 pub(crate) use ends::Ends;
 pub use ends::Flow;
@@ -44,7 +45,7 @@ use sending::Sending;
 pub(crate) use setup::{CookieOpening, Setup};
 use urges::Urges;
 
-use super::config::{KeepAlive, RttMeasure, TcpConfig};
+use super::config::{KeepAlive, TcpConfig};
 use super::cx::Cx;
 use super::ledger::AckKind;
 use super::mtu::MtuSearch;
@@ -244,6 +245,24 @@ impl Connection {
         Info::of(self, now, specs)
     }
 
+    #[inline]
+    fn feedback(&mut self) -> Feedback<'_> {
+        Feedback {
+            patience: self.patience(),
+            sending: &mut self.sending,
+            urges: &mut self.urges,
+            loss: &mut self.loss,
+            senders: &mut self.senders,
+            mtu: &mut self.mtu,
+            timers: &mut self.timers,
+            path: &mut self.path,
+            progress: &mut self.progress,
+            stats: &mut self.stats,
+            opening: &self.opening,
+            config: &self.config,
+        }
+    }
+
     /// Keeps the allocation-free promise honest: heap bytes that hang on this connection's own fields.
     pub(crate) fn allocated(&self) -> usize {
         size_of::<Connection>()
@@ -271,11 +290,6 @@ impl Connection {
     /// Data waits, and the peer's window is closed.
     pub(crate) fn is_stuck(&self) -> bool {
         self.ladder().is_blocked_by_window()
-    }
-
-    /// With timestamps every ACK tells, in ns-2 as well (`ts_option_`).
-    fn uses_one_timed(&self) -> bool {
-        matches!(self.config.rto.measure, RttMeasure::OneTimed { .. }) && !self.opening.agreed().timestamps
     }
 
     #[cfg(debug_assertions)]
@@ -418,7 +432,7 @@ impl Connection {
         self.sending.open();
         self.timers.disarm(Timer::UserTimeout);
         self.timers.disarm(Timer::Retransmit);
-        self.sample_handshake(cx, segment);
+        self.feedback().sample_handshake(cx, segment);
         self.unmet().trace_unmeasured(cx);
         self.begin_after_lost_syn(cx);
         self.enter(cx, StateName::Established);
@@ -434,15 +448,14 @@ impl Connection {
     fn begin_after_lost_syn(&mut self, cx: &Cx<'_>) {
         let nth = self.loss.take_syn_timeouts();
         if nth > 0 {
-            self.ask_for_reduction(cx, LossKind::Timeout { nth }, Count::default());
+            self.feedback().ask_for_reduction(cx, LossKind::Timeout { nth }, Count::default());
         }
     }
 }
 
 impl Connection {
     fn arm_retransmit(&mut self, now: Instant) {
-        let rto = self.rto();
-        self.timers.arm(Timer::Retransmit, now + rto);
+        self.loss.arm_retransmit(now, &mut self.timers);
     }
 
     fn rto(&self) -> std::time::Duration {

@@ -268,13 +268,13 @@ impl Connection {
     fn commit_new(&mut self, cx: &mut Cx<'_>, plan: &SegmentPlan) {
         let fin = plan.flags.contains(Flags::FIN);
         let was_empty = self.loss.board().is_empty();
-        if self.uses_one_timed() && plan.len > 0 {
+        if self.opening.uses_one_timed(&self.config) && plan.len > 0 {
             self.loss.time(cx.now, plan.seq + plan.each);
         }
         let end = plan.seq + plan.len;
         self.loss.book_new(cx.now, (plan.seq, end), (plan.segments(), plan.each), fin);
         self.sending.new_left(end + u32::from(fin));
-        self.progress.on_sent(cx.now, plan.seq, self.arrived_bytes());
+        self.progress.on_sent(cx.now, plan.seq, self.loss.arrived(self.stats.bytes_acked));
         self.sending.set_app_limited(false);
         self.urges.window_probe_left();
         if plan.flags.contains(Flags::CWR) {
@@ -300,6 +300,11 @@ impl Connection {
         let carried = Count { segments: plan.segments(), bytes: u64::from(plan.len) };
         let view = send_view(&self.sending, &self.path, &self.loss);
         self.senders.on_sent(&Sent { now: cx.now, carried, kind }, &view);
+    }
+
+    fn arm_tail_probe(&mut self, now: Instant) {
+        let uses_rack = self.opening.agreed().sack && self.config.rack;
+        self.loss.arm_tail_probe(now, uses_rack, &self.path, &mut self.timers);
     }
 
     /// Armed once; when it runs out it looks whether the connection is quiet.
@@ -342,7 +347,7 @@ impl Connection {
     fn book_again(&mut self, now: Instant, index: usize) {
         let seq = self.loss.book_again(now, index, self.sending.una(), self.opening.ts_now(now));
         if self.mtu.on_resent(seq) {
-            self.arm_mtu_probe(now);
+            self.feedback().arm_mtu_probe(now);
         }
     }
 

@@ -6,7 +6,8 @@
 use std::time::Duration;
 
 use super::receiving::Around;
-use super::{CloseReason, Connection, Origin};
+use super::sending::WindowNews;
+use super::{CloseReason, Connection, Origin, hops};
 use crate::Instant;
 use crate::agent::{Rule, Why};
 use crate::tcp::cx::Cx;
@@ -308,6 +309,101 @@ impl Connection {
     }
 }
 
+/// What the ACK says; [`acks`](super::acks) digests it.
+impl Connection {
+    /// Fifth, continued: digests an acceptable ACK.
+    fn take_ack(&mut self, cx: &mut Cx<'_>, arrived: &Arrived<'_>) -> Step {
+        let segment = arrived.segment;
+        hops::count(cx, arrived, &self.config, &mut self.receiving, &mut self.path);
+        if self.sending.is_beyond_window() {
+            // A probe, or what a shrinking window left outside: a peer that answers may keep its window closed for
+            // ever (RFC 9293 MUST-37, SHLD-17). What is sent next waits for an answer again.
+            self.sending.stop_waiting();
+        }
+        let window = self.take_window(cx, segment);
+        if self.has_no_news(segment) {
+            return Step::Next;
+        }
+        let news = self.feedback().digest(cx, segment, window);
+        if news.advanced > 0 {
+            self.tell_of_room();
+        }
+        if self.sending.window() == 0 {
+            // Whoever says that its window is closed is there: the wait begins anew (MUST-37, SHLD-17).
+            self.sending.stop_waiting();
+        }
+        self.thaw_on(cx, &news);
+        let mut feedback = self.feedback();
+        let ended = feedback.judge(cx, &news);
+        feedback.tell_senders(cx, &news, ended);
+        feedback.restart_timers(cx, &news);
+        self.step_state(cx)
+    }
+
+    /// The newest segment tells the window, unless its field carries the peer's cwnd.
+    pub(super) fn take_window(&mut self, cx: &Cx<'_>, segment: &TcpView<'_>) -> WindowNews {
+        let agreed = self.opening.agreed();
+        if agreed.use_in_window() && !segment.payload.is_empty() {
+            self.receiving.take_peer_cwnd(segment.window);
+            self.sending.keep_edge(segment.ack);
+            return WindowNews::Same;
+        }
+        let news = self.sending.take_window(segment, agreed);
+        if news == WindowNews::Wider {
+            self.window_opened(cx.now);
+        }
+        news
+    }
+
+    /// A probe byte that the peer refused goes out again with what follows it, not alone.
+    fn window_opened(&mut self, now: Instant) {
+        self.timers.disarm(Timer::Persist);
+        let has_probe_out = self.ladder().has_probe_out();
+        self.urges.forget_window_probes();
+        self.urges.window_probe_left();
+        if has_probe_out {
+            self.sending.take_back(now, self.loss.unbook_window_probe());
+            self.timers.disarm(Timer::Retransmit);
+        }
+    }
+
+    /// Whoever only receives has nothing under way that an ACK could speak of.
+    fn has_no_news(&self, segment: &TcpView<'_>) -> bool {
+        self.is_at_rest()
+            && segment.ack == self.sending.una()
+            && segment.options.sack.is_empty()
+            && !segment.flags.contains(Flags::ECE)
+    }
+
+    /// The states that end when our FIN is acknowledged.
+    fn step_state(&mut self, cx: &mut Cx<'_>) -> Step {
+        let is_fin_acked = self.sending.is_fin_sent()
+            && self.sending.una() == self.sending.nxt()
+            && self.loss.board().is_empty();
+        if !is_fin_acked {
+            return Step::Next;
+        }
+        match self.state {
+            StateName::FinWait1 => {
+                self.enter(cx, StateName::FinWait2);
+                if self.receiving.is_deaf() {
+                    self.timers.arm(Timer::Linger, cx.now + self.config.fin_wait_2);
+                }
+                Step::Next
+            }
+            StateName::Closing => {
+                self.enter_time_wait(cx);
+                Step::Next
+            }
+            StateName::LastAck => {
+                self.finish(cx, CloseReason::Finished);
+                Step::End(Disposition::Done)
+            }
+            _ => Step::Next,
+        }
+    }
+}
+
 /// Sixth to eighth: what is urgent, the segment's data, and its FIN.
 impl Connection {
     /// Sixth: URG.
@@ -344,7 +440,7 @@ impl Connection {
     #[inline]
     fn hear_echo(&mut self, now: Instant, segment: &TcpView<'_>) -> Option<Duration> {
         let echo = self.receiving.new_echo(segment, self.opening.agreed())?;
-        let rtt = self.echoed_rtt(now, echo);
+        let rtt = self.opening.echoed_rtt(now, echo);
         self.path.rtt.min = [self.path.rtt.min, rtt].into_iter().flatten().min();
         rtt.filter(|_| self.loss.board().is_empty())
     }

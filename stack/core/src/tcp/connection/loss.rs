@@ -11,14 +11,22 @@ mod denial;
 mod detection;
 mod samples;
 
+use std::time::Duration;
+
 use super::acks::{AckNews, Before};
-use crate::agent::{Count, Recovered, Tunables};
+use crate::agent::{Count, Path, Recovered, Tunables};
 use crate::tcp::config::RecoveryStyle;
 use crate::tcp::recovery::{Frto, Gauge, Inflate, Phase, Prr, Recovery, TailProbe};
 use crate::tcp::rtt::RttEstimator;
 use crate::tcp::scoreboard::{Delivered, Scoreboard, SegmentState};
+use crate::tcp::timers::{Timer, Timers};
 use crate::wire::TcpView;
 use crate::{Instant, Moment, Seq};
+
+/// A tail probe without any RTT sample waits this long (RFC 8985 §7.2).
+const PROBE_WITHOUT_RTT: Duration = Duration::from_secs(1);
+/// What a lone segment's probe adds for a peer that delays its ACK (RFC 8985 §7.2).
+const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
 pub(super) struct Loss {
@@ -321,11 +329,34 @@ impl Loss {
     }
 
     /// Outside of recovery, with nothing reported above a hole and no probe out, a tail may be lost unseen.
-    pub(super) fn may_lose_tail(&self) -> bool {
+    fn may_lose_tail(&self) -> bool {
         self.recovery.phase == Phase::Open
             && self.recovery.tail_probe.is_none()
             && self.board.sacked().segments == 0
             && !self.board.is_empty()
+    }
+
+    /// When to send a tail loss probe: later than an ACK could take, earlier than the RTO.
+    pub(super) fn arm_tail_probe(&self, now: Instant, uses_rack: bool, path: &Path, timers: &mut Timers) {
+        if !uses_rack || !self.may_lose_tail() {
+            timers.disarm(Timer::TailProbe);
+            return;
+        }
+        let mut wait = path.rtt.smoothed.map_or(PROBE_WITHOUT_RTT, |srtt| 2 * srtt);
+        if self.board.flight().segments <= 1 {
+            wait += MAX_ACK_DELAY;
+        }
+        let rto_at = timers.deadline(Timer::Retransmit).unwrap_or_else(|| now + self.rtt.rto());
+        timers.arm(Timer::TailProbe, (now + wait).min(rto_at));
+    }
+
+    pub(super) fn arm_retransmit(&self, now: Instant, timers: &mut Timers) {
+        timers.arm(Timer::Retransmit, now + self.rtt.rto());
+    }
+
+    /// All that the peer is known to have of our payload.
+    pub(super) fn arrived(&self, bytes_acked: u64) -> u64 {
+        bytes_acked + self.board.sacked().bytes
     }
 
     /// RFC 8985 §7.4: a probe that repaired a loss hides it from the window, which is to be reduced as though it had

@@ -14,12 +14,17 @@ pub(super) use offer::Wishes;
 use offer::is_ecn_setup;
 pub(crate) use offer::own_shift;
 
+use std::time::Duration;
+
 use super::ends::{End, Ends};
 use super::{Flow, Origin};
 use crate::Instant;
-use crate::tcp::config::TcpConfig;
+use crate::tcp::config::{RttMeasure, TcpConfig};
 use crate::trace::Lacking;
 use crate::wire::{Flags, SourceRoute, TcpView};
+
+/// An echoed timestamp older than this is a peer's error, or an attack on our RTO.
+const MOST_BELIEVABLE: Duration = Duration::from_secs(300);
 
 #[derive(Debug)]
 pub(super) struct Opening {
@@ -106,6 +111,19 @@ impl Opening {
     /// Timestamp clock: one tick a millisecond.
     pub(super) fn ts_now(&self, now: Instant) -> u32 {
         (now.as_millis() as u32).wrapping_add(self.ts_offset)
+    }
+
+    /// In whole milliseconds, rounded up: the clock has ticked at most once more than it shows.
+    pub(super) fn echoed_rtt(&self, now: Instant, echo: u32) -> Option<Duration> {
+        let ticks = self.ts_now(now).wrapping_sub(echo);
+        let rtt = Duration::from_millis(u64::from(ticks) + 1);
+        (echo != 0 && rtt < MOST_BELIEVABLE).then_some(rtt)
+    }
+
+    /// With timestamps every ACK tells, in ns-2 as well (`ts_option_`).
+    #[inline]
+    pub(super) fn uses_one_timed(&self, config: &TcpConfig) -> bool {
+        matches!(config.rto.measure, RttMeasure::OneTimed { .. }) && !self.agreed.timestamps
     }
 
     /// Where the identifications of packets begin: a secret and the clock of sequence numbers, so that they tell a

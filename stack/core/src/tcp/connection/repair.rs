@@ -1,26 +1,17 @@
 //! What a loss leads to: fast recovery (RFC 6582, 6675, 8985), timeouts (RFC 6298, 5682), tail loss probes (RFC 8985
 //! §7), and taking it all back when the loss was none (RFC 3522, 3708).
 
-use std::time::Duration;
-
-use super::acks::{AckNews, Before, micros};
+use super::acks::{AckNews, Before, Feedback};
 use super::loss::Space;
-use super::{Connection, in_32_bits, send_view};
+use super::{in_32_bits, send_view};
 use crate::Instant;
-use crate::agent::{Count, LossKind, Recovered};
+use crate::agent::{Count, Loss, LossKind, Recovered};
 use crate::tcp::cx::Cx;
 use crate::tcp::recovery::{Phase, Safety};
 use crate::tcp::timers::Timer;
 use crate::trace::{LostBy, MtuHow, TraceKind};
 
-/// Retransmissions after which the application and the path are told (RFC 9293 §3.8.3, R1).
-const R1: u32 = 3;
-/// A tail probe without any RTT sample waits this long (RFC 8985 §7.2).
-const PROBE_WITHOUT_RTT: Duration = Duration::from_secs(1);
-/// What a lone segment's probe adds for a peer that delays its ACK (RFC 8985 §7.2).
-const MAX_ACK_DELAY: Duration = Duration::from_millis(200);
-
-impl Connection {
+impl Feedback<'_> {
     /// What loss detection may know of the other parts.
     pub(super) fn space(&self) -> Space {
         let has_sack = self.opening.agreed().sack;
@@ -82,8 +73,8 @@ impl Connection {
     pub(super) fn ask_for_reduction(&mut self, cx: &Cx<'_>, kind: LossKind, flight_before: Count) {
         self.loss.reduced_at(self.sending.nxt());
         self.sending.set_cwr(self.opening.sends_ect());
-        let view = send_view(&self.sending, &self.path, &self.loss);
-        let event = crate::agent::Loss { now: cx.now, kind, flight_before };
+        let view = send_view(self.sending, self.path, self.loss);
+        let event = Loss { now: cx.now, kind, flight_before };
         let reduction = self.senders.on_loss(&event, &view);
         self.loss.set_ssthresh(reduction.ssthresh);
     }
@@ -91,7 +82,7 @@ impl Connection {
     fn weigh_duplicate(&mut self, cx: &mut Cx<'_>, news: &AckNews, space: Space) {
         let limited_transmit = self.config.limited_transmit;
         let Some(dup) = self.loss.weigh_duplicate(cx.now, news, space, limited_transmit) else { return };
-        let view = send_view(&self.sending, &self.path, &self.loss);
+        let view = send_view(self.sending, self.path, self.loss);
         let asks = self.senders.on_dup_ack(&dup, &view).is_some();
         if asks && self.loss.grant(space) {
             self.enter_fast(cx, news.before, LostBy::Agent);
@@ -101,7 +92,7 @@ impl Connection {
     /// Looks for lost segments, and mends them. Answers whether there are any that were not known to be.
     pub(super) fn detect(&mut self, cx: &mut Cx<'_>, before: Before) -> bool {
         let space = self.space();
-        let (by, found) = self.loss.detect(cx, space, &self.path, &mut self.timers);
+        let (by, found) = self.loss.detect(cx, space, self.path, self.timers);
         if found && !self.is_only_probe_lost(cx.now) && self.loss.recovery().phase == Phase::Open {
             self.enter_fast(cx, before, by);
         }
@@ -132,7 +123,7 @@ impl Connection {
         self.loss.regauge(0, Safety::Doubtful, space);
         self.loss.forget_timed();
         self.timers.disarm(Timer::TailProbe);
-        self.arm_retransmit(cx.now);
+        self.loss.arm_retransmit(cx.now, self.timers);
         self.stats.fast_retransmits += 1;
         cx.trace(TraceKind::RecoveryBegan {
             by,
@@ -156,7 +147,7 @@ impl Connection {
         }
         // After a timeout the window grows on from where slow start has brought it: nothing to hand back.
         if was == Phase::Fast || end == Recovered::Undone {
-            let view = send_view(&self.sending, &self.path, &self.loss);
+            let view = send_view(self.sending, self.path, self.loss);
             self.senders.on_recovered(end, &view);
         }
         if was != Phase::Open {
@@ -164,51 +155,15 @@ impl Connection {
         }
     }
 
-    /// RFC 6298 §5.4 to 5.6: send the first unacknowledged segment again, and wait twice as long.
-    #[cold]
-    pub(super) fn on_retransmission_timeout(&mut self, cx: &mut Cx<'_>) {
-        let rto = self.rto();
-        let nth = self.loss.count_timeout();
-        self.stats.timeouts += 1;
-        cx.trace(TraceKind::Timeout { nth, rto_us: micros(rto) });
-        self.note_struggle(nth);
-        self.suspect_mtu(cx, nth);
-        let may_use_frto = self.config.undo && !self.opening.agreed().timestamps;
-        self.loss.lose_all(nth, self.sending.nxt(), may_use_frto);
-        self.timers.disarm(Timer::TailProbe);
-        self.timers.disarm(Timer::Reorder);
-        self.ask_for_reduction(cx, LossKind::Timeout { nth }, self.loss.before().outstanding);
-        self.loss.back_off();
-        self.lower_highest_ack();
-        self.arm_retransmit(cx.now);
-    }
-
-    pub(super) fn note_struggle(&mut self, nth: u32) {
-        if nth == R1 && self.options().report_errors {
-            self.events.struggling = true;
+    pub(super) fn path_mtu_changed(&mut self, cx: &mut Cx<'_>, how: MtuHow) {
+        self.sending.set_mss(self.opening.full_payload(self.mtu, self.config));
+        cx.trace(TraceKind::PathMtu { bytes: self.mtu.size(), how });
+        if self.mtu.is_below_link() {
+            self.arm_mtu_probe(cx.now);
         }
     }
 
-    /// When to send a tail loss probe: later than an ACK could take, earlier than the RTO.
-    pub(super) fn arm_tail_probe(&mut self, now: Instant) {
-        if !self.space().uses_rack || !self.loss.may_lose_tail() {
-            self.timers.disarm(Timer::TailProbe);
-            return;
-        }
-        let mut wait = self.path.rtt.smoothed.map_or(PROBE_WITHOUT_RTT, |srtt| 2 * srtt);
-        if self.loss.board().flight().segments <= 1 {
-            wait += MAX_ACK_DELAY;
-        }
-        let rto_at = self.timers.deadline(Timer::Retransmit).unwrap_or_else(|| now + self.rto());
-        self.timers.arm(Timer::TailProbe, (now + wait).min(rto_at));
-    }
-
-    pub(super) fn on_tail_probe_due(&mut self, now: Instant) {
-        let recovery = self.loss.recovery();
-        let is_due = recovery.phase == Phase::Open && recovery.tail_probe.is_none();
-        if is_due && !self.loss.board().is_empty() {
-            self.urges.set_tail_probe(true);
-            self.arm_retransmit(now);
-        }
+    pub(super) fn arm_mtu_probe(&mut self, now: Instant) {
+        self.timers.arm(Timer::MtuProbe, now + self.mtu.retry_after());
     }
 }

@@ -9,10 +9,12 @@ use std::time::Duration;
 use super::acks::{AckNews, micros};
 use super::ends::End;
 use super::receiving::Around;
+use super::sending::Sending;
 use super::{CloseReason, Connection, hops};
-use crate::agent::{Path, PathEvent, PathReaction};
+use crate::agent::{LossKind, Path, PathEvent, PathReaction};
 use crate::tcp::cx::Cx;
-use crate::tcp::timers::Timer;
+use crate::tcp::recovery::Phase;
+use crate::tcp::timers::{Timer, Timers};
 use crate::trace::{DropReason, MtuHow, StateName, TraceKind};
 use crate::wire::IcmpKind;
 use crate::{Instant, Moment, Seq};
@@ -27,6 +29,9 @@ const SHORTEST_KEEP_ALIVE: Duration = Duration::from_millis(10);
 pub(super) const RELAX_AFTER: Duration = Duration::from_secs(1);
 /// Faster probing than this would be a flood.
 const SHORTEST_PROBE: Duration = Duration::from_millis(10);
+
+/// Retransmissions after which the application and the path are told (RFC 9293 §3.8.3, R1).
+const R1: u32 = 3;
 
 /// A timer runs out.
 impl Connection {
@@ -48,7 +53,7 @@ impl Connection {
             Timer::TailProbe => self.on_tail_probe_due(cx.now),
             Timer::Reorder => {
                 let before = self.loss.before();
-                self.detect(cx, before);
+                self.feedback().detect(cx, before);
             }
             Timer::Persist => self.on_persist_timer(cx),
             Timer::Pace => {} // It only wakes the sender: what may leave is asked anew.
@@ -74,6 +79,41 @@ impl Connection {
             }
             _ if !self.loss.board().is_empty() => self.on_retransmission_timeout(cx),
             _ => {}
+        }
+    }
+
+    /// RFC 6298 §5.4 to 5.6: send the first unacknowledged segment again, and wait twice as long.
+    #[cold]
+    fn on_retransmission_timeout(&mut self, cx: &mut Cx<'_>) {
+        let rto = self.rto();
+        let nth = self.loss.count_timeout();
+        self.stats.timeouts += 1;
+        cx.trace(TraceKind::Timeout { nth, rto_us: micros(rto) });
+        self.note_struggle(nth);
+        self.suspect_mtu(cx, nth);
+        let may_use_frto = self.config.undo && !self.opening.agreed().timestamps;
+        self.loss.lose_all(nth, self.sending.nxt(), may_use_frto);
+        self.timers.disarm(Timer::TailProbe);
+        self.timers.disarm(Timer::Reorder);
+        let outstanding = self.loss.before().outstanding;
+        self.feedback().ask_for_reduction(cx, LossKind::Timeout { nth }, outstanding);
+        self.loss.back_off();
+        self.lower_highest_ack();
+        self.arm_retransmit(cx.now);
+    }
+
+    fn note_struggle(&mut self, nth: u32) {
+        if nth == R1 && self.options().report_errors {
+            self.events.struggling = true;
+        }
+    }
+
+    fn on_tail_probe_due(&mut self, now: Instant) {
+        let recovery = self.loss.recovery();
+        let is_due = recovery.phase == Phase::Open && recovery.tail_probe.is_none();
+        if is_due && !self.loss.board().is_empty() {
+            self.urges.set_tail_probe(true);
+            self.arm_retransmit(now);
         }
     }
 
@@ -124,10 +164,8 @@ impl Connection {
 
     /// From now on, unless something is waited for already.
     pub(super) fn wait_for_ack(&mut self, now: Instant) {
-        if self.sending.waiting_since() == Moment::NEVER {
-            self.sending.wait_from(now);
-            self.timers.arm(Timer::UserTimeout, now + self.patience());
-        }
+        let patience = self.patience();
+        wait_for_ack(now, patience, &mut self.sending, &mut self.timers);
     }
 
     /// R2 of RFC 9293 §3.8.3: nothing that we sent has been acknowledged for too long.
@@ -152,27 +190,15 @@ impl Connection {
     }
 
     /// A segment that keeps vanishing may be too large for a path that does not say so.
-    pub(super) fn suspect_mtu(&mut self, cx: &mut Cx<'_>, nth: u32) {
+    fn suspect_mtu(&mut self, cx: &mut Cx<'_>, nth: u32) {
         let Some(front) = self.loss.board().front() else { return };
         let size = self.opening.packet_of(front.payload_len());
         // Outside a window that shrank it was refused, whatever the path carries: then it was answered.
         let was_answered = self.sending.last_sent_at() < self.receiving.last_arrival();
         let was_refused = self.sending.window() < front.payload_len() && was_answered;
         if !was_refused && self.mtu.on_timeout_of(size, nth) {
-            self.path_mtu_changed(cx, MtuHow::BlackHole);
+            self.feedback().path_mtu_changed(cx, MtuHow::BlackHole);
         }
-    }
-
-    pub(super) fn path_mtu_changed(&mut self, cx: &mut Cx<'_>, how: MtuHow) {
-        self.update_mss();
-        cx.trace(TraceKind::PathMtu { bytes: self.mtu.size(), how });
-        if self.mtu.is_below_link() {
-            self.arm_mtu_probe(cx.now);
-        }
-    }
-
-    pub(super) fn arm_mtu_probe(&mut self, now: Instant) {
-        self.timers.arm(Timer::MtuProbe, now + self.mtu.retry_after());
     }
 
     fn relax(&mut self, now: Instant) {
@@ -256,7 +282,7 @@ impl Connection {
             return;
         };
         if self.mtu.on_icmp(size) {
-            self.path_mtu_changed(cx, MtuHow::Icmp);
+            self.feedback().path_mtu_changed(cx, MtuHow::Icmp);
             // A router has dropped everything larger than it carries, even what we do not make smaller.
             self.loss.lose_larger(self.opening.carried_by(self.mtu.told()).min(self.sending.mss()));
         }
@@ -308,7 +334,7 @@ impl Connection {
         self.timers.arm(Timer::Frozen, cx.now + self.urges.probe_every());
     }
 
-    pub(super) fn on_frozen_timer(&mut self, now: Instant) {
+    fn on_frozen_timer(&mut self, now: Instant) {
         self.urges.set_frozen_probe(true);
         self.timers.arm(Timer::Frozen, now + self.urges.probe_every());
     }
@@ -336,7 +362,7 @@ impl Connection {
 
     /// After a timeout: once, something above or the last segment below asks; if that stays unanswered the raised
     /// number is given up, else a lost last ACK would leave both sides waiting for ever.
-    pub(super) fn lower_highest_ack(&mut self) {
+    fn lower_highest_ack(&mut self) {
         let highest_ack = self.sending.highest_ack();
         if highest_ack <= self.sending.una() {
             return;
@@ -350,4 +376,12 @@ impl Connection {
 
 fn smallest_mtu(remote: &End) -> u16 {
     if remote.is_ipv4() { 68 } else { 1280 }
+}
+
+/// From now on, unless something is waited for already.
+pub(super) fn wait_for_ack(now: Instant, patience: Duration, sending: &mut Sending, timers: &mut Timers) {
+    if sending.waiting_since() == Moment::NEVER {
+        sending.wait_from(now);
+        timers.arm(Timer::UserTimeout, now + patience);
+    }
 }
