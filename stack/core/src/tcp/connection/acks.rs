@@ -50,8 +50,8 @@ pub(super) struct Before {
     pub(super) outstanding: Count,
 }
 
-/// What the peer's ACKs change, and a timer that stands for one that did not come. It knows neither the receive side
-/// nor the program.
+/// The parts that an ACK of the peer changes, or a timer that stands for one that did not come. The receive side and
+/// the program are not among them.
 pub(super) struct Feedback<'a> {
     pub(super) sending: &'a mut Sending,
     pub(super) urges: &'a mut Urges,
@@ -64,7 +64,7 @@ pub(super) struct Feedback<'a> {
     pub(super) stats: &'a mut ConnectionStats,
     pub(super) opening: &'a Opening,
     pub(super) config: &'a TcpConfig,
-    /// How long to wait for an acknowledgment before giving up.
+    /// The time to wait for an acknowledgment before the connection is given up.
     pub(super) patience: Duration,
 }
 

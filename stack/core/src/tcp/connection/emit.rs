@@ -18,7 +18,7 @@ use crate::wire::{
 };
 use crate::{Instant, Seq};
 
-/// What a segment is written from. Writing it promises a window, and takes an identification.
+/// The parts that a segment is written from. Writing it promises a window, and takes an identification.
 pub(super) struct Writer<'a> {
     pub(super) receiving: &'a mut Receiving,
     pub(super) urges: &'a mut Urges,

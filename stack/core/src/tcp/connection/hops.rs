@@ -1,5 +1,5 @@
-//! How many hops lie between the two hosts, and who says so: routing, the configuration, or the hop limit of what
-//! comes.
+//! The number of hops between the two hosts, and its source: routing, the configuration, or the hop limit of segments
+//! that come.
 
 use super::ingress::Arrived;
 use super::receiving::Receiving;
@@ -8,7 +8,7 @@ use crate::tcp::config::TcpConfig;
 use crate::tcp::cx::Cx;
 use crate::trace::TraceKind;
 
-/// What is known of the way from the peer.
+/// Whether the number of hops from the peer is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Known {
     Nothing,

@@ -1,12 +1,12 @@
-//! What agents do without: what the peer did not agree to, and what nothing tells of the path. They follow their
-//! written fallbacks then.
+//! Agents do without some of their needs: the peer did not agree to them, or nothing tells them of the path. They
+//! follow their written fallbacks then.
 
 use super::opening::{Opening, Wishes};
 use crate::agent::{Needs, Path};
 use crate::tcp::cx::Cx;
 use crate::trace::{Lacking, TraceKind};
 
-/// What the answer depends on.
+/// The state that the answer depends on.
 pub(super) struct Unmet<'a> {
     pub(super) wishes: Wishes,
     pub(super) opening: &'a Opening,

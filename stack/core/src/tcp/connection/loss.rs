@@ -1,7 +1,7 @@
-//! What is under way, what of it is lost, and how long to wait before that is believed.
+//! Loss: the segments under way, the losses among them, and the RTO.
 //!
 //! This part books each segment that leaves and each that the peer reports. It knows no bytes, no window of the peer
-//! and no agent. What it needs of other parts it is handed as [`Space`]. Its fields are private to it and to its
+//! and no agent. Its callers hand it the state of other parts as [`Space`]. Its fields are private to it and to its
 //! submodules: `detection` finds losses, `denial` takes them back, `samples` measures round trips.
 //!
 //! The scoreboard's invariants are S1 to S3 (`tcp/scoreboard.rs`). C1, which joins it to the numbers that were sent,
@@ -45,7 +45,7 @@ pub(super) struct Loss {
     rto_held: u8,
 }
 
-/// What this part may know of the others.
+/// The state of other parts that this one may know.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Space {
     pub(super) una: Seq,
@@ -175,8 +175,8 @@ impl Loss {
         }
     }
 
-    /// What an ACK reports, by its number and by SACK blocks, and what it says came twice (RFC 2883 §4). `space` is as
-    /// it was before.
+    /// Takes an ACK's number and SACK blocks. Answers what it delivers, and the stretch that it says came twice
+    /// (RFC 2883 §4). `space` is as it was before.
     pub(super) fn take_report(
         &mut self,
         segment: &TcpView<'_>,
@@ -218,7 +218,7 @@ impl Loss {
         dsack.map(|block| (block.left, block.right))
     }
 
-    /// What `una` has passed says nothing any more.
+    /// Forgets what lies below `una`.
     pub(super) fn passed(&mut self, una: Seq) {
         self.recovery.passed(una);
         self.highest_sacked = self.highest_sacked.filter(|highest| una < *highest);

@@ -1,5 +1,5 @@
-//! What the two ends agree on while a connection opens, and what every later segment follows from it: which options
-//! it carries, and how much payload a packet has room for.
+//! Opening: the agreement that the two ends make in their handshake. Options and payload of every later segment
+//! follow from it.
 //!
 //! This part knows no sequence number and no buffer. Its fields are private to it and to its submodules: `offer`
 //! writes SYNs, `negotiated` is what both ends agreed on, `sizes` counts headers.
@@ -126,8 +126,8 @@ impl Opening {
         matches!(config.rto.measure, RttMeasure::OneTimed { .. }) && !self.agreed.timestamps
     }
 
-    /// Where the identifications of packets begin: a secret and the clock of sequence numbers, so that they tell a
-    /// stranger nothing (RFC 7739).
+    /// The identification of the first packet. A secret and the clock of sequence numbers make it, and a stranger
+    /// learns nothing by it (RFC 7739).
     pub(super) fn first_identification(&self, iss: crate::Seq) -> u16 {
         let first = (self.ts_offset >> 16) as u16;
         first.wrapping_add((iss.0 >> 8) as u16)

@@ -1,6 +1,6 @@
 //! Receiving: where the peer's data stands, what of it waits for the program, and which ACKs are owed for it.
 //!
-//! This part knows nothing of what we send. What it needs of other parts it is handed as [`Around`]. Its fields are
+//! This part knows nothing of our own data. Its callers hand it the state of other parts as [`Around`]. Its fields are
 //! private to it and to its submodules: `data` takes payload, `timestamps` keeps TS.Recent, `window` promises room,
 //! `told` is what ACKs say.
 //!
@@ -49,7 +49,7 @@ pub(super) struct Receiving {
     /// The congestion window that the peer told last.
     peer_cwnd: Option<u16>,
     last_arrival: Moment,
-    /// Of the last segment that was accepted, with the crossings of its link added.
+    /// The hop limit of the last segment that was accepted, with the crossings of its link added.
     hop_limit: Option<u8>,
     /// Our timestamp that came back last.
     last_echo: u32,
@@ -64,7 +64,7 @@ pub(super) struct Receiving {
     ecn_echo: bool,
 }
 
-/// What receiving may know of the other parts.
+/// The state of other parts that receiving may know.
 #[derive(Clone, Copy)]
 pub(super) struct Around<'a> {
     agreed: &'a Negotiated,
@@ -144,7 +144,7 @@ impl Receiving {
         &self.ledger
     }
 
-    /// What the receiver agent and its shadows would have the peer tell.
+    /// The needs of the receiver agent and its shadows.
     pub(super) fn needs(&self) -> Needs {
         self.ledger.needs()
     }
@@ -271,7 +271,7 @@ impl Receiving {
         self.buffer.consume(bytes);
     }
 
-    /// Nobody will read what has come.
+    /// Discards the data that has come: it will not be read.
     pub(super) fn forget_data(&mut self) {
         self.buffer.clear();
     }

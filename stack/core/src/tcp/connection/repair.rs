@@ -1,5 +1,5 @@
-//! What a loss leads to: fast recovery (RFC 6582, 6675, 8985), timeouts (RFC 6298, 5682), tail loss probes (RFC 8985
-//! §7), and taking it all back when the loss was none (RFC 3522, 3708).
+//! A loss leads to fast recovery (RFC 6582, 6675, 8985) and reduces the window. All of it is taken back when the loss
+//! was none (RFC 3522, 3708).
 
 use super::acks::{AckNews, Before, Feedback};
 use super::loss::Space;

@@ -53,7 +53,7 @@ pub(super) struct Sending {
     more_comes: bool,
     /// We reduced the window: the next new segment says so (RFC 3168 §6.1.2).
     cwr: bool,
-    /// What the agents allowed when last asked, for the trace and for buffer tuning.
+    /// The allowance that the agents gave last, for the trace and for buffer tuning.
     last_allowed: u64,
 }
 
@@ -139,7 +139,7 @@ impl Sending {
         sent - u32::from(self.fin_sent && sent > 0)
     }
 
-    /// Where the bytes of a segment lie, until they are acknowledged or more is written.
+    /// The bytes of a segment, as they lie in the buffer until more is written or they are acknowledged.
     pub(super) fn payload_at(&self, seq: Seq, len: u32) -> (&[u8], &[u8]) {
         if len == 0 {
             return (&[], &[]);
@@ -221,7 +221,7 @@ impl Sending {
         self.waiting_since = Moment::at(now);
     }
 
-    /// What is sent next waits for an answer anew.
+    /// The wait for an answer is over. The next segment begins another one.
     pub(super) fn stop_waiting(&mut self) {
         self.waiting_since = Moment::NEVER;
     }

@@ -1,4 +1,4 @@
-//! How a connection is made: actively, from a SYN, or from a SYN cookie.
+//! Makes a connection: actively, from a SYN, or from a SYN cookie.
 
 use std::sync::Arc;
 use std::time::Duration;

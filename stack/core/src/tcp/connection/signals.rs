@@ -1,5 +1,5 @@
-//! What reaches a connection beside segments and its program: a timer runs out, ICMP reports an error (RFC 5927), and
-//! routing may freeze a connection or say what has arrived (`elfn`, TCP-pgy).
+//! Signals reach a connection besides segments and the calls of its program. A timer runs out, ICMP reports an error
+//! (RFC 5927), or routing freezes a connection or says what has arrived (`elfn`, TCP-pgy).
 //!
 //! A deadline may come early, late or twice; what is not due does nothing. Nothing that is heard of the path ends an
 //! established connection, or moves `snd_una`.

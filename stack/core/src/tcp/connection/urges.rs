@@ -1,5 +1,5 @@
-//! What must leave that is neither data nor an owed ACK, and how often it has. Each urge ends when its segment has
-//! left.
+//! Urges: segments that must leave besides data and owed ACKs, and counts of those that have. Each urge ends when its
+//! segment has left.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub(super) struct Urges {
     window_probes_sent: u8,
     /// Packets that have left, for their identifications.
     packets_sent: u16,
-    /// How often a frozen path is probed.
+    /// The interval of probes over a frozen path.
     probe_every_us: u32,
 }
 
@@ -152,7 +152,7 @@ impl Urges {
         self.probe_every_us = micros;
     }
 
-    /// How often a frozen path is probed.
+    /// The interval of probes over a frozen path.
     pub(super) fn probe_every(&self) -> Duration {
         Duration::from_micros(self.probe_every_us.into())
     }

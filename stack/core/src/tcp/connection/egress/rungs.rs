@@ -20,7 +20,7 @@ use crate::wire::Flags;
 /// Pacing never holds a segment longer than this, or an RTO if that is longer.
 const PACE_MOST: Duration = Duration::from_secs(1);
 
-/// What the rungs may look at.
+/// The parts that the rungs may look at.
 #[derive(Clone, Copy)]
 pub(in crate::tcp::connection) struct Ladder<'a> {
     pub(super) state: StateName,

@@ -1,4 +1,4 @@
-//! What an ACK, or the time that has passed, shows to be lost, and what recovery lets out meanwhile.
+//! ACKs and time show which segments are lost. Until they are mended, recovery says how much may be in flight.
 
 use super::{Loss, Space};
 use crate::Instant;

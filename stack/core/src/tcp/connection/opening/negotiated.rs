@@ -1,4 +1,4 @@
-//! What the handshake leaves.
+//! The agreement that a handshake leaves.
 
 use crate::agent::{AckRequestForm, Needs};
 use crate::trace::Lacking;
@@ -12,7 +12,7 @@ pub(in crate::tcp::connection) struct Negotiated {
     /// The peer's data may be marked, and is heard. Ours: see `sends_ect`.
     pub(in crate::tcp::connection) ecn: bool,
     pub(in crate::tcp::connection) scale: Option<Scale>,
-    /// What the two ends tell each other by our own option.
+    /// The news that the two ends agreed to exchange by our own option.
     pub(super) offer: OfferFlags,
     /// Our senders may ask for ACKs by ACK-rate requests.
     pub(in crate::tcp::connection) tell_ack_rate: bool,

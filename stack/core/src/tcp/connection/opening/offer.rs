@@ -1,4 +1,4 @@
-//! What our SYN offers, and what both ends agree on once the peer's has come.
+//! Our SYN offers options, and the peer's SYN settles which of them both ends use.
 
 use super::{Negotiated, Opening, Scale};
 use crate::Instant;
@@ -7,7 +7,7 @@ use crate::tcp::config::TcpConfig;
 use crate::tcp::connection::Origin;
 use crate::wire::{Flags, HopwiseOption, OfferFlags, RateRequest, TcpOptions, TcpView, Timestamps};
 
-/// What our agents would have the two ends tell each other.
+/// The needs of our agents, which decide what our SYN offers.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::tcp::connection) struct Wishes {
     pub(in crate::tcp::connection) receiver: Needs,

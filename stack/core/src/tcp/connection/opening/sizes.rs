@@ -1,4 +1,4 @@
-//! How much of a packet headers and options take, and how much payload it has room for.
+//! Sizes of headers and options, and the room for payload that they leave in a packet.
 
 use super::Opening;
 use crate::tcp::config::TcpConfig;

@@ -1,4 +1,4 @@
-//! What segments of ours tell of the peer's data beside number and window: marks, and SACK blocks.
+//! Our segments tell more of the peer's data than number and window: congestion marks, and SACK blocks.
 
 use super::Receiving;
 use crate::Seq;

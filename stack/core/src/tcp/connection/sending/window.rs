@@ -1,4 +1,4 @@
-//! What the peer's window lets us send.
+//! The peer's window, and the room that it leaves.
 
 use super::Sending;
 use crate::Seq;
@@ -72,7 +72,7 @@ impl Sending {
         self.max_wnd
     }
 
-    /// What the peer's window still takes.
+    /// Bytes that the peer's window still takes.
     #[inline]
     pub(in crate::tcp::connection) fn usable_window(&self) -> u32 {
         (self.una + self.wnd).bytes_since(self.nxt)
