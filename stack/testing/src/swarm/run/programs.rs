@@ -55,6 +55,10 @@ impl Pair {
         self.sides.iter().all(|side| side.outcome() == Some(Outcome::Complete))
     }
 
+    fn has_failed(&self) -> bool {
+        self.sides.iter().any(|side| side.outcome().is_some_and(|outcome| outcome != Outcome::Complete))
+    }
+
     /// The opener left before the other side heard of it.
     pub(super) fn was_never_accepted(&self) -> bool {
         self.sides[1].phase() == Phase::NotOpen
@@ -182,12 +186,13 @@ impl Programs {
         let mut port = None;
         if let Opening::AfterTheEndOf(earlier) = self.connections[number].plan.opening {
             let before = &self.connections[earlier];
-            if !before.are_done() {
-                self.connections[number].opens_at = Some(now + ASK_AGAIN);
+            // Its other side may never hear of it.
+            if before.has_failed() {
+                self.skip(number);
                 return Ok(());
             }
-            if !before.are_complete() {
-                self.skip(number);
+            if !before.are_done() {
+                self.connections[number].opens_at = Some(now + ASK_AGAIN);
                 return Ok(());
             }
             port = Some(before.port);
