@@ -1,4 +1,6 @@
 //! Records as a table: a row for each run.
+//!
+//! By hand: the crate `csv` quotes as well, but it does not disarm formulas.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,6 @@
 //! A SOCKS5 server: programs that know nothing of Hopwise connect through it.
+//!
+//! By hand: crates for SOCKS5 connect by the kernel's sockets, and here the far side is a connection of ours.
 
 mod access;
 mod protocol;

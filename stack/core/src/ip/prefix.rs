@@ -1,4 +1,6 @@
 //! An address and how many of its bits are the network's: "10.7.0.0/16".
+//!
+//! By hand: `ipnet` gives a /31 a broadcast address, and its errors do not say what would be accepted.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};

@@ -1,4 +1,6 @@
 //! ARP (RFC 826) for IPv4 over Ethernet.
+//!
+//! By hand: smoltcp reads ARP only with its Ethernet medium, and the smoltcp that we are measured against has none.
 
 use std::net::{IpAddr, Ipv4Addr};
 
