@@ -71,17 +71,9 @@ impl Seat {
     fn arrive(&mut self, class: Class) {
         self.now += GAP;
         self.run_out();
-        let arrival = Arrival {
-            now: self.now,
-            class,
-            bytes: BYTES,
-            gap: Some(GAP),
-            gap_in_order: Some(GAP),
-            push: false,
-            ce: false,
-            ack_request: Some(AckRequest::After(8 - (self.owed.in_order_total % 8) as u8)),
-            rtt: Some(GAP),
-        };
+        let mut arrival = Arrival::new(self.now, class, BYTES);
+        (arrival.gap, arrival.gap_in_order, arrival.rtt) = (Some(GAP), Some(GAP), Some(GAP));
+        arrival.ack_request = Some(AckRequest::After(8 - (self.owed.in_order_total % 8) as u8));
         if class == Class::InOrder {
             self.owed.segments += 1;
             self.owed.bytes += BYTES;
@@ -123,5 +115,7 @@ impl Seat {
 }
 
 fn view(path: &Path, owed: Owed) -> RecvView<'_> {
-    RecvView { owed, path, peer_cwnd: Some(12), mss: BYTES, advertised: 65_535, holes: 0 }
+    let mut view = RecvView::new(owed, path, BYTES, 65_535);
+    view.peer_cwnd = Some(12);
+    view
 }

@@ -10,7 +10,7 @@ use hopwise_agents::param::{DefaultValue, Param};
 use hopwise_agents::registry::{self, Kind};
 use hopwise_core::agent::{
     AckRequestForm, Acked, AgentMaker, Allowance, Count, DataNote, HopSource, HostPair, Path, SendView,
-    SenderAgents, Sent, SentKind, Turn,
+    SenderAgents, Sent, SentKind,
 };
 use hopwise_core::{Instant, Seq};
 
@@ -72,20 +72,10 @@ impl Sending {
     fn segment(&mut self) {
         self.now += GAP;
         let now = self.now;
-        let view = SendView {
-            mss: MSS,
-            snd_una: self.snd_una,
-            highest_ack: self.snd_una,
-            snd_nxt: self.snd_una + MSS * FLIGHT.segments,
-            flight: FLIGHT,
-            unsent: Count { segments: 100, bytes: 100_000 },
-            snd_wnd: 1_000_000,
-            path: &self.path,
-            recovering: None,
-            ack_requests: Some(AckRequestForm::After),
-            turn: Turn::Free,
-            app_limited: false,
-        };
+        let mut view = SendView::new(MSS, self.snd_una, &self.path);
+        view.snd_nxt = self.snd_una + MSS * FLIGHT.segments;
+        (view.flight, view.unsent) = (FLIGHT, Count { segments: 100, bytes: 100_000 });
+        (view.snd_wnd, view.ack_requests) = (1_000_000, Some(AckRequestForm::After));
         let one = Count { segments: 1, bytes: u64::from(MSS) };
         let rtt = Duration::from_micros(60_000 + u64::from(self.snd_una.0 % 7_919));
         let acked = Acked {

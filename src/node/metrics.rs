@@ -1,6 +1,7 @@
 //! Prometheus' text format over HTTP: what the trace and the counters say, summed up.
 //!
 //! Every name and label is bounded: no address and no port of a connection becomes a label.
+//!
 //! By hand: a registry such as `prometheus-client` has counters of its own, and ours stand in the trace's totals.
 
 use std::fmt::{self, Write as _};

@@ -167,17 +167,11 @@ impl Seat {
     pub(crate) fn arrive(&mut self, class: Class, carried: Carried) -> String {
         let now = self.now;
         let in_order = matches!(class, Class::InOrder | Class::FillsHole);
-        let arrival = Arrival {
-            now,
-            class,
-            bytes: carried.bytes,
-            gap: self.last_arrival.map(|last| now.since(last)),
-            gap_in_order: self.last_in_order.filter(|_| in_order).map(|last| now.since(last)),
-            push: carried.push,
-            ce: carried.ce,
-            ack_request: carried.ack_request,
-            rtt: carried.rtt,
-        };
+        let mut arrival = Arrival::new(now, class, carried.bytes);
+        arrival.gap = self.last_arrival.map(|last| now.since(last));
+        arrival.gap_in_order = self.last_in_order.filter(|_| in_order).map(|last| now.since(last));
+        (arrival.push, arrival.ce) = (carried.push, carried.ce);
+        (arrival.ack_request, arrival.rtt) = (carried.ack_request, carried.rtt);
         self.last_arrival = Some(now);
         if in_order {
             self.last_in_order = Some(now);
@@ -236,14 +230,8 @@ impl Seat {
     }
 
     pub(crate) fn asked<T>(&mut self, ask: impl FnOnce(&mut dyn ReceiverAgent, &RecvView<'_>) -> T) -> T {
-        let view = RecvView {
-            owed: self.owed,
-            path: &self.path,
-            peer_cwnd: self.peer_cwnd,
-            mss: MSS,
-            advertised: self.advertised,
-            holes: 0,
-        };
+        let mut view = RecvView::new(self.owed, &self.path, MSS, self.advertised);
+        view.peer_cwnd = self.peer_cwnd;
         ask(self.agent.as_mut(), &view)
     }
 }

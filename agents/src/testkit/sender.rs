@@ -255,19 +255,12 @@ impl Bench {
     }
 
     fn view<'a>(&self, path: &'a Path) -> SendView<'a> {
-        SendView {
-            mss: self.mss,
-            snd_una: self.snd_una,
-            highest_ack: self.highest_ack,
-            snd_nxt: self.snd_nxt(),
-            flight: self.flight,
-            unsent: Count { segments: 1, bytes: self.unsent_bytes },
-            snd_wnd: self.snd_wnd,
-            path,
-            recovering: self.recovering,
-            ack_requests: self.ack_requests,
-            turn: self.turn,
-            app_limited: self.app_limited,
-        }
+        let mut view = SendView::new(self.mss, self.snd_una, path);
+        (view.highest_ack, view.snd_nxt, view.flight) = (self.highest_ack, self.snd_nxt(), self.flight);
+        view.unsent = Count { segments: 1, bytes: self.unsent_bytes };
+        (view.snd_wnd, view.recovering) = (self.snd_wnd, self.recovering);
+        (view.ack_requests, view.turn) = (self.ack_requests, self.turn);
+        view.app_limited = self.app_limited;
+        view
     }
 }

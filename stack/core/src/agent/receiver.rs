@@ -78,6 +78,7 @@ pub enum Class {
 
 /// One data segment, as an agent sees it.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct Arrival {
     pub now: Instant,
     pub class: Class,
@@ -95,7 +96,25 @@ pub struct Arrival {
     pub rtt: Option<Duration>,
 }
 
+impl Arrival {
+    /// A segment with nothing beside its payload.
+    pub const fn new(now: Instant, class: Class, bytes: u32) -> Arrival {
+        Arrival {
+            now,
+            class,
+            bytes,
+            gap: None,
+            gap_in_order: None,
+            push: false,
+            ce: false,
+            ack_request: None,
+            rtt: None,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct RecvView<'a> {
     pub owed: Owed,
     pub path: &'a Path,
@@ -106,6 +125,13 @@ pub struct RecvView<'a> {
     pub advertised: u32,
     /// Separate stretches of data above the first hole.
     pub holes: u32,
+}
+
+impl<'a> RecvView<'a> {
+    /// The view of a connection whose sender has told nothing and whose data came in order.
+    pub const fn new(owed: Owed, path: &'a Path, mss: u32, advertised: u32) -> RecvView<'a> {
+        RecvView { owed, path, peer_cwnd: None, mss, advertised, holes: 0 }
+    }
 }
 
 /// What one seat of the ledger has not acknowledged, the arrival at hand included. The live agent has a seat,

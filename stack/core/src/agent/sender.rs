@@ -99,6 +99,7 @@ pub struct Count {
 /// `flight` is RFC 6675's pipe. Nothing below `highest_ack` is sent again: it is `snd_una`, or what a routing
 /// message raised it to.
 #[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
 pub struct SendView<'a> {
     pub mss: u32,
     pub snd_una: Seq,
@@ -115,6 +116,27 @@ pub struct SendView<'a> {
     pub turn: Turn,
     /// The application, not the window, limits what is in flight: growing cwnd now would prove nothing.
     pub app_limited: bool,
+}
+
+impl<'a> SendView<'a> {
+    /// The view of a connection with nothing in flight, nothing to send and no window.
+    pub const fn new(mss: u32, snd_una: Seq, path: &'a Path) -> SendView<'a> {
+        let nothing = Count { segments: 0, bytes: 0 };
+        SendView {
+            mss,
+            snd_una,
+            highest_ack: snd_una,
+            snd_nxt: snd_una,
+            flight: nothing,
+            unsent: nothing,
+            snd_wnd: 0,
+            path,
+            recovering: None,
+            ack_requests: None,
+            turn: Turn::Free,
+            app_limited: false,
+        }
+    }
 }
 
 /// In `Fast`, PRR (or RFC 6582 inflation in the compatible profile) is what `so_far` starts from, and the owner
