@@ -13,8 +13,8 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use crate::located::{Document, Place, Refusal};
 use crate::words::{Word, Words};
 
-/// A rule that chooses agents. The first match wins; agents that it leaves out are the default ones, in a
-/// scenario those of the arm.
+/// A rule that chooses agents. The first rule that matches applies. Agents that it does not name stay the default ones,
+/// in a scenario those of the arm.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Rule<P> {
@@ -28,26 +28,27 @@ pub struct Rule<P> {
     #[serde(default, deserialize_with = "specs", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Specs>")]
     pub sender: Option<String>,
-    /// Receiver agents that only observe: a spec, or a list of specs.
+    /// Receiver agents that only observe, and change nothing: a spec, or a list of specs.
     #[serde(default, deserialize_with = "specs", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<Specs>")]
     pub shadows: Option<String>,
 }
 
-/// Properties of a connection; all that are given must hold.
+/// Conditions on a connection. All conditions that are given must hold.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Match<P> {
-    /// Direction in which the connection is opened (default: both).
+    /// Direction in which the connection is opened, seen from the node that the rule is for (default: both).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub direction: Option<Word<Direction>>,
-    /// Destination port of the connection. In a scenario the first flow has port 5001, the next one 5002, and so on.
+    /// Destination port of the connection (default: any). In a scenario the first flow has port 5001, the next one
+    /// 5002, and so on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub port: Option<u16>,
-    /// Peer that opens the connection.
+    /// Peer that opens the connection: an address or a network, in a scenario also a node (default: any).
     #[serde(default = "none::<P>", skip_serializing_if = "Option::is_none")]
     pub from: Option<P>,
-    /// Peer that the connection is opened to.
+    /// Peer that accepts the connection: an address or a network, in a scenario also a node (default: any).
     #[serde(default = "none::<P>", skip_serializing_if = "Option::is_none")]
     pub to: Option<P>,
 }

@@ -27,13 +27,13 @@ const HOPS: RangeInclusive<u64> = 1..=255;
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Tcp {
-    /// Profile that the other settings start from, and that the defaults of agents belong to (default modern).
+    /// Profile that gives the other TCP settings, and the agents' own parameters, their defaults (default modern).
     pub profile: Word<Profile>,
     /// Largest payload of a segment in bytes, 64 to 65495; a packet on the link may hold less (default: 1000 in a
     /// scenario and under profile ns2, otherwise as much as the link takes). The `segment_bytes` of a flow replaces it.
     pub segment_bytes: Option<u16>,
-    /// Packet size in bytes, 68 to 1500, below which no ICMP message takes a path over IPv4 (default 552). No path of
-    /// a scenario sends such messages.
+    /// Smallest path MTU in bytes, 68 to 1500, that an ICMP message can set over IPv4 (default 552). Scenarios have no
+    /// such messages.
     pub least_path_mtu: Option<u16>,
     /// Selective acknowledgements (RFC 2018; default: as in the profile).
     pub sack: Option<bool>,
@@ -45,28 +45,29 @@ pub struct Tcp {
     pub ecn: Option<bool>,
     /// Nagle's algorithm (RFC 9293; default: as in the profile).
     pub nagle: Option<bool>,
-    /// Most data that a connection keeps until it is acknowledged, 4KiB to 1GiB (default: 4MiB under profile modern,
-    /// 4000 segments under ns2).
+    /// Largest amount of data that a connection keeps until it is acknowledged, 4KiB to 1GiB (default: 4MiB under
+    /// profile modern, 4000 segments under ns2).
     pub send_buffer: Option<Size>,
-    /// Most data that a connection keeps until the program reads it, which bounds the window, 4KiB to 1GiB (default:
-    /// 6MiB under profile modern, 2000 segments under ns2).
+    /// Largest amount of received data that waits for the program, 4KiB to 1GiB; it bounds the window (default: 6MiB
+    /// under profile modern, 2000 segments under ns2).
     pub recv_buffer: Option<Size>,
     /// Lower bound of the retransmission timeout (RFC 6298; default 200ms).
     pub rto_min: Option<Time>,
-    /// Silence of the peer after which probes ask whether it is still there, 1ms or more; they repeat after an eighth
-    /// of that time each (RFC 9293; default: no probes).
+    /// Idle time before keep-alive probes start, 1ms or more (RFC 9293; default: no probes). They repeat at an eighth
+    /// of it; after nine without an answer the connection ends.
     pub keep_alive: Option<Time>,
-    /// Time that sent data may stay unacknowledged before the connection is given up, 1ms or more (RFC 9293; default
+    /// Longest time that sent data may stay unacknowledged, 1ms or more; then the connection ends (RFC 9293; default
     /// 15min).
     pub user_timeout: Option<Time>,
-    /// Treatment of an ACK that still waits for the link when a later one is decided (default: read for a node with
-    /// TUN devices alone, otherwise off). In a scenario ACKs wait while `radio.when_full: hold` meets a full queue.
+    /// Treatment of an ACK that waits for the link when the next ACK is decided (default: read for a node with TUN
+    /// devices alone, otherwise off). In a scenario ACKs wait only while the queue is full under `radio.when_full:
+    /// hold`.
     pub ack_merge: Option<Word<AckMerge>>,
-    /// Number of hops to peers, 1 to 255 (default: counted from the hop limit of their packets). In a scenario the
-    /// routes replace it as soon as they are known.
+    /// Number of hops to peers, 1 to 255, for agents that use it (default: from the hop limit of the peers' packets).
+    /// In a scenario known routes replace it.
     pub hops: Option<u8>,
-    /// Hop limit that peers write into their packets, 1 to 255, from which hops are counted (default 64). A scenario
-    /// takes that of its own nodes instead.
+    /// Initial hop limit of the peers' packets, 1 to 255; hops are counted from it (default 64). A scenario uses that
+    /// of its own nodes.
     pub peers_hop_limit: Option<u8>,
 }
 
@@ -74,18 +75,29 @@ impl Words for Profile {
     const NAME: &'static str = "TcpProfile";
     const ABOUT: &'static str = "Profile of TCP settings.";
     const ALL: &'static [(&'static str, Profile, &'static str)] = &[
-        ("modern", Profile::Modern, "Current RFCs: SACK, RACK-TLP, PRR, timestamps and window scaling."),
-        ("ns2", Profile::Ns2, "The TCP of ns-2, as papers of its time used it."),
+        (
+            "modern",
+            Profile::Modern,
+            "Current RFCs: SACK, RACK-TLP, PRR, ECN, timestamps, window scaling and Nagle's algorithm.",
+        ),
+        (
+            "ns2",
+            Profile::Ns2,
+            "The TCP of ns-2, as papers of its time used it: no SACK, ECN, timestamps or RACK, and a fixed window.",
+        ),
     ];
 }
 
 impl Words for AckMerge {
     const NAME: &'static str = "AckMerge";
-    const ABOUT: &'static str =
-        "Treatment of an ACK that still waits for the link when a later one is decided.";
+    const ABOUT: &'static str = "Treatment of an ACK that waits for the link when the next ACK is decided.";
     const ALL: &'static [(&'static str, AckMerge, &'static str)] = &[
-        ("off", AckMerge::Off, "Each ACK leaves."),
-        ("read", AckMerge::Read, "The later ACK leaves for both, if both acknowledge data in order."),
+        ("off", AckMerge::Off, "Each ACK is sent."),
+        (
+            "read",
+            AckMerge::Read,
+            "The later ACK replaces the one that waits, if both acknowledge data in order.",
+        ),
     ];
 }
 

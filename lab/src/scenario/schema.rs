@@ -30,7 +30,7 @@ pub(super) use traffic::{DirectionName, Drawn, SEGMENT_BYTES, Traffic, TrafficKi
 #[serde(deny_unknown_fields)]
 #[schemars(title = "A scenario of Hopwise")]
 pub(super) struct ScenarioFile {
-    /// Title of the scenario, as reports print it.
+    /// Title of the scenario, as reports print it (default: none).
     pub(super) title: Option<String>,
     /// World that the scenario runs in; so far only `sim`, the simulated radio.
     #[serde(default)]
@@ -56,11 +56,12 @@ pub(super) struct ScenarioFile {
     pub(super) tcp: Tcp,
     /// Flows between nodes.
     pub(super) traffic: Vec<Traffic>,
-    /// Rules that choose agents for single connections before the arm does. Peers are nodes, addresses or
-    /// networks.
+    /// Rules that choose agents for single connections, before those of the arm. A peer is a node, an address or a
+    /// network.
     #[serde(default)]
     pub(super) rules: Vec<Rule<String>>,
-    /// Gateway between a wire and the radio, where the base-station agent of an arm runs.
+    /// Gateway between a wire and the radio. The base-station agent of an arm runs there. A fade is an outage of one of
+    /// its links in channel.
     pub(super) gateway: Option<GatewayConfig>,
     /// Arms of the trial: the agents that are compared.
     pub(super) arms: Arms,
@@ -115,7 +116,7 @@ pub(super) enum Shape {
 pub(super) struct Topology {
     /// Shape of the topology.
     pub(super) kind: Shape,
-    /// Number of hops (kind: chain).
+    /// Number of hops, 1 to 9999 (kind: chain).
     pub(super) hops: Option<u32>,
     /// Distance between neighbours in metres (kinds: chain, cross, grid; default 200).
     pub(super) spacing_m: Option<f64>,
@@ -125,13 +126,15 @@ pub(super) struct Topology {
     pub(super) rows: Option<u32>,
     /// Number of columns (kind: grid).
     pub(super) columns: Option<u32>,
-    /// Number of nodes (kind: random).
+    /// Number of nodes, 2 to 10000 (kind: random); positions are drawn again until all nodes are connected, unless
+    /// nodes move.
     pub(super) nodes: Option<u32>,
     /// Width of the field in metres (kind: random).
     pub(super) width_m: Option<f64>,
     /// Height of the field in metres (kind: random).
     pub(super) height_m: Option<f64>,
-    /// File with the positions (kind: file) or with ns-2 movements (kind: movements).
+    /// File, relative to the current directory, with a line "x y" in metres for each node (kind: file) or with ns-2
+    /// movements (kind: movements).
     pub(super) file: Option<String>,
     /// Wire with a wired node at its far end, joined to the first radio node.
     pub(super) wired: Option<Wired>,
@@ -141,14 +144,14 @@ pub(super) struct Topology {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Mobility {
-    /// Lowest and highest speed, in metres per second.
+    /// Lowest and highest speed in metres per second, above 0 and at most 1000.
     pub(super) speed_mps: [f64; 2],
     /// Pause at each waypoint (default 0s).
     #[serde(default = "no_time")]
     pub(super) pause: Time,
-    /// Width of the rectangle in metres (default: that of a random topology).
+    /// Width of the rectangle in metres (default: that of kind: random; otherwise required).
     pub(super) width_m: Option<f64>,
-    /// Height of the rectangle in metres (default: that of a random topology).
+    /// Height of the rectangle in metres (default: that of kind: random; otherwise required).
     pub(super) height_m: Option<f64>,
     /// Nodes that do not move: the name of each with its position `[x, y]` in metres.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
@@ -159,11 +162,11 @@ pub(super) struct Mobility {
 #[derive(Clone, Copy, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Wired {
-    /// Rate of the wire.
+    /// Rate of the wire, in both directions, above 0.
     pub(super) rate: Rate,
-    /// One-way delay of the wire.
+    /// One-way delay of the wire, at most 1h.
     pub(super) delay: Time,
-    /// Packets that the queue at each end of the wire holds (default: as many as the radio).
+    /// Largest number of packets in the queue at each end of the wire (default: radio.queue_packets).
     pub(super) queue_packets: Option<u32>,
 }
 
@@ -171,11 +174,12 @@ pub(super) struct Wired {
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct RadioConfig {
-    /// Radio profile: physical layer, rate and timing (default dsss-2mbps).
+    /// Radio profile, which sets physical layer, rate and timing: dsss-1mbps to dsss-11mbps, also with -short (not
+    /// 1mbps), or ofdm-6mbps to ofdm-54mbps (default dsss-2mbps).
     pub(super) profile: String,
-    /// Packets that the interface queue holds, 2 or more (default 50).
+    /// Largest number of packets in the interface queue, 2 or more (default 50).
     pub(super) queue_packets: u32,
-    /// Packet size from which RTS/CTS precedes the data, in bytes; off: never (default 0: always).
+    /// Smallest packet, in bytes, that RTS/CTS precedes; 0: always, off: never (default 0).
     pub(super) rts_threshold: Threshold,
     /// Behaviour of a full interface queue (default drop).
     pub(super) when_full: Word<WhenFull>,
@@ -234,7 +238,7 @@ impl JsonSchema for Threshold {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "Packet size from which RTS/CTS precedes the data, in bytes; off: never.",
+            "description": "Smallest packet, in bytes, that RTS/CTS precedes; 0: always, off: never.",
             "anyOf": [{ "type": "integer", "minimum": 0, "maximum": u32::MAX }, { "enum": ["off", false] }],
         })
     }
@@ -246,25 +250,27 @@ impl JsonSchema for Threshold {
 pub(super) struct ChannelConfig {
     /// Model of path loss (default two-ray).
     pub(super) path_loss: PathLossName,
-    /// Path loss exponent, from 1 to 8 (path_loss: log-distance).
+    /// Path loss exponent, 1 to 8 (required by path_loss: log-distance).
     pub(super) exponent: Option<f64>,
     /// Standard deviation of log-normal shadowing in dB, from 0 to 20 (default 0).
     pub(super) shadowing_db: f64,
-    /// Shadowing drawn separately for the two directions of a link (default false).
+    /// Each direction of a link has shadowing of its own; shadowing_db must be above 0 (default false).
     pub(super) asymmetric: bool,
     /// Model of fading (default none).
     pub(super) fading: FadingName,
-    /// Doppler frequency in Hz, at most twice the speed over the wavelength (fading: rayleigh or rician).
+    /// Doppler frequency in Hz, 0.001 to 10000; a higher one fades faster (required by fading: rayleigh or rician).
     pub(super) doppler_hz: Option<f64>,
-    /// Rician K factor: power of the direct ray over the power of all others (fading: rician).
+    /// Rician K factor, 0 to 1000000: power of the direct ray over that of all others (required by fading: rician).
     pub(super) k: Option<f64>,
     /// Share of frames that the channel loses at random (default 0%).
     pub(super) loss: Share,
-    /// Outages of single links.
+    /// Times in which single links receive nothing.
     pub(super) outages: Vec<OutageConfig>,
-    /// Sentences about single links, such as `link n3-n4 down from 10 s to 20 s`.
+    /// Sentences about single links: `link n3-n4 down from 10 s to 20 s`, `link n3->n4 loses 5%` or `link n3->n4 gains
+    /// -10 dB`; n3-n4 means both directions.
     pub(super) links: Vec<String>,
-    /// Noise power in dBm; OFDM frames are then received by their SNR.
+    /// Noise power in dBm, -150 to 0; frames are then received by their signal-to-noise ratio. OFDM profiles only
+    /// (default: no noise).
     pub(super) noise_dbm: Option<f64>,
 }
 
@@ -300,39 +306,42 @@ pub(super) struct OutageConfig {
     pub(super) from: String,
     /// Node at the other end of the link.
     pub(super) to: String,
-    /// Start of the outage, from the beginning of the run.
+    /// Start of the outage, from time 0 of the simulation.
     pub(super) begins: Time,
-    /// End of the outage, from the beginning of the run.
+    /// End of the outage, from time 0 of the simulation.
     pub(super) ends: Time,
     /// The outage affects only frames from `from` to `to` (default false).
     #[serde(default)]
     pub(super) one_way: bool,
 }
 
-/// Gateway between a wire and the radio, where the base-station agent of an arm runs, and its forecast of
-/// fades.
+/// Gateway between a wire and the radio. The base-station agent of an arm runs there. A fade is an outage of one of its
+/// links in channel.
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(super) struct GatewayConfig {
     /// Name of the gateway, a node with a wire and a radio (default n0).
     pub(super) node: Option<String>,
-    /// Time between the warning of a fade and the fade (source: truth; default 200ms); 0s: no warning.
+    /// Time between a warning and its fade; 0s gives no warnings (source: truth; default 200ms).
     pub(super) lead: Time,
-    /// Largest error of the forecast duration of a fade, as a share (source: truth; default 0%).
+    /// Largest error of the forecast length of a fade, as a share of its true length (source: truth; default 0%).
     pub(super) error: Share,
     /// Share of fades without a warning (source: truth; default 0%).
     pub(super) missing: Share,
-    /// Number of warnings without a fade (source: truth; default 0).
+    /// Number of warnings without a fade, 0 to 10000, for nodes that have fades (source: truth; default 0).
     pub(super) false_alarms: u32,
     /// Delay until the gateway notices that a link went down or came back (source: truth; default 0s).
     pub(super) late: Time,
     /// Source of the forecast (default truth).
     pub(super) source: SourceName,
-    /// Fall of the signal before an outage, in dB per second (source: predictor; default 20).
+    /// Fall of the signal before an outage and rise after it, in dB per second, 0.1 to 1000000 (source: predictor;
+    /// default 20).
     pub(super) slope_db_s: f64,
-    /// Standard deviation of the independent error of a signal sample, in dB (source: predictor; default 2).
+    /// Standard deviation in dB, 0 to 40, of the error that each signal sample has by itself (source: predictor;
+    /// default 2).
     pub(super) noise_db: f64,
-    /// Standard deviation of the lasting error of signal samples, in dB (source: predictor; default 0).
+    /// Standard deviation in dB, 0 to 40, of an error that lasts for about half a second (source: predictor; default
+    /// 0).
     pub(super) shadow_db: f64,
 }
 
@@ -340,10 +349,10 @@ pub(super) struct GatewayConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum SourceName {
-    /// The scenario itself, with the errors that `gateway` names.
+    /// The outages of the scenario, with the errors that gateway gives.
     #[default]
     Truth,
-    /// A predictor that hears the signal before each outage.
+    /// The predictor of `hopwise proxy`, from a signal that falls before each outage.
     Predictor,
 }
 

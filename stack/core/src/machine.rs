@@ -19,7 +19,7 @@ pub struct LinkId(pub u16);
 ///    [`poll_timeout`](Machine::poll_timeout). A full radio never stops a wire.
 /// 3. `poll_timeout` is pure, absolute and complete; it is silent only about work that waits for room.
 /// 4. A timeout may come early, late or twice.
-/// 5. Inside there is no clock, randomness, thread, lock, log, or iteration in hash order. Keys are given at
+/// 5. Inside there is no clock, randomness, thread, shared lock, log, or iteration in hash order. Keys are given at
 ///    construction.
 /// 6. Machines name neighbours by IP address; links resolve them.
 /// 7. A frame that could not be delivered comes back with its packet. Each transmit carries an id that joins

@@ -10,21 +10,22 @@ use serde::{Deserialize, Deserializer};
 
 use crate::rules::{Specs, specs};
 
-/// One arm of the trial. Without a receiver it uses `delayed`, without senders `[cubic]`.
+/// One arm of the trial: its agents and its own settings. Default agents are receiver `delayed` and sender `cubic`.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(in crate::scenario) struct ArmConfig {
     /// Receiver agent, which decides when to acknowledge (default delayed).
     pub(in crate::scenario) receiver: Option<String>,
-    /// Sender agent, which decides how much to send: a spec such as `cubic`, or a list of specs.
+    /// Sender agent, which decides how much to send: a spec such as `cubic`, or a list of specs (default cubic).
     #[serde(deserialize_with = "specs")]
     #[schemars(with = "Option<Specs>")]
     pub(in crate::scenario) sender: Option<String>,
-    /// Receiver agents that only observe: a spec, or a list of specs.
+    /// Receiver agents that only observe, and change nothing: a spec, or a list of specs (default: none).
     #[serde(deserialize_with = "specs")]
     #[schemars(with = "Option<Specs>")]
     pub(in crate::scenario) shadows: Option<String>,
-    /// Base-station agent of the gateway, such as `ack-hold:mode=kick` (default: plain forwarding).
+    /// Base-station agent, such as `ack-hold:mode=kick`; the scenario then needs a gateway (default: the gateway only
+    /// forwards).
     pub(in crate::scenario) base_station: Option<String>,
     /// Values that this arm changes elsewhere in the file, by path, such as `topology.hops: 12`.
     #[schemars(with = "BTreeMap<String, serde_json::Value>")]

@@ -12,9 +12,9 @@ use crate::units::Share;
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Claim {
-    /// The statement in our own words.
+    /// The statement, as the table of claims prints it.
     pub says: String,
-    /// Figure of the paper (default: the one that the title names).
+    /// Figure of the paper, as the table of claims prints it (default: the title of the scenario).
     pub figure: Option<String>,
     /// Arm that the statement is about.
     pub arm: String,
@@ -27,18 +27,19 @@ pub struct Claim {
     #[serde(default)]
     #[schemars(with = "BTreeMap<String, Vec<serde_json::Value>>")]
     pub at: BTreeMap<String, Vec<serde_json::Value>>,
-    /// Way in which several points make one ratio (default mean).
+    /// Rule that makes one ratio of several points (default mean).
     #[serde(default)]
     pub over: Over,
-    /// Meaning of the ratio: about, at least or at most (default about).
+    /// Condition that the measured ratio must meet: about, at-least or at-most (default about).
     #[serde(default)]
     pub bound: Bound,
     /// Stated ratio: the arm's value over the other arm's value.
     pub ratio: f64,
-    /// Deviation from the stated ratio that still counts as reproduced (default 5%).
+    /// Tolerance of the ratio, as a share of the other arm's value: at 5%, a stated 2.0 allows 1.95 to 2.05 (default
+    /// 5%).
     #[serde(default = "five_per_cent")]
     pub tolerance: Share,
-    /// The scenario takes only seconds, so that `hopwise claims --quick` runs it too (default false).
+    /// True if the scenario takes only seconds; `hopwise claims --quick` runs no others (default false).
     #[serde(default)]
     pub quick: bool,
     /// Note for readers of the table of claims.
@@ -58,15 +59,15 @@ pub enum Measure {
     Goodput,
     /// Pure ACKs per data segment sent.
     AcksPerSegment,
-    /// Segments retransmitted.
+    /// Number of segments retransmitted.
     SentAgain,
-    /// Segments retransmitted although the receiver had them.
+    /// Number of segments retransmitted although the receiver had them.
     SentNeedlessly,
-    /// Retransmission timeouts.
+    /// Number of retransmission timeouts.
     Timeouts,
 }
 
-/// Way in which several points make one ratio.
+/// Rule that makes one ratio of several points.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Over {
@@ -77,15 +78,15 @@ pub enum Over {
     Most,
 }
 
-/// Meaning of a stated ratio.
+/// Condition that the measured ratio must meet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Bound {
-    /// The ratio, within the tolerance.
+    /// The ratio, plus or minus the tolerance.
     #[default]
     About,
-    /// The ratio or more.
+    /// The ratio or more, less the tolerance.
     AtLeast,
-    /// The ratio or less.
+    /// The ratio or less, plus the tolerance.
     AtMost,
 }

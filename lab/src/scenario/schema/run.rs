@@ -13,15 +13,16 @@ use crate::units::{Share, Time};
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::scenario) struct RunConfig {
-    /// Length of a run, from the start of the first flow.
+    /// Length of a run, counted from the earliest start of a flow; at most 72h.
     pub(in crate::scenario) duration: Time,
-    /// Beginning of each run that no result counts (default 0s).
+    /// Time from the start of the first flow that results leave out, shorter than duration (default 0s).
     #[serde(default = "no_time")]
     pub(in crate::scenario) warmup: Time,
-    /// Number of runs of each arm, one a seed (default 5).
+    /// Number of seeds, 1 to 100000; each arm runs once with each seed at each point (default 5).
     #[serde(default = "five")]
     pub(in crate::scenario) seeds: u32,
-    /// Difference between arms below which a verdict may be "no difference" (default 3%).
+    /// Relative difference, less than 100%, within which two arms may count as equal: verdict "no difference" (default
+    /// 3%).
     #[serde(default = "three_per_cent")]
     pub(in crate::scenario) margin: Share,
     /// Condition that ends the trial (default all-seeds).
@@ -63,12 +64,14 @@ impl JsonSchema for MatrixConfig {
                             point.",
             "properties": {
                 "together": {
-                    "description": "Groups of paths whose values change together, first with first.",
+                    "description": "Groups of paths with lists of equal length: their first values go together, then \
+                                    their second ones.",
                     "type": "array",
                     "items": { "type": "object", "minProperties": 1, "additionalProperties": values.clone() },
                 },
                 "exclude": {
-                    "description": "Points that are left out: each entry excludes the points with all of its values.",
+                    "description": "Points that are left out. An entry excludes each point that has all values of the \
+                                    entry.",
                     "type": "array",
                     "items": { "type": "object", "minProperties": 1 },
                 },

@@ -14,44 +14,47 @@ use crate::units::{Rate, Size, Time};
 #[derive(Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(in crate::scenario) struct Traffic {
-    /// Node that opens the connection or sends the datagrams: first, last, or a name such as n3.
+    /// Node that opens the connection or sends the datagrams: first (w0 if there is a wire), last, or a name such as
+    /// n3.
     pub(in crate::scenario) from: String,
-    /// Node at the other end: first, last, or a name such as n3.
+    /// Node at the other end: first (w0 if there is a wire), last, or a name such as n3.
     pub(in crate::scenario) to: String,
     /// Kind of traffic.
     pub(in crate::scenario) kind: TrafficKind,
-    /// Payload of a full segment or of a datagram, in bytes (default: that of `tcp` for segments, otherwise 1000).
+    /// Payload of a full segment or of a datagram in bytes, 1 to 1460 (default: tcp.segment_bytes for segments,
+    /// otherwise 1000).
     pub(in crate::scenario) segment_bytes: Option<u16>,
-    /// Number of such flows (default 1).
+    /// Number of equal flows that this entry starts (default 1).
     #[serde(default = "one")]
     pub(in crate::scenario) flows: u32,
-    /// Time between the starts of two such flows (default 100ms).
+    /// Time between the starts of two flows of this entry (default 100ms).
     #[serde(default = "apart")]
     pub(in crate::scenario) apart: Time,
-    /// Start of the first flow, from the beginning of the run (default 0s).
+    /// Start of the first flow of this entry, from time 0 of the simulation (default 0s).
     #[serde(default = "at_once")]
     pub(in crate::scenario) start: Drawn<Time>,
-    /// Time after which nothing new starts and endless data is cut off, from the beginning of the run.
+    /// Time, from time 0 of the simulation, after which nothing new starts and endless data ends (default: end of the
+    /// run).
     pub(in crate::scenario) stop: Option<Time>,
-    /// The flows are listed apart and count in no total (default false).
+    /// Reports list these flows separately and leave them out of all totals (default false).
     #[serde(default)]
     pub(in crate::scenario) background: bool,
-    /// Direction of the data, seen from the node that opens (kind: bulk; default forth).
+    /// Direction of the data: forth is from the node that opens the connection (kind: bulk; default forth).
     pub(in crate::scenario) direction: Option<DirectionName>,
-    /// Size of one transfer, each on its own connection (kind: bulk; default: endless data).
+    /// Size of one transfer, 1B to 1GiB, each on its own connection (kind: bulk; default: endless data).
     pub(in crate::scenario) bytes: Option<Drawn<Size>>,
-    /// Size of a request, at least 8B (kind: request).
+    /// Size of a request, 8B to 1GiB (kind: request, which requires it).
     pub(in crate::scenario) request: Option<Drawn<Size>>,
-    /// Size of a response (kind: request).
+    /// Size of a response, 1B to 1GiB (kind: request, which requires it).
     pub(in crate::scenario) response: Option<Drawn<Size>>,
-    /// Pause between the end of a transfer or a response and the next one (kinds: bulk, request; default
-    /// none).
+    /// Pause after a transfer or a response (kinds: bulk with bytes, request; default: no pause).
     pub(in crate::scenario) think: Option<Drawn<Time>>,
-    /// Number of transfers (default 1) or of requests (default: as many as time allows).
+    /// Number of transfers (kind: bulk with bytes; default 1) or of requests (kind: request; default: as many as fit
+    /// into the run).
     pub(in crate::scenario) repeat: Option<u32>,
-    /// Time between two datagrams (kind: cbr).
+    /// Time between two datagrams, 1us or more (kind: cbr, which requires this or rate).
     pub(in crate::scenario) every: Option<Drawn<Time>>,
-    /// Payload rate, instead of `every` (kind: cbr).
+    /// Rate of payload (kind: cbr, in place of every).
     pub(in crate::scenario) rate: Option<Rate>,
 }
 

@@ -38,9 +38,9 @@ constants! {
     rerr_ratelimit: u32 = Form::per_second("errors").is(10),
     /// Requests of any one node that are forwarded per second
     relay_ratelimit: u32 = Form::per_second("requests").is(20),
-    /// Messages of any one neighbour accepted per second, and a quarter of those accepted of all
+    /// Messages accepted per second from any one neighbour; all neighbours together get four times as many
     message_ratelimit: u32 = Form::per_second("messages").is(500),
-    /// Messages sent per second because of any one neighbour's messages
+    /// Messages sent per second in answer to any one neighbour; all neighbours together cause at most four times that
     answer_ratelimit: u32 = Form::per_second("messages").is(200),
     /// Probes of next hops in use
     hello: bool = Form::Switch

@@ -25,8 +25,8 @@ constants! {
     request_table_size: u32 = Form::count("nodes", 1, MOST_PACKETS).is(64),
     /// Requests of each node that are remembered
     request_table_ids: u32 = Form::count("requests", 1, MOST_PACKETS).is(16),
-    /// Requests for one destination before it is given up
-    max_request_rexmt: u8 = Form::count("requests", 0, 250).is(16),
+    /// Repeats of the request for one destination before it is given up
+    max_request_rexmt: u8 = Form::count("repeats", 0, 250).is(16),
     /// Time between the first two requests for a destination, doubled after each
     request_period: Duration = Form::time(1).is(500),
     /// Longest time between two requests for a destination

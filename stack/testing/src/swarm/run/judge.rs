@@ -66,8 +66,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Without cookies a listener with few places forgets the oldest handshake for a new one. Its opener, which may have
-    /// been answered already, is reset with its first data.
+    /// Without cookies a listener with few places forgets the oldest handshake for a new one. Its opener may have been
+    /// answered already, and is reset with its first data.
     fn gave_way_to_a_handshake(&self, pair: &Pair) -> bool {
         let ends = [&self.world.a, &self.world.b];
         let accepter = ends[pair.plan.opener.other() as usize];
