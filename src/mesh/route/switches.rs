@@ -36,6 +36,11 @@ impl Forwarding {
             .iter()
             .try_for_each(|name| switches.set(&format!("ipv4/conf/{name}/forwarding"), "1"))
             .and_then(|()| switches.clear("send_redirects", &mesh))
+            // No key signs a redirect. Where the kernel forwards, one that `all` accepts is refused by the interface.
+            .and_then(|()| {
+                let refuse = |name: &&str| format!("ipv4/conf/{name}/accept_redirects");
+                mesh.iter().try_for_each(|name| switches.set(&refuse(name), "0"))
+            })
             // An interface without an address of its own takes nothing while the way back is looked at.
             .and_then(|()| switches.clear("rp_filter", &mesh));
         outcome.map_err(|error| Failure::failed("set a switch of the kernel", error))?;

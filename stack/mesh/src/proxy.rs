@@ -242,8 +242,11 @@ impl Proxy {
     fn take_cut(&mut self, now: Instant, from: Side, read: &Read<'_>, packet: &[u8]) -> bool {
         let flags = read.tcp.flags;
         let is_opening = flags.contains(Flags::SYN) && !flags.contains(Flags::ACK);
-        let is_known =
-            self.relays.get(&read.key).is_some_and(|relay| !is_opening || relay.opened == read.tcp.seq);
+        // A SYN that anybody can send ends no flow: the half that it comes to challenges it (RFC 5961 §4).
+        let is_known = self
+            .relays
+            .get(&read.key)
+            .is_some_and(|relay| relay.opened == read.tcp.seq || relay.is_under_way(now, from));
         if is_known || !is_opening {
             return self.relays.take(now, from, &read.key, packet);
         }

@@ -11,7 +11,8 @@ use crate::namespace::Running;
 fn switches(mesh: &Mesh) -> String {
     let script = "grep -H . /proc/sys/net/ipv4/ip_forward \
                   /proc/sys/net/ipv4/conf/*/forwarding /proc/sys/net/ipv4/conf/*/rp_filter \
-                  /proc/sys/net/ipv4/conf/*/send_redirects | grep -v hopwise0";
+                  /proc/sys/net/ipv4/conf/*/send_redirects \
+                  /proc/sys/net/ipv4/conf/*/accept_redirects | grep -v hopwise0";
     let output = mesh.nodes[0].output(&["sh", "-c", script]);
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
@@ -36,6 +37,7 @@ fn a_killed_routing_daemon_leaves_no_switch_changed_for_good() {
     let before = switches(&mesh);
     mesh.start(0, std::slice::from_ref(&device));
     assert_eq!(value(&mesh, &format!("conf.{device}.forwarding")), "1");
+    assert_eq!(value(&mesh, &format!("conf.{device}.accept_redirects")), "0", "no key signs a redirect");
     assert_eq!(value(&mesh, "conf.all.rp_filter"), "0");
     assert_eq!(value(&mesh, "conf.uplink.rp_filter"), "1", "the uplink is filtered as before");
     assert_eq!(value(&mesh, "conf.uplink.forwarding"), "0", "the uplink does not forward");

@@ -14,6 +14,7 @@ use hopwise_core::endpoint::{
 };
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{BufferLimits, CloseReason, TcpConfig};
+use hopwise_core::trace::StateName;
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Endpoint, Instant, LinkId, Machine, NextHop, Payload, Rx, Seq, Transmit};
 
@@ -153,6 +154,13 @@ impl Relay {
         let far = relay.half(from.other());
         far.conn = Some(far.endpoint.connect(now, to, &options).ok()?);
         Some(relay)
+    }
+
+    /// Whether the half that faces this side has a connection there, so that no successor can begin.
+    pub(super) fn is_under_way(&self, now: Instant, facing: Side) -> bool {
+        let half = &self.halves[place(facing)];
+        let state = half.conn.and_then(|conn| half.endpoint.info(now, conn).ok()).map(|info| info.state);
+        state.is_some_and(|state| state.is_synchronized() && state != StateName::TimeWait)
     }
 
     fn half(&mut self, facing: Side) -> &mut Half {

@@ -130,7 +130,7 @@ impl Path {
     }
 }
 
-fn packet(
+pub(super) fn packet(
     src: SocketAddr,
     dst: SocketAddr,
     (seq, ack): (u32, u32),

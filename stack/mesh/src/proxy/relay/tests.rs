@@ -3,7 +3,9 @@ use std::time::Duration;
 use hopwise_agents::StandardAgents;
 use hopwise_core::endpoint::ListenerId;
 use hopwise_core::trace::{Lacking, TraceKind};
+use hopwise_core::wire::{Flags, TcpOptions};
 
+use super::super::tests::packet;
 use super::super::{Proxy, ProxyConfig};
 use super::*;
 
@@ -172,6 +174,29 @@ fn data_is_acknowledged_that_the_mobile_has_not_got_but_no_more_than_the_buffer_
         came.extend(path.read_all(1, theirs));
     }
     assert_eq!(came, data[..sent]);
+}
+
+/// Who guesses the addresses and ports needs no number for a SYN (RFC 5961 §4).
+#[test]
+fn a_blind_syn_in_the_name_of_either_end_ends_no_connection() {
+    for link in [FIXED, MOBILE] {
+        let mut path = Path::v4();
+        let (ours, theirs) = path.connected();
+        let of_opener = path.ends[0].info(path.now, ours).expect("it lives").flow;
+        let ends = [of_opener.local, of_opener.remote];
+        let (from, to) = if link == FIXED { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
+        for nth in 1..=10u32 {
+            let numbers = (nth.wrapping_mul(0x9e37_79b9), 0);
+            let syn = packet(from, to, numbers, Flags::SYN, &TcpOptions::default(), &[]);
+            path.proxy.handle_packet(path.now, &Rx::new(link, &syn));
+            path.settle();
+        }
+        let data = bytes(5_000);
+        assert_eq!(path.ends[0].send(path.now, ours, &data), Ok(data.len()));
+        path.pass(Duration::from_secs(1));
+        assert_eq!(path.read_all(1, theirs), data, "{link:?}");
+        assert_eq!([path.closed(0), path.closed(1)], [None, None], "{link:?}");
+    }
 }
 
 #[test]
