@@ -30,7 +30,7 @@ use flow::{AtHand, Flow};
 use outbox::Outbox;
 pub use read::FlowKey;
 use read::Read;
-use relay::{Making, Relays};
+use relay::{Making, Relay, Relays};
 use room::Sweeps;
 use seats::Seats;
 
@@ -243,11 +243,8 @@ impl Proxy {
         let flags = read.tcp.flags;
         let is_opening = flags.contains(Flags::SYN) && !flags.contains(Flags::ACK);
         // A SYN that anybody can send ends no flow: the half that it comes to challenges it (RFC 5961 §4).
-        let is_known = self
-            .relays
-            .get(&read.key)
-            .is_some_and(|relay| relay.opened == read.tcp.seq || relay.is_under_way(now, from));
-        if is_known || !is_opening {
+        let is_of = |relay: &Relay| relay.opened == read.tcp.seq || relay.is_under_way(from);
+        if !is_opening || self.relays.get(&read.key).is_some_and(is_of) {
             return self.relays.take(now, from, &read.key, packet);
         }
         let Some(Serves::Split(split)) = self.serves(&read.key) else { return false };

@@ -17,13 +17,6 @@ pub enum AckRequestForm {
 }
 
 impl AckRequest {
-    pub const fn form(self) -> AckRequestForm {
-        match self {
-            AckRequest::Rate(_) => AckRequestForm::Rate,
-            AckRequest::After(_) => AckRequestForm::After,
-        }
-    }
-
     /// The request as one segment of a read makes it, with so many segments of the read behind it. The read's last
     /// segment made it. A count holds for each segment.
     pub(crate) fn with_behind(self, behind: u32) -> Option<AckRequest> {

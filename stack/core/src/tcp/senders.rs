@@ -34,14 +34,14 @@ impl Senders {
 
     pub(crate) fn on_sent(&mut self, sent: &Sent, view: &SendView<'_>) {
         self.owner.agent_mut().on_sent(sent, view);
-        for agent in self.others_mut() {
+        for agent in each_mut(&mut self.others) {
             agent.on_sent(sent, view);
         }
     }
 
     pub(crate) fn on_acked(&mut self, acked: &Acked, view: &SendView<'_>) {
         self.owner.agent_mut().on_acked(acked, view);
-        for agent in self.others_mut() {
+        for agent in each_mut(&mut self.others) {
             agent.on_acked(acked, view);
         }
     }
@@ -57,7 +57,7 @@ impl Senders {
     /// The owner says what ssthresh becomes; anyone else who tries is a bug.
     pub(crate) fn on_loss(&mut self, loss: &Loss, view: &SendView<'_>) -> Reduction {
         let reduction = self.owner.agent_mut().on_loss(loss, view);
-        for agent in self.others_mut() {
+        for agent in each_mut(&mut self.others) {
             let answer = agent.on_loss(loss, view);
             assert!(answer.is_none(), "only the owner of cwnd reduces it, not {agent:?}");
         }
@@ -111,21 +111,19 @@ impl Senders {
         self.others.iter().flat_map(|others| others.iter()).map(|agent| &**agent)
     }
 
-    fn others_mut(&mut self) -> impl Iterator<Item = &mut dyn SenderAgent> {
-        let others = self.others.iter_mut().flat_map(|others| others.iter_mut());
-        others.map(|agent| &mut **agent as &mut dyn SenderAgent)
-    }
-
     /// In the order of the list.
     fn all(&self) -> impl Iterator<Item = &dyn SenderAgent> {
         std::iter::once(self.owner.agent()).chain(self.others())
     }
 
     fn all_mut(&mut self) -> impl Iterator<Item = &mut dyn SenderAgent> {
-        let others = self.others.iter_mut().flat_map(|others| others.iter_mut());
-        let others = others.map(|agent| &mut **agent as &mut dyn SenderAgent);
-        std::iter::once(self.owner.agent_mut()).chain(others)
+        std::iter::once(self.owner.agent_mut()).chain(each_mut(&mut self.others))
     }
+}
+
+fn each_mut(others: &mut Option<Box<Others>>) -> impl Iterator<Item = &mut dyn SenderAgent> {
+    let agents = others.iter_mut().flat_map(|others| others.iter_mut());
+    agents.map(|agent| &mut **agent as &mut dyn SenderAgent)
 }
 
 fn narrowed_by(agent: &dyn SenderAgent, now: Instant, view: &SendView<'_>, so_far: Allowance) -> Allowance {

@@ -157,10 +157,9 @@ impl Relay {
     }
 
     /// Whether the half that faces this side has a connection there, so that no successor can begin.
-    pub(super) fn is_under_way(&self, now: Instant, facing: Side) -> bool {
-        let half = &self.halves[place(facing)];
-        let state = half.conn.and_then(|conn| half.endpoint.info(now, conn).ok()).map(|info| info.state);
-        state.is_some_and(|state| state.is_synchronized() && state != StateName::TimeWait)
+    pub(super) fn is_under_way(&self, facing: Side) -> bool {
+        let mut states = self.halves[place(facing)].endpoint.states();
+        states.any(|state| state.is_synchronized() && state != StateName::TimeWait)
     }
 
     fn half(&mut self, facing: Side) -> &mut Half {

@@ -67,8 +67,8 @@ impl Feedback<'_> {
         self.ask_for_reduction(cx, LossKind::Marked, news.before.outstanding);
     }
 
-    /// Whatever reduces the window, CWR says so with the next new data, and marks of what is in flight now ask for
-    /// nothing more (RFC 3168 §6.1.2).
+    /// The next new data says CWR after each reduction of the window. Marks of data that is in flight now ask for no
+    /// further reduction (RFC 3168 §6.1.2).
     #[cold]
     pub(super) fn ask_for_reduction(&mut self, cx: &Cx<'_>, kind: LossKind, flight_before: Count) {
         self.loss.reduced_at(self.sending.nxt());

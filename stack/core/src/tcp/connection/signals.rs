@@ -117,9 +117,9 @@ impl Connection {
         }
     }
 
-    /// RFC 9293 §3.8.6.1: the window is closed and something waits: ask, at growing intervals, for as long as the
-    /// peer answers (MUST-36, MUST-37) or, once the application has left, so often at most: nobody else would ever end
-    /// it, and a peer could keep as many as it likes (RFC 6429 §3).
+    /// The window is closed and data waits (RFC 9293 §3.8.6.1): probes ask for room at growing intervals, as long as
+    /// the peer answers (MUST-36, MUST-37). Once the application has left, their number is bounded. A peer could
+    /// otherwise keep as many connections as it likes (RFC 6429 §3).
     fn on_persist_timer(&mut self, cx: &mut Cx<'_>) {
         if !self.ladder().is_blocked_by_window() {
             return;

@@ -71,8 +71,8 @@ impl Loss {
     }
 }
 
-/// What was sent again and is answered with an older timestamp had arrived the first time: when it was sent last
-/// says nothing of the others (RFC 8985 §6.2 step 2). Above a hole the echo is that of the last segment in order
+/// An older timestamp answers a segment that was sent again: its first copy had arrived. The time of its last copy
+/// says nothing of other segments (RFC 8985 §6.2 step 2). Above a hole the echo is that of the last segment in order
 /// (RFC 7323 §4.3), and tells nothing.
 fn is_first_copy(newest: &Newest, echo: Option<u32>, space: Space, sent_ts: Option<u32>) -> bool {
     let is_older = |(echo, sent): (u32, u32)| (echo.wrapping_sub(sent) as i32) < 0;
