@@ -1,5 +1,6 @@
 //! IP besides its headers: which addresses mean what, fragments put together, when an ICMP error may be sent,
-//! what a path carries, and UDP for routing daemons. Everything takes plain values and is bounded.
+//! what a path carries, which addresses are one host's, and UDP for routing daemons. Everything takes plain values
+//! and is bounded.
 
 pub mod addresses;
 pub mod icmp_policy;
@@ -7,6 +8,7 @@ pub mod path_mtu;
 mod prefix;
 pub mod rate_limit;
 pub mod reassembly;
+mod source;
 pub mod udp_sockets;
 
 pub use addresses::{Loopback, is_unicast_destination, is_valid_source};
@@ -15,6 +17,7 @@ pub use path_mtu::{PathMtuCache, plateau_below};
 pub use prefix::{Prefix, PrefixError, longest_match};
 pub use rate_limit::{Taken, TokenBucket};
 pub use reassembly::{FragmentKey, Limits, Reassembler};
+pub use source::Source;
 pub use udp_sockets::{
     Datagram, OutgoingDatagram, UdpArrival, UdpError, UdpId, UdpLimits, UdpOptions, UdpSockets,
 };
