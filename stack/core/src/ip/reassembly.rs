@@ -4,12 +4,14 @@
 //! the later fragment win in IPv4; no honest sender depends on that, and it is how filters are fooled, so
 //! IPv4 is treated the same. An exact copy of a fragment is no overlap: networks duplicate packets.
 
-use std::collections::BTreeMap;
+mod shares;
+
 use std::net::IpAddr;
 use std::time::Duration;
 
 use crate::Instant;
 use crate::trace::DropReason;
+use shares::{Share, Shares};
 
 /// A datagram of 65,515 bytes over the least MTU that IPv4 hosts may count on (576) comes in 119 fragments.
 const MAX_FRAGMENTS: usize = 128;
@@ -59,28 +61,21 @@ pub struct Reassembler {
     limits: Limits,
     partials: Vec<Partial>,
     held_bytes: usize,
-    shares: BTreeMap<IpAddr, Share>,
+    shares: Shares,
     gave_way: u32,
-}
-
-/// What one source has of what there is for all.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Share {
-    datagrams: usize,
-    bytes: usize,
 }
 
 impl Reassembler {
     pub fn new(limits: Limits) -> Reassembler {
-        Reassembler { limits, partials: Vec::new(), held_bytes: 0, shares: BTreeMap::new(), gave_way: 0 }
+        Reassembler { limits, partials: Vec::new(), held_bytes: 0, shares: Shares::default(), gave_way: 0 }
     }
 
     /// Takes a fragment whose payload begins at `offset` bytes (not eight-byte units) of its datagram, and
     /// gives the datagram's payload when nothing is missing any more. `quote` is what an ICMP error would
     /// quote; it is kept from the first fragment only.
     ///
-    /// When there is no room, the oldest other datagram of the source that holds the most gives way: see
-    /// [`take_gave_way`](Self::take_gave_way). A flood from one source costs nobody else a datagram.
+    /// When there is no room, the oldest other datagram of the [`Source`](super::Source) that holds the most gives way:
+    /// see [`take_gave_way`](Self::take_gave_way). A flood from one source costs nobody else a datagram.
     pub fn insert(
         &mut self,
         now: Instant,
@@ -113,7 +108,7 @@ impl Reassembler {
         let index = self.make_room(index, payload.len() + quote.len() + FRAGMENT_OVERHEAD_BYTES)?;
         let cost = self.partials[index].add(piece, payload, quote);
         self.held_bytes += cost;
-        self.shares.entry(key.src).or_default().bytes += cost;
+        self.shares.change(key.src, |share| share.bytes += cost);
         assert!(self.held_bytes <= self.limits.bytes, "invariant 3");
         if !self.partials[index].is_complete() {
             return Ok(None);
@@ -167,11 +162,12 @@ impl Reassembler {
             self.give_way(self.of_the_greediest(all, key.src, |share| share.datagrams, 1));
         }
         self.partials.push(Partial::new(key, now + self.limits.timeout));
-        self.shares.entry(key.src).or_default().datagrams += 1;
+        self.shares.change(key.src, |share| share.datagrams += 1);
         Ok(self.partials.len() - 1)
     }
 
-    /// The oldest of these datagrams whose source holds the most, when `src` is given `more`.
+    /// The oldest of these datagrams of the address that holds the most of the source that holds the most, when `src`
+    /// is given `more`.
     fn of_the_greediest(
         &self,
         these: impl DoubleEndedIterator<Item = usize>,
@@ -179,10 +175,7 @@ impl Reassembler {
         held: impl Fn(&Share) -> usize,
         more: usize,
     ) -> usize {
-        let weight = |&index: &usize| {
-            let source = self.partials[index].key.src;
-            self.shares.get(&source).map_or(0, &held) + if source == src { more } else { 0 }
-        };
+        let weight = |&index: &usize| self.shares.weight(self.partials[index].key.src, &held, (src, more));
         // Of equal ones the last is taken.
         these.rev().max_by_key(weight).expect("there is one that may give way")
     }
@@ -216,22 +209,17 @@ impl Reassembler {
 
     fn remove(&mut self, index: usize) -> Partial {
         let partial = self.partials.remove(index);
-        let src = partial.key.src;
-        self.release(src, partial.cost_bytes);
-        if let Some(share) = self.shares.get_mut(&src) {
+        self.held_bytes -= partial.cost_bytes;
+        self.shares.change(partial.key.src, |share| {
             share.datagrams -= 1;
-            if share.datagrams == 0 {
-                self.shares.remove(&src);
-            }
-        }
+            share.bytes -= partial.cost_bytes;
+        });
         partial
     }
 
     fn release(&mut self, src: IpAddr, bytes: usize) {
         self.held_bytes -= bytes;
-        if let Some(share) = self.shares.get_mut(&src) {
-            share.bytes -= bytes;
-        }
+        self.shares.change(src, |share| share.bytes -= bytes);
     }
 }
 

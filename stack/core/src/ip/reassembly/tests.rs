@@ -397,3 +397,29 @@ fn the_source_that_holds_the_most_gives_way() {
         assert!(all.shares.is_empty() && all.held_bytes() == 0);
     }
 }
+
+/// A /64 holds more than another, and in it one host more than the others.
+#[test]
+fn a_host_with_many_addresses_gives_way_and_so_does_one_host_of_many() {
+    let address = |net: u16, host: u16| IpAddr::from([0xfd07, 0, 0, net, 0, 0, 0, host]);
+    let from = |net, host, id| FragmentKey { src: address(net, host), ..key_v6(id) };
+    let whole_of = |all: &mut Reassembler, key| {
+        assert_eq!(all.insert(NOW, key, 0, true, &[1; 8], &[]), Ok(None));
+        assert_eq!(all.insert(NOW, key, 16, false, &[1; 8], &[]), Ok(Some(vec![1; 24])));
+    };
+    let mut all = Reassembler::new(Limits { datagrams: 4, ..Limits::default() });
+    let mut put = |key| all.insert(NOW, key, 8, true, &[1; 8], &[]);
+    assert_eq!(put(from(1, 1, 0)), Ok(None), "the oldest of all");
+    for host in 0..100 {
+        assert_eq!(put(from(2, host, 0)), Ok(None));
+    }
+    whole_of(&mut all, from(1, 1, 0));
+    let mut put = |key| all.insert(NOW, key, 8, true, &[1; 8], &[]);
+    assert_eq!(put(from(2, 200, 0)), Ok(None), "older than what floods");
+    for id in 0..100 {
+        assert_eq!(put(from(2, 201, id)), Ok(None));
+    }
+    whole_of(&mut all, from(2, 200, 0));
+    all.expire(Instant::FAR, &mut |_, _| {});
+    assert!(all.shares.is_empty() && all.held_bytes() == 0);
+}
