@@ -14,6 +14,7 @@ mod counts;
 mod daemon;
 mod descriptors;
 mod forward;
+mod greed;
 mod hangup;
 pub(crate) mod links;
 mod metrics;
@@ -28,6 +29,7 @@ pub(crate) mod status;
 pub(crate) mod top;
 mod unfinished;
 mod unmet;
+mod waiting;
 
 /// Run a node: its own TCP/IP on a TUN device or an interface, with SOCKS5 and forwards for other programs
 #[derive(Args, Debug)]

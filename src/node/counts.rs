@@ -26,6 +26,7 @@ impl Counts {
             ("bytes-from-mesh", &relayed.from_mesh),
             ("broke-off", &relayed.broken),
             ("forwards-accepted", &forwards.accepted),
+            ("forwards-refused", &forwards.refused),
             ("forwards-gave-way", &forwards.gave_way),
             ("forwards-idle", &forwards.idle),
             ("forwards-not-connected", &forwards.not_connected),

@@ -3,12 +3,13 @@
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::config::NodeConfig;
+use super::waiting::MOST_WAITING;
 
 /// Links, runtimes, control sockets, captures, and SOCKS5's clients that have not yet said where they want to go.
 const BESIDE: u64 = 1024;
 
 fn wanted(config: &NodeConfig) -> u64 {
-    let forwards = config.forwards.iter().map(|forward| forward.connections);
+    let forwards = config.forwards.iter().map(|forward| forward.connections + MOST_WAITING);
     let socks5 = config.socks5.iter().map(|socks5| socks5.connections);
     let clients: usize = forwards.chain(socks5).sum();
     BESIDE + u64::try_from(clients).unwrap_or(u64::MAX - BESIDE)

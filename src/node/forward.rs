@@ -10,7 +10,7 @@ use hopwise_core::endpoint::{ConnectOptions, ListenOptions};
 use hopwise_host::{Shards, ShardsListener as MeshListener, TcpStream as MeshStream};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, yield_now};
 use tokio::time::timeout;
 
 use super::config::{Forward, HostPort, NodeConfig, Side};
@@ -20,6 +20,7 @@ use super::relay::{self, Ended, Relayed, Sits};
 use super::seats::{Seat, Seats, Sitter};
 use super::stage::{self, Stage};
 use super::unfinished::Unfinished;
+use super::waiting::Waiting;
 use crate::failure::Failure;
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(60);
@@ -42,6 +43,8 @@ enum Way {
 #[derive(Debug, Default)]
 pub(super) struct ForwardCounts {
     pub(super) accepted: AtomicU64,
+    /// Found every seat taken, and too many waiting.
+    pub(super) refused: AtomicU64,
     /// Did not read what came for them, or were quiet, while somebody else wanted their seat.
     pub(super) gave_way: AtomicU64,
     /// Were quiet for `idle`.
@@ -90,6 +93,7 @@ pub(super) fn start(
     stage: &watch::Receiver<Stage>,
 ) -> Result<(), Failure> {
     let (context, stage, Bound { way, seats, idle }) = (context.clone(), stage.clone(), bound);
+    let seats = (seats, Arc::clone(&context.counts));
     match way {
         Way::Outward { listener, to } => {
             let listener = TcpListener::from_std(listener)
@@ -144,29 +148,37 @@ impl Incoming for MeshListener {
     }
 }
 
-/// Carries each client until it is told to end, and then those that it has. Answers how many were cut off.
+/// Carries each client until it is told to end, and then those that it has. Answers how many were cut off. A client
+/// that waits for its seat keeps nobody from coming. Those that still wait at the end are reset.
 async fn serve<I: Incoming, F: Future<Output = ()> + Send + 'static>(
     incoming: I,
-    seats: Seats,
+    (seats, counts): (Seats, Arc<ForwardCounts>),
     carry: impl Fn(I::Client, Seat) -> F + Send,
     mut stage: watch::Receiver<Stage>,
 ) -> usize {
-    let mut relays = JoinSet::new();
-    loop {
-        while relays.try_join_next().is_some() {}
-        // The next waits for its seat, and whoever comes after it in the listener's queue.
-        let next = async {
-            let (client, from) = incoming.next().await?;
-            Some((client, seats.wait(from).await))
-        };
-        let next = tokio::select! {
-            next = next => next,
-            _ = stage.changed() => None,
-        };
-        let Some((client, seat)) = next else { break };
-        relays.spawn(carry(client, seat));
+    let (mut relays, waiting) = (JoinSet::new(), Waiting::new());
+    let come = async {
+        while let Some((client, from)) = incoming.next().await {
+            if waiting.join(client, from).is_some() {
+                counts.refused.fetch_add(1, Ordering::Relaxed);
+            }
+            // Free seats are given away before a crowd has filled the room to wait.
+            yield_now().await;
+        }
+    };
+    let sit = async {
+        loop {
+            let (client, seat) = waiting.next(&seats).await;
+            while relays.try_join_next().is_some() {}
+            relays.spawn(carry(client, seat));
+        }
+    };
+    tokio::select! {
+        () = come => {}
+        () = sit => {}
+        _ = stage.changed() => {}
     }
-    drop(incoming);
+    drop((incoming, waiting));
     stage::finish(relays, stage).await
 }
 
@@ -250,41 +262,81 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::atomic::AtomicUsize;
 
+    use super::super::waiting::MOST_WAITING;
     use super::*;
 
-    /// Clients come without end.
-    struct Crowd(AtomicUsize);
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+    const THERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 7, 0, 9));
+
+    /// Clients of one source, and later one of another.
+    struct Crowd {
+        come: AtomicUsize,
+        here: usize,
+        there_after: Duration,
+    }
 
     impl Incoming for Crowd {
         type Client = usize;
 
         async fn next(&self) -> Option<(usize, IpAddr)> {
-            Some((self.0.fetch_add(1, Ordering::Relaxed), IpAddr::from([127, 0, 0, 1])))
+            let nth = self.come.fetch_add(1, Ordering::Relaxed);
+            match nth.cmp(&self.here) {
+                std::cmp::Ordering::Less => return Some((nth, HERE)),
+                std::cmp::Ordering::Equal => tokio::time::sleep(self.there_after).await,
+                std::cmp::Ordering::Greater => std::future::pending().await,
+            }
+            Some((nth, THERE))
         }
     }
 
-    #[tokio::test(start_paused = true)]
-    async fn a_client_that_takes_nothing_gives_its_seat_to_the_next() {
+    /// Serves a crowd on two seats, of which a source keeps one, and watches who is served. Answers how many were
+    /// refused.
+    async fn watched(crowd: Crowd, sits: fn(&Seat), watches: impl AsyncFn(&dyn Fn() -> Vec<usize>)) -> u64 {
         let served: Arc<Mutex<Vec<usize>>> = Arc::default();
         let carry = |client, seat: Seat| {
             let served = Arc::clone(&served);
             async move {
                 served.lock().expect("nobody panics").push(client);
-                seat.sitter().waits();
+                sits(&seat);
                 seat.sitter().told_to_go().await;
             }
         };
         let (_end, stage) = watch::channel(Stage::Open);
-        let seats = Seats::new(2, Duration::from_secs(30), None);
-        let watching = async {
-            tokio::time::sleep(Duration::from_secs(20)).await;
-            assert_eq!(*served.lock().expect("nobody panics"), [0, 1], "they may still read");
-            tokio::time::sleep(Duration::from_secs(15)).await;
-            assert_eq!(*served.lock().expect("nobody panics"), [0, 1, 2, 3]);
-        };
+        let counts = Arc::new(ForwardCounts::default());
+        let seats = (Seats::new(2, Duration::from_secs(30), Some(1)), Arc::clone(&counts));
+        let now = || served.lock().expect("nobody panics").clone();
         tokio::select! {
-            _ = serve(Crowd(AtomicUsize::new(0)), seats, carry, stage) => panic!("nobody ends it"),
-            () = watching => {}
+            _ = serve(crowd, seats, carry, stage) => panic!("nobody ends it"),
+            () = watches(&now) => counts.refused.load(Ordering::Relaxed),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_takes_nothing_gives_its_seat_to_the_next() {
+        let crowd = Crowd { come: AtomicUsize::new(0), here: 9, there_after: Duration::MAX };
+        let watches = async |served: &dyn Fn() -> Vec<usize>| {
+            tokio::time::sleep(Duration::from_secs(20)).await;
+            assert_eq!(served(), [0, 1], "they may still read");
+            tokio::time::sleep(Duration::from_secs(15)).await;
+            assert_eq!(served(), [0, 1, 2, 3]);
+        };
+        watched(crowd, |seat| seat.sitter().waits(), watches).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_source_that_has_its_share_and_waits_keeps_no_other_out() {
+        for waits in [1, 2 * MOST_WAITING] {
+            let there_after = Duration::from_secs(5);
+            let crowd = Crowd { come: AtomicUsize::new(0), here: 2 + waits, there_after };
+            let watches = async |served: &dyn Fn() -> Vec<usize>| {
+                tokio::time::sleep(Duration::from_secs(4)).await;
+                assert_eq!(served(), [0, 1], "nobody else wants a seat");
+                tokio::time::sleep(Duration::from_secs(4)).await;
+                assert_eq!(served(), [0, 1, 2 + waits], "the one of the other source");
+            };
+            let refused = watched(crowd, |seat| seat.sitter().moves(), watches).await;
+            // The one of the other source found room, too.
+            assert_eq!(refused, (waits + 1).saturating_sub(MOST_WAITING) as u64);
         }
     }
 }

@@ -2,15 +2,17 @@
 //! It is one that does not take what waits for it, else one that has been quiet for as long, else the quietest of a
 //! source that has more than its share.
 
-use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use hopwise_core::ip::Source;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
+
+use super::greed::Counts;
 
 /// Who is told to go has little to do before it is gone; this is not up to its patience, which may be shorter.
 const GONE_WITHIN: Duration = Duration::from_secs(1);
@@ -21,7 +23,7 @@ pub(super) struct Seats {
     taken: Mutex<Vec<Weak<Sitter>>>,
     /// How long a client may leave what waits for it, or be quiet, where others want its seat.
     patience: Duration,
-    /// Number of seats that a source keeps when others want one.
+    /// Number of seats that a source, and an address of it, keeps when others want one.
     per_source: usize,
     began: Instant,
 }
@@ -39,7 +41,7 @@ pub(super) struct Sitter {
     waits_since: AtomicU64,
     /// When something was carried for it last, either way.
     moved_at: AtomicU64,
-    source: IpAddr,
+    address: IpAddr,
     began: Instant,
     is_told_to_go: AtomicBool,
     go: Notify,
@@ -56,36 +58,34 @@ impl Seats {
     }
 
     /// A seat for a client from there, unless all are taken by clients that have a right to theirs.
-    pub(super) async fn take(&self, source: IpAddr) -> Option<Seat> {
+    pub(super) async fn take(&self, from: IpAddr) -> Option<Seat> {
         match Arc::clone(&self.free).try_acquire_owned() {
-            Ok(permit) => Some(self.seat(permit, source)),
-            Err(_) if self.send_one_away(source) => self.take_within(GONE_WITHIN, source).await,
+            Ok(permit) => Some(self.seat(permit, from)),
+            Err(_) if self.send_one_away(from) => self.take_within(GONE_WITHIN, from).await,
             Err(_) => None,
         }
     }
 
-    /// A seat, however long it takes: each client that has one finishes, or has to make room some day.
-    pub(super) async fn wait(&self, source: IpAddr) -> Seat {
-        loop {
-            if let Some(seat) = self.take(source).await {
-                return seat;
-            }
-            if let Some(seat) = self.take_within(GONE_WITHIN, source).await {
-                return seat;
-            }
-        }
+    /// Ends when a seat is free.
+    pub(super) async fn freed(&self) {
+        // It is never closed.
+        let _ = self.free.acquire().await;
     }
 
-    async fn take_within(&self, time: Duration, source: IpAddr) -> Option<Seat> {
+    pub(super) fn shares(&self) -> Shares {
+        Shares::of(&self.stay(), self.per_source)
+    }
+
+    async fn take_within(&self, time: Duration, from: IpAddr) -> Option<Seat> {
         let permit = timeout(time, Arc::clone(&self.free).acquire_owned()).await.ok()?.ok()?;
-        Some(self.seat(permit, source))
+        Some(self.seat(permit, from))
     }
 
-    fn seat(&self, permit: OwnedSemaphorePermit, source: IpAddr) -> Seat {
+    fn seat(&self, permit: OwnedSemaphorePermit, address: IpAddr) -> Seat {
         let sitter = Arc::new(Sitter {
             waits_since: AtomicU64::new(NOTHING),
             moved_at: AtomicU64::new(millis(self.began.elapsed())),
-            source,
+            address,
             began: self.began,
             is_told_to_go: AtomicBool::new(false),
             go: Notify::new(),
@@ -97,20 +97,15 @@ impl Seats {
     }
 
     /// Whether there was one that has to make room, for a client from there. It is told so.
-    fn send_one_away(&self, source: IpAddr) -> bool {
-        let taken = self.taken.lock();
-        let stay: Vec<Arc<Sitter>> = taken
-            .iter()
-            .filter_map(Weak::upgrade)
-            .filter(|sitter| !sitter.is_told_to_go.load(Ordering::Relaxed))
-            .collect();
+    fn send_one_away(&self, from: IpAddr) -> bool {
+        let stay = self.stay();
         let latest = millis(self.began.elapsed()).checked_sub(millis(self.patience));
         let is_over = |since: u64| latest.is_some_and(|latest| since <= latest);
         let slowest = stay.iter().min_by_key(|sitter| sitter.waits_since.load(Ordering::Relaxed));
         let slowest = slowest.filter(|sitter| is_over(sitter.waits_since.load(Ordering::Relaxed)));
         let quietest = stay.iter().min_by_key(|sitter| sitter.moved_at());
         let quietest = quietest.filter(|sitter| is_over(sitter.moved_at()));
-        let Some(goes) = slowest.or(quietest).or_else(|| self.beyond_its_share(&stay, source)) else {
+        let Some(goes) = slowest.or(quietest).or_else(|| self.beyond_its_share(&stay, from)) else {
             return false;
         };
         goes.is_told_to_go.store(true, Ordering::Relaxed);
@@ -118,16 +113,55 @@ impl Seats {
         true
     }
 
-    /// The quietest client of the sources that have more than their share, if the one that asks has less.
-    fn beyond_its_share<'a>(&self, stay: &'a [Arc<Sitter>], source: IpAddr) -> Option<&'a Arc<Sitter>> {
-        let mut seats: BTreeMap<IpAddr, usize> = BTreeMap::new();
-        stay.iter().for_each(|sitter| *seats.entry(sitter.source).or_default() += 1);
-        let has = |source: &IpAddr| seats.get(source).copied().unwrap_or(0);
-        if has(&source) >= self.per_source {
-            return None;
-        }
-        let beyond = stay.iter().filter(|sitter| has(&sitter.source) > self.per_source);
-        beyond.min_by_key(|sitter| sitter.moved_at())
+    /// Those that nobody has told to go.
+    fn stay(&self) -> Vec<Arc<Sitter>> {
+        let taken = self.taken.lock();
+        let sitters = taken.iter().filter_map(Weak::upgrade);
+        sitters.filter(|sitter| !sitter.is_told_to_go.load(Ordering::Relaxed)).collect()
+    }
+
+    /// The quietest client that has to make room for one from there, since there are too many like it.
+    fn beyond_its_share<'a>(&self, stay: &'a [Arc<Sitter>], address: IpAddr) -> Option<&'a Arc<Sitter>> {
+        let shares = Shares::of(stay, self.per_source);
+        let quietest_of = |goes: fn(&Shares, IpAddr, IpAddr) -> bool| {
+            let beyond = stay.iter().filter(|sitter| goes(&shares, sitter.address, address));
+            beyond.min_by_key(|sitter| sitter.moved_at())
+        };
+        quietest_of(Shares::is_of_a_greedy_address).or_else(|| quietest_of(Shares::is_of_a_greedy_source))
+    }
+}
+
+/// Seats by source, and by address. All nodes of a mesh may be one /64: an address that has more than a share of its
+/// own gives way before the others do.
+#[derive(Debug)]
+pub(super) struct Shares {
+    counts: Counts,
+    per_source: usize,
+}
+
+impl Shares {
+    fn of(sitters: &[Arc<Sitter>], per_source: usize) -> Shares {
+        Shares { counts: Counts::of(sitters.iter().map(|sitter| sitter.address)), per_source }
+    }
+
+    /// The source of an address has its share, and so has the address alone.
+    pub(super) fn has_its_share(&self, address: IpAddr) -> (bool, bool) {
+        let (of_source, of_address) = self.counts.at(address);
+        (of_source >= self.per_source, of_address >= self.per_source)
+    }
+
+    /// The address has more than a share, and the one that asks has less and may take a seat there.
+    fn is_of_a_greedy_address(&self, address: IpAddr, asks: IpAddr) -> bool {
+        let may_take = match self.has_its_share(asks) {
+            (false, _) => true,
+            (true, has_its_share) => !has_its_share && Source::of(address) == Source::of(asks),
+        };
+        may_take && self.counts.at(address).1 > self.per_source
+    }
+
+    /// The same for the source of the address.
+    fn is_of_a_greedy_source(&self, address: IpAddr, asks: IpAddr) -> bool {
+        !self.has_its_share(asks).0 && self.counts.at(address).0 > self.per_source
     }
 }
 
@@ -254,6 +288,46 @@ mod tests {
         assert!(seats.take(there).await.is_none(), "both have their share");
     }
 
+    /// Takes four seats from these addresses. Answers whether another one gets one then, and which of the four goes.
+    async fn given(taken_from: [&str; 4], asks: &str) -> (bool, Option<usize>) {
+        let ip = |text: &str| text.parse::<IpAddr>().expect("an address");
+        let seats = Seats::new(4, PATIENCE, Some(2));
+        let mut taken = Vec::new();
+        for from in taken_from {
+            taken.push(seats.take(ip(from)).await.expect("free"));
+            sleep(Duration::from_secs(1)).await;
+        }
+        let is_told = |seat: &Seat| seat.sitter().is_told_to_go.load(Ordering::Relaxed);
+        let gone = async {
+            sleep(Duration::from_millis(1)).await;
+            let nth = taken.iter().position(is_told)?;
+            taken.remove(nth);
+            Some(nth)
+        };
+        let (seat, gone) = tokio::join!(seats.take(ip(asks)), gone);
+        (seat.is_some(), gone)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_source_with_many_addresses_has_one_share() {
+        let network = ["fd66::1", "fd66::2", "fd66::3", "fd66::4"];
+        assert_eq!(given(network, "fd09::2").await, (true, Some(0)));
+        assert_eq!(given(network, "fd66::5").await, (false, None), "it is the same source");
+        let loopback = ["127.0.0.1", "127.1.0.1", "127.2.0.1", "::1"];
+        assert_eq!(given(loopback, "10.7.0.9").await, (true, Some(0)));
+        assert_eq!(given(loopback, "127.3.0.1").await, (false, None));
+    }
+
+    /// As in a mesh whose nodes are one /64.
+    #[tokio::test(start_paused = true)]
+    async fn an_address_with_more_than_a_share_goes_before_others_of_its_source() {
+        let taken = ["fd07::2", "fd07::3", "fd07::3", "fd07::3"];
+        for asks in ["fd07::4", "fd09::2"] {
+            assert_eq!(given(taken, asks).await, (true, Some(1)), "{asks}");
+        }
+        assert_eq!(given(taken, "fd07::3").await, (false, None));
+    }
+
     #[tokio::test(start_paused = true)]
     async fn a_client_for_which_nothing_is_carried_is_quiet() {
         let seats = Seats::new(1, PATIENCE, None);
@@ -280,25 +354,6 @@ mod tests {
         };
         let (next, ()) = tokio::join!(seats.take(HERE), goes);
         assert!(next.is_some());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn who_waits_gets_a_seat_as_soon_as_somebody_is_late_or_leaves() {
-        let seats = Seats::new(1, PATIENCE, None);
-        let late = seats.take(HERE).await.expect("free");
-        late.sitter().waits();
-        let began = Instant::now();
-        let goes = async {
-            late.sitter().told_to_go().await;
-            drop(late);
-        };
-        let (next, ()) = tokio::join!(seats.wait(HERE), goes);
-        assert!((PATIENCE..PATIENCE + 2 * GONE_WITHIN).contains(&began.elapsed()));
-        let leaves = async {
-            sleep(PATIENCE).await;
-            drop(next);
-        };
-        tokio::join!(seats.wait(HERE), leaves);
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,0 +1,131 @@
+//! Clients that wait for a seat. Those of sources that have less than their share are seated first, however many others
+//! wait.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use super::greed::weights;
+use super::seats::{Seat, Seats};
+
+/// Clients of a service that may wait.
+pub(super) const MOST_WAITING: usize = 256;
+/// A client that has a seat may lose its right to it while nobody says a word.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+
+#[derive(Debug)]
+pub(super) struct Waiting<C> {
+    /// Those that came first are first.
+    clients: Mutex<VecDeque<(C, IpAddr)>>,
+    came: Notify,
+}
+
+impl<C> Waiting<C> {
+    pub(super) fn new() -> Waiting<C> {
+        Waiting { clients: Mutex::default(), came: Notify::new() }
+    }
+
+    /// Answers a client that finds no room to wait: the newest of the source with the most.
+    pub(super) fn join(&self, client: C, from: IpAddr) -> Option<C> {
+        let mut clients = self.clients.lock();
+        clients.push_back((client, from));
+        self.came.notify_one();
+        if clients.len() <= MOST_WAITING {
+            return None;
+        }
+        let weights = weights(clients.iter().map(|(_, from)| *from));
+        // Of equal ones the last is taken.
+        let (nth, _) = weights.iter().enumerate().max_by_key(|(_, weight)| **weight)?;
+        clients.remove(nth).map(|(client, _)| client)
+    }
+
+    /// The next client that gets a seat, and the seat.
+    pub(super) async fn next(&self, seats: &Seats) -> (C, Seat) {
+        loop {
+            let Some(from) = self.first(seats) else {
+                self.came.notified().await;
+                continue;
+            };
+            match seats.take(from).await {
+                Some(seat) => {
+                    if let Some(client) = self.leave(from) {
+                        return (client, seat);
+                    }
+                }
+                None => {
+                    tokio::select! {
+                        _ = timeout(LOOK_EVERY, seats.freed()) => {}
+                        () = self.came.notified() => {}
+                    }
+                }
+            }
+        }
+    }
+
+    /// Where the client comes from that has waited longest among those of the sources with the least.
+    fn first(&self, seats: &Seats) -> Option<IpAddr> {
+        let from: Vec<IpAddr> = self.clients.lock().iter().map(|(_, from)| *from).collect();
+        if from.len() < 2 {
+            return from.first().copied();
+        }
+        let shares = seats.shares();
+        from.into_iter().min_by_key(|from| shares.has_its_share(*from))
+    }
+
+    fn leave(&self, from: IpAddr) -> Option<C> {
+        let mut clients = self.clients.lock();
+        let nth = clients.iter().position(|(_, other)| *other == from)?;
+        clients.remove(nth).map(|(client, _)| client)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::Instant;
+
+    use super::*;
+
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+    const PATIENCE: Duration = Duration::from_secs(30);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_waits_is_seated_as_soon_as_another_is_late_or_leaves() {
+        let (seats, waiting) = (Seats::new(1, PATIENCE, None), Waiting::new());
+        let late = seats.take(HERE).await.expect("free");
+        late.sitter().waits();
+        let began = Instant::now();
+        let goes = async {
+            late.sitter().told_to_go().await;
+            drop(late);
+        };
+        assert_eq!(waiting.join("first", HERE), None);
+        let ((client, seat), ()) = tokio::join!(waiting.next(&seats), goes);
+        assert_eq!(client, "first");
+        assert!((PATIENCE..PATIENCE + 2 * LOOK_EVERY).contains(&began.elapsed()));
+        let leaves = async {
+            tokio::time::sleep(PATIENCE / 2).await;
+            drop(seat);
+        };
+        assert_eq!(waiting.join("second", HERE), None);
+        let began = Instant::now();
+        let ((client, _seat), ()) = tokio::join!(waiting.next(&seats), leaves);
+        assert_eq!((client, began.elapsed()), ("second", PATIENCE / 2));
+    }
+
+    #[test]
+    fn the_newest_of_the_source_with_the_most_finds_no_room() {
+        let waiting = Waiting::new();
+        let there = |host: usize| IpAddr::from([0xfd07, 0, 0, 0, 0, 0, 0, host as u16]);
+        assert_eq!(waiting.join(0, HERE), None);
+        for nth in 1..MOST_WAITING {
+            assert_eq!(waiting.join(nth, there(nth)), None);
+        }
+        assert_eq!(waiting.join(1000, HERE), Some(MOST_WAITING - 1));
+        assert_eq!(waiting.join(1001, there(1)), Some(1001), "its own source has the most");
+        assert_eq!(waiting.join(1002, HERE), Some(MOST_WAITING - 2));
+    }
+}
