@@ -58,7 +58,8 @@ pub fn routing(config: Config) -> Box<dyn Routing> {
 fn desk(config: &Config) -> Desk {
     let Config { settings, interfaces, seed, counter, trust, .. } = config;
     let outbox = Outbox::new(Manners { port: PORT, everyone: Ipv4Addr::BROADCAST }, *seed);
-    let room = Room { packets: settings.buffer_packets, time: settings.buffer_time };
+    let is_shared = settings.rules == Rules::Rfc3561;
+    let room = Room { packets: settings.buffer_packets, time: settings.buffer_time, is_shared };
     let ack_seqs = AckSeqs::new(settings.ack_seq, settings.key, *counter);
     Desk::new(interfaces.clone(), outbox, room, ack_seqs).with_trust(trust.clone(), FORM, *counter)
 }

@@ -30,13 +30,14 @@ use hopwise_core::{Instant, LinkId, NextHop, Rx};
 pub use settings::Settings;
 
 use crate::on_demand::ack_seq::AckSeqs;
+use crate::on_demand::rank::Rank;
 use crate::on_demand::rates::{Rate, Throttle};
+use crate::on_demand::searches::Searches;
 use crate::on_demand::{
     Change, Desk, Form, Interface, Keys, Manners, OnDemand, Outbox, Room, Trust, all_changed, path_of, v4,
 };
 use crate::rfc5444::{ALL_ROUTERS, Message, PORT, Packet, TooLong, icv};
 use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
-use discovery::Searches;
 use errors::Told;
 use messages::Refused;
 use neighbours::Neighbours;
@@ -76,7 +77,8 @@ pub struct Aodvv2 {
     /// Never 0, which stands for a number that is not known.
     seq: u16,
     table: Table,
-    searches: Searches,
+    /// With the number of the next request.
+    searches: Searches<u8>,
     neighbours: Neighbours,
     seen: Seen,
     errors: Rate,
@@ -100,7 +102,7 @@ impl Aodvv2 {
         let Config { settings, interfaces, serves, seq, seed, counter, wakes_at, trust } = config;
         let mut outbox = Outbox::new(Manners { port: PORT, everyone: ALL_ROUTERS }, seed);
         let next_sweep = Instant::ZERO + outbox.chance.up_to(settings.sweep_interval);
-        let room = Room { packets: settings.buffer_packets, time: settings.buffer_time };
+        let room = Room { packets: settings.buffer_packets, time: settings.buffer_time, is_shared: true };
         let ack_seqs = AckSeqs::new(settings.ack_seq, settings.key, counter);
         Aodvv2 {
             desk: Desk::new(interfaces, outbox, room, ack_seqs).with_trust(trust, FORM, counter),
@@ -274,6 +276,9 @@ impl Routing for Aodvv2 {
         let is_own = packet.from.is_none();
         if let Some(way) = self.table.valid(now, dst) {
             if is_own && let Some(route) = self.table.get_mut(now, dst) {
+                if !route.is_ours {
+                    self.searches.note_known(dst);
+                }
                 route.is_ours = true;
                 self.tell_path(dst);
             }
@@ -286,14 +291,15 @@ impl Routing for Aodvv2 {
             self.refuse_data(now, v4(packet.src), dst);
             return Verdict::Drop(DropReason::NoRoute);
         }
+        let rank = if is_own { self.searches.rank(dst, self.desk.is_doubtful(packet)) } else { Rank::Sure };
+        if is_own && !is_waiting && self.searches.rests(now, dst, rank) {
+            return Verdict::Drop(DropReason::NoRoute);
+        }
         if is_own && let Some(route) = self.table.entry(now, dst) {
             route.is_ours = true;
             self.tell_path(dst);
         }
-        if is_own && !is_waiting && self.searches.is_held_down(now, dst) {
-            return Verdict::Drop(DropReason::NoRoute);
-        }
-        self.desk.keep(now, dst, packet);
+        self.desk.keep(now, (dst, rank), packet);
         if is_own && !is_waiting {
             self.search(cx, packet.src, dst);
         }
@@ -356,8 +362,12 @@ impl Routing for Aodvv2 {
     }
 
     fn poll_timeout(&self) -> Option<Instant> {
-        let times =
-            [self.desk.buffer.next(), self.desk.outbox.next(), self.searches.next(), self.neighbours.next()];
+        let times = [
+            self.desk.buffer.next(),
+            self.desk.outbox.next(),
+            self.searches.next(self.wakes_at),
+            self.neighbours.next(),
+        ];
         times.into_iter().flatten().chain([self.next_sweep]).min()
     }
 

@@ -24,6 +24,7 @@ use hopwise_core::wire::{Ecn, IpHeader, IpView};
 use hopwise_core::{Instant, LinkId, NextHop, QueueClass, Rx};
 
 use crate::on_demand::ack_seq::AckSeqs;
+use crate::on_demand::rank::Rank;
 use crate::on_demand::rates::{Origins, Rate};
 use crate::on_demand::{Desk, Interface, Manners, Outbox, Room, is_host, path_of, v4};
 use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
@@ -86,7 +87,11 @@ impl Dsr {
         let Config { settings, interfaces, seed } = config;
         // DSR's packets are built here, so that the outbox needs no port.
         let outbox = Outbox::new(Manners { port: 0, everyone: Ipv4Addr::BROADCAST }, seed);
-        let room = Room { packets: settings.send_buffer_packets, time: settings.send_buffer_timeout };
+        let room = Room {
+            packets: settings.send_buffer_packets,
+            time: settings.send_buffer_timeout,
+            is_shared: false,
+        };
         let desk = Desk::new(interfaces, outbox, room, AckSeqs::new(settings.ack_seq, None, 0));
         let (asked, overheard) = (settings.cache_asked, settings.cache_overheard);
         Dsr {
@@ -303,7 +308,7 @@ impl Routing for Dsr {
         if let Some((via, packet)) = wrapped {
             return Verdict::Wrapped { link: self.link_of(via), via: NextHop::Neighbour(via.into()), packet };
         }
-        self.desk.keep(now, dst, packet);
+        self.desk.keep(now, (dst, Rank::Sure), packet);
         self.search(cx, dst);
         Verdict::Keep
     }

@@ -8,7 +8,9 @@ mod buffer;
 pub(crate) mod changes;
 mod key;
 mod outbox;
+pub(crate) mod rank;
 pub(crate) mod rates;
+pub(crate) mod searches;
 pub(crate) mod shares;
 #[cfg(test)]
 pub(crate) mod testing;
@@ -27,11 +29,13 @@ use asked::{Asked, Pair};
 use auth::Auth;
 pub(crate) use auth::{Envelope, Form};
 pub use auth::{Keys, KeysError};
+pub(crate) use buffer::Room;
 use buffer::{Buffer, Waiting};
 pub use key::Key;
 pub(crate) use key::TAG_BYTES;
 pub use outbox::Interface;
 pub(crate) use outbox::{Manners, Outbox, Receiver};
+use rank::Rank;
 pub use trust::Trust;
 
 use crate::routing::{Control, Order, Routed, Routing};
@@ -80,19 +84,12 @@ pub(crate) struct Desk {
     pub(crate) failures: u64,
 }
 
-/// Packets that may wait for routes, and for how long.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Room {
-    pub(crate) packets: u32,
-    pub(crate) time: Duration,
-}
-
 impl Desk {
     pub(crate) fn new(interfaces: Vec<Interface>, outbox: Outbox, room: Room, ack_seqs: AckSeqs) -> Desk {
         Desk {
             own: interfaces.first().map_or(Ipv4Addr::UNSPECIFIED, |interface| interface.address),
             interfaces,
-            buffer: Buffer::new(room.packets, room.time),
+            buffer: Buffer::new(room),
             outbox,
             ack_seqs,
             trust: Trust::default(),
@@ -154,6 +151,12 @@ impl Desk {
         })
     }
 
+    /// Whether a stranger may have caused that packet. It can send in the name of an address that is served: the
+    /// kernel hands both on alike.
+    pub(crate) fn is_doubtful(&self, packet: &Routed<'_>) -> bool {
+        !v4(packet.src).is_some_and(|src| self.has_address(src)) || rank::is_answer(packet.packet)
+    }
+
     pub(crate) fn has_address(&self, address: Ipv4Addr) -> bool {
         self.interfaces.iter().any(|interface| interface.address == address)
     }
@@ -163,8 +166,8 @@ impl Desk {
     }
 
     /// Keeps a packet until there is a route.
-    pub(crate) fn keep(&mut self, now: Instant, dst: Ipv4Addr, packet: &Routed<'_>) {
-        if let Some((id, reason)) = self.buffer.push(now, dst, packet.id, packet.packet) {
+    pub(crate) fn keep(&mut self, now: Instant, wanted: (Ipv4Addr, Rank), packet: &Routed<'_>) {
+        if let Some((id, reason)) = self.buffer.push(now, wanted, packet.id, packet.packet) {
             self.dropped(reason, id);
         }
     }

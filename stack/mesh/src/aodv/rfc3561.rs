@@ -23,10 +23,12 @@ use super::messages::{Extensions, MOST_HOPS, Message, Rrep, Rreq};
 use super::seen::Seen;
 use super::settings::Settings;
 use super::{Config, PORT, ack_seq, desk, icv};
+use crate::on_demand::rank::Rank;
 use crate::on_demand::rates::{Rate, Throttle};
+use crate::on_demand::searches::Searches;
 use crate::on_demand::{Change, Desk, Keys, OnDemand, all_changed, path_of, v4};
 use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
-use discovery::Searches;
+use discovery::Plan;
 use links::Links;
 use table::{Offer, Route, State, Table, Taken};
 
@@ -42,7 +44,7 @@ pub struct Aodv {
     seq: u32,
     request_id: u32,
     table: Table,
-    searches: Searches,
+    searches: Searches<Plan>,
     links: Links,
     seen: Seen,
     errors: Rate,
@@ -127,6 +129,7 @@ impl Aodv {
         self.table.sweep(now, &mut |dst| gone.push(dst));
         gone.into_iter().for_each(|dst| self.tell_path(dst));
         self.links.forget(now);
+        self.searches.forget(now);
     }
 
     /// A data packet keeps its ways alive, both of them (§6.2).
@@ -223,19 +226,24 @@ impl Routing for Aodv {
                 Verdict::Forward { link: route.link, via: NextHop::Neighbour(route.next_hop.into()) };
             self.refresh(now, packet);
             if is_first {
+                self.searches.note_known(dst);
                 self.tell_path(dst);
             }
             return verdict;
         }
+        let rank = self.searches.rank(dst, self.desk.is_doubtful(packet));
         if packet.from.is_none() {
+            if self.searches.rests(now, dst, rank) {
+                return Verdict::Drop(DropReason::NoRoute);
+            }
             self.table.want(now, dst);
             self.tell_path(dst);
-            self.desk.keep(now, dst, packet);
+            self.desk.keep(now, (dst, rank), packet);
             self.search(cx, packet.src, dst);
             return Verdict::Keep;
         }
         if self.table.get(dst).is_some_and(|route| route.state == State::InRepair) {
-            self.desk.keep(now, dst, packet);
+            self.desk.keep(now, (dst, Rank::Sure), packet);
             return Verdict::Keep;
         }
         self.refuse_data(now, dst);
@@ -301,7 +309,7 @@ impl Routing for Aodv {
         let times = [
             self.desk.buffer.next(),
             self.desk.outbox.next(),
-            self.searches.next(),
+            self.searches.next(self.wakes_at),
             self.links.next(&self.settings),
         ];
         times.into_iter().flatten().chain([self.next_sweep]).min()

@@ -11,6 +11,7 @@ use super::messages::{Refused, Rerr};
 use super::table::is_newer;
 use super::{Aodvv2, Cx, Order, PORT, Routed, Undelivered, Via};
 use crate::on_demand::is_message;
+use crate::on_demand::rank::Rank;
 use crate::rfc5444::Message;
 
 /// Errors that are remembered at most.
@@ -64,7 +65,8 @@ impl Aodvv2 {
         if let Some(route) = self.table.entry(now, dst) {
             route.is_ours = true;
         }
-        self.desk.keep(now, dst, packet);
+        // There was a route.
+        self.desk.keep(now, (dst, Rank::Sure), packet);
         self.break_link(now, via);
         self.search(cx, packet.src, dst);
         Undelivered::Kept

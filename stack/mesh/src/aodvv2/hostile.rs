@@ -129,3 +129,13 @@ fn a_neighbour_that_speaks_without_end_is_heard_and_answered_at_its_rate() {
     assert!(reasons(&orders).contains(&DropReason::RoutingRateLimited));
     assert_eq!(messages_of(&alone.hear_message(3, asks)).len(), 1, "another neighbour has its own");
 }
+
+#[test]
+fn a_destination_is_found_beside_a_flood_of_made_up_ones() {
+    scenarios::a_destination_is_found_beside_a_flood_of_made_up_ones(&settings());
+}
+
+#[test]
+fn a_destination_is_found_beside_others_that_are_wanted_as_much() {
+    scenarios::a_destination_is_found_beside_others_that_are_wanted_as_much(&settings());
+}

@@ -189,6 +189,15 @@ impl Table {
         self.entry_of(now, dst, None)
     }
 
+    /// A destination of which nothing was ever heard.
+    pub(super) fn forget_wish(&mut self, dst: Ipv4Addr) {
+        let is_wish = |route: &&Route| route.bound.is_none() && route.unconfirmed.is_none();
+        if let Some(brought_by) = self.routes.get(&dst).filter(is_wish).map(|route| route.brought_by) {
+            self.routes.remove(&dst);
+            self.shares.remove(brought_by);
+        }
+    }
+
     /// The same of one that a neighbour speaks of.
     fn entry_of(&mut self, now: Instant, dst: Ipv4Addr, by: Option<Ipv4Addr>) -> Option<&mut Route> {
         if !self.routes.contains_key(&dst) {

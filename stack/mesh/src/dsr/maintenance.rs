@@ -10,6 +10,7 @@ use super::cache::Learned;
 use super::options::{DsrOption, MOST_ADDRESSES, MOST_SALVAGES, Problem, Reply, RouteError, SourceRoute};
 use super::parcel::{Parcel, Walk};
 use super::{Cx, Dsr, Routed, Verdict};
+use crate::on_demand::rank::Rank;
 
 /// What becomes of a packet that could not be passed on.
 #[derive(Debug, PartialEq, Eq)]
@@ -54,7 +55,7 @@ impl Dsr {
         }
         let (src, hop_limit) = (parcel.src.into(), parcel.hop_limit);
         let routed = Routed { src, dst: dst.into(), from: None, hop_limit, id, packet: &inner };
-        self.desk.keep(now, dst, &routed);
+        self.desk.keep(now, (dst, Rank::Sure), &routed);
         self.search(cx, dst);
         Recovered::Kept
     }

@@ -3,14 +3,15 @@
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 
-/// One neighbour may bring a quarter of what the table holds. Another quarter is for what the node itself looks for.
+/// One neighbour may bring a quarter of what the table holds. Another quarter, and no more, is for what the node itself
+/// looks for: strangers choose some of that, too.
 const PARTS: usize = 4;
 
-/// How many entries each neighbour has brought.
+/// Entries of each neighbour, and of the node itself.
 #[derive(Debug)]
 pub(crate) struct Shares {
     most: usize,
-    brought: BTreeMap<Ipv4Addr, usize>,
+    brought: BTreeMap<Option<Ipv4Addr>, usize>,
 }
 
 impl Shares {
@@ -21,22 +22,15 @@ impl Shares {
     /// Whether a table with so many entries takes one more that this neighbour brings; `None` is the node itself.
     pub(crate) fn has_room(&self, entries: usize, by: Option<Ipv4Addr>) -> bool {
         let share = self.most / PARTS;
-        match by {
-            None => entries < self.most,
-            Some(by) => {
-                entries < self.most - share && self.brought.get(&by).is_none_or(|brought| *brought < share)
-            }
-        }
+        let room = if by.is_none() { self.most } else { self.most - share };
+        entries < room && self.brought.get(&by).is_none_or(|brought| *brought < share)
     }
 
     pub(crate) fn add(&mut self, by: Option<Ipv4Addr>) {
-        if let Some(by) = by {
-            *self.brought.entry(by).or_default() += 1;
-        }
+        *self.brought.entry(by).or_default() += 1;
     }
 
     pub(crate) fn remove(&mut self, by: Option<Ipv4Addr>) {
-        let Some(by) = by else { return };
         if let Some(brought) = self.brought.get_mut(&by) {
             *brought -= 1;
             if *brought == 0 {
@@ -66,6 +60,10 @@ mod tests {
             assert_eq!(entries - before, if neighbour < 3 { 4 } else { 0 });
         }
         assert!(shares.has_room(entries, None) && shares.has_room(15, None) && !shares.has_room(16, None));
+        (0..4).for_each(|_| shares.add(None));
+        assert!(!shares.has_room(4, None), "the node has no more than a quarter itself");
+        shares.remove(None);
+        assert!(shares.has_room(4, None));
         let first = Some(Ipv4Addr::new(10, 0, 0, 0));
         shares.remove(first);
         assert!(shares.has_room(entries - 1, first));

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use hopwise_core::agent::{Path, PathEvent};
 use hopwise_core::endpoint::PathSeam;
-use hopwise_core::wire::{Ecn, IpHeader, IpView, UdpView};
+use hopwise_core::wire::{IpHeader, IpView, UdpView};
 use hopwise_core::{Cast, Instant, LinkId, NextHop, Rx, Seq};
 
 use super::outbox::Chance;
@@ -187,20 +187,19 @@ impl Net {
 
     /// A data packet of `from` sets out.
     pub(crate) fn send(&mut self, from: usize, to: usize) {
+        self.send_packet(from, address(to), 253, &[1, 2, 3, 4]);
+    }
+
+    /// A packet of `from` to any address.
+    pub(crate) fn send_packet(&mut self, from: usize, to: Ipv4Addr, protocol: u8, payload: &[u8]) {
         let header = IpHeader {
-            src: address(from).into(),
-            dst: address(to).into(),
-            protocol: 253,
             hop_limit: self.protocol.data_hop_limit(),
-            ecn: Ecn::NotEct,
-            dscp: 0,
             dont_fragment: true,
-            id: 0,
-            source_route: None,
+            ..IpHeader::plain(address(from).into(), to.into(), protocol)
         };
         let mut packet = Vec::new();
-        header.emit(4, &mut packet);
-        packet.extend([1, 2, 3, 4]);
+        header.emit(payload.len(), &mut packet);
+        packet.extend(payload);
         self.route(from, None, packet);
         self.obey(from);
     }

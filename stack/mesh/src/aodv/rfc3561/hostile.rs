@@ -112,3 +112,13 @@ fn signed_messages_are_heard_once_and_others_are_not() {
     let protocol = super::Settings { signed: true, ..settings() };
     scenarios::signed_messages_are_heard_once(&protocol, &bytes_of(&Message::RrepAck, &[]));
 }
+
+#[test]
+fn a_destination_is_found_beside_a_flood_of_made_up_ones() {
+    scenarios::a_destination_is_found_beside_a_flood_of_made_up_ones(&settings());
+}
+
+#[test]
+fn a_destination_is_found_beside_others_that_are_wanted_as_much() {
+    scenarios::a_destination_is_found_beside_others_that_are_wanted_as_much(&settings());
+}

@@ -8,6 +8,7 @@ use super::super::PORT;
 use super::table::State;
 use super::{Aodv, Cx, Order, Routed, Undelivered, Via, v4};
 use crate::on_demand::is_message;
+use crate::on_demand::rank::Rank;
 
 impl Aodv {
     pub(super) fn take_failure(
@@ -35,14 +36,15 @@ impl Aodv {
         }
         if packet.from.is_none() {
             self.table.want(now, dst);
-            self.desk.keep(now, dst, packet);
+            // There was a route.
+            self.desk.keep(now, (dst, Rank::Sure), packet);
             self.break_link(now, via, None);
             self.search(cx, packet.src, dst);
             return Undelivered::Kept;
         }
         let ttl = self.repair_ttl(now, dst, v4(packet.src));
         if let Some(ttl) = ttl {
-            self.desk.keep(now, dst, packet);
+            self.desk.keep(now, (dst, Rank::Sure), packet);
             self.break_link(now, via, Some(dst));
             self.search_to_repair(cx, dst, ttl);
             return Undelivered::Kept;

@@ -70,6 +70,11 @@ impl Route {
         self.state == State::Valid
     }
 
+    /// Nothing was ever heard of it.
+    fn is_wish(&self) -> bool {
+        self.state == State::Invalid && self.next_hop.is_unspecified()
+    }
+
     pub(super) fn usable_hops(&self) -> Option<u8> {
         self.is_valid().then_some(self.hops)
     }
@@ -208,6 +213,7 @@ impl Table {
                 route.lives_at_least(until);
             }
         } else if self.shares.has_room(self.routes.len(), None) {
+            self.shares.add(None);
             self.routes.insert(
                 dst,
                 Route {
@@ -224,6 +230,14 @@ impl Table {
                     brought_by: None,
                 },
             );
+        }
+    }
+
+    /// A destination that was only asked for.
+    pub(super) fn forget_wish(&mut self, dst: Ipv4Addr) {
+        if self.routes.get(&dst).is_some_and(Route::is_wish) {
+            self.routes.remove(&dst);
+            self.shares.remove(None);
         }
     }
 

@@ -110,6 +110,46 @@ pub(crate) fn silence_is_noticed(protocol: &dyn Protocol, tells_that_it_is_gone:
     before
 }
 
+/// Somebody pings node 0 from so many addresses a second that no node has, and it answers each of them.
+fn flood(net: &mut Net, rate: u64, time: Duration, addresses: u32) {
+    for n in 0..rate * time.as_secs() {
+        let made_up = Ipv4Addr::from_bits(0x0900_0000 + n as u32 % addresses);
+        net.send_packet(0, made_up, 1, &[0; 8]);
+        net.run_for(Duration::from_secs(1) / rate as u32);
+    }
+}
+
+/// A destination three hops away is found beside answers to made-up addresses: few that come again and again, and ever
+/// new ones. Its packet is not lost either.
+pub(crate) fn a_destination_is_found_beside_a_flood_of_made_up_ones(protocol: &dyn Protocol) {
+    for (rate, addresses) in [(10, 246), (100, 246), (600, u32::MAX)] {
+        let mut net = Net::chain(4, protocol);
+        flood(&mut net, rate, seconds(30), addresses);
+        net.send(0, 3);
+        flood(&mut net, rate, seconds(4), addresses);
+        assert_eq!(net.delivered, [(0, 3)], "{rate} a second");
+        let asked = |made_up: &str| net.log.lines().filter(|line| line.contains(made_up)).count();
+        assert!(asked(" 0 to all: RREQ") <= 10 * 35, "{rate} a second: {}", asked(" 0 to all: RREQ"));
+    }
+}
+
+/// Answers of programs over UDP look like beginnings. Beside ten a second of them it takes some seconds more.
+pub(crate) fn a_destination_is_found_beside_others_that_are_wanted_as_much(protocol: &dyn Protocol) {
+    let mut net = Net::chain(4, protocol);
+    for n in 0..300 {
+        net.send_packet(0, Ipv4Addr::from_bits(0x0900_0000 + n), 17, &[0; 8]);
+        if n >= 200 && n % 10 == 0 {
+            net.send(0, 3);
+        }
+        net.run_for(Duration::from_millis(100));
+        if !net.delivered.is_empty() {
+            assert!(net.delivered.starts_with(&[(0, 3)]) && n < 260, "found after {n}");
+            return;
+        }
+    }
+    panic!("not found\n{}", net.log);
+}
+
 /// Moves, losses, one-way links, reboots and packets of nine nodes, drawn from a seed.
 pub(crate) fn no_loop_forms(protocol: &dyn Protocol, seed: u64) {
     const NODES: usize = 9;

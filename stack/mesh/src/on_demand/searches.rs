@@ -1,0 +1,393 @@
+//! Destinations that a node looks for: whose turn it is, which of them give way, and which rest.
+//!
+//! A stranger can make a node look for addresses that no node has: it pings from them, and the node answers. So first
+//! requests and retries take turns. Among each of them those that are surely wanted come first, then those that were
+//! asked for least, then the oldest. When too many wait, the oldest of the lowest rank gives way.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use hopwise_core::Instant;
+
+use super::rank::Rank;
+
+/// Destinations that are looked for at once.
+const MOST_SEARCHES: usize = 256;
+/// As many wait for their first request as have their turns in so many seconds while others are retried.
+const LONGEST_WAIT: u32 = 4;
+/// Destinations that rest, or that are known to answer.
+const MOST_REMEMBERED: usize = 4_096;
+/// How long it is remembered after a rest that there was one.
+const REMEMBERED: Duration = Duration::from_secs(120);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// For its turn.
+    Waits,
+    /// For an answer.
+    Asked(Instant),
+}
+
+/// A search; `plan` is how the protocol asks next.
+#[derive(Clone, Copy, Debug)]
+struct Search<P> {
+    origin: Ipv4Addr,
+    plan: P,
+    rank: Rank,
+    state: State,
+    /// Requests so far.
+    asked: u32,
+    /// In the order in which they began.
+    nth: u64,
+}
+
+/// A destination that was not found.
+#[derive(Clone, Copy, Debug)]
+struct Rest {
+    until: Instant,
+    rank: Rank,
+    failures: u32,
+}
+
+/// What becomes of a search that is to begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Begun<P> {
+    /// There is one already.
+    Already,
+    /// All that wait are wanted more.
+    Refused,
+    /// Another one may have given way.
+    New(Option<(Ipv4Addr, P)>),
+}
+
+#[derive(Debug)]
+pub(crate) struct Searches<P> {
+    by_dst: BTreeMap<Ipv4Addr, Search<P>>,
+    begun: u64,
+    turns: Turns,
+    rests: BTreeMap<Ipv4Addr, Rest>,
+    known: Known,
+}
+
+impl<P: Copy> Searches<P> {
+    /// With so many requests a second; 0: as many as there are.
+    pub(crate) fn new(rate: u32) -> Searches<P> {
+        Searches {
+            by_dst: BTreeMap::new(),
+            begun: 0,
+            turns: Turns::new(rate),
+            rests: BTreeMap::new(),
+            known: Known::default(),
+        }
+    }
+
+    /// When something is to be done, for a node that sleeps until then.
+    pub(crate) fn next(&self, wakes_at: Instant) -> Option<Instant> {
+        let turn = self.turns.next().max(wakes_at);
+        let due = |search: &Search<P>| match search.state {
+            State::Waits => turn,
+            State::Asked(until) => until,
+        };
+        self.by_dst.values().map(due).min()
+    }
+
+    pub(crate) fn has(&self, dst: Ipv4Addr) -> bool {
+        self.by_dst.contains_key(&dst)
+    }
+
+    /// How much a destination is wanted to which a packet goes.
+    pub(crate) fn rank(&self, dst: Ipv4Addr, is_doubtful: bool) -> Rank {
+        if is_doubtful && !self.known.has(dst) { Rank::Doubtful } else { Rank::Sure }
+    }
+
+    /// It was found.
+    pub(crate) fn end(&mut self, dst: Ipv4Addr) {
+        self.rests.remove(&dst);
+        if self.by_dst.remove(&dst).is_some() {
+            self.known.note(dst);
+        }
+    }
+
+    /// It is there: packets of this node's own go to it.
+    pub(crate) fn note_known(&mut self, dst: Ipv4Addr) {
+        self.known.note(dst);
+    }
+
+    pub(crate) fn begin(&mut self, dst: Ipv4Addr, origin: Ipv4Addr, rank: Rank, plan: P) -> Begun<P> {
+        if let Some(search) = self.by_dst.get_mut(&dst) {
+            search.rank = search.rank.max(rank);
+            return Begun::Already;
+        }
+        let is_first = |search: &Search<P>| search.state == State::Waits && search.asked == 0;
+        let waiting = self.by_dst.values().filter(|search| is_first(search)).count();
+        let victim = if waiting >= self.turns.most_waiting() {
+            self.lowest(is_first)
+        } else if self.by_dst.len() >= MOST_SEARCHES {
+            self.lowest(|_| true)
+        } else {
+            None
+        };
+        if victim.is_some_and(|(_, least)| least.rank > rank) {
+            return Begun::Refused;
+        }
+        if let Some((gone, _)) = victim {
+            self.by_dst.remove(&gone);
+        }
+        self.begun += 1;
+        let search = Search { origin, plan, rank, state: State::Waits, asked: 0, nth: self.begun };
+        self.by_dst.insert(dst, search);
+        Begun::New(victim.map(|(gone, search)| (gone, search.plan)))
+    }
+
+    /// The one that gives way.
+    fn lowest(&self, may: impl Fn(&Search<P>) -> bool) -> Option<(Ipv4Addr, Search<P>)> {
+        let all = self.by_dst.iter().filter(|(_, search)| may(search));
+        all.min_by_key(|(_, search)| (search.rank, search.nth)).map(|(dst, search)| (*dst, *search))
+    }
+
+    /// The next one that may be asked for now: destination, origin and plan. It then waits with `patience`.
+    pub(crate) fn turn(
+        &mut self,
+        now: Instant,
+        patience: impl Fn(&P) -> Duration,
+    ) -> Option<(Ipv4Addr, Ipv4Addr, P)> {
+        let (first, retry) = (self.most_wanted(true), self.most_wanted(false));
+        let dst = match self.turns.take(now, first.is_some(), retry.is_some())? {
+            Turn::First => first?,
+            Turn::Retry => retry?,
+        };
+        let search = self.by_dst.get_mut(&dst)?;
+        search.asked += 1;
+        search.state = State::Asked(now + patience(&search.plan));
+        Some((dst, search.origin, search.plan))
+    }
+
+    fn most_wanted(&self, is_first: bool) -> Option<Ipv4Addr> {
+        let waits = |search: &Search<P>| search.state == State::Waits && (search.asked == 0) == is_first;
+        let all = self.by_dst.iter().filter(|(_, search)| waits(search));
+        all.min_by_key(|(_, search)| (std::cmp::Reverse(search.rank), search.asked, search.nth))
+            .map(|(dst, _)| *dst)
+    }
+
+    /// Those that were not answered in time.
+    pub(crate) fn unanswered(&self, now: Instant) -> Vec<(Ipv4Addr, P)> {
+        let is_due = |search: &Search<P>| matches!(search.state, State::Asked(until) if until <= now);
+        let due = self.by_dst.iter().filter(|(_, search)| is_due(search));
+        due.map(|(dst, search)| (*dst, search.plan)).collect()
+    }
+
+    /// It is to be asked for again.
+    pub(crate) fn go_on(&mut self, dst: Ipv4Addr, plan: P) {
+        if let Some(search) = self.by_dst.get_mut(&dst) {
+            (search.plan, search.state) = (plan, State::Waits);
+        }
+    }
+
+    /// It was not found, and rests for `hold`, given the failures in a row; 0 of one that has answered before.
+    pub(crate) fn fail(&mut self, now: Instant, dst: Ipv4Addr, hold: impl FnOnce(u32) -> Duration) {
+        let Some(search) = self.by_dst.remove(&dst) else { return };
+        let before = self.rests.get(&dst).map_or(0, |rest| rest.failures);
+        let failures = if self.known.has(dst) { 0 } else { before.saturating_add(1) };
+        let rest = hold(failures);
+        if rest.is_zero() {
+            return;
+        }
+        if self.rests.len() >= MOST_REMEMBERED
+            && let Some(first) = self.rests.iter().min_by_key(|(_, rest)| rest.until).map(|(dst, _)| *dst)
+        {
+            self.rests.remove(&first);
+        }
+        self.rests.insert(dst, Rest { until: now + rest, rank: search.rank, failures });
+    }
+
+    /// What was looked for in vain is not looked for again yet. A doubtful search holds no sure one back.
+    pub(crate) fn rests(&self, now: Instant, dst: Ipv4Addr, rank: Rank) -> bool {
+        self.rests.get(&dst).is_some_and(|rest| rest.until > now && rest.rank >= rank)
+    }
+
+    pub(crate) fn forget(&mut self, now: Instant) {
+        self.rests.retain(|_, rest| rest.until + REMEMBERED > now);
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    First,
+    Retry,
+}
+
+const WINDOW: Duration = Duration::from_secs(1);
+
+/// So many requests in every second that begins with the first of them. At most half of them are retries; first ones
+/// leave them that half while some wait.
+#[derive(Debug)]
+struct Turns {
+    most: u32,
+    began: Instant,
+    firsts: u32,
+    retries: u32,
+    last: Turn,
+}
+
+impl Turns {
+    fn new(most: u32) -> Turns {
+        Turns { most, began: Instant::ZERO, firsts: 0, retries: 0, last: Turn::Retry }
+    }
+
+    fn next(&self) -> Instant {
+        self.began + WINDOW
+    }
+
+    fn most_waiting(&self) -> usize {
+        if self.most == 0 {
+            MOST_SEARCHES
+        } else {
+            (self.most.div_ceil(2).saturating_mul(LONGEST_WAIT)) as usize
+        }
+    }
+
+    fn take(&mut self, now: Instant, has_first: bool, has_retry: bool) -> Option<Turn> {
+        if self.firsts + self.retries == 0 || now.since(self.began) >= WINDOW {
+            (self.began, self.firsts, self.retries) = (now, 0, 0);
+        }
+        let is_free = self.most == 0;
+        if !is_free && self.firsts + self.retries >= self.most {
+            return None;
+        }
+        let kept = if has_retry { self.most / 2 } else { 0 };
+        let first = has_first && (is_free || self.firsts < self.most - kept);
+        let retry = has_retry && (is_free || self.retries < self.most.div_ceil(2));
+        let turn = match (first, retry, self.last) {
+            (false, false, _) => return None,
+            (true, false, _) | (true, true, Turn::Retry) => Turn::First,
+            (false, true, _) | (true, true, Turn::First) => Turn::Retry,
+        };
+        *(if turn == Turn::First { &mut self.firsts } else { &mut self.retries }) += 1;
+        self.last = turn;
+        Some(turn)
+    }
+}
+
+/// Destinations that have answered; at the bound the one that was noted first is forgotten.
+#[derive(Debug, Default)]
+struct Known {
+    noted: BTreeMap<Ipv4Addr, u64>,
+    order: BTreeSet<(u64, Ipv4Addr)>,
+    count: u64,
+}
+
+impl Known {
+    fn has(&self, dst: Ipv4Addr) -> bool {
+        self.noted.contains_key(&dst)
+    }
+
+    fn note(&mut self, dst: Ipv4Addr) {
+        self.count += 1;
+        if let Some(before) = self.noted.insert(dst, self.count) {
+            self.order.remove(&(before, dst));
+        }
+        self.order.insert((self.count, dst));
+        if self.noted.len() > MOST_REMEMBERED
+            && let Some((_, oldest)) = self.order.pop_first()
+        {
+            self.noted.remove(&oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn address(n: u32) -> Ipv4Addr {
+        Ipv4Addr::from_bits(n)
+    }
+
+    fn begin(searches: &mut Searches<u8>, n: u32, rank: Rank) -> Begun<u8> {
+        searches.begin(address(n), address(0), rank, 0)
+    }
+
+    fn turns(searches: &mut Searches<u8>, s: u64) -> Vec<u32> {
+        let turn = || searches.turn(Instant::from_secs(s), |_| SECOND).map(|(dst, ..)| dst.to_bits());
+        std::iter::from_fn(turn).collect()
+    }
+
+    #[test]
+    fn retries_take_half_of_a_second_and_leave_the_other_half() {
+        let mut searches = Searches::new(4);
+        (1..=4).for_each(|n| assert_eq!(begin(&mut searches, n, Rank::Sure), Begun::New(None)));
+        assert_eq!(
+            turns(&mut searches, 1),
+            [1, 2, 3, 4],
+            "first ones have all of it while nothing is retried"
+        );
+        let late = |searches: &mut Searches<u8>, s| {
+            let late = searches.unanswered(Instant::from_secs(s));
+            late.iter().for_each(|(dst, plan)| searches.go_on(*dst, plan + 1));
+            late.len()
+        };
+        assert_eq!(late(&mut searches, 2), 4);
+        assert_eq!(turns(&mut searches, 2), [1, 2], "half, also when nobody else waits");
+        (5..=7).for_each(|n| assert_eq!(begin(&mut searches, n, Rank::Sure), Begun::New(None)));
+        assert_eq!(turns(&mut searches, 2), [5, 6]);
+        assert_eq!(searches.next(Instant::ZERO), Some(Instant::from_secs(3)));
+        assert_eq!(turns(&mut searches, 3), [3, 7, 4], "in turn");
+        let mut one = Searches::new(1);
+        (1..=2).for_each(|n| assert_eq!(begin(&mut one, n, Rank::Sure), Begun::New(None)));
+        assert_eq!([1, 2].map(|s| turns(&mut one, s)), [[1], [2]]);
+        begin(&mut one, 3, Rank::Sure);
+        late(&mut one, 9);
+        assert_eq!([9, 10, 11].map(|s| turns(&mut one, s)), [[1], [3], [2]], "one a second is for both");
+    }
+
+    #[test]
+    fn the_oldest_of_the_lowest_rank_gives_way_and_the_most_wanted_goes_first() {
+        let mut searches = Searches::new(2);
+        assert_eq!(begin(&mut searches, 1, Rank::Sure), Begun::New(None));
+        (2..=4).for_each(|n| assert_eq!(begin(&mut searches, n, Rank::Doubtful), Begun::New(None)));
+        assert_eq!(begin(&mut searches, 5, Rank::Doubtful), Begun::New(Some((address(2), 0))));
+        assert_eq!(begin(&mut searches, 6, Rank::Sure), Begun::New(Some((address(3), 0))));
+        assert_eq!(begin(&mut searches, 4, Rank::Sure), Begun::Already);
+        assert_eq!(begin(&mut searches, 7, Rank::Sure), Begun::New(Some((address(5), 0))));
+        assert_eq!(begin(&mut searches, 8, Rank::Doubtful), Begun::Refused);
+        assert_eq!([1, 2].map(|s| turns(&mut searches, s)), [[1, 4], [6, 7]]);
+    }
+
+    #[test]
+    fn what_was_not_found_rests_longer_each_time_and_what_has_answered_does_not() {
+        let mut searches = Searches::new(0);
+        let mut fail = |n, rank, s| {
+            begin(&mut searches, n, rank);
+            searches.fail(Instant::from_secs(s), address(n), |failures| failures * SECOND);
+            [1, 2].map(|later| searches.rests(Instant::from_secs(s + later - 1), address(n), rank))
+        };
+        assert_eq!(fail(1, Rank::Sure, 1), [true, false]);
+        assert_eq!(fail(1, Rank::Sure, 10), [true, true]);
+        assert_eq!(fail(2, Rank::Doubtful, 20), [true, false]);
+        assert!(!searches.rests(Instant::from_secs(20), address(2), Rank::Sure));
+        begin(&mut searches, 1, Rank::Sure);
+        searches.end(address(1));
+        begin(&mut searches, 1, Rank::Sure);
+        searches.fail(Instant::from_secs(30), address(1), |failures| failures * SECOND);
+        assert!(!searches.rests(Instant::from_secs(30), address(1), Rank::Sure));
+        searches.forget(Instant::from_secs(500));
+        assert!(searches.rests.is_empty());
+    }
+
+    #[test]
+    fn a_flood_takes_bounded_memory() {
+        let mut searches = Searches::new(0);
+        for n in 0..10_000 {
+            searches.note_known(address(n));
+            begin(&mut searches, n + 20_000, Rank::Sure);
+            searches.fail(Instant::ZERO, address(n + 20_000), |_| SECOND);
+        }
+        assert_eq!((searches.rests.len(), searches.known.noted.len()), (MOST_REMEMBERED, MOST_REMEMBERED));
+        assert_eq!(searches.known.order.len(), MOST_REMEMBERED);
+        (0..1_000).for_each(|n| assert_ne!(begin(&mut searches, n, Rank::Doubtful), Begun::Refused));
+        assert_eq!(searches.by_dst.len(), MOST_SEARCHES);
+    }
+}
