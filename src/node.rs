@@ -17,6 +17,7 @@ mod forward;
 mod greed;
 mod hangup;
 pub(crate) mod links;
+mod lookups;
 mod metrics;
 mod names;
 mod paths;

@@ -186,8 +186,9 @@ impl Daemon {
             }
             relays.spawn(socks5::serve(Arc::new(self.socks5_server(config)), listener, stage.clone()));
         }
+        let context = self.forward_context();
         for bound in forwards {
-            forward::start(bound, &self.forward_context(), &mut relays, &stage)?;
+            forward::start(bound, &context, &mut relays, &stage)?;
         }
         self.begin_capture()?;
         tell(NotifyState::Ready);

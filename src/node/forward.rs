@@ -187,7 +187,9 @@ type Place = (Seat, Duration);
 
 async fn outward(context: Context, to: HostPort, mut client: Unfinished<TcpStream>, place: Place) {
     let hangs_up = hangup::by_local(client.stream(), hangup::WHILE_CONNECTING);
-    if let Some(mesh) = context.connected(connect_mesh(&context, &to), hangs_up, &to, &place.0).await {
+    if let Some(mesh) =
+        context.connected(connect_mesh(&context, &to, &place.0), hangs_up, &to, &place.0).await
+    {
         relay::bound_send_buffer(client.stream());
         carry(client, Unfinished::new(mesh), &context, Sits::Local, &place).await;
     }
@@ -195,7 +197,9 @@ async fn outward(context: Context, to: HostPort, mut client: Unfinished<TcpStrea
 
 async fn inward(context: Context, to: HostPort, mut mesh: Unfinished<MeshStream>, place: Place) {
     let hangs_up = hangup::by_mesh(mesh.stream(), hangup::WHILE_CONNECTING);
-    if let Some(local) = context.connected(connect_local(&context, &to), hangs_up, &to, &place.0).await {
+    if let Some(local) =
+        context.connected(connect_local(&context, &to, &place.0), hangs_up, &to, &place.0).await
+    {
         carry(Unfinished::new(local), mesh, &context, Sits::Mesh, &place).await;
     }
 }
@@ -240,9 +244,9 @@ async fn carry<'a>(
     counts.open.fetch_sub(1, Ordering::Relaxed);
 }
 
-async fn connect_mesh(context: &Context, to: &HostPort) -> io::Result<MeshStream> {
+async fn connect_mesh(context: &Context, to: &HostPort, seat: &Seat) -> io::Result<MeshStream> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
-    for address in context.names.resolve(&to.host, to.port).await? {
+    for address in context.names.resolve(seat.sitter().address(), &to.host, to.port).await? {
         match timeout(CONNECT_WITHIN, context.shards.connect(address, &ConnectOptions::default())).await {
             Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(error)) => last = error.into(),
@@ -252,8 +256,8 @@ async fn connect_mesh(context: &Context, to: &HostPort) -> io::Result<MeshStream
     Err(last)
 }
 
-async fn connect_local(context: &Context, to: &HostPort) -> io::Result<TcpStream> {
-    let addresses = context.names.resolve(&to.host, to.port).await?;
+async fn connect_local(context: &Context, to: &HostPort, seat: &Seat) -> io::Result<TcpStream> {
+    let addresses = context.names.resolve(seat.sitter().address(), &to.host, to.port).await?;
     timeout(CONNECT_WITHIN, TcpStream::connect(&addresses[..])).await?
 }
 

@@ -172,6 +172,10 @@ impl Seat {
 }
 
 impl Sitter {
+    pub(super) fn address(&self) -> IpAddr {
+        self.address
+    }
+
     /// Something waits for the client to take it.
     pub(super) fn waits(&self) {
         self.waits_since.store(self.now(), Ordering::Relaxed);

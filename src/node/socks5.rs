@@ -146,7 +146,7 @@ async fn serve_one(server: &Server, mut client: TcpStream, target: Target) {
     let seat = server.seats.take(from).await;
     let connected = match &seat {
         Some(seat) => tokio::select! {
-            connected = connect(server, &target) => connected,
+            connected = connect(server, from, &target) => connected,
             () = hangup::by_local(&client, hangup::WHILE_CONNECTING) => Err(Reply::Failure),
             () = seat.sitter().told_to_go() => Err(Reply::Failure),
         },
@@ -252,11 +252,11 @@ async fn answered<S: AsyncWrite + Unpin, T>(
     }
 }
 
-async fn connect(server: &Server, target: &Target) -> Result<MeshStream, Reply> {
+async fn connect(server: &Server, from: IpAddr, target: &Target) -> Result<MeshStream, Reply> {
     let addresses = match target {
         Target::Address(address) => vec![*address],
         Target::Name(name, port) => {
-            server.names.resolve(name, *port).await.map_err(|_| Reply::HostUnreachable)?
+            server.names.resolve(from, name, *port).await.map_err(|error| reply_to_lookup(&error))?
         }
     };
     let mut last = Reply::HostUnreachable;
@@ -272,6 +272,14 @@ async fn connect(server: &Server, target: &Target) -> Result<MeshStream, Reply> 
         }
     }
     Err(last)
+}
+
+/// A name that was not asked for in time may be found later.
+fn reply_to_lookup(error: &io::Error) -> Reply {
+    match error.kind() {
+        io::ErrorKind::TimedOut => Reply::TimedOut,
+        _ => Reply::HostUnreachable,
+    }
 }
 
 async fn connect_one(shards: &Shards, address: SocketAddr) -> Result<MeshStream, Reply> {

@@ -1,0 +1,168 @@
+//! A bounded number of questions to the system's resolver at once. Each of them holds a thread of the runtime until the
+//! resolver answers, also when nobody waits for it any more. The control socket and the node's end need such threads.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hopwise_core::ip::Source;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
+
+/// The runtime has 512 threads for what blocks. SOCKS5 has so many for names, and so have all forwards together.
+const MOST: usize = 32;
+const MOST_OF_A_SOURCE: usize = MOST / 2;
+/// A client waits so long until its name may be asked for.
+const BEGINS_WITHIN: Duration = Duration::from_secs(5);
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Lookups(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    /// For each source, how many of its names are being asked for.
+    running: Mutex<BTreeMap<Source, usize>>,
+    ended: Notify,
+}
+
+/// One lookup that runs.
+struct Running {
+    shared: Arc<Shared>,
+    source: Source,
+}
+
+impl Lookups {
+    /// Runs a lookup for a client from there as soon as it may begin.
+    pub(super) async fn run(
+        &self,
+        from: IpAddr,
+        look_up: impl FnOnce() -> io::Result<Vec<SocketAddr>> + Send + 'static,
+    ) -> io::Result<Vec<SocketAddr>> {
+        let begun = timeout(BEGINS_WITHIN, self.begin(Source::of(from))).await;
+        let running = begun.map_err(|_| {
+            let problem = "too many names are being looked up; try again when the resolver has answered";
+            io::Error::new(io::ErrorKind::TimedOut, problem)
+        })?;
+        let asked = spawn_blocking(move || {
+            let found = look_up();
+            drop(running);
+            found
+        });
+        asked.await.map_err(io::Error::other)?
+    }
+
+    async fn begin(&self, source: Source) -> Running {
+        loop {
+            let mut ended = std::pin::pin!(self.0.ended.notified());
+            // One that ends from here on is heard of.
+            ended.as_mut().enable();
+            if let Some(running) = self.0.begin(source) {
+                return running;
+            }
+            ended.await;
+        }
+    }
+}
+
+impl Shared {
+    fn begin(self: &Arc<Self>, source: Source) -> Option<Running> {
+        let mut running = self.running.lock();
+        let of_source = running.get(&source).copied().unwrap_or(0);
+        if of_source >= MOST_OF_A_SOURCE || running.values().sum::<usize>() >= MOST {
+            return None;
+        }
+        running.insert(source, of_source + 1);
+        Some(Running { shared: Arc::clone(self), source })
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let mut running = self.shared.running.lock();
+        if let Some(of_source) = running.get_mut(&self.source) {
+            *of_source -= 1;
+            if *of_source == 0 {
+                running.remove(&self.source);
+            }
+        }
+        drop(running);
+        self.shared.ended.notify_waiters();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+
+    fn found(port: u16) -> io::Result<Vec<SocketAddr>> {
+        Ok(vec![SocketAddr::new(HERE, port)])
+    }
+
+    /// A resolver that answers nothing keeps neither another source nor other work from the runtime's threads.
+    #[test]
+    fn names_that_nobody_resolves_hold_up_neither_other_sources_nor_other_work() {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_time().max_blocking_threads(MOST + 1).build().expect("a runtime");
+        let lookups = Lookups::default();
+        runtime.block_on(async {
+            let mut slow = Vec::new();
+            // Each source that floods has as many addresses as it likes.
+            for nth in 0..100 {
+                for from in [[127, 0, 0, nth], [10, 7, 0, 9]] {
+                    let (answer, answered) = mpsc::channel::<()>();
+                    let resolver = move || {
+                        let _ = answered.recv();
+                        found(1)
+                    };
+                    let lookups = lookups.clone();
+                    let asks = tokio::spawn(async move { lookups.run(IpAddr::from(from), resolver).await });
+                    slow.push((asks, answer));
+                }
+                tokio::task::yield_now().await;
+                if nth == 50 {
+                    let patience = Duration::from_secs(60);
+                    let other = timeout(patience, spawn_blocking(|| 7)).await.expect("a thread is free");
+                    assert_eq!(other.expect("no panic"), 7);
+                }
+            }
+            assert_eq!(lookups.0.running.lock().values().collect::<Vec<_>>(), [&MOST_OF_A_SOURCE; 2]);
+            // To hang up ends no question.
+            let asks = slow.iter().map(|(asks, _)| asks);
+            asks.for_each(tokio::task::JoinHandle::abort);
+            tokio::task::yield_now().await;
+            assert_eq!(lookups.0.running.lock().values().sum::<usize>(), MOST);
+            drop(slow);
+            let answered = timeout(Duration::from_secs(60), lookups.run(HERE, || found(80))).await;
+            assert_eq!(
+                answered.expect("the others have ended").expect("it is found"),
+                found(80).expect("so")
+            );
+        });
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_source_with_its_share_waits_for_a_while_and_is_refused() {
+        let lookups = Lookups::default();
+        let begin = || lookups.0.begin(Source::of(HERE));
+        let mut held: Vec<Running> = std::iter::from_fn(begin).take(2 * MOST).collect();
+        assert_eq!(held.len(), MOST_OF_A_SOURCE);
+        let refused = lookups.run(HERE, || found(80)).await.expect_err("none of its own has ended");
+        assert_eq!(refused.kind(), io::ErrorKind::TimedOut);
+        let there = lookups.run(IpAddr::from([10, 7, 0, 9]), || found(80)).await;
+        assert!(there.is_ok());
+        let ends = async {
+            tokio::time::sleep(BEGINS_WITHIN / 2).await;
+            held.pop();
+        };
+        let (waits, ()) = tokio::join!(lookups.run(HERE, || found(80)), ends);
+        assert!(waits.is_ok());
+    }
+}
