@@ -21,6 +21,7 @@ mod lookups;
 mod metrics;
 mod names;
 mod paths;
+mod places;
 mod relay;
 mod seats;
 pub(crate) mod snapshot;

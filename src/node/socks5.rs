@@ -5,7 +5,6 @@
 mod access;
 mod protocol;
 
-use std::collections::VecDeque;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -18,11 +17,12 @@ use hopwise_host::{ConnectError, Shards, TcpStream as MeshStream};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use super::hangup;
 use super::names::Names;
+use super::places::Places;
 use super::relay::{self, Ended, Relayed, Sits};
 use super::seats::{Seats, Sitter};
 use super::stage::{self, Stage};
@@ -31,7 +31,7 @@ use super::unfinished::Unfinished;
 pub(super) use access::Access;
 use protocol::{LONGEST_MESSAGE, Read, Refused, Reply, Target};
 
-/// Clients that have not yet said where they want to go; the oldest gives way to the next.
+/// Clients that have not yet said where they want to go.
 const MOST_HANDSHAKES: usize = 256;
 /// A client does not wait longer for a connection than this.
 const CONNECT_WITHIN: Duration = Duration::from_secs(60);
@@ -85,7 +85,7 @@ pub(super) async fn serve(
     mut stage: watch::Receiver<Stage>,
 ) -> usize {
     let mut handshakes: JoinSet<Asked> = JoinSet::new();
-    let mut by_age: VecDeque<AbortHandle> = VecDeque::new();
+    let mut places = Places::new(MOST_HANDSHAKES);
     let mut relays = JoinSet::new();
     loop {
         tokio::select! {
@@ -93,8 +93,7 @@ pub(super) async fn serve(
                 Ok((client, from)) => {
                     count(&server.counts.accepted);
                     if server.access.takes(from.ip()) {
-                        by_age.push_back(handshakes.spawn(heard(Arc::clone(&server), client)));
-                        give_way(&mut by_age);
+                        places.take(handshakes.spawn(heard(Arc::clone(&server), client)), from.ip());
                     } else {
                         count(&server.counts.not_allowed);
                     }
@@ -122,18 +121,6 @@ pub(super) async fn serve(
 
 fn count(counter: &AtomicU64) {
     counter.fetch_add(1, Ordering::Relaxed);
-}
-
-/// A slow reader ties up a handshake until its time is over, so many of them must not keep others out.
-fn give_way(by_age: &mut VecDeque<AbortHandle>) {
-    if by_age.len() > MOST_HANDSHAKES {
-        by_age.retain(|handle| !handle.is_finished());
-    }
-    if by_age.len() > MOST_HANDSHAKES
-        && let Some(oldest) = by_age.pop_front()
-    {
-        oldest.abort();
-    }
 }
 
 fn seat(server: &Arc<Server>, relays: &mut JoinSet<()>, client: TcpStream, target: Target) {
@@ -387,21 +374,5 @@ mod tests {
             client.read_to_end(&mut heard).await.expect("its end");
             assert_eq!(heard, answer);
         }
-    }
-
-    #[test]
-    fn the_oldest_handshake_gives_way() {
-        let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-        runtime.block_on(async {
-            let mut tasks = JoinSet::new();
-            let mut by_age = VecDeque::new();
-            for _ in 0..=MOST_HANDSHAKES {
-                by_age.push_back(tasks.spawn(std::future::pending::<()>()));
-                give_way(&mut by_age);
-            }
-            assert_eq!(by_age.len(), MOST_HANDSHAKES);
-            let gone = tasks.join_next().await.expect("one has ended");
-            assert!(gone.expect_err("it was aborted").is_cancelled());
-        });
     }
 }

@@ -1,0 +1,81 @@
+//! Places of clients that have yet to say what they want. A client that comes always gets one: where there are no more,
+//! the oldest of the source with the most gives way.
+
+use std::collections::VecDeque;
+use std::net::IpAddr;
+
+use tokio::task::AbortHandle;
+
+use super::greed::weights;
+
+#[derive(Debug)]
+pub(super) struct Places {
+    most: usize,
+    /// The task of each client, by age.
+    taken: VecDeque<(AbortHandle, IpAddr)>,
+}
+
+impl Places {
+    pub(super) fn new(most: usize) -> Places {
+        Places { most, taken: VecDeque::new() }
+    }
+
+    /// For the task of a client that comes from there.
+    pub(super) fn take(&mut self, task: AbortHandle, from: IpAddr) {
+        self.taken.push_back((task, from));
+        if self.taken.len() > self.most {
+            self.taken.retain(|(task, _)| !task.is_finished());
+        }
+        if self.taken.len() > self.most {
+            let weights = weights(self.taken.iter().map(|(_, from)| *from));
+            // Of equal ones the last is taken.
+            let oldest = (0..weights.len()).rev().max_by_key(|nth| weights[*nth]);
+            if let Some((task, _)) = oldest.and_then(|nth| self.taken.remove(nth)) {
+                task.abort();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use tokio::task::JoinSet;
+    use tokio::task::yield_now;
+
+    use super::*;
+
+    const HERE: [u8; 4] = [127, 0, 0, 1];
+
+    /// Which of those that came from these addresses have given way in the end.
+    async fn gone(most: usize, from: &[[u8; 4]]) -> Vec<usize> {
+        let (mut tasks, mut places) = (JoinSet::new(), Places::new(most));
+        let mut all = Vec::new();
+        for from in from {
+            let task = tasks.spawn(pending::<()>());
+            all.push(task.clone());
+            places.take(task, IpAddr::from(*from));
+        }
+        yield_now().await;
+        (0..all.len()).filter(|nth| all[*nth].is_finished()).collect()
+    }
+
+    #[tokio::test]
+    async fn the_oldest_of_the_source_with_the_most_gives_way() {
+        assert_eq!(gone(3, &[HERE; 5]).await, [0, 1]);
+        let there = [10, 7, 0, 9];
+        assert_eq!(gone(3, &[there, HERE, HERE, HERE, HERE]).await, [1, 2]);
+        assert_eq!(gone(3, &[there, [127, 0, 0, 1], [127, 0, 0, 2], [127, 0, 0, 3]]).await, [1]);
+        assert_eq!(gone(2, &[[10, 7, 0, 1], [10, 7, 0, 2], [10, 7, 0, 3]]).await, [0]);
+    }
+
+    #[tokio::test]
+    async fn a_place_is_free_when_its_task_has_ended() {
+        let (mut tasks, mut places) = (JoinSet::new(), Places::new(1));
+        for _ in 0..3 {
+            places.take(tasks.spawn(async {}), IpAddr::from(HERE));
+            assert!(tasks.join_next().await.expect("a task").is_ok());
+        }
+    }
+}
