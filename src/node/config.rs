@@ -333,6 +333,9 @@ fn reads_within() -> Time {
 pub(crate) struct Metrics {
     #[serde(default = "metrics_listen")]
     pub(crate) listen: SocketAddr,
+    /// Names by which scrapers ask, beside the node's, `localhost` and addresses.
+    #[serde(default)]
+    pub(crate) names: Vec<String>,
 }
 
 fn metrics_listen() -> SocketAddr {

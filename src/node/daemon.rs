@@ -171,10 +171,11 @@ impl Daemon {
             let daemon = Arc::clone(self);
             helpers.spawn(control::serve(listener, move |request| daemon.answer(request)));
         }
-        if let Some(metrics) = metrics {
+        if let (Some(metrics), Some(config)) = (metrics, &self.config.metrics) {
             let listener = TcpListener::from_std(metrics).map_err(system)?;
+            let names = config.names.iter().chain([&self.config.node.name]).cloned().collect();
             let daemon = Arc::clone(self);
-            helpers.spawn(metrics::serve(listener, move || {
+            helpers.spawn(metrics::serve(listener, names, move || {
                 metrics::text(&Sums::total(&daemon.sums), &daemon.snapshot(), &daemon.capture.totals())
             }));
         }

@@ -1,8 +1,10 @@
-//! Prometheus' text format over HTTP: what the trace and the counters say, summed up.
+//! Prometheus' text format: what the trace and the counters say, summed up.
 //!
 //! Every name and label is bounded: no address and no port of a connection becomes a label.
 //!
 //! By hand: a registry such as `prometheus-client` has counters of its own, and ours stand in the trace's totals.
+
+mod server;
 
 use std::fmt::{self, Write as _};
 use std::sync::Arc;
@@ -14,13 +16,11 @@ use hopwise_core::agent::{By, Rule};
 use hopwise_core::trace::text::EVENT_NAMES;
 use hopwise_core::trace::{TraceEvent, TraceKind};
 use hopwise_host::{CaptureCounts, Observer, SeenPacket};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::time::timeout;
 
 use super::counts::OPEN;
 use super::snapshot::{LinkSnapshot, Snapshot};
+
+pub(super) use server::serve;
 
 const RULES: [Rule; 12] = [
     Rule::Each,
@@ -348,54 +348,6 @@ impl Page {
     }
 }
 
-/// Scrapers at a time, how long one may take to ask, and how much it may say.
-const MOST_SCRAPERS: usize = 16;
-const ASK_WITHIN: Duration = Duration::from_secs(5);
-const LONGEST_QUESTION: usize = 8 << 10;
-
-/// Answers `GET /metrics`, one question a connection.
-pub(super) async fn serve(listener: TcpListener, page: impl Fn() -> String + Send + Sync + 'static) {
-    let (page, seats) = (Arc::new(page), Arc::new(Semaphore::new(MOST_SCRAPERS)));
-    loop {
-        let Ok(seat) = Arc::clone(&seats).acquire_owned().await else { return };
-        let Ok((client, _)) = listener.accept().await else {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-            continue;
-        };
-        let page = Arc::clone(&page);
-        tokio::spawn(async move {
-            let _seat = seat;
-            // Who is too slow or gone gets nothing.
-            let _ = timeout(ASK_WITHIN, answer(client, &*page)).await;
-        });
-    }
-}
-
-async fn answer(mut client: TcpStream, page: &(impl Fn() -> String + Sync)) -> std::io::Result<()> {
-    let mut asked = Vec::new();
-    while !asked.windows(4).any(|end| end == b"\r\n\r\n") {
-        let mut chunk = [0; 1024];
-        let read = client.read(&mut chunk).await?;
-        if read == 0 || asked.len() + read > LONGEST_QUESTION {
-            return Ok(());
-        }
-        asked.extend_from_slice(&chunk[..read]);
-    }
-    let (status, body) = match asked.strip_prefix(b"GET ").map(|rest| rest.split(|byte| *byte == b' ').next())
-    {
-        Some(Some(b"/metrics")) => ("200 OK", page()),
-        Some(_) => ("404 Not Found", "the metrics are at /metrics\n".to_owned()),
-        None => ("405 Method Not Allowed", "only GET is answered\n".to_owned()),
-    };
-    let (kind, bytes) = ("text/plain; version=0.0.4", body.len());
-    let head = format!(
-        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {bytes}\r\nConnection: close\r\n\r\n"
-    );
-    client.write_all(head.as_bytes()).await?;
-    client.write_all(body.as_bytes()).await?;
-    client.shutdown().await
-}
-
 #[cfg(test)]
 mod tests {
     use hopwise_core::Instant;
@@ -511,24 +463,5 @@ mod tests {
             }
         }
         assert!(text.contains("hopwise_link_drops_total{link=\"b\",reason=\"down\"} 1"), "{text}");
-    }
-
-    #[tokio::test]
-    async fn only_the_page_is_served() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = listener.local_addr().expect("bound");
-        let server = tokio::spawn(serve(listener, || "page\n".to_owned()));
-        for (asked, wanted) in [
-            ("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", "HTTP/1.1 200"),
-            ("GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 404"),
-            ("POST /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 405"),
-        ] {
-            let mut client = TcpStream::connect(address).await.expect("it listens");
-            client.write_all(asked.as_bytes()).await.expect("open");
-            let mut heard = String::new();
-            client.read_to_string(&mut heard).await.expect("an answer");
-            assert!(heard.starts_with(wanted), "{heard}");
-        }
-        server.abort();
     }
 }

@@ -47,6 +47,7 @@ pub(super) fn all(document: &Document, config: &NodeConfig) -> Checked {
     bounds(document, config)?;
     listeners::each_at_its_own_address(document, config)?;
     seats(document, config)?;
+    scrapers(document, config)?;
     captured(document, config)?;
     config.tcp.check(document, &root.key("tcp"))
 }
@@ -300,6 +301,16 @@ fn shares(document: &Document, config: &NodeConfig) -> Checked {
         patience(document, &place.key("idle"), idle, "the time is too short for any connection")?;
     }
     Ok(())
+}
+
+/// A name with a port or a path would be no scraper's.
+fn scrapers(document: &Document, config: &NodeConfig) -> Checked {
+    let mut names = config.metrics.iter().flat_map(|metrics| &metrics.names).enumerate();
+    let is_name = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || "-._".contains(c));
+    let Some((nth, name)) = names.find(|(_, name)| name.is_empty() || !is_name(name)) else { return Ok(()) };
+    let place = Place::root().key("metrics").key("names").index(nth);
+    let problem = format!("`{name}` is no name of a host");
+    Err(document.refuse(&place, problem, "a name without a port, such as n2.example"))
 }
 
 /// RFC 1929 counts both in one byte, and neither may be empty.

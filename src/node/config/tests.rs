@@ -97,6 +97,10 @@ fn what_is_wrong_is_refused_at_its_place_with_what_is_accepted() {
         ("forwards: [{ listen: a.b, to: mesh:n:80 }]", "3:22: `a.b` | expected 127.0.0.1:8080"),
         ("capture: { file: \"-\" }", "3:18: no file of that name | a file, such as n2.pcapng"),
         ("capture: { file: a.pcapng, links: [hw2] }", "3:36: no link is named `hw2`"),
+        (
+            "metrics: { names: [\"n2:9184\"] }",
+            "3:20: `n2:9184` is no name of a host | a name without a port, such as n2.example",
+        ),
         ("capture: { file: a.pcapng, rotate: 1KiB }", "3:36: too small for a file | 64KiB or more"),
         ("capture: { file: a.pcapng, rotate: 1MiB, files: 0 }", "3:49: no file would stay | 1 or more"),
         ("tcp: { profile: reno }", "3:17: unknown variant `reno` | expected `modern` or `ns2`"),
