@@ -4,6 +4,7 @@
 
 mod access;
 mod protocol;
+mod translated;
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

@@ -97,7 +97,10 @@ fn verdict(asked: &[u8], names: &[String]) -> Result<(), (&'static str, &'static
         [] if question.ends_with(" HTTP/1.0") => {}
         [host] if means_us(host, names) => {}
         [_] => {
-            return Err(("421 Misdirected Request", "name this server by its address, or in `metrics.names`"));
+            return Err((
+                "421 Misdirected Request",
+                "name this server by its address, or in `metrics.names`",
+            ));
         }
         _ => return Err(("400 Bad Request", "one Host field is expected")),
     }

@@ -7,6 +7,7 @@ use hopwise_core::ip::Prefix;
 use hopwise_lab::rules::Network;
 
 use super::protocol::{Login, Method};
+use super::translated;
 use crate::node::config::{Allow, Socks5};
 
 #[derive(Clone, Debug, Default)]
@@ -75,8 +76,13 @@ fn is_near(address: IpAddr) -> bool {
     is_within_near(Prefix::host(address))
 }
 
-/// Whether all of a network is near: one that only contains what is near, as 0.0.0.0/0 does, does not name it.
+/// Whether all of a network is near: one that only contains what is near, as 0.0.0.0/0 does, does not name it. Where
+/// IPv6 addresses lead to IPv4 ones, those count.
 fn is_within_near(network: Prefix) -> bool {
+    is_within_nearest(network) || translated::inner(network).any(is_within_nearest)
+}
+
+fn is_within_nearest(network: Prefix) -> bool {
     NEAR.iter().any(|(address, bits)| {
         let range = Prefix::new(*address, *bits);
         network.bits() >= *bits && range.is_ok_and(|range| range.contains(network.address()))
@@ -135,6 +141,50 @@ mod tests {
         let named = access(None, Some(&["127.0.0.0/8", "fe80::/10"]));
         assert!(named.leads_to(ip("127.0.0.1")) && named.leads_to(ip("fe80::1")));
         assert!(!named.leads_to(ip("169.254.169.254")) && !named.leads_to(ip("10.9.0.2")));
+    }
+
+    #[test]
+    fn an_address_that_a_translator_takes_to_one_of_these_has_to_be_named_too() {
+        let near = [
+            "::127.0.0.1",
+            "::ffff:0:127.0.0.1",
+            "64:ff9b::127.0.0.1",
+            "64:ff9b::169.254.169.254",
+            "64:ff9b:1::127.0.0.1",
+            "64:ff9b:1:2:3:4:127.0.0.1",
+            // Of prefixes of 48, 56 and 64 bits.
+            "64:ff9b:1:7f00:0:100::",
+            "64:ff9b:1:aa7f:0:1::",
+            "64:ff9b:1:aaaa:7f:0:100::",
+            "64:ff9b:1:a9fe:a9:fe00::",
+            "2002:7f00:1::",
+            "2002:a9fe:a9fe::1",
+            // A Teredo client, and a server.
+            "2001:0:4136:e378:8000:63bf:80ff:fffe",
+            "2001:0:7f00:1:8000:63bf:3fff:fdd2",
+        ];
+        let far = [
+            "::10.9.0.2",
+            "64:ff9b::10.9.0.2",
+            "64:ff9b:1::10.9.0.2",
+            "64:ff9b:1:a09:0:200::",
+            "64:ff9b:1:aa0a:9:2::",
+            "64:ff9b:1:aaaa:a:900:200::",
+            "2002:a09:2::1",
+            "2001:0:4136:e378:8000:63bf:3fff:fdd2",
+            "2001:db8::127.0.0.1",
+        ];
+        for access in [access(None, None), access(None, Some(&["::/0", "64:ff9b::/96", "2002::/16"]))] {
+            for text in near {
+                assert!(!access.leads_to(ip(text)), "{text}");
+            }
+            for text in far {
+                assert!(access.leads_to(ip(text)), "{text}");
+            }
+        }
+        let named = access(None, Some(&["64:ff9b::7f00:0/104", "2002:7f00::/24"]));
+        assert!(named.leads_to(ip("64:ff9b::127.9.0.1")) && named.leads_to(ip("2002:7f00:1::")));
+        assert!(!named.leads_to(ip("64:ff9b::169.254.169.254")) && !named.leads_to(ip("2002:a9fe:a9fe::")));
     }
 
     #[test]
