@@ -111,7 +111,7 @@ fn verdict(asked: &[u8], names: &[String]) -> Result<(), (&'static str, &'static
     }
 }
 
-/// Whether nobody else can have given us that name: an address, the loopback's name, or one of the file's.
+/// An address, the loopback's name, or a name of the file's: a stranger's name is none of these.
 fn means_us(host: &str, names: &[String]) -> bool {
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     if host.parse::<SocketAddr>().is_ok() || bare.parse::<IpAddr>().is_ok() {
@@ -168,7 +168,6 @@ mod tests {
         server.abort();
     }
 
-    /// Nobody can make a browser believe that one of these is a stranger's name.
     #[tokio::test]
     async fn a_question_under_a_strangers_name_is_not_answered() {
         let (address, server) = server().await;

@@ -76,8 +76,8 @@ fn is_near(address: IpAddr) -> bool {
     is_within_near(Prefix::host(address))
 }
 
-/// Whether all of a network is near: one that only contains what is near, as 0.0.0.0/0 does, does not name it. Where
-/// IPv6 addresses lead to IPv4 ones, those count.
+/// Whether all of a network is near: one that only contains what is near, as 0.0.0.0/0 does, does not name it. IPv6
+/// addresses that lead to IPv4 ones count as those.
 fn is_within_near(network: Prefix) -> bool {
     is_within_nearest(network) || translated::inner(network).any(is_within_nearest)
 }

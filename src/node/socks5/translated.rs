@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use hopwise_core::ip::Prefix;
 
-/// Where an IPv4 address stands in the IPv6 addresses of a network.
+/// The place of an IPv4 address in the IPv6 addresses of a network.
 #[derive(Clone, Copy)]
 struct Form {
     within: [u16; 8],
@@ -86,7 +86,7 @@ impl Form {
 fn without_octet(bits: u128, length: u8) -> (u128, u8) {
     const HIGH: u128 = !(u64::MAX as u128);
     let length = if length > 64 { 64.max(length - 8) } else { length };
-    // What is shifted out of the lower half is the octet.
+    // The octet is shifted out of the lower half.
     let lower = (bits as u64) << 8;
     (bits & HIGH | u128::from(lower), length)
 }
