@@ -7,7 +7,7 @@ use hopwise_core::ip::Prefix;
 use hopwise_lab::located::{Document, Place};
 use hopwise_lab::routing::{Protocol, RoutingConfig, RulesName};
 use hopwise_lab::units::Time;
-use hopwise_mesh::{Keys, aodvv2};
+use hopwise_mesh::{Keys, Trust, aodvv2};
 use serde::Deserialize;
 use serde_yaml::Value;
 
@@ -98,21 +98,7 @@ fn read(document: &Document) -> Result<Config, Box<hopwise_lab::located::Refusal
         let problem = format!("`{}`: {error}", file.network);
         document.refuse(&root.key("network"), problem, "a network such as 10.0.0.0/24")
     })?;
-    if !network.contains(file.address.into()) {
-        let problem = format!("{} is outside {network}", file.address);
-        return Err(document.refuse(&root.key("address"), problem, "an address in `network`"));
-    }
-    if !is_host(file.address) {
-        let problem = format!("{} is not the address of a host", file.address);
-        return Err(document.refuse(&root.key("address"), problem, "an address that only this machine has"));
-    }
-    for (nth, served) in file.serves.iter().enumerate() {
-        if !network.contains((*served).into()) {
-            let problem = format!("{served} is outside {network}");
-            let place = root.key("serves").index(nth);
-            return Err(document.refuse(&place, problem, "an address in `network`"));
-        }
-    }
+    check_addresses(document, &file, network)?;
     if file.interfaces.is_empty() || file.interfaces.len() > MOST_INTERFACES {
         let accepted = "1 to 64 interfaces, such as [wlan0]";
         return Err(document.refuse(
@@ -162,6 +148,36 @@ fn read(document: &Document) -> Result<Config, Box<hopwise_lab::located::Refusal
     })
 }
 
+/// The node's own address and those that it serves are different hosts of the network.
+fn check_addresses(
+    document: &Document,
+    file: &File,
+    network: Prefix,
+) -> Result<(), Box<hopwise_lab::located::Refusal>> {
+    let root = Place::root();
+    if !network.contains(file.address.into()) {
+        let problem = format!("{} is outside {network}", file.address);
+        return Err(document.refuse(&root.key("address"), problem, "an address in `network`"));
+    }
+    let trust = Trust { network: Some(network), ..Trust::default() };
+    if !trust.covers(file.address) {
+        let problem = format!("{} is not the address of a host", file.address);
+        return Err(document.refuse(&root.key("address"), problem, "an address that only this machine has"));
+    }
+    for (nth, served) in file.serves.iter().enumerate() {
+        let place = root.key("serves").index(nth);
+        if !network.contains((*served).into()) {
+            let problem = format!("{served} is outside {network}");
+            return Err(document.refuse(&place, problem, "an address in `network`"));
+        }
+        if !trust.covers(*served) || *served == file.address {
+            let problem = format!("{served} is not the address of another host");
+            return Err(document.refuse(&place, problem, "an address of a node on this machine"));
+        }
+    }
+    Ok(())
+}
+
 /// A daemon's keys stand in a file of their own, and the data that it forwards is others'.
 fn refuse_keys_of_simulations(
     document: &Document,
@@ -186,10 +202,6 @@ fn refuse_keys_of_simulations(
         return Err(document.refuse_key(&root.key("clock_within"), problem, accepted));
     }
     Ok(())
-}
-
-fn is_host(address: Ipv4Addr) -> bool {
-    !(address.is_multicast() || address.is_broadcast() || address.is_unspecified() || address.is_loopback())
 }
 
 /// Constants of a protocol that is not spoken change nothing.
@@ -281,6 +293,9 @@ mod tests {
                 "224.0.0.1\nnetwork: 224.0.0.0/4",
                 "224.0.0.1 is not the address of a host",
             ),
+            ("10.0.0.1\n", "10.0.0.255\n", "10.0.0.255 is not the address of a host"),
+            ("10.0.0.1\n", "10.0.0.0\n", "10.0.0.0 is not the address of a host"),
+            ("[wlan0]", "[wlan0]\nserves: [10.0.0.1]", "10.0.0.1 is not the address of another host"),
             ("protocol: aodv", "protocol: aodv, key: secret", "`key` changes nothing here"),
             ("protocol: aodv", "protocol: aodv, ack_seq: true, key: ' '", "the key is empty"),
             ("protocol: aodv", "protocol: dymo, dymo: { key: secret }", "`key` changes nothing here"),

@@ -127,6 +127,7 @@ impl Daemon {
             tracing::info!(at = %wakes_at, "this node has routed before: it asks and answers from then on");
         }
         let interface = |port: &Port| Interface { link: port.link, address: config.address };
+        let trust = Trust { network: Some(config.network), mtu: least_mtu(&kernel, &ports)?, keys };
         let router = config.speaks.router(Birth {
             interfaces: ports.iter().map(interface).collect(),
             serves: config.serves.clone(),
@@ -134,7 +135,7 @@ impl Daemon {
             seed: u64::from_ne_bytes([key[0], key[1], key[2], key[3], key[4], key[5], key[6], key[7]]),
             counter: u64::try_from(clock.wall_offset().as_nanos()).unwrap_or(0).max(stamp),
             wakes_at,
-            trust: Trust { network: Some(config.network), mtu: least_mtu(&kernel, &ports)?, keys },
+            trust: trust.clone(),
         });
         Ok(Daemon {
             hangups,
@@ -145,7 +146,7 @@ impl Daemon {
             nodes: Nodes::new(&config.nodes),
             ports,
             tun,
-            installed: Installed::new(kernel, config.network),
+            installed: Installed::new(kernel, trust),
             drops: Drops::default(),
             look_at: Instant::ZERO,
             next_mark: Instant::ZERO,

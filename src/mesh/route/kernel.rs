@@ -5,9 +5,9 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use hopwise_core::Instant;
-use hopwise_core::ip::Prefix;
+use hopwise_host::netlink::NetlinkError;
 use hopwise_host::routing::{KernelRoutes, Way};
-use hopwise_mesh::OnDemand;
+use hopwise_mesh::{OnDemand, Trust};
 
 use super::neighbours::Port;
 
@@ -18,19 +18,21 @@ const TRY_AGAIN: Duration = Duration::from_secs(1);
 pub(super) struct Installed {
     kernel: KernelRoutes,
     /// No route leads elsewhere, whatever the protocol says.
-    network: Prefix,
+    trust: Trust,
     ways: BTreeMap<Ipv4Addr, Way>,
     refused: BTreeSet<Ipv4Addr>,
     try_again: Instant,
+    /// Hosts whose routes are another program's.
+    clashes: BTreeSet<Ipv4Addr>,
 }
 
 /// A route as it should be: the way, its device and its hops.
 type Wanted<'a> = (Way, &'a str, u8);
 
 impl Installed {
-    pub(super) fn new(kernel: KernelRoutes, network: Prefix) -> Installed {
-        let (ways, refused) = (BTreeMap::new(), BTreeSet::new());
-        Installed { kernel, network, ways, refused, try_again: Instant::ZERO }
+    pub(super) fn new(kernel: KernelRoutes, trust: Trust) -> Installed {
+        let (ways, refused, clashes) = (BTreeMap::new(), BTreeSet::new(), BTreeSet::new());
+        Installed { kernel, trust, ways, refused, try_again: Instant::ZERO, clashes }
     }
 
     pub(super) fn has(&self, dst: Ipv4Addr) -> bool {
@@ -53,7 +55,7 @@ impl Installed {
         for (dst, route) in router.changes(now) {
             self.refused.remove(&dst);
             let wanted = route.and_then(|(next_hop, link, hops)| {
-                let is_inside = [dst, next_hop].iter().all(|end| self.network.contains((*end).into()));
+                let is_inside = [dst, next_hop].iter().all(|end| self.trust.covers(*end));
                 let port = ports.get(usize::from(link.0)).filter(|_| is_inside)?;
                 Some((Way { device: port.index, next_hop }, port.name.as_str(), hops))
             });
@@ -81,16 +83,25 @@ impl Installed {
                 match self.kernel.set(dst, way) {
                     Ok(()) => {
                         tracing::info!(%dst, via = %way.next_hop, device, hops, "route");
+                        self.clashes.remove(&dst);
                         self.ways.insert(dst, way);
                     }
-                    Err(error) => {
-                        self.ways.remove(&dst);
-                        self.refused.insert(dst);
-                        tracing::warn!(%dst, %error, "route not installed");
-                    }
+                    Err(error) => self.refuse(dst, &error),
                 }
             }
             Some(_) => {}
+        }
+    }
+
+    /// A route of another program's is told of once, until ours takes its place.
+    fn refuse(&mut self, dst: Ipv4Addr, error: &NetlinkError) {
+        self.ways.remove(&dst);
+        self.refused.insert(dst);
+        if !matches!(error, NetlinkError::RouteTaken(_)) {
+            tracing::warn!(%dst, %error, "route not installed");
+        } else if self.clashes.insert(dst) {
+            let clashes = self.clashes.len();
+            tracing::warn!(%dst, clashes, "route not installed: another program has one to that host, which stays");
         }
     }
 

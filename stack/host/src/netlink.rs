@@ -158,7 +158,7 @@ async fn listed(asked: AddressGetRequest) -> Result<Vec<AddressMessage>, Netlink
 }
 
 /// Whether something was added that was not there.
-fn is_new(added: Result<(), rtnetlink::Error>) -> Result<bool, rtnetlink::Error> {
+pub(crate) fn is_new(added: Result<(), rtnetlink::Error>) -> Result<bool, rtnetlink::Error> {
     match added {
         Ok(()) => Ok(true),
         Err(error) if code_of(&error) == libc::EEXIST => Ok(false),

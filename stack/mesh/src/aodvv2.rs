@@ -314,7 +314,7 @@ impl Routing for Aodvv2 {
         };
         let is_off_link = control.from.is_some_and(|neighbour| neighbour != control.src);
         let has_travelled = control.hop_limit != HOP_LIMIT;
-        if is_off_link || has_travelled || self.desk.has_address(from) || !self.desk.trust.covers(from) {
+        if is_off_link || has_travelled || self.is_mine(from) || !self.desk.trust.covers(from) {
             self.desk.dropped(DropReason::RoutingRefused, 0);
             return;
         }

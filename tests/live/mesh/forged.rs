@@ -44,6 +44,12 @@ impl Lied {
         self.say(to, &packet.bytes().expect("short enough"));
     }
 
+    fn say_aodv(&self, to: Ipv4Addr, message: &Message) {
+        let mut bytes = Vec::new();
+        message.emit(&mut bytes);
+        self.say(to, &bytes);
+    }
+
     fn hear(&self) -> Vec<u8> {
         let mut buffer = vec![0; 65_535];
         let bytes = self.liar.recv(&mut buffer).expect("the daemon answers");
@@ -134,6 +140,21 @@ fn a_packet_full_of_questions_gets_one_answer() {
     assert_eq!(heard.len(), 2, "an acknowledgement and the reply: {heard:?}");
 }
 
+fn request(id: u32, origin: Ipv4Addr, dst: Ipv4Addr) -> Rreq {
+    Rreq {
+        is_join: false,
+        is_repair: false,
+        is_gratuitous: false,
+        is_destination_only: false,
+        hop_count: 0,
+        id,
+        dst,
+        dst_seq: None,
+        origin,
+        origin_seq: 7,
+    }
+}
+
 #[test]
 fn nothing_leads_aodvs_packets_out_of_the_network() {
     let test = "nothing_leads_aodvs_packets_out_of_the_network";
@@ -151,30 +172,13 @@ fn nothing_leads_aodvs_packets_out_of_the_network() {
         origin: address(0),
         lifetime_ms: 3_600_000,
     };
-    let rreq = |id, origin, dst| Rreq {
-        is_join: false,
-        is_repair: false,
-        is_gratuitous: false,
-        is_destination_only: false,
-        hop_count: 0,
-        id,
-        dst,
-        dst_seq: None,
-        origin,
-        origin_seq: 7,
-    };
-    let say = |to, message: Message| {
-        let mut bytes = Vec::new();
-        message.emit(&mut bytes);
-        lied.say(to, &bytes);
-    };
     for to in [address(0), Ipv4Addr::BROADCAST] {
-        say(to, Message::Rrep(rrep(OUTSIDE)));
-        say(to, Message::Rrep(rrep(address(9))));
-        say(to, Message::Rreq(rreq(1, OUTSIDE, address(9))));
+        lied.say_aodv(to, &Message::Rrep(rrep(OUTSIDE)));
+        lied.say_aodv(to, &Message::Rrep(rrep(address(9))));
+        lied.say_aodv(to, &Message::Rreq(request(1, OUTSIDE, address(9))));
     }
     // This one it answers, so that it has dealt with all before.
-    say(Ipv4Addr::BROADCAST, Message::Rreq(rreq(2, LIAR, address(0))));
+    lied.say_aodv(Ipv4Addr::BROADCAST, &Message::Rreq(request(2, LIAR, address(0))));
     let is_answer =
         |bytes: &[u8]| matches!(Message::parse(bytes), Ok((Message::Rrep(rrep), _)) if rrep.origin == LIAR);
     while !is_answer(&lied.hear()) {}
@@ -182,4 +186,32 @@ fn nothing_leads_aodvs_packets_out_of_the_network() {
     within_patience(until(|| lied.mesh.routes(0).contains("10.77.0.66")));
     assert!(!lied.mesh.routes(0).contains("10.77.0.10"), "{}", lied.mesh.routes(0));
     within_patience(until(|| lied.mesh.log(0).contains("reason=\"routing-refused\"")));
+}
+
+#[test]
+fn a_route_of_another_program_to_a_host_stays() {
+    let test = "a_route_of_another_program_to_a_host_stays";
+    if !can_run(test, &["ip"]) {
+        return;
+    }
+    let lied = Lied::new(test, AODV, aodv::PORT);
+    let (node, liar) = (&lied.mesh.nodes[0], LIAR.to_string());
+    node.ip(&["route", "add", &liar, "dev", "mesh01"]);
+    within_patience(until(|| {
+        lied.say_aodv(Ipv4Addr::BROADCAST, &Message::Rreq(request(1, LIAR, address(9))));
+        lied.mesh.log(0).contains("another program has one to that host, which stays")
+    }));
+    let left = || {
+        let shown = node.output(&["ip", "-4", "route", "show", &liar]);
+        String::from_utf8_lossy(&shown.stdout).into_owned()
+    };
+    assert!(left().contains("mesh01") && !left().contains("proto 87"), "{}", left());
+    // Once it is gone the daemon's own takes its place.
+    node.ip(&["route", "del", &liar]);
+    let mut id = 1;
+    within_patience(until(|| {
+        id += 1;
+        lied.say_aodv(Ipv4Addr::BROADCAST, &Message::Rreq(request(id, LIAR, address(9))));
+        left().contains("proto 87")
+    }));
 }

@@ -3,6 +3,7 @@
 use std::io;
 use std::net::Ipv4Addr;
 
+use hopwise_core::ip::Prefix;
 use netlink_packet_route::AddressFamily;
 use netlink_packet_route::link::LinkAttribute;
 use netlink_packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage};
@@ -48,9 +49,20 @@ impl KernelRoutes {
         Ok(routes)
     }
 
+    /// Another way of ours gives way. A route of another program's to that host stays, and `RouteTaken` is the answer.
     pub fn set(&self, dst: Ipv4Addr, way: Way) -> Result<(), NetlinkError> {
-        let request = self.handle.route().add(self.message(dst, Some(way))).replace();
-        let done = self.runtime.block_on(request.execute());
+        if self.add(dst, way)? {
+            return Ok(());
+        }
+        // The kernel would replace anybody's route, but removes only one of ours.
+        self.remove(dst)?;
+        if self.add(dst, way)? { Ok(()) } else { Err(NetlinkError::RouteTaken(Prefix::host(dst.into()))) }
+    }
+
+    /// Whether there was no route to that host.
+    fn add(&self, dst: Ipv4Addr, way: Way) -> Result<bool, NetlinkError> {
+        let request = self.handle.route().add(self.message(dst, Some(way)));
+        let done = netlink::is_new(self.runtime.block_on(request.execute()));
         done.map_err(|error| netlink::kernel(&format!("add a route to {dst}"), error))
     }
 

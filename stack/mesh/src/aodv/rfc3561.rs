@@ -258,7 +258,7 @@ impl Routing for Aodv {
             return;
         };
         let is_off_link = control.from.is_some_and(|neighbour| neighbour != control.src);
-        let is_own = self.desk.has_address(from);
+        let is_own = self.is_mine(from);
         if is_off_link || is_own || !self.desk.trust.covers(from) || !self.is_near(control, &message) {
             self.desk.dropped(DropReason::RoutingRefused, 0);
             return;

@@ -139,3 +139,15 @@ fn a_destination_is_found_beside_a_flood_of_made_up_ones() {
 fn a_destination_is_found_beside_others_that_are_wanted_as_much() {
     scenarios::a_destination_is_found_beside_others_that_are_wanted_as_much(&settings());
 }
+
+#[test]
+fn no_message_makes_a_route_to_an_address_that_is_served() {
+    let mut alone = Alone::new(settings());
+    let asks = Packet::of(way(20, 9, 7, 0).rreq()).bytes().expect("short enough");
+    let orders = alone.hear(address(20), address(20), HOP_LIMIT, &asks);
+    assert_eq!(reasons(&orders), [DropReason::RoutingRefused], "it speaks in that name");
+    alone.hear_message(2, way(20, 9, 7, 1).rreq());
+    alone.hear_message(2, way(9, 0, 7, 1).rreq());
+    alone.hear_message(2, rrep_ack(false));
+    assert!(alone.router.table.get(address(20)).is_none());
+}

@@ -31,14 +31,21 @@ impl Trust {
     }
 
     /// Whether there may be a route to that address, and news of it.
-    pub(crate) fn covers(&self, address: Ipv4Addr) -> bool {
-        is_host(address) && self.network.is_none_or(|network| network.contains(address.into()))
+    pub fn covers(&self, address: Ipv4Addr) -> bool {
+        is_host(address) && self.network.is_none_or(|network| is_host_of(&network, address))
     }
 
     /// The longest message that one packet carries.
     pub(crate) fn most_bytes(&self) -> usize {
         usize::from(self.mtu).saturating_sub(HEADERS)
     }
+}
+
+/// Neither the network's own address nor its broadcast address, where it has these (RFC 3021).
+fn is_host_of(network: &Prefix, address: Ipv4Addr) -> bool {
+    let Some(broadcast) = network.broadcast() else { return network.contains(address.into()) };
+    let hosts = u32::MAX.checked_shr(network.bits().into()).unwrap_or(0);
+    network.contains(address.into()) && address != broadcast && address.to_bits() & hosts != 0
 }
 
 /// IPv4's without options, and UDP's.
@@ -55,6 +62,8 @@ mod tests {
         for (address, in_open, in_closed) in [
             ([10, 0, 0, 9], true, true),
             ([10, 0, 1, 9], true, false),
+            ([10, 0, 0, 0], true, false),
+            ([10, 0, 0, 255], true, false),
             ([8, 8, 8, 8], true, false),
             ([0, 0, 0, 0], false, false),
             ([224, 0, 0, 1], false, false),

@@ -122,3 +122,19 @@ fn a_destination_is_found_beside_a_flood_of_made_up_ones() {
 fn a_destination_is_found_beside_others_that_are_wanted_as_much() {
     scenarios::a_destination_is_found_beside_others_that_are_wanted_as_much(&settings());
 }
+
+#[test]
+fn no_message_makes_a_route_to_an_address_that_is_served() {
+    let mut alone = Alone::new(settings());
+    let mut message = bytes_of(&Message::Rreq(request(1, 20, 9, None)), &[]);
+    assert_eq!(reasons(&alone.hear(20, Cast::ToAll, &message)), REFUSED, "it speaks in that name");
+    alone.ask(20);
+    for message in [Message::Rreq(request(2, 20, 9, None)), reply(address(20), address(0))] {
+        alone.hear_message(2, &message);
+    }
+    let rreq = Message::Rreq(request(3, 2, 9, None));
+    message = bytes_of(&rreq, &[]);
+    alone.hear(2, Cast::ToAll, &message);
+    let routes: Vec<_> = alone.router.routes(alone.now).into_iter().map(|(dst, ..)| dst).collect();
+    assert_eq!(routes, [address(2)]);
+}
