@@ -31,7 +31,7 @@ pub use settings::Settings;
 
 use crate::on_demand::ack_seq::AckSeqs;
 use crate::on_demand::rank::Rank;
-use crate::on_demand::rates::{Rate, Throttle};
+use crate::on_demand::rates::{Errors, Throttle};
 use crate::on_demand::searches::Searches;
 use crate::on_demand::{
     Change, Desk, Form, Interface, Keys, Manners, OnDemand, Outbox, Room, Trust, all_changed, path_of, v4,
@@ -81,7 +81,7 @@ pub struct Aodvv2 {
     searches: Searches<u8>,
     neighbours: Neighbours,
     seen: Seen,
-    errors: Rate,
+    errors: Errors,
     /// Messages of neighbours, and what is said because of them.
     heard: Throttle,
     answers: Throttle,
@@ -117,7 +117,7 @@ impl Aodvv2 {
             searches: Searches::new(settings.rreq_ratelimit),
             neighbours: Neighbours::default(),
             seen: Seen::default(),
-            errors: Rate::new(settings.rerr_ratelimit),
+            errors: Errors::new(settings.rerr_ratelimit),
             heard: Throttle::new(settings.message_ratelimit),
             answers: Throttle::new(settings.answer_ratelimit),
             told: Told::default(),

@@ -3,7 +3,9 @@
 //! Where it differs from the RFC's letter: a route whose life runs out is given up like one that breaks, with its
 //! number raised; a node does not answer for a route that leads through who asks; a RERR of the next hop is believed
 //! whatever its number, and the number is raised; and a RREP's lifetime is capped by the time for which numbers are
-//! remembered. Each of them closes a way to a loop or to a black hole, and costs a discovery at most.
+//! remembered. Each of them closes a way to a loop or to a black hole, and costs a discovery at most. Also, the wait
+//! after a reboot (§6.13) is put off by three DELETE_PERIODs at most: else a stranger's packets would keep a node silent
+//! for ever.
 
 mod discovery;
 mod errors;
@@ -24,7 +26,7 @@ use super::seen::Seen;
 use super::settings::Settings;
 use super::{Config, PORT, ack_seq, desk, icv};
 use crate::on_demand::rank::Rank;
-use crate::on_demand::rates::{Rate, Throttle};
+use crate::on_demand::rates::{Errors, Throttle};
 use crate::on_demand::searches::Searches;
 use crate::on_demand::{Change, Desk, Keys, OnDemand, all_changed, path_of, v4};
 use crate::routing::{Control, Cx, Order, Routed, Routing, Undelivered, Verdict};
@@ -47,14 +49,19 @@ pub struct Aodv {
     searches: Searches<Plan>,
     links: Links,
     seen: Seen,
-    errors: Rate,
+    errors: Errors,
     /// Messages of neighbours, and what is said because of them.
     heard: Throttle,
     answers: Throttle,
     next_sweep: Instant,
     /// Until then a node that has lost its numbers passes nothing on (§6.13).
     wakes_at: Instant,
+    /// Data puts that wait off no further.
+    wakes_by: Instant,
 }
+
+/// The wait of a node that has lost its numbers is put off by so many delete periods at most.
+const MOST_PUT_OFF: u32 = 3;
 
 /// Where a message came from.
 #[derive(Clone, Copy, Debug)]
@@ -76,12 +83,13 @@ impl Aodv {
             searches: Searches::new(settings.rreq_ratelimit),
             links: Links::new(desk.outbox.chance.up_to(settings.hello_interval)),
             seen: Seen::default(),
-            errors: Rate::new(settings.rerr_ratelimit),
+            errors: Errors::new(settings.rerr_ratelimit),
             heard: Throttle::new(settings.message_ratelimit),
             answers: Throttle::new(settings.answer_ratelimit),
             desk,
             next_sweep,
             wakes_at,
+            wakes_by: wakes_at + settings.delete_period() * MOST_PUT_OFF,
             settings,
         }
     }

@@ -12,6 +12,7 @@ use super::table::is_newer;
 use super::{Aodvv2, Cx, Order, PORT, Routed, Undelivered, Via};
 use crate::on_demand::is_message;
 use crate::on_demand::rank::Rank;
+use crate::on_demand::rates::Cause;
 use crate::rfc5444::Message;
 
 /// Errors that are remembered at most.
@@ -83,7 +84,7 @@ impl Aodvv2 {
         let gone = self.table.over(via.from);
         self.desk.failures += u64::from(!gone.is_empty());
         let active = self.give_up(now, &gone);
-        self.tell_of(now, None, None, &active);
+        self.tell_of((now, Cause::Break), None, None, &active);
     }
 
     /// Answers which of them were in use, with their numbers.
@@ -110,7 +111,7 @@ impl Aodvv2 {
         }
         let back = src.and_then(|src| self.table.valid(now, src));
         let to = back.map(|way| Via { from: way.next_hop, link: way.link });
-        self.tell_of(now, src, to, &[(dst, seq)]);
+        self.tell_of((now, Cause::Data), src, to, &[(dst, seq)]);
     }
 
     /// A neighbour's error: routes over it are given up.
@@ -135,14 +136,14 @@ impl Aodvv2 {
         }
         let back = rerr.pkt_source.and_then(|src| self.table.valid(now, src));
         let to = back.map(|way| Via { from: way.next_hop, link: way.link });
-        self.tell_of(now, rerr.pkt_source, to, &active);
+        self.tell_of((now, Cause::Break), rerr.pkt_source, to, &active);
         Ok(())
     }
 
     /// Says what is unreachable: to one neighbour on the way to whose packet it was, else to everyone.
     fn tell_of(
         &mut self,
-        now: Instant,
+        (now, cause): (Instant, Cause),
         pkt_source: Option<Ipv4Addr>,
         to: Option<Via>,
         unreachable: &[(Ipv4Addr, Option<u16>)],
@@ -153,7 +154,7 @@ impl Aodvv2 {
         let unreachable: Vec<_> = unreachable.iter().filter(is_new).copied().collect();
         let room = Rerr::room(self.desk.most_bytes());
         for part in unreachable.chunks(room) {
-            if self.errors.take(now).is_err() {
+            if !self.errors.take(now, cause) {
                 self.desk.dropped(DropReason::RoutingRateLimited, 0);
                 return;
             }

@@ -9,8 +9,8 @@ use super::messages::{ADDRESS_TYPE, HOP_COUNT, PATH_METRIC, Rerr, RouteMessage, 
 use super::tests::{Alone, messages_of, settings, way};
 use super::{HOP_LIMIT, Trust};
 use crate::on_demand::OnDemand;
-use crate::on_demand::testing::address;
 use crate::on_demand::testing::scenarios::{self, reasons};
+use crate::on_demand::testing::{LINK, address};
 use crate::rfc5444::{Message, Packet, Tlv};
 
 const OUTSIDE: Ipv4Addr = Ipv4Addr::new(8, 8, 8, 8);
@@ -150,4 +150,17 @@ fn no_message_makes_a_route_to_an_address_that_is_served() {
     alone.hear_message(2, way(9, 0, 7, 1).rreq());
     alone.hear_message(2, rrep_ack(false));
     assert!(alone.router.table.get(address(20)).is_none());
+}
+
+#[test]
+fn that_a_link_broke_is_told_also_beside_a_flood_of_data() {
+    let mut alone = Alone::new(settings());
+    alone.reply(2, 9, 5, 3);
+    alone.router.note_use(alone.now, address(3), address(9));
+    scenarios::data_to_made_up_addresses(&mut alone.router, alone.now);
+    assert_eq!(messages_of(&alone.orders()).len(), 5, "half of the rate");
+    alone.router.lose(alone.now, LINK, address(2));
+    let told = messages_of(&alone.orders());
+    let [(NextHop::All, rerr)] = &told[..] else { panic!("{told:?}") };
+    assert_eq!(Rerr::parse(rerr).map(|rerr| rerr.unreachable), Ok(vec![(address(9), Some(5))]));
 }

@@ -162,6 +162,10 @@ impl Alone {
             message,
         };
         self.router.handle_control(&Cx { now: self.now, endpoint: &Ends::default() }, &control);
+        self.orders()
+    }
+
+    pub(super) fn orders(&mut self) -> Vec<Order> {
         std::iter::from_fn(|| self.router.poll_order(self.now)).collect()
     }
 
@@ -171,7 +175,7 @@ impl Alone {
     }
 
     /// A reply to a request of ours, which shows the way to `dst`.
-    fn reply(&mut self, from: usize, dst: usize, seq: u16, metric: u8) {
+    pub(super) fn reply(&mut self, from: usize, dst: usize, seq: u16, metric: u8) {
         self.router.desk.note_asked(self.now, (address(0), address(dst)), true, seconds(9));
         self.hear_message(from, way(dst, 0, seq, metric).rrep());
     }

@@ -34,6 +34,45 @@ impl Rate {
     }
 }
 
+/// Why a route error is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// A link broke, here or beyond a neighbour that says so.
+    Break,
+    /// Data came that goes no further. A stranger can send any.
+    Data,
+}
+
+/// Route errors in every second that begins with the first of them: data causes half of them at most.
+#[derive(Debug)]
+pub(crate) struct Errors {
+    most: u32,
+    began: Instant,
+    count: u32,
+    of_data: u32,
+}
+
+impl Errors {
+    /// 0: as many as there are.
+    pub(crate) fn new(most: u32) -> Errors {
+        Errors { most, began: Instant::ZERO, count: 0, of_data: 0 }
+    }
+
+    pub(crate) fn take(&mut self, now: Instant, cause: Cause) -> bool {
+        if self.count == 0 || now.since(self.began) >= WINDOW {
+            (self.began, self.count, self.of_data) = (now, 0, 0);
+        }
+        let is_of_data = cause == Cause::Data;
+        let is_over = self.count >= self.most || (is_of_data && self.of_data >= self.most.div_ceil(2));
+        if self.most > 0 && is_over {
+            return false;
+        }
+        self.count += 1;
+        self.of_data += u32::from(is_of_data);
+        true
+    }
+}
+
 /// Origins that are counted at once.
 const MOST_ORIGINS: usize = 8_192;
 
@@ -90,6 +129,16 @@ impl Throttle {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn data_causes_half_of_the_errors_at_most_and_breaks_have_what_is_left() {
+        let mut errors = Errors::new(10);
+        let mut taken = |s, cause| (0..99).filter(|_| errors.take(Instant::from_secs(s), cause)).count();
+        assert_eq!([taken(1, Cause::Data), taken(1, Cause::Break), taken(1, Cause::Data)], [5, 5, 0]);
+        assert_eq!([taken(2, Cause::Break), taken(2, Cause::Data), taken(3, Cause::Data)], [10, 0, 5]);
+        let mut endless = Errors::new(0);
+        assert!((0..99).all(|_| endless.take(Instant::ZERO, Cause::Data)));
+    }
 
     #[test]
     fn a_neighbour_has_its_rate_and_all_of_them_have_theirs() {

@@ -9,6 +9,7 @@ use super::super::messages::{Message, Rerr, bytes_of};
 use super::table::{State, is_newer};
 use super::{Aodv, Route, Via};
 use crate::on_demand::Receiver;
+use crate::on_demand::rates::Cause;
 
 /// Who is to hear of it, and what is gone.
 #[derive(Debug, Default)]
@@ -63,8 +64,8 @@ impl Aodv {
     /// Data came that goes no further.
     pub(super) fn refuse_data(&mut self, now: Instant, dst: Ipv4Addr) {
         if self.is_asleep(now) {
-            // §6.13: whoever still sends through here makes the wait begin again.
-            self.wakes_at = now + self.settings.delete_period();
+            // §6.13: the wait begins again while somebody sends through here.
+            self.wakes_at = (now + self.settings.delete_period()).min(self.wakes_by);
         }
         let until = now + self.settings.delete_period();
         let mut seq = 0;
@@ -79,7 +80,7 @@ impl Aodv {
             }
             seq = route.seq.unwrap_or(0);
         }
-        self.send_error(now, Receiver::Everyone, None, &[(dst, seq)], false);
+        self.send_error((now, Cause::Data), Receiver::Everyone, None, &[(dst, seq)], false);
     }
 
     /// Tells those who send through here which of these routes are gone, and our own connections.
@@ -128,12 +129,12 @@ impl Aodv {
             [(only, link)] => (Receiver::Neighbour(only), Some(link)),
             _ => (Receiver::Everyone, None),
         };
-        self.send_error(now, to, link, &notice.unreachable, is_no_delete);
+        self.send_error((now, Cause::Break), to, link, &notice.unreachable, is_no_delete);
     }
 
     pub(super) fn send_error(
         &mut self,
-        now: Instant,
+        (now, cause): (Instant, Cause),
         to: Receiver,
         link: Option<hopwise_core::LinkId>,
         unreachable: &[(Ipv4Addr, u32)],
@@ -141,7 +142,7 @@ impl Aodv {
     ) {
         let room = Rerr::room(self.desk.most_bytes());
         for part in unreachable.chunks(room) {
-            if self.errors.take(now).is_err() {
+            if !self.errors.take(now, cause) {
                 self.desk.dropped(DropReason::RoutingRateLimited, 0);
                 return;
             }

@@ -8,7 +8,9 @@ use hopwise_core::{Cast, NextHop};
 use super::super::messages::{Message, Rerr, Rrep, Rreq, bytes_of};
 use super::tests::{Alone, messages, request, settings};
 use super::{Control, Cx, OnDemand, Routing};
-use crate::on_demand::testing::scenarios::{self, reasons};
+use crate::on_demand::Receiver;
+use crate::on_demand::rates::Cause;
+use crate::on_demand::testing::scenarios::{self, reasons, seconds};
 use crate::on_demand::testing::{Ends, LINK, address};
 
 const OUTSIDE: Ipv4Addr = Ipv4Addr::new(8, 8, 8, 8);
@@ -90,7 +92,7 @@ fn an_error_about_many_routes_is_told_in_packets_that_the_interface_carries() {
     let mut alone = Alone::new(settings());
     alone.router.desk.trust.mtu = 100;
     let gone: Vec<_> = (0..20).map(|n| (address(100 + n), 1)).collect();
-    alone.router.send_error(alone.now, crate::on_demand::Receiver::Everyone, None, &gone, false);
+    alone.router.send_error((alone.now, Cause::Break), Receiver::Everyone, None, &gone, false);
     let sent = messages(&alone.orders());
     let told = |message: &Message| match message {
         Message::Rerr(rerr) => rerr.unreachable.len(),
@@ -137,4 +139,42 @@ fn no_message_makes_a_route_to_an_address_that_is_served() {
     alone.hear(2, Cast::ToAll, &message);
     let routes: Vec<_> = alone.router.routes(alone.now).into_iter().map(|(dst, ..)| dst).collect();
     assert_eq!(routes, [address(2)]);
+}
+
+#[test]
+fn that_a_link_broke_is_told_also_beside_a_flood_of_data() {
+    let mut alone = Alone::new(settings());
+    alone.reply(2, 9, 5, 3);
+    alone.hear(3, Cast::ToAll, &bytes_of(&Message::Rreq(request(1, 3, 9, Some(5))), &[]));
+    scenarios::data_to_made_up_addresses(&mut alone.router, alone.now);
+    let told = messages(&alone.orders());
+    assert_eq!(told.len(), 5, "half of the rate");
+    alone.router.lose(alone.now, LINK, address(2));
+    let told = messages(&alone.orders());
+    assert!(
+        matches!(&told[..], [(_, Message::Rerr(rerr))] if rerr.unreachable == [(address(9), 6)]),
+        "{told:?}"
+    );
+}
+
+#[test]
+fn data_of_strangers_keeps_no_node_silent_for_ever() {
+    let mut alone = Alone::new(settings());
+    alone.router.wakes_at = alone.now + settings().delete_period();
+    alone.router.wakes_by = alone.router.wakes_at + settings().delete_period() * super::MOST_PUT_OFF;
+    let began = alone.now;
+    let answers = |alone: &mut Alone, id| {
+        let rreq = Message::Rreq(request(id, 2, 0, None));
+        let said = messages(&alone.hear(2, Cast::ToAll, &bytes_of(&rreq, &[])));
+        said.iter().any(|(_, message)| matches!(message, Message::Rrep(_)))
+    };
+    // A packet each ten seconds, and DELETE_PERIOD is fifteen.
+    for n in 0..6 {
+        alone.now = began + seconds(10 * n);
+        assert!(!answers(&mut alone, n as u32), "it waits as long as the data shows that somebody uses it");
+        scenarios::data_to_made_up_addresses(&mut alone.router, alone.now);
+    }
+    alone.now = began + seconds(60);
+    scenarios::data_to_made_up_addresses(&mut alone.router, alone.now);
+    assert!(answers(&mut alone, 7), "four DELETE_PERIODs are enough");
 }

@@ -218,7 +218,7 @@ impl Alone {
         self.router.desk.note_asked(self.now, (address(0), address(dst)), true, seconds(9));
     }
 
-    fn reply(&mut self, from: usize, dst: usize, seq: u32, hop_count: u8) -> Vec<Order> {
+    pub(super) fn reply(&mut self, from: usize, dst: usize, seq: u32, hop_count: u8) -> Vec<Order> {
         self.ask(dst);
         let rrep = Rrep {
             is_repair: false,

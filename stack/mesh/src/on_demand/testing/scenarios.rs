@@ -1,13 +1,13 @@
 //! What every protocol that looks for routes on demand has to come through.
 
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
-use hopwise_core::Cast;
 use hopwise_core::trace::DropReason;
+use hopwise_core::{Cast, Instant};
 
-use super::{LINK, Net, Protocol, address};
-use crate::routing::{Control, Cx, Order};
+use super::{Ends, LINK, Net, Protocol, address};
+use crate::routing::{Control, Cx, Order, Routed, Routing, Verdict};
 
 pub(crate) fn seconds(s: u64) -> Duration {
     Duration::from_secs(s)
@@ -148,6 +148,16 @@ pub(crate) fn a_destination_is_found_beside_others_that_are_wanted_as_much(proto
         }
     }
     panic!("not found\n{}", net.log);
+}
+
+/// Data of a stranger comes that goes nowhere, more than there may be errors.
+pub(crate) fn data_to_made_up_addresses(router: &mut dyn Routing, now: Instant) {
+    for n in 0..100 {
+        let (src, dst) = (address(66).into(), IpAddr::V4(Ipv4Addr::from_bits(0x0a00_0100 + n)));
+        let packet = Routed { src, dst, from: Some(src), hop_limit: 9, id: 0, packet: &[] };
+        let verdict = router.route(&Cx { now, endpoint: &Ends::default() }, &packet);
+        assert_eq!(verdict, Verdict::Drop(DropReason::NoRoute));
+    }
 }
 
 /// Moves, losses, one-way links, reboots and packets of nine nodes, drawn from a seed.
