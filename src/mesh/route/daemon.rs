@@ -15,7 +15,7 @@ use hopwise_host::own_file::folder_of;
 use hopwise_host::routing::{KernelRoutes, forget_gone};
 use hopwise_host::{Clock, Link, Received, Tun, TunConfig, random_key, wait_for};
 use hopwise_mesh::aodv::Interface;
-use hopwise_mesh::{Control, Cx, Keys, OnDemand, Order, Routed, Trust, Undelivered, Verdict};
+use hopwise_mesh::{Control, Cx, Keys, OnDemand, Order, Routed, Trust, Undelivered, Verdict, first_stamp};
 use rustix::event::{PollFd, PollFlags};
 use sd_notify::NotifyState;
 
@@ -133,7 +133,7 @@ impl Daemon {
             serves: config.serves.clone(),
             seq: kept.unwrap_or(0),
             seed: u64::from_ne_bytes([key[0], key[1], key[2], key[3], key[4], key[5], key[6], key[7]]),
-            counter: u64::try_from(clock.wall_offset().as_nanos()).unwrap_or(0).max(stamp),
+            counter: first_stamp(u64::try_from(clock.wall_offset().as_nanos()).unwrap_or(0), stamp),
             wakes_at,
             trust: trust.clone(),
         });
@@ -253,6 +253,11 @@ impl Daemon {
                 };
                 // What is said to everyone comes back to who said it.
                 if heard.from == self.config.address {
+                    continue;
+                }
+                // Routers speak from the port that they listen on, which a user of their machine cannot have.
+                if heard.port != self.config.speaks.port() {
+                    self.drops.count(DropReason::RoutingRefused);
                     continue;
                 }
                 let now = self.clock.now();

@@ -26,7 +26,7 @@ pub use behind::behind_routing;
 pub use gateway::Gateway;
 pub use link_source::{LinkSource, Schedule, Told};
 pub use node::{EndpointObserver, Interface, Node, NodeConfig, OWN_LINK};
-pub use on_demand::{Change, Keys, KeysError, OnDemand, Trust};
+pub use on_demand::{Change, Keys, KeysError, OnDemand, Trust, first_stamp};
 pub use proxy::{FlowKey, Proxy, ProxyConfig, ProxyCounts, ProxyRule};
 pub use queue::{InterfaceQueue, Queued, WhenFull};
 pub use routing::{Control, Cx, Order, Purged, Routed, Routing, Undelivered, Verdict};

@@ -28,7 +28,7 @@ use ack_seq::{AckSeqs, Said};
 use asked::{Asked, Pair};
 use auth::Auth;
 pub(crate) use auth::{Envelope, Form};
-pub use auth::{Keys, KeysError};
+pub use auth::{Keys, KeysError, first_stamp};
 pub(crate) use buffer::Room;
 use buffer::{Buffer, Waiting};
 pub use key::Key;

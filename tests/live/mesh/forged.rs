@@ -215,3 +215,21 @@ fn a_route_of_another_program_to_a_host_stays() {
         left().contains("proto 87")
     }));
 }
+
+#[test]
+fn a_message_from_a_port_that_any_user_may_have_is_refused() {
+    let test = "a_message_from_a_port_that_any_user_may_have_is_refused";
+    if !can_run(test, &["ip"]) {
+        return;
+    }
+    let lied = Lied::new(test, AODV, aodv::PORT);
+    let user = lied.mesh.nodes[1].run(|| UdpSocket::bind((LIAR, PORT)).expect("its own address"));
+    user.set_broadcast(true).expect("a datagram socket");
+    let mut bytes = Vec::new();
+    Message::Rreq(request(1, address(9), address(0))).emit(&mut bytes);
+    user.send_to(&bytes, (Ipv4Addr::BROADCAST, aodv::PORT)).expect("it leaves");
+    within_patience(until(|| lied.mesh.log(0).contains("reason=\"routing-refused\"")));
+    assert_eq!(lied.mesh.routes(0), "");
+    lied.say(Ipv4Addr::BROADCAST, &bytes);
+    within_patience(until(|| lied.mesh.routes(0).contains("10.77.0.10")));
+}

@@ -26,6 +26,8 @@ pub struct ControlSocket {
 pub struct Heard {
     pub bytes: usize,
     pub from: Ipv4Addr,
+    /// The sender's.
+    pub port: u16,
     /// As the sender wrote it: ours, or everyone's.
     pub to: Ipv4Addr,
     pub ttl: u8,
@@ -74,7 +76,8 @@ impl ControlSocket {
         }
         let from = Ipv4Addr::from_bits(u32::from_be(name.sin_addr.s_addr));
         let (ttl, to) = read_control(&header);
-        Ok(Some(Heard { bytes: bytes as usize, from, to, ttl }))
+        let port = u16::from_be(name.sin_port);
+        Ok(Some(Heard { bytes: bytes as usize, from, port, to, ttl }))
     }
 
     /// Sends from `from`, an address of this machine, whichever interface has it.

@@ -60,7 +60,7 @@ impl AckSeqs {
             return None;
         }
         let Some(key) = &self.key else { return Some(Statement::Open(flows)) };
-        self.counter += 1;
+        self.counter = self.counter.checked_add(1)?;
         let counter = self.counter.to_be_bytes();
         let tag = key.tag(&[&own.octets(), &peer.octets(), &counter, &flows]);
         Some(Statement::Signed([&counter[..], &flows, &tag].concat()))

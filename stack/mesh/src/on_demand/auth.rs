@@ -2,7 +2,8 @@
 //! value, and each hop writes its own. How they stand in a packet is the protocol's.
 //!
 //! Time stamps are nanoseconds of the sender's clock, and always grow. A receiver takes each of them once. It knows
-//! the last ones of each neighbour, and may also hold them against its own clock.
+//! the last ones of each neighbour, and may also hold them against its own clock. A stamp that is far ahead of that clock
+//! is never taken: it would lock out all that its sender says once its clock is right.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -86,6 +87,21 @@ const MOST_SENDERS: usize = 4_096;
 const MOST_RECENT: usize = 64;
 const LATEST: u64 = 500_000_000;
 
+/// A stamp is ahead of the receiver's clock by a year at most. Clocks that go on from where they stopped need that much.
+const MOST_AHEAD: u64 = 365 * 86_400 * 1_000_000_000;
+/// The beginning of 2025. A clock before that was never set, and nothing is held against it.
+const SET_SINCE: u64 = 1_735_689_600 * 1_000_000_000;
+
+fn is_far_ahead(clock: u64, stamp: u64) -> bool {
+    clock >= SET_SINCE && stamp.saturating_sub(clock) > MOST_AHEAD
+}
+
+/// Where the stamps of a node begin whose clock says `clock`, and whose last stamps were below `kept`. Stamps of a clock
+/// that was far ahead are left behind: no neighbour takes them.
+pub fn first_stamp(clock: u64, kept: u64) -> u64 {
+    if is_far_ahead(clock, kept) { clock } else { clock.max(kept) }
+}
+
 /// Time stamps of one neighbour's.
 #[derive(Debug, Default)]
 struct Heard {
@@ -120,7 +136,7 @@ impl Auth {
 
     /// The message as it leaves.
     pub(crate) fn seal(&mut self, now: Instant, envelope: &Envelope, message: &[u8]) -> Option<Vec<u8>> {
-        let stamp = self.stamp(now);
+        let stamp = self.stamp(now)?;
         (self.form.sign)(&self.keys, envelope, stamp, message)
     }
 
@@ -140,10 +156,10 @@ impl Auth {
         self.epoch.saturating_add(since)
     }
 
-    /// For the next packet. No two packets have the same.
-    fn stamp(&mut self, now: Instant) -> u64 {
-        self.last = self.clock(now).max(self.last + 1);
-        self.last
+    /// For the next packet. No two packets have the same, and after the last one there is none.
+    fn stamp(&mut self, now: Instant) -> Option<u64> {
+        self.last = self.clock(now).max(self.last.checked_add(1)?);
+        Some(self.last)
     }
 
     /// The last one that was given out.
@@ -154,7 +170,9 @@ impl Auth {
     fn is_new(&mut self, now: Instant, from: Ipv4Addr, stamp: u64) -> bool {
         let within =
             self.keys.clock_within.map(|within| u64::try_from(within.as_nanos()).unwrap_or(u64::MAX));
-        let is_near = within.is_none_or(|within| self.clock(now).abs_diff(stamp) <= within);
+        let clock = self.clock(now);
+        let is_near =
+            !is_far_ahead(clock, stamp) && within.is_none_or(|within| clock.abs_diff(stamp) <= within);
         let has_room = self.heard.len() < MOST_SENDERS || self.heard.contains_key(&from);
         is_near && has_room && self.heard.entry(from).or_default().is_new(stamp)
     }
@@ -210,7 +228,9 @@ mod tests {
         let mut auth = Auth::new(keys(None), FORM, 1_000);
         let at = |ns| Instant::ZERO + Duration::from_nanos(ns);
         let stamps = [at(5), at(5), at(5), at(9), at(2)].map(|now| auth.stamp(now));
-        assert_eq!(stamps, [1_005, 1_006, 1_007, 1_009, 1_010]);
+        assert_eq!(stamps, [1_005, 1_006, 1_007, 1_009, 1_010].map(Some));
+        let mut auth = Auth::new(keys(None), FORM, u64::MAX - 1);
+        assert_eq!([at(0), at(5)].map(|now| auth.stamp(now)), [Some(u64::MAX), None]);
     }
 
     #[test]
@@ -233,6 +253,20 @@ mod tests {
         assert!((0..200).all(|n| heard.is_new(1_000 + 2 * n)));
         assert!(heard.recent.len() <= MOST_RECENT);
         assert!(!heard.is_new(1_001) && heard.is_new(1_397) && !heard.is_new(1_397));
+    }
+
+    #[test]
+    fn a_stamp_far_ahead_locks_nothing_out_unless_the_own_clock_was_never_set() {
+        let now = Instant::ZERO;
+        let is_new = |clock, ahead: u64| Auth::new(keys(None), FORM, clock).is_new(now, FROM, clock + ahead);
+        assert!(is_new(SET_SINCE, MOST_AHEAD) && !is_new(SET_SINCE, MOST_AHEAD + 1));
+        assert!(is_new(SET_SINCE - 1, MOST_AHEAD + 1));
+        let mut auth = Auth::new(keys(None), FORM, SET_SINCE);
+        assert!(!auth.is_new(now, FROM, u64::MAX) && auth.is_new(now, FROM, SET_SINCE));
+        for (kept, expected) in [(0, SET_SINCE), (SET_SINCE + 7, SET_SINCE + 7), (u64::MAX, SET_SINCE)] {
+            assert_eq!(first_stamp(SET_SINCE, kept), expected);
+        }
+        assert_eq!(first_stamp(5, SET_SINCE), SET_SINCE);
     }
 
     #[test]
