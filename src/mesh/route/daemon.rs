@@ -11,6 +11,7 @@ use hopwise_core::trace::DropReason;
 use hopwise_core::wire::{IpView, UdpView};
 use hopwise_core::{Cast, Instant, NextHop, QueueClass};
 use hopwise_host::confine::Paths;
+use hopwise_host::netlink::{self, NetlinkError};
 use hopwise_host::own_file::folder_of;
 use hopwise_host::routing::{KernelRoutes, forget_gone};
 use hopwise_host::{Clock, Link, Received, Tun, TunConfig, random_key, wait_for};
@@ -56,6 +57,7 @@ struct Daemon {
     nodes: Nodes,
     ports: Vec<Port>,
     tun: Tun,
+    tun_index: u32,
     installed: Installed,
     drops: Drops,
     look_at: Instant,
@@ -93,7 +95,7 @@ pub(super) fn run(config: Config, keys: Option<Keys>) -> Result<(), Failure> {
     daemon.nodes.begin()?;
     crate::daemon::tell(NotifyState::Ready);
     tracing::info!(address = %daemon.config.address, "ready");
-    daemon.serve(&ends).map_err(|error| Failure::failed("wait for packets", error))
+    daemon.serve(&ends)
 }
 
 impl Daemon {
@@ -115,6 +117,8 @@ impl Daemon {
             ..TunConfig::new(&config.tun)
         })
         .map_err(|error| Failure::failed("open a TUN device", error))?;
+        let tun_index = netlink::index_of(&config.tun);
+        let tun_index = tun_index.map_err(|error| Failure::failed("find the TUN device", error))?;
         let forwarding = Forwarding::begin(&config)?;
         let key = random_key().map_err(|error| Failure::failed("draw a seed", error))?;
         let state = State::open(&config.state);
@@ -146,6 +150,7 @@ impl Daemon {
             nodes: Nodes::new(&config.nodes),
             ports,
             tun,
+            tun_index,
             installed: Installed::new(kernel, trust),
             drops: Drops::default(),
             look_at: Instant::ZERO,
@@ -170,10 +175,11 @@ impl Daemon {
         }
     }
 
-    fn serve(&mut self, ends: &OwnedFd) -> io::Result<()> {
+    fn serve(&mut self, ends: &OwnedFd) -> Result<(), Failure> {
         loop {
             let now = self.clock.now();
             if self.next_mark <= now {
+                self.check_devices()?;
                 self.state.mark(self.router.number(), self.router.last_stamp());
                 self.forwarding.follow(&self.config.serves);
                 crate::daemon::tell(NotifyState::Watchdog);
@@ -184,7 +190,7 @@ impl Daemon {
             }
             self.router.handle_timeout(&Cx { now, endpoint: &self.nodes });
             self.obey(now);
-            if self.wait(ends)? {
+            if self.wait(ends).map_err(|error| Failure::failed("wait for packets", error))? {
                 tracing::info!("ends");
                 return Ok(());
             }
@@ -194,6 +200,23 @@ impl Daemon {
             self.take_packets();
             self.look();
         }
+    }
+
+    /// Sockets, routes and switches are those of a device that is gone when another one has its name.
+    fn check_devices(&self) -> Result<(), Failure> {
+        let ports = self.ports.iter().map(|port| (port.name.as_str(), port.index));
+        for (name, index) in ports.chain([(self.config.tun.as_str(), self.tun_index)]) {
+            let is_gone = match netlink::index_of(name) {
+                Ok(found) => found != index,
+                Err(error) => matches!(error, NetlinkError::NoDevice(_)),
+            };
+            if is_gone {
+                let problem =
+                    format_args!("the device `{name}` was removed or made anew: start again with it");
+                return Err(Failure::failed("go on", problem));
+            }
+        }
+        Ok(())
     }
 
     /// Until something is there or is due. Answers whether that is the end.

@@ -254,3 +254,32 @@ fn what_a_killed_daemon_left_in_a_namespace_that_is_gone_is_removed_by_the_next_
     mesh.end(0, Signal::TERM);
     assert_eq!(left(), Vec::<String>::new());
 }
+
+#[test]
+fn a_device_that_is_gone_ends_the_daemon_and_the_switches_are_put_back() {
+    let test = "a_device_that_is_gone_ends_the_daemon_and_the_switches_are_put_back";
+    if !can_run(test, &["ip", "sysctl", "sh", "grep"]) {
+        return;
+    }
+    for is_tun in [true, false] {
+        let mut mesh = Mesh::new(&format!("gone-{is_tun}"), 3, AODV);
+        let devices = [mesh.join(0, 1), mesh.join(0, 2)];
+        let before = switches(&mesh);
+        mesh.start(0, &devices);
+        let gone = if is_tun { "hopwise0" } else { &devices[0] };
+        mesh.nodes[0].ip(&["link", "del", gone]);
+        if !is_tun {
+            mesh.join(0, 1);
+        }
+        let daemon = mesh.daemons[0].as_mut().expect("it runs");
+        let mut status = None;
+        within_patience(until(|| {
+            status = daemon.try_wait().expect("a child");
+            status.is_some()
+        }));
+        assert!(status.is_some_and(|status| !status.success()), "{status:?}");
+        let log = mesh.log(0);
+        assert!(log.contains(&format!("the device `{gone}` was removed or made anew")), "{log}");
+        assert_eq!(switches(&mesh), before);
+    }
+}

@@ -4,8 +4,8 @@
 //! number raised; a node does not answer for a route that leads through who asks; a RERR of the next hop is believed
 //! whatever its number, and the number is raised; and a RREP's lifetime is capped by the time for which numbers are
 //! remembered. Each of them closes a way to a loop or to a black hole, and costs a discovery at most. Also, the wait
-//! after a reboot (§6.13) is put off by three DELETE_PERIODs at most: else a stranger's packets would keep a node silent
-//! for ever.
+//! after a reboot (§6.13) is put off by three DELETE_PERIODs at most: else a stranger's packets would keep a node
+//! silent for ever.
 
 mod discovery;
 mod errors;

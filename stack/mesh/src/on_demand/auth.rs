@@ -2,8 +2,8 @@
 //! value, and each hop writes its own. How they stand in a packet is the protocol's.
 //!
 //! Time stamps are nanoseconds of the sender's clock, and always grow. A receiver takes each of them once. It knows
-//! the last ones of each neighbour, and may also hold them against its own clock. A stamp that is far ahead of that clock
-//! is never taken: it would lock out all that its sender says once its clock is right.
+//! the last ones of each neighbour, and may also hold them against its own clock. A stamp that is far ahead of that
+//! clock is never taken: it would lock out all that its sender says once its clock is right.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -87,7 +87,7 @@ const MOST_SENDERS: usize = 4_096;
 const MOST_RECENT: usize = 64;
 const LATEST: u64 = 500_000_000;
 
-/// A stamp is ahead of the receiver's clock by a year at most. Clocks that go on from where they stopped need that much.
+/// A stamp is ahead of the receiver's clock by a year at most. Clocks that go on from where they stopped need it.
 const MOST_AHEAD: u64 = 365 * 86_400 * 1_000_000_000;
 /// The beginning of 2025. A clock before that was never set, and nothing is held against it.
 const SET_SINCE: u64 = 1_735_689_600 * 1_000_000_000;
@@ -96,8 +96,8 @@ fn is_far_ahead(clock: u64, stamp: u64) -> bool {
     clock >= SET_SINCE && stamp.saturating_sub(clock) > MOST_AHEAD
 }
 
-/// Where the stamps of a node begin whose clock says `clock`, and whose last stamps were below `kept`. Stamps of a clock
-/// that was far ahead are left behind: no neighbour takes them.
+/// Where the stamps of a node begin whose clock says `clock`, and whose last stamps were below `kept`. Stamps of a
+/// clock that was far ahead are left behind: no neighbour takes them.
 pub fn first_stamp(clock: u64, kept: u64) -> u64 {
     if is_far_ahead(clock, kept) { clock } else { clock.max(kept) }
 }
