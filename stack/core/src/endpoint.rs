@@ -30,7 +30,7 @@ use std::error::Error;
 use std::fmt;
 use std::net::IpAddr;
 
-pub use bounds::{Bounds, Held};
+pub use bounds::{Bounds, Held, Memory};
 pub use config::{EndpointConfig, LinkConfig, Neighbours, Offload, Route, SourceRoutes};
 pub use errors::{AbortError, ConnectError, ListenError, RecvError, SendError};
 pub use events::{Event, EventKind};

@@ -7,7 +7,8 @@ use super::Endpoint;
 use super::table::{Owner, Table};
 use crate::Instant;
 use crate::tcp::connection::Connection;
-use crate::tcp::cx::{Cx, Memory};
+use crate::tcp::cx::Cx;
+pub use crate::tcp::cx::Memory;
 use crate::trace::{Scarce, StateName, TraceKind};
 
 /// The most that an endpoint holds because of its peers.
@@ -118,6 +119,8 @@ pub(super) struct Account {
     bounds: Bounds,
     rows: [Row; LANES],
     bytes: u64,
+    /// What is left of the memory that this endpoint shares with others.
+    shared: Memory,
     /// Short, since a connection that a base station has cut in two has an endpoint for each half.
     gave_way: [u32; Scarce::ALL.len()],
 }
@@ -125,7 +128,13 @@ pub(super) struct Account {
 impl Account {
     pub(super) fn new(bounds: Bounds) -> Account {
         let row = Row { first: NONE, last: NONE, count: 0, bytes: 0 };
-        Account { bounds, rows: [row; LANES], bytes: 0, gave_way: [0; Scarce::ALL.len()] }
+        Account {
+            bounds,
+            rows: [row; LANES],
+            bytes: 0,
+            shared: Memory::Plenty,
+            gave_way: [0; Scarce::ALL.len()],
+        }
     }
 
     /// A host that closes everything makes orphans of its own will.
@@ -135,13 +144,14 @@ impl Account {
     }
 
     pub(super) fn memory(&self) -> Memory {
-        if self.bytes >= self.bounds.buffer_bytes {
+        let own = if self.bytes >= self.bounds.buffer_bytes {
             Memory::Spent
         } else if self.bytes >= self.bounds.buffer_bytes / 4 * 3 {
             Memory::Tight
         } else {
             Memory::Plenty
-        }
+        };
+        own.max(self.shared)
     }
 
     /// What connections hold at their least has gone beyond the bound, too: no new one is taken.
@@ -267,6 +277,12 @@ impl Endpoint {
         let (orphans, orphan_bytes) = self.account.orphans();
         let time_waits = self.account.row(Lane::TimeWait).count;
         Held { orphans, orphan_bytes, time_waits, buffer_bytes: self.account.bytes }
+    }
+
+    /// What is left of a memory that this endpoint shares with others. It lives by that, or by its own
+    /// [bounds](super::EndpointConfig::bounds) where they leave less.
+    pub fn set_shared_memory(&mut self, left: Memory) {
+        self.account.shared = left;
     }
 
     /// The bounds that hold.

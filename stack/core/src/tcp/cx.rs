@@ -3,14 +3,14 @@
 use crate::Instant;
 use crate::trace::{DropReason, TraceKind, TraceRing};
 
-/// How much of the memory for buffers the endpoint has left.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Memory {
+/// How much of the memory for buffers an endpoint has left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Memory {
     #[default]
     Plenty,
     /// No limit of a buffer is raised any more.
     Tight,
-    /// No buffer grows beyond [`LEAST_BYTES`].
+    /// No buffer grows beyond 4 KiB, and windows promise no more than buffers have.
     Spent,
 }
 

@@ -101,6 +101,11 @@ impl RecvBuffer {
         self.limit.saturating_sub(self.readable)
     }
 
+    /// The same, where it may take no more memory than there is, or than is [granted](LEAST_BYTES) always.
+    pub(crate) fn free_as_it_is(&self) -> u32 {
+        self.ring.capacity().max(LEAST_BYTES).min(self.limit).saturating_sub(self.readable)
+    }
+
     /// How far beyond `rcv_nxt` data is accepted: beyond the limit there is room for what rounding adds.
     pub(crate) fn room(&self) -> u32 {
         self.limit + self.slack() - self.readable

@@ -40,6 +40,8 @@ struct Host {
     now: Instant,
     /// What has left: to which port, and the segment's number, flags and length.
     left: Vec<(u16, Seq, Flags, usize)>,
+    /// The window that the last of them told.
+    window: u16,
 }
 
 impl Host {
@@ -55,7 +57,7 @@ impl Host {
         };
         let mut endpoint = Endpoint::new(config, Box::new(Plain)).expect("the specs are not looked at");
         let listener = endpoint.listen(None, PORT, options).expect("the port is free");
-        Host { endpoint, listener, now: Instant::from_secs(100), left: Vec::new() }
+        Host { endpoint, listener, now: Instant::from_secs(100), left: Vec::new(), window: 0 }
     }
 
     fn say(&mut self, port: u16, (seq, ack): (u32, Seq), flags: Flags, window: u16, payload: &[u8]) {
@@ -83,6 +85,7 @@ impl Host {
         while self.endpoint.poll_transmit(self.now, LinkId(0), Payload::Inline, &mut out).is_some() {
             let ip = IpView::parse(&out).expect("a packet");
             let tcp = TcpView::parse(ip.src, ip.dst, ip.payload, Checksums::Verify).expect("a segment");
+            self.window = tcp.window;
             self.left.push((tcp.dst_port, tcp.seq, tcp.flags, tcp.payload.len()));
             out.clear();
         }
@@ -264,6 +267,32 @@ fn where_buffers_are_spent_each_connection_goes_on_with_the_least() {
     host.say(2000, (4001, ours), Flags::ACK, 60_000, &[5; 1000]);
     assert_eq!(host.endpoint.readable(reader), 1000, "what was read made room");
     assert_eq!(host.resets(), []);
+}
+
+/// RFC 9293 §3.8.6: the right edge of a window does not move left, and need not move right.
+#[test]
+fn where_a_shared_memory_is_spent_windows_promise_no_more_than_buffers_have() {
+    let mut host = Host::new(bounds());
+    let (reader, ours) = host.open(2000, 60_000);
+    let mut seq = 1;
+    let mut take = |host: &mut Host, segments: u32| {
+        for _ in 0..segments {
+            host.say(2000, (seq, ours), Flags::ACK, 60_000, &[5; 1000]);
+            host.endpoint.recv(host.now, reader, &mut [0; 1000]).expect("it is open");
+            host.send();
+            seq += 1000;
+        }
+        u32::from(host.window)
+    };
+    let before = take(&mut host, 10);
+    assert!(before > 40_000, "{before}");
+    host.endpoint.set_shared_memory(Memory::Spent);
+    assert!(take(&mut host, 10) >= before - 10_000, "what was promised stays so");
+    let lean = take(&mut host, 100);
+    assert!((1000..=LEAST_BYTES).contains(&lean), "{lean}");
+    assert_eq!(host.endpoint.drops(DropReason::NoMemory) + host.endpoint.drops(DropReason::NoBuffer), 0);
+    host.endpoint.set_shared_memory(Memory::Plenty);
+    assert!(take(&mut host, 10) > 40_000, "{}", host.window);
 }
 
 #[test]

@@ -80,7 +80,8 @@ impl Receiving {
             return false;
         }
         let end = start.bytes_since(self.nxt) + payload.len() as u32;
-        if cx.memory == Memory::Spent && self.buffer.grows_for(end) {
+        self.is_lean = cx.memory == Memory::Spent;
+        if self.is_lean && self.buffer.grows_for(end) {
             self.refuse_payload(cx, DropReason::NoMemory, around);
             return false;
         }

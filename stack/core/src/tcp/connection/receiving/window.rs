@@ -42,7 +42,9 @@ impl Receiving {
     }
 
     fn reachable_edge(&self, agreed: &Negotiated) -> Seq {
-        self.nxt + whole_units(self.buffer.free_from_nxt(), agreed)
+        // What was promised stays so. New promises would be broken where memory is spent.
+        let free = if self.is_lean { self.buffer.free_as_it_is() } else { self.buffer.free_from_nxt() };
+        self.nxt + whole_units(free, agreed)
     }
 
     /// A segment leaves with an ACK of this number, or of where we are now; answers the number. The window that it
@@ -86,6 +88,7 @@ impl Receiving {
         may_answer: bool,
         around: Around<'_>,
     ) {
+        self.is_lean = cx.memory == Memory::Spent;
         self.tune_buffer(cx, bytes, most, around);
         let read_to = self.read_to();
         self.urgent_end = self.urgent_end.filter(|end| read_to < *end);
