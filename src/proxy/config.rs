@@ -153,7 +153,7 @@ pub(super) struct Match {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct Limits {
     pub(super) flows: usize,
-    /// Memory for packets that wait, of all flows.
+    /// Memory for packets that wait, of all flows, and for the buffers of flows that are cut in two.
     pub(super) kept: Size,
     /// Memory for packets that wait, of one flow.
     pub(super) kept_a_flow: Size,

@@ -66,6 +66,9 @@ pub(super) struct Status {
     pub(super) brief: usize,
     #[serde(default)]
     pub(super) gave_way: u64,
+    /// Flows that are cut in two.
+    #[serde(default)]
+    pub(super) cut: usize,
     pub(super) packets: u64,
     /// Packets of no flow that is followed, flows whose agent cannot serve them, and how often memory ended.
     pub(super) untouched: u64,
@@ -73,13 +76,26 @@ pub(super) struct Status {
     pub(super) overflows: u64,
     pub(super) kept_packets: usize,
     pub(super) kept_bytes: usize,
+    /// Part of `kept_bytes` that flows hold which are cut in two.
+    #[serde(default)]
+    pub(super) cut_bytes: usize,
 }
 
 impl Status {
     pub(super) fn of(counts: &ProxyCounts) -> Status {
-        let ProxyCounts { flows, brief, gave_way, packets, untouched, unserved, .. } = *counts;
-        let ProxyCounts { overflows, kept_packets, kept_bytes, .. } = *counts;
-        Status { flows, brief, gave_way, packets, untouched, unserved, overflows, kept_packets, kept_bytes }
+        Status {
+            flows: counts.flows,
+            brief: counts.brief,
+            gave_way: counts.gave_way,
+            cut: counts.cut,
+            packets: counts.packets,
+            untouched: counts.untouched,
+            unserved: counts.unserved,
+            overflows: counts.overflows,
+            kept_packets: counts.kept_packets,
+            kept_bytes: counts.kept_bytes,
+            cut_bytes: counts.cut_bytes,
+        }
     }
 }
 

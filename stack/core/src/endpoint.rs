@@ -123,7 +123,8 @@ impl Endpoint {
             packets_in: 0,
             packets_out: 0,
             connections: 0,
-            config,
+            // The links have these.
+            config: EndpointConfig { links: Vec::new(), routes: Vec::new(), ..config },
         })
     }
 

@@ -9,6 +9,7 @@ mod flow;
 mod outbox;
 mod read;
 mod relay;
+mod relays;
 mod room;
 mod rtt;
 mod seats;
@@ -17,7 +18,7 @@ mod store;
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error;
 use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use hopwise_core::agent::{BadSpec, BaseStationMaker, Because, LinkNews, MakeServes, Serves, Side, Split};
@@ -30,7 +31,8 @@ use flow::{AtHand, Flow};
 use outbox::Outbox;
 pub use read::FlowKey;
 use read::Read;
-use relay::{Making, Relay, Relays};
+use relay::{Making, Relay};
+use relays::Relays;
 use room::Sweeps;
 use seats::Seats;
 
@@ -65,7 +67,7 @@ pub struct ProxyConfig {
     pub mobile: LinkId,
     pub rules: Vec<ProxyRule>,
     pub most_flows: usize,
-    /// Bytes of packets that wait, of all flows, and of one.
+    /// Bytes of packets that wait, of all flows, and of one. Buffers of flows that are cut in two are in the former.
     pub most_kept_bytes: usize,
     pub most_kept_bytes_a_flow: usize,
     /// Packets that have to leave and wait for room, on each side.
@@ -100,8 +102,11 @@ pub struct ProxyCounts {
     pub packets: u64,
     /// Flows in the table.
     pub flows: usize,
-    /// Those of them that hold no lasting seat: only one side was seen, or they lack what their agent needs.
+    /// Those of them that hold no lasting seat: only one side was seen, they lack what their agent needs, or they are
+    /// cut in two and over.
     pub brief: usize,
+    /// Those of them that are cut in two.
+    pub cut: usize,
     /// Flows that were forgotten because another needed the room.
     pub gave_way: u64,
     /// Packets that belong to no flow that is followed: no TCP, fragments, damaged, beyond `most_flows`, or of no rule.
@@ -110,9 +115,11 @@ pub struct ProxyCounts {
     pub unserved: usize,
     /// Flows that went on because memory had ended, once for each fade.
     pub overflows: u64,
-    /// Packets that wait now, and what they take.
+    /// Packets that wait now, and what they take, with the buffers of flows that are cut in two.
     pub kept_packets: usize,
     pub kept_bytes: usize,
+    /// What these buffers take.
+    pub cut_bytes: usize,
 }
 
 pub struct Proxy {
@@ -165,12 +172,14 @@ impl Proxy {
             packets: self.packets,
             flows: self.flows.len() + self.relays.len(),
             brief: self.seats.brief(),
+            cut: self.relays.len(),
             gave_way: self.gave_way,
             untouched: self.untouched,
             unserved: self.flows.values().filter(|flow| flow.is_unserved()).count(),
             overflows: self.out.overflows,
             kept_packets: self.flows.values().map(Flow::kept_packets).sum(),
-            kept_bytes: self.out.kept_bytes,
+            kept_bytes: self.out.kept_bytes + self.seats.bytes(),
+            cut_bytes: self.seats.bytes(),
         }
     }
 
@@ -202,7 +211,8 @@ impl Proxy {
 
     /// Lets everything go that waits: the proxy is about to end. Flows that are cut in two end with it.
     pub fn let_go(&mut self, now: Instant) {
-        self.relays.abort(now);
+        let (relays, mut books) = self.relays();
+        relays.abort(now, &mut books);
         for flow in self.flows.values_mut() {
             flow.let_go(now, Because::NoRoom, &mut self.out);
         }
@@ -245,16 +255,25 @@ impl Proxy {
         // A SYN that anybody can send ends no flow: the half that it comes to challenges it (RFC 5961 §4).
         let is_of = |relay: &Relay| relay.opened == read.tcp.seq || relay.is_under_way(from);
         if !is_opening || self.relays.get(&read.key).is_some_and(is_of) {
-            return self.relays.take(now, from, &read.key, packet);
+            let (relays, mut books) = self.relays();
+            let is_taken = relays.take(now, from, (read.key, packet), &mut books);
+            self.keep_within(now);
+            return is_taken;
         }
         let Some(Serves::Split(split)) = self.serves(&read.key) else { return false };
-        if !self.has_room(now, read.key.mobile.ip()) {
+        let mobile = read.key.mobile.ip();
+        if !self.has_memory(mobile) || !self.has_room(now, mobile) {
             return false;
         }
         self.forget(&read.key);
         let Split { buffer_bytes, makers, .. } = split;
         let making = Making { buffer_bytes, key: self.config.key, checksums: self.config.checksums };
-        self.relays.open(now, from, (read.key, read.tcp.seq), packet, &making, makers)
+        let flow = (read.key, read.tcp.seq);
+        let Some(relay) = Relay::open(now, from, flow, packet, &making, makers) else { return false };
+        let (relays, mut books) = self.relays();
+        relays.insert(now, read.key, relay, &mut books);
+        self.keep_within(now);
+        true
     }
 
     /// What serves a new flow, by the first rule that fits.
@@ -311,9 +330,7 @@ impl Proxy {
         } else if self.links.len() < MOST_LINKS || self.links.contains_key(&peer) {
             self.links.insert(peer, news);
         }
-        let least = SocketAddr::new(IpAddr::from([0, 0, 0, 0]), 0);
-        let first = FlowKey { mobile: SocketAddr::new(peer, 0), fixed: least };
-        for (key, flow) in self.flows.range_mut(first..) {
+        for (key, flow) in self.flows.range_mut(FlowKey::first_of(peer)..) {
             if key.mobile.ip() != peer {
                 break;
             }
@@ -348,7 +365,9 @@ impl Machine for Proxy {
     }
 
     fn handle_timeout(&mut self, now: Instant) {
-        self.relays.handle_timeout(now);
+        let (relays, mut books) = self.relays();
+        relays.handle_timeout(now, &mut books);
+        self.keep_within(now);
         while let Some((due, key)) = self.deadlines.first().copied().filter(|(due, _)| *due <= now) {
             self.deadlines.remove(&(due, key));
             let Some(flow) = self.flows.get_mut(&key) else { continue };
@@ -373,7 +392,8 @@ impl Machine for Proxy {
     ) -> Option<Transmit> {
         let to = self.side_of(link)?;
         let Some(mut leaving) = self.out.queue(to).pop_front() else {
-            let transmit = self.relays.poll_transmit(now, to, out)?;
+            let (relays, mut books) = self.relays();
+            let transmit = relays.poll_transmit(now, to, out, &mut books)?;
             return Some(Transmit { id: self.out.next_id(), ..transmit });
         };
         std::mem::swap(out, &mut leaving.packet);

@@ -31,6 +31,8 @@ pub(super) struct Outbox {
     /// What all stores take, and may take.
     pub(super) kept_bytes: usize,
     pub(super) most_kept_bytes: usize,
+    /// What flows that are cut in two hold of the same memory.
+    pub(super) cut_bytes: usize,
     /// How often that, or what one flow may take, was too little.
     pub(super) overflows: u64,
 }
@@ -46,6 +48,7 @@ impl Outbox {
             ids: 0,
             kept_bytes: 0,
             most_kept_bytes,
+            cut_bytes: 0,
             overflows: 0,
         }
     }
@@ -113,7 +116,9 @@ impl Outbox {
     }
 
     pub(super) fn has_room(&self, bytes: usize) -> bool {
-        self.kept_bytes + bytes <= self.most_kept_bytes
+        // A quarter is theirs where there are any.
+        let least = if self.cut_bytes > 0 { self.most_kept_bytes / 4 } else { 0 };
+        self.kept_bytes + self.cut_bytes.max(least) + bytes <= self.most_kept_bytes
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a base station reads of a packet.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use hopwise_core::agent::{Dialect, Side};
 use hopwise_core::wire::{Checksums, Ecn, Flags, IpView, TcpView, protocol};
@@ -10,6 +10,14 @@ use hopwise_core::wire::{Checksums, Ecn, Flags, IpView, TcpView, protocol};
 pub struct FlowKey {
     pub mobile: SocketAddr,
     pub fixed: SocketAddr,
+}
+
+impl FlowKey {
+    /// Before all flows of this mobile.
+    pub(super) fn first_of(mobile: IpAddr) -> FlowKey {
+        let least = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
+        FlowKey { mobile: SocketAddr::new(mobile, 0), fixed: least }
+    }
 }
 
 pub(super) struct Read<'a> {

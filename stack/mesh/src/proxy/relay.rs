@@ -1,16 +1,15 @@
 //! Flows that are cut in two: either end speaks to a TCP of ours that bears the other end's name.
 //!
 //! What comes from one end is acknowledged before the other has it. P2 and P3 do not hold here, and such a flow ends
-//! with its proxy.
+//! with its proxy. The proxy says how much it may hold, since all flows share one memory.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use hopwise_core::agent::{AgentMaker, Side};
 use hopwise_core::endpoint::{
-    ConnId, ConnectOptions, Cookies, EndpointConfig, Event, EventKind, LinkConfig, ListenOptions, RecvError,
-    Route,
+    ConnId, ConnectOptions, Cookies, EndpointConfig, Event, EventKind, LinkConfig, ListenOptions, Memory,
+    RecvError, Route,
 };
 use hopwise_core::ip::Prefix;
 use hopwise_core::tcp::{BufferLimits, CloseReason, TcpConfig};
@@ -19,6 +18,7 @@ use hopwise_core::wire::Checksums;
 use hopwise_core::{Endpoint, Instant, LinkId, Machine, NextHop, Payload, Rx, Seq, Transmit};
 
 use super::read::FlowKey;
+use super::seats::Seat;
 
 /// Each half has one link: the side that it faces.
 const LINK: LinkId = LinkId(0);
@@ -33,6 +33,23 @@ pub(super) struct Making {
     pub(super) buffer_bytes: u32,
     pub(super) key: [u8; 32],
     pub(super) checksums: Checksums,
+}
+
+impl Making {
+    fn tcp(&self) -> Arc<TcpConfig> {
+        let limits = |limits: BufferLimits| {
+            let max = self.buffer_bytes;
+            BufferLimits { initial: limits.initial.min(max), max }
+        };
+        let tcp = TcpConfig::modern();
+        Arc::new(TcpConfig {
+            send_buffer: limits(tcp.send_buffer),
+            recv_buffer: limits(tcp.recv_buffer),
+            // What one end sent at once goes on at once.
+            nagle: false,
+            ..tcp
+        })
+    }
 }
 
 /// A TCP that faces one side and is the other for it.
@@ -51,15 +68,17 @@ pub(super) struct Relay {
     key: FlowKey,
     opener: Side,
     pub(super) opened: Seq,
-    made_at: Instant,
     /// The opener's SYN, until the other end has answered ours.
     syn: Option<Vec<u8>>,
     halves: [Half; 2],
-    due: Option<Instant>,
-    seen_at: Instant,
+    /// Both ends have ended it, or it has ended for both.
+    is_ending: bool,
+    pub(super) seen_at: Instant,
+    /// When bytes went from one half to the other last.
+    pub(super) moved_at: Instant,
 }
 
-fn place(side: Side) -> usize {
+pub(super) fn place(side: Side) -> usize {
     usize::from(side == Side::Mobile)
 }
 
@@ -72,19 +91,7 @@ fn address(key: &FlowKey, side: Side) -> SocketAddr {
 
 impl Half {
     /// Bears the name of `of`.
-    fn new(of: IpAddr, making: &Making, maker: Box<dyn AgentMaker>) -> Option<Half> {
-        let limits = |limits: BufferLimits| {
-            let max = making.buffer_bytes;
-            BufferLimits { initial: limits.initial.min(max), max }
-        };
-        let tcp = TcpConfig::modern();
-        let tcp = TcpConfig {
-            send_buffer: limits(tcp.send_buffer),
-            recv_buffer: limits(tcp.recv_buffer),
-            // What one end sent at once goes on at once.
-            nagle: false,
-            ..tcp
-        };
+    fn new(of: IpAddr, making: &Making, tcp: Arc<TcpConfig>, maker: Box<dyn AgentMaker>) -> Option<Half> {
         let nowhere = match of {
             IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
             IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
@@ -92,7 +99,7 @@ impl Half {
         let link = LinkConfig::wire(LINK.0, MTU, vec![Prefix::host(of)]);
         let config = EndpointConfig {
             routes: vec![Route { to: Prefix::new(nowhere, 0).ok()?, link: LINK, via: NextHop::Link }],
-            tcp: Arc::new(tcp),
+            tcp,
             trace_events: 0,
             most_connections: MOST_CONNECTIONS,
             checksums: making.checksums,
@@ -130,7 +137,7 @@ impl Half {
 
 impl Relay {
     /// An end has sent a SYN: the other is asked first. `None`: that end cannot be connected to.
-    fn open(
+    pub(super) fn open(
         now: Instant,
         from: Side,
         (key, opened): (FlowKey, Seq),
@@ -139,12 +146,14 @@ impl Relay {
         makers: [Box<dyn AgentMaker>; 2],
     ) -> Option<Relay> {
         let [one, other] = makers;
-        let facing_fixed = Half::new(key.mobile.ip(), making, one)?;
-        let facing_mobile = Half::new(key.fixed.ip(), making, other)?;
+        let tcp = making.tcp();
+        let facing_fixed = Half::new(key.mobile.ip(), making, Arc::clone(&tcp), one)?;
+        let facing_mobile = Half::new(key.fixed.ip(), making, tcp, other)?;
         let halves = [facing_fixed, facing_mobile];
         let syn = Some(syn.to_vec());
+        let is_ending = false;
         let mut relay =
-            Relay { key, opener: from, opened, made_at: now, syn, halves, due: None, seen_at: now };
+            Relay { key, opener: from, opened, syn, halves, is_ending, seen_at: now, moved_at: now };
         let (opener, to) = (address(&key, from), address(&key, from.other()));
         let options = ConnectOptions {
             local_ip: Some(opener.ip()),
@@ -166,7 +175,7 @@ impl Relay {
         &mut self.halves[place(facing)]
     }
 
-    fn take(&mut self, now: Instant, from: Side, packet: &[u8]) {
+    pub(super) fn take(&mut self, now: Instant, from: Side, packet: &[u8]) {
         self.seen_at = now;
         // Who opens says so again until he is answered; nobody is there yet to answer.
         if self.syn.is_none() || from != self.opener {
@@ -175,7 +184,7 @@ impl Relay {
         self.work(now);
     }
 
-    fn handle_timeout(&mut self, now: Instant) {
+    pub(super) fn handle_timeout(&mut self, now: Instant) {
         for half in &mut self.halves {
             half.endpoint.handle_timeout(now);
         }
@@ -191,6 +200,7 @@ impl Relay {
         }
         while self.carry(now, Side::Fixed) | self.carry(now, Side::Mobile) {}
         if self.halves.iter().all(|half| half.has_ended) {
+            self.is_ending = true;
             self.halves.iter_mut().for_each(|half| half.let_go(now));
         }
     }
@@ -209,6 +219,7 @@ impl Relay {
                     self.answer(now, false);
                 }
                 self.syn = None;
+                self.is_ending = true;
                 self.half(side).let_go(now);
                 self.half(side.other()).abort(now);
             }
@@ -244,6 +255,7 @@ impl Relay {
             }
         }
         if moved > 0 {
+            self.moved_at = now;
             let _ = source.endpoint.consume(now, inward, u32::try_from(moved).unwrap_or(u32::MAX));
         }
         if !source.has_ended && source.is_at_end(now) {
@@ -254,170 +266,60 @@ impl Relay {
         moved > 0
     }
 
-    fn deadline(&self) -> Option<Instant> {
+    pub(super) fn deadline(&self) -> Option<Instant> {
         self.halves.iter().filter_map(|half| half.endpoint.poll_timeout()).min()
     }
 
-    fn is_over(&self, now: Instant) -> bool {
+    /// What is left of the memory for what it holds.
+    pub(super) fn live_by(&mut self, left: Memory) {
+        self.halves.iter_mut().for_each(|half| half.endpoint.set_shared_memory(left));
+    }
+
+    /// What its buffers take.
+    pub(super) fn held(&self) -> usize {
+        let buffers: u64 = self.halves.iter().map(|half| half.endpoint.holds().buffer_bytes).sum();
+        usize::try_from(buffers).unwrap_or(usize::MAX)
+    }
+
+    /// Which seat it deserves that has this one.
+    pub(super) fn seat(&self, now: Instant, has: Seat) -> Seat {
+        let is_open = self.halves.iter().all(|half| half.conn.is_some());
+        match has {
+            Seat::Over(_) => has,
+            _ if self.is_ending && !self.is_between_ends() => Seat::Over(now),
+            Seat::Brief(_) if is_open => Seat::Lasting,
+            Seat::Brief(_) | Seat::Lasting => has,
+        }
+    }
+
+    /// At least one end may still wait for something.
+    fn is_between_ends(&self) -> bool {
+        [Side::Fixed, Side::Mobile].into_iter().any(|side| self.is_under_way(side))
+    }
+
+    /// By side: it was not waited for yet, and is now.
+    pub(super) fn may_send(&mut self) -> [bool; 2] {
+        self.halves.each_mut().map(|half| !std::mem::replace(&mut half.is_waiting, true))
+    }
+
+    pub(super) fn poll_transmit(&mut self, now: Instant, to: Side, packet: &mut Vec<u8>) -> Option<Transmit> {
+        let half = self.half(to);
+        let transmit = half.endpoint.poll_transmit(now, LINK, Payload::Inline, packet);
+        half.is_waiting = transmit.is_some();
+        transmit
+    }
+
+    /// What it holds is lost, and both ends hear of it.
+    pub(super) fn abort(&mut self, now: Instant) {
+        self.halves.iter_mut().for_each(|half| half.abort(now));
+        self.syn = None;
+        self.is_ending = true;
+    }
+
+    pub(super) fn is_over(&self, now: Instant) -> bool {
         self.syn.is_none() && self.halves.iter().all(|half| half.is_over(now) && !half.is_waiting)
     }
 }
-
-/// All of a proxy's, with their deadlines and those that have something to send.
-#[derive(Debug, Default)]
-pub(super) struct Relays {
-    /// In boxes: the map keeps room for twice as many values as there are, and these are large.
-    all: BTreeMap<FlowKey, Box<Relay>>,
-    deadlines: BTreeSet<(Instant, FlowKey)>,
-    /// Those whose other end has not answered yet, by when they were made.
-    unanswered: BTreeSet<(Instant, FlowKey)>,
-    waiting: [VecDeque<FlowKey>; 2],
-}
-
-impl Relays {
-    pub(super) fn len(&self) -> usize {
-        self.all.len()
-    }
-
-    pub(super) fn get(&self, key: &FlowKey) -> Option<&Relay> {
-        self.all.get(key).map(Box::as_ref)
-    }
-
-    /// Cuts a flow whose opener's SYN this is; whether it could be.
-    pub(super) fn open(
-        &mut self,
-        now: Instant,
-        from: Side,
-        flow: (FlowKey, Seq),
-        syn: &[u8],
-        making: &Making,
-        makers: [Box<dyn AgentMaker>; 2],
-    ) -> bool {
-        let Some(relay) = Relay::open(now, from, flow, syn, making, makers) else { return false };
-        self.forget(&flow.0);
-        self.unanswered.insert((relay.made_at, flow.0));
-        self.all.insert(flow.0, Box::new(relay));
-        self.settle(now, flow.0);
-        true
-    }
-
-    /// Whether the flow is cut, and has the packet.
-    pub(super) fn take(&mut self, now: Instant, from: Side, key: &FlowKey, packet: &[u8]) -> bool {
-        let Some(relay) = self.all.get_mut(key) else { return false };
-        relay.take(now, from, packet);
-        self.settle(now, *key);
-        true
-    }
-
-    pub(super) fn poll_timeout(&self) -> Option<Instant> {
-        self.deadlines.first().map(|(due, _)| *due)
-    }
-
-    pub(super) fn handle_timeout(&mut self, now: Instant) {
-        let due: Vec<_> = self.deadlines.range(..=(now, LAST)).map(|(_, key)| *key).collect();
-        for key in due {
-            if let Some(relay) = self.all.get_mut(&key) {
-                relay.handle_timeout(now);
-            }
-            self.settle(now, key);
-        }
-    }
-
-    /// One packet; whoever has sent comes after the others.
-    pub(super) fn poll_transmit(&mut self, now: Instant, to: Side, out: &mut Vec<u8>) -> Option<Transmit> {
-        while let Some(key) = self.waiting[place(to)].pop_front() {
-            let Some(relay) = self.all.get_mut(&key) else { continue };
-            let half = relay.half(to);
-            let transmit = half.endpoint.poll_transmit(now, LINK, Payload::Inline, out);
-            half.is_waiting = transmit.is_some();
-            if transmit.is_some() {
-                self.waiting[place(to)].push_back(key);
-            }
-            self.file(now, key);
-            if transmit.is_some() {
-                return transmit;
-            }
-        }
-        None
-    }
-
-    /// Ends all of them: what they hold is lost, and both ends hear of it.
-    pub(super) fn abort(&mut self, now: Instant) {
-        let keys: Vec<_> = self.all.keys().copied().collect();
-        for key in keys {
-            if let Some(relay) = self.all.get_mut(&key) {
-                relay.halves.iter_mut().for_each(|half| half.abort(now));
-                relay.syn = None;
-            }
-            self.settle(now, key);
-        }
-    }
-
-    /// Forgets those that nothing was heard of since then.
-    pub(super) fn sweep(&mut self, now: Instant, since: Instant) {
-        let silent: Vec<_> =
-            self.all.iter().filter(|(_, relay)| relay.seen_at < since).map(|(key, _)| *key).collect();
-        for key in silent {
-            self.forget(&key);
-        }
-        let over: Vec<_> =
-            self.all.iter().filter(|(_, relay)| relay.is_over(now)).map(|(key, _)| *key).collect();
-        for key in over {
-            self.forget(&key);
-        }
-    }
-
-    fn forget(&mut self, key: &FlowKey) {
-        let Some(relay) = self.all.remove(key) else { return };
-        self.unanswered.remove(&(relay.made_at, *key));
-        if let Some(due) = relay.due {
-            self.deadlines.remove(&(due, *key));
-        }
-    }
-
-    /// Gives up the oldest that nobody has answered, where there is one. Its opener asks again.
-    pub(super) fn give_up_one(&mut self) -> bool {
-        let oldest = self.unanswered.first().copied();
-        oldest.is_some_and(|(_, key)| {
-            self.forget(&key);
-            true
-        })
-    }
-
-    /// After a change: both sides may have something to send.
-    fn settle(&mut self, now: Instant, key: FlowKey) {
-        let Some(relay) = self.all.get_mut(&key) else { return };
-        for (half, waiting) in relay.halves.iter_mut().zip(&mut self.waiting) {
-            if !std::mem::replace(&mut half.is_waiting, true) {
-                waiting.push_back(key);
-            }
-        }
-        self.file(now, key);
-    }
-
-    fn file(&mut self, now: Instant, key: FlowKey) {
-        let Some(relay) = self.all.get_mut(&key) else { return };
-        if relay.is_over(now) {
-            return self.forget(&key);
-        }
-        if relay.syn.is_none() {
-            self.unanswered.remove(&(relay.made_at, key));
-        }
-        let due = relay.deadline();
-        if due == relay.due {
-            return;
-        }
-        if let Some(old) = relay.due {
-            self.deadlines.remove(&(old, key));
-        }
-        relay.due = due;
-        self.deadlines.extend(due.map(|due| (due, key)));
-    }
-}
-
-/// After every flow of one instant.
-const LAST: FlowKey = FlowKey { mobile: LAST_SOCKET, fixed: LAST_SOCKET };
-const LAST_SOCKET: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::from_bits(u128::MAX)), u16::MAX);
 
 #[cfg(test)]
 mod tests;

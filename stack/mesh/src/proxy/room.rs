@@ -1,14 +1,16 @@
 //! Room in the proxy's table: flows that are over are forgotten, and those that matter least give way.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::IpAddr;
 use std::time::Duration;
 
 use hopwise_core::Instant;
 use hopwise_core::agent::Because;
+use hopwise_core::endpoint::Memory;
 
 use super::Proxy;
 use super::flow::Flow;
 use super::read::FlowKey;
+use super::relays::{Books, Relays};
 use super::seats::Seat;
 
 /// A flow is forgotten when nothing has passed for so long, or for so long after it has ended.
@@ -47,11 +49,32 @@ impl Proxy {
         !self.is_full()
     }
 
-    /// One flow gives way, if there is one that may. Cut ones may until the other end has answered.
+    /// One flow gives way, if there is one that may.
     fn make_room(&mut self, now: Instant, mobile: IpAddr) {
-        if self.seats.brief() == 0 && self.relays.give_up_one() {
+        if let Some(key) = self.gives_way(mobile) {
             self.gave_way += 1;
-        } else if let Some(key) = self.gives_way(mobile) {
+            self.let_go_of(now, &key);
+        }
+    }
+
+    /// Whether there is memory to cut one more flow of this mobile's in two.
+    pub(super) fn has_memory(&self, mobile: IpAddr) -> bool {
+        let (kept, most) = (self.out.kept_bytes, self.config.most_kept_bytes);
+        kept <= most / 4 * 3 && self.seats.left_for(mobile, kept, most) != Memory::Spent
+    }
+
+    /// Cut flows give way while more is held than there is memory for. The mobile that holds the most gives up the flow
+    /// whose data has stood still for longest.
+    pub(super) fn keep_within(&mut self, now: Instant) {
+        loop {
+            self.out.cut_bytes = self.seats.bytes();
+            if self.out.kept_bytes + self.out.cut_bytes <= self.config.most_kept_bytes {
+                return;
+            }
+            let Some(mobile) = self.seats.holds_most() else { return };
+            let holders = self.relays.of(mobile).filter(|(_, relay)| relay.held() > 0);
+            let Some((key, _)) = holders.min_by_key(|(_, relay)| relay.moved_at) else { return };
+            let key = *key;
             self.gave_way += 1;
             self.let_go_of(now, &key);
         }
@@ -61,20 +84,18 @@ impl Proxy {
         self.flows.len() + self.relays.len() >= self.config.most_flows
     }
 
-    /// A flow that sits briefly, or the one of the mobile with too many that has been silent for longest.
+    /// A flow that holds no lasting seat, or the one of the mobile with too many that has been silent for longest.
     fn gives_way(&self, to: IpAddr) -> Option<FlowKey> {
         let brief = self.seats.first_to_go();
-        brief.or_else(|| {
-            let mobile = self.seats.has_too_many(to)?;
-            let silent = self.flows_of(mobile).min_by_key(|(_, flow)| flow.seen_at)?;
-            Some(*silent.0)
-        })
+        brief.or_else(|| self.most_silent(self.seats.has_too_many(to)?))
     }
 
-    fn flows_of(&self, mobile: IpAddr) -> impl Iterator<Item = (&FlowKey, &Flow)> {
-        let least = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), 0);
-        let first = FlowKey { mobile: SocketAddr::new(mobile, 0), fixed: least };
-        self.flows.range(first..).take_while(move |(key, _)| key.mobile.ip() == mobile)
+    fn most_silent(&self, mobile: IpAddr) -> Option<FlowKey> {
+        let flows = self.flows.range(FlowKey::first_of(mobile)..);
+        let flows = flows.take_while(|(key, _)| key.mobile.ip() == mobile);
+        let silent = flows.map(|(key, flow)| (flow.seen_at, *key));
+        let cut = self.relays.of(mobile).map(|(key, relay)| (relay.moved_at, *key));
+        silent.chain(cut).min().map(|(_, key)| key)
     }
 
     /// Forgets flows that sit briefly and are silent. What waits for a link stays.
@@ -93,18 +114,26 @@ impl Proxy {
         if !is_due(&mut self.sweeps.all, now) {
             return;
         }
-        self.relays.sweep(now, now - IDLE);
+        let (relays, mut books) = self.relays();
+        relays.sweep(now, IDLE, &mut books);
         let is_over = |flow: &Flow| now.since(flow.seen_at) >= if flow.has_ended() { ENDED } else { IDLE };
         let over: Vec<_> = self.flows.iter().filter(|(_, flow)| is_over(flow)).map(|(key, _)| *key).collect();
         over.iter().for_each(|key| self.let_go_of(now, key));
     }
 
-    /// What waits of the flow goes on first.
+    /// What waits of the flow goes on first. Both ends of one that is cut hear of its end.
     fn let_go_of(&mut self, now: Instant, key: &FlowKey) {
         if let Some(flow) = self.flows.get_mut(key) {
             flow.let_go(now, Because::NoRoom, &mut self.out);
         }
         self.forget(key);
+        let (relays, mut books) = self.relays();
+        relays.give_up(now, key, &mut books);
+    }
+
+    /// The flows that are cut, with what they have to write into.
+    pub(super) fn relays(&mut self) -> (&mut Relays, Books<'_>) {
+        (&mut self.relays, Books { seats: &mut self.seats, out: &mut self.out })
     }
 
     pub(super) fn forget(&mut self, key: &FlowKey) {
@@ -118,7 +147,8 @@ impl Proxy {
     /// A flow whose both sides were seen, and which its agent serves, has a lasting seat.
     pub(super) fn seat(&mut self, key: FlowKey) {
         let Some(flow) = self.flows.get_mut(&key).filter(|flow| flow.earns_a_seat()) else { return };
-        if let seat @ Seat::Brief(_) = std::mem::replace(&mut flow.seat, Seat::Lasting) {
+        let seat = std::mem::replace(&mut flow.seat, Seat::Lasting);
+        if seat != Seat::Lasting {
             self.seats.leave(key, seat);
             self.seats.sit(key, Seat::Lasting);
         }

@@ -1,99 +1,185 @@
-//! The seats of the proxy's table, and which flow gives way when there are no more.
+//! The seats of the proxy's table and the memory of flows that are cut in two: who has how much of them, and which flow
+//! gives way when there is no more.
 //!
-//! A flow sits briefly until both sides were seen and its agent can serve it; then its seat lasts. Brief seats are
-//! given up before lasting ones, and those of the mobile with the most before those of others.
+//! A flow sits briefly until both sides were seen and its agent can serve it; then its seat lasts. A cut flow sits
+//! briefly until both ends have the connection, and its seat is over when both have ended it. Seats that are over are
+//! given up first, then brief ones, then lasting ones. The source with the most gives up before others, and of its
+//! mobiles the one with the most.
 
-use std::cmp::Reverse;
+mod ranks;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use hopwise_core::Instant;
+use hopwise_core::endpoint::Memory;
+use hopwise_core::ip::Source;
 
 use super::read::FlowKey;
+use ranks::{Has, Ranks};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Seat {
     /// Since then.
     Brief(Instant),
     Lasting,
+    /// Both ends have ended it, since then.
+    Over(Instant),
 }
 
-/// The seats of one mobile.
-#[derive(Debug, Default)]
-struct Held {
-    brief: BTreeSet<(Instant, FlowKey)>,
-    lasting: usize,
-}
+/// For questions whose answer is one of several.
+const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+/// The oldest of each mobile comes first.
+type Brief = (IpAddr, Instant, u16, SocketAddr);
 
 #[derive(Debug, Default)]
 pub(super) struct Seats {
-    mobiles: BTreeMap<IpAddr, Held>,
-    /// Mobiles by their brief seats; of two with as many, the one whose oldest is older comes last.
-    by_brief: BTreeSet<(usize, Reverse<Instant>, IpAddr)>,
-    by_lasting: BTreeSet<(usize, IpAddr)>,
-    brief: usize,
+    brief: BTreeSet<Brief>,
+    over: BTreeSet<(Instant, FlowKey)>,
+    mobiles: BTreeMap<IpAddr, Has>,
+    of_sources: Ranks<Source, IpAddr>,
+    sources: BTreeMap<Source, Has>,
+    of_all: Ranks<(), Source>,
+    all: Has,
 }
 
 impl Seats {
-    /// How many sit briefly.
+    /// How many hold no lasting seat.
     pub(super) fn brief(&self) -> usize {
-        self.brief
+        self.brief.len() + self.over.len()
+    }
+
+    /// What the flows that are cut hold together.
+    pub(super) fn bytes(&self) -> usize {
+        self.all.bytes
     }
 
     pub(super) fn sit(&mut self, key: FlowKey, seat: Seat) {
-        self.change(key.mobile.ip(), |held| match seat {
-            Seat::Brief(since) => held.brief.insert((since, key)),
-            Seat::Lasting => {
-                held.lasting += 1;
-                true
-            }
+        let is_free = match seat {
+            Seat::Over(since) => self.over.insert((since, key)),
+            Seat::Brief(since) => self.brief.insert(brief(since, key)),
+            Seat::Lasting => true,
+        };
+        debug_assert!(is_free, "a seat is taken once");
+        self.change(key, |has| match seat {
+            Seat::Over(_) => {}
+            Seat::Brief(_) => has.brief += 1,
+            Seat::Lasting => has.lasting += 1,
         });
-        self.brief += usize::from(seat != Seat::Lasting);
     }
 
     pub(super) fn leave(&mut self, key: FlowKey, seat: Seat) {
-        self.change(key.mobile.ip(), |held| match seat {
-            Seat::Brief(since) => held.brief.remove(&(since, key)),
-            Seat::Lasting => {
-                held.lasting -= 1;
-                true
-            }
+        let was_taken = match seat {
+            Seat::Over(since) => self.over.remove(&(since, key)),
+            Seat::Brief(since) => self.brief.remove(&brief(since, key)),
+            Seat::Lasting => true,
+        };
+        debug_assert!(was_taken, "a seat is left once");
+        self.change(key, |has| match seat {
+            Seat::Over(_) => {}
+            Seat::Brief(_) => has.brief -= 1,
+            Seat::Lasting => has.lasting -= 1,
         });
-        self.brief -= usize::from(seat != Seat::Lasting);
+    }
+
+    /// A cut flow holds so many bytes, and held so many before.
+    pub(super) fn hold(&mut self, key: FlowKey, was: usize, is: usize) {
+        if was != is {
+            self.change(key, |has| has.bytes = has.bytes - was + is);
+        }
     }
 
     pub(super) fn sit_briefly(&self) -> impl Iterator<Item = FlowKey> {
-        self.mobiles.values().flat_map(|held| held.brief.iter().map(|(_, key)| *key))
+        self.brief.iter().map(key_of)
     }
 
-    /// The oldest brief seat of the mobile with the most.
+    /// One that is over, or the oldest brief seat of the mobile with the most.
     pub(super) fn first_to_go(&self) -> Option<FlowKey> {
-        let (_, _, mobile) = self.by_brief.last()?;
-        self.mobiles.get(mobile)?.brief.first().map(|(_, key)| *key)
+        if let Some((_, key)) = self.over.first() {
+            return Some(*key);
+        }
+        let (_, source) = self.of_all.most_brief((), Source::of(ANY))?;
+        let (_, mobile) = self.of_sources.most_brief(source, ANY)?;
+        self.oldest(mobile).map(|(_, key)| key)
     }
 
     /// The mobile with the most lasting seats, where it would still have as many as this one after giving it a seat.
+    /// The same holds for their sources first.
     pub(super) fn has_too_many(&self, beside: IpAddr) -> Option<IpAddr> {
-        let own = self.mobiles.get(&beside).map_or(0, |held| held.lasting);
-        let (most, mobile) = self.by_lasting.last()?;
-        (*most > own + 1).then_some(*mobile)
+        let own = Source::of(beside);
+        let (most, source) = self.of_all.most_lasting((), own)?;
+        let crowded = if most > self.of(own).lasting + 1 { source } else { own };
+        let (most, mobile) = self.of_sources.most_lasting(crowded, beside)?;
+        (crowded != own || most > self.of_mobile(beside).lasting + 1).then_some(mobile)
     }
 
-    fn change(&mut self, mobile: IpAddr, change: impl FnOnce(&mut Held) -> bool) {
-        let held = self.mobiles.entry(mobile).or_default();
-        if let Some((oldest, _)) = held.brief.first() {
-            self.by_brief.remove(&(held.brief.len(), Reverse(*oldest), mobile));
-        }
-        self.by_lasting.remove(&(held.lasting, mobile));
-        let is_as_expected = change(held);
-        debug_assert!(is_as_expected, "a seat is taken once and left once");
-        if let Some((oldest, _)) = held.brief.first() {
-            self.by_brief.insert((held.brief.len(), Reverse(*oldest), mobile));
-        }
-        if held.lasting > 0 {
-            self.by_lasting.insert((held.lasting, mobile));
-        } else if held.brief.is_empty() {
-            self.mobiles.remove(&mobile);
-        }
+    /// The mobile that holds the most bytes, of the source that does.
+    pub(super) fn holds_most(&self) -> Option<IpAddr> {
+        self.of_sources.most_bytes(self.of_all.most_bytes((), Source::of(ANY))?, ANY)
+    }
+
+    /// What is left for the cut flows of a mobile, where `others` take so much of the memory. A mobile that holds less
+    /// than its share of the first half feels nothing of what others hold.
+    pub(super) fn left_for(&self, mobile: IpAddr, others: usize, most: usize) -> Memory {
+        let all = others + self.bytes();
+        let left = match all {
+            _ if all >= most / 4 * 3 => Memory::Spent,
+            _ if all >= most / 2 => Memory::Tight,
+            _ => return Memory::Plenty,
+        };
+        let source = self.of(Source::of(mobile));
+        let of_source = most / 2 / self.all.holders.max(1) as usize;
+        let of_mobile = of_source / source.holders.max(1) as usize;
+        let is_modest = source.bytes < of_source || self.of_mobile(mobile).bytes < of_mobile;
+        if is_modest { Memory::Plenty } else { left }
+    }
+
+    fn of(&self, source: Source) -> Has {
+        self.sources.get(&source).copied().unwrap_or_default()
+    }
+
+    fn of_mobile(&self, mobile: IpAddr) -> Has {
+        self.mobiles.get(&mobile).copied().unwrap_or_default()
+    }
+
+    /// The oldest brief seat of a mobile.
+    fn oldest(&self, mobile: IpAddr) -> Option<(Instant, FlowKey)> {
+        let first = brief(Instant::ZERO, FlowKey::first_of(mobile));
+        let oldest = self.brief.range(first..).next().filter(|oldest| oldest.0 == mobile)?;
+        Some((oldest.1, key_of(oldest)))
+    }
+
+    fn change(&mut self, key: FlowKey, change: impl FnOnce(&mut Has)) {
+        let mobile = key.mobile.ip();
+        let was = self.of_mobile(mobile);
+        let mut is = was;
+        change(&mut is);
+        is.oldest = self.oldest(mobile).map(|key| key.0).unwrap_or_default();
+        let source = Source::of(mobile);
+        self.of_sources.change(source, mobile, was, is);
+        put(&mut self.mobiles, mobile, is);
+        let source_was = self.of(source);
+        let oldest = self.of_sources.most_brief(source, mobile).map(|(oldest, _)| oldest).unwrap_or_default();
+        let source_is = Has { oldest, ..source_was.with(was, is) };
+        self.of_all.change((), source, source_was, source_is);
+        put(&mut self.sources, source, source_is);
+        self.all = self.all.with(source_was, source_is);
+    }
+}
+
+fn brief(since: Instant, key: FlowKey) -> Brief {
+    (key.mobile.ip(), since, key.mobile.port(), key.fixed)
+}
+
+fn key_of((mobile, _, port, fixed): &Brief) -> FlowKey {
+    FlowKey { mobile: SocketAddr::new(*mobile, *port), fixed: *fixed }
+}
+
+fn put<T: Ord>(map: &mut BTreeMap<T, Has>, of: T, has: Has) {
+    if has.is_nothing() {
+        map.remove(&of);
+    } else {
+        map.insert(of, has);
     }
 }

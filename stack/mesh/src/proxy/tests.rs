@@ -1,3 +1,5 @@
+use std::net::SocketAddr;
+
 use hopwise_agents::StandardAgents;
 use hopwise_core::Seq;
 use hopwise_core::trace::Lacking;

@@ -9,6 +9,8 @@ use super::super::tests::packet;
 use super::super::{Proxy, ProxyConfig};
 use super::*;
 
+mod crowd;
+
 const FIXED: LinkId = LinkId(0);
 const MOBILE: LinkId = LinkId(1);
 const PORT: u16 = 5_001;
@@ -25,11 +27,22 @@ struct Path {
 
 impl Path {
     fn new(agent: &str, addresses: [&str; 2]) -> Path {
-        let config = ProxyConfig { trace_events: 1_000, ..ProxyConfig::new(FIXED, MOBILE, agent) };
+        Path::with(agent, addresses, |_| {})
+    }
+
+    fn with(agent: &str, addresses: [&str; 2], change: impl FnOnce(&mut ProxyConfig)) -> Path {
+        let mut config = ProxyConfig { trace_events: 1_000, ..ProxyConfig::new(FIXED, MOBILE, agent) };
+        change(&mut config);
         let addresses = addresses.map(|text| text.parse().expect("an address"));
         let end = |(nth, address): (u8, IpAddr)| {
             let everywhere = if address.is_ipv4() { "0.0.0.0/0" } else { "::/0" };
-            let link = LinkConfig::wire(0, 1500, vec![Prefix::host(address)]);
+            // The next address is another mobile's.
+            let another = match address {
+                IpAddr::V4(v4) => IpAddr::from((v4.to_bits() + 1).to_be_bytes()),
+                IpAddr::V6(v6) => IpAddr::from((v6.to_bits() + (1 << 64)).to_be_bytes()),
+            };
+            let own = [address, another].map(Prefix::host);
+            let link = LinkConfig::wire(0, 1500, own[..usize::from(nth)].to_vec());
             let to = everywhere.parse().expect("a prefix");
             let routes = vec![Route { to, link: LINK, via: NextHop::Link }];
             let config = EndpointConfig { routes, ..EndpointConfig::new(link, [nth; 32]) };
@@ -264,7 +277,8 @@ fn connections_that_nobody_answers_keep_no_other_from_being_cut() {
     path.is_faded = false;
     path.pass(Duration::from_secs(30));
     let before = path.proxy.counts();
-    let is_cut = |path: &Path| path.proxy.relays.all.values().filter(|relay| relay.syn.is_none()).count();
+    let mobile = path.addresses[1];
+    let is_cut = |path: &Path| path.proxy.relays.of(mobile).filter(|(_, relay)| relay.syn.is_none()).count();
     assert_eq!((before.flows, is_cut(&path)), (3, 3), "{before:?}");
     // Those that both ends know of give way to none.
     path.connect(0);

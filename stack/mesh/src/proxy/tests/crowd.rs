@@ -137,12 +137,35 @@ fn a_flow_that_cannot_be_served_holds_no_lasting_seat() {
     assert_eq!((counts.flows, counts.brief, counts.gave_way), (1, 0, 1));
 }
 
+#[test]
+fn addresses_of_one_network_of_64_bits_have_one_share_and_each_of_them_has_its_own_of_it() {
+    let mut path = Path::with("ack-hold:mode=kick", |config| config.most_flows = 8);
+    let end = |text: &str, port| SocketAddr::new(text.parse().expect("an address"), port);
+    let fixed = end("fd01::1", 5_001);
+    let of = |path: &Path, prefix: &str| {
+        path.proxy.flows.keys().filter(|key| key.mobile.ip().to_string().starts_with(prefix)).count()
+    };
+    for nth in 1..9 {
+        let mobile = end(&format!("fd00:0:0:a::{nth}"), 40_000);
+        Other { fixed, mobile }.open(&mut path, ms(nth));
+    }
+    for port in 0..8 {
+        Other { fixed, mobile: end("fd00:0:0:b::1", 40_000 + port) }.open(&mut path, ms(100));
+    }
+    assert_eq!([of(&path, "fd00:0:0:a:"), of(&path, "fd00:0:0:b:")], [4, 4]);
+    // Another host of the same network has its share of what the network has.
+    Other { fixed, mobile: end("fd00:0:0:b::2", 40_000) }.open(&mut path, ms(200));
+    assert_eq!(["fd00:0:0:a:", "fd00:0:0:b::1", "fd00:0:0:b::2"].map(|of_it| of(&path, of_it)), [4, 3, 1]);
+}
+
 proptest::proptest! {
     #[test]
     fn the_table_and_its_seats_agree_whatever_comes(
         packets in proptest::collection::vec((1u8..6, 1u16..5, 0u8..6, 0u64..4_000), 1..200),
+        is_cut in proptest::bool::ANY,
     ) {
-        let mut paths = [0, 1].map(|_| Path::with("ack-hold:mode=kick", |config| config.most_flows = 4));
+        let agent = if is_cut { "split" } else { "ack-hold:mode=kick" };
+        let mut paths = [0, 1].map(|_| Path::with(agent, |config| config.most_flows = 4));
         let mut now = ms(0);
         for (last, port, what, pause) in packets {
             now += Duration::from_millis(pause);
@@ -161,9 +184,10 @@ proptest::proptest! {
             proptest::prop_assert_eq!(counts[0], counts[1]);
             let proxy = &paths[0].proxy;
             let brief = proxy.flows.values().filter(|flow| flow.seat != seats::Seat::Lasting).count();
+            let brief = brief + proxy.relays.check(&proxy.seats);
             proptest::prop_assert_eq!(brief, proxy.seats.brief());
-            proptest::prop_assert_eq!(brief, proxy.seats.sit_briefly().count());
-            proptest::prop_assert!(proxy.flows.len() <= 4);
+            proptest::prop_assert!(proxy.seats.sit_briefly().count() <= brief);
+            proptest::prop_assert!(counts[0].flows <= 4 && (is_cut || counts[0].cut == 0));
         }
     }
 }

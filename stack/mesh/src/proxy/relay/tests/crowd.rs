@@ -1,0 +1,134 @@
+//! Flows that want more of the table or of its memory than there is.
+
+use super::super::super::ProxyCounts;
+use super::*;
+
+const KEPT: usize = 1 << 20;
+/// The fixed end, and the first of two mobiles.
+const TWO: [&str; 2] = ["10.0.0.1", "10.0.0.2"];
+
+impl Path {
+    /// So many flows from the fixed end, to the mobile or to the one beside it, each of which was accepted.
+    fn open(&mut self, listener: ListenerId, flows: usize, beside: u8) -> Vec<(ConnId, ConnId)> {
+        let mobile = SocketAddr::from(([10, 0, 0, 2 + beside], PORT));
+        let open = |_| {
+            let ours = self.ends[0].connect(self.now, mobile, &ConnectOptions::default());
+            let ours = ours.expect("a connection");
+            self.pass(Duration::from_millis(10));
+            (ours, self.ends[1].accept(self.now, listener).expect("it has come"))
+        };
+        (0..flows).map(open).collect()
+    }
+
+    /// The fixed end sends to each, and no mobile reads.
+    fn fill(&mut self, flows: &[(ConnId, ConnId)]) {
+        for (ours, _) in flows {
+            // One that gave way takes nothing.
+            let _ = self.ends[0].send(self.now, *ours, &bytes(60_000));
+            self.pass(Duration::from_millis(10));
+            let counts = self.counts();
+            assert!(counts.kept_bytes <= KEPT, "{counts:?}");
+        }
+    }
+
+    fn counts(&self) -> ProxyCounts {
+        let counts = self.proxy.counts();
+        assert!(self.proxy.relays.check(&self.proxy.seats) <= counts.brief, "{counts:?}");
+        counts
+    }
+
+    fn lives(&self, (ours, _): (ConnId, ConnId)) -> bool {
+        self.ends[0].state(ours).is_some_and(|(_, why)| why.is_none())
+    }
+}
+
+fn path() -> Path {
+    Path::with("split:buffer=65536", TWO, |config| config.most_kept_bytes = KEPT)
+}
+
+#[test]
+fn where_memory_runs_short_windows_close_and_no_more_flows_are_cut_but_another_mobile_has_its_share() {
+    let mut path = path();
+    let listener = path.listen(1);
+    let flows = path.open(listener, 24, 0);
+    path.fill(&flows);
+    let counts = path.counts();
+    assert!(counts.kept_bytes >= KEPT / 4 * 3, "{counts:?}");
+    assert_eq!((counts.cut, counts.gave_way, counts.cut_bytes), (24, 0, counts.kept_bytes));
+    path.open(listener, 1, 0);
+    assert_eq!(path.counts().cut, 24, "it passes");
+    let other = path.open(listener, 1, 1)[0];
+    assert_eq!(path.counts().cut, 25);
+    // As much at once as a flow may that is alone.
+    path.is_faded = true;
+    path.ends[0].send(path.now, other.0, &bytes(60_000)).expect("it is open");
+    path.pass(Duration::from_secs(3));
+    let acknowledged = path.ends[0].info(path.now, other.0).expect("it lives").stats.bytes_acked;
+    assert_eq!(acknowledged, 60_000);
+    assert!(path.counts().kept_bytes <= KEPT);
+}
+
+#[test]
+fn where_flows_hold_more_than_there_is_those_give_way_whose_data_stands_still() {
+    let mut path = path();
+    let listener = path.listen(1);
+    let stuck = path.open(listener, 200, 0);
+    let other = path.open(listener, 1, 1);
+    assert_eq!(path.counts().cut, 201);
+    path.fill(&stuck);
+    let counts = path.counts();
+    assert!(counts.gave_way > 0 && counts.kept_bytes >= KEPT / 2, "{counts:?}");
+    assert!(!path.lives(stuck[0]) && path.lives(stuck[199]) && path.lives(other[0]));
+    let gone = stuck.iter().filter(|flow| !path.lives(**flow)).count();
+    assert_eq!(gone as u64, counts.gave_way, "their ends hear of it");
+}
+
+#[test]
+fn a_mobile_that_fills_the_table_with_flows_that_are_cut_gives_way_until_all_have_the_same() {
+    let mut path = Path::with("split:buffer=20000", TWO, |config| config.most_flows = 8);
+    let listener = path.listen(1);
+    let of_one = path.open(listener, 8, 0);
+    let counts = path.counts();
+    assert_eq!((counts.cut, counts.brief, counts.gave_way), (8, 0, 0));
+    let of_other = path.open(listener, 4, 1);
+    assert_eq!((path.counts().cut, path.counts().gave_way), (8, 4));
+    assert!(of_other.iter().all(|flow| path.lives(*flow)));
+    // The one that was silent for longest was the first.
+    let lives: Vec<_> = of_one.iter().map(|flow| path.lives(*flow)).collect();
+    assert_eq!(lives, [[false; 4], [true; 4]].concat());
+    // Nobody has more than the one that asks: it passes, and is not cut.
+    path.open(listener, 1, 1);
+    assert_eq!((path.counts().cut, path.counts().gave_way), (8, 4));
+}
+
+#[test]
+fn flows_that_both_ends_have_ended_give_way_to_any_other_first() {
+    let mut path = Path::with("split:buffer=20000", TWO, |config| config.most_flows = 4);
+    let listener = path.listen(1);
+    let flows = path.open(listener, 4, 0);
+    for (ours, theirs) in &flows[1..] {
+        path.ends[0].close(path.now, *ours).expect("it is open");
+        path.pass(Duration::from_millis(10));
+        path.ends[1].close(path.now, *theirs).expect("it is open");
+        path.pass(Duration::from_millis(10));
+    }
+    let counts = path.counts();
+    assert_eq!((counts.cut, counts.brief), (4, 3), "a half of each is in TIME-WAIT");
+    let later = path.open(listener, 3, 0);
+    let counts = path.counts();
+    assert_eq!((counts.cut, counts.brief, counts.gave_way), (4, 0, 3));
+    assert!(path.lives(flows[0]) && later.iter().all(|flow| path.lives(*flow)));
+}
+
+/// A SYN with a made-up address is answered by a server, and by nobody else.
+#[test]
+fn a_flow_that_its_opener_does_not_know_of_holds_no_lasting_seat() {
+    let mut path = Path::v4();
+    path.listen(0);
+    let (from, to) = (SocketAddr::from(([10, 0, 0, 9], 40_000)), SocketAddr::from(([10, 0, 0, 1], PORT)));
+    let syn = packet(from, to, (7, 0), Flags::SYN, &TcpOptions::default(), &[]);
+    path.proxy.handle_packet(path.now, &Rx::new(MOBILE, &syn));
+    path.pass(Duration::from_millis(10));
+    let counts = path.counts();
+    assert_eq!((counts.cut, counts.brief), (1, 1));
+}

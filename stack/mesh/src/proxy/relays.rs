@@ -1,0 +1,206 @@
+//! All flows of a proxy's that are cut in two: their deadlines, those that have something to send, and what they hold.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::time::Duration;
+
+use hopwise_core::agent::Side;
+use hopwise_core::endpoint::Memory;
+use hopwise_core::{Instant, Transmit};
+
+use super::outbox::{Leaving, Outbox};
+use super::read::FlowKey;
+use super::relay::{Relay, place};
+use super::seats::{Seat, Seats};
+
+/// Relays change these, and so do all other flows.
+pub(super) struct Books<'a> {
+    pub(super) seats: &'a mut Seats,
+    pub(super) out: &'a mut Outbox,
+}
+
+impl Books<'_> {
+    fn left_for(&self, mobile: IpAddr) -> Memory {
+        self.seats.left_for(mobile, self.out.kept_bytes, self.out.most_kept_bytes)
+    }
+}
+
+/// A relay, and what is filed of it.
+#[derive(Debug)]
+struct Filed {
+    relay: Relay,
+    seat: Seat,
+    bytes: usize,
+    due: Option<Instant>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Relays {
+    /// In boxes: the map keeps room for twice as many values as there are, and these are large.
+    all: BTreeMap<FlowKey, Box<Filed>>,
+    deadlines: BTreeSet<(Instant, FlowKey)>,
+    waiting: [VecDeque<FlowKey>; 2],
+}
+
+impl Relays {
+    pub(super) fn len(&self) -> usize {
+        self.all.len()
+    }
+
+    pub(super) fn get(&self, key: &FlowKey) -> Option<&Relay> {
+        self.all.get(key).map(|filed| &filed.relay)
+    }
+
+    /// Those of a mobile.
+    pub(super) fn of(&self, mobile: IpAddr) -> impl Iterator<Item = (&FlowKey, &Relay)> {
+        let filed = self.all.range(FlowKey::first_of(mobile)..);
+        filed.take_while(move |(key, _)| key.mobile.ip() == mobile).map(|(key, filed)| (key, &filed.relay))
+    }
+
+    pub(super) fn insert(&mut self, now: Instant, key: FlowKey, relay: Relay, books: &mut Books<'_>) {
+        self.forget(&key, books);
+        let filed = Filed { relay, seat: Seat::Brief(now), bytes: 0, due: None };
+        books.seats.sit(key, filed.seat);
+        self.all.insert(key, Box::new(filed));
+        self.settle(now, key, books);
+    }
+
+    /// Whether the flow is cut, and has the packet.
+    pub(super) fn take(
+        &mut self,
+        now: Instant,
+        from: Side,
+        (key, packet): (FlowKey, &[u8]),
+        books: &mut Books<'_>,
+    ) -> bool {
+        let Some(filed) = self.all.get_mut(&key) else { return false };
+        filed.relay.live_by(books.left_for(key.mobile.ip()));
+        filed.relay.take(now, from, packet);
+        self.settle(now, key, books);
+        true
+    }
+
+    pub(super) fn poll_timeout(&self) -> Option<Instant> {
+        self.deadlines.first().map(|(due, _)| *due)
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Instant, books: &mut Books<'_>) {
+        let due: Vec<_> = self.deadlines.range(..=(now, LAST)).map(|(_, key)| *key).collect();
+        for key in due {
+            if let Some(filed) = self.all.get_mut(&key) {
+                filed.relay.live_by(books.left_for(key.mobile.ip()));
+                filed.relay.handle_timeout(now);
+            }
+            self.settle(now, key, books);
+        }
+    }
+
+    /// One packet. A relay that has sent comes after the others.
+    pub(super) fn poll_transmit(
+        &mut self,
+        now: Instant,
+        to: Side,
+        packet: &mut Vec<u8>,
+        books: &mut Books<'_>,
+    ) -> Option<Transmit> {
+        while let Some(key) = self.waiting[place(to)].pop_front() {
+            let Some(filed) = self.all.get_mut(&key) else { continue };
+            let transmit = filed.relay.poll_transmit(now, to, packet);
+            if transmit.is_some() {
+                self.waiting[place(to)].push_back(key);
+            }
+            self.file(now, key, books);
+            if transmit.is_some() {
+                return transmit;
+            }
+        }
+        None
+    }
+
+    /// Ends all of them: what they hold is lost, and both ends hear of it.
+    pub(super) fn abort(&mut self, now: Instant, books: &mut Books<'_>) {
+        let keys: Vec<_> = self.all.keys().copied().collect();
+        for key in keys {
+            if let Some(filed) = self.all.get_mut(&key) {
+                filed.relay.abort(now);
+            }
+            self.settle(now, key, books);
+        }
+    }
+
+    /// Ends one at once. Ends that may still wait for it hear of it.
+    pub(super) fn give_up(&mut self, now: Instant, key: &FlowKey, books: &mut Books<'_>) {
+        let Some(filed) = self.all.get_mut(key) else { return };
+        filed.relay.abort(now);
+        for to in [Side::Fixed, Side::Mobile] {
+            let mut packet = Vec::new();
+            while filed.relay.poll_transmit(now, to, &mut packet).is_some() {
+                let (id, packet) = (books.out.next_id(), std::mem::take(&mut packet));
+                books.out.send(now, to, Leaving { id, is_passing: false, replaceable: None, packet });
+            }
+        }
+        self.forget(key, books);
+    }
+
+    /// Gives up those that nothing was heard of for so long.
+    pub(super) fn sweep(&mut self, now: Instant, idle: Duration, books: &mut Books<'_>) {
+        let is_silent = |relay: &Relay| now.since(relay.seen_at) >= idle;
+        let silent: Vec<_> =
+            self.all.iter().filter(|(_, filed)| is_silent(&filed.relay)).map(|(key, _)| *key).collect();
+        silent.iter().for_each(|key| self.give_up(now, key, books));
+    }
+
+    fn forget(&mut self, key: &FlowKey, books: &mut Books<'_>) {
+        let Some(filed) = self.all.remove(key) else { return };
+        books.seats.leave(*key, filed.seat);
+        books.seats.hold(*key, filed.bytes, 0);
+        if let Some(due) = filed.due {
+            self.deadlines.remove(&(due, *key));
+        }
+    }
+
+    /// After a change: both sides may have something to send.
+    fn settle(&mut self, now: Instant, key: FlowKey, books: &mut Books<'_>) {
+        let Some(filed) = self.all.get_mut(&key) else { return };
+        for (is_new, waiting) in filed.relay.may_send().into_iter().zip(&mut self.waiting) {
+            if is_new {
+                waiting.push_back(key);
+            }
+        }
+        self.file(now, key, books);
+    }
+
+    fn file(&mut self, now: Instant, key: FlowKey, books: &mut Books<'_>) {
+        let Some(filed) = self.all.get_mut(&key) else { return };
+        let relay = &filed.relay;
+        if relay.is_over(now) {
+            return self.forget(&key, books);
+        }
+        let (seat, bytes, due) = (relay.seat(now, filed.seat), relay.held(), relay.deadline());
+        if seat != filed.seat {
+            books.seats.leave(key, std::mem::replace(&mut filed.seat, seat));
+            books.seats.sit(key, seat);
+        }
+        books.seats.hold(key, std::mem::replace(&mut filed.bytes, bytes), bytes);
+        if due != filed.due {
+            if let Some(old) = std::mem::replace(&mut filed.due, due) {
+                self.deadlines.remove(&(old, key));
+            }
+            self.deadlines.extend(due.map(|due| (due, key)));
+        }
+    }
+}
+
+#[cfg(test)]
+impl Relays {
+    /// Compares the seats with each relay, and counts relays without a lasting seat.
+    pub(super) fn check(&self, seats: &Seats) -> usize {
+        let held: usize = self.all.values().map(|filed| filed.relay.held()).sum();
+        assert_eq!(seats.bytes(), held);
+        self.all.values().filter(|filed| filed.seat != Seat::Lasting).count()
+    }
+}
+
+/// After every flow of one instant.
+const LAST: FlowKey = FlowKey { mobile: LAST_SOCKET, fixed: LAST_SOCKET };
+const LAST_SOCKET: SocketAddr = SocketAddr::new(IpAddr::V6(Ipv6Addr::from_bits(u128::MAX)), u16::MAX);
