@@ -6,6 +6,7 @@ use clap::Args;
 
 use crate::failure::Failure;
 
+mod arrivals;
 mod config;
 mod daemon;
 mod drops;

@@ -147,7 +147,7 @@ impl Daemon {
             state,
             clock,
             router,
-            nodes: Nodes::new(&config.nodes),
+            nodes: Nodes::new(&config.nodes, config.speaks.says_arrivals()),
             ports,
             tun,
             tun_index,

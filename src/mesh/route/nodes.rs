@@ -1,5 +1,5 @@
 //! Nodes on this machine, such as `hopwise node` on a TUN device: their connections hear of paths over the control
-//! sockets, and are asked what has arrived.
+//! sockets, and are asked what has arrived (`arrivals`).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -11,6 +11,7 @@ use hopwise_core::agent::{Path, PathEvent};
 use hopwise_core::endpoint::PathSeam;
 use hopwise_core::{Instant, Seq};
 
+use super::arrivals::Arrivals;
 use crate::daemon::control::ask_within;
 use crate::failure::Failure;
 use crate::node::control::{PathNews, PathWhat, Request, Response};
@@ -20,8 +21,6 @@ const MOST_WAITING: usize = 256;
 /// What is known is said again so often: for connections that have begun since, and for nodes that were not there.
 const SAY_AGAIN: Duration = Duration::from_secs(1);
 const TOLD_WITHIN: Duration = Duration::from_secs(1);
-/// A routing message waits for what it is to say of arrivals.
-const SAID_WITHIN: Duration = Duration::from_millis(20);
 
 #[derive(Debug)]
 pub(super) struct Nodes {
@@ -29,15 +28,19 @@ pub(super) struct Nodes {
     tellers: Vec<SyncSender<PathNews>>,
     /// What the tellers' threads will hear, until they begin.
     news: Vec<Receiver<PathNews>>,
+    /// Where routing messages say what has arrived.
+    arrivals: Vec<Arrivals>,
 }
 
 impl Nodes {
-    pub(super) fn new(sockets: &[PathBuf]) -> Nodes {
+    pub(super) fn new(sockets: &[PathBuf], says_arrivals: bool) -> Nodes {
         let (tellers, news) = sockets.iter().map(|_| sync_channel(MOST_WAITING)).unzip();
-        Nodes { sockets: sockets.to_vec(), tellers, news }
+        let asked = if says_arrivals { sockets } else { &[] };
+        let arrivals = asked.iter().map(|socket| Arrivals::new(socket)).collect();
+        Nodes { sockets: sockets.to_vec(), tellers, news, arrivals }
     }
 
-    /// Begins a thread for each node.
+    /// Begins a thread for each node, and one that asks it.
     pub(super) fn begin(&mut self) -> Result<(), Failure> {
         for (socket, news) in self.sockets.iter().cloned().zip(self.news.drain(..)) {
             std::thread::Builder::new()
@@ -45,7 +48,7 @@ impl Nodes {
                 .spawn(move || tell_on(&socket, &news))
                 .map_err(|error| Failure::failed("start a thread", error))?;
         }
-        Ok(())
+        self.arrivals.iter_mut().try_for_each(Arrivals::begin)
     }
 
     pub(super) fn tell(&self, peer: IpAddr, ports: Option<(u16, u16)>, event: PathEvent, path: &Path) {
@@ -55,6 +58,7 @@ impl Nodes {
             PathEvent::HopsChanged => PathWhat::HopsChanged,
             PathEvent::AckSeq(Seq(seq)) => PathWhat::AckSeq(seq),
         };
+        self.arrivals.iter().for_each(|node| node.note(peer));
         let hops = path.hops_to_peer.map(|(hops, _)| hops);
         for teller in &self.tellers {
             if let Err(TrySendError::Full(news)) = teller.try_send(PathNews { peer, ports, what, hops }) {
@@ -69,13 +73,7 @@ impl PathSeam for Nodes {
     fn handle_path(&mut self, _: Instant, _: IpAddr, _: Option<(u16, u16)>, _: &PathEvent, _: &Path) {}
 
     fn ack_hints(&self, _: Instant, peer: IpAddr, sink: &mut dyn FnMut((u16, u16), Seq)) {
-        for socket in &self.sockets {
-            if let Ok(Response::Arrivals { flows }) =
-                ask_within(socket, &Request::Arrivals { peer }, SAID_WITHIN)
-            {
-                flows.into_iter().for_each(|(theirs, ours, seq)| sink((theirs, ours), Seq(seq)));
-            }
-        }
+        self.arrivals.iter().for_each(|node| node.of(peer, sink));
     }
 }
 

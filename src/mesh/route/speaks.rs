@@ -45,6 +45,14 @@ impl Speaks {
         }
     }
 
+    /// Whether messages say what has arrived.
+    pub(super) fn says_arrivals(&self) -> bool {
+        match self {
+            Speaks::Aodv(settings) => settings.ack_seq,
+            Speaks::Dymo(settings) => settings.ack_seq,
+        }
+    }
+
     /// How long a node that has lost its numbers keeps quiet.
     pub(super) fn rest(&self) -> Duration {
         match self {
