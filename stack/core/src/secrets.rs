@@ -13,7 +13,7 @@ use siphasher::sip::SipHasher24;
 
 pub use cookie::{COOKIE_LIFE, COOKIE_MSS, CookieFlow, CookieOptions, cookie_timestamp};
 pub use keyed_state::KeyedState;
-pub use ports::{PortPicker, PortRange};
+pub use ports::{PortPicker, PortRange, PortUse};
 
 use crate::{Instant, Seq};
 

@@ -12,6 +12,7 @@ use super::table::{Entry, Owner};
 use super::{Endpoint, listen::Listener};
 use crate::agent::HostPair;
 use crate::ip::is_unicast_destination;
+use crate::secrets::PortUse;
 use crate::tcp::connection::{Connection, Setup};
 use crate::tcp::cx::Cx;
 use crate::tcp::{CloseReason, Flow, Info, Options, TcpConfig};
@@ -33,14 +34,21 @@ impl Endpoint {
             return Err(ConnectError::SourceRouteNeedsIpv4);
         }
         let link = self.links.towards(to.ip()).ok_or(ConnectError::NoRoute(to.ip()))?;
-        let local = self.local_socket(link, to, options)?;
+        let local = self.local_socket(now, link, to, options)?;
         if self.table.len() >= self.config.most_connections {
             return Err(ConnectError::TableFull { most: self.config.most_connections });
         }
         let flow = Flow { local, remote: to };
         let choice = Choice::read(options.agents.clone(), &*self.maker).map_err(ConnectError::Agents)?;
         let chosen = self.rules.resolve(&flow, Direction::Outgoing, &choice);
-        let iss = self.secrets.isn(now, local, to);
+        let before = self.table.slot_of(&flow);
+        let above = before.and_then(|slot| {
+            self.with(now, slot, |conn, cx| {
+                conn.make_way(cx);
+                conn.sent_up_to()
+            })
+        });
+        let iss = self.first_number(now, &flow, above);
         let mut opening = self.opening(now, flow, link, &chosen, iss, options.tcp.clone());
         opening.source_route = options.source_route.clone().map(Box::new);
         let memory = self.account.memory();
@@ -65,6 +73,7 @@ impl Endpoint {
 
     fn local_socket(
         &mut self,
+        now: Instant,
         link: usize,
         to: SocketAddr,
         options: &ConnectOptions,
@@ -80,13 +89,20 @@ impl Endpoint {
             return if is_taken { Err(ConnectError::InUse(local)) } else { Ok(local) };
         }
         let (table, listeners) = (&self.table, &self.listeners);
-        let in_use = |port: u16| {
+        let has_timestamps = options.tcp.as_ref().unwrap_or(&self.config.tcp).timestamps;
+        let port_use = |port: u16| {
+            if listeners.contains_key(&(port, None)) || listeners.contains_key(&(port, Some(ip))) {
+                return PortUse::Taken;
+            }
             let local = SocketAddr::new(ip, port);
-            table.slot_of(&Flow { local, remote: to }).is_some()
-                || listeners.contains_key(&(port, None))
-                || listeners.contains_key(&(port, Some(ip)))
+            let entry = table.slot_of(&Flow { local, remote: to }).and_then(|slot| table.get(slot));
+            match entry {
+                None => PortUse::Free,
+                Some(entry) if has_timestamps && entry.conn.may_make_way(now) => PortUse::MakesWay,
+                Some(_) => PortUse::Taken,
+            }
         };
-        let port = self.ports.next(&self.secrets, ip, to, &in_use).ok_or(ConnectError::NoFreePort)?;
+        let port = self.ports.next(&self.secrets, ip, to, &port_use).ok_or(ConnectError::NoFreePort)?;
         Ok(SocketAddr::new(ip, port))
     }
 

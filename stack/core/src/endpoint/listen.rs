@@ -132,6 +132,13 @@ impl Endpoint {
         }
     }
 
+    /// Above all of the connection before it, where there was one: a fast connection outruns the clock of initial
+    /// numbers (RFC 9293 §3.6.1).
+    pub(super) fn first_number(&self, now: Instant, flow: &Flow, above: Option<Seq>) -> Seq {
+        let by_clock = self.secrets.isn(now, flow.local, flow.remote);
+        above.map_or(by_clock, |above| by_clock.max(above + BEYOND))
+    }
+
     fn open_half(
         &mut self,
         now: Instant,
@@ -139,10 +146,7 @@ impl Endpoint {
         id: ListenerId,
         above: Option<Seq>,
     ) -> Result<(), DropReason> {
-        let flow = incoming.flow;
-        let by_clock = self.secrets.isn(now, flow.local, flow.remote);
-        // A fast connection outruns the clock of initial numbers (RFC 9293 §3.6.1).
-        let iss = above.map_or(by_clock, |above| by_clock.max(above + BEYOND));
+        let iss = self.first_number(now, &incoming.flow, above);
         let slot = self.insert_incoming(now, incoming, id, iss, |cx, setup| {
             setup.open_passive(cx, incoming.arrived.segment)
         })?;

@@ -34,6 +34,19 @@ impl Default for PortRange {
     }
 }
 
+/// State of a port towards one destination.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortUse {
+    Free,
+    /// A connection that may make way for another one.
+    MakesWay,
+    Taken,
+}
+
+/// Ports that are looked at for a free one after one was found that would make way: where nearly all are in use, a
+/// search through all would cost more than the connection.
+const LOOKS: u32 = 64;
+
 /// Ports for active opens. To each destination they go up one by one from a secret place, so that a port
 /// comes again as late as possible; and each destination's place says nothing about another's.
 #[derive(Clone, Debug)]
@@ -49,28 +62,38 @@ impl PortPicker {
         PortPicker { range, counters: counters.collect() }
     }
 
-    /// The next port for a connection from `local` to `remote` that is not in use; `None` when all are.
+    /// The next port for a connection from `local` to `remote` that is free, else one that makes way; `None` when all
+    /// are taken.
     pub fn next(
         &mut self,
         secrets: &Secrets,
         local: IpAddr,
         remote: SocketAddr,
-        in_use: &dyn Fn(u16) -> bool,
+        port_use: &dyn Fn(u16) -> PortUse,
     ) -> Option<u16> {
         // The local port is what is looked for, so it takes no part.
         let local = SocketAddr::new(local, 0);
         let offset = hash_flow(&secrets.port_offset, local, remote, &[]) as u32;
         let index = hash_flow(&secrets.port_counter, local, remote, &[]) as usize % COUNTERS;
         let counter = &mut self.counters[index];
-        for _ in 0..self.range.len() {
+        let (mut looks, mut makes_way) = (self.range.len(), None);
+        while looks > 0 {
+            looks -= 1;
             let place = offset.wrapping_add(*counter) % self.range.len();
             *counter = counter.wrapping_add(1);
             let port = self.range.first + u16::try_from(place).expect("less than the number of ports");
-            if !in_use(port) {
-                return Some(port);
+            match port_use(port) {
+                PortUse::Free => return Some(port),
+                PortUse::MakesWay if makes_way.is_none() => {
+                    makes_way = Some((port, *counter));
+                    looks = looks.min(LOOKS);
+                }
+                PortUse::MakesWay | PortUse::Taken => {}
             }
         }
-        None
+        let (port, after) = makes_way?;
+        *counter = after;
+        Some(port)
     }
 }
 

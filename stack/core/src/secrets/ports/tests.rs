@@ -15,10 +15,14 @@ fn remote(port: u16) -> SocketAddr {
     SocketAddr::new("10.0.0.2".parse().unwrap(), port)
 }
 
+fn in_use(used: &RefCell<BTreeSet<u16>>, port: u16) -> PortUse {
+    if used.borrow().contains(&port) { PortUse::Taken } else { PortUse::Free }
+}
+
 fn picks(key: u8, range: PortRange, to: SocketAddr, count: usize) -> Vec<u16> {
     let secrets = secrets(key);
     let mut picker = PortPicker::new(&secrets, range);
-    (0..count).map(|_| picker.next(&secrets, local(), to, &|_| false).unwrap()).collect()
+    (0..count).map(|_| picker.next(&secrets, local(), to, &|_| PortUse::Free).unwrap()).collect()
 }
 
 #[test]
@@ -40,13 +44,28 @@ fn ports_in_use_are_skipped() {
     let mut picker = PortPicker::new(&secrets, PortRange::new(5000, 5009));
     let used = RefCell::new(BTreeSet::new());
     for _ in 0..10 {
-        let port = picker.next(&secrets, local(), remote(80), &|port| used.borrow().contains(&port)).unwrap();
+        let port = picker.next(&secrets, local(), remote(80), &|port| in_use(&used, port)).unwrap();
         assert!(used.borrow_mut().insert(port));
     }
-    assert_eq!(picker.next(&secrets, local(), remote(80), &|port| used.borrow().contains(&port)), None);
+    assert_eq!(picker.next(&secrets, local(), remote(80), &|port| in_use(&used, port)), None);
     used.borrow_mut().remove(&5007);
-    let next = picker.next(&secrets, local(), remote(80), &|port| used.borrow().contains(&port));
+    let next = picker.next(&secrets, local(), remote(80), &|port| in_use(&used, port));
     assert_eq!(next, Some(5007));
+}
+
+/// Each of ten ports in turn, and a free one first.
+#[test]
+fn ports_that_make_way_are_chosen_in_turn_where_none_is_free() {
+    let secrets = secrets(1);
+    let mut picker = PortPicker::new(&secrets, PortRange::new(5000, 5009));
+    let mut next = |port_use: &dyn Fn(u16) -> PortUse| picker.next(&secrets, local(), remote(80), port_use);
+    let all: BTreeSet<u16> = (0..10).filter_map(|_| next(&|_| PortUse::MakesWay)).collect();
+    assert_eq!(all.len(), 10);
+    let one_free = |port| if port == 5007 { PortUse::Free } else { PortUse::MakesWay };
+    assert_eq!(next(&one_free), Some(5007));
+    let one_makes_way = |port| if port == 5003 { PortUse::MakesWay } else { PortUse::Taken };
+    assert_eq!(next(&one_makes_way), Some(5003));
+    assert_eq!(next(&|_| PortUse::Taken), None);
 }
 
 #[test]
@@ -64,7 +83,7 @@ fn destinations_that_share_a_counter_begin_at_unrelated_places() {
     let secrets = secrets(1);
     let fresh = PortPicker::new(&secrets, PortRange::default());
     let places: BTreeSet<u16> = (1..=3000)
-        .filter_map(|port| fresh.clone().next(&secrets, local(), remote(port), &|_| false))
+        .filter_map(|port| fresh.clone().next(&secrets, local(), remote(port), &|_| PortUse::Free))
         .collect();
     // By chance 2,740; by the counters alone there could be no more than there are counters.
     assert!(places.len() > 2600, "3000 destinations begin at {} places", places.len());
@@ -74,7 +93,7 @@ fn destinations_that_share_a_counter_begin_at_unrelated_places() {
 fn traffic_to_others_does_not_move_a_destinations_ports() {
     let secrets = secrets(1);
     let mut picker = PortPicker::new(&secrets, PortRange::default());
-    let mut pick = |port| picker.next(&secrets, local(), remote(port), &|_| false).unwrap();
+    let mut pick = |port| picker.next(&secrets, local(), remote(port), &|_| PortUse::Free).unwrap();
     let before = pick(80);
     for other in 81..90 {
         pick(other);

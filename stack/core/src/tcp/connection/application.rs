@@ -157,6 +157,18 @@ impl Connection {
         self.finish(cx, CloseReason::Aborted);
     }
 
+    /// TIME-WAIT may end for a connection of ours between the same sockets, which has timestamps, too: PAWS keeps old
+    /// duplicates from both ends of it (RFC 7323 appendix B.2), as RFC 6191 has it for a connection of the peer's.
+    pub(crate) fn may_make_way(&self, now: Instant) -> bool {
+        let has_timestamps = self.opening.agreed().timestamps;
+        self.state == StateName::TimeWait && has_timestamps && self.receiving.has_ticked_since(now)
+    }
+
+    /// TIME-WAIT ends early.
+    pub(crate) fn make_way(&mut self, cx: &mut Cx<'_>) {
+        self.finish(cx, CloseReason::Finished);
+    }
+
     /// Ended for the sake of others: nothing of what was received is kept.
     pub(crate) fn give_way(&mut self, cx: &mut Cx<'_>) {
         // A FIN that has left is no end that the peer could rely on while data before it is missing.

@@ -14,6 +14,9 @@ const PAWS_IDLE: Duration = Duration::from_secs(24 * 24 * 3600);
 /// clock may tick often enough for numbers to wrap within one (RFC 7323 §5.4).
 const PAWS_GRACE: i32 = 1;
 
+/// No clock of timestamps ticks more slowly (RFC 7323 §5.4).
+const SLOWEST_TICK: Duration = Duration::from_secs(1);
+
 impl Receiving {
     pub(in crate::tcp::connection) fn ts_recent(&self) -> u32 {
         self.ts_recent
@@ -65,6 +68,13 @@ impl Receiving {
             }
             _ => self.nxt < syn.seq,
         }
+    }
+
+    /// Both clocks have ticked since something came: what a new connection says and hears is newer than all that
+    /// (RFC 7323 appendix B.2).
+    #[cold]
+    pub(in crate::tcp::connection) fn has_ticked_since(&self, now: Instant) -> bool {
+        now.since(self.ts_recent_at) > SLOWEST_TICK
     }
 
     /// Our timestamp that the segment brings back. One that comes back again tells less, and is left out.
