@@ -1,6 +1,7 @@
 //! What strangers send: nothing of it ends a router, leads out of the network, or is answered without end.
 
 use std::net::Ipv4Addr;
+use std::time::Duration;
 
 use hopwise_core::NextHop;
 use hopwise_core::trace::DropReason;
@@ -132,7 +133,9 @@ fn a_neighbour_that_speaks_without_end_is_heard_and_answered_at_its_rate() {
 
 #[test]
 fn a_destination_is_found_beside_a_flood_of_made_up_ones() {
-    scenarios::a_destination_is_found_beside_a_flood_of_made_up_ones(&settings());
+    // Routers on the way delay requests by chance.
+    let protocol = super::Settings { jitter: Duration::from_millis(10), ..settings() };
+    scenarios::a_destination_is_found_beside_a_flood_of_made_up_ones(&protocol);
 }
 
 #[test]

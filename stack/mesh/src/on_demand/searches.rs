@@ -220,7 +220,8 @@ enum Turn {
 const WINDOW: Duration = Duration::from_secs(1);
 
 /// So many requests in every second that begins with the first of them. At most half of them are retries; first ones
-/// leave them that half while some wait.
+/// leave them that half while some wait. Once some had to wait, they are sent evenly: routers on the way delay each by
+/// chance (RFC 5148), and AODVv2 passes none on that a later one has overtaken.
 #[derive(Debug)]
 struct Turns {
     most: u32,
@@ -228,29 +229,60 @@ struct Turns {
     firsts: u32,
     retries: u32,
     last: Turn,
+    /// Some wait, and the next turn is not before then.
+    next: Option<Instant>,
+    /// Only retries wait for it.
+    is_for_retries: bool,
 }
 
 impl Turns {
     fn new(most: u32) -> Turns {
-        Turns { most, began: Instant::ZERO, firsts: 0, retries: 0, last: Turn::Retry }
+        Turns {
+            most,
+            began: Instant::ZERO,
+            firsts: 0,
+            retries: 0,
+            last: Turn::Retry,
+            next: None,
+            is_for_retries: false,
+        }
     }
 
     fn next(&self) -> Instant {
-        self.began + WINDOW
+        self.next.unwrap_or(Instant::ZERO)
     }
 
     fn most_waiting(&self) -> usize {
         if self.most == 0 {
             MOST_SEARCHES
         } else {
-            (self.most.div_ceil(2).saturating_mul(LONGEST_WAIT)) as usize
+            self.most.div_ceil(2).saturating_mul(LONGEST_WAIT) as usize
         }
     }
 
     fn take(&mut self, now: Instant, has_first: bool, has_retry: bool) -> Option<Turn> {
+        if !has_first && !has_retry {
+            self.next = None;
+            return None;
+        }
+        let may_not_wait = has_first && self.is_for_retries;
+        if !may_not_wait && self.next.is_some_and(|next| next > now) {
+            return None;
+        }
         if self.firsts + self.retries == 0 || now.since(self.began) >= WINDOW {
             (self.began, self.firsts, self.retries) = (now, 0, 0);
         }
+        let Some(turn) = self.choose(has_first, has_retry) else {
+            (self.next, self.is_for_retries) = (Some(self.began + WINDOW), !has_first);
+            return None;
+        };
+        *(if turn == Turn::First { &mut self.firsts } else { &mut self.retries }) += 1;
+        (self.last, self.is_for_retries) = (turn, false);
+        self.next = self.next.map(|_| now + WINDOW / self.most.max(1));
+        Some(turn)
+    }
+
+    fn choose(&self, has_first: bool, has_retry: bool) -> Option<Turn> {
         let is_free = self.most == 0;
         if !is_free && self.firsts + self.retries >= self.most {
             return None;
@@ -258,14 +290,11 @@ impl Turns {
         let kept = if has_retry { self.most / 2 } else { 0 };
         let first = has_first && (is_free || self.firsts < self.most - kept);
         let retry = has_retry && (is_free || self.retries < self.most.div_ceil(2));
-        let turn = match (first, retry, self.last) {
-            (false, false, _) => return None,
-            (true, false, _) | (true, true, Turn::Retry) => Turn::First,
-            (false, true, _) | (true, true, Turn::First) => Turn::Retry,
-        };
-        *(if turn == Turn::First { &mut self.firsts } else { &mut self.retries }) += 1;
-        self.last = turn;
-        Some(turn)
+        match (first, retry, self.last) {
+            (false, false, _) => None,
+            (true, false, _) | (true, true, Turn::Retry) => Some(Turn::First),
+            (false, true, _) | (true, true, Turn::First) => Some(Turn::Retry),
+        }
     }
 }
 
@@ -310,9 +339,13 @@ mod tests {
         searches.begin(address(n), address(0), rank, 0)
     }
 
-    fn turns(searches: &mut Searches<u8>, s: u64) -> Vec<u32> {
-        let turn = || searches.turn(Instant::from_secs(s), |_| SECOND).map(|(dst, ..)| dst.to_bits());
+    fn turns_at(searches: &mut Searches<u8>, now: Instant) -> Vec<u32> {
+        let turn = || searches.turn(now, |_| SECOND).map(|(dst, ..)| dst.to_bits());
         std::iter::from_fn(turn).collect()
+    }
+
+    fn turns(searches: &mut Searches<u8>, s: u64) -> Vec<u32> {
+        turns_at(searches, Instant::from_secs(s))
     }
 
     #[test]
@@ -332,9 +365,15 @@ mod tests {
         assert_eq!(late(&mut searches, 2), 4);
         assert_eq!(turns(&mut searches, 2), [1, 2], "half, also when nobody else waits");
         (5..=7).for_each(|n| assert_eq!(begin(&mut searches, n, Rank::Sure), Begun::New(None)));
-        assert_eq!(turns(&mut searches, 2), [5, 6]);
-        assert_eq!(searches.next(Instant::ZERO), Some(Instant::from_secs(3)));
-        assert_eq!(turns(&mut searches, 3), [3, 7, 4], "in turn");
+        assert_eq!(turns(&mut searches, 2), [5]);
+        assert_eq!(searches.next(Instant::ZERO), Some(Instant::from_millis(2_250)));
+        let evenly = [2_249, 2_250, 2_500, 3_000, 3_250, 3_500].map(Instant::from_millis);
+        let evenly = evenly.map(|now| turns_at(&mut searches, now));
+        assert_eq!(
+            evenly,
+            [vec![], vec![6], vec![], vec![3], vec![7], vec![4]],
+            "in turn, one after the other"
+        );
         let mut one = Searches::new(1);
         (1..=2).for_each(|n| assert_eq!(begin(&mut one, n, Rank::Sure), Begun::New(None)));
         assert_eq!([1, 2].map(|s| turns(&mut one, s)), [[1], [2]]);
@@ -353,7 +392,8 @@ mod tests {
         assert_eq!(begin(&mut searches, 4, Rank::Sure), Begun::Already);
         assert_eq!(begin(&mut searches, 7, Rank::Sure), Begun::New(Some((address(5), 0))));
         assert_eq!(begin(&mut searches, 8, Rank::Doubtful), Begun::Refused);
-        assert_eq!([1, 2].map(|s| turns(&mut searches, s)), [[1, 4], [6, 7]]);
+        let at = [1_000, 2_000, 2_500].map(Instant::from_millis);
+        assert_eq!(at.map(|now| turns_at(&mut searches, now)), [vec![1, 4], vec![6], vec![7]]);
     }
 
     #[test]

@@ -122,7 +122,7 @@ fn flood(net: &mut Net, rate: u64, time: Duration, addresses: u32) {
 /// A destination three hops away is found beside answers to made-up addresses: few that come again and again, and ever
 /// new ones. Its packet is not lost either.
 pub(crate) fn a_destination_is_found_beside_a_flood_of_made_up_ones(protocol: &dyn Protocol) {
-    for (rate, addresses) in [(10, 246), (100, 246), (600, u32::MAX)] {
+    for (rate, addresses) in [(10, 246), (20, 246), (100, 246), (600, u32::MAX)] {
         let mut net = Net::chain(4, protocol);
         flood(&mut net, rate, seconds(30), addresses);
         net.send(0, 3);
@@ -138,7 +138,8 @@ pub(crate) fn a_destination_is_found_beside_others_that_are_wanted_as_much(proto
     let mut net = Net::chain(4, protocol);
     for n in 0..300 {
         net.send_packet(0, Ipv4Addr::from_bits(0x0900_0000 + n), 17, &[0; 8]);
-        if n >= 200 && n % 10 == 0 {
+        // Not in step with the turns, of which every other one is a retry's.
+        if n >= 200 && n % 7 == 0 {
             net.send(0, 3);
         }
         net.run_for(Duration::from_millis(100));
