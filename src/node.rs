@@ -20,6 +20,7 @@ pub(crate) mod links;
 mod lookups;
 mod metrics;
 mod names;
+mod origin;
 mod paths;
 mod places;
 mod relay;

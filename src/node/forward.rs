@@ -1,7 +1,7 @@
 //! Port forwards: a port here that leads to a service over Hopwise, and a port over Hopwise that leads to one here.
 
 use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener as StdListener};
+use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -16,6 +16,7 @@ use tokio::time::timeout;
 use super::config::{Forward, HostPort, NodeConfig, Side};
 use super::hangup;
 use super::names::Names;
+use super::origin::Origin;
 use super::relay::{self, Ended, Relayed, Sits};
 use super::seats::{Seat, Seats, Sitter};
 use super::stage::{self, Stage};
@@ -117,16 +118,19 @@ pub(super) fn start(
 trait Incoming: Send + 'static {
     type Client: Send + 'static;
     /// The next one and where it comes from, unless there can be no more.
-    fn next(&self) -> impl Future<Output = Option<(Self::Client, IpAddr)>> + Send;
+    fn next(&self) -> impl Future<Output = Option<(Self::Client, Origin)>> + Send;
 }
 
 impl Incoming for TcpListener {
     type Client = Unfinished<TcpStream>;
 
-    async fn next(&self) -> Option<(Self::Client, IpAddr)> {
+    async fn next(&self) -> Option<(Self::Client, Origin)> {
         loop {
             match self.accept().await {
-                Ok((client, from)) => return Some((Unfinished::new(client), from.ip())),
+                Ok((client, from)) => {
+                    let from = Origin::of(&client, from.ip());
+                    return Some((Unfinished::new(client), from));
+                }
                 Err(error) => {
                     // Too many open files, or a client that is gone already: the next may do.
                     tracing::warn!(%error, "forward: a client was not accepted");
@@ -140,10 +144,10 @@ impl Incoming for TcpListener {
 impl Incoming for MeshListener {
     type Client = Unfinished<MeshStream>;
 
-    async fn next(&self) -> Option<(Self::Client, IpAddr)> {
+    async fn next(&self) -> Option<(Self::Client, Origin)> {
         // It fails when the stacks have been stopped.
         let client = self.accept().await.ok()?;
-        let from = client.peer_addr().ip();
+        let from = Origin::from(client.peer_addr().ip());
         Some((Unfinished::new(client), from))
     }
 }
@@ -246,7 +250,7 @@ async fn carry<'a>(
 
 async fn connect_mesh(context: &Context, to: &HostPort, seat: &Seat) -> io::Result<MeshStream> {
     let mut last = io::Error::from(io::ErrorKind::NotFound);
-    for address in context.names.resolve(seat.sitter().address(), &to.host, to.port).await? {
+    for address in context.names.resolve(seat.sitter().origin(), &to.host, to.port).await? {
         match timeout(CONNECT_WITHIN, context.shards.connect(address, &ConnectOptions::default())).await {
             Ok(Ok(stream)) => return Ok(stream),
             Ok(Err(error)) => last = error.into(),
@@ -257,12 +261,13 @@ async fn connect_mesh(context: &Context, to: &HostPort, seat: &Seat) -> io::Resu
 }
 
 async fn connect_local(context: &Context, to: &HostPort, seat: &Seat) -> io::Result<TcpStream> {
-    let addresses = context.names.resolve(seat.sitter().address(), &to.host, to.port).await?;
+    let addresses = context.names.resolve(seat.sitter().origin(), &to.host, to.port).await?;
     timeout(CONNECT_WITHIN, TcpStream::connect(&addresses[..])).await?
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
     use std::sync::Mutex;
     use std::sync::atomic::AtomicUsize;
 
@@ -282,14 +287,14 @@ mod tests {
     impl Incoming for Crowd {
         type Client = usize;
 
-        async fn next(&self) -> Option<(usize, IpAddr)> {
+        async fn next(&self) -> Option<(usize, Origin)> {
             let nth = self.come.fetch_add(1, Ordering::Relaxed);
             match nth.cmp(&self.here) {
-                std::cmp::Ordering::Less => return Some((nth, HERE)),
+                std::cmp::Ordering::Less => return Some((nth, HERE.into())),
                 std::cmp::Ordering::Equal => tokio::time::sleep(self.there_after).await,
                 std::cmp::Ordering::Greater => std::future::pending().await,
             }
-            Some((nth, THERE))
+            Some((nth, THERE.into()))
         }
     }
 

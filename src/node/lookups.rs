@@ -3,15 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use hopwise_core::ip::Source;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
+
+use super::origin::{Origin, Sharer};
 
 /// The runtime has 512 threads for what blocks. SOCKS5 has so many for names, and so have all forwards together.
 const MOST: usize = 32;
@@ -25,24 +26,24 @@ pub(super) struct Lookups(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     /// For each source, how many of its names are being asked for.
-    running: Mutex<BTreeMap<Source, usize>>,
+    running: Mutex<BTreeMap<Sharer, usize>>,
     ended: Notify,
 }
 
 /// One lookup that runs.
 struct Running {
     shared: Arc<Shared>,
-    source: Source,
+    source: Sharer,
 }
 
 impl Lookups {
     /// Runs a lookup for a client from there as soon as it may begin.
     pub(super) async fn run(
         &self,
-        from: IpAddr,
+        from: Origin,
         look_up: impl FnOnce() -> io::Result<Vec<SocketAddr>> + Send + 'static,
     ) -> io::Result<Vec<SocketAddr>> {
-        let begun = timeout(BEGINS_WITHIN, self.begin(Source::of(from))).await;
+        let begun = timeout(BEGINS_WITHIN, self.begin(from.sharer())).await;
         let running = begun.map_err(|_| {
             let problem = "too many names are being looked up; try again when the resolver has answered";
             io::Error::new(io::ErrorKind::TimedOut, problem)
@@ -55,7 +56,7 @@ impl Lookups {
         asked.await.map_err(io::Error::other)?
     }
 
-    async fn begin(&self, source: Source) -> Running {
+    async fn begin(&self, source: Sharer) -> Running {
         loop {
             let mut ended = std::pin::pin!(self.0.ended.notified());
             // One that ends from here on is heard of.
@@ -69,7 +70,7 @@ impl Lookups {
 }
 
 impl Shared {
-    fn begin(self: &Arc<Self>, source: Source) -> Option<Running> {
+    fn begin(self: &Arc<Self>, source: Sharer) -> Option<Running> {
         let mut running = self.running.lock();
         let of_source = running.get(&source).copied().unwrap_or(0);
         if of_source >= MOST_OF_A_SOURCE || running.values().sum::<usize>() >= MOST {
@@ -96,6 +97,7 @@ impl Drop for Running {
 
 #[cfg(test)]
 mod tests {
+    use std::net::IpAddr;
     use std::sync::mpsc;
 
     use super::*;
@@ -123,7 +125,7 @@ mod tests {
                         found(1)
                     };
                     let lookups = lookups.clone();
-                    let asks = tokio::spawn(async move { lookups.run(IpAddr::from(from), resolver).await });
+                    let asks = tokio::spawn(async move { lookups.run(Origin::from(from), resolver).await });
                     slow.push((asks, answer));
                 }
                 tokio::task::yield_now().await;
@@ -140,7 +142,7 @@ mod tests {
             tokio::task::yield_now().await;
             assert_eq!(lookups.0.running.lock().values().sum::<usize>(), MOST);
             drop(slow);
-            let answered = timeout(Duration::from_secs(60), lookups.run(HERE, || found(80))).await;
+            let answered = timeout(Duration::from_secs(60), lookups.run(HERE.into(), || found(80))).await;
             assert_eq!(
                 answered.expect("the others have ended").expect("it is found"),
                 found(80).expect("so")
@@ -151,18 +153,18 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_source_with_its_share_waits_for_a_while_and_is_refused() {
         let lookups = Lookups::default();
-        let begin = || lookups.0.begin(Source::of(HERE));
+        let begin = || lookups.0.begin(Origin::from(HERE).sharer());
         let mut held: Vec<Running> = std::iter::from_fn(begin).take(2 * MOST).collect();
         assert_eq!(held.len(), MOST_OF_A_SOURCE);
-        let refused = lookups.run(HERE, || found(80)).await.expect_err("none of its own has ended");
+        let refused = lookups.run(HERE.into(), || found(80)).await.expect_err("none of its own has ended");
         assert_eq!(refused.kind(), io::ErrorKind::TimedOut);
-        let there = lookups.run(IpAddr::from([10, 7, 0, 9]), || found(80)).await;
+        let there = lookups.run(Origin::from([10, 7, 0, 9]), || found(80)).await;
         assert!(there.is_ok());
         let ends = async {
             tokio::time::sleep(BEGINS_WITHIN / 2).await;
             held.pop();
         };
-        let (waits, ()) = tokio::join!(lookups.run(HERE, || found(80)), ends);
+        let (waits, ()) = tokio::join!(lookups.run(HERE.into(), || found(80)), ends);
         assert!(waits.is_ok());
     }
 }

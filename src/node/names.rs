@@ -6,6 +6,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::sync::Arc;
 
 use super::lookups::Lookups;
+use super::origin::Origin;
 
 /// Addresses of one name that are tried, in the resolver's order.
 const MOST_TRIED: usize = 4;
@@ -22,7 +23,7 @@ impl Names {
     }
 
     /// For a client from `from`.
-    pub(super) async fn resolve(&self, from: IpAddr, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+    pub(super) async fn resolve(&self, from: Origin, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
         let known = host.parse().ok().or_else(|| self.hosts.get(host).copied());
         if let Some(ip) = known {
             return Ok(vec![SocketAddr::new(ip, port)]);
@@ -45,7 +46,7 @@ mod tests {
     async fn own_names_and_addresses_need_no_resolver() {
         let names = Names::new(&BTreeMap::from([("gateway".to_owned(), IpAddr::from([10, 7, 0, 1]))]));
         let one = |text: &str| text.parse().map(|address| vec![address]).expect("an address");
-        let from = IpAddr::from([127, 0, 0, 1]);
+        let from = Origin::from([127, 0, 0, 1]);
         assert_eq!(names.resolve(from, "gateway", 80).await.expect("known"), one("10.7.0.1:80"));
         assert_eq!(names.resolve(from, "fd07::1", 80).await.expect("an address"), one("[fd07::1]:80"));
     }

@@ -2,17 +2,17 @@
 //! the oldest of the source with the most gives way.
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
 
 use tokio::task::AbortHandle;
 
 use super::greed::weights;
+use super::origin::Origin;
 
 #[derive(Debug)]
 pub(super) struct Places {
     most: usize,
     /// The task of each client, by age.
-    taken: VecDeque<(AbortHandle, IpAddr)>,
+    taken: VecDeque<(AbortHandle, Origin)>,
 }
 
 impl Places {
@@ -21,7 +21,7 @@ impl Places {
     }
 
     /// For the task of a client that comes from there.
-    pub(super) fn take(&mut self, task: AbortHandle, from: IpAddr) {
+    pub(super) fn take(&mut self, task: AbortHandle, from: Origin) {
         self.taken.push_back((task, from));
         if self.taken.len() > self.most {
             self.taken.retain(|(task, _)| !task.is_finished());
@@ -55,7 +55,7 @@ mod tests {
         for from in from {
             let task = tasks.spawn(pending::<()>());
             all.push(task.clone());
-            places.take(task, IpAddr::from(*from));
+            places.take(task, Origin::from(*from));
         }
         yield_now().await;
         (0..all.len()).filter(|nth| all[*nth].is_finished()).collect()
@@ -74,7 +74,7 @@ mod tests {
     async fn a_place_is_free_when_its_task_has_ended() {
         let (mut tasks, mut places) = (JoinSet::new(), Places::new(1));
         for _ in 0..3 {
-            places.take(tasks.spawn(async {}), IpAddr::from(HERE));
+            places.take(tasks.spawn(async {}), Origin::from(HERE));
             assert!(tasks.join_next().await.expect("a task").is_ok());
         }
     }

@@ -398,7 +398,7 @@ mod tests {
     }
 
     async fn seat() -> Seat {
-        Seats::new(1, PATIENCE, None).take(std::net::Ipv4Addr::LOCALHOST.into()).await.expect("free")
+        Seats::new(1, PATIENCE, None).take(std::net::Ipv4Addr::LOCALHOST).await.expect("free")
     }
 
     #[tokio::test]
@@ -447,7 +447,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_reader_that_is_slow_but_steady_keeps_its_seat() {
         let seats = Seats::new(1, Duration::from_secs(30), None);
-        let seat = seats.take(std::net::Ipv4Addr::LOCALHOST.into()).await.expect("free");
+        let seat = seats.take(std::net::Ipv4Addr::LOCALHOST).await.expect("free");
         let (mut client, local) = duplex(1024);
         let (mut server, mesh) = duplex(CHUNK);
         let relayed = Relayed::default();
@@ -456,7 +456,7 @@ mod tests {
             for _ in 0..10 {
                 sleep(Duration::from_secs(20)).await;
                 client.read_exact(&mut [0; 512]).await.expect("open");
-                assert!(seats.take(std::net::Ipv4Addr::LOCALHOST.into()).await.is_none(), "it is taken");
+                assert!(seats.take(std::net::Ipv4Addr::LOCALHOST).await.is_none(), "it is taken");
             }
         };
         tokio::select! {

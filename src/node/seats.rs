@@ -2,17 +2,16 @@
 //! It is one that does not take what waits for it, else one that has been quiet for as long, else the quietest of a
 //! source that has more than its share.
 
-use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use hopwise_core::ip::Source;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::greed::Counts;
+use super::origin::Origin;
 
 /// Who is told to go has little to do before it is gone; this is not up to its patience, which may be shorter.
 const GONE_WITHIN: Duration = Duration::from_secs(1);
@@ -41,7 +40,7 @@ pub(super) struct Sitter {
     waits_since: AtomicU64,
     /// When something was carried for it last, either way.
     moved_at: AtomicU64,
-    address: IpAddr,
+    origin: Origin,
     began: Instant,
     is_told_to_go: AtomicBool,
     go: Notify,
@@ -58,7 +57,8 @@ impl Seats {
     }
 
     /// A seat for a client from there, unless all are taken by clients that have a right to theirs.
-    pub(super) async fn take(&self, from: IpAddr) -> Option<Seat> {
+    pub(super) async fn take(&self, from: impl Into<Origin>) -> Option<Seat> {
+        let from = from.into();
         match Arc::clone(&self.free).try_acquire_owned() {
             Ok(permit) => Some(self.seat(permit, from)),
             Err(_) if self.send_one_away(from) => self.take_within(GONE_WITHIN, from).await,
@@ -76,16 +76,16 @@ impl Seats {
         Shares::of(&self.stay(), self.per_source)
     }
 
-    async fn take_within(&self, time: Duration, from: IpAddr) -> Option<Seat> {
+    async fn take_within(&self, time: Duration, from: Origin) -> Option<Seat> {
         let permit = timeout(time, Arc::clone(&self.free).acquire_owned()).await.ok()?.ok()?;
         Some(self.seat(permit, from))
     }
 
-    fn seat(&self, permit: OwnedSemaphorePermit, address: IpAddr) -> Seat {
+    fn seat(&self, permit: OwnedSemaphorePermit, origin: Origin) -> Seat {
         let sitter = Arc::new(Sitter {
             waits_since: AtomicU64::new(NOTHING),
             moved_at: AtomicU64::new(millis(self.began.elapsed())),
-            address,
+            origin,
             began: self.began,
             is_told_to_go: AtomicBool::new(false),
             go: Notify::new(),
@@ -97,7 +97,7 @@ impl Seats {
     }
 
     /// Whether there was one that has to make room, for a client from there. It is told so.
-    fn send_one_away(&self, from: IpAddr) -> bool {
+    fn send_one_away(&self, from: Origin) -> bool {
         let stay = self.stay();
         let latest = millis(self.began.elapsed()).checked_sub(millis(self.patience));
         let is_over = |since: u64| latest.is_some_and(|latest| since <= latest);
@@ -121,10 +121,10 @@ impl Seats {
     }
 
     /// The quietest client that has to make room for one from there, since there are too many like it.
-    fn beyond_its_share<'a>(&self, stay: &'a [Arc<Sitter>], address: IpAddr) -> Option<&'a Arc<Sitter>> {
+    fn beyond_its_share<'a>(&self, stay: &'a [Arc<Sitter>], address: Origin) -> Option<&'a Arc<Sitter>> {
         let shares = Shares::of(stay, self.per_source);
-        let quietest_of = |goes: fn(&Shares, IpAddr, IpAddr) -> bool| {
-            let beyond = stay.iter().filter(|sitter| goes(&shares, sitter.address, address));
+        let quietest_of = |goes: fn(&Shares, Origin, Origin) -> bool| {
+            let beyond = stay.iter().filter(|sitter| goes(&shares, sitter.origin, address));
             beyond.min_by_key(|sitter| sitter.moved_at())
         };
         quietest_of(Shares::is_of_a_greedy_address).or_else(|| quietest_of(Shares::is_of_a_greedy_source))
@@ -141,26 +141,26 @@ pub(super) struct Shares {
 
 impl Shares {
     fn of(sitters: &[Arc<Sitter>], per_source: usize) -> Shares {
-        Shares { counts: Counts::of(sitters.iter().map(|sitter| sitter.address)), per_source }
+        Shares { counts: Counts::of(sitters.iter().map(|sitter| sitter.origin)), per_source }
     }
 
     /// The source of an address has its share, and so has the address alone.
-    pub(super) fn has_its_share(&self, address: IpAddr) -> (bool, bool) {
+    pub(super) fn has_its_share(&self, address: Origin) -> (bool, bool) {
         let (of_source, of_address) = self.counts.at(address);
         (of_source >= self.per_source, of_address >= self.per_source)
     }
 
     /// The address has more than a share, and the one that asks has less and may take a seat there.
-    fn is_of_a_greedy_address(&self, address: IpAddr, asks: IpAddr) -> bool {
+    fn is_of_a_greedy_address(&self, address: Origin, asks: Origin) -> bool {
         let may_take = match self.has_its_share(asks) {
             (false, _) => true,
-            (true, has_its_share) => !has_its_share && Source::of(address) == Source::of(asks),
+            (true, has_its_share) => !has_its_share && address.sharer() == asks.sharer(),
         };
         may_take && self.counts.at(address).1 > self.per_source
     }
 
     /// The same for the source of the address.
-    fn is_of_a_greedy_source(&self, address: IpAddr, asks: IpAddr) -> bool {
+    fn is_of_a_greedy_source(&self, address: Origin, asks: Origin) -> bool {
         !self.has_its_share(asks).0 && self.counts.at(address).0 > self.per_source
     }
 }
@@ -172,8 +172,8 @@ impl Seat {
 }
 
 impl Sitter {
-    pub(super) fn address(&self) -> IpAddr {
-        self.address
+    pub(super) fn origin(&self) -> Origin {
+        self.origin
     }
 
     /// Something waits for the client to take it.
@@ -220,7 +220,7 @@ fn millis(time: Duration) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
+    use std::net::{IpAddr, Ipv4Addr};
 
     use super::*;
 
@@ -320,6 +320,21 @@ mod tests {
         let loopback = ["127.0.0.1", "127.1.0.1", "127.2.0.1", "::1"];
         assert_eq!(given(loopback, "10.7.0.9").await, (true, Some(0)));
         assert_eq!(given(loopback, "127.3.0.1").await, (false, None));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn users_of_this_machine_have_a_share_each() {
+        let seats = Seats::new(2, PATIENCE, Some(1));
+        let (greedy, other) = (Origin::User(1000), Origin::User(1001));
+        let first = seats.take(greedy).await.expect("free");
+        let _second = seats.take(greedy).await.expect("nobody else wants it");
+        assert!(seats.take(greedy).await.is_none());
+        let goes = async {
+            first.sitter().told_to_go().await;
+            drop(first);
+        };
+        let (given, ()) = tokio::join!(seats.take(other), goes);
+        assert!(given.is_some());
     }
 
     /// As in a mesh whose nodes are one /64.

@@ -23,6 +23,7 @@ use tokio::time::timeout;
 
 use super::hangup;
 use super::names::Names;
+use super::origin::Origin;
 use super::places::Places;
 use super::relay::{self, Ended, Relayed, Sits};
 use super::seats::{Seats, Sitter};
@@ -94,7 +95,8 @@ pub(super) async fn serve(
                 Ok((client, from)) => {
                     count(&server.counts.accepted);
                     if server.access.takes(from.ip()) {
-                        places.take(handshakes.spawn(heard(Arc::clone(&server), client)), from.ip());
+                        let origin = Origin::of(&client, from.ip());
+                        places.take(handshakes.spawn(heard(Arc::clone(&server), client)), origin);
                     } else {
                         count(&server.counts.not_allowed);
                     }
@@ -131,6 +133,7 @@ fn seat(server: &Arc<Server>, relays: &mut JoinSet<()>, client: TcpStream, targe
 
 async fn serve_one(server: &Server, mut client: TcpStream, target: Target) {
     let from = client.peer_addr().map_or(IpAddr::from([127, 0, 0, 1]), |from| from.ip());
+    let from = Origin::of(&client, from);
     let seat = server.seats.take(from).await;
     let connected = match &seat {
         Some(seat) => tokio::select! {
@@ -240,7 +243,7 @@ async fn answered<S: AsyncWrite + Unpin, T>(
     }
 }
 
-async fn connect(server: &Server, from: IpAddr, target: &Target) -> Result<MeshStream, Reply> {
+async fn connect(server: &Server, from: Origin, target: &Target) -> Result<MeshStream, Reply> {
     let addresses = match target {
         Target::Address(address) => vec![*address],
         Target::Name(name, port) => {

@@ -2,7 +2,6 @@
 //! wait.
 
 use std::collections::VecDeque;
-use std::net::IpAddr;
 use std::time::Duration;
 
 use parking_lot::Mutex;
@@ -10,6 +9,7 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::greed::weights;
+use super::origin::Origin;
 use super::seats::{Seat, Seats};
 
 /// Clients of a service that may wait.
@@ -20,7 +20,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct Waiting<C> {
     /// Those that came first are first.
-    clients: Mutex<VecDeque<(C, IpAddr)>>,
+    clients: Mutex<VecDeque<(C, Origin)>>,
     came: Notify,
 }
 
@@ -30,7 +30,7 @@ impl<C> Waiting<C> {
     }
 
     /// Answers a client that finds no room to wait: the newest of the source with the most.
-    pub(super) fn join(&self, client: C, from: IpAddr) -> Option<C> {
+    pub(super) fn join(&self, client: C, from: Origin) -> Option<C> {
         let mut clients = self.clients.lock();
         clients.push_back((client, from));
         self.came.notify_one();
@@ -67,8 +67,8 @@ impl<C> Waiting<C> {
     }
 
     /// Where the client comes from that has waited longest among those of the sources with the least.
-    fn first(&self, seats: &Seats) -> Option<IpAddr> {
-        let from: Vec<IpAddr> = self.clients.lock().iter().map(|(_, from)| *from).collect();
+    fn first(&self, seats: &Seats) -> Option<Origin> {
+        let from: Vec<Origin> = self.clients.lock().iter().map(|(_, from)| *from).collect();
         if from.len() < 2 {
             return from.first().copied();
         }
@@ -76,7 +76,7 @@ impl<C> Waiting<C> {
         from.into_iter().min_by_key(|from| shares.has_its_share(*from))
     }
 
-    fn leave(&self, from: IpAddr) -> Option<C> {
+    fn leave(&self, from: Origin) -> Option<C> {
         let mut clients = self.clients.lock();
         let nth = clients.iter().position(|(_, other)| *other == from)?;
         clients.remove(nth).map(|(client, _)| client)
@@ -89,7 +89,7 @@ mod tests {
 
     use super::*;
 
-    const HERE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
+    const HERE: Origin = Origin::Host(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
     const PATIENCE: Duration = Duration::from_secs(30);
 
     #[tokio::test(start_paused = true)]
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn the_newest_of_the_source_with_the_most_finds_no_room() {
         let waiting = Waiting::new();
-        let there = |host: usize| IpAddr::from([0xfd07, 0, 0, 0, 0, 0, 0, host as u16]);
+        let there = |host: usize| Origin::from([0xfd07, 0, 0, 0, 0, 0, 0, host as u16]);
         assert_eq!(waiting.join(0, HERE), None);
         for nth in 1..MOST_WAITING {
             assert_eq!(waiting.join(nth, there(nth)), None);

@@ -13,6 +13,7 @@ use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use crate::node::origin::Origin;
 use crate::node::places::Places;
 
 /// Scrapers at a time, how long each has from its first byte to its answer's last, and how much it may say.
@@ -42,11 +43,12 @@ async fn serve_within(
             accepted = listener.accept() => match accepted {
                 Ok((client, from)) => {
                     let (page, names) = (Arc::clone(&page), Arc::clone(&names));
+                    let origin = Origin::of(&client, from.ip());
                     let scraper = scrapers.spawn(async move {
                         // One that is too slow or gone gets nothing.
                         let _ = timeout(within, answer(client, &names, &*page)).await;
                     });
-                    places.take(scraper, from.ip());
+                    places.take(scraper, origin);
                 }
                 Err(_) => tokio::time::sleep(Duration::from_millis(10)).await,
             },

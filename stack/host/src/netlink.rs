@@ -30,7 +30,7 @@ pub(crate) use names::{Named, names_with};
 use on_loan::Added;
 pub(crate) use on_loan::{Before, OnLoan};
 use routes::{Wanted, check_free, route_message};
-pub use sockets::{is_abandoned, is_unacknowledged};
+pub use sockets::{is_abandoned, is_unacknowledged, user_of};
 
 /// RFC 8200 §5: a link with less has no IPv6.
 const IPV6_MIN_MTU: u16 = 1280;

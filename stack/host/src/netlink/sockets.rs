@@ -18,6 +18,8 @@ const NO_COOKIE: [u8; 8] = [0xff; 8];
 const STATE: usize = 1;
 /// Where no socket has these two ends the kernel answers with a listener at ours.
 const LISTEN: u8 = 10;
+/// The same struct's: the user that made the socket.
+const USER: usize = 64;
 /// The same struct's: what /proc/PID/fd calls the socket; 0 once no program has it.
 const INODE: usize = 68;
 /// The same struct's: what was written and is not acknowledged yet.
@@ -28,12 +30,19 @@ const LONGEST_ANSWER: usize = 4096;
 /// peer gets of that is the same as of one that is closed for writing only. Of sockets of other machines or namespaces
 /// the kernel knows nothing here; they count as open.
 pub fn is_abandoned(local: SocketAddr, remote: SocketAddr) -> bool {
-    ask(local, remote, INODE).is_ok_and(|inode| inode == Some(0))
+    ask(local, remote, [INODE]).is_ok_and(|inode| inode == Some([0]))
+}
+
+/// The user whose program has the TCP socket at `local`, connected to `remote`. Nothing of sockets of other machines or
+/// namespaces, nor of one that its programs have closed.
+pub fn user_of(local: SocketAddr, remote: SocketAddr) -> Option<u32> {
+    let [user, inode] = ask(local, remote, [USER, INODE]).ok()??;
+    (inode != 0).then_some(user)
 }
 
 /// Whether the TCP socket at `local`, connected to `remote`, still waits for its peer to acknowledge something.
 pub fn is_unacknowledged(local: SocketAddr, remote: SocketAddr) -> bool {
-    ask(local, remote, WRITE_QUEUE).is_ok_and(|bytes| bytes.is_some_and(|bytes| bytes > 0))
+    ask(local, remote, [WRITE_QUEUE]).is_ok_and(|bytes| bytes.is_some_and(|[bytes]| bytes > 0))
 }
 
 /// A socket for such questions.
@@ -42,8 +51,12 @@ pub(super) fn open() -> io::Result<OwnedFd> {
     Ok(socket_with(AddressFamily::NETLINK, SocketType::RAW, flags, Some(SOCK_DIAG))?)
 }
 
-/// A word of what the kernel knows of a socket, if there is one.
-fn ask(local: SocketAddr, remote: SocketAddr, at: usize) -> io::Result<Option<u32>> {
+/// Words of what the kernel knows of a socket, if there is one.
+fn ask<const WORDS: usize>(
+    local: SocketAddr,
+    remote: SocketAddr,
+    at: [usize; WORDS],
+) -> io::Result<Option<[u32; WORDS]>> {
     let socket = open()?;
     send(&socket, &question(local, remote), SendFlags::empty())?;
     // The kernel has answered when the question has been sent.
@@ -51,7 +64,9 @@ fn ask(local: SocketAddr, remote: SocketAddr, at: usize) -> io::Result<Option<u3
     let (bytes, _) = recv(&socket, &mut buffer[..], RecvFlags::DONTWAIT)?;
     let mut answers = messages(&buffer[..bytes]).filter(|heard| heard.kind == BY_FAMILY);
     let answer = answers.find(|heard| heard.body.get(STATE) != Some(&LISTEN));
-    Ok(answer.and_then(|heard| word(heard.body, at)))
+    let Some(answer) = answer else { return Ok(None) };
+    let words: Option<Vec<u32>> = at.iter().map(|at| word(answer.body, *at)).collect();
+    Ok(words.and_then(|words| words.try_into().ok()))
 }
 
 /// A struct inet_diag_req_v2.

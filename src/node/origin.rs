@@ -1,0 +1,68 @@
+//! Whose a client is, where a service shares something out among its clients.
+
+use std::net::IpAddr;
+
+use hopwise_core::ip::Source;
+use hopwise_host::netlink::user_of;
+use tokio::net::TcpStream;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Origin {
+    Host(IpAddr),
+    /// A program of this machine, by its user: each user has all addresses of the loopback.
+    User(u32),
+}
+
+/// One of those that have a share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Sharer {
+    Source(Source),
+    User(u32),
+}
+
+impl Origin {
+    /// Of a client of the kernel's TCP.
+    pub(super) fn of(client: &TcpStream, from: IpAddr) -> Origin {
+        let ends = client.peer_addr().and_then(|theirs| Ok((theirs, client.local_addr()?)));
+        let user = ends.ok().and_then(|(theirs, ours)| user_of(theirs, ours));
+        user.map_or(Origin::Host(from), Origin::User)
+    }
+
+    pub(super) fn sharer(self) -> Sharer {
+        match self {
+            Origin::Host(address) => Sharer::Source(Source::of(address)),
+            Origin::User(user) => Sharer::User(user),
+        }
+    }
+}
+
+impl<A: Into<IpAddr>> From<A> for Origin {
+    fn from(address: A) -> Origin {
+        Origin::Host(address.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_program_of_this_machine_is_its_users_whatever_its_address() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let at = listener.local_addr().expect("bound");
+        let mut clients = Vec::new();
+        for from in ["127.0.0.1:0", "127.1.2.3:0"] {
+            let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
+            socket.bind(from.parse().expect("an address")).expect("all of the loopback is ours");
+            clients.push(socket.connect(at).await.expect("it listens"));
+            let (served, from) = listener.accept().await.expect("it has come");
+            let own = nix::unistd::geteuid().as_raw();
+            assert_eq!(Origin::of(&served, from.ip()), Origin::User(own));
+            // Nobody's any more: it has closed, and only the kernel still has it.
+            drop(clients.pop());
+            assert_eq!(Origin::of(&served, from.ip()), Origin::Host(from.ip()));
+        }
+    }
+}
