@@ -72,6 +72,9 @@ pub(super) struct Status {
     pub(super) packets: u64,
     /// Packets of no flow that is followed, flows whose agent cannot serve them, and how often memory ended.
     pub(super) untouched: u64,
+    /// Packets of followed flows with numbers that neither end can have sent.
+    #[serde(default)]
+    pub(super) unfit: u64,
     pub(super) unserved: usize,
     pub(super) overflows: u64,
     pub(super) kept_packets: usize,
@@ -90,6 +93,7 @@ impl Status {
             cut: counts.cut,
             packets: counts.packets,
             untouched: counts.untouched,
+            unfit: counts.unfit,
             unserved: counts.unserved,
             overflows: counts.overflows,
             kept_packets: counts.kept_packets,

@@ -111,6 +111,8 @@ pub struct ProxyCounts {
     pub gave_way: u64,
     /// Packets that belong to no flow that is followed: no TCP, fragments, damaged, beyond `most_flows`, or of no rule.
     pub untouched: u64,
+    /// Packets of flows in the table whose numbers neither end can have sent. They pass, and nothing else follows.
+    pub unfit: u64,
     /// Flows that pass because they lack what their agent needs.
     pub unserved: usize,
     /// Flows that went on because memory had ended, once for each fade.
@@ -175,6 +177,7 @@ impl Proxy {
             cut: self.relays.len(),
             gave_way: self.gave_way,
             untouched: self.untouched,
+            unfit: self.out.unfit,
             unserved: self.flows.values().filter(|flow| flow.is_unserved()).count(),
             overflows: self.out.overflows,
             kept_packets: self.flows.values().map(Flow::kept_packets).sum(),
@@ -235,7 +238,10 @@ impl Proxy {
         if read.as_ref().is_some_and(|read| self.take_cut(now, from, read, packet)) {
             return;
         }
-        let Some(read) = read.filter(|read| self.follow(now, read)) else {
+        if let Some(read) = &read {
+            self.reopen(now, from, read);
+        }
+        let Some(read) = read.filter(|read| self.follow(now, from, read, packet)) else {
             self.untouched += 1;
             return self.out.pass(now, from.other(), id, packet);
         };
@@ -254,6 +260,9 @@ impl Proxy {
         let is_opening = flags.contains(Flags::SYN) && !flags.contains(Flags::ACK);
         // A SYN that anybody can send ends no flow: the half that it comes to challenges it (RFC 5961 §4).
         let is_of = |relay: &Relay| relay.opened == read.tcp.seq || relay.is_under_way(from);
+        if is_opening && self.flows.get(&read.key).is_some_and(Flow::is_under_way) {
+            return false;
+        }
         if !is_opening || self.relays.get(&read.key).is_some_and(is_of) {
             let (relays, mut books) = self.relays();
             let is_taken = relays.take(now, from, (read.key, packet), &mut books);
@@ -283,12 +292,15 @@ impl Proxy {
     }
 
     /// Whether the flow is in the table, or can be put there.
-    fn follow(&mut self, now: Instant, read: &Read<'_>) -> bool {
+    fn follow(&mut self, now: Instant, from: Side, read: &Read<'_>, packet: &[u8]) -> bool {
         let flags = read.tcp.flags;
         let is_opening = flags.contains(Flags::SYN) && !flags.contains(Flags::ACK);
         if let Some(flow) = self.flows.get_mut(&read.key) {
             let is_another = is_opening && flow.facts.opened != Some(read.tcp.seq);
-            if !is_another {
+            if is_another && flow.is_under_way() {
+                flow.may_reopen(from, packet);
+            }
+            if !is_another || flow.is_under_way() {
                 return true;
             }
             // The ports are used again: what waits of the old flow goes first.
@@ -306,6 +318,21 @@ impl Proxy {
         self.seats.sit(read.key, flow.seat);
         self.flows.insert(read.key, flow);
         true
+    }
+
+    /// The other end has answered a SYN of a followed flow: the ports are used again.
+    fn reopen(&mut self, now: Instant, from: Side, answer: &Read<'_>) {
+        let key = answer.key;
+        let Some(flow) = self.flows.get_mut(&key) else { return };
+        let Some(packet) = flow.reopens(from, &answer.tcp) else { return };
+        let Some(syn) = read::read(&packet, from.other(), Checksums::Trust) else { return };
+        flow.let_go(now, Because::NoWaiting, &mut self.out);
+        self.forget(&key);
+        if self.follow(now, from.other(), &syn, &packet)
+            && let Some(flow) = self.flows.get_mut(&key)
+        {
+            flow.begin(now, from.other(), &syn);
+        }
     }
 
     fn file(deadlines: &mut BTreeSet<(Instant, FlowKey)>, key: FlowKey, flow: &mut Flow, now: Instant) {

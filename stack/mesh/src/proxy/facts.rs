@@ -1,4 +1,6 @@
-//! What a base station has seen of a flow, by its packets alone.
+//! What a base station has seen of a flow, by its packets alone. Segments that neither end can have sent change nothing.
+
+mod way;
 
 use hopwise_core::agent::{Dialect, FlowView, Kind, Passing, Says, Side};
 use hopwise_core::wire::{Flags, SackBlock, TcpView, Timestamps};
@@ -6,6 +8,7 @@ use hopwise_core::{Instant, Seq};
 
 use super::read::Read;
 use super::rtt::RoundTrips;
+use way::Way;
 
 #[derive(Debug, Default)]
 pub(super) struct Facts {
@@ -15,7 +18,7 @@ pub(super) struct Facts {
     /// The first number of the side that opened.
     pub(super) opened: Option<Seq>,
     mobile_shift: Option<u8>,
-    fixed_has_shift: bool,
+    fixed_shift: Option<u8>,
     answered: bool,
     pub(super) acked: Option<Seq>,
     pub(super) passed: Option<Seq>,
@@ -30,6 +33,8 @@ pub(super) struct Facts {
     pub(super) newest: Newest,
     blocks: Vec<SackBlock>,
     pub(super) trips: RoundTrips,
+    /// By the side that sends.
+    ways: [Way; 2],
 }
 
 /// The newest of what the mobile has said, with data or without.
@@ -77,17 +82,21 @@ impl Newest {
 const CONTROLS: Flags = Flags(0x01 | 0x02 | 0x04 | 0x20 | 0x40 | 0x80);
 
 impl Facts {
-    /// Takes note of a segment, and says what it is.
-    pub(super) fn see<'a>(&mut self, now: Instant, from: Side, read: &'a Read<'_>) -> Passing<'a> {
+    /// Takes note of a segment, and says what it is. Nothing where it is of neither end.
+    pub(super) fn see<'a>(&mut self, now: Instant, from: Side, read: &'a Read<'_>) -> Option<Passing<'a>> {
         let tcp = &read.tcp;
+        if !self.fits(from, tcp) {
+            return None;
+        }
         if tcp.flags.contains(Flags::SYN) {
             self.see_syn(from, read);
         }
+        self.note_numbers(from, tcp);
         let kind = match from {
             Side::Fixed => self.see_fixed(now, tcp),
             Side::Mobile => self.see_mobile(now, tcp),
         };
-        Passing {
+        Some(Passing {
             now,
             from,
             seq: tcp.seq,
@@ -98,6 +107,61 @@ impl Facts {
             sack: &tcp.options.sack,
             ce: read.ce,
             kind,
+        })
+    }
+
+    /// Whether the end that it names can have sent it. Where packets have passed by the base station, nothing fits any
+    /// more. What both ends say is believed then, which nobody can make up who is on one side.
+    fn fits(&mut self, from: Side, tcp: &TcpView<'_>) -> bool {
+        let (ack, end) = (ack_of(tcp), tcp.seq + tcp.sequence_len());
+        // RFC 5961 §4: a SYN changes nothing of a connection.
+        let is_opening = tcp.flags.contains(Flags::SYN) && ack.is_none();
+        if is_opening && self.opened != Some(tcp.seq) && self.ways[from as usize].is_known() {
+            return false;
+        }
+        // RFC 9293 §3.10.7.3: an answer acknowledges the SYN.
+        let is_answer = tcp.flags.contains(Flags::SYN);
+        let is_too_old = |ack: Seq| is_answer && self.opened.is_some_and(|opened| ack <= opened);
+        let of_other = &self.ways[from.other() as usize];
+        let answers = ack.is_none_or(|ack| of_other.can_be_acknowledged(ack) && !is_too_old(ack));
+        let is_next = self.ways[from as usize].can_be_sent(tcp.seq);
+        if is_next && answers {
+            return true;
+        }
+        if ack.is_some_and(|ack| self.ways[from.other() as usize].agree(ack)) {
+            if !is_next {
+                self.ways[from as usize].restart(tcp.seq);
+            }
+            self.forget_numbers();
+            return true;
+        }
+        if end != tcp.seq {
+            self.ways[from as usize].claim(tcp.seq, end);
+        }
+        false
+    }
+
+    /// The fixed end has sent so much, which did not come by here.
+    #[cfg(test)]
+    pub(super) fn has_sent(&mut self, end: Seq) {
+        self.ways[Side::Fixed as usize].sent(end);
+    }
+
+    fn forget_numbers(&mut self) {
+        (self.acked, self.passed, self.promised, self.data_end, self.asked) = Default::default();
+        self.newest = Newest::default();
+        self.blocks.clear();
+    }
+
+    fn note_numbers(&mut self, from: Side, tcp: &TcpView<'_>) {
+        if tcp.flags.contains(Flags::RST) {
+            return;
+        }
+        self.ways[from as usize].sent(tcp.seq + tcp.sequence_len());
+        if let Some(ack) = ack_of(tcp) {
+            let is_syn = tcp.flags.contains(Flags::SYN);
+            let window = (is_syn || self.is_whole()).then(|| self.scaled(from, tcp));
+            self.ways[from.other() as usize].acknowledged(ack, window);
         }
     }
 
@@ -111,9 +175,9 @@ impl Facts {
         match from {
             Side::Fixed => {
                 self.dialect = read.dialect;
-                self.fixed_has_shift = options.window_scale.is_some();
+                self.fixed_shift = options.window_scale;
             }
-            Side::Mobile => self.mobile_shift = Some(options.window_scale.unwrap_or(0)),
+            Side::Mobile => self.mobile_shift = options.window_scale,
         }
     }
 
@@ -177,12 +241,9 @@ impl Facts {
     /// RFC 7323 §2.2: both ends have to offer a scale, and a SYN's window is never scaled.
     fn scaled(&self, from: Side, tcp: &TcpView<'_>) -> u32 {
         let window = u32::from(tcp.window);
-        match (from, self.mobile_shift) {
-            (Side::Mobile, Some(shift)) if self.fixed_has_shift && !tcp.flags.contains(Flags::SYN) => {
-                window << shift.min(14)
-            }
-            _ => window,
-        }
+        let (Some(mobile), Some(fixed)) = (self.mobile_shift, self.fixed_shift) else { return window };
+        let shift = if from == Side::Mobile { mobile } else { fixed };
+        if tcp.flags.contains(Flags::SYN) { window } else { window << shift.min(14) }
     }
 
     /// Both SYNs were seen.

@@ -58,6 +58,8 @@ pub(super) struct Flow {
     has_finished: [bool; 2],
     /// By side: it said something that refuses nothing.
     has_spoken: [bool; 2],
+    /// A SYN of other numbers that has come since, and from where.
+    reopening: Option<(Side, Box<[u8]>)>,
     pub(super) seat: Seat,
     /// The agent's deadline, as the table has it.
     pub(super) due: Option<Instant>,
@@ -98,6 +100,7 @@ impl Flow {
             was_reset: false,
             has_finished: [false; 2],
             has_spoken: [false; 2],
+            reopening: None,
             seat: Seat::Brief(now),
             due: None,
         }
@@ -160,11 +163,14 @@ impl Flow {
         at_hand: AtHand<'_>,
         out: &mut Outbox,
     ) {
+        let Some(passing) = self.facts.see(now, from, read) else {
+            out.unfit += 1;
+            return out.pass(now, from.other(), at_hand.id, at_hand.packet);
+        };
         self.seen_at = now;
         // In a fade nothing is kept until it is over; agents that keep without one get another chance.
         let may_try_again = |at: Instant| at_hand.link.is_none() && now.since(at) >= MEMORY_AGAIN;
         self.overflowed = self.overflowed.filter(|at| !may_try_again(*at));
-        let passing = self.facts.see(now, from, read);
         self.was_reset |= passing.flags.contains(Flags::RST);
         self.has_finished[from as usize] |= passing.flags.contains(Flags::FIN);
         self.has_spoken[from as usize] |= !passing.flags.contains(Flags::RST);
@@ -187,6 +193,30 @@ impl Flow {
         }
         self.obey(now, &orders, out);
         self.settle(&passing, fate, at_hand, out);
+    }
+
+    /// Both ends speak on it.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.has_spoken == [true; 2] && !self.has_ended()
+    }
+
+    /// A SYN has come that may begin another connection with the same ports. It may be made up, too: the flow goes on
+    /// until the other end answers it (RFC 5961 §4).
+    pub(super) fn may_reopen(&mut self, from: Side, syn: &[u8]) {
+        self.reopening = Some((from, syn.into()));
+    }
+
+    /// The SYN that this answers, where another connection begins with it.
+    pub(super) fn reopens(&self, from: Side, tcp: &TcpView<'_>) -> Option<Box<[u8]>> {
+        let (opener, packet) = self.reopening.as_ref()?;
+        let (_, syn) = parse(packet)?;
+        let is_answer = tcp.flags.contains(Flags::SYN | Flags::ACK) && tcp.ack == syn.seq + 1;
+        (from == opener.other() && is_answer).then(|| packet.clone())
+    }
+
+    /// Its SYN has passed before.
+    pub(super) fn begin(&mut self, now: Instant, from: Side, syn: &Read<'_>) {
+        self.has_spoken[from as usize] |= self.facts.see(now, from, syn).is_some();
     }
 
     /// The first segment that shows whether the flow has what the agent needs.

@@ -33,6 +33,8 @@ pub(super) struct Outbox {
     pub(super) most_kept_bytes: usize,
     /// What flows that are cut in two hold of the same memory.
     pub(super) cut_bytes: usize,
+    /// Packets of followed flows that neither end can have sent.
+    pub(super) unfit: u64,
     /// How often that, or what one flow may take, was too little.
     pub(super) overflows: u64,
 }
@@ -49,6 +51,7 @@ impl Outbox {
             kept_bytes: 0,
             most_kept_bytes,
             cut_bytes: 0,
+            unfit: 0,
             overflows: 0,
         }
     }

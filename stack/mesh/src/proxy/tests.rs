@@ -11,6 +11,7 @@ use super::*;
 
 mod anything;
 mod bad_input;
+mod blind;
 mod crowd;
 
 const FIXED: LinkId = LinkId(0);
@@ -70,6 +71,11 @@ impl Path {
         self.carry(now, Side::Fixed, &syn);
         let answer = self.segment(Side::Mobile, 0, 1_000, Flags::SYN | Flags::ACK, 0);
         self.carry(now, Side::Mobile, &answer);
+        // Most tests do not say what it is that the mobile acknowledges.
+        let key = FlowKey { mobile: self.mobile, fixed: self.fixed };
+        if let Some(flow) = self.proxy.flows.get_mut(&key) {
+            flow.facts.has_sent(Seq(100_000));
+        }
     }
 
     fn data(&mut self, nth: u32) -> Vec<u8> {
@@ -366,15 +372,26 @@ fn ports_that_are_used_again_begin_a_flow_of_their_own() {
     let data = path.data(1);
     assert!(path.carry(ms(2), Side::Fixed, &data).is_empty());
     let syn = path.segment(Side::Fixed, 77, 0, Flags::SYN, 0);
-    let left = path.carry(ms(3), Side::Fixed, &syn);
-    assert_eq!(left, [(Side::Mobile, data), (Side::Mobile, syn)]);
-    assert_eq!(path.proxy.counts().kept_bytes, 0);
+    // Anybody can send a SYN (RFC 5961 §4).
+    assert_eq!(path.carry(ms(3), Side::Fixed, &syn), [(Side::Mobile, syn)]);
+    assert!(path.proxy.counts().kept_bytes > 0);
+    let answer = path.segment(Side::Mobile, 0, 78, Flags::SYN | Flags::ACK, 0);
+    let left = path.carry(ms(4), Side::Mobile, &answer);
+    assert_eq!(left, [(Side::Fixed, answer), (Side::Mobile, data)]);
+    let counts = path.proxy.counts();
+    assert_eq!((counts.flows, counts.kept_bytes), (1, 0));
+    // It has its own numbers, and its agent's service.
+    let data = path.segment(Side::Fixed, 78, 1, Flags::ACK, SEGMENT);
+    assert!(path.carry(ms(5), Side::Fixed, &data).is_empty());
 }
 
 #[test]
 fn data_that_the_link_gives_up_is_taken_back_in_its_place_while_the_link_is_not_up() {
     let mut path = Path::new("ack-hold:mode=kick");
     path.syns(ms(0));
+    // The window of the mobile's SYN was not scaled.
+    let ack = path.ack(1);
+    path.carry(ms(0), Side::Mobile, &ack);
     let lost = [1, 2].map(|nth| path.data(nth));
     assert!(!path.proxy.take_back(ms(0), &lost[0]), "the link is up: TCP's own business");
     path.gone(ms(1));

@@ -22,7 +22,9 @@ impl Other {
             mss: flags.contains(Flags::SYN).then_some(1460),
             ..TcpOptions::default()
         };
-        packet(src, dst, (1, 1), flags, &options, &[])
+        // An answer acknowledges the SYN.
+        let ack = if flags.contains(Flags::SYN) { 2 } else { 1 };
+        packet(src, dst, (1, ack), flags, &options, &[])
     }
 
     /// A connection that both ends know of.
