@@ -3,17 +3,20 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::net::{IpAddr, Ipv4Addr};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use hopwise_core::LinkId;
 use hopwise_core::ip::Prefix;
 use hopwise_host::netlink;
+use hopwise_host::own_file::open_own;
 use hopwise_host::routing::{KernelRoutes, Way};
 use hopwise_host::{Namespace, TapConfig, TapDevice, set_switch};
 use hopwise_lab::scenario::Prepared;
 use hopwise_lab::sim::live::{self, Station, Step};
 use hopwise_lab::sim::{Plan, RoutingPlan};
 use rustix::fs::{FlockOperation, flock};
+use rustix::process::geteuid;
 
 use crate::failure::Failure;
 
@@ -66,7 +69,7 @@ impl Stations {
     pub(super) fn open(prefix: &str, prepared: &Prepared) -> Result<Stations, Failure> {
         let plan = &prepared.plan;
         let names: Vec<_> = prepared.names.iter().map(|name| format!("{prefix}-{name}")).collect();
-        let note = Note::take(prefix, &names)?;
+        let note = Note::take(Path::new(NOTES), prefix, &names)?;
         let mut stations = Stations {
             ports: Vec::new(),
             _routes: Vec::new(),
@@ -176,14 +179,22 @@ struct Note {
 }
 
 impl Note {
-    fn take(prefix: &str, names: &[String]) -> Result<Note, Failure> {
-        let path = Path::new(NOTES).join(format!("air-{prefix}.names"));
+    fn take(folder: &Path, prefix: &str, names: &[String]) -> Result<Note, Failure> {
+        let path = folder.join(format!("air-{prefix}.names"));
         let failed = |error: io::Error| {
             Failure::failed("write down names", format_args!("{}: {error}", path.display()))
         };
-        fs::create_dir_all(NOTES).map_err(failed)?;
-        let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
-        let file = file.map_err(failed)?;
+        fs::create_dir_all(folder).map_err(failed)?;
+        let mut options = OpenOptions::new();
+        let file =
+            open_own(&path, options.read(true).write(true).create(true).mode(0o600)).map_err(failed)?;
+        // Users of daemons have the folder, and a note says what is removed.
+        if file.metadata().map_err(failed)?.uid() != geteuid().as_raw() {
+            return Err(failed(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                "this file belongs to somebody else",
+            )));
+        }
         if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
             let problem =
                 format!("another `hopwise air` has `{prefix}`: end it, or choose another with --prefix");
@@ -191,7 +202,7 @@ impl Note {
         }
         // From here on it is ours to remove.
         let mut note = Note { file, path: path.clone() };
-        note.remove_stale().map_err(failed)?;
+        note.remove_stale(prefix).map_err(failed)?;
         if let Some(name) = names.iter().find(|name| Namespace::exists(name)) {
             let problem = format!("`{name}` is somebody else's: choose another prefix with --prefix");
             return Err(Failure::failed("make namespaces", problem));
@@ -200,11 +211,11 @@ impl Note {
         Ok(note)
     }
 
-    /// Removes what is written there.
-    fn remove_stale(&mut self) -> io::Result<()> {
+    /// Removes what is written there, as far as it can be of this prefix.
+    fn remove_stale(&mut self, prefix: &str) -> io::Result<()> {
         let mut names = String::new();
         self.file.read_to_string(&mut names)?;
-        for name in names.lines().filter(|name| Namespace::exists(name)) {
+        for name in names.lines().filter(|name| is_of(prefix, name) && Namespace::exists(name)) {
             match Namespace::remove(name) {
                 Ok(()) => tracing::info!(name, "removed a namespace that was left behind"),
                 Err(error) => tracing::warn!(%error, "a namespace was left behind"),
@@ -220,9 +231,62 @@ impl Note {
     }
 }
 
+/// Whether it can be the name of a namespace of this prefix.
+fn is_of(prefix: &str, name: &str) -> bool {
+    let node = name.strip_prefix(prefix).and_then(|rest| rest.strip_prefix('-'));
+    node.is_some_and(|node| !node.is_empty() && !node.contains('/'))
+}
+
 impl Drop for Note {
     fn drop(&mut self) {
         // Who waits for the lock of a file that is gone finds no names in it.
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn taken(folder: &Path) -> Result<Note, Failure> {
+        Note::take(folder, "mine", &["mine-n0".to_owned()])
+    }
+
+    #[test]
+    fn the_note_is_opened_as_ones_own_and_for_nobody_else_to_read() {
+        let folder = std::env::temp_dir().join(format!("hopwise-air-note-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let (path, target) = (folder.join("air-mine.names"), folder.join("target"));
+        fs::write(&target, "precious").expect("a file");
+        symlink(&target, &path).expect("a link");
+        assert!(taken(&folder).is_err(), "a link");
+        fs::remove_file(&path).expect("it is there");
+        fs::hard_link(&target, &path).expect("a second name");
+        assert!(taken(&folder).is_err(), "a second name");
+        assert_eq!(fs::read_to_string(&target).expect("it is there"), "precious");
+        fs::remove_file(&path).expect("it is there");
+        let note = taken(&folder).expect("it is ours");
+        assert_eq!(note.file.metadata().expect("it is open").mode() & 0o777, 0o600);
+        assert!(taken(&folder).is_err(), "it is locked");
+        drop(note);
+        assert!(!path.exists());
+        fs::remove_dir_all(folder).expect("it is there");
+    }
+
+    #[test]
+    fn names_of_other_prefixes_are_not_believed() {
+        for (name, is_ours) in [
+            ("mine-n0", true),
+            ("mine-rack.7", true),
+            ("mine", false),
+            ("mine-", false),
+            ("other-n0", false),
+            ("mine-/../other", false),
+            ("", false),
+        ] {
+            assert_eq!(is_of("mine", name), is_ours, "{name}");
+        }
     }
 }
