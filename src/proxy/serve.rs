@@ -1,7 +1,6 @@
 //! The proxy at work: two devices, one thread that drives them, and those who tell it of links.
 
 use std::collections::BTreeMap;
-use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::net::IpAddr;
 use std::path::Path;
@@ -18,7 +17,7 @@ use hopwise_core::trace::TraceEvent;
 use hopwise_core::trace::text::TraceText;
 use hopwise_core::{Instant, LinkEvent, Machine};
 use hopwise_host::confine::Paths;
-use hopwise_host::own_file::open_own;
+use hopwise_host::own_file::begin_own;
 use hopwise_host::{Driver, Observer, Poller, SeenPacket, Turn};
 use hopwise_mesh::{Proxy, ProxyConfig, Told};
 use sd_notify::NotifyState;
@@ -292,9 +291,7 @@ struct TraceFile {
 
 impl TraceFile {
     fn create(path: &Path) -> Result<TraceFile, Failure> {
-        let opened = open_own(path, OpenOptions::new().write(true).create(true).truncate(false));
-        let emptied = opened.and_then(|file| file.set_len(0).map(|()| file));
-        let file = emptied.map_err(|error| {
+        let file = begin_own(path, 0o600).map_err(|error| {
             Failure::failed("write the trace", format_args!("{}: {error}", path.display()))
         })?;
         Ok(TraceFile { file: io::BufWriter::new(file), text: TraceText::new() })

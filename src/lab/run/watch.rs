@@ -12,6 +12,7 @@ use hopwise_air::frames::{CSV_HEADER, Ending, FrameEvent, Framing};
 use hopwise_core::Machine;
 use hopwise_core::trace::TraceEvent;
 use hopwise_core::trace::text::TraceText;
+use hopwise_host::own_file::begin_own;
 use hopwise_lab::scenario::Prepared;
 use hopwise_lab::sim::Host;
 
@@ -133,7 +134,7 @@ fn ends_of_flows(prepared: &Prepared) -> impl Iterator<Item = u32> + '_ {
 impl Files {
     fn create(wanted: Wanted, prepared: &Prepared, folder: &Path) -> io::Result<Files> {
         fs::create_dir_all(folder)?;
-        let open = |name: String| File::create(folder.join(name)).map(BufWriter::new);
+        let open = |name: String| begin_own(&folder.join(name), 0o644).map(BufWriter::new);
         let (plan, count) = (&prepared.plan, prepared.plan.places.len() as u32);
         let mut files = Files {
             captures: None,

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
 use rustix::fs::OFlags;
@@ -24,7 +24,20 @@ pub fn open_own(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     Ok(file)
 }
 
-/// The same without a look at the owner.
+/// Opens a file to write it anew, and makes it with this mode. What stood in it goes only when it is our own. A character
+/// device such as /dev/full is written as it is.
+pub fn begin_own(path: &Path, mode: u32) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false).mode(mode);
+    if fs::symlink_metadata(path).is_ok_and(|facts| facts.file_type().is_char_device()) {
+        return open(path, &mut options);
+    }
+    let file = open_own(path, &mut options)?;
+    file.set_len(0)?;
+    Ok(file)
+}
+
+/// The same as [`open_own`] without a look at the owner.
 pub(crate) fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits() as i32).open(path)
 }

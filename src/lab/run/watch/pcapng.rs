@@ -6,6 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::Path;
 use std::time::Duration;
 
+use hopwise_host::own_file::begin_own;
 use pcap_file::pcapng::PcapNgWriter;
 use pcap_file::pcapng::blocks::enhanced_packet::{EnhancedPacketBlock, EnhancedPacketOption};
 use pcap_file::pcapng::blocks::interface_description::{
@@ -45,7 +46,7 @@ impl CaptureFile {
             options: vec![SectionHeaderOption::UserApplication(application.into())],
             ..SectionHeaderBlock::default()
         };
-        let file = BufWriter::new(File::create(path)?);
+        let file = BufWriter::new(begin_own(path, 0o644)?);
         let mut blocks = PcapNgWriter::with_section_header(file, header).map_err(system)?;
         let block = InterfaceDescriptionBlock {
             linktype: interface.link,

@@ -1,10 +1,10 @@
 //! The files of a capture: pcapng, whole blocks at a time, rotated by size. Each ends with what its links lost.
 
 use std::borrow::Cow;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::num::NonZeroU32;
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -24,6 +24,7 @@ use super::joiner::Commented;
 use super::{CaptureCounts, CaptureSettings, CapturedLink, checksum};
 use crate::frames::Framing;
 use crate::observer::Direction;
+use crate::own_file::begin_own;
 
 /// Times are in nanoseconds.
 const NANOSECONDS: u8 = 9;
@@ -237,17 +238,14 @@ impl CaptureFile {
     }
 }
 
-/// Nobody else may read what went over the links, a link in the file system is not followed, and nobody is waited for:
-/// what reads a pipe could hold up whoever writes.
+/// Nobody else may read what went over the links, and another user's file stays as it is. Nobody is waited for: what reads
+/// a pipe could hold up whoever writes.
 fn open(path: &Path) -> io::Result<File> {
-    let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true).mode(0o600);
-    options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     let is_pipe = |kind: fs::FileType| kind.is_fifo() || kind.is_socket();
     if fs::symlink_metadata(path).is_ok_and(|facts| is_pipe(facts.file_type())) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a pipe or a socket, expected a file"));
     }
-    options.open(path)
+    begin_own(path, 0o600)
 }
 
 /// The file that is being written is the first, and has no number.
@@ -334,7 +332,7 @@ mod tests {
         let mut file = rotated(&folder, 2);
         push(&mut file, 1, b"first");
         push(&mut file, 2, b"lost");
-        let full = OpenOptions::new().write(true).open("/dev/full").expect("it is there");
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("it is there");
         let own = std::mem::replace(&mut file.file, full);
         assert!(file.write(&[]).is_err());
         file.file = own;
@@ -378,5 +376,30 @@ mod tests {
         file.write(&[]).expect("it can be made again");
         let kept = ["a.2.pcapng", "a.1.pcapng", "a.pcapng"].map(|name| packets(&folder.file(name)));
         assert_eq!(kept, [[b"older".to_vec()], [b"newer".to_vec()], [b"fourth".to_vec()]]);
+    }
+
+    /// It takes root to make a file that is another user's.
+    #[test]
+    fn a_capture_takes_no_file_of_another_user_and_none_of_a_second_name() {
+        let folder = Folder::new("capture-others");
+        let path = folder.file("a.pcapng");
+        let refuses = |why: &str| {
+            assert!(CaptureFile::create(&settings(&path)).is_err(), "{why}");
+            assert_eq!(fs::read_to_string(&path).expect("it is there"), "precious", "{why}");
+        };
+        fs::write(&path, "precious").expect("a file");
+        fs::hard_link(&path, folder.file("second")).expect("another name");
+        refuses("it has two names");
+        fs::remove_file(folder.file("second")).expect("it is there");
+        let others = Some(4_242);
+        if std::os::unix::fs::chown(&path, others, None).is_ok() {
+            let everybody = std::os::unix::fs::PermissionsExt::from_mode(0o777);
+            fs::set_permissions(path.parent().expect("a folder"), everybody).expect("it is ours");
+            refuses("it is another user's");
+            fs::remove_file(&path).expect("it is there");
+            fs::write(&path, "ours").expect("a file");
+        }
+        CaptureFile::create(&settings(&path)).expect("it is ours");
+        assert_ne!(fs::read(&path).expect("it is there"), b"ours");
     }
 }
