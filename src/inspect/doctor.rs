@@ -11,6 +11,7 @@ use crate::node::config::{self, NodeConfig};
 
 mod links;
 mod machine;
+mod rules;
 mod switches;
 
 /// Find problems of this machine that keep a node from working, each with its remedy
@@ -27,7 +28,8 @@ pub(crate) struct Arguments {
     /// Configuration of a node, whose links are checked too
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Restore kernel settings that a killed `hopwise route` left changed
+    /// Restore kernel settings that a killed `hopwise route` left changed, and remove rules of routing that a killed
+    /// `hopwise proxy` left
     #[arg(long)]
     repair: bool,
     /// Folder of the daemons' state files
@@ -115,6 +117,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let system = System { root: Path::new("/").to_owned() };
     let mut findings = examine(&system, config.as_ref());
     findings.extend(switches::examine(&arguments.state, arguments.repair));
+    findings.push(rules::examine(arguments.repair));
     let text = if arguments.json {
         serde_json::json!({ "findings": findings }).to_string() + "\n"
     } else {

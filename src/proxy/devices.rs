@@ -1,7 +1,7 @@
 //! How a proxy comes to stand in the way: TUN devices, netfilter queues, or the ports of a bridge.
 
 use hopwise_core::ip::Prefix;
-use hopwise_host::netlink::{Detour, DetourConfig, End};
+use hopwise_host::netlink::{Detour, DetourConfig, End, remove_left_rules};
 use hopwise_host::{BridgeConfig, Bridged, Fault, Forward, ForwardConfig, Link, LinkError, Tun, TunConfig};
 
 use super::config::{By, Config, Device, Steer};
@@ -56,8 +56,20 @@ fn loosen(device: &str) {
     }
 }
 
+/// A proxy that was killed had perhaps another configuration.
+fn forget_left_rules() {
+    match remove_left_rules() {
+        Ok(0) => {}
+        Ok(count) => tracing::info!(count, "removed rules of routing that were left behind"),
+        Err(error) => tracing::warn!(%error, "rules of routing may be left behind"),
+    }
+}
+
 /// Leads a router's traffic through TUN devices; the other ways lead there by themselves.
 pub(super) fn steer(config: &Config) -> Result<Vec<Detour>, Failure> {
+    if config.steer.is_some() {
+        forget_left_rules();
+    }
     let Some(steer) = config.steer.as_ref().filter(|steer| steer.by == By::Tun) else {
         return Ok(Vec::new());
     };

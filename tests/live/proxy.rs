@@ -121,6 +121,15 @@ impl Network {
 
     /// Starts the proxy with that agent, the wire's side late by `delay`, and waits until it answers.
     pub(crate) fn proxy(&self, agent: &str, delay: &str) -> Running {
+        self.proxy_with(agent, delay, "")
+    }
+
+    /// The same with rules that lead through another table.
+    fn proxy_in_table(&self, table: u32) -> Running {
+        self.proxy_with("none", "none", &format!(", table: {table}"))
+    }
+
+    fn proxy_with(&self, agent: &str, delay: &str, table: &str) -> Running {
         let config = self.path("proxy.yaml");
         let by = format!("{:?}", self.by).to_lowercase();
         // A machine that is merely busy must not look like a proxy that hangs.
@@ -128,7 +137,7 @@ impl Network {
         let mobile = self.mobile_address;
         let text = format!(
             "fixed: {{ name: hopf, fault: {{ delay: {delay} }} }}\nmobile: {{ name: hopm }}\n\
-             steer: {{ wire: wire, radio: radio, mobiles: [10.9.0.0/24, \"fd09::/64\"], by: {by} }}\n\
+             steer: {{ wire: wire, radio: radio, mobiles: [10.9.0.0/24, \"fd09::/64\"], by: {by}{table} }}\n\
              agent: \"{agent}\"\ncontrol: {}\ncarriers: [{{ interface: radio, mobiles: [\"{mobile}\"] }}]\n\
              forecast: {{ threshold_dbm: -80 }}\nwatchdog: {watchdog}\n",
             self.socket().display()
@@ -332,6 +341,41 @@ fn a_router_forwards_through_the_proxy_and_as_before_when_it_ends_or_is_killed()
         transfer.wait_for(1_000_000);
         let left = network.left_behind();
         assert!(left.is_empty(), "also the killed proxy's: {left}");
+    }
+}
+
+#[test]
+fn rules_of_a_killed_proxy_are_found_and_removed_by_doctor_and_by_the_next_start() {
+    const NAME: &str = "rules_of_a_killed_proxy_are_found_and_removed_by_doctor_and_by_the_next_start";
+    for by in ways(NAME).into_iter().filter(|by| *by == By::Tun) {
+        let network = Network::by("proxy-rules", by);
+        let doctor = |more: &[&str]| {
+            let words = [env!("CARGO_BIN_EXE_hopwise"), "doctor"].into_iter().chain(more.iter().copied());
+            let said = network.router.output(&words.collect::<Vec<_>>());
+            String::from_utf8_lossy(&said.stdout).into_owned()
+        };
+        let kill = || {
+            let mut running = network.proxy("none", "none");
+            assert!(doctor(&[]).contains("no killed proxy left"), "those of one that runs are none");
+            running.0.kill().expect("it is killed");
+            running.0.wait().expect("it has ended");
+            assert!(!network.left_behind().is_empty());
+        };
+        kill();
+        let found = doctor(&[]);
+        assert!(found.contains("a killed `hopwise proxy` left 4 rules"), "{found}");
+        let repaired = doctor(&["--repair"]);
+        assert!(repaired.contains("4 rules of routing removed"), "{repaired}");
+        assert_eq!(network.left_behind(), "");
+        kill();
+        // Another configuration has rules of its own.
+        let others = ["ip", "rule", "add", "iif", "radio", "lookup", "9000", "priority", "9000"];
+        assert!(network.router.output(&others).status.success());
+        let mut next = network.proxy_in_table(8_000);
+        assert!(!network.left_behind().contains("lookup 710"), "{}", network.left_behind());
+        next.interrupt();
+        within_patience(until(|| network.left_behind().lines().count() == 1));
+        assert!(network.left_behind().contains("lookup 9000"), "another's stays");
     }
 }
 

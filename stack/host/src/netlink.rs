@@ -17,6 +17,7 @@ use std::thread;
 use futures_util::TryStreamExt;
 use netlink_packet_route::address::{AddressAttribute, AddressFlags, AddressMessage};
 use netlink_packet_route::link::LinkAttribute;
+use netlink_packet_route::route::RouteProtocol;
 use rtnetlink::{AddressGetRequest, Handle, LinkUnspec};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, netdevice, socket_with};
 
@@ -25,12 +26,15 @@ use hopwise_core::ip::Prefix;
 use crate::namespace::set_switch;
 
 pub use carrier::CarrierWatch;
-pub use detour::{Detour, DetourConfig, End};
+pub use detour::{Detour, DetourConfig, End, left_rules, remove_left_rules};
 pub(crate) use names::{Named, names_with};
 use on_loan::Added;
 pub(crate) use on_loan::{Before, OnLoan};
 use routes::{Wanted, check_free, route_message};
 pub use sockets::{is_abandoned, is_unacknowledged, user_of};
+
+/// The maker of our routes and rules. No registered program has this number.
+pub(crate) const OURS: RouteProtocol = RouteProtocol::Other(87);
 
 /// RFC 8200 §5: a link with less has no IPv6.
 const IPV6_MIN_MTU: u16 = 1280;

@@ -7,14 +7,11 @@ use hopwise_core::ip::Prefix;
 use netlink_packet_route::AddressFamily;
 use netlink_packet_route::link::LinkAttribute;
 use netlink_packet_route::neighbour::{NeighbourAddress, NeighbourAttribute, NeighbourMessage};
-use netlink_packet_route::route::{RouteMessage, RouteProtocol, RouteScope};
+use netlink_packet_route::route::{RouteMessage, RouteScope};
 use rtnetlink::{Handle, RouteMessageBuilder};
 use tokio::runtime::Runtime;
 
-use crate::netlink::{self, NetlinkError};
-
-/// Who made a route; no registered program has this number.
-const OURS: RouteProtocol = RouteProtocol::Other(87);
+use crate::netlink::{self, NetlinkError, OURS};
 
 /// How a host is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
