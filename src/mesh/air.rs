@@ -73,9 +73,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     }
     tracing::info!("ready");
     let lasts = arguments.lasts.map(|lasts| lasts.0);
-    let refused = medium::serve((&mut live, clock), &stations, &ends, lasts)
-        .map_err(|error| Failure::failed("wait for frames", error))?;
+    let served = medium::serve((&mut live, clock), &stations, &ends, lasts);
     watch.end()?;
+    let refused = served.map_err(|error| Failure::failed("wait for frames", error))?;
     let report = report::of(&scenario.name, &prepared, &mut live, &refused);
     printed(if arguments.json { report.print_json() } else { report.print_text() })
 }

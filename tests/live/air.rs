@@ -453,6 +453,19 @@ fn nothing_stays_when_it_ends_and_what_a_killed_one_left_the_next_one_removes() 
     assert!(!Path::new("/run/hopwise").join(format!("air-{prefix}.names")).exists());
 }
 
+#[test]
+fn a_device_that_somebody_removes_ends_it_with_an_error_that_names_it() {
+    let test = "a_device_that_somebody_removes_ends_it_with_an_error_that_names_it";
+    if !can_run(test, &["ip"]) {
+        return;
+    }
+    let mut air = Air::start(test, 1, &[]);
+    let removed = air.nodes[1].output(&["ip", "link", "del", "air0"]);
+    assert!(removed.status.success(), "{removed:?}");
+    within_patience(until(|| air.has_ended()));
+    assert!(air.log().contains("the device air0 of "), "{}", air.log());
+}
+
 /// As the kernels' own captures have it, so that both can be merged. The radio's own clock begins with the world.
 #[test]
 fn captures_have_the_time_of_day_and_the_radios_own_time_beside() {

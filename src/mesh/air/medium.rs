@@ -18,12 +18,15 @@ const SAY_EVERY: Duration = Duration::from_secs(1);
 #[derive(Clone, Debug, Default)]
 pub(super) struct Dropped {
     pub(super) in_anothers_name: Vec<u64>,
+    /// Longer than a frame of the radio or of the wire.
+    pub(super) too_long: Vec<u64>,
     /// The kernel did not take them: its device is down.
     pub(super) not_taken: Vec<u64>,
 }
 
 struct Medium<'a> {
     live: &'a mut Live<Outside>,
+    stations: &'a Stations,
     ports: &'a [Port],
     /// Those that are not read until what was read of them is on the air.
     is_full: Vec<bool>,
@@ -52,13 +55,18 @@ pub(super) fn serve(
     poller.add(ends.as_fd(), ports.len(), Interest::Read)?;
     let mut medium = Medium {
         live,
+        stations,
         ports,
         is_full: vec![false; ports.len()],
         poller,
         clock,
         say_at: Instant::ZERO,
         buffer: vec![0; LARGEST],
-        dropped: Dropped { in_anothers_name: vec![0; count], not_taken: vec![0; count] },
+        dropped: Dropped {
+            in_anothers_name: vec![0; count],
+            too_long: vec![0; count],
+            not_taken: vec![0; count],
+        },
     };
     medium.run(lasts.map(|lasts| Instant::ZERO + lasts))?;
     Ok(medium.dropped)
@@ -101,11 +109,14 @@ impl Medium<'_> {
     fn read(&mut self, index: usize) -> io::Result<()> {
         let Port { node, link, device } = &self.ports[index];
         while self.live.machines()[*node as usize].has_room(*link) {
-            let Some(bytes) = device.read(&mut self.buffer) else { return self.set_full(index, false) };
+            let read = device.read(&mut self.buffer).map_err(|error| self.stations.gone(index, &error))?;
+            let Some(bytes) = read else { return self.set_full(index, false) };
             let frame = &self.buffer[..bytes];
             let put = self.live.world().with(*node, |_, outside| outside.put(*link, frame));
-            if put == Err(Refused::InAnothersName) {
-                self.dropped.in_anothers_name[*node as usize] += 1;
+            match put {
+                Err(Refused::InAnothersName) => self.dropped.in_anothers_name[*node as usize] += 1,
+                Err(Refused::TooLong) => self.dropped.too_long[*node as usize] += 1,
+                Ok(()) | Err(Refused::TooShort | Refused::NoRoom) => {}
             }
         }
         self.set_full(index, true)

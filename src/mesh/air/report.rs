@@ -28,6 +28,8 @@ struct Row {
     retry_drops: u64,
     /// Frames that the device sent with the address of somebody else.
     in_anothers_name: u64,
+    /// Frames of the device that no frame of the radio or the wire can carry.
+    too_long: u64,
     /// Frames for a device that was down.
     not_taken: u64,
 }
@@ -52,6 +54,7 @@ pub(super) fn of(scenario: &str, prepared: &Prepared, live: &mut Live<Outside>, 
             collisions: stats.collisions,
             retry_drops: stats.retry_drops,
             in_anothers_name: dropped.in_anothers_name[node as usize],
+            too_long: dropped.too_long[node as usize],
             not_taken: dropped.not_taken[node as usize],
         }
     };
@@ -74,10 +77,18 @@ impl Report {
     pub(super) fn print_text(&self) -> io::Result<()> {
         let mut out = hopwise_lab::plain::out();
         writeln!(out, "{}, seed {}: {:.1} s of the air", self.scenario, self.seed, self.lasted_s)?;
-        let columns =
-            ["node", "frames", "airtime s", "collisions", "given up", "in another's name", "not taken"];
+        let columns = [
+            "node",
+            "frames",
+            "airtime s",
+            "collisions",
+            "given up",
+            "in another's name",
+            "too long",
+            "not taken",
+        ];
         let cells = |row: &Row| {
-            let counts = [row.collisions, row.retry_drops, row.in_anothers_name, row.not_taken];
+            let counts = [row.collisions, row.retry_drops, row.in_anothers_name, row.too_long, row.not_taken];
             let first = [row.node.clone(), row.frames_sent.to_string(), format!("{:.3}", row.airtime_s)];
             first.into_iter().chain(counts.iter().map(u64::to_string)).collect()
         };

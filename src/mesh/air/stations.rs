@@ -93,6 +93,13 @@ impl Stations {
         Ok(stations)
     }
 
+    /// Somebody has removed the device of this port.
+    pub(super) fn gone(&self, port: usize, error: &io::Error) -> io::Error {
+        let Port { node, device, .. } = &self.ports[port];
+        let namespace = self.namespaces.get(*node as usize).map_or("?", Namespace::name);
+        io::Error::other(format!("the device {} of {namespace} is gone: {error}", device.name()))
+    }
+
     /// What each node and its namespace are called, and its address.
     pub(super) fn named<'a>(
         &'a self,

@@ -13,10 +13,18 @@ use hopwise_core::{Cast, Instant, LinkEvent, LinkId, Machine, NextHop, Payload, 
 
 use crate::frames::{ETHERNET_BYTES, Mac};
 
+/// The longest MSDU (IEEE 802.11-2020, 9.2.4.8), and what says in it which protocol follows.
+const MSDU_BYTES: usize = 2_304;
+const SNAP_BYTES: usize = 8;
+/// What an Ethernet frame carries.
+const WIRE_BYTES: usize = 1_500;
+
 /// Why a frame does not go on the air.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
     TooShort,
+    /// No frame of 802.11, or of the wire, can carry it.
+    TooLong,
     /// It says that somebody else has sent it; a station of an ad hoc network speaks for itself alone.
     InAnothersName,
     /// Nothing may be put in before what is there has left.
@@ -84,6 +92,9 @@ impl Outside {
         }
         if frame.len() <= ETHERNET_BYTES {
             return Err(Refused::TooShort);
+        }
+        if frame.len() - ETHERNET_BYTES > if device.is_radio { MSDU_BYTES - SNAP_BYTES } else { WIRE_BYTES } {
+            return Err(Refused::TooLong);
         }
         if device.is_radio && frame[6..12] != self.mac {
             return Err(Refused::InAnothersName);

@@ -52,9 +52,13 @@ impl TapDevice {
         &self.name
     }
 
-    /// The next frame that the kernel sends, written to the beginning of `into`.
-    pub fn read(&self, into: &mut [u8]) -> Option<usize> {
-        rustix::io::read(&self.fd, into).ok()
+    /// The next frame that the kernel sends, written to the beginning of `into`. An error means that the device is gone.
+    pub fn read(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
+        match rustix::io::read(&self.fd, into) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(rustix::io::Errno::AGAIN | rustix::io::Errno::INTR) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Hands the kernel a frame that has come.

@@ -102,6 +102,11 @@ fn a_station_speaks_for_itself_one_frame_at_a_time() {
     let mut live = line(200.0, 2);
     let good = frame(mac_of(1), mac_of(0), 1_000);
     assert_eq!(put(&mut live, 0, RADIO, &frame(mac_of(1), mac_of(5), 100)), Err(Refused::InAnothersName));
+    // With what says which protocol follows it would be an MSDU of 2305 bytes.
+    for bytes in [2_297, 60_000] {
+        let long = frame(mac_of(1), mac_of(0), bytes);
+        assert_eq!(put(&mut live, 0, RADIO, &long), Err(Refused::TooLong), "{bytes}");
+    }
     assert_eq!(put(&mut live, 0, RADIO, &good[..14]), Err(Refused::TooShort));
     // One is with the radio, one waits.
     assert_eq!([0; 3].map(|_| put(&mut live, 0, RADIO, &good).is_ok()), [true, true, false]);
