@@ -24,8 +24,8 @@ pub fn open_own(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens a file to write it anew, and makes it with this mode. What stood in it goes only when it is our own. A character
-/// device such as /dev/full is written as it is.
+/// Opens a file to write it anew, and makes it with this mode. What stood in it goes only when it is our own. A
+/// character device such as /dev/full is written as it is.
 pub fn begin_own(path: &Path, mode: u32) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.write(true).create(true).truncate(false).mode(mode);

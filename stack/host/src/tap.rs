@@ -52,7 +52,8 @@ impl TapDevice {
         &self.name
     }
 
-    /// The next frame that the kernel sends, written to the beginning of `into`. An error means that the device is gone.
+    /// The next frame that the kernel sends, written to the beginning of `into`. An error means that the device is
+    /// gone.
     pub fn read(&self, into: &mut [u8]) -> io::Result<Option<usize>> {
         match rustix::io::read(&self.fd, into) {
             Ok(bytes) => Ok(Some(bytes)),

@@ -238,8 +238,8 @@ impl CaptureFile {
     }
 }
 
-/// Nobody else may read what went over the links, and another user's file stays as it is. Nobody is waited for: what reads
-/// a pipe could hold up whoever writes.
+/// Nobody else may read what went over the links, and another user's file stays as it is. Nothing is waited for: a
+/// reader of a pipe could hold up the writer.
 fn open(path: &Path) -> io::Result<File> {
     let is_pipe = |kind: fs::FileType| kind.is_fifo() || kind.is_socket();
     if fs::symlink_metadata(path).is_ok_and(|facts| is_pipe(facts.file_type())) {

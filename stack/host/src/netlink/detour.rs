@@ -1,7 +1,7 @@
 //! Detours: what comes in on one interface for some networks, or from them, goes to another device than the main table
 //! says. The kernel forgets a device's routes with the device, so that without whoever made it packets go their
-//! ordinary way; the rules are taken back too when a detour is dropped. Rules that a killed one left have a table without
-//! a route, and bear our mark.
+//! ordinary way; the rules are taken back too when a detour is dropped. Rules that a killed one left have a table with
+//! no route, and bear our mark.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

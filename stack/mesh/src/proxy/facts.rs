@@ -1,4 +1,5 @@
-//! What a base station has seen of a flow, by its packets alone. Segments that neither end can have sent change nothing.
+//! What a base station has seen of a flow, by its packets alone. Segments that neither end can have sent change
+//! nothing.
 
 mod way;
 

@@ -6,6 +6,8 @@
 //!   agents let through no byte is altered.
 //! - P4: nothing of the mobile's overtakes what waits of it, but an ACK that says less than one before.
 
+mod stage;
+
 use std::time::Duration;
 
 use hopwise_core::agent::{
@@ -110,19 +112,8 @@ impl Flow {
         self.attention == Attention::Given
     }
 
-    /// As far as can be told: one end may go on for as long as it likes after the other has said its last, and what is
-    /// kept is still to be said.
-    pub(super) fn has_ended(&self) -> bool {
-        (self.was_reset || self.has_finished == [true; 2]) && self.kept_packets() == 0
-    }
-
     pub(super) fn is_unserved(&self) -> bool {
         self.attention == Attention::Withdrawn
-    }
-
-    /// Both sides were seen, and the agent can serve it.
-    pub(super) fn earns_a_seat(&self) -> bool {
-        self.has_spoken == [true; 2] && self.is_attended()
     }
 
     pub(super) fn deadline(&self) -> Option<Instant> {
@@ -193,30 +184,6 @@ impl Flow {
         }
         self.obey(now, &orders, out);
         self.settle(&passing, fate, at_hand, out);
-    }
-
-    /// Both ends speak on it.
-    pub(super) fn is_under_way(&self) -> bool {
-        self.has_spoken == [true; 2] && !self.has_ended()
-    }
-
-    /// A SYN has come that may begin another connection with the same ports. It may be made up, too: the flow goes on
-    /// until the other end answers it (RFC 5961 §4).
-    pub(super) fn may_reopen(&mut self, from: Side, syn: &[u8]) {
-        self.reopening = Some((from, syn.into()));
-    }
-
-    /// The SYN that this answers, where another connection begins with it.
-    pub(super) fn reopens(&self, from: Side, tcp: &TcpView<'_>) -> Option<Box<[u8]>> {
-        let (opener, packet) = self.reopening.as_ref()?;
-        let (_, syn) = parse(packet)?;
-        let is_answer = tcp.flags.contains(Flags::SYN | Flags::ACK) && tcp.ack == syn.seq + 1;
-        (from == opener.other() && is_answer).then(|| packet.clone())
-    }
-
-    /// Its SYN has passed before.
-    pub(super) fn begin(&mut self, now: Instant, from: Side, syn: &Read<'_>) {
-        self.has_spoken[from as usize] |= self.facts.see(now, from, syn).is_some();
     }
 
     /// The first segment that shows whether the flow has what the agent needs.
