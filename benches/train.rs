@@ -1,11 +1,13 @@
 //! What `train` carries beside the published agents, and whether that is what it is meant to: the goals under ns-2's
 //! MAC rules and under the standard's, what never pausing would bring, beside flows of other kinds, what it is worth to
 //! take turns, and the scenes of `configs/train`.
-//! `scripts/bench train` runs it.
+//! `scripts/bench train` runs it, and `scripts/bench train --ablate` measures what each of its mechanisms brings.
 //!
 //! Every figure is the mean of five seeds in the arms of `configs/train.yaml`, in virtual time. Each run is kept in
 //! `results/bench-train.runs.jsonl`: who starts it again, from the same sources, goes on where it was stopped.
 
+#[path = "train/ablate.rs"]
+mod ablate;
 #[path = "train/beside.rs"]
 mod beside;
 #[path = "train/goals.rs"]
@@ -47,5 +49,7 @@ fn counted(group: &str, mut rows: Vec<Row>) -> Vec<Row> {
 }
 
 fn main() {
-    println!("{}", row::object(&groups::run(&GROUPS)));
+    let is_ablation = std::env::args().any(|word| word == "--ablate");
+    let rows = if is_ablation { ablate::rows() } else { groups::run(&GROUPS) };
+    println!("{}", row::object(&rows));
 }

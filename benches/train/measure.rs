@@ -25,6 +25,8 @@ pub(crate) struct Mean {
     pub(crate) kbps: f64,
     pub(crate) flows_kbps: Vec<f64>,
     pub(crate) jain: f64,
+    /// Goodput of each run, by its seed.
+    pub(crate) runs_kbps: Vec<f64>,
 }
 
 /// For each cell the means of its arms, in their order.
@@ -59,7 +61,8 @@ fn mean(answers: &[Answer]) -> Mean {
     let of_flow = |nth| answers.iter().filter_map(|answer| answer.kbps.get(nth)).sum::<f64>() / runs;
     let flows_kbps: Vec<f64> = (0..flows).map(of_flow).collect();
     let jain = answers.iter().map(|answer| answer.jain).sum::<f64>() / runs;
-    Mean { kbps: flows_kbps.iter().sum(), flows_kbps, jain }
+    let runs_kbps = answers.iter().map(|answer| answer.kbps.iter().sum()).collect();
+    Mean { kbps: flows_kbps.iter().sum(), flows_kbps, jain, runs_kbps }
 }
 
 /// The one of these that carries most.

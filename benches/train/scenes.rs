@@ -23,33 +23,47 @@ struct Scene {
     set: BTreeMap<String, serde_yaml::Value>,
 }
 
-pub(crate) fn rows(set: &str) -> Vec<Row> {
+/// A scene under one set of MAC rules.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) name: String,
+    pub(crate) sets: Vec<String>,
+    is_alike: bool,
+}
+
+/// The scenes of a file, under both MAC rules.
+pub(crate) fn places(set: &str) -> Vec<Place> {
     let file = format!("configs/train/{set}.yaml");
     let text = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
     let scenes: Vec<Scene> = serde_yaml::from_str(&text).unwrap_or_else(|error| panic!("{file}: {error}"));
-    let mut wanted = Vec::new();
+    let mut places = Vec::new();
     for scene in &scenes {
         for rules in ["standard", "ns2"] {
             let mut sets = vec![format!("mac.rules={rules}")];
             sets.extend(scene.set.iter().map(|(path, value)| format!("{path}={}", in_a_line(value))));
-            wanted.push((scene, rules, Cell { sets, arms: ARMS }));
+            places.push(Place { name: format!("{rules} {}", scene.scene), sets, is_alike: scene.alike });
         }
     }
-    let cells: Vec<_> = wanted.iter().map(|(_, _, cell)| cell.clone()).collect();
+    places
+}
+
+pub(crate) fn rows(set: &str) -> Vec<Row> {
+    let places = places(set);
+    let cells: Vec<_> = places.iter().map(|place| Cell { sets: place.sets.clone(), arms: ARMS }).collect();
     let measured = measure::all(&cells);
-    let mut rows: Vec<_> = wanted
+    let mut rows: Vec<_> = places
         .iter()
         .zip(measured)
-        .map(|((scene, rules, _), means)| {
+        .map(|(place, means)| {
             let (peer, theirs) = measure::best(&ARMS[1..], &means[1..]);
             Row {
-                name: format!("{rules} {}", scene.scene),
+                name: place.name.clone(),
                 unit: "kbit/s",
                 ours: means[0].kbps,
                 peer,
                 theirs: theirs.kbps,
                 goal: Some(LEAST),
-                jain: scene.alike.then_some(means[0].jain),
+                jain: place.is_alike.then_some(means[0].jain),
             }
             .told()
         })

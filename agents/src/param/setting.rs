@@ -39,12 +39,12 @@ macro_rules! params {
 macro_rules! choices {
     ($enum:ident { $($(#[doc = $doc:literal])* $choice:ident = $name:literal),+ $(,)? }) => {
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        enum $enum {
+        pub(crate) enum $enum {
             $($(#[doc = $doc])* $choice,)+
         }
 
         impl $enum {
-            const FORM: $crate::param::Form = $crate::param::Form::Choice(&[$($name),+]);
+            pub(crate) const FORM: $crate::param::Form = $crate::param::Form::Choice(&[$($name),+]);
         }
 
         impl $crate::param::Setting for $enum {

@@ -39,6 +39,7 @@
 //! retransmission timer doubles from the fourth timeout in a row on (RFC 6298 §5.5 wants it from the first): it is as
 //! long as a train and its ACK already, and a link that fades takes several segments in a row.
 
+mod constants;
 mod crowd;
 mod gap;
 mod pause;
@@ -56,6 +57,7 @@ use hopwise_core::{Instant, Seq, ignores};
 use super::window::{is_of_syn, mss_of};
 use crate::descriptor::{Descriptor, Make};
 use crate::param::{Args, Form, ON, Switch, params};
+use constants::{Constants, Part};
 use gap::{Gap, Outcome};
 use pause::{Pause, Way};
 use together::{Member, News};
@@ -70,6 +72,8 @@ params! {
     compete: Switch = Form::Switch.is(ON),
     /// send trains in turn with the other flows of this host to the same peer
     turns: Switch = Form::Switch.is(ON),
+    /// leave out one mechanism, so that what it brings can be measured
+    without: Part = Part::FORM.is(0),
 }
 
 pub static DESCRIPTOR: Descriptor = Descriptor {
@@ -81,26 +85,19 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     make: Make::Member(|args, shared| Box::new(Train::new(args, shared))),
 };
 
-/// Timeouts in a row that do not double the timer: a fade is not a dead path yet.
-const STUBBORN: u8 = 3;
 /// Sequence numbers are compared within 2 GiB.
 const MOST_AHEAD: u32 = 1 << 30;
 /// A train that has left waits for its ACK; how long at the most is the connection's.
 const UNTIL_ACKED: Duration = Duration::from_secs(3600);
 /// The largest R of an ACK-rate request.
 const MOST_RATE: u32 = 127;
-/// What a way without pauses must bring more to be kept: they are what keeps a long path from overload.
-const WORTH: f64 = 1.02;
-/// A short path has no such danger.
-const SHORT_WORTH: f64 = 1.0;
 /// What the handshake took tells where to begin: with a train of so many segments at this part of it.
 const FIRST_SEGMENTS: u32 = 4;
-const FIRST_GAP: f64 = 0.6;
-/// Of the segments that a long path holds, so much may be on the way besides a train.
-const HELD: f64 = 1.25;
 
 #[derive(Debug)]
 pub struct Train {
+    without: Part,
+    set: &'static Constants,
     span_s: f64,
     most: u32,
     takes_turns: bool,
@@ -130,12 +127,15 @@ pub struct Train {
 impl Train {
     fn new(args: &Args, shared: SharedPath) -> Train {
         let set = Params::of(args);
+        let constants = set.without.constants();
         Train {
             span_s: set.span.as_secs_f64(),
             most: set.most,
             takes_turns: set.turns == Switch::On,
-            gap: Gap::new(set.compete == Switch::On),
-            pause: Pause::new(),
+            without: set.without,
+            set: constants,
+            gap: Gap::new(constants, set.compete == Switch::On),
+            pause: Pause::new(constants),
             segments: 1,
             began: None,
             sent: Count::default(),
@@ -163,7 +163,7 @@ impl Train {
         }
         match self.pause.way() {
             Way::Waiting => 0,
-            Way::Flowing => self.segments.max((HELD * self.gap.ratio()) as u32),
+            Way::Flowing => self.segments.max((self.set.held * self.gap.ratio()) as u32),
         }
     }
 
@@ -175,7 +175,9 @@ impl Train {
     /// Segments of the train under way, or of the first one.
     fn length(&self, view: &SendView<'_>) -> u32 {
         match (self.began, view.path.rtt.latest) {
-            (None, Some(_)) if self.gap.seconds() == 0.0 => FIRST_SEGMENTS.min(self.most),
+            (None, Some(_)) if self.set.begins_by_handshake && self.gap.seconds() == 0.0 => {
+                FIRST_SEGMENTS.min(self.most)
+            }
             _ => self.segments,
         }
     }
@@ -185,7 +187,7 @@ impl Train {
     fn end_told(&self, began: Seq, view: &SendView<'_>) -> Seq {
         let end = self.end_of(began, view);
         let is_most = 2 * u64::from(view.snd_una.bytes_since(began)) > u64::from(end.bytes_since(began));
-        let is_filled = self.pause.way() == Way::Flowing && self.gap.is_long();
+        let is_filled = self.set.most_is_all && self.pause.way() == Way::Flowing && self.gap.is_long();
         if is_filled && is_most { end.min(view.snd_una) } else { end }
     }
 
@@ -257,8 +259,12 @@ impl Train {
             return self.pause.on_break();
         }
         if self.gap.is_starting() {
-            self.pause.begin(if self.gap.is_long() { Way::Flowing } else { Way::Waiting });
-        } else if before == Way::Flowing && self.gap.is_short() && !self.gap.is_alone() {
+            self.pause.begin(if self.gap.is_long() && self.set.flows { Way::Flowing } else { Way::Waiting });
+        } else if before == Way::Flowing
+            && self.set.minds_others
+            && self.gap.is_short()
+            && !self.gap.is_alone()
+        {
             self.pause.begin(Way::Waiting);
         } else if let Some(bytes) = news.bytes {
             // What a long path loses was too much for a queue, and says nothing of overload on the air.
@@ -278,11 +284,15 @@ impl Train {
     fn worth(&self) -> Option<f64> {
         let (is_short, is_alone) = (self.gap.is_short(), self.gap.is_alone());
         let is_open = match self.pause.way() {
-            Way::Waiting if is_short => is_alone,
+            Way::Waiting if is_short => is_alone && self.set.tries_short,
             Way::Waiting => self.gap.is_long() || self.gap.is_noisy(),
             Way::Flowing => !self.gap.is_long() && !is_short,
         };
-        is_open.then_some(if is_short { SHORT_WORTH } else { WORTH })
+        (is_open && self.set.flows && (is_short || self.set.tries)).then_some(if is_short {
+            self.set.short_worth
+        } else {
+            self.set.worth
+        })
     }
 
     /// Nobody waits for the ACK of a train that has left, where none does without turns; and nothing follows, for want
@@ -308,11 +318,11 @@ impl Train {
     /// A train that follows another one has to fit into the peer's window beside what a long path holds: who fills the
     /// window with one train waits for its ACK after all.
     fn beside_the_path(&self, view: &SendView<'_>) -> u32 {
-        if self.pause.way() == Way::Waiting || !self.gap.is_long() {
+        if self.pause.way() == Way::Waiting || !self.gap.is_long() || !self.set.fits_window {
             return u32::MAX;
         }
         let window = view.snd_wnd / view.mss.max(1);
-        let held = (HELD * self.gap.ratio() + self.gap.room()) as u32;
+        let held = (self.set.held * self.gap.ratio() + self.gap.room()) as u32;
         window.saturating_sub(held).max(window / 3).max(1)
     }
 }
@@ -332,7 +342,7 @@ impl SenderAgent for Train {
     /// Trains are held for half a second, so that the timer is long as it is; doubled, it outlasts what it waits for.
     /// A path that is dead is not to be hammered: there it doubles in the end.
     fn tune(&self, tunables: &mut Tunables) {
-        tunables.rto_held = tunables.rto_held.max(STUBBORN);
+        tunables.rto_held = tunables.rto_held.max(self.set.stubborn);
     }
 
     fn needs(&self) -> Needs {
@@ -353,8 +363,8 @@ impl SenderAgent for Train {
         let bytes = u32::try_from(sent.carried.bytes).unwrap_or(0);
         if let (None, Some(handshake)) = (self.began, view.path.rtt.latest) {
             self.segments = self.length(view);
-            if self.gap.seconds() == 0.0 {
-                self.gap.begin(FIRST_GAP * handshake.as_secs_f64());
+            if self.set.begins_by_handshake && self.gap.seconds() == 0.0 {
+                self.gap.begin(self.set.first_gap * handshake.as_secs_f64());
                 self.together.is_newer |= view.turn != Turn::Free;
             }
         }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use super::constants::Constants;
 use super::crowd::Crowd;
 use super::pause::Way;
 
@@ -10,55 +11,11 @@ const LEAST_S: f64 = 0.00005;
 const MOST_S: f64 = 2.0;
 /// A path without delay would divide by nothing.
 const LEAST_BASE_S: f64 = 1e-6;
-/// At the beginning each train is faster than the one before by this, as long as nothing queues.
-const QUICKER: f64 = 0.75;
-/// On a path longer than radios make it.
-const MUCH_QUICKER: f64 = 0.5;
-/// So many segments may queue before the beginning is over.
-const FULL_SEGMENTS: f64 = 4.4;
-const LOSS_SLOWS: f64 = 1.1;
-/// What queues at the end of a train may be (2.2 gap/base)² segments, within bounds.
-const QUEUE_FACTOR: f64 = 2.2;
-const LEAST_QUEUE: f64 = 0.5;
-/// What queues is what the gap is too short, times the train's segments: so much too short it may always be. With less,
-/// a long train of short gaps would take what its round trip varies for a queue.
-const TOO_SHORT: f64 = 1.0 / 80.0;
-const MOST_QUEUE: f64 = 6.0;
-/// How much of the difference is made good at once.
-const GAIN: f64 = 0.3;
-const LOSS_ADDS: f64 = 0.03;
-const MOST_DOWN: f64 = 0.02;
-/// Faster by this for each segment that may queue: where many may, no cliff is near.
-const DOWN_BY_QUEUE: f64 = 0.01;
-const MOST_UP: f64 = 0.15;
 /// Without pauses ACKs meet data, and round trips say less of the queue: more of it is let be.
 const FLOWING_QUEUE: f64 = 24.0;
-/// On a short path hardly any: others who wait must not be driven off.
-const SHORT_QUEUE: f64 = 4.0;
-const GROWTH_GAIN: f64 = 0.5;
-const FLOWING_DOWN: f64 = 0.1;
-/// Where a wire loses segments its queue is full: of what was queued then, so much may be queued from there on, a
-/// little more with each train that loses none.
-const LOSS_LEAVES: f64 = 0.7;
-const ROOM_GROWS: f64 = 0.1;
 const LEAST_ROOM: f64 = 2.0;
-/// A path that holds more segments than this is longer than radios alone make it.
-const LONG: f64 = 8.0;
-/// So is one of a few hops that holds more than this, once its gap is no guess.
-const LONG_FOR_FEW_HOPS: f64 = 5.0;
-/// A train is calm when so many segments queue at its end, or fewer.
-const CALM: f64 = 0.35;
-/// From so many hops on the first ones are free again while the last ones are still in use.
-const REUSE_HOPS: f64 = 4.0;
-/// For a path of unknown length.
-const PART_SERVED: f64 = 0.5;
-/// A segment and its ACK take at most this much longer than a handshake, which is of small packets.
-const HANDSHAKES: f64 = 2.5;
 /// On a path of so many hops everybody hears everybody.
 const SHORT_HOPS: u8 = 3;
-/// Who finds a short path as empty as this is alone there.
-const ALONE: f64 = 0.9;
-const NOT_ALONE: f64 = 0.7;
 
 /// What a train came to.
 #[derive(Clone, Copy, Debug)]
@@ -80,6 +37,7 @@ enum Phase {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Gap {
+    set: &'static Constants,
     phase: Phase,
     seconds: f64,
     /// The least round trip of all.
@@ -102,8 +60,9 @@ pub(super) struct Gap {
 }
 
 impl Gap {
-    pub(super) fn new(competes: bool) -> Gap {
+    pub(super) fn new(set: &'static Constants, competes: bool) -> Gap {
         Gap {
+            set,
             phase: Phase::Unknown,
             seconds: 0.0,
             base_s: 0.0,
@@ -122,13 +81,13 @@ impl Gap {
 
     /// Hardly a train finds the path as empty as it can be, however slow they are.
     pub(super) fn is_noisy(&self) -> bool {
-        self.calm < 0.5
+        self.calm < 0.5 || !self.set.hears_noise
     }
 
     /// Longer than radios alone make a path.
     pub(super) fn is_long(&self) -> bool {
         let is_known = self.phase == Phase::Steady && self.has_few_hops();
-        self.ratio() > if is_known { LONG_FOR_FEW_HOPS } else { LONG }
+        self.ratio() > if is_known { self.set.long_for_few_hops } else { self.set.long }
     }
 
     fn has_few_hops(&self) -> bool {
@@ -142,7 +101,7 @@ impl Gap {
 
     /// Nobody else sends: the gap is what the empty path takes. It is more where others send, too.
     pub(super) fn is_alone(&self) -> bool {
-        self.ratio() > if self.way == Way::Waiting { ALONE } else { NOT_ALONE }
+        self.ratio() > if self.way == Way::Waiting { self.set.alone } else { self.set.not_alone }
     }
 
     /// Segments that the empty path holds.
@@ -160,7 +119,7 @@ impl Gap {
         if self.way != way {
             let is_long = self.is_long();
             self.way = way;
-            if is_long {
+            if is_long || !self.set.has_two_gaps {
                 return;
             }
             let seconds = self.others_s.replace(self.seconds).unwrap_or(self.seconds);
@@ -205,9 +164,9 @@ impl Gap {
     /// A path of another length is another path: the gap holds until something is known of it. Routing says the same
     /// once more whenever somebody connects to the same peer.
     pub(super) fn hear_change(&mut self, hops: Option<u8>) -> bool {
-        let is_another = hops.is_some() && self.hops.is_some() && hops != self.hops;
+        let is_another = self.set.hears_change && hops.is_some() && self.hops.is_some() && hops != self.hops;
         if is_another {
-            *self = Gap { seconds: self.seconds, hops, ..Gap::new(self.competes()) };
+            *self = Gap { seconds: self.seconds, hops, ..Gap::new(self.set, self.competes()) };
         }
         is_another
     }
@@ -221,13 +180,14 @@ impl Gap {
         }
         // The own least round trip may be one beside others, or behind a queue of the own.
         if let Some(least_s) = self.least_s {
-            self.base_s = self.base_s.min(HANDSHAKES * least_s).max(LEAST_BASE_S);
+            self.base_s = self.base_s.min(self.set.handshakes * least_s).max(LEAST_BASE_S);
         }
         self.hear_noise(train);
         match (self.phase, train.rtt_s) {
             (Phase::Unknown, None) => return,
             (Phase::Unknown, Some(rtt_s)) => {
-                self.seconds = if self.is_guessed { self.seconds.min(rtt_s) * QUICKER } else { rtt_s };
+                self.seconds =
+                    if self.is_guessed { self.seconds.min(rtt_s) * self.set.quicker } else { rtt_s };
                 self.phase = Phase::Start;
             }
             (Phase::Start, _) => self.start(train),
@@ -243,7 +203,9 @@ impl Gap {
         let (Some(rtt_s), Phase::Steady, Some(crowd)) = (train.rtt_s, self.phase, &mut self.crowd) else {
             return;
         };
-        let part = self.hops.map_or(PART_SERVED, |hops| (REUSE_HOPS / f64::from(hops.max(1))).min(1.0));
+        let part = self
+            .hops
+            .map_or(self.set.part_served, |hops| (self.set.reuse_hops / f64::from(hops.max(1))).min(1.0));
         let trains = if self.way == Way::Waiting { 1.0 } else { 2.0 };
         let own = (rtt_s / self.seconds).min(trains * train.segments);
         crowd.take((rtt_s - self.base_s) / (part * self.base_s).max(LEAST_BASE_S), own);
@@ -254,7 +216,7 @@ impl Gap {
 
     fn hear_noise(&mut self, train: &Outcome) {
         if let (Some(rtt_s), Phase::Steady, Way::Waiting) = (train.rtt_s, self.phase, self.way) {
-            let is_calm = !train.lost && rtt_s - self.base_s < CALM * self.seconds;
+            let is_calm = !train.lost && rtt_s - self.base_s < self.set.calm * self.seconds;
             self.calm += (f64::from(u8::from(is_calm)) - self.calm) / 16.0;
         }
     }
@@ -263,6 +225,7 @@ impl Gap {
     fn weight(&self, train: &Outcome) -> f64 {
         let rtt_s = train.rtt_s.unwrap_or(self.smoothed_s).max(LEAST_S);
         match self.way {
+            _ if !self.set.weighs => 1.0,
             Way::Waiting => 1.0,
             Way::Flowing => (train.segments * self.seconds / rtt_s).min(1.0),
         }
@@ -271,7 +234,7 @@ impl Gap {
     /// Where trains flow, each stands behind the one before: by what the queue grew between them they were too quick.
     fn growth_s(&self, rtt_s: f64) -> f64 {
         match (self.way, self.last_s) {
-            (Way::Flowing, Some(last_s)) => GROWTH_GAIN * (rtt_s - last_s),
+            (Way::Flowing, Some(last_s)) => self.set.growth_gain * (rtt_s - last_s),
             _ => 0.0,
         }
     }
@@ -279,9 +242,9 @@ impl Gap {
     fn start(&mut self, train: &Outcome) {
         let queued_s = train.rtt_s.map_or(0.0, |rtt_s| rtt_s - self.base_s);
         let weight = self.weight(train);
-        if !train.lost && queued_s <= FULL_SEGMENTS * self.seconds && self.seconds > LEAST_S {
+        if !train.lost && queued_s <= self.set.full_segments * self.seconds && self.seconds > LEAST_S {
             if train.rtt_s.is_some() {
-                let quicker = if self.is_long() { MUCH_QUICKER } else { QUICKER };
+                let quicker = if self.is_long() { self.set.much_quicker } else { self.set.quicker };
                 self.seconds *= 1.0 - weight * (1.0 - quicker);
             }
             return;
@@ -289,16 +252,16 @@ impl Gap {
         self.phase = Phase::Steady;
         self.seconds += weight * queued_s / train.segments;
         if train.lost {
-            self.seconds *= LOSS_SLOWS;
+            self.seconds *= self.set.loss_slows;
         }
     }
 
     fn make_room(&mut self, train: &Outcome, weight: f64) {
         if train.lost {
             let queued = train.rtt_s.map_or(self.room, |rtt_s| (rtt_s - self.base_s) / self.seconds);
-            self.room = (LOSS_LEAVES * self.room.min(queued)).max(LEAST_ROOM);
+            self.room = (self.set.loss_leaves * self.room.min(queued)).max(LEAST_ROOM);
         } else {
-            self.room = (self.room + ROOM_GROWS * weight).min(FLOWING_QUEUE);
+            self.room = (self.room + self.set.room_grows * weight).min(FLOWING_QUEUE);
         }
     }
 
@@ -309,28 +272,33 @@ impl Gap {
         if self.way == Way::Flowing && self.is_long() {
             self.make_room(train, weight);
         }
-        let ratio = QUEUE_FACTOR * gap_s / self.base_s;
+        let ratio = self.set.queue_factor * gap_s / self.base_s;
         let (may_queue, most_down) = match self.way {
             Way::Waiting => {
-                let least = LEAST_QUEUE.max(TOO_SHORT * train.segments);
-                let queue = (ratio * ratio).max(least).min(MOST_QUEUE);
-                (queue, MOST_DOWN + DOWN_BY_QUEUE * (queue - LEAST_QUEUE))
+                let least = self.set.least_queue.max(self.set.too_short * train.segments);
+                let queue = (if self.set.queue_by_gap { ratio * ratio } else { 0.0 })
+                    .max(least)
+                    .min(self.set.most_queue);
+                (queue, self.set.most_down + self.set.down_by_queue * (queue - self.set.least_queue))
             }
-            Way::Flowing if self.is_short() => (SHORT_QUEUE, FLOWING_DOWN),
-            Way::Flowing if self.is_long() => (self.room, FLOWING_DOWN),
-            Way::Flowing => (FLOWING_QUEUE, FLOWING_DOWN),
+            Way::Flowing if self.is_short() && self.set.has_short_queue => {
+                (self.set.short_queue, self.set.flowing_down)
+            }
+            Way::Flowing if self.is_long() => (self.room, self.set.flowing_down),
+            Way::Flowing => (FLOWING_QUEUE, self.set.flowing_down),
         };
         // The queue answers after a round trip: who makes good as much with each train that fits into one swings.
-        let (of_queue, of_growth) = if self.is_long() { (weight * weight, weight) } else { (weight, 1.0) };
+        let (of_queue, of_growth) =
+            if self.is_long() && self.set.squares { (weight * weight, weight) } else { (weight, 1.0) };
         let mut change = train.rtt_s.map_or(0.0, |rtt_s| {
-            let off_s = GAIN * of_queue * (rtt_s - self.base_s - may_queue * gap_s);
+            let off_s = self.set.gain * of_queue * (rtt_s - self.base_s - may_queue * gap_s);
             (off_s + of_growth * self.growth_s(rtt_s)) / train.segments
         });
         if train.lost {
             // Beside a round trip that is short enough it was the air, not a queue; without one nothing is known.
-            change = if change > 0.0 { change + LOSS_ADDS * gap_s } else { 0.0 };
+            change = if change > 0.0 { change + self.set.loss_adds * gap_s } else { 0.0 };
         }
-        self.seconds += change.clamp(-most_down * weight * gap_s, MOST_UP * gap_s);
+        self.seconds += change.clamp(-most_down * weight * gap_s, self.set.most_up * gap_s);
     }
 }
 

@@ -9,16 +9,10 @@ use std::time::Duration;
 
 use hopwise_core::Instant;
 
+use super::constants::Constants;
+
 const BLOCK_TRAINS: u32 = 8;
 const BLOCK_TIME: Duration = Duration::from_secs(2);
-/// Until the gap has found its place.
-const WARM_TRAINS: u32 = 4;
-/// Blocks until the other way is tried, and at the most.
-const FIRST_INTERVAL: u32 = 6;
-const MOST_INTERVAL: u32 = 96;
-/// Trains with losses that end a trial, and the share of them that ends what a trial began.
-const MOST_LOSSY: u32 = 2;
-const MOST_LOSSY_SHARE: f64 = 0.15;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Way {
@@ -47,6 +41,7 @@ enum Stage {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pause {
+    set: &'static Constants,
     way: Way,
     stage: Stage,
     /// Bytes per second of the way that is kept.
@@ -66,13 +61,14 @@ struct Block {
 }
 
 impl Pause {
-    pub(super) fn new() -> Pause {
+    pub(super) fn new(set: &'static Constants) -> Pause {
         Pause {
+            set,
             way: Way::Waiting,
             stage: Stage::Kept,
             rate: None,
             blocks: 0,
-            interval: FIRST_INTERVAL,
+            interval: set.first_interval,
             lossy_share: 0.0,
             block: Block::default(),
         }
@@ -84,7 +80,7 @@ impl Pause {
 
     /// What is known of the path says which way to begin with.
     pub(super) fn begin(&mut self, way: Way) {
-        *self = Pause { way, ..Pause::new() };
+        *self = Pause { way, ..Pause::new(self.set) };
     }
 
     /// Too little data for a train: a block that it is in proves nothing.
@@ -105,7 +101,7 @@ impl Pause {
         if self.way == Way::Flowing && self.is_too_lossy() {
             return self.turn_back();
         }
-        if self.stage == Stage::Warming && self.block.trains >= WARM_TRAINS {
+        if self.stage == Stage::Warming && self.block.trains >= self.set.warm_trains {
             self.stage = Stage::Tried;
             self.block = Block { began: Some(now), lossy: self.block.lossy, ..Block::default() };
         } else if self.block.trains >= BLOCK_TRAINS && now.since(began) >= BLOCK_TIME {
@@ -117,8 +113,8 @@ impl Pause {
 
     fn is_too_lossy(&self) -> bool {
         match self.stage {
-            Stage::Kept => self.lossy_share > MOST_LOSSY_SHARE,
-            Stage::Warming | Stage::Tried => self.block.lossy >= MOST_LOSSY,
+            Stage::Kept => self.lossy_share > self.set.most_lossy_share,
+            Stage::Warming | Stage::Tried => self.block.lossy >= self.set.most_lossy,
         }
     }
 
@@ -139,7 +135,7 @@ impl Pause {
             Way::Waiting => rate * worth > kept,
         };
         if is_better {
-            (self.stage, self.rate, self.interval) = (Stage::Kept, Some(rate), FIRST_INTERVAL);
+            (self.stage, self.rate, self.interval) = (Stage::Kept, Some(rate), self.set.first_interval);
         } else {
             self.turn_back();
         }
@@ -149,7 +145,7 @@ impl Pause {
         if self.stage == Stage::Kept {
             self.rate = None;
         }
-        self.interval = (2 * self.interval).min(MOST_INTERVAL);
+        self.interval = (2 * self.interval).min(self.set.most_interval);
         self.blocks = 0;
         self.turn(Stage::Kept);
     }
@@ -162,6 +158,7 @@ impl Pause {
 
 #[cfg(test)]
 mod tests {
+    use super::super::constants::FITTED;
     use super::*;
 
     const OPEN: Option<f64> = Some(1.02);
@@ -175,7 +172,7 @@ mod tests {
 
     impl Road {
         fn new(flowing: u64) -> Road {
-            Road { pause: Pause::new(), now: Instant::ZERO, flowing }
+            Road { pause: Pause::new(&FITTED), now: Instant::ZERO, flowing }
         }
 
         fn train(&mut self, is_lossy: bool, worth: Option<f64>) -> Way {

@@ -9,6 +9,7 @@ use hopwise_core::agent::{HostPair, SendView, Turn};
 use hopwise_core::{Instant, Seq};
 
 use super::Train;
+use super::constants::Part;
 use super::gap::{Gap, Outcome};
 use super::pause::{Pause, Way};
 
@@ -86,6 +87,7 @@ struct Parameters {
     span_s: f64,
     most: u32,
     competes: bool,
+    without: Part,
 }
 
 impl Known {
@@ -192,7 +194,12 @@ impl Train {
     }
 
     fn parameters(&self) -> Parameters {
-        Parameters { span_s: self.span_s, most: self.most, competes: self.gap.competes() }
+        Parameters {
+            span_s: self.span_s,
+            most: self.most,
+            competes: self.gap.competes(),
+            without: self.without,
+        }
     }
 
     fn found(&self) -> Found {

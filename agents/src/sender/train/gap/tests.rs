@@ -1,3 +1,4 @@
+use super::super::constants::FITTED;
 use super::*;
 
 fn train(rtt_ms: f64, segments: f64) -> Outcome {
@@ -5,7 +6,7 @@ fn train(rtt_ms: f64, segments: f64) -> Outcome {
 }
 
 fn begun(rtt_ms: f64) -> Gap {
-    let mut gap = Gap::new(false);
+    let mut gap = Gap::new(&FITTED, false);
     gap.on_train(&train(rtt_ms, 1.0));
     gap
 }
@@ -13,7 +14,7 @@ fn begun(rtt_ms: f64) -> Gap {
 fn steady(rtt_ms: f64, lowered: u32) -> Gap {
     let mut gap = begun(rtt_ms);
     (0..lowered).for_each(|_| gap.on_train(&train(rtt_ms, 1.0)));
-    gap.on_train(&train(rtt_ms + FULL_SEGMENTS * 1_000.0 * gap.seconds + 0.001, 1e9));
+    gap.on_train(&train(rtt_ms + FITTED.full_segments * 1_000.0 * gap.seconds + 0.001, 1e9));
     assert!(!gap.is_starting());
     gap
 }
@@ -99,7 +100,7 @@ fn a_flowing_gap_settles_where_a_wire_serves() {
 /// Whoever comes last measures the others' queue; only the handshake was before it.
 #[test]
 fn the_least_round_trip_is_no_longer_than_two_and_a_half_handshakes() {
-    let mut gap = Gap::new(false);
+    let mut gap = Gap::new(&FITTED, false);
     gap.hear_path(None, Some(Duration::from_millis(20)));
     gap.on_train(&train(900.0, 1.0));
     assert_eq!(gap.base_s(), 0.05);
