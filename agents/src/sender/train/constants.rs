@@ -40,10 +40,6 @@ pub(super) struct Constants {
     pub(super) down_by_queue: f64,
     /// Part of the gap that one train may add.
     pub(super) most_up: f64,
-    /// Segments that may queue without pauses on a short path: flows that wait must not be driven off.
-    pub(super) short_queue: f64,
-    /// A short path has its own bound for that queue.
-    pub(super) has_short_queue: bool,
     /// Part of the queue's growth since the train before that a train without pauses makes good.
     pub(super) growth_gain: f64,
     /// Part of the gap that one train may take away without pauses.
@@ -76,10 +72,6 @@ pub(super) struct Constants {
     pub(super) hears_change: bool,
     /// Segments that a short path holds if nobody else sends.
     pub(super) alone: f64,
-    /// The same without pauses, down to which nobody else is thought to send.
-    pub(super) not_alone: f64,
-    /// On a short path the pause comes back as soon as others send.
-    pub(super) minds_others: bool,
     /// The pause may be left out at all.
     pub(super) flows: bool,
     /// It may be left out on trial on paths of radios that are not short.
@@ -126,8 +118,6 @@ pub(super) const FITTED: Constants = Constants {
     most_down: 0.02,
     down_by_queue: 0.01,
     most_up: 0.15,
-    short_queue: 4.0,
-    has_short_queue: true,
     growth_gain: 0.5,
     flowing_down: 0.1,
     loss_leaves: 0.7,
@@ -144,8 +134,6 @@ pub(super) const FITTED: Constants = Constants {
     handshakes: 2.5,
     hears_change: true,
     alone: 0.9,
-    not_alone: 0.7,
-    minds_others: true,
     flows: true,
     tries: true,
     tries_short: true,
@@ -195,12 +183,6 @@ choices!(Part {
     Warm = "warm",
     /// The second gap.
     TwoGaps = "two-gaps",
-    /// The pause that comes back when others send.
-    Others = "others",
-    /// The second bound of being alone.
-    NotAlone = "not-alone",
-    /// The smaller queue of short paths.
-    ShortQueue = "short-queue",
     /// The part of the steps that the queue's growth gives.
     Growth = "growth",
     /// The smaller steps of short trains.
@@ -244,9 +226,6 @@ impl Part {
             Part::Interval => &Constants { most_interval: FITTED.first_interval, ..FITTED },
             Part::Warm => &Constants { warm_trains: 0, ..FITTED },
             Part::TwoGaps => &Constants { has_two_gaps: false, ..FITTED },
-            Part::Others => &Constants { minds_others: false, ..FITTED },
-            Part::NotAlone => &Constants { not_alone: FITTED.alone, ..FITTED },
-            Part::ShortQueue => &Constants { has_short_queue: false, ..FITTED },
             Part::Growth => &Constants { growth_gain: 0.0, ..FITTED },
             Part::Weight => &Constants { weighs: false, ..FITTED },
             Part::Squares => &Constants { squares: false, ..FITTED },

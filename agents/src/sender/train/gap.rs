@@ -101,7 +101,7 @@ impl Gap {
 
     /// Nobody else sends: the gap is what the empty path takes. It is more where others send, too.
     pub(super) fn is_alone(&self) -> bool {
-        self.ratio() > if self.way == Way::Waiting { self.set.alone } else { self.set.not_alone }
+        self.ratio() > self.set.alone
     }
 
     /// Segments that the empty path holds.
@@ -280,9 +280,6 @@ impl Gap {
                     .max(least)
                     .min(self.set.most_queue);
                 (queue, self.set.most_down + self.set.down_by_queue * (queue - self.set.least_queue))
-            }
-            Way::Flowing if self.is_short() && self.set.has_short_queue => {
-                (self.set.short_queue, self.set.flowing_down)
             }
             Way::Flowing if self.is_long() => (self.room, self.set.flowing_down),
             Way::Flowing => (FLOWING_QUEUE, self.set.flowing_down),
