@@ -22,12 +22,14 @@ constants! {
     /// Lifetime of a route in the RREP of its destination
     my_route_timeout: Option<Duration> = Form::time(1).unset("twice active_route_timeout").ns2(10_000),
     /// Time for which an invalid route is kept
-    delete_period: Option<Duration> = Form::time(1).unset("five times active_route_timeout").not_in_ns2(),
+    delete_period: Option<Duration> = Form::time(1)
+        .unset("five times active_route_timeout or, with hello, hello_interval if that is longer")
+        .not_in_ns2(),
     /// Lifetime of a reverse route to the originator of a request
     reverse_route_life: Duration = Form::time(1).is(6_000).only_in_ns2(),
     /// Time for which a request is remembered
     path_discovery_time: Option<Duration> =
-        Form::time(1).unset("twice the time to cross the network and back").ns2(6_000),
+        Form::time(1).unset("four times node_traversal_time times net_diameter").ns2(6_000),
     /// Largest number of hops between two nodes
     net_diameter: u8 = Form::count("hops", 1, 250).is(35).ns2(30),
     /// Estimated time for one hop
@@ -50,17 +52,17 @@ constants! {
     ttl_increment: u8 = Form::count("hops", 1, 250).is(2),
     /// Largest TTL of the expanding ring search; then the whole network is searched
     ttl_threshold: u8 = Form::count("hops", 0, 250).is(7),
-    /// Extra hops in the timeout of the expanding ring search
+    /// Hops added to the TTL when the timeout of an expanding ring search is computed
     timeout_buffer: u8 = Form::count("hops", 0, 255).is(2).not_in_ns2(),
     /// Time for which a destination that was not found is not searched again
     rest: Duration = Form::time(0).is(0).ns2(10_000).only_in_ns2(),
     /// Time between two searches for expired routes
     sweep_interval: Duration = Form::time(1).is(1_000).ns2(500),
-    /// Repair of a broken route by the node next to the break
+    /// The node next to a broken link searches for the destination itself before it reports an error
     local_repair: bool = Form::Switch.is(ON).not_in_ns2(),
     /// Hops added to the TTL of a local repair
     local_add_ttl: u8 = Form::count("hops", 0, 255).is(2).not_in_ns2(),
-    /// Largest distance to the destination for a local repair
+    /// Largest number of hops to the destination with which a node repairs a broken route itself
     max_repair_ttl: Option<u8> = Form::count("hops", 0, 255).unset("0.3 net_diameter").not_in_ns2(),
     /// Hello messages, by which neighbours say that they are there
     hello: bool = Form::Switch
@@ -71,23 +73,25 @@ constants! {
     hello_interval: Duration = Form::time(1).is(1_000).not_in_ns2(),
     /// Hello messages that may be missed before a link counts as broken
     allowed_hello_loss: u8 = Form::count("messages", 1, 250).is(2).not_in_ns2(),
-    /// Gratuitous RREP to the destination when another node answers, the G flag
+    /// A node that answers for the destination also tells it the route back (gratuitous RREP, the G flag)
     gratuitous: bool = Form::Switch.is(OFF),
     /// Only the destination may answer a request, the D flag
     destination_only: bool = Form::Switch.is(OFF),
     /// Every RREP asks for an RREP-ACK, the A flag, so that one-way links are found
     rrep_ack: bool = Form::Switch.is(OFF).not_in_ns2(),
     /// Time to wait for an RREP-ACK
-    next_hop_wait: Option<Duration> = Form::time(1).unset("node_traversal_time and 10ms").not_in_ns2(),
+    next_hop_wait: Option<Duration> = Form::time(1).unset("node_traversal_time plus 10ms").not_in_ns2(),
     /// Time for which a neighbour behind a one-way link is ignored
-    blacklist_timeout: Option<Duration> = Form::time(0).unset("all retries of a discovery").not_in_ns2(),
-    /// Messages from more than one hop away are refused by their TTL, as in RFC 5082
+    blacklist_timeout: Option<Duration> = Form::time(0)
+        .unset("twice rreq_retries times node_traversal_time times net_diameter")
+        .not_in_ns2(),
+    /// Messages to one node are refused unless their TTL shows that a neighbour sent them, as in RFC 5082
     gtsm: bool = Form::Switch.is(ON).not_in_ns2(),
-    /// Packets that wait for routes at one node
+    /// Largest number of packets that wait for routes at a node
     buffer_packets: u32 = Form::count("packets", 1, MOST_PACKETS).is(64),
     /// Longest time that a packet waits for a route
     buffer_time: Duration = Form::time(1).is(30_000),
-    /// Time between packets that leave the buffer together
+    /// Time between two packets that leave the buffer once their route is found
     buffer_gap: Duration = Form::time(0).is(0).ns2(10),
     /// Largest random delay of a broadcast message that is forwarded, as in RFC 5148
     jitter: Duration = Form::time(0).is(10),
@@ -97,9 +101,9 @@ constants! {
     most_routes: u32 = Form::count("routes", 16, MOST_ROUTES).is(16_384).not_in_ns2(),
     /// Simulated nodes sign their messages with one common key, under rules: rfc3561
     signed: bool = Form::Switch.is(OFF),
-    /// Messages carry what has arrived at their ends, for the sender agent `pgy`
+    /// Requests and replies tell the next TCP sequence number that their end expects, for the sender agent `pgy`
     ack_seq: bool = Form::Switch.is(OFF),
-    /// Any text, the same at all nodes, that signs what `ack_seq` adds to messages
+    /// Secret text, the same at all nodes, that signs the sequence numbers which `ack_seq` adds to messages
     key: Option<Key> = Form::Key.unset(""),
 }
 

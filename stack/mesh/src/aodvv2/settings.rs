@@ -8,17 +8,17 @@ use crate::on_demand::Key;
 constants! {
     /// Constants of AODVv2, named and with defaults as in draft-ietf-manet-aodvv2-16.
     Settings of "AODVv2";
-    /// Time after its last use for which a route is active
+    /// Time for which a route stays active after its last use
     active_interval: Duration = Form::time(1).is(5_000),
-    /// Time without use after which an idle route expires
+    /// Time for which an idle route is kept without being used
     max_idletime: Duration = Form::time(1).is(200_000),
-    /// Time for which sequence numbers are remembered, and for which a node that lost its own stays silent
+    /// Time for which sequence numbers are remembered; a node that lost its own is silent for as long
     max_seqnum_lifetime: Duration = Form::time(1).is(300_000),
     /// Time for which a neighbour behind a one-way link is ignored
     max_blacklist_time: Duration = Form::time(0).is(200_000),
     /// Time for which the same route error is not repeated
     rerr_timeout: Duration = Form::time(0).is(3_000),
-    /// Time for which a route message is remembered
+    /// Time for which a route request or reply is remembered, so that copies are recognised
     rtemsg_entry_time: Duration = Form::time(1).is(12_000),
     /// Time to wait for the answer to a request
     rreq_wait_time: Duration = Form::time(1).is(2_000),
@@ -26,7 +26,7 @@ constants! {
     rreq_holddown_time: Duration = Form::time(0).is(10_000),
     /// Time to wait for an RREP_Ack
     rrep_ack_sent_timeout: Duration = Form::time(1).is(1_000),
-    /// Requests for one destination before it is given up
+    /// Route requests for a destination before the packets for it are dropped
     discovery_attempts_max: u8 = Form::count("requests", 1, 10).is(3),
     /// Retries of an RREP that is not acknowledged
     rrep_retries: u8 = Form::count("retries", 0, 10).is(2),
@@ -42,15 +42,15 @@ constants! {
     message_ratelimit: u32 = Form::per_second("messages").is(500),
     /// Messages sent per second in answer to any one neighbour; all neighbours together cause at most four times that
     answer_ratelimit: u32 = Form::per_second("messages").is(200),
-    /// Probes of next hops in use
+    /// The next hops of active routes are probed, so that broken links are found
     hello: bool = Form::Switch
         .is(OFF)
         .means("off in simulations, whose link layer reports losses, and on in daemons"),
     /// Time between two probes of a next hop
     hello_interval: Duration = Form::time(1).is(1_000),
-    /// Probes without an answer before a link counts as broken
+    /// Probes in a row without an answer that make a link count as broken
     allowed_hello_loss: u8 = Form::count("probes", 1, 250).is(2),
-    /// Packets that wait for routes at one node
+    /// Largest number of packets that wait for routes at a node
     buffer_packets: u32 = Form::count("packets", 1, MOST_PACKETS).is(64),
     /// Longest time that a packet waits for a route
     buffer_time: Duration = Form::time(1).is(30_000),
@@ -62,8 +62,8 @@ constants! {
     most_routes: u32 = Form::count("routes", 16, MOST_ROUTES).is(16_384),
     /// Simulated nodes sign their messages with one common key
     signed: bool = Form::Switch.is(OFF),
-    /// Messages carry what has arrived at their ends, for the sender agent `pgy`
+    /// Requests and replies tell the next TCP sequence number that their end expects, for the sender agent `pgy`
     ack_seq: bool = Form::Switch.is(OFF),
-    /// Any text, the same at all nodes, that signs what `ack_seq` adds to messages
+    /// Secret text, the same at all nodes, that signs the sequence numbers which `ack_seq` adds to messages
     key: Option<Key> = Form::Key.unset(""),
 }

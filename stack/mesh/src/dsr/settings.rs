@@ -9,21 +9,21 @@ constants! {
     Settings of "DSR";
     /// Hop limit of a route request that crosses the network
     discovery_hop_limit: u8 = Form::count("hops", 1, 255).is(255),
-    /// Largest random delay of a request that is forwarded
+    /// Largest random delay before a route request is forwarded
     broadcast_jitter: Duration = Form::time(0).is(10),
     /// Lifetime of a route in the cache
     route_cache_timeout: Duration = Form::time(1).is(300_000),
-    /// Routes in the cache that the node asked for
+    /// Largest number of cached routes that the node has asked for
     cache_asked: u32 = Form::count("routes", 1, MOST_PACKETS).is(30),
-    /// Routes in the cache that were only overheard
+    /// Largest number of cached routes that the node has only overheard
     cache_overheard: u32 = Form::count("routes", 0, MOST_PACKETS).is(64),
     /// Longest time that a packet waits for a route
     send_buffer_timeout: Duration = Form::time(1).is(30_000),
-    /// Packets that wait for routes at one node
+    /// Largest number of packets that wait for routes at a node
     send_buffer_packets: u32 = Form::count("packets", 1, MOST_PACKETS).is(64),
-    /// Nodes whose requests are remembered
+    /// Largest number of nodes whose route requests are remembered
     request_table_size: u32 = Form::count("nodes", 1, MOST_PACKETS).is(64),
-    /// Requests of each node that are remembered
+    /// Largest number of remembered route requests of each node
     request_table_ids: u32 = Form::count("requests", 1, MOST_PACKETS).is(16),
     /// Repeats of the request for one destination before it is given up
     max_request_rexmt: u8 = Form::count("repeats", 0, 250).is(16),
@@ -37,17 +37,17 @@ constants! {
     nonprop_request_timeout: Duration = Form::time(1).is(30),
     /// Nodes on the way may answer a request from their cache
     reply_from_cache: bool = Form::Switch.is(ON),
-    /// Delay of an answer from the cache for each hop of its route, plus a random part
+    /// Delay of an answer from the cache for each hop of its route but the first, plus a random part
     reply_delay: Duration = Form::time(0).is(1),
-    /// Nodes read frames for other nodes, for routes, errors and shortcuts
+    /// Nodes also read frames for other nodes, and learn routes, errors and shortcuts from them
     promiscuous: bool = Form::Switch.is(ON),
     /// Time for which the same shortcut is not reported again
     grat_reply_holdoff: Duration = Form::time(0).is(1_000),
     /// Number of times that a packet may be salvaged
     max_salvage_count: u8 = Form::count("times", 0, 15).is(15),
-    /// The next request carries the last route error, as in RFC 4728, section 3.4.5
+    /// A source repeats the last route error in its next route request, as in RFC 4728, section 3.4.5
     spread_errors: bool = Form::Switch.is(ON),
-    /// Requests and replies carry what has arrived at their ends, for the sender agent `pgy`
+    /// Requests and replies tell the next TCP sequence number that their end expects, for the sender agent `pgy`
     ack_seq: bool = Form::Switch.is(OFF),
     /// Time for which requests of a neighbour behind a one-way link are ignored
     blacklist_timeout: Duration = Form::time(0).is(5_000),

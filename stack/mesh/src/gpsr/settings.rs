@@ -10,17 +10,17 @@ const MOST_NEIGHBOURS: u32 = 10_000;
 constants! {
     /// Constants of GPSR, with the paper's defaults.
     Settings of "GPSR";
-    /// Mean time between two beacons, varied by up to half of it
+    /// Mean time between two beacons; each time lies at random between half of it and one and a half
     beacon_interval: Duration = Form::time(1).is(1_500),
     /// Time without a beacon after which a neighbour is removed
     neighbour_timeout: Option<Duration> = Form::time(1).unset("4.5 beacon intervals"),
-    /// Every packet of a neighbour counts as a beacon, also packets for other nodes
+    /// Any packet heard from a neighbour counts as its beacon, whatever node it is for
     promiscuous: bool = Form::Switch.is(ON),
-    /// Planar graph of perimeter mode
+    /// Graph without crossing links that packets in perimeter mode follow
     planar: Planar = PLANAR.is(0),
-    /// Perimeter mode where no neighbour is closer to the destination; without it the packet is dropped
+    /// Packets go around a place where no neighbour is closer to the destination; off, they are dropped there
     perimeter: bool = Form::Switch.is(ON),
-    /// Packets for a neighbour that is lost are sent through another one
+    /// Packets that could not be delivered to a neighbour are sent through another one
     resend: bool = Form::Switch.is(ON),
     /// Largest number of neighbours in the table
     most_neighbours: u32 = Form::count("neighbours", 1, MOST_NEIGHBOURS).is(1_024),
