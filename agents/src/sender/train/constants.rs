@@ -14,12 +14,8 @@ pub(super) struct Constants {
     pub(super) begins_by_handshake: bool,
     /// Factor of the gap after each train of the beginning, while nothing queues.
     pub(super) quicker: f64,
-    /// The same on a path that is longer than radios make it.
-    pub(super) much_quicker: f64,
     /// Segments in the queue that end the beginning.
     pub(super) full_segments: f64,
-    /// Factor of the gap when a loss ends the beginning.
-    pub(super) loss_slows: f64,
     /// (This factor × gap / least round trip)² segments may queue at a train's end, within bounds.
     pub(super) queue_factor: f64,
     /// The queue that may stand follows the gap. Otherwise it is always the least.
@@ -105,9 +101,7 @@ pub(super) const FITTED: Constants = Constants {
     first_gap: 0.6,
     begins_by_handshake: true,
     quicker: 0.75,
-    much_quicker: 0.5,
     full_segments: 4.4,
-    loss_slows: 1.1,
     queue_factor: 2.2,
     queue_by_gap: true,
     least_queue: 0.5,
@@ -155,10 +149,6 @@ choices!(Part {
     HandshakeGap = "handshake-gap",
     /// The bound that the handshake sets to the least round trip.
     HandshakeBase = "handshake-base",
-    /// The quicker beginning of long paths.
-    MuchQuicker = "much-quicker",
-    /// The slower gap after a loss in the beginning.
-    LossSlows = "loss-slows",
     /// The queue that grows with the gap.
     QueueByGap = "queue-by-gap",
     /// The queue that grows with the train.
@@ -212,8 +202,6 @@ impl Part {
             Part::Nothing => &FITTED,
             Part::HandshakeGap => &Constants { begins_by_handshake: false, ..FITTED },
             Part::HandshakeBase => &Constants { handshakes: f64::INFINITY, ..FITTED },
-            Part::MuchQuicker => &Constants { much_quicker: FITTED.quicker, ..FITTED },
-            Part::LossSlows => &Constants { loss_slows: 1.0, ..FITTED },
             Part::QueueByGap => &Constants { queue_by_gap: false, ..FITTED },
             Part::TooShort => &Constants { too_short: 0.0, ..FITTED },
             Part::DownByQueue => &Constants { down_by_queue: 0.0, ..FITTED },

@@ -244,16 +244,12 @@ impl Gap {
         let weight = self.weight(train);
         if !train.lost && queued_s <= self.set.full_segments * self.seconds && self.seconds > LEAST_S {
             if train.rtt_s.is_some() {
-                let quicker = if self.is_long() { self.set.much_quicker } else { self.set.quicker };
-                self.seconds *= 1.0 - weight * (1.0 - quicker);
+                self.seconds *= 1.0 - weight * (1.0 - self.set.quicker);
             }
             return;
         }
         self.phase = Phase::Steady;
         self.seconds += weight * queued_s / train.segments;
-        if train.lost {
-            self.seconds *= self.set.loss_slows;
-        }
     }
 
     fn make_room(&mut self, train: &Outcome, weight: f64) {
