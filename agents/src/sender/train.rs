@@ -13,15 +13,15 @@
 //! most 15 % up, and down at most 2 % and 1 % for each segment that q is above 0.5; a loss beside a long round trip
 //! adds 3 %. All flows of a path see one queue and so come to one gap. What is lost goes again within its train, at
 //! the gap; after a timeout one segment goes and asks, and its ACK tells the rest.
-//! Over more than three hops, frames that are lost and other senders keep most trains from an empty path. There,
-//! trains are sent for a while without waiting: two are in flight, and 24 segments of queue are let be. That is kept
-//! as long as it brings 2 % more and hardly a train loses anything. Up to three hops it is tried where the least round
-//! trip is more than 0.9 gaps, as where nobody else sends, and kept if it brings more.
-//! A path that holds more than 8 segments is longer than radios make it (once the beginning is over and where it has
-//! three hops or less, more than 5). No train waits there, from the beginning. There may be a quarter more than those
-//! segments and a train in flight. Trains are short enough for that to fit into the peer's window, or a third of it.
-//! The gap moves the less, the more trains are on the way. A loss there leaves room for 0.7 of the segments that were
-//! queued, a tenth of one more with each train, and brings no pause back.
+//! Where most trains find no empty path (frames are lost, others send) and there are more than three hops, trains are
+//! sent for a while without waiting, two in flight and 24 segments of queue let be; that is kept as long as it brings 2
+//! % more and hardly a train loses anything. Up to three hops it is tried, with 4 segments, where the least round trip
+//! is more than 0.9 gaps, as where nobody else sends, and kept if it brings more until it is less than 0.7. So it is
+//! from the beginning where the path holds more than 8 segments, as only wires do (once the beginning is over and where
+//! it has three hops or less, more than 5): then there may be a quarter more than those and a train in flight, trains
+//! are short enough for that to fit into the peer's window, or a third of it, and the gap moves the less, the more
+//! trains are on the way. A loss there leaves room for 0.7 of the segments that were queued, a tenth of one more with
+//! each train, and brings no pause back.
 //! With `turns`, the flows of a host to one peer send their trains in turn and know their path together (RFC 9040):
 //! gap, train and pause are those of one flow that sent them all, and who comes later begins with them. The next
 //! one's train leaves when the ACK of this one's is in; where the pause is left out, a gap after this one's last
@@ -260,6 +260,12 @@ impl Train {
         }
         if self.gap.is_starting() {
             self.pause.begin(if self.gap.is_long() && self.set.flows { Way::Flowing } else { Way::Waiting });
+        } else if before == Way::Flowing
+            && self.set.minds_others
+            && self.gap.is_short()
+            && !self.gap.is_alone()
+        {
+            self.pause.begin(Way::Waiting);
         } else if let Some(bytes) = news.bytes {
             // What a long path loses was too much for a queue, and says nothing of overload on the air.
             let is_lossy = news.outcome.is_some_and(|outcome| outcome.lost) && !self.gap.is_long();
@@ -276,9 +282,9 @@ impl Train {
     /// What it must bring more to leave the pause out, where it is worth a trial. Not on a calm path, where the pause
     /// pays, but a short one, where it may not; nor for good on a long one, or on a short one while nobody else sends.
     fn worth(&self) -> Option<f64> {
-        let is_short = self.gap.is_short();
+        let (is_short, is_alone) = (self.gap.is_short(), self.gap.is_alone());
         let is_open = match self.pause.way() {
-            Way::Waiting if is_short => self.gap.is_alone() && self.set.tries_short,
+            Way::Waiting if is_short => is_alone && self.set.tries_short,
             Way::Waiting => self.gap.is_long() || self.gap.is_noisy(),
             Way::Flowing => !self.gap.is_long() && !is_short,
         };

@@ -14,8 +14,12 @@ pub(super) struct Constants {
     pub(super) begins_by_handshake: bool,
     /// Factor of the gap after each train of the beginning, while nothing queues.
     pub(super) quicker: f64,
+    /// The same on a path that is longer than radios make it.
+    pub(super) much_quicker: f64,
     /// Segments in the queue that end the beginning.
     pub(super) full_segments: f64,
+    /// Factor of the gap when a loss ends the beginning.
+    pub(super) loss_slows: f64,
     /// (This factor × gap / least round trip)² segments may queue at a train's end, within bounds.
     pub(super) queue_factor: f64,
     /// The queue that may stand follows the gap. Otherwise it is always the least.
@@ -36,6 +40,10 @@ pub(super) struct Constants {
     pub(super) down_by_queue: f64,
     /// Part of the gap that one train may add.
     pub(super) most_up: f64,
+    /// Segments that may queue without pauses on a short path: flows that wait must not be driven off.
+    pub(super) short_queue: f64,
+    /// A short path has its own bound for that queue.
+    pub(super) has_short_queue: bool,
     /// Part of the queue's growth since the train before that a train without pauses makes good.
     pub(super) growth_gain: f64,
     /// Part of the gap that one train may take away without pauses.
@@ -68,6 +76,10 @@ pub(super) struct Constants {
     pub(super) hears_change: bool,
     /// Segments that a short path holds if nobody else sends.
     pub(super) alone: f64,
+    /// The same without pauses, down to which nobody else is thought to send.
+    pub(super) not_alone: f64,
+    /// On a short path the pause comes back as soon as others send.
+    pub(super) minds_others: bool,
     /// The pause may be left out at all.
     pub(super) flows: bool,
     /// It may be left out on trial on paths of radios that are not short.
@@ -101,7 +113,9 @@ pub(super) const FITTED: Constants = Constants {
     first_gap: 0.6,
     begins_by_handshake: true,
     quicker: 0.75,
+    much_quicker: 0.5,
     full_segments: 4.4,
+    loss_slows: 1.1,
     queue_factor: 2.2,
     queue_by_gap: true,
     least_queue: 0.5,
@@ -112,6 +126,8 @@ pub(super) const FITTED: Constants = Constants {
     most_down: 0.02,
     down_by_queue: 0.01,
     most_up: 0.15,
+    short_queue: 4.0,
+    has_short_queue: true,
     growth_gain: 0.5,
     flowing_down: 0.1,
     loss_leaves: 0.7,
@@ -128,6 +144,8 @@ pub(super) const FITTED: Constants = Constants {
     handshakes: 2.5,
     hears_change: true,
     alone: 0.9,
+    not_alone: 0.7,
+    minds_others: true,
     flows: true,
     tries: true,
     tries_short: true,
@@ -149,6 +167,10 @@ choices!(Part {
     HandshakeGap = "handshake-gap",
     /// The bound that the handshake sets to the least round trip.
     HandshakeBase = "handshake-base",
+    /// The quicker beginning of long paths.
+    MuchQuicker = "much-quicker",
+    /// The slower gap after a loss in the beginning.
+    LossSlows = "loss-slows",
     /// The queue that grows with the gap.
     QueueByGap = "queue-by-gap",
     /// The queue that grows with the train.
@@ -173,6 +195,12 @@ choices!(Part {
     Warm = "warm",
     /// The second gap.
     TwoGaps = "two-gaps",
+    /// The pause that comes back when others send.
+    Others = "others",
+    /// The second bound of being alone.
+    NotAlone = "not-alone",
+    /// The smaller queue of short paths.
+    ShortQueue = "short-queue",
     /// The part of the steps that the queue's growth gives.
     Growth = "growth",
     /// The smaller steps of short trains.
@@ -202,6 +230,8 @@ impl Part {
             Part::Nothing => &FITTED,
             Part::HandshakeGap => &Constants { begins_by_handshake: false, ..FITTED },
             Part::HandshakeBase => &Constants { handshakes: f64::INFINITY, ..FITTED },
+            Part::MuchQuicker => &Constants { much_quicker: FITTED.quicker, ..FITTED },
+            Part::LossSlows => &Constants { loss_slows: 1.0, ..FITTED },
             Part::QueueByGap => &Constants { queue_by_gap: false, ..FITTED },
             Part::TooShort => &Constants { too_short: 0.0, ..FITTED },
             Part::DownByQueue => &Constants { down_by_queue: 0.0, ..FITTED },
@@ -214,6 +244,9 @@ impl Part {
             Part::Interval => &Constants { most_interval: FITTED.first_interval, ..FITTED },
             Part::Warm => &Constants { warm_trains: 0, ..FITTED },
             Part::TwoGaps => &Constants { has_two_gaps: false, ..FITTED },
+            Part::Others => &Constants { minds_others: false, ..FITTED },
+            Part::NotAlone => &Constants { not_alone: FITTED.alone, ..FITTED },
+            Part::ShortQueue => &Constants { has_short_queue: false, ..FITTED },
             Part::Growth => &Constants { growth_gain: 0.0, ..FITTED },
             Part::Weight => &Constants { weighs: false, ..FITTED },
             Part::Squares => &Constants { squares: false, ..FITTED },

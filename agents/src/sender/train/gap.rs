@@ -101,7 +101,7 @@ impl Gap {
 
     /// Nobody else sends: the gap is what the empty path takes. It is more where others send, too.
     pub(super) fn is_alone(&self) -> bool {
-        self.ratio() > self.set.alone
+        self.ratio() > if self.way == Way::Waiting { self.set.alone } else { self.set.not_alone }
     }
 
     /// Segments that the empty path holds.
@@ -244,12 +244,16 @@ impl Gap {
         let weight = self.weight(train);
         if !train.lost && queued_s <= self.set.full_segments * self.seconds && self.seconds > LEAST_S {
             if train.rtt_s.is_some() {
-                self.seconds *= 1.0 - weight * (1.0 - self.set.quicker);
+                let quicker = if self.is_long() { self.set.much_quicker } else { self.set.quicker };
+                self.seconds *= 1.0 - weight * (1.0 - quicker);
             }
             return;
         }
         self.phase = Phase::Steady;
         self.seconds += weight * queued_s / train.segments;
+        if train.lost {
+            self.seconds *= self.set.loss_slows;
+        }
     }
 
     fn make_room(&mut self, train: &Outcome, weight: f64) {
@@ -276,6 +280,9 @@ impl Gap {
                     .max(least)
                     .min(self.set.most_queue);
                 (queue, self.set.most_down + self.set.down_by_queue * (queue - self.set.least_queue))
+            }
+            Way::Flowing if self.is_short() && self.set.has_short_queue => {
+                (self.set.short_queue, self.set.flowing_down)
             }
             Way::Flowing if self.is_long() => (self.room, self.set.flowing_down),
             Way::Flowing => (FLOWING_QUEUE, self.set.flowing_down),
