@@ -153,6 +153,7 @@ mod tests {
     #[test]
     fn what_has_arrived_is_known_without_waiting_for_the_node() {
         let path = std::env::temp_dir().join(format!("hopwise-arrivals-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
         let node = UnixListener::bind(&path).expect("the temporary folder can be written");
         let mut arrivals = Arrivals::new(&path);
         arrivals.begin().expect("a thread");
@@ -163,7 +164,11 @@ mod tests {
             known
         };
         arrivals.note(peer);
-        while known().is_empty() {
+        let said = loop {
+            let said = known();
+            if !said.is_empty() {
+                break said;
+            }
             let (mut asks, _) = node.accept().expect("a question");
             let mut question = String::new();
             BufReader::new(&asks).read_line(&mut question).expect("a line");
@@ -172,8 +177,8 @@ mod tests {
             let line = format!("{}\n", serde_json::to_string(&answer).expect("JSON"));
             // It may have been too late for this one; there will be another.
             let _ = asks.write_all(line.as_bytes());
-        }
-        assert_eq!(known(), [((5_001, 40_000), Seq(7))]);
+        };
+        assert_eq!(said, [((5_001, 40_000), Seq(7))]);
         std::fs::remove_file(&path).expect("it is there");
     }
 

@@ -119,8 +119,8 @@ impl Outbox {
     }
 
     pub(super) fn has_room(&self, bytes: usize) -> bool {
-        // A quarter is theirs where there are any.
-        let least = if self.cut_bytes > 0 { self.most_kept_bytes / 4 } else { 0 };
+        // Half is theirs where there are any: so much their mobiles are promised.
+        let least = if self.cut_bytes > 0 { self.most_kept_bytes / 2 } else { 0 };
         self.kept_bytes + self.cut_bytes.max(least) + bytes <= self.most_kept_bytes
     }
 }

@@ -60,7 +60,7 @@ impl Proxy {
     /// Whether there is memory to cut one more flow of this mobile's in two.
     pub(super) fn has_memory(&self, mobile: IpAddr) -> bool {
         let (kept, most) = (self.out.kept_bytes, self.config.most_kept_bytes);
-        kept <= most / 4 * 3 && self.seats.left_for(mobile, kept, most) != Memory::Spent
+        kept <= most / 2 && self.seats.left_for(mobile, kept, most) != Memory::Spent
     }
 
     /// Cut flows give way while more is held than there is memory for. The mobile that holds the most gives up the flow

@@ -193,3 +193,14 @@ proptest::proptest! {
         }
     }
 }
+
+/// Mobiles whose flows are cut in two are promised a share of half of the memory.
+#[test]
+fn packets_that_are_held_leave_half_of_the_memory_to_flows_that_are_cut() {
+    let mut path = Path::with("ack-hold:mode=kick", |config| config.most_kept_bytes = 1_000);
+    assert!(path.proxy.out.has_room(1_000));
+    path.proxy.out.cut_bytes = 1;
+    assert!(path.proxy.out.has_room(500) && !path.proxy.out.has_room(501));
+    path.proxy.out.kept_bytes = 501;
+    assert!(!path.proxy.has_memory(path.mobile.ip()), "no flow is cut where they have more");
+}
