@@ -56,7 +56,7 @@ impl Aodvv2 {
                 self.searches.go_on(dst, attempts + 1);
             } else {
                 let rest = self.settings.rreq_holddown_time;
-                self.searches.fail(cx.now, dst, |_| rest);
+                self.searches.fail(cx.now, dst, |_, _| rest);
                 self.give_search_up(dst);
             }
             self.take_turns(cx);

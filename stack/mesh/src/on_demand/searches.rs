@@ -185,11 +185,11 @@ impl<P: Copy> Searches<P> {
     }
 
     /// It was not found, and rests for `hold`, given the failures in a row; 0 of one that has answered before.
-    pub(crate) fn fail(&mut self, now: Instant, dst: Ipv4Addr, hold: impl FnOnce(u32) -> Duration) {
+    pub(crate) fn fail(&mut self, now: Instant, dst: Ipv4Addr, hold: impl FnOnce(u32, Rank) -> Duration) {
         let Some(search) = self.by_dst.remove(&dst) else { return };
         let before = self.rests.get(&dst).map_or(0, |rest| rest.failures);
         let failures = if self.known.has(dst) { 0 } else { before.saturating_add(1) };
-        let rest = hold(failures);
+        let rest = hold(failures, search.rank);
         if rest.is_zero() {
             return;
         }
@@ -401,7 +401,7 @@ mod tests {
         let mut searches = Searches::new(0);
         let mut fail = |n, rank, s| {
             begin(&mut searches, n, rank);
-            searches.fail(Instant::from_secs(s), address(n), |failures| failures * SECOND);
+            searches.fail(Instant::from_secs(s), address(n), |failures, _| failures * SECOND);
             [1, 2].map(|later| searches.rests(Instant::from_secs(s + later - 1), address(n), rank))
         };
         assert_eq!(fail(1, Rank::Sure, 1), [true, false]);
@@ -411,7 +411,7 @@ mod tests {
         begin(&mut searches, 1, Rank::Sure);
         searches.end(address(1));
         begin(&mut searches, 1, Rank::Sure);
-        searches.fail(Instant::from_secs(30), address(1), |failures| failures * SECOND);
+        searches.fail(Instant::from_secs(30), address(1), |failures, _| failures * SECOND);
         assert!(!searches.rests(Instant::from_secs(30), address(1), Rank::Sure));
         searches.forget(Instant::from_secs(500));
         assert!(searches.rests.is_empty());
@@ -423,7 +423,7 @@ mod tests {
         for n in 0..10_000 {
             searches.note_known(address(n));
             begin(&mut searches, n + 20_000, Rank::Sure);
-            searches.fail(Instant::ZERO, address(n + 20_000), |_| SECOND);
+            searches.fail(Instant::ZERO, address(n + 20_000), |_, _| SECOND);
         }
         assert_eq!((searches.rests.len(), searches.known.noted.len()), (MOST_REMEMBERED, MOST_REMEMBERED));
         assert_eq!(searches.known.order.len(), MOST_REMEMBERED);

@@ -53,8 +53,8 @@ fn ring(ttl: u8, settings: &Settings) -> u8 {
     if ttl > settings.ttl_threshold { settings.net_diameter } else { ttl.min(settings.net_diameter) }
 }
 
-/// §6.3: attempts for one destination back off exponentially. The wait goes on to double from search to search, up to a
-/// bound, unless the destination has answered before.
+/// §6.3: attempts for one destination back off exponentially. For what a stranger can make this node look for, the wait
+/// goes on to double from search to search, up to a bound, unless the destination has answered before.
 fn hold_down(failures: u32, settings: &Settings) -> Duration {
     let doublings = failures.min(MOST_DOUBLINGS) + u32::from(settings.rreq_retries);
     if failures == 0 { Duration::ZERO } else { settings.net_traversal_time() * 2_u32.pow(doublings) }
@@ -136,8 +136,9 @@ impl Aodv {
                 Some(next) => self.searches.go_on(dst, next),
                 None => {
                     let settings = &self.settings;
-                    let hold = |failures| {
-                        if plan.is_repair { Duration::ZERO } else { hold_down(failures, settings) }
+                    let is_free = |rank| plan.is_repair || rank == Rank::Sure;
+                    let hold = |failures, rank| {
+                        if is_free(rank) { Duration::ZERO } else { hold_down(failures, settings) }
                     };
                     self.searches.fail(now, dst, hold);
                     self.give_search_up(now, dst, plan);
