@@ -1,7 +1,7 @@
 //! A namespace for each node, with its devices and its ways to the others. All of it is gone when it is dropped.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read};
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -18,6 +18,7 @@ use hopwise_lab::sim::{Plan, RoutingPlan};
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::geteuid;
 
+use crate::daemon::state::rewrite;
 use crate::failure::Failure;
 
 /// Each takes a namespace, a process of `ip`, and a route to every other one.
@@ -214,7 +215,7 @@ impl Note {
             let problem = format!("`{name}` is somebody else's: choose another prefix with --prefix");
             return Err(Failure::failed("make namespaces", problem));
         }
-        note.write(names).map_err(failed)?;
+        rewrite(&note.file, &format!("{}\n", names.join("\n"))).map_err(failed)?;
         Ok(note)
     }
 
@@ -229,12 +230,6 @@ impl Note {
             }
         }
         Ok(())
-    }
-
-    fn write(&mut self, names: &[String]) -> io::Result<()> {
-        self.file.set_len(0)?;
-        self.file.rewind()?;
-        writeln!(self.file, "{}", names.join("\n"))
     }
 }
 

@@ -55,9 +55,12 @@ fn ring(ttl: u8, settings: &Settings) -> u8 {
 
 /// §6.3: attempts for one destination back off exponentially. For what a stranger can make this node look for, the wait
 /// goes on to double from search to search, up to a bound, unless the destination has answered before.
-fn hold_down(failures: u32, settings: &Settings) -> Duration {
+fn hold_down(failures: u32, rank: Rank, settings: &Settings) -> Duration {
+    if failures == 0 || rank == Rank::Sure {
+        return Duration::ZERO;
+    }
     let doublings = failures.min(MOST_DOUBLINGS) + u32::from(settings.rreq_retries);
-    if failures == 0 { Duration::ZERO } else { settings.net_traversal_time() * 2_u32.pow(doublings) }
+    settings.net_traversal_time() * 2_u32.pow(doublings)
 }
 
 impl Aodv {
@@ -136,11 +139,7 @@ impl Aodv {
                 Some(next) => self.searches.go_on(dst, next),
                 None => {
                     let settings = &self.settings;
-                    let is_free = |rank| plan.is_repair || rank == Rank::Sure;
-                    let hold = |failures, rank| {
-                        if is_free(rank) { Duration::ZERO } else { hold_down(failures, settings) }
-                    };
-                    self.searches.fail(now, dst, hold);
+                    self.searches.fail(now, dst, |failures, rank| hold_down(failures, rank, settings));
                     self.give_search_up(now, dst, plan);
                 }
             }
