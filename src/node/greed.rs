@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::origin::{Origin, Sharer};
 
-/// For each of these clients, how many there are of its source, and how many of its very address: in a network of many
-/// hosts that is one source, the host that takes the most is found all the same.
+/// Number of clients of each client's source, and of its address. A network of many hosts is one source; the second
+/// number finds the host that takes the most there.
 pub(super) fn weights(clients: impl Iterator<Item = Origin> + Clone) -> Vec<(usize, usize)> {
     let counts = Counts::of(clients.clone());
     clients.map(|client| counts.at(client)).collect()
