@@ -96,14 +96,9 @@ impl RecvBuffer {
         self.limit = self.limit.max(limit_bytes.min(LARGEST_BYTES));
     }
 
-    /// The widest window that may be told, before it is rounded.
-    pub(crate) fn free_from_nxt(&self) -> u32 {
-        self.limit.saturating_sub(self.readable)
-    }
-
-    /// The same, where it may take no more memory than there is, or than is [granted](LEAST_BYTES) always.
-    pub(crate) fn free_as_it_is(&self) -> u32 {
-        self.ring.capacity().max(LEAST_BYTES).min(self.limit).saturating_sub(self.readable)
+    /// What it can hold where it may take no more memory than it has, or than is [granted](LEAST_BYTES) always.
+    pub(crate) fn most_as_it_is(&self) -> u32 {
+        self.ring.capacity().max(LEAST_BYTES).min(self.limit)
     }
 
     /// How far beyond `rcv_nxt` data is accepted: beyond the limit there is room for what rounding adds.
@@ -235,9 +230,15 @@ impl RecvBuffer {
         self.ring.capacity() as usize
     }
 
-    /// Whether bytes that end so far beyond what is in order need more memory than there is.
-    pub(crate) fn grows_for(&self, end_from_nxt: u32) -> bool {
-        self.readable + end_from_nxt > self.ring.capacity().max(LEAST_BYTES)
+    /// How many of so many bytes at that offset need no more memory than it has. All of them or none, but for what is
+    /// too large for an empty buffer and would never fit: it is cut.
+    pub(crate) fn fits_as_it_is(&self, offset_from_nxt: u32, bytes: u32) -> u32 {
+        let most = self.ring.capacity().max(LEAST_BYTES);
+        match self.readable + offset_from_nxt {
+            0 => bytes.min(most),
+            before if before + bytes <= most => bytes,
+            _ => 0,
+        }
     }
 
     /// Lets go of all that it holds.
@@ -325,10 +326,10 @@ mod tests {
         assert_eq!(buffer.insert(4, b"x").verdict, InsertVerdict::NoRoom);
         let cut = buffer.insert(0, b"abcdef");
         assert_eq!((cut.verdict, cut.advanced), (InsertVerdict::InOrder, 4));
-        assert_eq!(buffer.free_from_nxt(), 0);
+        assert_eq!(buffer.limit() - buffer.readable(), 0);
         assert_eq!(buffer.insert(0, b"x").verdict, InsertVerdict::NoRoom);
         assert_eq!(read_all(&mut buffer), b"abcd");
-        assert_eq!(buffer.free_from_nxt(), 4);
+        assert_eq!(buffer.limit() - buffer.readable(), 4);
     }
 
     #[test]

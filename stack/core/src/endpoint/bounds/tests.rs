@@ -295,6 +295,56 @@ fn where_a_shared_memory_is_spent_windows_promise_no_more_than_buffers_have() {
     assert!(take(&mut host, 10) > 40_000, "{}", host.window);
 }
 
+/// Segments may be larger than all that is granted.
+#[test]
+fn large_segments_keep_no_window_closed_where_memory_is_spent() {
+    let mut host = Host::new(bounds());
+    let (reader, ours) = host.open(2000, 60_000);
+    host.endpoint.set_shared_memory(Memory::Spent);
+    let mut seq = 1;
+    let mut take = |host: &mut Host| {
+        host.say(2000, (seq, ours), Flags::ACK, 60_000, &[5; 6000]);
+        let mut out = [0; 10_000];
+        let read = host.endpoint.recv(host.now, reader, &mut out).expect("it is open");
+        host.send();
+        seq += read as u32;
+        (read, u32::from(host.window))
+    };
+    let mut taken = 0;
+    for _ in 0..40 {
+        let (read, window) = take(&mut host);
+        assert!(read >= LEAST_BYTES as usize - 1 && window >= LEAST_BYTES / 2, "{read} bytes, {window}");
+        taken += read;
+    }
+    assert!(taken > 65_536, "more than was promised in the beginning: {taken}");
+    assert_eq!(u32::from(host.window), LEAST_BYTES);
+    host.endpoint.set_shared_memory(Memory::Plenty);
+    assert!((0..3).any(|_| take(&mut host).1 > 40_000), "{}", host.window);
+}
+
+/// A window that closed while memory was spent opens by the peer's probe, which finds no room itself.
+#[test]
+fn a_probe_finds_the_window_open_once_there_is_memory_again() {
+    let mut host = Host::new(bounds());
+    let (reader, ours) = host.open(2000, 60_000);
+    host.endpoint.set_shared_memory(Memory::Spent);
+    let mut seq = 1;
+    while host.window > 0 {
+        let bytes = u32::from(host.window).min(1000);
+        host.say(2000, (seq, ours), Flags::ACK, 60_000, &vec![5; bytes as usize]);
+        seq += bytes;
+        if seq < 100_000 {
+            host.endpoint.recv(host.now, reader, &mut [0; 1000]).expect("it is open");
+            host.send();
+        }
+    }
+    let unread = host.endpoint.readable(reader);
+    assert!(unread <= LEAST_BYTES, "{unread}");
+    host.endpoint.set_shared_memory(Memory::Plenty);
+    host.say(2000, (seq, ours), Flags::ACK, 60_000, &[5]);
+    assert!(host.window > 0, "there is memory, and the probe asked");
+}
+
 #[test]
 fn a_host_that_closes_everything_lets_all_of_it_finish() {
     let mut host = Host::new(bounds());

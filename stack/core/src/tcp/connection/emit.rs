@@ -53,7 +53,7 @@ impl Writer<'_> {
             Some(cwnd) => (self.receiving.last_told(), cwnd),
             None => {
                 self.add_sack_blocks(plan, ack, &mut options);
-                self.number_and_window(plan, ack)
+                self.number_and_window(cx, plan, ack)
             }
         };
         let (urgent_flag, urgent) = self.urgent_for(plan);
@@ -82,12 +82,12 @@ impl Writer<'_> {
         }
     }
 
-    fn number_and_window(&mut self, plan: &SegmentPlan, ack: Option<&DecidedAck>) -> (Seq, u16) {
+    fn number_and_window(&mut self, cx: &Cx<'_>, plan: &SegmentPlan, ack: Option<&DecidedAck>) -> (Seq, u16) {
         if !plan.flags.contains(Flags::ACK) {
             return (Seq(0), self.window_for(plan, Seq(0)));
         }
         let around = Around::new(self.opening, self.path, self.sending.mss());
-        let number = self.receiving.tell_number(ack.map(|ack| ack.number), around);
+        let number = self.receiving.tell_number(cx.memory, ack.map(|ack| ack.number), around);
         (number, self.window_for(plan, number))
     }
 

@@ -60,8 +60,6 @@ pub(super) struct Receiving {
     is_deaf: bool,
     /// An ACK-rate request has come that the receiver agent heard.
     was_asked: bool,
-    /// The endpoint's memory was spent when data came or was read last.
-    is_lean: bool,
     /// A mark was seen: every ACK says so until the peer says CWR (RFC 3168 §6.1.3).
     ecn_echo: bool,
 }
@@ -105,7 +103,6 @@ impl Receiving {
             tuning: Tuning::default(),
             is_deaf: false,
             was_asked: false,
-            is_lean: false,
             ecn_echo: false,
         }
     }

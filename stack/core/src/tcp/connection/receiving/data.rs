@@ -79,14 +79,16 @@ impl Receiving {
             self.refuse_payload(cx, reason, around);
             return false;
         }
-        let end = start.bytes_since(self.nxt) + payload.len() as u32;
-        self.is_lean = cx.memory == Memory::Spent;
-        if self.is_lean && self.buffer.grows_for(end) {
+        let offset = start.bytes_since(self.nxt);
+        let looked_at = match cx.memory {
+            Memory::Spent => self.buffer.fits_as_it_is(offset, payload.len() as u32),
+            Memory::Plenty | Memory::Tight => payload.len() as u32,
+        };
+        if looked_at == 0 {
             self.refuse_payload(cx, DropReason::NoMemory, around);
             return false;
         }
-        let inserted = self.buffer.insert(start.bytes_since(self.nxt), payload);
-        let looked_at = payload.len() as u32;
+        let inserted = self.buffer.insert(offset, &payload[..looked_at as usize]);
         self.note_inserted(arrived, &inserted, around.agreed);
         count(cx, &inserted, u64::from(segments_in(looked_at, arrived.segment_bytes)), stats);
         self.report_arrival(cx, arrived, &inserted, (looked_at, rtt), around);

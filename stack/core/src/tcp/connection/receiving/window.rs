@@ -31,28 +31,44 @@ impl Receiving {
 
     /// The right edge that may be promised now. It never moves left, and moves right by a worthwhile step only
     /// (RFC 9293 §3.8.6.2.2).
-    fn window_edge(&self, around: Around<'_>) -> Seq {
+    fn window_edge(&self, memory: Memory, around: Around<'_>) -> Seq {
         let edge = self.edge.max(self.nxt);
-        if self.is_wider_by_a_step(around) { edge.max(self.reachable_edge(around.agreed)) } else { edge }
+        if !self.is_wider_by_a_step(memory, around) {
+            return edge;
+        }
+        edge.max(self.reachable_edge(memory, around.agreed))
     }
 
-    fn is_wider_by_a_step(&self, around: Around<'_>) -> bool {
-        let step = (self.buffer.limit() / 2).min(self.segment_bytes(around.mss));
-        self.reachable_edge(around.agreed).bytes_since(self.advertised) >= step
+    fn is_wider_by_a_step(&self, memory: Memory, around: Around<'_>) -> bool {
+        let step = (self.most_held(memory) / 2).min(self.segment_bytes(around.mss));
+        self.reachable_edge(memory, around.agreed).bytes_since(self.advertised) >= step
     }
 
-    fn reachable_edge(&self, agreed: &Negotiated) -> Seq {
-        // What was promised stays so. New promises would be broken where memory is spent.
-        let free = if self.is_lean { self.buffer.free_as_it_is() } else { self.buffer.free_from_nxt() };
+    fn reachable_edge(&self, memory: Memory, agreed: &Negotiated) -> Seq {
+        let free = self.most_held(memory).saturating_sub(self.buffer.readable());
         self.nxt + whole_units(free, agreed)
+    }
+
+    /// What the buffer can hold (RCV.BUFF). What was promised stays so. New promises would be broken where memory is
+    /// spent.
+    fn most_held(&self, memory: Memory) -> u32 {
+        match memory {
+            Memory::Spent => self.buffer.most_as_it_is(),
+            Memory::Plenty | Memory::Tight => self.buffer.limit(),
+        }
     }
 
     /// A segment leaves with an ACK of this number, or of where we are now; answers the number. The window that it
     /// may promise is read now.
-    pub(in crate::tcp::connection) fn tell_number(&mut self, number: Option<Seq>, around: Around<'_>) -> Seq {
+    pub(in crate::tcp::connection) fn tell_number(
+        &mut self,
+        memory: Memory,
+        number: Option<Seq>,
+        around: Around<'_>,
+    ) -> Seq {
         // A segment that carries more than the frozen number says so: a newer number is never wrong.
         let number = number.unwrap_or(self.nxt);
-        self.edge = self.window_edge(around);
+        self.edge = self.window_edge(memory, around);
         self.last_told = number;
         number
     }
@@ -88,7 +104,6 @@ impl Receiving {
         may_answer: bool,
         around: Around<'_>,
     ) {
-        self.is_lean = cx.memory == Memory::Spent;
         self.tune_buffer(cx, bytes, most, around);
         let read_to = self.read_to();
         self.urgent_end = self.urgent_end.filter(|end| read_to < *end);
@@ -97,7 +112,7 @@ impl Receiving {
         // that waits for the link will read the window when it leaves.
         if promised < 2 * self.segment_bytes(around.mss)
             && !self.ledger.is_waiting()
-            && self.is_wider_by_a_step(around)
+            && self.is_wider_by_a_step(cx.memory, around)
             && may_answer
             && self.fin.is_none()
         {
