@@ -42,14 +42,15 @@ impl Endpoint {
         let choice = Choice::read(options.agents.clone(), &*self.maker).map_err(ConnectError::Agents)?;
         let chosen = self.rules.resolve(&flow, Direction::Outgoing, &choice);
         let before = self.table.slot_of(&flow);
-        let above = before.and_then(|slot| {
+        let before = before.and_then(|slot| {
             self.with(now, slot, |conn, cx| {
                 conn.make_way(cx);
-                conn.sent_up_to()
+                (conn.sent_up_to(), conn.received_up_to())
             })
         });
-        let iss = self.first_number(now, &flow, above);
+        let iss = self.first_number(now, &flow, before.map(|(sent, _)| sent));
         let mut opening = self.opening(now, flow, link, &chosen, iss, options.tcp.clone());
+        opening.follows = before.map(|(_, received)| received);
         opening.source_route = options.source_route.clone().map(Box::new);
         let memory = self.account.memory();
         let mut cx = Cx { now, conn: opening.number, packet: 0, memory, ring: &mut self.trace };
@@ -132,6 +133,7 @@ impl Endpoint {
             path_mtu: self.path_mtus.get(now, flow.remote.ip()),
             ack_merge: self.ack_merge,
             source_route: None,
+            follows: None,
         }
     }
 

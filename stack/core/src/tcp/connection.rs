@@ -189,6 +189,10 @@ impl Connection {
         self.sending.max()
     }
 
+    pub(crate) fn received_up_to(&self) -> Seq {
+        self.receiving.nxt()
+    }
+
     /// When [`handle_timeout`](Connection::handle_timeout) has something to do next, or never.
     pub(crate) fn deadline(&self) -> Instant {
         self.receiving.ledger().deadline().min(self.timers.next())
@@ -401,6 +405,11 @@ impl Connection {
         if !segment.flags.contains(Flags::SYN) {
             cx.dropped(DropReason::NoAck);
             return Disposition::Done;
+        }
+        if self.opening.follows() && !self.receiving.is_told_from_before(segment) {
+            cx.dropped(DropReason::Paws);
+            self.finish(cx, CloseReason::Aborted);
+            return Disposition::Refuse;
         }
         self.take_syn(cx, segment);
         if is_our_ack {

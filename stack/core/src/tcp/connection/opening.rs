@@ -40,6 +40,8 @@ pub(super) struct Opening {
     /// A SYN or SYN-ACK of ours left without ECN.
     plain_syn_sent: bool,
     syns_sent: u8,
+    /// A connection in TIME-WAIT made way for this one.
+    follows: bool,
 }
 
 impl Opening {
@@ -59,7 +61,16 @@ impl Opening {
             source_route,
             plain_syn_sent: false,
             syns_sent: 0,
+            follows: false,
         }
+    }
+
+    pub(super) fn follow(&mut self) {
+        self.follows = true;
+    }
+
+    pub(super) fn follows(&self) -> bool {
+        self.follows
     }
 
     #[inline]

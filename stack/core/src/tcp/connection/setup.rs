@@ -36,6 +36,8 @@ pub(crate) struct Setup {
     /// The endpoint's; the connection's own settings may want it besides.
     pub(crate) ack_merge: AckMerge,
     pub(crate) source_route: Option<Box<SourceRoute>>,
+    /// RCV.NXT of the connection that made way for this one.
+    pub(crate) follows: Option<Seq>,
 }
 
 /// What a SYN cookie had room for.
@@ -49,7 +51,12 @@ pub(crate) struct CookieOpening {
 
 impl Setup {
     pub(crate) fn open_active(self, cx: &mut Cx<'_>) -> Connection {
+        let follows = self.follows;
         let mut connection = self.make(Origin::Active);
+        if let Some(received) = follows {
+            connection.opening.follow();
+            connection.receiving.follow(received);
+        }
         connection.enter(cx, StateName::SynSent);
         connection.begin_syn(cx.now);
         connection

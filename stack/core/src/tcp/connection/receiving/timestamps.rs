@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::Receiving;
-use crate::Instant;
 use crate::tcp::connection::opening::Negotiated;
 use crate::wire::TcpView;
+use crate::{Instant, Seq};
 
 /// An old timestamp says nothing after so long a silence: its clock may have wrapped (RFC 7323 §5.5).
 const PAWS_IDLE: Duration = Duration::from_secs(24 * 24 * 3600);
@@ -56,6 +56,20 @@ impl Receiving {
 
     fn is_timestamp_stale(&self, now: Instant) -> bool {
         now.since(self.ts_recent_at) > PAWS_IDLE
+    }
+
+    /// The connection before this one, between the same sockets, received up to there. It stands for the peer's first
+    /// number until that is known.
+    #[cold]
+    pub(in crate::tcp::connection) fn follow(&mut self, received: Seq) {
+        self.irs = received;
+    }
+
+    /// Nothing that is left of the connection before this one passes for this one's: by timestamps, else because the
+    /// peer's numbers begin above (RFC 7323 appendix B.2, RFC 6191 §2).
+    #[cold]
+    pub(in crate::tcp::connection) fn is_told_from_before(&self, syn: &TcpView<'_>) -> bool {
+        syn.options.timestamps.is_some() || self.irs < syn.seq
     }
 
     /// A SYN that comes in TIME-WAIT is no old duplicate (RFC 6191 §2).
