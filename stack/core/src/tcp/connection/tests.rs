@@ -99,6 +99,7 @@ impl Rig {
             path_mtu: None,
             ack_merge: AckMerge::Off,
             source_route: None,
+            follows: None,
         };
         let mut cx = Cx { now: Instant::ZERO, conn: 1, packet: 0, memory: Memory::Plenty, ring: &mut ring };
         let conn = setup.open_active(&mut cx);
