@@ -60,7 +60,7 @@ pub(super) struct Flow {
     has_finished: [bool; 2],
     /// By side: it said something that refuses nothing.
     has_spoken: [bool; 2],
-    /// A SYN of other numbers that has come since, and from where.
+    /// A SYN of other numbers that has come since, without its data, and from where.
     reopening: Option<(Side, Box<[u8]>)>,
     pub(super) seat: Seat,
     /// The agent's deadline, as the table has it.

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use hopwise_core::agent::{Dialect, Side};
-use hopwise_core::wire::{Checksums, Ecn, Flags, IpView, TcpView, protocol};
+use hopwise_core::wire::{Checksums, Ecn, Flags, IpHeader, IpView, Sum, TcpView, protocol};
 
 /// Names a flow; the mobile comes first, so that all flows of one are neighbours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,6 +52,26 @@ pub(super) fn parse(packet: &[u8]) -> Option<(IpView<'_>, TcpView<'_>)> {
     let tcp = TcpView::parse(ip.src, ip.dst, ip.payload, Checksums::Trust).ok()?;
     Some((ip, tcp))
 }
+
+/// A packet that was read before, with its TCP header as it is and nothing after it.
+pub(super) fn without_data(packet: &[u8]) -> Option<Vec<u8>> {
+    let (ip, tcp) = parse(packet)?;
+    let segment = ip.payload.get(..ip.payload.len() - tcp.payload.len())?;
+    let header = IpHeader { hop_limit: ip.hop_limit, ..IpHeader::plain(ip.src, ip.dst, protocol::TCP) };
+    let mut bare = Vec::with_capacity(MOST_HEADERS);
+    header.emit(segment.len(), &mut bare);
+    let at = bare.len();
+    bare.extend_from_slice(segment);
+    bare[at + CHECKSUM..at + CHECKSUM + 2].fill(0);
+    let sum = Sum::pseudo_header(ip.src, ip.dst, protocol::TCP, segment.len() as u32).add(&bare[at..]);
+    bare[at + CHECKSUM..at + CHECKSUM + 2].copy_from_slice(&sum.finish().to_be_bytes());
+    Some(bare)
+}
+
+/// The headers of IPv6 and TCP, without options of IP.
+const MOST_HEADERS: usize = 40 + 60;
+/// The place of the checksum in a TCP header (RFC 9293 §3.1).
+const CHECKSUM: usize = 16;
 
 const END: u8 = 0;
 const NOP: u8 = 1;

@@ -17,7 +17,7 @@ use hopwise_core::trace::StateName;
 use hopwise_core::wire::Checksums;
 use hopwise_core::{Endpoint, Instant, LinkId, Machine, NextHop, Payload, Rx, Seq, Transmit};
 
-use super::read::FlowKey;
+use super::read::{FlowKey, without_data};
 use super::seats::Seat;
 
 /// Each half has one link: the side that it faces.
@@ -59,8 +59,6 @@ struct Half {
     conn: Option<ConnId>,
     /// All that came is with the other half, and so is the end of it.
     has_ended: bool,
-    /// Stands among those that may have something to send.
-    is_waiting: bool,
 }
 
 #[derive(Debug)]
@@ -68,7 +66,7 @@ pub(super) struct Relay {
     key: FlowKey,
     opener: Side,
     pub(super) opened: Seq,
-    /// The opener's SYN, until the other end has answered ours.
+    /// The opener's SYN without its data, until the other end has answered ours.
     syn: Option<Vec<u8>>,
     halves: [Half; 2],
     /// Both ends have ended it, or it has ended for both.
@@ -106,7 +104,7 @@ impl Half {
             ..EndpointConfig::new(link, making.key)
         };
         let endpoint = Endpoint::new(config, maker).ok()?;
-        Some(Half { endpoint, conn: None, has_ended: false, is_waiting: false })
+        Some(Half { endpoint, conn: None, has_ended: false })
     }
 
     fn is_at_end(&mut self, now: Instant) -> bool {
@@ -150,7 +148,7 @@ impl Relay {
         let facing_fixed = Half::new(key.mobile.ip(), making, Arc::clone(&tcp), one)?;
         let facing_mobile = Half::new(key.fixed.ip(), making, tcp, other)?;
         let halves = [facing_fixed, facing_mobile];
-        let syn = Some(syn.to_vec());
+        let syn = Some(without_data(syn)?);
         let is_ending = false;
         let mut relay =
             Relay { key, opener: from, opened, syn, halves, is_ending, seen_at: now, moved_at: now };
@@ -297,16 +295,8 @@ impl Relay {
         [Side::Fixed, Side::Mobile].into_iter().any(|side| self.is_under_way(side))
     }
 
-    /// By side: it was not waited for yet, and is now.
-    pub(super) fn may_send(&mut self) -> [bool; 2] {
-        self.halves.each_mut().map(|half| !std::mem::replace(&mut half.is_waiting, true))
-    }
-
     pub(super) fn poll_transmit(&mut self, now: Instant, to: Side, packet: &mut Vec<u8>) -> Option<Transmit> {
-        let half = self.half(to);
-        let transmit = half.endpoint.poll_transmit(now, LINK, Payload::Inline, packet);
-        half.is_waiting = transmit.is_some();
-        transmit
+        self.half(to).endpoint.poll_transmit(now, LINK, Payload::Inline, packet)
     }
 
     /// What it holds is lost, and both ends hear of it.
@@ -316,8 +306,9 @@ impl Relay {
         self.is_ending = true;
     }
 
+    /// Something may still leave of one that is over.
     pub(super) fn is_over(&self, now: Instant) -> bool {
-        self.syn.is_none() && self.halves.iter().all(|half| half.is_over(now) && !half.is_waiting)
+        self.syn.is_none() && self.halves.iter().all(|half| half.is_over(now))
     }
 }
 

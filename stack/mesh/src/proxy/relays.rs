@@ -1,6 +1,6 @@
 //! All flows of a proxy's that are cut in two: their deadlines, those that have something to send, and what they hold.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::time::Duration;
 
@@ -32,6 +32,8 @@ struct Filed {
     seat: Seat,
     bytes: usize,
     due: Option<Instant>,
+    /// By side: its turn among those that may have something to send.
+    turns: [Option<u64>; 2],
 }
 
 #[derive(Debug, Default)]
@@ -39,7 +41,9 @@ pub(super) struct Relays {
     /// In boxes: the map keeps room for twice as many values as there are, and these are large.
     all: BTreeMap<FlowKey, Box<Filed>>,
     deadlines: BTreeSet<(Instant, FlowKey)>,
-    waiting: [VecDeque<FlowKey>; 2],
+    /// By side: those that may have something to send, each once, in the order of their turns.
+    waiting: [BTreeMap<u64, FlowKey>; 2],
+    turns: u64,
 }
 
 impl Relays {
@@ -59,7 +63,7 @@ impl Relays {
 
     pub(super) fn insert(&mut self, now: Instant, key: FlowKey, relay: Relay, books: &mut Books<'_>) {
         self.forget(&key, books);
-        let filed = Filed { relay, seat: Seat::Brief(now), bytes: 0, due: None };
+        let filed = Filed { relay, seat: Seat::Brief(now), bytes: 0, due: None, turns: [None; 2] };
         books.seats.sit(key, filed.seat);
         self.all.insert(key, Box::new(filed));
         self.settle(now, key, books);
@@ -103,11 +107,12 @@ impl Relays {
         packet: &mut Vec<u8>,
         books: &mut Books<'_>,
     ) -> Option<Transmit> {
-        while let Some(key) = self.waiting[place(to)].pop_front() {
+        while let Some((_, key)) = self.waiting[place(to)].pop_first() {
             let Some(filed) = self.all.get_mut(&key) else { continue };
+            filed.turns[place(to)] = None;
             let transmit = filed.relay.poll_transmit(now, to, packet);
             if transmit.is_some() {
-                self.waiting[place(to)].push_back(key);
+                self.wait(key, to);
             }
             self.file(now, key, books);
             if transmit.is_some() {
@@ -157,23 +162,33 @@ impl Relays {
         if let Some(due) = filed.due {
             self.deadlines.remove(&(due, *key));
         }
+        for (turn, waiting) in filed.turns.into_iter().zip(&mut self.waiting) {
+            turn.map(|turn| waiting.remove(&turn));
+        }
+    }
+
+    /// Its turn comes after all others, where it has none.
+    fn wait(&mut self, key: FlowKey, to: Side) {
+        let Some(filed) = self.all.get_mut(&key) else { return };
+        let turn = &mut filed.turns[place(to)];
+        if turn.is_none() {
+            self.turns += 1;
+            *turn = Some(self.turns);
+            self.waiting[place(to)].insert(self.turns, key);
+        }
     }
 
     /// After a change: both sides may have something to send.
     fn settle(&mut self, now: Instant, key: FlowKey, books: &mut Books<'_>) {
-        let Some(filed) = self.all.get_mut(&key) else { return };
-        for (is_new, waiting) in filed.relay.may_send().into_iter().zip(&mut self.waiting) {
-            if is_new {
-                waiting.push_back(key);
-            }
-        }
+        self.wait(key, Side::Fixed);
+        self.wait(key, Side::Mobile);
         self.file(now, key, books);
     }
 
     fn file(&mut self, now: Instant, key: FlowKey, books: &mut Books<'_>) {
         let Some(filed) = self.all.get_mut(&key) else { return };
         let relay = &filed.relay;
-        if relay.is_over(now) {
+        if relay.is_over(now) && filed.turns == [None; 2] {
             return self.forget(&key, books);
         }
         let (seat, bytes, due) = (relay.seat(now, filed.seat), relay.held(), relay.deadline());
@@ -197,6 +212,9 @@ impl Relays {
     pub(super) fn check(&self, seats: &Seats) -> usize {
         let held: usize = self.all.values().map(|filed| filed.relay.held()).sum();
         assert_eq!(seats.bytes(), held);
+        for waiting in &self.waiting {
+            assert!(waiting.len() <= self.all.len(), "{} wait of {}", waiting.len(), self.all.len());
+        }
         self.all.values().filter(|filed| filed.seat != Seat::Lasting).count()
     }
 }

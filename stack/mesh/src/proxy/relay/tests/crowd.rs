@@ -132,3 +132,32 @@ fn a_flow_that_its_opener_does_not_know_of_holds_no_lasting_seat() {
     let counts = path.counts();
     assert_eq!((counts.cut, counts.brief), (1, 1));
 }
+
+/// Each SYN lets another connection give way, and nothing is read from the devices meanwhile.
+#[test]
+fn a_stream_of_made_up_syns_lets_no_more_connections_wait_for_a_link_than_there_are() {
+    let mut path = Path::with("split:buffer=20000", TWO, |config| config.most_flows = 4);
+    let to = SocketAddr::from(([10, 0, 0, 1], PORT));
+    for port in (1_000..1_100).chain(1_000..1_100) {
+        let from = SocketAddr::from(([10, 0, 0, 9], port));
+        let syn = packet(from, to, (u32::from(port), 0), Flags::SYN, &TcpOptions::default(), &[]);
+        path.proxy.handle_packet(path.now, &Rx::new(MOBILE, &syn));
+        assert!(path.counts().cut <= 4);
+    }
+}
+
+#[test]
+fn of_a_syn_that_waits_for_its_answer_nothing_is_kept_beside_its_headers() {
+    let mut path = Path::v4();
+    let (from, to) = (SocketAddr::from(([10, 0, 0, 9], 40_000)), SocketAddr::from(([10, 0, 0, 1], PORT)));
+    let options = TcpOptions { mss: Some(1_460), ..TcpOptions::default() };
+    let syn = packet(from, to, (7, 0), Flags::SYN, &options, &[0; 1_400]);
+    path.proxy.handle_packet(path.now, &Rx::new(MOBILE, &syn));
+    let key = FlowKey { mobile: from, fixed: to };
+    let relay = path.proxy.relays.get(&key).expect("it is cut");
+    assert_eq!(relay.syn.as_ref().map(Vec::len), Some(44));
+    // Its answer has the numbers of a SYN without data, and the opener sends the data again.
+    path.listen(0);
+    path.pass(Duration::from_millis(10));
+    assert_eq!(path.counts().cut, 1);
+}
