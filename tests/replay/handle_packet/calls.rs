@@ -50,8 +50,10 @@ impl Program {
         program
     }
 
+    /// Packets that came and were dropped. An answer that the rate of ICMP kept back is none of them.
     pub(super) fn drops(&self) -> u64 {
-        DropReason::ALL.iter().map(|reason| self.endpoint.drops(*reason)).sum()
+        let of_packets = DropReason::ALL.iter().filter(|reason| **reason != DropReason::IcmpRateLimited);
+        of_packets.map(|reason| self.endpoint.drops(*reason)).sum()
     }
 
     pub(super) fn call(&mut self, now: Instant, input: &mut Input<'_>) {
