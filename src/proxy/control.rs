@@ -77,6 +77,9 @@ pub(super) struct Status {
     pub(super) unfit: u64,
     pub(super) unserved: usize,
     pub(super) overflows: u64,
+    /// Packets that waited and gave way to those of other mobiles.
+    #[serde(default)]
+    pub(super) pushed_out: u64,
     pub(super) kept_packets: usize,
     pub(super) kept_bytes: usize,
     /// Part of `kept_bytes` that flows hold which are cut in two.
@@ -96,6 +99,7 @@ impl Status {
             unfit: counts.unfit,
             unserved: counts.unserved,
             overflows: counts.overflows,
+            pushed_out: counts.pushed_out,
             kept_packets: counts.kept_packets,
             kept_bytes: counts.kept_bytes,
             cut_bytes: counts.cut_bytes,

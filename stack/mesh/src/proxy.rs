@@ -35,6 +35,7 @@ use relay::{Making, Relay};
 use relays::Relays;
 use room::Sweeps;
 use seats::Seats;
+use store::Store;
 
 /// Mobiles whose links are known not to be up.
 const MOST_LINKS: usize = 4_096;
@@ -68,6 +69,7 @@ pub struct ProxyConfig {
     pub rules: Vec<ProxyRule>,
     pub most_flows: usize,
     /// Bytes of packets that wait, of all flows, and of one. Buffers of flows that are cut in two are in the former.
+    /// Each mobile has a share of it.
     pub most_kept_bytes: usize,
     pub most_kept_bytes_a_flow: usize,
     /// Packets that have to leave and wait for room, on each side.
@@ -117,6 +119,8 @@ pub struct ProxyCounts {
     pub unserved: usize,
     /// Flows that went on because memory had ended, once for each fade.
     pub overflows: u64,
+    /// Packets that waited and went on, or copies that went, since other mobiles needed the memory.
+    pub pushed_out: u64,
     /// Packets that wait now, and what they take, with the buffers of flows that are cut in two.
     pub kept_packets: usize,
     pub kept_bytes: usize,
@@ -151,7 +155,8 @@ impl Proxy {
     ) -> Result<Proxy, Box<dyn Error + Send + Sync>> {
         let read = |rule: &ProxyRule| Ok((rule.clone(), maker.base_station(&rule.agent)?));
         let rules = config.rules.iter().map(read).collect::<Result<_, BadSpec>>()?;
-        let out = Outbox::new(config.most_queued, config.most_kept_bytes, config.trace_events);
+        let out = Outbox::new(config.most_queued, config.trace_events);
+        let seats = Seats::new(config.most_kept_bytes);
         Ok(Proxy {
             config,
             rules,
@@ -161,7 +166,7 @@ impl Proxy {
             links: BTreeMap::new(),
             out,
             numbers: 0,
-            seats: Seats::default(),
+            seats,
             sweeps: Sweeps::default(),
             gave_way: 0,
             packets: 0,
@@ -170,6 +175,7 @@ impl Proxy {
     }
 
     pub fn counts(&self) -> ProxyCounts {
+        let (all, kept): (_, usize) = (self.seats.bytes(), self.flows.values().map(Flow::kept_bytes).sum());
         ProxyCounts {
             packets: self.packets,
             flows: self.flows.len() + self.relays.len(),
@@ -180,9 +186,10 @@ impl Proxy {
             unfit: self.out.unfit,
             unserved: self.flows.values().filter(|flow| flow.is_unserved()).count(),
             overflows: self.out.overflows,
+            pushed_out: self.out.pushed_out,
             kept_packets: self.flows.values().map(Flow::kept_packets).sum(),
-            kept_bytes: self.out.kept_bytes + self.seats.bytes(),
-            cut_bytes: self.seats.bytes(),
+            kept_bytes: all,
+            cut_bytes: all.saturating_sub(kept),
         }
     }
 
@@ -208,16 +215,21 @@ impl Proxy {
         let Some(read) = read::read(packet, Side::Fixed, self.config.checksums) else { return false };
         let Some(flow) = self.flows.get_mut(&read.key) else { return false };
         let id = self.out.next_id();
-        let at_hand = AtHand { id, packet, tcp: &read.tcp, is_plain: false, link: None };
-        flow.take_back(now, &read, at_hand, &mut self.out)
+        let has_room = self.seats.has_room(flow.claim, Store::cost(packet));
+        let at_hand = AtHand { id, packet, tcp: &read.tcp, is_plain: false, link: None, has_room };
+        let is_kept = flow.take_back(now, &read, at_hand, &mut self.out);
+        Proxy::file(&mut self.deadlines, &mut self.seats, read.key, flow, now);
+        self.keep_within(now);
+        is_kept
     }
 
     /// Lets everything go that waits: the proxy is about to end. Flows that are cut in two end with it.
     pub fn let_go(&mut self, now: Instant) {
         let (relays, mut books) = self.relays();
         relays.abort(now, &mut books);
-        for flow in self.flows.values_mut() {
+        for (key, flow) in &mut self.flows {
             flow.let_go(now, Because::NoRoom, &mut self.out);
+            Proxy::file(&mut self.deadlines, &mut self.seats, *key, flow, now);
         }
     }
 
@@ -247,11 +259,12 @@ impl Proxy {
         };
         let key = read.key;
         let link = self.links.get(&key.mobile.ip()).copied();
-        let at_hand = AtHand { id, packet, tcp: &read.tcp, is_plain: read.is_plain, link };
         let Some(flow) = self.flows.get_mut(&key) else { unreachable!("it is followed") };
+        let has_room = self.seats.has_room(flow.claim, Store::cost(packet));
+        let at_hand = AtHand { id, packet, tcp: &read.tcp, is_plain: read.is_plain, link, has_room };
         flow.take(now, from, &read, at_hand, &mut self.out);
-        Proxy::file(&mut self.deadlines, key, flow, now);
-        self.seat(key);
+        Proxy::file(&mut self.deadlines, &mut self.seats, key, flow, now);
+        self.keep_within(now);
     }
 
     /// Whether the flow is cut in two, or is to be, and has the packet.
@@ -335,7 +348,15 @@ impl Proxy {
         }
     }
 
-    fn file(deadlines: &mut BTreeSet<(Instant, FlowKey)>, key: FlowKey, flow: &mut Flow, now: Instant) {
+    /// After a change of a flow: its seat, what it holds, and its deadline.
+    fn file(
+        deadlines: &mut BTreeSet<(Instant, FlowKey)>,
+        seats: &mut Seats,
+        key: FlowKey,
+        flow: &mut Flow,
+        now: Instant,
+    ) {
+        Proxy::seat(seats, key, flow);
         let due = flow.deadline().map(|due| due.max(now));
         if due == flow.due {
             return;
@@ -362,7 +383,7 @@ impl Proxy {
                 break;
             }
             flow.hear(now, news, &mut self.out);
-            Proxy::file(&mut self.deadlines, *key, flow, now);
+            Proxy::file(&mut self.deadlines, &mut self.seats, *key, flow, now);
         }
     }
 }
@@ -400,7 +421,7 @@ impl Machine for Proxy {
             let Some(flow) = self.flows.get_mut(&key) else { continue };
             flow.due = None;
             flow.handle_deadline(now, &mut self.out);
-            Proxy::file(&mut self.deadlines, key, flow, now);
+            Proxy::file(&mut self.deadlines, &mut self.seats, key, flow, now);
             if let Some(due) = flow.due.filter(|due| *due <= now) {
                 self.deadlines.remove(&(due, key));
                 let later = now + AT_THE_EARLIEST;

@@ -6,6 +6,7 @@
 //!   agents let through no byte is altered.
 //! - P4: nothing of the mobile's overtakes what waits of it, but an ACK that says less than one before.
 
+mod keep;
 mod stage;
 
 use std::time::Duration;
@@ -21,8 +22,9 @@ use super::copies::Copies;
 use super::facts::{Facts, Newest};
 use super::outbox::{Label, Leaving, Outbox};
 use super::read::{Read, parse};
-use super::seats::Seat;
+use super::seats::{Claim, Seat};
 use super::store::{Kept, Store};
+use keep::Keeps;
 
 /// So long after memory has ended it is asked for again, while the link is up.
 const MEMORY_AGAIN: Duration = Duration::from_secs(1);
@@ -63,6 +65,8 @@ pub(super) struct Flow {
     /// A SYN of other numbers that has come since, without its data, and from where.
     reopening: Option<(Side, Box<[u8]>)>,
     pub(super) seat: Seat,
+    /// Its packets that wait, as the seats have them.
+    pub(super) claim: Claim,
     /// The agent's deadline, as the table has it.
     pub(super) due: Option<Instant>,
 }
@@ -77,6 +81,8 @@ pub(super) struct AtHand<'a> {
     pub(super) is_plain: bool,
     /// The last that was told of the mobile's link, where it is not up.
     pub(super) link: Option<LinkNews>,
+    /// The memory has room to keep it.
+    pub(super) has_room: bool,
 }
 
 impl Flow {
@@ -104,6 +110,7 @@ impl Flow {
             has_spoken: [false; 2],
             reopening: None,
             seat: Seat::Brief(now),
+            claim: Claim::NONE,
             due: None,
         }
     }
@@ -126,6 +133,10 @@ impl Flow {
 
     pub(super) fn kept_packets(&self) -> usize {
         self.acks.len() + self.data.len()
+    }
+
+    pub(super) fn kept_bytes(&self) -> usize {
+        self.acks.bytes() + self.data.bytes()
     }
 
     fn store(&mut self, of: Side) -> &mut Store {
@@ -225,36 +236,6 @@ impl Flow {
         self.obey(now, &orders, out);
     }
 
-    /// The link gave this data up; whether it is kept.
-    pub(super) fn take_back(
-        &mut self,
-        now: Instant,
-        read: &Read<'_>,
-        at_hand: AtHand<'_>,
-        out: &mut Outbox,
-    ) -> bool {
-        let tcp = &read.tcp;
-        let end = tcp.seq + tcp.payload.len() as u32;
-        if !self.is_attended() || !self.agent.takes_back() || tcp.payload.is_empty() {
-            return false;
-        }
-        if self.data.has(tcp.seq, end) || self.facts.acked.is_some_and(|acked| end <= acked) {
-            return true;
-        }
-        let cost = Store::cost(at_hand.packet);
-        if !self.fits(Side::Fixed, cost, out) {
-            self.overflow(now, out);
-            return false;
-        }
-        let packet = out.copy(at_hand.packet);
-        let kept = Kept { id: at_hand.id, seq: tcp.seq, end, ack: None, was_sent: false, packet };
-        let because = Because::Gone;
-        let label = Label { from: Side::Fixed, number: tcp.seq, len: kept.len(), because };
-        out.note(now, self.number, at_hand.id, label.kept());
-        self.put(Side::Fixed, kept, out);
-        true
-    }
-
     /// Everything that waits goes on.
     pub(super) fn let_go(&mut self, now: Instant, because: Because, out: &mut Outbox) {
         for of in [Side::Mobile, Side::Fixed] {
@@ -269,7 +250,6 @@ impl Flow {
                 Order::Discard { of, reason } => self.discard(now, of, reason, out),
                 Order::Forget { below } => {
                     while let Some(kept) = self.data.pop_below(below) {
-                        out.kept_bytes -= Store::cost(&kept.packet);
                         out.recycle(kept.packet);
                     }
                 }
@@ -282,42 +262,35 @@ impl Flow {
         }
     }
 
-    fn pop(&mut self, of: Side, out: &mut Outbox) -> Option<Kept> {
-        let kept = self.store(of).pop()?;
-        out.kept_bytes -= Store::cost(&kept.packet);
-        Some(kept)
-    }
-
-    fn put(&mut self, of: Side, kept: Kept, out: &mut Outbox) {
-        out.kept_bytes += Store::cost(&kept.packet);
-        self.store(of).put(kept);
-    }
-
     fn release(&mut self, now: Instant, of: Side, packets: u32, because: Because, out: &mut Outbox) {
         let mut left = packets;
         while left > 0 {
-            let Some(kept) = self.pop(of, out) else { return };
+            let Some(kept) = self.store(of).pop() else { return };
             let is_known = kept.len() > 0 && self.facts.acked.is_some_and(|acked| kept.end <= acked);
             if of == Side::Fixed && is_known {
                 out.recycle(kept.packet);
                 continue;
             }
             left -= 1;
-            let label = Label { from: of, number: kept.number(), len: kept.len(), because };
-            out.note(now, self.number, kept.id, label.released());
-            if let (Side::Mobile, Some(ack)) = (of, kept.ack) {
-                self.facts.note_passed(now, ack);
-                if let Some((_, tcp)) = parse(&kept.packet) {
-                    self.remember(&kept.packet, &tcp, Copies::SAID);
-                }
-            }
-            let Kept { id, packet, .. } = kept;
-            out.send(now, of.other(), Leaving { id, is_passing: false, replaceable: None, packet });
+            self.let_out(now, of, kept, because, out);
         }
     }
 
+    fn let_out(&mut self, now: Instant, of: Side, kept: Kept, because: Because, out: &mut Outbox) {
+        let label = Label { from: of, number: kept.number(), len: kept.len(), because };
+        out.note(now, self.number, kept.id, label.released());
+        if let (Side::Mobile, Some(ack)) = (of, kept.ack) {
+            self.facts.note_passed(now, ack);
+            if let Some((_, tcp)) = parse(&kept.packet) {
+                self.remember(&kept.packet, &tcp, Copies::SAID);
+            }
+        }
+        let Kept { id, packet, .. } = kept;
+        out.send(now, of.other(), Leaving { id, is_passing: false, replaceable: None, packet });
+    }
+
     fn discard(&mut self, now: Instant, of: Side, reason: DropReason, out: &mut Outbox) {
-        while let Some(kept) = self.pop(of, out) {
+        while let Some(kept) = self.store(of).pop() {
             out.dropped(now, self.number, kept.id, reason);
             out.recycle(kept.packet);
         }
@@ -399,14 +372,6 @@ impl Flow {
         self.facts.note_passed(now, number);
     }
 
-    fn fits(&self, of: Side, cost: usize, out: &Outbox) -> bool {
-        let own = match of {
-            Side::Mobile => self.acks.bytes(),
-            Side::Fixed => self.data.bytes(),
-        };
-        self.overflowed.is_none() && own + cost <= self.most_bytes && out.has_room(cost)
-    }
-
     fn settle(&mut self, passing: &Passing<'_>, fate: Fate, at_hand: AtHand<'_>, out: &mut Outbox) {
         let (now, from) = (passing.now, passing.from);
         match fate {
@@ -428,50 +393,6 @@ impl Flow {
         }
     }
 
-    fn keep(
-        &mut self,
-        passing: &Passing<'_>,
-        because: Because,
-        keeps: Keeps,
-        at_hand: AtHand<'_>,
-        out: &mut Outbox,
-    ) {
-        let (now, from) = (passing.now, passing.from);
-        let is_here = passing.len > 0 && self.store(from).has(passing.seq, passing.end());
-        match (is_here, keeps) {
-            (true, Keeps::Original) => {
-                return out.dropped(now, self.number, at_hand.id, DropReason::AlreadyKept);
-            }
-            (true, Keeps::Copy) => return self.forward(passing, at_hand, out),
-            (false, _) => {}
-        }
-        if !self.fits(from, Store::cost(at_hand.packet), out) {
-            self.overflow(now, out);
-            return self.forward(passing, at_hand, out);
-        }
-        let packet = out.copy(at_hand.packet);
-        let kept = Kept::new(at_hand.id, passing, packet, keeps == Keeps::Copy);
-        let label = Label { from, number: kept.number(), len: kept.len(), because };
-        out.note(now, self.number, at_hand.id, label.kept());
-        self.put(from, kept, out);
-        match keeps {
-            Keeps::Copy => self.forward(passing, at_hand, out),
-            Keeps::Original => self.facts.trips.pause(),
-        }
-    }
-
-    /// Fails open: what was held of the mobile's goes on; the cache stays as it is, since where it would go is away.
-    fn overflow(&mut self, now: Instant, out: &mut Outbox) {
-        if self.overflowed.is_none() {
-            self.overflowed = Some(now);
-            out.overflows += 1;
-            out.note(now, self.number, 0, TraceKind::Fallback(Lacking::Memory));
-            self.agent.on_overflow(now);
-        }
-        // Whoever's packet it was that did not fit: the agent plans nothing more for what is held.
-        self.release(now, Side::Mobile, u32::MAX, Because::NoRoom, out);
-    }
-
     fn note_gone(&mut self, passing: &Passing<'_>, at_hand: AtHand<'_>) {
         if let (Side::Mobile, Some(ack)) = (passing.from, passing.ack) {
             self.facts.note_passed(passing.now, ack);
@@ -486,10 +407,4 @@ impl Flow {
         self.note_gone(passing, at_hand);
         out.pass(passing.now, passing.from.other(), at_hand.id, at_hand.packet);
     }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Keeps {
-    Original,
-    Copy,
 }

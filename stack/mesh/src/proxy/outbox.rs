@@ -1,4 +1,4 @@
-//! What leaves a base station: one queue a side, the memory that all flows share, and the trace.
+//! What leaves a base station: one queue a side, and the trace.
 
 use std::collections::VecDeque;
 
@@ -28,19 +28,16 @@ pub(super) struct Outbox {
     pub(super) trace: TraceRing,
     spare: Vec<Vec<u8>>,
     ids: u64,
-    /// What all stores take, and may take.
-    pub(super) kept_bytes: usize,
-    pub(super) most_kept_bytes: usize,
-    /// What flows that are cut in two hold of the same memory.
-    pub(super) cut_bytes: usize,
     /// Packets of followed flows that neither end can have sent.
     pub(super) unfit: u64,
-    /// How often that, or what one flow may take, was too little.
+    /// How often memory, or what one flow may take of it, was too little.
     pub(super) overflows: u64,
+    /// Packets that waited and gave way to those of other mobiles.
+    pub(super) pushed_out: u64,
 }
 
 impl Outbox {
-    pub(super) fn new(most_queued: usize, most_kept_bytes: usize, trace_events: usize) -> Outbox {
+    pub(super) fn new(most_queued: usize, trace_events: usize) -> Outbox {
         Outbox {
             to_fixed: VecDeque::new(),
             to_mobile: VecDeque::new(),
@@ -48,11 +45,9 @@ impl Outbox {
             trace: TraceRing::new(trace_events),
             spare: Vec::new(),
             ids: 0,
-            kept_bytes: 0,
-            most_kept_bytes,
-            cut_bytes: 0,
             unfit: 0,
             overflows: 0,
+            pushed_out: 0,
         }
     }
 
@@ -116,12 +111,6 @@ impl Outbox {
 
     pub(super) fn note(&mut self, now: Instant, flow: u32, id: u64, kind: TraceKind) {
         self.trace.push(now, flow, id, kind);
-    }
-
-    pub(super) fn has_room(&self, bytes: usize) -> bool {
-        // Half is theirs where there are any: so much their mobiles are promised.
-        let least = if self.cut_bytes > 0 { self.most_kept_bytes / 2 } else { 0 };
-        self.kept_bytes + self.cut_bytes.max(least) + bytes <= self.most_kept_bytes
     }
 }
 

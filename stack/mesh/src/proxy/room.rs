@@ -11,7 +11,7 @@ use super::Proxy;
 use super::flow::Flow;
 use super::read::FlowKey;
 use super::relays::{Books, Relays};
-use super::seats::Seat;
+use super::seats::{Claim, Seat, Seats};
 
 /// A flow is forgotten when nothing has passed for so long, or for so long after it has ended.
 const IDLE: Duration = Duration::from_secs(15 * 60);
@@ -59,24 +59,23 @@ impl Proxy {
 
     /// Whether there is memory to cut one more flow of this mobile's in two.
     pub(super) fn has_memory(&self, mobile: IpAddr) -> bool {
-        let (kept, most) = (self.out.kept_bytes, self.config.most_kept_bytes);
-        kept <= most / 2 && self.seats.left_for(mobile, kept, most) != Memory::Spent
+        self.seats.left_for(mobile) != Memory::Spent
     }
 
-    /// Cut flows give way while more is held than there is memory for. The mobile that holds the most gives up the flow
-    /// whose data has stood still for longest.
+    /// Flows give way while more is held than there is memory for. The mobile that holds the most gives up what its
+    /// largest flow keeps. If that is one that is cut, it gives up the one whose data has stood still for longest.
     pub(super) fn keep_within(&mut self, now: Instant) {
-        loop {
-            self.out.cut_bytes = self.seats.bytes();
-            if self.out.kept_bytes + self.out.cut_bytes <= self.config.most_kept_bytes {
-                return;
+        while self.seats.are_overdrawn() {
+            let Some((mobile, key)) = self.seats.holds_most() else { return };
+            if let Some(flow) = self.flows.get_mut(&key) {
+                flow.make_room(now, &mut self.out);
+                Proxy::file(&mut self.deadlines, &mut self.seats, key, flow, now);
+                continue;
             }
-            let Some(mobile) = self.seats.holds_most() else { return };
             let holders = self.relays.of(mobile).filter(|(_, relay)| relay.held() > 0);
-            let Some((key, _)) = holders.min_by_key(|(_, relay)| relay.moved_at) else { return };
-            let key = *key;
+            let stillest = holders.min_by_key(|(_, relay)| relay.moved_at).map(|(key, _)| *key);
             self.gave_way += 1;
-            self.let_go_of(now, &key);
+            self.let_go_of(now, &stillest.unwrap_or(key));
         }
     }
 
@@ -139,18 +138,19 @@ impl Proxy {
     pub(super) fn forget(&mut self, key: &FlowKey) {
         let Some(flow) = self.flows.remove(key) else { return };
         self.seats.leave(*key, flow.seat);
+        self.seats.hold(*key, flow.claim, Claim::NONE);
         if let Some(due) = flow.due {
             self.deadlines.remove(&(due, *key));
         }
     }
 
     /// A flow whose both sides were seen, and which its agent serves, has a lasting seat.
-    pub(super) fn seat(&mut self, key: FlowKey) {
-        let Some(flow) = self.flows.get_mut(&key).filter(|flow| flow.earns_a_seat()) else { return };
-        let seat = std::mem::replace(&mut flow.seat, Seat::Lasting);
-        if seat != Seat::Lasting {
-            self.seats.leave(key, seat);
-            self.seats.sit(key, Seat::Lasting);
+    pub(super) fn seat(seats: &mut Seats, key: FlowKey, flow: &mut Flow) {
+        if flow.seat != Seat::Lasting && flow.earns_a_seat() {
+            seats.leave(key, std::mem::replace(&mut flow.seat, Seat::Lasting));
+            seats.sit(key, Seat::Lasting);
         }
+        let claim = Claim::new(&key, flow.seat, flow.kept_bytes());
+        seats.hold(key, std::mem::replace(&mut flow.claim, claim), claim);
     }
 }

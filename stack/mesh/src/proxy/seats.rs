@@ -1,10 +1,11 @@
-//! The seats of the proxy's table and the memory of flows that are cut in two: who has how much of them, and which flow
-//! gives way when there is no more.
+//! The seats of the proxy's table, and its memory for packets that wait and for flows that are cut in two. A mobile has
+//! a share of both, and here is said which flow gives way when there is no more.
 //!
 //! A flow sits briefly until both sides were seen and its agent can serve it; then its seat lasts. A cut flow sits
 //! briefly until both ends have the connection, and its seat is over when both have ended it. Seats that are over are
 //! given up first, then brief ones, then lasting ones. The source with the most gives up before others, and of its
-//! mobiles the one with the most.
+//! mobiles the one with the most. Memory counts for the mobile once the seat lasts. Flows with other seats may be made
+//! up with any mobile's address, so that all of them have one share of the memory together.
 
 mod ranks;
 
@@ -29,6 +30,24 @@ pub(super) enum Seat {
 
 /// For questions whose answer is one of several.
 const ANY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+/// The mobile for whom memory counts that counts for no other.
+const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
+
+/// A flow's part of the memory, and the mobile in whose share it counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Claim {
+    bytes: usize,
+    mobile: IpAddr,
+}
+
+impl Claim {
+    pub(super) const NONE: Claim = Claim { bytes: 0, mobile: NOBODY };
+
+    pub(super) fn new(key: &FlowKey, seat: Seat, bytes: usize) -> Claim {
+        let mobile = if seat == Seat::Lasting { key.mobile.ip() } else { NOBODY };
+        Claim { bytes, mobile }
+    }
+}
 
 /// The oldest of each mobile comes first.
 type Brief = (IpAddr, Instant, u16, SocketAddr);
@@ -38,19 +57,27 @@ pub(super) struct Seats {
     brief: BTreeSet<Brief>,
     over: BTreeSet<(Instant, FlowKey)>,
     mobiles: BTreeMap<IpAddr, Has>,
+    /// By bytes alone.
+    of_mobiles: Ranks<IpAddr, FlowKey>,
     of_sources: Ranks<Source, IpAddr>,
     sources: BTreeMap<Source, Has>,
     of_all: Ranks<(), Source>,
     all: Has,
+    most_bytes: usize,
 }
 
 impl Seats {
+    /// With so much memory.
+    pub(super) fn new(most_bytes: usize) -> Seats {
+        Seats { most_bytes, ..Seats::default() }
+    }
+
     /// How many hold no lasting seat.
     pub(super) fn brief(&self) -> usize {
         self.brief.len() + self.over.len()
     }
 
-    /// What the flows that are cut hold together.
+    /// What all flows hold together.
     pub(super) fn bytes(&self) -> usize {
         self.all.bytes
     }
@@ -62,7 +89,7 @@ impl Seats {
             Seat::Lasting => true,
         };
         debug_assert!(is_free, "a seat is taken once");
-        self.change(key, |has| match seat {
+        self.change(key.mobile.ip(), |has| match seat {
             Seat::Over(_) => {}
             Seat::Brief(_) => has.brief += 1,
             Seat::Lasting => has.lasting += 1,
@@ -76,18 +103,29 @@ impl Seats {
             Seat::Lasting => true,
         };
         debug_assert!(was_taken, "a seat is left once");
-        self.change(key, |has| match seat {
+        self.change(key.mobile.ip(), |has| match seat {
             Seat::Over(_) => {}
             Seat::Brief(_) => has.brief -= 1,
             Seat::Lasting => has.lasting -= 1,
         });
     }
 
-    /// A cut flow holds so many bytes, and held so many before.
-    pub(super) fn hold(&mut self, key: FlowKey, was: usize, is: usize) {
-        if was != is {
-            self.change(key, |has| has.bytes = has.bytes - was + is);
+    /// A flow holds this, and held that before.
+    pub(super) fn hold(&mut self, key: FlowKey, was: Claim, is: Claim) {
+        if was.mobile == is.mobile {
+            return self.count(key, was, is.bytes);
         }
+        self.count(key, was, 0);
+        self.count(key, Claim { bytes: 0, ..is }, is.bytes);
+    }
+
+    fn count(&mut self, key: FlowKey, was: Claim, bytes: usize) {
+        if was.bytes == bytes {
+            return;
+        }
+        let [had, has] = [was.bytes, bytes].map(|bytes| Has { bytes, ..Has::default() });
+        self.of_mobiles.change(was.mobile, key, had, has);
+        self.change(was.mobile, |has| has.bytes = has.bytes - was.bytes + bytes);
     }
 
     pub(super) fn sit_briefly(&self) -> impl Iterator<Item = FlowKey> {
@@ -114,25 +152,40 @@ impl Seats {
         (crowded != own || most > self.of_mobile(beside).lasting + 1).then_some(mobile)
     }
 
-    /// The mobile that holds the most bytes, of the source that does.
-    pub(super) fn holds_most(&self) -> Option<IpAddr> {
-        self.of_sources.most_bytes(self.of_all.most_bytes((), Source::of(ANY))?, ANY)
+    /// The mobile that holds the most bytes, of the source that does, and which of its flows does.
+    pub(super) fn holds_most(&self) -> Option<(IpAddr, FlowKey)> {
+        let source = self.of_all.most_bytes((), Source::of(ANY))?;
+        let mobile = self.of_sources.most_bytes(source, ANY)?;
+        Some((mobile, self.of_mobiles.most_bytes(mobile, FlowKey::first_of(ANY))?))
     }
 
-    /// What is left for the cut flows of a mobile, where `others` take so much of the memory. A mobile that holds less
-    /// than its share of the first half feels nothing of what others hold.
-    pub(super) fn left_for(&self, mobile: IpAddr, others: usize, most: usize) -> Memory {
-        let all = others + self.bytes();
+    /// More is held than there is memory for.
+    pub(super) fn are_overdrawn(&self) -> bool {
+        self.all.bytes > self.most_bytes
+    }
+
+    /// What is left for the cut flows of a mobile.
+    pub(super) fn left_for(&self, mobile: IpAddr) -> Memory {
+        let (all, most) = (self.all.bytes, self.most_bytes);
         let left = match all {
             _ if all >= most / 4 * 3 => Memory::Spent,
             _ if all >= most / 2 => Memory::Tight,
             _ => return Memory::Plenty,
         };
+        if self.is_modest(mobile) { Memory::Plenty } else { left }
+    }
+
+    /// A flow that holds this may keep a packet that takes so much more.
+    pub(super) fn has_room(&self, claim: Claim, more: usize) -> bool {
+        self.all.bytes + more <= self.most_bytes || self.is_modest(claim.mobile)
+    }
+
+    /// A mobile that holds less than its share of the first half feels nothing of what others hold: they give way.
+    fn is_modest(&self, mobile: IpAddr) -> bool {
         let source = self.of(Source::of(mobile));
-        let of_source = most / 2 / self.all.holders.max(1) as usize;
+        let of_source = self.most_bytes / 2 / self.all.holders.max(1) as usize;
         let of_mobile = of_source / source.holders.max(1) as usize;
-        let is_modest = source.bytes < of_source || self.of_mobile(mobile).bytes < of_mobile;
-        if is_modest { Memory::Plenty } else { left }
+        source.bytes < of_source || self.of_mobile(mobile).bytes < of_mobile
     }
 
     fn of(&self, source: Source) -> Has {
@@ -150,8 +203,7 @@ impl Seats {
         Some((oldest.1, key_of(oldest)))
     }
 
-    fn change(&mut self, key: FlowKey, change: impl FnOnce(&mut Has)) {
-        let mobile = key.mobile.ip();
+    fn change(&mut self, mobile: IpAddr, change: impl FnOnce(&mut Has)) {
         let was = self.of_mobile(mobile);
         let mut is = was;
         change(&mut is);

@@ -13,6 +13,7 @@ mod anything;
 mod bad_input;
 mod blind;
 mod crowd;
+mod memory;
 
 const FIXED: LinkId = LinkId(0);
 const MOBILE: LinkId = LinkId(1);

@@ -140,6 +140,8 @@ proptest! {
                 prop_assert!(has_come || ages.contains(&age(packet)), "{spec} wrote an ACK that is older or newer");
             }
             left.extend(out);
+            let kept: usize = path.proxy.flows.values().map(Flow::kept_bytes).sum();
+            prop_assert_eq!(path.proxy.seats.bytes(), kept);
             if let Step::Up = step { prop_assert!(is_open(&left), "{spec} left the window closed"); }
         }
         path.gone(now);

@@ -1,6 +1,11 @@
 //! Flows that want more of the table or of its memory than there is.
 
-use super::super::super::ProxyCounts;
+use std::net::IpAddr;
+
+use hopwise_core::LinkEvent;
+use hopwise_core::wire::Timestamps;
+
+use super::super::super::{ProxyCounts, ProxyRule};
 use super::*;
 
 const KEPT: usize = 1 << 20;
@@ -33,7 +38,8 @@ impl Path {
 
     fn counts(&self) -> ProxyCounts {
         let counts = self.proxy.counts();
-        assert!(self.proxy.relays.check(&self.proxy.seats) <= counts.brief, "{counts:?}");
+        let kept = counts.kept_bytes - counts.cut_bytes;
+        assert!(self.proxy.relays.check(&self.proxy.seats, kept) <= counts.brief, "{counts:?}");
         counts
     }
 
@@ -160,4 +166,41 @@ fn of_a_syn_that_waits_for_its_answer_nothing_is_kept_beside_its_headers() {
     path.listen(0);
     path.pass(Duration::from_millis(10));
     assert_eq!(path.counts().cut, 1);
+}
+
+/// A mobile whose link is gone, and for which data comes until it takes all of the memory.
+#[test]
+fn packets_that_are_held_for_one_mobile_make_room_for_a_flow_of_another_that_is_cut() {
+    let rule = |port, agent: &str| ProxyRule { port, agent: agent.to_owned(), ..ProxyRule::default() };
+    let rules = vec![rule(Some(9), "ack-hold:mode=kick"), rule(None, "split:buffer=65536")];
+    let mut path = Path::with("none", TWO, |config| {
+        (config.rules, config.most_kept_bytes) = (rules, KEPT);
+    });
+    let (fixed, faded) = (SocketAddr::from(([10, 0, 0, 1], 9)), IpAddr::from([10, 0, 0, 9]));
+    path.proxy.handle_link_event(path.now, MOBILE, &LinkEvent::Gone { peer: faded });
+    let clock = Timestamps { value: 1, echo: 1 };
+    let options = TcpOptions { timestamps: Some(clock), ..TcpOptions::default() };
+    for port in 1..50 {
+        let mobile = SocketAddr::new(faded, port);
+        let ack = packet(mobile, fixed, (1, 1), Flags::ACK, &options, &[]);
+        path.proxy.handle_packet(path.now, &Rx::new(MOBILE, &ack));
+        for nth in 0..40 {
+            let data = packet(fixed, mobile, (1 + nth * 1_000, 1), Flags::ACK, &options, &[0; 1_000]);
+            path.proxy.handle_packet(path.now, &Rx::new(FIXED, &data));
+        }
+    }
+    path.settle();
+    let before = path.counts();
+    assert!(before.kept_bytes > KEPT - 2_000 && before.cut_bytes == 0, "{before:?}");
+    let listener = path.listen(1);
+    let flow = path.open(listener, 1, 0)[0];
+    assert_eq!(path.counts().cut, 1);
+    path.is_faded = true;
+    path.ends[0].send(path.now, flow.0, &bytes(60_000)).expect("it is open");
+    path.pass(Duration::from_secs(3));
+    let acknowledged = path.ends[0].info(path.now, flow.0).expect("it lives").stats.bytes_acked;
+    assert_eq!(acknowledged, 60_000, "as much at once as where nothing else is held");
+    let counts = path.counts();
+    assert!(counts.cut_bytes > 30_000 && counts.kept_bytes <= KEPT, "{counts:?}");
+    assert_eq!(counts.gave_way, 0, "packets go on, and no flow ends");
 }

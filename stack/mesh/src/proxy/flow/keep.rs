@@ -1,0 +1,113 @@
+//! What a flow keeps, and what becomes of it where memory ends.
+
+use hopwise_core::Instant;
+use hopwise_core::agent::{Because, Passing, Side};
+use hopwise_core::trace::{DropReason, Lacking, TraceKind};
+
+use super::{AtHand, Flow};
+use crate::proxy::outbox::{Label, Outbox};
+use crate::proxy::read::Read;
+use crate::proxy::store::{Kept, Store};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Keeps {
+    Original,
+    Copy,
+}
+
+impl Flow {
+    pub(super) fn keep(
+        &mut self,
+        passing: &Passing<'_>,
+        because: Because,
+        keeps: Keeps,
+        at_hand: AtHand<'_>,
+        out: &mut Outbox,
+    ) {
+        let (now, from) = (passing.now, passing.from);
+        let is_here = passing.len > 0 && self.store(from).has(passing.seq, passing.end());
+        match (is_here, keeps) {
+            (true, Keeps::Original) => {
+                return out.dropped(now, self.number, at_hand.id, DropReason::AlreadyKept);
+            }
+            (true, Keeps::Copy) => return self.forward(passing, at_hand, out),
+            (false, _) => {}
+        }
+        if !self.fits(from, at_hand) {
+            self.overflow(now, out);
+            return self.forward(passing, at_hand, out);
+        }
+        let packet = at_hand.packet.to_vec();
+        let kept = Kept::new(at_hand.id, passing, packet, keeps == Keeps::Copy);
+        let label = Label { from, number: kept.number(), len: kept.len(), because };
+        out.note(now, self.number, at_hand.id, label.kept());
+        self.store(from).put(kept);
+        match keeps {
+            Keeps::Copy => self.forward(passing, at_hand, out),
+            Keeps::Original => self.facts.trips.pause(),
+        }
+    }
+
+    /// Fails open: what was held of the mobile's goes on; the cache stays as it is, since where it would go is away.
+    fn overflow(&mut self, now: Instant, out: &mut Outbox) {
+        if self.overflowed.is_none() {
+            self.overflowed = Some(now);
+            out.overflows += 1;
+            out.note(now, self.number, 0, TraceKind::Fallback(Lacking::Memory));
+            self.agent.on_overflow(now);
+        }
+        // Whoever's packet it was that did not fit: the agent plans nothing more for what is held.
+        self.release(now, Side::Mobile, u32::MAX, Because::NoRoom, out);
+    }
+
+    /// The link gave this data up; whether it is kept.
+    pub(in crate::proxy) fn take_back(
+        &mut self,
+        now: Instant,
+        read: &Read<'_>,
+        at_hand: AtHand<'_>,
+        out: &mut Outbox,
+    ) -> bool {
+        let tcp = &read.tcp;
+        let end = tcp.seq + tcp.payload.len() as u32;
+        if !self.is_attended() || !self.agent.takes_back() || tcp.payload.is_empty() {
+            return false;
+        }
+        if self.data.has(tcp.seq, end) || self.facts.acked.is_some_and(|acked| end <= acked) {
+            return true;
+        }
+        if !self.fits(Side::Fixed, at_hand) {
+            self.overflow(now, out);
+            return false;
+        }
+        let packet = at_hand.packet.to_vec();
+        let kept = Kept { id: at_hand.id, seq: tcp.seq, end, ack: None, was_sent: false, packet };
+        let because = Because::Gone;
+        let label = Label { from: Side::Fixed, number: tcp.seq, len: kept.len(), because };
+        out.note(now, self.number, at_hand.id, label.kept());
+        self.data.put(kept);
+        true
+    }
+
+    fn fits(&self, of: Side, at_hand: AtHand<'_>) -> bool {
+        let own = match of {
+            Side::Mobile => self.acks.bytes(),
+            Side::Fixed => self.data.bytes(),
+        };
+        let fits_flow = own + Store::cost(at_hand.packet) <= self.most_bytes;
+        self.overflowed.is_none() && fits_flow && at_hand.has_room
+    }
+
+    /// Nothing is left of what it keeps: other mobiles need the memory. Copies went on when they came.
+    pub(in crate::proxy) fn make_room(&mut self, now: Instant, out: &mut Outbox) {
+        out.pushed_out += self.kept_packets() as u64;
+        self.overflow(now, out);
+        while let Some(kept) = self.data.pop() {
+            if kept.was_sent {
+                out.recycle(kept.packet);
+            } else {
+                self.let_out(now, Side::Fixed, kept, Because::NoRoom, out);
+            }
+        }
+    }
+}
