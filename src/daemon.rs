@@ -2,13 +2,12 @@
 
 use std::path::Path;
 
-use sd_notify::NotifyState;
-
 use crate::failure::{self, Failure};
 
 pub(crate) mod confine;
 pub(crate) mod control;
 pub(crate) mod log;
+pub(crate) mod notify;
 pub(crate) mod privileges;
 pub(crate) mod reader;
 pub(crate) mod state;
@@ -16,11 +15,4 @@ pub(crate) mod state;
 /// Message of `--check` for an accepted configuration.
 pub(crate) fn accepted(path: &Path) -> Result<(), Failure> {
     failure::say(&format!("{}: accepted", path.display()))
-}
-
-/// Tells systemd, where there is one.
-pub(crate) fn tell(state: NotifyState<'_>) {
-    if let Err(error) = sd_notify::notify(&[state]) {
-        tracing::warn!(%error, "systemd was not told");
-    }
 }

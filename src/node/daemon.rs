@@ -16,7 +16,6 @@ use hopwise_host::{
 };
 use hopwise_lab::located::Document;
 use parking_lot::Mutex;
-use sd_notify::NotifyState;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -36,9 +35,10 @@ use super::stage::Stage;
 use super::unmet::{self, Unmet};
 use super::{confined, descriptors, forward, links, paths};
 use crate::daemon::confine::confine;
+use crate::daemon::control;
+use crate::daemon::notify::{Notice, tell};
 use crate::daemon::privileges::Privileges;
 use crate::daemon::reader::Reader;
-use crate::daemon::{control, tell};
 use crate::failure::Failure;
 use crate::signals::{self, Ending};
 
@@ -192,10 +192,10 @@ impl Daemon {
             forward::start(bound, &context, &mut relays, &stage)?;
         }
         self.begin_capture()?;
-        tell(NotifyState::Ready);
+        tell(Notice::Ready);
         tracing::info!(node = self.config.node.name, "ready");
         let ended = self.watch(&mut signals).await;
-        tell(NotifyState::Stopping);
+        tell(Notice::Stopping);
         self.finish(&mut signals, &stages, &mut relays).await;
         helpers.shutdown().await;
         ended
@@ -210,7 +210,7 @@ impl Daemon {
                 () = sleep(LOOK_EVERY) => {
                     let counters = self.shards.counters();
                     // Each stack has just answered.
-                    tell(NotifyState::Watchdog);
+                    tell(Notice::Alive);
                     if let Some(lost) = counters.into_iter().find(|link| link.is_gone) {
                         let problem = format_args!("the device is gone; whoever removed it also ended this node");
                         return Err(Failure::failed("link lost", format_args!("{}: {problem}", lost.name)));

@@ -20,7 +20,6 @@ use hopwise_host::confine::Paths;
 use hopwise_host::own_file::begin_own;
 use hopwise_host::{Driver, Observer, Poller, SeenPacket, Turn};
 use hopwise_mesh::{Proxy, ProxyConfig, Told};
-use sd_notify::NotifyState;
 use tokio::net::UnixListener;
 
 use super::config::{By, Config, Forecast, MOBILE};
@@ -29,8 +28,8 @@ use super::watchdog::{BEAT_EVERY, Watcher};
 use super::{devices, sources};
 use crate::daemon::confine::{Needs, confine, folders_of};
 use crate::daemon::control::{self, Bound};
+use crate::daemon::notify::{self, Notice};
 use crate::daemon::privileges::Privileges;
-use crate::daemon::tell as tell_systemd;
 use crate::failure::Failure;
 use crate::signals::{self, Ending};
 
@@ -104,7 +103,7 @@ pub(super) fn run(config: &Config) -> Result<(), Failure> {
         spawn("links", move || sources::listen(sources, clock, |told| teller.tell(Command::Hear(told))))?;
     }
     keep_time(teller, config, &bound, ending)?;
-    tell_systemd(NotifyState::Ready);
+    notify::tell(Notice::Ready);
     tracing::info!("ready");
     let forecast = config.forecast.as_ref().map(Forecast::settings).map(Forecasts::new);
     let ended = drive(driver, &told, forecast, watcher);
@@ -190,7 +189,7 @@ fn drive(
                 Command::Hear(told) => hear(&mut driver, &told, forecasts.as_mut()),
                 Command::Tick => forecasts.iter_mut().for_each(|forecasts| forecasts.tick(&mut driver)),
                 Command::Beat => {
-                    tell_systemd(NotifyState::Watchdog);
+                    notify::tell(Notice::Alive);
                     if watcher.as_ref().is_some_and(|watcher| !watcher.beat()) {
                         tracing::warn!("nothing watches any more whether the proxy hangs");
                         watcher = None;

@@ -1,7 +1,7 @@
 //! The command as a daemon and as a measuring pair, with programs and kernels around it.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixDatagram;
@@ -192,7 +192,7 @@ fn who_does_not_end_in_time_is_reset_and_so_is_its_peer() {
     // Nobody is there any more who could tell it.
     assert_eq!(of_peer(), "");
     let heard = std::io::copy(&mut client, &mut std::io::sink()).map_err(|error| error.kind());
-    assert_eq!(heard, Err(std::io::ErrorKind::ConnectionReset));
+    assert_eq!(heard, Err(ErrorKind::ConnectionReset));
     assert!(field.log().contains("reset at the deadline clients=1"), "{}", field.log());
 }
 
@@ -213,8 +213,37 @@ fn who_is_not_connected_in_time_hears_no_clean_end() {
     daemon.tell(Signal::TERM);
     assert_eq!(daemon.ended(), Some(0), "{}", field.log());
     let heard = client.read(&mut [0; 1]).map_err(|error| error.kind());
-    assert_eq!(heard, Err(std::io::ErrorKind::ConnectionReset));
+    assert_eq!(heard, Err(ErrorKind::ConnectionReset));
     assert!(field.log().contains("reset at the deadline clients=1"), "{}", field.log());
+}
+
+/// As systemd's own socket: a daemon is no longer root when it says that it is ready.
+fn systemd(field: &Field) -> UnixDatagram {
+    let systemd = UnixDatagram::bind(field.path("notify")).expect("the folder can be written");
+    let anybody = fs::Permissions::from_mode(0o777);
+    fs::set_permissions(field.path("notify"), anybody).expect("it is ours");
+    systemd.set_read_timeout(Some(PATIENCE)).expect("it can wait");
+    systemd
+}
+
+/// The kernel queues what a daemon tells, and the queue is full here.
+#[test]
+fn a_systemd_that_reads_nothing_holds_up_no_daemon() {
+    if !can_run("a_systemd_that_reads_nothing_holds_up_no_daemon", &[]) {
+        return;
+    }
+    let field = Field::new("deaf");
+    let _deaf = systemd(&field);
+    let other = UnixDatagram::unbound().expect("a socket");
+    other.set_nonblocking(true).expect("it is open");
+    let full = std::iter::repeat_with(|| other.send_to(b"STATUS=busy", field.path("notify")));
+    let full = full.take(1 << 20).find_map(Result::err).expect("a queue has an end");
+    assert_eq!(full.kind(), ErrorKind::WouldBlock);
+    let mut daemon = field.daemon("");
+    assert_eq!(field.status()["connections_open"], 0);
+    daemon.tell(Signal::TERM);
+    assert_eq!(daemon.ended(), Some(0), "{}", field.log());
+    assert_eq!(field.log().matches("systemd was not told").count(), 2, "{}", field.log());
 }
 
 #[test]
@@ -223,14 +252,14 @@ fn systemd_is_told_when_the_daemon_is_ready_and_when_it_ends() {
         return;
     }
     let field = Field::new("notify");
-    let systemd = UnixDatagram::bind(field.path("notify")).expect("the folder can be written");
-    // As systemd's own socket: a daemon is no longer root when it says that it is ready.
-    let anybody = fs::Permissions::from_mode(0o777);
-    fs::set_permissions(field.path("notify"), anybody).expect("it is ours");
-    systemd.set_read_timeout(Some(PATIENCE)).expect("it can wait");
+    let systemd = systemd(&field);
     let heard = || {
         let mut told = [0; 64];
-        let bytes = systemd.recv(&mut told).expect("it is told");
+        // A process that was stopped meanwhile has to ask again: the kernel does not where there is a timeout.
+        let mut answers = std::iter::repeat_with(|| systemd.recv(&mut told));
+        let heard =
+            answers.find(|heard| !matches!(heard, Err(error) if error.kind() == ErrorKind::Interrupted));
+        let bytes = heard.expect("it never ends").expect("it is told");
         text(&told[..bytes])
     };
     let mut daemon = field.daemon("");

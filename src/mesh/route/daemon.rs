@@ -18,7 +18,6 @@ use hopwise_host::{Clock, Link, Received, Tun, TunConfig, random_key, wait_for};
 use hopwise_mesh::aodv::Interface;
 use hopwise_mesh::{Control, Cx, Keys, OnDemand, Order, Routed, Trust, Undelivered, Verdict, first_stamp};
 use rustix::event::{PollFd, PollFlags};
-use sd_notify::NotifyState;
 
 use super::config::Config;
 use super::drops::Drops;
@@ -29,6 +28,7 @@ use super::speaks::Birth;
 use super::state::{Kept, State};
 use super::switches::Forwarding;
 use crate::daemon::confine::{Needs, confine, folders_of};
+use crate::daemon::notify::{Notice, tell};
 use crate::daemon::privileges::Privileges;
 use crate::daemon::reader::Reader;
 use crate::failure::Failure;
@@ -93,7 +93,7 @@ pub(super) fn run(config: Config, keys: Option<Keys>) -> Result<(), Failure> {
     let _confined = confine(daemon.config.confine, &privileges, &daemon.needs())?;
     caught.0.tell().and_then(|()| caught.1.tell()).map_err(system)?;
     daemon.nodes.begin()?;
-    crate::daemon::tell(NotifyState::Ready);
+    tell(Notice::Ready);
     tracing::info!(address = %daemon.config.address, "ready");
     daemon.serve(&ends)
 }
@@ -182,7 +182,7 @@ impl Daemon {
                 self.check_devices()?;
                 self.state.mark(self.router.number(), self.router.last_stamp());
                 self.forwarding.follow(&self.config.serves);
-                crate::daemon::tell(NotifyState::Watchdog);
+                tell(Notice::Alive);
                 for (reason, count) in self.drops.news() {
                     tracing::info!(reason, count, "dropped so far");
                 }

@@ -1,0 +1,107 @@
+//! A daemon tells systemd of its life, each time by a datagram (sd_notify(3)).
+//!
+//! By hand: the crate for it waits without end where systemd reads nothing, and a daemon has packets to carry.
+
+use std::env;
+use std::ffi::OsStr;
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
+
+/// systemd may be busy for so long before it hears of a start or an end.
+const WITHIN: Duration = Duration::from_secs(5);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Notice {
+    Ready,
+    /// Said again and again. The next one says as much, so that it waits for nothing.
+    Alive,
+    Stopping,
+}
+
+impl Notice {
+    fn words(self) -> &'static str {
+        match self {
+            Notice::Ready => "READY=1\n",
+            Notice::Alive => "WATCHDOG=1\n",
+            Notice::Stopping => "STOPPING=1\n",
+        }
+    }
+}
+
+/// Tells systemd, where there is one.
+pub(crate) fn tell(notice: Notice) {
+    let Some(name) = env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty()) else { return };
+    match send(&name, notice, WITHIN) {
+        Ok(()) => {}
+        // It has not read the ones before either.
+        Err(error) if notice == Notice::Alive && error.kind() == io::ErrorKind::WouldBlock => {}
+        Err(error) => tracing::warn!(%error, ?notice, "systemd was not told"),
+    }
+}
+
+fn send(name: &OsStr, notice: Notice, within: Duration) -> io::Result<()> {
+    let socket = UnixDatagram::unbound()?;
+    match notice {
+        Notice::Alive => socket.set_nonblocking(true)?,
+        Notice::Ready | Notice::Stopping => socket.set_write_timeout(Some(within))?,
+    }
+    socket.connect_addr(&address(name)?)?;
+    loop {
+        match socket.send(notice.words().as_bytes()) {
+            // With a timeout the kernel does not begin again by itself after a signal.
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            sent => return sent.map(drop),
+        }
+    }
+}
+
+/// A path, or a name without a file after an `@`.
+fn address(name: &OsStr) -> io::Result<SocketAddr> {
+    match name.as_bytes().strip_prefix(b"@") {
+        Some(name) => SocketAddr::from_abstract_name(name),
+        None => SocketAddr::from_pathname(name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A socket that is heard at, and its name.
+    fn systemd(test: &str) -> (UnixDatagram, String) {
+        let name = format!("hopwise-notify-{test}-{}", std::process::id());
+        let at = SocketAddr::from_abstract_name(&name).expect("a name");
+        (UnixDatagram::bind_addr(&at).expect("it is free"), format!("@{name}"))
+    }
+
+    #[test]
+    fn a_notice_comes_by_a_name_and_by_a_path() {
+        let folder = env::temp_dir().join(format!("hopwise-notify-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let path = folder.join("socket");
+        let by_path = UnixDatagram::bind(&path).expect("the folder can be written");
+        let (by_name, name) = systemd("both");
+        for (socket, name) in [(by_path, path.as_os_str()), (by_name, OsStr::new(&name))] {
+            send(name, Notice::Stopping, WITHIN).expect("it listens");
+            let mut told = [0; 64];
+            let bytes = socket.recv(&mut told).expect("it is told");
+            assert_eq!(&told[..bytes], b"STOPPING=1\n");
+        }
+        std::fs::remove_dir_all(folder).expect("it is there");
+    }
+
+    /// A daemon's packets would wait for systemd otherwise.
+    #[test]
+    fn what_systemd_does_not_read_is_not_waited_for_without_end() {
+        let (_deaf, name) = systemd("deaf");
+        let send = |notice| send(OsStr::new(&name), notice, Duration::from_millis(1));
+        let full = std::iter::repeat_with(|| send(Notice::Alive)).find_map(Result::err);
+        assert_eq!(full.map(|error| error.kind()), Some(io::ErrorKind::WouldBlock));
+        for notice in [Notice::Ready, Notice::Stopping] {
+            assert_eq!(send(notice).map_err(|error| error.kind()), Err(io::ErrorKind::WouldBlock));
+        }
+    }
+}
