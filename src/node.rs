@@ -32,6 +32,7 @@ pub(crate) mod status;
 pub(crate) mod top;
 mod unfinished;
 mod unmet;
+mod users;
 mod waiting;
 
 /// Run a node: its own TCP/IP on a TUN device or an interface, with SOCKS5 and forwards for other programs

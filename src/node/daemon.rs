@@ -33,6 +33,7 @@ use super::snapshot::{CaptureSnapshot, Snapshot};
 use super::socks5::{self, Access, Server};
 use super::stage::Stage;
 use super::unmet::{self, Unmet};
+use super::users::Users;
 use super::{confined, descriptors, forward, links, paths};
 use crate::daemon::confine::confine;
 use crate::daemon::control;
@@ -73,6 +74,7 @@ struct Daemon {
     /// Of each shard.
     sums: Vec<Arc<Sums>>,
     counts: Counts,
+    users: Users,
 }
 
 pub(super) fn run(document: Document, config: NodeConfig, path: &Path) -> Result<(), Failure> {
@@ -89,6 +91,8 @@ pub(super) fn run(document: Document, config: NodeConfig, path: &Path) -> Result
     privileges.begin().map_err(|error| Failure::failed("become the user", error))?;
     let opened = open(&config).map_err(|unmet| unmet.failure(&document, &config))?;
     let workers = thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    // Confinement may keep it from reading them later.
+    let users = Users::of_machine();
     let needs = confined::needs(&config, &opened.links, &reader);
     let _confined = confine(config.confine, &privileges, &needs)?;
     let Opened { links, control, socks5, metrics, forwards } = opened;
@@ -96,7 +100,7 @@ pub(super) fn run(document: Document, config: NodeConfig, path: &Path) -> Result
     let sums: Vec<_> = links.iter().map(|_| Arc::new(Sums::new())).collect();
     let shards = start(&config, links, &capture, &sums)?;
     let (user, reader, counts) = (privileges.name(), Mutex::new(reader), Counts::default());
-    let daemon = Arc::new(Daemon { config, document, user, reader, shards, capture, sums, counts });
+    let daemon = Arc::new(Daemon { config, document, user, reader, shards, capture, sums, counts, users });
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build();
     let runtime = runtime.map_err(|error| Failure::failed("start a runtime", error))?;
     let ended = runtime.block_on(daemon.serve(signals, control.as_ref(), socks5, metrics, forwards));
@@ -175,7 +179,7 @@ impl Daemon {
             let listener = TcpListener::from_std(metrics).map_err(system)?;
             let names = config.names.iter().chain([&self.config.node.name]).cloned().collect();
             let daemon = Arc::clone(self);
-            helpers.spawn(metrics::serve(listener, names, move || {
+            helpers.spawn(metrics::serve(listener, names, self.users.clone(), move || {
                 metrics::text(&Sums::total(&daemon.sums), &daemon.snapshot(), &daemon.capture.totals())
             }));
         }
@@ -292,6 +296,7 @@ impl Daemon {
         Server {
             shards: self.shards.clone(),
             names: Names::new(&self.config.hosts),
+            users: self.users.clone(),
             handshake_within: config.handshake_within.0,
             access: Access::new(config),
             idle: config.idle.0,
@@ -305,6 +310,7 @@ impl Daemon {
         forward::Context {
             shards: self.shards.clone(),
             names: Names::new(&self.config.hosts),
+            users: self.users.clone(),
             relayed: Arc::clone(&self.counts.relayed),
             counts: Arc::clone(&self.counts.forwards),
         }

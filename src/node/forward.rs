@@ -21,6 +21,7 @@ use super::relay::{self, Ended, Relayed, Sits};
 use super::seats::{Seat, Seats, Sitter};
 use super::stage::{self, Stage};
 use super::unfinished::Unfinished;
+use super::users::Users;
 use super::waiting::Waiting;
 use crate::failure::Failure;
 
@@ -60,6 +61,7 @@ pub(super) struct ForwardCounts {
 pub(super) struct Context {
     pub(super) shards: Shards,
     pub(super) names: Names,
+    pub(super) users: Users,
     pub(super) relayed: Arc<Relayed>,
     pub(super) counts: Arc<ForwardCounts>,
 }
@@ -99,8 +101,9 @@ pub(super) fn start(
         Way::Outward { listener, to } => {
             let listener = TcpListener::from_std(listener)
                 .map_err(|error| Failure::failed("listen for a forward", error))?;
+            let users = context.users.clone();
             let carry = move |client, seat| outward(context.clone(), to.clone(), client, (seat, idle));
-            tasks.spawn(serve(listener, seats, carry, stage));
+            tasks.spawn(serve(Local { listener, users }, seats, carry, stage));
         }
         Way::Inward { listen, to } => {
             let listener = context
@@ -121,14 +124,20 @@ trait Incoming: Send + 'static {
     fn next(&self) -> impl Future<Output = Option<(Self::Client, Origin)>> + Send;
 }
 
-impl Incoming for TcpListener {
+/// The kernel's TCP.
+struct Local {
+    listener: TcpListener,
+    users: Users,
+}
+
+impl Incoming for Local {
     type Client = Unfinished<TcpStream>;
 
     async fn next(&self) -> Option<(Self::Client, Origin)> {
         loop {
-            match self.accept().await {
+            match self.listener.accept().await {
                 Ok((client, from)) => {
-                    let from = Origin::of(&client, from.ip());
+                    let from = Origin::of(&self.users, &client, from.ip());
                     return Some((Unfinished::new(client), from));
                 }
                 Err(error) => {

@@ -6,10 +6,12 @@ use hopwise_core::ip::Source;
 use hopwise_host::netlink::user_of;
 use tokio::net::TcpStream;
 
+use super::users::Users;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Origin {
     Host(IpAddr),
-    /// A program of this machine, by its user: each user has all addresses of the loopback.
+    /// A program of this machine, by its user: each user has all addresses of the loopback, and may have many ids.
     User(u32),
 }
 
@@ -22,10 +24,10 @@ pub(super) enum Sharer {
 
 impl Origin {
     /// Of a client of the kernel's TCP.
-    pub(super) fn of(client: &TcpStream, from: IpAddr) -> Origin {
+    pub(super) fn of(users: &Users, client: &TcpStream, from: IpAddr) -> Origin {
         let ends = client.peer_addr().and_then(|theirs| Ok((theirs, client.local_addr()?)));
-        let user = ends.ok().and_then(|(theirs, ours)| user_of(theirs, ours));
-        user.map_or(Origin::Host(from), Origin::User)
+        let id = ends.ok().and_then(|(theirs, ours)| user_of(theirs, ours));
+        id.map_or(Origin::Host(from), |id| Origin::User(users.owner_of(id)))
     }
 
     pub(super) fn sharer(self) -> Sharer {
@@ -53,16 +55,27 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let at = listener.local_addr().expect("bound");
         let mut clients = Vec::new();
+        let own = nix::unistd::geteuid().as_raw();
+        let folder = std::env::temp_dir().join(format!("hopwise-origin-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder");
+        let users = Users::in_folder(&folder);
         for from in ["127.0.0.1:0", "127.1.2.3:0"] {
             let socket = tokio::net::TcpSocket::new_v4().expect("a socket");
             socket.bind(from.parse().expect("an address")).expect("all of the loopback is ours");
             clients.push(socket.connect(at).await.expect("it listens"));
             let (served, from) = listener.accept().await.expect("it has come");
-            let own = nix::unistd::geteuid().as_raw();
-            assert_eq!(Origin::of(&served, from.ip()), Origin::User(own));
+            std::fs::write(folder.join("subuid"), "").expect("a file");
+            assert_eq!(Origin::of(&users, &served, from.ip()), Origin::User(own));
+            std::fs::write(folder.join("subuid"), format!("4711:{own}:1\n")).expect("a file");
+            assert_eq!(
+                Origin::of(&users, &served, from.ip()),
+                Origin::User(4711),
+                "its id is one of another's"
+            );
             // Nobody's any more: it has closed, and only the kernel still has it.
             drop(clients.pop());
-            assert_eq!(Origin::of(&served, from.ip()), Origin::Host(from.ip()));
+            assert_eq!(Origin::of(&users, &served, from.ip()), Origin::Host(from.ip()));
         }
+        std::fs::remove_dir_all(folder).expect("it is there");
     }
 }

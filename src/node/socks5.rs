@@ -29,6 +29,7 @@ use super::relay::{self, Ended, Relayed, Sits};
 use super::seats::{Seats, Sitter};
 use super::stage::{self, Stage};
 use super::unfinished::Unfinished;
+use super::users::Users;
 
 pub(super) use access::Access;
 use protocol::{LONGEST_MESSAGE, Read, Refused, Reply, Target};
@@ -60,6 +61,7 @@ pub(super) struct Socks5Counts {
 pub(super) struct Server {
     pub(super) shards: Shards,
     pub(super) names: Names,
+    pub(super) users: Users,
     pub(super) access: Access,
     pub(super) handshake_within: Duration,
     pub(super) idle: Duration,
@@ -95,7 +97,7 @@ pub(super) async fn serve(
                 Ok((client, from)) => {
                     count(&server.counts.accepted);
                     if server.access.takes(from.ip()) {
-                        let origin = Origin::of(&client, from.ip());
+                        let origin = Origin::of(&server.users, &client, from.ip());
                         places.take(handshakes.spawn(heard(Arc::clone(&server), client)), origin);
                     } else {
                         count(&server.counts.not_allowed);
@@ -133,7 +135,7 @@ fn seat(server: &Arc<Server>, relays: &mut JoinSet<()>, client: TcpStream, targe
 
 async fn serve_one(server: &Server, mut client: TcpStream, target: Target) {
     let from = client.peer_addr().map_or(IpAddr::from([127, 0, 0, 1]), |from| from.ip());
-    let from = Origin::of(&client, from);
+    let from = Origin::of(&server.users, &client, from);
     let seat = server.seats.take(from).await;
     let connected = match &seat {
         Some(seat) => tokio::select! {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::path::Path;
 use std::time::Duration;
 
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
@@ -162,6 +163,41 @@ fn a_node_may_have_as_many_descriptors_as_its_clients_take() {
     let line = limits.lines().find_map(|line| line.strip_prefix("Max open files")).expect("a limit");
     let soft: u64 = line.split_whitespace().next().and_then(|soft| soft.parse().ok()).expect("a number");
     assert!(soft > 3000, "{limits}");
+}
+
+/// Ids of one user, which the file gives it while the node runs and is confined.
+#[test]
+fn ids_that_a_user_has_besides_its_own_have_one_share_of_seats() {
+    const NAME: &str = "ids_that_a_user_has_besides_its_own_have_one_share_of_seats";
+    if !can_run(NAME, &["curl", "python3"]) {
+        return;
+    }
+    if !Path::new("/etc/subuid").exists() {
+        println!("skipped: {NAME}: there is no /etc/subuid");
+        return;
+    }
+    let field = Field::new("subordinate");
+    let _server = field.serve(&field.web, "10.9.0.2", "80");
+    let forward = "forwards: [{ listen: 127.0.0.1:8080, to: mesh:10.9.0.2:80, connections: 4, per_source: 2, \
+                   reads_within: 1h }]";
+    let (config, file) = (field.config(forward), field.path("subuid"));
+    fs::write(&file, "").expect("the folder can be written");
+    let with_file = "mount --bind \"$2\" /etc/subuid && exec \"$0\" node \"$1\"";
+    let _daemon = field.spawn_as(&["sh", "-c", with_file, HOPWISE, &config, &file]);
+    fs::write(&file, "nobody:100000:65536\n").expect("the folder can be written");
+    let of_one_user: Vec<_> = (0..4).map(|nth| client_of(&field, 100_000 + nth)).collect();
+    within_patience(until(|| field.status()["relays"]["forwards-open"] == of_one_user.len()));
+    let page = field.curl(&["http://127.0.0.1:8080/"]);
+    assert_eq!(text(&page.stdout), PAGE, "{} {}", text(&page.stderr), field.log());
+    assert_eq!(field.status()["relays"]["forwards-gave-way"], 1);
+}
+
+/// Connected by a thread of that user's.
+fn client_of(field: &Field, user: u32) -> TcpStream {
+    field.node.run(|| {
+        rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(user)).expect("root may");
+        TcpStream::connect("127.0.0.1:8080").expect("it listens")
+    })
 }
 
 /// What a client of a node's asks that nobody answers, and what it hears before that.

@@ -15,6 +15,7 @@ use tokio::time::timeout;
 
 use crate::node::origin::Origin;
 use crate::node::places::Places;
+use crate::node::users::Users;
 
 /// Scrapers at a time, how long each has from its first byte to its answer's last, and how much it may say.
 const MOST_SCRAPERS: usize = 16;
@@ -25,15 +26,16 @@ const LONGEST_QUESTION: usize = 8 << 10;
 pub(crate) async fn serve(
     listener: TcpListener,
     names: Vec<String>,
+    users: Users,
     page: impl Fn() -> String + Send + Sync + 'static,
 ) {
-    serve_within(WITHIN, listener, names, page).await;
+    serve_within(WITHIN, listener, (names, users), page).await;
 }
 
 async fn serve_within(
     within: Duration,
     listener: TcpListener,
-    names: Vec<String>,
+    (names, users): (Vec<String>, Users),
     page: impl Fn() -> String + Send + Sync + 'static,
 ) {
     let (page, names) = (Arc::new(page), Arc::new(names));
@@ -43,7 +45,7 @@ async fn serve_within(
             accepted = listener.accept() => match accepted {
                 Ok((client, from)) => {
                     let (page, names) = (Arc::clone(&page), Arc::clone(&names));
-                    let origin = Origin::of(&client, from.ip());
+                    let origin = Origin::of(&users, &client, from.ip());
                     let scraper = scrapers.spawn(async move {
                         // One that is too slow or gone gets nothing.
                         let _ = timeout(within, answer(client, &names, &*page)).await;
@@ -141,7 +143,12 @@ mod tests {
         let names = vec!["n2.example".to_owned()];
         // No scraper goes because its time is over.
         let within = Duration::from_secs(1 << 20);
-        (address, tokio::spawn(serve_within(within, listener, names, || "page\n".to_owned())))
+        (
+            address,
+            tokio::spawn(serve_within(within, listener, (names, Users::of_machine()), || {
+                "page\n".to_owned()
+            })),
+        )
     }
 
     async fn ask(server: SocketAddr, asked: &str) -> String {
