@@ -117,7 +117,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Failure> {
     let system = System { root: Path::new("/").to_owned() };
     let mut findings = examine(&system, config.as_ref());
     findings.extend(switches::examine(&arguments.state, arguments.repair));
-    findings.push(rules::examine(arguments.repair));
+    findings.extend(rules::examine(arguments.repair));
     let text = if arguments.json {
         serde_json::json!({ "findings": findings }).to_string() + "\n"
     } else {

@@ -146,10 +146,30 @@ impl Network {
         let text = if delay == "none" { text.replace(", fault: { delay: none }", "") } else { text };
         let trace = std::env::var("HOPWISE_PROXY_TRACE").map(|path| format!("trace: {path}\n"));
         let text = text + &trace.unwrap_or_default();
-        fs::write(&config, text).expect("a file");
+        self.spawn(&config, &text)
+    }
+
+    /// Another one on the same router, for other mobiles.
+    fn proxy_beside(&self) -> Running {
+        let mut text = fs::read_to_string(self.path("proxy.yaml")).expect("the first one's");
+        for (first, second) in [
+            ("hopf", "hopf2"),
+            ("hopm", "hopm2"),
+            ("proxy.sock", "beside.sock"),
+            ("10.9.0.", "10.66.0."),
+            ("fd09:", "fd66:"),
+            ("by: tun", "by: tun, table: 8200"),
+        ] {
+            text = text.replace(first, second);
+        }
+        self.spawn(&self.path("beside.yaml"), &text)
+    }
+
+    fn spawn(&self, config: &Path, text: &str) -> Running {
+        fs::write(config, text).expect("a file");
         let log = fs::File::create(self.path("proxy.log")).expect("a file");
         let mut command = self.router.command(&[env!("CARGO_BIN_EXE_hopwise"), "proxy"]);
-        command.arg(&config).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        command.arg(config).stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let mut running = Running(command.spawn().expect("it starts"));
         within_patience(until(|| {
             assert!(running.0.try_wait().expect("a child").is_none(), "it ended: {}", self.log());
@@ -368,6 +388,21 @@ fn rules_of_a_killed_proxy_are_found_and_removed_by_doctor_and_by_the_next_start
         assert!(repaired.contains("4 rules of routing removed"), "{repaired}");
         assert_eq!(network.left_behind(), "");
         kill();
+        let found = doctor(&["--repair"]);
+        assert!(found.contains("4 rules of routing removed"), "{found}");
+        // One that runs is no killed one, also while its device has no routes.
+        let mut running = network.proxy("none", "none");
+        let rules = network.left_behind();
+        network.router.ip(&["link", "set", "hopf", "down"]);
+        network.proxy_beside().interrupt();
+        for found in [doctor(&[]), doctor(&["--repair"])] {
+            assert!(found.contains("runs, but its device hopf is down"), "{found}");
+        }
+        assert_eq!(network.left_behind(), rules, "its rules stay");
+        running.0.kill().expect("it is killed");
+        running.0.wait().expect("it has ended");
+        let found = doctor(&[]);
+        assert!(found.contains("a killed `hopwise proxy` left 4 rules"), "{found}");
         // Another configuration has rules of its own.
         let others = ["ip", "rule", "add", "iif", "radio", "lookup", "9000", "priority", "9000"];
         assert!(network.router.output(&others).status.success());

@@ -1,4 +1,4 @@
-//! Rules of routing that a killed proxy left.
+//! Rules of routing that a killed proxy left, and those of one that runs without its routes.
 
 use hopwise_host::netlink::{left_rules, remove_left_rules};
 
@@ -7,19 +7,41 @@ use super::Finding;
 const CHECK: &str = "rules";
 const WHERE: &str = "run it as root, in the network namespace of that proxy";
 
-/// With `is_repair` they are removed.
-pub(super) fn examine(is_repair: bool) -> Finding {
-    let named = |count: usize| if count == 1 { "1 rule".to_owned() } else { format!("{count} rules") };
-    match left_rules() {
-        Err(error) => Finding::skipped(CHECK, error.to_string()),
-        Ok(0) => Finding::ok(CHECK, "no killed proxy left any rule of routing"),
-        Ok(count) if !is_repair => {
+/// With `is_repair` those of a killed one are removed.
+pub(super) fn examine(is_repair: bool) -> Vec<Finding> {
+    let left = match left_rules() {
+        Ok(left) => left,
+        Err(error) => return vec![Finding::skipped(CHECK, error.to_string())],
+    };
+    let mut findings: Vec<_> = left.of_devices.iter().map(|device| without_routes(device)).collect();
+    match left.count {
+        0 if !findings.is_empty() => {}
+        0 => findings.push(Finding::ok(CHECK, "no killed proxy left any rule of routing")),
+        _ if is_repair => findings.push(removed()),
+        count => {
             let found = format!("a killed `hopwise proxy` left {} of routing (`ip rule`)", named(count));
-            Finding::warning(CHECK, found, "hopwise doctor --repair, or start a proxy there again")
+            let fix = "hopwise doctor --repair, or start a proxy there again";
+            findings.push(Finding::warning(CHECK, found, fix));
         }
-        Ok(_) => match remove_left_rules() {
-            Ok(count) => Finding::ok(CHECK, format!("{} of routing removed", named(count))),
-            Err(error) => Finding::failure(CHECK, format!("not removed: {error}"), WHERE),
-        },
+    }
+    findings
+}
+
+fn named(count: usize) -> String {
+    if count == 1 { "1 rule".to_owned() } else { format!("{count} rules") }
+}
+
+/// The kernel forgets a device's routes when it goes down, and does not bring them back.
+fn without_routes(device: &str) -> Finding {
+    let found = format!(
+        "a `hopwise proxy` runs, but its device {device} is down, or was: packets go on without it; its rules stay"
+    );
+    Finding::warning(CHECK, found, format!("ip link set {device} up, and start that proxy again"))
+}
+
+fn removed() -> Finding {
+    match remove_left_rules() {
+        Ok(count) => Finding::ok(CHECK, format!("{} of routing removed", named(count))),
+        Err(error) => Finding::failure(CHECK, format!("not removed: {error}"), WHERE),
     }
 }

@@ -1,11 +1,12 @@
 //! Detours: what comes in on one interface for some networks, or from them, goes to another device than the main table
 //! says. The kernel forgets a device's routes with the device, so that without whoever made it packets go their
 //! ordinary way; the rules are taken back too when a detour is dropped. Rules that a killed one left have a table with
-//! no route, and bear our mark.
+//! no route, and bear our mark. A table is without a route, too, while the device of a detour is down: a name that the
+//! detour holds tells the two apart.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::TryStreamExt;
 use netlink_packet_route::route::{RouteAttribute, RouteMessage};
@@ -15,7 +16,11 @@ use rtnetlink::{Error, Handle, IpVersion, RouteMessageBuilder};
 use hopwise_core::ip::Prefix;
 
 use super::routes::network_of;
-use super::{NetlinkError, OURS, blocking, index_of, kernel};
+use super::{Named, NetlinkError, OURS, blocking, index_of, kernel, names_with};
+use crate::claim::{self, Claim};
+
+/// Of the names that detours hold.
+const KIND: &str = "detour";
 
 /// Which of a packet's addresses lies in the networks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,12 +46,14 @@ pub struct DetourConfig {
 #[derive(Debug)]
 pub struct Detour {
     rules: Vec<RuleMessage>,
+    /// Says that the rules are in use. It goes after them.
+    _claim: Option<Claim>,
 }
 
 impl Detour {
     pub fn open(config: &DetourConfig) -> Result<Detour, NetlinkError> {
         let index = index_of(&config.to)?;
-        let mut detour = Detour { rules: Vec::new() };
+        let mut detour = Detour { rules: Vec::new(), _claim: claim(config) };
         let made = &mut detour.rules;
         blocking(async move |handle| {
             let families =
@@ -67,6 +74,27 @@ impl Detour {
     }
 }
 
+/// Without it the detour works as well.
+fn claim(config: &DetourConfig) -> Option<Claim> {
+    let claim = Claim::to(KIND, &format!("{} {}", config.table, config.to));
+    claim.inspect_err(|error| tracing::warn!(%error, "its rules may be taken for those of a killed one")).ok()
+}
+
+/// The devices of detours that are in use, by their tables. Any user can take such a name; what that brings about is
+/// that rules stay which lead nowhere.
+fn in_use() -> Result<BTreeMap<u32, String>, NetlinkError> {
+    let prefix = claim::name(KIND, "");
+    let names = names_with(&prefix)
+        .map_err(|error| NetlinkError::System { doing: "ask which detours are in use", error })?;
+    let read = |Named { name, .. }: Named| {
+        let (table, device) = name.strip_prefix(&prefix)?.split_once(' ')?;
+        // A detour ends with its device.
+        index_of(device).ok()?;
+        Some((table.parse().ok()?, device.to_owned()))
+    };
+    Ok(names.into_iter().filter_map(read).collect())
+}
+
 async fn route(handle: &Handle, index: u32, everywhere: IpAddr, table: u32) -> Result<(), NetlinkError> {
     let message = RouteMessageBuilder::<IpAddr>::new()
         .destination_prefix(everywhere, 0)
@@ -79,15 +107,20 @@ async fn route(handle: &Handle, index: u32, everywhere: IpAddr, table: u32) -> R
     request.execute().await.map_err(|error| kernel("add a detour's route", error))
 }
 
-/// How many rules killed ones have left.
-pub fn left_rules() -> Result<usize, NetlinkError> {
-    let mut count = 0;
-    let counted = &mut count;
+/// Our rules that lead nowhere.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LeftRules {
+    /// Number of those that killed detours have left.
+    pub count: usize,
+    /// Devices of detours in use that have no route any more, since they are down or were.
+    pub of_devices: BTreeSet<String>,
+}
+
+pub fn left_rules() -> Result<LeftRules, NetlinkError> {
     blocking(async move |handle| {
-        *counted = left(&handle).await?.len();
-        Ok(())
-    })?;
-    Ok(count)
+        let Left { rules, of_devices } = left(&handle).await?;
+        Ok(LeftRules { count: rules.len(), of_devices })
+    })
 }
 
 /// Removes them, and answers how many there were.
@@ -95,7 +128,7 @@ pub fn remove_left_rules() -> Result<usize, NetlinkError> {
     let mut count = 0;
     let removed = &mut count;
     blocking(async move |handle| {
-        for rule in left(&handle).await? {
+        for rule in left(&handle).await?.rules {
             let request = handle.rule().del(rule);
             request.execute().await.map_err(|error| kernel("remove a rule that was left", error))?;
             *removed += 1;
@@ -105,12 +138,20 @@ pub fn remove_left_rules() -> Result<usize, NetlinkError> {
     Ok(count)
 }
 
-async fn left(handle: &Handle) -> Result<Vec<RuleMessage>, NetlinkError> {
+/// The same as [`LeftRules`], with the rules themselves.
+#[derive(Debug, Default)]
+struct Left {
+    rules: Vec<RuleMessage>,
+    of_devices: BTreeSet<String>,
+}
+
+async fn left(handle: &Handle) -> Result<Left, NetlinkError> {
     let everywhere = [
         (IpVersion::V4, RouteMessageBuilder::<Ipv4Addr>::new().build()),
         (IpVersion::V6, RouteMessageBuilder::<Ipv6Addr>::new().build()),
     ];
-    let mut left = Vec::new();
+    let mut left = Left::default();
+    let in_use = in_use()?;
     for (version, any) in everywhere {
         let rules: Vec<_> = match handle.rule().get(version).execute().try_collect().await {
             Ok(rules) => rules,
@@ -130,9 +171,13 @@ async fn left(handle: &Handle) -> Result<Vec<RuleMessage>, NetlinkError> {
             .await
             .map_err(|e| kernel("list the routes", e))?;
         let used: BTreeSet<u32> = routes.iter().map(table_of_route).collect();
-        left.extend(
-            ours.into_iter().filter(|rule| table_of(rule).is_some_and(|table| !used.contains(&table))),
-        );
+        for rule in ours {
+            let Some(table) = table_of(&rule).filter(|table| !used.contains(table)) else { continue };
+            match in_use.get(&table) {
+                Some(device) => drop(left.of_devices.insert(device.clone())),
+                None => left.rules.push(rule),
+            }
+        }
     }
     Ok(left)
 }
