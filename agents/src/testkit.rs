@@ -1,5 +1,5 @@
-//! What agents are tested with: a seat of the ledger that plays scripts, a miniature connection for senders,
-//! and one operation model of each, which every registered agent has to survive.
+//! Tools that test agents: a seat of the ledger that plays scripts, and a miniature connection for senders. Each kind
+//! has an operation model, too, which every registered agent must survive.
 
 pub(crate) mod base_station;
 mod model;

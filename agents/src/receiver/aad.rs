@@ -1,11 +1,11 @@
 //! `aad`: waits as long as segments keep coming quickly, without counting them.
 //!
-//! Source: TCP-AAD, TCP with adaptive delay for links that put frames together.
+//! Source: TCP-AAD, TCP with adaptive delay for links that aggregate frames.
 //!
-//! Rule: an ACK leaves when nothing came in order for 3·(¾ base + ¼ gap), `hold` at most; base is the shortest
-//! gap of the last `memory`, a gap at least 50 µs. There is no limit to how many segments share an ACK but
-//! the ledger's ceiling. Before a gap is known the timer is `first`. Segments that are out of order, duplicate,
-//! or fill a hole are acknowledged at once.
+//! Rule: an ACK leaves when no segment has come in order for 3·(¾ base + ¼ gap), or for `hold` if that is shorter. Base
+//! is the shortest gap of the last `memory`; a gap counts as at least 50 µs. Only the ledger's ceiling limits how many
+//! segments share an ACK. Before a gap is known the timer is `first`. Segments that are out of order, duplicate, or
+//! fill a hole are acknowledged at once.
 //!
 //! Deviations: `first` is ours.
 
@@ -57,7 +57,7 @@ impl Holds for Aad {
         Decision::Hold { until: arrival.now + wait.min(self.set.hold), why: Why::plain(Rule::Deadline) }
     }
 
-    /// Nothing where `first` or `hold` ends it.
+    /// `None` if `first` or `hold` ends the wait.
     fn basis(&self, due: Instant, now: Instant, _: &RecvView<'_>) -> Option<Basis> {
         self.gaps.basis().filter(|_| due < now + self.set.hold)
     }

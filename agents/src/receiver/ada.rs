@@ -1,14 +1,14 @@
-//! `ada` (TCP-ADA): one ACK for everything that comes in a row.
+//! `ada` (TCP-ADA): one ACK for all segments that come in a row.
 //!
 //! Source: Singh and Kankipati, *TCP-ADA: TCP with Adaptive Delayed Acknowledgement for Mobile Ad Hoc
 //! Networks* (WCNC 2004).
 //!
-//! Rule: an ACK leaves when no in-order segment has come for `factor` average gaps, which is when the
-//! sender's window is used up; at the latest when `hold` has passed since the first segment that waits.
-//! Segments that are out of order, duplicate, or fill a hole are acknowledged at once.
+//! Rule: an ACK leaves when no in-order segment has come for `factor` average gaps. The sender's window is used up
+//! then. It leaves at the latest when `hold` has passed since the first waiting segment. Segments that are out of
+//! order, duplicate, or fill a hole are acknowledged at once.
 //!
-//! Deviations: the paper's 500 ms are 490, so that the ACK leaves in time. Gaps are those between in-order
-//! segments; `memory` and `first` are ours.
+//! Deviations: the paper's 500 ms are 490, so that the ACK leaves in time. Gaps are those between in-order segments.
+//! `memory` and `first` are ours.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ impl Holds for Ada {
         Decision::Hold { until: (arrival.now + wait).min(latest), why: Why::plain(Rule::Deadline) }
     }
 
-    /// Nothing where `first` or `hold` ends it.
+    /// `None` if `first` or `hold` ends the wait.
     fn basis(&self, due: Instant, now: Instant, _: &RecvView<'_>) -> Option<Basis> {
         let wait = self.gaps.times_milli(self.set.factor)?;
         self.gaps.basis().filter(|_| due == now + wait)

@@ -3,17 +3,16 @@
 //! Source: TCP-ADW, the adaptive delay window of Al-Zubi, Krunz, Al-Sukkar, Hawa and Darabkh, *Packet Recycling
 //! and Delayed ACK for Improving the Performance of TCP over MANETs*.
 //!
-//! Rule: an ACK leaves when the in-order bytes that wait reach a window w, which is never larger than the
-//! sender's, or when nothing came in order for 3·(¾ base + ¼ gap), `hold` at most; base is the shortest gap
-//! so far, a gap at least 50 µs, and before one is known the timer is `first`. 1 − θ = gap/(3·base), 1 at
-//! most, says how slow the newest segment came.
-//! When the sender's window rises, w grows by (1 − θ)·MSS, up to that window and the one that we advertise;
-//! when it falls, or a segment comes out of order, w is 3·MSS; when the timer runs out w shrinks by
-//! (1 − θ)·MSS, 3·MSS at least. Segments that are out of order, duplicate, or fill a hole are acknowledged at
-//! once.
+//! Rule: an ACK leaves when the waiting in-order bytes reach a window w, which never exceeds the sender's window. It
+//! also leaves when no segment has come in order for 3·(¾ base + ¼ gap), or for `hold` if that is shorter. Base is the
+//! shortest gap so far; a gap counts as at least 50 µs. Before a gap is known the timer is `first`.
+//! 1 − θ = gap/(3·base), at most 1, says how slowly the newest segment came.
+//! When the sender's window rises, w grows by (1 − θ)·MSS, up to that window and our advertised one. When it falls, or
+//! a segment comes out of order, w becomes `least`·MSS. When the timer runs out, w shrinks by (1 − θ)·MSS, but not
+//! below `least`·MSS. Segments that are out of order, duplicate, or fill a hole are acknowledged at once.
 //!
-//! Deviations: where the sender does not tell its window, w stays as it is at first. Before a gap is known
-//! 1 − θ is 1, and the timer `first`.
+//! Deviations: while the sender does not report its window, w keeps its first value. Before a gap is known 1 − θ is 1,
+//! and the timer is `first`.
 
 use std::time::Duration;
 
@@ -46,7 +45,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 #[derive(Debug)]
 pub struct Adw {
     set: Params,
-    /// w; none before the first segment tells the MSS.
+    /// w; `None` until the first segment shows the MSS.
     window_bytes: Option<u32>,
     last_cwnd: Option<u16>,
     gaps: QuickGaps,
@@ -66,7 +65,7 @@ impl Adw {
         self.gaps.slowness().map_or(view.mss, |slowness| slowness.of(view.mss))
     }
 
-    /// Follows the sender's window, and answers w as it holds for this segment.
+    /// Follows the sender's window, and returns w for this segment.
     fn follow(&mut self, view: &RecvView<'_>) -> u32 {
         let mut window = self.window_bytes.unwrap_or(self.least_bytes(view));
         let most = view.peer_cwnd.map(|cwnd| u32::from(cwnd.max(1)).saturating_mul(view.mss.max(1)));
@@ -109,7 +108,7 @@ impl Holds for Adw {
         Needs { peer_cwnd: true, ..Needs::default() }
     }
 
-    /// Nothing where `first` or `hold` ends it.
+    /// `None` if `first` or `hold` ends the wait.
     fn basis(&self, due: Instant, now: Instant, _: &RecvView<'_>) -> Option<Basis> {
         self.gaps.basis().filter(|_| due < now + self.set.hold)
     }
@@ -135,7 +134,7 @@ mod tests {
         );
     }
 
-    /// Gaps of 10 ms: 1 − θ = 1/3, so that w grows by a third of a segment each time the window rises.
+    /// Gaps of 10 ms: 1 − θ = 1/3. Each rise of the sender's window adds a third of a segment to w.
     #[test]
     fn the_window_grows_when_the_senders_does_by_less_the_faster_segments_come() {
         check(

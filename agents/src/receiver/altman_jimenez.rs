@@ -3,13 +3,13 @@
 //! Source: Altman and Jiménez, *Novel Delayed ACK Techniques for Improving TCP Performance in Multihop
 //! Wireless Networks* (2003).
 //!
-//! Rule: with N in-order segments received since the connection began, an ACK waits for one segment while
-//! N < l1, for two while N < l2, for three while N < l3, and for four after that; or until `hold` has passed
-//! since the first segment that waits. The window of a young connection is small, so that holding many ACKs
-//! would stop it. Segments that are out of order, duplicate, or fill a hole are acknowledged at once.
+//! Rule: N is the number of in-order segments received since the connection began. An ACK waits for one segment while
+//! N < l1, for two while N < l2, for three while N < l3, and then for four. It leaves at the latest when `hold` has
+//! passed since the first waiting segment. The window of a young connection is small, and many held ACKs would stop it.
+//! Segments that are out of order, duplicate, or fill a hole are acknowledged at once.
 //!
-//! Deviations: N counts the segments that arrived in order, where the paper takes the segment's number. A
-//! bound below the one before it leaves its step out.
+//! Deviations: N counts the segments that arrived in order; the paper takes the segment's number. A bound below the one
+//! before it skips its step.
 
 use std::time::Duration;
 

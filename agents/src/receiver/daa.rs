@@ -3,14 +3,14 @@
 //! Source: de Oliveira and Braun, *A Dynamic Adaptive Acknowledgment Strategy for TCP over Multihop Wireless
 //! Networks* (INFOCOM 2005). Its sender is `daa-peer`.
 //!
-//! Rule: a window `dwin` of 2 to 4 begins at 2 and grows with each in-order arrival: by `start` while it has
-//! not reached 4 and nothing was lost, by 1 after that. An ACK leaves when ⌊dwin⌋ segments wait, or when
-//! nothing came in order for (2 + `tolerance`) average gaps, `first` before a gap is known. A segment out of
-//! order or one that fills a hole is acknowledged at once and sets dwin back to 2; a duplicate is acknowledged
-//! at once.
+//! Rule: a window `dwin` of 2 to 4 begins at 2 and grows with each in-order arrival. It grows by `start` until it has
+//! reached 4 or a loss has happened, and by 1 after that. An ACK leaves when ⌊dwin⌋ segments wait. It also leaves when
+//! nothing came in order for (2 + `tolerance`) average gaps, or for `first` before a gap is known. No segment waits
+//! longer than `hold`. A segment that is out of order or fills a hole is acknowledged at once and sets dwin back to 2.
+//! A duplicate is acknowledged at once.
 //!
-//! Deviations: `start`, `memory` and `tolerance` follow recollections of the original, not its text, and are
-//! settings for that reason. The average takes in the gap that the arrival at hand ends.
+//! Deviations: `start`, `memory` and `tolerance` follow recollections of the original, not its text. They are settings
+//! for that reason. The average includes the gap that the current arrival ends.
 
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ impl Holds for Daa {
         Decision::AT_ONCE
     }
 
-    /// Nothing where `first` or `hold` ends it.
+    /// `None` if `first` or `hold` ends the wait.
     fn basis(&self, due: Instant, now: Instant, _: &RecvView<'_>) -> Option<Basis> {
         let wait = self.timer()?;
         self.gaps.basis().filter(|_| due == now + wait)

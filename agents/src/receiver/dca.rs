@@ -2,27 +2,24 @@
 //!
 //! Source: Chen, Lee, Gerla and Sanadidi, *TCP with Delayed Ack for Wireless Networks* (TCP-DCA).
 //!
-//! Rule: an ACK leaves when w in-order segments wait. `rule=hops` takes w from the hops h that data crosses:
-//! the sender's window up to `near` hops, `far-limit` from `far` hops on, `mid-limit` between, and never more
-//! than the sender's window; 2 when h is unknown. `rule=rtt` takes the sender's window, or at most `mid-limit`
-//! of it where the least RTT is above `rtt-limit`; `rule=hybrid` the smaller of both. When the sender does not
-//! tell its window, 2 stands for it on the short path, and the limits stand alone. The hold is `factor`·w
-//! average gaps (`first` before there is one), set when the first segment is held and not moved after that;
-//! gaps are those between any two segments. An ACK that no data follows within an RTO (SRTT + 4·RTTVAR, 1 s at
-//! least) is sent again, twice at most, each time after twice the wait. SRTT and RTTVAR begin with the handshake, and
-//! follow the timestamps that come back with data; without timestamps they stay as they are. Segments that are out of
-//! order,
-//! duplicate, or fill a hole are acknowledged at once.
+//! Rule: an ACK leaves when w in-order segments wait. `rule=hops` takes w from the hops h that data crosses. Up to
+//! `near` hops w is the sender's window, from `far` hops on it is `far-limit`, and between them `mid-limit`. It never
+//! exceeds the sender's window, and it is 2 while h is unknown. `rule=rtt` takes the sender's window, but at most
+//! `mid-limit` of it if the least RTT is above `rtt-limit`. `rule=hybrid` takes the smaller of both. If the sender does
+//! not report its window, w is 2 on a short path and the limit on a long one. The hold is `factor`·w average gaps, or
+//! `first` before there is one, and at most `hold`. It begins with the first held segment and does not move after that.
+//! Gaps are those between any two segments. With `again`, an ACK is repeated if no data follows it within an RTO
+//! (SRTT + 4·RTTVAR, at least 1 s). It is repeated at most twice, and each wait is twice the one before. SRTT and
+//! RTTVAR begin with the handshake, and follow the timestamps that come back with data. Without timestamps they keep
+//! their values. Segments that are out of order, duplicate, or fill a hole are acknowledged at once.
 //!
-//! Deviations: a sender that may send less than w (`limit`, `cwl`) should tell it, or each ACK waits for the hold.
-//! "RTO" is what the paper's misprinted "SRTO" means. The window comes in our own TCP option, and
-//! in the window field of data segments, as in the paper, only where both ends agreed (`tell-cwnd:window`). A
-//! path of 10 hops has an RTT of about 80 ms of its own, so that `hybrid` lets the RTT lower a limit and never
-//! raise one; there, an RTT that nobody measured limits nothing, while alone it counts as unknown: 2. The handshake
-//! measures it,
-//! unless a SYN was lost; then timestamps do, and without them `receiver_lacks` says `rtt`. With
-//! P(w) = ∏ f(i), i = 2..w, as the product that eq. 5 means, P(6)² = .926 and P(7)² = .810 (printed is the
-//! product to w − 1).
+//! Deviations: a sender that may send less than w (`limit`, `cwl`) should report its limit, or each ACK waits for the
+//! hold. The paper's misprint "SRTO" means "RTO". The window comes in our own TCP option. It comes in the window field
+//! of data segments, as in the paper, only if both ends agreed (`tell-cwnd:window`). A path of 10 hops has an RTT of
+//! about 80 ms of its own. `hybrid` therefore lets the RTT lower a limit and never raise one. An unmeasured RTT limits
+//! nothing in `hybrid`; in `rtt` w is then 2. The handshake measures the RTT unless a SYN was lost. Timestamps measure
+//! it then, and without them `receiver_lacks` lists `rtt`. Equation 5 means the product P(w) = ∏ f(i), i = 2..w:
+//! P(6)² = .926 and P(7)² = .810. The printed product ends at w − 1.
 
 use std::time::Duration;
 
@@ -79,7 +76,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
 
 const HOPS: Form = Form::count("hops", 0, 255);
 const LIMIT: Form = Form::count("segments", 1, 65_535);
-/// Where nothing says how many would be right: RFC 9293 §3.8.6.3.
+/// The window while it is unknown: RFC 9293 §3.8.6.3.
 const UNKNOWN: u32 = 2;
 const MOST_REPEATS: u32 = 2;
 const LEAST_RTO: Duration = Duration::from_secs(1);
@@ -88,12 +85,12 @@ const LEAST_RTO: Duration = Duration::from_secs(1);
 pub struct Dca {
     set: Params,
     gaps: GapAverage,
-    /// w as last worked out, for the gauges.
+    /// The last w.
     last_wanted: u32,
 }
 
 impl Dca {
-    /// w: how many in-order segments share an ACK.
+    /// w: the number of in-order segments that share an ACK.
     fn wanted(&self, view: &RecvView<'_>) -> u32 {
         let cwnd = view.peer_cwnd.map(|cwnd| u32::from(cwnd).max(1));
         match self.set.rule {
@@ -148,7 +145,7 @@ impl Holds for Dca {
         Needs { peer_cwnd: true, hops, rtt: true, ..Needs::default() }
     }
 
-    /// The hold that this segment began. Nothing where `first` or `hold` ends it.
+    /// The basis of the hold that this segment began; `None` if `first` or `hold` ends it.
     fn basis(&self, due: Instant, now: Instant, view: &RecvView<'_>) -> Option<Basis> {
         let wait = self.gaps.times_milli(self.set.factor * u64::from(self.last_wanted))?;
         let is_of_gaps = due == view.owed.since.unwrap_or(now) + wait && wait < self.set.hold;
@@ -180,7 +177,7 @@ mod tests {
         );
     }
 
-    /// Table I, with a window that is larger than every limit, one that is smaller, and one that is not told.
+    /// Table I, with a window above every limit, with a small one, and with none.
     #[test]
     fn the_limits_are_those_of_table_1() {
         let wanted = |spec: &str, cwnd: Option<u16>, hops: Option<u8>| {
@@ -230,7 +227,7 @@ mod tests {
         }
     }
 
-    /// Gaps of 10 ms at w = 5: 1.5 · 5 · 10 ms from the first segment held, whatever comes after it.
+    /// Gaps of 10 ms at w = 5: 1.5 · 5 · 10 ms from the first held segment, whatever follows it.
     #[test]
     fn the_hold_is_set_once_with_the_window_and_the_gap_of_that_moment() {
         check(
@@ -277,7 +274,7 @@ mod tests {
         );
     }
 
-    /// A window that is told too late, or larger than what is in flight, costs the hold and no more.
+    /// A window that is reported too late, or exceeds the flight, costs the hold and no more.
     #[test]
     fn a_stale_window_never_stalls_beyond_the_hold() {
         check(
@@ -350,7 +347,7 @@ mod tests {
         );
     }
 
-    /// From 20 ms by the handshake: SRTT (7·20 + 1,620)/8 = 220 ms, RTTVAR (3·10 + 1,400)/4 = 357.5 ms.
+    /// From 20 ms by the handshake, SRTT becomes (7·20 + 1,620)/8 = 220 ms, and RTTVAR (3·10 + 1,400)/4 = 357.5 ms.
     #[test]
     fn the_wait_for_data_follows_the_round_trips_that_come_back_with_it() {
         check(
@@ -365,7 +362,7 @@ mod tests {
         );
     }
 
-    /// How likely the backoffs of one packet, all 8 tries of it, come to so many slots.
+    /// The probability that the backoffs of one packet, over all its 8 tries, sum up to each number of slots.
     fn slots_of_backoff() -> Vec<f64> {
         let windows = (0..8).map(|tries| (32usize << tries).min(1024));
         windows.fold(vec![1.0], |before, window| {
@@ -377,9 +374,9 @@ mod tests {
         })
     }
 
-    /// The loss law of the paper: packet n of a burst crosses when it backs off for longer than those before it take
-    /// (f), and a burst of w with f(1)⋯f(w). Errata: eq. 5 ends one factor early. The path has 5 hops, so that two
-    /// stations may interfere.
+    /// The loss law of the paper: packet n of a burst crosses if it backs off for longer than those before it take (f).
+    /// A burst of w crosses with probability f(1)⋯f(w). Errata: eq. 5 ends one factor early. The path has 5 hops, so
+    /// that two stations may interfere.
     #[test]
     fn the_arithmetic_of_the_docs_is_that_of_the_paper() {
         let law = slots_of_backoff();
@@ -394,7 +391,7 @@ mod tests {
         let crosses = |w: usize| (1..=w).map(f).product::<f64>().powi(5 - 3);
         assert!((crosses(6) - 0.926).abs() < 5e-4, "{}", crosses(6));
         assert!((crosses(7) - 0.810).abs() < 5e-4, "{}", crosses(7));
-        // What the limits of the agent stand on: nothing is lost with 3, little with 5.
+        // The limits of the agent rest on this: nothing is lost with 3, little with 5.
         assert!(crosses(3) > 0.999 && crosses(5) > 0.97 && crosses(8) < 0.7);
     }
 }

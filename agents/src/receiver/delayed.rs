@@ -1,4 +1,4 @@
-//! `delayed`: acknowledge every d-th segment, or when a hold runs out.
+//! `delayed`: acknowledges every d-th segment, or when a hold runs out.
 //!
 //! Source: RFC 9293 §3.8.6.3 with d = 2; Gupta and Bhawnani (delayed ACKs on a chain topology) vary d from 2
 //! to 4.
@@ -6,9 +6,8 @@
 //! Rule: an in-order segment is held until d of them are unacknowledged, or until `hold` has passed since the
 //! first of them. Segments that are out of order, duplicate, or fill a hole are acknowledged at once.
 //!
-//! Deviations: segments are counted, not full-sized segments; a hold of 100 ms is that of the papers'
-//! simulations, hosts often use 200 ms. With d > 2 SHLD-19 (an ACK for every second full-sized segment) is
-//! broken on purpose.
+//! Deviations: segments are counted, not full-sized segments. The hold of 100 ms is that of the papers' simulations;
+//! hosts often use 200 ms. With d > 2 SHLD-19 (an ACK for every second full-sized segment) is broken on purpose.
 
 use hopwise_core::agent::{Arrival, RecvView, Rule, Why};
 
@@ -32,7 +31,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     make: Make::Receiver(|args| host(Delayed(Params::of(args)))),
 };
 
-/// 32 bytes of heap, with what the allocator adds: most connections have this agent.
+/// Most connections have this agent: with the allocator's own bytes it takes 32 bytes of heap.
 const _: () = assert!(size_of::<Host<Delayed>>() <= 24);
 
 #[derive(Debug)]

@@ -1,18 +1,17 @@
-//! `dup-count(SPEC)`: tells the sender how many segments came out of order.
+//! `dup-count(SPEC)`: reports to the sender how many segments came out of order.
 //!
-//! Source: TCP-pgy, sender side S2. On a path that loses and reorders ACKs the sender counts too few
-//! duplicate ACKs, or too late; here the receiver counts and every ACK carries the count, so that any one of
-//! them will do.
+//! Source: TCP-pgy, sender side S2. On a path that loses and reorders ACKs, the sender counts too few duplicate ACKs,
+//! or counts them too late. Here the receiver counts, and every ACK carries the count. Any single ACK is then enough.
 //!
-//! Rule: the count is 0 after an in-order or hole-filling segment, one more after an out-of-order one,
-//! unchanged by a duplicate. When to acknowledge is left to the wrapped agent.
+//! Rule: the count is 0 after a segment that is in order or fills a hole. A segment out of order adds one, and a
+//! duplicate changes nothing. The wrapped agent decides when to acknowledge.
 //!
 //! Parameters: none.
-//! Deviations: a duplicate does not count. The paper's text counts what comes out of order; its Algorithm 2 counts all
-//! that is not in order. A duplicate tells that nothing is missing, and three of them would send a segment again for
-//! nothing. A segment that fills a hole ends the count, as in the text and against the algorithm. The count stops at
-//! 255, which is all that the option carries. Without the
-//! peer's consent nothing is sent and the wrapped agent runs alone.
+//! Deviations: a duplicate does not count. The paper's text counts segments out of order; its Algorithm 2 counts all
+//! that are not in order. A duplicate shows that nothing is missing, and three of them would cause a needless
+//! retransmission. A segment that fills a hole ends the count, as in the text and unlike the algorithm. The count stops
+//! at 255, the most that the option carries. Without the peer's consent nothing is sent, and the wrapped agent runs
+//! alone.
 
 use hopwise_core::Instant;
 use hopwise_core::agent::{

@@ -4,19 +4,19 @@ use std::time::Duration;
 
 use hopwise_core::agent::Basis;
 
-/// A longer silence says nothing of the path.
+/// A longer silence counts as this: it says nothing of the path.
 const LONGEST_GAP_NS: u64 = 600_000_000_000;
 
 /// An exponentially weighted average of gaps.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct GapAverage {
     ns: Option<u64>,
-    /// What a new gap counts, in thousandths.
+    /// The weight of a new gap, in thousandths.
     weight_milli: u64,
 }
 
 impl GapAverage {
-    /// It keeps so many thousandths of itself at each gap.
+    /// The average keeps this many thousandths of itself at each gap.
     pub(super) fn new(memory_milli: u32) -> GapAverage {
         GapAverage { ns: None, weight_milli: 1_000 - u64::from(memory_milli) }
     }
@@ -27,7 +27,7 @@ impl GapAverage {
         self.ns = Some((before * (1_000 - self.weight_milli) + gap_ns * self.weight_milli) / 1_000);
     }
 
-    /// So many thousandths of the average, or nothing before the first gap.
+    /// This many thousandths of the average; `None` before the first gap.
     pub(super) fn times_milli(&self, milli: u64) -> Option<Duration> {
         self.ns.map(|ns| Duration::from_nanos(scaled(ns, milli)))
     }

@@ -1,4 +1,4 @@
-//! The host of agents that hold: an agent says until when a segment waits, and the host keeps the deadline.
+//! The host of agents that hold segments. An agent decides until when a segment waits, and the host keeps the deadline.
 
 use std::fmt::Debug;
 
@@ -7,19 +7,19 @@ use hopwise_core::agent::{
     AckDecided, AckNote, AckVerdict, Arrival, Basis, By, Class, Needs, ReceiverAgent, RecvView, Rule, Why,
 };
 
-/// The longest hold that a setting may name: what the ledger allows anyway.
+/// The longest hold that a setting may name. The ledger allows no longer one.
 pub(super) const LONGEST_MS: u64 = 490;
 
-/// What comes of a segment.
+/// The decision on a segment.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Decision {
     Now(Why),
-    /// It waits until then, and a hold that runs already ends then too.
+    /// The segment waits until then. A hold that runs already moves its end to that time.
     Hold {
         until: Instant,
         why: Why,
     },
-    /// It waits until then, unless a hold that runs already has its own end.
+    /// The segment waits until then. A hold that runs already keeps its own end.
     Join {
         until: Instant,
         why: Why,
@@ -29,25 +29,26 @@ pub(super) enum Decision {
 impl Decision {
     pub(super) const AT_ONCE: Decision = Decision::Now(Why::plain(Rule::NotInOrder));
 
-    /// An ACK leaves when as much waits as `why` wants, or at `until`, counted from the first that waits.
+    /// An ACK leaves at once if as much waits as `why` wants. Otherwise the segment joins the hold, which ends at
+    /// `until`.
     pub(super) fn counted(why: Why, until: Instant) -> Decision {
         if why.have >= why.want { Decision::Now(why) } else { Decision::Join { until, why } }
     }
 
-    /// The same, where each segment moves the end of the hold.
+    /// The same, but each segment moves the end of the hold.
     pub(super) fn counted_anew(why: Why, until: Instant) -> Decision {
         if why.have >= why.want { Decision::Now(why) } else { Decision::Hold { until, why } }
     }
 }
 
-/// When the first segment that waits came.
+/// The arrival time of the first waiting segment.
 pub(super) fn since(arrival: &Arrival, view: &RecvView<'_>) -> Instant {
     view.owed.since.unwrap_or(arrival.now)
 }
 
-/// The rule of an agent that holds. What an agent leaves out, the default says.
+/// The rule of an agent that holds segments. Defaults stand for what an agent leaves out.
 pub(super) trait Holds: Debug + Send + 'static {
-    /// The reason that an ACK at the end of a hold has.
+    /// The reason for an ACK at the end of a hold.
     const AT_END: Rule = Rule::Deadline;
 
     fn in_order(&mut self, arrival: &Arrival, view: &RecvView<'_>) -> Decision;
@@ -56,7 +57,7 @@ pub(super) trait Holds: Debug + Send + 'static {
         Decision::AT_ONCE
     }
 
-    /// A segment of any class came; the decision follows.
+    /// A segment of any class has arrived. The decision on it follows.
     fn hear(&mut self, _: &Arrival, _: &RecvView<'_>) {}
 
     fn ran_out(&mut self, _: &RecvView<'_>) {}
@@ -65,7 +66,7 @@ pub(super) trait Holds: Debug + Send + 'static {
         Needs::default()
     }
 
-    /// The source of the time until `due`, see [`ReceiverAgent::basis`].
+    /// The source of the time until `due`; see [`ReceiverAgent::basis`].
     fn basis(&self, _due: Instant, _now: Instant, _: &RecvView<'_>) -> Option<Basis> {
         None
     }
@@ -119,7 +120,7 @@ impl<R: Holds> ReceiverAgent for Host<R> {
         AckVerdict::Now(why)
     }
 
-    /// Any ACK but a repeat says what was held.
+    /// Any ACK but a repeat covers what was held.
     fn on_ack(&mut self, ack: &AckDecided, _: &RecvView<'_>) {
         if ack.by != By::Repeat {
             self.due = None;
@@ -148,7 +149,7 @@ mod tests {
     use super::*;
     use crate::testkit::receiver::{Carried, Seat};
 
-    /// A segment waits as many ms as it has bytes; one with a push joins the hold that runs.
+    /// A segment waits one ms for each of its bytes. A segment with a push joins the hold that runs.
     #[derive(Debug)]
     struct ByBytes;
 
@@ -183,7 +184,7 @@ mod tests {
         assert!(matches!(at(&mut seat, 8), AckVerdict::Hold(_)));
     }
 
-    /// The basis of each hold of segments that come at these times.
+    /// The basis of each hold, for segments that arrive at these times.
     fn basis(spec: &str, at_ms: &[u64]) -> Vec<Option<Basis>> {
         let mut seat = Seat::new(spec);
         let mut found = Vec::new();
@@ -202,7 +203,7 @@ mod tests {
         let shortest = |us| Some(Basis::ShortestGap { us });
         assert_eq!(basis("ada", &[0, 10, 20]), [None, mean(10_000), mean(10_000)]);
         assert_eq!(basis("ada:hold=11ms", &[0, 10]), [None, None]);
-        // The first two segments get an ACK at once, since so few wait at the start.
+        // The first ACK covers two segments, since so few wait at the start.
         assert_eq!(basis("daa", &[0, 10, 20, 30, 40]).last(), Some(&mean(10_000)));
         assert_eq!(basis("aad", &[0, 10, 40]), [None, shortest(10_000), shortest(10_000)]);
         assert_eq!(basis("aad:hold=12ms", &[0, 10]), [None, None]);

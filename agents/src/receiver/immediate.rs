@@ -1,8 +1,7 @@
-//! `immediate`: acknowledge every segment.
+//! `immediate`: acknowledges every segment.
 //!
-//! Source: RFC 9293 §3.8.6.3 allows it, and the papers call it plain TCP. Every ACK competes for the channel
-//! with the data that it acknowledges, which is what all other agents here set out to change; it is their
-//! yardstick.
+//! Source: RFC 9293 §3.8.6.3 allows it, and the papers call it plain TCP. Every ACK competes for the channel with the
+//! data that it acknowledges. All other agents here try to change that, and this one is their yardstick.
 //!
 //! Rule: each data segment is acknowledged when it arrives.
 //! Parameters: none.

@@ -1,5 +1,5 @@
-//! What `adw` and `aad` share: the shortest gap between in-order segments, how far the newest one is from it,
-//! and the timer that both lead to.
+//! The state that `adw` and `aad` share: the shortest gap between in-order segments, the slowness of the newest gap,
+//! and the timer from both.
 
 use std::time::Duration;
 
@@ -8,13 +8,13 @@ use hopwise_core::agent::Basis;
 
 use super::gap_average::nanos;
 
-/// A shorter gap says that segments shared a read, not how fast the path is.
+/// A shorter gap only says that segments shared a read, not how fast the path is.
 const SHORTEST_NS: u64 = 50_000;
 /// A gap is slow from three times the shortest on.
 const SLOW: u64 = 3;
 
-/// How far a gap is from the shortest one: 1 − θ as a fraction of two whole numbers, with θ = (r + 2)/3 and
-/// r = (base − gap)/base, or −2 from three bases on. So 1 − θ = gap/(3·base), 1 at most.
+/// The slowness of a gap against the shortest one: 1 − θ as a fraction of two whole numbers. It has θ = (r + 2)/3 with
+/// r = (base − gap)/base, and from three bases on r is −2. Hence 1 − θ = gap/(3·base), at most 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Slowness {
     gap_ns: u64,
@@ -22,7 +22,7 @@ pub(super) struct Slowness {
 }
 
 impl Slowness {
-    /// That share of `bytes`.
+    /// This fraction of `bytes`.
     pub(super) fn of(self, bytes: u32) -> u32 {
         let share = u64::from(bytes) * self.gap_ns / self.slow_ns;
         u32::try_from(share).unwrap_or(bytes).min(bytes)
@@ -31,10 +31,10 @@ impl Slowness {
 
 #[derive(Debug)]
 pub(super) struct QuickGaps {
-    /// The shortest gap is forgotten after this long, if ever.
+    /// The shortest gap is forgotten after this time, if at all.
     memory: Option<Duration>,
     base_ns: Option<u64>,
-    /// Since when `base_ns` counts.
+    /// The time from which on `base_ns` counts.
     since: Instant,
     newest: Option<Slowness>,
 }
@@ -59,12 +59,12 @@ impl QuickGaps {
         self.newest = Some(Slowness { gap_ns: gap_ns.min(slow_ns), slow_ns });
     }
 
-    /// Of the newest gap, or of the last one when a timer asks.
+    /// The slowness of the newest gap.
     pub(super) fn slowness(&self) -> Option<Slowness> {
         self.newest
     }
 
-    /// 3·(¾ base + ¼ gap).
+    /// The timer: 3·(¾ base + ¼ gap).
     pub(super) fn timer(&self, gap: Option<Duration>) -> Option<Duration> {
         let base_ns = self.base_ns?;
         let gap_ns = gap.map_or(base_ns, |gap| nanos(gap).max(SHORTEST_NS));

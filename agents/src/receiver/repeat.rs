@@ -1,4 +1,4 @@
-//! Saying the last ACK again when no data answers it (TCP-DCA §IV-D; `tda` borrows it).
+//! Repeats the last ACK if no data answers it (TCP-DCA §IV-D; `tda` borrows this).
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use hopwise_core::agent::{
 
 use super::hold::{Holds, Host};
 
-/// RFC 6298 §2.1, before the path is measured.
+/// RFC 6298 §2.1: the RTO before the path is measured.
 const WITHOUT_RTT: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(60);
 
-/// Samples are longer by what the sender waited; the paper takes that for a timer so coarse.
+/// Samples include the time that the sender waited. The paper accepts that for so coarse a timer.
 ///
-/// Invariant 1: `next` is set only while the last thing that happened is an ACK. 2: its `left` is above zero.
+/// Invariant 1: `next` is set only while an ACK is the last event. 2: its `left` is above zero.
 #[derive(Debug)]
 struct Repeats {
     most: u32,
@@ -24,7 +24,7 @@ struct Repeats {
     heard: Option<Smoothed>,
 }
 
-/// SRTT and RTTVAR of round trips that came back with data.
+/// SRTT and RTTVAR of the round trips that come back with data.
 #[derive(Clone, Copy, Debug)]
 struct Smoothed {
     srtt: Duration,
@@ -36,7 +36,7 @@ impl Smoothed {
         Smoothed { srtt: sample, variance: sample / 2 }
     }
 
-    /// With the new SRTT in the variance, as TCP-DCA has it.
+    /// The variance uses the new SRTT, as in TCP-DCA.
     fn with(self, sample: Duration) -> Smoothed {
         let srtt = self.srtt.saturating_mul(7).saturating_add(sample) / 8;
         Smoothed { srtt, variance: self.variance.saturating_mul(3).saturating_add(sample.abs_diff(srtt)) / 4 }
@@ -51,12 +51,12 @@ struct Next {
 }
 
 impl Repeats {
-    /// At most `most` times in a row, none at all when that is zero.
+    /// Repeats an ACK at most `most` times in a row; zero means never.
     fn new(most: u32, least_wait: Duration) -> Repeats {
         Repeats { most, least_wait, next: None, heard: None }
     }
 
-    /// Data shows that the ACK arrived, or asks for another one.
+    /// Data shows that the ACK has arrived, or it needs another ACK.
     fn on_arrival(&mut self, arrival: &Arrival, path: &Rtt) {
         self.next = None;
         if let Some(sample) = arrival.rtt {
@@ -79,7 +79,7 @@ impl Repeats {
         self.next.map(|next| next.due)
     }
 
-    /// Whether the last ACK is to be said again now. The next wait is twice as long.
+    /// Returns whether the last ACK is to be repeated now. The next wait is twice as long.
     fn take_due(&mut self, now: Instant) -> bool {
         let Some(next) = self.next.filter(|next| next.due <= now) else { return false };
         self.begin(now, (next.wait * 2).min(LONGEST), next.left - 1);
@@ -98,7 +98,7 @@ impl Repeats {
     }
 }
 
-/// A host that repeats its last ACK, `most` times in a row.
+/// A host that repeats its last ACK at most `most` times in a row.
 pub(super) fn repeating<R: Holds>(most: u32, least_wait: Duration, rule: R) -> Box<dyn ReceiverAgent> {
     Box::new(Repeating { host: Host::new(rule), repeats: Repeats::new(most, least_wait) })
 }

@@ -3,14 +3,14 @@
 //! Source: Li et al., *TACK: Improving Wireless Transport Performance by Taming Acknowledgments* (SIGCOMM
 //! 2020).
 //!
-//! Rule: ACKs leave at most at the rate f = min(bandwidth/(l·MSS), beta/RTT_min): one for l segments while the
-//! path holds little, beta for a round trip when it holds much. A segment that comes sooner than 1/f after the
-//! last ACK waits until then, `hold` at most. Bandwidth is the largest of the last ten round trips, each sample
-//! the in-order bytes of max(RTT_min, `span`) over that time. Segments that are out of order, duplicate, or
-//! fill a hole are acknowledged at once.
+//! Rule: ACKs leave at most at the rate f = min(bandwidth/(l·MSS), beta/RTT_min). The first term is one ACK for l
+//! segments, for a path that holds little. The second is beta ACKs for a round trip, for a path that holds much. A
+//! segment that comes sooner than 1/f after the last ACK waits until then, at most `hold`. Bandwidth is the largest
+//! sample of the last ten round trips. A sample is the rate of in-order bytes over max(RTT_min, `span`) or a little
+//! longer. Segments that are out of order, duplicate, or fill a hole are acknowledged at once.
 //!
-//! Deviations: only the ACK rate is TACK's; its loss reports are SACK's here. Where no RTT is known l segments
-//! share an ACK. A silence longer than a sample is none of the path's, and the sample begins anew after it.
+//! Deviations: only the ACK rate is TACK's; loss reports are SACK's here. While no RTT is known, l segments share an
+//! ACK. A silence that is longer than a sample does not count, and a new sample begins after it.
 
 use std::time::Duration;
 
@@ -41,9 +41,9 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     make: Make::Receiver(|args| host(Tack::new(args))),
 };
 
-/// Round trips that the largest bandwidth is taken of.
+/// The largest bandwidth is that of this many round trips.
 const ROUNDS: u32 = 10;
-/// A sample is a round trip long at least, so that no more than these lie within ten.
+/// A sample takes at least a round trip, so that ten round trips hold no more samples than this.
 const SAMPLES: usize = 10;
 
 #[derive(Debug)]
@@ -58,7 +58,7 @@ impl Tack {
         Tack { set, bandwidth: Bandwidth::new(set.span) }
     }
 
-    /// 1/f, and what bounds f; none while the RTT is unknown.
+    /// 1/f, and the quantity that bounds f; `None` while the RTT is unknown.
     fn interval(&self, now: Instant, view: &RecvView<'_>) -> Option<(Duration, Basis)> {
         let rtt_min = view.path.rtt.min?;
         let us = u32::try_from(rtt_min.as_micros()).unwrap_or(u32::MAX);
@@ -92,7 +92,7 @@ impl Holds for Tack {
         Needs { rtt: true, ..Needs::default() }
     }
 
-    /// Nothing where `hold` ends it.
+    /// `None` if `hold` ends the wait.
     fn basis(&self, due: Instant, now: Instant, view: &RecvView<'_>) -> Option<Basis> {
         let (interval, basis) = self.interval(now, view)?;
         (due == view.owed.last_ack? + interval).then_some(basis)
@@ -109,7 +109,7 @@ struct Sample {
     bytes_per_s: u64,
 }
 
-/// The largest rate of the last ten round trips.
+/// The largest bandwidth of the last ten round trips.
 #[derive(Debug)]
 struct Bandwidth {
     span: Duration,
@@ -148,7 +148,7 @@ impl Bandwidth {
         self.bytes = 0;
     }
 
-    /// In bytes a second, once there is one.
+    /// The largest bandwidth in bytes per second, once there is a sample.
     fn largest(&self, now: Instant, rtt_min: Duration) -> Option<u64> {
         let newest = self.newest?.bytes_per_s;
         let lately = rtt_min.saturating_mul(ROUNDS);
@@ -166,7 +166,7 @@ mod tests {
 
     use crate::testkit::receiver::{Seat, check};
 
-    /// The basis of each hold on a path of this RTT, where a segment comes each `gap_ms`.
+    /// The basis of each hold on a path of this RTT, with a segment each `gap_ms`.
     fn basis(spec: &str, rtt_ms: u64, gap_ms: u64) -> Vec<Option<Basis>> {
         let mut seat = Seat::new(spec);
         seat.show(None, None, Some(Duration::from_millis(rtt_ms)));
@@ -206,7 +206,7 @@ mod tests {
         );
     }
 
-    /// 1000 bytes each 20 ms are 50 kB/s: two segments take 40 ms, while a quarter of the RTT is 5 ms.
+    /// 1000 bytes each 20 ms are 50 kB/s. Two segments take 40 ms, and a quarter of the RTT is 5 ms.
     #[test]
     fn two_segments_share_an_ack_on_a_path_that_holds_little() {
         check(

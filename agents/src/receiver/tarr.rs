@@ -1,15 +1,15 @@
-//! `tarr`: acknowledges as often as the sender asks.
+//! `tarr`: acknowledges as often as the sender requests.
 //!
 //! Source: the TCP ACK Rate Request option (draft-ietf-tcpm-ack-rate-request-10).
 //!
-//! Rule: the sender's request R stands until the next one: an ACK leaves when R in-order segments wait, or
-//! when `hold` has passed since the first of them. R = 0 asks for one ACK at once and changes nothing after
-//! that. Before any request, `d` segments share an ACK. Segments that are out of order, duplicate, or fill a
-//! hole are acknowledged at once.
+//! Rule: the sender's request R holds until the next request. An ACK leaves when R in-order segments wait, or when
+//! `hold` has passed since the first of them. R = 0 requests one ACK at once and changes nothing after that. Before any
+//! request, `d` segments share an ACK. Segments that are out of order, duplicate, or fill a hole are acknowledged at
+//! once.
 //!
-//! Deviations: segments are counted, not full-sized segments. A peer that does not ask is answered as by
-//! `delayed`. The handshake does not show whether a peer that knows the option will ask or only obeys: where data came
-//! and nothing asked, `rate-request` is reported as lacking, and traced when the peer's data is over.
+//! Deviations: segments are counted, not full-sized segments. A peer that sends no request gets the ACKs of `delayed`.
+//! The handshake does not show whether a peer that knows the option will send requests or only obey them. If data came
+//! without a request, `rate-request` is reported as lacking. It is traced when the peer's data is over.
 
 use std::time::Duration;
 

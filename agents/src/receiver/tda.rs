@@ -3,15 +3,15 @@
 //! Source: Chen, Marsic and Miller, *Issues and Improvements in TCP Performance over Multihop Wireless
 //! Networks* (TCP-TDA).
 //!
-//! Rule: an ACK leaves when as many in-order segments wait as the sender's window has (less `early`, never
-//! below one), when `most` wait, or when `hold` has passed since the first of them. With `repeat` the last ACK
-//! is said once more when no data follows it within an RTO (SRTT + 4·RTTVAR, 1 s at least). Segments that are
-//! out of order, duplicate, or fill a hole are acknowledged at once. A sender that does not tell its window is
-//! answered as by `delayed:d=2` with the same hold (and `most`).
+//! Rule: an ACK leaves when the waiting in-order segments fill the sender's window, less `early` but at least one. It
+//! also leaves when `most` segments wait, or when `hold` has passed since the first of them. With `repeat`, the last
+//! ACK is repeated once if no data follows it within an RTO (SRTT + 4·RTTVAR, at least 1 s). Segments that are out of
+//! order, duplicate, or fill a hole are acknowledged at once. A sender that does not report its window gets the ACKs of
+//! `delayed:d=2`, with the same `hold` and `most`.
 //!
-//! Deviations: the paper asks whether as many wait as cwnd has; a window that shrank while they waited counts
-//! as reached. `early` and `repeat` are what the paper leaves for the future. The printed capture distance,
-//! 15.82 m, is 15.96 m by its own equation.
+//! Deviations: the paper asks whether as many segments wait as cwnd has. Here a window that shrank while they waited
+//! counts as reached, too. The paper leaves `early` and `repeat` for the future. Its printed capture distance of 15.82
+//! m is 15.96 m by its own equation.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     }),
 };
 
-/// What stands for a window that is not told.
+/// The window of a sender that does not report one.
 const UNTOLD: u32 = 2;
 const LEAST_RTO: Duration = Duration::from_secs(1);
 

@@ -1,16 +1,16 @@
 //! `train`: one ACK for a train of segments, when its last one has come.
 //!
-//! Source: our own; `docs/train.md` says why it works, and the sender agent `train` how long a train is.
+//! Source: our own; `docs/train.md` says why it works. The sender agent `train` decides how long a train is.
 //!
-//! Rule: each segment says how many of its train are still to come, itself included. The one that says 1 is
-//! acknowledged at once. So are the first `dups` segments behind a hole, a segment that opens another hole, one
-//! that fills a hole, and a duplicate; further segments behind a hole that was reported wait like those in order.
-//! What waits is acknowledged when twice the time is over that the train should have needed from its first held
-//! segment on (by the average gap, which keeps `memory` of itself), at the latest after `hold`. A sender that
-//! tells nothing is answered as by `delayed:d=2,hold=100ms`.
+//! Rule: each segment carries the number of segments of its train that are still to come, itself included. A segment
+//! with the number 1 is acknowledged at once. Duplicates are, too, and so are segments that fill a hole or open another
+//! one, and the first `dups` behind a hole. Further segments behind a reported hole wait like those in order. The hold
+//! is twice the time that the rest of the train should need after the first held segment, at most `hold`. The time
+//! comes from the average gap, which keeps `memory` of itself at each gap. A sender without such numbers gets the ACKs
+//! of `delayed:d=2,hold=100ms`.
 //!
-//! Deviations: a number of 0 counts as 1. RFC 5681 §4.2 would have every segment behind a hole acknowledged at
-//! once; three tell a sender without SACK all that it asks for, and one a sender with SACK.
+//! Deviations: a number of 0 counts as 1. RFC 5681 §4.2 wants an ACK at once for every segment behind a hole. Three are
+//! all that a sender without SACK needs, and one is enough with SACK.
 
 use std::time::Duration;
 
@@ -40,10 +40,10 @@ pub static DESCRIPTOR: Descriptor = Descriptor {
     make: Make::Receiver(|args| host(Train::new(args))),
 };
 
-/// For a sender that tells nothing of trains.
+/// For a sender that marks no trains.
 const UNTOLD_SEGMENTS: u32 = 2;
 const UNTOLD_HOLD: Duration = Duration::from_millis(100);
-/// A train may take so many thousandths of its expected time before what has come of it is acknowledged.
+/// A train may take this many thousandths of its expected time before its received part is acknowledged.
 const PATIENCE_MILLI: u64 = 2_000;
 
 #[derive(Debug)]
@@ -52,9 +52,9 @@ pub struct Train {
     gap: GapAverage,
     /// Segments behind the first hole that were acknowledged at once since something last came in order.
     reported: u32,
-    /// Stretches behind the first hole when a segment last came.
+    /// The received stretches behind the first hole at the last arrival.
     holes: u32,
-    /// It opened another one.
+    /// True if that arrival opened another hole.
     is_new_hole: bool,
 }
 
@@ -64,7 +64,7 @@ impl Train {
         Train { set, gap: GapAverage::new(set.memory), reported: 0, holes: 0, is_new_hole: false }
     }
 
-    /// Whatever its place: the train may be over with it.
+    /// Decides by the train's number alone, in order or behind a hole.
     fn take(&self, left: u8, since: Instant) -> Decision {
         let why = Why::new(Rule::Asked, left.into(), 1);
         if left <= 1 {
@@ -138,7 +138,7 @@ mod tests {
         );
     }
 
-    /// A number of 0 asks as 1 does: it must not hold anything.
+    /// A number of 0 requests an ACK as 1 does: it must not hold anything.
     #[test]
     fn a_number_of_zero_asks_for_an_ack() {
         check("train", "0ms in after=0 -> ack 1 (asked 0 of 1)\n9s wait");
@@ -156,7 +156,7 @@ mod tests {
         );
     }
 
-    /// Told 255 for ever, or ever more: what waits goes out all the same.
+    /// The number stays at 255, or even rises. The waiting segments are acknowledged all the same.
     #[test]
     fn no_number_holds_anything_for_longer_than_the_hold() {
         check(

@@ -1,5 +1,5 @@
-//! A desk for a base-station agent: a flow of 1000-byte segments as a proxy would show it, played step by step. What
-//! the agent answers is a line: its orders, and then the packet's fate.
+//! A test desk for base-station agents. It plays a flow of 1000-byte segments step by step, as a proxy would show it.
+//! The agent's answer to each step is one line: its orders, then the packet's fate.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use hopwise_core::{Instant, Seq};
 use crate::StandardAgents;
 
 const SEGMENT: u32 = 1_000;
-/// What the mobile's window is, unless a step says another.
+/// The mobile's window, unless a step sets another.
 const WINDOW: u32 = 100_000;
 
 pub(crate) struct Desk {
@@ -26,7 +26,7 @@ pub(crate) struct Desk {
 }
 
 impl Desk {
-    /// An RTT of 50 ms that varies by 5 ms, timestamps, and a sender that looks like Linux.
+    /// A flow with an RTT of 50 ms that varies by 5 ms, with timestamps, and with a sender that looks like Linux.
     pub(crate) fn new(spec: &str) -> Desk {
         let ms = Duration::from_millis;
         let rtt = |smoothed, variance| Rtt {
@@ -48,7 +48,7 @@ impl Desk {
         Desk { agent, view, window: WINDOW, acks: VecDeque::new(), cache: VecDeque::new() }
     }
 
-    /// The fixed end's nth segment: from n·1000 on.
+    /// The fixed end's nth segment, which begins at number n·1000.
     pub(crate) fn data(&mut self, at_ms: u32, nth: u32) -> String {
         let seq = Seq(nth * SEGMENT);
         let end = seq + SEGMENT;
@@ -57,7 +57,7 @@ impl Desk {
         self.pass(at_ms, Side::Fixed, (seq, SEGMENT), Seq(1), Kind::Data)
     }
 
-    /// The mobile acknowledges all before its nth segment.
+    /// The mobile acknowledges all data before its nth segment.
     pub(crate) fn ack(&mut self, at_ms: u32, nth: u32) -> String {
         self.window(at_ms, nth, self.window)
     }
@@ -133,7 +133,7 @@ impl Desk {
         self.agent.on_overflow(at(at_ms));
     }
 
-    /// In milliseconds, rounded up.
+    /// The deadline in milliseconds, rounded up.
     pub(crate) fn deadline(&self) -> Option<u64> {
         self.agent.deadline().map(|due| due.0.div_ceil(1_000_000))
     }

@@ -1,5 +1,5 @@
-//! What may happen to an agent, in any order, and what has to hold after each step. Run against every
-//! registered agent; a case that fails is kept in `proptest-regressions` and replayed.
+//! The operation model of agents: random events in any order, and conditions that hold after each event. It runs
+//! against every registered agent. A case that fails is kept in `proptest-regressions` and replayed.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -25,11 +25,11 @@ enum Heard {
         carried: Carried,
         after: Duration,
     },
-    /// The deadline that is due next, this much too late.
+    /// The next deadline, this much too late.
     Deadline {
         late: Duration,
     },
-    /// A deadline that nobody asked for, before the real one.
+    /// A deadline that the agent has not set, before the real one.
     Early {
         after: Duration,
     },
@@ -127,13 +127,13 @@ impl Seat {
         self.agent.gauges(&mut |name, _| assert!(!name.is_empty()));
     }
 
-    /// Time passes, but not beyond what is due.
+    /// Lets time pass, but not beyond the next deadline.
     fn pass(&mut self, time: Duration) {
         let to = self.now + time;
         self.now = self.next_deadline().map_or(to, |(due, _)| self.now.max(to.min(due)));
     }
 
-    /// With nothing more to come an agent falls silent: what is held goes out, and repeats end.
+    /// Without further segments an agent falls silent: it acknowledges what it holds, and its repeats end.
     fn falls_silent(&mut self) {
         for _ in 0..16 {
             let Some((due, who)) = self.next_deadline() else {
@@ -174,7 +174,7 @@ enum Felt {
         srtt: Option<Duration>,
         link_bps: Option<u64>,
     },
-    /// Routing says that the peer has all of the stream up to here, so many octets from snd_una on; often that is true.
+    /// Routing reports that the peer has this many octets from snd_una on. Often that is true.
     PeerHas(u32),
     Shown {
         mss: u32,
@@ -183,9 +183,9 @@ enum Felt {
         app_limited: bool,
         ece: bool,
     },
-    /// How the peer agreed to be asked for ACKs.
+    /// The form of ACK requests that the peer has agreed to.
     Agrees(Option<AckRequestForm>),
-    /// Among the flows to the same peer.
+    /// The flow's place among the flows to the same peer.
     Stands(Turn),
 }
 
@@ -239,7 +239,7 @@ impl Bench {
     fn feel(&mut self, felt: &Felt) {
         match *felt {
             Felt::Waits(time) => self.wait(time),
-            // The model's flight stays small whatever the window.
+            // The model's flight stays small, however large the window is.
             Felt::Fills => {
                 let room = self.allowed_segments().saturating_sub(u64::from(self.flight.segments));
                 (0..room.min(50)).for_each(|_| self.send(1));
@@ -274,8 +274,8 @@ impl Bench {
         self.holds();
     }
 
-    /// A segment may leave sooner or later, whatever happened. (That answers are pure and only narrow is
-    /// asserted wherever the bench asks.)
+    /// A segment may leave sooner or later, whatever happened. The bench asserts at each call that answers are pure and
+    /// only narrow.
     fn holds(&mut self) {
         let mss = u64::from(self.mss);
         let small = Allowance {
@@ -296,7 +296,7 @@ impl Bench {
     }
 }
 
-/// Plays cases of any sequence of events, those of the committed corpus first, which all agents share.
+/// Plays random sequences of events. The cases of the committed corpus, which all agents share, come first.
 fn survives<Event: Debug, Specs: Strategy<Value = String>>(
     specs: Specs,
     event: impl Strategy<Value = Event>,

@@ -1,4 +1,4 @@
-//! A seat of the ACK ledger in miniature, and the text in which receiver agents are tested:
+//! A miniature of the ACK ledger, and the language in which receiver agents are tested:
 //!
 //! ```text
 //!   0ms in         -> hold (count 1 of 2)
@@ -7,11 +7,11 @@
 //! 150ms timer      -> ack 1 (deadline)
 //! ```
 //!
-//! A line is a time, what happens then, and what comes of it: how many segments an ACK newly covers, and why.
-//! Events are `in`, `fill`, `ooo` and `dup` for arrivals, with `push`, `ce`, `told=N`, `rate=N` and `NB`
-//! (bytes) behind them; `forced`, `fin` and `piggyback` for ACKs that the ledger decides; `set` with `cwnd=`,
-//! `hops=`, `rtt=` (the least), `srtt=`, `rttvar=` or `window=` for what the agent is shown; `wait` for
-//! nothing. `timer` and `ceiling` are not played but found out.
+//! A line is a time, an event and its outcome: how many segments an ACK newly covers, and why. The events `in`, `fill`,
+//! `ooo` and `dup` are arrivals. Their options are `push`, `ce`, `after=N`, `rate=N`, `rtt=T` and `NB` (bytes). The
+//! events `forced`, `fin` and `piggyback` are ACKs that the ledger decides. `set` changes what the agent sees: `cwnd=`,
+//! `hops=`, `rtt=` (the least), `srtt=`, `rttvar=` or `window=`. `wait` does nothing. A script does not cause `timer`
+//! and `ceiling`: these lines state when a deadline is due.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -25,11 +25,11 @@ use hopwise_core::agent::{
 use crate::param::{Form, Value};
 use crate::{Profile, spec};
 
-/// What the ledger allows an in-order segment to wait.
+/// The longest time that the ledger lets an in-order segment wait.
 pub(crate) const CEILING: Duration = Duration::from_millis(490);
 pub(crate) const MSS: u32 = 1_000;
 
-/// Plays `script` on a new agent and compares it, line by line, with what really happened.
+/// Plays `script` on a new agent, and compares it line by line with what really happened.
 pub(crate) fn check(spec: &str, script: &str) {
     let mut seat = Seat::new(spec);
     let mut played = String::new();
@@ -59,7 +59,7 @@ fn time_of(text: &str) -> Instant {
     Instant::ZERO + time
 }
 
-/// One agent with what the ledger keeps for it.
+/// One agent, with the state that the ledger keeps for it.
 #[derive(Debug)]
 pub(crate) struct Seat {
     pub(crate) agent: Box<dyn ReceiverAgent>,
@@ -73,7 +73,7 @@ pub(crate) struct Seat {
     last_in_order: Option<Instant>,
 }
 
-/// What an arrival carries beside its class.
+/// The properties of an arrival beside its class.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Carried {
     pub(crate) bytes: u32,
@@ -103,14 +103,14 @@ impl Seat {
         }
     }
 
-    /// When the agent or the ledger acts next, and which of them.
+    /// The next deadline, and whether it is the agent's timer or the ledger's ceiling.
     pub(crate) fn next_deadline(&self) -> Option<(Instant, &'static str)> {
         let ceiling = self.owed.since.map(|since| (since + CEILING, "ceiling"));
         let agents = self.agent.deadline().map(|due| (due, "timer"));
         agents.into_iter().chain(ceiling).min_by_key(|(due, _)| *due)
     }
 
-    /// Lets time pass, and each deadline on the way.
+    /// Lets time pass, and plays each deadline until then.
     fn wait_until(&mut self, until: Instant, log: &mut dyn FnMut(&str)) {
         while let Some((due, who)) = self.next_deadline().filter(|(due, _)| *due <= until) {
             self.now = self.now.max(due);
@@ -140,7 +140,7 @@ impl Seat {
         self.arrive(class, options.fold(Carried::PLAIN, carried))
     }
 
-    /// An event alone, without time passing.
+    /// Plays an event without options at the current time.
     pub(crate) fn play_line(&mut self, event: &str) -> String {
         self.play(event, std::iter::empty())
     }

@@ -1,5 +1,4 @@
-//! What every registered agent owes its readers: a doc header, a test case, a row in the README, and
-//! parameters that say what they are.
+//! Checks of every registered agent: a doc header, a test case, a row in the README, and described parameters.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
@@ -18,7 +17,7 @@ use crate::{Profile, StandardAgents};
 const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 const BETWEEN: HostPair = HostPair { link: 0, local: HERE, peer: HERE };
 
-/// The path of the agent's file, and of the folder for its parts.
+/// The path of the agent's file without its extension, which is also the folder for its parts.
 fn stem_of(agent: &Descriptor) -> PathBuf {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
         .join("src")
@@ -30,7 +29,7 @@ fn source_of(agent: &Descriptor) -> String {
     let stem = stem_of(agent);
     let file = stem.with_extension("rs");
     let source = fs::read_to_string(&file).unwrap_or_else(|error| panic!("{}: {error}", file.display()));
-    // Many tests stand in a file of their own.
+    // A large set of tests stands in a file of its own.
     source + &fs::read_to_string(stem.join("tests.rs")).unwrap_or_default()
 }
 
@@ -65,7 +64,7 @@ fn every_agent_has_a_file_with_a_doc_header_and_a_testkit_case() {
     }
 }
 
-/// The variable that makes the test write what it would have.
+/// The environment variable that makes the test write the README.
 const WRITE: &str = "HOPWISE_WRITE_README";
 
 #[test]
@@ -106,7 +105,7 @@ fn rustfmt_has_formatted_every_agent() {
     }
 }
 
-/// What rules and scenarios name must not go.
+/// Rules and scenarios use these names, so they must stay.
 #[test]
 fn every_agent_of_the_papers_is_registered() {
     let receivers = [

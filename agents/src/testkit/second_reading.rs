@@ -1,5 +1,5 @@
-//! The rules of `dca`, `tda`, `tcp-ap`, `pgy` and `elfn` read once more, as plainly as they can be written down, and
-//! held against the agents decision for decision. Where the two differ, one of them misreads its paper.
+//! A second reading of the rules of `dca`, `tda`, `tcp-ap`, `pgy` and `elfn`, as simple as possible. Tests compare it
+//! with the agents decision by decision. Each difference means that one of the two misreads its paper.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::receiver::{Carried, Seat};
 use super::sender::Bench;
 
-/// What a receiver does next, seen from outside.
+/// The next arrival at a receiver, seen from outside.
 #[derive(Clone, Debug)]
 struct Step {
     after_us: u64,
@@ -36,7 +36,7 @@ fn any_step() -> impl Strategy<Value = Step> {
     })
 }
 
-/// An ACK: when, and how many segments it newly covers; none for a repeat.
+/// An ACK: its time, and how many segments it newly covers; `None` for a repeat.
 type Ack = (u64, Option<u32>);
 
 /// A receiver in microseconds and floating point.
@@ -47,7 +47,7 @@ struct Plain {
     timer: Option<f64>,
     average_us: Option<f64>,
     last_us: Option<u64>,
-    /// The wait for data after an ACK, when it is over, and how many repeats are left.
+    /// The next repeat of an ACK: its time, the wait before it, and how many repeats are left.
     again: Option<(u64, u64, u32)>,
     acks: Vec<Ack>,
 }
@@ -63,7 +63,7 @@ impl Plain {
         Plain { rule, held: vec![], timer: None, average_us: None, last_us: None, again: None, acks: vec![] }
     }
 
-    /// How many segments an ACK waits for.
+    /// The number of segments that an ACK waits for.
     fn window(&self, step: &Step) -> u32 {
         let cwnd = step.cwnd.map(|cwnd| u32::from(cwnd.max(1)));
         match (self.rule, step.hops) {
@@ -126,7 +126,7 @@ impl Plain {
     }
 }
 
-/// The agent on a seat of the ledger, as scripts play it.
+/// The ACKs of the agent itself, on a seat of the ledger.
 fn acks_of(spec: &str, steps: &[Step]) -> Vec<Ack> {
     let mut seat = Seat::new(spec);
     let mut acks = Vec::new();
@@ -160,7 +160,7 @@ fn read(now: Instant, outcome: &str) -> Option<Ack> {
     }
 }
 
-/// Averages in whole nanoseconds and in floating point drift apart by less than this.
+/// Averages in whole nanoseconds and in floating point differ by less than this.
 const DRIFT_US: u64 = 3;
 
 fn agree(spec: &str, rule: Plainly, steps: &[Step]) -> Result<(), TestCaseError> {
@@ -168,7 +168,7 @@ fn agree(spec: &str, rule: Plainly, steps: &[Step]) -> Result<(), TestCaseError>
     let mut now_us = 0;
     for step in steps {
         now_us += step.after_us;
-        // A timer within the drift of an arrival may come before it or after.
+        // If a timer and an arrival lie within the drift, either may come first.
         let is_close = plain.timer.is_some_and(|at| (at - now_us as f64).abs() < 2.0 * DRIFT_US as f64);
         prop_assume!(!is_close || matches!(rule, Plainly::Tda));
         plain.run_until(now_us);
@@ -184,7 +184,7 @@ fn agree(spec: &str, rule: Plainly, steps: &[Step]) -> Result<(), TestCaseError>
     Ok(())
 }
 
-/// Tcp-ap's interval after these round trips, in seconds.
+/// The interval of `tcp-ap` after these round trips, in seconds.
 fn spacing_s(rtts_us: &[u64], hops: u32, bits_per_s: f64) -> Option<f64> {
     let (data, ack) = (f64::from((1_000 + 40 + 112) * 8), f64::from(112 * 8));
     let (mut average_q, mut average, mut ring) = (None::<f64>, None::<f64>, Vec::new());
@@ -210,7 +210,7 @@ fn spacing_s(rtts_us: &[u64], hops: u32, bits_per_s: f64) -> Option<f64> {
     average.map(|average| (1.0 + 2.0 * deviation / mean) * average)
 }
 
-/// What `pgy` or `elfn` hears; numbers of the stream count from its beginning and know no wrap.
+/// An event for `pgy` or `elfn`. Sequence numbers count from the beginning of the stream and do not wrap.
 #[derive(Clone, Debug)]
 enum News {
     Sends(u32),
@@ -219,7 +219,7 @@ enum News {
     RouteFails,
     RouteIsFound,
     HopsChange(Option<u8>),
-    /// Routing says that the peer has everything up to here: so far from snd_una, or from snd_nxt.
+    /// Routing reports that the peer has everything up to this distance from snd_una or snd_nxt.
     PeerHas(i64, From),
 }
 
@@ -244,12 +244,12 @@ fn any_news() -> impl Strategy<Value = News> {
     ]
 }
 
-/// What the two papers answer. `dups` and `probe_s` are the settings.
+/// The answers of the two papers. `dups` and `probe_s` are the settings.
 #[derive(Debug)]
 struct PlainSender {
     dups: u8,
     probe_s: u64,
-    /// Of the stream, in octets.
+    /// A position in the stream, in octets.
     acknowledged: i64,
     sent: i64,
     raised: u64,
@@ -271,13 +271,13 @@ impl PlainSender {
             News::Acks(segments) => {
                 self.acknowledged = self.sent.min(self.acknowledged + i64::from(segments) * 1_000);
             }
-            // S2: one ACK that counts enough is a loss, however many came before it.
+            // S2: one ACK with a high enough count is a loss, however many ACKs came before it.
             News::DupAck(Some(count)) if count >= self.dups => return Answer::SendsAgain,
             News::RouteFails => {
                 self.failures += 1;
                 return Answer::Freezes { probe_s: self.probe_s };
             }
-            // S1: only what is in flight can have arrived.
+            // S1: only data in flight can have arrived.
             News::PeerHas(..) => {
                 let number = self.number(news);
                 if self.acknowledged < number && number <= self.sent {
@@ -299,7 +299,7 @@ impl PlainSender {
     }
 }
 
-/// What the list of agents answers, its numbers counted from the beginning of the stream.
+/// The answer of the list of agents, with numbers from the beginning of the stream.
 fn answer_of(bench: &mut Bench, begin: Seq, news: &News, number: i64) -> Answer {
     let event = match *news {
         News::Sends(segments) => {

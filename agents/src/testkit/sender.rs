@@ -1,5 +1,5 @@
-//! A connection's sending side in miniature: it keeps what the view shows, and nothing is lost on its path
-//! but what a test says.
+//! A miniature of a connection's sending side. It keeps the state that the view shows. Its path loses only what a test
+//! declares lost.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use crate::{Profile, spec};
 
 pub(crate) const MSS: u32 = 1_000;
 
-/// A list of sender agents and the state of the connection that they serve.
+/// A list of sender agents, and the state of the connection that they serve.
 #[derive(Debug)]
 pub(crate) struct Bench {
     agents: SenderAgents,
     pub(crate) now: Instant,
     pub(crate) mss: u32,
     pub(crate) snd_una: Seq,
-    /// What routing raised it to, as far as an agent believed that.
+    /// The number to which routing has raised it, as far as an agent believed routing.
     highest_ack: Seq,
     pub(crate) flight: Count,
     pub(crate) unsent_bytes: u64,
@@ -32,7 +32,7 @@ pub(crate) struct Bench {
     pub(crate) ack_requests: Option<AckRequestForm>,
     pub(crate) turn: Turn,
     pub(crate) app_limited: bool,
-    /// Whether ACKs echo a mark.
+    /// True if ACKs echo a congestion mark.
     pub(crate) ece: bool,
 }
 
@@ -45,7 +45,7 @@ impl Bench {
         Bench::beside(spec, profile, &SharedPath::default())
     }
 
-    /// A flow among those that know this together.
+    /// Makes a flow that shares its knowledge of the path.
     pub(crate) fn beside(spec: &str, profile: Profile, shared: &SharedPath) -> Bench {
         let snd_una = Seq(u32::MAX - 5_000);
         Bench {
@@ -76,7 +76,7 @@ impl Bench {
         self.now += time;
     }
 
-    /// One transmit that carries so many segments.
+    /// One transmission that carries this many segments.
     pub(crate) fn send(&mut self, segments: u32) {
         let carried = self.count(segments);
         self.flight.segments += carried.segments;
@@ -89,7 +89,7 @@ impl Bench {
         self.each(|agent, view| agent.on_sent(&sent, view));
     }
 
-    /// Sends segment by segment until the allowance is used up; how many that were.
+    /// Sends segment by segment until the allowance is used up. Returns their number.
     pub(crate) fn fill(&mut self) -> u32 {
         let room = self.allowed().flight_bytes.saturating_sub(self.flight.bytes) / u64::from(self.mss);
         let room = u32::try_from(room).expect("a finite window");
@@ -121,8 +121,7 @@ impl Bench {
         self.each(|agent, view| agent.on_acked(&acked, view));
     }
 
-    /// A round trip of a bulk transfer: everything allowed is sent, then acknowledged `per_ack` segments at a
-    /// time.
+    /// A round trip of a bulk transfer. Everything allowed is sent, and then acknowledged `per_ack` segments at a time.
     pub(crate) fn round(&mut self, per_ack: u32) {
         self.fill();
         self.wait(self.path.rtt.smoothed.unwrap_or(Duration::from_millis(100)));
@@ -140,7 +139,7 @@ impl Bench {
         self.each(|agent, view| agent.on_dup_ack(&dup, view)).into_iter().flatten().next()
     }
 
-    /// The owner's answer; the others have none.
+    /// The owner's answer; the other agents give none.
     pub(crate) fn lose(&mut self, kind: LossKind) -> Reduction {
         let loss = Loss { now: self.now, kind, flight_before: self.flight };
         let answers = self.each(|agent, view| agent.on_loss(&loss, view));
@@ -171,7 +170,7 @@ impl Bench {
         self.allowed().flight_bytes / u64::from(self.mss)
     }
 
-    /// What the list leaves of `so_far`, each agent held to its contract on the way.
+    /// The allowance that the list leaves of `so_far`. Each agent's contract is checked on the way.
     pub(crate) fn narrowed(&mut self, so_far: Allowance) -> Allowance {
         let now = self.now;
         let mut allowed = so_far;
@@ -184,7 +183,7 @@ impl Bench {
         allowed
     }
 
-    /// The burst that the owner wants a turn for.
+    /// The burst for which the owner wants a turn.
     pub(crate) fn wanted_turn(&mut self) -> Option<Seq> {
         let (now, path) = (self.now, self.path);
         let view = self.view(&path);
@@ -194,7 +193,7 @@ impl Bench {
         wanted
     }
 
-    /// The owner takes over what others know, and adds what it does.
+    /// The owner takes over what the other flows know, and adds its own knowledge.
     pub(crate) fn share(&mut self) -> bool {
         let path = self.path;
         let view = self.view(&path);
@@ -205,14 +204,14 @@ impl Bench {
         self.note_at(self.snd_nxt())
     }
 
-    /// Of the segment that begins there, sent again where that is in flight.
+    /// The note on the segment that begins at `first`. Below snd_nxt that is a retransmission.
     pub(crate) fn note_at(&mut self, first: Seq) -> DataNote {
         let (mut note, allowed) = (DataNote::default(), self.allowed());
         self.each(|agent, view| agent.note(first, view, &allowed, &mut note));
         note
     }
 
-    /// What each agent of the list makes of it.
+    /// The reaction of each agent of the list.
     pub(crate) fn path_event(&mut self, event: &PathEvent) -> Vec<PathReaction> {
         let reactions = self.each(|agent, view| agent.on_path(event, view));
         for reaction in &reactions {
@@ -224,7 +223,7 @@ impl Bench {
         reactions
     }
 
-    /// The recovery settings that the list leaves.
+    /// The recovery settings after all agents of the list have tuned them.
     pub(crate) fn tunables(&mut self) -> Tunables {
         let rto_min = Duration::from_millis(200);
         let mut tunables = Tunables { dup_threshold: 3, rto_min, rto_factor: 1, rto_held: 0 };

@@ -1,4 +1,4 @@
-//! Specs of every registered agent, for the tests that all of them have to pass.
+//! Specs of every registered agent, for the tests that all agents must pass.
 
 use proptest::prelude::*;
 
@@ -6,13 +6,13 @@ use crate::descriptor::{Descriptor, Kind};
 use crate::param::{DefaultValue, Form, Param};
 use crate::{registry, spec};
 
-/// A spec of each agent of this kind, with as few parameters as it accepts. Senders come as lists.
+/// A spec for each agent of this kind, with as few parameters as it accepts. Senders come as lists.
 pub(crate) fn shortest(kind: Kind) -> Vec<String> {
     let of_kind = registry::all().iter().filter(|agent| agent.kind() == kind);
     of_kind.map(|agent| placed(agent, shortest_alone(agent))).collect()
 }
 
-/// Any accepted spec of any receiver agent, alone or within any that wraps it.
+/// Any accepted spec of any receiver agent, alone or in a wrapper.
 pub(crate) fn any_receiver() -> impl Strategy<Value = String> {
     let alone = any_of(|agent| agent.kind() == Kind::Receiver && !agent.wraps());
     let around = prop::option::weighted(0.2, any_of(|agent| agent.kind() == Kind::Receiver && agent.wraps()));
@@ -22,7 +22,7 @@ pub(crate) fn any_receiver() -> impl Strategy<Value = String> {
     })
 }
 
-/// Any accepted spec of this receiver agent; of one that wraps, around any other.
+/// Any accepted spec of this receiver agent. A wrapper gets any other agent inside.
 pub(crate) fn any_of_receiver(agent: &'static Descriptor) -> impl Strategy<Value = String> {
     let inner = any_of(|agent| agent.kind() == Kind::Receiver && !agent.wraps());
     (any_dice(), inner).prop_map(move |(dice, (inner, inner_dice))| {
@@ -31,12 +31,12 @@ pub(crate) fn any_of_receiver(agent: &'static Descriptor) -> impl Strategy<Value
     })
 }
 
-/// Any accepted list: an owner of cwnd, and up to four that narrow.
+/// Any accepted list: an owner of cwnd, and up to four agents that narrow.
 pub(crate) fn any_senders() -> impl Strategy<Value = String> {
     (any_of(Descriptor::owns_cwnd), any_narrowers()).prop_map(|(owner, narrowers)| listed(owner, narrowers))
 }
 
-/// Any accepted list that has this sender agent.
+/// Any accepted list with this sender agent.
 pub(crate) fn any_senders_with(agent: &'static Descriptor) -> impl Strategy<Value = String> {
     let others = (any_of(Descriptor::owns_cwnd), any_narrowers());
     (any_dice(), others).prop_map(move |(dice, (owner, mut narrowers))| {
@@ -69,7 +69,7 @@ fn listed((owner, dice): Thrown, narrowers: Vec<Thrown>) -> String {
     let mut list = vec![with_dice(owner, "", &dice)];
     for (agent, dice) in narrowers {
         list.push(with_dice(agent, "", &dice));
-        // The same agent twice, or two that want another RTO.
+        // The agent occurs twice, or it conflicts with the settings of another one.
         if crate::validate_senders(&spec::join(&list)).is_err() {
             list.pop();
         }
@@ -94,7 +94,7 @@ fn with_dice(agent: &Descriptor, inner: &str, dice: &[(bool, u64)]) -> String {
     with_args(agent, inner, args.iter().map(|(param, value)| format!("{}={value}", param.name)))
 }
 
-/// A parameter that is not below the one that it has to stay below.
+/// A parameter that is not below the one that bounds it.
 fn too_high(agent: &Descriptor, args: &[(&Param, String)]) -> Option<&'static Param> {
     let value = |name: &str| {
         let given = args.iter().find(|(param, _)| param.name == name);
@@ -111,7 +111,7 @@ fn with_args(agent: &Descriptor, inner: &str, args: impl Iterator<Item = String>
     format!("{}{inner}{colon}{args}", agent.name)
 }
 
-/// A narrowing sender stands behind an owner.
+/// Puts a narrowing sender behind an owner.
 fn placed(agent: &Descriptor, spec: String) -> String {
     match agent.kind() {
         Kind::Receiver | Kind::BaseStation => spec,
@@ -120,7 +120,7 @@ fn placed(agent: &Descriptor, spec: String) -> String {
     }
 }
 
-/// A value that the form accepts: `die` wrapped into its range.
+/// A value that the form accepts: `die`, wrapped into its range.
 fn spelled(form: &Form, die: u64) -> String {
     let within = |min: u64, max: u64| min + die.saturating_sub(min) % (max - min + 1);
     match *form {

@@ -1,6 +1,6 @@
-//! Cases that every receiver agent meets: a transfer that ends, requests with answers, little in flight, a path that
-//! changes. Two rules hold for every registered agent. A script for each agent of the papers says more; a further
-//! agent's script may stand in its own file.
+//! Cases for every receiver agent: the end of a transfer, requests with answers, little data in flight, a changing
+//! path. Two tests cover every registered agent. Scripts for each agent of the papers add details. The script of a
+//! further agent may stand in its own file.
 
 mod end;
 mod hops;
@@ -34,7 +34,7 @@ fn requests_and_their_answers() {
     play(requests::SCRIPTS);
 }
 
-/// The `hold` of this spec, where it has one.
+/// The value of this spec's `hold`, if it has one.
 fn longest(spec: &str) -> Option<Duration> {
     let in_force = spec::parse_receiver(spec).expect("its own spec").parameters(Profile::Modern);
     let param = in_force.into_iter().find(|param| param.name == "hold")?;
@@ -45,7 +45,7 @@ fn longest(spec: &str) -> Option<Duration> {
     }
 }
 
-/// Segments that come each ms, where a path of 2 hops grows to 12 and shrinks to 6.
+/// Segments arrive each ms over a path whose length cycles through 2, 12 and 6 hops.
 fn arrive(seat: &mut Seat, cwnd: u16, segments: u64) {
     let from = seat.now;
     for nth in 0..segments {
@@ -55,7 +55,7 @@ fn arrive(seat: &mut Seat, cwnd: u16, segments: u64) {
     }
 }
 
-/// The agent's own hold ends each wait, with one segment in flight or six, and on a path that changes.
+/// The agent's own hold ends each wait: for one to six segments, for a small and a large window, on a changing path.
 #[test]
 fn the_agent_itself_acknowledges_what_waits_when_nothing_follows() {
     for spec in specs::shortest(Kind::Receiver) {
@@ -79,7 +79,7 @@ fn the_agent_itself_acknowledges_what_waits_when_nothing_follows() {
     }
 }
 
-/// After an ACK that the agent did not decide nothing is held, and nothing but a repeat is due.
+/// After an ACK that the agent did not decide, nothing is held. Only a repeat may be due.
 #[test]
 fn an_answer_and_a_fin_take_along_what_waits() {
     for spec in specs::shortest(Kind::Receiver) {

@@ -1,4 +1,4 @@
-//! The last segments are fewer than an ACK waits for: the hold's end acknowledges them, or the sender's FIN does.
+//! The last segments are fewer than an ACK waits for. The end of the hold acknowledges them, or the sender's FIN does.
 
 use super::Case;
 
@@ -43,7 +43,7 @@ pub(super) const SCRIPTS: &Case = &[
          301ms  fin     -> ack 1
          99s    wait",
     ),
-    // 1.5 · 4 gaps of 1 ms; what follows the FIN are the two repeats of the last ACK.
+    // The hold is 1.5 · 4 gaps of 1 ms. After the FIN the last ACK is repeated twice.
     (
         "dca",
         "0ms    set cwnd=4 hops=2
@@ -102,7 +102,7 @@ pub(super) const SCRIPTS: &Case = &[
          301ms fin     -> ack 1
          99s   wait",
     ),
-    // A quarter of the RTT lies between two ACKs.
+    // Two ACKs lie a quarter of the RTT apart.
     (
         "tack",
         "0ms   set rtt=40ms
@@ -126,7 +126,7 @@ pub(super) const SCRIPTS: &Case = &[
          301ms fin            -> ack 1
          99s   wait",
     ),
-    // The sender marks the last one, or closes in the middle of a train.
+    // The sender marks the last segment, or closes in the middle of a train.
     (
         "train",
         "0ms   in after=2      -> hold (asked 2 of 1)

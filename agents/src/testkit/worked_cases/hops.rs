@@ -1,4 +1,4 @@
-//! The path grows from 2 hops to 12 and shrinks to 6 while segments wait: only `dca` counts hops.
+//! The path grows from 2 hops to 12 and shrinks to 6 while segments wait. Only `dca` counts hops.
 
 use super::Case;
 
@@ -38,7 +38,7 @@ pub(super) const SCRIPTS: &Case = &[
          1ms in -> ack 2 (count 2 of 2)
          99s wait",
     ),
-    // The hold of what waits stays; the next one is 1.5 · 5 gaps.
+    // The hold of the waiting segments stays; the next hold is 1.5 · 5 gaps.
     (
         "dca:again=off",
         "0ms    set cwnd=20 hops=2

@@ -1,4 +1,4 @@
-//! A request of one segment, whose answer takes the ACK along; then one whose answer is long in coming.
+//! A request of one segment whose answer carries the ACK, then one whose answer comes late.
 
 use super::Case;
 
@@ -29,7 +29,7 @@ pub(super) const SCRIPTS: &Case = &[
          160ms timer        -> ack 1 (deadline)
          99s   wait",
     ),
-    // What `tell-cwnd` tells, and then what `tell-cwnd:raw` does.
+    // The window is that of `tell-cwnd` at first, and later that of `tell-cwnd:raw`.
     (
         "dca:again=off",
         "0ms   set cwnd=1 hops=2

@@ -1,4 +1,4 @@
-//! Three segments are in flight, more are waited for: the hold of the first ends that, and nothing holds any longer.
+//! Three segments are in flight, but ACKs wait for more. The hold of the first segment ends the wait.
 
 use super::Case;
 
